@@ -1,0 +1,127 @@
+//! Damage, races, folders that cannot be written, the cap.
+
+use super::*;
+
+fn key(n: u64) -> CacheKey {
+    CacheKey::new(&[b"test", &n.to_le_bytes()])
+}
+
+fn only_file(folder: &Path) -> PathBuf {
+    let all = entries(folder);
+    assert_eq!(all.len(), 1);
+    all[0].2.clone()
+}
+
+#[test]
+fn round_trip_over_two_instances() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("made/when/needed");
+    let cache = DiskCache::new(&folder, DEFAULT_CAP);
+    assert!(cache.get(&key(1)).is_none());
+    cache.put(&key(1), b"cubin");
+    assert_eq!(&*DiskCache::new(&folder, DEFAULT_CAP).get(&key(1)).unwrap(), b"cubin");
+    cache.clear();
+    assert!(cache.get(&key(1)).is_none());
+}
+
+#[test]
+fn keys_depend_on_every_part_and_its_border() {
+    assert_ne!(CacheKey::new(&[b"ab", b"c"]), CacheKey::new(&[b"a", b"bc"]));
+    assert_ne!(CacheKey::new(&[b"a"]), CacheKey::new(&[b"a", b""]));
+    assert_eq!(CacheKey::new(&[b"a"]), CacheKey::new(&[b"a"]));
+}
+
+#[test]
+fn every_damaged_byte_and_every_truncation_is_a_miss() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = DiskCache::new(dir.path(), DEFAULT_CAP);
+    cache.put(&key(1), b"payload");
+    let path = only_file(dir.path());
+    let whole = fs::read(&path).unwrap();
+    for at in 0..whole.len() {
+        let mut bad = whole.clone();
+        bad[at] ^= 0x40;
+        fs::write(&path, &bad).unwrap();
+        assert!(cache.get(&key(1)).is_none(), "byte {at}");
+        assert!(!path.exists(), "a damaged file is removed");
+        fs::write(&path, &whole[..at]).unwrap();
+        assert!(cache.get(&key(1)).is_none(), "cut at {at}");
+    }
+    cache.put(&key(1), b"payload");
+    assert_eq!(&*cache.get(&key(1)).unwrap(), b"payload", "rebuilt");
+}
+
+#[test]
+fn racing_writers_and_readers_see_whole_entries() {
+    let dir = tempfile::tempdir().unwrap();
+    let payloads: Vec<Vec<u8>> = (0..4u8).map(|b| vec![b; 200_000]).collect();
+    std::thread::scope(|scope| {
+        for payload in &payloads {
+            scope.spawn(|| {
+                // An instance per thread, as in separate processes: they share nothing but the folder.
+                let cache = DiskCache::new(dir.path(), DEFAULT_CAP);
+                for _ in 0..50 {
+                    cache.put(&key(1), payload);
+                    let got = cache.get(&key(1)).expect("present after put");
+                    assert!(got.len() == 200_000 && got.iter().all(|b| *b == got[0]), "torn entry");
+                }
+            });
+        }
+    });
+    assert!(only_file(dir.path()).exists(), "no temporary file is left");
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_falls_back_to_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    // A file where the folder should be fails for every user, root included.
+    let blocker = dir.path().join("file");
+    fs::write(&blocker, "").unwrap();
+    let cache = DiskCache::new(blocker.join("kernels"), DEFAULT_CAP);
+    cache.put(&key(1), b"cubin");
+    assert_eq!(&*cache.get(&key(1)).unwrap(), b"cubin");
+    assert!(cache.warned.load(Ordering::Relaxed));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_read_only_folder_serves_hits_and_keeps_new_entries_in_memory() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("kernels");
+    DiskCache::new(&folder, DEFAULT_CAP).put(&key(1), b"old");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o555)).unwrap();
+    let cache = DiskCache::new(&folder, DEFAULT_CAP);
+    assert_eq!(&*cache.get(&key(1)).unwrap(), b"old");
+    cache.put(&key(2), b"new");
+    assert_eq!(&*cache.get(&key(2)).unwrap(), b"new");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn the_cap_removes_the_oldest() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = DiskCache::new(dir.path(), 10_000);
+    for n in 0..30 {
+        cache.put(&key(n), &[0; 1000]);
+        let path = dir.path().join(key(n).file_name());
+        let time = SystemTime::now() - Duration::from_secs(1000 - n);
+        File::options().append(true).open(path).unwrap().set_modified(time).unwrap();
+        let total: u64 = entries(dir.path()).iter().map(|e| e.1).sum();
+        assert!(total <= 10_000, "{total}");
+    }
+    assert!(cache.get(&key(29)).is_some());
+    assert!(cache.get(&key(0)).is_none());
+}
+
+#[test]
+fn a_hit_on_an_old_entry_renews_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = DiskCache::new(dir.path(), DEFAULT_CAP);
+    cache.put(&key(1), b"x");
+    let path = only_file(dir.path());
+    let old = SystemTime::now() - 10 * RENEW_AFTER;
+    File::options().append(true).open(&path).unwrap().set_modified(old).unwrap();
+    assert!(cache.get(&key(1)).is_some());
+    assert!(fs::metadata(&path).unwrap().modified().unwrap() > old + RENEW_AFTER);
+}

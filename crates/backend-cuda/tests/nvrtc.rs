@@ -1,0 +1,111 @@
+//! Compiles with a real NVRTC, wherever one is found; needs no GPU and no driver. Prints why it skips otherwise.
+
+use cuprum_backend_cuda::nvrtc::{Compiler, Request, cccl_headers};
+use cuprum_backend_cuda::{CudaError, libraries};
+
+/// Any NVRTC will do here: no driver limits the version.
+const NEWEST: u32 = 13;
+
+fn compiler() -> Option<Compiler> {
+    match Compiler::locate(NEWEST) {
+        Ok(compiler) => Some(compiler),
+        Err(missing) => {
+            println!("skipped: {missing}");
+            None
+        }
+    }
+}
+
+fn is_elf(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\x7fELF")
+}
+
+#[test]
+fn a_kernel_becomes_a_cubin_for_each_architecture() {
+    let Some(compiler) = compiler() else { return };
+    assert!(!compiler.is_loaded());
+    assert!(compiler.identity().contains("nvrtc"), "{}", compiler.identity());
+    assert!(!compiler.is_loaded(), "the identity must not load the library");
+    let source = r#"
+        #include "own.h"
+        template <class T> __global__ void scale(T* x, T by) { x[threadIdx.x] *= by; }
+        extern "C" __global__ void plain(float* x) { x[threadIdx.x] = OWN; }
+    "#;
+    let request = Request {
+        name: "scale.cu",
+        source,
+        options: &["--std=c++17"],
+        headers: &[("own.h", "#define OWN 3.0f\n")],
+        name_expressions: &["scale<float>", "scale<double>"],
+    };
+    for arch in [80, 90, 100] {
+        let made = compiler.compile(&request, arch).unwrap();
+        assert!(is_elf(&made.code) && !made.is_ptx, "sm_{arch}");
+        assert!(made.lowered_names[0].contains("scale") && made.lowered_names[0] != made.lowered_names[1]);
+    }
+    // A device that this NVRTC has never heard of gets PTX.
+    let made = compiler.compile(&request, 9999).unwrap();
+    assert!(made.is_ptx && made.code.windows(8).any(|w| w == b".version"));
+    assert!(matches!(compiler.compile(&request, 10), Err(CudaError::Missing(_))));
+    println!("NVRTC {:?} at {}", compiler.version().unwrap(), compiler.path().display());
+}
+
+#[test]
+fn an_error_shows_the_line() {
+    let Some(compiler) = compiler() else { return };
+    let source = "__global__ void k(float* x) {\n  x[0] = nothing;\n}\n";
+    let request = Request { name: "bad.cu", source, ..Request::default() };
+    match compiler.compile(&request, 90) {
+        Err(CudaError::Compile { name, log, source_line }) => {
+            assert_eq!(name, "bad.cu");
+            assert!(log.contains("nothing"), "{log}");
+            assert_eq!(source_line.as_deref(), Some("2 |   x[0] = nothing;"));
+        }
+        other => panic!("{other:?}"),
+    }
+    let bad_option = Request { options: &["--no-such-option"], source: "", ..request };
+    assert!(matches!(compiler.compile(&bad_option, 90), Err(CudaError::Compile { .. })));
+    let nul = Request { source: "\0", ..request };
+    assert!(matches!(compiler.compile(&nul, 90), Err(CudaError::Invalid(_))));
+}
+
+#[test]
+fn cub_compiles() {
+    let Some(compiler) = compiler() else { return };
+    let headers = match libraries::find_cccl().map_err(CudaError::from).or_else(|_| cccl_headers(NEWEST)) {
+        Ok(headers) => headers,
+        Err(missing) => return println!("skipped: {missing}"),
+    };
+    println!("{headers}");
+    let source = r#"
+        #include <cub/block/block_reduce.cuh>
+        extern "C" __global__ void total(const float* x, float* y) {
+            using Reduce = cub::BlockReduce<float, 128>;
+            __shared__ typename Reduce::TempStorage storage;
+            float sum = Reduce(storage).Sum(x[threadIdx.x]);
+            if (threadIdx.x == 0) *y = sum;
+        }
+    "#;
+    let include = format!("-I{}", headers.include.display());
+    let options = ["--std=c++17", "-D_CCCL_META_UNROLL_LIMIT=8", &include];
+    let request = Request { name: "total.cu", source, options: &options, ..Request::default() };
+    assert!(is_elf(&compiler.compile(&request, 90).unwrap().code));
+}
+
+#[test]
+fn bundled_headers_serve_where_nvrtc_has_them() {
+    let Some(compiler) = compiler() else { return };
+    let folder = std::env::temp_dir().join(format!("cuprum-headers-{}", std::process::id()));
+    match compiler.bundled_cccl(&folder) {
+        Ok(headers) => {
+            println!("{headers}");
+            assert!(headers.version.0 >= 3);
+            compiler.bundled_cccl(&folder).expect("a second time skips");
+        }
+        Err(missing) => {
+            assert!(compiler.version().unwrap() < (13, 3), "{missing}");
+            println!("skipped: {missing}");
+        }
+    }
+    let _ = std::fs::remove_dir_all(&folder);
+}
