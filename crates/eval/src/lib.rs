@@ -1,1 +1,72 @@
-//! Under construction.
+//! Python's expression syntax over arrays: enough that a NumPy expression can be pasted.
+//!
+//! This crate knows text and core's op table; it knows no backend. The parser half, which is what this
+//! page describes, knows no arrays either.
+//!
+//! # What is in the language
+//!
+//! - **Literals**: `12`, `1_000`, `0xff`, `0o17`, `0b11` (up to 2**127 - 1), `1.5`, `.5`, `1e-3`, `2j`,
+//!   `'float32'`, `True`, `False`, `None`, tuples, nested lists.
+//! - **Operators**, with Python's precedence and grouping: `**`, unary `- + ~`, `* / // % @`, `+ -`,
+//!   `<< >>`, `&`, `^`, `|`, comparisons and their chains, `not`, `and`, `or`, `x if test else y`.
+//! - **Names**: `sum(a)`, `np.sum(a)`, `np.linalg.norm(a)`. The prefixes `np`, `numpy`, `cp`, `cupy`,
+//!   `xp` and `cuprum`, and those made by `import numpy as ...`, mean this library.
+//! - **Calls** with positional and keyword arguments, methods, attributes.
+//! - **Indices**: integers, slices with steps, `None`, `...`, arrays, and tuples of them.
+//! - **Statements**, separated by line ends or `;`: expressions, `a = b = value`, `a, b = value`,
+//!   `a[i] = value`, `a += value` and its eleven kin. `import` lines are read and left out.
+//! - `#` comments, line ends inside brackets, `\` at the end of a line.
+//!
+//! Everything else that Python has (`lambda`, comprehensions, f-strings, `:=`, `*args`, `def`, loops)
+//! gives an error that names it. Every error points at its place:
+//!
+//! ```
+//! let error = cuprum_eval::parse("sqrt(x^0.5)").unwrap_err();
+//! assert_eq!(error.render(), "\
+//! error: `^` is the exclusive or of whole numbers and cannot take this operand
+//!  --> line 1, column 7
+//!   |
+//! 1 | sqrt(x^0.5)
+//!   |       ^
+//!   = help: a power is written `**`");
+//! ```
+//!
+//! # What an evaluator can rely on
+//!
+//! - The tree says what was written, and resolves nothing: a [`Name`](ast::ExprKind::Name) is a variable
+//!   if there is one of that name, else a function or constant of the library.
+//! - A [`Global`](ast::ExprKind::Global) is a name of the library, with its namespace in the path:
+//!   `np.linalg.norm` is `linalg.norm`. Without a prefix the same comes as attributes of a name;
+//!   [`dotted_name`](ast::Expr::dotted_name) puts it together once the name is known to be no variable.
+//! - An operator is the NumPy function that [`function`](ops::BinaryOp::function) names, and nothing else.
+//!   Chains, `and`, `or`, `not` and the conditional need the truth value of their operands: for an array
+//!   of more than one element that is an error.
+//! - In an index, the literals `None`, `np.newaxis` and `...` are items of their own kind, and a lone tuple
+//!   is flattened. A name may still turn out to hold `None`, a tuple or a slice.
+//! - Arithmetic on literals is not folded: `Int` operands are weak Python scalars, exact in `i128`.
+//! - Trees are at most [`MAX_HEIGHT`] high, so recursion over them is safe on an ordinary stack.
+//! - [`Script`](ast::Script) keeps its source: errors of evaluation are made with
+//!   [`EvalError::new`] from it and the [`Span`] of the node at fault.
+//! - [`free_names`](ast::Script::free_names) and [`assigned_names`](ast::Script::assigned_names) tell what
+//!   a program needs and makes before anything runs.
+
+#![forbid(unsafe_code)]
+
+pub mod ast;
+mod diagnose;
+mod error;
+mod lexer;
+mod literal;
+mod names;
+pub mod ops;
+mod parser;
+mod primary;
+mod sexpr;
+mod span;
+mod statement;
+
+pub use error::{Diagnostic, EvalError, EvalErrorKind, ParseError};
+pub use names::NameUse;
+pub use parser::{MAX_HEIGHT, MAX_NESTING};
+pub use span::{Position, Span};
+pub use statement::{parse, parse_expression};

@@ -1,0 +1,256 @@
+//! What to say about a token that does not fit: what was expected, and how the same thing is written here.
+
+use crate::error::ParseError;
+use crate::lexer::Token;
+use crate::parser::{MAX_HEIGHT, MAX_NESTING, Parser};
+use crate::span::Span;
+
+impl Parser<'_> {
+    /// "This is Python, we know it, and it is not supported." `what` ends in its verb: `` `lambda` is ``.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn unsupported(&self, span: Span, what: &str, help: &str) -> ParseError {
+        self.error(span, format!("{what} not supported"))
+            .with_help(help)
+    }
+
+    /// The next token is not one of those that could stand here. `open` is the bracket we are in.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn unexpected(&self, expected: &str, open: Option<Span>) -> ParseError {
+        let here = self.here();
+        if let (Token::Fault, Some(fault)) = (self.peek(), &self.lexed.fault) {
+            return fault.clone();
+        }
+        // Whatever is odd behind a bracket that is never closed is odd because of it.
+        let unclosed = self.lexed.unclosed;
+        if let Some(bracket) =
+            unclosed.filter(|bracket| bracket.start < here.start || *self.peek() == Token::End)
+        {
+            return self.error(
+                bracket,
+                format!("`{}` was never closed", bracket.text(self.source)),
+            );
+        }
+        if let Some(error) = self.python_only() {
+            return error;
+        }
+        let error = match self.peek() {
+            Token::Punct("=") => self
+                .error(here, "`=` assigns, and cannot stand inside an expression")
+                .with_help("to compare, write `==`"),
+            _ => self.error(here, format!("expected {expected}, found {}", self.found())),
+        };
+        self.in_bracket(error, open)
+    }
+
+    fn in_bracket(&self, error: ParseError, open: Option<Span>) -> ParseError {
+        match open {
+            Some(open) => error.with_related(
+                self.source,
+                open,
+                format!("`{}` opened here", open.text(self.source)),
+            ),
+            None => error,
+        }
+    }
+
+    /// Constructs of Python that would continue an expression here.
+    fn python_only(&self) -> Option<ParseError> {
+        let (what, help) = match *self.peek() {
+            Token::Punct(":=") => ("`:=` is", "assign in a statement of its own: `name = ...`"),
+            Token::Keyword("for" | "async") => (
+                "comprehensions are",
+                "apply the operation to the whole array",
+            ),
+            Token::Keyword("is") => ("`is` is", "compare values with `==`"),
+            Token::Keyword("in") => ("`in` is", "use `isin(a, b)`"),
+            Token::Keyword("not") if matches!(self.peek_at(1), Token::Keyword("in")) => {
+                let span = self.here().to(self.here_at(1));
+                return Some(self.unsupported(span, "`not in` is", "use `~isin(a, b)`"));
+            }
+            _ => return None,
+        };
+        Some(self.unsupported(self.here(), what, help))
+    }
+
+    /// The next token as a message names it.
+    pub(crate) fn found(&self) -> String {
+        match self.peek() {
+            Token::Newline => "the end of the line".into(),
+            Token::End => "the end of the text".into(),
+            Token::Str(_) => "a string".into(),
+            _ => {
+                let text = self.here().text(self.source);
+                let short: String = text.chars().take(24).collect();
+                let dots = if short.len() < text.len() { "…" } else { "" };
+                format!("`{short}{dots}`")
+            }
+        }
+    }
+
+    /// The error for something behind a complete statement.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn no_statement_end(&self) -> ParseError {
+        const EXPECTED: &str = "an operator or the end of the statement";
+        let here = self.here();
+        match self.peek() {
+            Token::Punct(":") => {
+                self.unsupported(here, "annotations and blocks are", "write `name = value`")
+            }
+            Token::Name(_)
+            | Token::Int(_)
+            | Token::Float(_)
+            | Token::Imaginary(_)
+            | Token::Str(_) => {
+                let help = match self.before().text(self.source) {
+                    "print" => "write `print(...)`, or only the expression",
+                    _ => "an operator or a `,` may be missing before it",
+                };
+                self.error(here, format!("expected {EXPECTED}, found {}", self.found()))
+                    .with_help(help)
+            }
+            _ => self.unexpected(EXPECTED, None),
+        }
+    }
+
+    /// The error for something that no expression starts with.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn no_operand(&self) -> ParseError {
+        const ONLY: &str = "a script holds expressions and assignments only";
+        let starts_statement =
+            matches!(self.last(), None | Some(Token::Newline | Token::Punct(";")));
+        let (what, help) = match *self.peek() {
+            Token::Keyword("lambda") => ("`lambda` is".into(), "write the expression itself"),
+            Token::Keyword("if") if starts_statement => (
+                "`if` statements are".into(),
+                "write `x if test else y`, or `where(test, x, y)` for arrays",
+            ),
+            Token::Keyword(word @ ("for" | "while")) if starts_statement => (
+                format!("`{word}` loops are"),
+                "apply the operation to the whole array",
+            ),
+            Token::Keyword(
+                word @ ("def" | "class" | "with" | "try" | "return" | "del" | "global" | "nonlocal"
+                | "assert" | "raise" | "pass" | "break" | "continue" | "elif" | "except"
+                | "finally" | "yield" | "await" | "async"),
+            ) => (format!("`{word}` is"), ONLY),
+            Token::Keyword("import" | "from") => (
+                "`import` inside an expression is".into(),
+                "give it a line of its own",
+            ),
+            Token::Punct("{") => (
+                "dictionaries and sets are".into(),
+                "use a list `[...]` or a tuple `(...)`",
+            ),
+            Token::Punct(">>") if matches!(self.peek_at(1), Token::Punct(">")) => {
+                let prompt = self.here().to(self.here_at(1));
+                let error = self.error(prompt, "`>>>` is the prompt of a Python session");
+                return error.with_help("leave the prompt out");
+            }
+            _ => return self.unexpected(&self.operand_wanted(), None),
+        };
+        self.unsupported(self.here(), &what, help)
+    }
+
+    /// "an expression", and behind what, where that is what asked for one.
+    fn operand_wanted(&self) -> String {
+        match self.last() {
+            Some(Token::Punct(symbol)) if !matches!(*symbol, "(" | "[" | ";") => {
+                format!("an expression after `{symbol}`")
+            }
+            Some(Token::Keyword(word)) => format!("an expression after `{word}`"),
+            _ => "an expression".into(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn too_high(&self, span: Span) -> ParseError {
+        self.error(
+            span,
+            format!("this expression is more than {MAX_HEIGHT} operations deep"),
+        )
+        .with_help("assign a part of it to a name first")
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn too_deep(&self) -> ParseError {
+        self.error(
+            self.here(),
+            format!("this expression is nested more than {MAX_NESTING} levels deep"),
+        )
+        .with_help("assign a part of it to a name first")
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn loose_not(&self) -> ParseError {
+        self.error(
+            self.here(),
+            "`not` binds less tightly than the operator before it",
+        )
+        .with_help("put it in parentheses: `(not ...)`")
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn xor_for_power(&self, op_span: Span) -> ParseError {
+        self.error(
+            op_span,
+            "`^` is the exclusive or of whole numbers and cannot take this operand",
+        )
+        .with_help("a power is written `**`")
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn starred(&self, help: &str) -> ParseError {
+        let what = format!("unpacking with {} is", self.found());
+        self.unsupported(self.here(), &what, help)
+    }
+
+    /// Something follows an item of a list, tuple or argument list that is neither `,` nor the bracket.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn no_comma(&self, close: &str, open: Span) -> ParseError {
+        self.unexpected(&format!("`,` or `{close}`"), Some(open))
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn no_index_end(&self, after_slice: bool, open: Span) -> ParseError {
+        if after_slice && self.at_punct(":") {
+            let error = self.error(self.here(), "a slice has at most three parts");
+            return error.with_help("they are `start:stop:step`");
+        }
+        self.unexpected("`,`, `:` or `]`", Some(open))
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn empty_index(&self, span: Span) -> ParseError {
+        self.error(span, "the index is empty")
+            .with_help("write `[...]` or `[:]` for all elements")
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn number_called(&self, span: Span) -> ParseError {
+        self.error(span, "a number cannot be called")
+            .with_help("to multiply, write `*` between")
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn positional_late(&self, arg: Span, keyword: Span) -> ParseError {
+        self.error(
+            arg,
+            "a positional argument cannot follow a keyword argument",
+        )
+        .with_related(self.source, keyword, "keyword argument")
+    }
+}

@@ -1,0 +1,421 @@
+//! What went wrong, where, and what to write instead.
+//!
+//! An error is made while the source is at hand and keeps the lines it points at, so it can be shown
+//! later without the source. `Display` is one line; [`Diagnostic::render`] draws the source with a caret.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+use crate::span::{Position, Span, floor_char_boundary};
+
+/// A message with the place it is about, and perhaps advice and a second place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    message: String,
+    help: Option<String>,
+    span: Span,
+    position: Position,
+    snippet: Snippet,
+    related: Option<(Position, Snippet, String)>,
+}
+
+impl Diagnostic {
+    /// A message about `span` of `source`.
+    pub fn new(source: &str, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic {
+            message: message.into(),
+            help: None,
+            span,
+            position: Position::of(source, span.start),
+            snippet: Snippet::cut(source, span),
+            related: None,
+        }
+    }
+
+    /// Adds what to write instead.
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> Diagnostic {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Adds a second place, such as the bracket that the first one should have closed.
+    #[must_use]
+    pub fn with_related(
+        mut self,
+        source: &str,
+        span: Span,
+        label: impl Into<String>,
+    ) -> Diagnostic {
+        self.set_related(source, span, label.into());
+        self
+    }
+
+    fn set_related(&mut self, source: &str, span: Span, label: String) {
+        let at = Position::of(source, span.start);
+        self.related = Some((at, Snippet::cut(source, span), label));
+    }
+
+    /// What is wrong, without the place.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What to write instead, where that is known.
+    pub fn help(&self) -> Option<&str> {
+        self.help.as_deref()
+    }
+
+    /// The bytes of the source that are wrong; empty where something is missing.
+    pub fn span(&self) -> Span {
+        self.span
+    }
+
+    /// Line and column of the start of [`span`](Self::span).
+    pub fn position(&self) -> Position {
+        self.position
+    }
+
+    /// The message, the source line and an underline, on several lines without a last newline.
+    ///
+    /// ```
+    /// let error = cuprum_eval::parse("x = (1 + 2\ny = x").unwrap_err();
+    /// assert_eq!(error.render(), "\
+    /// error: `(` was never closed
+    ///  --> line 1, column 5
+    ///   |
+    /// 1 | x = (1 + 2
+    ///   |     ^");
+    /// ```
+    pub fn render(&self) -> String {
+        let last_line = self
+            .related
+            .as_ref()
+            .map_or(0, |(at, ..)| at.line)
+            .max(self.position.line);
+        let gutter = last_line.to_string().len();
+        let mut out = format!("error: {}\n", self.message);
+        out += &format!(
+            "{:gutter$}--> line {}, column {}\n",
+            "", self.position.line, self.position.column
+        );
+        out += &format!("{:gutter$} |\n", "");
+        out += &format!("{:gutter$} | {}\n", self.position.line, self.snippet.text);
+        out += &format!("{:gutter$} | {}", "", self.snippet.underline('^'));
+        if let Some((at, snippet, label)) = &self.related {
+            // The same cut of the same line is not drawn twice.
+            if (at.line, &snippet.text) != (self.position.line, &self.snippet.text) {
+                out += &format!("\n{:gutter$} |\n{:gutter$} | {}", "", at.line, snippet.text);
+            }
+            out += &format!("\n{:gutter$} | {} {label}", "", snippet.underline('-'));
+        }
+        if let Some(help) = &self.help {
+            out += &format!("\n{:gutter$} = help: {help}", "");
+        }
+        out
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "line {}, column {}: {}",
+            self.position.line, self.position.column, self.message
+        )?;
+        match &self.help {
+            Some(help) => write!(f, " ({help})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The source text is not an expression or statement that `cuprum-eval` knows.
+///
+/// ```
+/// let error = cuprum_eval::parse("a && b").unwrap_err();
+/// assert_eq!(error.position().column, 3);
+/// assert_eq!(error.message(), "`&&` is not an operator");
+/// ```
+// Boxed, so that the parser's `Result`s and with them its stack frames stay small.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParseError(Box<Diagnostic>);
+
+impl ParseError {
+    // The parser makes its errors through these, out of line: built in place, they would be the larger
+    // part of the frames of functions that recurse.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn new(source: &str, span: Span, message: impl Into<String>) -> ParseError {
+        ParseError(Box::new(Diagnostic::new(source, span, message)))
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn with_help(mut self, help: impl Into<String>) -> ParseError {
+        self.0.help = Some(help.into());
+        self
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn with_related(
+        mut self,
+        source: &str,
+        span: Span,
+        label: impl Into<String>,
+    ) -> ParseError {
+        self.0.set_related(source, span, label.into());
+        self
+    }
+}
+
+impl std::ops::Deref for ParseError {
+    type Target = Diagnostic;
+
+    fn deref(&self) -> &Diagnostic {
+        &self.0
+    }
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl StdError for ParseError {}
+
+/// Which sort of thing went wrong; the names are those of Python's exceptions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EvalErrorKind {
+    /// The text cannot be parsed.
+    Syntax,
+    /// A name is neither a variable nor a function.
+    Name,
+    /// An operand or argument is of the wrong kind, or a keyword is not known.
+    Type,
+    /// A value is out of range, shapes do not fit, or a truth value is ambiguous.
+    Value,
+    /// An index is out of range or of a kind that cannot index.
+    Index,
+    /// The array library failed; the cause is its own error.
+    Array,
+}
+
+/// Parsing or evaluating failed; always knows the part of the source it is about.
+///
+/// ```
+/// use cuprum_eval::{EvalError, EvalErrorKind, Span};
+/// let error = EvalError::new(EvalErrorKind::Name, "sin(y)", Span::new(4, 5), "no variable or function `y`");
+/// assert_eq!(error.to_string(), "line 1, column 5: no variable or function `y`");
+/// ```
+#[derive(Debug)]
+pub struct EvalError {
+    kind: EvalErrorKind,
+    diagnostic: Box<Diagnostic>,
+    cause: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+impl EvalError {
+    /// An error about `span` of `source`.
+    pub fn new(
+        kind: EvalErrorKind,
+        source: &str,
+        span: Span,
+        message: impl Into<String>,
+    ) -> EvalError {
+        EvalError {
+            kind,
+            diagnostic: Box::new(Diagnostic::new(source, span, message)),
+            cause: None,
+        }
+    }
+
+    /// An error of the array library, placed at the part of the expression that called it.
+    pub fn array(
+        source: &str,
+        span: Span,
+        cause: impl Into<Box<dyn StdError + Send + Sync>>,
+    ) -> EvalError {
+        let cause = cause.into();
+        let mut error = EvalError::new(EvalErrorKind::Array, source, span, cause.to_string());
+        error.cause = Some(cause);
+        error
+    }
+
+    /// Adds what to write instead.
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> EvalError {
+        self.diagnostic.help = Some(help.into());
+        self
+    }
+
+    /// Which sort of thing went wrong.
+    pub fn kind(&self) -> EvalErrorKind {
+        self.kind
+    }
+}
+
+impl std::ops::Deref for EvalError {
+    type Target = Diagnostic;
+
+    fn deref(&self) -> &Diagnostic {
+        &self.diagnostic
+    }
+}
+
+impl From<ParseError> for EvalError {
+    fn from(error: ParseError) -> EvalError {
+        EvalError {
+            kind: EvalErrorKind::Syntax,
+            diagnostic: error.0,
+            cause: None,
+        }
+    }
+}
+
+impl fmt::Display for EvalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.diagnostic.fmt(f)
+    }
+}
+
+impl StdError for EvalError {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.cause
+            .as_ref()
+            .map(|cause| &**cause as &(dyn StdError + 'static))
+    }
+}
+
+/// The widest piece of a source line that is shown, in terminal columns.
+const SNIPPET_WIDTH: usize = 100;
+
+/// One source line as a terminal shows it, cut to a readable width, and what to underline in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Snippet {
+    text: String,
+    indent: usize,
+    width: usize,
+}
+
+impl Snippet {
+    fn cut(source: &str, span: Span) -> Snippet {
+        let start = floor_char_boundary(source, span.start);
+        let line_start = source[..start].rfind('\n').map_or(0, |at| at + 1);
+        let line_end = source[start..]
+            .find('\n')
+            .map_or(source.len(), |at| start + at);
+        let line = source[line_start..line_end].trim_end_matches('\r');
+        let mark = start - line_start..span.end.clamp(start, line_end) - line_start;
+
+        let (indent, width) = (columns(line, 0..mark.start), columns(line, mark).max(1));
+        if columns(line, 0..line.len()) <= SNIPPET_WIDTH {
+            return Snippet {
+                text: line
+                    .chars()
+                    .map(Shown::of)
+                    .map(|shown| shown.text())
+                    .collect(),
+                indent,
+                width,
+            };
+        }
+        let from = indent.saturating_sub(SNIPPET_WIDTH / 3);
+        let mut snippet = Snippet {
+            text: String::new(),
+            indent: 0,
+            width,
+        };
+        let (mut column, mut shown_width) = (0, 0);
+        if from > 0 {
+            snippet.text.push('…');
+            shown_width = 1;
+        }
+        let mut cut_right = false;
+        for shown in line.chars().map(Shown::of) {
+            if column == indent {
+                snippet.indent = shown_width;
+            }
+            if column >= from {
+                if shown_width + shown.width > SNIPPET_WIDTH {
+                    cut_right = true;
+                    break;
+                }
+                snippet.text += &shown.text();
+                shown_width += shown.width;
+            }
+            column += shown.width;
+        }
+        if column == indent && !cut_right {
+            snippet.indent = shown_width;
+        }
+        if cut_right {
+            snippet.text.push('…');
+        }
+        snippet.width = width
+            .min((SNIPPET_WIDTH + 1).saturating_sub(snippet.indent))
+            .max(1);
+        snippet
+    }
+
+    fn underline(&self, mark: char) -> String {
+        let marks: String = std::iter::repeat_n(mark, self.width).collect();
+        format!("{:1$}{marks}", "", self.indent)
+    }
+}
+
+/// Terminal columns taken by the characters that start in a byte range of `line`.
+fn columns(line: &str, bytes: std::ops::Range<usize>) -> usize {
+    line.char_indices()
+        .filter(|(at, _)| bytes.contains(at))
+        .map(|(_, c)| Shown::of(c).width)
+        .sum()
+}
+
+/// A character as it is printed: a source line must neither move the cursor nor carry escape sequences.
+struct Shown {
+    symbol: char,
+    width: usize,
+}
+
+impl Shown {
+    fn of(c: char) -> Shown {
+        let width = match c {
+            '\t' => 4,
+            // Combining marks and zero-width characters.
+            '\u{300}'..='\u{36f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{20d0}'..='\u{20ff}'
+            | '\u{fe00}'..='\u{fe0f}' => 0,
+            // The blocks that East Asian Width (UAX 11) calls wide, coarsely.
+            '\u{1100}'..='\u{115f}'
+            | '\u{2e80}'..='\u{a4cf}'
+            | '\u{ac00}'..='\u{d7a3}'
+            | '\u{f900}'..='\u{faff}'
+            | '\u{fe30}'..='\u{fe6f}'
+            | '\u{ff01}'..='\u{ff60}'
+            | '\u{ffe0}'..='\u{ffe6}'
+            | '\u{1f300}'..='\u{1faff}'
+            | '\u{20000}'..='\u{3fffd}' => 2,
+            _ => 1,
+        };
+        let bidi = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        let symbol = if c != '\t' && (c.is_control() || bidi) {
+            '\u{fffd}'
+        } else {
+            c
+        };
+        Shown { symbol, width }
+    }
+
+    fn text(&self) -> String {
+        if self.symbol == '\t' {
+            " ".repeat(self.width)
+        } else {
+            self.symbol.to_string()
+        }
+    }
+}

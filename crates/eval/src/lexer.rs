@@ -1,0 +1,370 @@
+//! From text to tokens. Brackets are matched here, because line ends inside them do not count.
+//!
+//! The first fault ends the token list with [`Token::Fault`] instead of failing at once: the parser may
+//! have something to say about an earlier place, and people read from the front.
+
+use crate::error::ParseError;
+use crate::literal;
+use crate::span::Span;
+
+/// A token. Names borrow the source; keywords and punctuation are known spellings.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Token<'s> {
+    Int(i128),
+    Float(f64),
+    Imaginary(f64),
+    Str(String),
+    Name(&'s str),
+    Keyword(&'static str),
+    Punct(&'static str),
+    /// A line end outside brackets.
+    Newline,
+    /// The end of the source.
+    End,
+    /// The text from here on cannot be read; see [`Lexed::fault`].
+    Fault,
+}
+
+/// A token and where it stands. `Newline` and `End` stand right behind the token before them, where
+/// something is missing if they are not welcome.
+#[derive(Debug, Clone)]
+pub(crate) struct Lexeme<'s> {
+    pub(crate) token: Token<'s>,
+    pub(crate) span: Span,
+}
+
+/// The whole source as tokens; the last one is `End` or `Fault`.
+#[derive(Debug)]
+pub(crate) struct Lexed<'s> {
+    pub(crate) lexemes: Vec<Lexeme<'s>>,
+    pub(crate) fault: Option<ParseError>,
+    /// The innermost bracket that is still open at the end.
+    pub(crate) unclosed: Option<Span>,
+}
+
+/// Python's keywords: none may be a name, few are supported.
+const KEYWORDS: [&str; 35] = [
+    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue",
+    "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import",
+    "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while",
+    "with", "yield",
+];
+
+/// Punctuation, the longest spelling first, so that the first match is the longest.
+const PUNCTUATION: [&str; 43] = [
+    "...", "**=", "//=", "<<=", ">>=", ":=", "**", "//", "<<", ">>", "<=", ">=", "==", "!=", "+=",
+    "-=", "*=", "/=", "%=", "@=", "&=", "|=", "^=", "->", "+", "-", "*", "/", "%", "@", "&", "|",
+    "^", "~", "<", ">", "=", ".", ",", ":", ";", "(", ")",
+];
+
+/// Brackets that are not in `PUNCTUATION`'s round pair.
+const BRACKETS: [&str; 4] = ["[", "]", "{", "}"];
+
+/// Operators of other languages, and of Python 2: (spelling, message, help).
+const FOREIGN: [(&str, &str, &str); 9] = [
+    (
+        "&&",
+        "`&&` is not an operator",
+        "use `&` for arrays, `and` for single values",
+    ),
+    (
+        "||",
+        "`||` is not an operator",
+        "use `|` for arrays, `or` for single values",
+    ),
+    ("<>", "`<>` is not an operator", "use `!=`"),
+    ("=<", "`=<` is not an operator", "use `<=`"),
+    ("=>", "`=>` is not an operator", "use `>=`"),
+    ("===", "`===` is not an operator", "use `==`"),
+    ("!==", "`!==` is not an operator", "use `!=`"),
+    (
+        ".*",
+        "`.*` is not an operator",
+        "`*` already works element by element",
+    ),
+    (
+        "./",
+        "`./` is not an operator",
+        "`/` already works element by element",
+    ),
+];
+
+/// Characters that look like an operator, bracket or quote: (character, what it is, help).
+const LOOKALIKES: [(char, &str, &str); 24] = [
+    ('\u{201c}', "a typographic quote", "use `\"`"),
+    ('\u{201d}', "a typographic quote", "use `\"`"),
+    ('\u{201e}', "a typographic quote", "use `\"`"),
+    ('\u{2018}', "a typographic quote", "use `'`"),
+    ('\u{2019}', "a typographic quote", "use `'`"),
+    ('\u{2212}', "a typographic minus sign", "use `-`"),
+    ('\u{2013}', "an en dash", "use `-`"),
+    ('\u{2014}', "an em dash", "use `-`"),
+    ('\u{d7}', "a multiplication sign", "use `*`"),
+    ('\u{b7}', "a middle dot", "use `*` or `@`"),
+    ('\u{22c5}', "a dot operator", "use `*` or `@`"),
+    ('\u{f7}', "a division sign", "use `/`"),
+    ('\u{2264}', "a less-or-equal sign", "use `<=`"),
+    ('\u{2265}', "a greater-or-equal sign", "use `>=`"),
+    ('\u{2260}', "a not-equal sign", "use `!=`"),
+    ('\u{221a}', "a root sign", "use `sqrt(...)`"),
+    ('\u{b2}', "a superscript", "use `**2`"),
+    ('\u{b3}', "a superscript", "use `**3`"),
+    ('\u{221e}', "an infinity sign", "use `inf`"),
+    ('\u{2026}', "a typographic ellipsis", "use `...`"),
+    ('\u{a0}', "a non-breaking space", "use a plain space"),
+    ('\u{200b}', "an invisible zero-width space", "delete it"),
+    ('\u{ff08}', "a full-width parenthesis", "use `(`"),
+    ('\u{ff09}', "a full-width parenthesis", "use `)`"),
+];
+
+/// Reads the whole source.
+pub(crate) fn lex(source: &str) -> Lexed<'_> {
+    // A byte order mark is how some editors begin a file.
+    let at = if source.starts_with('\u{feff}') {
+        '\u{feff}'.len_utf8()
+    } else {
+        0
+    };
+    let mut lexer = Lexer {
+        source,
+        at,
+        lexemes: Vec::new(),
+        open: Vec::new(),
+    };
+    let fault = loop {
+        match lexer.step() {
+            Ok(true) => {}
+            Ok(false) => break None,
+            Err(fault) => break Some(fault),
+        }
+    };
+    let end = match fault {
+        Some(_) => Lexeme {
+            token: Token::Fault,
+            span: Span::point(lexer.at),
+        },
+        None => Lexeme {
+            token: Token::End,
+            span: lexer.behind_last(),
+        },
+    };
+    lexer.lexemes.push(end);
+    let unclosed = if fault.is_none() {
+        lexer.open.last().copied()
+    } else {
+        None
+    };
+    Lexed {
+        lexemes: lexer.lexemes,
+        fault,
+        unclosed,
+    }
+}
+
+/// The identifier at the start of `text`; empty if none. Narrower than Python's in that digits are ASCII.
+pub(crate) fn identifier(text: &str) -> &str {
+    let starts = |c: char| c.is_alphabetic() || c == '_';
+    if !text.starts_with(starts) {
+        return "";
+    }
+    let end = text
+        .find(|c: char| !(starts(c) || c.is_ascii_digit()))
+        .unwrap_or(text.len());
+    text.get(..end).unwrap_or("")
+}
+
+struct Lexer<'s> {
+    source: &'s str,
+    at: usize,
+    lexemes: Vec<Lexeme<'s>>,
+    /// Where the brackets that are open now were opened.
+    open: Vec<Span>,
+}
+
+impl<'s> Lexer<'s> {
+    fn rest(&self) -> &'s str {
+        self.source.get(self.at..).unwrap_or("")
+    }
+
+    fn behind_last(&self) -> Span {
+        Span::point(self.lexemes.last().map_or(0, |last| last.span.end))
+    }
+
+    fn fault(&self, len: usize, message: impl Into<String>) -> ParseError {
+        ParseError::new(self.source, Span::new(self.at, self.at + len), message)
+    }
+
+    fn push(&mut self, token: Token<'s>, len: usize) {
+        let span = Span::new(self.at, self.at + len);
+        self.at += len;
+        self.lexemes.push(Lexeme { token, span });
+    }
+
+    /// Reads one token, or skips one piece of white space; false at the end.
+    fn step(&mut self) -> Result<bool, ParseError> {
+        let rest = self.rest();
+        let Some(first) = rest.chars().next() else {
+            return Ok(false);
+        };
+        match first {
+            ' ' | '\t' | '\r' | '\u{c}' => self.at += 1,
+            '#' => self.at += rest.find('\n').unwrap_or(rest.len()),
+            '\n' => {
+                if self.open.is_empty() {
+                    let span = self.behind_last();
+                    self.lexemes.push(Lexeme {
+                        token: Token::Newline,
+                        span,
+                    });
+                }
+                self.at += 1;
+            }
+            '\\' => {
+                let newline = if rest.starts_with("\\\r\n") { 3 } else { 2 };
+                if !(rest.starts_with("\\\n") || newline == 3) {
+                    let help = "a backslash continues a line, and must be its last character";
+                    return Err(self.fault(1, "unexpected `\\`").with_help(help));
+                }
+                self.at += newline;
+            }
+            '"' | '\'' => self.string(0)?,
+            '0'..='9' => self.number()?,
+            '.' if rest[1..].starts_with(|c: char| c.is_ascii_digit()) => self.number()?,
+            _ if first.is_alphabetic() || first == '_' => self.word()?,
+            _ => self.punctuation(first)?,
+        }
+        Ok(true)
+    }
+
+    fn number(&mut self) -> Result<(), ParseError> {
+        let (token, len) = literal::number(self.rest()).map_err(|bad| {
+            let error = self.fault(bad.len, bad.message);
+            if let Some(help) = bad.help {
+                error.with_help(help)
+            } else {
+                error
+            }
+        })?;
+        self.push(token, len);
+        Ok(())
+    }
+
+    fn word(&mut self) -> Result<(), ParseError> {
+        let word = identifier(self.rest());
+        if self.rest()[word.len()..].starts_with(['"', '\'']) && word.len() <= 2 {
+            return self.string(word.len());
+        }
+        let token = match KEYWORDS.iter().find(|keyword| **keyword == word) {
+            Some(keyword) => Token::Keyword(keyword),
+            None => Token::Name(word),
+        };
+        self.push(token, word.len());
+        Ok(())
+    }
+
+    fn string(&mut self, prefix_len: usize) -> Result<(), ParseError> {
+        let prefix = &self.rest()[..prefix_len];
+        let raw = match prefix.to_ascii_lowercase().as_str() {
+            "" | "u" => false,
+            "r" => true,
+            "f" | "fr" | "rf" | "t" => {
+                return Err(self
+                    .fault(prefix_len, "f-strings are not supported")
+                    .with_help("write a plain string"));
+            }
+            "b" | "br" | "rb" => {
+                return Err(self
+                    .fault(prefix_len, "byte strings are not supported")
+                    .with_help("drop the `b`"));
+            }
+            _ => {
+                return Err(self.fault(
+                    prefix_len,
+                    format!("`{prefix}` cannot stand before a string"),
+                ));
+            }
+        };
+        let (text, len) = literal::string(&self.rest()[prefix_len..], raw).map_err(|bad| {
+            let start = self.at + prefix_len + bad.at;
+            let error =
+                ParseError::new(self.source, Span::new(start, start + bad.len), bad.message);
+            if let Some(help) = bad.help {
+                error.with_help(help)
+            } else {
+                error
+            }
+        })?;
+        self.push(Token::Str(text), prefix_len + len);
+        Ok(())
+    }
+
+    fn punctuation(&mut self, first: char) -> Result<(), ParseError> {
+        let rest = self.rest();
+        // Longest first here too: `===` before the `==` that is Python's.
+        let foreign = FOREIGN
+            .iter()
+            .filter(|row| rest.starts_with(row.0))
+            .max_by_key(|row| row.0.len());
+        if let Some((symbol, message, help)) = foreign {
+            return Err(self.fault(symbol.len(), *message).with_help(*help));
+        }
+        let known = PUNCTUATION
+            .iter()
+            .chain(&BRACKETS)
+            .find(|symbol| rest.starts_with(**symbol));
+        let Some(symbol) = known.copied() else {
+            return Err(self.unknown(first));
+        };
+        let span = Span::new(self.at, self.at + symbol.len());
+        match symbol {
+            "(" | "[" | "{" => self.open.push(span),
+            ")" | "]" | "}" => {
+                let Some(open) = self.open.pop() else {
+                    return Err(self.fault(1, format!("`{symbol}` closes nothing")));
+                };
+                let opened = open.text(self.source);
+                if !matches!((opened, symbol), ("(", ")") | ("[", "]") | ("{", "}")) {
+                    let error = self.fault(1, format!("`{symbol}` does not close `{opened}`"));
+                    return Err(error.with_related(
+                        self.source,
+                        open,
+                        format!("`{opened}` opened here"),
+                    ));
+                }
+            }
+            _ => {}
+        }
+        self.push(Token::Punct(symbol), symbol.len());
+        Ok(())
+    }
+
+    fn unknown(&self, c: char) -> ParseError {
+        if let Some((_, what, help)) = LOOKALIKES.iter().find(|row| row.0 == c) {
+            return self
+                .fault(
+                    c.len_utf8(),
+                    format!("`{c}` (U+{:04X}) is {what}", c as u32),
+                )
+                .with_help(*help);
+        }
+        let shown = if c.is_control() || c.is_whitespace() {
+            String::new()
+        } else {
+            format!("`{c}` ")
+        };
+        let error = match c {
+            '\0'..='\x7f' if !c.is_control() => {
+                self.fault(1, format!("unexpected character `{c}`"))
+            }
+            _ => self.fault(
+                c.len_utf8(),
+                format!("unexpected character {shown}(U+{:04X})", c as u32),
+            ),
+        };
+        match c {
+            '!' => error.with_help("use `~` for arrays, `not` for single values, `!=` to compare"),
+            '?' => error.with_help("write `x if test else y`, or `where(test, x, y)` for arrays"),
+            _ => error,
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Which names a program needs and which it makes: known before anything is loaded or computed.
+
+use crate::ast::{Expr, ExprKind, Script, StmtKind, Target, TargetKind};
+use crate::span::Span;
+
+/// A name that a program reads before it assigns it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NameUse {
+    /// The name.
+    pub name: String,
+    /// Where it is read first.
+    pub span: Span,
+    /// True if it is called there, and so most likely a function.
+    pub called: bool,
+}
+
+impl Script {
+    /// The names that must come from outside, each once, in the order of their first use: variables to
+    /// be given, and functions and constants of the library. Prefixed names (`np.sum`) are not among them.
+    ///
+    /// ```
+    /// let script = cuprum_eval::parse("y = sin(x) * scale; y / y.max()")?;
+    /// let names = script.free_names();
+    /// let names: Vec<_> = names.iter().map(|used| (used.name.as_str(), used.called)).collect();
+    /// assert_eq!(names, [("sin", true), ("x", false), ("scale", false)]);
+    /// # Ok::<(), cuprum_eval::ParseError>(())
+    /// ```
+    pub fn free_names(&self) -> Vec<NameUse> {
+        let mut names = Names::default();
+        for stmt in &self.statements {
+            match &stmt.kind {
+                StmtKind::Expr(value) => names.read(value),
+                StmtKind::Assign { targets, value } => {
+                    names.read(value);
+                    targets.iter().for_each(|target| names.write(target));
+                }
+                StmtKind::AugAssign { target, value, .. } => {
+                    if let TargetKind::Name(name) = &target.kind {
+                        names.note(name, target.span, false);
+                    }
+                    names.read(value);
+                    names.write(target);
+                }
+            }
+        }
+        names.free
+    }
+
+    /// The names that the program assigns, each once, in order.
+    ///
+    /// ```
+    /// let script = cuprum_eval::parse("q, r = f(a); q *= 2; b[0] = 1")?;
+    /// assert_eq!(script.assigned_names(), ["q", "r", "b"]);
+    /// # Ok::<(), cuprum_eval::ParseError>(())
+    /// ```
+    pub fn assigned_names(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        for stmt in &self.statements {
+            match &stmt.kind {
+                StmtKind::Expr(_) => {}
+                StmtKind::Assign { targets, .. } => targets
+                    .iter()
+                    .for_each(|target| assigned(target, &mut names)),
+                StmtKind::AugAssign { target, .. } => assigned(target, &mut names),
+            }
+        }
+        let mut seen = std::collections::HashSet::new();
+        names.retain(|name| seen.insert(*name));
+        names
+    }
+}
+
+fn assigned<'a>(target: &'a Target, names: &mut Vec<&'a str>) {
+    match &target.kind {
+        TargetKind::Name(name) => names.push(name),
+        TargetKind::Tuple(items) => items.iter().for_each(|item| assigned(item, names)),
+        // `a[i] = ...` and `a[i][j] = ...` change `a`.
+        TargetKind::Index { base, .. } => {
+            let mut base = base;
+            while let ExprKind::Index { base: inner, .. } = &base.kind {
+                base = inner;
+            }
+            if let ExprKind::Name(name) = &base.kind {
+                names.push(name);
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct Names {
+    free: Vec<NameUse>,
+    /// Read or assigned before.
+    known: std::collections::HashSet<String>,
+}
+
+impl Names {
+    fn note(&mut self, name: &str, span: Span, called: bool) {
+        if self.known.insert(name.to_owned()) {
+            self.free.push(NameUse {
+                name: name.to_owned(),
+                span,
+                called,
+            });
+        }
+    }
+
+    fn read(&mut self, expr: &Expr) {
+        match &expr.kind {
+            ExprKind::Name(name) => self.note(name, expr.span, false),
+            ExprKind::Call {
+                callee,
+                args,
+                keywords,
+            } => {
+                match &callee.kind {
+                    ExprKind::Name(name) => self.note(name, callee.span, true),
+                    _ => self.read(callee),
+                }
+                args.iter().for_each(|arg| self.read(arg));
+                keywords
+                    .iter()
+                    .for_each(|keyword| self.read(&keyword.value));
+            }
+            kind => kind.for_each_child(&mut |child| self.read(child)),
+        }
+    }
+
+    fn write(&mut self, target: &Target) {
+        match &target.kind {
+            TargetKind::Name(name) => {
+                self.known.insert(name.clone());
+            }
+            TargetKind::Tuple(items) => items.iter().for_each(|item| self.write(item)),
+            TargetKind::Index { base, index } => {
+                self.read(base);
+                index.for_each_child(&mut |part| self.read(part));
+            }
+        }
+    }
+}

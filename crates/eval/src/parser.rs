@@ -1,0 +1,321 @@
+//! Expressions: a recursive parser by precedence level, as in Python's reference grammar.
+//!
+//! Statements are in `statement`; primaries (atoms, calls, indices, attributes) are in `primary`; what to
+//! say about a token that does not fit is in `diagnose`.
+
+use crate::ast::{Comparison, Expr, ExprKind};
+use crate::error::ParseError;
+use crate::lexer::{Lexed, Token, lex};
+use crate::ops::{BinaryOp, CompareOp, LogicalOp, UnaryOp, level};
+use crate::span::Span;
+
+/// How deeply brackets, signs, `**` and `else` may nest.
+///
+/// Deeper text is an error, so that no input can overflow the stack: 100 levels fit into 1 MiB, the main
+/// thread's stack on Windows, without optimisation (measured at 7.5 KiB a level; 2 KiB with).
+pub const MAX_NESTING: usize = 100;
+
+/// The largest [`height`](Expr::height) of an expression: bounds chains such as `a + a + ... + a` too.
+pub const MAX_HEIGHT: usize = 250;
+
+/// The library's names as prefixes; `import ... as` adds to them.
+pub(crate) const MODULES: [&str; 6] = ["np", "numpy", "cp", "cupy", "xp", "cuprum"];
+
+pub(crate) type Parsed<T> = Result<T, ParseError>;
+
+pub(crate) struct Parser<'s> {
+    pub(crate) source: &'s str,
+    pub(crate) lexed: Lexed<'s>,
+    at: usize,
+    depth: usize,
+    pub(crate) modules: Vec<&'s str>,
+}
+
+impl<'s> Parser<'s> {
+    pub(crate) fn new(source: &'s str) -> Parser<'s> {
+        Parser {
+            source,
+            lexed: lex(source),
+            at: 0,
+            depth: 0,
+            modules: MODULES.to_vec(),
+        }
+    }
+
+    pub(crate) fn peek_at(&self, ahead: usize) -> &Token<'s> {
+        self.lexed
+            .lexemes
+            .get(self.at + ahead)
+            .map_or(&Token::End, |lexeme| &lexeme.token)
+    }
+
+    pub(crate) fn peek(&self) -> &Token<'s> {
+        self.peek_at(0)
+    }
+
+    /// Where the token `ahead` places on stands.
+    pub(crate) fn here_at(&self, ahead: usize) -> Span {
+        self.lexed
+            .lexemes
+            .get(self.at + ahead)
+            .map_or(Span::point(self.source.len()), |lexeme| lexeme.span)
+    }
+
+    /// Where the next token stands.
+    pub(crate) fn here(&self) -> Span {
+        self.here_at(0)
+    }
+
+    /// The token that was taken last; none at the start of the source.
+    pub(crate) fn last(&self) -> Option<&Token<'s>> {
+        self.at
+            .checked_sub(1)
+            .and_then(|at| self.lexed.lexemes.get(at))
+            .map(|lexeme| &lexeme.token)
+    }
+
+    /// Where the token that was taken last stands; the start of the source before the first.
+    pub(crate) fn before(&self) -> Span {
+        let lexeme = self
+            .at
+            .checked_sub(1)
+            .and_then(|at| self.lexed.lexemes.get(at));
+        lexeme.map_or(Span::point(0), |lexeme| lexeme.span)
+    }
+
+    pub(crate) fn advance(&mut self) -> Span {
+        let span = self.here();
+        // The last token (`End` or `Fault`) is never passed.
+        if self.at + 1 < self.lexed.lexemes.len() {
+            self.at += 1;
+        }
+        span
+    }
+
+    pub(crate) fn at_punct(&self, symbol: &str) -> bool {
+        matches!(self.peek(), Token::Punct(found) if *found == symbol)
+    }
+
+    pub(crate) fn at_keyword(&self, word: &str) -> bool {
+        matches!(self.peek(), Token::Keyword(found) if *found == word)
+    }
+
+    pub(crate) fn eat_punct(&mut self, symbol: &str) -> Option<Span> {
+        if self.at_punct(symbol) {
+            Some(self.advance())
+        } else {
+            None
+        }
+    }
+
+    pub(crate) fn eat_keyword(&mut self, word: &str) -> Option<Span> {
+        if self.at_keyword(word) {
+            Some(self.advance())
+        } else {
+            None
+        }
+    }
+
+    pub(crate) fn error(&self, span: Span, message: impl Into<String>) -> ParseError {
+        ParseError::new(self.source, span, message)
+    }
+
+    /// Makes a node, unless the tree grows too high.
+    pub(crate) fn node(&self, kind: ExprKind, span: Span) -> Parsed<Expr> {
+        let expr = Expr::new(kind, span);
+        if expr.height() > MAX_HEIGHT {
+            Err(self.too_high(span))
+        } else {
+            Ok(expr)
+        }
+    }
+
+    /// Goes one level deeper; whoever calls this calls [`leave`](Self::leave) too, unless it fails.
+    pub(crate) fn enter(&mut self) -> Parsed<()> {
+        if self.depth >= MAX_NESTING {
+            return Err(self.too_deep());
+        }
+        self.depth += 1;
+        Ok(())
+    }
+
+    fn leave(&mut self) {
+        self.depth -= 1;
+    }
+
+    /// `then if test else otherwise`, or anything that binds tighter.
+    pub(crate) fn expression(&mut self) -> Parsed<Expr> {
+        let first = self.operation(level::OR)?;
+        if self.at_keyword("if") {
+            self.conditional(first)
+        } else {
+            Ok(first)
+        }
+    }
+
+    #[inline(never)]
+    fn conditional(&mut self, then: Expr) -> Parsed<Expr> {
+        self.enter()?;
+        self.advance();
+        let test = self.operation(level::OR)?;
+        if self.eat_keyword("else").is_none() {
+            return Err(self.unexpected("`else`", None));
+        }
+        let otherwise = self.expression()?;
+        self.leave();
+        let span = then.span.to(otherwise.span);
+        let (test, then, otherwise) = (Box::new(test), Box::new(then), Box::new(otherwise));
+        self.node(
+            ExprKind::Conditional {
+                test,
+                then,
+                otherwise,
+            },
+            span,
+        )
+    }
+
+    /// Operators that bind at `min` or tighter, with their operands.
+    fn operation(&mut self, min: u8) -> Parsed<Expr> {
+        self.enter()?;
+        let mut left = match self.prefix_operator() {
+            None => self.primary()?,
+            Some(op) => self.prefix(op, min)?,
+        };
+        while let Some(next) = self.infix(min) {
+            left = self.join(left, next)?;
+        }
+        self.leave();
+        Ok(left)
+    }
+
+    fn prefix_operator(&self) -> Option<UnaryOp> {
+        match *self.peek() {
+            Token::Punct(symbol) | Token::Keyword(symbol) => UnaryOp::from_symbol(symbol),
+            _ => None,
+        }
+    }
+
+    /// A sign, `~` or `not` with its operand.
+    #[inline(never)]
+    fn prefix(&mut self, op: UnaryOp, min: u8) -> Parsed<Expr> {
+        let operand_level = if op == UnaryOp::Not {
+            level::NOT
+        } else {
+            level::UNARY
+        };
+        if min > operand_level {
+            // Only `not` can come here: signs bind tighter than every operator that they may follow.
+            return Err(self.loose_not());
+        }
+        let start = self.advance();
+        let operand = Box::new(self.operation(operand_level)?);
+        let span = start.to(operand.span);
+        self.node(ExprKind::Unary { op, operand }, span)
+    }
+
+    /// The next token as an operator that binds at `min` or tighter.
+    fn infix(&self, min: u8) -> Option<Infix> {
+        let (op, level) = match *self.peek() {
+            Token::Keyword(word) => {
+                let op = LogicalOp::from_symbol(word)?;
+                (
+                    Infix::Logical(op),
+                    if op == LogicalOp::And {
+                        level::AND
+                    } else {
+                        level::OR
+                    },
+                )
+            }
+            Token::Punct(symbol) => match (
+                BinaryOp::from_symbol(symbol),
+                CompareOp::from_symbol(symbol),
+            ) {
+                (Some(op), _) => (Infix::Binary(op), op.level()),
+                (None, Some(op)) => (Infix::Compare(op), level::COMPARE),
+                (None, None) => return None,
+            },
+            _ => return None,
+        };
+        (level >= min).then_some(op)
+    }
+
+    /// Takes the operator and what is right of it.
+    fn join(&mut self, left: Expr, op: Infix) -> Parsed<Expr> {
+        match op {
+            Infix::Binary(op) => self.binary(left, op),
+            Infix::Compare(op) => self.comparison(left, op),
+            Infix::Logical(op) => self.logical(left, op),
+        }
+    }
+
+    #[inline(never)]
+    fn binary(&mut self, left: Expr, op: BinaryOp) -> Parsed<Expr> {
+        let op_span = self.advance();
+        // `**` groups from the right, and its right side may have a sign: `2 ** -x ** 2`.
+        let right_level = if op == BinaryOp::Pow {
+            level::UNARY
+        } else {
+            op.level() + 1
+        };
+        let right = self.operation(right_level)?;
+        // `x^0.5` can only be meant as a power: exclusive or knows no fractions.
+        if op == BinaryOp::BitXor && (is_fraction(&left) || is_fraction(&right)) {
+            return Err(self.xor_for_power(op_span));
+        }
+        let span = left.span.to(right.span);
+        let (left, right) = (Box::new(left), Box::new(right));
+        self.node(
+            ExprKind::Binary {
+                op,
+                op_span,
+                left,
+                right,
+            },
+            span,
+        )
+    }
+
+    #[inline(never)]
+    fn comparison(&mut self, left: Expr, op: CompareOp) -> Parsed<Expr> {
+        let first = Box::new(left);
+        let mut rest = Vec::new();
+        let mut next = Some(Infix::Compare(op));
+        while let Some(Infix::Compare(op)) = next {
+            let op_span = self.advance();
+            let right = self.operation(level::COMPARE + 1)?;
+            rest.push(Comparison { op, op_span, right });
+            next = self.infix(level::COMPARE);
+        }
+        let span = first.span.to(self.before());
+        self.node(ExprKind::Compare { first, rest }, span)
+    }
+
+    #[inline(never)]
+    fn logical(&mut self, left: Expr, op: LogicalOp) -> Parsed<Expr> {
+        let start = left.span;
+        let operand_level = if op == LogicalOp::And {
+            level::NOT
+        } else {
+            level::AND
+        };
+        let mut values = vec![left];
+        while self.eat_keyword(op.symbol()).is_some() {
+            values.push(self.operation(operand_level)?);
+        }
+        let span = start.to(self.before());
+        self.node(ExprKind::Logical { op, values }, span)
+    }
+}
+
+fn is_fraction(expr: &Expr) -> bool {
+    matches!(expr.kind, ExprKind::Float(_) | ExprKind::Imaginary(_))
+}
+
+/// An operator between operands.
+enum Infix {
+    Binary(BinaryOp),
+    Compare(CompareOp),
+    Logical(LogicalOp),
+}

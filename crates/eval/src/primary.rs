@@ -1,0 +1,326 @@
+//! Primaries: literals, names, brackets, and the calls, indices and attributes that follow them.
+
+use crate::ast::{Expr, ExprKind, Index, IndexItem, IndexItemKind, KeywordArg};
+use crate::lexer::Token;
+use crate::parser::{Parsed, Parser};
+use crate::span::Span;
+
+/// Namespaces of the library: what follows a prefix belongs to the name only behind one of these.
+const NAMESPACES: [&str; 3] = ["linalg", "fft", "random"];
+
+impl<'s> Parser<'s> {
+    /// An atom and everything that is attached to it: `a.T[0](x)`.
+    pub(crate) fn primary(&mut self) -> Parsed<Expr> {
+        let mut expr = self.atom()?;
+        loop {
+            expr = match self.peek() {
+                Token::Punct("(") => self.call(expr)?,
+                Token::Punct("[") => self.indexed(expr)?,
+                Token::Punct(".") => self.attribute(expr)?,
+                _ => return Ok(expr),
+            }
+        }
+    }
+
+    /// A name that is not a keyword.
+    pub(crate) fn name(&mut self, expected: &str) -> Parsed<(&'s str, Span)> {
+        match *self.peek() {
+            Token::Name(name) => Ok((name, self.advance())),
+            Token::Keyword(word) => {
+                let message = format!("expected {expected}, but `{word}` is a keyword of Python");
+                Err(self.error(self.here(), message))
+            }
+            _ => Err(self.unexpected(expected, None)),
+        }
+    }
+
+    fn atom(&mut self) -> Parsed<Expr> {
+        let here = self.here();
+        let kind = match self.peek() {
+            Token::Int(value) => ExprKind::Int(*value),
+            Token::Float(value) => ExprKind::Float(*value),
+            Token::Imaginary(value) => ExprKind::Imaginary(*value),
+            Token::Str(_) => return self.string(),
+            Token::Keyword("True") => ExprKind::Bool(true),
+            Token::Keyword("False") => ExprKind::Bool(false),
+            Token::Keyword("None") => ExprKind::None,
+            Token::Punct("...") => ExprKind::Ellipsis,
+            Token::Name(name) => return self.reference(name),
+            Token::Punct("(") => return self.parentheses(),
+            Token::Punct("[") => return self.list(),
+            _ => return Err(self.no_operand()),
+        };
+        self.advance();
+        self.node(kind, here)
+    }
+
+    /// A string, joined with those right behind it.
+    #[inline(never)]
+    fn string(&mut self) -> Parsed<Expr> {
+        let start = self.here();
+        let mut value = String::new();
+        while let Token::Str(text) = self.peek() {
+            value.push_str(text);
+            self.advance();
+        }
+        self.node(ExprKind::Str(value), start.to(self.before()))
+    }
+
+    /// A name, with its prefix if it has one of the library's.
+    #[inline(never)]
+    fn reference(&mut self, name: &'s str) -> Parsed<Expr> {
+        let start = self.advance();
+        let Some(mut path) = self.dotted(name, &self.modules) else {
+            return self.node(ExprKind::Name(name.into()), start);
+        };
+        self.skip_dotted();
+        while let Some(longer) = self.dotted(path.rsplit('.').next().unwrap_or(""), &NAMESPACES) {
+            path = format!("{path}.{longer}");
+            self.skip_dotted();
+        }
+        self.node(
+            ExprKind::Global {
+                module: name.into(),
+                path,
+            },
+            start.to(self.before()),
+        )
+    }
+
+    /// The name behind the dot that comes next, if `before` is one of `spaces`.
+    fn dotted(&self, before: &str, spaces: &[&str]) -> Option<String> {
+        match (self.peek(), self.peek_at(1)) {
+            (Token::Punct("."), Token::Name(name)) if spaces.contains(&before) => {
+                Some((*name).into())
+            }
+            _ => None,
+        }
+    }
+
+    fn skip_dotted(&mut self) {
+        self.advance();
+        self.advance();
+    }
+
+    /// `(a)`, `(a, b)`, `(a,)`, `()`.
+    #[inline(never)]
+    fn parentheses(&mut self) -> Parsed<Expr> {
+        let open = self.advance();
+        let mut items = Vec::new();
+        let comma = self.items(")", open, &mut items)?;
+        let span = open.to(self.before());
+        if items.len() == 1
+            && !comma
+            && let Some(only) = items.pop()
+        {
+            return Ok(only.in_parentheses(span));
+        }
+        let tuple = self.node(ExprKind::Tuple(items), span)?;
+        Ok(tuple.in_parentheses(span))
+    }
+
+    #[inline(never)]
+    fn list(&mut self) -> Parsed<Expr> {
+        let open = self.advance();
+        let mut items = Vec::new();
+        self.items("]", open, &mut items)?;
+        self.node(ExprKind::List(items), open.to(self.before()))
+    }
+
+    /// Expressions with commas between them, up to and with `close`; says whether there was a comma.
+    fn items(&mut self, close: &str, open: Span, items: &mut Vec<Expr>) -> Parsed<bool> {
+        let mut comma = false;
+        while self.eat_punct(close).is_none() {
+            if self.at_punct("*") {
+                return Err(self.starred("write the items out"));
+            }
+            items.push(self.expression()?);
+            if self.eat_punct(",").is_some() {
+                comma = true;
+            } else if !self.at_punct(close) {
+                return Err(self.no_comma(close, open));
+            }
+        }
+        Ok(comma)
+    }
+
+    #[inline(never)]
+    fn call(&mut self, callee: Expr) -> Parsed<Expr> {
+        let open = self.here();
+        if let ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Imaginary(_) = callee.kind {
+            return Err(self.number_called(callee.span.to(open)));
+        }
+        self.advance();
+        let start = callee.span;
+        let callee = Box::new(callee);
+        let mut args = Vec::new();
+        let mut keywords = Vec::new();
+        while self.eat_punct(")").is_none() {
+            self.argument(&mut args, &mut keywords)?;
+            if self.eat_punct(",").is_none() && !self.at_punct(")") {
+                return Err(self.no_comma(")", open));
+            }
+        }
+        let span = start.to(self.before());
+        self.node(
+            ExprKind::Call {
+                callee,
+                args,
+                keywords,
+            },
+            span,
+        )
+    }
+
+    /// `value` or `name=value`.
+    fn argument(&mut self, args: &mut Vec<Expr>, keywords: &mut Vec<KeywordArg>) -> Parsed<()> {
+        if self.at_punct("*") || self.at_punct("**") {
+            return Err(self.starred("write the arguments out"));
+        }
+        if let Token::Punct("=") = self.peek_at(1)
+            && let Token::Name(_) | Token::Keyword(_) = self.peek()
+        {
+            let (name, name_span) = self.keyword(keywords)?;
+            let value = self.expression()?;
+            keywords.push(KeywordArg {
+                name,
+                name_span,
+                value,
+            });
+            return Ok(());
+        }
+        let arg = self.expression()?;
+        match keywords.last() {
+            // `f(axis=0, a + b=1)` is about the `=`, not about the order.
+            Some(last) if !self.at_punct("=") => {
+                Err(self.positional_late(arg.span, last.name_span))
+            }
+            _ => {
+                args.push(arg);
+                Ok(())
+            }
+        }
+    }
+
+    /// `name=`, for a name that is not among the `earlier` ones.
+    #[inline(never)]
+    fn keyword(&mut self, earlier: &[KeywordArg]) -> Parsed<(String, Span)> {
+        let span = self.advance();
+        let name = span.text(self.source);
+        if let Some(Token::Keyword(_)) = self.last() {
+            let message = format!("`{name}` is a keyword of Python, and cannot be given a value");
+            return Err(self.error(span, message));
+        }
+        self.advance();
+        match earlier.iter().find(|keyword| keyword.name == name) {
+            Some(first) => Err(self
+                .error(span, format!("`{name}` is given twice"))
+                .with_related(self.source, first.name_span, "first given here")),
+            None => Ok((name.into(), span)),
+        }
+    }
+
+    #[inline(never)]
+    fn indexed(&mut self, base: Expr) -> Parsed<Expr> {
+        let base = Box::new(base);
+        let index = self.index()?;
+        let span = base.span.to(index.span);
+        self.node(ExprKind::Index { base, index }, span)
+    }
+
+    #[inline(never)]
+    fn attribute(&mut self, base: Expr) -> Parsed<Expr> {
+        self.advance();
+        let (name, name_span) = self.name("an attribute name")?;
+        let span = base.span.to(name_span);
+        self.node(
+            ExprKind::Attribute {
+                base: Box::new(base),
+                name: name.into(),
+                name_span,
+            },
+            span,
+        )
+    }
+
+    /// `[...]` behind a value.
+    fn index(&mut self) -> Parsed<Index> {
+        let open = self.advance();
+        if let Some(close) = self.eat_punct("]") {
+            return Err(self.empty_index(open.to(close)));
+        }
+        let mut items = Vec::new();
+        let mut tuple = false;
+        while self.eat_punct("]").is_none() {
+            if self.at_punct("*") {
+                return Err(self.starred("write the items out"));
+            }
+            self.index_item(open, &mut items)?;
+            if self.eat_punct(",").is_some() {
+                tuple = true;
+            } else if !self.at_punct("]") {
+                let last = items.last().map(|item| &item.kind);
+                let after_slice = matches!(last, Some(IndexItemKind::Slice { .. }));
+                return Err(self.no_index_end(after_slice, open));
+            }
+        }
+        let span = open.to(self.before());
+        Ok(flattened(Index { items, tuple, span }))
+    }
+
+    fn index_item(&mut self, open: Span, items: &mut Vec<IndexItem>) -> Parsed<()> {
+        let from = self.here();
+        let start = self.slice_part()?;
+        if self.eat_punct(":").is_none() {
+            let Some(expr) = start else {
+                return Err(self.unexpected("an index", Some(open)));
+            };
+            items.push(selection(*expr));
+            return Ok(());
+        }
+        let stop = self.slice_part()?;
+        let step = if self.eat_punct(":").is_some() {
+            self.slice_part()?
+        } else {
+            None
+        };
+        let span = from.to(self.before());
+        items.push(IndexItem {
+            kind: IndexItemKind::Slice { start, stop, step },
+            span,
+        });
+        Ok(())
+    }
+
+    /// What may stand between the colons of a slice.
+    fn slice_part(&mut self) -> Parsed<Option<Box<Expr>>> {
+        match self.peek() {
+            Token::Punct(":" | "," | "]") => Ok(None),
+            _ => Ok(Some(Box::new(self.expression()?))),
+        }
+    }
+}
+
+/// `a[(i, j)]` is `a[i, j]`.
+fn flattened(mut index: Index) -> Index {
+    if let ([item], false) = (index.items.as_mut_slice(), index.tuple)
+        && let IndexItemKind::Expr(only) = &mut item.kind
+        && let ExprKind::Tuple(parts) = &mut only.kind
+    {
+        index.items = std::mem::take(parts).into_iter().map(selection).collect();
+        index.tuple = true;
+    }
+    index
+}
+
+/// An expression as a part of an index: `None`, `np.newaxis` and `...` have a meaning of their own there.
+fn selection(expr: Expr) -> IndexItem {
+    let span = expr.span;
+    let kind = match &expr.kind {
+        ExprKind::None => IndexItemKind::NewAxis,
+        ExprKind::Global { path, .. } if path == "newaxis" => IndexItemKind::NewAxis,
+        ExprKind::Ellipsis => IndexItemKind::Ellipsis,
+        _ => IndexItemKind::Expr(expr),
+    };
+    IndexItem { kind, span }
+}

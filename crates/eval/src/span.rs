@@ -1,0 +1,75 @@
+//! Where something stands in the source text: byte spans, and the line and column a person reads.
+
+/// A half-open range of byte offsets into the source text, always on character boundaries.
+///
+/// ```
+/// use cuprum_eval::Span;
+/// let whole = Span::new(0, 1).to(Span::new(4, 5));
+/// assert_eq!(whole, Span::new(0, 5));
+/// assert_eq!(whole.text("a + b"), "a + b");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Span {
+    /// Offset of the first byte.
+    pub start: usize,
+    /// Offset one past the last byte; equal to `start` for a point.
+    pub end: usize,
+}
+
+impl Span {
+    /// The span from `start` up to, not including, `end`.
+    pub const fn new(start: usize, end: usize) -> Span {
+        Span { start, end }
+    }
+
+    /// An empty span: the place between two characters.
+    pub const fn point(offset: usize) -> Span {
+        Span::new(offset, offset)
+    }
+
+    /// The smallest span that covers both.
+    pub fn to(self, other: Span) -> Span {
+        Span::new(self.start.min(other.start), self.end.max(other.end))
+    }
+
+    /// The text this span covers; empty when the span does not fit `source`.
+    pub fn text(self, source: &str) -> &str {
+        source.get(self.start..self.end).unwrap_or("")
+    }
+}
+
+/// A line and column, both counted from 1; columns count characters, as editors do.
+///
+/// ```
+/// use cuprum_eval::Position;
+/// assert_eq!(Position::of("x = 1\ny = 2", 10), Position { line: 2, column: 5 });
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Position {
+    /// Line number, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+}
+
+impl Position {
+    /// The position of a byte offset; one past the end of `source` stands for its end.
+    pub fn of(source: &str, offset: usize) -> Position {
+        let offset = floor_char_boundary(source, offset);
+        let before = source.get(..offset).unwrap_or("");
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        Position {
+            line: before.matches('\n').count() + 1,
+            column: before.get(line_start..).unwrap_or("").chars().count() + 1,
+        }
+    }
+}
+
+/// The largest character boundary that is not past `offset` (the standard one needs a newer Rust than ours).
+pub(crate) fn floor_char_boundary(source: &str, offset: usize) -> usize {
+    let mut at = offset.min(source.len());
+    while !source.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}

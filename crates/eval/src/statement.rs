@@ -1,0 +1,311 @@
+//! Statements: assignments, expressions on lines of their own, and the `import` lines of pasted code.
+
+use crate::ast::{Expr, ExprKind, Script, Stmt, StmtKind, Target, TargetKind};
+use crate::error::ParseError;
+use crate::lexer::Token;
+use crate::ops::BinaryOp;
+use crate::parser::{Parsed, Parser};
+use crate::span::Span;
+
+/// Modules whose functions are ours under the same names.
+const IMPORTABLE: [&str; 5] = ["numpy", "cupy", "cuprum", "jax.numpy", "array_api_strict"];
+
+/// Parses a script: statements separated by line ends or `;`.
+///
+/// Indentation has no meaning, and lines such as `import numpy as np` are accepted and left out.
+///
+/// # Errors
+///
+/// The first thing, from the front, that is not in the grammar; see the [crate's](crate) page.
+///
+/// ```
+/// let script = cuprum_eval::parse("import numpy as np\nn = np.sqrt(np.sum(a**2, axis=-1)); n.max()")?;
+/// assert_eq!(script.statements.len(), 2);
+/// assert_eq!(script.statements[1].to_string(), "(call (. n max))");
+/// # Ok::<(), cuprum_eval::ParseError>(())
+/// ```
+pub fn parse(source: &str) -> Result<Script, ParseError> {
+    let mut parser = Parser::new(source);
+    let mut statements = Vec::new();
+    loop {
+        parser.skip_newlines();
+        match parser.peek() {
+            Token::End => {
+                return Ok(Script {
+                    source: source.into(),
+                    statements,
+                });
+            }
+            Token::Punct(";") => {
+                return Err(parser.error(parser.here(), "there is no statement before this `;`"));
+            }
+            _ => {}
+        }
+        statements.extend(parser.statement()?);
+        match parser.peek() {
+            Token::Newline | Token::End => {}
+            Token::Punct(";") => {
+                parser.advance();
+            }
+            _ => return Err(parser.no_statement_end()),
+        }
+    }
+}
+
+/// Parses one expression; line ends before and after it do not count.
+///
+/// # Errors
+///
+/// As [`parse`], and if there is no expression, or anything behind it.
+///
+/// ```
+/// let expr = cuprum_eval::parse_expression("-x**2 / 2")?;
+/// assert_eq!(expr.to_string(), "(/ (- (** x 2)) 2)");
+/// # Ok::<(), cuprum_eval::ParseError>(())
+/// ```
+pub fn parse_expression(source: &str) -> Result<Expr, ParseError> {
+    let mut parser = Parser::new(source);
+    parser.skip_newlines();
+    let expr = parser.expressions()?;
+    parser.skip_newlines();
+    match parser.peek() {
+        Token::End => Ok(expr),
+        Token::Punct(";") => {
+            Err(parser.error(parser.here(), "only one expression is expected here"))
+        }
+        _ => Err(parser.no_statement_end()),
+    }
+}
+
+impl<'s> Parser<'s> {
+    fn skip_newlines(&mut self) {
+        while *self.peek() == Token::Newline {
+            self.advance();
+        }
+    }
+
+    /// One statement; none for an `import`.
+    fn statement(&mut self) -> Parsed<Option<Stmt>> {
+        match *self.peek() {
+            Token::Keyword("import") => return self.import().map(|()| None),
+            Token::Keyword("from") => return self.import_from().map(|()| None),
+            _ => {}
+        }
+        let first = self.expressions()?;
+        let start = first.span;
+        let kind = match self.peek() {
+            Token::Punct("=") => self.assignment(first)?,
+            Token::Punct(symbol) => match updating(symbol) {
+                Some(op) => self.update(first, op)?,
+                None => StmtKind::Expr(first),
+            },
+            _ => StmtKind::Expr(first),
+        };
+        Ok(Some(Stmt {
+            kind,
+            span: start.to(self.before()),
+        }))
+    }
+
+    /// Expressions with commas between them: a tuple without parentheses, if there is a comma.
+    fn expressions(&mut self) -> Parsed<Expr> {
+        let first = self.starred_or_expression()?;
+        if !self.at_punct(",") {
+            return Ok(first);
+        }
+        let start = first.span;
+        let mut items = vec![first];
+        while self.eat_punct(",").is_some() {
+            let ends = match self.peek() {
+                Token::Newline | Token::End => true,
+                Token::Punct(symbol) => matches!(*symbol, ";" | "=") || updating(symbol).is_some(),
+                _ => false,
+            };
+            if ends {
+                break;
+            }
+            items.push(self.starred_or_expression()?);
+        }
+        self.node(ExprKind::Tuple(items), start.to(self.before()))
+    }
+
+    fn starred_or_expression(&mut self) -> Parsed<Expr> {
+        if self.at_punct("*") {
+            return Err(self.unsupported(
+                self.here(),
+                "unpacking with `*` is",
+                "name each part, or slice the value",
+            ));
+        }
+        self.expression()
+    }
+
+    /// `a = b = value`, from the first `=` on.
+    fn assignment(&mut self, first: Expr) -> Parsed<StmtKind> {
+        let mut targets = Vec::new();
+        let mut value = first;
+        while let Some(equals) = self.eat_punct("=") {
+            targets.push(self.target(value, equals)?);
+            value = self.expressions()?;
+        }
+        Ok(StmtKind::Assign { targets, value })
+    }
+
+    /// `a += value`, from the operator on.
+    fn update(&mut self, first: Expr, op: BinaryOp) -> Parsed<StmtKind> {
+        let op_span = self.advance();
+        if matches!(first.kind, ExprKind::Tuple(_) | ExprKind::List(_)) {
+            let message = format!(
+                "{} cannot be updated with `{}=`",
+                first.describe(),
+                op.symbol()
+            );
+            return Err(self
+                .error(first.span, message)
+                .with_help("update one name at a time"));
+        }
+        let target = self.target(first, op_span)?;
+        let value = self.expressions()?;
+        Ok(StmtKind::AugAssign {
+            target,
+            op,
+            op_span,
+            value,
+        })
+    }
+
+    /// An expression on the left of `=`.
+    fn target(&self, expr: Expr, equals: Span) -> Parsed<Target> {
+        let span = expr.span;
+        let kind = match expr.kind {
+            ExprKind::Name(name) => TargetKind::Name(name),
+            ExprKind::Index { base, index } => TargetKind::Index { base: *base, index },
+            ExprKind::Tuple(items) | ExprKind::List(items) => {
+                let targets: Parsed<Vec<Target>> = items
+                    .into_iter()
+                    .map(|item| self.target(item, equals))
+                    .collect();
+                TargetKind::Tuple(targets?)
+            }
+            _ => {
+                let text = expr.span.text(self.source);
+                let short = if text.len() <= 24 && !text.contains('\n') {
+                    format!(" `{text}`")
+                } else {
+                    String::new()
+                };
+                let what = expr.describe();
+                let what = if what.starts_with('`') {
+                    what.into()
+                } else {
+                    format!("{what},{short}")
+                };
+                let error = self.error(
+                    span,
+                    format!("cannot assign to {}", what.trim_end_matches(',')),
+                );
+                return Err(match expr.kind {
+                    ExprKind::Attribute { .. } => {
+                        error.with_help("attributes of arrays are read-only; assign to a name")
+                    }
+                    ExprKind::Global { .. } => error
+                        .with_help("names with a prefix are the library's; assign to a plain name"),
+                    _ if equals.text(self.source) == "=" => {
+                        error.with_help("to compare, write `==`")
+                    }
+                    _ => error,
+                });
+            }
+        };
+        Ok(Target { kind, span })
+    }
+
+    /// `import numpy as np, cupy`.
+    fn import(&mut self) -> Parsed<()> {
+        self.advance();
+        loop {
+            let (path, span) = self.module_path()?;
+            if !IMPORTABLE.contains(&path.as_str()) {
+                return Err(self.not_importable(&path, span));
+            }
+            let (alias, _) = if self.eat_keyword("as").is_some() {
+                self.name("a name")?
+            } else if path.contains('.') {
+                // `import jax.numpy` binds `jax`, which would need two prefixes.
+                return Err(self
+                    .error(span, format!("`{path}` needs a short name"))
+                    .with_help(format!("write `import {path} as np`")));
+            } else {
+                let name = span.text(self.source);
+                (name, span)
+            };
+            if !self.modules.contains(&alias) {
+                self.modules.push(alias);
+            }
+            if self.eat_punct(",").is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// `from numpy import sin, cos`: every function is there already, so only renaming is refused.
+    fn import_from(&mut self) -> Parsed<()> {
+        self.advance();
+        let (path, span) = self.module_path()?;
+        if !IMPORTABLE.contains(&path.as_str()) {
+            return Err(self.not_importable(&path, span));
+        }
+        if self.eat_keyword("import").is_none() {
+            return Err(self.unexpected("`import`", None));
+        }
+        if self.eat_punct("*").is_some() {
+            return Ok(());
+        }
+        let open = self.eat_punct("(");
+        loop {
+            let (name, _) = self.name("a name")?;
+            if self.at_keyword("as") {
+                let help = format!("write `{name}` where it is used");
+                return Err(self.unsupported(self.here(), "renaming functions is", &help));
+            }
+            if self.eat_punct(",").is_none() || open.is_some() && self.at_punct(")") {
+                break;
+            }
+        }
+        match open {
+            Some(_) if self.eat_punct(")").is_none() => Err(self.unexpected("`,` or `)`", open)),
+            _ => Ok(()),
+        }
+    }
+
+    fn module_path(&mut self) -> Parsed<(String, Span)> {
+        let (first, mut span) = self.name("the name of a module")?;
+        let mut path = first.to_owned();
+        while self.eat_punct(".").is_some() {
+            let (name, name_span) = self.name("the name of a module")?;
+            path = format!("{path}.{name}");
+            span = span.to(name_span);
+        }
+        Ok((path, span))
+    }
+
+    fn not_importable(&self, path: &str, span: Span) -> ParseError {
+        let help = match path
+            .strip_prefix("numpy.")
+            .or_else(|| path.strip_prefix("cupy."))
+        {
+            Some(space) => format!("write `np.{space}.` before the names"),
+            None => format!(
+                "only {} may be imported, and need not be",
+                IMPORTABLE.join(", ")
+            ),
+        };
+        self.error(span, format!("`{path}` cannot be imported"))
+            .with_help(help)
+    }
+}
+
+/// The operator in `+=` and its like.
+fn updating(symbol: &str) -> Option<BinaryOp> {
+    symbol.strip_suffix('=').and_then(BinaryOp::from_symbol)
+}
