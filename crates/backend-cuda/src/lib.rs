@@ -1,18 +1,27 @@
 //! The CUDA backend of cuprum. Every CUDA library is loaded at run time, after a probe; none is needed to build.
 //!
-//! Foundations, from the bottom: [`libraries`] finds shared libraries and headers, [`nvrtc`] compiles, [`cache`]
-//! keeps cubins on disk.
+//! Foundations, from the bottom: [`libraries`] finds shared libraries and headers, [`driver`] owns contexts, memory,
+//! copies and events, [`nvrtc`] compiles, [`cache`] keeps cubins on disk, [`module`] loads and launches kernels,
+//! [`program`] ties source text to a loaded module, [`cublas`] multiplies matrices.
 //!
 //! `unsafe` is denied here and allowed only in the modules marked below.
 
 #![deny(unsafe_code)]
 
 pub mod cache;
+#[allow(unsafe_code)] // cuBLAS's C interface
+pub mod cublas;
+#[allow(unsafe_code)] // the driver's C interface
+pub mod driver;
 pub mod error;
 mod ld_cache;
 #[allow(unsafe_code)] // dlopen
 pub mod libraries;
+#[allow(unsafe_code)] // the driver's C interface
+pub mod module;
 #[allow(unsafe_code)] // NVRTC's C interface
 pub mod nvrtc;
+pub mod program;
+pub mod single_flight;
 
 pub use error::{CudaError, Result};

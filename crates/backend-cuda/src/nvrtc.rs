@@ -120,7 +120,8 @@ impl Compiler {
         let archs = self.supported_archs()?;
         let target = archs.iter().rev().find(|&&a| a <= arch).copied().ok_or_else(|| {
             let known = archs.first().copied().unwrap_or(0);
-            let text = format!("NVRTC at {} starts at sm_{known}, the device is sm_{arch}; an older CUDA major serves it", self.path.display());
+            let text =
+                format!("NVRTC at {} starts at sm_{known}, the device is sm_{arch}; an older CUDA major serves it", self.path.display());
             CudaError::Missing(text)
         })?;
         let is_ptx = target != arch;
@@ -194,14 +195,8 @@ pub fn cccl_headers(driver_major: u32) -> Result<CcclHeaders> {
 type ProgramPtr = *mut c_void;
 type SizeFn = unsafe extern "C" fn(ProgramPtr, *mut usize) -> c_int;
 type BytesFn = unsafe extern "C" fn(ProgramPtr, *mut c_char) -> c_int;
-type CreateFn = unsafe extern "C" fn(
-    *mut ProgramPtr,
-    *const c_char,
-    *const c_char,
-    c_int,
-    *const *const c_char,
-    *const *const c_char,
-) -> c_int;
+type CreateFn =
+    unsafe extern "C" fn(*mut ProgramPtr, *const c_char, *const c_char, c_int, *const *const c_char, *const *const c_char) -> c_int;
 
 /// NVRTC's functions, with results as plain integers: a newer library may return codes that no enum of ours has.
 #[derive(Debug)]
@@ -289,9 +284,8 @@ impl<'a> ProgramHandle<'a> {
         let mut raw = ptr::null_mut();
         // SAFETY: all strings are NUL-terminated and outlive the call, which copies them; both arrays have
         // `headers.len()` elements.
-        let code = unsafe {
-            (api.create)(&mut raw, source.as_ptr(), name.as_ptr(), count(&names)?, text_ptrs.as_ptr(), name_ptrs.as_ptr())
-        };
+        let code =
+            unsafe { (api.create)(&mut raw, source.as_ptr(), name.as_ptr(), count(&names)?, text_ptrs.as_ptr(), name_ptrs.as_ptr()) };
         api.check("nvrtcCreateProgram", code)?;
         let program = ProgramHandle { api, raw };
         for expression in request.name_expressions {

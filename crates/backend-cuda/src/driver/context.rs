@@ -1,0 +1,185 @@
+//! One context per device for the life of the process: the primary context, its stream, and what hangs on it.
+
+use std::cell::Cell;
+use std::ptr;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use super::fault::FaultBlock;
+use super::memory::Memory;
+use super::staging::Staging;
+use super::{DeviceInfo, check, probe, sys};
+use crate::cublas::Blas;
+use crate::error::{CudaError, Result};
+use crate::module::KernelCache;
+
+thread_local! {
+    /// The context that we last made current on this thread, as an address.
+    static CURRENT: Cell<usize> = const { Cell::new(0) };
+}
+
+/// A device in use. Lives until the process ends, so everything may refer to it as `&'static Context`:
+/// no reference counts on the hot path, and no teardown race with the driver's own exit handlers.
+pub struct Context {
+    info: &'static DeviceInfo,
+    driver_version: (u32, u32),
+    raw: sys::CUcontext,
+    stream: sys::CUstream,
+    pub(super) memory: Memory,
+    pub(super) staging: Staging,
+    fault: OnceLock<Result<FaultBlock>>,
+    kernels: KernelCache,
+    pub(crate) blas: OnceLock<Blas>,
+}
+
+// SAFETY: the raw context and stream are handles that the driver lets any thread use; all else is Send + Sync.
+unsafe impl Send for Context {}
+// SAFETY: as above; driver calls on a shared context and stream are thread-safe.
+unsafe impl Sync for Context {}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Context(cuda:{} {})", self.info.ordinal, self.info.name)
+    }
+}
+
+impl Context {
+    /// The context of a device, made at the first call.
+    ///
+    /// # Errors
+    /// [`CudaError::Missing`] with the probe's reason, [`CudaError::Invalid`] for a number that no device has.
+    pub fn get(ordinal: usize) -> Result<&'static Context> {
+        #[derive(Default)]
+        struct Slot {
+            context: OnceLock<Context>,
+            making: Mutex<()>,
+        }
+        static SLOTS: OnceLock<Vec<Slot>> = OnceLock::new();
+        let driver = probe().map_err(CudaError::Missing)?;
+        let slots = SLOTS.get_or_init(|| driver.devices.iter().map(|_| Slot::default()).collect());
+        let slot = slots
+            .get(ordinal)
+            .ok_or_else(|| CudaError::Invalid(format!("there is no cuda:{ordinal}; this machine has {} CUDA device(s)", slots.len())))?;
+        if let Some(context) = slot.context.get() {
+            return Ok(context);
+        }
+        // A failure is not kept: a device that was busy may be free at the next try.
+        let _making = slot.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if slot.context.get().is_none() {
+            let made = Context::make(&driver.devices[ordinal], driver.version)?;
+            let _ = slot.context.set(made);
+        }
+        slot.context.get().ok_or_else(|| CudaError::Invalid("the context was not kept".into()))
+    }
+
+    fn make(info: &'static DeviceInfo, driver_version: (u32, u32)) -> Result<Context> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: the device handle comes from the probe; the context is never released.
+        check("cuDevicePrimaryCtxRetain", unsafe { sys::cuDevicePrimaryCtxRetain(&mut raw, info.handle) })?;
+        // SAFETY: `raw` was just retained.
+        check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(raw) })?;
+        CURRENT.set(raw as usize);
+        let mut stream = ptr::null_mut();
+        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+        // SAFETY: a context is current and the out-pointer valid.
+        check("cuStreamCreate", unsafe { sys::cuStreamCreate(&mut stream, flags) })?;
+        Ok(Context {
+            info,
+            driver_version,
+            raw,
+            stream,
+            memory: Memory::new(info)?,
+            staging: Staging::default(),
+            fault: OnceLock::new(),
+            kernels: KernelCache::default(),
+            blas: OnceLock::new(),
+        })
+    }
+
+    /// The device's properties.
+    pub fn info(&self) -> &'static DeviceInfo {
+        self.info
+    }
+
+    /// The CUDA version of the driver: major, minor.
+    pub fn driver_version(&self) -> (u32, u32) {
+        self.driver_version
+    }
+
+    /// The kernels loaded on this device.
+    pub fn kernels(&self) -> &KernelCache {
+        &self.kernels
+    }
+
+    /// The raw primary context, for libraries that take one.
+    pub fn raw(&self) -> sys::CUcontext {
+        self.raw
+    }
+
+    /// The stream that all work of this device uses (a `cudaStream_t` to runtime libraries).
+    pub fn stream(&self) -> sys::CUstream {
+        self.stream
+    }
+
+    /// Makes this context current on the calling thread; a thread-local compare when it already is.
+    ///
+    /// Every method here that needs it calls it. After foreign code changed the thread's context behind us
+    /// (another CUDA library in the process), call [`Context::rebind`].
+    #[inline]
+    pub fn bind(&self) -> Result<()> {
+        if CURRENT.get() == self.raw as usize { Ok(()) } else { self.rebind() }
+    }
+
+    /// [`Context::bind`] without the check.
+    #[cold]
+    pub fn rebind(&self) -> Result<()> {
+        // SAFETY: our retained primary context.
+        check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(self.raw) })?;
+        CURRENT.set(self.raw as usize);
+        Ok(())
+    }
+
+    /// Waits for all work queued so far, then reports what went wrong in it: a driver error, or a fault that a
+    /// kernel wrote to the error word.
+    pub fn synchronize(&self) -> Result<()> {
+        self.wait()?;
+        self.check_device_error()
+    }
+
+    /// Waits for the stream only.
+    pub(super) fn wait(&self) -> Result<()> {
+        self.bind()?;
+        // SAFETY: our stream, in its context.
+        check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.stream) })
+    }
+
+    /// Waits without taking the error word; false if that failed.
+    pub(crate) fn synchronize_quietly(&self) -> bool {
+        self.wait().is_ok()
+    }
+
+    /// True when nothing is queued or running. Errors of finished work come out here too.
+    pub fn is_idle(&self) -> Result<bool> {
+        self.bind()?;
+        // SAFETY: our stream, in its context.
+        match unsafe { sys::cuStreamQuery(self.stream) } {
+            sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            other => check("cuStreamQuery", other).map(|()| true),
+        }
+    }
+
+    /// The device address of this context's error word, to pass to kernels that may find a bad index; allocated at
+    /// the first call. See [`super::fault`].
+    pub fn fault_pointer(&self) -> Result<u64> {
+        let make = || self.bind().and_then(|()| FaultBlock::new());
+        self.fault.get_or_init(make).as_ref().map(|block| block.device_pointer()).map_err(CudaError::clone)
+    }
+
+    /// Reads and clears the error word. Meaningful after a wait; [`Context::synchronize`] and host copies call it.
+    #[inline]
+    pub fn check_device_error(&self) -> Result<()> {
+        match self.fault.get() {
+            Some(Ok(block)) => block.take(),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Copies between pageable host memory and the device, through pinned blocks that are kept and reused.
+//!
+//! The driver can only transfer at full speed, and asynchronously, from pinned memory. Large copies are cut into
+//! chunks; a few threads move chunks through two blocks each (one in transfer, one being filled or emptied), since one
+//! core's memcpy is several times slower than the bus. Small uploads go through a ring and never wait in practice.
+//!
+//! Host to device returns when the source has been read: the caller may reuse it. Device to host returns with the data.
+
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{Context, DeviceBuffer, Event, check, sys};
+use crate::error::{CudaError, Result};
+
+/// Copies up to this size go through the small blocks.
+const SMALL: usize = 64 << 10;
+/// One half of the upload ring.
+const RING_HALF: usize = 256 << 10;
+/// One step of a large copy.
+const CHUNK: usize = 4 << 20;
+/// Threads of a large copy, the caller included.
+const WORKERS: usize = 4;
+/// Copies of fewer chunks than this stay on the calling thread.
+const PARALLEL_FROM: usize = 4;
+
+/// The pinned blocks of one context.
+#[derive(Default)]
+pub(super) struct Staging {
+    chunks: Mutex<Vec<Pinned>>,
+    small: Mutex<Vec<Pinned>>,
+    ring: Mutex<Option<Ring>>,
+}
+
+/// A pinned block. Never freed: it returns to its list.
+struct Pinned {
+    memory: *mut u8,
+    /// Marks the end of the last transfer through it.
+    done: Event,
+    in_flight: bool,
+}
+
+// SAFETY: the block belongs to whoever holds the value; pinned memory may be touched by any thread.
+unsafe impl Send for Pinned {}
+
+impl Pinned {
+    fn new(context: &'static Context, bytes: usize) -> Result<Pinned> {
+        let done = Event::new(context)?;
+        let mut memory: *mut c_void = ptr::null_mut();
+        // SAFETY: the context is current (made so by `Event::new`) and the out-pointer valid.
+        let code = unsafe { sys::cuMemHostAlloc(&mut memory, bytes, sys::CU_MEMHOSTALLOC_PORTABLE) };
+        check("cuMemHostAlloc", code)?;
+        Ok(Pinned { memory: memory.cast(), done, in_flight: false })
+    }
+
+    /// Waits for the last transfer through this block.
+    fn wait(&mut self) -> Result<()> {
+        if self.in_flight {
+            self.done.synchronize()?;
+            self.in_flight = false;
+        }
+        Ok(())
+    }
+
+    fn mark(&mut self) -> Result<()> {
+        self.in_flight = true;
+        self.done.record()
+    }
+}
+
+/// Two halves used in turn: one is filled by small uploads while the other's transfers end.
+struct Ring {
+    halves: [Pinned; 2],
+    current: usize,
+    used: usize,
+}
+
+/// A destination shared by the workers of one copy, which write disjoint chunks of it.
+struct Target(*mut u8);
+
+// SAFETY: workers write through it at disjoint ranges only, while the caller's exclusive borrow lasts.
+unsafe impl Sync for Target {}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Context {
+    /// Copies host bytes to a buffer. Returns when `src` has been read, before the transfer ends.
+    pub fn copy_to_device(&'static self, dst: &DeviceBuffer, offset: usize, src: &[u8]) -> Result<()> {
+        let to = dst.range(offset, src.len())?;
+        self.owns(dst)?;
+        self.bind()?;
+        match src.len() {
+            0 => Ok(()),
+            1..=SMALL => self.upload_small(to, src),
+            _ => {
+                let next = AtomicUsize::new(0);
+                self.in_parallel(src.len().div_ceil(CHUNK), || self.upload_chunks(to, src, &next))
+            }
+        }
+    }
+
+    /// Copies a buffer's bytes to the host and waits for them, and so for all work queued before.
+    /// Reports errors of that work, faults written by kernels included.
+    pub fn copy_to_host(&'static self, dst: &mut [u8], src: &DeviceBuffer, offset: usize) -> Result<()> {
+        // SAFETY: `MaybeUninit<u8>` has the layout of `u8`, and the copy writes initialised bytes only.
+        let dst = unsafe { &mut *(ptr::from_mut(dst) as *mut [MaybeUninit<u8>]) };
+        self.copy_to_host_uninit(dst, src, offset)
+    }
+
+    /// [`Context::copy_to_host`] into memory that need not be initialised; all of it is on `Ok`.
+    pub fn copy_to_host_uninit(&'static self, dst: &mut [MaybeUninit<u8>], src: &DeviceBuffer, offset: usize) -> Result<()> {
+        let from = src.range(offset, dst.len())?;
+        self.owns(src)?;
+        self.bind()?;
+        match dst.len() {
+            0 => self.wait()?,
+            1..=SMALL => self.download_small(dst, from)?,
+            bytes => {
+                let (next, target) = (AtomicUsize::new(0), Target(dst.as_mut_ptr().cast()));
+                self.in_parallel(bytes.div_ceil(CHUNK), || self.download_chunks(&target, from, bytes, &next))?;
+            }
+        }
+        self.check_device_error()
+    }
+
+    fn upload_small(&'static self, to: u64, src: &[u8]) -> Result<()> {
+        let mut guard = lock(&self.staging.ring);
+        if guard.is_none() {
+            let halves = [Pinned::new(self, RING_HALF)?, Pinned::new(self, RING_HALF)?];
+            *guard = Some(Ring { halves, current: 0, used: 0 });
+        }
+        let Some(ring) = guard.as_mut() else { return Ok(()) };
+        if ring.used + src.len() > RING_HALF {
+            ring.halves[ring.current].mark()?;
+            ring.current ^= 1;
+            ring.used = 0;
+            ring.halves[ring.current].wait()?;
+        }
+        // SAFETY: `used + len <= RING_HALF`, and no transfer in flight reads this part: the half was waited for when it
+        // became current, and `used` only grows since.
+        unsafe {
+            let block = ring.halves[ring.current].memory.add(ring.used);
+            ptr::copy_nonoverlapping(src.as_ptr(), block, src.len());
+            check("cuMemcpyHtoDAsync", sys::cuMemcpyHtoDAsync_v2(to, block.cast(), src.len(), self.stream()))?;
+        }
+        ring.used = (ring.used + src.len()).next_multiple_of(64);
+        Ok(())
+    }
+
+    fn download_small(&'static self, dst: &mut [MaybeUninit<u8>], from: u64) -> Result<()> {
+        let popped = lock(&self.staging.small).pop();
+        let block = match popped {
+            Some(block) => block,
+            None => Pinned::new(self, SMALL)?,
+        };
+        // SAFETY: the block is ours alone and SMALL bytes long; the source range was checked. On a failed wait the block
+        // is not put back, since the transfer may still write to it.
+        unsafe {
+            let code = sys::cuMemcpyDtoHAsync_v2(block.memory.cast(), from, dst.len(), self.stream());
+            check("cuMemcpyDtoHAsync", code)?;
+            self.wait()?;
+            ptr::copy_nonoverlapping(block.memory, dst.as_mut_ptr().cast(), dst.len());
+        }
+        lock(&self.staging.small).push(block);
+        Ok(())
+    }
+
+    fn upload_chunks(&'static self, to: u64, src: &[u8], next: &AtomicUsize) -> Result<()> {
+        self.with_two_blocks(|blocks| {
+            for turn in 0.. {
+                let start = next.fetch_add(1, Ordering::Relaxed) * CHUNK;
+                let Some(rest) = src.get(start..).filter(|r| !r.is_empty()) else { break };
+                let part = &rest[..rest.len().min(CHUNK)];
+                let block = &mut blocks[turn % 2];
+                block.wait()?;
+                // SAFETY: the block is ours alone, CHUNK bytes long, and its last transfer has ended; the destination
+                // range lies inside the one that was checked.
+                let code = unsafe {
+                    ptr::copy_nonoverlapping(part.as_ptr(), block.memory, part.len());
+                    sys::cuMemcpyHtoDAsync_v2(to + start as u64, block.memory.cast(), part.len(), self.stream())
+                };
+                check("cuMemcpyHtoDAsync", code)?;
+                block.mark()?;
+            }
+            Ok(())
+        })
+    }
+
+    fn download_chunks(&'static self, dst: &Target, from: u64, bytes: usize, next: &AtomicUsize) -> Result<()> {
+        self.with_two_blocks(|blocks| {
+            let mut waiting: Option<usize> = None;
+            for turn in 0.. {
+                let start = next.fetch_add(1, Ordering::Relaxed) * CHUNK;
+                let more = start < bytes;
+                if more {
+                    let block = &mut blocks[turn % 2];
+                    block.wait()?;
+                    // SAFETY: the block is ours alone, CHUNK bytes long and idle; the source range was checked.
+                    let code = unsafe {
+                        let len = CHUNK.min(bytes - start);
+                        sys::cuMemcpyDtoHAsync_v2(block.memory.cast(), from + start as u64, len, self.stream())
+                    };
+                    check("cuMemcpyDtoHAsync", code)?;
+                    block.mark()?;
+                }
+                if let Some(start) = waiting.take() {
+                    let block = &mut blocks[(turn + 1) % 2];
+                    block.wait()?;
+                    // SAFETY: this worker alone took the chunk at `start`, which lies inside `bytes`; the transfer into
+                    // the block has ended.
+                    unsafe { ptr::copy_nonoverlapping(block.memory, dst.0.add(start), CHUNK.min(bytes - start)) };
+                }
+                if !more {
+                    break;
+                }
+                waiting = Some(start);
+            }
+            Ok(())
+        })
+    }
+
+    fn with_two_blocks(&'static self, work: impl FnOnce(&mut [Pinned; 2]) -> Result<()>) -> Result<()> {
+        let take = || {
+            let popped = lock(&self.staging.chunks).pop();
+            popped.map_or_else(|| Pinned::new(self, CHUNK), Ok)
+        };
+        let mut blocks = [take()?, take()?];
+        let result = work(&mut blocks);
+        // Blocks still in transfer go back too: the next user waits for them.
+        lock(&self.staging.chunks).extend(blocks);
+        result
+    }
+
+    /// Runs `work` on the calling thread, and on a few more when there are chunks enough.
+    fn in_parallel(&self, chunks: usize, work: impl Fn() -> Result<()> + Sync) -> Result<()> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let helpers = if chunks < PARALLEL_FROM { 0 } else { WORKERS.min(cores).min(chunks / 2).saturating_sub(1) };
+        if helpers == 0 {
+            return work();
+        }
+        std::thread::scope(|scope| {
+            // A thread that cannot be had is one worker less.
+            let spawn = |_| std::thread::Builder::new().name("cuprum-copy".into()).spawn_scoped(scope, &work).ok();
+            let threads: Vec<_> = (0..helpers).filter_map(spawn).collect();
+            let mut result = work();
+            for thread in threads {
+                let ended = thread.join().unwrap_or_else(|_| Err(CudaError::Invalid("a copy thread panicked".into())));
+                result = result.and(ended);
+            }
+            result
+        })
+    }
+}

@@ -1,0 +1,258 @@
+//! Loaded machine code, its kernels, and launching them. A named unsafe room.
+
+use std::ffi::{CString, c_int, c_void};
+use std::ptr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use smallvec::SmallVec;
+
+use crate::driver::{Context, check, sys};
+use crate::error::{CudaError, Result};
+use crate::single_flight::SingleFlight;
+use sys::CUfunction_attribute as Attribute;
+
+/// The kernels of one device by structural key. See [`SingleFlight`].
+pub type KernelCache = SingleFlight<Arc<Function>>;
+
+/// A module loaded on one device; unloaded when its last function is gone.
+#[derive(Debug)]
+pub struct Module {
+    raw: sys::CUmodule,
+    context: &'static Context,
+}
+
+// SAFETY: a module is a handle that any thread may use.
+unsafe impl Send for Module {}
+// SAFETY: as above.
+unsafe impl Sync for Module {}
+
+impl Module {
+    /// Loads a cubin, or PTX (which the driver then compiles).
+    ///
+    /// # Errors
+    /// [`CudaError::Invalid`] for bytes that are neither, [`CudaError::Driver`] for code of another architecture.
+    pub fn load(context: &'static Context, code: &[u8]) -> Result<Arc<Module>> {
+        context.bind()?;
+        let mut ended = Vec::new();
+        let image = if is_whole_elf(code) {
+            code
+        } else if std::str::from_utf8(code).is_ok_and(|text| text.contains(".version")) {
+            ended.extend(code.split(|&b| b == 0).next().unwrap_or_default());
+            ended.push(0);
+            &ended
+        } else {
+            return Err(CudaError::Invalid("a module's code is neither a whole cubin nor PTX".into()));
+        };
+        let mut raw = ptr::null_mut();
+        // SAFETY: the context is current; the driver takes the length from the ELF header, which was checked against
+        // the slice, or from the text's NUL; it copies what it needs.
+        check("cuModuleLoadData", unsafe { sys::cuModuleLoadData(&mut raw, image.as_ptr().cast()) })?;
+        Ok(Arc::new(Module { raw, context }))
+    }
+
+    /// A kernel by its name in the module (mangled unless `extern "C"`).
+    pub fn function(self: &Arc<Self>, name: &str) -> Result<Arc<Function>> {
+        self.context.bind()?;
+        let c_name = CString::new(name).map_err(|_| CudaError::Invalid("a kernel's name holds a NUL".into()))?;
+        let mut raw = ptr::null_mut();
+        // SAFETY: the module is loaded in the current context; the name is NUL-terminated.
+        check("cuModuleGetFunction", unsafe { sys::cuModuleGetFunction(&mut raw, self.raw, c_name.as_ptr()) })?;
+        Ok(Arc::new(Function { raw, module: self.clone(), occupancy: Mutex::default() }))
+    }
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        // Kernels of it may still be queued: unloading waits for them by the driver's own rule only on the same
+        // context, so wait here. Modules go rarely, if ever.
+        if self.context.synchronize_quietly() {
+            // SAFETY: loaded by us, unloaded only here, nothing of it is running.
+            unsafe { sys::cuModuleUnload(self.raw) };
+        }
+    }
+}
+
+/// What the compiler gave a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FunctionAttributes {
+    /// Registers per thread.
+    pub registers: u32,
+    /// Local memory per thread in bytes (spills, stack).
+    pub local_bytes: u32,
+    /// Static shared memory per block in bytes.
+    pub shared_bytes: u32,
+    /// Threads that a block may have.
+    pub max_threads: u32,
+}
+
+/// A kernel of a loaded module.
+#[derive(Debug)]
+pub struct Function {
+    raw: sys::CUfunction,
+    module: Arc<Module>,
+    /// (threads per block, dynamic shared bytes) -> blocks per SM. Few, so a list.
+    occupancy: Mutex<SmallVec<[(u32, u32, u32); 2]>>,
+}
+
+// SAFETY: a function is a handle that any thread may use while its module is loaded, which `module` ensures.
+unsafe impl Send for Function {}
+// SAFETY: as above.
+unsafe impl Sync for Function {}
+
+impl Function {
+    /// Queues the kernel on its context's stream. Allocates nothing; a grid without blocks does nothing.
+    ///
+    /// `args` points to one value per kernel parameter, in order ([`Args`] makes such a list); the values are copied
+    /// before this returns. Errors that the kernel makes come out of a later wait.
+    ///
+    /// # Safety
+    /// `args` must match the kernel's parameters in number, size and type, and every device address among them must
+    /// be valid for what the kernel does with it until it has run.
+    #[inline]
+    pub unsafe fn launch(&self, grid: [u32; 3], block: [u32; 3], shared_bytes: u32, args: &mut [*mut c_void]) -> Result<()> {
+        if grid.contains(&0) {
+            return Ok(());
+        }
+        let context = self.module.context;
+        context.bind()?;
+        // SAFETY: function, context and stream belong together; the caller vouches for the arguments.
+        let code = unsafe {
+            sys::cuLaunchKernel(
+                self.raw,
+                grid[0],
+                grid[1],
+                grid[2],
+                block[0],
+                block[1],
+                block[2],
+                shared_bytes,
+                context.stream(),
+                args.as_mut_ptr(),
+                ptr::null_mut(),
+            )
+        };
+        check("cuLaunchKernel", code)
+    }
+
+    /// How many blocks of this shape fit on one SM at once; asked from the driver once per shape.
+    pub fn blocks_per_sm(&self, threads: u32, shared_bytes: u32) -> Result<u32> {
+        let mut known = self.occupancy.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(&(_, _, blocks)) = known.iter().find(|(t, s, _)| (*t, *s) == (threads, shared_bytes)) {
+            return Ok(blocks);
+        }
+        self.module.context.bind()?;
+        let mut blocks: c_int = 0;
+        let threads_arg = c_int::try_from(threads).map_err(|_| CudaError::Invalid(format!("a block of {threads} threads")))?;
+        // SAFETY: the function is alive and the out-pointer valid.
+        let code = unsafe { sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, self.raw, threads_arg, shared_bytes as usize) };
+        check("cuOccupancyMaxActiveBlocksPerMultiprocessor", code)?;
+        known.push((threads, shared_bytes, blocks.unsigned_abs()));
+        Ok(blocks.unsigned_abs())
+    }
+
+    /// Lets launches use this much dynamic shared memory, beyond the 48 KiB that need no permission.
+    pub fn allow_dynamic_shared(&self, bytes: u32) -> Result<()> {
+        self.module.context.bind()?;
+        let value = c_int::try_from(bytes).map_err(|_| CudaError::Invalid(format!("{bytes} bytes of shared memory")))?;
+        let attribute = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        // SAFETY: the function is alive; a value too large is an error code.
+        check("cuFuncSetAttribute", unsafe { sys::cuFuncSetAttribute(self.raw, attribute, value) })
+    }
+
+    /// What the compiler gave it.
+    pub fn attributes(&self) -> Result<FunctionAttributes> {
+        self.module.context.bind()?;
+        let get = |attribute| {
+            let mut value: c_int = 0;
+            // SAFETY: the function is alive and the out-pointer valid.
+            check("cuFuncGetAttribute", unsafe { sys::cuFuncGetAttribute(&mut value, attribute, self.raw) })?;
+            Ok::<u32, CudaError>(value.unsigned_abs())
+        };
+        Ok(FunctionAttributes {
+            registers: get(Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
+            local_bytes: get(Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
+            shared_bytes: get(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
+            max_threads: get(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+        })
+    }
+
+    /// The device that it is loaded on.
+    pub fn context(&self) -> &'static Context {
+        self.module.context
+    }
+
+    /// The raw handle.
+    pub fn raw(&self) -> sys::CUfunction {
+        self.raw
+    }
+}
+
+/// The argument list of a launch, on the stack up to 24 arguments. Borrows the values.
+///
+/// ```
+/// # use cuprum_backend_cuda::module::Args;
+/// let (n, scale) = (10u64, 2.0f32);
+/// let mut args = Args::new();
+/// args.push(&n).push(&scale);
+/// assert_eq!(args.pointers().len(), 2);
+/// ```
+#[derive(Debug, Default)]
+pub struct Args<'a> {
+    pointers: SmallVec<[*mut c_void; 24]>,
+    values: std::marker::PhantomData<&'a ()>,
+}
+
+impl<'a> Args<'a> {
+    /// An empty list.
+    pub fn new() -> Self {
+        Args::default()
+    }
+
+    /// Adds a parameter: an integer, a float, a device address as `u64`, or a `repr(C)` struct passed by value.
+    #[inline]
+    pub fn push<T: Copy>(&mut self, value: &'a T) -> &mut Self {
+        self.pointers.push(ptr::from_ref(value).cast_mut().cast());
+        self
+    }
+
+    /// For [`Function::launch`].
+    #[inline]
+    pub fn pointers(&mut self) -> &mut [*mut c_void] {
+        &mut self.pointers
+    }
+}
+
+/// Whether an ELF file (little-endian, 64 bits) holds all that its header speaks of.
+fn is_whole_elf(code: &[u8]) -> bool {
+    let number = |at: usize, len: usize| -> Option<u64> {
+        let mut bytes = [0; 8];
+        bytes[..len].copy_from_slice(code.get(at..at + len)?);
+        Some(u64::from_le_bytes(bytes))
+    };
+    let end = |offset_at, size_at, count_at| -> Option<u64> {
+        number(size_at, 2)?.checked_mul(number(count_at, 2)?)?.checked_add(number(offset_at, 8)?)
+    };
+    let len = code.len() as u64;
+    // e_phoff, e_phentsize, e_phnum and e_shoff, e_shentsize, e_shnum of Elf64_Ehdr.
+    code.starts_with(b"\x7fELF\x02\x01") && [end(32, 54, 56), end(40, 58, 60)].iter().all(|e| e.is_some_and(|e| e <= len))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_elf_files_pass() {
+        let mut elf = vec![0u8; 64 + 2 * 64];
+        elf[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        elf[40] = 64; // sections at 64
+        elf[58] = 64; // of 64 bytes
+        elf[60] = 2;
+        assert!(is_whole_elf(&elf));
+        for cut in 0..elf.len() {
+            assert!(!is_whole_elf(&elf[..cut]), "{cut}");
+        }
+        elf[47] = 0xff;
+        assert!(!is_whole_elf(&elf));
+    }
+}

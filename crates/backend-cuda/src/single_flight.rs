@@ -1,0 +1,116 @@
+//! A map from structural keys to things that are expensive to make: each is made once, however many threads ask.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+/// See the module's head. `T` is cheap to clone, e.g. an `Arc`.
+///
+/// The caller supplies a hash (computed once, with the key's structure) and the key's bytes, which are compared in
+/// full: two keys with the same hash are two entries.
+#[derive(Debug)]
+pub struct SingleFlight<T> {
+    entries: RwLock<FxHashMap<u64, SameHash<T>>>,
+}
+
+/// Entries whose hashes are equal; nearly always one.
+type SameHash<T> = SmallVec<[Arc<Entry<T>>; 1]>;
+
+#[derive(Debug)]
+struct Entry<T> {
+    key: Box<[u8]>,
+    value: OnceLock<T>,
+    making: Mutex<()>,
+}
+
+impl<T> Default for SingleFlight<T> {
+    fn default() -> Self {
+        SingleFlight { entries: RwLock::default() }
+    }
+}
+
+impl<T: Clone> SingleFlight<T> {
+    /// The value, if it has been made.
+    #[inline]
+    pub fn get(&self, hash: u64, key: &[u8]) -> Option<T> {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        entries.get(&hash)?.iter().find(|e| *e.key == *key)?.value.get().cloned()
+    }
+
+    /// The value, made by `make` if this is the first to ask; others that ask for the same key meanwhile wait, those
+    /// that ask for another do not. A failure is returned to this caller only, and the next one tries again.
+    ///
+    /// `make` must not ask for the same key.
+    pub fn get_or_make<E>(&self, hash: u64, key: &[u8], make: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        if let Some(value) = self.get(hash, key) {
+            return Ok(value);
+        }
+        let entry = self.entry(hash, key);
+        let _making = entry.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(value) = entry.value.get() {
+            return Ok(value.clone());
+        }
+        let value = make()?;
+        Ok(entry.value.get_or_init(|| value).clone())
+    }
+
+    /// How many values have been made.
+    pub fn len(&self) -> usize {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        entries.values().flatten().filter(|e| e.value.get().is_some()).count()
+    }
+
+    /// True if none has.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn entry(&self, hash: u64, key: &[u8]) -> Arc<Entry<T>> {
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        let same_hash = entries.entry(hash).or_default();
+        if let Some(entry) = same_hash.iter().find(|e| *e.key == *key) {
+            return entry.clone();
+        }
+        let entry = Arc::new(Entry { key: key.into(), value: OnceLock::new(), making: Mutex::new(()) });
+        same_hash.push(entry.clone());
+        entry
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    #[test]
+    fn made_once_by_many_threads() {
+        let map = SingleFlight::<u32>::default();
+        let made = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let value = map.get_or_make(7, b"key", || {
+                        made.fetch_add(1, Ordering::SeqCst);
+                        std::thread::sleep(std::time::Duration::from_millis(20));
+                        Ok::<_, ()>(42)
+                    });
+                    assert_eq!(value, Ok(42));
+                });
+            }
+        });
+        assert_eq!(made.into_inner(), 1);
+        assert_eq!(map.len(), 1);
+    }
+
+    #[test]
+    fn equal_hashes_are_told_apart_and_failures_are_retried() {
+        let map = SingleFlight::<u32>::default();
+        assert_eq!(map.get_or_make(1, b"a", || Err("no")), Err("no"));
+        assert!(map.is_empty());
+        assert_eq!(map.get_or_make(1, b"a", || Ok::<_, ()>(1)), Ok(1));
+        assert_eq!(map.get_or_make(1, b"b", || Ok::<_, ()>(2)), Ok(2));
+        assert_eq!((map.get(1, b"a"), map.get(1, b"b"), map.get(2, b"a")), (Some(1), Some(2), None));
+        assert_eq!(map.get_or_make(1, b"a", || Err("not called")), Ok(1));
+    }
+}
