@@ -1,1 +1,50 @@
-//! Under construction.
+//! The core of cuprum: what an array is, and how a call finds its kernel.
+//!
+//! Applications depend on the facade crate `cuprum`; authors of accelerators depend on this one. Nothing here knows a GPU,
+//! a thread pool or SIMD: backends register [`Accelerator`]s, and [`dispatch`] walks their kernels in order.
+#![deny(unsafe_code)]
+
+pub mod array;
+pub mod buffer;
+pub mod call;
+pub mod device;
+pub mod dispatch;
+pub mod dtype;
+pub mod error;
+pub mod expr;
+pub mod index;
+pub mod layout;
+pub mod op;
+pub mod ops;
+pub mod plan;
+pub mod program;
+pub mod registry;
+pub mod scalar;
+pub mod settings;
+
+pub use array::{Array, IntoReshape, IntoShape, NdArray, StoredArray};
+pub use call::{Call, Distribution, Fill, Outcome, OutputSpec, Outputs, Random, Reason, Work};
+pub use device::{Device, DeviceKind, Stream, with_device};
+pub use dispatch::{Record, explain};
+pub use dtype::{DType, DTypeSet, Element, Kind};
+pub use error::{Error, Result};
+pub use expr::{Operand, fusion_enabled, with_fusion};
+pub use half::{bf16, f16};
+pub use index::{Ellipsis, Item, NewAxis};
+pub use layout::Layout;
+pub use num_complex::Complex;
+pub use op::{Family, Op};
+pub use ops::contract::{dot, inner, matmul, outer, tensordot, vdot};
+pub use ops::einsum::einsum;
+pub use ops::elementwise::*;
+pub use ops::manipulation::{concat, stack};
+pub use ops::random;
+pub use ops::reduce::{Over, axis, segment_sum};
+pub use ops::value::{Args, Value};
+pub use program::{Program, Step, StepKind};
+pub use registry::{Accelerator, Availability, Kernel, OpFilter, Provider, Registration, register, set_accelerators, with_accelerators};
+pub use scalar::Scalar;
+pub use settings::set_fusion;
+
+/// For backends: `cuprum_core::inventory::submit! { Registration(&ACCELERATOR) }`.
+pub use inventory;

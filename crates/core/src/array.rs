@@ -1,0 +1,498 @@
+//! What every stored array answers ([`Array`]), an array in memory ([`StoredArray`]), and the user's handle ([`NdArray`]):
+//! its construction, reading and views. Arithmetic lives in `ops/`, deferral in `expr`.
+
+use std::sync::Arc;
+
+use crate::buffer::{HostBuffer, gather_elements};
+use crate::device::{Buffer, Device, Stream, driver};
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
+use crate::expr::Inner;
+use crate::index::Item;
+use crate::layout::{Layout, checked_size, normalize_axes};
+use crate::scalar::Scalar;
+
+/// What every stored array answers. Small and read-only; nothing to do with arithmetic.
+pub trait Array {
+    /// Element type.
+    fn dtype(&self) -> DType;
+    /// Shape, strides and offset.
+    fn layout(&self) -> &Layout;
+    /// Where it lies.
+    fn device(&self) -> Device;
+    /// Its memory.
+    fn buffer(&self) -> &Arc<dyn Buffer>;
+}
+
+/// An array in memory: a dtype, a layout, a shared buffer. What kernels read and return.
+#[derive(Clone)]
+pub struct StoredArray {
+    dtype: DType,
+    layout: Layout,
+    buffer: Arc<dyn Buffer>,
+}
+
+impl StoredArray {
+    /// An array over a buffer; an error if the layout reaches outside it.
+    pub fn new(dtype: DType, layout: Layout, buffer: Arc<dyn Buffer>) -> Result<StoredArray> {
+        let (lo, hi) = layout.extent();
+        if lo < 0 || (hi as usize).saturating_mul(dtype.itemsize()) > buffer.nbytes() {
+            return Err(Error::shape(
+                "array",
+                format!("layout {layout:?} of {dtype} reaches outside its buffer of {} bytes", buffer.nbytes()),
+                &[layout.shape()],
+            ));
+        }
+        Ok(StoredArray { dtype, layout, buffer })
+    }
+
+    /// The same memory under another layout; an error if that reaches outside it.
+    pub fn with_layout(&self, layout: Layout) -> Result<StoredArray> {
+        StoredArray::new(self.dtype, layout, self.buffer.clone())
+    }
+
+    /// Shape.
+    pub fn shape(&self) -> &[usize] {
+        self.layout.shape()
+    }
+}
+
+impl Array for StoredArray {
+    fn dtype(&self) -> DType {
+        self.dtype
+    }
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+    fn device(&self) -> Device {
+        self.buffer.device()
+    }
+    fn buffer(&self) -> &Arc<dyn Buffer> {
+        &self.buffer
+    }
+}
+
+/// An n-dimensional array: a cheap handle on an immutable value, in memory or still an expression.
+///
+/// dtype, shape and device are values, known without running anything. Elementwise operations are deferred and fused;
+/// they run when the value is needed (see `eval`). Cloning shares the value. `numpy.ndarray` is its model.
+///
+/// ```
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{DType, NdArray};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[1.0f32, 2.0, 3.0, 4.0])?.reshape([2, 2])?;
+/// assert_eq!(a.shape(), &[2, 2]);
+/// assert_eq!(a.dtype(), DType::F32);
+/// assert_eq!(a.t()?.strides()?, vec![1, 2]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct NdArray(pub(crate) Arc<Inner>);
+
+/// Shapes that constructors take: `4`, `[2, 3]`, `(2, 3)`, `vec![..]`, `&[..]`.
+pub trait IntoShape {
+    /// The extents.
+    fn into_shape(self) -> Vec<usize>;
+}
+impl IntoShape for usize {
+    fn into_shape(self) -> Vec<usize> {
+        vec![self]
+    }
+}
+impl<const N: usize> IntoShape for [usize; N] {
+    fn into_shape(self) -> Vec<usize> {
+        self.to_vec()
+    }
+}
+impl IntoShape for &[usize] {
+    fn into_shape(self) -> Vec<usize> {
+        self.to_vec()
+    }
+}
+impl IntoShape for Vec<usize> {
+    fn into_shape(self) -> Vec<usize> {
+        self
+    }
+}
+impl IntoShape for &Vec<usize> {
+    fn into_shape(self) -> Vec<usize> {
+        self.clone()
+    }
+}
+impl IntoShape for () {
+    fn into_shape(self) -> Vec<usize> {
+        vec![]
+    }
+}
+macro_rules! shape_tuples {
+    ($(($($n:tt $t:ident),+)),*) => {$(
+        impl IntoShape for ($($t,)+) {
+            fn into_shape(self) -> Vec<usize> { vec![$(self.$n),+] }
+        }
+    )*};
+}
+type U = usize;
+shape_tuples!((0 U), (0 U, 1 U), (0 U, 1 U, 2 U), (0 U, 1 U, 2 U, 3 U), (0 U, 1 U, 2 U, 3 U, 4 U));
+
+impl NdArray {
+    /// A 1-D array holding a copy of the values, on the current device (`numpy.array`).
+    pub fn from_slice<T: Element>(values: &[T]) -> Result<NdArray> {
+        Self::from_vec(values, values.len())
+    }
+
+    /// An array of the given shape holding a copy of the values in C order, on the current device.
+    pub fn from_vec<T: Element>(values: impl AsRef<[T]>, shape: impl IntoShape) -> Result<NdArray> {
+        let (values, shape) = (values.as_ref(), shape.into_shape());
+        if checked_size("array", &shape)? != values.len() {
+            return Err(Error::shape("array", format!("{} values do not fill the shape", values.len()), &[&shape]));
+        }
+        let host = HostBuffer::from_slice(values)?;
+        Self::from_host(T::DTYPE, &shape, host)
+    }
+
+    /// An array over host memory in C order, moved to the current device.
+    pub(crate) fn from_host(dtype: DType, shape: &[usize], host: HostBuffer) -> Result<NdArray> {
+        let device = Device::current()?;
+        let layout = Layout::contiguous(shape)?;
+        let buffer: Arc<dyn Buffer> =
+            if device == Device::CPU { Arc::new(host) } else { driver(device)?.upload(host.as_bytes(), Stream::current(device))? };
+        Ok(NdArray::from(StoredArray::new(dtype, layout, buffer)?))
+    }
+
+    /// An array from raw little-endian bytes in C order; bool bytes other than 0 count as true.
+    pub fn from_bytes(dtype: DType, shape: impl IntoShape, bytes: &[u8]) -> Result<NdArray> {
+        let shape = shape.into_shape();
+        let want = checked_size("array", &shape)?.saturating_mul(dtype.itemsize());
+        if want != bytes.len() {
+            return Err(Error::shape("array", format!("{} bytes given, {want} needed for {dtype}", bytes.len()), &[&shape]));
+        }
+        let host = match dtype {
+            DType::Bool => HostBuffer::from_slice(&bytes.iter().map(|b| *b != 0).collect::<Vec<bool>>())?,
+            _ => HostBuffer::from_bytes(bytes)?,
+        };
+        Self::from_host(dtype, &shape, host)
+    }
+
+    /// A 0-d array of a scalar, in the dtype the scalar has on its own.
+    pub fn scalar(value: impl Into<Scalar>) -> Result<NdArray> {
+        let value = value.into();
+        Self::scalar_as(value, value.default_dtype())
+    }
+
+    /// A 0-d array of a scalar converted to `dtype`.
+    pub fn scalar_as(value: impl Into<Scalar>, dtype: DType) -> Result<NdArray> {
+        let bytes = value.into().to_bytes(dtype);
+        Self::from_bytes(dtype, (), &bytes[..dtype.itemsize()])
+    }
+
+    /// Element type.
+    pub fn dtype(&self) -> DType {
+        self.0.dtype
+    }
+
+    /// Extents.
+    pub fn shape(&self) -> &[usize] {
+        &self.0.shape
+    }
+
+    /// Number of axes.
+    pub fn ndim(&self) -> usize {
+        self.0.shape.len()
+    }
+
+    /// Number of elements.
+    pub fn size(&self) -> usize {
+        self.0.shape.iter().product()
+    }
+
+    /// Bytes of all elements.
+    pub fn nbytes(&self) -> usize {
+        self.size() * self.dtype().itemsize()
+    }
+
+    /// Where it lives.
+    pub fn device(&self) -> Device {
+        self.0.device
+    }
+
+    /// Strides in elements; runs a deferred expression.
+    pub fn strides(&self) -> Result<Vec<isize>> {
+        Ok(self.stored()?.layout().strides().to_vec())
+    }
+
+    /// Whether elements lie in C order without gaps; runs a deferred expression.
+    pub fn is_contiguous(&self) -> Result<bool> {
+        Ok(self.stored()?.layout().is_c_contiguous())
+    }
+
+    /// Elements in C order, on the host. `T` must be the array's dtype (`astype` first, if not). Waits for the device.
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        if T::DTYPE != self.dtype() {
+            return Err(Error::dtype("to_vec", format!("array is {}, asked for {}; use astype", self.dtype(), T::DTYPE), &[self.dtype()]));
+        }
+        let (bytes, layout) = self.host_bytes()?;
+        gather_elements(&bytes, &layout)
+    }
+
+    /// The value of an array of one element (`numpy.ndarray.item`). Waits for the device.
+    pub fn item(&self) -> Result<Scalar> {
+        if self.size() != 1 {
+            return Err(Error::shape("item", "can only convert an array of size 1 to a scalar", &[self.shape()]));
+        }
+        let (bytes, layout) = self.host_bytes()?;
+        let at = layout.offset() * self.dtype().itemsize();
+        Ok(Scalar::from_bytes(self.dtype(), bytes.get(at..).unwrap_or_default()))
+    }
+
+    /// Elements in C order as raw little-endian bytes, on the host. Waits for the device.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let (bytes, layout) = self.host_bytes()?;
+        let item = self.dtype().itemsize();
+        if layout.is_c_contiguous() {
+            let start = layout.offset() * item;
+            return Ok(bytes.get(start..start + layout.size() * item).unwrap_or_default().to_vec());
+        }
+        let mut out = Vec::with_capacity(layout.size() * item);
+        for at in crate::buffer::offsets(&layout) {
+            let start = at as usize * item;
+            out.extend_from_slice(bytes.get(start..start + item).unwrap_or_default());
+        }
+        Ok(out)
+    }
+
+    /// Host bytes covering the array, and the layout of the array in them.
+    fn host_bytes(&self) -> Result<(HostBytes, Layout)> {
+        let stored = self.stored()?;
+        if let Ok(buffer) = HostBytes::host(stored.buffer()) {
+            return Ok((buffer, stored.layout().clone()));
+        }
+        // Elements spread thinly over the buffer are packed on the device first.
+        let (lo, hi) = stored.layout().extent();
+        if (hi - lo) as usize > 2 * stored.layout().size() {
+            return self.contiguous()?.host_bytes();
+        }
+        let item = self.dtype().itemsize();
+        let mut bytes = vec![0u8; (hi - lo) as usize * item];
+        driver(stored.device())?.download(stored.buffer().as_ref(), lo as usize * item, &mut bytes)?;
+        let layout = stored.layout().with_offset(stored.layout().offset() - lo as usize);
+        Ok((HostBytes::Copy(bytes), layout))
+    }
+
+    /// A view of the same elements under another layout.
+    fn view(&self, layout: impl FnOnce(&Layout) -> Result<Layout>) -> Result<NdArray> {
+        let stored = self.stored()?;
+        Ok(NdArray::from(stored.with_layout(layout(stored.layout())?)?))
+    }
+
+    /// Basic indexing: a view (`a[1:, ::2, None]`). See [`s!`](crate::s).
+    ///
+    /// ```
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{NdArray, s};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_vec([1, 2, 3, 4, 5, 6], [2, 3])?;
+    /// assert_eq!(a.index(s![.., ..;-1])?.to_vec::<i32>()?, [3, 2, 1, 6, 5, 4]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn index(&self, items: &[Item]) -> Result<NdArray> {
+        self.view(|l| l.index(items))
+    }
+
+    /// The elements in C order under another shape; one extent may be -1. A view where the layout allows, else a copy
+    /// (`numpy.reshape`). Takes `[isize]`-like shapes.
+    pub fn reshape<S: IntoReshape>(&self, shape: S) -> Result<NdArray> {
+        let shape = resolve_reshape(&shape.into_reshape(), self.shape())?;
+        if shape[..] == *self.shape() {
+            return Ok(self.clone());
+        }
+        let stored = self.stored()?;
+        match stored.layout().reshape(&shape) {
+            Some(layout) => Ok(NdArray::from(stored.with_layout(layout)?)),
+            None => self.contiguous()?.reshape(shape),
+        }
+    }
+
+    /// All elements in one axis, in C order; a view where the layout allows (`numpy.ravel`).
+    pub fn ravel(&self) -> Result<NdArray> {
+        self.reshape([-1])
+    }
+
+    /// Axes reversed: a view (`numpy.ndarray.T`).
+    pub fn t(&self) -> Result<NdArray> {
+        self.view(|l| Ok(l.transpose()))
+    }
+
+    /// Axes in the given order: a view (`numpy.permute_dims`, `numpy.transpose`).
+    pub fn permute_dims(&self, axes: &[isize]) -> Result<NdArray> {
+        self.view(|l| l.permute(axes))
+    }
+
+    /// Two axes exchanged: a view (`numpy.swapaxes`).
+    pub fn swapaxes(&self, axis1: isize, axis2: isize) -> Result<NdArray> {
+        let a = crate::layout::normalize_axis("swapaxes", axis1, self.ndim())?;
+        let b = crate::layout::normalize_axis("swapaxes", axis2, self.ndim())?;
+        let mut order: Vec<isize> = (0..self.ndim() as isize).collect();
+        order.swap(a, b);
+        self.permute_dims(&order)
+    }
+
+    /// Axes moved to new places, the others keeping their order: a view (`numpy.moveaxis`).
+    pub fn moveaxis(&self, source: &[isize], destination: &[isize]) -> Result<NdArray> {
+        let from = normalize_axes("moveaxis", source, self.ndim())?;
+        let to = normalize_axes("moveaxis", destination, self.ndim())?;
+        if from.len() != to.len() {
+            return Err(Error::value("moveaxis", "source and destination must have the same number of axes"));
+        }
+        let mut rest = (0..self.ndim()).filter(|a| !from.contains(a));
+        let order: Vec<isize> = (0..self.ndim())
+            .filter_map(|place| to.iter().position(|&t| t == place).map(|i| from[i]).or_else(|| rest.next()))
+            .map(|a| a as isize)
+            .collect();
+        self.permute_dims(&order)
+    }
+
+    /// Drops axes of extent 1: all of them (`None`), or the given ones: a view (`numpy.squeeze`).
+    pub fn squeeze(&self, axes: Option<&[isize]>) -> Result<NdArray> {
+        self.view(|l| l.squeeze(axes))
+    }
+
+    /// New axes of extent 1 at the given places of the result: a view (`numpy.expand_dims`).
+    pub fn expand_dims(&self, axes: &[isize]) -> Result<NdArray> {
+        self.view(|l| l.expand_dims(axes))
+    }
+
+    /// Axes reversed in direction, all of them for `None`: a view (`numpy.flip`).
+    pub fn flip(&self, axes: Option<&[isize]>) -> Result<NdArray> {
+        let axes = match axes {
+            None => (0..self.ndim()).collect(),
+            Some(axes) => normalize_axes("flip", axes, self.ndim())?,
+        };
+        self.view(|l| Ok(l.flip(&axes)))
+    }
+
+    /// Stretched to a shape by repeating axes of extent 1: a view (`numpy.broadcast_to`).
+    pub fn broadcast_to(&self, shape: impl IntoShape) -> Result<NdArray> {
+        let shape = shape.into_shape();
+        self.view(|l| l.broadcast_to(&shape))
+    }
+
+    /// Diagonals of two axes, as the last axis: a view (`numpy.diagonal`).
+    pub fn diagonal(&self, offset: isize, axis1: isize, axis2: isize) -> Result<NdArray> {
+        if self.ndim() < 2 {
+            return Err(Error::shape("diagonal", "an array of at least two dimensions is needed", &[self.shape()]));
+        }
+        self.view(|l| l.diagonal(offset, axis1, axis2))
+    }
+
+    /// A copy on another device, or the same handle if it is there already (`to_device`). Copies wait for neither side where
+    /// the device allows.
+    pub fn to_device(&self, device: Device) -> Result<NdArray> {
+        if self.device() == device {
+            return Ok(self.clone());
+        }
+        let source = self.contiguous()?;
+        let stored = source.stored()?;
+        let target = driver(device)?;
+        let item = self.dtype().itemsize();
+        let start = stored.layout().offset() * item;
+        let layout = Layout::contiguous(self.shape())?;
+        let whole = start == 0 && stored.buffer().nbytes() == self.nbytes();
+        if let Some(direct) = whole.then(|| target.upload_from(stored.buffer().as_ref(), Stream::current(device))).flatten() {
+            return Ok(NdArray::from(StoredArray::new(self.dtype(), layout, direct?)?));
+        }
+        let (bytes, host_layout) = source.host_bytes()?;
+        let start = host_layout.offset() * item;
+        let bytes = bytes.get(start..start + self.nbytes()).unwrap_or_default();
+        let buffer = if device == Device::CPU {
+            Arc::new(HostBuffer::from_bytes(bytes)?) as _
+        } else {
+            target.upload(bytes, Stream::current(device))?
+        };
+        Ok(NdArray::from(StoredArray::new(self.dtype(), layout, buffer)?))
+    }
+}
+
+/// Bytes on the host: a shared host buffer, or a copy from a device.
+enum HostBytes {
+    Shared(Arc<dyn Buffer>),
+    Copy(Vec<u8>),
+}
+
+impl HostBytes {
+    fn host(buffer: &Arc<dyn Buffer>) -> Result<HostBytes, ()> {
+        if buffer.as_any().is::<HostBuffer>() { Ok(HostBytes::Shared(buffer.clone())) } else { Err(()) }
+    }
+}
+
+impl std::ops::Deref for HostBytes {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match self {
+            HostBytes::Shared(b) => b.as_any().downcast_ref::<HostBuffer>().map_or(&[], HostBuffer::as_bytes),
+            HostBytes::Copy(v) => v,
+        }
+    }
+}
+
+impl AsRef<NdArray> for NdArray {
+    fn as_ref(&self) -> &NdArray {
+        self
+    }
+}
+
+/// Shapes that [`NdArray::reshape`] takes: extents, one of which may be -1.
+pub trait IntoReshape {
+    /// The extents as given.
+    fn into_reshape(self) -> Vec<isize>;
+}
+macro_rules! reshape_from {
+    ($($t:ty),*) => {$(
+        impl IntoReshape for $t {
+            fn into_reshape(self) -> Vec<isize> { vec![self as isize] }
+        }
+        impl<const N: usize> IntoReshape for [$t; N] {
+            fn into_reshape(self) -> Vec<isize> { self.iter().map(|&n| n as isize).collect() }
+        }
+        impl IntoReshape for &[$t] {
+            fn into_reshape(self) -> Vec<isize> { self.iter().map(|&n| n as isize).collect() }
+        }
+        impl IntoReshape for Vec<$t> {
+            fn into_reshape(self) -> Vec<isize> { self.iter().map(|&n| n as isize).collect() }
+        }
+    )*};
+}
+reshape_from!(i32, isize, usize);
+impl IntoReshape for crate::layout::Dims {
+    fn into_reshape(self) -> Vec<isize> {
+        self.iter().map(|&n| n as isize).collect()
+    }
+}
+impl IntoReshape for () {
+    fn into_reshape(self) -> Vec<isize> {
+        vec![]
+    }
+}
+
+fn resolve_reshape(wanted: &[isize], shape: &[usize]) -> Result<crate::layout::Dims> {
+    let size: usize = shape.iter().product();
+    let text = || wanted.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let fail = || Error::value("reshape", format!("cannot reshape array of shape {} into ({})", crate::error::shape_text(shape), text()));
+    let holes = wanted.iter().filter(|n| **n == -1).count();
+    if holes > 1 || wanted.iter().any(|&n| n < -1) {
+        return Err(Error::value("reshape", format!("({}): extents are non-negative, and at most one may be -1", text())));
+    }
+    let known = wanted.iter().filter(|n| **n != -1).try_fold(1usize, |p, &n| p.checked_mul(n as usize)).ok_or_else(fail)?;
+    let hole = match (holes, known) {
+        (0, _) => 0,
+        (_, 0) => return Err(fail()),
+        (_, k) if size % k == 0 => size / k,
+        _ => return Err(fail()),
+    };
+    if holes == 0 && known != size {
+        return Err(fail());
+    }
+    Ok(wanted.iter().map(|&n| if n == -1 { hole } else { n as usize }).collect())
+}

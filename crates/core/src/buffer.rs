@@ -1,0 +1,221 @@
+//! Host memory: the one room of core with unsafe code. Blocks are aligned for any SIMD width, counted, and limited by
+//! `CUPRUM_CPU_MEMORY_LIMIT`; running out is an error, not an abort.
+#![allow(unsafe_code)]
+
+use std::alloc::{Layout as AllocLayout, alloc, alloc_zeroed, dealloc};
+use std::any::Any;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use crate::device::{Buffer, Device, DeviceDriver, DeviceInfo, Event, Stream};
+use crate::dtype::Element;
+use crate::error::{Error, Result};
+use crate::settings;
+
+/// Alignment of every host buffer: a cache line, and the widest SIMD register.
+pub const ALIGNMENT: usize = 64;
+
+static USED: AtomicUsize = AtomicUsize::new(0);
+
+/// A block of host memory of fixed size.
+///
+/// Its contents may be written through [`HostBuffer::as_mut_ptr`] by the kernel that has just allocated it; once an
+/// array over it is handed out, it is only read.
+pub struct HostBuffer {
+    ptr: NonNull<u8>,
+    nbytes: usize,
+}
+
+// SAFETY: the block is plain memory owned by this value; shared access only reads (see the type's contract).
+unsafe impl Send for HostBuffer {}
+// SAFETY: as above.
+unsafe impl Sync for HostBuffer {}
+
+impl HostBuffer {
+    /// Memory with undefined contents; the caller writes every element before anyone reads.
+    pub fn uninit(nbytes: usize) -> Result<HostBuffer> {
+        Self::allocate(nbytes, false)
+    }
+
+    /// Memory filled with zeros.
+    pub fn zeroed(nbytes: usize) -> Result<HostBuffer> {
+        Self::allocate(nbytes, true)
+    }
+
+    fn allocate(nbytes: usize, zero: bool) -> Result<HostBuffer> {
+        let limit = settings::cpu_memory_limit();
+        let used = USED.fetch_add(nbytes, Ordering::Relaxed);
+        let fail = || {
+            USED.fetch_sub(nbytes, Ordering::Relaxed);
+            Error::OutOfMemory { op: "allocate", device: Device::CPU, requested: nbytes, used, limit }
+        };
+        if limit.is_some_and(|l| used.saturating_add(nbytes) > l) {
+            return Err(fail());
+        }
+        let layout = AllocLayout::from_size_align(nbytes.max(1), ALIGNMENT).map_err(|_| fail())?;
+        // SAFETY: the layout has a non-zero size.
+        let raw = unsafe { if zero { alloc_zeroed(layout) } else { alloc(layout) } };
+        let ptr = NonNull::new(raw).ok_or_else(fail)?;
+        Ok(HostBuffer { ptr, nbytes })
+    }
+
+    /// A copy of the bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<HostBuffer> {
+        let buffer = Self::uninit(bytes.len())?;
+        // SAFETY: the new block has `bytes.len()` bytes and nobody else knows it.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), buffer.as_mut_ptr(), bytes.len()) };
+        Ok(buffer)
+    }
+
+    /// A copy of typed values.
+    pub fn from_slice<T: Element>(values: &[T]) -> Result<HostBuffer> {
+        // SAFETY: elements are plain data without padding, readable as bytes.
+        let bytes = unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), std::mem::size_of_val(values)) };
+        Self::from_bytes(bytes)
+    }
+
+    /// Start of the block, for reading.
+    pub fn as_ptr(&self) -> *const u8 {
+        self.ptr.as_ptr()
+    }
+
+    /// Start of the block, for the kernel that allocated it to write to (see the type's contract).
+    pub fn as_mut_ptr(&self) -> *mut u8 {
+        self.ptr.as_ptr()
+    }
+
+    /// The whole block as bytes; it must have been written.
+    pub fn as_bytes(&self) -> &[u8] {
+        // SAFETY: the block is `nbytes` long and, by contract, written before an array over it is handed out.
+        unsafe { std::slice::from_raw_parts(self.ptr.as_ptr(), self.nbytes) }
+    }
+
+    /// Bytes held by all host buffers of the process.
+    pub fn bytes_in_use() -> usize {
+        USED.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for HostBuffer {
+    fn drop(&mut self) {
+        USED.fetch_sub(self.nbytes, Ordering::Relaxed);
+        if let Ok(layout) = AllocLayout::from_size_align(self.nbytes.max(1), ALIGNMENT) {
+            // SAFETY: allocated in `allocate` with this very layout.
+            unsafe { dealloc(self.ptr.as_ptr(), layout) };
+        }
+    }
+}
+
+impl Buffer for HostBuffer {
+    fn device(&self) -> Device {
+        Device::CPU
+    }
+    fn nbytes(&self) -> usize {
+        self.nbytes
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Copies the elements of a strided host region, in C order, into a typed vector.
+pub(crate) fn gather_elements<T: Element>(bytes: &[u8], layout: &crate::layout::Layout) -> Result<Vec<T>> {
+    let item = std::mem::size_of::<T>();
+    let (lo, hi) = layout.extent();
+    if lo < 0 || (hi as usize).saturating_mul(item) > bytes.len() {
+        return Err(Error::value("to_vec", "layout reaches outside its buffer"));
+    }
+    let size = layout.size();
+    let mut out: Vec<T> = Vec::new();
+    out.try_reserve_exact(size).map_err(|_| Error::OutOfMemory {
+        op: "to_vec",
+        device: Device::CPU,
+        requested: size.saturating_mul(item),
+        used: HostBuffer::bytes_in_use(),
+        limit: None,
+    })?;
+    let base = bytes.as_ptr();
+    if layout.is_c_contiguous() {
+        // SAFETY: `extent` shows that `size` elements from `offset` lie inside `bytes`; `out` has room for them; unaligned copies by bytes.
+        unsafe {
+            std::ptr::copy_nonoverlapping(base.add(layout.offset() * item), out.as_mut_ptr().cast::<u8>(), size * item);
+            out.set_len(size);
+        }
+        return Ok(out);
+    }
+    for at in offsets(layout) {
+        // SAFETY: every offset lies within `extent`, checked above; bool bytes are written as 0 or 1 only.
+        out.push(unsafe { std::ptr::read_unaligned(base.offset(at * item as isize).cast::<T>()) });
+    }
+    Ok(out)
+}
+
+/// Element offsets of a layout in C order.
+pub fn offsets(layout: &crate::layout::Layout) -> impl Iterator<Item = isize> + '_ {
+    let (shape, strides) = (layout.shape(), layout.strides());
+    let mut index = vec![0usize; shape.len()];
+    let mut at = layout.offset() as isize;
+    (0..layout.size()).map(move |_| {
+        let here = at;
+        for axis in (0..shape.len()).rev() {
+            index[axis] += 1;
+            at += strides[axis];
+            if index[axis] < shape[axis] {
+                break;
+            }
+            at -= strides[axis] * shape[axis] as isize;
+            index[axis] = 0;
+        }
+        here
+    })
+}
+
+/// Memory of the host. The CPU backend registers it with its base accelerator.
+pub struct HostDriver {
+    info: fn() -> DeviceInfo,
+}
+
+impl HostDriver {
+    /// A driver whose [`DeviceInfo`] comes from the backend, which knows the SIMD level and the thread pool.
+    pub fn new(info: fn() -> DeviceInfo) -> HostDriver {
+        HostDriver { info }
+    }
+}
+
+struct HostEvent(Instant);
+
+impl Event for HostEvent {
+    fn millis_since(&self, earlier: &dyn Event) -> Result<f64> {
+        let other = earlier.as_any().downcast_ref::<HostEvent>().ok_or_else(|| Error::value("event", "events of different devices"))?;
+        Ok(self.0.saturating_duration_since(other.0).as_secs_f64() * 1e3)
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl DeviceDriver for HostDriver {
+    fn allocate(&self, nbytes: usize, _stream: Stream) -> Result<Arc<dyn Buffer>> {
+        Ok(Arc::new(HostBuffer::uninit(nbytes)?))
+    }
+    fn upload(&self, bytes: &[u8], _stream: Stream) -> Result<Arc<dyn Buffer>> {
+        Ok(Arc::new(HostBuffer::from_bytes(bytes)?))
+    }
+    fn download(&self, buffer: &dyn Buffer, byte_offset: usize, out: &mut [u8]) -> Result<()> {
+        let host = buffer.as_any().downcast_ref::<HostBuffer>().ok_or_else(|| Error::value("download", "not a host buffer"))?;
+        let bytes = byte_offset.checked_add(out.len()).and_then(|end| host.as_bytes().get(byte_offset..end));
+        out.copy_from_slice(bytes.ok_or_else(|| Error::value("download", "range outside the buffer"))?);
+        Ok(())
+    }
+    fn synchronize(&self) -> Result<()> {
+        Ok(())
+    }
+    fn record_event(&self, _stream: Stream) -> Result<Box<dyn Event>> {
+        Ok(Box::new(HostEvent(Instant::now())))
+    }
+    fn info(&self) -> DeviceInfo {
+        DeviceInfo { memory_used: HostBuffer::bytes_in_use(), ..(self.info)() }
+    }
+}

@@ -1,0 +1,292 @@
+//! What a kernel is asked to do, and what it may answer.
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::array::StoredArray;
+use crate::device::{Buffer, Device, Stream, driver};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::layout::Layout;
+use crate::op::{Family, Op};
+use crate::plan::contract::ContractPlan;
+use crate::plan::elementwise::LoopPlan;
+use crate::plan::reduce::ReducePlan;
+use crate::plan::scan::ScanPlan;
+use crate::program::Program;
+use crate::scalar::Scalar;
+
+/// A planned request: everything a kernel needs, worked out once for every accelerator.
+pub struct Call<'a> {
+    /// The NumPy-level operation, for messages and `explain`; of a fused expression, its last one.
+    pub op: Op,
+    /// Where it runs; all inputs lie there.
+    pub device: Device,
+    /// The queue it goes to.
+    pub stream: Stream,
+    /// Stored inputs. For Map, Reduce and Scan: the program's inputs, broadcast to the loop shape.
+    pub inputs: &'a [StoredArray],
+    /// What the kernel must return, one for each.
+    pub outputs: &'a [OutputSpec],
+    /// What to do.
+    pub work: Work<'a>,
+}
+
+/// dtype and layout of an output. The layout has offset 0 and no gaps.
+#[derive(Clone, Debug)]
+pub struct OutputSpec {
+    /// Element type.
+    pub dtype: DType,
+    /// Where elements go in the new buffer.
+    pub layout: Layout,
+}
+
+/// The work, by family.
+pub enum Work<'a> {
+    /// Evaluate `program` at every point of the loop.
+    Map {
+        /// What to compute; result n goes to output n.
+        program: &'a Program,
+        /// Collapsed loop over inputs, then outputs.
+        plan: &'a LoopPlan,
+    },
+    /// Reduce the values of `program` (one result) over the plan's reduced axes.
+    Reduce {
+        /// The prologue; its result has the dtype that values enter the reduction with.
+        program: &'a Program,
+        /// Collapsed axes, kept and reduced.
+        plan: &'a ReducePlan,
+        /// dtype to accumulate in (float32 for float16 and bfloat16 sums).
+        acc: DType,
+    },
+    /// Inclusive scan of the values of `program` (one result) along one axis.
+    Scan {
+        /// The prologue; its result has the output dtype.
+        program: &'a Program,
+        /// The axis and the loop around it.
+        plan: &'a ScanPlan,
+    },
+    /// `out[modes] = sum over shared modes of a * b`; see [`ContractPlan`].
+    Contract {
+        /// Modes and their grouping into batch, m, n and k.
+        plan: &'a ContractPlan,
+    },
+    /// Make values from nothing.
+    Fill(Fill),
+    /// Copy input n to region n of the output; the regions do not overlap and together fill it.
+    Copy {
+        /// Where each input goes within the output's buffer.
+        regions: &'a [Layout],
+    },
+    /// Draw random numbers; see [`Random`].
+    Random(Random),
+    /// `out = take(inputs[0], inputs[1], axis)`; inputs[1] is C-contiguous int64. An index outside the axis is an error found at run time.
+    Gather {
+        /// The axis of `inputs[0]` that the indices address.
+        axis: usize,
+    },
+    /// Sum of each segment `offsets[i]..offsets[i + 1]` of 1-D `inputs[0]`; offsets are C-contiguous int64 `inputs[1]`,
+    /// non-decreasing; an empty segment gives 0. Offsets outside the values are an error found at run time.
+    SegmentSum {
+        /// dtype to accumulate in.
+        acc: DType,
+    },
+    /// Work of another crate's op; both sides know the type behind it.
+    Custom(&'a (dyn Any + Sync)),
+}
+
+/// Values made from nothing, in the output's dtype. Element i is counted in C order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fill {
+    /// Anything (`empty`); the kernel may leave memory as it is if reading it is harmless, else zeros.
+    Undefined,
+    /// One value (`full`, `zeros`, `ones`).
+    Constant(Scalar),
+    /// `start + i * step`, computed in the output's dtype; integers wrap (`arange`).
+    Arange {
+        /// Element 0.
+        start: Scalar,
+        /// Difference of neighbours.
+        step: Scalar,
+    },
+    /// `start + i * step`, computed in float64 (complex128 for complex) and converted; the last element of `count` is `stop` exactly when `endpoint`.
+    Linspace {
+        /// Element 0.
+        start: Scalar,
+        /// End of the range.
+        stop: Scalar,
+        /// Difference of neighbours.
+        step: Scalar,
+        /// Number of elements.
+        count: usize,
+        /// Whether `stop` is the last element.
+        endpoint: bool,
+    },
+    /// 1 where column = row + k of a 2-D output, else 0 (`eye`).
+    Eye {
+        /// The diagonal.
+        k: i64,
+    },
+}
+
+/// Philox 4x32-10 draws (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+///
+/// Block `b` of the call is `philox4x32_10(counter = first_block + b as 128-bit little-endian words (low 64 bits; high 0), key)`,
+/// words `w0..w3`. Elements use blocks in order, as each [`Distribution`] says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Random {
+    /// The 64-bit seed: low word is key 0, high word key 1.
+    pub key: u64,
+    /// Counter of the call's first block.
+    pub first_block: u64,
+    /// What to draw.
+    pub distribution: Distribution,
+}
+
+/// How words become numbers; the same bits on every device, but for `Normal`, whose functions may differ in the last place.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Distribution {
+    /// `[0, 1)`: float64 is `((w_lo | w_hi << 32) >> 11) * 2^-53`, two elements a block, from (w0, w1) and (w2, w3);
+    /// float32 (float16 and bfloat16 through it) is `(w >> 8) * 2^-24`, four elements a block.
+    /// Then `low + u * (high - low)` in the output's dtype, without fused multiply-add, unless low = 0 and high = 1.
+    Uniform {
+        /// Lower end, included.
+        low: f64,
+        /// Upper end, excluded before rounding.
+        high: f64,
+    },
+    /// Box-Muller, two elements a pair of uniforms: float64 one pair a block; float32 two pairs a block.
+    /// `u1 = 1 - uniform(first)`, `u2 = uniform(second)`; elements `r cos(2 pi u2)`, `r sin(2 pi u2)` with `r = sqrt(-2 ln u1)`.
+    Normal {
+        /// Mean.
+        mean: f64,
+        /// Standard deviation.
+        std: f64,
+    },
+    /// `low + high 64 bits of (w as 64-bit) * span`, two elements a block, from (w0, w1) and (w2, w3), low word first;
+    /// `span` 0 stands for 2^64.
+    Integers {
+        /// Smallest value.
+        low: i128,
+        /// Number of values.
+        span: u64,
+    },
+}
+
+impl Distribution {
+    /// How many elements one block of four words gives for this dtype.
+    pub fn per_block(self, dtype: DType) -> usize {
+        match self {
+            Distribution::Integers { .. } => 2,
+            _ if dtype == DType::F64 => 2,
+            _ => 4,
+        }
+    }
+}
+
+/// Arrays that a kernel returns.
+pub type Outputs = SmallVec<[StoredArray; 1]>;
+
+/// A kernel's answer. Failing is an `Err`; not being able to is [`Outcome::Declined`], before any side effect.
+pub enum Outcome {
+    /// The outputs, in the order of [`Call::outputs`].
+    Done(Outputs),
+    /// Somebody else must do it.
+    Declined(Reason),
+}
+
+/// Why a kernel declined. Text is made only when somebody listens.
+pub struct Reason(pub(crate) Cow<'static, str>);
+
+impl Reason {
+    /// A fixed reason.
+    pub fn new(text: &'static str) -> Reason {
+        Reason(Cow::Borrowed(text))
+    }
+
+    /// A reason worth formatting, made only inside [`explain`](crate::explain) or for an error.
+    pub fn with(text: impl FnOnce() -> String) -> Reason {
+        Reason(if crate::dispatch::listening() { Cow::Owned(text()) } else { Cow::Borrowed("declined") })
+    }
+
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&'static str> for Reason {
+    fn from(text: &'static str) -> Reason {
+        Reason::new(text)
+    }
+}
+
+/// `return decline!("why")` or `decline!("n is {n}")`: leaves a kernel with [`Outcome::Declined`].
+#[macro_export]
+macro_rules! decline {
+    ($fixed:literal) => {
+        return Ok($crate::Outcome::Declined($crate::Reason::with(|| format!($fixed))))
+    };
+    ($($t:tt)*) => {
+        return Ok($crate::Outcome::Declined($crate::Reason::with(|| format!($($t)*))))
+    };
+}
+
+impl Call<'_> {
+    /// The family of the work.
+    pub fn family(&self) -> Family {
+        match self.work {
+            Work::Map { .. } => Family::Map,
+            Work::Reduce { .. } | Work::SegmentSum { .. } => Family::Reduce,
+            Work::Scan { .. } => Family::Scan,
+            Work::Contract { .. } => Family::Contract,
+            Work::Fill(_) => Family::Fill,
+            Work::Copy { .. } => Family::Copy,
+            Work::Random(_) => Family::Random,
+            Work::Gather { .. } => Family::Gather,
+            Work::Custom(_) => Family::Custom,
+        }
+    }
+
+    /// The program of a Map, Reduce or Scan.
+    pub fn program(&self) -> Option<&Program> {
+        match &self.work {
+            Work::Map { program, .. } | Work::Reduce { program, .. } | Work::Scan { program, .. } => Some(program),
+            _ => None,
+        }
+    }
+
+    /// New device memory for output `n`.
+    pub fn allocate_output(&self, n: usize) -> Result<Arc<dyn Buffer>> {
+        let spec = &self.outputs[n];
+        let bytes = spec.layout.size().saturating_mul(spec.dtype.itemsize());
+        driver(self.device)?.allocate(bytes, self.stream).map_err(|e| match e {
+            crate::Error::OutOfMemory { device, requested, used, limit, .. } => {
+                crate::Error::OutOfMemory { op: self.op.name(), device, requested, used, limit }
+            }
+            e => e,
+        })
+    }
+
+    /// `Done` with one buffer per output, each in its specified layout.
+    pub fn done(&self, buffers: impl IntoIterator<Item = Arc<dyn Buffer>>) -> Result<Outcome> {
+        let outputs: Result<Outputs> =
+            self.outputs.iter().zip(buffers).map(|(spec, b)| StoredArray::new(spec.dtype, spec.layout.clone(), b)).collect();
+        Ok(Outcome::Done(outputs?))
+    }
+
+    /// Bytes read and written at the least: each input element and each output element once.
+    pub fn bytes(&self) -> usize {
+        let input = |a: &StoredArray| {
+            let distinct: usize = a.layout().shape().iter().zip(a.layout().strides()).filter(|(_, s)| **s != 0).map(|(n, _)| *n).product();
+            distinct.saturating_mul(a.dtype().itemsize())
+        };
+        let output = |o: &OutputSpec| o.layout.size().saturating_mul(o.dtype.itemsize());
+        self.inputs.iter().map(input).sum::<usize>().saturating_add(self.outputs.iter().map(output).sum())
+    }
+}
+
+use crate::array::Array;

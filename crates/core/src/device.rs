@@ -1,0 +1,227 @@
+//! Devices, and what a backend must provide so that arrays can live on one: memory, copies, waiting, timing.
+//! No backend is named here but the host (`cpu`), which core itself provides the memory of.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::fmt;
+use std::sync::{Arc, RwLock};
+
+use crate::error::{Error, Result};
+use crate::registry;
+
+/// A kind of device, known by its name (`"cpu"`, `"cuda"`). The set is open: a backend interns its own.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DeviceKind(u8);
+
+/// How many kinds one process can know; an array of chains is indexed by it.
+pub(crate) const MAX_KINDS: usize = 8;
+
+static KINDS: RwLock<Vec<&'static str>> = RwLock::new(Vec::new());
+
+impl DeviceKind {
+    /// The host.
+    pub const CPU: DeviceKind = DeviceKind(0);
+
+    /// The kind of this name, made known if it is new. The name must be lower case. Past eight kinds, an error.
+    pub fn intern(name: &'static str) -> Result<DeviceKind> {
+        let mut kinds = KINDS.write().unwrap_or_else(|e| e.into_inner());
+        if kinds.is_empty() {
+            kinds.push("cpu");
+        }
+        if let Some(i) = kinds.iter().position(|k| *k == name) {
+            return Ok(DeviceKind(i as u8));
+        }
+        if kinds.len() == MAX_KINDS {
+            return Err(Error::Device { op: "register", message: format!("no room for device kind '{name}': {MAX_KINDS} are known") });
+        }
+        kinds.push(name);
+        Ok(DeviceKind(kinds.len() as u8 - 1))
+    }
+
+    /// The name it was made known by.
+    pub fn name(self) -> &'static str {
+        KINDS.read().unwrap_or_else(|e| e.into_inner()).get(self.index()).copied().unwrap_or("cpu")
+    }
+
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Debug for DeviceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One device: a kind and a number. Prints as `cpu`, `cuda:0`.
+///
+/// ```
+/// use cuprum_core::Device;
+/// assert_eq!(Device::CPU.to_string(), "cpu");
+/// assert_eq!(Device::parse("cpu")?, Device::CPU);
+/// # Ok::<(), cuprum_core::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Device {
+    kind: DeviceKind,
+    ordinal: u16,
+}
+
+impl Device {
+    /// The host.
+    pub const CPU: Device = Device { kind: DeviceKind::CPU, ordinal: 0 };
+
+    /// Number `ordinal` of a kind; whether it exists shows at first use.
+    pub const fn new(kind: DeviceKind, ordinal: u16) -> Device {
+        Device { kind, ordinal }
+    }
+
+    /// Its kind.
+    pub fn kind(self) -> DeviceKind {
+        self.kind
+    }
+
+    /// Its number among those of its kind.
+    pub fn ordinal(self) -> usize {
+        self.ordinal as usize
+    }
+
+    /// Reads `cpu`, `cuda`, `cuda:1`, or `auto` (the first GPU that is ready, else `cpu`); says why when it is not ready.
+    pub fn parse(text: &str) -> Result<Device> {
+        registry::parse_device(text)
+    }
+
+    /// Every device that is ready on this machine, the host first.
+    pub fn all() -> Vec<Device> {
+        registry::ready_devices()
+    }
+
+    /// The device that new arrays are made on: that of the enclosing [`with_device`], else the process-wide one
+    /// ([`Device::set_default`]), else `CUPRUM_DEVICE`, else the first GPU that is ready, else the host.
+    pub fn current() -> Result<Device> {
+        if let Some(d) = SCOPED.with(Cell::get) {
+            return Ok(d);
+        }
+        registry::default_device()
+    }
+
+    /// Sets the process-wide default device.
+    pub fn set_default(device: Device) -> Result<()> {
+        driver(device)?;
+        registry::set_default_device(device);
+        Ok(())
+    }
+
+    /// Waits until everything issued to the device has run; reports errors found on the device (such as an index out of bounds).
+    pub fn synchronize(self) -> Result<()> {
+        driver(self)?.synchronize()
+    }
+
+    /// What is known of the device.
+    pub fn info(self) -> Result<DeviceInfo> {
+        Ok(driver(self)?.info())
+    }
+}
+
+thread_local! {
+    static SCOPED: Cell<Option<Device>> = const { Cell::new(None) };
+}
+
+/// Runs `f` with `device` as this thread's default for new arrays.
+pub fn with_device<R>(device: Device, f: impl FnOnce() -> R) -> R {
+    struct Restore(Option<Device>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            SCOPED.with(|s| s.set(self.0));
+        }
+    }
+    let _restore = Restore(SCOPED.with(|s| s.replace(Some(device))));
+    f()
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.kind == DeviceKind::CPU { f.write_str("cpu") } else { write!(f, "{}:{}", self.kind.name(), self.ordinal) }
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A device's own account of itself, for `cuprum info`.
+#[derive(Clone, Debug, Default)]
+pub struct DeviceInfo {
+    /// Product name.
+    pub name: String,
+    /// Compute units: cores of a CPU, multiprocessors of a GPU.
+    pub units: usize,
+    /// Bytes of memory; 0 when not known.
+    pub memory_total: usize,
+    /// Bytes in use by cuprum.
+    pub memory_used: usize,
+    /// Further facts, as name and value (SIMD level, compute capability, driver).
+    pub details: Vec<(&'static str, String)>,
+}
+
+/// A queue of work on a device. Id 0 is the device's default stream, which all work of this version goes to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stream {
+    /// The device it belongs to.
+    pub device: Device,
+    /// 0 for the default stream.
+    pub id: u32,
+}
+
+impl Stream {
+    /// The stream that calls of this thread go to on `device`.
+    pub fn current(device: Device) -> Stream {
+        Stream { device, id: 0 }
+    }
+}
+
+/// A block of device memory. Backends downcast [`Buffer::as_any`] to their own type.
+pub trait Buffer: Any + Send + Sync {
+    /// Where it lies.
+    fn device(&self) -> Device;
+    /// Its size.
+    fn nbytes(&self) -> usize;
+    /// For downcasting.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A point in a device's work, for timing.
+pub trait Event: Send + Sync {
+    /// Milliseconds from `earlier` (of the same device) to this one; waits for both.
+    fn millis_since(&self, earlier: &dyn Event) -> Result<f64>;
+    /// For downcasting.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// What a device's base accelerator provides: memory, copies, waiting.
+pub trait DeviceDriver: Send + Sync {
+    /// New memory, contents undefined, ready in stream order.
+    fn allocate(&self, nbytes: usize, stream: Stream) -> Result<Arc<dyn Buffer>>;
+    /// New memory filled from host bytes.
+    fn upload(&self, bytes: &[u8], stream: Stream) -> Result<Arc<dyn Buffer>>;
+    /// Copies `out.len()` bytes from `byte_offset` to the host; waits for all work before it, and reports errors found there.
+    fn download(&self, buffer: &dyn Buffer, byte_offset: usize, out: &mut [u8]) -> Result<()>;
+    /// Waits for all work of the device.
+    fn synchronize(&self) -> Result<()>;
+    /// A point in the work issued so far.
+    fn record_event(&self, stream: Stream) -> Result<Box<dyn Event>>;
+    /// What is known of the device.
+    fn info(&self) -> DeviceInfo;
+    /// Direct copy from another device's buffer, where there is a faster way than through the host.
+    fn upload_from(&self, _source: &dyn Buffer, _stream: Stream) -> Option<Result<Arc<dyn Buffer>>> {
+        None
+    }
+}
+
+/// The driver of a device: opened at first use, then found without a lock.
+pub fn driver(device: Device) -> Result<&'static dyn DeviceDriver> {
+    registry::driver(device)
+}

@@ -1,0 +1,271 @@
+//! The chain: each kernel in order, until one does the work. Also what listens to it: `explain`, and tracing spans.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+
+use smallvec::SmallVec;
+
+use crate::array::{Array, NdArray, StoredArray};
+use crate::call::{Call, Outcome, OutputSpec, Outputs};
+use crate::device::{Device, Stream, driver, with_device};
+use crate::dtype::DType;
+use crate::error::{Error, Result, shape_text};
+use crate::op::Family;
+use crate::registry::{self, Link, OpFilter};
+use crate::settings::{self, HostFallback};
+
+/// What the chain did with one call.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// NumPy name of the operation; of a fused expression, its last one.
+    pub op: &'static str,
+    /// The shape of kernel.
+    pub family: Family,
+    /// The device.
+    pub device: Device,
+    /// Input dtypes.
+    pub dtypes: Vec<DType>,
+    /// Input shapes, broadcast for Map, Reduce and Scan.
+    pub shapes: Vec<Vec<usize>>,
+    /// The fused expression, for Map, Reduce and Scan.
+    pub expression: Option<String>,
+    /// Bytes read and written at the least.
+    pub bytes: usize,
+    /// Who did it; `None` if everyone declined or it failed.
+    pub served_by: Option<&'static str>,
+    /// Who declined before, and why.
+    pub declined: Vec<(&'static str, String)>,
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dtypes: Vec<_> = self.dtypes.iter().map(|d| d.name()).collect();
+        let shapes: Vec<_> = self.shapes.iter().map(|s| shape_text(s)).collect();
+        write!(
+            f,
+            "{} [{:?}] {} {} on {}: {}",
+            self.op,
+            self.family,
+            dtypes.join(","),
+            shapes.join(","),
+            self.device,
+            self.served_by.unwrap_or("nobody")
+        )?;
+        if let Some(e) = self.expression.as_ref().filter(|e| *e != "a0") {
+            write!(f, "\n    computes {e}")?;
+        }
+        for (name, why) in &self.declined {
+            write!(f, "\n    {name} declined: {why}")?;
+        }
+        Ok(())
+    }
+}
+
+thread_local! {
+    static RECORDS: RefCell<Option<Vec<Record>>> = const { RefCell::new(None) };
+    static LISTENING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether reasons are worth formatting.
+pub(crate) fn listening() -> bool {
+    LISTENING.with(Cell::get)
+}
+
+/// Runs `f` and returns what the chain did for each call of this thread, in order.
+///
+/// Deferred arrays that `f` only builds do not run in it: `eval()` them inside.
+pub fn explain<R>(f: impl FnOnce() -> R) -> (R, Vec<Record>) {
+    struct Restore(Option<Vec<Record>>, bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            RECORDS.with(|r| *r.borrow_mut() = self.0.take());
+            LISTENING.with(|l| l.set(self.1));
+        }
+    }
+    let _restore = Restore(RECORDS.with(|r| r.borrow_mut().replace(Vec::new())), LISTENING.with(|l| l.replace(true)));
+    let result = f();
+    let records = RECORDS.with(|r| r.borrow_mut().take()).unwrap_or_default();
+    (result, records)
+}
+
+/// Gives a call to the first kernel of its chain that takes it.
+pub fn run(call: &Call) -> Result<Outputs> {
+    if call.outputs.iter().all(|o| o.layout.size() == 0) {
+        return empty_outputs(call);
+    }
+    let listening = listening();
+    let span = tracing::debug_span!(
+        "call",
+        op = call.op.name(),
+        family = ?call.family(),
+        device = %call.device,
+        bytes = tracing::field::Empty,
+        shapes = tracing::field::Empty,
+        dtypes = tracing::field::Empty,
+        served_by = tracing::field::Empty,
+    );
+    let _entered = span.enter();
+    if !span.is_disabled() {
+        span.record("bytes", call.bytes());
+        span.record("shapes", tracing::field::debug(shapes(call)));
+        span.record("dtypes", tracing::field::debug(dtypes(call)));
+    }
+    let links = registry::chains()?.get(call.family(), call.device.kind());
+    let mut declined = Vec::new();
+    for link in links {
+        if let Err(why) = filter(link, call) {
+            if listening {
+                declined.push((link.accelerator.name, why.to_string()));
+            }
+            continue;
+        }
+        match (link.kernel.run)(call) {
+            Ok(Outcome::Done(outputs)) => {
+                span.record("served_by", link.accelerator.name);
+                record(call, Some(link.accelerator.name), declined);
+                return Ok(outputs);
+            }
+            Ok(Outcome::Declined(reason)) if listening => declined.push((link.accelerator.name, reason.text().to_string())),
+            Ok(Outcome::Declined(_)) => {}
+            Err(e) => {
+                record(call, None, declined);
+                return Err(e);
+            }
+        }
+    }
+    record(call, None, declined);
+    unserved(call)
+}
+
+/// The static filter of a kernel.
+fn filter(link: &Link, call: &Call) -> std::result::Result<(), &'static str> {
+    let kernel = link.kernel;
+    if let OpFilter::Only(ops) = kernel.ops {
+        let mut fused = call.program().into_iter().flat_map(|p| p.ops()).peekable();
+        let fits = match call.family() {
+            Family::Map if fused.peek().is_some() => fused.all(|op| ops.contains(&op)),
+            _ => ops.contains(&call.op),
+        };
+        if !fits {
+            return Err("not one of its operations");
+        }
+    }
+    let takes = |d: DType| kernel.dtypes.contains(d);
+    let fits =
+        if call.inputs.is_empty() { call.outputs.iter().all(|o| takes(o.dtype)) } else { call.inputs.iter().all(|a| takes(a.dtype())) };
+    if fits { Ok(()) } else { Err("not one of its dtypes") }
+}
+
+/// Everybody declined: the composite body, then the policy, then an error that lists every reason.
+fn unserved(call: &Call) -> Result<Outputs> {
+    if let Some(composite) = call.op.0.composite.filter(|_| call.program().is_none_or(|p| p.ops().count() <= 1)) {
+        let inputs: Vec<NdArray> = call.inputs.iter().map(|a| NdArray::from(a.clone())).collect();
+        return Ok(SmallVec::from_elem(composite(&inputs)?.stored()?, 1));
+    }
+    match settings::host_fallback()? {
+        HostFallback::Error => {}
+        _ if call.device == Device::CPU => {}
+        policy => {
+            if policy == HostFallback::Warn {
+                tracing::warn!(op = call.op.name(), device = %call.device, "computed on the host: no accelerator of the device takes it");
+            }
+            return on_host(call);
+        }
+    }
+    // Ask again, now listening, for the reasons; declining has no side effect.
+    let was = LISTENING.with(|l| l.replace(true));
+    let mut tried = Vec::new();
+    for link in registry::chains()?.get(call.family(), call.device.kind()) {
+        match filter(link, call) {
+            Err(why) => tried.push((link.accelerator.name, why.to_string())),
+            Ok(()) => {
+                if let Ok(Outcome::Declined(reason)) = (link.kernel.run)(call) {
+                    tried.push((link.accelerator.name, reason.text().to_string()));
+                }
+            }
+        }
+    }
+    LISTENING.with(|l| l.set(was));
+    Err(Error::Unsupported { op: call.op.name(), dtypes: dtypes(call), shapes: shapes(call), device: call.device, tried })
+}
+
+/// The call on the host: inputs copied there, outputs copied back.
+fn on_host(call: &Call) -> Result<Outputs> {
+    let inputs: Result<SmallVec<[StoredArray; 4]>> = call
+        .inputs
+        .iter()
+        .map(|a| {
+            let mut bytes = vec![0u8; a.buffer().nbytes()];
+            driver(a.device())?.download(a.buffer().as_ref(), 0, &mut bytes)?;
+            StoredArray::new(a.dtype(), a.layout().clone(), driver(Device::CPU)?.upload(&bytes, Stream::current(Device::CPU))?)
+        })
+        .collect();
+    let inputs = inputs?;
+    let host = Call {
+        op: call.op,
+        device: Device::CPU,
+        stream: Stream::current(Device::CPU),
+        inputs: &inputs,
+        outputs: call.outputs,
+        work: clone_work(call),
+    };
+    let outputs = with_device(Device::CPU, || run(&host))?;
+    outputs.into_iter().map(|a| NdArray::from(a).to_device(call.device)?.stored()).collect()
+}
+
+fn clone_work<'a>(call: &'a Call) -> crate::call::Work<'a> {
+    use crate::call::Work::*;
+    match &call.work {
+        Map { program, plan } => Map { program, plan },
+        Reduce { program, plan, acc } => Reduce { program, plan, acc: *acc },
+        Scan { program, plan } => Scan { program, plan },
+        Contract { plan } => Contract { plan },
+        Fill(fill) => Fill(*fill),
+        Copy { regions } => Copy { regions },
+        Random(random) => Random(*random),
+        Gather { axis } => Gather { axis: *axis },
+        SegmentSum { acc } => SegmentSum { acc: *acc },
+        Custom(any) => Custom(*any),
+    }
+}
+
+/// Outputs without elements need no kernel.
+fn empty_outputs(call: &Call) -> Result<Outputs> {
+    let driver = driver(call.device)?;
+    let make = |o: &OutputSpec| StoredArray::new(o.dtype, o.layout.clone(), driver.allocate(0, call.stream)?);
+    call.outputs.iter().map(make).collect()
+}
+
+fn dtypes(call: &Call) -> Vec<DType> {
+    if call.inputs.is_empty() { call.outputs.iter().map(|o| o.dtype).collect() } else { call.inputs.iter().map(|a| a.dtype()).collect() }
+}
+
+fn shapes(call: &Call) -> Vec<Vec<usize>> {
+    if call.inputs.is_empty() {
+        call.outputs.iter().map(|o| o.layout.shape().to_vec()).collect()
+    } else {
+        call.inputs.iter().map(|a| a.shape().to_vec()).collect()
+    }
+}
+
+fn record(call: &Call, served_by: Option<&'static str>, declined: Vec<(&'static str, String)>) {
+    if !listening() {
+        return;
+    }
+    let entry = Record {
+        op: call.op.name(),
+        family: call.family(),
+        device: call.device,
+        dtypes: dtypes(call),
+        shapes: shapes(call),
+        expression: call.program().map(ToString::to_string),
+        bytes: call.bytes(),
+        served_by,
+        declined,
+    };
+    RECORDS.with(|r| {
+        if let Some(list) = r.borrow_mut().as_mut() {
+            list.push(entry);
+        }
+    });
+}

@@ -1,0 +1,482 @@
+//! The 15 element types, NumPy 2 promotion between them, and the one dtype switch ([`with_dtype!`]).
+//! Nothing here knows of arrays or devices.
+
+use std::fmt;
+
+use half::{bf16, f16};
+use num_complex::Complex;
+
+use crate::error::{Error, Result};
+
+/// Element type of an array. Names and promotion are NumPy 2's; `bfloat16` follows `ml_dtypes`.
+///
+/// ```
+/// use cuprum_core::DType;
+/// assert_eq!(DType::F32.name(), "float32");
+/// assert_eq!(DType::parse("complex128").unwrap(), DType::C128);
+/// assert_eq!(DType::I64.promote(DType::F32), DType::F64);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+#[allow(missing_docs)]
+pub enum DType {
+    Bool,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    F16,
+    BF16,
+    F32,
+    F64,
+    C64,
+    C128,
+}
+
+/// The kind of number a [`DType`] holds, in promotion order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+#[allow(missing_docs)]
+pub enum Kind {
+    Bool,
+    Unsigned,
+    Signed,
+    Float,
+    Complex,
+}
+
+use DType::*;
+
+impl DType {
+    /// All dtypes, in declaration order; `ALL[d as usize] == d`.
+    pub const ALL: [DType; 15] = [Bool, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64, C64, C128];
+
+    /// Bytes of one element.
+    pub const fn itemsize(self) -> usize {
+        match self {
+            Bool | I8 | U8 => 1,
+            I16 | U16 | F16 | BF16 => 2,
+            I32 | U32 | F32 => 4,
+            I64 | U64 | F64 | C64 => 8,
+            C128 => 16,
+        }
+    }
+
+    /// NumPy's name (`"float32"`, `"bool"`, ...).
+    pub const fn name(self) -> &'static str {
+        match self {
+            Bool => "bool",
+            I8 => "int8",
+            I16 => "int16",
+            I32 => "int32",
+            I64 => "int64",
+            U8 => "uint8",
+            U16 => "uint16",
+            U32 => "uint32",
+            U64 => "uint64",
+            F16 => "float16",
+            BF16 => "bfloat16",
+            F32 => "float32",
+            F64 => "float64",
+            C64 => "complex64",
+            C128 => "complex128",
+        }
+    }
+
+    /// Reads a NumPy dtype name, a Python type name (`int`, `float`, `complex`, `bool`), a short name
+    /// (`f4`, `i8`, `u1`, `c16`, with an optional byte-order sign) or a Rust-like name (`f32`, `c64`).
+    pub fn parse(text: &str) -> Result<DType> {
+        let t = text.trim();
+        if let Some(d) =
+            Self::ALL.iter().find(|d| d.name() == t || format!("{d:?}").eq_ignore_ascii_case(t) && !t.starts_with(['c', 'i', 'u']))
+        {
+            return Ok(*d);
+        }
+        Ok(match t.trim_start_matches(['<', '=', '|']) {
+            "?" | "b1" | "bool_" => Bool,
+            "i1" | "byte" => I8,
+            "i2" | "short" | "i16" => I16,
+            "i4" | "intc" | "i32" => I32,
+            "i8" | "int" | "int_" | "intp" | "i64" => I64,
+            "u1" | "ubyte" => U8,
+            "u2" | "ushort" | "u16" => U16,
+            "u4" | "uintc" | "u32" => U32,
+            "u8" | "uint" | "uintp" | "u64" => U64,
+            "f2" | "half" => F16,
+            "f4" | "single" => F32,
+            "f8" | "float" | "double" => F64,
+            "c8" | "csingle" | "c64" => C64,
+            "c16" | "complex" | "cdouble" | "c128" => C128,
+            _ => {
+                return Err(Error::value("dtype", format!("unknown dtype '{text}'; known: {}", Self::ALL.map(|d| d.name()).join(", "))));
+            }
+        })
+    }
+
+    /// Whether the dtype is boolean, integer, floating or complex.
+    pub const fn kind(self) -> Kind {
+        match self {
+            Bool => Kind::Bool,
+            U8 | U16 | U32 | U64 => Kind::Unsigned,
+            I8 | I16 | I32 | I64 => Kind::Signed,
+            F16 | BF16 | F32 | F64 => Kind::Float,
+            C64 | C128 => Kind::Complex,
+        }
+    }
+
+    /// Signed or unsigned integer (not bool).
+    pub const fn is_int(self) -> bool {
+        matches!(self.kind(), Kind::Signed | Kind::Unsigned)
+    }
+
+    /// Real floating point.
+    pub const fn is_float(self) -> bool {
+        matches!(self.kind(), Kind::Float)
+    }
+
+    /// Complex floating point.
+    pub const fn is_complex(self) -> bool {
+        matches!(self.kind(), Kind::Complex)
+    }
+
+    /// Real or complex floating point.
+    pub const fn is_inexact(self) -> bool {
+        self.is_float() || self.is_complex()
+    }
+
+    /// The dtype of the real part: `complex64 -> float32`; real dtypes are their own.
+    pub const fn real(self) -> DType {
+        match self {
+            C64 => F32,
+            C128 => F64,
+            d => d,
+        }
+    }
+
+    /// The smallest inexact dtype that NumPy's unary float functions use for this one
+    /// (`int8 -> float16`, `int16 -> float32`, `int32 -> float64`; inexact dtypes are their own).
+    pub const fn to_inexact(self) -> DType {
+        match self {
+            Bool | I8 | U8 => F16,
+            I16 | U16 => F32,
+            I32 | U32 | I64 | U64 => F64,
+            d => d,
+        }
+    }
+
+    /// The dtype sums and products are accumulated in and returned as (`int32 -> int64`, `bool -> int64`).
+    pub const fn sum_dtype(self) -> DType {
+        match self.kind() {
+            Kind::Bool | Kind::Signed => I64,
+            Kind::Unsigned => U64,
+            _ => self,
+        }
+    }
+
+    /// NumPy 2's `promote_types(self, other)`.
+    pub const fn promote(self, other: DType) -> DType {
+        PROMOTION[self as usize][other as usize]
+    }
+
+    /// NumPy's `can_cast(self, to, "same_kind")`: no step down in kind.
+    pub fn can_cast_same_kind(self, to: DType) -> bool {
+        let rank = |d: DType| match d.kind() {
+            Kind::Bool => 0,
+            Kind::Unsigned => 1,
+            Kind::Signed => 2,
+            Kind::Float => 3,
+            Kind::Complex => 4,
+        };
+        rank(self) <= rank(to)
+    }
+
+    /// Every value of `self` is a value of `to` (NumPy's `can_cast(self, to, "safe")`).
+    pub const fn can_cast_safe(self, to: DType) -> bool {
+        self.promote(to) as u8 == to as u8
+    }
+
+    /// Range of an integer dtype as `(min, max)`; `None` for others (`numpy.iinfo`).
+    pub const fn int_range(self) -> Option<(i128, i128)> {
+        Some(match self {
+            I8 => (i8::MIN as i128, i8::MAX as i128),
+            I16 => (i16::MIN as i128, i16::MAX as i128),
+            I32 => (i32::MIN as i128, i32::MAX as i128),
+            I64 => (i64::MIN as i128, i64::MAX as i128),
+            U8 => (0, u8::MAX as i128),
+            U16 => (0, u16::MAX as i128),
+            U32 => (0, u32::MAX as i128),
+            U64 => (0, u64::MAX as i128),
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Debug for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Bool => "Bool",
+            I8 => "I8",
+            I16 => "I16",
+            I32 => "I32",
+            I64 => "I64",
+            U8 => "U8",
+            U16 => "U16",
+            U32 => "U32",
+            U64 => "U64",
+            F16 => "F16",
+            BF16 => "BF16",
+            F32 => "F32",
+            F64 => "F64",
+            C64 => "C64",
+            C128 => "C128",
+        })
+    }
+}
+
+/// `PROMOTION[a][b]`, built by rule at compile time and compared with NumPy's own table in the tests.
+static PROMOTION: [[DType; 15]; 15] = {
+    let mut table = [[Bool; 15]; 15];
+    let mut i = 0;
+    while i < 15 {
+        let mut j = 0;
+        while j < 15 {
+            table[i][j] = promote_rule(DType::ALL[i], DType::ALL[j]);
+            j += 1;
+        }
+        i += 1;
+    }
+    table
+};
+
+const fn signed(bytes: usize) -> DType {
+    match bytes {
+        1 => I8,
+        2 => I16,
+        4 => I32,
+        _ => I64,
+    }
+}
+
+const fn promote_rule(a: DType, b: DType) -> DType {
+    // Order the pair so that `a` has the lower kind (and, within floats, the lower discriminant).
+    let (a, b) = if a.kind() as u8 > b.kind() as u8 || (a.kind() as u8 == b.kind() as u8 && a as u8 > b as u8) { (b, a) } else { (a, b) };
+    match (a.kind(), b.kind()) {
+        (Kind::Bool, _) => b,
+        (Kind::Unsigned, Kind::Unsigned) | (Kind::Signed, Kind::Signed) => {
+            if a.itemsize() > b.itemsize() {
+                a
+            } else {
+                b
+            }
+        }
+        (Kind::Unsigned, Kind::Signed) => {
+            if a.itemsize() < b.itemsize() {
+                b
+            } else if a.itemsize() < 8 {
+                signed(a.itemsize() * 2)
+            } else {
+                F64
+            }
+        }
+        (Kind::Unsigned | Kind::Signed, Kind::Float) => float_for_int(a, b),
+        (Kind::Unsigned | Kind::Signed, Kind::Complex) => complex_of(float_for_int(a, b.real())),
+        (Kind::Float, Kind::Float) => float_pair(a, b),
+        (Kind::Float, Kind::Complex) => complex_of(float_pair(a, b.real())),
+        (Kind::Complex, Kind::Complex) => complex_of(float_pair(a.real(), b.real())),
+        _ => b,
+    }
+}
+
+const fn float_pair(a: DType, b: DType) -> DType {
+    match (a, b) {
+        (F16, F16) => F16,
+        (BF16, BF16) => BF16,
+        (F16 | BF16, F16 | BF16) => F32,
+        (F64, _) | (_, F64) => F64,
+        _ => F32,
+    }
+}
+
+const fn float_for_int(int: DType, float: DType) -> DType {
+    match (int.itemsize(), float) {
+        (1, f) => f,
+        (2, F16 | BF16) => F32,
+        (2, f) => f,
+        _ => F64,
+    }
+}
+
+const fn complex_of(float: DType) -> DType {
+    match float {
+        F64 => C128,
+        _ => C64,
+    }
+}
+
+/// A set of dtypes, for a kernel's static filter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DTypeSet(u32);
+
+impl DTypeSet {
+    /// Every dtype.
+    pub const ALL: DTypeSet = DTypeSet((1 << 15) - 1);
+    /// No dtype.
+    pub const NONE: DTypeSet = DTypeSet(0);
+
+    /// The set of the given dtypes.
+    pub const fn of(dtypes: &[DType]) -> DTypeSet {
+        let mut bits = 0;
+        let mut i = 0;
+        while i < dtypes.len() {
+            bits |= 1 << dtypes[i] as u32;
+            i += 1;
+        }
+        DTypeSet(bits)
+    }
+
+    /// Membership.
+    pub const fn contains(self, dtype: DType) -> bool {
+        self.0 & (1 << dtype as u32) != 0
+    }
+
+    /// The members, in declaration order.
+    pub fn iter(self) -> impl Iterator<Item = DType> {
+        DType::ALL.into_iter().filter(move |d| self.contains(*d))
+    }
+}
+
+/// A Rust type that an array can hold. Sealed: the 15 dtypes are the whole list.
+pub trait Element: Copy + Default + PartialEq + fmt::Debug + Send + Sync + sealed::Sealed + 'static {
+    /// The dtype of this type.
+    const DTYPE: DType;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! elements {
+    ($($t:ty => $d:ident),* $(,)?) => {$(
+        impl sealed::Sealed for $t {}
+        impl Element for $t { const DTYPE: DType = DType::$d; }
+    )*};
+}
+elements! {
+    bool => Bool, i8 => I8, i16 => I16, i32 => I32, i64 => I64, u8 => U8, u16 => U16, u32 => U32, u64 => U64,
+    f16 => F16, bf16 => BF16, f32 => F32, f64 => F64, Complex<f32> => C64, Complex<f64> => C128,
+}
+
+/// The one dtype switch: runs `body` with `T` bound to the Rust type of `dtype`.
+///
+/// ```
+/// use cuprum_core::{DType, with_dtype};
+/// let bytes = with_dtype!(DType::C64, T => std::mem::size_of::<T>());
+/// assert_eq!(bytes, 8);
+/// ```
+#[macro_export]
+macro_rules! with_dtype {
+    ($dtype:expr, $T:ident => $body:expr) => {{
+        use $crate::DType as __D;
+        match $dtype {
+            __D::Bool => {
+                type $T = bool;
+                $body
+            }
+            __D::I8 => {
+                type $T = i8;
+                $body
+            }
+            __D::I16 => {
+                type $T = i16;
+                $body
+            }
+            __D::I32 => {
+                type $T = i32;
+                $body
+            }
+            __D::I64 => {
+                type $T = i64;
+                $body
+            }
+            __D::U8 => {
+                type $T = u8;
+                $body
+            }
+            __D::U16 => {
+                type $T = u16;
+                $body
+            }
+            __D::U32 => {
+                type $T = u32;
+                $body
+            }
+            __D::U64 => {
+                type $T = u64;
+                $body
+            }
+            __D::F16 => {
+                type $T = $crate::f16;
+                $body
+            }
+            __D::BF16 => {
+                type $T = $crate::bf16;
+                $body
+            }
+            __D::F32 => {
+                type $T = f32;
+                $body
+            }
+            __D::F64 => {
+                type $T = f64;
+                $body
+            }
+            __D::C64 => {
+                type $T = $crate::Complex<f32>;
+                $body
+            }
+            __D::C128 => {
+                type $T = $crate::Complex<f64>;
+                $body
+            }
+        }
+    }};
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip() {
+        for d in DType::ALL {
+            assert_eq!(DType::parse(d.name()).unwrap(), d);
+            assert_eq!(DType::ALL[d as usize], d);
+        }
+        assert_eq!(DType::parse("c64").unwrap(), C64);
+        assert_eq!(DType::parse("<f4").unwrap(), F32);
+        assert_eq!(DType::parse("i8").unwrap(), I64);
+        assert!(DType::parse("float8").is_err());
+    }
+
+    #[test]
+    fn promotion_is_symmetric_and_absorbs() {
+        for a in DType::ALL {
+            assert_eq!(a.promote(a), a);
+            for b in DType::ALL {
+                assert_eq!(a.promote(b), b.promote(a));
+            }
+        }
+        assert_eq!(I64.promote(U64), F64);
+        assert_eq!(F16.promote(BF16), F32);
+        assert_eq!(I32.promote(C64), C128);
+    }
+}

@@ -1,0 +1,422 @@
+//! Deferral. Elementwise operations build an expression; it runs as one Map when its value is needed, or enters a
+//! reduction or scan as its prologue. Values are immutable, so this cannot be seen except in time.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use smallvec::SmallVec;
+
+use crate::array::{Array, NdArray, StoredArray};
+use crate::call::{Call, OutputSpec, Work};
+use crate::device::{Device, Stream};
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::layout::{Dims, Layout, broadcast_shapes};
+use crate::op::{ArgType, Cost, Op, Signature};
+use crate::plan::elementwise::{LoopPlan, output_order};
+use crate::program::{Program, StepKind};
+use crate::scalar::Scalar;
+use crate::settings;
+
+/// Nodes in one expression before its parts are run.
+const MAX_NODES: u32 = 48;
+/// Distinct inputs of one expression before its parts are run.
+const MAX_INPUTS: u32 = 12;
+
+/// What a handle shares: dtype, shape, device, and a value in memory or still to be computed.
+pub struct Inner {
+    pub(crate) dtype: DType,
+    pub(crate) device: Device,
+    pub(crate) shape: Dims,
+    value: OnceLock<Result<StoredArray>>,
+    expr: Mutex<Option<Arc<Expr>>>,
+    /// How often this node was computed inside somebody else's evaluation.
+    inlined: AtomicU32,
+}
+
+/// A deferred elementwise operation.
+struct Expr {
+    op: Op,
+    args: SmallVec<[Arg; 3]>,
+    signature: Signature,
+    /// Nodes below and including this one, shared ones counted each time: an upper bound.
+    nodes: u32,
+    /// Stored inputs below, likewise.
+    inputs: u32,
+    /// Cost of one element of the whole expression, in cheap operations.
+    cost: u32,
+}
+
+#[derive(Clone)]
+enum Arg {
+    Array(NdArray),
+    Scalar(Scalar),
+}
+
+/// An argument of an elementwise operation: an array, or a weak scalar.
+#[derive(Clone)]
+pub enum Operand {
+    /// An array.
+    Array(NdArray),
+    /// A Python-like scalar: takes on the dtype beside it.
+    Scalar(Scalar),
+}
+
+impl From<NdArray> for Operand {
+    fn from(a: NdArray) -> Operand {
+        Operand::Array(a)
+    }
+}
+impl From<&NdArray> for Operand {
+    fn from(a: &NdArray) -> Operand {
+        Operand::Array(a.clone())
+    }
+}
+impl From<&Operand> for Operand {
+    fn from(a: &Operand) -> Operand {
+        a.clone()
+    }
+}
+impl<T: Into<Scalar>> From<T> for Operand {
+    fn from(s: T) -> Operand {
+        Operand::Scalar(s.into())
+    }
+}
+
+impl From<StoredArray> for NdArray {
+    fn from(stored: StoredArray) -> NdArray {
+        NdArray(Arc::new(Inner {
+            dtype: stored.dtype(),
+            device: stored.device(),
+            shape: stored.shape().into(),
+            value: OnceLock::from(Ok(stored)),
+            expr: Mutex::new(None),
+            inlined: AtomicU32::new(0),
+        }))
+    }
+}
+
+thread_local! {
+    static FUSION: Cell<Option<bool>> = const { Cell::new(None) };
+}
+
+/// Whether elementwise operations of this thread are deferred: [`with_fusion`], else `CUPRUM_FUSION`, else yes.
+pub fn fusion_enabled() -> bool {
+    FUSION.with(Cell::get).unwrap_or_else(settings::fusion_default)
+}
+
+/// Runs `f` with deferral switched on or off for this thread.
+pub fn with_fusion<R>(on: bool, f: impl FnOnce() -> R) -> R {
+    struct Restore(Option<bool>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            FUSION.with(|s| s.set(self.0));
+        }
+    }
+    let _restore = Restore(FUSION.with(|s| s.replace(Some(on))));
+    f()
+}
+
+fn weight(cost: Cost) -> u32 {
+    match cost {
+        Cost::Cheap => 1,
+        Cost::Medium => 4,
+        Cost::Dear => 16,
+    }
+}
+
+/// Builds (and, without fusion, runs) an elementwise operation. Shape, dtype and device errors come from here.
+pub fn elementwise(op: Op, args: &[Operand]) -> Result<NdArray> {
+    let name = op.name();
+    let rule = op.0.rule.ok_or_else(|| Error::value(name, "not an elementwise operation"))?;
+    if args.len() != op.arity() {
+        return Err(Error::value(name, format!("takes {} arguments, {} given", op.arity(), args.len())));
+    }
+    let types: SmallVec<[ArgType; 3]> = args
+        .iter()
+        .map(|a| match a {
+            Operand::Array(a) => ArgType::Array(a.dtype()),
+            Operand::Scalar(s) => ArgType::Weak(*s),
+        })
+        .collect();
+    build(op, args, rule.resolve(name, &types)?)
+}
+
+/// As [`elementwise`], with the dtypes already decided (`astype`, and comparisons of mixed integers).
+pub(crate) fn build(op: Op, args: &[Operand], signature: Signature) -> Result<NdArray> {
+    let name = op.name();
+    let mut device = None;
+    let mut shapes: SmallVec<[&[usize]; 3]> = SmallVec::new();
+    for (i, arg) in args.iter().enumerate() {
+        match arg {
+            Operand::Array(a) => {
+                if let Some(d) = device.filter(|d| *d != a.device()) {
+                    return Err(Error::Device { op: name, message: format!("arrays are on {d} and {}; use to_device", a.device()) });
+                }
+                device = Some(a.device());
+                shapes.push(a.shape());
+            }
+            Operand::Scalar(s) => {
+                s.checked_for(name, signature.args[i])?;
+            }
+        }
+    }
+    let shape = broadcast_shapes(name, &shapes)?;
+    let device = match device {
+        Some(d) => d,
+        None => Device::current()?,
+    };
+    let mut expr = Expr {
+        op,
+        args: args
+            .iter()
+            .map(|a| match a {
+                Operand::Array(a) => Arg::Array(a.clone()),
+                Operand::Scalar(s) => Arg::Scalar(*s),
+            })
+            .collect(),
+        signature,
+        nodes: 1,
+        inputs: 0,
+        cost: weight(op.0.cost),
+    };
+    expr.bound()?;
+    let out = NdArray(Arc::new(Inner {
+        dtype: signature.result,
+        device,
+        shape,
+        value: OnceLock::new(),
+        expr: Mutex::new(Some(Arc::new(expr))),
+        inlined: AtomicU32::new(0),
+    }));
+    if !fusion_enabled() {
+        out.stored()?;
+    }
+    Ok(out)
+}
+
+impl Expr {
+    /// Counts what hangs below, and runs the heaviest arguments while that is too much.
+    fn bound(&mut self) -> Result<()> {
+        loop {
+            (self.nodes, self.inputs, self.cost) = (1, 0, weight(self.op.0.cost));
+            let mut heaviest: Option<(u32, &NdArray)> = None;
+            for arg in &self.args {
+                let Arg::Array(a) = arg else { continue };
+                match a.expr() {
+                    None => self.inputs += 1,
+                    Some(e) => {
+                        self.nodes += e.nodes;
+                        self.inputs += e.inputs;
+                        self.cost += e.cost;
+                        if heaviest.is_none_or(|(n, _)| e.nodes + 4 * e.inputs > n) {
+                            heaviest = Some((e.nodes + 4 * e.inputs, a));
+                        }
+                    }
+                }
+            }
+            match heaviest {
+                Some((_, a)) if self.nodes > MAX_NODES || self.inputs > MAX_INPUTS => a.stored()?,
+                _ => return Ok(()),
+            };
+        }
+    }
+}
+
+impl NdArray {
+    /// The expression, while the value is not there.
+    fn expr(&self) -> Option<Arc<Expr>> {
+        if self.0.value.get().is_some() {
+            return None;
+        }
+        self.0.expr.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
+    /// Whether the value has still to be computed.
+    pub fn is_deferred(&self) -> bool {
+        self.0.value.get().is_none()
+    }
+
+    /// Runs a deferred expression now; the handle holds the value afterwards. Does not wait for the device.
+    pub fn eval(&self) -> Result<&NdArray> {
+        self.stored()?;
+        Ok(self)
+    }
+
+    /// The array in memory; runs a deferred expression. A failed array keeps its error and returns it each time.
+    pub fn stored(&self) -> Result<StoredArray> {
+        if let Some(value) = self.0.value.get() {
+            return value.clone();
+        }
+        match self.run() {
+            Ok(()) => {}
+            Err(e) => self.settle(Err(e)),
+        }
+        self.0.value.get().cloned().unwrap_or_else(|| Err(Error::value("eval", "no value was computed")))
+    }
+
+    fn settle(&self, value: Result<StoredArray>) {
+        let _ = self.0.value.set(value); // a thread that raced us computed the same value
+        *self.0.expr.lock().unwrap_or_else(|e| e.into_inner()) = None;
+    }
+
+    fn run(&self) -> Result<()> {
+        let mut flat = Flattened::default();
+        let root = flat.visit(self, self.shape(), true)?;
+        flat.program.outputs.push(root);
+        let beside = flat.worth_keeping(self.shape());
+        for (step, _) in &beside {
+            flat.program.outputs.push(*step);
+        }
+        let op = self.expr().map_or(crate::ops::elementwise::POSITIVE, |e| e.op);
+        let outputs = run_map(op, self.device(), self.shape(), &flat.program, &flat.inputs)?;
+        flat.mark_inlined();
+        let mut outputs = outputs.into_iter();
+        if let Some(first) = outputs.next() {
+            self.settle(Ok(first));
+        }
+        for ((_, array), value) in beside.into_iter().zip(outputs) {
+            array.settle(Ok(value));
+        }
+        Ok(())
+    }
+
+    /// As the prologue of a reduction or scan: a program with one result of `dtype`, and its inputs broadcast to the shape.
+    pub(crate) fn prologue(&self, dtype: DType) -> Result<(Program, SmallVec<[StoredArray; 4]>)> {
+        // What was computed once inside another evaluation is stored now, so that loops over `x` and `x.sum()` stay linear.
+        if self.0.inlined.load(Ordering::Relaxed) > 0 || !fusion_enabled() {
+            self.stored()?;
+        }
+        let mut flat = Flattened::default();
+        let mut root = flat.visit(self, self.shape(), true)?;
+        if self.dtype() != dtype {
+            root = flat.program.push(StepKind::Cast, dtype, [root, 0, 0]);
+        }
+        flat.program.outputs.push(root);
+        flat.mark_inlined();
+        if self.is_deferred() {
+            self.0.inlined.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok((flat.program, flat.inputs))
+    }
+}
+
+/// An expression being flattened into a program.
+#[derive(Default)]
+struct Flattened {
+    program: Program,
+    inputs: SmallVec<[StoredArray; 4]>,
+    seen: SmallVec<[Seen; 8]>,
+}
+
+/// A node already visited: its step, and how many arguments of this expression refer to it.
+struct Seen {
+    array: NdArray,
+    step: u16,
+    references: usize,
+    /// Cost if it is a deferred inner node; `None` for inputs and the root.
+    inner_cost: Option<u32>,
+}
+
+impl Flattened {
+    fn visit(&mut self, array: &NdArray, shape: &[usize], root: bool) -> Result<u16> {
+        if let Some(seen) = self.seen.iter_mut().find(|s| Arc::ptr_eq(&s.array.0, &array.0)) {
+            seen.references += 1;
+            return Ok(seen.step);
+        }
+        let expr = array.expr().filter(|e| root || !run_first(array, e, shape));
+        let (step, inner_cost) = match expr {
+            None => {
+                let stored = array.stored()?;
+                let step = self.program.push(StepKind::Input(self.inputs.len() as u16), stored.dtype(), [0; 3]);
+                let layout = stored.layout().broadcast_to(shape)?;
+                self.inputs.push(stored.with_layout(layout)?);
+                (step, None)
+            }
+            Some(expr) => {
+                let mut args = [0u16; 3];
+                for (i, arg) in expr.args.iter().enumerate() {
+                    let want = expr.signature.args[i];
+                    args[i] = match arg {
+                        Arg::Scalar(s) => {
+                            self.program.params.push(*s);
+                            self.program.push(StepKind::Param(self.program.params.len() as u16 - 1), want, [0; 3])
+                        }
+                        Arg::Array(a) => {
+                            let step = self.visit(a, shape, false)?;
+                            if a.dtype() == want { step } else { self.cast(step, want) }
+                        }
+                    };
+                }
+                let step = if expr.op == crate::ops::elementwise::ASTYPE {
+                    args[0] // its argument has been converted already
+                } else {
+                    self.program.push(StepKind::Apply(expr.op), expr.signature.result, args)
+                };
+                (step, (!root).then_some(expr.cost))
+            }
+        };
+        self.seen.push(Seen { array: array.clone(), step, references: 1, inner_cost });
+        Ok(step)
+    }
+
+    fn cast(&mut self, step: u16, dtype: DType) -> u16 {
+        let same = |s: &crate::program::Step| s.kind == StepKind::Cast && s.dtype == dtype && s.args[0] == step;
+        match self.program.steps.iter().position(same) {
+            Some(at) => at as u16,
+            None => self.program.push(StepKind::Cast, dtype, [step, 0, 0]),
+        }
+    }
+
+    /// Inner nodes of the root's shape that somebody else still holds and that are dear, or computed before: kept as further outputs.
+    fn worth_keeping(&self, shape: &[usize]) -> SmallVec<[(u16, NdArray); 2]> {
+        self.seen
+            .iter()
+            .filter(|s| {
+                let held_elsewhere = Arc::strong_count(&s.array.0) > s.references + 1; // this list holds one
+                let dear = s.inner_cost.is_some_and(|c| c >= 16 || s.array.0.inlined.load(Ordering::Relaxed) > 0);
+                dear && held_elsewhere && s.array.shape() == shape && self.program.steps[s.step as usize].dtype == s.array.dtype()
+            })
+            .take(3)
+            .map(|s| (s.step, s.array.clone()))
+            .collect()
+    }
+
+    fn mark_inlined(&self) {
+        for seen in self.seen.iter().filter(|s| s.inner_cost.is_some()) {
+            seen.array.0.inlined.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A smaller, not trivial node that broadcasting would compute many times over is run on its own first.
+fn run_first(array: &NdArray, expr: &Expr, shape: &[usize]) -> bool {
+    let size: usize = shape.iter().product();
+    array.size() < size && (expr.cost >= 4 || expr.inputs > 1)
+}
+
+/// Dispatches one Map over inputs already broadcast to `shape`.
+pub(crate) fn run_map(
+    op: Op,
+    device: Device,
+    shape: &[usize],
+    program: &Program,
+    inputs: &[StoredArray],
+) -> Result<SmallVec<[StoredArray; 1]>> {
+    let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|a| a.layout()).collect();
+    let layout = Layout::contiguous_in_order(shape, &output_order(shape, &layouts))?;
+    let outputs: SmallVec<[OutputSpec; 1]> =
+        (0..program.outputs.len()).map(|n| OutputSpec { dtype: program.output_dtype(n), layout: layout.clone() }).collect();
+    let operands: SmallVec<[&Layout; 8]> = layouts.iter().copied().chain(outputs.iter().map(|o| &o.layout)).collect();
+    let plan = LoopPlan::new(&operands);
+    dispatch::run(&Call {
+        op,
+        device,
+        stream: Stream::current(device),
+        inputs,
+        outputs: &outputs,
+        work: Work::Map { program, plan: &plan },
+    })
+}

@@ -1,0 +1,197 @@
+//! Basic indexing: the [`s!`](crate::s) specification and how it turns a layout into a view. Never copies.
+
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+
+/// One item of a basic index, as between the brackets of `a[...]` in NumPy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// A single position; the axis is dropped. Negative counts from the end.
+    At(isize),
+    /// `start:stop:step`, with Python's meaning of left-out and negative parts.
+    Range {
+        /// First position, or the end that the step starts from.
+        start: Option<isize>,
+        /// Position before which to stop.
+        stop: Option<isize>,
+        /// Step, not 0.
+        step: isize,
+    },
+    /// `None`: a new axis of extent 1.
+    NewAxis,
+    /// `...`: as many whole axes as are needed.
+    Ellipsis,
+}
+
+impl Item {
+    /// `start:stop:step`.
+    pub fn range(start: impl Into<Option<isize>>, stop: impl Into<Option<isize>>, step: isize) -> Item {
+        Item::Range { start: start.into(), stop: stop.into(), step }
+    }
+}
+
+impl From<isize> for Item {
+    fn from(i: isize) -> Item {
+        Item::At(i)
+    }
+}
+impl From<i32> for Item {
+    fn from(i: i32) -> Item {
+        Item::At(i as isize)
+    }
+}
+impl From<usize> for Item {
+    fn from(i: usize) -> Item {
+        Item::At(i as isize)
+    }
+}
+impl From<std::ops::RangeFull> for Item {
+    fn from(_: std::ops::RangeFull) -> Item {
+        Item::range(None, None, 1)
+    }
+}
+macro_rules! from_ranges {
+    ($($t:ty),*) => {$(
+        impl From<std::ops::Range<$t>> for Item {
+            fn from(r: std::ops::Range<$t>) -> Item { Item::range(r.start as isize, r.end as isize, 1) }
+        }
+        impl From<std::ops::RangeFrom<$t>> for Item {
+            fn from(r: std::ops::RangeFrom<$t>) -> Item { Item::range(r.start as isize, None, 1) }
+        }
+        impl From<std::ops::RangeTo<$t>> for Item {
+            fn from(r: std::ops::RangeTo<$t>) -> Item { Item::range(None, r.end as isize, 1) }
+        }
+    )*};
+}
+from_ranges!(i32, isize, usize);
+
+/// Marker for a new axis in [`s!`](crate::s) (`numpy.newaxis`).
+#[derive(Clone, Copy, Debug)]
+pub struct NewAxis;
+impl From<NewAxis> for Item {
+    fn from(_: NewAxis) -> Item {
+        Item::NewAxis
+    }
+}
+
+/// Marker for `...` in [`s!`](crate::s).
+#[derive(Clone, Copy, Debug)]
+pub struct Ellipsis;
+impl From<Ellipsis> for Item {
+    fn from(_: Ellipsis) -> Item {
+        Item::Ellipsis
+    }
+}
+
+/// A basic index, written as in NumPy: ints, ranges with `; step`, [`NewAxis`] and [`Ellipsis`].
+///
+/// ```
+/// use cuprum_core::{Ellipsis, Layout, NewAxis, s};
+/// let l = Layout::contiguous(&[4, 5, 6])?;
+/// assert_eq!(l.index(s![1, ..;2, NewAxis, -1])?.shape(), &[3, 1]);
+/// assert_eq!(l.index(s![Ellipsis, ..;-1])?.strides(), &[30, 6, -1]);
+/// assert_eq!(l.index(s![1..-1, 2..])?.shape(), &[2, 3, 6]);
+/// # Ok::<(), cuprum_core::Error>(())
+/// ```
+#[macro_export]
+macro_rules! s {
+    (@item [$($done:expr,)*]) => { &[$($done,)*][..] };
+    (@item [$($done:expr,)*] $e:expr ; $step:expr, $($rest:tt)*) => {
+        $crate::s!(@item [$($done,)* $crate::index::with_step($e, $step),] $($rest)*)
+    };
+    (@item [$($done:expr,)*] $e:expr ; $step:expr) => { $crate::s!(@item [$($done,)* $crate::index::with_step($e, $step),]) };
+    (@item [$($done:expr,)*] $e:expr, $($rest:tt)*) => { $crate::s!(@item [$($done,)* $crate::index::Item::from($e),] $($rest)*) };
+    (@item [$($done:expr,)*] $e:expr) => { $crate::s!(@item [$($done,)* $crate::index::Item::from($e),]) };
+    ($($all:tt)*) => { $crate::s!(@item [] $($all)*) };
+}
+
+/// A range item with a step; what `s![a..b; step]` expands to.
+pub fn with_step(range: impl Into<Item>, step: isize) -> Item {
+    match range.into() {
+        Item::Range { start, stop, .. } => Item::Range { start, stop, step },
+        other => other,
+    }
+}
+
+/// Python's `slice.indices(len)`: first position, step, number of positions.
+fn resolve(len: usize, start: Option<isize>, stop: Option<isize>, step: isize) -> (usize, usize) {
+    let n = len as isize;
+    let (lo, hi) = if step > 0 { (0, n) } else { (-1, n - 1) };
+    let clamp = |v: isize| (if v < 0 { v.saturating_add(n) } else { v }).clamp(lo, hi);
+    let first = start.map_or(if step > 0 { lo } else { hi }, clamp);
+    let last = stop.map_or(if step > 0 { hi } else { lo }, clamp);
+    let span = if step > 0 { last - first } else { first - last };
+    let count = if span <= 0 { 0 } else { (span - 1) as usize / step.unsigned_abs() + 1 };
+    (first.max(0) as usize, count)
+}
+
+impl Layout {
+    /// The view that a basic index selects (`a[...]` with ints, slices, `None` and `...`).
+    pub fn index(&self, items: &[Item]) -> Result<Layout> {
+        let op = "index";
+        let used = items.iter().filter(|i| matches!(i, Item::At(_) | Item::Range { .. })).count();
+        if items.iter().filter(|i| matches!(i, Item::Ellipsis)).count() > 1 {
+            return Err(Error::value(op, "an index can only have a single ellipsis ('...')"));
+        }
+        if used > self.ndim() {
+            return Err(Error::value(op, format!("too many indices: array is {}-dimensional, but {used} were indexed", self.ndim())));
+        }
+        let mut layout = self.clone();
+        let mut axis = 0; // axis of `layout` under the cursor
+        let mut source = 0; // the same axis of `self`, for messages
+        for item in items {
+            match *item {
+                Item::At(i) => {
+                    let size = layout.shape()[axis];
+                    let at = if i < 0 { i.saturating_add(size as isize) } else { i };
+                    if at < 0 || at as usize >= size {
+                        return Err(Error::Index { op, index: i as i64, axis: source, size });
+                    }
+                    layout = layout.fixed(axis, at as usize);
+                    source += 1;
+                }
+                Item::Range { step: 0, .. } => return Err(Error::value(op, "slice step cannot be zero")),
+                Item::Range { start, stop, step } => {
+                    let (first, count) = resolve(layout.shape()[axis], start, stop, step);
+                    layout = layout.sliced(axis, first, step, count);
+                    (axis, source) = (axis + 1, source + 1);
+                }
+                Item::NewAxis => {
+                    layout = layout.expand_dims(&[axis as isize])?;
+                    axis += 1;
+                }
+                Item::Ellipsis => {
+                    let skip = self.ndim() - used;
+                    (axis, source) = (axis + skip, source + skip);
+                }
+            }
+        }
+        Ok(layout)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn python_slices() {
+        assert_eq!(resolve(10, None, None, -1), (9, 10));
+        assert_eq!(resolve(10, Some(8), Some(2), -3), (8, 2));
+        assert_eq!(resolve(10, Some(-3), None, 1), (7, 3));
+        assert_eq!(resolve(10, Some(20), Some(30), 1), (10, 0));
+        assert_eq!(resolve(0, None, None, -1).1, 0);
+        assert_eq!(resolve(5, Some(isize::MIN), Some(isize::MAX), 2), (0, 3));
+    }
+
+    #[test]
+    fn views() {
+        let l = Layout::contiguous(&[4, 5]).unwrap();
+        let v = l.index(s![..;-1, 1..4]).unwrap();
+        assert_eq!((v.shape(), v.strides(), v.offset()), (&[4, 3][..], &[-5, 1][..], 16));
+        assert!(l.index(s![4]).is_err());
+        assert!(l.index(s![0, 0, 0]).is_err());
+        assert_eq!(l.index(s![NewAxis, Ellipsis, -1]).unwrap().shape(), &[1, 4]);
+        assert_eq!(l.index(s![7..2]).unwrap().size(), 0);
+    }
+}

@@ -1,0 +1,379 @@
+//! Where elements lie: shape, strides and offset, all in elements, and every view that can be had without a copy.
+//! Nothing here touches memory.
+
+use smallvec::SmallVec;
+
+use crate::error::{Error, Result, shape_text};
+
+/// Extents, one per axis.
+pub type Dims = SmallVec<[usize; 6]>;
+/// Strides in elements, one per axis; negative for flipped axes, zero for broadcast ones.
+pub type Strides = SmallVec<[isize; 6]>;
+
+/// Shape, strides (in elements) and offset of an array within its buffer, with contiguity worked out once.
+///
+/// ```
+/// use cuprum_core::Layout;
+/// let l = Layout::contiguous(&[2, 3])?;
+/// assert_eq!(l.strides(), &[3, 1]);
+/// assert!(l.transpose().is_f_contiguous());
+/// # Ok::<(), cuprum_core::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Layout {
+    shape: Dims,
+    strides: Strides,
+    offset: usize,
+    c_contiguous: bool,
+    f_contiguous: bool,
+}
+
+/// Number of elements of a shape; an error when it (in bytes, at most 16 an element) does not fit an `isize`.
+pub fn checked_size(op: &'static str, shape: &[usize]) -> Result<usize> {
+    let too_large = || Error::shape(op, "array is too large", &[shape]);
+    if shape.contains(&0) {
+        return Ok(0);
+    }
+    let size = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d)).ok_or_else(too_large)?;
+    if size > isize::MAX as usize / 16 { Err(too_large()) } else { Ok(size) }
+}
+
+impl Layout {
+    /// C-order layout of a shape.
+    pub fn contiguous(shape: &[usize]) -> Result<Layout> {
+        checked_size("layout", shape)?;
+        Ok(Self::new_unchecked(shape.into(), c_strides(shape), 0))
+    }
+
+    /// Layout whose axes lie in memory in the order `order` (outermost first), without gaps.
+    pub fn contiguous_in_order(shape: &[usize], order: &[usize]) -> Result<Layout> {
+        checked_size("layout", shape)?;
+        let mut strides: Strides = SmallVec::from_elem(0, shape.len());
+        let mut step = 1isize;
+        for &axis in order.iter().rev() {
+            strides[axis] = step;
+            step = step.saturating_mul(shape[axis].max(1) as isize);
+        }
+        Ok(Self::new_unchecked(shape.into(), strides, 0))
+    }
+
+    /// Any layout; the caller answers for its staying inside the buffer (checked by [`StoredArray::new`](crate::StoredArray::new)).
+    pub fn strided(shape: &[usize], strides: &[isize], offset: usize) -> Result<Layout> {
+        checked_size("layout", shape)?;
+        if shape.len() != strides.len() {
+            return Err(Error::shape("layout", format!("{} strides given", strides.len()), &[shape]));
+        }
+        Ok(Self::new_unchecked(shape.into(), strides.into(), offset))
+    }
+
+    fn new_unchecked(shape: Dims, strides: Strides, offset: usize) -> Layout {
+        let c_contiguous = follows(shape.iter().rev().zip(strides.iter().rev()));
+        let f_contiguous = follows(shape.iter().zip(strides.iter()));
+        Layout { shape, strides, offset, c_contiguous, f_contiguous }
+    }
+
+    /// Extents.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Strides in elements.
+    pub fn strides(&self) -> &[isize] {
+        &self.strides
+    }
+
+    /// First element's place in the buffer, in elements.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// Number of axes.
+    pub fn ndim(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// Number of elements.
+    pub fn size(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Elements lie in C order without gaps.
+    pub fn is_c_contiguous(&self) -> bool {
+        self.c_contiguous
+    }
+
+    /// Elements lie in Fortran order without gaps.
+    pub fn is_f_contiguous(&self) -> bool {
+        self.f_contiguous
+    }
+
+    /// Lowest and one past the highest element touched; `(0, 0)` when there is none.
+    pub fn extent(&self) -> (isize, isize) {
+        if self.size() == 0 {
+            return (0, 0);
+        }
+        let (mut lo, mut hi) = (self.offset as isize, self.offset as isize);
+        for (&n, &s) in self.shape.iter().zip(&self.strides) {
+            let span = (n as isize - 1).saturating_mul(s);
+            if span < 0 { lo = lo.saturating_add(span) } else { hi = hi.saturating_add(span) }
+        }
+        (lo, hi.saturating_add(1))
+    }
+
+    /// Axes reversed (`numpy.ndarray.T`).
+    pub fn transpose(&self) -> Layout {
+        let order: Dims = (0..self.ndim()).rev().collect();
+        self.permuted(&order)
+    }
+
+    /// Axes in the given order; `axes` must be a permutation (`numpy.permute_dims`).
+    pub fn permute(&self, axes: &[isize]) -> Result<Layout> {
+        let order = normalize_axes("permute_dims", axes, self.ndim())?;
+        if order.len() != self.ndim() {
+            return Err(Error::shape("permute_dims", format!("{} axes given", axes.len()), &[&self.shape]));
+        }
+        Ok(self.permuted(&order))
+    }
+
+    fn permuted(&self, order: &[usize]) -> Layout {
+        Self::new_unchecked(order.iter().map(|&a| self.shape[a]).collect(), order.iter().map(|&a| self.strides[a]).collect(), self.offset)
+    }
+
+    /// Stretches axes of extent 1, and adds axes in front, with stride 0 (`numpy.broadcast_to`).
+    pub fn broadcast_to(&self, shape: &[usize]) -> Result<Layout> {
+        let fail = || Error::shape("broadcast_to", "shape cannot be broadcast", &[&self.shape, shape]);
+        checked_size("broadcast_to", shape)?;
+        let lead = shape.len().checked_sub(self.ndim()).ok_or_else(fail)?;
+        let mut strides: Strides = SmallVec::from_elem(0, shape.len());
+        for (axis, (&n, &s)) in self.shape.iter().zip(&self.strides).enumerate() {
+            let want = shape[lead + axis];
+            if n == want {
+                strides[lead + axis] = s;
+            } else if n != 1 {
+                return Err(fail());
+            }
+        }
+        Ok(Self::new_unchecked(shape.into(), strides, self.offset))
+    }
+
+    /// A new axis of extent 1 before each given position of the result (`numpy.expand_dims`).
+    pub fn expand_dims(&self, axes: &[isize]) -> Result<Layout> {
+        let ndim = self.ndim() + axes.len();
+        let new = normalize_axes("expand_dims", axes, ndim)?;
+        let (mut shape, mut strides) = (Dims::new(), Strides::new());
+        let mut old = 0;
+        for axis in 0..ndim {
+            if new.contains(&axis) {
+                shape.push(1);
+                strides.push(0);
+            } else {
+                shape.push(self.shape[old]);
+                strides.push(self.strides[old]);
+                old += 1;
+            }
+        }
+        Ok(Self::new_unchecked(shape, strides, self.offset))
+    }
+
+    /// Drops the given axes, all of extent 1; `None` drops every axis of extent 1 (`numpy.squeeze`).
+    pub fn squeeze(&self, axes: Option<&[isize]>) -> Result<Layout> {
+        let drop: Dims = match axes {
+            None => (0..self.ndim()).filter(|&a| self.shape[a] == 1).collect(),
+            Some(axes) => normalize_axes("squeeze", axes, self.ndim())?,
+        };
+        if let Some(&axis) = drop.iter().find(|&&a| self.shape[a] != 1) {
+            return Err(Error::shape("squeeze", format!("axis {axis} has an extent other than 1"), &[&self.shape]));
+        }
+        let keep = (0..self.ndim()).filter(|a| !drop.contains(a));
+        Ok(Self::new_unchecked(keep.clone().map(|a| self.shape[a]).collect(), keep.map(|a| self.strides[a]).collect(), self.offset))
+    }
+
+    /// One axis cut to `start, start + step, ...`, `len` elements; the caller has checked the range.
+    pub(crate) fn sliced(&self, axis: usize, start: usize, step: isize, len: usize) -> Layout {
+        let mut out = self.clone();
+        if len > 0 {
+            out.offset = (self.offset as isize + start as isize * self.strides[axis]) as usize;
+        }
+        out.shape[axis] = len;
+        out.strides[axis] = self.strides[axis].saturating_mul(step);
+        Self::new_unchecked(out.shape, out.strides, out.offset)
+    }
+
+    /// One axis fixed at an index and dropped; the caller has checked the index.
+    pub(crate) fn fixed(&self, axis: usize, index: usize) -> Layout {
+        let mut out = self.sliced(axis, index, 1, 1);
+        out.shape.remove(axis);
+        out.strides.remove(axis);
+        Self::new_unchecked(out.shape, out.strides, out.offset)
+    }
+
+    /// Axes reversed in direction (`numpy.flip`).
+    pub fn flip(&self, axes: &[usize]) -> Layout {
+        axes.iter().fold(self.clone(), |l, &a| {
+            let n = l.shape[a];
+            l.sliced(a, n.saturating_sub(1), -1, n)
+        })
+    }
+
+    /// The diagonal of two axes as a new last axis (`numpy.diagonal`).
+    pub fn diagonal(&self, offset: isize, axis1: isize, axis2: isize) -> Result<Layout> {
+        let axes = normalize_axes("diagonal", &[axis1, axis2], self.ndim())?;
+        let (rows, cols) = (self.shape[axes[0]] as isize, self.shape[axes[1]] as isize);
+        let (r0, c0) = if offset >= 0 { (0, offset) } else { (offset.saturating_neg(), 0) };
+        let len = (rows - r0).min(cols - c0).max(0);
+        let start = if len > 0 { r0 * self.strides[axes[0]] + c0 * self.strides[axes[1]] } else { 0 };
+        let keep = (0..self.ndim()).filter(|a| !axes.contains(a));
+        let mut shape: Dims = keep.clone().map(|a| self.shape[a]).collect();
+        let mut strides: Strides = keep.map(|a| self.strides[a]).collect();
+        shape.push(len as usize);
+        strides.push(self.strides[axes[0]] + self.strides[axes[1]]);
+        Ok(Self::new_unchecked(shape, strides, (self.offset as isize + start) as usize))
+    }
+
+    /// The same elements in C order under another shape, if that needs no copy (`numpy.reshape`).
+    pub fn reshape(&self, shape: &[usize]) -> Option<Layout> {
+        if shape.iter().product::<usize>() != self.size() {
+            return None;
+        }
+        if self.c_contiguous || self.size() == 0 {
+            return Some(Self::new_unchecked(shape.into(), c_strides(shape), self.offset));
+        }
+        // Match runs of old axes that step evenly with runs of new ones.
+        let old: SmallVec<[(usize, isize); 6]> =
+            self.shape.iter().zip(&self.strides).filter(|(n, _)| **n != 1).map(|(&n, &s)| (n, s)).collect();
+        let mut strides: Strides = SmallVec::from_elem(0, shape.len());
+        let (mut o, mut n) = (0, 0);
+        while o < old.len() {
+            let (o0, n0) = (o, n);
+            let (mut old_size, mut new_size) = (old[o].0, *shape.get(n)?);
+            (o, n) = (o + 1, n + 1);
+            while old_size != new_size {
+                if new_size < old_size {
+                    new_size *= *shape.get(n)?;
+                    n += 1;
+                } else {
+                    old_size *= old.get(o)?.0;
+                    o += 1;
+                }
+            }
+            if (o0 + 1..o).any(|k| old[k - 1].1 != old[k].1 * old[k].0 as isize) {
+                return None;
+            }
+            let mut step = old[o - 1].1;
+            for axis in (n0..n).rev() {
+                strides[axis] = step;
+                step *= shape[axis] as isize;
+            }
+        }
+        Some(Self::new_unchecked(shape.into(), strides, self.offset))
+    }
+
+    /// The same layout starting elsewhere in the buffer.
+    pub fn with_offset(&self, offset: usize) -> Layout {
+        Layout { offset, ..self.clone() }
+    }
+}
+
+/// Each extent's stride is the product of those before it; axes of extent 1 may have any stride; empty is contiguous.
+fn follows<'a>(axes: impl Iterator<Item = (&'a usize, &'a isize)> + Clone) -> bool {
+    if axes.clone().any(|(&n, _)| n == 0) {
+        return true;
+    }
+    let mut step = 1;
+    for (&n, &s) in axes {
+        if n != 1 && s != step {
+            return false;
+        }
+        step *= n as isize;
+    }
+    true
+}
+
+fn c_strides(shape: &[usize]) -> Strides {
+    let mut strides: Strides = SmallVec::from_elem(0, shape.len());
+    let mut step = 1isize;
+    for axis in (0..shape.len()).rev() {
+        strides[axis] = step;
+        step = step.saturating_mul(shape[axis].max(1) as isize);
+    }
+    strides
+}
+
+/// `axis` counted from the front, or an [`Error::Axis`].
+pub fn normalize_axis(op: &'static str, axis: isize, ndim: usize) -> Result<usize> {
+    let n = ndim as isize;
+    if axis >= -n && axis < n { Ok((if axis < 0 { axis + n } else { axis }) as usize) } else { Err(Error::Axis { op, axis, ndim }) }
+}
+
+/// Axes counted from the front, each at most once.
+pub fn normalize_axes(op: &'static str, axes: &[isize], ndim: usize) -> Result<Dims> {
+    let mut out = Dims::new();
+    for &axis in axes {
+        let a = normalize_axis(op, axis, ndim)?;
+        if out.contains(&a) {
+            return Err(Error::value(op, format!("axis {axis} is given twice")));
+        }
+        out.push(a);
+    }
+    Ok(out)
+}
+
+/// The shape that all given shapes broadcast to (`numpy.broadcast_shapes`).
+pub fn broadcast_shapes(op: &'static str, shapes: &[&[usize]]) -> Result<Dims> {
+    let ndim = shapes.iter().map(|s| s.len()).max().unwrap_or(0);
+    let mut out: Dims = SmallVec::from_elem(1, ndim);
+    for shape in shapes {
+        let lead = ndim - shape.len();
+        for (axis, &n) in shape.iter().enumerate() {
+            let have = &mut out[lead + axis];
+            if *have == 1 {
+                *have = n;
+            } else if n != 1 && n != *have {
+                let list = shapes.iter().map(|s| shape_text(s)).collect::<Vec<_>>().join(" and ");
+                return Err(Error::value(op, format!("operands could not be broadcast together with shapes {list}")));
+            }
+        }
+    }
+    checked_size(op, &out)?;
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reshape_without_copy() {
+        let l = Layout::contiguous(&[4, 6]).unwrap();
+        assert_eq!(l.reshape(&[2, 2, 6]).unwrap().strides(), &[12, 6, 1]);
+        let t = l.transpose();
+        assert!(t.reshape(&[24]).is_none());
+        assert_eq!(t.reshape(&[2, 3, 4]).unwrap().strides(), &[3, 1, 6]);
+        assert_eq!(l.flip(&[0, 1]).reshape(&[24]).unwrap().strides(), &[-1]);
+        assert!(Layout::contiguous(&[0, 3]).unwrap().reshape(&[3, 0, 7]).is_some());
+    }
+
+    #[test]
+    fn reshape_trailing_ones() {
+        let l = Layout::contiguous(&[4]).unwrap().sliced(0, 0, 2, 2);
+        assert_eq!(l.reshape(&[2, 1, 1]).unwrap().shape(), &[2, 1, 1]);
+        assert_eq!(l.reshape(&[1, 2]).unwrap().strides()[1], 2);
+    }
+
+    #[test]
+    fn broadcasting() {
+        assert_eq!(&broadcast_shapes("add", &[&[3, 1], &[4]]).unwrap()[..], &[3, 4]);
+        assert_eq!(&broadcast_shapes("add", &[&[0], &[1]]).unwrap()[..], &[0]);
+        assert!(broadcast_shapes("add", &[&[3], &[4]]).is_err());
+        let huge = usize::MAX / 2;
+        assert!(Layout::contiguous(&[huge, huge]).is_err());
+    }
+
+    #[test]
+    fn extents() {
+        let l = Layout::contiguous(&[3, 4]).unwrap().flip(&[1]);
+        assert_eq!(l.extent(), (0, 12));
+        assert_eq!(l.diagonal(1, 0, 1).unwrap().shape(), &[3]);
+        assert_eq!(Layout::contiguous(&[2, 3]).unwrap().diagonal(5, 0, 1).unwrap().size(), 0);
+    }
+}

@@ -1,0 +1,298 @@
+//! Products that sum over shared axes: `matmul`, `dot` and their kin, all of them contractions of two operands by modes.
+
+use smallvec::SmallVec;
+
+use crate::array::{Array, NdArray};
+use crate::call::{Call, OutputSpec, Work};
+use crate::device::Stream;
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::index::Item;
+use crate::layout::{Dims, Layout, normalize_axes};
+use crate::op::Op;
+use crate::ops::reduce::first;
+use crate::ops::value::{Args, Value};
+use crate::plan::contract::{ContractPlan, Mode};
+
+fn two(a: &Args, x: &str, y: &str) -> Result<(NdArray, NdArray)> {
+    Ok((a.array(x)?, a.array(y)?))
+}
+
+super::rows! { Contract from 320:
+    MATMUL "matmul" [] 2 ("x1, x2") Some(|a: Args| two(&a, "x1", "x2").and_then(|(a, b)| matmul(&a, &b)).map(Value::Array)), "Matrix product, batched and broadcast over leading axes.";
+    DOT "dot" [] 2 ("a, b") Some(|a: Args| two(&a, "a", "b").and_then(|(a, b)| dot(&a, &b)).map(Value::Array)), "Sum over the last axis of a and the last but one of b.";
+    VDOT "vdot" [] 2 ("a, b") Some(|a: Args| two(&a, "a", "b").and_then(|(a, b)| vdot(&a, &b)).map(Value::Array)), "Sum of `conj(a) * b` over all elements.";
+    INNER "inner" [] 2 ("a, b") Some(|a: Args| two(&a, "a", "b").and_then(|(a, b)| inner(&a, &b)).map(Value::Array)), "Sum over the last axes of both.";
+    OUTER "outer" [] 2 ("a, b") Some(|a: Args| two(&a, "a", "b").and_then(|(a, b)| outer(&a, &b)).map(Value::Array)), "Products of all pairs of elements.";
+    TENSORDOT "tensordot" [] 2 ("a, b, axes=2") Some(|args: Args| {
+        let (a, b) = two(&args, "a", "b")?;
+        match args.get("axes").and_then(Value::items) {
+            None => {
+                let n = args.int_or("axes", 2)?;
+                let n = usize::try_from(n).map_err(|_| Error::value("tensordot", "the number of axes must be non-negative"))?;
+                tensordot(&a, &b, n)
+            }
+            Some([x, y]) => {
+                let list = |v: &Value| match v.items() {
+                    Some(items) => items.iter().map(|i| i.index("tensordot")).collect::<Result<Vec<_>>>(),
+                    None => Ok(vec![v.index("tensordot")?]),
+                };
+                tensordot(&a, &b, (list(x)?, list(y)?))
+            }
+            Some(_) => Err(Error::value("tensordot", "axes must be an int or a pair of sequences")),
+        }
+        .map(Value::Array)
+    }), "Sum over given axes of both.";
+    EINSUM "einsum" [] 0 ("subscripts, *operands") Some(|a: Args| {
+        let operands: Result<Vec<NdArray>> = a.rest().iter().map(|v| v.array("einsum")).collect();
+        crate::ops::einsum::einsum(a.str("subscripts")?, &operands?.iter().collect::<Vec<_>>()).map(Value::Array)
+    }), "Einstein summation over one or more operands.";
+    TRACE "trace" [] 1 ("a, offset=0, axis1=0, axis2=1") Some(|a: Args| {
+        a.array("a")?.trace(a.int_or("offset", 0)?, a.int_or("axis1", 0)?, a.int_or("axis2", 1)?).map(Value::Array)
+    }), "Sum of the diagonals of two axes.";
+}
+
+/// An operand of a contraction: an array whose axes carry modes.
+#[derive(Clone)]
+pub(crate) struct Labeled {
+    pub array: NdArray,
+    pub modes: SmallVec<[Mode; 6]>,
+}
+
+/// `out[..] = sum a[..] * b[..]` over the modes that are not in `out`. Extents agree or are 1. dtypes are promoted.
+pub(crate) fn contract(op: Op, a: Labeled, b: Labeled, out: &[Mode], extents: &[usize]) -> Result<NdArray> {
+    let name = op.name();
+    if a.array.device() != b.array.device() {
+        let message = format!("arrays are on {} and {}; use to_device", a.array.device(), b.array.device());
+        return Err(Error::Device { op: name, message });
+    }
+    let dtype = a.array.dtype().promote(b.array.dtype());
+    let a = simplify(a, &b.modes, out, extents, dtype)?;
+    let b = simplify(b, &a.modes, out, extents, dtype)?;
+    // A mode that was of extent 1 in one operand may now be in the other alone.
+    let a = simplify(a, &b.modes, out, extents, dtype)?;
+    let shape: Dims = out.iter().map(|&x| extents[x as usize]).collect();
+    let summed = a.modes.iter().any(|x| !out.contains(x));
+    if !summed {
+        return super::elementwise::multiply(spread(&a, out)?, spread(&b, out)?)?.broadcast_to(&shape[..])?.astype(dtype);
+    }
+    if a.array.size() == 0 || b.array.size() == 0 || shape.contains(&0) {
+        return super::creation::full_on(a.array.device(), &shape, crate::scalar::Scalar::Int(0), dtype);
+    }
+    // Modes of the output that neither has any more (extent 1 in both) come back as axes of extent 1.
+    let present: SmallVec<[Mode; 6]> = out.iter().copied().filter(|x| a.modes.contains(x) || b.modes.contains(x)).collect();
+    let plan = ContractPlan::new(&a.modes, &b.modes, &present, extents);
+    let inner: Dims = present.iter().map(|&x| extents[x as usize]).collect();
+    let inputs = [a.array.astype(dtype)?.stored()?, b.array.astype(dtype)?.stored()?];
+    let outputs = [OutputSpec { dtype, layout: Layout::contiguous(&inner)? }];
+    let device = inputs[0].device();
+    let call =
+        Call { op, device, stream: Stream::current(device), inputs: &inputs, outputs: &outputs, work: Work::Contract { plan: &plan } };
+    let result = first(name, dispatch::run(&call)?)?;
+    if present.len() == out.len() { Ok(result) } else { result.reshape(shape) }
+}
+
+/// Takes diagonals of repeated modes, drops modes of extent 1 that another operand or the output stretches, and sums
+/// modes that nobody else has.
+pub(crate) fn simplify(mut x: Labeled, other: &[Mode], out: &[Mode], extents: &[usize], dtype: DType) -> Result<Labeled> {
+    while let Some((i, j)) = repeated(&x.modes) {
+        let mode = x.modes[i];
+        x.array = x.array.diagonal(0, i as isize, j as isize)?;
+        x.modes.remove(j);
+        x.modes.remove(i);
+        x.modes.push(mode);
+    }
+    let mut axis = 0;
+    while axis < x.modes.len() {
+        let extent = x.array.shape()[axis];
+        if extent == 1 && (extents[x.modes[axis] as usize] != 1 || !out.contains(&x.modes[axis])) {
+            x.array = x.array.index(&[&vec![Item::range(None, None, 1); axis][..], &[Item::At(0)]].concat())?;
+            x.modes.remove(axis);
+        } else {
+            axis += 1;
+        }
+    }
+    let alone: SmallVec<[isize; 6]> =
+        (0..x.modes.len()).filter(|&i| !other.contains(&x.modes[i]) && !out.contains(&x.modes[i])).map(|i| i as isize).collect();
+    if !alone.is_empty() {
+        x.array = match dtype {
+            DType::Bool => x.array.any(&alone[..])?,
+            _ => x.array.sum(super::reduce::axis(&alone[..]).dtype(dtype))?,
+        };
+        let mut at = 0;
+        x.modes.retain(|_| {
+            at += 1;
+            !alone.contains(&(at - 1))
+        });
+    }
+    Ok(x)
+}
+
+fn repeated(modes: &[Mode]) -> Option<(usize, usize)> {
+    (0..modes.len()).find_map(|i| modes[i + 1..].iter().position(|m| *m == modes[i]).map(|j| (i, i + 1 + j)))
+}
+
+/// The operand with its axes in `out`'s order, and axes of extent 1 for the modes it lacks.
+pub(crate) fn spread(x: &Labeled, out: &[Mode]) -> Result<NdArray> {
+    let order: Vec<isize> = out.iter().filter_map(|m| x.modes.iter().position(|y| y == m)).map(|i| i as isize).collect();
+    let missing: Vec<isize> = (0..out.len()).filter(|&i| !x.modes.contains(&out[i])).map(|i| i as isize).collect();
+    x.array.permute_dims(&order)?.expand_dims(&missing)
+}
+
+fn labeled(array: &NdArray, modes: impl IntoIterator<Item = usize>) -> Labeled {
+    Labeled { array: array.clone(), modes: modes.into_iter().map(|m| m as Mode).collect() }
+}
+
+fn check_ndim(op: &'static str, arrays: &[&NdArray]) -> Result<()> {
+    if arrays.iter().map(|a| a.ndim()).sum::<usize>() > Mode::MAX as usize {
+        return Err(Error::value(op, "too many axes"));
+    }
+    Ok(())
+}
+
+/// Matrix product (`numpy.matmul`, Python's `@`): over the last two axes, batched and broadcast over those before. A 1-D
+/// operand is a row on the left, a column on the right. Integers wrap; bool is "or of ands". float32 is true float32.
+///
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, matmul};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_vec([1.0f64, 2.0, 3.0, 4.0], [2, 2])?;
+/// assert_eq!(matmul(&a, &a.t()?)?.to_vec::<f64>()?, [5.0, 11.0, 11.0, 25.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn matmul(a: &NdArray, b: &NdArray) -> Result<NdArray> {
+    let name = MATMUL.name();
+    check_ndim(name, &[a, b])?;
+    if a.ndim() == 0 || b.ndim() == 0 {
+        return Err(Error::shape(name, "operands must have at least one dimension; use multiply", &[a.shape(), b.shape()]));
+    }
+    let (ka, kb) = (a.shape()[a.ndim() - 1], b.shape()[b.ndim().saturating_sub(2)]);
+    if ka != kb {
+        return Err(Error::shape(name, format!("the summed extents differ: {ka} and {kb}"), &[a.shape(), b.shape()]));
+    }
+    let (batch_a, batch_b) = (&a.shape()[..a.ndim().saturating_sub(2)], &b.shape()[..b.ndim().saturating_sub(2)]);
+    let batch = crate::layout::broadcast_shapes(name, &[batch_a, batch_b])
+        .map_err(|_| Error::shape(name, "leading axes cannot be broadcast together", &[a.shape(), b.shape()]))?;
+    let nb = batch.len();
+    let (m, n, k) = (nb, nb + 1, nb + 2);
+    let mut extents = batch;
+    extents.extend([if a.ndim() > 1 { a.shape()[a.ndim() - 2] } else { 1 }, if b.ndim() > 1 { b.shape()[b.ndim() - 1] } else { 1 }, ka]);
+    let mut out: SmallVec<[Mode; 6]> = (0..nb as Mode).collect();
+    let left = if a.ndim() > 1 {
+        out.push(m as Mode);
+        labeled(a, (nb - batch_a.len()..nb).chain([m, k]))
+    } else {
+        labeled(a, [k])
+    };
+    let right = if b.ndim() > 1 {
+        out.push(n as Mode);
+        labeled(b, (nb - batch_b.len()..nb).chain([k, n]))
+    } else {
+        labeled(b, [k])
+    };
+    contract(MATMUL, left, right, &out, &extents)
+}
+
+/// Sum of products over the last axis of `a` and the last but one of `b` (its only one, if 1-D) (`numpy.dot`). With a 0-d
+/// operand: `multiply`.
+pub fn dot(a: &NdArray, b: &NdArray) -> Result<NdArray> {
+    if a.ndim() == 0 || b.ndim() == 0 {
+        return super::elementwise::multiply(a, b);
+    }
+    tensordot_op(DOT, a, b, &[a.ndim() - 1], &[b.ndim().saturating_sub(2)])
+}
+
+/// Sum of `conj(a) * b` over all elements of arrays of equal size (`numpy.vdot`). 0-d.
+pub fn vdot(a: &NdArray, b: &NdArray) -> Result<NdArray> {
+    if a.size() != b.size() {
+        return Err(Error::shape(VDOT.name(), "sizes differ", &[a.shape(), b.shape()]));
+    }
+    let a = if a.dtype().is_complex() { a.conj()? } else { a.clone() };
+    tensordot_op(VDOT, &a.ravel()?, &b.ravel()?, &[0], &[0])
+}
+
+/// Sum of products over the last axes of both (`numpy.inner`). With a 0-d operand: `multiply`.
+pub fn inner(a: &NdArray, b: &NdArray) -> Result<NdArray> {
+    if a.ndim() == 0 || b.ndim() == 0 {
+        return super::elementwise::multiply(a, b);
+    }
+    tensordot_op(INNER, a, b, &[a.ndim() - 1], &[b.ndim() - 1])
+}
+
+/// Products of all pairs of elements, 2-D (`numpy.outer`). Deferred, like any elementwise operation.
+pub fn outer(a: &NdArray, b: &NdArray) -> Result<NdArray> {
+    super::elementwise::multiply(a.ravel()?.expand_dims(&[1])?, b.ravel()?.expand_dims(&[0])?)
+}
+
+/// Axes that [`tensordot`] sums over: a number (the last of a, the first of b), or a list for each side.
+pub trait TensordotAxes {
+    /// Axes of a and of b, counted from the front.
+    fn resolve(self, a: &NdArray, b: &NdArray) -> Result<(Dims, Dims)>;
+}
+impl TensordotAxes for usize {
+    fn resolve(self, a: &NdArray, b: &NdArray) -> Result<(Dims, Dims)> {
+        if self > a.ndim() || self > b.ndim() {
+            return Err(Error::shape("tensordot", format!("{self} axes asked for"), &[a.shape(), b.shape()]));
+        }
+        Ok(((a.ndim() - self..a.ndim()).collect(), (0..self).collect()))
+    }
+}
+impl<A: AsRef<[isize]>, B: AsRef<[isize]>> TensordotAxes for (A, B) {
+    fn resolve(self, a: &NdArray, b: &NdArray) -> Result<(Dims, Dims)> {
+        Ok((normalize_axes("tensordot", self.0.as_ref(), a.ndim())?, normalize_axes("tensordot", self.1.as_ref(), b.ndim())?))
+    }
+}
+
+/// Sum of products over given axes of both; the result has a's other axes, then b's (`numpy.tensordot`).
+///
+/// `axes`: a number n (the last n of a, the first n of b), or a pair of lists such as `([2, 3], [1, 0])`.
+pub fn tensordot(a: &NdArray, b: &NdArray, axes: impl TensordotAxes) -> Result<NdArray> {
+    let (x, y) = axes.resolve(a, b)?;
+    tensordot_op(TENSORDOT, a, b, &x, &y)
+}
+
+fn tensordot_op(op: Op, a: &NdArray, b: &NdArray, axes_a: &[usize], axes_b: &[usize]) -> Result<NdArray> {
+    let name = op.name();
+    check_ndim(name, &[a, b])?;
+    if axes_a.len() != axes_b.len() || axes_a.iter().zip(axes_b).any(|(&x, &y)| a.shape()[x] != b.shape()[y]) {
+        return Err(Error::shape(name, "the summed extents differ", &[a.shape(), b.shape()]));
+    }
+    let mut extents: Dims = a.shape().into();
+    let mut modes_b = SmallVec::<[usize; 6]>::new();
+    for (axis, &extent) in b.shape().iter().enumerate() {
+        match axes_b.iter().position(|&y| y == axis) {
+            Some(i) => modes_b.push(axes_a[i]),
+            None => {
+                modes_b.push(extents.len());
+                extents.push(extent);
+            }
+        }
+    }
+    let out: SmallVec<[Mode; 6]> = (0..a.ndim())
+        .filter(|x| !axes_a.contains(x))
+        .chain(modes_b.iter().copied().filter(|&m| m >= a.ndim()))
+        .map(|m| m as Mode)
+        .collect();
+    contract(op, labeled(a, 0..a.ndim()), labeled(b, modes_b), &out, &extents)
+}
+
+impl NdArray {
+    /// Matrix product with `other`. See [`matmul`](crate::matmul).
+    pub fn matmul(&self, other: &NdArray) -> Result<NdArray> {
+        matmul(self, other)
+    }
+
+    /// `numpy.dot` with `other`. See [`dot`](crate::dot).
+    pub fn dot(&self, other: &NdArray) -> Result<NdArray> {
+        dot(self, other)
+    }
+
+    /// Sum of the diagonals of two axes (`numpy.trace`).
+    pub fn trace(&self, offset: isize, axis1: isize, axis2: isize) -> Result<NdArray> {
+        self.diagonal(offset, axis1, axis2)?.sum(-1)
+    }
+}

@@ -1,0 +1,180 @@
+//! Arrays made from nothing: zeros, ranges, identity matrices.
+
+use crate::array::{IntoShape, NdArray};
+use crate::call::{Call, Fill, OutputSpec, Work};
+use crate::device::{Device, Stream};
+use crate::dispatch;
+use crate::dtype::{DType, Kind};
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::op::Op;
+use crate::ops::reduce::first;
+use crate::ops::value::{Args, Value};
+use crate::scalar::Scalar;
+
+fn dtype_or(args: &Args, default: DType) -> Result<DType> {
+    Ok(args.dtype("dtype")?.unwrap_or(default))
+}
+
+fn like(args: &Args) -> Result<(NdArray, DType)> {
+    let a = args.array("a")?;
+    let dtype = dtype_or(args, a.dtype())?;
+    Ok((a, dtype))
+}
+
+super::rows! { Fill from 260:
+    EMPTY "empty" [] 0 ("shape, dtype=None") Some(|a: Args| NdArray::empty(a.shape("shape")?, dtype_or(&a, DType::F64)?).map(Value::Array)), "A new array of undefined contents.";
+    ZEROS "zeros" [] 0 ("shape, dtype=None") Some(|a: Args| NdArray::zeros(a.shape("shape")?, dtype_or(&a, DType::F64)?).map(Value::Array)), "A new array of zeros.";
+    ONES "ones" [] 0 ("shape, dtype=None") Some(|a: Args| NdArray::ones(a.shape("shape")?, dtype_or(&a, DType::F64)?).map(Value::Array)), "A new array of ones.";
+    FULL "full" [] 0 ("shape, fill_value, dtype=None") Some(|a: Args| {
+        let value = a.scalar("fill_value")?;
+        NdArray::full(a.shape("shape")?, value, dtype_or(&a, value.default_dtype())?).map(Value::Array)
+    }), "A new array of one value.";
+    EMPTY_LIKE "empty_like" [] 1 ("a, dtype=None") Some(|a: Args| like(&a).and_then(|(a, d)| full_on(a.device(), a.shape(), Scalar::Int(0), d)).map(Value::Array)), "A new array of undefined contents with another's shape.";
+    ZEROS_LIKE "zeros_like" [] 1 ("a, dtype=None") Some(|a: Args| like(&a).and_then(|(a, d)| full_on(a.device(), a.shape(), Scalar::Int(0), d)).map(Value::Array)), "A new array of zeros with another's shape.";
+    ONES_LIKE "ones_like" [] 1 ("a, dtype=None") Some(|a: Args| like(&a).and_then(|(a, d)| full_on(a.device(), a.shape(), Scalar::Int(1), d)).map(Value::Array)), "A new array of ones with another's shape.";
+    FULL_LIKE "full_like" [] 1 ("a, fill_value, dtype=None") Some(|a: Args| like(&a).and_then(|(x, d)| full_on(x.device(), x.shape(), a.scalar("fill_value")?, d)).map(Value::Array)), "A new array of one value with another's shape.";
+    ARANGE "arange" [] 0 ("start, stop=None, step=1, dtype=None") Some(|a: Args| {
+        let (start, stop) = match a.get("stop") {
+            None => (Scalar::Int(0), a.scalar("start")?),
+            Some(_) => (a.scalar("start")?, a.scalar("stop")?),
+        };
+        arange_scalar(start, stop, a.scalar_or("step", 1)?, a.dtype("dtype")?).map(Value::Array)
+    }), "Evenly spaced values `start, start + step, ...` before `stop`.";
+    LINSPACE "linspace" [] 0 ("start, stop, num=50, endpoint=True, *, dtype=None") Some(|a: Args| {
+        let num = a.int_or("num", 50)?;
+        let num = usize::try_from(num).map_err(|_| Error::value("linspace", format!("number of samples, {num}, must be non-negative")))?;
+        linspace_scalar(a.scalar("start")?, a.scalar("stop")?, num, a.bool_or("endpoint", true)?, a.dtype("dtype")?).map(Value::Array)
+    }), "`num` evenly spaced values from `start` to `stop`.";
+    EYE "eye" ["identity"] 0 ("N, M=None, k=0, dtype=None") Some(|a: Args| {
+        let extent = |n: isize| usize::try_from(n).map_err(|_| Error::value("eye", "negative dimensions are not allowed"));
+        let rows = a.int_or("N", 0)?;
+        NdArray::eye(extent(rows)?, extent(a.int_or("M", rows)?)?, a.int_or("k", 0)? as i64, dtype_or(&a, DType::F64)?).map(Value::Array)
+    }), "Ones on a diagonal, zeros elsewhere.";
+}
+
+fn fill(op: Op, device: Device, shape: &[usize], dtype: DType, fill: Fill) -> Result<NdArray> {
+    let outputs = [OutputSpec { dtype, layout: Layout::contiguous(shape)? }];
+    first(
+        op.name(),
+        dispatch::run(&Call { op, device, stream: Stream::current(device), inputs: &[], outputs: &outputs, work: Work::Fill(fill) })?,
+    )
+}
+
+/// One value everywhere, on a given device.
+pub(crate) fn full_on(device: Device, shape: &[usize], value: Scalar, dtype: DType) -> Result<NdArray> {
+    fill(FULL, device, shape, dtype, Fill::Constant(value.checked_for("full", dtype)?))
+}
+
+fn arange_scalar(start: Scalar, stop: Scalar, step: Scalar, dtype: Option<DType>) -> Result<NdArray> {
+    let op = ARANGE.name();
+    let natural = [start, stop, step].iter().map(|s| s.default_dtype()).reduce(DType::promote).unwrap_or(DType::I64);
+    let natural = if natural == DType::Bool { DType::I64 } else { natural };
+    if natural.is_complex() {
+        return Err(Error::value(op, "start, stop and step must be real"));
+    }
+    let dtype = dtype.unwrap_or(natural);
+    let count = match (start.as_int(), stop.as_int(), step.as_int()) {
+        (_, _, Some(0)) => return Err(Error::value(op, "step must not be 0")),
+        (Some(a), Some(b), Some(s)) if natural.is_int() => {
+            let span = if s > 0 { b.saturating_sub(a) } else { a.saturating_sub(b) };
+            if span <= 0 { 0 } else { (span as u128).div_ceil(s.unsigned_abs()) }
+        }
+        _ => {
+            let n = ((stop.as_f64() - start.as_f64()) / step.as_f64()).ceil();
+            if n.is_nan() || n > 1e30 {
+                return Err(Error::value(op, "maximum allowed size exceeded"));
+            }
+            n.max(0.0) as u128
+        }
+    };
+    let count = usize::try_from(count).map_err(|_| Error::value(op, "maximum allowed size exceeded"))?;
+    if dtype == DType::Bool && count > 2 {
+        return Err(Error::value(op, "no fill of more than two values for bool"));
+    }
+    fill(ARANGE, Device::current()?, &[count], dtype, Fill::Arange { start, step })
+}
+
+fn linspace_scalar(start: Scalar, stop: Scalar, count: usize, endpoint: bool, dtype: Option<DType>) -> Result<NdArray> {
+    let complex = matches!((start, stop), (Scalar::Complex(_), _) | (_, Scalar::Complex(_)));
+    let dtype = dtype.unwrap_or(if complex { DType::C128 } else { DType::F64 });
+    // NumPy floors before it converts to an integer dtype.
+    if matches!(dtype.kind(), Kind::Signed | Kind::Unsigned) {
+        return linspace_scalar(start, stop, count, endpoint, Some(DType::F64))?.floor()?.astype(dtype);
+    }
+    let parts = if endpoint { count.saturating_sub(1) } else { count }.max(1) as f64;
+    let step = if complex {
+        Scalar::Complex((stop.as_complex() - start.as_complex()) / parts)
+    } else {
+        Scalar::Float((stop.as_f64() - start.as_f64()) / parts)
+    };
+    let endpoint = endpoint && count > 1;
+    fill(LINSPACE, Device::current()?, &[count], dtype, Fill::Linspace { start, stop, step, count, endpoint })
+}
+
+impl NdArray {
+    /// A new array on the current device whose contents mean nothing (`numpy.empty`).
+    pub fn empty(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
+        fill(EMPTY, Device::current()?, &shape.into_shape(), dtype, Fill::Undefined)
+    }
+
+    /// Zeros on the current device (`numpy.zeros`).
+    ///
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, NdArray};
+    /// # fn main() -> cuprum::Result<()> {
+    /// assert_eq!(NdArray::zeros([2, 3], DType::I32)?.to_vec::<i32>()?, [0; 6]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn zeros(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
+        Self::full(shape, 0, dtype)
+    }
+
+    /// Ones on the current device (`numpy.ones`).
+    pub fn ones(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
+        Self::full(shape, 1, dtype)
+    }
+
+    /// One value everywhere, on the current device (`numpy.full`). Errors: an int that the dtype cannot hold.
+    pub fn full(shape: impl IntoShape, value: impl Into<Scalar>, dtype: DType) -> Result<NdArray> {
+        full_on(Device::current()?, &shape.into_shape(), value.into(), dtype)
+    }
+
+    /// Zeros with this array's shape, dtype and device (`numpy.zeros_like`).
+    pub fn zeros_like(&self) -> Result<NdArray> {
+        full_on(self.device(), self.shape(), Scalar::Int(0), self.dtype())
+    }
+
+    /// Ones with this array's shape, dtype and device (`numpy.ones_like`).
+    pub fn ones_like(&self) -> Result<NdArray> {
+        full_on(self.device(), self.shape(), Scalar::Int(1), self.dtype())
+    }
+
+    /// One value with this array's shape, dtype and device (`numpy.full_like`).
+    pub fn full_like(&self, value: impl Into<Scalar>) -> Result<NdArray> {
+        full_on(self.device(), self.shape(), value.into(), self.dtype())
+    }
+
+    /// `start, start + step, ...` before `stop` (`numpy.arange`); int64 of ints, float64 otherwise.
+    pub fn arange(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl Into<Scalar>) -> Result<NdArray> {
+        arange_scalar(start.into(), stop.into(), step.into(), None)
+    }
+
+    /// [`NdArray::arange`] in a given dtype.
+    pub fn arange_as(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl Into<Scalar>, dtype: DType) -> Result<NdArray> {
+        arange_scalar(start.into(), stop.into(), step.into(), Some(dtype))
+    }
+
+    /// `count` evenly spaced values from `start` to `stop`, both included, in float64 (`numpy.linspace`).
+    pub fn linspace(start: impl Into<Scalar>, stop: impl Into<Scalar>, count: usize) -> Result<NdArray> {
+        linspace_scalar(start.into(), stop.into(), count, true, None)
+    }
+
+    /// `rows` x `columns` with ones where column = row + k, zeros elsewhere (`numpy.eye`).
+    pub fn eye(rows: usize, columns: usize, k: i64, dtype: DType) -> Result<NdArray> {
+        fill(EYE, Device::current()?, &[rows, columns], dtype, Fill::Eye { k })
+    }
+}

@@ -1,0 +1,195 @@
+//! `einsum`: reading subscripts, choosing the order of pairwise contractions, and running them.
+
+use smallvec::SmallVec;
+
+use crate::array::NdArray;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::layout::Dims;
+use crate::ops::contract::{EINSUM, Labeled, contract, simplify, spread};
+use crate::plan::contract::Mode;
+
+/// Subscripts with letters and ellipses turned into modes.
+struct Subscripts {
+    inputs: Vec<SmallVec<[Mode; 6]>>,
+    output: SmallVec<[Mode; 6]>,
+    extents: Dims,
+}
+
+fn bad(subscripts: &str, why: impl std::fmt::Display) -> Error {
+    Error::value("einsum", format!("'{subscripts}': {why}"))
+}
+
+/// Letters before and after an ellipsis, if there is one.
+struct Term {
+    before: Vec<char>,
+    after: Option<Vec<char>>,
+}
+
+fn term(subscripts: &str, text: &str) -> Result<Term> {
+    let letters = |part: &str| -> Result<Vec<char>> {
+        match part.chars().find(|c| !c.is_ascii_alphabetic()) {
+            Some('.') => Err(bad(subscripts, "an ellipsis is three dots, at most one a term")),
+            Some(c) => Err(bad(subscripts, format!("'{c}' is not a subscript; use letters"))),
+            None => Ok(part.chars().collect()),
+        }
+    };
+    match text.split_once("...") {
+        None => Ok(Term { before: letters(text)?, after: None }),
+        Some((before, after)) => Ok(Term { before: letters(before)?, after: Some(letters(after)?) }),
+    }
+}
+
+fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
+    let text: String = subscripts.chars().filter(|c| !c.is_whitespace()).collect();
+    let (left, right) = match text.split_once("->") {
+        Some((l, r)) => (l, Some(r)),
+        None => (text.as_str(), None),
+    };
+    let terms: Vec<Term> = left.split(',').map(|t| term(subscripts, t)).collect::<Result<_>>()?;
+    if terms.len() != operands.len() {
+        return Err(bad(subscripts, format!("{} terms for {} operands", terms.len(), operands.len())));
+    }
+    let mut letters: Vec<char> = Vec::new();
+    let mut mode_of = |c: char| match letters.iter().position(|l| *l == c) {
+        Some(i) => i as Mode,
+        None => {
+            letters.push(c);
+            letters.len() as Mode - 1
+        }
+    };
+    // Ellipsis axes are numbered from the right, so that they broadcast; their modes lie above the 52 letters.
+    let mut widest = 0;
+    let mut inputs = Vec::new();
+    for (t, a) in terms.iter().zip(operands) {
+        let named = t.before.len() + t.after.as_ref().map_or(0, Vec::len);
+        let dots = match (&t.after, a.ndim().checked_sub(named)) {
+            (Some(_), Some(d)) => d,
+            (None, Some(0)) => 0,
+            _ => return Err(bad(subscripts, format!("{named} subscripts for an operand of {} dimensions", a.ndim()))),
+        };
+        widest = widest.max(dots);
+        let mut modes: SmallVec<[Mode; 6]> = t.before.iter().map(|&c| mode_of(c)).collect();
+        modes.extend((0..dots).map(|i| (52 + dots - 1 - i).min(254) as Mode));
+        modes.extend(t.after.iter().flatten().map(|&c| mode_of(c)));
+        inputs.push(modes);
+    }
+    let dots = (0..widest).rev().map(|i| (52 + i) as Mode);
+    let output: SmallVec<[Mode; 6]> = match right {
+        Some(r) => {
+            let t = term(subscripts, r)?;
+            let all: Vec<char> = t.before.iter().chain(t.after.iter().flatten()).copied().collect();
+            if let Some(c) = all.iter().find(|c| !letters.contains(c)) {
+                return Err(bad(subscripts, format!("output subscript '{c}' is in no operand")));
+            }
+            if let Some(c) = all.iter().enumerate().find(|(i, c)| all[..*i].contains(c)).map(|(_, c)| c) {
+                return Err(bad(subscripts, format!("output subscript '{c}' appears twice")));
+            }
+            let place = |c: &char| letters.iter().position(|l| l == c).unwrap_or(0) as Mode;
+            let middle: Vec<Mode> = if t.after.is_some() { dots.collect() } else { vec![] };
+            t.before.iter().map(place).chain(middle).chain(t.after.iter().flatten().map(place)).collect()
+        }
+        None => {
+            let count = |m: Mode| inputs.iter().flatten().filter(|x| **x == m).count();
+            let mut once: Vec<(char, Mode)> =
+                letters.iter().enumerate().map(|(i, c)| (*c, i as Mode)).filter(|(_, m)| count(*m) == 1).collect();
+            once.sort_unstable();
+            dots.chain(once.into_iter().map(|(_, m)| m)).collect()
+        }
+    };
+    let mut extents: Dims = SmallVec::from_elem(1, 52 + widest);
+    for (modes, a) in inputs.iter().zip(operands) {
+        for (&mode, &n) in modes.iter().zip(a.shape()) {
+            let have = &mut extents[mode as usize];
+            if *have == 1 {
+                *have = n;
+            } else if n != 1 && n != *have {
+                let shapes: Vec<_> = operands.iter().map(|o| o.shape()).collect();
+                return Err(Error::shape("einsum", format!("'{subscripts}': a subscript has extents {have} and {n}"), &shapes));
+            }
+        }
+    }
+    Ok(Subscripts { inputs, output, extents })
+}
+
+/// Einstein summation (`numpy.einsum`): one or more operands, repeated subscripts (diagonals), ellipses, implicit output.
+///
+/// More than two operands are contracted pair by pair, cheapest intermediate first.
+///
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, einsum};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_vec([1.0f64, 2.0, 3.0, 4.0], [2, 2])?;
+/// assert_eq!(einsum("ij,jk->ik", &[&a, &a])?.to_vec::<f64>()?, [7.0, 10.0, 15.0, 22.0]);
+/// assert_eq!(einsum("ii", &[&a])?.item()?, 5.0.into());
+/// # Ok(())
+/// # }
+/// ```
+pub fn einsum(subscripts: &str, operands: &[&NdArray]) -> Result<NdArray> {
+    if operands.is_empty() {
+        return Err(Error::value("einsum", "at least one operand is needed"));
+    }
+    let Subscripts { inputs, output, extents } = parse(subscripts, operands)?;
+    let dtype = operands.iter().map(|a| a.dtype()).reduce(DType::promote).unwrap_or(DType::F64);
+    let mut terms: Vec<Labeled> = operands.iter().zip(inputs).map(|(a, modes)| Labeled { array: (*a).clone(), modes }).collect();
+    while terms.len() > 1 {
+        let (i, j) = cheapest_pair(&terms, &output, &extents);
+        let (b, a) = (terms.remove(j), terms.remove(i));
+        let kept: SmallVec<[Mode; 6]> = if terms.is_empty() { output.clone() } else { kept_modes(&a, &b, &terms, &output) };
+        let array = contract(EINSUM, a, b, &kept, &extents)?;
+        terms.push(Labeled { array, modes: kept });
+    }
+    let Some(last) = terms.pop() else { return Err(Error::value("einsum", "no operand is left")) };
+    let last = simplify(last, &[], &output, &extents, dtype)?;
+    let shape: Dims = output.iter().map(|&m| extents[m as usize]).collect();
+    spread(&last, &output)?.broadcast_to(&shape[..])?.astype(dtype)
+}
+
+/// Modes of a pair that the output or a remaining operand still needs, in order of appearance.
+fn kept_modes(a: &Labeled, b: &Labeled, rest: &[Labeled], output: &[Mode]) -> SmallVec<[Mode; 6]> {
+    let mut kept = SmallVec::new();
+    for &m in a.modes.iter().chain(&b.modes) {
+        if !kept.contains(&m) && (output.contains(&m) || rest.iter().any(|t| t.modes.contains(&m))) {
+            kept.push(m);
+        }
+    }
+    kept
+}
+
+/// The pair whose contraction leaves the least behind, then costs the least: greedy, as opt_einsum's default is
+/// (Smith and Gray, "opt_einsum", JOSS 3(26), 2018).
+fn cheapest_pair(terms: &[Labeled], output: &[Mode], extents: &[usize]) -> (usize, usize) {
+    let size = |modes: &[Mode]| modes.iter().map(|&m| extents[m as usize] as f64).product::<f64>();
+    let mut best = ((0, 1), (f64::INFINITY, f64::INFINITY));
+    for i in 0..terms.len() {
+        for j in i + 1..terms.len() {
+            let rest: Vec<Labeled> = terms.iter().enumerate().filter(|(k, _)| *k != i && *k != j).map(|(_, t)| t.clone()).collect();
+            let kept = kept_modes(&terms[i], &terms[j], &rest, output);
+            let all: SmallVec<[Mode; 12]> = {
+                let mut all: SmallVec<[Mode; 12]> = terms[i].modes.iter().chain(&terms[j].modes).copied().collect();
+                all.sort_unstable();
+                all.dedup();
+                all
+            };
+            let score = (size(&kept) - size(&terms[i].modes) - size(&terms[j].modes), size(&all));
+            if score < best.1 {
+                best = ((i, j), score);
+            }
+        }
+    }
+    best.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_subscripts_are_errors() {
+        for text in ["ij,jk", "i->j", "i1", "i..j", "ii->ii", ""] {
+            assert!(parse(text, &[]).is_err(), "{text}");
+        }
+    }
+}

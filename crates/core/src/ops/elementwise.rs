@@ -1,0 +1,319 @@
+//! Elementwise operations: one row each. From a row come the op, the free function, the method and the name in `eval`.
+//!
+//! Functions take arrays and numbers alike and return a deferred array; shape, dtype and device errors come at once.
+//!
+//! ```
+//! # use cuprum_backend_cpu as _;
+//! # extern crate cuprum_core as cuprum;
+//! use cuprum::{NdArray, maximum};
+//! # fn main() -> cuprum::Result<()> {
+//! let a = NdArray::from_slice(&[-1.0f32, 4.0, 9.0])?;
+//! let b = maximum(&a, 0)?.sqrt()?;
+//! assert_eq!(b.to_vec::<f32>()?, [0.0, 2.0, 3.0]);
+//! # Ok(())
+//! # }
+//! ```
+
+use crate::array::NdArray;
+use crate::dtype::{DType, Kind};
+use crate::error::{Error, Result};
+use crate::expr::{Operand, build, elementwise};
+use crate::op::{Cost, Family, Op, OpDef, Signature, TypeRule};
+use crate::ops::value::{Args, Value};
+use crate::scalar::Scalar;
+
+macro_rules! elementwise {
+    (
+        unary { $($U:ident $u:ident $urule:ident $ucost:ident [$($ualias:literal),*] $udoc:literal;)* }
+        binary { $($B:ident $b:ident $brule:ident $bcost:ident [$($balias:literal),*] $bdoc:literal;)* }
+        free { $($F:ident $f:ident $fname:literal $farity:literal $frule:ident $fcost:ident [$($falias:literal),*] ($fsig:literal) $fcomposite:expr, $fcall:expr, $fdoc:literal;)* }
+    ) => {
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+        enum Place { $($U,)* $($B,)* $($F,)* }
+        mod defs {
+            use super::*;
+            $(pub(super) static $U: OpDef = OpDef {
+                name: stringify!($u), aliases: &[$($ualias),*], family: Family::Map, arity: 1, index: Place::$U as u16,
+                rule: Some(TypeRule::$urule), cost: Cost::$ucost, composite: None,
+                call: Some(|a: Args| $u(a.operand("x")?).map(Value::Array)), signature: "x", doc: $udoc,
+            };)*
+            $(pub(super) static $B: OpDef = OpDef {
+                name: stringify!($b), aliases: &[$($balias),*], family: Family::Map, arity: 2, index: Place::$B as u16,
+                rule: Some(TypeRule::$brule), cost: Cost::$bcost, composite: None,
+                call: Some(|a: Args| $b(a.operand("x1")?, a.operand("x2")?).map(Value::Array)), signature: "x1, x2", doc: $bdoc,
+            };)*
+            $(pub(super) static $F: OpDef = OpDef {
+                name: $fname, aliases: &[$($falias),*], family: Family::Map, arity: $farity, index: Place::$F as u16,
+                rule: Some(TypeRule::$frule), cost: Cost::$fcost, composite: $fcomposite,
+                call: $fcall, signature: $fsig, doc: $fdoc,
+            };)*
+        }
+        $(#[doc = $udoc] pub const $U: Op = Op(&defs::$U);)*
+        $(#[doc = $bdoc] pub const $B: Op = Op(&defs::$B);)*
+        $(#[doc = $fdoc] pub const $F: Op = Op(&defs::$F);)*
+        /// The rows of this family.
+        pub static ROWS: &[&OpDef] = &[$(&defs::$U,)* $(&defs::$B,)* $(&defs::$F,)*];
+
+        $(
+            #[doc = $udoc]
+            $(#[doc(alias = $ualias)])*
+            #[doc = concat!("\n\nElementwise; `numpy.", stringify!($u), "`. Errors: a dtype that the operation is not defined for.")]
+            pub fn $u(x: impl Into<Operand>) -> Result<NdArray> { elementwise($U, &[x.into()]) }
+        )*
+        $(
+            #[doc = $bdoc]
+            $(#[doc(alias = $balias)])*
+            #[doc = concat!("\n\nElementwise with broadcasting; `numpy.", stringify!($b), "`. Errors: shapes that do not broadcast, dtypes that the operation is not defined for, arrays on different devices.")]
+            pub fn $b(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> { binary($B, x1.into(), x2.into()) }
+        )*
+        impl NdArray {
+            $(
+                #[doc = $udoc]
+                #[doc = concat!(" See [`", stringify!($u), "()`].")]
+                pub fn $u(&self) -> Result<NdArray> { $u(self) }
+            )*
+            $(
+                #[doc = $bdoc]
+                #[doc = concat!(" See [`", stringify!($b), "()`].")]
+                pub fn $b(&self, other: impl Into<Operand>) -> Result<NdArray> { $b(self, other) }
+            )*
+        }
+    };
+}
+
+elementwise! {
+    unary {
+        POSITIVE positive Same Cheap [] "The value itself.";
+        NEGATIVE negative PromoteNoBool Cheap [] "`-x`.";
+        ABS abs RealPart Cheap ["absolute"] "Absolute value; of a complex number, its magnitude.";
+        SIGN sign PromoteNoBool Cheap [] "-1, 0 or 1; NaN stays; of a complex number, `x / |x|`.";
+        SQUARE square PromoteNumber Cheap [] "`x * x`.";
+        RECIPROCAL reciprocal PromoteNumber Medium [] "`1 / x`; for integers truncated, and 0 for 0.";
+        SQRT sqrt Inexact Medium [] "Square root.";
+        CBRT cbrt Float Dear [] "Cube root.";
+        EXP exp Inexact Dear [] "`e**x`.";
+        EXP2 exp2 Inexact Dear [] "`2**x`.";
+        EXPM1 expm1 Inexact Dear [] "`e**x - 1`, exact near 0.";
+        LOG log Inexact Dear [] "Natural logarithm.";
+        LOG2 log2 Inexact Dear [] "Logarithm to base 2.";
+        LOG10 log10 Inexact Dear [] "Logarithm to base 10.";
+        LOG1P log1p Inexact Dear [] "`log(1 + x)`, exact near 0.";
+        SIN sin Inexact Dear [] "Sine; x in radians.";
+        COS cos Inexact Dear [] "Cosine; x in radians.";
+        TAN tan Inexact Dear [] "Tangent; x in radians.";
+        ASIN asin Inexact Dear ["arcsin"] "Inverse sine, in radians.";
+        ACOS acos Inexact Dear ["arccos"] "Inverse cosine, in radians.";
+        ATAN atan Inexact Dear ["arctan"] "Inverse tangent, in radians.";
+        SINH sinh Inexact Dear [] "Hyperbolic sine.";
+        COSH cosh Inexact Dear [] "Hyperbolic cosine.";
+        TANH tanh Inexact Dear [] "Hyperbolic tangent.";
+        ASINH asinh Inexact Dear ["arcsinh"] "Inverse hyperbolic sine.";
+        ACOSH acosh Inexact Dear ["arccosh"] "Inverse hyperbolic cosine.";
+        ATANH atanh Inexact Dear ["arctanh"] "Inverse hyperbolic tangent.";
+        FLOOR floor Round Cheap [] "Largest integer not above x, in x's dtype.";
+        CEIL ceil Round Cheap [] "Smallest integer not below x, in x's dtype.";
+        TRUNC trunc Round Cheap ["fix"] "x without its fraction, in x's dtype.";
+        RINT rint RoundComplex Cheap [] "Nearest integer, ties to even, in x's dtype.";
+        ISNAN isnan Test Cheap [] "Whether x is NaN.";
+        ISINF isinf Test Cheap [] "Whether x is infinite.";
+        ISFINITE isfinite Test Cheap [] "Whether x is neither infinite nor NaN.";
+        LOGICAL_NOT logical_not Logical Cheap [] "Whether x is zero.";
+        BITWISE_INVERT bitwise_invert Bitwise Cheap ["invert", "bitwise_not"] "Every bit inverted; of bool, its opposite.";
+        REAL real RealPart Cheap [] "Real part.";
+        IMAG imag RealPart Cheap [] "Imaginary part; 0 of a real number.";
+        CONJ conj Same Cheap ["conjugate"] "Complex conjugate.";
+    }
+    binary {
+        SUBTRACT subtract PromoteNoBool Cheap [] "`x1 - x2`; integers wrap.";
+        MULTIPLY multiply Promote Cheap [] "`x1 * x2`; integers wrap, bool is \"and\".";
+        DIVIDE divide Divide Medium ["true_divide"] "`x1 / x2`; of integers in float64.";
+        FLOOR_DIVIDE floor_divide PromoteReal Medium [] "`floor(x1 / x2)`; integers by 0 give 0.";
+        REMAINDER remainder PromoteReal Medium ["mod"] "Remainder with the divisor's sign (Python's `%`); integers by 0 give 0.";
+        POWER power PromoteNumber Dear ["pow"] "`x1 ** x2`; integers wrap. See [`power()`] on negative integer exponents.";
+        MINIMUM minimum Ordered Cheap [] "The smaller; NaN if either is NaN.";
+        MAXIMUM maximum Ordered Cheap [] "The larger; NaN if either is NaN.";
+        ATAN2 atan2 Float Dear ["arctan2"] "Angle of the point (x2, x1), in radians.";
+        HYPOT hypot Float Dear [] "`sqrt(x1**2 + x2**2)` without overflow between.";
+        EQUAL equal Compare Cheap [] "`x1 == x2`.";
+        NOT_EQUAL not_equal Compare Cheap [] "`x1 != x2`.";
+        LESS less Compare Cheap [] "`x1 < x2`; complex numbers compare by real part, then imaginary.";
+        LESS_EQUAL less_equal Compare Cheap [] "`x1 <= x2`.";
+        GREATER greater Compare Cheap [] "`x1 > x2`.";
+        GREATER_EQUAL greater_equal Compare Cheap [] "`x1 >= x2`.";
+        LOGICAL_AND logical_and Logical Cheap [] "Whether both are non-zero.";
+        LOGICAL_OR logical_or Logical Cheap [] "Whether either is non-zero.";
+        LOGICAL_XOR logical_xor Logical Cheap [] "Whether exactly one is non-zero.";
+        BITWISE_AND bitwise_and Bitwise Cheap [] "Bits set in both.";
+        BITWISE_OR bitwise_or Bitwise Cheap [] "Bits set in either.";
+        BITWISE_XOR bitwise_xor Bitwise Cheap [] "Bits set in exactly one.";
+        LEFT_SHIFT left_shift Shift Cheap ["bitwise_left_shift"] "`x1 << x2`; 0 when x2 is negative or at least the number of bits.";
+        RIGHT_SHIFT right_shift Shift Cheap ["bitwise_right_shift"] "`x1 >> x2`, with the sign; all sign when x2 is negative or at least the number of bits.";
+    }
+    free {
+        ADD add "add" 2 Promote Cheap [] ("x1, x2") None, Some(|a: Args| add(a.operand("x1")?, a.operand("x2")?).map(Value::Array)), "`x1 + x2`; integers wrap, bool is \"or\".";
+        WHERE where_ "where" 3 Where Cheap [] ("condition, x, y") None, Some(|a: Args| where_(a.operand("condition")?, a.operand("x")?, a.operand("y")?).map(Value::Array)), "x where the condition holds, else y.";
+        ASTYPE astype "astype" 1 Same Cheap [] ("x, dtype") Some(|x| Ok(x[0].clone())), Some(|a: Args| Ok(Value::Array(a.array("x")?.astype(a.dtype("dtype")?.unwrap_or(DType::F64))?))), "x converted to a dtype.";
+        CLIP clip "clip" 3 Ordered Cheap [] ("a, a_min=None, a_max=None, *, min=None, max=None") Some(|x| minimum(&maximum(&x[0], &x[1])?, &x[2])), Some(|a: Args| {
+            let (lo, hi) = (a.operand_or_none("a_min")?.or(a.operand_or_none("min")?), a.operand_or_none("a_max")?.or(a.operand_or_none("max")?));
+            clip(a.operand("a")?, lo, hi).map(Value::Array)
+        }), "x limited to a range.";
+        ROUND round "round" 1 RoundComplex Cheap ["around"] ("a, decimals=0") Some(|x| x[0].rint()), Some(|a: Args| a.array("a")?.round(a.int_or("decimals", 0)? as i32).map(Value::Array)), "x rounded to a number of decimals, ties to even.";
+    }
+}
+
+/// A binary operation, with NumPy's exact answers where promotion alone would lose them.
+fn binary(op: Op, x1: Operand, x2: Operand) -> Result<NdArray> {
+    if op.0.rule == Some(TypeRule::Compare)
+        && let Some(exact) = compare_exactly(op, &x1, &x2)?
+    {
+        return Ok(exact);
+    }
+    if op == POWER {
+        refuse_negative_power(&x1, &x2)?;
+    }
+    elementwise(op, &[x1, x2])
+}
+
+/// NumPy raises for integers to negative integer powers. A scalar exponent is checked here; for an array exponent the
+/// result is that of truncating `1 / x1**|x2|`, on every device.
+fn refuse_negative_power(base: &Operand, exponent: &Operand) -> Result<()> {
+    let integral = match base {
+        Operand::Array(a) => matches!(a.dtype().kind(), Kind::Signed | Kind::Unsigned | Kind::Bool),
+        Operand::Scalar(s) => matches!(s, Scalar::Int(_) | Scalar::Bool(_)),
+    };
+    match exponent {
+        Operand::Scalar(Scalar::Int(v)) if integral && *v < 0 => {
+            Err(Error::value("power", "integers to negative integer powers are not allowed; make one side floating"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Comparisons that the promoted dtype cannot decide: int64 with uint64, and integer arrays with ints outside their range.
+fn compare_exactly(op: Op, x1: &Operand, x2: &Operand) -> Result<Option<NdArray>> {
+    let compare = |a: Operand, b: Operand| build(op, &[a, b], Signature { args: [DType::U64; 3], result: DType::Bool });
+    match (x1, x2) {
+        (Operand::Array(a), Operand::Array(b)) => {
+            let mixed = |s: DType, u: DType| s.kind() == Kind::Signed && u == DType::U64;
+            let (flipped, signed, unsigned) = match (a.dtype(), b.dtype()) {
+                (s, u) if mixed(s, u) => (false, a, b),
+                (u, s) if mixed(s, u) => (true, b, a),
+                _ => return Ok(None),
+            };
+            // A negative number is below every unsigned one; the others compare as uint64.
+            let negative = less(signed, 0)?;
+            let as_unsigned = signed.astype(DType::U64)?;
+            let plain = if flipped { compare(unsigned.into(), as_unsigned.into())? } else { compare(as_unsigned.into(), unsigned.into())? };
+            let when_negative = if flipped { constant_answer(op, 1, 0) } else { constant_answer(op, 0, 1) };
+            Ok(Some(where_(&negative, when_negative, &plain)?))
+        }
+        (Operand::Array(a), Operand::Scalar(Scalar::Int(v))) => Ok(outside(op, a, *v, false)?),
+        (Operand::Scalar(Scalar::Int(v)), Operand::Array(a)) => Ok(outside(op, a, *v, true)?),
+        _ => Ok(None),
+    }
+}
+
+fn outside(op: Op, a: &NdArray, v: i128, flipped: bool) -> Result<Option<NdArray>> {
+    let Some((lo, hi)) = a.dtype().int_range() else { return Ok(None) };
+    if (lo..=hi).contains(&v) {
+        return Ok(None);
+    }
+    let side = if v < lo { -1 } else { 1 };
+    let answer = if flipped { constant_answer(op, side, 0) } else { constant_answer(op, 0, side) };
+    crate::ops::creation::full_on(a.device(), a.shape(), Scalar::Bool(answer), DType::Bool).map(Some)
+}
+
+/// What a comparison says of two ints.
+fn constant_answer(op: Op, a: i32, b: i32) -> bool {
+    let ordering = a.cmp(&b);
+    let answers = [
+        (EQUAL, ordering.is_eq()),
+        (NOT_EQUAL, ordering.is_ne()),
+        (LESS, ordering.is_lt()),
+        (LESS_EQUAL, ordering.is_le()),
+        (GREATER, ordering.is_gt()),
+    ];
+    answers.iter().find(|(o, _)| *o == op).map_or(ordering.is_ge(), |(_, answer)| *answer)
+}
+
+/// `x1 + x2`; integers wrap, bool is "or". Elementwise with broadcasting; `numpy.add`, the fallible form of `+`.
+///
+/// Errors: shapes that do not broadcast, arrays on different devices.
+pub fn add(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
+    elementwise(ADD, &[x1.into(), x2.into()])
+}
+
+/// `x` where `condition` holds, else `y`; all three broadcast (`numpy.where`).
+///
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, where_};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[1, -2, 3])?;
+/// assert_eq!(where_(a.greater(0)?, &a, 0)?.to_vec::<i32>()?, [1, 0, 3]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn where_(condition: impl Into<Operand>, x: impl Into<Operand>, y: impl Into<Operand>) -> Result<NdArray> {
+    elementwise(WHERE, &[condition.into(), x.into(), y.into()])
+}
+
+/// `x` limited to `low..=high`; either end may be `None` (`numpy.clip`).
+///
+/// Python ints outside the dtype's range limit nothing on their side, as in NumPy.
+pub fn clip(x: impl Into<Operand>, low: Option<Operand>, high: Option<Operand>) -> Result<NdArray> {
+    let x = x.into();
+    let dtype = match &x {
+        Operand::Array(a) => a.dtype(),
+        Operand::Scalar(s) => s.default_dtype(),
+    };
+    // An int bound beyond the dtype cannot be converted to it; it is dropped where it limits nothing.
+    let limits = |bound: &Operand, is_low: bool| match (bound, dtype.int_range()) {
+        (Operand::Scalar(Scalar::Int(v)), Some((min, max))) => !(is_low && *v < min || !is_low && *v > max),
+        _ => true,
+    };
+    let raised = match low.filter(|b| limits(b, true)) {
+        Some(low) => Operand::Array(maximum(x, low)?),
+        None => x,
+    };
+    match high.filter(|b| limits(b, false)) {
+        Some(high) => minimum(raised, high),
+        None => positive(raised),
+    }
+}
+
+impl NdArray {
+    /// Converted to `dtype`: ints wrap, floats to ints truncate and saturate (NaN is 0), complex to real drops the
+    /// imaginary part, anything to bool is "not zero" (`numpy.ndarray.astype`). Same dtype: the same handle.
+    pub fn astype(&self, dtype: DType) -> Result<NdArray> {
+        if dtype == self.dtype() {
+            return Ok(self.clone());
+        }
+        build(ASTYPE, &[self.into()], Signature { args: [dtype; 3], result: dtype })
+    }
+
+    /// Limited to `low..=high` (`numpy.clip`). See [`clip`](crate::clip).
+    pub fn clip(&self, low: impl Into<Operand>, high: impl Into<Operand>) -> Result<NdArray> {
+        clip(self, Some(low.into()), Some(high.into()))
+    }
+
+    /// Rounded to a number of decimals, which may be negative; ties to even (`numpy.round`). Integers are unchanged for
+    /// `decimals >= 0`.
+    pub fn round(&self, decimals: i32) -> Result<NdArray> {
+        let integral = matches!(self.dtype().kind(), Kind::Signed | Kind::Unsigned);
+        match decimals {
+            0 => self.rint(),
+            d if d > 0 && integral => Ok(self.clone()),
+            d if d > 0 => {
+                let scale = 10f64.powi(d);
+                divide(&multiply(self, scale)?.rint()?, scale)
+            }
+            d => {
+                let scale = 10f64.powi(-d);
+                let rounded = multiply(&divide(self, scale)?.rint()?, scale)?;
+                if integral { rounded.astype(self.dtype()) } else { Ok(rounded) }
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! `+ - * / %`, `& | ^ << >>`, unary `-` and `!`, and the assigning forms, on arrays, references and numbers.
+//!
+//! Operators panic on shapes that do not broadcast and on dtypes that an operation is not defined for, with the message
+//! of the error; each has a fallible named form (`add(&a, &b)?`).
+
+use std::ops;
+
+use crate::array::NdArray;
+use crate::error::Result;
+use crate::expr::Operand;
+use crate::ops::elementwise as e;
+
+/// The documented panic of operators: Rust gives them no way to return an error.
+#[track_caller]
+fn value(result: Result<NdArray>) -> NdArray {
+    match result {
+        Ok(a) => a,
+        #[allow(clippy::panic)]
+        Err(err) => panic!("{err}"),
+    }
+}
+
+macro_rules! operators {
+    ($($Trait:ident $method:ident $Assign:ident $assign:ident $function:path;)*) => {$(
+        impl<T: Into<Operand>> ops::$Trait<T> for &NdArray {
+            type Output = NdArray;
+            #[track_caller]
+            fn $method(self, other: T) -> NdArray { value($function(self, other)) }
+        }
+        impl<T: Into<Operand>> ops::$Trait<T> for NdArray {
+            type Output = NdArray;
+            #[track_caller]
+            fn $method(self, other: T) -> NdArray { value($function(self, other)) }
+        }
+        impl<T: Into<Operand>> ops::$Assign<T> for NdArray {
+            #[track_caller]
+            fn $assign(&mut self, other: T) { *self = value($function(&*self, other)) }
+        }
+        operators!(@left $Trait $method $function: f64 f32 i64 i32 u8 bool crate::Complex<f64> crate::Complex<f32>);
+    )*};
+    (@left $Trait:ident $method:ident $function:path: $($t:ty)*) => {$(
+        impl ops::$Trait<NdArray> for $t {
+            type Output = NdArray;
+            #[track_caller]
+            fn $method(self, other: NdArray) -> NdArray { value($function(self, other)) }
+        }
+        impl ops::$Trait<&NdArray> for $t {
+            type Output = NdArray;
+            #[track_caller]
+            fn $method(self, other: &NdArray) -> NdArray { value($function(self, other)) }
+        }
+    )*};
+}
+operators! {
+    Add add AddAssign add_assign e::add;
+    Sub sub SubAssign sub_assign e::subtract;
+    Mul mul MulAssign mul_assign e::multiply;
+    Div div DivAssign div_assign e::divide;
+    Rem rem RemAssign rem_assign e::remainder;
+    BitAnd bitand BitAndAssign bitand_assign e::bitwise_and;
+    BitOr bitor BitOrAssign bitor_assign e::bitwise_or;
+    BitXor bitxor BitXorAssign bitxor_assign e::bitwise_xor;
+    Shl shl ShlAssign shl_assign e::left_shift;
+    Shr shr ShrAssign shr_assign e::right_shift;
+}
+
+macro_rules! prefix {
+    ($($Trait:ident $method:ident $function:path;)*) => {$(
+        impl ops::$Trait for NdArray {
+            type Output = NdArray;
+            #[track_caller]
+            fn $method(self) -> NdArray { value($function(self)) }
+        }
+        impl ops::$Trait for &NdArray {
+            type Output = NdArray;
+            #[track_caller]
+            fn $method(self) -> NdArray { value($function(self)) }
+        }
+    )*};
+}
+prefix! {
+    Neg neg e::negative;
+    Not not e::bitwise_invert;
+}

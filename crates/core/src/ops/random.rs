@@ -1,0 +1,138 @@
+//! Random numbers from a counter: the same seed gives the same numbers on every device.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::array::{IntoShape, NdArray};
+use crate::call::{Call, Distribution, OutputSpec, Random, Work};
+use crate::device::{Device, Stream};
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::layout::{Layout, checked_size};
+use crate::op::Op;
+use crate::ops::reduce::first;
+use crate::ops::value::{Args, Value};
+
+super::rows! { Random from 340:
+    RANDOM "random" ["rand", "random.random", "random_sample"] 0 ("size=None, dtype=None, seed=None") Some(|a: Args| {
+        draw_with(&a, |g, shape, dtype| g.random(shape, dtype))
+    }), "Uniform numbers in [0, 1).";
+    UNIFORM "uniform" ["random.uniform"] 0 ("low=0.0, high=1.0, size=None, dtype=None, seed=None") Some(|a: Args| {
+        let (low, high) = (a.scalar_or("low", 0.0)?.as_f64(), a.scalar_or("high", 1.0)?.as_f64());
+        draw_with(&a, |g, shape, dtype| g.uniform(low, high, shape, dtype))
+    }), "Uniform numbers in [low, high).";
+    NORMAL "normal" ["random.normal"] 0 ("loc=0.0, scale=1.0, size=None, dtype=None, seed=None") Some(|a: Args| {
+        let (mean, std) = (a.scalar_or("loc", 0.0)?.as_f64(), a.scalar_or("scale", 1.0)?.as_f64());
+        draw_with(&a, |g, shape, dtype| g.normal(mean, std, shape, dtype))
+    }), "Normally distributed numbers.";
+    STANDARD_NORMAL "standard_normal" ["randn", "random.standard_normal"] 0 ("size=None, dtype=None, seed=None") Some(|a: Args| {
+        draw_with(&a, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype))
+    }), "Normally distributed numbers of mean 0 and deviation 1.";
+    INTEGERS "integers" ["randint", "random.integers", "random.randint"] 0 ("low, high=None, size=None, dtype=None, endpoint=False, seed=None") Some(|a: Args| {
+        let whole = |name: &str| a.scalar(name)?.as_int().ok_or_else(|| Error::value("integers", format!("'{name}' must be an integer")));
+        let (low, high) = if a.get("high").is_some() { (whole("low")?, whole("high")?) } else { (0, whole("low")?) };
+        let high = if a.bool_or("endpoint", false)? { high.saturating_add(1) } else { high };
+        let dtype = a.dtype("dtype")?.unwrap_or(DType::I64);
+        let shape = size_of(&a)?;
+        generator_of(&a)?.as_ref().unwrap_or(&SHARED).integers_wide(low, high, &shape, dtype).map(Value::Array)
+    }), "Uniform integers in [low, high).";
+}
+
+fn size_of(args: &Args) -> Result<Vec<usize>> {
+    if args.get("size").is_some() { args.shape("size") } else { Ok(vec![]) }
+}
+
+fn generator_of(args: &Args) -> Result<Option<Generator>> {
+    args.get("seed").map(|v| v.int(args.op())).transpose().map(|s| s.map(|s| Generator::new(s as u64)))
+}
+
+fn draw_with(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Result<NdArray>) -> Result<Value> {
+    let dtype = args.dtype("dtype")?.unwrap_or(DType::F64);
+    draw(generator_of(args)?.as_ref().unwrap_or(&SHARED), &size_of(args)?, dtype).map(Value::Array)
+}
+
+/// What calls by name draw from without `seed=`: one stream for the process, from seed 0.
+static SHARED: Generator = Generator { key: 0, next_block: AtomicU64::new(0) };
+
+/// A stream of random numbers (`numpy.random.Generator`), from Philox 4x32-10: counter-based, so that the numbers depend on
+/// the seed and the order of calls alone, not on the device, the number of threads or the shape of a launch.
+///
+/// The numbers are not NumPy's.
+///
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{DType, random::Generator};
+/// # fn main() -> cuprum::Result<()> {
+/// let (a, b) = (Generator::new(7), Generator::new(7));
+/// assert_eq!(a.random([4], DType::F64)?.to_vec::<f64>()?, b.random([4], DType::F64)?.to_vec::<f64>()?);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Generator {
+    key: u64,
+    next_block: AtomicU64,
+}
+
+impl Generator {
+    /// A stream from a seed.
+    pub fn new(seed: u64) -> Generator {
+        Generator { key: seed, next_block: AtomicU64::new(0) }
+    }
+
+    fn draw(&self, op: Op, shape: &[usize], dtype: DType, distribution: Distribution) -> Result<NdArray> {
+        let blocks = checked_size(op.name(), shape)?.div_ceil(distribution.per_block(dtype)) as u64;
+        let device = Device::current()?;
+        let outputs = [OutputSpec { dtype, layout: Layout::contiguous(shape)? }];
+        let first_block = self.next_block.fetch_add(blocks, Ordering::Relaxed);
+        let work = Work::Random(Random { key: self.key, first_block, distribution });
+        first(op.name(), dispatch::run(&Call { op, device, stream: Stream::current(device), inputs: &[], outputs: &outputs, work })?)
+    }
+
+    fn float(op: Op, dtype: DType) -> Result<()> {
+        if dtype.is_float() { Ok(()) } else { Err(Error::dtype(op.name(), "a real floating dtype is needed", &[dtype])) }
+    }
+
+    /// Uniform in [0, 1), on the current device: 53 random bits in float64, 24 in float32.
+    pub fn random(&self, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
+        Self::float(RANDOM, dtype)?;
+        self.draw(RANDOM, &shape.into_shape(), dtype, Distribution::Uniform { low: 0.0, high: 1.0 })
+    }
+
+    /// Uniform in [low, high), as `low + u * (high - low)`.
+    pub fn uniform(&self, low: f64, high: f64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
+        Self::float(UNIFORM, dtype)?;
+        if !(high - low).is_finite() {
+            return Err(Error::value(UNIFORM.name(), format!("range from {low} to {high} is not finite")));
+        }
+        self.draw(UNIFORM, &shape.into_shape(), dtype, Distribution::Uniform { low, high })
+    }
+
+    /// Normally distributed, by Box-Muller.
+    pub fn normal(&self, mean: f64, std: f64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
+        Self::float(NORMAL, dtype)?;
+        if std.is_nan() || std < 0.0 {
+            return Err(Error::value(NORMAL.name(), format!("scale {std} is negative")));
+        }
+        self.draw(NORMAL, &shape.into_shape(), dtype, Distribution::Normal { mean, std })
+    }
+
+    /// Uniform integers in [low, high).
+    pub fn integers(&self, low: i64, high: i64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
+        self.integers_wide(low as i128, high as i128, &shape.into_shape(), dtype)
+    }
+
+    fn integers_wide(&self, low: i128, high: i128, shape: &[usize], dtype: DType) -> Result<NdArray> {
+        let op = INTEGERS.name();
+        let (min, max) = dtype.int_range().ok_or_else(|| Error::dtype(op, "an integer dtype is needed", &[dtype]))?;
+        if low >= high {
+            return Err(Error::value(op, format!("low {low} >= high {high}")));
+        }
+        if low < min || high - 1 > max {
+            return Err(Error::value(op, format!("range {low}..{high} is out of bounds for {dtype}")));
+        }
+        let span = u64::try_from(high - low).unwrap_or(0); // 2^64 is written 0
+        self.draw(INTEGERS, shape, dtype, Distribution::Integers { low, span })
+    }
+}

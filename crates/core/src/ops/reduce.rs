@@ -1,0 +1,294 @@
+//! Reductions over any axes: result shapes and dtypes, empty inputs, and those composed of others.
+//!
+//! ```
+//! # use cuprum_backend_cpu as _;
+//! # extern crate cuprum_core as cuprum;
+//! use cuprum::{DType, NdArray, axis};
+//! # fn main() -> cuprum::Result<()> {
+//! let a = NdArray::from_vec([1.0f32, 2.0, 3.0, 4.0], [2, 2])?;
+//! assert_eq!(a.sum(())?.item()?, 10.0.into());                       // a.sum()
+//! assert_eq!(a.sum(-1)?.to_vec::<f32>()?, [3.0, 7.0]);               // a.sum(axis=-1)
+//! assert_eq!(a.mean(axis(0).keepdims())?.shape(), &[1, 2]);          // a.mean(axis=0, keepdims=True)
+//! assert_eq!(a.sum(axis([0, 1]).dtype(DType::F64))?.dtype(), DType::F64);
+//! # Ok(())
+//! # }
+//! ```
+
+use smallvec::SmallVec;
+
+use crate::array::{Array, NdArray};
+use crate::call::{Call, OutputSpec, Work};
+use crate::device::Stream;
+use crate::dispatch;
+use crate::dtype::{DType, Kind};
+use crate::error::{Error, Result};
+use crate::layout::{Dims, Layout, normalize_axes};
+use crate::op::Op;
+use crate::ops::value::{Args, Value};
+use crate::plan::reduce::ReducePlan;
+use crate::scalar::Scalar;
+
+/// Which axes to reduce, whether to keep them with extent 1, and the dtype to compute and return in.
+#[derive(Clone, Debug, Default)]
+pub struct Over {
+    axes: Option<SmallVec<[isize; 6]>>,
+    keepdims: bool,
+    dtype: Option<DType>,
+    correction: f64,
+}
+
+/// Reduce over these axes; chain [`Over::keepdims`] and [`Over::dtype`].
+pub fn axis(axes: impl Into<Over>) -> Over {
+    axes.into()
+}
+
+impl Over {
+    /// Keep reduced axes with extent 1 (`keepdims=True`).
+    pub fn keepdims(mut self) -> Over {
+        self.keepdims = true;
+        self
+    }
+    /// Compute and return in this dtype (`dtype=`); `sum`, `prod` and `mean` only.
+    pub fn dtype(mut self, dtype: DType) -> Over {
+        self.dtype = Some(dtype);
+        self
+    }
+    /// Degrees of freedom taken off the divisor of `var` and `std` (`correction=`, `ddof=`).
+    pub fn correction(mut self, correction: f64) -> Over {
+        self.correction = correction;
+        self
+    }
+}
+
+impl From<()> for Over {
+    fn from(_: ()) -> Over {
+        Over::default()
+    }
+}
+impl From<Option<isize>> for Over {
+    fn from(axis: Option<isize>) -> Over {
+        axis.map_or_else(Over::default, Over::from)
+    }
+}
+macro_rules! over_from {
+    ($($t:ty),*) => {$(
+        impl From<$t> for Over {
+            fn from(axis: $t) -> Over { Over { axes: Some(SmallVec::from_slice(&[axis as isize])), ..Over::default() } }
+        }
+        impl<const N: usize> From<[$t; N]> for Over {
+            fn from(axes: [$t; N]) -> Over { Over { axes: Some(axes.iter().map(|&a| a as isize).collect()), ..Over::default() } }
+        }
+        impl From<&[$t]> for Over {
+            fn from(axes: &[$t]) -> Over { Over { axes: Some(axes.iter().map(|&a| a as isize).collect()), ..Over::default() } }
+        }
+    )*};
+}
+over_from!(i32, isize);
+
+fn over(args: &Args) -> Result<Over> {
+    Ok(Over {
+        axes: args.ints("axis")?.map(SmallVec::from_vec),
+        keepdims: args.bool_or("keepdims", false)?,
+        dtype: args.dtype("dtype")?,
+        correction: args.scalar_or("correction", args.scalar_or("ddof", 0)?)?.as_f64(),
+    })
+}
+
+super::rows! { Reduce from 200:
+    SUM "sum" [] 1 ("a, axis=None, dtype=None, *, keepdims=False") Some(|a: Args| a.array("a")?.sum(over(&a)?).map(Value::Array)), "Sum; of bool and small integers in int64 or uint64.";
+    PROD "prod" [] 1 ("a, axis=None, dtype=None, *, keepdims=False") Some(|a: Args| a.array("a")?.prod(over(&a)?).map(Value::Array)), "Product; of bool and small integers in int64 or uint64.";
+    MEAN "mean" [] 1 ("a, axis=None, dtype=None, *, keepdims=False") Some(|a: Args| a.array("a")?.mean(over(&a)?).map(Value::Array)), "Arithmetic mean; of integers in float64.";
+    MIN "min" ["amin"] 1 ("a, axis=None, *, keepdims=False") Some(|a: Args| a.array("a")?.min(over(&a)?).map(Value::Array)), "Smallest element; NaN if any is NaN.";
+    MAX "max" ["amax"] 1 ("a, axis=None, *, keepdims=False") Some(|a: Args| a.array("a")?.max(over(&a)?).map(Value::Array)), "Largest element; NaN if any is NaN.";
+    ANY "any" [] 1 ("a, axis=None, *, keepdims=False") Some(|a: Args| a.array("a")?.any(over(&a)?).map(Value::Array)), "Whether any element is not zero.";
+    ALL "all" [] 1 ("a, axis=None, *, keepdims=False") Some(|a: Args| a.array("a")?.all(over(&a)?).map(Value::Array)), "Whether every element is not zero.";
+    ARGMIN "argmin" [] 1 ("a, axis=None, *, keepdims=False") Some(|a: Args| a.array("a")?.argmin(over(&a)?).map(Value::Array)), "Index (int64) of the first smallest element; NaN counts as smallest.";
+    ARGMAX "argmax" [] 1 ("a, axis=None, *, keepdims=False") Some(|a: Args| a.array("a")?.argmax(over(&a)?).map(Value::Array)), "Index (int64) of the first largest element; NaN counts as largest.";
+    COUNT_NONZERO "count_nonzero" [] 1 ("a, axis=None, *, keepdims=False") Some(|a: Args| a.array("a")?.count_nonzero(over(&a)?).map(Value::Array)), "Number (int64) of elements that are not zero.";
+    VAR "var" [] 1 ("a, axis=None, dtype=None, *, ddof=0, correction=None, keepdims=False") Some(|a: Args| a.array("a")?.var(over(&a)?).map(Value::Array)), "Variance, from the mean (two passes).";
+    STD "std" [] 1 ("a, axis=None, dtype=None, *, ddof=0, correction=None, keepdims=False") Some(|a: Args| a.array("a")?.std(over(&a)?).map(Value::Array)), "Standard deviation, from the mean (two passes).";
+    SEGMENT_SUM "segment_sum" [] 2 ("a, offsets") Some(|a: Args| segment_sum(&a.array("a")?, &a.array("offsets")?).map(Value::Array)), "Sums of the segments `offsets[i]..offsets[i + 1]` of a 1-D array; an empty segment gives 0.";
+}
+
+/// The value of an empty reduction, if it has one.
+fn identity(op: Op) -> Option<Scalar> {
+    let known = [
+        (SUM, Scalar::Int(0)),
+        (COUNT_NONZERO, Scalar::Int(0)),
+        (PROD, Scalar::Int(1)),
+        (ANY, Scalar::Bool(false)),
+        (ALL, Scalar::Bool(true)),
+    ];
+    known.into_iter().find(|(o, _)| *o == op).map(|(_, value)| value)
+}
+
+/// dtype that a reduction accumulates in: float32 for the 16-bit floats' sums and products, else the value's own.
+fn accumulator(op: Op, value: DType) -> DType {
+    let sums = [SUM, PROD].contains(&op);
+    if sums && matches!(value, DType::F16 | DType::BF16) { DType::F32 } else { value }
+}
+
+/// Checks axes, handles empty inputs, plans and dispatches. `value` is the dtype elements enter with, `out` that of results.
+fn reduce(op: Op, a: &NdArray, over: &Over, value: DType, out: DType) -> Result<NdArray> {
+    let name = op.name();
+    let axes: Dims = match &over.axes {
+        None => (0..a.ndim()).collect(),
+        Some(axes) => normalize_axes(name, axes, a.ndim())?,
+    };
+    let arg = op == ARGMIN || op == ARGMAX;
+    if arg && over.axes.is_some() && axes.len() != 1 {
+        return Err(Error::value(name, "takes one axis, or none for all"));
+    }
+    let keep = |axis: &usize| !axes.contains(axis);
+    let result_shape: Dims = (0..a.ndim()).filter(keep).map(|i| a.shape()[i]).collect();
+    let shown: Dims =
+        if over.keepdims { (0..a.ndim()).map(|i| if keep(&i) { a.shape()[i] } else { 1 }).collect() } else { result_shape.clone() };
+    let reduced: usize = axes.iter().map(|&i| a.shape()[i]).product();
+    if reduced == 0 {
+        return match identity(op) {
+            Some(value) => super::creation::full_on(a.device(), &shown, value, out),
+            None if result_shape.contains(&0) && !arg => super::creation::full_on(a.device(), &shown, Scalar::Int(0), out),
+            None => Err(Error::shape(name, "zero-size array to a reduction which has no identity", &[a.shape()])),
+        };
+    }
+    let (program, inputs) = a.prologue(value)?;
+    let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|i| i.layout()).collect();
+    let plan = ReducePlan::new(a.shape(), &layouts, &axes, arg);
+    let outputs = [OutputSpec { dtype: out, layout: Layout::contiguous(&shown)? }];
+    let work = Work::Reduce { program: &program, plan: &plan, acc: accumulator(op, value) };
+    let call = Call { op, device: a.device(), stream: Stream::current(a.device()), inputs: &inputs, outputs: &outputs, work };
+    first(name, dispatch::run(&call)?)
+}
+
+/// The single output of a call.
+pub(crate) fn first(op: &'static str, outputs: crate::call::Outputs) -> Result<NdArray> {
+    outputs.into_iter().next().map(NdArray::from).ok_or_else(|| Error::value(op, "the kernel returned no output"))
+}
+
+/// The dtype that means and variances are computed in and returned in: float64 of integers; float16 sums run in float32.
+fn mean_dtypes(a: &NdArray, asked: Option<DType>) -> (DType, DType) {
+    let out = asked.unwrap_or(if a.dtype().is_inexact() { a.dtype() } else { DType::F64 });
+    let work = if matches!(out, DType::F16 | DType::BF16) { DType::F32 } else { out };
+    (work, out)
+}
+
+impl NdArray {
+    /// Sum (`numpy.sum`). Bool and integers are summed in int64 or uint64 and wrap; float16 in float32. Empty: 0.
+    pub fn sum(&self, over: impl Into<Over>) -> Result<NdArray> {
+        let over = over.into();
+        let dtype = over.dtype.unwrap_or(self.dtype().sum_dtype());
+        reduce(SUM, self, &over, dtype, dtype)
+    }
+
+    /// Product (`numpy.prod`), with `sum`'s dtypes. Empty: 1.
+    pub fn prod(&self, over: impl Into<Over>) -> Result<NdArray> {
+        let over = over.into();
+        let dtype = over.dtype.unwrap_or(self.dtype().sum_dtype());
+        reduce(PROD, self, &over, dtype, dtype)
+    }
+
+    /// Arithmetic mean (`numpy.mean`), of integers in float64. Empty: NaN.
+    pub fn mean(&self, over: impl Into<Over>) -> Result<NdArray> {
+        let over = over.into();
+        let (work, out) = mean_dtypes(self, over.dtype);
+        let sum = reduce(SUM, self, &over, work, work)?;
+        let count = if sum.size() == 0 { 1.0 } else { self.size() as f64 / sum.size() as f64 };
+        super::elementwise::divide(&sum, count)?.astype(out)
+    }
+
+    /// Variance: mean of the squared distances from the mean, over `n - correction` (`numpy.var`).
+    pub fn var(&self, over: impl Into<Over>) -> Result<NdArray> {
+        let over = over.into();
+        let (work, out) = mean_dtypes(self, over.dtype);
+        let x = self.astype(work)?;
+        let mean = x.mean(Over { keepdims: true, dtype: None, ..over.clone() })?;
+        let d = super::elementwise::subtract(&x, &mean)?;
+        let squares = if work.is_complex() {
+            let (re, im) = (d.real()?, d.imag()?);
+            super::elementwise::add(re.square()?, im.square()?)?
+        } else {
+            d.square()?
+        };
+        let sum = reduce(SUM, &squares, &over, squares.dtype(), squares.dtype())?;
+        let count = if sum.size() == 0 { 1.0 } else { self.size() as f64 / sum.size() as f64 };
+        super::elementwise::divide(&sum, (count - over.correction).max(0.0))?.astype(out.real())
+    }
+
+    /// Standard deviation: square root of [`NdArray::var`] (`numpy.std`).
+    pub fn std(&self, over: impl Into<Over>) -> Result<NdArray> {
+        let over = over.into();
+        let (work, out) = mean_dtypes(self, over.dtype);
+        self.var(Over { dtype: Some(work), ..over })?.sqrt()?.astype(out.real())
+    }
+
+    /// Smallest element; NaN if any is NaN; complex by real part, then imaginary (`numpy.min`). Empty: an error.
+    pub fn min(&self, over: impl Into<Over>) -> Result<NdArray> {
+        reduce(MIN, self, &over.into(), self.dtype(), self.dtype())
+    }
+
+    /// Largest element; NaN if any is NaN; complex by real part, then imaginary (`numpy.max`). Empty: an error.
+    pub fn max(&self, over: impl Into<Over>) -> Result<NdArray> {
+        reduce(MAX, self, &over.into(), self.dtype(), self.dtype())
+    }
+
+    /// Whether any element is not zero; NaN is not zero (`numpy.any`).
+    pub fn any(&self, over: impl Into<Over>) -> Result<NdArray> {
+        reduce(ANY, self, &over.into(), DType::Bool, DType::Bool)
+    }
+
+    /// Whether every element is not zero (`numpy.all`).
+    pub fn all(&self, over: impl Into<Over>) -> Result<NdArray> {
+        reduce(ALL, self, &over.into(), DType::Bool, DType::Bool)
+    }
+
+    /// Index of the first smallest element, int64, along one axis or over the flattened array (`numpy.argmin`). NaN counts
+    /// as smallest. Empty: an error.
+    pub fn argmin(&self, over: impl Into<Over>) -> Result<NdArray> {
+        reduce(ARGMIN, self, &over.into(), self.dtype(), DType::I64)
+    }
+
+    /// Index of the first largest element, int64, along one axis or over the flattened array (`numpy.argmax`). NaN counts
+    /// as largest. Empty: an error.
+    pub fn argmax(&self, over: impl Into<Over>) -> Result<NdArray> {
+        reduce(ARGMAX, self, &over.into(), self.dtype(), DType::I64)
+    }
+
+    /// Number of elements that are not zero, int64 (`numpy.count_nonzero`).
+    pub fn count_nonzero(&self, over: impl Into<Over>) -> Result<NdArray> {
+        reduce(COUNT_NONZERO, self, &over.into(), DType::Bool, DType::I64)
+    }
+}
+
+/// Sums of the segments `offsets[i]..offsets[i + 1]` of a 1-D array: the last step of a CSR matrix-vector product.
+///
+/// `offsets` are integers, non-decreasing, from 0 to `a`'s length; the result has one element less than they are. An empty
+/// segment gives 0 (unlike `numpy.add.reduceat`). Offsets outside the array are an error, on a GPU at the next call that waits.
+pub fn segment_sum(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
+    let name = SEGMENT_SUM.name();
+    if a.ndim() != 1 || offsets.ndim() != 1 || offsets.size() == 0 {
+        return Err(Error::shape(name, "takes a 1-D array and 1-D offsets, at least one", &[a.shape(), offsets.shape()]));
+    }
+    if a.device() != offsets.device() {
+        return Err(Error::Device { op: name, message: format!("arrays are on {} and {}; use to_device", a.device(), offsets.device()) });
+    }
+    if !matches!(offsets.dtype().kind(), Kind::Signed | Kind::Unsigned) {
+        return Err(Error::dtype(name, "offsets must be integers", &[offsets.dtype()]));
+    }
+    let dtype = a.dtype().sum_dtype();
+    let values = a.astype(dtype)?.contiguous()?.stored()?;
+    let offsets = offsets.astype(DType::I64)?.contiguous()?.stored()?;
+    let outputs = [OutputSpec { dtype, layout: Layout::contiguous(&[offsets.shape()[0] - 1])? }];
+    let work = Work::SegmentSum { acc: accumulator(SUM, dtype) };
+    let device = a.device();
+    first(
+        name,
+        dispatch::run(&Call {
+            op: SEGMENT_SUM,
+            device,
+            stream: Stream::current(device),
+            inputs: &[values, offsets],
+            outputs: &outputs,
+            work,
+        })?,
+    )
+}

@@ -1,0 +1,70 @@
+//! Scans along an axis: running sums and products.
+
+use smallvec::SmallVec;
+
+use crate::array::{Array, NdArray};
+use crate::call::{Call, OutputSpec, Work};
+use crate::device::Stream;
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::layout::{Layout, normalize_axis};
+use crate::op::Op;
+use crate::ops::reduce::first;
+use crate::ops::value::{Args, Value};
+use crate::plan::scan::ScanPlan;
+
+super::rows! { Scan from 240:
+    CUMSUM "cumsum" [] 1 ("a, axis=None, dtype=None") Some(|a: Args| a.array("a")?.cumsum_as(axis_of(&a)?, a.dtype("dtype")?).map(Value::Array)), "Running sum along an axis, or over the flattened array.";
+    CUMPROD "cumprod" [] 1 ("a, axis=None, dtype=None") Some(|a: Args| a.array("a")?.cumprod_as(axis_of(&a)?, a.dtype("dtype")?).map(Value::Array)), "Running product along an axis, or over the flattened array.";
+}
+
+fn axis_of(args: &Args) -> Result<Option<isize>> {
+    args.get("axis").map(|v| v.index(args.op())).transpose()
+}
+
+fn scan(op: Op, a: &NdArray, axis: Option<isize>, dtype: Option<DType>) -> Result<NdArray> {
+    let Some(axis) = axis else { return scan(op, &a.ravel()?, Some(0), dtype) };
+    let axis = normalize_axis(op.name(), axis, a.ndim())?;
+    let dtype = dtype.unwrap_or(a.dtype().sum_dtype());
+    let (program, inputs) = a.prologue(dtype)?;
+    let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|i| i.layout()).collect();
+    let plan = ScanPlan::new(a.shape(), &layouts, axis);
+    let outputs = [OutputSpec { dtype, layout: Layout::contiguous(a.shape())? }];
+    let work = Work::Scan { program: &program, plan: &plan };
+    let call = Call { op, device: a.device(), stream: Stream::current(a.device()), inputs: &inputs, outputs: &outputs, work };
+    first(op.name(), dispatch::run(&call)?)
+}
+
+impl NdArray {
+    /// Running sum along an axis, or over the flattened array for `None` (`numpy.cumsum`). Integers in int64 or uint64.
+    ///
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_slice(&[1, 2, 3])?;
+    /// assert_eq!(a.cumsum(0)?.to_vec::<i64>()?, [1, 3, 6]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn cumsum(&self, axis: impl Into<Option<isize>>) -> Result<NdArray> {
+        scan(CUMSUM, self, axis.into(), None)
+    }
+
+    /// [`NdArray::cumsum`] computed and returned in a dtype.
+    pub fn cumsum_as(&self, axis: impl Into<Option<isize>>, dtype: impl Into<Option<DType>>) -> Result<NdArray> {
+        scan(CUMSUM, self, axis.into(), dtype.into())
+    }
+
+    /// Running product along an axis, or over the flattened array for `None` (`numpy.cumprod`). Integers in int64 or uint64.
+    pub fn cumprod(&self, axis: impl Into<Option<isize>>) -> Result<NdArray> {
+        scan(CUMPROD, self, axis.into(), None)
+    }
+
+    /// [`NdArray::cumprod`] computed and returned in a dtype.
+    pub fn cumprod_as(&self, axis: impl Into<Option<isize>>, dtype: impl Into<Option<DType>>) -> Result<NdArray> {
+        scan(CUMPROD, self, axis.into(), dtype.into())
+    }
+}

@@ -1,0 +1,128 @@
+//! Loops over several operands of one shape: order of the output's axes, and merging of axes that step together.
+
+use smallvec::SmallVec;
+
+use crate::layout::{Dims, Layout, Strides};
+
+/// A loop nest over operands, outermost axis first, with as few axes as their strides allow.
+///
+/// Operand k's element at loop index `i` lies at `offset_k + sum(i[d] * strides[k][d])`; offsets are not part of the plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoopPlan {
+    /// Extents; empty for a single element.
+    pub dims: Dims,
+    /// Strides in elements, per operand.
+    pub strides: SmallVec<[Strides; 4]>,
+    /// Number of points.
+    pub size: usize,
+}
+
+impl LoopPlan {
+    /// Plans a loop over operands of equal shape. Axes are ordered by the last operand's strides (the output), widest first.
+    pub fn new(operands: &[&Layout]) -> LoopPlan {
+        let Some(last) = operands.last() else {
+            return LoopPlan { dims: Dims::new(), strides: SmallVec::new(), size: 1 };
+        };
+        let shape = last.shape();
+        let mut order: Dims = (0..shape.len()).filter(|&a| shape[a] != 1).collect();
+        order.sort_by_key(|&a| std::cmp::Reverse(last.strides()[a].unsigned_abs()));
+        let axes = order.iter().map(|&a| (shape[a], operands.iter().map(|l| l.strides()[a]).collect::<Strides>()));
+        let (dims, by_axis) = collapse(axes);
+        let strides = (0..operands.len()).map(|k| by_axis.iter().map(|s| s[k]).collect()).collect();
+        LoopPlan { dims, strides, size: last.size() }
+    }
+
+    /// Every operand is walked with stride 1 (or 0, if it is a single element) in one axis.
+    pub fn is_flat(&self) -> bool {
+        self.dims.len() <= 1 && self.strides.iter().all(|s| matches!(s.as_slice(), [] | [1] | [0]))
+    }
+
+    /// Extent of the innermost axis; 1 for a single element.
+    pub fn inner(&self) -> usize {
+        self.dims.last().copied().unwrap_or(1)
+    }
+
+    /// Stride of operand `k` along the innermost axis.
+    pub fn inner_stride(&self, k: usize) -> isize {
+        self.strides[k].last().copied().unwrap_or(0)
+    }
+}
+
+/// Merges neighbouring axes that every operand steps through evenly. Input and output: outermost first, strides by operand.
+pub(crate) fn collapse(axes: impl Iterator<Item = (usize, Strides)>) -> (Dims, SmallVec<[Strides; 6]>) {
+    let (mut dims, mut strides) = (Dims::new(), SmallVec::<[Strides; 6]>::new());
+    for (n, step) in axes {
+        if n == 1 {
+            continue;
+        }
+        if let (Some(outer_n), Some(outer)) = (dims.last_mut(), strides.last_mut())
+            && outer.iter().zip(&step).all(|(&o, &s)| o == s * n as isize)
+        {
+            *outer_n *= n;
+            *outer = step;
+        } else {
+            dims.push(n);
+            strides.push(step);
+        }
+    }
+    (dims, strides)
+}
+
+/// The axis order (outermost first) that an elementwise output takes: that of its inputs (NumPy's "K"), C order when they
+/// do not agree or say nothing.
+pub fn output_order(shape: &[usize], inputs: &[&Layout]) -> Dims {
+    let c_order: Dims = (0..shape.len()).collect();
+    let mut chosen: Option<Dims> = None;
+    for layout in inputs.iter().filter(|l| l.ndim() == shape.len() && !l.is_c_contiguous()) {
+        if (0..shape.len()).any(|a| shape[a] > 1 && layout.strides()[a] == 0) {
+            continue; // a broadcast input says nothing
+        }
+        let mut order = c_order.clone();
+        order.sort_by_key(|&a| std::cmp::Reverse(if shape[a] == 1 { usize::MAX } else { layout.strides()[a].unsigned_abs() }));
+        match &chosen {
+            None => chosen = Some(order),
+            Some(c) if *c == order => {}
+            Some(_) => return c_order,
+        }
+    }
+    // Any C-contiguous full-size input outvotes: walking it backwards would cost more than it saves.
+    let c_input = inputs.iter().any(|l| l.shape() == shape && l.is_c_contiguous() && !l.is_f_contiguous() && l.size() > 1);
+    if c_input { c_order } else { chosen.unwrap_or(c_order) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn collapses_contiguous() {
+        let a = Layout::contiguous(&[4, 5, 6]).unwrap();
+        let p = LoopPlan::new(&[&a, &a]);
+        assert_eq!(&p.dims[..], &[120]);
+        assert!(p.is_flat());
+        let row = Layout::contiguous(&[6]).unwrap().broadcast_to(&[4, 5, 6]).unwrap();
+        let p = LoopPlan::new(&[&a, &row, &a]);
+        assert_eq!(&p.dims[..], &[20, 6]);
+        assert_eq!(&p.strides[1][..], &[0, 1]);
+    }
+
+    #[test]
+    fn keeps_fortran_order() {
+        let f = Layout::contiguous(&[5, 4]).unwrap().transpose();
+        let order = output_order(f.shape(), &[&f, &f]);
+        assert_eq!(&order[..], &[1, 0]);
+        let out = Layout::contiguous_in_order(f.shape(), &order).unwrap();
+        assert_eq!(LoopPlan::new(&[&f, &out]).dims.len(), 1);
+        let c = Layout::contiguous(&[4, 5]).unwrap();
+        assert_eq!(&output_order(&[4, 5], &[&c, &f])[..], &[0, 1]);
+    }
+
+    #[test]
+    fn zero_d_and_empty() {
+        let z = Layout::contiguous(&[]).unwrap();
+        let p = LoopPlan::new(&[&z]);
+        assert_eq!((p.size, p.inner()), (1, 1));
+        let e = Layout::contiguous(&[3, 0]).unwrap();
+        assert_eq!(LoopPlan::new(&[&e]).size, 0);
+    }
+}

@@ -1,0 +1,71 @@
+//! The shape of a scan: one axis, and the loop of independent lanes around it.
+
+use smallvec::SmallVec;
+
+use crate::layout::{Dims, Layout, Strides};
+use crate::plan::elementwise::collapse;
+
+/// A planned inclusive scan along one axis. The output is C-contiguous over the original shape.
+#[derive(Clone, Debug)]
+pub struct ScanPlan {
+    /// Length of the scanned axis.
+    pub len: usize,
+    /// Per input, stride along the scanned axis.
+    pub axis_strides: SmallVec<[isize; 4]>,
+    /// Output stride along the scanned axis: the product of the extents after it.
+    pub out_axis_stride: isize,
+    /// Extents of the other axes, collapsed over inputs and output, outermost first.
+    pub lanes: Dims,
+    /// Per input, strides along `lanes`.
+    pub lane_strides: SmallVec<[Strides; 4]>,
+    /// Output strides along `lanes`.
+    pub out_lane_strides: Strides,
+    /// Number of independent lanes.
+    pub lane_count: usize,
+}
+
+impl ScanPlan {
+    /// Plans a scan of `inputs` (all of one shape) along `axis`.
+    pub fn new(shape: &[usize], inputs: &[&Layout], axis: usize) -> ScanPlan {
+        let after: usize = shape[axis + 1..].iter().product();
+        let mut out_strides: Strides = SmallVec::from_elem(1, shape.len());
+        for a in (0..shape.len().saturating_sub(1)).rev() {
+            out_strides[a] = out_strides[a + 1] * shape[a + 1].max(1) as isize;
+        }
+        let others = (0..shape.len()).filter(|&a| a != axis);
+        let lane_count = others.clone().map(|a| shape[a]).product();
+        let (lanes, by_axis) =
+            collapse(others.map(|a| (shape[a], inputs.iter().map(|l| l.strides()[a]).chain([out_strides[a]]).collect::<Strides>())));
+        let operand = |k: usize| by_axis.iter().map(|s| s[k]).collect::<Strides>();
+        ScanPlan {
+            len: shape[axis],
+            axis_strides: inputs.iter().map(|l| l.strides()[axis]).collect(),
+            out_axis_stride: after as isize,
+            lane_strides: (0..inputs.len()).map(operand).collect(),
+            out_lane_strides: operand(inputs.len()),
+            lanes,
+            lane_count,
+        }
+    }
+
+    /// One lane, contiguous in every input (or repeated) and in the output.
+    pub fn is_flat(&self) -> bool {
+        self.lane_count == 1 && self.out_axis_stride == 1 && self.axis_strides.iter().all(|s| matches!(s, 0 | 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes() {
+        let l = Layout::contiguous(&[4, 5, 6]).unwrap();
+        let p = ScanPlan::new(&[4, 5, 6], &[&l], 1);
+        assert_eq!((p.len, p.lane_count, p.out_axis_stride), (5, 24, 6));
+        assert_eq!(&p.lanes[..], &[4, 6]);
+        assert_eq!(&p.out_lane_strides[..], &[30, 1]);
+        let flat = Layout::contiguous(&[7]).unwrap();
+        assert!(ScanPlan::new(&[7], &[&flat], 0).is_flat());
+    }
+}

@@ -1,0 +1,154 @@
+//! A fused elementwise expression, flattened: what every backend's Map, Reduce and Scan kernels compute per element.
+//! Single assignment, in order of use; values that differ between calls (inputs, scalars) are numbered, not embedded.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use rustc_hash::FxHasher;
+use smallvec::SmallVec;
+
+use crate::dtype::DType;
+use crate::op::Op;
+use crate::scalar::Scalar;
+
+/// What one step does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum StepKind {
+    /// Element of input number n, already of the step's dtype.
+    Input(u16),
+    /// Scalar parameter number n, converted to the step's dtype.
+    Param(u16),
+    /// Conversion of the first argument to the step's dtype (`astype`).
+    Cast,
+    /// An elementwise operation on the arguments.
+    Apply(Op),
+}
+
+/// One step; its value has `dtype`, its arguments are earlier steps.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Step {
+    /// What it does.
+    pub kind: StepKind,
+    /// dtype of the value.
+    pub dtype: DType,
+    /// Steps it reads; how many count follows from `kind`.
+    pub args: [u16; 3],
+}
+
+impl Step {
+    /// The steps it reads.
+    pub fn args(&self) -> &[u16] {
+        match self.kind {
+            StepKind::Input(_) | StepKind::Param(_) => &[],
+            StepKind::Cast => &self.args[..1],
+            StepKind::Apply(op) => &self.args[..op.arity().min(3)],
+        }
+    }
+}
+
+/// A flattened expression with one or more results.
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    /// In order: a step reads only earlier ones.
+    pub steps: SmallVec<[Step; 8]>,
+    /// Steps whose values are results.
+    pub outputs: SmallVec<[u16; 2]>,
+    /// Values of the scalar parameters; not part of the structure.
+    pub params: SmallVec<[Scalar; 4]>,
+}
+
+impl Program {
+    /// The program that returns its one input.
+    pub fn identity(dtype: DType) -> Program {
+        let mut p = Program::default();
+        p.steps.push(Step { kind: StepKind::Input(0), dtype, args: [0; 3] });
+        p.outputs.push(0);
+        p
+    }
+
+    /// Appends a step and returns its number.
+    pub fn push(&mut self, kind: StepKind, dtype: DType, args: [u16; 3]) -> u16 {
+        self.steps.push(Step { kind, dtype, args });
+        (self.steps.len() - 1) as u16
+    }
+
+    /// Whether it only hands through input 0.
+    pub fn is_identity(&self) -> bool {
+        self.steps.len() == 1 && self.outputs.len() == 1 && matches!(self.steps[0].kind, StepKind::Input(0))
+    }
+
+    /// dtype of result number `n`.
+    pub fn output_dtype(&self, n: usize) -> DType {
+        self.steps[self.outputs[n] as usize].dtype
+    }
+
+    /// dtype of input number `n`.
+    pub fn input_dtype(&self, n: usize) -> Option<DType> {
+        self.steps.iter().find(|s| s.kind == StepKind::Input(n as u16)).map(|s| s.dtype)
+    }
+
+    /// The operations applied, in order.
+    pub fn ops(&self) -> impl Iterator<Item = Op> + '_ {
+        self.steps.iter().filter_map(|s| if let StepKind::Apply(op) = s.kind { Some(op) } else { None })
+    }
+
+    /// Hash of the structure: steps and outputs, not sizes and not scalar values. For kernel caches.
+    pub fn key(&self) -> u64 {
+        let mut h = FxHasher::default();
+        self.steps.hash(&mut h);
+        self.outputs.hash(&mut h);
+        h.finish()
+    }
+
+    /// Same structure (steps and outputs).
+    pub fn same_structure(&self, other: &Program) -> bool {
+        self.steps == other.steps && self.outputs == other.outputs
+    }
+}
+
+/// The expression in NumPy-like notation (`sqrt(add(a0, 1))`), for `explain` and logs.
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, &out) in self.outputs.iter().enumerate() {
+            if i > 0 {
+                f.write_str("; ")?;
+            }
+            self.write_step(f, out, 0)?;
+        }
+        Ok(())
+    }
+}
+
+impl Program {
+    fn write_step(&self, f: &mut fmt::Formatter<'_>, at: u16, depth: usize) -> fmt::Result {
+        let step = &self.steps[at as usize];
+        if depth > 12 {
+            return f.write_str("...");
+        }
+        match step.kind {
+            StepKind::Input(n) => write!(f, "a{n}"),
+            StepKind::Param(n) => match self.params.get(n as usize) {
+                Some(Scalar::Bool(b)) => write!(f, "{b}"),
+                Some(Scalar::Int(v)) => write!(f, "{v}"),
+                Some(Scalar::Float(v)) => write!(f, "{v}"),
+                Some(Scalar::Complex(c)) => write!(f, "{c}"),
+                None => write!(f, "s{n}"),
+            },
+            StepKind::Cast => {
+                write!(f, "{}(", step.dtype)?;
+                self.write_step(f, step.args[0], depth + 1)?;
+                f.write_str(")")
+            }
+            StepKind::Apply(op) => {
+                write!(f, "{}(", op.name())?;
+                for (i, &a) in step.args().iter().enumerate() {
+                    if i > 0 {
+                        f.write_str(", ")?;
+                    }
+                    self.write_step(f, a, depth + 1)?;
+                }
+                f.write_str(")")
+            }
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Settings: environment variables read once, and the setters that share their parsers.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use crate::error::{Error, Result};
+
+/// What to do when no accelerator of a device takes a call (`CUPRUM_HOST_FALLBACK`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HostFallback {
+    /// Return [`Error::Unsupported`]: the default.
+    Error,
+    /// Compute on the host, copy back, and log a warning.
+    Warn,
+    /// Compute on the host and copy back.
+    Allow,
+}
+
+/// One setting as `cuprum info` shows it.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// The environment variable.
+    pub variable: &'static str,
+    /// Its value, if set.
+    pub value: Option<String>,
+    /// What holds when it is not set.
+    pub default: &'static str,
+}
+
+/// Every variable cuprum reads, with its value in this process.
+pub fn shown() -> Vec<Shown> {
+    const ALL: [(&str, &str); 11] = [
+        ("CUPRUM_DEVICE", "auto"),
+        ("CUPRUM_ACCELERATORS", "every ready one, by rank"),
+        ("CUPRUM_FUSION", "1"),
+        ("CUPRUM_NUM_THREADS", "all cores"),
+        ("CUPRUM_GPU_MEMORY_LIMIT", "none"),
+        ("CUPRUM_CPU_MEMORY_LIMIT", "none"),
+        ("CUPRUM_CACHE_DIR", "the user's cache folder"),
+        ("CUPRUM_HOST_FALLBACK", "error"),
+        ("CUPRUM_CUDA_PATH", "none"),
+        ("CUPRUM_CCCL_PATH", "none"),
+        ("CUPRUM_CUTENSOR_PATH", "none"),
+    ];
+    ALL.iter()
+        .map(|&(variable, default)| Shown { variable, value: std::env::var(variable).ok(), default })
+        .chain([Shown { variable: "CUPRUM_LOG", value: std::env::var("CUPRUM_LOG").ok(), default: "warn" }])
+        .collect()
+}
+
+/// A variable's trimmed value; unset and undecodable read as `None`.
+pub fn env(variable: &str) -> Option<String> {
+    std::env::var(variable).ok().map(|v| v.trim().to_string())
+}
+
+/// A folder named by a variable, if set and not empty.
+pub fn env_path(variable: &str) -> Option<PathBuf> {
+    env(variable).filter(|v| !v.is_empty()).map(PathBuf::from)
+}
+
+/// Reads a switch: `1`, `0`, `on`, `off`, `true`, `false`.
+pub fn parse_switch(variable: &'static str, text: &str) -> Result<bool> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "1" | "on" | "true" | "yes" => Ok(true),
+        "0" | "off" | "false" | "no" => Ok(false),
+        other => Err(Error::Setting { variable, message: format!("'{other}' is not a switch; use 1 or 0") }),
+    }
+}
+
+/// Reads a memory limit: bytes, with an optional `K`, `M`, `G` or `T` (powers of 1024), or a share of `total` such as `80%`.
+pub fn parse_limit(variable: &'static str, text: &str, total: usize) -> Result<Option<usize>> {
+    let t = text.trim().to_ascii_uppercase();
+    let bad =
+        || Error::Setting { variable, message: format!("'{text}' is not a memory limit; use bytes, 512M, 8G, or a share such as 80%") };
+    if t.is_empty() || t == "NONE" {
+        return Ok(None);
+    }
+    if let Some(share) = t.strip_suffix('%') {
+        let share: f64 = share.trim().parse().map_err(|_| bad())?;
+        if !(0.0..=100.0).contains(&share) || total == 0 {
+            return Err(bad());
+        }
+        return Ok(Some((total as f64 * share / 100.0) as usize));
+    }
+    let t = t.trim_end_matches("IB").trim_end_matches('B');
+    let shift = match t.as_bytes().last() {
+        Some(b'K') => 10,
+        Some(b'M') => 20,
+        Some(b'G') => 30,
+        Some(b'T') => 40,
+        _ => 0,
+    };
+    let digits = t.trim_end_matches(['K', 'M', 'G', 'T']).trim();
+    let n: usize = digits.parse().map_err(|_| bad())?;
+    n.checked_mul(1 << shift).map(Some).ok_or_else(bad)
+}
+
+/// Reads an accelerator list: names separated by commas, trimmed, in lower case; empty pieces dropped.
+pub fn parse_names(text: &str) -> Vec<String> {
+    text.split(',').map(|n| n.trim().to_ascii_lowercase()).filter(|n| !n.is_empty()).collect()
+}
+
+/// `CUPRUM_HOST_FALLBACK`.
+pub fn host_fallback() -> Result<HostFallback> {
+    static PARSED: OnceLock<Result<HostFallback>> = OnceLock::new();
+    PARSED
+        .get_or_init(|| {
+            let variable = "CUPRUM_HOST_FALLBACK";
+            match env(variable).unwrap_or_default().to_ascii_lowercase().as_str() {
+                "" | "error" => Ok(HostFallback::Error),
+                "warn" => Ok(HostFallback::Warn),
+                "allow" => Ok(HostFallback::Allow),
+                other => Err(Error::Setting { variable, message: format!("'{other}' is not known; use error, warn or allow") }),
+            }
+        })
+        .clone()
+}
+
+/// `CUPRUM_NUM_THREADS`, if set.
+pub fn num_threads() -> Result<Option<usize>> {
+    let variable = "CUPRUM_NUM_THREADS";
+    match env(variable).filter(|v| !v.is_empty()) {
+        None => Ok(None),
+        Some(v) => match v.parse() {
+            Ok(n) if n > 0 => Ok(Some(n)),
+            _ => Err(Error::Setting { variable, message: format!("'{v}' is not a number of threads") }),
+        },
+    }
+}
+
+/// `CUPRUM_CPU_MEMORY_LIMIT` in bytes. A share is of the physical memory. A value that cannot be read holds as no limit;
+/// [`check`] reports it.
+pub fn cpu_memory_limit() -> Option<usize> {
+    static PARSED: OnceLock<Option<usize>> = OnceLock::new();
+    *PARSED.get_or_init(|| read_cpu_limit().unwrap_or(None))
+}
+
+fn read_cpu_limit() -> Result<Option<usize>> {
+    let variable = "CUPRUM_CPU_MEMORY_LIMIT";
+    env(variable).map_or(Ok(None), |v| parse_limit(variable, &v, physical_memory()))
+}
+
+/// Bytes of physical memory; 0 where the system does not say.
+pub fn physical_memory() -> usize {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find(|l| l.starts_with("MemTotal:")).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|kb| kb.parse::<usize>().ok()).map_or(0, |kb| kb * 1024)
+}
+
+/// Process-wide state of the fusion switch: 0 not yet read, 1 off, 2 on.
+static FUSION: AtomicU8 = AtomicU8::new(0);
+
+/// `CUPRUM_FUSION`, or what [`set_fusion`] set.
+pub(crate) fn fusion_default() -> bool {
+    match FUSION.load(Ordering::Relaxed) {
+        0 => {
+            let on = env("CUPRUM_FUSION").is_none_or(|v| parse_switch("CUPRUM_FUSION", &v).unwrap_or(true));
+            set_fusion(on);
+            on
+        }
+        state => state == 2,
+    }
+}
+
+/// Switches fusion on or off for the process.
+pub fn set_fusion(on: bool) {
+    FUSION.store(1 + on as u8, Ordering::Relaxed);
+}
+
+/// Checks every variable, so that a program can refuse a bad one at its start.
+pub fn check() -> Result<()> {
+    host_fallback()?;
+    num_threads()?;
+    read_cpu_limit()?;
+    if let Some(v) = env("CUPRUM_FUSION") {
+        parse_switch("CUPRUM_FUSION", &v)?;
+    }
+    if let Some(v) = env("CUPRUM_GPU_MEMORY_LIMIT") {
+        parse_limit("CUPRUM_GPU_MEMORY_LIMIT", &v, 1 << 40)?;
+    }
+    crate::registry::check_settings()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits() {
+        assert_eq!(parse_limit("X", "1024", 0).unwrap(), Some(1024));
+        assert_eq!(parse_limit("X", "2GiB", 0).unwrap(), Some(2 << 30));
+        assert_eq!(parse_limit("X", "50%", 200).unwrap(), Some(100));
+        assert!(parse_limit("X", "lots", 0).is_err());
+        assert!(parse_limit("X", "99999999999999999999T", 0).is_err());
+        assert_eq!(parse_names(" CUB, ,cuTENSOR"), ["cub", "cutensor"]);
+    }
+}
