@@ -19,10 +19,11 @@ use crate::error::{CudaError, Result};
 const SMALL: usize = 64 << 10;
 /// One half of the upload ring.
 const RING_HALF: usize = 256 << 10;
-/// One step of a large copy.
-const CHUNK: usize = 4 << 20;
-/// Threads of a large copy, the caller included.
-const WORKERS: usize = 4;
+/// One step of a large copy. With 8 workers, 1 and 2 MiB reach 46 of the 55 GB/s that pinned memory does (PCIe 5, 16
+/// cores; one worker: 9); larger ones are slower at 16 MiB in all.
+const CHUNK: usize = 1 << 20;
+/// Threads of a large copy, the caller included. More than 8 gain nothing.
+const WORKERS: usize = 8;
 /// Copies of fewer chunks than this stay on the calling thread.
 const PARALLEL_FROM: usize = 4;
 
