@@ -4,13 +4,17 @@
 //! copies and events, [`nvrtc`] compiles, [`cache`] keeps cubins on disk, [`module`] loads and launches kernels,
 //! [`program`] ties source text to a loaded module, [`cublas`] multiplies matrices.
 //!
+//! On them stand [`device`], which gives core its arrays' memory, and [`accelerator`], the base accelerator `cuda`.
+//!
 //! `unsafe` is denied here and allowed only in the modules marked below.
 
 #![deny(unsafe_code)]
 
+pub mod accelerator;
 pub mod cache;
 #[allow(unsafe_code)] // cuBLAS's C interface
 pub mod cublas;
+pub mod device;
 #[allow(unsafe_code)] // the driver's C interface
 pub mod driver;
 pub mod error;
@@ -24,4 +28,5 @@ pub mod nvrtc;
 pub mod program;
 pub mod single_flight;
 
+pub use accelerator::{CUDA, register};
 pub use error::{CudaError, Result};

@@ -1,0 +1,269 @@
+//! CUDA devices as core sees them: memory, host copies, waiting, timing. Also what this crate's kernels, and the
+//! accelerators that stand on this crate, need to get from a [`Call`] to addresses: context, pointers, errors.
+//!
+//! All work of a device goes to its context's one stream ([`Context::stream`]), and memory is freed in that
+//! stream's order, so an array may be dropped as soon as the work that reads it is queued.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use cuprum_core::device::{Buffer, DeviceDriver, DeviceInfo, Event};
+use cuprum_core::{Array, Call, Device, Error, Op, Outcome, Result, StoredArray, Stream};
+
+use crate::driver::{self, Context, DeviceBuffer, fault};
+use crate::error::CudaError;
+use crate::nvrtc::Compiler;
+
+/// A block of device memory behind an array. Freed in stream order when the last array over it is gone.
+#[derive(Debug)]
+pub struct CudaBuffer {
+    memory: DeviceBuffer,
+    device: Device,
+}
+
+impl CudaBuffer {
+    /// New memory with undefined contents, aligned to 256 bytes, in stream order.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], naming `op`.
+    pub fn allocate(op: &'static str, device: Device, bytes: usize) -> Result<Arc<CudaBuffer>> {
+        let memory = context(device)?.alloc(bytes).map_err(|e| error("cuda", op, device, e))?;
+        Ok(Arc::new(CudaBuffer { memory, device }))
+    }
+
+    /// The buffer of a core array or call, if it is CUDA memory.
+    pub fn of(buffer: &dyn Buffer) -> Option<&CudaBuffer> {
+        buffer.as_any().downcast_ref()
+    }
+
+    /// The address of its first byte; 0 for an empty buffer.
+    pub fn pointer(&self) -> u64 {
+        self.memory.pointer()
+    }
+
+    /// The memory itself, for copies and fills.
+    pub fn memory(&self) -> &DeviceBuffer {
+        &self.memory
+    }
+}
+
+impl Buffer for CudaBuffer {
+    fn device(&self) -> Device {
+        self.device
+    }
+    fn nbytes(&self) -> usize {
+        self.memory.len()
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// The context of a device: its stream, memory and kernels.
+pub fn context(device: Device) -> Result<&'static Context> {
+    Context::get(device.ordinal()).map_err(|e| error("cuda", "device", device, e))
+}
+
+/// The address of an array's element 0 (its layout's offset included); strides may lead to lower addresses.
+///
+/// # Errors
+/// [`Error::Device`] for an array that is not in CUDA memory.
+pub fn pointer(array: &StoredArray) -> Result<u64> {
+    let buffer = CudaBuffer::of(array.buffer().as_ref()).ok_or_else(|| {
+        let message = format!("an array on {} was given to a CUDA kernel", array.device());
+        Error::Device { op: "cuda", message }
+    })?;
+    Ok(buffer.pointer() + (array.layout().offset() * array.dtype().itemsize()) as u64)
+}
+
+/// Temporary device memory of a call; queue the work that uses it, then drop it.
+pub fn allocate(call: &Call, bytes: usize) -> Result<Arc<CudaBuffer>> {
+    CudaBuffer::allocate(call.op.name(), call.device, bytes)
+}
+
+/// New device memory for output `n` of a call, of the size that its specification asks for.
+pub fn allocate_output(call: &Call, n: usize) -> Result<Arc<CudaBuffer>> {
+    let spec = &call.outputs[n];
+    allocate(call, spec.layout.size().saturating_mul(spec.dtype.itemsize()))
+}
+
+/// `Done` with these buffers, one per output, each in its specified layout.
+pub fn done(call: &Call, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> Result<Outcome> {
+    call.done(buffers.into_iter().map(|b| b as Arc<dyn Buffer>))
+}
+
+/// Turns a result of this crate's foundations into core's, with the operation and device of a call.
+pub trait InCall<T> {
+    /// The result with its error in core's words.
+    fn in_call(self, call: &Call) -> Result<T>;
+}
+
+impl<T> InCall<T> for crate::Result<T> {
+    #[inline]
+    fn in_call(self, call: &Call) -> Result<T> {
+        self.map_err(|e| error("cuda", call.op.name(), call.device, e))
+    }
+}
+
+/// What a kernel passes as `op` to `cuprum_fault`, so that the error can name operation and axis.
+pub fn fault_word(op: Op, axis: usize) -> u64 {
+    op.index() as u64 | (axis as u64) << 32
+}
+
+/// The fault code of a segment offset that is outside the values, or smaller than the one before it.
+pub const OFFSET_OUT_OF_BOUNDS: u64 = 2;
+
+/// An error of the CUDA foundations in core's words. A fault found on the device names the operation that made it, not
+/// the one that waited.
+#[cold]
+pub fn error(accelerator: &'static str, op: &'static str, device: Device, error: CudaError) -> Error {
+    let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    match error {
+        CudaError::OutOfMemory { requested, used, limit } => {
+            Error::OutOfMemory { op, device, requested: size(requested), used: size(used), limit: Some(size(limit)) }
+        }
+        CudaError::DeviceFault { code, op: word, value, length } => fault_error(code, word, value, size(length)),
+        lost if lost.is_sticky() => Error::backend(accelerator, op, format!("{lost}; {device} cannot be used any more in this process")),
+        other => Error::backend(accelerator, op, other),
+    }
+}
+
+fn fault_error(code: u64, word: u64, value: i64, size: usize) -> Error {
+    let index = (word & 0xffff_ffff) as usize;
+    let op = Op::all().find(|op| op.index() == index).map_or("index", Op::name);
+    let axis = (word >> 32) as usize;
+    match code {
+        fault::INDEX_OUT_OF_BOUNDS => Error::Index { op, index: value, axis, size },
+        OFFSET_OUT_OF_BOUNDS => Error::value(op, format!("offset {value} is outside 0..={size}, or smaller than the one before it")),
+        _ => Error::value(op, format!("a kernel reported fault {code}: value {value}, size {size}")),
+    }
+}
+
+/// A device that core has opened.
+pub(crate) struct CudaDevice {
+    context: &'static Context,
+    device: Device,
+}
+
+impl CudaDevice {
+    pub(crate) fn open(device: Device) -> Result<CudaDevice> {
+        Ok(CudaDevice { context: context(device)?, device })
+    }
+
+    fn error(&self, op: &'static str) -> impl Fn(CudaError) -> Error {
+        let device = self.device;
+        move |e| error("cuda", op, device, e)
+    }
+}
+
+impl DeviceDriver for CudaDevice {
+    fn allocate(&self, nbytes: usize, _stream: Stream) -> Result<Arc<dyn Buffer>> {
+        let memory = self.context.alloc(nbytes).map_err(self.error("allocate"))?;
+        Ok(Arc::new(CudaBuffer { memory, device: self.device }))
+    }
+
+    fn upload(&self, bytes: &[u8], _stream: Stream) -> Result<Arc<dyn Buffer>> {
+        let memory = self.context.alloc(bytes.len()).map_err(self.error("to_device"))?;
+        self.context.copy_to_device(&memory, 0, bytes).map_err(self.error("to_device"))?;
+        Ok(Arc::new(CudaBuffer { memory, device: self.device }))
+    }
+
+    fn download(&self, buffer: &dyn Buffer, byte_offset: usize, out: &mut [u8]) -> Result<()> {
+        let source = CudaBuffer::of(buffer).ok_or_else(|| Error::value("download", "not a CUDA buffer"))?;
+        self.context.copy_to_host(out, &source.memory, byte_offset).map_err(self.error("download"))
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.context.synchronize().map_err(self.error("synchronize"))
+    }
+
+    fn record_event(&self, _stream: Stream) -> Result<Box<dyn Event>> {
+        let event = driver::Event::with_timing(self.context).map_err(self.error("event"))?;
+        event.record().map_err(self.error("event"))?;
+        Ok(Box::new(CudaEvent { event, context: self.context, device: self.device }))
+    }
+
+    fn info(&self) -> DeviceInfo {
+        let info = self.context.info();
+        let (major, minor) = info.compute_capability;
+        let driver = self.context.driver_version();
+        let mut details = vec![("compute capability", format!("{major}.{minor}")), ("driver", format!("CUDA {}.{}", driver.0, driver.1))];
+        if let Ok(compiler) = Compiler::shared(driver.0) {
+            details.push(("NVRTC", compiler.path().display().to_string()));
+        }
+        DeviceInfo {
+            name: info.name.clone(),
+            units: info.sm_count as usize,
+            memory_total: info.total_memory as usize,
+            memory_used: self.context.memory_stats().map_or(0, |m| m.used as usize),
+            details,
+        }
+    }
+
+    fn upload_from(&self, source: &dyn Buffer, _stream: Stream) -> Option<Result<Arc<dyn Buffer>>> {
+        let source = CudaBuffer::of(source)?;
+        let copy = || {
+            let memory = self.context.alloc(source.memory.len())?;
+            Context::copy(&memory, 0, &source.memory, 0, source.memory.len())?;
+            Ok(Arc::new(CudaBuffer { memory, device: self.device }) as Arc<dyn Buffer>)
+        };
+        Some(copy().map_err(self.error("to_device")))
+    }
+}
+
+/// A timed point in a device's stream.
+struct CudaEvent {
+    event: driver::Event,
+    context: &'static Context,
+    device: Device,
+}
+
+impl Event for CudaEvent {
+    fn millis_since(&self, earlier: &dyn Event) -> Result<f64> {
+        let other = earlier.as_any().downcast_ref::<CudaEvent>().filter(|o| o.device == self.device);
+        let other = other.ok_or_else(|| Error::value("event", "events of different devices"))?;
+        let elapsed = || {
+            other.event.synchronize()?;
+            self.event.synchronize()?;
+            self.context.check_device_error()?;
+            self.event.elapsed_ms(&other.event)
+        };
+        elapsed().map(f64::from).map_err(|e| error("cuda", "event", self.device, e))
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cuprum_core::DeviceKind;
+    use cuprum_core::ops::indexing::TAKE;
+
+    use super::*;
+
+    #[test]
+    fn errors_keep_what_the_foundations_know() {
+        let device = Device::new(DeviceKind::intern("cuda").unwrap(), 1);
+        let convert = |e| error("cuda", "matmul", device, e);
+        let memory = convert(CudaError::OutOfMemory { requested: 10, used: 20, limit: 25 });
+        assert!(matches!(memory, Error::OutOfMemory { op: "matmul", requested: 10, used: 20, limit: Some(25), device: d } if d == device));
+        let fault = CudaError::DeviceFault { code: fault::INDEX_OUT_OF_BOUNDS, op: fault_word(TAKE, 2), value: -9, length: 4 };
+        assert!(matches!(convert(fault), Error::Index { op: "take", index: -9, axis: 2, size: 4 }));
+        let sums = CudaError::DeviceFault { code: OFFSET_OUT_OF_BOUNDS, op: fault_word(TAKE, 0), value: 7, length: 4 };
+        assert!(matches!(convert(sums), Error::Value { op: "take", message } if message.contains("offset 7 is outside 0..=4")));
+        let driver = |code| CudaError::Driver { call: "cuLaunchKernel", code, name: "NAME".into() };
+        assert!(
+            matches!(convert(driver(1)), Error::Backend { accelerator: "cuda", op: "matmul", message } if message == "cuLaunchKernel failed: NAME (1)")
+        );
+        assert!(convert(driver(700)).to_string().contains("cannot be used any more"));
+    }
+
+    #[test]
+    fn host_arrays_are_refused() {
+        let host = cuprum_core::buffer::HostBuffer::zeroed(8).unwrap();
+        let layout = cuprum_core::Layout::contiguous(&[2]).unwrap();
+        let array = StoredArray::new(cuprum_core::DType::F32, layout, Arc::new(host)).unwrap();
+        assert!(matches!(pointer(&array), Err(Error::Device { message, .. }) if message.contains("cpu")));
+    }
+}
