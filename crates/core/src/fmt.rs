@@ -1,0 +1,406 @@
+//! Printing as NumPy does: `str` ([`Display`](std::fmt::Display)), `repr` ([`NdArray::repr`]), and the options of
+//! `numpy.printoptions`. The rules are those of NumPy's `array2string` with `floatmode='maxprec'`.
+
+use std::fmt;
+
+use half::{bf16, f16};
+
+use crate::array::NdArray;
+use crate::dtype::{DType, Kind};
+use crate::error::{Result, shape_text};
+use crate::index::Item;
+use crate::scalar::Scalar;
+
+/// `numpy.printoptions`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrintOptions {
+    /// Digits after the point at most.
+    pub precision: usize,
+    /// Number of elements past which the middle is left out.
+    pub threshold: usize,
+    /// Elements shown at each end of an axis that is cut.
+    pub edgeitems: usize,
+    /// Characters a line at most.
+    pub linewidth: usize,
+    /// Never exponents, however small or different the numbers.
+    pub suppress: bool,
+}
+
+impl Default for PrintOptions {
+    fn default() -> PrintOptions {
+        PrintOptions { precision: 8, threshold: 1000, edgeitems: 3, linewidth: 75, suppress: false }
+    }
+}
+
+impl fmt::Display for NdArray {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match array2string(self, &PrintOptions::default()) {
+            Ok(text) => f.write_str(&text),
+            Err(e) => write!(f, "<array of {} {}: {e}>", self.dtype(), shape_text(self.shape())),
+        }
+    }
+}
+
+impl fmt::Debug for NdArray {
+    /// Says what the array is without running it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = if self.is_deferred() { ", deferred" } else { "" };
+        write!(f, "NdArray({} {} on {}{state})", self.dtype(), shape_text(self.shape()), self.device())
+    }
+}
+
+impl NdArray {
+    /// NumPy's `repr`: `array([1., 2.], dtype=float32)`. Waits for the device.
+    ///
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_slice(&[1.0f32, 2.5])?;
+    /// assert_eq!(a.repr()?, "array([1. , 2.5], dtype=float32)");
+    /// assert_eq!(a.to_string(), "[1.  2.5]");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn repr(&self) -> Result<String> {
+        let options = PrintOptions::default();
+        let body = if self.size() == 0 { "[]".to_string() } else { Printer::new(self, &options, ", ", "array(")?.text() };
+        let mut extras = Vec::new();
+        if self.size() == 0 && self.shape() != [0] {
+            extras.push(format!("shape={}", shape_text(self.shape())));
+        }
+        let implied = matches!(self.dtype(), DType::Bool | DType::I64 | DType::F64 | DType::C128) && self.size() > 0;
+        if !implied {
+            extras.push(format!("dtype={}", self.dtype()));
+        }
+        let mut out = format!("array({body}");
+        for extra in extras {
+            let last = out.rsplit('\n').next().map_or(0, str::len);
+            out += if last + extra.len() + 3 > options.linewidth { ",\n      " } else { ", " };
+            out += &extra;
+        }
+        Ok(out + ")")
+    }
+}
+
+/// NumPy's `str` under given options (`numpy.array2string`). Of a large array only the shown edges leave the device.
+pub fn array2string(array: &NdArray, options: &PrintOptions) -> Result<String> {
+    if array.size() == 0 {
+        return Ok("[]".to_string());
+    }
+    if array.ndim() == 0 {
+        return Ok(scalar_text(array.item()?, array.dtype()));
+    }
+    Ok(Printer::new(array, options, " ", "")?.text())
+}
+
+/// Python's text of a single number of a dtype (`str(numpy.float32(0.1))`).
+pub fn scalar_text(value: Scalar, dtype: DType) -> String {
+    let float = |v: f64, dtype: DType| {
+        if v.is_nan() {
+            return "nan".to_string();
+        }
+        if v.is_infinite() {
+            return if v < 0.0 { "-inf" } else { "inf" }.to_string();
+        }
+        let size = v.abs();
+        if size != 0.0 && !(1e-4..1e16).contains(&size) {
+            return scientific(v, dtype, usize::MAX, 0).replace(".e", "e");
+        }
+        let text = positional(v, dtype, usize::MAX);
+        if text.ends_with('.') { text + "0" } else { text }
+    };
+    match value {
+        Scalar::Bool(b) => if b { "True" } else { "False" }.to_string(),
+        Scalar::Int(v) => v.to_string(),
+        Scalar::Float(v) => float(v, dtype),
+        Scalar::Complex(c) => {
+            let part = |v: f64| float(v, dtype.real()).trim_end_matches(".0").to_string();
+            if c.re == 0.0 && c.re.is_sign_positive() {
+                return format!("{}j", part(c.im));
+            }
+            let sign = if c.im.is_sign_negative() && !c.im.is_nan() { "" } else { "+" };
+            format!("({}{sign}{}j)", part(c.re), part(c.im))
+        }
+    }
+}
+
+/// Elements formatted to one width, and the shape they are laid out in.
+struct Printer<'a> {
+    words: Vec<String>,
+    shape: Vec<usize>,
+    /// Axes whose middle is left out; their extent in `shape` is twice `edgeitems`.
+    cut: Vec<bool>,
+    options: &'a PrintOptions,
+    separator: &'a str,
+    prefix: usize,
+}
+
+impl<'a> Printer<'a> {
+    fn new(array: &NdArray, options: &'a PrintOptions, separator: &'a str, prefix: &str) -> Result<Printer<'a>> {
+        let edge = options.edgeitems.max(1);
+        let summary = array.size() > options.threshold;
+        let cut: Vec<bool> = array.shape().iter().map(|&n| summary && n > 2 * edge).collect();
+        let mut shown = array.clone();
+        for axis in (0..array.ndim()).filter(|&a| cut[a]) {
+            let part = |item: Item| {
+                let mut items = vec![Item::range(None, None, 1); axis];
+                items.push(item);
+                shown.index(&items)
+            };
+            let ends = [part(Item::range(None, edge as isize, 1))?, part(Item::range(-(edge as isize), None, 1))?];
+            shown = crate::ops::manipulation::concat(&ends, axis as isize)?;
+        }
+        let (dtype, item) = (array.dtype(), array.dtype().itemsize());
+        let values: Vec<Scalar> = shown.to_bytes()?.chunks_exact(item).map(|b| Scalar::from_bytes(dtype, b)).collect();
+        Ok(Printer { words: words(&values, dtype, options), shape: shown.shape().to_vec(), cut, options, separator, prefix: prefix.len() })
+    }
+
+    fn text(&self) -> String {
+        if self.shape.is_empty() {
+            return self.words.first().cloned().unwrap_or_default();
+        }
+        self.level(0, 0, self.prefix + 1, self.options.linewidth)
+    }
+
+    /// One axis, from word `start`, continuing lines at column `indent`.
+    fn level(&self, axis: usize, start: usize, indent: usize, width: usize) -> String {
+        let n = self.shape[axis];
+        let stride: usize = self.shape[axis + 1..].iter().product();
+        let gap = self.cut[axis].then_some(n / 2);
+        let hanging = " ".repeat(indent);
+        let mut out = String::new();
+        if axis + 1 == self.shape.len() {
+            let limit = width - self.separator.trim_end().len().max(1);
+            let mut line = hanging.clone();
+            let mut extend = |line: &mut String, word: &str| {
+                if line.chars().count() + word.chars().count() > limit && line.len() > hanging.len() {
+                    out.push_str(line.trim_end());
+                    out.push('\n');
+                    line.clone_from(&hanging);
+                }
+                line.push_str(word);
+            };
+            for i in 0..n {
+                if gap == Some(i) {
+                    extend(&mut line, "...");
+                    line.push_str(self.separator);
+                }
+                extend(&mut line, &self.words[start + i]);
+                if i + 1 < n {
+                    line.push_str(self.separator);
+                }
+            }
+            out.push_str(&line);
+        } else {
+            let between = format!("{}{}", self.separator.trim_end(), "\n".repeat(self.shape.len() - axis - 1));
+            for i in 0..n {
+                if gap == Some(i) {
+                    out += &format!("{hanging}...{between}");
+                }
+                out += &hanging;
+                out += &self.level(axis + 1, start + i * stride, indent + 1, width - 1);
+                if i + 1 < n {
+                    out += &between;
+                }
+            }
+        }
+        format!("[{}]", &out[indent..])
+    }
+}
+
+fn words(values: &[Scalar], dtype: DType, options: &PrintOptions) -> Vec<String> {
+    match dtype.kind() {
+        Kind::Float => {
+            let floats: Vec<f64> = values.iter().map(|s| s.as_f64()).collect();
+            let format = FloatFormat::new(&floats, dtype, options, false);
+            floats.iter().map(|&v| format.word(v)).collect()
+        }
+        Kind::Complex => {
+            let re: Vec<f64> = values.iter().map(|s| s.as_complex().re).collect();
+            let im: Vec<f64> = values.iter().map(|s| s.as_complex().im).collect();
+            let (fr, fi) = (FloatFormat::new(&re, dtype.real(), options, false), FloatFormat::new(&im, dtype.real(), options, true));
+            let join = |(&r, &i): (&f64, &f64)| {
+                let imag = fi.word(i);
+                let end = imag.trim_end().len();
+                format!("{}{}j{}", fr.word(r), &imag[..end], &imag[end..])
+            };
+            re.iter().zip(&im).map(join).collect()
+        }
+        _ => {
+            let texts: Vec<String> = values.iter().map(|s| scalar_text(*s, dtype)).collect();
+            let width = texts.iter().map(String::len).max().unwrap_or(0).max(if dtype == DType::Bool { 5 } else { 0 });
+            texts.into_iter().map(|t| format!("{t:>width$}")).collect()
+        }
+    }
+}
+
+/// Common layout of some floats: NumPy's `FloatingFormat`.
+struct FloatFormat {
+    dtype: DType,
+    exponent: bool,
+    precision: usize,
+    left: usize,
+    right: usize,
+    exponent_digits: usize,
+    plus: bool,
+}
+
+impl FloatFormat {
+    fn new(values: &[f64], dtype: DType, options: &PrintOptions, plus: bool) -> FloatFormat {
+        let finite: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
+        let sizes = finite.iter().map(|v| v.abs()).filter(|v| *v != 0.0);
+        let (max, min) = (sizes.clone().fold(0.0, f64::max), sizes.fold(f64::INFINITY, f64::min));
+        let exponent = max > 0.0 && (max >= 1e8 || (!options.suppress && (min < 1e-4 || max / min > 1000.0)));
+        let mut f = FloatFormat { dtype, exponent, precision: options.precision, left: 0, right: 0, exponent_digits: 0, plus };
+        let signed = |v: f64, text: String| if plus && !v.is_sign_negative() { format!("+{text}") } else { text };
+        if exponent {
+            let texts: Vec<String> = finite.iter().map(|&v| signed(v, scientific(v, dtype, options.precision, 0))).collect();
+            let parts = texts.iter().filter_map(|t| t.split_once('e')).filter_map(|(m, e)| m.split_once('.').map(|(i, frac)| (i, frac, e)));
+            for (int, fraction, e) in parts {
+                f.left = f.left.max(int.len());
+                f.right = f.right.max(fraction.len());
+                f.exponent_digits = f.exponent_digits.max(e.len() - 1);
+            }
+            f.precision = f.right;
+            f.right += f.exponent_digits + 2;
+        } else {
+            for &v in &finite {
+                let text = signed(v, positional(v, dtype, options.precision));
+                if let Some((int, fraction)) = text.split_once('.') {
+                    f.left = f.left.max(int.len());
+                    f.right = f.right.max(fraction.len());
+                }
+            }
+        }
+        if finite.len() < values.len() {
+            let signs = (plus || values.iter().any(|v| *v == f64::NEG_INFINITY)) as usize;
+            f.left = f.left.max(3usize.saturating_sub(f.right + 1)).max((3 + signs).saturating_sub(f.right + 1));
+        }
+        f
+    }
+
+    fn word(&self, v: f64) -> String {
+        let plus = self.plus && !(v.is_sign_negative() && !v.is_nan());
+        let width = self.left + self.right + 1;
+        if !v.is_finite() {
+            let text = if v.is_nan() {
+                "nan"
+            } else if v < 0.0 {
+                "-inf"
+            } else {
+                "inf"
+            };
+            let text = if plus { format!("+{text}") } else { text.to_string() };
+            return format!("{text:>width$}");
+        }
+        let text = if self.exponent {
+            scientific(v, self.dtype, self.precision, self.exponent_digits)
+        } else {
+            positional(v, self.dtype, self.precision)
+        };
+        let text = if plus { format!("+{text}") } else { text };
+        if self.exponent {
+            // Mantissas are filled with zeros to one length.
+            let (mantissa, e) = text.split_once('e').unwrap_or((&text, ""));
+            let (int, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+            return format!("{int:>left$}.{fraction:0<precision$}e{e}", left = self.left, precision = self.precision);
+        }
+        let (int, fraction) = text.split_once('.').unwrap_or((&text, ""));
+        format!("{int:>left$}.{fraction:<right$}", left = self.left, right = self.right)
+    }
+}
+
+/// Fewest decimal digits that read back as the same number of `dtype`: mantissa digits and decimal exponent.
+fn shortest(v: f64, dtype: DType) -> (String, i32) {
+    let text = match dtype {
+        DType::F32 => format!("{:e}", v as f32),
+        DType::F16 | DType::BF16 => {
+            let same = |t: &str| {
+                let back = t.parse::<f32>().unwrap_or(f32::NAN);
+                if dtype == DType::F16 { f16::from_f32(back).to_f64() == v } else { bf16::from_f32(back).to_f64() == v }
+            };
+            (0..8).map(|p| format!("{v:.p$e}")).find(|t| same(t)).unwrap_or_else(|| format!("{v:e}"))
+        }
+        _ => format!("{v:e}"),
+    };
+    let (mantissa, e) = text.split_once('e').unwrap_or((&text, "0"));
+    (mantissa.trim_start_matches('-').replace('.', ""), e.parse().unwrap_or(0))
+}
+
+/// Without exponent: shortest digits, at most `precision` after the point, trailing zeros off but the point kept.
+fn positional(v: f64, dtype: DType, precision: usize) -> String {
+    let (digits, e) = shortest(v, dtype);
+    let fraction_digits = (digits.len() as i32 - 1 - e).max(0) as usize;
+    let sign = if v.is_sign_negative() { "-" } else { "" };
+    let text = if fraction_digits > precision {
+        format!("{:.*}", precision, v.abs())
+    } else if e < 0 {
+        format!("0.{}{digits}", "0".repeat((-e - 1) as usize))
+    } else {
+        let whole = e as usize + 1;
+        if digits.len() <= whole {
+            format!("{digits}{}.", "0".repeat(whole - digits.len()))
+        } else {
+            format!("{}.{}", &digits[..whole], &digits[whole..])
+        }
+    };
+    let text = if text.contains('.') { text.trim_end_matches('0').to_string() } else { text + "." };
+    format!("{sign}{text}")
+}
+
+/// With exponent: shortest digits, at most `precision` after the point, and at least two digits of exponent.
+fn scientific(v: f64, dtype: DType, precision: usize, exponent_digits: usize) -> String {
+    let (mut digits, mut e) = shortest(v, dtype);
+    if digits.len() - 1 > precision {
+        let text = format!("{:.*e}", precision, v.abs());
+        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        digits = mantissa.replace('.', "");
+        e = exponent.parse().unwrap_or(0);
+    }
+    let fraction = digits[1..].trim_end_matches('0');
+    let sign = if v.is_sign_negative() { "-" } else { "" };
+    let width = exponent_digits.max(2);
+    format!("{sign}{}.{fraction}e{}{:0width$}", &digits[..1], if e < 0 { '-' } else { '+' }, e.unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(values: &[f64], dtype: DType) -> String {
+        let scalars: Vec<Scalar> = values.iter().map(|&v| Scalar::Float(v)).collect();
+        let options = PrintOptions::default();
+        let p = Printer {
+            words: words(&scalars, dtype, &options),
+            shape: vec![values.len()],
+            cut: vec![false],
+            options: &options,
+            separator: " ",
+            prefix: 0,
+        };
+        p.text()
+    }
+
+    #[test]
+    fn floats_as_numpy_prints_them() {
+        assert_eq!(text(&[1.0, 2.5, -3.0], DType::F64), "[ 1.   2.5 -3. ]");
+        assert_eq!(text(&[1e-5, 1.0], DType::F64), "[1.e-05 1.e+00]");
+        assert_eq!(text(&[0.1, 1.0 / 3.0], DType::F64), "[0.1        0.33333333]");
+        assert_eq!(text(&[f64::NAN, 1.0, f64::NEG_INFINITY], DType::F64), "[ nan   1. -inf]");
+        assert_eq!(text(&[0.1f32 as f64], DType::F32), "[0.1]");
+        assert_eq!(text(&[1e10, 1.5], DType::F64), "[1.0e+10 1.5e+00]");
+        assert_eq!(text(&[0.0], DType::F64), "[0.]");
+        assert_eq!(text(&[f16::from_f64(0.1).to_f64()], DType::F16), "[0.1]");
+        assert_eq!(text(&[1e100, -1e-100], DType::F64), "[ 1.e+100 -1.e-100]");
+    }
+
+    #[test]
+    fn scalars_as_python_prints_them() {
+        assert_eq!(scalar_text(Scalar::Float(1.0), DType::F64), "1.0");
+        assert_eq!(scalar_text(Scalar::Float(1e16), DType::F64), "1e+16");
+        assert_eq!(scalar_text(Scalar::Float(1.5e-7), DType::F64), "1.5e-07");
+        assert_eq!(scalar_text(Scalar::Complex(num_complex::Complex::new(1.0, -2.0)), DType::C128), "(1-2j)");
+    }
+}

@@ -1,0 +1,81 @@
+//! Files: NumPy's `.npy` and `.npz`. What is read is checked before memory is taken for it; what is written is written
+//! beside its place and renamed, so that a file is there whole or not at all.
+
+mod npy;
+mod npz;
+
+use std::io::Write;
+use std::path::Path;
+
+use crate::array::NdArray;
+use crate::error::{Error, Result};
+
+pub use npz::{load_npz, load_npz_bytes, save_npz, save_npz_compressed};
+
+/// Reads a `.npy` file onto the current device (`numpy.load`). Either byte order, C or Fortran order.
+///
+/// Errors: [`Error::Io`] for a file that is missing, truncated, or of a dtype that cuprum lacks.
+///
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, io};
+/// # fn main() -> cuprum::Result<()> {
+/// let path = std::env::temp_dir().join(format!("cuprum-doc-{}.npy", std::process::id()));
+/// io::save(&path, &NdArray::from_slice(&[1.0f32, 2.0])?)?;
+/// assert_eq!(io::load(&path)?.to_vec::<f32>()?, [1.0, 2.0]);
+/// # std::fs::remove_file(&path).ok();
+/// # Ok(())
+/// # }
+/// ```
+pub fn load(path: impl AsRef<Path>) -> Result<NdArray> {
+    let path = path.as_ref();
+    let bytes = std::fs::read(path).map_err(|e| Error::io(path, e))?;
+    npy::decode(&bytes).map_err(|e| at(path, e))
+}
+
+/// Reads an array from the bytes of a `.npy` file.
+pub fn load_bytes(bytes: &[u8]) -> Result<NdArray> {
+    npy::decode(bytes)
+}
+
+/// Writes a `.npy` file in C order (`numpy.save`). The name is used as given.
+///
+/// Errors: [`Error::Io`]; bfloat16, which the format lacks (`astype` float32 first).
+pub fn save(path: impl AsRef<Path>, array: &NdArray) -> Result<()> {
+    let path = path.as_ref();
+    let bytes = npy::encode(array).map_err(|e| at(path, e))?;
+    write_whole(path, |file| file.write_all(&bytes).map_err(|e| Error::io(path, e)))
+}
+
+/// The error with the file's name in front.
+fn at(path: &Path, e: Error) -> Error {
+    match e {
+        Error::Io { message, path: member } if member.is_empty() => Error::io(path, message),
+        Error::Io { message, path: member } => Error::io(path, format!("{member}: {message}")),
+        e => e,
+    }
+}
+
+/// An error of the format, before the file's name is known.
+fn bad(message: impl std::fmt::Display) -> Error {
+    Error::io("", message)
+}
+
+/// Writes to a temporary file in the same folder, then renames it into place.
+fn write_whole(path: &Path, write: impl FnOnce(&mut std::fs::File) -> Result<()>) -> Result<()> {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".cuprum-").suffix(".part");
+    #[cfg(unix)]
+    {
+        // As any new file, readable by whom the umask lets; a temporary file's own default is private.
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let mut temporary = builder.tempfile_in(folder).map_err(|e| Error::io(path, e))?;
+    write(temporary.as_file_mut())?;
+    temporary.as_file().sync_all().map_err(|e| Error::io(path, e))?;
+    temporary.persist(path).map_err(|e| Error::io(path, e.error))?;
+    Ok(())
+}
