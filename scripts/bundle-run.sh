@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Run the bundle: info, conformance, tour and benches. Full logs go to OUT (default: ./results); a summary is printed last.
+#   run.sh [info] [conformance] [memcheck] [tour] [bench]      (default: info conformance tour bench)
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+OUT=${OUT:-$PWD/results}
+mkdir -p "$OUT"
+steps=${*:-info conformance tour bench}
+summary=()
+# run NAME COMMAND...: log to OUT/NAME.log, remember the last line and the exit code
+run() {
+  local name=$1 start=$SECONDS
+  shift
+  "$@" >"$OUT/$name.log" 2>&1
+  local rc=$?
+  summary+=("$(printf '%-14s rc=%d %4ds  %s' "$name" "$rc" $((SECONDS - start)) "$(grep -v '^ *$' "$OUT/$name.log" | tail -n 1 | cut -c1-110)")")
+}
+for step in $steps; do
+  case $step in
+    info) run info "$here/cuprum" info ;;
+    conformance) run conformance "$here/conformance" ;;
+    memcheck) run memcheck compute-sanitizer --tool memcheck --error-exitcode 9 "$here/conformance" --quick ;;
+    tour) run tour "$here/cuprum" tour ;;
+    bench) run bench "$here/workloads" --json ;;
+    *) echo "unknown step '$step'"; exit 2 ;;
+  esac
+done
+printf '%s\n' "${summary[@]}"
