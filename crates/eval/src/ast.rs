@@ -258,12 +258,7 @@ impl Expr {
     pub(crate) fn new(kind: ExprKind, span: Span) -> Expr {
         let mut below = 0;
         kind.for_each_child(&mut |child| below = below.max(child.height));
-        Expr {
-            kind,
-            span,
-            parenthesized: false,
-            height: below + 1,
-        }
+        Expr { kind, span, parenthesized: false, height: below + 1 }
     }
 
     /// The same expression with parentheses around it.
@@ -290,9 +285,7 @@ impl Expr {
         match &self.kind {
             ExprKind::Name(name) => Some(name.clone()),
             ExprKind::Global { path, .. } => Some(path.clone()),
-            ExprKind::Attribute { base, name, .. } => {
-                base.dotted_name().map(|base| format!("{base}.{name}"))
-            }
+            ExprKind::Attribute { base, name, .. } => base.dotted_name().map(|base| format!("{base}.{name}")),
             _ => None,
         }
     }
@@ -310,9 +303,7 @@ impl Expr {
             ExprKind::Global { .. } => "a name of the library",
             ExprKind::Tuple(_) => "a tuple",
             ExprKind::List(_) => "a list",
-            ExprKind::Unary { .. } | ExprKind::Binary { .. } | ExprKind::Logical { .. } => {
-                "an operation"
-            }
+            ExprKind::Unary { .. } | ExprKind::Binary { .. } | ExprKind::Logical { .. } => "an operation",
             ExprKind::Compare { .. } => "a comparison",
             ExprKind::Conditional { .. } => "a conditional expression",
             ExprKind::Call { .. } => "a call",
@@ -329,9 +320,7 @@ impl ExprKind {
             ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Imaginary(_) | ExprKind::Str(_) => {}
             ExprKind::Bool(_) | ExprKind::None | ExprKind::Ellipsis => {}
             ExprKind::Name(_) | ExprKind::Global { .. } => {}
-            ExprKind::Tuple(items)
-            | ExprKind::List(items)
-            | ExprKind::Logical { values: items, .. } => {
+            ExprKind::Tuple(items) | ExprKind::List(items) | ExprKind::Logical { values: items, .. } => {
                 items.iter().for_each(visit);
             }
             ExprKind::Unary { operand, .. } => visit(operand),
@@ -343,20 +332,12 @@ impl ExprKind {
                 visit(first);
                 rest.iter().for_each(|step| visit(&step.right));
             }
-            ExprKind::Conditional {
-                test,
-                then,
-                otherwise,
-            } => {
+            ExprKind::Conditional { test, then, otherwise } => {
                 visit(test);
                 visit(then);
                 visit(otherwise);
             }
-            ExprKind::Call {
-                callee,
-                args,
-                keywords,
-            } => {
+            ExprKind::Call { callee, args, keywords } => {
                 visit(callee);
                 args.iter().for_each(&mut *visit);
                 keywords.iter().for_each(|keyword| visit(&keyword.value));
@@ -377,10 +358,7 @@ impl Index {
             match &item.kind {
                 IndexItemKind::Expr(expr) => visit(expr),
                 IndexItemKind::Slice { start, stop, step } => {
-                    [start, stop, step]
-                        .into_iter()
-                        .flatten()
-                        .for_each(|part| visit(part));
+                    [start, stop, step].into_iter().flatten().for_each(|part| visit(part));
                 }
                 IndexItemKind::NewAxis | IndexItemKind::Ellipsis => {}
             }

@@ -10,8 +10,7 @@ impl Parser<'_> {
     #[cold]
     #[inline(never)]
     pub(crate) fn unsupported(&self, span: Span, what: &str, help: &str) -> ParseError {
-        self.error(span, format!("{what} not supported"))
-            .with_help(help)
+        self.error(span, format!("{what} not supported")).with_help(help)
     }
 
     /// The next token is not one of those that could stand here. `open` is the bracket we are in.
@@ -24,21 +23,14 @@ impl Parser<'_> {
         }
         // Whatever is odd behind a bracket that is never closed is odd because of it.
         let unclosed = self.lexed.unclosed;
-        if let Some(bracket) =
-            unclosed.filter(|bracket| bracket.start < here.start || *self.peek() == Token::End)
-        {
-            return self.error(
-                bracket,
-                format!("`{}` was never closed", bracket.text(self.source)),
-            );
+        if let Some(bracket) = unclosed.filter(|bracket| bracket.start < here.start || *self.peek() == Token::End) {
+            return self.error(bracket, format!("`{}` was never closed", bracket.text(self.source)));
         }
         if let Some(error) = self.python_only() {
             return error;
         }
         let error = match self.peek() {
-            Token::Punct("=") => self
-                .error(here, "`=` assigns, and cannot stand inside an expression")
-                .with_help("to compare, write `==`"),
+            Token::Punct("=") => self.error(here, "`=` assigns, and cannot stand inside an expression").with_help("to compare, write `==`"),
             _ => self.error(here, format!("expected {expected}, found {}", self.found())),
         };
         self.in_bracket(error, open)
@@ -46,11 +38,7 @@ impl Parser<'_> {
 
     fn in_bracket(&self, error: ParseError, open: Option<Span>) -> ParseError {
         match open {
-            Some(open) => error.with_related(
-                self.source,
-                open,
-                format!("`{}` opened here", open.text(self.source)),
-            ),
+            Some(open) => error.with_related(self.source, open, format!("`{}` opened here", open.text(self.source))),
             None => error,
         }
     }
@@ -59,10 +47,7 @@ impl Parser<'_> {
     fn python_only(&self) -> Option<ParseError> {
         let (what, help) = match *self.peek() {
             Token::Punct(":=") => ("`:=` is", "assign in a statement of its own: `name = ...`"),
-            Token::Keyword("for" | "async") => (
-                "comprehensions are",
-                "apply the operation to the whole array",
-            ),
+            Token::Keyword("for" | "async") => ("comprehensions are", "apply the operation to the whole array"),
             Token::Keyword("is") => ("`is` is", "compare values with `==`"),
             Token::Keyword("in") => ("`in` is", "use `isin(a, b)`"),
             Token::Keyword("not") if matches!(self.peek_at(1), Token::Keyword("in")) => {
@@ -96,20 +81,13 @@ impl Parser<'_> {
         const EXPECTED: &str = "an operator or the end of the statement";
         let here = self.here();
         match self.peek() {
-            Token::Punct(":") => {
-                self.unsupported(here, "annotations and blocks are", "write `name = value`")
-            }
-            Token::Name(_)
-            | Token::Int(_)
-            | Token::Float(_)
-            | Token::Imaginary(_)
-            | Token::Str(_) => {
+            Token::Punct(":") => self.unsupported(here, "annotations and blocks are", "write `name = value`"),
+            Token::Name(_) | Token::Int(_) | Token::Float(_) | Token::Imaginary(_) | Token::Str(_) => {
                 let help = match self.before().text(self.source) {
                     "print" => "write `print(...)`, or only the expression",
                     _ => "an operator or a `,` may be missing before it",
                 };
-                self.error(here, format!("expected {EXPECTED}, found {}", self.found()))
-                    .with_help(help)
+                self.error(here, format!("expected {EXPECTED}, found {}", self.found())).with_help(help)
             }
             _ => self.unexpected(EXPECTED, None),
         }
@@ -120,31 +98,21 @@ impl Parser<'_> {
     #[inline(never)]
     pub(crate) fn no_operand(&self) -> ParseError {
         const ONLY: &str = "a script holds expressions and assignments only";
-        let starts_statement =
-            matches!(self.last(), None | Some(Token::Newline | Token::Punct(";")));
+        let starts_statement = matches!(self.last(), None | Some(Token::Newline | Token::Punct(";")));
         let (what, help) = match *self.peek() {
             Token::Keyword("lambda") => ("`lambda` is".into(), "write the expression itself"),
-            Token::Keyword("if") if starts_statement => (
-                "`if` statements are".into(),
-                "write `x if test else y`, or `where(test, x, y)` for arrays",
-            ),
-            Token::Keyword(word @ ("for" | "while")) if starts_statement => (
-                format!("`{word}` loops are"),
-                "apply the operation to the whole array",
-            ),
+            Token::Keyword("if") if starts_statement => {
+                ("`if` statements are".into(), "write `x if test else y`, or `where(test, x, y)` for arrays")
+            }
+            Token::Keyword(word @ ("for" | "while")) if starts_statement => {
+                (format!("`{word}` loops are"), "apply the operation to the whole array")
+            }
             Token::Keyword(
-                word @ ("def" | "class" | "with" | "try" | "return" | "del" | "global" | "nonlocal"
-                | "assert" | "raise" | "pass" | "break" | "continue" | "elif" | "except"
-                | "finally" | "yield" | "await" | "async"),
+                word @ ("def" | "class" | "with" | "try" | "return" | "del" | "global" | "nonlocal" | "assert" | "raise" | "pass" | "break"
+                | "continue" | "elif" | "except" | "finally" | "yield" | "await" | "async"),
             ) => (format!("`{word}` is"), ONLY),
-            Token::Keyword("import" | "from") => (
-                "`import` inside an expression is".into(),
-                "give it a line of its own",
-            ),
-            Token::Punct("{") => (
-                "dictionaries and sets are".into(),
-                "use a list `[...]` or a tuple `(...)`",
-            ),
+            Token::Keyword("import" | "from") => ("`import` inside an expression is".into(), "give it a line of its own"),
+            Token::Punct("{") => ("dictionaries and sets are".into(), "use a list `[...]` or a tuple `(...)`"),
             Token::Punct(">>") if matches!(self.peek_at(1), Token::Punct(">")) => {
                 let prompt = self.here().to(self.here_at(1));
                 let error = self.error(prompt, "`>>>` is the prompt of a Python session");
@@ -169,41 +137,27 @@ impl Parser<'_> {
     #[cold]
     #[inline(never)]
     pub(crate) fn too_high(&self, span: Span) -> ParseError {
-        self.error(
-            span,
-            format!("this expression is more than {MAX_HEIGHT} operations deep"),
-        )
-        .with_help("assign a part of it to a name first")
+        self.error(span, format!("this expression is more than {MAX_HEIGHT} operations deep"))
+            .with_help("assign a part of it to a name first")
     }
 
     #[cold]
     #[inline(never)]
     pub(crate) fn too_deep(&self) -> ParseError {
-        self.error(
-            self.here(),
-            format!("this expression is nested more than {MAX_NESTING} levels deep"),
-        )
-        .with_help("assign a part of it to a name first")
+        self.error(self.here(), format!("this expression is nested more than {MAX_NESTING} levels deep"))
+            .with_help("assign a part of it to a name first")
     }
 
     #[cold]
     #[inline(never)]
     pub(crate) fn loose_not(&self) -> ParseError {
-        self.error(
-            self.here(),
-            "`not` binds less tightly than the operator before it",
-        )
-        .with_help("put it in parentheses: `(not ...)`")
+        self.error(self.here(), "`not` binds less tightly than the operator before it").with_help("put it in parentheses: `(not ...)`")
     }
 
     #[cold]
     #[inline(never)]
     pub(crate) fn xor_for_power(&self, op_span: Span) -> ParseError {
-        self.error(
-            op_span,
-            "`^` is the exclusive or of whole numbers and cannot take this operand",
-        )
-        .with_help("a power is written `**`")
+        self.error(op_span, "`^` is the exclusive or of whole numbers and cannot take this operand").with_help("a power is written `**`")
     }
 
     #[cold]
@@ -233,24 +187,18 @@ impl Parser<'_> {
     #[cold]
     #[inline(never)]
     pub(crate) fn empty_index(&self, span: Span) -> ParseError {
-        self.error(span, "the index is empty")
-            .with_help("write `[...]` or `[:]` for all elements")
+        self.error(span, "the index is empty").with_help("write `[...]` or `[:]` for all elements")
     }
 
     #[cold]
     #[inline(never)]
     pub(crate) fn number_called(&self, span: Span) -> ParseError {
-        self.error(span, "a number cannot be called")
-            .with_help("to multiply, write `*` between")
+        self.error(span, "a number cannot be called").with_help("to multiply, write `*` between")
     }
 
     #[cold]
     #[inline(never)]
     pub(crate) fn positional_late(&self, arg: Span, keyword: Span) -> ParseError {
-        self.error(
-            arg,
-            "a positional argument cannot follow a keyword argument",
-        )
-        .with_related(self.source, keyword, "keyword argument")
+        self.error(arg, "a positional argument cannot follow a keyword argument").with_related(self.source, keyword, "keyword argument")
     }
 }

@@ -41,12 +41,7 @@ impl Diagnostic {
 
     /// Adds a second place, such as the bracket that the first one should have closed.
     #[must_use]
-    pub fn with_related(
-        mut self,
-        source: &str,
-        span: Span,
-        label: impl Into<String>,
-    ) -> Diagnostic {
+    pub fn with_related(mut self, source: &str, span: Span, label: impl Into<String>) -> Diagnostic {
         self.set_related(source, span, label.into());
         self
     }
@@ -88,17 +83,10 @@ impl Diagnostic {
     ///   |     ^");
     /// ```
     pub fn render(&self) -> String {
-        let last_line = self
-            .related
-            .as_ref()
-            .map_or(0, |(at, ..)| at.line)
-            .max(self.position.line);
+        let last_line = self.related.as_ref().map_or(0, |(at, ..)| at.line).max(self.position.line);
         let gutter = last_line.to_string().len();
         let mut out = format!("error: {}\n", self.message);
-        out += &format!(
-            "{:gutter$}--> line {}, column {}\n",
-            "", self.position.line, self.position.column
-        );
+        out += &format!("{:gutter$}--> line {}, column {}\n", "", self.position.line, self.position.column);
         out += &format!("{:gutter$} |\n", "");
         out += &format!("{:gutter$} | {}\n", self.position.line, self.snippet.text);
         out += &format!("{:gutter$} | {}", "", self.snippet.underline('^'));
@@ -118,11 +106,7 @@ impl Diagnostic {
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "line {}, column {}: {}",
-            self.position.line, self.position.column, self.message
-        )?;
+        write!(f, "line {}, column {}: {}", self.position.line, self.position.column, self.message)?;
         match &self.help {
             Some(help) => write!(f, " ({help})"),
             None => Ok(()),
@@ -159,12 +143,7 @@ impl ParseError {
 
     #[cold]
     #[inline(never)]
-    pub(crate) fn with_related(
-        mut self,
-        source: &str,
-        span: Span,
-        label: impl Into<String>,
-    ) -> ParseError {
+    pub(crate) fn with_related(mut self, source: &str, span: Span, label: impl Into<String>) -> ParseError {
         self.0.set_related(source, span, label.into());
         self
     }
@@ -220,25 +199,12 @@ pub struct EvalError {
 
 impl EvalError {
     /// An error about `span` of `source`.
-    pub fn new(
-        kind: EvalErrorKind,
-        source: &str,
-        span: Span,
-        message: impl Into<String>,
-    ) -> EvalError {
-        EvalError {
-            kind,
-            diagnostic: Box::new(Diagnostic::new(source, span, message)),
-            cause: None,
-        }
+    pub fn new(kind: EvalErrorKind, source: &str, span: Span, message: impl Into<String>) -> EvalError {
+        EvalError { kind, diagnostic: Box::new(Diagnostic::new(source, span, message)), cause: None }
     }
 
     /// An error of the array library, placed at the part of the expression that called it.
-    pub fn array(
-        source: &str,
-        span: Span,
-        cause: impl Into<Box<dyn StdError + Send + Sync>>,
-    ) -> EvalError {
+    pub fn array(source: &str, span: Span, cause: impl Into<Box<dyn StdError + Send + Sync>>) -> EvalError {
         let cause = cause.into();
         let mut error = EvalError::new(EvalErrorKind::Array, source, span, cause.to_string());
         error.cause = Some(cause);
@@ -268,11 +234,7 @@ impl std::ops::Deref for EvalError {
 
 impl From<ParseError> for EvalError {
     fn from(error: ParseError) -> EvalError {
-        EvalError {
-            kind: EvalErrorKind::Syntax,
-            diagnostic: error.0,
-            cause: None,
-        }
+        EvalError { kind: EvalErrorKind::Syntax, diagnostic: error.0, cause: None }
     }
 }
 
@@ -284,9 +246,7 @@ impl fmt::Display for EvalError {
 
 impl StdError for EvalError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.cause
-            .as_ref()
-            .map(|cause| &**cause as &(dyn StdError + 'static))
+        self.cause.as_ref().map(|cause| &**cause as &(dyn StdError + 'static))
     }
 }
 
@@ -305,30 +265,16 @@ impl Snippet {
     fn cut(source: &str, span: Span) -> Snippet {
         let start = floor_char_boundary(source, span.start);
         let line_start = source[..start].rfind('\n').map_or(0, |at| at + 1);
-        let line_end = source[start..]
-            .find('\n')
-            .map_or(source.len(), |at| start + at);
+        let line_end = source[start..].find('\n').map_or(source.len(), |at| start + at);
         let line = source[line_start..line_end].trim_end_matches('\r');
         let mark = start - line_start..span.end.clamp(start, line_end) - line_start;
 
         let (indent, width) = (columns(line, 0..mark.start), columns(line, mark).max(1));
         if columns(line, 0..line.len()) <= SNIPPET_WIDTH {
-            return Snippet {
-                text: line
-                    .chars()
-                    .map(Shown::of)
-                    .map(|shown| shown.text())
-                    .collect(),
-                indent,
-                width,
-            };
+            return Snippet { text: line.chars().map(Shown::of).map(|shown| shown.text()).collect(), indent, width };
         }
         let from = indent.saturating_sub(SNIPPET_WIDTH / 3);
-        let mut snippet = Snippet {
-            text: String::new(),
-            indent: 0,
-            width,
-        };
+        let mut snippet = Snippet { text: String::new(), indent: 0, width };
         let (mut column, mut shown_width) = (0, 0);
         if from > 0 {
             snippet.text.push('…');
@@ -355,9 +301,7 @@ impl Snippet {
         if cut_right {
             snippet.text.push('…');
         }
-        snippet.width = width
-            .min((SNIPPET_WIDTH + 1).saturating_sub(snippet.indent))
-            .max(1);
+        snippet.width = width.min((SNIPPET_WIDTH + 1).saturating_sub(snippet.indent)).max(1);
         snippet
     }
 
@@ -369,10 +313,7 @@ impl Snippet {
 
 /// Terminal columns taken by the characters that start in a byte range of `line`.
 fn columns(line: &str, bytes: std::ops::Range<usize>) -> usize {
-    line.char_indices()
-        .filter(|(at, _)| bytes.contains(at))
-        .map(|(_, c)| Shown::of(c).width)
-        .sum()
+    line.char_indices().filter(|(at, _)| bytes.contains(at)).map(|(_, c)| Shown::of(c).width).sum()
 }
 
 /// A character as it is printed: a source line must neither move the cursor nor carry escape sequences.
@@ -386,10 +327,7 @@ impl Shown {
         let width = match c {
             '\t' => 4,
             // Combining marks and zero-width characters.
-            '\u{300}'..='\u{36f}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{20d0}'..='\u{20ff}'
-            | '\u{fe00}'..='\u{fe0f}' => 0,
+            '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200f}' | '\u{20d0}'..='\u{20ff}' | '\u{fe00}'..='\u{fe0f}' => 0,
             // The blocks that East Asian Width (UAX 11) calls wide, coarsely.
             '\u{1100}'..='\u{115f}'
             | '\u{2e80}'..='\u{a4cf}'
@@ -403,19 +341,11 @@ impl Shown {
             _ => 1,
         };
         let bidi = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        let symbol = if c != '\t' && (c.is_control() || bidi) {
-            '\u{fffd}'
-        } else {
-            c
-        };
+        let symbol = if c != '\t' && (c.is_control() || bidi) { '\u{fffd}' } else { c };
         Shown { symbol, width }
     }
 
     fn text(&self) -> String {
-        if self.symbol == '\t' {
-            " ".repeat(self.width)
-        } else {
-            self.symbol.to_string()
-        }
+        if self.symbol == '\t' { " ".repeat(self.width) } else { self.symbol.to_string() }
     }
 }

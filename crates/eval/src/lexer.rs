@@ -44,17 +44,15 @@ pub(crate) struct Lexed<'s> {
 
 /// Python's keywords: none may be a name, few are supported.
 const KEYWORDS: [&str; 35] = [
-    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue",
-    "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import",
-    "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while",
-    "with", "yield",
+    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else", "except",
+    "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try",
+    "while", "with", "yield",
 ];
 
 /// Punctuation, the longest spelling first, so that the first match is the longest.
 const PUNCTUATION: [&str; 43] = [
-    "...", "**=", "//=", "<<=", ">>=", ":=", "**", "//", "<<", ">>", "<=", ">=", "==", "!=", "+=",
-    "-=", "*=", "/=", "%=", "@=", "&=", "|=", "^=", "->", "+", "-", "*", "/", "%", "@", "&", "|",
-    "^", "~", "<", ">", "=", ".", ",", ":", ";", "(", ")",
+    "...", "**=", "//=", "<<=", ">>=", ":=", "**", "//", "<<", ">>", "<=", ">=", "==", "!=", "+=", "-=", "*=", "/=", "%=", "@=", "&=",
+    "|=", "^=", "->", "+", "-", "*", "/", "%", "@", "&", "|", "^", "~", "<", ">", "=", ".", ",", ":", ";", "(", ")",
 ];
 
 /// Brackets that are not in `PUNCTUATION`'s round pair.
@@ -62,31 +60,15 @@ const BRACKETS: [&str; 4] = ["[", "]", "{", "}"];
 
 /// Operators of other languages, and of Python 2: (spelling, message, help).
 const FOREIGN: [(&str, &str, &str); 9] = [
-    (
-        "&&",
-        "`&&` is not an operator",
-        "use `&` for arrays, `and` for single values",
-    ),
-    (
-        "||",
-        "`||` is not an operator",
-        "use `|` for arrays, `or` for single values",
-    ),
+    ("&&", "`&&` is not an operator", "use `&` for arrays, `and` for single values"),
+    ("||", "`||` is not an operator", "use `|` for arrays, `or` for single values"),
     ("<>", "`<>` is not an operator", "use `!=`"),
     ("=<", "`=<` is not an operator", "use `<=`"),
     ("=>", "`=>` is not an operator", "use `>=`"),
     ("===", "`===` is not an operator", "use `==`"),
     ("!==", "`!==` is not an operator", "use `!=`"),
-    (
-        ".*",
-        "`.*` is not an operator",
-        "`*` already works element by element",
-    ),
-    (
-        "./",
-        "`./` is not an operator",
-        "`/` already works element by element",
-    ),
+    (".*", "`.*` is not an operator", "`*` already works element by element"),
+    ("./", "`./` is not an operator", "`/` already works element by element"),
 ];
 
 /// Characters that look like an operator, bracket or quote: (character, what it is, help).
@@ -120,17 +102,8 @@ const LOOKALIKES: [(char, &str, &str); 24] = [
 /// Reads the whole source.
 pub(crate) fn lex(source: &str) -> Lexed<'_> {
     // A byte order mark is how some editors begin a file.
-    let at = if source.starts_with('\u{feff}') {
-        '\u{feff}'.len_utf8()
-    } else {
-        0
-    };
-    let mut lexer = Lexer {
-        source,
-        at,
-        lexemes: Vec::new(),
-        open: Vec::new(),
-    };
+    let at = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    let mut lexer = Lexer { source, at, lexemes: Vec::new(), open: Vec::new() };
     let fault = loop {
         match lexer.step() {
             Ok(true) => {}
@@ -139,26 +112,12 @@ pub(crate) fn lex(source: &str) -> Lexed<'_> {
         }
     };
     let end = match fault {
-        Some(_) => Lexeme {
-            token: Token::Fault,
-            span: Span::point(lexer.at),
-        },
-        None => Lexeme {
-            token: Token::End,
-            span: lexer.behind_last(),
-        },
+        Some(_) => Lexeme { token: Token::Fault, span: Span::point(lexer.at) },
+        None => Lexeme { token: Token::End, span: lexer.behind_last() },
     };
     lexer.lexemes.push(end);
-    let unclosed = if fault.is_none() {
-        lexer.open.last().copied()
-    } else {
-        None
-    };
-    Lexed {
-        lexemes: lexer.lexemes,
-        fault,
-        unclosed,
-    }
+    let unclosed = if fault.is_none() { lexer.open.last().copied() } else { None };
+    Lexed { lexemes: lexer.lexemes, fault, unclosed }
 }
 
 /// The identifier at the start of `text`; empty if none. Narrower than Python's in that digits are ASCII.
@@ -167,9 +126,7 @@ pub(crate) fn identifier(text: &str) -> &str {
     if !text.starts_with(starts) {
         return "";
     }
-    let end = text
-        .find(|c: char| !(starts(c) || c.is_ascii_digit()))
-        .unwrap_or(text.len());
+    let end = text.find(|c: char| !(starts(c) || c.is_ascii_digit())).unwrap_or(text.len());
     text.get(..end).unwrap_or("")
 }
 
@@ -212,10 +169,7 @@ impl<'s> Lexer<'s> {
             '\n' => {
                 if self.open.is_empty() {
                     let span = self.behind_last();
-                    self.lexemes.push(Lexeme {
-                        token: Token::Newline,
-                        span,
-                    });
+                    self.lexemes.push(Lexeme { token: Token::Newline, span });
                 }
                 self.at += 1;
             }
@@ -239,11 +193,7 @@ impl<'s> Lexer<'s> {
     fn number(&mut self) -> Result<(), ParseError> {
         let (token, len) = literal::number(self.rest()).map_err(|bad| {
             let error = self.fault(bad.len, bad.message);
-            if let Some(help) = bad.help {
-                error.with_help(help)
-            } else {
-                error
-            }
+            if let Some(help) = bad.help { error.with_help(help) } else { error }
         })?;
         self.push(token, len);
         Ok(())
@@ -268,31 +218,19 @@ impl<'s> Lexer<'s> {
             "" | "u" => false,
             "r" => true,
             "f" | "fr" | "rf" | "t" => {
-                return Err(self
-                    .fault(prefix_len, "f-strings are not supported")
-                    .with_help("write a plain string"));
+                return Err(self.fault(prefix_len, "f-strings are not supported").with_help("write a plain string"));
             }
             "b" | "br" | "rb" => {
-                return Err(self
-                    .fault(prefix_len, "byte strings are not supported")
-                    .with_help("drop the `b`"));
+                return Err(self.fault(prefix_len, "byte strings are not supported").with_help("drop the `b`"));
             }
             _ => {
-                return Err(self.fault(
-                    prefix_len,
-                    format!("`{prefix}` cannot stand before a string"),
-                ));
+                return Err(self.fault(prefix_len, format!("`{prefix}` cannot stand before a string")));
             }
         };
         let (text, len) = literal::string(&self.rest()[prefix_len..], raw).map_err(|bad| {
             let start = self.at + prefix_len + bad.at;
-            let error =
-                ParseError::new(self.source, Span::new(start, start + bad.len), bad.message);
-            if let Some(help) = bad.help {
-                error.with_help(help)
-            } else {
-                error
-            }
+            let error = ParseError::new(self.source, Span::new(start, start + bad.len), bad.message);
+            if let Some(help) = bad.help { error.with_help(help) } else { error }
         })?;
         self.push(Token::Str(text), prefix_len + len);
         Ok(())
@@ -301,17 +239,11 @@ impl<'s> Lexer<'s> {
     fn punctuation(&mut self, first: char) -> Result<(), ParseError> {
         let rest = self.rest();
         // Longest first here too: `===` before the `==` that is Python's.
-        let foreign = FOREIGN
-            .iter()
-            .filter(|row| rest.starts_with(row.0))
-            .max_by_key(|row| row.0.len());
+        let foreign = FOREIGN.iter().filter(|row| rest.starts_with(row.0)).max_by_key(|row| row.0.len());
         if let Some((symbol, message, help)) = foreign {
             return Err(self.fault(symbol.len(), *message).with_help(*help));
         }
-        let known = PUNCTUATION
-            .iter()
-            .chain(&BRACKETS)
-            .find(|symbol| rest.starts_with(**symbol));
+        let known = PUNCTUATION.iter().chain(&BRACKETS).find(|symbol| rest.starts_with(**symbol));
         let Some(symbol) = known.copied() else {
             return Err(self.unknown(first));
         };
@@ -325,11 +257,7 @@ impl<'s> Lexer<'s> {
                 let opened = open.text(self.source);
                 if !matches!((opened, symbol), ("(", ")") | ("[", "]") | ("{", "}")) {
                     let error = self.fault(1, format!("`{symbol}` does not close `{opened}`"));
-                    return Err(error.with_related(
-                        self.source,
-                        open,
-                        format!("`{opened}` opened here"),
-                    ));
+                    return Err(error.with_related(self.source, open, format!("`{opened}` opened here")));
                 }
             }
             _ => {}
@@ -340,26 +268,12 @@ impl<'s> Lexer<'s> {
 
     fn unknown(&self, c: char) -> ParseError {
         if let Some((_, what, help)) = LOOKALIKES.iter().find(|row| row.0 == c) {
-            return self
-                .fault(
-                    c.len_utf8(),
-                    format!("`{c}` (U+{:04X}) is {what}", c as u32),
-                )
-                .with_help(*help);
+            return self.fault(c.len_utf8(), format!("`{c}` (U+{:04X}) is {what}", c as u32)).with_help(*help);
         }
-        let shown = if c.is_control() || c.is_whitespace() {
-            String::new()
-        } else {
-            format!("`{c}` ")
-        };
+        let shown = if c.is_control() || c.is_whitespace() { String::new() } else { format!("`{c}` ") };
         let error = match c {
-            '\0'..='\x7f' if !c.is_control() => {
-                self.fault(1, format!("unexpected character `{c}`"))
-            }
-            _ => self.fault(
-                c.len_utf8(),
-                format!("unexpected character {shown}(U+{:04X})", c as u32),
-            ),
+            '\0'..='\x7f' if !c.is_control() => self.fault(1, format!("unexpected character `{c}`")),
+            _ => self.fault(c.len_utf8(), format!("unexpected character {shown}(U+{:04X})", c as u32)),
         };
         match c {
             '!' => error.with_help("use `~` for arrays, `not` for single values, `!=` to compare"),

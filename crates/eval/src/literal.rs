@@ -13,12 +13,7 @@ pub(crate) struct BadLiteral {
 
 impl BadLiteral {
     fn new(len: usize, message: impl Into<String>) -> BadLiteral {
-        BadLiteral {
-            at: 0,
-            len,
-            message: message.into(),
-            help: None,
-        }
+        BadLiteral { at: 0, len, message: message.into(), help: None }
     }
 
     fn help(mut self, help: impl Into<String>) -> BadLiteral {
@@ -55,10 +50,7 @@ pub(crate) fn number(text: &str) -> Result<(Token<'static>, usize), BadLiteral> 
             end = exponent;
         } else if identifier(&text[end..]).len() == 1 {
             let len = end + 1 + sign;
-            return Err(BadLiteral::new(
-                len,
-                format!("the exponent of `{}` has no digits", &text[..len]),
-            ));
+            return Err(BadLiteral::new(len, format!("the exponent of `{}` has no digits", &text[..len])));
         }
     }
     let literal = &text[..end];
@@ -73,24 +65,13 @@ pub(crate) fn number(text: &str) -> Result<(Token<'static>, usize), BadLiteral> 
     }
     if is_float || imaginary {
         // Digits, a point and an exponent are always a Rust float too; too large ones are infinite, as in Python.
-        let value = plain
-            .parse()
-            .map_err(|_| BadLiteral::new(len, format!("`{literal}` is not a number")))?;
-        return Ok((
-            if imaginary {
-                Token::Imaginary(value)
-            } else {
-                Token::Float(value)
-            },
-            len,
-        ));
+        let value = plain.parse().map_err(|_| BadLiteral::new(len, format!("`{literal}` is not a number")))?;
+        return Ok((if imaginary { Token::Imaginary(value) } else { Token::Float(value) }, len));
     }
     if plain.len() > 1 && plain.starts_with('0') && plain.bytes().any(|digit| digit != b'0') {
         let value = plain.trim_start_matches('0');
         return Err(
-            BadLiteral::new(len, "a whole number cannot start with 0").help(format!(
-                "write `{value}`, or `0o{value}` if octal was meant"
-            )),
+            BadLiteral::new(len, "a whole number cannot start with 0").help(format!("write `{value}`, or `0o{value}` if octal was meant"))
         );
     }
     match plain.parse() {
@@ -101,25 +82,17 @@ pub(crate) fn number(text: &str) -> Result<(Token<'static>, usize), BadLiteral> 
 
 /// `0x1f`, `0o17`, `0b11`.
 fn based(text: &str, radix: u32, name: &str) -> Result<(Token<'static>, usize), BadLiteral> {
-    let end = text[2..]
-        .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
-        .map_or(text.len(), |at| at + 2);
+    let end = text[2..].find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).map_or(text.len(), |at| at + 2);
     let body = &text[2..end];
     if let Some(at) = body.find(|c: char| c != '_' && !c.is_digit(radix)) {
         let bad = &body[at..=at];
-        return Err(BadLiteral::new(
-            end,
-            format!("`{bad}` is not a {name} digit"),
-        ));
+        return Err(BadLiteral::new(end, format!("`{bad}` is not a {name} digit")));
     }
     // `0x_ff` is a number to Python.
     check_underscores([body.strip_prefix('_').unwrap_or(body)], end)?;
     let plain = body.replace('_', "");
     if plain.is_empty() {
-        return Err(BadLiteral::new(
-            end,
-            format!("`{}` has no digits", &text[..end]),
-        ));
+        return Err(BadLiteral::new(end, format!("`{}` has no digits", &text[..end])));
     }
     match i128::from_str_radix(&plain, radix) {
         Ok(value) => Ok((Token::Int(value), end)),
@@ -130,47 +103,32 @@ fn based(text: &str, radix: u32, name: &str) -> Result<(Token<'static>, usize), 
 /// The offset behind the digits and underscores that start at `from`.
 fn digits(bytes: &[u8], from: usize) -> usize {
     let rest = bytes.get(from..).unwrap_or(&[]);
-    from + rest
-        .iter()
-        .take_while(|b| b.is_ascii_digit() || **b == b'_')
-        .count()
+    from + rest.iter().take_while(|b| b.is_ascii_digit() || **b == b'_').count()
 }
 
 /// Underscores may only stand between two digits; `parts` are the runs of digits and underscores.
-fn check_underscores<'a>(
-    parts: impl IntoIterator<Item = &'a str>,
-    len: usize,
-) -> Result<(), BadLiteral> {
+fn check_underscores<'a>(parts: impl IntoIterator<Item = &'a str>, len: usize) -> Result<(), BadLiteral> {
     for part in parts {
         if part.starts_with('_') || part.ends_with('_') || part.contains("__") {
-            return Err(BadLiteral::new(
-                len,
-                "an underscore in a number must stand between two digits",
-            ));
+            return Err(BadLiteral::new(len, "an underscore in a number must stand between two digits"));
         }
     }
     Ok(())
 }
 
 fn too_large(len: usize) -> BadLiteral {
-    BadLiteral::new(len, "this whole number is too large")
-        .help("whole numbers go up to 2**127 - 1; write it as a float, such as `1e40`")
+    BadLiteral::new(len, "this whole number is too large").help("whole numbers go up to 2**127 - 1; write it as a float, such as `1e40`")
 }
 
 /// A number with letters right behind it: `2x`, `3L`, `1.5f`.
 fn glued(number: &str, suffix: &str) -> BadLiteral {
-    let error = BadLiteral::new(
-        number.len() + suffix.len(),
-        format!("`{number}{suffix}` is not a number"),
-    );
+    let error = BadLiteral::new(number.len() + suffix.len(), format!("`{number}{suffix}` is not a number"));
     match suffix {
-        "f" | "F" | "l" | "L" | "u" | "U" | "f32" | "f64" => error.help(format!(
-            "write `{number}`; its type follows from what it is combined with"
-        )),
+        "f" | "F" | "l" | "L" | "u" | "U" | "f32" | "f64" => {
+            error.help(format!("write `{number}`; its type follows from what it is combined with"))
+        }
         "i" | "I" => error.help(format!("the imaginary unit is `j`: `{number}j`")),
-        _ => error.help(format!(
-            "write `{number} * {suffix}` to multiply, or put a space between"
-        )),
+        _ => error.help(format!("write `{number} * {suffix}` to multiply, or put a space between")),
     }
 }
 
@@ -181,10 +139,7 @@ pub(crate) fn string(text: &str, raw: bool) -> Result<(String, usize), BadLitera
         return Err(BadLiteral::new(0, "expected a string"));
     };
     if text[1..].starts_with([quote]) && text[2..].starts_with([quote]) {
-        return Err(
-            BadLiteral::new(3, "triple-quoted strings are not supported")
-                .help("use one quote on each side"),
-        );
+        return Err(BadLiteral::new(3, "triple-quoted strings are not supported").help("use one quote on each side"));
     }
     let mut value = String::new();
     while let Some((at, c)) = chars.next() {
@@ -215,24 +170,14 @@ pub(crate) fn string(text: &str, raw: bool) -> Result<(String, usize), BadLitera
                         8
                     };
                     let hex: String =
-                        std::iter::from_fn(|| chars.next_if(|(_, c)| c.is_ascii_hexdigit()))
-                            .take(count)
-                            .map(|(_, c)| c)
-                            .collect();
+                        std::iter::from_fn(|| chars.next_if(|(_, c)| c.is_ascii_hexdigit())).take(count).map(|(_, c)| c).collect();
                     let code = u32::from_str_radix(&hex, 16).ok().and_then(char::from_u32);
                     match code {
                         Some(c) if hex.len() == count => value.push(c),
                         _ => {
                             let len = 2 + hex.len();
-                            let message = format!(
-                                "`\\{kind}` must be followed by the {count} hexadecimal digits of a character"
-                            );
-                            return Err(BadLiteral {
-                                at,
-                                len,
-                                message,
-                                help: None,
-                            });
+                            let message = format!("`\\{kind}` must be followed by the {count} hexadecimal digits of a character");
+                            return Err(BadLiteral { at, len, message, help: None });
                         }
                     }
                 }
@@ -242,6 +187,5 @@ pub(crate) fn string(text: &str, raw: bool) -> Result<(String, usize), BadLitera
             _ => value.push(c),
         }
     }
-    Err(BadLiteral::new(1, "this string is never closed")
-        .help(format!("add `{quote}` before the end of the line")))
+    Err(BadLiteral::new(1, "this string is never closed").help(format!("add `{quote}` before the end of the line")))
 }

@@ -58,9 +58,7 @@ impl Script {
         for stmt in &self.statements {
             match &stmt.kind {
                 StmtKind::Expr(_) => {}
-                StmtKind::Assign { targets, .. } => targets
-                    .iter()
-                    .for_each(|target| assigned(target, &mut names)),
+                StmtKind::Assign { targets, .. } => targets.iter().for_each(|target| assigned(target, &mut names)),
                 StmtKind::AugAssign { target, .. } => assigned(target, &mut names),
             }
         }
@@ -97,30 +95,20 @@ struct Names {
 impl Names {
     fn note(&mut self, name: &str, span: Span, called: bool) {
         if self.known.insert(name.to_owned()) {
-            self.free.push(NameUse {
-                name: name.to_owned(),
-                span,
-                called,
-            });
+            self.free.push(NameUse { name: name.to_owned(), span, called });
         }
     }
 
     fn read(&mut self, expr: &Expr) {
         match &expr.kind {
             ExprKind::Name(name) => self.note(name, expr.span, false),
-            ExprKind::Call {
-                callee,
-                args,
-                keywords,
-            } => {
+            ExprKind::Call { callee, args, keywords } => {
                 match &callee.kind {
                     ExprKind::Name(name) => self.note(name, callee.span, true),
                     _ => self.read(callee),
                 }
                 args.iter().for_each(|arg| self.read(arg));
-                keywords
-                    .iter()
-                    .for_each(|keyword| self.read(&keyword.value));
+                keywords.iter().for_each(|keyword| self.read(&keyword.value));
             }
             kind => kind.for_each_child(&mut |child| self.read(child)),
         }

@@ -106,11 +106,7 @@ impl BinaryOp {
             BinaryOp::BitAnd => 7,
             BinaryOp::Shl | BinaryOp::Shr => 8,
             BinaryOp::Add | BinaryOp::Sub => 9,
-            BinaryOp::Mul
-            | BinaryOp::Div
-            | BinaryOp::FloorDiv
-            | BinaryOp::Rem
-            | BinaryOp::MatMul => 10,
+            BinaryOp::Mul | BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Rem | BinaryOp::MatMul => 10,
             BinaryOp::Pow => level::POW,
         }
     }

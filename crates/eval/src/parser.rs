@@ -33,20 +33,11 @@ pub(crate) struct Parser<'s> {
 
 impl<'s> Parser<'s> {
     pub(crate) fn new(source: &'s str) -> Parser<'s> {
-        Parser {
-            source,
-            lexed: lex(source),
-            at: 0,
-            depth: 0,
-            modules: MODULES.to_vec(),
-        }
+        Parser { source, lexed: lex(source), at: 0, depth: 0, modules: MODULES.to_vec() }
     }
 
     pub(crate) fn peek_at(&self, ahead: usize) -> &Token<'s> {
-        self.lexed
-            .lexemes
-            .get(self.at + ahead)
-            .map_or(&Token::End, |lexeme| &lexeme.token)
+        self.lexed.lexemes.get(self.at + ahead).map_or(&Token::End, |lexeme| &lexeme.token)
     }
 
     pub(crate) fn peek(&self) -> &Token<'s> {
@@ -55,10 +46,7 @@ impl<'s> Parser<'s> {
 
     /// Where the token `ahead` places on stands.
     pub(crate) fn here_at(&self, ahead: usize) -> Span {
-        self.lexed
-            .lexemes
-            .get(self.at + ahead)
-            .map_or(Span::point(self.source.len()), |lexeme| lexeme.span)
+        self.lexed.lexemes.get(self.at + ahead).map_or(Span::point(self.source.len()), |lexeme| lexeme.span)
     }
 
     /// Where the next token stands.
@@ -68,18 +56,12 @@ impl<'s> Parser<'s> {
 
     /// The token that was taken last; none at the start of the source.
     pub(crate) fn last(&self) -> Option<&Token<'s>> {
-        self.at
-            .checked_sub(1)
-            .and_then(|at| self.lexed.lexemes.get(at))
-            .map(|lexeme| &lexeme.token)
+        self.at.checked_sub(1).and_then(|at| self.lexed.lexemes.get(at)).map(|lexeme| &lexeme.token)
     }
 
     /// Where the token that was taken last stands; the start of the source before the first.
     pub(crate) fn before(&self) -> Span {
-        let lexeme = self
-            .at
-            .checked_sub(1)
-            .and_then(|at| self.lexed.lexemes.get(at));
+        let lexeme = self.at.checked_sub(1).and_then(|at| self.lexed.lexemes.get(at));
         lexeme.map_or(Span::point(0), |lexeme| lexeme.span)
     }
 
@@ -101,19 +83,11 @@ impl<'s> Parser<'s> {
     }
 
     pub(crate) fn eat_punct(&mut self, symbol: &str) -> Option<Span> {
-        if self.at_punct(symbol) {
-            Some(self.advance())
-        } else {
-            None
-        }
+        if self.at_punct(symbol) { Some(self.advance()) } else { None }
     }
 
     pub(crate) fn eat_keyword(&mut self, word: &str) -> Option<Span> {
-        if self.at_keyword(word) {
-            Some(self.advance())
-        } else {
-            None
-        }
+        if self.at_keyword(word) { Some(self.advance()) } else { None }
     }
 
     pub(crate) fn error(&self, span: Span, message: impl Into<String>) -> ParseError {
@@ -123,11 +97,7 @@ impl<'s> Parser<'s> {
     /// Makes a node, unless the tree grows too high.
     pub(crate) fn node(&self, kind: ExprKind, span: Span) -> Parsed<Expr> {
         let expr = Expr::new(kind, span);
-        if expr.height() > MAX_HEIGHT {
-            Err(self.too_high(span))
-        } else {
-            Ok(expr)
-        }
+        if expr.height() > MAX_HEIGHT { Err(self.too_high(span)) } else { Ok(expr) }
     }
 
     /// Goes one level deeper; whoever calls this calls [`leave`](Self::leave) too, unless it fails.
@@ -146,11 +116,7 @@ impl<'s> Parser<'s> {
     /// `then if test else otherwise`, or anything that binds tighter.
     pub(crate) fn expression(&mut self) -> Parsed<Expr> {
         let first = self.operation(level::OR)?;
-        if self.at_keyword("if") {
-            self.conditional(first)
-        } else {
-            Ok(first)
-        }
+        if self.at_keyword("if") { self.conditional(first) } else { Ok(first) }
     }
 
     #[inline(never)]
@@ -165,14 +131,7 @@ impl<'s> Parser<'s> {
         self.leave();
         let span = then.span.to(otherwise.span);
         let (test, then, otherwise) = (Box::new(test), Box::new(then), Box::new(otherwise));
-        self.node(
-            ExprKind::Conditional {
-                test,
-                then,
-                otherwise,
-            },
-            span,
-        )
+        self.node(ExprKind::Conditional { test, then, otherwise }, span)
     }
 
     /// Operators that bind at `min` or tighter, with their operands.
@@ -199,11 +158,7 @@ impl<'s> Parser<'s> {
     /// A sign, `~` or `not` with its operand.
     #[inline(never)]
     fn prefix(&mut self, op: UnaryOp, min: u8) -> Parsed<Expr> {
-        let operand_level = if op == UnaryOp::Not {
-            level::NOT
-        } else {
-            level::UNARY
-        };
+        let operand_level = if op == UnaryOp::Not { level::NOT } else { level::UNARY };
         if min > operand_level {
             // Only `not` can come here: signs bind tighter than every operator that they may follow.
             return Err(self.loose_not());
@@ -219,19 +174,9 @@ impl<'s> Parser<'s> {
         let (op, level) = match *self.peek() {
             Token::Keyword(word) => {
                 let op = LogicalOp::from_symbol(word)?;
-                (
-                    Infix::Logical(op),
-                    if op == LogicalOp::And {
-                        level::AND
-                    } else {
-                        level::OR
-                    },
-                )
+                (Infix::Logical(op), if op == LogicalOp::And { level::AND } else { level::OR })
             }
-            Token::Punct(symbol) => match (
-                BinaryOp::from_symbol(symbol),
-                CompareOp::from_symbol(symbol),
-            ) {
+            Token::Punct(symbol) => match (BinaryOp::from_symbol(symbol), CompareOp::from_symbol(symbol)) {
                 (Some(op), _) => (Infix::Binary(op), op.level()),
                 (None, Some(op)) => (Infix::Compare(op), level::COMPARE),
                 (None, None) => return None,
@@ -254,11 +199,7 @@ impl<'s> Parser<'s> {
     fn binary(&mut self, left: Expr, op: BinaryOp) -> Parsed<Expr> {
         let op_span = self.advance();
         // `**` groups from the right, and its right side may have a sign: `2 ** -x ** 2`.
-        let right_level = if op == BinaryOp::Pow {
-            level::UNARY
-        } else {
-            op.level() + 1
-        };
+        let right_level = if op == BinaryOp::Pow { level::UNARY } else { op.level() + 1 };
         let right = self.operation(right_level)?;
         // `x^0.5` can only be meant as a power: exclusive or knows no fractions.
         if op == BinaryOp::BitXor && (is_fraction(&left) || is_fraction(&right)) {
@@ -266,15 +207,7 @@ impl<'s> Parser<'s> {
         }
         let span = left.span.to(right.span);
         let (left, right) = (Box::new(left), Box::new(right));
-        self.node(
-            ExprKind::Binary {
-                op,
-                op_span,
-                left,
-                right,
-            },
-            span,
-        )
+        self.node(ExprKind::Binary { op, op_span, left, right }, span)
     }
 
     #[inline(never)]
@@ -295,11 +228,7 @@ impl<'s> Parser<'s> {
     #[inline(never)]
     fn logical(&mut self, left: Expr, op: LogicalOp) -> Parsed<Expr> {
         let start = left.span;
-        let operand_level = if op == LogicalOp::And {
-            level::NOT
-        } else {
-            level::AND
-        };
+        let operand_level = if op == LogicalOp::And { level::NOT } else { level::AND };
         let mut values = vec![left];
         while self.eat_keyword(op.symbol()).is_some() {
             values.push(self.operation(operand_level)?);

@@ -78,21 +78,13 @@ impl<'s> Parser<'s> {
             path = format!("{path}.{longer}");
             self.skip_dotted();
         }
-        self.node(
-            ExprKind::Global {
-                module: name.into(),
-                path,
-            },
-            start.to(self.before()),
-        )
+        self.node(ExprKind::Global { module: name.into(), path }, start.to(self.before()))
     }
 
     /// The name behind the dot that comes next, if `before` is one of `spaces`.
     fn dotted(&self, before: &str, spaces: &[&str]) -> Option<String> {
         match (self.peek(), self.peek_at(1)) {
-            (Token::Punct("."), Token::Name(name)) if spaces.contains(&before) => {
-                Some((*name).into())
-            }
+            (Token::Punct("."), Token::Name(name)) if spaces.contains(&before) => Some((*name).into()),
             _ => None,
         }
     }
@@ -162,14 +154,7 @@ impl<'s> Parser<'s> {
             }
         }
         let span = start.to(self.before());
-        self.node(
-            ExprKind::Call {
-                callee,
-                args,
-                keywords,
-            },
-            span,
-        )
+        self.node(ExprKind::Call { callee, args, keywords }, span)
     }
 
     /// `value` or `name=value`.
@@ -182,19 +167,13 @@ impl<'s> Parser<'s> {
         {
             let (name, name_span) = self.keyword(keywords)?;
             let value = self.expression()?;
-            keywords.push(KeywordArg {
-                name,
-                name_span,
-                value,
-            });
+            keywords.push(KeywordArg { name, name_span, value });
             return Ok(());
         }
         let arg = self.expression()?;
         match keywords.last() {
             // `f(axis=0, a + b=1)` is about the `=`, not about the order.
-            Some(last) if !self.at_punct("=") => {
-                Err(self.positional_late(arg.span, last.name_span))
-            }
+            Some(last) if !self.at_punct("=") => Err(self.positional_late(arg.span, last.name_span)),
             _ => {
                 args.push(arg);
                 Ok(())
@@ -213,9 +192,9 @@ impl<'s> Parser<'s> {
         }
         self.advance();
         match earlier.iter().find(|keyword| keyword.name == name) {
-            Some(first) => Err(self
-                .error(span, format!("`{name}` is given twice"))
-                .with_related(self.source, first.name_span, "first given here")),
+            Some(first) => {
+                Err(self.error(span, format!("`{name}` is given twice")).with_related(self.source, first.name_span, "first given here"))
+            }
             None => Ok((name.into(), span)),
         }
     }
@@ -233,14 +212,7 @@ impl<'s> Parser<'s> {
         self.advance();
         let (name, name_span) = self.name("an attribute name")?;
         let span = base.span.to(name_span);
-        self.node(
-            ExprKind::Attribute {
-                base: Box::new(base),
-                name: name.into(),
-                name_span,
-            },
-            span,
-        )
+        self.node(ExprKind::Attribute { base: Box::new(base), name: name.into(), name_span }, span)
     }
 
     /// `[...]` behind a value.
@@ -279,16 +251,9 @@ impl<'s> Parser<'s> {
             return Ok(());
         }
         let stop = self.slice_part()?;
-        let step = if self.eat_punct(":").is_some() {
-            self.slice_part()?
-        } else {
-            None
-        };
+        let step = if self.eat_punct(":").is_some() { self.slice_part()? } else { None };
         let span = from.to(self.before());
-        items.push(IndexItem {
-            kind: IndexItemKind::Slice { start, stop, step },
-            span,
-        });
+        items.push(IndexItem { kind: IndexItemKind::Slice { start, stop, step }, span });
         Ok(())
     }
 

@@ -15,9 +15,7 @@ pub(crate) fn stmt(stmt: &Stmt, f: &mut Formatter<'_>) -> Result {
             }
             write!(f, " {value})")
         }
-        StmtKind::AugAssign {
-            target, op, value, ..
-        } => write!(f, "({}= {target} {value})", op.symbol()),
+        StmtKind::AugAssign { target, op, value, .. } => write!(f, "({}= {target} {value})", op.symbol()),
     }
 }
 
@@ -50,9 +48,7 @@ pub(crate) fn expr(expr: &Expr, f: &mut Formatter<'_>) -> Result {
         ExprKind::Tuple(items) => list("tuple", items, f),
         ExprKind::List(items) => list("list", items, f),
         ExprKind::Unary { op, operand } => write!(f, "({} {operand})", op.symbol()),
-        ExprKind::Binary {
-            op, left, right, ..
-        } => write!(f, "({} {left} {right})", op.symbol()),
+        ExprKind::Binary { op, left, right, .. } => write!(f, "({} {left} {right})", op.symbol()),
         ExprKind::Logical { op, values } => list(op.symbol(), values, f),
         ExprKind::Compare { first, rest } => {
             write!(f, "(compare {first}")?;
@@ -61,16 +57,8 @@ pub(crate) fn expr(expr: &Expr, f: &mut Formatter<'_>) -> Result {
             }
             f.write_str(")")
         }
-        ExprKind::Conditional {
-            test,
-            then,
-            otherwise,
-        } => write!(f, "(if {test} {then} {otherwise})"),
-        ExprKind::Call {
-            callee,
-            args,
-            keywords,
-        } => {
+        ExprKind::Conditional { test, then, otherwise } => write!(f, "(if {test} {then} {otherwise})"),
+        ExprKind::Call { callee, args, keywords } => {
             write!(f, "(call {callee}")?;
             for arg in args {
                 write!(f, " {arg}")?;

@@ -58,10 +58,7 @@ impl Position {
         let offset = floor_char_boundary(source, offset);
         let before = source.get(..offset).unwrap_or("");
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-        Position {
-            line: before.matches('\n').count() + 1,
-            column: before.get(line_start..).unwrap_or("").chars().count() + 1,
-        }
+        Position { line: before.matches('\n').count() + 1, column: before.get(line_start..).unwrap_or("").chars().count() + 1 }
     }
 }
 

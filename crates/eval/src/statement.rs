@@ -31,10 +31,7 @@ pub fn parse(source: &str) -> Result<Script, ParseError> {
         parser.skip_newlines();
         match parser.peek() {
             Token::End => {
-                return Ok(Script {
-                    source: source.into(),
-                    statements,
-                });
+                return Ok(Script { source: source.into(), statements });
             }
             Token::Punct(";") => {
                 return Err(parser.error(parser.here(), "there is no statement before this `;`"));
@@ -70,9 +67,7 @@ pub fn parse_expression(source: &str) -> Result<Expr, ParseError> {
     parser.skip_newlines();
     match parser.peek() {
         Token::End => Ok(expr),
-        Token::Punct(";") => {
-            Err(parser.error(parser.here(), "only one expression is expected here"))
-        }
+        Token::Punct(";") => Err(parser.error(parser.here(), "only one expression is expected here")),
         _ => Err(parser.no_statement_end()),
     }
 }
@@ -101,10 +96,7 @@ impl<'s> Parser<'s> {
             },
             _ => StmtKind::Expr(first),
         };
-        Ok(Some(Stmt {
-            kind,
-            span: start.to(self.before()),
-        }))
+        Ok(Some(Stmt { kind, span: start.to(self.before()) }))
     }
 
     /// Expressions with commas between them: a tuple without parentheses, if there is a comma.
@@ -131,11 +123,7 @@ impl<'s> Parser<'s> {
 
     fn starred_or_expression(&mut self) -> Parsed<Expr> {
         if self.at_punct("*") {
-            return Err(self.unsupported(
-                self.here(),
-                "unpacking with `*` is",
-                "name each part, or slice the value",
-            ));
+            return Err(self.unsupported(self.here(), "unpacking with `*` is", "name each part, or slice the value"));
         }
         self.expression()
     }
@@ -155,23 +143,12 @@ impl<'s> Parser<'s> {
     fn update(&mut self, first: Expr, op: BinaryOp) -> Parsed<StmtKind> {
         let op_span = self.advance();
         if matches!(first.kind, ExprKind::Tuple(_) | ExprKind::List(_)) {
-            let message = format!(
-                "{} cannot be updated with `{}=`",
-                first.describe(),
-                op.symbol()
-            );
-            return Err(self
-                .error(first.span, message)
-                .with_help("update one name at a time"));
+            let message = format!("{} cannot be updated with `{}=`", first.describe(), op.symbol());
+            return Err(self.error(first.span, message).with_help("update one name at a time"));
         }
         let target = self.target(first, op_span)?;
         let value = self.expressions()?;
-        Ok(StmtKind::AugAssign {
-            target,
-            op,
-            op_span,
-            value,
-        })
+        Ok(StmtKind::AugAssign { target, op, op_span, value })
     }
 
     /// An expression on the left of `=`.
@@ -181,38 +158,19 @@ impl<'s> Parser<'s> {
             ExprKind::Name(name) => TargetKind::Name(name),
             ExprKind::Index { base, index } => TargetKind::Index { base: *base, index },
             ExprKind::Tuple(items) | ExprKind::List(items) => {
-                let targets: Parsed<Vec<Target>> = items
-                    .into_iter()
-                    .map(|item| self.target(item, equals))
-                    .collect();
+                let targets: Parsed<Vec<Target>> = items.into_iter().map(|item| self.target(item, equals)).collect();
                 TargetKind::Tuple(targets?)
             }
             _ => {
                 let text = expr.span.text(self.source);
-                let short = if text.len() <= 24 && !text.contains('\n') {
-                    format!(" `{text}`")
-                } else {
-                    String::new()
-                };
+                let short = if text.len() <= 24 && !text.contains('\n') { format!(" `{text}`") } else { String::new() };
                 let what = expr.describe();
-                let what = if what.starts_with('`') {
-                    what.into()
-                } else {
-                    format!("{what},{short}")
-                };
-                let error = self.error(
-                    span,
-                    format!("cannot assign to {}", what.trim_end_matches(',')),
-                );
+                let what = if what.starts_with('`') { what.into() } else { format!("{what},{short}") };
+                let error = self.error(span, format!("cannot assign to {}", what.trim_end_matches(',')));
                 return Err(match expr.kind {
-                    ExprKind::Attribute { .. } => {
-                        error.with_help("attributes of arrays are read-only; assign to a name")
-                    }
-                    ExprKind::Global { .. } => error
-                        .with_help("names with a prefix are the library's; assign to a plain name"),
-                    _ if equals.text(self.source) == "=" => {
-                        error.with_help("to compare, write `==`")
-                    }
+                    ExprKind::Attribute { .. } => error.with_help("attributes of arrays are read-only; assign to a name"),
+                    ExprKind::Global { .. } => error.with_help("names with a prefix are the library's; assign to a plain name"),
+                    _ if equals.text(self.source) == "=" => error.with_help("to compare, write `==`"),
                     _ => error,
                 });
             }
@@ -232,9 +190,7 @@ impl<'s> Parser<'s> {
                 self.name("a name")?
             } else if path.contains('.') {
                 // `import jax.numpy` binds `jax`, which would need two prefixes.
-                return Err(self
-                    .error(span, format!("`{path}` needs a short name"))
-                    .with_help(format!("write `import {path} as np`")));
+                return Err(self.error(span, format!("`{path}` needs a short name")).with_help(format!("write `import {path} as np`")));
             } else {
                 let name = span.text(self.source);
                 (name, span)
@@ -290,18 +246,11 @@ impl<'s> Parser<'s> {
     }
 
     fn not_importable(&self, path: &str, span: Span) -> ParseError {
-        let help = match path
-            .strip_prefix("numpy.")
-            .or_else(|| path.strip_prefix("cupy."))
-        {
+        let help = match path.strip_prefix("numpy.").or_else(|| path.strip_prefix("cupy.")) {
             Some(space) => format!("write `np.{space}.` before the names"),
-            None => format!(
-                "only {} may be imported, and need not be",
-                IMPORTABLE.join(", ")
-            ),
+            None => format!("only {} may be imported, and need not be", IMPORTABLE.join(", ")),
         };
-        self.error(span, format!("`{path}` cannot be imported"))
-            .with_help(help)
+        self.error(span, format!("`{path}` cannot be imported")).with_help(help)
     }
 }
 

@@ -139,8 +139,7 @@ fn every_error_says_where_and_what() {
             Err(error) => {
                 let at = error.position();
                 let found_help = error.help().unwrap_or("");
-                if ((at.line, at.column), error.message(), found_help) == (*place, *message, *help)
-                {
+                if ((at.line, at.column), error.message(), found_help) == (*place, *message, *help) {
                     continue;
                 }
                 error.render()
@@ -155,29 +154,13 @@ fn every_error_says_where_and_what() {
 fn one_expression_means_one() {
     for (source, message) in [
         ("", "expected an expression, found the end of the text"),
-        (
-            " # nothing\n",
-            "expected an expression, found the end of the text",
-        ),
+        (" # nothing\n", "expected an expression, found the end of the text"),
         ("a; b", "only one expression is expected here"),
-        (
-            "a\nb",
-            "expected an operator or the end of the statement, found `b`",
-        ),
-        (
-            "x = 1",
-            "`=` assigns, and cannot stand inside an expression",
-        ),
-        (
-            "import numpy",
-            "`import` inside an expression is not supported",
-        ),
+        ("a\nb", "expected an operator or the end of the statement, found `b`"),
+        ("x = 1", "`=` assigns, and cannot stand inside an expression"),
+        ("import numpy", "`import` inside an expression is not supported"),
     ] {
-        assert_eq!(
-            parse_expression(source).unwrap_err().message(),
-            message,
-            "{source:?}"
-        );
+        assert_eq!(parse_expression(source).unwrap_err().message(), message, "{source:?}");
     }
 }
 
@@ -204,14 +187,10 @@ fn an_error_is_drawn_under_its_line() {
 #[test]
 fn an_error_fits_on_one_line_too() {
     let error = parse("a &&\nb").unwrap_err();
-    let line =
-        "line 1, column 3: `&&` is not an operator (use `&` for arrays, `and` for single values)";
+    let line = "line 1, column 3: `&&` is not an operator (use `&` for arrays, `and` for single values)";
     assert_eq!(error.to_string(), line);
     let error = EvalError::from(error);
-    assert_eq!(
-        (error.kind(), error.to_string().as_str()),
-        (EvalErrorKind::Syntax, line)
-    );
+    assert_eq!((error.kind(), error.to_string().as_str()), (EvalErrorKind::Syntax, line));
 }
 
 #[test]
@@ -219,12 +198,6 @@ fn an_error_of_the_array_library_keeps_its_cause() {
     let source = "a +\\\n b.sum(7)";
     let cause = std::io::Error::other("axis 7 is out of bounds");
     let error = EvalError::array(source, Span::new(12, 13), cause).with_help("b has 2 axes");
-    assert_eq!(
-        error.to_string(),
-        "line 2, column 8: axis 7 is out of bounds (b has 2 axes)"
-    );
-    assert_eq!(
-        std::error::Error::source(&error).unwrap().to_string(),
-        "axis 7 is out of bounds"
-    );
+    assert_eq!(error.to_string(), "line 2, column 8: axis 7 is out of bounds (b has 2 axes)");
+    assert_eq!(std::error::Error::source(&error).unwrap().to_string(), "axis 7 is out of bounds");
 }

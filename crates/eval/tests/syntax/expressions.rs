@@ -28,10 +28,7 @@ fn literals() {
         ("0o17", "15"),
         ("0b1_01", "5"),
         ("18446744073709551615", "18446744073709551615"),
-        (
-            "170141183460469231731687303715884105727",
-            "170141183460469231731687303715884105727",
-        ),
+        ("170141183460469231731687303715884105727", "170141183460469231731687303715884105727"),
         ("1.5", "1.5"),
         ("1_0.2_5", "10.25"),
         ("5.", "5.0"),
@@ -160,10 +157,7 @@ fn names_calls_and_attributes() {
         ("f()", "(call f)"),
         ("f(a, b,)", "(call f a b)"),
         ("sum(a, axis=-1)", "(call sum a :axis (- 1))"),
-        (
-            "f(axis=(0, 1), keepdims=True)",
-            "(call f :axis (tuple 0 1) :keepdims True)",
-        ),
+        ("f(axis=(0, 1), keepdims=True)", "(call f :axis (tuple 0 1) :keepdims True)"),
         ("f(a == b)", "(call f (compare a == b))"),
         ("f(\n  a,\n  b  # second\n)", "(call f a b)"),
         ("a.sum(0).T", "(. (call (. a sum) 0) T)"),
@@ -184,10 +178,7 @@ fn prefixes() {
         ("cp.float32", "cp:float32"),
         ("cupy.e + xp.e", "(+ cupy:e xp:e)"),
         ("np.linalg.norm(a)", "(call np:linalg.norm a)"),
-        (
-            "np.random.random((2, 3))",
-            "(call np:random.random (tuple 2 3))",
-        ),
+        ("np.random.random((2, 3))", "(call np:random.random (tuple 2 3))"),
         ("np.fft.fft(a).real", "(. (call np:fft.fft a) real)"),
         ("np.random", "np:random"),
         ("np.pi.real", "(. np:pi real)"),
@@ -215,10 +206,7 @@ fn indices() {
         ("a[::-1]", "(index a (slice _ _ (- 1)))"),
         ("a[1:2:3, :]", "(index a (slice 1 2 3) (slice _ _ _))"),
         ("a[..., None]", "(index a ... newaxis)"),
-        (
-            "a[np.newaxis, :, xp.newaxis]",
-            "(index a newaxis (slice _ _ _) newaxis)",
-        ),
+        ("a[np.newaxis, :, xp.newaxis]", "(index a newaxis (slice _ _ _) newaxis)"),
         ("a[(None, ...)]", "(index a newaxis ...)"),
         ("a[b > 0]", "(index a (compare b > 0))"),
         ("a[[0, 2], idx]", "(index a (list 0 2) idx)"),
@@ -231,17 +219,9 @@ fn indices() {
 
 #[test]
 fn a_tuple_in_an_index_is_remembered() {
-    for (source, tuple) in [
-        ("a[i]", false),
-        ("a[i,]", true),
-        ("a[i, j]", true),
-        ("a[()]", true),
-        ("a[(i,)]", true),
-    ] {
+    for (source, tuple) in [("a[i]", false), ("a[i,]", true), ("a[i, j]", true), ("a[()]", true), ("a[(i,)]", true)] {
         let expr = parse_expression(source).unwrap();
-        let ast::ExprKind::Index { index, .. } = &expr.kind else {
-            panic!("{source} is an index")
-        };
+        let ast::ExprKind::Index { index, .. } = &expr.kind else { panic!("{source} is an index") };
         assert_eq!(index.tuple, tuple, "{source}");
     }
 }
@@ -251,49 +231,24 @@ fn spans_cover_what_was_written() {
     let source = " f( (a + b) * -c , axis = 1 ) [ 0 ]";
     let expr = parse_expression(source).unwrap();
     assert_eq!(expr.span.text(source), "f( (a + b) * -c , axis = 1 ) [ 0 ]");
-    let ast::ExprKind::Index { base, index } = expr.kind else {
-        panic!("an index")
-    };
+    let ast::ExprKind::Index { base, index } = expr.kind else { panic!("an index") };
     assert_eq!(index.span.text(source), "[ 0 ]");
     assert_eq!(index.items[0].span.text(source), "0");
-    let ast::ExprKind::Call { args, keywords, .. } = base.kind else {
-        panic!("a call")
-    };
+    let ast::ExprKind::Call { args, keywords, .. } = base.kind else { panic!("a call") };
     assert_eq!(keywords[0].name_span.text(source), "axis");
     assert_eq!(args[0].span.text(source), "(a + b) * -c");
-    let ast::ExprKind::Binary {
-        op_span,
-        left,
-        right,
-        ..
-    } = &args[0].kind
-    else {
-        panic!("a product")
-    };
+    let ast::ExprKind::Binary { op_span, left, right, .. } = &args[0].kind else { panic!("a product") };
     assert_eq!(op_span.text(source), "*");
-    assert_eq!(
-        (left.span.text(source), left.is_parenthesized()),
-        ("(a + b)", true)
-    );
-    assert_eq!(
-        (right.span.text(source), right.is_parenthesized()),
-        ("-c", false)
-    );
+    assert_eq!((left.span.text(source), left.is_parenthesized()), ("(a + b)", true));
+    assert_eq!((right.span.text(source), right.is_parenthesized()), ("-c", false));
 }
 
 #[test]
 fn dotted_names() {
-    for (source, name) in [
-        ("sum", Some("sum")),
-        ("np.linalg.norm", Some("linalg.norm")),
-        ("linalg.norm", Some("linalg.norm")),
-        ("a[0].T", None),
-    ] {
-        assert_eq!(
-            parse_expression(source).unwrap().dotted_name().as_deref(),
-            name,
-            "{source}"
-        );
+    for (source, name) in
+        [("sum", Some("sum")), ("np.linalg.norm", Some("linalg.norm")), ("linalg.norm", Some("linalg.norm")), ("a[0].T", None)]
+    {
+        assert_eq!(parse_expression(source).unwrap().dotted_name().as_deref(), name, "{source}");
     }
 }
 

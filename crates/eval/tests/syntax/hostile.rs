@@ -8,12 +8,7 @@ use cuprum_eval::{MAX_HEIGHT, MAX_NESTING, ParseError, parse, parse_expression};
 const STACK: usize = 1024 * 1024;
 
 fn on_small_stack(test: impl FnOnce() + Send + 'static) {
-    std::thread::Builder::new()
-        .stack_size(STACK)
-        .spawn(test)
-        .unwrap()
-        .join()
-        .unwrap();
+    std::thread::Builder::new().stack_size(STACK).spawn(test).unwrap().join().unwrap();
 }
 
 fn check(source: &str) -> Result<Script, ParseError> {
@@ -21,10 +16,7 @@ fn check(source: &str) -> Result<Script, ParseError> {
     match &result {
         Ok(script) => {
             for stmt in &script.statements {
-                assert!(
-                    source.get(stmt.span.start..stmt.span.end).is_some(),
-                    "{source:?}"
-                );
+                assert!(source.get(stmt.span.start..stmt.span.end).is_some(), "{source:?}");
                 if let StmtKind::Expr(value) | StmtKind::Assign { value, .. } = &stmt.kind {
                     check_spans(value, source);
                 }
@@ -35,16 +27,10 @@ fn check(source: &str) -> Result<Script, ParseError> {
         }
         Err(error) => {
             let span = error.span();
-            assert!(
-                source.get(span.start..span.end).is_some(),
-                "{span:?} in {source:?}"
-            );
+            assert!(source.get(span.start..span.end).is_some(), "{span:?} in {source:?}");
             assert!(!error.message().is_empty());
             for line in error.render().lines() {
-                assert!(
-                    line.chars().count() < 300 && !line.chars().any(char::is_control),
-                    "{source:?}: {line:?}"
-                );
+                assert!(line.chars().count() < 300 && !line.chars().any(char::is_control), "{source:?}: {line:?}");
             }
         }
     }
@@ -53,17 +39,9 @@ fn check(source: &str) -> Result<Script, ParseError> {
 
 /// Every node lies within the text, and within the node above it.
 fn check_spans(expr: &Expr, source: &str) {
-    assert!(
-        source
-            .get(expr.span.start..expr.span.end)
-            .is_some_and(|text| !text.is_empty()),
-        "{expr} in {source:?}"
-    );
+    assert!(source.get(expr.span.start..expr.span.end).is_some_and(|text| !text.is_empty()), "{expr} in {source:?}");
     expr.kind.for_each_child(&mut |child| {
-        assert!(
-            expr.span.start <= child.span.start && child.span.end <= expr.span.end,
-            "{child} in {source:?}"
-        );
+        assert!(expr.span.start <= child.span.start && child.span.end <= expr.span.end, "{child} in {source:?}");
         check_spans(child, source);
     });
 }
@@ -93,13 +71,7 @@ fn nesting_is_limited() {
                 let result = check(&source);
                 match depth {
                     1 | 5 => assert!(result.is_ok(), "{source}"),
-                    10_000 => assert!(
-                        result
-                            .unwrap_err()
-                            .message()
-                            .contains("nested more than 100"),
-                        "{open}"
-                    ),
+                    10_000 => assert!(result.unwrap_err().message().contains("nested more than 100"), "{open}"),
                     _ => {}
                 }
                 let _ = check(&open.repeat(depth));
@@ -125,10 +97,7 @@ fn chains_are_limited_where_they_make_trees_high() {
             assert!(error.message().contains("250 operations deep"), "{error}");
         }
         for step in [" and a", " < a", ", a", "; a", "\na", " or a"] {
-            assert!(
-                check(&("a".to_owned() + &step.repeat(20_000))).is_ok(),
-                "{step:?}"
-            );
+            assert!(check(&("a".to_owned() + &step.repeat(20_000))).is_ok(), "{step:?}");
         }
         // Chains inside brackets inside chains add up.
         let mut source = "a".to_owned();
@@ -142,11 +111,7 @@ fn chains_are_limited_where_they_make_trees_high() {
 #[test]
 fn long_lines_are_cut_around_the_fault() {
     for (before, after) in [(0, 5000), (5000, 0), (5000, 5000), (90, 20), (20, 90)] {
-        let source = format!(
-            "{}$ b{}",
-            "abc,".repeat(before / 4),
-            " + c".repeat(after / 4)
-        );
+        let source = format!("{}$ b{}", "abc,".repeat(before / 4), " + c".repeat(after / 4));
         let error = check(&source).unwrap_err();
         let rendered = error.render();
         let lines: Vec<&str> = rendered.lines().collect();
@@ -174,9 +139,9 @@ const SEEDS: [&str; 14] = [
 ];
 
 const PIECES: [&str; 46] = [
-    "(", ")", "[", "]", "{", "}", "'", "\"", "\\", "\n", "\r\n", ";", ",", ":", ".", "..", "...",
-    "=", "==", "+=", "**", "*", "-", "not ", " in ", " if ", " else ", " and ", "np.", "1", "1.",
-    "1e", "0x", "_", "j", "a", "é", "日", "𝛑", "\0", " ", "#", "import ", "from ", "lambda ", "<",
+    "(", ")", "[", "]", "{", "}", "'", "\"", "\\", "\n", "\r\n", ";", ",", ":", ".", "..", "...", "=", "==", "+=", "**", "*", "-", "not ",
+    " in ", " if ", " else ", " and ", "np.", "1", "1.", "1e", "0x", "_", "j", "a", "é", "日", "𝛑", "\0", " ", "#", "import ", "from ",
+    "lambda ", "<",
 ];
 
 /// A small generator (xorshift64*), so that a failure can be had again.
@@ -239,9 +204,7 @@ fn random_pieces_never_panic() {
     let mut random = Random(1);
     for _ in 0..40_000 {
         let count = random.below(12);
-        let source: String = (0..count)
-            .map(|_| PIECES[random.below(PIECES.len())])
-            .collect();
+        let source: String = (0..count).map(|_| PIECES[random.below(PIECES.len())]).collect();
         let _ = check(&source);
     }
 }

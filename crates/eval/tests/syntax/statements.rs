@@ -29,14 +29,8 @@ fn assignments() {
         ("(a) = x", "(= a x)"),
         ("() = x", "(= (tuple) x)"),
         ("a[...] = 0", "(= (index a ...) 0)"),
-        (
-            "a[1:, b > 0] = c",
-            "(= (index a (slice 1 _ _) (compare b > 0)) c)",
-        ),
-        (
-            "a, b[0] = b[0], a",
-            "(= (tuple a (index b 0)) (tuple (index b 0) a))",
-        ),
+        ("a[1:, b > 0] = c", "(= (index a (slice 1 _ _) (compare b > 0)) c)"),
+        ("a, b[0] = b[0], a", "(= (tuple a (index b 0)) (tuple (index b 0) a))"),
         ("x = a == b", "(= x (compare a == b))"),
         ("x=-1", "(= x (- 1))"),
     ]);
@@ -44,14 +38,9 @@ fn assignments() {
 
 #[test]
 fn augmented_assignments() {
-    for op in [
-        "+", "-", "*", "/", "//", "%", "**", "@", "&", "|", "^", "<<", ">>",
-    ] {
+    for op in ["+", "-", "*", "/", "//", "%", "**", "@", "&", "|", "^", "<<", ">>"] {
         let script = parse(&format!("x {op}= y + 1; a[0]{op}=1")).unwrap();
-        assert_eq!(
-            script.to_string(),
-            format!("({op}= x (+ y 1))\n({op}= (index a 0) 1)")
-        );
+        assert_eq!(script.to_string(), format!("({op}= x (+ y 1))\n({op}= (index a 0) 1)"));
     }
 }
 
@@ -64,10 +53,7 @@ fn separators() {
         ("a; b", "a\nb"),
         ("a;\nb;", "a\nb"),
         ("a\n\n  # c\n\tb\r\nc", "a\nb\nc"),
-        (
-            "x = (1 +\n 2)\ny = [x,\n\n x]",
-            "(= x (+ 1 2))\n(= y (list x x))",
-        ),
+        ("x = (1 +\n 2)\ny = [x,\n\n x]", "(= x (+ 1 2))\n(= y (list x x))"),
         ("x = 1 + \\\n  2", "(= x (+ 1 2))"),
         ("'a # b; c'", "\"a # b; c\""),
         ("\u{feff}a", "a"),
@@ -80,15 +66,9 @@ fn imports() {
         ("import numpy as np\nnp.sin(x)", "(call np:sin x)"),
         ("import numpy", ""),
         ("import numpy as N, cupy; N.e + N", "(+ N:e N)"),
-        (
-            "import jax.numpy as jnp\njnp.linalg.norm(x)",
-            "(call jnp:linalg.norm x)",
-        ),
+        ("import jax.numpy as jnp\njnp.linalg.norm(x)", "(call jnp:linalg.norm x)"),
         ("from numpy import sin, cos; sin(x)", "(call sin x)"),
-        (
-            "from numpy import (\n sin,\n cos,\n)\nsin(x)",
-            "(call sin x)",
-        ),
+        ("from numpy import (\n sin,\n cos,\n)\nsin(x)", "(call sin x)"),
         ("from cupy import *\ncos(x)", "(call cos x)"),
     ]);
 }
@@ -103,21 +83,12 @@ fn free_names_are_what_must_be_given() {
         ("x[i] = 1", &[("x", false), ("i", false)]),
         ("p, q = f(x); p + q", &[("f", true), ("x", false)]),
         ("np.sin(x) + xp.e", &[("x", false)]),
-        (
-            "a.sum(axis=k)[i:j]",
-            &[("a", false), ("k", false), ("i", false), ("j", false)],
-        ),
-        (
-            "x if c else [y, (z,)]",
-            &[("c", false), ("x", false), ("y", false), ("z", false)],
-        ),
+        ("a.sum(axis=k)[i:j]", &[("a", false), ("k", false), ("i", false), ("j", false)]),
+        ("x if c else [y, (z,)]", &[("c", false), ("x", false), ("y", false), ("z", false)]),
     ];
     for (source, expected) in table {
         let names = parse(source).unwrap().free_names();
-        let names: Vec<_> = names
-            .iter()
-            .map(|used| (used.name.as_str(), used.called))
-            .collect();
+        let names: Vec<_> = names.iter().map(|used| (used.name.as_str(), used.called)).collect();
         assert_eq!(names, *expected, "{source}");
     }
 }
@@ -132,11 +103,7 @@ fn assigned_names_are_what_a_script_makes() {
 fn a_statement_knows_its_place() {
     let source = "a = 1;  b = (2 +\n 3)\n";
     let script = parse(source).unwrap();
-    let texts: Vec<_> = script
-        .statements
-        .iter()
-        .map(|stmt| stmt.span.text(source))
-        .collect();
+    let texts: Vec<_> = script.statements.iter().map(|stmt| stmt.span.text(source)).collect();
     assert_eq!(texts, ["a = 1", "b = (2 +\n 3)"]);
     assert_eq!(script.position(script.statements[1].span).column, 9);
 }
