@@ -16,6 +16,10 @@ use crate::ops::value::{Args, Value};
 super::rows! { Copy from 280:
     COPY "copy" ["ascontiguousarray", "ndarray.copy"] 1 ("a") Some(|a: Args| a.array("a")?.copy().map(Value::Array)), "A copy in C order.";
     CONCAT "concat" ["concatenate"] 0 ("arrays, axis=0") Some(|a: Args| match a.get("axis") {
+        None if a.is_none("axis") => {
+            let flat: Result<Vec<NdArray>> = a.arrays("arrays")?.iter().map(NdArray::ravel).collect();
+            concat(&flat?, 0)
+        }
         None => concat(&a.arrays("arrays")?, 0),
         Some(v) => concat(&a.arrays("arrays")?, v.index("concat")?),
     }.map(Value::Array)), "Arrays joined along an axis.";

@@ -25,6 +25,22 @@ pub enum Value {
     List(Vec<Value>),
 }
 
+impl From<NdArray> for Value {
+    fn from(a: NdArray) -> Value {
+        Value::Array(a)
+    }
+}
+impl From<&NdArray> for Value {
+    fn from(a: &NdArray) -> Value {
+        Value::Array(a.clone())
+    }
+}
+impl<T: Into<Scalar>> From<T> for Value {
+    fn from(s: T) -> Value {
+        Value::Scalar(s.into())
+    }
+}
+
 impl Value {
     /// Python's name for the type of this value, for messages.
     pub fn type_name(&self) -> &'static str {
@@ -62,10 +78,18 @@ impl Value {
 
     /// As an array (`numpy.asarray`): scalars become 0-d, nested lists are stacked.
     pub fn array(&self, op: &'static str) -> Result<NdArray> {
+        self.array_as(op, None)
+    }
+
+    /// As an array of a given dtype (`numpy.asarray(a, dtype)`); an int that the dtype cannot hold is an error.
+    pub fn array_as(&self, op: &'static str, dtype: Option<DType>) -> Result<NdArray> {
         match self {
-            Value::Array(a) => Ok(a.clone()),
-            Value::Scalar(s) => NdArray::scalar(*s),
-            Value::Tuple(items) | Value::List(items) => nested(op, items),
+            Value::Array(a) => dtype.map_or(Ok(a.clone()), |d| a.astype(d)),
+            Value::Scalar(s) => {
+                let dtype = dtype.unwrap_or(s.default_dtype());
+                NdArray::scalar_as(s.checked_for(op, dtype)?, dtype)
+            }
+            Value::Tuple(items) | Value::List(items) => nested(op, items, dtype),
             other => Err(Error::value(op, format!("expected an array, not {}", other.type_name()))),
         }
     }
@@ -89,8 +113,8 @@ impl Value {
 }
 
 /// An array of nested lists of numbers (and arrays of one shape).
-fn nested(op: &'static str, items: &[Value]) -> Result<NdArray> {
-    fn leaves(op: &'static str, items: &[Value], depth: usize, shape: &mut Vec<usize>, out: &mut Vec<Scalar>) -> Result<()> {
+fn nested(op: &'static str, items: &[Value], dtype: Option<DType>) -> Result<NdArray> {
+    fn leaves(op: &'static str, items: &[Value], depth: usize, shape: &mut Vec<usize>, out: &mut Vec<(Scalar, DType)>) -> Result<()> {
         let ragged = || Error::value(op, "nested lists must all have the same lengths");
         if shape.len() <= depth {
             if !out.is_empty() {
@@ -104,23 +128,24 @@ fn nested(op: &'static str, items: &[Value]) -> Result<NdArray> {
             match item {
                 Value::Tuple(inner) | Value::List(inner) => leaves(op, inner, depth + 1, shape, out)?,
                 _ if shape.len() > depth + 1 => return Err(ragged()),
-                Value::Scalar(s) => out.push(*s),
-                Value::Array(a) if a.ndim() == 0 => out.push(a.item()?),
+                Value::Scalar(s) => out.push((*s, s.default_dtype())),
+                Value::Array(a) if a.ndim() == 0 => out.push((a.item()?, a.dtype())),
                 other => return Err(Error::value(op, format!("expected numbers in a list, not {}", other.type_name()))),
             }
         }
         Ok(())
     }
     if items.iter().any(|i| matches!(i, Value::Array(a) if a.ndim() > 0)) {
-        let arrays: Result<Vec<NdArray>> = items.iter().map(|i| i.array(op)).collect();
+        let arrays: Result<Vec<NdArray>> = items.iter().map(|i| i.array_as(op, dtype)).collect();
         return crate::ops::manipulation::stack(&arrays?, 0);
     }
     let (mut shape, mut values) = (Vec::new(), Vec::new());
     leaves(op, items, 0, &mut shape, &mut values)?;
-    let dtype = values.iter().map(|s| s.default_dtype()).reduce(DType::promote).unwrap_or(DType::F64);
+    let natural = || values.iter().map(|(_, d)| *d).reduce(DType::promote).unwrap_or(DType::F64);
+    let dtype = dtype.unwrap_or_else(natural);
     let mut bytes = Vec::with_capacity(values.len() * dtype.itemsize());
-    for v in &values {
-        bytes.extend_from_slice(&v.to_bytes(dtype)[..dtype.itemsize()]);
+    for (v, _) in &values {
+        bytes.extend_from_slice(&v.checked_for(op, dtype)?.to_bytes(dtype)[..dtype.itemsize()]);
     }
     NdArray::from_bytes(dtype, shape, &bytes)
 }
@@ -191,6 +216,11 @@ impl Args {
     /// A parameter's value, if given and not `None`.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.bound.iter().find(|(n, _)| *n == name).and_then(|(_, v)| v.as_ref()).filter(|v| !matches!(v, Value::None))
+    }
+
+    /// Whether `None` was written for a parameter, where that differs from leaving it out.
+    pub fn is_none(&self, name: &str) -> bool {
+        self.bound.iter().any(|(n, v)| *n == name && matches!(v, Some(Value::None)))
     }
 
     fn need(&self, name: &str) -> Result<&Value> {
