@@ -1,0 +1,349 @@
+#!/usr/bin/env python3
+"""Makes the goldens of tests/conformance: what NumPy 2 answers to every case.
+
+    python3 -m venv .venv && .venv/bin/pip install -r scripts/goldens-requirements.txt
+    .venv/bin/python scripts/goldens.py            # writes tests/conformance/goldens and the promotion table
+    .venv/bin/python scripts/goldens.py --check    # compares instead of writing; exit code 1 if anything differs
+    .venv/bin/python scripts/goldens.py --show 'sum(a_f32)'
+
+Case files, tests/conformance/cases/FAMILY.txt, hold one expression a line, read by NumPy here and by `cuprum::eval` in
+the Rust program. Lines that begin with a colon set rules for the lines below them:
+
+    :section TITLE       forgets all rules
+    :for d in floats     makes a case for each item: `{d}` stands for it, `{D}` for the full name of a dtype.
+                         Several make all combinations. Lists of dtypes have names: see LISTS
+    :ulp N               results may differ from NumPy's by N units in the last place (the default is 0)
+    :wide N              the same, but the golden is computed in more precision than the dtype has: NumPy's own
+                         functions err by up to 4 units
+    :sum N               the golden is wide; the error may be one unit plus N times epsilon times the sum of magnitudes
+    :anyzero             the sign of zeros is not compared
+    :raises              NumPy refuses these, and so must cuprum
+    :unraised            NumPy's refusal is not wanted of cuprum: used with `=>`
+
+`EXPRESSION => REFERENCE` gives cuprum the first and NumPy the second: for functions that NumPy does not have, and for
+the deliberate differences from NumPy, all of which stand in cases/differences.txt with their reasons.
+
+Files: FAMILY.cases has a line for each case after expansion (expression, rule, dtype, shape, parted by tabs), FAMILY.npz
+one array for each dtype: the results one after the other. bfloat16 is stored as uint16 under a name ending in `|bf16`.
+"""
+
+import argparse
+import ast
+import io
+import itertools
+import pathlib
+import sys
+import warnings
+import zipfile
+
+import ml_dtypes
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import goldens_inputs  # noqa: E402
+import goldens_reference  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CASES = ROOT / "tests/conformance/cases"
+GOLDENS = ROOT / "tests/conformance/goldens"
+PROMOTION = ROOT / "crates/core/tests/promotion.txt"
+
+BF16 = np.dtype(ml_dtypes.bfloat16)
+DTYPES = goldens_inputs.DTYPES
+LISTS = goldens_inputs.LISTS
+
+
+# ---- case files ----
+
+
+class Rules:
+    """What the lines with a colon say."""
+
+    def __init__(self):
+        self.loops, self.kind, self.amount = [], "ulp", 0
+        self.anyzero = self.raises = False
+
+    def read(self, line):
+        word, _, rest = line[1:].partition(" ")
+        if word == "section":
+            self.__init__()
+        elif word == "for":
+            name, _, items = rest.partition(" in ")
+            if not items:
+                raise SystemExit(f"no list in '{line}'")
+            values = [v for item in items.split() for v in LISTS.get(item, [item])]
+            self.loops = [loop for loop in self.loops if loop[0] != name] + [(name, values)]
+        elif word in ("ulp", "wide", "sum"):
+            self.kind, self.amount = word, float(rest)
+        elif word in ("anyzero", "raises"):
+            setattr(self, word, True)
+        else:
+            raise SystemExit(f"unknown rule '{line}'")
+
+    def text(self):
+        kind = "sum" if self.kind == "sum" else "ulp"
+        return f"{kind} {self.amount:g}" + (" anyzero" if self.anyzero else "")
+
+
+def expand(line, loops):
+    """The line for every combination of the loops that it uses."""
+    used = [loop for loop in loops if f"{{{loop[0]}}}" in line or f"{{{loop[0].upper()}}}" in line]
+    for combination in itertools.product(*(values for _, values in used)):
+        text = line
+        for (name, _), value in zip(used, combination):
+            text = text.replace(f"{{{name}}}", value)
+            if value in DTYPES:
+                text = text.replace(f"{{{name.upper()}}}", DTYPES[value].name)
+        yield text
+
+
+def read_cases(path):
+    """Pairs of an expression and its reference, with the rules in force."""
+    rules = Rules()
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        line = line.strip()
+        if line.startswith(":"):
+            rules.read(line)
+        elif line and not line.startswith("#"):
+            for text in expand(line, rules.loops):
+                expression, _, reference = text.partition(" => ")
+                yield f"{path.name}:{number}", expression.strip(), reference.strip(), rules
+
+
+# ---- evaluation ----
+
+
+class Evaluator:
+    """NumPy's answer to an expression."""
+
+    def __init__(self, inputs):
+        self.names = {**vars(np), **goldens_reference.FUNCTIONS, **inputs}
+
+    def run(self, text):
+        return eval(compile(ast.parse(text, mode="eval"), text, "eval"), dict(self.names))  # noqa: S307
+
+    def native(self, text):
+        """As NumPy computes it; for bfloat16, as NumPy would if it treated it like float16."""
+        if "bf16" not in text and "bfloat16" not in text:
+            return np.asarray(self.run(text))
+        mixed = "_f16" in text or "'float16'" in text
+        wanted = None if mixed else self.like_float16(text)
+        try:
+            result = np.asarray(self.run(text))
+        except TypeError:
+            if wanted is None:
+                raise
+            result = None
+        if wanted is None or (result is not None and result.dtype == wanted):
+            return result
+        # ml_dtypes lacks the function, or gives another dtype (float32 beside a Python float): one operation in
+        # float32, its scalars rounded, the result rounded, is the same.
+        wider = np.asarray(self.run(self.scalars_in_bf16(text.replace("_bf16", "_bf16w").replace("'bfloat16'", "'float32'"))))
+        return wider.astype(wanted)
+
+    def like_float16(self, text):
+        """The dtype that the expression has when bfloat16 promotes as float16 does."""
+        dtype = np.asarray(self.run(text.replace("_bf16", "_bf16h").replace("'bfloat16'", "'float16'"))).dtype
+        return BF16 if dtype == np.float16 else dtype
+
+    @staticmethod
+    def scalars_in_bf16(text):
+        class Round(ast.NodeTransformer):
+            def visit_Constant(self, node):
+                if isinstance(node.value, float):
+                    return ast.copy_location(ast.Constant(float(BF16.type(node.value))), node)
+                return node
+
+        return ast.unparse(Round().visit(ast.parse(text, mode="eval")))
+
+    def wide(self, text, scale=False):
+        """The outermost operation in more precision than the dtype has, its arguments as NumPy computes them; with
+        `scale`, over the magnitudes of its arguments."""
+        native = self.native(text)
+        node, trailing = ast.parse(text, mode="eval").body, []
+        while isinstance(node, ast.Subscript):
+            trailing.append(node.slice)
+            node = node.value
+        evaluate = lambda n: self.run(ast.unparse(n))  # noqa: E731
+        keywords = {}
+        if isinstance(node, ast.BinOp):
+            function = goldens_reference.OPERATORS[type(node.op)]
+            args = [evaluate(node.left), evaluate(node.right)]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            function = getattr(np, node.func.attr)
+            args = [evaluate(node.func.value), *map(evaluate, node.args)]
+        elif isinstance(node, ast.Call):
+            function = self.names[node.func.id]
+            args = list(map(evaluate, node.args))
+        else:
+            raise SystemExit(f"'{text}' has no outermost function to compute in more precision")
+        if isinstance(node, ast.Call):
+            keywords = {k.arg: evaluate(k.value) for k in node.keywords}
+        if hasattr(function, "scaled"):
+            result = function.scaled(*args, **keywords) if scale else function(*args, **keywords, wide=True)
+        else:
+            dtype = keywords.pop("dtype", None)
+            if dtype is not None:
+                args[0] = np.asarray(args[0]).astype(dtype)
+            result = function(*[widen(a, native.dtype, scale) for a in args], **keywords)
+        for index in reversed(trailing):
+            result = eval(ast.unparse(ast.Subscript(ast.Name("r"), index)), {"r": result})  # noqa: S307
+        return np.asarray(result), native.dtype
+
+
+def real_of(dtype):
+    return np.zeros(0, dtype).real.dtype if dtype.kind == "c" else dtype
+
+
+def widen(value, native, magnitudes):
+    """An argument in more precision; Python floats first take the dtype of the operation, as in NumPy."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(widen(v, native, magnitudes) for v in value)
+    if isinstance(value, (float, complex)) and not isinstance(value, np.generic):
+        rounding = native if native.kind in "fcV" or native == BF16 else np.dtype(float)
+        value = np.asarray(value).astype(rounding if isinstance(value, complex) else real_of(rounding))
+    if not isinstance(value, (np.ndarray, np.generic)):
+        return value
+    value = np.asarray(value)
+    if value.dtype == bool and native.kind in "fcV":
+        value = value.astype(np.float16)
+    if value.dtype.kind in "iu" and native.kind in "fcV":
+        value = value.astype(np.float64)
+    wide = {"float64": np.longdouble, "complex64": np.complex128, "complex128": np.clongdouble}
+    if value.dtype.kind in "fcV":
+        value = value.astype(wide.get(value.dtype.name, np.float64))
+    return np.abs(value) if magnitudes else value
+
+
+# ---- goldens ----
+
+
+class Goldens:
+    """The results of a family, dtype by dtype."""
+
+    def __init__(self):
+        self.lines, self.results, self.scales = [], {}, []
+
+    def add(self, expression, rule, result, scale):
+        if result.dtype.name not in {d.name for d in DTYPES.values()}:
+            raise SystemExit(f"'{expression}' gives {result.dtype}, which cuprum does not have")
+        shape = ",".join(map(str, result.shape)) or "-"
+        self.lines.append(f"{expression}\t{rule}\t{result.dtype.name}\t{shape}")
+        self.results.setdefault(result.dtype.name, []).append(np.ascontiguousarray(result).ravel())
+        if scale is not None:
+            self.scales.append(np.broadcast_to(scale, result.shape).astype(np.float64).ravel())
+
+    def members(self):
+        members = {name: np.concatenate(parts) for name, parts in sorted(self.results.items())}
+        if self.scales:
+            members["scales"] = np.concatenate(self.scales)
+        return members
+
+
+def family(path, evaluator):
+    goldens, seen, failures = Goldens(), {}, []
+    for place, expression, reference, rules in read_cases(path):
+        text = reference or expression
+        asked = (text, rules.text(), rules.raises)
+        if expression in seen:  # another loop has made it already
+            if seen[expression] != asked:
+                failures.append(f"{place}: '{expression}' is there twice, with other rules")
+            continue
+        seen[expression] = asked
+        try:
+            scale = None
+            if text == "raises":
+                raise goldens_reference.Refused
+            if rules.kind == "ulp":
+                result = evaluator.native(text)
+            else:
+                result, dtype = evaluator.wide(text)
+                result = result.astype(dtype)
+                scale = evaluator.wide(text, scale=True)[0] if rules.kind == "sum" else None
+        except Exception as error:  # noqa: BLE001 -- what NumPy refuses is part of the goldens
+            if rules.raises or text == "raises":
+                goldens.lines.append(f"{expression}\traises {type(error).__name__}")
+            else:
+                failures.append(f"{place}: '{text}': {type(error).__name__}: {error}")
+            continue
+        if rules.raises:
+            failures.append(f"{place}: '{text}' raises nothing")
+        goldens.add(expression, rules.text(), result, scale)
+    if failures:
+        raise SystemExit("\n".join(failures[:40] + [f"{len(failures)} bad cases"]))
+    return goldens
+
+
+def npz(members):
+    """The bytes of an npz that depend on the arrays alone."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, array in members.items():
+            if array.dtype == BF16:
+                name, array = name + "|bf16", array.view(np.uint16)
+            member = io.BytesIO()
+            np.lib.format.write_array(member, np.asanyarray(array))
+            info = zipfile.ZipInfo(name + ".npy", date_time=(1980, 1, 1, 0, 0, 0))
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, member.getvalue())
+    return out.getvalue()
+
+
+# ---- promotion ----
+
+
+def promotion():
+    """The text of the promotion table: what `add` gives, which for bfloat16 says more than `promote_types`."""
+    lines = [
+        "# Made by scripts/goldens.py: the dtype of `a + b` for arrays of one element, and beside Python scalars.",
+        "# bfloat16 is that of ml_dtypes, but for Python floats, which ml_dtypes takes to float32: here they are weak,",
+        "# as they are for NumPy's own floats.",
+    ]
+    one = {name: np.ones(1, dtype) for name, dtype in DTYPES.items()}
+    for x, y in itertools.product(DTYPES, DTYPES):
+        lines.append(f"{DTYPES[x].name} {DTYPES[y].name} {(one[x] + one[y]).dtype.name}")
+    for x in DTYPES:
+        for name, scalar in {"bool": True, "int": 1, "float": 1.0, "complex": 1j}.items():
+            dtype = DTYPES[x] if x == "bf16" and name == "float" else (one[x] + scalar).dtype
+            lines.append(f"{DTYPES[x].name} Python-{name} {dtype.name}")
+    return "\n".join(lines) + "\n"
+
+
+def outputs():
+    """Every file this script makes, with its contents."""
+    inputs = goldens_inputs.make()
+    evaluator = Evaluator({**inputs, **goldens_inputs.stand_ins(inputs)})
+    yield GOLDENS / "inputs.npz", npz(inputs)
+    yield PROMOTION, promotion().encode()
+    for path in sorted(CASES.glob("*.txt")):
+        goldens = family(path, evaluator)
+        yield GOLDENS / f"{path.stem}.cases", ("\n".join(goldens.lines) + "\n").encode()
+        yield GOLDENS / f"{path.stem}.npz", npz(goldens.members())
+        print(f"{path.stem}: {len(goldens.lines)} cases", file=sys.stderr)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="compare with the files that are there")
+    parser.add_argument("--show", metavar="EXPRESSION", help="print what NumPy answers")
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")
+    with np.errstate(all="ignore"):
+        if args.show:
+            inputs = goldens_inputs.make()
+            result = Evaluator({**inputs, **goldens_inputs.stand_ins(inputs)}).native(args.show)
+            print(result.dtype, result.shape, result, sep="\n")
+            return 0
+        different = 0
+        for path, contents in outputs():
+            if not args.check:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(contents)
+            elif not path.exists() or path.read_bytes() != contents:
+                print(f"{path.relative_to(ROOT)} is not what the case files make", file=sys.stderr)
+                different += 1
+        return min(different, 1)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

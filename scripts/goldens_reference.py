@@ -1,0 +1,145 @@
+"""What conformance cases use beside NumPy: functions that NumPy lacks, and cuprum's deliberate differences from it."""
+
+import ast
+
+import numpy as np
+
+OPERATORS = {ast.MatMult: np.matmul, ast.Pow: np.power, ast.Div: np.divide, ast.Mult: np.multiply, ast.Add: np.add}
+
+
+class Refused(Exception):
+    """cuprum refuses what NumPy computes."""
+
+
+def saturate(x, dtype):
+    """Floats to integers as cuprum converts them: truncated, limited to the range, NaN to 0."""
+    info = np.iinfo(dtype)
+    values = [0 if v != v else max(info.min, min(info.max, _trunc(v))) for v in np.asarray(x).real.astype(float).ravel().tolist()]
+    return np.array(values, dtype).reshape(np.shape(x))
+
+
+def _trunc(v):
+    return int(v) if np.isfinite(v) else (1 << 70 if v > 0 else -(1 << 70))
+
+
+def int_power(x, y):
+    """Integer powers as cuprum computes them: a negative exponent gives `1 / x**|y|`, truncated; 1 / 0 is 0."""
+    dtype = np.result_type(x, y)
+    bits = 8 * dtype.itemsize
+
+    def one(base, exponent):
+        base, exponent = int(base), int(exponent)
+        if exponent < 0:
+            return {1: 1, -1: -1 if exponent % 2 else 1}.get(base, 0)
+        value = base**exponent % (1 << bits)
+        return value - (1 << bits) if dtype.kind == "i" and value >> (bits - 1) else value
+
+    x, y = np.broadcast_arrays(x, y)
+    return np.array([one(*pair) for pair in zip(x.ravel(), y.ravel())], dtype).reshape(x.shape)
+
+
+def segment_sum(a, offsets, wide=False, magnitudes=False):
+    a = np.asarray(a)
+    dtype = np.zeros(0, a.dtype).sum().dtype
+    if wide and dtype.kind in "fcV":
+        a = a.astype(np.clongdouble if a.dtype.kind == "c" else np.longdouble)
+    a = np.abs(a) if magnitudes else a
+    result = [a[i:j].sum() for i, j in zip(offsets[:-1], offsets[1:])]
+    return np.array(result, None if wide or magnitudes else dtype)
+
+
+segment_sum.scaled = lambda a, offsets: segment_sum(a, offsets, wide=True, magnitudes=True)
+
+
+# ---- random numbers: Philox 4x32-10 (Salmon et al., SC 2011), as crates/core/src/call.rs lays it out ----
+
+MASK = 0xFFFFFFFF
+
+
+def philox(block, key):
+    """Four words from a counter of 64 bits and a key of 64 bits."""
+    c = [block & MASK, block >> 32 & MASK, 0, 0]
+    k = [key & MASK, key >> 32 & MASK]
+    for _ in range(10):
+        x, y = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [y >> 32 ^ c[1] ^ k[0], y & MASK, x >> 32 ^ c[3] ^ k[1], x & MASK]
+        k = [k[0] + 0x9E3779B9 & MASK, k[1] + 0xBB67AE85 & MASK]
+    return c
+
+
+# The known answers of the Random123 distribution.
+assert philox(0, 0) == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+assert philox((1 << 64) - 1, (1 << 64) - 1) != philox(0, 0)
+
+
+def _words(count, per_block, seed):
+    blocks = -(-count // per_block)
+    return [w for b in range(blocks) for w in philox(b, seed & (1 << 64) - 1)]
+
+
+def _pairs(words):
+    return [lo | hi << 32 for lo, hi in zip(words[::2], words[1::2])]
+
+
+def _count(size):
+    return int(np.prod(size, dtype=np.int64)) if size is not None else 1
+
+
+def _units(count, dtype, seed):
+    """Uniform numbers in [0, 1): float64, or float32 for the narrower dtypes."""
+    if dtype == np.float64:
+        return np.array([(w >> 11) * 2.0**-53 for w in _pairs(_words(count, 2, seed))])[:count]
+    return np.array([(w >> 8) * 2.0**-24 for w in _words(count, 4, seed)], np.float32)[:count]
+
+
+def _shaped(values, size):
+    return values.reshape(() if size is None else size)
+
+
+def random(size=None, dtype="float64", seed=0):
+    dtype = np.dtype(dtype)
+    return _shaped(_units(_count(size), dtype, seed).astype(dtype), size)
+
+
+def uniform(low=0.0, high=1.0, size=None, dtype="float64", seed=0):
+    dtype = np.dtype(dtype)
+    u = _units(_count(size), dtype, seed)
+    scaled = u.dtype.type(low) + u * u.dtype.type(high - low)
+    return _shaped(scaled.astype(dtype), size)
+
+
+def integers(low, high=None, size=None, dtype="int64", endpoint=False, seed=0):
+    low, high = (0, low) if high is None else (low, high)
+    span = high - low + bool(endpoint)
+    values = [low + (w * span >> 64) for w in _pairs(_words(_count(size), 2, seed))]
+    return _shaped(np.array(values[: _count(size)], dtype), size)
+
+
+def _polar(loc, scale, size, dtype, seed):
+    """Radius and angle of Box-Muller for each element, in more precision than the dtype has."""
+    dtype = np.dtype(dtype)
+    count = _count(size)
+    u = _units(count + count % 2, dtype, seed).astype(np.longdouble)
+    radius, angle = np.sqrt(-2 * np.log(1 - u[::2])), 2 * np.longdouble(np.pi) * u[1::2]
+    return radius.repeat(2)[:count], np.stack([np.cos(angle), np.sin(angle)], 1).ravel()[:count]
+
+
+def normal(loc=0.0, scale=1.0, size=None, dtype="float64", seed=0, wide=False):
+    radius, direction = _polar(loc, scale, size, dtype, seed)
+    result = _shaped(loc + scale * radius * direction, size)
+    return result if wide else result.astype(dtype)
+
+
+# The angle, up to 2 pi, is rounded before its sine is taken.
+normal.scaled = lambda loc=0.0, scale=1.0, size=None, dtype="float64", seed=0: _shaped(
+    abs(loc) + scale * 2 * np.pi * _polar(loc, scale, size, dtype, seed)[0], size
+)
+
+
+def standard_normal(size=None, dtype="float64", seed=0, wide=False):
+    return normal(0.0, 1.0, size, dtype, seed, wide)
+
+
+standard_normal.scaled = lambda size=None, dtype="float64", seed=0: normal.scaled(0.0, 1.0, size, dtype, seed)
+
+FUNCTIONS = {f.__name__: f for f in (saturate, int_power, segment_sum, random, uniform, integers, normal, standard_normal)}
