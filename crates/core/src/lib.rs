@@ -23,6 +23,7 @@ pub mod program;
 pub mod registry;
 pub mod scalar;
 pub mod settings;
+pub mod testing;
 
 pub use array::{Array, IntoReshape, IntoShape, NdArray, StoredArray};
 pub use call::{Call, Distribution, Fill, Outcome, OutputSpec, Outputs, Random, Reason, Work};

@@ -1,0 +1,44 @@
+//! Promotion against the table that NumPy 2 and ml_dtypes make (`promotion.txt`, written by scripts/goldens.py).
+
+use cuprum_core::op::{ArgType, result_type};
+use cuprum_core::{Complex, DType, Scalar};
+
+/// Lines of the table: left, right, result.
+fn table() -> Vec<(DType, &'static str, DType)> {
+    let parse = |name: &str| DType::parse(name).unwrap();
+    include_str!("promotion.txt")
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| {
+            let words: Vec<&'static str> = line.split(' ').collect();
+            (parse(words[0]), words[1], parse(words[2]))
+        })
+        .collect()
+}
+
+#[test]
+fn pairs_promote_as_numpy_promotes_them() {
+    let pairs: Vec<_> = table().into_iter().filter(|(_, right, _)| !right.starts_with("Python-")).collect();
+    assert_eq!(pairs.len(), 15 * 15);
+    for (left, right, result) in pairs {
+        let right = DType::parse(right).unwrap();
+        assert_eq!(left.promote(right), result, "{left} with {right}");
+        assert_eq!(result_type(&[ArgType::Array(left), ArgType::Array(right)]), result, "{left} with {right}");
+    }
+}
+
+#[test]
+fn python_scalars_are_weak() {
+    let scalars: Vec<_> = table().into_iter().filter(|(_, right, _)| right.starts_with("Python-")).collect();
+    assert_eq!(scalars.len(), 15 * 4);
+    for (left, right, result) in scalars {
+        let scalar = match right {
+            "Python-bool" => Scalar::Bool(true),
+            "Python-int" => Scalar::Int(1),
+            "Python-float" => Scalar::Float(1.0),
+            _ => Scalar::Complex(Complex::new(0.0, 1.0)),
+        };
+        assert_eq!(result_type(&[ArgType::Array(left), ArgType::Weak(scalar)]), result, "{left} with {right}");
+        assert_eq!(result_type(&[ArgType::Weak(scalar), ArgType::Array(left)]), result, "{right} with {left}");
+    }
+}
