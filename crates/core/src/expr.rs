@@ -289,7 +289,7 @@ impl NdArray {
         if self.0.inlined.load(Ordering::Relaxed) > 0 || !fusion_enabled() {
             self.stored()?;
         }
-        let mut flat = Flattened::default();
+        let mut flat = Flattened { single_output: true, ..Flattened::default() };
         let mut root = flat.visit(self, self.shape(), true)?;
         if self.dtype() != dtype {
             root = flat.program.push(StepKind::Cast, dtype, [root, 0, 0]);
@@ -309,6 +309,8 @@ struct Flattened {
     program: Program,
     inputs: SmallVec<[StoredArray; 4]>,
     seen: SmallVec<[Seen; 8]>,
+    /// A prologue: nothing can be kept beside its result.
+    single_output: bool,
 }
 
 /// A node already visited: its step, and how many arguments of this expression refer to it.
@@ -326,7 +328,7 @@ impl Flattened {
             seen.references += 1;
             return Ok(seen.step);
         }
-        let expr = array.expr().filter(|e| root || !run_first(array, e, shape));
+        let expr = array.expr().filter(|e| root || !self.run_first(array, e, shape));
         let (step, inner_cost) = match expr {
             None => {
                 let stored = array.stored()?;
@@ -384,17 +386,20 @@ impl Flattened {
             .collect()
     }
 
+    /// Whether an inner node runs on its own first: one that broadcasting would compute many times over, or that was
+    /// computed inside another evaluation already and cannot be kept beside this one.
+    fn run_first(&self, array: &NdArray, expr: &Expr, shape: &[usize]) -> bool {
+        let size: usize = shape.iter().product();
+        let stretched = array.size() < size && (expr.cost >= 4 || expr.inputs > 1);
+        let again = self.single_output && expr.cost >= 4 && array.0.inlined.load(Ordering::Relaxed) > 0;
+        stretched || again
+    }
+
     fn mark_inlined(&self) {
         for seen in self.seen.iter().filter(|s| s.inner_cost.is_some()) {
             seen.array.0.inlined.fetch_add(1, Ordering::Relaxed);
         }
     }
-}
-
-/// A smaller, not trivial node that broadcasting would compute many times over is run on its own first.
-fn run_first(array: &NdArray, expr: &Expr, shape: &[usize]) -> bool {
-    let size: usize = shape.iter().product();
-    array.size() < size && (expr.cost >= 4 || expr.inputs > 1)
 }
 
 /// Dispatches one Map over inputs already broadcast to `shape`.
