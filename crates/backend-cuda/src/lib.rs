@@ -12,6 +12,7 @@
 
 pub mod accelerator;
 pub mod cache;
+pub mod codegen;
 #[allow(unsafe_code)] // cuBLAS's C interface
 pub mod cublas;
 pub mod device;

@@ -1,0 +1,137 @@
+//! The code of one element: a program as C++ statements, and how its inputs are read.
+
+use std::fmt::Write;
+
+use cuprum_core::{Program, StepKind};
+
+use super::{ctype, table};
+
+/// How a kernel reads the inputs along the innermost axis; part of the kernel's structure.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Access {
+    /// Bit k: input k has stride 0 there, so its one element serves all. The other inputs have stride 1.
+    pub repeated: u64,
+    /// Packs lie at multiples of their size (up to 16 bytes) in every input that is not repeated.
+    pub aligned: bool,
+}
+
+/// Defines `Params`, `Values`, `Results`, `Result`, `INPUTS` and the functions that the module's head lists.
+///
+/// # Errors
+/// The name of an operation without a row in the table (one of another crate).
+pub fn element(program: &Program, access: Access) -> Result<String, &'static str> {
+    let mut out = String::from("\nnamespace cuprum {\n\n");
+    let inputs = input_types(program);
+    write_types(&mut out, program, &inputs);
+    write_loads(&mut out, &inputs, access);
+    write_compute(&mut out, program)?;
+    out.push_str(ELEMENT);
+    Ok(out)
+}
+
+const ELEMENT: &str = r#"
+template <class Index> __device__ inline Result element(const Params& p, const Offsets<Index, INPUTS>& offsets, Index i) {
+    return compute(p, load_along(p, offsets, i)).r0;
+}
+template <class Index> __device__ inline Result element(const Params& p, Index i) {
+    return element(p, Offsets<Index, INPUTS>{}, i);
+}
+
+}  // namespace cuprum
+"#;
+
+/// C++ types of the inputs, in order.
+fn input_types(program: &Program) -> Vec<&'static str> {
+    let count = program.steps.iter().filter_map(|s| if let StepKind::Input(n) = s.kind { Some(n as usize + 1) } else { None }).max();
+    (0..count.unwrap_or(0)).map(|n| program.input_dtype(n).map_or("u8", ctype)).collect()
+}
+
+// Writing to a String cannot fail, so the results of `write!` below are dropped.
+
+fn write_types(out: &mut String, program: &Program, inputs: &[&str]) {
+    let _ = writeln!(out, "constexpr int INPUTS = {};", inputs.len());
+    out.push_str("struct Params {\n");
+    for (n, t) in inputs.iter().enumerate() {
+        let _ = writeln!(out, "    const {t}* in{n};");
+    }
+    let scalars = program.steps.iter().enumerate().filter(|(_, s)| matches!(s.kind, StepKind::Param(_)));
+    for (n, step) in scalars.clone() {
+        let _ = writeln!(out, "    alignas(16) {} s{n};", ctype(step.dtype));
+    }
+    if inputs.is_empty() && scalars.count() == 0 {
+        out.push_str("    u64 unused;\n");
+    }
+    out.push_str("};\nstruct Values {\n");
+    for (n, t) in inputs.iter().enumerate() {
+        let _ = writeln!(out, "    {t} v{n};");
+    }
+    out.push_str("};\nstruct Results {\n");
+    for n in 0..program.outputs.len() {
+        let _ = writeln!(out, "    {} r{n};", ctype(program.output_dtype(n)));
+    }
+    let _ = writeln!(out, "}};\nusing Result = {};\n", ctype(program.output_dtype(0)));
+}
+
+fn write_loads(out: &mut String, inputs: &[&str], access: Access) {
+    let repeated = |n: usize| access.repeated >> n & 1 == 1;
+    let all = |out: &mut String, line: &dyn Fn(usize) -> String| {
+        for n in 0..inputs.len() {
+            let _ = writeln!(out, "    {}", line(n));
+        }
+    };
+    out.push_str("template <class Index> __device__ inline Values load(const Params& p, const Offsets<Index, INPUTS>& offsets) {\n");
+    out.push_str("    Values v;\n");
+    all(out, &|n| format!("v.v{n} = p.in{n}[offsets.at[{n}]];"));
+    out.push_str("    return v;\n}\n");
+
+    out.push_str("template <class Index>\n");
+    out.push_str("__device__ inline Values load_along(const Params& p, const Offsets<Index, INPUTS>& offsets, Index i) {\n");
+    out.push_str("    Values v;\n");
+    all(out, &|n| format!("v.v{n} = p.in{n}[offsets.at[{n}]{}];", if repeated(n) { "" } else { " + i" }));
+    out.push_str("    return v;\n}\n");
+
+    out.push_str("template <int Width, class Index>\n");
+    out.push_str(
+        "__device__ inline void load_pack(const Params& p, const Offsets<Index, INPUTS>& offsets, Index i, Values (&values)[Width]) {\n",
+    );
+    all(out, &|n| {
+        let t = inputs[n];
+        match (repeated(n), access.aligned) {
+            (true, _) => format!("const {t} x{n} = p.in{n}[offsets.at[{n}]];"),
+            (false, true) => format!("const Pack<{t}, Width> x{n} = load_aligned<Width>(p.in{n} + offsets.at[{n}] + i);"),
+            (false, false) => format!("const {t}* x{n} = p.in{n} + offsets.at[{n}] + i;"),
+        }
+    });
+    out.push_str("    #pragma unroll\n    for (int k = 0; k < Width; k++) {\n");
+    all(out, &|n| {
+        let at = match (repeated(n), access.aligned) {
+            (true, _) => "",
+            (false, true) => ".at[k]",
+            (false, false) => "[k]",
+        };
+        format!("    values[k].v{n} = x{n}{at};")
+    });
+    out.push_str("    }\n}\n");
+}
+
+fn write_compute(out: &mut String, program: &Program) -> Result<(), &'static str> {
+    // Without the scalars' values, which must not enter the text.
+    let _ = writeln!(out, "\n// {}", Program { params: Default::default(), ..program.clone() });
+    out.push_str("__device__ inline Results compute(const Params& p, const Values& v) {\n");
+    for (n, step) in program.steps.iter().enumerate() {
+        let t = ctype(step.dtype);
+        let value = match step.kind {
+            StepKind::Input(k) => format!("v.v{k}"),
+            StepKind::Param(_) => format!("p.s{n}"),
+            StepKind::Cast => format!("cast<{t}>(t{})", step.args[0]),
+            StepKind::Apply(op) => table::expression(op).ok_or(op.name())?.apply(step.args()),
+        };
+        let _ = writeln!(out, "    const {t} t{n} = {value};");
+    }
+    out.push_str("    Results results;\n");
+    for (n, step) in program.outputs.iter().enumerate() {
+        let _ = writeln!(out, "    results.r{n} = t{step};");
+    }
+    out.push_str("    return results;\n}\n");
+    Ok(())
+}

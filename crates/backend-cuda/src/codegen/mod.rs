@@ -1,0 +1,65 @@
+//! From a core [`Program`] to CUDA C++: the prelude every kernel starts with, the code of one element, and the bytes of
+//! kernel parameters. Text only: nothing here touches the driver.
+//!
+//! A kernel's source is [`PRELUDE`], then [`element()`], then the kernel itself, all inside `namespace cuprum`. The
+//! kernel takes by value a `Params` (input addresses and scalars, [`pack_params`]) and, where inputs are not flat, an
+//! `Axes<Index, Rank, INPUTS>` (extents and strides, [`pack_axes`]); so neither sizes nor constants are source text.
+//!
+//! | in C++ | is |
+//! |---|---|
+//! | `Offsets<Index, INPUTS>` | where each input stands, in elements; `Axes::offsets(number)` makes one from a C-order number |
+//! | `load(p, offsets)` | the inputs' values there |
+//! | `load_along(p, offsets, i)` | the values `i` further along the innermost axis, where inputs have stride 1, or 0 if [`Access::repeated`] |
+//! | `load_pack(p, offsets, i, values)` | as many in a row, in 16-byte accesses when [`Access::aligned`] |
+//! | `compute(p, values)` | all results, `.r0`, `.r1`, ... |
+//! | `element(p, i)`, `element(p, offsets, i)` | the first result, a `Result`, of flat inputs, or along the innermost axis |
+
+mod element;
+mod params;
+mod table;
+
+pub use element::{Access, element};
+pub use params::{Bytes, KernelKey, MAX_NARROW, fits_narrow, pack_axes, pack_params};
+pub use table::{expression, has_row};
+
+use cuprum_core::DType;
+
+/// CUDA C++ that every kernel starts with: element types, conversions, the operations of core's elementwise table, axes.
+/// Needs no headers.
+pub const PRELUDE: &str = concat!(
+    include_str!("prelude/types.cuh"),
+    include_str!("prelude/layout.cuh"),
+    include_str!("prelude/arithmetic.cuh"),
+    include_str!("prelude/functions.cuh"),
+    include_str!("prelude/complex.cuh"),
+);
+
+/// Options for compiling generated sources. No fused multiply-add: an expression has the same value fused and unfused,
+/// on GPU and CPU.
+pub const OPTIONS: &[&str] = &["--fmad=false"];
+
+/// The C++ type of an element, a name inside `namespace cuprum`.
+pub const fn ctype(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool => "bool",
+        DType::I8 => "i8",
+        DType::I16 => "i16",
+        DType::I32 => "i32",
+        DType::I64 => "i64",
+        DType::U8 => "u8",
+        DType::U16 => "u16",
+        DType::U32 => "u32",
+        DType::U64 => "u64",
+        DType::F16 => "f16",
+        DType::BF16 => "bf16",
+        DType::F32 => "f32",
+        DType::F64 => "f64",
+        DType::C64 => "c64",
+        DType::C128 => "c128",
+    }
+}
+
+/// The C++ type of offsets and element numbers: 64 bits wide or not.
+pub const fn index_type(wide: bool) -> &'static str {
+    if wide { "i64" } else { "i32" }
+}

@@ -1,0 +1,197 @@
+//! Kernel parameters as bytes, laid out as the C++ structs are, and the keys that kernels are cached under.
+
+use std::hash::Hasher;
+
+use cuprum_core::{DType, Program, StepKind};
+use rustc_hash::FxHasher;
+use smallvec::SmallVec;
+
+/// Bytes of a struct passed by value.
+pub type Bytes = SmallVec<[u8; 256]>;
+
+/// Element numbers and offsets below this fit 32-bit index arithmetic, a step past the end included.
+pub const MAX_NARROW: usize = 0x7000_0000;
+
+/// `Params`: the address of each input's first element, then the program's scalars in their steps' dtypes.
+pub fn pack_params(program: &Program, inputs: &[u64]) -> Bytes {
+    let mut out = Bytes::new();
+    for address in inputs {
+        out.extend_from_slice(&address.to_le_bytes());
+    }
+    for step in &program.steps {
+        if let StepKind::Param(n) = step.kind {
+            out.resize(out.len().next_multiple_of(16), 0);
+            let value = program.params.get(n as usize).map_or([0; 16], |s| s.to_bytes(step.dtype));
+            out.extend_from_slice(&value);
+        }
+    }
+    if out.is_empty() {
+        out.resize(8, 0);
+    }
+    out
+}
+
+/// Whether a loop of `size` elements over operands with these extents and strides needs no 64-bit indices.
+pub fn fits_narrow<'a>(size: usize, dims: &[usize], strides: impl IntoIterator<Item = &'a [isize]>) -> bool {
+    // The sums before the last axis stay within the sum of absolute spans, so no partial sum overflows either.
+    let span = |s: &[isize]| {
+        dims.iter().zip(s).fold(0usize, |sum, (&n, &s)| sum.saturating_add(n.saturating_sub(1).saturating_mul(s.unsigned_abs())))
+    };
+    size < MAX_NARROW && dims.iter().all(|&n| n < MAX_NARROW) && strides.into_iter().all(|s| span(s) < MAX_NARROW)
+}
+
+/// `Axes<Index, Rank, N>`: extents, prepared for division, then the strides of each input; outermost axis first.
+/// `wide` is for 64-bit indices.
+pub fn pack_axes<'a>(dims: &[usize], strides: impl IntoIterator<Item = &'a [isize]>, wide: bool) -> Bytes {
+    let mut out = Bytes::new();
+    if dims.is_empty() {
+        out.resize(8, 0);
+        return out;
+    }
+    for &n in dims {
+        if wide {
+            out.extend_from_slice(&(n.max(1) as u64).to_le_bytes());
+        } else {
+            for word in divisor(n.max(1) as u32) {
+                out.extend_from_slice(&word.to_le_bytes());
+            }
+        }
+    }
+    let before = out.len();
+    for &s in strides.into_iter().flat_map(|s| s.iter().take(dims.len())) {
+        if wide { out.extend_from_slice(&(s as i64).to_le_bytes()) } else { out.extend_from_slice(&(s as i32).to_le_bytes()) }
+    }
+    if out.len() == before {
+        out.resize(before + dims.len() * if wide { 8 } else { 4 }, 0);
+    }
+    out
+}
+
+/// `Divisor<i32>`: value, multiplier, shift, with `n / value == (mulhi(n, multiplier) + n) >> shift` for `n < 2^31`.
+fn divisor(value: u32) -> [u32; 3] {
+    let shift = u32::BITS - (value - 1).leading_zeros();
+    let magic = ((1u64 << 32) * ((1u64 << shift) - u64::from(value)) / u64::from(value) + 1) as u32;
+    [value, magic, shift]
+}
+
+/// What a kernel is cached under: its class and flags, and its program's structure. Never sizes, never scalar values.
+#[derive(Clone, Debug, Default)]
+pub struct KernelKey {
+    bytes: SmallVec<[u8; 256]>,
+}
+
+impl KernelKey {
+    /// The key of a kernel `class` over a program.
+    pub fn new(class: &str, program: &Program) -> KernelKey {
+        let mut key = KernelKey::default();
+        key.bytes.extend_from_slice(class.as_bytes());
+        key.bytes.push(0);
+        for step in &program.steps {
+            let (tag, number) = match step.kind {
+                StepKind::Input(n) => (0, n as usize),
+                StepKind::Param(n) => (1, n as usize),
+                StepKind::Cast => (2, 0),
+                StepKind::Apply(op) => (3, std::ptr::from_ref(op.0) as usize), // operations are compared by identity
+            };
+            key.bytes.push(tag);
+            key.bytes.push(step.dtype as u8);
+            key.bytes.extend_from_slice(&number.to_le_bytes());
+            for &arg in step.args() {
+                key.bytes.extend_from_slice(&arg.to_le_bytes());
+            }
+        }
+        key.bytes.push(0xff);
+        for out in &program.outputs {
+            key.bytes.extend_from_slice(&out.to_le_bytes());
+        }
+        key
+    }
+
+    /// Adds a flag, a rank, a bit set.
+    pub fn with(mut self, value: u64) -> KernelKey {
+        self.bytes.extend_from_slice(&value.to_le_bytes());
+        self
+    }
+
+    /// Adds a dtype.
+    pub fn with_dtype(self, dtype: DType) -> KernelKey {
+        self.with(dtype as u64)
+    }
+
+    /// For [`crate::module::KernelCache`], with [`KernelKey::bytes`].
+    pub fn hash(&self) -> u64 {
+        let mut hasher = FxHasher::default();
+        hasher.write(&self.bytes);
+        hasher.finish()
+    }
+
+    /// The whole key.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cuprum_core::Scalar;
+    use cuprum_core::ops::elementwise;
+
+    #[test]
+    fn division_by_multiplication() {
+        let edges = |v: u32| [0, 1, v - 1, v, v.saturating_add(1), v.saturating_mul(2).saturating_sub(1), 0x7000_0000, 0x7fff_ffff];
+        let values = (1..3000).chain([4095, 65535, 65536, 65537, 1_000_003, 0x3fff_ffff, 0x4000_0001, 0x6fff_ffff, 0x7fff_ffff]);
+        for v in values {
+            let [value, magic, shift] = divisor(v);
+            for n in edges(v).into_iter().chain((0..0x7fff_ffff).step_by(0x0123_4567)).filter(|n| *n <= 0x7fff_ffff) {
+                let high = (u64::from(n) * u64::from(magic) >> 32) as u32;
+                assert_eq!((high + n) >> shift, n / value, "{n} / {v}");
+            }
+        }
+    }
+
+    #[test]
+    fn structs_are_laid_out_as_in_c() {
+        let mut p = Program::identity(DType::F32);
+        assert_eq!(&pack_params(&p, &[0x0102])[..], &[2, 1, 0, 0, 0, 0, 0, 0]);
+        p.params.push(Scalar::Int(7));
+        p.push(StepKind::Param(0), DType::I16, [0; 3]);
+        let bytes = pack_params(&p, &[1]);
+        assert_eq!((bytes.len(), bytes[16], bytes[17]), (32, 7, 0));
+        assert_eq!(pack_params(&Program::default(), &[]).len(), 8);
+
+        let strides: [&[isize]; 2] = [&[-6, 1], &[0, 1]];
+        let narrow = pack_axes(&[5, 6], strides, false);
+        assert_eq!(narrow.len(), 2 * 12 + 4 * 4);
+        assert_eq!(&narrow[24..28], &(-6i32).to_le_bytes());
+        assert_eq!(pack_axes(&[5, 6], strides, true).len(), 2 * 8 + 4 * 8);
+        assert_eq!(pack_axes(&[5, 6], [], true).len(), 2 * 8 + 2 * 8);
+        assert_eq!(pack_axes(&[], [&[][..]], true).len(), 8);
+    }
+
+    #[test]
+    fn large_spans_are_wide() {
+        assert!(fits_narrow(1000, &[10, 100], [&[100, -1][..]]));
+        assert!(!fits_narrow(MAX_NARROW, &[MAX_NARROW], [&[0][..]]));
+        assert!(!fits_narrow(4, &[2, 2], [&[1 << 31, 1][..]]));
+        assert!(!fits_narrow(4, &[2, 2], [&[-(1 << 31), 1][..]]));
+    }
+
+    #[test]
+    fn keys_follow_structure_only() {
+        let program = |op, n: f64| {
+            let mut p = Program::identity(DType::F32);
+            p.params.push(Scalar::Float(n));
+            let s = p.push(StepKind::Param(0), DType::F32, [0; 3]);
+            let out = p.push(StepKind::Apply(op), DType::F32, [0, s, 0]);
+            p.outputs[0] = out;
+            p
+        };
+        let key = |op, n, flag| KernelKey::new("map", &program(op, n)).with(flag);
+        let base = key(elementwise::ADD, 1.0, 0);
+        assert_eq!(base.bytes(), key(elementwise::ADD, 2.0, 0).bytes());
+        assert_eq!(base.hash(), key(elementwise::ADD, 2.0, 0).hash());
+        assert_ne!(base.bytes(), key(elementwise::SUBTRACT, 1.0, 0).bytes());
+        assert_ne!(base.bytes(), key(elementwise::ADD, 1.0, 1).bytes());
+    }
+}

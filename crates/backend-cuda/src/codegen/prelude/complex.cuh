@@ -1,0 +1,218 @@
+// Functions of complex numbers, with the special values of C99's Annex G (which NumPy takes from the C library). They are
+// written for double; complex64 goes through complex128, whose range makes its overflows and cancellations harmless.
+//
+// Inverse functions: W. Kahan, "Branch cuts for complex elementary functions", 1987.
+
+namespace cuprum {
+namespace op {
+
+__device__ inline f64 infinity() { return bits_to_f64(0x7ff0000000000000); }
+__device__ inline f64 not_a_number() { return bits_to_f64(0x7ff8000000000000); }
+constexpr f64 PI = 3.14159265358979323846;
+constexpr f64 LN2 = 0.693147180559945309417;
+constexpr f64 LOG2_E = 1.44269504088896340736;
+constexpr f64 LOG10_E = 0.434294481903251827651;
+// exp and its kin overflow beyond; the square of exp(x / 2) still has the right answer there.
+constexpr f64 EXP_LIMIT = 700.0;
+
+__device__ inline c128 times_i(c128 z) { return c128(-z.im, z.re); }
+__device__ inline c128 over_i(c128 z) { return c128(z.im, -z.re); }
+
+__device__ inline c128 sqrt(c128 z) {
+    if (z.re == 0 && z.im == 0) return c128(0, z.im);
+    if (isinf(z.im)) return c128(infinity(), z.im);
+    if (isnan(z.re)) return c128(z.re, not_a_number());
+    if (isinf(z.re)) {
+        const f64 none = z.im - z.im;
+        return z.re > 0 ? c128(z.re, copysign(none, z.im)) : c128(fabs(none), copysign(z.re, z.im));
+    }
+    // Scaled by a power of 4, so that neither the sum overflows nor subnormals lose digits.
+    f64 scale = 1, back = 1;
+    const f64 size = fmax(fabs(z.re), fabs(z.im));
+    if (size > 0x1p1020) { scale = 0x1p-4; back = 0x1p2; }
+    if (size < 0x1p-1000) { scale = 0x1p200; back = 0x1p-100; }
+    const f64 re = z.re * scale, im = z.im * scale;
+    const f64 root = ::sqrt((fabs(re) + ::hypot(re, im)) * 0.5);
+    const f64 other = fabs(im) / (2 * root);
+    return re >= 0 ? c128(root * back, copysign(other * back, z.im)) : c128(other * back, copysign(root * back, z.im));
+}
+
+// e^re times (cos im, sin im), without overflow between.
+__device__ inline c128 scaled_cis(f64 re, f64 im) {
+    f64 s, c;
+    ::sincos(im, &s, &c);
+    if (re < EXP_LIMIT) {
+        const f64 e = ::exp(re);
+        return c128(e * c, e * s);
+    }
+    const f64 half = ::exp(0.5 * re);
+    return c128(half * c * half, half * s * half);
+}
+__device__ inline c128 exp(c128 z) {
+    if (z.im == 0) return c128(::exp(z.re), z.im);
+    if (!isfinite(z.im)) {
+        if (isinf(z.re)) return z.re > 0 ? c128(z.re, not_a_number()) : c128(0, 0);
+        return c128(not_a_number(), not_a_number());
+    }
+    return scaled_cis(z.re, z.im);
+}
+__device__ inline c128 exp2(c128 z) { return exp(c128(z.re * LN2, z.im * LN2)); }
+__device__ inline c128 expm1(c128 z) {
+    if (z.im == 0) return c128(::expm1(z.re), z.im);
+    if (!isfinite(z.re) || !isfinite(z.im)) {
+        const c128 e = exp(z);
+        return c128(e.re - 1, e.im);
+    }
+    const f64 s = ::sin(0.5 * z.im);
+    if (z.re >= EXP_LIMIT) return exp(z);
+    return c128(::expm1(z.re) * ::cos(z.im) - 2 * s * s, ::exp(z.re) * ::sin(z.im));
+}
+
+__device__ inline c128 log(c128 z) {
+    const f64 angle = ::atan2(z.im, z.re);
+    const f64 a = fabs(z.re), b = fabs(z.im), large = fmax(a, b), small = fmin(a, b);
+    f64 size;
+    if (large > 0x1p1020) size = ::log(::hypot(z.re * 0.25, z.im * 0.25)) + 2 * LN2;
+    else if (large < 0x1p-1000 && large > 0) size = ::log(::hypot(z.re * 0x1p100, z.im * 0x1p100)) - 100 * LN2;
+    // Near the unit circle the logarithm of the magnitude would cancel.
+    else if (large > 0.5 && large < 2 && small < 1) size = 0.5 * ::log1p(__fma_rn(large - 1, large + 1, small * small));
+    else size = ::log(::hypot(z.re, z.im));
+    return c128(size, angle);
+}
+__device__ inline c128 log2(c128 z) {
+    const c128 l = log(z);
+    return c128(l.re * LOG2_E, l.im * LOG2_E);
+}
+__device__ inline c128 log10(c128 z) {
+    const c128 l = log(z);
+    return c128(l.re * LOG10_E, l.im * LOG10_E);
+}
+__device__ inline c128 log1p(c128 z) {
+    if (fabs(z.re) < 0.5 && fabs(z.im) < 0.5) {
+        return c128(0.5 * ::log1p(__fma_rn(z.re, z.re + 2, z.im * z.im)), ::atan2(z.im, z.re + 1));
+    }
+    return log(c128(z.re + 1, z.im));
+}
+
+__device__ inline c128 sinh(c128 z) {
+    if (z.im == 0) return c128(::sinh(z.re), z.im);
+    if (!isfinite(z.im)) return c128(z.re == 0 || isinf(z.re) ? z.re : not_a_number(), not_a_number());
+    if (fabs(z.re) < EXP_LIMIT) {
+        f64 s, c;
+        ::sincos(z.im, &s, &c);
+        return c128(::sinh(z.re) * c, ::cosh(z.re) * s);
+    }
+    const c128 e = scaled_cis(fabs(z.re) - LN2, z.im);
+    return c128(isnan(z.re) ? z.re : copysign(1.0, z.re) * e.re, e.im);
+}
+__device__ inline c128 cosh(c128 z) {
+    if (z.im == 0) return c128(::cosh(z.re), copysign(0.0, z.re) * z.im);
+    if (!isfinite(z.im)) {
+        if (z.re == 0) return c128(not_a_number(), copysign(0.0, z.re) * copysign(1.0, z.im));
+        return c128(isinf(z.re) ? infinity() : not_a_number(), not_a_number());
+    }
+    if (fabs(z.re) < EXP_LIMIT) {
+        f64 s, c;
+        ::sincos(z.im, &s, &c);
+        return c128(::cosh(z.re) * c, ::sinh(z.re) * s);
+    }
+    const c128 e = scaled_cis(fabs(z.re) - LN2, z.im);
+    return c128(e.re, copysign(1.0, z.re) * e.im);
+}
+__device__ inline c128 tanh(c128 z) {
+    if (isinf(z.re)) {
+        const f64 sign = isfinite(z.im) ? ::sin(2 * z.im) : z.im;
+        return c128(copysign(1.0, z.re), copysign(0.0, sign));
+    }
+    if (!isfinite(z.im)) return c128(z.re == 0 ? z.re : not_a_number(), not_a_number());
+    if (isnan(z.re)) return c128(z.re, z.im == 0 ? z.im : z.re);
+    if (fabs(z.re) > 22) {
+        // tanh is 1 to the last place; the imaginary part is 4 sin cos e^(-2 |re|).
+        const f64 e = ::exp(-fabs(z.re));
+        return c128(copysign(1.0, z.re), 4 * ::sin(z.im) * ::cos(z.im) * e * e);
+    }
+    const f64 t = ::tan(z.im), s = ::sinh(z.re), beta = 1 + t * t, rho = ::sqrt(1 + s * s), below = 1 + beta * s * s;
+    return c128(beta * rho * s / below, t / below);
+}
+__device__ inline c128 sin(c128 z) { return over_i(sinh(times_i(z))); }
+__device__ inline c128 cos(c128 z) { return cosh(times_i(z)); }
+__device__ inline c128 tan(c128 z) { return over_i(tanh(times_i(z))); }
+
+__device__ inline c128 asin(c128 z) {
+    if (isinf(z.re) || isinf(z.im)) {
+        return c128(copysign(::atan2(fabs(z.re), fabs(z.im)), z.re), copysign(infinity(), z.im));
+    }
+    if (isnan(z.re) || isnan(z.im)) return c128(z.re == 0 ? z.re : not_a_number(), not_a_number());
+    const c128 a = sqrt(c128(1 - z.re, -z.im)), b = sqrt(c128(1 + z.re, z.im));
+    return c128(::atan2(z.re, a.re * b.re - a.im * b.im), ::asinh(a.re * b.im - a.im * b.re));
+}
+__device__ inline c128 acos(c128 z) {
+    if (isinf(z.re) || isinf(z.im)) return c128(::atan2(fabs(z.im), z.re), copysign(infinity(), -z.im));
+    if (isnan(z.re) || isnan(z.im)) return c128(z.re == 0 ? 0.5 * PI : not_a_number(), not_a_number());
+    const c128 a = sqrt(c128(1 - z.re, -z.im)), b = sqrt(c128(1 + z.re, z.im));
+    return c128(2 * ::atan2(a.re, b.re), ::asinh(b.re * a.im - b.im * a.re));
+}
+__device__ inline c128 atanh(c128 z) {
+    if (isinf(z.re) || isinf(z.im)) return c128(copysign(0.0, z.re), isnan(z.im) ? z.im : copysign(0.5 * PI, z.im));
+    if (isnan(z.re) || isnan(z.im)) return c128(z.re == 0 ? z.re : not_a_number(), not_a_number());
+    const f64 x = fabs(z.re), y = fabs(z.im);
+    if (x > 0x1p500 || y > 0x1p500) {
+        const f64 size = ::hypot(z.re, z.im);
+        return c128(z.re / size / size, copysign(0.5 * PI, z.im));
+    }
+    // At 1 + iy with a small y the square of y would vanish.
+    const f64 re = x == 1 && y < 0x1p-500 ? 0.5 * ::log(2 / y) : 0.25 * ::log1p(4 * x / ((1 - x) * (1 - x) + y * y));
+    return c128(copysign(re, z.re), 0.5 * ::atan2(2 * z.im, (1 - x) * (1 + x) - y * y));
+}
+__device__ inline c128 asinh(c128 z) { return times_i(asin(over_i(z))); }
+__device__ inline c128 acosh(c128 z) {
+    const c128 w = acos(z);
+    return c128(fabs(w.im), copysign(w.re, z.im));
+}
+__device__ inline c128 atan(c128 z) { return over_i(atanh(times_i(z))); }
+__device__ inline c128 rint(c128 z) { return c128(::rint(z.re), ::rint(z.im)); }
+
+// NumPy's npy_cpow: 0 to a power, and small integer powers by multiplication, before e^(b log a).
+__device__ inline c128 power(c128 a, c128 b) {
+    if (b.re == 0 && b.im == 0) return c128(1, 0);
+    if (a.re == 0 && a.im == 0) return b.re > 0 ? c128(0, 0) : c128(not_a_number(), not_a_number());
+    const f64 size = fabs(b.re);
+    if (b.im == 0 && size < 100 && size == ::floor(size)) {
+        c128 result(1, 0), square = a;
+        for (int n = static_cast<int>(size); n != 0; n >>= 1) {
+            if (n & 1) result = multiply(result, square);
+            square = multiply(square, square);
+        }
+        return b.re < 0 ? divide(c128(1, 0), result) : result;
+    }
+    return exp(multiply(b, log(a)));
+}
+
+#define CUPRUM_THROUGH_C128(name) \
+    __device__ inline c64 name(c64 z) { return cast<c64>(name(cast<c128>(z))); }
+CUPRUM_THROUGH_C128(sqrt)
+CUPRUM_THROUGH_C128(exp)
+CUPRUM_THROUGH_C128(exp2)
+CUPRUM_THROUGH_C128(expm1)
+CUPRUM_THROUGH_C128(log)
+CUPRUM_THROUGH_C128(log2)
+CUPRUM_THROUGH_C128(log10)
+CUPRUM_THROUGH_C128(log1p)
+CUPRUM_THROUGH_C128(sin)
+CUPRUM_THROUGH_C128(cos)
+CUPRUM_THROUGH_C128(tan)
+CUPRUM_THROUGH_C128(asin)
+CUPRUM_THROUGH_C128(acos)
+CUPRUM_THROUGH_C128(atan)
+CUPRUM_THROUGH_C128(sinh)
+CUPRUM_THROUGH_C128(cosh)
+CUPRUM_THROUGH_C128(tanh)
+CUPRUM_THROUGH_C128(asinh)
+CUPRUM_THROUGH_C128(acosh)
+CUPRUM_THROUGH_C128(atanh)
+#undef CUPRUM_THROUGH_C128
+__device__ inline c64 rint(c64 z) { return c64(::rintf(z.re), ::rintf(z.im)); }
+__device__ inline c64 power(c64 a, c64 b) { return cast<c64>(power(cast<c128>(a), cast<c128>(b))); }
+
+}  // namespace op
+}  // namespace cuprum

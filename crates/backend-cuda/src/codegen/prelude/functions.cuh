@@ -1,0 +1,70 @@
+// Functions of real numbers: CUDA's accurate ones (no fast-math), in float for the 16-bit floats; integers where rounding
+// leaves them unchanged.
+
+namespace cuprum {
+namespace op {
+
+// One function for float, double and the 16-bit floats.
+#define CUPRUM_UNARY(name, of_f32, of_f64)                                              \
+    __device__ inline f32 name(f32 x) { return of_f32(x); }                             \
+    __device__ inline f64 name(f64 x) { return of_f64(x); }                             \
+    __device__ inline f16 name(f16 x) { return f16(of_f32(static_cast<f32>(x))); }      \
+    __device__ inline bf16 name(bf16 x) { return bf16(of_f32(static_cast<f32>(x))); }
+#define CUPRUM_BINARY(name, of_f32, of_f64)                                                                     \
+    __device__ inline f32 name(f32 a, f32 b) { return of_f32(a, b); }                                           \
+    __device__ inline f64 name(f64 a, f64 b) { return of_f64(a, b); }                                           \
+    __device__ inline f16 name(f16 a, f16 b) { return f16(of_f32(static_cast<f32>(a), static_cast<f32>(b))); }  \
+    __device__ inline bf16 name(bf16 a, bf16 b) { return bf16(of_f32(static_cast<f32>(a), static_cast<f32>(b))); }
+
+CUPRUM_UNARY(sqrt, ::sqrtf, ::sqrt)
+CUPRUM_UNARY(cbrt, ::cbrtf, ::cbrt)
+CUPRUM_UNARY(exp, ::expf, ::exp)
+CUPRUM_UNARY(exp2, ::exp2f, ::exp2)
+CUPRUM_UNARY(expm1, ::expm1f, ::expm1)
+CUPRUM_UNARY(log, ::logf, ::log)
+CUPRUM_UNARY(log2, ::log2f, ::log2)
+CUPRUM_UNARY(log10, ::log10f, ::log10)
+CUPRUM_UNARY(log1p, ::log1pf, ::log1p)
+CUPRUM_UNARY(sin, ::sinf, ::sin)
+CUPRUM_UNARY(cos, ::cosf, ::cos)
+CUPRUM_UNARY(tan, ::tanf, ::tan)
+CUPRUM_UNARY(asin, ::asinf, ::asin)
+CUPRUM_UNARY(acos, ::acosf, ::acos)
+CUPRUM_UNARY(atan, ::atanf, ::atan)
+CUPRUM_UNARY(sinh, ::sinhf, ::sinh)
+CUPRUM_UNARY(cosh, ::coshf, ::cosh)
+CUPRUM_UNARY(tanh, ::tanhf, ::tanh)
+CUPRUM_UNARY(asinh, ::asinhf, ::asinh)
+CUPRUM_UNARY(acosh, ::acoshf, ::acosh)
+CUPRUM_UNARY(atanh, ::atanhf, ::atanh)
+CUPRUM_BINARY(atan2, ::atan2f, ::atan2)
+CUPRUM_BINARY(hypot, ::hypotf, ::hypot)
+
+// Rounding; integers and bool are whole already.
+#define CUPRUM_ROUNDING(name, of_f32, of_f64)                               \
+    CUPRUM_UNARY(name, of_f32, of_f64)                                      \
+    template <class T> __device__ inline T name(T x) {                      \
+        static_assert(is_int<T> || is_same<T, bool>, #name " of a number"); \
+        return x;                                                           \
+    }
+CUPRUM_ROUNDING(floor, ::floorf, ::floor)
+CUPRUM_ROUNDING(ceil, ::ceilf, ::ceil)
+CUPRUM_ROUNDING(trunc, ::truncf, ::trunc)
+CUPRUM_ROUNDING(rint, ::rintf, ::rint)
+
+// x ** 1 and x ** 2 are exact products (the correctly rounded powers), and by far the most used.
+__device__ inline f32 power(f32 x, f32 y) { return y == 2 ? x * x : y == 1 ? x : ::powf(x, y); }
+__device__ inline f64 power(f64 x, f64 y) { return y == 2 ? x * x : y == 1 ? x : ::pow(x, y); }
+__device__ inline f16 power(f16 x, f16 y) { return f16(power(widen(x), widen(y))); }
+__device__ inline bf16 power(bf16 x, bf16 y) { return bf16(power(widen(x), widen(y))); }
+template <class T> __device__ inline T power(T x, T y) {
+    static_assert(is_int<T>, "power of a number");
+    return power_int(x, y);
+}
+
+#undef CUPRUM_UNARY
+#undef CUPRUM_BINARY
+#undef CUPRUM_ROUNDING
+
+}  // namespace op
+}  // namespace cuprum

@@ -1,0 +1,98 @@
+// Where elements lie: axes as run-time values, linear index to offsets, and aligned groups of elements.
+
+namespace cuprum {
+
+// Divides by a number that the host has prepared. 64 bits: by the hardware's long division.
+template <class Index> struct Divisor {
+    u64 value;
+    __device__ u64 quotient(u64 n) const { return n / value; }
+};
+
+// 32 bits: a multiplication and a shift, right for n and value below 2^31
+// (Granlund and Montgomery, "Division by invariant integers using multiplication", 1994).
+template <> struct Divisor<i32> {
+    u32 value, magic, shift;
+    __device__ u32 quotient(u32 n) const { return (__umulhi(n, magic) + n) >> shift; }
+};
+
+// Offsets of the N inputs, in elements.
+template <class Index, int N> struct Offsets {
+    Index at[N > 0 ? N : 1];
+};
+
+// Rank axes, outermost first, with the strides of N inputs. Index is i32 when every extent and offset fits, else i64.
+template <class Index, int Rank, int N> struct Axes {
+    Divisor<Index> extents[Rank];
+    Index strides[N > 0 ? N : 1][Rank];
+
+    // Offsets of the element with this number in C order.
+    __device__ Offsets<Index, N> offsets(Index number) const {
+        Offsets<Index, N> out;
+        #pragma unroll
+        for (int k = 0; k < N; k++) out.at[k] = 0;
+        #pragma unroll
+        for (int axis = Rank - 1; axis >= 0; axis--) {
+            Index i = number;
+            if (axis > 0) {
+                Index outer = static_cast<Index>(extents[axis].quotient(number));
+                i = number - outer * static_cast<Index>(extents[axis].value);
+                number = outer;
+            }
+            #pragma unroll
+            for (int k = 0; k < N; k++) out.at[k] += i * strides[k][axis];
+        }
+        return out;
+    }
+};
+
+// No axes: a single element. Not an empty array, which C++ does not have.
+template <class Index, int N> struct Axes<Index, 0, N> {
+    u64 unused;
+    __device__ Offsets<Index, N> offsets(Index) const {
+        Offsets<Index, N> out;
+        #pragma unroll
+        for (int k = 0; k < N; k++) out.at[k] = 0;
+        return out;
+    }
+};
+
+template <class Index, int N> __device__ inline Offsets<Index, N> operator+(Offsets<Index, N> a, const Offsets<Index, N>& b) {
+    #pragma unroll
+    for (int k = 0; k < N; k++) a.at[k] += b.at[k];
+    return a;
+}
+
+// Width elements that are loaded or stored together, in accesses of up to 16 bytes.
+template <class T, int Width> struct alignas(sizeof(T) * Width < 16 ? sizeof(T) * Width : 16) Pack {
+    T at[Width];
+};
+
+template <int Bytes> struct Word { using type = u8; };
+template <> struct Word<2> { using type = u16; };
+template <> struct Word<4> { using type = u32; };
+template <> struct Word<8> { using type = uint2; };
+template <> struct Word<16> { using type = uint4; };
+
+// One access per word of the pack's alignment, whatever the element type. `from` must have that alignment.
+template <int Width, class T> __device__ inline Pack<T, Width> load_aligned(const T* from) {
+    using P = Pack<T, Width>;
+    using W = typename Word<alignof(P)>::type;
+    P out;
+    #pragma unroll
+    for (int k = 0; k < static_cast<int>(sizeof(P) / sizeof(W)); k++) {
+        const W word = reinterpret_cast<const W*>(from)[k];
+        memcpy(reinterpret_cast<char*>(&out) + k * sizeof(W), &word, sizeof(W));
+    }
+    return out;
+}
+template <int Width, class T> __device__ inline void store_aligned(T* to, const Pack<T, Width>& pack) {
+    using W = typename Word<alignof(Pack<T, Width>)>::type;
+    #pragma unroll
+    for (int k = 0; k < static_cast<int>(sizeof(pack) / sizeof(W)); k++) {
+        W word;
+        memcpy(&word, reinterpret_cast<const char*>(&pack) + k * sizeof(W), sizeof(W));
+        reinterpret_cast<W*>(to)[k] = word;
+    }
+}
+
+}  // namespace cuprum

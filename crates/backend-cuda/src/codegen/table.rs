@@ -1,0 +1,134 @@
+//! The expression table: one row per operation of core's elementwise table, in its order.
+//!
+//! `$0`, `$1`, `$2` stand for the arguments, already of the argument dtypes that the operation's type rule gives. What
+//! needs more than an expression is a function of namespace `op` in the prelude.
+
+use std::ops::Deref;
+
+use cuprum_core::Op;
+use cuprum_core::ops::elementwise as core;
+
+/// A row's C++ expression.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Expression(&'static str);
+
+impl Expression {
+    /// The expression over steps `args`, named `tN` in generated code.
+    pub fn apply(self, args: &[u16]) -> String {
+        (0..args.len()).fold(self.0.to_owned(), |text, n| text.replace(&format!("${n}"), &format!("t{}", args[n])))
+    }
+}
+
+impl Deref for Expression {
+    type Target = str;
+    fn deref(&self) -> &str {
+        self.0
+    }
+}
+
+/// The expression of an operation; `None` for operations of other crates.
+pub fn expression(op: Op) -> Option<Expression> {
+    // Rows stand in core's order, so the index finds them; the identity proves it.
+    let at = ROWS.get(op.index()).filter(|row| row.0 == op).or_else(|| ROWS.iter().find(|row| row.0 == op));
+    at.map(|row| Expression(row.1))
+}
+
+/// Whether an operation can be generated.
+pub fn has_row(op: Op) -> bool {
+    expression(op).is_some()
+}
+
+static ROWS: &[(Op, &str)] = &[
+    (core::POSITIVE, "$0"),
+    (core::NEGATIVE, "op::negative($0)"),
+    (core::ABS, "op::abs($0)"),
+    (core::SIGN, "op::sign($0)"),
+    (core::SQUARE, "op::multiply($0, $0)"),
+    (core::RECIPROCAL, "op::reciprocal($0)"),
+    (core::SQRT, "op::sqrt($0)"),
+    (core::CBRT, "op::cbrt($0)"),
+    (core::EXP, "op::exp($0)"),
+    (core::EXP2, "op::exp2($0)"),
+    (core::EXPM1, "op::expm1($0)"),
+    (core::LOG, "op::log($0)"),
+    (core::LOG2, "op::log2($0)"),
+    (core::LOG10, "op::log10($0)"),
+    (core::LOG1P, "op::log1p($0)"),
+    (core::SIN, "op::sin($0)"),
+    (core::COS, "op::cos($0)"),
+    (core::TAN, "op::tan($0)"),
+    (core::ASIN, "op::asin($0)"),
+    (core::ACOS, "op::acos($0)"),
+    (core::ATAN, "op::atan($0)"),
+    (core::SINH, "op::sinh($0)"),
+    (core::COSH, "op::cosh($0)"),
+    (core::TANH, "op::tanh($0)"),
+    (core::ASINH, "op::asinh($0)"),
+    (core::ACOSH, "op::acosh($0)"),
+    (core::ATANH, "op::atanh($0)"),
+    (core::FLOOR, "op::floor($0)"),
+    (core::CEIL, "op::ceil($0)"),
+    (core::TRUNC, "op::trunc($0)"),
+    (core::RINT, "op::rint($0)"),
+    (core::ISNAN, "op::isnan($0)"),
+    (core::ISINF, "op::isinf($0)"),
+    (core::ISFINITE, "op::isfinite($0)"),
+    (core::LOGICAL_NOT, "!$0"),
+    (core::BITWISE_INVERT, "op::bitwise_invert($0)"),
+    (core::REAL, "op::real($0)"),
+    (core::IMAG, "op::imag($0)"),
+    (core::CONJ, "op::conj($0)"),
+    (core::SUBTRACT, "op::subtract($0, $1)"),
+    (core::MULTIPLY, "op::multiply($0, $1)"),
+    (core::DIVIDE, "op::divide($0, $1)"),
+    (core::FLOOR_DIVIDE, "op::floor_divide($0, $1)"),
+    (core::REMAINDER, "op::remainder($0, $1)"),
+    (core::POWER, "op::power($0, $1)"),
+    (core::MINIMUM, "op::minimum($0, $1)"),
+    (core::MAXIMUM, "op::maximum($0, $1)"),
+    (core::ATAN2, "op::atan2($0, $1)"),
+    (core::HYPOT, "op::hypot($0, $1)"),
+    (core::EQUAL, "op::equal($0, $1)"),
+    (core::NOT_EQUAL, "!op::equal($0, $1)"),
+    (core::LESS, "op::less($0, $1)"),
+    (core::LESS_EQUAL, "op::less_equal($0, $1)"),
+    (core::GREATER, "op::less($1, $0)"),
+    (core::GREATER_EQUAL, "op::less_equal($1, $0)"),
+    (core::LOGICAL_AND, "$0 && $1"),
+    (core::LOGICAL_OR, "$0 || $1"),
+    (core::LOGICAL_XOR, "$0 != $1"),
+    (core::BITWISE_AND, "$0 & $1"),
+    (core::BITWISE_OR, "$0 | $1"),
+    (core::BITWISE_XOR, "$0 ^ $1"),
+    (core::LEFT_SHIFT, "op::left_shift($0, $1)"),
+    (core::RIGHT_SHIFT, "op::right_shift($0, $1)"),
+    (core::ADD, "op::add($0, $1)"),
+    (core::WHERE, "$0 ? $1 : $2"),
+    (core::ASTYPE, "$0"),
+    (core::CLIP, "op::minimum(op::maximum($0, $1), $2)"),
+    (core::ROUND, "op::rint($0)"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cuprum_core::Family;
+
+    #[test]
+    fn a_row_for_every_elementwise_operation_in_cores_order() {
+        let ops: Vec<Op> = Op::all().filter(|op| op.family() == Family::Map).collect();
+        let rows: Vec<Op> = ROWS.iter().map(|row| row.0).collect();
+        assert_eq!(ops, rows);
+        for (op, text) in ROWS {
+            for n in 0..3 {
+                assert_eq!(text.contains(&format!("${n}")), n < op.arity(), "{op:?}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn arguments_are_put_in() {
+        assert_eq!(expression(core::SUBTRACT).unwrap().apply(&[12, 3]), "op::subtract(t12, t3)");
+        assert_eq!(expression(core::WHERE).unwrap().apply(&[0, 1, 2]), "t0 ? t1 : t2");
+    }
+}
