@@ -1,0 +1,98 @@
+//! Contraction of two operands by modes, as `cutensorContract` takes them: no transposes, no copies, no grouping needed.
+
+use cuprum_core::call::Work;
+use cuprum_core::plan::contract::{ContractPlan, Mode};
+use cuprum_core::{Array, Call, Layout, Outcome, Reason, Result, StoredArray};
+
+use crate::handle;
+use crate::operation::{Kind, Operation, Tensor, common_type, forward_only};
+
+/// Sums run in the operands' own precision (float32 for the 16-bit floats); float32 is true float32.
+pub fn run(call: &Call) -> Result<Outcome> {
+    match describe(call) {
+        Ok(operation) => handle::run(call, operation, &[&call.inputs[0], &call.inputs[1]], [1.0, 0.0]),
+        Err(reason) => Ok(Outcome::Declined(reason)),
+    }
+}
+
+fn describe(call: &Call) -> Result<Operation, Reason> {
+    let (Work::Contract { plan }, [a, b], [out]) = (&call.work, call.inputs, call.outputs) else {
+        return Err(Reason::new("not a contraction of two operands"));
+    };
+    let data = common_type(call)?;
+    forward_only(call.inputs)?;
+    let inputs = [operand(plan, 0, a)?, operand(plan, 1, b)?].into_iter().collect();
+    Operation { kind: Kind::Contract, data, inputs, output: tensor(&plan.out, &out.layout) }.check()
+}
+
+/// An input. A broadcast mode (stride 0) may be left out where the other operand and the output have it: cuTENSOR then
+/// sees it as one of the other operand alone.
+fn operand(plan: &ContractPlan, n: usize, array: &StoredArray) -> Result<Tensor, Reason> {
+    let (modes, other) = if n == 0 { (&plan.a, &plan.b) } else { (&plan.b, &plan.a) };
+    let layout = array.layout();
+    for (axis, mode) in modes.iter().enumerate() {
+        let repeated = layout.strides()[axis] == 0 && layout.shape()[axis] > 1;
+        if repeated && !(other.contains(mode) && plan.out.contains(mode)) {
+            return Err(Reason::with(|| format!("zero stride along axis {axis} of input {n}, which is not a batch axis")));
+        }
+    }
+    Ok(tensor(modes, layout))
+}
+
+fn tensor(modes: &[Mode], layout: &Layout) -> Tensor {
+    Tensor::new(modes.iter().enumerate().map(|(axis, &m)| (m as usize, layout.shape()[axis], layout.strides()[axis])))
+}
+
+#[cfg(test)]
+mod tests {
+    use cuprum_core::DType;
+    use cuprum_core::ops::contract::EINSUM;
+
+    use super::*;
+    use crate::sys::DataType;
+    use crate::testing::{array, contiguous, output, reason, strided, with_call};
+
+    fn describe_einsum(a: &str, b: &str, out: &str, extents: &[usize], arrays: [StoredArray; 2]) -> Result<Operation, String> {
+        let modes = |text: &str| text.bytes().map(|c| c - b'a').collect::<Vec<Mode>>();
+        let plan = ContractPlan::new(&modes(a), &modes(b), &modes(out), extents);
+        let shape: Vec<usize> = modes(out).iter().map(|&m| extents[m as usize]).collect();
+        let outputs = [output(arrays[0].dtype(), &shape)];
+        with_call(EINSUM, &arrays, &outputs, Work::Contract { plan: &plan }, |call| reason(|| describe(call)))
+    }
+
+    #[test]
+    fn matmul_with_a_transposed_operand() {
+        let b = array(DType::F32, contiguous(&[6, 5]).transpose());
+        let op = describe_einsum("ac", "cb", "ab", &[4, 6, 5], [array(DType::F32, contiguous(&[4, 5])), b]).unwrap();
+        assert_eq!(op.kind, Kind::Contract);
+        assert_eq!(op.data, DataType::F32);
+        assert_eq!(op.inputs[0], Tensor::new([(0, 4, 5), (2, 5, 1)]));
+        assert_eq!(op.inputs[1], Tensor::new([(2, 5, 1), (1, 6, 5)]));
+        assert_eq!(op.output, Tensor::new([(0, 4, 6), (1, 6, 1)]));
+    }
+
+    #[test]
+    fn broadcast_batches_are_left_out_other_broadcasts_declined() {
+        // dab,dbc->dac with a repeated over d
+        let b = || array(DType::F64, contiguous(&[3, 5, 6]));
+        let over_batch = strided(DType::F64, &[3, 4, 5], &[0, 5, 1]);
+        let op = describe_einsum("dab", "dbc", "dac", &[4, 5, 6, 3], [over_batch, b()]).unwrap();
+        assert_eq!(op.inputs[0], Tensor::new([(0, 4, 5), (1, 5, 1)]));
+        assert_eq!(op.inputs[1].modes[..], [3, 1, 2]);
+        let over_rows = strided(DType::F64, &[3, 4, 5], &[5, 0, 1]);
+        let refused = describe_einsum("dab", "dbc", "dac", &[4, 5, 6, 3], [over_rows, b()]);
+        assert_eq!(refused.unwrap_err(), "zero stride along axis 1 of input 0, which is not a batch axis");
+    }
+
+    #[test]
+    fn declines() {
+        let f32s = || array(DType::F32, contiguous(&[4, 4]));
+        let of = |a, b| describe_einsum("ab", "bc", "ac", &[4, 4, 4], [a, b]).unwrap_err();
+        let ints = || array(DType::I64, contiguous(&[4, 4]));
+        assert_eq!(of(ints(), ints()), "int64: cuTENSOR has no integer types");
+        let flipped = array(DType::F32, contiguous(&[4, 4]).flip(&[1]));
+        assert_eq!(of(f32s(), flipped), "negative stride along axis 1 of input 1");
+        let windows = strided(DType::F32, &[4, 4], &[1, 1]);
+        assert_eq!(of(windows, f32s()), "elements of input 0 overlap in memory");
+    }
+}

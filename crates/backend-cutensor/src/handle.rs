@@ -1,0 +1,359 @@
+//! cuTENSOR on one device: the handle, plans made from requests, and their execution. A named unsafe room.
+//!
+//! Whatever the library refuses is a [`Reason`] to decline, so that the base does the call; only a device that can do
+//! nothing any more is an error.
+
+use std::ffi::{c_int, c_void};
+use std::ptr;
+use std::sync::OnceLock;
+
+use cuprum_backend_cuda::CudaError;
+use cuprum_backend_cuda::device::{self, CudaBuffer};
+use cuprum_backend_cuda::driver::{self, Context};
+use cuprum_core::{Array, Call, Error, Outcome, Reason, Result, StoredArray};
+use smallvec::SmallVec;
+
+use crate::NAME;
+use crate::library::{self, Library};
+use crate::operation::{Kind, Operation, Tensor};
+use crate::plan_cache::{Key, PlanCache};
+use crate::sys::{self, DataType, Operator, Status};
+
+/// Alignment of new memory, and of workspaces, in bytes: the most that cuTENSOR makes use of.
+const ALIGNMENT: u32 = 256;
+
+/// A refused call of the library: its name and what it returned.
+#[derive(Clone, Copy, Debug)]
+struct Refusal {
+    call: &'static str,
+    status: Status,
+}
+
+type Refusable<T> = std::result::Result<T, Refusal>;
+
+fn check(call: &'static str, status: Status) -> Refusable<()> {
+    if status == Status::SUCCESS { Ok(()) } else { Err(Refusal { call, status }) }
+}
+
+impl Refusal {
+    /// The status says that this request cannot be done, and would say so again.
+    fn is_final(self) -> bool {
+        let finals = [Status::NOT_SUPPORTED, Status::ARCH_MISMATCH, Status::INVALID_VALUE, Status::INSUFFICIENT_WORKSPACE];
+        finals.contains(&self.status)
+    }
+
+    /// A reason to decline; an error if it was the device that broke.
+    fn reason(self, handle: &Handle, call: &Call) -> Result<Reason> {
+        if !self.is_final()
+            && let Err(e) = handle.context.is_idle()
+        {
+            return Err(device::error(NAME, call.op.name(), call.device, e));
+        }
+        tracing::debug!(call = self.call, status = %self.status, "refused");
+        Ok(Reason::with(|| format!("{}: {}", self.call, sys::describe(&handle.library.functions, self.status))))
+    }
+}
+
+/// The library on one device. Lives as long as the process.
+pub struct Handle {
+    raw: sys::Handle,
+    library: &'static Library,
+    context: &'static Context,
+    plans: PlanCache<Refusable<Plan>>,
+}
+
+// SAFETY: cutensor.h marks every call made with a handle here as thread-safe.
+unsafe impl Send for Handle {}
+// SAFETY: as above.
+unsafe impl Sync for Handle {}
+
+impl Handle {
+    /// The handle of a call's device, made at the first call; `Err` is the reason why there is none.
+    fn of(call: &Call) -> std::result::Result<&'static Handle, Reason> {
+        static SLOTS: OnceLock<Vec<OnceLock<std::result::Result<Handle, String>>>> = OnceLock::new();
+        let count = || driver::probe().map_or(0, |d| d.devices.len());
+        let slots = SLOTS.get_or_init(|| (0..count()).map(|_| OnceLock::new()).collect());
+        let ordinal = call.device.ordinal();
+        let slot = slots.get(ordinal).ok_or(Reason::new("no such device"))?;
+        let made = slot.get_or_init(|| Handle::make(ordinal).map_err(|e| e.to_string()));
+        made.as_ref().map_err(|e| Reason::with(|| e.clone()))
+    }
+
+    fn make(ordinal: usize) -> std::result::Result<Handle, CudaError> {
+        let library = library::shared()?;
+        let context = Context::get(ordinal)?;
+        context.bind()?;
+        let mut raw = ptr::null_mut();
+        // SAFETY: the context of the device is current; the out-pointer is valid.
+        let status = unsafe { (library.functions.create)(&mut raw) };
+        check("cutensorCreate", status)
+            .map_err(|r| CudaError::Missing(format!("{}: {}", r.call, sys::describe(&library.functions, r.status))))?;
+        Ok(Handle { raw, library, context, plans: PlanCache::default() })
+    }
+
+    fn descriptor(&self, tensor: &Tensor, data: DataType, alignment: u32) -> Refusable<Owned> {
+        let mut raw = ptr::null_mut();
+        let modes = tensor.modes.len() as u32;
+        // SAFETY: extents and strides have `modes` elements each and are copied.
+        let status = unsafe {
+            let create = self.library.functions.create_tensor_descriptor;
+            create(self.raw, &mut raw, modes, tensor.extents.as_ptr(), tensor.strides.as_ptr(), data, alignment)
+        };
+        check("cutensorCreateTensorDescriptor", status)?;
+        Ok(Owned { raw, destroy: self.library.functions.destroy_tensor_descriptor })
+    }
+
+    fn describe(&self, key: &Key) -> Refusable<Owned> {
+        let Operation { kind, data, inputs, output } = &key.operation;
+        let functions = &self.library.functions;
+        let compute = if key.operation.is_double() { self.library.computes.f64 } else { self.library.computes.f32 };
+        let compute = compute.ok_or(Refusal { call: "CUTENSOR_COMPUTE_DESC", status: Status::NOT_SUPPORTED })?;
+        let descriptors: Refusable<SmallVec<[Owned; 3]>> =
+            inputs.iter().chain([output]).zip(&key.alignments).map(|(t, &a)| self.descriptor(t, *data, a)).collect();
+        let descriptors = descriptors?;
+        let (same, mut raw) = (Operator::Identity, ptr::null_mut());
+        // SAFETY: the descriptors are alive, each goes with the modes of its tensor, D's stand for C as well; all is
+        // copied.
+        let (call, status) = unsafe {
+            match (kind, &inputs[..], &descriptors[..]) {
+                (Kind::Contract, [a, b], [da, db, d]) => {
+                    let (a, b, out) = (a.modes.as_ptr(), b.modes.as_ptr(), output.modes.as_ptr());
+                    let create = functions.create_contraction;
+                    let status = create(self.raw, &mut raw, da.raw, a, same, db.raw, b, same, d.raw, out, same, d.raw, out, compute);
+                    ("cutensorCreateContraction", status)
+                }
+                (Kind::Reduce(op), [a], [da, d]) => {
+                    let (a, out) = (a.modes.as_ptr(), output.modes.as_ptr());
+                    let create = functions.create_reduction;
+                    let status = create(self.raw, &mut raw, da.raw, a, same, d.raw, out, same, d.raw, out, *op, compute);
+                    ("cutensorCreateReduction", status)
+                }
+                (Kind::Binary(op), [a], [da, d]) => {
+                    let (a, out) = (a.modes.as_ptr(), output.modes.as_ptr());
+                    let create = functions.create_elementwise_binary;
+                    let status = create(self.raw, &mut raw, da.raw, a, same, d.raw, out, same, d.raw, out, *op, compute);
+                    ("cutensorCreateElementwiseBinary", status)
+                }
+                (Kind::Permute, [a], [da, d]) => {
+                    let (a, out) = (a.modes.as_ptr(), output.modes.as_ptr());
+                    let status = (functions.create_permutation)(self.raw, &mut raw, da.raw, a, same, d.raw, out, compute);
+                    ("cutensorCreatePermutation", status)
+                }
+                _ => ("operands", Status::INVALID_VALUE),
+            }
+        };
+        check(call, status)?;
+        Ok(Owned { raw, destroy: functions.destroy_operation_descriptor })
+    }
+
+    /// Makes a plan: a kernel chosen by the library's heuristic. The context must be current.
+    fn plan(&self, key: &Key) -> Refusable<Plan> {
+        let functions = &self.library.functions;
+        let operation = self.describe(key)?;
+        let mut scalar: c_int = 0;
+        let (scalar_ptr, scalar_size) = ((&raw mut scalar).cast(), size_of::<c_int>());
+        // SAFETY: the descriptor is alive; this attribute is a cudaDataType_t, an enum of int size.
+        let status =
+            unsafe { (functions.operation_get_attribute)(self.raw, operation.raw, sys::OPERATION_SCALAR_TYPE, scalar_ptr, scalar_size) };
+        check("cutensorOperationDescriptorGetAttribute", status)?;
+        let unknown = Refusal { call: "the scalar type", status: Status::NOT_SUPPORTED };
+        let scalar = DataType::from_raw(scalar).ok_or(unknown)?;
+
+        let mut raw = ptr::null_mut();
+        // SAFETY: the out-pointer is valid.
+        let status = unsafe { (functions.create_plan_preference)(self.raw, &mut raw, sys::ALGO_DEFAULT, sys::JIT_MODE_NONE) };
+        check("cutensorCreatePlanPreference", status)?;
+        let preference = Owned { raw, destroy: functions.destroy_plan_preference };
+
+        let mut limit = 0u64;
+        // SAFETY: both descriptors are alive, the out-pointer is valid.
+        let status =
+            unsafe { (functions.estimate_workspace_size)(self.raw, operation.raw, preference.raw, sys::WORKSPACE_DEFAULT, &mut limit) };
+        check("cutensorEstimateWorkspaceSize", status)?;
+        let mut raw = ptr::null_mut();
+        // SAFETY: as above; the context is current.
+        let status = unsafe { (functions.create_plan)(self.raw, &mut raw, operation.raw, preference.raw, limit) };
+        check("cutensorCreatePlan", status)?;
+        let plan = Owned { raw, destroy: functions.destroy_plan };
+
+        let mut workspace = 0u64;
+        let (out, size) = ((&raw mut workspace).cast(), size_of::<u64>());
+        // SAFETY: the plan is alive; this attribute is a uint64_t.
+        let status = unsafe { (functions.plan_get_attribute)(self.raw, plan.raw, sys::PLAN_REQUIRED_WORKSPACE, out, size) };
+        check("cutensorPlanGetAttribute", status)?;
+        Ok(Plan { owned: plan, scalar, workspace })
+    }
+
+    /// Queues a plan. `factors` scale A (or A * B) and C.
+    ///
+    /// # Safety
+    /// The addresses must be valid for what the plan's operands touch, and the workspace for the plan's size, until the
+    /// kernels have run.
+    unsafe fn launch(&self, kind: Kind, plan: &Plan, factors: [f64; 2], at: &Addresses) -> Refusable<()> {
+        let functions = &self.library.functions;
+        let [alpha, gamma] = factors.map(|f| Factor::new(f, plan.scalar));
+        let [alpha, gamma] = [&raw const alpha, &raw const gamma].map(|p| p.cast::<c_void>());
+        let (raw, plan_raw, stream) = (self.raw, plan.owned.raw, self.context.stream().cast());
+        let Addresses { first, second, output, workspace } = *at;
+        // SAFETY: the handle and plan are alive, the factors are of the plan's scalar type, the caller vouches for the
+        // addresses.
+        let (call, status) = unsafe {
+            match kind {
+                Kind::Contract => {
+                    let run = functions.contract;
+                    let size = plan.workspace;
+                    let status = run(raw, plan_raw, alpha, first, second, gamma, output, output, workspace, size, stream);
+                    ("cutensorContract", status)
+                }
+                Kind::Reduce(_) => {
+                    let run = functions.reduce;
+                    let status = run(raw, plan_raw, alpha, first, gamma, output, output, workspace, plan.workspace, stream);
+                    ("cutensorReduce", status)
+                }
+                Kind::Binary(_) => {
+                    let run = functions.elementwise_binary_execute;
+                    ("cutensorElementwiseBinaryExecute", run(raw, plan_raw, alpha, first, gamma, second, output, stream))
+                }
+                Kind::Permute => ("cutensorPermute", (functions.permute)(raw, plan_raw, alpha, first, output, stream)),
+            }
+        };
+        check(call, status)
+    }
+}
+
+/// Device addresses of a launch; `second` is B of a contraction, C of an elementwise operation.
+struct Addresses {
+    first: u64,
+    second: u64,
+    output: u64,
+    workspace: u64,
+}
+
+/// Something of the library that is destroyed on drop.
+struct Owned {
+    raw: *mut c_void,
+    destroy: unsafe extern "C" fn(*mut c_void) -> Status,
+}
+
+// SAFETY: descriptors and plans are host objects; cutensor.h marks making, using and destroying them as thread-safe.
+unsafe impl Send for Owned {}
+// SAFETY: as above; nothing here changes one after it was made.
+unsafe impl Sync for Owned {}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        // SAFETY: made by us with the function that goes with `destroy`, destroyed only here.
+        unsafe { (self.destroy)(self.raw) };
+    }
+}
+
+/// A kernel chosen for a request, with the workspace it needs.
+struct Plan {
+    owned: Owned,
+    /// Type of the scaling factors.
+    scalar: DataType,
+    /// Bytes.
+    workspace: u64,
+}
+
+/// A scaling factor in the form that a plan wants.
+#[repr(C, align(16))]
+struct Factor([u8; 16]);
+
+impl Factor {
+    fn new(value: f64, scalar: DataType) -> Factor {
+        let mut bytes = [0; 16];
+        match scalar {
+            DataType::F64 | DataType::C128 => bytes[..8].copy_from_slice(&value.to_ne_bytes()),
+            DataType::F32 | DataType::C64 => bytes[..4].copy_from_slice(&(value as f32).to_ne_bytes()),
+            DataType::F16 => bytes[..2].copy_from_slice(&cuprum_core::f16::from_f64(value).to_ne_bytes()),
+            DataType::Bf16 => bytes[..2].copy_from_slice(&cuprum_core::bf16::from_f64(value).to_ne_bytes()),
+        }
+        Factor(bytes)
+    }
+}
+
+/// The alignment to promise for an address, in bytes.
+fn alignment(address: u64) -> u32 {
+    1 << address.trailing_zeros().min(ALIGNMENT.trailing_zeros())
+}
+
+/// The address of an operand, if all that the tensor touches lies inside its buffer.
+fn address(buffer: &CudaBuffer, byte_offset: usize, tensor: &Tensor, data: DataType) -> std::result::Result<u64, CudaError> {
+    buffer.memory().range(byte_offset, tensor.span().saturating_mul(data.size()))
+}
+
+/// Does a call as `operation` on these arrays: A, and B or C. `factors` scale A (or A * B) and C.
+pub fn run(call: &Call, operation: Operation, arrays: &[&StoredArray], factors: [f64; 2]) -> Result<Outcome> {
+    let handle = match Handle::of(call) {
+        Ok(handle) => handle,
+        Err(reason) => return Ok(Outcome::Declined(reason)),
+    };
+    let failed = |e: CudaError| device::error(NAME, call.op.name(), call.device, e);
+    let (kind, data) = (operation.kind, operation.data);
+    let mut inputs = SmallVec::<[u64; 2]>::new();
+    for (n, array) in arrays.iter().enumerate() {
+        let buffer = CudaBuffer::of(array.buffer().as_ref()).ok_or_else(|| Error::backend(NAME, call.op.name(), "not a CUDA array"))?;
+        let tensor = operation.inputs.get(n).unwrap_or(&operation.output);
+        let offset = array.layout().offset() * array.dtype().itemsize();
+        inputs.push(address(buffer, offset, tensor, data).map_err(failed)?);
+    }
+    let mut alignments: SmallVec<[u32; 3]> = inputs.iter().map(|a| alignment(*a)).collect();
+    // C of an elementwise operation shares D's descriptor, and so its alignment.
+    alignments.resize(operation.inputs.len() + 1, ALIGNMENT);
+    handle.context.bind().map_err(failed)?;
+    let key = Key { operation, alignments };
+    let plan = handle.plans.get_or_make(&key, || match handle.plan(&key) {
+        Err(refusal) if !refusal.is_final() => Err(refusal),
+        made => Ok(made),
+    });
+    let plan = match plan.as_deref() {
+        Ok(Ok(plan)) => plan,
+        Ok(Err(refusal)) | Err(refusal) => return Ok(Outcome::Declined(refusal.reason(handle, call)?)),
+    };
+    let workspace = match device::allocate(call, plan.workspace as usize) {
+        Ok(workspace) => workspace,
+        Err(Error::OutOfMemory { requested, .. }) => cuprum_core::decline!("no room for a workspace of {requested} bytes"),
+        Err(e) => return Err(e),
+    };
+    let output = device::allocate_output(call, 0)?;
+    let written = address(&output, 0, &key.operation.output, data).map_err(failed)?;
+    if alignment(written) < ALIGNMENT {
+        cuprum_core::decline!("new memory is not aligned to {ALIGNMENT} bytes");
+    }
+    let (first, second) = (inputs.first().copied().unwrap_or(0), inputs.get(1).copied().unwrap_or(0));
+    let at = Addresses { first, second, output: written, workspace: workspace.pointer() };
+    // SAFETY: each address was checked against its buffer for all that its tensor touches; buffers are freed in stream
+    // order, and the launch is queued on that stream before any of them can be dropped.
+    match unsafe { handle.launch(kind, plan, factors, &at) } {
+        Ok(()) => device::done(call, [output]),
+        Err(refusal) => Ok(Outcome::Declined(refusal.reason(handle, call)?)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn factors_in_every_type() {
+        let bytes = |value, scalar| Factor::new(value, scalar).0;
+        assert_eq!(bytes(-1.0, DataType::F32)[..8], [0, 0, 0x80, 0xbf, 0, 0, 0, 0]);
+        assert_eq!(bytes(1.0, DataType::C64)[..8], [0, 0, 0x80, 0x3f, 0, 0, 0, 0]);
+        assert_eq!(bytes(1.0, DataType::C128)[..8], 1.0f64.to_ne_bytes());
+        assert_eq!(bytes(1.0, DataType::F16)[..2], [0, 0x3c]);
+        assert_eq!(bytes(1.0, DataType::Bf16)[..2], [0x80, 0x3f]);
+    }
+
+    #[test]
+    fn alignments_are_powers_of_two_up_to_256() {
+        assert_eq!([0x1000, 0x1010, 0x1004, 0x1080, 0x7f00_0000].map(alignment), [256, 16, 4, 128, 256]);
+    }
+
+    #[test]
+    fn only_plain_refusals_are_kept() {
+        let refusal = |status| Refusal { call: "x", status };
+        assert!(refusal(Status::NOT_SUPPORTED).is_final() && refusal(Status::ARCH_MISMATCH).is_final());
+        assert!(!refusal(Status::CUDA_ERROR).is_final() && !refusal(Status::ALLOC_FAILED).is_final());
+    }
+}

@@ -1,0 +1,97 @@
+//! Finds and loads `libcutensor.so.2`, once per process. It links cuBLASLt by bare name, so that is loaded first.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use cuprum_backend_cuda::driver;
+use cuprum_backend_cuda::libraries::{self, LibrarySpec, Loaded, Missing};
+
+use crate::sys::{self, Computes, Functions};
+
+/// The loaded library. Never closed: it keeps threads and handlers of its own.
+#[derive(Debug)]
+pub struct Library {
+    /// Its functions.
+    pub functions: Functions,
+    /// Its precisions.
+    pub computes: Computes,
+    /// Major, minor, patch.
+    pub version: (usize, usize, usize),
+    /// The CUDA version that it was built for.
+    pub built_for: (usize, usize),
+    /// The file.
+    pub path: PathBuf,
+    _cutensor: Loaded,
+    _cublas_lt: Option<Loaded>,
+}
+
+/// The process's library, loaded at the first call; needs a working driver first, which says what CUDA major to take.
+pub fn shared() -> Result<&'static Library, Missing> {
+    static SHARED: OnceLock<Result<Library, Missing>> = OnceLock::new();
+    let load = || match driver::probe() {
+        Ok(driver) => load(driver.version.0),
+        Err(reason) => {
+            let (reason, help) = reason.split_once("; ").unwrap_or((&reason, ""));
+            Err(Missing { name: "cuTENSOR".into(), reason: reason.into(), help: help.into() })
+        }
+    };
+    SHARED.get_or_init(load).as_ref().map_err(Missing::clone)
+}
+
+/// Loads the library for a driver of this CUDA major version.
+pub fn load(driver_major: u32) -> Result<Library, Missing> {
+    let spec = LibrarySpec::cutensor();
+    let help = format!("pip install cutensor-cu{driver_major}, or set CUPRUM_CUTENSOR_PATH to the folder of libcutensor.so.2");
+    let missing = |reason: String| Missing { name: spec.name.into(), reason, help: help.clone() };
+    let (cublas_lt, cutensor) = load_both(&spec, driver_major).map_err(|e| Missing {
+        // Its own help names the library that the linker did not find.
+        help: if e.reason.contains("libcublasLt") { LibrarySpec::cublas_lt(driver_major).help.into() } else { help.clone() },
+        ..e
+    })?;
+    let path = cutensor.path.clone();
+    let functions = Functions::bind(&cutensor.library).map_err(|symbol| missing(format!("{} has no {symbol}", path.display())))?;
+    let (version, built_for) = (sys::version(&functions), sys::built_for(&functions));
+    check_versions(&path, version, built_for, driver_major).map_err(missing)?;
+    let computes = Computes::bind(&cutensor.library);
+    Ok(Library { functions, computes, version, built_for, path, _cutensor: cutensor, _cublas_lt: cublas_lt })
+}
+
+/// cuTENSOR of either CUDA major has one and the same file name, and wants the cuBLASLt of its own: try the newest first.
+fn load_both(spec: &LibrarySpec, driver_major: u32) -> Result<(Option<Loaded>, Loaded), Missing> {
+    libraries::locate(spec)?;
+    let mut first_failure = None;
+    for major in (12..=driver_major.max(12)).rev() {
+        let wanted = LibrarySpec { sonames: vec![format!("libcublasLt.so.{major}")], ..LibrarySpec::cublas_lt(major) };
+        let cublas_lt = libraries::load(&wanted).ok();
+        match libraries::load(spec) {
+            Ok(cutensor) => return Ok((cublas_lt, cutensor)),
+            Err(e) => first_failure.get_or_insert(e),
+        };
+    }
+    Err(first_failure.unwrap_or_else(|| Missing { name: spec.name.into(), reason: "not loaded".into(), help: spec.help.into() }))
+}
+
+fn check_versions(path: &Path, version: (usize, usize, usize), built_for: (usize, usize), driver_major: u32) -> Result<(), String> {
+    let path = path.display();
+    if version.0 != 2 {
+        return Err(format!("{path} is cuTENSOR {}.{}.{}; 2.x is needed", version.0, version.1, version.2));
+    }
+    if built_for.0 > driver_major as usize {
+        return Err(format!("{path} is built for CUDA {}, the driver serves CUDA {driver_major}", built_for.0));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_must_go_together() {
+        let check = |version, built_for, driver| check_versions(Path::new("/x/libcutensor.so.2"), version, built_for, driver);
+        assert_eq!(check((2, 3, 1), (13, 0), 13), Ok(()));
+        assert_eq!(check((2, 3, 1), (12, 6), 13), Ok(()));
+        assert_eq!(check((2, 3, 1), (13, 0), 12).unwrap_err(), "/x/libcutensor.so.2 is built for CUDA 13, the driver serves CUDA 12");
+        assert!(check((1, 7, 0), (11, 0), 13).unwrap_err().contains("cuTENSOR 1.7.0"));
+    }
+}

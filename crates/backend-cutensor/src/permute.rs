@@ -1,0 +1,77 @@
+//! Copying an array whose fastest axis is not the copy's: `cutensorPermute`.
+
+use cuprum_core::call::Work;
+use cuprum_core::plan::elementwise::LoopPlan;
+use cuprum_core::{Array, Call, Outcome, Reason, Result};
+
+use crate::elementwise::tensor;
+use crate::handle;
+use crate::operation::{Kind, Operation, common_type, forward_only};
+use crate::sys::DataType;
+
+/// A copy of one array to a new order of axes.
+pub fn run(call: &Call) -> Result<Outcome> {
+    match describe(call) {
+        Ok(operation) => handle::run(call, operation, &[&call.inputs[0]], [1.0, 0.0]),
+        Err(reason) => Ok(Outcome::Declined(reason)),
+    }
+}
+
+fn describe(call: &Call) -> Result<Operation, Reason> {
+    let (Work::Copy { regions: [region] }, [input], [_]) = (&call.work, call.inputs, call.outputs) else {
+        return Err(Reason::new("several arrays are joined"));
+    };
+    let data = common_type(call)?;
+    forward_only(call.inputs)?;
+    if region.offset() != 0 {
+        return Err(Reason::new("the copy does not begin at its output's first element"));
+    }
+    let plan = LoopPlan::new(&[input.layout(), region]);
+    let (a, output) = (tensor(&plan, 0), tensor(&plan, 1));
+    if !a.lies_across(&output) {
+        return Err(Reason::new("the copy does not lie across the array: the base is as fast"));
+    }
+    let operation = Operation { kind: Kind::Permute, data, inputs: [a].into_iter().collect(), output };
+    // As wide numbers, complex64 moves whole; a factor of 1 changes no value of either part.
+    let moved = if data == DataType::C64 { Operation { data: DataType::F64, ..operation } } else { operation.by_real_parts() };
+    moved.check()
+}
+
+#[cfg(test)]
+mod tests {
+    use cuprum_core::ops::manipulation::COPY;
+    use cuprum_core::{DType, Layout};
+
+    use super::*;
+    use crate::operation::Tensor;
+    use crate::testing::{array, contiguous, output, reason, with_call};
+
+    fn copy(dtype: DType, layout: Layout) -> Result<Operation, String> {
+        let outputs = [output(dtype, layout.shape())];
+        let regions = [outputs[0].layout.clone()];
+        with_call(COPY, &[array(dtype, layout)], &outputs, Work::Copy { regions: &regions }, |call| reason(|| describe(call)))
+    }
+
+    #[test]
+    fn transposes() {
+        let op = copy(DType::F32, contiguous(&[5, 4]).transpose()).unwrap();
+        assert_eq!((op.kind, op.data), (Kind::Permute, DataType::F32));
+        assert_eq!((&op.inputs[0], &op.output), (&Tensor::new([(0, 4, 1), (1, 5, 4)]), &Tensor::new([(0, 4, 5), (1, 5, 1)])));
+        let op = copy(DType::C64, contiguous(&[5, 4]).transpose()).unwrap();
+        assert_eq!((op.data, op.output.modes.len()), (DataType::F64, 2));
+        let op = copy(DType::C128, contiguous(&[5, 4]).transpose()).unwrap();
+        assert_eq!((op.data, op.output.modes.len()), (DataType::F64, 3));
+    }
+
+    #[test]
+    fn declines() {
+        assert_eq!(copy(DType::U8, contiguous(&[5, 4]).transpose()).unwrap_err(), "uint8: cuTENSOR has no integer types");
+        assert_eq!(copy(DType::F32, contiguous(&[5, 4])).unwrap_err(), "the copy does not lie across the array: the base is as fast");
+        let flipped = contiguous(&[5, 4]).transpose().flip(&[1]);
+        assert_eq!(copy(DType::F32, flipped).unwrap_err(), "negative stride along axis 1 of input 0");
+        let (inputs, outputs) = ([array(DType::F32, contiguous(&[2])), array(DType::F32, contiguous(&[2]))], [output(DType::F32, &[4])]);
+        let regions = [contiguous(&[2]), Layout::strided(&[2], &[1], 2).unwrap()];
+        let joined = with_call(COPY, &inputs, &outputs, Work::Copy { regions: &regions }, |call| reason(|| describe(call)));
+        assert_eq!(joined.unwrap_err(), "several arrays are joined");
+    }
+}

@@ -1,0 +1,150 @@
+//! Plans by request: making one asks the library's heuristics and takes far longer than looking it up. Bounded; the
+//! least recently used goes first. Generic over the plan, so that it can be tested without the library.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use smallvec::SmallVec;
+
+use crate::operation::Operation;
+
+/// How many plans one device keeps.
+const CAPACITY: usize = 512;
+
+/// What a plan depends on besides the device: the request, and how each operand is aligned, in bytes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Key {
+    /// The request.
+    pub operation: Operation,
+    /// Inputs, then the output.
+    pub alignments: SmallVec<[u32; 3]>,
+}
+
+struct Entry<P> {
+    fingerprint: u64,
+    key: Key,
+    plan: Arc<P>,
+    used: AtomicU64,
+}
+
+/// See the module's head.
+pub struct PlanCache<P> {
+    /// Sorted by fingerprint.
+    entries: RwLock<Vec<Entry<P>>>,
+    clock: AtomicU64,
+    capacity: usize,
+}
+
+impl<P> Default for PlanCache<P> {
+    fn default() -> Self {
+        Self::with_capacity(CAPACITY)
+    }
+}
+
+impl<P> PlanCache<P> {
+    /// A cache of at most `capacity` plans, at least one.
+    pub fn with_capacity(capacity: usize) -> Self {
+        PlanCache { entries: RwLock::default(), clock: AtomicU64::new(0), capacity: capacity.max(1) }
+    }
+
+    /// The plan for a key, made by `make` if it is not there. Threads that miss at the same time each make one, and the
+    /// first to finish is kept. A failure is not kept.
+    pub fn get_or_make<E>(&self, key: &Key, make: impl FnOnce() -> Result<P, E>) -> Result<Arc<P>, E> {
+        let fingerprint = key.operation.fingerprint(&key.alignments);
+        if let Some(plan) = self.get(fingerprint, key) {
+            return Ok(plan);
+        }
+        let made = Arc::new(make()?);
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = find(&entries, fingerprint, key) {
+            return Ok(entries[at].plan.clone());
+        }
+        if entries.len() >= self.capacity
+            && let Some(oldest) = (0..entries.len()).min_by_key(|&i| entries[i].used.load(Ordering::Relaxed))
+        {
+            entries.remove(oldest);
+        }
+        let at = entries.partition_point(|e| e.fingerprint < fingerprint);
+        entries.insert(at, Entry { fingerprint, key: key.clone(), plan: made.clone(), used: AtomicU64::new(self.tick()) });
+        Ok(made)
+    }
+
+    fn get(&self, fingerprint: u64, key: &Key) -> Option<Arc<P>> {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        let entry = &entries[find(&entries, fingerprint, key)?];
+        entry.used.store(self.tick(), Ordering::Relaxed);
+        Some(entry.plan.clone())
+    }
+
+    fn tick(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// The place of a key; equal fingerprints of different keys stand side by side.
+fn find<P>(entries: &[Entry<P>], fingerprint: u64, key: &Key) -> Option<usize> {
+    let start = entries.partition_point(|e| e.fingerprint < fingerprint);
+    let same = entries[start..].iter().take_while(|e| e.fingerprint == fingerprint);
+    same.enumerate().find(|(_, e)| e.key == *key).map(|(i, _)| start + i)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::{Kind, Tensor};
+    use crate::sys::DataType;
+
+    fn key(n: usize) -> Key {
+        let tensor = Tensor::new([(0, n, 1)]);
+        let operation =
+            Operation { kind: Kind::Permute, data: DataType::F32, inputs: [tensor.clone()].into_iter().collect(), output: tensor };
+        Key { operation, alignments: SmallVec::from_slice(&[256, 256]) }
+    }
+
+    fn get(cache: &PlanCache<usize>, n: usize, made: &mut usize) -> usize {
+        let make = || {
+            *made += 1;
+            Ok::<_, ()>(n)
+        };
+        *cache.get_or_make(&key(n), make).unwrap()
+    }
+
+    #[test]
+    fn made_once_and_the_least_used_goes() {
+        let (cache, mut made) = (PlanCache::with_capacity(3), 0);
+        for n in [2, 3, 4, 2, 3, 2] {
+            assert_eq!(get(&cache, n, &mut made), n);
+        }
+        assert_eq!(made, 3);
+        get(&cache, 5, &mut made); // 4 was used longest ago
+        for n in [2, 3, 5] {
+            get(&cache, n, &mut made);
+        }
+        assert_eq!(made, 4);
+        get(&cache, 4, &mut made);
+        assert_eq!(made, 5);
+    }
+
+    #[test]
+    fn alignment_is_part_of_the_key_and_failures_are_not_kept() {
+        let cache = PlanCache::<u32>::default();
+        assert_eq!(cache.get_or_make(&key(2), || Err("no")).unwrap_err(), "no");
+        assert_eq!(*cache.get_or_make(&key(2), || Ok::<_, ()>(1)).unwrap(), 1);
+        let unaligned = Key { alignments: SmallVec::from_slice(&[4, 256]), ..key(2) };
+        assert_eq!(*cache.get_or_make(&unaligned, || Ok::<_, ()>(2)).unwrap(), 2);
+    }
+
+    #[test]
+    fn equal_fingerprints_are_told_apart() {
+        let cache = PlanCache::<usize>::default();
+        {
+            let mut entries = cache.entries.write().unwrap();
+            let clash = key(3).operation.fingerprint(&key(3).alignments);
+            entries.push(Entry { fingerprint: clash, key: key(9), plan: Arc::new(9), used: AtomicU64::new(0) });
+        }
+        let mut made = 0;
+        assert_eq!(get(&cache, 3, &mut made), 3);
+        assert_eq!(get(&cache, 3, &mut made), 3);
+        assert_eq!(made, 1);
+    }
+}

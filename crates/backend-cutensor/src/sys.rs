@@ -1,0 +1,254 @@
+//! The part of cuTENSOR 2's C interface that this crate calls. A named unsafe room: signatures and constants as the
+//! library's `cutensor.h` and `types.h` (2.0 to 2.8) declare them, bound at run time.
+//!
+//! Results are plain integers ([`Status`]): a newer library may return codes that no enum of ours has.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::fmt;
+
+use libloading::Library;
+
+/// `cutensorStatus_t`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(transparent)]
+pub struct Status(pub c_int);
+
+impl Status {
+    pub const SUCCESS: Status = Status(0);
+    pub const NOT_INITIALIZED: Status = Status(1);
+    pub const ALLOC_FAILED: Status = Status(3);
+    pub const INVALID_VALUE: Status = Status(7);
+    pub const ARCH_MISMATCH: Status = Status(8);
+    pub const MAPPING_ERROR: Status = Status(11);
+    pub const EXECUTION_FAILED: Status = Status(13);
+    pub const INTERNAL_ERROR: Status = Status(14);
+    pub const NOT_SUPPORTED: Status = Status(15);
+    pub const LICENSE_ERROR: Status = Status(16);
+    pub const CUBLAS_ERROR: Status = Status(17);
+    pub const CUDA_ERROR: Status = Status(18);
+    pub const INSUFFICIENT_WORKSPACE: Status = Status(19);
+    pub const INSUFFICIENT_DRIVER: Status = Status(20);
+    pub const IO_ERROR: Status = Status(21);
+
+    /// The name in `types.h`, without its prefix.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::SUCCESS => "SUCCESS",
+            Status::NOT_INITIALIZED => "NOT_INITIALIZED",
+            Status::ALLOC_FAILED => "ALLOC_FAILED",
+            Status::INVALID_VALUE => "INVALID_VALUE",
+            Status::ARCH_MISMATCH => "ARCH_MISMATCH",
+            Status::MAPPING_ERROR => "MAPPING_ERROR",
+            Status::EXECUTION_FAILED => "EXECUTION_FAILED",
+            Status::INTERNAL_ERROR => "INTERNAL_ERROR",
+            Status::NOT_SUPPORTED => "NOT_SUPPORTED",
+            Status::LICENSE_ERROR => "LICENSE_ERROR",
+            Status::CUBLAS_ERROR => "CUBLAS_ERROR",
+            Status::CUDA_ERROR => "CUDA_ERROR",
+            Status::INSUFFICIENT_WORKSPACE => "INSUFFICIENT_WORKSPACE",
+            Status::INSUFFICIENT_DRIVER => "INSUFFICIENT_DRIVER",
+            Status::IO_ERROR => "IO_ERROR",
+            _ => "unknown status",
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name(), self.0)
+    }
+}
+
+/// `cudaDataType_t`, those that cuTENSOR computes with.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(i32)]
+pub enum DataType {
+    F32 = 0,
+    F64 = 1,
+    F16 = 2,
+    C64 = 4,
+    C128 = 5,
+    Bf16 = 14,
+}
+
+impl DataType {
+    /// Bytes of one element.
+    pub const fn size(self) -> usize {
+        match self {
+            DataType::F16 | DataType::Bf16 => 2,
+            DataType::F32 => 4,
+            DataType::F64 | DataType::C64 => 8,
+            DataType::C128 => 16,
+        }
+    }
+
+    /// The type of this number, if it is one of ours.
+    pub fn from_raw(raw: c_int) -> Option<DataType> {
+        use DataType::*;
+        [F32, F64, F16, C64, C128, Bf16].into_iter().find(|d| *d as c_int == raw)
+    }
+}
+
+/// `cutensorOperator_t`, those that this crate asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(i32)]
+pub enum Operator {
+    Identity = 1,
+    Add = 3,
+    Mul = 5,
+}
+
+/// `CUTENSOR_ALGO_DEFAULT`: the library's heuristic chooses.
+pub const ALGO_DEFAULT: c_int = -1;
+/// `CUTENSOR_JIT_MODE_NONE`: no compiling, which takes seconds and forbids graph capture.
+pub const JIT_MODE_NONE: c_int = 0;
+/// `CUTENSOR_WORKSPACE_DEFAULT`.
+pub const WORKSPACE_DEFAULT: c_int = 2;
+/// `CUTENSOR_OPERATION_DESCRIPTOR_SCALAR_TYPE`.
+pub const OPERATION_SCALAR_TYPE: c_int = 1;
+/// `CUTENSOR_PLAN_REQUIRED_WORKSPACE`.
+pub const PLAN_REQUIRED_WORKSPACE: c_int = 0;
+
+pub type Handle = *mut c_void;
+pub type TensorDescriptor = *mut c_void;
+pub type OperationDescriptor = *mut c_void;
+pub type PlanPreference = *mut c_void;
+pub type Plan = *mut c_void;
+/// `cutensorComputeDescriptor_t`: an exported pointer variable, read once at load.
+pub type ComputeDescriptor = *mut c_void;
+pub type Stream = *mut c_void;
+
+/// Declares the table of functions, each bound by its C name.
+macro_rules! functions {
+    ($($(#[$doc:meta])* $field:ident = $symbol:literal: fn($($arg:ty),* $(,)?) -> $ret:ty;)*) => {
+        /// cuTENSOR's functions. The library behind them is never closed.
+        #[derive(Clone, Copy, Debug)]
+        pub struct Functions {
+            $($(#[$doc])* pub $field: unsafe extern "C" fn($($arg),*) -> $ret,)*
+        }
+
+        impl Functions {
+            /// Binds all of them, or names the first that is missing.
+            pub fn bind(library: &Library) -> Result<Functions, &'static str> {
+                Ok(Functions {
+                    // SAFETY: each field's type is the function's signature in cutensor.h.
+                    $($field: *unsafe { library.get($symbol) }.map_err(|_| $symbol)?,)*
+                })
+            }
+        }
+    };
+}
+
+functions! {
+    get_version = "cutensorGetVersion": fn() -> usize;
+    get_cudart_version = "cutensorGetCudartVersion": fn() -> usize;
+    get_error_string = "cutensorGetErrorString": fn(Status) -> *const c_char;
+    create = "cutensorCreate": fn(*mut Handle) -> Status;
+    /// Handle, out, number of modes, extents, strides in elements, type, alignment of the base pointer in bytes.
+    create_tensor_descriptor = "cutensorCreateTensorDescriptor":
+        fn(Handle, *mut TensorDescriptor, u32, *const i64, *const i64, DataType, u32) -> Status;
+    destroy_tensor_descriptor = "cutensorDestroyTensorDescriptor": fn(TensorDescriptor) -> Status;
+    /// Handle, out, then (descriptor, modes, unary operator) of A, B and C, (descriptor, modes) of D, precision.
+    create_contraction = "cutensorCreateContraction":
+        fn(Handle, *mut OperationDescriptor, TensorDescriptor, *const i32, Operator, TensorDescriptor, *const i32, Operator,
+           TensorDescriptor, *const i32, Operator, TensorDescriptor, *const i32, ComputeDescriptor) -> Status;
+    /// Handle, out, then (descriptor, modes, unary operator) of A and C, (descriptor, modes) of D, reduction, precision.
+    create_reduction = "cutensorCreateReduction":
+        fn(Handle, *mut OperationDescriptor, TensorDescriptor, *const i32, Operator, TensorDescriptor, *const i32, Operator,
+           TensorDescriptor, *const i32, Operator, ComputeDescriptor) -> Status;
+    /// As [`Functions::create_reduction`], with the operator that joins A and C.
+    create_elementwise_binary = "cutensorCreateElementwiseBinary":
+        fn(Handle, *mut OperationDescriptor, TensorDescriptor, *const i32, Operator, TensorDescriptor, *const i32, Operator,
+           TensorDescriptor, *const i32, Operator, ComputeDescriptor) -> Status;
+    /// Handle, out, (descriptor, modes, unary operator) of A, (descriptor, modes) of B, precision.
+    create_permutation = "cutensorCreatePermutation":
+        fn(Handle, *mut OperationDescriptor, TensorDescriptor, *const i32, Operator, TensorDescriptor, *const i32,
+           ComputeDescriptor) -> Status;
+    destroy_operation_descriptor = "cutensorDestroyOperationDescriptor": fn(OperationDescriptor) -> Status;
+    operation_get_attribute = "cutensorOperationDescriptorGetAttribute":
+        fn(Handle, OperationDescriptor, c_int, *mut c_void, usize) -> Status;
+    /// Handle, out, algorithm, JIT mode.
+    create_plan_preference = "cutensorCreatePlanPreference": fn(Handle, *mut PlanPreference, c_int, c_int) -> Status;
+    destroy_plan_preference = "cutensorDestroyPlanPreference": fn(PlanPreference) -> Status;
+    estimate_workspace_size = "cutensorEstimateWorkspaceSize":
+        fn(Handle, OperationDescriptor, PlanPreference, c_int, *mut u64) -> Status;
+    /// Handle, out, operation, preference, the most workspace it may want.
+    create_plan = "cutensorCreatePlan": fn(Handle, *mut Plan, OperationDescriptor, PlanPreference, u64) -> Status;
+    destroy_plan = "cutensorDestroyPlan": fn(Plan) -> Status;
+    plan_get_attribute = "cutensorPlanGetAttribute": fn(Handle, Plan, c_int, *mut c_void, usize) -> Status;
+    /// Handle, plan, alpha, A, B, beta, C, D, workspace and its size, stream.
+    contract = "cutensorContract":
+        fn(Handle, Plan, *const c_void, u64, u64, *const c_void, u64, u64, u64, u64, Stream) -> Status;
+    /// Handle, plan, alpha, A, beta, C, D, workspace and its size, stream.
+    reduce = "cutensorReduce": fn(Handle, Plan, *const c_void, u64, *const c_void, u64, u64, u64, u64, Stream) -> Status;
+    /// Handle, plan, alpha, A, gamma, C, D, stream.
+    elementwise_binary_execute = "cutensorElementwiseBinaryExecute":
+        fn(Handle, Plan, *const c_void, u64, *const c_void, u64, u64, Stream) -> Status;
+    /// Handle, plan, alpha, A, B, stream.
+    permute = "cutensorPermute": fn(Handle, Plan, *const c_void, u64, u64, Stream) -> Status;
+}
+
+/// The precisions that this crate computes in; `None` where the library does not export one.
+#[derive(Clone, Copy, Debug)]
+pub struct Computes {
+    /// `CUTENSOR_COMPUTE_DESC_32F`: true float32, no tensor cores.
+    pub f32: Option<ComputeDescriptor>,
+    /// `CUTENSOR_COMPUTE_DESC_64F`.
+    pub f64: Option<ComputeDescriptor>,
+}
+
+// SAFETY: the descriptors are addresses of the library's own constants.
+unsafe impl Send for Computes {}
+// SAFETY: as above.
+unsafe impl Sync for Computes {}
+
+impl Computes {
+    /// Reads the exported variables.
+    pub fn bind(library: &Library) -> Computes {
+        let read = |name: &str| {
+            // SAFETY: an exported variable of pointer type, initialised by the library; it is never closed.
+            let variable = unsafe { library.get::<*const ComputeDescriptor>(name) }.ok()?;
+            // SAFETY: the symbol's address is that of the variable.
+            Some(unsafe { **variable }).filter(|d| !d.is_null())
+        };
+        Computes { f32: read("CUTENSOR_COMPUTE_DESC_32F"), f64: read("CUTENSOR_COMPUTE_DESC_64F") }
+    }
+}
+
+/// The library's own words for a status.
+pub fn describe(functions: &Functions, status: Status) -> String {
+    // SAFETY: takes any status and returns a static string or null.
+    let text = unsafe { (functions.get_error_string)(status) };
+    if text.is_null() {
+        return status.to_string();
+    }
+    // SAFETY: NUL-terminated and static, see above.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+/// cuTENSOR's version: major, minor, patch.
+pub fn version(functions: &Functions) -> (usize, usize, usize) {
+    // SAFETY: takes and touches nothing.
+    let v = unsafe { (functions.get_version)() };
+    (v / 10_000, v / 100 % 100, v % 100)
+}
+
+/// The CUDA version that the library was built for: major, minor.
+pub fn built_for(functions: &Functions) -> (usize, usize) {
+    // SAFETY: takes and touches nothing.
+    let v = unsafe { (functions.get_cudart_version)() };
+    (v / 1000, v % 1000 / 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_have_names() {
+        assert_eq!(Status::INSUFFICIENT_WORKSPACE.to_string(), "INSUFFICIENT_WORKSPACE (19)");
+        assert_eq!(Status(99).to_string(), "unknown status (99)");
+        assert_eq!(DataType::from_raw(14), Some(DataType::Bf16));
+        assert_eq!(DataType::from_raw(3), None);
+    }
+}

@@ -1,0 +1,27 @@
+//! Loads the real library wherever one is found; needs no GPU. Prints why it skips otherwise.
+
+use cuprum_backend_cuda::driver;
+use cuprum_backend_cutensor::library;
+use cuprum_backend_cutensor::sys::{self, Status};
+
+/// No driver limits the version here.
+const NEWEST: u32 = 13;
+
+#[test]
+fn the_library_loads_and_says_what_it_is() {
+    let library = match library::load(NEWEST) {
+        Ok(library) => library,
+        Err(missing) => return println!("skipped: {missing}"),
+    };
+    println!("cuTENSOR {:?} for CUDA {:?} at {}", library.version, library.built_for, library.path.display());
+    assert_eq!(library.version.0, 2);
+    assert!((11..=NEWEST as usize).contains(&library.built_for.0));
+    assert!(library.computes.f32.is_some() && library.computes.f64.is_some());
+    assert!(!sys::describe(&library.functions, Status::NOT_SUPPORTED).is_empty());
+    if driver::probe().is_err() {
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the out-pointer is valid; without a device the library refuses.
+        let status = unsafe { (library.functions.create)(&mut raw) };
+        assert_eq!(status, Status::CUDA_ERROR, "{}", sys::describe(&library.functions, status));
+    }
+}
