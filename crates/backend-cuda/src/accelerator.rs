@@ -2,11 +2,14 @@
 //! is used where it is found.
 
 use cuprum_core::device::DeviceDriver;
-use cuprum_core::{Accelerator, Availability, Device, Kernel, Provider, Registration, Result};
+use cuprum_core::ops::reduce::SEGMENT_SUM;
+use cuprum_core::{
+    Accelerator, Availability, Call, DTypeSet, Device, Family, Kernel, OpFilter, Outcome, Provider, Registration, Result,
+};
 
 use crate::device::CudaDevice;
-use crate::driver;
 use crate::nvrtc::Compiler;
+use crate::{contract, copy, driver, fill, gather, random, segment};
 
 /// Base CUDA.
 pub static CUDA: Accelerator = Accelerator {
@@ -27,7 +30,18 @@ pub fn register() -> Result<()> {
 }
 
 /// What it computes, a row per family.
-const KERNELS: &[Kernel] = &[];
+const KERNELS: &[Kernel] = &[
+    kernel(Family::Fill, OpFilter::All, fill::run),
+    kernel(Family::Copy, OpFilter::All, copy::run),
+    kernel(Family::Random, OpFilter::All, random::run),
+    kernel(Family::Gather, OpFilter::All, gather::run),
+    kernel(Family::Contract, OpFilter::All, contract::run),
+    kernel(Family::Reduce, OpFilter::Only(&[SEGMENT_SUM]), segment::run),
+];
+
+const fn kernel(family: Family, ops: OpFilter, run: fn(&Call) -> Result<Outcome>) -> Kernel {
+    Kernel { family, ops, dtypes: DTypeSet::ALL, run }
+}
 
 fn probe() -> Availability {
     let missing = |text: &str, separator: &str| {

@@ -13,12 +13,21 @@
 pub mod accelerator;
 pub mod cache;
 pub mod codegen;
+#[allow(unsafe_code)] // kernel launches
+pub mod contract;
+#[allow(unsafe_code)] // kernel launches, the driver's copies
+pub mod copy;
 #[allow(unsafe_code)] // cuBLAS's C interface
 pub mod cublas;
 pub mod device;
 #[allow(unsafe_code)] // the driver's C interface
 pub mod driver;
 pub mod error;
+#[allow(unsafe_code)] // kernel launches
+pub mod fill;
+#[allow(unsafe_code)] // kernel launches
+pub mod gather;
+mod kernel;
 mod ld_cache;
 #[allow(unsafe_code)] // dlopen
 pub mod libraries;
@@ -27,6 +36,10 @@ pub mod module;
 #[allow(unsafe_code)] // NVRTC's C interface
 pub mod nvrtc;
 pub mod program;
+#[allow(unsafe_code)] // kernel launches
+pub mod random;
+#[allow(unsafe_code)] // kernel launches
+pub mod segment;
 pub mod single_flight;
 
 pub use accelerator::{CUDA, register};

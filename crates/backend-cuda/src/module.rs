@@ -215,6 +215,13 @@ impl<'a> Args<'a> {
         self
     }
 
+    /// Adds a parameter that is a struct, given as its bytes: at least as many as the struct has.
+    #[inline]
+    pub fn push_bytes(&mut self, bytes: &'a [u8]) -> &mut Self {
+        self.pointers.push(bytes.as_ptr().cast_mut().cast());
+        self
+    }
+
     /// For [`Function::launch`].
     #[inline]
     pub fn pointers(&mut self) -> &mut [*mut c_void] {

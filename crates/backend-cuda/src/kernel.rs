@@ -1,0 +1,94 @@
+//! Kernels whose source is a file of this crate: compiled at first use for the types asked for, then found by key.
+
+use std::hash::Hasher;
+use std::sync::Arc;
+
+use rustc_hash::FxHasher;
+use smallvec::SmallVec;
+
+use crate::codegen;
+use crate::driver::Context;
+use crate::error::Result;
+use crate::module::Function;
+use crate::program::Program;
+
+/// Threads of a block, where a kernel has no reason to want another number.
+pub(crate) const THREADS: u32 = 256;
+
+/// Element types, axes and the device error word: all that these kernels need of the prelude.
+const TYPES: &str = concat!(include_str!("codegen/prelude/types.cuh"), include_str!("codegen/prelude/layout.cuh"));
+
+/// An embedded source, compiled behind the element types and the definitions of one use.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// Shown in compile errors; the key of its kernels.
+    pub name: &'static str,
+    /// The text.
+    pub text: &'static str,
+}
+
+/// Macros that a use defines: name and text.
+pub(crate) type Defines<'a> = &'a [(&'static str, &'a str)];
+
+impl Source {
+    /// The text that is compiled.
+    pub fn with(&self, defines: Defines) -> String {
+        let defines: String = defines.iter().map(|(name, text)| format!("#define {name} {text}\n")).collect();
+        [TYPES, &defines, self.text].concat()
+    }
+
+    /// Name and text, for compiling without a device.
+    pub fn listed(&self, defines: Defines) -> (String, String) {
+        let values: Vec<_> = defines.iter().map(|(_, text)| *text).collect();
+        (format!("{}<{}>", self.name, values.join(", ")), self.with(defines))
+    }
+
+    /// The `extern "C"` kernel of this name under these definitions.
+    pub fn kernel(&self, context: &'static Context, name: &str, defines: Defines) -> Result<Arc<Function>> {
+        let mut key = SmallVec::<[u8; 96]>::new();
+        let texts = defines.iter().flat_map(|(name, text)| [*name, *text]);
+        for text in [self.name, name].into_iter().chain(texts) {
+            key.extend_from_slice(text.as_bytes());
+            key.push(0);
+        }
+        let mut hasher = FxHasher::default();
+        hasher.write(&key);
+        context.kernels().get_or_make(hasher.finish(), &key, || {
+            let source = self.with(defines);
+            Program { name: self.name, source: &source, options: codegen::OPTIONS, ..Program::default() }.build(context)?.function_named(name)
+        })
+    }
+}
+
+/// A grid for kernels that step through `items` with the grid's stride: enough blocks to fill the device some times over.
+pub(crate) fn grid(context: &Context, items: u64, threads: u32) -> [u32; 3] {
+    let resident = u64::from(context.info().sm_count * (context.info().threads_per_sm / threads).max(1));
+    blocks(items, threads, resident)
+}
+
+fn blocks(items: u64, threads: u32, resident: u64) -> [u32; 3] {
+    let blocks = items.div_ceil(u64::from(threads)).min(8 * resident.max(1));
+    [u32::try_from(blocks).unwrap_or(i32::MAX.unsigned_abs()), 1, 1]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_come_between() {
+        let source = Source { name: "a.cu", text: "T f();\n" };
+        let defines: Defines = &[("T", "float"), ("N", "3")];
+        let whole = source.with(defines);
+        assert!(whole.starts_with(TYPES) && whole.ends_with("\n#define T float\n#define N 3\nT f();\n"));
+        assert_eq!(source.listed(defines).0, "a.cu<float, 3>");
+    }
+
+    #[test]
+    fn grids_cover_or_fill() {
+        assert_eq!(blocks(0, 256, 100), [0, 1, 1]);
+        assert_eq!(blocks(1, 256, 100), [1, 1, 1]);
+        assert_eq!(blocks(257, 256, 100), [2, 1, 1]);
+        assert_eq!(blocks(1 << 40, 256, 100), [800, 1, 1]);
+    }
+}

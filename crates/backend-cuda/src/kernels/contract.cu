@@ -1,0 +1,156 @@
+// Matrix products of any strides and element type: c[i, j] = sum over p of a[i, p] * b[p, j] at every point of a batch loop.
+// T is the element type (signed integers as their unsigned twins: both wrap alike), BATCH the number of batch axes.
+
+using namespace cuprum;
+
+// Accumulator: float for the 16-bit floats, at least int for integers; bool is "or of ands".
+using A = choose<is_half<T>, f32, choose<is_complex<T> || is_float<T>, T, wrap_of<T>>::type>::type;
+
+// bool is 0 or 1 in an accumulator, which `cast` keeps to.
+__device__ inline A load(T x) { return cast<A>(x); }
+__device__ inline T result(A x) { return cast<T>(x); }
+__device__ inline A none() { return cast<A>(T()); }
+
+__device__ inline f32 multiply_add(f32 a, f32 b, f32 c) { return fmaf(a, b, c); }
+__device__ inline f64 multiply_add(f64 a, f64 b, f64 c) { return fma(a, b, c); }
+template <class X> __device__ inline complex<X> multiply_add(complex<X> a, complex<X> b, complex<X> c) {
+    return complex<X>(multiply_add(-a.im, b.im, multiply_add(a.re, b.re, c.re)), multiply_add(a.im, b.re, multiply_add(a.re, b.im, c.im)));
+}
+__device__ inline u32 multiply_add(u32 a, u32 b, u32 c) {
+    if constexpr (is_same<T, bool>) return c | (a & b);
+    else return c + a * b;
+}
+__device__ inline u64 multiply_add(u64 a, u64 b, u64 c) { return c + a * b; }
+
+template <class X> __device__ inline X add(X a, X b) {
+    if constexpr (is_same<T, bool>) return a | b;
+    else if constexpr (is_complex<X>) return X(a.re + b.re, a.im + b.im);
+    else return a + b;
+}
+template <class X> __device__ inline X from_lane_below(X x, int distance) {
+    if constexpr (is_complex<X>) return X(__shfl_down_sync(~0u, x.re, distance), __shfl_down_sync(~0u, x.im, distance));
+    else return __shfl_down_sync(~0u, x, distance);
+}
+__device__ inline A sum_warp(A sum) {
+    #pragma unroll
+    for (int distance = 16; distance > 0; distance /= 2) sum = add(sum, from_lane_below(sum, distance));
+    return sum;
+}
+
+// Extents, then row and column strides in elements.
+struct Sizes {
+    i64 m, n, k;
+    i64 a[2], b[2], c[2];
+};
+
+using Batch = Axes<i64, BATCH, 3>;
+
+// Tiles of 64 x 64, each by one block of 256 threads that hold 4 x 4 results each.
+extern "C" __global__ void __launch_bounds__(256)
+contract_tiled(T* c, const T* a, const T* b, const __grid_constant__ Sizes s, i64 batches, const __grid_constant__ Batch batch) {
+    constexpr int SIDE = 64, DEPTH = 16, PER = 4;
+    __shared__ alignas(16) unsigned char storage[2 * DEPTH * (SIDE + 1) * sizeof(A)];
+    A (*tile_a)[SIDE + 1] = reinterpret_cast<A (*)[SIDE + 1]>(storage);
+    A (*tile_b)[SIDE + 1] = tile_a + DEPTH;
+    const int thread = threadIdx.x, x = thread % 16, y = thread / 16;
+    const i64 down = (s.m + SIDE - 1) / SIDE, across = (s.n + SIDE - 1) / SIDE, tiles = down * across * batches;
+    // Neighbouring threads read along the axis of stride 1.
+    const bool a_by_depth = s.a[1] == 1, b_by_depth = s.b[0] == 1;
+    for (i64 t = blockIdx.x; t < tiles; t += gridDim.x) {
+        const i64 number = t / (down * across), inside = t - number * (down * across);
+        const i64 row = inside / across * SIDE, column = inside % across * SIDE;
+        const Offsets<i64, 3> at = batch.offsets(number);
+        A sums[PER][PER];
+        #pragma unroll
+        for (int r = 0; r < PER; r++) {
+            #pragma unroll
+            for (int q = 0; q < PER; q++) sums[r][q] = none();
+        }
+        for (i64 depth = 0; depth < s.k; depth += DEPTH) {
+            #pragma unroll
+            for (int r = 0; r < PER; r++) {
+                const int ai = a_by_depth ? thread / 16 + 16 * r : thread % 64, ap = a_by_depth ? thread % 16 : thread / 64 + 4 * r;
+                const i64 i = row + ai, p = depth + ap;
+                tile_a[ap][ai] = i < s.m && p < s.k ? load(a[at.at[0] + i * s.a[0] + p * s.a[1]]) : none();
+                const int bj = b_by_depth ? thread / 16 + 16 * r : thread % 64, bp = b_by_depth ? thread % 16 : thread / 64 + 4 * r;
+                const i64 j = column + bj, q = depth + bp;
+                tile_b[bp][bj] = j < s.n && q < s.k ? load(b[at.at[1] + q * s.b[0] + j * s.b[1]]) : none();
+            }
+            __syncthreads();
+            #pragma unroll
+            for (int p = 0; p < DEPTH; p++) {
+                A left[PER], right[PER];
+                #pragma unroll
+                for (int r = 0; r < PER; r++) {
+                    left[r] = tile_a[p][y + 16 * r];
+                    right[r] = tile_b[p][x + 16 * r];
+                }
+                #pragma unroll
+                for (int r = 0; r < PER; r++) {
+                    #pragma unroll
+                    for (int q = 0; q < PER; q++) sums[r][q] = multiply_add(left[r], right[q], sums[r][q]);
+                }
+            }
+            __syncthreads();
+        }
+        #pragma unroll
+        for (int r = 0; r < PER; r++) {
+            #pragma unroll
+            for (int q = 0; q < PER; q++) {
+                const i64 i = row + y + 16 * r, j = column + x + 16 * q;
+                if (i < s.m && j < s.n) c[at.at[2] + i * s.c[0] + j * s.c[1]] = result(sums[r][q]);
+            }
+        }
+    }
+}
+
+// Where result `number` (batch, then row, then column) comes from and goes to.
+struct Place {
+    i64 a, b, c;
+};
+__device__ inline Place place_of(i64 number, const Sizes& s, const Batch& batch) {
+    const i64 line = number / s.n, j = number - line * s.n, n = line / s.m, i = line - n * s.m;
+    const Offsets<i64, 3> at = batch.offsets(n);
+    return {at.at[0] + i * s.a[0], at.at[1] + j * s.b[1], at.at[2] + i * s.c[0] + j * s.c[1]};
+}
+
+// Few results of long sums: a warp for each of `splits` parts of k of each result. With one part the result is written,
+// with more `partial` takes them for contract_finish.
+extern "C" __global__ void __launch_bounds__(256)
+contract_dot(T* c, A* partial, const T* a, const T* b, const __grid_constant__ Sizes s, i64 results, i64 splits,
+             const __grid_constant__ Batch batch) {
+    const int lane = threadIdx.x % 32;
+    const i64 span = (s.k + splits - 1) / splits, stride = static_cast<i64>(gridDim.x) * (blockDim.x / 32);
+    for (i64 w = (static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x) / 32; w < results * splits; w += stride) {
+        const i64 number = w / splits, begin = (w - number * splits) * span, end = begin + span < s.k ? begin + span : s.k;
+        const Place at = place_of(number, s, batch);
+        A total = none();
+        for (i64 start = begin + lane; start < end; start += 16 * 32) {
+            A run = none();
+            #pragma unroll
+            for (int k = 0; k < 16; k++) {
+                const i64 p = start + 32 * k;
+                if (p < end) run = multiply_add(load(a[at.a + p * s.a[1]]), load(b[at.b + p * s.b[0]]), run);
+            }
+            total = add(total, run);
+        }
+        total = sum_warp(total);
+        if (lane == 0) {
+            if (splits == 1) c[at.c] = result(total);
+            else partial[w] = total;
+        }
+    }
+}
+
+// Adds up the parts of each result, a warp each.
+extern "C" __global__ void __launch_bounds__(256)
+contract_finish(T* c, const A* partial, const __grid_constant__ Sizes s, i64 results, i64 splits, const __grid_constant__ Batch batch) {
+    const int lane = threadIdx.x % 32;
+    const i64 stride = static_cast<i64>(gridDim.x) * (blockDim.x / 32);
+    for (i64 number = (static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x) / 32; number < results; number += stride) {
+        A total = none();
+        for (i64 k = lane; k < splits; k += 32) total = add(total, partial[number * splits + k]);
+        total = sum_warp(total);
+        if (lane == 0) c[place_of(number, s, batch).c] = result(total);
+    }
+}

@@ -1,0 +1,48 @@
+// Strided copies of items of 1 to 16 bytes. ITEM is the item, INDEX i32 or i64, RANK the number of axes, outermost first;
+// operand 0 of the axes is read, operand 1 written.
+
+using namespace cuprum;
+
+extern "C" __global__ void __launch_bounds__(256)
+copy_strided(ITEM* out, const ITEM* in, INDEX count, const __grid_constant__ Axes<INDEX, RANK, 2> axes) {
+    const INDEX stride = static_cast<INDEX>(gridDim.x) * blockDim.x;
+    for (INDEX i = static_cast<INDEX>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
+        const Offsets<INDEX, 2> at = axes.offsets(i);
+        out[at.at[1]] = in[at.at[0]];
+    }
+}
+
+// Strides of the two axes that a tile spans.
+struct Steps {
+    INDEX row, column;
+};
+
+// Axes "row" (where `in` has its small stride) and "column" (where `out` has it), RANK further axes outside: through a tile
+// of shared memory, so that both sides touch whole lines. Blocks of 32 x 8.
+extern "C" __global__ void __launch_bounds__(256)
+copy_tiled(ITEM* out, const ITEM* in, i64 tiles, INDEX rows, INDEX columns, Steps from, Steps to,
+           const __grid_constant__ Axes<INDEX, RANK, 2> outer) {
+    constexpr INDEX SIDE = 32, STEP = 8;
+    __shared__ ITEM tile[SIDE][SIDE + 1];
+    const INDEX row_tiles = (rows + SIDE - 1) / SIDE, column_tiles = (columns + SIDE - 1) / SIDE;
+    const INDEX x = threadIdx.x, y = threadIdx.y;
+    for (i64 t = blockIdx.x; t < tiles; t += gridDim.x) {
+        const i64 band = t / column_tiles;
+        const INDEX column = static_cast<INDEX>(t - band * column_tiles) * SIDE;
+        const INDEX number = static_cast<INDEX>(band / row_tiles);
+        const INDEX row = static_cast<INDEX>(band - static_cast<i64>(number) * row_tiles) * SIDE;
+        const Offsets<INDEX, 2> at = outer.offsets(number);
+        #pragma unroll
+        for (INDEX k = 0; k < SIDE; k += STEP) {
+            const INDEX r = row + x, c = column + y + k;
+            if (r < rows && c < columns) tile[y + k][x] = in[at.at[0] + r * from.row + c * from.column];
+        }
+        __syncthreads();
+        #pragma unroll
+        for (INDEX k = 0; k < SIDE; k += STEP) {
+            const INDEX r = row + y + k, c = column + x;
+            if (r < rows && c < columns) out[at.at[1] + r * to.row + c * to.column] = tile[x][y + k];
+        }
+        __syncthreads();
+    }
+}

@@ -1,0 +1,43 @@
+// Values made from nothing. T is the output's type; element i is counted in C order.
+
+using namespace cuprum;
+
+// Every step-th element, from the first, becomes the value.
+extern "C" __global__ void __launch_bounds__(256) fill_constant(T* out, u64 count, i64 step, T value) {
+    const u64 stride = static_cast<u64>(gridDim.x) * blockDim.x;
+    for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
+        out[static_cast<i64>(i) * step] = value;
+    }
+}
+
+// What a range is computed in: 64-bit integers, which wrap to the narrower ones and to bool; float32 for the 16-bit floats.
+using Wide = choose<is_complex<T>, T, choose<is_float<T>, wide_of<T>, u64>::type>::type;
+
+template <class X> __device__ inline X arange(u64 i, X start, X step) {
+    if constexpr (is_complex<X>) {
+        const auto n = static_cast<real_of<X>>(i);
+        return X(start.re + n * step.re, start.im + n * step.im);
+    } else {
+        return start + static_cast<X>(i) * step;
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256) fill_arange(T* out, u64 count, Wide start, Wide step) {
+    const u64 stride = static_cast<u64>(gridDim.x) * blockDim.x;
+    for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) out[i] = cast<T>(arange(i, start, step));
+}
+
+// start + i * step in float64 (complex128 for complex), then converted.
+template <class X> __device__ inline X linspace(u64 i, c128 start, c128 step) {
+    const f64 n = static_cast<f64>(i), re = start.re + n * step.re;
+    if constexpr (is_complex<X>) return cast<X>(c128(re, start.im + n * step.im));
+    else return cast<X>(re);
+}
+
+// Element `last` is stop.
+extern "C" __global__ void __launch_bounds__(256) fill_linspace(T* out, u64 count, u64 last, c128 start, c128 step, c128 stop) {
+    const u64 stride = static_cast<u64>(gridDim.x) * blockDim.x;
+    for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
+        out[i] = i == last ? cast<T>(stop) : linspace<T>(i, start, step);
+    }
+}
