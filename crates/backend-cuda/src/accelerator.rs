@@ -3,9 +3,7 @@
 
 use cuprum_core::device::DeviceDriver;
 use cuprum_core::ops::reduce::SEGMENT_SUM;
-use cuprum_core::{
-    Accelerator, Availability, Call, DTypeSet, Device, Family, Kernel, OpFilter, Outcome, Provider, Registration, Result,
-};
+use cuprum_core::{Accelerator, Availability, Call, DTypeSet, Device, Family, Kernel, OpFilter, Outcome, Provider, Registration, Result};
 
 use crate::device::CudaDevice;
 use crate::nvrtc::Compiler;

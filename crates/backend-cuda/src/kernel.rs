@@ -55,7 +55,9 @@ impl Source {
         hasher.write(&key);
         context.kernels().get_or_make(hasher.finish(), &key, || {
             let source = self.with(defines);
-            Program { name: self.name, source: &source, options: codegen::OPTIONS, ..Program::default() }.build(context)?.function_named(name)
+            Program { name: self.name, source: &source, options: codegen::OPTIONS, ..Program::default() }
+                .build(context)?
+                .function_named(name)
         })
     }
 }
