@@ -39,6 +39,8 @@ pub mod program;
 #[allow(unsafe_code)] // kernel launches
 pub mod random;
 #[allow(unsafe_code)] // kernel launches
+pub mod scan;
+#[allow(unsafe_code)] // kernel launches
 pub mod segment;
 pub mod single_flight;
 

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use cuprum_backend_cuda::nvrtc::{Compiler, Request};
-use cuprum_backend_cuda::{codegen, contract, copy, fill, gather, random, segment};
+use cuprum_backend_cuda::{codegen, contract, copy, fill, gather, random, scan, segment};
 
 #[test]
 fn every_static_kernel_compiles() {
@@ -12,7 +12,8 @@ fn every_static_kernel_compiles() {
         Err(missing) => return println!("skipped: {missing}"),
     };
     let sources =
-        [fill::sources(), copy::sources(), random::sources(), gather::sources(), segment::sources(), contract::sources()].concat();
+        [fill::sources(), copy::sources(), random::sources(), gather::sources(), scan::sources(), segment::sources(), contract::sources()]
+            .concat();
     assert!(sources.len() >= 50, "{}", sources.len());
     let options: Vec<&str> = ["--std=c++17"].iter().chain(codegen::OPTIONS).copied().collect();
     for arch in [80, 90, 100] {
