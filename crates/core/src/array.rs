@@ -488,7 +488,7 @@ fn resolve_reshape(wanted: &[isize], shape: &[usize]) -> Result<crate::layout::D
     let hole = match (holes, known) {
         (0, _) => 0,
         (_, 0) => return Err(fail()),
-        (_, k) if size % k == 0 => size / k,
+        (_, k) if size.is_multiple_of(k) => size / k,
         _ => return Err(fail()),
     };
     if holes == 0 && known != size {

@@ -275,14 +275,14 @@ impl FloatFormat {
             }
         }
         if finite.len() < values.len() {
-            let signs = (plus || values.iter().any(|v| *v == f64::NEG_INFINITY)) as usize;
+            let signs = (plus || values.contains(&f64::NEG_INFINITY)) as usize;
             f.left = f.left.max(3usize.saturating_sub(f.right + 1)).max((3 + signs).saturating_sub(f.right + 1));
         }
         f
     }
 
     fn word(&self, v: f64) -> String {
-        let plus = self.plus && !(v.is_sign_negative() && !v.is_nan());
+        let plus = self.plus && (v.is_nan() || !v.is_sign_negative());
         let width = self.left + self.right + 1;
         if !v.is_finite() {
             let text = if v.is_nan() {

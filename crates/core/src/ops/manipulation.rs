@@ -55,7 +55,7 @@ impl NdArray {
     pub fn copy(&self) -> Result<NdArray> {
         let stored = self.stored()?;
         let layout = Layout::contiguous(self.shape())?;
-        copy_into(COPY, self.dtype(), &layout, &[stored], &[layout.clone()])
+        copy_into(COPY, self.dtype(), &layout, &[stored], std::slice::from_ref(&layout))
     }
 }
 
