@@ -1,0 +1,210 @@
+//! `cuprum tour`: the works on each device under each order of accelerators that can differ there, with times, who served,
+//! and the largest error against the CPU.
+
+use comfy_table::{CellAlignment, Table, presets};
+use cuprum::core::registry;
+use cuprum::{Availability, Device, NdArray, Result, with_accelerators, with_device};
+use serde::Serialize;
+
+use crate::measure::{Effort, Statistics, time};
+use crate::works::{ErrorUnit, Size, WORKS, Work};
+
+/// What to show.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Small arrays and few repeats.
+    pub quick: bool,
+    /// JSON lines instead of a table.
+    pub json: bool,
+}
+
+/// One work under one setting.
+#[derive(Serialize)]
+struct Row {
+    work: &'static str,
+    device: String,
+    accelerators: String,
+    served_by: String,
+    host_us: f64,
+    device_us: f64,
+    error: Option<f64>,
+    unit: &'static str,
+    agrees: bool,
+    message: Option<String>,
+}
+
+/// Orders of accelerators that can differ on a device: none, each ready one alone, and each order of two.
+fn orders(device: Device) -> Vec<String> {
+    let kind = device.kind().name();
+    let ready: Vec<&str> = registry::all()
+        .into_iter()
+        .filter(|a| a.device == kind && a.base.is_none() && matches!(registry::availability(a), Availability::Ready(_)))
+        .map(|a| a.name)
+        .collect();
+    let mut orders = vec![String::new()];
+    orders.extend(ready.iter().map(|a| a.to_string()));
+    for a in &ready {
+        orders.extend(ready.iter().filter(|b| *b != a).map(|b| format!("{a},{b}")));
+    }
+    orders
+}
+
+/// Runs the tour. `Ok(false)` if a work disagreed or failed.
+pub fn run(options: &Options) -> Result<bool> {
+    // A machine with little memory gets the small arrays: the largest work needs some 4 GB on the host.
+    let memory = cuprum::core::settings::physical_memory();
+    let size = if options.quick || (memory > 0 && memory < 12 << 30) { Size::Quick } else { Size::Full };
+    let mut rows = Vec::new();
+    for work in WORKS {
+        let inputs = work.host_inputs(size)?;
+        let reference = work.host_reference(&inputs)?;
+        if !options.json {
+            println!("\n{}: {}", work.name, work.what);
+        }
+        for device in Device::all() {
+            let on_device: Result<Vec<NdArray>> = inputs.iter().map(|a| a.to_device(device)).collect();
+            for order in orders(device) {
+                let row = match &on_device {
+                    Ok(inputs) => one(work, device, &order, inputs, &reference, size).unwrap_or_else(|e| failed(work, device, &order, &e)),
+                    Err(e) => failed(work, device, &order, e),
+                };
+                print_row(&row, options.json);
+                rows.push(row);
+            }
+        }
+    }
+    let agree = rows.iter().all(|r| r.agrees);
+    if !options.json {
+        print_table(&rows);
+        print_absent();
+        let wrong = rows.iter().filter(|r| !r.agrees).count();
+        println!("{} results, {wrong} of them wrong or failed", rows.len());
+    }
+    Ok(agree)
+}
+
+fn one(work: &Work, device: Device, order: &str, inputs: &[NdArray], reference: &NdArray, size: Size) -> Result<Row> {
+    let effort = match (device == Device::CPU, size) {
+        (_, Size::Quick) => Effort { warmup: 1, repeat: 3, max_seconds: 0.2 },
+        (true, _) => Effort { warmup: 1, repeat: 10, max_seconds: 0.7 },
+        (false, _) => Effort { warmup: 3, repeat: 20, max_seconds: 2.0 },
+    };
+    let compute = || with_device(device, || (work.run)(inputs)?.eval().cloned());
+    let (result, timing) = with_accelerators(order, || time(device, effort, compute))??;
+    let error = work.error(&result, reference)?;
+    Ok(Row {
+        work: work.name,
+        device: device.to_string(),
+        accelerators: order.to_string(),
+        served_by: timing.served_by(),
+        host_us: Statistics::of(&timing.host).median,
+        device_us: Statistics::of(&timing.device).median,
+        error: Some(error),
+        unit: unit(work),
+        agrees: error <= work.tolerance,
+        message: None,
+    })
+}
+
+fn unit(work: &Work) -> &'static str {
+    match work.unit {
+        ErrorUnit::Ulp => "ulp",
+        ErrorUnit::Relative => "relative",
+    }
+}
+
+fn failed(work: &Work, device: Device, order: &str, e: &cuprum::Error) -> Row {
+    Row {
+        work: work.name,
+        device: device.to_string(),
+        accelerators: order.to_string(),
+        served_by: "-".into(),
+        host_us: 0.0,
+        device_us: 0.0,
+        error: None,
+        unit: unit(work),
+        agrees: false,
+        message: Some(e.to_string()),
+    }
+}
+
+fn error_text(row: &Row) -> String {
+    match (row.error, row.unit) {
+        (None, _) => "failed".into(),
+        (Some(e), "ulp") => format!("{e:.1} ulp"),
+        (Some(e), _) => format!("{e:.1e}"),
+    }
+}
+
+/// Microseconds with three digits, in the unit that suits.
+fn time_text(us: f64) -> String {
+    match us {
+        u if u >= 1e6 => format!("{:.2} s", u / 1e6),
+        u if u >= 1e3 => format!("{:.2} ms", u / 1e3),
+        u => format!("{u:.1} us"),
+    }
+}
+
+fn setting(row: &Row) -> String {
+    if row.accelerators.is_empty() { "(base)".into() } else { row.accelerators.clone() }
+}
+
+fn print_row(row: &Row, json: bool) {
+    if json {
+        println!("{}", serde_json::to_string(row).unwrap_or_default());
+        return;
+    }
+    let place = format!("{} {}", row.device, setting(row));
+    match &row.message {
+        Some(message) => println!("  {place:<22} FAILED: {message}"),
+        None => println!(
+            "  {place:<22} host {:>9}  device {:>9}  by {:<10} error {}{}",
+            time_text(row.host_us),
+            time_text(row.device_us),
+            row.served_by,
+            error_text(row),
+            if row.agrees { "" } else { "  DISAGREES" }
+        ),
+    }
+}
+
+/// One line a work, one column a setting: device time and who served.
+fn print_table(rows: &[Row]) {
+    let mut places: Vec<(String, String)> = Vec::new();
+    for r in rows {
+        let place = (r.device.clone(), setting(r));
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header(std::iter::once("work".to_string()).chain(places.iter().map(|(d, a)| format!("{d}\n{a}"))).chain(["largest error".into()]));
+    for work in WORKS {
+        let of_work: Vec<&Row> = rows.iter().filter(|r| r.work == work.name).collect();
+        let cell = |(device, order): &(String, String)| {
+            let row = of_work.iter().find(|r| r.device == *device && setting(r) == *order);
+            row.map_or(String::new(), |r| match (&r.message, r.agrees) {
+                (Some(_), _) => "failed".into(),
+                (None, true) => format!("{}\n{}", time_text(r.device_us), r.served_by),
+                (None, false) => format!("{}\nWRONG", time_text(r.device_us)),
+            })
+        };
+        let worst = of_work.iter().filter(|r| r.error.is_some()).max_by(|a, b| a.error.partial_cmp(&b.error).unwrap_or(std::cmp::Ordering::Equal));
+        let worst = worst.map_or("failed".to_string(), |r| error_text(r));
+        table.add_row(std::iter::once(work.name.to_string()).chain(places.iter().map(cell)).chain([worst]));
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    println!("\n{table}\n(device time, median; below it who served)");
+}
+
+/// What the tour would have used, and why not.
+fn print_absent() {
+    for accelerator in registry::all() {
+        if let Availability::Missing { why, help } = registry::availability(accelerator) {
+            println!("not here: {} ({}): {why}{}{help}", accelerator.name, accelerator.summary, if help.is_empty() { "" } else { "; " });
+        }
+    }
+}

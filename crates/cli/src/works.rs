@@ -1,0 +1,276 @@
+//! Named pieces of work, with inputs that any device can hold, a float64 reference, and a tolerance: what the tour shows
+//! and the benches time.
+
+use cuprum::random::Generator;
+use cuprum::testing::spacing;
+use cuprum::{DType, Device, NdArray, Result, dot, matmul, segment_sum, with_device};
+
+/// How a result's error is counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ErrorUnit {
+    /// Units in the last place of each element's reference, in the result's dtype.
+    Ulp,
+    /// The largest difference over the largest reference.
+    Relative,
+}
+
+/// One piece of work.
+pub struct Work {
+    /// Its name in tables and JSON lines; the peers' scripts use the same.
+    pub name: &'static str,
+    /// What it does, in NumPy's notation.
+    pub what: &'static str,
+    /// Makes the inputs, always on the CPU, so that every device works on the same numbers.
+    pub inputs: fn(Size) -> Result<Vec<NdArray>>,
+    /// The work itself.
+    pub run: fn(&[NdArray]) -> Result<NdArray>,
+    /// The same on float64 inputs, or the work itself where that is exact.
+    pub reference: fn(&[NdArray]) -> Result<NdArray>,
+    /// How its error is counted.
+    pub unit: ErrorUnit,
+    /// The largest error allowed.
+    pub tolerance: f64,
+    /// Floating-point operations, where they limit rather than bytes.
+    pub flops: f64,
+}
+
+/// How large the large arrays are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Size {
+    /// As the works' names say.
+    Full,
+    /// At most a million elements, for a quick look.
+    Quick,
+}
+
+impl Size {
+    fn of(self, full: usize) -> usize {
+        if self == Size::Full { full } else { full.min(1_000_000) }
+    }
+}
+
+fn uniform(seed: u64, shape: &[usize], dtype: DType) -> Result<NdArray> {
+    Generator::new(seed).random(shape, dtype)
+}
+
+fn wide(inputs: &[NdArray]) -> Result<Vec<NdArray>> {
+    inputs.iter().map(|a| if a.dtype().is_float() { a.astype(DType::F64) } else { Ok(a.clone()) }).collect()
+}
+
+fn sin(x: &[NdArray]) -> Result<NdArray> {
+    x[0].sin()
+}
+
+fn sin_inputs(size: Size, full: usize, dtype: DType) -> Result<Vec<NdArray>> {
+    Ok(vec![uniform(1, &[size.of(full)], dtype)?])
+}
+
+fn product_inputs(dtype: DType) -> Result<Vec<NdArray>> {
+    Ok(vec![uniform(2, &[1000, 1000], dtype)?, uniform(3, &[1000, 1000], dtype)?])
+}
+
+fn norms(x: &[NdArray]) -> Result<NdArray> {
+    x[0].power(2)?.sum(-1)?.sqrt()
+}
+
+/// A matrix in CSR form with 5 in 100 elements set, and a vector: values, columns, offsets, vector.
+fn csr_inputs(rows: usize) -> Result<Vec<NdArray>> {
+    let per_row = rows / 20;
+    let columns = Generator::new(5).integers(0, rows as i64, rows * per_row, DType::I64)?;
+    let offsets = NdArray::arange(0, rows * per_row + 1, per_row)?;
+    Ok(vec![uniform(4, &[rows * per_row], DType::F32)?, columns, offsets, uniform(6, &[rows], DType::F32)?])
+}
+
+fn csr_product(x: &[NdArray]) -> Result<NdArray> {
+    segment_sum(&(&x[0] * x[3].take(&x[1], 0)?), &x[2])
+}
+
+/// The works, in the tour's order.
+pub static WORKS: &[Work] = &[
+    Work {
+        name: "sin_f32_1M",
+        what: "np.sin(x) of 10^6 float32",
+        inputs: |s| sin_inputs(s, 1_000_000, DType::F32),
+        run: sin,
+        reference: |x| sin(&wide(x)?),
+        unit: ErrorUnit::Ulp,
+        tolerance: 2.0,
+        flops: 0.0,
+    },
+    Work {
+        name: "sin_f64_1M",
+        what: "np.sin(x) of 10^6 float64",
+        inputs: |s| sin_inputs(s, 1_000_000, DType::F64),
+        run: sin,
+        reference: sin,
+        unit: ErrorUnit::Ulp,
+        tolerance: 3.0,
+        flops: 0.0,
+    },
+    Work {
+        name: "sin_f32_100M",
+        what: "np.sin(x) of 10^8 float32",
+        inputs: |s| sin_inputs(s, 100_000_000, DType::F32),
+        run: sin,
+        reference: |x| sin(&wide(x)?),
+        unit: ErrorUnit::Ulp,
+        tolerance: 2.0,
+        flops: 0.0,
+    },
+    Work {
+        name: "sin_f64_100M",
+        what: "np.sin(x) of 10^8 float64",
+        inputs: |s| sin_inputs(s, 100_000_000, DType::F64),
+        run: sin,
+        reference: sin,
+        unit: ErrorUnit::Ulp,
+        tolerance: 3.0,
+        flops: 0.0,
+    },
+    Work {
+        name: "matmul_f64_1000",
+        what: "np.matmul(a, b), 1000 x 1000 float64",
+        inputs: |_| product_inputs(DType::F64),
+        run: |x| matmul(&x[0], &x[1]),
+        reference: |x| matmul(&x[0], &x[1]),
+        unit: ErrorUnit::Relative,
+        tolerance: 1e-14,
+        flops: 2e9,
+    },
+    Work {
+        name: "matmul_f32_1000",
+        what: "np.matmul(a, b), 1000 x 1000 float32",
+        inputs: |_| product_inputs(DType::F32),
+        run: |x| matmul(&x[0], &x[1]),
+        reference: |x| wide(x).and_then(|x| matmul(&x[0], &x[1])),
+        unit: ErrorUnit::Relative,
+        tolerance: 3e-6,
+        flops: 2e9,
+    },
+    Work {
+        name: "dot_f64_1000",
+        what: "np.dot(a, b), 1000 x 1000 float64",
+        inputs: |_| product_inputs(DType::F64),
+        run: |x| dot(&x[0], &x[1]),
+        reference: |x| dot(&x[0], &x[1]),
+        unit: ErrorUnit::Relative,
+        tolerance: 1e-14,
+        flops: 2e9,
+    },
+    Work {
+        name: "dot_f32_1000",
+        what: "np.dot(a, b), 1000 x 1000 float32",
+        inputs: |_| product_inputs(DType::F32),
+        run: |x| dot(&x[0], &x[1]),
+        reference: |x| wide(x).and_then(|x| dot(&x[0], &x[1])),
+        unit: ErrorUnit::Relative,
+        tolerance: 3e-6,
+        flops: 2e9,
+    },
+    Work {
+        name: "add_i64_5",
+        what: "np.array([1, 2, 3, 4, 5]) + np.array([1, 2, 3, 4, 5])",
+        inputs: |_| Ok(vec![NdArray::from_slice(&[1i64, 2, 3, 4, 5])?; 2]),
+        run: |x| Ok(&x[0] + &x[1]),
+        reference: |x| Ok(&x[0] + &x[1]),
+        unit: ErrorUnit::Ulp,
+        tolerance: 0.0,
+        flops: 0.0,
+    },
+    Work {
+        name: "add_f64_10M",
+        what: "a + b of 10^7 float64",
+        inputs: |s| Ok(vec![uniform(7, &[s.of(10_000_000)], DType::F64)?, uniform(8, &[s.of(10_000_000)], DType::F64)?]),
+        run: |x| Ok(&x[0] + &x[1]),
+        reference: |x| Ok(&x[0] + &x[1]),
+        unit: ErrorUnit::Ulp,
+        tolerance: 0.0,
+        flops: 0.0,
+    },
+    Work {
+        name: "sqrt_i64_5",
+        what: "np.sqrt(np.array([1, 4, 9, 16, 25]))",
+        inputs: |_| Ok(vec![NdArray::from_slice(&[1i64, 4, 9, 16, 25])?]),
+        run: |x| x[0].sqrt(),
+        reference: |x| x[0].sqrt(),
+        unit: ErrorUnit::Ulp,
+        tolerance: 0.0,
+        flops: 0.0,
+    },
+    Work {
+        name: "sqrt_i64_10M",
+        what: "np.sqrt(x) of 10^7 int64",
+        inputs: |s| Ok(vec![Generator::new(9).integers(0, 1_000_000, s.of(10_000_000), DType::I64)?]),
+        run: |x| x[0].sqrt(),
+        reference: |x| x[0].sqrt(),
+        unit: ErrorUnit::Ulp,
+        tolerance: 0.0,
+        flops: 0.0,
+    },
+    Work {
+        name: "norm_rows_f64_256x1024",
+        what: "np.sqrt(np.sum(a**2, axis=-1)) of (256, 1024) float64",
+        inputs: |_| Ok(vec![uniform(10, &[256, 1024], DType::F64)?]),
+        run: norms,
+        reference: norms,
+        unit: ErrorUnit::Relative,
+        tolerance: 1e-14,
+        flops: 0.0,
+    },
+    Work {
+        name: "sum_f32_256cube",
+        what: "a.sum() of (256, 256, 256) float32",
+        inputs: |_| Ok(vec![uniform(11, &[256, 256, 256], DType::F32)?]),
+        run: |x| x[0].sum(()),
+        reference: |x| wide(x)?[0].sum(()),
+        unit: ErrorUnit::Relative,
+        tolerance: 1e-6,
+        flops: 0.0,
+    },
+    Work {
+        name: "spmv_f32_10000",
+        what: "CSR matrix-vector product, 10000 x 10000, 5 % set, float32",
+        inputs: |s| csr_inputs(if s == Size::Full { 10_000 } else { 2_000 }),
+        run: csr_product,
+        reference: |x| csr_product(&wide(x)?),
+        unit: ErrorUnit::Relative,
+        tolerance: 1e-6,
+        flops: 0.0,
+    },
+];
+
+impl Work {
+    /// Inputs on the CPU, computed.
+    pub fn host_inputs(&self, size: Size) -> Result<Vec<NdArray>> {
+        with_device(Device::CPU, || {
+            let inputs = (self.inputs)(size)?;
+            inputs.iter().try_for_each(|a| a.eval().map(|_| ()))?;
+            Ok(inputs)
+        })
+    }
+
+    /// The reference result, on the CPU, under the base accelerator.
+    pub fn host_reference(&self, inputs: &[NdArray]) -> Result<NdArray> {
+        cuprum::with_accelerators("", || with_device(Device::CPU, || (self.reference)(inputs)?.eval().cloned()))?
+    }
+
+    /// The largest error of a result against the reference, in the work's unit; infinite if a NaN or a shape differs.
+    pub fn error(&self, result: &NdArray, reference: &NdArray) -> Result<f64> {
+        if result.shape() != reference.shape() {
+            return Ok(f64::INFINITY);
+        }
+        let dtype = result.dtype();
+        let got = result.to_device(Device::CPU)?.astype(DType::F64)?.to_vec::<f64>()?;
+        let want = reference.astype(DType::F64)?.to_vec::<f64>()?;
+        let pairs = got.iter().zip(&want);
+        let worst = |differences: &mut dyn Iterator<Item = f64>| differences.fold(0.0, |m: f64, d| if d.is_nan() { f64::INFINITY } else { m.max(d) });
+        Ok(match self.unit {
+            _ if !dtype.is_float() => worst(&mut pairs.map(|(g, w)| (g - w).abs())),
+            ErrorUnit::Ulp => worst(&mut pairs.map(|(g, w)| if g == w { 0.0 } else { (g - w).abs() / spacing(*w, dtype) })),
+            ErrorUnit::Relative => {
+                let scale = worst(&mut want.iter().map(|w| w.abs())).max(f64::MIN_POSITIVE);
+                worst(&mut pairs.map(|(g, w)| (g - w).abs())) / scale
+            }
+        })
+    }
+}

@@ -1,0 +1,41 @@
+//! Naming the facade is enough to have every backend of the build, in debug and release builds alike.
+
+use cuprum::registry;
+
+#[test]
+fn the_facade_registers_every_backend_once() {
+    let names: Vec<_> = registry::all().iter().map(|a| (a.name, a.device, a.base.is_some())).collect();
+    let mut expected = vec![];
+    if cfg!(feature = "cub") {
+        expected.push(("cub", "cuda", false));
+    }
+    if cfg!(feature = "cutensor") {
+        expected.push(("cutensor", "cuda", false));
+    }
+    if cfg!(feature = "cpu") {
+        expected.push(("cpu", "cpu", true));
+    }
+    if cfg!(feature = "cuda") {
+        expected.push(("cuda", "cuda", true));
+    }
+    let mut sorted = names.clone();
+    sorted.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(sorted, expected);
+    assert!(registry::all().iter().all(|a| !a.kernels.is_empty()));
+}
+
+#[test]
+fn registering_again_is_harmless() -> cuprum::Result<()> {
+    let before = registry::all().len();
+    cuprum::register_all()?;
+    assert_eq!(registry::all().len(), before);
+    Ok(())
+}
+
+#[test]
+fn handles_cross_threads() {
+    fn check<T: Send + Sync>() {}
+    check::<cuprum::NdArray>();
+    check::<cuprum::Error>();
+}
