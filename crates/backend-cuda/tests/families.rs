@@ -1,0 +1,368 @@
+//! Fill, Copy, Random, Gather, segment sums and Contract on a real device, against plain loops on the host. Each test
+//! prints why it skips where there is none.
+
+use cuprum_backend_cuda as _;
+use cuprum_core::random::Generator;
+use cuprum_core::{
+    Complex, DType, Device, Element, Error, NdArray, Scalar, bf16, concat, f16, matmul, segment_sum, stack, tensordot, with_device,
+};
+
+/// Runs `test` with a CUDA device as the default.
+fn on_device(test: impl FnOnce(Device)) {
+    match Device::parse("cuda") {
+        Ok(device) => with_device(device, || test(device)),
+        Err(reason) => println!("skipped: {reason}"),
+    }
+}
+
+fn bytes_of(values: impl IntoIterator<Item = Scalar>, dtype: DType) -> Vec<u8> {
+    values.into_iter().flat_map(|v| v.to_bytes(dtype)[..dtype.itemsize()].to_vec()).collect()
+}
+
+/// An array of small whole numbers, some negative where the dtype has them.
+fn numbers(shape: &[usize], dtype: DType, seed: usize) -> NdArray {
+    let n: usize = shape.iter().product();
+    let values = (0..n).map(|i| {
+        let v = ((i * 7 + seed * 13) % 11) as i128;
+        match dtype {
+            DType::C64 | DType::C128 => Scalar::Complex(Complex::new(v as f64 - 5.0, (v % 3) as f64)),
+            d if d == DType::Bool => Scalar::Bool(v % 4 == 0),
+            d if d.int_range().is_some_and(|(low, _)| low == 0) => Scalar::Int(v),
+            _ => Scalar::Int(v - 5),
+        }
+    });
+    NdArray::from_bytes(dtype, shape, &bytes_of(values, dtype)).unwrap()
+}
+
+#[test]
+fn constants() {
+    on_device(|_| {
+        for d in DType::ALL {
+            for (n, value) in [(1, Scalar::Int(0)), (1000, Scalar::Int(1)), (12345, Scalar::Int(113))] {
+                let got = NdArray::full([n], value, d).unwrap().to_bytes().unwrap();
+                assert!(got == bytes_of(vec![value; n], d), "{d} {value:?}");
+            }
+            assert_eq!(NdArray::empty([77], d).unwrap().to_bytes().unwrap().len(), 77 * d.itemsize());
+        }
+        let z = Complex::new(1.5, -2.5);
+        assert_eq!(NdArray::full([3, 5], z, DType::C128).unwrap().to_vec::<Complex<f64>>().unwrap(), [z; 15]);
+        assert_eq!(NdArray::full([7], 0.1, DType::F64).unwrap().to_vec::<f64>().unwrap(), [0.1; 7]);
+        assert!(NdArray::empty([1000], DType::Bool).unwrap().to_bytes().unwrap().iter().all(|b| *b < 2));
+    });
+}
+
+#[test]
+fn ranges() {
+    on_device(|_| {
+        for d in DType::ALL.into_iter().filter(|d| d.is_int()) {
+            let (low, high) = d.int_range().unwrap();
+            let (start, step) = if low == 0 { (3, 7) } else { (-100, 3) };
+            let stop = (start + 60 * step).min(high);
+            let want: Vec<Scalar> = (0..).map(|i| start + i * step).take_while(|v| *v < stop).map(Scalar::Int).collect();
+            let got = NdArray::arange_as(start, stop, step, d).unwrap();
+            assert_eq!(got.to_bytes().unwrap(), bytes_of(want, d), "{d}");
+        }
+        let n = 100_000;
+        let wide = NdArray::arange_as(0.3, 0.3 + 0.1 * n as f64, 0.1, DType::F64).unwrap().to_vec::<f64>().unwrap();
+        assert!(wide.iter().enumerate().all(|(i, v)| *v == 0.3 + i as f64 * 0.1));
+        let narrow = NdArray::arange_as(0.3, 1000.0, 0.1, DType::F32).unwrap().to_vec::<f32>().unwrap();
+        assert!(narrow.iter().enumerate().all(|(i, v)| *v == 0.3f32 + i as f32 * 0.1f32));
+        let half = NdArray::arange_as(0.25, 100.0, 0.1, DType::F16).unwrap().to_vec::<f16>().unwrap();
+        assert!(half.iter().enumerate().all(|(i, v)| *v == f16::from_f32(0.25 + i as f32 * 0.1f32)));
+        let brain = NdArray::arange_as(0.25, 100.0, 0.1, DType::BF16).unwrap().to_vec::<bf16>().unwrap();
+        assert!(brain.iter().enumerate().all(|(i, v)| *v == bf16::from_f32(0.25 + i as f32 * 0.1f32)));
+        assert_eq!(NdArray::arange_as(-1, 1, 1, DType::Bool).unwrap().to_vec::<bool>().unwrap(), [true, false]);
+
+        let (a, b) = (-1.7, 12.3);
+        let line = NdArray::linspace(a, b, 1001).unwrap().to_vec::<f64>().unwrap();
+        let step = (b - a) / 1000.0;
+        assert!(line.iter().enumerate().take(1000).all(|(i, v)| *v == a + i as f64 * step));
+        assert_eq!(line[1000], b);
+        let (a, b) = (Complex::new(0.0, 1.0), Complex::new(4.0, -3.0));
+        let line = NdArray::linspace(a, b, 5).unwrap().to_vec::<Complex<f64>>().unwrap();
+        assert_eq!(line, [0.0, 1.0, 2.0, 3.0, 4.0].map(|t| Complex::new(t, 1.0 - t)));
+
+        for d in DType::ALL {
+            for (rows, columns, k) in [(3, 3, 0), (4, 7, 2), (7, 4, -3), (3, 3, 5), (5, 5, i64::MIN), (1, 6, 5), (6, 1, -5)] {
+                let got = NdArray::eye(rows, columns, k, d).unwrap();
+                let one = |i: usize| (i % columns) as i128 - (i / columns) as i128 == i128::from(k);
+                let want = (0..rows * columns).map(|i| Scalar::Bool(one(i)));
+                assert_eq!(got.to_bytes().unwrap(), bytes_of(want, d), "{d} {rows} {columns} {k}");
+            }
+        }
+    });
+}
+
+#[test]
+fn copies_of_any_view() {
+    use cuprum_core::s;
+    on_device(|_| {
+        // The expected bytes are gathered on the host from the same strides.
+        let same = |view: NdArray| {
+            let copy = view.copy().unwrap();
+            assert!(copy.is_contiguous().unwrap());
+            assert!(copy.to_bytes().unwrap() == view.to_bytes().unwrap(), "{} {:?} {:?}", view.dtype(), view.shape(), view.strides());
+        };
+        for d in [DType::I8, DType::F16, DType::F32, DType::F64, DType::C128] {
+            let a = numbers(&[6, 70, 90], d, 1);
+            same(a.clone());
+            same(a.t().unwrap());
+            for order in [[0, 2, 1], [1, 0, 2], [2, 0, 1], [1, 2, 0]] {
+                same(a.permute_dims(&order).unwrap());
+            }
+            same(a.flip(None).unwrap());
+            same(a.index(&s![1..5, ..;3, 7..80]).unwrap());
+            same(a.index(&s![.., 3..67, 8..72]).unwrap().swapaxes(1, 2).unwrap());
+            same(a.index(&s![..;-2, ..;-1, 1..;2]).unwrap().t().unwrap());
+            same(a.index(&s![2, 5]).unwrap().broadcast_to([40, 90]).unwrap());
+            same(a.index(&s![2, 5]).unwrap().broadcast_to([40, 90]).unwrap().t().unwrap());
+            same(a.index(&s![3, 4, 5]).unwrap());
+            same(a.diagonal(3, 1, 2).unwrap());
+            // Unaligned starts and lengths.
+            for (from, to) in [(0, 64), (1, 65), (2, 66), (4, 68), (3, 90)] {
+                same(a.index(&s![.., .., from..to]).unwrap());
+            }
+            let six = numbers(&[2, 3, 4, 5, 3, 2], d, 2);
+            same(six.permute_dims(&[5, 3, 1, 4, 2, 0]).unwrap());
+            same(six.permute_dims(&[0, 2, 1, 3, 5, 4]).unwrap());
+            same(numbers(&[40, 50, 4], d, 3).permute_dims(&[1, 0, 2]).unwrap());
+        }
+    });
+}
+
+#[test]
+fn joins() {
+    on_device(|_| {
+        for d in [DType::Bool, DType::I16, DType::F32, DType::C64, DType::C128] {
+            let (a, b, c) = (numbers(&[3, 8], d, 1), numbers(&[5, 8], d, 2), numbers(&[8, 4], d, 3).t().unwrap());
+            let got = concat(&[a.clone(), b.clone(), c.clone()], 0).unwrap().to_bytes().unwrap();
+            assert_eq!(got, [&a, &b, &c].map(|x| x.to_bytes().unwrap()).concat(), "{d}");
+            let wide = concat(&[a.clone(), a.flip(Some(&[1])).unwrap()], 1).unwrap();
+            let (half, flipped) = (a.to_bytes().unwrap(), a.flip(Some(&[1])).unwrap().to_bytes().unwrap());
+            let line = 8 * d.itemsize();
+            let want: Vec<u8> = (0..3).flat_map(|r| [&half[r * line..][..line], &flipped[r * line..][..line]].concat()).collect();
+            assert_eq!(wide.to_bytes().unwrap(), want, "{d}");
+            assert_eq!(stack(&[a.clone(), a.clone()], 0).unwrap().to_bytes().unwrap(), [half.clone(), half].concat());
+        }
+    });
+}
+
+#[test]
+fn takes() {
+    on_device(|device| {
+        for d in [DType::I8, DType::F16, DType::F32, DType::C64, DType::C128] {
+            let a = numbers(&[5, 12, 16], d, 4);
+            for a in [a.clone(), a.flip(None).unwrap(), a.t().unwrap(), a.swapaxes(0, 1).unwrap()] {
+                for axis in 0..3 {
+                    let n = a.shape()[axis];
+                    let indices: Vec<i64> = (0..17).map(|i| (i * 5 % (2 * n as i64)) - n as i64).collect();
+                    let got = a.take(&NdArray::from_slice(&indices).unwrap(), axis as isize).unwrap();
+                    // The same by slices.
+                    let parts: Vec<NdArray> = indices
+                        .iter()
+                        .map(|&i| {
+                            let mut items = vec![cuprum_core::Item::range(None, None, 1); 3];
+                            items[axis] = cuprum_core::Item::range(i as isize, (i != -1).then_some(i as isize + 1), 1);
+                            a.index(&items).unwrap()
+                        })
+                        .collect();
+                    let want = concat(&parts, axis as isize).unwrap();
+                    assert_eq!((got.shape(), got.to_bytes().unwrap()), (want.shape(), want.to_bytes().unwrap()), "{d} axis {axis}");
+                }
+            }
+        }
+        let a = NdArray::from_slice(&[10, 20, 30]).unwrap();
+        let i = NdArray::from_slice(&[0i64, 3, -4, 1]).unwrap();
+        let bad = a.take(&i, 0).unwrap();
+        match device.synchronize() {
+            Err(Error::Index { op: "take", index: 3 | -4, axis: 0, size: 3 }) => {}
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(bad.to_vec::<i32>().unwrap(), [10, 0, 0, 20]);
+        // Reading waits, too, and names the axis.
+        let m = numbers(&[2, 3, 4], DType::F64, 1).take(&NdArray::from_slice(&[9i64]).unwrap(), 1).unwrap();
+        assert!(matches!(m.to_bytes(), Err(Error::Index { op: "take", index: 9, axis: 1, size: 3 })));
+    });
+}
+
+#[test]
+fn sums_of_segments() {
+    on_device(|_| {
+        let lengths = [0, 1, 5, 31, 32, 33, 0, 100, 4096, 4097, 50_000, 3, 0];
+        let offsets: Vec<i64> = lengths.iter().scan(0, |at, n| (Some(*at), *at += n).0).chain([lengths.iter().sum()]).collect();
+        let n = lengths.iter().sum::<i64>() as usize;
+        let ints: Vec<i64> = (0..n as i64).map(|i| i * i - 1_000_000).collect();
+        let offset = NdArray::from_slice(&offsets).unwrap();
+        let ranges = || offsets.windows(2).map(|w| w[0] as usize..w[1] as usize);
+        let got = segment_sum(&NdArray::from_slice(&ints).unwrap(), &offset).unwrap().to_vec::<i64>().unwrap();
+        assert_eq!(got, ranges().map(|r| ints[r].iter().sum::<i64>()).collect::<Vec<_>>());
+        macro_rules! check {
+            ($t:ty, $value:expr, $wide:expr, $tolerance:expr) => {{
+                let values: Vec<$t> = (0..n).map($value).collect();
+                let got = segment_sum(&NdArray::from_slice(&values).unwrap(), &offset).unwrap().to_vec::<$t>().unwrap();
+                for (got, r) in got.iter().zip(ranges()) {
+                    let want: f64 = values[r.clone()].iter().map($wide).sum();
+                    let scale: f64 = values[r].iter().map($wide).map(f64::abs).sum();
+                    assert!(($wide(got) - want).abs() <= $tolerance * scale, "{got} {want}");
+                }
+            }};
+        }
+        check!(f64, |i| (i % 97) as f64 * 0.37 - 11.0, |v: &f64| *v, 1e-13);
+        check!(f32, |i| (i % 97) as f32 * 0.37 - 11.0, |v: &f32| f64::from(*v), 1e-6);
+        check!(f16, |i| f16::from_f64((i % 7) as f64 * 0.25 - 0.5), |v: &f16| v.to_f64(), 1e-3);
+        check!(bf16, |i| bf16::from_f64((i % 7) as f64 * 0.25 - 0.5), |v: &bf16| v.to_f64(), 1e-2);
+        check!(Complex<f64>, |i| Complex::new((i % 5) as f64, -1.0), |v: &Complex<f64>| v.re, 1e-15);
+        let zero = segment_sum(&NdArray::from_slice(&[-0.0f64]).unwrap(), &NdArray::from_slice(&[0i64, 0, 1]).unwrap()).unwrap();
+        assert_eq!(zero.to_vec::<f64>().unwrap().map_bits(), [0, 1 << 63]);
+        for bad in [[0i64, 3], [-1, 2], [2, 1]] {
+            let sum = segment_sum(&NdArray::from_slice(&[1.0, 2.0]).unwrap(), &NdArray::from_slice(&bad).unwrap()).unwrap();
+            assert!(matches!(sum.to_vec::<f64>(), Err(Error::Value { op: "segment_sum", .. })), "{bad:?}");
+        }
+    });
+}
+
+trait MapBits {
+    fn map_bits(&self) -> Vec<u64>;
+}
+impl MapBits for Vec<f64> {
+    fn map_bits(&self) -> Vec<u64> {
+        self.iter().map(|v| v.to_bits()).collect()
+    }
+}
+
+/// Philox 4x32-10 as in the paper.
+fn philox(counter: u64, key: u64) -> [u32; 4] {
+    let (mut c, mut k) = ([counter as u32, (counter >> 32) as u32, 0, 0], [key as u32, (key >> 32) as u32]);
+    for _ in 0..10 {
+        let (a, b) = (0xD251_1F53 * u64::from(c[0]), 0xCD9E_8D57 * u64::from(c[2]));
+        c = [(b >> 32) as u32 ^ c[1] ^ k[0], b as u32, (a >> 32) as u32 ^ c[3] ^ k[1], a as u32];
+        k = [k[0].wrapping_add(0x9E37_79B9), k[1].wrapping_add(0xBB67_AE85)];
+    }
+    c
+}
+
+#[test]
+fn draws() {
+    // The first known answer of the authors' library.
+    assert_eq!(philox(0, 0), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
+    on_device(|_| {
+        let seed = 0x0123_4567_89ab_cdef;
+        let word = |i: usize| philox(i as u64 / 4, seed)[i % 4];
+        let pair = |i: usize| u64::from(word(2 * i)) | u64::from(word(2 * i + 1)) << 32;
+        for n in [1, 2, 3, 5, 10_007] {
+            let generator = || Generator::new(seed);
+            let f64s = generator().random([n], DType::F64).unwrap().to_vec::<f64>().unwrap();
+            assert!(f64s.iter().enumerate().all(|(i, v)| *v == (pair(i) >> 11) as f64 * 2f64.powi(-53)));
+            let unit = |i: usize| (word(i) >> 8) as f32 * 2f32.powi(-24);
+            let f32s = generator().random([n], DType::F32).unwrap().to_vec::<f32>().unwrap();
+            assert!(f32s.iter().enumerate().all(|(i, v)| *v == unit(i)));
+            let f16s = generator().random([n], DType::F16).unwrap().to_vec::<f16>().unwrap();
+            assert!(f16s.iter().enumerate().all(|(i, v)| *v == f16::from_f32(unit(i))));
+            let (low, high) = (-3.7f32, 11.1f32);
+            let ranged = generator().uniform(low.into(), high.into(), [n], DType::F32).unwrap().to_vec::<f32>().unwrap();
+            assert!(ranged.iter().enumerate().all(|(i, v)| *v == low + unit(i) * (high - low)));
+            let dice = generator().integers(-3, 4, [n], DType::I8).unwrap().to_vec::<i8>().unwrap();
+            let scaled = |i: usize, span: u64| (u128::from(pair(i)) * u128::from(span) >> 64) as i64;
+            assert!(dice.iter().enumerate().all(|(i, v)| i64::from(*v) == -3 + scaled(i, 7)));
+            let normal = |i: usize| {
+                let (u1, u2) = (1.0 - (pair(i / 2 * 2) >> 11) as f64 * 2f64.powi(-53), (pair(i / 2 * 2 + 1) >> 11) as f64 * 2f64.powi(-53));
+                let (r, angle) = ((-2.0 * u1.ln()).sqrt(), std::f64::consts::TAU * u2);
+                if i % 2 == 0 { r * angle.cos() } else { r * angle.sin() }
+            };
+            let normals = generator().normal(2.0, 0.5, [n], DType::F64).unwrap().to_vec::<f64>().unwrap();
+            assert!(normals.iter().enumerate().all(|(i, v)| (v - (2.0 + 0.5 * normal(i))).abs() < 1e-14));
+            for d in [DType::F32, DType::F16, DType::BF16] {
+                assert!(generator().normal(0.0, 1.0, [n], d).unwrap().to_bytes().is_ok());
+            }
+        }
+        // The stream goes on where it stopped.
+        let g = Generator::new(seed);
+        g.random([4], DType::F32).unwrap();
+        assert_eq!(g.random([1], DType::F32).unwrap().to_vec::<f32>().unwrap()[0], (word(4) >> 8) as f32 * 2f32.powi(-24));
+    });
+}
+
+fn dot_scalars(pairs: impl Iterator<Item = (Scalar, Scalar)>, dtype: DType) -> Scalar {
+    match dtype {
+        DType::Bool => Scalar::Bool(pairs.fold(false, |sum, (x, y)| sum | (x.as_bool() & y.as_bool()))),
+        d if d.is_int() => Scalar::Int(pairs.fold(0, |sum, (x, y)| sum + x.as_int().unwrap() * y.as_int().unwrap())),
+        d if d.is_complex() => Scalar::Complex(pairs.map(|(x, y)| x.as_complex() * y.as_complex()).sum()),
+        _ => Scalar::Float(pairs.map(|(x, y)| x.as_f64() * y.as_f64()).sum()),
+    }
+}
+
+/// Elements in C order.
+fn scalars(a: &NdArray) -> Vec<Scalar> {
+    a.to_bytes().unwrap().chunks(a.dtype().itemsize()).map(|b| Scalar::from_bytes(a.dtype(), b)).collect()
+}
+
+/// The numbers are small and whole, so every dtype's answer is exact (or wraps).
+fn check_matmul(a: &NdArray, b: &NdArray) {
+    let (m, k, n, d) = (a.shape()[a.ndim() - 2], a.shape()[a.ndim() - 1], b.shape()[b.ndim() - 1], a.dtype());
+    let got = matmul(a, b).unwrap();
+    let batch: usize = a.shape()[..a.ndim() - 2].iter().product();
+    let (x, y) = (scalars(a), scalars(b));
+    let shared = b.ndim() < a.ndim();
+    let want = (0..batch * m * n).map(|i| {
+        let (l, r, c) = (i / (m * n), i / n % m, i % n);
+        dot_scalars((0..k).map(|p| (x[(l * m + r) * k + p], y[(if shared { 0 } else { l * k } + p) * n + c])), d)
+    });
+    assert!(got.to_bytes().unwrap() == bytes_of(want, d), "{d} {:?} {:?} @ {:?} {:?}", a.shape(), a.strides(), b.shape(), b.strides());
+}
+
+#[test]
+fn products_of_matrices() {
+    on_device(|_| {
+        for d in DType::ALL {
+            for (m, n, k) in [(1, 1, 4), (3, 5, 7), (1, 70, 33), (70, 1, 33), (65, 67, 19), (9, 8, 130)] {
+                let (a, b) = (numbers(&[m, k], d, 1), numbers(&[k, n], d, 2));
+                let (at, bt) = (numbers(&[k, m], d, 3).t().unwrap(), numbers(&[n, k], d, 4).t().unwrap());
+                for (x, y) in [(&a, &b), (&at, &b), (&a, &bt), (&at, &bt)] {
+                    check_matmul(x, y);
+                }
+                check_matmul(&a.flip(Some(&[0])).unwrap(), &b.flip(Some(&[0])).unwrap());
+            }
+            let (a, b) = (numbers(&[2, 3, 6, 5], d, 1), numbers(&[2, 3, 5, 7], d, 2));
+            check_matmul(&a, &b);
+            check_matmul(&a, &numbers(&[5, 7], d, 3));
+            check_matmul(&a.swapaxes(0, 1).unwrap(), &numbers(&[3, 2, 5, 7], d, 2));
+            check_matmul(&a.swapaxes(1, 3).unwrap(), &numbers(&[2, 5, 3, 7], d, 5).swapaxes(2, 2).unwrap());
+            // Long vectors, in parts.
+            let (x, y) = (numbers(&[1, 9000], d, 6), numbers(&[9000, 1], d, 7));
+            if !matches!(d, DType::F16 | DType::BF16) {
+                check_matmul(&x, &y);
+            }
+        }
+    });
+}
+
+#[test]
+fn contractions_of_any_axes() {
+    on_device(|_| {
+        for d in [DType::I32, DType::F32, DType::C128] {
+            let (a, b) = (numbers(&[3, 4, 5, 6], d, 1), numbers(&[6, 4, 7], d, 2));
+            let got = tensordot(&a, &b, ([1, 3], [1, 0])).unwrap();
+            let flat =
+                |x: &NdArray, order: &[isize], shape: [usize; 2]| x.permute_dims(order).unwrap().copy().unwrap().reshape(shape).unwrap();
+            let want = matmul(&flat(&a, &[0, 2, 1, 3], [15, 24]), &flat(&b, &[1, 0, 2], [24, 7])).unwrap();
+            assert_eq!((got.shape(), got.to_bytes().unwrap()), (&[3, 5, 7][..], want.to_bytes().unwrap()), "{d}");
+            let mixed = cuprum_core::einsum("abx,xcd->acbd", &[&numbers(&[2, 3, 4], d, 3), &numbers(&[4, 5, 6], d, 4)]).unwrap();
+            let plain = cuprum_core::einsum("abx,xcd->abcd", &[&numbers(&[2, 3, 4], d, 3), &numbers(&[4, 5, 6], d, 4)]).unwrap();
+            assert_eq!(mixed.to_bytes().unwrap(), plain.permute_dims(&[0, 2, 1, 3]).unwrap().to_bytes().unwrap(), "{d}");
+        }
+    });
+}
+
+#[test]
+fn elements_come_back_as_they_went() {
+    fn check<T: Element>(values: Vec<T>) {
+        assert_eq!(NdArray::from_slice(&values).unwrap().to_vec::<T>().unwrap(), values);
+    }
+    on_device(|device| {
+        check::<u8>((0..=255).collect());
+        check::<f64>((0..100_000).map(f64::from).collect());
+        let info = device.info().unwrap();
+        println!("{info:?}");
+        assert!(info.units > 0 && info.memory_total > 0);
+    });
+}
