@@ -26,7 +26,7 @@ fn numbers(shape: &[usize], dtype: DType, seed: usize) -> NdArray {
         let v = ((i * 7 + seed * 13) % 11) as i128;
         match dtype {
             DType::C64 | DType::C128 => Scalar::Complex(Complex::new(v as f64 - 5.0, (v % 3) as f64)),
-            d if d == DType::Bool => Scalar::Bool(v % 4 == 0),
+            DType::Bool => Scalar::Bool(v % 4 == 0),
             d if d.int_range().is_some_and(|(low, _)| low == 0) => Scalar::Int(v),
             _ => Scalar::Int(v - 5),
         }
@@ -111,16 +111,16 @@ fn copies_of_any_view() {
                 same(a.permute_dims(&order).unwrap());
             }
             same(a.flip(None).unwrap());
-            same(a.index(&s![1..5, ..;3, 7..80]).unwrap());
-            same(a.index(&s![.., 3..67, 8..72]).unwrap().swapaxes(1, 2).unwrap());
-            same(a.index(&s![..;-2, ..;-1, 1..;2]).unwrap().t().unwrap());
-            same(a.index(&s![2, 5]).unwrap().broadcast_to([40, 90]).unwrap());
-            same(a.index(&s![2, 5]).unwrap().broadcast_to([40, 90]).unwrap().t().unwrap());
-            same(a.index(&s![3, 4, 5]).unwrap());
+            same(a.index(s![1..5, ..;3, 7..80]).unwrap());
+            same(a.index(s![.., 3..67, 8..72]).unwrap().swapaxes(1, 2).unwrap());
+            same(a.index(s![..;-2, ..;-1, 1..;2]).unwrap().t().unwrap());
+            same(a.index(s![2, 5]).unwrap().broadcast_to([40, 90]).unwrap());
+            same(a.index(s![2, 5]).unwrap().broadcast_to([40, 90]).unwrap().t().unwrap());
+            same(a.index(s![3, 4, 5]).unwrap());
             same(a.diagonal(3, 1, 2).unwrap());
             // Unaligned starts and lengths.
             for (from, to) in [(0, 64), (1, 65), (2, 66), (4, 68), (3, 90)] {
-                same(a.index(&s![.., .., from..to]).unwrap());
+                same(a.index(s![.., .., from..to]).unwrap());
             }
             let six = numbers(&[2, 3, 4, 5, 3, 2], d, 2);
             same(six.permute_dims(&[5, 3, 1, 4, 2, 0]).unwrap());
@@ -262,7 +262,7 @@ fn draws() {
             let ranged = generator().uniform(low.into(), high.into(), [n], DType::F32).unwrap().to_vec::<f32>().unwrap();
             assert!(ranged.iter().enumerate().all(|(i, v)| *v == low + unit(i) * (high - low)));
             let dice = generator().integers(-3, 4, [n], DType::I8).unwrap().to_vec::<i8>().unwrap();
-            let scaled = |i: usize, span: u64| (u128::from(pair(i)) * u128::from(span) >> 64) as i64;
+            let scaled = |i: usize, span: u64| ((u128::from(pair(i)) * u128::from(span)) >> 64) as i64;
             assert!(dice.iter().enumerate().all(|(i, v)| i64::from(*v) == -3 + scaled(i, 7)));
             let normal = |i: usize| {
                 let (u1, u2) = (1.0 - (pair(i / 2 * 2) >> 11) as f64 * 2f64.powi(-53), (pair(i / 2 * 2 + 1) >> 11) as f64 * 2f64.powi(-53));
