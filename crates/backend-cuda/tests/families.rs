@@ -267,7 +267,7 @@ fn draws() {
             let normal = |i: usize| {
                 let (u1, u2) = (1.0 - (pair(i / 2 * 2) >> 11) as f64 * 2f64.powi(-53), (pair(i / 2 * 2 + 1) >> 11) as f64 * 2f64.powi(-53));
                 let (r, angle) = ((-2.0 * u1.ln()).sqrt(), std::f64::consts::TAU * u2);
-                if i % 2 == 0 { r * angle.cos() } else { r * angle.sin() }
+                if i.is_multiple_of(2) { r * angle.cos() } else { r * angle.sin() }
             };
             let normals = generator().normal(2.0, 0.5, [n], DType::F64).unwrap().to_vec::<f64>().unwrap();
             assert!(normals.iter().enumerate().all(|(i, v)| (v - (2.0 + 0.5 * normal(i))).abs() < 1e-14));
