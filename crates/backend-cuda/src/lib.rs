@@ -4,7 +4,8 @@
 //! copies and events, [`nvrtc`] compiles, [`cache`] keeps cubins on disk, [`module`] loads and launches kernels,
 //! [`program`] ties source text to a loaded module, [`cublas`] multiplies matrices.
 //!
-//! On them stand [`device`], which gives core its arrays' memory, and [`accelerator`], the base accelerator `cuda`.
+//! On them stand [`device`], which gives core its arrays' memory, [`accelerator`], the base accelerator `cuda`,
+//! [`codegen`], which turns expressions into CUDA C++, and a module for each family of kernels.
 //!
 //! `unsafe` is denied here and allowed only in the modules marked below.
 

@@ -1,4 +1,4 @@
-//! Fill, Copy, Random, Gather, segment sums and Contract on a real device, against plain loops on the host. Each test
+//! Fill, Copy, Random, Gather, segment sums, scans and Contract on a real device, against plain loops on the host. Each test
 //! prints why it skips where there is none.
 
 use cuprum_backend_cuda as _;
@@ -218,6 +218,29 @@ fn sums_of_segments() {
             let sum = segment_sum(&NdArray::from_slice(&[1.0, 2.0]).unwrap(), &NdArray::from_slice(&bad).unwrap()).unwrap();
             assert!(matches!(sum.to_vec::<f64>(), Err(Error::Value { op: "segment_sum", .. })), "{bad:?}");
         }
+    });
+}
+
+#[test]
+fn running_sums() {
+    on_device(|_| {
+        for n in [1, 5, 31, 256, 1000, 5000, 100_000] {
+            let values: Vec<i64> = (0..n).map(|i| i % 17 - 5).collect();
+            let want: Vec<i64> = values.iter().scan(0, |sum, v| (*sum += v, Some(*sum)).1).collect();
+            assert!(NdArray::from_slice(&values).unwrap().cumsum(0).unwrap().to_vec::<i64>().unwrap() == want, "{n}");
+        }
+        let (shape, strides) = ([7, 50, 11], [550, 11, 1]);
+        let values: Vec<f64> = (0..7 * 50 * 11).map(|i| f64::from(i % 5) * 0.5).collect();
+        let a = NdArray::from_vec(&values, shape).unwrap();
+        for axis in 0..3 {
+            let mut want = values.clone();
+            for i in (0..want.len()).filter(|i| i / strides[axis] % shape[axis] > 0) {
+                want[i] += want[i - strides[axis]];
+            }
+            assert_eq!(a.cumsum(axis as isize).unwrap().to_vec::<f64>().unwrap(), want, "axis {axis}");
+        }
+        let signs = NdArray::from_slice(&[2i32, -1, 3, -1]).unwrap();
+        assert_eq!(signs.cumprod(0).unwrap().to_vec::<i64>().unwrap(), [2, -2, -6, 6]);
     });
 }
 
