@@ -158,11 +158,13 @@ fn filter(link: &Link, call: &Call) -> std::result::Result<(), &'static str> {
 
 /// Everybody declined: the composite body, then the policy, then an error that lists every reason.
 fn unserved(call: &Call) -> Result<Outputs> {
-    if let Some(composite) = call.op.0.composite.filter(|_| call.program().is_none_or(|p| p.ops().count() <= 1)) {
+    // The composite of a Map needs its scalars too: `expr`, which knows them, runs it on the error.
+    let policy = if call.program().is_some() && call.op.0.composite.is_some() { HostFallback::Error } else { settings::host_fallback()? };
+    if let Some(composite) = call.op.0.composite.filter(|_| call.program().is_none()) {
         let inputs: Vec<NdArray> = call.inputs.iter().map(|a| NdArray::from(a.clone())).collect();
         return Ok(SmallVec::from_elem(composite(&inputs)?.stored()?, 1));
     }
-    match settings::host_fallback()? {
+    match policy {
         HostFallback::Error => {}
         _ if call.device == Device::CPU => {}
         policy => {

@@ -225,6 +225,17 @@ impl Expr {
     }
 }
 
+impl Expr {
+    /// The arguments as arrays of the dtypes that the operation takes, for its composite body.
+    fn arguments(&self, device: Device) -> Result<Vec<NdArray>> {
+        let argument = |(arg, dtype): (&Arg, DType)| match arg {
+            Arg::Array(a) => a.astype(dtype),
+            Arg::Scalar(s) => NdArray::scalar_as(*s, dtype)?.to_device(device),
+        };
+        self.args.iter().zip(self.signature.args).map(argument).collect()
+    }
+}
+
 impl NdArray {
     /// The expression, while the value is not there.
     fn expr(&self) -> Option<Arc<Expr>> {
@@ -263,15 +274,22 @@ impl NdArray {
     }
 
     fn run(&self) -> Result<()> {
-        let mut flat = Flattened::default();
+        let expr = self.expr();
+        let mut flat = Flattened { alone: expr.as_ref().is_some_and(|e| e.op.is_foreign()), ..Flattened::default() };
         let root = flat.visit(self, self.shape(), true)?;
         flat.program.outputs.push(root);
         let beside = flat.worth_keeping(self.shape());
         for (step, _) in &beside {
             flat.program.outputs.push(*step);
         }
-        let op = self.expr().map_or(crate::ops::elementwise::POSITIVE, |e| e.op);
-        let outputs = run_map(op, self.device(), self.shape(), &flat.program, &flat.inputs)?;
+        let op = expr.as_ref().map_or(crate::ops::elementwise::POSITIVE, |e| e.op);
+        let outputs = match (run_map(op, self.device(), self.shape(), &flat.program, &flat.inputs), expr.zip(op.0.composite)) {
+            (Err(Error::Unsupported { .. }), Some((expr, body))) => {
+                let value = body(&expr.arguments(self.device())?)?.astype(self.dtype())?.broadcast_to(self.shape())?;
+                SmallVec::from_elem(value.stored()?, 1)
+            }
+            (outputs, _) => outputs?,
+        };
         flat.mark_inlined();
         let mut outputs = outputs.into_iter();
         if let Some(first) = outputs.next() {
@@ -286,7 +304,8 @@ impl NdArray {
     /// As the prologue of a reduction or scan: a program with one result of `dtype`, and its inputs broadcast to the shape.
     pub(crate) fn prologue(&self, dtype: DType) -> Result<(Program, SmallVec<[StoredArray; 4]>)> {
         // What was computed once inside another evaluation is stored now, so that loops over `x` and `x.sum()` stay linear.
-        if self.0.inlined.load(Ordering::Relaxed) > 0 || !fusion_enabled() {
+        let foreign = self.expr().is_some_and(|e| e.op.is_foreign());
+        if self.0.inlined.load(Ordering::Relaxed) > 0 || foreign || !fusion_enabled() {
             self.stored()?;
         }
         let mut flat = Flattened { single_output: true, ..Flattened::default() };
@@ -311,6 +330,8 @@ struct Flattened {
     seen: SmallVec<[Seen; 8]>,
     /// A prologue: nothing can be kept beside its result.
     single_output: bool,
+    /// The root is another crate's operation, which only its own kernels or its composite body know: nothing is fused into it.
+    alone: bool,
 }
 
 /// A node already visited: its step, and how many arguments of this expression refer to it.
@@ -328,7 +349,8 @@ impl Flattened {
             seen.references += 1;
             return Ok(seen.step);
         }
-        let expr = array.expr().filter(|e| root || !self.run_first(array, e, shape));
+        let alone = self.alone;
+        let expr = array.expr().filter(|e| root || !(alone || e.op.is_foreign() || self.run_first(array, e, shape)));
         let (step, inner_cost) = match expr {
             None => {
                 let stored = array.stored()?;

@@ -45,15 +45,15 @@ impl Family {
 pub enum TypeRule {
     /// Promote; result is the promoted dtype. Bool stays bool (`add` is then "or", `multiply` "and").
     Promote,
-    /// As [`TypeRule::Promote`], but bool is refused (`subtract`, `negative`, `sign`).
+    /// As [`TypeRule::Promote`], but bool is refused (`subtract`, `negative`, `positive`, `sign`).
     PromoteNoBool,
     /// As [`TypeRule::PromoteNoBool`] over real dtypes; bool becomes int8 (`floor_divide`, `remainder`).
     PromoteReal,
-    /// Promote, bool becomes int8 (`power`, `square`).
+    /// Promote, bool becomes int8 (`power`, `square`, `conj`).
     PromoteNumber,
     /// Promote over ordered dtypes, complex included lexicographically (`maximum`, `minimum`).
     Ordered,
-    /// Ints become the smallest float that NumPy gives them; complex allowed (`sin`, `exp`).
+    /// Ints become the smallest float that NumPy gives them; complex allowed (`sin`, `exp`, `rint`).
     Inexact,
     /// As [`TypeRule::Inexact`] without complex (`cbrt`, `hypot`, `atan2`).
     Float,
@@ -61,7 +61,7 @@ pub enum TypeRule {
     Divide,
     /// Real only; bool and ints are returned unchanged (`floor`, `ceil`, `trunc`).
     Round,
-    /// As [`TypeRule::Round`], and complex is rounded by part (`rint`).
+    /// As [`TypeRule::Round`], and complex is rounded by part (`round`).
     RoundComplex,
     /// Promote; result is bool (`less`).
     Compare,
@@ -73,7 +73,7 @@ pub enum TypeRule {
     Shift,
     /// Any dtype; result is the dtype of the real part (`abs`, `real`, `imag`).
     RealPart,
-    /// Any dtype unchanged (`conj`, `positive`).
+    /// Any dtype unchanged (`astype`).
     Same,
     /// Inexact dtypes and ints; result is bool (`isnan`).
     Test,
@@ -201,6 +201,10 @@ impl Op {
     /// Place among the built-in rows.
     pub fn index(self) -> usize {
         self.0.index as usize
+    }
+    /// Whether it is a row of another crate.
+    pub fn is_foreign(self) -> bool {
+        self.0.index == u16::MAX
     }
     /// The kernel shape it needs.
     pub fn family(self) -> Family {

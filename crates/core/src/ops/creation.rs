@@ -92,7 +92,26 @@ fn arange_scalar(start: Scalar, stop: Scalar, step: Scalar, dtype: Option<DType>
     if dtype == DType::Bool && count > 2 {
         return Err(Error::value(op, "no fill of more than two values for bool"));
     }
+    let (start, step) = first_and_step(start, step, dtype);
     fill(ARANGE, Device::current()?, &[count], dtype, Fill::Arange { start, step })
+}
+
+/// Start and step as NumPy sees them: the first two elements, rounded to the dtype, and their difference.
+fn first_and_step(start: Scalar, step: Scalar, dtype: DType) -> (Scalar, Scalar) {
+    if dtype.is_int() || dtype == DType::Bool {
+        return match (start.as_int(), step.as_int()) {
+            (Some(_), Some(_)) => (start, step),
+            _ => {
+                let (first, second) = (start.as_f64() as i128, (start.as_f64() + step.as_f64()) as i128);
+                (Scalar::Int(first), Scalar::Int(second.saturating_sub(first)))
+            }
+        };
+    }
+    let rounded = |v: f64| Scalar::from_bytes(dtype.real(), &Scalar::Float(v).to_bytes(dtype.real())).as_f64();
+    let (first, second) = (rounded(start.as_f64()), rounded(start.as_f64() + step.as_f64()));
+    let difference = second - first;
+    let step = if matches!(dtype, DType::F64 | DType::C128) { difference } else { difference as f32 as f64 };
+    (Scalar::Float(first), Scalar::Float(step))
 }
 
 fn linspace_scalar(start: Scalar, stop: Scalar, count: usize, endpoint: bool, dtype: Option<DType>) -> Result<NdArray> {

@@ -14,10 +14,11 @@
 //! # }
 //! ```
 
-use crate::array::NdArray;
+use crate::array::{Array, NdArray, StoredArray};
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::expr::{Operand, build, elementwise};
+use crate::layout::{Dims, Layout, Strides};
 use crate::op::{Cost, Family, Op, OpDef, Signature, TypeRule};
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
@@ -83,7 +84,7 @@ macro_rules! elementwise {
 
 elementwise! {
     unary {
-        POSITIVE positive Same Cheap [] "The value itself.";
+        POSITIVE positive PromoteNoBool Cheap [] "The value itself.";
         NEGATIVE negative PromoteNoBool Cheap [] "`-x`.";
         ABS abs RealPart Cheap ["absolute"] "Absolute value; of a complex number, its magnitude.";
         SIGN sign PromoteNoBool Cheap [] "-1, 0 or 1; NaN stays; of a complex number, `x / |x|`.";
@@ -113,7 +114,7 @@ elementwise! {
         FLOOR floor Round Cheap [] "Largest integer not above x, in x's dtype.";
         CEIL ceil Round Cheap [] "Smallest integer not below x, in x's dtype.";
         TRUNC trunc Round Cheap ["fix"] "x without its fraction, in x's dtype.";
-        RINT rint RoundComplex Cheap [] "Nearest integer, ties to even, in x's dtype.";
+        RINT rint Inexact Cheap [] "Nearest integer, ties to even, as a float.";
         ISNAN isnan Test Cheap [] "Whether x is NaN.";
         ISINF isinf Test Cheap [] "Whether x is infinite.";
         ISFINITE isfinite Test Cheap [] "Whether x is neither infinite nor NaN.";
@@ -121,7 +122,7 @@ elementwise! {
         BITWISE_INVERT bitwise_invert Bitwise Cheap ["invert", "bitwise_not"] "Every bit inverted; of bool, its opposite.";
         REAL real RealPart Cheap [] "Real part.";
         IMAG imag RealPart Cheap [] "Imaginary part; 0 of a real number.";
-        CONJ conj Same Cheap ["conjugate"] "Complex conjugate.";
+        CONJ conj PromoteNumber Cheap ["conjugate"] "Complex conjugate.";
     }
     binary {
         SUBTRACT subtract PromoteNoBool Cheap [] "`x1 - x2`; integers wrap.";
@@ -157,7 +158,7 @@ elementwise! {
             let (lo, hi) = (a.operand_or_none("a_min")?.or(a.operand_or_none("min")?), a.operand_or_none("a_max")?.or(a.operand_or_none("max")?));
             clip(a.operand("a")?, lo, hi).map(Value::Array)
         }), "x limited to a range.";
-        ROUND round "round" 1 RoundComplex Cheap ["around"] ("a, decimals=0") Some(|x| x[0].rint()), Some(|a: Args| a.array("a")?.round(a.int_or("decimals", 0)? as i32).map(Value::Array)), "x rounded to a number of decimals, ties to even.";
+        ROUND round "round" 1 RoundComplex Cheap ["around"] ("a, decimals=0") Some(|x| x[0].round(0)), Some(|a: Args| a.array("a")?.round(a.int_or("decimals", 0)? as i32).map(Value::Array)), "x rounded to a number of decimals, ties to even.";
     }
 }
 
@@ -279,7 +280,10 @@ pub fn clip(x: impl Into<Operand>, low: Option<Operand>, high: Option<Operand>) 
     };
     match high.filter(|b| limits(b, false)) {
         Some(high) => minimum(raised, high),
-        None => positive(raised),
+        None => match raised {
+            Operand::Array(a) => Ok(a),
+            Operand::Scalar(s) => NdArray::scalar(s),
+        },
     }
 }
 
@@ -299,12 +303,13 @@ impl NdArray {
     }
 
     /// Rounded to a number of decimals, which may be negative; ties to even (`numpy.round`). Integers are unchanged for
-    /// `decimals >= 0`.
+    /// `decimals >= 0`; of a complex number each part is rounded.
     pub fn round(&self, decimals: i32) -> Result<NdArray> {
-        let integral = matches!(self.dtype().kind(), Kind::Signed | Kind::Unsigned);
+        let integral = self.dtype().is_int();
         match decimals {
+            d if d >= 0 && integral => Ok(self.clone()),
             0 => self.rint(),
-            d if d > 0 && integral => Ok(self.clone()),
+            d if self.dtype().is_complex() => self.parts()?.round(d)?.joined(),
             d if d > 0 => {
                 let scale = 10f64.powi(d);
                 divide(&multiply(self, scale)?.rint()?, scale)
@@ -315,5 +320,23 @@ impl NdArray {
                 if integral { rounded.astype(self.dtype()) } else { Ok(rounded) }
             }
         }
+    }
+
+    /// Real and imaginary parts of a complex array along a new last axis: a view.
+    fn parts(&self) -> Result<NdArray> {
+        let stored = self.stored()?;
+        let layout = stored.layout();
+        let shape: Dims = layout.shape().iter().copied().chain([2]).collect();
+        let strides: Strides = layout.strides().iter().map(|s| 2 * s).chain([1]).collect();
+        let layout = Layout::strided(&shape, &strides, 2 * layout.offset())?;
+        StoredArray::new(self.dtype().real(), layout, stored.buffer().clone()).map(NdArray::from)
+    }
+
+    /// The complex array that [`NdArray::parts`] takes apart.
+    fn joined(&self) -> Result<NdArray> {
+        let stored = self.copy()?.stored()?;
+        let layout = Layout::contiguous(&self.shape()[..self.ndim() - 1])?;
+        let dtype = if self.dtype() == DType::F64 { DType::C128 } else { DType::C64 };
+        StoredArray::new(dtype, layout, stored.buffer().clone()).map(NdArray::from)
     }
 }

@@ -176,15 +176,19 @@ impl NdArray {
     /// Sum (`numpy.sum`). Bool and integers are summed in int64 or uint64 and wrap; float16 in float32. Empty: 0.
     pub fn sum(&self, over: impl Into<Over>) -> Result<NdArray> {
         let over = over.into();
-        let dtype = over.dtype.unwrap_or(self.dtype().sum_dtype());
-        reduce(SUM, self, &over, dtype, dtype)
+        match over.dtype.unwrap_or(self.dtype().sum_dtype()) {
+            DType::Bool => self.any(over), // "or" is what `add` does to bool
+            dtype => reduce(SUM, self, &over, dtype, dtype),
+        }
     }
 
     /// Product (`numpy.prod`), with `sum`'s dtypes. Empty: 1.
     pub fn prod(&self, over: impl Into<Over>) -> Result<NdArray> {
         let over = over.into();
-        let dtype = over.dtype.unwrap_or(self.dtype().sum_dtype());
-        reduce(PROD, self, &over, dtype, dtype)
+        match over.dtype.unwrap_or(self.dtype().sum_dtype()) {
+            DType::Bool => self.all(over), // "and" is what `multiply` does to bool
+            dtype => reduce(PROD, self, &over, dtype, dtype),
+        }
     }
 
     /// Arithmetic mean (`numpy.mean`), of integers in float64. Empty: NaN.
