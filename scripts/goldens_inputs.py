@@ -91,7 +91,7 @@ def make():
             "p": draw(18, 1, 20),  # positive
             "u": draw(18, -1, 1) if dtype.kind in "fcV" else draw(18, 0, 1),  # between -1 and 1
             "k": draw(18, 0, 6),  # exponents, shift counts
-            "l": draw(203, -60, 60),  # longer than a vector register, with a tail
+            "l": draw(203, -60, 60),
             "m": draw((4, 5), -9, 9),
             "n": draw((5, 3), -9, 9),
             "c": draw((2, 3, 4), -9, 9),
@@ -99,6 +99,8 @@ def make():
             "e": draw((0, 3), 0, 1),
             "s": _specials(dtype),
         }
+        # Many vector registers long, with a tail, and next to nothing when compressed.
+        kinds["x"], kinds["y"] = np.tile(kinds["a"], 23), np.tile(kinds["b"], 23)
         inputs.update({f"{kind}_{name}": np.asarray(array) for kind, array in kinds.items()})
     inputs["index"] = np.array([2, 0, -1, 1, 1])
     inputs["index2"] = np.array([[0, -2], [1, 1]], np.int32)
