@@ -2,13 +2,13 @@
 //! is used where it is found.
 
 use cuprum_core::device::DeviceDriver;
-use cuprum_core::ops::reduce::SEGMENT_SUM;
+use cuprum_core::ops::reduce::{ALL, ANY, ARGMAX, ARGMIN, COUNT_NONZERO, MAX, MIN, PROD, SEGMENT_SUM, SUM};
 use cuprum_core::ops::scan::{CUMPROD, CUMSUM};
 use cuprum_core::{Accelerator, Availability, Call, DTypeSet, Device, Family, Kernel, OpFilter, Outcome, Provider, Registration, Result};
 
 use crate::device::CudaDevice;
 use crate::nvrtc::Compiler;
-use crate::{contract, copy, driver, fill, gather, random, scan, segment};
+use crate::{contract, copy, driver, fill, gather, random, reduce, scan, segment};
 
 /// Base CUDA.
 pub static CUDA: Accelerator = Accelerator {
@@ -36,6 +36,7 @@ const KERNELS: &[Kernel] = &[
     kernel(Family::Gather, OpFilter::All, gather::run),
     kernel(Family::Contract, OpFilter::All, contract::run),
     kernel(Family::Reduce, OpFilter::Only(&[SEGMENT_SUM]), segment::run),
+    kernel(Family::Reduce, OpFilter::Only(&[SUM, PROD, MIN, MAX, ANY, ALL, COUNT_NONZERO, ARGMIN, ARGMAX]), reduce::run),
     kernel(Family::Scan, OpFilter::Only(&[CUMSUM, CUMPROD]), scan::run),
 ];
 

@@ -40,6 +40,8 @@ pub mod program;
 #[allow(unsafe_code)] // kernel launches
 pub mod random;
 #[allow(unsafe_code)] // kernel launches
+pub mod reduce;
+#[allow(unsafe_code)] // kernel launches
 pub mod scan;
 #[allow(unsafe_code)] // kernel launches
 pub mod segment;

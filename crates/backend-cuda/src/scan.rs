@@ -18,7 +18,7 @@ use crate::kernel::{self, THREADS};
 use crate::module::{Args, Function};
 use crate::program::Program;
 
-const KERNELS: &str = include_str!("kernels/scan.cu");
+const KERNELS: &str = concat!(include_str!("kernels/warp.cuh"), include_str!("kernels/scan.cu"));
 /// Elements that a block scans at a time; chunks are whole numbers of these.
 const TILE: usize = 2048;
 /// Most axes around the scanned one that kernels are generated for.

@@ -1,4 +1,4 @@
-// Inclusive scans along one axis, after the prelude and an element's code. The host defines Index (i32 or i64), RANK (axes
+// Inclusive scans along one axis, after the prelude, an element's code and warp.cuh. The host defines Index (i32 or i64), RANK (axes
 // around the scanned one) and COMBINE (an operation of namespace op).
 //
 // Every order of combination follows from the shape alone, so results do not depend on timing.
@@ -30,16 +30,6 @@ __device__ inline Sum value(const Params& p, const Place& lane, const Place& ste
 }
 __device__ inline Index output_at(const Place& lane, const Place& step, Index i) {
     return lane.at[INPUTS] + i * step.at[INPUTS];
-}
-
-template <class T> __device__ inline T shuffle_up(T x, unsigned distance) {
-    constexpr int words = (sizeof(T) + 3) / 4;
-    u32 w[words] = {};
-    memcpy(w, &x, sizeof(T));
-    #pragma unroll
-    for (int k = 0; k < words; k++) w[k] = __shfl_up_sync(0xffffffffu, w[k], distance);
-    memcpy(&x, w, sizeof(T));
-    return x;
 }
 
 // Raw bytes, because Sum may have a constructor and shared memory may not.

@@ -1,0 +1,50 @@
+// Values of any size between the threads of a warp, and past the first-level cache.
+
+namespace cuprum {
+
+template <class T> struct Words {
+    static constexpr int COUNT = (sizeof(T) + 3) / 4;
+    u32 at[COUNT] = {};
+    __device__ explicit Words(const T& x) { memcpy(at, &x, sizeof(T)); }
+    __device__ operator T() const {
+        T x;
+        memcpy(&x, at, sizeof(T));
+        return x;
+    }
+};
+
+// The value of the thread `distance` below; all 32 threads call.
+template <class T> __device__ inline T shuffle_up(const T& x, unsigned distance) {
+    Words<T> w(x);
+    #pragma unroll
+    for (int k = 0; k < Words<T>::COUNT; k++) w.at[k] = __shfl_up_sync(0xffffffffu, w.at[k], distance);
+    return w;
+}
+// The value of the thread `distance` above; all 32 threads call.
+template <class T> __device__ inline T shuffle_down(const T& x, unsigned distance) {
+    Words<T> w(x);
+    #pragma unroll
+    for (int k = 0; k < Words<T>::COUNT; k++) w.at[k] = __shfl_down_sync(0xffffffffu, w.at[k], distance);
+    return w;
+}
+
+// A value that blocks hand to each other: read and written past the first-level cache, which other blocks do not see.
+template <class T> struct alignas(32) Slot {
+    u32 words[8];
+    static_assert(sizeof(T) <= 32, "a value of a slot");
+    __device__ void put(const T& x) volatile {
+        Words<T> w(x);
+        #pragma unroll
+        for (int k = 0; k < Words<T>::COUNT; k++) words[k] = w.at[k];
+    }
+    __device__ T get() const volatile {
+        T x;
+        u32 w[Words<T>::COUNT];
+        #pragma unroll
+        for (int k = 0; k < Words<T>::COUNT; k++) w[k] = words[k];
+        memcpy(&x, w, sizeof(T));
+        return x;
+    }
+};
+
+}  // namespace cuprum
