@@ -1,0 +1,427 @@
+//! Values of expressions: literals, names, operators, calls, indices.
+
+use std::collections::HashMap;
+
+use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::{Complex, DType, Item, Scalar};
+
+use crate::ast::{Comparison, Expr, ExprKind, Index, IndexItem, IndexItemKind, KeywordArg};
+use crate::error::EvalError;
+use crate::fault::{Checked, Fault};
+use crate::functions;
+use crate::index::{self, Part, Picked};
+use crate::library::{self, Member, call_named, call_op};
+use crate::members;
+use crate::ops::{BinaryOp, CompareOp, LogicalOp, UnaryOp};
+use crate::scalar;
+use crate::show;
+use crate::span::Span;
+
+/// Items that a tuple or list may grow to by `*`: arithmetic on them is for shapes, not for data.
+const LONGEST_SEQUENCE: usize = 1 << 16;
+
+/// Where `print` writes.
+pub(crate) type Printer = Box<dyn FnMut(&str) + Send>;
+
+/// Works out expressions of one source text over some variables.
+pub(crate) struct Evaluator<'a> {
+    pub(crate) source: &'a str,
+    pub(crate) variables: &'a HashMap<String, Value>,
+    pub(crate) print: Option<&'a mut Printer>,
+}
+
+type Evaluated<T = Value> = Result<T, EvalError>;
+
+/// What stands before the parentheses of a call.
+enum Callee<'e> {
+    Member(Member),
+    Method(Value, &'e str),
+    Value(Value),
+    Print,
+}
+
+impl Evaluator<'_> {
+    fn place<T>(&self, span: Span, result: Checked<T>) -> Evaluated<T> {
+        result.map_err(|fault| fault.at(self.source, span))
+    }
+
+    fn fail<T>(&self, span: Span, fault: Fault) -> Evaluated<T> {
+        Err(fault.at(self.source, span))
+    }
+
+    /// The value of an expression.
+    pub(crate) fn value(&mut self, expr: &Expr) -> Evaluated {
+        match &expr.kind {
+            ExprKind::Int(v) => Ok((*v).into()),
+            ExprKind::Float(v) => Ok((*v).into()),
+            ExprKind::Imaginary(v) => Ok(Complex::new(0.0, *v).into()),
+            ExprKind::Str(s) => Ok(Value::Str(s.clone())),
+            ExprKind::Bool(b) => Ok((*b).into()),
+            ExprKind::None => Ok(Value::None),
+            ExprKind::Ellipsis => self.fail(expr.span, Fault::typed("`...` has a meaning only in an index, such as `a[..., 0]`")),
+            ExprKind::Name(name) => match self.variables.get(name) {
+                Some(value) => Ok(value.clone()),
+                None => self.member_value(expr.span, name),
+            },
+            ExprKind::Global { module, path } => match self.variables.get(module) {
+                Some(value) => self.attributes(expr.span, value.clone(), path),
+                None => self.member_value(expr.span, path),
+            },
+            ExprKind::Tuple(items) => Ok(Value::Tuple(self.values(items)?)),
+            ExprKind::List(items) => Ok(Value::List(self.values(items)?)),
+            ExprKind::Unary { op, operand } => self.unary(expr.span, *op, operand),
+            ExprKind::Binary { op, op_span, left, right } => {
+                let (left, right) = (self.value(left)?, self.value(right)?);
+                self.place(*op_span, binary(*op, left, right))
+            }
+            ExprKind::Compare { first, rest } => self.chain(first, rest),
+            ExprKind::Logical { op, values } => self.logical(*op, values),
+            ExprKind::Conditional { test, then, otherwise } => {
+                let chosen = if self.truth(test)? { then } else { otherwise };
+                self.value(chosen)
+            }
+            ExprKind::Call { callee, args, keywords } => self.call(expr.span, callee, args, keywords),
+            ExprKind::Attribute { base, name, name_span } => match self.library_path(expr) {
+                Some(path) => self.member_value(expr.span, &path),
+                None => {
+                    let object = self.value(base)?;
+                    self.place(*name_span, members::attribute(&object, name))
+                }
+            },
+            ExprKind::Index { base, index } => {
+                let object = self.value(base)?;
+                self.indexed(object, index)
+            }
+        }
+    }
+
+    fn values(&mut self, exprs: &[Expr]) -> Evaluated<Vec<Value>> {
+        exprs.iter().map(|e| self.value(e)).collect()
+    }
+
+    /// `linalg.norm` written without a prefix: the path of a name of the library, if it is one.
+    fn library_path(&self, expr: &Expr) -> Option<String> {
+        let path = expr.dotted_name()?;
+        let head = path.split('.').next()?;
+        (library::NAMESPACES.contains(&head) && !self.variables.contains_key(head)).then_some(path)
+    }
+
+    /// A name of the library used as a value.
+    fn member_value(&self, span: Span, path: &str) -> Evaluated {
+        match library::lookup(path) {
+            Some(Member::Constant(v)) => Ok(v.into()),
+            Some(Member::NewAxis) => Ok(Value::None),
+            Some(Member::DType(d)) => Ok(Value::DType(d)),
+            Some(Member::Op(_) | Member::Function(_)) => {
+                self.fail(span, Fault::typed(format!("`{path}` is a function")).help(format!("call it: `{path}(...)`")))
+            }
+            None => self.fail(span, self.unknown(path)),
+        }
+    }
+
+    fn unknown(&self, path: &str) -> Fault {
+        library::unknown(path, self.variables.keys().map(String::as_str))
+    }
+
+    fn attributes(&self, span: Span, value: Value, path: &str) -> Evaluated {
+        path.split('.').try_fold(value, |object, name| self.place(span, members::attribute(&object, name)))
+    }
+
+    // ---- operators ----
+
+    fn unary(&mut self, span: Span, op: UnaryOp, operand: &Expr) -> Evaluated {
+        if op == UnaryOp::Not {
+            return Ok((!self.truth(operand)?).into());
+        }
+        let value = self.value(operand)?;
+        let result = match &value {
+            Value::Scalar(s) => scalar::unary(op, *s).map(Value::from),
+            Value::Array(_) => call_named(op.function(), vec![value]),
+            other => Err(Fault::typed(format!("bad operand type for unary {}: '{}'", op.symbol(), other.type_name()))),
+        };
+        self.place(span, result)
+    }
+
+    /// `a < b <= c`: `a < b and b <= c`.
+    fn chain(&mut self, first: &Expr, rest: &[Comparison]) -> Evaluated {
+        let mut left_expr = first;
+        let mut left = self.value(first)?;
+        for (i, Comparison { op, op_span, right: right_expr }) in rest.iter().enumerate() {
+            let right = self.value(right_expr)?;
+            let result = self.place(*op_span, compare(*op, &left, &right))?;
+            if i + 1 == rest.len() {
+                return Ok(result);
+            }
+            let span = left_expr.span.to(right_expr.span);
+            let holds = self.place(span, truth(&result).map_err(|fault| fault.help(chain_help(first, rest))))?;
+            if !holds {
+                return Ok(result);
+            }
+            (left, left_expr) = (right, right_expr);
+        }
+        Ok(left)
+    }
+
+    fn logical(&mut self, op: LogicalOp, values: &[Expr]) -> Evaluated {
+        let (last, before) = match values.split_last() {
+            Some(parts) => parts,
+            None => return Ok(Value::None),
+        };
+        for expr in before {
+            let value = self.value(expr)?;
+            let symbol = if op == LogicalOp::And { "&" } else { "|" };
+            let help = || format!("on arrays, use `{symbol}` with each side in parentheses, or `{}`", op.function());
+            let holds = self.place(expr.span, truth(&value).map_err(|fault| fault.help(help())))?;
+            if holds == (op == LogicalOp::Or) {
+                return Ok(value);
+            }
+        }
+        self.value(last)
+    }
+
+    fn truth(&mut self, expr: &Expr) -> Evaluated<bool> {
+        let value = self.value(expr)?;
+        self.place(expr.span, truth(&value))
+    }
+
+    // ---- calls ----
+
+    fn call(&mut self, span: Span, callee: &Expr, args: &[Expr], keywords: &[KeywordArg]) -> Evaluated {
+        let target = self.callee(callee)?;
+        let positional = self.values(args)?;
+        let mut keyword = Vec::with_capacity(keywords.len());
+        for k in keywords {
+            keyword.push((k.name.clone(), self.value(&k.value)?));
+        }
+        if let (ExprKind::Name(name), Callee::Member(_), true) = (&callee.kind, &target, keyword.is_empty())
+            && let Some(value) = self.place(span, functions::python(name, &positional))?
+        {
+            return Ok(value);
+        }
+        let result = match target {
+            Callee::Member(Member::Op(op)) => call_op(op, positional, keyword),
+            Callee::Member(Member::Function(f)) => {
+                Args::bind(f.name, f.signature, positional, keyword).map_err(Fault::from).and_then(|args| (f.call)(&args))
+            }
+            Callee::Member(Member::DType(d)) | Callee::Value(Value::DType(d)) => converted(d, positional, keyword),
+            Callee::Member(Member::Constant(_) | Member::NewAxis) => Err(Fault::typed("a constant cannot be called")),
+            Callee::Method(object, name) => members::call_method(object, name, positional, keyword),
+            Callee::Value(value) => return self.fail(callee.span, not_callable(callee, &value)),
+            Callee::Print => self.printed(&positional, &keyword),
+        };
+        self.place(span, result)
+    }
+
+    fn printed(&mut self, values: &[Value], keyword: &[(String, Value)]) -> Checked<Value> {
+        let Some(print) = &mut self.print else {
+            return Err(Fault::name("there is nothing to print to").help("end with the expression whose value is wanted"));
+        };
+        if !keyword.is_empty() {
+            return Err(Fault::typed("print takes values only"));
+        }
+        let texts: Vec<String> = values.iter().map(show::display).collect::<Result<_, _>>()?;
+        print(&texts.join(" "));
+        Ok(Value::None)
+    }
+
+    fn callee<'e>(&mut self, callee: &'e Expr) -> Evaluated<Callee<'e>> {
+        match &callee.kind {
+            ExprKind::Name(name) if self.variables.contains_key(name) => self.value(callee).map(Callee::Value),
+            ExprKind::Name(name) if name == "print" => Ok(Callee::Print),
+            ExprKind::Name(name) => self.member(callee.span, name),
+            ExprKind::Global { module, path } => match self.variables.get(module) {
+                None => self.member(callee.span, path),
+                // The prefix is a variable here: `xp.sum()` is its method.
+                Some(value) => match path.rsplit_once('.') {
+                    Some((before, name)) => Ok(Callee::Method(self.attributes(callee.span, value.clone(), before)?, name)),
+                    None => Ok(Callee::Method(value.clone(), path)),
+                },
+            },
+            ExprKind::Attribute { base, name, .. } => match self.library_path(callee) {
+                Some(path) => self.member(callee.span, &path),
+                None => Ok(Callee::Method(self.value(base)?, name)),
+            },
+            _ => self.value(callee).map(Callee::Value),
+        }
+    }
+
+    fn member<'e>(&self, span: Span, path: &str) -> Evaluated<Callee<'e>> {
+        match library::lookup(path) {
+            Some(member) => Ok(Callee::Member(member)),
+            None => self.fail(span, self.unknown(path)),
+        }
+    }
+
+    // ---- indices ----
+
+    fn indexed(&mut self, object: Value, index: &Index) -> Evaluated {
+        let mut parts = Vec::with_capacity(index.items.len());
+        for item in &index.items {
+            match &item.kind {
+                IndexItemKind::Expr(expr) => match self.value(expr)? {
+                    // `a[pair]`, where the name holds a tuple, is `a[pair[0], pair[1]]`.
+                    Value::Tuple(values) if index.items.len() == 1 => {
+                        for value in &values {
+                            parts.push(self.place(item.span, index::part(value))?);
+                        }
+                    }
+                    value => parts.push(self.place(item.span, index::part(&value))?),
+                },
+                _ => parts.push(Part::Basic(self.slice(item)?)),
+            }
+        }
+        let result = match &object {
+            Value::Array(a) => index::index_array(a, &parts).map(Value::Array),
+            Value::Tuple(items) | Value::List(items) => index::index_sequence(items, &parts).map(|picked| match (picked, &object) {
+                (Picked::One(value), _) => value,
+                (Picked::Some(values), Value::Tuple(_)) => Value::Tuple(values),
+                (Picked::Some(values), _) => Value::List(values),
+            }),
+            other => Err(Fault::typed(format!("'{}' cannot be indexed", other.type_name()))),
+        };
+        self.place(index.span, result)
+    }
+
+    fn slice(&mut self, item: &IndexItem) -> Evaluated<Item> {
+        let IndexItemKind::Slice { start, stop, step } = &item.kind else {
+            return Ok(if matches!(item.kind, IndexItemKind::NewAxis) { Item::NewAxis } else { Item::Ellipsis });
+        };
+        let mut bound = |part: &Option<Box<Expr>>| match part {
+            None => Ok(None),
+            Some(expr) => {
+                let value = self.value(expr)?;
+                self.place(expr.span, index::bound(&value))
+            }
+        };
+        Ok(Item::Range { start: bound(start)?, stop: bound(stop)?, step: bound(step)?.unwrap_or(1) })
+    }
+}
+
+/// `left op right`.
+pub(crate) fn binary(op: BinaryOp, left: Value, right: Value) -> Checked<Value> {
+    let fault = |left: &Value, right: &Value| {
+        let message = format!("unsupported operand types for {}: '{}' and '{}'", op.symbol(), left.type_name(), right.type_name());
+        let fault = Fault::typed(message);
+        let lists = matches!(left, Value::List(_)) || matches!(right, Value::List(_));
+        if lists { fault.help("make the list an array: `array([...])`") } else { fault }
+    };
+    match (left, right) {
+        (Value::Scalar(a), Value::Scalar(b)) => scalar::binary(op, a, b).map(Value::from),
+        (left @ Value::Array(_), right) | (left, right @ Value::Array(_)) => call_named(op.function(), vec![left, right]),
+        (Value::Tuple(a), Value::Tuple(b)) if op == BinaryOp::Add => joined(a, b).map(Value::Tuple),
+        (Value::List(a), Value::List(b)) if op == BinaryOp::Add => joined(a, b).map(Value::List),
+        (Value::Tuple(a), Value::Scalar(n)) | (Value::Scalar(n), Value::Tuple(a)) if op == BinaryOp::Mul && !is_inexact(n) => {
+            repeated(&a, n).map(Value::Tuple)
+        }
+        (Value::List(a), Value::Scalar(n)) | (Value::Scalar(n), Value::List(a)) if op == BinaryOp::Mul && !is_inexact(n) => {
+            repeated(&a, n).map(Value::List)
+        }
+        (left, right) => Err(fault(&left, &right)),
+    }
+}
+
+fn is_inexact(s: Scalar) -> bool {
+    matches!(s, Scalar::Float(_) | Scalar::Complex(_))
+}
+
+fn joined(mut a: Vec<Value>, b: Vec<Value>) -> Checked<Vec<Value>> {
+    if a.len() + b.len() > LONGEST_SEQUENCE {
+        return Err(Fault::value("this sequence is too long").help("data belongs in an array: `concat((a, b))`"));
+    }
+    a.extend(b);
+    Ok(a)
+}
+
+fn repeated(items: &[Value], count: Scalar) -> Checked<Vec<Value>> {
+    let count = usize::try_from(count.as_int().unwrap_or(0).max(0)).unwrap_or(usize::MAX);
+    match items.len().checked_mul(count) {
+        Some(n) if n <= LONGEST_SEQUENCE => Ok(items.iter().cycle().take(n).cloned().collect()),
+        _ => Err(Fault::value("this sequence is too long").help("data belongs in an array: `full(n, value)`")),
+    }
+}
+
+/// `left op right` for one comparison of a chain.
+fn compare(op: CompareOp, left: &Value, right: &Value) -> Checked<Value> {
+    match (left, right) {
+        (Value::Scalar(a), Value::Scalar(b)) => scalar::compare(op, *a, *b).map(Value::from),
+        (Value::Array(_), Value::None | Value::Str(_) | Value::DType(_))
+        | (Value::None | Value::Str(_) | Value::DType(_), Value::Array(_)) => Err(Fault::typed(format!(
+            "an array cannot be compared with '{}'",
+            if let Value::Array(_) = left { right } else { left }.type_name()
+        ))),
+        (Value::Array(_), _) | (_, Value::Array(_)) => call_named(op.function(), vec![left.clone(), right.clone()]),
+        _ => match op {
+            CompareOp::Eq => Ok(same(left, right)?.into()),
+            CompareOp::Ne => Ok((!same(left, right)?).into()),
+            _ => Err(Fault::typed(format!("'{}' and '{}' have no order", left.type_name(), right.type_name()))),
+        },
+    }
+}
+
+/// Equality of values other than arrays: a dtype equals its name.
+fn same(left: &Value, right: &Value) -> Checked<bool> {
+    Ok(match (left, right) {
+        (Value::Tuple(a), Value::Tuple(b)) | (Value::List(a), Value::List(b)) => {
+            if a.len() != b.len() {
+                return Ok(false);
+            }
+            for (x, y) in a.iter().zip(b) {
+                if !truth(&compare(CompareOp::Eq, x, y)?)? {
+                    return Ok(false);
+                }
+            }
+            true
+        }
+        (Value::Str(a), Value::Str(b)) => a == b,
+        (Value::DType(a), Value::DType(b)) => a == b,
+        (Value::DType(d), Value::Str(s)) | (Value::Str(s), Value::DType(d)) => DType::parse(s).is_ok_and(|parsed| parsed == *d),
+        (Value::None, Value::None) => true,
+        _ => false,
+    })
+}
+
+/// Python's truth value.
+pub(crate) fn truth(value: &Value) -> Checked<bool> {
+    Ok(match value {
+        Value::Scalar(s) => s.as_bool(),
+        Value::None => false,
+        Value::Str(s) => !s.is_empty(),
+        Value::DType(_) => true,
+        Value::Tuple(items) | Value::List(items) => !items.is_empty(),
+        Value::Array(a) if a.size() == 1 => a.item()?.as_bool(),
+        Value::Array(a) => {
+            let what = if a.size() == 0 { "an empty array" } else { "an array with more than one element" };
+            return Err(Fault::value(format!("The truth value of {what} is ambiguous"))
+                .help("use `&`, `|`, `~` and `where` on arrays, or `.any()` or `.all()`"));
+        }
+    })
+}
+
+/// `a > 0 & b < 3` is read as `a > (0 & b) < 3`; `0 < a < 3` has no meaning for arrays either.
+fn chain_help(first: &Expr, rest: &[Comparison]) -> &'static str {
+    let bitwise = |e: &Expr| {
+        let op = if let ExprKind::Binary { op, .. } = &e.kind { Some(*op) } else { None };
+        matches!(op, Some(BinaryOp::BitAnd | BinaryOp::BitOr)) && !e.is_parenthesized()
+    };
+    if bitwise(first) || rest.iter().any(|c| bitwise(&c.right)) {
+        "`&` and `|` bind tighter than comparisons: write `(a > 0) & (b < 3)`"
+    } else {
+        "a chain is for single values; on arrays write `(a < b) & (b < c)`"
+    }
+}
+
+/// `np.float32(x)`: a number or (nested) list in that dtype.
+fn converted(dtype: DType, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Checked<Value> {
+    let args = Args::bind(dtype.name(), "x=0", positional, keyword)?;
+    Ok(args.get("x").unwrap_or(&Value::from(0)).array_as(dtype.name(), Some(dtype))?.into())
+}
+
+fn not_callable(callee: &Expr, value: &Value) -> Fault {
+    let fault = Fault::typed(format!("'{}' cannot be called", value.type_name()));
+    match &callee.kind {
+        ExprKind::Name(name) if library::lookup(name).is_some() => {
+            fault.help(format!("`{name}` is a variable here; the function is `np.{name}`"))
+        }
+        _ => fault.help("to multiply, write `*` between; to index, use `[...]`"),
+    }
+}

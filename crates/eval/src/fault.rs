@@ -1,0 +1,70 @@
+//! What went wrong, before it is known where: the evaluator adds the place.
+
+use cuprum_core::Error;
+
+use crate::error::{EvalError, EvalErrorKind};
+use crate::span::Span;
+
+/// An [`EvalError`] without its place. Boxed, so that `Result`s and the frames of functions that recurse stay small.
+#[derive(Debug)]
+pub(crate) struct Fault(Box<Parts>);
+
+#[derive(Debug)]
+struct Parts {
+    kind: EvalErrorKind,
+    message: String,
+    help: Option<String>,
+    cause: Option<Error>,
+}
+
+/// What the parts of the evaluator that do not see the source return.
+pub(crate) type Checked<T> = Result<T, Fault>;
+
+impl Fault {
+    fn new(kind: EvalErrorKind, message: impl Into<String>) -> Fault {
+        Fault(Box::new(Parts { kind, message: message.into(), help: None, cause: None }))
+    }
+
+    pub(crate) fn name(message: impl Into<String>) -> Fault {
+        Fault::new(EvalErrorKind::Name, message)
+    }
+
+    pub(crate) fn typed(message: impl Into<String>) -> Fault {
+        Fault::new(EvalErrorKind::Type, message)
+    }
+
+    pub(crate) fn value(message: impl Into<String>) -> Fault {
+        Fault::new(EvalErrorKind::Value, message)
+    }
+
+    pub(crate) fn index(message: impl Into<String>) -> Fault {
+        Fault::new(EvalErrorKind::Index, message)
+    }
+
+    /// Adds what to write instead.
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Fault {
+        self.0.help = Some(help.into());
+        self
+    }
+
+    /// The error, placed in the source.
+    pub(crate) fn at(self, source: &str, span: Span) -> EvalError {
+        let Parts { kind, message, help, cause } = *self.0;
+        let error = match cause {
+            Some(cause) => EvalError::array(source, span, cause),
+            None => EvalError::new(kind, source, span, message),
+        };
+        match help {
+            Some(help) => error.with_help(help),
+            None => error,
+        }
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(cause: Error) -> Fault {
+        let mut fault = Fault::new(EvalErrorKind::Array, "");
+        fault.0.cause = Some(cause);
+        fault
+    }
+}

@@ -1,0 +1,301 @@
+//! Arithmetic of Python's numbers. Between two of them an operator is Python's, not NumPy's: whole numbers are exact,
+//! `/` gives a float, and dividing by zero is an error.
+
+use std::cmp::Ordering;
+
+use cuprum_core::{Complex, Scalar};
+
+use crate::fault::{Checked, Fault};
+use crate::ops::{BinaryOp, CompareOp, UnaryOp};
+
+/// Python's name for the type of a number.
+pub(crate) fn type_name(s: Scalar) -> &'static str {
+    match s {
+        Scalar::Bool(_) => "bool",
+        Scalar::Int(_) => "int",
+        Scalar::Float(_) => "float",
+        Scalar::Complex(_) => "complex",
+    }
+}
+
+/// Two numbers raised to the wider of their types; bool counts as int.
+enum Pair {
+    Ints(i128, i128),
+    Floats(f64, f64),
+    Complexes(Complex<f64>, Complex<f64>),
+}
+
+fn pair(a: Scalar, b: Scalar) -> Pair {
+    match (a, b) {
+        (Scalar::Complex(_), _) | (_, Scalar::Complex(_)) => Pair::Complexes(a.as_complex(), b.as_complex()),
+        (Scalar::Float(_), _) | (_, Scalar::Float(_)) => Pair::Floats(a.as_f64(), b.as_f64()),
+        _ => Pair::Ints(a.as_int().unwrap_or(0), b.as_int().unwrap_or(0)),
+    }
+}
+
+/// `a op b`.
+pub(crate) fn binary(op: BinaryOp, a: Scalar, b: Scalar) -> Checked<Scalar> {
+    let unsupported = || {
+        let fault = Fault::typed(format!("unsupported operand types for {}: '{}' and '{}'", op.symbol(), type_name(a), type_name(b)));
+        Err(if op == BinaryOp::MatMul { fault.help("`@` is the matrix product of arrays; numbers multiply with `*`") } else { fault })
+    };
+    match pair(a, b) {
+        Pair::Ints(x, y) => match (op, a, b) {
+            (BinaryOp::BitAnd, Scalar::Bool(x), Scalar::Bool(y)) => Ok(Scalar::Bool(x & y)),
+            (BinaryOp::BitOr, Scalar::Bool(x), Scalar::Bool(y)) => Ok(Scalar::Bool(x | y)),
+            (BinaryOp::BitXor, Scalar::Bool(x), Scalar::Bool(y)) => Ok(Scalar::Bool(x ^ y)),
+            (BinaryOp::MatMul, ..) => unsupported(),
+            _ => ints(op, x, y),
+        },
+        Pair::Floats(x, y) => match floats(op, x, y) {
+            Some(result) => result,
+            None => unsupported(),
+        },
+        Pair::Complexes(x, y) => match op {
+            BinaryOp::Add => Ok(Scalar::Complex(x + y)),
+            BinaryOp::Sub => Ok(Scalar::Complex(x - y)),
+            BinaryOp::Mul => Ok(Scalar::Complex(x * y)),
+            BinaryOp::Div if y == Complex::ZERO => Err(by_zero()),
+            BinaryOp::Div => Ok(Scalar::Complex(x / y)),
+            BinaryOp::Pow => complex_power(x, b),
+            _ => unsupported(),
+        },
+    }
+}
+
+fn by_zero() -> Fault {
+    Fault::value("division by zero")
+}
+
+fn ints(op: BinaryOp, x: i128, y: i128) -> Checked<Scalar> {
+    let exact = |v: Option<i128>| {
+        v.map(Scalar::Int).ok_or_else(|| {
+            Fault::value(format!("the result of {} is too large", op.symbol()))
+                .help("whole numbers go up to 2**127 - 1; make one side a float, such as `2.0`")
+        })
+    };
+    match op {
+        BinaryOp::Add => exact(x.checked_add(y)),
+        BinaryOp::Sub => exact(x.checked_sub(y)),
+        BinaryOp::Mul => exact(x.checked_mul(y)),
+        BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Rem if y == 0 => Err(by_zero()),
+        BinaryOp::Div => Ok(Scalar::Float(x as f64 / y as f64)),
+        BinaryOp::FloorDiv => exact(x.checked_div(y).map(|q| q - i128::from(x % y != 0 && (x < 0) != (y < 0)))),
+        // The sign is the divisor's; -1 alone could overflow, and always divides.
+        BinaryOp::Rem if y == -1 => Ok(Scalar::Int(0)),
+        BinaryOp::Rem => {
+            let r = x % y;
+            Ok(Scalar::Int(if r != 0 && (r < 0) != (y < 0) { r + y } else { r }))
+        }
+        BinaryOp::Pow if y < 0 && x == 0 => Err(Fault::value("0 cannot be raised to a negative power")),
+        BinaryOp::Pow if y < 0 => Ok(Scalar::Float((x as f64).powf(y as f64))),
+        BinaryOp::Pow => exact(match x {
+            0 | 1 if y > 0 => Some(x),
+            -1 => Some(if y % 2 == 0 { 1 } else { -1 }),
+            _ => u32::try_from(y).ok().and_then(|y| x.checked_pow(y)),
+        }),
+        BinaryOp::BitAnd => Ok(Scalar::Int(x & y)),
+        BinaryOp::BitOr => Ok(Scalar::Int(x | y)),
+        BinaryOp::BitXor => Ok(Scalar::Int(x ^ y)),
+        BinaryOp::Shl | BinaryOp::Shr if y < 0 => Err(Fault::value("negative shift count")),
+        BinaryOp::Shl => exact(match u32::try_from(y) {
+            _ if x == 0 => Some(0),
+            Ok(n @ 0..=126) => x.checked_mul(1 << n),
+            Ok(127) if x == -1 => Some(i128::MIN),
+            _ => None,
+        }),
+        BinaryOp::Shr => Ok(Scalar::Int(x >> y.min(127))),
+        BinaryOp::MatMul => Err(Fault::typed("unsupported operand types for @: 'int' and 'int'")),
+    }
+}
+
+/// `None`: floats have no such operation.
+fn floats(op: BinaryOp, x: f64, y: f64) -> Option<Checked<Scalar>> {
+    let float = |v: f64| Some(Ok(Scalar::Float(v)));
+    match op {
+        BinaryOp::Add => float(x + y),
+        BinaryOp::Sub => float(x - y),
+        BinaryOp::Mul => float(x * y),
+        BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Rem if y == 0.0 => Some(Err(by_zero())),
+        BinaryOp::Div => float(x / y),
+        BinaryOp::FloorDiv => float(floor_mod(x, y).0),
+        BinaryOp::Rem => float(floor_mod(x, y).1),
+        BinaryOp::Pow if x == 0.0 && y < 0.0 => Some(Err(Fault::value("0.0 cannot be raised to a negative power"))),
+        BinaryOp::Pow if x < 0.0 && x.is_finite() && y.is_finite() && y.fract() != 0.0 => {
+            Some(Ok(Scalar::Complex(Complex::new(x, 0.0).powf(y))))
+        }
+        BinaryOp::Pow => {
+            let power = x.powf(y);
+            if power.is_infinite() && x.is_finite() && y.is_finite() {
+                return Some(Err(Fault::value("the result of ** is too large for a float")));
+            }
+            float(power)
+        }
+        _ => None,
+    }
+}
+
+/// Python's `divmod` of floats: the remainder has the divisor's sign, the quotient is whole.
+fn floor_mod(x: f64, y: f64) -> (f64, f64) {
+    let mut rest = x % y;
+    let mut quotient = (x - rest) / y;
+    if rest == 0.0 {
+        rest = 0f64.copysign(y);
+    } else if (y < 0.0) != (rest < 0.0) {
+        rest += y;
+        quotient -= 1.0;
+    }
+    if quotient == 0.0 {
+        return (0f64.copysign(x / y), rest);
+    }
+    let floor = quotient.floor();
+    (if quotient - floor > 0.5 { floor + 1.0 } else { floor }, rest)
+}
+
+fn complex_power(x: Complex<f64>, exponent: Scalar) -> Checked<Scalar> {
+    let y = exponent.as_complex();
+    if x == Complex::ZERO {
+        return if y == Complex::ZERO {
+            Ok(Scalar::Complex(Complex::ONE))
+        } else if y.im != 0.0 || y.re < 0.0 {
+            Err(Fault::value("0.0 to a negative or complex power"))
+        } else {
+            Ok(Scalar::Complex(Complex::ZERO))
+        };
+    }
+    // Small whole exponents are multiplied out, as in Python, so that `1j**2` is exactly -1.
+    Ok(Scalar::Complex(match exponent.as_int() {
+        Some(n @ -100..=100) => x.powi(n as i32),
+        _ => x.powc(y),
+    }))
+}
+
+/// `op a`; `not` is for the caller.
+pub(crate) fn unary(op: UnaryOp, a: Scalar) -> Checked<Scalar> {
+    let whole = a.as_int().filter(|_| matches!(a, Scalar::Int(_) | Scalar::Bool(_)));
+    match (op, whole, a) {
+        (UnaryOp::Not, ..) => Ok(Scalar::Bool(!a.as_bool())),
+        (UnaryOp::Pos, Some(v), _) => Ok(Scalar::Int(v)),
+        (UnaryOp::Pos, None, _) => Ok(a),
+        (UnaryOp::Neg, Some(v), _) => v.checked_neg().map(Scalar::Int).ok_or_else(|| Fault::value("the result of - is too large")),
+        (UnaryOp::Neg, None, Scalar::Complex(c)) => Ok(Scalar::Complex(-c)),
+        (UnaryOp::Neg, None, _) => Ok(Scalar::Float(-a.as_f64())),
+        (UnaryOp::Invert, Some(v), _) => Ok(Scalar::Int(!v)),
+        (UnaryOp::Invert, None, _) => Err(Fault::typed(format!("bad operand type for ~: '{}'", type_name(a)))),
+    }
+}
+
+/// `a op b`, exact between ints and floats.
+pub(crate) fn compare(op: CompareOp, a: Scalar, b: Scalar) -> Checked<bool> {
+    let ordering = match (pair(a, b), a, b) {
+        (Pair::Ints(x, y), ..) => Some(x.cmp(&y)),
+        (Pair::Floats(..), Scalar::Float(x), Scalar::Int(y)) => int_to_float(y, x).map(Ordering::reverse),
+        (Pair::Floats(..), Scalar::Int(x), Scalar::Float(y)) => int_to_float(x, y),
+        (Pair::Floats(x, y), ..) => x.partial_cmp(&y),
+        (Pair::Complexes(x, y), ..) => match op {
+            CompareOp::Eq => return Ok(x == y),
+            CompareOp::Ne => return Ok(x != y),
+            _ => {
+                return Err(Fault::typed(format!("complex numbers have no order: {} is not defined for them", op.symbol())));
+            }
+        },
+    };
+    Ok(holds(op, ordering))
+}
+
+/// What a comparison says of an ordering; `None` is that of NaN.
+pub(crate) fn holds(op: CompareOp, ordering: Option<Ordering>) -> bool {
+    match op {
+        CompareOp::Lt => ordering.is_some_and(Ordering::is_lt),
+        CompareOp::Le => ordering.is_some_and(Ordering::is_le),
+        CompareOp::Gt => ordering.is_some_and(Ordering::is_gt),
+        CompareOp::Ge => ordering.is_some_and(Ordering::is_ge),
+        CompareOp::Eq => ordering.is_some_and(Ordering::is_eq),
+        CompareOp::Ne => !ordering.is_some_and(Ordering::is_eq),
+    }
+}
+
+fn int_to_float(i: i128, f: f64) -> Option<Ordering> {
+    if f.is_nan() {
+        return None;
+    }
+    // 2**127: from here on the float is beyond every int.
+    const LIMIT: f64 = 170141183460469231731687303715884105728.0;
+    if f >= LIMIT {
+        return Some(Ordering::Less);
+    }
+    if f < -LIMIT {
+        return Some(Ordering::Greater);
+    }
+    Some(i.cmp(&(f.trunc() as i128)).then_with(|| 0.0.partial_cmp(&f.fract()).unwrap_or(Ordering::Equal)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn int(v: i128) -> Scalar {
+        Scalar::Int(v)
+    }
+
+    /// Values are CPython's.
+    #[test]
+    fn whole_numbers() {
+        let rows = [
+            (BinaryOp::FloorDiv, -7, 2, int(-4)),
+            (BinaryOp::FloorDiv, 7, -2, int(-4)),
+            (BinaryOp::Rem, -7, 3, int(2)),
+            (BinaryOp::Rem, 7, -3, int(-2)),
+            (BinaryOp::Div, 7, 2, Scalar::Float(3.5)),
+            (BinaryOp::Pow, 2, 100, int(1 << 100)),
+            (BinaryOp::Pow, 2, -1, Scalar::Float(0.5)),
+            (BinaryOp::Pow, 0, 0, int(1)),
+            (BinaryOp::Pow, -1, 1_000_000_000_001, int(-1)),
+            (BinaryOp::Shl, -1, 127, int(i128::MIN)),
+            (BinaryOp::Shr, -5, 1000, int(-1)),
+            (BinaryOp::BitXor, 6, 3, int(5)),
+        ];
+        for (op, a, b, want) in rows {
+            assert_eq!(binary(op, int(a), int(b)).unwrap(), want, "{a} {} {b}", op.symbol());
+        }
+        assert!(binary(BinaryOp::Mul, int(i128::MAX), int(2)).is_err());
+        assert!(binary(BinaryOp::FloorDiv, int(i128::MIN), int(-1)).is_err());
+        assert_eq!(binary(BinaryOp::Rem, int(i128::MIN), int(-1)).unwrap(), int(0));
+        assert!(binary(BinaryOp::Shl, int(1), int(127)).is_err());
+        assert!(binary(BinaryOp::Rem, int(1), int(0)).is_err());
+    }
+
+    /// Values are CPython's.
+    #[test]
+    fn floats_and_complexes() {
+        let float = Scalar::Float;
+        let rows = [
+            (BinaryOp::FloorDiv, -7.5, 2.0, float(-4.0)),
+            (BinaryOp::Rem, -7.5, 2.0, float(0.5)),
+            (BinaryOp::Rem, 5.5, -2.0, float(-0.5)),
+            (BinaryOp::Rem, 1.0, f64::INFINITY, float(1.0)),
+            (BinaryOp::FloorDiv, -1.0, f64::INFINITY, float(-1.0)),
+            (BinaryOp::Pow, 2.0, 0.5, float(2f64.sqrt())),
+        ];
+        for (op, a, b, want) in rows {
+            assert_eq!(binary(op, float(a), float(b)).unwrap(), want, "{a} {} {b}", op.symbol());
+        }
+        let Scalar::Complex(root) = binary(BinaryOp::Pow, float(-1.0), float(0.5)).unwrap() else { panic!() };
+        assert!((root - Complex::I).norm() < 1e-15);
+        assert_eq!(binary(BinaryOp::Pow, Scalar::Complex(Complex::I), int(2)).unwrap(), Scalar::Complex(Complex::new(-1.0, 0.0)));
+        assert!(binary(BinaryOp::BitAnd, float(1.0), int(1)).is_err());
+        assert!(binary(BinaryOp::Pow, float(10.0), int(400)).is_err());
+    }
+
+    #[test]
+    fn comparisons_are_exact() {
+        let big = (1i128 << 53) + 1;
+        assert!(!compare(CompareOp::Eq, int(big), Scalar::Float(big as f64)).unwrap());
+        assert!(compare(CompareOp::Gt, int(big), Scalar::Float(big as f64)).unwrap());
+        assert!(compare(CompareOp::Lt, Scalar::Float(2.5), int(3)).unwrap());
+        assert!(compare(CompareOp::Gt, int(-2), Scalar::Float(-2.5)).unwrap());
+        assert!(compare(CompareOp::Lt, int(i128::MAX), Scalar::Float(1e300)).unwrap());
+        assert!(compare(CompareOp::Ne, Scalar::Float(f64::NAN), Scalar::Float(f64::NAN)).unwrap());
+        assert!(compare(CompareOp::Lt, Scalar::Complex(Complex::I), int(1)).is_err());
+    }
+}
