@@ -13,6 +13,7 @@ use crate::index::{self, Part, Picked};
 use crate::library::{self, Member, call_named, call_op};
 use crate::members;
 use crate::ops::{BinaryOp, CompareOp, LogicalOp, UnaryOp};
+use crate::primary::NAMESPACES;
 use crate::scalar;
 use crate::show;
 use crate::span::Span;
@@ -103,7 +104,8 @@ impl Evaluator<'_> {
     fn library_path(&self, expr: &Expr) -> Option<String> {
         let path = expr.dotted_name()?;
         let head = path.split('.').next()?;
-        (library::NAMESPACES.contains(&head) && !self.variables.contains_key(head)).then_some(path)
+        let of_library = NAMESPACES.contains(&head) || library::lookup(&path).is_some();
+        (of_library && !self.variables.contains_key(head)).then_some(path)
     }
 
     /// A name of the library used as a value.

@@ -39,9 +39,6 @@ const DTYPE_NAMES: [&str; 19] = [
     "float", "csingle", "cdouble", "complex",
 ];
 
-/// NumPy's modules, whose names may stand before a dot.
-pub(crate) const NAMESPACES: [&str; 4] = ["linalg", "random", "fft", "ndarray"];
-
 /// Functions that NumPy keeps in `linalg` too.
 const LINALG: [&str; 7] = ["matmul", "outer", "tensordot", "trace", "diagonal", "matrix_transpose", "norm"];
 

@@ -6,7 +6,7 @@ use crate::parser::{Parsed, Parser};
 use crate::span::Span;
 
 /// Namespaces of the library: what follows a prefix belongs to the name only behind one of these.
-const NAMESPACES: [&str; 3] = ["linalg", "fft", "random"];
+pub(crate) const NAMESPACES: [&str; 3] = ["linalg", "fft", "random"];
 
 impl<'s> Parser<'s> {
     /// An atom and everything that is attached to it: `a.T[0](x)`.

@@ -7,7 +7,7 @@ use crate::expr::Operand;
 use crate::scalar::Scalar;
 
 /// A value as an expression in text can hold it.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub enum Value {
     /// An array.
     Array(NdArray),
