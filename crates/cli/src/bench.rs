@@ -64,10 +64,7 @@ pub fn run(options: &Options) -> Result<(), EvalError> {
 
 fn print(report: &Report, device: Device) {
     let line = |name: &str, s: &Statistics| {
-        println!(
-            "  {name:<8} {:>10.3} us  +/- {:.3}  (min {:.3}, median {:.3}, max {:.3})",
-            s.mean, s.std, s.min, s.median, s.max
-        );
+        println!("  {name:<8} {:>10.3} us  +/- {:.3}  (min {:.3}, median {:.3}, max {:.3})", s.mean, s.std, s.min, s.median, s.max);
     };
     println!("{}", report.expression);
     line("host", &report.host_us);

@@ -1,1 +1,107 @@
-fn main() {}
+//! The `cuprum` command: reads the command line, and turns failures into a message and an exit code.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use cuprum_cli::failure::Failure;
+use cuprum_cli::measure::Effort;
+use cuprum_cli::place::Place;
+use cuprum_cli::{bench, bindings, eval, info, sigpipe, tour};
+
+const EXAMPLES: &str = "\
+Examples:
+  cuprum info                                            what this machine has, and what would help
+  cuprum tour                                            a set of works on every device, checked and timed
+  cuprum eval 'sqrt(sum(a**2, axis=-1))' a=a.npy -o norms.npy
+  cuprum bench 'sqrt(sum(a**2, axis=-1))' a='random((256, 1024))'
+
+Exit codes: 0 done, 1 a run failed or a result disagreed, 2 bad input.";
+
+/// n-dimensional arrays with NumPy's semantics, on the best accelerator that the machine has.
+#[derive(Parser, Debug)]
+#[command(name = "cuprum", version, after_help = EXAMPLES)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Info(info::Arguments),
+    Tour(Tour),
+    Eval(eval::Arguments),
+    Bench(Bench),
+}
+
+/// Run a set of works on each device under each order of accelerators, check the results, and show the times.
+#[derive(clap::Args, Debug)]
+struct Tour {
+    /// Small arrays and few repeats
+    #[arg(long)]
+    quick: bool,
+    /// JSON lines instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Time an expression: host and device, warmed up and repeated.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  cuprum bench 'sqrt(sum(a**2, axis=-1))' a='random((256, 1024))' --device cuda --accelerators cub")]
+struct Bench {
+    /// The expression, in NumPy's notation
+    #[arg(value_name = "EXPR")]
+    expression: String,
+    /// Variables: name=file.npy, name=file.npz:member, file.npz, name=EXPRESSION
+    #[arg(value_name = "NAME=VALUE")]
+    bindings: Vec<String>,
+    #[command(flatten)]
+    place: Place,
+    /// Calls that count, at the most
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    repeat: u32,
+    /// Calls before the first that counts
+    #[arg(long, default_value_t = 10)]
+    warmup: u32,
+    /// Seconds after which no further call begins
+    #[arg(long, default_value_t = 10.0)]
+    max_seconds: f64,
+    /// One JSON line instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+fn main() -> ExitCode {
+    sigpipe::restore();
+    // Clap itself prints help (exit code 0) and complaints about the command line (2).
+    let command_line = CommandLine::parse();
+    match log().and_then(|()| run(&command_line.command)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(command: &Command) -> Result<(), Failure> {
+    match command {
+        Command::Info(arguments) => info::run(arguments),
+        Command::Eval(arguments) => eval::run(arguments),
+        Command::Tour(Tour { quick, json }) => {
+            cuprum::core::settings::check()?;
+            if tour::run(&tour::Options { quick: *quick, json: *json })? { Ok(()) } else { Err(Failure::disagreement()) }
+        }
+        Command::Bench(arguments) => {
+            arguments.place.apply()?;
+            let bindings = bindings::load_bindings(&arguments.bindings)?;
+            let effort =
+                Effort { warmup: arguments.warmup as usize, repeat: arguments.repeat as usize, max_seconds: arguments.max_seconds };
+            Ok(bench::run(&bench::Options { expression: &arguments.expression, bindings: &bindings, effort, json: arguments.json })?)
+        }
+    }
+}
+
+/// Events of `tracing` go to standard error, as `CUPRUM_LOG` filters them.
+fn log() -> Result<(), Failure> {
+    let filter = cuprum::core::settings::env("CUPRUM_LOG").filter(|f| !f.is_empty()).unwrap_or_else(|| "warn".into());
+    let filter = tracing_subscriber::EnvFilter::try_new(&filter).map_err(|e| Failure::input(format!("CUPRUM_LOG: '{filter}': {e}")))?;
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    Ok(())
+}

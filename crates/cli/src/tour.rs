@@ -179,7 +179,9 @@ fn print_table(rows: &[Row]) {
     }
     let mut table = Table::new();
     table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header(std::iter::once("work".to_string()).chain(places.iter().map(|(d, a)| format!("{d}\n{a}"))).chain(["largest error".into()]));
+    table.set_header(
+        std::iter::once("work".to_string()).chain(places.iter().map(|(d, a)| format!("{d}\n{a}"))).chain(["largest error".into()]),
+    );
     for work in WORKS {
         let of_work: Vec<&Row> = rows.iter().filter(|r| r.work == work.name).collect();
         let cell = |(device, order): &(String, String)| {
@@ -190,7 +192,8 @@ fn print_table(rows: &[Row]) {
                 (None, false) => format!("{}\nWRONG", time_text(r.device_us)),
             })
         };
-        let worst = of_work.iter().filter(|r| r.error.is_some()).max_by(|a, b| a.error.partial_cmp(&b.error).unwrap_or(std::cmp::Ordering::Equal));
+        let worst =
+            of_work.iter().filter(|r| r.error.is_some()).max_by(|a, b| a.error.partial_cmp(&b.error).unwrap_or(std::cmp::Ordering::Equal));
         let worst = worst.map_or("failed".to_string(), |r| error_text(r));
         table.add_row(std::iter::once(work.name.to_string()).chain(places.iter().map(cell)).chain([worst]));
     }

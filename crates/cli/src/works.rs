@@ -263,7 +263,9 @@ impl Work {
         let got = result.to_device(Device::CPU)?.astype(DType::F64)?.to_vec::<f64>()?;
         let want = reference.astype(DType::F64)?.to_vec::<f64>()?;
         let pairs = got.iter().zip(&want);
-        let worst = |differences: &mut dyn Iterator<Item = f64>| differences.fold(0.0, |m: f64, d| if d.is_nan() { f64::INFINITY } else { m.max(d) });
+        let worst = |differences: &mut dyn Iterator<Item = f64>| {
+            differences.fold(0.0, |m: f64, d| if d.is_nan() { f64::INFINITY } else { m.max(d) })
+        };
         Ok(match self.unit {
             _ if !dtype.is_float() => worst(&mut pairs.map(|(g, w)| (g - w).abs())),
             ErrorUnit::Ulp => worst(&mut pairs.map(|(g, w)| if g == w { 0.0 } else { (g - w).abs() / spacing(*w, dtype) })),

@@ -1,0 +1,130 @@
+//! `cuprum info`: what this machine has, what is used of it, and what would help.
+
+use std::io::Write;
+
+use comfy_table::{Table, presets};
+use cuprum::core::{registry, settings};
+use cuprum::{Availability, Device};
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+
+/// Show the devices, the accelerators and why one is missing, and the settings in force.
+#[derive(clap::Args, Debug)]
+pub struct Arguments {
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command. A setting that cannot be read is shown last, as the failure.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let problem = settings::check().err();
+    let report = report()?;
+    let text = if arguments.json { format!("{report:#}\n") } else { text(&report) };
+    std::io::stdout().write_all(text.as_bytes())?;
+    problem.map_or(Ok(()), |e| Err(e.into()))
+}
+
+/// Everything, as JSON; the text form is made from it, so that the two cannot differ.
+fn report() -> Result<Value, Failure> {
+    let devices: Vec<Value> = Device::all().into_iter().map(device).collect();
+    // Under an order that cannot be read, places are not known; the accelerators are shown all the same.
+    let placed = registry::status().unwrap_or_default();
+    let accelerators: Vec<Value> = registry::all()
+        .into_iter()
+        .map(|a| {
+            let place = placed.iter().find(|s| s.accelerator.name == a.name).and_then(|s| s.place);
+            let (ready, detail, help) = match registry::availability(a) {
+                Availability::Ready(detail) => (true, detail, String::new()),
+                Availability::Missing { why, help } => (false, why, help),
+            };
+            json!({"name": a.name, "device": a.device, "base": a.base.is_some(), "summary": a.summary,
+                "ready": ready, "detail": detail, "help": help, "place": place})
+        })
+        .collect();
+    let settings: Vec<Value> =
+        settings::shown().into_iter().map(|s| json!({"variable": s.variable, "value": s.value, "default": s.default})).collect();
+    let current = Device::current().map(|d| d.to_string()).ok();
+    Ok(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "default_device": current,
+        "threads": settings::num_threads().ok().flatten().or_else(|| std::thread::available_parallelism().ok().map(usize::from)),
+        "memory": settings::physical_memory(),
+        "devices": devices,
+        "accelerators": accelerators,
+        "cache_folder": cuprum::backend_cuda::cache::cache_folder(),
+        "settings": settings,
+    }))
+}
+
+fn device(device: Device) -> Value {
+    match device.info() {
+        Ok(info) => {
+            let details: serde_json::Map<String, Value> =
+                info.details.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+            json!({"device": device.to_string(), "name": info.name, "units": info.units,
+                "memory_total": info.memory_total, "memory_used": info.memory_used, "details": details})
+        }
+        Err(e) => json!({"device": device.to_string(), "error": e.to_string()}),
+    }
+}
+
+fn text(report: &Value) -> String {
+    let list = |key: &str| report[key].as_array().cloned().unwrap_or_default();
+    let word = |v: &Value| v.as_str().unwrap_or_default().to_string();
+    let mut out = format!("cuprum {}\n\n", word(&report["version"]));
+
+    let mut devices = table(&["device", "", "", "memory", ""]);
+    for d in list("devices") {
+        let chosen = if d["device"] == report["default_device"] { " (default)" } else { "" };
+        let units = d["units"].as_u64().unwrap_or(0);
+        let units = match (d["device"] == "cpu", units) {
+            (_, 0) => String::new(),
+            (true, n) => format!("{n} cores, {} threads", report["threads"]),
+            (false, n) => format!("{n} multiprocessors"),
+        };
+        let details = d["details"].as_object().cloned().unwrap_or_default();
+        let details: Vec<String> = details.iter().map(|(name, value)| format!("{name} {}", word(value))).collect();
+        let name = d["error"].as_str().map_or(word(&d["name"]), str::to_string);
+        devices.add_row([format!("{}{chosen}", word(&d["device"])), name, units, bytes(d["memory_total"].as_u64()), details.join(", ")]);
+    }
+    out += &format!("{devices}\n\n");
+
+    let mut accelerators = table(&["accelerator", "device", "", "place", "why, and what would help"]);
+    for a in list("accelerators") {
+        let ready = a["ready"] == true;
+        let place = match (a["place"].as_u64(), ready) {
+            (Some(n), _) => (n + 1).to_string(),
+            (None, true) => "left out".into(),
+            (None, false) => String::new(),
+        };
+        let help = word(&a["help"]);
+        let detail = if help.is_empty() { word(&a["detail"]) } else { format!("{}\n{help}", word(&a["detail"])) };
+        accelerators.add_row([word(&a["name"]), word(&a["device"]), if ready { "ready" } else { "missing" }.into(), place, detail]);
+    }
+    out += &format!("{accelerators}\n\n");
+
+    let mut settings = table(&["setting", "value"]);
+    for s in list("settings") {
+        let value = s["value"].as_str().map_or_else(|| format!("{} (default)", word(&s["default"])), |v| format!("'{v}'"));
+        settings.add_row([word(&s["variable"]), value]);
+    }
+    out += &format!("{settings}\n");
+    let cache = report["cache_folder"].as_str().unwrap_or("none: there is no home folder");
+    out + &format!("\ncompiled kernels are kept in {cache}\n")
+}
+
+fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header(header);
+    table
+}
+
+fn bytes(n: Option<u64>) -> String {
+    match n {
+        None | Some(0) => String::new(),
+        Some(n) => format!("{:.1} GiB", n as f64 / (1u64 << 30) as f64),
+    }
+}

@@ -1,0 +1,14 @@
+//! The `cuprum` command, as a library: `src/main.rs` reads the command line and calls in here; the benches share
+//! [`works`] and [`measure`].
+#![deny(unsafe_code)]
+
+pub mod bench;
+pub mod bindings;
+pub mod eval;
+pub mod failure;
+pub mod info;
+pub mod measure;
+pub mod place;
+pub mod sigpipe;
+pub mod tour;
+pub mod works;
