@@ -32,6 +32,8 @@ mod kernel;
 mod ld_cache;
 #[allow(unsafe_code)] // dlopen
 pub mod libraries;
+#[allow(unsafe_code)] // kernel launches
+pub mod map;
 #[allow(unsafe_code)] // the driver's C interface
 pub mod module;
 #[allow(unsafe_code)] // NVRTC's C interface

@@ -1,4 +1,4 @@
-//! From a core [`Program`] to CUDA C++: the prelude every kernel starts with, the code of one element, and the bytes of
+//! From a core program to CUDA C++: the prelude every kernel starts with, the code of one element, and the bytes of
 //! kernel parameters. Text only: nothing here touches the driver.
 //!
 //! A kernel's source is [`PRELUDE`], then [`element()`], then the kernel itself, all inside `namespace cuprum`. The
@@ -14,15 +14,16 @@
 //! | `compute(p, values)` | all results, `.r0`, `.r1`, ... |
 //! | `element(p, i)`, `element(p, offsets, i)` | the first result, a `Result`, of flat inputs, or along the innermost axis |
 
+pub mod check;
 mod element;
 mod params;
 mod table;
 
 pub use element::{Access, element};
-pub use params::{Bytes, KernelKey, MAX_NARROW, fits_narrow, pack_axes, pack_params};
+pub use params::{Bytes, KernelKey, MAX_NARROW, fits_narrow, pack_axes, pack_offsets, pack_params};
 pub use table::{expression, has_row};
 
-use cuprum_core::DType;
+use cuprum_core::{DType, Op, Program};
 
 /// CUDA C++ that every kernel starts with: element types, conversions, the operations of core's elementwise table, axes.
 /// Needs no headers.
@@ -33,6 +34,16 @@ pub const PRELUDE: &str = concat!(
     include_str!("prelude/functions.cuh"),
     include_str!("prelude/complex.cuh"),
 );
+
+/// A kernel's name for profilers: its class, then the operations, or how many when they are many.
+pub fn kernel_name(class: &str, program: &Program) -> String {
+    let ops: Vec<_> = program.ops().map(Op::name).collect();
+    match ops.len() {
+        0 => class.to_owned(),
+        1..=4 => format!("{class}_{}", ops.join("_")),
+        n => format!("{class}_{n}_operations"),
+    }
+}
 
 /// Options for compiling generated sources. No fused multiply-add: an expression has the same value fused and unfused,
 /// on GPU and CPU.

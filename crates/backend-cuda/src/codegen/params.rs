@@ -9,8 +9,8 @@ use smallvec::SmallVec;
 /// Bytes of a struct passed by value.
 pub type Bytes = SmallVec<[u8; 256]>;
 
-/// Element numbers and offsets below this fit 32-bit index arithmetic, a step past the end included.
-pub const MAX_NARROW: usize = 0x7000_0000;
+/// Element numbers and offsets below this fit 32-bit index arithmetic: a number and a step of the same size still add up.
+pub const MAX_NARROW: usize = 0x3f00_0000;
 
 /// `Params`: the address of each input's first element, then the program's scalars in their steps' dtypes.
 pub fn pack_params(program: &Program, inputs: &[u64]) -> Bytes {
@@ -63,6 +63,15 @@ pub fn pack_axes<'a>(dims: &[usize], strides: impl IntoIterator<Item = &'a [isiz
     }
     if out.len() == before {
         out.resize(before + dims.len() * if wide { 8 } else { 4 }, 0);
+    }
+    out
+}
+
+/// `Offsets<Index, N>`: one number for each input.
+pub fn pack_offsets(offsets: &[isize], wide: bool) -> Bytes {
+    let mut out = Bytes::new();
+    for &o in if offsets.is_empty() { &[0] } else { offsets } {
+        if wide { out.extend_from_slice(&(o as i64).to_le_bytes()) } else { out.extend_from_slice(&(o as i32).to_le_bytes()) }
     }
     out
 }

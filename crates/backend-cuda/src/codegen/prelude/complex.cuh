@@ -1,5 +1,6 @@
 // Functions of complex numbers, with the special values of C99's Annex G (which NumPy takes from the C library). They are
 // written for double; complex64 goes through complex128, whose range makes its overflows and cancellations harmless.
+// The longer ones are not inlined: a call is little beside them, and compiling them over and over is much.
 //
 // Inverse functions: W. Kahan, "Branch cuts for complex elementary functions", 1987.
 
@@ -18,7 +19,7 @@ constexpr f64 EXP_LIMIT = 700.0;
 __device__ inline c128 times_i(c128 z) { return c128(-z.im, z.re); }
 __device__ inline c128 over_i(c128 z) { return c128(z.im, -z.re); }
 
-__device__ inline c128 sqrt(c128 z) {
+__device__ __noinline__ inline c128 sqrt(c128 z) {
     if (z.re == 0 && z.im == 0) return c128(0, z.im);
     if (isinf(z.im)) return c128(infinity(), z.im);
     if (isnan(z.re)) return c128(z.re, not_a_number());
@@ -38,7 +39,7 @@ __device__ inline c128 sqrt(c128 z) {
 }
 
 // e^re times (cos im, sin im), without overflow between.
-__device__ inline c128 scaled_cis(f64 re, f64 im) {
+__device__ __noinline__ inline c128 scaled_cis(f64 re, f64 im) {
     f64 s, c;
     ::sincos(im, &s, &c);
     if (re < EXP_LIMIT) {
@@ -48,7 +49,7 @@ __device__ inline c128 scaled_cis(f64 re, f64 im) {
     const f64 half = ::exp(0.5 * re);
     return c128(half * c * half, half * s * half);
 }
-__device__ inline c128 exp(c128 z) {
+__device__ __noinline__ inline c128 exp(c128 z) {
     if (z.im == 0) return c128(::exp(z.re), z.im);
     if (!isfinite(z.im)) {
         if (isinf(z.re)) return z.re > 0 ? c128(z.re, not_a_number()) : c128(0, 0);
@@ -57,7 +58,7 @@ __device__ inline c128 exp(c128 z) {
     return scaled_cis(z.re, z.im);
 }
 __device__ inline c128 exp2(c128 z) { return exp(c128(z.re * LN2, z.im * LN2)); }
-__device__ inline c128 expm1(c128 z) {
+__device__ __noinline__ inline c128 expm1(c128 z) {
     if (z.im == 0) return c128(::expm1(z.re), z.im);
     if (!isfinite(z.re) || !isfinite(z.im)) {
         const c128 e = exp(z);
@@ -68,7 +69,7 @@ __device__ inline c128 expm1(c128 z) {
     return c128(::expm1(z.re) * ::cos(z.im) - 2 * s * s, ::exp(z.re) * ::sin(z.im));
 }
 
-__device__ inline c128 log(c128 z) {
+__device__ __noinline__ inline c128 log(c128 z) {
     const f64 angle = ::atan2(z.im, z.re);
     const f64 a = fabs(z.re), b = fabs(z.im), large = fmax(a, b), small = fmin(a, b);
     f64 size;
@@ -87,14 +88,14 @@ __device__ inline c128 log10(c128 z) {
     const c128 l = log(z);
     return c128(l.re * LOG10_E, l.im * LOG10_E);
 }
-__device__ inline c128 log1p(c128 z) {
+__device__ __noinline__ inline c128 log1p(c128 z) {
     if (fabs(z.re) < 0.5 && fabs(z.im) < 0.5) {
         return c128(0.5 * ::log1p(__fma_rn(z.re, z.re + 2, z.im * z.im)), ::atan2(z.im, z.re + 1));
     }
     return log(c128(z.re + 1, z.im));
 }
 
-__device__ inline c128 sinh(c128 z) {
+__device__ __noinline__ inline c128 sinh(c128 z) {
     if (z.im == 0) return c128(::sinh(z.re), z.im);
     if (!isfinite(z.im)) return c128(z.re == 0 || isinf(z.re) ? z.re : not_a_number(), not_a_number());
     if (fabs(z.re) < EXP_LIMIT) {
@@ -105,7 +106,7 @@ __device__ inline c128 sinh(c128 z) {
     const c128 e = scaled_cis(fabs(z.re) - LN2, z.im);
     return c128(isnan(z.re) ? z.re : copysign(1.0, z.re) * e.re, e.im);
 }
-__device__ inline c128 cosh(c128 z) {
+__device__ __noinline__ inline c128 cosh(c128 z) {
     if (z.im == 0) return c128(::cosh(z.re), copysign(0.0, z.re) * z.im);
     if (!isfinite(z.im)) {
         if (z.re == 0) return c128(not_a_number(), copysign(0.0, z.re) * copysign(1.0, z.im));
@@ -119,7 +120,7 @@ __device__ inline c128 cosh(c128 z) {
     const c128 e = scaled_cis(fabs(z.re) - LN2, z.im);
     return c128(e.re, copysign(1.0, z.re) * e.im);
 }
-__device__ inline c128 tanh(c128 z) {
+__device__ __noinline__ inline c128 tanh(c128 z) {
     if (isinf(z.re)) {
         const f64 sign = isfinite(z.im) ? ::sin(2 * z.im) : z.im;
         return c128(copysign(1.0, z.re), copysign(0.0, sign));
@@ -138,7 +139,7 @@ __device__ inline c128 sin(c128 z) { return over_i(sinh(times_i(z))); }
 __device__ inline c128 cos(c128 z) { return cosh(times_i(z)); }
 __device__ inline c128 tan(c128 z) { return over_i(tanh(times_i(z))); }
 
-__device__ inline c128 asin(c128 z) {
+__device__ __noinline__ inline c128 asin(c128 z) {
     if (isinf(z.re) || isinf(z.im)) {
         return c128(copysign(::atan2(fabs(z.re), fabs(z.im)), z.re), copysign(infinity(), z.im));
     }
@@ -146,13 +147,13 @@ __device__ inline c128 asin(c128 z) {
     const c128 a = sqrt(c128(1 - z.re, -z.im)), b = sqrt(c128(1 + z.re, z.im));
     return c128(::atan2(z.re, a.re * b.re - a.im * b.im), ::asinh(a.re * b.im - a.im * b.re));
 }
-__device__ inline c128 acos(c128 z) {
+__device__ __noinline__ inline c128 acos(c128 z) {
     if (isinf(z.re) || isinf(z.im)) return c128(::atan2(fabs(z.im), z.re), copysign(infinity(), -z.im));
     if (isnan(z.re) || isnan(z.im)) return c128(z.re == 0 ? 0.5 * PI : not_a_number(), not_a_number());
     const c128 a = sqrt(c128(1 - z.re, -z.im)), b = sqrt(c128(1 + z.re, z.im));
     return c128(2 * ::atan2(a.re, b.re), ::asinh(b.re * a.im - b.im * a.re));
 }
-__device__ inline c128 atanh(c128 z) {
+__device__ __noinline__ inline c128 atanh(c128 z) {
     if (isinf(z.re) || isinf(z.im)) return c128(copysign(0.0, z.re), isnan(z.im) ? z.im : copysign(0.5 * PI, z.im));
     if (isnan(z.re) || isnan(z.im)) return c128(z.re == 0 ? z.re : not_a_number(), not_a_number());
     const f64 x = fabs(z.re), y = fabs(z.im);
@@ -173,7 +174,7 @@ __device__ inline c128 atan(c128 z) { return over_i(atanh(times_i(z))); }
 __device__ inline c128 rint(c128 z) { return c128(::rint(z.re), ::rint(z.im)); }
 
 // NumPy's npy_cpow: 0 to a power, and small integer powers by multiplication, before e^(b log a).
-__device__ inline c128 power(c128 a, c128 b) {
+__device__ __noinline__ inline c128 power(c128 a, c128 b) {
     if (b.re == 0 && b.im == 0) return c128(1, 0);
     if (a.re == 0 && a.im == 0) return b.re > 0 ? c128(0, 0) : c128(not_a_number(), not_a_number());
     const f64 size = fabs(b.re);

@@ -1,0 +1,66 @@
+//! Programs that together use every row of the expression table, for compiling kernels without a device.
+
+use cuprum_core::op::ArgType;
+use cuprum_core::{DType, Family, Op, Program, Scalar, StepKind};
+
+/// For each dtype, programs of many results: every operation that takes it, and its conversions.
+pub fn programs() -> Vec<Program> {
+    DType::ALL.into_iter().flat_map(|d| operations(d).into_iter().chain([casts(d)])).collect()
+}
+
+/// Every operation of the table that computes in `dtype`, some to a program.
+fn operations(dtype: DType) -> Vec<Program> {
+    let ops: Vec<(Op, DType)> = Op::all().filter(|op| op.family() == Family::Map).filter_map(|op| Some((op, result(op, dtype)?))).collect();
+    ops.chunks(24)
+        .map(|ops| {
+            let mut p = Program::default();
+            let most = ops.iter().map(|(op, _)| op.arity()).max().unwrap_or(1);
+            let a = p.push(StepKind::Input(0), dtype, [0; 3]);
+            let b = if most > 1 { p.push(StepKind::Input(1), dtype, [0; 3]) } else { a };
+            let (c, is_true) = if most > 2 {
+                p.params.push(Scalar::Int(1));
+                (p.push(StepKind::Param(0), dtype, [0; 3]), p.push(StepKind::Cast, DType::Bool, [a, 0, 0]))
+            } else {
+                (a, a)
+            };
+            for &(op, result) in ops {
+                let args = if op.name() == "where" { [is_true, b, c] } else { [a, b, c] };
+                let step = p.push(StepKind::Apply(op), result, args);
+                p.outputs.push(step);
+            }
+            p
+        })
+        .collect()
+}
+
+/// The result dtype of an operation whose arguments are all of `dtype`, unless it would convert them.
+fn result(op: Op, dtype: DType) -> Option<DType> {
+    let args = [ArgType::Array(dtype); 3];
+    let signature = op.0.rule?.resolve(op.name(), &args[..op.arity()]).ok()?;
+    (op.name() == "where" || signature.args[0] == dtype).then_some(signature.result)
+}
+
+fn casts(dtype: DType) -> Program {
+    let mut p = Program::identity(dtype);
+    p.outputs.clear();
+    for to in DType::ALL {
+        let step = p.push(StepKind::Cast, to, [0; 3]);
+        p.outputs.push(step);
+    }
+    p
+}
+
+/// `a * b + s` over two dtypes: a prologue with a scalar.
+pub fn prologue(a: DType, b: DType, to: DType) -> Program {
+    use cuprum_core::ops::elementwise as core;
+    let mut p = Program::default();
+    let x = p.push(StepKind::Input(0), a, [0; 3]);
+    let y = p.push(StepKind::Input(1), b, [0; 3]);
+    let (x, y) = (p.push(StepKind::Cast, to, [x, 0, 0]), p.push(StepKind::Cast, to, [y, 0, 0]));
+    let product = p.push(StepKind::Apply(core::MULTIPLY), to, [x, y, 0]);
+    p.params.push(Scalar::Int(1));
+    let s = p.push(StepKind::Param(0), to, [0; 3]);
+    let sum = p.push(StepKind::Apply(core::ADD), to, [product, s, 0]);
+    p.outputs.push(sum);
+    p
+}

@@ -1,0 +1,25 @@
+// An elementwise expression over inputs that are all walked with stride 1, or repeated: WIDTH neighbouring elements to a
+// thread, up to 16 bytes an access.
+//
+// Given before: Index, WIDTH; element(); Outputs, store(), store_pack().
+
+namespace cuprum {
+
+extern "C" __global__ void __launch_bounds__(256) KERNEL(const Params p, const Outputs out, const u64 count) {
+    const Index size = static_cast<Index>(count);
+    const Offsets<Index, INPUTS> start = {};
+    const Index step = static_cast<Index>(gridDim.x) * blockDim.x * WIDTH;
+    Index i = (static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x) * WIDTH;
+    for (; i + WIDTH <= size; i += step) {
+        Values values[WIDTH];
+        load_pack(p, start, i, values);
+        Results results[WIDTH];
+        #pragma unroll
+        for (int k = 0; k < WIDTH; k++) results[k] = compute(p, values[k]);
+        store_pack(out, i, results);
+    }
+    // The one thread whose pack crosses the end.
+    for (; i < size; i++) store(out, i, compute(p, load_along(p, start, i)));
+}
+
+}  // namespace cuprum
