@@ -1,10 +1,10 @@
-//! Fill, Copy, Random, Gather, segment sums, scans and Contract on a real device, against plain loops on the host. Each test
+//! Fill, Copy, Random, Gather, reductions, segment sums, scans and Contract on a real device, against plain loops on the host. Each test
 //! prints why it skips where there is none.
 
 use cuprum_backend_cuda as _;
 use cuprum_core::random::Generator;
 use cuprum_core::{
-    Complex, DType, Device, Element, Error, NdArray, Scalar, bf16, concat, f16, matmul, segment_sum, stack, tensordot, with_device,
+    Complex, DType, Device, Element, Error, NdArray, Scalar, axis, bf16, concat, f16, matmul, segment_sum, stack, tensordot, with_device,
 };
 
 /// Runs `test` with a CUDA device as the default.
@@ -62,15 +62,15 @@ fn ranges() {
             let got = NdArray::arange_as(start, stop, step, d).unwrap();
             assert_eq!(got.to_bytes().unwrap(), bytes_of(want, d), "{d}");
         }
-        let n = 100_000;
-        let wide = NdArray::arange_as(0.3, 0.3 + 0.1 * n as f64, 0.1, DType::F64).unwrap().to_vec::<f64>().unwrap();
-        assert!(wide.iter().enumerate().all(|(i, v)| *v == 0.3 + i as f64 * 0.1));
-        let narrow = NdArray::arange_as(0.3, 1000.0, 0.1, DType::F32).unwrap().to_vec::<f32>().unwrap();
-        assert!(narrow.iter().enumerate().all(|(i, v)| *v == 0.3f32 + i as f32 * 0.1f32));
-        let half = NdArray::arange_as(0.25, 100.0, 0.1, DType::F16).unwrap().to_vec::<f16>().unwrap();
-        assert!(half.iter().enumerate().all(|(i, v)| *v == f16::from_f32(0.25 + i as f32 * 0.1f32)));
-        let brain = NdArray::arange_as(0.25, 100.0, 0.1, DType::BF16).unwrap().to_vec::<bf16>().unwrap();
-        assert!(brain.iter().enumerate().all(|(i, v)| *v == bf16::from_f32(0.25 + i as f32 * 0.1f32)));
+        // Exact steps; the conformance cases have NumPy's roundings.
+        let wide = NdArray::arange_as(0.25, 50_000.0, 0.5, DType::F64).unwrap().to_vec::<f64>().unwrap();
+        assert!(wide.len() == 100_000 && wide.iter().enumerate().all(|(i, v)| *v == 0.25 + i as f64 * 0.5));
+        let narrow = NdArray::arange_as(0.25, 1000.0, 0.5, DType::F32).unwrap().to_vec::<f32>().unwrap();
+        assert!(narrow.iter().enumerate().all(|(i, v)| *v == 0.25 + i as f32 * 0.5));
+        let half = NdArray::arange_as(0.25, 100.0, 0.5, DType::F16).unwrap().to_vec::<f16>().unwrap();
+        assert!(half.iter().enumerate().all(|(i, v)| *v == f16::from_f32(0.25 + i as f32 * 0.5)));
+        let brain = NdArray::arange_as(0.25, 100.0, 0.5, DType::BF16).unwrap().to_vec::<bf16>().unwrap();
+        assert!(brain.iter().enumerate().all(|(i, v)| *v == bf16::from_f32(0.25 + i as f32 * 0.5)));
         assert_eq!(NdArray::arange_as(-1, 1, 1, DType::Bool).unwrap().to_vec::<bool>().unwrap(), [true, false]);
 
         let (a, b) = (-1.7, 12.3);
@@ -388,4 +388,82 @@ fn elements_come_back_as_they_went() {
         println!("{info:?}");
         assert!(info.units > 0 && info.memory_total > 0);
     });
+}
+
+/// The largest of real numbers, or its index: what the host says.
+fn extreme(values: &[f64], smallest: bool) -> (f64, i64) {
+    let better = |a: f64, b: f64| if smallest { a < b } else { a > b };
+    let mut best = (values[0], 0);
+    for (i, &v) in values.iter().enumerate() {
+        if !best.0.is_nan() && (v.is_nan() || better(v, best.0)) {
+            best = (v, i as i64);
+        }
+    }
+    best
+}
+
+#[test]
+fn reductions() {
+    on_device(|_| {
+        // One row a class, some split over blocks, some with loads that are not aligned.
+        let shapes: [(&[usize], &[isize]); 10] = [
+            (&[7], &[0]),
+            (&[300_001], &[0]),
+            (&[5000, 3], &[1]),
+            (&[300, 100], &[1]),
+            (&[3, 40_000], &[1]),
+            (&[2000, 33], &[0]),
+            (&[50_000, 2], &[0]),
+            (&[6, 50, 70], &[0, 2]),
+            (&[6, 50, 70], &[1]),
+            (&[4, 9, 8, 5], &[3, 0, 1]),
+        ];
+        for (shape, axes) in shapes {
+            for dtype in [DType::I64, DType::I8, DType::U16, DType::F32, DType::F64, DType::F16] {
+                let a = numbers(shape, dtype, 3);
+                for view in [a.clone(), a.flip(Some(&[0])).unwrap()] {
+                    let values: Vec<f64> = scalars(&view).iter().map(|s| s.as_f64()).collect();
+                    let (kept, groups) = by_result(shape, axes);
+                    let of = |r: usize| groups[r].iter().map(|&i| values[i]).collect::<Vec<f64>>();
+                    let check = |name: &str, got: NdArray, want: &dyn Fn(usize) -> f64| {
+                        assert_eq!(got.shape(), kept, "{name} {dtype} {shape:?} {axes:?}");
+                        for (r, s) in scalars(&got).iter().enumerate() {
+                            assert_eq!(s.as_f64(), want(r), "{name} {dtype} {shape:?} {axes:?} result {r}");
+                        }
+                    };
+                    let sums = axis(axes).dtype(if dtype == DType::F16 { DType::F32 } else { dtype.sum_dtype() });
+                    check("sum", view.sum(sums).unwrap(), &|r| of(r).iter().sum());
+                    check("max", view.max(axes).unwrap(), &|r| extreme(&of(r), false).0);
+                    check("min", view.min(axes).unwrap(), &|r| extreme(&of(r), true).0);
+                    if axes.len() == 1 {
+                        check("argmax", view.argmax(axes).unwrap(), &|r| extreme(&of(r), false).1 as f64);
+                        check("argmin", view.argmin(axes).unwrap(), &|r| extreme(&of(r), true).1 as f64);
+                    }
+                    check("count", view.count_nonzero(axes).unwrap(), &|r| of(r).iter().filter(|v| **v != 0.0).count() as f64);
+                    check("any", view.any(axes).unwrap(), &|r| of(r).iter().any(|v| *v != 0.0) as u8 as f64);
+                    check("all", view.all(axes).unwrap(), &|r| of(r).iter().all(|v| *v != 0.0) as u8 as f64);
+                }
+            }
+        }
+        let odd = NdArray::from_slice(&[1.0f64, f64::NAN, -3.0, f64::NAN]).unwrap();
+        assert!(odd.max(()).unwrap().item().unwrap().as_f64().is_nan());
+        assert_eq!(odd.argmin(()).unwrap().item().unwrap(), Scalar::Int(1));
+        let small = NdArray::from_slice(&[1i16, 2, 3, 4, -5]).unwrap();
+        assert_eq!(small.prod(()).unwrap().item().unwrap(), Scalar::Int(-120));
+    });
+}
+
+/// The shape of a reduction's result, and which elements (in C order) make each.
+fn by_result(shape: &[usize], axes: &[isize]) -> (Vec<usize>, Vec<Vec<usize>>) {
+    let kept: Vec<usize> = (0..shape.len()).filter(|a| !axes.contains(&(*a as isize))).collect();
+    let out: Vec<usize> = kept.iter().map(|&a| shape[a]).collect();
+    let mut groups = vec![Vec::new(); out.iter().product()];
+    for i in 0..shape.iter().product() {
+        let (mut rest, mut index) = (i, vec![0; shape.len()]);
+        for a in (0..shape.len()).rev() {
+            (index[a], rest) = (rest % shape[a], rest / shape[a]);
+        }
+        groups[kept.iter().fold(0, |n, &a| n * shape[a] + index[a])].push(i);
+    }
+    (out, groups)
 }
