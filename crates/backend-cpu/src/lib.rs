@@ -1,1 +1,70 @@
-//! Under construction.
+//! The CPU backend of cuprum: the base accelerator `cpu` of device `cpu`.
+//!
+//! It takes every call of its families, so that other CPU accelerators may decline. A fused expression is evaluated tile by
+//! tile in L1 (`tile`), on rayon's threads (`threads`), by loops compiled for several SIMD levels (`simd`). Sums are pairwise
+//! with a tree fixed by length: no result depends on the number of threads.
+//!
+//! Linked in by naming it (`use cuprum_backend_cpu as _;`), or made known by [`register`] in static libraries.
+#![deny(unsafe_code)]
+
+mod copy;
+mod elementwise;
+mod fill;
+mod raw;
+mod reduce;
+mod simd;
+mod threads;
+mod tile;
+
+use cuprum_core::buffer::HostDriver;
+use cuprum_core::device::DeviceInfo;
+use cuprum_core::op::Family;
+use cuprum_core::registry::Provider;
+use cuprum_core::{Accelerator, Availability, DTypeSet, Kernel, OpFilter, Registration, Result, inventory, settings};
+
+pub use elementwise::table::has_row;
+pub use threads::with_threads;
+
+/// The base accelerator of the host.
+pub static CPU: Accelerator = Accelerator {
+    name: "cpu",
+    device: "cpu",
+    rank: 100,
+    summary: "every operation on the host: rayon, tiles, gemm",
+    probe: || Availability::Ready(format!("{} threads, {}", threads::count(), simd::level_name())),
+    kernels: &[
+        kernel(Family::Map, elementwise::run),
+        kernel(Family::Fill, fill::run),
+        kernel(Family::Reduce, reduce::run),
+        kernel(Family::Copy, copy::run),
+    ],
+    base: Some(Provider { count: || 1, open: |_| Ok(Box::new(HostDriver::new(info))) }),
+};
+
+inventory::submit! { Registration(&CPU) }
+
+/// Makes the backend known, where `inventory` cannot (static libraries). Twice is fine.
+pub fn register() -> Result<()> {
+    cuprum_core::register(&CPU)
+}
+
+const fn kernel(family: Family, run: fn(&cuprum_core::Call) -> Result<cuprum_core::Outcome>) -> Kernel {
+    Kernel { family, ops: OpFilter::All, dtypes: DTypeSet::ALL, run }
+}
+
+fn info() -> DeviceInfo {
+    DeviceInfo {
+        name: processor_name(),
+        units: threads::cores(),
+        memory_total: settings::physical_memory(),
+        memory_used: 0,
+        details: vec![("SIMD", simd::level_name().to_string()), ("threads", threads::count().to_string())],
+    }
+}
+
+/// The processor's product name, where the system says.
+fn processor_name() -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let line = text.lines().find(|l| l.starts_with("model name"));
+    line.and_then(|l| l.split_once(':')).map_or_else(|| std::env::consts::ARCH.to_string(), |(_, name)| name.trim().to_string())
+}

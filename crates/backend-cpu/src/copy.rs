@@ -1,0 +1,130 @@
+//! Copy: each input to its region of the output. Regions are cut into pieces that lie apart in memory; a piece is copied row
+//! by row where both sides are contiguous, in square blocks where they are not.
+
+use cuprum_core::array::Array;
+use cuprum_core::layout::{Dims, Layout, Strides};
+use cuprum_core::plan::elementwise::LoopPlan;
+use cuprum_core::{Call, Element, Outcome, Result, StoredArray, Work, decline, with_dtype};
+
+use crate::raw::{Elements, ElementsMut, Grid, Output, copy_grid};
+use crate::threads;
+
+/// The Copy kernel.
+pub(crate) fn run(call: &Call) -> Result<Outcome> {
+    let Work::Copy { regions } = &call.work else { decline!("not a copy") };
+    let mut output = Output::allocate(call, 0)?;
+    for (input, region) in call.inputs.iter().zip(*regions) {
+        copy(input, region, output.elements()?)?;
+    }
+    call.done([output.finish()])
+}
+
+/// A copy loop, outermost axis of the target first.
+struct Nest {
+    dims: Dims,
+    source: Strides,
+    target: Strides,
+}
+
+/// Copies all elements of `input` to the places of `region` within `out`.
+pub(crate) fn copy(input: &StoredArray, region: &Layout, out: ElementsMut) -> Result<()> {
+    let plan = LoopPlan::new(&[input.layout(), region]);
+    let nest = Nest { source: plan.strides[0].clone(), target: plan.strides[1].clone(), dims: plan.dims };
+    if plan.size == 0 {
+        return Ok(());
+    }
+    let source = Elements::buffer(input)?;
+    let pieces = pieces(&nest, threads::worth(plan.size) * 4);
+    // The target of a piece reaches up to where the next one begins, so pieces can be handed out as parts of one slice.
+    let mut rest = out;
+    let mut position = 0;
+    let mut tasks = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        let start = region.offset() + piece.target;
+        rest = rest.split_at(start - position).1;
+        let len = piece.extent.min(rest.len());
+        let (part, after) = rest.split_at(len);
+        (rest, position) = (after, start + len);
+        tasks.push((piece, part));
+    }
+    let first = input.layout().offset() as isize;
+    threads::for_each(
+        tasks.into_iter(),
+        plan.size,
+        || (),
+        |_, (piece, part)| with_dtype!(source.dtype(), T => copy_piece(source.typed::<T>(), first + piece.source, part.typed::<T>(), &piece.nest)),
+    );
+    Ok(())
+}
+
+/// Part of the loop whose target lies in one stretch of memory.
+struct Piece {
+    nest: Nest,
+    source: isize,
+    target: usize,
+    /// Elements from the piece's first to one past its last.
+    extent: usize,
+}
+
+/// Cuts the loop along its outermost axes into about `wanted` pieces, in memory order.
+fn pieces(nest: &Nest, wanted: usize) -> Vec<Piece> {
+    let mut depth = 0; // axes taken apart entirely
+    let mut outer = 1;
+    while depth + 1 < nest.dims.len() && outer * nest.dims[depth] < wanted {
+        outer *= nest.dims[depth];
+        depth += 1;
+    }
+    let Some(&extent) = nest.dims.get(depth) else {
+        let whole = Nest { dims: Dims::new(), source: Strides::new(), target: Strides::new() };
+        return vec![Piece { nest: whole, source: 0, target: 0, extent: 1 }];
+    };
+    let step = extent.div_ceil(wanted.div_ceil(outer).max(1)).max(1);
+    let mut pieces = Vec::with_capacity(outer * extent.div_ceil(step));
+    for task in 0..outer {
+        let (mut source, mut target, mut rest) = (0, 0, task);
+        for axis in (0..depth).rev() {
+            let i = (rest % nest.dims[axis]) as isize;
+            rest /= nest.dims[axis];
+            source += i * nest.source[axis];
+            target += i * nest.target[axis];
+        }
+        for start in (0..extent).step_by(step) {
+            let mut dims: Dims = nest.dims[depth..].into();
+            dims[0] = step.min(extent - start);
+            let target_strides: Strides = nest.target[depth..].into();
+            let last: isize = dims.iter().zip(&target_strides).map(|(&n, &s)| (n as isize - 1) * s).sum();
+            pieces.push(Piece {
+                source: source + start as isize * nest.source[depth],
+                target: (target + start as isize * nest.target[depth]) as usize,
+                extent: last as usize + 1,
+                nest: Nest { dims, source: nest.source[depth..].into(), target: target_strides },
+            });
+        }
+    }
+    pieces
+}
+
+/// Copies a piece: its two fastest axes, the target's and the source's, as grids; the others by counting.
+fn copy_piece<T: Element>(source: &[T], from: isize, target: &mut [T], nest: &Nest) {
+    let ndim = nest.dims.len();
+    let Some(columns) = ndim.checked_sub(1) else {
+        target[0] = source[from as usize];
+        return;
+    };
+    let rows = (0..columns).min_by_key(|&axis| (nest.source[axis].unsigned_abs(), std::cmp::Reverse(axis)));
+    let axis = |axis: Option<usize>| axis.map_or((1, 0, 0), |a| (nest.dims[a], nest.source[a], nest.target[a]));
+    let ((height, row_source, row_target), (width, column_source, column_target)) = (axis(rows), axis(Some(columns)));
+    let grid = Grid { height, width, source: [row_source, column_source], target: [row_target, column_target] };
+    let others: Dims = (0..columns).filter(|a| Some(*a) != rows).collect();
+    let count: usize = others.iter().map(|&a| nest.dims[a]).product();
+    for n in 0..count {
+        let (mut s, mut t, mut rest) = (from, 0, n);
+        for &a in others.iter().rev() {
+            let i = (rest % nest.dims[a]) as isize;
+            rest /= nest.dims[a];
+            s += i * nest.source[a];
+            t += i * nest.target[a];
+        }
+        copy_grid(source, s, target, t, &grid);
+    }
+}

@@ -1,0 +1,101 @@
+//! Floating-point operations that Rust's own do not answer as NumPy 2 does.
+
+/// NumPy's real arithmetic.
+pub(crate) trait Real: Copy {
+    /// `floor(a / b)` as `npy_divmod` has it: from the exact remainder, so that it agrees with [`Real::remainder`].
+    fn floor_divide(self, b: Self) -> Self;
+    /// Remainder with b's sign; `a % inf` is a or inf; NaN for `b = 0`.
+    fn remainder(self, b: Self) -> Self;
+    /// The larger; the first NaN if either is NaN.
+    fn larger(self, b: Self) -> Self;
+    /// The smaller; the first NaN if either is NaN.
+    fn smaller(self, b: Self) -> Self;
+    /// -1, +0 or 1; NaN stays.
+    fn sign(self) -> Self;
+    /// Inverse hyperbolic sine; the standard library's formula loses digits.
+    fn arsinh(self) -> Self;
+    /// Inverse hyperbolic cosine, likewise.
+    fn arcosh(self) -> Self;
+    /// Inverse hyperbolic tangent, likewise.
+    fn artanh(self) -> Self;
+}
+
+macro_rules! real {
+    ($($t:ty, $asinh:expr, $acosh:expr, $atanh:expr;)*) => {$(
+        impl Real for $t {
+            #[inline(always)]
+            fn floor_divide(self, b: Self) -> Self {
+                if b == 0.0 {
+                    return self / b;
+                }
+                let rest = self % b;
+                let quotient = (self - rest) / b;
+                let quotient = if rest != 0.0 && (b < 0.0) != (rest < 0.0) { quotient - 1.0 } else { quotient };
+                if quotient == 0.0 {
+                    return (0.0 as $t).copysign(self / b);
+                }
+                let floor = quotient.floor();
+                if quotient - floor > 0.5 { floor + 1.0 } else { floor }
+            }
+            #[inline(always)]
+            fn remainder(self, b: Self) -> Self {
+                let rest = self % b;
+                match () {
+                    _ if b == 0.0 || rest.is_nan() => rest,
+                    _ if rest == 0.0 => rest.copysign(b),
+                    _ if (b < 0.0) != (rest < 0.0) => rest + b,
+                    _ => rest,
+                }
+            }
+            #[inline(always)]
+            fn larger(self, b: Self) -> Self {
+                if self >= b || self.is_nan() { self } else { b }
+            }
+            #[inline(always)]
+            fn smaller(self, b: Self) -> Self {
+                if self <= b || self.is_nan() { self } else { b }
+            }
+            #[inline(always)]
+            fn sign(self) -> Self {
+                if self.is_nan() { self } else { ((self > 0.0) as i8 - (self < 0.0) as i8) as $t }
+            }
+            #[inline(always)]
+            fn arsinh(self) -> Self { $asinh(self) }
+            #[inline(always)]
+            fn arcosh(self) -> Self { $acosh(self) }
+            #[inline(always)]
+            fn artanh(self) -> Self { $atanh(self) }
+        }
+    )*};
+}
+real! {
+    f32, (|x: f32| libm::asinh(x as f64) as f32), (|x: f32| libm::acosh(x as f64) as f32), (|x: f32| libm::atanh(x as f64) as f32);
+    f64, libm::asinh, libm::acosh, libm::atanh;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INF: f64 = f64::INFINITY;
+
+    #[test]
+    fn divmod() {
+        let both = |a: f64, b: f64| (a.floor_divide(b), a.remainder(b));
+        assert_eq!(both(7.5, 2.0), (3.0, 1.5));
+        assert_eq!(both(-7.5, 2.0), (-4.0, 0.5));
+        assert_eq!(both(7.5, -2.0), (-4.0, -0.5));
+        assert_eq!(both(1.0, 0.1), (9.0, 1.0 % 0.1));
+        assert_eq!(both(-1.0, INF), (-1.0, INF));
+        assert_eq!(both(1.0, INF), (0.0, 1.0));
+        assert_eq!(1.0f64.floor_divide(0.0), INF);
+        assert!(1.0f64.remainder(0.0).is_nan() && INF.floor_divide(2.0).is_nan() && INF.remainder(2.0).is_nan());
+        assert!((-0.0f64).floor_divide(3.0).is_sign_negative() && 4.0f64.remainder(-2.0).is_sign_negative());
+    }
+
+    #[test]
+    fn nan_wins() {
+        assert!(f32::NAN.larger(1.0).is_nan() && 1.0f32.larger(f32::NAN).is_nan() && 1.0f32.smaller(f32::NAN).is_nan());
+        assert_eq!((2.0f32.larger(3.0), 2.0f32.smaller(3.0), (-0.0f32).sign().to_bits()), (3.0, 2.0, 0));
+    }
+}

@@ -1,0 +1,125 @@
+//! float16 and bfloat16: computed in float32, rounded after each operation. Runs are widened and narrowed a block at a time.
+
+use cuprum_core::{DType, bf16, f16};
+use half::slice::HalfFloatSliceExt;
+
+use super::loops::Kernel;
+use crate::raw::{Elements, ElementsMut};
+use crate::simd::{Loop, dispatch};
+
+/// Elements widened at once: the four blocks of an operation stay in L1.
+const BLOCK: usize = 512;
+
+/// Whether values of this dtype are computed in float32.
+pub(crate) fn is_half(dtype: DType) -> bool {
+    matches!(dtype, DType::F16 | DType::BF16)
+}
+
+struct WidenBf16<'a>(&'a [bf16], &'a mut [f32]);
+
+impl Loop for WidenBf16<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (out, a) in self.1.iter_mut().zip(self.0) {
+            *out = f32::from_bits((a.to_bits() as u32) << 16);
+        }
+    }
+}
+
+struct NarrowBf16<'a>(&'a [f32], &'a mut [bf16]);
+
+impl Loop for NarrowBf16<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (out, a) in self.1.iter_mut().zip(self.0) {
+            let bits = a.to_bits();
+            // Ties to even: half of the last place, and its own lowest bit, decide the carry. NaN keeps a set fraction bit.
+            let rounded = (bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16) as u16;
+            *out = bf16::from_bits(if a.is_nan() { (bits >> 16) as u16 | 0x40 } else { rounded });
+        }
+    }
+}
+
+/// Values of a half dtype (or float32) as float32.
+pub(crate) fn widen(values: Elements, out: &mut [f32]) {
+    match values.dtype() {
+        DType::F16 => values.typed::<f16>().convert_to_f32_slice(out),
+        DType::BF16 => dispatch(WidenBf16(values.typed(), out)),
+        _ => out.copy_from_slice(values.typed()),
+    }
+}
+
+/// float32 values rounded to a half dtype, ties to even.
+pub(crate) fn narrow(values: &[f32], out: ElementsMut) {
+    match out.dtype() {
+        DType::F16 => out.typed::<f16>().convert_from_f32_slice(values),
+        DType::BF16 => dispatch(NarrowBf16(values, out.typed())),
+        _ => out.typed::<f32>().copy_from_slice(values),
+    }
+}
+
+/// float64 as the float32 that a further rounding to a half dtype takes to the same result as one rounding would: towards
+/// zero, with the last bit set if anything was lost ("round to odd").
+#[inline(always)]
+pub(crate) fn to_odd_f32(x: f64) -> f32 {
+    let nearest = x as f32;
+    let back = nearest as f64;
+    if back == x || x.is_nan() {
+        return nearest;
+    }
+    let towards_zero = nearest.to_bits() - (back.abs() > x.abs()) as u32;
+    f32::from_bits(towards_zero | 1)
+}
+
+/// Runs a float32 kernel on arguments some of which are of a half dtype, for an output that may be.
+pub(crate) fn through_f32(kernel: Kernel, args: &[Elements; 3], arity: usize, mut out: ElementsMut) {
+    let mut wide = [[0f32; BLOCK]; 3];
+    let mut result = [0f32; BLOCK];
+    let n = out.len();
+    for start in (0..n).step_by(BLOCK) {
+        let len = BLOCK.min(n - start);
+        for (block, arg) in wide.iter_mut().zip(&args[..arity]) {
+            if is_half(arg.dtype()) {
+                widen(arg.slice(start, len), &mut block[..len]);
+            }
+        }
+        let mut blocks = *args;
+        for ((block, arg), values) in blocks.iter_mut().zip(args).zip(&wide).take(arity) {
+            *block = if is_half(arg.dtype()) { Elements::of(&values[..len]) } else { arg.slice(start, len) };
+        }
+        if is_half(out.dtype()) {
+            kernel(&blocks, ElementsMut::of(&mut result[..len]));
+            narrow(&result[..len], out.slice(start, len));
+        } else {
+            kernel(&blocks, out.slice(start, len));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bf16_rounds_as_half_does() {
+        let values: Vec<f32> =
+            (0..20_000u32).map(|i| f32::from_bits(i.wrapping_mul(0x9e37_79b9))).chain([f32::NAN, f32::INFINITY, f32::MAX]).collect();
+        let mut ours = vec![bf16::ZERO; values.len()];
+        narrow(&values, ElementsMut::of(&mut ours));
+        for (v, o) in values.iter().zip(&ours) {
+            assert!(o.to_bits() == bf16::from_f32(*v).to_bits() || v.is_nan() && o.is_nan(), "{v}");
+        }
+    }
+
+    #[test]
+    fn one_rounding_from_f64() {
+        // Just above the middle of two float16 values: rounding to float32 first would lose the excess.
+        let x = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
+        assert_eq!(f16::from_f32(to_odd_f32(x)), f16::from_f32(1.0 + 2f32.powi(-10)));
+        assert_eq!(f16::from_f32(to_odd_f32(-x)), f16::from_f32(-1.0 - 2f32.powi(-10)));
+        assert_eq!(f16::from_f32(to_odd_f32(1e300)), f16::INFINITY);
+        assert_eq!(to_odd_f32(0.5), 0.5);
+    }
+}

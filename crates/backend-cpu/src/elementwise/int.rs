@@ -1,0 +1,142 @@
+//! Integer operations that Rust's own do not answer as NumPy 2 does.
+
+/// NumPy's integer arithmetic: wraps, never traps.
+pub(crate) trait Int: Copy {
+    /// `floor(a / b)`; 0 for `b = 0`; `MIN / -1` wraps.
+    fn floor_divide(self, b: Self) -> Self;
+    /// `a - floor(a / b) * b`, with b's sign; 0 for `b = 0`.
+    fn remainder(self, b: Self) -> Self;
+    /// `a ** b`, wrapping; for negative b, `1 / a**|b|` truncated (0 for a = 0).
+    fn power(self, b: Self) -> Self;
+    /// `1 / a` truncated; 0 for 0.
+    fn reciprocal(self) -> Self;
+    /// `a << b`; 0 when b is negative or not below the number of bits.
+    fn left_shift(self, b: Self) -> Self;
+    /// `a >> b`; all sign when b is negative or not below the number of bits.
+    fn right_shift(self, b: Self) -> Self;
+    /// -1, 0 or 1.
+    fn sign(self) -> Self;
+    /// `|a|`; `MIN` stays.
+    fn abs(self) -> Self;
+}
+
+macro_rules! common {
+    () => {
+        #[inline(always)]
+        fn left_shift(self, b: Self) -> Self {
+            // A negative count converts to a huge one.
+            if (b as u64) < Self::BITS as u64 { self << b } else { 0 }
+        }
+        #[inline(always)]
+        fn power(self, b: Self) -> Self {
+            #[allow(unused_comparisons)]
+            if b < 0 {
+                return match self.wrapping_add(1) {
+                    2 => 1, // 1 ** b
+                    0 => {
+                        if b & 1 == 0 {
+                            1
+                        } else {
+                            self
+                        }
+                    } // (-1) ** b
+                    _ => 0,
+                };
+            }
+            let (mut result, mut square, mut rest) = (1 as Self, self, b);
+            while rest != 0 {
+                if rest & 1 == 1 {
+                    result = result.wrapping_mul(square);
+                }
+                square = square.wrapping_mul(square);
+                rest >>= 1;
+            }
+            result
+        }
+    };
+}
+
+macro_rules! signed {
+    ($($t:ty),*) => {$(
+        impl Int for $t {
+            common!();
+            #[inline(always)]
+            fn floor_divide(self, b: Self) -> Self {
+                if b == 0 { return 0 }
+                let quotient = self.wrapping_div(b);
+                // Rust truncates; one less when the signs differ and something is left over.
+                if (self ^ b) < 0 && quotient.wrapping_mul(b) != self { quotient - 1 } else { quotient }
+            }
+            #[inline(always)]
+            fn remainder(self, b: Self) -> Self {
+                if b == 0 { return 0 }
+                let rest = self.wrapping_rem(b);
+                if rest != 0 && (rest ^ b) < 0 { rest + b } else { rest }
+            }
+            #[inline(always)]
+            fn reciprocal(self) -> Self {
+                if self == 1 || self == -1 { self } else { 0 }
+            }
+            #[inline(always)]
+            fn right_shift(self, b: Self) -> Self {
+                self >> if (b as u64) < Self::BITS as u64 { b } else { Self::BITS as Self - 1 }
+            }
+            #[inline(always)]
+            fn sign(self) -> Self { self.signum() }
+            #[inline(always)]
+            fn abs(self) -> Self { self.wrapping_abs() }
+        }
+    )*};
+}
+
+macro_rules! unsigned {
+    ($($t:ty),*) => {$(
+        impl Int for $t {
+            common!();
+            #[inline(always)]
+            fn floor_divide(self, b: Self) -> Self { self.checked_div(b).unwrap_or(0) }
+            #[inline(always)]
+            fn remainder(self, b: Self) -> Self { self.checked_rem(b).unwrap_or(0) }
+            #[inline(always)]
+            fn reciprocal(self) -> Self { (self == 1) as Self }
+            #[inline(always)]
+            fn right_shift(self, b: Self) -> Self {
+                if (b as u64) < Self::BITS as u64 { self >> b } else { 0 }
+            }
+            #[inline(always)]
+            fn sign(self) -> Self { (self != 0) as Self }
+            #[inline(always)]
+            fn abs(self) -> Self { self }
+        }
+    )*};
+}
+
+signed!(i8, i16, i32, i64);
+unsigned!(u8, u16, u32, u64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn division() {
+        assert_eq!([7i32, -7, 7, -7].map(|a| a.floor_divide(2)), [3, -4, 3, -4]);
+        assert_eq!((7i32.floor_divide(-2), 7i32.remainder(-2), (-7i32).remainder(2)), (-4, -1, 1));
+        assert_eq!((i8::MIN.floor_divide(-1), i8::MIN.remainder(-1), 5i8.floor_divide(0), 5i8.remainder(0)), (i8::MIN, 0, 0, 0));
+        assert_eq!((200u8.floor_divide(7), 200u8.remainder(7), 1u64.remainder(0)), (28, 4, 0));
+    }
+
+    #[test]
+    fn powers() {
+        assert_eq!((3i32.power(4), 2i8.power(8), (-2i64).power(3)), (81, 0, -8));
+        assert_eq!((1i32.power(-5), (-1i32).power(-5), (-1i32).power(-4), 2i32.power(-1), 0i32.power(-1)), (1, -1, 1, 0, 0));
+        assert_eq!((0u8.power(0), 255u8.power(2), u64::MAX.power(3)), (1, 1, u64::MAX));
+    }
+
+    #[test]
+    fn shifts() {
+        assert_eq!((1i8.left_shift(7), 1i8.left_shift(8), 1i8.left_shift(-1)), (i8::MIN, 0, 0));
+        assert_eq!(((-8i32).right_shift(1), (-8i32).right_shift(40), (-8i32).right_shift(-1), 8i32.right_shift(32)), (-4, -1, -1, 0));
+        assert_eq!((255u8.right_shift(4), 255u8.right_shift(8)), (15, 0));
+    }
+}

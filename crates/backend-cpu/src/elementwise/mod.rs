@@ -1,0 +1,89 @@
+//! Map: a fused program at every point of a loop nest, tile by tile, on as many threads as it is worth.
+
+pub(crate) mod cast;
+mod complex;
+mod float;
+pub(crate) mod half;
+mod int;
+pub(crate) mod loops;
+pub(crate) mod table;
+
+use cuprum_core::{Call, Outcome, Result, Work, decline};
+use smallvec::SmallVec;
+
+use crate::raw::{ElementsMut, Output};
+use crate::threads;
+use crate::tile::{Compiled, Evaluator, Nest};
+
+/// Rows computed together where an input is walked in long strides: a cache line that one row loads serves the next ones.
+const ROWS_TOGETHER: usize = 16;
+
+/// The runs, one for each output, that a task fills.
+type Part<'o> = SmallVec<[ElementsMut<'o>; 2]>;
+
+/// The Map kernel.
+pub(crate) fn run(call: &Call) -> Result<Outcome> {
+    let Work::Map { program, plan } = &call.work else { decline!("not a map") };
+    let in_loop_order = (0..call.outputs.len()).all(|n| {
+        let (strides, mut step) = (&plan.strides[call.inputs.len() + n], 1);
+        plan.dims.iter().zip(strides).rev().all(|(&extent, &s)| (extent == 1 || s == step, step *= extent as isize).0)
+    });
+    if !in_loop_order {
+        decline!("the loop does not follow the output's memory");
+    }
+    let nest = Nest::new(&plan.dims, call.inputs, |k| plan.strides[k].clone())?;
+    let compiled = match Compiled::new(program, nest, true) {
+        Ok(compiled) => compiled,
+        Err(reason) => return Ok(Outcome::Declined(reason)),
+    };
+    let mut outputs: SmallVec<[Output; 2]> = (0..call.outputs.len()).map(|n| Output::allocate(call, n)).collect::<Result<_>>()?;
+
+    let cost = plan.size.saturating_mul(compiled.cost());
+    let chunk = chunk(&compiled, plan.size, threads::worth(cost));
+    let mut parts: Vec<Part> = (0..plan.size.div_ceil(chunk)).map(|_| Part::new()).collect();
+    for output in &mut outputs {
+        for (part, run) in parts.iter_mut().zip(output.elements()?.chunks(chunk)) {
+            part.push(run);
+        }
+    }
+    threads::for_each(
+        parts.into_iter().enumerate(),
+        cost,
+        || Evaluator::new(&compiled),
+        |evaluator, (i, mut part)| fill(&compiled, evaluator, i * chunk, &mut part),
+    );
+    call.done(outputs.into_iter().map(Output::finish))
+}
+
+/// Points per task: whole rows where rows matter, else whole tiles; several tasks per thread, to even out their speeds.
+fn chunk(compiled: &Compiled, size: usize, threads: usize) -> usize {
+    let share = if threads == 1 { size } else { size.div_ceil(threads * 4) };
+    let unit = if compiled.nest().is_scattered() { compiled.nest().inner() } else { compiled.tile() };
+    share.div_ceil(unit).max(1) * unit
+}
+
+/// Computes the points of one task.
+fn fill(compiled: &Compiled, evaluator: &mut Evaluator, start: usize, part: &mut [ElementsMut]) {
+    let (len, tile, inner) = (part.first().map_or(0, ElementsMut::len), compiled.tile(), compiled.nest().inner());
+    let mut compute = |at: usize, len: usize| {
+        let mut runs: Part = part.iter_mut().map(|p| p.slice(at, len)).collect();
+        evaluator.write(start + at, len, &mut runs);
+    };
+    // Tiles that span rows are gathered; where rows are long enough, tiles end with them.
+    if inner < tile / 2 || !start.is_multiple_of(inner) {
+        (0..len).step_by(tile).for_each(|at| compute(at, tile.min(len - at)));
+        return;
+    }
+    let together = if compiled.nest().is_scattered() { ROWS_TOGETHER } else { 1 };
+    for rows in (0..len).step_by(inner * together) {
+        for column in (0..inner).step_by(tile) {
+            let width = tile.min(inner - column);
+            for row in (rows..len.min(rows + inner * together)).step_by(inner) {
+                // The last row of a task may be cut short.
+                if row + column < len {
+                    compute(row + column, width.min(len - row - column));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Fill: values made from nothing.
+
+use cuprum_core::{Call, Complex, DType, Element, Fill, Kind, Outcome, Result, Scalar, Work, bf16, decline, f16, with_dtype};
+
+use crate::elementwise::half::to_odd_f32;
+use crate::raw::{ElementsMut, Output, element};
+use crate::threads;
+use crate::tile::splat;
+
+/// Elements per task.
+const CHUNK: usize = 1 << 15;
+
+/// The Fill kernel.
+pub(crate) fn run(call: &Call) -> Result<Outcome> {
+    let Work::Fill(fill) = &call.work else { decline!("not a fill") };
+    let dtype = call.outputs[0].dtype;
+    let is_zero = |s: Scalar| s.to_bytes(dtype) == [0; 16];
+    let mut output = match fill {
+        Fill::Undefined => Output::zeroed(call, 0)?,
+        Fill::Constant(value) if is_zero(*value) => Output::zeroed(call, 0)?,
+        _ => Output::allocate(call, 0)?,
+    };
+    let elements = output.elements()?;
+    match *fill {
+        Fill::Undefined => {}
+        Fill::Constant(value) if is_zero(value) => {}
+        Fill::Constant(value) => chunks(elements, |_, run| splat(value, run)),
+        Fill::Arange { start, step } => arange(elements, start, step),
+        Fill::Linspace { start, stop, step, count, endpoint } => linspace(elements, start, stop, step, count, endpoint),
+        Fill::Eye { k } => {
+            let columns = call.outputs[0].layout.shape().get(1).copied().unwrap_or(1).max(1);
+            eye(elements, columns, k);
+        }
+    }
+    call.done([output.finish()])
+}
+
+/// Runs `body` on chunks of the output, with the number of each one's first element.
+fn chunks(elements: ElementsMut, body: impl Fn(usize, ElementsMut) + Sync) {
+    let cost = elements.len();
+    threads::for_each(elements.chunks(CHUNK).into_iter().enumerate(), cost, || (), |_, (i, run)| body(i * CHUNK, run));
+}
+
+/// A number that float64 or complex128 values are stored as.
+pub(crate) trait FromWide: Element {
+    /// Rounded once; to an int truncated and saturated.
+    fn from_wide(value: Complex<f64>) -> Self;
+}
+macro_rules! from_wide {
+    ($($t:ty: $v:ident => $e:expr),* $(,)?) => {$(
+        impl FromWide for $t {
+            #[inline(always)]
+            fn from_wide($v: Complex<f64>) -> $t { $e }
+        }
+    )*};
+}
+from_wide! {
+    bool: v => v.re != 0.0 || v.im != 0.0,
+    i8: v => v.re as i8, i16: v => v.re as i16, i32: v => v.re as i32, i64: v => v.re as i64,
+    u8: v => v.re as u8, u16: v => v.re as u16, u32: v => v.re as u32, u64: v => v.re as u64,
+    f16: v => f16::from_f32(to_odd_f32(v.re)), bf16: v => bf16::from_f32(to_odd_f32(v.re)), f32: v => v.re as f32, f64: v => v.re,
+    Complex<f32>: v => Complex::new(v.re as f32, v.im as f32), Complex<f64>: v => v,
+}
+
+/// `start + i * step` in the output's dtype: 128-bit integers that wrap, float32 for the 16-bit floats, complex by its real part.
+fn arange(elements: ElementsMut, start: Scalar, step: Scalar) {
+    let dtype = elements.dtype();
+    match dtype.kind() {
+        Kind::Bool | Kind::Signed | Kind::Unsigned => {
+            let (start, step) = (start.as_int().unwrap_or(start.as_f64() as i128), step.as_int().unwrap_or(step.as_f64() as i128));
+            chunks(elements, |first, run| {
+                let at = |i: usize| Scalar::Int(start.wrapping_add(step.wrapping_mul((first + i) as i128)));
+                with_dtype!(dtype, T => {
+                    run.typed::<T>().iter_mut().enumerate().for_each(|(i, v)| *v = element(at(i)))
+                });
+            });
+        }
+        _ if matches!(dtype, DType::F64 | DType::C128) => {
+            let (start, step) = (start.as_complex(), step.as_complex());
+            chunks(elements, |first, run| ramp(run, |i| start + step * (first + i) as f64));
+        }
+        _ => {
+            let narrow = |s: Scalar| Complex::new(s.as_complex().re as f32, s.as_complex().im as f32);
+            let (start, step) = (narrow(start), narrow(step));
+            chunks(elements, |first, run| {
+                ramp(run, |i| {
+                    let v = start + step * (first + i) as f32;
+                    Complex::new(v.re as f64, v.im as f64)
+                })
+            });
+        }
+    }
+}
+
+fn ramp(run: ElementsMut, at: impl Fn(usize) -> Complex<f64>) {
+    with_dtype!(run.dtype(), T => run.typed::<T>().iter_mut().enumerate().for_each(|(i, v)| *v = T::from_wide(at(i))));
+}
+
+fn linspace(elements: ElementsMut, start: Scalar, stop: Scalar, step: Scalar, count: usize, endpoint: bool) {
+    let (start, stop, step) = (start.as_complex(), stop.as_complex(), step.as_complex());
+    chunks(elements, |first, run| {
+        ramp(run, |i| {
+            let n = first + i;
+            if endpoint && n + 1 == count { stop } else { Complex::new(start.re + step.re * n as f64, start.im + step.im * n as f64) }
+        })
+    });
+}
+
+fn eye(elements: ElementsMut, columns: usize, k: i64) {
+    chunks(elements, |first, run| {
+        with_dtype!(run.dtype(), T => {
+            let values = run.typed::<T>();
+            values.fill(T::default());
+            let one: T = element(Scalar::Int(1));
+            // The one of each row that this chunk touches, if it lies in the chunk.
+            for row in first / columns..(first + values.len()).div_ceil(columns) {
+                let column = row as i128 + k as i128;
+                if (0..columns as i128).contains(&column)
+                    && let Some(v) = (row * columns + column as usize).checked_sub(first).and_then(|at| values.get_mut(at))
+                {
+                    *v = one;
+                }
+            }
+        });
+    });
+}

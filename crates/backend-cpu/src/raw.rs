@@ -1,0 +1,355 @@
+//! Untyped memory: runs of elements whose type is known by a [`DType`], output buffers being filled, scratch blocks, and
+//! the disjoint parts of one output that threads fill at the same time. Everything offered here is safe to call.
+#![allow(unsafe_code)]
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use cuprum_core::array::Array;
+use cuprum_core::buffer::HostBuffer;
+use cuprum_core::device::Buffer;
+use cuprum_core::{Call, DType, Element, Error, Result, Scalar, StoredArray};
+
+/// A run of elements for reading.
+#[derive(Clone, Copy)]
+pub(crate) struct Elements<'a> {
+    ptr: *const u8,
+    len: usize,
+    dtype: DType,
+    life: PhantomData<&'a [u8]>,
+}
+
+// SAFETY: it is a shared slice of plain values.
+unsafe impl Send for Elements<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Elements<'_> {}
+
+impl<'a> Elements<'a> {
+    /// The values of a slice.
+    pub fn of<T: Element>(values: &'a [T]) -> Elements<'a> {
+        Elements { ptr: values.as_ptr().cast(), len: values.len(), dtype: T::DTYPE, life: PhantomData }
+    }
+
+    /// The whole buffer of an array, from its start (not from the array's offset).
+    pub fn buffer(array: &'a StoredArray) -> Result<Elements<'a>> {
+        let host = host(array.buffer())?;
+        let dtype = array.dtype();
+        Ok(Elements { ptr: host.as_ptr(), len: host.nbytes() / dtype.itemsize(), dtype, life: PhantomData })
+    }
+
+    /// Their type.
+    pub fn dtype(self) -> DType {
+        self.dtype
+    }
+
+    /// Their number.
+    pub fn len(self) -> usize {
+        self.len
+    }
+
+    /// Part of the run.
+    pub fn slice(self, start: usize, len: usize) -> Elements<'a> {
+        assert!(start <= self.len && len <= self.len - start, "{start}+{len} of {}", self.len);
+        // SAFETY: `start` is inside the run, or its end.
+        Elements { ptr: unsafe { self.ptr.add(start * self.dtype.itemsize()) }, len, ..self }
+    }
+
+    /// The values as a slice of their Rust type.
+    pub fn typed<T: Element>(self) -> &'a [T] {
+        assert!(T::DTYPE == self.dtype, "{} read as {}", self.dtype, T::DTYPE);
+        // SAFETY: made from a slice, a buffer or a scratch block that holds `len` values of `dtype`, which is T's; all
+        // three are aligned for it, live for 'a, and are not written meanwhile.
+        unsafe { std::slice::from_raw_parts(self.ptr.cast(), self.len) }
+    }
+}
+
+/// A run of elements for writing; the only access to them while it lives.
+pub(crate) struct ElementsMut<'a> {
+    ptr: *mut u8,
+    len: usize,
+    dtype: DType,
+    life: PhantomData<&'a mut [u8]>,
+}
+
+// SAFETY: it is an exclusive slice of plain values.
+unsafe impl Send for ElementsMut<'_> {}
+
+impl Default for ElementsMut<'_> {
+    fn default() -> Self {
+        ElementsMut { ptr: std::ptr::dangling_mut::<u64>().cast(), len: 0, dtype: DType::U8, life: PhantomData }
+    }
+}
+
+impl<'a> ElementsMut<'a> {
+    /// The values of a slice.
+    pub fn of<T: Element>(values: &'a mut [T]) -> ElementsMut<'a> {
+        ElementsMut { ptr: values.as_mut_ptr().cast(), len: values.len(), dtype: T::DTYPE, life: PhantomData }
+    }
+
+    /// Their type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Their number.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Two parts, the first of `mid` elements.
+    pub fn split_at(self, mid: usize) -> (ElementsMut<'a>, ElementsMut<'a>) {
+        assert!(mid <= self.len, "{mid} of {}", self.len);
+        // SAFETY: `mid` is inside the run, or its end.
+        let rest = unsafe { self.ptr.add(mid * self.dtype.itemsize()) };
+        (ElementsMut { len: mid, ..self }, ElementsMut { ptr: rest, len: self.len - mid, ..self })
+    }
+
+    /// Parts of `chunk` elements, the last one shorter.
+    pub fn chunks(mut self, chunk: usize) -> Vec<ElementsMut<'a>> {
+        let chunk = chunk.max(1);
+        let mut parts = Vec::with_capacity(self.len.div_ceil(chunk));
+        while self.len > chunk {
+            let (head, tail) = self.split_at(chunk);
+            parts.push(head);
+            self = tail;
+        }
+        parts.push(self);
+        parts
+    }
+
+    /// The same run for a shorter time.
+    pub fn reborrow(&mut self) -> ElementsMut<'_> {
+        ElementsMut { ptr: self.ptr, len: self.len, dtype: self.dtype, life: PhantomData }
+    }
+
+    /// Part of the run.
+    pub fn slice(&mut self, start: usize, len: usize) -> ElementsMut<'_> {
+        self.reborrow().split_at(start).1.split_at(len).0
+    }
+
+    /// The run for reading.
+    pub fn as_elements(&self) -> Elements<'_> {
+        Elements { ptr: self.ptr, len: self.len, dtype: self.dtype, life: PhantomData }
+    }
+
+    /// The values as a slice of their Rust type. Fresh output memory must be written before it is read.
+    pub fn typed<T: Element>(self) -> &'a mut [T] {
+        assert!(T::DTYPE == self.dtype, "{} written as {}", self.dtype, T::DTYPE);
+        // SAFETY: as in `Elements::typed`, with exclusive access.
+        unsafe { std::slice::from_raw_parts_mut(self.ptr.cast(), self.len) }
+    }
+
+    /// Copies values of the same type and number.
+    pub fn copy_from(&mut self, source: Elements) {
+        assert!(self.dtype == source.dtype && self.len == source.len, "copy of {} to {}", source.len, self.len);
+        // SAFETY: both hold `len` elements; `self` is exclusive, so they do not overlap.
+        unsafe { std::ptr::copy_nonoverlapping(source.ptr, self.ptr, self.len * self.dtype.itemsize()) };
+    }
+}
+
+fn host(buffer: &Arc<dyn Buffer>) -> Result<&HostBuffer> {
+    buffer.as_any().downcast_ref().ok_or_else(|| Error::backend("cpu", "buffer", "an input is not in host memory"))
+}
+
+/// An output of a call: new memory that nobody else knows yet.
+pub(crate) struct Output {
+    buffer: Arc<dyn Buffer>,
+    dtype: DType,
+    size: usize,
+}
+
+impl Output {
+    /// Memory for output `n`.
+    pub fn allocate(call: &Call, n: usize) -> Result<Output> {
+        let buffer = call.allocate_output(n)?;
+        let (dtype, size) = (call.outputs[n].dtype, call.outputs[n].layout.size());
+        if host(&buffer)?.nbytes() < size * dtype.itemsize() {
+            return Err(Error::backend("cpu", call.op.name(), "an output buffer is too small"));
+        }
+        Ok(Output { buffer, dtype, size })
+    }
+
+    /// Memory for output `n`, filled with zeros; pages that the system hands out zeroed are not touched.
+    pub fn zeroed(call: &Call, n: usize) -> Result<Output> {
+        let (dtype, size) = (call.outputs[n].dtype, call.outputs[n].layout.size());
+        let buffer = HostBuffer::zeroed(size.saturating_mul(dtype.itemsize())).map_err(|e| match e {
+            Error::OutOfMemory { device, requested, used, limit, .. } => {
+                Error::OutOfMemory { op: call.op.name(), device, requested, used, limit }
+            }
+            e => e,
+        })?;
+        Ok(Output { buffer: Arc::new(buffer), dtype, size })
+    }
+
+    /// All elements, to be written.
+    pub fn elements(&mut self) -> Result<ElementsMut<'_>> {
+        let ptr = host(&self.buffer)?.as_mut_ptr();
+        Ok(ElementsMut { ptr, len: self.size, dtype: self.dtype, life: PhantomData })
+    }
+
+    /// The buffer, every element written.
+    pub fn finish(self) -> Arc<dyn Buffer> {
+        self.buffer
+    }
+}
+
+/// A cache line, as the unit of scratch memory.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line(#[allow(dead_code)] [u8; 64]);
+
+/// A block of scratch memory, aligned for every dtype and always initialised.
+#[derive(Default)]
+pub(crate) struct Scratch(Vec<Line>);
+
+impl Scratch {
+    /// Makes room for `bytes`.
+    pub fn reserve(&mut self, bytes: usize) {
+        let lines = bytes.div_ceil(64);
+        if self.0.len() < lines {
+            self.0.resize(lines, Line([0; 64]));
+        }
+    }
+
+    fn holds(&self, dtype: DType, len: usize) -> bool {
+        len.saturating_mul(dtype.itemsize()) <= self.0.len() * 64
+    }
+
+    /// The first `len` elements for reading, written before through [`Scratch::elements_mut`] with the same dtype.
+    pub fn elements(&self, dtype: DType, len: usize) -> Elements<'_> {
+        assert!(self.holds(dtype, len), "{len} of {dtype} in {} lines", self.0.len());
+        Elements { ptr: self.0.as_ptr().cast(), len, dtype, life: PhantomData }
+    }
+
+    /// The first `len` elements for writing.
+    pub fn elements_mut(&mut self, dtype: DType, len: usize) -> ElementsMut<'_> {
+        assert!(self.holds(dtype, len), "{len} of {dtype} in {} lines", self.0.len());
+        ElementsMut { ptr: self.0.as_mut_ptr().cast(), len, dtype, life: PhantomData }
+    }
+}
+
+/// Copies `out.len()` elements that lie `stride` apart in `source`, from index `start` on.
+pub(crate) fn copy_strided<T: Copy>(source: &[T], start: isize, stride: isize, out: &mut [T]) {
+    if out.is_empty() {
+        return;
+    }
+    let last = start + stride * (out.len() as isize - 1);
+    assert!(start.min(last) >= 0 && (start.max(last) as usize) < source.len(), "{start}..={last} of {}", source.len());
+    match stride {
+        1 => out.copy_from_slice(&source[start as usize..start as usize + out.len()]),
+        0 => out.fill(source[start as usize]),
+        _ => {
+            let mut at = start;
+            for value in out {
+                // SAFETY: `at` goes evenly from `start` to `last`, both inside `source`.
+                *value = unsafe { *source.get_unchecked(at as usize) };
+                at += stride;
+            }
+        }
+    }
+}
+
+/// A block of columns of a matrix; other threads may hold other columns of the same matrix.
+pub(crate) struct ColumnsMut<'a, T> {
+    ptr: *mut T,
+    rows: usize,
+    row_stride: usize,
+    width: usize,
+    life: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: it is an exclusive view of plain values.
+unsafe impl<T: Send> Send for ColumnsMut<'_, T> {}
+
+impl<T> ColumnsMut<'_, T> {
+    /// The block's part of a row.
+    pub fn row(&mut self, row: usize) -> &mut [T] {
+        assert!(row < self.rows, "row {row} of {}", self.rows);
+        // SAFETY: by construction every row of the block lies in the matrix, and no other block holds these columns.
+        unsafe { std::slice::from_raw_parts_mut(self.ptr.add(row * self.row_stride), self.width) }
+    }
+
+    /// The block's part of a row, for writing, with that of another row, for reading.
+    pub fn row_pair(&mut self, write: usize, read: usize) -> (&mut [T], &[T]) {
+        assert!(write < self.rows && read < self.rows && write != read, "rows {write}, {read} of {}", self.rows);
+        // SAFETY: as in `row`; the rows differ, and rows do not overlap.
+        unsafe {
+            (
+                std::slice::from_raw_parts_mut(self.ptr.add(write * self.row_stride), self.width),
+                std::slice::from_raw_parts(self.ptr.add(read * self.row_stride), self.width),
+            )
+        }
+    }
+}
+
+/// Cuts a C-contiguous matrix of rows of `row_len` elements into blocks of `width` columns.
+pub(crate) fn column_blocks<T>(matrix: &mut [T], row_len: usize, width: usize) -> Vec<ColumnsMut<'_, T>> {
+    if matrix.is_empty() {
+        return Vec::new();
+    }
+    assert!(row_len > 0 && matrix.len().is_multiple_of(row_len), "{} in rows of {row_len}", matrix.len());
+    let (rows, width) = (matrix.len() / row_len, width.clamp(1, row_len));
+    let ptr = matrix.as_mut_ptr();
+    (0..row_len)
+        .step_by(width)
+        // SAFETY: the column lies in the first row.
+        .map(|c| ColumnsMut { ptr: unsafe { ptr.add(c) }, rows, row_stride: row_len, width: width.min(row_len - c), life: PhantomData })
+        .collect()
+}
+
+/// A scalar converted to an element type, as `astype` would.
+pub(crate) fn element<T: Element>(value: Scalar) -> T {
+    let bytes = value.to_bytes(T::DTYPE);
+    // SAFETY: the first bytes are a value of T; no element is longer than 16 bytes.
+    unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) }
+}
+
+/// Two axes of a copy: extents, and the steps of source and target along rows and columns.
+pub(crate) struct Grid {
+    pub height: usize,
+    pub width: usize,
+    pub source: [isize; 2],
+    pub target: [isize; 2],
+}
+
+impl Grid {
+    /// Lowest and highest place touched from `start` with these steps.
+    fn reach(&self, start: isize, steps: [isize; 2]) -> (isize, isize) {
+        let spans = [steps[0] * (self.height as isize - 1), steps[1] * (self.width as isize - 1)];
+        let (low, high): (isize, isize) = (spans.iter().map(|s| s.min(&0)).sum(), spans.iter().map(|s| s.max(&0)).sum());
+        (start + low, start + high)
+    }
+}
+
+/// Copies a grid of elements: whole rows where both sides are contiguous, else in blocks whose lines stay in L1.
+pub(crate) fn copy_grid<T: Copy>(source: &[T], from: isize, target: &mut [T], to: isize, grid: &Grid) {
+    const SIDE: usize = 32;
+    if grid.height == 0 || grid.width == 0 {
+        return;
+    }
+    for (start, steps, len) in [(from, grid.source, source.len()), (to, grid.target, target.len())] {
+        let (low, high) = grid.reach(start, steps);
+        assert!(low >= 0 && (high as usize) < len, "{low}..={high} of {len}");
+    }
+    let (s, t) = (source.as_ptr().wrapping_offset(from), target.as_mut_ptr().wrapping_offset(to));
+    if grid.source[1] == 1 && grid.target[1] == 1 {
+        for row in 0..grid.height as isize {
+            // SAFETY: `reach` shows that every row lies inside both slices; they are different memory.
+            unsafe { std::ptr::copy_nonoverlapping(s.offset(row * grid.source[0]), t.offset(row * grid.target[0]), grid.width) };
+        }
+        return;
+    }
+    for top in (0..grid.height).step_by(SIDE) {
+        for left in (0..grid.width).step_by(SIDE) {
+            for row in top as isize..grid.height.min(top + SIDE) as isize {
+                for column in left as isize..grid.width.min(left + SIDE) as isize {
+                    // SAFETY: as above, element by element.
+                    unsafe {
+                        *t.offset(row * grid.target[0] + column * grid.target[1]) =
+                            *s.offset(row * grid.source[0] + column * grid.source[1])
+                    };
+                }
+            }
+        }
+    }
+}

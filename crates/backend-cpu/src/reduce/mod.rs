@@ -1,0 +1,193 @@
+//! Reduce and SegmentSum. Sums are pairwise with a tree fixed by length: the same bits for any number of threads.
+
+mod columns;
+mod ops;
+mod rows;
+mod tree;
+
+use cuprum_core::array::Array;
+use cuprum_core::layout::Dims;
+use cuprum_core::ops::reduce::{ALL, ANY, ARGMAX, ARGMIN, COUNT_NONZERO, MAX, MIN, PROD, SUM};
+use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
+use cuprum_core::{Call, Complex, DType, Element, Error, Op, Outcome, Program, Result, StepKind, Work, decline};
+use smallvec::SmallVec;
+
+use self::ops::{ArgMax, ArgMin, Count, Max, Min, Prod, Reducer, Sum};
+use crate::elementwise::half::{is_half, narrow};
+use crate::raw::{Elements, ElementsMut, Output};
+use crate::threads;
+use crate::tile::{Compiled, Evaluator, Nest};
+
+/// How a planned reduction is computed, for one reducer.
+type Run = fn(&Compiled, &Shape, ElementsMut);
+
+/// The loop of a reduction.
+enum Shape {
+    /// `[kept.. reduced..]`, rows of this length.
+    Rows(usize),
+    /// `[reduced.. kept..]`, this many rows.
+    Columns(usize),
+}
+
+fn run_reducer<R: Reducer>(compiled: &Compiled, shape: &Shape, out: ElementsMut) {
+    let reduce = |results: &mut [R::Out]| match *shape {
+        Shape::Rows(len) => rows::reduce::<R>(compiled, len, results),
+        Shape::Columns(rows) => columns::reduce::<R>(compiled, rows, results),
+    };
+    with_results(out, reduce)
+}
+
+/// Runs `f` on the output's elements, or, for a half dtype, on float32 results that are rounded afterwards.
+fn with_results<T: Element>(out: ElementsMut, f: impl FnOnce(&mut [T])) {
+    if !is_half(out.dtype()) {
+        return f(out.typed());
+    }
+    let mut wide = vec![T::default(); out.len()];
+    f(&mut wide);
+    narrow(Elements::of(&wide).typed(), out);
+}
+
+/// `$run` for `$reducer` of the element type that `$dtype` is: any `number`, or `bool` too.
+macro_rules! by_dtype {
+    ($dtype:expr, number, $run:ident, $reducer:ident) => {
+        by_dtype!(@ $dtype, $run, $reducer, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>)
+    };
+    ($dtype:expr, any, $run:ident, $reducer:ident) => {
+        by_dtype!(@ $dtype, $run, $reducer, bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>)
+    };
+    (@ $dtype:expr, $run:ident, $reducer:ident, $($t:ty),*) => {
+        match $dtype {
+            $(<$t as Element>::DTYPE => Some($run::<$reducer<$t>> as _),)*
+            _ => None,
+        }
+    };
+}
+
+/// The operations of the family, each with its reducer by dtype of the values (float32 for the half ones).
+static ROWS: [Row; 9] = [
+    (SUM, |d| by_dtype!(d, number, run_reducer, Sum)),
+    (PROD, |d| by_dtype!(d, number, run_reducer, Prod)),
+    (MIN, |d| by_dtype!(d, any, run_reducer, Min)),
+    (MAX, |d| by_dtype!(d, any, run_reducer, Max)),
+    (ARGMIN, |d| by_dtype!(d, any, run_reducer, ArgMin)),
+    (ARGMAX, |d| by_dtype!(d, any, run_reducer, ArgMax)),
+    (ANY, |d| if d == DType::Bool { Some(run_reducer::<Sum<bool>>) } else { None }),
+    (ALL, |d| if d == DType::Bool { Some(run_reducer::<Prod<bool>>) } else { None }),
+    (COUNT_NONZERO, |d| if d == DType::Bool { Some(run_reducer::<Count>) } else { None }),
+];
+
+type Row = (Op, fn(DType) -> Option<Run>);
+
+/// Half values as float32, which every reduction of them is computed in.
+fn widened(program: &Program) -> Program {
+    let mut program = program.clone();
+    if is_half(program.output_dtype(0)) {
+        let wide = program.push(StepKind::Cast, DType::F32, [program.outputs[0], 0, 0]);
+        program.outputs[0] = wide;
+    }
+    program
+}
+
+/// The kernel of the family: Reduce and SegmentSum.
+pub(crate) fn run(call: &Call) -> Result<Outcome> {
+    match &call.work {
+        Work::Reduce { program, plan, acc } => reduce(call, program, plan, *acc),
+        Work::SegmentSum { acc } => segment_sum(call, *acc),
+        _ => decline!("not a reduction"),
+    }
+}
+
+fn reduce(call: &Call, program: &Program, plan: &ReducePlan, acc: DType) -> Result<Outcome> {
+    let program = widened(program);
+    let value = program.output_dtype(0);
+    if acc != value && !is_half(acc) {
+        decline!("values of {value} accumulated in {acc}");
+    }
+    let row = ROWS.iter().find(|(op, _)| *op == call.op);
+    let Some(run) = row.and_then(|(_, select)| select(value)) else { decline!("{} has no kernel for {value}", call.op.name()) };
+    let by_columns = match plan.class {
+        ReduceClass::All | ReduceClass::Row => false,
+        ReduceClass::Column => true,
+        ReduceClass::General => nearer(plan),
+    };
+    let (outer, inner) = if by_columns { (&plan.reduced, &plan.kept) } else { (&plan.kept, &plan.reduced) };
+    let dims: Dims = outer.iter().chain(inner).copied().collect();
+    let nest = Nest::new(&dims, call.inputs, |k| {
+        let (kept, reduced) = (&plan.kept_strides[k], &plan.reduced_strides[k]);
+        let (outer, inner) = if by_columns { (reduced, kept) } else { (kept, reduced) };
+        outer.iter().chain(inner).copied().collect()
+    })?;
+    let compiled = match Compiled::new(&program, nest, false) {
+        Ok(compiled) => compiled,
+        Err(reason) => return Ok(Outcome::Declined(reason)),
+    };
+    let shape = if by_columns { Shape::Columns(plan.reduced_size) } else { Shape::Rows(plan.reduced_size) };
+    let mut output = Output::allocate(call, 0)?;
+    run(&compiled, &shape, output.elements()?);
+    call.done([output.finish()])
+}
+
+/// Whether kept elements lie nearer to each other than reduced ones.
+fn nearer(plan: &ReducePlan) -> bool {
+    let step = |strides: &SmallVec<[cuprum_core::layout::Strides; 4]>| -> usize {
+        strides.iter().map(|s| s.last().map_or(0, |s| s.unsigned_abs())).fold(0, usize::saturating_add)
+    };
+    !plan.kept.is_empty() && step(&plan.kept_strides) < step(&plan.reduced_strides)
+}
+
+/// Sums segments of one input, each as a reduction of its own.
+type RunSegments = fn(&Compiled, &[i64], ElementsMut);
+
+fn run_segments<R: Reducer>(compiled: &Compiled, offsets: &[i64], out: ElementsMut) {
+    with_results(out, |results: &mut [R::Out]| {
+        let chunk = results.len().div_ceil(threads::count() * 4).max(1);
+        let cost = compiled.nest().size().saturating_add(results.len());
+        threads::for_each(
+            results.chunks_mut(chunk).enumerate(),
+            cost,
+            || Evaluator::new(compiled),
+            |evaluator, (i, results)| {
+                for (n, result) in results.iter_mut().enumerate() {
+                    let (start, end) = (offsets[i * chunk + n] as usize, offsets[i * chunk + n + 1] as usize);
+                    let sum = rows::reduce_run::<R>(evaluator, compiled.tile(), start, end - start, 0);
+                    *result = sum.map_or_else(R::Out::default, R::finish);
+                }
+            },
+        );
+    });
+}
+
+fn segment_sum(call: &Call, acc: DType) -> Result<Outcome> {
+    let [values, offsets] = call.inputs else { decline!("takes values and offsets") };
+    if values.layout().ndim() != 1 || offsets.dtype() != DType::I64 || !offsets.layout().is_c_contiguous() {
+        decline!("takes 1-D values and contiguous int64 offsets");
+    }
+    let len = values.layout().size();
+    let offsets = Elements::buffer(offsets)?.slice(offsets.layout().offset(), offsets.layout().size()).typed::<i64>();
+    check_offsets(call.op.name(), offsets, len)?;
+    let program = widened(&Program::identity(values.dtype()));
+    let dtype = program.output_dtype(0);
+    if acc != dtype {
+        decline!("values of {dtype} accumulated in {acc}");
+    }
+    let run: Option<RunSegments> = by_dtype!(dtype, number, run_segments, Sum);
+    let Some(run) = run else { decline!("no kernel for {dtype}") };
+    let nest = Nest::new(&[len], &call.inputs[..1], |_| values.layout().strides().into())?;
+    let compiled = match Compiled::new(&program, nest, false) {
+        Ok(compiled) => compiled,
+        Err(reason) => return Ok(Outcome::Declined(reason)),
+    };
+    let mut output = Output::allocate(call, 0)?;
+    run(&compiled, offsets, output.elements()?);
+    call.done([output.finish()])
+}
+
+fn check_offsets(op: &'static str, offsets: &[i64], len: usize) -> Result<()> {
+    if let Some(&index) = offsets.iter().find(|&&o| o < 0 || o as u64 > len as u64) {
+        return Err(Error::Index { op, index, axis: 0, size: len });
+    }
+    match offsets.windows(2).position(|w| w[0] > w[1]) {
+        Some(i) => Err(Error::value(op, format!("offsets must not decrease: {} at {i}, then {}", offsets[i], offsets[i + 1]))),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,261 @@
+//! What is computed: one [`Reducer`] per operation. A leaf is reduced in fixed lanes, leaves are merged in order.
+
+use std::marker::PhantomData;
+
+use cuprum_core::{Complex, Element};
+
+use crate::simd::{Loop, dispatch};
+
+/// Elements reduced in one go, before the tree begins. A power of two; tiles are multiples of it.
+pub(crate) const LEAF: usize = 512;
+
+/// Accumulators side by side within a leaf: enough for SIMD registers to work at their full rate. Fixed, whatever the
+/// processor, so that every one computes the same sum.
+const LANES: usize = 32;
+
+/// A reduction: of elements to an accumulator, of accumulators to one, to a result.
+pub(crate) trait Reducer: 'static {
+    /// Element.
+    type In: Element;
+    /// State of a partial result.
+    type Acc: Copy + Send + Sync;
+    /// Result.
+    type Out: Element;
+
+    /// One element, the `index`th of its reduction.
+    fn start(value: Self::In, index: usize) -> Self::Acc;
+    /// Two partial results; those of `a` come before those of `b`.
+    fn merge(a: Self::Acc, b: Self::Acc) -> Self::Acc;
+    /// The result.
+    fn finish(acc: Self::Acc) -> Self::Out;
+
+    /// 1 to [`LEAF`] elements, the first of them the `first`th of its reduction.
+    #[inline(always)]
+    fn leaf(values: &[Self::In], _first: usize) -> Self::Acc {
+        lanes::<Self>(values)
+    }
+}
+
+/// A leaf in [`LANES`] accumulators, for operations that do not look at the index.
+#[inline(always)]
+fn lanes<R: Reducer + ?Sized>(values: &[R::In]) -> R::Acc {
+    let Some((head, tail)) = values.split_first_chunk::<LANES>() else {
+        let start = R::start(values[0], 0);
+        return values[1..].iter().fold(start, |acc, &v| R::merge(acc, R::start(v, 0)));
+    };
+    let mut acc = head.map(|v| R::start(v, 0));
+    let (chunks, rest) = tail.as_chunks::<LANES>();
+    for chunk in chunks {
+        for (a, &v) in acc.iter_mut().zip(chunk) {
+            *a = R::merge(*a, R::start(v, 0));
+        }
+    }
+    for (a, &v) in acc.iter_mut().zip(rest) {
+        *a = R::merge(*a, R::start(v, 0));
+    }
+    let mut width = LANES;
+    while width > 1 {
+        width /= 2;
+        for i in 0..width {
+            acc[i] = R::merge(acc[i], acc[i + width]);
+        }
+    }
+    acc[0]
+}
+
+struct LeafLoop<'a, R: Reducer>(&'a [R::In], usize);
+
+impl<R: Reducer> Loop for LeafLoop<'_, R> {
+    type Output = R::Acc;
+    #[inline(always)]
+    fn run(self) -> R::Acc {
+        R::leaf(self.0, self.1)
+    }
+}
+
+/// [`Reducer::leaf`] at the best SIMD level.
+pub(crate) fn leaf<R: Reducer>(values: &[R::In], first: usize) -> R::Acc {
+    dispatch(LeafLoop::<R>(values, first))
+}
+
+struct StartLoop<'a, R: Reducer>(&'a mut [R::Acc], &'a [R::In], usize);
+
+impl<R: Reducer> Loop for StartLoop<'_, R> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (a, &v) in self.0.iter_mut().zip(self.1) {
+            *a = R::start(v, self.2);
+        }
+    }
+}
+
+struct StepLoop<'a, R: Reducer>(&'a mut [R::Acc], &'a [R::In], usize);
+
+impl<R: Reducer> Loop for StepLoop<'_, R> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (a, &v) in self.0.iter_mut().zip(self.1) {
+            *a = R::merge(*a, R::start(v, self.2));
+        }
+    }
+}
+
+struct MergeLoop<'a, R: Reducer>(&'a mut [R::Acc], &'a [R::Acc]);
+
+impl<R: Reducer> Loop for MergeLoop<'_, R> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (a, &b) in self.0.iter_mut().zip(self.1) {
+            *a = R::merge(*a, b);
+        }
+    }
+}
+
+/// Begins as many reductions as there are values.
+pub(crate) fn start_each<R: Reducer>(acc: &mut [R::Acc], values: &[R::In], index: usize) {
+    dispatch(StartLoop::<R>(acc, values, index));
+}
+
+/// Takes one more element into each of as many reductions.
+pub(crate) fn step_each<R: Reducer>(acc: &mut [R::Acc], values: &[R::In], index: usize) {
+    dispatch(StepLoop::<R>(acc, values, index));
+}
+
+/// Merges as many pairs of partial results, `acc`'s first.
+pub(crate) fn merge_each<R: Reducer>(acc: &mut [R::Acc], later: &[R::Acc]) {
+    dispatch(MergeLoop::<R>(acc, later));
+}
+
+/// Elements as reductions see them.
+pub(crate) trait Value: Element {
+    /// Wrapping sum; "or" of bool.
+    fn plus(self, b: Self) -> Self;
+    /// Wrapping product; "and" of bool.
+    fn times(self, b: Self) -> Self;
+    /// Whether it is NaN, or has a part that is.
+    fn not_a_number(self) -> bool;
+    /// Strict order; false with NaN. Complex by real part, then imaginary.
+    fn before(self, b: Self) -> bool;
+}
+
+macro_rules! value {
+    ($($t:ty: |$a:ident, $b:ident| $plus:expr, $times:expr, $nan:expr, $before:expr;)*) => {$(
+        impl Value for $t {
+            #[inline(always)]
+            fn plus(self, $b: Self) -> Self { let $a = self; $plus }
+            #[inline(always)]
+            fn times(self, $b: Self) -> Self { let $a = self; $times }
+            #[inline(always)]
+            fn not_a_number(self) -> bool { let $a = self; let _ = $a; $nan }
+            #[inline(always)]
+            fn before(self, $b: Self) -> bool { let $a = self; $before }
+        }
+    )*};
+}
+macro_rules! ints {
+    ($($t:ty),*) => { value! { $($t: |a, b| a.wrapping_add(b), a.wrapping_mul(b), false, a < b;)* } };
+}
+ints!(i8, i16, i32, i64, u8, u16, u32, u64);
+value! {
+    bool: |a, b| a | b, a & b, false, !a & b;
+    f32: |a, b| a + b, a * b, a.is_nan(), a < b;
+    f64: |a, b| a + b, a * b, a.is_nan(), a < b;
+    Complex<f32>: |a, b| a + b, a * b, a.re.is_nan() | a.im.is_nan(), a.re < b.re || (a.re == b.re && a.im < b.im);
+    Complex<f64>: |a, b| a + b, a * b, a.re.is_nan() | a.im.is_nan(), a.re < b.re || (a.re == b.re && a.im < b.im);
+}
+
+/// Reductions whose accumulator is an element: name, how two merge.
+macro_rules! folds {
+    ($($(#[$doc:meta])* $name:ident: |$a:ident, $b:ident| $merge:expr;)*) => {$(
+        $(#[$doc])*
+        pub(crate) struct $name<T>(PhantomData<T>);
+        impl<T: Value> Reducer for $name<T> {
+            type In = T;
+            type Acc = T;
+            type Out = T;
+            #[inline(always)]
+            fn start(value: T, _index: usize) -> T { value }
+            #[inline(always)]
+            fn merge($a: T, $b: T) -> T { $merge }
+            #[inline(always)]
+            fn finish(acc: T) -> T { acc }
+        }
+    )*};
+}
+folds! {
+    /// Sum; of bool, "any".
+    Sum: |a, b| a.plus(b);
+    /// Product; of bool, "all".
+    Prod: |a, b| a.times(b);
+    /// Smallest; the first NaN if there is one.
+    Min: |a, b| if a.not_a_number() || !(b.before(a) || b.not_a_number()) { a } else { b };
+    /// Largest; the first NaN if there is one.
+    Max: |a, b| if a.not_a_number() || !(a.before(b) || b.not_a_number()) { a } else { b };
+}
+
+/// Number of true elements.
+pub(crate) struct Count;
+
+impl Reducer for Count {
+    type In = bool;
+    type Acc = i64;
+    type Out = i64;
+    #[inline(always)]
+    fn start(value: bool, _index: usize) -> i64 {
+        value as i64
+    }
+    #[inline(always)]
+    fn merge(a: i64, b: i64) -> i64 {
+        a + b
+    }
+    #[inline(always)]
+    fn finish(acc: i64) -> i64 {
+        acc
+    }
+    #[inline(always)]
+    fn leaf(values: &[bool], _first: usize) -> i64 {
+        values.iter().map(|&v| v as u16).sum::<u16>() as i64 // a leaf's count fits 16 bits
+    }
+}
+
+/// Index of the first element that `R` (Min or Max) picks.
+pub(crate) struct Arg<R>(PhantomData<R>);
+
+/// Index of the first smallest element.
+pub(crate) type ArgMin<T> = Arg<Min<T>>;
+/// Index of the first largest element.
+pub(crate) type ArgMax<T> = Arg<Max<T>>;
+
+impl<T: Value, R: Reducer<In = T, Acc = T>> Reducer for Arg<R> {
+    type In = T;
+    type Acc = (T, i64);
+    type Out = i64;
+    #[inline(always)]
+    fn start(value: T, index: usize) -> (T, i64) {
+        (value, index as i64)
+    }
+    #[inline(always)]
+    fn merge(a: (T, i64), b: (T, i64)) -> (T, i64) {
+        let best = R::merge(a.0, b.0);
+        if same(best, a.0) { a } else { b }
+    }
+    #[inline(always)]
+    fn finish(acc: (T, i64)) -> i64 {
+        acc.1
+    }
+    #[inline(always)]
+    fn leaf(values: &[T], first: usize) -> (T, i64) {
+        let best = lanes::<R>(values);
+        let at = values.iter().position(|&v| same(best, v)).unwrap_or(0);
+        (values[at], (first + at) as i64)
+    }
+}
+
+/// Whether two picks are one: equal, or both NaN.
+#[inline(always)]
+fn same<T: Value>(a: T, b: T) -> bool {
+    a == b || (a.not_a_number() && b.not_a_number())
+}

@@ -1,0 +1,78 @@
+//! Reductions whose elements follow each other in the loop (`[kept.. reduced..]`): all, rows, and what has to be gathered.
+
+use super::ops::{LEAF, Reducer, leaf};
+use super::tree::Tree;
+use crate::threads;
+use crate::tile::{Compiled, Evaluator};
+
+/// Elements of a reduction that is split between threads that one task takes: a power of two leaves.
+const BLOCK: usize = 128 * LEAF;
+
+/// Reduces points `start..start + len` of the program; the first of them is the `first`th of its reduction and begins a leaf.
+pub(super) fn reduce_run<R: Reducer>(evaluator: &mut Evaluator, tile: usize, start: usize, len: usize, first: usize) -> Option<R::Acc> {
+    let mut tree = Tree::new();
+    for at in (0..len).step_by(tile) {
+        let values = evaluator.read(start + at, tile.min(len - at)).typed::<R::In>();
+        for (i, part) in values.chunks(LEAF).enumerate() {
+            tree.push(leaf::<R>(part, first + at + i * LEAF), R::merge);
+        }
+    }
+    tree.finish(R::merge)
+}
+
+/// Reduces rows of `len` points each into `out`, one result per row.
+pub(super) fn reduce<R: Reducer>(compiled: &Compiled, len: usize, out: &mut [R::Out]) {
+    let (tile, rows) = (compiled.tile(), out.len());
+    let cost = rows.saturating_mul(len).saturating_mul(compiled.cost());
+    let threads = threads::worth(cost);
+    if threads > 1 && rows < 4 * threads && len > BLOCK {
+        return split_rows::<R>(compiled, len, cost, out);
+    }
+    let chunk = rows.div_ceil(if threads == 1 { 1 } else { threads * 4 }).max(1);
+    threads::for_each(
+        out.chunks_mut(chunk).enumerate(),
+        cost,
+        || Evaluator::new(compiled),
+        |evaluator, (i, results)| {
+            let first_row = i * chunk;
+            if len > LEAF {
+                for (row, result) in results.iter_mut().enumerate() {
+                    if let Some(acc) = reduce_run::<R>(evaluator, tile, (first_row + row) * len, len, 0) {
+                        *result = R::finish(acc);
+                    }
+                }
+                return;
+            }
+            // Several short rows per tile, each one leaf.
+            let rows_per_tile = tile / len;
+            for (t, results) in results.chunks_mut(rows_per_tile).enumerate() {
+                let start = (first_row + t * rows_per_tile) * len;
+                let values = evaluator.read(start, results.len() * len).typed::<R::In>();
+                for (result, row) in results.iter_mut().zip(values.chunks_exact(len)) {
+                    *result = R::finish(leaf::<R>(row, 0));
+                }
+            }
+        },
+    );
+}
+
+/// Few long rows: blocks of each by different threads, then the rest of each row's tree.
+fn split_rows<R: Reducer>(compiled: &Compiled, len: usize, cost: usize, out: &mut [R::Out]) {
+    let blocks = len.div_ceil(BLOCK);
+    let partial = threads::map(
+        0..out.len() * blocks,
+        cost,
+        || Evaluator::new(compiled),
+        |evaluator, task| {
+            let (row, at) = (task / blocks, task % blocks * BLOCK);
+            reduce_run::<R>(evaluator, compiled.tile(), row * len + at, BLOCK.min(len - at), at)
+        },
+    );
+    for (result, blocks) in out.iter_mut().zip(partial.chunks(blocks)) {
+        let mut tree = Tree::new();
+        blocks.iter().flatten().for_each(|&acc| tree.push(acc, R::merge));
+        if let Some(acc) = tree.finish(R::merge) {
+            *result = R::finish(acc);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The thread pool: how many threads there are, and how work is handed to them. Results never depend on either: callers
+//! cut work at places fixed by its size.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use cuprum_core::{Error, Result, settings};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+/// Work (elements times cheap operations) below which no other thread is woken: about what waking one costs.
+const PARALLEL_FROM: usize = 1 << 16;
+
+thread_local! {
+    /// The pool of an enclosing [`with_threads`].
+    static SCOPED: RefCell<Option<Arc<ThreadPool>>> = const { RefCell::new(None) };
+}
+
+/// The pool of the process: `CUPRUM_NUM_THREADS`, else all cores. `None` where threads cannot be started.
+fn process_pool() -> Option<Arc<ThreadPool>> {
+    static POOL: OnceLock<Option<Arc<ThreadPool>>> = OnceLock::new();
+    POOL.get_or_init(|| {
+        let n = settings::num_threads().ok().flatten().unwrap_or_else(cores);
+        build(n).ok()
+    })
+    .clone()
+}
+
+fn build(threads: usize) -> Result<Arc<ThreadPool>> {
+    ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(|i| format!("cuprum-cpu-{i}"))
+        .build()
+        .map(Arc::new)
+        .map_err(|e| Error::backend("cpu", "threads", format!("cannot start {threads} threads: {e}")))
+}
+
+/// Logical processors of the machine.
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, |n| n.get())
+}
+
+fn pool() -> Option<Arc<ThreadPool>> {
+    SCOPED.with(|s| s.borrow().clone()).or_else(process_pool)
+}
+
+/// Threads that work of this thread may use.
+pub(crate) fn count() -> usize {
+    pool().map_or(1, |p| p.current_num_threads())
+}
+
+/// Runs `f` with kernels of this thread using `threads` threads. Results do not depend on it.
+///
+/// Errors: threads cannot be started, or `threads` is 0.
+pub fn with_threads<R>(threads: usize, f: impl FnOnce() -> R) -> Result<R> {
+    static POOLS: Mutex<Option<HashMap<usize, Arc<ThreadPool>>>> = Mutex::new(None);
+    struct Restore(Option<Arc<ThreadPool>>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            SCOPED.with(|s| *s.borrow_mut() = self.0.take());
+        }
+    }
+    if threads == 0 {
+        return Err(Error::value("with_threads", "at least one thread is needed"));
+    }
+    let pool = {
+        let mut pools = POOLS.lock().unwrap_or_else(|e| e.into_inner());
+        let pools = pools.get_or_insert_default();
+        match pools.get(&threads) {
+            Some(pool) => pool.clone(),
+            None => pools.entry(threads).or_insert(build(threads)?).clone(),
+        }
+    };
+    let _restore = Restore(SCOPED.with(|s| s.borrow_mut().replace(pool)));
+    Ok(f())
+}
+
+/// How many threads are worth waking for `cost` cheap operations.
+pub(crate) fn worth(cost: usize) -> usize {
+    if cost < PARALLEL_FROM { 1 } else { count().min(cost / (PARALLEL_FROM / 2)) }
+}
+
+/// Runs `body` on every item, in any order, on as many threads as `cost` is worth. Each thread makes one state with `init`.
+pub(crate) fn for_each<I: Send, S>(
+    items: impl ExactSizeIterator<Item = I> + Send,
+    cost: usize,
+    init: impl Fn() -> S + Sync,
+    body: impl Fn(&mut S, I) + Sync,
+) {
+    let threads = worth(cost).min(items.len());
+    match pool().filter(|_| threads > 1) {
+        None => {
+            let mut state = init();
+            items.for_each(|item| body(&mut state, item));
+        }
+        Some(pool) => {
+            let items = Mutex::new(items);
+            let next = || items.lock().unwrap_or_else(|e| e.into_inner()).next();
+            let work = || {
+                let mut state = init();
+                while let Some(item) = next() {
+                    body(&mut state, item);
+                }
+            };
+            // The caller takes its share, so that work starts before the others have woken up.
+            pool.in_place_scope(|scope| {
+                for _ in 1..threads {
+                    scope.spawn(|_| work());
+                }
+                work();
+            });
+        }
+    }
+}
+
+/// As [`for_each`], and collects the results in the items' order.
+pub(crate) fn map<I: Send, S, R: Send>(
+    items: impl ExactSizeIterator<Item = I> + Send,
+    cost: usize,
+    init: impl Fn() -> S + Sync,
+    body: impl Fn(&mut S, I) -> R + Sync,
+) -> Vec<R> {
+    let mut results: Vec<Option<R>> = (0..items.len()).map(|_| None).collect();
+    let pairs: Vec<(I, &mut Option<R>)> = items.zip(results.iter_mut()).collect();
+    for_each(pairs.into_iter(), cost, init, |state, (item, slot)| *slot = Some(body(state, item)));
+    results.into_iter().flatten().collect()
+}
+
+/// Runs `f` inside the pool, for libraries that use rayon's current one, with the number of threads that `cost` is worth.
+pub(crate) fn inside<R: Send>(cost: usize, f: impl FnOnce(usize) -> R + Send) -> R {
+    match pool().filter(|p| worth(cost) > 1 && p.current_num_threads() > 1) {
+        None => f(1),
+        Some(pool) => pool.install(|| f(worth(cost))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_item_once_in_order() {
+        for threads in [1, 3] {
+            let squares = with_threads(threads, || map(0..1000usize, usize::MAX, || (), |_, i| i * i)).unwrap();
+            assert!(squares.iter().enumerate().all(|(i, &s)| s == i * i));
+        }
+        assert!(with_threads(0, || ()).is_err());
+    }
+}

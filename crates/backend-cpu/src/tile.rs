@@ -1,0 +1,432 @@
+//! Evaluation of a fused program over runs of a loop nest, a tile at a time, in scratch memory that stays in L1.
+//!
+//! Inputs that lie contiguously are read in place, others are gathered into scratch first; results go straight to the output
+//! where there is one. Map, Reduce and Scan all compute their values here.
+
+use std::cell::RefCell;
+
+use cuprum_core::array::Array;
+use cuprum_core::layout::{Dims, Strides};
+use cuprum_core::op::Cost;
+use cuprum_core::{DType, Element, Program, Reason, Result, Scalar, StepKind, StoredArray, with_dtype};
+use smallvec::SmallVec;
+
+use crate::elementwise::half::{is_half, through_f32};
+use crate::elementwise::loops::{Kernel, Selected};
+use crate::elementwise::{cast, table};
+use crate::raw::{Elements, ElementsMut, Scratch, copy_strided, element};
+
+/// Longest tile. Shorter ones are powers of two as well, so that tiles end where the fixed blocks of reductions end.
+pub(crate) const MAX_TILE: usize = 2048;
+const MIN_TILE: usize = 512;
+/// Bytes of scratch that a tile's values may take: most of L1, leaving room for the inputs that stream through.
+const SCRATCH_BYTES: usize = 24 << 10;
+
+/// Where inputs lie under a loop nest, outermost axis first. Points are numbered in loop order.
+pub(crate) struct Nest<'a> {
+    dims: Dims,
+    inputs: SmallVec<[Source<'a>; 4]>,
+}
+
+/// One input under the nest.
+struct Source<'a> {
+    buffer: Elements<'a>,
+    offset: isize,
+    strides: Strides,
+    access: Access,
+}
+
+/// How an input is walked.
+#[derive(Clone, Copy, PartialEq)]
+enum Access {
+    /// Point i lies at `offset + i`.
+    Flat,
+    /// Every point is the one element at `offset`.
+    Single,
+    /// Anything else.
+    Strided,
+}
+
+impl<'a> Nest<'a> {
+    /// The nest of `dims` over arrays with the given strides, an entry per array.
+    pub fn new(dims: &[usize], arrays: &'a [StoredArray], strides: impl Fn(usize) -> Strides) -> Result<Nest<'a>> {
+        let inputs: Result<_> = arrays
+            .iter()
+            .enumerate()
+            .map(|(k, array)| {
+                let strides = strides(k);
+                let mut step = 1;
+                let mut flat = true;
+                for (&n, &s) in dims.iter().zip(&strides).rev() {
+                    flat &= n == 1 || s == step;
+                    step *= n as isize;
+                }
+                let single = dims.iter().zip(&strides).all(|(&n, &s)| n == 1 || s == 0);
+                let access = match () {
+                    _ if single => Access::Single,
+                    _ if flat => Access::Flat,
+                    _ => Access::Strided,
+                };
+                Ok(Source { buffer: Elements::buffer(array)?, offset: array.layout().offset() as isize, strides, access })
+            })
+            .collect();
+        Ok(Nest { dims: dims.into(), inputs: inputs? })
+    }
+
+    /// Extent of the innermost axis.
+    pub fn inner(&self) -> usize {
+        self.dims.last().copied().unwrap_or(1)
+    }
+
+    /// Number of points.
+    pub fn size(&self) -> usize {
+        self.dims.iter().product()
+    }
+
+    /// Whether some input is walked in long strides, so that neighbouring rows should be computed together.
+    pub fn is_scattered(&self) -> bool {
+        self.inputs.iter().any(|s| s.access == Access::Strided && s.strides.last().is_some_and(|s| s.unsigned_abs() > 1))
+    }
+}
+
+impl<'a> Source<'a> {
+    /// The run `start..start + len` where it lies, if it is contiguous there.
+    fn direct(&self, dims: &[usize], start: usize, len: usize) -> Option<Elements<'a>> {
+        match self.access {
+            Access::Flat => Some(self.buffer.slice((self.offset + start as isize) as usize, len)),
+            Access::Strided if self.strides.last() == Some(&1) => {
+                let (at, left) = self.locate(dims, start);
+                (len <= left).then(|| self.buffer.slice(at as usize, len))
+            }
+            _ => None,
+        }
+    }
+
+    /// Place of a point in the buffer, and how many points its row still has.
+    fn locate(&self, dims: &[usize], point: usize) -> (isize, usize) {
+        let (mut at, mut rest, mut left) = (self.offset, point, 1);
+        for (axis, (&n, &s)) in dims.iter().zip(&self.strides).enumerate().rev() {
+            let i = rest % n;
+            rest /= n;
+            at += i as isize * s;
+            if axis + 1 == dims.len() {
+                left = n - i;
+            }
+        }
+        (at, left)
+    }
+
+    /// Copies the run that begins at `start` to `out`.
+    fn gather(&self, dims: &[usize], start: usize, out: ElementsMut) {
+        with_dtype!(self.buffer.dtype(), T => self.gather_typed::<T>(dims, start, out.typed()))
+    }
+
+    fn gather_typed<T: Element>(&self, dims: &[usize], start: usize, out: &mut [T]) {
+        let source = self.buffer.typed::<T>();
+        let Some((&inner, outer)) = dims.split_last() else {
+            out.fill(source[self.offset as usize]);
+            return;
+        };
+        let (&stride, outer_strides) = self.strides.split_last().unwrap_or((&0, &[]));
+        // Index of the first row, counted up like an odometer.
+        let mut index: Dims = SmallVec::from_elem(0, outer.len());
+        let mut rest = start / inner;
+        for (i, &n) in index.iter_mut().zip(outer).rev() {
+            *i = rest % n;
+            rest /= n;
+        }
+        let mut row = self.offset + index.iter().zip(outer_strides).map(|(&i, &s)| i as isize * s).sum::<isize>();
+        let mut column = start % inner;
+        let mut out = out;
+        while !out.is_empty() {
+            let len = (inner - column).min(out.len());
+            let (head, tail) = out.split_at_mut(len);
+            copy_strided(source, row + column as isize * stride, stride, head);
+            (out, column) = (tail, 0);
+            for axis in (0..outer.len()).rev() {
+                index[axis] += 1;
+                row += outer_strides[axis];
+                if index[axis] < outer[axis] {
+                    break;
+                }
+                row -= outer_strides[axis] * outer[axis] as isize;
+                index[axis] = 0;
+            }
+        }
+    }
+}
+
+/// Where the value of a step is during a tile.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Place {
+    /// Input number n, in place or gathered.
+    Input(u16),
+    /// A scratch block that holds it for all tiles: a parameter, or an input of one element.
+    Constant(u16),
+    /// A scratch block, reused once nobody reads it any more.
+    Scratch(u16),
+    /// An output.
+    Output(u16),
+}
+
+/// A step that computes.
+struct Instruction {
+    kernel: Kernel,
+    arity: usize,
+    args: [u16; 3],
+    to: u16,
+    /// Whether an argument or the result is widened to float32 around the kernel.
+    half: bool,
+}
+
+/// A program made ready for evaluation: kernels chosen, every value given a place.
+pub(crate) struct Compiled<'a> {
+    program: &'a Program,
+    nest: Nest<'a>,
+    places: SmallVec<[Place; 8]>,
+    instructions: SmallVec<[Instruction; 8]>,
+    /// Outputs that no instruction writes: copies of an input, a parameter, or another output. (output, step)
+    copies: SmallVec<[(u16, u16); 2]>,
+    blocks: usize,
+    tile: usize,
+}
+
+impl<'a> Compiled<'a> {
+    /// Prepares `program` over `nest`; its results are written to outputs if `to_outputs`. `Err` says what is not there.
+    pub fn new(program: &'a Program, nest: Nest<'a>, to_outputs: bool) -> std::result::Result<Compiled<'a>, Reason> {
+        let steps = &program.steps;
+        let mut last_use: SmallVec<[usize; 8]> = (0..steps.len()).collect();
+        for (i, step) in steps.iter().enumerate() {
+            step.args().iter().for_each(|&a| last_use[a as usize] = i);
+        }
+        program.outputs.iter().for_each(|&o| last_use[o as usize] = usize::MAX);
+
+        let mut compiled = Compiled {
+            program,
+            nest,
+            places: SmallVec::new(),
+            instructions: SmallVec::new(),
+            copies: SmallVec::new(),
+            blocks: 0,
+            tile: MAX_TILE,
+        };
+        let mut free: SmallVec<[u16; 8]> = SmallVec::new();
+        for (i, step) in steps.iter().enumerate() {
+            let output = program.outputs.iter().position(|&o| to_outputs && o as usize == i);
+            let place = match step.kind {
+                StepKind::Input(k) if compiled.nest.inputs[k as usize].access == Access::Single => Place::Constant(compiled.block()),
+                StepKind::Param(_) => Place::Constant(compiled.block()),
+                // A block of its own, in case that it has to be gathered: blocks of inputs come first, by number.
+                StepKind::Input(k) => Place::Input(k),
+                _ => match output {
+                    Some(o) => Place::Output(o as u16),
+                    None => Place::Scratch(free.pop().unwrap_or_else(|| compiled.block())),
+                },
+            };
+            compiled.places.push(place);
+            if let StepKind::Cast | StepKind::Apply(_) = step.kind {
+                compiled.instructions.push(instruction(program, i)?);
+                let mut done: SmallVec<[u16; 3]> = step.args().into();
+                done.dedup();
+                for a in done {
+                    if let (Place::Scratch(block), true) = (compiled.places[a as usize], last_use[a as usize] == i)
+                        && !free.contains(&block)
+                    {
+                        free.push(block);
+                    }
+                }
+            }
+        }
+        if to_outputs {
+            let unwritten = |&(o, &step): &(usize, &u16)| compiled.places[step as usize] != Place::Output(o as u16);
+            compiled.copies = program.outputs.iter().enumerate().filter(unwritten).map(|(o, &step)| (o as u16, step)).collect();
+        }
+        let widest = steps.iter().map(|s| s.dtype.itemsize()).max().unwrap_or(1);
+        let strided = compiled.nest.inputs.iter().filter(|s| s.access == Access::Strided).count();
+        let fits = SCRATCH_BYTES / (widest * (compiled.blocks + strided).max(1));
+        compiled.tile = (fits.max(MIN_TILE).min(MAX_TILE) + 1).next_power_of_two() / 2;
+        Ok(compiled)
+    }
+
+    fn block(&mut self) -> u16 {
+        self.blocks += 1;
+        self.blocks as u16 - 1
+    }
+
+    /// Points evaluated at a time: a power of two.
+    pub fn tile(&self) -> usize {
+        self.tile
+    }
+
+    /// The nest.
+    pub fn nest(&self) -> &Nest<'a> {
+        &self.nest
+    }
+
+    /// Cheap operations per point: one for the memory traffic, and those of the steps.
+    pub fn cost(&self) -> usize {
+        cost(self.program)
+    }
+}
+
+/// Cheap operations per point of a program.
+pub(crate) fn cost(program: &Program) -> usize {
+    let op = |op: cuprum_core::Op| match op.0.cost {
+        Cost::Cheap => 1,
+        Cost::Medium => 4,
+        Cost::Dear => 16,
+    };
+    1 + program.ops().map(op).sum::<usize>()
+}
+
+/// The kernel of step `i`, checked against the dtypes of its arguments and its result.
+fn instruction(program: &Program, i: usize) -> std::result::Result<Instruction, Reason> {
+    let step = program.steps[i];
+    let dtype = |a: usize| program.steps[step.args[a] as usize].dtype;
+    let (selected, arity): (Option<Selected>, usize) = match step.kind {
+        StepKind::Apply(op) => (table::kernel(op, dtype(if op.arity() == 3 { 1 } else { 0 })), op.arity()),
+        _ => (cast::select(dtype(0), step.dtype), 1),
+    };
+    let refuse = || match step.kind {
+        StepKind::Apply(op) => Reason::with(|| format!("{} has no kernel for {}", op.name(), dtype(0))),
+        _ => Reason::with(|| format!("no conversion from {} to {}", dtype(0), step.dtype)),
+    };
+    let selected = selected.ok_or_else(refuse)?;
+    let fits = |kernel: DType, value: DType| kernel == value || (kernel == DType::F32 && is_half(value));
+    let fit = arity <= 3 && (0..arity).all(|a| fits(selected.args[a], dtype(a))) && fits(selected.result, step.dtype);
+    if !fit {
+        return Err(refuse());
+    }
+    let half = (0..arity).any(|a| selected.args[a] != dtype(a)) || selected.result != step.dtype;
+    Ok(Instruction { kernel: selected.kernel, arity, args: step.args, to: i as u16, half })
+}
+
+thread_local! {
+    /// Scratch blocks of finished evaluators, for the next one of this thread.
+    static SPARE: RefCell<Vec<Scratch>> = const { RefCell::new(Vec::new()) };
+}
+
+/// One thread's evaluation of a compiled program.
+pub(crate) struct Evaluator<'c, 'a> {
+    compiled: &'c Compiled<'a>,
+    blocks: SmallVec<[Scratch; 4]>,
+    /// For gathered inputs, by input number.
+    gathered: SmallVec<[Scratch; 4]>,
+    /// This tile's inputs that are read in place.
+    direct: SmallVec<[Option<Elements<'a>>; 4]>,
+}
+
+impl<'c, 'a> Evaluator<'c, 'a> {
+    /// An evaluator with its own scratch, parameters filled in.
+    pub fn new(compiled: &'c Compiled<'a>) -> Evaluator<'c, 'a> {
+        let spare = || SPARE.with(|s| s.borrow_mut().pop()).unwrap_or_default();
+        let inputs = &compiled.nest.inputs;
+        let mut evaluator = Evaluator {
+            compiled,
+            blocks: (0..compiled.blocks).map(|_| spare()).collect(),
+            gathered: inputs.iter().map(|s| if s.access == Access::Strided { spare() } else { Scratch::default() }).collect(),
+            direct: SmallVec::from_elem(None, inputs.len()),
+        };
+        let len = compiled.tile.min(compiled.nest.size());
+        for (step, place) in compiled.program.steps.iter().zip(&compiled.places) {
+            match *place {
+                Place::Constant(block) => {
+                    let block = &mut evaluator.blocks[block as usize];
+                    block.reserve(len * step.dtype.itemsize());
+                    let out = block.elements_mut(step.dtype, len);
+                    match step.kind {
+                        StepKind::Input(k) => inputs[k as usize].gather(&[], 0, out),
+                        StepKind::Param(k) => splat(compiled.program.params.get(k as usize).copied().unwrap_or(Scalar::Int(0)), out),
+                        _ => {}
+                    }
+                }
+                Place::Scratch(block) => evaluator.blocks[block as usize].reserve(len * step.dtype.itemsize()),
+                Place::Input(k) if inputs[k as usize].access == Access::Strided => {
+                    evaluator.gathered[k as usize].reserve(len * step.dtype.itemsize())
+                }
+                _ => {}
+            }
+        }
+        evaluator
+    }
+
+    /// Computes points `start..start + len` (at most a tile) into one run per output.
+    pub fn write(&mut self, start: usize, len: usize, outputs: &mut [ElementsMut]) {
+        self.compute(start, len, outputs);
+        for &(output, step) in &self.compiled.copies {
+            let mut to = std::mem::take(&mut outputs[output as usize]);
+            to.copy_from(self.value(step, len, outputs));
+            outputs[output as usize] = to;
+        }
+    }
+
+    /// Computes points `start..start + len` (at most a tile) of a program with one result.
+    pub fn read(&mut self, start: usize, len: usize) -> Elements<'_> {
+        self.compute(start, len, &mut []);
+        self.value(self.compiled.program.outputs[0], len, &[])
+    }
+
+    fn compute(&mut self, start: usize, len: usize, outputs: &mut [ElementsMut]) {
+        let compiled = self.compiled;
+        for (k, source) in compiled.nest.inputs.iter().enumerate() {
+            if source.access == Access::Single {
+                continue;
+            }
+            self.direct[k] = source.direct(&compiled.nest.dims, start, len);
+            if self.direct[k].is_none() {
+                source.gather(&compiled.nest.dims, start, self.gathered[k].elements_mut(source.buffer.dtype(), len));
+            }
+        }
+        for instruction in &compiled.instructions {
+            // The target is taken out of its place, so that the others can be read meanwhile.
+            let dtype = compiled.program.steps[instruction.to as usize].dtype;
+            match compiled.places[instruction.to as usize] {
+                Place::Output(o) => {
+                    let mut to = std::mem::take(&mut outputs[o as usize]);
+                    self.apply(instruction, len, to.reborrow(), outputs);
+                    outputs[o as usize] = to;
+                }
+                Place::Scratch(block) => {
+                    let mut to = std::mem::take(&mut self.blocks[block as usize]);
+                    self.apply(instruction, len, to.elements_mut(dtype, len), outputs);
+                    self.blocks[block as usize] = to;
+                }
+                Place::Input(_) | Place::Constant(_) => {}
+            }
+        }
+    }
+
+    fn apply(&self, instruction: &Instruction, len: usize, to: ElementsMut, outputs: &[ElementsMut]) {
+        let first = self.value(instruction.args[0], len, outputs);
+        let mut args = [first; 3];
+        for (arg, &step) in args.iter_mut().zip(&instruction.args).take(instruction.arity).skip(1) {
+            *arg = self.value(step, len, outputs);
+        }
+        if instruction.half {
+            through_f32(instruction.kernel, &args, instruction.arity, to);
+        } else {
+            (instruction.kernel)(&args, to);
+        }
+    }
+
+    fn value<'v>(&'v self, step: u16, len: usize, outputs: &'v [ElementsMut]) -> Elements<'v> {
+        let dtype = self.compiled.program.steps[step as usize].dtype;
+        match self.compiled.places[step as usize] {
+            Place::Input(k) => self.direct[k as usize].unwrap_or_else(|| self.gathered[k as usize].elements(dtype, len)),
+            Place::Constant(block) | Place::Scratch(block) => self.blocks[block as usize].elements(dtype, len),
+            Place::Output(o) => outputs[o as usize].as_elements(),
+        }
+    }
+}
+
+impl Drop for Evaluator<'_, '_> {
+    fn drop(&mut self) {
+        let blocks = self.blocks.drain(..).chain(self.gathered.drain(..));
+        SPARE.with(|s| s.borrow_mut().extend(blocks.take(16)));
+    }
+}
+
+/// Fills a run with a scalar, converted as `astype` would.
+pub(crate) fn splat(value: Scalar, out: ElementsMut) {
+    with_dtype!(out.dtype(), T => out.typed::<T>().fill(element(value)))
+}

@@ -1,0 +1,162 @@
+//! Map: layouts, fusion, dtypes.
+
+use cuprum_backend_cpu::has_row;
+use cuprum_core::op::{ArgType, Family};
+use cuprum_core::{Complex, DType, NdArray, Op, bf16, f16, maximum, where_, with_dtype, with_fusion};
+
+use crate::support::{as_f64, layouts, matrix, on_threads};
+
+/// Every operation of core's table has a row or a body over other operations.
+#[test]
+fn every_operation_is_there() {
+    let missing: Vec<_> = Op::all().filter(|o| o.family() == Family::Map && o.0.composite.is_none() && !has_row(*o)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// Every dtype that an operation's rule allows runs, and gives the dtype that the rule says.
+#[test]
+fn every_dtype_runs() {
+    for op in Op::all().filter(|o| o.family() == Family::Map && has_row(*o)) {
+        for dtype in DType::ALL {
+            let rule = op.0.rule.unwrap();
+            let Ok(signature) = rule.resolve(op.name(), &vec![ArgType::Array(dtype); op.arity()]) else { continue };
+            let a = NdArray::from_slice(&[0i32, 1, 2, 3]).unwrap().astype(dtype).unwrap();
+            let args: Vec<_> = (0..op.arity()).map(|_| (&a).into()).collect();
+            let out = cuprum_core::expr::elementwise(op, &args).unwrap();
+            assert_eq!(out.dtype(), signature.result, "{op:?} {dtype}");
+            let bytes = out.to_bytes().unwrap_or_else(|e| panic!("{op:?} {dtype}: {e}"));
+            assert_eq!(bytes.len(), 4 * signature.result.itemsize());
+        }
+    }
+}
+
+#[test]
+fn layouts_and_sizes() {
+    for (rows, columns) in [(1, 1), (3, 5), (7, 700), (700, 7), (300, 1000), (2, 70_000)] {
+        let a = |r: usize, c: usize| (r * 3 + c) as f32;
+        let b = |r: usize, c: usize| (r + c * 2) as f32 / 2.0;
+        let want = matrix(rows, columns, |r, c| (a(r, c) + 1.5) * b(r, c) - a(r, c));
+        for (name_a, x) in layouts(rows, columns, a) {
+            for (name_b, y) in layouts(rows, columns, b) {
+                let got = on_threads(|| (&x + 1.5).multiply(&y)?.subtract(&x));
+                assert!(got.to_vec::<f32>().unwrap() == want, "{name_a}, {name_b}, {rows} x {columns}");
+            }
+        }
+    }
+}
+
+#[test]
+fn broadcasting_and_scalars() {
+    let (rows, columns) = (130, 519);
+    let a = NdArray::from_vec(matrix(rows, columns, |r, c| (r * columns + c) as i64), [rows, columns]).unwrap();
+    let row = NdArray::from_vec((0..columns as i64).collect::<Vec<_>>(), [columns]).unwrap();
+    let column = NdArray::from_vec((0..rows as i64).collect::<Vec<_>>(), [rows, 1]).unwrap();
+    let single = NdArray::scalar(7).unwrap();
+    let got = on_threads(|| Ok(a.multiply(&row)? + &column - &single + 2));
+    let want = matrix(rows, columns, |r, c| ((r * columns + c) * c + r) as i64 - 7 + 2);
+    assert_eq!(got.to_vec::<i64>().unwrap(), want);
+    let zero_d = &single + 1;
+    assert_eq!((zero_d.shape(), zero_d.to_vec::<i64>().unwrap()), (&[][..], vec![8]));
+    let empty = NdArray::zeros([3, 0], DType::F32).unwrap() + 1.0;
+    assert_eq!((empty.shape(), empty.to_vec::<f32>().unwrap()), (&[3, 0][..], vec![]));
+}
+
+#[test]
+fn higher_ranks() {
+    let a = NdArray::from_vec((0..2 * 3 * 4 * 5).map(|i| i as f64).collect::<Vec<_>>(), [2, 3, 4, 5]).unwrap();
+    let p = a.permute_dims(&[2, 0, 3, 1]).unwrap();
+    let q = NdArray::from_vec((0..4 * 2 * 5 * 3).map(|i| i as f64).collect::<Vec<_>>(), [4, 2, 5, 3]).unwrap();
+    let got = on_threads(|| Ok(&p + &q));
+    let (x, y) = (p.to_vec::<f64>().unwrap(), q.to_vec::<f64>().unwrap());
+    assert_eq!(got.to_vec::<f64>().unwrap(), x.iter().zip(&y).map(|(a, b)| a + b).collect::<Vec<_>>());
+}
+
+/// A shared subexpression that is kept becomes a second output of one pass.
+#[test]
+fn several_outputs() {
+    let x = NdArray::from_vec((0..5000).map(|i| i as f64 / 100.0).collect::<Vec<_>>(), [5000]).unwrap();
+    let e = x.exp().unwrap();
+    let y = &e + 1.0 + &x;
+    let (y, e) = (y.to_vec::<f64>().unwrap(), e.to_vec::<f64>().unwrap());
+    for (i, (y, e)) in y.iter().zip(&e).enumerate() {
+        let x = i as f64 / 100.0;
+        assert_eq!((*y, *e), (x.exp() + 1.0 + x, x.exp()));
+    }
+}
+
+#[test]
+fn fused_equals_step_by_step() {
+    for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64, DType::C64] {
+        let x = NdArray::linspace(-3.0, 3.0, 3001).unwrap().astype(dtype).unwrap();
+        let run = || on_threads(|| (&x * 2.5 + 1.0).multiply(&x)?.subtract(&x)?.divide(3.0)?.exp());
+        let (fused, stepped) = (with_fusion(true, run), with_fusion(false, run));
+        assert_eq!(fused.to_bytes().unwrap(), stepped.to_bytes().unwrap(), "{dtype}");
+    }
+}
+
+#[test]
+fn halves_round_after_each_operation() {
+    let values: Vec<f16> = (0..2000).map(|i| f16::from_f32(i as f32 * 0.37 - 300.0)).collect();
+    let x = NdArray::from_slice(&values).unwrap();
+    let got = ((&x * 1.1) + 0.3).to_vec::<f16>().unwrap();
+    let (k, c) = (f16::from_f32(1.1).to_f32(), f16::from_f32(0.3).to_f32());
+    for (v, g) in values.iter().zip(got) {
+        assert_eq!(g, f16::from_f32(f16::from_f32(v.to_f32() * k).to_f32() + c));
+    }
+    let b: Vec<bf16> = (0..700).map(|i| bf16::from_f32(i as f32)).collect();
+    let y = NdArray::from_slice(&b).unwrap();
+    let picked = where_(y.greater(350.0).unwrap(), &y, maximum(&y, 100.0).unwrap()).unwrap().to_vec::<bf16>().unwrap();
+    for (v, g) in b.iter().zip(picked) {
+        assert_eq!(g.to_f32(), if v.to_f32() > 350.0 { v.to_f32() } else { v.to_f32().max(100.0) });
+    }
+}
+
+#[test]
+fn conversions_between_all_dtypes() {
+    for from in DType::ALL {
+        let a = NdArray::from_slice(&[0i8, 1, 2, 100]).unwrap().astype(from).unwrap();
+        for to in DType::ALL {
+            let want: Vec<f64> = match (from, to) {
+                (DType::Bool, _) | (_, DType::Bool) => vec![0.0, 1.0, 1.0, 1.0],
+                _ => vec![0.0, 1.0, 2.0, 100.0],
+            };
+            let got = a.astype(to).unwrap();
+            let got = if to.is_complex() { as_f64(&got.real().unwrap()) } else { as_f64(&got) };
+            assert_eq!(got, want, "{from} to {to}");
+        }
+    }
+}
+
+#[test]
+fn conversions_at_the_edges() {
+    let inf = f64::INFINITY;
+    let a = NdArray::from_slice(&[f64::NAN, inf, -inf, 1e10, -1.9, 255.9, -0.5]).unwrap();
+    assert_eq!(a.astype(DType::I8).unwrap().to_vec::<i8>().unwrap(), [0, 127, -128, 127, -1, 127, 0]);
+    assert_eq!(a.astype(DType::U8).unwrap().to_vec::<u8>().unwrap(), [0, 255, 0, 255, 0, 255, 0]);
+    assert_eq!(a.astype(DType::Bool).unwrap().to_vec::<bool>().unwrap(), [true; 7]);
+    let wide = NdArray::from_slice(&[300i32, -1, i32::MIN]).unwrap();
+    assert_eq!(wide.astype(DType::U8).unwrap().to_vec::<u8>().unwrap(), [44, 255, 0]);
+    assert_eq!(wide.astype(DType::U64).unwrap().to_vec::<u64>().unwrap(), [300, u64::MAX, i32::MIN as u64]);
+    let z = NdArray::from_slice(&[Complex::new(1.5f64, 9.0), Complex::new(0.0, f64::NAN)]).unwrap();
+    assert_eq!(z.astype(DType::F32).unwrap().to_vec::<f32>().unwrap(), [1.5, 0.0]);
+    assert_eq!(z.astype(DType::Bool).unwrap().to_vec::<bool>().unwrap(), [true, true]);
+    // One rounding from float64 to float16, not two.
+    let tie = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
+    let h = NdArray::from_slice(&[tie]).unwrap().astype(DType::F16).unwrap().to_vec::<f16>().unwrap();
+    assert_eq!(h[0].to_f64(), 1.0 + 2f64.powi(-10));
+}
+
+#[test]
+fn identity_of_every_dtype_keeps_bits() {
+    for dtype in DType::ALL {
+        let n = 1000;
+        let bytes: Vec<u8> = match dtype {
+            DType::Bool => (0..n).map(|i| (i % 3 == 0) as u8).collect(),
+            _ => (0..n * dtype.itemsize()).map(|i| (i * 37 % 251) as u8).collect(),
+        };
+        let a = NdArray::from_bytes(dtype, [10, 100], &bytes).unwrap().t().unwrap();
+        let same = a.positive().unwrap();
+        assert_eq!(same.to_bytes().unwrap(), a.to_bytes().unwrap(), "{dtype}");
+        with_dtype!(dtype, T => assert_eq!(same.to_vec::<T>().unwrap().len(), n));
+    }
+}

@@ -1,0 +1,167 @@
+//! Reduce and SegmentSum against plain loops.
+
+use cuprum_core::{DType, Error, NdArray, axis, bf16, f16, segment_sum};
+
+use crate::support::{as_f64, layouts, matrix, on_threads};
+
+/// Sizes around every boundary: one element, short rows, leaves, tiles, blocks that threads share.
+const SIZES: [(usize, usize); 9] = [(1, 1), (3, 5), (5, 511), (513, 3), (17, 2049), (2049, 17), (4, 70_001), (70_001, 2), (300, 700)];
+
+#[test]
+fn integer_sums_over_every_axis() {
+    for (rows, columns) in SIZES {
+        let value = |r: usize, c: usize| (r * 31 + c * 7) as i32 % 1000 - 300;
+        let all: i64 = matrix(rows, columns, value).iter().map(|&v| v as i64).sum();
+        let by_row: Vec<i64> = (0..rows).map(|r| (0..columns).map(|c| value(r, c) as i64).sum()).collect();
+        let by_column: Vec<i64> = (0..columns).map(|c| (0..rows).map(|r| value(r, c) as i64).sum()).collect();
+        for (name, a) in layouts(rows, columns, value) {
+            assert_eq!(on_threads(|| a.sum(())).to_vec::<i64>().unwrap(), [all], "{name} {rows} x {columns}");
+            assert_eq!(on_threads(|| a.sum(1)).to_vec::<i64>().unwrap(), by_row, "{name} {rows} x {columns}");
+            assert_eq!(on_threads(|| a.sum(0)).to_vec::<i64>().unwrap(), by_column, "{name} {rows} x {columns}");
+        }
+    }
+}
+
+#[test]
+fn float_sums_are_pairwise_and_fixed() {
+    for (rows, columns) in SIZES {
+        let value = |r: usize, c: usize| 1.0f32 / (1 + r * columns + c) as f32;
+        let exact: f64 = matrix(rows, columns, |r, c| value(r, c) as f64).iter().sum();
+        for (name, a) in layouts(rows, columns, value) {
+            let sum = on_threads(|| a.sum(())).to_vec::<f32>().unwrap()[0] as f64;
+            assert!((sum - exact).abs() <= exact * 4e-7, "{name} {rows} x {columns}: {sum} {exact}");
+            on_threads(|| a.sum(0));
+            on_threads(|| a.sum(1));
+            on_threads(|| (&a * 2.0f32).sqrt()?.sum(0));
+        }
+    }
+    // A running float32 sum would stop at 2^24.
+    let ones = NdArray::ones([1 << 25], DType::F32).unwrap();
+    assert_eq!(on_threads(|| ones.sum(())).to_vec::<f32>().unwrap(), [(1 << 25) as f32]);
+}
+
+#[test]
+fn three_axes() {
+    let shape = [6usize, 70, 90];
+    let a = NdArray::from_vec((0..6 * 70 * 90).map(|i| i as f64).collect::<Vec<_>>(), shape).unwrap();
+    let at = |i: usize, j: usize, k: usize| ((i * 70 + j) * 90 + k) as f64;
+    let outer: Vec<f64> = (0..70).map(|j| (0..6).map(|i| (0..90).map(|k| at(i, j, k)).sum::<f64>()).sum()).collect();
+    assert_eq!(on_threads(|| a.sum([0, 2])).to_vec::<f64>().unwrap(), outer);
+    let p = a.permute_dims(&[1, 2, 0]).unwrap();
+    assert_eq!(on_threads(|| p.sum([1, 2])).to_vec::<f64>().unwrap(), outer);
+    let middle: Vec<f64> = (0..6).flat_map(|i| (0..90).map(move |k| (i, k))).map(|(i, k)| (0..70).map(|j| at(i, j, k)).sum()).collect();
+    assert_eq!(on_threads(|| a.sum(1)).to_vec::<f64>().unwrap(), middle);
+    assert_eq!(a.sum(axis(1).keepdims()).unwrap().shape(), &[6, 1, 90]);
+}
+
+#[test]
+fn minima_maxima_and_their_places() {
+    for (rows, columns) in SIZES {
+        let value = |r: usize, c: usize| ((r * 7919 + c * 104_729) % 10_007) as i32 - 5000;
+        let first = |values: &[i32], best: i32| values.iter().position(|v| *v == best).unwrap() as i64;
+        for (name, a) in layouts(rows, columns, value) {
+            let all = matrix(rows, columns, value);
+            let (low, high) = (*all.iter().min().unwrap(), *all.iter().max().unwrap());
+            assert_eq!(on_threads(|| a.min(())).to_vec::<i32>().unwrap(), [low], "{name}");
+            assert_eq!(on_threads(|| a.argmin(())).to_vec::<i64>().unwrap(), [first(&all, low)], "{name} {rows} x {columns}");
+            assert_eq!(on_threads(|| a.argmax(())).to_vec::<i64>().unwrap(), [first(&all, high)], "{name} {rows} x {columns}");
+            let columns_of: Vec<Vec<i32>> = (0..columns).map(|c| (0..rows).map(|r| value(r, c)).collect()).collect();
+            let want: Vec<i64> = columns_of.iter().map(|v| first(v, *v.iter().max().unwrap())).collect();
+            assert_eq!(on_threads(|| a.argmax(0)).to_vec::<i64>().unwrap(), want, "{name} {rows} x {columns}");
+            let rows_of: Vec<Vec<i32>> = (0..rows).map(|r| (0..columns).map(|c| value(r, c)).collect()).collect();
+            let want: Vec<i64> = rows_of.iter().map(|v| first(v, *v.iter().min().unwrap())).collect();
+            assert_eq!(on_threads(|| a.argmin(1)).to_vec::<i64>().unwrap(), want, "{name} {rows} x {columns}");
+        }
+    }
+}
+
+#[test]
+fn nan_wins_everywhere() {
+    for n in [3usize, 40, 600, 5000, 200_000] {
+        for at in [0, n / 2, n - 1] {
+            let mut v = vec![1.0f64; n];
+            (v[at], v[n / 3]) = (f64::NAN, -2.0);
+            v[at] = f64::NAN;
+            let a = NdArray::from_slice(&v).unwrap();
+            assert!(as_f64(&on_threads(|| a.min(())))[0].is_nan() && as_f64(&on_threads(|| a.max(())))[0].is_nan());
+            assert_eq!(on_threads(|| a.argmax(())).to_vec::<i64>().unwrap(), [at as i64]);
+            assert_eq!(on_threads(|| a.argmin(())).to_vec::<i64>().unwrap(), [at as i64]);
+        }
+    }
+    let z = [(1.0, 2.0), (1.0, f64::NAN), (5.0, 0.0)].map(|(re, im)| cuprum_core::Complex::new(re, im));
+    let z = NdArray::from_slice(&z).unwrap();
+    assert_eq!(z.argmax(()).unwrap().to_vec::<i64>().unwrap(), [1]);
+    assert_eq!(z.real().unwrap().argmax(()).unwrap().to_vec::<i64>().unwrap(), [2]);
+}
+
+#[test]
+fn truth() {
+    for n in [1usize, 100, 3000, 200_000] {
+        let v: Vec<i32> = (0..n).map(|i| (i % 3 == 1) as i32 * 5).collect();
+        let a = NdArray::from_slice(&v).unwrap();
+        let count = v.iter().filter(|v| **v != 0).count() as i64;
+        assert_eq!(on_threads(|| a.count_nonzero(())).to_vec::<i64>().unwrap(), [count]);
+        assert_eq!(on_threads(|| a.any(())).to_vec::<bool>().unwrap(), [n > 1]);
+        assert_eq!(on_threads(|| a.all(())).to_vec::<bool>().unwrap(), [false]);
+        assert_eq!(on_threads(|| a.equal(a.clone())?.all(())).to_vec::<bool>().unwrap(), [true]);
+    }
+    let nan = NdArray::from_slice(&[0.0f32, f32::NAN]).unwrap();
+    assert_eq!(nan.any(()).unwrap().to_vec::<bool>().unwrap(), [true]);
+}
+
+#[test]
+fn products_and_dtypes() {
+    let a = NdArray::from_slice(&[3i8, 5, 7, 11, 13]).unwrap();
+    assert_eq!(a.prod(()).unwrap().to_vec::<i64>().unwrap(), [15015]);
+    assert_eq!(a.prod(axis(0).dtype(DType::I8)).unwrap().to_vec::<i8>().unwrap(), [15015i64 as i8]);
+    let h = NdArray::from_vec(vec![f16::from_f32(0.1); 10_000], [100, 100]).unwrap();
+    let want = f16::from_f32(f16::from_f32(0.1).to_f32() * 100.0);
+    assert!(on_threads(|| h.sum(0)).to_vec::<f16>().unwrap().iter().all(|v| *v == want));
+    assert!(on_threads(|| h.sum(1)).to_vec::<f16>().unwrap().iter().all(|v| *v == want));
+    let b = NdArray::from_slice(&[bf16::from_f32(2.0), bf16::from_f32(-4.0)]).unwrap();
+    assert_eq!(b.min(()).unwrap().to_vec::<bf16>().unwrap()[0].to_f32(), -4.0);
+    let flags = NdArray::from_slice(&[true, false]).unwrap();
+    assert_eq!(flags.max(()).unwrap().to_vec::<bool>().unwrap(), [true]);
+    assert_eq!(flags.argmin(()).unwrap().to_vec::<i64>().unwrap(), [1]);
+    for dtype in DType::ALL {
+        let a = NdArray::ones([7], dtype).unwrap();
+        assert_eq!(as_f64(&a.sum(()).unwrap().real().unwrap()), [7.0], "{dtype}");
+        assert_eq!(as_f64(&a.prod(()).unwrap().real().unwrap()), [1.0], "{dtype}");
+        assert_eq!(as_f64(&a.max(()).unwrap().real().unwrap()), [1.0], "{dtype}");
+        assert_eq!(as_f64(&a.argmax(()).unwrap()), [0.0], "{dtype}");
+    }
+}
+
+#[test]
+fn the_prologue_is_fused() {
+    let a = NdArray::from_vec((0..256 * 1024).map(|i| (i % 100) as f64 / 10.0).collect::<Vec<_>>(), [256, 1024]).unwrap();
+    let norms = on_threads(|| (&a * &a).sum(-1)?.sqrt()).to_vec::<f64>().unwrap();
+    for (r, norm) in norms.iter().enumerate() {
+        let want: f64 = (0..1024).map(|c| ((r * 1024 + c) % 100) as f64 / 10.0).map(|v| v * v).sum::<f64>().sqrt();
+        assert!((norm - want).abs() < 1e-9 * want);
+    }
+    let row = NdArray::from_vec((0..1024).map(|i| i as f64).collect::<Vec<_>>(), [1024]).unwrap();
+    let got = on_threads(|| (&a * &row).sum(0)).to_vec::<f64>().unwrap();
+    for (c, got) in got.iter().enumerate() {
+        let want: f64 = (0..256).map(|r| ((r * 1024 + c) % 100) as f64 / 10.0 * c as f64).sum();
+        assert!((got - want).abs() <= 1e-9 * want.abs());
+    }
+}
+
+#[test]
+fn segments() {
+    for n in [0usize, 1, 10, 100_000] {
+        let values: Vec<f64> = (0..n).map(|i| i as f64).collect();
+        let offsets: Vec<i64> = [0, 0, n / 3, n / 3, n].map(|o| o as i64).to_vec();
+        let (a, o) = (NdArray::from_slice(&values).unwrap(), NdArray::from_slice(&offsets).unwrap());
+        let got = on_threads(|| segment_sum(&a, &o)).to_vec::<f64>().unwrap();
+        let want: Vec<f64> = offsets.windows(2).map(|w| values[w[0] as usize..w[1] as usize].iter().sum()).collect();
+        assert_eq!(got, want);
+    }
+    let a = NdArray::from_slice(&[1i32, 2, 3]).unwrap();
+    let check = |offsets: &[i64]| segment_sum(&a, &NdArray::from_slice(offsets).unwrap());
+    assert_eq!(check(&[0, 1, 3]).unwrap().to_vec::<i64>().unwrap(), [1, 5]);
+    assert!(matches!(check(&[0, 4]), Err(Error::Index { index: 4, .. })));
+    assert!(matches!(check(&[-1, 3]), Err(Error::Index { index: -1, .. })));
+    assert!(matches!(check(&[2, 1]), Err(Error::Value { .. })));
+}
