@@ -1,1 +1,93 @@
-//! Under construction.
+//! The accelerator `cub` for CUDA devices: reductions and scans along contiguous axes, their prologue expression fused,
+//! on the block and warp primitives of CUB. Kernels are compiled by NVRTC with the CCCL headers found at run time; no
+//! other header is needed.
+//!
+//! A family's module (`reduce`, `scan`) describes a call or says why it cannot; `source` puts kernels together and
+//! compiles them; `launch` runs them. `unsafe` is denied here and allowed only in the module marked below.
+
+#![deny(unsafe_code)]
+
+pub mod headers;
+#[allow(unsafe_code)] // kernel launches
+mod launch;
+mod reduce;
+mod scan;
+mod source;
+#[cfg(test)]
+mod testing;
+
+pub use source::OPTIONS;
+
+use cuprum_core::registry::OpFilter;
+use cuprum_core::{Accelerator, Availability, Call, DTypeSet, Family, Kernel, Outcome, Registration, Result};
+
+const NAME: &str = "cub";
+
+/// CUB.
+pub static CUB: Accelerator = Accelerator {
+    name: NAME,
+    device: "cuda",
+    rank: 10,
+    summary: "NVIDIA CUB through NVRTC: reductions and scans along contiguous axes",
+    probe,
+    kernels: KERNELS,
+    base: None,
+};
+
+cuprum_core::inventory::submit! { Registration(&CUB) }
+
+/// Makes CUB known in a static library, where the linker may drop the registration that nobody refers to.
+pub fn register() -> Result<()> {
+    cuprum_core::register(&CUB)
+}
+
+/// Kernels look at operations and dtypes themselves, so that each has a reason of its own to decline.
+const fn kernel(family: Family, run: fn(&Call) -> Result<Outcome>) -> Kernel {
+    Kernel { family, ops: OpFilter::All, dtypes: DTypeSet::ALL, run }
+}
+
+const KERNELS: &[Kernel] = &[kernel(Family::Reduce, reduce::run), kernel(Family::Scan, scan::run)];
+
+fn probe() -> Availability {
+    match headers::shared() {
+        Ok(headers) => Availability::Ready(headers.to_string()),
+        Err(missing) => Availability::Missing { why: missing.reason, help: missing.help },
+    }
+}
+
+/// Name and text of kernels over a representative list, to be compiled with [`OPTIONS`] and CCCL's include folder where
+/// there is no device.
+pub fn sources_for_check() -> Vec<(String, String)> {
+    reduce::sources().into_iter().chain(scan::sources()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_probe_answers_in_one_line() {
+        match probe() {
+            Availability::Ready(detail) => assert!(detail.contains("CCCL"), "{detail}"),
+            Availability::Missing { why, .. } => assert!(!why.is_empty() && !why.contains('\n'), "{why}"),
+        }
+    }
+
+    #[test]
+    fn it_comes_first() {
+        register().unwrap();
+        register().unwrap();
+        assert!(cuprum_core::registry::all().iter().any(|a| std::ptr::eq(*a, &CUB)));
+        assert_eq!((CUB.rank, CUB.base.is_none()), (10, true));
+    }
+
+    #[test]
+    fn every_listed_source_has_a_name_of_its_own() {
+        let mut names: Vec<String> = sources_for_check().into_iter().map(|(name, _)| name).collect();
+        let all = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), all);
+        assert_eq!(all, 15 + 13 + 8);
+    }
+}

@@ -1,0 +1,62 @@
+//! The CCCL headers that the kernels are compiled with, looked for once per process.
+
+use std::sync::OnceLock;
+
+use cuprum_backend_cuda::libraries::{CcclHeaders, Missing};
+use cuprum_backend_cuda::{CudaError, driver, nvrtc};
+
+/// The oldest CCCL that NVRTC compiles on its own: 2.5 still wants the toolkit's headers.
+const OLDEST: (u32, u32) = (2, 7);
+
+/// Where CCCL is, or why it cannot be used.
+pub fn shared() -> Result<&'static CcclHeaders, Missing> {
+    static SHARED: OnceLock<Result<CcclHeaders, Missing>> = OnceLock::new();
+    let find = || {
+        let driver = driver::probe().map_err(|reason| {
+            let (reason, help) = reason.split_once("; ").unwrap_or((&reason, ""));
+            missing(reason.into(), help)
+        })?;
+        nvrtc::cccl_headers(driver.version.0).map_err(reason).and_then(check)
+    };
+    SHARED.get_or_init(find).as_ref().map_err(Missing::clone)
+}
+
+/// The headers again, if they are new enough.
+pub fn check(headers: CcclHeaders) -> Result<CcclHeaders, Missing> {
+    let (major, minor, _) = headers.version;
+    if (major, minor) < OLDEST {
+        return Err(missing(format!("{headers} is too old; {}.{} or later is needed", OLDEST.0, OLDEST.1), HELP));
+    }
+    Ok(headers)
+}
+
+const HELP: &str = "pip install nvidia-cuda-cccl, or set CUPRUM_CCCL_PATH to its include folder";
+
+fn missing(reason: String, help: &str) -> Missing {
+    Missing { name: "CCCL headers".into(), reason, help: help.into() }
+}
+
+fn reason(error: CudaError) -> Missing {
+    let text = error.to_string();
+    let (reason, help) = text.split_once("; try: ").unwrap_or((&text, HELP));
+    missing(reason.into(), help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_headers_are_refused() {
+        let of = |version| check(CcclHeaders { include: "/x".into(), version });
+        assert!(of((3, 0, 1)).is_ok() && of((2, 7, 0)).is_ok());
+        assert_eq!(of((1, 17, 2)).unwrap_err().reason, "CCCL 1.17.2 in /x is too old; 2.7 or later is needed");
+        assert!(of((2, 5, 0)).is_err());
+    }
+
+    #[test]
+    fn reasons_are_split_from_help() {
+        let m = reason(CudaError::Missing("CCCL headers: not there; try: pip install it".into()));
+        assert_eq!((m.reason.as_str(), m.help.as_str()), ("CCCL headers: not there", "pip install it"));
+    }
+}

@@ -1,0 +1,102 @@
+// What reductions and scans combine with. A fold has an accumulator `Acc`, its `identity()`, `enter(value, i)` for element
+// i of a row, the combination, and `leave<Out>(acc)` for the result.
+
+namespace cuprum {
+
+template <class A> struct Sum {
+    using Acc = A;
+    // +0.0, as NumPy starts from it: a sum of negative zeros is positive.
+    __device__ static Acc identity() { return cast<A>(i64(0)); }
+    template <class T> __device__ static Acc enter(T value, i64) { return cast<A>(value); }
+    __device__ Acc operator()(const Acc& a, const Acc& b) const { return op::add(a, b); }
+    template <class Out> __device__ static Out leave(const Acc& acc) { return cast<Out>(acc); }
+};
+
+template <class A> struct Product {
+    using Acc = A;
+    __device__ static Acc identity() { return cast<A>(i64(1)); }
+    template <class T> __device__ static Acc enter(T value, i64) { return cast<A>(value); }
+    __device__ Acc operator()(const Acc& a, const Acc& b) const { return op::multiply(a, b); }
+    template <class Out> __device__ static Out leave(const Acc& acc) { return cast<Out>(acc); }
+};
+
+// The value that loses against every other.
+template <class A> __device__ inline A highest() {
+    if constexpr (is_float<A>) return cast<A>(op::infinity());
+    else if constexpr (is_same<A, bool>) return true;
+    else return int_max<A>();
+}
+template <class A> __device__ inline A lowest() {
+    if constexpr (is_float<A>) return cast<A>(-op::infinity());
+    else if constexpr (is_same<A, bool>) return false;
+    else return int_min<A>();
+}
+
+// NaN wins over every number, as in NumPy.
+template <class A> struct Minimum {
+    using Acc = A;
+    __device__ static Acc identity() { return highest<A>(); }
+    template <class T> __device__ static Acc enter(T value, i64) { return cast<A>(value); }
+    __device__ Acc operator()(const Acc& a, const Acc& b) const { return op::minimum(a, b); }
+    template <class Out> __device__ static Out leave(const Acc& acc) { return cast<Out>(acc); }
+};
+
+template <class A> struct Maximum {
+    using Acc = A;
+    __device__ static Acc identity() { return lowest<A>(); }
+    template <class T> __device__ static Acc enter(T value, i64) { return cast<A>(value); }
+    __device__ Acc operator()(const Acc& a, const Acc& b) const { return op::maximum(a, b); }
+    template <class Out> __device__ static Out leave(const Acc& acc) { return cast<Out>(acc); }
+};
+
+// Truth values are combined as whole words. The parameter is the value's type, always bool.
+template <class> struct Any {
+    using Acc = u32;
+    __device__ static Acc identity() { return 0; }
+    __device__ static Acc enter(bool value, i64) { return value; }
+    __device__ Acc operator()(Acc a, Acc b) const { return a | b; }
+    template <class Out> __device__ static Out leave(Acc acc) { return acc != 0; }
+};
+
+template <class> struct All {
+    using Acc = u32;
+    __device__ static Acc identity() { return 1; }
+    __device__ static Acc enter(bool value, i64) { return value; }
+    __device__ Acc operator()(Acc a, Acc b) const { return a & b; }
+    template <class Out> __device__ static Out leave(Acc acc) { return acc != 0; }
+};
+
+template <class> struct Count {
+    using Acc = i64;
+    __device__ static Acc identity() { return 0; }
+    __device__ static Acc enter(bool value, i64) { return value; }
+    __device__ Acc operator()(Acc a, Acc b) const { return a + b; }
+    template <class Out> __device__ static Out leave(Acc acc) { return acc; }
+};
+
+// A value and its place; a negative place stands for no value.
+template <class T> struct Place {
+    T value;
+    i64 at;
+};
+
+// NaN wins, then the better value, then the first place: the same answer in whatever order elements come.
+template <class T, bool Smallest> struct Arg {
+    using Acc = Place<T>;
+    __device__ static Acc identity() { return Acc{cast<T>(0.0), -1}; }
+    __device__ static Acc enter(T value, i64 i) { return Acc{value, i}; }
+    __device__ static bool better(const T& a, const T& b) {
+        if (op::isnan(a) || op::isnan(b)) return op::isnan(a) && !op::isnan(b);
+        return Smallest ? op::less(a, b) : op::less(b, a);
+    }
+    __device__ Acc operator()(const Acc& a, const Acc& b) const {
+        if (b.at < 0) return a;
+        if (a.at < 0 || better(b.value, a.value)) return b;
+        return better(a.value, b.value) || a.at < b.at ? a : b;
+    }
+    template <class Out> __device__ static Out leave(const Acc& acc) { return acc.at; }
+};
+template <class T> using ArgMin = Arg<T, true>;
+template <class T> using ArgMax = Arg<T, false>;
+
+}  // namespace cuprum

@@ -1,0 +1,133 @@
+// Reductions along a contiguous axis: of one row (everything), of a few long rows, of many rows. The host defines `Index`,
+// `Fold`, `Out`, `WIDTH` (elements that a thread loads together) and `RANK` (axes of the rows).
+//
+// The order in which elements are combined follows from the row's length alone: never from the number of blocks, the
+// device or timing. There are no float atomics.
+
+namespace cuprum {
+
+using Acc = Fold::Acc;
+constexpr int THREADS = 256;
+// Loads in flight per thread: 64 bytes of one or two inputs, half of that for more.
+constexpr int UNROLL = INPUTS > 2 ? 2 : 4;
+// A few lanes a row already have short steps.
+constexpr int UNROLL_LANES = WIDTH > 1 ? 1 : UNROLL;
+
+using At = Offsets<Index, INPUTS>;
+using Rows = Axes<Index, RANK, INPUTS>;
+
+// This thread's share of elements begin..end of the row at `at`, by `Count` threads of which it is number `thread`.
+template <int Count, int Unroll>
+__device__ inline Acc reduce_share(const Params& p, const At& at, Index begin, Index end, int thread) {
+    const Fold fold;
+    Acc total = Fold::identity();
+    constexpr Index step = Count * Unroll * WIDTH;
+    for (; begin + step <= end; begin += step) {
+        Values values[Unroll][WIDTH];
+        #pragma unroll
+        for (int u = 0; u < Unroll; u++) load_pack<WIDTH>(p, at, begin + (u * Count + thread) * WIDTH, values[u]);
+        Acc part;
+        #pragma unroll
+        for (int u = 0; u < Unroll; u++) {
+            #pragma unroll
+            for (int k = 0; k < WIDTH; k++) {
+                const Acc x = Fold::enter(compute(p, values[u][k]).r0, begin + (u * Count + thread) * WIDTH + k);
+                part = u + k == 0 ? x : fold(part, x);
+            }
+        }
+        total = fold(total, part);
+    }
+    for (Index i = begin + thread; i < end; i += Count) total = fold(total, Fold::enter(element(p, at, i), i));
+    return total;
+}
+
+// Past the caches that other multiprocessors do not see.
+template <class T> __device__ inline T load_shared_by_all(const T* from) {
+    using W = typename Word<alignof(T)>::type;
+    T out;
+    #pragma unroll
+    for (int k = 0; k < static_cast<int>(sizeof(T) / sizeof(W)); k++) {
+        const W word = __ldcg(reinterpret_cast<const W*>(from) + k);
+        memcpy(reinterpret_cast<char*>(&out) + k * sizeof(W), &word, sizeof(W));
+    }
+    return out;
+}
+
+using Block = BlockReduce<Acc, THREADS>;
+
+// Rows in chunks of `chunk` elements; whichever block finishes the last chunk of a row combines the row's partial results
+// in their order. `tickets` are 0 before and after; with one chunk a row neither they nor `partials` are used.
+extern "C" __global__ void __launch_bounds__(THREADS)
+reduce_split(Params p, Rows axes, Out* out, Acc* partials, u32* tickets, u32 rows, u32 chunks, Index columns, Index chunk) {
+    __shared__ typename Block::TempStorage storage;
+    __shared__ bool last;
+    const Fold fold;
+    for (u64 work = blockIdx.x; work < u64(rows) * chunks; work += gridDim.x) {
+        const u32 row = static_cast<u32>(work / chunks), part = static_cast<u32>(work % chunks);
+        const At at = axes.offsets(static_cast<Index>(row));
+        const Index begin = static_cast<Index>(part) * chunk;
+        const Index end = columns - begin < chunk ? columns : begin + chunk;
+        Acc total = Block(storage).Reduce(reduce_share<THREADS, UNROLL>(p, at, begin, end, threadIdx.x), fold);
+        if (chunks == 1) {
+            if (threadIdx.x == 0) out[row] = Fold::leave<Out>(total);
+            __syncthreads();
+            continue;
+        }
+        if (threadIdx.x == 0) {
+            partials[work] = total;
+            __threadfence();
+            last = atomicAdd(tickets + row, 1u) == chunks - 1;
+        }
+        __syncthreads();
+        if (last) {
+            __threadfence();
+            const Acc* of_row = partials + u64(row) * chunks;
+            total = Fold::identity();
+            for (u32 i = threadIdx.x; i < chunks; i += THREADS) total = fold(total, load_shared_by_all(of_row + i));
+            total = Block(storage).Reduce(total, fold);
+            if (threadIdx.x == 0) {
+                out[row] = Fold::leave<Out>(total);
+                tickets[row] = 0;
+            }
+        }
+        __syncthreads();
+    }
+}
+
+#ifdef CUPRUM_ROWS
+
+// A block a row.
+extern "C" __global__ void __launch_bounds__(THREADS) reduce_rows_block(Params p, Rows axes, Out* out, Index rows, Index columns) {
+    __shared__ typename Block::TempStorage storage;
+    for (Index row = blockIdx.x; row < rows; row += gridDim.x) {
+        const Acc share = reduce_share<THREADS, UNROLL>(p, axes.offsets(row), 0, columns, threadIdx.x);
+        const Acc total = Block(storage).Reduce(share, Fold());
+        if (threadIdx.x == 0) out[row] = Fold::leave<Out>(total);
+        __syncthreads();
+    }
+}
+
+// `Lanes` threads of a warp a row.
+template <int Lanes> __device__ inline void reduce_rows(const Params& p, const Rows& axes, Out* out, Index rows, Index columns) {
+    using Warp = WarpReduce<Acc, Lanes>;
+    constexpr int PER_BLOCK = THREADS / Lanes;
+    __shared__ typename Warp::TempStorage storage[PER_BLOCK];
+    const int group = threadIdx.x / Lanes, lane = threadIdx.x % Lanes;
+    for (Index row = static_cast<Index>(blockIdx.x) * PER_BLOCK + group; row < rows; row += gridDim.x * PER_BLOCK) {
+        const Acc share = reduce_share<Lanes, UNROLL_LANES>(p, axes.offsets(row), 0, columns, lane);
+        const Acc total = Warp(storage[group]).Reduce(share, Fold());
+        if (lane == 0) out[row] = Fold::leave<Out>(total);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) reduce_rows_warp(Params p, Rows axes, Out* out, Index rows, Index columns) {
+    reduce_rows<32>(p, axes, out, rows, columns);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) reduce_rows_8(Params p, Rows axes, Out* out, Index rows, Index columns) {
+    reduce_rows<8>(p, axes, out, rows, columns);
+}
+
+#endif
+
+}  // namespace cuprum

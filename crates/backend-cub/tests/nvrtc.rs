@@ -1,0 +1,36 @@
+//! Compiles the kernels with a real NVRTC and CCCL, wherever they are found; needs no GPU and no driver. Prints why it
+//! skips otherwise, or fails if `CUPRUM_REQUIRE_NVRTC` is 1.
+
+use cuprum_backend_cub::{OPTIONS, headers, sources_for_check};
+use cuprum_backend_cuda::nvrtc::{Compiler, Request, cccl_headers};
+use cuprum_backend_cuda::{CudaError, Result};
+
+/// No driver limits the version here.
+const NEWEST: u32 = 13;
+
+#[test]
+fn every_listed_source_compiles() {
+    let found = || -> Result<_> { Ok((Compiler::locate(NEWEST).map_err(CudaError::from)?, headers::check(cccl_headers(NEWEST)?)?)) };
+    let (compiler, headers) = match found() {
+        Ok(found) => found,
+        Err(missing) if std::env::var("CUPRUM_REQUIRE_NVRTC").is_ok_and(|v| v == "1") => panic!("{missing}"),
+        Err(missing) => return println!("skipped: {missing}"),
+    };
+    println!("{headers}, NVRTC {:?}", compiler.version().unwrap());
+    let include = format!("-I{}", headers.include.display());
+    let options: Vec<&str> = ["--std=c++17", &include].into_iter().chain(OPTIONS.iter().copied()).collect();
+    // Every source for one architecture, every sixth of them for each of the others: the text hardly depends on it.
+    let known = compiler.supported_archs().unwrap();
+    let mut failures = Vec::new();
+    for (n, (name, source)) in sources_for_check().into_iter().enumerate() {
+        let others = [80, 100].into_iter().enumerate().filter(|(turn, _)| n % 6 == *turn).map(|(_, arch)| arch);
+        for arch in others.chain([90]).filter(|a| known.contains(a)) {
+            let request = Request { name: "check.cu", source: &source, options: &options, ..Request::default() };
+            match compiler.compile(&request, arch) {
+                Ok(made) => assert!(!made.is_ptx && made.code.starts_with(b"\x7fELF"), "{name}"),
+                Err(e) => failures.push(format!("{name} for sm_{arch}: {e}")),
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
