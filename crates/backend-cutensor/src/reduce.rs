@@ -2,10 +2,10 @@
 
 use cuprum_core::call::Work;
 use cuprum_core::ops::reduce::{MAX, MIN, PROD, SUM};
-use cuprum_core::{Array, Call, DType, Op, Outcome, Reason, Result};
+use cuprum_core::{Array, Call, Layout, Op, Outcome, Reason, Result};
 
 use crate::handle;
-use crate::operation::{Kind, Operation, Tensor, axis_where, common_type, forward_only};
+use crate::operation::{Kind, Operation, Tensor, axis_where, common_type, data_type, forward_only};
 use crate::sys::Operator;
 
 /// Sum or product.
@@ -29,46 +29,37 @@ fn describe(call: &Call) -> Result<Operation, Reason> {
     let (Work::Reduce { program, plan, acc }, [input], [output]) = (&call.work, call.inputs, call.outputs) else {
         return Err(Reason::new("not the reduction of one array"));
     };
+    data_type(input.dtype())?;
     let operator = operator(call.op)?;
+    let data = common_type(call)?;
     if !program.is_identity() {
         return Err(Reason::new("a fused expression or a cast comes before the reduction"));
     }
-    let data = common_type(call)?;
     if *acc != output.dtype {
         return Err(Reason::with(|| format!("{} is summed in {acc}", output.dtype)));
     }
     if operator == Operator::Mul && output.dtype.is_complex() {
         return Err(Reason::new("complex product: scaling its result would turn infinities into NaN"));
     }
-    if input.dtype() == DType::F16 || input.dtype() == DType::BF16 {
-        return Err(Reason::with(|| format!("{}: accumulated in float32 by the base", input.dtype())));
-    }
     forward_only(call.inputs)?;
     if let Some(axis) = axis_where(input.layout(), |s| s == 0) {
         return Err(Reason::with(|| format!("zero stride along axis {axis}")));
     }
-    let (kept, reduced) = (plan.kept.len(), plan.reduced.len());
-    let strides = |of: &[cuprum_core::layout::Strides], axis: usize| of.first().map_or(0, |s| s[axis]);
-    let kept_axes = (0..kept).map(|i| (i, plan.kept[i], strides(&plan.kept_strides, i)));
-    let reduced_axes = (0..reduced).map(|i| (kept + i, plan.reduced[i], strides(&plan.reduced_strides, i)));
-    let mut step = 1;
-    let mut output_axes: Vec<_> = (0..kept)
-        .rev()
-        .map(|i| {
-            let axis = (i, plan.kept[i], step);
-            step *= plan.kept[i] as isize;
-            axis
-        })
-        .collect();
-    output_axes.reverse();
-    let inputs = [Tensor::new(kept_axes.chain(reduced_axes))].into_iter().collect();
-    Operation { kind: Kind::Reduce(operator), data, inputs, output: Tensor::new(output_axes) }.by_real_parts().check()
+    let axes = plan.kept.iter().zip(&plan.kept_strides[0]).chain(plan.reduced.iter().zip(&plan.reduced_strides[0]));
+    let inputs = [tensor(axes)].into_iter().collect();
+    let lies = Layout::contiguous(&plan.kept).map_err(|_| Reason::new("the result is too large"))?;
+    let output = tensor(plan.kept.iter().zip(lies.strides()));
+    Operation { kind: Kind::Reduce(operator), data, inputs, output }.by_real_parts().check()
+}
+
+/// An operand of these extents and strides, numbered from 0: kept axes come first in both.
+fn tensor<'a>(axes: impl Iterator<Item = (&'a usize, &'a isize)>) -> Tensor {
+    Tensor::new(axes.enumerate().map(|(mode, (&extent, &stride))| (mode, extent, stride)))
 }
 
 #[cfg(test)]
 mod tests {
-    use cuprum_core::layout::Layout;
-    use cuprum_core::ops::reduce::ANY;
+    use cuprum_core::ops::reduce::ARGMAX;
     use cuprum_core::plan::reduce::ReducePlan;
     use cuprum_core::{DType, Program};
 
@@ -112,8 +103,9 @@ mod tests {
     fn declines() {
         let l = || contiguous(&[4, 5]);
         assert_eq!(plain(MAX, DType::F32, l(), &[0]).unwrap_err(), "max: cuTENSOR's loses NaN");
-        assert_eq!(plain(ANY, DType::Bool, l(), &[0]).unwrap_err(), "any: cuTENSOR has sum and product only");
+        assert_eq!(plain(ARGMAX, DType::F32, l(), &[0]).unwrap_err(), "argmax: cuTENSOR has sum and product only");
         assert_eq!(plain(SUM, DType::I64, l(), &[0]).unwrap_err(), "int64: cuTENSOR has no integer types");
+        assert_eq!(plain(MAX, DType::Bool, l(), &[0]).unwrap_err(), "bool: cuTENSOR has no boolean type");
         assert_eq!(plain(SUM, DType::F32, l().flip(&[1]), &[1]).unwrap_err(), "negative stride along axis 1 of input 0");
         let wide = contiguous(&[4, 1]).broadcast_to(&[4, 5]).unwrap();
         assert_eq!(plain(SUM, DType::F32, wide, &[0]).unwrap_err(), "zero stride along axis 1");
