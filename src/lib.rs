@@ -30,6 +30,8 @@ pub use cuprum_core::*;
 
 #[cfg(feature = "eval")]
 pub use cuprum_eval as expressions;
+#[cfg(feature = "eval")]
+pub use cuprum_eval::eval;
 
 // Naming a backend links it in, and with it its registration.
 #[cfg(feature = "cpu")]
@@ -40,3 +42,17 @@ pub use cuprum_backend_cub as backend_cub;
 pub use cuprum_backend_cuda as backend_cuda;
 #[cfg(feature = "cutensor")]
 pub use cuprum_backend_cutensor as backend_cutensor;
+
+/// Registers every backend of this build. Needed only where the linker drops registrations: static libraries linked by
+/// another language's linker, and WebAssembly. Twice is fine.
+pub fn register_all() -> Result<()> {
+    #[cfg(feature = "cpu")]
+    cuprum_backend_cpu::register()?;
+    #[cfg(feature = "cuda")]
+    cuprum_backend_cuda::register()?;
+    #[cfg(feature = "cub")]
+    cuprum_backend_cub::register()?;
+    #[cfg(feature = "cutensor")]
+    cuprum_backend_cutensor::register()?;
+    Ok(())
+}
