@@ -1,9 +1,11 @@
 //! `cuprum bench`: one expression, many times, as CuPy's `cupyx.profiler.benchmark` reports it.
 
-use cuprum::expressions::{EvalError, eval};
-use cuprum::{Device, NdArray, Result};
+use cuprum::expressions::{EvalError, Session, parse};
+use cuprum::{Device, Value};
 use serde::Serialize;
 
+use crate::bindings::settle;
+use crate::failure::Failure;
 use crate::measure::{Effort, Statistics, time};
 
 /// What to time.
@@ -11,8 +13,6 @@ use crate::measure::{Effort, Statistics, time};
 pub struct Options<'a> {
     /// The expression, in NumPy's notation.
     pub expression: &'a str,
-    /// Its names.
-    pub bindings: &'a [(String, NdArray)],
     /// How often.
     pub effort: Effort,
     /// One JSON line instead of text.
@@ -32,17 +32,18 @@ struct Report<'a> {
     gigabytes_per_second: f64,
 }
 
-/// Runs the benchmark and prints its report. Inputs are computed before the timing begins.
-pub fn run(options: &Options) -> Result<(), EvalError> {
-    let bindings = || options.bindings.iter().map(|(name, array)| (name.as_str(), array));
-    // Once outside the timing, so that a mistake is reported with its place in the expression.
-    let sample = eval(options.expression, bindings())?;
-    let device = sample.device();
-    let fault = |e: cuprum::Error| EvalError::array(options.expression, cuprum::expressions::Span::new(0, options.expression.len()), e);
-    options.bindings.iter().try_for_each(|(_, a)| a.eval().map(|_| ())).map_err(fault)?;
-    sample.eval().map_err(fault)?;
-    let work = || eval(options.expression, bindings()).map_err(|e| cuprum::Error::value("bench", e.to_string()))?.eval().cloned();
-    let (_, timing) = time(device, options.effort, work).map_err(fault)?;
+/// Runs the benchmark over the session's variables and prints its report. The expression is parsed once, outside the timing.
+pub fn run(options: &Options, session: &mut Session) -> Result<(), Failure> {
+    let script = parse(options.expression).map_err(EvalError::from)?;
+    // Once before the timing, so that a mistake is reported with its place in the expression.
+    let sample = session.run_script(&script)?.ok_or_else(|| Failure::input("the expression has no value"))?;
+    settle(&sample)?;
+    let device = if let Value::Array(a) = &sample { a.device() } else { Device::current()? };
+    drop(sample);
+    let (_, timing) = time(device, options.effort, || {
+        let value = session.run_script(&script).map_err(array_error)?.unwrap_or(Value::None);
+        settle(&value).map(|()| value)
+    })?;
     let (host, on_device) = (Statistics::of(&timing.host), Statistics::of(&timing.device));
     let report = Report {
         expression: options.expression,
@@ -60,6 +61,12 @@ pub fn run(options: &Options) -> Result<(), EvalError> {
         print(&report, device);
     }
     Ok(())
+}
+
+/// The array library's own error; others cannot come from an expression that has worked before.
+fn array_error(e: EvalError) -> cuprum::Error {
+    let cause = std::error::Error::source(&e).and_then(|cause| cause.downcast_ref::<cuprum::Error>());
+    cause.cloned().unwrap_or_else(|| cuprum::Error::value("bench", e.to_string()))
 }
 
 fn print(report: &Report, device: Device) {

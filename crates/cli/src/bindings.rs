@@ -7,24 +7,21 @@
 use std::path::Path;
 
 use cuprum::expressions::{Session, parse_expression};
-use cuprum::{NdArray, Value, io};
+use cuprum::{Value, io};
 
 use crate::failure::Failure;
 
-/// Loads what the words ask for into `session`, and returns the names, in order.
-pub fn bind(words: &[String], session: &mut Session) -> Result<Vec<String>, Failure> {
-    let mut names = Vec::new();
+/// Loads what the words ask for into `session`, in order; nothing is left deferred.
+pub fn bind(words: &[String], session: &mut Session) -> Result<(), Failure> {
     for word in words {
         match split(word) {
             Some((name, right)) => {
                 let value = value(name, right, session).map_err(|e| e.within(name))?;
                 session.set(name, value);
-                names.push(name.to_string());
             }
             None if has_extension(word, "npz") => {
                 for (name, array) in io::load_npz(word)? {
-                    session.set(name.clone(), array);
-                    names.push(name);
+                    session.set(name, array);
                 }
             }
             None if has_extension(word, "npy") => {
@@ -36,18 +33,16 @@ pub fn bind(words: &[String], session: &mut Session) -> Result<Vec<String>, Fail
             }
         }
     }
-    Ok(names)
+    Ok(())
 }
 
-/// What the words ask for, as arrays on the current device.
-pub fn load_bindings(words: &[String]) -> Result<Vec<(String, NdArray)>, Failure> {
-    let mut session = Session::new();
-    let names = bind(words, &mut session)?;
-    let arrays = names.into_iter().filter_map(|name| {
-        let array = session.get(&name)?.array("bindings").map_err(|e| Failure::from(e).within(&name));
-        Some(array.map(|array| (name, array)))
-    });
-    arrays.collect()
+/// Runs what is deferred in a value.
+pub fn settle(value: &Value) -> cuprum::Result<()> {
+    match value {
+        Value::Array(a) => a.eval().map(|_| ()),
+        Value::Tuple(items) | Value::List(items) => items.iter().try_for_each(settle),
+        _ => Ok(()),
+    }
 }
 
 /// `name=right`, where `name` could be a Python name. `==` belongs to an expression.
@@ -77,7 +72,10 @@ fn value(name: &str, right: &str, session: &mut Session) -> Result<Value, Failur
         _ if Path::new(right).exists() => Err(Failure::input(format!("{right}: not a .npy or .npz file"))),
         Err(_) if right.contains(['/', '\\']) && !right.contains(['(', ' ']) => Err(Failure::input(format!("{right}: no such file"))),
         _ => match session.run(right)? {
-            Some(value) => Ok(value),
+            Some(value) => {
+                settle(&value)?;
+                Ok(value)
+            }
             None => Err(Failure::input(format!("'{right}' has no value"))),
         },
     }

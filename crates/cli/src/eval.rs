@@ -8,7 +8,7 @@ use cuprum::core::device::driver;
 use cuprum::expressions::{self, Session, ast::Script, ast::StmtKind, functions};
 use cuprum::{Device, NdArray, Stream, Value, explain, io};
 
-use crate::bindings::bind;
+use crate::bindings::{bind, settle};
 use crate::failure::Failure;
 use crate::place::Place;
 
@@ -148,7 +148,7 @@ fn compute(script: &Script, session: &mut Session, output: &Option<Output>) -> R
     };
     match &outcome {
         Outcome::Value(value) => settle(value)?,
-        Outcome::Names(values) => values.iter().try_for_each(|(name, value)| settle(value).map_err(|e| e.within(name)))?,
+        Outcome::Names(values) => values.iter().try_for_each(|(name, value)| settle(value).map_err(|e| Failure::from(e).within(name)))?,
     }
     Ok(outcome)
 }
@@ -157,15 +157,6 @@ fn last_assigned(script: &Script) -> Option<&str> {
     match &script.statements.last()?.kind {
         StmtKind::Expr(_) => None,
         _ => script.assigned_names().last().copied(),
-    }
-}
-
-/// Runs what is deferred in a value.
-fn settle(value: &Value) -> Result<(), Failure> {
-    match value {
-        Value::Array(a) => Ok(a.eval().map(|_| ())?),
-        Value::Tuple(items) | Value::List(items) => items.iter().try_for_each(settle),
-        _ => Ok(()),
     }
 }
 

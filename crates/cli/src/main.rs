@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use cuprum::expressions::Session;
 use cuprum_cli::failure::Failure;
 use cuprum_cli::measure::Effort;
 use cuprum_cli::place::Place;
@@ -90,10 +91,11 @@ fn run(command: &Command) -> Result<(), Failure> {
         }
         Command::Bench(arguments) => {
             arguments.place.apply()?;
-            let bindings = bindings::load_bindings(&arguments.bindings)?;
+            let mut session = Session::new();
+            bindings::bind(&arguments.bindings, &mut session)?;
             let effort =
                 Effort { warmup: arguments.warmup as usize, repeat: arguments.repeat as usize, max_seconds: arguments.max_seconds };
-            Ok(bench::run(&bench::Options { expression: &arguments.expression, bindings: &bindings, effort, json: arguments.json })?)
+            bench::run(&bench::Options { expression: &arguments.expression, effort, json: arguments.json }, &mut session)
         }
     }
 }

@@ -71,10 +71,10 @@ impl Timing {
 }
 
 /// Runs `work` repeatedly on `device`. `work` must end with its result computed (`eval`), not waited for.
-pub fn time<T>(device: Device, effort: Effort, work: impl Fn() -> Result<T>) -> Result<(T, Timing)> {
+pub fn time<T>(device: Device, effort: Effort, mut work: impl FnMut() -> Result<T>) -> Result<(T, Timing)> {
     let driver = driver(device)?;
     let stream = Stream::current(device);
-    let (first, calls) = explain(&work);
+    let (first, calls) = explain(&mut work);
     let mut last = first?;
     for _ in 1..effort.warmup {
         last = work()?;

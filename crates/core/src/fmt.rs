@@ -159,7 +159,8 @@ impl<'a> Printer<'a> {
 
     fn text(&self) -> String {
         if self.shape.is_empty() {
-            return self.words.first().cloned().unwrap_or_default();
+            // Alone, `True` needs no space to stand under `False`.
+            return self.words.first().map(|w| w.trim_start().to_string()).unwrap_or_default();
         }
         self.level(0, 0, self.prefix + 1, self.options.linewidth)
     }
