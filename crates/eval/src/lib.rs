@@ -1,7 +1,17 @@
-//! Python's expression syntax over arrays: enough that a NumPy expression can be pasted.
+//! NumPy expressions as text: Python's expression syntax over named arrays, enough that an expression can be pasted.
 //!
-//! This crate knows text and core's op table; it knows no backend. The parser half, which is what this
-//! page describes, knows no arrays either.
+//! [`eval`] works out one expression, [`Session`] runs scripts and keeps their variables, [`functions`] lists what can be
+//! called. This crate knows text and core's op table; it knows no backend.
+//!
+//! ```
+//! # use cuprum_backend_cpu as _;
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let x = cuprum_core::NdArray::from_slice(&[0.0f32, 3.0, 4.0])?;
+//! let y = cuprum_eval::eval("np.sqrt(np.sum(x**2)) + x[::-1]", [("x", &x)])?;
+//! assert_eq!(y.to_vec::<f32>()?, [9.0, 8.0, 5.0]);
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! # What is in the language
 //!
@@ -18,7 +28,7 @@
 //! - `#` comments, line ends inside brackets, `\` at the end of a line.
 //!
 //! Everything else that Python has (`lambda`, comprehensions, f-strings, `:=`, `*args`, `def`, loops)
-//! gives an error that names it. Every error points at its place:
+//! gives an error that names it:
 //!
 //! ```
 //! let error = cuprum_eval::parse("sqrt(x^0.5)").unwrap_err();
@@ -31,7 +41,39 @@
 //!   = help: a power is written `**`");
 //! ```
 //!
-//! # What an evaluator can rely on
+//! # What it means
+//!
+//! - A name is a variable, else a function, constant or dtype of the library, under NumPy's name. `linalg.norm` and
+//!   `random.uniform` go by their modules; a prefix such as `np.` always means the library.
+//! - Literals are weak: `x * 2.5` keeps the dtype of a float32 `x`. Between two numbers, operators are Python's: whole
+//!   numbers are exact up to 2**127, `/` gives a float, dividing by zero is an error.
+//! - Operators on arrays are the functions of core's table, so `a + b` and `add(a, b)` cannot differ. Elementwise ones are
+//!   deferred and fused.
+//! - `and`, `or`, `not`, chained comparisons and `x if test else y` need one truth value: with an array of several
+//!   elements they are an error that says what to write.
+//! - Indices by integers, slices, `None` and `...` are views; one array of integers may stand among them. Boolean masks
+//!   and several index arrays are not in this version.
+//! - Arrays are values: `a[0] = 1` is an error. `a += b` gives the name a new array of the old dtype and shape, with
+//!   NumPy's rule for what may be stored in it; what is 0-d counts as a number.
+//! - `int`, `float`, `bool`, `complex`, `len`, `abs`, `round`, `pow`, `min` and `max` are Python's when all their
+//!   arguments are single numbers; `print` goes where [`Session::on_print`] says.
+//!
+//! Every error points at its place:
+//!
+//! ```
+//! let error = cuprum_eval::eval("x = 3\nsqrt(x) + cumsmu(x)", []).unwrap_err();
+//! assert_eq!(error.render(), "\
+//! error: no variable or function `cumsmu`
+//!  --> line 2, column 11
+//!   |
+//! 2 | sqrt(x) + cumsmu(x)
+//!   |           ^^^^^^
+//!   = help: did you mean `cumsum`?");
+//! ```
+//!
+//! # The syntax tree, for other evaluators
+//!
+//! [`parse`] and [`parse_expression`] know no arrays. What can be relied on:
 //!
 //! - The tree says what was written, and resolves nothing: a [`Name`](ast::ExprKind::Name) is a variable
 //!   if there is one of that name, else a function or constant of the library.
