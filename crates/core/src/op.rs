@@ -112,6 +112,16 @@ pub fn result_type(args: &[ArgType]) -> DType {
     }
 }
 
+/// The floating dtype of integer arrays is that of each taken alone: `hypot` of int8 and uint8 is float16, though the two
+/// promote to int16.
+fn inexact(args: &[ArgType], promoted: DType) -> DType {
+    let alone = |a: &ArgType| if let ArgType::Array(d) = a { (!d.is_inexact()).then_some(d.to_inexact()) } else { None };
+    match args.iter().map(alone).collect::<Option<smallvec::SmallVec<[DType; 3]>>>() {
+        Some(each) => each.into_iter().reduce(DType::promote).unwrap_or(promoted),
+        None => promoted.to_inexact(),
+    }
+}
+
 impl TypeRule {
     /// Argument and result dtypes for these inputs, or an [`Error::DType`] that says what the op takes.
     pub fn resolve(self, op: &'static str, args: &[ArgType]) -> Result<Signature> {
@@ -129,7 +139,7 @@ impl TypeRule {
             (TypeRule::PromoteNoBool, _) => same(promoted),
             (TypeRule::PromoteReal | TypeRule::Round | TypeRule::Float, Kind::Complex) => refuse("complex"),
             (TypeRule::PromoteReal | TypeRule::PromoteNumber, _) => same(no_bool(promoted)),
-            (TypeRule::Inexact | TypeRule::Float, _) => same(promoted.to_inexact()),
+            (TypeRule::Inexact | TypeRule::Float, _) => same(inexact(args, promoted)),
             (TypeRule::Divide, Kind::Bool | Kind::Signed | Kind::Unsigned) => same(DType::F64),
             (TypeRule::Divide | TypeRule::Round, _) => same(promoted),
             (TypeRule::RoundComplex, Kind::Bool) => same(DType::F16),
@@ -238,5 +248,23 @@ impl Hash for Op {
 impl fmt::Debug for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Results are NumPy 2.4's.
+    #[test]
+    fn floats_of_integers() {
+        let float = |args: &[ArgType]| TypeRule::Float.resolve("hypot", args).map(|s| s.result).ok();
+        let array = ArgType::Array;
+        assert_eq!(float(&[array(DType::I8), array(DType::U8)]), Some(DType::F16));
+        assert_eq!(float(&[array(DType::I16), array(DType::U16)]), Some(DType::F32));
+        assert_eq!(float(&[array(DType::I8), array(DType::I32)]), Some(DType::F64));
+        assert_eq!(float(&[array(DType::I16), array(DType::F16)]), Some(DType::F32));
+        assert_eq!(float(&[array(DType::I8), ArgType::Weak(Scalar::Int(2))]), Some(DType::F16));
+        assert_eq!(float(&[array(DType::I8), ArgType::Weak(Scalar::Float(2.5))]), Some(DType::F64));
     }
 }
