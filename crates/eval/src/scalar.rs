@@ -56,7 +56,7 @@ pub(crate) fn binary(op: BinaryOp, a: Scalar, b: Scalar) -> Checked<Scalar> {
             BinaryOp::Sub => Ok(Scalar::Complex(x - y)),
             BinaryOp::Mul => Ok(Scalar::Complex(x * y)),
             BinaryOp::Div if y == Complex::ZERO => Err(by_zero()),
-            BinaryOp::Div => Ok(Scalar::Complex(x / y)),
+            BinaryOp::Div => Ok(Scalar::Complex(quotient(x, y))),
             BinaryOp::Pow => complex_power(x, b),
             _ => unsupported(),
         },
@@ -150,6 +150,19 @@ fn floor_mod(x: f64, y: f64) -> (f64, f64) {
     }
     let floor = quotient.floor();
     (if quotient - floor > 0.5 { floor + 1.0 } else { floor }, rest)
+}
+
+/// Smith's method ("Algorithm 116: Complex division", CACM 1962), as Python has it: no overflow between, and infinities count.
+fn quotient(x: Complex<f64>, y: Complex<f64>) -> Complex<f64> {
+    if y.re.abs() >= y.im.abs() {
+        let ratio = y.im / y.re;
+        let scale = y.re + y.im * ratio;
+        Complex::new((x.re + x.im * ratio) / scale, (x.im - x.re * ratio) / scale)
+    } else {
+        let ratio = y.re / y.im;
+        let scale = y.re * ratio + y.im;
+        Complex::new((x.re * ratio + x.im) / scale, (x.im * ratio - x.re) / scale)
+    }
 }
 
 fn complex_power(x: Complex<f64>, exponent: Scalar) -> Checked<Scalar> {
@@ -283,6 +296,9 @@ mod tests {
         let Scalar::Complex(root) = binary(BinaryOp::Pow, float(-1.0), float(0.5)).unwrap() else { panic!() };
         assert!((root - Complex::I).norm() < 1e-15);
         assert_eq!(binary(BinaryOp::Pow, Scalar::Complex(Complex::I), int(2)).unwrap(), Scalar::Complex(Complex::new(-1.0, 0.0)));
+        let over = |y: Scalar| binary(BinaryOp::Div, Scalar::Complex(Complex::I), y).unwrap();
+        assert_eq!(over(float(f64::INFINITY)), Scalar::Complex(Complex::ZERO));
+        assert_eq!(over(Scalar::Complex(Complex::new(0.0, 1e300))), Scalar::Complex(Complex::new(1e-300, 0.0)));
         assert!(binary(BinaryOp::BitAnd, float(1.0), int(1)).is_err());
         assert!(binary(BinaryOp::Pow, float(10.0), int(400)).is_err());
     }
