@@ -7,11 +7,15 @@
 //! Linked in by naming it (`use cuprum_backend_cpu as _;`), or made known by [`register`] in static libraries.
 #![deny(unsafe_code)]
 
+mod contract;
 mod copy;
 mod elementwise;
 mod fill;
+mod gather;
+mod random;
 mod raw;
 mod reduce;
+mod scan;
 mod simd;
 mod threads;
 mod tile;
@@ -37,6 +41,10 @@ pub static CPU: Accelerator = Accelerator {
         kernel(Family::Fill, fill::run),
         kernel(Family::Reduce, reduce::run),
         kernel(Family::Copy, copy::run),
+        kernel(Family::Scan, scan::run),
+        kernel(Family::Contract, contract::run),
+        kernel(Family::Random, random::run),
+        kernel(Family::Gather, gather::run),
     ],
     base: Some(Provider { count: || 1, open: |_| Ok(Box::new(HostDriver::new(info))) }),
 };

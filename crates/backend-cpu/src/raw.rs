@@ -268,18 +268,6 @@ impl<T> ColumnsMut<'_, T> {
         // SAFETY: by construction every row of the block lies in the matrix, and no other block holds these columns.
         unsafe { std::slice::from_raw_parts_mut(self.ptr.add(row * self.row_stride), self.width) }
     }
-
-    /// The block's part of a row, for writing, with that of another row, for reading.
-    pub fn row_pair(&mut self, write: usize, read: usize) -> (&mut [T], &[T]) {
-        assert!(write < self.rows && read < self.rows && write != read, "rows {write}, {read} of {}", self.rows);
-        // SAFETY: as in `row`; the rows differ, and rows do not overlap.
-        unsafe {
-            (
-                std::slice::from_raw_parts_mut(self.ptr.add(write * self.row_stride), self.width),
-                std::slice::from_raw_parts(self.ptr.add(read * self.row_stride), self.width),
-            )
-        }
-    }
 }
 
 /// Cuts a C-contiguous matrix of rows of `row_len` elements into blocks of `width` columns.
