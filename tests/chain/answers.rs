@@ -1,0 +1,94 @@
+//! What the chain tells: records of `explain`, reasons, errors.
+
+use cuprum::{DType, Device, Error, Family, NdArray, explain, with_accelerators, with_device};
+
+use crate::made_up::{ask, ones, set_up};
+
+#[test]
+fn explain_tells_who_served_and_who_declined_and_why() {
+    let (value, records) = ask("alpha,beta,filtered,liar", &[20, 3]);
+    assert_eq!(value.unwrap(), 1);
+    let [record] = &records[..] else { panic!("one call, not {records:?}") };
+    assert_eq!((record.op, record.family, record.served_by), ("cumprod", Family::Scan, Some("cpu")));
+    assert_eq!((&record.dtypes[..], &record.shapes[0][..]), (&[DType::U16][..], &[20, 3][..]));
+    let told: Vec<(&str, &str)> = record.declined.iter().map(|(name, why)| (*name, why.as_str())).collect();
+    assert_eq!(
+        told,
+        [
+            ("alpha", "60 elements are more than 8"),
+            ("beta", "its first kernel takes nothing"),
+            ("beta", "more than one axis"),
+            ("filtered", "not one of its dtypes"),
+            ("filtered", "not one of its operations"),
+            ("liar", "its library is not there after all"),
+        ]
+    );
+    let text = record.to_string();
+    assert!(text.starts_with("cumprod [Scan] uint16 (20, 3) on cpu: cpu"), "{text}");
+    assert!(text.contains("\n    alpha declined: 60 elements are more than 8"), "{text}");
+}
+
+#[test]
+fn explain_hears_its_own_calls_only() {
+    set_up();
+    let a = ones(&[4]);
+    let ((inner, outer), records) = with_accelerators("beta", || {
+        explain(|| {
+            let (_, inner) = explain(|| a.cumprod(0).unwrap());
+            std::thread::scope(|s| s.spawn(|| a.cumprod(0).map(drop).unwrap()).join().unwrap());
+            (inner, a.cumprod(0).unwrap())
+        })
+    })
+    .unwrap();
+    drop(outer);
+    assert_eq!((inner.len(), records.len()), (1, 1));
+    let (_, none) = explain(|| ());
+    assert!(none.is_empty());
+}
+
+#[test]
+fn a_failure_is_told_and_nobody_else_is_asked() {
+    let (value, records) = ask("alpha,broken,gamma", &[13]);
+    let error = value.unwrap_err();
+    assert_eq!(error.to_string(), "[cumprod] broken failed: thirteen");
+    assert!(matches!(error, Error::Backend { accelerator: "broken", .. }));
+    assert_eq!(records.len(), 1);
+    assert_eq!(records[0].served_by, None);
+    assert_eq!(records[0].declined.len(), 1, "alpha alone: {:?}", records[0].declined);
+    assert_eq!(ask("broken,gamma", &[12]).0.unwrap(), 13, "what it declines goes on");
+}
+
+#[test]
+fn fused_expressions_reach_the_chain_as_prologues() {
+    set_up();
+    let doubled = || ones(&[4]).multiply(2).unwrap().cumprod(0).unwrap();
+    let (values, records) = with_accelerators("gamma", || explain(|| doubled().to_vec::<u64>().unwrap())).unwrap();
+    assert_eq!(values, [2, 4, 8, 16]);
+    let record = records.last().unwrap();
+    assert_eq!(record.declined, [("gamma", "a fused expression".to_string())]);
+    assert!(record.expression.as_ref().unwrap().contains("multiply"), "{record}");
+    let (values, records) = cuprum::with_fusion(false, || with_accelerators("gamma", || explain(|| doubled().to_vec::<u64>().unwrap()))).unwrap();
+    assert_eq!(values, [13; 4], "without fusion there is no prologue to decline");
+    assert_eq!(records.len(), 3, "ones, multiply, cumprod: {records:?}");
+}
+
+#[test]
+fn empty_results_need_no_kernel() {
+    let (value, records) = with_device(Device::CPU, || {
+        let a = ones(&[0, 3]);
+        with_accelerators("broken", || explain(|| a.cumprod(0))).unwrap()
+    });
+    assert_eq!(value.unwrap().shape(), &[0, 3]);
+    assert!(records.is_empty(), "{records:?}");
+}
+
+#[test]
+fn a_failed_array_keeps_its_error() {
+    set_up();
+    // 2^60 bytes: planned without harm, refused when it runs.
+    let huge = with_device(Device::CPU, || NdArray::scalar(1.0).and_then(|a| a.broadcast_to([1 << 40, 1 << 17]))).unwrap();
+    let sum = cuprum::add(&huge, 1).unwrap();
+    let (first, second) = (sum.eval().err().map(|e| e.to_string()), sum.to_bytes().err().map(|e| e.to_string()));
+    assert!(first.as_ref().is_some_and(|text| text.contains("out of memory")), "{first:?}");
+    assert_eq!(first, second);
+}

@@ -1,0 +1,185 @@
+//! A made-up device that has memory and nothing else: errors that list everyone, and the policy on computing on the host.
+
+use std::any::Any;
+use std::sync::{Arc, Once};
+
+use cuprum::core::buffer::HostBuffer;
+use cuprum::core::device::{Buffer, DeviceDriver, DeviceInfo, Event};
+use cuprum::registry::Provider;
+use cuprum::{
+    Accelerator, Availability, DType, DTypeSet, Device, DeviceKind, Error, Family, Kernel, NdArray, OpFilter, Result, Stream, decline, explain,
+    register, with_accelerators, with_device,
+};
+
+use crate::environment::in_child;
+use crate::made_up::set_up;
+
+/// Memory of the device.
+struct ToyBuffer(HostBuffer, Device);
+
+impl Buffer for ToyBuffer {
+    fn device(&self) -> Device {
+        self.1
+    }
+    fn nbytes(&self) -> usize {
+        self.0.nbytes()
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+struct ToyDriver(Device);
+
+impl DeviceDriver for ToyDriver {
+    fn allocate(&self, nbytes: usize, _: Stream) -> Result<Arc<dyn Buffer>> {
+        Ok(Arc::new(ToyBuffer(HostBuffer::zeroed(nbytes)?, self.0)))
+    }
+    fn upload(&self, bytes: &[u8], _: Stream) -> Result<Arc<dyn Buffer>> {
+        Ok(Arc::new(ToyBuffer(HostBuffer::from_bytes(bytes)?, self.0)))
+    }
+    fn download(&self, buffer: &dyn Buffer, start: usize, out: &mut [u8]) -> Result<()> {
+        let toy = buffer.as_any().downcast_ref::<ToyBuffer>().ok_or_else(|| Error::value("download", "not a toy's"))?;
+        let bytes = toy.0.as_bytes().get(start..start + out.len()).ok_or_else(|| Error::value("download", "outside"))?;
+        out.copy_from_slice(bytes);
+        Ok(())
+    }
+    fn synchronize(&self) -> Result<()> {
+        Ok(())
+    }
+    fn record_event(&self, _: Stream) -> Result<Box<dyn Event>> {
+        Err(Error::value("event", "a toy has no clock"))
+    }
+    fn info(&self) -> DeviceInfo {
+        DeviceInfo { name: "toy".into(), ..DeviceInfo::default() }
+    }
+}
+
+/// The device itself: two of them, without a single kernel.
+static TOY: Accelerator = Accelerator {
+    name: "toy",
+    device: "toy",
+    rank: 0,
+    summary: "memory and nothing else",
+    probe: || Availability::Ready("wooden".into()),
+    kernels: &[],
+    base: Some(Provider { count: || 2, open: |device| Ok(Box::new(ToyDriver(device))) }),
+};
+
+/// An accelerator of the toy that takes nothing, for two reasons.
+static SPRING: Accelerator = Accelerator {
+    name: "spring",
+    device: "toy",
+    rank: 0,
+    summary: "declines",
+    probe: || Availability::Ready(String::new()),
+    kernels: &[
+        Kernel { family: Family::Map, ops: OpFilter::All, dtypes: DTypeSet::of(&[DType::I8]), run: |_| decline!("never reached") },
+        Kernel { family: Family::Map, ops: OpFilter::All, dtypes: DTypeSet::ALL, run: |call| decline!("not wound up for {}", call.op.name()) },
+    ],
+    base: None,
+};
+
+fn toy() -> Device {
+    static ONCE: Once = Once::new();
+    set_up();
+    ONCE.call_once(|| {
+        register(&TOY).unwrap();
+        register(&SPRING).unwrap();
+    });
+    Device::new(DeviceKind::intern("toy").unwrap(), 0)
+}
+
+fn on_toy(values: &[f64]) -> NdArray {
+    let device = toy();
+    with_device(device, || NdArray::from_slice(values)).unwrap()
+}
+
+#[test]
+fn arrays_go_there_and_come_back() {
+    let a = on_toy(&[1.0, 4.0, 9.0]);
+    assert_eq!(a.device().to_string(), "toy:0");
+    assert_eq!(a.to_vec::<f64>().unwrap(), [1.0, 4.0, 9.0]);
+    let second = Device::parse("toy:1").unwrap();
+    let there = a.index(cuprum::s![1..]).unwrap().to_device(second).unwrap();
+    assert_eq!((there.device(), there.to_vec::<f64>().unwrap()), (second, vec![4.0, 9.0]));
+    assert_eq!(there.to_device(Device::CPU).unwrap().sqrt().unwrap().to_vec::<f64>().unwrap(), [2.0, 3.0]);
+    assert!(Device::all().contains(&second));
+    assert!(Device::parse("toy:2").unwrap_err().to_string().contains("this machine has 2 toy device(s)"));
+    assert!(Device::parse("marble").unwrap_err().to_string().contains("is not a device"));
+}
+
+#[test]
+fn views_need_no_kernel() {
+    let a = on_toy(&[1.0, 2.0, 3.0, 4.0]).reshape([2, 2]).unwrap();
+    assert_eq!(a.t().unwrap().flip(Some(&[0])).unwrap().to_vec::<f64>().unwrap(), [2.0, 4.0, 1.0, 3.0]);
+}
+
+#[test]
+fn when_all_decline_the_error_lists_everyone_with_a_reason() {
+    let a = on_toy(&[1.0, 4.0, 9.0]);
+    let (error, records) = explain(|| a.sqrt().unwrap().to_vec::<f64>().unwrap_err());
+    let text = error.to_string();
+    assert!(text.starts_with("[sqrt] no accelerator of toy:0 takes float64 (3,)"), "{text}");
+    assert!(text.contains("spring: not one of its dtypes") && text.contains("spring: not wound up for sqrt"), "{text}");
+    assert_eq!((records.len(), records[0].served_by), (1, None));
+    let Error::Unsupported { op, dtypes, shapes, device, tried } = error else { panic!("{text}") };
+    assert_eq!((op, &dtypes[..], &shapes[..], device), ("sqrt", &[DType::F64][..], &[vec![3]][..], toy()));
+    assert_eq!(tried.len(), 2);
+    // Without anybody listening the reasons are the same.
+    assert_eq!(a.sqrt().unwrap().to_vec::<f64>().unwrap_err().to_string(), text);
+    let alone = with_accelerators("", || a.sqrt().unwrap().to_vec::<f64>().unwrap_err().to_string()).unwrap();
+    assert!(!alone.contains("spring"), "{alone}");
+}
+
+#[test]
+fn arrays_of_two_devices_do_not_mix() {
+    let (a, b) = (on_toy(&[1.0]), with_device(Device::CPU, || NdArray::from_slice(&[1.0])).unwrap());
+    let text = cuprum::add(&a, &b).err().map(|e| e.to_string()).unwrap();
+    assert_eq!(text, "[add] arrays are on toy:0 and cpu; use to_device");
+}
+
+#[test]
+fn the_policy_may_allow_the_host() {
+    let output = in_child("devices::child_computes_on_the_host", &[("CUPRUM_HOST_FALLBACK", "allow")]);
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn the_policy_may_warn() {
+    let output = in_child("devices::child_computes_on_the_host", &[("CUPRUM_HOST_FALLBACK", "WARN"), ("WANT_WARNING", "1")]);
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn a_policy_that_means_nothing_is_an_error() {
+    let output = in_child("devices::child_has_a_bad_policy", &[("CUPRUM_HOST_FALLBACK", "perhaps")]);
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+#[ignore = "run by the tests above, in a process of its own"]
+fn child_computes_on_the_host() {
+    let warnings = crate::environment::count_warnings();
+    let a = on_toy(&[1.0, 4.0, 9.0, 16.0]).reshape([2, 2]).unwrap();
+    let results = (|| {
+        let root = (&a.t()? * 4).sqrt()?;
+        let sum = a.sum(1)?;
+        let product = cuprum::matmul(&a, &a)?;
+        Ok::<_, Error>([root, sum, product])
+    })()
+    .unwrap();
+    assert!(results.iter().all(|r| r.device() == toy()));
+    let values = results.map(|r| r.to_vec::<f64>().unwrap());
+    assert_eq!(values, [vec![2.0, 6.0, 4.0, 8.0], vec![5.0, 25.0], vec![37.0, 68.0, 153.0, 292.0]]);
+    let wanted = std::env::var_os("WANT_WARNING").is_some();
+    assert_eq!(warnings.load(std::sync::atomic::Ordering::SeqCst) > 0, wanted);
+}
+
+#[test]
+#[ignore = "run by the tests above, in a process of its own"]
+fn child_has_a_bad_policy() {
+    let text = on_toy(&[1.0]).sqrt().unwrap().to_vec::<f64>().unwrap_err().to_string();
+    assert_eq!(text, "CUPRUM_HOST_FALLBACK: 'perhaps' is not known; use error, warn or allow");
+    assert!(cuprum::settings::check().is_err());
+}

@@ -1,0 +1,123 @@
+//! Environment variables, each in a process of its own: they are read once.
+
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cuprum::{fusion_enabled, settings};
+
+use crate::made_up::{first_element, ones, set_up};
+
+/// Runs an ignored test of this program under some variables.
+pub fn in_child(test: &str, variables: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--ignored", "--nocapture"]);
+    for name in ["CUPRUM_ACCELERATORS", "CUPRUM_DEVICE", "CUPRUM_FUSION", "CUPRUM_HOST_FALLBACK"] {
+        command.env_remove(name);
+    }
+    let output = command.envs(variables.iter().copied()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("1 passed") || !output.status.success(), "no test '{test}' ran: {text}");
+    output
+}
+
+/// Counts warnings of this process from here on.
+pub fn count_warnings() -> Arc<AtomicUsize> {
+    struct Counter(Arc<AtomicUsize>);
+    impl tracing::Subscriber for Counter {
+        fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+            *metadata.level() <= tracing::Level::WARN
+        }
+        fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+            tracing::span::Id::from_u64(1)
+        }
+        fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+        fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+        fn event(&self, _: &tracing::Event<'_>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+        fn enter(&self, _: &tracing::span::Id) {}
+        fn exit(&self, _: &tracing::span::Id) {}
+    }
+    let count = Arc::new(AtomicUsize::new(0));
+    tracing::subscriber::set_global_default(Counter(count.clone())).unwrap();
+    count
+}
+
+fn passes(test: &str, variables: &[(&str, &str)]) {
+    let output = in_child(test, variables);
+    assert!(output.status.success(), "{test} under {variables:?}:\n{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn the_order_comes_from_the_environment() {
+    for (order, served) in [(" BETA , alpha,", "12"), ("ghost,gamma", "13"), ("", "1"), (" ", "1"), ("alpha", "11")] {
+        passes("environment::child_is_served", &[("CUPRUM_ACCELERATORS", order), ("SERVED_BY", served)]);
+    }
+    passes("environment::child_is_served", &[("SERVED_BY", "11")]);
+}
+
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+fn child_is_served() {
+    set_up();
+    let value = first_element(&ones(&[4]).cumprod(0).unwrap()).unwrap();
+    assert_eq!(value.to_string(), std::env::var("SERVED_BY").unwrap());
+}
+
+#[test]
+fn an_unknown_name_in_the_environment_fails_every_call() {
+    passes("environment::child_has_an_unknown_accelerator", &[("CUPRUM_ACCELERATORS", "alpha,alhpa")]);
+}
+
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+fn child_has_an_unknown_accelerator() {
+    // Even making an array of ones needs a kernel.
+    cuprum::Device::set_default(cuprum::Device::CPU).unwrap();
+    let text = cuprum::NdArray::ones([4], cuprum::DType::U16).err().unwrap().to_string();
+    assert!(text.starts_with("CUPRUM_ACCELERATORS: unknown accelerator 'alpha'; known: "), "{text}");
+    assert_eq!(settings::check().unwrap_err().to_string(), text);
+    set_up();
+    let text = cuprum::NdArray::ones([4], cuprum::DType::U16).err().unwrap().to_string();
+    assert!(text.starts_with("CUPRUM_ACCELERATORS: unknown accelerator 'alhpa'; known: "), "now alpha is there: {text}");
+    cuprum::set_accelerators("alpha").unwrap();
+    assert_eq!(first_element(&ones(&[4]).cumprod(0).unwrap()).unwrap(), 11, "a setter goes before the environment");
+}
+
+#[test]
+fn fusion_comes_from_the_environment() {
+    for (value, on) in [("0", "false"), ("off", "false"), ("1", "true"), ("True", "true")] {
+        passes("environment::child_fuses", &[("CUPRUM_FUSION", value), ("FUSES", on)]);
+    }
+}
+
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+fn child_fuses() {
+    assert_eq!(fusion_enabled().to_string(), std::env::var("FUSES").unwrap());
+    cuprum::with_fusion(true, || assert!(fusion_enabled()));
+    assert_eq!(cuprum::add(ones(&[2]), 1).unwrap().is_deferred(), fusion_enabled());
+}
+
+#[test]
+fn settings_that_mean_nothing_are_found_at_the_start() {
+    for (variable, value) in [
+        ("CUPRUM_FUSION", "maybe"),
+        ("CUPRUM_NUM_THREADS", "0"),
+        ("CUPRUM_NUM_THREADS", "many"),
+        ("CUPRUM_CPU_MEMORY_LIMIT", "lots"),
+        ("CUPRUM_GPU_MEMORY_LIMIT", "110%"),
+        ("CUPRUM_DEVICE", "abacus"),
+        ("CUPRUM_DEVICE", "cpu:x"),
+        ("CUPRUM_DEVICE", "cpu:7"),
+    ] {
+        passes("environment::child_has_a_bad_setting", &[(variable, value)]);
+    }
+}
+
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+fn child_has_a_bad_setting() {
+    assert!(settings::check().is_err());
+}

@@ -1,0 +1,164 @@
+//! Accelerators that nobody would ship. All take `cumprod` of uint16, and leave a number in every element that names them.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Once};
+
+use cuprum::core::buffer::HostBuffer;
+use cuprum::core::device::Buffer;
+use cuprum::core::ops::scan::CUMPROD;
+use cuprum::core::program::StepKind;
+use cuprum::{
+    Accelerator, Availability, Call, DType, DTypeSet, Device, Error, Family, Kernel, NdArray, OpFilter, Outcome, Record, Result, decline,
+    explain, register, with_accelerators, with_device,
+};
+
+const U16: DTypeSet = DTypeSet::of(&[DType::U16]);
+
+const fn ready() -> Availability {
+    Availability::Ready(String::new())
+}
+
+const fn kernel(run: fn(&Call) -> Result<Outcome>) -> Kernel {
+    Kernel { family: Family::Scan, ops: OpFilter::Only(&[CUMPROD]), dtypes: U16, run }
+}
+
+const BLANK: Accelerator = Accelerator { name: "", device: "cpu", rank: 0, summary: "", probe: || ready(), kernels: &[], base: None };
+
+/// Fills the output with a number.
+fn sign(call: &Call, number: u64) -> Result<Outcome> {
+    let buffer: Arc<dyn Buffer> = Arc::new(HostBuffer::from_slice(&vec![number; call.outputs[0].layout.size()])?);
+    call.done([buffer])
+}
+
+/// First by rank. Declines more than 8 elements.
+pub static ALPHA: Accelerator = Accelerator {
+    name: "alpha",
+    rank: -30,
+    summary: "short arrays",
+    kernels: &[kernel(|call| {
+        let n = call.inputs[0].shape().iter().product::<usize>();
+        if n > 8 {
+            decline!("{n} elements are more than 8");
+        }
+        sign(call, 11)
+    })],
+    ..BLANK
+};
+
+/// Second by rank, and by name before gamma. Declines everything but one axis, in two kernels.
+pub static BETA: Accelerator = Accelerator {
+    name: "beta",
+    rank: -20,
+    summary: "vectors",
+    kernels: &[
+        kernel(|_| decline!("its first kernel takes nothing")),
+        kernel(|call| if call.outputs[0].layout.ndim() == 1 { sign(call, 12) } else { decline!("more than one axis") }),
+    ],
+    ..BLANK
+};
+
+/// Of beta's rank; registered before it. Takes everything but what was fused into the scan.
+pub static GAMMA: Accelerator = Accelerator {
+    name: "gamma",
+    rank: -20,
+    summary: "everything plain",
+    kernels: &[kernel(|call| {
+        let casts_only = |k: &StepKind| matches!(k, StepKind::Input(_) | StepKind::Cast);
+        if call.program().is_some_and(|p| !p.steps.iter().all(|s| casts_only(&s.kind))) {
+            decline!("a fused expression");
+        }
+        sign(call, 13)
+    })],
+    ..BLANK
+};
+
+/// Only here when named, as it comes before everybody: fails on arrays of 13 elements, after having declined all others.
+pub static BROKEN: Accelerator = Accelerator {
+    name: "broken",
+    rank: -100,
+    summary: "fails",
+    kernels: &[kernel(|call| {
+        if call.outputs[0].layout.size() == 13 {
+            return Err(Error::backend("broken", call.op.name(), "thirteen"));
+        }
+        decline!("only fails")
+    })],
+    ..BLANK
+};
+
+/// Says that it is ready, and never is.
+pub static LIAR: Accelerator = Accelerator {
+    name: "liar",
+    rank: -90,
+    summary: "lies about being ready",
+    probe: || Availability::Ready("version 9, found everywhere".into()),
+    kernels: &[kernel(|_| decline!("its library is not there after all"))],
+    ..BLANK
+};
+
+/// How often GHOST was asked whether it is there.
+pub static GHOST_PROBES: AtomicUsize = AtomicUsize::new(0);
+
+/// Is not there, and says why. Its kernel must never run.
+pub static GHOST: Accelerator = Accelerator {
+    name: "ghost",
+    rank: -80,
+    summary: "is missing",
+    probe: || {
+        GHOST_PROBES.fetch_add(1, Ordering::SeqCst);
+        Availability::Missing { why: "no ghost in this house".into(), help: "hold a seance".into() }
+    },
+    kernels: &[kernel(|call| sign(call, 666))],
+    ..BLANK
+};
+
+/// Panics when asked whether it is there.
+pub static JUMPY: Accelerator =
+    Accelerator { name: "jumpy", rank: -70, summary: "panics in its probe", probe: || panic!("boo"), kernels: &[kernel(|call| sign(call, 667))], ..BLANK };
+
+/// For another dtype and another op: its static filters keep it out.
+pub static FILTERED: Accelerator = Accelerator {
+    name: "filtered",
+    rank: -60,
+    summary: "other dtypes, other operations",
+    kernels: &[
+        Kernel { dtypes: DTypeSet::of(&[DType::F64]), ..kernel(|call| sign(call, 668)) },
+        Kernel { ops: OpFilter::Only(&[cuprum::core::ops::scan::CUMSUM]), ..kernel(|call| sign(call, 669)) },
+    ],
+    ..BLANK
+};
+
+/// Makes them known, once, and the host the default device.
+pub fn set_up() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        for accelerator in [&GAMMA, &BETA, &ALPHA, &BROKEN, &LIAR, &GHOST, &JUMPY, &FILTERED] {
+            register(accelerator).expect(accelerator.name);
+        }
+        Device::set_default(Device::CPU).expect("the host is a device");
+    });
+}
+
+/// Tests that read or set the order of the process take turns.
+pub fn process_order() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    set_up();
+    TURN.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// An array of ones that the made-up accelerators take.
+pub fn ones(shape: &[usize]) -> NdArray {
+    with_device(Device::CPU, || NdArray::ones(shape, DType::U16).expect("ones"))
+}
+
+/// `cumprod` of ones under an order: the number in the result (1 from the base) and the record of the call.
+pub fn ask(order: &str, shape: &[usize]) -> (Result<u64>, Vec<Record>) {
+    set_up();
+    let array = ones(shape);
+    with_accelerators(order, || explain(|| first_element(&array.cumprod(0)?))).expect("a valid order")
+}
+
+/// The first element of an array of uint64.
+pub fn first_element(array: &NdArray) -> Result<u64> {
+    Ok(array.to_vec::<u64>()?[0])
+}

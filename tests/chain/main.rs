@@ -1,0 +1,10 @@
+//! The chain, tested with made-up accelerators: who is asked, in which order, what is told, and what happens when all decline.
+
+mod answers;
+mod devices;
+mod environment;
+mod made_up;
+mod order;
+mod registration;
+mod table;
+mod third_party_op;

@@ -1,0 +1,143 @@
+//! Who is asked first: by rank, by name, by the order that a scope, the process or the environment gives.
+
+use std::sync::{Arc, Barrier};
+
+use cuprum::{registry, set_accelerators, with_accelerators};
+
+use crate::made_up::{GHOST_PROBES, ask, first_element, ones, process_order, set_up};
+
+fn served(order: &str, shape: &[usize]) -> u64 {
+    ask(order, shape).0.unwrap()
+}
+
+#[test]
+fn without_an_order_rank_decides_then_name_and_the_base_is_last() {
+    let _turn = process_order();
+    let all: Vec<_> = registry::all().iter().filter(|a| a.device == "cpu").map(|a| a.name).collect();
+    assert_eq!(all, ["broken", "liar", "ghost", "jumpy", "filtered", "alpha", "beta", "gamma", "cpu"]);
+    let value = |shape: &[usize]| first_element(&ones(shape).cumprod(0).unwrap()).unwrap();
+    assert_eq!(value(&[4]), 11, "alpha, by rank");
+    assert_eq!(value(&[20]), 12, "beta, by name before gamma, which was registered earlier");
+    assert_eq!(value(&[20, 2]), 13, "gamma, after beta declined");
+}
+
+#[test]
+fn a_named_order_is_followed_and_the_base_takes_the_rest() {
+    assert_eq!(served("alpha,beta", &[4]), 11);
+    assert_eq!(served("beta,alpha", &[4]), 12);
+    assert_eq!(served("gamma,alpha,beta", &[4]), 13);
+    assert_eq!(served("alpha", &[20]), 1, "the base, which computes the product of ones");
+    assert_eq!(served("beta", &[2, 2]), 1);
+    assert_eq!(served("", &[4]), 1, "an empty list is the base alone");
+    assert_eq!(served("cpu", &[4]), 1, "naming the base changes nothing");
+    assert_eq!(served("cpu,alpha", &[4]), 11, "the base stays last");
+}
+
+#[test]
+fn names_are_trimmed_and_of_any_case_and_count_once() {
+    assert_eq!(served("  BETA ,Alpha", &[4]), 12);
+    assert_eq!(served("beta,,alpha,", &[4]), 12);
+    assert_eq!(served("alpha,beta,alpha,ALPHA", &[4]), 11);
+    let (_, records) = ask("alpha,beta,alpha,beta,alpha", &[20, 2]);
+    let declined: Vec<_> = records[0].declined.iter().map(|(name, _)| *name).collect();
+    assert_eq!(declined, ["alpha", "beta", "beta"], "once for each kernel");
+}
+
+#[test]
+fn an_unknown_name_is_an_error_that_lists_the_known_ones() {
+    set_up();
+    for order in ["alhpa", "alpha,alhpa", " alhpa "] {
+        let text = with_accelerators(order, || ()).unwrap_err().to_string();
+        assert!(text.starts_with("CUPRUM_ACCELERATORS: unknown accelerator 'alhpa'; known: "), "{text}");
+        for name in ["alpha", "beta", "gamma", "ghost", "cub", "cutensor"] {
+            assert!(text.contains(name), "{name} is not in '{text}'");
+        }
+        assert_eq!(set_accelerators(order).unwrap_err().to_string(), text, "the setter shares the parser");
+    }
+}
+
+#[test]
+fn missing_accelerators_are_passed_over_and_asked_once() {
+    assert_eq!(served("ghost,jumpy,beta", &[4]), 12);
+    assert_eq!(served("jumpy", &[4]), 1);
+    assert_eq!(served("ghost", &[4]), 1);
+    assert_eq!(GHOST_PROBES.load(std::sync::atomic::Ordering::SeqCst), 1);
+    let status = registry::status().unwrap();
+    let of = |name: &str| status.iter().find(|s| s.accelerator.name == name).unwrap();
+    let text = |name: &str| format!("{:?}", of(name).availability);
+    assert_eq!(text("ghost"), r#"Missing { why: "no ghost in this house", help: "hold a seance" }"#);
+    assert_eq!(text("jumpy"), r#"Missing { why: "its probe panicked", help: "" }"#);
+    assert_eq!((of("ghost").place, of("jumpy").place), (None, None));
+}
+
+#[test]
+fn scopes_nest_and_end() {
+    set_up();
+    let a = ones(&[4]);
+    let value = || first_element(&a.cumprod(0).unwrap()).unwrap();
+    with_accelerators("beta", || {
+        assert_eq!(value(), 12);
+        with_accelerators("gamma", || assert_eq!(value(), 13)).unwrap();
+        assert_eq!(value(), 12);
+        assert!(with_accelerators("nobody", || unreachable!()).is_err());
+        assert_eq!(value(), 12);
+        let panicked = std::panic::catch_unwind(|| with_accelerators("", || panic!("on the way out")));
+        assert!(panicked.is_err());
+        assert_eq!(value(), 12, "a panic ends its scope");
+        let inherited = std::thread::scope(|s| s.spawn(|| with_accelerators("", value)).join().unwrap().unwrap());
+        assert_eq!(inherited, 1, "a scope is its thread's alone");
+        assert_eq!(value(), 12);
+    })
+    .unwrap();
+}
+
+#[test]
+fn threads_have_orders_of_their_own() {
+    set_up();
+    let orders = [("alpha", 11), ("beta", 12), ("gamma", 13), ("", 1), ("ghost,gamma", 13), ("gamma,alpha", 13)];
+    let together = Arc::new(Barrier::new(orders.len()));
+    let threads = orders.map(|(order, expected)| {
+        let together = together.clone();
+        std::thread::spawn(move || {
+            let a = ones(&[4]);
+            // No assertion in here: a thread that panics would leave the others waiting.
+            let values: Vec<_> = (0..50)
+                .map(|_| {
+                    together.wait();
+                    with_accelerators(order, || {
+                        together.wait();
+                        a.cumprod(0).and_then(|p| first_element(&p))
+                    })
+                })
+                .collect();
+            (order, expected, values)
+        })
+    });
+    for thread in threads {
+        let (order, expected, values) = thread.join().unwrap();
+        for value in values {
+            assert_eq!(value.unwrap().unwrap(), expected, "under '{order}'");
+        }
+    }
+}
+
+#[test]
+fn the_process_has_an_order_that_every_thread_sees() {
+    let _turn = process_order();
+    let elsewhere = || std::thread::spawn(|| first_element(&ones(&[4]).cumprod(0).unwrap()).unwrap()).join().unwrap();
+    let here = || first_element(&ones(&[4]).cumprod(0).unwrap()).unwrap();
+    set_accelerators("gamma, beta").unwrap();
+    assert_eq!((here(), elsewhere()), (13, 13));
+    assert_eq!(registry::order().unwrap(), Some(vec!["gamma".to_string(), "beta".to_string()]));
+    let places: Vec<_> = registry::status().unwrap().iter().filter_map(|s| Some((s.place?, s.accelerator.name))).collect();
+    assert!(places.contains(&(0, "gamma")) && places.contains(&(1, "beta")), "{places:?}");
+    set_accelerators(["beta", "gamma"]).unwrap();
+    assert_eq!((here(), elsewhere()), (12, 12));
+    assert!(set_accelerators("beta,nobody").is_err());
+    assert_eq!(here(), 12, "a refused order changes nothing");
+    assert_eq!(with_accelerators("gamma", here).unwrap(), 13, "a scope goes before the process");
+    set_accelerators("").unwrap();
+    assert_eq!((here(), elsewhere()), (1, 1));
+    set_accelerators(None).unwrap();
+    assert_eq!((here(), elsewhere()), (11, 11), "back to rank");
+}

@@ -1,0 +1,68 @@
+//! What may be registered.
+
+use cuprum::registry::Provider;
+use cuprum::{Accelerator, Availability, Error, register, registry};
+
+use crate::made_up::{ALPHA, process_order, set_up};
+
+fn made(name: &'static str) -> &'static Accelerator {
+    Box::leak(Box::new(Accelerator {
+        name,
+        device: "cpu",
+        rank: 0,
+        summary: "another one",
+        probe: || Availability::Ready(String::new()),
+        kernels: &[],
+        base: None,
+    }))
+}
+
+#[test]
+fn the_same_again_is_fine() {
+    set_up();
+    let before = registry::all().len();
+    register(&ALPHA).unwrap();
+    assert_eq!(registry::all().iter().filter(|a| a.name == "alpha").count(), 1);
+    assert_eq!(registry::all().len(), before);
+}
+
+#[test]
+fn another_of_the_same_name_is_refused() {
+    set_up();
+    let error = register(made("alpha")).unwrap_err();
+    assert!(matches!(error, Error::Setting { .. }));
+    let text = error.to_string();
+    assert!(text.contains("two accelerators are named 'alpha'"), "{text}");
+    assert!(text.contains("short arrays") && text.contains("another one"), "{text}");
+    assert_eq!(registry::all().iter().find(|a| a.name == "alpha").unwrap().summary, "short arrays");
+    assert!(register(made("cpu")).is_err(), "nor may it have the name of a base");
+}
+
+#[test]
+fn names_that_no_list_could_hold_are_refused() {
+    for name in ["", "Upper", "two words", "a,b", "auto"] {
+        let text = register(made(name)).unwrap_err().to_string();
+        assert!(text.contains("is not a name"), "{text}");
+    }
+}
+
+#[test]
+fn a_device_has_one_base() {
+    let second = Accelerator {
+        base: Some(Provider { count: || 1, open: |_| Err(Error::value("open", "never asked")) }),
+        ..Accelerator { name: "second", device: "cpu", rank: 0, summary: "", probe: || Availability::Ready(String::new()), kernels: &[], base: None }
+    };
+    let text = register(Box::leak(Box::new(second))).unwrap_err().to_string();
+    assert!(text.contains("device 'cpu' has a base accelerator already"), "{text}");
+}
+
+#[test]
+fn a_late_one_joins_the_chains() {
+    let _turn = process_order();
+    let places = || registry::status().unwrap().iter().find(|s| s.accelerator.name == "late").map(|s| s.place);
+    assert_eq!(places(), None);
+    assert!(cuprum::with_accelerators("late", || ()).is_err());
+    register(made("late")).unwrap();
+    assert!(places().flatten().is_some());
+    assert!(cuprum::with_accelerators("late", || ()).is_ok());
+}

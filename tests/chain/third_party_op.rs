@@ -1,0 +1,64 @@
+//! An operation of another crate: a row of its own, with a composite body that every device can run.
+
+use cuprum::core::op::{Cost, OpDef, TypeRule};
+use cuprum::core::expr::elementwise;
+use cuprum::{Device, Error, Family, NdArray, Op, Operand, Result, explain, with_device};
+
+static DOUBLED: OpDef = OpDef {
+    name: "doubled",
+    aliases: &[],
+    family: Family::Map,
+    arity: 1,
+    index: u16::MAX,
+    rule: Some(TypeRule::Promote),
+    cost: Cost::Cheap,
+    composite: Some(|x| x[0].multiply(2)),
+    call: None,
+    signature: "x",
+    doc: "Twice x.",
+};
+
+static SCALED_SUM: OpDef =
+    OpDef { name: "scaled_sum", arity: 3, composite: Some(|x| cuprum::add(&x[0], x[1].multiply(&x[2])?)), signature: "x, y, by", ..DOUBLED };
+
+static UNKNOWN: OpDef = OpDef { name: "unknown", composite: None, ..DOUBLED };
+
+fn apply(row: &'static OpDef, x: &NdArray) -> Result<NdArray> {
+    elementwise(Op(row), &[x.into()])
+}
+
+fn values() -> NdArray {
+    with_device(Device::CPU, || NdArray::from_slice(&[1.0f32, 2.0, 3.0])).unwrap()
+}
+
+#[test]
+fn its_composite_body_serves() {
+    let (doubled, records) = explain(|| apply(&DOUBLED, &values()).unwrap().to_vec::<f32>().unwrap());
+    assert_eq!(doubled, [2.0, 4.0, 6.0]);
+    let told: Vec<_> = records.iter().map(|r| (r.op, r.served_by)).collect();
+    assert_eq!(told, [("doubled", None), ("multiply", Some("cpu"))]);
+}
+
+#[test]
+fn it_may_stand_in_the_middle_of_an_expression() {
+    let fused = (apply(&DOUBLED, &(&values() + 1)).unwrap() * 10).sum(()).unwrap();
+    assert_eq!(fused.item().unwrap(), 180.0.into());
+    let root = apply(&DOUBLED, &values()).unwrap().sqrt().unwrap();
+    assert_eq!(root.to_vec::<f32>().unwrap()[1], 2.0);
+}
+
+#[test]
+fn its_body_is_given_every_argument() {
+    // The same array twice, a row that broadcasts, and a scalar.
+    let (a, row) = (values().broadcast_to([2, 3]).unwrap(), values().index(cuprum::s![..1]).unwrap());
+    let sum = |y: &NdArray, by: Operand| elementwise(Op(&SCALED_SUM), &[(&a).into(), y.into(), by]).unwrap().to_vec::<f32>().unwrap();
+    assert_eq!(sum(&a, 10.into()), [11.0, 22.0, 33.0, 11.0, 22.0, 33.0]);
+    assert_eq!(sum(&row, 0.5.into()), [1.5, 2.5, 3.5, 1.5, 2.5, 3.5]);
+    assert_eq!(sum(&row, (&row).into()), [2.0, 3.0, 4.0, 2.0, 3.0, 4.0]);
+}
+
+#[test]
+fn without_a_body_and_without_a_kernel_it_is_unsupported() {
+    let error = apply(&UNKNOWN, &values()).unwrap().to_vec::<f32>().unwrap_err();
+    assert!(matches!(&error, Error::Unsupported { op: "unknown", .. }), "{error}");
+}

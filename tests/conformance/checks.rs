@@ -1,0 +1,77 @@
+//! A check: something with a name that can be tried under a setting. The cases of the goldens are checks, and so are tests
+//! that only Rust can write.
+
+use cuprum::expressions::Session;
+use cuprum::{DType, Device, NdArray, Result, io, with_device};
+
+/// What the checks of a device work on: the named inputs of the cases, on that device.
+pub struct Subject {
+    pub device: Device,
+    /// The inputs, by name.
+    pub session: Session,
+}
+
+impl Subject {
+    pub fn new(device: Device) -> Result<Subject> {
+        let mut session = Session::new();
+        let inputs = with_device(Device::CPU, || load(include_bytes!("goldens/inputs.npz")))?;
+        for (name, array) in inputs {
+            session.set(name, &array.to_device(device)?);
+        }
+        Ok(Subject { device, session })
+    }
+
+    /// The value of an expression over the inputs.
+    pub fn eval(&mut self, expression: &str) -> std::result::Result<NdArray, String> {
+        match self.session.run(expression).map_err(|e| e.to_string())? {
+            Some(value) => value.array("eval").map_err(|e| e.to_string()),
+            None => Err("the expression has no value".into()),
+        }
+    }
+}
+
+/// The members of an npz of the goldens; bfloat16 is stored as uint16, under a name that says so.
+pub fn load(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
+    io::load_npz_bytes(bytes)?
+        .into_iter()
+        .map(|(name, array)| match name.strip_suffix("|bf16") {
+            None => Ok((name, array)),
+            Some(plain) => Ok((plain.to_string(), NdArray::from_bytes(DType::BF16, array.shape(), &array.to_bytes()?)?)),
+        })
+        .collect()
+}
+
+/// The bytes of a result, to be compared with those of other settings; `None` where there is nothing to compare.
+pub type Outcome = std::result::Result<Option<Vec<u8>>, String>;
+
+/// Something to try.
+pub struct Check {
+    /// `family: what`.
+    pub name: String,
+    body: Box<dyn Fn(&mut Subject) -> Outcome>,
+}
+
+impl Check {
+    pub fn new(name: impl Into<String>, body: impl Fn(&mut Subject) -> Outcome + 'static) -> Check {
+        Check { name: name.into(), body: Box::new(body) }
+    }
+
+    /// A check that passes or fails.
+    pub fn plain(name: impl Into<String>, body: impl Fn(&mut Subject) -> std::result::Result<(), String> + 'static) -> Check {
+        Check::new(name, move |subject| body(subject).map(|()| None))
+    }
+
+    /// Runs it; a panic is a failure like any other.
+    pub fn run(&self, subject: &mut Subject) -> Outcome {
+        let body = std::panic::AssertUnwindSafe(|| (self.body)(subject));
+        std::panic::catch_unwind(body).unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+            Err(format!("panicked: {}", text.unwrap_or("no message")))
+        })
+    }
+}
+
+/// Fails with both sides unless they are equal.
+pub fn same<T: PartialEq + std::fmt::Debug>(got: T, want: T) -> std::result::Result<(), String> {
+    if got == want { Ok(()) } else { Err(format!("{got:?}, not {want:?}")) }
+}

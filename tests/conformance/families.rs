@@ -1,0 +1,110 @@
+//! The cases that NumPy reads too, with NumPy's answers: made by scripts/goldens.py, one pair of files for each family.
+
+use std::collections::HashMap;
+
+use cuprum::testing::{Tolerance, compare_scaled};
+use cuprum::{DType, Device, NdArray, with_device};
+
+use crate::checks::{Check, Outcome, Subject, load};
+
+macro_rules! families {
+    ($($name:literal)*) => {
+        &[$(($name, include_str!(concat!("goldens/", $name, ".cases")), include_bytes!(concat!("goldens/", $name, ".npz")))),*]
+    };
+}
+
+/// Name, cases, results.
+const FAMILIES: &[(&str, &str, &[u8])] = families!["map" "fill" "copy" "reduce" "scan" "contract" "gather" "random" "differences"];
+
+/// NumPy's answer to an expression.
+enum Answer {
+    /// It refuses, with this kind of exception.
+    Raises(String),
+    /// A value.
+    Value { want: NdArray, tolerance: Tolerance, scales: Vec<f64> },
+}
+
+/// Every case of every family.
+pub fn checks() -> Result<Vec<Check>, String> {
+    let mut checks = Vec::new();
+    for (family, cases, results) in FAMILIES {
+        let mut results = with_device(Device::CPU, || Results::new(results)).map_err(|e| format!("goldens of {family}: {e}"))?;
+        for line in cases.lines() {
+            let (expression, answer) =
+                with_device(Device::CPU, || results.answer(line)).map_err(|e| format!("goldens of {family}, '{line}': {e}"))?;
+            let expression = expression.to_string();
+            checks.push(Check::new(format!("{family}: {expression}"), move |subject| ask(subject, &expression, &answer)));
+        }
+    }
+    Ok(checks)
+}
+
+fn ask(subject: &mut Subject, expression: &str, answer: &Answer) -> Outcome {
+    // Reading is part of the question: a device may find an error only when it is waited for.
+    let got = subject.eval(expression).and_then(|a| a.to_bytes().map(|bytes| (a, bytes)).map_err(|e| e.to_string()));
+    match (answer, got) {
+        (Answer::Raises(_), Err(_)) => Ok(None),
+        (Answer::Raises(kind), Ok((a, _))) => Err(format!("gives {} of shape {:?}; NumPy raises {kind}", a.dtype(), a.shape())),
+        (Answer::Value { .. }, Err(message)) => Err(message),
+        (Answer::Value { want, tolerance, scales }, Ok((got, bytes))) => {
+            if got.device() != subject.device {
+                return Err(format!("the result is on {}", got.device()));
+            }
+            compare_scaled(&got, want, *tolerance, scales).map_err(|d| d.to_string())?;
+            Ok(Some(bytes))
+        }
+    }
+}
+
+/// The results of a family, handed out in order: one array for each dtype.
+struct Results {
+    bytes: HashMap<String, Vec<u8>>,
+    used: HashMap<String, usize>,
+}
+
+impl Results {
+    fn new(npz: &[u8]) -> cuprum::Result<Results> {
+        let members = load(npz)?;
+        let bytes = members.into_iter().map(|(name, a)| Ok((name, a.to_bytes()?))).collect::<cuprum::Result<_>>()?;
+        Ok(Results { bytes, used: HashMap::new() })
+    }
+
+    fn take(&mut self, member: &str, count: usize) -> Result<&[u8], String> {
+        let used = self.used.entry(member.to_string()).or_default();
+        let bytes = self.bytes.get(member).and_then(|b| b.get(*used..*used + count));
+        *used += count;
+        bytes.ok_or_else(|| format!("there are too few results of {member}; run scripts/goldens.py"))
+    }
+
+    /// A line of the cases: expression, rule, dtype and shape of the answer.
+    fn answer<'a>(&mut self, line: &'a str) -> Result<(&'a str, Answer), String> {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let (expression, rule, dtype, shape) = match columns[..] {
+            [expression, rule] => match rule.strip_prefix("raises ") {
+                Some(kind) => return Ok((expression, Answer::Raises(kind.to_string()))),
+                None => return Err("no result".into()),
+            },
+            [expression, rule, dtype, shape] => (expression, rule, dtype, shape),
+            _ => return Err("not a case".into()),
+        };
+        let dtype = DType::parse(dtype).map_err(|e| e.to_string())?;
+        let extents = shape.split(',').filter(|n| *n != "-").map(|n| n.parse().map_err(|_| format!("no shape in '{shape}'")));
+        let shape: Vec<usize> = extents.collect::<Result<_, String>>()?;
+        let size: usize = shape.iter().product();
+        let bytes = self.take(dtype.name(), size * dtype.itemsize())?;
+        let want = NdArray::from_bytes(dtype, &shape, bytes).map_err(|e| e.to_string())?;
+        let (tolerance, scaled) = tolerance(rule)?;
+        let scales = if scaled { self.take("scales", size * size_of::<f64>())? } else { &[] };
+        let scales = scales.chunks_exact(8).filter_map(|b| b.try_into().ok()).map(f64::from_le_bytes).collect();
+        Ok((expression, Answer::Value { want, tolerance, scales }))
+    }
+}
+
+/// `ulp 2`, `sum 4 anyzero`; and whether the case has scales.
+fn tolerance(rule: &str) -> Result<(Tolerance, bool), String> {
+    let words: Vec<&str> = rule.split(' ').collect();
+    let [kind, amount, flags @ ..] = &words[..] else { return Err(format!("no tolerance in '{rule}'")) };
+    let amount: f64 = amount.parse().map_err(|_| format!("no number in '{rule}'"))?;
+    let tolerance = if *kind == "sum" { Tolerance::sum(amount) } else { Tolerance::ulp(amount) };
+    Ok((Tolerance { any_zero: tolerance.any_zero || flags.contains(&"anyzero"), ..tolerance }, *kind == "sum"))
+}

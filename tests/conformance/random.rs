@@ -1,0 +1,53 @@
+//! Random numbers beyond what single draws show: streams that go on, shapes that do not matter, and moments.
+
+use cuprum::random::Generator;
+use cuprum::{DType, Device, NdArray, Result, with_device};
+
+use crate::checks::{Check, same};
+
+pub fn checks() -> Vec<Check> {
+    let mut checks = vec![
+        Check::plain("random: a stream goes on, and a seed starts it again", |_| {
+            let draw = || {
+                let g = Generator::new(11);
+                let (first, second) = (g.random([8], DType::F64)?, g.random([8], DType::F64)?);
+                let whole = Generator::new(11).random([16], DType::F64)?;
+                Ok::<_, cuprum::Error>(([first.to_bytes()?, second.to_bytes()?].concat(), whole.to_bytes()?))
+            };
+            let (parts, whole) = draw().map_err(|e| e.to_string())?;
+            same(parts, whole)
+        }),
+        Check::plain("random: the shape does not matter", |_| {
+            let draw = |shape: &[usize]| Generator::new(5).random(shape, DType::F32)?.to_bytes();
+            same(draw(&[3, 4, 5]).map_err(|e| e.to_string())?, draw(&[60]).map_err(|e| e.to_string())?)
+        }),
+        Check::plain("random: moments", |_| {
+            let moments = |a: NdArray| Ok::<_, cuprum::Error>((a.mean(())?.item()?.as_f64(), a.var(())?.item()?.as_f64()));
+            let n = [100_000];
+            let uniform = moments(Generator::new(1).uniform(-1.0, 3.0, n, DType::F64).map_err(|e| e.to_string())?);
+            let normal = moments(Generator::new(2).normal(2.0, 3.0, n, DType::F64).map_err(|e| e.to_string())?);
+            // Five standard errors: the seeds are fixed, so this either always holds or never.
+            for (what, got, (mean, var), kurtosis) in [("uniform", uniform, (1.0, 16.0 / 12.0), 1.8), ("normal", normal, (2.0, 9.0), 3.0)] {
+                let (m, v) = got.map_err(|e| e.to_string())?;
+                let count = n[0] as f64;
+                if (m - mean).abs() > 5.0 * f64::sqrt(var / count) || (v - var).abs() > 5.0 * var * f64::sqrt((kurtosis - 1.0) / count) {
+                    return Err(format!("{what}: mean {m}, variance {v}; not {mean}, {var}"));
+                }
+            }
+            Ok(())
+        }),
+    ];
+    let draws: [(&str, fn(&Generator) -> Result<NdArray>); 4] = [
+        ("float64", |g| g.random([1001], DType::F64)),
+        ("float32", |g| g.uniform(-3.0, 7.5, [1001], DType::F32)),
+        ("float16", |g| g.uniform(0.0, 2.0, [1001], DType::F16)),
+        ("int32", |g| g.integers(-1000, 1000, [1001], DType::I32)),
+    ];
+    for (name, draw) in draws {
+        checks.push(Check::plain(format!("random: {name} has the same bits as on the host"), move |_| {
+            let bytes = || draw(&Generator::new(77)).and_then(|a| a.to_bytes()).map_err(|e| e.to_string());
+            same(bytes()?, with_device(Device::CPU, bytes)?)
+        }));
+    }
+    checks
+}

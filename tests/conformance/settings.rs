@@ -1,0 +1,120 @@
+//! What the cases run under: devices x orders of accelerators x fusion x threads.
+
+use std::fmt;
+
+use cuprum::{Availability, Device, DeviceKind, registry, with_accelerators, with_device, with_fusion};
+
+use crate::args::Args;
+
+/// One way to run everything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    pub device: Device,
+    /// The order of accelerators; `None` leaves `CUPRUM_ACCELERATORS` in force.
+    pub order: Option<String>,
+    pub fusion: bool,
+    /// Threads of the CPU backend; `None` leaves its own number.
+    pub threads: Option<usize>,
+}
+
+impl Setting {
+    /// Runs `f` under this setting. What the settings themselves refuse is an error.
+    pub fn run<R>(&self, f: impl FnOnce() -> R) -> cuprum::Result<R> {
+        let inner = || with_device(self.device, || with_fusion(self.fusion, f));
+        let with_order = || match &self.order {
+            None => Ok(inner()),
+            Some(order) => with_accelerators(order.as_str(), inner),
+        };
+        match self.threads {
+            None => with_order(),
+            Some(n) => cuprum::backend_cpu::with_threads(n, with_order)?,
+        }
+    }
+
+    /// Settings that must agree to the bit: those that differ in the number of threads alone.
+    pub fn same_but_threads(&self, other: &Setting) -> bool {
+        Setting { threads: None, ..self.clone() } == Setting { threads: None, ..other.clone() }
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.device)?;
+        match self.order.as_deref() {
+            None => f.write_str(", accelerators as set")?,
+            Some("") => f.write_str(", base alone")?,
+            Some(order) => write!(f, ", {order}")?,
+        }
+        f.write_str(if self.fusion { ", fused" } else { ", not fused" })?;
+        match self.threads {
+            None => Ok(()),
+            Some(1) => f.write_str(", 1 thread"),
+            Some(n) => write!(f, ", {n} threads"),
+        }
+    }
+}
+
+/// Every setting that the machine and the arguments allow.
+pub fn all(args: &Args) -> Result<Vec<Setting>, String> {
+    let devices = match &args.device {
+        Some(name) => vec![Device::parse(name).map_err(|e| e.to_string())?],
+        None => Device::all(),
+    };
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let mut settings = Vec::new();
+    for device in devices {
+        // More threads than cores, so that even a small machine interleaves them.
+        let threads = if device == Device::CPU { vec![Some(1), Some(cores.max(3))] } else { vec![None] };
+        for order in orders(device, args) {
+            for fusion in [true, false] {
+                for &threads in &threads {
+                    settings.push(Setting { device, order: order.clone(), fusion, threads });
+                }
+            }
+        }
+    }
+    if args.quick {
+        let mut seen = Vec::new();
+        settings.reverse();
+        settings.retain(|s| s.fusion && !seen.contains(&s.device) && (seen.push(s.device), true).1);
+        settings.reverse();
+    }
+    Ok(settings)
+}
+
+/// Orders of the ready accelerators of a device: none, each alone, and all of them in every order (of more than three: by
+/// rank and backwards).
+fn orders(device: Device, args: &Args) -> Vec<Option<String>> {
+    if let Some(order) = &args.accelerators {
+        return vec![Some(order.clone())];
+    }
+    if std::env::var_os("CUPRUM_ACCELERATORS").is_some() {
+        return vec![None];
+    }
+    let ready: Vec<&str> = registry::all()
+        .into_iter()
+        .filter(|a| a.base.is_none() && DeviceKind::intern(a.device).is_ok_and(|kind| kind == device.kind()))
+        .filter(|a| matches!(registry::availability(a), Availability::Ready(_)))
+        .map(|a| a.name)
+        .collect();
+    let mut orders = vec![String::new()];
+    orders.extend(ready.iter().map(ToString::to_string));
+    match ready.len() {
+        0 | 1 => {}
+        2 | 3 => orders.extend(permutations(&ready)),
+        _ => orders.extend([ready.join(","), ready.iter().rev().copied().collect::<Vec<_>>().join(",")]),
+    }
+    orders.into_iter().map(Some).collect()
+}
+
+fn permutations(names: &[&str]) -> Vec<String> {
+    if names.len() == 1 {
+        return vec![names[0].to_string()];
+    }
+    let mut all = Vec::new();
+    for (i, first) in names.iter().enumerate() {
+        let rest: Vec<&str> = names.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, n)| *n).collect();
+        all.extend(permutations(&rest).into_iter().map(|tail| format!("{first},{tail}")));
+    }
+    all
+}
