@@ -107,7 +107,12 @@ fn source(arguments: &Arguments) -> Result<(String, Vec<String>), Failure> {
                 let expression = words.remove(at);
                 Ok((expression, words))
             }
-            None => Err(Failure::input("no expression: give one, or a script with --file; `cuprum eval --help` shows examples")),
+            None => Err(Failure::input(match arguments.words.first() {
+                Some(word) if !word.contains(".np") => {
+                    format!("no expression: '{word}' is a variable for one; an assignment has spaces around its `=`")
+                }
+                _ => "no expression: give one, or a script with --file; `cuprum eval --help` shows examples".to_string(),
+            })),
         };
     };
     let mut text = String::new();

@@ -81,7 +81,7 @@ fn text(report: &Value) -> String {
         let units = d["units"].as_u64().unwrap_or(0);
         let units = match (d["device"] == "cpu", units) {
             (_, 0) => String::new(),
-            (true, n) => format!("{n} cores, {} threads", report["threads"]),
+            (true, n) => format!("{n} cores"),
             (false, n) => format!("{n} multiprocessors"),
         };
         let details = d["details"].as_object().cloned().unwrap_or_default();

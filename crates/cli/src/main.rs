@@ -87,7 +87,11 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::Eval(arguments) => eval::run(arguments),
         Command::Tour(Tour { quick, json }) => {
             cuprum::core::settings::check()?;
-            if tour::run(&tour::Options { quick: *quick, json: *json })? { Ok(()) } else { Err(Failure::disagreement()) }
+            if tour::run(&tour::Options { quick: *quick, json: *json }).map_err(Failure::run)? {
+                Ok(())
+            } else {
+                Err(Failure::disagreement())
+            }
         }
         Command::Bench(arguments) => {
             arguments.place.apply()?;

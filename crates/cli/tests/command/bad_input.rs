@@ -1,0 +1,136 @@
+//! Bad input: exit code 2, one clear message, no file written, no panic.
+
+use crate::{Folder, command, run};
+
+/// Arguments, and what the message must say.
+type Row = (&'static [&'static str], &'static [&'static str]);
+
+#[rustfmt::skip]
+const TABLE: &[Row] = &[
+    // The expression.
+    (&["eval", "smu(a)", "a=a.npy"], &["no variable or function `smu`", "column 1", "did you mean `sum`?", "^^^"]),
+    (&["eval", "sum(a, axis=2)", "a=a.npy"], &["axis 2 is out of bounds for an array of dimension 2", "column 1"]),
+    (&["eval", "a +", "a=a.npy"], &["expected an expression after `+`", "column 4"]),
+    (&["eval", "a.reshape(3)", "a=a.npy"], &["cannot reshape array of shape (2, 2)"]),
+    (&["eval", "a[7]", "a=a.npy"], &["index 7 is out of bounds for axis 0 with size 2"]),
+    (&["eval", "take(a, [9])", "a=a.npy"], &["out of bounds"]),
+    (&["eval", "a + zeros(3)", "a=a.npy"], &["(2, 2)", "(3,)", "column 3"]),
+    (&["eval", "a & 1", "a=a.npy"], &["floating point", "float64"]),
+    (&["eval", "astype(a, 'float8')", "a=a.npy"], &["unknown dtype 'float8'", "float32"]),
+    (&["eval", "zeros((10**12, 10**12))"], &["zeros"]),
+    (&["eval", "zeros((10**7, 10**7)) + 1"], &["out of memory"]),
+    (&["eval", "1 / 0"], &["division by zero"]),
+    (&["eval", "a and a", "a=a.npy"], &["ambiguous"]),
+    (&["eval", "a[0] = 1", "a=a.npy"], &["immutable"]),
+    (&["eval", ""], &["no value"]),
+    (&["eval", "x = 'text'"], &["nothing to write"]),
+    // Files and bindings.
+    (&["eval", "a", "a=missing.npy"], &["missing.npy", "No such file"]),
+    (&["eval", "a", "a=cut.npy"], &["cut.npy"]),
+    (&["eval", "a", "a=text.npy"], &["text.npy"]),
+    (&["eval", "a", "a=data.csv"], &["data.csv", "not a .npy or .npz file"]),
+    (&["eval", "a", "a=missing.npz"], &["missing.npz"]),
+    (&["eval", "a", "a=text.npy:x"], &["text.npy"]),
+    (&["eval", "x", "x=all.npz"], &["several arrays", "a, n", "all.npz:a"]),
+    (&["eval", "x", "x=all.npz:m"], &["no array 'm'", "a, n"]),
+    (&["eval", "x", "x=one.npz:m"], &["no array 'm'", "only"]),
+    (&["eval", "x", "a.npy"], &["needs a name"]),
+    (&["eval", "x", "y + 1"], &["'y + 1' is not a binding"]),
+    (&["eval", "x", "x=smu(3)"], &["x: no variable or function `smu`"]),
+    (&["eval", "x", "x="], &["x: "]),
+    (&["eval", "a=a.npy"], &["no expression", "--help"]),
+    (&["eval", "x=1+1"], &["no expression", "spaces around"]),
+    (&["eval"], &["no expression"]),
+    // Scripts.
+    (&["eval", "--file", "missing.txt"], &["missing.txt", "No such file"]),
+    (&["eval", "--file", "latin.txt"], &["latin.txt", "UTF-8"]),
+    // Where to run.
+    (&["eval", "1 + 1", "--device", "tpu"], &["--device", "'tpu' is not a device", "cpu"]),
+    (&["eval", "1 + 1", "--device", "cpu:9"], &["--device", "cpu"]),
+    (&["eval", "1 + 1", "--accelerators", "cud"], &["--accelerators", "unknown accelerator 'cud'", "cutensor"]),
+    (&["bench", "smu(a)", "a=a.npy"], &["`smu`"]),
+    (&["bench", "a + 1", "a=missing.npy"], &["missing.npy"]),
+    (&["bench", "a + 1", "a=a.npy", "--repeat", "0"], &["--repeat"]),
+    (&["bench", "a + 1", "a=a.npy", "--device", "tpu"], &["'tpu'"]),
+    // The command line.
+    (&["evla", "1"], &["evla"]),
+    (&["eval", "1", "--no-such-option"], &["--no-such-option"]),
+    (&[], &["Usage"]),
+];
+
+#[test]
+fn says_what_is_wrong_and_writes_nothing() {
+    let folder = Folder::new();
+    let mut wrong = Vec::new();
+    for (arguments, wanted) in TABLE {
+        let mut all = arguments.to_vec();
+        if arguments.first() == Some(&"eval") && *arguments != ["eval"] {
+            all.extend(["-o", if arguments.get(1).is_some_and(|e| e.contains("'text'")) { "out.npz" } else { "out.npy" }]);
+        }
+        let output = run(&folder, &all);
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        let fits = output.status.code() == Some(2)
+            && output.stdout.is_empty()
+            && wanted.iter().all(|text| stderr.contains(text))
+            && stderr.matches("error:").count() <= 1
+            && !stderr.contains("panicked")
+            && folder.new_files().is_empty();
+        if !fits {
+            wrong.push(format!("{all:?}: exit {:?}, files {:?}\n{stderr}", output.status.code(), folder.new_files()));
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn an_output_of_another_kind_is_refused_before_the_work() {
+    let folder = Folder::new();
+    let output = run(&folder, &["eval", "1 + 1", "-o", "out.txt"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains(".npy or .npz"));
+    let output = run(&folder, &["eval", "1 + 1", "-o", "no/such/folder/out.npy"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("out.npy"));
+    assert!(folder.new_files().is_empty());
+}
+
+#[test]
+fn an_output_that_is_there_stays_as_it_was() {
+    let folder = Folder::new();
+    let before = std::fs::read(folder.path("a.npy")).unwrap();
+    let output = run(&folder, &["eval", "a.sum(axis=5)", "a=a.npy", "-o", "a.npy"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(std::fs::read(folder.path("a.npy")).unwrap(), before);
+    assert!(folder.new_files().is_empty());
+}
+
+#[test]
+fn settings_are_checked() {
+    let folder = Folder::new();
+    let rows = [
+        ("CUPRUM_ACCELERATORS", "cub,nosuch", "unknown accelerator 'nosuch'"),
+        ("CUPRUM_DEVICE", "gpu", "'gpu' is not a device"),
+        ("CUPRUM_FUSION", "maybe", "'maybe' is not a switch"),
+        ("CUPRUM_NUM_THREADS", "many", "'many' is not a number of threads"),
+        ("CUPRUM_CPU_MEMORY_LIMIT", "lots", "'lots' is not a memory limit"),
+        ("CUPRUM_HOST_FALLBACK", "perhaps", "'perhaps' is not known"),
+        ("CUPRUM_LOG", "cuprum=loud=1", "CUPRUM_LOG"),
+    ];
+    for (variable, value, message) in rows {
+        for arguments in [&["eval", "1 + 1"][..], &["info"]] {
+            let output = command(folder.0.path()).args(arguments).env(variable, value).output().unwrap();
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{variable} {arguments:?}: {stderr}");
+            assert!(stderr.contains(message) && stderr.contains(variable), "{variable} {arguments:?}: {stderr}");
+        }
+    }
+}
+
+#[test]
+fn a_memory_limit_is_kept() {
+    let folder = Folder::new();
+    let output = command(folder.0.path()).args(["eval", "(zeros(10**7) + 1).sum()"]).env("CUPRUM_CPU_MEMORY_LIMIT", "1M").output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("out of memory") && stderr.contains("80000000 bytes"), "{stderr}");
+}

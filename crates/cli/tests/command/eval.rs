@@ -1,0 +1,92 @@
+//! `cuprum eval`: results printed and written.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use cuprum::io;
+
+use crate::{Folder, command, load, run, succeed};
+
+#[test]
+fn prints_as_numpy_does() {
+    let folder = Folder::new();
+    let rows: &[(&[&str], &str)] = &[
+        (&["eval", "sqrt(sum(a**2, axis=-1))", "a=a.npy"], "[ 5. 10.]\n"),
+        (&["eval", "a", "a=a.npy"], "[[3. 4.]\n [6. 8.]]\n"),
+        (&["eval", "a.sum()", "a=a.npy"], "21.0\n"),
+        (&["eval", "a.shape, float32, 'x', None", "a=a.npy"], "((2, 2), dtype('float32'), 'x', None)\n"),
+        (&["eval", "a.dtype", "a=a.npy"], "float64\n"),
+        (&["eval", "(1 + 2) * 3"], "9\n"),
+        (&["eval", "x * n", "x=a.npy", "n=3"], "[[ 9. 12.]\n [18. 24.]]\n"),
+        (&["eval", "n * 2", "all.npz"], "[2 4 6]\n"),
+        (&["eval", "x + 1", "x=all.npz:n"], "[2 3 4]\n"),
+        (&["eval", "x + 1", "x=one.npz"], "[2 3 4]\n"),
+        (&["eval", "n", "n=all.npz"], "[1 2 3]\n"),
+        (&["eval", "m.shape", "k=2", "m=zeros((k, 3))"], "(2, 3)\n"),
+        (&["eval", "x = 1; y = x + 1"], "x = 1\ny = 2\n"),
+        (&["eval", "x=a.npy", "--", "-x"], "[[-3. -4.]\n [-6. -8.]]\n"),
+        (&["eval", "print('n', 3); 4"], "n 3\n4\n"),
+        (&["eval", "print(1)"], "1\n"),
+    ];
+    for (arguments, want) in rows {
+        assert_eq!(succeed(&folder, arguments), *want, "{arguments:?}");
+    }
+    assert!(folder.new_files().is_empty());
+}
+
+#[test]
+fn writes_npy() {
+    let folder = Folder::new();
+    assert_eq!(succeed(&folder, &["eval", "sqrt(sum(a**2, axis=-1))", "a=a.npy", "-o", "norms.npy"]), "");
+    assert_eq!(load(folder.path("norms.npy")), [5.0, 10.0]);
+    succeed(&folder, &["eval", "x = a + 1; y = x * 2", "a=a.npy", "--output", "last.npy"]);
+    assert_eq!(load(folder.path("last.npy")), [8.0, 10.0, 14.0, 18.0]);
+    // The file being read may be the one written.
+    succeed(&folder, &["eval", "a[::-1]", "a=a.npy", "-o", "a.npy"]);
+    assert_eq!(load(folder.path("a.npy")), [6.0, 8.0, 3.0, 4.0]);
+    let mut files = folder.new_files();
+    files.sort();
+    assert_eq!(files, ["last.npy", "norms.npy"]);
+}
+
+#[test]
+fn scripts_write_every_name() {
+    let folder = Folder::new();
+    let script = "import numpy as np\n# squares\ny = x**2\ntotal = np.sum(y)\nshape = y.shape; dtype = y.dtype\ny += 1\n";
+    std::fs::write(folder.path("script.txt"), script).unwrap();
+    let output = run(&folder, &["eval", "--file", "script.txt", "x=one.npz", "-o", "out.npz"]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("dtype is not written"));
+    let members = io::load_npz(folder.path("out.npz")).unwrap();
+    let names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["y", "total", "shape"]);
+    assert_eq!(members[0].1.to_vec::<i64>().unwrap(), [2, 5, 10]);
+    assert_eq!(members[1].1.item().unwrap(), 14.into());
+    succeed(&folder, &["eval", "x * 2", "x=one.npz", "-o", "one_value.npz"]);
+    assert_eq!(io::load_npz(folder.path("one_value.npz")).unwrap()[0].0, "arr_0");
+}
+
+#[test]
+fn scripts_come_from_standard_input() {
+    let folder = Folder::new();
+    let mut child =
+        command(folder.0.path()).args(["eval", "--file", "-", "x=one.npz"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"y = x + 1\ny.sum()\n").unwrap();
+    assert_eq!(String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap(), "9\n");
+}
+
+#[test]
+fn explains_and_times() {
+    let folder = Folder::new();
+    let output = run(&folder, &["eval", "(a + 1).sum(-1)", "a=a.npy", "--explain", "--time"]);
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(stdout, "[ 9. 16.]\n");
+    assert!(stderr.contains("sum [Reduce] float64 (2, 2) on cpu: cpu"), "{stderr}");
+    assert!(stderr.contains("computed in") && stderr.contains("on cpu"), "{stderr}");
+}
+
+#[test]
+fn lists_its_functions() {
+    let listing = succeed(&Folder::new(), &["eval", "--functions"]);
+    assert!(listing.contains("cumsum(a, axis=None, dtype=None)") && listing.contains("linalg.norm("));
+}

@@ -1,0 +1,71 @@
+//! `info`, `bench`, `tour`, help, and a reader that leaves.
+
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::{Folder, command, run, succeed};
+
+#[test]
+fn help_and_version() {
+    let folder = Folder::new();
+    assert_eq!(succeed(&folder, &["--version"]), format!("cuprum {}\n", env!("CARGO_PKG_VERSION")));
+    for arguments in [&["--help"][..], &["eval", "--help"], &["bench", "--help"], &["tour", "--help"], &["info", "--help"]] {
+        assert!(succeed(&folder, arguments).contains("Usage"), "{arguments:?}");
+    }
+    assert!(succeed(&folder, &["--help"]).contains("Exit codes"));
+}
+
+#[test]
+fn info_shows_the_machine() {
+    let folder = Folder::new();
+    let text = succeed(&folder, &["info"]);
+    for part in ["cuprum ", "cpu (default)", "cutensor", "CUPRUM_ACCELERATORS", "compiled kernels are kept in"] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+    let json: Value = serde_json::from_str(&succeed(&folder, &["info", "--json"])).unwrap();
+    assert_eq!(json["default_device"], "cpu");
+    assert_eq!(json["devices"][0]["device"], "cpu");
+    let accelerators = json["accelerators"].as_array().unwrap();
+    assert!(accelerators.iter().any(|a| a["name"] == "cpu" && a["ready"] == true && a["base"] == true));
+    for missing in accelerators.iter().filter(|a| a["ready"] == false) {
+        assert!(!missing["detail"].as_str().unwrap().is_empty(), "{missing} says why");
+    }
+}
+
+#[test]
+fn bench_reports() {
+    let folder = Folder::new();
+    let line = succeed(&folder, &["bench", "sqrt(sum(a**2, axis=-1))", "a=random((16, 64))", "--repeat", "5", "--warmup", "1", "--json"]);
+    let report: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(report["device"], "cpu");
+    assert_eq!(report["repeats"], 5);
+    let (host, device) = (&report["host_us"], &report["device_us"]);
+    for times in [host, device] {
+        let of = |key: &str| times[key].as_f64().unwrap();
+        assert!(0.0 < of("min") && of("min") <= of("median") && of("median") <= of("max") && of("std") >= 0.0, "{times}");
+    }
+    assert!(report["bytes"].as_u64().unwrap() >= 16 * 64 * 8);
+    assert!(succeed(&folder, &["bench", "a + 1", "a=a.npy", "--repeat", "2"]).contains("served by cpu"));
+}
+
+#[test]
+fn a_reader_may_leave() {
+    let mut child =
+        command(Folder::new().0.path()).args(["eval", "--functions"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// On whatever this machine has; the works are small.
+#[test]
+fn tour_agrees() {
+    let folder = Folder::new();
+    let output = run(&folder, &["tour", "--quick", "--json"]);
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{stdout}{}", String::from_utf8_lossy(&output.stderr));
+    let rows: Vec<Value> = stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(rows.iter().any(|r| r["work"] == "sum_f32_256cube" && r["device"] == "cpu"), "{stdout}");
+    assert!(rows.iter().all(|r| r["agrees"] == true));
+}

@@ -1,0 +1,142 @@
+//! Functions, methods and attributes, against NumPy 2.4's results.
+
+use crate::check;
+
+#[test]
+fn operators_are_the_functions() {
+    check(&[
+        ("f + 1, 1 + f", "(array([ 2.,  5., 10.], dtype=float32), array([ 2.,  5., 10.], dtype=float32))"),
+        ("f * 2.0", "array([ 2.,  8., 18.], dtype=float32)"),
+        ("i / 2, i // 2, i % 2, i ** 2", "(array([ 1. ,  0. , -0.5]), array([ 1,  0, -1]), array([0, 0, 1]), array([4, 0, 1]))"),
+        ("-i, +i, ~i", "(array([-2,  0,  1]), array([ 2,  0, -1]), array([-3, -1,  0]))"),
+        ("i > 0, i == -1, (i >= 0) & b", "(array([ True, False, False]), array([False, False,  True]), array([ True, False, False]))"),
+        ("i << 1, i >> 1, i | 1, i ^ 3", "(array([ 4,  0, -2]), array([ 1,  0, -1]), array([ 3,  1, -1]), array([ 1,  3, -4]))"),
+        ("f @ f", "array(98., dtype=float32)"),
+        ("[1, 2, 3] + f", "array([ 2.,  6., 12.])"),
+        ("(f.sum() > 3) and f.size == 3", "True"),
+        ("1 if f.min() > 0 else 2", "1"),
+    ]);
+}
+
+#[test]
+fn functions_under_all_their_names() {
+    check(&[
+        ("np.sqrt(f), sqrt(f)", "(array([1., 2., 3.], dtype=float32), array([1., 2., 3.], dtype=float32))"),
+        ("cp.sum(a, axis=0), numpy.sum(a, 1)", "(array([12., 15., 18., 21.]), array([ 6., 22., 38.]))"),
+        ("sqrt(sum(a**2, axis=-1)).shape", "(3,)"),
+        ("sum(a, axis=(0, 1)), sum(a, keepdims=True)", "(array(66.), array([[66.]]))"),
+        ("square(f), absolute(i)", "(array([ 1., 16., 81.], dtype=float32), array([2, 0, 1]))"),
+        ("where(i > 0, i, 0)", "array([2, 0, 0])"),
+        (
+            "clip(f, 2, 5), f.clip(max=5), np.clip(f, None, 3)",
+            "(array([2., 4., 5.], dtype=float32), array([1., 4., 5.], dtype=float32), array([1., 3., 3.], dtype=float32))",
+        ),
+        (
+            "max(f), max(a, axis=0), min(a, 1), np.amax(f)",
+            "(array(9., dtype=float32), array([ 8.,  9., 10., 11.]), array([0., 4., 8.]), array(9., dtype=float32))",
+        ),
+        ("concatenate((f, f[:1])), np.concatenate((a, a), axis=None).shape", "(array([1., 4., 9., 1.], dtype=float32), (24,))"),
+        ("stack([f, f], axis=1).shape, vstack((f, f)).shape, hstack((f, f)).shape, hstack((a, a)).shape", "((3, 2), (2, 3), (6,), (3, 8))"),
+        ("einsum('ij,kj->ik', a, a).shape, tensordot(a, a, axes=([1], [1])).shape", "((3, 3), (3, 3))"),
+        ("matrix_transpose(a).shape, a.mT.shape, a.T.shape, transpose(a, (0, 1)).shape", "((4, 3), (4, 3), (4, 3), (3, 4))"),
+        ("flipud(a)[0, 0], fliplr(a)[0, 0]", "(array(8.), array(3.))"),
+        (
+            "isclose(f, f + 1e-6), allclose(f, [1, 4, 9]), array_equal(f, [1, 4, 9]), array_equal(f, [1])",
+            "(array([ True,  True,  True]), True, True, False)",
+        ),
+        ("isclose([inf, nan, 1.0], [inf, nan, inf])", "array([ True, False, False])"),
+        ("isclose([nan], [nan], equal_nan=True)", "array([ True])"),
+        ("ptp(a), ptp(a, axis=1)", "(array(11.), array([3., 3., 3.]))"),
+        ("deg2rad(180) == pi, degrees(pi)", "(array(True), array(180.))"),
+        ("np.ndim(a), np.size(a), np.shape(a), len(a)", "(2, 12, (3, 4), 3)"),
+    ]);
+}
+
+#[test]
+fn norms() {
+    check(&[
+        (
+            "linalg.norm(f), np.linalg.norm(f, 1), norm(f, inf), norm(f, -inf), norm(f, 0)",
+            "(array(9.899495, dtype=float32), array(14., dtype=float32), array(9., dtype=float32), array(1., dtype=float32), array(3., dtype=float32))",
+        ),
+        ("norm(z), norm(i)", "(array(5.09901951), array(2.23606798))"),
+        ("norm(a, axis=1), norm(a, axis=0, keepdims=True).shape", "(array([ 3.74165739, 11.22497216, 19.13112647]), (1, 4))"),
+        ("norm(a), norm(a, 'fro'), norm(a, axis=(0, 1))", "(array(22.49444376), array(22.49444376), array(22.49444376))"),
+        ("norm(a, 1), norm(a, inf), norm(a, -1), norm(a, -inf)", "(array(21.), array(38.), array(12.), array(6.))"),
+        ("norm(a, 3, axis=1)", "array([ 3.30192725,  9.07751968, 15.28635062])"),
+        ("norm(a, 1, axis=(1, 0)), norm(a, 1, keepdims=True)", "(array(38.), array([[21.]]))"),
+        ("linalg.vector_norm(a), linalg.vector_norm(a, axis=0, ord=1)", "(array(22.49444376), array([12., 15., 18., 21.]))"),
+    ]);
+}
+
+#[test]
+fn methods_and_attributes() {
+    check(&[
+        ("a.sum(), a.sum(axis=0, keepdims=True), a.mean(1)", "(array(66.), array([[12., 15., 18., 21.]]), array([1.5, 5.5, 9.5]))"),
+        (
+            "a.reshape(2, -1).shape, a.reshape((6, 2)).shape, a.reshape(-1).shape, reshape(a, (4, 3)).shape",
+            "((2, 6), (6, 2), (12,), (4, 3))",
+        ),
+        (
+            "a.transpose().shape, a.transpose(1, 0).shape, a.transpose((0, 1)).shape, a[None].transpose(2, 0, 1).shape",
+            "((4, 3), (4, 3), (3, 4), (4, 1, 3))",
+        ),
+        ("f.astype('float64').dtype, f.astype(int), f.astype(np.int8).dtype", "(dtype('float64'), array([1, 4, 9]), dtype('int8'))"),
+        ("a.flatten().shape, a.ravel().shape, a.copy().shape, a.squeeze().shape", "((12,), (12,), (3, 4), (3, 4))"),
+        ("f.item(0), f.sum().item(), a.item(1, 2), a.item(-1)", "(1.0, 14.0, 6.0, 11.0)"),
+        ("z.real, z.imag, z.conj(), z.conjugate()[0]", "(array([3., 0.]), array([ 4., -1.]), array([3.-4.j, 0.+1.j]), array(3.-4.j))"),
+        ("a.ndim, a.size, a.itemsize, a.nbytes, f.nbytes", "(2, 12, 8, 96, 12)"),
+        ("a.device, a.get().device, a.to_device('cpu').shape", "('cpu', 'cpu', (3, 4))"),
+        (
+            "a.argmax(), a.any(), a.all(), a.max(axis=1), a.cumsum(axis=1)[0]",
+            "(array(11), array(True), array(False), array([ 3.,  7., 11.]), array([0., 1., 3., 6.]))",
+        ),
+        (
+            "f.dot(f), a.trace(), a.diagonal(), a.swapaxes(0, 1).shape",
+            "(array(98., dtype=float32), array(15.), array([ 0.,  5., 10.]), (4, 3))",
+        ),
+        ("f.round(1), a.std(), a.var(ddof=1)", "(array([1., 4., 9.], dtype=float32), array(3.45205253), array(13.))"),
+        ("f.take([0, 2])", "array([1., 9.], dtype=float32)"),
+    ]);
+}
+
+#[test]
+fn making_arrays() {
+    check(&[
+        ("array([[1, 2], [3, 4]]), array([1, 2.5]), array(3)", "(array([[1, 2],\n       [3, 4]]), array([1. , 2.5]), array(3))"),
+        (
+            "array([1, 2], dtype=float32), asarray((1, 0), dtype='bool'), array(f, dtype=int)",
+            "(array([1., 2.], dtype=float32), array([ True, False]), array([1, 4, 9]))",
+        ),
+        (
+            "array([f, f]).shape, array([f.sum(), 1.0]).dtype, array([]).dtype, array([[], []]).shape",
+            "((2, 3), dtype('float64'), dtype('float64'), (2, 0))",
+        ),
+        ("array([1, 1j]), array([True, 2])", "(array([1.+0.j, 0.+1.j]), array([1, 2]))"),
+        (
+            "np.float32(3).dtype, np.int8([1, 2]), float64(2), np.float32()",
+            "(dtype('float32'), array([1, 2], dtype=int8), array(2.), array(0., dtype=float32))",
+        ),
+        ("f * np.float64(2), f * 2.0", "(array([ 2.,  8., 18.]), array([ 2.,  8., 18.], dtype=float32))"),
+        ("int(f[1]), float(i[0]), bool(b[1])", "(4, 2.0, False)"),
+        (
+            "zeros(3), ones((2, 1), dtype=int), full(2, 7), eye(2, dtype='i4')",
+            "(array([0., 0., 0.]), array([[1],\n       [1]]), array([7, 7]), array([[1, 0],\n       [0, 1]], dtype=int32))",
+        ),
+        (
+            "zeros_like(f), ones_like(i), full_like(f, 2)",
+            "(array([0., 0., 0.], dtype=float32), array([1, 1, 1]), array([2., 2., 2.], dtype=float32))",
+        ),
+        ("arange(3), arange(1, 2, 0.5), linspace(0, 1, 3)", "(array([0, 1, 2]), array([1. , 1.5]), array([0. , 0.5, 1. ]))"),
+        ("zeros(a.shape[:1] + (2,)).shape, ones(len(a)).shape", "((3, 2), (3,))"),
+        (
+            "np.random.rand(2, 3).shape, rand().shape, np.random.random((4,)).shape, random.uniform(1, 2, size=3).shape, np.random.randn(2).shape",
+            "((2, 3), (), (4,), (3,), (2,))",
+        ),
+        (
+            "(random(3, seed=1) == random(3, seed=1)).all(), rand(3, seed=5) == random((3,), seed=5)",
+            "(array(True), array([ True,  True,  True]))",
+        ),
+        ("np.random.randint(0, 10, (2, 2)).dtype, integers(5, size=3, dtype=int8).dtype", "(dtype('int64'), dtype('int8'))"),
+    ]);
+}

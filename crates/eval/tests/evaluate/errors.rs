@@ -1,0 +1,131 @@
+//! What is said about programs that cannot be worked out: kind, place, message, help.
+
+use cuprum_eval::EvalErrorKind::{self, Array, Index, Name, Type, Value};
+
+/// (source, kind, column, message, help; the last two must be contained)
+type Row = (&'static str, EvalErrorKind, usize, &'static str, &'static str);
+
+#[rustfmt::skip]
+const TABLE: &[Row] = &[
+    ("smu(a)", Name, 1, "no variable or function `smu`", "did you mean `sum`?"),
+    ("np.cumsmu(a)", Name, 1, "no variable or function `cumsmu`", "`cumsum`"),
+    ("a + x1", Name, 5, "no variable or function `x1`", ""),
+    ("sort(a)", Name, 1, "`sort` is not in this version", ""),
+    ("linalg.svd(a)", Name, 1, "`linalg.svd` is not in this version", ""),
+    ("np.linalg.nrm(a)", Name, 1, "no variable or function `linalg.nrm`", "`norm`"),
+    ("foo.T", Name, 1, "no variable or function `foo`", ""),
+    ("sum", Type, 1, "`sum` is a function", "call it: `sum(...)`"),
+    ("a.sum", Type, 3, "`sum` is a method", "call it: `.sum()`"),
+    ("a.shape()", Type, 1, "`shape` is an attribute", "without parentheses"),
+    ("a.sqrt()", Type, 1, "no attribute or method `sqrt`", "`sqrt(a)`"),
+    ("a.shpae", Type, 3, "no attribute or method `shpae`", "`shape`"),
+    ("(1).foo", Type, 5, "'int' has no attribute `foo`", ""),
+    ("a(1)", Type, 1, "'array' cannot be called", "to multiply"),
+    ("sum = 3; sum(a)", Type, 10, "'int' cannot be called", "the function is `np.sum`"),
+    ("pi(2)", Type, 1, "a constant cannot be called", ""),
+    ("print(a)", Name, 1, "nothing to print to", ""),
+    ("a.sum(axis=2)", Array, 1, "axis 2 is out of bounds for an array of dimension 2", ""),
+    ("1 + sum(a, axis=-3)", Array, 5, "axis -3 is out of bounds", ""),
+    ("a + f", Array, 3, "(3, 4)", ""),
+    ("a @ f", Array, 3, "[matmul]", ""),
+    ("a.sum(out=f)", Array, 1, "unexpected keyword argument 'out'", ""),
+    ("sum()", Array, 1, "argument 'a' is missing", ""),
+    ("sin(a, a, a)", Array, 1, "takes at most 1 positional", ""),
+    ("a.reshape(5, -1)", Array, 1, "cannot reshape", ""),
+    ("sqrt('x')", Array, 1, "expected an array or a number, not str", ""),
+    ("astype(a, 'float8')", Array, 1, "unknown dtype 'float8'", ""),
+    ("np.int8(300)", Array, 1, "Python integer 300 out of bounds for int8", ""),
+    ("array([1, [2]])", Array, 1, "same lengths", ""),
+    ("f ** 'x'", Array, 3, "not str", ""),
+    ("1 / 0", Value, 3, "division by zero", ""),
+    ("2**127", Value, 2, "too large", "make one side a float"),
+    ("1 @ 2", Type, 3, "unsupported operand types for @", ""),
+    ("[1] + 1", Type, 5, "'list' and 'int'", "array([...])"),
+    ("'a' * 2", Type, 5, "'str' and 'int'", ""),
+    ("(1,) * 10**9", Value, 6, "too long", ""),
+    ("1j < 2j", Type, 4, "no order", ""),
+    ("-'x'", Type, 1, "bad operand type for unary -", ""),
+    ("~1.5", Type, 1, "bad operand type for ~", ""),
+    ("a == None", Type, 3, "cannot be compared", ""),
+    ("a and b", Value, 1, "truth value of an array with more than one element is ambiguous", "`&`"),
+    ("not a", Value, 5, "ambiguous", "`.any()`"),
+    ("0 < a < 3", Value, 1, "ambiguous", "`(a < b) & (b < c)`"),
+    ("f > 1 & i < 3", Value, 1, "ambiguous", "`&` and `|` bind tighter"),
+    ("1 if a else 2", Value, 6, "ambiguous", ""),
+    ("a[5]", Array, 2, "index 5 is out of bounds for axis 0 with size 3", ""),
+    ("a[0, 0, 0]", Array, 2, "[index]", ""),
+    ("a[::0]", Array, 2, "step cannot be zero", ""),
+    ("a[1.5]", Index, 3, "a 'float' cannot be an index", "integer"),
+    ("a[f]", Index, 3, "an array of float32 cannot be an index", ""),
+    ("a['x']", Index, 3, "'str' cannot be an index", ""),
+    ("f[b]", Index, 3, "boolean masks", "`where(mask, a, 0)`"),
+    ("f[True]", Index, 3, "boolean masks", ""),
+    ("a[:1.5]", Index, 4, "ends and the step of a slice", ""),
+    ("a[i, i]", Index, 2, "more than one index array", "take"),
+    ("(1, 2)[2]", Index, 7, "index 2 is out of range", ""),
+    ("(1, 2)[0, 1]", Index, 7, "one integer or slice", ""),
+    ("3[0]", Type, 2, "'int' cannot be indexed", ""),
+    ("f(...)", Type, 3, "only in an index", ""),
+    ("a[0] = 1", Type, 1, "immutable", "where"),
+    ("a[0] += 1", Type, 1, "immutable", "where"),
+    ("x, y = a", Value, 1, "cannot unpack an axis of 3 into 2 names", ""),
+    ("x, y = 1", Type, 1, "'int' cannot be unpacked", ""),
+    ("x, y = (1, 2, 3)", Value, 1, "cannot unpack 3 values into 2 names", ""),
+    ("w += 1", Name, 1, "no variable or function `w`", ""),
+    ("i += 0.5", Type, 3, "cannot store float64 in an array of int64", "`x = x + ...`"),
+    ("f += 1j", Type, 3, "cannot store complex64 in an array of float32", ""),
+    ("f += a[:, :3]", Array, 3, "would change the shape", "`x = x + ...`"),
+    ("int(a)", Type, 1, "only a single number", "`.astype(int)`"),
+    ("int(1j)", Type, 1, "complex", ""),
+    ("int(nan)", Value, 1, "cannot be made an int", ""),
+    ("float('x')", Type, 1, "'str' cannot be made a float", ""),
+    ("len(3)", Type, 1, "'int' has no length", ""),
+    ("a.to_device('tpu')", Array, 1, "'tpu' is not a device", ""),
+    ("zeros((10**12, 10**12))", Array, 1, "", ""),
+    ("zeros(-1)", Array, 1, "negative dimension", ""),
+];
+
+#[test]
+fn table() {
+    let mut wrong = Vec::new();
+    for (source, kind, column, message, help) in TABLE {
+        match crate::value(source) {
+            Ok(value) => wrong.push(format!("{source}: no error, but {}", cuprum_eval::repr(&value).unwrap_or_default())),
+            Err(error) => {
+                let fits = error.kind() == *kind
+                    && error.position().column == *column
+                    && error.message().contains(message)
+                    && error.help().unwrap_or("").contains(help)
+                    && (help.is_empty() || error.help().is_some());
+                if !fits {
+                    wrong.push(format!("{source}: {:?} at {}\n{}", error.kind(), error.position().column, error.render()));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn lines_are_counted() {
+    let error = crate::value("x = 1\ny = a.sum(\n  axis=7)\n").unwrap_err();
+    assert_eq!((error.position().line, error.position().column), (2, 5));
+    assert!(std::error::Error::source(&error).is_some(), "the array library's own error is kept");
+}
+
+/// The deepest trees that the parser lets through are evaluated on a small stack.
+#[test]
+fn deep_trees_do_not_overflow_the_stack() {
+    let n = cuprum_eval::MAX_HEIGHT - 2;
+    let sources = [
+        format!("{}1", "1 + ".repeat(n)),
+        format!("{}f{}", "(".repeat(90), ")".repeat(90)),
+        format!("{}f{}", "abs(".repeat(90), ")".repeat(90)),
+    ];
+    let run = move || {
+        for source in sources {
+            crate::value(&source).unwrap();
+        }
+    };
+    std::thread::Builder::new().stack_size(1024 * 1024).spawn(run).unwrap().join().unwrap();
+}

@@ -1,0 +1,45 @@
+//! Indices, against NumPy 2.4's results on `a = arange(12.).reshape(3, 4)`, `i = [2, 0, -1]`.
+
+use crate::{check, shown};
+
+#[test]
+fn views() {
+    check(&[
+        ("a[1]", "array([4., 5., 6., 7.])"),
+        ("a[-1, 0]", "array(8.)"),
+        ("a[:, 1]", "array([1., 5., 9.])"),
+        ("a[::-1, ::2].shape, a[1:].shape, a[5:].shape, a[:99, -3:-1].shape", "((3, 2), (2, 4), (0, 4), (3, 2))"),
+        ("a[..., 0].shape, a[None].shape, a[:, np.newaxis, ..., None].shape", "((3,), (1, 3, 4), (3, 1, 4, 1))"),
+        ("a[0][1:3]", "array([1., 2.])"),
+        ("a[()] .shape", "(3, 4)"),
+        ("n = 2; a[n - 1:n, :-1]", "array([[4., 5., 6.]])"),
+        ("pair = (1, 2); a[pair]", "array(6.)"),
+        ("k = i[0]; a[k, k - 1]", "array(9.)"),
+        ("a[:i[0]].shape", "(2, 4)"),
+        ("a.strides, a.T.strides, a[::2].strides, f.strides", "((32, 8), (8, 32), (64, 8), (4,))"),
+        ("a[None:None:None].shape, a[10**30:].shape", "((3, 4), (0, 4))"),
+    ]);
+}
+
+#[test]
+fn arrays_of_indices() {
+    check(&[
+        ("f[i]", "array([9., 1., 9.], dtype=float32)"),
+        ("f[[0, 0]]", "array([1., 1.], dtype=float32)"),
+        ("f[[]].shape", "(0,)"),
+        ("a[i].shape, a[i, 0], a[:, [3, 0]]", "((3, 4), array([8., 0., 8.]), array([[ 3.,  0.],\n       [ 7.,  4.],\n       [11.,  8.]]))"),
+        ("a[..., [0]].shape, a[None, i].shape, a[:, i, None].shape", "((3, 1), (1, 3, 4), (3, 3, 1))"),
+        ("a[array([[0, 1], [2, 0]])].shape", "(2, 2, 4)"),
+    ]);
+    // An int and an array with a slice between them: the array's axes come first.
+    check(&[
+        ("c = a[None]; c[0, :, [1, 2]].shape, c[0, [1, 2]].shape, c[:, 0, [1, 2]].shape", "((2, 3), (2, 4), (1, 2))"),
+        ("c = a[None]; c[0, ..., [1, 2]].shape, c[[0], :, 1].shape", "((2, 3), (1, 3))"),
+    ]);
+}
+
+#[test]
+fn unpacked() {
+    assert_eq!(shown("x, y, w = a; y"), "array([4., 5., 6., 7.])");
+    assert_eq!(shown("(m, n), k = a.shape, 2; m * n * k"), "24");
+}

@@ -1,0 +1,60 @@
+//! Statements: assignment, updates, and scripts as they are pasted.
+
+use cuprum_core::NdArray;
+
+use crate::{check, session, shown};
+
+#[test]
+fn assignments() {
+    check(&[
+        ("x = y = 3; x + y", "6"),
+        ("x = 1; x += 2; x *= 5; x", "15"),
+        ("t = (1,); t += (2,); t", "(1, 2)"),
+        ("x = f; x += 1; x", "array([ 2.,  5., 10.], dtype=float32)"),
+        ("x = f; x *= 2.5; x.dtype", "dtype('float32')"),
+        ("x = f; x += array([1.0, 2.0, 3.0]); x", "array([ 2.,  6., 12.], dtype=float32)"),
+        ("x = f; y = x; x **= 2; y", "array([1., 4., 9.], dtype=float32)"),
+        ("s = i.sum(); s += 0.5; s", "array(1.5)"),
+        ("q, (r, s) = 1, (2, 3); q, r, s", "(1, 2, 3)"),
+    ]);
+}
+
+#[test]
+fn assigned_names_come_in_order() {
+    let mut session = session();
+    session.run("y = 1; x = 2; y += 1; x, w = 3, 4").unwrap();
+    assert_eq!(session.assigned(), ["y", "x", "w"]);
+    session.run("v = x").unwrap();
+    assert_eq!(session.assigned(), ["y", "x", "w", "v"]);
+    assert!(session.run("a + 1; v = 2").unwrap().is_none());
+}
+
+#[test]
+fn an_error_keeps_what_was_done() {
+    let mut session = session();
+    assert!(session.run("x = 5; y = nope").is_err());
+    assert_eq!(session.assigned(), ["x"]);
+    assert!(session.get("x").is_some() && session.get("y").is_none());
+}
+
+#[test]
+fn pasted_code() {
+    let source = "import numpy as np\nimport cupy as cp\n\
+        # creation and addition\n\
+        x_gpu = cp.array([1, 2, 3, 4, 5])\ny_gpu = cp.array([6, 7, 8, 9, 10])\nz_gpu = x_gpu + y_gpu\n\
+        z_cpu = cp.asnumpy(z_gpu)\n\
+        arr = cp.array([1, 4, 9, 16, 25]); sqrt_arr = cp.sqrt(arr)\n\
+        (z_cpu, sqrt_arr.get())";
+    assert_eq!(shown(source), "(array([ 7,  9, 11, 13, 15]), array([1., 2., 3., 4., 5.]))");
+}
+
+#[test]
+fn one_call() {
+    let x = NdArray::from_slice(&[0.0f64, 1.0]).unwrap();
+    let y = cuprum_eval::eval("exp(-x**2 / 2)", [("x", &x)]).unwrap();
+    assert_eq!(y.to_vec::<f64>().unwrap(), [1.0, (-0.5f64).exp()]);
+    assert_eq!(cuprum_eval::eval("[1, 2], [3, 4]", []).unwrap().shape(), [2, 2]);
+    assert!(cuprum_eval::eval("x = 3", []).is_err());
+    assert!(cuprum_eval::eval("", []).is_err());
+    assert!(cuprum_eval::eval("'text'", []).is_err());
+}
