@@ -233,7 +233,10 @@ pub(crate) fn python(name: &str, args: &[Value]) -> Checked<Option<Value>> {
     };
     let numbers: Option<Vec<Scalar>> = args.iter().map(|v| if let Value::Scalar(s) = v { Some(*s) } else { None }).collect();
     let value: Scalar = match (name, numbers.as_deref()) {
-        ("bool", _) => convert("a bool")?.as_bool().into(),
+        ("bool", _) => match args {
+            [value] => crate::evaluate::truth(value)?.into(),
+            _ => convert("a bool")?,
+        },
         ("int", _) => match convert("an int")? {
             Scalar::Complex(_) => return Err(Fault::typed("a complex number cannot be made an int")),
             Scalar::Float(v) => Scalar::Float(v.trunc()).as_int().ok_or_else(|| Fault::value(format!("{v} cannot be made an int")))?.into(),
