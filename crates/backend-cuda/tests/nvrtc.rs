@@ -1,7 +1,10 @@
-//! Compiles with a real NVRTC, wherever one is found; needs no GPU and no driver. Prints why it skips otherwise.
+//! Compiles with a real NVRTC, wherever one is found; needs no GPU and no driver. Prints why it skips otherwise, or fails
+//! if `CUPRUM_REQUIRE_NVRTC=1`.
+
+use std::time::Instant;
 
 use cuprum_backend_cuda::nvrtc::{Compiler, Request, cccl_headers};
-use cuprum_backend_cuda::{CudaError, libraries};
+use cuprum_backend_cuda::{CudaError, codegen, contract, copy, fill, gather, libraries, map, random, reduce, scan, segment};
 
 /// Any NVRTC will do here: no driver limits the version.
 const NEWEST: u32 = 13;
@@ -10,9 +13,49 @@ fn compiler() -> Option<Compiler> {
     match Compiler::locate(NEWEST) {
         Ok(compiler) => Some(compiler),
         Err(missing) => {
-            println!("skipped: {missing}");
+            assert!(std::env::var("CUPRUM_REQUIRE_NVRTC").as_deref() != Ok("1"), "no NVRTC: {missing}");
+            println!("skipped: no NVRTC: {missing}");
             None
         }
+    }
+}
+
+/// Every kernel source of this crate, or many that together hold all that can be generated.
+fn sources() -> Vec<(String, String)> {
+    let static_ones = [fill::sources(), copy::sources(), random::sources(), gather::sources(), segment::sources(), contract::sources()];
+    let generated = [map::sources(), reduce::sources(), scan::sources()];
+    static_ones.into_iter().chain(generated).flatten().collect()
+}
+
+#[test]
+fn every_source_compiles_without_a_warning() {
+    let Some(compiler) = compiler() else { return };
+    let sources = sources();
+    assert!(sources.len() >= 150, "{}", sources.len());
+    let options: Vec<&str> = ["--std=c++17"].iter().chain(codegen::OPTIONS).copied().collect();
+    for arch in [80, 90, 100] {
+        let start = Instant::now();
+        for (name, source) in &sources {
+            let made = compiler.compile(&Request { name, source, options: &options, ..Request::default() }, arch);
+            let made = made.unwrap_or_else(|e| panic!("sm_{arch}: {e}"));
+            assert!(is_elf(&made.code) && !made.is_ptx && made.log.is_empty(), "{name}: {}", made.log);
+        }
+        println!("{} sources for sm_{arch}: {:?}", sources.len(), start.elapsed());
+    }
+}
+
+#[test]
+fn simple_maps_stay_in_registers() {
+    let Some(compiler) = compiler() else { return };
+    let options: Vec<&str> = ["--std=c++17", "--ptxas-options=-v"].iter().chain(codegen::OPTIONS).copied().collect();
+    let simple: Vec<_> = map::sources().into_iter().filter(|(name, _)| name.contains("_multiply_add<")).collect();
+    assert!(simple.len() >= 9, "{}", simple.len());
+    for (name, source) in &simple {
+        let made = compiler.compile(&Request { name, source, options: &options, ..Request::default() }, 90).unwrap();
+        assert!(made.log.contains("0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"), "{name}: {}", made.log);
+        let registers = made.log.split_once("Used ").and_then(|(_, rest)| rest.split_once(" registers")?.0.parse::<u32>().ok());
+        // 65536 registers of an SM over its 2048 threads are 32; 64 still leave half of them resident.
+        assert!(registers.is_some_and(|r| r <= 64), "{name}: {}", made.log);
     }
 }
 
