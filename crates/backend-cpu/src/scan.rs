@@ -78,7 +78,7 @@ impl Combine {
     }
 }
 
-/// An element as running totals are kept: float32 for the 16-bit floats.
+/// An element as running totals are kept: the 16-bit floats in float32, float32 in float64, so that long rows lose nothing.
 trait Running: Element {
     type Total: Copy + Send + Sync;
     fn total(self) -> Self::Total;
@@ -101,11 +101,11 @@ macro_rules! running {
 running! { ints i8 i16 i32 i64 u8 u16 u32 u64 }
 running! {
     bool as bool: a, b => a | b, a & b, |x| x, |x| x;
-    f32 as f32: a, b => a + b, a * b, |x| x, |x| x;
+    f32 as f64: a, b => a + b, a * b, |x| x as f64, |x| x as f32;
     f64 as f64: a, b => a + b, a * b, |x| x, |x| x;
     f16 as f32: a, b => a + b, a * b, f16::to_f32, f16::from_f32;
     bf16 as f32: a, b => a + b, a * b, bf16::to_f32, bf16::from_f32;
-    Complex<f32> as Complex<f32>: a, b => a + b, a * b, |x| x, |x| x;
+    Complex<f32> as Complex<f64>: a, b => a + b, a * b, |z| Complex::new(z.re as f64, z.im as f64), |z| Complex::new(z.re as f32, z.im as f32);
     Complex<f64> as Complex<f64>: a, b => a + b, a * b, |x| x, |x| x;
 }
 

@@ -62,7 +62,9 @@ macro_rules! real {
             #[inline(always)]
             fn arsinh(self) -> Self { $asinh(self) }
             #[inline(always)]
-            fn arcosh(self) -> Self { $acosh(self) }
+            fn arcosh(self) -> Self {
+                if self < 1.0 { <$t>::NAN } else { $acosh(self) }
+            }
             #[inline(always)]
             fn artanh(self) -> Self { $atanh(self) }
         }

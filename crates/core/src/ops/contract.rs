@@ -75,7 +75,10 @@ pub(crate) fn contract(op: Op, a: Labeled, b: Labeled, out: &[Mode], extents: &[
     let shape: Dims = out.iter().map(|&x| extents[x as usize]).collect();
     let summed = a.modes.iter().any(|x| !out.contains(x));
     if !summed {
-        return super::elementwise::multiply(spread(&a, out)?, spread(&b, out)?)?.broadcast_to(&shape[..])?.astype(dtype);
+        // A sum over one product: it starts from +0, so a product of -0 becomes +0, as in NumPy.
+        let product = super::elementwise::multiply(spread(&a, out)?, spread(&b, out)?)?;
+        let sum = if dtype.is_inexact() { super::elementwise::add(product, 0)? } else { product };
+        return sum.broadcast_to(&shape[..])?.astype(dtype);
     }
     if a.array.size() == 0 || b.array.size() == 0 || shape.contains(&0) {
         return super::creation::full_on(a.array.device(), &shape, crate::scalar::Scalar::Int(0), dtype);

@@ -85,6 +85,9 @@ fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
             if let Some(c) = all.iter().enumerate().find(|(i, c)| all[..*i].contains(c)).map(|(_, c)| c) {
                 return Err(bad(subscripts, format!("output subscript '{c}' appears twice")));
             }
+            if widest > 0 && t.after.is_none() {
+                return Err(bad(subscripts, "operands have axes under an ellipsis, so the output needs one"));
+            }
             let place = |c: &char| letters.iter().position(|l| l == c).unwrap_or(0) as Mode;
             let middle: Vec<Mode> = if t.after.is_some() { dots.collect() } else { vec![] };
             t.before.iter().map(place).chain(middle).chain(t.after.iter().flatten().map(place)).collect()
