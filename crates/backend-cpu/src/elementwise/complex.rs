@@ -124,7 +124,7 @@ fn power(a: C, b: C) -> C {
         return C::new(1.0, 0.0);
     }
     if a.re == 0.0 && a.im == 0.0 {
-        return if b.re > 0.0 && b.im == 0.0 { C::new(0.0, 0.0) } else { C::new(f64::NAN, f64::NAN) };
+        return if b.re > 0.0 { C::new(0.0, 0.0) } else { C::new(f64::NAN, f64::NAN) };
     }
     if b.im == 0.0 && b.re == b.re.trunc() && b.re.abs() < 100.0 {
         let (mut result, mut square, mut rest) = (C::new(1.0, 0.0), a, b.re.abs() as u32);
