@@ -69,17 +69,22 @@ __device__ __noinline__ inline c128 expm1(c128 z) {
     return c128(::expm1(z.re) * ::cos(z.im) - 2 * s * s, ::exp(z.re) * ::sin(z.im));
 }
 
-__device__ __noinline__ inline c128 log(c128 z) {
-    const f64 angle = ::atan2(z.im, z.re);
-    const f64 a = fabs(z.re), b = fabs(z.im), large = fmax(a, b), small = fmin(a, b);
-    f64 size;
-    if (large > 0x1p1020) size = ::log(::hypot(z.re * 0.25, z.im * 0.25)) + 2 * LN2;
-    else if (large < 0x1p-1000 && large > 0) size = ::log(::hypot(z.re * 0x1p100, z.im * 0x1p100)) - 100 * LN2;
-    // Near the unit circle the logarithm of the magnitude would cancel.
-    else if (large > 0.5 && large < 2 && small < 1) size = 0.5 * ::log1p(__fma_rn(large - 1, large + 1, small * small));
-    else size = ::log(::hypot(z.re, z.im));
-    return c128(size, angle);
+// 0.5 log1p(a + x^2 + y^2) with the sum in twice the precision (Knuth's two-sum), for it may cancel.
+__device__ inline f64 half_log1p(f64 a, f64 x, f64 y) {
+    const f64 x2 = x * x, y2 = y * y, x2_error = __fma_rn(x, x, -x2), y2_error = __fma_rn(y, y, -y2);
+    const f64 head = a + x2, t = head - a, head_error = (a - (head - t)) + (x2 - t);
+    const f64 sum = head + y2, u = sum - head, sum_error = (head - (sum - u)) + (y2 - u);
+    return 0.5 * ::log1p(sum + (head_error + sum_error + x2_error + y2_error));
 }
+// log |z|
+__device__ inline f64 log_abs(c128 z) {
+    const f64 a = fabs(z.re), b = fabs(z.im), large = fmax(a, b), small = fmin(a, b), size = ::hypot(a, b);
+    if (size >= 0.5 && size <= 2) return half_log1p(-1, large, small);
+    if (large > 0x1p1020) return ::log(::hypot(a * 0.25, b * 0.25)) + 2 * LN2;
+    if (large < 0x1p-1000 && large > 0) return ::log(::hypot(a * 0x1p100, b * 0x1p100)) - 100 * LN2;
+    return ::log(size);
+}
+__device__ __noinline__ inline c128 log(c128 z) { return c128(log_abs(z), ::atan2(z.im, z.re)); }
 __device__ inline c128 log2(c128 z) {
     const c128 l = log(z);
     return c128(l.re * LOG2_E, l.im * LOG2_E);
@@ -89,10 +94,9 @@ __device__ inline c128 log10(c128 z) {
     return c128(l.re * LOG10_E, l.im * LOG10_E);
 }
 __device__ __noinline__ inline c128 log1p(c128 z) {
-    if (fabs(z.re) < 0.5 && fabs(z.im) < 0.5) {
-        return c128(0.5 * ::log1p(__fma_rn(z.re, z.re + 2, z.im * z.im)), ::atan2(z.im, z.re + 1));
-    }
-    return log(c128(z.re + 1, z.im));
+    const f64 size = ::hypot(z.re + 1, z.im);
+    const bool near = size >= 0.5 && size <= 2;
+    return c128(near ? half_log1p(2 * z.re, z.re, z.im) : log_abs(c128(z.re + 1, z.im)), ::atan2(z.im, z.re + 1));
 }
 
 __device__ __noinline__ inline c128 sinh(c128 z) {
@@ -180,8 +184,14 @@ __device__ __noinline__ inline c128 power(c128 a, c128 b) {
     const f64 size = fabs(b.re);
     if (b.im == 0 && size < 100 && size == ::floor(size)) {
         c128 result(1, 0), square = a;
-        for (int n = static_cast<int>(size); n != 0; n >>= 1) {
-            if (n & 1) result = multiply(result, square);
+        bool first = true;  // 1 times an infinity would bring in a NaN
+        for (int n = static_cast<int>(size);;) {
+            if (n & 1) {
+                result = first ? square : multiply(result, square);
+                first = false;
+            }
+            n >>= 1;
+            if (n == 0) break;
             square = multiply(square, square);
         }
         return b.re < 0 ? divide(c128(1, 0), result) : result;
