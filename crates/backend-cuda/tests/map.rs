@@ -1,0 +1,105 @@
+//! Map on a real device, against plain loops on the host: views at every alignment, layouts of every class, several results
+//! at once, and more elements than 32 bits count. Each test prints why it skips where there is no device.
+
+use cuprum_backend_cuda as _;
+use cuprum_core::{DType, Device, Element, NdArray, s, with_device};
+
+/// Runs `test` with a CUDA device as the default.
+fn on_device(test: impl FnOnce(Device)) {
+    match Device::parse("cuda") {
+        Ok(device) => with_device(device, || test(device)),
+        Err(reason) => println!("skipped: {reason}"),
+    }
+}
+
+fn values<T>(n: usize, f: impl Fn(usize) -> T) -> Vec<T> {
+    (0..n).map(|i| f((i * 7 + 3) % 101)).collect()
+}
+
+/// `2 a + b` over views that begin at every place of a 16-byte access, of lengths around one.
+fn unaligned<T: Element>(from: impl Fn(usize) -> T, twice_plus: impl Fn(T, T) -> T) {
+    let host = values(300, from);
+    let (a, b) = (NdArray::from_slice(&host).unwrap(), NdArray::from_slice(&host).unwrap());
+    for start in 0..17 {
+        for length in [1, 3, 4, 15, 16, 17, 64, 255] {
+            let (x, y) = (a.index(s![start..start + length]).unwrap(), b.index(s![7..7 + length]).unwrap());
+            let got = (&x + &x + &y).to_vec::<T>().unwrap();
+            let want: Vec<T> = (0..length as usize).map(|i| twice_plus(host[start as usize + i], host[7 + i])).collect();
+            assert!(got == want, "{} from {start}, {length} elements", T::DTYPE);
+        }
+    }
+}
+
+#[test]
+fn views_at_every_alignment() {
+    on_device(|_| {
+        unaligned(|v| v as u8, |a, b| a.wrapping_mul(2).wrapping_add(b));
+        unaligned(|v| v as i16, |a, b| 2 * a + b);
+        unaligned(|v| v as f32 * 0.25, |a, b| 2.0 * a + b);
+        unaligned(|v| v as f64 * 0.25, |a, b| 2.0 * a + b);
+        unaligned(|v| cuprum_core::Complex::new(v as f64, -1.0), |a, b| a + a + b);
+    });
+}
+
+#[test]
+fn layouts_of_every_class() {
+    on_device(|_| {
+        let (rows, columns) = (37, 53);
+        let host = values(rows * columns, |v| v as f32);
+        let a = NdArray::from_vec(&host, [rows, columns]).unwrap();
+        let row = NdArray::from_slice(&host[..columns]).unwrap();
+        let at = |r: usize, c: usize| host[r * columns + c];
+        let check = |name: &str, array: &NdArray, f: &dyn Fn(usize, usize) -> f32| {
+            let (n, m) = (array.shape()[0], array.shape()[1]);
+            let got = array.to_vec::<f32>().unwrap();
+            assert!((0..n * m).all(|i| got[i] == f(i / m, i % m)), "{name}");
+        };
+        check("rows and a row", &(&a + &row), &|r, c| at(r, c) + host[c]);
+        check("a column", &(&a + &a.index(s![.., 5..6]).unwrap()), &|r, c| at(r, c) + at(r, 5));
+        check("transposed", &(&a.t().unwrap() + 1), &|r, c| at(c, r) + 1.0);
+        check("both ways", &(&a.index(s![..37, ..37]).unwrap().t().unwrap() - &a.index(s![..37, ..37]).unwrap()), &|r, c| {
+            at(c, r) - at(r, c)
+        });
+        check("backwards", &(&a.index(s![..;-1, ..;-2]).unwrap() * 2), &|r, c| 2.0 * at(rows - 1 - r, columns - 1 - 2 * c));
+        let one = NdArray::from_slice(&[2.5f32]).unwrap();
+        check("a repeated element", &(&a * &one), &|r, c| at(r, c) * 2.5);
+    });
+}
+
+#[test]
+fn shared_parts_are_stored_beside() {
+    on_device(|_| {
+        let a = NdArray::from_slice(&values(1000, |v| v as f64 / 101.0)).unwrap();
+        let inner = a.exp().unwrap();
+        let outer = (&inner + 1).to_vec::<f64>().unwrap();
+        assert!(!inner.is_deferred(), "a dear part that is still held comes out of the same launch");
+        assert!(inner.to_vec::<f64>().unwrap().iter().zip(outer).all(|(x, y)| x + 1.0 == y));
+    });
+}
+
+#[test]
+fn more_elements_than_32_bits_count() {
+    on_device(|device| {
+        let n = (1usize << 31) + 12_345;
+        let free = device.info().map_or(0, |i| i.memory_total.saturating_sub(i.memory_used));
+        if free < 4 * n {
+            return println!("skipped: {free} bytes of device memory, {} needed", 4 * n);
+        }
+        // Flat, then with strides: a row of elements repeated down the rows.
+        let ones = NdArray::full([n], 3, DType::U8).unwrap();
+        let sum = (&ones + &ones).eval().unwrap().clone();
+        for at in [0, 1 << 30, (1 << 31) - 1, 1 << 31, n - 1] {
+            let at = at as isize;
+            assert_eq!(sum.index(s![at..at + 1]).unwrap().to_vec::<u8>().unwrap(), [6], "element {at}");
+        }
+        drop((ones, sum));
+        let (rows, columns) = (1usize << 16, (1usize << 15) + 3);
+        let row = NdArray::arange_as(0, columns as i64, 1, DType::I32).unwrap().astype(DType::U8).unwrap();
+        let tall = NdArray::full([rows, 1], 1, DType::U8).unwrap();
+        let table = (&row + &tall).eval().unwrap().clone();
+        for r in [0, rows as isize / 2, rows as isize - 1] {
+            let got = table.index(s![r, ..]).unwrap().to_vec::<u8>().unwrap();
+            assert!(got.iter().enumerate().all(|(c, v)| *v == (c as u8).wrapping_add(1)), "row {r}");
+        }
+    });
+}
