@@ -67,7 +67,8 @@ fn fused_expressions_reach_the_chain_as_prologues() {
     let record = records.last().unwrap();
     assert_eq!(record.declined, [("gamma", "a fused expression".to_string())]);
     assert!(record.expression.as_ref().unwrap().contains("multiply"), "{record}");
-    let (values, records) = cuprum::with_fusion(false, || with_accelerators("gamma", || explain(|| doubled().to_vec::<u64>().unwrap()))).unwrap();
+    let (values, records) =
+        cuprum::with_fusion(false, || with_accelerators("gamma", || explain(|| doubled().to_vec::<u64>().unwrap()))).unwrap();
     assert_eq!(values, [13; 4], "without fusion there is no prologue to decline");
     assert_eq!(records.len(), 3, "ones, multiply, cumprod: {records:?}");
 }

@@ -7,8 +7,8 @@ use cuprum::core::buffer::HostBuffer;
 use cuprum::core::device::{Buffer, DeviceDriver, DeviceInfo, Event};
 use cuprum::registry::Provider;
 use cuprum::{
-    Accelerator, Availability, DType, DTypeSet, Device, DeviceKind, Error, Family, Kernel, NdArray, OpFilter, Result, Stream, decline, explain,
-    register, with_accelerators, with_device,
+    Accelerator, Availability, DType, DTypeSet, Device, DeviceKind, Error, Family, Kernel, NdArray, OpFilter, Result, Stream, decline,
+    explain, register, with_accelerators, with_device,
 };
 
 use crate::environment::in_child;
@@ -75,7 +75,12 @@ static SPRING: Accelerator = Accelerator {
     probe: || Availability::Ready(String::new()),
     kernels: &[
         Kernel { family: Family::Map, ops: OpFilter::All, dtypes: DTypeSet::of(&[DType::I8]), run: |_| decline!("never reached") },
-        Kernel { family: Family::Map, ops: OpFilter::All, dtypes: DTypeSet::ALL, run: |call| decline!("not wound up for {}", call.op.name()) },
+        Kernel {
+            family: Family::Map,
+            ops: OpFilter::All,
+            dtypes: DTypeSet::ALL,
+            run: |call| decline!("not wound up for {}", call.op.name()),
+        },
     ],
     base: None,
 };

@@ -113,8 +113,14 @@ pub static GHOST: Accelerator = Accelerator {
 };
 
 /// Panics when asked whether it is there.
-pub static JUMPY: Accelerator =
-    Accelerator { name: "jumpy", rank: -70, summary: "panics in its probe", probe: || panic!("boo"), kernels: &[kernel(|call| sign(call, 667))], ..BLANK };
+pub static JUMPY: Accelerator = Accelerator {
+    name: "jumpy",
+    rank: -70,
+    summary: "panics in its probe",
+    probe: || panic!("boo"),
+    kernels: &[kernel(|call| sign(call, 667))],
+    ..BLANK
+};
 
 /// For another dtype and another op: its static filters keep it out.
 pub static FILTERED: Accelerator = Accelerator {

@@ -50,7 +50,15 @@ fn names_that_no_list_could_hold_are_refused() {
 fn a_device_has_one_base() {
     let second = Accelerator {
         base: Some(Provider { count: || 1, open: |_| Err(Error::value("open", "never asked")) }),
-        ..Accelerator { name: "second", device: "cpu", rank: 0, summary: "", probe: || Availability::Ready(String::new()), kernels: &[], base: None }
+        ..Accelerator {
+            name: "second",
+            device: "cpu",
+            rank: 0,
+            summary: "",
+            probe: || Availability::Ready(String::new()),
+            kernels: &[],
+            base: None,
+        }
     };
     let text = register(Box::leak(Box::new(second))).unwrap_err().to_string();
     assert!(text.contains("device 'cpu' has a base accelerator already"), "{text}");

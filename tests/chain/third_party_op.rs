@@ -1,7 +1,7 @@
 //! An operation of another crate: a row of its own, with a composite body that every device can run.
 
-use cuprum::core::op::{Cost, OpDef, TypeRule};
 use cuprum::core::expr::elementwise;
+use cuprum::core::op::{Cost, OpDef, TypeRule};
 use cuprum::{Device, Error, Family, NdArray, Op, Operand, Result, explain, with_device};
 
 static DOUBLED: OpDef = OpDef {
@@ -18,8 +18,13 @@ static DOUBLED: OpDef = OpDef {
     doc: "Twice x.",
 };
 
-static SCALED_SUM: OpDef =
-    OpDef { name: "scaled_sum", arity: 3, composite: Some(|x| cuprum::add(&x[0], x[1].multiply(&x[2])?)), signature: "x, y, by", ..DOUBLED };
+static SCALED_SUM: OpDef = OpDef {
+    name: "scaled_sum",
+    arity: 3,
+    composite: Some(|x| cuprum::add(&x[0], x[1].multiply(&x[2])?)),
+    signature: "x, y, by",
+    ..DOUBLED
+};
 
 static UNKNOWN: OpDef = OpDef { name: "unknown", composite: None, ..DOUBLED };
 

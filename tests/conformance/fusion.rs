@@ -17,7 +17,8 @@ pub fn checks() -> Vec<Check> {
                 let inputs = inputs(subject, dtype)?;
                 // Past 48 nodes or 12 inputs the expression is cut; every other one is longer.
                 let nodes = if seed % 2 == 0 { 20 } else { 120 };
-                let run = |fused| with_fusion(fused, || made_up(seed, nodes, &inputs)?.to_bytes()).map_err(|e: cuprum::Error| e.to_string());
+                let run =
+                    |fused| with_fusion(fused, || made_up(seed, nodes, &inputs)?.to_bytes()).map_err(|e: cuprum::Error| e.to_string());
                 same(run(true)?, run(false)?)
             }));
         }

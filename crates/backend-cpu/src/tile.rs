@@ -244,7 +244,7 @@ impl<'a> Compiled<'a> {
         let widest = steps.iter().map(|s| s.dtype.itemsize()).max().unwrap_or(1);
         let strided = compiled.nest.inputs.iter().filter(|s| s.access == Access::Strided).count();
         let fits = SCRATCH_BYTES / (widest * (compiled.blocks + strided).max(1));
-        compiled.tile = (fits.max(MIN_TILE).min(MAX_TILE) + 1).next_power_of_two() / 2;
+        compiled.tile = (fits.clamp(MIN_TILE, MAX_TILE) + 1).next_power_of_two() / 2;
         Ok(compiled)
     }
 

@@ -204,7 +204,7 @@ impl ComplexMath {
             return C::new(x, f64::NAN);
         }
         if x.is_infinite() {
-            return if x > 0.0 { C::new(x, y * 0.0) } else { C::new((y - y).abs(), x.copysign(y)) };
+            return if x > 0.0 { C::new(x, y * 0.0) } else { C::new(if y.is_finite() { 0.0 } else { f64::NAN }, x.copysign(y)) };
         }
         // Scale by an even power of two, so that squares neither overflow nor vanish.
         let size = x.abs().max(y.abs());

@@ -153,7 +153,7 @@ mod tests {
         for v in values {
             let [value, magic, shift] = divisor(v);
             for n in edges(v).into_iter().chain((0..0x7fff_ffff).step_by(0x0123_4567)).filter(|n| *n <= 0x7fff_ffff) {
-                let high = (u64::from(n) * u64::from(magic) >> 32) as u32;
+                let high = ((u64::from(n) * u64::from(magic)) >> 32) as u32;
                 assert_eq!((high + n) >> shift, n / value, "{n} / {v}");
             }
         }
