@@ -37,7 +37,8 @@ pub fn checks() -> Vec<Check> {
             Ok(())
         }),
     ];
-    let draws: [(&str, fn(&Generator) -> Result<NdArray>); 4] = [
+    type Draw = fn(&Generator) -> Result<NdArray>;
+    let draws: [(&str, Draw); 4] = [
         ("float64", |g| g.random([1001], DType::F64)),
         ("float32", |g| g.uniform(-3.0, 7.5, [1001], DType::F32)),
         ("float16", |g| g.uniform(0.0, 2.0, [1001], DType::F16)),

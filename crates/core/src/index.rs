@@ -97,11 +97,21 @@ impl From<Ellipsis> for Item {
 macro_rules! s {
     (@item [$($done:expr,)*]) => { &[$($done,)*][..] };
     (@item [$($done:expr,)*] $e:expr ; $step:expr, $($rest:tt)*) => {
-        $crate::s!(@item [$($done,)* $crate::index::with_step($e, $step),] $($rest)*)
+        $crate::s!(@item [$($done,)* $crate::s!(@one $crate::index::with_step($e, $step)),] $($rest)*)
     };
-    (@item [$($done:expr,)*] $e:expr ; $step:expr) => { $crate::s!(@item [$($done,)* $crate::index::with_step($e, $step),]) };
-    (@item [$($done:expr,)*] $e:expr, $($rest:tt)*) => { $crate::s!(@item [$($done,)* $crate::index::Item::from($e),] $($rest)*) };
-    (@item [$($done:expr,)*] $e:expr) => { $crate::s!(@item [$($done,)* $crate::index::Item::from($e),]) };
+    (@item [$($done:expr,)*] $e:expr ; $step:expr) => {
+        $crate::s!(@item [$($done,)* $crate::s!(@one $crate::index::with_step($e, $step)),])
+    };
+    (@item [$($done:expr,)*] $e:expr, $($rest:tt)*) => {
+        $crate::s!(@item [$($done,)* $crate::s!(@one $crate::index::Item::from($e)),] $($rest)*)
+    };
+    (@item [$($done:expr,)*] $e:expr) => { $crate::s!(@item [$($done,)* $crate::s!(@one $crate::index::Item::from($e)),]) };
+    // `1..-1` is empty to Rust and to its lints, but not to an index.
+    (@one $item:expr) => {{
+        #[allow(clippy::reversed_empty_ranges)]
+        let item = $item;
+        item
+    }};
     ($($all:tt)*) => { $crate::s!(@item [] $($all)*) };
 }
 
