@@ -22,7 +22,7 @@
 //! - [`with_accelerators`] and [`set_accelerators`] change the order; [`explain`] shows what was done.
 //! - Every function returns a [`Result`]; operators (`&a + &b`) panic where the named form (`add(&a, &b)?`) returns an error.
 //!
-//! Authors of accelerators need [`cuprum_core`](core) alone: see [`Accelerator`].
+//! Authors of accelerators need the crate `cuprum-core` alone: see [`Accelerator`].
 #![deny(unsafe_code)]
 
 pub use cuprum_core as core;

@@ -83,7 +83,7 @@ pub enum Work<'a> {
     },
     /// Draw random numbers; see [`Random`].
     Random(Random),
-    /// `out = take(inputs[0], inputs[1], axis)`; inputs[1] is C-contiguous int64. An index outside the axis is an error found at run time.
+    /// `out = take(inputs[0], inputs[1], axis)`; `inputs[1]` is C-contiguous int64. An index outside the axis is an error found at run time.
     Gather {
         /// The axis of `inputs[0]` that the indices address.
         axis: usize,

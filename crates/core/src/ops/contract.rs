@@ -284,12 +284,12 @@ fn tensordot_op(op: Op, a: &NdArray, b: &NdArray, axes_a: &[usize], axes_b: &[us
 }
 
 impl NdArray {
-    /// Matrix product with `other`. See [`matmul`](crate::matmul).
+    /// Matrix product with `other`. See [`matmul`].
     pub fn matmul(&self, other: &NdArray) -> Result<NdArray> {
         matmul(self, other)
     }
 
-    /// `numpy.dot` with `other`. See [`dot`](crate::dot).
+    /// `numpy.dot` with `other`. See [`dot`].
     pub fn dot(&self, other: &NdArray) -> Result<NdArray> {
         dot(self, other)
     }

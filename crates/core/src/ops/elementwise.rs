@@ -297,7 +297,7 @@ impl NdArray {
         build(ASTYPE, &[self.into()], Signature { args: [dtype; 3], result: dtype })
     }
 
-    /// Limited to `low..=high` (`numpy.clip`). See [`clip`](crate::clip).
+    /// Limited to `low..=high` (`numpy.clip`). See [`clip`].
     pub fn clip(&self, low: impl Into<Operand>, high: impl Into<Operand>) -> Result<NdArray> {
         clip(self, Some(low.into()), Some(high.into()))
     }
