@@ -283,7 +283,9 @@ impl NdArray {
             flat.program.outputs.push(*step);
         }
         let op = expr.as_ref().map_or(crate::ops::elementwise::POSITIVE, |e| e.op);
-        let outputs = match (run_map(op, self.device(), self.shape(), &flat.program, &flat.inputs), expr.zip(op.0.composite)) {
+        // A conversion that every kernel declines is an error: its arguments would have to be converted first.
+        let body = op.0.composite.filter(|_| op != crate::ops::elementwise::ASTYPE);
+        let outputs = match (run_map(op, self.device(), self.shape(), &flat.program, &flat.inputs), expr.zip(body)) {
             (Err(Error::Unsupported { .. }), Some((expr, body))) => {
                 let value = body(&expr.arguments(self.device())?)?.astype(self.dtype())?.broadcast_to(self.shape())?;
                 SmallVec::from_elem(value.stored()?, 1)
