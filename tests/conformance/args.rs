@@ -1,10 +1,15 @@
 //! Arguments of the program.
 
+use std::num::NonZeroUsize;
+
+use crate::shards::Shard;
+
 const USAGE: &str = "\
 usage: conformance [OPTIONS] [TEXT...]
   TEXT                  only cases whose name (`family: expression`) has one of these in it
   --accelerators ORDER  only under this order, e.g. `cub,cutensor`; empty for the base alone
   --device DEVICE       only on this device (default: every one that is ready)
+  --jobs N              in N processes, each with every N-th case
   --quick               one setting for each device, and a fifth of the cases
   --verbose             every failure under every setting, not the first of each case
   --list                names the cases and settings, and runs nothing";
@@ -14,6 +19,10 @@ usage: conformance [OPTIONS] [TEXT...]
 pub struct Args {
     pub accelerators: Option<String>,
     pub device: Option<String>,
+    /// How many processes share the cases; `None` runs them in this one.
+    pub jobs: Option<NonZeroUsize>,
+    /// The share of this process, if another one started it for that.
+    pub shard: Option<Shard>,
     pub quick: bool,
     pub verbose: bool,
     pub list: bool,
@@ -29,17 +38,34 @@ impl Args {
             match arg.as_str() {
                 "--accelerators" => args.accelerators = Some(value()?),
                 "--device" => args.device = Some(value()?),
+                "--jobs" | "-j" => {
+                    let count = value()?;
+                    args.jobs = Some(count.parse().map_err(|_| format!("--jobs {count}: not a number above 0"))?);
+                }
                 "--quick" => args.quick = true,
                 "--verbose" => args.verbose = true,
                 "--list" => args.list = true,
                 "--nocapture" | "--exact" | "--quiet" | "-q" | "--show-output" => {}
                 "--test-threads" | "--format" | "--color" => drop(value()?),
                 "--help" | "-h" => return Err(USAGE.to_string()),
+                // Not in the usage: only `shards::run` gives it.
+                option if option.starts_with("--shard=") => args.shard = Some(option["--shard=".len()..].parse()?),
                 option if option.starts_with('-') => return Err(format!("unknown option {option}\n{USAGE}")),
                 text => args.texts.push(text.to_string()),
             }
         }
         Ok(args)
+    }
+
+    /// The arguments for a process that runs a share of the same cases under the same settings.
+    pub fn forwarded(&self) -> Vec<&str> {
+        let mut args = Vec::new();
+        for (option, value) in [("--accelerators", &self.accelerators), ("--device", &self.device)] {
+            args.extend(value.iter().flat_map(|v| [option, v.as_str()]));
+        }
+        args.extend(self.quick.then_some("--quick"));
+        args.extend(self.texts.iter().map(String::as_str));
+        args
     }
 
     /// Whether a case of this name is wanted.

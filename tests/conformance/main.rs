@@ -1,6 +1,7 @@
 //! Conformance: every case of `cases/*.txt` against NumPy's answer, on every device, under every order of accelerators,
 //! fused and not, on one thread and on all. One binary with everything in it, so that it runs on a machine without the sources.
 
+mod agreement;
 mod args;
 mod checks;
 mod families;
@@ -9,15 +10,20 @@ mod io;
 mod random;
 mod report;
 mod settings;
+mod shards;
 mod views;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use agreement::Agreement;
 use args::Args;
 use checks::{Check, Subject};
-use report::Report;
+use report::{Event, Report};
+use settings::Setting;
+use shards::Shard;
 
 fn main() -> ExitCode {
     match Args::read(std::env::args().skip(1)).and_then(|args| run(&args)) {
@@ -32,6 +38,10 @@ fn main() -> ExitCode {
 
 /// Runs what the arguments ask for; false if anything failed.
 fn run(args: &Args) -> Result<bool, String> {
+    match (args.jobs, args.shard) {
+        (Some(jobs), None) if !args.list => return shards::run(args, jobs.get()),
+        _ => {}
+    }
     let mut checks: Vec<Check> = families::checks()?;
     checks.extend([fusion::checks(), views::checks(), io::checks(), random::checks()].into_iter().flatten());
     let settings = settings::all(args)?;
@@ -40,23 +50,43 @@ fn run(args: &Args) -> Result<bool, String> {
         settings.iter().for_each(|s| println!("under {s}"));
         return Ok(true);
     }
-    let mut report = Report::new(args.verbose);
+    if let Some(shard) = args.shard {
+        let mut failed = false;
+        run_checks(args, &checks, shard, &settings, |event| {
+            failed |= matches!(event, Event::Failed(_));
+            shards::tell(event);
+        })?;
+        return Ok(!failed);
+    }
+    let mut report = Report::new(args.verbose, &settings, 1);
+    run_checks(args, &checks, Shard::WHOLE, &settings, |event| report.take(0, event))?;
+    Ok(report.summary())
+}
+
+/// Runs a share of the checks under every setting, and tells what happens.
+fn run_checks(args: &Args, checks: &[Check], shard: Shard, settings: &[Setting], mut tell: impl FnMut(Event)) -> Result<(), String> {
+    let wanted = |(number, check): &(usize, &Check)| args.selects(&check.name) && (!args.quick || number % 5 == 0);
+    let (wanted, unwanted): (Vec<_>, Vec<_>) = checks.iter().enumerate().partition(wanted);
+    let (wanted, unwanted) = (shard.deal(wanted), shard.deal(unwanted));
+    tell(Event::Skipped(unwanted.len()));
     let mut subjects = HashMap::new();
-    for setting in &settings {
+    let mut agreement = Agreement::default();
+    for (place, setting) in settings.iter().enumerate() {
         let subject = match subjects.entry(setting.device) {
-            std::collections::hash_map::Entry::Occupied(e) => e.into_mut(),
-            std::collections::hash_map::Entry::Vacant(e) => e.insert(Subject::new(setting.device).map_err(|e| e.to_string())?),
+            Entry::Occupied(e) => e.into_mut(),
+            Entry::Vacant(e) => e.insert(Subject::new(setting.device).map_err(|e| e.to_string())?),
         };
         let started = Instant::now();
-        for (number, check) in checks.iter().enumerate() {
-            if !args.selects(&check.name) || args.quick && number % 5 != 0 {
-                report.skipped();
-                continue;
+        for &(number, check) in &wanted {
+            tell(Event::Began { number, name: check.name.clone(), setting: place });
+            let outcome = setting.run(|| check.run(subject)).unwrap_or_else(|e| Err(format!("the setting is refused: {e}")));
+            match outcome.and_then(|bytes| agreement.compare(number, setting, bytes)) {
+                Ok(()) => tell(Event::Passed),
+                Err(message) => tell(Event::Failed(message)),
             }
-            let outcome = setting.run(|| check.run(subject));
-            report.record(check, number, setting, outcome);
         }
-        report.finished(setting, started.elapsed());
+        tell(Event::Through { setting: place, seconds: started.elapsed().as_secs_f64() });
     }
-    Ok(report.summary())
+    tell(Event::End);
+    Ok(())
 }
