@@ -16,7 +16,7 @@ use crate::headers;
 
 /// Compiling options. The unroll limit halves the front end's time and leaves the code as it is (NVRTC's default is 16,
 /// nvcc's 10); programmatic dependent launch would need device code linked at run time.
-pub const OPTIONS: &[&str] = &["--fmad=false", "-D_CCCL_META_UNROLL_LIMIT=8", "-DCCCL_DISABLE_PDL"];
+pub const OPTIONS: &[&str] = &["-D_CCCL_META_UNROLL_LIMIT=8", "-DCCCL_DISABLE_PDL"];
 
 /// CUDA C++ of one family for one program.
 #[derive(Clone, PartialEq, Eq, Debug)]

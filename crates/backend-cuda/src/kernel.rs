@@ -6,7 +6,6 @@ use std::sync::Arc;
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
-use crate::codegen;
 use crate::driver::Context;
 use crate::error::Result;
 use crate::module::Function;
@@ -55,9 +54,7 @@ impl Source {
         hasher.write(&key);
         context.kernels().get_or_make(hasher.finish(), &key, || {
             let source = self.with(defines);
-            Program { name: self.name, source: &source, options: codegen::OPTIONS, ..Program::default() }
-                .build(context)?
-                .function_named(name)
+            Program { name: self.name, source: &source, ..Program::default() }.build(context)?.function_named(name)
         })
     }
 }

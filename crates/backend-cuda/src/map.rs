@@ -139,7 +139,7 @@ impl<'a> MapKernel<'a> {
         context.kernels().get_or_make(key.hash(), key.bytes(), || {
             let source = self.source().map_err(|op| crate::CudaError::Invalid(format!("no CUDA expression for {op}")))?;
             let name = self.name();
-            Program { name: &name, source: &source, options: codegen::OPTIONS, ..Program::default() }.build(context)?.function_named(&name)
+            Program { name: &name, source: &source, ..Program::default() }.build(context)?.function_named(&name)
         })
     }
 }

@@ -18,7 +18,7 @@ pub struct Program<'a> {
     pub name: &'a str,
     /// The source. Compiled as C++17.
     pub source: &'a str,
-    /// Further options, e.g. `--fmad=false`. The architecture is added.
+    /// Further options, e.g. `--use_fast_math`. The architecture is added.
     pub options: &'a [&'a str],
     /// Headers in memory: name and text.
     pub headers: &'a [(&'a str, &'a str)],

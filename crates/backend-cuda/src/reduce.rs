@@ -256,9 +256,7 @@ impl Reduction<'_> {
         self.context.kernels().get_or_make(key.hash(), key.bytes(), || {
             let source = source(self.program, self.row, self.acc, self.out_dtype, s)
                 .map_err(|op| crate::CudaError::Invalid(format!("no CUDA expression for {op}")))?;
-            Program { name: "reduce.cu", source: &source, options: codegen::OPTIONS, ..Program::default() }
-                .build(self.context)?
-                .function_named(name)
+            Program { name: "reduce.cu", source: &source, ..Program::default() }.build(self.context)?.function_named(name)
         })
     }
 

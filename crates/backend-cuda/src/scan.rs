@@ -130,9 +130,7 @@ impl Scan<'_> {
         self.context.kernels().get_or_make(key.hash(), key.bytes(), || {
             let source = source(self.program, self.combine, rank, wide)
                 .map_err(|op| crate::CudaError::Invalid(format!("no CUDA expression for {op}")))?;
-            Program { name: "scan.cu", source: &source, options: codegen::OPTIONS, ..Program::default() }
-                .build(self.context)?
-                .function_named(name)
+            Program { name: "scan.cu", source: &source, ..Program::default() }.build(self.context)?.function_named(name)
         })
     }
 

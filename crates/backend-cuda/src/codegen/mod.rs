@@ -45,10 +45,6 @@ pub fn kernel_name(class: &str, program: &Program) -> String {
     }
 }
 
-/// Options for compiling generated sources. No fused multiply-add: an expression has the same value fused and unfused,
-/// on GPU and CPU.
-pub const OPTIONS: &[&str] = &["--fmad=false"];
-
 /// The C++ type of an element, a name inside `namespace cuprum`.
 pub const fn ctype(dtype: DType) -> &'static str {
     match dtype {

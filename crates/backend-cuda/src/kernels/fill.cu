@@ -16,9 +16,11 @@ using Wide = choose<is_complex<T>, T, choose<is_float<T>, wide_of<T>, u64>::type
 template <class X> __device__ inline X arange(u64 i, X start, X step) {
     if constexpr (is_complex<X>) {
         const auto n = static_cast<real_of<X>>(i);
-        return X(start.re + n * step.re, start.im + n * step.im);
+        return X(add_rn(start.re, mul_rn(n, step.re)), add_rn(start.im, mul_rn(n, step.im)));
+    } else if constexpr (is_float<X>) {
+        return add_rn(start, mul_rn(static_cast<X>(i), step));
     } else {
-        return start + static_cast<X>(i) * step;
+        return start + i * step;
     }
 }
 
@@ -29,8 +31,8 @@ extern "C" __global__ void __launch_bounds__(256) fill_arange(T* out, u64 count,
 
 // start + i * step in float64 (complex128 for complex), then converted.
 template <class X> __device__ inline X linspace(u64 i, c128 start, c128 step) {
-    const f64 n = static_cast<f64>(i), re = start.re + n * step.re;
-    if constexpr (is_complex<X>) return cast<X>(c128(re, start.im + n * step.im));
+    const f64 n = static_cast<f64>(i), re = add_rn(start.re, mul_rn(n, step.re));
+    if constexpr (is_complex<X>) return cast<X>(c128(re, add_rn(start.im, mul_rn(n, step.im))));
     else return cast<X>(re);
 }
 

@@ -54,7 +54,7 @@ random_uniform(T* out, u64 count, u64 key, u64 first_block, R low, R high, u32 i
         #pragma unroll
         for (int n = 0; n < UNIFORMS; n++) {
             const R u = uniform(words, n);
-            values.at[n] = cast<T>(is_unit ? u : low + u * (high - low));
+            values.at[n] = cast<T>(is_unit ? u : add_rn(low, mul_rn(u, sub_rn(high, low))));
         }
         store(out, b, count, values);
     }
@@ -75,11 +75,11 @@ extern "C" __global__ void __launch_bounds__(256) random_normal(T* out, u64 coun
         Pack<T, UNIFORMS> values;
         #pragma unroll
         for (int n = 0; n < UNIFORMS; n += 2) {
-            const R radius = root_of(R(-2) * log_of(R(1) - uniform(words, n)));
+            const R radius = root_of(mul_rn(R(-2), log_of(R(1) - uniform(words, n))));
             R s, c;
-            sine_and_cosine(static_cast<R>(6.283185307179586) * uniform(words, n + 1), &s, &c);
-            values.at[n] = cast<T>(mean + deviation * (radius * c));
-            values.at[n + 1] = cast<T>(mean + deviation * (radius * s));
+            sine_and_cosine(mul_rn(static_cast<R>(6.283185307179586), uniform(words, n + 1)), &s, &c);
+            values.at[n] = cast<T>(add_rn(mean, mul_rn(deviation, mul_rn(radius, c))));
+            values.at[n + 1] = cast<T>(add_rn(mean, mul_rn(deviation, mul_rn(radius, s))));
         }
         store(out, b, count, values);
     }

@@ -15,7 +15,7 @@ template <class T> __device__ inline bool isnan(T x) {
 template <class T> __device__ inline bool isfinite(T x) {
     if constexpr (is_complex<T>) return isfinite(x.re) && isfinite(x.im);
     else if constexpr (is_half<T>) return isfinite(widen(x));
-    else if constexpr (is_float<T>) return x - x == 0;
+    else if constexpr (is_float<T>) return sub_rn(x, x) == 0;
     else return true;
 }
 template <class T> __device__ inline bool isinf(T x) {
@@ -28,22 +28,24 @@ template <class T> __device__ inline bool isinf(T x) {
 template <class T> __device__ inline T add(T a, T b) {
     if constexpr (is_same<T, bool>) return a || b;
     else if constexpr (is_int<T>) return static_cast<T>(static_cast<wrap_of<T>>(a) + static_cast<wrap_of<T>>(b));
-    else if constexpr (is_half<T>) return T(widen(a) + widen(b));
-    else if constexpr (is_complex<T>) return T(a.re + b.re, a.im + b.im);
-    else return a + b;
+    else if constexpr (is_half<T>) return T(add_rn(widen(a), widen(b)));
+    else if constexpr (is_complex<T>) return T(add_rn(a.re, b.re), add_rn(a.im, b.im));
+    else return add_rn(a, b);
 }
 template <class T> __device__ inline T subtract(T a, T b) {
     if constexpr (is_int<T>) return static_cast<T>(static_cast<wrap_of<T>>(a) - static_cast<wrap_of<T>>(b));
-    else if constexpr (is_half<T>) return T(widen(a) - widen(b));
-    else if constexpr (is_complex<T>) return T(a.re - b.re, a.im - b.im);
-    else return a - b;
+    else if constexpr (is_half<T>) return T(sub_rn(widen(a), widen(b)));
+    else if constexpr (is_complex<T>) return T(sub_rn(a.re, b.re), sub_rn(a.im, b.im));
+    else return sub_rn(a, b);
 }
 template <class T> __device__ inline T multiply(T a, T b) {
     if constexpr (is_same<T, bool>) return a && b;
     else if constexpr (is_int<T>) return static_cast<T>(static_cast<wrap_of<T>>(a) * static_cast<wrap_of<T>>(b));
-    else if constexpr (is_half<T>) return T(widen(a) * widen(b));
-    else if constexpr (is_complex<T>) return T(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re);
-    else return a * b;
+    else if constexpr (is_half<T>) return T(mul_rn(widen(a), widen(b)));
+    else if constexpr (is_complex<T>) {
+        return T(sub_rn(mul_rn(a.re, b.re), mul_rn(a.im, b.im)), add_rn(mul_rn(a.re, b.im), mul_rn(a.im, b.re)));
+    }
+    else return mul_rn(a, b);
 }
 template <class T> __device__ inline T negative(T x) {
     if constexpr (is_int<T>) return static_cast<T>(wrap_of<T>(0) - static_cast<wrap_of<T>>(x));
@@ -59,11 +61,11 @@ template <class T> __device__ inline complex<T> divide_complex(complex<T> a, com
     const T re = fabs(b.re), im = fabs(b.im);
     if (re >= im) {
         if (re == 0 && im == 0) return complex<T>(a.re / re, a.im / re);
-        const T ratio = b.im / b.re, scale = T(1) / (b.re + b.im * ratio);
-        return complex<T>((a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale);
+        const T ratio = b.im / b.re, scale = T(1) / add_rn(b.re, mul_rn(b.im, ratio));
+        return complex<T>(mul_rn(add_rn(a.re, mul_rn(a.im, ratio)), scale), mul_rn(sub_rn(a.im, mul_rn(a.re, ratio)), scale));
     }
-    const T ratio = b.re / b.im, scale = T(1) / (b.im + b.re * ratio);
-    return complex<T>((a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale);
+    const T ratio = b.re / b.im, scale = T(1) / add_rn(b.im, mul_rn(b.re, ratio));
+    return complex<T>(mul_rn(add_rn(mul_rn(a.re, ratio), a.im), scale), mul_rn(sub_rn(mul_rn(a.im, ratio), a.re), scale));
 }
 template <class T> __device__ inline T divide(T a, T b) {
     if constexpr (is_half<T>) return T(widen(a) / widen(b));
@@ -77,10 +79,10 @@ template <class T> __device__ inline T reciprocal(T x) {
         // NumPy's loop: the larger part divides.
         using R = real_of<T>;
         if (fabs(x.im) <= fabs(x.re)) {
-            const R ratio = x.im / x.re, scale = x.re + x.im * ratio;
+            const R ratio = x.im / x.re, scale = add_rn(x.re, mul_rn(x.im, ratio));
             return T(R(1) / scale, -ratio / scale);
         }
-        const R ratio = x.re / x.im, scale = x.re * ratio + x.im;
+        const R ratio = x.re / x.im, scale = add_rn(mul_rn(x.re, ratio), x.im);
         return T(ratio / scale, R(-1) / scale);
     }
     else return T(1) / x;
@@ -88,11 +90,11 @@ template <class T> __device__ inline T reciprocal(T x) {
 
 // Floor division and remainder together (NumPy's npy_divmod), for b != 0.
 template <class T> __device__ inline T float_divmod(T a, T b, T& remainder) {
-    T mod = fmod(a, b), quotient = (a - mod) / b;
+    T mod = fmod(a, b), quotient = sub_rn(a, mod) / b;
     if (mod != 0) {
         if ((b < 0) != (mod < 0)) {
-            mod += b;
-            quotient -= T(1);
+            mod = add_rn(mod, b);
+            quotient = sub_rn(quotient, T(1));
         }
     } else {
         mod = copysign(T(0), b);
@@ -182,7 +184,7 @@ template <class T> __device__ inline T sign(T x) {
         if (isnan(size) || (re && im)) return T(size - size, size - size);
         if (re) return T(copysign(R(1), x.re), R(0));
         if (im) return T(R(0), copysign(R(1), x.im));
-        if (isinf(size)) return sign(T(x.re * R(0.25), x.im * R(0.25)));  // the size alone overflowed
+        if (isinf(size)) return sign(T(mul_rn(x.re, R(0.25)), mul_rn(x.im, R(0.25))));  // the size alone overflowed
         return size == 0 ? T(R(0), R(0)) : T(x.re / size, x.im / size);
     }
     else if constexpr (is_float<T>) return x > 0 ? T(1) : x < 0 ? T(-1) : x == 0 ? T(0) : x;

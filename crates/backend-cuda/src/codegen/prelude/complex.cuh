@@ -1,6 +1,7 @@
 // Functions of complex numbers, with the special values of C99's Annex G (which NumPy takes from the C library). They are
 // written for double; complex64 goes through complex128, whose range makes its overflows and cancellations harmless.
-// The longer ones are not inlined: a call is little beside them, and compiling them over and over is much.
+// The longer ones are not inlined: a call is little beside them, and compiling them over and over is much. It also keeps
+// their sums and products, which the compiler may contract, apart from what surrounds a call.
 //
 // Inverse functions: W. Kahan, "Branch cuts for complex elementary functions", 1987.
 
@@ -57,7 +58,7 @@ __device__ __noinline__ inline c128 exp(c128 z) {
     }
     return scaled_cis(z.re, z.im);
 }
-__device__ inline c128 exp2(c128 z) { return exp(c128(z.re * LN2, z.im * LN2)); }
+__device__ inline c128 exp2(c128 z) { return exp(c128(mul_rn(z.re, LN2), mul_rn(z.im, LN2))); }
 __device__ __noinline__ inline c128 expm1(c128 z) {
     if (z.im == 0) return c128(::expm1(z.re), z.im);
     if (!isfinite(z.re) || !isfinite(z.im)) {
@@ -71,9 +72,9 @@ __device__ __noinline__ inline c128 expm1(c128 z) {
 
 // 0.5 log1p(a + x^2 + y^2) with the sum in twice the precision (Knuth's two-sum), for it may cancel.
 __device__ inline f64 half_log1p(f64 a, f64 x, f64 y) {
-    const f64 x2 = x * x, y2 = y * y, x2_error = __fma_rn(x, x, -x2), y2_error = __fma_rn(y, y, -y2);
-    const f64 head = a + x2, t = head - a, head_error = (a - (head - t)) + (x2 - t);
-    const f64 sum = head + y2, u = sum - head, sum_error = (head - (sum - u)) + (y2 - u);
+    const f64 x2 = mul_rn(x, x), y2 = mul_rn(y, y), x2_error = __fma_rn(x, x, -x2), y2_error = __fma_rn(y, y, -y2);
+    const f64 head = add_rn(a, x2), t = sub_rn(head, a), head_error = add_rn(sub_rn(a, sub_rn(head, t)), sub_rn(x2, t));
+    const f64 sum = add_rn(head, y2), u = sub_rn(sum, head), sum_error = add_rn(sub_rn(head, sub_rn(sum, u)), sub_rn(y2, u));
     return 0.5 * ::log1p(sum + (head_error + sum_error + x2_error + y2_error));
 }
 // log |z|
@@ -87,11 +88,11 @@ __device__ inline f64 log_abs(c128 z) {
 __device__ __noinline__ inline c128 log(c128 z) { return c128(log_abs(z), ::atan2(z.im, z.re)); }
 __device__ inline c128 log2(c128 z) {
     const c128 l = log(z);
-    return c128(l.re * LOG2_E, l.im * LOG2_E);
+    return c128(mul_rn(l.re, LOG2_E), mul_rn(l.im, LOG2_E));
 }
 __device__ inline c128 log10(c128 z) {
     const c128 l = log(z);
-    return c128(l.re * LOG10_E, l.im * LOG10_E);
+    return c128(mul_rn(l.re, LOG10_E), mul_rn(l.im, LOG10_E));
 }
 __device__ __noinline__ inline c128 log1p(c128 z) {
     const f64 size = ::hypot(z.re + 1, z.im);

@@ -38,11 +38,7 @@ CUPRUM_UNARY(asinh, ::asinhf, ::asinh)
 CUPRUM_UNARY(acosh, ::acoshf, ::acosh)
 CUPRUM_UNARY(atanh, ::atanhf, ::atanh)
 CUPRUM_BINARY(atan2, ::atan2f, ::atan2)
-// Near the largest number CUDA's own overflows between (without fused multiply-add); scaling by a power of two is exact.
-__device__ inline f64 hypot_f64(f64 a, f64 b) {
-    return ::fabs(a) > 0x1p1000 || ::fabs(b) > 0x1p1000 ? ::hypot(a * 0x1p-600, b * 0x1p-600) * 0x1p600 : ::hypot(a, b);
-}
-CUPRUM_BINARY(hypot, ::hypotf, hypot_f64)
+CUPRUM_BINARY(hypot, ::hypotf, ::hypot)
 
 // Rounding; integers and bool are whole already.
 #define CUPRUM_ROUNDING(name, of_f32, of_f64)                               \
@@ -57,8 +53,8 @@ CUPRUM_ROUNDING(trunc, ::truncf, ::trunc)
 CUPRUM_ROUNDING(rint, ::rintf, ::rint)
 
 // x ** 1 and x ** 2 are exact products (the correctly rounded powers), and by far the most used.
-__device__ inline f32 power(f32 x, f32 y) { return y == 2 ? x * x : y == 1 ? x : ::powf(x, y); }
-__device__ inline f64 power(f64 x, f64 y) { return y == 2 ? x * x : y == 1 ? x : ::pow(x, y); }
+__device__ inline f32 power(f32 x, f32 y) { return y == 2 ? mul_rn(x, x) : y == 1 ? x : ::powf(x, y); }
+__device__ inline f64 power(f64 x, f64 y) { return y == 2 ? mul_rn(x, x) : y == 1 ? x : ::pow(x, y); }
 __device__ inline f16 power(f16 x, f16 y) { return f16(power(widen(x), widen(y))); }
 __device__ inline bf16 power(bf16 x, bf16 y) { return bf16(power(widen(x), widen(y))); }
 template <class T> __device__ inline T power(T x, T y) {

@@ -1,6 +1,8 @@
 // Element types and conversions between them. Self-contained: no headers, NVRTC's built-ins only.
 //
-// Compiled with --fmad=false: a product and a sum are rounded one after the other, as on the CPU and in NumPy.
+// CUDA's own functions are as accurate as documented only where the compiler may contract a * b + c into one rounding. What is
+// written here must not be contracted, across operations least of all: use add_rn, sub_rn and mul_rn, so that an expression has
+// the same value fused and unfused, on GPU and CPU.
 
 namespace cuprum {
 
@@ -22,6 +24,15 @@ template <class A> constexpr bool is_same<A, A> = true;
 
 __device__ inline f32 bits_to_f32(u32 bits) { return __uint_as_float(bits); }
 __device__ inline f64 bits_to_f64(u64 bits) { return __longlong_as_double(static_cast<i64>(bits)); }
+
+// ---- + - * that are never contracted ----
+
+__device__ inline f32 add_rn(f32 a, f32 b) { return __fadd_rn(a, b); }
+__device__ inline f64 add_rn(f64 a, f64 b) { return __dadd_rn(a, b); }
+__device__ inline f32 sub_rn(f32 a, f32 b) { return __fsub_rn(a, b); }
+__device__ inline f64 sub_rn(f64 a, f64 b) { return __dsub_rn(a, b); }
+__device__ inline f32 mul_rn(f32 a, f32 b) { return __fmul_rn(a, b); }
+__device__ inline f64 mul_rn(f64 a, f64 b) { return __dmul_rn(a, b); }
 
 // ---- float16 and bfloat16: 16 bits in memory, float in registers, rounded after every operation ----
 
