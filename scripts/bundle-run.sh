@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Run the bundle: info, conformance, tour and benches. Full logs go to OUT (default: ./results); a summary is printed last.
-#   run.sh [info] [conformance] [memcheck] [tour] [bench]      (default: info conformance tour bench)
+#   run.sh [info] [conformance] [memcheck] [tour] [bench] [peers]      (default: info conformance tour bench)
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 OUT=${OUT:-$PWD/results}
@@ -18,8 +18,12 @@ run() {
 for step in $steps; do
   case $step in
     info) run info "$here/cuprum" info ;;
-    conformance) run conformance "$here/conformance" ;;
-    memcheck) run memcheck compute-sanitizer --tool memcheck --error-exitcode 9 "$here/conformance" --quick ;;
+    conformance) run conformance "$here/conformance" --jobs "$(nproc)" ;;
+    # After conformance: its kernels are on the disk cache then.
+    memcheck) run memcheck compute-sanitizer --tool memcheck --target-processes all --error-exitcode 9 "$here/conformance" --jobs "$(nproc)" ;;
+    peers)
+      for peer in cupy torch; do run "peers-$peer" python3 "$here/peers/works.py" --peer $peer; done
+      ;;
     tour) run tour "$here/cuprum" tour ;;
     bench) run bench "$here/workloads" --json ;;
     *) echo "unknown step '$step'"; exit 2 ;;
