@@ -39,6 +39,12 @@ pub fn checks() -> Result<Vec<Check>, String> {
     Ok(checks)
 }
 
+/// The expressions that NumPy has a value for.
+pub fn answered() -> impl Iterator<Item = &'static str> {
+    let lines = FAMILIES.iter().flat_map(|(_, cases, _)| cases.lines());
+    lines.filter_map(|line| line.split_once('\t')).filter(|(_, rule)| !rule.starts_with("raises ")).map(|(expression, _)| expression)
+}
+
 fn ask(subject: &mut Subject, expression: &str, answer: &Answer) -> Outcome {
     // Reading is part of the question: a device may find an error only when it is waited for.
     let got = subject.eval(expression).and_then(|a| a.to_bytes().map(|bytes| (a, bytes)).map_err(|e| e.to_string()));

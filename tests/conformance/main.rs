@@ -4,6 +4,7 @@
 mod agreement;
 mod args;
 mod checks;
+mod coverage;
 mod families;
 mod fusion;
 mod io;
@@ -43,7 +44,7 @@ fn run(args: &Args) -> Result<bool, String> {
         _ => {}
     }
     let mut checks: Vec<Check> = families::checks()?;
-    checks.extend([fusion::checks(), views::checks(), io::checks(), random::checks()].into_iter().flatten());
+    checks.extend([fusion::checks(), views::checks(), io::checks(), random::checks(), vec![coverage::check()]].into_iter().flatten());
     let settings = settings::all(args)?;
     if args.list {
         checks.iter().filter(|c| args.selects(&c.name)).for_each(|c| println!("{}", c.name));

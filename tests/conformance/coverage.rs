@@ -1,0 +1,148 @@
+//! Every operation of core's table has a case for each dtype that it takes.
+//!
+//! A case counts for an operation whose arguments are inputs of one dtype, views of them, or literals: `sum(m_f32.T)` counts
+//! for `sum`; `sum(a_i8 + 1)` counts for `add` alone.
+
+use std::collections::{HashMap, HashSet};
+
+use cuprum::core::op::ArgType;
+use cuprum::expressions::ast::{Expr, ExprKind};
+use cuprum::expressions::parse_expression;
+use cuprum::{DType, Family, Op};
+
+use crate::checks::Check;
+use crate::families;
+
+/// Operations that look at no element, so that a case of any dtype will do.
+const VIEWS: [&str; 10] =
+    ["reshape", "ravel", "permute_dims", "swapaxes", "moveaxis", "squeeze", "expand_dims", "flip", "broadcast_to", "diagonal"];
+
+pub fn check() -> Check {
+    Check::plain("coverage: every operation has a case for every dtype that it takes", |_| {
+        let lines = missing(&Covered::by_cases()?);
+        if lines.is_empty() { Ok(()) } else { Err(format!("no case for\n        {}", lines.join("\n        "))) }
+    })
+}
+
+/// What the cases lack, a line for each operation.
+fn missing(covered: &Covered) -> Vec<String> {
+    let none = HashSet::new();
+    let mut lines = Vec::new();
+    for op in Op::all() {
+        let seen = covered.0.get(op.name()).unwrap_or(&none);
+        let lacking: Vec<&str> = DType::ALL.into_iter().filter(|d| takes(op, *d) && !seen.contains(d)).map(|d| d.name()).collect();
+        let any_will_do = VIEWS.contains(&op.name()) && !seen.is_empty();
+        if !lacking.is_empty() && !any_will_do {
+            lines.push(format!("{}: {}", op.name(), lacking.join(", ")));
+        }
+    }
+    lines
+}
+
+fn takes(op: Op, dtype: DType) -> bool {
+    let args = vec![ArgType::Array(dtype); op.arity()];
+    match (op.0.rule, op.family()) {
+        (Some(rule), _) => rule.resolve(op.name(), &args).is_ok(),
+        (None, Family::Random) if op.name() == "integers" => dtype.is_int(),
+        (None, Family::Random) => dtype.is_inexact() && !dtype.is_complex(),
+        (None, _) => true,
+    }
+}
+
+/// The dtypes that each operation has a case for.
+#[derive(Default)]
+struct Covered(HashMap<&'static str, HashSet<DType>>);
+
+/// An argument of an operation.
+#[derive(Clone, Copy, PartialEq)]
+enum Arg {
+    /// An input of the cases with elements, or a view of one.
+    Input(DType),
+    /// A number, text, an array of indices: nothing that decides the dtype.
+    Neutral,
+    Other,
+}
+
+impl Covered {
+    fn by_cases() -> Result<Covered, String> {
+        let mut covered = Covered::default();
+        for expression in families::answered() {
+            let parsed = parse_expression(expression).map_err(|e| e.to_string())?;
+            covered.walk(&parsed);
+        }
+        Ok(covered)
+    }
+
+    /// Takes in every operation of an expression, and says what its value is to an operation around it.
+    fn walk(&mut self, expr: &Expr) -> Arg {
+        match &expr.kind {
+            ExprKind::Name(name) => input(name),
+            ExprKind::Index { base, .. } => self.walk(base),
+            ExprKind::Attribute { base, name, .. } if name == "T" => self.walk(base),
+            ExprKind::Attribute { base, name, .. } => self.operation(name, &[base], None),
+            ExprKind::Unary { operand, .. } if matches!(operand.kind, ExprKind::Int(_) | ExprKind::Float(_)) => Arg::Neutral,
+            ExprKind::Unary { op, operand } => self.operation(op.function(), &[operand], None),
+            ExprKind::Binary { op, left, right, .. } => self.operation(op.function(), &[left, right], None),
+            ExprKind::Compare { first, rest } => {
+                for step in rest {
+                    self.operation(step.op.function(), &[first, &step.right], None);
+                }
+                Arg::Other
+            }
+            ExprKind::Call { callee, args, keywords } => {
+                let object = if let ExprKind::Attribute { base, .. } = &callee.kind { Some(&**base) } else { None };
+                let (dtype, others): (Vec<_>, Vec<_>) = keywords.iter().partition(|k| k.name == "dtype");
+                let args: Vec<&Expr> = object.into_iter().chain(args).chain(others.into_iter().map(|k| &k.value)).collect();
+                match &callee.kind {
+                    ExprKind::Name(name) | ExprKind::Attribute { name, .. } => self.operation(name, &args, dtype.first().map(|k| &k.value)),
+                    _ => Arg::Other,
+                }
+            }
+            ExprKind::Tuple(items) | ExprKind::List(items) => self.together(&items.iter().collect::<Vec<_>>()),
+            _ => Arg::Neutral,
+        }
+    }
+
+    /// An operation over these arguments; `dtype` decides for those that make arrays from nothing.
+    fn operation(&mut self, name: &str, args: &[&Expr], dtype: Option<&Expr>) -> Arg {
+        // The condition and the indices have dtypes of their own.
+        let args = match (name, args) {
+            ("where", [_, values @ ..]) => values,
+            ("take" | "segment_sum", [values, ..]) => &[*values],
+            _ => args,
+        };
+        let arg = self.together(args);
+        let decided = match (arg, dtype.map(|d| &d.kind)) {
+            (Arg::Input(dtype), _) => Some(dtype),
+            (Arg::Neutral, Some(ExprKind::Str(name))) => DType::parse(name).ok(),
+            _ => None,
+        };
+        match (Op::by_name(name), decided) {
+            (Some(op), Some(dtype)) => {
+                self.0.entry(op.name()).or_default().insert(dtype);
+                if VIEWS.contains(&op.name()) { arg } else { Arg::Other }
+            }
+            _ => Arg::Other,
+        }
+    }
+
+    /// What several expressions are to an operation that takes them all.
+    fn together(&mut self, args: &[&Expr]) -> Arg {
+        let args: Vec<Arg> = args.iter().map(|a| self.walk(a)).collect();
+        let mut deciding = args.into_iter().filter(|a| *a != Arg::Neutral);
+        match deciding.next() {
+            None => Arg::Neutral,
+            Some(first) if deciding.all(|a| a == first) => first,
+            Some(_) => Arg::Other,
+        }
+    }
+}
+
+/// What a name is: `a_f32` an input; `e_f32` has no elements and reaches no kernel; `index` decides no dtype.
+fn input(name: &str) -> Arg {
+    match name.split_once('_') {
+        Some(("e", _)) => Arg::Other,
+        Some((_, short)) => DType::ALL.into_iter().find(|d| format!("{d:?}").to_lowercase() == short).map_or(Arg::Other, Arg::Input),
+        None => Arg::Neutral,
+    }
+}
