@@ -144,8 +144,8 @@ pub fn register(accelerator: &'static Accelerator) -> Result<()> {
     with_state(|s| {
         s.added.push(accelerator);
         s.chains.clear();
+        GENERATION.fetch_add(1, Ordering::Release);
     });
-    GENERATION.fetch_add(1, Ordering::Release);
     Ok(())
 }
 
@@ -294,12 +294,19 @@ pub(crate) fn chains() -> Result<&'static Chains> {
 
 /// Chains under an order, built once and kept for the life of the process.
 fn chains_for(order: Option<Vec<String>>) -> Result<&'static Chains> {
-    if let Some(chains) = with_state(|s| s.chains.get(&order).copied()) {
-        return Ok(chains);
+    loop {
+        if let Some(chains) = with_state(|s| s.chains.get(&order).copied()) {
+            return Ok(chains);
+        }
+        let generation = GENERATION.load(Ordering::Acquire);
+        let chains: &'static Chains = Box::leak(Box::new(build(order.as_deref())?));
+        // An accelerator that registered meanwhile may be missing from them.
+        with_state(|s| {
+            if GENERATION.load(Ordering::Acquire) == generation {
+                s.chains.insert(order.clone(), chains);
+            }
+        });
     }
-    let chains: &'static Chains = Box::leak(Box::new(build(order.as_deref())?));
-    with_state(|s| s.chains.insert(order, chains));
-    Ok(chains)
 }
 
 /// Accelerators taking part under an order: the named (or all) ready ones, then the bases.
@@ -348,7 +355,8 @@ pub(crate) fn check_settings() -> Result<()> {
 
 // ---- devices ----
 
-fn base_of(kind_name: &str) -> Option<&'static Accelerator> {
+/// The base accelerator of a kind of device, ready or not.
+pub(crate) fn base_of(kind_name: &str) -> Option<&'static Accelerator> {
     all().into_iter().find(|a| a.base.is_some() && a.device == kind_name)
 }
 
