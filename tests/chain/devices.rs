@@ -5,6 +5,8 @@ use std::sync::{Arc, Once};
 
 use cuprum::core::buffer::HostBuffer;
 use cuprum::core::device::{Buffer, DeviceDriver, DeviceInfo, Event};
+use cuprum::core::expr::elementwise;
+use cuprum::core::ops::elementwise::CLIP;
 use cuprum::registry::Provider;
 use cuprum::{
     Accelerator, Availability, DType, DTypeSet, Device, DeviceKind, Error, Family, Kernel, NdArray, OpFilter, Result, Stream, decline,
@@ -64,6 +66,15 @@ static TOY: Accelerator = Accelerator {
     probe: || Availability::Ready("wooden".into()),
     kernels: &[],
     base: Some(Provider { count: || 2, open: |device| Ok(Box::new(ToyDriver(device))) }),
+};
+
+/// A device that is known, and not there.
+static SHELVED: Accelerator = Accelerator {
+    name: "shelved",
+    device: "shelved",
+    probe: || Availability::Missing { why: "out of reach".into(), help: "fetch a ladder".into() },
+    base: Some(Provider { count: || 0, open: |device| Ok(Box::new(ToyDriver(device))) }),
+    ..TOY
 };
 
 /// An accelerator of the toy that takes nothing, for two reasons.
@@ -130,11 +141,44 @@ fn when_all_decline_the_error_lists_everyone_with_a_reason() {
     assert_eq!((records.len(), records[0].served_by), (1, None));
     let Error::Unsupported { op, dtypes, shapes, device, tried } = error else { panic!("{text}") };
     assert_eq!((op, &dtypes[..], &shapes[..], device), ("sqrt", &[DType::F64][..], &[vec![3]][..], toy()));
-    assert_eq!(tried.len(), 2);
+    assert_eq!(tried.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["spring", "spring", "toy"]);
     // Without anybody listening the reasons are the same.
     assert_eq!(a.sqrt().unwrap().to_vec::<f64>().unwrap_err().to_string(), text);
+}
+
+#[test]
+fn a_device_without_kernels_of_the_family_is_told_so() {
+    let a = on_toy(&[1.0, 4.0, 9.0]);
     let alone = with_accelerators("", || a.sqrt().unwrap().to_vec::<f64>().unwrap_err().to_string()).unwrap();
-    assert!(!alone.contains("spring"), "{alone}");
+    assert_eq!(alone, "[sqrt] no accelerator of toy:0 takes float64 (3,)\n  toy: has no Map kernels");
+    let sum = a.sum(()).err().map(|e| e.to_string()).unwrap();
+    assert_eq!(sum, "[sum] no accelerator of toy:0 takes float64 (3,)\n  toy: has no Reduce kernels");
+}
+
+#[test]
+fn a_device_that_is_not_there_is_told_so() {
+    toy();
+    let ones = |device| with_device(device, || NdArray::ones([2], DType::F64)).err().map(|e| e.to_string()).unwrap();
+    let ghost = Device::new(DeviceKind::intern("ghost").unwrap(), 0);
+    assert!(ones(ghost).contains("no backend for 'ghost' is linked in; name its crate"), "{}", ones(ghost));
+    let third = Device::new(DeviceKind::intern("toy").unwrap(), 2);
+    assert!(ones(third).contains("there is no toy:2: this machine has 2 toy device(s)"), "{}", ones(third));
+    register(&SHELVED).unwrap();
+    let shelved = Device::new(DeviceKind::intern("shelved").unwrap(), 0);
+    assert!(ones(shelved).contains("shelved:0 is not ready: out of reach; fetch a ladder"), "{}", ones(shelved));
+}
+
+#[test]
+fn a_conversion_that_every_kernel_declines_is_an_error() {
+    let a = on_toy(&[1.0, 4.0, 9.0]);
+    let text = a.astype(DType::I32).and_then(|i| i.to_vec::<i32>()).unwrap_err().to_string();
+    assert!(text.starts_with("[astype] no accelerator of toy:0 takes float64 (3,)"), "{text}");
+    assert!(text.contains("spring: not wound up for astype"), "{text}");
+    // Neither does a body over other operations go round in circles when the conversion of its arguments is declined.
+    let clipped = elementwise(CLIP, &[(&a).into(), 2.into(), 5.into()]).and_then(|c| c.astype(DType::I32)?.to_vec::<i32>());
+    assert!(matches!(clipped, Err(Error::Unsupported { op: "astype", .. })), "{clipped:?}");
+    let rounded = with_accelerators("", || a.round(1).and_then(|r| r.to_bytes())).unwrap();
+    assert!(matches!(rounded, Err(Error::Unsupported { .. })), "{rounded:?}");
 }
 
 #[test]

@@ -188,6 +188,13 @@ fn unserved(call: &Call) -> Result<Outputs> {
         }
     }
     LISTENING.with(|l| l.set(was));
+    // A device that is not there says so itself. One that is there may lack the family, unlike its accelerators.
+    driver(call.device)?;
+    if let Some(base) = registry::base_of(call.device.kind().name())
+        && base.kernels.iter().all(|k| k.family != call.family())
+    {
+        tried.push((base.name, format!("has no {:?} kernels", call.family())));
+    }
     Err(Error::Unsupported { op: call.op.name(), dtypes: dtypes(call), shapes: shapes(call), device: call.device, tried })
 }
 

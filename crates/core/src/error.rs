@@ -83,7 +83,7 @@ pub enum Error {
         shapes: Vec<Vec<usize>>,
         /// The device asked.
         device: Device,
-        /// Each accelerator asked, with its reason to decline.
+        /// Each accelerator asked, with its reason to decline; the device's own too if it has no kernel of the family.
         tried: Vec<(&'static str, String)>,
     },
     /// Memory ran out, or a limit was reached.
@@ -176,9 +176,6 @@ fn names(dtypes: &[DType]) -> String {
 }
 
 fn tried_text(tried: &[(&'static str, String)]) -> String {
-    if tried.is_empty() {
-        return "; no accelerator is registered for it (name a backend crate with `use ... as _;` or call its `register()`)".into();
-    }
     tried.iter().map(|(name, why)| format!("\n  {name}: {why}")).collect()
 }
 
