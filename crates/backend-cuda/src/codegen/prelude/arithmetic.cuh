@@ -168,8 +168,14 @@ template <class T> __device__ inline T conj(T x) {
     if constexpr (is_complex<T>) return T(x.re, -x.im);
     else return x;
 }
+__device__ inline f32 hypot(f32 a, f32 b) { return ::hypotf(a, b); }
+__device__ inline f64 hypot(f64 a, f64 b) {
+    const f64 large = fmax(fabs(a), fabs(b)), small = fmin(fabs(a), fabs(b));
+    // Too small to change the larger; CUDA's function would round the largest number up to infinity.
+    return small < large * 0x1p-28 ? large : ::hypot(a, b);
+}
 template <class T> __device__ inline real_of<T> abs(T x) {
-    if constexpr (is_complex<T>) return ::hypot(x.re, x.im);
+    if constexpr (is_complex<T>) return hypot(x.re, x.im);
     else if constexpr (is_half<T>) return T(fabs(widen(x)));
     else if constexpr (is_float<T>) return fabs(x);
     else if constexpr (is_signed<T>) return x < 0 ? negative(x) : x;

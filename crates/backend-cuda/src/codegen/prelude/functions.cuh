@@ -38,7 +38,8 @@ CUPRUM_UNARY(asinh, ::asinhf, ::asinh)
 CUPRUM_UNARY(acosh, ::acoshf, ::acosh)
 CUPRUM_UNARY(atanh, ::atanhf, ::atanh)
 CUPRUM_BINARY(atan2, ::atan2f, ::atan2)
-CUPRUM_BINARY(hypot, ::hypotf, ::hypot)
+__device__ inline f16 hypot(f16 a, f16 b) { return f16(hypot(widen(a), widen(b))); }
+__device__ inline bf16 hypot(bf16 a, bf16 b) { return bf16(hypot(widen(a), widen(b))); }
 
 // Rounding; integers and bool are whole already.
 #define CUPRUM_ROUNDING(name, of_f32, of_f64)                               \
