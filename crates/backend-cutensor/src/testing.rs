@@ -1,36 +1,15 @@
-//! Made-up calls for the tests of descriptions: arrays over memory that does not exist.
+//! Made-up calls on a CUDA device that need not be there, for the tests of descriptions.
 
-use std::any::Any;
-use std::sync::Arc;
-
-use cuprum_core::call::Work;
-use cuprum_core::device::Buffer;
-use cuprum_core::{Call, DType, Device, DeviceKind, Layout, Op, OutputSpec, Program, Reason, StepKind, StoredArray, Stream, explain};
-
-struct Nowhere(usize);
-
-impl Buffer for Nowhere {
-    fn device(&self) -> Device {
-        device()
-    }
-    fn nbytes(&self) -> usize {
-        self.0
-    }
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-}
-
-fn device() -> Device {
-    Device::new(DeviceKind::intern("cuda").unwrap(), 0)
-}
+use cuprum_core::testing::calls;
+pub use cuprum_core::testing::calls::{reason, with_call};
+use cuprum_core::{DType, Device, DeviceKind, Layout, Op, OutputSpec, Program, StepKind, StoredArray};
 
 pub fn contiguous(shape: &[usize]) -> Layout {
     Layout::contiguous(shape).unwrap()
 }
 
 pub fn array(dtype: DType, layout: Layout) -> StoredArray {
-    StoredArray::new(dtype, layout, Arc::new(Nowhere(1 << 20))).unwrap()
+    calls::array(Device::new(DeviceKind::intern("cuda").unwrap(), 0), dtype, layout).unwrap()
 }
 
 pub fn strided(dtype: DType, shape: &[usize], strides: &[isize]) -> StoredArray {
@@ -39,15 +18,6 @@ pub fn strided(dtype: DType, shape: &[usize], strides: &[isize]) -> StoredArray 
 
 pub fn output(dtype: DType, shape: &[usize]) -> OutputSpec {
     OutputSpec { dtype, layout: contiguous(shape) }
-}
-
-pub fn with_call<R>(op: Op, inputs: &[StoredArray], outputs: &[OutputSpec], work: Work, f: impl FnOnce(&Call) -> R) -> R {
-    f(&Call { op, device: device(), stream: Stream::current(device()), inputs, outputs, work })
-}
-
-/// The result with its reason as text.
-pub fn reason<T>(f: impl FnOnce() -> Result<T, Reason>) -> Result<T, String> {
-    explain(f).0.map_err(|r| r.text().to_owned())
 }
 
 /// `op(inputs[order[0]], inputs[order[1]])`.

@@ -13,6 +13,8 @@
 //! # }
 //! ```
 
+pub mod calls;
+
 use std::fmt;
 
 use crate::array::NdArray;
