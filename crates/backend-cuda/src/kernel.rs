@@ -1,4 +1,5 @@
-//! Kernels whose source is a file of this crate: compiled at first use for the types asked for, then found by key.
+//! Kernels: compiled at first use, then found by key. Their source is a file of this crate behind the types asked for, or
+//! generated for an expression.
 
 use std::hash::Hasher;
 use std::sync::Arc;
@@ -6,8 +7,9 @@ use std::sync::Arc;
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
+use crate::codegen::KernelKey;
 use crate::driver::Context;
-use crate::error::Result;
+use crate::error::{CudaError, Result};
 use crate::module::Function;
 use crate::program::Program;
 
@@ -57,6 +59,18 @@ impl Source {
             Program { name: self.name, source: &source, ..Program::default() }.build(context)?.function_named(name)
         })
     }
+}
+
+/// A kernel that is generated for an expression: `make` gives its name and the whole text, or the operation that has none.
+pub(crate) fn generated(
+    context: &'static Context,
+    key: &KernelKey,
+    make: impl FnOnce() -> std::result::Result<(String, String), &'static str>,
+) -> Result<Arc<Function>> {
+    context.kernels().get_or_make(key.hash(), key.bytes(), || {
+        let (name, source) = make().map_err(|op| CudaError::Invalid(format!("no CUDA expression for {op}")))?;
+        Program { name: &name, source: &source, ..Program::default() }.build(context)?.function_named(&name)
+    })
 }
 
 /// A grid for kernels that step through `items` with the grid's stride: enough blocks to fill the device some times over.

@@ -13,7 +13,6 @@ use crate::device::{self, InCall};
 use crate::driver::Context;
 use crate::kernel::{self, THREADS};
 use crate::module::{Args, Function};
-use crate::program::Program;
 
 /// Bytes of kernel parameters; CUDA takes 4096 at least, and the compiler adds padding.
 const MAX_PARAMETER_BYTES: usize = 4000;
@@ -135,12 +134,7 @@ impl<'a> MapKernel<'a> {
     }
 
     fn function(&self, context: &'static Context) -> crate::Result<Arc<Function>> {
-        let key = self.key();
-        context.kernels().get_or_make(key.hash(), key.bytes(), || {
-            let source = self.source().map_err(|op| crate::CudaError::Invalid(format!("no CUDA expression for {op}")))?;
-            let name = self.name();
-            Program { name: &name, source: &source, ..Program::default() }.build(context)?.function_named(&name)
-        })
+        kernel::generated(context, &self.key(), || Ok((self.name(), self.source()?)))
     }
 }
 

@@ -17,7 +17,6 @@ use crate::device::{self, CudaBuffer, InCall};
 use crate::driver::Context;
 use crate::kernel::{self, THREADS};
 use crate::module::{Args, Function};
-use crate::program::Program;
 
 const KERNELS: &str = concat!(include_str!("kernels/warp.cuh"), include_str!("kernels/reduce.cu"));
 /// Most axes, kept or reduced, that kernels are generated for.
@@ -253,11 +252,7 @@ impl Reduction<'_> {
         let numbers = [s.kept_rank, s.reduced_rank, s.team, s.width, s.wide as usize, s.access.aligned as usize, self.row.op.index()];
         let key = numbers.iter().fold(KernelKey::new(name, self.program), |key, &n| key.with(n as u64));
         let key = key.with(s.access.repeated).with_dtype(self.acc).with_dtype(self.out_dtype);
-        self.context.kernels().get_or_make(key.hash(), key.bytes(), || {
-            let source = source(self.program, self.row, self.acc, self.out_dtype, s)
-                .map_err(|op| crate::CudaError::Invalid(format!("no CUDA expression for {op}")))?;
-            Program { name: "reduce.cu", source: &source, ..Program::default() }.build(self.context)?.function_named(name)
-        })
+        kernel::generated(self.context, &key, || Ok((name.to_owned(), source(self.program, self.row, self.acc, self.out_dtype, s)?)))
     }
 
     fn queue(

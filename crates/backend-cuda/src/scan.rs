@@ -16,7 +16,6 @@ use crate::device::{self, CudaBuffer, InCall};
 use crate::driver::Context;
 use crate::kernel::{self, THREADS};
 use crate::module::{Args, Function};
-use crate::program::Program;
 
 const KERNELS: &str = concat!(include_str!("kernels/warp.cuh"), include_str!("kernels/scan.cu"));
 /// Elements that a block scans at a time; chunks are whole numbers of these.
@@ -127,11 +126,7 @@ impl Scan<'_> {
     fn function(&self, name: &str, wide: bool) -> crate::Result<Arc<Function>> {
         let rank = self.plan.lanes.len();
         let key = KernelKey::new(name, self.program).with(rank as u64).with(wide as u64).with((self.combine == "add") as u64);
-        self.context.kernels().get_or_make(key.hash(), key.bytes(), || {
-            let source = source(self.program, self.combine, rank, wide)
-                .map_err(|op| crate::CudaError::Invalid(format!("no CUDA expression for {op}")))?;
-            Program { name: "scan.cu", source: &source, ..Program::default() }.build(self.context)?.function_named(name)
-        })
+        kernel::generated(self.context, &key, || Ok((name.to_owned(), source(self.program, self.combine, rank, wide)?)))
     }
 
     fn queue(&self, way: Way, chunks: usize, totals: Option<&CudaBuffer>) -> crate::Result<()> {
