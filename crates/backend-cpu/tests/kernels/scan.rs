@@ -1,0 +1,102 @@
+//! Scan against plain loops.
+
+use cuprum_core::{DType, NdArray, f16};
+
+use crate::support::{as_f64, layouts, matrix, on_threads};
+
+/// Sizes around every boundary: one element, short rows, blocks of a long row, blocks of columns.
+const SIZES: [(usize, usize); 8] = [(1, 1), (3, 5), (1, 32_769), (2, 70_001), (70, 1100), (1100, 70), (40_000, 2), (100, 1025)];
+
+/// Running totals of every row.
+fn along_rows<T: Copy>(values: &[T], columns: usize, f: impl Fn(T, T) -> T) -> Vec<T> {
+    let mut totals = values.to_vec();
+    for row in totals.chunks_mut(columns) {
+        (1..columns).for_each(|c| row[c] = f(row[c - 1], row[c]));
+    }
+    totals
+}
+
+/// Running totals of every column.
+fn along_columns<T: Copy>(values: &[T], columns: usize, f: impl Fn(T, T) -> T) -> Vec<T> {
+    let mut totals = values.to_vec();
+    (columns..values.len()).for_each(|i| totals[i] = f(totals[i - columns], totals[i]));
+    totals
+}
+
+#[test]
+fn integers_along_either_axis() {
+    for (rows, columns) in SIZES {
+        let value = |r: usize, c: usize| ((r * 31 + c * 7) % 1000) as i32 - 300;
+        let wide: Vec<i64> = matrix(rows, columns, |r, c| value(r, c) as i64);
+        for (name, a) in layouts(rows, columns, value) {
+            let got = |axis| on_threads(|| a.cumsum(axis)).to_vec::<i64>().unwrap();
+            assert!(got(1) == along_rows(&wide, columns, i64::wrapping_add), "{name} {rows} x {columns} along rows");
+            assert!(got(0) == along_columns(&wide, columns, i64::wrapping_add), "{name} {rows} x {columns} along columns");
+            let product = on_threads(|| a.cumprod(1)).to_vec::<i64>().unwrap();
+            assert!(product == along_rows(&wide, columns, i64::wrapping_mul), "{name} {rows} x {columns}, products");
+            let flat = on_threads(|| a.cumsum(None)).to_vec::<i64>().unwrap();
+            assert!(flat == along_rows(&wide, rows * columns, i64::wrapping_add), "{name} {rows} x {columns} as one row");
+        }
+    }
+}
+
+#[test]
+fn floats_lose_nothing_in_long_rows() {
+    // A running float32 total of ones would stop at 2^24.
+    let n = (1 << 24) + 100;
+    let ones = NdArray::ones([n], DType::F32).unwrap();
+    let totals = on_threads(|| ones.cumsum(0)).to_vec::<f32>().unwrap();
+    assert_eq!((totals[0], totals[n - 100], totals[n - 1]), (1.0, (n - 99) as f32, n as f32));
+    for (rows, columns) in SIZES {
+        let value = |r: usize, c: usize| 1.0f32 / (1 + (r * columns + c) % 97) as f32;
+        let wide: Vec<f64> = matrix(rows, columns, |r, c| value(r, c) as f64);
+        for (name, a) in layouts(rows, columns, value) {
+            for (axis, want) in [(1, along_rows(&wide, columns, |x, y| x + y)), (0, along_columns(&wide, columns, |x, y| x + y))] {
+                let got = as_f64(&on_threads(|| a.cumsum(axis)));
+                let near = got.iter().zip(&want).all(|(g, w)| (g - w).abs() <= 1e-7 * w);
+                assert!(near, "{name} {rows} x {columns} along {axis}");
+            }
+        }
+    }
+    // The 16-bit floats are rounded once, not at every step.
+    let halves = NdArray::from_vec(vec![f16::from_f32(0.1); 6000], [2, 3000]).unwrap();
+    let tenth = f16::from_f32(0.1).to_f32();
+    for (axis, view) in [(1, halves.clone()), (0, halves.t().unwrap().copy().unwrap())] {
+        let totals = as_f64(&on_threads(|| view.cumsum(axis)));
+        let last = f16::from_f32(3000.0 * tenth).to_f64();
+        assert!((totals[totals.len() - 1] - last).abs() <= last * 1e-3, "{} {last}", totals[totals.len() - 1]);
+    }
+}
+
+#[test]
+fn every_dtype() {
+    for dtype in DType::ALL {
+        let a = NdArray::ones([3, 4], dtype).unwrap();
+        let bool_or = |n: f64| if dtype == DType::Bool && a.cumsum(0).unwrap().dtype() == DType::Bool { 1.0 } else { n };
+        let want: Vec<f64> = matrix(3, 4, |r, _| bool_or(r as f64 + 1.0));
+        assert_eq!(as_f64(&on_threads(|| a.cumsum(0)?.real())), want, "{dtype}");
+        assert_eq!(as_f64(&on_threads(|| a.cumprod(1)?.real())), [1.0; 12], "{dtype}");
+    }
+    let flags = NdArray::from_slice(&[true, false, true]).unwrap();
+    assert_eq!(flags.cumsum(0).unwrap().to_vec::<i64>().unwrap(), [1, 1, 2]);
+    assert_eq!(flags.cumsum_as(0, Some(DType::Bool)).unwrap().to_vec::<bool>().unwrap(), [true; 3]);
+    let bytes = NdArray::full([300], 1, DType::U8).unwrap();
+    assert_eq!(bytes.cumsum_as(0, Some(DType::U8)).unwrap().to_vec::<u8>().unwrap()[299], (300 % 256) as u8);
+}
+
+#[test]
+fn three_axes_and_a_fused_prologue() {
+    let shape = [6usize, 50, 70];
+    let a = NdArray::from_vec((0..6 * 50 * 70).map(|i| (i % 1009) as i64).collect::<Vec<_>>(), shape).unwrap();
+    let strides = [3500, 70, 1];
+    for axis in 0..3usize {
+        let mut want: Vec<i64> = (0..6 * 50 * 70).map(|i| 2 * (i % 1009) + 1).collect();
+        (0..want.len()).filter(|i| i / strides[axis] % shape[axis] > 0).for_each(|i| want[i] += want[i - strides[axis]]);
+        assert!(on_threads(|| (&a * 2 + 1).cumsum(axis as isize)).to_vec::<i64>().unwrap() == want, "axis {axis}");
+        // The same through a view with its axes in another order.
+        let back = a.permute_dims(&[2, 0, 1]).unwrap();
+        let along = [1, 2, 0][axis];
+        let got = on_threads(|| (&back * 2 + 1).cumsum(along)?.permute_dims(&[1, 2, 0])?.copy());
+        assert!(got.to_vec::<i64>().unwrap() == want, "axis {axis} of a permuted view");
+    }
+}

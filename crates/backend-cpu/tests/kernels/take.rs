@@ -1,0 +1,61 @@
+//! Gather against plain loops.
+
+use cuprum_core::{DType, Error, NdArray};
+
+use crate::support::{layouts, matrix, on_threads};
+
+/// Indices that repeat, run backwards and count from the end.
+fn indices(count: usize, extent: usize) -> Vec<i64> {
+    (0..count).map(|i| ((count - i) * 37 % (2 * extent)) as i64 - extent as i64).collect()
+}
+
+#[test]
+fn rows_and_columns_of_every_layout() {
+    for (rows, columns, count) in [(1, 1, 1), (3, 5, 7), (500, 3, 40_000), (70, 900, 100), (2, 40_001, 5)] {
+        let value = |r: usize, c: usize| (r * columns + c) as i32;
+        let (of_rows, of_columns) = (indices(count, rows), indices(count, columns));
+        let place = |i: i64, extent: usize| i.rem_euclid(extent as i64) as usize;
+        for (name, a) in layouts(rows, columns, value) {
+            let take = |indices: &[i64], axis| on_threads(|| a.take(&NdArray::from_slice(indices)?, axis)).to_vec::<i32>().unwrap();
+            assert!(take(&of_rows, 0) == matrix(count, columns, |r, c| value(place(of_rows[r], rows), c)), "{name} {rows} x {columns}");
+            let want = matrix(rows, count, |r, c| value(r, place(of_columns[c], columns)));
+            assert!(take(&of_columns, 1) == want, "{name} {rows} x {columns}");
+        }
+    }
+}
+
+#[test]
+fn indices_of_any_shape_and_layout() {
+    let a = NdArray::arange(0, 60, 1).unwrap().reshape([3, 4, 5]).unwrap();
+    for (name, at) in layouts(6, 7, |r, c| ((r * 7 + c) * 5 % 8) as i64 - 4) {
+        let got = on_threads(|| a.take(&at, 1));
+        assert_eq!(got.shape(), [3, 6, 7, 5], "{name}");
+        let at = |r: usize, c: usize| (((r * 7 + c) * 5 % 8) as i64 - 4).rem_euclid(4) as usize;
+        let want: Vec<i64> = (0..3 * 6 * 7 * 5).map(|n| ((n / 210 * 4 + at(n / 35 % 6, n / 5 % 7)) * 5 + n % 5) as i64).collect();
+        assert_eq!(got.to_vec::<i64>().unwrap(), want, "{name}");
+    }
+    let one = NdArray::scalar(-1).unwrap();
+    assert_eq!(a.take(&one, 2).unwrap().to_vec::<i64>().unwrap(), (0..12).map(|i| 5 * i + 4).collect::<Vec<_>>());
+    assert_eq!(a.take(&NdArray::zeros([0], DType::I64).unwrap(), 0).unwrap().shape(), [0, 4, 5]);
+}
+
+#[test]
+fn every_dtype_keeps_its_bits() {
+    for dtype in DType::ALL {
+        let a = NdArray::arange(0, 100, 1).unwrap().astype(dtype).unwrap();
+        let bytes = a.to_bytes().unwrap();
+        let at: Vec<u8> = (0..1000).map(|i| (i * 7 % 100) as u8).collect();
+        let got = on_threads(|| a.take(&NdArray::from_slice(&at)?, 0)).to_bytes().unwrap();
+        let want: Vec<u8> = at.iter().flat_map(|&i| &bytes[i as usize * dtype.itemsize()..][..dtype.itemsize()]).copied().collect();
+        assert!(got == want, "{dtype}");
+    }
+}
+
+#[test]
+fn what_is_outside_is_an_error() {
+    let a = NdArray::from_slice(&[10, 20, 30]).unwrap();
+    for bad in [3i64, -4, i64::MAX, i64::MIN] {
+        let got = a.take(&NdArray::from_slice(&[0, bad, 1]).unwrap(), 0).and_then(|t| t.to_vec::<i32>());
+        assert!(matches!(got, Err(Error::Index { op: "take", index, axis: 0, size: 3 }) if index == bad), "{bad}: {got:?}");
+    }
+}
