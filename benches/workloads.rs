@@ -1,39 +1,77 @@
-//! The works of the tour, timed: JSON lines to set beside those of `benches/peers/works.py`.
+//! Timed workloads: JSON lines to set beside those of the peers in `benches/peers/` (`benches/ratios.py` joins them).
 //!
-//!     cargo bench --bench workloads -- [--json] [--only add,sum] [--seconds 2] [--device cuda] [--quick]
+//!     cargo bench --bench workloads -- [--suite works|cpu] [--list] [--json] [--only add,sum] [--seconds 0.5] [--threads N]
+//!                                      [--device cuda] [--quick]
 //!
-//! `gpu_us` (device time between events) and `cpu_us` (host time of the call) on a GPU, `us` (time of the call) on the
-//! CPU: medians.
+//! `works` (the default) are the tour's, on any device; `cpu` is the table that `peers/cpu.py` runs. Medians: `us` is the
+//! time of a call on the CPU that ends with its value computed, `min_us` the shortest; on a GPU `gpu_us` is device time
+//! between events and `cpu_us` host time of the call.
 
-use cuprum::{Device, NdArray, Result, with_device};
+mod suite;
+
+use std::time::Instant;
+
+use cuprum::backend_cpu::with_threads;
+use cuprum::{Device, NdArray, Result, explain, with_device};
 use cuprum_cli::measure::{Effort, Statistics, Timing, time};
 use cuprum_cli::works::{Size, WORKS, Work};
-use serde_json::json;
+use serde_json::{Value, json};
+use suite::{SUITES, Suite, Workload};
 
 struct Options {
+    /// `None` for the tour's works.
+    suite: Option<&'static Suite>,
+    list: bool,
     json: bool,
     only: Vec<String>,
-    seconds: f64,
+    seconds: Option<f64>,
+    threads: Option<usize>,
     device: String,
     size: Size,
 }
 
+impl Options {
+    fn wants(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|part| name.contains(part.as_str()))
+    }
+}
+
 fn options() -> std::result::Result<Options, String> {
-    let mut o = Options { json: false, only: vec![], seconds: 2.0, device: "auto".into(), size: Size::Full };
+    let mut o = Options {
+        suite: None,
+        list: false,
+        json: false,
+        only: vec![],
+        seconds: None,
+        threads: None,
+        device: "auto".into(),
+        size: Size::Full,
+    };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or(format!("{arg} needs a value"));
         match arg.as_str() {
+            "--suite" => o.suite = suite_by_name(&value()?)?,
+            "--list" => o.list = true,
             "--json" => o.json = true,
             "--quick" => o.size = Size::Quick,
             "--only" => o.only = value()?.split(',').map(str::to_string).collect(),
-            "--seconds" => o.seconds = value()?.parse().map_err(|_| "--seconds takes a number".to_string())?,
+            "--seconds" => o.seconds = Some(value()?.parse().map_err(|_| "--seconds takes a number".to_string())?),
+            "--threads" => o.threads = Some(value()?.parse().map_err(|_| "--threads takes a number".to_string())?),
             "--device" => o.device = value()?,
             "--bench" | "--test" => {} // cargo's own
             other => return Err(format!("unknown option {other}")),
         }
     }
     Ok(o)
+}
+
+fn suite_by_name(name: &str) -> std::result::Result<Option<&'static Suite>, String> {
+    match SUITES.iter().find(|s| s.name == name) {
+        _ if name == "works" => Ok(None),
+        Some(suite) => Ok(Some(suite)),
+        None => Err(format!("unknown suite {name}; known: works, {}", SUITES.iter().map(|s| s.name).collect::<Vec<_>>().join(", "))),
+    }
 }
 
 fn main() -> std::process::ExitCode {
@@ -48,8 +86,78 @@ fn main() -> std::process::ExitCode {
 }
 
 fn run(o: &Options) -> Result<()> {
+    if o.list {
+        list(o);
+        return Ok(());
+    }
+    let all = || match o.suite {
+        None => works(o),
+        Some(suite) => with_device(Device::CPU, || {
+            suite.workloads.iter().filter(|w| o.wants(w.name)).try_for_each(|w| Ok(show(o, &on_cpu(w, o.seconds.unwrap_or(0.5))?)))
+        }),
+    };
+    match o.threads {
+        None => all(),
+        Some(n) => with_threads(n, all)?,
+    }
+}
+
+/// Names of the suite, and of what it lacks.
+fn list(o: &Options) {
+    match o.suite {
+        None => WORKS.iter().filter(|w| o.wants(w.name)).for_each(|w| println!("{:<28} {}", w.name, w.what)),
+        Some(suite) => {
+            suite.workloads.iter().filter(|w| o.wants(w.name)).for_each(|w| println!("{}", w.name));
+            suite.missing.iter().filter(|m| o.wants(m.name)).for_each(|m| println!("{:<28} missing: needs {}", m.name, m.needs));
+        }
+    }
+}
+
+/// Prints one result.
+fn show(o: &Options, line: &Value) {
+    if o.json {
+        println!("{line}");
+        return;
+    }
+    let number = |key: &str| line[key].as_f64();
+    let time = number("gpu_us").or(number("us")).unwrap_or(0.0);
+    let host = number("cpu_us").map_or(String::new(), |t| format!("  host {t:.1} us"));
+    let rate = number("GB_s").map(|r| format!("{r:.1} GB/s")).or(number("GFLOP_s").map(|r| format!("{r:.1} GFLOP/s"))).unwrap_or_default();
+    let by = line["served_by"].as_str().unwrap_or_default();
+    println!("{:<28} {time:>12.1} us  {rate:>14}{host}  by {by}", line["workload"].as_str().unwrap_or_default());
+}
+
+/// One workload of the CPU: as `peers/cpu.py` does, two calls, then calls until the time is up, at least three.
+fn on_cpu(w: &Workload, seconds: f64) -> Result<Value> {
+    let inputs = (w.inputs)()?;
+    inputs.iter().try_for_each(|a| a.eval().map(|_| ()))?;
+    let call = || (w.run)(&inputs)?.eval().map(|_| ());
+    let (first, calls) = explain(call);
+    first?;
+    call()?;
+    let (began, mut times) = (Instant::now(), Vec::new());
+    while times.len() < 3 || began.elapsed().as_secs_f64() < seconds {
+        let start = Instant::now();
+        call()?; // drops its result, as the peers do
+        times.push(start.elapsed().as_secs_f64() * 1e6);
+    }
+    let taken = Statistics::of(&times);
+    let served_by = Timing { host: vec![], device: vec![], calls }.served_by();
+    let mut line =
+        json!({"peer": "cuprum", "workload": w.name, "us": round(taken.median), "min_us": round(taken.min), "served_by": served_by});
+    if w.bytes > 0 {
+        line["GB_s"] = json!(round(w.bytes as f64 / taken.median / 1e3));
+    }
+    if w.flops > 0 {
+        line["GFLOP_s"] = json!(round(w.flops as f64 / taken.median / 1e3));
+    }
+    Ok(line)
+}
+
+/// The tour's works.
+fn works(o: &Options) -> Result<()> {
     let device = Device::parse(&o.device)?;
-    for work in WORKS.iter().filter(|w| o.only.is_empty() || o.only.iter().any(|part| w.name.contains(part.as_str()))) {
+    for work in WORKS.iter().filter(|w| o.wants(w.name)) {
         let timing = measure(work, device, o)?;
         let (host, on_device) = (Statistics::of(&timing.host), Statistics::of(&timing.device));
         let mut line = json!({"peer": "cuprum", "workload": work.name, "device": device.to_string(), "served_by": timing.served_by()});
@@ -65,11 +173,7 @@ fn run(o: &Options) -> Result<()> {
         } else {
             line["GB_s"] = json!(round(timing.bytes() as f64 / on_device.median / 1e3));
         }
-        if o.json {
-            println!("{line}");
-        } else {
-            println!("{:<24} {:>12.1} us  host {:>10.1} us  by {}", work.name, on_device.median, host.median, timing.served_by());
-        }
+        show(o, &line);
     }
     Ok(())
 }
@@ -77,7 +181,7 @@ fn run(o: &Options) -> Result<()> {
 fn measure(work: &Work, device: Device, o: &Options) -> Result<Timing> {
     let inputs: Result<Vec<NdArray>> = work.host_inputs(o.size)?.iter().map(|a| a.to_device(device)).collect();
     let inputs = inputs?;
-    let effort = Effort { warmup: 3, repeat: if device == Device::CPU { 50 } else { 20 }, max_seconds: o.seconds };
+    let effort = Effort { warmup: 3, repeat: if device == Device::CPU { 50 } else { 20 }, max_seconds: o.seconds.unwrap_or(2.0) };
     Ok(time(device, effort, || with_device(device, || (work.run)(&inputs)?.eval().cloned()))?.1)
 }
 

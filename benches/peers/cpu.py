@@ -1,0 +1,275 @@
+"""The CPU suite of `workloads` in NumPy, numexpr, PyTorch or JAX (jitted): one JSON line a workload, all cores open to the peer.
+
+    python3 cpu.py --peer numpy|numexpr|torch|jax [--only add,sum] [--seconds 0.5] [--list]
+
+`us` is the median and `min_us` the minimum of a call that ends with its value computed; inputs are made outside the timing.
+A workload that a peer lacks is a line with an `error`.
+"""
+import argparse
+import functools
+import json
+import os
+import time
+
+import numpy as np
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--peer", required=True, choices=["numpy", "numexpr", "torch", "jax"])
+parser.add_argument("--only", default="")
+parser.add_argument("--seconds", type=float, default=0.5)
+parser.add_argument("--list", action="store_true")
+args = parser.parse_args()
+
+N = 1 << 24
+random = np.random.default_rng(0)
+
+
+def uniform(*shape, dtype=np.float32):
+    return lambda: random.random(shape, dtype=dtype)
+
+
+f32 = uniform
+f64 = functools.partial(uniform, dtype=np.float64)
+
+
+def integers(high, count, dtype=np.int64):
+    return lambda: random.integers(0, high, count).astype(dtype)
+
+
+class Peer:
+    """What differs between the peers; `NumPy` is the model."""
+
+    xp = np
+
+    def array(self, values):
+        return values
+
+    def call(self, function):
+        return function
+
+    def wait(self, result):
+        return result
+
+    def total(self, a, axis=None):
+        return a.sum(axis=axis)
+
+    def largest(self, a, axis=None):
+        return a.max(axis=axis)
+
+    def variance(self, a, axis):
+        return a.var(axis=axis)
+
+    def transposed_copy(self, a):
+        return self.xp.ascontiguousarray(a.T)
+
+    def histogram(self, a):
+        return self.xp.histogram(a, bins=256, range=(0, 1))[0]
+
+    def sort(self, a):
+        return self.xp.sort(a)
+
+    def concatenate(self, a, b):
+        return self.xp.concatenate([a, b])
+
+    def random(self):
+        return random.random(N // 2)
+
+    def normal(self):
+        return random.standard_normal(N // 2)
+
+
+class Torch(Peer):
+    def __init__(self):
+        import torch
+
+        torch.set_num_threads(os.cpu_count())
+        torch.set_grad_enabled(False)
+        self.xp = torch
+
+    def array(self, values):
+        return self.xp.from_numpy(values)
+
+    def total(self, a, axis=None):
+        return a.sum() if axis is None else a.sum(dim=axis)
+
+    def largest(self, a, axis=None):
+        return a.amax() if axis is None else a.amax(dim=axis)
+
+    def variance(self, a, axis):
+        return a.var(dim=axis, correction=0)
+
+    def transposed_copy(self, a):
+        return a.T.contiguous()
+
+    def histogram(self, a):
+        return self.xp.histc(a, 256, 0, 1)
+
+    def sort(self, a):
+        return self.xp.sort(a)[0]
+
+    def concatenate(self, a, b):
+        return self.xp.cat([a, b])
+
+    def random(self):
+        return self.xp.rand(N // 2, dtype=self.xp.float64)
+
+    def normal(self):
+        return self.xp.randn(N // 2, dtype=self.xp.float64)
+
+
+class Jax(Peer):
+    def __init__(self):
+        import jax
+
+        jax.config.update("jax_enable_x64", True)
+        self.jax, self.xp = jax, jax.numpy
+
+    def array(self, values):
+        return self.xp.asarray(values)
+
+    def call(self, function):
+        return self.jax.jit(function)
+
+    def wait(self, result):
+        return self.jax.block_until_ready(result)
+
+    def transposed_copy(self, a):
+        return self.xp.copy(a.T)
+
+    def random(self):
+        return self.jax.random.uniform(self.jax.random.key(0), (N // 2,), dtype="float64")
+
+    def normal(self):
+        return self.jax.random.normal(self.jax.random.key(0), (N // 2,), dtype="float64")
+
+
+def chain10(a):
+    return ((((((((((a + 1) * 2) - 3) * a) + a) * 0.5) - a) * a) + 1) * 2)
+
+
+def softmax(p):
+    def rows(a):
+        e = p.xp.exp(a - p.largest(a, -1)[:, None])
+        return e / p.total(e, -1)[:, None]
+
+    return rows
+
+
+def norms(p):
+    return lambda a: p.xp.sqrt(p.total(a**2, -1))
+
+
+def table(p):
+    """Rows: name, call, inputs, and the bytes or the floating-point operations that limit it."""
+    xp, square, half = p.xp, f32(4096, 4096), N // 2
+
+    def gb(count):
+        return {"bytes": count}
+
+    def flop(count):
+        return {"flops": count}
+
+    add = lambda a, b: a + b
+    product = lambda a, b: a @ b
+    return [
+        ("add_small_f32_1k", add, [f32(1024), f32(1024)], {}),
+        ("chain10_small_f32_1k", chain10, [f32(1024)], {}),
+        ("add_f32_16M", add, [f32(N), f32(N)], gb(12 * N)),
+        ("add_i32_16M", add, [integers(99, N, np.int32), integers(99, N, np.int32)], gb(12 * N)),
+        ("sin_f64_1M", lambda a: xp.sin(a), [f64(10**6)], {}),
+        ("sin_f32_16M", lambda a: xp.sin(a), [f32(N)], gb(8 * N)),
+        ("exp_f32_16M", lambda a: xp.exp(a), [f32(N)], gb(8 * N)),
+        ("log_f64_8M", lambda a: xp.log(a + 1), [f64(half)], gb(8 * N)),
+        ("tanh_f32_16M", lambda a: xp.tanh(a), [f32(N)], gb(8 * N)),
+        ("pow_f64_8M", lambda a, b: a**b, [f64(half), f64(half)], gb(12 * N)),
+        ("sqrt_f32_16M", lambda a: xp.sqrt(a), [f32(N)], gb(8 * N)),
+        ("chain10_f32_16M", chain10, [f32(N)], gb(8 * N)),
+        ("gauss_f64_8M", lambda a: xp.exp(-(a * a) / 2) / 2.5066282746, [f64(half)], gb(8 * N)),
+        ("where_f32_16M", lambda a, b: xp.where(a > b, a, b * 2), [f32(N), f32(N)], gb(12 * N)),
+        ("bcast_add_f32_4k", add, [f32(4096, 1), f32(1, 4096)], gb(4 * N)),
+        ("add_transposed_f32_4k", lambda a, b: a + b.T, [square, square], gb(12 * N)),
+        ("transpose_copy_f32_4k", p.transposed_copy, [square], gb(8 * N)),
+        ("sum_256cube_f32", lambda a: p.total(a), [f32(256, 256, 256)], gb(4 * N)),
+        ("sum_axis0_f32_4k", lambda a: p.total(a, 0), [square], gb(4 * N)),
+        ("sum_axis1_f32_4k", lambda a: p.total(a, 1), [square], gb(4 * N)),
+        ("max_f32_16M", lambda a: p.largest(a), [f32(N)], gb(4 * N)),
+        ("argmax_f32_16M", lambda a: xp.argmax(a), [f32(N)], gb(4 * N)),
+        ("var_axis1_f32_4k", lambda a: p.variance(a, 1), [square], gb(4 * N)),
+        ("norm_rows_f64_256x1024", norms(p), [f64(256, 1024)], {}),
+        ("norm_rows_f32_4k", norms(p), [square], gb(4 * N)),
+        ("softmax_rows_f32_4k", softmax(p), [square], gb(8 * N)),
+        ("cumsum_f32_16M", lambda a: xp.cumsum(a, 0), [f32(N)], gb(8 * N)),
+        ("cumsum_axis0_f32_4k", lambda a: xp.cumsum(a, 0), [square], gb(8 * N)),
+        ("histogram_f32_16M_256", p.histogram, [f32(N)], gb(4 * N)),
+        ("sort_f32_16M", p.sort, [f32(N)], {}),
+        ("argsort_f32_4M", lambda a: xp.argsort(a), [f32(N // 4)], {}),
+        ("unique_i64_4M", lambda a: xp.unique(a), [integers(1 << 20, N // 4)], {}),
+        ("take_random_f32_8M", lambda a, i: a[i], [f32(N), integers(N, half)], {}),
+        ("mask_f32_16M", lambda a: a[a > 0.5], [f32(N)], {}),
+        ("concat_f32_2x8M", p.concatenate, [f32(half), f32(half)], gb(8 * N)),
+        ("matmul_f64_1000", product, [f64(1000, 1000), f64(1000, 1000)], flop(2 * 1000**3)),
+        ("matmul_f32_2048", product, [f32(2048, 2048), f32(2048, 2048)], flop(2 * 2048**3)),
+        ("matmul_batched_f32_64x128", product, [f32(64, 128, 128), f32(64, 128, 128)], flop(2 * 64 * 128**3)),
+        ("matvec_f32_8k", product, [f32(8192, 8192), f32(8192)], gb(4 * 8192**2)),
+        ("einsum_bij_bjk_f32", lambda a, b: xp.einsum("abcd,dcef->abef", a, b), [f32(32, 32, 32, 32)] * 2, flop(2 * 32**6)),
+        ("fft_f64_1M", lambda a: xp.fft.fft(a), [f64(1 << 20)], {}),
+        ("fft2_c128_1k", lambda a: xp.fft.fft2(a), [f64(1024, 1024)], {}),
+        ("random_f64_8M", p.random, [], {}),
+        ("normal_f64_8M", p.normal, [], {}),
+        ("solve_f64_1000", lambda a, b: xp.linalg.solve(a, b), [f64(1000, 1000), f64(1000, 8)], {}),
+        ("svd_f64_500", lambda a: xp.linalg.svd(a), [f64(500, 500)], {}),
+        ("eigh_f64_500", lambda a: xp.linalg.eigh(a @ a.T), [f64(500, 500)], {}),
+    ]
+
+
+def numexpr_table():
+    """numexpr has elementwise expressions only."""
+    import numexpr
+
+    numexpr.set_num_threads(os.cpu_count())
+
+    def row(name, expression, inputs, moved):
+        return name, (lambda *x: numexpr.evaluate(expression, dict(zip("ab", x)))), inputs, {"bytes": moved}
+
+    return [
+        row("add_f32_16M", "a + b", [f32(N), f32(N)], 12 * N),
+        row("sin_f32_16M", "sin(a)", [f32(N)], 8 * N),
+        row("exp_f32_16M", "exp(a)", [f32(N)], 8 * N),
+        row("chain10_f32_16M", "((((((((((a + 1) * 2) - 3) * a) + a) * 0.5) - a) * a) + 1) * 2)", [f32(N)], 8 * N),
+        row("gauss_f64_8M", "exp(-(a * a) / 2) / 2.5066282746", [f64(N // 2)], 8 * N),
+        row("where_f32_16M", "where(a > b, a, b * 2)", [f32(N), f32(N)], 12 * N),
+    ]
+
+
+def measure(p, function, inputs, limits):
+    arrays = [p.array(make()) for make in inputs]
+    call = p.call(function)
+    p.wait(call(*arrays))
+    p.wait(call(*arrays))
+    times, end = [], time.perf_counter() + args.seconds
+    while len(times) < 3 or time.perf_counter() < end:
+        start = time.perf_counter()
+        p.wait(call(*arrays))
+        times.append((time.perf_counter() - start) * 1e6)
+    times.sort()
+    median = times[len(times) // 2]
+    line = {"us": round(median, 2), "min_us": round(times[0], 2)}
+    if "bytes" in limits:
+        line["GB_s"] = round(limits["bytes"] / median / 1e3, 2)
+    if "flops" in limits:
+        line["GFLOP_s"] = round(limits["flops"] / median / 1e3, 2)
+    return line
+
+
+peer = {"torch": Torch, "jax": Jax}.get(args.peer, Peer)()
+for name, function, inputs, limits in numexpr_table() if args.peer == "numexpr" else table(peer):
+    if args.only and not any(part in name for part in args.only.split(",")):
+        continue
+    if args.list:
+        print(name)
+        continue
+    try:
+        line = measure(peer, function, inputs, limits)
+    except Exception as error:  # a peer that lacks a workload is a line, not an end
+        line = {"error": repr(error)[:200]}
+    print(json.dumps({"peer": args.peer, "workload": name} | line), flush=True)

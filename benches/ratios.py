@@ -1,0 +1,86 @@
+"""Join JSON lines of `workloads --json` and of the peers into a markdown table of ratios: peer's time over ours, above 1 we win.
+
+    python3 ratios.py [--subject cuprum] [--key us] [--limit GB_s=45] FILE|NAME=FILE ...
+
+NAME=FILE gives the file's lines another peer name (`before=old.json`). Of a workload that was run several times the smallest
+time counts. Times are medians (`us`, or `gpu_us` on a GPU); `--key min_us` compares minima. `--limit GB_s=45` adds the share of
+that rate that we reach where a line has it.
+"""
+import argparse
+import json
+import math
+import sys
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("files", nargs="+")
+parser.add_argument("--subject", default="cuprum")
+parser.add_argument("--key", help="us, min_us, gpu_us or cpu_us; by default gpu_us where there is one, else us")
+parser.add_argument("--limit", action="append", default=[], help="GB_s=NUMBER or GFLOP_s=NUMBER")
+args = parser.parse_args()
+
+limits = {name: float(value) for name, value in (limit.split("=") for limit in args.limit)}
+times, lines, order, peers, errors = {}, {}, [], [], []
+for argument in args.files:
+    name, _, path = argument.rpartition("=")
+    for text in open(path):
+        if not text.startswith("{"):
+            continue
+        line = json.loads(text)
+        peer, workload = name or line["peer"], line["workload"]
+        if workload not in order:
+            order.append(workload)
+        if peer not in peers:
+            peers.append(peer)
+        time = line.get(args.key) if args.key else line.get("gpu_us", line.get("us"))
+        if time is None:
+            errors.append(f"{workload}: {peer}: {line.get('error', 'no time')}")
+        elif time < times.get((peer, workload), math.inf):
+            times[peer, workload], lines[peer, workload] = time, line
+others = [peer for peer in peers if peer != args.subject]
+if not others or args.subject not in peers:
+    sys.exit(f"nothing to compare: there are {', '.join(peers) or 'no lines'}; the subject is {args.subject}")
+
+
+def show(time):
+    return "" if time is None else f"{time / 1e3:.2f}" if time >= 100 else f"{time / 1e3:.5f}"
+
+
+def ratio(ours, theirs):
+    return f"{theirs / ours:.2f}" if ours and theirs else ""
+
+
+def share(workload):
+    line = lines.get((args.subject, workload), {})
+    return next((f"{100 * line[unit] / limit:.0f} %" for unit, limit in limits.items() if unit in line), "")
+
+
+head = ["workload", f"{args.subject} ms"] + [f"{peer} ms" for peer in others] + [f"x {peer}" for peer in others]
+best = len(others) > 1
+head += ["x best"] * best + ["of the limit"] * bool(limits)
+print("|", " | ".join(head), "|")
+print("|", " | ".join(["---"] + ["---:"] * (len(head) - 1)), "|")
+ratios = {peer: {} for peer in others + ["best"] * best}
+missing = []
+for workload in order:
+    ours = times.get((args.subject, workload))
+    theirs = {peer: times.get((peer, workload)) for peer in others}
+    known = [time for time in theirs.values() if time]
+    if ours is None:
+        missing.append(workload)
+        continue
+    theirs_best = min(known, default=None)
+    for peer, time in [*theirs.items()] + [("best", theirs_best)] * best:
+        if time:
+            ratios[peer][workload] = time / ours
+    cells = [workload, show(ours)] + [show(t) for t in theirs.values()] + [ratio(ours, t) for t in theirs.values()]
+    print("|", " | ".join(cells + [ratio(ours, theirs_best)] * best + [share(workload)] * bool(limits)), "|")
+print()
+for peer, by_workload in ratios.items():
+    if by_workload:
+        mean = math.exp(sum(map(math.log, by_workload.values())) / len(by_workload))
+        worst = min(by_workload, key=by_workload.get)
+        print(f"- {peer}: geometric mean {mean:.2f}x over {len(by_workload)} workloads; worst {worst} {by_workload[worst]:.2f}x")
+if missing:
+    print(f"- not in {args.subject}: {', '.join(missing)}")
+for error in errors:
+    print(f"- {error}")

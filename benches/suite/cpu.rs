@@ -1,0 +1,108 @@
+//! The CPU suite: what NumPy, numexpr, PyTorch and JAX run in `peers/cpu.py`.
+
+use cuprum::random::Generator;
+use cuprum::{DType, NdArray, Result, concat, einsum, matmul, where_};
+
+use super::expressions::{chain10, norm_rows, softmax_rows};
+use super::{Missing, Suite, Workload};
+
+const N: usize = 1 << 24;
+
+/// Numbers in `[0, 1)`, one array per shape.
+fn uniform<const K: usize>(shapes: [&[usize]; K], dtype: DType) -> Result<Vec<NdArray>> {
+    let one = |(seed, shape): (usize, &&[usize])| Generator::new(seed as u64).random(*shape, dtype);
+    shapes.iter().enumerate().map(one).collect()
+}
+
+fn f32s<const K: usize>(shapes: [&[usize]; K]) -> Result<Vec<NdArray>> {
+    uniform(shapes, DType::F32)
+}
+
+fn f64s<const K: usize>(shapes: [&[usize]; K]) -> Result<Vec<NdArray>> {
+    uniform(shapes, DType::F64)
+}
+
+fn i32s() -> Result<NdArray> {
+    Generator::new(0).integers(0, 99, N, DType::I32)
+}
+
+/// A row: name, inputs, call, and what limits it.
+macro_rules! workloads {
+    ($($name:literal: $inputs:expr => |$x:ident| $run:expr $(, $limit:ident $amount:expr)?;)*) => {
+        &[$(Workload {
+            name: $name,
+            inputs: || $inputs,
+            run: |$x| $run,
+            bytes: 0 $(+ limit!(bytes, $limit, $amount))?,
+            flops: 0 $(+ limit!(flops, $limit, $amount))?,
+        }),*]
+    };
+}
+macro_rules! limit {
+    (bytes, bytes, $amount:expr) => {
+        $amount
+    };
+    (flops, flops, $amount:expr) => {
+        $amount
+    };
+    ($wanted:ident, $given:ident, $amount:expr) => {
+        0
+    };
+}
+
+/// The suite.
+pub static SUITE: Suite = Suite {
+    name: "cpu",
+    workloads: workloads! {
+        "add_small_f32_1k": f32s([&[1024], &[1024]]) => |x| Ok(&x[0] + &x[1]);
+        "chain10_small_f32_1k": f32s([&[1024]]) => |x| chain10(&x[0]);
+        "add_f32_16M": f32s([&[N], &[N]]) => |x| Ok(&x[0] + &x[1]), bytes 12 * N;
+        "add_i32_16M": Ok(vec![i32s()?, i32s()?]) => |x| Ok(&x[0] + &x[1]), bytes 12 * N;
+        "sin_f64_1M": f64s([&[1_000_000]]) => |x| x[0].sin();
+        "sin_f32_16M": f32s([&[N]]) => |x| x[0].sin(), bytes 8 * N;
+        "exp_f32_16M": f32s([&[N]]) => |x| x[0].exp(), bytes 8 * N;
+        "log_f64_8M": f64s([&[N / 2]]) => |x| (&x[0] + 1).log(), bytes 8 * N;
+        "tanh_f32_16M": f32s([&[N]]) => |x| x[0].tanh(), bytes 8 * N;
+        "pow_f64_8M": f64s([&[N / 2], &[N / 2]]) => |x| x[0].power(&x[1]), bytes 12 * N;
+        "sqrt_f32_16M": f32s([&[N]]) => |x| x[0].sqrt(), bytes 8 * N;
+        "chain10_f32_16M": f32s([&[N]]) => |x| chain10(&x[0]), bytes 8 * N;
+        "gauss_f64_8M": f64s([&[N / 2]]) => |x| Ok((-(&x[0] * &x[0]) / 2).exp()? / 2.5066282746), bytes 8 * N;
+        "where_f32_16M": f32s([&[N], &[N]]) => |x| where_(x[0].greater(&x[1])?, &x[0], &x[1] * 2), bytes 12 * N;
+        "bcast_add_f32_4k": f32s([&[4096, 1], &[1, 4096]]) => |x| Ok(&x[0] + &x[1]), bytes 4 * N;
+        "add_transposed_f32_4k": f32s([&[4096, 4096], &[4096, 4096]]) => |x| Ok(&x[0] + x[1].t()?), bytes 12 * N;
+        "transpose_copy_f32_4k": f32s([&[4096, 4096]]) => |x| x[0].t()?.contiguous(), bytes 8 * N;
+        "sum_256cube_f32": f32s([&[256, 256, 256]]) => |x| x[0].sum(()), bytes 4 * N;
+        "sum_axis0_f32_4k": f32s([&[4096, 4096]]) => |x| x[0].sum(0), bytes 4 * N;
+        "sum_axis1_f32_4k": f32s([&[4096, 4096]]) => |x| x[0].sum(1), bytes 4 * N;
+        "max_f32_16M": f32s([&[N]]) => |x| x[0].max(()), bytes 4 * N;
+        "argmax_f32_16M": f32s([&[N]]) => |x| x[0].argmax(()), bytes 4 * N;
+        "var_axis1_f32_4k": f32s([&[4096, 4096]]) => |x| x[0].var(1), bytes 4 * N;
+        "norm_rows_f64_256x1024": f64s([&[256, 1024]]) => |x| norm_rows(&x[0]);
+        "norm_rows_f32_4k": f32s([&[4096, 4096]]) => |x| norm_rows(&x[0]), bytes 4 * N;
+        "softmax_rows_f32_4k": f32s([&[4096, 4096]]) => |x| softmax_rows(&x[0]), bytes 8 * N;
+        "cumsum_f32_16M": f32s([&[N]]) => |x| x[0].cumsum(0), bytes 8 * N;
+        "cumsum_axis0_f32_4k": f32s([&[4096, 4096]]) => |x| x[0].cumsum(0), bytes 8 * N;
+        "take_random_f32_8M": Ok(vec![f32s([&[N]])?.remove(0), Generator::new(1).integers(0, N as i64, N / 2, DType::I64)?])
+            => |x| x[0].take(&x[1], 0);
+        "concat_f32_2x8M": f32s([&[N / 2], &[N / 2]]) => |x| concat(x, 0), bytes 8 * N;
+        "matmul_f64_1000": f64s([&[1000, 1000], &[1000, 1000]]) => |x| matmul(&x[0], &x[1]), flops 2 * 1000usize.pow(3);
+        "matmul_f32_2048": f32s([&[2048, 2048], &[2048, 2048]]) => |x| matmul(&x[0], &x[1]), flops 2 * 2048usize.pow(3);
+        "matmul_batched_f32_64x128": f32s([&[64, 128, 128], &[64, 128, 128]]) => |x| matmul(&x[0], &x[1]), flops 2 * 64 * 128usize.pow(3);
+        "matvec_f32_8k": f32s([&[8192, 8192], &[8192]]) => |x| matmul(&x[0], &x[1]), bytes 4 * 8192 * 8192;
+        "einsum_bij_bjk_f32": f32s([&[32, 32, 32, 32], &[32, 32, 32, 32]]) => |x| einsum("abcd,dcef->abef", &[&x[0], &x[1]]), flops 2 * 32usize.pow(6);
+        "random_f64_8M": Ok(vec![]) => |_x| Generator::new(0).random(N / 2, DType::F64);
+        "normal_f64_8M": Ok(vec![]) => |_x| Generator::new(0).normal(0.0, 1.0, N / 2, DType::F64);
+    },
+    missing: &[
+        Missing { name: "histogram_f32_16M_256", needs: "histogram" },
+        Missing { name: "sort_f32_16M", needs: "sort" },
+        Missing { name: "argsort_f32_4M", needs: "argsort" },
+        Missing { name: "unique_i64_4M", needs: "unique" },
+        Missing { name: "mask_f32_16M", needs: "indexing by a mask" },
+        Missing { name: "fft_f64_1M", needs: "fft" },
+        Missing { name: "fft2_c128_1k", needs: "fft2" },
+        Missing { name: "solve_f64_1000", needs: "linalg.solve" },
+        Missing { name: "svd_f64_500", needs: "linalg.svd" },
+        Missing { name: "eigh_f64_500", needs: "linalg.eigh" },
+    ],
+};
