@@ -64,6 +64,16 @@ pub enum Operand {
     Scalar(Scalar),
 }
 
+impl Operand {
+    /// What a type rule sees of it.
+    pub(crate) fn arg_type(&self) -> ArgType {
+        match self {
+            Operand::Array(a) => ArgType::Array(a.dtype()),
+            Operand::Scalar(s) => ArgType::Weak(*s),
+        }
+    }
+}
+
 impl From<NdArray> for Operand {
     fn from(a: NdArray) -> Operand {
         Operand::Array(a)
@@ -134,13 +144,7 @@ pub fn elementwise(op: Op, args: &[Operand]) -> Result<NdArray> {
     if args.len() != op.arity() {
         return Err(Error::value(name, format!("takes {} arguments, {} given", op.arity(), args.len())));
     }
-    let types: SmallVec<[ArgType; 3]> = args
-        .iter()
-        .map(|a| match a {
-            Operand::Array(a) => ArgType::Array(a.dtype()),
-            Operand::Scalar(s) => ArgType::Weak(*s),
-        })
-        .collect();
+    let types: SmallVec<[ArgType; 3]> = args.iter().map(Operand::arg_type).collect();
     build(op, args, rule.resolve(name, &types)?)
 }
 

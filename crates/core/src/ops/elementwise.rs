@@ -19,7 +19,7 @@ use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::expr::{Operand, build, elementwise};
 use crate::layout::{Dims, Layout, Strides};
-use crate::op::{Cost, Family, Op, OpDef, Signature, TypeRule};
+use crate::op::{Cost, Family, Op, OpDef, Signature, TypeRule, result_type};
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 
@@ -244,7 +244,7 @@ pub fn add(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
     elementwise(ADD, &[x1.into(), x2.into()])
 }
 
-/// `x` where `condition` holds, else `y`; all three broadcast (`numpy.where`).
+/// `x` where `condition` holds, else `y`; all three broadcast (`numpy.where`). Python ints beyond the dtype wrap.
 ///
 /// ```
 /// # use cuprum_backend_cpu as _;
@@ -257,7 +257,20 @@ pub fn add(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
 /// # }
 /// ```
 pub fn where_(condition: impl Into<Operand>, x: impl Into<Operand>, y: impl Into<Operand>) -> Result<NdArray> {
-    elementwise(WHERE, &[condition.into(), x.into(), y.into()])
+    let (x, y) = (x.into(), y.into());
+    let dtype = result_type(&[x.arg_type(), y.arg_type()]);
+    elementwise(WHERE, &[condition.into(), wrapped(x, dtype), wrapped(y, dtype)])
+}
+
+/// A Python int in the range of an integer dtype, as `astype` converts it: NumPy refuses ints out of range in its ufuncs
+/// alone, and `where` is none.
+fn wrapped(x: Operand, dtype: DType) -> Operand {
+    match (&x, dtype.int_range()) {
+        (Operand::Scalar(Scalar::Int(v)), Some((low, high))) if (i64::MIN.into()..=u64::MAX.into()).contains(v) => {
+            Operand::Scalar(Scalar::Int(low + (v - low).rem_euclid(high - low + 1)))
+        }
+        _ => x,
+    }
 }
 
 /// `x` limited to `low..=high`; either end may be `None` (`numpy.clip`).
