@@ -45,12 +45,13 @@ pub fn settle(value: &Value) -> cuprum::Result<()> {
     }
 }
 
-/// `name=right`, where `name` could be a Python name. `==` belongs to an expression.
+/// `name=right`, where `name` could be a Python name. `==` belongs to an expression, several statements are a script.
 pub(crate) fn split(word: &str) -> Option<(&str, &str)> {
     let (name, right) = word.split_once('=')?;
     let mut chars = name.chars();
     let named = chars.next().is_some_and(|c| c.is_alphabetic() || c == '_') && chars.all(|c| c.is_alphanumeric() || c == '_');
-    (named && !right.starts_with('=')).then_some((name, right))
+    let statements = right.contains([';', '\n']) && !has_extension(right, "npy") && !has_extension(right, "npz");
+    (named && !right.starts_with('=') && !statements).then_some((name, right))
 }
 
 fn has_extension(path: &str, extension: &str) -> bool {
@@ -108,6 +109,8 @@ mod tests {
         assert_eq!(split("x==3"), None);
         assert_eq!(split("sum(a, axis=0)"), None);
         assert_eq!(split("2x=3"), None);
+        assert_eq!(split("x=arange(3); x.sum()"), None);
+        assert_eq!(split("x=a;b.npy"), Some(("x", "a;b.npy")));
         assert_eq!(split("/tmp/a=b.npz"), None);
     }
 
