@@ -1,9 +1,10 @@
 //! Timed workloads: JSON lines to set beside those of the peers in `benches/peers/` (`benches/ratios.py` joins them).
 //!
-//!     cargo bench --bench workloads -- [--suite works|cpu] [--list] [--json] [--only add,sum] [--seconds 0.5] [--threads N]
+//!     cargo bench --bench workloads -- [--suite works|cpu|gpu] [--list] [--json] [--only add,sum] [--seconds 0.5] [--threads N]
 //!                                      [--device cuda] [--quick]
 //!
-//! `works` (the default) are the tour's, on any device; `cpu` is the table that `peers/cpu.py` runs. Medians: `us` is the
+//! `works` (the default) are the tour's, on any device; `cpu` and `gpu` are the tables that `peers/cpu.py` and `peers/gpu.py` run;
+//! `gpu` begins with a bare launch of an empty kernel, which no small call can undercut. Medians: `us` is the
 //! time of a call on the CPU that ends with its value computed, `min_us` the shortest; on a GPU `gpu_us` is device time
 //! between events and `cpu_us` host time of the call.
 
@@ -26,7 +27,7 @@ struct Options {
     only: Vec<String>,
     seconds: Option<f64>,
     threads: Option<usize>,
-    device: String,
+    device: Option<String>,
     size: Size,
 }
 
@@ -37,16 +38,8 @@ impl Options {
 }
 
 fn options() -> std::result::Result<Options, String> {
-    let mut o = Options {
-        suite: None,
-        list: false,
-        json: false,
-        only: vec![],
-        seconds: None,
-        threads: None,
-        device: "auto".into(),
-        size: Size::Full,
-    };
+    let mut o =
+        Options { suite: None, list: false, json: false, only: vec![], seconds: None, threads: None, device: None, size: Size::Full };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or(format!("{arg} needs a value"));
@@ -58,7 +51,7 @@ fn options() -> std::result::Result<Options, String> {
             "--only" => o.only = value()?.split(',').map(str::to_string).collect(),
             "--seconds" => o.seconds = Some(value()?.parse().map_err(|_| "--seconds takes a number".to_string())?),
             "--threads" => o.threads = Some(value()?.parse().map_err(|_| "--threads takes a number".to_string())?),
-            "--device" => o.device = value()?,
+            "--device" => o.device = Some(value()?),
             "--bench" | "--test" => {} // cargo's own
             other => return Err(format!("unknown option {other}")),
         }
@@ -92,9 +85,15 @@ fn run(o: &Options) -> Result<()> {
     }
     let all = || match o.suite {
         None => works(o),
-        Some(suite) => with_device(Device::CPU, || {
-            suite.workloads.iter().filter(|w| o.wants(w.name)).try_for_each(|w| Ok(show(o, &on_cpu(w, o.seconds.unwrap_or(0.5))?)))
-        }),
+        Some(suite) => {
+            let device = Device::parse(o.device.as_deref().unwrap_or(suite.device))?;
+            if device != Device::CPU {
+                show(o, &bare_launch(device)?);
+            }
+            let run =
+                |w| if device == Device::CPU { on_cpu(w, o.seconds.unwrap_or(0.5)) } else { on_gpu(w, device, o.seconds.unwrap_or(2.0)) };
+            with_device(device, || suite.workloads.iter().filter(|w| o.wants(w.name)).try_for_each(|w| Ok(show(o, &run(w)?))))
+        }
     };
     match o.threads {
         None => all(),
@@ -145,18 +144,41 @@ fn on_cpu(w: &Workload, seconds: f64) -> Result<Value> {
     let served_by = Timing { host: vec![], device: vec![], calls }.served_by();
     let mut line =
         json!({"peer": "cuprum", "workload": w.name, "us": round(taken.median), "min_us": round(taken.min), "served_by": served_by});
+    rates(&mut line, w, taken.median);
+    Ok(line)
+}
+
+/// Host time of a launch and nothing else.
+fn bare_launch(device: Device) -> Result<Value> {
+    let times = cuprum::backend_cuda::device::bare_launches(device, 1000)?;
+    Ok(json!({"peer": "cuprum", "workload": "bare_launch", "cpu_us": round(Statistics::of(&times).median)}))
+}
+
+/// One workload of a GPU, as CuPy's benchmark does: 5 calls, then 20 that count.
+fn on_gpu(w: &Workload, device: Device, seconds: f64) -> Result<Value> {
+    let inputs = (w.inputs)()?;
+    inputs.iter().try_for_each(|a| a.eval().map(|_| ()))?;
+    let effort = Effort { warmup: 5, repeat: 20, max_seconds: seconds };
+    let timing = time(device, effort, || (w.run)(&inputs)?.eval().cloned())?.1;
+    let (host, on_device) = (Statistics::of(&timing.host), Statistics::of(&timing.device));
+    let mut line = json!({"peer": "cuprum", "workload": w.name, "gpu_us": round(on_device.median), "min_us": round(on_device.min),
+        "cpu_us": round(host.median), "served_by": timing.served_by()});
+    rates(&mut line, w, on_device.median);
+    Ok(line)
+}
+
+fn rates(line: &mut Value, w: &Workload, us: f64) {
     if w.bytes > 0 {
-        line["GB_s"] = json!(round(w.bytes as f64 / taken.median / 1e3));
+        line["GB_s"] = json!(round(w.bytes as f64 / us / 1e3));
     }
     if w.flops > 0 {
-        line["GFLOP_s"] = json!(round(w.flops as f64 / taken.median / 1e3));
+        line["GFLOP_s"] = json!(round(w.flops as f64 / us / 1e3));
     }
-    Ok(line)
 }
 
 /// The tour's works.
 fn works(o: &Options) -> Result<()> {
-    let device = Device::parse(&o.device)?;
+    let device = Device::parse(o.device.as_deref().unwrap_or("auto"))?;
     for work in WORKS.iter().filter(|w| o.wants(w.name)) {
         let timing = measure(work, device, o)?;
         let (host, on_device) = (Statistics::of(&timing.host), Statistics::of(&timing.device));

@@ -22,10 +22,17 @@ for step in $steps; do
     # After conformance: its kernels are on the disk cache then.
     memcheck) run memcheck compute-sanitizer --tool memcheck --target-processes all --error-exitcode 9 "$here/conformance" --jobs "$(nproc)" ;;
     peers)
-      for peer in cupy torch; do run "peers-$peer" python3 "$here/peers/works.py" --peer $peer; done
+      for peer in cupy torch; do
+        run "peers-$peer" python3 "$here/peers/works.py" --peer $peer
+        run "peers-gpu-$peer" env CUPY_ACCELERATORS=cub python3 "$here/peers/gpu.py" --peer $peer
+      done
+      run ratios-gpu python3 "$here/peers/ratios.py" "$OUT/bench-gpu.log" "$OUT"/peers-gpu-*.log
       ;;
     tour) run tour "$here/cuprum" tour ;;
-    bench) run bench "$here/workloads" --json ;;
+    bench)
+      run bench "$here/workloads" --json
+      run bench-gpu "$here/workloads" --suite gpu --json
+      ;;
     *) echo "unknown step '$step'"; exit 2 ;;
   esac
 done

@@ -17,6 +17,7 @@ cp "$(executable cargo bench --locked --bench workloads --no-run)" "$out/workloa
 strip "$out/cuprum" "$out/conformance" "$out/workloads"
 cp scripts/bundle-run.sh "$out/run.sh"
 cp -r benches/peers "$out/peers"
+cp benches/ratios.py "$out/peers/"
 du -sh "$out"
 size=$(du -sm "$out" | cut -f1)
 [ "$size" -lt 64 ] || { echo "the bundle has $size MiB, more than 64"; exit 1; }

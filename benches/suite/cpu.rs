@@ -4,55 +4,18 @@ use cuprum::random::Generator;
 use cuprum::{DType, NdArray, Result, concat, einsum, matmul, where_};
 
 use super::expressions::{chain10, norm_rows, softmax_rows};
-use super::{Missing, Suite, Workload};
+use super::{Missing, Suite, Workload, f32s, f64s, limit, workloads};
 
 const N: usize = 1 << 24;
-
-/// Numbers in `[0, 1)`, one array per shape.
-fn uniform<const K: usize>(shapes: [&[usize]; K], dtype: DType) -> Result<Vec<NdArray>> {
-    let one = |(seed, shape): (usize, &&[usize])| Generator::new(seed as u64).random(*shape, dtype);
-    shapes.iter().enumerate().map(one).collect()
-}
-
-fn f32s<const K: usize>(shapes: [&[usize]; K]) -> Result<Vec<NdArray>> {
-    uniform(shapes, DType::F32)
-}
-
-fn f64s<const K: usize>(shapes: [&[usize]; K]) -> Result<Vec<NdArray>> {
-    uniform(shapes, DType::F64)
-}
 
 fn i32s() -> Result<NdArray> {
     Generator::new(0).integers(0, 99, N, DType::I32)
 }
 
-/// A row: name, inputs, call, and what limits it.
-macro_rules! workloads {
-    ($($name:literal: $inputs:expr => |$x:ident| $run:expr $(, $limit:ident $amount:expr)?;)*) => {
-        &[$(Workload {
-            name: $name,
-            inputs: || $inputs,
-            run: |$x| $run,
-            bytes: 0 $(+ limit!(bytes, $limit, $amount))?,
-            flops: 0 $(+ limit!(flops, $limit, $amount))?,
-        }),*]
-    };
-}
-macro_rules! limit {
-    (bytes, bytes, $amount:expr) => {
-        $amount
-    };
-    (flops, flops, $amount:expr) => {
-        $amount
-    };
-    ($wanted:ident, $given:ident, $amount:expr) => {
-        0
-    };
-}
-
 /// The suite.
 pub static SUITE: Suite = Suite {
     name: "cpu",
+    device: "cpu",
     workloads: workloads! {
         "add_small_f32_1k": f32s([&[1024], &[1024]]) => |x| Ok(&x[0] + &x[1]);
         "chain10_small_f32_1k": f32s([&[1024]]) => |x| chain10(&x[0]);

@@ -1,12 +1,14 @@
 //! Tables of workloads that the peers run too, by the same names and at the same sizes.
 //!
-//! A suite is a list of [`Workload`]s and a list of those whose functions are not here yet. `cpu` is the first; one for
-//! another device stands beside it and shares the expressions in `expressions`.
+//! A suite is a list of [`Workload`]s for one kind of device and a list of those whose functions are not here yet. What
+//! several of them time stands in `expressions`.
 
 pub mod cpu;
 mod expressions;
+pub mod gpu;
 
-use cuprum::{NdArray, Result};
+use cuprum::random::Generator;
+use cuprum::{DType, NdArray, Result};
 
 /// One row of a suite.
 pub struct Workload {
@@ -34,6 +36,8 @@ pub struct Missing {
 pub struct Suite {
     /// Name for `--suite`.
     pub name: &'static str,
+    /// The device that it runs on, unless `--device` names one.
+    pub device: &'static str,
     /// What runs.
     pub workloads: &'static [Workload],
     /// What does not.
@@ -41,4 +45,44 @@ pub struct Suite {
 }
 
 /// Every suite.
-pub static SUITES: &[&Suite] = &[&cpu::SUITE];
+pub static SUITES: &[&Suite] = &[&cpu::SUITE, &gpu::SUITE];
+
+/// Numbers in `[0, 1)`, one array per shape.
+fn uniform<const K: usize>(shapes: [&[usize]; K], dtype: DType) -> Result<Vec<NdArray>> {
+    let one = |(seed, shape): (usize, &&[usize])| Generator::new(seed as u64).random(*shape, dtype);
+    shapes.iter().enumerate().map(one).collect()
+}
+
+fn f32s<const K: usize>(shapes: [&[usize]; K]) -> Result<Vec<NdArray>> {
+    uniform(shapes, DType::F32)
+}
+
+fn f64s<const K: usize>(shapes: [&[usize]; K]) -> Result<Vec<NdArray>> {
+    uniform(shapes, DType::F64)
+}
+
+/// A row: name, inputs, call, and what limits it.
+macro_rules! workloads {
+    ($($name:literal: $inputs:expr => |$x:ident| $run:expr $(, $limit:ident $amount:expr)?;)*) => {
+        &[$(Workload {
+            name: $name,
+            inputs: || $inputs,
+            run: |$x| $run,
+            bytes: 0 $(+ limit!(bytes, $limit, $amount))?,
+            flops: 0 $(+ limit!(flops, $limit, $amount))?,
+        }),*]
+    };
+}
+use workloads;
+macro_rules! limit {
+    (bytes, bytes, $amount:expr) => {
+        $amount
+    };
+    (flops, flops, $amount:expr) => {
+        $amount
+    };
+    ($wanted:ident, $given:ident, $amount:expr) => {
+        0
+    };
+}
+use limit;

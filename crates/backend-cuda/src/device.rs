@@ -12,6 +12,7 @@ use cuprum_core::{Array, Call, Device, Error, Op, Outcome, Result, StoredArray, 
 
 use crate::driver::{self, Context, DeviceBuffer, fault};
 use crate::error::CudaError;
+use crate::module;
 use crate::nvrtc::Compiler;
 
 /// A block of device memory behind an array. Freed in stream order when the last array over it is gone.
@@ -62,6 +63,11 @@ impl Buffer for CudaBuffer {
 /// The context of a device: its stream, memory and kernels.
 pub fn context(device: Device) -> Result<&'static Context> {
     Context::get(device.ordinal()).map_err(|e| error("cuda", "device", device, e))
+}
+
+/// Host time of each of `count` launches of an empty kernel, in microseconds: what no call on the device can undercut.
+pub fn bare_launches(device: Device, count: usize) -> Result<Vec<f64>> {
+    module::bare_launches(context(device)?, count).map_err(|e| error("cuda", "device", device, e))
 }
 
 /// The address of an array's element 0 (its layout's offset included); strides may lead to lower addresses.

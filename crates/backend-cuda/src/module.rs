@@ -3,11 +3,13 @@
 use std::ffi::{CString, c_int, c_void};
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use smallvec::SmallVec;
 
 use crate::driver::{Context, check, sys};
 use crate::error::{CudaError, Result};
+use crate::program::Program;
 use crate::single_flight::SingleFlight;
 use sys::CUfunction_attribute as Attribute;
 
@@ -185,6 +187,18 @@ impl Function {
     pub fn raw(&self) -> sys::CUfunction {
         self.raw
     }
+}
+
+/// Host time of each of `count` launches of an empty kernel, in microseconds: what no call can undercut.
+pub fn bare_launches(context: &'static Context, count: usize) -> Result<Vec<f64>> {
+    let source = "extern \"C\" __global__ void empty() {}";
+    let empty = Program { name: "empty.cu", source, ..Program::default() }.build(context)?.function_named("empty")?;
+    let time = |_| {
+        let start = Instant::now();
+        // SAFETY: the kernel has no parameters.
+        unsafe { empty.launch([1; 3], [32, 1, 1], 0, &mut []) }.map(|()| start.elapsed().as_secs_f64() * 1e6)
+    };
+    (0..count).map(time).collect()
 }
 
 /// The argument list of a launch, on the stack up to 24 arguments. Borrows the values.

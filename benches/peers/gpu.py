@@ -1,0 +1,264 @@
+"""The GPU suite of `workloads` in CuPy or PyTorch: one JSON line a workload.
+
+    python3 gpu.py --peer cupy|torch [--name cupy-cub] [--only add,sum] [--repeat 20] [--list]
+
+`gpu_us` is the median device time between two events, `cpu_us` the median host time of the call; 5 calls before do not count.
+CuPy reads CUPY_ACCELERATORS; `--name` tells its settings apart. A workload that a peer lacks is a line with an `error`.
+"""
+import argparse
+import json
+import statistics
+import time
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--peer", required=True, choices=["cupy", "torch"])
+parser.add_argument("--name", default="")
+parser.add_argument("--only", default="")
+parser.add_argument("--repeat", type=int, default=20)
+parser.add_argument("--list", action="store_true")
+args = parser.parse_args()
+
+N, SIDE = 1 << 27, 11584
+SQUARE = SIDE * SIDE
+
+
+class CuPy:
+    """CuPy."""
+
+    def __init__(self):
+        import cupy
+
+        self.xp = cupy
+
+    def uniform(self, *shape, dtype="float32"):
+        made = self.xp.random.random(shape, dtype="float64" if dtype == "float64" else "float32")
+        return made.astype(dtype, copy=False)
+
+    def integers(self, high, count, dtype="int64"):
+        return self.xp.random.randint(0, high, count).astype(dtype)
+
+    def event(self):
+        event = self.xp.cuda.Event()
+        event.record()
+        return event
+
+    def elapsed_us(self, before, after):
+        after.synchronize()
+        return self.xp.cuda.get_elapsed_time(before, after) * 1e3
+
+    def free(self):
+        self.xp.get_default_memory_pool().free_all_blocks()
+
+    def sum(self, a, axis=None):
+        return a.sum(axis=axis)
+
+    def max(self, a, axis, keepdims=False):
+        return a.max(axis=axis, keepdims=keepdims)
+
+    def argmax(self, a, axis=None):
+        return a.argmax(axis=axis)
+
+    def var(self, a, axis):
+        return a.var(axis=axis)
+
+    def cumsum(self, a, axis):
+        return self.xp.cumsum(a, axis=axis)
+
+    def contiguous(self, a):
+        return self.xp.ascontiguousarray(a)
+
+    def concat(self, arrays):
+        return self.xp.concatenate(arrays)
+
+    def tensordot(self, a, b, axes):
+        return self.xp.tensordot(a, b, axes=axes)
+
+    def softmax(self, a):
+        e = self.xp.exp(a - a.max(-1, keepdims=True))
+        return e / e.sum(-1, keepdims=True)
+
+    def csr(self, rows, per):
+        import cupyx.scipy.sparse as sparse
+
+        offsets = self.xp.arange(0, rows * per + 1, per, dtype="int32")
+        matrix = sparse.csr_matrix((self.uniform(rows * per), self.integers(rows, rows * per, "int32"), offsets), shape=(rows, rows))
+        return matrix.dot
+
+    def normal(self, count):
+        return self.xp.random.standard_normal(count, dtype="float32")
+
+    def sort(self, a):
+        return self.xp.sort(a)
+
+    def histogram(self, a):
+        return self.xp.histogram(a, bins=256, range=(0, 1))[0]
+
+    def fft(self, a):
+        return self.xp.fft.fft(a)
+
+
+class Torch(CuPy):
+    """PyTorch."""
+
+    def __init__(self):
+        import torch
+
+        torch.backends.cuda.matmul.allow_tf32 = False
+        self.xp = torch
+
+    def uniform(self, *shape, dtype="float32"):
+        made = self.xp.rand(*shape, device="cuda", dtype=self.xp.float64 if dtype == "float64" else self.xp.float32)
+        return made.to(getattr(self.xp, dtype))
+
+    def integers(self, high, count, dtype="int64"):
+        return self.xp.randint(0, high, (count,), device="cuda", dtype=getattr(self.xp, dtype))
+
+    def event(self):
+        event = self.xp.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def elapsed_us(self, before, after):
+        after.synchronize()
+        return before.elapsed_time(after) * 1e3
+
+    def free(self):
+        self.xp.cuda.empty_cache()
+
+    def sum(self, a, axis=None):
+        return a.sum() if axis is None else a.sum(dim=axis)
+
+    def max(self, a, axis, keepdims=False):
+        return a.amax(dim=axis, keepdim=keepdims)
+
+    def argmax(self, a, axis=None):
+        return self.xp.argmax(a, dim=axis)
+
+    def var(self, a, axis):
+        return a.var(dim=axis, correction=0)
+
+    def cumsum(self, a, axis):
+        return self.xp.cumsum(a, dim=axis)
+
+    def contiguous(self, a):
+        return a.contiguous()
+
+    def concat(self, arrays):
+        return self.xp.cat(arrays)
+
+    def tensordot(self, a, b, axes):
+        return self.xp.tensordot(a, b, dims=axes)
+
+    def softmax(self, a):
+        e = self.xp.exp(a - a.amax(-1, keepdim=True))
+        return e / e.sum(-1, keepdim=True)
+
+    def csr(self, rows, per):
+        offsets = self.xp.arange(0, rows * per + 1, per, device="cuda", dtype=self.xp.int32)
+        columns = self.integers(rows, rows * per, "int32")
+        matrix = self.xp.sparse_csr_tensor(offsets, columns, self.uniform(rows * per), size=(rows, rows))
+        return lambda x: matrix @ x
+
+    def normal(self, count):
+        return self.xp.randn(count, device="cuda")
+
+    def sort(self, a):
+        return self.xp.sort(a)[0]
+
+    def histogram(self, a):
+        return self.xp.histc(a, 256, 0, 1)
+
+
+peer = {"cupy": CuPy, "torch": Torch}[args.peer]()
+xp, R = peer.xp, peer.uniform
+
+
+def chain10(a):
+    x = ((a + 1) * 2 - 3) * a + a
+    return ((x * 0.5 - a) * a + 1) * 2
+
+
+# Name: inputs (made outside the timing), call, bytes, floating-point operations.
+WORKS = {
+    "add_small_f32_1k": (lambda: (R(1024), R(1024)), lambda a, b: a + b, 0, 0),
+    "sum_small_f32_1k": (lambda: (R(1024),), lambda a: peer.sum(a), 0, 0),
+    "chain10_small_f32_1k": (lambda: (R(1024),), chain10, 0, 0),
+    "add_f32_128M": (lambda: (R(N), R(N)), lambda a, b: a + b, 12 * N, 0),
+    "add_scalar_f32_128M": (lambda: (R(N),), lambda a: a + 1, 8 * N, 0),
+    "sin_f32_128M": (lambda: (R(N),), lambda a: xp.sin(a), 8 * N, 0),
+    "sin_f64_64M": (lambda: (R(N // 2, dtype="float64"),), lambda a: xp.sin(a), 8 * N, 0),
+    "exp_f16_128M": (lambda: (R(N, dtype="float16"),), lambda a: xp.exp(a), 4 * N, 0),
+    "sqrt_f64_64M": (lambda: (R(N // 2, dtype="float64"),), lambda a: xp.sqrt(a), 8 * N, 0),
+    "chain10_f32_128M": (lambda: (R(N),), chain10, 8 * N, 0),
+    "bcast_add_col_row_f32_11k": (lambda: (R(11585, 1), R(1, 11585)), lambda a, b: a + b, 4 * 11585**2, 0),
+    "add_transposed_f32_11k": (lambda: (R(SIDE, SIDE), R(SIDE, SIDE)), lambda a, b: a + b.T, 12 * SQUARE, 0),
+    "transpose_copy_f32_11k": (lambda: (R(SIDE, SIDE),), lambda a: peer.contiguous(a.T), 8 * SQUARE, 0),
+    "sum_256cube_f32": (lambda: (R(256, 256, 256),), lambda a: peer.sum(a), 4 << 24, 0),
+    "sum_f32_128M": (lambda: (R(N),), lambda a: peer.sum(a), 4 * N, 0),
+    "sum_axis0_f32_11k": (lambda: (R(SIDE, SIDE),), lambda a: peer.sum(a, 0), 4 * SQUARE, 0),
+    "sum_axis1_f32_11k": (lambda: (R(SIDE, SIDE),), lambda a: peer.sum(a, 1), 4 * SQUARE, 0),
+    "sum_mid_512cube_f32": (lambda: (R(512, 512, 512),), lambda a: peer.sum(a, 1), 4 * N, 0),
+    "sum_axis1_thin_4Mx32_f32": (lambda: (R(1 << 22, 32),), lambda a: peer.sum(a, 1), 4 * N, 0),
+    "max_axis0_f32_11k": (lambda: (R(SIDE, SIDE),), lambda a: peer.max(a, 0), 4 * SQUARE, 0),
+    "argmax_f32_128M": (lambda: (R(N),), lambda a: peer.argmax(a), 4 * N, 0),
+    "argmax_axis1_f32_11k": (lambda: (R(SIDE, SIDE),), lambda a: peer.argmax(a, 1), 4 * SQUARE, 0),
+    "var_axis1_f32_11k": (lambda: (R(SIDE, SIDE),), lambda a: peer.var(a, 1), 4 * SQUARE, 0),
+    "norm_rows_f64_256x1024": (lambda: (R(256, 1024, dtype="float64"),), lambda a: xp.sqrt(peer.sum(a**2, -1)), 0, 0),
+    "norm_rows_f32_11k": (lambda: (R(SIDE, SIDE),), lambda a: xp.sqrt(peer.sum(a**2, -1)), 4 * SQUARE, 0),
+    "softmax_rows_f32_11k": (lambda: (R(SIDE, SIDE),), lambda a: peer.softmax(a), 8 * SQUARE, 0),
+    "cumsum_f32_128M": (lambda: (R(N),), lambda a: peer.cumsum(a, 0), 8 * N, 0),
+    "cumsum_axis1_f32_11k": (lambda: (R(SIDE, SIDE),), lambda a: peer.cumsum(a, 1), 8 * SQUARE, 0),
+    "take_random_f32_64M": (lambda: (R(N), peer.integers(N, N // 2)), lambda a, i: a[i], 0, 0),
+    "concat_f32_2x64M": (lambda: (R(N // 2), R(N // 2)), lambda a, b: peer.concat([a, b]), 8 * N, 0),
+    "matmul_f32_4096": (lambda: (R(4096, 4096), R(4096, 4096)), lambda a, b: a @ b, 0, 2 * 4096**3),
+    "matmul_f64_1000": (lambda: (R(1000, 1000, dtype="float64"), R(1000, 1000, dtype="float64")), lambda a, b: a @ b, 0, 2 * 1000**3),
+    "matmul_f64_4096": (lambda: (R(4096, 4096, dtype="float64"), R(4096, 4096, dtype="float64")), lambda a, b: a @ b, 0, 2 * 4096**3),
+    "matmul_f16_8192": (lambda: (R(8192, 8192, dtype="float16"), R(8192, 8192, dtype="float16")), lambda a, b: a @ b, 0, 2 * 8192**3),
+    "matmul_batched_f32_512x256": (lambda: (R(512, 256, 256), R(512, 256, 256)), lambda a, b: a @ b, 0, 1024 * 256**3),
+    "tensordot_f32_96": (lambda: (R(96, 96, 96, 96), R(96, 96, 96, 96)), lambda a, b: peer.tensordot(a, b, ([2, 3], [1, 0])), 0, 2 * 96**6),
+    "einsum_abcd_cdef_f32_64": (lambda: (R(64, 64, 64, 64), R(64, 64, 64, 64)), lambda a, b: xp.einsum("acbd,defc->abef", a, b), 0, 2 * 64**6),
+    "spmv_csr_f32_4Mx32": (lambda: (peer.csr(1 << 22, 32), R(1 << 22)), lambda product, x: product(x), (8 * 32 + 12) << 22, 0),
+    "normal_f32_128M": (lambda: (), lambda: peer.normal(N), 4 * N, 0),
+    "histogram_f32_128M_256": (lambda: (R(N),), lambda a: peer.histogram(a), 4 * N, 0),
+    "sort_f32_64M": (lambda: (R(N // 2),), lambda a: peer.sort(a), 0, 0),
+    "argsort_f32_64M": (lambda: (R(N // 2),), lambda a: xp.argsort(a), 0, 0),
+    "unique_i64_16M": (lambda: (peer.integers(1 << 20, N // 8),), lambda a: xp.unique(a), 0, 0),
+    "mask_f32_128M": (lambda: (R(N),), lambda a: a[a > 0.5], 0, 0),
+    "fft_c64_batch_4096x16384": (lambda: (R(4096, 16384),), lambda a: peer.fft(a), 0, 0),
+    "solve_f64_4096": (lambda: (R(4096, 4096, dtype="float64"), R(4096, 16, dtype="float64")), lambda a, b: xp.linalg.solve(a, b), 0, 0),
+    "svd_f32_1024": (lambda: (R(1024, 1024),), lambda a: xp.linalg.svd(a), 0, 0),
+}
+
+
+def measure(name, make, call, moved, flops):
+    inputs = make()
+    for _ in range(5):
+        call(*inputs)
+    host, device = [], []
+    for _ in range(args.repeat):
+        before = peer.event()
+        start = time.perf_counter()
+        call(*inputs)
+        host.append((time.perf_counter() - start) * 1e6)
+        device.append(peer.elapsed_us(before, peer.event()))
+    us = statistics.median(device)
+    line = {"gpu_us": round(us, 2), "min_us": round(min(device), 2), "cpu_us": round(statistics.median(host), 2)}
+    if moved:
+        line["GB_s"] = round(moved / us / 1e3, 1)
+    if flops:
+        line["GFLOP_s"] = round(flops / us / 1e3, 1)
+    return line
+
+
+for name, work in WORKS.items():
+    if args.only and not any(part in name for part in args.only.split(",")):
+        continue
+    if args.list:
+        print(name)
+        continue
+    try:
+        line = measure(name, *work)
+    except Exception as error:  # noqa: BLE001 -- a peer may lack a function, or memory
+        line = {"error": f"{type(error).__name__}: {str(error)[:200]}"}
+    print(json.dumps({"peer": args.name or args.peer, "workload": name, **line}), flush=True)
+    peer.free()

@@ -1,0 +1,84 @@
+//! The GPU suite: what CuPy and PyTorch run in `peers/gpu.py`. Arrays of 2^27 elements do not fit any cache.
+
+use cuprum::random::Generator;
+use cuprum::{DType, NdArray, Result, concat, einsum, matmul, segment_sum, tensordot};
+
+use super::expressions::{chain10, norm_rows, softmax_rows};
+use super::{Missing, Suite, Workload, f32s, f64s, limit, uniform, workloads};
+
+const N: usize = 1 << 27;
+/// Side of a square of about N elements.
+const SIDE: usize = 11584;
+const SQUARE: usize = SIDE * SIDE;
+
+fn square() -> Result<Vec<NdArray>> {
+    f32s([&[SIDE, SIDE]])
+}
+
+/// A CSR matrix with `per` random columns in each of `rows` rows, and a vector.
+fn csr(rows: usize, per: usize) -> Result<Vec<NdArray>> {
+    let values = Generator::new(0).random(rows * per, DType::F32)?;
+    let columns = Generator::new(1).integers(0, rows as i64, rows * per, DType::I32)?;
+    let offsets = NdArray::arange_as(0, (rows * per) as i64 + 1, per as i64, DType::I64)?;
+    Ok(vec![values, columns, offsets, Generator::new(2).random(rows, DType::F32)?])
+}
+
+/// The suite.
+pub static SUITE: Suite = Suite {
+    name: "gpu",
+    device: "cuda",
+    workloads: workloads! {
+        "add_small_f32_1k": f32s([&[1024], &[1024]]) => |x| Ok(&x[0] + &x[1]);
+        "sum_small_f32_1k": f32s([&[1024]]) => |x| x[0].sum(());
+        "chain10_small_f32_1k": f32s([&[1024]]) => |x| chain10(&x[0]);
+        "add_f32_128M": f32s([&[N], &[N]]) => |x| Ok(&x[0] + &x[1]), bytes 12 * N;
+        "add_scalar_f32_128M": f32s([&[N]]) => |x| Ok(&x[0] + 1), bytes 8 * N;
+        "sin_f32_128M": f32s([&[N]]) => |x| x[0].sin(), bytes 8 * N;
+        "sin_f64_64M": f64s([&[N / 2]]) => |x| x[0].sin(), bytes 8 * N;
+        "exp_f16_128M": uniform([&[N]], DType::F16) => |x| x[0].exp(), bytes 4 * N;
+        "sqrt_f64_64M": f64s([&[N / 2]]) => |x| x[0].sqrt(), bytes 8 * N;
+        "chain10_f32_128M": f32s([&[N]]) => |x| chain10(&x[0]), bytes 8 * N;
+        "bcast_add_col_row_f32_11k": f32s([&[11585, 1], &[1, 11585]]) => |x| Ok(&x[0] + &x[1]), bytes 4 * 11585 * 11585;
+        "add_transposed_f32_11k": f32s([&[SIDE, SIDE], &[SIDE, SIDE]]) => |x| Ok(&x[0] + x[1].t()?), bytes 12 * SQUARE;
+        "transpose_copy_f32_11k": square() => |x| x[0].t()?.contiguous(), bytes 8 * SQUARE;
+        "sum_256cube_f32": f32s([&[256, 256, 256]]) => |x| x[0].sum(()), bytes 4 * (1 << 24);
+        "sum_f32_128M": f32s([&[N]]) => |x| x[0].sum(()), bytes 4 * N;
+        "sum_axis0_f32_11k": square() => |x| x[0].sum(0), bytes 4 * SQUARE;
+        "sum_axis1_f32_11k": square() => |x| x[0].sum(1), bytes 4 * SQUARE;
+        "sum_mid_512cube_f32": f32s([&[512, 512, 512]]) => |x| x[0].sum(1), bytes 4 * N;
+        "sum_axis1_thin_4Mx32_f32": f32s([&[1 << 22, 32]]) => |x| x[0].sum(1), bytes 4 * N;
+        "max_axis0_f32_11k": square() => |x| x[0].max(0), bytes 4 * SQUARE;
+        "argmax_f32_128M": f32s([&[N]]) => |x| x[0].argmax(()), bytes 4 * N;
+        "argmax_axis1_f32_11k": square() => |x| x[0].argmax(1), bytes 4 * SQUARE;
+        "var_axis1_f32_11k": square() => |x| x[0].var(1), bytes 4 * SQUARE;
+        "norm_rows_f64_256x1024": f64s([&[256, 1024]]) => |x| norm_rows(&x[0]);
+        "norm_rows_f32_11k": square() => |x| norm_rows(&x[0]), bytes 4 * SQUARE;
+        "softmax_rows_f32_11k": square() => |x| softmax_rows(&x[0]), bytes 8 * SQUARE;
+        "cumsum_f32_128M": f32s([&[N]]) => |x| x[0].cumsum(0), bytes 8 * N;
+        "cumsum_axis1_f32_11k": square() => |x| x[0].cumsum(1), bytes 8 * SQUARE;
+        "take_random_f32_64M": Ok(vec![f32s([&[N]])?.remove(0), Generator::new(1).integers(0, N as i64, N / 2, DType::I64)?])
+            => |x| x[0].take(&x[1], 0);
+        "concat_f32_2x64M": f32s([&[N / 2], &[N / 2]]) => |x| concat(x, 0), bytes 8 * N;
+        "matmul_f32_4096": f32s([&[4096, 4096], &[4096, 4096]]) => |x| matmul(&x[0], &x[1]), flops 2 * 4096usize.pow(3);
+        "matmul_f64_1000": f64s([&[1000, 1000], &[1000, 1000]]) => |x| matmul(&x[0], &x[1]), flops 2 * 1000usize.pow(3);
+        "matmul_f64_4096": f64s([&[4096, 4096], &[4096, 4096]]) => |x| matmul(&x[0], &x[1]), flops 2 * 4096usize.pow(3);
+        "matmul_f16_8192": uniform([&[8192, 8192], &[8192, 8192]], DType::F16) => |x| matmul(&x[0], &x[1]), flops 2 * 8192usize.pow(3);
+        "matmul_batched_f32_512x256": f32s([&[512, 256, 256], &[512, 256, 256]]) => |x| matmul(&x[0], &x[1]), flops 1024 * 256usize.pow(3);
+        "tensordot_f32_96": f32s([&[96, 96, 96, 96], &[96, 96, 96, 96]])
+            => |x| tensordot(&x[0], &x[1], ([2isize, 3], [1isize, 0])), flops 2 * 96usize.pow(6);
+        "einsum_abcd_cdef_f32_64": f32s([&[64, 64, 64, 64], &[64, 64, 64, 64]])
+            => |x| einsum("acbd,defc->abef", &[&x[0], &x[1]]), flops 2 * 64usize.pow(6);
+        "spmv_csr_f32_4Mx32": csr(1 << 22, 32) => |x| segment_sum(&(&x[0] * x[3].take(&x[1], 0)?), &x[2]), bytes (8 * 32 + 12) << 22;
+        "normal_f32_128M": Ok(vec![]) => |_x| Generator::new(0).normal(0.0, 1.0, N, DType::F32), bytes 4 * N;
+    },
+    missing: &[
+        Missing { name: "histogram_f32_128M_256", needs: "histogram" },
+        Missing { name: "sort_f32_64M", needs: "sort" },
+        Missing { name: "argsort_f32_64M", needs: "argsort" },
+        Missing { name: "unique_i64_16M", needs: "unique" },
+        Missing { name: "mask_f32_128M", needs: "indexing by a mask" },
+        Missing { name: "fft_c64_batch_4096x16384", needs: "fft" },
+        Missing { name: "solve_f64_4096", needs: "linalg.solve" },
+        Missing { name: "svd_f32_1024", needs: "linalg.svd" },
+    ],
+};
