@@ -105,7 +105,12 @@ pub fn scalar_text(value: Scalar, dtype: DType) -> String {
             return if v < 0.0 { "-inf" } else { "inf" }.to_string();
         }
         let size = v.abs();
-        if size != 0.0 && !(1e-4..1e16).contains(&size) {
+        let most = match dtype {
+            DType::F16 => 1e3,
+            DType::F32 => 1e6,
+            _ => 1e16,
+        };
+        if size != 0.0 && !(1e-4..most).contains(&size) {
             return scientific(v, dtype, usize::MAX, 0).replace(".e", "e");
         }
         let text = positional(v, dtype, usize::MAX);
@@ -253,7 +258,14 @@ impl FloatFormat {
         let finite: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
         let sizes = finite.iter().map(|v| v.abs()).filter(|v| *v != 0.0);
         let (max, min) = (sizes.clone().fold(0.0, f64::max), sizes.fold(f64::INFINITY, f64::min));
-        let exponent = max > 0.0 && (max >= 1e8 || (!options.suppress && (min < 1e-4 || max / min > 1000.0)));
+        // NumPy's own limits, where it compares in the dtype.
+        let most = match dtype {
+            DType::F16 => 1e3,
+            DType::F32 => 1e6,
+            _ => 1e8,
+        };
+        let exponent =
+            max > 0.0 && (max >= most || (!options.suppress && (min < rounded(1e-4, dtype) || rounded(max / min, dtype) > 1000.0)));
         let mut f = FloatFormat { dtype, exponent, precision: options.precision, left: 0, right: 0, exponent_digits: 0, plus };
         let signed = |v: f64, text: String| if plus && !v.is_sign_negative() { format!("+{text}") } else { text };
         if exponent {
@@ -297,16 +309,15 @@ impl FloatFormat {
             return format!("{text:>width$}");
         }
         let text = if self.exponent {
-            scientific(v, self.dtype, self.precision, self.exponent_digits)
+            // Mantissas have one length: digits of the number itself, where the shortest text has fewer.
+            let (digits, e) = exact(v, self.precision);
+            exponential(v, &digits, e, self.exponent_digits)
         } else {
             positional(v, self.dtype, self.precision)
         };
         let text = if plus { format!("+{text}") } else { text };
         if self.exponent {
-            // Mantissas are filled with zeros to one length.
-            let (mantissa, e) = text.split_once('e').unwrap_or((&text, ""));
-            let (int, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-            return format!("{int:>left$}.{fraction:0<precision$}e{e}", left = self.left, precision = self.precision);
+            return format!("{text:>width$}");
         }
         let (int, fraction) = text.split_once('.').unwrap_or((&text, ""));
         format!("{int:>left$}.{fraction:<right$}", left = self.left, right = self.right)
@@ -355,15 +366,34 @@ fn positional(v: f64, dtype: DType, precision: usize) -> String {
 fn scientific(v: f64, dtype: DType, precision: usize, exponent_digits: usize) -> String {
     let (mut digits, mut e) = shortest(v, dtype);
     if digits.len() - 1 > precision {
-        let text = format!("{:.*e}", precision, v.abs());
-        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        digits = mantissa.replace('.', "");
-        e = exponent.parse().unwrap_or(0);
+        (digits, e) = exact(v, precision);
     }
-    let fraction = digits[1..].trim_end_matches('0');
+    let kept = digits[1..].trim_end_matches('0').len();
+    exponential(v, &digits[..=kept], e, exponent_digits)
+}
+
+/// The digits of a number, rounded to so many after the first, and its decimal exponent.
+fn exact(v: f64, precision: usize) -> (String, i32) {
+    let text = format!("{:.*e}", precision, v.abs());
+    let (mantissa, e) = text.split_once('e').unwrap_or((&text, "0"));
+    (mantissa.replace('.', ""), e.parse().unwrap_or(0))
+}
+
+/// Digits with sign, point and exponent.
+fn exponential(v: f64, digits: &str, e: i32, exponent_digits: usize) -> String {
     let sign = if v.is_sign_negative() { "-" } else { "" };
     let width = exponent_digits.max(2);
-    format!("{sign}{}.{fraction}e{}{:0width$}", &digits[..1], if e < 0 { '-' } else { '+' }, e.unsigned_abs())
+    format!("{sign}{}.{}e{}{:0width$}", &digits[..1], &digits[1..], if e < 0 { '-' } else { '+' }, e.unsigned_abs())
+}
+
+/// A number as `dtype` holds it.
+fn rounded(v: f64, dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => f16::from_f64(v).to_f64(),
+        DType::BF16 => bf16::from_f64(v).to_f64(),
+        DType::F32 => (v as f32).into(),
+        _ => v,
+    }
 }
 
 #[cfg(test)]
@@ -395,6 +425,14 @@ mod tests {
         assert_eq!(text(&[0.0], DType::F64), "[0.]");
         assert_eq!(text(&[f16::from_f64(0.1).to_f64()], DType::F16), "[0.1]");
         assert_eq!(text(&[1e100, -1e-100], DType::F64), "[ 1.e+100 -1.e-100]");
+        // Wide enough, the text shows what the narrow dtypes hold.
+        let narrow = |v: f64| (v as f32).into();
+        assert_eq!(text(&[narrow(1e-5), narrow(1.2345678e10)], DType::F32), "[9.9999997e-06 1.2345678e+10]");
+        assert_eq!(text(&[narrow(1e-4), 1.0], DType::F32), "[1.e-04 1.e+00]");
+        assert_eq!(text(&[narrow(1e-4)], DType::F32), "[0.0001]");
+        assert_eq!(text(&[1000.0], DType::F16), "[1.e+03]");
+        assert_eq!(text(&[999999.0, 1000.0], DType::F32), "[999999.   1000.]");
+        assert_eq!(text(&[1e6], DType::F32), "[1.e+06]");
     }
 
     #[test]
@@ -402,6 +440,9 @@ mod tests {
         assert_eq!(scalar_text(Scalar::Float(1.0), DType::F64), "1.0");
         assert_eq!(scalar_text(Scalar::Float(1e16), DType::F64), "1e+16");
         assert_eq!(scalar_text(Scalar::Float(1.5e-7), DType::F64), "1.5e-07");
+        assert_eq!(scalar_text(Scalar::Float(16777216.0), DType::F32), "1.6777216e+07");
+        assert_eq!(scalar_text(Scalar::Float(99999.0), DType::F32), "99999.0");
+        assert_eq!(scalar_text(Scalar::Float(1000.0), DType::F16), "1e+03");
         assert_eq!(scalar_text(Scalar::Complex(num_complex::Complex::new(1.0, -2.0)), DType::C128), "(1-2j)");
     }
 }

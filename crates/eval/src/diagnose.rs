@@ -49,10 +49,10 @@ impl Parser<'_> {
             Token::Punct(":=") => ("`:=` is", "assign in a statement of its own: `name = ...`"),
             Token::Keyword("for" | "async") => ("comprehensions are", "apply the operation to the whole array"),
             Token::Keyword("is") => ("`is` is", "compare values with `==`"),
-            Token::Keyword("in") => ("`in` is", "use `isin(a, b)`"),
+            Token::Keyword("in") => ("`in` is", "write `any(b == a)`"),
             Token::Keyword("not") if matches!(self.peek_at(1), Token::Keyword("in")) => {
                 let span = self.here().to(self.here_at(1));
-                return Some(self.unsupported(span, "`not in` is", "use `~isin(a, b)`"));
+                return Some(self.unsupported(span, "`not in` is", "write `all(b != a)`"));
             }
             _ => return None,
         };

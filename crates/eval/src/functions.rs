@@ -222,6 +222,9 @@ pub(crate) fn single(value: &Value) -> Checked<Option<Scalar>> {
 
 /// Python's own functions under their bare names. `None`: it is NumPy's function of this name that is meant.
 pub(crate) fn python(name: &str, args: &[Value]) -> Checked<Option<Value>> {
+    if let ("int" | "float", [Value::Str(text)]) = (name, args) {
+        return parsed(name, text).map(|s| Some(s.into()));
+    }
     let convert = |as_array: &str| match args {
         [value] => single(value)?.ok_or_else(|| match value {
             Value::Array(_) | Value::List(_) => {
@@ -239,20 +242,26 @@ pub(crate) fn python(name: &str, args: &[Value]) -> Checked<Option<Value>> {
         },
         ("int", _) => match convert("an int")? {
             Scalar::Complex(_) => return Err(Fault::typed("a complex number cannot be made an int")),
-            Scalar::Float(v) => Scalar::Float(v.trunc()).as_int().ok_or_else(|| Fault::value(format!("{v} cannot be made an int")))?.into(),
+            Scalar::Float(v) => {
+                Scalar::Float(v.trunc()).as_int().ok_or_else(|| Fault::value(format!("{v:e} cannot be made an int")))?.into()
+            }
             s => s.as_int().unwrap_or(0).into(),
         },
         ("float", _) => match convert("a float")? {
             Scalar::Complex(_) => return Err(Fault::typed("a complex number cannot be made a float")),
             s => s.as_f64().into(),
         },
-        ("complex", Some([re, im])) => (re.as_complex() + im.as_complex() * cuprum_core::Complex::I).into(),
+        // By parts: in `re + im * 1j` an infinity would make NaN.
+        ("complex", Some([re, im])) => {
+            let (re, im) = (re.as_complex(), im.as_complex());
+            cuprum_core::Complex::new(re.re - im.im, re.im + im.re).into()
+        }
         ("complex", _) => convert("a complex number")?.as_complex().into(),
         ("abs", Some([Scalar::Complex(c)])) => c.norm().into(),
         ("abs", Some([Scalar::Float(v)])) => v.abs().into(),
         ("abs", Some([s])) => s.as_int().and_then(i128::checked_abs).ok_or_else(|| Fault::value("the result is too large"))?.into(),
         ("round", Some([Scalar::Float(v)])) => {
-            Scalar::Float(v.round_ties_even()).as_int().ok_or_else(|| Fault::value(format!("{v} cannot be made an int")))?.into()
+            Scalar::Float(v.round_ties_even()).as_int().ok_or_else(|| Fault::value(format!("{v:e} cannot be made an int")))?.into()
         }
         ("round", Some([s @ (Scalar::Int(_) | Scalar::Bool(_))])) => s.as_int().unwrap_or(0).into(),
         ("pow", Some([a, b])) => crate::scalar::binary(crate::ops::BinaryOp::Pow, *a, *b)?,
@@ -261,6 +270,16 @@ pub(crate) fn python(name: &str, args: &[Value]) -> Checked<Option<Value>> {
         _ => return Ok(None),
     };
     Ok(Some(value.into()))
+}
+
+/// `int('12')`, `float('-inf')`.
+fn parsed(name: &str, text: &str) -> Checked<Scalar> {
+    let plain = text.trim();
+    let number = match name {
+        "int" => plain.parse::<i128>().ok().map(Scalar::from),
+        _ => plain.parse::<f64>().ok().map(Scalar::from),
+    };
+    number.ok_or_else(|| Fault::value(format!("'{text}' is no number that {name}() can read")))
 }
 
 /// The first of the numbers that no later one is beyond.

@@ -43,7 +43,7 @@ const METHODS: [&str; 31] = [
 ];
 
 /// Methods with bodies of their own.
-const OWN_METHODS: [&str; 3] = ["item", "get", "to_device"];
+const OWN_METHODS: [&str; 4] = ["item", "tolist", "get", "to_device"];
 
 const ATTRIBUTES: [&str; 12] = ["T", "mT", "real", "imag", "shape", "dtype", "ndim", "size", "itemsize", "nbytes", "strides", "device"];
 
@@ -146,6 +146,12 @@ pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, key
             };
             Ok(one.item()?.into())
         }
+        "tolist" => {
+            no_keywords(&keyword)?;
+            let items = array.to_bytes()?;
+            let mut items = items.chunks_exact(array.dtype().itemsize()).map(|b| Scalar::from_bytes(array.dtype(), b));
+            Ok(nested(array.shape(), &mut items))
+        }
         "get" => {
             no_keywords(&keyword)?;
             Ok(array.to_device(Device::CPU)?.into())
@@ -163,6 +169,14 @@ pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, key
             }
             Err(missing) => Err(missing),
         },
+    }
+}
+
+/// Elements in C order as nested lists; without axes, the element.
+fn nested(shape: &[usize], items: &mut impl Iterator<Item = Scalar>) -> Value {
+    match shape {
+        [] => items.next().unwrap_or(Scalar::Int(0)).into(),
+        [n, inner @ ..] => Value::List((0..*n).map(|_| nested(inner, items)).collect()),
     }
 }
 

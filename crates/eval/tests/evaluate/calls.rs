@@ -84,6 +84,7 @@ fn methods_and_attributes() {
         ("f.astype('float64').dtype, f.astype(int), f.astype(np.int8).dtype", "(dtype('float64'), array([1, 4, 9]), dtype('int8'))"),
         ("a.flatten().shape, a.ravel().shape, a.copy().shape, a.squeeze().shape", "((12,), (12,), (3, 4), (3, 4))"),
         ("f.item(0), f.sum().item(), a.item(1, 2), a.item(-1)", "(1.0, 14.0, 6.0, 11.0)"),
+        ("f.tolist(), a[:2, :2].astype(int).tolist(), f.sum().tolist()", "([1.0, 4.0, 9.0], [[0, 1], [4, 5]], 14.0)"),
         ("z.real, z.imag, z.conj(), z.conjugate()[0]", "(array([3., 0.]), array([ 4., -1.]), array([3.-4.j, 0.+1.j]), array(3.-4.j))"),
         ("a.ndim, a.size, a.itemsize, a.nbytes, f.nbytes", "(2, 12, 8, 96, 12)"),
         ("a.device, a.get().device, a.to_device('cpu').shape", "('cpu', 'cpu', (3, 4))"),

@@ -21,6 +21,8 @@ fn numbers() {
         ("5.5 // 2, -5.5 % 2", "(2.0, 0.5)"),
         ("abs(-3), abs(3+4j), abs(-2.5)", "(3, 5.0, 2.5)"),
         ("int(2.9), int(-2.9), float(3), bool(0), complex(1, 2)", "(2, -2, 3.0, False, (1+2j))"),
+        ("int(' 12 '), float('-inf'), float('1e3'), float('nan')", "(12, -inf, 1000.0, nan)"),
+        ("complex(inf, -inf), complex(1, 2j), complex(1j, 1)", "((inf-infj), (-1+0j), 2j)"),
         ("round(2.5), round(3.5), round(7)", "(2, 4, 7)"),
         ("min(3, 1, 2), max(3, 1.5)", "(1, 3)"),
         ("pow(2, 10)", "1024"),
