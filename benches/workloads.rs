@@ -90,9 +90,13 @@ fn run(o: &Options) -> Result<()> {
             if device != Device::CPU {
                 show(o, &bare_launch(device)?);
             }
-            let run =
-                |w| if device == Device::CPU { on_cpu(w, o.seconds.unwrap_or(0.5)) } else { on_gpu(w, device, o.seconds.unwrap_or(2.0)) };
-            with_device(device, || suite.workloads.iter().filter(|w| o.wants(w.name)).try_for_each(|w| Ok(show(o, &run(w)?))))
+            with_device(device, || {
+                for w in suite.workloads.iter().filter(|w| o.wants(w.name)) {
+                    let on_gpu = || on_gpu(w, device, o.seconds.unwrap_or(2.0));
+                    show(o, &if device == Device::CPU { on_cpu(w, o.seconds.unwrap_or(0.5))? } else { on_gpu()? });
+                }
+                Ok(())
+            })
         }
     };
     match o.threads {
