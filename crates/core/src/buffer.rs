@@ -1,23 +1,19 @@
-//! Host memory: the one room of core with unsafe code. Blocks are aligned for any SIMD width, counted, and limited by
-//! `CUPRUM_CPU_MEMORY_LIMIT`; running out is an error, not an abort.
+//! Host memory: blocks from the pool (`pool`), aligned for any SIMD width, and copies in and out of them. Running out is an
+//! error, not an abort.
 #![allow(unsafe_code)]
 
-use std::alloc::{Layout as AllocLayout, alloc, alloc_zeroed, dealloc};
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use crate::device::{Buffer, Device, DeviceDriver, DeviceInfo, Event, Stream};
+use crate::device::{Buffer, Device, DeviceDriver, DeviceInfo, Event, MemoryStats, Stream};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
-use crate::settings;
+use crate::pool;
 
 /// Alignment of every host buffer: a cache line, and the widest SIMD register.
 pub const ALIGNMENT: usize = 64;
-
-static USED: AtomicUsize = AtomicUsize::new(0);
 
 /// A block of host memory of fixed size.
 ///
@@ -36,29 +32,12 @@ unsafe impl Sync for HostBuffer {}
 impl HostBuffer {
     /// Memory with undefined contents; the caller writes every element before anyone reads.
     pub fn uninit(nbytes: usize) -> Result<HostBuffer> {
-        Self::allocate(nbytes, false)
+        Ok(HostBuffer { ptr: pool::allocate(nbytes, false)?, nbytes })
     }
 
-    /// Memory filled with zeros.
+    /// Memory filled with zeros; large blocks fresh from the system are not touched.
     pub fn zeroed(nbytes: usize) -> Result<HostBuffer> {
-        Self::allocate(nbytes, true)
-    }
-
-    fn allocate(nbytes: usize, zero: bool) -> Result<HostBuffer> {
-        let limit = settings::cpu_memory_limit();
-        let used = USED.fetch_add(nbytes, Ordering::Relaxed);
-        let fail = || {
-            USED.fetch_sub(nbytes, Ordering::Relaxed);
-            Error::OutOfMemory { op: "allocate", device: Device::CPU, requested: nbytes, used, limit }
-        };
-        if limit.is_some_and(|l| used.saturating_add(nbytes) > l) {
-            return Err(fail());
-        }
-        let layout = AllocLayout::from_size_align(nbytes.max(1), ALIGNMENT).map_err(|_| fail())?;
-        // SAFETY: the layout has a non-zero size.
-        let raw = unsafe { if zero { alloc_zeroed(layout) } else { alloc(layout) } };
-        let ptr = NonNull::new(raw).ok_or_else(fail)?;
-        Ok(HostBuffer { ptr, nbytes })
+        Ok(HostBuffer { ptr: pool::allocate(nbytes, true)?, nbytes })
     }
 
     /// A copy of the bytes.
@@ -94,17 +73,14 @@ impl HostBuffer {
 
     /// Bytes held by all host buffers of the process.
     pub fn bytes_in_use() -> usize {
-        USED.load(Ordering::Relaxed)
+        pool::used()
     }
 }
 
 impl Drop for HostBuffer {
     fn drop(&mut self) {
-        USED.fetch_sub(self.nbytes, Ordering::Relaxed);
-        if let Ok(layout) = AllocLayout::from_size_align(self.nbytes.max(1), ALIGNMENT) {
-            // SAFETY: allocated in `allocate` with this very layout.
-            unsafe { dealloc(self.ptr.as_ptr(), layout) };
-        }
+        // SAFETY: from `pool::allocate` with this size; nobody uses it after its owner.
+        unsafe { pool::free(self.ptr, self.nbytes) };
     }
 }
 
@@ -217,5 +193,16 @@ impl DeviceDriver for HostDriver {
     }
     fn info(&self) -> DeviceInfo {
         DeviceInfo { memory_used: HostBuffer::bytes_in_use(), ..(self.info)() }
+    }
+    fn memory_stats(&self) -> Result<MemoryStats> {
+        Ok(pool::stats())
+    }
+    fn set_memory_limit(&self, limit: Option<usize>) -> Result<()> {
+        pool::set_limit(limit);
+        Ok(())
+    }
+    fn free_all(&self) -> Result<()> {
+        pool::free_all();
+        Ok(())
     }
 }

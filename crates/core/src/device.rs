@@ -122,6 +122,35 @@ impl Device {
     pub fn info(self) -> Result<DeviceInfo> {
         Ok(driver(self)?.info())
     }
+
+    /// How much memory arrays hold here, and how much is kept for the next ones.
+    ///
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, Device, NdArray, with_device};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let before = Device::CPU.memory_stats()?.used;
+    /// let a = with_device(Device::CPU, || NdArray::zeros([1000, 1000], DType::F64))?;
+    /// assert_eq!(Device::CPU.memory_stats()?.used, before + a.nbytes());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn memory_stats(self) -> Result<MemoryStats> {
+        driver(self)?.memory_stats()
+    }
+
+    /// Sets or removes (`None`) the limit on the device's memory, in bytes, for the process; what `CUPRUM_CPU_MEMORY_LIMIT`
+    /// and `CUPRUM_GPU_MEMORY_LIMIT` set at its start. Arrays alive stay; a request beyond it is an
+    /// [`Error::OutOfMemory`]. An error on a device that has no limit.
+    pub fn set_memory_limit(self, limit: Option<usize>) -> Result<()> {
+        driver(self)?.set_memory_limit(limit)
+    }
+
+    /// Gives memory that is kept for later arrays back to the system, as `free_all_blocks` of CuPy's pools does.
+    pub fn free_all(self) -> Result<()> {
+        driver(self)?.free_all()
+    }
 }
 
 thread_local! {
@@ -165,6 +194,25 @@ pub struct DeviceInfo {
     pub memory_used: usize,
     /// Further facts, as name and value (SIMD level, compute capability, driver).
     pub details: Vec<(&'static str, String)>,
+}
+
+/// Memory of a device as cuprum uses it, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryStats {
+    /// Held by arrays.
+    pub used: usize,
+    /// The most that `used` has been.
+    pub peak: usize,
+    /// Held by the pool: blocks of arrays, rounded up, and free ones. Blocks up to 32 KiB on the host are not counted.
+    pub reserved: usize,
+    /// The part of `reserved` that is free.
+    pub cached: usize,
+    /// The limit in force, if any.
+    pub limit: Option<usize>,
+    /// Requests of the pool that a free block has met.
+    pub hits: u64,
+    /// Requests of the pool that needed new memory.
+    pub misses: u64,
 }
 
 /// A queue of work on a device. Id 0 is the device's default stream, which all work of this version goes to.
@@ -215,6 +263,19 @@ pub trait DeviceDriver: Send + Sync {
     fn record_event(&self, stream: Stream) -> Result<Box<dyn Event>>;
     /// What is known of the device.
     fn info(&self) -> DeviceInfo;
+    /// Counts of the device's allocator. By default only what [`DeviceDriver::info`] knows.
+    fn memory_stats(&self) -> Result<MemoryStats> {
+        let used = self.info().memory_used;
+        Ok(MemoryStats { used, reserved: used, ..MemoryStats::default() })
+    }
+    /// Sets or removes the limit on its memory.
+    fn set_memory_limit(&self, _limit: Option<usize>) -> Result<()> {
+        Err(Error::value("set_memory_limit", "the device has no memory limit that can be set"))
+    }
+    /// Gives unused memory back to the system. By default there is none.
+    fn free_all(&self) -> Result<()> {
+        Ok(())
+    }
     /// Direct copy from another device's buffer, where there is a faster way than through the host.
     fn upload_from(&self, _source: &dyn Buffer, _stream: Stream) -> Option<Result<Arc<dyn Buffer>>> {
         None

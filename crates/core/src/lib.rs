@@ -19,6 +19,7 @@ pub mod layout;
 pub mod op;
 pub mod ops;
 pub mod plan;
+mod pool;
 pub mod program;
 pub mod registry;
 pub mod scalar;
@@ -27,7 +28,7 @@ pub mod testing;
 
 pub use array::{Array, IntoReshape, IntoShape, NdArray, StoredArray};
 pub use call::{Call, Distribution, Fill, Outcome, OutputSpec, Outputs, Random, Reason, Work};
-pub use device::{Device, DeviceKind, Stream, with_device};
+pub use device::{Device, DeviceKind, MemoryStats, Stream, with_device};
 pub use dispatch::{Record, explain};
 pub use dtype::{DType, DTypeSet, Element, Kind};
 pub use error::{Error, Result};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use crate::error::{Error, Result};
 
@@ -129,11 +129,25 @@ pub fn num_threads() -> Result<Option<usize>> {
     }
 }
 
-/// `CUPRUM_CPU_MEMORY_LIMIT` in bytes. A share is of the physical memory. A value that cannot be read holds as no limit;
-/// [`check`] reports it.
+/// The limit of host memory in bytes: not yet read, none (`usize::MAX`), or a number.
+static CPU_LIMIT: AtomicUsize = AtomicUsize::new(UNREAD);
+const UNREAD: usize = usize::MAX - 1;
+
+/// `CUPRUM_CPU_MEMORY_LIMIT` in bytes, or what [`Device::set_memory_limit`](crate::Device::set_memory_limit) set. A share is
+/// of the physical memory. A value that cannot be read holds as no limit; [`check`] reports it.
 pub fn cpu_memory_limit() -> Option<usize> {
-    static PARSED: OnceLock<Option<usize>> = OnceLock::new();
-    *PARSED.get_or_init(|| read_cpu_limit().unwrap_or(None))
+    match CPU_LIMIT.load(Ordering::Relaxed) {
+        UNREAD => {
+            set_cpu_memory_limit(read_cpu_limit().unwrap_or(None));
+            cpu_memory_limit()
+        }
+        usize::MAX => None,
+        limit => Some(limit),
+    }
+}
+
+pub(crate) fn set_cpu_memory_limit(limit: Option<usize>) {
+    CPU_LIMIT.store(limit.map_or(usize::MAX, |l| l.min(UNREAD - 1)), Ordering::Relaxed);
 }
 
 fn read_cpu_limit() -> Result<Option<usize>> {

@@ -1,0 +1,70 @@
+//! The pool of host memory: reuse, statistics, the limit. One test, because the counts are the process'.
+
+use cuprum_backend_cpu as _;
+use cuprum_core::buffer::HostBuffer;
+use cuprum_core::{DType, Device, Error, NdArray, with_device};
+
+const MIB: usize = 1 << 20;
+
+#[test]
+fn reuse_statistics_and_limit() {
+    let stats = || Device::CPU.memory_stats().unwrap();
+    let array = |mib: usize| with_device(Device::CPU, || NdArray::ones(mib * MIB / 8, DType::F64)?.eval().cloned());
+    Device::CPU.free_all().unwrap();
+    let start = stats();
+    assert_eq!((start.used, start.cached, start.limit), (0, 0, None));
+
+    // A freed block is handed out again to a request of its class, whatever the dtype.
+    let a = array(8).unwrap();
+    assert_eq!((stats().used, stats().misses), (8 * MIB, start.misses + 1));
+    let first = HostBuffer::uninit(8 * MIB).unwrap();
+    let address = first.as_ptr();
+    drop(first);
+    assert_eq!((stats().cached, stats().reserved), (8 * MIB, 16 * MIB));
+    let zeros = HostBuffer::zeroed(8 * MIB - 100).unwrap();
+    assert_eq!(zeros.as_ptr(), address);
+    assert!(zeros.as_bytes().iter().all(|&b| b == 0));
+    assert_eq!((stats().hits, stats().cached), (start.hits + 1, 0));
+    assert_eq!(stats().peak, 16 * MIB);
+    drop((a, zeros));
+    assert_eq!((stats().used, stats().cached), (0, 16 * MIB));
+
+    // The limit covers arrays and what is kept; kept blocks make room.
+    Device::CPU.set_memory_limit(Some(20 * MIB)).unwrap();
+    let a = array(12).unwrap();
+    assert!(stats().reserved <= 20 * MIB, "{:?}", stats());
+    match array(10) {
+        Err(Error::OutOfMemory { device, requested, used, limit, op }) => {
+            assert_eq!((device, requested, used, limit), (Device::CPU, 10 * MIB, 12 * MIB, Some(20 * MIB)));
+            assert_ne!(op, "");
+        }
+        Err(e) => panic!("{e}"),
+        Ok(_) => panic!("22 MiB under a limit of 20"),
+    }
+    assert_eq!(stats().used, 12 * MIB);
+    drop(a);
+    array(16).unwrap();
+    Device::CPU.set_memory_limit(None).unwrap();
+
+    // What no machine has is an error as well, and nothing is lost by it.
+    assert!(matches!(HostBuffer::uninit(usize::MAX), Err(Error::OutOfMemory { .. })));
+    assert!(matches!(HostBuffer::uninit(1 << 60), Err(Error::OutOfMemory { .. })));
+    Device::CPU.free_all().unwrap();
+    assert_eq!((stats().used, stats().cached, stats().reserved), (0, 0, 0));
+
+    // Many threads at once: everything comes back, and no two hold the same block.
+    std::thread::scope(|scope| {
+        for t in 0..4u8 {
+            scope.spawn(move || {
+                for i in 0..200 {
+                    let size = [100, 5_000, 40_000, 70_000, 3 * MIB][(i + t as usize) % 5];
+                    let held = HostBuffer::from_bytes(&vec![t; size]).unwrap();
+                    std::thread::yield_now();
+                    assert!(held.as_bytes().iter().all(|&b| b == t));
+                }
+            });
+        }
+    });
+    assert_eq!(stats().used, 0);
+    assert!(stats().cached == stats().reserved);
+}
