@@ -1,52 +1,117 @@
-//! Gather: elements at given indices along an axis.
+//! Gather: elements at given indices along an axis. Indices are checked on the way; a bad one is an error that names it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use cuprum_core::array::Array;
 use cuprum_core::{Call, Element, Error, Outcome, Result, Work, decline, with_dtype};
 
-use crate::raw::{Elements, Output};
+use crate::raw::{Elements, ElementsMut, Output, prefetch};
 use crate::threads;
 
 /// Elements per task, about.
 const CHUNK: usize = 1 << 15;
+/// How many indices ahead elements are asked for.
+const AHEAD: usize = 32;
+/// Cheap operations that a random read costs, about.
+const COST: usize = 4;
+
+/// The axis that is read along, in elements of the source.
+#[derive(Clone, Copy)]
+struct Axis {
+    start: isize,
+    stride: isize,
+    extent: usize,
+}
+
+impl Axis {
+    /// Whether the axis has this index; negative ones count from its end.
+    fn has(self, index: i64) -> bool {
+        let extent = self.extent as i64;
+        (-extent..extent).contains(&index)
+    }
+
+    /// Place of an index that the axis has.
+    fn at(self, index: i64) -> isize {
+        let from_end = if index < 0 { self.extent as i64 } else { 0 };
+        self.start.wrapping_add((index.wrapping_add(from_end) as isize).wrapping_mul(self.stride))
+    }
+}
 
 /// The Gather kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (Work::Gather { axis }, [source, indices]) = (&call.work, call.inputs) else { decline!("not a take of an array by indices") };
     let layout = source.layout();
-    let extent = layout.shape()[*axis];
     let first = indices.layout().offset();
     let indices = Elements::buffer(indices)?.slice(first, indices.layout().size()).typed::<i64>();
-    if let Some(&index) = indices.iter().find(|&&i| i < -(extent as i64) || i >= extent as i64) {
-        return Err(Error::Index { op: call.op.name(), index, axis: *axis, size: extent });
-    }
     // Offsets of what lies outside and inside the axis, in C order; the axis itself is stepped through.
     let part = |axes: std::ops::Range<usize>| offsets(&layout.shape()[axes.clone()], &layout.strides()[axes]);
     let (outer, inner) = (part(0..*axis), part(*axis + 1..layout.ndim()));
-    let (start, stride) = (layout.offset() as isize, layout.strides()[*axis]);
-    let at = |i: i64| (if i < 0 { i + extent as i64 } else { i }) as isize * stride;
+    let along = Axis { start: layout.offset() as isize, stride: layout.strides()[*axis], extent: layout.shape()[*axis] };
 
     let mut output = Output::allocate(call, 0)?;
     let elements = output.elements()?;
     let buffer = Elements::buffer(source)?;
-    let rows_per_task = (CHUNK / inner.len()).max(1);
-    let cost = elements.len().saturating_mul(4); // a random read costs more than a cheap operation
-    let tasks = elements.chunks(rows_per_task * inner.len()).into_iter().enumerate();
-    with_dtype!(buffer.dtype(), T => {
-        let values = buffer.typed::<T>();
-        threads::for_each(tasks, cost, || (), |_, (task, run)| {
-            for (row, out) in run.typed::<T>().chunks_exact_mut(inner.len()).enumerate() {
-                let row = task * rows_per_task + row;
-                copy_row(values, start + outer[row / indices.len()] + at(indices[row % indices.len()]), &inner, out);
-            }
-        });
+    let good = with_dtype!(buffer.dtype(), T => match (&outer[..], &inner[..]) {
+        ([0], [0]) => single(buffer.typed::<T>(), along, indices, elements),
+        _ => rows(buffer.typed::<T>(), along, &outer, &inner, indices, elements),
     });
-    call.done([output.finish()])
+    match indices.iter().find(|&&i| !good && !along.has(i)) {
+        Some(&index) => Err(Error::Index { op: call.op.name(), index, axis: *axis, size: along.extent }),
+        None => call.done([output.finish()]),
+    }
 }
 
-fn copy_row<T: Element>(values: &[T], from: isize, inner: &[isize], out: &mut [T]) {
-    for (out, &offset) in out.iter_mut().zip(inner) {
-        *out = values[(from + offset) as usize];
+/// One element an index. Returns whether the axis has all of them.
+fn single<T: Element>(values: &[T], axis: Axis, indices: &[i64], out: ElementsMut) -> bool {
+    let good = AtomicBool::new(true);
+    let tasks = out.chunks(CHUNK).into_iter().zip(indices.chunks(CHUNK));
+    let tasks: Vec<_> = tasks.collect();
+    threads::for_each(
+        tasks.into_iter(),
+        indices.len().saturating_mul(COST),
+        || (),
+        |_, (run, indices)| {
+            if !indices.iter().fold(true, |good, &i| good & axis.has(i)) {
+                good.store(false, Ordering::Relaxed);
+                return;
+            }
+            for (n, (out, &i)) in run.typed::<T>().iter_mut().zip(indices).enumerate() {
+                if let Some(&later) = indices.get(n + AHEAD) {
+                    prefetch(values.as_ptr().wrapping_offset(axis.at(later)));
+                }
+                *out = values[axis.at(i) as usize];
+            }
+        },
+    );
+    good.into_inner()
+}
+
+/// What lies inside the axis for each index, for each point outside it.
+fn rows<T: Element>(values: &[T], axis: Axis, outer: &[isize], inner: &[isize], indices: &[i64], out: ElementsMut) -> bool {
+    if !indices.iter().fold(true, |good, &i| good & axis.has(i)) {
+        return false;
     }
+    let rows_per_task = (CHUNK / inner.len()).max(1);
+    let contiguous = inner.iter().enumerate().all(|(i, &offset)| offset == i as isize);
+    let cost = out.len().saturating_mul(if contiguous { 1 } else { COST });
+    let tasks = out.chunks(rows_per_task * inner.len()).into_iter().enumerate();
+    threads::for_each(
+        tasks,
+        cost,
+        || (),
+        |_, (task, run)| {
+            for (row, out) in run.typed::<T>().chunks_exact_mut(inner.len()).enumerate() {
+                let row = task * rows_per_task + row;
+                let from = outer[row / indices.len()] + axis.at(indices[row % indices.len()]);
+                if contiguous {
+                    out.copy_from_slice(&values[from as usize..from as usize + out.len()]);
+                } else {
+                    out.iter_mut().zip(inner).for_each(|(out, &offset)| *out = values[(from + offset) as usize]);
+                }
+            }
+        },
+    );
+    true
 }
 
 /// Offsets of all points of some axes, in C order; one point without axes.

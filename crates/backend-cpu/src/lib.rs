@@ -19,10 +19,12 @@ mod scan;
 mod simd;
 mod threads;
 mod tile;
+mod transpose;
 
 use cuprum_core::buffer::HostDriver;
 use cuprum_core::device::DeviceInfo;
 use cuprum_core::op::Family;
+use cuprum_core::ops::reduce::VAR;
 use cuprum_core::registry::Provider;
 use cuprum_core::{Accelerator, Availability, DTypeSet, Kernel, OpFilter, Registration, Result, inventory, settings};
 
@@ -40,6 +42,7 @@ pub static CPU: Accelerator = Accelerator {
         kernel(Family::Map, elementwise::run),
         kernel(Family::Fill, fill::run),
         kernel(Family::Reduce, reduce::run),
+        Kernel { family: Family::Reduce, ops: OpFilter::Only(&[VAR]), dtypes: DTypeSet::ALL, run: reduce::run },
         kernel(Family::Copy, copy::run),
         kernel(Family::Scan, scan::run),
         kernel(Family::Contract, contract::run),

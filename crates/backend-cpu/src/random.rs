@@ -3,6 +3,7 @@
 use cuprum_core::{Call, DType, Distribution, Outcome, Random, Result, Work, bf16, decline, f16};
 
 use crate::raw::{ElementsMut, Output};
+use crate::simd::{Loop, dispatch};
 use crate::threads;
 
 /// Blocks of four words per task.
@@ -93,11 +94,44 @@ fn draw(random: &Random, block: u64, run: ElementsMut) {
     }
 }
 
+/// Blocks computed side by side: a register of words.
+const LANES: usize = 16;
+
 /// Fills `out` with N elements a block, from block `first` on.
 fn blocks<T: Copy, const N: usize>(key: u64, first: u64, out: &mut [T], make: impl Fn([u32; 4]) -> [T; N]) {
-    for (i, part) in out.chunks_mut(N).enumerate() {
-        let made = make(philox(key, first.wrapping_add(i as u64)));
-        part.copy_from_slice(&made[..part.len()]);
+    for (i, part) in out.chunks_mut(N * LANES).enumerate() {
+        let words = dispatch(Side { key, first: first.wrapping_add((i * LANES) as u64) });
+        for (lane, part) in part.chunks_mut(N).enumerate() {
+            let made = make(words.map(|w| w[lane]));
+            part.copy_from_slice(&made[..part.len()]);
+        }
+    }
+}
+
+/// [`LANES`] blocks from `first` on.
+struct Side {
+    key: u64,
+    first: u64,
+}
+
+impl Loop for Side {
+    type Output = [[u32; LANES]; 4];
+    #[inline(always)]
+    fn run(self) -> [[u32; LANES]; 4] {
+        let mut c = [[0; LANES]; 4];
+        for lane in 0..LANES {
+            let block = self.first.wrapping_add(lane as u64);
+            (c[0][lane], c[1][lane]) = (block as u32, (block >> 32) as u32);
+        }
+        let mut key = [self.key as u32, (self.key >> 32) as u32];
+        for _ in 0..10 {
+            for lane in 0..LANES {
+                let [a, b, d, e] = round(key, [c[0][lane], c[1][lane], c[2][lane], c[3][lane]]);
+                (c[0][lane], c[1][lane], c[2][lane], c[3][lane]) = (a, b, d, e);
+            }
+            key = next_key(key);
+        }
+        c
     }
 }
 
@@ -123,24 +157,40 @@ fn box_muller_f32(u1: f32, u2: f32) -> [f32; 2] {
     [radius * angle.cos(), radius * angle.sin()]
 }
 
-/// Philox 4x32 with 10 rounds (Salmon et al., SC 2011), its 128-bit counter starting with `block`.
-fn philox(key: u64, block: u64) -> [u32; 4] {
-    philox_full([key as u32, (key >> 32) as u32], [block as u32, (block >> 32) as u32, 0, 0])
+/// A round of Philox 4x32 (Salmon et al., SC 2011).
+#[inline(always)]
+fn round(key: [u32; 2], c: [u32; 4]) -> [u32; 4] {
+    let (p0, p1) = (0xD251_1F53 * c[0] as u64, 0xCD9E_8D57 * c[2] as u64);
+    [(p1 >> 32) as u32 ^ c[1] ^ key[0], p1 as u32, (p0 >> 32) as u32 ^ c[3] ^ key[1], p0 as u32]
 }
 
+/// The key of the next round.
 #[inline(always)]
-fn philox_full(mut key: [u32; 2], mut c: [u32; 4]) -> [u32; 4] {
-    for _ in 0..10 {
-        let (p0, p1) = (0xD251_1F53 * c[0] as u64, 0xCD9E_8D57 * c[2] as u64);
-        c = [(p1 >> 32) as u32 ^ c[1] ^ key[0], p1 as u32, (p0 >> 32) as u32 ^ c[3] ^ key[1], p0 as u32];
-        key = [key[0].wrapping_add(0x9E37_79B9), key[1].wrapping_add(0xBB67_AE85)];
-    }
-    c
+fn next_key(key: [u32; 2]) -> [u32; 2] {
+    [key[0].wrapping_add(0x9E37_79B9), key[1].wrapping_add(0xBB67_AE85)]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn philox_full(mut key: [u32; 2], mut c: [u32; 4]) -> [u32; 4] {
+        for _ in 0..10 {
+            (c, key) = (round(key, c), next_key(key));
+        }
+        c
+    }
+
+    #[test]
+    fn lanes_are_consecutive_blocks() {
+        let (key, first) = (0x299f_31d0_a409_3822, u64::MAX - 5);
+        let words = dispatch(Side { key, first });
+        for lane in 0..LANES {
+            let block = first.wrapping_add(lane as u64);
+            let one = philox_full([key as u32, (key >> 32) as u32], [block as u32, (block >> 32) as u32, 0, 0]);
+            assert_eq!(words.map(|w| w[lane]), one);
+        }
+    }
 
     /// The known answers of Random123's distribution.
     #[test]

@@ -10,6 +10,8 @@ use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::Buffer;
 use cuprum_core::{Call, DType, Element, Error, Result, Scalar, StoredArray};
 
+use crate::transpose::{Rows, transpose};
+
 /// A run of elements for reading.
 #[derive(Clone, Copy)]
 pub(crate) struct Elements<'a> {
@@ -249,6 +251,18 @@ pub(crate) fn copy_strided<T: Copy>(source: &[T], start: isize, stride: isize, o
     }
 }
 
+/// Asks for the cache line of an address, which may be anything.
+#[inline(always)]
+pub(crate) fn prefetch<T>(address: *const T) {
+    // SAFETY: a prefetch touches nothing, whatever the address.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast())
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
 /// A block of columns of a matrix; other threads may hold other columns of the same matrix.
 pub(crate) struct ColumnsMut<'a, T> {
     ptr: *mut T,
@@ -309,7 +323,8 @@ impl Grid {
     }
 }
 
-/// Copies a grid of elements: whole rows where both sides are contiguous, else in blocks whose lines stay in L1.
+/// Copies a grid of elements: whole rows where both sides are contiguous, turned where they are so in different
+/// directions, else in blocks whose lines stay in L1.
 pub(crate) fn copy_grid<T: Copy>(source: &[T], from: isize, target: &mut [T], to: isize, grid: &Grid) {
     const SIDE: usize = 32;
     if grid.height == 0 || grid.width == 0 {
@@ -326,6 +341,10 @@ pub(crate) fn copy_grid<T: Copy>(source: &[T], from: isize, target: &mut [T], to
             unsafe { std::ptr::copy_nonoverlapping(s.offset(row * grid.source[0]), t.offset(row * grid.target[0]), grid.width) };
         }
         return;
+    }
+    if grid.source[0] == 1 && grid.target[1] == 1 {
+        let (from, to) = (Rows { start: from as usize, stride: grid.source[1] }, Rows { start: to as usize, stride: grid.target[0] });
+        return transpose(source, from, target, to, grid.height, grid.width);
     }
     for top in (0..grid.height).step_by(SIDE) {
         for left in (0..grid.width).step_by(SIDE) {

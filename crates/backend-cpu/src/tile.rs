@@ -15,6 +15,7 @@ use crate::elementwise::half::{is_half, through_f32};
 use crate::elementwise::loops::{Kernel, Selected};
 use crate::elementwise::{cast, table};
 use crate::raw::{Elements, ElementsMut, Scratch, copy_strided, element};
+use crate::transpose::{Rows, SIDE, transpose};
 
 /// Longest tile. Shorter ones are powers of two as well, so that tiles end where the fixed blocks of reductions end.
 pub(crate) const MAX_TILE: usize = 2048;
@@ -27,6 +28,9 @@ pub(crate) struct Nest<'a> {
     dims: Dims,
     inputs: SmallVec<[Source<'a>; 4]>,
 }
+
+/// Rows that a band holds: neighbouring rows of an input that is contiguous across them are gathered together.
+pub(crate) const BAND: usize = SIDE;
 
 /// One input under the nest.
 struct Source<'a> {
@@ -90,6 +94,19 @@ impl<'a> Nest<'a> {
 }
 
 impl<'a> Source<'a> {
+    /// Whether it is contiguous across rows, and in long steps along them: rows are gathered a band at a time.
+    fn is_turned(&self) -> bool {
+        self.access == Access::Strided && matches!(self.strides[..], [.., 1, along] if along.unsigned_abs() > 1)
+    }
+
+    /// Copies a band: `rows` rows from point `start` on, `len` points of each, `pitch` apart in `out`.
+    fn gather_band(&self, dims: &[usize], start: usize, rows: usize, len: usize, pitch: usize, out: ElementsMut) {
+        let (at, _) = self.locate(dims, start);
+        let along = self.strides.last().copied().unwrap_or(0);
+        let (from, to) = (Rows { start: at as usize, stride: along }, Rows { start: 0, stride: pitch as isize });
+        with_dtype!(self.buffer.dtype(), T => transpose(self.buffer.typed::<T>(), from, out.typed::<T>(), to, rows, len));
+    }
+
     /// The run `start..start + len` where it lies, if it is contiguous there.
     fn direct(&self, dims: &[usize], start: usize, len: usize) -> Option<Elements<'a>> {
         match self.access {
@@ -314,6 +331,22 @@ pub(crate) struct Evaluator<'c, 'a> {
     gathered: SmallVec<[Scratch; 4]>,
     /// This tile's inputs that are read in place.
     direct: SmallVec<[Option<Elements<'a>>; 4]>,
+    /// The bands of inputs that are gathered so; empty unless the caller goes through rows in bands.
+    bands: SmallVec<[Band; 4]>,
+}
+
+/// Which points of an input its gathered block holds, and where this tile begins in it.
+#[derive(Clone, Copy, Default)]
+struct Band {
+    /// Whether the input is gathered in bands.
+    used: bool,
+    /// First row, number of rows, first column, number of columns; no rows at first.
+    row: usize,
+    rows: usize,
+    column: usize,
+    len: usize,
+    /// This tile's place in the block.
+    at: usize,
 }
 
 impl<'c, 'a> Evaluator<'c, 'a> {
@@ -326,6 +359,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
             blocks: (0..compiled.blocks).map(|_| spare()).collect(),
             gathered: inputs.iter().map(|s| if s.access == Access::Strided { spare() } else { Scratch::default() }).collect(),
             direct: SmallVec::from_elem(None, inputs.len()),
+            bands: SmallVec::from_elem(Band::default(), inputs.len()),
         };
         let len = compiled.tile.min(compiled.nest.size());
         for (step, place) in compiled.program.steps.iter().zip(&compiled.places) {
@@ -348,6 +382,38 @@ impl<'c, 'a> Evaluator<'c, 'a> {
             }
         }
         evaluator
+    }
+
+    /// An evaluator whose caller computes [`BAND`] rows of the same columns one after the other before it goes on: inputs
+    /// that are contiguous across rows are then gathered once for all of them.
+    pub fn in_bands(compiled: &'c Compiled<'a>) -> Evaluator<'c, 'a> {
+        let mut evaluator = Evaluator::new(compiled);
+        for (k, source) in compiled.nest.inputs.iter().enumerate().filter(|(_, source)| source.is_turned()) {
+            evaluator.bands[k].used = true;
+            evaluator.gathered[k].reserve(BAND * pitch(compiled.tile) * source.buffer.dtype().itemsize());
+        }
+        evaluator
+    }
+
+    /// Gathers an input's tile: alone, or as a row of its band.
+    fn gather(&mut self, k: usize, start: usize, len: usize) {
+        let (source, dims) = (&self.compiled.nest.inputs[k], &self.compiled.nest.dims);
+        let (block, band) = (&mut self.gathered[k], &mut self.bands[k]);
+        let inner = self.compiled.nest.inner();
+        let (row, column) = (start / inner, start % inner);
+        let pitch = pitch(self.compiled.tile);
+        if !band.used || column + len > inner {
+            *band = Band { used: band.used, ..Band::default() };
+            return source.gather(dims, start, block.elements_mut(source.buffer.dtype(), len));
+        }
+        let holds = (band.row..band.row + band.rows).contains(&row) && (band.column, band.len) == (column, len);
+        if !holds {
+            let height = dims[dims.len() - 2];
+            let rows = BAND.min(height - row % height);
+            source.gather_band(dims, start, rows, len, pitch, block.elements_mut(source.buffer.dtype(), BAND * pitch));
+            *band = Band { used: true, row, rows, column, len, at: 0 };
+        }
+        band.at = (row - band.row) * pitch;
     }
 
     /// Computes points `start..start + len` (at most a tile) into one run per output.
@@ -374,7 +440,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
             }
             self.direct[k] = source.direct(&compiled.nest.dims, start, len);
             if self.direct[k].is_none() {
-                source.gather(&compiled.nest.dims, start, self.gathered[k].elements_mut(source.buffer.dtype(), len));
+                self.gather(k, start, len);
             }
         }
         for instruction in &compiled.instructions {
@@ -412,7 +478,10 @@ impl<'c, 'a> Evaluator<'c, 'a> {
     fn value<'v>(&'v self, step: u16, len: usize, outputs: &'v [ElementsMut]) -> Elements<'v> {
         let dtype = self.compiled.program.steps[step as usize].dtype;
         match self.compiled.places[step as usize] {
-            Place::Input(k) => self.direct[k as usize].unwrap_or_else(|| self.gathered[k as usize].elements(dtype, len)),
+            Place::Input(k) => self.direct[k as usize].unwrap_or_else(|| {
+                let at = self.bands[k as usize].at;
+                self.gathered[k as usize].elements(dtype, at + len).slice(at, len)
+            }),
             Place::Constant(block) | Place::Scratch(block) => self.blocks[block as usize].elements(dtype, len),
             Place::Output(o) => outputs[o as usize].as_elements(),
         }
@@ -424,6 +493,11 @@ impl Drop for Evaluator<'_, '_> {
         let blocks = self.blocks.drain(..).chain(self.gathered.drain(..));
         SPARE.with(|s| s.borrow_mut().extend(blocks.take(16)));
     }
+}
+
+/// Elements from row to row of a band: not a power of two, so that rows do not share cache sets.
+fn pitch(tile: usize) -> usize {
+    tile + SIDE
 }
 
 /// Fills a run with a scalar, converted as `astype` would.

@@ -53,7 +53,8 @@ pub enum Work<'a> {
         /// Collapsed loop over inputs, then outputs.
         plan: &'a LoopPlan,
     },
-    /// Reduce the values of `program` (one result) over the plan's reduced axes.
+    /// Reduce the values of `program` (one result) over the plan's reduced axes. `var` asks for the sum of squared distances
+    /// from the mean, of kernels that name it alone.
     Reduce {
         /// The prologue; its result has the dtype that values enter the reduction with.
         program: &'a Program,

@@ -137,6 +137,13 @@ pub fn run(call: &Call) -> Result<Outputs> {
     unserved(call)
 }
 
+/// Whether a kernel of the device takes this operation by name. Those that take whole families are not meant: core has
+/// another way for what only some devices do in one call.
+pub(crate) fn is_named(op: crate::op::Op, device: Device) -> Result<bool> {
+    let links = registry::chains()?.get(op.family(), device.kind());
+    Ok(links.iter().any(|link| matches!(link.kernel.ops, OpFilter::Only(ops) if ops.contains(&op))))
+}
+
 /// The static filter of a kernel.
 fn filter(link: &Link, call: &Call) -> std::result::Result<(), &'static str> {
     let kernel = link.kernel;

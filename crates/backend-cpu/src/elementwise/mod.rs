@@ -13,10 +13,10 @@ use smallvec::SmallVec;
 
 use crate::raw::{ElementsMut, Output};
 use crate::threads;
-use crate::tile::{Compiled, Evaluator, Nest};
+use crate::tile::{BAND, Compiled, Evaluator, Nest};
 
-/// Rows computed together where an input is walked in long strides: a cache line that one row loads serves the next ones.
-const ROWS_TOGETHER: usize = 16;
+/// Shortest row that is computed by itself where an input is walked in long strides; shorter ones share tiles.
+const SHORT_ROW: usize = 64;
 
 /// The runs, one for each output, that a task fills.
 type Part<'o> = SmallVec<[ElementsMut<'o>; 2]>;
@@ -49,7 +49,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     threads::for_each(
         parts.into_iter().enumerate(),
         cost,
-        || Evaluator::new(&compiled),
+        || Evaluator::in_bands(&compiled),
         |evaluator, (i, mut part)| fill(&compiled, evaluator, i * chunk, &mut part),
     );
     call.done(outputs.into_iter().map(Output::finish))
@@ -58,7 +58,12 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 /// Points per task: whole rows where rows matter, else whole tiles; several tasks per thread, to even out their speeds.
 fn chunk(compiled: &Compiled, size: usize, threads: usize) -> usize {
     let share = if threads == 1 { size } else { size.div_ceil(threads * 4) };
-    let unit = if compiled.nest().is_scattered() { compiled.nest().inner() } else { compiled.tile() };
+    let (inner, band) = (compiled.nest().inner(), compiled.nest().inner() * BAND);
+    let unit = match compiled.nest().is_scattered() {
+        true if share >= band => band,
+        true => inner,
+        false => compiled.tile(),
+    };
     share.div_ceil(unit).max(1) * unit
 }
 
@@ -70,11 +75,12 @@ fn fill(compiled: &Compiled, evaluator: &mut Evaluator, start: usize, part: &mut
         evaluator.write(start + at, len, &mut runs);
     };
     // Tiles that span rows are gathered; where rows are long enough, tiles end with them.
-    if inner < tile / 2 || !start.is_multiple_of(inner) {
+    let scattered = compiled.nest().is_scattered();
+    if inner < (if scattered { SHORT_ROW } else { tile / 2 }) || !start.is_multiple_of(inner) {
         (0..len).step_by(tile).for_each(|at| compute(at, tile.min(len - at)));
         return;
     }
-    let together = if compiled.nest().is_scattered() { ROWS_TOGETHER } else { 1 };
+    let together = if scattered { BAND } else { 1 };
     for rows in (0..len).step_by(inner * together) {
         for column in (0..inner).step_by(tile) {
             let width = tile.min(inner - column);

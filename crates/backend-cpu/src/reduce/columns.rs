@@ -31,7 +31,7 @@ pub(super) fn reduce<R: Reducer>(compiled: &Compiled, rows: usize, out: &mut [R:
     let partial = threads::map(
         0..column_blocks * row_blocks,
         cost,
-        || Evaluator::new(compiled),
+        || Evaluator::in_bands(compiled),
         |evaluator, task| reduce_block::<R>(evaluator, compiled.tile(), columns, block(task)),
     );
     let mut partial = partial.into_iter();

@@ -1,17 +1,19 @@
 //! Reduce and SegmentSum. Sums are pairwise with a tree fixed by length: the same bits for any number of threads.
 
 mod columns;
+mod deviation;
 mod ops;
 mod rows;
 mod tree;
 
 use cuprum_core::array::Array;
 use cuprum_core::layout::Dims;
-use cuprum_core::ops::reduce::{ALL, ANY, ARGMAX, ARGMIN, COUNT_NONZERO, MAX, MIN, PROD, SUM};
+use cuprum_core::ops::reduce::{ALL, ANY, ARGMAX, ARGMIN, COUNT_NONZERO, MAX, MIN, PROD, SUM, VAR};
 use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
 use cuprum_core::{Call, Complex, DType, Element, Error, Op, Outcome, Program, Result, StepKind, Work, decline};
 use smallvec::SmallVec;
 
+use self::deviation::Deviation;
 use self::ops::{ArgMax, ArgMin, Count, Max, Min, Prod, Reducer, Sum};
 use crate::elementwise::half::{is_half, narrow};
 use crate::raw::{Elements, ElementsMut, Output};
@@ -22,7 +24,7 @@ use crate::tile::{Compiled, Evaluator, Nest};
 type Run = fn(&Compiled, &Shape, ElementsMut);
 
 /// The loop of a reduction.
-enum Shape {
+pub(crate) enum Shape {
     /// `[kept.. reduced..]`, rows of this length.
     Rows(usize),
     /// `[reduced.. kept..]`, this many rows.
@@ -47,10 +49,13 @@ fn with_results<T: Element>(out: ElementsMut, f: impl FnOnce(&mut [T])) {
     narrow(Elements::of(&wide).typed(), out);
 }
 
-/// `$run` for `$reducer` of the element type that `$dtype` is: any `number`, or `bool` too.
+/// `$run` for `$reducer` of the element type that `$dtype` is: any `number`, `inexact` ones, or `bool` too.
 macro_rules! by_dtype {
     ($dtype:expr, number, $run:ident, $reducer:ident) => {
         by_dtype!(@ $dtype, $run, $reducer, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>)
+    };
+    ($dtype:expr, inexact, $run:ident, $reducer:ident) => {
+        by_dtype!(@ $dtype, $run, $reducer, f32, f64, Complex<f32>, Complex<f64>)
     };
     ($dtype:expr, any, $run:ident, $reducer:ident) => {
         by_dtype!(@ $dtype, $run, $reducer, bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>)
@@ -63,8 +68,14 @@ macro_rules! by_dtype {
     };
 }
 
+/// Sums of a program's values, of a dtype other than bool and the 16-bit floats; says whether it takes the dtype.
+pub(crate) fn sums(compiled: &Compiled, dtype: DType, shape: &Shape, out: ElementsMut) -> bool {
+    let run: Option<Run> = by_dtype!(dtype, number, run_reducer, Sum);
+    run.map(|run| run(compiled, shape, out)).is_some()
+}
+
 /// The operations of the family, each with its reducer by dtype of the values (float32 for the half ones).
-static ROWS: [Row; 9] = [
+static ROWS: [Row; 10] = [
     (SUM, |d| by_dtype!(d, number, run_reducer, Sum)),
     (PROD, |d| by_dtype!(d, number, run_reducer, Prod)),
     (MIN, |d| by_dtype!(d, any, run_reducer, Min)),
@@ -73,6 +84,7 @@ static ROWS: [Row; 9] = [
     (ARGMAX, |d| by_dtype!(d, any, run_reducer, ArgMax)),
     (ANY, |d| if d == DType::Bool { Some(run_reducer::<Sum<bool>>) } else { None }),
     (ALL, |d| if d == DType::Bool { Some(run_reducer::<Prod<bool>>) } else { None }),
+    (VAR, |d| by_dtype!(d, inexact, run_reducer, Deviation)),
     (COUNT_NONZERO, |d| if d == DType::Bool { Some(run_reducer::<Count>) } else { None }),
 ];
 

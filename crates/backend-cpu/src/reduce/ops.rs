@@ -39,25 +39,38 @@ pub(crate) trait Reducer: 'static {
 /// A leaf in [`LANES`] accumulators, for operations that do not look at the index.
 #[inline(always)]
 fn lanes<R: Reducer + ?Sized>(values: &[R::In]) -> R::Acc {
-    let Some((head, tail)) = values.split_first_chunk::<LANES>() else {
-        let start = R::start(values[0], 0);
-        return values[1..].iter().fold(start, |acc, &v| R::merge(acc, R::start(v, 0)));
+    fold(values, |v| R::start(v, 0), R::merge)
+}
+
+/// `start` of every value, merged in [`LANES`] accumulators.
+#[inline(always)]
+pub(super) fn fold<T: Copy, A: Copy>(values: &[T], start: impl Fn(T) -> A, merge: impl Fn(A, A) -> A) -> A {
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    let Some((head, chunks)) = chunks.split_first() else {
+        let mut acc = start(values[0]);
+        for &v in &values[1..] {
+            acc = merge(acc, start(v));
+        }
+        return acc;
     };
-    let mut acc = head.map(|v| R::start(v, 0));
-    let (chunks, rest) = tail.as_chunks::<LANES>();
+    // Loops over arrays by index, which stay in registers however they are inlined.
+    let mut acc = [start(head[0]); LANES];
+    for i in 1..LANES {
+        acc[i] = start(head[i]);
+    }
     for chunk in chunks {
-        for (a, &v) in acc.iter_mut().zip(chunk) {
-            *a = R::merge(*a, R::start(v, 0));
+        for i in 0..LANES {
+            acc[i] = merge(acc[i], start(chunk[i]));
         }
     }
-    for (a, &v) in acc.iter_mut().zip(rest) {
-        *a = R::merge(*a, R::start(v, 0));
+    for i in 0..rest.len() {
+        acc[i] = merge(acc[i], start(rest[i]));
     }
     let mut width = LANES;
     while width > 1 {
         width /= 2;
         for i in 0..width {
-            acc[i] = R::merge(acc[i], acc[i + width]);
+            acc[i] = merge(acc[i], acc[i + width]);
         }
     }
     acc[0]
@@ -137,12 +150,12 @@ pub(crate) trait Value: Element {
     fn times(self, b: Self) -> Self;
     /// Whether it is NaN, or has a part that is.
     fn not_a_number(self) -> bool;
-    /// Strict order; false with NaN. Complex by real part, then imaginary.
-    fn before(self, b: Self) -> bool;
+    /// Greater or equal; false with NaN. Complex by real part, then imaginary.
+    fn at_least(self, b: Self) -> bool;
 }
 
 macro_rules! value {
-    ($($t:ty: |$a:ident, $b:ident| $plus:expr, $times:expr, $nan:expr, $before:expr;)*) => {$(
+    ($($t:ty: |$a:ident, $b:ident| $plus:expr, $times:expr, $nan:expr, $at_least:expr;)*) => {$(
         impl Value for $t {
             #[inline(always)]
             fn plus(self, $b: Self) -> Self { let $a = self; $plus }
@@ -151,20 +164,27 @@ macro_rules! value {
             #[inline(always)]
             fn not_a_number(self) -> bool { let $a = self; let _ = $a; $nan }
             #[inline(always)]
-            fn before(self, $b: Self) -> bool { let $a = self; $before }
+            fn at_least(self, $b: Self) -> bool { let $a = self; $at_least }
         }
     )*};
 }
 macro_rules! ints {
-    ($($t:ty),*) => { value! { $($t: |a, b| a.wrapping_add(b), a.wrapping_mul(b), false, a < b;)* } };
+    ($($t:ty),*) => { value! { $($t: |a, b| a.wrapping_add(b), a.wrapping_mul(b), false, a >= b;)* } };
 }
 ints!(i8, i16, i32, i64, u8, u16, u32, u64);
 value! {
-    bool: |a, b| a | b, a & b, false, !a & b;
-    f32: |a, b| a + b, a * b, a.is_nan(), a < b;
-    f64: |a, b| a + b, a * b, a.is_nan(), a < b;
-    Complex<f32>: |a, b| a + b, a * b, a.re.is_nan() | a.im.is_nan(), a.re < b.re || (a.re == b.re && a.im < b.im);
-    Complex<f64>: |a, b| a + b, a * b, a.re.is_nan() | a.im.is_nan(), a.re < b.re || (a.re == b.re && a.im < b.im);
+    bool: |a, b| a | b, a & b, false, a | !b;
+    f32: |a, b| a + b, a * b, a.is_nan(), a >= b;
+    f64: |a, b| a + b, a * b, a.is_nan(), a >= b;
+    Complex<f32>: |a, b| a + b, a * b, a.re.is_nan() | a.im.is_nan(), complex_at_least(a, b);
+    Complex<f64>: |a, b| a + b, a * b, a.re.is_nan() | a.im.is_nan(), complex_at_least(a, b);
+}
+
+/// [`Value::at_least`] of complex numbers.
+#[inline(always)]
+fn complex_at_least<T: PartialOrd>(a: Complex<T>, b: Complex<T>) -> bool {
+    let ordered = a.im >= b.im || a.im < b.im; // neither is NaN
+    ordered && (a.re > b.re || (a.re == b.re && a.im >= b.im))
 }
 
 /// Reductions whose accumulator is an element: name, how two merge.
@@ -191,9 +211,9 @@ folds! {
     /// Product; of bool, "all".
     Prod: |a, b| a.times(b);
     /// Smallest; the first NaN if there is one.
-    Min: |a, b| if a.not_a_number() || !(b.before(a) || b.not_a_number()) { a } else { b };
+    Min: |a, b| if b.at_least(a) | a.not_a_number() { a } else { b };
     /// Largest; the first NaN if there is one.
-    Max: |a, b| if a.not_a_number() || !(a.before(b) || b.not_a_number()) { a } else { b };
+    Max: |a, b| if a.at_least(b) | a.not_a_number() { a } else { b };
 }
 
 /// Number of true elements.
@@ -249,9 +269,20 @@ impl<T: Value, R: Reducer<In = T, Acc = T>> Reducer for Arg<R> {
     #[inline(always)]
     fn leaf(values: &[T], first: usize) -> (T, i64) {
         let best = lanes::<R>(values);
-        let at = values.iter().position(|&v| same(best, v)).unwrap_or(0);
+        let at = if best.not_a_number() { first_where(values, |v| v.not_a_number()) } else { first_where(values, |v| v == best) };
         (values[at], (first + at) as i64)
     }
+}
+
+/// The first element that a test holds for, looked for a few registers at a time; 0 if there is none.
+#[inline(always)]
+fn first_where<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> usize {
+    for (i, chunk) in values.chunks(2 * LANES).enumerate() {
+        if chunk.iter().fold(false, |found, &v| found | test(v)) {
+            return 2 * LANES * i + chunk.iter().position(|&v| test(v)).unwrap_or(0);
+        }
+    }
+    0
 }
 
 /// Whether two picks are one: equal, or both NaN.

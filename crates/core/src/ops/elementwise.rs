@@ -171,8 +171,22 @@ fn binary(op: Op, x1: Operand, x2: Operand) -> Result<NdArray> {
     }
     if op == POWER {
         refuse_negative_power(&x1, &x2)?;
+        if let (Operand::Array(base), Operand::Scalar(exponent)) = (&x1, &x2)
+            && is_two(*exponent, base.dtype())
+        {
+            return square(base); // exact as well, and far cheaper
+        }
     }
     elementwise(op, &[x1, x2])
+}
+
+/// Whether an exponent is 2 and does not change the dtype of its base.
+fn is_two(exponent: Scalar, base: DType) -> bool {
+    match exponent {
+        Scalar::Int(n) => n == 2 && base != DType::Bool,
+        Scalar::Float(x) => x == 2.0 && base.is_inexact(),
+        _ => false,
+    }
 }
 
 /// NumPy raises for integers to negative integer powers. A scalar exponent is checked here; for an array exponent the

@@ -105,8 +105,8 @@ super::rows! { Reduce from 200:
     ARGMIN "argmin" [] 1 ("a, axis=None, *, keepdims=False") Some(|a: Args| a.array("a")?.argmin(over(&a)?).map(Value::Array)), "Index (int64) of the first smallest element; NaN counts as smallest.";
     ARGMAX "argmax" [] 1 ("a, axis=None, *, keepdims=False") Some(|a: Args| a.array("a")?.argmax(over(&a)?).map(Value::Array)), "Index (int64) of the first largest element; NaN counts as largest.";
     COUNT_NONZERO "count_nonzero" [] 1 ("a, axis=None, *, keepdims=False") Some(|a: Args| a.array("a")?.count_nonzero(over(&a)?).map(Value::Array)), "Number (int64) of elements that are not zero.";
-    VAR "var" [] 1 ("a, axis=None, dtype=None, *, ddof=0, correction=None, keepdims=False") Some(|a: Args| a.array("a")?.var(over(&a)?).map(Value::Array)), "Variance, from the mean (two passes).";
-    STD "std" [] 1 ("a, axis=None, dtype=None, *, ddof=0, correction=None, keepdims=False") Some(|a: Args| a.array("a")?.std(over(&a)?).map(Value::Array)), "Standard deviation, from the mean (two passes).";
+    VAR "var" [] 1 ("a, axis=None, dtype=None, *, ddof=0, correction=None, keepdims=False") Some(|a: Args| a.array("a")?.var(over(&a)?).map(Value::Array)), "Variance: mean squared distance from the mean.";
+    STD "std" [] 1 ("a, axis=None, dtype=None, *, ddof=0, correction=None, keepdims=False") Some(|a: Args| a.array("a")?.std(over(&a)?).map(Value::Array)), "Standard deviation: square root of the variance.";
     SEGMENT_SUM "segment_sum" [] 2 ("a, offsets") Some(|a: Args| segment_sum(&a.array("a")?, &a.array("offsets")?).map(Value::Array)), "Sums of the segments `offsets[i]..offsets[i + 1]` of a 1-D array; an empty segment gives 0.";
 }
 
@@ -172,6 +172,19 @@ fn mean_dtypes(a: &NdArray, asked: Option<DType>) -> (DType, DType) {
     (work, out)
 }
 
+/// Sum of squared distances from the mean, in two passes.
+fn squared_distances(x: &NdArray, over: &Over) -> Result<NdArray> {
+    let mean = x.mean(Over { keepdims: true, dtype: None, ..over.clone() })?;
+    let d = super::elementwise::subtract(x, &mean)?;
+    let squares = if x.dtype().is_complex() {
+        let (re, im) = (d.real()?, d.imag()?);
+        super::elementwise::add(re.square()?, im.square()?)?
+    } else {
+        d.square()?
+    };
+    reduce(SUM, &squares, over, squares.dtype(), squares.dtype())
+}
+
 impl NdArray {
     /// Sum (`numpy.sum`). Bool and integers are summed in int64 or uint64 and wrap; float16 in float32. Empty: 0.
     pub fn sum(&self, over: impl Into<Over>) -> Result<NdArray> {
@@ -205,15 +218,10 @@ impl NdArray {
         let over = over.into();
         let (work, out) = mean_dtypes(self, over.dtype);
         let x = self.astype(work)?;
-        let mean = x.mean(Over { keepdims: true, dtype: None, ..over.clone() })?;
-        let d = super::elementwise::subtract(&x, &mean)?;
-        let squares = if work.is_complex() {
-            let (re, im) = (d.real()?, d.imag()?);
-            super::elementwise::add(re.square()?, im.square()?)?
-        } else {
-            d.square()?
+        let sum = match dispatch::is_named(VAR, self.device())? && self.size() > 0 {
+            true => reduce(VAR, &x, &over, work, work.real())?,
+            false => squared_distances(&x, &over)?,
         };
-        let sum = reduce(SUM, &squares, &over, squares.dtype(), squares.dtype())?;
         let count = if sum.size() == 0 { 1.0 } else { self.size() as f64 / sum.size() as f64 };
         super::elementwise::divide(&sum, (count - over.correction).max(0.0))?.astype(out.real())
     }

@@ -1,18 +1,23 @@
-//! Contract: strided, batched matrix products by the `gemm` crate for floats, by blocked loops for integers and bool.
+//! Contract: products with a vector as reductions, strided, batched matrix products by the `gemm` crate for floats, by
+//! blocked loops for integers and bool.
 //!
 //! Where the plan's strides make no gemm, operands are packed so that they do, and the product is unpacked.
-#![allow(unsafe_code)]
+
+mod exact;
+mod floats;
+mod vector;
 
 use std::sync::Arc;
 
 use cuprum_core::array::Array;
 use cuprum_core::buffer::HostBuffer;
 use cuprum_core::plan::contract::{ContractPlan, Gemm};
-use cuprum_core::{Call, Complex, DType, Element, Layout, Outcome, Result, StoredArray, Work, bf16, decline, f16, with_dtype};
+use cuprum_core::{Call, Complex, DType, Layout, Outcome, Result, StoredArray, Work, bf16, decline, f16, with_dtype};
 
+use self::exact::exact;
+use self::floats::floats;
 use crate::copy::copy;
 use crate::raw::{Elements, ElementsMut, Output};
-use crate::threads;
 
 /// The Contract kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
@@ -44,8 +49,11 @@ fn widened(array: &StoredArray) -> Result<StoredArray> {
 }
 
 /// The contraction into `c`, which has the layout `out`; operands and product packed where they must be.
-fn product(plan: &ContractPlan, a: &StoredArray, b: &StoredArray, out: &Layout, c: ElementsMut) -> Result<()> {
+fn product(plan: &ContractPlan, a: &StoredArray, b: &StoredArray, out: &Layout, mut c: ElementsMut) -> Result<()> {
     if let Some(gemm) = plan.gemm(a.layout(), b.layout(), out) {
+        if vector::product(&gemm, a, b, out.offset(), c.reborrow())? {
+            return Ok(());
+        }
         return multiply(&gemm, a, b, out.offset(), c);
     }
     let pack = |x: &StoredArray, is_b: bool| -> Result<StoredArray> {
@@ -136,109 +144,4 @@ fn check(p: &Product, starts: &[[isize; 3]], lens: [usize; 3]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// A pointer that tasks share; each writes its own product.
-#[derive(Clone, Copy)]
-struct Shared<T>(*mut T);
-// SAFETY: the tasks' products do not overlap.
-unsafe impl<T> Send for Shared<T> {}
-// SAFETY: as above.
-unsafe impl<T> Sync for Shared<T> {}
-impl<T> Shared<T> {
-    fn at(self, offset: isize) -> *mut T {
-        self.0.wrapping_offset(offset)
-    }
-}
-
-fn floats<T: Element>(p: &Product, starts: &[[isize; 3]], a: Elements, b: Elements, c: ElementsMut, zero: T, one: T) {
-    let (a, b, c) = (a.typed::<T>(), b.typed::<T>(), Shared(c.typed::<T>().as_mut_ptr()));
-    let flops = p.m.saturating_mul(p.n).saturating_mul(p.k);
-    let run = |start: &[isize; 3], parallelism: gemm::Parallelism| {
-        let (pa, pb, pc) = (a.as_ptr().wrapping_offset(start[0]), b.as_ptr().wrapping_offset(start[1]), c.at(start[2]));
-        // SAFETY: `check` has shown that all elements lie inside their buffers; c is fresh memory that only this product writes.
-        unsafe {
-            gemm::gemm(
-                p.m,
-                p.n,
-                p.k,
-                pc,
-                p.c[1],
-                p.c[0],
-                false,
-                pa,
-                p.a[1],
-                p.a[0],
-                pb,
-                p.b[1],
-                p.b[0],
-                zero,
-                one,
-                false,
-                false,
-                false,
-                parallelism,
-            );
-        }
-    };
-    if starts.len() > 1 && flops < 1 << 22 {
-        // Small products: one thread each, several at a time.
-        let per_task = ((1 << 18) / flops.max(1)).max(1);
-        threads::for_each(
-            starts.chunks(per_task),
-            flops.saturating_mul(starts.len()),
-            || (),
-            |_, part| {
-                part.iter().for_each(|s| run(s, gemm::Parallelism::None));
-            },
-        );
-    } else {
-        for start in starts {
-            threads::inside(flops, |n| run(start, if n > 1 { gemm::Parallelism::Rayon(n) } else { gemm::Parallelism::None }));
-        }
-    }
-}
-
-/// Numbers that wrap, and bool.
-trait Exact: Element {
-    fn multiply_add(acc: Self, a: Self, b: Self) -> Self;
-}
-macro_rules! exact {
-    ($($t:ty)*) => {$( impl Exact for $t {
-        #[inline(always)]
-        fn multiply_add(acc: $t, a: $t, b: $t) -> $t { acc.wrapping_add(a.wrapping_mul(b)) }
-    } )*};
-}
-exact!(i8 i16 i32 i64 u8 u16 u32 u64);
-impl Exact for bool {
-    #[inline(always)]
-    fn multiply_add(acc: bool, a: bool, b: bool) -> bool {
-        acc | (a & b)
-    }
-}
-
-/// Rows of c, each the sum of rows of b (made contiguous) scaled by elements of a: the inner loop vectorises.
-fn exact<T: Exact>(p: &Product, starts: &[[isize; 3]], a: Elements, b: Elements, c: ElementsMut) {
-    let (a, b, c) = (a.typed::<T>(), b.typed::<T>(), Shared(c.typed::<T>().as_mut_ptr()));
-    let cost = p.m.saturating_mul(p.n).saturating_mul(p.k);
-    for start in starts {
-        let at = |base: isize, steps: [isize; 2], i: usize, j: usize| (base + i as isize * steps[0] + j as isize * steps[1]) as usize;
-        let packed: Vec<T> = (0..p.k).flat_map(|l| (0..p.n).map(move |j| (l, j))).map(|(l, j)| b[at(start[1], p.b, l, j)]).collect();
-        threads::for_each(
-            0..p.m,
-            cost,
-            || vec![T::default(); p.n],
-            |row, i| {
-                row.fill(T::default());
-                for (l, b_row) in packed.chunks_exact(p.n).enumerate() {
-                    let x = a[at(start[0], p.a, i, l)];
-                    row.iter_mut().zip(b_row).for_each(|(acc, &y)| *acc = T::multiply_add(*acc, x, y));
-                }
-                for (j, &v) in row.iter().enumerate() {
-                    // SAFETY: `check` has shown that the element lies inside the output; this task alone has row i.
-                    unsafe { *c.at(start[2] + i as isize * p.c[0] + j as isize * p.c[1]) = v };
-                }
-            },
-        );
-    }
 }

@@ -1,0 +1,71 @@
+//! Matrix products of floats by the `gemm` crate.
+#![allow(unsafe_code)]
+
+use cuprum_core::Element;
+
+use super::Product;
+use crate::raw::{Elements, ElementsMut};
+use crate::threads;
+
+/// A pointer that tasks share; each writes its own product.
+#[derive(Clone, Copy)]
+pub(super) struct Shared<T>(pub *mut T);
+// SAFETY: the tasks' products do not overlap.
+unsafe impl<T> Send for Shared<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Shared<T> {}
+impl<T> Shared<T> {
+    /// The element at an offset.
+    pub fn at(self, offset: isize) -> *mut T {
+        self.0.wrapping_offset(offset)
+    }
+}
+
+/// Every product of the batch; all of them have been [`check`](super::check)ed.
+pub(super) fn floats<T: Element>(p: &Product, starts: &[[isize; 3]], a: Elements, b: Elements, c: ElementsMut, zero: T, one: T) {
+    let (a, b, c) = (a.typed::<T>(), b.typed::<T>(), Shared(c.typed::<T>().as_mut_ptr()));
+    let flops = p.m.saturating_mul(p.n).saturating_mul(p.k);
+    let run = |start: &[isize; 3], parallelism: gemm::Parallelism| {
+        let (pa, pb, pc) = (a.as_ptr().wrapping_offset(start[0]), b.as_ptr().wrapping_offset(start[1]), c.at(start[2]));
+        // SAFETY: `check` has shown that all elements lie inside their buffers; c is fresh memory that only this product writes.
+        unsafe {
+            gemm::gemm(
+                p.m,
+                p.n,
+                p.k,
+                pc,
+                p.c[1],
+                p.c[0],
+                false,
+                pa,
+                p.a[1],
+                p.a[0],
+                pb,
+                p.b[1],
+                p.b[0],
+                zero,
+                one,
+                false,
+                false,
+                false,
+                parallelism,
+            );
+        }
+    };
+    if starts.len() > 1 && flops < 1 << 22 {
+        // Small products: one thread each, several at a time.
+        let per_task = ((1 << 18) / flops.max(1)).max(1);
+        threads::for_each(
+            starts.chunks(per_task),
+            flops.saturating_mul(starts.len()),
+            || (),
+            |_, part| {
+                part.iter().for_each(|s| run(s, gemm::Parallelism::None));
+            },
+        );
+    } else {
+        for start in starts {
+            threads::inside(flops, |n| run(start, if n > 1 { gemm::Parallelism::Rayon(n) } else { gemm::Parallelism::None }));
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Products with a vector: the matrix is read once, so they are reductions of `matrix * vector`, with their speed, their
+//! pairwise sums and their independence of the number of threads.
+
+use cuprum_core::array::Array;
+use cuprum_core::layout::{Dims, Strides};
+use cuprum_core::ops::elementwise::MULTIPLY;
+use cuprum_core::plan::contract::Gemm;
+use cuprum_core::{DType, Program, Result, StepKind, StoredArray};
+use smallvec::SmallVec;
+
+use crate::raw::ElementsMut;
+use crate::reduce::{Shape, sums};
+use crate::tile::{Compiled, Nest};
+
+/// Fewest products a result is the sum of: below it a reduction spends its time between results.
+const SHORTEST: usize = 16;
+
+/// Computes the product if one operand is a vector and the result lies in loop order; says whether it did.
+pub(super) fn product(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usize, mut c: ElementsMut) -> Result<bool> {
+    let dtype = a.dtype();
+    if (g.m > 1 && g.n > 1) || g.k < SHORTEST || dtype == DType::Bool || c_offset != 0 {
+        return Ok(false);
+    }
+    // The matrix has `len` lines (one per result) along which k is summed.
+    let (len, line, k, c_line) = match g.n {
+        1 => (g.m, [g.a[0], 0], [g.a[1], g.b[0]], g.c[0]),
+        _ => (g.n, [0, g.b[1]], [g.a[1], g.b[0]], g.c[1]),
+    };
+    let mut step = 1;
+    let in_order = (len == 1 || c_line == 1) && {
+        step *= len as isize;
+        g.batch.iter().zip(&g.batch_strides[2]).rev().all(|(&n, &s)| (n == 1 || s == step, step *= n as isize).0)
+    };
+    if !in_order {
+        return Ok(false);
+    }
+    // Along the axis in which the matrix is contiguous.
+    let matrix = if g.n == 1 { 0 } else { 1 };
+    let by_columns = g.batch.is_empty() && len > 1 && line[matrix].unsigned_abs() < k[matrix].unsigned_abs();
+    let dims: Dims = match by_columns {
+        true => [g.k, len].into_iter().collect(),
+        false => g.batch.iter().copied().chain([len, g.k]).collect(),
+    };
+    let strides = |n: usize| -> Strides {
+        match by_columns {
+            true => [k[n], line[n]].into_iter().collect(),
+            false => g.batch_strides[n].iter().copied().chain([line[n], k[n]]).collect(),
+        }
+    };
+    let mut program = Program::default();
+    let args = [0, 1].map(|n| program.push(StepKind::Input(n), dtype, [0; 3]));
+    let value = program.push(StepKind::Apply(MULTIPLY), dtype, [args[0], args[1], 0]);
+    program.outputs.push(value);
+    let inputs: SmallVec<[StoredArray; 2]> = [a.clone(), b.clone()].into_iter().collect();
+    let Ok(compiled) = Compiled::new(&program, Nest::new(&dims, &inputs, strides)?, false) else { return Ok(false) };
+    let results = c.len();
+    let shape = if by_columns { Shape::Columns(g.k) } else { Shape::Rows(g.k) };
+    Ok(sums(&compiled, dtype, &shape, c.slice(0, results)))
+}
