@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use cuprum::expressions::{Session, parse_expression};
+use cuprum::expressions::{EvalError, EvalErrorKind, Session, parse_expression};
 use cuprum::{Value, io};
 
 use crate::failure::Failure;
@@ -72,7 +72,7 @@ fn value(name: &str, right: &str, session: &mut Session) -> Result<Value, Failur
         // `x=data.bin` parses as an attribute, and `x=../data` does not parse at all: a file was meant.
         _ if Path::new(right).exists() => Err(Failure::input(format!("{right}: not a .npy or .npz file"))),
         Err(_) if right.contains(['/', '\\']) && !right.contains(['(', ' ']) => Err(Failure::input(format!("{right}: no such file"))),
-        _ => match session.run(right)? {
+        _ => match session.run(right).map_err(|e| might_be_file(right, e))? {
             Some(value) => {
                 settle(&value)?;
                 Ok(value)
@@ -80,6 +80,16 @@ fn value(name: &str, right: &str, session: &mut Session) -> Result<Value, Failur
             None => Err(Failure::input(format!("'{right}' has no value"))),
         },
     }
+}
+
+/// `b.csv` is an attribute of a variable that is not there; more likely a file was meant.
+fn might_be_file(right: &str, e: EvalError) -> Failure {
+    let named = right.chars().all(|c| c.is_alphanumeric() || "._-".contains(c));
+    let extension = Path::new(right).extension().is_some_and(|e| (2..=4).contains(&e.len()));
+    if e.kind() == EvalErrorKind::Name && named && extension {
+        return Failure::input(format!("{right}: no such file, and no expression either; files are .npy or .npz"));
+    }
+    Failure::from(e)
 }
 
 /// One array of a `.npz` file; without `exact`, the only one whatever its name.

@@ -55,6 +55,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let output = arguments.output.as_deref().map(Output::new).transpose()?;
     let (source, words) = source(arguments)?;
     let script = expressions::parse(&source).map_err(expressions::EvalError::from)?;
+    if script.statements.is_empty() && arguments.file.is_none() {
+        return Err(Failure::input("the expression is empty"));
+    }
     arguments.place.apply()?;
 
     let mut session = Session::new();
@@ -191,7 +194,11 @@ enum Output {
 }
 
 impl Output {
+    /// What can be said of the path before the work is.
     fn new(path: &Path) -> Result<Output, Failure> {
+        if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty() && !f.is_dir()) {
+            return Err(Failure::input(format!("{}: there is no folder {}", path.display(), folder.display())));
+        }
         match path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase).as_deref() {
             Some("npy") => Ok(Output::Npy(path.into())),
             Some("npz") => Ok(Output::Npz(path.into())),

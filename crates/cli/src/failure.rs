@@ -58,7 +58,18 @@ impl From<EvalError> for Failure {
     /// With the source line and a caret.
     fn from(e: EvalError) -> Failure {
         let cause = std::error::Error::source(&e).and_then(|cause| cause.downcast_ref::<cuprum::Error>());
-        let text = e.render();
+        let unknown = e.message().strip_prefix("no variable or function `").and_then(|rest| rest.strip_suffix('`'));
+        let advice = match unknown {
+            // Not of `np.name`, which is the library's.
+            Some(name) if e.help().is_none() && e.span().end - e.span().start == name.len() => {
+                Some(format!("a variable is given as `{name}=file.npy` or `{name}=EXPRESSION`"))
+            }
+            _ => None,
+        };
+        let text = match &advice {
+            Some(advice) => format!("{}\n  = help: {advice}", e.render()),
+            None => e.render(),
+        };
         let text = text.strip_prefix("error: ").unwrap_or(&text);
         match cause {
             Some(cuprum::Error::Backend { .. }) => Failure::run(text),

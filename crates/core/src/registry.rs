@@ -386,7 +386,8 @@ fn open(device: Device) -> Result<Box<dyn DeviceDriver>> {
     let provider = base.base.as_ref().ok_or_else(|| missing(format!("{device} has no provider")))?;
     let count = (provider.count)();
     if device.ordinal() >= count {
-        return Err(missing(format!("there is no {device}: this machine has {count} {name} device(s)")));
+        let wanted = device.ordinal();
+        return Err(missing(format!("there is no {name}:{wanted}: this machine has {count} {name} device(s)")));
     }
     (provider.open)(device)
 }

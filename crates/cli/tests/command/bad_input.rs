@@ -22,13 +22,16 @@ const TABLE: &[Row] = &[
     (&["eval", "1 / 0"], &["division by zero"]),
     (&["eval", "a and a", "a=a.npy"], &["ambiguous"]),
     (&["eval", "a[0] = 1", "a=a.npy"], &["immutable"]),
-    (&["eval", ""], &["no value"]),
+    (&["eval", ""], &["the expression is empty"]),
+    (&["eval", "# nothing"], &["the expression is empty"]),
+    (&["eval", "a + 1"], &["no variable or function `a`", "given as `a=file.npy` or `a=EXPRESSION`"]),
     (&["eval", "x = 'text'"], &["nothing to write"]),
     // Files and bindings.
     (&["eval", "a", "a=missing.npy"], &["missing.npy", "No such file"]),
     (&["eval", "a", "a=cut.npy"], &["cut.npy"]),
     (&["eval", "a", "a=text.npy"], &["text.npy"]),
     (&["eval", "a", "a=data.csv"], &["data.csv", "not a .npy or .npz file"]),
+    (&["eval", "a", "a=missing.csv"], &["missing.csv: no such file"]),
     (&["eval", "a", "a=missing.npz"], &["missing.npz"]),
     (&["eval", "a", "a=text.npy:x"], &["text.npy"]),
     (&["eval", "x", "x=all.npz"], &["several arrays", "a, n", "all.npz:a"]),
@@ -46,7 +49,7 @@ const TABLE: &[Row] = &[
     (&["eval", "--file", "latin.txt"], &["latin.txt", "UTF-8"]),
     // Where to run.
     (&["eval", "1 + 1", "--device", "tpu"], &["--device", "'tpu' is not a device", "cpu"]),
-    (&["eval", "1 + 1", "--device", "cpu:9"], &["--device", "cpu"]),
+    (&["eval", "1 + 1", "--device", "cpu:9"], &["--device", "there is no cpu:9"]),
     (&["eval", "1 + 1", "--accelerators", "cud"], &["--accelerators", "unknown accelerator 'cud'", "cutensor"]),
     (&["bench", "smu(a)", "a=a.npy"], &["`smu`"]),
     (&["bench", "a + 1", "a=missing.npy"], &["missing.npy"]),
@@ -83,14 +86,14 @@ fn says_what_is_wrong_and_writes_nothing() {
 }
 
 #[test]
-fn an_output_of_another_kind_is_refused_before_the_work() {
+fn an_output_that_cannot_be_is_refused_before_the_work() {
     let folder = Folder::new();
     let output = run(&folder, &["eval", "1 + 1", "-o", "out.txt"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains(".npy or .npz"));
-    let output = run(&folder, &["eval", "1 + 1", "-o", "no/such/folder/out.npy"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("out.npy"));
+    let output = run(&folder, &["eval", "print(1)", "-o", "no/such/folder/out.npy"]);
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(2), &b""[..]));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no/such/folder/out.npy: there is no folder no/such/folder"));
     assert!(folder.new_files().is_empty());
 }
 

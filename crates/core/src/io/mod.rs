@@ -65,6 +65,9 @@ fn bad(message: impl std::fmt::Display) -> Error {
 /// Writes to a temporary file in the same folder, then renames it into place.
 fn write_whole(path: &Path, write: impl FnOnce(&mut std::fs::File) -> Result<()>) -> Result<()> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        return Err(Error::io(path, format!("there is no folder {}", folder.display())));
+    }
     let mut builder = tempfile::Builder::new();
     builder.prefix(".cuprum-").suffix(".part");
     #[cfg(unix)]
@@ -73,7 +76,9 @@ fn write_whole(path: &Path, write: impl FnOnce(&mut std::fs::File) -> Result<()>
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
-    let mut temporary = builder.tempfile_in(folder).map_err(|e| Error::io(path, e))?;
+    // Without the name of the temporary file, which tempfile adds.
+    let mut temporary =
+        builder.tempfile_in(folder).map_err(|e| Error::io(path, e.to_string().split(" at path ").next().unwrap_or_default()))?;
     write(temporary.as_file_mut())?;
     temporary.as_file().sync_all().map_err(|e| Error::io(path, e))?;
     temporary.persist(path).map_err(|e| Error::io(path, e.error))?;
