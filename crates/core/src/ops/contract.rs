@@ -44,7 +44,8 @@ super::rows! { Contract from 320:
         }
         .map(Value::Array)
     }), "Sum over given axes of both.";
-    EINSUM "einsum" [] 0 ("subscripts, *operands") Some(|a: Args| {
+    EINSUM "einsum" [] 0 ("subscripts, *operands, optimize=True") Some(|a: Args| {
+        // Taken and not asked: the order of pairs is always chosen by cost.
         let operands: Result<Vec<NdArray>> = a.rest().iter().map(|v| v.array("einsum")).collect();
         crate::ops::einsum::einsum(a.str("subscripts")?, &operands?.iter().collect::<Vec<_>>()).map(Value::Array)
     }), "Einstein summation over one or more operands.";
