@@ -3,12 +3,13 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::op::Cost;
 use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{Call, DType, Outcome, Program as Expression, Result, Work, decline};
 use smallvec::SmallVec;
 
-use crate::codegen::{self, Access, KernelKey, check};
+use crate::codegen::{self, Access, Bytes, KernelKey, check};
 use crate::device::{self, InCall};
 use crate::driver::Context;
 use crate::kernel::{self, THREADS};
@@ -16,6 +17,10 @@ use crate::module::{Args, Function};
 
 /// Bytes of kernel parameters; CUDA takes 4096 at least, and the compiler adds padding.
 const MAX_PARAMETER_BYTES: usize = 4000;
+/// Elements along a side of a tile: a line of memory is as long, for 4-byte elements.
+const SIDE: usize = 32;
+/// Shared memory that the tiles of a block may take, so that several blocks find room on a multiprocessor.
+const MAX_SHARED_BYTES: usize = 40 << 10;
 
 /// The kernel of family Map.
 pub fn run(call: &Call) -> Result<Outcome> {
@@ -29,24 +34,30 @@ pub fn run(call: &Call) -> Result<Outcome> {
     let inputs = call.inputs.iter().map(device::pointer).collect::<Result<SmallVec<[u64; 8]>>>()?;
     let kernel = MapKernel::new(program, plan, &inputs);
     let params = codegen::pack_params(program, &inputs);
-    let axes = codegen::pack_axes(&plan.dims, plan.strides[..inputs.len()].iter().map(|s| s.as_slice()), kernel.wide);
-    if params.len() + axes.len() + 8 * (call.outputs.len() + 1) > MAX_PARAMETER_BYTES {
+    let (axes, span, items) = kernel.loops(plan, inputs.len());
+    if params.len() + axes.len() + span.len() + 8 * (call.outputs.len() + 1) > MAX_PARAMETER_BYTES {
         decline!("{} axes of {} inputs are more than kernel parameters hold", plan.dims.len(), inputs.len());
     }
     let context = device::context(call.device)?;
     let outputs = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<SmallVec<[_; 2]>>>()?;
     let to: SmallVec<[u8; 64]> = outputs.iter().flat_map(|o| o.pointer().to_le_bytes()).collect();
-    let size = plan.size as u64;
     let mut args = Args::new();
     args.push_bytes(&params);
-    if let Class::Strided { .. } = kernel.class {
+    if !axes.is_empty() {
         args.push_bytes(&axes);
     }
-    args.push_bytes(&to).push(&size);
-    let grid = kernel::grid(context, size.div_ceil(kernel.width() as u64), THREADS);
+    if !span.is_empty() {
+        args.push_bytes(&span);
+    }
+    args.push_bytes(&to).push(&items);
+    let grid = match kernel.class {
+        Class::Tiled(_) => [u32::try_from(items).unwrap_or(u32::MAX).min(1 << 20), 1, 1],
+        _ => kernel::grid(context, items.div_ceil(kernel.width() as u64), THREADS),
+    };
     let function = kernel.function(context).in_call(call)?;
-    // SAFETY: the arguments are those of map_flat.cuh and map_strided.cuh; the plan's strides lead from the inputs'
-    // addresses to elements inside their buffers, and each output has `size` elements.
+    // SAFETY: the arguments are those of map_flat.cuh (no axes), map_strided.cuh (axes) and map_tiled.cuh (axes and span);
+    // the plan's strides lead from the inputs' addresses to elements inside their buffers, and each output has all of the
+    // plan's points.
     unsafe { function.launch(grid, [THREADS, 1, 1], 0, args.pointers()) }.in_call(call)?;
     device::done(call, outputs)
 }
@@ -67,8 +78,45 @@ fn outputs_are_contiguous(plan: &LoopPlan, inputs: usize) -> bool {
 enum Class {
     /// map_flat.cuh: one axis, which every input walks with stride 1 or 0.
     Flat(Access),
+    /// map_tiled.cuh.
+    Tiled(Tiling),
     /// map_strided.cuh.
     Strided { rank: usize },
+}
+
+/// Inputs that lie along another axis than the outputs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Tiling {
+    /// Bit k: input k is one of them.
+    crossed: u64,
+    /// Their axis, of the plan's; the outputs' is the last.
+    across: usize,
+    /// Axes of the plan.
+    rank: usize,
+}
+
+impl Tiling {
+    /// Where there is such an input, both axes are long enough to fill lines, and one axis serves all of them.
+    fn of(plan: &LoopPlan, inputs: usize, itemsizes: impl Fn(usize) -> usize) -> Option<Tiling> {
+        let (last, rank) = (plan.dims.len().checked_sub(1)?, plan.dims.len());
+        let (mut crossed, mut across, mut bytes) = (0, None, 0);
+        for k in 0..inputs.min(64) {
+            let strides = &plan.strides[k];
+            if matches!(strides[last], -1..=1) {
+                continue;
+            }
+            // A stride of 1 or -1; the widest such axis, should there be several of extent 1 and more.
+            let axis = (0..last).find(|&a| matches!(strides[a], -1 | 1))?;
+            if *across.get_or_insert(axis) != axis {
+                return None;
+            }
+            crossed |= 1 << k;
+            bytes += itemsizes(k) * SIDE * (SIDE + 1);
+        }
+        let across = across?;
+        let long = |axis: usize| plan.dims[axis] >= SIDE / 2;
+        (long(last) && long(across) && bytes <= MAX_SHARED_BYTES).then_some(Tiling { crossed, across, rank })
+    }
 }
 
 /// A map kernel: all that its text depends on.
@@ -83,7 +131,8 @@ impl<'a> MapKernel<'a> {
         let strides = &plan.strides[..inputs.len()];
         let wide = !codegen::fits_narrow(plan.size, &plan.dims, strides.iter().map(|s| s.as_slice()));
         if !plan.is_flat() || inputs.len() > 64 {
-            return MapKernel { program, class: Class::Strided { rank: plan.dims.len() }, wide };
+            let tiling = Tiling::of(plan, inputs.len(), |k| program.input_dtype(k).map_or(16, DType::itemsize));
+            return MapKernel { program, class: tiling.map_or(Class::Strided { rank: plan.dims.len() }, Class::Tiled), wide };
         }
         let repeated = strides.iter().enumerate().filter(|(_, s)| s.first() == Some(&0)).fold(0, |bits, (k, _)| bits | 1 << k);
         let width = width(program, repeated);
@@ -99,12 +148,44 @@ impl<'a> MapKernel<'a> {
     fn width(&self) -> usize {
         match self.class {
             Class::Flat(access) => width(self.program, access.repeated),
-            Class::Strided { .. } => 4,
+            Class::Tiled(_) | Class::Strided { .. } => 4,
+        }
+    }
+
+    /// The axes and the span that the kernel takes, where it takes them, and its number of elements or tiles.
+    fn loops(&self, plan: &LoopPlan, inputs: usize) -> (Bytes, Bytes, u64) {
+        let all = plan.strides[..inputs].iter().map(|s| s.as_slice());
+        match self.class {
+            Class::Flat(_) => (Bytes::new(), Bytes::new(), plan.size as u64),
+            Class::Strided { .. } => (codegen::pack_axes(&plan.dims, all, self.wide), Bytes::new(), plan.size as u64),
+            Class::Tiled(Tiling { across, rank, .. }) => {
+                let outer = |of: &[usize]| -> Dims {
+                    of.iter().enumerate().filter(|(a, _)| *a != across && *a + 1 != rank).map(|(_, n)| *n).collect()
+                };
+                let outer_strides = |of: &[isize]| -> Strides {
+                    of.iter().enumerate().filter(|(a, _)| *a != across && *a + 1 != rank).map(|(_, s)| *s).collect()
+                };
+                let dims = outer(&plan.dims);
+                let strides: SmallVec<[Strides; 8]> = plan.strides[..=inputs].iter().map(|s| outer_strides(s)).collect();
+                let axes = codegen::pack_axes(&dims, strides.iter().map(|s| s.as_slice()), self.wide);
+                let (along_n, across_n) = (plan.dims[rank - 1], plan.dims[across]);
+                let mut numbers = SmallVec::<[isize; 20]>::from_slice(&[along_n as isize, across_n as isize]);
+                for axis in [rank - 1, across] {
+                    numbers.extend(all.clone().map(|s| s[axis]));
+                }
+                numbers.push(plan.strides[inputs][across]);
+                let tiles = dims.iter().product::<usize>() * along_n.div_ceil(SIDE) * across_n.div_ceil(SIDE);
+                (axes, codegen::pack_offsets(&numbers, self.wide), tiles as u64)
+            }
         }
     }
 
     fn name(&self) -> String {
-        let class = if let Class::Flat(_) = self.class { "map_flat" } else { "map_strided" };
+        let class = match self.class {
+            Class::Flat(_) => "map_flat",
+            Class::Tiled(_) => "map_tiled",
+            Class::Strided { .. } => "map_strided",
+        };
         codegen::kernel_name(class, self.program)
     }
 
@@ -112,6 +193,9 @@ impl<'a> MapKernel<'a> {
         match self.class {
             Class::Flat(Access { repeated, aligned }) => {
                 KernelKey::new("map_flat", self.program).with(self.wide.into()).with(repeated).with(aligned.into())
+            }
+            Class::Tiled(Tiling { crossed, rank, .. }) => {
+                KernelKey::new("map_tiled", self.program).with(self.wide.into()).with(crossed).with(rank as u64)
             }
             Class::Strided { rank } => KernelKey::new("map_strided", self.program).with(self.wide.into()).with(rank as u64),
         }
@@ -121,10 +205,14 @@ impl<'a> MapKernel<'a> {
     fn source(&self) -> std::result::Result<String, &'static str> {
         let (access, rank, kernel) = match self.class {
             Class::Flat(access) => (access, String::new(), include_str!("kernels/map_flat.cuh")),
+            Class::Tiled(Tiling { rank, .. }) => {
+                (Access::default(), format!(", RANK = {}, SIDE = {SIDE}", rank - 2), include_str!("kernels/map_tiled.cuh"))
+            }
             Class::Strided { rank } => (Access::default(), format!(", RANK = {rank}"), include_str!("kernels/map_strided.cuh")),
         };
+        let staging = if let Class::Tiled(t) = self.class { codegen::staging(self.program, t.crossed) } else { String::new() };
         let constants = format!(
-            "\nnamespace cuprum {{\n\nusing Index = {};\nconstexpr int WIDTH = {}{rank};\n{}\n}}  // namespace cuprum\n\n",
+            "\nnamespace cuprum {{\n\nusing Index = {};\nconstexpr int WIDTH = {}{rank};\n{staging}{}\n}}  // namespace cuprum\n\n",
             codegen::index_type(self.wide),
             self.width(),
             stores(self.program),
@@ -190,7 +278,9 @@ pub fn sources() -> Vec<(String, String)> {
         check::prologue(DType::I8, DType::F16, DType::F64),
         check::prologue(DType::U8, DType::C64, DType::C128),
     ];
+    let tiled = |(crossed, rank)| Class::Tiled(Tiling { crossed, across: 0, rank });
     let classes = [flat(0, false), flat(1, true), flat(2, false)].into_iter().chain((1..=6).map(|rank| Class::Strided { rank }));
+    let classes = classes.chain([(1, 2), (2, 3), (3, 4)].map(tiled));
     let others = classes.enumerate().map(|(n, class)| MapKernel { program: &mixed[n % 3], class, wide: n % 2 == 1 });
     all.chain(others)
         .map(|kernel| {

@@ -18,7 +18,7 @@ use crate::driver::Context;
 use crate::kernel::{self, THREADS};
 use crate::module::{Args, Function};
 
-const KERNELS: &str = concat!(include_str!("kernels/warp.cuh"), include_str!("kernels/reduce.cu"));
+const COMMON: &str = concat!(include_str!("kernels/warp.cuh"), include_str!("kernels/reduce.cuh"));
 /// Most axes, kept or reduced, that kernels are generated for.
 const MAX_RANK: usize = 8;
 /// Bytes of a part that blocks hand to each other: `Slot` in warp.cuh.
@@ -37,6 +37,8 @@ struct Row {
     value: &'static str,
     /// Accumulators `a` and `b` together; a comes first.
     combine: &'static str,
+    /// Whether a later element `x` takes the place of accumulator `a`, where that is less work than combining them.
+    replaces: Option<&'static str>,
     /// Accumulator `a` as a result.
     finish: &'static str,
 }
@@ -48,6 +50,7 @@ static ROWS: &[Row] = &[
         identity: Some("cast<Acc>(i64(0))"),
         value: "cast<Acc>(x)",
         combine: "op::add(a, b)",
+        replaces: None,
         finish: "cast<Out>(a)",
     },
     Row {
@@ -56,19 +59,21 @@ static ROWS: &[Row] = &[
         identity: Some("cast<Acc>(i64(1))"),
         value: "cast<Acc>(x)",
         combine: "op::multiply(a, b)",
+        replaces: None,
         finish: "cast<Out>(a)",
     },
-    Row { op: MIN, acc: None, identity: None, value: "x", combine: "op::minimum(a, b)", finish: "a" },
-    Row { op: MAX, acc: None, identity: None, value: "x", combine: "op::maximum(a, b)", finish: "a" },
-    Row { op: ANY, acc: Some("bool"), identity: Some("false"), value: "x", combine: "a || b", finish: "a" },
-    Row { op: ALL, acc: Some("bool"), identity: Some("true"), value: "x", combine: "a && b", finish: "a" },
-    Row { op: COUNT_NONZERO, acc: Some("i64"), identity: Some("0"), value: "x ? 1 : 0", combine: "a + b", finish: "a" },
+    Row { op: MIN, acc: None, identity: None, value: "x", combine: "op::minimum(a, b)", replaces: None, finish: "a" },
+    Row { op: MAX, acc: None, identity: None, value: "x", combine: "op::maximum(a, b)", replaces: None, finish: "a" },
+    Row { op: ANY, acc: Some("bool"), identity: Some("false"), value: "x", combine: "a || b", replaces: None, finish: "a" },
+    Row { op: ALL, acc: Some("bool"), identity: Some("true"), value: "x", combine: "a && b", replaces: None, finish: "a" },
+    Row { op: COUNT_NONZERO, acc: Some("i64"), identity: Some("0"), value: "x ? 1 : 0", combine: "a + b", replaces: None, finish: "a" },
     Row {
         op: ARGMIN,
         acc: Some("Best"),
         identity: None,
         value: "Best{x, index}",
         combine: "better(a, b, op::less(b.value, a.value))",
+        replaces: Some("!op::less_equal(a.value, x) && !op::isnan(a.value)"),
         finish: "a.index",
     },
     Row {
@@ -77,13 +82,14 @@ static ROWS: &[Row] = &[
         identity: None,
         value: "Best{x, index}",
         combine: "better(a, b, op::less(a.value, b.value))",
+        replaces: Some("!op::less_equal(x, a.value) && !op::isnan(a.value)"),
         finish: "a.index",
     },
 ];
 
 /// The element that an arg-reduction has found: NaN is best, and of equals the first.
 const BEST: &str = r#"
-struct Best { Result value; i64 index; };
+struct Best { Result value; Index index; };
 __device__ inline Best better(const Best& a, const Best& b, bool b_wins) {
     const bool nan_a = op::isnan(a.value), nan_b = op::isnan(b.value);
     if (nan_a != nan_b) return nan_a ? a : b;
@@ -93,13 +99,21 @@ __device__ inline Best better(const Best& a, const Best& b, bool b_wins) {
 }
 "#;
 
-/// The layout half of a kernel: which of the two, and what its text depends on.
+/// Which kernel, and how many threads stand side by side in it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Threads {
+    /// `reduce_rows`, by so many threads a row.
+    Team(usize),
+    /// `reduce_columns`, by so many threads over neighbouring columns.
+    Lanes(usize),
+}
+
+/// The layout half of a kernel: all else that its text depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Shape {
-    columns: bool,
+    threads: Threads,
     kept_rank: usize,
     reduced_rank: usize,
-    team: usize,
     width: usize,
     wide: bool,
     access: Access,
@@ -107,9 +121,17 @@ struct Shape {
 
 fn source(program: &Expression, row: &Row, acc: DType, out: DType, shape: Shape) -> std::result::Result<String, &'static str> {
     let element = codegen::element(program, shape.access)?;
-    let Row { identity, value, combine, finish, .. } = row;
+    let Row { identity, value, combine, replaces, finish, .. } = row;
     let acc = row.acc.unwrap_or(ctype(acc));
-    let Shape { kept_rank, reduced_rank, team, width, wide, .. } = shape;
+    let Shape { kept_rank, reduced_rank, width, wide, .. } = shape;
+    let (threads, count, kernel) = match shape.threads {
+        Threads::Team(n) => ("TEAM", n, include_str!("kernels/reduce_rows.cu")),
+        Threads::Lanes(n) => ("LANES", n, include_str!("kernels/reduce_columns.cu")),
+    };
+    let take = match replaces {
+        Some(condition) => format!("if ({condition}) a = value(x, index);"),
+        None => "a = combine(a, value(x, index));".into(),
+    };
     let (index, out, best) = (codegen::index_type(wide), ctype(out), if acc == "Best" { BEST } else { "" });
     let definitions = format!(
         r#"
@@ -120,20 +142,21 @@ struct Reduction {{
     using Acc = {acc};
     static constexpr bool idempotent = {idempotent};
     __device__ static Acc identity() {{ return {identity}; }}
-    __device__ static Acc value(Result x, i64 index) {{ return {value}; }}
+    __device__ static Acc value(Result x, Index index) {{ return {value}; }}
     __device__ static Acc combine(const Acc& a, const Acc& b) {{ return {combine}; }}
+    __device__ static void take(Acc& a, Result x, Index index) {{ {take} }}
     __device__ static Out finish(const Acc& a) {{ return {finish}; }}
 }};
 }}  // namespace cuprum
 #define KEPT_RANK {kept_rank}
 #define REDUCED_RANK {reduced_rank}
-#define TEAM {team}
+#define {threads} {count}
 #define WIDTH {width}
 "#,
         idempotent = identity.is_none(),
         identity = identity.unwrap_or("Acc()"),
     );
-    Ok([codegen::PRELUDE, &element, &definitions, KERNELS].concat())
+    Ok([codegen::PRELUDE, &element, &definitions, COMMON, kernel].concat())
 }
 
 /// Programs of this family for compiling without a device: every operation and dtype, over some shapes.
@@ -149,8 +172,9 @@ pub fn sources() -> Vec<(String, String)> {
             let out = if row.acc == Some("Best") || row.op == COUNT_NONZERO { DType::I64 } else { dtype };
             let width = [0, 1, 16 / dtype.itemsize()][(n + m / 3) % 3];
             let access = Access { repeated: 0, aligned: width > 1 };
-            let shape =
-                Shape { columns: false, kept_rank: n % 3, reduced_rank: m % 3, team: [8, 32, 256][m % 3], width, wide: n % 2 == 0, access };
+            let threads = [Threads::Team(8), Threads::Lanes(32), Threads::Team(256), Threads::Lanes(2)][(n + m) / 3 % 4];
+            let width = if let Threads::Lanes(_) = threads { width.clamp(1, most_columns(row, dtype)) } else { width };
+            let shape = Shape { threads, kept_rank: n % 3, reduced_rank: m % 3, width, wide: n % 2 == 0, access };
             if let Ok(text) = source(&Expression::identity(dtype), row, if half { DType::F32 } else { dtype }, out, shape) {
                 list.push((format!("reduce<{}, {dtype}, {shape:?}>", row.op.name()), text));
             }
@@ -172,66 +196,95 @@ pub fn run(call: &Call) -> Result<Outcome> {
     let context = device::context(call.device)?;
     let inputs: Result<SmallVec<[u64; 4]>> = call.inputs.iter().map(device::pointer).collect();
     let inputs = inputs?;
-    let itemsize = call.inputs.iter().map(|a| a.dtype().itemsize()).max().unwrap_or(1);
-    let shape = shape(plan, &inputs, call.inputs.iter().map(|a| a.dtype().itemsize()).collect(), itemsize);
-    let (groups, splits) = splits(plan, shape);
+    let itemsizes: SmallVec<[usize; 4]> = call.inputs.iter().map(|a| a.dtype().itemsize()).collect();
+    let (shape, Blocks { groups, splits, slots }) = shape(plan, &inputs, &itemsizes, most_columns(row, *acc));
     let out = device::allocate_output(call, 0)?;
-    let parts = if splits > 1 {
-        let slots = groups * splits * if shape.columns { 32 } else { 1 };
-        Some((device::allocate(call, slots * SLOT)?, device::allocate(call, groups * 4)?))
-    } else {
-        None
-    };
+    let parts = if splits > 1 { Some((device::allocate(call, slots * SLOT)?, device::allocate(call, groups * 4)?)) } else { None };
     let reduction = Reduction { context, program, plan, row, acc: *acc, out_dtype: spec.dtype, shape };
     reduction.queue(&inputs, out.pointer(), parts.as_ref().map(|(p, t)| (&**p, &**t)), groups, splits).in_call(call)?;
     device::done(call, [out])
 }
 
-/// Picks the kernel from the plan, and the width of its loads from the addresses.
-fn shape(plan: &ReducePlan, inputs: &[u64], itemsizes: SmallVec<[usize; 4]>, itemsize: usize) -> Shape {
-    let columns = plan.class == ReduceClass::Column;
-    let flat = !columns && plan.reduced.len() <= 1 && plan.reduced_strides.iter().all(|s| matches!(s.last(), None | Some(0 | 1)));
-    let repeated = |k: usize| plan.reduced_strides[k].last().is_none_or(|s| *s == 0);
-    let width = if flat && plan.reduced_size >= 64 { (16 / itemsize).clamp(1, 8) } else { flat as usize };
-    // Every row must begin at a multiple of the pack.
-    let aligned = width > 1
-        && (0..inputs.len()).filter(|&k| !repeated(k)).all(|k| {
-            let pack = (width * itemsizes[k]).min(16);
-            inputs[k].is_multiple_of(pack as u64)
-                && plan.kept_strides[k].iter().all(|s| (s.unsigned_abs() * itemsizes[k]).is_multiple_of(pack))
-        });
-    let access = Access { repeated: (0..inputs.len()).filter(|&k| repeated(k)).fold(0, |bits, k| bits | 1 << k), aligned };
+/// Neighbouring columns that a thread can take, so that a block's accumulators (128 bytes a thread) fit its shared memory.
+fn most_columns(row: &Row, acc: DType) -> usize {
+    let size = match row.acc {
+        Some("Best") => 2 * acc.itemsize().max(8),
+        Some("bool") => 1,
+        Some(_) => 8,
+        None => acc.itemsize(),
+    };
+    (128 / size).min(8)
+}
+
+/// How the work is parted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Blocks {
+    /// Results that share blocks: rows, or groups of neighbouring columns.
+    groups: usize,
+    /// Blocks that share each.
+    splits: usize,
+    /// Parts that they hand to the last of them.
+    slots: usize,
+}
+
+/// Picks the kernel and the parts from the plan, and how it loads from the addresses too.
+fn shape(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], most_columns: usize) -> (Shape, Blocks) {
+    let itemsize = itemsizes.iter().copied().max().unwrap_or(1);
+    let pack = (16 / itemsize).clamp(1, 8);
+    let is_column = plan.class == ReduceClass::Column;
+    // The axis along which elements are loaded together, and all others, on which packs must stay aligned.
+    let (along, other) = if is_column { (&plan.kept_strides, &plan.reduced_strides) } else { (&plan.reduced_strides, &plan.kept_strides) };
+    let repeated = |k: usize| along[k].last().is_none_or(|s| *s == 0);
+    let is_aligned = |width: usize| {
+        (0..inputs.len()).filter(|&k| !repeated(k)).all(|k| {
+            let bytes = (width * itemsizes[k]).min(16);
+            let outer = along[k].iter().rev().skip(1).chain(&other[k]);
+            inputs[k].is_multiple_of(bytes as u64) && outer.copied().all(|s| (s.unsigned_abs() * itemsizes[k]).is_multiple_of(bytes))
+        })
+    };
+    let (threads, width, aligned, blocks) = if is_column {
+        let inner = plan.kept.last().copied().unwrap_or(1);
+        let widest = (0..).map(|n| 1 << n).take_while(|w| *w <= pack.min(most_columns) && inner % w == 0).last().unwrap_or(1);
+        // What follows from the shape alone decides the order of combination; addresses only decide how elements are loaded.
+        let lanes = plan.kept_size.div_ceil(widest).next_power_of_two().min(32);
+        let shared = plan.kept_size.div_ceil(lanes * widest).max(1);
+        let splits = (BUSY / shared).min(plan.reduced_size / (8 * THREADS as usize / lanes)).clamp(1, 256);
+        let width = if widest > 1 && is_aligned(widest) { widest } else { 1 };
+        let groups = plan.kept_size.div_ceil(lanes * width);
+        (Threads::Lanes(lanes), width, width > 1, Blocks { groups, splits, slots: groups * splits * lanes * width })
+    } else {
+        let flat = plan.reduced.len() <= 1 && plan.reduced_strides.iter().all(|s| matches!(s.last(), None | Some(0 | 1)));
+        let width = if flat && plan.reduced_size >= pack { pack } else { flat as usize };
+        let packs = plan.reduced_size.div_ceil(width.max(1));
+        // A warp a row would leave the device half empty where rows are few.
+        let team = match packs {
+            0..=8 => packs.next_power_of_two(),
+            9..=32 => 8,
+            33..=64 => 32,
+            65..=512 if plan.kept_size >= 2 * BUSY => 32,
+            _ => THREADS as usize,
+        };
+        let splits = match team {
+            32 | 8 | 4 | 2 | 1 => 1,
+            _ => (BUSY / plan.kept_size.max(1)).min(plan.reduced_size / 8192).clamp(1, 1024),
+        };
+        let blocks = Blocks { groups: plan.kept_size, splits, slots: plan.kept_size * splits };
+        (Threads::Team(team), width, width > 1 && is_aligned(width), blocks)
+    };
+    let repeated = (0..inputs.len()).filter(|&k| repeated(k)).fold(0, |bits, k| bits | 1 << k);
     let axes = plan.kept.iter().chain(&plan.reduced).copied().collect::<SmallVec<[usize; 12]>>();
     let strides: SmallVec<[SmallVec<[isize; 12]>; 4]> =
         plan.kept_strides.iter().zip(&plan.reduced_strides).map(|(k, r)| k.iter().chain(r).copied().collect()).collect();
     let size = plan.kept_size.saturating_mul(plan.reduced_size);
-    Shape {
-        columns,
+    let shape = Shape {
+        threads,
         kept_rank: plan.kept.len(),
         reduced_rank: plan.reduced.len(),
-        team: if columns || plan.reduced_size > 1024 {
-            256
-        } else if plan.reduced_size > 64 {
-            32
-        } else {
-            8
-        },
         width,
         wide: !codegen::fits_narrow(size, &axes, strides.iter().map(|s| &s[..])),
-        access: if width > 0 { access } else { Access::default() },
-    }
-}
-
-/// Results that share blocks (rows, or groups of 32 columns), and the blocks that share each. By shape alone.
-fn splits(plan: &ReducePlan, shape: Shape) -> (usize, usize) {
-    if shape.columns {
-        let groups = plan.kept_size.div_ceil(32);
-        (groups, (BUSY / groups).min(plan.reduced_size / 64).clamp(1, 1024))
-    } else if shape.team == 256 {
-        (plan.kept_size, (BUSY / plan.kept_size).min(plan.reduced_size / 8192).clamp(1, 1024))
-    } else {
-        (plan.kept_size, 1)
-    }
+        access: if width > 0 { Access { repeated, aligned } } else { Access::default() },
+    };
+    (shape, blocks)
 }
 
 /// One reduction on its way to the stream.
@@ -248,8 +301,11 @@ struct Reduction<'a> {
 impl Reduction<'_> {
     fn function(&self) -> crate::Result<Arc<Function>> {
         let s = self.shape;
-        let name = if s.columns { "reduce_columns" } else { "reduce_rows" };
-        let numbers = [s.kept_rank, s.reduced_rank, s.team, s.width, s.wide as usize, s.access.aligned as usize, self.row.op.index()];
+        let (name, threads) = match s.threads {
+            Threads::Team(n) => ("reduce_rows", n),
+            Threads::Lanes(n) => ("reduce_columns", n),
+        };
+        let numbers = [s.kept_rank, s.reduced_rank, threads, s.width, s.wide as usize, s.access.aligned as usize, self.row.op.index()];
         let key = numbers.iter().fold(KernelKey::new(name, self.program), |key, &n| key.with(n as u64));
         let key = key.with(s.access.repeated).with_dtype(self.acc).with_dtype(self.out_dtype);
         kernel::generated(self.context, &key, || Ok((name.to_owned(), source(self.program, self.row, self.acc, self.out_dtype, s)?)))
@@ -278,14 +334,14 @@ impl Reduction<'_> {
         let mut args = Args::new();
         args.push_bytes(&params).push_bytes(&kept).push_bytes(&reduced);
         args.push(&out).push(&slots).push(&tickets).push(&results).push(&length).push(&split_count);
-        let grid = if shape.columns || shape.team == 256 {
-            // Blocks that share a result must all be there: none of them waits, so any number will do.
-            [u32::try_from(groups * splits).unwrap_or(u32::MAX).min(1 << 20), 1, 1]
-        } else {
-            kernel::grid(self.context, results * shape.team as u64, THREADS)
+        // Blocks that share a result do not wait for each other, so any number will do.
+        let blocks = match shape.threads {
+            Threads::Team(n) => (groups * splits).div_ceil(THREADS as usize / n),
+            Threads::Lanes(_) => groups * splits,
         };
+        let grid = [u32::try_from(blocks).unwrap_or(u32::MAX).min(1 << 20), 1, 1];
         let function = self.function()?;
-        // SAFETY: the arguments are those of both kernels in reduce.cu; the plan keeps every element inside its input, `out`
+        // SAFETY: the arguments are those of both kernels, reduce_rows.cu's and reduce_columns.cu's; the plan keeps every element inside its input, `out`
         // has one element a result, and with splits there are a slot for each part and a ticket for each group.
         unsafe { function.launch(grid, [THREADS, 1, 1], 0, args.pointers()) }
     }
@@ -296,24 +352,35 @@ mod tests {
     use super::*;
     use cuprum_core::Layout;
 
-    fn pick(shape_of: &[usize], axes: &[usize], address: u64) -> (Shape, (usize, usize)) {
+    fn pick(shape_of: &[usize], axes: &[usize], address: u64) -> (Shape, Blocks) {
         let layout = Layout::contiguous(shape_of).unwrap();
         let plan = ReducePlan::new(shape_of, &[&layout], axes, false);
-        let s = shape(&plan, &[address], SmallVec::from_slice(&[4]), 4);
-        (s, splits(&plan, s))
+        shape(&plan, &[address], &[4], 8)
     }
 
     #[test]
     fn kernels_follow_the_plan() {
-        let (all, (groups, parts)) = pick(&[1 << 24], &[0], 256);
-        assert!((all.width, all.team, groups) == (4, 256, 1) && all.access.aligned && parts == 1024);
+        let (all, blocks) = pick(&[1 << 24], &[0], 256);
+        assert!((all.width, all.threads, blocks.groups) == (4, Threads::Team(256), 1) && all.access.aligned && blocks.splits == 1024);
         assert!(!pick(&[1 << 24], &[0], 4).0.access.aligned);
-        let (rows, split) = pick(&[4096, 32], &[1], 256);
-        assert_eq!((rows.team, rows.width, split.1), (8, 1, 1));
+        let (rows, blocks) = pick(&[4096, 32], &[1], 256);
+        assert_eq!((rows.threads, rows.width, blocks.splits), (Threads::Team(8), 4, 1));
+        assert_eq!(pick(&[4096, 3], &[1], 256).0.threads, Threads::Team(4), "one by one");
+        assert_eq!(pick(&[100_000, 1000], &[1], 256).0.threads, Threads::Team(32));
+        assert_eq!(pick(&[256, 1000], &[1], 256).0.threads, Threads::Team(256), "few rows");
         assert!(!pick(&[100, 1001], &[1], 256).0.access.aligned, "rows of 1001 do not all begin at a multiple of 16 bytes");
-        let (columns, split) = pick(&[1000, 1000], &[0], 256);
-        assert!(columns.columns && split == (32, 15));
         assert_eq!(pick(&[10, 11, 12], &[0, 2], 256).0.width, 0);
+    }
+
+    #[test]
+    fn columns_follow_the_plan() {
+        let (wide, blocks) = pick(&[1000, 1000], &[0], 256);
+        assert_eq!((wide.threads, wide.width, wide.access.aligned), (Threads::Lanes(32), 4, true));
+        assert_eq!(blocks, Blocks { groups: 8, splits: 15, slots: 8 * 15 * 128 });
+        let (unaligned, blocks) = pick(&[1000, 1000], &[0], 4);
+        assert_eq!((unaligned.width, blocks.groups, blocks.splits), (1, 32, 15), "the same parts, loaded one by one");
+        assert_eq!(pick(&[1000, 1001], &[0], 256).0.width, 1);
+        assert_eq!(pick(&[1_000_000, 4], &[0], 256).0.threads, Threads::Lanes(1), "all others stand below");
     }
 
     #[test]

@@ -40,6 +40,38 @@ template <class Index> __device__ inline Result element(const Params& p, Index i
 }  // namespace cuprum
 "#;
 
+/// Defines `Staged` (tiles of shared memory, `SIDE` elements a side, one for each input that is set in `crossed`),
+/// `stage(staged, p, offsets, row, column)`, which puts the elements at `offsets` there, and `load_staged(...)`, which reads
+/// those inputs from there and the others from memory. Stands after [`element()`].
+pub fn staging(program: &Program, crossed: u64) -> String {
+    let inputs = input_types(program);
+    let is_crossed = |n: usize| crossed >> n & 1 == 1;
+    let lines = |line: &dyn Fn(usize) -> Option<String>| (0..inputs.len()).filter_map(line).collect::<Vec<_>>().join("\n    ");
+    // Raw bytes, because complex numbers have a constructor and shared memory may not.
+    let tiles = lines(&|n| is_crossed(n).then(|| format!("alignas(16) unsigned char s{n}[SIDE * (SIDE + 1) * sizeof({})];", inputs[n])));
+    let place = |n: usize| format!("reinterpret_cast<{0}*>(staged.s{n})[row * (SIDE + 1) + column]", inputs[n]);
+    let puts = lines(&|n| is_crossed(n).then(|| format!("{} = p.in{n}[offsets.at[{n}]];", place(n))));
+    let gets =
+        lines(&|n| Some(if is_crossed(n) { format!("v.v{n} = {};", place(n)) } else { format!("v.v{n} = p.in{n}[offsets.at[{n}]];") }));
+    format!(
+        "
+struct Staged {{
+    {tiles}
+}};
+template <class Index>
+__device__ inline void stage(Staged& staged, const Params& p, const Offsets<Index, INPUTS>& offsets, int row, int column) {{
+    {puts}
+}}
+template <class Index>
+__device__ inline Values load_staged(Staged& staged, const Params& p, const Offsets<Index, INPUTS>& offsets, int row, int column) {{
+    Values v;
+    {gets}
+    return v;
+}}
+"
+    )
+}
+
 /// C++ types of the inputs, in order.
 fn input_types(program: &Program) -> Vec<&'static str> {
     let count = program.steps.iter().filter_map(|s| if let StepKind::Input(n) = s.kind { Some(n as usize + 1) } else { None }).max();

@@ -12,6 +12,7 @@
 //! | `load_along(p, offsets, i)` | the values `i` further along the innermost axis, where inputs have stride 1, or 0 if [`Access::repeated`] |
 //! | `load_pack(p, offsets, i, values)` | as many in a row, in 16-byte accesses when [`Access::aligned`] |
 //! | `compute(p, values)` | all results, `.r0`, `.r1`, ... |
+//! | `stage`, `load_staged` | inputs through tiles of shared memory, where [`staging()`] is put in too |
 //! | `element(p, i)`, `element(p, offsets, i)` | the first result, a `Result`, of flat inputs, or along the innermost axis |
 
 pub mod check;
@@ -19,7 +20,7 @@ mod element;
 mod params;
 mod table;
 
-pub use element::{Access, element};
+pub use element::{Access, element, staging};
 pub use params::{Bytes, KernelKey, MAX_NARROW, fits_narrow, pack_axes, pack_offsets, pack_params};
 pub use table::{expression, has_row};
 

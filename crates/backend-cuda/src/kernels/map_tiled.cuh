@@ -1,0 +1,52 @@
+// An elementwise expression where some inputs ("crossed") lie along another axis than the outputs do: through tiles of shared
+// memory, so that every operand is walked along its own memory.
+//
+// Given before: Index, RANK (axes outside the two of a tile), SIDE; element(); Staged, stage(), load_staged(); Outputs, store().
+
+namespace cuprum {
+
+// What a tile spans. "along" is the axis where outputs have stride 1, "across" the one where the crossed inputs have it.
+struct Span {
+    Index along, across;              // extents
+    Offsets<Index, INPUTS> one_along, one_across;  // strides of the inputs
+    Index out_across;                 // stride of the outputs; along it is 1
+};
+
+// Blocks of SIDE x (256 / SIDE) threads. The last operand of `outer` is the outputs' offset.
+extern "C" __global__ void __launch_bounds__(256)
+KERNEL(const Params p, const Axes<Index, RANK, INPUTS + 1> outer, const Span span, const Outputs out, const u64 tiles) {
+    constexpr int STEP = 256 / SIDE;
+    __shared__ Staged staged;
+    const int x = threadIdx.x % SIDE, y = threadIdx.x / SIDE;
+    const Index tiles_along = (span.along + SIDE - 1) / SIDE, tiles_across = (span.across + SIDE - 1) / SIDE;
+    for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+        const u64 band = tile / static_cast<u64>(tiles_along);
+        const Index first_along = static_cast<Index>(tile - band * static_cast<u64>(tiles_along)) * SIDE;
+        const Index number = static_cast<Index>(band / static_cast<u64>(tiles_across));
+        const Index first_across = static_cast<Index>(band - static_cast<u64>(number) * static_cast<u64>(tiles_across)) * SIDE;
+        const Offsets<Index, INPUTS + 1> base = outer.offsets(number);
+        const auto at = [&](Index along, Index across) {
+            Offsets<Index, INPUTS> offsets;
+            #pragma unroll
+            for (int k = 0; k < INPUTS; k++) offsets.at[k] = base.at[k] + along * span.one_along.at[k] + across * span.one_across.at[k];
+            return offsets;
+        };
+        #pragma unroll
+        for (int k = 0; k < SIDE; k += STEP) {
+            const Index along = first_along + y + k, across = first_across + x;
+            if (along < span.along && across < span.across) stage(staged, p, at(along, across), y + k, x);
+        }
+        __syncthreads();
+        #pragma unroll
+        for (int k = 0; k < SIDE; k += STEP) {
+            const Index along = first_along + x, across = first_across + y + k;
+            if (along < span.along && across < span.across) {
+                const Results results = compute(p, load_staged(staged, p, at(along, across), x, y + k));
+                store(out, base.at[INPUTS] + along + across * span.out_across, results);
+            }
+        }
+        __syncthreads();
+    }
+}
+
+}  // namespace cuprum

@@ -1,0 +1,28 @@
+// Reductions over any axes, after the prelude, an element's code and warp.cuh; before reduce_rows.cu or reduce_columns.cu. The
+// host defines Index (i32 or i64), KEPT_RANK and REDUCED_RANK, WIDTH (elements loaded together), Out, and `struct Reduction`:
+// Acc, idempotent, identity(), value(x, index), take(a, x, index) for a later element, combine(a, b), finish(a).
+//
+// Every order of combination follows from the shape alone, so results do not depend on timing. What several blocks share
+// is finished by the last of them, in the blocks' order.
+
+using namespace cuprum;
+
+using Acc = Reduction::Acc;
+using Kept = Axes<Index, KEPT_RANK, INPUTS>;
+using Reduced = Axes<Index, REDUCED_RANK, INPUTS>;
+using Place = Offsets<Index, INPUTS>;
+
+constexpr int THREADS = 256;
+// Loads of a thread that are under way together.
+constexpr int UNROLL = (INPUTS > 2 ? 2 : 4) * (WIDTH > 1 ? 1 : 2);
+
+// Whether this block is the last of `splits` to arrive with its part. All threads call, after the parts are written.
+__device__ inline bool is_last(u32* ticket, u32 splits) {
+    __shared__ u32 arrived;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) arrived = atomicAdd(ticket, 1u);
+    __syncthreads();
+    __threadfence();
+    return arrived == splits - 1;
+}

@@ -1,0 +1,92 @@
+// Reductions column by column: LANES threads (which the host defines) side by side, each over WIDTH neighbours of the kept axes
+// (columns come in multiples of WIDTH), the other threads of the block below them, `splits` blocks down the reduced axes.
+
+constexpr int DOWN = THREADS / LANES;
+
+struct Shared {
+    alignas(32) unsigned char bytes[THREADS * WIDTH * sizeof(Acc)];
+    __device__ Acc& at(int k, int x, int y) { return reinterpret_cast<Acc*>(bytes)[(k * DOWN + y) * LANES + x]; }
+};
+
+// Combines what the threads below one another have, for those on top.
+__device__ inline void combine_down(Shared& s, Acc (&acc)[WIDTH], int x, int y) {
+    #pragma unroll
+    for (int half = DOWN / 2; half > 0; half /= 2) {
+        __syncthreads();
+        #pragma unroll
+        for (int k = 0; k < WIDTH; k++) {
+            if (y >= half && y < 2 * half) s.at(k, x, y) = acc[k];
+        }
+        __syncthreads();
+        #pragma unroll
+        for (int k = 0; k < WIDTH; k++) {
+            if (y < half) acc[k] = Reduction::combine(acc[k], s.at(k, x, y + half));
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+reduce_columns(const __grid_constant__ Params p, const __grid_constant__ Kept kept, const __grid_constant__ Reduced reduced,
+               Out* __restrict__ out, Slot<Acc>* parts, u32* tickets, u64 columns, u64 length, u32 splits) {
+    __shared__ Shared s;
+    const int x = threadIdx.x % LANES, y = threadIdx.x / LANES;
+    const u64 groups = (columns + LANES * WIDTH - 1) / (LANES * WIDTH);
+    for (u64 item = blockIdx.x; item < groups * splits; item += gridDim.x) {
+        const u64 group = item / splits, split = item % splits;
+        const u64 mine = (group * LANES + x) * WIDTH, column = mine < columns ? mine : columns - WIDTH;
+        const Index begin = static_cast<Index>(length * split / splits), end = static_cast<Index>(length * (split + 1) / splits);
+        const Place place = kept.offsets(static_cast<Index>(column));
+        Acc acc[WIDTH];
+        if constexpr (Reduction::idempotent) {
+            Values values[WIDTH];
+            load_pack<WIDTH>(p, place + reduced.offsets(begin), Index(0), values);
+            #pragma unroll
+            for (int k = 0; k < WIDTH; k++) acc[k] = Reduction::value(compute(p, values[k]).r0, begin);
+        } else {
+            #pragma unroll
+            for (int k = 0; k < WIDTH; k++) acc[k] = Reduction::identity();
+        }
+        Index j = begin + y;
+        for (; j + (UNROLL - 1) * DOWN < end; j += UNROLL * DOWN) {
+            Values values[UNROLL][WIDTH];
+            #pragma unroll
+            for (int u = 0; u < UNROLL; u++) load_pack<WIDTH>(p, place + reduced.offsets(j + u * DOWN), Index(0), values[u]);
+            #pragma unroll
+            for (int u = 0; u < UNROLL; u++) {
+                #pragma unroll
+                for (int k = 0; k < WIDTH; k++) Reduction::take(acc[k], compute(p, values[u][k]).r0, j + u * DOWN);
+            }
+        }
+        for (; j < end; j += DOWN) {
+            Values values[WIDTH];
+            load_pack<WIDTH>(p, place + reduced.offsets(j), Index(0), values);
+            #pragma unroll
+            for (int k = 0; k < WIDTH; k++) Reduction::take(acc[k], compute(p, values[k]).r0, j);
+        }
+        combine_down(s, acc, x, y);
+        if (splits > 1) {
+            Slot<Acc>* of_group = parts + group * splits * (LANES * WIDTH) + x;
+            #pragma unroll
+            for (int k = 0; k < WIDTH; k++) {
+                if (y == 0) of_group[(split * WIDTH + k) * LANES].put(acc[k]);
+            }
+            if (!is_last(tickets + group, splits)) continue;
+            const u32 first = y < splits ? y : 0;
+            #pragma unroll
+            for (int k = 0; k < WIDTH; k++) {
+                acc[k] = of_group[(static_cast<u64>(first) * WIDTH + k) * LANES].get();
+                if constexpr (!Reduction::idempotent) {
+                    if (y >= splits) acc[k] = Reduction::identity();
+                }
+                for (u32 part = y + DOWN; part < splits; part += DOWN) {
+                    acc[k] = Reduction::combine(acc[k], of_group[(static_cast<u64>(part) * WIDTH + k) * LANES].get());
+                }
+            }
+            combine_down(s, acc, x, y);
+        }
+        #pragma unroll
+        for (int k = 0; k < WIDTH; k++) {
+            if (y == 0 && mine < columns) out[mine + k] = Reduction::finish(acc[k]);
+        }
+    }
+}
