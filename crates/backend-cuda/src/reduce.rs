@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use cuprum_core::op::Op;
-use cuprum_core::ops::reduce::{ALL, ANY, ARGMAX, ARGMIN, COUNT_NONZERO, MAX, MIN, PROD, SUM};
+use cuprum_core::ops::reduce::{ALL, ANY, ARGMAX, ARGMIN, COUNT_NONZERO, MAX, MIN, PROD, SUM, VAR};
 use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
 use cuprum_core::{Array, Call, DType, Outcome, Program as Expression, Result, Work, decline};
 use smallvec::SmallVec;
@@ -19,6 +19,8 @@ use crate::kernel::{self, THREADS};
 use crate::module::{Args, Function};
 
 const COMMON: &str = concat!(include_str!("kernels/warp.cuh"), include_str!("kernels/reduce.cuh"));
+/// Every reduction that has a row.
+pub(crate) const OPS: &[Op] = &[SUM, PROD, MIN, MAX, ANY, ALL, COUNT_NONZERO, ARGMIN, ARGMAX, VAR];
 /// Most axes, kept or reduced, that kernels are generated for.
 const MAX_RANK: usize = 8;
 /// Bytes of a part that blocks hand to each other: `Slot` in warp.cuh.
@@ -85,6 +87,15 @@ static ROWS: &[Row] = &[
         replaces: Some("!op::less_equal(x, a.value) && !op::isnan(a.value)"),
         finish: "a.index",
     },
+    Row {
+        op: VAR,
+        acc: Some("Moments"),
+        identity: Some("Moments{Result(), 0.0, 0}"),
+        value: "Moments{x, 1.0, 0}",
+        combine: "merged(a, b)",
+        replaces: None,
+        finish: "a.squares",
+    },
 ];
 
 /// The element that an arg-reduction has found: NaN is best, and of equals the first.
@@ -96,6 +107,40 @@ __device__ inline Best better(const Best& a, const Best& b, bool b_wins) {
     if (!nan_a && b_wins) return b;
     const bool same = nan_a || op::equal(a.value, b.value);
     return same && b.index < a.index ? b : a;
+}
+"#;
+
+/// Count, mean, and the sum of squared distances from it. Two are merged by the formula of Chan, Golub and LeVeque ("Updating
+/// formulae and a pairwise algorithm for computing sample variances", 1979).
+const MOMENTS: &str = r#"
+using Real = real_of<Result>;
+struct Moments { Result mean; f64 count; Real squares; };
+template <class T> __device__ inline T scaled(T x, Real by) {
+    if constexpr (is_complex<T>) return T(mul_rn(x.re, by), mul_rn(x.im, by));
+    else return mul_rn(x, by);
+}
+template <class T> __device__ inline Real squared(T x) {
+    if constexpr (is_complex<T>) return add_rn(mul_rn(x.re, x.re), mul_rn(x.im, x.im));
+    else return mul_rn(x, x);
+}
+__device__ inline Moments merged(const Moments& a, const Moments& b) {
+    if (a.count == 0) return b;
+    if (b.count == 0) return a;
+    const f64 count = a.count + b.count, share = b.count / count;
+    const Result distance = op::subtract(b.mean, a.mean);
+    const Real between = mul_rn(squared(distance), static_cast<Real>(a.count * share));
+    return {op::add(a.mean, scaled(distance, static_cast<Real>(share))), count, add_rn(add_rn(a.squares, b.squares), between)};
+}
+#define LEAVES
+template <int N> __device__ inline Moments leaf(const Result (&x)[N]) {
+    Result sum = x[0];
+    #pragma unroll
+    for (int k = 1; k < N; k++) sum = op::add(sum, x[k]);
+    const Result mean = scaled(sum, Real(1) / N);
+    Real squares = squared(op::subtract(x[0], mean));
+    #pragma unroll
+    for (int k = 1; k < N; k++) squares = add_rn(squares, squared(op::subtract(x[k], mean)));
+    return {mean, static_cast<f64>(N), squares};
 }
 "#;
 
@@ -132,12 +177,17 @@ fn source(program: &Expression, row: &Row, acc: DType, out: DType, shape: Shape)
         Some(condition) => format!("if ({condition}) a = value(x, index);"),
         None => "a = combine(a, value(x, index));".into(),
     };
-    let (index, out, best) = (codegen::index_type(wide), ctype(out), if acc == "Best" { BEST } else { "" });
+    let (index, out) = (codegen::index_type(wide), ctype(out));
+    let declarations = match acc {
+        "Best" => BEST,
+        "Moments" => MOMENTS,
+        _ => "",
+    };
     let definitions = format!(
         r#"
 namespace cuprum {{
 using Index = {index};
-using Out = {out};{best}
+using Out = {out};{declarations}
 struct Reduction {{
     using Acc = {acc};
     static constexpr bool idempotent = {idempotent};
@@ -164,12 +214,19 @@ pub fn sources() -> Vec<(String, String)> {
     let mut list = Vec::new();
     for (n, dtype) in DType::ALL.into_iter().enumerate() {
         for (m, row) in ROWS.iter().enumerate().filter(|(m, _)| (n + m) % 3 == 0) {
-            let logical = row.acc.is_some_and(|a| a != "Best");
+            let logical = row.acc.is_some_and(|a| a == "bool" || a == "i64");
+            if row.acc == Some("Moments") && (!dtype.is_inexact() || dtype.itemsize() == 2) {
+                continue;
+            }
             if logical && dtype != DType::Bool || (row.acc.is_none() && row.identity.is_some() && dtype == DType::Bool) {
                 continue;
             }
             let half = matches!(dtype, DType::F16 | DType::BF16) && row.identity.is_some();
-            let out = if row.acc == Some("Best") || row.op == COUNT_NONZERO { DType::I64 } else { dtype };
+            let out = match row.acc {
+                Some("Best" | "i64") => DType::I64,
+                Some("Moments") => dtype.real(),
+                _ => dtype,
+            };
             let width = [0, 1, 16 / dtype.itemsize()][(n + m / 3) % 3];
             let access = Access { repeated: 0, aligned: width > 1 };
             let threads = [Threads::Team(8), Threads::Lanes(32), Threads::Team(256), Threads::Lanes(2)][(n + m) / 3 % 4];
@@ -210,7 +267,8 @@ fn most_columns(row: &Row, acc: DType) -> usize {
     let size = match row.acc {
         Some("Best") => 2 * acc.itemsize().max(8),
         Some("bool") => 1,
-        Some(_) => 8,
+        Some("i64") => 8,
+        Some(_) => SLOT,
         None => acc.itemsize(),
     };
     (128 / size).min(8)
@@ -385,8 +443,8 @@ mod tests {
 
     #[test]
     fn each_operation_has_one_row() {
-        for op in [SUM, PROD, MIN, MAX, ANY, ALL, COUNT_NONZERO, ARGMIN, ARGMAX] {
-            assert_eq!(ROWS.iter().filter(|r| r.op == op).count(), 1, "{}", op.name());
+        for op in OPS {
+            assert_eq!(ROWS.iter().filter(|r| r.op == *op).count(), 1, "{}", op.name());
         }
         assert!(sources().len() > 20);
     }

@@ -1,6 +1,7 @@
 // Reductions over any axes, after the prelude, an element's code and warp.cuh; before reduce_rows.cu or reduce_columns.cu. The
 // host defines Index (i32 or i64), KEPT_RANK and REDUCED_RANK, WIDTH (elements loaded together), Out, and `struct Reduction`:
-// Acc, idempotent, identity(), value(x, index), take(a, x, index) for a later element, combine(a, b), finish(a).
+// Acc, idempotent, identity(), value(x, index), take(a, x, index) for a later element, combine(a, b), finish(a). With LEAVES
+// there is also leaf(values), an Acc of several elements at once, which is less work then.
 //
 // Every order of combination follows from the shape alone, so results do not depend on timing. What several blocks share
 // is finished by the last of them, in the blocks' order.

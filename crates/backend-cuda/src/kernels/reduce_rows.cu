@@ -29,11 +29,17 @@ __device__ inline Acc share(const Params& p, const Place& row, const Reduced& re
         Values values[UNROLL][WIDTH];
         #pragma unroll
         for (int u = 0; u < UNROLL; u++) load_pack<WIDTH>(p, row, j + u * STEP, values[u]);
+#ifdef LEAVES
+        Result together[UNROLL * WIDTH];
         #pragma unroll
-        for (int u = 0; u < UNROLL; u++) {
-            #pragma unroll
-            for (int k = 0; k < WIDTH; k++) Reduction::take(chain[k % CHAINS], compute(p, values[u][k]).r0, j + u * STEP + k);
+        for (int k = 0; k < UNROLL * WIDTH; k++) together[k] = compute(p, values[k / WIDTH][k % WIDTH]).r0;
+        chain[0] = Reduction::combine(chain[0], leaf(together));
+#else
+        #pragma unroll
+        for (int k = 0; k < UNROLL * WIDTH; k++) {
+            Reduction::take(chain[k % CHAINS], compute(p, values[k / WIDTH][k % WIDTH]).r0, j + k / WIDTH * STEP + k % WIDTH);
         }
+#endif
     }
     for (; j < whole; j += STEP) {
         Values values[WIDTH];
