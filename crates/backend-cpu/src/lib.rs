@@ -20,6 +20,7 @@ mod simd;
 mod threads;
 mod tile;
 mod transpose;
+mod vmath;
 
 use cuprum_core::buffer::HostDriver;
 use cuprum_core::device::DeviceInfo;

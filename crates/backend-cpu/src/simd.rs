@@ -1,5 +1,8 @@
 //! Run-time choice of SIMD level: a loop is compiled once per level, and the best one that this processor has is called.
-//! No level changes a result: nothing here contracts a multiply and an add.
+//! Development builds do without the AVX-512 copies: their loops are not vectorised, and a third of the build is saved.
+//!
+//! Arithmetic is the same at every level, as the compiler contracts no multiply and add; only functions that ask for
+//! [`Isa::FMA`] (`vmath`) may differ in the last place.
 #![allow(unsafe_code)]
 
 use std::sync::OnceLock;
@@ -61,6 +64,30 @@ pub(crate) fn level_name() -> &'static str {
     }
 }
 
+/// What a loop may know about the level that it is compiled for.
+pub(crate) trait Isa: Copy {
+    /// Whether `mul_add` is one instruction; where it is not, it is a slow call that stops vectorisation.
+    const FMA: bool;
+}
+
+/// What every target of this build has.
+#[derive(Clone, Copy)]
+pub(crate) struct Base;
+
+impl Isa for Base {
+    const FMA: bool = cfg!(any(target_feature = "fma", target_arch = "aarch64"));
+}
+
+/// Levels with fused multiply-add.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+pub(crate) struct Fused;
+
+#[cfg(target_arch = "x86_64")]
+impl Isa for Fused {
+    const FMA: bool = true;
+}
+
 /// A loop to be compiled at each level. `run` must be `#[inline(always)]`, and so must what it calls in its loop.
 pub(crate) trait Loop {
     /// What it returns.
@@ -69,21 +96,30 @@ pub(crate) trait Loop {
     fn run(self) -> Self::Output;
 }
 
+/// A loop that does nothing but fill a slice. As the slice is an argument, the compiler knows that no input and no table
+/// overlaps it: no checks of that before the loop, and tables may be gathered from.
+pub(crate) trait Fill {
+    /// An element of the result.
+    type Item;
+    /// The loop.
+    fn run<I: Isa>(self, out: &mut [Self::Item]);
+}
+
 /// Runs a loop at the level of this processor.
 #[inline]
 pub(crate) fn dispatch<L: Loop>(body: L) -> L::Output {
     match level() {
+        Level::Baseline => body.run(),
         // SAFETY: `level` has found every feature that `v4` enables.
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
         Level::V4 => unsafe { v4(body) },
         // SAFETY: as above, for `v3`.
         #[cfg(target_arch = "x86_64")]
-        Level::V3 => unsafe { v3(body) },
-        Level::Baseline => body.run(),
+        _ => unsafe { v3(body) },
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
 fn v4<L: Loop>(body: L) -> L::Output {
     body.run()
@@ -93,4 +129,41 @@ fn v4<L: Loop>(body: L) -> L::Output {
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
 fn v3<L: Loop>(body: L) -> L::Output {
     body.run()
+}
+
+/// Fills a slice at the level of this processor.
+#[inline]
+pub(crate) fn fill<F: Fill>(body: F, out: &mut [F::Item]) {
+    fill_at(level(), body, out)
+}
+
+/// Fills a slice at a level that this processor has; at its own, if it has not.
+#[inline]
+pub(crate) fn fill_at<F: Fill>(wanted: Level, body: F, out: &mut [F::Item]) {
+    match wanted.min(level()) {
+        Level::Baseline => fill_base(body, out),
+        // SAFETY: `level` has found every feature that `fill_v4` enables, and this is not above it.
+        #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+        Level::V4 => unsafe { fill_v4(body, out) },
+        // SAFETY: as above, for `fill_v3`.
+        #[cfg(target_arch = "x86_64")]
+        _ => unsafe { fill_v3(body, out) },
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+#[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+fn fill_v4<F: Fill>(body: F, out: &mut [F::Item]) {
+    body.run::<Fused>(out)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+fn fill_v3<F: Fill>(body: F, out: &mut [F::Item]) {
+    body.run::<Fused>(out)
+}
+
+#[inline(never)]
+fn fill_base<F: Fill>(body: F, out: &mut [F::Item]) {
+    body.run::<Base>(out)
 }

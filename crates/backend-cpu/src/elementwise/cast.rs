@@ -5,6 +5,7 @@ use cuprum_core::{Complex, DType, Element};
 
 use super::half::{is_half, to_odd_f32};
 use super::loops::{Selected, Unary, unary};
+use crate::simd::Isa;
 
 /// Conversion to `D` by `astype`'s rules.
 trait Cast<D> {
@@ -76,7 +77,7 @@ impl<S: Element + Cast<D>, D: Element> Unary for Convert<S, D> {
     type In = S;
     type Out = D;
     #[inline(always)]
-    fn call(a: S) -> D {
+    fn call<I: Isa>(a: S) -> D {
         a.cast()
     }
 }
@@ -88,7 +89,7 @@ impl<S: Element + Cast<f64>> Unary for ToOdd<S> {
     type In = S;
     type Out = f32;
     #[inline(always)]
-    fn call(a: S) -> f32 {
+    fn call<I: Isa>(a: S) -> f32 {
         to_odd_f32(a.cast())
     }
 }

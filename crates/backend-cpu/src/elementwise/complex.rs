@@ -7,6 +7,9 @@ use std::f64::consts::{FRAC_PI_2, LN_2};
 
 use cuprum_core::Complex;
 
+use crate::simd::Base;
+use crate::vmath;
+
 type C = Complex<f64>;
 
 /// Arithmetic and order, at either precision.
@@ -117,6 +120,11 @@ const LARGE: f64 = f64::MAX / 4.0;
 
 /// `x` as long as its exponential is finite, for `|x|` up to twice that: e^x = (e^(x/2))^2 keeps what would overflow between.
 const EXP_LIMIT: f64 = 709.0;
+
+/// The standard library's formula loses digits.
+fn arsinh(x: f64) -> f64 {
+    vmath::asinh::<Base, f64>(x)
+}
 
 /// NumPy's rules for zero and integer exponents, then `exp(b log a)`.
 fn power(a: C, b: C) -> C {
@@ -344,7 +352,7 @@ impl ComplexMath {
             return C::new(FRAC_PI_2, y);
         }
         let (below, above) = (Self::square_root(C::new(1.0 - x, -y)), Self::square_root(C::new(1.0 + x, y)));
-        C::new(2.0 * below.re.atan2(above.re), libm::asinh(above.re * below.im - above.im * below.re))
+        C::new(2.0 * below.re.atan2(above.re), arsinh(above.re * below.im - above.im * below.re))
     }
 
     pub(crate) fn area_sine(z: C) -> C {
@@ -353,10 +361,10 @@ impl ComplexMath {
             return C::new(log_abs_twice(z).copysign(x), y.atan2(x.abs()));
         }
         if y == 0.0 {
-            return C::new(libm::asinh(x), y);
+            return C::new(arsinh(x), y);
         }
         let (below, above) = (Self::square_root(C::new(1.0 + y, -x)), Self::square_root(C::new(1.0 - y, x)));
-        C::new(libm::asinh(below.re * above.im - above.re * below.im), y.atan2(below.re * above.re - below.im * above.im))
+        C::new(arsinh(below.re * above.im - above.re * below.im), y.atan2(below.re * above.re - below.im * above.im))
     }
 
     pub(crate) fn area_cosine(z: C) -> C {
@@ -365,7 +373,7 @@ impl ComplexMath {
             return C::new(log_abs_twice(z), y.atan2(x));
         }
         let (below, above) = (Self::square_root(C::new(x - 1.0, y)), Self::square_root(C::new(x + 1.0, y)));
-        C::new(libm::asinh(below.re * above.re + below.im * above.im), 2.0 * below.im.atan2(above.re))
+        C::new(arsinh(below.re * above.re + below.im * above.im), 2.0 * below.im.atan2(above.re))
     }
 
     pub(crate) fn area_tangent(z: C) -> C {

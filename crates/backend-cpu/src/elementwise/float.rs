@@ -12,16 +12,10 @@ pub(crate) trait Real: Copy {
     fn smaller(self, b: Self) -> Self;
     /// -1, +0 or 1; NaN stays.
     fn sign(self) -> Self;
-    /// Inverse hyperbolic sine; the standard library's formula loses digits.
-    fn arsinh(self) -> Self;
-    /// Inverse hyperbolic cosine, likewise.
-    fn arcosh(self) -> Self;
-    /// Inverse hyperbolic tangent, likewise.
-    fn artanh(self) -> Self;
 }
 
 macro_rules! real {
-    ($($t:ty, $asinh:expr, $acosh:expr, $atanh:expr;)*) => {$(
+    ($($t:ty),*) => {$(
         impl Real for $t {
             #[inline(always)]
             fn floor_divide(self, b: Self) -> Self {
@@ -59,21 +53,10 @@ macro_rules! real {
             fn sign(self) -> Self {
                 if self.is_nan() { self } else { ((self > 0.0) as i8 - (self < 0.0) as i8) as $t }
             }
-            #[inline(always)]
-            fn arsinh(self) -> Self { $asinh(self) }
-            #[inline(always)]
-            fn arcosh(self) -> Self {
-                if self < 1.0 { <$t>::NAN } else { $acosh(self) }
-            }
-            #[inline(always)]
-            fn artanh(self) -> Self { $atanh(self) }
         }
     )*};
 }
-real! {
-    f32, (|x: f32| libm::asinh(x as f64) as f32), (|x: f32| libm::acosh(x as f64) as f32), (|x: f32| libm::atanh(x as f64) as f32);
-    f64, libm::asinh, libm::acosh, libm::atanh;
-}
+real!(f32, f64);
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,7 @@ use half::slice::HalfFloatSliceExt;
 
 use super::loops::Kernel;
 use crate::raw::{Elements, ElementsMut};
-use crate::simd::{Loop, dispatch};
+use crate::simd::{Fill, Isa, fill};
 
 /// Elements widened at once: the four blocks of an operation stay in L1.
 const BLOCK: usize = 512;
@@ -15,25 +15,25 @@ pub(crate) fn is_half(dtype: DType) -> bool {
     matches!(dtype, DType::F16 | DType::BF16)
 }
 
-struct WidenBf16<'a>(&'a [bf16], &'a mut [f32]);
+struct WidenBf16<'a>(&'a [bf16]);
 
-impl Loop for WidenBf16<'_> {
-    type Output = ();
+impl Fill for WidenBf16<'_> {
+    type Item = f32;
     #[inline(always)]
-    fn run(self) {
-        for (out, a) in self.1.iter_mut().zip(self.0) {
+    fn run<I: Isa>(self, out: &mut [f32]) {
+        for (out, a) in out.iter_mut().zip(self.0) {
             *out = f32::from_bits((a.to_bits() as u32) << 16);
         }
     }
 }
 
-struct NarrowBf16<'a>(&'a [f32], &'a mut [bf16]);
+struct NarrowBf16<'a>(&'a [f32]);
 
-impl Loop for NarrowBf16<'_> {
-    type Output = ();
+impl Fill for NarrowBf16<'_> {
+    type Item = bf16;
     #[inline(always)]
-    fn run(self) {
-        for (out, a) in self.1.iter_mut().zip(self.0) {
+    fn run<I: Isa>(self, out: &mut [bf16]) {
+        for (out, a) in out.iter_mut().zip(self.0) {
             let bits = a.to_bits();
             // Ties to even: half of the last place, and its own lowest bit, decide the carry. NaN keeps a set fraction bit.
             let rounded = (bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16) as u16;
@@ -46,7 +46,7 @@ impl Loop for NarrowBf16<'_> {
 pub(crate) fn widen(values: Elements, out: &mut [f32]) {
     match values.dtype() {
         DType::F16 => values.typed::<f16>().convert_to_f32_slice(out),
-        DType::BF16 => dispatch(WidenBf16(values.typed(), out)),
+        DType::BF16 => fill(WidenBf16(values.typed()), out),
         _ => out.copy_from_slice(values.typed()),
     }
 }
@@ -55,7 +55,7 @@ pub(crate) fn widen(values: Elements, out: &mut [f32]) {
 pub(crate) fn narrow(values: &[f32], out: ElementsMut) {
     match out.dtype() {
         DType::F16 => out.typed::<f16>().convert_from_f32_slice(values),
-        DType::BF16 => dispatch(NarrowBf16(values, out.typed())),
+        DType::BF16 => fill(NarrowBf16(values), out.typed()),
         _ => out.typed::<f32>().copy_from_slice(values),
     }
 }

@@ -3,7 +3,7 @@
 use cuprum_core::{DType, Element};
 
 use crate::raw::{Elements, ElementsMut};
-use crate::simd::{Loop, dispatch};
+use crate::simd::{Base, Fill, Isa, fill};
 
 /// Applies an operation to as many elements of its arguments as the output holds. Arguments beyond the arity are ignored.
 pub(crate) type Kernel = fn(&[Elements; 3], ElementsMut);
@@ -23,47 +23,79 @@ pub(crate) struct Selected {
 pub(crate) trait Unary {
     type In: Element;
     type Out: Element;
-    fn call(a: Self::In) -> Self::Out;
+    /// The function as straight-line code.
+    fn call<I: Isa>(a: Self::In) -> Self::Out;
+    /// Whether there are arguments that `call` leaves to `rare`.
+    const RARE: bool = false;
+    /// Whether this is one.
+    #[inline(always)]
+    fn is_rare(_: Self::In) -> bool {
+        false
+    }
+    /// The function where that is so.
+    fn rare(a: Self::In) -> Self::Out {
+        Self::call::<Base>(a)
+    }
 }
 
 /// A scalar function of two arguments of one type.
 pub(crate) trait Binary {
     type In: Element;
     type Out: Element;
-    fn call(a: Self::In, b: Self::In) -> Self::Out;
+    fn call<I: Isa>(a: Self::In, b: Self::In) -> Self::Out;
 }
 
-struct UnaryLoop<'a, F: Unary>(&'a [F::In], &'a mut [F::Out]);
+struct UnaryLoop<'a, F: Unary>(&'a [F::In]);
 
-impl<F: Unary> Loop for UnaryLoop<'_, F> {
-    type Output = ();
+impl<F: Unary> Fill for UnaryLoop<'_, F> {
+    type Item = F::Out;
     #[inline(always)]
-    fn run(self) {
-        for (out, &a) in self.1.iter_mut().zip(self.0) {
-            *out = F::call(a);
+    fn run<I: Isa>(self, out: &mut [F::Out]) {
+        for (out, &a) in out.iter_mut().zip(self.0) {
+            *out = F::call::<I>(a);
+        }
+        if F::RARE {
+            let mut any = false;
+            for &a in self.0 {
+                any |= F::is_rare(a);
+            }
+            if any {
+                fill_rare::<F>(self.0, out);
+            }
         }
     }
 }
 
-struct BinaryLoop<'a, F: Binary>(&'a [F::In], &'a [F::In], &'a mut [F::Out]);
-
-impl<F: Binary> Loop for BinaryLoop<'_, F> {
-    type Output = ();
-    #[inline(always)]
-    fn run(self) {
-        for ((out, &a), &b) in self.2.iter_mut().zip(self.0).zip(self.1) {
-            *out = F::call(a, b);
+/// A scalar pass over the elements that the loop before left out.
+#[cold]
+#[inline(never)]
+fn fill_rare<F: Unary>(values: &[F::In], out: &mut [F::Out]) {
+    for (out, &a) in out.iter_mut().zip(values) {
+        if F::is_rare(a) {
+            *out = F::rare(a);
         }
     }
 }
 
-struct SelectLoop<'a, T>(&'a [bool], &'a [T], &'a [T], &'a mut [T]);
+struct BinaryLoop<'a, F: Binary>(&'a [F::In], &'a [F::In]);
 
-impl<T: Element> Loop for SelectLoop<'_, T> {
-    type Output = ();
+impl<F: Binary> Fill for BinaryLoop<'_, F> {
+    type Item = F::Out;
     #[inline(always)]
-    fn run(self) {
-        for (((out, &condition), &a), &b) in self.3.iter_mut().zip(self.0).zip(self.1).zip(self.2) {
+    fn run<I: Isa>(self, out: &mut [F::Out]) {
+        for ((out, &a), &b) in out.iter_mut().zip(self.0).zip(self.1) {
+            *out = F::call::<I>(a, b);
+        }
+    }
+}
+
+struct SelectLoop<'a, T>(&'a [bool], &'a [T], &'a [T]);
+
+impl<T: Element> Fill for SelectLoop<'_, T> {
+    type Item = T;
+    #[inline(always)]
+    fn run<I: Isa>(self, out: &mut [T]) {
+        for (((out, &condition), &a), &b) in out.iter_mut().zip(self.0).zip(self.1).zip(self.2) {
             *out = if condition { a } else { b };
         }
     }
@@ -72,7 +104,7 @@ impl<T: Element> Loop for SelectLoop<'_, T> {
 /// The loop of a function of one argument.
 pub(crate) fn unary<F: Unary>() -> Selected {
     fn kernel<F: Unary>(args: &[Elements; 3], out: ElementsMut) {
-        dispatch(UnaryLoop::<F>(args[0].typed(), out.typed()));
+        fill(UnaryLoop::<F>(args[0].typed()), out.typed());
     }
     Selected { kernel: kernel::<F>, args: [F::In::DTYPE; 3], result: F::Out::DTYPE }
 }
@@ -80,7 +112,7 @@ pub(crate) fn unary<F: Unary>() -> Selected {
 /// The loop of a function of two arguments.
 pub(crate) fn binary<F: Binary>() -> Selected {
     fn kernel<F: Binary>(args: &[Elements; 3], out: ElementsMut) {
-        dispatch(BinaryLoop::<F>(args[0].typed(), args[1].typed(), out.typed()));
+        fill(BinaryLoop::<F>(args[0].typed(), args[1].typed()), out.typed());
     }
     Selected { kernel: kernel::<F>, args: [F::In::DTYPE; 3], result: F::Out::DTYPE }
 }
@@ -88,7 +120,7 @@ pub(crate) fn binary<F: Binary>() -> Selected {
 /// `where`: the second argument where the first is true, else the third.
 pub(crate) fn select<T: Element>() -> Selected {
     fn kernel<T: Element>(args: &[Elements; 3], out: ElementsMut) {
-        dispatch(SelectLoop::<T>(args[0].typed(), args[1].typed(), args[2].typed(), out.typed()));
+        fill(SelectLoop::<T>(args[0].typed(), args[1].typed(), args[2].typed()), out.typed());
     }
     Selected { kernel: kernel::<T>, args: [DType::Bool, T::DTYPE, T::DTYPE], result: T::DTYPE }
 }

@@ -3,7 +3,8 @@
 //!
 //! Classes: `bool`, `int`, `exact` (both), `float` (float32 and float64), `complex`, `plain` (all but complex), `any`.
 //! float16 and bfloat16 use the float32 expression, rounded after each operation, where neither `plain` nor `any` is given.
-//! The result is `T` (the argument type), `bool`, or `Real` (the type of the real part).
+//! The result is `T` (the argument type), `bool`, or `Real` (the type of the real part). `I` is the SIMD level. After a
+//! semicolon: a test for arguments that the loop leaves out, and the scalar expression for those.
 
 use cuprum_core::ops::elementwise::*;
 use cuprum_core::{Complex, DType, Element, Op, bf16, f16};
@@ -13,6 +14,8 @@ use super::float::Real as _;
 use super::half::is_half;
 use super::int::Int;
 use super::loops::{Binary, Selected, Unary, binary, select, unary};
+use crate::simd::Isa;
+use crate::vmath;
 
 /// One operation: the kernel for each dtype that it takes.
 struct Row {
@@ -53,29 +56,39 @@ macro_rules! class {
     (any, $($rest:tt)*) => {
         class!(@ (bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, Complex<f32>, Complex<f64>) $($rest)*)
     };
-    (@ ($($t:ty),*) $dtype:ident, $out:tt, $args:tt, $body:expr) => { $(class!(@one $t, $dtype, $out, $args, $body);)* };
-    (@one $t:ty, $dtype:ident, $out:tt, ($a:ident), $body:expr) => {
+    (@ ($($t:ty),*) $dtype:ident, $out:tt, $args:tt, $body:expr, $rare:tt) => { $(class!(@one $t, $dtype, $out, $args, $body, $rare);)* };
+    (@one $t:ty, $dtype:ident, $out:tt, ($a:ident), $body:expr, [$($when:expr => $rare:expr)?]) => {
         if $dtype == <$t as Element>::DTYPE {
             struct F;
             impl Unary for F {
                 type In = $t;
                 type Out = result!($out, $t);
                 #[inline(always)]
-                fn call($a: $t) -> Self::Out {
+                fn call<I: Isa>($a: $t) -> Self::Out {
                     $body
                 }
+                $(
+                    const RARE: bool = true;
+                    #[inline(always)]
+                    fn is_rare($a: $t) -> bool {
+                        $when
+                    }
+                    fn rare($a: $t) -> Self::Out {
+                        $rare
+                    }
+                )?
             }
             return Some(unary::<F>());
         }
     };
-    (@one $t:ty, $dtype:ident, $out:tt, ($a:ident, $b:ident), $body:expr) => {
+    (@one $t:ty, $dtype:ident, $out:tt, ($a:ident, $b:ident), $body:expr, []) => {
         if $dtype == <$t as Element>::DTYPE {
             struct F;
             impl Binary for F {
                 type In = $t;
                 type Out = result!($out, $t);
                 #[inline(always)]
-                fn call($a: $t, $b: $t) -> Self::Out {
+                fn call<I: Isa>($a: $t, $b: $t) -> Self::Out {
                     $body
                 }
             }
@@ -85,13 +98,13 @@ macro_rules! class {
 }
 
 macro_rules! rows {
-    ($($op:ident $args:tt -> $out:tt { $($class:ident => $body:expr,)+ })+) => {
+    ($($op:ident $args:tt -> $out:tt { $($class:ident => $body:expr $(; $when:expr => $rare:expr)?,)+ })+) => {
         static ROWS: &[Row] = &[
             $(Row {
                 op: $op,
                 select: {
                     fn select(dtype: DType) -> Option<Selected> {
-                        $(class!($class, dtype, $out, $args, $body);)+
+                        $(class!($class, dtype, $out, $args, $body, [$($when => $rare)?]);)+
                         None
                     }
                     select
@@ -110,40 +123,40 @@ rows! {
     DIVIDE(a, b) -> T { float => a / b, complex => a.divide(b), }
     FLOOR_DIVIDE(a, b) -> T { int => a.floor_divide(b), float => a.floor_divide(b), }
     REMAINDER(a, b) -> T { int => a.remainder(b), float => a.remainder(b), }
-    POWER(a, b) -> T { int => a.power(b), float => a.powf(b), complex => a.power(b), }
+    POWER(a, b) -> T { int => a.power(b), float => vmath::pow::<I, _>(a, b), complex => a.power(b), }
     POSITIVE(a) -> T { any => a, }
     NEGATIVE(a) -> T { int => a.wrapping_neg(), float => -a, complex => -a, }
     ABS(a) -> Real { bool => a, int => Int::abs(a), float => a.abs(), complex => a.re.hypot(a.im), }
     SIGN(a) -> T { int => a.sign(), float => a.sign(), complex => a.sign(), }
     SQUARE(a) -> T { int => a.wrapping_mul(a), float => a * a, complex => a * a, }
     RECIPROCAL(a) -> T { int => a.reciprocal(), float => 1.0 / a, complex => a.reciprocal(), }
-    HYPOT(a, b) -> T { float => a.hypot(b), }
+    HYPOT(a, b) -> T { float => vmath::hypot::<I, _>(a, b), }
 
     // Powers and logarithms.
     SQRT(a) -> T { float => a.sqrt(), complex => a.wide(ComplexMath::square_root), }
-    CBRT(a) -> T { float => a.cbrt(), }
-    EXP(a) -> T { float => a.exp(), complex => a.wide(ComplexMath::exponential), }
-    EXP2(a) -> T { float => a.exp2(), complex => a.wide(|z| ComplexMath::exponential(z * std::f64::consts::LN_2)), }
-    EXPM1(a) -> T { float => a.exp_m1(), complex => a.wide(ComplexMath::exponential_minus_1), }
-    LOG(a) -> T { float => a.ln(), complex => a.wide(ComplexMath::logarithm), }
-    LOG2(a) -> T { float => a.log2(), complex => a.wide(|z| ComplexMath::logarithm(z) * std::f64::consts::LOG2_E), }
-    LOG10(a) -> T { float => a.log10(), complex => a.wide(|z| ComplexMath::logarithm(z) * std::f64::consts::LOG10_E), }
-    LOG1P(a) -> T { float => a.ln_1p(), complex => a.wide(ComplexMath::logarithm_of_1_plus), }
+    CBRT(a) -> T { float => vmath::cbrt::<I, _>(a), }
+    EXP(a) -> T { float => vmath::exp::<I, _>(a), complex => a.wide(ComplexMath::exponential), }
+    EXP2(a) -> T { float => vmath::exp2::<I, _>(a), complex => a.wide(|z| ComplexMath::exponential(z * std::f64::consts::LN_2)), }
+    EXPM1(a) -> T { float => vmath::expm1::<I, _>(a), complex => a.wide(ComplexMath::exponential_minus_1), }
+    LOG(a) -> T { float => vmath::log::<I, _>(a), complex => a.wide(ComplexMath::logarithm), }
+    LOG2(a) -> T { float => vmath::log2::<I, _>(a), complex => a.wide(|z| ComplexMath::logarithm(z) * std::f64::consts::LOG2_E), }
+    LOG10(a) -> T { float => vmath::log10::<I, _>(a), complex => a.wide(|z| ComplexMath::logarithm(z) * std::f64::consts::LOG10_E), }
+    LOG1P(a) -> T { float => vmath::log1p::<I, _>(a), complex => a.wide(ComplexMath::logarithm_of_1_plus), }
 
     // Trigonometry.
-    SIN(a) -> T { float => a.sin(), complex => a.wide(ComplexMath::sine), }
-    COS(a) -> T { float => a.cos(), complex => a.wide(ComplexMath::cosine), }
-    TAN(a) -> T { float => a.tan(), complex => a.wide(ComplexMath::tangent), }
-    ASIN(a) -> T { float => a.asin(), complex => a.wide(ComplexMath::arc_sine), }
-    ACOS(a) -> T { float => a.acos(), complex => a.wide(ComplexMath::arc_cosine), }
-    ATAN(a) -> T { float => a.atan(), complex => a.wide(ComplexMath::arc_tangent), }
-    ATAN2(a, b) -> T { float => a.atan2(b), }
-    SINH(a) -> T { float => a.sinh(), complex => a.wide(ComplexMath::hyperbolic_sine), }
-    COSH(a) -> T { float => a.cosh(), complex => a.wide(ComplexMath::hyperbolic_cosine), }
-    TANH(a) -> T { float => a.tanh(), complex => a.wide(ComplexMath::hyperbolic_tangent), }
-    ASINH(a) -> T { float => a.arsinh(), complex => a.wide(ComplexMath::area_sine), }
-    ACOSH(a) -> T { float => a.arcosh(), complex => a.wide(ComplexMath::area_cosine), }
-    ATANH(a) -> T { float => a.artanh(), complex => a.wide(ComplexMath::area_tangent), }
+    SIN(a) -> T { float => vmath::sin::<I, _>(a); vmath::is_large(a) => vmath::sin_large(a), complex => a.wide(ComplexMath::sine), }
+    COS(a) -> T { float => vmath::cos::<I, _>(a); vmath::is_large(a) => vmath::cos_large(a), complex => a.wide(ComplexMath::cosine), }
+    TAN(a) -> T { float => vmath::tan::<I, _>(a); vmath::is_large(a) => vmath::tan_large(a), complex => a.wide(ComplexMath::tangent), }
+    ASIN(a) -> T { float => vmath::asin::<I, _>(a), complex => a.wide(ComplexMath::arc_sine), }
+    ACOS(a) -> T { float => vmath::acos::<I, _>(a), complex => a.wide(ComplexMath::arc_cosine), }
+    ATAN(a) -> T { float => vmath::atan::<I, _>(a), complex => a.wide(ComplexMath::arc_tangent), }
+    ATAN2(a, b) -> T { float => vmath::atan2::<I, _>(a, b), }
+    SINH(a) -> T { float => vmath::sinh::<I, _>(a), complex => a.wide(ComplexMath::hyperbolic_sine), }
+    COSH(a) -> T { float => vmath::cosh::<I, _>(a), complex => a.wide(ComplexMath::hyperbolic_cosine), }
+    TANH(a) -> T { float => vmath::tanh::<I, _>(a), complex => a.wide(ComplexMath::hyperbolic_tangent), }
+    ASINH(a) -> T { float => vmath::asinh::<I, _>(a), complex => a.wide(ComplexMath::area_sine), }
+    ACOSH(a) -> T { float => vmath::acosh::<I, _>(a), complex => a.wide(ComplexMath::area_cosine), }
+    ATANH(a) -> T { float => vmath::atanh::<I, _>(a), complex => a.wide(ComplexMath::area_tangent), }
 
     // Rounding.
     FLOOR(a) -> T { exact => a, float => a.floor(), }

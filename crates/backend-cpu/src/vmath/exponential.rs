@@ -1,0 +1,81 @@
+//! Exponentials and hyperbolic functions: `x = n ln 2 + r`, `|r| <= ln 2 / 2`, a polynomial in `r`, and a scaling by `2^n`
+//! (Muller, "Elementary Functions", 3rd ed., ch. 11).
+
+use super::real::{Real, divide, fast_two_sum, polynomial};
+use crate::simd::Isa;
+
+/// `x = n ln 2 + r + low`.
+#[inline(always)]
+fn reduce<I: Isa, T: Real>(x: T) -> (T, T, T) {
+    let n = (x * T::of(std::f64::consts::LOG2_E)).round();
+    let head = (-n).madd::<I>(T::of(T::LN_2[0]), x); // exact
+    let r = (-n).madd::<I>(T::of(T::LN_2[1]), head);
+    (n, r, (-n).madd::<I>(T::of(T::LN_2[1]), head - r))
+}
+
+/// `e^x`
+#[inline(always)]
+pub(crate) fn exp<I: Isa, T: Real>(x: T) -> T {
+    let (n, r, _) = reduce::<I, T>(x.within(T::EXP_RANGE[1], T::EXP_RANGE[0]));
+    let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP), r);
+    (tail + T::of(1.0)).scale::<I>(n)
+}
+
+/// `2^x`
+#[inline(always)]
+pub(crate) fn exp2<I: Isa, T: Real>(x: T) -> T {
+    let x = x.within(T::EXP_RANGE[3], T::EXP_RANGE[2]);
+    let n = x.round();
+    let r = x - n;
+    polynomial::<I, T>(r, T::EXP2).madd::<I>(r, T::of(1.0)).scale::<I>(n)
+}
+
+/// `e^x - 1`, as `2^n ((1 - 2^-n) + (e^r - 1))`.
+#[inline(always)]
+pub(crate) fn expm1<I: Isa, T: Real>(x: T) -> T {
+    let (n, r, low) = reduce::<I, T>(x.within(-T::NEGLIGIBLE, T::EXP_RANGE[0]));
+    let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP), low);
+    let one = T::of(1.0) - (-n.within(-2.0 * T::NEGLIGIBLE, T::NEGLIGIBLE)).exp2i();
+    let (sum, rest) = fast_two_sum(one, r);
+    (sum + (rest + tail)).scale::<I>(n).copysign(x)
+}
+
+/// Twice the hyperbolic sine and cosine of `x >= 0` over `2^n`, each as a sum of two numbers, and `n`.
+///
+/// With `d = 2^-2n`: `(1 - d) cosh r + (1 + d) sinh r` and `(1 + d) cosh r + (1 - d) sinh r`.
+#[inline(always)]
+fn sinh_cosh<I: Isa, T: Real>(x: T) -> ((T, T), (T, T), T) {
+    let (n, r, low) = reduce::<I, T>(x);
+    let z = r * r;
+    let sinh = (r * z).madd::<I>(polynomial::<I, T>(z, T::SINH), low); // less r
+    let cosh = z * polynomial::<I, T>(z, T::COSH); // less 1
+    let d = (n.within(0.0, T::NEGLIGIBLE) * T::of(-2.0)).exp2i();
+    let (minus, plus) = (T::of(1.0) - d, T::of(1.0) + d);
+    let s = plus.madd::<I>(r, minus);
+    let s_low = minus.madd::<I>(cosh, plus.madd::<I>(sinh, plus.madd::<I>(r, minus - s)));
+    let c = minus.madd::<I>(r, plus);
+    let c_low = plus.madd::<I>(cosh, minus.madd::<I>(sinh, minus.madd::<I>(r, plus - c)));
+    // What the sums 1 - d and 1 + d lost.
+    ((s, s_low + (T::of(1.0) - minus - d)), (c, c_low + (T::of(1.0) - plus + d)), n)
+}
+
+/// `(e^x - e^-x) / 2`
+#[inline(always)]
+pub(crate) fn sinh<I: Isa, T: Real>(x: T) -> T {
+    let ((s, low), _, n) = sinh_cosh::<I, T>(x.abs().within(0.0, T::EXP_RANGE[0] + 2.0));
+    (s + low).scale::<I>(n - T::of(1.0)).copysign(x)
+}
+
+/// `(e^x + e^-x) / 2`
+#[inline(always)]
+pub(crate) fn cosh<I: Isa, T: Real>(x: T) -> T {
+    let (_, (c, low), n) = sinh_cosh::<I, T>(x.abs().within(0.0, T::EXP_RANGE[0] + 2.0));
+    (c + low).scale::<I>(n - T::of(1.0))
+}
+
+/// `sinh x / cosh x`
+#[inline(always)]
+pub(crate) fn tanh<I: Isa, T: Real>(x: T) -> T {
+    let (s, c, _) = sinh_cosh::<I, T>(x.abs().within(0.0, T::NEGLIGIBLE / 2.0));
+    divide::<I, T>(s, c).copysign(x)
+}

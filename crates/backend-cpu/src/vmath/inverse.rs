@@ -1,0 +1,77 @@
+//! Inverse trigonometric functions: a polynomial near 0, and identities that lead there from elsewhere.
+
+use super::real::{Real, fast_two_sum, polynomial};
+use crate::simd::Isa;
+
+/// `multiple * pi/2 - a - low`, where `multiple` is 0, 1 or 2.
+#[inline(always)]
+fn from_half_pi<T: Real>(multiple: T, a: T, low: T) -> T {
+    let (head, rest) = fast_two_sum(multiple * T::of(T::HALF_PI[0]), -a);
+    head + (multiple * T::of(T::HALF_PI[1]) - low + rest)
+}
+
+/// The arc whose tangent is `t` in 0..=1, as `t` and the rest.
+#[inline(always)]
+fn arc<I: Isa, T: Real>(t: T) -> T {
+    let z = t * t;
+    t * z * polynomial::<I, T>(z, T::ATAN)
+}
+
+/// Arc tangent; beyond 1 that of `1 / x`, from pi/2.
+#[inline(always)]
+pub(crate) fn atan<I: Isa, T: Real>(x: T) -> T {
+    let a = x.abs();
+    let steep = a > T::of(1.0);
+    let t = if steep { T::of(1.0) / a } else { a };
+    let rest = arc::<I, T>(t);
+    let angle = if steep { from_half_pi(T::of(1.0), t, rest) } else { t + rest };
+    angle.copysign(x)
+}
+
+/// The angle of the point `(x, y)`, zeros and infinities as C99's Annex F has them.
+#[inline(always)]
+pub(crate) fn atan2<I: Isa, T: Real>(y: T, x: T) -> T {
+    let (a, b) = (y.abs(), x.abs());
+    let steep = a > b;
+    let (above, below) = if steep { (b, a) } else { (a, b) };
+    // Both zero: the angle of the axis; both infinite: that of the diagonal.
+    let equal = if below > T::of(0.0) { T::of(1.0) } else { T::of(0.0) };
+    let t = if above == below { equal } else { above / below };
+    let rest = arc::<I, T>(t);
+    let left = x.is_negative();
+    let multiple = T::of(if steep { 1.0 } else { 0.0 }) + T::of(if left & !steep { 2.0 } else { 0.0 });
+    let (t, rest) = if steep == left { (-t, -rest) } else { (t, rest) };
+    // Right and flat: plus t; right and steep: pi/2 - t; left and steep: pi/2 + t; left and flat: pi - t.
+    from_half_pi(multiple, t, rest).copysign(y)
+}
+
+/// The arc whose sine is `a` (at most 1/2), or half the arc whose cosine is (above 1/2), as a sum; and which it was.
+#[inline(always)]
+fn arc_of_sine<I: Isa, T: Real>(a: T) -> (T, T, bool) {
+    let half = T::of(0.5);
+    let steep = a > half;
+    let z = if steep { half - a * half } else { a * a };
+    let s = if steep { z.sqrt() } else { a };
+    (s, s * z * polynomial::<I, T>(z, T::ASIN), steep)
+}
+
+/// Arc sine; beyond 1/2 as `pi/2 - 2 asin(sqrt((1 - x) / 2))`.
+#[inline(always)]
+pub(crate) fn asin<I: Isa, T: Real>(x: T) -> T {
+    let (s, rest, steep) = arc_of_sine::<I, T>(x.abs());
+    let angle = if steep { from_half_pi(T::of(1.0), s + s, rest + rest) } else { s + rest };
+    angle.copysign(x)
+}
+
+/// Arc cosine, likewise.
+#[inline(always)]
+pub(crate) fn acos<I: Isa, T: Real>(x: T) -> T {
+    let (s, rest, steep) = arc_of_sine::<I, T>(x.abs());
+    let factor = T::of(if steep { 2.0 } else { 1.0 });
+    let (s, rest) = (factor * s, factor * rest);
+    // Steep: the arc itself, or pi less it; else pi/2 less the arc with x's sign.
+    let multiple = T::of(if !steep { 1.0 } else { 0.0 }) + T::of(if steep & (x < T::of(0.0)) { 2.0 } else { 0.0 });
+    let plus = steep == (x >= T::of(0.0));
+    let (s, rest) = if plus { (-s, -rest) } else { (s, rest) };
+    from_half_pi(multiple, s, rest)
+}

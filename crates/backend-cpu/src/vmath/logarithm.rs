@@ -1,0 +1,234 @@
+//! Logarithms and the inverse hyperbolic functions: `x = 2^n m` with m near 1, and `log m` as an unevaluated sum of two
+//! numbers, so that neither cancellation with `n ln 2` nor a change of base costs an ulp.
+
+use super::coefficients as c;
+use super::real::{Real, fast_two_sum, polynomial, two_sum};
+use crate::simd::Isa;
+
+/// `log x = n ln 2 + head + low`
+pub(crate) struct Parts<T> {
+    pub n: T,
+    pub head: T,
+    pub low: T,
+}
+
+/// A format whose logarithms can be taken apart.
+pub(crate) trait Logarithm: Real {
+    /// The parts of `log(self + low)`, for normal positive numbers. `low` is at most an ulp.
+    fn log_parts<I: Isa>(self, low: Option<Self>) -> Parts<Self>;
+    /// Subnormals times a power of two that makes them normal, and its exponent.
+    fn normalized(self) -> (Self, Self);
+    /// `x = 2^n m` with `m` within a factor of sqrt 2 of 1: `(m, n)`.
+    fn exponent(self) -> (Self, Self);
+    /// The largest number.
+    const MAX: Self;
+    /// `log 2` to base 10 (its products with exponents are exact, and the rest); `log e` to bases 2 and 10, as sums.
+    const LOG10_2: [f64; 2];
+    const LOG2_E: [f64; 2];
+    const LOG10_E: [f64; 2];
+}
+
+impl Logarithm for f32 {
+    const MAX: f32 = f32::MAX;
+    const LOG10_2: [f64; 2] = c::LOG10_2_F32;
+    const LOG2_E: [f64; 2] = c::LOG2_E_F32;
+    const LOG10_E: [f64; 2] = c::LOG10_E_F32;
+
+    #[inline(always)]
+    fn exponent(self) -> (f32, f32) {
+        const ONE: u32 = 1f32.to_bits();
+        const FIRST: u32 = std::f32::consts::FRAC_1_SQRT_2.to_bits();
+        let exponent = self.to_bits().wrapping_add(ONE - FIRST) >> 23;
+        let m = f32::from_bits(self.to_bits().wrapping_sub(exponent << 23).wrapping_add(ONE));
+        (m, exponent as i32 as f32 - 127.0)
+    }
+
+    #[inline(always)]
+    fn log_parts<I: Isa>(self, low: Option<f32>) -> Parts<f32> {
+        let (m, n) = self.exponent();
+        let f = match low {
+            None => m - 1.0,
+            Some(low) => (-n).within(-126.0, 126.0).exp2i().madd::<I>(low, m - 1.0),
+        };
+        let square = f * f;
+        let (head, rest) = fast_two_sum(f, square * -0.5);
+        Parts { n, head, low: (square * f).madd::<I>(polynomial::<I, f32>(f, &c::LOG_F32), rest) }
+    }
+
+    #[inline(always)]
+    fn normalized(self) -> (f32, f32) {
+        if self < f32::MIN_POSITIVE { (self * 16_777_216.0, 24.0) } else { (self, 0.0) }
+    }
+}
+
+impl Logarithm for f64 {
+    const MAX: f64 = f64::MAX;
+    const LOG10_2: [f64; 2] = c::LOG10_2_F64;
+    const LOG2_E: [f64; 2] = c::LOG2_E_F64;
+    const LOG10_E: [f64; 2] = c::LOG10_E_F64;
+
+    #[inline(always)]
+    fn exponent(self) -> (f64, f64) {
+        let Tabled { n, m, .. } = Tabled::of(self);
+        (m, n)
+    }
+
+    #[inline(always)]
+    fn log_parts<I: Isa>(self, low: Option<f64>) -> Parts<f64> {
+        let Tabled { n, m, inverse, log } = Tabled::of(self);
+        let f = match low {
+            None => m.fma::<I>(inverse, -1.0),
+            Some(low) => (-n).within(-1022.0, 1022.0).exp2i().madd::<I>(low * inverse, m.fma::<I>(inverse, -1.0)),
+        };
+        let (head, rest) = fast_two_sum(log, f);
+        let square = f * f;
+        let tail = f.madd::<I>(polynomial::<I, f64>(f, &c::LOG_F64), -0.5);
+        Parts { n, head, low: square.madd::<I>(tail, rest) }
+    }
+
+    #[inline(always)]
+    fn normalized(self) -> (f64, f64) {
+        if self < f64::MIN_POSITIVE { (self * 18_014_398_509_481_984.0, 54.0) } else { (self, 0.0) }
+    }
+}
+
+/// `x = 2^n m`, and the table's entry for m: `inverse` is close to `1 / m`, and `log` is `-log(inverse)`, which lies so close
+/// to a float64 that its rounding does not count (Gal & Bachelis, "An accurate elementary mathematical library", 1991).
+pub(crate) struct Tabled {
+    pub n: f64,
+    pub m: f64,
+    pub inverse: f64,
+    pub log: f64,
+}
+
+impl Tabled {
+    #[inline(always)]
+    pub fn of(x: f64) -> Tabled {
+        const ONE: u64 = 1f64.to_bits();
+        let shifted = x.to_bits().wrapping_add(ONE - c::LOG_TABLE_FIRST);
+        let exponent = shifted >> 52;
+        let m = f64::from_bits(x.to_bits().wrapping_sub(exponent << 52).wrapping_add(ONE));
+        // The exponent becomes the lowest bits of a float64; few levels convert 64-bit integers.
+        const SHIFT: f64 = (1u64 << 52) as f64;
+        let n = f64::from_bits(exponent | SHIFT.to_bits()) - (SHIFT + 1023.0);
+        let i = (shifted >> (52 - 7)) as usize % c::LOG_TABLE.len();
+        let (inverse, log) = (c::LOG_TABLE[i][0], c::LOG_TABLE[i][1]);
+        Tabled { n, m, inverse, log }
+    }
+}
+
+/// `log(x + low)`, normal and positive, times a constant: `n * scale_2 + log(m) * scale`, both constants as sums of two.
+#[inline(always)]
+fn log_of<I: Isa, T: Logarithm>(x: T, low: Option<T>, extra: T, scale_2: [f64; 2], scale: Option<[f64; 2]>) -> T {
+    let Parts { n, head, low } = x.log_parts::<I>(low);
+    let n = n - extra;
+    let (head, low) = match scale {
+        None => (head, low),
+        Some([s, s_low]) => {
+            let product = head * T::of(s);
+            (product, low.madd::<I>(T::of(s), head.madd::<I>(T::of(s_low), head.fma::<I>(T::of(s), -product))))
+        }
+    };
+    // The first product is exact, and either 0 or larger than what is added.
+    let (sum, rest) = fast_two_sum(n * T::of(scale_2[0]), head);
+    sum + (n.madd::<I>(T::of(scale_2[1]), low) + rest)
+}
+
+/// A logarithm of any argument, to any base.
+#[inline(always)]
+fn log_scaled<I: Isa, T: Logarithm>(x: T, scale_2: [f64; 2], scale: Option<[f64; 2]>) -> T {
+    let (normal, extra) = x.normalized();
+    let log = log_of::<I, T>(normal, None, extra, scale_2, scale);
+    at_the_ends(x, x, log)
+}
+
+/// `log` where it is that of a positive finite number; else -inf for 0, NaN below, and `x` (NaN, inf) above.
+#[inline(always)]
+fn at_the_ends<T: Logarithm>(argument: T, x: T, log: T) -> T {
+    let zero = T::of(0.0);
+    let positive = if argument <= T::MAX { log } else { x };
+    let other = if argument == zero { T::of(f64::NEG_INFINITY) } else { T::of(f64::NAN) };
+    if argument > zero { positive } else { other }
+}
+
+/// Natural logarithm.
+#[inline(always)]
+pub(crate) fn log<I: Isa, T: Logarithm>(x: T) -> T {
+    log_scaled::<I, T>(x, T::LN_2, None)
+}
+
+/// Logarithm to base 2; exact for powers of 2.
+#[inline(always)]
+pub(crate) fn log2<I: Isa, T: Logarithm>(x: T) -> T {
+    log_scaled::<I, T>(x, [1.0, 0.0], Some(T::LOG2_E))
+}
+
+/// Logarithm to base 10; exact for powers of 10.
+#[inline(always)]
+pub(crate) fn log10<I: Isa, T: Logarithm>(x: T) -> T {
+    log_scaled::<I, T>(x, T::LOG10_2, Some(T::LOG10_E))
+}
+
+/// `log(1 + u)` for `u >= 0`, below half of the largest number. `u + u_low` if `u_low` is given.
+#[inline(always)]
+fn log_of_1_plus<I: Isa, T: Logarithm>(u: T, u_low: T) -> T {
+    let (sum, rest) = two_sum(T::of(1.0), u);
+    log_of::<I, T>(sum, Some(rest + u_low), T::of(0.0), T::LN_2, None)
+}
+
+/// `log(1 + x)`
+#[inline(always)]
+pub(crate) fn log1p<I: Isa, T: Logarithm>(x: T) -> T {
+    let log = log_of_1_plus::<I, T>(x, T::of(0.0));
+    let log = at_the_ends(x + T::of(1.0), x, log);
+    if x == T::of(0.0) { x } else { log }
+}
+
+/// Whether 1 is nothing beside the square, which might overflow: `log(2 a)` is left.
+#[inline(always)]
+fn is_vast<T: Logarithm>(a: T) -> bool {
+    a > T::of(T::NEGLIGIBLE).exp2i()
+}
+
+/// `log(a + sqrt(a^2 + 1))`, as `log(1 + a + a^2 / (1 + sqrt(a^2 + 1)))`.
+#[inline(always)]
+pub(crate) fn asinh<I: Isa, T: Logarithm>(x: T) -> T {
+    let (a, one) = (x.abs(), T::of(1.0));
+    let large = is_vast(a);
+    let small = if large { one } else { a };
+    let square = small * small;
+    let rest = square / (one + (square + one).sqrt());
+    let (u, u_low) = fast_two_sum(small, rest);
+    let (sum, sum_low) = two_sum(one, u);
+    let argument = if large { a } else { sum };
+    let low = if large { T::of(0.0) } else { sum_low + u_low };
+    let log = log_of::<I, T>(argument, Some(low), T::of(if large { -1.0 } else { 0.0 }), T::LN_2, None);
+    (if a <= T::MAX { log } else { a }).copysign(x)
+}
+
+/// `log(x + sqrt(x^2 - 1))`, as `log(1 + t + sqrt(2 t + t^2))` with `t = x - 1`.
+#[inline(always)]
+pub(crate) fn acosh<I: Isa, T: Logarithm>(x: T) -> T {
+    let one = T::of(1.0);
+    let large = is_vast(x);
+    let t = (if large { one } else { x }) - one;
+    let (u, u_low) = two_sum(t.madd::<I>(t, t + t).sqrt(), t);
+    let (sum, sum_low) = two_sum(one, u);
+    let argument = if large { x } else { sum };
+    let low = if large { T::of(0.0) } else { sum_low + u_low };
+    let log = log_of::<I, T>(argument, Some(low), T::of(if large { -1.0 } else { 0.0 }), T::LN_2, None);
+    let log = if x <= T::MAX { log } else { x };
+    if x < one { T::of(f64::NAN) } else { log }
+}
+
+/// `log((1 + x) / (1 - x)) / 2`, as half of `log(1 + 2a + 2a^2 / (1 - a))`.
+#[inline(always)]
+pub(crate) fn atanh<I: Isa, T: Logarithm>(x: T) -> T {
+    let (a, one) = (x.abs(), T::of(1.0));
+    let inside = if a < one { a } else { T::of(0.5) };
+    let twice = inside + inside;
+    let (u, u_low) = two_sum(twice, twice * inside / (one - inside));
+    let log = T::of(0.5) * log_of_1_plus::<I, T>(u, u_low);
+    let outside = if a == one { T::of(f64::INFINITY) } else { T::of(f64::NAN) };
+    (if a < one { log } else { outside }).copysign(x)
+}

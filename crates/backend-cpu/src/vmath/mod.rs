@@ -1,0 +1,18 @@
+//! Elementary functions for loops: straight-line code over float32 and float64 that LLVM vectorises at each level of `simd`.
+mod coefficients;
+mod exponential;
+mod inverse;
+mod large;
+mod logarithm;
+mod power;
+mod real;
+#[cfg(test)]
+mod tests;
+mod trigonometric;
+
+pub(crate) use exponential::{cosh, exp, exp2, expm1, sinh, tanh};
+pub(crate) use inverse::{acos, asin, atan, atan2};
+pub(crate) use large::{cos_large, is_large, sin_large, tan_large};
+pub(crate) use logarithm::{acosh, asinh, atanh, log, log1p, log2, log10};
+pub(crate) use power::{cbrt, hypot, pow};
+pub(crate) use trigonometric::{cos, sin, tan};

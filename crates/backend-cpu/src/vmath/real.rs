@@ -1,0 +1,268 @@
+//! The two formats that the functions are written for, and the steps that they share: polynomials, error-free sums and
+//! products, powers of two. Everything is inlined into loops, so nothing here may branch or call.
+
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+use super::coefficients as c;
+use crate::simd::Isa;
+
+/// float32 or float64.
+pub(crate) trait Real:
+    Copy + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + Neg<Output = Self>
+{
+    /// ln 2 as a head whose products with exponents are exact, and the rest.
+    const LN_2: [f64; 2];
+    /// pi/2 as a sum of three numbers of this format.
+    const HALF_PI: [f64; 3];
+    /// Above this, `e^x` is infinite; below the second, zero. The two after these: likewise for `2^x`.
+    const EXP_RANGE: [f64; 4];
+    /// A power of two (its exponent) beside which 1 is nothing.
+    const NEGLIGIBLE: f64;
+    /// `hypot` scales by a power of two with this exponent where a number is above or below one of the next two.
+    const SQUARES: [f64; 3];
+    /// Largest argument of a trigonometric function that is reduced in three parts of pi/2.
+    const LARGE: f64;
+    /// Polynomials, by function (see `coefficients`).
+    const EXP: &'static [f64];
+    const EXP2: &'static [f64];
+    const SINH: &'static [f64];
+    const COSH: &'static [f64];
+    const SIN: &'static [f64];
+    const COS: &'static [f64];
+    const ATAN: &'static [f64];
+    const ASIN: &'static [f64];
+
+    /// The nearest value of this format.
+    fn of(x: f64) -> Self;
+    /// As float64.
+    fn wide(self) -> f64;
+    fn abs(self) -> Self;
+    fn sqrt(self) -> Self;
+    fn copysign(self, sign: Self) -> Self;
+    /// Whether the sign bit is set.
+    fn is_negative(self) -> bool;
+    /// `self * a + b`, rounded once or twice.
+    fn madd<I: Isa>(self, a: Self, b: Self) -> Self;
+    /// `self * a + b` without a loss in the product, whatever cancels.
+    fn fma<I: Isa>(self, a: Self, b: Self) -> Self;
+    /// The nearest integer (ties to even), for arguments far from the format's largest, and its lowest two bits.
+    fn round_turn(self) -> (Self, Turn<Self>);
+    /// `2^self` for integers that are normal exponents.
+    fn exp2i(self) -> Self;
+    /// This with the sign changed if the second of the turn's bits is set.
+    fn turned(self, turn: Turn<Self>) -> Self;
+    /// Whether the first of the turn's bits is set.
+    fn is_odd(turn: Turn<Self>) -> bool;
+    /// A quarter further.
+    fn next(turn: Turn<Self>) -> Turn<Self>;
+
+    /// The nearest integer.
+    #[inline(always)]
+    fn round(self) -> Self {
+        self.round_turn().0
+    }
+
+    /// `self * 2^n`, rounded once, for integers whose half is a normal exponent.
+    #[inline(always)]
+    fn scale<I: Isa>(self, n: Self) -> Self {
+        let half = (n * Self::of(0.5)).round();
+        self * half.exp2i() * (n - half).exp2i()
+    }
+
+    /// This, held within bounds; NaN stays.
+    #[inline(always)]
+    fn within(self, low: f64, high: f64) -> Self {
+        let (low, high) = (Self::of(low), Self::of(high));
+        let x = if self < low { low } else { self };
+        if x > high { high } else { x }
+    }
+}
+
+/// A multiple of a right angle: a number whose lowest two mantissa bits are the quadrant.
+#[derive(Clone, Copy)]
+pub(crate) struct Turn<T>(T);
+
+macro_rules! real {
+    ($t:ty, $bits:ty, $mantissa:literal, $bias:literal, $exact:expr, { $($name:ident = $value:expr;)* }) => {
+        impl Real for $t {
+            $(const $name: real!(@type $name) = $value;)*
+
+            #[inline(always)]
+            fn of(x: f64) -> Self {
+                x as $t
+            }
+            #[inline(always)]
+            fn wide(self) -> f64 {
+                self as f64
+            }
+            #[inline(always)]
+            fn abs(self) -> Self {
+                self.abs()
+            }
+            #[inline(always)]
+            fn sqrt(self) -> Self {
+                self.sqrt()
+            }
+            #[inline(always)]
+            fn copysign(self, sign: Self) -> Self {
+                self.copysign(sign)
+            }
+            #[inline(always)]
+            fn is_negative(self) -> bool {
+                self.is_sign_negative()
+            }
+            #[inline(always)]
+            fn madd<I: Isa>(self, a: Self, b: Self) -> Self {
+                if I::FMA { self.mul_add(a, b) } else { self * a + b }
+            }
+            #[inline(always)]
+            fn fma<I: Isa>(self, a: Self, b: Self) -> Self {
+                if I::FMA { self.mul_add(a, b) } else { $exact(self, a, b) }
+            }
+            #[inline(always)]
+            fn round_turn(self) -> (Self, Turn<Self>) {
+                // Adding 1.5 * 2^mantissa leaves no bits below the point.
+                const SHIFT: $t = (3u64 << ($mantissa - 1)) as $t;
+                let shifted = self + SHIFT;
+                (shifted - SHIFT, Turn(shifted))
+            }
+            #[inline(always)]
+            fn exp2i(self) -> Self {
+                const SHIFT: $t = (3u64 << ($mantissa - 1)) as $t + $bias;
+                <$t>::from_bits((self + SHIFT).to_bits() << $mantissa)
+            }
+            #[inline(always)]
+            fn turned(self, turn: Turn<Self>) -> Self {
+                <$t>::from_bits(self.to_bits() ^ (turn.0.to_bits() & 2) << (<$bits>::BITS - 2))
+            }
+            #[inline(always)]
+            fn is_odd(turn: Turn<Self>) -> bool {
+                turn.0.to_bits() & 1 != 0
+            }
+            #[inline(always)]
+            fn next(turn: Turn<Self>) -> Turn<Self> {
+                Turn(<$t>::from_bits(turn.0.to_bits().wrapping_add(1)))
+            }
+        }
+    };
+    (@type LN_2) => { [f64; 2] };
+    (@type HALF_PI) => { [f64; 3] };
+    (@type EXP_RANGE) => { [f64; 4] };
+    (@type NEGLIGIBLE) => { f64 };
+    (@type SQUARES) => { [f64; 3] };
+    (@type LARGE) => { f64 };
+    (@type $name:ident) => { &'static [f64] };
+}
+
+real!(f32, u32, 23, 127.0, exact_fma_f32, {
+    LN_2 = c::LN_2_F32;
+    HALF_PI = c::HALF_PI_F32;
+    EXP_RANGE = [89.0, -104.0, 129.0, -151.0];
+    NEGLIGIBLE = 30.0;
+    SQUARES = [90.0, 63.0, -50.0];
+    LARGE = 1e5;
+    EXP = &c::EXP_F32;
+    EXP2 = &c::EXP2_F32;
+    SINH = &c::SINH_F32;
+    COSH = &c::COSH_F32;
+    SIN = &c::SIN_F32;
+    COS = &c::COS_F32;
+    ATAN = &c::ATAN_F32;
+    ASIN = &c::ASIN_F32;
+});
+
+real!(f64, u64, 52, 1023.0, exact_fma_f64, {
+    LN_2 = c::LN_2_F64;
+    HALF_PI = c::HALF_PI_F64;
+    EXP_RANGE = [710.0, -746.0, 1025.0, -1080.0];
+    NEGLIGIBLE = 60.0;
+    SQUARES = [600.0, 511.0, -450.0];
+    LARGE = 1e9;
+    EXP = &c::EXP_F64;
+    EXP2 = &c::EXP2_F64;
+    SINH = &c::SINH_F64;
+    COSH = &c::COSH_F64;
+    SIN = &c::SIN_F64;
+    COS = &c::COS_F64;
+    ATAN = &c::ATAN_F64;
+    ASIN = &c::ASIN_F64;
+});
+
+/// `a * b + c` with an exact product, for targets without the instruction.
+#[inline(always)]
+fn exact_fma_f32(a: f32, b: f32, c: f32) -> f32 {
+    (a as f64 * b as f64 + c as f64) as f32
+}
+
+/// Likewise: the product's error is kept (Dekker's product, Knuth's sum).
+#[inline(always)]
+fn exact_fma_f64(a: f64, b: f64, c: f64) -> f64 {
+    let product = a * b;
+    let ((ah, al), (bh, bl)) = (split(a), split(b));
+    let error = ((ah * bh - product) + ah * bl + al * bh) + al * bl;
+    let (sum, rest) = two_sum(product, c);
+    sum + (rest + error)
+}
+
+/// The upper and the lower half of a mantissa (Veltkamp).
+#[inline(always)]
+fn split(x: f64) -> (f64, f64) {
+    let t = x * 134_217_729.0; // 2^27 + 1
+    let high = t - (t - x);
+    (high, x - high)
+}
+
+/// `a + b` as a rounded sum and its error (Knuth).
+#[inline(always)]
+pub(crate) fn two_sum<T: Real>(a: T, b: T) -> (T, T) {
+    let sum = a + b;
+    let part = sum - a;
+    (sum, (a - (sum - part)) + (b - part))
+}
+
+/// Likewise where `|a| >= |b|` or `a` is 0 (Dekker).
+#[inline(always)]
+pub(crate) fn fast_two_sum<T: Real>(a: T, b: T) -> (T, T) {
+    let sum = a + b;
+    (sum, b - (sum - a))
+}
+
+/// The quotient of two sums, each with the larger part first, with an error little above a half ulp.
+#[inline(always)]
+pub(crate) fn divide<I: Isa, T: Real>(a: (T, T), b: (T, T)) -> T {
+    let ((a, a_low), (b, b_low)) = (fast_two_sum(a.0, a.1), fast_two_sum(b.0, b.1));
+    let inverse = T::of(1.0) / b;
+    let quotient = a * inverse;
+    let rest = (-quotient).fma::<I>(b, a) + (-quotient).madd::<I>(b_low, a_low);
+    rest.madd::<I>(inverse, quotient)
+}
+
+/// `c[0] + c[1] x + c[2] x^2 + ...`: groups of four, which do not wait for one another (Estrin), joined by Horner's rule.
+#[inline(always)]
+pub(crate) fn polynomial<I: Isa, T: Real>(x: T, c: &[f64]) -> T {
+    let x2 = x * x;
+    let x4 = x2 * x2;
+    let last = (c.len() - 1) / 4;
+    let mut sum = group::<I, T>(x, x2, c, 4 * last);
+    for i in (0..last).rev() {
+        sum = sum.madd::<I>(x4, group::<I, T>(x, x2, c, 4 * i));
+    }
+    sum
+}
+
+/// `c[i] + c[i + 1] x`, and the next two as far as they go.
+#[inline(always)]
+fn group<I: Isa, T: Real>(x: T, x2: T, c: &[f64], i: usize) -> T {
+    match c.len() - i {
+        1 | 2 => pair::<I, T>(x, c, i),
+        _ => pair::<I, T>(x, c, i + 2).madd::<I>(x2, pair::<I, T>(x, c, i)),
+    }
+}
+
+#[inline(always)]
+fn pair<I: Isa, T: Real>(x: T, c: &[f64], i: usize) -> T {
+    match c.len() - i {
+        1 => T::of(c[i]),
+        _ => T::of(c[i + 1]).madd::<I>(x, T::of(c[i])),
+    }
+}

@@ -1,0 +1,70 @@
+//! Sine, cosine and tangent: `x = n pi/2 + r`, `|r| <= pi/4`, by Cody and Waite's method ("Software Manual for the Elementary
+//! Functions", 1980) with fused products. Arguments above `Real::LARGE` are for `large`.
+
+use super::real::{Real, Turn, divide, fast_two_sum, polynomial};
+use crate::simd::Isa;
+
+/// The sine and the cosine of an angle within pi/4, each as a leading part and the rest.
+type SinCos<T> = ((T, T), (T, T));
+
+/// `x = n pi/2 + r + low` for `x >= 0`.
+#[inline(always)]
+fn reduce<I: Isa, T: Real>(x: T) -> (Turn<T>, T, T) {
+    let (n, turn) = (x * T::of(std::f64::consts::FRAC_2_PI)).round_turn();
+    let head = (-n).fma::<I>(T::of(T::HALF_PI[0]), x); // exact
+    // Near a multiple of pi/2 this cancels, so what the product and the difference lose is kept.
+    let product = n * T::of(T::HALF_PI[1]);
+    let error = n.fma::<I>(T::of(T::HALF_PI[1]), -product);
+    let (r, low) = fast_two_sum(head, -product);
+    (turn, r, (-n).madd::<I>(T::of(T::HALF_PI[2]), low - error))
+}
+
+/// Sine and cosine of `r + low`.
+#[inline(always)]
+pub(crate) fn sin_cos<I: Isa, T: Real>(r: T, low: T) -> SinCos<T> {
+    let z = r * r;
+    let cos = (z * T::of(-0.5)) + T::of(1.0);
+    let cos_low = (z * z).madd::<I>(polynomial::<I, T>(z, T::COS), z.madd::<I>(T::of(-0.5), T::of(1.0) - cos));
+    let sin_low = (r * z).madd::<I>(polynomial::<I, T>(z, T::SIN), low * cos);
+    ((r, sin_low), (cos, (-r).madd::<I>(low, cos_low)))
+}
+
+/// Sine at a turn after `r + low`.
+#[inline(always)]
+pub(crate) fn sin_at<I: Isa, T: Real>(turn: Turn<T>, r: T, low: T) -> T {
+    let (sin, cos) = sin_cos::<I, T>(r, low);
+    let (head, low) = if T::is_odd(turn) { cos } else { sin };
+    (head + low).turned(turn)
+}
+
+/// Tangent at a turn after `r + low`.
+#[inline(always)]
+pub(crate) fn tan_at<I: Isa, T: Real>(turn: Turn<T>, r: T, low: T) -> T {
+    let (sin, cos) = sin_cos::<I, T>(r, low);
+    let odd = T::is_odd(turn);
+    let (above, below) = if odd { ((-cos.0, -cos.1), sin) } else { (sin, cos) };
+    divide::<I, T>(above, below)
+}
+
+/// `sin x` for `|x| < Real::LARGE`.
+#[inline(always)]
+pub(crate) fn sin<I: Isa, T: Real>(x: T) -> T {
+    let (turn, r, low) = reduce::<I, T>(x.abs());
+    let size = sin_at::<I, T>(turn, r, low);
+    if x.is_negative() { -size } else { size }
+}
+
+/// `cos x` for `|x| < Real::LARGE`.
+#[inline(always)]
+pub(crate) fn cos<I: Isa, T: Real>(x: T) -> T {
+    let (turn, r, low) = reduce::<I, T>(x.abs());
+    sin_at::<I, T>(T::next(turn), r, low)
+}
+
+/// `tan x` for `|x| < Real::LARGE`.
+#[inline(always)]
+pub(crate) fn tan<I: Isa, T: Real>(x: T) -> T {
+    let (turn, r, low) = reduce::<I, T>(x.abs());
+    let size = tan_at::<I, T>(turn, r, low);
+    if x.is_negative() { -size } else { size }
+}
