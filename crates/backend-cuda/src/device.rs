@@ -1,13 +1,13 @@
 //! CUDA devices as core sees them: memory, host copies, waiting, timing. Also what this crate's kernels, and the
 //! accelerators that stand on this crate, need to get from a [`Call`] to addresses: context, pointers, errors.
 //!
-//! All work of a device goes to its context's one stream ([`Context::stream`]), and memory is freed in that
+//! All work of a device goes to its context's one stream ([`Context::stream`]), and memory is used again in that
 //! stream's order, so an array may be dropped as soon as the work that reads it is queued.
 
 use std::any::Any;
 use std::sync::Arc;
 
-use cuprum_core::device::{Buffer, DeviceDriver, DeviceInfo, Event};
+use cuprum_core::device::{Buffer, DeviceDriver, DeviceInfo, Event, MemoryStats};
 use cuprum_core::{Array, Call, Device, Error, Op, Outcome, Result, StoredArray, Stream};
 
 use crate::driver::{self, Context, DeviceBuffer, fault};
@@ -204,6 +204,28 @@ impl DeviceDriver for CudaDevice {
             memory_used: self.context.memory_stats().map_or(0, |m| m.used as usize),
             details,
         }
+    }
+
+    fn memory_stats(&self) -> Result<MemoryStats> {
+        let stats = self.context.memory_stats().map_err(self.error("memory_stats"))?;
+        Ok(MemoryStats {
+            used: stats.used as usize,
+            peak: stats.peak as usize,
+            reserved: stats.reserved as usize,
+            cached: stats.cached as usize,
+            limit: stats.limit.map(|n| n as usize),
+            hits: stats.hits,
+            misses: stats.misses,
+        })
+    }
+
+    fn set_memory_limit(&self, limit: Option<usize>) -> Result<()> {
+        self.context.set_memory_limit(limit.map(|n| n as u64));
+        Ok(())
+    }
+
+    fn free_all(&self) -> Result<()> {
+        self.context.trim().map_err(self.error("free_all"))
     }
 
     fn upload_from(&self, source: &dyn Buffer, _stream: Stream) -> Option<Result<Arc<dyn Buffer>>> {

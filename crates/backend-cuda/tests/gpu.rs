@@ -133,6 +133,68 @@ fn memory_is_counted_limited_and_returned() {
     context.trim().unwrap();
 }
 
+#[test]
+fn blocks_are_handed_out_again_in_stream_order() {
+    let Some((context, _guard)) = device() else { return };
+    context.trim().unwrap();
+    let before = context.memory_stats().unwrap();
+    let (kept, copy) = (pattern(70_001, 3), context.alloc(70_001).unwrap());
+    let first = upload(context, &kept);
+    let (address, bytes) = (first.pointer(), first.len());
+    Context::copy(&copy, 0, &first, 0, bytes).unwrap();
+    drop(first);
+    assert!(context.memory_stats().unwrap().cached >= bytes as u64);
+    for n in 0..100u8 {
+        let again = context.alloc(bytes - usize::from(n)).unwrap();
+        assert_eq!(again.pointer(), address, "the block that was freed last");
+        context.fill(&again, 0, [n], again.len()).unwrap();
+    }
+    assert_eq!(download::<u8>(context, &copy), kept, "the copy read the block before it was written again");
+    let after = context.memory_stats().unwrap();
+    assert_eq!((after.hits - before.hits, after.misses - before.misses), (100, 2));
+
+    // Each thread has what it wrote, whatever blocks the others free meanwhile.
+    std::thread::scope(|scope| {
+        for seed in 0..4u8 {
+            scope.spawn(move || {
+                for n in 0..50usize {
+                    let data = pattern(1000 + 13 * n, seed);
+                    let one = upload(context, &data);
+                    let two = context.alloc(data.len()).unwrap();
+                    Context::copy(&two, 0, &one, 0, data.len()).unwrap();
+                    drop(one);
+                    let noise = context.alloc(data.len()).unwrap();
+                    context.fill(&noise, 0, [0xEE], noise.len()).unwrap();
+                    assert_eq!(download::<u8>(context, &two), data);
+                }
+            });
+        }
+    });
+    drop(copy);
+    assert_eq!(context.memory_stats().unwrap().used, before.used);
+}
+
+#[test]
+fn kept_blocks_make_room_before_a_request_fails() {
+    let Some((context, _guard)) = device() else { return };
+    context.trim().unwrap();
+    let before = context.memory_stats().unwrap();
+    context.set_memory_limit(Some(before.used + (64 << 20)));
+    drop(context.alloc(40 << 20).unwrap());
+    drop(context.alloc(50 << 20).unwrap());
+    let limited = context.memory_stats().unwrap();
+    context.set_memory_limit(None);
+    assert!(limited.cached >= 50 << 20 && limited.misses == before.misses + 2);
+    context.trim().unwrap();
+    assert_eq!(context.memory_stats().unwrap().cached, 0);
+
+    // A fifth of the device is kept, then nine tenths are asked for.
+    let free = context.memory_stats().unwrap().device_free as usize;
+    drop(context.alloc(free / 5).unwrap());
+    drop(context.alloc(free / 10 * 9).unwrap());
+    context.trim().unwrap();
+}
+
 const KERNELS: &str = r#"
 extern "C" __global__ void saxpy(float* y, const float* x, float a, unsigned long long n) {
     unsigned long long i = blockIdx.x * (unsigned long long)blockDim.x + threadIdx.x;

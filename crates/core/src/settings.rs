@@ -30,13 +30,14 @@ pub struct Shown {
 
 /// Every variable cuprum reads, with its value in this process.
 pub fn shown() -> Vec<Shown> {
-    const ALL: [(&str, &str); 11] = [
+    const ALL: [(&str, &str); 12] = [
         ("CUPRUM_DEVICE", "auto"),
         ("CUPRUM_ACCELERATORS", "every ready one, by rank"),
         ("CUPRUM_FUSION", "1"),
         ("CUPRUM_NUM_THREADS", "all cores"),
         ("CUPRUM_GPU_MEMORY_LIMIT", "none"),
         ("CUPRUM_CPU_MEMORY_LIMIT", "none"),
+        ("CUPRUM_GPU_MEMORY_POOL", "1"),
         ("CUPRUM_CACHE_DIR", "the user's cache folder"),
         ("CUPRUM_HOST_FALLBACK", "error"),
         ("CUPRUM_CUDA_PATH", "none"),
@@ -189,6 +190,9 @@ pub fn check() -> Result<()> {
     read_cpu_limit()?;
     if let Some(v) = env("CUPRUM_FUSION") {
         parse_switch("CUPRUM_FUSION", &v)?;
+    }
+    if let Some(v) = env("CUPRUM_GPU_MEMORY_POOL") {
+        parse_switch("CUPRUM_GPU_MEMORY_POOL", &v)?;
     }
     if let Some(v) = env("CUPRUM_GPU_MEMORY_LIMIT") {
         parse_limit("CUPRUM_GPU_MEMORY_LIMIT", &v, 1 << 40)?;

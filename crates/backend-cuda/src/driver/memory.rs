@@ -1,15 +1,21 @@
-//! Device memory: a stream-ordered pool that keeps what it has, a limit, buffers, fills and device copies.
+//! Device memory: blocks kept by our [`Pool`] in front of the driver's, a limit, buffers, fills and device copies.
 
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use cuprum_core::settings::parse_switch;
+
+use super::pool::{Block, Pool, Taken};
 use super::{Context, DeviceInfo, Event, check, sys};
 use crate::error::{CudaError, Result};
 
 /// The variable that limits device memory: bytes (`8000000000`, `8GiB`) or a share (`80%`).
 pub const LIMIT_VARIABLE: &str = "CUPRUM_GPU_MEMORY_LIMIT";
 
-/// The no-limit value of [`Memory::limit`].
+/// Set to `0`, nothing is kept and sizes are not rounded, so that a memory checker sees every buffer as it is.
+pub const POOL_VARIABLE: &str = "CUPRUM_GPU_MEMORY_POOL";
+
+/// The no-limit value of [`Pool::limit`].
 const UNLIMITED: u64 = u64::MAX;
 
 /// Counts of one device, in bytes.
@@ -19,8 +25,14 @@ pub struct MemoryStats {
     pub used: u64,
     /// The most that `used` has been.
     pub peak: u64,
-    /// Held by our pool, unused parts included.
+    /// Held by our pools, unused parts included.
     pub reserved: u64,
+    /// The part of `reserved` that no buffer uses.
+    pub cached: u64,
+    /// Requests that a block kept by us has met.
+    pub hits: u64,
+    /// Requests that went to the driver.
+    pub misses: u64,
     /// The limit set, if any.
     pub limit: Option<u64>,
     /// Free on the device, for every process.
@@ -31,11 +43,10 @@ pub struct MemoryStats {
 
 /// The allocator of one context.
 pub(super) struct Memory {
-    /// Null where the device has no pools; then `cuMemAlloc` serves.
-    pool: sys::CUmemoryPool,
-    limit: AtomicU64,
-    used: AtomicU64,
-    peak: AtomicU64,
+    /// The driver's pool; null where the device has none, and `cuMemAlloc` serves.
+    driver: sys::CUmemoryPool,
+    /// In front of it: what is free and kept, and all counts.
+    pool: Mutex<Pool>,
 }
 
 impl Memory {
@@ -47,16 +58,18 @@ impl Memory {
             }
             _ => UNLIMITED,
         };
-        Ok(Memory {
-            pool: if info.memory_pools { create_pool(info)? } else { ptr::null_mut() },
-            limit: AtomicU64::new(limit),
-            used: AtomicU64::new(0),
-            peak: AtomicU64::new(0),
-        })
+        let driver = if info.memory_pools { create_pool(info)? } else { ptr::null_mut() };
+        let pooled = std::env::var(POOL_VARIABLE).map_or(Ok(true), |text| parse_switch(POOL_VARIABLE, &text));
+        let keep = if pooled.map_err(|e| CudaError::Invalid(e.to_string()))? { info.total_memory / 4 } else { 0 };
+        Ok(Memory { driver, pool: Mutex::new(Pool::new(limit, keep)) })
+    }
+
+    fn pool(&self) -> MutexGuard<'_, Pool> {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A pool of our own: the device's default one is shared with every other library of the process.
+/// A driver's pool of our own: the device's default one is shared with every other library of the process.
 fn create_pool(info: &DeviceInfo) -> Result<sys::CUmemoryPool> {
     let props = sys::CUmemPoolProps {
         allocType: sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -110,42 +123,49 @@ impl Context {
     /// allocation tried once more.
     pub fn alloc(&'static self, bytes: usize) -> Result<DeviceBuffer> {
         if bytes == 0 {
-            return Ok(DeviceBuffer { pointer: 0, bytes: 0, context: self });
+            return Ok(DeviceBuffer { block: Block { pointer: 0, size: 0 }, bytes: 0, context: self });
         }
-        self.bind()?;
-        let size = bytes as u64;
-        let memory = &self.memory;
-        let used = memory.used.fetch_add(size, Ordering::Relaxed).saturating_add(size);
-        if used > memory.limit.load(Ordering::Relaxed) {
-            memory.used.fetch_sub(size, Ordering::Relaxed);
-            return Err(self.out_of_memory(size));
-        }
-        let mut allocated = self.alloc_raw(bytes);
-        if matches!(allocated, Err(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY)) {
-            // Frees still queued become room only when the stream has passed them.
-            allocated = match self.trim() {
-                Ok(()) => self.alloc_raw(bytes),
-                Err(_) => allocated,
-            };
-        }
-        match allocated {
-            Ok(pointer) => {
-                memory.peak.fetch_max(used, Ordering::Relaxed);
-                Ok(DeviceBuffer { pointer, bytes, context: self })
-            }
-            Err(code) => {
-                memory.used.fetch_sub(size, Ordering::Relaxed);
-                Err(match code {
-                    sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => self.out_of_memory(size),
-                    code => super::failed("cuMemAllocFromPoolAsync", code),
-                })
-            }
-        }
+        let taken = self.memory.pool().take(bytes as u64);
+        let block = match taken {
+            Taken::Kept(block) => block,
+            Taken::Missing(size) => self.alloc_from_driver(bytes as u64, size)?,
+            Taken::Refused => return Err(self.out_of_memory(bytes as u64)),
+        };
+        Ok(DeviceBuffer { block, bytes, context: self })
     }
 
-    fn alloc_raw(&self, bytes: usize) -> std::result::Result<u64, sys::CUresult> {
+    /// A new block of `size` bytes for a request of `bytes`, which the pool has counted.
+    #[cold]
+    fn alloc_from_driver(&'static self, bytes: u64, size: u64) -> Result<Block> {
+        let ask = || {
+            self.bind()?;
+            let beyond_limit = {
+                let pool = self.memory.pool();
+                pool.held > pool.limit && pool.kept > 0
+            };
+            if beyond_limit {
+                self.trim()?; // the limit covers what is kept, too
+            }
+            match self.alloc_raw(size) {
+                // Frees still queued become room only when the stream has passed them.
+                Err(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY) => self.trim().map(|()| self.alloc_raw(size)),
+                other => Ok(other),
+            }
+        };
+        let error = match ask() {
+            Ok(Ok(pointer)) => return Ok(Block { pointer, size }),
+            Ok(Err(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => None,
+            Ok(Err(code)) => Some(super::failed("cuMemAllocFromPoolAsync", code)),
+            Err(e) => Some(e),
+        };
+        self.memory.pool().failed(bytes, size);
+        Err(error.unwrap_or_else(|| self.out_of_memory(bytes)))
+    }
+
+    fn alloc_raw(&self, bytes: u64) -> std::result::Result<u64, sys::CUresult> {
+        let bytes = usize::try_from(bytes).map_err(|_| sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY)?;
         let mut pointer = 0;
-        let pool = self.memory.pool;
+        let pool = self.memory.driver;
         // SAFETY: the context is current, the out-pointer valid, pool and stream belong to the context.
         let code = unsafe {
             if pool.is_null() {
@@ -157,25 +177,49 @@ impl Context {
         if code == sys::CUresult::CUDA_SUCCESS { Ok(pointer) } else { Err(code) }
     }
 
-    #[cold]
-    fn out_of_memory(&self, requested: u64) -> CudaError {
-        let limit = self.memory.limit.load(Ordering::Relaxed).min(self.info().total_memory);
-        CudaError::OutOfMemory { requested, used: self.memory.used.load(Ordering::Relaxed), limit }
+    /// Gives blocks back to the driver, in stream order.
+    ///
+    /// # Safety
+    /// They came from [`Context::alloc_raw`], are freed only here, and nothing more is queued that uses them.
+    unsafe fn free_raw(&self, blocks: impl IntoIterator<Item = u64>) {
+        if self.bind().is_err() {
+            return;
+        }
+        for pointer in blocks {
+            // SAFETY: the caller's word. A failure (the context is broken, the process is ending) leaves nothing to be
+            // done. `cuMemFree` waits for the work that is queued.
+            unsafe {
+                if self.memory.driver.is_null() {
+                    sys::cuMemFree_v2(pointer);
+                } else {
+                    sys::cuMemFreeAsync(pointer, self.stream());
+                }
+            }
+        }
     }
 
-    /// Waits, then returns all unused pool memory to the device (`free_all`).
+    #[cold]
+    fn out_of_memory(&self, requested: u64) -> CudaError {
+        let pool = self.memory.pool();
+        CudaError::OutOfMemory { requested, used: pool.used, limit: pool.limit.min(self.info().total_memory) }
+    }
+
+    /// Waits, then returns all unused memory to the device (`free_all`).
     pub fn trim(&self) -> Result<()> {
+        let blocks = self.memory.pool().empty();
+        // SAFETY: the pool's blocks came from `alloc_raw` and belong to no buffer any more; it has forgotten them.
+        unsafe { self.free_raw(blocks) };
         self.wait()?;
-        if self.memory.pool.is_null() {
+        if self.memory.driver.is_null() {
             return Ok(());
         }
         // SAFETY: our pool; memory in use is not touched.
-        check("cuMemPoolTrimTo", unsafe { sys::cuMemPoolTrimTo(self.memory.pool, 0) })
+        check("cuMemPoolTrimTo", unsafe { sys::cuMemPoolTrimTo(self.memory.driver, 0) })
     }
 
     /// Sets or removes the memory limit, in bytes. Buffers alive stay even if they exceed it.
     pub fn set_memory_limit(&self, limit: Option<u64>) {
-        self.memory.limit.store(limit.unwrap_or(UNLIMITED), Ordering::Relaxed);
+        self.memory.pool().limit = limit.unwrap_or(UNLIMITED);
     }
 
     /// The counts at this moment.
@@ -184,21 +228,22 @@ impl Context {
         let (mut free, mut total, mut reserved) = (0usize, 0usize, 0u64);
         // SAFETY: the context is current and both out-pointers valid.
         check("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;
-        let used = self.memory.used.load(Ordering::Relaxed);
-        if self.memory.pool.is_null() {
-            reserved = used;
-        } else {
+        if !self.memory.driver.is_null() {
             let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
             let out = (&raw mut reserved).cast();
             // SAFETY: this attribute gives a cuuint64_t.
-            check("cuMemPoolGetAttribute", unsafe { sys::cuMemPoolGetAttribute(self.memory.pool, attribute, out) })?;
+            check("cuMemPoolGetAttribute", unsafe { sys::cuMemPoolGetAttribute(self.memory.driver, attribute, out) })?;
         }
-        let limit = self.memory.limit.load(Ordering::Relaxed);
+        let pool = self.memory.pool();
+        let reserved = reserved.max(pool.held);
         Ok(MemoryStats {
-            used,
-            peak: self.memory.peak.load(Ordering::Relaxed),
+            used: pool.used,
+            peak: pool.peak,
             reserved,
-            limit: (limit != UNLIMITED).then_some(limit),
+            cached: reserved - (pool.held - pool.kept),
+            hits: pool.hits,
+            misses: pool.misses,
+            limit: (pool.limit != UNLIMITED).then_some(pool.limit),
             device_free: free as u64,
             device_total: total as u64,
         })
@@ -250,10 +295,9 @@ impl Context {
         // SAFETY: both ranges were checked; the copy waits for the source's writers.
         let code = unsafe { sys::cuMemcpyPeerAsync(to, target.raw(), from, source.raw(), bytes, target.stream()) };
         check("cuMemcpyPeerAsync", code)?;
-        // The source may be freed (in its stream's order) only after the copy.
-        let copied = Event::new(target)?;
-        copied.record()?;
-        copied.make_wait(source)
+        // The source may be freed, and its memory used again, only after the copy (in its stream's order).
+        let ordered = Event::new(target).and_then(|copied| copied.record().and_then(|()| copied.make_wait(source)));
+        ordered.or_else(|_| target.wait())
     }
 
     pub(super) fn owns(&self, buffer: &DeviceBuffer) -> Result<()> {
@@ -268,7 +312,7 @@ impl Context {
 /// Device memory of one context, freed in stream order when dropped, from any thread.
 #[derive(Debug)]
 pub struct DeviceBuffer {
-    pointer: u64,
+    block: Block,
     bytes: usize,
     context: &'static Context,
 }
@@ -277,7 +321,7 @@ impl DeviceBuffer {
     /// The device address; 0 for an empty buffer.
     #[inline]
     pub fn pointer(&self) -> u64 {
-        self.pointer
+        self.block.pointer
     }
 
     /// The size in bytes.
@@ -300,7 +344,7 @@ impl DeviceBuffer {
     /// The address of `offset`, if `bytes` from there lie inside.
     pub fn range(&self, offset: usize, bytes: usize) -> Result<u64> {
         match offset.checked_add(bytes) {
-            Some(end) if end <= self.bytes => Ok(self.pointer + offset as u64),
+            Some(end) if end <= self.bytes => Ok(self.block.pointer + offset as u64),
             _ => Err(CudaError::Invalid(format!("{bytes} bytes at {offset} are outside a buffer of {} bytes", self.bytes))),
         }
     }
@@ -311,18 +355,13 @@ impl Drop for DeviceBuffer {
         if self.bytes == 0 {
             return;
         }
-        self.context.memory.used.fetch_sub(self.bytes as u64, Ordering::Relaxed);
-        if self.context.bind().is_err() {
-            return;
-        }
-        // SAFETY: allocated by `alloc` and freed only here; work queued before runs before the free. A failure (the
-        // context is broken, the process is ending) leaves nothing to be done.
-        unsafe {
-            if self.context.memory.pool.is_null() {
-                sys::cuMemFree_v2(self.pointer);
-            } else {
-                sys::cuMemFreeAsync(self.pointer, self.context.stream());
-            }
+        let full = {
+            let mut pool = self.context.memory.pool();
+            if pool.put(self.block, self.bytes as u64) { None } else { Some(pool.empty()) }
+        };
+        if let Some(blocks) = full {
+            // SAFETY: the pool did not keep the block and has forgotten the others; no buffer has any of them.
+            unsafe { self.context.free_raw(blocks.into_iter().chain([self.block.pointer])) };
         }
     }
 }

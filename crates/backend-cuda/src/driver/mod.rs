@@ -4,12 +4,13 @@
 //! rules both out, and nothing else here runs before it has succeeded: a [`Context`] can only be had after it.
 //!
 //! Order is by stream: each context has one non-blocking stream that all its work uses, so memory freed on the
-//! host is reused on the device only after the work that was queued before.
+//! host may be handed out at once: the device uses it again only after the work that was queued before.
 
 mod context;
 mod event;
 pub mod fault;
 mod memory;
+mod pool;
 mod staging;
 
 pub use context::Context;

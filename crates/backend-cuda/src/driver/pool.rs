@@ -1,0 +1,226 @@
+//! Blocks of device memory that are free, kept to be handed out again: asking the driver for a block and giving it back
+//! costs over a microsecond, as much as the rest of a small call.
+//!
+//! All work of a context is queued on its one stream, so what a freed block was used for runs before whatever its next
+//! owner queues: it may be handed out at once, without an event or a wait. Only counts and lists; the driver is not known here.
+
+use std::collections::BTreeMap;
+
+/// The driver's own granularity, and the alignment that arrays are promised.
+const SMALLEST: u64 = 512;
+/// Sizes up to this fall into classes, eight to each power of two; above, into multiples of [`LARGE_STEP`].
+const CLASSED: u64 = 32 << 20;
+/// The page that the driver maps device memory in.
+const LARGE_STEP: u64 = 2 << 20;
+/// Classes up to and including [`CLASSED`]: sixteen powers of two.
+const CLASSES: usize = 8 * 16 + 1;
+
+/// The size that a block for `bytes` really has: at most an eighth larger, or one granule.
+pub(super) fn block_size(bytes: u64) -> u64 {
+    let step = if bytes > CLASSED { LARGE_STEP } else { (bytes.max(SMALLEST).next_power_of_two() / 16).max(SMALLEST) };
+    bytes.max(1).checked_next_multiple_of(step).unwrap_or(u64::MAX)
+}
+
+/// The list of a block size of at most [`CLASSED`]: eight to each power of two, of which the lowest are not all in use.
+fn class(size: u64) -> usize {
+    let octave = (size - 1).checked_ilog2().map_or(0, |n| n.saturating_sub(8)); // 0 up to 512, 1 up to 1024
+    if octave == 0 {
+        return 0;
+    }
+    let below = SMALLEST << (octave - 1);
+    8 * (octave as usize - 1) + (size - below).div_ceil(below / 8) as usize
+}
+
+/// Counts and free blocks of one context.
+#[derive(Debug)]
+pub(super) struct Pool {
+    /// Bytes of live buffers, as asked for.
+    pub used: u64,
+    /// The most that `used` has been.
+    pub peak: u64,
+    /// The most that `used` may be.
+    pub limit: u64,
+    /// Bytes of blocks had from the driver, in use and kept.
+    pub held: u64,
+    /// Bytes of the blocks that are kept.
+    pub kept: u64,
+    /// Requests that a kept block met.
+    pub hits: u64,
+    /// Requests that went to the driver.
+    pub misses: u64,
+    /// The most that is kept.
+    keep: u64,
+    classes: Vec<Vec<u64>>,
+    large: BTreeMap<u64, Vec<u64>>,
+}
+
+/// A block: address and size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Block {
+    pub pointer: u64,
+    pub size: u64,
+}
+
+/// What a request leads to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// A kept block.
+    Kept(Block),
+    /// The driver has to be asked for this many bytes; [`Pool::failed`] if it does not have them.
+    Missing(u64),
+    /// It would pass the limit; nothing was counted.
+    Refused,
+}
+
+impl Pool {
+    /// An empty pool that keeps at most `keep` bytes; with 0, every request goes to the driver as it is.
+    pub fn new(limit: u64, keep: u64) -> Pool {
+        let classes = vec![Vec::new(); CLASSES];
+        Pool { used: 0, peak: 0, limit, held: 0, kept: 0, hits: 0, misses: 0, keep, classes, large: BTreeMap::new() }
+    }
+
+    /// Counts a request, and meets it if a kept block fits.
+    pub fn take(&mut self, bytes: u64) -> Taken {
+        let used = self.used.saturating_add(bytes);
+        if used > self.limit {
+            return Taken::Refused;
+        }
+        self.used = used;
+        self.peak = self.peak.max(used);
+        let size = if self.keep == 0 { bytes } else { block_size(bytes) };
+        match self.find(size) {
+            Some(block) => {
+                self.kept -= block.size;
+                self.hits += 1;
+                Taken::Kept(block)
+            }
+            None => {
+                self.held = self.held.saturating_add(size);
+                self.misses += 1;
+                Taken::Missing(size)
+            }
+        }
+    }
+
+    fn find(&mut self, size: u64) -> Option<Block> {
+        if size <= CLASSED {
+            return self.classes.get_mut(class(size))?.pop().map(|pointer| Block { pointer, size });
+        }
+        // The smallest that is large enough, and not by more than an eighth.
+        let (&size, list) = self.large.range_mut(size..=size.saturating_add(size / 8)).next()?;
+        let pointer = list.pop()?;
+        if list.is_empty() {
+            self.large.remove(&size);
+        }
+        Some(Block { pointer, size })
+    }
+
+    /// The driver did not have what [`Taken::Missing`] asked for.
+    pub fn failed(&mut self, bytes: u64, size: u64) {
+        self.used -= bytes;
+        self.held -= size;
+    }
+
+    /// Takes back a block of a buffer of `bytes`. False if it is too much to keep beside the others: [`Pool::empty`] the
+    /// pool and free the block too.
+    #[must_use]
+    pub fn put(&mut self, block: Block, bytes: u64) -> bool {
+        self.used -= bytes;
+        if self.kept.saturating_add(block.size) > self.keep {
+            self.held -= block.size;
+            return false;
+        }
+        self.kept += block.size;
+        match self.classes.get_mut(class(block.size)).filter(|_| block.size <= CLASSED) {
+            Some(list) => list.push(block.pointer),
+            None => self.large.entry(block.size).or_default().push(block.pointer),
+        }
+        true
+    }
+
+    /// Takes out every kept block.
+    pub fn empty(&mut self) -> Vec<u64> {
+        self.held -= self.kept;
+        self.kept = 0;
+        let large = std::mem::take(&mut self.large);
+        self.classes.iter_mut().flat_map(std::mem::take).chain(large.into_values().flatten()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_little_larger_than_asked_for() {
+        let mut sizes: Vec<u64> = (0..40).flat_map(|n| [(1u64 << n) - 1, 1 << n, (1 << n) + 1, 3 << n, (3 << n) + 7]).collect();
+        sizes.extend((1..20_000).map(|n| n * 37));
+        sizes.sort_unstable();
+        let mut last = (0, 0);
+        for bytes in sizes {
+            let size = block_size(bytes);
+            assert!(size >= bytes && size.is_multiple_of(SMALLEST) && size <= bytes + (bytes / 8).max(SMALLEST), "{bytes}: {size}");
+            assert_eq!(block_size(size), size);
+            if size <= CLASSED {
+                let index = class(size);
+                assert!(index < CLASSES);
+                assert_eq!(index == last.1, size == last.0 || last.0 == 0, "{size} and {} share a list or not", last.0);
+                last = (size, index);
+            }
+        }
+        assert_eq!(block_size(u64::MAX), u64::MAX);
+    }
+
+    fn block(taken: Taken, pointer: u64) -> Block {
+        match taken {
+            Taken::Kept(block) => block,
+            Taken::Missing(size) => Block { pointer, size },
+            Taken::Refused => panic!("refused"),
+        }
+    }
+
+    #[test]
+    fn a_loop_of_equal_requests_asks_the_driver_once() {
+        let mut pool = Pool::new(u64::MAX, u64::MAX);
+        for bytes in [1, 4096, 5000, 33 << 20, (100 << 20) + 1] {
+            let (hits, misses) = (pool.hits, pool.misses);
+            for _ in 0..10 {
+                let block = block(pool.take(bytes), bytes);
+                assert_eq!((block.pointer, pool.used), (bytes, bytes));
+                assert!(pool.put(block, bytes));
+            }
+            assert_eq!((pool.hits - hits, pool.misses - misses), (9, 1), "{bytes}");
+        }
+        assert_eq!(pool.held, pool.kept);
+        assert_eq!((pool.used, pool.peak), (0, (100 << 20) + 1));
+        let mut blocks = pool.empty();
+        blocks.sort_unstable();
+        assert_eq!(blocks, [1, 4096, 5000, 33 << 20, (100 << 20) + 1]);
+        assert_eq!((pool.held, pool.kept), (0, 0));
+    }
+
+    #[test]
+    fn large_blocks_serve_requests_a_little_smaller() {
+        let mut pool = Pool::new(u64::MAX, u64::MAX);
+        let mib = 1 << 20;
+        let first = block(pool.take(80 * mib), 7);
+        assert!(pool.put(first, 80 * mib));
+        assert_eq!(pool.take(60 * mib), Taken::Missing(60 * mib));
+        assert_eq!(pool.take(72 * mib), Taken::Kept(first));
+        assert!(matches!(pool.take(72 * mib), Taken::Missing(_)));
+    }
+
+    #[test]
+    fn limits_and_what_is_kept() {
+        let mut pool = Pool::new(10_000, 4096);
+        let (a, b) = (block(pool.take(4000), 1), block(pool.take(4000), 2));
+        assert_eq!(pool.take(2001), Taken::Refused);
+        assert_eq!((pool.used, pool.held), (8000, 8192));
+        assert!(pool.put(a, 4000));
+        assert!(!pool.put(b, 4000), "the second is too much to keep");
+        assert_eq!((pool.used, pool.held, pool.kept), (0, 4096, 4096));
+        let Taken::Missing(size) = pool.take(9000) else { panic!("nothing of this size is kept") };
+        pool.failed(9000, size);
+        assert_eq!((pool.used, pool.held), (0, 4096));
+    }
+}
