@@ -99,11 +99,29 @@ const LANES: usize = 16;
 
 /// Fills `out` with N elements a block, from block `first` on.
 fn blocks<T: Copy, const N: usize>(key: u64, first: u64, out: &mut [T], make: impl Fn([u32; 4]) -> [T; N]) {
-    for (i, part) in out.chunks_mut(N * LANES).enumerate() {
-        let words = dispatch(Side { key, first: first.wrapping_add((i * LANES) as u64) });
-        for (lane, part) in part.chunks_mut(N).enumerate() {
-            let made = make(words.map(|w| w[lane]));
-            part.copy_from_slice(&made[..part.len()]);
+    dispatch(Fill { key, first, out, make });
+}
+
+struct Fill<'a, T, F: Fn([u32; 4]) -> [T; N], const N: usize> {
+    key: u64,
+    first: u64,
+    out: &'a mut [T],
+    make: F,
+}
+
+impl<T: Copy, F: Fn([u32; 4]) -> [T; N], const N: usize> Loop for Fill<'_, T, F, N> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (i, part) in self.out.chunks_mut(N * LANES).enumerate() {
+            let [a, b, c, d] = Side { key: self.key, first: self.first.wrapping_add((i * LANES) as u64) }.run();
+            let (whole, rest) = part.as_chunks_mut::<N>();
+            for (lane, place) in whole.iter_mut().enumerate() {
+                *place = (self.make)([a[lane], b[lane], c[lane], d[lane]]);
+            }
+            if let Some(lane) = Some(whole.len()).filter(|_| !rest.is_empty()) {
+                rest.copy_from_slice(&(self.make)([a[lane], b[lane], c[lane], d[lane]])[..rest.len()]);
+            }
         }
     }
 }
@@ -136,18 +154,22 @@ impl Loop for Side {
 }
 
 /// Words n and n + 1 as one number, the first one low.
+#[inline(always)]
 fn pair(w: [u32; 4], n: usize) -> u64 {
     w[n] as u64 | (w[n + 1] as u64) << 32
 }
 
+#[inline(always)]
 fn scaled(bits: u64, span: u64) -> u64 {
     if span == 0 { bits } else { ((bits as u128 * span as u128) >> 64) as u64 }
 }
 
+#[inline(always)]
 fn unit_f64(bits: u64) -> f64 {
     (bits >> 11) as f64 * 2f64.powi(-53)
 }
 
+#[inline(always)]
 fn unit_f32(word: u32) -> f32 {
     (word >> 8) as f32 * 2f32.powi(-24)
 }

@@ -5,6 +5,8 @@
 //! on its length alone, so every bit is the same on any number of threads; and as each level continues from the last
 //! element before it, sums of positive numbers never decrease.
 
+use std::marker::PhantomData;
+
 use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::op::Op;
 use cuprum_core::ops::scan::{CUMPROD, CUMSUM};
@@ -136,95 +138,110 @@ fn scan<T: Running, C: Combine>(compiled: &Compiled, out: ElementsMut, len: usiz
     threads::for_each(
         out.chunks_mut(per_task).enumerate(),
         cost,
-        || Evaluator::new(compiled),
-        |evaluator, (i, part)| {
+        || Scanner::new(compiled),
+        |scanner, (i, part)| {
             for (row, out) in part.chunks_mut(len).enumerate() {
-                from_here::<T, C>(evaluator, compiled.tile(), i * per_task + row * len, out, None);
+                from_here::<T, C>(scanner, i * per_task + row * len, out, None);
             }
         },
     );
 }
 
-/// Scans a run of points from `start` on, each combined with what was `carry`ed to the run; returns the run's own total.
-fn from_here<T: Running, C: Combine>(
-    evaluator: &mut Evaluator,
+/// Sums of [`SIDE_BY_SIDE`] runs, each from the run's first element on.
+type Sums<T> = [[<T as Running>::Total; RUN]; SIDE_BY_SIDE];
+
+/// One thread's evaluator, with room for the sums within runs.
+struct Scanner<'c, 'a, T: Running> {
+    evaluator: Evaluator<'c, 'a>,
     tile: usize,
-    start: usize,
-    out: &mut [T],
-    carry: Option<T::Total>,
-) -> Option<T::Total> {
+    sums: Box<Sums<T>>,
+}
+
+impl<'c, 'a, T: Running> Scanner<'c, 'a, T> {
+    fn new(compiled: &'c Compiled<'a>) -> Scanner<'c, 'a, T> {
+        let sums = Box::new([[T::default().total(); RUN]; SIDE_BY_SIDE]);
+        Scanner { evaluator: Evaluator::new(compiled), tile: compiled.tile(), sums }
+    }
+}
+
+/// Scans a run of points from `start` on, each combined with what was `carry`ed to the run; returns the run's own total.
+fn from_here<T: Running, C: Combine>(scanner: &mut Scanner<T>, start: usize, out: &mut [T], carry: Option<T::Total>) -> Option<T::Total> {
     let mut before = None;
-    for (i, out) in out.chunks_mut(tile).enumerate() {
-        let values = evaluator.read(start + i * tile, out.len()).typed::<T>();
+    for (i, out) in out.chunks_mut(scanner.tile).enumerate() {
+        let values = scanner.evaluator.read(start + i * scanner.tile, out.len()).typed::<T>();
         for (values, out) in values.chunks(RUN * SIDE_BY_SIDE).zip(out.chunks_mut(RUN * SIDE_BY_SIDE)) {
-            before = dispatch(Runs::<T, C>(values, Some(out), carry, before, std::marker::PhantomData));
+            dispatch(Within::<T, C>(values, &mut scanner.sums, PhantomData));
+            before = dispatch(Across::<T, C>(&scanner.sums, out, carry, before, PhantomData));
         }
     }
     before
 }
 
 /// The total of a run of points, added up as [`from_here`] does.
-fn total<T: Running, C: Combine>(evaluator: &mut Evaluator, tile: usize, start: usize, len: usize) -> Option<T::Total> {
+fn total<T: Running, C: Combine>(scanner: &mut Scanner<T>, start: usize, len: usize) -> Option<T::Total> {
     let mut before = None;
-    for at in (0..len).step_by(tile) {
-        let values = evaluator.read(start + at, tile.min(len - at)).typed::<T>();
+    for at in (0..len).step_by(scanner.tile) {
+        let values = scanner.evaluator.read(start + at, scanner.tile.min(len - at)).typed::<T>();
         for values in values.chunks(RUN * SIDE_BY_SIDE) {
-            before = dispatch(Runs::<T, C>(values, None, None, before, std::marker::PhantomData));
+            dispatch(Within::<T, C>(values, &mut scanner.sums, PhantomData));
+            for (run, sums) in values.chunks(RUN).zip(scanner.sums.iter()) {
+                before = Some(C::after::<T>(before, sums[run.len() - 1]));
+            }
         }
     }
     before
 }
 
-/// Up to [`SIDE_BY_SIDE`] runs: values, their place in the output (if they are wanted), the carry of the block, the total of
-/// the block's runs before. Returns that total with these runs.
-struct Runs<'a, T: Running, C>(&'a [T], Option<&'a mut [T]>, Option<T::Total>, Option<T::Total>, std::marker::PhantomData<C>);
+/// Sums within each of up to [`SIDE_BY_SIDE`] runs.
+struct Within<'a, T: Running, C>(&'a [T], &'a mut Sums<T>, PhantomData<C>);
 
-impl<T: Running, C: Combine> Loop for Runs<'_, T, C> {
-    type Output = Option<T::Total>;
+impl<T: Running, C: Combine> Loop for Within<'_, T, C> {
+    type Output = ();
     #[inline(always)]
-    fn run(self) -> Option<T::Total> {
-        let Runs(values, out, carry, mut before, _) = self;
-        let Some(first) = values.first() else { return before };
-        let mut sums = [[first.total(); RUN]; SIDE_BY_SIDE];
-        let (runs, rest) = values.as_chunks::<RUN>();
-        if let ([.., _], []) = (runs, rest)
-            && let Ok(runs) = <&[[T; RUN]; SIDE_BY_SIDE]>::try_from(runs)
-        {
-            let mut running = [first.total(); SIDE_BY_SIDE];
-            for r in 0..SIDE_BY_SIDE {
-                running[r] = runs[r][0].total();
-                sums[r][0] = running[r];
-            }
-            for i in 1..RUN {
-                for r in 0..SIDE_BY_SIDE {
-                    running[r] = C::join::<T>(running[r], runs[r][i].total());
-                    sums[r][i] = running[r];
-                }
-            }
-        } else {
-            for (run, sums) in values.chunks(RUN).zip(&mut sums) {
+    fn run(self) {
+        let (runs, rest) = self.0.as_chunks::<RUN>();
+        if runs.len() < SIDE_BY_SIDE || !rest.is_empty() {
+            for (run, sums) in self.0.chunks(RUN).zip(self.1) {
                 let mut running = None;
                 for (v, sum) in run.iter().zip(sums) {
                     *sum = C::after::<T>(running, v.total());
                     running = Some(*sum);
                 }
             }
+            return;
         }
-        let Some(out) = out else {
-            for (run, sums) in values.chunks(RUN).zip(&sums) {
-                before = Some(C::after::<T>(before, sums[run.len() - 1]));
+        let sums = self.1;
+        let mut running = [runs[0][0].total(); SIDE_BY_SIDE];
+        for r in 0..SIDE_BY_SIDE {
+            running[r] = runs[r][0].total();
+            sums[r][0] = running[r];
+        }
+        for i in 1..RUN {
+            for r in 0..SIDE_BY_SIDE {
+                running[r] = C::join::<T>(running[r], runs[r][i].total());
+                sums[r][i] = running[r];
             }
-            return before;
-        };
-        for (out, sums) in out.chunks_mut(RUN).zip(&sums) {
-            let last = sums[out.len() - 1];
+        }
+    }
+}
+
+/// Elements from the sums within runs, the carry of the block and the total of the block's runs before. Returns that total
+/// with these runs.
+struct Across<'a, T: Running, C>(&'a Sums<T>, &'a mut [T], Option<T::Total>, Option<T::Total>, PhantomData<C>);
+
+impl<T: Running, C: Combine> Loop for Across<'_, T, C> {
+    type Output = Option<T::Total>;
+    #[inline(always)]
+    fn run(self) -> Option<T::Total> {
+        let Across(sums, out, carry, mut before, _) = self;
+        for (out, sums) in out.chunks_mut(RUN).zip(sums) {
             match (carry, before) {
                 (None, None) => put(out, sums, |s| s),
                 (None, Some(b)) => put(out, sums, |s| C::join::<T>(b, s)),
                 (Some(c), None) => put(out, sums, |s| C::join::<T>(c, s)),
                 (Some(c), Some(b)) => put(out, sums, |s| C::join::<T>(c, C::join::<T>(b, s))),
             }
-            before = Some(C::after::<T>(before, last));
+            before = Some(C::after::<T>(before, sums[out.len() - 1]));
         }
         before
     }
@@ -240,16 +257,15 @@ fn put<T: Running>(out: &mut [T], sums: &[T::Total], make: impl Fn(T::Total) -> 
 /// One long row: totals of its blocks, running totals of those, then every block from its carry. One thread goes through
 /// the blocks once, to the same bits.
 fn long_row<T: Running, C: Combine>(compiled: &Compiled, start: usize, out: &mut [T], cost: usize) {
-    let tile = compiled.tile();
     let join = |carry: Option<T::Total>, total: Option<T::Total>| match total {
         Some(total) => Some(C::after::<T>(carry, total)),
         None => carry,
     };
     if threads::worth(cost) == 1 {
-        let mut evaluator = Evaluator::new(compiled);
+        let mut scanner = Scanner::new(compiled);
         let mut carry = None;
         for (i, block) in out.chunks_mut(BLOCK).enumerate() {
-            let total = from_here::<T, C>(&mut evaluator, tile, start + i * BLOCK, block, carry);
+            let total = from_here::<T, C>(&mut scanner, start + i * BLOCK, block, carry);
             carry = join(carry, total);
         }
         return;
@@ -258,8 +274,8 @@ fn long_row<T: Running, C: Combine>(compiled: &Compiled, start: usize, out: &mut
     let totals = threads::map(
         (0..len.div_ceil(BLOCK)).map(|i| i * BLOCK),
         cost,
-        || Evaluator::new(compiled),
-        |evaluator, at| total::<T, C>(evaluator, tile, start + at, BLOCK.min(len - at)),
+        || Scanner::new(compiled),
+        |scanner, at| total::<T, C>(scanner, start + at, BLOCK.min(len - at)),
     );
     let mut carry = None;
     let carries = totals.into_iter().map(|total| {
@@ -270,14 +286,14 @@ fn long_row<T: Running, C: Combine>(compiled: &Compiled, start: usize, out: &mut
     threads::for_each(
         blocks.into_iter(),
         cost,
-        || Evaluator::new(compiled),
-        |evaluator, (i, (block, carry))| {
-            from_here::<T, C>(evaluator, tile, start + i * BLOCK, block, carry);
+        || Scanner::new(compiled),
+        |scanner, (i, (block, carry))| {
+            from_here::<T, C>(scanner, start + i * BLOCK, block, carry);
         },
     );
 }
 
-struct Down<'a, T: Running, C>(&'a mut [T::Total], &'a [T], &'a mut [T], std::marker::PhantomData<C>);
+struct Down<'a, T: Running, C>(&'a mut [T::Total], &'a [T], &'a mut [T], PhantomData<C>);
 
 impl<T: Running, C: Combine> Loop for Down<'_, T, C> {
     type Output = ();
@@ -317,7 +333,7 @@ fn columns<T: Running, C: Combine>(compiled: &Compiled, out: &mut [T], len: usiz
                         totals.extend(values.iter().map(|v| v.total()));
                         out.copy_from_slice(values);
                     } else {
-                        dispatch(Down::<T, C>(totals, values, out, std::marker::PhantomData));
+                        dispatch(Down::<T, C>(totals, values, out, PhantomData));
                     }
                 }
             }

@@ -318,6 +318,37 @@ fn instruction(program: &Program, i: usize) -> std::result::Result<Instruction, 
     Ok(Instruction { kernel: selected.kernel, arity, args: step.args, to: i as u16, half })
 }
 
+/// A program of one operation on contiguous inputs, no longer than a tile: its kernel is called on them, nothing is set up.
+pub(crate) struct AtOnce<'a> {
+    instruction: Instruction,
+    inputs: &'a [StoredArray],
+}
+
+impl<'a> AtOnce<'a> {
+    /// The program as one, if it is.
+    pub fn of(program: &Program, inputs: &'a [StoredArray], len: usize) -> Option<AtOnce<'a>> {
+        let (last, loads) = program.steps.split_last()?;
+        let single = len <= MAX_TILE
+            && program.outputs[..] == [loads.len() as u16]
+            && matches!(last.kind, StepKind::Apply(_) | StepKind::Cast)
+            && loads.iter().enumerate().all(|(k, s)| s.kind == StepKind::Input(k as u16))
+            && inputs.iter().all(|a| a.layout().is_c_contiguous() && a.layout().size() == len);
+        let instruction = single.then(|| instruction(program, loads.len()).ok()).flatten()?;
+        (!instruction.half).then_some(AtOnce { instruction, inputs })
+    }
+
+    /// Computes all elements.
+    pub fn run(&self, out: ElementsMut) -> Result<()> {
+        let mut args = [Elements::of::<u8>(&[]); 3];
+        for (arg, &k) in args.iter_mut().zip(&self.instruction.args).take(self.instruction.arity) {
+            let input = &self.inputs[k as usize];
+            *arg = Elements::buffer(input)?.slice(input.layout().offset(), out.len());
+        }
+        (self.instruction.kernel)(&args, out);
+        Ok(())
+    }
+}
+
 thread_local! {
     /// Scratch blocks of finished evaluators, for the next one of this thread.
     static SPARE: RefCell<Vec<Scratch>> = const { RefCell::new(Vec::new()) };

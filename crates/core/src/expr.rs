@@ -196,7 +196,7 @@ pub(crate) fn build(op: Op, args: &[Operand], signature: Signature) -> Result<Nd
         inlined: AtomicU32::new(0),
     }));
     if !fusion_enabled() {
-        out.stored()?;
+        out.value()?;
     }
     Ok(out)
 }
@@ -222,7 +222,7 @@ impl Expr {
                 }
             }
             match heaviest {
-                Some((_, a)) if self.nodes > MAX_NODES || self.inputs > MAX_INPUTS => a.stored()?,
+                Some((_, a)) if self.nodes > MAX_NODES || self.inputs > MAX_INPUTS => a.value()?,
                 _ => return Ok(()),
             };
         }
@@ -256,20 +256,27 @@ impl NdArray {
 
     /// Runs a deferred expression now; the handle holds the value afterwards. Does not wait for the device.
     pub fn eval(&self) -> Result<&NdArray> {
-        self.stored()?;
+        self.value()?;
         Ok(self)
     }
 
     /// The array in memory; runs a deferred expression. A failed array keeps its error and returns it each time.
     pub fn stored(&self) -> Result<StoredArray> {
-        if let Some(value) = self.0.value.get() {
-            return value.clone();
+        self.value().cloned()
+    }
+
+    /// [`NdArray::stored`] where it lies.
+    pub(crate) fn value(&self) -> Result<&StoredArray> {
+        if self.0.value.get().is_none()
+            && let Err(e) = self.run()
+        {
+            self.settle(Err(e));
         }
-        match self.run() {
-            Ok(()) => {}
-            Err(e) => self.settle(Err(e)),
+        match self.0.value.get() {
+            Some(Ok(value)) => Ok(value),
+            Some(Err(e)) => Err(e.clone()),
+            None => Err(Error::value("eval", "no value was computed")),
         }
-        self.0.value.get().cloned().unwrap_or_else(|| Err(Error::value("eval", "no value was computed")))
     }
 
     fn settle(&self, value: Result<StoredArray>) {
@@ -279,7 +286,8 @@ impl NdArray {
 
     fn run(&self) -> Result<()> {
         let expr = self.expr();
-        let mut flat = Flattened { alone: expr.as_ref().is_some_and(|e| e.op.is_foreign()), ..Flattened::default() };
+        let mut flat = Flattened::default();
+        flat.alone = expr.as_ref().is_some_and(|e| e.op.is_foreign());
         let root = flat.visit(self, self.shape(), true)?;
         flat.program.outputs.push(root);
         let beside = flat.worth_keeping(self.shape());
@@ -312,7 +320,7 @@ impl NdArray {
         // What was computed once inside another evaluation is stored now, so that loops over `x` and `x.sum()` stay linear.
         let foreign = self.expr().is_some_and(|e| e.op.is_foreign());
         if self.0.inlined.load(Ordering::Relaxed) > 0 || foreign || !fusion_enabled() {
-            self.stored()?;
+            self.value()?;
         }
         let mut flat = Flattened { single_output: true, ..Flattened::default() };
         let mut root = flat.visit(self, self.shape(), true)?;
@@ -359,10 +367,12 @@ impl Flattened {
         let expr = array.expr().filter(|e| root || !(alone || e.op.is_foreign() || self.run_first(array, e, shape)));
         let (step, inner_cost) = match expr {
             None => {
-                let stored = array.stored()?;
+                let stored = array.value()?;
                 let step = self.program.push(StepKind::Input(self.inputs.len() as u16), stored.dtype(), [0; 3]);
-                let layout = stored.layout().broadcast_to(shape)?;
-                self.inputs.push(stored.with_layout(layout)?);
+                self.inputs.push(match stored.shape() == shape {
+                    true => stored.clone(),
+                    false => stored.with_layout(stored.layout().broadcast_to(shape)?)?,
+                });
                 (step, None)
             }
             Some(expr) => {

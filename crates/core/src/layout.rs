@@ -320,6 +320,11 @@ pub fn normalize_axes(op: &'static str, axes: &[isize], ndim: usize) -> Result<D
 
 /// The shape that all given shapes broadcast to (`numpy.broadcast_shapes`).
 pub fn broadcast_shapes(op: &'static str, shapes: &[&[usize]]) -> Result<Dims> {
+    if let Some((first, rest)) = shapes.split_first()
+        && rest.iter().all(|s| s == first)
+    {
+        return Ok((*first).into()); // of arrays, so its size has been checked
+    }
     let ndim = shapes.iter().map(|s| s.len()).max().unwrap_or(0);
     let mut out: Dims = SmallVec::from_elem(1, ndim);
     for shape in shapes {

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use crate::raw::{ElementsMut, Output};
 use crate::threads;
-use crate::tile::{BAND, Compiled, Evaluator, Nest};
+use crate::tile::{AtOnce, BAND, Compiled, Evaluator, Nest};
 
 /// Shortest row that is computed by itself where an input is walked in long strides; shorter ones share tiles.
 const SHORT_ROW: usize = 64;
@@ -30,6 +30,13 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     });
     if !in_loop_order {
         decline!("the loop does not follow the output's memory");
+    }
+    if plan.is_flat()
+        && let Some(operation) = AtOnce::of(program, call.inputs, plan.size)
+    {
+        let mut output = Output::allocate(call, 0)?;
+        operation.run(output.elements()?)?;
+        return call.done([output.finish()]);
     }
     let nest = Nest::new(&plan.dims, call.inputs, |k| plan.strides[k].clone())?;
     let compiled = match Compiled::new(program, nest, true) {

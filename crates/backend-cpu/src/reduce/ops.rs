@@ -53,7 +53,8 @@ pub(super) fn fold<T: Copy, A: Copy>(values: &[T], start: impl Fn(T) -> A, merge
         }
         return acc;
     };
-    // Loops over arrays by index, which stay in registers however they are inlined.
+    // Loops over whole arrays by index: the accumulators stay in registers. Those of the rest are another array, as its
+    // changing length would put them on the stack.
     let mut acc = [start(head[0]); LANES];
     for i in 1..LANES {
         acc[i] = start(head[i]);
@@ -63,17 +64,32 @@ pub(super) fn fold<T: Copy, A: Copy>(values: &[T], start: impl Fn(T) -> A, merge
             acc[i] = merge(acc[i], start(chunk[i]));
         }
     }
-    for i in 0..rest.len() {
-        acc[i] = merge(acc[i], start(rest[i]));
+    if !rest.is_empty() {
+        acc = with_rest(acc, rest, start, &merge);
     }
-    let mut width = LANES;
-    while width > 1 {
-        width /= 2;
-        for i in 0..width {
-            acc[i] = merge(acc[i], acc[i + width]);
-        }
+    macro_rules! halve {
+        ($acc:ident, $n:literal) => {{
+            let mut half = [$acc[0]; $n];
+            for i in 0..$n {
+                half[i] = merge($acc[i], $acc[i + $n]);
+            }
+            half
+        }};
     }
-    acc[0]
+    let acc = halve!(acc, 16);
+    let acc = halve!(acc, 8);
+    let acc = halve!(acc, 4);
+    let acc = halve!(acc, 2);
+    merge(acc[0], acc[1])
+}
+
+/// The accumulators with fewer values than there are lanes.
+#[inline(never)]
+fn with_rest<T: Copy, A: Copy>(mut acc: [A; LANES], rest: &[T], start: impl Fn(T) -> A, merge: impl Fn(A, A) -> A) -> [A; LANES] {
+    for (acc, &v) in acc.iter_mut().zip(rest) {
+        *acc = merge(*acc, start(v));
+    }
+    acc
 }
 
 struct LeafLoop<'a, R: Reducer>(&'a [R::In], usize);

@@ -23,13 +23,17 @@ impl LoopPlan {
         let Some(last) = operands.last() else {
             return LoopPlan { dims: Dims::new(), strides: SmallVec::new(), size: 1 };
         };
-        let shape = last.shape();
+        let (shape, size) = (last.shape(), last.size());
+        if size > 1 && operands.iter().all(|l| l.is_c_contiguous()) {
+            let strides = SmallVec::from_elem(SmallVec::from_slice(&[1]), operands.len());
+            return LoopPlan { dims: SmallVec::from_slice(&[size]), strides, size };
+        }
         let mut order: Dims = (0..shape.len()).filter(|&a| shape[a] != 1).collect();
         order.sort_by_key(|&a| std::cmp::Reverse(last.strides()[a].unsigned_abs()));
         let axes = order.iter().map(|&a| (shape[a], operands.iter().map(|l| l.strides()[a]).collect::<Strides>()));
         let (dims, by_axis) = collapse(axes);
         let strides = (0..operands.len()).map(|k| by_axis.iter().map(|s| s[k]).collect()).collect();
-        LoopPlan { dims, strides, size: last.size() }
+        LoopPlan { dims, strides, size }
     }
 
     /// Every operand is walked with stride 1 (or 0, if it is a single element) in one axis.
@@ -72,6 +76,9 @@ pub(crate) fn collapse(axes: impl Iterator<Item = (usize, Strides)>) -> (Dims, S
 /// do not agree or say nothing.
 pub fn output_order(shape: &[usize], inputs: &[&Layout]) -> Dims {
     let c_order: Dims = (0..shape.len()).collect();
+    if inputs.iter().all(|l| l.is_c_contiguous()) {
+        return c_order;
+    }
     let mut chosen: Option<Dims> = None;
     for layout in inputs.iter().filter(|l| l.ndim() == shape.len() && !l.is_c_contiguous()) {
         if (0..shape.len()).any(|a| shape[a] > 1 && layout.strides()[a] == 0) {
