@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cuprum_core::array::Array;
-use cuprum_core::{Call, Element, Error, Outcome, Result, Work, decline, with_dtype};
+use cuprum_core::{Call, Element, Error, Layout, Outcome, Result, Work, decline, with_dtype};
 
 use crate::raw::{Elements, ElementsMut, Output, prefetch};
 use crate::threads;
@@ -37,6 +37,14 @@ impl Axis {
     }
 }
 
+/// Where the elements lie that belong to one index.
+enum Inner {
+    /// One after the other.
+    Run(usize),
+    /// At these offsets.
+    Offsets(Vec<isize>),
+}
+
 /// The Gather kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (Work::Gather { axis }, [source, indices]) = (&call.work, call.inputs) else { decline!("not a take of an array by indices") };
@@ -44,15 +52,20 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let first = indices.layout().offset();
     let indices = Elements::buffer(indices)?.slice(first, indices.layout().size()).typed::<i64>();
     // Offsets of what lies outside and inside the axis, in C order; the axis itself is stepped through.
-    let part = |axes: std::ops::Range<usize>| offsets(&layout.shape()[axes.clone()], &layout.strides()[axes]);
-    let (outer, inner) = (part(0..*axis), part(*axis + 1..layout.ndim()));
+    let part = |axes: std::ops::Range<usize>| (&layout.shape()[axes.clone()], &layout.strides()[axes]);
+    let ((shape, strides), (inner_shape, inner_strides)) = (part(0..*axis), part(*axis + 1..layout.ndim()));
+    let outer = offsets(shape, strides);
+    let inner = match Layout::strided(inner_shape, inner_strides, 0)?.is_c_contiguous() {
+        true => Inner::Run(inner_shape.iter().product()),
+        false => Inner::Offsets(offsets(inner_shape, inner_strides)),
+    };
     let along = Axis { start: layout.offset() as isize, stride: layout.strides()[*axis], extent: layout.shape()[*axis] };
 
     let mut output = Output::allocate(call, 0)?;
     let elements = output.elements()?;
     let buffer = Elements::buffer(source)?;
-    let good = with_dtype!(buffer.dtype(), T => match (&outer[..], &inner[..]) {
-        ([0], [0]) => single(buffer.typed::<T>(), along, indices, elements),
+    let good = with_dtype!(buffer.dtype(), T => match (&outer[..], &inner) {
+        ([0], Inner::Run(1)) => single(buffer.typed::<T>(), along, indices, elements),
         _ => rows(buffer.typed::<T>(), along, &outer, &inner, indices, elements),
     });
     match indices.iter().find(|&&i| !good && !along.has(i)) {
@@ -87,26 +100,29 @@ fn single<T: Element>(values: &[T], axis: Axis, indices: &[i64], out: ElementsMu
 }
 
 /// What lies inside the axis for each index, for each point outside it.
-fn rows<T: Element>(values: &[T], axis: Axis, outer: &[isize], inner: &[isize], indices: &[i64], out: ElementsMut) -> bool {
+fn rows<T: Element>(values: &[T], axis: Axis, outer: &[isize], inner: &Inner, indices: &[i64], out: ElementsMut) -> bool {
     if !indices.iter().fold(true, |good, &i| good & axis.has(i)) {
         return false;
     }
-    let rows_per_task = (CHUNK / inner.len()).max(1);
-    let contiguous = inner.iter().enumerate().all(|(i, &offset)| offset == i as isize);
-    let cost = out.len().saturating_mul(if contiguous { 1 } else { COST });
-    let tasks = out.chunks(rows_per_task * inner.len()).into_iter().enumerate();
+    let (len, cost) = match inner {
+        Inner::Run(len) => (*len, out.len()),
+        Inner::Offsets(offsets) => (offsets.len(), out.len().saturating_mul(COST)),
+    };
+    let rows_per_task = (CHUNK / len).max(1);
+    let tasks = out.chunks(rows_per_task * len).into_iter().enumerate();
     threads::for_each(
         tasks,
         cost,
         || (),
         |_, (task, run)| {
-            for (row, out) in run.typed::<T>().chunks_exact_mut(inner.len()).enumerate() {
+            for (row, out) in run.typed::<T>().chunks_exact_mut(len).enumerate() {
                 let row = task * rows_per_task + row;
                 let from = outer[row / indices.len()] + axis.at(indices[row % indices.len()]);
-                if contiguous {
-                    out.copy_from_slice(&values[from as usize..from as usize + out.len()]);
-                } else {
-                    out.iter_mut().zip(inner).for_each(|(out, &offset)| *out = values[(from + offset) as usize]);
+                match inner {
+                    Inner::Run(_) => out.copy_from_slice(&values[from as usize..from as usize + out.len()]),
+                    Inner::Offsets(offsets) => {
+                        out.iter_mut().zip(offsets).for_each(|(out, &offset)| *out = values[(from + offset) as usize])
+                    }
                 }
             }
         },

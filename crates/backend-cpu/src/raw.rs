@@ -205,6 +205,11 @@ struct Line(#[allow(dead_code)] [u8; 64]);
 pub(crate) struct Scratch(Vec<Line>);
 
 impl Scratch {
+    /// Whether it has never been used.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Makes room for `bytes`.
     pub fn reserve(&mut self, bytes: usize) {
         let lines = bytes.div_ceil(64);

@@ -228,6 +228,8 @@ impl<'a> Compiled<'a> {
             tile: MAX_TILE,
         };
         let mut free: SmallVec<[u16; 8]> = SmallVec::new();
+        compiled.places.reserve(steps.len());
+        compiled.instructions.reserve(steps.len());
         for (i, step) in steps.iter().enumerate() {
             let output = program.outputs.iter().position(|&o| to_outputs && o as usize == i);
             let place = match step.kind {
@@ -348,6 +350,9 @@ impl<'a> AtOnce<'a> {
         Ok(())
     }
 }
+
+/// Scratch blocks that a thread keeps.
+const SPARES: usize = 24;
 
 thread_local! {
     /// Scratch blocks of finished evaluators, for the next one of this thread.
@@ -521,8 +526,13 @@ impl<'c, 'a> Evaluator<'c, 'a> {
 
 impl Drop for Evaluator<'_, '_> {
     fn drop(&mut self) {
-        let blocks = self.blocks.drain(..).chain(self.gathered.drain(..));
-        SPARE.with(|s| s.borrow_mut().extend(blocks.take(16)));
+        let blocks = self.blocks.drain(..).chain(self.gathered.drain(..)).filter(|block| !block.is_empty());
+        // A thread that is ending keeps nothing.
+        let _ = SPARE.try_with(|spare| {
+            let mut spare = spare.borrow_mut();
+            let room = SPARES.saturating_sub(spare.len());
+            spare.extend(blocks.take(room));
+        });
     }
 }
 

@@ -288,6 +288,11 @@ impl NdArray {
         let expr = self.expr();
         let mut flat = Flattened::default();
         flat.alone = expr.as_ref().is_some_and(|e| e.op.is_foreign());
+        if let Some(expr) = &expr {
+            // Each node is a step; so may be each of its other arguments.
+            flat.program.steps.reserve(2 * expr.nodes as usize + 1);
+            flat.seen.reserve((expr.nodes + expr.inputs) as usize);
+        }
         let root = flat.visit(self, self.shape(), true)?;
         flat.program.outputs.push(root);
         let beside = flat.worth_keeping(self.shape());
@@ -449,11 +454,19 @@ pub(crate) fn run_map(
     inputs: &[StoredArray],
 ) -> Result<SmallVec<[StoredArray; 1]>> {
     let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|a| a.layout()).collect();
-    let layout = Layout::contiguous_in_order(shape, &output_order(shape, &layouts))?;
-    let outputs: SmallVec<[OutputSpec; 1]> =
-        (0..program.outputs.len()).map(|n| OutputSpec { dtype: program.output_dtype(n), layout: layout.clone() }).collect();
-    let operands: SmallVec<[&Layout; 8]> = layouts.iter().copied().chain(outputs.iter().map(|o| &o.layout)).collect();
-    let plan = LoopPlan::new(&operands);
+    let flat = layouts.iter().all(|l| l.is_c_contiguous());
+    let layout = if flat { Layout::contiguous(shape)? } else { Layout::contiguous_in_order(shape, &output_order(shape, &layouts))? };
+    let mut outputs: SmallVec<[OutputSpec; 1]> = SmallVec::new();
+    for n in 1..program.outputs.len() {
+        outputs.push(OutputSpec { dtype: program.output_dtype(n), layout: layout.clone() });
+    }
+    outputs.insert(0, OutputSpec { dtype: program.output_dtype(0), layout });
+    let plan = if flat {
+        LoopPlan::flat(inputs.len() + outputs.len(), outputs[0].layout.size())
+    } else {
+        let operands: SmallVec<[&Layout; 8]> = layouts.iter().copied().chain(outputs.iter().map(|o| &o.layout)).collect();
+        LoopPlan::new(&operands)
+    };
     dispatch::run(&Call {
         op,
         device,

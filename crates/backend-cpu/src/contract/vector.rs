@@ -8,8 +8,9 @@ use cuprum_core::plan::contract::Gemm;
 use cuprum_core::{DType, Program, Result, StepKind, StoredArray};
 use smallvec::SmallVec;
 
-use crate::raw::ElementsMut;
-use crate::reduce::{Shape, sums};
+use crate::raw::{Elements, ElementsMut};
+use crate::reduce::{Shape, Value, scalar_product, sums};
+use crate::threads;
 use crate::tile::{Compiled, Nest};
 
 /// Fewest products a result is the sum of: below it a reduction spends its time between results.
@@ -47,6 +48,17 @@ pub(super) fn product(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usiz
             false => g.batch_strides[n].iter().copied().chain([line[n], k[n]]).collect(),
         }
     };
+    let contiguous = k == [1, 1] && line[matrix] >= 0;
+    if g.batch.is_empty() && contiguous && len >= 4 * threads::count() && matches!(dtype, DType::F32 | DType::F64) {
+        let (m, v) = if matrix == 0 { (a, b) } else { (b, a) };
+        let at = (m.layout().offset(), v.layout().offset());
+        let (m, v, out) = (Elements::buffer(m)?, Elements::buffer(v)?, c.slice(0, len));
+        match dtype {
+            DType::F32 => lines::<f32>(m, v, at, line[matrix] as usize, g.k, out),
+            _ => lines::<f64>(m, v, at, line[matrix] as usize, g.k, out),
+        }
+        return Ok(true);
+    }
     let mut program = Program::default();
     let args = [0, 1].map(|n| program.push(StepKind::Input(n), dtype, [0; 3]));
     let value = program.push(StepKind::Apply(MULTIPLY), dtype, [args[0], args[1], 0]);
@@ -56,4 +68,23 @@ pub(super) fn product(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usiz
     let results = c.len();
     let shape = if by_columns { Shape::Columns(g.k) } else { Shape::Rows(g.k) };
     Ok(sums(&compiled, dtype, &shape, c.slice(0, results)))
+}
+
+/// Scalar products of contiguous lines of a matrix, `pitch` apart, with a contiguous vector; both begin `at` these places.
+fn lines<T: Value>(matrix: Elements, vector: Elements, at: (usize, usize), pitch: usize, k: usize, out: ElementsMut) {
+    let (matrix, vector) = (matrix.typed::<T>(), &vector.typed::<T>()[at.1..at.1 + k]);
+    let out = out.typed::<T>();
+    let cost = out.len().saturating_mul(k);
+    let per_task = out.len().div_ceil(threads::worth(cost) * 4);
+    threads::for_each(
+        out.chunks_mut(per_task).enumerate(),
+        cost,
+        || (),
+        |_, (task, out)| {
+            for (i, out) in out.iter_mut().enumerate() {
+                let start = at.0 + (task * per_task + i) * pitch;
+                *out = scalar_product(&matrix[start..start + k], vector).unwrap_or_default();
+            }
+        },
+    );
 }

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 
 use cuprum_core::{Complex, Element};
 
+use super::tree::Tree;
 use crate::simd::{Loop, dispatch};
 
 /// Elements reduced in one go, before the tree begins. A power of two; tiles are multiples of it.
@@ -67,6 +68,21 @@ pub(super) fn fold<T: Copy, A: Copy>(values: &[T], start: impl Fn(T) -> A, merge
     if !rest.is_empty() {
         acc = with_rest(acc, rest, start, &merge);
     }
+    across(acc, merge)
+}
+
+/// The accumulators with fewer values than there are lanes.
+#[inline(never)]
+fn with_rest<T: Copy, A: Copy>(mut acc: [A; LANES], rest: &[T], start: impl Fn(T) -> A, merge: impl Fn(A, A) -> A) -> [A; LANES] {
+    for (acc, &v) in acc.iter_mut().zip(rest) {
+        *acc = merge(*acc, start(v));
+    }
+    acc
+}
+
+/// All lanes merged: each half with the other.
+#[inline(always)]
+fn across<A: Copy>(acc: [A; LANES], merge: impl Fn(A, A) -> A) -> A {
     macro_rules! halve {
         ($acc:ident, $n:literal) => {{
             let mut half = [$acc[0]; $n];
@@ -83,13 +99,44 @@ pub(super) fn fold<T: Copy, A: Copy>(values: &[T], start: impl Fn(T) -> A, merge
     merge(acc[0], acc[1])
 }
 
-/// The accumulators with fewer values than there are lanes.
-#[inline(never)]
-fn with_rest<T: Copy, A: Copy>(mut acc: [A; LANES], rest: &[T], start: impl Fn(T) -> A, merge: impl Fn(A, A) -> A) -> [A; LANES] {
-    for (acc, &v) in acc.iter_mut().zip(rest) {
-        *acc = merge(*acc, start(v));
+/// A leaf of a scalar product, summed as [`fold`] sums the products: two slices of one length, a multiple of [`LANES`].
+struct Products<'a, T>(&'a [T], &'a [T]);
+
+impl<T: Value> Loop for Products<'_, T> {
+    type Output = Option<T>;
+    #[inline(always)]
+    fn run(self) -> Option<T> {
+        let mut pairs = self.0.as_chunks::<LANES>().0.iter().zip(self.1.as_chunks::<LANES>().0);
+        let (a, b) = pairs.next()?;
+        let mut acc = [a[0]; LANES];
+        for i in 0..LANES {
+            acc[i] = a[i].times(b[i]);
+        }
+        for (a, b) in pairs {
+            for i in 0..LANES {
+                acc[i] = acc[i].plus(a[i].times(b[i]));
+            }
+        }
+        Some(across(acc, T::plus))
     }
-    acc
+}
+
+/// Scalar product of two slices of one length, to the same bits as the reduction of their products.
+pub(crate) fn scalar_product<T: Value>(a: &[T], b: &[T]) -> Option<T> {
+    let mut tree = Tree::new();
+    for (a, b) in a.chunks(LEAF).zip(b.chunks(LEAF)) {
+        let sum = if a.len().is_multiple_of(LANES) {
+            dispatch(Products(a, b))?
+        } else {
+            let mut products = [T::default(); LEAF];
+            for ((product, &a), &b) in products.iter_mut().zip(a).zip(b) {
+                *product = a.times(b);
+            }
+            leaf::<Sum<T>>(&products[..a.len()], 0)
+        };
+        tree.push(sum, T::plus);
+    }
+    tree.finish(T::plus)
 }
 
 struct LeafLoop<'a, R: Reducer>(&'a [R::In], usize);

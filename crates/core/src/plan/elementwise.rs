@@ -24,15 +24,28 @@ impl LoopPlan {
             return LoopPlan { dims: Dims::new(), strides: SmallVec::new(), size: 1 };
         };
         let (shape, size) = (last.shape(), last.size());
-        if size > 1 && operands.iter().all(|l| l.is_c_contiguous()) {
-            let strides = SmallVec::from_elem(SmallVec::from_slice(&[1]), operands.len());
-            return LoopPlan { dims: SmallVec::from_slice(&[size]), strides, size };
+        if operands.iter().all(|l| l.is_c_contiguous()) {
+            return LoopPlan::flat(operands.len(), size);
         }
         let mut order: Dims = (0..shape.len()).filter(|&a| shape[a] != 1).collect();
         order.sort_by_key(|&a| std::cmp::Reverse(last.strides()[a].unsigned_abs()));
         let axes = order.iter().map(|&a| (shape[a], operands.iter().map(|l| l.strides()[a]).collect::<Strides>()));
         let (dims, by_axis) = collapse(axes);
         let strides = (0..operands.len()).map(|k| by_axis.iter().map(|s| s[k]).collect()).collect();
+        LoopPlan { dims, strides, size }
+    }
+
+    /// The plan of a number of operands that all lie in C order without gaps.
+    pub fn flat(operands: usize, size: usize) -> LoopPlan {
+        let (mut dims, mut step) = (Dims::new(), Strides::new());
+        if size != 1 {
+            dims.push(size);
+            step.push(1);
+        }
+        let mut strides = SmallVec::new();
+        for _ in 0..operands {
+            strides.push(step.clone());
+        }
         LoopPlan { dims, strides, size }
     }
 
