@@ -294,7 +294,7 @@ fn own_kernel(call: &Call, context: &'static Context, dtype: DType, gemm: &Gemm,
         let function = SOURCE.kernel(context, "contract_tiled", &defines).in_call(call)?;
         args.push(&c).push(&a).push(&b).push(&sizes).push(&batches).push_bytes(&batch);
         // SAFETY: the parameters of contract_tiled; extents and strides are those of layouts checked against their buffers.
-        return unsafe { function.launch(kernel::grid(context, tiles, 1), [THREADS, 1, 1], 0, args.pointers()) }.in_call(call);
+        return unsafe { function.launch(kernel::grid(tiles, 1), [THREADS, 1, 1], 0, args.pointers()) }.in_call(call);
     }
     let results = batches * gemm.m * gemm.n;
     let splits = parts(gemm.k, results);
@@ -303,7 +303,7 @@ fn own_kernel(call: &Call, context: &'static Context, dtype: DType, gemm: &Gemm,
     let partial = memory.as_ref().map_or(0, |buffer| buffer.pointer());
     let function = SOURCE.kernel(context, "contract_dot", &defines).in_call(call)?;
     args.push(&c).push(&partial).push(&a).push(&b).push(&sizes).push(&results).push(&splits).push_bytes(&batch);
-    let grid = kernel::grid(context, 32 * (results * splits) as u64, THREADS);
+    let grid = kernel::grid(32 * (results * splits) as u64, THREADS);
     // SAFETY: the parameters of contract_dot; `partial` has room for results * splits accumulators where it is used.
     unsafe { function.launch(grid, [THREADS, 1, 1], 0, args.pointers()) }.in_call(call)?;
     if splits > 1 {
@@ -311,8 +311,7 @@ fn own_kernel(call: &Call, context: &'static Context, dtype: DType, gemm: &Gemm,
         let mut args = Args::new();
         args.push(&c).push(&partial).push(&sizes).push(&results).push(&splits).push_bytes(&batch);
         // SAFETY: the parameters of contract_finish, with the parts that the kernel before it writes.
-        unsafe { function.launch(kernel::grid(context, 32 * results as u64, THREADS), [THREADS, 1, 1], 0, args.pointers()) }
-            .in_call(call)?;
+        unsafe { function.launch(kernel::grid(32 * results as u64, THREADS), [THREADS, 1, 1], 0, args.pointers()) }.in_call(call)?;
     }
     Ok(())
 }

@@ -148,7 +148,7 @@ impl Strided {
         args.push(&self.target).push(&self.source).push(&count).push_bytes(&axes);
         // SAFETY: the parameters of copy_strided: `count` is 64 bits long where INDEX is i64, and its lower half (little-endian)
         // is the number where INDEX is i32; extents and strides stay inside both buffers.
-        unsafe { function.launch(kernel::grid(context, count as u64, THREADS), [THREADS, 1, 1], 0, args.pointers()) }
+        unsafe { function.launch(kernel::grid(count as u64, THREADS), [THREADS, 1, 1], 0, args.pointers()) }
     }
 
     fn queue_tiled(&self, context: &'static Context, row: usize) -> crate::Result<()> {
@@ -169,7 +169,7 @@ impl Strided {
         args.push(&steps[0]).push(&steps[1]).push_bytes(&axes);
         // SAFETY: the parameters of copy_tiled, narrow ones in the lower half of what is given; extents and strides stay
         // inside both buffers.
-        unsafe { function.launch(kernel::grid(context, tiles, 1), [32, 8, 1], 0, args.pointers()) }
+        unsafe { function.launch(kernel::grid(tiles, 1), [32, 8, 1], 0, args.pointers()) }
     }
 }
 

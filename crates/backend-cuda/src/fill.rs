@@ -108,7 +108,7 @@ fn launch(context: &'static Context, name: &str, dtype: DType, count: u64, args:
     let function = SOURCE.kernel(context, name, &[("T", ctype(dtype))])?;
     // SAFETY: each caller above lists the parameters of that kernel in fill.cu: an address in the output, with `count`
     // elements from it inside, then values of the declared sizes (16 bytes stand for any T).
-    unsafe { function.launch(kernel::grid(context, count, THREADS), [THREADS, 1, 1], 0, args.pointers()) }
+    unsafe { function.launch(kernel::grid(count, THREADS), [THREADS, 1, 1], 0, args.pointers()) }
 }
 
 #[cfg(test)]

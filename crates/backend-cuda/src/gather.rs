@@ -88,7 +88,7 @@ impl Take {
         args.push(&fault).push(&op).push_bytes(&axes);
         // SAFETY: the parameters of gather_take (`count` narrow in its lower half); axes stay inside the input, and the kernel
         // checks every index against the axis that `size` and `step` describe.
-        unsafe { function.launch(kernel::grid(context, count as u64, THREADS), [THREADS, 1, 1], 0, args.pointers()) }
+        unsafe { function.launch(kernel::grid(count as u64, THREADS), [THREADS, 1, 1], 0, args.pointers()) }
     }
 }
 

@@ -56,5 +56,5 @@ fn queue(context: &'static Context, random: &Random, dtype: DType, pointer: u64,
     let blocks = count.div_ceil(random.distribution.per_block(dtype) as u64);
     // SAFETY: the arguments are those of the kernel in random.cu: the output with `count` elements, then values at least
     // as long as the parameters.
-    unsafe { function.launch(kernel::grid(context, blocks, THREADS), [THREADS, 1, 1], 0, args.pointers()) }
+    unsafe { function.launch(kernel::grid(blocks, THREADS), [THREADS, 1, 1], 0, args.pointers()) }
 }

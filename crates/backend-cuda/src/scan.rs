@@ -152,7 +152,7 @@ impl Scan<'_> {
             let mut args = with_structs();
             args.push(&self.out).push(&lane_count).push(&length);
             // SAFETY: the arguments are those of scan_serial in scan.cu; the plan keeps every lane inside inputs and output.
-            return unsafe { function.launch(kernel::grid(self.context, lane_count, THREADS), block, 0, args.pointers()) };
+            return unsafe { function.launch(kernel::grid(lane_count, THREADS), block, 0, args.pointers()) };
         }
         if carries != 0 {
             let function = self.function("scan_totals", wide)?;
@@ -164,7 +164,7 @@ impl Scan<'_> {
             let mut args = Args::new();
             args.push(&carries).push(&lane_count).push(&chunks);
             // SAFETY: as above, of scan_carries.
-            unsafe { function.launch(kernel::grid(self.context, lane_count, THREADS), block, 0, args.pointers()) }?;
+            unsafe { function.launch(kernel::grid(lane_count, THREADS), block, 0, args.pointers()) }?;
         }
         let function = self.function("scan_chunks", wide)?;
         let mut args = with_structs();

@@ -286,8 +286,7 @@ impl NdArray {
 
     fn run(&self) -> Result<()> {
         let expr = self.expr();
-        let mut flat = Flattened::default();
-        flat.alone = expr.as_ref().is_some_and(|e| e.op.is_foreign());
+        let mut flat = Flattened { alone: expr.as_ref().is_some_and(|e| e.op.is_foreign()), ..Flattened::default() };
         if let Some(expr) = &expr {
             // Each node is a step; so may be each of its other arguments.
             flat.program.steps.reserve(2 * expr.nodes as usize + 1);

@@ -94,9 +94,32 @@ template <class T, bool Smallest> struct Arg {
         if (a.at < 0 || better(b.value, a.value)) return b;
         return better(a.value, b.value) || a.at < b.at ? a : b;
     }
+    // Whether a later value takes the place of `acc`: it must be better, not equal.
+    __device__ static bool replaces(const T& value, const Acc& acc) {
+        const bool worse = Smallest ? op::less_equal(acc.value, value) : op::less_equal(value, acc.value);
+        return acc.at < 0 || (!worse && !op::isnan(acc.value));
+    }
     template <class Out> __device__ static Out leave(const Acc& acc) { return acc.at; }
 };
 template <class T> using ArgMin = Arg<T, true>;
 template <class T> using ArgMax = Arg<T, false>;
+
+template <class Fold> constexpr bool takes_in_order = false;
+template <class T, bool Smallest> constexpr bool takes_in_order<Arg<T, Smallest>> = true;
+
+// Elements of a thread, each later in its row than those before, folded and put on top of `total`.
+template <class Fold, class T, int Count> __device__ inline void take(typename Fold::Acc& total, const T (&values)[Count], const i64 (&at)[Count]) {
+    if constexpr (takes_in_order<Fold>) {
+        #pragma unroll
+        for (int k = 0; k < Count; k++) {
+            if (Fold::replaces(values[k], total)) total = Fold::enter(values[k], at[k]);
+        }
+    } else {
+        typename Fold::Acc part = Fold::enter(values[0], at[0]);
+        #pragma unroll
+        for (int k = 1; k < Count; k++) part = Fold()(part, Fold::enter(values[k], at[k]));
+        total = Fold()(total, part);
+    }
+}
 
 }  // namespace cuprum

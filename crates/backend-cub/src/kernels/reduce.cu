@@ -26,16 +26,14 @@ __device__ inline Acc reduce_share(const Params& p, const At& at, Index begin, I
         Values values[Unroll][WIDTH];
         #pragma unroll
         for (int u = 0; u < Unroll; u++) load_pack<WIDTH>(p, at, begin + (u * Count + thread) * WIDTH, values[u]);
-        Acc part;
+        Result results[Unroll * WIDTH];
+        i64 places[Unroll * WIDTH];
         #pragma unroll
-        for (int u = 0; u < Unroll; u++) {
-            #pragma unroll
-            for (int k = 0; k < WIDTH; k++) {
-                const Acc x = Fold::enter(compute(p, values[u][k]).r0, begin + (u * Count + thread) * WIDTH + k);
-                part = u + k == 0 ? x : fold(part, x);
-            }
+        for (int k = 0; k < Unroll * WIDTH; k++) {
+            results[k] = compute(p, values[k / WIDTH][k % WIDTH]).r0;
+            places[k] = begin + (k / WIDTH * Count + thread) * WIDTH + k % WIDTH;
         }
-        total = fold(total, part);
+        take<Fold>(total, results, places);
     }
     for (Index i = begin + thread; i < end; i += Count) total = fold(total, Fold::enter(element(p, at, i), i));
     return total;

@@ -44,8 +44,15 @@ __device__ inline Acc share(const Params& p, const Place& row, const Reduced& re
     for (; j < whole; j += STEP) {
         Values values[WIDTH];
         load_pack<WIDTH>(p, row, j, values);
+#ifdef LEAVES
+        Result together[WIDTH];
+        #pragma unroll
+        for (int k = 0; k < WIDTH; k++) together[k] = compute(p, values[k]).r0;
+        chain[0] = Reduction::combine(chain[0], leaf(together));
+#else
         #pragma unroll
         for (int k = 0; k < WIDTH; k++) Reduction::take(chain[k % CHAINS], compute(p, values[k]).r0, j + k);
+#endif
     }
     #pragma unroll
     for (int c = CHAINS / 2; c > 0; c /= 2) {

@@ -1,9 +1,12 @@
-// Sums of segments of a 1-D array. T is the element and result type (integers unsigned: they wrap), A the accumulator.
-// The order of additions depends on a segment's length alone.
+// Sums of segments of a 1-D array. T is the element and result type (integers unsigned: they wrap), A the accumulator, TEAM the
+// threads (a power of 2 up to 32) that share a segment, by the mean length. The order of additions follows from TEAM and the
+// segment's length alone.
 
 using namespace cuprum;
 
-constexpr int WARPS = 8;
+constexpr int THREADS = 256;
+constexpr int WARPS = THREADS / 32;
+constexpr int TEAMS = THREADS / TEAM;
 // Segments longer than this are summed by a whole block.
 constexpr i64 LONG = 4096;
 
@@ -35,13 +38,13 @@ __device__ inline Range range_of(const i64* offsets, u64 segment, i64 length, in
     return {0, 0};
 }
 
-// Every width-th value from `first`, in runs of 16 that are added up one by one.
+// Every width-th value from `first`, in runs of 4 that are added up one by one.
 __device__ inline Sum<A> sum_every(const T* values, i64 step, Range range, int first, int width) {
     Sum<A> total = Sum<A>::empty();
-    for (i64 start = range.begin + first; start < range.end; start += 16 * width) {
+    for (i64 start = range.begin + first; start < range.end; start += 4 * width) {
         Sum<A> run = Sum<A>::empty();
         #pragma unroll
-        for (int k = 0; k < 16; k++) {
+        for (int k = 0; k < 4; k++) {
             const i64 i = start + k * width;
             if (i < range.end) run.add({cast<A>(values[i * step])});
         }
@@ -50,40 +53,40 @@ __device__ inline Sum<A> sum_every(const T* values, i64 step, Range range, int f
     return total;
 }
 
-__device__ inline Sum<A> sum_warp(Sum<A> sum) {
+template <int Lanes> __device__ inline Sum<A> sum_lanes(Sum<A> sum) {
     #pragma unroll
-    for (int distance = 16; distance > 0; distance /= 2) sum.add(sum.below(distance));
+    for (int distance = Lanes / 2; distance > 0; distance /= 2) sum.add(sum.below(distance));
     return sum;
 }
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS)
+extern "C" __global__ void __launch_bounds__(THREADS)
 segment_sum(T* out, const T* values, i64 step, i64 length, const i64* offsets, u64 segments, Fault* fault, u64 op) {
-    __shared__ Range long_ranges[WARPS];
+    __shared__ Range long_ranges[TEAMS];
     __shared__ alignas(16) unsigned char storage[WARPS * sizeof(Sum<A>)];
     Sum<A>* partial = reinterpret_cast<Sum<A>*>(storage);
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const u64 stride = static_cast<u64>(gridDim.x) * WARPS;
-    for (u64 first = static_cast<u64>(blockIdx.x) * WARPS; first < segments; first += stride) {
-        const u64 segment = first + warp;
+    const int rank = threadIdx.x % TEAM, team = threadIdx.x / TEAM;
+    const u64 stride = static_cast<u64>(gridDim.x) * TEAMS;
+    for (u64 first = static_cast<u64>(blockIdx.x) * TEAMS; first < segments; first += stride) {
+        const u64 segment = first + team;
         Range range = {0, 0};
-        if (segment < segments) range = range_of(offsets, segment, length, lane, fault, op);
+        if (segment < segments) range = range_of(offsets, segment, length, rank, fault, op);
         const bool is_long = range.end - range.begin > LONG;
-        if (segment < segments && !is_long) {
-            const Sum<A> sum = sum_warp(sum_every(values, step, range, lane, 32));
-            if (lane == 0) out[segment] = range.begin == range.end ? T() : cast<T>(sum.value);
-        }
-        if (lane == 0) long_ranges[warp] = is_long ? range : Range{0, 0};
+        // Threads of long segments add nothing, but take part in the warp's shuffles.
+        const Sum<A> sum = sum_lanes<TEAM>(sum_every(values, step, is_long ? Range{0, 0} : range, rank, TEAM));
+        if (rank == 0 && segment < segments && !is_long) out[segment] = range.begin == range.end ? T() : cast<T>(sum.value);
+        if (!__syncthreads_or(is_long)) continue;
+        if (rank == 0) long_ranges[team] = is_long ? range : Range{0, 0};
         __syncthreads();
-        for (int w = 0; w < WARPS; w++) {
-            const Range shared = long_ranges[w];
+        for (int t = 0; t < TEAMS; t++) {
+            const Range shared = long_ranges[t];
             if (shared.begin == shared.end) continue;
-            Sum<A> sum = sum_warp(sum_every(values, step, shared, threadIdx.x, 32 * WARPS));
-            if (lane == 0) partial[warp] = sum;
+            Sum<A> total = sum_lanes<32>(sum_every(values, step, shared, threadIdx.x, THREADS));
+            if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = total;
             __syncthreads();
             if (threadIdx.x == 0) {
-                sum = partial[0];
-                for (int other = 1; other < WARPS; other++) sum.add(partial[other]);
-                out[first + w] = cast<T>(sum.value);
+                total = partial[0];
+                for (int other = 1; other < WARPS; other++) total.add(partial[other]);
+                out[first + t] = cast<T>(total.value);
             }
             __syncthreads();
         }
