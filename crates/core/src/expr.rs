@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use smallvec::SmallVec;
 
@@ -30,29 +30,35 @@ pub struct Inner {
     pub(crate) dtype: DType,
     pub(crate) device: Device,
     pub(crate) shape: Dims,
+    /// The operation that makes the value; `None` if it was there from the beginning.
+    op: Option<Op>,
+    /// What hung below when the operation was built.
+    weight: Weight,
     value: OnceLock<Result<StoredArray>>,
-    expr: Mutex<Option<Arc<Expr>>>,
+    /// Gone once the value is there. Whoever holds the lock takes only those of arguments, which cannot lead back here.
+    expr: Mutex<Option<Expr>>,
     /// How often this node was computed inside somebody else's evaluation.
     inlined: AtomicU32,
 }
 
-/// A deferred elementwise operation.
+/// A deferred elementwise operation's arguments.
 struct Expr {
-    op: Op,
-    args: SmallVec<[Arg; 3]>,
+    args: Operands,
     signature: Signature,
+}
+
+/// Arguments of one operation.
+pub(crate) type Operands = SmallVec<[Operand; 3]>;
+
+/// How much a deferred operation drags along.
+#[derive(Clone, Copy, Default)]
+struct Weight {
     /// Nodes below and including this one, shared ones counted each time: an upper bound.
     nodes: u32,
     /// Stored inputs below, likewise.
     inputs: u32,
     /// Cost of one element of the whole expression, in cheap operations.
     cost: u32,
-}
-
-#[derive(Clone)]
-enum Arg {
-    Array(NdArray),
-    Scalar(Scalar),
 }
 
 /// An argument of an elementwise operation: an array, or a weak scalar.
@@ -101,6 +107,8 @@ impl From<StoredArray> for NdArray {
             dtype: stored.dtype(),
             device: stored.device(),
             shape: stored.shape().into(),
+            op: None,
+            weight: Weight::default(),
             value: OnceLock::from(Ok(stored)),
             expr: Mutex::new(None),
             inlined: AtomicU32::new(0),
@@ -129,31 +137,52 @@ pub fn with_fusion<R>(on: bool, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-fn weight(cost: Cost) -> u32 {
-    match cost {
-        Cost::Cheap => 1,
-        Cost::Medium => 4,
-        Cost::Dear => 16,
-    }
-}
-
 /// Builds (and, without fusion, runs) an elementwise operation. Shape, dtype and device errors come from here.
 pub fn elementwise(op: Op, args: &[Operand]) -> Result<NdArray> {
+    apply(op, args.iter().cloned().collect())
+}
+
+/// As [`elementwise`], taking the arguments.
+pub(crate) fn apply(op: Op, args: Operands) -> Result<NdArray> {
     let name = op.name();
     let rule = op.0.rule.ok_or_else(|| Error::value(name, "not an elementwise operation"))?;
     if args.len() != op.arity() {
         return Err(Error::value(name, format!("takes {} arguments, {} given", op.arity(), args.len())));
     }
     let types: SmallVec<[ArgType; 3]> = args.iter().map(Operand::arg_type).collect();
-    build(op, args, rule.resolve(name, &types)?)
+    let signature = rule.resolve(name, &types)?;
+    build(op, args, signature)
 }
 
-/// As [`elementwise`], with the dtypes already decided (`astype`, and comparisons of mixed integers).
-pub(crate) fn build(op: Op, args: &[Operand], signature: Signature) -> Result<NdArray> {
-    let name = op.name();
+/// As [`apply`], with the dtypes already decided (`astype`, and comparisons of mixed integers).
+pub(crate) fn build(op: Op, args: Operands, signature: Signature) -> Result<NdArray> {
+    let (shape, device) = common_shape(op.name(), &args, &signature)?;
+    let device = match device {
+        Some(d) => d,
+        None => Device::current()?,
+    };
+    let weight = bounded_weight(op, &args)?;
+    let out = NdArray(Arc::new(Inner {
+        dtype: signature.result,
+        device,
+        shape,
+        op: Some(op),
+        weight,
+        value: OnceLock::new(),
+        expr: Mutex::new(Some(Expr { args, signature })),
+        inlined: AtomicU32::new(0),
+    }));
+    if !fusion_enabled() {
+        out.value()?;
+    }
+    Ok(out)
+}
+
+/// The shape that the arguments broadcast to, and the device that arrays among them share.
+fn common_shape(name: &'static str, args: &[Operand], signature: &Signature) -> Result<(Dims, Option<Device>)> {
     let mut device = None;
     let mut shapes: SmallVec<[&[usize]; 3]> = SmallVec::new();
-    for (i, arg) in args.iter().enumerate() {
+    for (arg, dtype) in args.iter().zip(signature.args) {
         match arg {
             Operand::Array(a) => {
                 if let Some(d) = device.filter(|d| *d != a.device()) {
@@ -163,90 +192,51 @@ pub(crate) fn build(op: Op, args: &[Operand], signature: Signature) -> Result<Nd
                 shapes.push(a.shape());
             }
             Operand::Scalar(s) => {
-                s.checked_for(name, signature.args[i])?;
+                s.checked_for(name, dtype)?;
             }
         }
     }
-    let shape = broadcast_shapes(name, &shapes)?;
-    let device = match device {
-        Some(d) => d,
-        None => Device::current()?,
-    };
-    let mut expr = Expr {
-        op,
-        args: args
-            .iter()
-            .map(|a| match a {
-                Operand::Array(a) => Arg::Array(a.clone()),
-                Operand::Scalar(s) => Arg::Scalar(*s),
-            })
-            .collect(),
-        signature,
-        nodes: 1,
-        inputs: 0,
-        cost: weight(op.0.cost),
-    };
-    expr.bound()?;
-    let out = NdArray(Arc::new(Inner {
-        dtype: signature.result,
-        device,
-        shape,
-        value: OnceLock::new(),
-        expr: Mutex::new(Some(Arc::new(expr))),
-        inlined: AtomicU32::new(0),
-    }));
-    if !fusion_enabled() {
-        out.value()?;
-    }
-    Ok(out)
+    Ok((broadcast_shapes(name, &shapes)?, device))
 }
 
-impl Expr {
-    /// Counts what hangs below, and runs the heaviest arguments while that is too much.
-    fn bound(&mut self) -> Result<()> {
-        loop {
-            (self.nodes, self.inputs, self.cost) = (1, 0, weight(self.op.0.cost));
-            let mut heaviest: Option<(u32, &NdArray)> = None;
-            for arg in &self.args {
-                let Arg::Array(a) = arg else { continue };
-                match a.expr() {
-                    None => self.inputs += 1,
-                    Some(e) => {
-                        self.nodes += e.nodes;
-                        self.inputs += e.inputs;
-                        self.cost += e.cost;
-                        if heaviest.is_none_or(|(n, _)| e.nodes + 4 * e.inputs > n) {
-                            heaviest = Some((e.nodes + 4 * e.inputs, a));
-                        }
-                    }
-                }
-            }
-            match heaviest {
-                Some((_, a)) if self.nodes > MAX_NODES || self.inputs > MAX_INPUTS => a.value()?,
-                _ => return Ok(()),
-            };
-        }
-    }
-}
-
-impl Expr {
-    /// The arguments as arrays of the dtypes that the operation takes, for its composite body.
-    fn arguments(&self, device: Device) -> Result<Vec<NdArray>> {
-        let argument = |(arg, dtype): (&Arg, DType)| match arg {
-            Arg::Array(a) => a.astype(dtype),
-            Arg::Scalar(s) => NdArray::scalar_as(*s, dtype)?.to_device(device),
+/// Counts what hangs below an operation, and runs the heaviest arguments while that is too much.
+fn bounded_weight(op: Op, args: &[Operand]) -> Result<Weight> {
+    loop {
+        let cost = match op.0.cost {
+            Cost::Cheap => 1,
+            Cost::Medium => 4,
+            Cost::Dear => 16,
         };
-        self.args.iter().zip(self.signature.args).map(argument).collect()
+        let mut sum = Weight { nodes: 1, inputs: 0, cost };
+        let mut heaviest: Option<(u32, &NdArray)> = None;
+        for arg in args {
+            let Operand::Array(a) = arg else { continue };
+            if !a.is_deferred() {
+                sum.inputs += 1;
+                continue;
+            }
+            let Weight { nodes, inputs, cost } = a.0.weight;
+            sum = Weight { nodes: sum.nodes + nodes, inputs: sum.inputs + inputs, cost: sum.cost + cost };
+            if heaviest.is_none_or(|(n, _)| nodes + 4 * inputs > n) {
+                heaviest = Some((nodes + 4 * inputs, a));
+            }
+        }
+        match heaviest {
+            Some((_, a)) if sum.nodes > MAX_NODES || sum.inputs > MAX_INPUTS => a.value()?,
+            _ => return Ok(sum),
+        };
     }
 }
 
 impl NdArray {
-    /// The expression, while the value is not there.
-    fn expr(&self) -> Option<Arc<Expr>> {
-        if self.0.value.get().is_some() {
-            return None;
-        }
-        self.0.expr.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    /// The arguments, while the value is not there.
+    fn expr(&self) -> MutexGuard<'_, Option<Expr>> {
+        self.0.expr.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether another crate's operation has still to run.
+    fn is_foreign(&self) -> bool {
+        self.is_deferred() && self.0.op.is_some_and(Op::is_foreign)
     }
 
     /// Whether the value has still to be computed.
@@ -281,32 +271,22 @@ impl NdArray {
 
     fn settle(&self, value: Result<StoredArray>) {
         let _ = self.0.value.set(value); // a thread that raced us computed the same value
-        *self.0.expr.lock().unwrap_or_else(|e| e.into_inner()) = None;
+        let done = self.expr().take();
+        drop(done); // and arguments that nobody else holds, outside the lock
     }
 
     fn run(&self) -> Result<()> {
-        let expr = self.expr();
-        let mut flat = Flattened { alone: expr.as_ref().is_some_and(|e| e.op.is_foreign()), ..Flattened::default() };
-        if let Some(expr) = &expr {
-            // Each node is a step; so may be each of its other arguments.
-            flat.program.steps.reserve(2 * expr.nodes as usize + 1);
-            flat.seen.reserve((expr.nodes + expr.inputs) as usize);
-        }
+        let mut flat = Flattened::new(self.is_foreign(), false);
         let root = flat.visit(self, self.shape(), true)?;
         flat.program.outputs.push(root);
         let beside = flat.worth_keeping(self.shape());
         for (step, _) in &beside {
             flat.program.outputs.push(*step);
         }
-        let op = expr.as_ref().map_or(crate::ops::elementwise::POSITIVE, |e| e.op);
-        // A conversion that every kernel declines is an error: its arguments would have to be converted first.
-        let body = op.0.composite.filter(|_| op != crate::ops::elementwise::ASTYPE);
-        let outputs = match (run_map(op, self.device(), self.shape(), &flat.program, &flat.inputs), expr.zip(body)) {
-            (Err(Error::Unsupported { .. }), Some((expr, body))) => {
-                let value = body(&expr.arguments(self.device())?)?.astype(self.dtype())?.broadcast_to(self.shape())?;
-                SmallVec::from_elem(value.stored()?, 1)
-            }
-            (outputs, _) => outputs?,
+        let op = self.0.op.unwrap_or(crate::ops::elementwise::POSITIVE);
+        let outputs = match run_map(op, self.device(), self.shape(), &flat.program, &flat.inputs) {
+            Err(unsupported @ Error::Unsupported { .. }) => SmallVec::from_elem(self.composed(op, unsupported)?, 1),
+            outputs => outputs?,
         };
         flat.mark_inlined();
         let mut outputs = outputs.into_iter();
@@ -319,14 +299,28 @@ impl NdArray {
         Ok(())
     }
 
+    /// The value by the operation's composite body, which takes arrays of the operation's dtypes; else the error.
+    #[cold]
+    fn composed(&self, op: Op, unsupported: Error) -> Result<StoredArray> {
+        // A conversion that every kernel declines is an error: its arguments would have to be converted first.
+        let body = op.0.composite.filter(|_| op != crate::ops::elementwise::ASTYPE);
+        let arguments = self.expr().as_ref().map(|e| (e.args.clone(), e.signature.args));
+        let (Some(body), Some((args, dtypes))) = (body, arguments) else { return Err(unsupported) };
+        let argument = |(arg, dtype): (&Operand, DType)| match arg {
+            Operand::Array(a) => a.astype(dtype),
+            Operand::Scalar(s) => NdArray::scalar_as(*s, dtype)?.to_device(self.device()),
+        };
+        let args = args.iter().zip(dtypes).map(argument).collect::<Result<Vec<_>>>()?;
+        body(&args)?.astype(self.dtype())?.broadcast_to(self.shape())?.stored()
+    }
+
     /// As the prologue of a reduction or scan: a program with one result of `dtype`, and its inputs broadcast to the shape.
     pub(crate) fn prologue(&self, dtype: DType) -> Result<(Program, SmallVec<[StoredArray; 4]>)> {
         // What was computed once inside another evaluation is stored now, so that loops over `x` and `x.sum()` stay linear.
-        let foreign = self.expr().is_some_and(|e| e.op.is_foreign());
-        if self.0.inlined.load(Ordering::Relaxed) > 0 || foreign || !fusion_enabled() {
+        if self.0.inlined.load(Ordering::Relaxed) > 0 || self.is_foreign() || !fusion_enabled() {
             self.value()?;
         }
-        let mut flat = Flattened { single_output: true, ..Flattened::default() };
+        let mut flat = Flattened::new(false, true);
         let mut root = flat.visit(self, self.shape(), true)?;
         if self.dtype() != dtype {
             root = flat.program.push(StepKind::Cast, dtype, [root, 0, 0]);
@@ -341,11 +335,10 @@ impl NdArray {
 }
 
 /// An expression being flattened into a program.
-#[derive(Default)]
 struct Flattened {
     program: Program,
     inputs: SmallVec<[StoredArray; 4]>,
-    seen: SmallVec<[Seen; 8]>,
+    seen: SmallVec<[Seen; 12]>,
     /// A prologue: nothing can be kept beside its result.
     single_output: bool,
     /// The root is another crate's operation, which only its own kernels or its composite body know: nothing is fused into it.
@@ -362,47 +355,57 @@ struct Seen {
 }
 
 impl Flattened {
+    fn new(alone: bool, single_output: bool) -> Flattened {
+        Flattened { program: Program::default(), inputs: SmallVec::new(), seen: SmallVec::new(), single_output, alone }
+    }
+
     fn visit(&mut self, array: &NdArray, shape: &[usize], root: bool) -> Result<u16> {
         if let Some(seen) = self.seen.iter_mut().find(|s| Arc::ptr_eq(&s.array.0, &array.0)) {
             seen.references += 1;
             return Ok(seen.step);
         }
-        let alone = self.alone;
-        let expr = array.expr().filter(|e| root || !(alone || e.op.is_foreign() || self.run_first(array, e, shape)));
-        let (step, inner_cost) = match expr {
-            None => {
-                let stored = array.value()?;
-                let step = self.program.push(StepKind::Input(self.inputs.len() as u16), stored.dtype(), [0; 3]);
-                self.inputs.push(match stored.shape() == shape {
-                    true => stored.clone(),
-                    false => stored.with_layout(stored.layout().broadcast_to(shape)?)?,
-                });
-                (step, None)
-            }
+        if !root && self.runs_first(array, shape) {
+            array.value()?;
+        }
+        let (step, inner_cost) = match array.is_deferred().then(|| array.expr()).as_ref().and_then(|e| e.as_ref()) {
+            None => (self.input(array, shape)?, None),
             Some(expr) => {
                 let mut args = [0u16; 3];
                 for (i, arg) in expr.args.iter().enumerate() {
                     let want = expr.signature.args[i];
                     args[i] = match arg {
-                        Arg::Scalar(s) => {
+                        Operand::Scalar(s) => {
                             self.program.params.push(*s);
                             self.program.push(StepKind::Param(self.program.params.len() as u16 - 1), want, [0; 3])
                         }
-                        Arg::Array(a) => {
+                        Operand::Array(a) => {
                             let step = self.visit(a, shape, false)?;
                             if a.dtype() == want { step } else { self.cast(step, want) }
                         }
                     };
                 }
-                let step = if expr.op == crate::ops::elementwise::ASTYPE {
-                    args[0] // its argument has been converted already
-                } else {
-                    self.program.push(StepKind::Apply(expr.op), expr.signature.result, args)
+                let step = match array.0.op {
+                    // The argument of a conversion has been converted already.
+                    Some(op) if op != crate::ops::elementwise::ASTYPE => {
+                        self.program.push(StepKind::Apply(op), expr.signature.result, args)
+                    }
+                    _ => args[0],
                 };
-                (step, (!root).then_some(expr.cost))
+                (step, (!root).then_some(array.0.weight.cost))
             }
         };
         self.seen.push(Seen { array: array.clone(), step, references: 1, inner_cost });
+        Ok(step)
+    }
+
+    /// A stored array, as an input of the loop's shape.
+    fn input(&mut self, array: &NdArray, shape: &[usize]) -> Result<u16> {
+        let stored = array.value()?;
+        let step = self.program.push(StepKind::Input(self.inputs.len() as u16), stored.dtype(), [0; 3]);
+        self.inputs.push(match stored.shape() == shape {
+            true => stored.clone(),
+            false => stored.with_layout(stored.layout().broadcast_to(shape)?)?,
+        });
         Ok(step)
     }
 
@@ -428,13 +431,16 @@ impl Flattened {
             .collect()
     }
 
-    /// Whether an inner node runs on its own first: one that broadcasting would compute many times over, or that was
-    /// computed inside another evaluation already and cannot be kept beside this one.
-    fn run_first(&self, array: &NdArray, expr: &Expr, shape: &[usize]) -> bool {
-        let size: usize = shape.iter().product();
-        let stretched = array.size() < size && (expr.cost >= 4 || expr.inputs > 1);
-        let again = self.single_output && expr.cost >= 4 && array.0.inlined.load(Ordering::Relaxed) > 0;
-        stretched || again
+    /// Whether an inner node runs on its own first: one that nothing is fused with, that broadcasting would compute many
+    /// times over, or that was computed inside another evaluation already and cannot be kept beside this one.
+    fn runs_first(&self, array: &NdArray, shape: &[usize]) -> bool {
+        if !array.is_deferred() {
+            return false;
+        }
+        let Weight { inputs, cost, .. } = array.0.weight;
+        let stretched = (cost >= 4 || inputs > 1) && array.size() < shape.iter().product();
+        let again = self.single_output && cost >= 4 && array.0.inlined.load(Ordering::Relaxed) > 0;
+        self.alone || array.is_foreign() || stretched || again
     }
 
     fn mark_inlined(&self) {

@@ -50,11 +50,11 @@ impl Step {
 #[derive(Clone, Debug, Default)]
 pub struct Program {
     /// In order: a step reads only earlier ones.
-    pub steps: SmallVec<[Step; 8]>,
+    pub steps: SmallVec<[Step; 20]>,
     /// Steps whose values are results.
     pub outputs: SmallVec<[u16; 2]>,
     /// Values of the scalar parameters; not part of the structure.
-    pub params: SmallVec<[Scalar; 4]>,
+    pub params: SmallVec<[Scalar; 6]>,
 }
 
 impl Program {
