@@ -37,7 +37,10 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 fn draw(random: &Random, block: u64, run: ElementsMut) {
     macro_rules! integers {
         ($t:ty, $low:expr, $span:expr) => {
-            blocks(random.key, block, run.typed::<$t>(), |w| [0, 2].map(|n| $low.wrapping_add(scaled(pair(w, n), $span)) as $t))
+            blocks(random.key, block, run.typed::<$t>(), |w| {
+                let one = |bits| $low.wrapping_add(scaled(bits, $span)) as $t;
+                [one(pair(w, 0)), one(pair(w, 2))]
+            })
         };
     }
     macro_rules! floats {
@@ -46,7 +49,13 @@ fn draw(random: &Random, block: u64, run: ElementsMut) {
                 Distribution::Uniform { low, high } => {
                     let (low, span) = (low as f32, high as f32 - low as f32);
                     let is_unit = low == 0.0 && span == 1.0;
-                    blocks(random.key, block, run.typed(), |w| w.map(unit_f32).map(|u| $of32(if is_unit { u } else { low + u * span })))
+                    blocks(random.key, block, run.typed(), |w| {
+                        let one = |word| {
+                            let u = unit_f32(word);
+                            $of32(if is_unit { u } else { low + u * span })
+                        };
+                        [one(w[0]), one(w[1]), one(w[2]), one(w[3])]
+                    })
                 }
                 Distribution::Normal { mean, std } => {
                     let (mean, std) = (mean as f32, std as f32);
@@ -78,7 +87,8 @@ fn draw(random: &Random, block: u64, run: ElementsMut) {
             let is_unit = low == 0.0 && high == 1.0;
             let span = high - low;
             blocks(random.key, block, run.typed::<f64>(), |w| {
-                [0, 2].map(|n| unit_f64(pair(w, n))).map(|u| if is_unit { u } else { low + u * span })
+                let one = |u: f64| if is_unit { u } else { low + u * span };
+                [one(unit_f64(pair(w, 0))), one(unit_f64(pair(w, 2)))]
             });
         }
         (Distribution::Normal { mean, std }, DType::F64) => {
@@ -136,20 +146,19 @@ impl Loop for Side {
     type Output = [[u32; LANES]; 4];
     #[inline(always)]
     fn run(self) -> [[u32; LANES]; 4] {
-        let mut c = [[0; LANES]; 4];
+        let (mut low, mut high, mut c, mut d) = ([0; LANES], [0; LANES], [0; LANES], [0; LANES]);
         for lane in 0..LANES {
             let block = self.first.wrapping_add(lane as u64);
-            (c[0][lane], c[1][lane]) = (block as u32, (block >> 32) as u32);
+            (low[lane], high[lane]) = (block as u32, (block >> 32) as u32);
         }
         let mut key = [self.key as u32, (self.key >> 32) as u32];
         for _ in 0..10 {
             for lane in 0..LANES {
-                let [a, b, d, e] = round(key, [c[0][lane], c[1][lane], c[2][lane], c[3][lane]]);
-                (c[0][lane], c[1][lane], c[2][lane], c[3][lane]) = (a, b, d, e);
+                [low[lane], high[lane], c[lane], d[lane]] = round(key, [low[lane], high[lane], c[lane], d[lane]]);
             }
             key = next_key(key);
         }
-        c
+        [low, high, c, d]
     }
 }
 

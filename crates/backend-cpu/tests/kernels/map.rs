@@ -158,3 +158,27 @@ fn identity_of_every_dtype_keeps_bits() {
         with_dtype!(dtype, T => assert_eq!(same.to_vec::<T>().unwrap().len(), n));
     }
 }
+
+#[test]
+fn rows_beside_columns() {
+    for (rows, columns) in [(16, 64), (33, 70), (100, 2500), (2500, 100), (17, 5000)] {
+        let value = |r: usize, c: usize| (r * 7 + c) as f64 % 251.0;
+        let double: Vec<f64> = matrix(rows, columns, |r, c| 2.0 * value(r, c));
+        let views = layouts(rows, columns, value);
+        for dtype in [DType::U16, DType::F16, DType::I32, DType::F32, DType::I64, DType::F64, DType::C128] {
+            // Converted in memory order, so that a transposed view stays one.
+            let like: Vec<(&str, NdArray)> = views.iter().map(|(name, a)| (*name, a.astype(dtype).unwrap())).collect();
+            let plain = &like[0].1;
+            for (name, a) in &like {
+                assert!(as_f64(&on_threads(|| Ok(plain + a))) == double, "{dtype} {name} {rows} x {columns}");
+                assert!(as_f64(&on_threads(|| Ok(a + plain))) == double, "{dtype} {name} {rows} x {columns}");
+            }
+            let turned = plain.t().unwrap().copy().unwrap().t().unwrap();
+            assert!(as_f64(&on_threads(|| Ok(plain + &turned))) == double, "{dtype} {rows} x {columns}");
+            assert!(
+                as_f64(&on_threads(|| turned.contiguous())).iter().zip(&double).all(|(x, d)| 2.0 * x == *d),
+                "{dtype} {rows} x {columns}"
+            );
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! Reduce and SegmentSum against plain loops.
 
-use cuprum_core::{DType, Error, NdArray, axis, bf16, f16, segment_sum};
+use cuprum_core::{Complex, DType, Error, NdArray, axis, bf16, f16, segment_sum};
 
 use crate::support::{as_f64, layouts, matrix, on_threads};
 
@@ -164,4 +164,36 @@ fn segments() {
     assert!(matches!(check(&[0, 4]), Err(Error::Index { index: 4, .. })));
     assert!(matches!(check(&[-1, 3]), Err(Error::Index { index: -1, .. })));
     assert!(matches!(check(&[2, 1]), Err(Error::Value { .. })));
+}
+
+/// Sum of squared distances from the mean, in float64 with two passes.
+fn variance(values: &[f64], correction: f64) -> f64 {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - correction)
+}
+
+#[test]
+fn variances_keep_their_digits_beside_a_large_mean() {
+    for (rows, columns) in SIZES.into_iter().filter(|&(rows, columns)| rows > 1 && columns > 1) {
+        let value = |r: usize, c: usize| 1e6 + ((r * 31 + c * 7) % 1000) as f64 / 1000.0;
+        let row = |r: usize| (0..columns).map(|c| value(r, c)).collect::<Vec<_>>();
+        let column = |c: usize| (0..rows).map(|r| value(r, c)).collect::<Vec<_>>();
+        for (name, a) in layouts(rows, columns, value) {
+            let near = |got: NdArray, want: Vec<f64>| {
+                let close = as_f64(&got).iter().zip(&want).all(|(g, w)| (g - w).abs() <= 1e-7 * w + 1e-15);
+                assert!(close, "{name} {rows} x {columns}");
+            };
+            near(on_threads(|| a.var(1)), (0..rows).map(|r| variance(&row(r), 0.0)).collect());
+            near(on_threads(|| a.var(axis(0).correction(1.0))), (0..columns).map(|c| variance(&column(c), 1.0)).collect());
+            near(on_threads(|| a.var(())), vec![variance(&matrix(rows, columns, value), 0.0)]);
+        }
+    }
+    let z = NdArray::from_slice(&[Complex::new(1.0f32, 2.0), Complex::new(3.0, -2.0)]).unwrap();
+    assert_eq!(z.var(()).unwrap().to_vec::<f32>().unwrap(), [5.0]);
+    for bad in [f32::NAN, f32::INFINITY] {
+        let a = NdArray::from_slice(&[1.0f32, bad, 2.0]).unwrap();
+        assert!(a.var(()).unwrap().to_vec::<f32>().unwrap()[0].is_nan());
+        assert!(a.expand_dims(&[1]).unwrap().var(1).unwrap().to_vec::<f32>().unwrap()[1].is_nan());
+    }
 }

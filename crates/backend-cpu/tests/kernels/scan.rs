@@ -100,3 +100,15 @@ fn three_axes_and_a_fused_prologue() {
         assert!(got.to_vec::<i64>().unwrap() == want, "axis {axis} of a permuted view");
     }
 }
+
+#[test]
+fn sums_of_positive_numbers_never_decrease() {
+    for n in [1000, 200_001] {
+        let values: Vec<f64> = (0..n).map(|i| if i % 37 == 0 { 1e3 / 7.0 } else { 1e-14 * (i % 11) as f64 }).collect();
+        let a = NdArray::from_slice(&values).unwrap();
+        let totals = on_threads(|| a.cumsum(0)).to_vec::<f64>().unwrap();
+        assert!(totals.windows(2).all(|w| w[0] <= w[1]));
+    }
+    let zeros = NdArray::from_slice(&[-0.0f64; 3]).unwrap();
+    assert!(zeros.cumsum(0).unwrap().to_vec::<f64>().unwrap().iter().all(|z| z.is_sign_negative()));
+}
