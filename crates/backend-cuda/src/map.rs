@@ -105,8 +105,9 @@ impl Tiling {
             if matches!(strides[last], -1..=1) {
                 continue;
             }
-            // A stride of 1 or -1; the widest such axis, should there be several of extent 1 and more.
-            let axis = (0..last).find(|&a| matches!(strides[a], -1 | 1))?;
+            let Some(axis) = (0..last).find(|&a| matches!(strides[a], -1 | 1)) else {
+                continue; // along neither
+            };
             if *across.get_or_insert(axis) != axis {
                 return None;
             }
@@ -159,23 +160,19 @@ impl<'a> MapKernel<'a> {
             Class::Flat(_) => (Bytes::new(), Bytes::new(), plan.size as u64),
             Class::Strided { .. } => (codegen::pack_axes(&plan.dims, all, self.wide), Bytes::new(), plan.size as u64),
             Class::Tiled(Tiling { across, rank, .. }) => {
-                let outer = |of: &[usize]| -> Dims {
-                    of.iter().enumerate().filter(|(a, _)| *a != across && *a + 1 != rank).map(|(_, n)| *n).collect()
-                };
-                let outer_strides = |of: &[isize]| -> Strides {
-                    of.iter().enumerate().filter(|(a, _)| *a != across && *a + 1 != rank).map(|(_, s)| *s).collect()
-                };
-                let dims = outer(&plan.dims);
-                let strides: SmallVec<[Strides; 8]> = plan.strides[..=inputs].iter().map(|s| outer_strides(s)).collect();
+                let along = rank - 1;
+                let outer: Dims = (0..along).filter(|&a| a != across).collect();
+                let dims: Dims = outer.iter().map(|&a| plan.dims[a]).collect();
+                let strides: SmallVec<[Strides; 8]> =
+                    plan.strides[..=inputs].iter().map(|s| outer.iter().map(|&a| s[a]).collect()).collect();
                 let axes = codegen::pack_axes(&dims, strides.iter().map(|s| s.as_slice()), self.wide);
-                let (along_n, across_n) = (plan.dims[rank - 1], plan.dims[across]);
-                let mut numbers = SmallVec::<[isize; 20]>::from_slice(&[along_n as isize, across_n as isize]);
-                for axis in [rank - 1, across] {
-                    numbers.extend(all.clone().map(|s| s[axis]));
+                let mut span: SmallVec<[isize; 20]> = [along, across].iter().map(|&a| plan.dims[a] as isize).collect();
+                for axis in [along, across] {
+                    span.extend(all.clone().map(|s| s[axis]));
                 }
-                numbers.push(plan.strides[inputs][across]);
-                let tiles = dims.iter().product::<usize>() * along_n.div_ceil(SIDE) * across_n.div_ceil(SIDE);
-                (axes, codegen::pack_offsets(&numbers, self.wide), tiles as u64)
+                span.push(plan.strides[inputs][across]);
+                let tiles = dims.iter().product::<usize>() * plan.dims[along].div_ceil(SIDE) * plan.dims[across].div_ceil(SIDE);
+                (axes, codegen::pack_offsets(&span, self.wide), tiles as u64)
             }
         }
     }
