@@ -106,7 +106,7 @@ impl From<StoredArray> for NdArray {
         NdArray(Arc::new(Inner {
             dtype: stored.dtype(),
             device: stored.device(),
-            shape: stored.shape().into(),
+            shape: Dims::from_slice(stored.shape()),
             op: None,
             weight: Weight::default(),
             value: OnceLock::from(Ok(stored)),
@@ -149,7 +149,10 @@ pub(crate) fn apply(op: Op, args: Operands) -> Result<NdArray> {
     if args.len() != op.arity() {
         return Err(Error::value(name, format!("takes {} arguments, {} given", op.arity(), args.len())));
     }
-    let types: SmallVec<[ArgType; 3]> = args.iter().map(Operand::arg_type).collect();
+    let mut types = SmallVec::<[ArgType; 3]>::new();
+    for arg in &args {
+        types.push(arg.arg_type());
+    }
     let signature = rule.resolve(name, &types)?;
     build(op, args, signature)
 }
@@ -458,16 +461,16 @@ pub(crate) fn run_map(
     program: &Program,
     inputs: &[StoredArray],
 ) -> Result<SmallVec<[StoredArray; 1]>> {
-    let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|a| a.layout()).collect();
-    let flat = layouts.iter().all(|l| l.is_c_contiguous());
+    let flat = inputs.iter().all(|a| a.layout().is_c_contiguous());
+    let layouts: SmallVec<[&Layout; 4]> = if flat { SmallVec::new() } else { inputs.iter().map(|a| a.layout()).collect() };
     let layout = if flat { Layout::contiguous(shape)? } else { Layout::contiguous_in_order(shape, &output_order(shape, &layouts))? };
+    let size = layout.size();
     let mut outputs: SmallVec<[OutputSpec; 1]> = SmallVec::new();
-    for n in 1..program.outputs.len() {
+    for n in 0..program.outputs.len() {
         outputs.push(OutputSpec { dtype: program.output_dtype(n), layout: layout.clone() });
     }
-    outputs.insert(0, OutputSpec { dtype: program.output_dtype(0), layout });
     let plan = if flat {
-        LoopPlan::flat(inputs.len() + outputs.len(), outputs[0].layout.size())
+        LoopPlan::flat(inputs.len() + outputs.len(), size)
     } else {
         let operands: SmallVec<[&Layout; 8]> = layouts.iter().copied().chain(outputs.iter().map(|o| &o.layout)).collect();
         LoopPlan::new(&operands)

@@ -19,13 +19,21 @@ pub type Strides = SmallVec<[isize; 6]>;
 /// assert!(l.transpose().is_f_contiguous());
 /// # Ok::<(), cuprum_core::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
     shape: Dims,
     strides: Strides,
     offset: usize,
     c_contiguous: bool,
     f_contiguous: bool,
+}
+
+// Written out, because `SmallVec`'s own clone goes element by element.
+impl Clone for Layout {
+    #[inline]
+    fn clone(&self) -> Layout {
+        Layout { shape: SmallVec::from_slice(&self.shape), strides: SmallVec::from_slice(&self.strides), ..*self }
+    }
 }
 
 /// Number of elements of a shape; an error when it (in bytes, at most 16 an element) does not fit an `isize`.
@@ -42,7 +50,7 @@ impl Layout {
     /// C-order layout of a shape.
     pub fn contiguous(shape: &[usize]) -> Result<Layout> {
         checked_size("layout", shape)?;
-        Ok(Self::new_unchecked(shape.into(), c_strides(shape), 0))
+        Ok(Self::new_unchecked(Dims::from_slice(shape), c_strides(shape), 0))
     }
 
     /// Layout whose axes lie in memory in the order `order` (outermost first), without gaps.
@@ -323,7 +331,7 @@ pub fn broadcast_shapes(op: &'static str, shapes: &[&[usize]]) -> Result<Dims> {
     if let Some((first, rest)) = shapes.split_first()
         && rest.iter().all(|s| s == first)
     {
-        return Ok((*first).into()); // of arrays, so its size has been checked
+        return Ok(Dims::from_slice(first)); // of arrays, so its size has been checked
     }
     let ndim = shapes.iter().map(|s| s.len()).max().unwrap_or(0);
     let mut out: Dims = SmallVec::from_elem(1, ndim);

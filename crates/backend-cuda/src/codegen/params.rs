@@ -97,16 +97,20 @@ impl KernelKey {
         key.bytes.push(0);
         for step in &program.steps {
             let (tag, number) = match step.kind {
-                StepKind::Input(n) => (0, n as usize),
-                StepKind::Param(n) => (1, n as usize),
+                StepKind::Input(n) => (0, n),
+                StepKind::Param(n) => (1, n),
                 StepKind::Cast => (2, 0),
-                StepKind::Apply(op) => (3, std::ptr::from_ref(op.0) as usize), // operations are compared by identity
+                StepKind::Apply(op) => (3, op.index() as u16),
             };
-            key.bytes.push(tag);
-            key.bytes.push(step.dtype as u8);
-            key.bytes.extend_from_slice(&number.to_le_bytes());
-            for &arg in step.args() {
-                key.bytes.extend_from_slice(&arg.to_le_bytes());
+            let mut args = [0; 3];
+            args[..step.args().len()].copy_from_slice(step.args());
+            let ([n0, n1], [a0, a1], [b0, b1], [c0, c1]) =
+                (number.to_le_bytes(), args[0].to_le_bytes(), args[1].to_le_bytes(), args[2].to_le_bytes());
+            key.bytes.extend_from_slice(&[tag, step.dtype as u8, n0, n1, a0, a1, b0, b1, c0, c1]);
+            if let StepKind::Apply(op) = step.kind
+                && op.is_foreign()
+            {
+                key.bytes.extend_from_slice(&(std::ptr::from_ref(op.0) as usize).to_le_bytes()); // they share a number
             }
         }
         key.bytes.push(0xff);
@@ -117,6 +121,7 @@ impl KernelKey {
     }
 
     /// Adds a flag, a rank, a bit set.
+    #[inline]
     pub fn with(mut self, value: u64) -> KernelKey {
         self.bytes.extend_from_slice(&value.to_le_bytes());
         self

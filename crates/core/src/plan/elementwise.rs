@@ -44,7 +44,7 @@ impl LoopPlan {
         }
         let mut strides = SmallVec::new();
         for _ in 0..operands {
-            strides.push(step.clone());
+            strides.push(Strides::from_slice(&step));
         }
         LoopPlan { dims, strides, size }
     }

@@ -1,0 +1,65 @@
+//! What a call takes from the host's heap, once its kernel is there: a result's handle and its buffer, and a handle for each
+//! deferred operation; nothing for plans, keys, programs or launches.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use cuprum_backend_cuda as _;
+use cuprum_core::{Device, DeviceKind, NdArray, Result, with_device};
+
+struct Counting;
+
+thread_local! {
+    static COUNT: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: hands every request to the system's allocator; the count allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.set(COUNT.get() + 1);
+        // SAFETY: the caller's layout.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: allocated above with this layout.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Allocations of one call, after some that warm caches up.
+fn allocations(call: impl Fn() -> Result<NdArray>) -> Result<usize> {
+    for _ in 0..3 {
+        call()?.eval()?;
+    }
+    let before = COUNT.get();
+    call()?.eval()?;
+    Ok(COUNT.get() - before)
+}
+
+#[test]
+fn a_call_allocates_its_arrays_only() {
+    if let Err(reason) = cuprum_backend_cuda::driver::probe() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let device = Device::new(DeviceKind::intern("cuda").unwrap(), 0);
+    let counts = with_device(device, || -> Result<Vec<(&str, usize, usize)>> {
+        let values: Vec<f32> = (0..1024).map(|n| n as f32).collect();
+        let (a, b) = (NdArray::from_slice(&values)?, NdArray::from_slice(&values)?);
+        let rows = a.reshape([32, 32])?;
+        Ok(vec![
+            ("add", allocations(|| Ok(&a + &b))?, 2),
+            ("add of a number", allocations(|| Ok(&a + 1))?, 2),
+            ("ten operations", allocations(|| Ok((((((&a + 1) * 2 - 3) * &a + &a) * 0.5 - &a) * &a + 1) * 2))?, 11),
+            ("sum", allocations(|| a.sum(()))?, 2),
+            ("norm of rows", allocations(|| rows.square()?.sum(-1)?.sqrt())?, 5),
+        ])
+    })
+    .unwrap();
+    for (name, got, most) in counts {
+        assert!(got <= most, "{name}: {got} allocations, {most} expected");
+    }
+}
