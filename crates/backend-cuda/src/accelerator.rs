@@ -8,7 +8,7 @@ use cuprum_core::{Accelerator, Availability, Call, DTypeSet, Device, Family, Ker
 
 use crate::device::CudaDevice;
 use crate::nvrtc::Compiler;
-use crate::{contract, copy, driver, fill, gather, map, random, reduce, scan, segment};
+use crate::{contract, copy, driver, fill, gather, random, recent, reduce, scan, segment};
 
 /// Base CUDA.
 pub static CUDA: Accelerator = Accelerator {
@@ -30,7 +30,7 @@ pub fn register() -> Result<()> {
 
 /// What it computes, a row per family.
 const KERNELS: &[Kernel] = &[
-    kernel(Family::Map, OpFilter::All, map::run),
+    kernel(Family::Map, OpFilter::All, recent::run),
     kernel(Family::Fill, OpFilter::All, fill::run),
     kernel(Family::Copy, OpFilter::All, copy::run),
     kernel(Family::Random, OpFilter::All, random::run),

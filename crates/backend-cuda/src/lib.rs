@@ -42,6 +42,8 @@ pub mod program;
 #[allow(unsafe_code)] // kernel launches
 pub mod random;
 #[allow(unsafe_code)] // kernel launches
+mod recent;
+#[allow(unsafe_code)] // kernel launches
 pub mod reduce;
 #[allow(unsafe_code)] // kernel launches
 pub mod scan;

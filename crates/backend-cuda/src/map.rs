@@ -14,6 +14,7 @@ use crate::device::{self, InCall};
 use crate::driver::Context;
 use crate::kernel::{self, THREADS};
 use crate::module::{Args, Function};
+use crate::recent;
 
 /// Bytes of kernel parameters; CUDA takes 4096 at least, and the compiler adds padding.
 const MAX_PARAMETER_BYTES: usize = 4000;
@@ -55,6 +56,9 @@ pub fn run(call: &Call) -> Result<Outcome> {
         _ => kernel::grid(items.div_ceil(kernel.width() as u64), THREADS),
     };
     let function = kernel.function(context).in_call(call)?;
+    if let (Class::Flat(access), false) = (kernel.class, kernel.wide) {
+        recent::remember(program, call.device, access, kernel.width(), &function);
+    }
     // SAFETY: the arguments are those of map_flat.cuh (no axes), map_strided.cuh (axes) and map_tiled.cuh (axes and span);
     // the plan's strides lead from the inputs' addresses to elements inside their buffers, and each output has all of the
     // plan's points.
