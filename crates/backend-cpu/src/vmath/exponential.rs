@@ -1,13 +1,13 @@
 //! Exponentials and hyperbolic functions: `x = n ln 2 + r`, `|r| <= ln 2 / 2`, a polynomial in `r`, and a scaling by `2^n`
 //! (Muller, "Elementary Functions", 3rd ed., ch. 11).
 
-use super::real::{Real, divide, fast_two_sum, polynomial};
+use super::real::{Real, fast_two_sum, polynomial};
 use crate::simd::Isa;
 
 /// `x = n ln 2 + r + low`.
 #[inline(always)]
 fn reduce<I: Isa, T: Real>(x: T) -> (T, T, T) {
-    let n = (x * T::of(std::f64::consts::LOG2_E)).round();
+    let n = (x * T::of(std::f64::consts::LOG2_E)).nearest();
     let head = (-n).madd::<I>(T::of(T::LN_2[0]), x); // exact
     let r = (-n).madd::<I>(T::of(T::LN_2[1]), head);
     (n, r, (-n).madd::<I>(T::of(T::LN_2[1]), head - r))
@@ -21,11 +21,20 @@ pub(crate) fn exp<I: Isa, T: Real>(x: T) -> T {
     (tail + T::of(1.0)).scale::<I>(n)
 }
 
+/// `e^(x + low)`, for `x` in the range of the exponential.
+#[inline(always)]
+pub(crate) fn exp_of_sum<I: Isa, T: Real>(x: T, low: T) -> T {
+    let (n, r, rest) = reduce::<I, T>(x);
+    let r = r + (low + rest);
+    let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP), r);
+    (tail + T::of(1.0)).scale::<I>(n)
+}
+
 /// `2^x`
 #[inline(always)]
 pub(crate) fn exp2<I: Isa, T: Real>(x: T) -> T {
     let x = x.within(T::EXP_RANGE[3], T::EXP_RANGE[2]);
-    let n = x.round();
+    let n = x.nearest();
     let r = x - n;
     polynomial::<I, T>(r, T::EXP2).madd::<I>(r, T::of(1.0)).scale::<I>(n)
 }
@@ -73,9 +82,17 @@ pub(crate) fn cosh<I: Isa, T: Real>(x: T) -> T {
     (c + low).scale::<I>(n - T::of(1.0))
 }
 
-/// `sinh x / cosh x`
+/// `(e^2x - 1) / (e^2x + 1)`: with `d = 2^-n` and `s = (1 - d) + (e^r - 1)`, `s / (s + 2 d)`.
 #[inline(always)]
 pub(crate) fn tanh<I: Isa, T: Real>(x: T) -> T {
-    let (s, c, _) = sinh_cosh::<I, T>(x.abs().within(0.0, T::NEGLIGIBLE / 2.0));
-    divide::<I, T>(s, c).copysign(x)
+    let a = x.abs().within(0.0, T::NEGLIGIBLE / 2.0);
+    let (n, r, low) = reduce::<I, T>(a + a);
+    let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP), low);
+    let d = (-n).exp2i();
+    let (sum, rest) = fast_two_sum(T::of(1.0) - d, r);
+    let (size, lost) = fast_two_sum(sum, rest + tail);
+    let quotient = size / (size + (d + d));
+    // What the sum lost counts most near 0, by about half.
+    let half = quotient.madd::<I>(T::of(-0.5), T::of(0.5));
+    lost.madd::<I>(half, quotient).copysign(x)
 }

@@ -1,6 +1,6 @@
 //! Inverse trigonometric functions: a polynomial near 0, and identities that lead there from elsewhere.
 
-use super::real::{Real, fast_two_sum, polynomial};
+use super::real::{Real, fast_two_sum, polynomial, select, select2};
 use crate::simd::Isa;
 
 /// `multiple * pi/2 - a - low`, where `multiple` is 0, 1 or 2.
@@ -22,9 +22,9 @@ fn arc<I: Isa, T: Real>(t: T) -> T {
 pub(crate) fn atan<I: Isa, T: Real>(x: T) -> T {
     let a = x.abs();
     let steep = a > T::of(1.0);
-    let t = if steep { T::of(1.0) / a } else { a };
+    let t = select(steep, T::of(1.0) / a, a);
     let rest = arc::<I, T>(t);
-    let angle = if steep { from_half_pi(T::of(1.0), t, rest) } else { t + rest };
+    let angle = select(steep, from_half_pi(T::of(1.0), t, rest), t + rest);
     angle.copysign(x)
 }
 
@@ -33,14 +33,14 @@ pub(crate) fn atan<I: Isa, T: Real>(x: T) -> T {
 pub(crate) fn atan2<I: Isa, T: Real>(y: T, x: T) -> T {
     let (a, b) = (y.abs(), x.abs());
     let steep = a > b;
-    let (above, below) = if steep { (b, a) } else { (a, b) };
+    let (above, below) = select2(steep, (b, a), (a, b));
     // Both zero: the angle of the axis; both infinite: that of the diagonal.
-    let equal = if below > T::of(0.0) { T::of(1.0) } else { T::of(0.0) };
-    let t = if above == below { equal } else { above / below };
+    let equal = select(below > T::of(0.0), T::of(1.0), T::of(0.0));
+    let t = select(above == below, equal, above / below);
     let rest = arc::<I, T>(t);
     let left = x.is_negative();
-    let multiple = T::of(if steep { 1.0 } else { 0.0 }) + T::of(if left & !steep { 2.0 } else { 0.0 });
-    let (t, rest) = if steep == left { (-t, -rest) } else { (t, rest) };
+    let multiple = T::of(select(steep, 1.0, 0.0)) + T::of(select(left & !steep, 2.0, 0.0));
+    let (t, rest) = select2(steep == left, (-t, -rest), (t, rest));
     // Right and flat: plus t; right and steep: pi/2 - t; left and steep: pi/2 + t; left and flat: pi - t.
     from_half_pi(multiple, t, rest).copysign(y)
 }
@@ -50,8 +50,8 @@ pub(crate) fn atan2<I: Isa, T: Real>(y: T, x: T) -> T {
 fn arc_of_sine<I: Isa, T: Real>(a: T) -> (T, T, bool) {
     let half = T::of(0.5);
     let steep = a > half;
-    let z = if steep { half - a * half } else { a * a };
-    let s = if steep { z.sqrt() } else { a };
+    let z = select(steep, half - a * half, a * a);
+    let s = select(steep, z.sqrt(), a);
     (s, s * z * polynomial::<I, T>(z, T::ASIN), steep)
 }
 
@@ -59,7 +59,7 @@ fn arc_of_sine<I: Isa, T: Real>(a: T) -> (T, T, bool) {
 #[inline(always)]
 pub(crate) fn asin<I: Isa, T: Real>(x: T) -> T {
     let (s, rest, steep) = arc_of_sine::<I, T>(x.abs());
-    let angle = if steep { from_half_pi(T::of(1.0), s + s, rest + rest) } else { s + rest };
+    let angle = select(steep, from_half_pi(T::of(1.0), s + s, rest + rest), s + rest);
     angle.copysign(x)
 }
 
@@ -67,11 +67,11 @@ pub(crate) fn asin<I: Isa, T: Real>(x: T) -> T {
 #[inline(always)]
 pub(crate) fn acos<I: Isa, T: Real>(x: T) -> T {
     let (s, rest, steep) = arc_of_sine::<I, T>(x.abs());
-    let factor = T::of(if steep { 2.0 } else { 1.0 });
+    let factor = T::of(select(steep, 2.0, 1.0));
     let (s, rest) = (factor * s, factor * rest);
     // Steep: the arc itself, or pi less it; else pi/2 less the arc with x's sign.
-    let multiple = T::of(if !steep { 1.0 } else { 0.0 }) + T::of(if steep & (x < T::of(0.0)) { 2.0 } else { 0.0 });
+    let multiple = T::of(select(!steep, 1.0, 0.0)) + T::of(select(steep & (x < T::of(0.0)), 2.0, 0.0));
     let plus = steep == (x >= T::of(0.0));
-    let (s, rest) = if plus { (-s, -rest) } else { (s, rest) };
+    let (s, rest) = select2(plus, (-s, -rest), (s, rest));
     from_half_pi(multiple, s, rest)
 }

@@ -2,7 +2,7 @@
 //! numbers, so that neither cancellation with `n ln 2` nor a change of base costs an ulp.
 
 use super::coefficients as c;
-use super::real::{Real, fast_two_sum, polynomial, two_sum};
+use super::real::{Real, fast_two_sum, polynomial, select, select2, two_sum};
 use crate::simd::Isa;
 
 /// `log x = n ln 2 + head + low`
@@ -57,7 +57,7 @@ impl Logarithm for f32 {
 
     #[inline(always)]
     fn normalized(self) -> (f32, f32) {
-        if self < f32::MIN_POSITIVE { (self * 16_777_216.0, 24.0) } else { (self, 0.0) }
+        select2(self < f32::MIN_POSITIVE, (self * 16_777_216.0, 24.0), (self, 0.0))
     }
 }
 
@@ -88,7 +88,7 @@ impl Logarithm for f64 {
 
     #[inline(always)]
     fn normalized(self) -> (f64, f64) {
-        if self < f64::MIN_POSITIVE { (self * 18_014_398_509_481_984.0, 54.0) } else { (self, 0.0) }
+        select2(self < f64::MIN_POSITIVE, (self * 18_014_398_509_481_984.0, 54.0), (self, 0.0))
     }
 }
 
@@ -146,9 +146,9 @@ fn log_scaled<I: Isa, T: Logarithm>(x: T, scale_2: [f64; 2], scale: Option<[f64;
 #[inline(always)]
 fn at_the_ends<T: Logarithm>(argument: T, x: T, log: T) -> T {
     let zero = T::of(0.0);
-    let positive = if argument <= T::MAX { log } else { x };
-    let other = if argument == zero { T::of(f64::NEG_INFINITY) } else { T::of(f64::NAN) };
-    if argument > zero { positive } else { other }
+    let positive = select(argument <= T::MAX, log, x);
+    let other = select(argument == zero, T::of(f64::NEG_INFINITY), T::of(f64::NAN));
+    select(argument > zero, positive, other)
 }
 
 /// Natural logarithm.
@@ -181,7 +181,7 @@ fn log_of_1_plus<I: Isa, T: Logarithm>(u: T, u_low: T) -> T {
 pub(crate) fn log1p<I: Isa, T: Logarithm>(x: T) -> T {
     let log = log_of_1_plus::<I, T>(x, T::of(0.0));
     let log = at_the_ends(x + T::of(1.0), x, log);
-    if x == T::of(0.0) { x } else { log }
+    select(x == T::of(0.0), x, log)
 }
 
 /// Whether 1 is nothing beside the square, which might overflow: `log(2 a)` is left.
@@ -195,15 +195,15 @@ fn is_vast<T: Logarithm>(a: T) -> bool {
 pub(crate) fn asinh<I: Isa, T: Logarithm>(x: T) -> T {
     let (a, one) = (x.abs(), T::of(1.0));
     let large = is_vast(a);
-    let small = if large { one } else { a };
+    let small = select(large, one, a);
     let square = small * small;
     let rest = square / (one + (square + one).sqrt());
     let (u, u_low) = fast_two_sum(small, rest);
     let (sum, sum_low) = two_sum(one, u);
-    let argument = if large { a } else { sum };
-    let low = if large { T::of(0.0) } else { sum_low + u_low };
-    let log = log_of::<I, T>(argument, Some(low), T::of(if large { -1.0 } else { 0.0 }), T::LN_2, None);
-    (if a <= T::MAX { log } else { a }).copysign(x)
+    let argument = select(large, a, sum);
+    let low = select(large, T::of(0.0), sum_low + u_low);
+    let log = log_of::<I, T>(argument, Some(low), T::of(select(large, -1.0, 0.0)), T::LN_2, None);
+    (select(a <= T::MAX, log, a)).copysign(x)
 }
 
 /// `log(x + sqrt(x^2 - 1))`, as `log(1 + t + sqrt(2 t + t^2))` with `t = x - 1`.
@@ -211,24 +211,24 @@ pub(crate) fn asinh<I: Isa, T: Logarithm>(x: T) -> T {
 pub(crate) fn acosh<I: Isa, T: Logarithm>(x: T) -> T {
     let one = T::of(1.0);
     let large = is_vast(x);
-    let t = (if large { one } else { x }) - one;
+    let t = (select(large, one, x)) - one;
     let (u, u_low) = two_sum(t.madd::<I>(t, t + t).sqrt(), t);
     let (sum, sum_low) = two_sum(one, u);
-    let argument = if large { x } else { sum };
-    let low = if large { T::of(0.0) } else { sum_low + u_low };
-    let log = log_of::<I, T>(argument, Some(low), T::of(if large { -1.0 } else { 0.0 }), T::LN_2, None);
-    let log = if x <= T::MAX { log } else { x };
-    if x < one { T::of(f64::NAN) } else { log }
+    let argument = select(large, x, sum);
+    let low = select(large, T::of(0.0), sum_low + u_low);
+    let log = log_of::<I, T>(argument, Some(low), T::of(select(large, -1.0, 0.0)), T::LN_2, None);
+    let log = select(x <= T::MAX, log, x);
+    select(x < one, T::of(f64::NAN), log)
 }
 
 /// `log((1 + x) / (1 - x)) / 2`, as half of `log(1 + 2a + 2a^2 / (1 - a))`.
 #[inline(always)]
 pub(crate) fn atanh<I: Isa, T: Logarithm>(x: T) -> T {
     let (a, one) = (x.abs(), T::of(1.0));
-    let inside = if a < one { a } else { T::of(0.5) };
+    let inside = select(a < one, a, T::of(0.5));
     let twice = inside + inside;
     let (u, u_low) = two_sum(twice, twice * inside / (one - inside));
     let log = T::of(0.5) * log_of_1_plus::<I, T>(u, u_low);
-    let outside = if a == one { T::of(f64::INFINITY) } else { T::of(f64::NAN) };
-    (if a < one { log } else { outside }).copysign(x)
+    let outside = select(a == one, T::of(f64::INFINITY), T::of(f64::NAN));
+    (select(a < one, log, outside)).copysign(x)
 }

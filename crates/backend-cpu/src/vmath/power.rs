@@ -1,23 +1,22 @@
 //! Powers and roots.
 
 use super::coefficients as c;
+use super::exponential::exp_of_sum;
 use super::logarithm::{Logarithm, Tabled};
-use super::real::{Real, fast_two_sum, polynomial};
+use super::real::{Real, fast_two_sum, polynomial, select, select2};
 use crate::simd::Isa;
 
 /// A format with powers of positive numbers.
 pub(crate) trait Power: Logarithm {
-    /// `a^y` for `a >= 0`, NaN only where C99 says so or `a` is 1.
+    /// `a^y` for `a >= 0`; 1 where `a` is 1 or `y` is 0, whatever the other is.
     fn power<I: Isa>(a: Self, y: Self) -> Self;
-    /// Whether `y` is an integer, and whether it is an odd one.
-    fn parity(y: Self) -> (bool, bool);
 }
 
 /// `log` where `a` is positive and finite; -inf for 0, inf for inf, NaN for NaN.
 #[inline(always)]
 fn ends(a: f64, log: f64) -> f64 {
-    let log = if a > 0.0 { log } else { f64::NEG_INFINITY };
-    if a <= f64::MAX { log } else { a }
+    let log = select(a > 0.0, log, f64::NEG_INFINITY);
+    select(a <= f64::MAX, log, a)
 }
 
 impl Power for f32 {
@@ -29,19 +28,10 @@ impl Power for f32 {
         let f = m.madd::<I>(inverse, -1.0);
         let tail = f.madd::<I>(polynomial::<I, f64>(f, &c::LOG_WIDE), -0.5);
         let log = n.madd::<I>(std::f64::consts::LN_2, log + (f * f).madd::<I>(tail, f));
-        let exponent = (y as f64 * ends(a, log)).within(-110.0, 95.0);
-        let n = (exponent * std::f64::consts::LOG2_E).round();
+        let exponent = select((y == 0.0) | (a == 1.0), 0.0, y as f64 * ends(a, log)).within(-110.0, 95.0);
+        let n = (exponent * std::f64::consts::LOG2_E).nearest();
         let r = (-n).madd::<I>(std::f64::consts::LN_2, exponent);
         (polynomial::<I, f64>(r, &c::EXP_WIDE).madd::<I>(r, 1.0) * n.exp2i()) as f32
-    }
-
-    #[inline(always)]
-    fn parity(y: f32) -> (bool, bool) {
-        const SHIFT: f32 = (1u32 << 23) as f32;
-        let a = y.abs();
-        let shifted = if a < SHIFT { a + SHIFT } else { a };
-        let whole = (a >= SHIFT) | (shifted - SHIFT == a);
-        (whole, whole & (a < 2.0 * SHIFT) & (shifted.to_bits() & 1 != 0))
     }
 }
 
@@ -69,39 +59,27 @@ impl Power for f64 {
         let head = ends(a, head);
         let exponent = y * head;
         let low = y.madd::<I>(low, y.fma::<I>(head, -exponent));
-        // Beyond the range, and where the product overflowed, the rest does not count.
-        let low = if exponent.abs() < 800.0 { low } else { 0.0 };
-        let exponent = exponent.within(-746.0, 710.0);
-        let n = (exponent * std::f64::consts::LOG2_E).round();
-        let head = (-n).madd::<I>(f64::LN_2[0], exponent); // exact
-        let r = (-n).madd::<I>(f64::LN_2[1], head);
-        let r = r + (low + (-n).madd::<I>(f64::LN_2[1], head - r));
-        let tail = (r * r).madd::<I>(polynomial::<I, f64>(r, f64::EXP), r);
-        (tail + 1.0).scale::<I>(n)
-    }
-
-    #[inline(always)]
-    fn parity(y: f64) -> (bool, bool) {
-        const SHIFT: f64 = (1u64 << 52) as f64;
-        let a = y.abs();
-        let shifted = if a < SHIFT { a + SHIFT } else { a };
-        let whole = (a >= SHIFT) | (shifted - SHIFT == a);
-        (whole, whole & (a < 2.0 * SHIFT) & (shifted.to_bits() & 1 != 0))
+        // Beyond the range, and where a product overflowed, the rest does not count.
+        let is_one = (y == 0.0) | (a == 1.0);
+        let low = select((exponent.abs() < 800.0) & !is_one, low, 0.0);
+        let exponent = select(is_one, 0.0, exponent).within(-746.0, 710.0);
+        exp_of_sum::<I, f64>(exponent, low)
     }
 }
 
 /// `x^y`, with the exact cases of C99's Annex F.9.4.4.
 #[inline(always)]
 pub(crate) fn pow<I: Isa, T: Power>(x: T, y: T) -> T {
-    let (zero, one, a) = (T::of(0.0), T::of(1.0), x.abs());
-    let (whole, odd) = T::parity(y);
-    let size = T::power::<I>(a, y);
-    let signed = if x.is_negative() & odd { -size } else { size };
+    let (zero, whole) = (T::of(0.0), T::of(T::WHOLE));
+    // Rounds to a whole number with its lowest bit in the lowest place; beyond 2 * WHOLE all are even.
+    let size = y.abs().within(0.0, 2.0 * T::WHOLE);
+    let shift = select(size < whole, whole, zero);
+    let shifted = size + shift;
+    let is_whole = shifted - shift == size;
+    let power = T::power::<I>(x.abs(), y).times_odd_sign(x, select(is_whole, shifted, zero));
     // Negative numbers have whole powers only; -0 and -inf have all.
-    let rooted = (x < zero) & (a <= T::MAX) & !whole;
-    let result = if rooted { T::of(f64::NAN) } else { signed };
-    let is_one = (x == one) | (y == zero) | ((a == one) & (y.abs() > T::MAX));
-    if is_one { one } else { result }
+    let is_root = (x < zero) & (x >= -T::MAX) & !is_whole;
+    select(is_root, T::of(f64::NAN), power)
 }
 
 /// Cube root: an estimate of `m^(-1/3)`, one step of third order, and one of Newton's on the root itself.
@@ -112,10 +90,10 @@ pub(crate) fn cbrt<I: Isa, T: Logarithm>(x: T) -> T {
     let (m, n) = normal.exponent();
     let n = n - extra;
     // n = 3 q + s, s = -1, 0, 1
-    let q = (n * T::of(1.0 / 3.0)).round();
+    let q = (n * T::of(1.0 / 3.0)).nearest();
     let s = q.madd::<I>(T::of(-3.0), n);
-    let doubled = if s > T::of(0.5) { (T::of(2.0), T::of(c::CBRT_HALF)) } else { (T::of(1.0), T::of(1.0)) };
-    let (scale, root) = if s < T::of(-0.5) { (T::of(0.5), T::of(c::CBRT_2)) } else { doubled };
+    let doubled = select2(s > T::of(0.5), (T::of(2.0), T::of(c::CBRT_HALF)), (T::of(1.0), T::of(1.0)));
+    let (scale, root) = select2(s < T::of(-0.5), (T::of(0.5), T::of(c::CBRT_2)), doubled);
     let estimate = polynomial::<I, T>(m, &c::CBRT) * root;
     let m = m * scale;
     let e = (-m * estimate).madd::<I>(estimate * estimate, T::of(1.0));
@@ -125,22 +103,22 @@ pub(crate) fn cbrt<I: Isa, T: Logarithm>(x: T) -> T {
     let y2 = y * y;
     let rest = (-y2).fma::<I>(y, m) - y.fma::<I>(y, -y2) * y;
     let y = (rest * square).madd::<I>(T::of(1.0 / 3.0), y) * q.exp2i();
-    (if (a > T::of(0.0)) & (a <= T::MAX) { y } else { a }).copysign(x)
+    (select((a > T::of(0.0)) & (a <= T::MAX), y, a)).copysign(x)
 }
 
 /// `sqrt(x^2 + y^2)` without overflow; infinite if either is.
 #[inline(always)]
 pub(crate) fn hypot<I: Isa, T: Logarithm>(x: T, y: T) -> T {
     let (a, b) = (x.abs(), y.abs());
-    let (large, small) = if a < b { (b, a) } else { (a, b) };
+    let (large, small) = select2(a < b, (b, a), (a, b));
     let power = |n: f64| T::of(n).exp2i();
     // Squares of numbers between these neither overflow nor lose bits.
     let [scale, highest, lowest] = T::SQUARES;
     let unscaled = (power(0.0), power(0.0));
-    let (up, down) = if large > power(highest) { (power(-scale), power(scale)) } else { unscaled };
-    let (up, down) = if large < power(lowest) { (power(scale), power(-scale)) } else { (up, down) };
+    let (up, down) = select2(large > power(highest), (power(-scale), power(scale)), unscaled);
+    let (up, down) = select2(large < power(lowest), (power(scale), power(-scale)), (up, down));
     let (large, small) = (large * up, small * up);
     let size = large.madd::<I>(large, small * small).sqrt() * down;
     let infinite = (a > T::MAX) | (b > T::MAX);
-    if infinite { T::of(f64::INFINITY) } else { size }
+    select(infinite, T::of(f64::INFINITY), size)
 }

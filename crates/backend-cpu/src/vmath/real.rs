@@ -16,6 +16,8 @@ pub(crate) trait Real:
     const HALF_PI: [f64; 3];
     /// Above this, `e^x` is infinite; below the second, zero. The two after these: likewise for `2^x`.
     const EXP_RANGE: [f64; 4];
+    /// From here on every number is whole.
+    const WHOLE: f64;
     /// A power of two (its exponent) beside which 1 is nothing.
     const NEGLIGIBLE: f64;
     /// `hypot` scales by a power of two with this exponent where a number is above or below one of the next two.
@@ -46,9 +48,13 @@ pub(crate) trait Real:
     /// `self * a + b` without a loss in the product, whatever cancels.
     fn fma<I: Isa>(self, a: Self, b: Self) -> Self;
     /// The nearest integer (ties to even), for arguments far from the format's largest, and its lowest two bits.
-    fn round_turn(self) -> (Self, Turn<Self>);
+    fn nearest_turn(self) -> (Self, Turn<Self>);
     /// `2^self` for integers that are normal exponents.
     fn exp2i(self) -> Self;
+    /// This with the sign changed if `x` is negative.
+    fn times_sign(self, x: Self) -> Self;
+    /// This with the sign changed if `x` is negative and `n`'s lowest bit is set.
+    fn times_odd_sign(self, x: Self, n: Self) -> Self;
     /// This with the sign changed if the second of the turn's bits is set.
     fn turned(self, turn: Turn<Self>) -> Self;
     /// Whether the first of the turn's bits is set.
@@ -58,14 +64,14 @@ pub(crate) trait Real:
 
     /// The nearest integer.
     #[inline(always)]
-    fn round(self) -> Self {
-        self.round_turn().0
+    fn nearest(self) -> Self {
+        self.nearest_turn().0
     }
 
     /// `self * 2^n`, rounded once, for integers whose half is a normal exponent.
     #[inline(always)]
     fn scale<I: Isa>(self, n: Self) -> Self {
-        let half = (n * Self::of(0.5)).round();
+        let half = (n * Self::of(0.5)).nearest();
         self * half.exp2i() * (n - half).exp2i()
     }
 
@@ -73,8 +79,8 @@ pub(crate) trait Real:
     #[inline(always)]
     fn within(self, low: f64, high: f64) -> Self {
         let (low, high) = (Self::of(low), Self::of(high));
-        let x = if self < low { low } else { self };
-        if x > high { high } else { x }
+        let x = select(self < low, low, self);
+        select(x > high, high, x)
     }
 }
 
@@ -120,7 +126,7 @@ macro_rules! real {
                 if I::FMA { self.mul_add(a, b) } else { $exact(self, a, b) }
             }
             #[inline(always)]
-            fn round_turn(self) -> (Self, Turn<Self>) {
+            fn nearest_turn(self) -> (Self, Turn<Self>) {
                 // Adding 1.5 * 2^mantissa leaves no bits below the point.
                 const SHIFT: $t = (3u64 << ($mantissa - 1)) as $t;
                 let shifted = self + SHIFT;
@@ -130,6 +136,14 @@ macro_rules! real {
             fn exp2i(self) -> Self {
                 const SHIFT: $t = (3u64 << ($mantissa - 1)) as $t + $bias;
                 <$t>::from_bits((self + SHIFT).to_bits() << $mantissa)
+            }
+            #[inline(always)]
+            fn times_sign(self, x: Self) -> Self {
+                <$t>::from_bits(self.to_bits() ^ (x.to_bits() & (-0.0 as $t).to_bits()))
+            }
+            #[inline(always)]
+            fn times_odd_sign(self, x: Self, n: Self) -> Self {
+                <$t>::from_bits(self.to_bits() ^ (x.to_bits() & n.to_bits() << (<$bits>::BITS - 1)))
             }
             #[inline(always)]
             fn turned(self, turn: Turn<Self>) -> Self {
@@ -148,6 +162,7 @@ macro_rules! real {
     (@type LN_2) => { [f64; 2] };
     (@type HALF_PI) => { [f64; 3] };
     (@type EXP_RANGE) => { [f64; 4] };
+    (@type WHOLE) => { f64 };
     (@type NEGLIGIBLE) => { f64 };
     (@type SQUARES) => { [f64; 3] };
     (@type LARGE) => { f64 };
@@ -158,6 +173,7 @@ real!(f32, u32, 23, 127.0, exact_fma_f32, {
     LN_2 = c::LN_2_F32;
     HALF_PI = c::HALF_PI_F32;
     EXP_RANGE = [89.0, -104.0, 129.0, -151.0];
+    WHOLE = 8_388_608.0;
     NEGLIGIBLE = 30.0;
     SQUARES = [90.0, 63.0, -50.0];
     LARGE = 1e5;
@@ -175,6 +191,7 @@ real!(f64, u64, 52, 1023.0, exact_fma_f64, {
     LN_2 = c::LN_2_F64;
     HALF_PI = c::HALF_PI_F64;
     EXP_RANGE = [710.0, -746.0, 1025.0, -1080.0];
+    WHOLE = 4_503_599_627_370_496.0;
     NEGLIGIBLE = 60.0;
     SQUARES = [600.0, 511.0, -450.0];
     LARGE = 1e9;
@@ -187,6 +204,19 @@ real!(f64, u64, 52, 1023.0, exact_fma_f64, {
     ATAN = &c::ATAN_F64;
     ASIN = &c::ASIN_F64;
 });
+
+/// One of two values, both of which are computed. A branch here, were it only until LLVM removes it, can make two copies of
+/// all the code that follows.
+#[inline(always)]
+pub(crate) fn select<T>(condition: bool, a: T, b: T) -> T {
+    std::hint::select_unpredictable(condition, a, b)
+}
+
+/// One of two pairs.
+#[inline(always)]
+pub(crate) fn select2<T>(condition: bool, a: (T, T), b: (T, T)) -> (T, T) {
+    (select(condition, a.0, b.0), select(condition, a.1, b.1))
+}
 
 /// `a * b + c` with an exact product, for targets without the instruction.
 #[inline(always)]
@@ -225,16 +255,6 @@ pub(crate) fn two_sum<T: Real>(a: T, b: T) -> (T, T) {
 pub(crate) fn fast_two_sum<T: Real>(a: T, b: T) -> (T, T) {
     let sum = a + b;
     (sum, b - (sum - a))
-}
-
-/// The quotient of two sums, each with the larger part first, with an error little above a half ulp.
-#[inline(always)]
-pub(crate) fn divide<I: Isa, T: Real>(a: (T, T), b: (T, T)) -> T {
-    let ((a, a_low), (b, b_low)) = (fast_two_sum(a.0, a.1), fast_two_sum(b.0, b.1));
-    let inverse = T::of(1.0) / b;
-    let quotient = a * inverse;
-    let rest = (-quotient).fma::<I>(b, a) + (-quotient).madd::<I>(b_low, a_low);
-    rest.madd::<I>(inverse, quotient)
 }
 
 /// `c[0] + c[1] x + c[2] x^2 + ...`: groups of four, which do not wait for one another (Estrin), joined by Horner's rule.

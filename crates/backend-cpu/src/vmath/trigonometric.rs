@@ -1,7 +1,7 @@
 //! Sine, cosine and tangent: `x = n pi/2 + r`, `|r| <= pi/4`, by Cody and Waite's method ("Software Manual for the Elementary
 //! Functions", 1980) with fused products. Arguments above `Real::LARGE` are for `large`.
 
-use super::real::{Real, Turn, divide, fast_two_sum, polynomial};
+use super::real::{Real, Turn, fast_two_sum, polynomial, select2};
 use crate::simd::Isa;
 
 /// The sine and the cosine of an angle within pi/4, each as a leading part and the rest.
@@ -10,7 +10,7 @@ type SinCos<T> = ((T, T), (T, T));
 /// `x = n pi/2 + r + low` for `x >= 0`.
 #[inline(always)]
 fn reduce<I: Isa, T: Real>(x: T) -> (Turn<T>, T, T) {
-    let (n, turn) = (x * T::of(std::f64::consts::FRAC_2_PI)).round_turn();
+    let (n, turn) = (x * T::of(std::f64::consts::FRAC_2_PI)).nearest_turn();
     let head = (-n).fma::<I>(T::of(T::HALF_PI[0]), x); // exact
     // Near a multiple of pi/2 this cancels, so what the product and the difference lose is kept.
     let product = n * T::of(T::HALF_PI[1]);
@@ -33,7 +33,7 @@ pub(crate) fn sin_cos<I: Isa, T: Real>(r: T, low: T) -> SinCos<T> {
 #[inline(always)]
 pub(crate) fn sin_at<I: Isa, T: Real>(turn: Turn<T>, r: T, low: T) -> T {
     let (sin, cos) = sin_cos::<I, T>(r, low);
-    let (head, low) = if T::is_odd(turn) { cos } else { sin };
+    let (head, low) = select2(T::is_odd(turn), cos, sin);
     (head + low).turned(turn)
 }
 
@@ -41,17 +41,16 @@ pub(crate) fn sin_at<I: Isa, T: Real>(turn: Turn<T>, r: T, low: T) -> T {
 #[inline(always)]
 pub(crate) fn tan_at<I: Isa, T: Real>(turn: Turn<T>, r: T, low: T) -> T {
     let (sin, cos) = sin_cos::<I, T>(r, low);
-    let odd = T::is_odd(turn);
-    let (above, below) = if odd { ((-cos.0, -cos.1), sin) } else { (sin, cos) };
-    divide::<I, T>(above, below)
+    let (sin, cos) = (sin.0 + sin.1, cos.0 + cos.1);
+    let (above, below) = select2(T::is_odd(turn), (-cos, sin), (sin, cos));
+    above / below
 }
 
 /// `sin x` for `|x| < Real::LARGE`.
 #[inline(always)]
 pub(crate) fn sin<I: Isa, T: Real>(x: T) -> T {
     let (turn, r, low) = reduce::<I, T>(x.abs());
-    let size = sin_at::<I, T>(turn, r, low);
-    if x.is_negative() { -size } else { size }
+    sin_at::<I, T>(turn, r, low).times_sign(x)
 }
 
 /// `cos x` for `|x| < Real::LARGE`.
@@ -65,6 +64,5 @@ pub(crate) fn cos<I: Isa, T: Real>(x: T) -> T {
 #[inline(always)]
 pub(crate) fn tan<I: Isa, T: Real>(x: T) -> T {
     let (turn, r, low) = reduce::<I, T>(x.abs());
-    let size = tan_at::<I, T>(turn, r, low);
-    if x.is_negative() { -size } else { size }
+    tan_at::<I, T>(turn, r, low).times_sign(x)
 }
