@@ -1,7 +1,7 @@
 //! Exponentials and hyperbolic functions: `x = n ln 2 + r`, `|r| <= ln 2 / 2`, a polynomial in `r`, and a scaling by `2^n`
 //! (Muller, "Elementary Functions", 3rd ed., ch. 11).
 
-use super::real::{Real, fast_two_sum, polynomial};
+use super::real::{Real, divide, fast_two_sum, polynomial};
 use crate::simd::Isa;
 
 /// `x = n ln 2 + r + low`.
@@ -90,9 +90,6 @@ pub(crate) fn tanh<I: Isa, T: Real>(x: T) -> T {
     let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP), low);
     let d = (-n).exp2i();
     let (sum, rest) = fast_two_sum(T::of(1.0) - d, r);
-    let (size, lost) = fast_two_sum(sum, rest + tail);
-    let quotient = size / (size + (d + d));
-    // What the sum lost counts most near 0, by about half.
-    let half = quotient.madd::<I>(T::of(-0.5), T::of(0.5));
-    lost.madd::<I>(half, quotient).copysign(x)
+    let size = fast_two_sum(sum, rest + tail);
+    divide::<I, T>(size, (size.0 + (d + d), size.1)).copysign(x)
 }

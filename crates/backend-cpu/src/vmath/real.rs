@@ -257,6 +257,15 @@ pub(crate) fn fast_two_sum<T: Real>(a: T, b: T) -> (T, T) {
     (sum, b - (sum - a))
 }
 
+/// The quotient of two rounded sums and what each lost, with an error little above a half ulp.
+#[inline(always)]
+pub(crate) fn divide<I: Isa, T: Real>((a, a_low): (T, T), (b, b_low): (T, T)) -> T {
+    let inverse = T::of(1.0) / b;
+    let quotient = a * inverse;
+    let rest = (-quotient).fma::<I>(b, a) + (-quotient).madd::<I>(b_low, a_low);
+    rest.madd::<I>(inverse, quotient)
+}
+
 /// `c[0] + c[1] x + c[2] x^2 + ...`: groups of four, which do not wait for one another (Estrin), joined by Horner's rule.
 #[inline(always)]
 pub(crate) fn polynomial<I: Isa, T: Real>(x: T, c: &[f64]) -> T {

@@ -1,7 +1,7 @@
 //! Sine, cosine and tangent: `x = n pi/2 + r`, `|r| <= pi/4`, by Cody and Waite's method ("Software Manual for the Elementary
 //! Functions", 1980) with fused products. Arguments above `Real::LARGE` are for `large`.
 
-use super::real::{Real, Turn, fast_two_sum, polynomial, select2};
+use super::real::{Real, Turn, divide, fast_two_sum, polynomial, select2};
 use crate::simd::Isa;
 
 /// The sine and the cosine of an angle within pi/4, each as a leading part and the rest.
@@ -41,9 +41,9 @@ pub(crate) fn sin_at<I: Isa, T: Real>(turn: Turn<T>, r: T, low: T) -> T {
 #[inline(always)]
 pub(crate) fn tan_at<I: Isa, T: Real>(turn: Turn<T>, r: T, low: T) -> T {
     let (sin, cos) = sin_cos::<I, T>(r, low);
-    let (sin, cos) = (sin.0 + sin.1, cos.0 + cos.1);
-    let (above, below) = select2(T::is_odd(turn), (-cos, sin), (sin, cos));
-    above / below
+    let odd = T::is_odd(turn);
+    let (above, below) = (select2(odd, (-cos.0, -cos.1), sin), select2(odd, sin, cos));
+    divide::<I, T>(fast_two_sum(above.0, above.1), fast_two_sum(below.0, below.1))
 }
 
 /// `sin x` for `|x| < Real::LARGE`.
