@@ -212,7 +212,12 @@ pub(crate) fn acosh<I: Isa, T: Logarithm>(x: T) -> T {
     let one = T::of(1.0);
     let large = is_vast(x);
     let t = (select(large, one, x)) - one;
-    let (u, u_low) = two_sum(t.madd::<I>(t, t + t).sqrt(), t);
+    let square = t.madd::<I>(t, t + t);
+    let root = square.sqrt();
+    // What the root lost counts near 1; the small number is for 1 itself.
+    let root_low = (-root).fma::<I>(root, square) / (root + root + T::of(1e-30));
+    let (u, u_low) = two_sum(root, t);
+    let u_low = u_low + root_low;
     let (sum, sum_low) = two_sum(one, u);
     let argument = select(large, x, sum);
     let low = select(large, T::of(0.0), sum_low + u_low);
