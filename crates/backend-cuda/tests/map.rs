@@ -42,6 +42,27 @@ fn views_at_every_alignment() {
 }
 
 #[test]
+fn a_map_launched_again_takes_its_own_scalars_sizes_and_inputs() {
+    on_device(|_| {
+        let host = values(4000, |v| v as f32);
+        let a = NdArray::from_slice(&host).unwrap();
+        for n in [1, 2, 3, 1000, 3999, 4000] {
+            let x = a.index(s![..n as isize]).unwrap();
+            let one = a.index(s![n as isize - 1..n as isize]).unwrap();
+            for factor in [0.5, 3.0] {
+                let got = (&x * factor + 1).to_vec::<f32>().unwrap();
+                assert!((0..n).all(|i| got[i] == host[i] * factor + 1.0), "{n} elements times {factor}");
+                // The same program over an element that serves all.
+                let got = (&x * factor + &one).to_vec::<f32>().unwrap();
+                assert!((0..n).all(|i| got[i] == host[i] * factor + host[n - 1]), "{n} elements and the last one");
+                let got = (&x * factor + &x).to_vec::<f32>().unwrap();
+                assert!((0..n).all(|i| got[i] == host[i] * factor + host[i]), "{n} elements twice");
+            }
+        }
+    });
+}
+
+#[test]
 fn layouts_of_every_class() {
     on_device(|_| {
         let (rows, columns) = (37, 53);
