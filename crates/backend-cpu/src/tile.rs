@@ -30,7 +30,7 @@ pub(crate) struct Nest<'a> {
 }
 
 /// Rows that a band holds: neighbouring rows of an input that is contiguous across them are gathered together.
-pub(crate) const BAND: usize = SIDE;
+pub(crate) const BAND: usize = 2 * SIDE;
 
 /// One input under the nest.
 struct Source<'a> {

@@ -5,6 +5,9 @@ use crate::raw::prefetch;
 
 /// Elements of one side of a block: for 4-byte elements a cache line.
 pub(crate) const SIDE: usize = 16;
+/// Rows of the target that are written together: neighbouring lines of a row of the source are read soon after each other,
+/// as the hardware fetches them in pairs.
+const GROUP: usize = 4 * SIDE;
 /// How many blocks ahead lines of the source are asked for: their addresses lie too far apart for the hardware to guess.
 const AHEAD: usize = 2;
 
@@ -55,7 +58,7 @@ fn avx2() -> bool {
     crate::simd::level() >= crate::simd::Level::V3
 }
 
-/// Walks the target in bands of [`SIDE`] rows, and each band in blocks.
+/// Walks the target in groups of rows, each group by columns, in blocks.
 ///
 /// # Safety
 /// All rows of source and target are valid; `block` turns a whole block.
@@ -68,10 +71,12 @@ unsafe fn blocks<T: Copy>(
     width: usize,
     block: impl Fn(*const T, isize, *mut T, isize),
 ) {
-    for top in (0..height).step_by(SIDE) {
-        let rows = SIDE.min(height - top);
-        for left in (0..width).step_by(SIDE) {
-            let columns = SIDE.min(width - left);
+    let groups = (0..height).step_by(GROUP);
+    let lefts = |group: usize| (0..width).step_by(SIDE).map(move |left| (group, left));
+    for (group, left) in groups.flat_map(lefts) {
+        let columns = SIDE.min(width - left);
+        for top in (group..height.min(group + GROUP)).step_by(SIDE) {
+            let rows = SIDE.min(height - top);
             // SAFETY: row `left` of the source and row `top` of the target are rows of theirs.
             let (from, to) = unsafe { (s.offset(left as isize * ss).add(top), t.offset(top as isize * ts).add(left)) };
             if rows == SIDE && columns == SIDE {
