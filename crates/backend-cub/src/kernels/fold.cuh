@@ -108,7 +108,8 @@ template <class Fold> constexpr bool takes_in_order = false;
 template <class T, bool Smallest> constexpr bool takes_in_order<Arg<T, Smallest>> = true;
 
 // Elements of a thread, each later in its row than those before, folded and put on top of `total`.
-template <class Fold, class T, int Count> __device__ inline void take(typename Fold::Acc& total, const T (&values)[Count], const i64 (&at)[Count]) {
+template <class Fold, class T, class Index, int Count>
+__device__ inline void take(typename Fold::Acc& total, const T (&values)[Count], const Index (&at)[Count]) {
     if constexpr (takes_in_order<Fold>) {
         #pragma unroll
         for (int k = 0; k < Count; k++) {

@@ -16,26 +16,33 @@ constexpr int UNROLL_LANES = WIDTH > 1 ? 1 : UNROLL;
 using At = Offsets<Index, INPUTS>;
 using Rows = Axes<Index, RANK, INPUTS>;
 
+// Unroll packs of each of `Count` threads, from element `begin` of the row at `at`, on top of `total`.
+template <int Count, int Unroll>
+__device__ inline void take_packs(const Params& p, const At& at, Index begin, int thread, Acc& total) {
+    Values values[Unroll][WIDTH];
+    #pragma unroll
+    for (int u = 0; u < Unroll; u++) load_pack<WIDTH>(p, at, begin + (u * Count + thread) * WIDTH, values[u]);
+    Result results[Unroll * WIDTH];
+    Index places[Unroll * WIDTH];
+    #pragma unroll
+    for (int k = 0; k < Unroll * WIDTH; k++) {
+        results[k] = compute(p, values[k / WIDTH][k % WIDTH]).r0;
+        places[k] = begin + (k / WIDTH * Count + thread) * WIDTH + k % WIDTH;
+    }
+    take<Fold>(total, results, places);
+}
+
 // This thread's share of elements begin..end of the row at `at`, by `Count` threads of which it is number `thread`.
 template <int Count, int Unroll>
 __device__ inline Acc reduce_share(const Params& p, const At& at, Index begin, Index end, int thread) {
-    const Fold fold;
     Acc total = Fold::identity();
-    constexpr Index step = Count * Unroll * WIDTH;
-    for (; begin + step <= end; begin += step) {
-        Values values[Unroll][WIDTH];
-        #pragma unroll
-        for (int u = 0; u < Unroll; u++) load_pack<WIDTH>(p, at, begin + (u * Count + thread) * WIDTH, values[u]);
-        Result results[Unroll * WIDTH];
-        i64 places[Unroll * WIDTH];
-        #pragma unroll
-        for (int k = 0; k < Unroll * WIDTH; k++) {
-            results[k] = compute(p, values[k / WIDTH][k % WIDTH]).r0;
-            places[k] = begin + (k / WIDTH * Count + thread) * WIDTH + k % WIDTH;
-        }
-        take<Fold>(total, results, places);
+    for (; begin + Count * Unroll * WIDTH <= end; begin += Count * Unroll * WIDTH) take_packs<Count, Unroll>(p, at, begin, thread, total);
+    for (; begin + Count * WIDTH <= end; begin += Count * WIDTH) take_packs<Count, 1>(p, at, begin, thread, total);
+    for (Index i = begin + thread; i < end; i += Count) {
+        const Result last[] = {element(p, at, i)};
+        const Index place[] = {i};
+        take<Fold>(total, last, place);
     }
-    for (Index i = begin + thread; i < end; i += Count) total = fold(total, Fold::enter(element(p, at, i), i));
     return total;
 }
 
