@@ -2,9 +2,10 @@
 //! is used where it is found.
 
 use cuprum_core::device::DeviceDriver;
-use cuprum_core::ops::reduce::SEGMENT_SUM;
 use cuprum_core::ops::scan::{CUMPROD, CUMSUM};
-use cuprum_core::{Accelerator, Availability, Call, DTypeSet, Device, Family, Kernel, OpFilter, Outcome, Provider, Registration, Result};
+use cuprum_core::{
+    Accelerator, Availability, Call, DTypeSet, Device, Family, Kernel, OpFilter, Outcome, Provider, Registration, Result, Work,
+};
 
 use crate::device::CudaDevice;
 use crate::nvrtc::Compiler;
@@ -36,8 +37,10 @@ const KERNELS: &[Kernel] = &[
     kernel(Family::Random, OpFilter::All, random::run),
     kernel(Family::Gather, OpFilter::All, gather::run),
     kernel(Family::Contract, OpFilter::All, contract::run),
-    kernel(Family::Reduce, OpFilter::Only(&[SEGMENT_SUM]), segment::run),
-    kernel(Family::Reduce, OpFilter::Only(reduce::OPS), reduce::run),
+    kernel(Family::Reduce, OpFilter::Only(reduce::OPS), |call| match call.work {
+        Work::SegmentSum { .. } => segment::run(call),
+        _ => reduce::run(call),
+    }),
     kernel(Family::Scan, OpFilter::Only(&[CUMSUM, CUMPROD]), scan::run),
 ];
 

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use cuprum_core::op::Op;
-use cuprum_core::ops::reduce::{ALL, ANY, ARGMAX, ARGMIN, COUNT_NONZERO, MAX, MIN, PROD, SUM, VAR};
+use cuprum_core::ops::reduce::{ALL, ANY, ARGMAX, ARGMIN, COUNT_NONZERO, MAX, MIN, PROD, SEGMENT_SUM, SUM, VAR};
 use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
 use cuprum_core::{Array, Call, DType, Outcome, Program as Expression, Result, Work, decline};
 use smallvec::SmallVec;
@@ -19,8 +19,8 @@ use crate::kernel::{self, THREADS};
 use crate::module::{Args, Function};
 
 const COMMON: &str = concat!(include_str!("kernels/warp.cuh"), include_str!("kernels/reduce.cuh"));
-/// Every reduction that has a row.
-pub(crate) const OPS: &[Op] = &[SUM, PROD, MIN, MAX, ANY, ALL, COUNT_NONZERO, ARGMIN, ARGMAX, VAR];
+/// Every operation of the family: those with a row here, and `segment_sum`, which has a kernel of its own.
+pub(crate) const OPS: &[Op] = &[SUM, PROD, MIN, MAX, ANY, ALL, COUNT_NONZERO, ARGMIN, ARGMAX, VAR, SEGMENT_SUM];
 /// Most axes, kept or reduced, that kernels are generated for.
 const MAX_RANK: usize = 8;
 /// Bytes of a part that blocks hand to each other: `Slot` in warp.cuh.
@@ -443,7 +443,7 @@ mod tests {
 
     #[test]
     fn each_operation_has_one_row() {
-        for op in OPS {
+        for op in OPS.iter().filter(|op| **op != SEGMENT_SUM) {
             assert_eq!(ROWS.iter().filter(|r| r.op == *op).count(), 1, "{}", op.name());
         }
         assert!(sources().len() > 20);
