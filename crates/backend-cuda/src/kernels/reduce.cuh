@@ -15,7 +15,7 @@ using Place = Offsets<Index, INPUTS>;
 
 constexpr int THREADS = 256;
 // Loads of a thread that are under way together.
-constexpr int UNROLL = (INPUTS > 2 ? 2 : 4) * (WIDTH > 1 ? 1 : 2);
+[[maybe_unused]] constexpr int UNROLL = (INPUTS > 2 ? 2 : 4) * (WIDTH > 1 ? 1 : 2);
 
 // Whether this block is the last of `splits` to arrive with its part. All threads call, after the parts are written.
 __device__ inline bool is_last(u32* ticket, u32 splits) {
