@@ -27,7 +27,8 @@ pub struct Call<'a> {
     pub device: Device,
     /// The queue it goes to.
     pub stream: Stream,
-    /// Stored inputs. For Map, Reduce and Scan: the program's inputs, broadcast to the loop shape.
+    /// Stored inputs. For Map, Reduce and Scan: the program's inputs, broadcast to the loop shape. For Select and Histogram: the
+    /// program's inputs, then what [`Work`] says.
     pub inputs: &'a [StoredArray],
     /// What the kernel must return, one for each.
     pub outputs: &'a [OutputSpec],
@@ -84,7 +85,34 @@ pub enum Work<'a> {
     },
     /// Draw random numbers; see [`Random`].
     Random(Random),
-    /// `out = take(inputs[0], inputs[1], axis)`; `inputs[1]` is C-contiguous int64. An index outside the axis is an error found at run time.
+    /// Sort rows; see [`Sort`].
+    Sort(Sort),
+    /// The elements at which a condition holds, in C order. `program` (one bool result) is the condition over all inputs but, with
+    /// `values`, the last. Every input is 1-D with stride 1 (or 0 for a repeated one; never the values). Outputs are the chosen
+    /// values if `values`, then their places (int64) if `places`; [`OutputSpec`] gives the largest possible length, and the
+    /// kernel returns arrays of the true one ([`Call::done_with_length`]).
+    Select {
+        /// The condition.
+        program: &'a Program,
+        /// Whether the chosen elements of the last input are asked for.
+        values: bool,
+        /// Whether the places of chosen elements are asked for.
+        places: bool,
+    },
+    /// Where each element of C-contiguous `inputs[1]` would go in `inputs[0]` (1-D, contiguous, sorted as [`Sort`] says, of the
+    /// same dtype): int64, before equal elements, or after them if `after_equal`.
+    Search {
+        /// `side='right'`.
+        after_equal: bool,
+    },
+    /// How many values fall in each bin; see [`Binning`].
+    Histogram {
+        /// The values (one result), over all inputs that [`Binning`] does not name. Each is 1-D with stride 1, or 0 if repeated.
+        program: &'a Program,
+        /// Which bin a value falls in.
+        binning: Binning,
+    },
+    /// `out = take(inputs[0], inputs[1], axis)`; `inputs[1]` is C-contiguous int32 or int64. An index outside the axis is an error found at run time.
     Gather {
         /// The axis of `inputs[0]` that the indices address.
         axis: usize,
@@ -130,6 +158,41 @@ pub enum Fill {
     Eye {
         /// The diagonal.
         k: i64,
+    },
+}
+
+/// A stable sort of each row (the last axis) of C-contiguous `inputs[0]`, in NumPy's order: false before true; -0.0 equal to 0.0;
+/// NaN last, whatever its sign and payload; complex numbers without NaN first, then those with a NaN imaginary part, then those
+/// with a NaN real part, then those with both, each by its real part, then its imaginary part. Descending is the exact reverse
+/// of that order (NaN first), where equal elements keep theirs.
+///
+/// Outputs are the sorted values if `values` (where equal ones of different bits, zeros and NaNs, may come in any order), then
+/// each one's place in its row (int64) if `indices`. The last extent of the outputs may be shorter than the input's: then only so
+/// many first elements of each sorted row are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sort {
+    /// Largest first.
+    pub descending: bool,
+    /// Whether sorted values are asked for.
+    pub values: bool,
+    /// Whether places are asked for.
+    pub indices: bool,
+}
+
+/// Which bin of a histogram a value falls in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binning {
+    /// The value (int64) is the number of its bin; other values do not occur. With `weighted`, the last input (1-D, contiguous,
+    /// float64) holds what each value counts, and the output is float64: sums of a fixed order.
+    Number {
+        /// Whether values count by weight.
+        weighted: bool,
+    },
+    /// The last input (1-D, contiguous, of the values' dtype: float32 or float64) holds the edges, rising. Bin i holds
+    /// `edges[i] <= value < edges[i + 1]`, the last bin its right edge too; NaN and values outside count nowhere.
+    Edges {
+        /// Edges are those of `linspace`: computing the bin from the first and the last gives at most its neighbour.
+        even: bool,
     },
 }
 
@@ -247,15 +310,23 @@ impl Call<'_> {
             Work::Fill(_) => Family::Fill,
             Work::Copy { .. } => Family::Copy,
             Work::Random(_) => Family::Random,
+            Work::Sort(_) => Family::Sort,
+            Work::Select { .. } => Family::Select,
+            Work::Search { .. } => Family::Search,
+            Work::Histogram { .. } => Family::Histogram,
             Work::Gather { .. } => Family::Gather,
             Work::Custom(_) => Family::Custom,
         }
     }
 
-    /// The program of a Map, Reduce or Scan.
+    /// The program of the families that have one.
     pub fn program(&self) -> Option<&Program> {
         match &self.work {
-            Work::Map { program, .. } | Work::Reduce { program, .. } | Work::Scan { program, .. } => Some(program),
+            Work::Map { program, .. }
+            | Work::Reduce { program, .. }
+            | Work::Scan { program, .. }
+            | Work::Select { program, .. }
+            | Work::Histogram { program, .. } => Some(program),
             _ => None,
         }
     }
@@ -279,6 +350,13 @@ impl Call<'_> {
             outputs.push(StoredArray::new(spec.dtype, spec.layout.clone(), buffer)?);
         }
         Ok(Outcome::Done(outputs))
+    }
+
+    /// [`Call::done`] for outputs of one axis whose length only the kernel knows (Select).
+    pub fn done_with_length(&self, length: usize, buffers: impl IntoIterator<Item = Arc<dyn Buffer>>) -> Result<Outcome> {
+        let layout = Layout::contiguous(&[length])?;
+        let arrays = self.outputs.iter().zip(buffers).map(|(spec, buffer)| StoredArray::new(spec.dtype, layout.clone(), buffer));
+        Ok(Outcome::Done(arrays.collect::<Result<Outputs>>()?))
     }
 
     /// Bytes read and written at the least: each input element and each output element once.

@@ -21,6 +21,7 @@ pub enum Family {
     Sort,
     Select,
     Search,
+    Histogram,
     Gather,
     Scatter,
     Fill,
@@ -34,9 +35,9 @@ pub enum Family {
 
 impl Family {
     /// All families, in declaration order.
-    pub const ALL: [Family; 16] = {
+    pub const ALL: [Family; 17] = {
         use Family::*;
-        [Map, Reduce, Scan, Contract, Sort, Select, Search, Gather, Scatter, Fill, Copy, Random, Fft, Linalg, Sparse, Custom]
+        [Map, Reduce, Scan, Contract, Sort, Select, Search, Histogram, Gather, Scatter, Fill, Copy, Random, Fft, Linalg, Sparse, Custom]
     };
 }
 

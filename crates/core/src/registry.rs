@@ -92,7 +92,7 @@ pub(crate) struct Link {
 
 /// The ordered kernels for every family and device kind, under one order of accelerators.
 #[derive(Debug, Default)]
-pub(crate) struct Chains([[Vec<Link>; 16]; MAX_KINDS]);
+pub(crate) struct Chains([[Vec<Link>; Family::ALL.len()]; MAX_KINDS]);
 
 impl Chains {
     pub(crate) fn get(&self, family: Family, kind: DeviceKind) -> &[Link] {

@@ -2,10 +2,8 @@
 
 use smallvec::SmallVec;
 
-use crate::array::{Array, NdArray};
-use crate::call::{Call, OutputSpec, Work};
-use crate::device::Stream;
-use crate::dispatch;
+use crate::array::NdArray;
+use crate::call::{OutputSpec, Work};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::index::Item;
@@ -64,10 +62,7 @@ pub(crate) struct Labeled {
 /// `out[..] = sum a[..] * b[..]` over the modes that are not in `out`. Extents agree or are 1. dtypes are promoted.
 pub(crate) fn contract(op: Op, a: Labeled, b: Labeled, out: &[Mode], extents: &[usize]) -> Result<NdArray> {
     let name = op.name();
-    if a.array.device() != b.array.device() {
-        let message = format!("arrays are on {} and {}; use to_device", a.array.device(), b.array.device());
-        return Err(Error::Device { op: name, message });
-    }
+    super::one_device(op, &a.array, &b.array)?;
     let dtype = a.array.dtype().promote(b.array.dtype());
     let a = simplify(a, &b.modes, out, extents, dtype)?;
     let b = simplify(b, &a.modes, out, extents, dtype)?;
@@ -90,10 +85,7 @@ pub(crate) fn contract(op: Op, a: Labeled, b: Labeled, out: &[Mode], extents: &[
     let inner: Dims = present.iter().map(|&x| extents[x as usize]).collect();
     let inputs = [a.array.astype(dtype)?.stored()?, b.array.astype(dtype)?.stored()?];
     let outputs = [OutputSpec { dtype, layout: Layout::contiguous(&inner)? }];
-    let device = inputs[0].device();
-    let call =
-        Call { op, device, stream: Stream::current(device), inputs: &inputs, outputs: &outputs, work: Work::Contract { plan: &plan } };
-    let result = first(name, dispatch::run(&call)?)?;
+    let result = first(name, super::run(op, &inputs, &outputs, Work::Contract { plan: &plan })?)?;
     if present.len() == out.len() { Ok(result) } else { result.reshape(shape) }
 }
 

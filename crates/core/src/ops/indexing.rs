@@ -1,9 +1,7 @@
 //! Reading elements by index arrays.
 
 use crate::array::NdArray;
-use crate::call::{Call, OutputSpec, Work};
-use crate::device::Stream;
-use crate::dispatch;
+use crate::call::{OutputSpec, Work};
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Layout, normalize_axis};
@@ -38,12 +36,7 @@ impl NdArray {
         let name = TAKE.name();
         let Some(axis) = axis.into() else { return self.ravel()?.take(indices, 0) };
         let axis = normalize_axis(name, axis, self.ndim())?;
-        if self.device() != indices.device() {
-            return Err(Error::Device {
-                op: name,
-                message: format!("arrays are on {} and {}; use to_device", self.device(), indices.device()),
-            });
-        }
+        super::one_device(TAKE, self, indices)?;
         if !matches!(indices.dtype().kind(), Kind::Signed | Kind::Unsigned) {
             return Err(Error::dtype(name, "indices must be integers", &[indices.dtype()]));
         }
@@ -51,11 +44,9 @@ impl NdArray {
         if self.shape()[axis] == 0 && indices.size() > 0 {
             return Err(Error::shape(name, "cannot take from an empty axis", &[self.shape(), indices.shape()]));
         }
-        let inputs = [self.stored()?, indices.astype(DType::I64)?.contiguous()?.stored()?];
+        let indices = if indices.dtype() == DType::I32 { indices.clone() } else { indices.astype(DType::I64)? };
+        let inputs = [self.stored()?, indices.contiguous()?.stored()?];
         let outputs = [OutputSpec { dtype: self.dtype(), layout: Layout::contiguous(&shape)? }];
-        let device = self.device();
-        let call =
-            Call { op: TAKE, device, stream: Stream::current(device), inputs: &inputs, outputs: &outputs, work: Work::Gather { axis } };
-        first(name, dispatch::run(&call)?)
+        first(name, super::run(TAKE, &inputs, &outputs, Work::Gather { axis })?)
     }
 }

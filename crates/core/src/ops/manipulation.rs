@@ -3,9 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::array::{Array, NdArray, StoredArray};
-use crate::call::{Call, OutputSpec, Work};
-use crate::device::Stream;
-use crate::dispatch;
+use crate::call::{OutputSpec, Work};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Layout, normalize_axis};
@@ -61,26 +59,14 @@ impl NdArray {
 
 /// A new array of `out` layout, with each part copied to its region.
 fn copy_into(op: Op, dtype: DType, out: &Layout, parts: &[StoredArray], regions: &[Layout]) -> Result<NdArray> {
-    let Some(device) = parts.first().map(|p| p.device()) else { return Err(Error::value(op.name(), "nothing to copy")) };
     let outputs = [OutputSpec { dtype, layout: out.clone() }];
-    first(
-        op.name(),
-        dispatch::run(&Call {
-            op,
-            device,
-            stream: Stream::current(device),
-            inputs: parts,
-            outputs: &outputs,
-            work: Work::Copy { regions },
-        })?,
-    )
+    first(op.name(), super::run(op, parts, &outputs, Work::Copy { regions })?)
 }
 
 fn join(op: Op, arrays: &[NdArray], axis: usize, shape: &[usize]) -> Result<NdArray> {
-    let name = op.name();
     let device = arrays[0].device();
-    if let Some(other) = arrays.iter().find(|a| a.device() != device) {
-        return Err(Error::Device { op: name, message: format!("arrays are on {device} and {}; use to_device", other.device()) });
+    for other in arrays {
+        super::one_device(op, &arrays[0], other)?;
     }
     let dtype = arrays.iter().map(NdArray::dtype).reduce(DType::promote).unwrap_or(DType::F64);
     let out = Layout::contiguous(shape)?;

@@ -5,19 +5,89 @@ pub mod contract;
 pub mod creation;
 pub mod einsum;
 pub mod elementwise;
+pub mod histogram;
 pub mod indexing;
 pub mod manipulation;
 pub mod operators;
 pub mod random;
 pub mod reduce;
 pub mod scan;
+pub mod search;
+pub mod select;
+pub mod sort;
 pub mod value;
 
-use crate::op::OpDef;
+use smallvec::SmallVec;
+
+use crate::array::{Array, NdArray, StoredArray};
+use crate::call::{Call, OutputSpec, Outputs, Work};
+use crate::device::{Device, Stream};
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::op::{Op, OpDef};
+use crate::program::Program;
 
 /// Every built-in row.
-pub static TABLE: [&[&OpDef]; 8] =
-    [elementwise::ROWS, reduce::ROWS, scan::ROWS, contract::ROWS, creation::ROWS, manipulation::ROWS, indexing::ROWS, random::ROWS];
+pub static TABLE: [&[&OpDef]; 12] = [
+    elementwise::ROWS,
+    reduce::ROWS,
+    scan::ROWS,
+    contract::ROWS,
+    creation::ROWS,
+    manipulation::ROWS,
+    indexing::ROWS,
+    random::ROWS,
+    sort::ROWS,
+    select::ROWS,
+    search::ROWS,
+    histogram::ROWS,
+];
+
+/// The device that all arrays of a call lie on.
+fn one_device(op: Op, a: &NdArray, b: &NdArray) -> Result<Device> {
+    let (device, other) = (a.device(), b.device());
+    if device == other {
+        return Ok(device);
+    }
+    Err(Error::Device { op: op.name(), message: format!("arrays are on {device} and {other}; use to_device") })
+}
+
+/// Dispatches a call on the device of its inputs, on the current stream.
+fn run(op: Op, inputs: &[StoredArray], outputs: &[OutputSpec], work: Work) -> Result<Outputs> {
+    let device = inputs.first().map(|a| a.device()).ok_or_else(|| Error::value(op.name(), "a call without inputs"))?;
+    dispatch::run(&Call { op, device, stream: Stream::current(device), inputs, outputs, work })
+}
+
+/// The outputs of a call as arrays, in order; one that a kernel left out is an error.
+fn arrays<const N: usize>(op: Op, outputs: Outputs) -> Result<[NdArray; N]> {
+    let arrays: SmallVec<[NdArray; N]> = outputs.into_iter().map(NdArray::from).collect();
+    arrays.into_inner().map_err(|a| Error::value(op.name(), format!("the kernel returned {} outputs, not {N}", a.len())))
+}
+
+/// `a` as the prologue of a loop over its elements in C order: a program with one result of `dtype`, and its inputs as 1-D
+/// arrays of stride 1, or 0 where one element serves all.
+fn flat_prologue(a: &NdArray, dtype: DType) -> Result<(Program, SmallVec<[StoredArray; 4]>)> {
+    let (program, inputs) = a.prologue(dtype)?;
+    match inputs.iter().map(flat).collect::<Option<Result<SmallVec<_>>>>() {
+        Some(inputs) => Ok((program, inputs?)),
+        None => {
+            let stored = a.astype(dtype)?.ravel()?.stored()?;
+            Ok((Program::identity(dtype), SmallVec::from_elem(stored, 1)))
+        }
+    }
+}
+
+/// The elements in C order as one axis of stride 1 or 0, where memory allows that.
+fn flat(a: &StoredArray) -> Option<Result<StoredArray>> {
+    let size = a.layout().size();
+    let layout = match a.layout().reshape(&[size])? {
+        layout if size <= 1 => Layout::strided(&[size], &[1], layout.offset()).ok()?,
+        layout => layout,
+    };
+    matches!(layout.strides(), [0 | 1]).then(|| a.with_layout(layout))
+}
 
 /// Declares the rows of a family that is not elementwise: a constant and a static for each, and `ROWS`.
 macro_rules! rows {

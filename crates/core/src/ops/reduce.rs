@@ -22,7 +22,7 @@ use crate::device::Stream;
 use crate::dispatch;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
-use crate::layout::{Dims, Layout, normalize_axes};
+use crate::layout::{Dims, Layout, normalize_axes, normalize_axis};
 use crate::op::Op;
 use crate::ops::value::{Args, Value};
 use crate::plan::reduce::ReducePlan;
@@ -35,6 +35,7 @@ pub struct Over {
     keepdims: bool,
     dtype: Option<DType>,
     correction: f64,
+    descending: bool,
 }
 
 /// Reduce over these axes; chain [`Over::keepdims`] and [`Over::dtype`].
@@ -57,6 +58,23 @@ impl Over {
     pub fn correction(mut self, correction: f64) -> Over {
         self.correction = correction;
         self
+    }
+    /// Largest first (`descending=True`); `sort` and `argsort` only.
+    pub fn descending(mut self) -> Over {
+        self.descending = true;
+        self
+    }
+    /// Whether [`Over::descending`] was asked for.
+    pub(crate) fn is_descending(&self) -> bool {
+        self.descending
+    }
+    /// The one axis named, or `None` for the flattened array.
+    pub(crate) fn one_axis(&self, op: Op, ndim: usize) -> Result<Option<usize>> {
+        match self.axes.as_deref() {
+            None => Ok(None),
+            Some(&[axis]) => normalize_axis(op.name(), axis, ndim).map(Some),
+            Some(_) => Err(Error::value(op.name(), "takes one axis, or none for all")),
+        }
     }
 }
 
@@ -91,6 +109,7 @@ fn over(args: &Args) -> Result<Over> {
         keepdims: args.bool_or("keepdims", false)?,
         dtype: args.dtype("dtype")?,
         correction: args.scalar_or("correction", args.scalar_or("ddof", 0)?)?.as_f64(),
+        descending: false,
     })
 }
 
@@ -280,9 +299,7 @@ pub fn segment_sum(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
     if a.ndim() != 1 || offsets.ndim() != 1 || offsets.size() == 0 {
         return Err(Error::shape(name, "takes a 1-D array and 1-D offsets, at least one", &[a.shape(), offsets.shape()]));
     }
-    if a.device() != offsets.device() {
-        return Err(Error::Device { op: name, message: format!("arrays are on {} and {}; use to_device", a.device(), offsets.device()) });
-    }
+    super::one_device(SEGMENT_SUM, a, offsets)?;
     if !matches!(offsets.dtype().kind(), Kind::Signed | Kind::Unsigned) {
         return Err(Error::dtype(name, "offsets must be integers", &[offsets.dtype()]));
     }
@@ -291,16 +308,5 @@ pub fn segment_sum(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
     let offsets = offsets.astype(DType::I64)?.contiguous()?.stored()?;
     let outputs = [OutputSpec { dtype, layout: Layout::contiguous(&[offsets.shape()[0] - 1])? }];
     let work = Work::SegmentSum { acc: accumulator(SUM, dtype) };
-    let device = a.device();
-    first(
-        name,
-        dispatch::run(&Call {
-            op: SEGMENT_SUM,
-            device,
-            stream: Stream::current(device),
-            inputs: &[values, offsets],
-            outputs: &outputs,
-            work,
-        })?,
-    )
+    first(name, super::run(SEGMENT_SUM, &[values, offsets], &outputs, work)?)
 }

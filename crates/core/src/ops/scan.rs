@@ -1,4 +1,4 @@
-//! Scans along an axis: running sums and products.
+//! Scans along an axis: running sums, products and extremes.
 
 use smallvec::SmallVec;
 
@@ -17,6 +17,8 @@ use crate::plan::scan::ScanPlan;
 super::rows! { Scan from 240:
     CUMSUM "cumsum" [] 1 ("a, axis=None, dtype=None") Some(|a: Args| a.array("a")?.cumsum_as(axis_of(&a)?, a.dtype("dtype")?).map(Value::Array)), "Running sum along an axis, or over the flattened array.";
     CUMPROD "cumprod" [] 1 ("a, axis=None, dtype=None") Some(|a: Args| a.array("a")?.cumprod_as(axis_of(&a)?, a.dtype("dtype")?).map(Value::Array)), "Running product along an axis, or over the flattened array.";
+    CUMMAX "cummax" [] 1 ("a, axis=None") Some(|a: Args| a.array("a")?.cummax(axis_of(&a)?).map(Value::Array)), "Running maximum along an axis, or over the flattened array; NaN from the first NaN on.";
+    CUMMIN "cummin" [] 1 ("a, axis=None") Some(|a: Args| a.array("a")?.cummin(axis_of(&a)?).map(Value::Array)), "Running minimum along an axis, or over the flattened array; NaN from the first NaN on.";
 }
 
 fn axis_of(args: &Args) -> Result<Option<isize>> {
@@ -66,5 +68,19 @@ impl NdArray {
     /// [`NdArray::cumprod`] computed and returned in a dtype.
     pub fn cumprod_as(&self, axis: impl Into<Option<isize>>, dtype: impl Into<Option<DType>>) -> Result<NdArray> {
         scan(CUMPROD, self, axis.into(), dtype.into())
+    }
+
+    /// Running maximum along an axis, or over the flattened array for `None` (`numpy.maximum.accumulate`). NaN from the first NaN
+    /// on; complex numbers by real part, then imaginary.
+    #[doc(alias = "maximum.accumulate")]
+    pub fn cummax(&self, axis: impl Into<Option<isize>>) -> Result<NdArray> {
+        scan(CUMMAX, self, axis.into(), Some(self.dtype()))
+    }
+
+    /// Running minimum along an axis, or over the flattened array for `None` (`numpy.minimum.accumulate`), as
+    /// [`NdArray::cummax`].
+    #[doc(alias = "minimum.accumulate")]
+    pub fn cummin(&self, axis: impl Into<Option<isize>>) -> Result<NdArray> {
+        scan(CUMMIN, self, axis.into(), Some(self.dtype()))
     }
 }

@@ -1,0 +1,264 @@
+//! How many values fall in each bin.
+
+use crate::array::NdArray;
+use crate::call::{Binning, OutputSpec, Work};
+use crate::device::Device;
+use crate::dtype::{DType, Kind};
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::op::Op;
+use crate::ops::creation::full_on;
+use crate::ops::elementwise::{divide, subtract, where_};
+use crate::ops::manipulation::concat;
+use crate::ops::reduce::first;
+use crate::ops::search::{Side, rises};
+use crate::ops::value::{Args, Value};
+use crate::s;
+use crate::scalar::Scalar;
+
+super::rows! { Histogram from 420:
+    HISTOGRAM "histogram" [] 1 ("a, bins=10, range=None, density=None, weights=None") Some(|a: Args| {
+        let weights = a.get("weights").map(|w| w.array("histogram")).transpose()?;
+        let (counts, edges) = histogram(&a.array("a")?, bins(&a)?, weights.as_ref(), a.bool_or("density", false)?)?;
+        Ok(Value::Tuple(vec![counts.into(), edges.into()]))
+    }), "Counts (int64) of values in bins, and the edges of the bins.";
+    HISTOGRAM_BIN_EDGES "histogram_bin_edges" [] 1 ("a, bins=10, range=None") Some(|a: Args| histogram_bin_edges(&a.array("a")?, bins(&a)?).map(Value::Array)), "The edges that histogram would use.";
+    BINCOUNT "bincount" [] 1 ("x, weights=None, minlength=0") Some(|a: Args| {
+        let minlength = usize::try_from(a.int_or("minlength", 0)?).map_err(|_| Error::value("bincount", "minlength must not be negative"))?;
+        let weights = a.get("weights").map(|w| w.array("bincount")).transpose()?;
+        a.array("x")?.bincount(weights.as_ref(), minlength).map(Value::Array)
+    }), "How often each non-negative integer occurs (int64), or the sum of its weights (float64).";
+}
+
+/// The bins of a histogram: `10` even ones from the smallest to the largest value, `(10, 0.0, 1.0)` even ones over a range, or
+/// rising edges.
+#[derive(Clone, Debug)]
+pub enum Bins {
+    /// So many even ones from the smallest to the largest value.
+    Count(usize),
+    /// So many even ones over a range.
+    Range(usize, f64, f64),
+    /// Between these edges (1-D, rising).
+    Edges(NdArray),
+}
+
+impl From<usize> for Bins {
+    fn from(count: usize) -> Bins {
+        Bins::Count(count)
+    }
+}
+impl From<(usize, f64, f64)> for Bins {
+    fn from((count, low, high): (usize, f64, f64)) -> Bins {
+        Bins::Range(count, low, high)
+    }
+}
+impl From<&NdArray> for Bins {
+    fn from(edges: &NdArray) -> Bins {
+        Bins::Edges(edges.clone())
+    }
+}
+
+fn bins(args: &Args) -> Result<Bins> {
+    let op = args.op();
+    let count = match args.get("bins") {
+        None => 10,
+        Some(Value::Str(_)) => {
+            return Err(Error::value(op, "rules for the number of bins are not in this version; give a number or edges"));
+        }
+        Some(v @ Value::Scalar(_)) => usize::try_from(v.int(op)?).map_err(|_| Error::value(op, "the number of bins must be positive"))?,
+        Some(Value::Array(a)) if a.ndim() == 0 => {
+            usize::try_from(Value::Array(a.clone()).int(op)?).map_err(|_| Error::value(op, "the number of bins must be positive"))?
+        }
+        Some(edges) => return Ok(Bins::Edges(edges.array(op)?)),
+    };
+    match args.get("range").map(|r| (r, r.items())) {
+        None => Ok(Bins::Count(count)),
+        Some((_, Some([Value::Scalar(low), Value::Scalar(high)]))) => Ok(Bins::Range(count, low.as_f64(), high.as_f64())),
+        Some((other, _)) => Err(Error::value(op, format!("range is a pair of numbers, not {}", other.type_name()))),
+    }
+}
+
+/// Counts of the values of `a` in bins, and the edges of the bins (`numpy.histogram`).
+///
+/// A bin holds its left edge, the last one its right edge too; NaN and values outside count nowhere. Counts are int64; with
+/// `weights` (of the shape of `a`) they are sums of weights in float64, and with `density` divided by their total and the width of
+/// each bin. Edges are float64, or of the dtype of `a` if that is inexact.
+///
+/// Errors: complex values; no bins; edges that do not rise; a range that falls or is not finite; weights of another shape. Waits
+/// for the device where the range or the edges must be looked at.
+pub fn histogram(a: &NdArray, bins: impl Into<Bins>, weights: Option<&NdArray>, density: bool) -> Result<(NdArray, NdArray)> {
+    let (edges, even) = a.edges(HISTOGRAM, bins.into())?;
+    let counts = match weights {
+        None => counts(a, &edges, even)?,
+        Some(weights) => weighted(a, weights, &edges)?,
+    };
+    if !density {
+        return Ok((counts, edges));
+    }
+    let widths = subtract(edges.index(s![1..])?, edges.index(s![..-1])?)?.astype(DType::F64)?;
+    Ok((divide(divide(&counts, &widths)?, counts.sum(())?)?, edges))
+}
+
+/// The edges that [`histogram`] uses (`numpy.histogram_bin_edges`), with its errors.
+pub fn histogram_bin_edges(a: &NdArray, bins: impl Into<Bins>) -> Result<NdArray> {
+    Ok(a.edges(HISTOGRAM_BIN_EDGES, bins.into())?.0)
+}
+
+/// How many values of `a` fall between edges.
+fn counts(a: &NdArray, edges: &NdArray, even: bool) -> Result<NdArray> {
+    let bins = edges.size() - 1;
+    let common = a.dtype().promote(edges.dtype());
+    if a.size() == 0 || bins == 0 {
+        return full_on(a.device(), &[bins], Scalar::Int(0), DType::I64);
+    }
+    let dtype = match common {
+        DType::F16 | DType::BF16 => DType::F32, // exact, and kernels take these two
+        DType::F32 | DType::F64 => common,
+        // Integers between integer edges, which float64 may not tell apart.
+        _ => {
+            let sorted = a.astype(common)?.sort(())?;
+            let (inner, last) = (edges.astype(common)?.index(s![..-1])?, edges.astype(common)?.index(s![-1..])?);
+            let below = concat(&[sorted.searchsorted(&inner, Side::Left)?, sorted.searchsorted(&last, Side::Right)?], 0)?;
+            return subtract(below.index(s![1..])?, below.index(s![..-1])?);
+        }
+    };
+    let (program, mut inputs) = super::flat_prologue(&a.astype(dtype)?, dtype)?;
+    inputs.push(edges.astype(dtype)?.contiguous()?.stored()?);
+    let outputs = [OutputSpec { dtype: DType::I64, layout: Layout::contiguous(&[bins])? }];
+    let work = Work::Histogram { program: &program, binning: Binning::Edges { even } };
+    first(HISTOGRAM.name(), super::run(HISTOGRAM, &inputs, &outputs, work)?)
+}
+
+/// Sums of the weights of the values of `a` between edges.
+fn weighted(a: &NdArray, weights: &NdArray, edges: &NdArray) -> Result<NdArray> {
+    super::one_device(HISTOGRAM, a, weights)?;
+    if weights.shape() != a.shape() {
+        return Err(Error::shape(HISTOGRAM.name(), "weights must have the shape of the values", &[a.shape(), weights.shape()]));
+    }
+    let bins = edges.size() - 1;
+    let (first, last) = (edges.index(s![0])?, edges.index(s![-1])?);
+    let inside = a.greater_equal(&first)?.logical_and(a.less_equal(&last)?)?;
+    let after = edges.searchsorted(a, Side::Right)?;
+    let place = subtract(after.clip(1, bins as i64)?, 1)?;
+    let weights = where_(inside, weights.astype(DType::F64)?, 0.0)?;
+    numbered(HISTOGRAM, &place.ravel()?, Some(&weights.ravel()?), bins)
+}
+
+/// Counts of int64 bin numbers below `bins`, or sums of their weights.
+fn numbered(op: Op, numbers: &NdArray, weights: Option<&NdArray>, bins: usize) -> Result<NdArray> {
+    let dtype = if weights.is_some() { DType::F64 } else { DType::I64 };
+    if bins == 0 || numbers.size() == 0 {
+        return full_on(numbers.device(), &[bins], Scalar::Int(0), dtype);
+    }
+    let (program, mut inputs) = super::flat_prologue(numbers, DType::I64)?;
+    if let Some(weights) = weights {
+        inputs.push(weights.astype(DType::F64)?.contiguous()?.stored()?);
+    }
+    let outputs = [OutputSpec { dtype, layout: Layout::contiguous(&[bins])? }];
+    let work = Work::Histogram { program: &program, binning: Binning::Number { weighted: weights.is_some() } };
+    match (super::run(op, &inputs, &outputs, work), weights) {
+        (Err(Error::Unsupported { .. }), Some(weights)) => segments(numbers, weights, bins),
+        (counts, _) => first(op.name(), counts?),
+    }
+}
+
+/// Sums of weights by bin over other operations: weights in the order of their bins, summed by segment.
+fn segments(numbers: &NdArray, weights: &NdArray, bins: usize) -> Result<NdArray> {
+    let order = numbers.argsort(-1)?;
+    let bounds = NdArray::arange_as(0, bins as i64 + 1, 1, DType::I64)?.to_device(numbers.device())?;
+    let offsets = numbers.take(&order, 0)?.searchsorted(&bounds, Side::Left)?;
+    super::reduce::segment_sum(&weights.astype(DType::F64)?.take(&order, 0)?, &offsets)
+}
+
+impl NdArray {
+    /// Counts (int64) of the elements in bins, and the edges of the bins (`numpy.histogram`); see [`histogram`] for weights and
+    /// densities.
+    ///
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_slice(&[0.1, 0.2, 0.9, 1.0])?;
+    /// let (counts, edges) = a.histogram((2, 0.0, 1.0))?;
+    /// assert_eq!(counts.to_vec::<i64>()?, [2, 2]);
+    /// assert_eq!(edges.to_vec::<f64>()?, [0.0, 0.5, 1.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn histogram(&self, bins: impl Into<Bins>) -> Result<(NdArray, NdArray)> {
+        histogram(self, bins, None, false)
+    }
+
+    /// How often each integer from 0 to the largest element, at least `minlength` of them, occurs in a 1-D array (int64), or the
+    /// sum of the weights of its occurrences (float64) (`numpy.bincount`).
+    ///
+    /// Errors: elements that are not integers, or negative; weights of another shape. Waits for the device, to find the largest.
+    pub fn bincount(&self, weights: Option<&NdArray>, minlength: usize) -> Result<NdArray> {
+        let name = BINCOUNT.name();
+        if self.ndim() != 1 {
+            return Err(Error::shape(name, "takes a 1-D array", &[self.shape()]));
+        }
+        if !matches!(self.dtype().kind(), Kind::Bool | Kind::Signed | Kind::Unsigned) {
+            return Err(Error::dtype(name, "takes integers", &[self.dtype()]));
+        }
+        if let Some(weights) = weights {
+            super::one_device(BINCOUNT, self, weights)?;
+            if weights.shape() != self.shape() {
+                return Err(Error::shape(name, "weights must have the shape of the values", &[self.shape(), weights.shape()]));
+            }
+        }
+        let mut bins = minlength;
+        if self.size() > 0 {
+            let (least, largest) = (self.min(())?.item()?.as_int().unwrap_or(0), self.max(())?.item()?.as_int().unwrap_or(0));
+            if least < 0 {
+                return Err(Error::value(name, format!("values must not be negative, and {least} is")));
+            }
+            let needed = usize::try_from(largest).ok().and_then(|n| n.checked_add(1)).filter(|n| i64::try_from(*n).is_ok());
+            bins = bins.max(needed.ok_or_else(|| Error::value(name, format!("{largest} is too large to count up to")))?);
+        }
+        numbered(BINCOUNT, &self.astype(DType::I64)?, weights, bins)
+    }
+
+    /// The edges of bins for these values, and whether they are even.
+    fn edges(&self, op: Op, bins: Bins) -> Result<(NdArray, bool)> {
+        let (name, device) = (op.name(), self.device());
+        if self.dtype().is_complex() {
+            return Err(Error::dtype(name, "not defined for complex", &[self.dtype()]));
+        }
+        let (count, range) = match bins {
+            Bins::Edges(edges) => {
+                super::one_device(op, self, &edges)?;
+                if edges.ndim() != 1 || edges.size() == 0 {
+                    return Err(Error::shape(name, "edges must be 1-D, at least one", &[edges.shape()]));
+                }
+                if edges.dtype().is_complex() || !rises(&edges)? {
+                    return Err(Error::value(name, "edges must rise"));
+                }
+                return Ok((edges, false));
+            }
+            Bins::Count(count) => (count, None),
+            Bins::Range(count, low, high) => (count, Some((low, high))),
+        };
+        if count == 0 {
+            return Err(Error::value(name, "the number of bins must be positive"));
+        }
+        let (low, high) = match range {
+            Some((low, high)) if low > high => return Err(Error::value(name, "the range must rise")),
+            Some(range) => range,
+            None if self.size() == 0 => (0.0, 1.0),
+            None => (self.min(())?.item()?.as_f64(), self.max(())?.item()?.as_f64()),
+        };
+        if !low.is_finite() || !high.is_finite() {
+            return Err(Error::value(name, format!("the range [{low}, {high}] is not finite")));
+        }
+        let (low, high) = if low == high { (low - 0.5, high + 0.5) } else { (low, high) };
+        let dtype = if self.dtype().is_inexact() { self.dtype() } else { DType::F64 };
+        Ok((even_edges(device, low, high, count, dtype)?, true))
+    }
+}
+
+/// `numpy.linspace(low, high, count + 1, dtype=dtype)` on a device.
+fn even_edges(device: Device, low: f64, high: f64, count: usize, dtype: DType) -> Result<NdArray> {
+    crate::device::with_device(device, || NdArray::linspace(low, high, count + 1))?.astype(dtype)
+}

@@ -1,0 +1,107 @@
+//! Where values belong in sorted arrays.
+
+use crate::array::NdArray;
+use crate::call::{OutputSpec, Work};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::ops::elementwise::subtract;
+use crate::ops::reduce::first;
+use crate::ops::value::{Args, Value};
+use crate::s;
+
+super::rows! { Search from 400:
+    SEARCHSORTED "searchsorted" [] 2 ("a, v, side='left', sorter=None") Some(|a: Args| {
+        let sorted = match a.get("sorter") {
+            Some(_) => a.array("a")?.take(&a.array("sorter")?, 0)?,
+            None => a.array("a")?,
+        };
+        sorted.searchsorted(&a.array("v")?, side(&a)?).map(Value::Array)
+    }), "Places (int64) at which values would be put into a sorted array.";
+    DIGITIZE "digitize" [] 2 ("x, bins, right=False") Some(|a: Args| a.array("x")?.digitize(&a.array("bins")?, a.bool_or("right", false)?).map(Value::Array)), "The bin (int64) that each value falls in, of bins between rising or falling edges.";
+}
+
+/// On which side of equal elements a value goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Side {
+    /// Before them.
+    #[default]
+    Left,
+    /// After them.
+    Right,
+}
+
+fn side(args: &Args) -> Result<Side> {
+    match args.get("side") {
+        None => Ok(Side::Left),
+        Some(Value::Str(s)) if s == "left" => Ok(Side::Left),
+        Some(Value::Str(s)) if s == "right" => Ok(Side::Right),
+        Some(_) => Err(Error::value(args.op(), "side is 'left' or 'right'")),
+    }
+}
+
+impl NdArray {
+    /// Places (int64, in the shape of `values`) at which values would be put into this sorted 1-D array so that it stays sorted
+    /// (`numpy.searchsorted`); dtypes are promoted. In an array that is not sorted the places mean nothing.
+    ///
+    /// Errors: an array that is not 1-D.
+    ///
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{NdArray, Side};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let (a, v) = (NdArray::from_slice(&[1, 2, 2, 5])?, NdArray::from_slice(&[2, 6])?);
+    /// assert_eq!(a.searchsorted(&v, Side::Left)?.to_vec::<i64>()?, [1, 4]);
+    /// assert_eq!(a.searchsorted(&v, Side::Right)?.to_vec::<i64>()?, [3, 4]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn searchsorted(&self, values: &NdArray, side: Side) -> Result<NdArray> {
+        let name = SEARCHSORTED.name();
+        let device = super::one_device(SEARCHSORTED, self, values)?;
+        if self.ndim() != 1 {
+            return Err(Error::shape(name, "the sorted array must be 1-D", &[self.shape()]));
+        }
+        if self.size() == 0 {
+            return super::creation::full_on(device, values.shape(), 0.into(), DType::I64);
+        }
+        let dtype = self.dtype().promote(values.dtype());
+        let inputs = [self.astype(dtype)?.contiguous()?.stored()?, values.astype(dtype)?.contiguous()?.stored()?];
+        let outputs = [OutputSpec { dtype: DType::I64, layout: Layout::contiguous(values.shape())? }];
+        first(name, super::run(SEARCHSORTED, &inputs, &outputs, Work::Search { after_equal: side == Side::Right })?)
+    }
+
+    /// The bin (int64) that each element falls in (`numpy.digitize`): i for `bins[i - 1] <= x < bins[i]`, or
+    /// `bins[i - 1] < x <= bins[i]` if `right`; with falling edges `bins[i - 1] > x >= bins[i]`, or with `>=` and `>`.
+    ///
+    /// Errors: edges that are not 1-D, or neither rise nor fall. Waits for the device, to look at them.
+    pub fn digitize(&self, bins: &NdArray, right: bool) -> Result<NdArray> {
+        let name = DIGITIZE.name();
+        super::one_device(DIGITIZE, self, bins)?;
+        if bins.ndim() != 1 {
+            return Err(Error::shape(name, "edges must be 1-D", &[bins.shape()]));
+        }
+        if self.dtype().is_complex() || bins.dtype().is_complex() {
+            return Err(Error::dtype(name, "not defined for complex", &[self.dtype(), bins.dtype()]));
+        }
+        if rises(bins)? {
+            return bins.searchsorted(self, if right { Side::Left } else { Side::Right });
+        }
+        let reversed = bins.flip(None)?;
+        if !rises(&reversed)? {
+            return Err(Error::value(name, "edges must rise or fall"));
+        }
+        let from_end = reversed.searchsorted(self, if right { Side::Right } else { Side::Left })?;
+        subtract(bins.size() as i64, from_end)
+    }
+}
+
+/// Whether no element of a 1-D array is less than the one before.
+pub(crate) fn rises(a: &NdArray) -> Result<bool> {
+    if a.size() < 2 {
+        return Ok(true);
+    }
+    let rising = a.index(s![..-1])?.less_equal(a.index(s![1..])?)?;
+    Ok(rising.all(())?.item()?.as_bool())
+}

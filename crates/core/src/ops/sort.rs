@@ -1,0 +1,269 @@
+//! Sorting along an axis, places of sorted elements, the largest few, and distinct values.
+
+use smallvec::SmallVec;
+
+use crate::array::NdArray;
+use crate::call::{OutputSpec, Sort, Work};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::layout::{Dims, Layout};
+use crate::op::Op;
+use crate::ops::elementwise::{add, logical_not, not_equal, subtract};
+use crate::ops::manipulation::concat;
+use crate::ops::reduce::{Over, axis};
+use crate::ops::value::{Args, Value};
+use crate::s;
+
+super::rows! { Sort from 360:
+    SORT "sort" [] 1 ("a, axis=-1, kind=None, *, descending=False, stable=True") Some(|a: Args| a.array("a")?.sort(along(&a)?).map(Value::Array)), "Sorted along an axis, or flattened; NaN last.";
+    ARGSORT "argsort" [] 1 ("a, axis=-1, kind=None, *, descending=False, stable=True") Some(|a: Args| a.array("a")?.argsort(along(&a)?).map(Value::Array)), "Places (int64) that sort along an axis; equal elements keep their order.";
+    PARTITION "partition" [] 1 ("a, kth, axis=-1") Some(|a: Args| a.array("a")?.partition(kth(&a)?, along(&a)?).map(Value::Array)), "Element kth where sorting would put it, smaller ones before, larger ones after.";
+    ARGPARTITION "argpartition" [] 1 ("a, kth, axis=-1") Some(|a: Args| a.array("a")?.argpartition(kth(&a)?, along(&a)?).map(Value::Array)), "Places (int64) that partition along an axis.";
+    TOPK "topk" [] 1 ("a, k, axis=-1, *, largest=True") Some(|a: Args| {
+        let k = usize::try_from(a.int_or("k", 0)?).map_err(|_| Error::value("topk", "k must not be negative"))?;
+        let (values, places) = a.array("a")?.topk(k, a.int_or("axis", -1)?, a.bool_or("largest", true)?)?;
+        Ok(Value::Tuple(vec![values.into(), places.into()]))
+    }), "The k largest (or smallest) elements along an axis, in order, and their places (int64).";
+    UNIQUE "unique" [] 1 ("ar, return_index=False, return_inverse=False, return_counts=False") Some(|a: Args| {
+        let x = a.array("ar")?;
+        let flags = [a.bool_or("return_index", false)?, a.bool_or("return_inverse", false)?, a.bool_or("return_counts", false)?];
+        if flags == [false; 3] {
+            return x.unique().map(Value::Array);
+        }
+        let all = x.unique_all()?;
+        let asked = [all.indices, all.inverse, all.counts].into_iter().zip(flags).filter(|(_, asked)| *asked);
+        Ok(Value::Tuple([all.values].into_iter().chain(asked.map(|(a, _)| a)).map(Value::Array).collect()))
+    }), "The distinct elements of the flattened array, sorted; with the first place, the inverse or the counts of each.";
+    UNIQUE_VALUES "unique_values" [] 1 ("x") Some(|a: Args| a.array("x")?.unique().map(Value::Array)), "The distinct elements of the flattened array, sorted.";
+    UNIQUE_COUNTS "unique_counts" [] 1 ("x") Some(|a: Args| {
+        let (values, counts) = a.array("x")?.unique_counts()?;
+        Ok(Value::Tuple(vec![values.into(), counts.into()]))
+    }), "The distinct elements, sorted, and how often each occurs (int64).";
+    UNIQUE_INVERSE "unique_inverse" [] 1 ("x") Some(|a: Args| {
+        let all = a.array("x")?.unique_all()?;
+        Ok(Value::Tuple(vec![all.values.into(), all.inverse.into()]))
+    }), "The distinct elements, sorted, and the place among them (int64) of each element.";
+    UNIQUE_ALL "unique_all" [] 1 ("x") Some(|a: Args| {
+        let all = a.array("x")?.unique_all()?;
+        Ok(Value::Tuple(vec![all.values.into(), all.indices.into(), all.inverse.into(), all.counts.into()]))
+    }), "The distinct elements, sorted, with first places, inverse and counts (int64).";
+}
+
+/// `axis`, which is the last if left out and all if `None`; `kind` is known but not needed: every sort here is stable.
+fn along(args: &Args) -> Result<Over> {
+    if let Some(kind) = args.get("kind") {
+        match kind {
+            Value::Str(k) if ["quicksort", "mergesort", "heapsort", "stable"].contains(&k.as_str()) => {}
+            _ => return Err(Error::value(args.op(), "kind is one of 'quicksort', 'mergesort', 'heapsort' and 'stable'")),
+        }
+    }
+    let over = if args.is_none("axis") { axis(()) } else { axis(args.int_or("axis", -1)?) };
+    Ok(if args.bool_or("descending", false)? { over.descending() } else { over })
+}
+
+fn kth(args: &Args) -> Result<isize> {
+    args.int_or("kth", 0)
+}
+
+/// What a sort gives: values and places, those that were asked for.
+type Sorted = (Option<NdArray>, Option<NdArray>);
+
+/// Sorts along one axis, or the flattened array for `None`, and keeps the first `limit` of each row.
+fn sorted(op: Op, a: &NdArray, axis: Option<usize>, sort: Sort, limit: Option<usize>) -> Result<Sorted> {
+    let Some(axis) = axis else { return sorted(op, &a.ravel()?, Some(0), sort, limit) };
+    let axis = [axis as isize];
+    let rows = a.moveaxis(&axis, &[-1])?.contiguous()?;
+    let mut shape: Dims = rows.shape().into();
+    if let (Some(last), Some(limit)) = (shape.last_mut(), limit) {
+        *last = limit.min(*last);
+    }
+    let asked = [(sort.values, a.dtype()), (sort.indices, DType::I64)].into_iter().filter(|(asked, _)| *asked);
+    let spec = |(_, dtype)| Ok(OutputSpec { dtype, layout: Layout::contiguous(&shape)? });
+    let outputs = asked.map(spec).collect::<Result<SmallVec<[OutputSpec; 2]>>>()?;
+    let mut arrays = super::run(op, &[rows.stored()?], &outputs, Work::Sort(sort))?.into_iter();
+    let mut next = |asked: bool| match asked {
+        true => {
+            let array = arrays.next().ok_or_else(|| Error::value(op.name(), "the kernel returned too few outputs"))?;
+            NdArray::from(array).moveaxis(&[-1], &axis).map(Some)
+        }
+        false => Ok(None),
+    };
+    Ok((next(sort.values)?, next(sort.indices)?))
+}
+
+fn values(op: Op, a: &NdArray, over: &Over) -> Result<NdArray> {
+    let sort = Sort { descending: over.is_descending(), values: true, indices: false };
+    match sorted(op, a, over.one_axis(op, a.ndim())?, sort, None)? {
+        (Some(values), _) => Ok(values),
+        _ => Err(Error::value(op.name(), "no values were computed")),
+    }
+}
+
+fn places(op: Op, a: &NdArray, over: &Over) -> Result<NdArray> {
+    let sort = Sort { descending: over.is_descending(), values: false, indices: true };
+    match sorted(op, a, over.one_axis(op, a.ndim())?, sort, None)? {
+        (_, Some(places)) => Ok(places),
+        _ => Err(Error::value(op.name(), "no places were computed")),
+    }
+}
+
+fn both(op: Op, a: &NdArray, axis: Option<usize>, descending: bool, limit: Option<usize>) -> Result<(NdArray, NdArray)> {
+    match sorted(op, a, axis, Sort { descending, values: true, indices: true }, limit)? {
+        (Some(values), Some(places)) => Ok((values, places)),
+        _ => Err(Error::value(op.name(), "values or places were not computed")),
+    }
+}
+
+/// Refuses a `kth` outside the axis.
+fn check_kth(op: Op, a: &NdArray, kth: isize, over: &Over) -> Result<()> {
+    let (axis, size) = match over.one_axis(op, a.ndim())? {
+        Some(axis) => (axis, a.shape()[axis]),
+        None => (0, a.size()),
+    };
+    match (-(size as isize)..size as isize).contains(&kth) {
+        true => Ok(()),
+        false => Err(Error::Index { op: op.name(), index: kth as i64, axis, size }),
+    }
+}
+
+/// The distinct elements of an array and where they are; see [`NdArray::unique_all`].
+#[derive(Clone, Debug)]
+pub struct Unique {
+    /// The distinct elements, sorted.
+    pub values: NdArray,
+    /// Where each occurs first in the flattened array, int64.
+    pub indices: NdArray,
+    /// For each element of the array, in its shape, its place in `values`, int64.
+    pub inverse: NdArray,
+    /// How often each occurs, int64.
+    pub counts: NdArray,
+}
+
+/// Whether each element of sorted 1-D `a` but the first differs from the one before; NaN equals NaN.
+fn changes(a: &NdArray) -> Result<NdArray> {
+    let (before, after) = (a.index(s![..-1])?, a.index(s![1..])?);
+    let differs = not_equal(&after, &before)?;
+    match a.dtype().is_inexact() {
+        true => differs.logical_and(logical_not(after.isnan()?.logical_and(before.isnan()?)?)?),
+        false => Ok(differs),
+    }
+}
+
+/// Places, in a sorted 1-D array that is not empty, of the first of each run of equal elements.
+fn run_starts(a: &NdArray) -> Result<NdArray> {
+    let later = add(changes(a)?.flatnonzero()?, 1)?;
+    concat(&[NdArray::zeros(1, DType::I64)?.to_device(a.device())?, later], 0)
+}
+
+/// Lengths of runs that start at `starts` and end at `size`.
+fn run_lengths(starts: &NdArray, size: usize) -> Result<NdArray> {
+    let end = NdArray::full(1, size as i64, DType::I64)?.to_device(starts.device())?;
+    subtract(&concat(&[starts.index(s![1..])?, end], 0)?, starts)
+}
+
+impl NdArray {
+    /// Sorted along one axis, or the flattened array for `()` (`numpy.sort`): NaN last, complex numbers by real part, then
+    /// imaginary. `axis(-1).descending()` gives the reverse order, NaN first.
+    ///
+    /// Errors: an axis that is not there.
+    ///
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{NdArray, axis};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_slice(&[2.0, f64::NAN, 1.0])?;
+    /// assert_eq!(a.sort(-1)?.to_vec::<f64>()?[..2], [1.0, 2.0]);
+    /// assert_eq!(a.argsort(axis(-1).descending())?.to_vec::<i64>()?, [1, 0, 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn sort(&self, over: impl Into<Over>) -> Result<NdArray> {
+        values(SORT, self, &over.into())
+    }
+
+    /// Places (int64) that would sort along one axis, or the flattened array for `()` (`numpy.argsort`, `kind='stable'`): equal
+    /// elements keep their order.
+    pub fn argsort(&self, over: impl Into<Over>) -> Result<NdArray> {
+        places(ARGSORT, self, &over.into())
+    }
+
+    /// An array with element `kth` where [`NdArray::sort`] would put it, no larger ones before it and no smaller ones after it
+    /// (`numpy.partition`). Errors: `kth` outside the axis.
+    pub fn partition(&self, kth: isize, over: impl Into<Over>) -> Result<NdArray> {
+        let over = over.into();
+        check_kth(PARTITION, self, kth, &over)?;
+        values(PARTITION, self, &over)
+    }
+
+    /// Places (int64) of [`NdArray::partition`] (`numpy.argpartition`).
+    pub fn argpartition(&self, kth: isize, over: impl Into<Over>) -> Result<NdArray> {
+        let over = over.into();
+        check_kth(ARGPARTITION, self, kth, &over)?;
+        places(ARGPARTITION, self, &over)
+    }
+
+    /// The `k` largest (else smallest) elements along an axis, in order, and their places (int64); of equal ones the first
+    /// (`torch.topk`, `jax.lax.top_k`). NaN counts as largest. Errors: `k` greater than the axis.
+    pub fn topk(&self, k: usize, axis: isize, largest: bool) -> Result<(NdArray, NdArray)> {
+        let axis = crate::layout::normalize_axis(TOPK.name(), axis, self.ndim())?;
+        if k > self.shape()[axis] {
+            return Err(Error::shape(TOPK.name(), format!("k = {k} is more than axis {axis} has"), &[self.shape()]));
+        }
+        both(TOPK, self, Some(axis), largest, Some(k))
+    }
+
+    /// The distinct elements of the flattened array, sorted (`numpy.unique`, `unique_values`). All NaN count as one.
+    ///
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_slice(&[3, 1, 3, 2])?;
+    /// assert_eq!(a.unique()?.to_vec::<i32>()?, [1, 2, 3]);
+    /// let all = a.unique_all()?;
+    /// assert_eq!(all.counts.to_vec::<i64>()?, [1, 1, 2]);
+    /// assert_eq!(all.inverse.to_vec::<i64>()?, [2, 0, 2, 1]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[doc(alias = "unique_values")]
+    pub fn unique(&self) -> Result<NdArray> {
+        let sorted = values(UNIQUE, self, &axis(()))?;
+        if sorted.size() < 2 {
+            return Ok(sorted);
+        }
+        let later = sorted.index(s![1..])?.extract(&changes(&sorted)?)?;
+        concat(&[sorted.index(s![..1])?, later], 0)
+    }
+
+    /// The distinct elements of the flattened array, sorted, and how often each occurs, int64 (`numpy.unique_counts`).
+    pub fn unique_counts(&self) -> Result<(NdArray, NdArray)> {
+        let sorted = values(UNIQUE_COUNTS, self, &axis(()))?;
+        if sorted.size() == 0 {
+            return Ok((sorted, NdArray::zeros(0, DType::I64)?.to_device(self.device())?));
+        }
+        let starts = run_starts(&sorted)?;
+        Ok((sorted.take(&starts, 0)?, run_lengths(&starts, sorted.size())?))
+    }
+
+    /// The distinct elements of the flattened array with first places, inverse and counts (`numpy.unique_all`).
+    pub fn unique_all(&self) -> Result<Unique> {
+        let (sorted, order) = both(UNIQUE_ALL, self, None, false, None)?;
+        if sorted.size() == 0 {
+            let none = NdArray::zeros(0, DType::I64)?.to_device(self.device())?;
+            return Ok(Unique { values: sorted, indices: none.clone(), inverse: none.reshape(self.shape())?, counts: none });
+        }
+        let starts = run_starts(&sorted)?;
+        // Sorting the permutation inverts it: its element i is where element i went.
+        let rank = concat(&[NdArray::zeros(1, DType::I64)?.to_device(self.device())?, changes(&sorted)?.cumsum(0)?], 0)?;
+        let inverse = rank.take(&order.argsort(-1)?, 0)?.reshape(self.shape())?;
+        Ok(Unique {
+            values: sorted.take(&starts, 0)?,
+            indices: order.take(&starts, 0)?,
+            inverse,
+            counts: run_lengths(&starts, sorted.size())?,
+        })
+    }
+}
