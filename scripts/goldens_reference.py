@@ -51,6 +51,42 @@ def segment_sum(a, offsets, wide=False, magnitudes=False):
 segment_sum.scaled = lambda a, offsets: segment_sum(a, offsets, wide=True, magnitudes=True)
 
 
+# ---- functions that NumPy has under other names, or not at all ----
+
+
+def descending_places(a, axis=-1):
+    """Places of a stable sort with the largest first: NaN, as the largest, come first."""
+    a = np.asarray(a)
+    places = np.argsort(np.flip(a, axis), axis, kind="stable")
+    return a.shape[axis] - 1 - np.flip(places, axis)
+
+
+def topk(a, k, axis=-1, largest=True):
+    if not 0 <= k <= a.shape[axis]:
+        raise ValueError("k")
+    places = descending_places(a, axis) if largest else np.argsort(a, axis, kind="stable")
+    places = np.take(places, range(k), axis)
+    return np.take_along_axis(a, places, axis), places
+
+
+def weighted_bincount(x, weights, minlength=0, wide=False, magnitudes=False):
+    weights = np.asarray(weights, np.longdouble if wide else np.float64)
+    weights = np.abs(weights) if magnitudes else weights
+    bins = max(int(np.max(x)) + 1, minlength)
+    return np.array([weights[x == n].sum() for n in range(bins)], weights.dtype)
+
+
+weighted_bincount.scaled = lambda x, weights, minlength=0: weighted_bincount(x, weights, minlength, wide=True, magnitudes=True)
+
+
+def cummax(a, axis=None):
+    return np.maximum.accumulate(np.ravel(a) if axis is None else a, 0 if axis is None else axis)
+
+
+def cummin(a, axis=None):
+    return np.minimum.accumulate(np.ravel(a) if axis is None else a, 0 if axis is None else axis)
+
+
 # ---- random numbers: Philox 4x32-10 (Salmon et al., SC 2011), as crates/core/src/call.rs lays it out ----
 
 MASK = 0xFFFFFFFF
@@ -142,4 +178,5 @@ def standard_normal(size=None, dtype="float64", seed=0, wide=False):
 
 standard_normal.scaled = lambda size=None, dtype="float64", seed=0: normal.scaled(0.0, 1.0, size, dtype, seed)
 
-FUNCTIONS = {f.__name__: f for f in (saturate, int_power, segment_sum, random, uniform, integers, normal, standard_normal)}
+OURS = (saturate, int_power, segment_sum, descending_places, topk, weighted_bincount, cummax, cummin)
+FUNCTIONS = {f.__name__: f for f in (*OURS, random, uniform, integers, normal, standard_normal)}

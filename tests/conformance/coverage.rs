@@ -45,6 +45,9 @@ fn takes(op: Op, dtype: DType) -> bool {
         (Some(rule), _) => rule.resolve(op.name(), &args).is_ok(),
         (None, Family::Random) if op.name() == "integers" => dtype.is_int(),
         (None, Family::Random) => dtype.is_inexact() && !dtype.is_complex(),
+        (None, Family::Histogram) if op.name() == "bincount" => !dtype.is_inexact(),
+        (None, Family::Histogram) => !dtype.is_complex(),
+        (None, Family::Search) if op.name() == "digitize" => !dtype.is_complex(),
         (None, _) => true,
     }
 }
@@ -105,10 +108,10 @@ impl Covered {
 
     /// An operation over these arguments; `dtype` decides for those that make arrays from nothing.
     fn operation(&mut self, name: &str, args: &[&Expr], dtype: Option<&Expr>) -> Arg {
-        // The condition and the indices have dtypes of their own.
+        // The condition, the indices and what is sorted have dtypes of their own.
         let args = match (name, args) {
-            ("where", [_, values @ ..]) => values,
-            ("take" | "segment_sum", [values, ..]) => &[*values],
+            ("where" | "compress" | "searchsorted", [_, values @ ..]) => values,
+            ("take" | "segment_sum" | "digitize", [values, ..]) => &[*values],
             _ => args,
         };
         let arg = self.together(args);

@@ -14,7 +14,9 @@ macro_rules! families {
 }
 
 /// Name, cases, results.
-const FAMILIES: &[(&str, &str, &[u8])] = families!["map" "fill" "copy" "reduce" "scan" "contract" "gather" "random" "differences"];
+const FAMILIES: &[(&str, &str, &[u8])] = families![
+    "map" "fill" "copy" "reduce" "scan" "contract" "gather" "sort" "select" "search" "histogram" "random" "differences"
+];
 
 /// NumPy's answer to an expression.
 enum Answer {

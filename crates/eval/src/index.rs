@@ -1,4 +1,4 @@
-//! `a[...]` once its parts are values: views by ints, slices, `None` and `...`; `take` for an array of indices.
+//! `a[...]` once its parts are values: views by ints, slices, `None` and `...`; `take` for an array of indices; a boolean mask.
 
 use cuprum_core::ops::value::Value;
 use cuprum_core::{DType, Item, NdArray, Scalar};
@@ -12,20 +12,24 @@ pub(crate) enum Part {
     Basic(Item),
     /// Indices along one axis.
     Array(NdArray),
+    /// Where it is true, along as many axes as it has.
+    Mask(NdArray),
 }
 
 /// What a value between the brackets selects.
 pub(crate) fn part(value: &Value) -> Checked<Part> {
     let bad = |what: &str| {
-        Fault::index(format!("{what} cannot be an index")).help("an index is an integer, a slice, `...`, `None` or an array of integers")
+        Fault::index(format!("{what} cannot be an index"))
+            .help("an index is an integer, a slice, `...`, `None`, an array of integers or a boolean mask")
     };
     match value {
-        Value::Scalar(Scalar::Bool(_)) => Err(mask()),
+        Value::Scalar(Scalar::Bool(_)) => Err(bad("a single truth value")),
         Value::Scalar(Scalar::Int(i)) => {
             isize::try_from(*i).map(|i| Part::Basic(Item::At(i))).map_err(|_| Fault::index(format!("index {i} is out of bounds")))
         }
         Value::None => Ok(Part::Basic(Item::NewAxis)),
-        Value::Array(a) if a.dtype() == DType::Bool => Err(mask()),
+        Value::Array(a) if a.dtype() == DType::Bool && a.ndim() == 0 => Err(bad("a single truth value")),
+        Value::Array(a) if a.dtype() == DType::Bool => Ok(Part::Mask(a.clone())),
         Value::Array(a) if a.dtype().is_int() && a.ndim() == 0 => part(&Value::Scalar(a.item()?)),
         Value::Array(a) if a.dtype().is_int() => Ok(Part::Array(a.clone())),
         Value::Array(a) => Err(bad(&format!("an array of {}", a.dtype()))),
@@ -37,11 +41,6 @@ pub(crate) fn part(value: &Value) -> Checked<Part> {
 
 fn article(value: &Value) -> &'static str {
     if value.type_name().starts_with(['a', 'i']) { "an" } else { "a" }
-}
-
-fn mask() -> Fault {
-    Fault::index("boolean masks as an index are not in this version")
-        .help("keep the shape with `where(mask, a, 0)`; count with `count_nonzero(mask)`")
 }
 
 /// One end of a slice.
@@ -58,24 +57,32 @@ pub(crate) fn bound(value: &Value) -> Checked<Option<isize>> {
 
 /// `array[parts]`.
 pub(crate) fn index_array(array: &NdArray, parts: &[Part]) -> Checked<NdArray> {
-    let places: Vec<usize> = (0..parts.len()).filter(|&i| matches!(parts[i], Part::Array(_))).collect();
+    if let [Part::Mask(mask)] = parts {
+        return Ok(array.extract(&mask.to_device(array.device())?)?);
+    }
+    let places: Vec<usize> = (0..parts.len()).filter(|&i| !matches!(parts[i], Part::Basic(_))).collect();
     let basic: Vec<Item> = parts
         .iter()
         .map(|p| match p {
             Part::Basic(item) => *item,
-            Part::Array(_) => Item::range(None, None, 1),
+            Part::Array(_) | Part::Mask(_) => Item::range(None, None, 1),
         })
         .collect();
     let view = array.index(&basic)?;
-    let (place, indices) = match (&places[..], places.first().map(|&p| &parts[p])) {
-        ([], _) => return Ok(view),
-        ([place], Some(Part::Array(indices))) => (*place, indices),
+    let place = match &places[..] {
+        [] => return Ok(view),
+        [place] => *place,
         _ => {
             return Err(Fault::index("more than one index array is not in this version")
                 .help("compute the positions in the flattened array: `take(a, i * a.shape[1] + j)`"));
         }
     };
     let axis = axis_of(&view, &basic, place);
+    let indices = match &parts[place] {
+        Part::Mask(mask) => chosen(mask, view.shape()[axis])?,
+        Part::Array(indices) => indices.clone(),
+        Part::Basic(_) => return Ok(view),
+    };
     let taken = view.take(&indices.to_device(view.device())?, axis as isize)?;
     // NumPy: an int beside an index array counts as one too, and axes of separated index arrays come first.
     let advanced = |i: usize| matches!(basic[i], Item::At(_)) || i == place;
@@ -87,6 +94,18 @@ pub(crate) fn index_array(array: &NdArray, parts: &[Part]) -> Checked<NdArray> {
     let source: Vec<isize> = (axis..axis + indices.ndim()).map(|a| a as isize).collect();
     let front: Vec<isize> = (0..indices.ndim() as isize).collect();
     Ok(taken.moveaxis(&source, &front)?)
+}
+
+/// The indices at which a mask along an axis of this extent is true.
+fn chosen(mask: &NdArray, extent: usize) -> Checked<NdArray> {
+    if mask.ndim() > 1 {
+        return Err(Fault::index("a mask of several axes beside other indices is not in this version")
+            .help("index in two steps: first the mask alone, then the rest"));
+    }
+    if mask.size() != extent {
+        return Err(Fault::index(format!("a mask of {} elements does not fit an axis of {extent}", mask.size())));
+    }
+    Ok(mask.flatnonzero()?)
 }
 
 /// Which axis of `view`, an array indexed by `basic`, the item at `place` has become.

@@ -51,8 +51,8 @@
 //!   deferred and fused.
 //! - `and`, `or`, `not`, chained comparisons and `x if test else y` need one truth value: with an array of several
 //!   elements they are an error that says what to write.
-//! - Indices by integers, slices, `None` and `...` are views; one array of integers may stand among them. Boolean masks
-//!   and several index arrays are not in this version.
+//! - Indices by integers, slices, `None` and `...` are views; one array of integers or one mask may stand among them.
+//!   Several index arrays are not in this version.
 //! - Arrays are values: `a[0] = 1` is an error. `a += b` gives the name a new array of the old dtype and shape, with
 //!   NumPy's rule for what may be stored in it; what is 0-d counts as a number.
 //! - `int`, `float`, `bool`, `complex`, `len`, `abs`, `round`, `pow`, `min` and `max` are Python's when all their

@@ -8,11 +8,13 @@ use crate::functions::{matrix_transpose, shape};
 use crate::library::{self, Member, call_op, nearest};
 
 /// Methods of `numpy.ndarray` that are the function of the same name with the array as its first argument.
-const METHODS: [&str; 31] = [
+const METHODS: [&str; 36] = [
     "all",
     "any",
     "argmax",
     "argmin",
+    "argpartition",
+    "argsort",
     "astype",
     "clip",
     "conj",
@@ -26,11 +28,14 @@ const METHODS: [&str; 31] = [
     "max",
     "mean",
     "min",
+    "nonzero",
+    "partition",
     "prod",
     "ravel",
     "repeat",
     "reshape",
     "round",
+    "searchsorted",
     "sort",
     "squeeze",
     "std",

@@ -2,13 +2,12 @@
 
 use crate::array::NdArray;
 use crate::call::{Binning, OutputSpec, Work};
-use crate::device::Device;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::op::Op;
 use crate::ops::creation::full_on;
-use crate::ops::elementwise::{divide, subtract, where_};
+use crate::ops::elementwise::{add, divide, multiply, subtract, where_};
 use crate::ops::manipulation::concat;
 use crate::ops::reduce::first;
 use crate::ops::search::{Side, rises};
@@ -243,22 +242,26 @@ impl NdArray {
         if count == 0 {
             return Err(Error::value(name, "the number of bins must be positive"));
         }
-        let (low, high) = match range {
+        let dtype = if self.dtype().is_inexact() { self.dtype() } else { DType::F64 };
+        let (low, high, dtype_of_range) = match range {
             Some((low, high)) if low > high => return Err(Error::value(name, "the range must rise")),
-            Some(range) => range,
-            None if self.size() == 0 => (0.0, 1.0),
-            None => (self.min(())?.item()?.as_f64(), self.max(())?.item()?.as_f64()),
+            Some((low, high)) => (low, high, DType::F64),
+            None if self.size() == 0 => (0.0, 1.0, DType::F64),
+            None => (self.min(())?.item()?.as_f64(), self.max(())?.item()?.as_f64(), dtype),
         };
         if !low.is_finite() || !high.is_finite() {
             return Err(Error::value(name, format!("the range [{low}, {high}] is not finite")));
         }
         let (low, high) = if low == high { (low - 0.5, high + 0.5) } else { (low, high) };
-        let dtype = if self.dtype().is_inexact() { self.dtype() } else { DType::F64 };
-        Ok((even_edges(device, low, high, count, dtype)?, true))
+        let edges = crate::device::with_device(device, || even_edges(low, high, count, dtype_of_range))?;
+        Ok((edges.astype(dtype)?, true))
     }
 }
 
-/// `numpy.linspace(low, high, count + 1, dtype=dtype)` on a device.
-fn even_edges(device: Device, low: f64, high: f64, count: usize, dtype: DType) -> Result<NdArray> {
-    crate::device::with_device(device, || NdArray::linspace(low, high, count + 1))?.astype(dtype)
+/// `numpy.linspace(low, high, count + 1)`, computed in the dtype of its ends as NumPy does.
+fn even_edges(low: f64, high: f64, count: usize, dtype: DType) -> Result<NdArray> {
+    let (low, high) = (NdArray::scalar_as(low, dtype)?, NdArray::scalar_as(high, dtype)?);
+    let step = divide(subtract(&high, &low)?, count as i64)?;
+    let place = NdArray::arange_as(0, count as i64 + 1, 1, dtype)?;
+    where_(place.less(count as i64)?, add(multiply(&place, step)?, low)?, high)
 }
