@@ -45,8 +45,13 @@ pub static SUITE: Suite = Suite {
         "softmax_rows_f32_4k": f32s([&[4096, 4096]]) => |x| softmax_rows(&x[0]), bytes 8 * N;
         "cumsum_f32_16M": f32s([&[N]]) => |x| x[0].cumsum(0), bytes 8 * N;
         "cumsum_axis0_f32_4k": f32s([&[4096, 4096]]) => |x| x[0].cumsum(0), bytes 8 * N;
+        "histogram_f32_16M_256": f32s([&[N]]) => |x| Ok(x[0].histogram((256, 0.0, 1.0))?.0), bytes 4 * N;
+        "sort_f32_16M": f32s([&[N]]) => |x| x[0].sort(-1);
+        "argsort_f32_4M": f32s([&[N / 4]]) => |x| x[0].argsort(-1);
+        "unique_i64_4M": Ok(vec![Generator::new(0).integers(0, 1 << 20, N / 4, DType::I64)?]) => |x| x[0].unique();
         "take_random_f32_8M": Ok(vec![f32s([&[N]])?.remove(0), Generator::new(1).integers(0, N as i64, N / 2, DType::I64)?])
             => |x| x[0].take(&x[1], 0);
+        "mask_f32_16M": f32s([&[N]]) => |x| x[0].extract(&x[0].greater(0.5)?);
         "concat_f32_2x8M": f32s([&[N / 2], &[N / 2]]) => |x| concat(x, 0), bytes 8 * N;
         "matmul_f64_1000": f64s([&[1000, 1000], &[1000, 1000]]) => |x| matmul(&x[0], &x[1]), flops 2 * 1000usize.pow(3);
         "matmul_f32_2048": f32s([&[2048, 2048], &[2048, 2048]]) => |x| matmul(&x[0], &x[1]), flops 2 * 2048usize.pow(3);
@@ -57,11 +62,6 @@ pub static SUITE: Suite = Suite {
         "normal_f64_8M": Ok(vec![]) => |_x| Generator::new(0).normal(0.0, 1.0, N / 2, DType::F64);
     },
     missing: &[
-        Missing { name: "histogram_f32_16M_256", needs: "histogram" },
-        Missing { name: "sort_f32_16M", needs: "sort" },
-        Missing { name: "argsort_f32_4M", needs: "argsort" },
-        Missing { name: "unique_i64_4M", needs: "unique" },
-        Missing { name: "mask_f32_16M", needs: "indexing by a mask" },
         Missing { name: "fft_f64_1M", needs: "fft" },
         Missing { name: "fft2_c128_1k", needs: "fft2" },
         Missing { name: "solve_f64_1000", needs: "linalg.solve" },

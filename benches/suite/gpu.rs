@@ -56,6 +56,11 @@ pub static SUITE: Suite = Suite {
         "softmax_rows_f32_11k": square() => |x| softmax_rows(&x[0]), bytes 8 * SQUARE;
         "cumsum_f32_128M": f32s([&[N]]) => |x| x[0].cumsum(0), bytes 8 * N;
         "cumsum_axis1_f32_11k": square() => |x| x[0].cumsum(1), bytes 8 * SQUARE;
+        "histogram_f32_128M_256": f32s([&[N]]) => |x| Ok(x[0].histogram((256, 0.0, 1.0))?.0), bytes 4 * N;
+        "sort_f32_64M": f32s([&[N / 2]]) => |x| x[0].sort(-1);
+        "argsort_f32_64M": f32s([&[N / 2]]) => |x| x[0].argsort(-1);
+        "unique_i64_16M": Ok(vec![Generator::new(0).integers(0, 1 << 20, N / 8, DType::I64)?]) => |x| x[0].unique();
+        "mask_f32_128M": f32s([&[N]]) => |x| x[0].extract(&x[0].greater(0.5)?);
         "take_random_f32_64M": Ok(vec![f32s([&[N]])?.remove(0), Generator::new(1).integers(0, N as i64, N / 2, DType::I64)?])
             => |x| x[0].take(&x[1], 0);
         "concat_f32_2x64M": f32s([&[N / 2], &[N / 2]]) => |x| concat(x, 0), bytes 8 * N;
@@ -72,11 +77,6 @@ pub static SUITE: Suite = Suite {
         "normal_f32_128M": Ok(vec![]) => |_x| Generator::new(0).normal(0.0, 1.0, N, DType::F32), bytes 4 * N;
     },
     missing: &[
-        Missing { name: "histogram_f32_128M_256", needs: "histogram" },
-        Missing { name: "sort_f32_64M", needs: "sort" },
-        Missing { name: "argsort_f32_64M", needs: "argsort" },
-        Missing { name: "unique_i64_16M", needs: "unique" },
-        Missing { name: "mask_f32_128M", needs: "indexing by a mask" },
         Missing { name: "fft_c64_batch_4096x16384", needs: "fft" },
         Missing { name: "solve_f64_4096", needs: "linalg.solve" },
         Missing { name: "svd_f32_1024", needs: "linalg.svd" },
