@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cuprum_core::array::Array;
-use cuprum_core::{Call, Element, Error, Layout, Outcome, Result, Work, decline, with_dtype};
+use cuprum_core::{Call, DType, Element, Error, Layout, Outcome, Result, Work, decline, with_dtype};
 
 use crate::raw::{Elements, ElementsMut, Output, prefetch};
 use crate::threads;
@@ -37,6 +37,11 @@ impl Axis {
     }
 }
 
+/// A number of an element on the axis.
+trait Index: Element + Into<i64> {}
+impl Index for i32 {}
+impl Index for i64 {}
+
 /// Where the elements lie that belong to one index.
 enum Inner {
     /// One after the other.
@@ -50,7 +55,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (Work::Gather { axis }, [source, indices]) = (&call.work, call.inputs) else { decline!("not a take of an array by indices") };
     let layout = source.layout();
     let first = indices.layout().offset();
-    let indices = Elements::buffer(indices)?.slice(first, indices.layout().size()).typed::<i64>();
+    let indices = Elements::buffer(indices)?.slice(first, indices.layout().size());
     // Offsets of what lies outside and inside the axis, in C order; the axis itself is stepped through.
     let part = |axes: std::ops::Range<usize>| (&layout.shape()[axes.clone()], &layout.strides()[axes]);
     let ((shape, strides), (inner_shape, inner_strides)) = (part(0..*axis), part(*axis + 1..layout.ndim()));
@@ -64,18 +69,27 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let mut output = Output::allocate(call, 0)?;
     let elements = output.elements()?;
     let buffer = Elements::buffer(source)?;
-    let good = with_dtype!(buffer.dtype(), T => match (&outer[..], &inner) {
-        ([0], Inner::Run(1)) => single(buffer.typed::<T>(), along, indices, elements),
-        _ => rows(buffer.typed::<T>(), along, &outer, &inner, indices, elements),
-    });
-    match indices.iter().find(|&&i| !good && !along.has(i)) {
-        Some(&index) => Err(Error::Index { op: call.op.name(), index, axis: *axis, size: along.extent }),
+    let outside = match indices.dtype() {
+        DType::I32 => gather::<i32>(buffer, along, &outer, &inner, indices.typed(), elements),
+        _ => gather::<i64>(buffer, along, &outer, &inner, indices.typed(), elements),
+    };
+    match outside {
+        Some(index) => Err(Error::Index { op: call.op.name(), index, axis: *axis, size: along.extent }),
         None => call.done([output.finish()]),
     }
 }
 
+/// Gathers by indices of either type. Returns the first one that the axis has not.
+fn gather<I: Index>(source: Elements, along: Axis, outer: &[isize], inner: &Inner, indices: &[I], out: ElementsMut) -> Option<i64> {
+    let good = with_dtype!(source.dtype(), T => match (outer, inner) {
+        ([0], Inner::Run(1)) => single(source.typed::<T>(), along, indices, out),
+        _ => rows(source.typed::<T>(), along, outer, inner, indices, out),
+    });
+    if good { None } else { indices.iter().map(|&i| i.into()).find(|&i| !along.has(i)) }
+}
+
 /// One element an index. Returns whether the axis has all of them.
-fn single<T: Element>(values: &[T], axis: Axis, indices: &[i64], out: ElementsMut) -> bool {
+fn single<T: Element, I: Index>(values: &[T], axis: Axis, indices: &[I], out: ElementsMut) -> bool {
     let good = AtomicBool::new(true);
     let tasks = out.chunks(CHUNK).into_iter().zip(indices.chunks(CHUNK));
     let tasks: Vec<_> = tasks.collect();
@@ -84,15 +98,15 @@ fn single<T: Element>(values: &[T], axis: Axis, indices: &[i64], out: ElementsMu
         indices.len().saturating_mul(COST),
         || (),
         |_, (run, indices)| {
-            if !indices.iter().fold(true, |good, &i| good & axis.has(i)) {
+            if !indices.iter().fold(true, |good, &i| good & axis.has(i.into())) {
                 good.store(false, Ordering::Relaxed);
                 return;
             }
             for (n, (out, &i)) in run.typed::<T>().iter_mut().zip(indices).enumerate() {
                 if let Some(&later) = indices.get(n + AHEAD) {
-                    prefetch(values.as_ptr().wrapping_offset(axis.at(later)));
+                    prefetch(values.as_ptr().wrapping_offset(axis.at(later.into())));
                 }
-                *out = values[axis.at(i) as usize];
+                *out = values[axis.at(i.into()) as usize];
             }
         },
     );
@@ -100,8 +114,8 @@ fn single<T: Element>(values: &[T], axis: Axis, indices: &[i64], out: ElementsMu
 }
 
 /// What lies inside the axis for each index, for each point outside it.
-fn rows<T: Element>(values: &[T], axis: Axis, outer: &[isize], inner: &Inner, indices: &[i64], out: ElementsMut) -> bool {
-    if !indices.iter().fold(true, |good, &i| good & axis.has(i)) {
+fn rows<T: Element, I: Index>(values: &[T], axis: Axis, outer: &[isize], inner: &Inner, indices: &[I], out: ElementsMut) -> bool {
+    if !indices.iter().fold(true, |good, &i| good & axis.has(i.into())) {
         return false;
     }
     let (len, cost) = match inner {
@@ -117,7 +131,7 @@ fn rows<T: Element>(values: &[T], axis: Axis, outer: &[isize], inner: &Inner, in
         |_, (task, run)| {
             for (row, out) in run.typed::<T>().chunks_exact_mut(len).enumerate() {
                 let row = task * rows_per_task + row;
-                let from = outer[row / indices.len()] + axis.at(indices[row % indices.len()]);
+                let from = outer[row / indices.len()] + axis.at(indices[row % indices.len()].into());
                 match inner {
                     Inner::Run(_) => out.copy_from_slice(&values[from as usize..from as usize + out.len()]),
                     Inner::Offsets(offsets) => {

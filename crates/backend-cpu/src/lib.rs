@@ -12,11 +12,15 @@ mod copy;
 mod elementwise;
 mod fill;
 mod gather;
+mod histogram;
 mod random;
 mod raw;
 mod reduce;
 mod scan;
+mod search;
+mod select;
 mod simd;
+mod sort;
 mod threads;
 mod tile;
 mod transpose;
@@ -49,6 +53,10 @@ pub static CPU: Accelerator = Accelerator {
         kernel(Family::Contract, contract::run),
         kernel(Family::Random, random::run),
         kernel(Family::Gather, gather::run),
+        kernel(Family::Sort, sort::run),
+        kernel(Family::Select, select::run),
+        kernel(Family::Search, search::run),
+        kernel(Family::Histogram, histogram::run),
     ],
     base: Some(Provider { count: || 1, open: |_| Ok(Box::new(HostDriver::new(info))) }),
 };

@@ -153,6 +153,16 @@ fn host(buffer: &Arc<dyn Buffer>) -> Result<&HostBuffer> {
     buffer.as_any().downcast_ref().ok_or_else(|| Error::backend("cpu", "buffer", "an input is not in host memory"))
 }
 
+/// An error of the allocator with the call's operation in it.
+fn for_op(call: &Call, error: Error) -> Error {
+    match error {
+        Error::OutOfMemory { device, requested, used, limit, .. } => {
+            Error::OutOfMemory { op: call.op.name(), device, requested, used, limit }
+        }
+        e => e,
+    }
+}
+
 /// An output of a call: new memory that nobody else knows yet.
 pub(crate) struct Output {
     buffer: Arc<dyn Buffer>,
@@ -171,15 +181,17 @@ impl Output {
         Ok(Output { buffer, dtype, size })
     }
 
+    /// Memory for the first `size` elements of output `n`, where only the kernel knows how many there are.
+    pub fn with_length(call: &Call, n: usize, size: usize) -> Result<Output> {
+        let dtype = call.outputs[n].dtype;
+        let buffer = HostBuffer::uninit(size.saturating_mul(dtype.itemsize())).map_err(|e| for_op(call, e))?;
+        Ok(Output { buffer: Arc::new(buffer), dtype, size })
+    }
+
     /// Memory for output `n`, filled with zeros; pages that the system hands out zeroed are not touched.
     pub fn zeroed(call: &Call, n: usize) -> Result<Output> {
         let (dtype, size) = (call.outputs[n].dtype, call.outputs[n].layout.size());
-        let buffer = HostBuffer::zeroed(size.saturating_mul(dtype.itemsize())).map_err(|e| match e {
-            Error::OutOfMemory { device, requested, used, limit, .. } => {
-                Error::OutOfMemory { op: call.op.name(), device, requested, used, limit }
-            }
-            e => e,
-        })?;
+        let buffer = HostBuffer::zeroed(size.saturating_mul(dtype.itemsize())).map_err(|e| for_op(call, e))?;
         Ok(Output { buffer: Arc::new(buffer), dtype, size })
     }
 

@@ -1,4 +1,4 @@
-//! Scan: running sums and products, computed with the prologue in one pass over the output.
+//! Scan: running sums, products and extremes, computed with the prologue in one pass over the output.
 //!
 //! Along contiguous rows, runs of [`RUN`] elements are summed up side by side, then runs one after the other, then, in long
 //! rows, blocks: every element is `carry of the block + (carry of the run + sum within the run)`. Where a row is cut depends
@@ -9,10 +9,11 @@ use std::marker::PhantomData;
 
 use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::op::Op;
-use cuprum_core::ops::scan::{CUMPROD, CUMSUM};
+use cuprum_core::ops::scan::{CUMMAX, CUMMIN, CUMPROD, CUMSUM};
 use cuprum_core::{Call, Complex, Element, Outcome, Result, Work, bf16, decline, f16, with_dtype};
 
 use crate::raw::{ElementsMut, Output, column_blocks};
+use crate::reduce::Value;
 use crate::simd::{Loop, dispatch};
 use crate::threads;
 use crate::tile::{Compiled, Evaluator, Nest};
@@ -29,10 +30,6 @@ const COLUMNS: usize = 64;
 /// The Scan kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Scan { program, plan } = &call.work else { decline!("not a scan") };
-    let is_sum = call.op == CUMSUM;
-    if !is_sum && call.op != CUMPROD {
-        decline!("{} is not a running sum or product", Op::name(call.op));
-    }
     // The loop in the output's order: lanes that lie outside the axis, the axis, lanes inside it.
     let inner = plan.out_axis_stride as usize;
     let Some(split) = (0..=plan.lanes.len()).rev().find(|&d| plan.lanes[d..].iter().product::<usize>() >= inner || plan.len == 1) else {
@@ -51,77 +48,95 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let mut output = Output::allocate(call, 0)?;
     let elements = output.elements()?;
     let inner = if plan.len == 1 { 1 } else { inner };
-    with_dtype!(call.outputs[0].dtype, T => match is_sum {
-        true => scan::<T, Sum>(&compiled, elements, plan.len, inner),
-        false => scan::<T, Product>(&compiled, elements, plan.len, inner),
+    with_dtype!(call.outputs[0].dtype, T => match call.op {
+        op if op == CUMSUM => scan::<T, Sum>(&compiled, elements, plan.len, inner),
+        op if op == CUMPROD => scan::<T, Product>(&compiled, elements, plan.len, inner),
+        op if op == CUMMAX => scan::<T, Largest>(&compiled, elements, plan.len, inner),
+        op if op == CUMMIN => scan::<T, Smallest>(&compiled, elements, plan.len, inner),
+        op => decline!("{} is not a running sum, product or extreme", Op::name(op)),
     });
     call.done([output.finish()])
 }
 
-/// An element as running totals are kept: the 16-bit floats in float32, float32 in float64, so that long rows lose nothing.
+/// An element as running results are kept.
 trait Running: Element {
-    type Total: Copy + Send + Sync;
+    /// For sums and products: the 16-bit floats in float32, float32 in float64, so that long rows lose nothing.
+    type Total: Value;
+    /// For extremes, which lose nothing: the 16-bit floats in float32 all the same.
+    type Exact: Value;
     fn total(self) -> Self::Total;
-    fn element(total: Self::Total) -> Self;
-    fn sum(a: Self::Total, b: Self::Total) -> Self::Total;
-    fn product(a: Self::Total, b: Self::Total) -> Self::Total;
+    fn of_total(total: Self::Total) -> Self;
+    fn exact(self) -> Self::Exact;
+    fn of_exact(exact: Self::Exact) -> Self;
 }
 macro_rules! running {
-    ($($t:ty as $total:ty: $a:ident, $b:ident => $sum:expr, $product:expr, $in:expr, $out:expr;)*) => {$(
+    ($($t:ty as $total:ty, $exact:ty: $v:ident => $in:expr, $out:expr; $exact_in:expr, $exact_out:expr;)*) => {$(
         impl Running for $t {
             type Total = $total;
+            type Exact = $exact;
             #[inline(always)]
-            fn total(self) -> $total { let $a = self; $in }
+            fn total(self) -> $total { let $v = self; $in }
             #[inline(always)]
-            fn element($a: $total) -> $t { $out }
+            fn of_total($v: $total) -> $t { $out }
             #[inline(always)]
-            fn sum($a: $total, $b: $total) -> $total { $sum }
+            fn exact(self) -> $exact { let $v = self; $exact_in }
             #[inline(always)]
-            fn product($a: $total, $b: $total) -> $total { $product }
+            fn of_exact($v: $exact) -> $t { $exact_out }
         }
     )*};
-    (ints $($t:ty)*) => { running! { $($t as $t: a, b => a.wrapping_add(b), a.wrapping_mul(b), a, a;)* } };
+    (themselves $($t:ty)*) => { running! { $($t as $t, $t: v => v, v; v, v;)* } };
 }
-running! { ints i8 i16 i32 i64 u8 u16 u32 u64 }
+running! { themselves bool i8 i16 i32 i64 u8 u16 u32 u64 f64 Complex<f64> }
 running! {
-    bool as bool: a, b => a | b, a & b, a, a;
-    f32 as f64: a, b => a + b, a * b, a as f64, a as f32;
-    f64 as f64: a, b => a + b, a * b, a, a;
-    f16 as f32: a, b => a + b, a * b, a.to_f32(), f16::from_f32(a);
-    bf16 as f32: a, b => a + b, a * b, a.to_f32(), bf16::from_f32(a);
-    Complex<f32> as Complex<f64>: a, b => a + b, a * b, Complex::new(a.re as f64, a.im as f64), Complex::new(a.re as f32, a.im as f32);
-    Complex<f64> as Complex<f64>: a, b => a + b, a * b, a, a;
+    f32 as f64, f32: v => v as f64, v as f32; v, v;
+    f16 as f32, f32: v => v.to_f32(), f16::from_f32(v); v.to_f32(), f16::from_f32(v);
+    bf16 as f32, f32: v => v.to_f32(), bf16::from_f32(v); v.to_f32(), bf16::from_f32(v);
+    Complex<f32> as Complex<f64>, Complex<f32>: v => Complex::new(v.re as f64, v.im as f64), Complex::new(v.re as f32, v.im as f32); v, v;
 }
 
-/// What neighbours are combined with.
-trait Combine: 'static {
-    fn join<T: Running>(a: T::Total, b: T::Total) -> T::Total;
+/// What neighbours are combined with, and the type that is done in.
+trait Combine<T>: 'static {
+    type Total: Copy + Default + Send + Sync;
+    fn total(value: T) -> Self::Total;
+    fn element(total: Self::Total) -> T;
+    fn join(a: Self::Total, b: Self::Total) -> Self::Total;
     /// As [`Combine::join`], where there may be nothing before.
     #[inline(always)]
-    fn after<T: Running>(carry: Option<T::Total>, b: T::Total) -> T::Total {
+    fn after(carry: Option<Self::Total>, b: Self::Total) -> Self::Total {
         match carry {
-            Some(carry) => Self::join::<T>(carry, b),
+            Some(carry) => Self::join(carry, b),
             None => b,
         }
     }
 }
-struct Sum;
-impl Combine for Sum {
-    #[inline(always)]
-    fn join<T: Running>(a: T::Total, b: T::Total) -> T::Total {
-        T::sum(a, b)
-    }
+macro_rules! combine {
+    ($($(#[$doc:meta])* $name:ident in $total:ident by $in:ident, $out:ident: |$a:ident, $b:ident| $join:expr;)*) => {$(
+        $(#[$doc])*
+        struct $name;
+        impl<T: Running> Combine<T> for $name {
+            type Total = T::$total;
+            #[inline(always)]
+            fn total(value: T) -> T::$total { value.$in() }
+            #[inline(always)]
+            fn element(total: T::$total) -> T { T::$out(total) }
+            #[inline(always)]
+            fn join($a: T::$total, $b: T::$total) -> T::$total { $join }
+        }
+    )*};
 }
-struct Product;
-impl Combine for Product {
-    #[inline(always)]
-    fn join<T: Running>(a: T::Total, b: T::Total) -> T::Total {
-        T::product(a, b)
-    }
+combine! {
+    /// Running sum; "or" of bool.
+    Sum in Total by total, of_total: |a, b| a.plus(b);
+    /// Running product; "and" of bool.
+    Product in Total by total, of_total: |a, b| a.times(b);
+    /// Running maximum, or the first NaN.
+    Largest in Exact by exact, of_exact: |a, b| if a.at_least(b) | a.not_a_number() { a } else { b };
+    /// Running minimum, or the first NaN.
+    Smallest in Exact by exact, of_exact: |a, b| if b.at_least(a) | a.not_a_number() { a } else { b };
 }
 
 /// Scans stretches of `len` rows of `inner` elements, each element over those above it.
-fn scan<T: Running, C: Combine>(compiled: &Compiled, out: ElementsMut, len: usize, inner: usize) {
+fn scan<T: Running, C: Combine<T>>(compiled: &Compiled, out: ElementsMut, len: usize, inner: usize) {
     let out = out.typed::<T>();
     let cost = out.len().saturating_mul(compiled.cost() + 2);
     if inner > 1 {
@@ -138,7 +153,7 @@ fn scan<T: Running, C: Combine>(compiled: &Compiled, out: ElementsMut, len: usiz
     threads::for_each(
         out.chunks_mut(per_task).enumerate(),
         cost,
-        || Scanner::new(compiled),
+        || Scanner::<T, C>::new(compiled),
         |scanner, (i, part)| {
             for (row, out) in part.chunks_mut(len).enumerate() {
                 from_here::<T, C>(scanner, i * per_task + row * len, out, None);
@@ -148,24 +163,29 @@ fn scan<T: Running, C: Combine>(compiled: &Compiled, out: ElementsMut, len: usiz
 }
 
 /// Sums of [`SIDE_BY_SIDE`] runs, each from the run's first element on.
-type Sums<T> = [[<T as Running>::Total; RUN]; SIDE_BY_SIDE];
+type Sums<A> = [[A; RUN]; SIDE_BY_SIDE];
 
 /// One thread's evaluator, with room for the sums within runs.
-struct Scanner<'c, 'a, T: Running> {
+struct Scanner<'c, 'a, T: Running, C: Combine<T>> {
     evaluator: Evaluator<'c, 'a>,
     tile: usize,
-    sums: Box<Sums<T>>,
+    sums: Box<Sums<C::Total>>,
 }
 
-impl<'c, 'a, T: Running> Scanner<'c, 'a, T> {
-    fn new(compiled: &'c Compiled<'a>) -> Scanner<'c, 'a, T> {
-        let sums = Box::new([[T::default().total(); RUN]; SIDE_BY_SIDE]);
+impl<'c, 'a, T: Running, C: Combine<T>> Scanner<'c, 'a, T, C> {
+    fn new(compiled: &'c Compiled<'a>) -> Scanner<'c, 'a, T, C> {
+        let sums = Box::new([[C::total(T::default()); RUN]; SIDE_BY_SIDE]);
         Scanner { evaluator: Evaluator::new(compiled), tile: compiled.tile(), sums }
     }
 }
 
 /// Scans a run of points from `start` on, each combined with what was `carry`ed to the run; returns the run's own total.
-fn from_here<T: Running, C: Combine>(scanner: &mut Scanner<T>, start: usize, out: &mut [T], carry: Option<T::Total>) -> Option<T::Total> {
+fn from_here<T: Running, C: Combine<T>>(
+    scanner: &mut Scanner<T, C>,
+    start: usize,
+    out: &mut [T],
+    carry: Option<C::Total>,
+) -> Option<C::Total> {
     let mut before = None;
     for (i, out) in out.chunks_mut(scanner.tile).enumerate() {
         let values = scanner.evaluator.read(start + i * scanner.tile, out.len()).typed::<T>();
@@ -178,14 +198,14 @@ fn from_here<T: Running, C: Combine>(scanner: &mut Scanner<T>, start: usize, out
 }
 
 /// The total of a run of points, added up as [`from_here`] does.
-fn total<T: Running, C: Combine>(scanner: &mut Scanner<T>, start: usize, len: usize) -> Option<T::Total> {
+fn total<T: Running, C: Combine<T>>(scanner: &mut Scanner<T, C>, start: usize, len: usize) -> Option<C::Total> {
     let mut before = None;
     for at in (0..len).step_by(scanner.tile) {
         let values = scanner.evaluator.read(start + at, scanner.tile.min(len - at)).typed::<T>();
         for values in values.chunks(RUN * SIDE_BY_SIDE) {
             dispatch(Within::<T, C>(values, &mut scanner.sums, PhantomData));
             for (run, sums) in values.chunks(RUN).zip(scanner.sums.iter()) {
-                before = Some(C::after::<T>(before, sums[run.len() - 1]));
+                before = Some(C::after(before, sums[run.len() - 1]));
             }
         }
     }
@@ -193,9 +213,9 @@ fn total<T: Running, C: Combine>(scanner: &mut Scanner<T>, start: usize, len: us
 }
 
 /// Sums within each of up to [`SIDE_BY_SIDE`] runs.
-struct Within<'a, T: Running, C>(&'a [T], &'a mut Sums<T>, PhantomData<C>);
+struct Within<'a, T: Running, C: Combine<T>>(&'a [T], &'a mut Sums<C::Total>, PhantomData<C>);
 
-impl<T: Running, C: Combine> Loop for Within<'_, T, C> {
+impl<T: Running, C: Combine<T>> Loop for Within<'_, T, C> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -204,21 +224,21 @@ impl<T: Running, C: Combine> Loop for Within<'_, T, C> {
             for (run, sums) in self.0.chunks(RUN).zip(self.1) {
                 let mut running = None;
                 for (v, sum) in run.iter().zip(sums) {
-                    *sum = C::after::<T>(running, v.total());
+                    *sum = C::after(running, C::total(*v));
                     running = Some(*sum);
                 }
             }
             return;
         }
         let sums = self.1;
-        let mut running = [runs[0][0].total(); SIDE_BY_SIDE];
+        let mut running = [C::total(runs[0][0]); SIDE_BY_SIDE];
         for r in 0..SIDE_BY_SIDE {
-            running[r] = runs[r][0].total();
+            running[r] = C::total(runs[r][0]);
             sums[r][0] = running[r];
         }
         for i in 1..RUN {
             for r in 0..SIDE_BY_SIDE {
-                running[r] = C::join::<T>(running[r], runs[r][i].total());
+                running[r] = C::join(running[r], C::total(runs[r][i]));
                 sums[r][i] = running[r];
             }
         }
@@ -227,42 +247,42 @@ impl<T: Running, C: Combine> Loop for Within<'_, T, C> {
 
 /// Elements from the sums within runs, the carry of the block and the total of the block's runs before. Returns that total
 /// with these runs.
-struct Across<'a, T: Running, C>(&'a Sums<T>, &'a mut [T], Option<T::Total>, Option<T::Total>, PhantomData<C>);
+struct Across<'a, T: Running, C: Combine<T>>(&'a Sums<C::Total>, &'a mut [T], Option<C::Total>, Option<C::Total>, PhantomData<C>);
 
-impl<T: Running, C: Combine> Loop for Across<'_, T, C> {
-    type Output = Option<T::Total>;
+impl<T: Running, C: Combine<T>> Loop for Across<'_, T, C> {
+    type Output = Option<C::Total>;
     #[inline(always)]
-    fn run(self) -> Option<T::Total> {
+    fn run(self) -> Option<C::Total> {
         let Across(sums, out, carry, mut before, _) = self;
         for (out, sums) in out.chunks_mut(RUN).zip(sums) {
             match (carry, before) {
-                (None, None) => put(out, sums, |s| s),
-                (None, Some(b)) => put(out, sums, |s| C::join::<T>(b, s)),
-                (Some(c), None) => put(out, sums, |s| C::join::<T>(c, s)),
-                (Some(c), Some(b)) => put(out, sums, |s| C::join::<T>(c, C::join::<T>(b, s))),
+                (None, None) => put::<T, C>(out, sums, |s| s),
+                (None, Some(b)) => put::<T, C>(out, sums, |s| C::join(b, s)),
+                (Some(c), None) => put::<T, C>(out, sums, |s| C::join(c, s)),
+                (Some(c), Some(b)) => put::<T, C>(out, sums, |s| C::join(c, C::join(b, s))),
             }
-            before = Some(C::after::<T>(before, sums[out.len() - 1]));
+            before = Some(C::after(before, sums[out.len() - 1]));
         }
         before
     }
 }
 
 #[inline(always)]
-fn put<T: Running>(out: &mut [T], sums: &[T::Total], make: impl Fn(T::Total) -> T::Total) {
+fn put<T: Running, C: Combine<T>>(out: &mut [T], sums: &[C::Total], make: impl Fn(C::Total) -> C::Total) {
     for (out, &sum) in out.iter_mut().zip(sums) {
-        *out = T::element(make(sum));
+        *out = C::element(make(sum));
     }
 }
 
 /// One long row: totals of its blocks, running totals of those, then every block from its carry. One thread goes through
 /// the blocks once, to the same bits.
-fn long_row<T: Running, C: Combine>(compiled: &Compiled, start: usize, out: &mut [T], cost: usize) {
-    let join = |carry: Option<T::Total>, total: Option<T::Total>| match total {
-        Some(total) => Some(C::after::<T>(carry, total)),
+fn long_row<T: Running, C: Combine<T>>(compiled: &Compiled, start: usize, out: &mut [T], cost: usize) {
+    let join = |carry: Option<C::Total>, total: Option<C::Total>| match total {
+        Some(total) => Some(C::after(carry, total)),
         None => carry,
     };
     if threads::worth(cost) == 1 {
-        let mut scanner = Scanner::new(compiled);
+        let mut scanner = Scanner::<T, C>::new(compiled);
         let mut carry = None;
         for (i, block) in out.chunks_mut(BLOCK).enumerate() {
             let total = from_here::<T, C>(&mut scanner, start + i * BLOCK, block, carry);
@@ -274,7 +294,7 @@ fn long_row<T: Running, C: Combine>(compiled: &Compiled, start: usize, out: &mut
     let totals = threads::map(
         (0..len.div_ceil(BLOCK)).map(|i| i * BLOCK),
         cost,
-        || Scanner::new(compiled),
+        || Scanner::<T, C>::new(compiled),
         |scanner, at| total::<T, C>(scanner, start + at, BLOCK.min(len - at)),
     );
     let mut carry = None;
@@ -286,29 +306,29 @@ fn long_row<T: Running, C: Combine>(compiled: &Compiled, start: usize, out: &mut
     threads::for_each(
         blocks.into_iter(),
         cost,
-        || Scanner::new(compiled),
+        || Scanner::<T, C>::new(compiled),
         |scanner, (i, (block, carry))| {
             from_here::<T, C>(scanner, start + i * BLOCK, block, carry);
         },
     );
 }
 
-struct Down<'a, T: Running, C>(&'a mut [T::Total], &'a [T], &'a mut [T], PhantomData<C>);
+struct Down<'a, T: Running, C: Combine<T>>(&'a mut [C::Total], &'a [T], &'a mut [T], PhantomData<C>);
 
-impl<T: Running, C: Combine> Loop for Down<'_, T, C> {
+impl<T: Running, C: Combine<T>> Loop for Down<'_, T, C> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
         for ((total, v), out) in self.0.iter_mut().zip(self.1).zip(self.2) {
-            *total = C::join::<T>(*total, v.total());
-            *out = T::element(*total);
+            *total = C::join(*total, C::total(*v));
+            *out = C::element(*total);
         }
     }
 }
 
 /// The axis is not the last: row upon row, a block of columns at a time, totals beside the output so that the 16-bit floats
 /// are not rounded at every step.
-fn columns<T: Running, C: Combine>(compiled: &Compiled, out: &mut [T], len: usize, inner: usize, cost: usize) {
+fn columns<T: Running, C: Combine<T>>(compiled: &Compiled, out: &mut [T], len: usize, inner: usize, cost: usize) {
     let stretches = out.len() / (len * inner);
     let wanted = (threads::worth(cost) * 4).div_ceil(stretches);
     let width = inner.div_ceil(wanted).max(COLUMNS).min(compiled.tile()).min(inner);
@@ -319,7 +339,7 @@ fn columns<T: Running, C: Combine>(compiled: &Compiled, out: &mut [T], len: usiz
     threads::for_each(
         blocks.into_iter(),
         cost,
-        || (Evaluator::in_bands(compiled), Vec::<T::Total>::new()),
+        || (Evaluator::in_bands(compiled), Vec::<C::Total>::new()),
         |(evaluator, totals), (n, mut block)| {
             let (stretch, left) = (n / blocks_across, n % blocks_across * width);
             let width = width.min(inner - left);
@@ -330,7 +350,7 @@ fn columns<T: Running, C: Combine>(compiled: &Compiled, out: &mut [T], len: usiz
                 for (i, values) in values.chunks_exact(width).enumerate() {
                     let out = block.row(row + i);
                     if totals.is_empty() {
-                        totals.extend(values.iter().map(|v| v.total()));
+                        totals.extend(values.iter().map(|v| C::total(*v)));
                         out.copy_from_slice(values);
                     } else {
                         dispatch(Down::<T, C>(totals, values, out, PhantomData));

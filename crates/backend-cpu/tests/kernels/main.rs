@@ -2,9 +2,13 @@
 
 mod contract;
 mod create;
+mod histogram;
 mod map;
 mod random;
 mod reduce;
 mod scan;
+mod search;
+mod select;
+mod sort;
 mod support;
 mod take;

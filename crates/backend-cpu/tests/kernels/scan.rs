@@ -112,3 +112,34 @@ fn sums_of_positive_numbers_never_decrease() {
     let zeros = NdArray::from_slice(&[-0.0f64; 3]).unwrap();
     assert!(zeros.cumsum(0).unwrap().to_vec::<f64>().unwrap().iter().all(|z| z.is_sign_negative()));
 }
+
+#[test]
+fn running_extremes() {
+    for (rows, columns) in SIZES {
+        let value = |r: usize, c: usize| ((r * 7919 + c * 104_729) % 1_000_003) as f32 - 5e5;
+        let flat: Vec<f32> = matrix(rows, columns, value);
+        for (name, a) in layouts(rows, columns, value) {
+            let got = |a: NdArray| a.to_vec::<f32>().unwrap();
+            assert!(got(on_threads(|| a.cummax(1))) == along_rows(&flat, columns, f32::max), "{name} {rows} x {columns}");
+            assert!(got(on_threads(|| a.cummin(0))) == along_columns(&flat, columns, f32::min), "{name} {rows} x {columns}");
+        }
+    }
+    for dtype in DType::ALL {
+        let a = NdArray::from_slice(&[1, 0, 1, 3, 2]).unwrap().astype(dtype).unwrap();
+        let real = |a: NdArray| as_f64(&a.real().unwrap());
+        let one = if dtype == DType::Bool { 1.0 } else { 3.0 };
+        assert_eq!(real(a.cummax(0).unwrap()), [1.0, 1.0, 1.0, one, one], "{dtype}");
+        assert_eq!(real(a.cummin(0).unwrap()), [1.0, 0.0, 0.0, 0.0, 0.0], "{dtype}");
+        assert_eq!(a.cummax(0).unwrap().dtype(), dtype);
+    }
+    // NaN from the first NaN on, also across the blocks of a long row.
+    let n = 100_000;
+    let values: Vec<f64> = (0..n).map(|i| if i == 40_000 { f64::NAN } else { i as f64 }).collect();
+    let got = on_threads(|| NdArray::from_slice(&values)?.cummax(0)).to_vec::<f64>().unwrap();
+    assert!(got.iter().enumerate().all(|(i, v)| if i < 40_000 { *v == i as f64 } else { v.is_nan() }));
+    let z = |re: f64, im: f64| cuprum_core::Complex::new(re, im);
+    let a = NdArray::from_slice(&[z(1.0, 2.0), z(1.0, 1.0), z(0.0, 9.0), z(0.0, f64::NAN), z(-5.0, 0.0)]).unwrap();
+    let least = a.cummin(0).unwrap().to_vec::<cuprum_core::Complex<f64>>().unwrap();
+    assert_eq!(least[..3], [z(1.0, 2.0), z(1.0, 1.0), z(0.0, 9.0)]);
+    assert!(least[3].im.is_nan() && least[4].im.is_nan());
+}

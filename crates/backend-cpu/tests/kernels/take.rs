@@ -20,6 +20,9 @@ fn rows_and_columns_of_every_layout() {
             assert!(take(&of_rows, 0) == matrix(count, columns, |r, c| value(place(of_rows[r], rows), c)), "{name} {rows} x {columns}");
             let want = matrix(rows, count, |r, c| value(r, place(of_columns[c], columns)));
             assert!(take(&of_columns, 1) == want, "{name} {rows} x {columns}");
+            let narrow: Vec<i32> = of_columns.iter().map(|&i| i as i32).collect();
+            let got = on_threads(|| a.take(&NdArray::from_slice(&narrow)?, 1)).to_vec::<i32>().unwrap();
+            assert!(got == want, "{name} {rows} x {columns}, int32 indices");
         }
     }
 }
@@ -54,6 +57,8 @@ fn every_dtype_keeps_its_bits() {
 #[test]
 fn what_is_outside_is_an_error() {
     let a = NdArray::from_slice(&[10, 20, 30]).unwrap();
+    let got = a.take(&NdArray::from_slice(&[0, 3, i32::MIN]).unwrap(), 0).and_then(|t| t.to_vec::<i32>());
+    assert!(matches!(got, Err(Error::Index { op: "take", index: 3, axis: 0, size: 3 })), "{got:?}");
     for bad in [3i64, -4, i64::MAX, i64::MIN] {
         let got = a.take(&NdArray::from_slice(&[0, bad, 1]).unwrap(), 0).and_then(|t| t.to_vec::<i32>());
         assert!(matches!(got, Err(Error::Index { op: "take", index, axis: 0, size: 3 }) if index == bad), "{bad}: {got:?}");

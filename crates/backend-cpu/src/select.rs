@@ -1,0 +1,94 @@
+//! Select: the elements at which a condition holds, and their places.
+//!
+//! The condition is computed once, a tile at a time, into a bit for each point; when every chunk has been counted, each thread
+//! knows where its elements go.
+
+use cuprum_core::array::Array;
+use cuprum_core::{Call, Element, Outcome, Result, Work, decline, with_dtype};
+use smallvec::SmallVec;
+
+use crate::raw::{Elements, ElementsMut, Output};
+use crate::threads;
+use crate::tile::{Compiled, Evaluator, Nest};
+
+/// Points per task: a multiple of every tile.
+const CHUNK: usize = 1 << 15;
+/// Points of one word of bits.
+const WORD: usize = u64::BITS as usize;
+
+/// The Select kernel.
+pub(crate) fn run(call: &Call) -> Result<Outcome> {
+    let Work::Select { program, values, places } = &call.work else { decline!("not a selection") };
+    let (conditions, source) = match (values, call.inputs.split_last()) {
+        (true, Some((source, conditions))) => (conditions, Some(source)),
+        _ => (call.inputs, None),
+    };
+    let size = call.outputs[0].layout.size();
+    let nest = Nest::new(&[size], conditions, |k| conditions[k].layout().strides().into())?;
+    let compiled = match Compiled::new(program, nest, false) {
+        Ok(compiled) => compiled,
+        Err(reason) => return Ok(Outcome::Declined(reason)),
+    };
+    let mut words = vec![0u64; size.div_ceil(WORD)];
+    let counts = mark(&compiled, size, &mut words);
+    let total = counts.iter().sum();
+
+    let mut outputs = (0..call.outputs.len()).map(|n| Output::with_length(call, n, total)).collect::<Result<SmallVec<[_; 2]>>>()?;
+    let mut outputs_iter = outputs.iter_mut();
+    if let (Some(source), Some(output)) = (source, if *values { outputs_iter.next() } else { None }) {
+        let source = Elements::buffer(source)?.slice(source.layout().offset(), size);
+        with_dtype!(source.dtype(), T => {
+            let source = source.typed::<T>();
+            write::<T>(&words, &counts, output.elements()?, |point| source[point]);
+        });
+    }
+    if let (true, Some(output)) = (*places, outputs_iter.next()) {
+        write::<i64>(&words, &counts, output.elements()?, |point| point as i64);
+    }
+    call.done_with_length(total, outputs.into_iter().map(Output::finish))
+}
+
+/// Sets the bit of every point at which the condition holds; returns the number of them in each chunk.
+fn mark(compiled: &Compiled, size: usize, words: &mut [u64]) -> Vec<usize> {
+    let tile = compiled.tile();
+    threads::map(
+        words.chunks_mut(CHUNK / WORD).enumerate(),
+        size.saturating_mul(compiled.cost()),
+        || Evaluator::new(compiled),
+        |evaluator, (chunk, words)| {
+            for (i, words) in words.chunks_mut(tile / WORD).enumerate() {
+                let start = chunk * CHUNK + i * tile;
+                let holds = evaluator.read(start, tile.min(size - start)).typed::<bool>();
+                for (word, holds) in words.iter_mut().zip(holds.chunks(WORD)) {
+                    *word = holds.iter().rev().fold(0, |word, &h| word << 1 | h as u64);
+                }
+            }
+            words.iter().map(|w| w.count_ones() as usize).sum()
+        },
+    )
+}
+
+/// Writes what `value` gives for every marked point, in order.
+fn write<T: Element>(words: &[u64], counts: &[usize], mut out: ElementsMut, value: impl Fn(usize) -> T + Sync) {
+    let mut tasks = Vec::with_capacity(counts.len());
+    for (chunk, (words, &count)) in words.chunks(CHUNK / WORD).zip(counts).enumerate() {
+        let (part, rest) = out.split_at(count);
+        out = rest;
+        tasks.push((chunk, words, part));
+    }
+    threads::for_each(
+        tasks.into_iter(),
+        words.len() * WORD,
+        || (),
+        |_, (chunk, words, part)| {
+            let mut out = part.typed::<T>().iter_mut();
+            for (i, &word) in words.iter().enumerate() {
+                let mut left = word;
+                while let (true, Some(out)) = (left != 0, out.next()) {
+                    *out = value(chunk * CHUNK + i * WORD + left.trailing_zeros() as usize);
+                    left &= left - 1;
+                }
+            }
+        },
+    );
+}

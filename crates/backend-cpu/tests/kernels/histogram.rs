@@ -1,0 +1,110 @@
+//! Histogram against plain loops.
+
+use cuprum_core::{DType, NdArray, histogram};
+
+use crate::support::on_threads;
+
+const SIZES: [usize; 6] = [1, 2047, 2049, 33_000, 70_001, 400_003];
+
+/// Counts by comparison with every edge.
+fn counts(values: &[f64], edges: &[f64]) -> Vec<i64> {
+    let bins = edges.len() - 1;
+    let mut counts = vec![0; bins];
+    for &v in values {
+        let holds = |&i: &usize| edges[i] <= v && (v < edges[i + 1] || (i + 1 == bins && v == edges[bins]));
+        if let Some(bin) = (0..bins).find(holds) {
+            counts[bin] += 1;
+        }
+    }
+    counts
+}
+
+/// Random values, values on edges and beside them, values outside, NaN.
+fn values(n: usize, edges: &[f64], narrow: bool) -> Vec<f64> {
+    let beside = |e: f64, up: bool| match (narrow, up) {
+        (true, true) => (e as f32).next_up() as f64,
+        (true, false) => (e as f32).next_down() as f64,
+        (false, true) => e.next_up(),
+        (false, false) => e.next_down(),
+    };
+    let (low, high) = (edges[0], edges[edges.len() - 1]);
+    (0..n)
+        .map(|i| match i % 9 {
+            0 => edges[i / 9 % edges.len()],
+            1 => beside(edges[i / 9 % edges.len()], true),
+            2 => beside(edges[i / 9 % edges.len()], false),
+            3 if i % 27 == 3 => [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, low - 1.0, high + 1.0][i / 27 % 5],
+            _ => {
+                let v = low + (high - low) * ((i * 7919 % 10_007) as f64 / 10_007.0);
+                if narrow { v as f32 as f64 } else { v }
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn even_bins() {
+    for dtype in [DType::F32, DType::F64] {
+        for (bins, low, high) in [(1, 0.0, 1.0), (10, 0.0, 1.0), (256, -0.3, 0.7), (1000, 1e6, 1e6 + 3.0), (3, -1e-30, 1e30)] {
+            for n in SIZES.into_iter().filter(|&n| n * bins <= 1 << 24) {
+                let edges = NdArray::linspace(low, high, bins + 1).unwrap().astype(dtype).unwrap();
+                let at = edges.astype(DType::F64).unwrap().to_vec::<f64>().unwrap();
+                let values = values(n, &at, dtype == DType::F32);
+                let a = NdArray::from_slice(&values).unwrap().astype(dtype).unwrap();
+                let got = on_threads(|| Ok(a.histogram((bins, low, high))?.0)).to_vec::<i64>().unwrap();
+                assert_eq!(got, counts(&values, &at), "{dtype}, {bins} bins, {n} values");
+            }
+        }
+    }
+}
+
+#[test]
+fn uneven_bins() {
+    for dtype in [DType::F32, DType::F64] {
+        for bins in [1, 2, 5, 77, 300] {
+            let at: Vec<f64> = (0..=bins).map(|i| (i as f64 * i as f64 / 8.0) - 3.0).collect();
+            let edges = NdArray::from_slice(&at).unwrap().astype(dtype).unwrap();
+            for n in SIZES.into_iter().filter(|&n| n * bins <= 1 << 24) {
+                let values = values(n, &at, dtype == DType::F32);
+                let a = NdArray::from_slice(&values).unwrap().astype(dtype).unwrap();
+                let got = on_threads(|| Ok(a.histogram(&edges)?.0)).to_vec::<i64>().unwrap();
+                assert_eq!(got, counts(&values, &at), "{dtype}, {bins} bins, {n} values");
+            }
+        }
+    }
+    // Bins of no width hold nothing, but the last one.
+    let edges = NdArray::from_slice(&[0.0, 1.0, 1.0, 2.0, 2.0]).unwrap();
+    let a = NdArray::from_slice(&[0.0, 1.0, 1.5, 2.0]).unwrap();
+    assert_eq!(a.histogram(&edges).unwrap().0.to_vec::<i64>().unwrap(), [1, 0, 2, 1]);
+}
+
+#[test]
+fn numbers_and_weights() {
+    for (n, bins) in SIZES.into_iter().flat_map(|n| [1usize, 7, 256, 70_000].map(|bins| (n, bins))) {
+        let numbers: Vec<i64> = (0..n).map(|i| (i * 7919 % bins) as i64).collect();
+        let a = NdArray::from_slice(&numbers).unwrap();
+        let mut want = vec![0; bins];
+        numbers.iter().for_each(|&i| want[i as usize] += 1);
+        let got = on_threads(|| a.bincount(None, bins)).to_vec::<i64>().unwrap();
+        assert!(got == want, "{n} in {bins}");
+        let weights: Vec<f64> = (0..n).map(|i| 1.0 / (1 + i % 97) as f64).collect();
+        let mut want = vec![0.0; bins];
+        numbers.iter().zip(&weights).for_each(|(&i, w)| want[i as usize] += w);
+        let weights = NdArray::from_slice(&weights).unwrap();
+        let got = on_threads(|| a.bincount(Some(&weights), bins)).to_vec::<f64>().unwrap();
+        assert!(got.iter().zip(&want).all(|(g, w)| (g - w).abs() <= 1e-9 * w), "weights of {n} in {bins}");
+    }
+}
+
+#[test]
+fn fused_values_and_totals() {
+    let n = 100_000;
+    let a = NdArray::arange(0, n, 1).unwrap().astype(DType::F32).unwrap();
+    let got = on_threads(|| Ok(((&a * 2.0 + 1.0).remainder(10.0)?).histogram((10, 0.0, 10.0))?.0)).to_vec::<i64>().unwrap();
+    assert_eq!(got, [0, 20_000, 0, 20_000, 0, 20_000, 0, 20_000, 0, 20_000]);
+    let same = NdArray::full([5000], 0.5, DType::F64).unwrap();
+    assert_eq!(same.histogram((4, 0.0, 1.0)).unwrap().0.to_vec::<i64>().unwrap(), [0, 0, 5000, 0]);
+    let (density, edges) = histogram(&a, 4, None, true).unwrap();
+    let total = density.multiply(edges.index(cuprum_core::s![1..]).unwrap().subtract(edges.index(cuprum_core::s![..-1]).unwrap()).unwrap());
+    assert!((total.unwrap().sum(()).unwrap().item().unwrap().as_f64() - 1.0).abs() < 1e-12);
+}

@@ -1,0 +1,222 @@
+//! Sort against a comparison by the rules of NumPy's order.
+
+use std::cmp::Ordering;
+
+use cuprum_core::{Complex, DType, Element, NdArray, axis, bf16, f16};
+
+use crate::support::on_threads;
+
+/// Row lengths around every boundary: short rows, one block of cache, several.
+const LENGTHS: [usize; 10] = [1, 2, 31, 33, 255, 1000, 4099, 65_537, 300_001, 1_100_003];
+
+/// NumPy's order, written down as it is documented.
+trait Ranked: Element {
+    fn rank(&self, other: &Self) -> Ordering;
+    /// A value from 64 random bits: often one that occurs already, sometimes an odd one.
+    fn draw(bits: u64) -> Self;
+}
+macro_rules! ranked {
+    (ints $($t:ty)*) => {$(
+        impl Ranked for $t {
+            fn rank(&self, other: &Self) -> Ordering { self.cmp(other) }
+            fn draw(bits: u64) -> Self { if bits % 3 == 0 { (bits >> 60) as $t } else { (bits >> 8) as $t } }
+        }
+    )*};
+    (floats $($t:ty: $v:ident => $wide:expr, $from:expr;)*) => {$(
+        impl Ranked for $t {
+            fn rank(&self, other: &Self) -> Ordering {
+                let wide = |$v: $t| -> f64 { $wide };
+                let (a, b) = (wide(*self), wide(*other));
+                a.is_nan().cmp(&b.is_nan()).then(a.partial_cmp(&b).unwrap_or(Ordering::Equal))
+            }
+            fn draw(bits: u64) -> Self {
+                let odd = [0.0, -0.0, f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1.0, -1.0, 1e-40, -5e-324];
+                let $v = match bits % 7 {
+                    0 => odd[(bits >> 8) as usize % odd.len()],
+                    1 => (bits >> 60) as f64 - 8.0,
+                    _ => ((bits >> 11) as f64 / (1u64 << 53) as f64 - 0.5) * 100.0,
+                };
+                $from
+            }
+        }
+    )*};
+}
+ranked! { ints i8 i16 i32 i64 u8 u16 u32 u64 }
+ranked! { floats
+    f16: v => v.to_f64(), f16::from_f64(v);
+    bf16: v => v.to_f64(), bf16::from_f64(v);
+    f32: v => v as f64, v as f32;
+    f64: v => v, v;
+}
+impl Ranked for bool {
+    fn rank(&self, other: &Self) -> Ordering {
+        self.cmp(other)
+    }
+    fn draw(bits: u64) -> Self {
+        bits >> 63 == 1
+    }
+}
+impl<T: Ranked> Ranked for Complex<T>
+where
+    Complex<T>: Element,
+{
+    fn rank(&self, other: &Self) -> Ordering {
+        let nan = |z: &Self| 2 * !is_itself(&z.re) as u8 + !is_itself(&z.im) as u8;
+        nan(self).cmp(&nan(other)).then(self.re.rank(&other.re)).then(self.im.rank(&other.im))
+    }
+    fn draw(bits: u64) -> Self {
+        Complex::new(T::draw(bits.rotate_left(32)), T::draw(bits))
+    }
+}
+
+fn is_itself<T: PartialEq>(v: &T) -> bool {
+    v == v
+}
+
+/// Random bits, the same in every run.
+fn bits(i: usize) -> u64 {
+    let mut z = (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Places of the sorted elements of a row.
+fn order<T: Ranked>(row: &[T], descending: bool) -> Vec<i64> {
+    let mut places: Vec<i64> = (0..row.len() as i64).collect();
+    let at = |i: &i64| &row[*i as usize];
+    match descending {
+        true => places.sort_by(|a, b| at(b).rank(at(a))),
+        false => places.sort_by(|a, b| at(a).rank(at(b))),
+    }
+    places
+}
+
+/// Bytes of the elements, for comparison by bits.
+fn multiset<T: Element>(row: &[T]) -> Vec<Vec<u8>> {
+    let bytes = NdArray::from_slice(row).unwrap().to_bytes().unwrap();
+    let mut all: Vec<Vec<u8>> = bytes.chunks(T::DTYPE.itemsize()).map(|b| b.to_vec()).collect();
+    all.sort();
+    all
+}
+
+/// Sorts rows in every way, and compares with the order.
+fn check<T: Ranked>(rows: usize, len: usize, values: &[T]) {
+    let name = format!("{} {rows} x {len}", T::DTYPE);
+    let a = NdArray::from_vec(values.to_vec(), [rows, len]).unwrap();
+    for descending in [false, true] {
+        let last = || if descending { axis(-1).descending() } else { axis(-1) };
+        let want: Vec<i64> = values.chunks(len).flat_map(|row| order(row, descending)).collect();
+        let places = on_threads(|| a.argsort(last())).to_vec::<i64>().unwrap();
+        assert!(places == want, "{name}, places, descending: {descending}");
+        let sorted = on_threads(|| a.sort(last())).to_vec::<T>().unwrap();
+        for (n, row) in sorted.chunks(len).enumerate() {
+            let from = &values[n * len..][..len];
+            let same = row.iter().zip(&want[n * len..]).all(|(v, &p)| v.rank(&from[p as usize]) == Ordering::Equal);
+            assert!(same, "{name}, values, descending: {descending}");
+            assert!(len > 5000 || multiset(row) == multiset(from), "{name} keeps its bits");
+        }
+        for k in [1, len / 3, len - 1, len] {
+            let (top, at) = a.topk(k, -1, descending).unwrap();
+            let first: Vec<i64> = want.chunks(len).flat_map(|row| &row[..k]).copied().collect();
+            assert!(at.to_vec::<i64>().unwrap() == first, "{name}, places of {k}, descending: {descending}");
+            let (top, want) = (top.to_bytes().unwrap(), a.take_along(&at));
+            assert!(top == want, "{name}, values of {k}, descending: {descending}");
+        }
+    }
+}
+
+/// What `take_along_axis` would give.
+trait TakeAlong {
+    fn take_along(&self, places: &NdArray) -> Vec<u8>;
+}
+impl TakeAlong for NdArray {
+    fn take_along(&self, places: &NdArray) -> Vec<u8> {
+        let (rows, len, size) = (self.shape()[0], self.shape()[1], self.dtype().itemsize());
+        let bytes = self.to_bytes().unwrap();
+        let places = places.to_vec::<i64>().unwrap();
+        let each = places.len() / rows;
+        let at = places.iter().enumerate().map(|(i, &p)| i / each.max(1) * len + p as usize);
+        at.flat_map(|i| bytes[i * size..][..size].to_vec()).collect()
+    }
+}
+
+fn every_length<T: Ranked>() {
+    for len in LENGTHS {
+        let rows = if len < 300 { 700 / len + 1 } else { 1 };
+        let values: Vec<T> = (0..rows * len).map(|i| T::draw(bits(i))).collect();
+        check(rows, len, &values);
+    }
+}
+
+#[test]
+fn bools_and_short_integers() {
+    every_length::<bool>();
+    every_length::<u8>();
+    every_length::<i8>();
+    every_length::<u16>();
+    every_length::<i16>();
+}
+
+#[test]
+fn long_integers() {
+    every_length::<u32>();
+    every_length::<i32>();
+    every_length::<u64>();
+    every_length::<i64>();
+}
+
+#[test]
+fn floats() {
+    every_length::<f16>();
+    every_length::<bf16>();
+    every_length::<f32>();
+    every_length::<f64>();
+}
+
+#[test]
+fn complex_numbers() {
+    every_length::<Complex<f32>>();
+    every_length::<Complex<f64>>();
+}
+
+#[test]
+fn awkward_orders() {
+    for len in [40, 3000, 70_000, 600_000] {
+        let cases: [(&str, fn(usize, usize) -> i64); 8] = [
+            ("equal", |_, _| 7),
+            ("rising", |i, _| i as i64),
+            ("falling", |i, n| (n - i) as i64),
+            ("saw", |i, _| (i % 17) as i64),
+            ("one far out", |i, n| if i == n / 2 { i64::MIN } else { (bits(i) % 1000) as i64 }),
+            ("crowded", |i, _| if i % 10 == 0 { bits(i) as i64 } else { (bits(i) % 3) as i64 + (1 << 40) }),
+            ("low bits", |i, _| (bits(i) % 64) as i64 + ((bits(i) % 3) << 60) as i64),
+            ("powers", |i, _| 1 << (bits(i) % 63)),
+        ];
+        for (_, case) in cases {
+            let values: Vec<i64> = (0..len).map(|i| case(i, len)).collect();
+            check(1, len, &values);
+            let narrow: Vec<f32> = values.iter().map(|&v| v as f32).collect();
+            check(1, len, &narrow);
+            let complex: Vec<Complex<f64>> = values.iter().map(|&v| Complex::new((v % 5) as f64, -v as f64)).collect();
+            check(1, len, &complex);
+        }
+    }
+}
+
+#[test]
+fn other_axes_and_nothing() {
+    let a = NdArray::from_vec(vec![3, 1, 2, 0, 5, 4], [2, 3]).unwrap();
+    assert_eq!(a.sort(0).unwrap().to_vec::<i32>().unwrap(), [0, 1, 2, 3, 5, 4]);
+    assert_eq!(a.sort(()).unwrap().to_vec::<i32>().unwrap(), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(a.t().unwrap().argsort(-1).unwrap().to_vec::<i64>().unwrap(), [1, 0, 0, 1, 0, 1]);
+    for shape in [[0, 4], [4, 0]] {
+        let none = NdArray::zeros(shape, DType::F32).unwrap();
+        assert_eq!(none.sort(-1).unwrap().shape(), shape);
+        assert_eq!(none.argsort(0).unwrap().shape(), shape);
+    }
+    assert_eq!(a.topk(0, -1, true).unwrap().0.shape(), [2, 0]);
+    let window =
+        NdArray::arange(0, 100, 1).unwrap().flip(None).unwrap().reshape([10, 10]).unwrap().index(cuprum_core::s![2..5, 3..7]).unwrap();
+    assert_eq!(window.sort(-1).unwrap().to_vec::<i64>().unwrap()[..4], [73, 74, 75, 76]);
+}
