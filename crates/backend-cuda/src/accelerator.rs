@@ -2,14 +2,14 @@
 //! is used where it is found.
 
 use cuprum_core::device::DeviceDriver;
-use cuprum_core::ops::scan::{CUMPROD, CUMSUM};
+use cuprum_core::ops::scan::{CUMMAX, CUMMIN, CUMPROD, CUMSUM};
 use cuprum_core::{
     Accelerator, Availability, Call, DTypeSet, Device, Family, Kernel, OpFilter, Outcome, Provider, Registration, Result, Work,
 };
 
 use crate::device::CudaDevice;
 use crate::nvrtc::Compiler;
-use crate::{contract, copy, driver, fill, gather, random, recent, reduce, scan, segment};
+use crate::{contract, copy, driver, fill, gather, histogram, random, recent, reduce, scan, search, segment, select};
 
 /// Base CUDA.
 pub static CUDA: Accelerator = Accelerator {
@@ -41,7 +41,10 @@ const KERNELS: &[Kernel] = &[
         Work::SegmentSum { .. } => segment::run(call),
         _ => reduce::run(call),
     }),
-    kernel(Family::Scan, OpFilter::Only(&[CUMSUM, CUMPROD]), scan::run),
+    kernel(Family::Scan, OpFilter::Only(&[CUMSUM, CUMPROD, CUMMAX, CUMMIN]), scan::run),
+    kernel(Family::Select, OpFilter::All, select::run),
+    kernel(Family::Search, OpFilter::All, search::run),
+    kernel(Family::Histogram, OpFilter::All, histogram::run),
 ];
 
 const fn kernel(family: Family, ops: OpFilter, run: fn(&Call) -> Result<Outcome>) -> Kernel {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use cuprum_core::device::{Buffer, DeviceDriver, DeviceInfo, Event, MemoryStats};
 use cuprum_core::{Array, Call, Device, Error, Op, Outcome, Result, StoredArray, Stream};
+use smallvec::SmallVec;
 
 use crate::driver::{self, Context, DeviceBuffer, fault};
 use crate::error::CudaError;
@@ -96,6 +97,33 @@ pub fn allocate_output(call: &Call, n: usize) -> Result<Arc<CudaBuffer>> {
 /// `Done` with these buffers, one per output, each in its specified layout.
 pub fn done(call: &Call, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> Result<Outcome> {
     call.done(buffers.into_iter().map(|b| b as Arc<dyn Buffer>))
+}
+
+/// The 64-bit number that queued work leaves at the start of a buffer: waits for the device, and reports what went wrong there.
+pub fn read_length(call: &Call, buffer: &CudaBuffer) -> Result<usize> {
+    let mut bytes = [0; 8];
+    buffer.memory.context().copy_to_host(&mut bytes, &buffer.memory, 0).in_call(call)?;
+    let length = u64::from_le_bytes(bytes);
+    usize::try_from(length).map_err(|_| Error::value(call.op.name(), format!("a kernel counted {length} elements")))
+}
+
+/// Memory that an output may hold without using it.
+const SLACK: usize = 1 << 20;
+
+/// `Done` with the first `length` elements of each buffer, one buffer per output ([`Call::done_with_length`]). Those that use
+/// less than half of a large buffer are copied into one of their size, so that its memory comes back.
+pub fn done_with_length(call: &Call, length: usize, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> Result<Outcome> {
+    let fitted = call.outputs.iter().zip(buffers).map(|(spec, buffer)| {
+        let bytes = length.saturating_mul(spec.dtype.itemsize());
+        if buffer.nbytes() <= SLACK || bytes > buffer.nbytes() / 2 {
+            return Ok(buffer as Arc<dyn Buffer>);
+        }
+        let exact = allocate(call, bytes)?;
+        Context::copy(&exact.memory, 0, &buffer.memory, 0, bytes).in_call(call)?;
+        Ok(exact as Arc<dyn Buffer>)
+    });
+    let fitted: SmallVec<[Arc<dyn Buffer>; 2]> = fitted.collect::<Result<_>>()?;
+    call.done_with_length(length, fitted)
 }
 
 /// Turns a result of this crate's foundations into core's, with the operation and device of a call.

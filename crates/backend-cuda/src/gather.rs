@@ -4,7 +4,7 @@ use cuprum_core::layout::{Dims, Layout, Strides};
 use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{Array, Call, DType, Outcome, Result, StoredArray, Work, decline};
 
-use crate::codegen::{fits_narrow, index_type, pack_axes};
+use crate::codegen::{ctype, fits_narrow, index_type, pack_axes};
 use crate::copy::{item_type, widest_item};
 use crate::device::{self, InCall};
 use crate::driver::Context;
@@ -15,8 +15,11 @@ static SOURCE: Source = Source { name: "gather.cu", text: include_str!("kernels/
 
 /// Programs of this family for every item, both index types and some ranks, for compiling without a device.
 pub fn sources() -> Vec<(String, String)> {
-    let uses = [(1, false, "1"), (2, true, "2"), (4, false, "0"), (8, true, "3"), (16, false, "2")];
-    uses.map(|(item, wide, rank)| SOURCE.listed(&[("ITEM", item_type(item)), ("INDEX", index_type(wide)), ("RANK", rank)])).into()
+    let uses = [(1, "i64", false, "1"), (2, "i32", true, "2"), (4, "i64", false, "0"), (8, "i64", true, "3"), (16, "i32", false, "2")];
+    let listed = |(item, place, wide, rank)| {
+        SOURCE.listed(&[("ITEM", item_type(item)), ("PLACE", place), ("INDEX", index_type(wide)), ("RANK", rank)])
+    };
+    uses.map(listed).into()
 }
 
 /// The kernel of family Gather.
@@ -24,14 +27,14 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (&Work::Gather { axis }, [values, indices], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a gather of one array by another");
     };
-    if indices.dtype() != DType::I64 || !indices.layout().is_c_contiguous() || !spec.layout.is_c_contiguous() {
-        decline!("indices that are not contiguous int64, or an output in another order than C");
+    if !matches!(indices.dtype(), DType::I32 | DType::I64) || !indices.layout().is_c_contiguous() || !spec.layout.is_c_contiguous() {
+        decline!("indices that are not contiguous int32 or int64, or an output in another order than C");
     }
     let context = device::context(call.device)?;
     let out = device::allocate_output(call, 0)?;
     let take = Take::new(values, axis, indices.layout().size(), [device::pointer(values)?, out.pointer()])?;
     let op = device::fault_word(call.op, axis);
-    take.queue(context, device::pointer(indices)?, op).in_call(call)?;
+    take.queue(context, device::pointer(indices)?, indices.dtype(), op).in_call(call)?;
     device::done(call, [out])
 }
 
@@ -73,12 +76,12 @@ impl Take {
         Ok(Take { item, dims, strides: [source, place], size: layout.shape()[axis], step, addresses })
     }
 
-    fn queue(&self, context: &'static Context, indices: u64, op: u64) -> crate::Result<()> {
+    fn queue(&self, context: &'static Context, indices: u64, place: DType, op: u64) -> crate::Result<()> {
         let count: usize = self.dims.iter().product();
         let strides = [&self.strides[0][..], &self.strides[1][..]];
         let wide = !fits_narrow(count, &self.dims, strides);
         let rank = self.dims.len().to_string();
-        let defines = [("ITEM", item_type(self.item)), ("INDEX", index_type(wide)), ("RANK", rank.as_str())];
+        let defines = [("ITEM", item_type(self.item)), ("PLACE", ctype(place)), ("INDEX", index_type(wide)), ("RANK", rank.as_str())];
         let function = SOURCE.kernel(context, "gather_take", &defines)?;
         let axes = pack_axes(&self.dims, strides, wide);
         let [source, target] = self.addresses;

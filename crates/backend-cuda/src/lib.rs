@@ -28,6 +28,8 @@ pub mod error;
 pub mod fill;
 #[allow(unsafe_code)] // kernel launches
 pub mod gather;
+#[allow(unsafe_code)] // kernel launches
+pub mod histogram;
 mod kernel;
 mod ld_cache;
 #[allow(unsafe_code)] // dlopen
@@ -48,7 +50,11 @@ pub mod reduce;
 #[allow(unsafe_code)] // kernel launches
 pub mod scan;
 #[allow(unsafe_code)] // kernel launches
+pub mod search;
+#[allow(unsafe_code)] // kernel launches
 pub mod segment;
+#[allow(unsafe_code)] // kernel launches
+pub mod select;
 pub mod single_flight;
 
 pub use accelerator::{CUDA, register};

@@ -1,4 +1,4 @@
-//! Scan: running sums and products along an axis, with the prologue expression inlined.
+//! Scan: running sums, products and extremes along an axis, with the prologue expression inlined.
 //!
 //! Many lanes side by side, and short ones, take a thread each; others a block each. Few long lanes are cut into chunks of a
 //! length fixed by the shape: totals of the chunks, running totals, then every chunk with its carry (two reads, one write).
@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use cuprum_core::op::Op;
-use cuprum_core::ops::scan::{CUMPROD, CUMSUM};
+use cuprum_core::ops::scan::{CUMMAX, CUMMIN, CUMPROD, CUMSUM};
 use cuprum_core::plan::scan::ScanPlan;
 use cuprum_core::{Call, DType, Outcome, Program as Expression, Result, Work, decline};
 use smallvec::SmallVec;
@@ -49,7 +49,7 @@ fn way(plan: &ScanPlan) -> Way {
 
 /// The operation of the prelude that combines two values.
 fn combine(op: Op) -> Option<&'static str> {
-    [(CUMSUM, "add"), (CUMPROD, "multiply")].into_iter().find(|(o, _)| *o == op).map(|(_, name)| name)
+    [(CUMSUM, "add"), (CUMPROD, "multiply"), (CUMMAX, "maximum"), (CUMMIN, "minimum")].into_iter().find(|(o, _)| *o == op).map(|(_, name)| name)
 }
 
 fn source(program: &Expression, combine: &str, rank: usize, wide: bool) -> std::result::Result<String, &'static str> {
@@ -58,11 +58,11 @@ fn source(program: &Expression, combine: &str, rank: usize, wide: bool) -> std::
     Ok([codegen::PRELUDE, &element, &defines, KERNELS].concat())
 }
 
-/// Programs of this family for compiling without a device: both operations over every dtype, some ranks, both widths.
+/// Programs of this family for compiling without a device: the operations over every dtype, some ranks, both widths.
 pub fn sources() -> Vec<(String, String)> {
     let mut list = Vec::new();
     for (n, dtype) in DType::ALL.into_iter().enumerate() {
-        let (op, rank, wide) = (["add", "multiply"][n % 2], [0, 1, 3][n % 3], n % 2 == 1);
+        let (op, rank, wide) = (["add", "multiply", "maximum", "minimum"][n % 4], [0, 1, 3][n % 3], n % 2 == 1);
         if let Ok(text) = source(&Expression::identity(dtype), op, rank, wide) {
             list.push((format!("scan<{op}, {dtype}, {rank}, {}>", codegen::index_type(wide)), text));
         }
@@ -73,7 +73,7 @@ pub fn sources() -> Vec<(String, String)> {
 /// The kernel of family Scan.
 pub fn run(call: &Call) -> Result<Outcome> {
     let (Work::Scan { program, plan }, [spec]) = (&call.work, call.outputs) else { decline!("not a scan of one output") };
-    let Some(combine) = combine(call.op) else { decline!("{} is not a running sum or product", call.op.name()) };
+    let Some(combine) = combine(call.op) else { decline!("{} is not a running sum, product or extreme", call.op.name()) };
     let rank = plan.lanes.len();
     if rank > MAX_RANK {
         decline!("{rank} axes around the scanned one, after collapsing");
@@ -92,7 +92,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
         Way::Chunks(_) => Some(device::allocate(call, plan.lane_count * chunks * sum_bytes)?),
         _ => None,
     };
-    let scan = Scan { context, program, plan, combine, inputs: &inputs?, out: out.pointer() };
+    let scan = Scan { context, program, plan, op: call.op, combine, inputs: &inputs?, out: out.pointer() };
     scan.queue(way, chunks, totals.as_deref()).in_call(call)?;
     device::done(call, [out])
 }
@@ -102,6 +102,7 @@ struct Scan<'a> {
     context: &'static Context,
     program: &'a Expression,
     plan: &'a ScanPlan,
+    op: Op,
     combine: &'static str,
     inputs: &'a [u64],
     out: u64,
@@ -125,7 +126,7 @@ impl Scan<'_> {
 
     fn function(&self, name: &str, wide: bool) -> crate::Result<Arc<Function>> {
         let rank = self.plan.lanes.len();
-        let key = KernelKey::new(name, self.program).with(rank as u64).with(wide as u64).with((self.combine == "add") as u64);
+        let key = KernelKey::new(name, self.program).with(rank as u64).with(wide as u64).with(self.op.index() as u64);
         kernel::generated(self.context, &key, || Ok((name.to_owned(), source(self.program, self.combine, rank, wide)?)))
     }
 

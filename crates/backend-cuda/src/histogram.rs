@@ -1,0 +1,162 @@
+//! Histogram: counts in shared memory where the bins fit there, in several copies so that lanes seldom meet; else in global
+//! memory. The values' expression is inlined.
+
+use cuprum_core::call::Binning;
+use cuprum_core::{Array, Call, DType, Outcome, Program as Expression, Result, Work, decline};
+use smallvec::SmallVec;
+
+use crate::codegen::{self, Access, KernelKey};
+use crate::device::{self, InCall};
+use crate::driver::Context;
+use crate::kernel;
+use crate::module::Args;
+
+const KERNELS: &str = include_str!("kernels/histogram.cu");
+/// Threads of a block, as in `histogram.cu`.
+const THREADS: u32 = 512;
+/// Elements of a thread.
+const ITEMS: usize = 8;
+/// Bytes of shared memory that copies of the counts may fill; one copy may fill all that a block can have.
+const COPIES_BYTES: usize = 32 << 10;
+
+/// Where counts lie while a block works.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Counts {
+    /// So many copies, and the edges, in so many bytes of shared memory.
+    Shared { copies: usize, bytes: usize },
+    /// Where the output is.
+    Global,
+}
+
+impl Counts {
+    /// `edge` is the size of an edge, 0 without edges; `most` what a block can have.
+    fn new(bins: usize, edge: usize, most: usize) -> Counts {
+        let bytes = |copies: usize| {
+            let counts = bins.saturating_mul(4 * copies).saturating_add(15) & !15;
+            counts.saturating_add(bins.saturating_add(1).saturating_mul(edge))
+        };
+        let copies = [32, 16, 8, 4, 2].into_iter().find(|&c| bytes(c) <= COPIES_BYTES).unwrap_or(1);
+        if bytes(copies) <= most { Counts::Shared { copies, bytes: bytes(copies) } } else { Counts::Global }
+    }
+}
+
+fn rule(binning: Binning) -> u64 {
+    match binning {
+        Binning::Number { .. } => 0,
+        Binning::Edges { even: true } => 1,
+        Binning::Edges { even: false } => 2,
+    }
+}
+
+fn source(program: &Expression, access: Access, rule: u64, shared: bool) -> std::result::Result<String, &'static str> {
+    let element = codegen::element(program, access)?;
+    let defines = format!("#define RULE {rule}\n#define SHARED {}\n#define ITEMS {ITEMS}\n", shared as u8);
+    Ok([codegen::PRELUDE, &element, &defines, KERNELS].concat())
+}
+
+/// Every rule and place of the counts, for compiling without a device.
+pub fn sources() -> Vec<(String, String)> {
+    let uses = [(0, DType::I64), (1, DType::F32), (1, DType::F64), (2, DType::F32), (2, DType::F64)];
+    let all = uses.into_iter().flat_map(|(rule, dtype)| [true, false].map(|shared| (rule, dtype, shared)));
+    let listed = all.filter_map(|(rule, dtype, shared)| {
+        let text = source(&Expression::identity(dtype), Access::default(), rule, shared).ok()?;
+        Some((format!("histogram<{dtype}, {rule}, {shared}>"), text))
+    });
+    listed.collect()
+}
+
+/// The kernel of family Histogram.
+pub fn run(call: &Call) -> Result<Outcome> {
+    let (&Work::Histogram { program, binning }, [spec]) = (&call.work, call.outputs) else { decline!("not a histogram of one output") };
+    let has_edges = match binning {
+        Binning::Number { weighted: true } => decline!("sums of weights, which atomics would add in any order"),
+        Binning::Number { weighted: false } => false,
+        Binning::Edges { .. } => true,
+    };
+    let (values, edges) = call.inputs.split_at(call.inputs.len() - usize::from(has_edges && !call.inputs.is_empty()));
+    let dtype = program.output_dtype(0);
+    let (bins, wanted) = (spec.layout.size(), if has_edges { edges.first().map(|e| e.dtype()) } else { Some(DType::I64) });
+    if spec.dtype != DType::I64 || wanted != Some(dtype) || has_edges && !matches!(dtype, DType::F32 | DType::F64) {
+        decline!("values of {dtype} for these bins");
+    }
+    if edges.first().is_some_and(|e| e.layout().size() != bins + 1 || !e.layout().is_c_contiguous()) {
+        decline!("edges that do not fit the output");
+    }
+    if let Some(op) = program.ops().find(|op| !codegen::has_row(*op)) {
+        decline!("no CUDA expression for {}", op.name());
+    }
+    let Some(count) = values.first().map(|a| a.layout().size()) else { decline!("no values") };
+    let context = device::context(call.device)?;
+    let inputs: Result<SmallVec<[u64; 4]>> = values.iter().map(device::pointer).collect();
+    let edges = edges.first().map(device::pointer).transpose()?.unwrap_or(0);
+    let out = device::allocate_output(call, 0)?;
+    let repeated = values.iter().enumerate().filter(|(_, a)| a.layout().strides() == [0]).fold(0, |bits, (k, _)| bits | 1 << k);
+    let access = Access { repeated, aligned: false };
+    let histogram = Histogram { context, program, access, rule: rule(binning), bins, count };
+    context.fill(out.memory(), 0, [0u8; 4], 2 * bins).in_call(call)?;
+    histogram.queue(&inputs?, edges, out.pointer()).in_call(call)?;
+    device::done(call, [out])
+}
+
+/// One histogram on its way to the stream.
+struct Histogram<'a> {
+    context: &'static Context,
+    program: &'a Expression,
+    access: Access,
+    rule: u64,
+    bins: usize,
+    count: usize,
+}
+
+impl Histogram<'_> {
+    fn queue(&self, inputs: &[u64], edges: u64, out: u64) -> crate::Result<()> {
+        let edge = if self.rule == 0 { 0 } else { self.program.output_dtype(0).itemsize() };
+        let info = self.context.info();
+        let counts = Counts::new(self.bins, edge, info.shared_per_block_optin as usize);
+        let is_shared = counts != Counts::Global;
+        let name = if is_shared { "histogram_shared" } else { "histogram_global" };
+        let key = KernelKey::new(name, self.program).with(self.access.repeated).with(self.rule);
+        let make = || Ok((name.to_owned(), source(self.program, self.access, self.rule, is_shared)?));
+        let function = kernel::generated(self.context, &key, make)?;
+        let params = codegen::pack_params(self.program, inputs);
+        let mut args = Args::new();
+        args.push_bytes(&params).push(&edges).push(&out).push(&self.bins).push(&self.count);
+        let Counts::Shared { copies, bytes } = counts else {
+            // SAFETY: the arguments are those of histogram_global in histogram.cu; values have `count` elements (or one, repeated),
+            // `out` has `bins`, and edges, where the rule has any, one more.
+            return unsafe { function.launch(kernel::grid(self.count as u64, THREADS), [THREADS, 1, 1], 0, args.pointers()) };
+        };
+        let (copies, bytes) = (copies as i32, bytes as u32);
+        args.push(&copies);
+        if bytes > info.shared_per_block {
+            function.allow_dynamic_shared(bytes)?;
+        }
+        let resident = function.blocks_per_sm(THREADS, bytes)?.max(1) * info.sm_count;
+        let tiles = self.count.div_ceil(THREADS as usize * ITEMS);
+        let blocks = u32::try_from(tiles).unwrap_or(u32::MAX).min(resident);
+        // SAFETY: as above, of histogram_shared, with the shared memory that `copies` and the edges take.
+        unsafe { function.launch([blocks, 1, 1], [THREADS, 1, 1], bytes, args.pointers()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_go_where_they_fit() {
+        let of = |bins, edge| Counts::new(bins, edge, 227 << 10);
+        assert_eq!(of(10, 4), Counts::Shared { copies: 32, bytes: 10 * 128 + 44 });
+        assert_eq!(of(1024, 8), Counts::Shared { copies: 4, bytes: 1024 * 16 + 1025 * 8 });
+        assert_eq!(of(50_000, 0), Counts::Shared { copies: 1, bytes: 200_000 });
+        assert_eq!(of(50_000, 4), Counts::Global);
+        assert_eq!(of(usize::MAX / 2, 8), Counts::Global);
+    }
+
+    #[test]
+    fn every_listed_source_is_whole() {
+        let list = sources();
+        assert_eq!(list.len(), 10);
+        assert!(list.iter().all(|(_, text)| text.contains("histogram_") && text.contains("struct Params")));
+    }
+}

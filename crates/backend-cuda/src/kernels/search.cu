@@ -1,0 +1,20 @@
+// Where values belong in a sorted array, after order.cuh. T is the element type, AFTER 0 or 1: before or after equal elements.
+
+using namespace cuprum;
+
+extern "C" __global__ void __launch_bounds__(256)
+search_sorted(i64* __restrict__ out, const T* __restrict__ sorted, i64 size, const T* __restrict__ values, i64 count) {
+    const i64 stride = static_cast<i64>(gridDim.x) * blockDim.x;
+    for (i64 i = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
+        const auto key = order(values[i]);
+        i64 low = 0, length = size;
+        while (length > 0) {
+            const i64 half = length / 2;
+            const auto here = order(sorted[low + half]);
+            const bool passes = AFTER ? here <= key : here < key;
+            low = passes ? low + half + 1 : low;
+            length = passes ? length - half - 1 : half;
+        }
+        out[i] = low;
+    }
+}

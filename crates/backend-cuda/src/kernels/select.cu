@@ -1,0 +1,76 @@
+// The elements at which a condition holds, in order, in one pass over memory. Stands after the prelude, an element's code and
+// look_back.cuh. The host defines ITEM (a value of 1 to 16 bytes), ITEMS (elements of a thread), VALUES and PLACES (0 or 1: what is
+// asked for).
+
+namespace cuprum {
+
+constexpr int THREADS = 256;
+constexpr int WARPS = THREADS / 32;
+constexpr int TILE = THREADS * ITEMS;
+
+// `ticket` and `states` (a word a tile) are 0 before; `length` receives the number of chosen elements. Without room (null
+// outputs) they are only counted.
+extern "C" __global__ void __launch_bounds__(THREADS)
+select_flat(const __grid_constant__ Params p, const ITEM* __restrict__ from, ITEM* __restrict__ values, i64* __restrict__ places,
+            i64 count, i64 tiles, u64* length, u32* ticket, u64* states) {
+    __shared__ u32 shared_tile, shared_counts[WARPS];
+    __shared__ u64 shared_before;
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+
+    if (threadIdx.x == 0) shared_tile = atomicAdd(ticket, 1u);
+    __syncthreads();
+    const i64 tile = shared_tile, base = tile * TILE + warp * 32 * ITEMS + lane;
+    const bool full = (tile + 1) * TILE <= count;
+
+    u32 chosen[ITEMS];  // by the lanes of this warp
+    #pragma unroll
+    for (int k = 0; k < ITEMS; k++) {
+        const i64 i = base + k * 32;
+        chosen[k] = __ballot_sync(0xffffffffu, (full || i < count) && element(p, i));
+    }
+#if VALUES
+    ITEM mine[ITEMS];
+    #pragma unroll
+    for (int k = 0; k < ITEMS; k++) {
+        if (chosen[k] >> lane & 1) mine[k] = from[base + k * 32];
+    }
+#endif
+    u32 in_warp = 0;
+    #pragma unroll
+    for (int k = 0; k < ITEMS; k++) in_warp += __popc(chosen[k]);
+    if (lane == 0) shared_counts[warp] = in_warp;
+    __syncthreads();
+    if (warp == 0) {
+        using S = State<u64>;
+        u64 total = 0;
+        #pragma unroll
+        for (int w = 0; w < WARPS; w++) total += shared_counts[w];
+        if (lane == 0) store_relaxed(states + tile, (tile == 0 ? S::PREFIX : S::TOTAL) | total);
+        const u64 before = tile == 0 ? 0 : look_back(states, tile);
+        if (lane == 0) {
+            if (tile > 0) store_relaxed(states + tile, S::PREFIX | (before + total));
+            if (tile == tiles - 1) *length = before + total;
+            shared_before = before;
+        }
+    }
+    __syncthreads();
+    u64 at = shared_before;
+    #pragma unroll
+    for (int w = 0; w < WARPS; w++) at += w < warp ? shared_counts[w] : 0;
+    const u32 below = (1u << lane) - 1;
+    #pragma unroll
+    for (int k = 0; k < ITEMS; k++) {
+        if (chosen[k] >> lane & 1) {
+            const u64 to = at + __popc(chosen[k] & below);
+#if VALUES
+            if (values != nullptr) values[to] = mine[k];
+#endif
+#if PLACES
+            if (places != nullptr) places[to] = base + k * 32;
+#endif
+        }
+        at += __popc(chosen[k]);
+    }
+}
+
+}  // namespace cuprum
