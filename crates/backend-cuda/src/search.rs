@@ -12,7 +12,7 @@ static SOURCE: Source =
 
 /// What the kernel reads elements as, and the side.
 fn defines(dtype: DType, after_equal: bool) -> [(&'static str, &'static str); 2] {
-    [("T", ctype(dtype)), ("AFTER", if after_equal { "1" } else { "0" })]
+    [("ELEMENT", ctype(dtype)), ("AFTER", if after_equal { "1" } else { "0" })]
 }
 
 /// Every dtype, each on one side, for compiling without a device.

@@ -26,10 +26,10 @@ struct Shape {
 }
 
 impl Shape {
-    /// Tiles of some 16 KiB of the widest input.
+    /// Tiles of some 16 KiB of the widest input; values are held in registers until their places are known.
     fn new(itemsizes: impl IntoIterator<Item = usize>, access: Access, values: Option<usize>, places: bool) -> Shape {
         let widest = itemsizes.into_iter().chain(values).max().unwrap_or(1);
-        Shape { access, values, places, items: (64 / widest).clamp(8, 32) }
+        Shape { access, values, places, items: (64 / widest).clamp(8, if values.is_some() { 16 } else { 32 }) }
     }
 }
 
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn tiles_follow_the_widest_input() {
         let items = |sizes: &[usize], values| Shape::new(sizes.iter().copied(), Access::default(), values, false).items;
-        assert_eq!([items(&[1], None), items(&[4], None), items(&[1], Some(8)), items(&[16], Some(1))], [32, 16, 8, 8]);
+        assert_eq!([items(&[1], None), items(&[1], Some(1)), items(&[4], None), items(&[1], Some(8)), items(&[16], Some(1))], [32, 16, 16, 8, 8]);
     }
 
     #[test]

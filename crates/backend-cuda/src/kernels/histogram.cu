@@ -6,7 +6,6 @@
 namespace cuprum {
 
 constexpr int THREADS = 512;
-constexpr i64 TILE = THREADS * ITEMS;
 
 #if RULE == 0
 struct Binning {
@@ -55,15 +54,17 @@ struct Binning {
 #endif
 
 #if SHARED
+constexpr i64 TILE = THREADS * ITEMS;
+
 // `counts` is 0 before. In shared memory stand `copies` counts of each bin, for as many lanes, then the edges.
 extern "C" __global__ void __launch_bounds__(THREADS)
 histogram_shared(const __grid_constant__ Params p, const Result* __restrict__ edges, u64* __restrict__ counts, i64 bins, i64 count, i32 copies) {
-    extern __shared__ alignas(16) unsigned char shared[];
+    extern __shared__ uint4 shared[];
     const i32 cells = static_cast<i32>(bins) * copies;
     u32* own = reinterpret_cast<u32*>(shared);
     for (i32 i = threadIdx.x; i < cells; i += THREADS) own[i] = 0;
 #if RULE > 0
-    Result* near = reinterpret_cast<Result*>(shared + (cells * sizeof(u32) + 15) / 16 * 16);
+    Result* near = reinterpret_cast<Result*>(shared + (cells + 3) / 4);
     for (i32 i = threadIdx.x; i <= bins; i += THREADS) near[i] = edges[i];
 #else
     const Result* near = edges;

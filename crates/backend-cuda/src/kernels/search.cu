@@ -1,9 +1,9 @@
-// Where values belong in a sorted array, after order.cuh. T is the element type, AFTER 0 or 1: before or after equal elements.
+// Where values belong in a sorted array, after order.cuh. ELEMENT is their type, AFTER 0 or 1: before or after equal elements.
 
 using namespace cuprum;
 
 extern "C" __global__ void __launch_bounds__(256)
-search_sorted(i64* __restrict__ out, const T* __restrict__ sorted, i64 size, const T* __restrict__ values, i64 count) {
+search_sorted(i64* __restrict__ out, const ELEMENT* __restrict__ sorted, i64 size, const ELEMENT* __restrict__ values, i64 count) {
     const i64 stride = static_cast<i64>(gridDim.x) * blockDim.x;
     for (i64 i = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
         const auto key = order(values[i]);
