@@ -1,6 +1,7 @@
 //! The chain, tested with made-up accelerators: who is asked, in which order, what is told, and what happens when all decline.
 
 mod answers;
+mod auto;
 mod devices;
 mod environment;
 mod made_up;

@@ -80,10 +80,10 @@ impl DiskCache {
         }
     }
 
-    /// The process's cache: `kernels` inside [`cache_folder`].
+    /// The process's cache: `kernels` inside [`cache_folder`](cuprum_core::settings::cache_folder).
     pub fn shared() -> &'static DiskCache {
         static SHARED: OnceLock<DiskCache> = OnceLock::new();
-        SHARED.get_or_init(|| match cache_folder() {
+        SHARED.get_or_init(|| match cuprum_core::settings::cache_folder() {
             Some(folder) => DiskCache::new(folder.join("kernels"), DEFAULT_CAP),
             None => DiskCache::in_memory(),
         })
@@ -162,14 +162,6 @@ impl DiskCache {
             }
         }
         self.size.store(total, Ordering::Relaxed);
-    }
-}
-
-/// `CUPRUM_CACHE_DIR`, else the user's cache folder + `/cuprum`; `None` where there is no home.
-pub fn cache_folder() -> Option<PathBuf> {
-    match std::env::var_os("CUPRUM_CACHE_DIR").filter(|v| !v.is_empty()) {
-        Some(folder) => Some(folder.into()),
-        None => directories::BaseDirs::new().map(|dirs| dirs.cache_dir().join("cuprum")),
     }
 }
 

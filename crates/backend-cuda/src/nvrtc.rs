@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::OnceLock;
 
-use crate::cache;
 use crate::error::{CudaError, Result};
 use crate::libraries::{self, CcclHeaders, LibrarySpec, Loaded, Missing};
 
@@ -186,7 +185,7 @@ pub fn cccl_headers(driver_major: u32) -> Result<CcclHeaders> {
         Ok(found) => return Ok(found),
         Err(missing) => missing,
     };
-    match (Compiler::shared(driver_major), cache::cache_folder()) {
+    match (Compiler::shared(driver_major), cuprum_core::settings::cache_folder()) {
         (Ok(compiler), Some(folder)) => compiler.bundled_cccl(&folder),
         _ => Err(missing.into()),
     }

@@ -8,6 +8,7 @@ use cuprum::{Availability, Device};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
+use crate::tune;
 
 /// Show the devices, the accelerators and why one is missing, and the settings in force.
 #[derive(clap::Args, Debug)]
@@ -15,12 +16,15 @@ pub struct Arguments {
     /// As JSON
     #[arg(long)]
     json: bool,
+    /// What was measured for CUPRUM_ACCELERATORS=auto, instead
+    #[arg(long)]
+    tuning: bool,
 }
 
 /// Runs the command. A setting that cannot be read is shown last, as the failure.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let problem = settings::check().err();
-    let report = report()?;
+    let (report, text): (Value, fn(&Value) -> String) = if arguments.tuning { (tune::listings()?, tune::text) } else { (report()?, text) };
     let text = if arguments.json { format!("{report:#}\n") } else { text(&report) };
     std::io::stdout().write_all(text.as_bytes())?;
     problem.map_or(Ok(()), |e| Err(e.into()))
@@ -53,7 +57,7 @@ fn report() -> Result<Value, Failure> {
         "memory": settings::physical_memory(),
         "devices": devices,
         "accelerators": accelerators,
-        "cache_folder": cuprum::backend_cuda::cache::cache_folder(),
+        "cache_folder": settings::cache_folder(),
         "settings": settings,
     }))
 }
@@ -112,7 +116,7 @@ fn text(report: &Value) -> String {
     }
     out += &format!("{settings}\n");
     let cache = report["cache_folder"].as_str().unwrap_or("none: there is no home folder");
-    out + &format!("\ncompiled kernels are kept in {cache}\n")
+    out + &format!("\ncompiled kernels and what was measured are kept in {cache}\n")
 }
 
 fn table(header: &[&str]) -> Table {

@@ -11,4 +11,5 @@ pub mod measure;
 pub mod place;
 pub mod sigpipe;
 pub mod tour;
+pub mod tune;
 pub mod works;

@@ -7,7 +7,7 @@ use cuprum::expressions::Session;
 use cuprum_cli::failure::Failure;
 use cuprum_cli::measure::Effort;
 use cuprum_cli::place::Place;
-use cuprum_cli::{bench, bindings, eval, info, sigpipe, tour};
+use cuprum_cli::{bench, bindings, eval, info, sigpipe, tour, tune};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,6 +32,7 @@ enum Command {
     Tour(Tour),
     Eval(eval::Arguments),
     Bench(Bench),
+    Tune(tune::Arguments),
 }
 
 /// Run a set of works on each device under each order of accelerators, check the results, and show the times.
@@ -85,6 +86,7 @@ fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Info(arguments) => info::run(arguments),
         Command::Eval(arguments) => eval::run(arguments),
+        Command::Tune(arguments) => tune::run(arguments),
         Command::Tour(Tour { quick, json }) => {
             cuprum::core::settings::check()?;
             if tour::run(&tour::Options { quick: *quick, json: *json }).map_err(Failure::run)? {

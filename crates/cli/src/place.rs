@@ -11,7 +11,7 @@ pub struct Place {
     /// auto, cpu, cuda or cuda:N [default: CUPRUM_DEVICE, else auto]
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
-    /// Accelerators to ask, in order, such as cub,cutensor; '' for the device's own kernels only
+    /// Accelerators to ask, in order, such as cub,cutensor; '' for the device's own kernels only; auto to measure
     #[arg(long, value_name = "LIST")]
     accelerators: Option<String>,
 }

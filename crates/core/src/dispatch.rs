@@ -13,6 +13,7 @@ use crate::error::{Error, Result, shape_text};
 use crate::op::Family;
 use crate::registry::{self, Link, OpFilter};
 use crate::settings::{self, HostFallback};
+use crate::tuning::{self, Advice};
 
 /// What the chain did with one call.
 #[derive(Clone, Debug)]
@@ -35,6 +36,8 @@ pub struct Record {
     pub served_by: Option<&'static str>,
     /// Who declined before, and why.
     pub declined: Vec<(&'static str, String)>,
+    /// Under the order `auto`: who was asked first, and why (see [`tuning`]).
+    pub chosen: Option<String>,
 }
 
 impl fmt::Display for Record {
@@ -53,6 +56,9 @@ impl fmt::Display for Record {
         )?;
         if let Some(e) = self.expression.as_ref().filter(|e| *e != "a0") {
             write!(f, "\n    computes {e}")?;
+        }
+        if let Some(chosen) = &self.chosen {
+            write!(f, "\n    auto: {chosen}")?;
         }
         for (name, why) in &self.declined {
             write!(f, "\n    {name} declined: {why}")?;
@@ -110,31 +116,94 @@ pub fn run(call: &Call) -> Result<Outputs> {
         span.record("shapes", tracing::field::debug(shapes(call)));
         span.record("dtypes", tracing::field::debug(dtypes(call)));
     }
-    let links = registry::chains()?.get(call.family(), call.device.kind());
-    let mut declined = Vec::new();
-    for link in links {
-        if let Err(why) = filter(link, call) {
-            if listening {
-                declined.push((link.accelerator.name, why.to_string()));
-            }
-            continue;
+    let chains = registry::chains()?;
+    let links = chains.get(call.family(), call.device.kind());
+    let mut story = Story::new(listening);
+    let served = match chains.measures().then(|| tuning::advise(call, links)).transpose()?.flatten() {
+        Some(advice) => serve_advised(call, links, &advice, &mut story),
+        None => serve(call, links, &mut story),
+    };
+    let served = served.inspect_err(|_| record(call, None, &mut story))?;
+    record(call, served.as_ref().map(|(name, _)| *name), &mut story);
+    match served {
+        Some((name, outputs)) => {
+            span.record("served_by", name);
+            Ok(outputs)
         }
-        match (link.kernel.run)(call) {
-            Ok(Outcome::Done(outputs)) => {
-                span.record("served_by", link.accelerator.name);
-                record(call, Some(link.accelerator.name), declined);
-                return Ok(outputs);
-            }
-            Ok(Outcome::Declined(reason)) if listening => declined.push((link.accelerator.name, reason.text().to_string())),
-            Ok(Outcome::Declined(_)) => {}
-            Err(e) => {
-                record(call, None, declined);
-                return Err(e);
-            }
+        None => unserved(call),
+    }
+}
+
+/// What is told of a call if somebody listens.
+struct Story {
+    listening: bool,
+    declined: Vec<(&'static str, String)>,
+    chosen: Option<String>,
+}
+
+impl Story {
+    fn new(listening: bool) -> Story {
+        Story { listening, declined: Vec::new(), chosen: None }
+    }
+
+    fn declined(&mut self, link: &Link, why: &str) {
+        if self.listening {
+            self.declined.push((link.accelerator.name, why.to_string()));
         }
     }
-    record(call, None, declined);
-    unserved(call)
+}
+
+/// Who served a call, and the outputs.
+type Served = Option<(&'static str, Outputs)>;
+
+/// Asks one kernel.
+fn ask(call: &Call, link: &Link, story: &mut Story) -> Result<Option<Outputs>> {
+    if let Err(why) = filter(link, call) {
+        story.declined(link, why);
+        return Ok(None);
+    }
+    match (link.kernel.run)(call)? {
+        Outcome::Done(outputs) => Ok(Some(outputs)),
+        Outcome::Declined(reason) => {
+            story.declined(link, reason.text());
+            Ok(None)
+        }
+    }
+}
+
+/// Asks kernels in order.
+fn serve<'a>(call: &Call, links: impl IntoIterator<Item = &'a Link>, story: &mut Story) -> Result<Served> {
+    for link in links {
+        if let Some(outputs) = ask(call, link, story)? {
+            return Ok(Some((link.accelerator.name, outputs)));
+        }
+    }
+    Ok(None)
+}
+
+/// Asks the kernels of one accelerator first, and times them if that is wanted. One that fails on trial is only out.
+fn serve_advised(call: &Call, links: &'static [Link], advice: &Advice, story: &mut Story) -> Result<Served> {
+    if story.listening {
+        story.chosen = Some(advice.text());
+    }
+    let is_first = |link: &&Link| std::ptr::eq(link.accelerator, advice.accelerator);
+    let watch = advice.start(call)?;
+    match serve(call, links.iter().filter(is_first), story) {
+        Ok(Some(served)) => {
+            advice.served(call, watch)?;
+            return Ok(Some(served));
+        }
+        Err(error) if advice.is_trial() => {
+            let name = advice.accelerator.name;
+            tracing::warn!(accelerator = name, %error, op = call.op.name(), "failed on trial; another serves");
+            story.declined.push((name, format!("failed: {error}")));
+        }
+        other => {
+            other?;
+        }
+    }
+    advice.refused();
+    serve(call, links.iter().filter(|link| !is_first(link)), story)
 }
 
 /// Whether a kernel of the device takes this operation by name. Those that take whole families are not meant: core has
@@ -268,8 +337,8 @@ fn shapes(call: &Call) -> Vec<Vec<usize>> {
     }
 }
 
-fn record(call: &Call, served_by: Option<&'static str>, declined: Vec<(&'static str, String)>) {
-    if !listening() {
+fn record(call: &Call, served_by: Option<&'static str>, story: &mut Story) {
+    if !story.listening {
         return;
     }
     let entry = Record {
@@ -281,7 +350,8 @@ fn record(call: &Call, served_by: Option<&'static str>, declined: Vec<(&'static 
         expression: call.program().map(ToString::to_string),
         bytes: call.bytes(),
         served_by,
-        declined,
+        declined: std::mem::take(&mut story.declined),
+        chosen: story.chosen.take(),
     };
     RECORDS.with(|r| {
         if let Some(list) = r.borrow_mut().as_mut() {

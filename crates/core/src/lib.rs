@@ -25,6 +25,7 @@ pub mod registry;
 pub mod scalar;
 pub mod settings;
 pub mod testing;
+pub mod tuning;
 
 pub use array::{Array, IntoReshape, IntoShape, NdArray, StoredArray};
 pub use call::{Binning, Call, Distribution, Fill, Outcome, OutputSpec, Outputs, Random, Reason, Sort, Work};

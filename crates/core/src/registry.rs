@@ -92,11 +92,20 @@ pub(crate) struct Link {
 
 /// The ordered kernels for every family and device kind, under one order of accelerators.
 #[derive(Debug, Default)]
-pub(crate) struct Chains([[Vec<Link>; Family::ALL.len()]; MAX_KINDS]);
+pub(crate) struct Chains {
+    links: [[Vec<Link>; Family::ALL.len()]; MAX_KINDS],
+    /// The order is `auto`.
+    measures: bool,
+}
 
 impl Chains {
     pub(crate) fn get(&self, family: Family, kind: DeviceKind) -> &[Link] {
-        &self.0[kind.index()][family as usize]
+        &self.links[kind.index()][family as usize]
+    }
+
+    /// Whether whom to ask first is found by measurement.
+    pub(crate) fn measures(&self) -> bool {
+        self.measures
     }
 }
 
@@ -211,24 +220,33 @@ pub fn order() -> Result<Option<Vec<String>>> {
     }
 }
 
+/// The order that measures; see [`tuning`](crate::tuning).
+fn is_auto(names: &[String]) -> bool {
+    matches!(names, [name] if name == "auto")
+}
+
 fn parse_order(text: &str) -> Result<Vec<String>> {
     let mut names = settings::parse_names(text);
     let known = all();
     let variable = "CUPRUM_ACCELERATORS";
+    if is_auto(&names) {
+        return Ok(names);
+    }
     if let Some(unknown) = names.iter().find(|n| known.iter().all(|a| a.name != n.as_str())) {
         let list = known.iter().filter(|a| a.base.is_none()).map(|a| a.name).collect::<Vec<_>>().join(", ");
-        let hint = if unknown == "auto" { "choosing by measurement is not in this version" } else { "unknown accelerator" };
-        return Err(Error::Setting {
-            variable,
-            message: format!("{hint} '{unknown}'; known: {}", if list.is_empty() { "none" } else { &list }),
-        });
+        let list = if list.is_empty() { "none" } else { &list };
+        let message = match unknown.as_str() {
+            "auto" => format!("'auto' stands alone: it measures all of them ({list})"),
+            _ => format!("unknown accelerator '{unknown}'; known: {list}, or auto"),
+        };
+        return Err(Error::Setting { variable, message });
     }
     let mut seen = Vec::new();
     names.retain(|n| !seen.contains(n) && (seen.push(n.clone()), true).1);
     Ok(names)
 }
 
-/// The order as a setter takes it: `"cub,cutensor"`, `["cub", "cutensor"]`, or `None` for the default.
+/// The order as a setter takes it: `"cub,cutensor"`, `["cub", "cutensor"]`, `"auto"`, or `None` for the default.
 pub trait IntoOrder {
     /// The text form, or `None` for the default order.
     fn into_order(self) -> Option<String>;
@@ -315,17 +333,18 @@ fn members(order: Option<&[String]>) -> Vec<&'static Accelerator> {
     let (bases, others): (Vec<_>, Vec<_>) = known.iter().copied().partition(|a| a.base.is_some());
     let chosen: Vec<_> = match order {
         None => others,
+        Some(names) if is_auto(names) => others,
         Some(names) => names.iter().filter_map(|n| others.iter().copied().find(|a| a.name == n)).collect(),
     };
     chosen.into_iter().chain(bases).filter(|a| is_ready(a)).collect()
 }
 
 fn build(order: Option<&[String]>) -> Result<Chains> {
-    let mut chains = Chains::default();
+    let mut chains = Chains { measures: order.is_some_and(is_auto), ..Chains::default() };
     for accelerator in members(order) {
         let kind = DeviceKind::intern(accelerator.device)?;
         for kernel in accelerator.kernels {
-            chains.0[kind.index()][kernel.family as usize].push(Link { accelerator, kernel });
+            chains.links[kind.index()][kernel.family as usize].push(Link { accelerator, kernel });
         }
     }
     Ok(chains)

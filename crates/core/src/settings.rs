@@ -30,7 +30,7 @@ pub struct Shown {
 
 /// Every variable cuprum reads, with its value in this process.
 pub fn shown() -> Vec<Shown> {
-    const ALL: [(&str, &str); 12] = [
+    const ALL: [(&str, &str); 13] = [
         ("CUPRUM_DEVICE", "auto"),
         ("CUPRUM_ACCELERATORS", "every ready one, by rank"),
         ("CUPRUM_FUSION", "1"),
@@ -39,6 +39,7 @@ pub fn shown() -> Vec<Shown> {
         ("CUPRUM_CPU_MEMORY_LIMIT", "none"),
         ("CUPRUM_GPU_MEMORY_POOL", "1"),
         ("CUPRUM_CACHE_DIR", "the user's cache folder"),
+        ("CUPRUM_TUNING", "a file in the cache folder"),
         ("CUPRUM_HOST_FALLBACK", "error"),
         ("CUPRUM_CUDA_PATH", "none"),
         ("CUPRUM_CCCL_PATH", "none"),
@@ -58,6 +59,15 @@ pub fn env(variable: &str) -> Option<String> {
 /// A folder named by a variable, if set and not empty.
 pub fn env_path(variable: &str) -> Option<PathBuf> {
     env(variable).filter(|v| !v.is_empty()).map(PathBuf::from)
+}
+
+/// The folder for compiled kernels and what was measured: `CUPRUM_CACHE_DIR`, else the user's cache folder + `/cuprum`; `None`
+/// where there is no home.
+pub fn cache_folder() -> Option<PathBuf> {
+    match std::env::var_os("CUPRUM_CACHE_DIR").filter(|v| !v.is_empty()) {
+        Some(folder) => Some(folder.into()),
+        None => directories::BaseDirs::new().map(|dirs| dirs.cache_dir().join("cuprum")),
+    }
 }
 
 /// Reads a switch: `1`, `0`, `on`, `off`, `true`, `false`.
@@ -197,6 +207,7 @@ pub fn check() -> Result<()> {
     if let Some(v) = env("CUPRUM_GPU_MEMORY_LIMIT") {
         parse_limit("CUPRUM_GPU_MEMORY_LIMIT", &v, 1 << 40)?;
     }
+    crate::tuning::check()?;
     crate::registry::check_settings()
 }
 

@@ -55,6 +55,11 @@ const TABLE: &[Row] = &[
     (&["bench", "a + 1", "a=missing.npy"], &["missing.npy"]),
     (&["bench", "a + 1", "a=a.npy", "--repeat", "0"], &["--repeat"]),
     (&["bench", "a + 1", "a=a.npy", "--device", "tpu"], &["'tpu'"]),
+    (&["eval", "1 + 1", "--accelerators", "auto,cub"], &["--accelerators", "'auto' stands alone"]),
+    (&["tune"], &["nothing to tune", "--suite"]),
+    (&["tune", "smu(a)", "a=a.npy"], &["`smu`"]),
+    (&["tune", "a", "a=missing.npy"], &["missing.npy"]),
+    (&["tune", "--suite", "--device", "tpu"], &["--device", "'tpu'"]),
     // The command line.
     (&["evla", "1"], &["evla"]),
     (&["eval", "1", "--no-such-option"], &["--no-such-option"]),

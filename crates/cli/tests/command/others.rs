@@ -10,7 +10,7 @@ use crate::{Folder, command, run, succeed};
 fn help_and_version() {
     let folder = Folder::new();
     assert_eq!(succeed(&folder, &["--version"]), format!("cuprum {}\n", env!("CARGO_PKG_VERSION")));
-    for arguments in [&["--help"][..], &["eval", "--help"], &["bench", "--help"], &["tour", "--help"], &["info", "--help"]] {
+    for arguments in [&["--help"][..], &["eval", "--help"], &["bench", "--help"], &["tour", "--help"], &["info", "--help"], &["tune", "--help"]] {
         assert!(succeed(&folder, arguments).contains("Usage"), "{arguments:?}");
     }
     assert!(succeed(&folder, &["--help"]).contains("Exit codes"));
@@ -20,7 +20,7 @@ fn help_and_version() {
 fn info_shows_the_machine() {
     let folder = Folder::new();
     let text = succeed(&folder, &["info"]);
-    for part in ["cuprum ", "cpu (default)", "cutensor", "CUPRUM_ACCELERATORS", "compiled kernels are kept in"] {
+    for part in ["cuprum ", "cpu (default)", "cutensor", "CUPRUM_ACCELERATORS", "compiled kernels and what was measured are kept in"] {
         assert!(text.contains(part), "{part} in\n{text}");
     }
     let json: Value = serde_json::from_str(&succeed(&folder, &["info", "--json"])).unwrap();
@@ -47,6 +47,18 @@ fn bench_reports() {
     }
     assert!(report["bytes"].as_u64().unwrap() >= 16 * 64 * 8);
     assert!(succeed(&folder, &["bench", "a + 1", "a=a.npy", "--repeat", "2"]).contains("served by cpu"));
+}
+
+#[test]
+fn tune_measures_and_info_shows() {
+    let folder = Folder::new();
+    // The host has one accelerator, so there is nothing to choose.
+    let text = succeed(&folder, &["tune", "(a * 2).sum()", "a=random(100)", "--device", "cpu"]);
+    assert!(text.contains("cpu: 0 measured, kept in "), "{text}");
+    assert_eq!(succeed(&folder, &["info", "--tuning"]), text);
+    let json: Value = serde_json::from_str(&succeed(&folder, &["info", "--tuning", "--json"])).unwrap();
+    assert_eq!((&json[0]["device"], &json[0]["pinned"]), (&"cpu".into(), &false.into()));
+    assert!(succeed(&folder, &["tune", "--forget"]).contains("0 measured"));
 }
 
 #[test]

@@ -1,0 +1,161 @@
+//! `cuprum tune`: fills the table of the order `auto` ahead of time, and shows it.
+
+use comfy_table::{Table, presets};
+use cuprum::expressions::{EvalError, Session, parse};
+use cuprum::tuning::{self, Listing, MOST_CANDIDATES, MOST_OTHER_RUNS};
+use cuprum::{Device, set_accelerators, settings};
+use serde_json::{Value, json};
+
+use crate::bindings::{bind, settle};
+use crate::failure::Failure;
+
+/// Measure which accelerator serves which calls best, for CUPRUM_ACCELERATORS=auto, and keep it.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  cuprum tune --suite                                     what the tour and the benches do, in several sizes
+  cuprum tune 'a @ b.T' a='random((512, 512))' b=a
+  CUPRUM_ACCELERATORS=auto cuprum eval 'a @ b.T' ...      asks the fastest first
+
+`cuprum info --tuning` shows what is known. CUPRUM_TUNING=file pins a file of the cache folder, which is then only read.")]
+pub struct Arguments {
+    /// An expression whose calls to measure, in NumPy's notation
+    #[arg(value_name = "EXPR")]
+    expression: Option<String>,
+    /// Variables: name=file.npy, name=file.npz:member, file.npz, name=EXPRESSION
+    #[arg(value_name = "NAME=VALUE", requires = "expression")]
+    bindings: Vec<String>,
+    /// Measure a set of usual calls
+    #[arg(long)]
+    suite: bool,
+    /// Forget what was measured before, for all devices
+    #[arg(long)]
+    forget: bool,
+    /// auto, cpu, cuda or cuda:N [default: CUPRUM_DEVICE, else auto]
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
+}
+
+/// Calls until each signature has a winner: one untimed for each candidate, then timed ones.
+const CALLS: usize = 2 * (MOST_CANDIDATES + MOST_OTHER_RUNS);
+
+/// Usual calls, over square matrices of `n` rows of `d`: reductions of all, rows and columns, plain and fused, scans, copies, mixed
+/// layouts, products, sorts and selections.
+const SUITE: [&str; 22] = [
+    "a + b",
+    "sqrt(a * a + b) - 1",
+    "a + b.T",
+    "a.T.copy()",
+    "concatenate((a, b))",
+    "a.sum()",
+    "a.sum(axis=0)",
+    "a.sum(axis=1)",
+    "(a * b).sum(axis=-1)",
+    "sqrt((a**2).sum(axis=-1))",
+    "a.mean(axis=0)",
+    "a.max()",
+    "a.max(axis=1)",
+    "a.argmax()",
+    "a.argmax(axis=1)",
+    "a.var(axis=1)",
+    "cumsum(a)",
+    "cumsum(a, axis=1)",
+    "a @ b",
+    "einsum('ij,kj->ki', a, b)",
+    "sort(a, axis=None)",
+    "a[a > 0.5]",
+];
+/// Rows of the suite's matrices.
+const ROWS: [usize; 4] = [32, 256, 1024, 4096];
+const DTYPES: [&str; 2] = ["float32", "float64"];
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    settings::check()?;
+    if let Some(device) = &arguments.device {
+        Device::parse(device).and_then(Device::set_default).map_err(|e| Failure::input(format!("--device: {e}")))?;
+    }
+    if arguments.forget {
+        tuning::forget()?;
+    }
+    if !arguments.suite && !arguments.forget && arguments.expression.is_none() {
+        return Err(Failure::input("nothing to tune: give an expression, --suite or --forget"));
+    }
+    set_accelerators("auto")?;
+    if let Some(expression) = &arguments.expression {
+        let mut session = Session::new();
+        bind(&arguments.bindings, &mut session)?;
+        measure(expression, &mut session)?;
+    }
+    if arguments.suite {
+        suite()?;
+    }
+    print!("{}", text(&listings()?));
+    Ok(())
+}
+
+fn suite() -> Result<(), Failure> {
+    for dtype in DTYPES {
+        for rows in ROWS {
+            eprintln!("{rows} rows of {dtype}");
+            let mut session = Session::new();
+            let random = |seed: usize| format!("random(({rows}, {rows}), dtype='{dtype}', seed={seed})");
+            bind(&[format!("a={}", random(1)), format!("b={}", random(2))], &mut session)?;
+            for expression in SUITE {
+                measure(expression, &mut session).map_err(|e| e.within(expression))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Runs an expression as often as its calls need to find their winners.
+fn measure(expression: &str, session: &mut Session) -> Result<(), Failure> {
+    let script = parse(expression).map_err(EvalError::from)?;
+    for _ in 0..CALLS {
+        if let Some(value) = session.run_script(&script)? {
+            settle(&value)?;
+        }
+    }
+    Ok(())
+}
+
+/// What is known, by device; as JSON, from which the text is made.
+pub fn listings() -> Result<Value, Failure> {
+    let entry = |e: tuning::Entry| {
+        let times: serde_json::Map<String, Value> = e.times.into_iter().map(|(name, us)| (name, us.into())).collect();
+        json!({"winner": e.winner, "us": times, "what": e.what})
+    };
+    let listing = |l: Listing| {
+        json!({"device": l.device.to_string(), "file": l.file, "pinned": l.pinned,
+            "entries": l.entries.into_iter().map(entry).collect::<Vec<_>>()})
+    };
+    Ok(tuning::entries()?.into_iter().map(listing).collect())
+}
+
+/// The listings as tables.
+pub fn text(listings: &Value) -> String {
+    let mut out = String::new();
+    for listing in listings.as_array().into_iter().flatten() {
+        let file = listing["file"].as_str().unwrap_or("nowhere: there is no cache folder");
+        let pinned = if listing["pinned"] == true { ", pinned by CUPRUM_TUNING" } else { "" };
+        let entries = listing["entries"].as_array().cloned().unwrap_or_default();
+        let device = listing["device"].as_str().unwrap_or_default();
+        out += &format!("{device}: {} measured, kept in {file}{pinned}\n", entries.len());
+        if entries.is_empty() {
+            continue;
+        }
+        let mut table = Table::new();
+        table.load_preset(presets::NOTHING);
+        table.set_header(["winner", "times in us", "first seen as"]);
+        for e in &entries {
+            let mut times: Vec<(&String, f64)> =
+                e["us"].as_object().into_iter().flatten().map(|(name, us)| (name, us.as_f64().unwrap_or(0.0))).collect();
+            times.sort_by(|a, b| a.1.total_cmp(&b.1));
+            let times: Vec<String> = times.iter().map(|(name, us)| format!("{name} {us:.1}")).collect();
+            let word = |key: &str| e[key].as_str().unwrap_or_default().to_string();
+            table.add_row([word("winner"), times.join(", "), word("what")]);
+        }
+        out += &format!("{table}\n\n");
+    }
+    out
+}

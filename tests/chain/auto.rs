@@ -1,0 +1,219 @@
+//! The order `auto`, over made-up accelerators of the CPU that differ in speed. Each test runs in a process of its own, with a
+//! cache folder of its own.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use cuprum::core::buffer::HostBuffer;
+use cuprum::core::device::Buffer;
+use cuprum::core::ops::scan::CUMPROD;
+use cuprum::tuning::{self, MOST_OTHER_RUNS};
+use cuprum::{
+    Accelerator, Availability, Call, DType, DTypeSet, Device, Error, Family, Kernel, NdArray, OpFilter, Outcome, Record, Result, decline,
+    explain, register, set_accelerators,
+};
+
+use crate::environment::in_child;
+
+/// More than the base scans in the time that QUICK takes.
+const LARGE: usize = 1 << 22;
+
+/// Calls that each made-up accelerator has served or failed at: slow, quick, failing.
+static RUNS: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
+
+fn runs() -> [usize; 3] {
+    [0, 1, 2].map(|n| RUNS[n].load(Ordering::SeqCst))
+}
+
+/// Ones, after some time. The result is that of the base, whoever computes it.
+fn serve(call: &Call, number: usize, time: Duration) -> Result<Outcome> {
+    RUNS[number].fetch_add(1, Ordering::SeqCst);
+    std::thread::sleep(time);
+    let ones: Arc<dyn Buffer> = Arc::new(HostBuffer::from_slice(&vec![1u64; call.outputs[0].layout.size()])?);
+    call.done([ones])
+}
+
+const fn kernel(run: fn(&Call) -> Result<Outcome>) -> Kernel {
+    Kernel { family: Family::Scan, ops: OpFilter::Only(&[CUMPROD]), dtypes: DTypeSet::of(&[DType::U16]), run }
+}
+
+fn version() -> Availability {
+    Availability::Ready(std::env::var("VERSION").unwrap_or_default())
+}
+
+const MADE_UP: Accelerator = Accelerator { name: "", device: "cpu", rank: 0, summary: "made up", probe: version, kernels: &[], base: None };
+
+static SLOW: Accelerator =
+    Accelerator { name: "slow", rank: -4, kernels: &[kernel(|call| serve(call, 0, Duration::from_millis(20)))], ..MADE_UP };
+
+/// Takes large arrays only.
+static QUICK: Accelerator = Accelerator {
+    name: "quick",
+    rank: -3,
+    kernels: &[kernel(|call| if call.outputs[0].layout.size() < LARGE { decline!("small") } else { serve(call, 1, Duration::ZERO) })],
+    ..MADE_UP
+};
+
+static FAILING: Accelerator = Accelerator {
+    name: "failing",
+    rank: -5,
+    kernels: &[kernel(|call| {
+        RUNS[2].fetch_add(1, Ordering::SeqCst);
+        Err(Error::backend("failing", call.op.name(), "always"))
+    })],
+    ..MADE_UP
+};
+
+static FOURTH: Accelerator =
+    Accelerator { name: "fourth", rank: -2, kernels: &[kernel(|call| serve(call, 0, Duration::from_millis(30)))], ..MADE_UP };
+
+fn set_up(accelerators: &[&'static Accelerator]) {
+    accelerators.iter().for_each(|a| register(a).unwrap());
+    Device::set_default(Device::CPU).unwrap();
+    set_accelerators("auto").unwrap();
+}
+
+/// One call; its result is checked.
+fn call(size: usize) -> Record {
+    let ones = NdArray::ones(size, DType::U16).unwrap().eval().unwrap().clone();
+    let (product, calls) = explain(|| ones.cumprod(0).unwrap());
+    assert!(product.to_vec::<u64>().unwrap().iter().all(|&x| x == 1));
+    calls.into_iter().next_back().unwrap()
+}
+
+fn chosen(record: &Record) -> &str {
+    record.chosen.as_deref().unwrap_or_default()
+}
+
+/// Runs a child test with an own cache folder.
+fn passes(test: &str, folder: &Path, variables: &[(&str, &str)]) {
+    let folder = folder.to_str().unwrap();
+    let variables = [variables, &[("CUPRUM_CACHE_DIR", folder)]].concat();
+    let output = in_child(&format!("auto::{test}"), &variables);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{test}:\n{}{}", text(&output.stdout), text(&output.stderr));
+}
+
+#[test]
+fn the_fastest_serves_and_is_remembered() {
+    let folder = tempfile::tempdir().unwrap();
+    passes("child_measures", folder.path(), &[]);
+    passes("child_remembers", folder.path(), &[]);
+    passes("child_measures", folder.path(), &[("VERSION", "2")]);
+    // A file that was cut short or damaged costs measuring again, and nothing else.
+    for file in std::fs::read_dir(folder.path().join("tuning")).unwrap() {
+        std::fs::write(file.unwrap().path(), "cuprum tuning, format 1\n0123\tqu").unwrap();
+    }
+    passes("child_measures", folder.path(), &[]);
+}
+
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+fn child_measures() {
+    set_up(&[&SLOW, &QUICK]);
+    assert_eq!(chosen(&call(LARGE)), "slow, for the first time");
+    let last = (0..12).map(|_| call(LARGE)).next_back().unwrap();
+    assert_eq!(last.served_by, Some("quick"), "{last}");
+    assert!(chosen(&last).starts_with("quick, by measurement (quick "), "{last}");
+    assert!(chosen(&last).contains("slow 2"), "the time of slow, 20 ms, is shown: {last}");
+    assert!(runs()[0] <= 2, "one run untimed and one timed");
+    // Another size class is another signature, of which quick declines the call and the base wins.
+    let small = (0..12).map(|_| call(1000)).next_back().unwrap();
+    assert_eq!(small.served_by, Some("cpu"), "{small}");
+    let listed: Vec<_> = tuning::entries().unwrap().into_iter().flat_map(|l| l.entries).map(|e| e.winner).collect();
+    assert!(listed.contains(&"quick".into()) && listed.contains(&"cpu".into()), "{listed:?}");
+}
+
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+fn child_remembers() {
+    set_up(&[&SLOW, &QUICK]);
+    let first = call(LARGE);
+    assert_eq!((first.served_by, runs()[0]), (Some("quick"), 0), "{first}");
+    tuning::forget().unwrap();
+    assert_eq!(chosen(&call(LARGE)), "slow, for the first time");
+}
+
+#[test]
+fn of_a_thousand_calls_few_are_served_by_others() {
+    let folder = tempfile::tempdir().unwrap();
+    passes("child_counts", folder.path(), &[]);
+}
+
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+fn child_counts() {
+    set_up(&[&SLOW, &QUICK, &FOURTH]);
+    for _ in 0..1000 {
+        call(1000);
+    }
+    let [slow_and_fourth, quick, _] = runs();
+    assert!(slow_and_fourth + quick <= MOST_OTHER_RUNS, "{:?} of 1000 calls were served by others than the base", runs());
+}
+
+#[test]
+fn who_fails_on_trial_is_out() {
+    let folder = tempfile::tempdir().unwrap();
+    passes("child_survives_a_failure", folder.path(), &[]);
+}
+
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+fn child_survives_a_failure() {
+    set_up(&[&SLOW, &FAILING]);
+    let first = call(1000);
+    assert_eq!(first.declined, [("failing", "failed: [cumprod] failing failed: always".to_string())]);
+    assert_eq!(first.served_by, Some("slow"));
+    (0..12).for_each(|_| drop(call(1000)));
+    assert_eq!((runs()[2], call(1000).served_by), (1, Some("cpu")));
+}
+
+#[test]
+fn a_pinned_file_is_only_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pinned.tsv");
+    passes("child_writes", folder.path(), &[]);
+    let made = std::fs::read_dir(folder.path().join("tuning")).unwrap().next().unwrap().unwrap().path();
+    let slower = std::fs::read_to_string(made).unwrap().replace("\tquick\t", "\tslow\t");
+    std::fs::write(&file, &slower).unwrap();
+    passes("child_is_pinned", folder.path(), &[("CUPRUM_TUNING", file.to_str().unwrap())]);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), slower);
+    passes("child_refuses_its_file", folder.path(), &[("CUPRUM_TUNING", "/no/such/file")]);
+    std::fs::write(&file, "something else").unwrap();
+    passes("child_refuses_its_file", folder.path(), &[("CUPRUM_TUNING", file.to_str().unwrap())]);
+}
+
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+fn child_writes() {
+    set_up(&[&SLOW, &QUICK]);
+    (0..12).for_each(|_| drop(call(LARGE)));
+}
+
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+fn child_is_pinned() {
+    set_up(&[&SLOW, &QUICK]);
+    let served: Vec<_> = (0..4).map(|_| call(LARGE).served_by).collect();
+    assert_eq!(served, [Some("slow"); 4], "as the file says");
+    let unknown = call(1000);
+    assert_eq!((unknown.served_by, chosen(&unknown)), (Some("slow"), ""), "the default order, untried");
+}
+
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+fn child_refuses_its_file() {
+    set_up(&[&SLOW, &QUICK]);
+    let text = cuprum::settings::check().unwrap_err().to_string();
+    assert!(text.starts_with("CUPRUM_TUNING: "), "{text}");
+    let ones = NdArray::ones(4, DType::U16).unwrap().eval().unwrap().clone();
+    assert_eq!(ones.cumprod(0).unwrap_err().to_string(), text);
+}
+
+#[test]
+fn auto_stands_alone() {
+    let text = set_accelerators("auto,cub").unwrap_err().to_string();
+    assert!(text.contains("'auto' stands alone"), "{text}");
+}
