@@ -2,8 +2,8 @@
 //! cache folder of its own.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use cuprum::core::buffer::HostBuffer;
@@ -17,7 +17,7 @@ use cuprum::{
 
 use crate::environment::in_child;
 
-/// More than the base scans in the time that QUICK takes.
+/// Enough that the base takes longer than handing out an array that is there.
 const LARGE: usize = 1 << 22;
 
 /// Calls that each made-up accelerator has served or failed at: slow, quick, failing.
@@ -27,12 +27,13 @@ fn runs() -> [usize; 3] {
     [0, 1, 2].map(|n| RUNS[n].load(Ordering::SeqCst))
 }
 
-/// Ones, after some time. The result is that of the base, whoever computes it.
+/// Ones, made once, after some time. The result is that of the base, whoever computes it.
 fn serve(call: &Call, number: usize, time: Duration) -> Result<Outcome> {
+    static ONES: OnceLock<Arc<HostBuffer>> = OnceLock::new();
     RUNS[number].fetch_add(1, Ordering::SeqCst);
     std::thread::sleep(time);
-    let ones: Arc<dyn Buffer> = Arc::new(HostBuffer::from_slice(&vec![1u64; call.outputs[0].layout.size()])?);
-    call.done([ones])
+    let ones = ONES.get_or_init(|| Arc::new(HostBuffer::from_slice(&vec![1u64; LARGE]).expect("memory for ones")));
+    call.done([ones.clone() as Arc<dyn Buffer>])
 }
 
 const fn kernel(run: fn(&Call) -> Result<Outcome>) -> Kernel {
@@ -83,6 +84,12 @@ fn call(size: usize) -> Record {
     calls.into_iter().next_back().unwrap()
 }
 
+/// Enough calls to find a winner; the record of the last.
+fn settled(size: usize) -> Record {
+    (0..12).for_each(|_| drop(call(size)));
+    call(size)
+}
+
 fn chosen(record: &Record) -> &str {
     record.chosen.as_deref().unwrap_or_default()
 }
@@ -114,13 +121,13 @@ fn the_fastest_serves_and_is_remembered() {
 fn child_measures() {
     set_up(&[&SLOW, &QUICK]);
     assert_eq!(chosen(&call(LARGE)), "slow, for the first time");
-    let last = (0..12).map(|_| call(LARGE)).next_back().unwrap();
+    let last = settled(LARGE);
     assert_eq!(last.served_by, Some("quick"), "{last}");
     assert!(chosen(&last).starts_with("quick, by measurement (quick "), "{last}");
     assert!(chosen(&last).contains("slow 2"), "the time of slow, 20 ms, is shown: {last}");
     assert!(runs()[0] <= 2, "one run untimed and one timed");
     // Another size class is another signature, of which quick declines the call and the base wins.
-    let small = (0..12).map(|_| call(1000)).next_back().unwrap();
+    let small = settled(1000);
     assert_eq!(small.served_by, Some("cpu"), "{small}");
     let listed: Vec<_> = tuning::entries().unwrap().into_iter().flat_map(|l| l.entries).map(|e| e.winner).collect();
     assert!(listed.contains(&"quick".into()) && listed.contains(&"cpu".into()), "{listed:?}");
@@ -166,8 +173,7 @@ fn child_survives_a_failure() {
     let first = call(1000);
     assert_eq!(first.declined, [("failing", "failed: [cumprod] failing failed: always".to_string())]);
     assert_eq!(first.served_by, Some("slow"));
-    (0..12).for_each(|_| drop(call(1000)));
-    assert_eq!((runs()[2], call(1000).served_by), (1, Some("cpu")));
+    assert_eq!((settled(1000).served_by, runs()[2]), (Some("cpu"), 1));
 }
 
 #[test]
@@ -189,7 +195,7 @@ fn a_pinned_file_is_only_read() {
 #[ignore = "run by the test above, in a process of its own"]
 fn child_writes() {
     set_up(&[&SLOW, &QUICK]);
-    (0..12).for_each(|_| drop(call(LARGE)));
+    settled(LARGE);
 }
 
 #[test]

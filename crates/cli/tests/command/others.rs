@@ -10,7 +10,9 @@ use crate::{Folder, command, run, succeed};
 fn help_and_version() {
     let folder = Folder::new();
     assert_eq!(succeed(&folder, &["--version"]), format!("cuprum {}\n", env!("CARGO_PKG_VERSION")));
-    for arguments in [&["--help"][..], &["eval", "--help"], &["bench", "--help"], &["tour", "--help"], &["info", "--help"], &["tune", "--help"]] {
+    for arguments in
+        [&["--help"][..], &["eval", "--help"], &["bench", "--help"], &["tour", "--help"], &["info", "--help"], &["tune", "--help"]]
+    {
         assert!(succeed(&folder, arguments).contains("Usage"), "{arguments:?}");
     }
     assert!(succeed(&folder, &["--help"]).contains("Exit codes"));
