@@ -84,7 +84,8 @@ fn write<T: Element>(words: &[u64], counts: &[usize], mut out: ElementsMut, valu
             let mut out = part.typed::<T>().iter_mut();
             for (i, &word) in words.iter().enumerate() {
                 let mut left = word;
-                while let (true, Some(out)) = (left != 0, out.next()) {
+                while left != 0 {
+                    let Some(out) = out.next() else { return };
                     *out = value(chunk * CHUNK + i * WORD + left.trailing_zeros() as usize);
                     left &= left - 1;
                 }

@@ -49,7 +49,10 @@ fn way(plan: &ScanPlan) -> Way {
 
 /// The operation of the prelude that combines two values.
 fn combine(op: Op) -> Option<&'static str> {
-    [(CUMSUM, "add"), (CUMPROD, "multiply"), (CUMMAX, "maximum"), (CUMMIN, "minimum")].into_iter().find(|(o, _)| *o == op).map(|(_, name)| name)
+    [(CUMSUM, "add"), (CUMPROD, "multiply"), (CUMMAX, "maximum"), (CUMMIN, "minimum")]
+        .into_iter()
+        .find(|(o, _)| *o == op)
+        .map(|(_, name)| name)
 }
 
 fn source(program: &Expression, combine: &str, rank: usize, wide: bool) -> std::result::Result<String, &'static str> {

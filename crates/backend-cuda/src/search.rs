@@ -7,8 +7,7 @@ use crate::device::{self, InCall};
 use crate::kernel::{self, Source, THREADS};
 use crate::module::Args;
 
-static SOURCE: Source =
-    Source { name: "search.cu", text: concat!(include_str!("kernels/order.cuh"), include_str!("kernels/search.cu")) };
+static SOURCE: Source = Source { name: "search.cu", text: concat!(include_str!("kernels/order.cuh"), include_str!("kernels/search.cu")) };
 
 /// What the kernel reads elements as, and the side.
 fn defines(dtype: DType, after_equal: bool) -> [(&'static str, &'static str); 2] {

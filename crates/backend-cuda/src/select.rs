@@ -73,7 +73,8 @@ pub fn run(call: &Call) -> Result<Outcome> {
     let &Work::Select { program, values, places } = &call.work else { decline!("not a selection") };
     let count = call.inputs.len() - usize::from(values && !call.inputs.is_empty());
     let (conditions, from) = call.inputs.split_at(count);
-    let (Some(size), true) = (call.outputs.first().map(|o| o.layout.size()), call.outputs.len() == usize::from(values) + usize::from(places))
+    let (Some(size), true) =
+        (call.outputs.first().map(|o| o.layout.size()), call.outputs.len() == usize::from(values) + usize::from(places))
     else {
         decline!("outputs that are not values, places or both");
     };
@@ -162,7 +163,10 @@ mod tests {
     #[test]
     fn tiles_follow_the_widest_input() {
         let items = |sizes: &[usize], values| Shape::new(sizes.iter().copied(), Access::default(), values, false).items;
-        assert_eq!([items(&[1], None), items(&[1], Some(1)), items(&[4], None), items(&[1], Some(8)), items(&[16], Some(1))], [32, 16, 16, 8, 8]);
+        assert_eq!(
+            [items(&[1], None), items(&[1], Some(1)), items(&[4], None), items(&[1], Some(8)), items(&[16], Some(1))],
+            [32, 16, 16, 8, 8]
+        );
     }
 
     #[test]

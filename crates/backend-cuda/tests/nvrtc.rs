@@ -4,7 +4,9 @@
 use std::time::Instant;
 
 use cuprum_backend_cuda::nvrtc::{Compiler, Request, cccl_headers};
-use cuprum_backend_cuda::{CudaError, contract, copy, fill, gather, histogram, libraries, map, random, reduce, scan, search, segment, select};
+use cuprum_backend_cuda::{
+    CudaError, contract, copy, fill, gather, histogram, libraries, map, random, reduce, scan, search, segment, select,
+};
 
 /// Any NVRTC will do here: no driver limits the version.
 const NEWEST: u32 = 13;
@@ -22,7 +24,15 @@ fn compiler() -> Option<Compiler> {
 
 /// Every kernel source of this crate, or many that together hold all that can be generated.
 fn sources() -> Vec<(String, String)> {
-    let static_ones = [fill::sources(), copy::sources(), random::sources(), gather::sources(), segment::sources(), contract::sources(), search::sources()];
+    let static_ones = [
+        fill::sources(),
+        copy::sources(),
+        random::sources(),
+        gather::sources(),
+        segment::sources(),
+        contract::sources(),
+        search::sources(),
+    ];
     let generated = [map::sources(), reduce::sources(), scan::sources(), select::sources(), histogram::sources()];
     static_ones.into_iter().chain(generated).flatten().collect()
 }

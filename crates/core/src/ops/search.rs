@@ -73,7 +73,7 @@ impl NdArray {
     }
 
     /// The bin (int64) that each element falls in (`numpy.digitize`): i for `bins[i - 1] <= x < bins[i]`, or
-    /// `bins[i - 1] < x <= bins[i]` if `right`; with falling edges `bins[i - 1] > x >= bins[i]`, or with `>=` and `>`.
+    /// `bins[i - 1] < x <= bins[i]` if `right`; with falling edges `bins[i - 1] > x >= bins[i]`, or `bins[i - 1] >= x > bins[i]`.
     ///
     /// Errors: edges that are not 1-D, or neither rise nor fall. Waits for the device, to look at them.
     pub fn digitize(&self, bins: &NdArray, right: bool) -> Result<NdArray> {
@@ -85,15 +85,15 @@ impl NdArray {
         if self.dtype().is_complex() || bins.dtype().is_complex() {
             return Err(Error::dtype(name, "not defined for complex", &[self.dtype(), bins.dtype()]));
         }
+        let side = if right { Side::Left } else { Side::Right };
         if rises(bins)? {
-            return bins.searchsorted(self, if right { Side::Left } else { Side::Right });
+            return bins.searchsorted(self, side);
         }
         let reversed = bins.flip(None)?;
         if !rises(&reversed)? {
             return Err(Error::value(name, "edges must rise or fall"));
         }
-        let from_end = reversed.searchsorted(self, if right { Side::Right } else { Side::Left })?;
-        subtract(bins.size() as i64, from_end)
+        subtract(bins.size() as i64, reversed.searchsorted(self, side)?)
     }
 }
 

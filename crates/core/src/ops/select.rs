@@ -76,7 +76,7 @@ impl NdArray {
     pub fn argwhere(&self) -> Result<NdArray> {
         let [places] = select(ARGWHERE, self, None, true)?;
         if self.ndim() == 0 {
-            return places.reshape([places.size(), 0]);
+            return super::creation::full_on(self.device(), &[places.size(), 0], 0.into(), DType::I64);
         }
         stack(&unravel(&places, self.shape())?, 1)
     }
