@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use cuprum_core::array::Array;
 use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::op::Cost;
+use cuprum_core::plan::elementwise::across;
 use cuprum_core::{DType, Element, Program, Reason, Result, Scalar, StepKind, StoredArray, with_dtype};
 use smallvec::SmallVec;
 
@@ -94,9 +95,10 @@ impl<'a> Nest<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Whether it is contiguous across rows, and in long steps along them: rows are gathered a band at a time.
+    /// Whether it is contiguous from row to row, and in long steps along them: rows are gathered a band at a time.
     fn is_turned(&self) -> bool {
-        self.access == Access::Strided && matches!(self.strides[..], [.., 1, along] if along.unsigned_abs() > 1)
+        let rows = across(&self.strides).filter(|axis| axis + 2 == self.strides.len());
+        self.access == Access::Strided && rows.is_some_and(|axis| self.strides[axis] == 1)
     }
 
     /// Copies a band: `rows` rows from point `start` on, `len` points of each, `pitch` apart in `out`. `false` if it is not one.
