@@ -4,7 +4,7 @@
 use cuprum_backend_cuda as _;
 use cuprum_core::random::Generator;
 use cuprum_core::{
-    Complex, DType, Device, Element, Error, NdArray, Scalar, axis, bf16, concat, f16, matmul, segment_sum, stack, tensordot, with_device,
+    Complex, DType, Device, Element, Error, NdArray, Scalar, axis, bf16, concat, f16, matmul, s, segment_sum, stack, tensordot, with_device,
 };
 
 /// Runs `test` with a CUDA device as the default.
@@ -451,6 +451,26 @@ fn reductions() {
         assert_eq!(odd.argmin(()).unwrap().item().unwrap(), Scalar::Int(1));
         let small = NdArray::from_slice(&[1i16, 2, 3, 4, -5]).unwrap();
         assert_eq!(small.prod(()).unwrap().item().unwrap(), Scalar::Int(-120));
+    });
+}
+
+#[test]
+fn the_order_of_addition_does_not_depend_on_alignment() {
+    on_device(|_| {
+        // Columns in packs; rows of a small team, of a block, and of several blocks.
+        let cases: [(&[usize], isize); 5] =
+            [(&[1000, 128], 0), (&[100_000, 4], 0), (&[3000, 40], 1), (&[300, 1004], 1), (&[3, 100_000], 1)];
+        let generator = Generator::new(5);
+        for (shape, along) in cases {
+            for dtype in [DType::F32, DType::F64] {
+                let n: usize = shape.iter().product();
+                let unaligned = generator.normal(1.0, 1.0, [n + 1], dtype).unwrap().index(s![1..]).unwrap().reshape(shape).unwrap();
+                let aligned = unaligned.copy().unwrap();
+                let same = |f: &dyn Fn(&NdArray) -> NdArray| f(&aligned).to_bytes().unwrap() == f(&unaligned).to_bytes().unwrap();
+                assert!(same(&|a| a.sum(along).unwrap()), "sum {dtype} {shape:?} {along}");
+                assert!(same(&|a| a.var(along).unwrap()), "var {dtype} {shape:?} {along}");
+            }
+        }
     });
 }
 
