@@ -16,7 +16,7 @@ mod staging;
 pub use context::Context;
 pub use cudarc::driver::sys;
 pub use event::Event;
-pub use memory::{DeviceBuffer, MemoryStats, parse_limit};
+pub use memory::DeviceBuffer;
 
 use std::ffi::c_int;
 use std::panic::catch_unwind;
