@@ -14,6 +14,7 @@
 //! ```
 
 pub mod calls;
+pub mod draws;
 
 use std::fmt;
 
