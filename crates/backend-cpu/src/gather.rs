@@ -78,9 +78,8 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 fn single<T: Element>(values: &[T], axis: Axis, indices: &[i64], out: ElementsMut) -> bool {
     let good = AtomicBool::new(true);
     let tasks = out.chunks(CHUNK).into_iter().zip(indices.chunks(CHUNK));
-    let tasks: Vec<_> = tasks.collect();
     threads::for_each(
-        tasks.into_iter(),
+        tasks,
         indices.len().saturating_mul(COST),
         || (),
         |_, (run, indices)| {
