@@ -1,6 +1,5 @@
 //! Settings: environment variables read once, and the setters that share their parsers.
 
-use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
@@ -53,11 +52,6 @@ pub fn shown() -> Vec<Shown> {
 /// A variable's trimmed value; unset and undecodable read as `None`.
 pub fn env(variable: &str) -> Option<String> {
     std::env::var(variable).ok().map(|v| v.trim().to_string())
-}
-
-/// A folder named by a variable, if set and not empty.
-pub fn env_path(variable: &str) -> Option<PathBuf> {
-    env(variable).filter(|v| !v.is_empty()).map(PathBuf::from)
 }
 
 /// Reads a switch: `1`, `0`, `on`, `off`, `true`, `false`.

@@ -58,11 +58,6 @@ impl LoopPlan {
     pub fn inner(&self) -> usize {
         self.dims.last().copied().unwrap_or(1)
     }
-
-    /// Stride of operand `k` along the innermost axis.
-    pub fn inner_stride(&self, k: usize) -> isize {
-        self.strides[k].last().copied().unwrap_or(0)
-    }
 }
 
 /// The axis, other than the innermost, along which an operand with these strides is contiguous, while it is walked in longer
