@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use cuprum::backend_cpu::with_threads;
 use cuprum::{Device, NdArray, Result, explain, with_device};
-use cuprum_cli::measure::{Effort, Statistics, Timing, time};
+use cuprum_cli::measure::{Effort, Statistics, Timing, served_by, time};
 use cuprum_cli::works::{Size, WORKS, Work};
 use serde_json::{Value, json};
 use suite::{SUITES, Suite, Workload};
@@ -145,9 +145,8 @@ fn on_cpu(w: &Workload, seconds: f64) -> Result<Value> {
         times.push(start.elapsed().as_secs_f64() * 1e6);
     }
     let taken = Statistics::of(&times);
-    let served_by = Timing { host: vec![], device: vec![], calls }.served_by();
-    let mut line =
-        json!({"peer": "cuprum", "workload": w.name, "us": round(taken.median), "min_us": round(taken.min), "served_by": served_by});
+    let mut line = json!({"peer": "cuprum", "workload": w.name, "us": round(taken.median), "min_us": round(taken.min),
+        "served_by": served_by(&calls)});
     rates(&mut line, w, taken.median);
     Ok(line)
 }

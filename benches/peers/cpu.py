@@ -5,19 +5,15 @@
 `us` is the median and `min_us` the minimum of a call that ends with its value computed; inputs are made outside the timing.
 A workload that a peer lacks is a line with an `error`.
 """
-import argparse
 import functools
-import json
 import os
 import time
 
+import lines
 import numpy as np
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--peer", required=True, choices=["numpy", "numexpr", "torch", "jax"])
-parser.add_argument("--only", default="")
+parser = lines.options(__doc__, ["numpy", "numexpr", "torch", "jax"])
 parser.add_argument("--seconds", type=float, default=0.5)
-parser.add_argument("--list", action="store_true")
 args = parser.parse_args()
 
 N = 1 << 24
@@ -241,35 +237,20 @@ def numexpr_table():
     ]
 
 
-def measure(p, function, inputs, limits):
-    arrays = [p.array(make()) for make in inputs]
-    call = p.call(function)
-    p.wait(call(*arrays))
-    p.wait(call(*arrays))
+def measure(function, inputs, limits):
+    arrays = [peer.array(make()) for make in inputs]
+    call = peer.call(function)
+    peer.wait(call(*arrays))
+    peer.wait(call(*arrays))
     times, end = [], time.perf_counter() + args.seconds
     while len(times) < 3 or time.perf_counter() < end:
         start = time.perf_counter()
-        p.wait(call(*arrays))
+        peer.wait(call(*arrays))
         times.append((time.perf_counter() - start) * 1e6)
     times.sort()
     median = times[len(times) // 2]
-    line = {"us": round(median, 2), "min_us": round(times[0], 2)}
-    if "bytes" in limits:
-        line["GB_s"] = round(limits["bytes"] / median / 1e3, 2)
-    if "flops" in limits:
-        line["GFLOP_s"] = round(limits["flops"] / median / 1e3, 2)
-    return line
+    return {"us": round(median, 2), "min_us": round(times[0], 2)} | lines.rates(median, **limits)
 
 
 peer = {"torch": Torch, "jax": Jax}.get(args.peer, Peer)()
-for name, function, inputs, limits in numexpr_table() if args.peer == "numexpr" else table(peer):
-    if args.only and not any(part in name for part in args.only.split(",")):
-        continue
-    if args.list:
-        print(name)
-        continue
-    try:
-        line = measure(peer, function, inputs, limits)
-    except Exception as error:  # a peer that lacks a workload is a line, not an end
-        line = {"error": repr(error)[:200]}
-    print(json.dumps({"peer": args.peer, "workload": name} | line), flush=True)
+lines.show(args, args.peer, numexpr_table() if args.peer == "numexpr" else table(peer), measure)

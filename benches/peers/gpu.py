@@ -5,17 +5,14 @@
 `gpu_us` is the median device time between two events, `cpu_us` the median host time of the call; 5 calls before do not count.
 CuPy reads CUPY_ACCELERATORS; `--name` tells its settings apart. A workload that a peer lacks is a line with an `error`.
 """
-import argparse
-import json
 import statistics
 import time
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--peer", required=True, choices=["cupy", "torch"])
+import lines
+
+parser = lines.options(__doc__, ["cupy", "torch"])
 parser.add_argument("--name", default="")
-parser.add_argument("--only", default="")
 parser.add_argument("--repeat", type=int, default=20)
-parser.add_argument("--list", action="store_true")
 args = parser.parse_args()
 
 N, SIDE = 1 << 27, 11584
@@ -230,7 +227,14 @@ WORKS = {
 }
 
 
-def measure(name, make, call, moved, flops):
+def measure(work):
+    try:
+        return timed(*work)
+    finally:
+        peer.free()
+
+
+def timed(make, call, moved, flops):
     inputs = make()
     for _ in range(5):
         call(*inputs)
@@ -243,22 +247,7 @@ def measure(name, make, call, moved, flops):
         device.append(peer.elapsed_us(before, peer.event()))
     us = statistics.median(device)
     line = {"gpu_us": round(us, 2), "min_us": round(min(device), 2), "cpu_us": round(statistics.median(host), 2)}
-    if moved:
-        line["GB_s"] = round(moved / us / 1e3, 1)
-    if flops:
-        line["GFLOP_s"] = round(flops / us / 1e3, 1)
-    return line
+    return line | lines.rates(us, moved, flops)
 
 
-for name, work in WORKS.items():
-    if args.only and not any(part in name for part in args.only.split(",")):
-        continue
-    if args.list:
-        print(name)
-        continue
-    try:
-        line = measure(name, *work)
-    except Exception as error:  # noqa: BLE001 -- a peer may lack a function, or memory
-        line = {"error": f"{type(error).__name__}: {str(error)[:200]}"}
-    print(json.dumps({"peer": args.name or args.peer, "workload": name, **line}), flush=True)
-    peer.free()
+lines.show(args, args.name or args.peer, WORKS.items(), measure)

@@ -1,17 +1,15 @@
 """The tour's works in NumPy, CuPy or PyTorch: one JSON line each, to set beside `workloads --json`.
 
-    python3 works.py --peer numpy|cupy|torch [--only NAME,...] [--repeat N] [--seconds S]
+    python3 works.py --peer numpy|cupy|torch [--only NAME,...] [--repeat N] [--seconds S] [--list]
 
 gpu_us is the median device time between two events (CuPy and PyTorch), cpu_us the median host time of the call;
 for NumPy us is the median time of the call.
 """
-import argparse
-import json
 import time
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--peer", required=True, choices=["numpy", "cupy", "torch"])
-parser.add_argument("--only", default="")
+import lines
+
+parser = lines.options(__doc__, ["numpy", "cupy", "torch"])
 parser.add_argument("--repeat", type=int, default=20)
 parser.add_argument("--seconds", type=float, default=2.0)
 args = parser.parse_args()
@@ -103,14 +101,11 @@ def on_device(run):
     return {"gpu_us": round(median(device) * 1e3, 2), "cpu_us": round(median(host) * 1e6, 2)}
 
 
-for name, make in WORKS.items():
-    if args.only and not any(part in name for part in args.only.split(",")):
-        continue
-    try:
-        run = make()
-        for _ in range(3):
-            run()
-        line = (on_host if args.peer == "numpy" else on_device)(run)
-    except Exception as error:  # a peer that lacks a work is a line, not an end
-        line = {"error": repr(error)[:200]}
-    print(json.dumps({"peer": args.peer, "workload": name} | line), flush=True)
+def measure(make):
+    run = make()
+    for _ in range(3):
+        run()
+    return on_host(run) if args.peer == "numpy" else on_device(run)
+
+
+lines.show(args, args.peer, WORKS.items(), measure)

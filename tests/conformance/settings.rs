@@ -74,6 +74,7 @@ pub fn all(args: &Args) -> Result<Vec<Setting>, String> {
         }
     }
     if args.quick {
+        // The last fused one of each device: all of its accelerators, all threads.
         let mut seen = Vec::new();
         settings.reverse();
         settings.retain(|s| s.fusion && !seen.contains(&s.device) && (seen.push(s.device), true).1);

@@ -92,9 +92,8 @@ fn gather<I: Index>(source: Elements, along: Axis, outer: &[isize], inner: &Inne
 fn single<T: Element, I: Index>(values: &[T], axis: Axis, indices: &[I], out: ElementsMut) -> bool {
     let good = AtomicBool::new(true);
     let tasks = out.chunks(CHUNK).into_iter().zip(indices.chunks(CHUNK));
-    let tasks: Vec<_> = tasks.collect();
     threads::for_each(
-        tasks.into_iter(),
+        tasks,
         indices.len().saturating_mul(COST),
         || (),
         |_, (run, indices)| {

@@ -1,5 +1,5 @@
 //! Run-time choice of SIMD level: a loop is compiled once per level, and the best one that this processor has is called.
-//! Development builds do without the AVX-512 copies: their loops are not vectorised, and a third of the build is saved.
+//! Development builds have no level above AVX2: their loops are not vectorised, and a third of the build is saved.
 //!
 //! Arithmetic is the same at every level, as the compiler contracts no multiply and add; only functions that ask for
 //! [`Isa::FMA`] (`vmath`) may differ in the last place.
@@ -20,7 +20,7 @@ pub(crate) enum Level {
     V4,
 }
 
-/// The level of this processor.
+/// The level of this processor, as far as this build has it.
 pub(crate) fn level() -> Level {
     static LEVEL: OnceLock<Level> = OnceLock::new();
     *LEVEL.get_or_init(detect)
@@ -34,7 +34,8 @@ fn detect() -> Level {
         && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("bmi2")
         && is_x86_feature_detected!("lzcnt");
-    let v4 = is_x86_feature_detected!("avx512f")
+    let v4 = cfg!(not(debug_assertions))
+        && is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512cd")
         && is_x86_feature_detected!("avx512dq")

@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use cuprum_core::array::Array;
 use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::op::Cost;
+use cuprum_core::plan::elementwise::across;
 use cuprum_core::{DType, Element, Program, Reason, Result, Scalar, StepKind, StoredArray, with_dtype};
 use smallvec::SmallVec;
 
@@ -94,17 +95,18 @@ impl<'a> Nest<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Whether it is contiguous across rows, and in long steps along them: rows are gathered a band at a time.
+    /// Whether it is contiguous from row to row, and in long steps along them: rows are gathered a band at a time.
     fn is_turned(&self) -> bool {
-        self.access == Access::Strided && matches!(self.strides[..], [.., 1, along] if along.unsigned_abs() > 1)
+        let rows = across(&self.strides).filter(|axis| axis + 2 == self.strides.len());
+        self.access == Access::Strided && rows.is_some_and(|axis| self.strides[axis] == 1)
     }
 
-    /// Copies a band: `rows` rows from point `start` on, `len` points of each, `pitch` apart in `out`.
-    fn gather_band(&self, dims: &[usize], start: usize, rows: usize, len: usize, pitch: usize, out: ElementsMut) {
+    /// Copies a band: `rows` rows from point `start` on, `len` points of each, `pitch` apart in `out`. `false` if it is not one.
+    fn gather_band(&self, dims: &[usize], start: usize, rows: usize, len: usize, pitch: usize, out: ElementsMut) -> bool {
         let (at, _) = self.locate(dims, start);
         let along = self.strides.last().copied().unwrap_or(0);
         let (from, to) = (Rows { start: at as usize, stride: along }, Rows { start: 0, stride: pitch as isize });
-        with_dtype!(self.buffer.dtype(), T => transpose(self.buffer.typed::<T>(), from, out.typed::<T>(), to, rows, len));
+        with_dtype!(self.buffer.dtype(), T => transpose(self.buffer.typed::<T>(), from, out.typed::<T>(), to, rows, len))
     }
 
     /// The run `start..start + len` where it lies, if it is contiguous there.
@@ -437,19 +439,21 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         let (block, band) = (&mut self.gathered[k], &mut self.bands[k]);
         let inner = self.compiled.nest.inner();
         let (row, column) = (start / inner, start % inner);
-        let pitch = pitch(self.compiled.tile);
-        if !band.used || column + len > inner {
-            *band = Band { used: band.used, ..Band::default() };
-            return source.gather(dims, start, block.elements_mut(source.buffer.dtype(), len));
-        }
-        let holds = (band.row..band.row + band.rows).contains(&row) && (band.column, band.len) == (column, len);
-        if !holds {
+        let (pitch, dtype) = (pitch(self.compiled.tile), source.buffer.dtype());
+        if band.used && column + len <= inner {
+            if (band.row..band.row + band.rows).contains(&row) && (band.column, band.len) == (column, len) {
+                band.at = (row - band.row) * pitch;
+                return;
+            }
             let height = dims[dims.len() - 2];
             let rows = BAND.min(height - row % height);
-            source.gather_band(dims, start, rows, len, pitch, block.elements_mut(source.buffer.dtype(), BAND * pitch));
-            *band = Band { used: true, row, rows, column, len, at: 0 };
+            if source.gather_band(dims, start, rows, len, pitch, block.elements_mut(dtype, BAND * pitch)) {
+                *band = Band { used: true, row, rows, column, len, at: 0 };
+                return;
+            }
         }
-        band.at = (row - band.row) * pitch;
+        *band = Band { used: band.used, ..Band::default() };
+        source.gather(dims, start, block.elements_mut(dtype, len));
     }
 
     /// Computes points `start..start + len` (at most a tile) into one run per output.

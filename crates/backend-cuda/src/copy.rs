@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cuprum_core::device::Buffer;
 use cuprum_core::layout::{Dims, Strides};
-use cuprum_core::plan::elementwise::LoopPlan;
+use cuprum_core::plan::elementwise::{self, LoopPlan};
 use cuprum_core::{Array, Call, Error, Outcome, Result, StoredArray, Work, decline};
 
 use crate::codegen::{fits_narrow, index_type, pack_axes};
@@ -112,11 +112,9 @@ impl Strided {
         if last == 0 && (self.from[0], self.to[0]) == (1, 1) {
             return Class::Contiguous(self.dims[0] * self.item);
         }
-        let row = (0..last).find(|&axis| self.from[axis].unsigned_abs() == 1 && self.dims[axis] >= TILE / 2);
-        match row {
-            Some(row) if self.to[last].unsigned_abs() == 1 && self.from[last].unsigned_abs() > 1 && self.dims[last] >= TILE / 2 => {
-                Class::Tiled(row)
-            }
+        let long = |axis: usize| self.dims[axis] >= TILE / 2;
+        match elementwise::across(&self.from) {
+            Some(row) if self.to[last].unsigned_abs() == 1 && long(row) && long(last) => Class::Tiled(row),
             _ => Class::Strided,
         }
     }

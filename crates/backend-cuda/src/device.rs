@@ -229,26 +229,17 @@ impl DeviceDriver for CudaDevice {
             name: info.name.clone(),
             units: info.sm_count as usize,
             memory_total: info.total_memory as usize,
-            memory_used: self.context.memory_stats().map_or(0, |m| m.used as usize),
+            memory_used: self.context.memory_stats().map_or(0, |m| m.used),
             details,
         }
     }
 
     fn memory_stats(&self) -> Result<MemoryStats> {
-        let stats = self.context.memory_stats().map_err(self.error("memory_stats"))?;
-        Ok(MemoryStats {
-            used: stats.used as usize,
-            peak: stats.peak as usize,
-            reserved: stats.reserved as usize,
-            cached: stats.cached as usize,
-            limit: stats.limit.map(|n| n as usize),
-            hits: stats.hits,
-            misses: stats.misses,
-        })
+        self.context.memory_stats().map_err(self.error("memory_stats"))
     }
 
     fn set_memory_limit(&self, limit: Option<usize>) -> Result<()> {
-        self.context.set_memory_limit(limit.map(|n| n as u64));
+        self.context.set_memory_limit(limit);
         Ok(())
     }
 

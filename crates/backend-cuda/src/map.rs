@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::op::Cost;
-use cuprum_core::plan::elementwise::LoopPlan;
+use cuprum_core::plan::elementwise::{self, LoopPlan};
 use cuprum_core::{Call, DType, Outcome, Program as Expression, Result, Work, decline};
 use smallvec::SmallVec;
 
@@ -105,13 +105,7 @@ impl Tiling {
         let (last, rank) = (plan.dims.len().checked_sub(1)?, plan.dims.len());
         let (mut crossed, mut across, mut bytes) = (0, None, 0);
         for k in 0..inputs.min(64) {
-            let strides = &plan.strides[k];
-            if matches!(strides[last], -1..=1) {
-                continue;
-            }
-            let Some(axis) = (0..last).find(|&a| matches!(strides[a], -1 | 1)) else {
-                continue; // along neither
-            };
+            let Some(axis) = elementwise::across(&plan.strides[k]) else { continue };
             if *across.get_or_insert(axis) != axis {
                 return None;
             }

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use cuprum_core::{Array, Call, Device, Outcome, Program as Expression, Result, StepKind, Work};
+use cuprum_core::{Array, Call, Device, Outcome, Program as Expression, Result, Work};
 use smallvec::SmallVec;
 
 use crate::codegen::{self, Access, MAX_NARROW};
@@ -102,14 +102,9 @@ fn place(program: &Expression) -> usize {
     let mut hash = 0u64;
     let mut mix = |word: u64| hash = (hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
     for step in &program.steps {
-        let (tag, number) = match step.kind {
-            StepKind::Input(n) => (0, n),
-            StepKind::Param(n) => (1, n),
-            StepKind::Cast => (2, 0),
-            StepKind::Apply(op) => (3, op.index() as u16),
-        };
+        let (tag, number) = step.kind.code();
         let [a, b, c] = step.args.map(u64::from);
-        mix(tag | (step.dtype as u64) << 8 | u64::from(number) << 16 | a << 24 ^ b << 36 ^ c << 48);
+        mix(u64::from(tag) | (step.dtype as u64) << 8 | u64::from(number) << 16 | a << 24 ^ b << 36 ^ c << 48);
     }
     program.outputs.iter().for_each(|&out| mix(u64::from(out)));
     (hash >> 57) as usize % PLACES

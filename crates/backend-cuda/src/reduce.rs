@@ -322,10 +322,8 @@ fn shape(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], most_columns: u
             65..=512 if plan.kept_size >= 2 * BUSY => 32,
             _ => THREADS as usize,
         };
-        let splits = match team {
-            32 | 8 | 4 | 2 | 1 => 1,
-            _ => (BUSY / plan.kept_size.max(1)).min(plan.reduced_size / 8192).clamp(1, 1024),
-        };
+        // Only rows of a whole block are shared by several.
+        let splits = if team < THREADS as usize { 1 } else { (BUSY / plan.kept_size.max(1)).min(plan.reduced_size / 8192).clamp(1, 1024) };
         let blocks = Blocks { groups: plan.kept_size, splits, slots: plan.kept_size * splits };
         (Threads::Team(team), width, width > 1 && is_aligned(width), blocks)
     };
@@ -399,8 +397,9 @@ impl Reduction<'_> {
         };
         let grid = [u32::try_from(blocks).unwrap_or(u32::MAX).min(1 << 20), 1, 1];
         let function = self.function()?;
-        // SAFETY: the arguments are those of both kernels, reduce_rows.cu's and reduce_columns.cu's; the plan keeps every element inside its input, `out`
-        // has one element a result, and with splits there are a slot for each part and a ticket for each group.
+        // SAFETY: the arguments are those of both kernels, reduce_rows.cu's and reduce_columns.cu's; the plan keeps every
+        // element inside its input, `out` has one element a result, and with splits there are a slot for each part and a
+        // ticket for each group.
         unsafe { function.launch(grid, [THREADS, 1, 1], 0, args.pointers()) }
     }
 }

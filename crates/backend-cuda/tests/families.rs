@@ -3,8 +3,9 @@
 
 use cuprum_backend_cuda as _;
 use cuprum_core::random::Generator;
+use cuprum_core::testing::draws::Draws;
 use cuprum_core::{
-    Complex, DType, Device, Element, Error, NdArray, Scalar, axis, bf16, concat, f16, matmul, segment_sum, stack, tensordot, with_device,
+    Complex, DType, Device, Element, Error, NdArray, Scalar, axis, bf16, concat, f16, matmul, s, segment_sum, stack, tensordot, with_device,
 };
 
 /// Runs `test` with a CUDA device as the default.
@@ -253,55 +254,33 @@ impl MapBits for Vec<f64> {
     }
 }
 
-/// Philox 4x32-10 as in the paper.
-fn philox(counter: u64, key: u64) -> [u32; 4] {
-    let (mut c, mut k) = ([counter as u32, (counter >> 32) as u32, 0, 0], [key as u32, (key >> 32) as u32]);
-    for _ in 0..10 {
-        let (a, b) = (0xD251_1F53 * u64::from(c[0]), 0xCD9E_8D57 * u64::from(c[2]));
-        c = [(b >> 32) as u32 ^ c[1] ^ k[0], b as u32, (a >> 32) as u32 ^ c[3] ^ k[1], a as u32];
-        k = [k[0].wrapping_add(0x9E37_79B9), k[1].wrapping_add(0xBB67_AE85)];
-    }
-    c
-}
-
 #[test]
 fn draws() {
-    // The first known answer of the authors' library.
-    assert_eq!(philox(0, 0), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
     on_device(|_| {
-        let seed = 0x0123_4567_89ab_cdef;
-        let word = |i: usize| philox(i as u64 / 4, seed)[i % 4];
-        let pair = |i: usize| u64::from(word(2 * i)) | u64::from(word(2 * i + 1)) << 32;
+        let want = Draws(0x0123_4567_89ab_cdef);
         for n in [1, 2, 3, 5, 10_007] {
-            let generator = || Generator::new(seed);
+            let generator = || Generator::new(want.0);
             let f64s = generator().random([n], DType::F64).unwrap().to_vec::<f64>().unwrap();
-            assert!(f64s.iter().enumerate().all(|(i, v)| *v == (pair(i) >> 11) as f64 * 2f64.powi(-53)));
-            let unit = |i: usize| (word(i) >> 8) as f32 * 2f32.powi(-24);
+            assert!(f64s.iter().enumerate().all(|(i, v)| *v == want.unit_f64(i)));
             let f32s = generator().random([n], DType::F32).unwrap().to_vec::<f32>().unwrap();
-            assert!(f32s.iter().enumerate().all(|(i, v)| *v == unit(i)));
+            assert!(f32s.iter().enumerate().all(|(i, v)| *v == want.unit_f32(i)));
             let f16s = generator().random([n], DType::F16).unwrap().to_vec::<f16>().unwrap();
-            assert!(f16s.iter().enumerate().all(|(i, v)| *v == f16::from_f32(unit(i))));
+            assert!(f16s.iter().enumerate().all(|(i, v)| *v == f16::from_f32(want.unit_f32(i))));
             let (low, high) = (-3.7f32, 11.1f32);
             let ranged = generator().uniform(low.into(), high.into(), [n], DType::F32).unwrap().to_vec::<f32>().unwrap();
-            assert!(ranged.iter().enumerate().all(|(i, v)| *v == low + unit(i) * (high - low)));
+            assert!(ranged.iter().enumerate().all(|(i, v)| *v == low + want.unit_f32(i) * (high - low)));
             let dice = generator().integers(-3, 4, [n], DType::I8).unwrap().to_vec::<i8>().unwrap();
-            let scaled = |i: usize, span: u64| ((u128::from(pair(i)) * u128::from(span)) >> 64) as i64;
-            assert!(dice.iter().enumerate().all(|(i, v)| i64::from(*v) == -3 + scaled(i, 7)));
-            let normal = |i: usize| {
-                let (u1, u2) = (1.0 - (pair(i / 2 * 2) >> 11) as f64 * 2f64.powi(-53), (pair(i / 2 * 2 + 1) >> 11) as f64 * 2f64.powi(-53));
-                let (r, angle) = ((-2.0 * u1.ln()).sqrt(), std::f64::consts::TAU * u2);
-                if i.is_multiple_of(2) { r * angle.cos() } else { r * angle.sin() }
-            };
+            assert!(dice.iter().enumerate().all(|(i, v)| i64::from(*v) == -3 + want.below(i, 7) as i64));
             let normals = generator().normal(2.0, 0.5, [n], DType::F64).unwrap().to_vec::<f64>().unwrap();
-            assert!(normals.iter().enumerate().all(|(i, v)| (v - (2.0 + 0.5 * normal(i))).abs() < 1e-14));
+            assert!(normals.iter().enumerate().all(|(i, v)| (v - (2.0 + 0.5 * want.normal(i))).abs() < 1e-14));
             for d in [DType::F32, DType::F16, DType::BF16] {
                 assert!(generator().normal(0.0, 1.0, [n], d).unwrap().to_bytes().is_ok());
             }
         }
         // The stream goes on where it stopped.
-        let g = Generator::new(seed);
+        let g = Generator::new(want.0);
         g.random([4], DType::F32).unwrap();
-        assert_eq!(g.random([1], DType::F32).unwrap().to_vec::<f32>().unwrap()[0], (word(4) >> 8) as f32 * 2f32.powi(-24));
+        assert_eq!(g.random([1], DType::F32).unwrap().to_vec::<f32>().unwrap()[0], want.unit_f32(4));
     });
 }
 
@@ -451,6 +430,26 @@ fn reductions() {
         assert_eq!(odd.argmin(()).unwrap().item().unwrap(), Scalar::Int(1));
         let small = NdArray::from_slice(&[1i16, 2, 3, 4, -5]).unwrap();
         assert_eq!(small.prod(()).unwrap().item().unwrap(), Scalar::Int(-120));
+    });
+}
+
+#[test]
+fn the_order_of_addition_does_not_depend_on_alignment() {
+    on_device(|_| {
+        // Columns in packs; rows of a small team, of a block, and of several blocks.
+        let cases: [(&[usize], isize); 5] =
+            [(&[1000, 128], 0), (&[100_000, 4], 0), (&[3000, 40], 1), (&[300, 1004], 1), (&[3, 100_000], 1)];
+        let generator = Generator::new(5);
+        for (shape, along) in cases {
+            for dtype in [DType::F32, DType::F64] {
+                let n: usize = shape.iter().product();
+                let unaligned = generator.normal(1.0, 1.0, [n + 1], dtype).unwrap().index(s![1..]).unwrap().reshape(shape).unwrap();
+                let aligned = unaligned.copy().unwrap();
+                let same = |f: &dyn Fn(&NdArray) -> NdArray| f(&aligned).to_bytes().unwrap() == f(&unaligned).to_bytes().unwrap();
+                assert!(same(&|a| a.sum(along).unwrap()), "sum {dtype} {shape:?} {along}");
+                assert!(same(&|a| a.var(along).unwrap()), "var {dtype} {shape:?} {along}");
+            }
+        }
     });
 }
 

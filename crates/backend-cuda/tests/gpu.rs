@@ -117,7 +117,7 @@ fn memory_is_counted_limited_and_returned() {
     assert!(matches!(huge, Err(CudaError::OutOfMemory { requested, .. }) if requested == 1 << 50), "{huge:?}");
     context.set_memory_limit(Some(during.used + 1000));
     let refused = context.alloc(1001);
-    assert!(matches!(refused, Err(CudaError::OutOfMemory { limit, .. }) if limit == during.used + 1000), "{refused:?}");
+    assert!(matches!(refused, Err(CudaError::OutOfMemory { limit, .. }) if limit as usize == during.used + 1000), "{refused:?}");
     drop(context.alloc(1000).unwrap());
     context.set_memory_limit(None);
     drop(buffer);
@@ -125,7 +125,7 @@ fn memory_is_counted_limited_and_returned() {
     context.trim().unwrap();
     assert!(context.memory_stats().unwrap().reserved <= during.reserved);
     // Nearly all of the device, twice: the second needs the first one's memory.
-    let most = (context.memory_stats().unwrap().device_free / 10 * 8) as usize;
+    let most = context.free_memory().unwrap() / 10 * 8;
     drop(context.alloc(most).unwrap());
     drop(context.alloc(most / 2).unwrap());
     let third = context.alloc(most + most / 20).unwrap();
@@ -143,7 +143,7 @@ fn blocks_are_handed_out_again_in_stream_order() {
     let (address, bytes) = (first.pointer(), first.len());
     Context::copy(&copy, 0, &first, 0, bytes).unwrap();
     drop(first);
-    assert!(context.memory_stats().unwrap().cached >= bytes as u64);
+    assert!(context.memory_stats().unwrap().cached >= bytes);
     for n in 0..100u8 {
         let again = context.alloc(bytes - usize::from(n)).unwrap();
         assert_eq!(again.pointer(), address, "the block that was freed last");
@@ -189,7 +189,7 @@ fn kept_blocks_make_room_before_a_request_fails() {
     assert_eq!(context.memory_stats().unwrap().cached, 0);
 
     // A fifth of the device is kept, then nine tenths are asked for.
-    let free = context.memory_stats().unwrap().device_free as usize;
+    let free = context.free_memory().unwrap();
     drop(context.alloc(free / 5).unwrap());
     drop(context.alloc(free / 10 * 9).unwrap());
     context.trim().unwrap();

@@ -57,19 +57,16 @@ impl From<cuprum::Error> for Failure {
 impl From<EvalError> for Failure {
     /// With the source line and a caret.
     fn from(e: EvalError) -> Failure {
-        let cause = std::error::Error::source(&e).and_then(|cause| cause.downcast_ref::<cuprum::Error>());
         let unknown = e.message().strip_prefix("no variable or function `").and_then(|rest| rest.strip_suffix('`'));
-        let advice = match unknown {
-            // Not of `np.name`, which is the library's.
-            Some(name) if e.help().is_none() && e.span().end - e.span().start == name.len() => {
-                Some(format!("a variable is given as `{name}=file.npy` or `{name}=EXPRESSION`"))
-            }
-            _ => None,
+        // Not of `np.name`, which is the library's.
+        let variable = unknown.filter(|name| e.help().is_none() && e.span().end - e.span().start == name.len());
+        let advice = variable.map(|name| format!("a variable is given as `{name}=file.npy` or `{name}=EXPRESSION`"));
+        let e = match advice {
+            Some(advice) => e.with_help(advice),
+            None => e,
         };
-        let text = match &advice {
-            Some(advice) => format!("{}\n  = help: {advice}", e.render()),
-            None => e.render(),
-        };
+        let cause = std::error::Error::source(&e).and_then(|cause| cause.downcast_ref::<cuprum::Error>());
+        let text = e.render();
         let text = text.strip_prefix("error: ").unwrap_or(&text);
         match cause {
             Some(cuprum::Error::Backend { .. }) => Failure::run(text),

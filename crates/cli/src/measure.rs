@@ -58,16 +58,21 @@ impl Timing {
         self.calls.iter().map(|c| c.bytes).sum()
     }
 
-    /// Who served, each once, in order.
+    /// [`served_by`] of its calls.
     pub fn served_by(&self) -> String {
-        let mut names: Vec<&str> = Vec::new();
-        for name in self.calls.iter().filter_map(|c| c.served_by) {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        if names.is_empty() { "none (a view)".into() } else { names.join("+") }
+        served_by(&self.calls)
     }
+}
+
+/// Who served these calls, each once, in order.
+pub fn served_by(calls: &[Record]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in calls.iter().filter_map(|c| c.served_by) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if names.is_empty() { "none (a view)".into() } else { names.join("+") }
 }
 
 /// Runs `work` repeatedly on `device`. `work` must end with its result computed (`eval`), not waited for.

@@ -63,7 +63,7 @@ fn sin_inputs(size: Size, full: usize, dtype: DType) -> Result<Vec<NdArray>> {
     Ok(vec![uniform(1, &[size.of(full)], dtype)?])
 }
 
-/// The seeds multiply matrices by `matmul` and by `dot`: the same product, which must come out the same by either name.
+/// Of `matmul` and of `dot`: one product, which must come out the same by either name.
 fn product_inputs(dtype: DType) -> Result<Vec<NdArray>> {
     Ok(vec![uniform(2, &[1000, 1000], dtype)?, uniform(3, &[1000, 1000], dtype)?])
 }

@@ -15,6 +15,14 @@ use crate::pool;
 /// Alignment of every host buffer: a cache line, and the widest SIMD register.
 pub const ALIGNMENT: usize = 64;
 
+/// The size that an allocator which keeps blocks gives one for `nbytes`: an eighth of a power of two at a time, in multiples of
+/// `granule` (a power of two), so that requests of about one size share blocks and at most an eighth, or one granule, is not used.
+#[inline]
+pub fn block_size(nbytes: usize, granule: usize) -> usize {
+    let step = nbytes.checked_next_power_of_two().map_or(granule, |power| (power / 16).max(granule));
+    nbytes.max(1).checked_next_multiple_of(step).unwrap_or(usize::MAX)
+}
+
 /// A block of host memory of fixed size.
 ///
 /// Its contents may be written through [`HostBuffer::as_mut_ptr`] by the kernel that has just allocated it; once an
@@ -204,5 +212,23 @@ impl DeviceDriver for HostDriver {
     fn free_all(&self) -> Result<()> {
         pool::free_all();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_little_larger_than_asked_for() {
+        for granule in [ALIGNMENT, 512] {
+            for n in (0..5000).chain([100_000, 1 << 20, (1 << 20) + 1, (64 << 20) - 1, 64 << 20, (64 << 20) + 1]) {
+                let size = block_size(n, granule);
+                assert!(size >= n.max(1) && size.is_multiple_of(granule) && size <= n + (n / 8).max(granule), "{n}: {size}");
+                assert_eq!(block_size(size, granule), size);
+            }
+        }
+        assert_eq!((block_size(1 << 20, 64), block_size((1 << 20) + 1, 64)), (1 << 20, (1 << 20) + (1 << 17)), "eight to a power of two");
+        assert_eq!(block_size(usize::MAX, 64), usize::MAX);
     }
 }

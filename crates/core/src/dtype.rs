@@ -194,6 +194,11 @@ impl DType {
     }
 
     /// Every value of `self` is a value of `to` (NumPy's `can_cast(self, to, "safe")`).
+    ///
+    /// ```
+    /// use cuprum_core::DType;
+    /// assert!(DType::I16.can_cast_safe(DType::F32) && !DType::I32.can_cast_safe(DType::F32));
+    /// ```
     pub const fn can_cast_safe(self, to: DType) -> bool {
         self.promote(to) as u8 == to as u8
     }

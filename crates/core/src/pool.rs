@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use smallvec::SmallVec;
 
-use crate::buffer::ALIGNMENT;
+use crate::buffer::{ALIGNMENT, block_size};
 use crate::device::{Device, MemoryStats};
 use crate::error::{Error, Result};
 use crate::settings;
@@ -62,11 +62,6 @@ fn pool() -> MutexGuard<'static, Pool> {
     POOL.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// The size a block really has: an eighth of a power of two at a time, so that at most an eighth is not used.
-fn class(nbytes: usize) -> usize {
-    nbytes.next_multiple_of((nbytes.next_power_of_two() / 16).max(ALIGNMENT))
-}
-
 /// A block of at least `nbytes`. Its contents are undefined unless `zero`.
 pub(crate) fn allocate(nbytes: usize, zero: bool) -> Result<NonNull<u8>> {
     let limit = settings::cpu_memory_limit();
@@ -78,7 +73,7 @@ pub(crate) fn allocate(nbytes: usize, zero: bool) -> Result<NonNull<u8>> {
     } else if nbytes <= SMALL {
         small(nbytes, zero)
     } else {
-        large(class(nbytes), zero, limit.map_or(usize::MAX, |l| l - used))
+        large(block_size(nbytes, ALIGNMENT), zero, limit.map_or(usize::MAX, |l| l - used))
     };
     if PEAK.load(Ordering::Relaxed) < now && block.is_some() {
         PEAK.fetch_max(now, Ordering::Relaxed);
@@ -96,7 +91,7 @@ pub(crate) fn allocate(nbytes: usize, zero: bool) -> Result<NonNull<u8>> {
 pub(crate) unsafe fn free(block: NonNull<u8>, nbytes: usize) {
     USED.fetch_sub(nbytes, Ordering::Relaxed);
     if nbytes > SMALL {
-        let evicted = pool().keep(block, class(nbytes), cache_limit());
+        let evicted = pool().keep(block, block_size(nbytes, ALIGNMENT), cache_limit());
         release_all(evicted);
         return;
     }
@@ -360,10 +355,6 @@ mod tests {
             let (index, size) = small_class(n);
             assert!(index < CLASSES && size >= n && size <= (n + n / 4).next_multiple_of(ALIGNMENT).max(ALIGNMENT), "{n}: {index}, {size}");
             assert!(index == 0 || small_size(index - 1) < n, "{n} fits the class before {index}");
-        }
-        for n in [SMALL + 1, 100_000, 1 << 20, (1 << 20) + 1, 64 << 20, (64 << 20) + 1] {
-            assert!(class(n) >= n && class(n) <= n + n / 8 + ALIGNMENT, "{n}: {}", class(n));
-            assert_eq!(class(class(n)), class(n));
         }
     }
 }

@@ -2,9 +2,7 @@
 //! Single assignment, in order of use; values that differ between calls (inputs, scalars) are numbered, not embedded.
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
 
-use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
 use crate::dtype::DType;
@@ -22,6 +20,19 @@ pub enum StepKind {
     Cast,
     /// An elementwise operation on the arguments.
     Apply(Op),
+}
+
+impl StepKind {
+    /// A tag and a number that tell kinds apart in the keys of kernel caches, but for operations of other crates: those share
+    /// a number ([`Op::is_foreign`]).
+    pub fn code(self) -> (u8, u16) {
+        match self {
+            StepKind::Input(n) => (0, n),
+            StepKind::Param(n) => (1, n),
+            StepKind::Cast => (2, 0),
+            StepKind::Apply(op) => (3, op.index() as u16),
+        }
+    }
 }
 
 /// One step; its value has `dtype`, its arguments are earlier steps.
@@ -90,14 +101,6 @@ impl Program {
     /// The operations applied, in order.
     pub fn ops(&self) -> impl Iterator<Item = Op> + '_ {
         self.steps.iter().filter_map(|s| if let StepKind::Apply(op) = s.kind { Some(op) } else { None })
-    }
-
-    /// Hash of the structure: steps and outputs, not sizes and not scalar values. For kernel caches.
-    pub fn key(&self) -> u64 {
-        let mut h = FxHasher::default();
-        self.steps.hash(&mut h);
-        self.outputs.hash(&mut h);
-        h.finish()
     }
 
     /// Same structure (steps and outputs).

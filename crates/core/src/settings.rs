@@ -56,11 +56,6 @@ pub fn env(variable: &str) -> Option<String> {
     std::env::var(variable).ok().map(|v| v.trim().to_string())
 }
 
-/// A folder named by a variable, if set and not empty.
-pub fn env_path(variable: &str) -> Option<PathBuf> {
-    env(variable).filter(|v| !v.is_empty()).map(PathBuf::from)
-}
-
 /// The folder for compiled kernels and what was measured: `CUPRUM_CACHE_DIR`, else the user's cache folder + `/cuprum`; `None`
 /// where there is no home.
 pub fn cache_folder() -> Option<PathBuf> {
@@ -79,32 +74,29 @@ pub fn parse_switch(variable: &'static str, text: &str) -> Result<bool> {
     }
 }
 
-/// Reads a memory limit: bytes, with an optional `K`, `M`, `G` or `T` (powers of 1024), or a share of `total` such as `80%`.
+/// Reads a memory limit: bytes, with an optional `K`, `M`, `G` or `T` (powers of 1024, whether `GB` or `GiB`), or a share of
+/// `total` such as `80%`.
 pub fn parse_limit(variable: &'static str, text: &str, total: usize) -> Result<Option<usize>> {
-    let t = text.trim().to_ascii_uppercase();
     let bad =
         || Error::Setting { variable, message: format!("'{text}' is not a memory limit; use bytes, 512M, 8G, or a share such as 80%") };
-    if t.is_empty() || t == "NONE" {
+    let upper = text.trim().to_ascii_uppercase();
+    if upper.is_empty() || upper == "NONE" {
         return Ok(None);
     }
-    if let Some(share) = t.strip_suffix('%') {
-        let share: f64 = share.trim().parse().map_err(|_| bad())?;
-        if !(0.0..=100.0).contains(&share) || total == 0 {
-            return Err(bad());
-        }
-        return Ok(Some((total as f64 * share / 100.0) as usize));
-    }
-    let t = t.trim_end_matches("IB").trim_end_matches('B');
-    let shift = match t.as_bytes().last() {
-        Some(b'K') => 10,
-        Some(b'M') => 20,
-        Some(b'G') => 30,
-        Some(b'T') => 40,
-        _ => 0,
+    let end = upper.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(upper.len());
+    let (number, unit) = upper.split_at(end);
+    let number: f64 = number.parse().map_err(|_| bad())?;
+    let scale = match unit.trim() {
+        "" | "B" => 1.0,
+        "K" | "KB" | "KIB" => 2f64.powi(10),
+        "M" | "MB" | "MIB" => 2f64.powi(20),
+        "G" | "GB" | "GIB" => 2f64.powi(30),
+        "T" | "TB" | "TIB" => 2f64.powi(40),
+        "%" if number <= 100.0 && total > 0 => total as f64 / 100.0,
+        _ => return Err(bad()),
     };
-    let digits = t.trim_end_matches(['K', 'M', 'G', 'T']).trim();
-    let n: usize = digits.parse().map_err(|_| bad())?;
-    n.checked_mul(1 << shift).map(Some).ok_or_else(bad)
+    let bytes = number * scale;
+    if bytes < usize::MAX as f64 { Ok(Some(bytes as usize)) } else { Err(bad()) }
 }
 
 /// Reads an accelerator list: names separated by commas, trimmed, in lower case; empty pieces dropped.
@@ -217,11 +209,14 @@ mod tests {
 
     #[test]
     fn limits() {
-        assert_eq!(parse_limit("X", "1024", 0).unwrap(), Some(1024));
-        assert_eq!(parse_limit("X", "2GiB", 0).unwrap(), Some(2 << 30));
-        assert_eq!(parse_limit("X", "50%", 200).unwrap(), Some(100));
-        assert!(parse_limit("X", "lots", 0).is_err());
-        assert!(parse_limit("X", "99999999999999999999T", 0).is_err());
+        let parse = |text| parse_limit("X", text, 1000);
+        let good = [("1024", 1024), ("2GiB", 2 << 30), ("1.5 gb", 3 << 29), ("512M", 512 << 20), ("50%", 500), (" 12.5 % ", 125)];
+        good.iter().for_each(|&(text, bytes)| assert_eq!(parse(text).unwrap(), Some(bytes), "{text}"));
+        assert!(parse("").unwrap().is_none() && parse("none").unwrap().is_none());
+        for bad in ["lots", "99999999999999999999T", "-1", "101%", "5 apples", "1e9x", "..", "%"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+        assert!(parse_limit("X", "50%", 0).is_err(), "a share of what is not known");
         assert_eq!(parse_names(" CUB, ,cuTENSOR"), ["cub", "cutensor"]);
     }
 }

@@ -1,5 +1,5 @@
-//! Helpers for tests of accelerators: dtypes to sweep over, distances in units in the last place (ULP), and comparison of
-//! arrays with a tolerance. cuprum's own conformance program uses them; backends of other crates may.
+//! Helpers for tests of accelerators: distances in units in the last place (ULP), comparison of arrays with a tolerance, made-up
+//! calls, and what streams of random numbers must hold. cuprum's own conformance program uses them; backends of other crates may.
 //!
 //! ```
 //! # extern crate cuprum_core as cuprum;
@@ -14,6 +14,7 @@
 //! ```
 
 pub mod calls;
+pub mod draws;
 
 use std::fmt;
 
@@ -21,20 +22,6 @@ use crate::array::NdArray;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result, shape_text};
 use crate::scalar::Scalar;
-
-/// Signed integer dtypes.
-pub const SIGNED: [DType; 4] = [DType::I8, DType::I16, DType::I32, DType::I64];
-/// Unsigned integer dtypes.
-pub const UNSIGNED: [DType; 4] = [DType::U8, DType::U16, DType::U32, DType::U64];
-/// Real floating dtypes.
-pub const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
-/// Complex dtypes.
-pub const COMPLEX: [DType; 2] = [DType::C64, DType::C128];
-
-/// Every ordered pair of dtypes.
-pub fn pairs() -> impl Iterator<Item = (DType, DType)> {
-    DType::ALL.into_iter().flat_map(|a| DType::ALL.into_iter().map(move |b| (a, b)))
-}
 
 /// How far a result may lie from the one wanted. NaN matches NaN of any payload and sign; infinities must agree.
 #[derive(Clone, Copy, Debug, PartialEq)]

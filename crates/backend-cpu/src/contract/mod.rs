@@ -12,7 +12,7 @@ use std::sync::Arc;
 use cuprum_core::array::Array;
 use cuprum_core::buffer::HostBuffer;
 use cuprum_core::plan::contract::{ContractPlan, Gemm};
-use cuprum_core::{Call, Complex, DType, Layout, Outcome, Result, StoredArray, Work, bf16, decline, f16, with_dtype};
+use cuprum_core::{Call, Complex, DType, Error, Layout, Outcome, Result, StoredArray, Work, bf16, decline, f16, with_dtype};
 
 use self::exact::exact;
 use self::floats::floats;
@@ -66,7 +66,7 @@ fn product(plan: &ContractPlan, a: &StoredArray, b: &StoredArray, out: &Layout, 
     }
     let packed = Layout::contiguous_in_order(out.shape(), &plan.packed_output_order())?;
     let Some(gemm) = plan.gemm(a.layout(), b.layout(), &packed) else {
-        return Err(cuprum_core::Error::backend("cpu", "contract", "packed operands do not make a matrix product"));
+        return Err(Error::backend("cpu", "contract", "packed operands do not make a matrix product"));
     };
     with_dtype!(c.dtype(), T => {
         let mut values = vec![T::default(); packed.size()];
@@ -118,7 +118,8 @@ fn multiply(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usize, c: Elem
         DType::U16 => exact::<u16>(&one, &starts, x, y, c),
         DType::U32 => exact::<u32>(&one, &starts, x, y, c),
         DType::U64 => exact::<u64>(&one, &starts, x, y, c),
-        DType::F16 | DType::BF16 => {}
+        // `run` has widened them.
+        half @ (DType::F16 | DType::BF16) => return Err(Error::backend("cpu", "contract", format!("{half} reached a matrix product"))),
     }
     Ok(())
 }
@@ -140,7 +141,7 @@ fn check(p: &Product, starts: &[[isize; 3]], lens: [usize; 3]) -> Result<()> {
         let reach = [0, 1].map(|i| steps[i].saturating_mul(extents[i] as isize - 1));
         let (low, high): (isize, isize) = (reach.iter().map(|r| r.min(&0)).sum(), reach.iter().map(|r| r.max(&0)).sum());
         if starts.iter().any(|s| s[operand] + low < 0 || s[operand] + high >= lens[operand] as isize) {
-            return Err(cuprum_core::Error::backend("cpu", "contract", "a matrix reaches outside its buffer"));
+            return Err(Error::backend("cpu", "contract", "a matrix reaches outside its buffer"));
         }
     }
     Ok(())

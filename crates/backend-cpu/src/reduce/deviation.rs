@@ -18,7 +18,7 @@ pub(crate) trait Number: Value {
     fn scaled(self, by: Self::Real) -> Self;
     /// Squared distance from 0, times a real number.
     fn square(self, times: Self::Real) -> Self::Real;
-    /// A count as a real number, and the share of `part` in it.
+    /// A count, or a share of one, as a real number.
     fn real(count: f64) -> Self::Real;
 }
 

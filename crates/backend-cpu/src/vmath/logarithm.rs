@@ -203,7 +203,7 @@ pub(crate) fn asinh<I: Isa, T: Logarithm>(x: T) -> T {
     let argument = select(large, a, sum);
     let low = select(large, T::of(0.0), sum_low + u_low);
     let log = log_of::<I, T>(argument, Some(low), T::of(select(large, -1.0, 0.0)), T::LN_2, None);
-    (select(a <= T::MAX, log, a)).copysign(x)
+    select(a <= T::MAX, log, a).copysign(x)
 }
 
 /// `log(x + sqrt(x^2 - 1))`, as `log(1 + t + sqrt(2 t + t^2))` with `t = x - 1`.
@@ -211,7 +211,7 @@ pub(crate) fn asinh<I: Isa, T: Logarithm>(x: T) -> T {
 pub(crate) fn acosh<I: Isa, T: Logarithm>(x: T) -> T {
     let one = T::of(1.0);
     let large = is_vast(x);
-    let t = (select(large, one, x)) - one;
+    let t = select(large, one, x) - one;
     let square = t.madd::<I>(t, t + t);
     let root = square.sqrt();
     // What the root lost counts near 1; the small number is for 1 itself.
@@ -235,5 +235,5 @@ pub(crate) fn atanh<I: Isa, T: Logarithm>(x: T) -> T {
     let (u, u_low) = two_sum(twice, twice * inside / (one - inside));
     let log = T::of(0.5) * log_of_1_plus::<I, T>(u, u_low);
     let outside = select(a == one, T::of(f64::INFINITY), T::of(f64::NAN));
-    (select(a < one, log, outside)).copysign(x)
+    select(a < one, log, outside).copysign(x)
 }

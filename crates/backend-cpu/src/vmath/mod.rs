@@ -2,7 +2,7 @@
 //!
 //! A function is generic over the format ([`real::Real`], [`logarithm::Logarithm`], [`power::Power`]) and over what the level
 //! has (`simd::Isa`). Rules for code here: no branches (`select`), no calls that are not inlined (closures are not), no table
-//! but `LOG_TABLE`, whose lookups become gathers. Every result is within 2 ulps of the exact one, powers too; `tests` proves it.
+//! but `LOG_TABLE`, whose lookups become gathers. Every result is within 2 ulps of the exact one, powers too, as far as `tests` looks.
 //! Coefficients are made by `scripts/vmath_coefficients.py`.
 
 mod coefficients;

@@ -103,7 +103,7 @@ pub(crate) fn cbrt<I: Isa, T: Logarithm>(x: T) -> T {
     let y2 = y * y;
     let rest = (-y2).fma::<I>(y, m) - y.fma::<I>(y, -y2) * y;
     let y = (rest * square).madd::<I>(T::of(1.0 / 3.0), y) * q.exp2i();
-    (select((a > T::of(0.0)) & (a <= T::MAX), y, a)).copysign(x)
+    select((a > T::of(0.0)) & (a <= T::MAX), y, a).copysign(x)
 }
 
 /// `sqrt(x^2 + y^2)` without overflow; infinite if either is.

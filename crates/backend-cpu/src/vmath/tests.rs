@@ -5,15 +5,19 @@ use std::f64::consts as k;
 
 use astro_float_num::{BigFloat, Consts, RoundingMode};
 
-use crate::simd::{Fill, Isa, Level, fill_at};
+use crate::simd::{Fill, Isa, Level, fill_at, level};
 
-const LEVELS: &[Level] = &[
-    Level::Baseline,
-    #[cfg(target_arch = "x86_64")]
-    Level::V3,
-    #[cfg(target_arch = "x86_64")]
-    Level::V4,
-];
+/// The levels that this processor and this build have.
+fn levels() -> impl Iterator<Item = Level> {
+    let all = [
+        Level::Baseline,
+        #[cfg(target_arch = "x86_64")]
+        Level::V3,
+        #[cfg(target_arch = "x86_64")]
+        Level::V4,
+    ];
+    all.into_iter().filter(|&l| l <= level())
+}
 
 /// A function under test, in one format.
 struct Case<T> {
@@ -72,7 +76,7 @@ macro_rules! all_cases {
             asin(x) < 1.5; acos(x) < 1.5; atan(x) < 1.5; atan2(x, y) < 2.0;
             sinh(x) < 1.5; cosh(x) < 1.5; tanh(x) < 2.0;
             asinh(x) < 2.0; acosh(x) < 2.0; atanh(x) < 2.0;
-            pow(x, y) < 4.0; cbrt(x) < 1.0; hypot(x, y) < 1.5;
+            pow(x, y) < 2.0; cbrt(x) < 1.0; hypot(x, y) < 1.5;
         }
     };
 }
@@ -169,7 +173,7 @@ fn sweep_f32(stride: usize) {
             let first = if case.binary { first.iter().map(|_| any(&mut noise)).collect() } else { first };
             let second: Vec<f32> = first.iter().map(|&x| if case.binary { partner_f32(case.name, x, &mut noise) } else { 0.0 }).collect();
             let exact: Vec<f64> = first.iter().zip(&second).map(|(&x, &y)| reference(case.name, x as f64, y as f64)).collect();
-            for &level in LEVELS {
+            for level in levels() {
                 let mut got = vec![0f32; first.len()];
                 (case.run)(level, &first, &second, &mut got);
                 for i in 0..first.len() {
@@ -426,7 +430,7 @@ fn sweep_f64(per_binade: usize) {
         let second: Vec<f64> = first.iter().map(|&x| if case.binary { partner_f64(case.name, x, &mut noise) } else { 0.0 }).collect();
         let exact: Vec<Exact> = first.iter().zip(&second).map(|(&x, &y)| reference.exact(case.name, x, y)).collect();
         let mut worst = (0.0, 0f64, 0f64, 0f64);
-        for &level in LEVELS {
+        for level in levels() {
             let mut got = vec![0f64; first.len()];
             (case.run)(level, &first, &second, &mut got);
             for i in 0..first.len() {
@@ -453,7 +457,7 @@ fn pairs_of_special_values() {
     let x: Vec<f64> = values.iter().flat_map(|&v| values.iter().map(move |_| v)).collect();
     let y: Vec<f64> = values.iter().flat_map(|_| values.clone()).collect();
     for case in all_cases!(f64).iter().filter(|c| c.binary) {
-        for &level in LEVELS {
+        for level in levels() {
             let mut got = vec![0.0; x.len()];
             (case.run)(level, &x, &y, &mut got);
             for ((&x, &y), got) in x.iter().zip(&y).zip(got) {
@@ -470,7 +474,7 @@ fn pairs_of_special_values() {
     let narrow = |v: &[f64]| -> Vec<f32> { v.iter().map(|&v| v as f32).collect() };
     let (x, y) = (narrow(&x), narrow(&y));
     for case in all_cases!(f32).iter().filter(|c| c.binary) {
-        for &level in LEVELS {
+        for level in levels() {
             let mut got = vec![0.0; x.len()];
             (case.run)(level, &x, &y, &mut got);
             for ((&x, &y), got) in x.iter().zip(&y).zip(got) {

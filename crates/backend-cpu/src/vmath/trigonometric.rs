@@ -23,7 +23,7 @@ fn reduce<I: Isa, T: Real>(x: T) -> (Turn<T>, T, T) {
 #[inline(always)]
 pub(crate) fn sin_cos<I: Isa, T: Real>(r: T, low: T) -> SinCos<T> {
     let z = r * r;
-    let cos = (z * T::of(-0.5)) + T::of(1.0);
+    let cos = z * T::of(-0.5) + T::of(1.0);
     let cos_low = (z * z).madd::<I>(polynomial::<I, T>(z, T::COS), z.madd::<I>(T::of(-0.5), T::of(1.0) - cos));
     let sin_low = (r * z).madd::<I>(polynomial::<I, T>(z, T::SIN), low * cos);
     ((r, sin_low), (cos, (-r).madd::<I>(low, cos_low)))

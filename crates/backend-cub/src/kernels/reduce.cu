@@ -1,8 +1,8 @@
 // Reductions along a contiguous axis: of one row (everything), of a few long rows, of many rows. The host defines `Index`,
 // `Fold`, `Out`, `WIDTH` (elements that a thread loads together) and `RANK` (axes of the rows).
 //
-// The order in which elements are combined follows from the row's length alone: never from the number of blocks, the
-// device or timing. There are no float atomics.
+// The order in which elements are combined follows from the row's length and WIDTH, which is 1 where packs are not aligned:
+// never from the number of blocks, the device or timing. There are no float atomics.
 
 namespace cuprum {
 

@@ -96,12 +96,7 @@ impl KernelKey {
         key.bytes.extend_from_slice(class.as_bytes());
         key.bytes.push(0);
         for step in &program.steps {
-            let (tag, number) = match step.kind {
-                StepKind::Input(n) => (0, n),
-                StepKind::Param(n) => (1, n),
-                StepKind::Cast => (2, 0),
-                StepKind::Apply(op) => (3, op.index() as u16),
-            };
+            let (tag, number) = step.kind.code();
             let mut args = [0; 3];
             args[..step.args().len()].copy_from_slice(step.args());
             let ([n0, n1], [a0, a1], [b0, b1], [c0, c1]) =

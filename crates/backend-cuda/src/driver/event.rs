@@ -55,16 +55,6 @@ impl Event {
         check("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.raw) })
     }
 
-    /// Whether the device has reached the recorded point.
-    pub fn is_done(&self) -> Result<bool> {
-        self.context.bind()?;
-        // SAFETY: the event is alive.
-        match unsafe { sys::cuEventQuery(self.raw) } {
-            sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
-            other => check("cuEventQuery", other).map(|()| true),
-        }
-    }
-
     /// Makes another context's stream (or this one's) wait on the device for this event; the host does not wait.
     pub fn make_wait(&self, waiter: &Context) -> Result<()> {
         waiter.bind()?;

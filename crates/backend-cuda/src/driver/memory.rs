@@ -3,7 +3,8 @@
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cuprum_core::settings::parse_switch;
+use cuprum_core::MemoryStats;
+use cuprum_core::settings::{env, parse_limit, parse_switch};
 
 use super::pool::{Block, Pool, Taken};
 use super::{Context, DeviceInfo, Event, check, sys};
@@ -18,27 +19,9 @@ pub const POOL_VARIABLE: &str = "CUPRUM_GPU_MEMORY_POOL";
 /// The no-limit value of [`Pool::limit`].
 const UNLIMITED: u64 = u64::MAX;
 
-/// Counts of one device, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MemoryStats {
-    /// Held by live buffers.
-    pub used: u64,
-    /// The most that `used` has been.
-    pub peak: u64,
-    /// Held by our pools, unused parts included.
-    pub reserved: u64,
-    /// The part of `reserved` that no buffer uses.
-    pub cached: u64,
-    /// Requests that a block kept by us has met.
-    pub hits: u64,
-    /// Requests that went to the driver.
-    pub misses: u64,
-    /// The limit set, if any.
-    pub limit: Option<u64>,
-    /// Free on the device, for every process.
-    pub device_free: u64,
-    /// The device's memory.
-    pub device_total: u64,
+/// A limit as [`Pool::limit`] has it.
+fn most(limit: Option<usize>) -> u64 {
+    limit.map_or(UNLIMITED, |bytes| bytes as u64)
 }
 
 /// The allocator of one context.
@@ -52,16 +35,12 @@ pub(super) struct Memory {
 impl Memory {
     /// The context must be current.
     pub(super) fn new(info: &DeviceInfo) -> Result<Memory> {
-        let limit = match std::env::var(LIMIT_VARIABLE) {
-            Ok(text) if !text.trim().is_empty() => {
-                parse_limit(&text, info.total_memory).map_err(|e| CudaError::Invalid(format!("{LIMIT_VARIABLE}: {e}")))?
-            }
-            _ => UNLIMITED,
-        };
+        let invalid = |e: cuprum_core::Error| CudaError::Invalid(e.to_string());
+        let limit = env(LIMIT_VARIABLE).map_or(Ok(None), |text| parse_limit(LIMIT_VARIABLE, &text, info.total_memory as usize));
         let driver = if info.memory_pools { create_pool(info)? } else { ptr::null_mut() };
-        let pooled = std::env::var(POOL_VARIABLE).map_or(Ok(true), |text| parse_switch(POOL_VARIABLE, &text));
-        let keep = if pooled.map_err(|e| CudaError::Invalid(e.to_string()))? { info.total_memory / 4 } else { 0 };
-        Ok(Memory { driver, pool: Mutex::new(Pool::new(limit, keep)) })
+        let pooled = env(POOL_VARIABLE).map_or(Ok(true), |text| parse_switch(POOL_VARIABLE, &text));
+        let keep = if pooled.map_err(invalid)? { info.total_memory / 4 } else { 0 };
+        Ok(Memory { driver, pool: Mutex::new(Pool::new(most(limit.map_err(invalid)?), keep)) })
     }
 
     fn pool(&self) -> MutexGuard<'_, Pool> {
@@ -89,30 +68,6 @@ fn create_pool(info: &DeviceInfo) -> Result<sys::CUmemoryPool> {
     // SAFETY: this attribute takes a cuuint64_t.
     check("cuMemPoolSetAttribute", unsafe { sys::cuMemPoolSetAttribute(pool, attribute, (&raw mut keep).cast()) })?;
     Ok(pool)
-}
-
-/// Reads a memory limit: bytes with an optional unit (`k`, `M`, `G`, `T`; `KiB`, `MiB`, ... are powers of 1024),
-/// or a percentage of `total`.
-pub fn parse_limit(text: &str, total: u64) -> std::result::Result<u64, String> {
-    let wrong = || format!("`{}` is neither a number of bytes (8000000000, 8GB, 8GiB) nor a share (80%)", text.trim());
-    let lower = text.trim().to_ascii_lowercase();
-    let split = lower.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(lower.len());
-    let (number, unit) = lower.split_at(split);
-    let number: f64 = number.replace('_', "").parse().map_err(|_| wrong())?;
-    let scale = match unit.trim() {
-        "" | "b" => 1.0,
-        "%" if number <= 100.0 => total as f64 / 100.0,
-        "k" | "kb" => 1e3,
-        "m" | "mb" => 1e6,
-        "g" | "gb" => 1e9,
-        "t" | "tb" => 1e12,
-        "kib" => 1024.0,
-        "mib" => 1048576.0,
-        "gib" => 1073741824.0,
-        "tib" => 1099511627776.0,
-        _ => return Err(wrong()),
-    };
-    Ok((number * scale) as u64)
 }
 
 impl Context {
@@ -218,17 +173,24 @@ impl Context {
     }
 
     /// Sets or removes the memory limit, in bytes. Buffers alive stay even if they exceed it.
-    pub fn set_memory_limit(&self, limit: Option<u64>) {
-        self.memory.pool().limit = limit.unwrap_or(UNLIMITED);
+    pub fn set_memory_limit(&self, limit: Option<usize>) {
+        self.memory.pool().limit = most(limit);
     }
 
-    /// The counts at this moment.
-    pub fn memory_stats(&self) -> Result<MemoryStats> {
+    /// Bytes that are free on the device, for every process.
+    pub fn free_memory(&self) -> Result<usize> {
         self.bind()?;
-        let (mut free, mut total, mut reserved) = (0usize, 0usize, 0u64);
+        let (mut free, mut total) = (0usize, 0usize);
         // SAFETY: the context is current and both out-pointers valid.
         check("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;
+        Ok(free)
+    }
+
+    /// The counts at this moment. What the driver's pool keeps is `reserved` and `cached`, too.
+    pub fn memory_stats(&self) -> Result<MemoryStats> {
+        let mut reserved = 0u64;
         if !self.memory.driver.is_null() {
+            self.bind()?;
             let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
             let out = (&raw mut reserved).cast();
             // SAFETY: this attribute gives a cuuint64_t.
@@ -237,15 +199,13 @@ impl Context {
         let pool = self.memory.pool();
         let reserved = reserved.max(pool.held);
         Ok(MemoryStats {
-            used: pool.used,
-            peak: pool.peak,
-            reserved,
-            cached: reserved - (pool.held - pool.kept),
+            used: pool.used as usize,
+            peak: pool.peak as usize,
+            reserved: reserved as usize,
+            cached: (reserved - (pool.held - pool.kept)) as usize,
+            limit: (pool.limit != UNLIMITED).then_some(pool.limit as usize),
             hits: pool.hits,
             misses: pool.misses,
-            limit: (pool.limit != UNLIMITED).then_some(pool.limit),
-            device_free: free as u64,
-            device_total: total as u64,
         })
     }
 
@@ -362,25 +322,6 @@ impl Drop for DeviceBuffer {
         if let Some(blocks) = full {
             // SAFETY: the pool did not keep the block and has forgotten the others; no buffer has any of them.
             unsafe { self.context.free_raw(blocks.into_iter().chain([self.block.pointer])) };
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::parse_limit;
-
-    #[test]
-    fn limits() {
-        let parse = |text| parse_limit(text, 1000);
-        assert_eq!(parse("80%"), Ok(800));
-        assert_eq!(parse(" 12.5 % "), Ok(125));
-        assert_eq!(parse("123"), Ok(123));
-        assert_eq!(parse("1_000"), Ok(1000));
-        assert_eq!(parse("2KiB"), Ok(2048));
-        assert_eq!(parse("1.5GB"), Ok(1_500_000_000));
-        for bad in ["", "abc", "-1", "101%", "5 apples", "1e9x", "..", "%"] {
-            assert!(parse(bad).is_err(), "{bad}");
         }
     }
 }

@@ -16,7 +16,7 @@ mod staging;
 pub use context::Context;
 pub use cudarc::driver::sys;
 pub use event::Event;
-pub use memory::{DeviceBuffer, MemoryStats, parse_limit};
+pub use memory::DeviceBuffer;
 
 use std::ffi::c_int;
 use std::panic::catch_unwind;
@@ -47,7 +47,6 @@ const SYMBOLS: &[&str] = &[
     "cuStreamWaitEvent",
     "cuEventCreate",
     "cuEventRecord",
-    "cuEventQuery",
     "cuEventSynchronize",
     "cuEventDestroy_v2",
     "cuEventElapsedTime",
@@ -61,7 +60,6 @@ const SYMBOLS: &[&str] = &[
     "cuMemFree_v2",
     "cuMemGetInfo_v2",
     "cuMemHostAlloc",
-    "cuMemFreeHost",
     "cuMemHostGetDevicePointer_v2",
     "cuMemcpyHtoDAsync_v2",
     "cuMemcpyDtoHAsync_v2",

@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use cuprum_core::buffer::block_size;
+
 /// The driver's own granularity, and the alignment that arrays are promised.
 const SMALLEST: u64 = 512;
 /// Sizes up to this fall into classes, eight to each power of two; above, into multiples of [`LARGE_STEP`].
@@ -16,9 +18,11 @@ const LARGE_STEP: u64 = 2 << 20;
 const CLASSES: usize = 8 * 16 + 1;
 
 /// The size that a block for `bytes` really has: at most an eighth larger, or one granule.
-pub(super) fn block_size(bytes: u64) -> u64 {
-    let step = if bytes > CLASSED { LARGE_STEP } else { (bytes.max(SMALLEST).next_power_of_two() / 16).max(SMALLEST) };
-    bytes.max(1).checked_next_multiple_of(step).unwrap_or(u64::MAX)
+fn size_of_block(bytes: u64) -> u64 {
+    match bytes {
+        0..=CLASSED => block_size(bytes as usize, SMALLEST as usize) as u64,
+        _ => bytes.checked_next_multiple_of(LARGE_STEP).unwrap_or(u64::MAX),
+    }
 }
 
 /// The list of a block size of at most [`CLASSED`]: eight to each power of two, of which the lowest are not all in use.
@@ -87,7 +91,7 @@ impl Pool {
         }
         self.used = used;
         self.peak = self.peak.max(used);
-        let size = if self.keep == 0 { bytes } else { block_size(bytes) };
+        let size = if self.keep == 0 { bytes } else { size_of_block(bytes) };
         match self.find(size) {
             Some(block) => {
                 self.kept -= block.size;
@@ -158,9 +162,9 @@ mod tests {
         sizes.sort_unstable();
         let mut last = (0, 0);
         for bytes in sizes {
-            let size = block_size(bytes);
+            let size = size_of_block(bytes);
             assert!(size >= bytes && size.is_multiple_of(SMALLEST) && size <= bytes + (bytes / 8).max(SMALLEST), "{bytes}: {size}");
-            assert_eq!(block_size(size), size);
+            assert_eq!(size_of_block(size), size);
             if size <= CLASSED {
                 let index = class(size);
                 assert!(index < CLASSES);
@@ -168,7 +172,7 @@ mod tests {
                 last = (size, index);
             }
         }
-        assert_eq!(block_size(u64::MAX), u64::MAX);
+        assert_eq!(size_of_block(u64::MAX), u64::MAX);
     }
 
     fn block(taken: Taken, pointer: u64) -> Block {

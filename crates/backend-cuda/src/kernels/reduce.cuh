@@ -3,7 +3,7 @@
 // Acc, idempotent, identity(), value(x, index), take(a, x, index) for a later element, combine(a, b), finish(a). With LEAVES
 // there is also leaf(values), an Acc of several elements at once, which is less work then.
 //
-// Every order of combination follows from the shape alone, so results do not depend on timing. What several blocks share
+// Every order of combination follows from the shape alone, so results depend neither on timing nor on alignment. What several blocks share
 // is finished by the last of them, in the blocks' order.
 
 using namespace cuprum;
@@ -14,8 +14,12 @@ using Reduced = Axes<Index, REDUCED_RANK, INPUTS>;
 using Place = Offsets<Index, INPUTS>;
 
 constexpr int THREADS = 256;
-// Loads of a thread that are under way together.
+// Loads of a thread that are under way together. Leaves are as long whatever the width, which alignment may decide.
+#ifdef LEAVES
+[[maybe_unused]] constexpr int UNROLL = INPUTS > 2 ? 2 : 4;
+#else
 [[maybe_unused]] constexpr int UNROLL = (INPUTS > 2 ? 2 : 4) * (WIDTH > 1 ? 1 : 2);
+#endif
 
 // Whether this block is the last of `splits` to arrive with its part. All threads call, after the parts are written.
 __device__ inline bool is_last(u32* ticket, u32 splits) {

@@ -58,11 +58,17 @@ impl LoopPlan {
     pub fn inner(&self) -> usize {
         self.dims.last().copied().unwrap_or(1)
     }
+}
 
-    /// Stride of operand `k` along the innermost axis.
-    pub fn inner_stride(&self, k: usize) -> isize {
-        self.strides[k].last().copied().unwrap_or(0)
+/// The axis, other than the innermost, along which an operand with these strides is contiguous, while it is walked in longer
+/// steps along the innermost one: a loop in the plan's order uses one element of each line of memory, so such an operand is
+/// better read in tiles or bands over both axes.
+pub fn across(strides: &[isize]) -> Option<usize> {
+    let (&along, outer) = strides.split_last()?;
+    if along.unsigned_abs() <= 1 {
+        return None;
     }
+    outer.iter().position(|s| s.unsigned_abs() == 1)
 }
 
 /// Merges neighbouring axes that every operand steps through evenly. Input and output: outermost first, strides by operand.
@@ -135,6 +141,17 @@ mod tests {
         assert_eq!(LoopPlan::new(&[&f, &out]).dims.len(), 1);
         let c = Layout::contiguous(&[4, 5]).unwrap();
         assert_eq!(&output_order(&[4, 5], &[&c, &f])[..], &[0, 1]);
+    }
+
+    #[test]
+    fn transposed_operands_lie_across() {
+        let c = Layout::contiguous(&[7, 5, 4]).unwrap();
+        let turned = Layout::contiguous(&[4, 7, 5]).unwrap().permute(&[1, 2, 0]).unwrap();
+        let plan = LoopPlan::new(&[&turned, &c]);
+        assert_eq!((&plan.dims[..], across(&plan.strides[0]), across(&plan.strides[1])), (&[35, 4][..], Some(0), None));
+        assert_eq!(across(&LoopPlan::new(&[&turned.flip(&[1]), &c]).strides[0]), Some(1), "backwards");
+        let strides: [&[isize]; 5] = [&[], &[3], &[1, 0], &[1, -1], &[6, 3]];
+        assert!(strides.iter().all(|s| across(s).is_none()), "one element, one axis, repeated, along both, along neither");
     }
 
     #[test]
