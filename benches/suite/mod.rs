@@ -3,6 +3,7 @@
 //! A suite is a list of [`Workload`]s for one kind of device and a list of those whose functions are not here yet. What
 //! several of them time stands in `expressions`.
 
+pub mod contractions;
 pub mod cpu;
 mod expressions;
 pub mod gpu;
@@ -45,7 +46,7 @@ pub struct Suite {
 }
 
 /// Every suite.
-pub static SUITES: &[&Suite] = &[&cpu::SUITE, &gpu::SUITE];
+pub static SUITES: &[&Suite] = &[&cpu::SUITE, &gpu::SUITE, &contractions::SUITE];
 
 /// Numbers in `[0, 1)`, one array per shape.
 fn uniform<const K: usize>(shapes: [&[usize]; K], dtype: DType) -> Result<Vec<NdArray>> {

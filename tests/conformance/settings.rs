@@ -83,7 +83,7 @@ pub fn all(args: &Args) -> Result<Vec<Setting>, String> {
     Ok(settings)
 }
 
-/// Orders of the ready accelerators of a device: none, each alone, and all of them in every order (of more than three: by
+/// Orders of the ready accelerators of a device: none, whoever is measured to be fastest, each alone, and all of them in every order (of more than three: by
 /// rank and backwards).
 fn orders(device: Device, args: &Args) -> Vec<Option<String>> {
     if let Some(order) = &args.accelerators {
@@ -99,6 +99,7 @@ fn orders(device: Device, args: &Args) -> Vec<Option<String>> {
         .map(|a| a.name)
         .collect();
     let mut orders = vec![String::new()];
+    orders.extend((!ready.is_empty()).then(|| "auto".to_string()));
     orders.extend(ready.iter().map(ToString::to_string));
     match ready.len() {
         0 | 1 => {}

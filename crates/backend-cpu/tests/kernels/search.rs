@@ -14,8 +14,7 @@ fn every_dtype_on_both_sides() {
     for dtype in DType::ALL {
         for n in [1usize, 2, 3, 15, 16, 17, 100, 1000, 33_000] {
             let sorted = NdArray::arange(0, n as i64, 1).unwrap().remainder(120).unwrap().astype(dtype).unwrap().sort(-1).unwrap();
-            let queries =
-                NdArray::from_vec(values(20_003), 20_003).unwrap().abs().unwrap().remainder(125).unwrap().astype(dtype).unwrap();
+            let queries = NdArray::from_vec(values(20_003), 20_003).unwrap().abs().unwrap().remainder(125).unwrap().astype(dtype).unwrap();
             let wide = |a: &NdArray| a.real().unwrap().astype(DType::F64).unwrap().to_vec::<f64>().unwrap();
             let (all, each) = (wide(&sorted), wide(&queries));
             let got = |side| on_threads(|| sorted.searchsorted(&queries, side)).to_vec::<i64>().unwrap();
