@@ -4,17 +4,24 @@ use std::sync::{Arc, LazyLock};
 
 use cuprum_backend_cuda::CudaError;
 use cuprum_backend_cuda::codegen::pack_params;
-use cuprum_backend_cuda::device;
+use cuprum_backend_cuda::device::{self, CudaBuffer};
 use cuprum_backend_cuda::driver::{Context, DeviceBuffer};
 use cuprum_backend_cuda::module::{Args, Function};
 use cuprum_backend_cuda::single_flight::SingleFlight;
+use cuprum_core::device::Buffer;
 use cuprum_core::{Call, Error, Outcome, Result};
 use smallvec::SmallVec;
 
 use crate::NAME;
+use crate::histogram::{self, Histogram};
 use crate::reduce::{self, MAX_SPLIT_ROWS, Reduction, Shape};
 use crate::scan::{self, Scan};
+use crate::select::{self, Select};
+use crate::sort::{self, Sort, Way};
 use crate::source;
+
+/// An array is copied from memory that was allocated for more to memory of its own if it fills less than one part in so many.
+const LOOSE: usize = 8;
 
 /// Addresses of the inputs' first elements.
 pub fn addresses(call: &Call) -> Result<SmallVec<[u64; 4]>> {
@@ -26,9 +33,9 @@ fn failed(call: &Call) -> impl Fn(CudaError) -> Error {
     move |e| device::error(NAME, op, device, e)
 }
 
-/// Blocks for `work` pieces that each block steps through: at most `waves` times what the device holds at once.
-fn grid(context: &Context, function: &Function, work: u64, waves: u32) -> Result<[u32; 3], CudaError> {
-    let resident = function.blocks_per_sm(reduce::THREADS as u32, 0)?.max(1) * context.info().sm_count.max(1);
+/// Blocks of this shape for `work` pieces that each block steps through: at most `waves` times what the device holds at once.
+fn grid(context: &Context, function: &Function, (threads, shared): (u32, u32), work: u64, waves: u32) -> Result<[u32; 3], CudaError> {
+    let resident = function.blocks_per_sm(threads, shared)?.max(1) * context.info().sm_count.max(1);
     Ok([u32::try_from(work).unwrap_or(u32::MAX).min(resident.saturating_mul(waves)).max(1), 1, 1])
 }
 
@@ -74,7 +81,7 @@ pub fn reduce(call: &Call, reduction: &Reduction, inputs: &[u64]) -> Result<Outc
             let partials = workspace.as_ref().map_or(0, |w| w.pointer());
             let counters = tickets.as_ref().map_or(0, |t| t.pointer());
             args.push(&partials).push(&counters).push(&rows).push(&chunks).push(&columns).push(&chunk);
-            let grid = grid(context, function, work, 1).map_err(&failed)?;
+            let grid = grid(context, function, (threads[0], 0), work, 1).map_err(&failed)?;
             // SAFETY: the parameters of reduce_split: Params, Rows, the output of `rows` elements, a partial result for each
             // of `work` chunks, a counter for each of fewer than MAX_SPLIT_ROWS rows, then numbers, of which Index takes the
             // low half where it is 32 bits (little-endian; the plan said that they fit).
@@ -83,7 +90,7 @@ pub fn reduce(call: &Call, reduction: &Reduction, inputs: &[u64]) -> Result<Outc
         Shape::Block | Shape::Lanes(_) => {
             args.push(&rows).push(&columns);
             let per_block = if let Shape::Lanes(lanes) = reduction.shape { (reduce::THREADS / lanes) as u64 } else { 1 };
-            let grid = grid(context, function, rows.div_ceil(per_block), 4).map_err(&failed)?;
+            let grid = grid(context, function, (threads[0], 0), rows.div_ceil(per_block), 4).map_err(&failed)?;
             // SAFETY: the parameters of the kernels of rows: Params, Rows, the output of `rows` elements, two numbers of type
             // Index, as above.
             unsafe { function.launch(grid, threads, 0, args.pointers()) }.map_err(&failed)?;
@@ -127,4 +134,192 @@ pub fn scan(call: &Call, scan: &Scan, inputs: &[u64]) -> Result<Outcome> {
     // zeroed words for each tile, the number of tiles, which is also that of blocks.
     unsafe { function.launch([tiles, 1, 1], [scan::THREADS as u32, 1, 1], 0, args.pointers()) }.map_err(&failed)?;
     device::done(call, [out])
+}
+
+/// Runs a selection; waits for its count.
+pub fn select(call: &Call, select: &Select, inputs: &[u64]) -> Result<Outcome> {
+    let context = device::context(call.device)?;
+    let failed = failed(call);
+    let tiles = match u32::try_from(select.count.div_ceil(select.tile())) {
+        Ok(tiles) if tiles <= i32::MAX as u32 => tiles,
+        _ => cuprum_core::decline!("{} elements are more than 2^31 tiles", select.count),
+    };
+    let kernels = match source::kernels(context, select.key(), || select.source()).map_err(&failed)? {
+        Ok(kernels) => kernels,
+        Err(reason) => return Ok(Outcome::Declined(reason)),
+    };
+    let Some(function) = kernels.first() else {
+        cuprum_core::decline!("no kernel for it");
+    };
+    // The count, a ticket in a word of its own, then the states of the tiles.
+    let words = 2 + tiles as usize;
+    let workspace = device::allocate(call, words * size_of::<u64>())?;
+    context.fill(workspace.memory(), 0, [0u8; 4], 2 * words).map_err(&failed)?;
+    let outputs: Vec<Arc<CudaBuffer>> = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<_>>()?;
+    let (from, of_program) = match inputs.split_last() {
+        Some((last, rest)) if select.values.is_some() => (*last, rest),
+        _ => (0, inputs),
+    };
+    let values = if select.values.is_some() { outputs.first().map_or(0, |o| o.pointer()) } else { 0 };
+    let places = if select.places { outputs.last().map_or(0, |o| o.pointer()) } else { 0 };
+    let (params, count) = (pack_params(select.program, of_program), select.count as u64);
+    let [length, ticket, states] = [0, 1, 2].map(|word| workspace.pointer() + word * size_of::<u64>() as u64);
+    let mut args = Args::new();
+    args.push_bytes(&params).push(&from).push(&values).push(&places).push(&count).push(&ticket).push(&states).push(&tiles).push(&length);
+    // SAFETY: the parameters of select_flat: Params, the `count` values to choose from, outputs of `count` elements for what is
+    // asked for, the count, a zeroed counter, a zeroed word for each tile, the number of tiles, which is also that of blocks,
+    // and a word for the result's length.
+    unsafe { function.launch([tiles, 1, 1], [select::THREADS as u32, 1, 1], 0, args.pointers()) }.map_err(&failed)?;
+    let mut bytes = [0; size_of::<u64>()];
+    context.copy_to_host(&mut bytes, workspace.memory(), 0).map_err(&failed)?;
+    let length = usize::try_from(u64::from_le_bytes(bytes)).unwrap_or(usize::MAX).min(select.count);
+    let fitted = call.outputs.iter().zip(outputs).map(|(spec, buffer)| {
+        if length >= select.count / LOOSE {
+            return Ok(buffer);
+        }
+        let tight = device::allocate(call, length * spec.dtype.itemsize())?;
+        Context::copy(tight.memory(), 0, buffer.memory(), 0, length * spec.dtype.itemsize()).map_err(&failed)?;
+        Ok(tight)
+    });
+    let fitted: Vec<Arc<CudaBuffer>> = fitted.collect::<Result<_>>()?;
+    call.done_with_length(length, fitted.into_iter().map(|b| b as Arc<dyn Buffer>))
+}
+
+/// Counts values in bins.
+pub fn histogram(call: &Call, histogram: &Histogram, inputs: &[u64]) -> Result<Outcome> {
+    let context = device::context(call.device)?;
+    let failed = failed(call);
+    let kernels = match source::kernels(context, histogram.key(), || histogram.source()).map_err(&failed)? {
+        Ok(kernels) => kernels,
+        Err(reason) => return Ok(Outcome::Declined(reason)),
+    };
+    let Some(function) = kernels.first() else {
+        cuprum_core::decline!("no kernel for it");
+    };
+    let out = device::allocate_output(call, 0)?;
+    context.fill(out.memory(), 0, [0u8; 4], 2 * histogram.bins).map_err(&failed)?;
+    let (edges, of_program) = match inputs.split_last() {
+        Some((last, rest)) if histogram.has_edges() => (*last, rest),
+        _ => (0, inputs),
+    };
+    let (params, to) = (pack_params(histogram.program, of_program), out.pointer());
+    let (count, bins) = (histogram.count as u64, histogram.bins as u32);
+    let (edge_bytes, shared, copies) = histogram.shared();
+    let mut args = Args::new();
+    args.push_bytes(&params).push(&edges).push(&count).push(&bins).push(&to).push(&edge_bytes).push(&copies);
+    let work = count.div_ceil(histogram.chunk() as u64);
+    let grid = grid(context, function, (histogram::THREADS, shared), work, 1).map_err(&failed)?;
+    // SAFETY: the parameters of histogram: Params, `bins + 1` edges where there are edges, the count of values, the number of
+    // bins, a zeroed counter for each, and how the shared memory of the launch is used.
+    unsafe { function.launch(grid, [histogram::THREADS, 1, 1], shared, args.pointers()) }.map_err(&failed)?;
+    device::done(call, [out])
+}
+
+/// Sorts rows.
+pub fn sort(call: &Call, sort: &Sort, inputs: &[u64]) -> Result<Outcome> {
+    let context = device::context(call.device)?;
+    let failed = failed(call);
+    let kernels = match source::kernels(context, sort.key(), || Ok(sort.source())).map_err(&failed)? {
+        Ok(kernels) => kernels,
+        Err(reason) => return Ok(Outcome::Declined(reason)),
+    };
+    let outputs: Vec<Arc<CudaBuffer>> = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<_>>()?;
+    if sort.rows > 0 && sort.columns > 0 {
+        let values = outputs.first().filter(|_| sort.asked.values);
+        let places = outputs.last().filter(|_| sort.asked.indices);
+        let from = inputs.first().copied().unwrap_or(0);
+        match (sort.way, &kernels[..]) {
+            (Way::Rows, [rows]) => sort_rows(context, sort, rows, from, values, places).map_err(&failed)?,
+            (Way::Passes, [count, begin, pass]) => sort_passes(call, context, sort, [count, begin, pass], from, values, places)?,
+            _ => cuprum_core::decline!("no kernel for it"),
+        }
+    }
+    device::done(call, outputs)
+}
+
+type Memory<'a> = Option<&'a Arc<CudaBuffer>>;
+
+fn address(memory: Memory) -> u64 {
+    memory.map_or(0, |m| m.pointer())
+}
+
+/// A block a row.
+fn sort_rows(context: &Context, sort: &Sort, function: &Function, from: u64, values: Memory, places: Memory) -> Result<(), CudaError> {
+    let (values, places, rows) = (address(values), address(places), sort.rows as u64);
+    let (columns, limit, threads) = (sort.columns as u32, sort.limit as u32, sort.threads as u32);
+    let mut args = Args::new();
+    args.push(&from).push(&values).push(&places).push(&rows).push(&columns).push(&limit);
+    let grid = grid(context, function, (threads, 0), rows, 16)?;
+    // SAFETY: the parameters of sort_rows: `rows` rows of `columns` elements, outputs of `limit` elements a row or null, and
+    // these numbers; a block holds `columns` elements.
+    unsafe { function.launch(grid, [threads, 1, 1], 0, args.pointers()) }
+}
+
+/// All rows, pass by pass. Keys and places go to memory of their own and to the outputs' in turn; there are as many passes as
+/// bytes in a key, one or an even number, so the last of them reads from the former.
+fn sort_passes(
+    call: &Call,
+    context: &'static Context,
+    sort: &Sort,
+    [count, begin, pass]: [&Arc<Function>; 3],
+    from: u64,
+    values: Memory,
+    places: Memory,
+) -> Result<()> {
+    let failed = failed(call);
+    let (passes, size, tiles, whole) = (sort.key_size(), sort.place_size(), sort.tiles(), sort.limit == sort.columns);
+    let elements = sort.rows * sort.columns;
+    // A ticket for each pass, the digits' counts, then the states of the tiles.
+    let tickets = passes.next_multiple_of(2) * size_of::<u32>();
+    let counts = sort.rows * passes * sort::DIGITS * size;
+    let states = if tiles > 1 { sort.rows * tiles * sort::DIGITS * size } else { 0 };
+    let workspace = device::allocate(call, tickets + counts + states)?;
+    context.fill(workspace.memory(), 0, [0u8; 4], (tickets + counts + states) / 4).map_err(&failed)?;
+    let [counts_at, states_at] = [tickets, tickets + counts].map(|offset| workspace.pointer() + offset as u64);
+
+    let own = |needed: bool, bytes: usize| if needed { device::allocate(call, bytes * elements).map(Some) } else { Ok(None) };
+    let pairs = sort.has_pairs();
+    let keys_odd = own(passes > 1, passes)?;
+    let keys_even = own(passes > 2 && !(whole && values.is_some()), passes)?;
+    let places_odd = own(pairs && passes > 1, size)?;
+    let places_even = own(pairs && passes > 2 && !(whole && places.is_some()), size)?;
+    let keys_at = [address(keys_odd.as_ref()), address(keys_even.as_ref().or(values))];
+    let places_at = [address(places_odd.as_ref()), address(places_even.as_ref().or(places))];
+
+    let (threads, columns, limit) = (sort.threads as u32, sort.columns as u64, sort.limit as u64);
+    let blocks = count.blocks_per_sm(threads, 0).map_err(&failed)?.max(1) as usize * context.info().sm_count.max(1) as usize;
+    let chunks = blocks.div_ceil(sort.rows).min(sort.columns.div_ceil(sort.threads * 16)).max(1);
+    let (chunk, chunks) = (sort.columns.div_ceil(chunks) as u64, chunks as u32);
+    let mut args = Args::new();
+    args.push(&from).push(&counts_at).push(&columns).push(&chunk).push(&chunks);
+    let grid = [sort.rows as u32 * chunks, 1, 1];
+    // SAFETY: the parameters of sort_count: the elements, zeroed counts for each row, pass and digit, the length of a row, and
+    // how it is cut; a block for each piece.
+    unsafe { count.launch(grid, [threads, 1, 1], 0, args.pointers()) }.map_err(&failed)?;
+    let mut args = Args::new();
+    args.push(&counts_at);
+    let grid = [(sort.rows * passes) as u32, 1, 1];
+    // SAFETY: the parameter of sort_begin: the counts, of which each block takes those of one row and pass.
+    unsafe { begin.launch(grid, [sort::DIGITS as u32, 1, 1], 0, args.pointers()) }.map_err(&failed)?;
+
+    let (values_at, places_out, tiles) = (address(values), address(places), tiles as u32);
+    for n in 0..passes {
+        let round = n % sort.tagged_passes();
+        if n > 0 && round == 0 {
+            context.fill(workspace.memory(), tickets + counts, [0u8; 4], states / 4).map_err(&failed)?;
+        }
+        let (write, read) = (n % 2, (n + 1) % 2);
+        let (pass_number, tag, ticket) = (n as u32, 1 + 2 * round as u32, workspace.pointer() + (n * size_of::<u32>()) as u64);
+        let mut args = Args::new();
+        args.push(&from).push(&keys_at[read]).push(&keys_at[write]).push(&places_at[read]).push(&places_at[write]);
+        args.push(&values_at).push(&places_out).push(&counts_at).push(&states_at).push(&ticket);
+        args.push(&columns).push(&limit).push(&tiles).push(&pass_number).push(&tag);
+        let grid = [sort.rows as u32 * tiles, 1, 1];
+        // SAFETY: the parameters of sort_pass: the elements; memory of as many keys, and places if they travel, to read (but
+        // for the first pass) and to write (but for the last); the outputs or null; where digits begin; states of tiles whose
+        // tags are other passes' or 0, unless there is one tile a row; a zeroed counter; the sizes, and which pass it is; a
+        // block for each tile.
+        unsafe { pass.launch(grid, [threads, 1, 1], 0, args.pointers()) }.map_err(&failed)?;
+    }
+    Ok(())
 }

@@ -7,11 +7,15 @@
 
 #![deny(unsafe_code)]
 
+mod flat;
 pub mod headers;
+mod histogram;
 #[allow(unsafe_code)] // kernel launches
 mod launch;
 mod reduce;
 mod scan;
+mod select;
+mod sort;
 mod source;
 #[cfg(test)]
 mod testing;
@@ -46,7 +50,13 @@ const fn kernel(family: Family, run: fn(&Call) -> Result<Outcome>) -> Kernel {
     Kernel { family, ops: OpFilter::All, dtypes: DTypeSet::ALL, run }
 }
 
-const KERNELS: &[Kernel] = &[kernel(Family::Reduce, reduce::run), kernel(Family::Scan, scan::run)];
+const KERNELS: &[Kernel] = &[
+    kernel(Family::Reduce, reduce::run),
+    kernel(Family::Scan, scan::run),
+    kernel(Family::Select, select::run),
+    kernel(Family::Histogram, histogram::run),
+    kernel(Family::Sort, sort::run),
+];
 
 fn probe() -> Availability {
     match headers::shared() {
@@ -58,7 +68,7 @@ fn probe() -> Availability {
 /// Name and text of kernels over a representative list, to be compiled with [`OPTIONS`] and CCCL's include folder where
 /// there is no device.
 pub fn sources_for_check() -> Vec<(String, String)> {
-    reduce::sources().into_iter().chain(scan::sources()).collect()
+    [reduce::sources(), scan::sources(), select::sources(), histogram::sources(), sort::sources()].concat()
 }
 
 #[cfg(test)]
@@ -88,6 +98,6 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), all);
-        assert_eq!(all, 15 + 13 + 8);
+        assert_eq!(all, 15 + 13 + 8 + 7 + 7 + 29);
     }
 }

@@ -22,7 +22,12 @@ const LANES_8: usize = 128;
 /// Rows up to this length are reduced by a warp.
 const LANES_32: usize = 2048;
 
-static REDUCE: Family = Family { name: "cub_reduce.cu", macro_name: "CUPRUM_REDUCE", text: include_str!("kernels/reduce.cu") };
+static REDUCE: Family = Family {
+    name: "cub_reduce.cu",
+    macro_name: "CUPRUM_REDUCE",
+    head: include_str!("kernels/fold.cuh"),
+    text: &[include_str!("kernels/reduce.cu")],
+};
 
 /// Reductions of contiguous rows.
 pub fn run(call: &Call) -> Result<Outcome> {

@@ -11,7 +11,12 @@ use crate::source::{Definitions, Family, Source};
 /// Threads of a block, as in `scan.cu`.
 pub const THREADS: usize = 256;
 
-static SCAN: Family = Family { name: "cub_scan.cu", macro_name: "CUPRUM_SCAN", text: include_str!("kernels/scan.cu") };
+static SCAN: Family = Family {
+    name: "cub_scan.cu",
+    macro_name: "CUPRUM_SCAN",
+    head: concat!(include_str!("kernels/fold.cuh"), include_str!("kernels/relaxed.cuh")),
+    text: &[include_str!("kernels/scan.cu")],
+};
 
 /// Scans of one lane.
 pub fn run(call: &Call) -> Result<Outcome> {

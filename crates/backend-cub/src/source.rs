@@ -35,8 +35,10 @@ pub struct Family {
     pub name: &'static str,
     /// The macro that makes the shim include what it needs.
     pub macro_name: &'static str,
-    /// The kernels' text.
-    pub text: &'static str,
+    /// Text that [`Definitions`] may speak of.
+    pub head: &'static str,
+    /// The kernels' text, in parts.
+    pub text: &'static [&'static str],
 }
 
 /// Macros and types that a use of a family's text defines.
@@ -44,7 +46,7 @@ pub struct Family {
 pub struct Definitions {
     /// Preprocessor lines, for the head.
     pub macros: String,
-    /// Declarations in namespace `cuprum`, after the folds.
+    /// Declarations in namespace `cuprum`, after the family's head and the program's element.
     pub declarations: String,
 }
 
@@ -69,16 +71,25 @@ impl Family {
         d: &Definitions,
         kernels: &'static [&'static str],
     ) -> Result<Source, &'static str> {
+        Ok(self.with_element(&codegen::element(program, access)?, d, kernels))
+    }
+
+    /// The source of kernels that evaluate no program.
+    pub fn plain_source(&self, d: &Definitions, kernels: &'static [&'static str]) -> Source {
+        self.with_element("", d, kernels)
+    }
+
+    fn with_element(&self, element: &str, d: &Definitions, kernels: &'static [&'static str]) -> Source {
         let parts = [
             &format!("#define {}\n{}", self.macro_name, d.macros),
             include_str!("kernels/shim.cuh"),
             PRELUDE,
-            include_str!("kernels/fold.cuh"),
-            &codegen::element(program, access)?,
+            self.head,
+            element,
             &format!("namespace cuprum {{\n{}}}\n\n", d.declarations),
-            self.text,
+            &self.text.concat(),
         ];
-        Ok(Source { name: self.name.into(), text: parts.concat(), kernels })
+        Source { name: self.name.into(), text: parts.concat(), kernels }
     }
 }
 

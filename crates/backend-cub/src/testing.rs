@@ -2,7 +2,7 @@
 
 use cuprum_core::testing::calls;
 pub use cuprum_core::testing::calls::{reason, with_call};
-use cuprum_core::{DType, Device, DeviceKind, Layout, OutputSpec, StoredArray};
+use cuprum_core::{DType, Device, DeviceKind, Layout, OutputSpec, Program, StepKind, StoredArray};
 
 pub fn contiguous(shape: &[usize]) -> Layout {
     Layout::contiguous(shape).unwrap()
@@ -14,4 +14,12 @@ pub fn array(dtype: DType, layout: Layout) -> StoredArray {
 
 pub fn output(dtype: DType, shape: &[usize]) -> OutputSpec {
     OutputSpec { dtype, layout: contiguous(shape) }
+}
+
+/// A program with an operation that is not one of elements.
+pub fn program_without_code(dtype: DType) -> Program {
+    let mut program = Program::identity(dtype);
+    let out = program.push(StepKind::Apply(cuprum_core::ops::scan::CUMSUM), dtype, [0; 3]);
+    program.outputs[0] = out;
+    program
 }

@@ -2,7 +2,8 @@
 
 use cuprum_backend_cub::CUB;
 use cuprum_core::{
-    Availability, Complex, Device, Element, NdArray, Result, add, explain, f16, multiply, registry, s, with_accelerators, with_device,
+    Availability, Complex, Device, Element, NdArray, Result, add, axis, bf16, explain, f16, multiply, registry, s, with_accelerators,
+    with_device,
 };
 
 /// Runs a test on the first CUDA device with CUB alone before the base.
@@ -214,6 +215,282 @@ fn scans_at_every_size() {
         let small = NdArray::from_slice(&[1u8, 2, 3, 250, 7])?;
         assert_eq!(served::<u64>(|| small.cumsum(0))?, [1, 3, 6, 256, 263]);
         assert_eq!(served::<u8>(|| small.cumprod_as(0, cuprum_core::DType::U8))?, [1, 2, 6, 220, 4]);
+        Ok(())
+    });
+}
+
+/// Sizes at the edges of warps and of the tiles of `tile` elements.
+fn edges(tile: usize) -> [usize; 9] {
+    [1, 31, 33, tile - 1, tile, tile + 1, 2 * tile, 35 * tile + 7, 100_003]
+}
+
+#[test]
+fn selections_at_every_size() {
+    on_device(|| {
+        for n in edges(384 * 16).into_iter().chain(edges(384 * 10)) {
+            let x: Vec<f32> = numbers(n).into_iter().map(|x| x as f32).collect();
+            let a = NdArray::from_slice(&x)?;
+            // All, none, half, one in a hundred.
+            for above in [-2.0f32, 2.0, 0.0, 0.98] {
+                let want: Vec<f32> = x.iter().copied().filter(|x| *x > above).collect();
+                let places: Vec<i64> = (0..n as i64).filter(|i| x[*i as usize] > above).collect();
+                let what = format!("{} of {n}", want.len());
+                assert!(served::<f32>(|| a.extract(&a.greater(above)?))? == want, "{what}");
+                assert!(served::<i64>(|| a.greater(above)?.flatnonzero())? == places, "{what}");
+                let mask = a.greater(above)?.eval()?.clone();
+                assert!(served::<f32>(|| a.extract(&mask))? == want, "{what}");
+                let wide = a.astype(cuprum_core::DType::F64)?.eval()?.clone();
+                let want: Vec<f64> = want.iter().map(|x| f64::from(*x)).collect();
+                assert!(served::<f64>(|| wide.extract(&mask))? == want, "{what}");
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn selections_of_every_width() {
+    on_device(|| {
+        let n = 10_007;
+        let x = numbers(n);
+        let mask: Vec<bool> = x.iter().map(|x| *x < 0.25).collect();
+        let m = NdArray::from_slice(&mask)?;
+        let chosen = |i: usize| mask[i];
+        let bytes: Vec<u8> = (0..n).map(|i| i as u8).collect();
+        let want: Vec<u8> = (0..n).filter(|i| chosen(*i)).map(|i| bytes[i]).collect();
+        assert!(served::<u8>(|| NdArray::from_slice(&bytes)?.extract(&m))? == want);
+        let halves: Vec<f16> = x.iter().map(|x| f16::from_f64(*x)).collect();
+        let want: Vec<f16> = (0..n).filter(|i| chosen(*i)).map(|i| halves[i]).collect();
+        assert!(served::<f16>(|| NdArray::from_slice(&halves)?.extract(&m))? == want);
+        let complex: Vec<Complex<f64>> = x.iter().map(|x| Complex::new(*x, -x)).collect();
+        let want: Vec<Complex<f64>> = (0..n).filter(|i| chosen(*i)).map(|i| complex[i]).collect();
+        assert!(served::<Complex<f64>>(|| NdArray::from_slice(&complex)?.extract(&m))? == want);
+        // One element that stands for all, and a view that begins elsewhere.
+        let ones = NdArray::full(1, 1.0f64, cuprum_core::DType::F64)?.broadcast_to(100)?;
+        assert_eq!(served::<i64>(|| ones.flatnonzero())?.len(), 100);
+        let tail = NdArray::from_slice(&x)?.index(s![1..])?;
+        let want: Vec<f64> = x[1..].iter().copied().filter(|x| *x > 0.5).collect();
+        assert!(served::<f64>(|| tail.extract(&tail.greater(0.5)?))? == want);
+        Ok(())
+    });
+}
+
+#[test]
+fn histograms_count_by_their_edges() {
+    on_device(|| {
+        let oracle = |x: &[f64], edges: &[f64]| {
+            let mut counts = vec![0i64; edges.len() - 1];
+            for v in x.iter().filter(|v| **v >= edges[0] && **v <= edges[edges.len() - 1]) {
+                counts[edges[..edges.len() - 1].partition_point(|e| e <= v) - 1] += 1;
+            }
+            counts
+        };
+        for n in [1, 1000, 8192, 8193, 300_007] {
+            let mut x = numbers(n);
+            (x[n / 2], x[n / 3]) = (f64::NAN, 0.5);
+            x[n - 1] = 1.0;
+            let a = NdArray::from_slice(&x)?;
+            let f = a.astype(cuprum_core::DType::F32)?.eval()?.clone();
+            let singles: Vec<f64> = f.to_vec::<f32>()?.into_iter().map(f64::from).collect();
+            for bins in [1, 2, 10, 256, 5000, 20_000] {
+                let what = format!("{n} in {bins}");
+                let edges = cuprum_core::histogram_bin_edges(&a, (bins, -1.0, 1.0))?.to_vec::<f64>()?;
+                assert!(served::<i64>(|| Ok(a.histogram((bins, -1.0, 1.0))?.0))? == oracle(&x, &edges), "float64 {what}");
+                let edges = cuprum_core::histogram_bin_edges(&f, (bins, -0.3, 1.0))?.to_vec::<f32>()?;
+                let edges: Vec<f64> = edges.into_iter().map(f64::from).collect();
+                assert!(served::<i64>(|| Ok(f.histogram((bins, -0.3, 1.0))?.0))? == oracle(&singles, &edges), "float32 {what}");
+                // Uneven ones, some of them equal.
+                let edges: Vec<f64> = (0..=bins).map(|i| (i / 2 * 2) as f64 / bins as f64 - 0.5).map(|e| e * e * e * 4.0).collect();
+                let e = NdArray::from_slice(&edges)?;
+                assert!(served::<i64>(|| Ok(a.histogram(&e)?.0))? == oracle(&x, &edges), "edges {what}");
+            }
+        }
+        // A range so narrow that all edges are two floats.
+        let x = NdArray::from_slice(&[1.0f32, 1.0 + f32::EPSILON, 1.0])?;
+        let (counts, edges) = x.histogram((10, 1.0, 1.0 + f64::from(f32::EPSILON)))?;
+        let edges: Vec<f64> = edges.to_vec::<f32>()?.into_iter().map(f64::from).collect();
+        assert_eq!(counts.to_vec::<i64>()?, oracle(&[1.0, 1.0 + f64::from(f32::EPSILON), 1.0], &edges));
+        Ok(())
+    });
+}
+
+#[test]
+fn numbers_are_counted() {
+    on_device(|| {
+        for (n, bins) in [(1, 1), (1000, 3), (100_003, 256), (100_003, 12_000), (50_000, 40_000)] {
+            let x: Vec<i32> = numbers(n).iter().map(|x| ((x.abs() * bins as f64) as i32).min(bins - 1)).collect();
+            let mut want = vec![0i64; bins as usize];
+            x.iter().for_each(|v| want[*v as usize] += 1);
+            let a = NdArray::from_slice(&x)?;
+            assert!(served::<i64>(|| a.bincount(None, bins as usize))? == want, "{n} in {bins}");
+        }
+        Ok(())
+    });
+}
+
+/// NumPy's order of floats, NaN last; of other elements their own.
+trait Ordered: Element + Copy + PartialEq + std::fmt::Debug {
+    fn order(&self, other: &Self) -> std::cmp::Ordering;
+}
+
+fn by_number(a: f64, b: f64) -> std::cmp::Ordering {
+    a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+}
+
+macro_rules! ordered {
+    ($($t:ty: $order:expr;)*) => { $(impl Ordered for $t {
+        fn order(&self, other: &Self) -> std::cmp::Ordering {
+            let order: fn(&$t, &$t) -> std::cmp::Ordering = $order;
+            order(self, other)
+        }
+    })* };
+}
+
+ordered! {
+    bool: |a, b| a.cmp(b);
+    u8: |a, b| a.cmp(b);
+    i8: |a, b| a.cmp(b);
+    u16: |a, b| a.cmp(b);
+    i16: |a, b| a.cmp(b);
+    u32: |a, b| a.cmp(b);
+    i32: |a, b| a.cmp(b);
+    u64: |a, b| a.cmp(b);
+    i64: |a, b| a.cmp(b);
+    f16: |a, b| by_number(a.to_f64(), b.to_f64());
+    bf16: |a, b| by_number(a.to_f64(), b.to_f64());
+    f32: |a, b| by_number(f64::from(*a), f64::from(*b));
+    f64: |a, b| by_number(*a, *b);
+    Complex<f32>: |a, b| {
+        let class = |z: &Complex<f32>| 2 * u8::from(z.re.is_nan()) + u8::from(z.im.is_nan());
+        let parts = by_number(a.re.into(), b.re.into()).then(by_number(a.im.into(), b.im.into()));
+        class(a).cmp(&class(b)).then(parts)
+    };
+}
+
+/// Sorts, places and the largest few of rows of `columns` elements, both ways.
+fn check_sorts<T: Ordered>(x: &[T], columns: usize) -> Result<()> {
+    let a = NdArray::from_vec(x, [x.len() / columns, columns])?;
+    let itemsize = a.dtype().itemsize();
+    let sorted_bits = |bytes: &[u8]| {
+        let mut rows: Vec<Vec<&[u8]>> = bytes.chunks(columns * itemsize).map(|row| row.chunks(itemsize).collect()).collect();
+        rows.iter_mut().for_each(|row| row.sort());
+        rows.concat().concat()
+    };
+    for descending in [false, true] {
+        let what = format!("{} {} x {columns}, descending {descending}", a.dtype(), x.len() / columns);
+        let over = || if descending { axis(-1).descending() } else { axis(-1) };
+        let order = |a: &T, b: &T| if descending { b.order(a) } else { a.order(b) };
+        let rows = || x.chunks(columns);
+        let places: Vec<i64> = rows()
+            .flat_map(|row| {
+                let mut places: Vec<i64> = (0..columns as i64).collect();
+                places.sort_by(|i, j| order(&row[*i as usize], &row[*j as usize]));
+                places
+            })
+            .collect();
+        let got = served_bits(|| a.argsort(over()))?.to_vec::<i64>()?;
+        let wrong = got.iter().zip(&places).position(|(a, b)| a != b);
+        assert!(wrong.is_none(), "places of {what}: at {wrong:?}");
+        let values = served_bits(|| a.sort(over()))?;
+        let elements = values.to_vec::<T>()?;
+        let wrong = (0..x.len()).find(|i| order(&elements[*i], &x[i / columns * columns + places[*i] as usize]).is_ne());
+        assert!(wrong.is_none(), "values of {what}: at {wrong:?}");
+        assert!(sorted_bits(&values.to_bytes()?) == sorted_bits(&a.to_bytes()?), "elements of {what}");
+        let k = columns.min(5);
+        let (best, at) = a.topk(k, -1, descending)?;
+        let head: Vec<i64> = places.chunks(columns).flat_map(|row| &row[..k]).copied().collect();
+        assert_eq!(at.to_vec::<i64>()?, head, "top of {what}");
+        let best = best.to_vec::<T>()?;
+        assert!((0..head.len()).all(|i| order(&best[i], &x[i / k * columns + head[i] as usize]).is_eq()), "top of {what}");
+    }
+    Ok(())
+}
+
+/// As [`served`], for elements that are not equal to themselves.
+fn served_bits(f: impl Fn() -> Result<NdArray>) -> Result<NdArray> {
+    let (array, records) = explain(|| f().and_then(|a| a.eval().cloned()));
+    let array = array?;
+    let last = records.last().expect("a call");
+    assert_eq!(last.served_by, Some("cub"), "{last}");
+    Ok(array)
+}
+
+#[test]
+fn sorts_of_rows() {
+    on_device(|| {
+        let shapes = [
+            (1, 1),
+            (1, 2),
+            (7, 33),
+            (3, 128),
+            (3, 129),
+            (2, 1000),
+            (1, 4096),
+            (1, 4097),
+            (20, 5000),
+            (17, 8192),
+            (5, 20_000),
+            (1, 100_003),
+        ];
+        for (rows, columns) in shapes {
+            let x = numbers(rows * columns);
+            // Many of a kind, all kinds of NaN and zeros.
+            let floats: Vec<f32> = x
+                .iter()
+                .enumerate()
+                .map(|(i, x)| match i % 11 {
+                    3 => [f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.0, -0.0][i / 11 % 6],
+                    5 => (x * 10.0).round() as f32,
+                    _ => *x as f32,
+                })
+                .collect();
+            check_sorts(&floats, columns)?;
+            let ints: Vec<i64> = x.iter().map(|x| (x * 1e18) as i64 >> ((x.abs() * 60.0) as u32)).collect();
+            check_sorts(&ints, columns)?;
+            let bytes: Vec<i8> = x.iter().map(|x| (x * 128.0) as i8).collect();
+            check_sorts(&bytes, columns)?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn sorts_of_every_dtype() {
+    on_device(|| {
+        for (rows, columns) in [(3, 700), (2, 21_001)] {
+            let x = numbers(rows * columns);
+            fn of<T>(x: &[f64], f: impl Fn(f64) -> T) -> Vec<T> {
+                x.iter().map(|x| f(*x)).collect()
+            }
+            // Every bit pattern of the 16-bit floats among them.
+            let bits = |x: f64| (x.abs() * 65536.0) as u16;
+            check_sorts(&of(&x, |x| x > 0.3), columns)?;
+            check_sorts(&of(&x, |x| (x.abs() * 256.0) as u8), columns)?;
+            check_sorts(&of(&x, bits), columns)?;
+            check_sorts(&of(&x, |x| (x * 32768.0) as i16), columns)?;
+            check_sorts(&of(&x, |x| (x.abs() * 4e9) as u32), columns)?;
+            check_sorts(&of(&x, |x| (x * 2e9) as i32), columns)?;
+            check_sorts(&of(&x, |x| (x.abs() * 1.8e19) as u64), columns)?;
+            check_sorts(&of(&x, |x| f16::from_bits(bits(x))), columns)?;
+            check_sorts(&of(&x, |x| bf16::from_bits(bits(x))), columns)?;
+            check_sorts(&of(&x, |x| if x > 0.9 { -f64::NAN } else { (x * 100.0).round() * x.signum() * 0.5 }), columns)?;
+            let part = |x: f64| if x > 0.6 { f32::NAN } else { (x * 2.0).round() as f32 };
+            let pairs = x.iter().zip(x.iter().rev()).map(|(a, b)| Complex::new(part(*a), part(*b)));
+            check_sorts(&pairs.collect::<Vec<_>>(), columns)?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn sorts_of_many() {
+    on_device(|| {
+        let n = 20_000_003;
+        let x: Vec<f32> = numbers(n).into_iter().map(|x| x as f32).collect();
+        check_sorts(&x, n)?;
+        let a = NdArray::from_slice(&x)?;
+        let want: Vec<f32> = x.iter().copied().filter(|x| *x > 0.0).collect();
+        assert!(served::<f32>(|| a.extract(&a.greater(0.0f32)?))? == want);
         Ok(())
     });
 }

@@ -23,15 +23,6 @@ constexpr int WINDOW = WARP * LOOK;
 constexpr u32 EMPTY = 0, TOTAL = 1, PREFIX = 2;
 constexpr int WORDS = (sizeof(Acc) + 3) / 4;
 
-__device__ inline u64 load_relaxed(const u64* from) {
-    u64 word;
-    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(from) : "memory");
-    return word;
-}
-__device__ inline void store_relaxed(u64* to, u64 word) {
-    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(word) : "memory");
-}
-
 struct States {
     u64* words;
     u32 tiles;

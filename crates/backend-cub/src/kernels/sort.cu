@@ -1,0 +1,178 @@
+// Stable radix sort of rows, from the least significant digit of 8 bits to the most ("onesweep": Adinets and Merrill,
+// "Onesweep: a faster least significant digit radix sort for GPUs", 2022). The digits of all passes are counted in one pass;
+// then each pass reads and writes every element once, and a tile learns where its elements of a digit go by looking back at
+// the tiles of its row before it.
+//
+// The host defines what order.cuh names, `Place` (unsigned, of an element in its row), `THREADS` and `ITEMS`.
+
+namespace cuprum {
+
+constexpr int WARP = 32;
+constexpr int TILE = THREADS * ITEMS;
+constexpr int DIGITS = 256;
+constexpr int PASSES = sizeof(Key);
+static_assert(THREADS >= DIGITS, "a thread for each digit");
+
+// How often each digit occurs in each pass: counts[row][pass][digit], 0 before. A block counts one of the `chunks` of a row.
+extern "C" __global__ void __launch_bounds__(THREADS)
+sort_count(const Key* __restrict__ from, Place* counts, i64 columns, i64 chunk, u32 chunks) {
+    __shared__ u32 bins[PASSES][DIGITS];
+    for (u32 i = threadIdx.x; i < PASSES * DIGITS; i += THREADS) bins[i / DIGITS][i % DIGITS] = 0;
+    __syncthreads();
+    const u32 row = blockIdx.x / chunks;
+    const i64 begin = static_cast<i64>(blockIdx.x % chunks) * chunk, end = columns - begin < chunk ? columns : begin + chunk;
+    const Key* elements = from + row * columns;
+    const auto count = [&](Key bits) {
+        const Key key = key_of(bits);
+        #pragma unroll
+        for (int pass = 0; pass < PASSES; pass++) atomicAdd(&bins[pass][key >> 8 * pass & 0xff], 1u);
+    };
+    constexpr int UNROLL = 8;
+    i64 i = begin + threadIdx.x;
+    for (; i + (UNROLL - 1) * THREADS < end; i += UNROLL * THREADS) {
+        Key keys[UNROLL];
+        #pragma unroll
+        for (int u = 0; u < UNROLL; u++) keys[u] = elements[i + u * THREADS];
+        #pragma unroll
+        for (int u = 0; u < UNROLL; u++) count(keys[u]);
+    }
+    for (; i < end; i += THREADS) count(elements[i]);
+    __syncthreads();
+    for (u32 d = threadIdx.x; d < PASSES * DIGITS; d += THREADS) {
+        const u32 sum = bins[d / DIGITS][d % DIGITS];
+        if (sum > 0) atomicAdd(counts + static_cast<u64>(row) * (PASSES * DIGITS) + d, static_cast<Place>(sum));
+    }
+}
+
+// Counts become the places in the row where each digit's elements begin. A block a row and pass.
+extern "C" __global__ void __launch_bounds__(DIGITS) sort_begin(Place* counts) {
+    using Scan = BlockScan<Place, DIGITS>;
+    __shared__ typename Scan::TempStorage storage;
+    Place* mine = counts + static_cast<u64>(blockIdx.x) * DIGITS + threadIdx.x;
+    Place begin;
+    Scan(storage).ExclusiveSum(*mine, begin);
+    *mine = begin;
+}
+
+// A tile's state for a digit is one word: in its top bits which pass wrote it, and whether it is the tile's count or that of
+// all tiles of the row up to it. So passes need no clean words before them.
+constexpr int TAG_SHIFT = sizeof(Place) == 4 ? 28 : 56;
+constexpr Place COUNT = (Place(1) << TAG_SHIFT) - 1;
+
+struct DigitOf {
+    u32 shift;
+    __device__ u32 Digit(Key key) const { return static_cast<u32>(key >> shift) & 0xff; }
+};
+
+// Publishes the tile's counts as soon as they are known, before its elements are ranked.
+struct Publish {
+    Place* word;
+    Place tag;
+    u32& count;
+    __device__ void operator()(int (&bins)[1]) const {
+        count = static_cast<u32>(bins[0]);
+        if (word != nullptr) store_relaxed(word, tag << TAG_SHIFT | count);
+    }
+};
+
+// One pass over all rows. The first one makes the keys (and places) itself; the last one leaves what was asked for.
+// `states` has a word for each digit of each tile; `tag` and `tag + 1` are this pass's; `ticket` is 0 before.
+extern "C" __global__ void __launch_bounds__(THREADS)
+sort_pass(const Key* __restrict__ from, const Key* keys_in, Key* keys_out, const Place* places_in, Place* places_out,
+          Key* values, i64* places, const Place* begins, Place* states, u32* ticket, i64 columns, i64 limit, u32 tiles, u32 pass, u32 tag) {
+    using Ranks = RadixRanks<THREADS>;
+    __shared__ union Storage {
+        typename Ranks::TempStorage ranks;
+        Key keys[TILE];
+        Place places[TILE];
+    } storage;
+    __shared__ Place targets[DIGITS];
+    __shared__ u32 shared_block;
+    const bool is_first = pass == 0, is_last = pass == PASSES - 1;
+
+    // Tiles are taken in order, so those that a tile waits for are running or done.
+    if (threadIdx.x == 0) shared_block = atomicAdd(ticket, 1u);
+    __syncthreads();
+    const u32 row = shared_block / tiles, tile = shared_block % tiles;
+    const i64 row_begin = row * columns, base = static_cast<i64>(tile) * TILE;
+    const int count = columns - base < TILE ? static_cast<int>(columns - base) : TILE;
+    const int first = static_cast<int>(threadIdx.x) / WARP * WARP * ITEMS + static_cast<int>(threadIdx.x) % WARP;
+
+    // A short tile is the row's last: its keys beyond the end rank behind all others of the largest digit.
+    Key keys[ITEMS];
+    const Key* source = (is_first ? from : keys_in) + row_begin + base;
+    #pragma unroll
+    for (int k = 0; k < ITEMS; k++) keys[k] = first + k * WARP < count ? source[first + k * WARP] : LAST_KEY;
+    if (is_first) {
+        #pragma unroll
+        for (int k = 0; k < ITEMS; k++) keys[k] = first + k * WARP < count ? key_of(keys[k]) : LAST_KEY;
+    }
+
+    const DigitOf extractor{8 * pass};
+    const bool has_digit = threadIdx.x < DIGITS;
+    Place* word = states + (static_cast<u64>(shared_block) * DIGITS + threadIdx.x);
+    u32 in_tile = 0;
+    int ranks[ITEMS], rank_of_digit;
+    // The first tile's counts are those of all tiles up to it.
+    const Publish publish{has_digit && tiles > 1 ? word : nullptr, static_cast<Place>(tile == 0 ? tag + 1 : tag), in_tile};
+    Ranks::rank(storage.ranks, keys, ranks, extractor, rank_of_digit, publish);
+    __syncthreads();
+    #pragma unroll
+    for (int k = 0; k < ITEMS; k++) storage.keys[ranks[k]] = keys[k];
+
+    if (has_digit) {
+        Place before = 0;
+        if (tile > 0) {
+            for (const Place* earlier = word - DIGITS;; earlier -= DIGITS) {
+                Place state;
+                do state = load_relaxed(earlier);
+                while ((state >> TAG_SHIFT) - tag > 1);
+                before += state & COUNT;
+                if ((state >> TAG_SHIFT) != tag) break;
+            }
+            store_relaxed(word, static_cast<Place>(tag + 1) << TAG_SHIFT | (before + in_tile));
+        }
+        const u64 of_row = (static_cast<u64>(row) * PASSES + pass) * DIGITS;
+        // Less the rank of the digit's first element in the tile; this may wrap around.
+        targets[threadIdx.x] = begins[of_row + threadIdx.x] + before - static_cast<Place>(rank_of_digit);
+    }
+    __syncthreads();
+
+    Place to[ITEMS];
+    #pragma unroll
+    for (int k = 0; k < ITEMS; k++) {
+        const int i = k * THREADS + threadIdx.x;
+        const Key key = storage.keys[i];
+        to[k] = static_cast<Place>(i) + targets[extractor.Digit(key)];
+        if (i < count) {
+            if (!is_last) keys_out[row_begin + to[k]] = key;
+            else if (!PAIRS && to[k] < limit) values[row * limit + to[k]] = bits_of(key);
+        }
+    }
+    if constexpr (PAIRS) {
+        Place at[ITEMS];
+        #pragma unroll
+        for (int k = 0; k < ITEMS; k++) {
+            const int i = first + k * WARP;
+            if (i < count) at[k] = is_first ? static_cast<Place>(base + i) : places_in[row_begin + base + i];
+        }
+        __syncthreads();
+        #pragma unroll
+        for (int k = 0; k < ITEMS; k++) storage.places[ranks[k]] = at[k];
+        __syncthreads();
+        #pragma unroll
+        for (int k = 0; k < ITEMS; k++) {
+            const int i = k * THREADS + threadIdx.x;
+            if (i >= count) continue;
+            const Place place = storage.places[i];
+            if (!is_last) {
+                places_out[row_begin + to[k]] = place;
+            } else if (to[k] < limit) {
+                if (places != nullptr) places[row * limit + to[k]] = static_cast<i64>(place);
+                if (values != nullptr) values[row * limit + to[k]] = from[row_begin + place];
+            }
+        }
+    }
+}
+
+}  // namespace cuprum

@@ -1,0 +1,199 @@
+//! Elements and places at which a condition holds, with the expression of the condition taken in: one pass over memory.
+
+use cuprum_backend_cuda::codegen::{Access, KernelKey};
+use cuprum_core::call::Work;
+use cuprum_core::{Array, Call, DType, Outcome, Program, Reason, Result};
+
+use crate::source::{Definitions, Family, Source};
+use crate::{flat, launch};
+
+/// Threads of a block, as in `select.cu`.
+pub const THREADS: usize = 384;
+
+static SELECT: Family = Family {
+    name: "cub_select.cu",
+    macro_name: "CUPRUM_SELECT",
+    head: include_str!("kernels/relaxed.cuh"),
+    text: &[include_str!("kernels/select.cu")],
+};
+
+/// Selections of every dtype.
+pub fn run(call: &Call) -> Result<Outcome> {
+    let addresses = launch::addresses(call)?;
+    match describe(call, &addresses) {
+        Ok(select) => launch::select(call, &select, &addresses),
+        Err(reason) => Ok(Outcome::Declined(reason)),
+    }
+}
+
+/// A selection that the kernel takes.
+#[derive(Debug)]
+pub struct Select<'a> {
+    /// The condition.
+    pub program: &'a Program,
+    access: Access,
+    /// Values that are asked for.
+    pub values: Option<Values>,
+    /// Whether places are asked for.
+    pub places: bool,
+    /// Number of elements to choose from.
+    pub count: usize,
+}
+
+/// The values to choose from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Values {
+    /// Bytes of one.
+    size: usize,
+    /// The input of the condition that holds them too.
+    input: Option<usize>,
+}
+
+/// `addresses` are those of the inputs' first elements.
+fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<Select<'a>, Reason> {
+    let (Work::Select { program, values, places }, [output, ..]) = (&call.work, call.outputs) else {
+        return Err(Reason::new("not a selection"));
+    };
+    flat::check_program(program)?;
+    let (of_program, from) = match call.inputs.split_last() {
+        Some((last, rest)) if *values => (rest, Some(last)),
+        _ => (call.inputs, None),
+    };
+    let repeated = flat::repeated(of_program);
+    let values = from.map(|from| {
+        let same = |k: &usize| repeated >> k & 1 == 0 && of_program[*k].dtype() == from.dtype() && addresses.get(*k) == addresses.last();
+        Values { size: from.dtype().itemsize(), input: (0..of_program.len()).find(same) }
+    });
+    let access = Access { repeated, aligned: false };
+    Ok(Select { program, access, values, places: *places, count: output.layout.size() })
+}
+
+impl Select<'_> {
+    /// Elements of a thread: as many as let a tile's values and places lie in 48 KiB of shared memory, and registers suffice.
+    fn items(&self) -> usize {
+        match self.values.map_or(4, |v| v.size) {
+            1 | 2 => 20,
+            4 => 16,
+            8 => 10,
+            _ => 5,
+        }
+    }
+
+    /// Elements of a tile, as in `select.cu`.
+    pub fn tile(&self) -> usize {
+        THREADS * self.items()
+    }
+
+    /// What its kernel is found by.
+    pub fn key(&self) -> KernelKey {
+        let input = self.values.and_then(|v| v.input).map_or(0, |k| k as u64 + 1);
+        KernelKey::new("cub select", self.program)
+            .with(self.access.repeated)
+            .with(self.values.map_or(0, |v| v.size as u64))
+            .with(input)
+            .with(self.places.into())
+    }
+
+    /// The text of its kernel.
+    pub fn source(&self) -> Result<Source, &'static str> {
+        let mut d = Definitions::default();
+        let size = self.values.map_or(1, |v| v.size);
+        d.alias("Value", &format!("Word<{size}>::type"));
+        d.constant("ITEMS", self.items());
+        d.constant("VALUES", self.values.is_some().into());
+        d.constant("PLACES", self.places.into());
+        d.declarations.push_str(&match self.values.and_then(|v| v.input) {
+            Some(k) => format!(
+                "__device__ inline Value value_of(const Values& v, const Value*, i64) {{\n    Value bits;\n    \
+                 memcpy(&bits, &v.v{k}, sizeof(Value));\n    return bits;\n}}\n"
+            ),
+            None => "__device__ inline Value value_of(const Values&, const Value* from, i64 i) { return from[i]; }\n".to_owned(),
+        });
+        SELECT.source(self.program, self.access, &d, &["select_flat"])
+    }
+}
+
+/// Programs of this family over a representative list, for compiling without a device.
+pub fn sources() -> Vec<(String, String)> {
+    use DType::*;
+    let of = |program: Program, values: Option<Values>, places: bool| {
+        let select = Select { program: &program, access: Access::default(), values, places, count: 0 };
+        let name = |s: Source| (format!("{} {values:?} {places} of {program}", s.name), s.text);
+        select.source().map(name).ok()
+    };
+    let values = |size| Some(Values { size, input: None });
+    let list = [
+        of(Program::identity(Bool), None, true),
+        of(Program::identity(Bool), values(1), false),
+        of(Program::identity(Bool), values(4), true),
+        of(Program::identity(Bool), values(16), true),
+        of(crate::source::fused_example(F32, Bool), Some(Values { size: 4, input: Some(1) }), false),
+        of(crate::source::fused_example(C64, Bool), Some(Values { size: 8, input: Some(0) }), true),
+        of(crate::source::fused_example(F16, Bool), values(2), false),
+    ];
+    list.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use cuprum_core::{Layout, StoredArray};
+
+    use super::*;
+    use crate::source::fused_example;
+    use crate::testing::{array, contiguous, output, program_without_code, reason, with_call};
+
+    /// Describes a selection among `count` elements; the last input holds the values, if they are asked for.
+    fn of<R>(
+        program: &Program,
+        inputs: &[StoredArray],
+        values: bool,
+        addresses: &[u64],
+        check: impl FnOnce(Select) -> R,
+    ) -> Result<R, String> {
+        let count = inputs[0].layout().size();
+        let value = inputs.last().map_or(DType::I64, |a| a.dtype());
+        let outputs = [output(if values { value } else { DType::I64 }, &[count])];
+        let work = Work::Select { program, values, places: !values };
+        with_call(cuprum_core::ops::select::EXTRACT, inputs, &outputs, work, |call| reason(|| describe(call, addresses)).map(check))
+    }
+
+    #[test]
+    fn values_that_the_condition_reads_are_read_once() {
+        let inputs = [DType::F32, DType::F32, DType::F32].map(|d| array(d, contiguous(&[1000])));
+        let program = fused_example(DType::F32, DType::Bool);
+        let input = |addresses: &[u64]| of(&program, &inputs, true, addresses, |s| s.values.unwrap().input).unwrap();
+        assert_eq!(input(&[0x1000, 0x2000, 0x2000]), Some(1));
+        assert_eq!(input(&[0x1000, 0x2000, 0x3000]), None);
+    }
+
+    #[test]
+    fn keys_see_structure_not_size() {
+        let program = Program::identity(DType::Bool);
+        let key = |dtype, n: usize| {
+            let inputs = [array(DType::Bool, contiguous(&[n])), array(dtype, contiguous(&[n]))];
+            of(&program, &inputs, true, &[0, 64], |s| (s.key().bytes().to_vec(), s.tile())).unwrap()
+        };
+        assert_eq!(key(DType::F32, 10), key(DType::I32, 1 << 33));
+        assert_ne!(key(DType::F32, 10), key(DType::F64, 10));
+        assert_eq!((key(DType::U8, 1).1, key(DType::C128, 1).1), (384 * 20, 384 * 5));
+    }
+
+    #[test]
+    fn tiles_fit_shared_memory() {
+        for size in [1, 2, 4, 8, 16] {
+            let program = Program::identity(DType::Bool);
+            let values = Some(Values { size, input: None });
+            let select = Select { program: &program, access: Access::default(), values, places: true, count: 0 };
+            assert!(select.tile() * (size + 2) + 128 <= 48 << 10, "{size}");
+        }
+    }
+
+    #[test]
+    fn declines() {
+        let scalar = array(DType::F32, Layout::strided(&[10], &[0], 0).unwrap());
+        let repeated = of(&Program::identity(DType::F32), &[scalar], false, &[0], |s| s.access.repeated).unwrap();
+        assert_eq!(repeated, 1);
+        let inputs = [array(DType::F32, contiguous(&[10]))];
+        assert_eq!(of(&program_without_code(DType::F32), &inputs, false, &[0], |_| ()).unwrap_err(), "cumsum: no code for it");
+    }
+}

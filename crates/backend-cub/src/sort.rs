@@ -1,0 +1,258 @@
+//! Stable radix sort of rows: short ones by a block each, long ones by a pass over memory for each digit of 8 bits.
+
+use cuprum_backend_cuda::codegen::{KernelKey, ctype};
+use cuprum_core::call::{Sort as Asked, Work};
+use cuprum_core::{Array, Call, DType, Outcome, Program, Reason, Result};
+
+use crate::launch;
+use crate::source::{Definitions, Family, Source};
+
+/// Digits of a pass, as in `sort.cu`.
+pub const DIGITS: usize = 256;
+/// Rows of this length have 64-bit places: a tile's state holds counts of 28 bits otherwise.
+const WIDE: usize = 1 << 28;
+/// Fewer rows than this are too few to give each to one block, if they are long.
+const FEW_ROWS: usize = 16;
+/// The longest of few rows that a block each sorts.
+const FEW_COLUMNS: usize = 4096;
+
+const HEAD: &str = concat!(include_str!("kernels/relaxed.cuh"), include_str!("kernels/keys.cuh"));
+const ORDER: &str = include_str!("kernels/order.cuh");
+
+static ROWS: Family =
+    Family { name: "cub_sort_rows.cu", macro_name: "CUPRUM_SORT", head: HEAD, text: &[ORDER, include_str!("kernels/sort_rows.cu")] };
+static PASSES: Family =
+    Family { name: "cub_sort.cu", macro_name: "CUPRUM_SORT", head: HEAD, text: &[ORDER, include_str!("kernels/sort.cu")] };
+
+/// Sorts of every dtype but complex128.
+pub fn run(call: &Call) -> Result<Outcome> {
+    match describe(call) {
+        Ok(sort) => launch::sort(call, &sort, &launch::addresses(call)?),
+        Err(reason) => Ok(Outcome::Declined(reason)),
+    }
+}
+
+/// How rows are given to blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// A block a row.
+    Rows,
+    /// All rows in tiles, a pass for each digit.
+    Passes,
+}
+
+/// A sort that the kernels take.
+#[derive(Debug)]
+pub struct Sort {
+    /// What is asked for.
+    pub asked: Asked,
+    dtype: DType,
+    /// Number of rows.
+    pub rows: usize,
+    /// Their length.
+    pub columns: usize,
+    /// How many first elements of each sorted row are asked for.
+    pub limit: usize,
+    /// Which kernels.
+    pub way: Way,
+    /// Threads of a block.
+    pub threads: usize,
+    items: usize,
+}
+
+fn describe(call: &Call) -> Result<Sort, Reason> {
+    let (Work::Sort(asked), [input], [output, ..]) = (&call.work, call.inputs, call.outputs) else {
+        return Err(Reason::new("not a sort"));
+    };
+    if input.dtype() == DType::C128 {
+        return Err(Reason::new("complex128 has keys of 128 bits"));
+    }
+    let (Some(&columns), Some(&limit)) = (input.shape().last(), output.layout.shape().last()) else {
+        return Err(Reason::new("no axis to sort along"));
+    };
+    let rows = input.layout().size() / columns.max(1);
+    let sort = Sort::new(*asked, input.dtype(), [rows, columns, limit]);
+    if sort.rows.saturating_mul(sort.tiles()) > i32::MAX as usize {
+        return Err(Reason::with(|| format!("{rows} rows of {columns} elements are more than 2^31 tiles")));
+    }
+    Ok(sort)
+}
+
+/// Threads and elements of each thread of a block that sorts a whole row.
+fn block(rows: usize, columns: usize, size: usize) -> Option<(usize, usize)> {
+    let of = |(threads, items): &(usize, usize)| {
+        let elements = threads * items;
+        let fits = elements * size <= 32 << 10; // of 48 KiB of shared memory
+        columns <= elements && fits && (elements <= FEW_COLUMNS || rows >= FEW_ROWS)
+    };
+    [(32, 4), (64, 8), (128, 8), (256, 8), (256, 16), (512, 16)].into_iter().find(of)
+}
+
+/// Threads and elements of each thread for a tile of a pass: CUB's own figures for sm_80 to sm_90.
+fn tile(size: usize, place: Option<usize>) -> (usize, usize) {
+    match (size, place) {
+        (1 | 2, None) => (512, 19),
+        (1 | 2, Some(4)) => (512, 17),
+        (4, None) => (384, 19),
+        (4, Some(4)) => (384, 23),
+        (8, Some(4)) => (384, 15),
+        _ => (384, 12),
+    }
+}
+
+impl Sort {
+    fn new(asked: Asked, dtype: DType, [rows, columns, limit]: [usize; 3]) -> Sort {
+        let mut sort = Sort { asked, dtype, rows, columns, limit, way: Way::Rows, threads: 0, items: 0 };
+        (sort.threads, sort.items) = match block(rows, columns, dtype.itemsize()) {
+            Some(shape) => shape,
+            None => {
+                sort.way = Way::Passes;
+                tile(dtype.itemsize(), sort.has_pairs().then(|| sort.place_size()))
+            }
+        };
+        sort
+    }
+
+    /// Whether places travel with the keys: they are asked for, or needed to find the values, which the keys do not tell.
+    pub fn has_pairs(&self) -> bool {
+        self.asked.indices || self.dtype.is_complex()
+    }
+
+    /// Bytes of a key, which has as many digits.
+    pub fn key_size(&self) -> usize {
+        self.dtype.itemsize()
+    }
+
+    /// Bytes of a place on its way.
+    pub fn place_size(&self) -> usize {
+        if self.columns < WIDE { 4 } else { 8 }
+    }
+
+    /// Tiles of a row.
+    pub fn tiles(&self) -> usize {
+        match self.way {
+            Way::Rows => 1,
+            Way::Passes => self.columns.div_ceil(self.threads * self.items),
+        }
+    }
+
+    /// Passes that the tags in a tile's state tell apart, as in `sort.cu`.
+    pub fn tagged_passes(&self) -> usize {
+        if self.place_size() == 4 { 7 } else { 127 }
+    }
+
+    /// What its kernels are found by.
+    pub fn key(&self) -> KernelKey {
+        KernelKey::new("cub sort", &Program::default())
+            .with_dtype(self.dtype)
+            .with(u64::from(self.has_pairs()) << 1 | u64::from(self.asked.descending))
+            .with(self.place_size() as u64)
+            .with(u64::from(self.way == Way::Rows))
+            .with((self.threads * self.items) as u64)
+    }
+
+    /// The text of its kernels.
+    pub fn source(&self) -> Source {
+        let mut d = Definitions::default();
+        d.alias("Element", ctype(self.dtype));
+        d.alias("Key", ["u8", "u16", "u32", "u64"][self.key_size().ilog2() as usize % 4]);
+        d.alias("Place", if self.place_size() == 4 { "u32" } else { "u64" });
+        d.constant("PAIRS", self.has_pairs().into());
+        d.constant("DESCENDING", self.asked.descending.into());
+        d.constant("THREADS", self.threads);
+        d.constant("ITEMS", self.items);
+        match self.way {
+            Way::Rows => ROWS.plain_source(&d, &["sort_rows"]),
+            Way::Passes => PASSES.plain_source(&d, &["sort_count", "sort_begin", "sort_pass"]),
+        }
+    }
+}
+
+/// Programs of this family over a representative list, for compiling without a device.
+pub fn sources() -> Vec<(String, String)> {
+    let mut list = Vec::new();
+    for (n, dtype) in DType::ALL.into_iter().filter(|d| *d != DType::C128).enumerate() {
+        let indices = n % 2 == 0;
+        let asked = Asked { descending: n % 3 == 0, values: !indices, indices };
+        for (rows, columns) in [(1, 1 << 20), (100, [100, 500, 1000, 2000, 4000, 8000][n % 6])] {
+            let sort = Sort::new(asked, dtype, [rows, columns, columns]);
+            list.push((format!("cub_sort.cu {dtype}, {rows} x {columns}, {asked:?}"), sort.source().text));
+        }
+    }
+    let both = Asked { descending: true, values: true, indices: true };
+    let wide = Sort::new(both, DType::F32, [1, WIDE, WIDE]);
+    list.push(("cub_sort.cu wide".into(), wide.source().text));
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use cuprum_core::ops::sort::{SORT, TOPK};
+
+    use super::*;
+    use crate::testing::{array, contiguous, output, reason, with_call};
+
+    const VALUES: Asked = Asked { descending: false, values: true, indices: false };
+    const BOTH: Asked = Asked { descending: true, values: true, indices: true };
+
+    fn of<R>(dtype: DType, shape: &[usize], asked: Asked, limit: usize, check: impl FnOnce(Sort) -> R) -> Result<R, String> {
+        let mut kept = shape.to_vec();
+        *kept.last_mut().unwrap() = limit;
+        let outputs = [(asked.values, dtype), (asked.indices, DType::I64)];
+        let outputs: Vec<_> = outputs.into_iter().filter(|(asked, _)| *asked).map(|(_, d)| output(d, &kept)).collect();
+        let inputs = [array(dtype, contiguous(shape))];
+        let op = if asked.indices { TOPK } else { SORT };
+        with_call(op, &inputs, &outputs, Work::Sort(asked), |call| reason(|| describe(call)).map(check))
+    }
+
+    #[test]
+    fn short_rows_get_a_block_and_long_ones_passes() {
+        let way = |dtype, shape: &[usize]| of(dtype, shape, VALUES, 1, |s| (s.way, s.threads * s.items, s.tiles())).unwrap();
+        assert_eq!(way(DType::F32, &[1000, 3]), (Way::Rows, 128, 1));
+        assert_eq!(way(DType::F32, &[1000, 513]), (Way::Rows, 1024, 1));
+        assert_eq!(way(DType::F32, &[4096]), (Way::Rows, 4096, 1));
+        assert_eq!(way(DType::F32, &[4097]), (Way::Passes, 384 * 19, 1));
+        assert_eq!(way(DType::F32, &[16, 8192]), (Way::Rows, 8192, 1));
+        assert_eq!(way(DType::F64, &[16, 8192]), (Way::Passes, 384 * 12, 2), "64 KiB of keys");
+        assert_eq!(way(DType::U8, &[1 << 20]), (Way::Passes, 512 * 19, 108));
+    }
+
+    #[test]
+    fn places_are_narrow_until_they_cannot_be() {
+        let place = |n| of(DType::F32, &[n], BOTH, n, |s| (s.place_size(), s.tagged_passes())).unwrap();
+        assert_eq!((place((1 << 28) - 1), place(1 << 28)), ((4, 7), (8, 127)));
+        assert!(of(DType::C64, &[10], VALUES, 10, |s| s.has_pairs()).unwrap(), "keys of complex numbers do not give them back");
+        assert!(!of(DType::F16, &[10], VALUES, 10, |s| s.has_pairs()).unwrap());
+    }
+
+    #[test]
+    fn tiles_fit_shared_memory() {
+        for size in [1, 2, 4, 8] {
+            for place in [None, Some(4), Some(8)] {
+                let (threads, items) = tile(size, place);
+                let (target, bytes) = (place.unwrap_or(4), threads * items * size.max(place.unwrap_or(0)));
+                let ranks = threads / 32 * DIGITS * 4 + 4096;
+                assert!(bytes.max(ranks) + DIGITS * target + 16 <= 48 << 10, "{size} {place:?}");
+                assert!(threads >= DIGITS);
+            }
+        }
+    }
+
+    #[test]
+    fn keys_see_structure_not_size() {
+        let key = |dtype, shape: &[usize], asked, limit| of(dtype, shape, asked, limit, |s| s.key().bytes().to_vec()).unwrap();
+        let base = key(DType::F32, &[1 << 20], VALUES, 1);
+        assert_eq!(base, key(DType::F32, &[3, 1 << 23], VALUES, 1 << 23));
+        assert_ne!(base, key(DType::I32, &[1 << 20], VALUES, 1));
+        assert_ne!(base, key(DType::F32, &[1 << 20], BOTH, 1));
+        assert_ne!(base, key(DType::F32, &[100], VALUES, 1));
+        assert_ne!(base, key(DType::F32, &[1 << 28], VALUES, 1));
+    }
+
+    #[test]
+    fn declines() {
+        let why = |dtype, shape: &[usize]| of(dtype, shape, VALUES, 1, |_| ()).unwrap_err();
+        assert_eq!(why(DType::C128, &[100]), "complex128 has keys of 128 bits");
+        assert_eq!(why(DType::F32, &[1 << 18, 1 << 27]), "262144 rows of 134217728 elements are more than 2^31 tiles");
+    }
+}
