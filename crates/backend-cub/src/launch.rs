@@ -8,7 +8,6 @@ use cuprum_backend_cuda::device::{self, CudaBuffer};
 use cuprum_backend_cuda::driver::{Context, DeviceBuffer};
 use cuprum_backend_cuda::module::{Args, Function};
 use cuprum_backend_cuda::single_flight::SingleFlight;
-use cuprum_core::device::Buffer;
 use cuprum_core::{Call, Error, Outcome, Result};
 use smallvec::SmallVec;
 
@@ -19,9 +18,6 @@ use crate::scan::{self, Scan};
 use crate::select::{self, Select};
 use crate::sort::{self, Sort, Way};
 use crate::source;
-
-/// An array is copied from memory that was allocated for more to memory of its own if it fills less than one part in so many.
-const LOOSE: usize = 8;
 
 /// Addresses of the inputs' first elements.
 pub fn addresses(call: &Call) -> Result<SmallVec<[u64; 4]>> {
@@ -170,19 +166,8 @@ pub fn select(call: &Call, select: &Select, inputs: &[u64]) -> Result<Outcome> {
     // asked for, the count, a zeroed counter, a zeroed word for each tile, the number of tiles, which is also that of blocks,
     // and a word for the result's length.
     unsafe { function.launch([tiles, 1, 1], [select::THREADS as u32, 1, 1], 0, args.pointers()) }.map_err(&failed)?;
-    let mut bytes = [0; size_of::<u64>()];
-    context.copy_to_host(&mut bytes, workspace.memory(), 0).map_err(&failed)?;
-    let length = usize::try_from(u64::from_le_bytes(bytes)).unwrap_or(usize::MAX).min(select.count);
-    let fitted = call.outputs.iter().zip(outputs).map(|(spec, buffer)| {
-        if length >= select.count / LOOSE {
-            return Ok(buffer);
-        }
-        let tight = device::allocate(call, length * spec.dtype.itemsize())?;
-        Context::copy(tight.memory(), 0, buffer.memory(), 0, length * spec.dtype.itemsize()).map_err(&failed)?;
-        Ok(tight)
-    });
-    let fitted: Vec<Arc<CudaBuffer>> = fitted.collect::<Result<_>>()?;
-    call.done_with_length(length, fitted.into_iter().map(|b| b as Arc<dyn Buffer>))
+    let length = device::read_length(call, &workspace)?.min(select.count);
+    device::done_with_length(call, length, outputs)
 }
 
 /// Counts values in bins.

@@ -1,8 +1,8 @@
-//! The accelerator `cub` for CUDA devices: reductions and scans along contiguous axes, their prologue expression fused,
-//! on the block and warp primitives of CUB. Kernels are compiled by NVRTC with the CCCL headers found at run time; no
-//! other header is needed.
+//! The accelerator `cub` for CUDA devices: reductions and scans along contiguous axes, selections and histograms, their
+//! prologue expression fused, and sorts, by CUB's algorithms on its block and warp primitives. Kernels are compiled by NVRTC
+//! with the CCCL headers found at run time; no other header is needed.
 //!
-//! A family's module (`reduce`, `scan`) describes a call or says why it cannot; `source` puts kernels together and
+//! A family's module (`reduce`, `scan`, `select`, ...) describes a call or says why it cannot; `source` puts kernels together and
 //! compiles them; `launch` runs them. `unsafe` is denied here and allowed only in the module marked below.
 
 #![deny(unsafe_code)]
@@ -32,7 +32,7 @@ pub static CUB: Accelerator = Accelerator {
     name: NAME,
     device: "cuda",
     rank: 10,
-    summary: "NVIDIA CUB through NVRTC: reductions and scans along contiguous axes",
+    summary: "NVIDIA CUB through NVRTC: reductions, scans, sorts, selections and histograms",
     probe,
     kernels: KERNELS,
     base: None,

@@ -31,27 +31,39 @@ __device__ inline i64 bisect(const Result* edges, i64 bins, Result value) {
     return low;
 }
 
-// By division; by the edges where rounding could have missed the bin. The quotient has the roundings of two differences, a
-// quotient and a product, each half a unit in the last place of at most `bins`; an edge is off by at most three halves of
-// one of its own. `margin` is twice as much.
+// By multiplication, which gives no smaller a quotient for a greater value. So where each edge's quotient lies within `margin`
+// of the edge's number, one that is further than that from whole numbers names its bin; others need the edges.
 template <> struct Bins<1> {
     const Result* edges;
     i64 bins;
     Result low, high, scale, margin;
     __device__ Bins(const Result* e, u32 count, unsigned char*) : edges(e), bins(count), low(e[0]), high(e[count]) {
-        constexpr bool NARROW = sizeof(Result) == 4;
-        const Result a = low < 0 ? -low : low, b = high < 0 ? -high : high;
         scale = cast<Result>(bins) / (high - low);
-        margin = cast<Result>(NARROW ? 0x1p-21 : 0x1p-50) * (cast<Result>(bins) + (a < b ? b : a) * scale);
-        // A range so wide or narrow that the quotient has no digits to trust.
-        if (!(scale > cast<Result>(NARROW ? 0x1p-96 : 0x1p-992) && margin < 1)) margin = 1;
+        if constexpr (SHARED) {
+            constexpr f32 UNITS = 1 << 20;
+            __shared__ u32 furthest;
+            if (threadIdx.x == 0) furthest = 0;
+            __syncthreads();
+            for (u32 i = threadIdx.x; i <= count; i += THREADS) {
+                const f32 distance = fabsf(cast<f32>(quotient(edges[i]) - cast<Result>(i)));
+                atomicMax(&furthest, distance < 1.0f ? static_cast<u32>(distance * UNITS) : static_cast<u32>(UNITS));
+            }
+            __syncthreads();
+            margin = cast<Result>((static_cast<f32>(furthest) + 2.0f) / UNITS);
+        }
     }
+    __device__ Result quotient(Result value) const { return (value - low) * scale; }
     __device__ i64 operator()(Result value) const {
         if (!(value >= low && value <= high)) return -1;
-        const Result quotient = (value - low) * scale;
-        const i32 bin = static_cast<i32>(quotient);
-        const Result part = quotient - cast<Result>(bin);
-        return part > margin && part < 1 - margin ? bin : bisect(edges, bins, value);
+        const Result exact = quotient(value);
+        const i64 bin = static_cast<i32>(exact);
+        if constexpr (SHARED) {
+            const Result part = exact - cast<Result>(bin);
+            if (part > margin && part < 1 - margin) return bin;
+        } else {
+            if (bin >= 0 && bin < bins && edges[bin] <= value && value < edges[bin + 1]) return bin;
+        }
+        return bisect(edges, bins, value);
     }
 };
 
