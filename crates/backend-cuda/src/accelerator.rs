@@ -9,7 +9,7 @@ use cuprum_core::{
 
 use crate::device::CudaDevice;
 use crate::nvrtc::Compiler;
-use crate::{contract, copy, driver, fill, gather, histogram, random, recent, reduce, scan, search, segment, select};
+use crate::{contract, copy, driver, fill, gather, histogram, random, recent, reduce, scan, search, segment, select, sort};
 
 /// Base CUDA.
 pub static CUDA: Accelerator = Accelerator {
@@ -42,6 +42,7 @@ const KERNELS: &[Kernel] = &[
         _ => reduce::run(call),
     }),
     kernel(Family::Scan, OpFilter::Only(&[CUMSUM, CUMPROD, CUMMAX, CUMMIN]), scan::run),
+    kernel(Family::Sort, OpFilter::All, sort::run),
     kernel(Family::Select, OpFilter::All, select::run),
     kernel(Family::Search, OpFilter::All, search::run),
     kernel(Family::Histogram, OpFilter::All, histogram::run),

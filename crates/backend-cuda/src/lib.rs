@@ -56,6 +56,8 @@ pub mod segment;
 #[allow(unsafe_code)] // kernel launches
 pub mod select;
 pub mod single_flight;
+#[allow(unsafe_code)] // kernel launches
+pub mod sort;
 
 pub use accelerator::{CUDA, register};
 pub use error::{CudaError, Result};

@@ -1,0 +1,71 @@
+// A stable sort of rows of up to a tile, a block each, after radix.cuh: least significant digit first, in shared memory. The host
+// defines INDICES too (1: places are asked for).
+
+using namespace cuprum;
+
+using Key = decltype(order(*static_cast<const ELEMENT*>(nullptr)));
+constexpr int SIZE = INDICES && sizeof(ELEMENT) < 4 ? 4 : sizeof(ELEMENT);
+
+// Writes the first `limit` elements of each row and their places (to what is not null). `flip` is 255 for descending order, else 0.
+extern "C" __global__ void __launch_bounds__(THREADS, 768 / THREADS)
+sort_block(const ELEMENT* __restrict__ in, ELEMENT* __restrict__ values, i64* __restrict__ places, i64 rows, i32 length, i32 limit, u32 flip) {
+    __shared__ Room<SIZE> room;
+    __shared__ u32 sums[RADIX / 32];
+    const int first = first_item();
+    for (i64 row = blockIdx.x; row < rows; row += gridDim.x) {
+        ELEMENT x[ITEMS];
+        #pragma unroll
+        for (int k = 0; k < ITEMS; k++) {
+            if (first + k * 32 < length) x[k] = in[row * length + first + k * 32];
+        }
+#if INDICES
+        u32 place[ITEMS];
+        #pragma unroll
+        for (int k = 0; k < ITEMS; k++) place[k] = first + k * 32;
+#endif
+        #pragma unroll 1
+        for (u32 shift = 0; shift < 8 * sizeof(Key); shift += 8) {
+            u32 codes[ITEMS];
+            // What is past the end stays there: it comes last and has the last digit.
+            #pragma unroll
+            for (int k = 0; k < ITEMS; k++) {
+                codes[k] = (first + k * 32 < length ? byte_at(order(x[k]), shift) ^ flip : RADIX - 1) << DIGIT;
+            }
+            rank_in_warp(room.counts, codes);
+            __syncthreads();
+            u32 total = 0;
+            if (threadIdx.x < RADIX) total = tile_total(room.counts);
+            const u32 padding = threadIdx.x == RADIX - 1 ? TILE - length : 0;
+            const bool constant = __syncthreads_or(threadIdx.x < RADIX && total - padding == static_cast<u32>(length));
+            if (constant) continue;
+            const u32 start = sum_below(sums, total);
+            if (threadIdx.x < RADIX) spread(room.counts, start);
+            __syncthreads();
+            rank_in_tile(room.counts, codes);
+            __syncthreads();
+            #pragma unroll
+            for (int k = 0; k < ITEMS; k++) room.template at<ELEMENT>(codes[k] & RANK) = x[k];
+            __syncthreads();
+            #pragma unroll
+            for (int k = 0; k < ITEMS; k++) x[k] = room.template at<ELEMENT>(first + k * 32);
+            __syncthreads();
+#if INDICES
+            #pragma unroll
+            for (int k = 0; k < ITEMS; k++) room.template at<u32>(codes[k] & RANK) = place[k];
+            __syncthreads();
+            #pragma unroll
+            for (int k = 0; k < ITEMS; k++) place[k] = room.template at<u32>(first + k * 32);
+            __syncthreads();
+#endif
+        }
+        #pragma unroll
+        for (int k = 0; k < ITEMS; k++) {
+            const int i = first + k * 32;
+            if (i >= limit) continue;
+            if (values != nullptr) values[row * limit + i] = x[k];
+#if INDICES
+            places[row * limit + i] = place[k];
+#endif
+        }
+    }
+}

@@ -1,0 +1,39 @@
+// A stable sort of rows of up to a block's threads, after order.cuh: a thread an element, which counts those that come before it.
+// The host defines ELEMENT.
+
+using namespace cuprum;
+
+using Key = decltype(order(*static_cast<const ELEMENT*>(nullptr)));
+
+// Each block takes `together` rows at a time, and writes the first `limit` elements of each and their places (to what is not null).
+extern "C" __global__ void __launch_bounds__(256)
+sort_tiny(const ELEMENT* __restrict__ in, ELEMENT* __restrict__ values, i64* __restrict__ places, i64 rows, i32 length, i32 limit,
+          i32 together, i32 descending) {
+    __shared__ Key keys[256];
+    const i32 mine = threadIdx.x / length, i = threadIdx.x % length, first = mine * length;
+    for (i64 group = static_cast<i64>(blockIdx.x) * together; group < rows; group += static_cast<i64>(gridDim.x) * together) {
+        const i64 row = group + mine;
+        const bool has = mine < together && row < rows;
+        ELEMENT x;
+        Key key;
+        if (has) {
+            x = in[row * length + i];
+            key = order(x);
+            if (descending) key = static_cast<Key>(~key);
+            keys[threadIdx.x] = key;
+        }
+        __syncthreads();
+        if (has) {
+            i32 rank = 0;
+            for (i32 j = 0; j < length; j++) {
+                const Key other = keys[first + j];
+                rank += j < i ? other <= key : other < key;
+            }
+            if (rank < limit) {
+                if (values != nullptr) values[row * limit + rank] = x;
+                if (places != nullptr) places[row * limit + rank] = i;
+            }
+        }
+        __syncthreads();
+    }
+}

@@ -1,0 +1,469 @@
+//! Sort, Select, Search, Histogram, running extremes and 32-bit indices on a real device, against plain loops on the host. Each test
+//! prints why it skips where there is none.
+
+use std::cmp::Ordering;
+
+use cuprum_backend_cuda as _;
+use cuprum_core::{Complex, DType, Device, Element, NdArray, Side, axis, bf16, f16, histogram, s, with_device};
+
+/// Runs `test` with a CUDA device as the default.
+fn on_device(test: impl FnOnce(Device)) {
+    match Device::parse("cuda") {
+        Ok(device) => with_device(device, || test(device)),
+        Err(reason) => println!("skipped: {reason}"),
+    }
+}
+
+/// Reproducible bits (splitmix64).
+fn bits(seed: u64, i: usize) -> u64 {
+    let mut z = (seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add((i as u64).wrapping_mul(0xbf58_476d_1ce4_e5b9));
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
+
+/// Elements made of bits, and NumPy's order of them.
+trait Ordered: Element {
+    fn make(bits: u64) -> Self;
+    fn order(&self, other: &Self) -> Ordering;
+}
+
+macro_rules! integers {
+    ($($t:ty),*) => {$(
+        impl Ordered for $t {
+            // Few values, so that many are equal, or any.
+            fn make(bits: u64) -> Self {
+                if bits % 3 == 0 { (bits >> 32) as $t % 5 } else { (bits >> 8) as $t }
+            }
+            fn order(&self, other: &Self) -> Ordering {
+                self.cmp(other)
+            }
+        }
+    )*};
+}
+integers!(i8, i16, i32, i64, u8, u16, u32, u64);
+
+impl Ordered for bool {
+    fn make(bits: u64) -> Self {
+        bits >> 40 & 1 == 1
+    }
+    fn order(&self, other: &Self) -> Ordering {
+        self.cmp(other)
+    }
+}
+
+fn float_order(a: f64, b: f64) -> Ordering {
+    a.is_nan().cmp(&b.is_nan()).then(a.partial_cmp(&b).unwrap_or(Ordering::Equal))
+}
+
+macro_rules! floats {
+    ($($t:ty, $u:ty, $wide:expr);*) => {$(
+        impl Ordered for $t {
+            // Zeros, infinities and NaN of both signs, few values, or any bits.
+            fn make(bits: u64) -> Self {
+                let sign = bits as $u << (<$u>::BITS - 1);
+                let special = |x: f64| <$t>::from_bits(<$t as From<f16>>::from(f16::from_f64(x)).to_bits() | sign);
+                match bits >> 1 & 15 {
+                    0 => special(0.0),
+                    1 => special(f64::INFINITY),
+                    2 => <$t>::from_bits(special(f64::NAN).to_bits() | (bits >> 8) as $u & 7),
+                    3..=7 => special((bits >> 8 & 7) as f64 * 0.5),
+                    _ => <$t>::from_bits((bits >> (64 - <$u>::BITS)) as $u),
+                }
+            }
+            fn order(&self, other: &Self) -> Ordering {
+                float_order($wide(*self), $wide(*other))
+            }
+        }
+    )*};
+}
+floats!(f32, u32, f64::from; f64, u64, |x| x);
+
+/// As the larger floats, but not every conversion of theirs is there.
+macro_rules! halves {
+    ($($t:ty),*) => {$(
+        impl Ordered for $t {
+            fn make(bits: u64) -> Self {
+                match bits >> 1 & 7 {
+                    0 => <$t>::from_f64(if bits & 1 == 0 { 0.0 } else { -0.0 }),
+                    1 => <$t>::from_f64((bits >> 8 & 7) as f64 * 0.5),
+                    2 => <$t>::from_bits(<$t>::NAN.to_bits() | ((bits & 1) as u16) << 15 | (bits >> 8) as u16 & 7),
+                    _ => <$t>::from_bits((bits >> 48) as u16),
+                }
+            }
+            fn order(&self, other: &Self) -> Ordering {
+                float_order(self.to_f64(), other.to_f64())
+            }
+        }
+    )*};
+}
+halves!(f16, bf16);
+
+macro_rules! complexes {
+    ($($t:ty),*) => {$(
+        impl Ordered for Complex<$t> {
+            fn make(bits: u64) -> Self {
+                Complex::new(<$t>::make(bits), <$t>::make(bits.rotate_left(29).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+            }
+            fn order(&self, other: &Self) -> Ordering {
+                let class = |z: &Self| (z.re.is_nan(), z.im.is_nan());
+                class(self).cmp(&class(other)).then(self.re.order(&other.re)).then(self.im.order(&other.im))
+            }
+        }
+    )*};
+}
+complexes!(f32, f64);
+
+/// Calls a generic function for every dtype.
+macro_rules! for_all {
+    ($f:ident($($arg:expr),*)) => {{
+        $f::<bool>($($arg),*);
+        $f::<i8>($($arg),*);
+        $f::<i16>($($arg),*);
+        $f::<i32>($($arg),*);
+        $f::<i64>($($arg),*);
+        $f::<u8>($($arg),*);
+        $f::<u16>($($arg),*);
+        $f::<u32>($($arg),*);
+        $f::<u64>($($arg),*);
+        $f::<f16>($($arg),*);
+        $f::<bf16>($($arg),*);
+        $f::<f32>($($arg),*);
+        $f::<f64>($($arg),*);
+        $f::<Complex<f32>>($($arg),*);
+        $f::<Complex<f64>>($($arg),*);
+    }};
+}
+
+fn values<T: Ordered>(count: usize, seed: u64) -> Vec<T> {
+    (0..count).map(|i| T::make(bits(seed, i))).collect()
+}
+
+fn array<T: Element>(values: &[T], shape: &[usize]) -> NdArray {
+    NdArray::from_slice(values).unwrap().reshape(shape).unwrap()
+}
+
+fn bytes<T: Element>(values: &[T]) -> Vec<u8> {
+    if values.is_empty() { Vec::new() } else { NdArray::from_slice(values).unwrap().to_bytes().unwrap() }
+}
+
+/// Places that sort each row, by a stable sort.
+fn places<T: Ordered>(values: &[T], len: usize, descending: bool) -> Vec<Vec<i64>> {
+    let row = |row: &[T]| {
+        let mut places: Vec<i64> = (0..row.len() as i64).collect();
+        let at = |i: &i64| &row[*i as usize];
+        if descending {
+            places.sort_by(|a, b| at(b).order(at(a)))
+        } else {
+            places.sort_by(|a, b| at(a).order(at(b)))
+        }
+        places
+    };
+    if len == 0 { Vec::new() } else { values.chunks(len).map(row).collect() }
+}
+
+fn check_sort<T: Ordered>(rows: usize, len: usize) {
+    let values = values::<T>(rows * len, (rows * 31 + len) as u64);
+    let a = array(&values, &[rows, len]);
+    for descending in [false, true] {
+        let over = || if descending { axis(-1).descending() } else { axis(-1) };
+        let what = format!("{} {rows} x {len}, descending: {descending}", T::DTYPE);
+        let wanted = places(&values, len, descending);
+        let gathered = |limit: usize| {
+            let row = |(n, row): (usize, &Vec<i64>)| row[..limit].iter().map(|i| values[n * len + *i as usize]).collect::<Vec<T>>();
+            wanted.iter().enumerate().flat_map(row).collect::<Vec<T>>()
+        };
+        let sorted = a.sort(over()).unwrap();
+        assert!(sorted.to_bytes().unwrap() == bytes(&gathered(len)), "{what}");
+        let argsorted = a.argsort(over()).unwrap();
+        assert!(argsorted.to_bytes().unwrap() == bytes(&wanted.concat()), "argsort {what}");
+        for k in [len, len / 3, 1] {
+            if k > 0 && k <= len {
+                let (top, at) = a.topk(k, -1, descending).unwrap();
+                assert!(top.to_bytes().unwrap() == bytes(&gathered(k)), "topk {k} {what}");
+                let heads: Vec<i64> = wanted.iter().flat_map(|row| row[..k].to_vec()).collect();
+                assert!(at.to_bytes().unwrap() == bytes(&heads), "places of topk {k} {what}");
+            }
+        }
+    }
+}
+
+fn sort_of_few<T: Ordered>() {
+    for (rows, len) in [(0, 5), (5, 0), (1, 1), (700, 1), (1000, 2), (333, 7), (100, 31), (65, 32), (33, 33), (17, 64), (5, 127), (3, 128)]
+    {
+        check_sort::<T>(rows, len);
+    }
+}
+
+#[test]
+fn sorts_of_tiny_rows() {
+    on_device(|_| for_all!(sort_of_few()));
+}
+
+fn sort_of_some<T: Ordered>() {
+    for (rows, len) in [(1, 129), (4, 200), (2, 512), (3, 513), (2, 1000), (1, 1025), (2, 1920), (1, 1921), (1, 4096), (1, 4224)] {
+        check_sort::<T>(rows, len);
+    }
+}
+
+#[test]
+fn sorts_of_rows_that_fit_a_block() {
+    on_device(|_| for_all!(sort_of_some()));
+}
+
+fn sort_of_many<T: Ordered>() {
+    for (rows, len) in [(1, 4225), (1, 8064), (1, 8065), (1, 16_128), (1, 30_001), (3, 9000)] {
+        check_sort::<T>(rows, len);
+    }
+}
+
+#[test]
+fn sorts_of_long_rows() {
+    on_device(|_| for_all!(sort_of_many()));
+}
+
+#[test]
+fn sorts_skip_digits_that_are_constant() {
+    on_device(|_| {
+        let n = 20_000;
+        for shift in [0, 8, 24, 40, 56] {
+            let values: Vec<i64> = (0..n).map(|i| ((bits(5, i) & 0xff) as i64) << shift).collect();
+            let mut wanted = values.clone();
+            wanted.sort();
+            let a = NdArray::from_slice(&values).unwrap();
+            assert!(a.sort(-1).unwrap().to_vec::<i64>().unwrap() == wanted, "{shift}");
+            let order = a.argsort(-1).unwrap().to_vec::<i64>().unwrap();
+            assert_eq!(order, places(&values, n, false)[0], "{shift}");
+        }
+        let same = NdArray::full([3, n], 7, DType::I32).unwrap();
+        assert!(same.sort(-1).unwrap().to_vec::<i32>().unwrap().iter().all(|v| *v == 7));
+        let order = same.argsort(-1).unwrap().to_vec::<i64>().unwrap();
+        assert!(order.iter().enumerate().all(|(i, p)| *p == (i % n) as i64));
+        let (_, first) = same.topk(3, -1, true).unwrap();
+        assert_eq!(first.to_vec::<i64>().unwrap(), [0, 1, 2, 0, 1, 2, 0, 1, 2]);
+        // Rows whose digits vary at different places.
+        let mixed: Vec<i64> = (0..3 * n).map(|i| ((bits(6, i) & 0xffff) as i64) << (16 * (i / n))).collect();
+        let a = array(&mixed, &[3, n]);
+        assert_eq!(a.argsort(-1).unwrap().to_vec::<i64>().unwrap(), places(&mixed, n, false).concat());
+        let sorted = a.sort(-1).unwrap().to_vec::<i64>().unwrap();
+        assert!(sorted.chunks(n).all(|row| row.is_sorted()));
+    });
+}
+
+#[test]
+fn large_sorts_agree_with_themselves() {
+    on_device(|_| {
+        let n = 3_000_001;
+        let values = values::<f32>(n, 9);
+        let a = NdArray::from_slice(&values).unwrap();
+        let wanted = places(&values, n, false).concat();
+        let sorted: Vec<f32> = wanted.iter().map(|i| values[*i as usize]).collect();
+        for _ in 0..5 {
+            assert!(a.argsort(-1).unwrap().to_vec::<i64>().unwrap() == wanted);
+            assert!(a.sort(-1).unwrap().to_bytes().unwrap() == bytes(&sorted));
+        }
+        let rows = a.index(s![..3_000_000]).unwrap().reshape([30, 100_000]).unwrap();
+        let order = rows.argsort(-1).unwrap().to_vec::<i64>().unwrap();
+        assert!(order == places(&values[..3_000_000], 100_000, false).concat());
+        // Along the first axis.
+        let columns = rows.t().unwrap().argsort(0).unwrap().t().unwrap();
+        assert!(columns.to_vec::<i64>().unwrap() == order);
+    });
+}
+
+fn check_select<T: Ordered>(n: usize, one_in: u64) {
+    let values = values::<T>(n, n as u64);
+    let chosen: Vec<bool> = (0..n).map(|i| one_in > 0 && bits(3, i) % one_in == 0).collect();
+    let (a, mask) = (NdArray::from_slice(&values).unwrap(), NdArray::from_slice(&chosen).unwrap());
+    let wanted: Vec<T> = values.iter().zip(&chosen).filter(|(_, c)| **c).map(|(v, _)| *v).collect();
+    let got = a.extract(&mask).unwrap();
+    assert!(got.shape() == [wanted.len()] && got.to_bytes().unwrap() == bytes(&wanted), "{} {n}, one in {one_in}", T::DTYPE);
+    let places: Vec<i64> = (0..n as i64).filter(|i| chosen[*i as usize]).collect();
+    assert!(mask.flatnonzero().unwrap().to_vec::<i64>().unwrap() == places, "places of {n}, one in {one_in}");
+}
+
+fn select<T: Ordered>() {
+    for n in [1, 31, 33, 2047, 2048, 2049, 4096, 4097, 8191, 8192, 8193, 50_000] {
+        for one_in in [0, 1, 2, 1000] {
+            check_select::<T>(n, one_in);
+        }
+    }
+}
+
+#[test]
+fn selections() {
+    on_device(|_| for_all!(select()));
+}
+
+#[test]
+fn selections_of_expressions() {
+    on_device(|_| {
+        let n = 30_000;
+        let values: Vec<f64> = (0..n).map(|i| (bits(1, i) % 1000) as f64 - 500.0).collect();
+        let a = NdArray::from_slice(&values).unwrap();
+        let wanted: Vec<f64> = values.iter().copied().filter(|v| v * 2.0 + 1.0 > 300.0).collect();
+        let doubled = cuprum_core::add(a.multiply(2.0).unwrap(), 1.0).unwrap();
+        assert_eq!(a.extract(&doubled.greater(300.0).unwrap()).unwrap().to_vec::<f64>().unwrap(), wanted);
+        // A repeated operand, and one that starts in the middle.
+        let limit = NdArray::from_slice(&[100.0]).unwrap().broadcast_to([n - 1]).unwrap();
+        let tail = a.index(s![1..]).unwrap();
+        let wanted: Vec<i64> = (0..n as i64 - 1).filter(|i| values[*i as usize + 1] > 100.0).collect();
+        assert_eq!(tail.greater(&limit).unwrap().flatnonzero().unwrap().to_vec::<i64>().unwrap(), wanted);
+        assert_eq!(NdArray::zeros([0], DType::Bool).unwrap().flatnonzero().unwrap().shape(), [0]);
+        assert_eq!(NdArray::full([5], 3, DType::I16).unwrap().flatnonzero().unwrap().to_vec::<i64>().unwrap(), [0, 1, 2, 3, 4]);
+    });
+}
+
+#[test]
+fn large_selections_agree_with_themselves() {
+    on_device(|_| {
+        let n = 5_000_011;
+        let values: Vec<i32> = (0..n).map(|i| bits(2, i) as i32).collect();
+        let a = NdArray::from_slice(&values).unwrap();
+        for limit in [i32::MIN, -2_000_000_000, 0, 2_147_000_000] {
+            let wanted: Vec<i32> = values.iter().copied().filter(|v| *v > limit).collect();
+            for _ in 0..3 {
+                assert!(a.extract(&a.greater(limit).unwrap()).unwrap().to_vec::<i32>().unwrap() == wanted, "{limit}");
+            }
+        }
+    });
+}
+
+fn search<T: Ordered>() {
+    let mut sorted = values::<T>(1000, 1);
+    sorted.sort_by(|a, b| a.order(b));
+    let wanted = values::<T>(3000, 2);
+    let v = array(&wanted, &[30, 100]);
+    for size in [1, 2, 7, 1000] {
+        let part = &sorted[..size];
+        let a = NdArray::from_slice(part).unwrap();
+        for (side, equal) in [(Side::Left, false), (Side::Right, true)] {
+            let before = |x: &T| part.partition_point(|y| matches!(y.order(x), Ordering::Less) || equal && y.order(x).is_eq()) as i64;
+            let got = a.searchsorted(&v, side).unwrap();
+            assert_eq!(got.shape(), [30, 100]);
+            assert!(got.to_vec::<i64>().unwrap() == wanted.iter().map(before).collect::<Vec<_>>(), "{} {size} {side:?}", T::DTYPE);
+        }
+    }
+}
+
+#[test]
+fn searches() {
+    on_device(|_| for_all!(search()));
+}
+
+/// The bins of values as `Binning::Edges` says, by a loop.
+fn counted(values: &[f64], edges: &[f64]) -> Vec<i64> {
+    let mut counts = vec![0; edges.len() - 1];
+    let last = edges[edges.len() - 1];
+    for v in values.iter().filter(|v| **v >= edges[0] && **v <= last) {
+        let bin = if *v == last { counts.len() - 1 } else { edges.partition_point(|e| e <= v) - 1 };
+        counts[bin] += 1;
+    }
+    counts
+}
+
+#[test]
+fn histograms() {
+    on_device(|_| {
+        let n = 20_000;
+        for (bins, low, high) in
+            [(1, 0.0, 1.0), (10, 0.0, 1.0), (10, -0.3, 0.7), (300, -1e-3, 1e-3), (5000, 0.0, 1.0), (60_000, 0.0, 1.0), (7, -3e38, 3e38)]
+        {
+            for single in [true, false] {
+                let rounded = |x: f64| if single { f64::from(x as f32) } else { x };
+                // Many values lie on edges exactly, or beside them.
+                let value = |i: usize| match bits(4, i) % 8 {
+                    0..=2 => rounded(low + (high / 2.0 - low / 2.0) / bins as f64 * (bits(5, i) % (2 * bins + 1)) as f64),
+                    3 => [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, rounded(low), rounded(high), rounded(high * 1.0001)][i % 6],
+                    _ => rounded(low + (high / 2.0 - low / 2.0) * 2.0 * (bits(6, i) >> 11) as f64 / (1u64 << 53) as f64),
+                };
+                let values: Vec<f64> = (0..n).map(value).collect();
+                let a = NdArray::from_slice(&values).unwrap();
+                let a = if single { a.astype(DType::F32).unwrap() } else { a };
+                let (counts, edges) = a.histogram((bins as usize, low, high)).unwrap();
+                let found = edges.astype(DType::F64).unwrap().to_vec::<f64>().unwrap();
+                let wanted = counted(&values, &found);
+                assert!(counts.to_vec::<i64>().unwrap() == wanted, "{bins} even, single: {single}");
+                let (counts, _) = a.histogram(&edges).unwrap();
+                assert!(counts.to_vec::<i64>().unwrap() == wanted, "{bins} edges, single: {single}");
+            }
+        }
+    });
+}
+
+#[test]
+fn histograms_of_uneven_edges_and_expressions() {
+    on_device(|_| {
+        let values: Vec<f64> = (0..10_000).map(|i| (bits(7, i) % 200) as f64 * 0.25 - 20.0).collect();
+        let a = NdArray::from_slice(&values).unwrap();
+        for edges in [vec![0.0, 1.0], vec![-5.0, -5.0, 0.0, 0.25, 7.0, 7.0, 30.0], vec![-1.0, 0.0, 0.0], vec![3.0, 3.0]] {
+            let (counts, _) = a.histogram(&NdArray::from_slice(&edges).unwrap()).unwrap();
+            assert_eq!(counts.to_vec::<i64>().unwrap(), counted(&values, &edges), "{edges:?}");
+        }
+        let squared: Vec<f64> = values.iter().map(|v| v * v).collect();
+        let (counts, edges) = a.multiply(&a).unwrap().histogram((50, 0.0, 200.0)).unwrap();
+        assert_eq!(counts.to_vec::<i64>().unwrap(), counted(&squared, &edges.to_vec::<f64>().unwrap()));
+        // Weighted counts come from other operations.
+        let (sums, _) = histogram(&a, (4, -20.0, 30.0), Some(&a), false).unwrap();
+        let mut wanted = [0.0; 4];
+        values.iter().for_each(|v| wanted[((v + 20.0) / 12.5).min(3.0) as usize] += v);
+        assert_eq!(sums.to_vec::<f64>().unwrap(), wanted);
+    });
+}
+
+#[test]
+fn counts_of_numbers() {
+    on_device(|_| {
+        for (n, bins) in [(1, 1), (5000, 3), (100_000, 256), (30_000, 12_345), (30_000, 100_000)] {
+            let values: Vec<i64> = (0..n).map(|i| (bits(8, i) % bins) as i64).collect();
+            let mut wanted = vec![0i64; (*values.iter().max().unwrap() + 1).max(5) as usize];
+            values.iter().for_each(|v| wanted[*v as usize] += 1);
+            let a = NdArray::from_slice(&values).unwrap();
+            assert!(a.bincount(None, 5).unwrap().to_vec::<i64>().unwrap() == wanted, "{n} {bins}");
+            let narrow = a.astype(DType::I32).unwrap();
+            assert!(narrow.bincount(None, 5).unwrap().to_vec::<i64>().unwrap() == wanted, "{n} {bins}");
+        }
+        let same = NdArray::full([1_000_000], 2, DType::U8).unwrap();
+        assert_eq!(same.bincount(None, 0).unwrap().to_vec::<i64>().unwrap(), [0, 0, 1_000_000]);
+    });
+}
+
+#[test]
+fn running_extremes() {
+    on_device(|_| {
+        for n in [1, 33, 2048, 5000, 40_000, 100_003] {
+            let ints = values::<i32>(n, 1);
+            let a = NdArray::from_slice(&ints).unwrap();
+            let wanted: Vec<i32> = ints.iter().scan(i32::MIN, |m, v| (*m = (*m).max(*v), Some(*m)).1).collect();
+            assert!(a.cummax(0).unwrap().to_vec::<i32>().unwrap() == wanted, "{n}");
+            // NaN from the first one on.
+            let mut floats: Vec<f64> = (0..n).map(|i| (bits(2, i) % 100_000) as f64).collect();
+            floats[n * 3 / 4] = f64::NAN;
+            let got = NdArray::from_slice(&floats).unwrap().cummin(0).unwrap().to_vec::<f64>().unwrap();
+            let mut least = f64::INFINITY;
+            for (i, (got, v)) in got.iter().zip(&floats).enumerate() {
+                least = least.min(*v);
+                assert!(if i < n * 3 / 4 { *got == least } else { got.is_nan() }, "{n} {i}");
+            }
+        }
+        let m = array(&values::<i16>(3000, 3), &[30, 100]);
+        let transposed = m.t().unwrap().cummin(1).unwrap().t().unwrap();
+        assert_eq!(m.cummin(0).unwrap().to_vec::<i16>().unwrap(), transposed.to_vec::<i16>().unwrap());
+    });
+}
+
+#[test]
+fn narrow_indices() {
+    on_device(|_| {
+        let a = NdArray::arange_as(0, 1000, 1, DType::F32).unwrap().reshape([10, 100]).unwrap();
+        let wide: Vec<i64> = (0..57).map(|i| i * 7 % 20 - 10).collect();
+        let narrow: Vec<i32> = wide.iter().map(|i| *i as i32).collect();
+        let (wide, narrow) = (NdArray::from_slice(&wide).unwrap(), NdArray::from_slice(&narrow).unwrap());
+        for axis in [0, 1] {
+            let (x, y) = (a.take(&wide, axis).unwrap(), a.take(&narrow, axis).unwrap());
+            assert_eq!(x.to_vec::<f32>().unwrap(), y.to_vec::<f32>().unwrap());
+        }
+        let bad = NdArray::from_slice(&[10i32]).unwrap();
+        assert!(a.take(&bad, 0).unwrap().to_bytes().is_err());
+    });
+}
