@@ -99,10 +99,6 @@ pub fn reduce(call: &Call, reduction: &Reduction, inputs: &[u64]) -> Result<Outc
 pub fn scan(call: &Call, scan: &Scan, inputs: &[u64]) -> Result<Outcome> {
     let context = device::context(call.device)?;
     let failed = failed(call);
-    let tiles = match u32::try_from(scan.count.div_ceil(scan.tile())) {
-        Ok(tiles) if tiles <= i32::MAX as u32 => tiles,
-        _ => cuprum_core::decline!("{} elements are more than 2^31 tiles", scan.count),
-    };
     let kernels = match source::kernels(context, scan.key(), || scan.source()).map_err(&failed)? {
         Ok(kernels) => kernels,
         Err(reason) => return Ok(Outcome::Declined(reason)),
@@ -111,9 +107,10 @@ pub fn scan(call: &Call, scan: &Scan, inputs: &[u64]) -> Result<Outcome> {
         cuprum_core::decline!("no kernel for it");
     };
     // A ticket, in a word of its own, then the states of the tiles.
-    let words = 1 + scan.words() * tiles as usize;
+    let (rows, tiles) = (scan.rows() as u32, scan.tiles() as u32);
+    let words = 1 + scan.words() * scan.rows() * scan.tiles();
     let workspace = match tiles {
-        1 => None,
+        0 | 1 => None,
         _ => {
             let workspace = device::allocate(call, words * size_of::<u64>())?;
             context.fill(workspace.memory(), 0, [0u8; 4], 2 * words).map_err(&failed)?;
@@ -121,14 +118,16 @@ pub fn scan(call: &Call, scan: &Scan, inputs: &[u64]) -> Result<Outcome> {
         }
     };
     let out = device::allocate_output(call, 0)?;
-    let (params, to, count) = (pack_params(scan.program, inputs), out.pointer(), scan.count as u64);
+    let (params, axes) = (pack_params(scan.program, inputs), scan.axes());
+    let (to, count) = (out.pointer(), scan.columns() as u64);
     let ticket = workspace.as_ref().map_or(0, |w| w.pointer());
     let states = workspace.as_ref().map_or(0, |w| w.pointer() + size_of::<u64>() as u64);
     let mut args = Args::new();
-    args.push_bytes(&params).push(&to).push(&count).push(&ticket).push(&states).push(&tiles);
-    // SAFETY: the parameters of scan_flat: Params, the output of `count` elements, the count, a zeroed counter, `words()`
-    // zeroed words for each tile, the number of tiles, which is also that of blocks.
-    unsafe { function.launch([tiles, 1, 1], [scan::THREADS as u32, 1, 1], 0, args.pointers()) }.map_err(&failed)?;
+    args.push_bytes(&params).push_bytes(&axes).push(&to).push(&count).push(&ticket).push(&states).push(&tiles).push(&rows);
+    // SAFETY: the parameters of scan_rows: Params, the axes of the rows, the output of `rows` times `count` elements, the length
+    // of a row, a zeroed counter, `words()` zeroed words for each tile, the tiles of a row and the rows, which together are the
+    // blocks.
+    unsafe { function.launch([rows * tiles, 1, 1], [scan::THREADS as u32, 1, 1], 0, args.pointers()) }.map_err(&failed)?;
     device::done(call, [out])
 }
 

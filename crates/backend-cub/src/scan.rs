@@ -1,15 +1,18 @@
-//! Inclusive scan of one contiguous lane, with the expression before it taken in: one pass over memory.
+//! Inclusive scan of contiguous rows, with the expression before it taken in: one pass over memory.
 
-use cuprum_backend_cuda::codegen::{self, Access, KernelKey, ctype};
+use cuprum_backend_cuda::codegen::{self, Access, Bytes, KernelKey, ctype};
 use cuprum_core::call::Work;
 use cuprum_core::ops::scan as ops;
-use cuprum_core::{Call, DType, Op, Outcome, Program, Reason, Result};
+use cuprum_core::plan::scan::ScanPlan;
+use cuprum_core::{Call, DType, Layout, Op, Outcome, Program, Reason, Result};
 
-use crate::launch;
 use crate::source::{Definitions, Family, Source};
+use crate::{flat, launch};
 
 /// Threads of a block, as in `scan.cu`.
 pub const THREADS: usize = 256;
+/// Shorter rows leave too many of a block's threads idle.
+const SHORT: usize = 512;
 
 static SCAN: Family = Family {
     name: "cub_scan.cu",
@@ -18,7 +21,7 @@ static SCAN: Family = Family {
     text: &[include_str!("kernels/scan.cu")],
 };
 
-/// Scans of one lane.
+/// Scans of rows.
 pub fn run(call: &Call) -> Result<Outcome> {
     match describe(call) {
         Ok(scan) => launch::scan(call, &scan, &launch::addresses(call)?),
@@ -32,39 +35,64 @@ pub struct Scan<'a> {
     op: Op,
     /// The expression before it.
     pub program: &'a Program,
+    plan: &'a ScanPlan,
     out: DType,
     access: Access,
-    /// Number of elements.
-    pub count: usize,
 }
 
-fn fold(op: Op) -> Result<&'static str, Reason> {
-    match op {
-        _ if op == ops::CUMSUM => Ok("Sum"),
-        _ if op == ops::CUMPROD => Ok("Product"),
-        _ => Err(Reason::with(|| format!("{}: not one of its operations", op.name()))),
+fn fold(op: Op, value: DType) -> Result<&'static str, Reason> {
+    let (name, of_complex) = match op {
+        _ if op == ops::CUMSUM => ("Sum", true),
+        _ if op == ops::CUMPROD => ("Product", true),
+        _ if op == ops::CUMMAX => ("Maximum", false),
+        _ if op == ops::CUMMIN => ("Minimum", false),
+        _ => return Err(Reason::with(|| format!("{}: not one of its operations", op.name()))),
+    };
+    if value.is_complex() && !of_complex {
+        return Err(Reason::with(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
     }
+    Ok(name)
 }
 
 fn describe<'a>(call: &'a Call) -> Result<Scan<'a>, Reason> {
     let (Work::Scan { program, plan }, [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a scan"));
     };
-    fold(call.op)?;
-    if plan.lane_count != 1 {
-        return Err(Reason::with(|| format!("several lanes: {}", plan.lane_count)));
+    fold(call.op, output.dtype)?;
+    if plan.out_axis_stride != 1 {
+        return Err(Reason::new("the scanned axis is not the last"));
     }
-    if !plan.is_flat() {
+    if plan.axis_strides.iter().any(|s| !matches!(s, 0 | 1)) {
         return Err(Reason::new("not contiguous along the scanned axis"));
     }
-    if let Some(op) = program.ops().find(|op| !codegen::has_row(*op)) {
-        return Err(Reason::with(|| format!("{}: no code for it", op.name())));
+    if plan.lane_count > 1 && plan.len < SHORT {
+        return Err(Reason::with(|| format!("rows of {} elements are too short for a block each", plan.len)));
     }
+    flat::check_program(program)?;
     let repeated = plan.axis_strides.iter().enumerate().filter(|(_, s)| **s == 0).fold(0, |bits, (k, _)| bits | 1 << k);
-    Ok(Scan { op: call.op, program, out: output.dtype, access: Access { repeated, aligned: false }, count: plan.len })
+    let scan = Scan { op: call.op, program, plan, out: output.dtype, access: Access { repeated, aligned: false } };
+    if scan.rows().saturating_mul(scan.tiles()) > i32::MAX as usize {
+        return Err(Reason::with(|| format!("{} rows of {} elements are more than 2^31 tiles", scan.rows(), scan.columns())));
+    }
+    Ok(scan)
 }
 
 impl Scan<'_> {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.plan.lane_count
+    }
+
+    /// Their length.
+    pub fn columns(&self) -> usize {
+        self.plan.len
+    }
+
+    /// Tiles of a row.
+    pub fn tiles(&self) -> usize {
+        self.plan.len.div_ceil(self.tile())
+    }
+
     /// The 16-bit floats are scanned in float32.
     fn acc(&self) -> DType {
         match self.out {
@@ -73,9 +101,18 @@ impl Scan<'_> {
         }
     }
 
-    /// Elements of a tile, as in `scan.cu`.
+    /// Elements of a thread: 128 bytes, or 32; of rows that need less than a tile of that, as few as hold one.
+    fn items(&self) -> usize {
+        let most = 128 / self.acc().itemsize().max(4);
+        match self.rows() {
+            1 => most,
+            _ => self.plan.len.div_ceil(THREADS).next_power_of_two().min(most),
+        }
+    }
+
+    /// Elements of a tile.
     pub fn tile(&self) -> usize {
-        THREADS * (128 / self.acc().itemsize().max(4))
+        THREADS * self.items()
     }
 
     /// 64-bit words of a tile's state, as in `scan.cu`.
@@ -83,36 +120,64 @@ impl Scan<'_> {
         self.acc().itemsize().div_ceil(4)
     }
 
+    /// The kernel's parameter of the rows: extents and strides.
+    pub fn axes(&self) -> Bytes {
+        codegen::pack_axes(&self.plan.lanes, self.plan.lane_strides.iter().map(|s| s.as_slice()), true)
+    }
+
     /// What its kernel is found by.
     pub fn key(&self) -> KernelKey {
-        KernelKey::new("cub scan", self.program).with(self.op.index() as u64).with_dtype(self.out).with(self.access.repeated)
+        KernelKey::new("cub scan", self.program)
+            .with(self.op.index() as u64)
+            .with_dtype(self.out)
+            .with(self.access.repeated)
+            .with(self.items() as u64)
+            .with(self.plan.lanes.len() as u64)
     }
 
     /// The text of its kernel.
     pub fn source(&self) -> Result<Source, &'static str> {
         let mut d = Definitions::default();
-        d.alias("Fold", &format!("{}<{}>", fold(self.op).map_err(|_| self.op.name())?, ctype(self.acc())));
+        d.alias("Fold", &format!("{}<{}>", fold(self.op, self.out).map_err(|_| self.op.name())?, ctype(self.acc())));
         d.alias("Out", ctype(self.out));
-        SCAN.source(self.program, self.access, &d, &["scan_flat"])
+        d.constant("ITEMS", self.items());
+        d.constant("RANK", self.plan.lanes.len());
+        SCAN.source(self.program, self.access, &d, &["scan_rows"])
     }
 }
 
 /// Programs of this family over a representative list, for compiling without a device.
 pub fn sources() -> Vec<(String, String)> {
     use DType::*;
-    let of = |op: Op, dtype: DType, program: Program| {
-        let scan = Scan { op, program: &program, out: dtype, access: Access::default(), count: 0 };
-        scan.source().map(|s| (format!("{} {}<{dtype}> of {program}", s.name, op.name()), s.text)).ok()
+    let of = |op: Op, dtype: DType, program: Program, shape: &[usize]| {
+        let layout = Layout::contiguous(shape).ok()?;
+        let inputs = program.steps.iter().filter(|s| matches!(s.kind, cuprum_core::StepKind::Input(_))).count();
+        let plan = ScanPlan::new(shape, &vec![&layout; inputs], shape.len() - 1);
+        let scan = Scan { op, program: &program, plan: &plan, out: dtype, access: Access::default() };
+        scan.source().map(|s| (format!("{} {}<{dtype}> of {program}, {shape:?}", s.name, op.name()), s.text)).ok()
     };
-    let plain = [(ops::CUMSUM, I64), (ops::CUMSUM, I8), (ops::CUMSUM, F16), (ops::CUMSUM, F32), (ops::CUMSUM, C128), (ops::CUMPROD, C64)];
-    let fused =
-        [of(ops::CUMPROD, F64, crate::source::fused_example(F64, F64)), of(ops::CUMSUM, F32, crate::source::fused_example(F64, F32))];
-    plain.into_iter().map(|(op, d)| of(op, d, Program::identity(d))).chain(fused).flatten().collect()
+    let plain = [
+        (ops::CUMSUM, I64, vec![9]),
+        (ops::CUMSUM, I8, vec![9]),
+        (ops::CUMSUM, F16, vec![9]),
+        (ops::CUMSUM, F32, vec![9]),
+        (ops::CUMSUM, C128, vec![7, 900]),
+        (ops::CUMPROD, C64, vec![9]),
+        (ops::CUMSUM, F32, vec![7, 1000]),
+        (ops::CUMMAX, F64, vec![9]),
+        (ops::CUMMAX, BF16, vec![7, 5000]),
+        (ops::CUMMIN, Bool, vec![9]),
+        (ops::CUMMIN, U64, vec![9]),
+    ];
+    let fused = [
+        of(ops::CUMPROD, F64, crate::source::fused_example(F64, F64), &[9]),
+        of(ops::CUMSUM, F32, crate::source::fused_example(F64, F32), &[7, 600]),
+    ];
+    plain.into_iter().map(|(op, d, shape)| of(op, d, Program::identity(d), &shape)).chain(fused).flatten().collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use cuprum_core::plan::scan::ScanPlan;
     use cuprum_core::{Array, StoredArray};
 
     use super::*;
@@ -128,7 +193,7 @@ mod tests {
 
     #[test]
     fn tiles_are_32_kib() {
-        let shape = |dtype| of(array(dtype, contiguous(&[1000])), 0, ops::CUMSUM, |s| (s.tile(), s.words(), s.count)).unwrap();
+        let shape = |dtype| of(array(dtype, contiguous(&[1000])), 0, ops::CUMSUM, |s| (s.tile(), s.words(), s.columns())).unwrap();
         assert_eq!(shape(DType::F32), (8192, 1, 1000));
         assert_eq!(shape(DType::F16), (8192, 1, 1000));
         assert_eq!(shape(DType::I8), (8192, 1, 1000));
@@ -145,11 +210,28 @@ mod tests {
     }
 
     #[test]
+    fn rows_are_cut_into_tiles() {
+        let cut = |shape: &[usize], axis| {
+            of(array(DType::F32, contiguous(shape)), axis, ops::CUMMAX, |s| (s.rows(), s.tiles(), s.tile())).unwrap()
+        };
+        assert_eq!(cut(&[8193], 0), (1, 2, 8192));
+        assert_eq!(cut(&[300, 513], 1), (300, 1, 1024));
+        assert_eq!(cut(&[2, 3, 100_000], 2), (6, 13, 8192));
+    }
+
+    #[test]
     fn declines() {
         let why = |input, axis| of(input, axis, ops::CUMSUM, |_| ()).unwrap_err();
-        assert_eq!(why(array(DType::F32, contiguous(&[4, 5])), 1), "several lanes: 4");
-        let every_other = cuprum_core::Layout::strided(&[5], &[2], 0).unwrap();
+        assert_eq!(why(array(DType::F32, contiguous(&[4000, 5])), 0), "the scanned axis is not the last");
+        assert_eq!(why(array(DType::F32, contiguous(&[4, 5])), 1), "rows of 5 elements are too short for a block each");
+        assert_eq!(
+            why(array(DType::F32, contiguous(&[1 << 30, 1 << 20])), 1),
+            "1073741824 rows of 1048576 elements are more than 2^31 tiles"
+        );
+        let every_other = Layout::strided(&[5], &[2], 0).unwrap();
         assert_eq!(why(array(DType::F32, every_other), 0), "not contiguous along the scanned axis");
         assert_eq!(why(array(DType::F32, contiguous(&[5]).flip(&[0])), 0), "not contiguous along the scanned axis");
+        let complex = of(array(DType::C64, contiguous(&[5])), 0, ops::CUMMAX, |_| ()).unwrap_err();
+        assert_eq!(complex, "cummax of complex64: complex numbers are only added and multiplied");
     }
 }

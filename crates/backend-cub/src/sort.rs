@@ -58,6 +58,7 @@ pub struct Sort {
     /// Threads of a block.
     pub threads: usize,
     items: usize,
+    blocks: usize,
 }
 
 fn describe(call: &Call) -> Result<Sort, Reason> {
@@ -88,23 +89,23 @@ fn block(rows: usize, columns: usize, size: usize) -> Option<(usize, usize)> {
     [(32, 4), (64, 8), (128, 8), (256, 8), (256, 16), (512, 16)].into_iter().find(of)
 }
 
-/// Threads and elements of each thread for a tile of a pass: CUB's own figures for sm_80 to sm_90.
-fn tile(size: usize, place: Option<usize>) -> (usize, usize) {
+/// Threads, elements of each thread, and blocks that a multiprocessor of 64 K registers holds, for a pass. Keys alone are as in
+/// CUB's tuning for sm_90; its pairs have up to 23 elements, and registers for one block.
+fn tile(size: usize, place: Option<usize>) -> (usize, usize, usize) {
     match (size, place) {
-        (1 | 2, None) => (512, 19),
-        (1 | 2, Some(4)) => (512, 17),
-        (4, None) => (384, 19),
-        (4, Some(4)) => (384, 23),
-        (8, Some(4)) => (384, 15),
-        _ => (384, 12),
+        (1 | 2, None) => (384, 19, 2),
+        (4, None) => (384, 19, 3),
+        (1 | 2 | 4, Some(4)) => (384, 18, 2),
+        (8, Some(4)) => (384, 15, 2),
+        _ => (384, 12, 2),
     }
 }
 
 impl Sort {
     fn new(asked: Asked, dtype: DType, [rows, columns, limit]: [usize; 3]) -> Sort {
-        let mut sort = Sort { asked, dtype, rows, columns, limit, way: Way::Rows, threads: 0, items: 0 };
-        (sort.threads, sort.items) = match block(rows, columns, dtype.itemsize()) {
-            Some(shape) => shape,
+        let mut sort = Sort { asked, dtype, rows, columns, limit, way: Way::Rows, threads: 0, items: 0, blocks: 1 };
+        (sort.threads, sort.items, sort.blocks) = match block(rows, columns, dtype.itemsize()) {
+            Some((threads, items)) => (threads, items, 1),
             None => {
                 sort.way = Way::Passes;
                 tile(dtype.itemsize(), sort.has_pairs().then(|| sort.place_size()))
@@ -163,7 +164,10 @@ impl Sort {
         d.constant("ITEMS", self.items);
         match self.way {
             Way::Rows => ROWS.plain_source(&d, &["sort_rows"]),
-            Way::Passes => PASSES.plain_source(&d, &["sort_count", "sort_begin", "sort_pass"]),
+            Way::Passes => {
+                d.constant("BLOCKS", self.blocks);
+                PASSES.plain_source(&d, &["sort_count", "sort_begin", "sort_pass"])
+            }
         }
     }
 }
@@ -214,7 +218,7 @@ mod tests {
         assert_eq!(way(DType::F32, &[4097]), (Way::Passes, 384 * 19, 1));
         assert_eq!(way(DType::F32, &[16, 8192]), (Way::Rows, 8192, 1));
         assert_eq!(way(DType::F64, &[16, 8192]), (Way::Passes, 384 * 12, 2), "64 KiB of keys");
-        assert_eq!(way(DType::U8, &[1 << 20]), (Way::Passes, 512 * 19, 108));
+        assert_eq!(way(DType::U8, &[1 << 20]), (Way::Passes, 384 * 19, 144));
     }
 
     #[test]
@@ -229,7 +233,7 @@ mod tests {
     fn tiles_fit_shared_memory() {
         for size in [1, 2, 4, 8] {
             for place in [None, Some(4), Some(8)] {
-                let (threads, items) = tile(size, place);
+                let (threads, items, _) = tile(size, place);
                 let (target, bytes) = (place.unwrap_or(4), threads * items * size.max(place.unwrap_or(0)));
                 let ranks = threads / 32 * DIGITS * 4 + 4096;
                 assert!(bytes.max(ranks) + DIGITS * target + 16 <= 48 << 10, "{size} {place:?}");

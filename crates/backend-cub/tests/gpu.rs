@@ -219,6 +219,49 @@ fn scans_at_every_size() {
     });
 }
 
+#[test]
+fn scans_of_rows_and_running_extremes() {
+    on_device(|| {
+        for (rows, columns) in [(1, 9000), (7, 512), (300, 1000), (33, 8192), (5, 8193), (3, 70_001)] {
+            let x = numbers(rows * columns);
+            let a = NdArray::from_vec(&x, [rows, columns])?;
+            let what = format!("{rows} x {columns}");
+            let running = |f: fn(f64, f64) -> f64| -> Vec<f64> {
+                let row = |r: &[f64]| {
+                    r.iter()
+                        .scan(None, |acc, x| {
+                            *acc = Some(acc.map_or(*x, |a| f(a, *x)));
+                            *acc
+                        })
+                        .collect::<Vec<_>>()
+                };
+                x.chunks(columns).flat_map(row).collect()
+            };
+            close(&served::<f64>(|| a.cumsum(-1))?, &running(|a, b| a + b), 1e-12 * columns as f64, &what);
+            assert!(served::<f64>(|| a.cummax(-1))? == running(f64::max), "{what}");
+            assert!(served::<f64>(|| a.cummin(-1))? == running(f64::min), "{what}");
+            // Every other row, and a prologue.
+            let view = a.index(s![..;-1, ..])?;
+            let want: Vec<f64> = running(|a, b| a + b).chunks(columns).rev().flatten().copied().collect();
+            close(&served::<f64>(|| add(&view, 0.0)?.cumsum(-1))?, &want, 1e-12 * columns as f64, &what);
+        }
+        let mut x: Vec<f32> = numbers(20_000).into_iter().map(|x| x as f32).collect();
+        x[9000] = f32::NAN;
+        let got = served_bits(|| NdArray::from_slice(&x)?.cummax(0))?.to_vec::<f32>()?;
+        assert!(got[8999] > 0.9 && got[9000..].iter().all(|v| v.is_nan()), "NaN from the first NaN on");
+        let halves: Vec<f16> = x[..5000].iter().map(|x| f16::from_f32(*x)).collect();
+        let want: Vec<f16> = halves
+            .iter()
+            .scan(f16::INFINITY, |acc, x| {
+                *acc = acc.min(*x);
+                Some(*acc)
+            })
+            .collect();
+        assert_eq!(served::<f16>(|| NdArray::from_slice(&halves)?.cummin(0))?, want);
+        Ok(())
+    });
+}
+
 /// Sizes at the edges of warps and of the tiles of `tile` elements.
 fn edges(tile: usize) -> [usize; 9] {
     [1, 31, 33, tile - 1, tile, tile + 1, 2 * tile, 35 * tile + 7, 100_003]

@@ -1,5 +1,6 @@
-// Inclusive scan of one contiguous lane in a single pass over memory: decoupled look-back (Merrill and Garland,
-// "Single-pass parallel prefix scan with decoupled look-back", 2016). The host defines `Fold` and `Out`.
+// Inclusive scan of contiguous rows in a single pass over memory: decoupled look-back (Merrill and Garland,
+// "Single-pass parallel prefix scan with decoupled look-back", 2016) among the tiles of a row. The host defines `Fold`, `Out`,
+// `ITEMS` (elements of a thread) and `RANK` (axes of the rows).
 //
 // Unlike the paper's, this look-back has one result whatever the timing, for floats too. A tile's prefix is a left fold:
 // it starts from the nearest finished prefix P(j) and adds the totals of tiles j+1, j+2, ... in this order. P(j) was made
@@ -11,8 +12,6 @@ using Acc = Fold::Acc;
 using Index = i64;
 constexpr int THREADS = 256;
 constexpr int WARP = 32;
-// Elements per thread: 128 bytes, or 32.
-constexpr int ITEMS = sizeof(Acc) < 4 ? 32 : 128 / sizeof(Acc);
 constexpr int TILE = THREADS * ITEMS;
 // Tiles that a lane of the first warp looks back at.
 constexpr int LOOK = 2;
@@ -25,7 +24,7 @@ constexpr int WORDS = (sizeof(Acc) + 3) / 4;
 
 struct States {
     u64* words;
-    u32 tiles;
+    u32 tiles;  // of all rows: how far a state's words lie apart
 
     __device__ void publish(u32 tile, u32 status, const Acc& value) const {
         u32 parts[WORDS] = {};
@@ -106,8 +105,9 @@ __device__ inline Acc look_back(const States& states, u32 tile, int lane) {
     return prefix;
 }
 
-// `ticket` and the words of `states` are 0 before; with one tile neither is used.
-extern "C" __global__ void __launch_bounds__(THREADS) scan_flat(Params p, Out* out, i64 count, u32* ticket, u64* words, u32 tiles) {
+// `ticket` and the words of `states` are 0 before; with one tile a row neither is used.
+extern "C" __global__ void __launch_bounds__(THREADS)
+scan_rows(Params p, Axes<Index, RANK, INPUTS> axes, Out* out, i64 count, u32* ticket, u64* words, u32 tiles, u32 rows) {
     using Exchange = BlockExchange<Acc, THREADS, ITEMS>;
     using Scan = BlockScan<Acc, THREADS>;
     __shared__ union Storage {
@@ -120,12 +120,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan_flat(Params p, Out* o
     const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
 
     // Tiles are taken in order, so those that a tile waits for are running or done.
-    u32 tile = 0;
+    u32 row = blockIdx.x, tile = 0;
     if (tiles > 1) {
         if (threadIdx.x == 0) shared_tile = atomicAdd(ticket, 1u);
         __syncthreads();
-        tile = shared_tile;
+        row = shared_tile / tiles;
+        tile = shared_tile % tiles;
     }
+    const Offsets<Index, INPUTS> at = axes.offsets(row);
+    Out* const to = out + row * count;
     const i64 base = static_cast<i64>(tile) * TILE, left = count - base;
     const int mine = warp * WARP * ITEMS + lane;
     const bool full = left >= TILE;
@@ -134,7 +137,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan_flat(Params p, Out* o
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
         const int i = mine + k * WARP;
-        items[k] = full || i < left ? Fold::enter(element(p, base + i), 0) : Fold::identity();
+        items[k] = full || i < left ? Fold::enter(element(p, at, base + i), 0) : Fold::identity();
     }
     Exchange(storage.exchange).WarpStripedToBlocked(items);
     __syncthreads();
@@ -142,7 +145,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan_flat(Params p, Out* o
     Scan(storage.scan).InclusiveScan(items, items, fold, total);
 
     if (tiles > 1) {
-        const States states{words, tiles};
+        const States states{words + u64(row) * tiles, rows * tiles};
         if (tile == 0) {
             if (threadIdx.x == 0) states.publish(0, PREFIX, total);
         } else {
@@ -165,7 +168,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan_flat(Params p, Out* o
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
         const int i = mine + k * WARP;
-        if (full || i < left) out[base + i] = Fold::leave<Out>(items[k]);
+        if (full || i < left) to[base + i] = Fold::leave<Out>(items[k]);
     }
 }
 

@@ -43,7 +43,7 @@ using BlockRadixSort = cub::BlockRadixSort<Key, Threads, Items, Value, 5>;
 // gets the rank of its digit's first key, and `counted` is called with how many there are, before ranks are known. `digit` has
 // a member `Digit(key)`.
 template <int Threads> struct RadixRanks {
-    using Rank = cub::BlockRadixRankMatchEarlyCounts<Threads, 8, false, cub::BLOCK_SCAN_RAKING_MEMOIZE>;
+    using Rank = cub::BlockRadixRankMatchEarlyCounts<Threads, 8, false, cub::BLOCK_SCAN_WARP_SCANS>;
     using TempStorage = typename Rank::TempStorage;
 
     template <class Key, int Items, class Extractor, class Counted>

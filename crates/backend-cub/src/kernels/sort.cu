@@ -3,7 +3,8 @@
 // then each pass reads and writes every element once, and a tile learns where its elements of a digit go by looking back at
 // the tiles of its row before it.
 //
-// The host defines what order.cuh names, `Place` (unsigned, of an element in its row), `THREADS` and `ITEMS`.
+// The host defines what order.cuh names, `Place` (unsigned, of an element in its row), `THREADS`, `ITEMS`, and
+// `BLOCKS` that a multiprocessor shall hold at once.
 
 namespace cuprum {
 
@@ -77,7 +78,7 @@ struct Publish {
 
 // One pass over all rows. The first one makes the keys (and places) itself; the last one leaves what was asked for.
 // `states` has a word for each digit of each tile; `tag` and `tag + 1` are this pass's; `ticket` is 0 before.
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 sort_pass(const Key* __restrict__ from, const Key* keys_in, Key* keys_out, const Place* places_in, Place* places_out,
           Key* values, i64* places, const Place* begins, Place* states, u32* ticket, i64 columns, i64 limit, u32 tiles, u32 pass, u32 tag) {
     using Ranks = RadixRanks<THREADS>;
@@ -100,12 +101,20 @@ sort_pass(const Key* __restrict__ from, const Key* keys_in, Key* keys_out, const
 
     // A short tile is the row's last: its keys beyond the end rank behind all others of the largest digit.
     Key keys[ITEMS];
-    const Key* source = (is_first ? from : keys_in) + row_begin + base;
-    #pragma unroll
-    for (int k = 0; k < ITEMS; k++) keys[k] = first + k * WARP < count ? source[first + k * WARP] : LAST_KEY;
-    if (is_first) {
+    const Key* source = (is_first ? from : keys_in) + (row_begin + base + first);
+    if (count == TILE) {
         #pragma unroll
-        for (int k = 0; k < ITEMS; k++) keys[k] = first + k * WARP < count ? key_of(keys[k]) : LAST_KEY;
+        for (int k = 0; k < ITEMS; k++) keys[k] = source[k * WARP];
+        if (is_first) {
+            #pragma unroll
+            for (int k = 0; k < ITEMS; k++) keys[k] = key_of(keys[k]);
+        }
+    } else {
+        #pragma unroll
+        for (int k = 0; k < ITEMS; k++) {
+            keys[k] = LAST_KEY;
+            if (first + k * WARP < count) keys[k] = is_first ? key_of(source[k * WARP]) : source[k * WARP];
+        }
     }
 
     const DigitOf extractor{8 * pass};
@@ -148,6 +157,7 @@ sort_pass(const Key* __restrict__ from, const Key* keys_in, Key* keys_out, const
             if (!is_last) keys_out[row_begin + to[k]] = key;
             else if (!PAIRS && to[k] < limit) values[row * limit + to[k]] = bits_of(key);
         }
+        __syncwarp();  // or all items would be in registers at once
     }
     if constexpr (PAIRS) {
         Place at[ITEMS];
@@ -163,14 +173,16 @@ sort_pass(const Key* __restrict__ from, const Key* keys_in, Key* keys_out, const
         #pragma unroll
         for (int k = 0; k < ITEMS; k++) {
             const int i = k * THREADS + threadIdx.x;
-            if (i >= count) continue;
             const Place place = storage.places[i];
-            if (!is_last) {
-                places_out[row_begin + to[k]] = place;
-            } else if (to[k] < limit) {
-                if (places != nullptr) places[row * limit + to[k]] = static_cast<i64>(place);
-                if (values != nullptr) values[row * limit + to[k]] = from[row_begin + place];
+            if (i < count) {
+                if (!is_last) {
+                    places_out[row_begin + to[k]] = place;
+                } else if (to[k] < limit) {
+                    if (places != nullptr) places[row * limit + to[k]] = static_cast<i64>(place);
+                    if (values != nullptr) values[row * limit + to[k]] = from[row_begin + place];
+                }
             }
+            __syncwarp();
         }
     }
 }
