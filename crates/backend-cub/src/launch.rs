@@ -12,12 +12,12 @@ use cuprum_core::{Call, Error, Outcome, Result};
 use smallvec::SmallVec;
 
 use crate::NAME;
+use crate::compile;
 use crate::histogram::{self, Histogram};
 use crate::reduce::{self, MAX_SPLIT_ROWS, Reduction, Shape};
 use crate::scan::{self, Scan};
 use crate::select::{self, Select};
 use crate::sort::{self, Sort, Way};
-use crate::source;
 
 /// Addresses of the inputs' first elements.
 pub fn addresses(call: &Call) -> Result<SmallVec<[u64; 4]>> {
@@ -50,7 +50,7 @@ fn tickets(context: &'static Context, call: &Call) -> Result<Arc<DeviceBuffer>, 
 pub fn reduce(call: &Call, reduction: &Reduction, inputs: &[u64]) -> Result<Outcome> {
     let context = device::context(call.device)?;
     let failed = failed(call);
-    let kernels = match source::kernels(context, reduction.key(), || reduction.source()).map_err(&failed)? {
+    let kernels = match compile::kernels(context, reduction.key(), reduction.is_exact(), || reduction.source()).map_err(&failed)? {
         Ok(kernels) => kernels,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
@@ -99,7 +99,7 @@ pub fn reduce(call: &Call, reduction: &Reduction, inputs: &[u64]) -> Result<Outc
 pub fn scan(call: &Call, scan: &Scan, inputs: &[u64]) -> Result<Outcome> {
     let context = device::context(call.device)?;
     let failed = failed(call);
-    let kernels = match source::kernels(context, scan.key(), || scan.source()).map_err(&failed)? {
+    let kernels = match compile::kernels(context, scan.key(), scan.is_exact(), || scan.source()).map_err(&failed)? {
         Ok(kernels) => kernels,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
@@ -139,7 +139,7 @@ pub fn select(call: &Call, select: &Select, inputs: &[u64]) -> Result<Outcome> {
         Ok(tiles) if tiles <= i32::MAX as u32 => tiles,
         _ => cuprum_core::decline!("{} elements are more than 2^31 tiles", select.count),
     };
-    let kernels = match source::kernels(context, select.key(), || select.source()).map_err(&failed)? {
+    let kernels = match compile::kernels(context, select.key(), true, || select.source()).map_err(&failed)? {
         Ok(kernels) => kernels,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
@@ -173,7 +173,7 @@ pub fn select(call: &Call, select: &Select, inputs: &[u64]) -> Result<Outcome> {
 pub fn histogram(call: &Call, histogram: &Histogram, inputs: &[u64]) -> Result<Outcome> {
     let context = device::context(call.device)?;
     let failed = failed(call);
-    let kernels = match source::kernels(context, histogram.key(), || histogram.source()).map_err(&failed)? {
+    let kernels = match compile::kernels(context, histogram.key(), true, || histogram.source()).map_err(&failed)? {
         Ok(kernels) => kernels,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
@@ -203,7 +203,7 @@ pub fn histogram(call: &Call, histogram: &Histogram, inputs: &[u64]) -> Result<O
 pub fn sort(call: &Call, sort: &Sort, inputs: &[u64]) -> Result<Outcome> {
     let context = device::context(call.device)?;
     let failed = failed(call);
-    let kernels = match source::kernels(context, sort.key(), || Ok(sort.source())).map_err(&failed)? {
+    let kernels = match compile::kernels(context, sort.key(), true, || Ok(sort.source())).map_err(&failed)? {
         Ok(kernels) => kernels,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };

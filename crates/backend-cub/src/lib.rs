@@ -2,11 +2,14 @@
 //! prologue expression fused, and sorts, by CUB's algorithms on its block and warp primitives. Kernels are compiled by NVRTC
 //! with the CCCL headers found at run time; no other header is needed.
 //!
-//! A family's module (`reduce`, `scan`, `select`, ...) describes a call or says why it cannot; `source` puts kernels together and
-//! compiles them; `launch` runs them. `unsafe` is denied here and allowed only in the module marked below.
+//! A family's module (`reduce`, `scan`, `select`, ...) describes a call or says why it cannot; `source` puts kernels together,
+//! `compile` compiles them, `launch` runs them. `unsafe` is denied here and allowed only in the modules marked below.
 
 #![deny(unsafe_code)]
 
+#[allow(unsafe_code)] // the C library's atexit
+mod at_exit;
+mod compile;
 mod flat;
 pub mod headers;
 mod histogram;

@@ -197,6 +197,11 @@ impl Reduction<'_> {
             .with(self.access.repeated)
     }
 
+    /// Whether the result is the same in whatever order elements are combined.
+    pub fn is_exact(&self) -> bool {
+        !self.acc.is_inexact() || self.op == ops::ARGMIN || self.op == ops::ARGMAX
+    }
+
     /// Place of its kernel in [`Source::kernels`].
     pub fn kernel(&self) -> usize {
         match self.shape {

@@ -78,6 +78,11 @@ fn describe<'a>(call: &'a Call) -> Result<Scan<'a>, Reason> {
 }
 
 impl Scan<'_> {
+    /// Whether the result is the same in whatever order elements are combined.
+    pub fn is_exact(&self) -> bool {
+        !self.out.is_inexact()
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.plan.lane_count

@@ -1,18 +1,9 @@
-//! Sources of kernels, put together from parts, and the kernels compiled from them.
+//! Sources of kernels, put together from parts.
 
 use std::fmt::Write;
-use std::sync::{Arc, LazyLock};
 
-use cuprum_backend_cuda::codegen::{self, Access, KernelKey, PRELUDE};
-use cuprum_backend_cuda::driver::Context;
-use cuprum_backend_cuda::libraries::CcclHeaders;
-use cuprum_backend_cuda::module::Function;
-use cuprum_backend_cuda::single_flight::SingleFlight;
-use cuprum_backend_cuda::{CudaError, program};
-use cuprum_core::{Program, Reason};
-use smallvec::SmallVec;
-
-use crate::headers;
+use cuprum_backend_cuda::codegen::{self, Access, PRELUDE};
+use cuprum_core::Program;
 
 /// Compiling options. The unroll limit halves the front end's time and leaves the code as it is (NVRTC's default is 16,
 /// nvcc's 10); programmatic dependent launch would need device code linked at run time.
@@ -91,53 +82,6 @@ impl Family {
         ];
         Source { name: self.name.into(), text: parts.concat(), kernels }
     }
-}
-
-/// The kernels of one source, in its order.
-pub type Kernels = Arc<SmallVec<[Arc<Function>; 4]>>;
-
-/// The kernels under a key, compiled from `source` if they are not there yet.
-///
-/// A source that does not compile with the CCCL found here is a reason to decline, and is not tried again.
-pub fn kernels(
-    context: &'static Context,
-    key: KernelKey,
-    source: impl FnOnce() -> Result<Source, &'static str>,
-) -> Result<Result<Kernels, Reason>, CudaError> {
-    static BUILT: LazyLock<SingleFlight<Result<Kernels, Arc<str>>>> = LazyLock::new(SingleFlight::default);
-    let key = key.with(context.info().ordinal as u64);
-    let built = BUILT.get_or_make(key.hash(), key.bytes(), || {
-        let refused = |text: String| Ok(Err(Arc::<str>::from(text)));
-        let source = match source() {
-            Ok(source) => source,
-            Err(op) => return refused(format!("{op}: no code for it")),
-        };
-        let headers = headers::shared()?;
-        match build(context, headers, &source) {
-            Ok(kernels) => Ok(Ok(kernels)),
-            Err(CudaError::Compile { log, .. }) => {
-                tracing::warn!(source = source.name, %headers, log, "a kernel does not compile; its calls go to the base");
-                refused(format!("{} does not compile with {headers}", source.name))
-            }
-            Err(e) => Err(e),
-        }
-    })?;
-    Ok(built.map_err(|text| Reason::with(|| text.to_string())))
-}
-
-fn build(context: &'static Context, headers: &CcclHeaders, source: &Source) -> Result<Kernels, CudaError> {
-    let (major, minor, patch) = headers.version;
-    let built = program::Program {
-        name: &source.name,
-        source: &source.text,
-        options: OPTIONS,
-        include_dirs: &[&headers.include],
-        identity: &format!("CCCL {major}.{minor}.{patch}"),
-        ..program::Program::default()
-    }
-    .build(context)?;
-    let functions: Result<SmallVec<_>, _> = source.kernels.iter().map(|name| built.function_named(name)).collect();
-    Ok(Arc::new(functions?))
 }
 
 /// `cast<result>(inputs[0] * inputs[1] + 0.5)`, for the lists of sources that are compiled without a device.

@@ -84,6 +84,12 @@ impl Program<'_> {
         Ok(Built { module, lowered_names: compiled.lowered_names })
     }
 
+    /// Whether [`Program::build`] would find its code in the process's disk cache.
+    pub fn is_cached(&self, context: &Context) -> Result<bool> {
+        let compiler = Compiler::shared(context.driver_version().0)?;
+        Ok(DiskCache::shared().get(&self.key(&compiler.identity(), context.info().arch())).is_some())
+    }
+
     /// The machine code for a compute capability (`90` for 9.0), from `cache` or else by `compiler`.
     pub fn compile(&self, compiler: &Compiler, arch: u32, cache: &DiskCache) -> Result<Compiled> {
         let key = self.key(&compiler.identity(), arch);

@@ -96,6 +96,8 @@ pub(crate) struct Chains {
     links: [[Vec<Link>; Family::ALL.len()]; MAX_KINDS],
     /// The order is `auto`.
     measures: bool,
+    /// Somebody asked for this order.
+    named: bool,
 }
 
 impl Chains {
@@ -310,6 +312,11 @@ pub(crate) fn chains() -> Result<&'static Chains> {
     Ok(chains)
 }
 
+/// Whether accelerators are asked here in an order that somebody named, and not in that of their ranks.
+pub fn order_is_named() -> bool {
+    chains().is_ok_and(|c| c.named)
+}
+
 /// Chains under an order, built once and kept for the life of the process.
 fn chains_for(order: Option<Vec<String>>) -> Result<&'static Chains> {
     loop {
@@ -340,7 +347,7 @@ fn members(order: Option<&[String]>) -> Vec<&'static Accelerator> {
 }
 
 fn build(order: Option<&[String]>) -> Result<Chains> {
-    let mut chains = Chains { measures: order.is_some_and(is_auto), ..Chains::default() };
+    let mut chains = Chains { measures: order.is_some_and(is_auto), named: order.is_some(), ..Chains::default() };
     for accelerator in members(order) {
         let kind = DeviceKind::intern(accelerator.device)?;
         for kernel in accelerator.kernels {

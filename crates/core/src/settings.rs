@@ -17,6 +17,15 @@ pub enum HostFallback {
     Allow,
 }
 
+/// What a call does whose kernel is not compiled yet, where another accelerator gives the same result (`CUPRUM_COMPILE`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Compile {
+    /// Compile it, then run.
+    Wait,
+    /// Go to the other, while a thread compiles for later calls.
+    Background,
+}
+
 /// One setting as `cuprum info` shows it.
 #[derive(Clone, Debug)]
 pub struct Shown {
@@ -30,7 +39,7 @@ pub struct Shown {
 
 /// Every variable cuprum reads, with its value in this process.
 pub fn shown() -> Vec<Shown> {
-    const ALL: [(&str, &str); 13] = [
+    const ALL: [(&str, &str); 14] = [
         ("CUPRUM_DEVICE", "auto"),
         ("CUPRUM_ACCELERATORS", "every ready one, by rank"),
         ("CUPRUM_FUSION", "1"),
@@ -40,6 +49,7 @@ pub fn shown() -> Vec<Shown> {
         ("CUPRUM_GPU_MEMORY_POOL", "1"),
         ("CUPRUM_CACHE_DIR", "the user's cache folder"),
         ("CUPRUM_TUNING", "a file in the cache folder"),
+        ("CUPRUM_COMPILE", "wait under a named order, else background"),
         ("CUPRUM_HOST_FALLBACK", "error"),
         ("CUPRUM_CUDA_PATH", "none"),
         ("CUPRUM_CCCL_PATH", "none"),
@@ -120,6 +130,19 @@ pub fn host_fallback() -> Result<HostFallback> {
         .clone()
 }
 
+/// `CUPRUM_COMPILE`; if it is not set, [`Compile::Wait`] where an order of accelerators was named.
+pub fn compile() -> Result<Compile> {
+    static PARSED: OnceLock<Result<Option<Compile>>> = OnceLock::new();
+    let parse = || match env("CUPRUM_COMPILE").unwrap_or_default().to_ascii_lowercase().as_str() {
+        "" => Ok(None),
+        "wait" => Ok(Some(Compile::Wait)),
+        "background" => Ok(Some(Compile::Background)),
+        other => Err(Error::Setting { variable: "CUPRUM_COMPILE", message: format!("'{other}' is not known; use wait or background") }),
+    };
+    let unset = || if crate::registry::order_is_named() { Compile::Wait } else { Compile::Background };
+    PARSED.get_or_init(parse).clone().map(|set| set.unwrap_or_else(unset))
+}
+
 /// `CUPRUM_NUM_THREADS`, if set.
 pub fn num_threads() -> Result<Option<usize>> {
     let variable = "CUPRUM_NUM_THREADS";
@@ -188,6 +211,7 @@ pub fn set_fusion(on: bool) {
 /// Checks every variable, so that a program can refuse a bad one at its start.
 pub fn check() -> Result<()> {
     host_fallback()?;
+    compile()?;
     num_threads()?;
     read_cpu_limit()?;
     if let Some(v) = env("CUPRUM_FUSION") {

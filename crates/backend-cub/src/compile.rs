@@ -1,0 +1,151 @@
+//! Kernels under their keys: compiled where the caller waits, or on a thread of their own while the base serves.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, Once, PoisonError};
+use std::time::Duration;
+
+use cuprum_backend_cuda::codegen::KernelKey;
+use cuprum_backend_cuda::driver::Context;
+use cuprum_backend_cuda::libraries::CcclHeaders;
+use cuprum_backend_cuda::module::Function;
+use cuprum_backend_cuda::nvrtc::Compiler;
+use cuprum_backend_cuda::program::Program;
+use cuprum_backend_cuda::single_flight::SingleFlight;
+use cuprum_backend_cuda::{CudaError, Result};
+use cuprum_core::Reason;
+use cuprum_core::settings::{self, Compile};
+use smallvec::SmallVec;
+
+use crate::source::{OPTIONS, Source};
+use crate::{at_exit, headers};
+
+/// The kernels of one source, in its order.
+pub type Kernels = Arc<SmallVec<[Arc<Function>; 4]>>;
+
+/// Kernels, or why their source does not compile.
+type Built = std::result::Result<Kernels, Arc<str>>;
+
+static BUILT: LazyLock<SingleFlight<Built>> = LazyLock::new(SingleFlight::default);
+
+const COMPILING: &str = "its kernel is being compiled; later calls have it";
+
+/// How a key's compilation on a thread stands; one that is done is not here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Background {
+    Running,
+    /// It ended with an error, which the next caller shall meet.
+    Failed,
+}
+
+static BACKGROUND: LazyLock<Mutex<HashMap<Box<[u8]>, Background>>> = LazyLock::new(Mutex::default);
+static ENDED: Condvar = Condvar::new();
+
+fn background() -> MutexGuard<'static, HashMap<Box<[u8]>, Background>> {
+    BACKGROUND.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The kernels under a key, compiled from `source` if they are not there yet. If another accelerator gives exactly the same
+/// results and the settings allow it, that happens on a thread, and until it is done this is a reason to decline.
+///
+/// A source that does not compile with the CCCL found here is a reason to decline, and is not tried again.
+pub fn kernels(
+    context: &'static Context,
+    key: KernelKey,
+    exact: bool,
+    source: impl FnOnce() -> std::result::Result<Source, &'static str>,
+) -> Result<std::result::Result<Kernels, Reason>> {
+    let key = key.with(context.info().ordinal as u64);
+    let built = match BUILT.get(key.hash(), key.bytes()) {
+        Some(built) => built,
+        None => {
+            let may_decline = exact && settings::compile().is_ok_and(|c| c == Compile::Background);
+            let stands = if may_decline { background().get(key.bytes()).copied() } else { Some(Background::Failed) };
+            if stands == Some(Background::Running) {
+                return Ok(Err(Reason::new(COMPILING)));
+            }
+            let source = match source() {
+                Ok(source) => source,
+                Err(op) => return Ok(Err(Reason::with(|| format!("{op}: no code for it")))),
+            };
+            if stands.is_none() && is_left_to_thread(context, &key, &source)? {
+                return Ok(Err(Reason::new(COMPILING)));
+            }
+            make(context, &key, &source)?
+        }
+    };
+    Ok(built.map_err(|text| Reason::with(|| text.to_string())))
+}
+
+/// Whether a thread compiles the kernels now. It need not if their code is cached, and cannot if there is none to be had.
+fn is_left_to_thread(context: &'static Context, key: &KernelKey, source: &Source) -> Result<bool> {
+    let headers = headers::shared()?;
+    if with_program(headers, source, |program| program.is_cached(context))? {
+        return Ok(false);
+    }
+    // NVRTC is loaded before waiting for its threads is put down for the end of the process: so that comes before its unloading.
+    Compiler::shared(context.driver_version().0)?.version()?;
+    static REGISTERED: Once = Once::new();
+    REGISTERED.call_once(|| at_exit::register(wait));
+    {
+        let mut all = background();
+        if let Some(stands) = all.get(key.bytes()) {
+            return Ok(*stands == Background::Running);
+        }
+        all.insert(key.bytes().into(), Background::Running);
+    }
+    let (own_key, source) = (key.clone(), source.clone());
+    let compile = move || {
+        let made = make(context, &own_key, &source);
+        if let Err(error) = &made {
+            tracing::warn!(source = source.name, %error, "a kernel could not be made in the background");
+        }
+        let mut running = background();
+        match made {
+            Ok(_) => running.remove(own_key.bytes()),
+            Err(_) => running.insert(own_key.bytes().into(), Background::Failed),
+        };
+        ENDED.notify_all();
+    };
+    if std::thread::Builder::new().name("cuprum-compile".into()).spawn(compile).is_err() {
+        background().insert(key.bytes().into(), Background::Failed);
+        return Ok(false);
+    }
+    Ok(true)
+}
+
+/// Waits until no thread compiles: the compiler does not survive the end of the process.
+extern "C" fn wait() {
+    let busy = |all: &mut HashMap<Box<[u8]>, Background>| all.values().any(|b| *b == Background::Running);
+    let _ended = ENDED.wait_timeout_while(background(), Duration::from_secs(60), busy);
+}
+
+fn make(context: &'static Context, key: &KernelKey, source: &Source) -> Result<Built> {
+    BUILT.get_or_make(key.hash(), key.bytes(), || {
+        let headers = headers::shared()?;
+        let built = with_program(headers, source, |program| {
+            let built = program.build(context)?;
+            let functions: Result<SmallVec<_>> = source.kernels.iter().map(|name| built.function_named(name)).collect();
+            Ok(Arc::new(functions?))
+        });
+        match built {
+            Ok(kernels) => Ok(Ok(kernels)),
+            Err(CudaError::Compile { log, .. }) => {
+                tracing::warn!(source = source.name, %headers, log, "a kernel does not compile; its calls go to the base");
+                Ok(Err(format!("{} does not compile with {headers}", source.name).into()))
+            }
+            Err(e) => Err(e),
+        }
+    })
+}
+
+fn with_program<R>(headers: &CcclHeaders, source: &Source, f: impl FnOnce(Program) -> Result<R>) -> Result<R> {
+    let (major, minor, patch) = headers.version;
+    f(Program {
+        name: &source.name,
+        source: &source.text,
+        options: OPTIONS,
+        include_dirs: &[&headers.include],
+        identity: &format!("CCCL {major}.{minor}.{patch}"),
+        ..Program::default()
+    })
+}
