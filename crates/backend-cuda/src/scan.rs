@@ -1,7 +1,7 @@
 //! Scan: running sums, products and extremes along an axis, with the prologue expression inlined.
 //!
-//! Many lanes side by side, and short ones, take a thread each; others a block each. Few long lanes are cut into chunks of a
-//! length fixed by the shape: totals of the chunks, running totals, then every chunk with its carry (two reads, one write).
+//! Many lanes side by side, and short ones, take a thread each; others a block each. Few long lanes are cut into tiles, which learn
+//! from those before them what to continue from, in one pass over memory. The order of combination follows from the shape alone.
 
 use std::sync::Arc;
 
@@ -17,9 +17,10 @@ use crate::driver::Context;
 use crate::kernel::{self, THREADS};
 use crate::module::{Args, Function};
 
-const KERNELS: &str = concat!(include_str!("kernels/warp.cuh"), include_str!("kernels/scan.cu"));
-/// Elements that a block scans at a time; chunks are whole numbers of these.
-const TILE: usize = 2048;
+const COMMON: &str = concat!(include_str!("kernels/warp.cuh"), include_str!("kernels/scan.cuh"));
+const SWEEP: &str = concat!(include_str!("kernels/look_back.cuh"), include_str!("kernels/scan_sweep.cu"));
+/// Elements that one block scans faster than several.
+const LONG: usize = 1 << 15;
 /// Most axes around the scanned one that kernels are generated for.
 const MAX_RANK: usize = 8;
 
@@ -30,8 +31,8 @@ enum Way {
     Serial,
     /// A block a lane.
     Blocks,
-    /// A block a chunk of this many elements.
-    Chunks(usize),
+    /// Blocks over tiles.
+    Sweep,
 }
 
 /// By shape alone, so that the order of combination is too.
@@ -39,12 +40,21 @@ fn way(plan: &ScanPlan) -> Way {
     let side_by_side = plan.out_lane_strides.last() == Some(&1);
     if plan.len <= 32 || (side_by_side && plan.lane_count >= 2048) {
         Way::Serial
-    } else if plan.lane_count >= 256 || plan.len <= 16 * TILE {
+    } else if plan.lane_count >= 256 || plan.len <= LONG {
         Way::Blocks
     } else {
-        let chunks = (2048 / plan.lane_count).max(2);
-        Way::Chunks(plan.len.div_ceil(chunks).next_multiple_of(TILE).max(8 * TILE))
+        Way::Sweep
     }
+}
+
+/// Bytes of what the kernels call Sum: float32 for the 16-bit floats.
+fn sum_bytes(dtype: DType) -> usize {
+    if matches!(dtype, DType::F16 | DType::BF16) { 4 } else { dtype.itemsize() }
+}
+
+/// Elements of a tile of a sweep, as in `scan_sweep.cu`.
+fn tile(dtype: DType) -> usize {
+    THREADS as usize * (128 / sum_bytes(dtype).max(4))
 }
 
 /// The operation of the prelude that combines two values.
@@ -55,10 +65,11 @@ fn combine(op: Op) -> Option<&'static str> {
         .map(|(_, name)| name)
 }
 
-fn source(program: &Expression, combine: &str, rank: usize, wide: bool) -> std::result::Result<String, &'static str> {
+fn source(program: &Expression, combine: &str, rank: usize, wide: bool, sweep: bool) -> std::result::Result<String, &'static str> {
     let element = codegen::element(program, Access::default())?;
     let defines = format!("using Index = cuprum::{};\n#define RANK {rank}\n#define COMBINE {combine}\n", codegen::index_type(wide));
-    Ok([codegen::PRELUDE, &element, &defines, KERNELS].concat())
+    let kernels = if sweep { SWEEP } else { include_str!("kernels/scan.cu") };
+    Ok([codegen::PRELUDE, &element, &defines, COMMON, kernels].concat())
 }
 
 /// Programs of this family for compiling without a device: the operations over every dtype, some ranks, both widths.
@@ -66,8 +77,10 @@ pub fn sources() -> Vec<(String, String)> {
     let mut list = Vec::new();
     for (n, dtype) in DType::ALL.into_iter().enumerate() {
         let (op, rank, wide) = (["add", "multiply", "maximum", "minimum"][n % 4], [0, 1, 3][n % 3], n % 2 == 1);
-        if let Ok(text) = source(&Expression::identity(dtype), op, rank, wide) {
-            list.push((format!("scan<{op}, {dtype}, {rank}, {}>", codegen::index_type(wide)), text));
+        for sweep in [false, true] {
+            if let Ok(text) = source(&Expression::identity(dtype), op, rank, wide, sweep) {
+                list.push((format!("scan<{op}, {dtype}, {rank}, {}, sweep: {sweep}>", codegen::index_type(wide)), text));
+            }
         }
     }
     list
@@ -88,15 +101,12 @@ pub fn run(call: &Call) -> Result<Outcome> {
     let inputs: Result<SmallVec<[u64; 4]>> = call.inputs.iter().map(device::pointer).collect();
     let out = device::allocate_output(call, 0)?;
     let way = way(plan);
-    let chunks = if let Way::Chunks(length) = way { plan.len.div_ceil(length) } else { 1 };
-    // What the kernel calls Sum: float32 for the 16-bit floats.
-    let sum_bytes = if matches!(spec.dtype, DType::F16 | DType::BF16) { 4 } else { spec.dtype.itemsize() };
-    let totals = match way {
-        Way::Chunks(_) => Some(device::allocate(call, plan.lane_count * chunks * sum_bytes)?),
-        _ => None,
-    };
+    // A ticket, then the states of tiles.
+    let tiles = plan.len.div_ceil(tile(spec.dtype));
+    let state_words = 1 + plan.lane_count * tiles * sum_bytes(spec.dtype).div_ceil(4);
+    let states = if way == Way::Sweep { Some(device::allocate(call, 8 * state_words)?) } else { None };
     let scan = Scan { context, program, plan, op: call.op, combine, inputs: &inputs?, out: out.pointer() };
-    scan.queue(way, chunks, totals.as_deref()).in_call(call)?;
+    scan.queue(way, tiles, states.as_deref()).in_call(call)?;
     device::done(call, [out])
 }
 
@@ -127,54 +137,40 @@ impl Scan<'_> {
         !codegen::fits_narrow(size, &dims, all.iter().map(|s| &s[..]))
     }
 
-    fn function(&self, name: &str, wide: bool) -> crate::Result<Arc<Function>> {
+    fn function(&self, name: &str, wide: bool, sweep: bool) -> crate::Result<Arc<Function>> {
         let rank = self.plan.lanes.len();
         let key = KernelKey::new(name, self.program).with(rank as u64).with(wide as u64).with(self.op.index() as u64);
-        kernel::generated(self.context, &key, || Ok((name.to_owned(), source(self.program, self.combine, rank, wide)?)))
+        kernel::generated(self.context, &key, || Ok((name.to_owned(), source(self.program, self.combine, rank, wide, sweep)?)))
     }
 
-    fn queue(&self, way: Way, chunks: usize, totals: Option<&CudaBuffer>) -> crate::Result<()> {
+    fn queue(&self, way: Way, tiles: usize, states: Option<&CudaBuffer>) -> crate::Result<()> {
         let (plan, wide) = (self.plan, self.is_wide());
         let params = codegen::pack_params(self.program, self.inputs);
         let lanes = codegen::pack_axes(&plan.lanes, plan.lane_strides.iter().chain([&plan.out_lane_strides]).map(|s| &s[..]), wide);
-        let mut step = codegen::Bytes::new();
-        for s in self.steps() {
-            if wide { step.extend_from_slice(&(s as i64).to_le_bytes()) } else { step.extend_from_slice(&(s as i32).to_le_bytes()) }
-        }
-        let (lane_count, length) = (plan.lane_count as u64, plan.len as u64);
-        let chunk_length = if let Way::Chunks(length) = way { length as u64 } else { length };
-        let (chunks, carries) = (chunks as u64, totals.map_or(0, CudaBuffer::pointer));
-        let one_a_block = [u32::try_from(lane_count * chunks).unwrap_or(u32::MAX).min(1 << 20), 1, 1];
+        let step = codegen::pack_offsets(&self.steps(), wide);
+        let (lane_count, length, tiles) = (plan.lane_count as u64, plan.len as u64, tiles as u64);
+        let all_tiles = lane_count * tiles;
         let block = [THREADS, 1, 1];
-        let with_structs = || {
-            let mut args = Args::new();
-            args.push_bytes(&params).push_bytes(&lanes).push_bytes(&step);
-            args
+        let mut args = Args::new();
+        args.push_bytes(&params).push_bytes(&lanes).push_bytes(&step).push(&self.out);
+        if let (Way::Sweep, Some(states)) = (way, states) {
+            self.context.fill(states.memory(), 0, [0u8; 4], states.memory().len() / 4)?;
+            let (ticket, words) = (states.pointer(), states.pointer() + 8);
+            args.push(&length).push(&tiles).push(&all_tiles).push(&ticket).push(&words);
+            let function = self.function("scan_sweep", wide, true)?;
+            let grid = [u32::try_from(all_tiles).unwrap_or(u32::MAX), 1, 1];
+            // SAFETY: the arguments are those of scan_sweep in scan_sweep.cu: a block for each tile, and a state; the plan keeps every
+            // lane inside inputs and output.
+            return unsafe { function.launch(grid, block, 0, args.pointers()) };
+        }
+        args.push(&lane_count).push(&length);
+        let (name, grid) = match way {
+            Way::Serial => ("scan_serial", kernel::grid(lane_count, THREADS)),
+            _ => ("scan_blocks", [u32::try_from(lane_count).unwrap_or(u32::MAX).min(1 << 20), 1, 1]),
         };
-        if way == Way::Serial {
-            let function = self.function("scan_serial", wide)?;
-            let mut args = with_structs();
-            args.push(&self.out).push(&lane_count).push(&length);
-            // SAFETY: the arguments are those of scan_serial in scan.cu; the plan keeps every lane inside inputs and output.
-            return unsafe { function.launch(kernel::grid(lane_count, THREADS), block, 0, args.pointers()) };
-        }
-        if carries != 0 {
-            let function = self.function("scan_totals", wide)?;
-            let mut args = with_structs();
-            args.push(&carries).push(&lane_count).push(&length).push(&chunk_length).push(&chunks);
-            // SAFETY: as above, of scan_totals; `carries` has lane_count * chunks sums.
-            unsafe { function.launch(one_a_block, block, 0, args.pointers()) }?;
-            let function = self.function("scan_carries", wide)?;
-            let mut args = Args::new();
-            args.push(&carries).push(&lane_count).push(&chunks);
-            // SAFETY: as above, of scan_carries.
-            unsafe { function.launch(kernel::grid(lane_count, THREADS), block, 0, args.pointers()) }?;
-        }
-        let function = self.function("scan_chunks", wide)?;
-        let mut args = with_structs();
-        args.push(&self.out).push(&carries).push(&lane_count).push(&length).push(&chunk_length).push(&chunks);
-        // SAFETY: as above, of scan_chunks; without chunks, carries is null and each lane is one chunk.
-        unsafe { function.launch(one_a_block, block, 0, args.pointers()) }
+        let function = self.function(name, wide, false)?;
+        // SAFETY: the arguments are those of scan_serial and of scan_blocks in scan.cu; the plan as above.
+        unsafe { function.launch(grid, block, 0, args.pointers()) }
     }
 }
 
@@ -194,14 +190,19 @@ mod tests {
         assert_eq!(way(&plan(&[1_000_000, 4], 1)), Way::Serial);
         assert_eq!(way(&plan(&[5000, 1000], 1)), Way::Blocks);
         assert_eq!(way(&plan(&[10_000], 0)), Way::Blocks);
-        assert!(matches!(way(&plan(&[100_000_000], 0)), Way::Chunks(n) if n % TILE == 0 && n >= 8 * TILE));
-        assert!(matches!(way(&plan(&[3, 10_000_000], 1)), Way::Chunks(_)));
+        assert_eq!(way(&plan(&[100_000_000], 0)), Way::Sweep);
+        assert_eq!(way(&plan(&[3, 10_000_000], 1)), Way::Sweep);
+    }
+
+    #[test]
+    fn tiles_are_32_kib() {
+        assert_eq!([DType::I8, DType::F16, DType::F32, DType::I64, DType::C128].map(tile), [8192, 8192, 8192, 4096, 2048]);
     }
 
     #[test]
     fn every_listed_source_is_whole() {
         let list = sources();
-        assert_eq!(list.len(), DType::ALL.len());
-        assert!(list.iter().all(|(_, text)| text.contains("scan_chunks") && text.contains("struct Params")));
+        assert_eq!(list.len(), 2 * DType::ALL.len());
+        assert!(list.iter().all(|(_, text)| text.contains("combine_below") && text.contains("struct Params")));
     }
 }

@@ -137,7 +137,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
         decline!("arrays that are not contiguous, or outputs that are not values, places or both");
     }
     let limit = spec.layout.shape().last().copied().unwrap_or(0).min(length);
-    let rows = if length == 0 { 0 } else { input.layout().size() / length };
+    let rows = input.layout().size().checked_div(length).unwrap_or(0);
     let outputs = (0..asked).map(|n| device::allocate_output(call, n)).collect::<Result<Vec<_>>>()?;
     if rows > 0 && limit > 0 {
         let context = device::context(call.device)?;

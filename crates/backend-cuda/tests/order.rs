@@ -453,6 +453,44 @@ fn running_extremes() {
 }
 
 #[test]
+fn scans_of_long_lanes() {
+    on_device(|_| {
+        for n in [32_769, 40_959, 40_960, 40_961, 300_007] {
+            let halves: Vec<f64> = (0..3 * n).map(|i| (bits(1, i) % 64) as f64 * 0.5 - 16.0).collect();
+            let a = array(&halves, &[3, n]);
+            let sums = |row: &[f64]| row.iter().scan(0.0, |sum, v| (*sum += v, Some(*sum)).1).collect::<Vec<f64>>();
+            let wanted: Vec<f64> = halves.chunks(n).flat_map(sums).collect();
+            assert!(a.cumsum(1).unwrap().to_vec::<f64>().unwrap() == wanted, "{n}");
+            assert!(a.t().unwrap().cumsum(0).unwrap().t().unwrap().to_vec::<f64>().unwrap() == wanted, "columns of {n}");
+            let complex: Vec<Complex<f64>> = halves[..n].iter().map(|v| Complex::new(*v, -v)).collect();
+            let got = NdArray::from_slice(&complex).unwrap().cumsum(0).unwrap().to_vec::<Complex<f64>>().unwrap();
+            assert!(got.iter().zip(&wanted).all(|(z, w)| *z == Complex::new(*w, -w)), "complex, {n}");
+            let bytes: Vec<i8> = values(n, 2);
+            let most: Vec<i8> = bytes.iter().scan(i8::MIN, |m, v| (*m = (*m).max(*v), Some(*m)).1).collect();
+            assert!(NdArray::from_slice(&bytes).unwrap().cummax(0).unwrap().to_vec::<i8>().unwrap() == most, "{n}");
+            let doubled = a.index(s![0, ..;-1]).unwrap().multiply(2.0).unwrap();
+            let backwards: Vec<f64> = halves[..n].iter().rev().map(|v| v * 2.0).collect();
+            assert!(doubled.cumsum(0).unwrap().to_vec::<f64>().unwrap() == sums(&backwards), "an expression, {n}");
+        }
+    });
+}
+
+#[test]
+fn large_scans_agree_with_themselves() {
+    on_device(|_| {
+        let values: Vec<f32> = (0..10_000_019).map(|i| (bits(1, i) >> 40) as f32 * 1e-7).collect();
+        let a = NdArray::from_slice(&values).unwrap();
+        let first = a.cumsum(0).unwrap().to_bytes().unwrap();
+        let last = a.cumsum(0).unwrap().index(s![-1]).unwrap().item().unwrap().as_f64();
+        let wanted: f64 = values.iter().map(|v| f64::from(*v)).sum();
+        assert!((last - wanted).abs() < 1e-4 * wanted, "{last} {wanted}");
+        for _ in 0..5 {
+            assert!(a.cumsum(0).unwrap().to_bytes().unwrap() == first);
+        }
+    });
+}
+
+#[test]
 fn narrow_indices() {
     on_device(|_| {
         let a = NdArray::arange_as(0, 1000, 1, DType::F32).unwrap().reshape([10, 100]).unwrap();

@@ -28,6 +28,14 @@ template <class T> __device__ inline T shuffle_down(const T& x, unsigned distanc
     return w;
 }
 
+// The value of thread `lane`; all 32 threads call.
+template <class T> __device__ inline T shuffle(const T& x, int lane) {
+    Words<T> w(x);
+    #pragma unroll
+    for (int k = 0; k < Words<T>::COUNT; k++) w.at[k] = __shfl_sync(0xffffffffu, w.at[k], lane);
+    return w;
+}
+
 // A value that blocks hand to each other: read and written past the first-level cache, which other blocks do not see.
 template <class T> struct alignas(32) Slot {
     u32 words[8];

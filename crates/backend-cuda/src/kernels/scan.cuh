@@ -1,0 +1,70 @@
+// What inclusive scans along one axis share; after the prelude, an element's code and warp.cuh. The host defines Index (i32 or i64),
+// RANK (axes around the scanned one) and COMBINE (an operation of namespace op).
+//
+// Every order of combination follows from the shape alone, so results do not depend on timing.
+
+using namespace cuprum;
+
+// The 16-bit floats accumulate in float.
+using Sum = wide_of<Result>;
+using Lanes = Axes<Index, RANK, INPUTS + 1>;
+using Place = Offsets<Index, INPUTS + 1>;
+
+constexpr int THREADS = 256;
+constexpr int WARPS = THREADS / 32;
+
+__device__ inline Sum combine(Sum a, Sum b) { return op::COMBINE(a, b); }
+
+// Element i of the lane at `lane`; inputs first, the output last.
+__device__ inline Offsets<Index, INPUTS> inputs_at(const Place& lane, const Place& step, Index i) {
+    Offsets<Index, INPUTS> at;
+    at.at[0] = 0;
+    #pragma unroll
+    for (int k = 0; k < INPUTS; k++) at.at[k] = lane.at[k] + i * step.at[k];
+    return at;
+}
+__device__ inline Sum value(const Params& p, const Place& lane, const Place& step, Index i) {
+    return widen(compute(p, load(p, inputs_at(lane, step, i))).r0);
+}
+__device__ inline Index output_at(const Place& lane, const Place& step, Index i) {
+    return lane.at[INPUTS] + i * step.at[INPUTS];
+}
+
+// A tile in shared memory: raw bytes, because Sum may have a constructor and shared memory may not.
+template <int TILE> struct Shared {
+    alignas(16) unsigned char items[(TILE + TILE / 32) * sizeof(Sum)];
+    alignas(16) unsigned char warps[WARPS * sizeof(Sum)];
+    alignas(16) unsigned char total[sizeof(Sum)];
+    // One item of padding in 32 keeps the threads' runs in different banks.
+    __device__ Sum& item(int i) { return reinterpret_cast<Sum*>(items)[i + i / 32]; }
+    __device__ Sum& warp(int i) { return reinterpret_cast<Sum*>(warps)[i]; }
+    __device__ Sum& sum() { return *reinterpret_cast<Sum*>(total); }
+};
+
+// Combines a value of each thread below this one. `has` is false for thread 0, which has none below. All threads call it;
+// `s.sum()` then holds the block's total.
+template <class S> __device__ inline Sum combine_below(S& s, Sum mine, bool& has) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    Sum inclusive = mine;
+    #pragma unroll
+    for (int d = 1; d < 32; d *= 2) {
+        Sum below = shuffle_up(inclusive, d);
+        if (lane >= d) inclusive = combine(below, inclusive);
+    }
+    Sum exclusive = shuffle_up(inclusive, 1);
+    if (lane == 31) s.warp(warp) = inclusive;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        Sum running = s.warp(0);
+        for (int w = 1; w < WARPS; w++) {
+            Sum total = combine(running, s.warp(w));
+            s.warp(w) = running;  // what lies below warp w
+            running = total;
+        }
+        s.sum() = running;
+    }
+    __syncthreads();
+    has = threadIdx.x > 0;
+    if (warp == 0) return exclusive;
+    return lane == 0 ? s.warp(warp) : combine(s.warp(warp), exclusive);
+}
