@@ -273,7 +273,7 @@ fn large_sorts_agree_with_themselves() {
 
 fn check_select<T: Ordered>(n: usize, one_in: u64) {
     let values = values::<T>(n, n as u64);
-    let chosen: Vec<bool> = (0..n).map(|i| one_in > 0 && bits(3, i) % one_in == 0).collect();
+    let chosen: Vec<bool> = (0..n).map(|i| one_in > 0 && bits(3, i).is_multiple_of(one_in)).collect();
     let (a, mask) = (NdArray::from_slice(&values).unwrap(), NdArray::from_slice(&chosen).unwrap());
     let wanted: Vec<T> = values.iter().zip(&chosen).filter(|(_, c)| **c).map(|(v, _)| *v).collect();
     let got = a.extract(&mask).unwrap();
