@@ -52,7 +52,7 @@ enum Memory {
 }
 
 /// `addresses` are those of the inputs' first elements.
-fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<Histogram<'a>, Reason> {
+pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<Histogram<'a>, Reason> {
     let (Work::Histogram { program, binning }, [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a histogram"));
     };

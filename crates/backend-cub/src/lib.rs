@@ -10,6 +10,7 @@
 #[allow(unsafe_code)] // the C library's atexit
 mod at_exit;
 mod compile;
+mod coverage;
 mod flat;
 pub mod headers;
 mod histogram;
@@ -23,6 +24,7 @@ mod source;
 #[cfg(test)]
 mod testing;
 
+pub use coverage::{Coverage, coverage};
 pub use source::OPTIONS;
 
 use cuprum_core::registry::OpFilter;

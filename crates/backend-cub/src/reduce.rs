@@ -93,7 +93,7 @@ fn fold(op: Op, value: DType) -> Result<&'static str, Reason> {
 }
 
 /// `addresses` are those of the inputs' first elements.
-fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<Reduction<'a>, Reason> {
+pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<Reduction<'a>, Reason> {
     let (Work::Reduce { program, plan, acc }, [output]) = (&call.work, call.outputs) else {
         return Err(Reason::with(|| format!("{}: sums of segments of unequal length", call.op.name())));
     };

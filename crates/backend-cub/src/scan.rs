@@ -54,7 +54,7 @@ fn fold(op: Op, value: DType) -> Result<&'static str, Reason> {
     Ok(name)
 }
 
-fn describe<'a>(call: &'a Call) -> Result<Scan<'a>, Reason> {
+pub fn describe<'a>(call: &'a Call) -> Result<Scan<'a>, Reason> {
     let (Work::Scan { program, plan }, [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a scan"));
     };

@@ -2,7 +2,7 @@
 
 use cuprum_backend_cuda::codegen::{Access, KernelKey};
 use cuprum_core::call::Work;
-use cuprum_core::{Array, Call, DType, Outcome, Program, Reason, Result};
+use cuprum_core::{Array, Call, DType, Outcome, Program, Reason, Result, StepKind};
 
 use crate::source::{Definitions, Family, Source};
 use crate::{flat, launch};
@@ -50,7 +50,7 @@ pub struct Values {
 }
 
 /// `addresses` are those of the inputs' first elements.
-fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<Select<'a>, Reason> {
+pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<Select<'a>, Reason> {
     let (Work::Select { program, values, places }, [output, ..]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a selection"));
     };
@@ -79,6 +79,12 @@ impl Select<'_> {
         }
     }
 
+    /// Blocks that a multiprocessor's registers shall suffice for: as many as it has threads for, unless the condition reads much.
+    fn blocks(&self) -> usize {
+        let read: usize = self.program.steps.iter().filter(|s| matches!(s.kind, StepKind::Input(_))).map(|s| s.dtype.itemsize()).sum();
+        if read <= 8 { 4 } else { 1 }
+    }
+
     /// Elements of a tile, as in `select.cu`.
     pub fn tile(&self) -> usize {
         THREADS * self.items()
@@ -100,6 +106,7 @@ impl Select<'_> {
         let size = self.values.map_or(1, |v| v.size);
         d.alias("Value", &format!("Word<{size}>::type"));
         d.constant("ITEMS", self.items());
+        d.constant("BLOCKS", self.blocks());
         d.constant("VALUES", self.values.is_some().into());
         d.constant("PLACES", self.places.into());
         d.declarations.push_str(&match self.values.and_then(|v| v.input) {

@@ -61,7 +61,7 @@ pub struct Sort {
     blocks: usize,
 }
 
-fn describe(call: &Call) -> Result<Sort, Reason> {
+pub fn describe(call: &Call) -> Result<Sort, Reason> {
     let (Work::Sort(asked), [input], [output, ..]) = (&call.work, call.inputs, call.outputs) else {
         return Err(Reason::new("not a sort"));
     };

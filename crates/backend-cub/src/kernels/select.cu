@@ -2,7 +2,8 @@
 // in scan.cu. Ranks come from ballots, so that elements stay where coalesced loads put them; a tile's chosen elements are put
 // side by side in shared memory and leave in coalesced stores.
 //
-// The host defines `Value` (a word of the values' size), `value_of`, `VALUES`, `PLACES` (what is asked for) and `ITEMS`.
+// The host defines `Value` (a word of the values' size), `value_of`, `VALUES`, `PLACES` (what is asked for), `ITEMS`, and
+// `BLOCKS` that a multiprocessor shall hold at once.
 
 namespace cuprum {
 
@@ -39,7 +40,7 @@ __device__ inline u64 count_before(const u64* states, i64 tile, int lane) {
 }
 
 // `ticket` and `states` are 0 before; with one tile neither is used. `length` receives the number of chosen elements.
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 select_flat(Params p, const Value* from, Value* values, i64* places, i64 count, u32* ticket, u64* states, u32 tiles, u64* length) {
     __shared__ Value chosen_values[VALUES ? TILE : 1];
     __shared__ u16 chosen_places[PLACES ? TILE : 1];

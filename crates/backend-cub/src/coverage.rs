@@ -1,0 +1,162 @@
+//! What CUB takes of each operation, dtype by dtype, found by asking the families' own descriptions about made-up calls.
+
+use cuprum_core::call::{Binning, Sort, Work};
+use cuprum_core::layout::Layout;
+use cuprum_core::ops::{histogram, reduce as reductions, scan as scans, select as selections, sort as sorts};
+use cuprum_core::plan::reduce::ReducePlan;
+use cuprum_core::plan::scan::ScanPlan;
+use cuprum_core::testing::calls::{array, reason, with_call};
+use cuprum_core::{Array, Call, DType, Device, DeviceKind, Family, Op, OutputSpec, Program, Reason, Result, StoredArray};
+use smallvec::SmallVec;
+
+/// What CUB says to one kind of call.
+#[derive(Clone, Debug)]
+pub struct Coverage {
+    /// The family.
+    pub family: Family,
+    /// The operation.
+    pub op: Op,
+    /// What is asked of it: an axis, an output.
+    pub case: &'static str,
+    /// Of what.
+    pub dtype: DType,
+    /// Why it declines, if it does.
+    pub declined: Option<String>,
+}
+
+/// What CUB takes and declines, for each operation and dtype. Needs no device.
+///
+/// # Errors
+/// No name is left for the device kind.
+pub fn coverage() -> Result<Vec<Coverage>> {
+    let device = Device::new(DeviceKind::intern("cuda")?, 0);
+    let mut list = Vec::new();
+    for dtype in DType::ALL {
+        let input = |shape: &[usize]| array(device, dtype, Layout::contiguous(shape)?);
+        for op in [
+            reductions::SUM,
+            reductions::PROD,
+            reductions::MIN,
+            reductions::MAX,
+            reductions::ARGMIN,
+            reductions::ARGMAX,
+            reductions::ANY,
+            reductions::ALL,
+            reductions::COUNT_NONZERO,
+            reductions::VAR,
+        ] {
+            let arg = op == reductions::ARGMIN || op == reductions::ARGMAX;
+            let truth = op == reductions::ANY || op == reductions::ALL || op == reductions::COUNT_NONZERO;
+            let value = if truth { DType::Bool } else { dtype };
+            let out = if arg || op == reductions::COUNT_NONZERO { DType::I64 } else { value };
+            for (case, axes) in [("everything", &[0, 1][..]), ("last axis", &[1]), ("first axis", &[0])] {
+                let a = input(&[1000, 1000])?;
+                let program = converted(dtype, value);
+                let plan = ReducePlan::new(a.shape(), &[a.layout()], axes, arg);
+                let kept: SmallVec<[usize; 2]> = (0..2).filter(|axis| !axes.contains(axis)).map(|axis| a.shape()[axis]).collect();
+                let work = Work::Reduce { program: &program, plan: &plan, acc: value };
+                list.push(asked(op, case, dtype, &[a], &[spec(out, &kept)?], work));
+            }
+        }
+        for op in [scans::CUMSUM, scans::CUMPROD, scans::CUMMAX, scans::CUMMIN] {
+            for (case, axis, shape) in [("one row", 0, &[1 << 20][..]), ("last axis", 1, &[1000, 1000]), ("first axis", 0, &[1000, 1000])] {
+                let a = input(shape)?;
+                let program = Program::identity(dtype);
+                let plan = ScanPlan::new(a.shape(), &[a.layout()], axis);
+                let work = Work::Scan { program: &program, plan: &plan };
+                list.push(asked(op, case, dtype, &[a], &[spec(dtype, shape)?], work));
+            }
+        }
+        for (op, values, indices, limit) in
+            [(sorts::SORT, true, false, 1000), (sorts::ARGSORT, false, true, 1000), (sorts::TOPK, true, true, 10)]
+        {
+            let asked_for = [(values, dtype), (indices, DType::I64)].into_iter().filter(|(asked, _)| *asked);
+            let outputs = asked_for.map(|(_, d)| spec(d, &[1000, limit])).collect::<Result<SmallVec<[OutputSpec; 2]>>>()?;
+            let work = Work::Sort(Sort { descending: false, values, indices });
+            list.push(asked(op, "last axis", dtype, &[input(&[1000, 1000])?], &outputs, work));
+        }
+        let condition = Program::identity(DType::Bool);
+        let mask = array(device, DType::Bool, Layout::contiguous(&[1000])?)?;
+        let work = Work::Select { program: &condition, values: true, places: false };
+        list.push(asked(selections::EXTRACT, "values", dtype, &[mask, input(&[1000])?], &[spec(dtype, &[1000])?], work));
+        let truth = converted(dtype, DType::Bool);
+        let work = Work::Select { program: &truth, values: false, places: true };
+        list.push(asked(selections::FLATNONZERO, "places", dtype, &[input(&[1000])?], &[spec(DType::I64, &[1000])?], work));
+        if !dtype.is_complex() {
+            let program = converted(dtype, DType::F64);
+            let inputs = [input(&[1000])?, array(device, DType::F64, Layout::contiguous(&[11])?)?];
+            for (case, even) in [("even edges", true), ("edges", false)] {
+                let work = Work::Histogram { program: &program, binning: Binning::Edges { even } };
+                list.push(asked(histogram::HISTOGRAM, case, dtype, &inputs, &[spec(DType::I64, &[10])?], work));
+            }
+        }
+        if !dtype.is_inexact() {
+            let program = converted(dtype, DType::I64);
+            let inputs = [input(&[1000])?, array(device, DType::F64, Layout::contiguous(&[1000])?)?];
+            for (case, weighted) in [("counts", false), ("weights", true)] {
+                let out = spec(if weighted { DType::F64 } else { DType::I64 }, &[10])?;
+                let inputs = if weighted { &inputs[..] } else { &inputs[..1] };
+                let work = Work::Histogram { program: &program, binning: Binning::Number { weighted } };
+                list.push(asked(histogram::BINCOUNT, case, dtype, inputs, &[out], work));
+            }
+        }
+    }
+    Ok(list)
+}
+
+fn spec(dtype: DType, shape: &[usize]) -> Result<OutputSpec> {
+    Ok(OutputSpec { dtype, layout: Layout::contiguous(shape)? })
+}
+
+/// The elements of one input, converted.
+fn converted(from: DType, to: DType) -> Program {
+    let mut program = Program::identity(from);
+    if from != to {
+        let out = program.push(cuprum_core::StepKind::Cast, to, [0; 3]);
+        program.outputs[0] = out;
+    }
+    program
+}
+
+fn asked(op: Op, case: &'static str, dtype: DType, inputs: &[StoredArray], outputs: &[OutputSpec], work: Work) -> Coverage {
+    with_call(op, inputs, outputs, work, |call| {
+        let declined = reason(|| refusal(call)).err();
+        Coverage { family: call.family(), op, case, dtype, declined }
+    })
+}
+
+/// Whether the description of the call's family refuses it. Memory is taken to be aligned.
+fn refusal(call: &Call) -> std::result::Result<(), Reason> {
+    let addresses = vec![256; call.inputs.len()];
+    match call.family() {
+        Family::Reduce => crate::reduce::describe(call, &addresses).map(|_| ()),
+        Family::Scan => crate::scan::describe(call).map(|_| ()),
+        Family::Sort => crate::sort::describe(call).map(|_| ()),
+        Family::Select => crate::select::describe(call, &addresses).map(|_| ()),
+        Family::Histogram => crate::histogram::describe(call, &addresses).map(|_| ()),
+        _ => Err(Reason::new("has no kernels of this family")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_says_what_the_descriptions_say() {
+        let table = coverage().unwrap();
+        let find = |op: Op, case: &str, dtype: DType| {
+            let found = table.iter().filter(|c| c.op == op && c.case == case && c.dtype == dtype).collect::<Vec<_>>();
+            assert_eq!(found.len(), 1, "{} {case} {dtype}", op.name());
+            found[0].declined.clone()
+        };
+        assert_eq!(find(reductions::SUM, "everything", DType::BF16), None);
+        assert!(find(reductions::SUM, "first axis", DType::F32).unwrap().contains("not the last"));
+        assert!(find(scans::CUMMAX, "last axis", DType::C64).unwrap().contains("only added and multiplied"));
+        assert_eq!(find(sorts::ARGSORT, "last axis", DType::C64), None);
+        assert!(find(sorts::SORT, "last axis", DType::C128).unwrap().contains("128 bits"));
+        assert_eq!(find(selections::EXTRACT, "values", DType::C128), None);
+        assert_eq!(find(histogram::HISTOGRAM, "even edges", DType::U8), None);
+        assert!(find(histogram::BINCOUNT, "weights", DType::I32).unwrap().contains("weights"));
+    }
+}
