@@ -6,6 +6,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use bytemuck::Pod;
 use cuprum_core::array::Array;
 use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::Buffer;
@@ -245,6 +246,40 @@ impl Scratch {
     pub fn elements_mut(&mut self, dtype: DType, len: usize) -> ElementsMut<'_> {
         assert!(self.holds(dtype, len), "{len} of {dtype} in {} lines", self.0.len());
         ElementsMut { ptr: self.0.as_mut_ptr().cast(), len, dtype, life: PhantomData }
+    }
+}
+
+/// A block of host memory for plain integers, from the allocator of arrays. Records are written before they are read.
+pub(crate) struct Room<R> {
+    block: Option<HostBuffer>,
+    len: usize,
+    life: PhantomData<R>,
+}
+
+impl<R> Default for Room<R> {
+    fn default() -> Self {
+        Room { block: None, len: 0, life: PhantomData }
+    }
+}
+
+impl<R: Pod> Room<R> {
+    /// Room for `len` records. Errors: not enough memory.
+    pub fn new(len: usize) -> Result<Room<R>> {
+        Ok(Room { block: Some(HostBuffer::uninit(len.saturating_mul(size_of::<R>()))?), len, life: PhantomData })
+    }
+
+    /// How many records there is room for.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// All records.
+    pub fn records(&mut self) -> &mut [R] {
+        match &self.block {
+            // SAFETY: the block holds `len` records, is aligned for any of them, and is this value's own; any bits are a record.
+            Some(block) => unsafe { std::slice::from_raw_parts_mut(block.as_mut_ptr().cast(), self.len) },
+            None => &mut [],
+        }
     }
 }
 

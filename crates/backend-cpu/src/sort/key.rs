@@ -2,6 +2,28 @@
 
 use cuprum_core::{Complex, Element, bf16, f16};
 
+/// An unsigned integer of up to 64 bits.
+pub(crate) trait Unsigned: Copy + Ord + Default + Send + Sync + 'static {
+    /// All bits set.
+    const MAX: Self;
+    /// The same number in 64 bits.
+    fn wide(self) -> u64;
+    /// The lowest bits of a number.
+    fn narrow(wide: u64) -> Self;
+}
+macro_rules! unsigned {
+    ($($t:ty)*) => {$(
+        impl Unsigned for $t {
+            const MAX: $t = <$t>::MAX;
+            #[inline(always)]
+            fn wide(self) -> u64 { self as u64 }
+            #[inline(always)]
+            fn narrow(wide: u64) -> $t { wide as $t }
+        }
+    )*};
+}
+unsigned! { u8 u16 u32 u64 }
+
 /// An element with a place in NumPy's order; see [`cuprum_core::Sort`].
 pub(crate) trait Ordered: Element {
     /// Unsigned integer as wide as the element.
@@ -10,32 +32,87 @@ pub(crate) trait Ordered: Element {
     fn key(self) -> Self::Key;
 }
 
-macro_rules! ordered {
-    ($($t:ty as $key:ty: $v:ident => $e:expr;)*) => {$(
+/// A real element: its key can be made the element again.
+pub(crate) trait Real: Ordered<Key: Unsigned> {
+    /// A key that tells equal elements of different bits apart.
+    fn bits_key(self) -> Self::Key;
+    /// The element that has a [`Real::bits_key`]; from an [`Ordered::key`], one that is equal.
+    fn of_key(key: Self::Key) -> Self;
+}
+
+macro_rules! real {
+    ($($t:ty as $key:ty: $v:ident => $in:expr, $out:expr;)*) => {$(
         impl Ordered for $t {
             type Key = $key;
             #[inline(always)]
-            fn key(self) -> $key { let $v = self; $e }
+            fn key(self) -> $key { let $v = self; $in }
+        }
+        impl Real for $t {
+            #[inline(always)]
+            fn bits_key(self) -> $key { self.key() }
+            #[inline(always)]
+            fn of_key($v: $key) -> $t { $out }
         }
     )*};
-    (unsigned $($t:ty)*) => { ordered! { $($t as $t: v => v;)* } };
-    (signed $($t:ty as $key:ty),*) => { ordered! { $($t as $key: v => v as $key ^ (<$key>::MAX / 2 + 1);)* } };
+    (unsigned $($t:ty)*) => { real! { $($t as $t: v => v, v;)* } };
+    (signed $($t:ty as $key:ty),*) => { real! { $($t as $key: v => v as $key ^ 1 << (<$key>::BITS - 1), (v ^ 1 << (<$key>::BITS - 1)) as $t;)* } };
+}
+real! { unsigned u8 u16 u32 u64 }
+real! { signed i8 as u8, i16 as u16, i32 as u32, i64 as u64 }
+real! { bool as u8: v => v as u8, v != 0; }
+
+macro_rules! float {
+    ($($t:ty as $key:ty: $infinity:literal;)*) => {$(
+        impl Ordered for $t {
+            type Key = $key;
+            #[inline(always)]
+            fn key(self) -> $key {
+                let zero = if self.to_bits() << 1 == 0 { 0 } else { self.to_bits() };
+                if zero << 1 > $infinity << 1 { <$key>::MAX } else { <$t>::from_bits(zero).bits_key() }
+            }
+        }
+        impl Real for $t {
+            // Negative numbers with all bits turned, others behind them; then all moved down, so that negative NaN, which
+            // would come first, is moved round to the end.
+            #[inline(always)]
+            fn bits_key(self) -> $key {
+                const SIGN: $key = 1 << (<$key>::BITS - 1);
+                let bits = self.to_bits();
+                let turned = if bits & SIGN == 0 { bits | SIGN } else { !bits };
+                turned.wrapping_sub(SIGN - 1 - $infinity)
+            }
+            #[inline(always)]
+            fn of_key(key: $key) -> $t {
+                const SIGN: $key = 1 << (<$key>::BITS - 1);
+                let turned = key.wrapping_add(SIGN - 1 - $infinity);
+                <$t>::from_bits(if turned & SIGN == 0 { !turned } else { turned ^ SIGN })
+            }
+        }
+    )*};
+}
+float! {
+    f16 as u16: 0x7c00;
+    bf16 as u16: 0x7f80;
+    f32 as u32: 0x7f80_0000;
+    f64 as u64: 0x7ff0_0000_0000_0000;
 }
 
-/// The place of a float by its bits: negative ones with every bit turned, others behind them, NaN last; -0.0 is 0.0.
-macro_rules! float_key {
-    ($name:ident, $bits:ty) => {
-        #[inline(always)]
-        fn $name(bits: $bits, infinity: $bits) -> $bits {
-            const SIGN: $bits = <$bits>::MAX / 2 + 1;
-            let place = if bits > SIGN { !bits } else { bits | SIGN };
-            if bits & !SIGN > infinity { <$bits>::MAX } else { place }
-        }
-    };
+impl Ordered for Complex<f32> {
+    type Key = u64;
+    #[inline(always)]
+    fn key(self) -> u64 {
+        let [major, minor] = by_parts(self.re.key() as u64, self.im.key() as u64, u32::MAX as u64);
+        major << 32 | minor
+    }
 }
-float_key!(key16, u16);
-float_key!(key32, u32);
-float_key!(key64, u64);
+impl Ordered for Complex<f64> {
+    type Key = u128;
+    #[inline(always)]
+    fn key(self) -> u128 {
+        let [major, minor] = by_parts(self.re.key(), self.im.key(), u64::MAX);
+        (major as u128) << 64 | minor as u128
+    }
+}
 
 /// Most and least significant half of a complex number's key, from the keys of its parts: NaN parts, whose key is `nan`, put it
 /// behind all numbers without, by what is left of it. No number's key comes near `nan`.
@@ -47,22 +124,4 @@ fn by_parts(re: u64, im: u64, nan: u64) -> [u64; 2] {
         (true, false) => [nan - 1, im],
         (true, true) => [nan, 0],
     }
-}
-
-ordered! { unsigned u8 u16 u32 u64 }
-ordered! { signed i8 as u8, i16 as u16, i32 as u32, i64 as u64 }
-ordered! {
-    bool as u8: v => v as u8;
-    f16 as u16: v => key16(v.to_bits(), 0x7c00);
-    bf16 as u16: v => key16(v.to_bits(), 0x7f80);
-    f32 as u32: v => key32(v.to_bits(), 0x7f80_0000);
-    f64 as u64: v => key64(v.to_bits(), 0x7ff0_0000_0000_0000);
-    Complex<f32> as u64: v => {
-        let [major, minor] = by_parts(v.re.key() as u64, v.im.key() as u64, u32::MAX as u64);
-        major << 32 | minor
-    };
-    Complex<f64> as u128: v => {
-        let [major, minor] = by_parts(v.re.key(), v.im.key(), u64::MAX);
-        (major as u128) << 64 | minor as u128
-    };
 }

@@ -1,70 +1,57 @@
 //! Sort: rows in NumPy's order, their values, the places they came from, or both.
+//!
+//! Elements become unsigned integers that order as they do (`key`), which a radix sort puts in order (`radix`) together with
+//! their places where those are asked for. Keys become elements again, so values are not fetched from their places.
 
+mod complex;
+mod count;
 mod key;
-
-use std::cmp::Reverse;
+mod partition;
+mod radix;
+mod record;
+mod rows;
 
 use cuprum_core::array::Array;
-use cuprum_core::{Call, Outcome, Result, Work, decline, with_dtype};
+use cuprum_core::{Call, Complex, Outcome, Result, Sort, Work, bf16, decline, f16, with_dtype};
+use smallvec::SmallVec;
 
 pub(crate) use self::key::Ordered;
+use self::rows::Results;
 use crate::raw::{Elements, Output};
-use crate::threads;
+
+/// Elements that a kernel sorts the rows of.
+trait Sortable: Ordered {
+    /// Sorts each row of `len` elements into the results.
+    fn sort_rows(from: &[Self], len: usize, descending: bool, results: Results<Self>) -> Result<()>;
+}
+macro_rules! sortable {
+    ($sort:path: $($t:ty),*) => {$(
+        impl Sortable for $t {
+            fn sort_rows(from: &[$t], len: usize, descending: bool, results: Results<$t>) -> Result<()> {
+                $sort(from, len, descending, results)
+            }
+        }
+    )*};
+}
+sortable!(rows::sort: bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64);
+sortable!(complex::sort: Complex<f32>, Complex<f64>);
 
 /// The Sort kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let (Work::Sort(sort), [input]) = (&call.work, call.inputs) else { decline!("not a sort of an array") };
+    let (Work::Sort(Sort { descending, values, indices }), [input]) = (&call.work, call.inputs) else { decline!("not a sort of an array") };
     let layout = input.layout();
-    let len = layout.shape().last().copied().unwrap_or(1);
+    let extent = |shape: &[usize]| shape.last().copied().unwrap_or(1);
+    let (len, keep) = (extent(layout.shape()), call.outputs.first().map_or(0, |o| extent(o.layout.shape())));
     let elements = Elements::buffer(input)?.slice(layout.offset(), layout.size());
-    let mut outputs = (0..call.outputs.len()).map(|n| Output::allocate(call, n)).collect::<Result<Vec<_>>>()?;
-    let keep = call.outputs[0].layout.shape().last().copied().unwrap_or(1);
-    if layout.size() > 0 && keep > 0 {
-        let (values, places) = match (&mut outputs[..], sort.values) {
-            ([values, places], _) => (Some(values.elements()?), Some(places.elements()?)),
-            ([values], true) => (Some(values.elements()?), None),
-            ([places], false) => (None, Some(places.elements()?)),
-            _ => decline!("a sort for nothing"),
-        };
+    let mut outputs = (0..call.outputs.len()).map(|n| Output::allocate(call, n)).collect::<Result<SmallVec<[Output; 2]>>>()?;
+    if elements.len() > 0 && keep > 0 {
+        let mut left = outputs.iter_mut();
+        let mut next = |asked: bool| if asked { left.next().map(Output::elements).transpose() } else { Ok(None) };
+        let (values, places) = (next(*values)?, next(*indices)?);
         with_dtype!(elements.dtype(), T => {
-            let values = values.map(|v| v.typed::<T>());
-            let places = places.map(|p| p.typed::<i64>());
-            rows::<T>(elements.typed(), len, keep, sort.descending, values, places)
+            let results = Results { keep, values: values.map(|v| v.typed::<T>()), places: places.map(|p| p.typed()) };
+            T::sort_rows(elements.typed(), len, *descending, results)?
         });
     }
     call.done(outputs.into_iter().map(Output::finish))
-}
-
-/// Sorts each row of `len` elements; writes the first `keep` values and places of each.
-fn rows<T: Ordered>(from: &[T], len: usize, keep: usize, descending: bool, values: Option<&mut [T]>, places: Option<&mut [i64]>) {
-    let rows = from.len() / len;
-    let parts = |n: usize| -> Vec<Option<()>> { (0..n).map(|_| None).collect() };
-    let values: Vec<Option<&mut [T]>> = match values {
-        Some(values) => values.chunks_mut(keep).map(Some).collect(),
-        None => parts(rows).into_iter().map(|_| None).collect(),
-    };
-    let places: Vec<Option<&mut [i64]>> = match places {
-        Some(places) => places.chunks_mut(keep).map(Some).collect(),
-        None => parts(rows).into_iter().map(|_| None).collect(),
-    };
-    let tasks: Vec<_> = from.chunks(len).zip(values).zip(places).collect();
-    threads::for_each(
-        tasks.into_iter(),
-        from.len().saturating_mul(32),
-        Vec::new,
-        |records: &mut Vec<(T::Key, usize)>, ((from, values), places)| {
-            records.clear();
-            records.extend(from.iter().enumerate().map(|(i, v)| (v.key(), i)));
-            match descending {
-                true => records.sort_by_key(|&(key, _)| Reverse(key)),
-                false => records.sort(),
-            }
-            if let Some(values) = values {
-                values.iter_mut().zip(&*records).for_each(|(value, record)| *value = from[record.1]);
-            }
-            if let Some(places) = places {
-                places.iter_mut().zip(&*records).for_each(|(place, record)| *place = record.1 as i64);
-            }
-        },
-    );
 }

@@ -7,7 +7,7 @@ use cuprum_core::{Complex, DType, Element, NdArray, axis, bf16, f16};
 use crate::support::on_threads;
 
 /// Row lengths around every boundary: short rows, one block of cache, several.
-const LENGTHS: [usize; 10] = [1, 2, 31, 33, 255, 1000, 4099, 65_537, 300_001, 1_100_003];
+const LENGTHS: [usize; 10] = [1, 2, 20, 191, 193, 4099, 32_768, 32_769, 70_001, 300_001];
 
 /// NumPy's order, written down as it is documented.
 trait Ranked: Element {
@@ -182,7 +182,7 @@ fn complex_numbers() {
 
 #[test]
 fn awkward_orders() {
-    for len in [40, 3000, 70_000, 600_000] {
+    for len in [40, 3000, 70_000, 400_000] {
         let cases: [(&str, fn(usize, usize) -> i64); 8] = [
             ("equal", |_, _| 7),
             ("rising", |i, _| i as i64),
@@ -198,7 +198,7 @@ fn awkward_orders() {
             check(1, len, &values);
             let narrow: Vec<f32> = values.iter().map(|&v| v as f32).collect();
             check(1, len, &narrow);
-            let complex: Vec<Complex<f64>> = values.iter().map(|&v| Complex::new((v % 5) as f64, -v as f64)).collect();
+            let complex: Vec<Complex<f64>> = values.iter().map(|&v| Complex::new((v % 5) as f64, -(v as f64))).collect();
             check(1, len, &complex);
         }
     }

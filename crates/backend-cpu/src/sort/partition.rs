@@ -1,0 +1,262 @@
+//! Moving records to their buckets, many threads into one block of memory.
+//!
+//! Each bucket has a cache line beside the memory; full lines are written past the caches. That makes the move three times as
+//! fast as writing each record to its place, which fetches every line first.
+#![allow(unsafe_code)]
+
+use super::record::Record;
+use crate::threads;
+
+/// Fewest records of a task.
+const CHUNK: usize = 1 << 16;
+/// Cheap operations that a record costs in each step, about.
+const COST: usize = 4;
+
+/// Some bits of the keys, which say the bucket.
+#[derive(Clone, Copy)]
+pub(super) struct Digit<R> {
+    /// A record without place, with a key that is not above any other.
+    pub base: R,
+    /// Bits below the digit.
+    pub shift: u32,
+    /// Bits of the digit; there are none above it.
+    pub bits: u32,
+}
+
+impl<R: Record> Digit<R> {
+    #[inline(always)]
+    pub fn of(&self, record: R) -> usize {
+        record.digit(self.base, self.shift) & (self.buckets() - 1)
+    }
+
+    #[inline(always)]
+    pub fn buckets(&self) -> usize {
+        1 << self.bits
+    }
+}
+
+/// Values, and how they become records: from a value and its place.
+pub(super) struct Source<'a, T, F> {
+    pub values: &'a [T],
+    pub record: F,
+}
+
+impl<T: Copy, F> Source<'_, T, F> {
+    /// Records of `len` values from `start` on.
+    #[inline(always)]
+    pub fn records<R>(&self, start: usize, len: usize) -> impl Iterator<Item = R>
+    where
+        F: Fn(T, usize) -> R,
+    {
+        self.values[start..start + len].iter().enumerate().map(move |(i, &v)| (self.record)(v, start + i))
+    }
+}
+
+/// How many records of each chunk of a source fall into each bucket.
+pub(super) struct Counts {
+    chunk: usize,
+    by_chunk: Vec<Vec<usize>>,
+}
+
+impl Counts {
+    /// Counts all records.
+    pub fn new<T, R, F>(source: &Source<T, F>, digit: Digit<R>) -> Counts
+    where
+        T: Copy + Sync,
+        R: Record,
+        F: Fn(T, usize) -> R + Sync,
+    {
+        let len = source.values.len();
+        let cost = len.saturating_mul(COST);
+        let chunk = len.div_ceil(4 * threads::worth(cost)).clamp(CHUNK, u32::MAX as usize);
+        let by_chunk = threads::map(
+            (0..len).step_by(chunk),
+            cost,
+            || (),
+            |_, start| {
+                // Two counters, as an increment waits for the one before of the same counter.
+                let mut counts = vec![[0u32; 2]; digit.buckets()];
+                for (i, record) in source.records(start, chunk.min(len - start)).enumerate() {
+                    if let Some(count) = counts.get_mut(digit.of(record)) {
+                        count[i % 2] += 1;
+                    }
+                }
+                counts.iter().map(|[a, b]| *a as usize + *b as usize).collect()
+            },
+        );
+        Counts { chunk, by_chunk }
+    }
+
+    /// Copies the records of the first `wanted` buckets, in the order they had, to `out`, which is as long as they are many.
+    pub fn choose<T, R, F>(&self, source: &Source<T, F>, digit: Digit<R>, wanted: usize, mut out: &mut [R])
+    where
+        T: Copy + Sync,
+        R: Record,
+        F: Fn(T, usize) -> R + Sync,
+    {
+        let len = source.values.len();
+        let mut tasks = Vec::with_capacity(self.by_chunk.len());
+        for (start, counts) in (0..len).step_by(self.chunk).zip(&self.by_chunk) {
+            let (part, rest) = std::mem::take(&mut out).split_at_mut(counts[..wanted].iter().sum());
+            tasks.push((start, part));
+            out = rest;
+        }
+        threads::for_each(
+            tasks.into_iter(),
+            len.saturating_mul(COST),
+            || (),
+            |_, (start, part)| {
+                let records = source.records(start, self.chunk.min(len - start)).filter(|&record| digit.of(record) < wanted);
+                part.iter_mut().zip(records).for_each(|(place, record)| *place = record);
+            },
+        );
+    }
+
+    /// Records of each bucket.
+    pub fn totals(&self) -> Vec<usize> {
+        let mut totals = vec![0; self.by_chunk.first().map_or(0, Vec::len)];
+        self.by_chunk.iter().for_each(|counts| totals.iter_mut().zip(counts).for_each(|(total, count)| *total += count));
+        totals
+    }
+}
+
+/// Moves the counted records of a source to `out`, bucket by bucket, in the order they had.
+pub(super) fn partition<T, R, F>(source: &Source<T, F>, digit: Digit<R>, counts: &Counts, out: &mut [R])
+where
+    T: Copy + Sync,
+    R: Record,
+    F: Fn(T, usize) -> R + Sync,
+{
+    let len = source.values.len();
+    let mut next = Vec::with_capacity(digit.buckets());
+    let mut end = 0;
+    for total in counts.totals() {
+        next.push(end);
+        end += total;
+    }
+    assert!(end == len && len == out.len() && next.len() == digit.buckets(), "{end} counted, {len} to move, {} places", out.len());
+    let target = Target(out.as_mut_ptr());
+    let tasks: Vec<_> = (0..len)
+        .step_by(counts.chunk)
+        .zip(&counts.by_chunk)
+        .map(|(start, counts)| {
+            let first = next.clone();
+            next.iter_mut().zip(counts).for_each(|(next, count)| *next += count);
+            (start, Places { next: first.clone(), first, end: next.clone() })
+        })
+        .collect();
+    threads::for_each(
+        tasks.into_iter(),
+        len.saturating_mul(COST),
+        || vec![Line([0; 64]); digit.buckets()],
+        |lines, (start, mut places)| {
+            for record in source.records(start, counts.chunk.min(len - start)) {
+                // SAFETY: a digit is less than the number of buckets, and so many places and lines there are. The places from
+                // first to end of every bucket and task lie in `out`, as the counts add up to its length, and do not overlap.
+                unsafe { places.put(digit.of(record), record, lines, &target) };
+            }
+            for bucket in 0..digit.buckets() {
+                // SAFETY: as above.
+                unsafe { places.flush(bucket, lines, &target) };
+            }
+            fence();
+        },
+    );
+}
+
+/// The memory that is filled.
+struct Target<R>(*mut R);
+
+// SAFETY: threads write to places of their own.
+unsafe impl<R: Send> Sync for Target<R> {}
+
+/// Records of a bucket that wait for their line to be full, each at its place in the line.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line(#[allow(dead_code)] [u8; 64]);
+
+/// Where a task writes in each bucket: its first place, the next, and the end.
+struct Places {
+    first: Vec<usize>,
+    next: Vec<usize>,
+    end: Vec<usize>,
+}
+
+impl Places {
+    /// Puts a record into its bucket's line, and writes the line when it is full.
+    ///
+    /// # Safety
+    /// There are places and lines for more buckets than `bucket`; from its first place to its end, `target` is this task's.
+    #[inline(always)]
+    unsafe fn put<R: Record>(&mut self, bucket: usize, record: R, lines: &mut [Line], target: &Target<R>) {
+        // SAFETY: the caller says that the bucket is there; a line holds LINE records.
+        unsafe {
+            let next = self.next.get_unchecked_mut(bucket);
+            let line = lines.as_mut_ptr().add(bucket).cast::<R>();
+            line.add(*next % R::LINE).write(record);
+            *next += 1;
+            if next.is_multiple_of(R::LINE) {
+                let (first, end) = (*self.first.get_unchecked(bucket), *next);
+                if end - R::LINE >= first && end <= *self.end.get_unchecked(bucket) {
+                    stream(line, target.0.add(end - R::LINE));
+                } else {
+                    self.write(bucket, lines, target);
+                }
+            }
+        }
+    }
+
+    /// Writes what is left of a line.
+    ///
+    /// # Safety
+    /// As [`Places::put`].
+    unsafe fn flush<R: Record>(&self, bucket: usize, lines: &[Line], target: &Target<R>) {
+        if !self.next[bucket].is_multiple_of(R::LINE) {
+            // SAFETY: as the caller says.
+            unsafe { self.write(bucket, lines, target) };
+        }
+    }
+
+    /// Writes the task's part of the line that has just been written to, record by record. A source that now gives other
+    /// records than were counted leaves records unwritten.
+    ///
+    /// # Safety
+    /// As [`Places::put`].
+    #[inline(never)]
+    unsafe fn write<R: Record>(&self, bucket: usize, lines: &[Line], target: &Target<R>) {
+        let next = self.next[bucket];
+        let line = lines[bucket..].as_ptr().cast::<R>();
+        for place in ((next - 1) / R::LINE * R::LINE).max(self.first[bucket])..next.min(self.end[bucket]) {
+            // SAFETY: the place is the task's; its remainder is inside the line.
+            unsafe { target.0.add(place).write(line.add(place % R::LINE).read()) };
+        }
+    }
+}
+
+/// Copies a line to memory that will not be read soon.
+///
+/// # Safety
+/// Both are as long as a line, the first is aligned to one.
+#[inline(always)]
+unsafe fn stream<R>(line: *const R, to: *mut R) {
+    #[cfg(target_arch = "x86_64")]
+    if to.addr().is_multiple_of(64) {
+        use std::arch::x86_64::{__m128i, _mm_load_si128, _mm_stream_si128};
+        for i in 0..4 {
+            // SAFETY: four parts of 16 bytes are a line; both sides are aligned.
+            unsafe { _mm_stream_si128(to.cast::<__m128i>().add(i), _mm_load_si128(line.cast::<__m128i>().add(i))) };
+        }
+        return;
+    }
+    // SAFETY: as the caller says; the line is this thread's own.
+    unsafe { std::ptr::copy_nonoverlapping(line.cast::<Line>().cast::<u8>(), to.cast::<u8>(), 64) };
+}
+
+/// Makes streamed lines visible before what the thread writes next.
+fn fence() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a fence touches nothing.
+    unsafe {
+        std::arch::x86_64::_mm_sfence()
+    };
+}

@@ -1,0 +1,240 @@
+//! Rows of real elements: short ones side by side, long ones by all threads.
+
+use cuprum_core::Result;
+
+use super::count;
+use super::key::{Real, Unsigned};
+use super::partition::Source;
+use super::radix::{self, BLOCK, Blocks, Sink};
+use super::record::{Pair, Record};
+use crate::simd::{Loop, dispatch};
+use crate::threads;
+
+/// Cheap operations that an element costs, about.
+const COST: usize = 16;
+
+/// Longest row that one thread sorts where there are enough rows for all threads.
+const ALONE: usize = 1 << 18;
+
+/// What is asked for of each row: the first `keep` sorted values, their places, or both.
+pub(super) struct Results<'a, T> {
+    pub keep: usize,
+    pub values: Option<&'a mut [T]>,
+    pub places: Option<&'a mut [i64]>,
+}
+
+impl<'a, T> Results<'a, T> {
+    /// Number of results.
+    pub fn len(&self) -> usize {
+        self.values.as_ref().map_or_else(|| self.places.as_ref().map_or(0, |p| p.len()), |v| v.len())
+    }
+
+    /// The first `mid` results, and the others.
+    pub fn split_at(self, mid: usize) -> (Results<'a, T>, Results<'a, T>) {
+        let (values, more_values) = self.values.map(|v| v.split_at_mut(mid)).unzip();
+        let (places, more_places) = self.places.map(|p| p.split_at_mut(mid)).unzip();
+        let keep = self.keep;
+        (Results { keep, values, places }, Results { keep, values: more_values, places: more_places })
+    }
+
+    /// The results of `rows` rows at a time.
+    pub fn chunks(mut self, rows: usize) -> Vec<Results<'a, T>> {
+        let chunk = rows * self.keep;
+        let mut parts = Vec::with_capacity(self.len().div_ceil(chunk));
+        while self.len() > chunk {
+            let (part, rest) = self.split_at(chunk);
+            parts.push(part);
+            self = rest;
+        }
+        parts.push(self);
+        parts
+    }
+}
+
+/// Sorts each row of `len` elements.
+pub(super) fn sort<T: Real>(from: &[T], len: usize, descending: bool, results: Results<T>) -> Result<()> {
+    if len > ALONE || (len > BLOCK && from.len() / len < 2 * threads::count()) {
+        for (row, results) in from.chunks_exact(len).zip(results.chunks(1)) {
+            long(row, descending, results)?;
+        }
+        return Ok(());
+    }
+    let coder = Coder::new(descending, 0);
+    let of_key = |key: u64| coder.element::<T>(key);
+    match (results.places.is_some(), size_of::<T>()) {
+        (false, 8) => {
+            short(from, len, 0, |v: T, _| coder.key(v.bits_key()), &Decoder { value: |r, _: &[T]| of_key(r), place: |_| 0 }, results)
+        }
+        (false, _) => {
+            let decoder = Decoder { value: |r: u32, _: &[T]| of_key(r as u64), place: |_| 0 };
+            short(from, len, 0, |v: T, _| coder.key(v.bits_key()) as u32, &decoder, results)
+        }
+        (true, 8) => {
+            let decoder = Decoder { value: |r: Pair, row: &[T]| original(of_key(r.key), row, r.place), place: |r: Pair| r.place };
+            short(from, len, 0, |v: T, i| Pair { key: coder.key(v.key()), place: i as u64 }, &decoder, results)
+        }
+        (true, _) => {
+            let decoder = Decoder { value: |r: u64, row: &[T]| original(of_key(r >> 32), row, r & PLACE), place: |r| r & PLACE };
+            short(from, len, 32, |v: T, i| coder.key(v.key()) << 32 | i as u64, &decoder, results)
+        }
+    }
+    Ok(())
+}
+
+/// The place in a record of 64 bits with a key of 32.
+const PLACE: u64 = u32::MAX as u64;
+
+/// How keys are counted: from the least one that occurs, downwards if the order is descending.
+#[derive(Clone, Copy)]
+struct Coder {
+    flip: u64,
+    least: u64,
+}
+
+impl Coder {
+    fn new(descending: bool, least: u64) -> Coder {
+        Coder { flip: if descending { u64::MAX } else { 0 }, least }
+    }
+
+    #[inline(always)]
+    fn key<K: Unsigned>(self, key: K) -> u64 {
+        (key.wide() ^ (self.flip & K::MAX.wide())).wrapping_sub(self.least)
+    }
+
+    #[inline(always)]
+    fn element<T: Real>(self, key: u64) -> T {
+        T::of_key(Unsigned::narrow(key.wrapping_add(self.least) ^ self.flip))
+    }
+}
+
+/// The element of a key that says all but which of several equal ones it was: zeros and NaN are fetched from their place.
+#[inline(always)]
+fn original<T: Real>(value: T, row: &[T], place: u64) -> T {
+    #[allow(clippy::eq_op)] // NaN
+    if value == T::default() || value != value { row[place as usize] } else { value }
+}
+
+/// How records become values (of the row they came from) and places.
+struct Decoder<V, P> {
+    value: V,
+    place: P,
+}
+
+/// Results that records are decoded to.
+struct Decoded<'a, T, V, P> {
+    row: &'a [T],
+    results: Results<'a, T>,
+    decoder: &'a Decoder<V, P>,
+}
+
+impl<T, R, V, P> Sink<R> for Decoded<'_, T, V, P>
+where
+    T: Real,
+    R: Record,
+    V: Fn(R, &[T]) -> T + Sync,
+    P: Fn(R) -> u64 + Sync,
+{
+    fn len(&self) -> usize {
+        self.results.len()
+    }
+
+    fn split_at(self, mid: usize) -> (Self, Self) {
+        let (first, rest) = self.results.split_at(mid);
+        (Decoded { results: first, ..self }, Decoded { row: self.row, decoder: self.decoder, results: rest })
+    }
+
+    fn take(self, records: &[R]) {
+        if let Some(values) = self.results.values {
+            values.iter_mut().zip(records).for_each(|(value, &record)| *value = (self.decoder.value)(record, self.row));
+        }
+        if let Some(places) = self.results.places {
+            places.iter_mut().zip(records).for_each(|(place, &record)| *place = (self.decoder.place)(record) as i64);
+        }
+    }
+}
+
+/// Rows that one thread sorts, a few at a time.
+fn short<T, R, F, V, P>(from: &[T], len: usize, low: u32, record: F, decoder: &Decoder<V, P>, results: Results<T>)
+where
+    T: Real,
+    R: Record,
+    F: Fn(T, usize) -> R + Sync,
+    V: Fn(R, &[T]) -> T + Sync,
+    P: Fn(R) -> u64 + Sync,
+{
+    let rows = (BLOCK / len).max(1);
+    let tasks: Vec<_> = from.chunks(rows * len).zip(results.chunks(rows)).collect();
+    threads::for_each(
+        tasks.into_iter(),
+        from.len().saturating_mul(COST),
+        || (Blocks::new(len), Vec::with_capacity(len)),
+        |(blocks, records), (from, results)| {
+            for (row, results) in from.chunks_exact(len).zip(results.chunks(1)) {
+                records.clear();
+                records.extend(row.iter().enumerate().map(|(i, &v)| record(v, i)));
+                let keep = results.len();
+                if keep <= len / 4 {
+                    // Only the first few are sorted.
+                    records.select_nth_unstable(keep);
+                    records.truncate(keep);
+                }
+                Decoded { row, results, decoder }.take(blocks.sort(records, low));
+            }
+        },
+    );
+}
+
+/// The least and the greatest key.
+struct Extremes<'a, T, K>(&'a [T], K);
+
+impl<T: Copy, U: Unsigned, K: Fn(T) -> U> Loop for Extremes<'_, T, K> {
+    type Output = (U, U);
+    #[inline(always)]
+    fn run(self) -> (U, U) {
+        self.0.iter().fold((U::MAX, U::default()), |(least, greatest), &v| {
+            let key = (self.1)(v);
+            (least.min(key), greatest.max(key))
+        })
+    }
+}
+
+/// One row by all threads.
+fn long<T: Real>(row: &[T], descending: bool, results: Results<T>) -> Result<()> {
+    let with_places = results.places.is_some();
+    let key = move |v: T| if with_places { v.key() } else { v.bits_key() };
+    let ends = threads::map(row.chunks(BLOCK), row.len(), || (), |_, part| dispatch(Extremes(part, key)));
+    let (least, greatest) = ends.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or_default();
+    let range = greatest.wide() - least.wide();
+    let whole = Coder::new(descending, 0);
+    let coder = Coder::new(descending, whole.key(if descending { greatest } else { least }));
+    let place_bits = usize::BITS - (row.len() - 1).leading_zeros();
+    if !with_places && range < count::RANGE {
+        let of_key = |key: usize| coder.element::<T>(key as u64);
+        count::sort(row, range as usize + 1, |v| coder.key(v.bits_key()) as usize, of_key, results.values.unwrap_or_default());
+        return Ok(());
+    }
+    match (with_places, range) {
+        (false, ..=PLACE) => {
+            let source = Source { values: row, record: |v: T, _| coder.key(v.bits_key()) as u32 };
+            let decoder = Decoder { value: |r: u32, _: &[T]| coder.element(r as u64), place: |_| 0 };
+            radix::sort(&source, 0, (0, range as u32), Decoded { row, results, decoder: &decoder })
+        }
+        (false, _) => {
+            let source = Source { values: row, record: |v: T, _| coder.key(v.bits_key()) };
+            let decoder = Decoder { value: |r: u64, _: &[T]| coder.element(r), place: |_| 0 };
+            radix::sort(&source, 0, (0, range), Decoded { row, results, decoder: &decoder })
+        }
+        (true, _) if range.leading_zeros() >= place_bits => {
+            let source = Source { values: row, record: |v: T, i| coder.key(v.key()) << place_bits | i as u64 };
+            let place = |r: u64| r & ((1 << place_bits) - 1);
+            let decoder = Decoder { value: |r: u64, row: &[T]| original(coder.element(r >> place_bits), row, place(r)), place };
+            radix::sort(&source, place_bits, (0, range << place_bits), Decoded { row, results, decoder: &decoder })
+        }
+        (true, _) => {
+            let source = Source { values: row, record: |v: T, i| Pair { key: coder.key(v.key()), place: i as u64 } };
+            let decoder = Decoder { value: |r: Pair, row: &[T]| original(coder.element(r.key), row, r.place), place: |r: Pair| r.place };
+            let ends = (Pair::default(), Pair { key: range, place: 0 });
+            radix::sort(&source, 0, ends, Decoded { row, results, decoder: &decoder })
+        }
+    }
+}
