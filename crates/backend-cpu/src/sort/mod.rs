@@ -6,6 +6,7 @@
 mod complex;
 mod count;
 mod key;
+mod network;
 mod partition;
 mod radix;
 mod record;

@@ -12,7 +12,7 @@ const CHUNK: usize = 1 << 16;
 /// Cheap operations that a record costs in each step, about.
 const COST: usize = 4;
 
-/// Some bits of the keys, which say the bucket.
+/// Some bits of the keys.
 #[derive(Clone, Copy)]
 pub(super) struct Digit<R> {
     /// A record without place, with a key that is not above any other.
@@ -26,11 +26,12 @@ pub(super) struct Digit<R> {
 impl<R: Record> Digit<R> {
     #[inline(always)]
     pub fn of(&self, record: R) -> usize {
-        record.digit(self.base, self.shift) & (self.buckets() - 1)
+        record.digit(self.base, self.shift) & (self.values() - 1)
     }
 
+    /// How many values it has.
     #[inline(always)]
-    pub fn buckets(&self) -> usize {
+    pub fn values(&self) -> usize {
         1 << self.bits
     }
 }
@@ -52,10 +53,10 @@ impl<T: Copy, F> Source<'_, T, F> {
     }
 }
 
-/// How many records of each chunk of a source fall into each bucket.
+/// How many records of each chunk of a source have each value of a digit.
 pub(super) struct Counts {
     chunk: usize,
-    by_chunk: Vec<Vec<usize>>,
+    by_chunk: Vec<Vec<u32>>,
 }
 
 impl Counts {
@@ -68,26 +69,26 @@ impl Counts {
     {
         let len = source.values.len();
         let cost = len.saturating_mul(COST);
-        let chunk = len.div_ceil(4 * threads::worth(cost)).clamp(CHUNK, u32::MAX as usize);
+        let chunk = len.div_ceil(2 * threads::worth(cost)).clamp(CHUNK, u32::MAX as usize);
         let by_chunk = threads::map(
             (0..len).step_by(chunk),
             cost,
             || (),
             |_, start| {
                 // Two counters, as an increment waits for the one before of the same counter.
-                let mut counts = vec![[0u32; 2]; digit.buckets()];
+                let mut counts = vec![[0u32; 2]; digit.values()];
                 for (i, record) in source.records(start, chunk.min(len - start)).enumerate() {
                     if let Some(count) = counts.get_mut(digit.of(record)) {
                         count[i % 2] += 1;
                     }
                 }
-                counts.iter().map(|[a, b]| *a as usize + *b as usize).collect()
+                counts.iter().map(|[a, b]| a + b).collect()
             },
         );
         Counts { chunk, by_chunk }
     }
 
-    /// Copies the records of the first `wanted` buckets, in the order they had, to `out`, which is as long as they are many.
+    /// Copies the records with the first `wanted` values, in the order they had, to `out`, which is as long as they are many.
     pub fn choose<T, R, F>(&self, source: &Source<T, F>, digit: Digit<R>, wanted: usize, mut out: &mut [R])
     where
         T: Copy + Sync,
@@ -97,7 +98,7 @@ impl Counts {
         let len = source.values.len();
         let mut tasks = Vec::with_capacity(self.by_chunk.len());
         for (start, counts) in (0..len).step_by(self.chunk).zip(&self.by_chunk) {
-            let (part, rest) = std::mem::take(&mut out).split_at_mut(counts[..wanted].iter().sum());
+            let (part, rest) = std::mem::take(&mut out).split_at_mut(counts[..wanted].iter().map(|&n| n as usize).sum());
             tasks.push((start, part));
             out = rest;
         }
@@ -112,50 +113,77 @@ impl Counts {
         );
     }
 
-    /// Records of each bucket.
+    /// Records of each value.
     pub fn totals(&self) -> Vec<usize> {
         let mut totals = vec![0; self.by_chunk.first().map_or(0, Vec::len)];
-        self.by_chunk.iter().for_each(|counts| totals.iter_mut().zip(counts).for_each(|(total, count)| *total += count));
+        self.by_chunk.iter().for_each(|counts| totals.iter_mut().zip(counts).for_each(|(total, &count)| *total += count as usize));
         totals
     }
 }
 
+/// Buckets, each for some neighbouring values of a digit.
+pub(super) struct Buckets {
+    /// The bucket of each value.
+    of_value: Vec<u16>,
+    /// Records of each bucket.
+    pub totals: Vec<usize>,
+}
+
+impl Buckets {
+    /// Buckets of at most `full` records, but for values that have more.
+    pub fn new(totals: &[usize], full: usize) -> Buckets {
+        let mut buckets = Buckets { of_value: Vec::with_capacity(totals.len()), totals: Vec::new() };
+        for &total in totals {
+            let numbered = buckets.totals.len() <= u16::MAX as usize;
+            match buckets.totals.last_mut() {
+                Some(bucket) if *bucket + total <= full || !numbered => *bucket += total,
+                _ => buckets.totals.push(total),
+            }
+            buckets.of_value.push((buckets.totals.len() - 1) as u16);
+        }
+        buckets
+    }
+}
+
 /// Moves the counted records of a source to `out`, bucket by bucket, in the order they had.
-pub(super) fn partition<T, R, F>(source: &Source<T, F>, digit: Digit<R>, counts: &Counts, out: &mut [R])
+pub(super) fn partition<T, R, F>(source: &Source<T, F>, digit: Digit<R>, counts: &Counts, buckets: &Buckets, out: &mut [R])
 where
     T: Copy + Sync,
     R: Record,
     F: Fn(T, usize) -> R + Sync,
 {
     let len = source.values.len();
-    let mut next = Vec::with_capacity(digit.buckets());
     let mut end = 0;
-    for total in counts.totals() {
+    let mut next = Vec::with_capacity(buckets.totals.len());
+    for total in &buckets.totals {
         next.push(end);
         end += total;
     }
-    assert!(end == len && len == out.len() && next.len() == digit.buckets(), "{end} counted, {len} to move, {} places", out.len());
     let target = Target(out.as_mut_ptr());
     let tasks: Vec<_> = (0..len)
         .step_by(counts.chunk)
         .zip(&counts.by_chunk)
         .map(|(start, counts)| {
             let first = next.clone();
-            next.iter_mut().zip(counts).for_each(|(next, count)| *next += count);
+            counts.iter().zip(&buckets.of_value).for_each(|(&count, &bucket)| next[bucket as usize] += count as usize);
             (start, Places { next: first.clone(), first, end: next.clone() })
         })
         .collect();
+    assert!(end == len && len == out.len() && buckets.of_value.len() == digit.values(), "{len} records, {} places", out.len());
     threads::for_each(
         tasks.into_iter(),
         len.saturating_mul(COST),
-        || vec![Line([0; 64]); digit.buckets()],
+        || vec![Line([0; 64]); buckets.totals.len()],
         |lines, (start, mut places)| {
             for record in source.records(start, counts.chunk.min(len - start)) {
-                // SAFETY: a digit is less than the number of buckets, and so many places and lines there are. The places from
+                // SAFETY: there is a bucket for each value of the digit, and a line and places for each bucket. The places from
                 // first to end of every bucket and task lie in `out`, as the counts add up to its length, and do not overlap.
-                unsafe { places.put(digit.of(record), record, lines, &target) };
+                unsafe {
+                    let bucket = *buckets.of_value.get_unchecked(digit.of(record));
+                    places.put(bucket as usize, record, lines, &target);
+                }
             }
-            for bucket in 0..digit.buckets() {
+            for bucket in 0..buckets.totals.len() {
                 // SAFETY: as above.
                 unsafe { places.flush(bucket, lines, &target) };
             }

@@ -7,7 +7,7 @@ use std::mem::swap;
 
 use cuprum_core::Result;
 
-use super::partition::{Counts, Digit, Source, partition};
+use super::partition::{Buckets, Counts, Digit, Source, partition};
 use super::record::Record;
 use crate::raw::Room;
 use crate::simd::{Loop, dispatch};
@@ -15,8 +15,12 @@ use crate::threads;
 
 /// Records up to which a row is sorted by one thread, and a bucket is not cut further.
 pub(super) const BLOCK: usize = 1 << 15;
-/// Records of a bucket, about: fewer would leave many of its cache lines half full.
+/// Records that a bucket has room for at least: fewer would leave many of its cache lines half full.
 const BUCKET: usize = 1 << 11;
+/// Bits that number the buckets, or half of them: their lines stay in the second-level cache.
+const BUCKETS: u32 = 10;
+/// Bits that the digit has beyond those that number the buckets, where keys are not spread evenly.
+const FINER: u32 = 6;
 /// Bytes above which a bucket is cut further: what the second-level cache holds twice.
 const LARGE: usize = 2 << 20;
 /// Records from which sorting by digits is faster than by comparison.
@@ -49,7 +53,10 @@ where
     let len = source.values.len();
     let base = ends.0.at_place_0(low);
     let bits = ends.1.bits_from(base, low).max(1);
-    let width = bits.min(DIGIT).min((len / BUCKET).max(2).ilog2());
+    // Buckets of even size are put together from the values of a longer digit, unless a short one is all there is.
+    let full = (len >> BUCKETS).max(BUCKET);
+    let is_short = bits <= BUCKETS;
+    let width = if is_short { bits } else { bits.min((len / full).max(1).ilog2() + FINER) };
     let digit = Digit { base, shift: low + bits - width, bits: width };
     let counts = Counts::new(source, digit);
     let totals = counts.totals();
@@ -60,18 +67,17 @@ where
         counts.choose(source, digit, wanted, room.records());
         return sort_again(room.records(), low, sink);
     }
+    let groups = Buckets::new(&totals, if is_short { 0 } else { full });
     let mut room = Room::new(len)?;
-    partition(source, digit, &counts, room.records());
-    match digit.shift > low {
-        true => buckets(room.records(), &totals, low, sink),
-        false => {
-            take_all(room.records(), sink);
-            Ok(())
-        }
+    partition(source, digit, &counts, &groups, room.records());
+    if is_short {
+        take_all(room.records(), sink);
+        return Ok(());
     }
+    buckets(room.records(), &groups.totals, low, sink)
 }
 
-/// How many of the first buckets hold `len` records.
+/// How many of the first totals hold `len` records.
 fn reach(totals: &[usize], len: usize) -> usize {
     let mut held = 0;
     let short = |total: &&usize| {
@@ -189,13 +195,13 @@ impl<R: Record> Blocks<R> {
 
 /// Moves records to the buckets of a digit, in the order they had. Returns false, and does nothing, if one bucket holds all.
 fn scatter<R: Record>(from: &[R], to: &mut [R], digit: Digit<R>, buckets: &mut [u32; 1 << DIGIT]) -> bool {
-    let in_use = &mut buckets[..digit.buckets()];
+    let in_use = &mut buckets[..digit.values()];
     in_use.fill(0);
     for &record in from {
         buckets[digit.of(record) % (1 << DIGIT)] += 1;
     }
     let mut place = 0;
-    for bucket in &mut buckets[..digit.buckets()] {
+    for bucket in &mut buckets[..digit.values()] {
         let count = std::mem::replace(bucket, place);
         if count as usize == from.len() {
             return false;

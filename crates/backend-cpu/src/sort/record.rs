@@ -6,6 +6,8 @@ use bytemuck::{Pod, Zeroable};
 pub(super) trait Record: Pod + Ord + Default + Send + Sync {
     /// Records of a cache line.
     const LINE: usize = 64 / size_of::<Self>();
+    /// Whether SIMD instructions compare them.
+    const SIMD: bool = true;
     /// The key's distance from that of `base`, which is not greater, without its lowest `shift` bits.
     fn digit(self, base: Self, shift: u32) -> usize;
     /// Bits of the key's distance from that of `base`.
@@ -49,6 +51,7 @@ pub(super) struct Pair {
 }
 
 impl Record for Pair {
+    const SIMD: bool = false;
     #[inline(always)]
     fn digit(self, base: Pair, shift: u32) -> usize {
         self.key.digit(base.key, shift)

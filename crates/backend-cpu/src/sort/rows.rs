@@ -4,6 +4,7 @@ use cuprum_core::Result;
 
 use super::count;
 use super::key::{Real, Unsigned};
+use super::network::{Columns, LANES, LONGEST};
 use super::partition::Source;
 use super::radix::{self, BLOCK, Blocks, Sink};
 use super::record::{Pair, Record};
@@ -162,6 +163,9 @@ where
     V: Fn(R, &[T]) -> T + Sync,
     P: Fn(R) -> u64 + Sync,
 {
+    if R::SIMD && (2..=LONGEST).contains(&len) && results.keep > len / 4 {
+        return shortest(from, len, record, decoder, results);
+    }
     let rows = (BLOCK / len).max(1);
     let tasks: Vec<_> = from.chunks(rows * len).zip(results.chunks(rows)).collect();
     threads::for_each(
@@ -179,6 +183,38 @@ where
                     records.truncate(keep);
                 }
                 Decoded { row, results, decoder }.take(blocks.sort(records, low));
+            }
+        },
+    );
+}
+
+/// Rows that are sorted side by side.
+fn shortest<T, R, F, V, P>(from: &[T], len: usize, record: F, decoder: &Decoder<V, P>, results: Results<T>)
+where
+    T: Real,
+    R: Record,
+    F: Fn(T, usize) -> R + Sync,
+    V: Fn(R, &[T]) -> T + Sync,
+    P: Fn(R) -> u64 + Sync,
+{
+    let rows = (BLOCK / len).next_multiple_of(LANES);
+    let tasks: Vec<_> = from.chunks(rows * len).zip(results.chunks(rows)).collect();
+    threads::for_each(
+        tasks.into_iter(),
+        from.len().saturating_mul(COST),
+        || (vec![[R::default(); LANES]; len], vec![R::default(); len]),
+        |(columns, records), (from, results)| {
+            for (from, results) in from.chunks(LANES * len).zip(results.chunks(LANES)) {
+                for (lane, row) in from.chunks_exact(len).enumerate() {
+                    for ((i, &v), column) in row.iter().enumerate().zip(columns.iter_mut()) {
+                        column[lane] = record(v, i);
+                    }
+                }
+                dispatch(Columns(columns));
+                for (lane, (row, results)) in from.chunks_exact(len).zip(results.chunks(1)).enumerate() {
+                    records.iter_mut().zip(columns.iter()).for_each(|(record, column)| *record = column[lane]);
+                    Decoded { row, results, decoder }.take(records);
+                }
             }
         },
     );
