@@ -3,8 +3,6 @@
 use super::record::Record;
 use crate::simd::Loop;
 
-/// Longest row.
-pub(super) const LONGEST: usize = 256;
 /// Rows side by side.
 pub(super) const LANES: usize = 16;
 

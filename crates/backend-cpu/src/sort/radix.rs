@@ -28,7 +28,7 @@ const BY_DIGITS: usize = 192;
 /// Bits of a digit at most: counters and places of as many buckets stay in the first-level cache.
 const DIGIT: u32 = 11;
 /// Bits that are sorted by beyond those that number the records; few records are then still out of order.
-const SPARE: u32 = 5;
+const SPARE: u32 = 7;
 /// Cheap operations that a record costs, about.
 const COST: usize = 16;
 

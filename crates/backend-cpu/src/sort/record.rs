@@ -6,8 +6,8 @@ use bytemuck::{Pod, Zeroable};
 pub(super) trait Record: Pod + Ord + Default + Send + Sync {
     /// Records of a cache line.
     const LINE: usize = 64 / size_of::<Self>();
-    /// Whether SIMD instructions compare them.
-    const SIMD: bool = true;
+    /// Longest row that is sorted side by side with others (`network`).
+    const NETWORK: usize = 0;
     /// The key's distance from that of `base`, which is not greater, without its lowest `shift` bits.
     fn digit(self, base: Self, shift: u32) -> usize;
     /// Bits of the key's distance from that of `base`.
@@ -19,8 +19,9 @@ pub(super) trait Record: Pod + Ord + Default + Send + Sync {
 }
 
 macro_rules! record {
-    ($($t:ty)*) => {$(
+    ($($t:ty, $network:literal;)*) => {$(
         impl Record for $t {
+            const NETWORK: usize = $network;
             #[inline(always)]
             fn digit(self, base: $t, shift: u32) -> usize {
                 (self.wrapping_sub(base) >> shift) as usize
@@ -38,7 +39,7 @@ macro_rules! record {
         }
     )*};
 }
-record! { u32 u64 }
+record! { u32, 256; u64, 16; }
 
 /// A key of 64 bits and its place, where they do not fit in one integer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
@@ -51,7 +52,6 @@ pub(super) struct Pair {
 }
 
 impl Record for Pair {
-    const SIMD: bool = false;
     #[inline(always)]
     fn digit(self, base: Pair, shift: u32) -> usize {
         self.key.digit(base.key, shift)

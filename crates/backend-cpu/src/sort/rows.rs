@@ -4,7 +4,7 @@ use cuprum_core::Result;
 
 use super::count;
 use super::key::{Real, Unsigned};
-use super::network::{Columns, LANES, LONGEST};
+use super::network::{Columns, LANES};
 use super::partition::Source;
 use super::radix::{self, BLOCK, Blocks, Sink};
 use super::record::{Pair, Record};
@@ -163,7 +163,7 @@ where
     V: Fn(R, &[T]) -> T + Sync,
     P: Fn(R) -> u64 + Sync,
 {
-    if R::SIMD && (2..=LONGEST).contains(&len) && results.keep > len / 4 {
+    if (2..=R::NETWORK).contains(&len) && results.keep > len / 4 {
         return shortest(from, len, record, decoder, results);
     }
     let rows = (BLOCK / len).max(1);
