@@ -73,7 +73,7 @@ fn flat_prologue(a: &NdArray, dtype: DType) -> Result<(Program, SmallVec<[Stored
     match inputs.iter().map(flat).collect::<Option<Result<SmallVec<_>>>>() {
         Some(inputs) => Ok((program, inputs?)),
         None => {
-            let stored = a.astype(dtype)?.ravel()?.stored()?;
+            let stored = a.astype(dtype)?.ravel()?.contiguous()?.stored()?;
             Ok((Program::identity(dtype), SmallVec::from_elem(stored, 1)))
         }
     }
