@@ -8,7 +8,7 @@ use cuprum::{Availability, Device};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::tune;
+use crate::{ops, tune};
 
 /// Show the devices, the accelerators and why one is missing, and the settings in force.
 #[derive(clap::Args, Debug)]
@@ -19,12 +19,19 @@ pub struct Arguments {
     /// What was measured for CUPRUM_ACCELERATORS=auto, instead
     #[arg(long)]
     tuning: bool,
+    /// What cub takes of each operation, and why it declines the rest, instead
+    #[arg(long, conflicts_with = "tuning")]
+    ops: bool,
 }
 
 /// Runs the command. A setting that cannot be read is shown last, as the failure.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let problem = settings::check().err();
-    let (report, text): (Value, fn(&Value) -> String) = if arguments.tuning { (tune::listings()?, tune::text) } else { (report()?, text) };
+    let (report, text): (Value, fn(&Value) -> String) = match (arguments.tuning, arguments.ops) {
+        (true, _) => (tune::listings()?, tune::text),
+        (_, true) => (ops::report()?, ops::text),
+        _ => (report()?, text),
+    };
     let text = if arguments.json { format!("{report:#}\n") } else { text(&report) };
     std::io::stdout().write_all(text.as_bytes())?;
     problem.map_or(Ok(()), |e| Err(e.into()))
@@ -119,7 +126,7 @@ fn text(report: &Value) -> String {
     out + &format!("\ncompiled kernels and what was measured are kept in {cache}\n")
 }
 
-fn table(header: &[&str]) -> Table {
+pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     table.set_header(header);

@@ -52,6 +52,19 @@ fn bench_reports() {
 }
 
 #[test]
+fn info_shows_what_cub_takes() {
+    let folder = Folder::new();
+    let json: Value = serde_json::from_str(&succeed(&folder, &["info", "--ops", "--json"])).unwrap();
+    let rows = json["operations"].as_array().unwrap();
+    let of = |op: &str, case: &str| rows.iter().find(|r| r["operation"] == op && r["case"] == case).unwrap();
+    assert_eq!(of("argsort", "last axis")["declined"][0]["dtypes"], serde_json::json!(["complex128"]));
+    assert_eq!(of("sum", "everything")["taken"].as_array().unwrap().len(), 15);
+    assert!(of("sum", "first axis")["taken"].as_array().unwrap().is_empty());
+    let text = succeed(&folder, &["info", "--ops"]);
+    assert!(text.contains("complex128 has keys of 128 bits") && text.contains("every dtype"), "{text}");
+}
+
+#[test]
 fn tune_measures_and_info_shows() {
     let folder = Folder::new();
     // The host has one accelerator, so there is nothing to choose.
