@@ -10,8 +10,6 @@ using Acc = Fold::Acc;
 constexpr int THREADS = 256;
 // Loads in flight per thread: 64 bytes of one or two inputs, half of that for more.
 constexpr int UNROLL = INPUTS > 2 ? 2 : 4;
-// A few lanes a row already have short steps.
-constexpr int UNROLL_LANES = WIDTH > 1 ? 1 : UNROLL;
 
 using At = Offsets<Index, INPUTS>;
 using Rows = Axes<Index, RANK, INPUTS>;
@@ -111,6 +109,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce_rows_block(Params p
         __syncthreads();
     }
 }
+
+// A few lanes a row already have short steps.
+constexpr int UNROLL_LANES = WIDTH > 1 ? 1 : UNROLL;
 
 // `Lanes` threads of a warp a row.
 template <int Lanes> __device__ inline void reduce_rows(const Params& p, const Rows& axes, Out* out, Index rows, Index columns) {
