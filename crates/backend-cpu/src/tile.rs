@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use crate::elementwise::half::{is_half, through_f32};
 use crate::elementwise::loops::{Kernel, Selected};
 use crate::elementwise::{cast, table};
-use crate::raw::{Elements, ElementsMut, Scratch, copy_strided, element};
+use crate::raw::{Ahead, Elements, ElementsMut, Scratch, copy_strided, element};
 use crate::transpose::{Rows, SIDE, transpose};
 
 /// Longest tile. Shorter ones are powers of two as well, so that tiles end where the fixed blocks of reductions end.
@@ -470,6 +470,24 @@ impl<'c, 'a> Evaluator<'c, 'a> {
     pub fn read(&mut self, start: usize, len: usize) -> Elements<'_> {
         self.compute(start, len, &mut []);
         self.value(self.compiled.program.outputs[0], len, &[])
+    }
+
+    /// As [`Evaluator::read`], and the input memory that the loop over these values should ask for meanwhile.
+    pub fn read_with_ahead(&mut self, start: usize, len: usize) -> (Elements<'_>, Ahead) {
+        self.compute(start, len, &mut []);
+        let result = self.compiled.program.outputs[0];
+        let values = self.value(result, len, &[]);
+        let ahead = match self.compiled.places[result as usize] {
+            // Read in place, or gathered (then it is in cache already, and nothing is lost).
+            Place::Input(_) => values.ahead(Ahead::DISTANCE),
+            // Computed: the next tile of the first input whose elements are as wide as the values.
+            _ => {
+                let width = values.dtype().itemsize();
+                let input = self.direct.iter().flatten().find(|input| input.dtype().itemsize() == width);
+                input.map_or(values.ahead(0), |input| input.ahead(self.compiled.tile * width))
+            }
+        };
+        (values, ahead)
     }
 
     fn compute(&mut self, start: usize, len: usize, outputs: &mut [ElementsMut]) {
