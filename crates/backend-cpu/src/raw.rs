@@ -57,9 +57,9 @@ impl<'a> Elements<'a> {
         Elements { ptr: unsafe { self.ptr.add(start * self.dtype.itemsize()) }, len, ..self }
     }
 
-    /// What lies `bytes` after the run's beginning, in the same buffer or not.
-    pub fn ahead(self, bytes: usize) -> Ahead {
-        Ahead(self.ptr.wrapping_add(bytes))
+    /// For a loop over the run.
+    pub fn ahead(self) -> Ahead {
+        Ahead(self.ptr)
     }
 
     /// The values as a slice of their Rust type.
@@ -201,10 +201,13 @@ impl Output {
     }
 }
 
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
 /// A cache line, as the unit of scratch memory.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Line(#[allow(dead_code)] [u8; 64]);
+struct Line(#[allow(dead_code)] [u8; LINE]);
 
 /// A block of scratch memory, aligned for every dtype and always initialised.
 #[derive(Default)]
@@ -218,14 +221,14 @@ impl Scratch {
 
     /// Makes room for `bytes`.
     pub fn reserve(&mut self, bytes: usize) {
-        let lines = bytes.div_ceil(64);
+        let lines = bytes.div_ceil(LINE);
         if self.0.len() < lines {
-            self.0.resize(lines, Line([0; 64]));
+            self.0.resize(lines, Line([0; LINE]));
         }
     }
 
     fn holds(&self, dtype: DType, len: usize) -> bool {
-        len.saturating_mul(dtype.itemsize()) <= self.0.len() * 64
+        len.saturating_mul(dtype.itemsize()) <= self.0.len() * LINE
     }
 
     /// The first `len` elements for reading, written before through [`Scratch::elements_mut`] with the same dtype.
@@ -274,32 +277,43 @@ pub(crate) fn prefetch<T>(address: *const T) {
     let _ = address;
 }
 
-/// Memory that is read next. A loop that asks for it as it goes finds it in the first-level cache, where the processor's own
-/// prefetching loses its thread at the end of every short run.
+/// Where a loop over contiguous memory is, so that it can ask for what it reads later.
+///
+/// The processor's own prefetching follows a page, from its beginning and no further than its end, and one core has too few
+/// requests to the first-level cache under way to fill a memory's channels. So the lines of the next block of pages are asked
+/// for across its pages, and the second-level cache goes on by itself in all of them.
 #[derive(Clone, Copy)]
 pub(crate) struct Ahead(*const u8);
 
 impl Ahead {
-    /// How far loops over contiguous memory look, in bytes: the latency of memory at a few times its speed.
-    pub const DISTANCE: usize = 8 << 10;
+    const PAGE: usize = 4096;
+    /// Pages that are begun together: two blocks fit the first-level cache.
+    const PAGES: usize = 4;
+    const BLOCK: usize = Ahead::PAGES * Ahead::PAGE;
+    /// Lines that are asked for at a time: neighbours that go to different pages.
+    const LINES: usize = 2;
 
-    /// Of a loop that goes through a run of contiguous memory.
+    /// At the beginning of a run.
     #[inline(always)]
     pub fn of<T>(run: &[T]) -> Ahead {
-        Ahead(run.as_ptr().cast::<u8>().wrapping_add(Ahead::DISTANCE))
+        Ahead(run.as_ptr().cast())
     }
 
-    /// The same for the loop from its `count`th element on.
+    /// `count` elements further on.
     #[inline(always)]
     pub fn after<T>(self, count: usize) -> Ahead {
         Ahead(self.0.wrapping_add(count * size_of::<T>()))
     }
 
-    /// Asks for as many lines as `count` elements take.
+    /// Asks for as many lines of the next block as the next `count` elements take in this one.
     #[inline(always)]
     pub fn ask<T>(self, count: usize) {
-        for line in 0..(count * size_of::<T>()).div_ceil(64) {
-            prefetch(self.0.wrapping_add(line * 64));
+        for at in (0..count * size_of::<T>()).step_by(Ahead::LINES * LINE) {
+            let place = (self.0.addr() + at) % Ahead::BLOCK;
+            let (turn, page) = (place / (Ahead::PAGES * LINE), place / (Ahead::LINES * LINE) % (Ahead::PAGES / Ahead::LINES));
+            let to = Ahead::BLOCK + page * Ahead::LINES * Ahead::PAGE + turn * LINE;
+            let line = self.0.wrapping_add(at + to - place);
+            (0..Ahead::LINES).for_each(|i| prefetch(line.wrapping_add(i * Ahead::PAGE)));
         }
     }
 }

@@ -24,6 +24,9 @@ const MIN_TILE: usize = 512;
 /// Bytes of scratch that a tile's values may take: most of L1, leaving room for the inputs that stream through.
 const SCRATCH_BYTES: usize = 24 << 10;
 
+/// Bytes of values from which looking ahead in the inputs is worth it: less is in the second-level cache, or read at once.
+const LONG: usize = 256 << 10;
+
 /// Where inputs lie under a loop nest, outermost axis first. Points are numbered in loop order.
 pub(crate) struct Nest<'a> {
     dims: Dims,
@@ -472,22 +475,15 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         self.value(self.compiled.program.outputs[0], len, &[])
     }
 
-    /// As [`Evaluator::read`], and the input memory that the loop over these values should ask for meanwhile.
-    pub fn read_with_ahead(&mut self, start: usize, len: usize) -> (Elements<'_>, Ahead) {
+    /// As [`Evaluator::read`], and the input memory in which the loop over these values should look ahead, where that is worth it.
+    pub fn read_with_ahead(&mut self, start: usize, len: usize) -> (Elements<'_>, Option<Ahead>) {
         self.compute(start, len, &mut []);
-        let result = self.compiled.program.outputs[0];
-        let values = self.value(result, len, &[]);
-        let ahead = match self.compiled.places[result as usize] {
-            // Read in place, or gathered (then it is in cache already, and nothing is lost).
-            Place::Input(_) => values.ahead(Ahead::DISTANCE),
-            // Computed: the next tile of the first input whose elements are as wide as the values.
-            _ => {
-                let width = values.dtype().itemsize();
-                let input = self.direct.iter().flatten().find(|input| input.dtype().itemsize() == width);
-                input.map_or(values.ahead(0), |input| input.ahead(self.compiled.tile * width))
-            }
-        };
-        (values, ahead)
+        let values = self.value(self.compiled.program.outputs[0], len, &[]);
+        let width = values.dtype().itemsize();
+        let as_wide = |input: &&Elements| input.dtype().itemsize() == width;
+        let long = self.compiled.nest.size().saturating_mul(width) >= LONG;
+        let input = if long { self.direct.iter().flatten().find(as_wide) } else { None };
+        (values, input.map(|input| input.ahead()))
     }
 
     fn compute(&mut self, start: usize, len: usize, outputs: &mut [ElementsMut]) {

@@ -86,9 +86,9 @@ impl<T: Number> Reducer for Deviation<T> {
         acc.squares
     }
     #[inline(always)]
-    fn leaf(values: &[T], ahead: Ahead, _first: usize) -> Moments<T> {
+    fn leaf(values: &[T], ahead: Option<Ahead>, _first: usize) -> Moments<T> {
         let count = values.len() as f64;
-        let mean = fold(values, Some(ahead), |v| v, T::plus).scaled(T::real(1.0 / count));
+        let mean = fold(values, ahead, |v| v, T::plus).scaled(T::real(1.0 / count));
         let squares = fold(values, None, |v| v.minus(mean).square(T::real(1.0)), |a, b| a + b);
         Moments { count, mean, squares }
     }

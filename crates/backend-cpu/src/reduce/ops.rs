@@ -33,21 +33,21 @@ pub(crate) trait Reducer: 'static {
 
     /// 1 to [`LEAF`] elements, the first of them the `first`th of its reduction.
     #[inline(always)]
-    fn leaf(values: &[Self::In], ahead: Ahead, _first: usize) -> Self::Acc {
+    fn leaf(values: &[Self::In], ahead: Option<Ahead>, _first: usize) -> Self::Acc {
         lanes::<Self>(values, ahead)
     }
 
     /// As [`Reducer::leaf`], where a partial result of earlier elements of the same reduction may make it easier.
     #[inline(always)]
-    fn leaf_after(_earlier: Self::Acc, values: &[Self::In], ahead: Ahead, first: usize) -> Self::Acc {
+    fn leaf_after(_earlier: Self::Acc, values: &[Self::In], ahead: Option<Ahead>, first: usize) -> Self::Acc {
         Self::leaf(values, ahead, first)
     }
 }
 
 /// A leaf in [`LANES`] accumulators, for operations that do not look at the index.
 #[inline(always)]
-fn lanes<R: Reducer + ?Sized>(values: &[R::In], ahead: Ahead) -> R::Acc {
-    fold(values, Some(ahead), |v| R::start(v, 0), R::merge)
+fn lanes<R: Reducer + ?Sized>(values: &[R::In], ahead: Option<Ahead>) -> R::Acc {
+    fold(values, ahead, |v| R::start(v, 0), R::merge)
 }
 
 /// `start` of every value, merged in [`LANES`] accumulators; asks for as much memory `ahead` as it reads.
@@ -63,7 +63,7 @@ pub(super) fn fold<T: Copy, A: Copy>(values: &[T], ahead: Option<Ahead>, start: 
     };
     // Loops over whole arrays by index: the accumulators stay in registers. Those of the rest are another array, as its
     // changing length would put them on the stack.
-    let ask = |chunk: usize| ahead.iter().for_each(|ahead| ahead.after::<T>(chunk * LANES).ask::<T>(LANES));
+    let ask = |chunk: usize| ahead.iter().for_each(|from| from.after::<T>(chunk * LANES).ask::<T>(LANES));
     let mut acc = [start(head[0]); LANES];
     ask(0);
     for i in 1..LANES {
@@ -145,14 +145,14 @@ pub(crate) fn scalar_product<T: Value>(a: &[T], b: &[T]) -> Option<T> {
             for ((product, &a), &b) in products.iter_mut().zip(a).zip(b) {
                 *product = a.times(b);
             }
-            leaf::<Sum<T>>(None, &products[..a.len()], Ahead::of(a), 0)
+            leaf::<Sum<T>>(None, &products[..a.len()], Some(Ahead::of(a)), 0)
         };
         tree.push(sum, T::plus);
     }
     tree.finish(T::plus)
 }
 
-struct LeafLoop<'a, R: Reducer>(Option<R::Acc>, &'a [R::In], Ahead, usize);
+struct LeafLoop<'a, R: Reducer>(Option<R::Acc>, &'a [R::In], Option<Ahead>, usize);
 
 impl<R: Reducer> Loop for LeafLoop<'_, R> {
     type Output = R::Acc;
@@ -167,7 +167,7 @@ impl<R: Reducer> Loop for LeafLoop<'_, R> {
 }
 
 /// [`Reducer::leaf`], or [`Reducer::leaf_after`], at the best SIMD level.
-pub(crate) fn leaf<R: Reducer>(earlier: Option<R::Acc>, values: &[R::In], ahead: Ahead, first: usize) -> R::Acc {
+pub(crate) fn leaf<R: Reducer>(earlier: Option<R::Acc>, values: &[R::In], ahead: Option<Ahead>, first: usize) -> R::Acc {
     dispatch(LeafLoop::<R>(earlier, values, ahead, first))
 }
 
@@ -316,7 +316,7 @@ impl Reducer for Count {
         acc
     }
     #[inline(always)]
-    fn leaf(values: &[bool], _ahead: Ahead, _first: usize) -> i64 {
+    fn leaf(values: &[bool], _ahead: Option<Ahead>, _first: usize) -> i64 {
         values.iter().map(|&v| v as u16).sum::<u16>() as i64 // a leaf's count fits 16 bits
     }
 }
@@ -347,11 +347,11 @@ impl<T: Value, R: Reducer<In = T, Acc = T>> Reducer for Arg<R> {
         acc.1
     }
     #[inline(always)]
-    fn leaf(values: &[T], ahead: Ahead, first: usize) -> (T, i64) {
+    fn leaf(values: &[T], ahead: Option<Ahead>, first: usize) -> (T, i64) {
         Self::place(lanes::<R>(values, ahead), values, first)
     }
     #[inline(always)]
-    fn leaf_after(earlier: (T, i64), values: &[T], ahead: Ahead, first: usize) -> (T, i64) {
+    fn leaf_after(earlier: (T, i64), values: &[T], ahead: Option<Ahead>, first: usize) -> (T, i64) {
         let best = lanes::<R>(values, ahead);
         // What does not beat an earlier element wins over no result that holds it, wherever in the leaf it is.
         if same(R::merge(earlier.0, best), earlier.0) { (best, first as i64) } else { Self::place(best, values, first) }

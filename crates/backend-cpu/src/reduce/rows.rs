@@ -14,7 +14,8 @@ pub(super) fn reduce_run<R: Reducer>(evaluator: &mut Evaluator, tile: usize, sta
     for at in (0..len).step_by(tile) {
         let (values, ahead) = evaluator.read_with_ahead(start + at, tile.min(len - at));
         for (i, part) in values.typed::<R::In>().chunks(LEAF).enumerate() {
-            let acc = leaf::<R>(tree.first().copied(), part, ahead.after::<R::In>(i * LEAF), first + at + i * LEAF);
+            let ahead = ahead.map(|from| from.after::<R::In>(i * LEAF));
+            let acc = leaf::<R>(tree.first().copied(), part, ahead, first + at + i * LEAF);
             tree.push(acc, R::merge);
         }
     }
@@ -50,7 +51,7 @@ pub(super) fn reduce<R: Reducer>(compiled: &Compiled, len: usize, out: &mut [R::
                 let start = (first_row + t * rows_per_tile) * len;
                 let (values, ahead) = evaluator.read_with_ahead(start, results.len() * len);
                 for (i, (result, row)) in results.iter_mut().zip(values.typed::<R::In>().chunks_exact(len)).enumerate() {
-                    *result = R::finish(leaf::<R>(None, row, ahead.after::<R::In>(i * len), 0));
+                    *result = R::finish(leaf::<R>(None, row, ahead.map(|from| from.after::<R::In>(i * len)), 0));
                 }
             }
         },
