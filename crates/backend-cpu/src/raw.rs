@@ -11,7 +11,8 @@ use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::Buffer;
 use cuprum_core::{Call, DType, Element, Error, Result, Scalar, StoredArray};
 
-use crate::transpose::{Rows, transpose};
+use crate::cache::{Ahead, LINE, NonTemporal};
+use crate::transpose::{Rows, transpose, transpose_streamed};
 
 /// A run of elements for reading.
 #[derive(Clone, Copy)]
@@ -59,7 +60,7 @@ impl<'a> Elements<'a> {
 
     /// For a loop over the run.
     pub fn ahead(self) -> Ahead {
-        Ahead(self.ptr)
+        Ahead::at(self.ptr)
     }
 
     /// The values as a slice of their Rust type.
@@ -153,6 +154,13 @@ impl<'a> ElementsMut<'a> {
         // SAFETY: both hold `len` elements; `self` is exclusive, so they do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(source.ptr, self.ptr, self.len * self.dtype.itemsize()) };
     }
+
+    /// As [`ElementsMut::copy_from`], past the caches.
+    pub fn stream_from(&mut self, source: Elements, stores: &NonTemporal) {
+        assert!(self.dtype == source.dtype && self.len == source.len, "copy of {} to {}", source.len, self.len);
+        // SAFETY: as in `copy_from`.
+        unsafe { stores.copy(source.ptr, self.ptr, self.len * self.dtype.itemsize()) };
+    }
 }
 
 fn host(buffer: &Arc<dyn Buffer>) -> Result<&HostBuffer> {
@@ -200,9 +208,6 @@ impl Output {
         self.buffer
     }
 }
-
-/// Bytes of a cache line.
-const LINE: usize = 64;
 
 /// A cache line, as the unit of scratch memory.
 #[derive(Clone, Copy)]
@@ -265,59 +270,6 @@ pub(crate) fn copy_strided<T: Copy>(source: &[T], start: isize, stride: isize, o
     }
 }
 
-/// Asks for the cache line of an address, which may be anything.
-#[inline(always)]
-pub(crate) fn prefetch<T>(address: *const T) {
-    // SAFETY: a prefetch touches nothing, whatever the address.
-    #[cfg(target_arch = "x86_64")]
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast())
-    };
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = address;
-}
-
-/// Where a loop over contiguous memory is, so that it can ask for what it reads later.
-///
-/// The processor's own prefetching follows a page, from its beginning and no further than its end, and one core has too few
-/// requests to the first-level cache under way to fill a memory's channels. So the lines of the next block of pages are asked
-/// for across its pages, and the second-level cache goes on by itself in all of them.
-#[derive(Clone, Copy)]
-pub(crate) struct Ahead(*const u8);
-
-impl Ahead {
-    const PAGE: usize = 4096;
-    /// Pages that are begun together: two blocks fit the first-level cache.
-    const PAGES: usize = 4;
-    const BLOCK: usize = Ahead::PAGES * Ahead::PAGE;
-    /// Lines that are asked for at a time: neighbours that go to different pages.
-    const LINES: usize = 2;
-
-    /// At the beginning of a run.
-    #[inline(always)]
-    pub fn of<T>(run: &[T]) -> Ahead {
-        Ahead(run.as_ptr().cast())
-    }
-
-    /// `count` elements further on.
-    #[inline(always)]
-    pub fn after<T>(self, count: usize) -> Ahead {
-        Ahead(self.0.wrapping_add(count * size_of::<T>()))
-    }
-
-    /// Asks for as many lines of the next block as the next `count` elements take in this one.
-    #[inline(always)]
-    pub fn ask<T>(self, count: usize) {
-        for at in (0..count * size_of::<T>()).step_by(Ahead::LINES * LINE) {
-            let place = (self.0.addr() + at) % Ahead::BLOCK;
-            let (turn, page) = (place / (Ahead::PAGES * LINE), place / (Ahead::LINES * LINE) % (Ahead::PAGES / Ahead::LINES));
-            let to = Ahead::BLOCK + page * Ahead::LINES * Ahead::PAGE + turn * LINE;
-            let line = self.0.wrapping_add(at + to - place);
-            (0..Ahead::LINES).for_each(|i| prefetch(line.wrapping_add(i * Ahead::PAGE)));
-        }
-    }
-}
-
 /// A block of columns of a matrix; other threads may hold other columns of the same matrix.
 pub(crate) struct ColumnsMut<'a, T> {
     ptr: *mut T,
@@ -367,6 +319,8 @@ pub(crate) struct Grid {
     pub width: usize,
     pub source: [isize; 2],
     pub target: [isize; 2],
+    /// Whether the whole copy is so large that it should pass by the caches.
+    pub streamed: bool,
 }
 
 impl Grid {
@@ -398,9 +352,10 @@ pub(crate) fn copy_grid<T: Copy>(source: &[T], from: isize, target: &mut [T], to
         return;
     }
     let rows = |start: isize, stride| Rows { start: start as usize, stride };
+    let turn = if grid.streamed { transpose_streamed } else { transpose };
     if grid.source[0] == 1
         && grid.target[1] == 1
-        && transpose(source, rows(from, grid.source[1]), target, rows(to, grid.target[0]), grid.height, grid.width)
+        && turn(source, rows(from, grid.source[1]), target, rows(to, grid.target[0]), grid.height, grid.width)
     {
         return;
     }

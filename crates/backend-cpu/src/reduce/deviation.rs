@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use cuprum_core::{Complex, Element};
 
 use super::ops::{Reducer, Value, fold};
-use crate::raw::Ahead;
+use crate::cache::Ahead;
 
 /// Elements with a mean.
 pub(crate) trait Number: Value {

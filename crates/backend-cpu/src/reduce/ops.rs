@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use cuprum_core::{Complex, Element};
 
 use super::tree::Tree;
-use crate::raw::Ahead;
+use crate::cache::Ahead;
 use crate::simd::{Loop, dispatch};
 
 /// Elements reduced in one go, before the tree begins. A power of two; tiles are multiples of it.
