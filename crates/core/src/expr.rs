@@ -279,12 +279,14 @@ impl NdArray {
     }
 
     fn run(&self) -> Result<()> {
-        let (mut program, mut inputs) = (Program::default(), SmallVec::new());
-        if self.flatten_alone(&mut program, &mut inputs) {
-            if let Some(value) = self.run_program(&program, &inputs)?.into_iter().next() {
-                self.settle(Ok(value));
+        if self.0.weight.nodes == 1 {
+            let (mut program, mut inputs) = (Program::default(), SmallVec::new());
+            if self.flatten_alone(&mut program, &mut inputs) {
+                if let Some(value) = self.run_program(&program, &inputs)?.into_iter().next() {
+                    self.settle(Ok(value));
+                }
+                return Ok(());
             }
-            return Ok(());
         }
         let mut flat = Flattened::new(self.is_foreign(), false);
         let root = flat.visit(self, self.shape(), true)?;
