@@ -6,6 +6,7 @@ use cuprum_core::layout::{Dims, Layout, Strides};
 use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{Call, Element, Outcome, Result, StoredArray, Work, decline, with_dtype};
 
+use crate::cache::STREAMED;
 use crate::raw::{Elements, ElementsMut, Grid, Output, copy_grid};
 use crate::threads;
 
@@ -48,11 +49,12 @@ pub(crate) fn copy(input: &StoredArray, region: &Layout, out: ElementsMut) -> Re
         tasks.push((piece, part));
     }
     let first = input.layout().offset() as isize;
+    let streamed = plan.size.saturating_mul(source.dtype().itemsize()) >= STREAMED;
     threads::for_each(
         tasks.into_iter(),
         plan.size,
         || (),
-        |_, (piece, part)| with_dtype!(source.dtype(), T => copy_piece(source.typed::<T>(), first + piece.source, part.typed::<T>(), &piece.nest)),
+        |_, (piece, part)| with_dtype!(source.dtype(), T => copy_piece(source.typed::<T>(), first + piece.source, part.typed::<T>(), &piece.nest, streamed)),
     );
     Ok(())
 }
@@ -105,7 +107,7 @@ fn pieces(nest: &Nest, wanted: usize) -> Vec<Piece> {
 }
 
 /// Copies a piece: its two fastest axes, the target's and the source's, as grids; the others by counting.
-fn copy_piece<T: Element>(source: &[T], from: isize, target: &mut [T], nest: &Nest) {
+fn copy_piece<T: Element>(source: &[T], from: isize, target: &mut [T], nest: &Nest, streamed: bool) {
     let ndim = nest.dims.len();
     let Some(columns) = ndim.checked_sub(1) else {
         target[0] = source[from as usize];
@@ -114,7 +116,7 @@ fn copy_piece<T: Element>(source: &[T], from: isize, target: &mut [T], nest: &Ne
     let rows = (0..columns).min_by_key(|&axis| (nest.source[axis].unsigned_abs(), std::cmp::Reverse(axis)));
     let axis = |axis: Option<usize>| axis.map_or((1, 0, 0), |a| (nest.dims[a], nest.source[a], nest.target[a]));
     let ((height, row_source, row_target), (width, column_source, column_target)) = (axis(rows), axis(Some(columns)));
-    let grid = Grid { height, width, source: [row_source, column_source], target: [row_target, column_target] };
+    let grid = Grid { height, width, source: [row_source, column_source], target: [row_target, column_target], streamed };
     let others: Dims = (0..columns).filter(|a| Some(*a) != rows).collect();
     let count: usize = others.iter().map(|&a| nest.dims[a]).product();
     for n in 0..count {

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use cuprum_core::array::Array;
 use cuprum_core::{Call, DType, Element, Error, Layout, Outcome, Result, Work, decline, with_dtype};
 
-use crate::raw::{Elements, ElementsMut, Output, prefetch};
+use crate::cache::prefetch;
+use crate::raw::{Elements, ElementsMut, Output};
 use crate::threads;
 
 /// Elements per task, about.

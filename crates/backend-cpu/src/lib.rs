@@ -7,6 +7,7 @@
 //! Linked in by naming it (`use cuprum_backend_cpu as _;`), or made known by [`register`] in static libraries.
 #![deny(unsafe_code)]
 
+mod cache;
 mod contract;
 mod copy;
 mod elementwise;

@@ -12,7 +12,8 @@ use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::Buffer;
 use cuprum_core::{Call, DType, Element, Error, Result, Scalar, StoredArray};
 
-use crate::transpose::{Rows, transpose};
+use crate::cache::{Ahead, LINE, NonTemporal};
+use crate::transpose::{Rows, transpose, transpose_streamed};
 
 /// A run of elements for reading.
 #[derive(Clone, Copy)]
@@ -56,6 +57,11 @@ impl<'a> Elements<'a> {
         assert!(start <= self.len && len <= self.len - start, "{start}+{len} of {}", self.len);
         // SAFETY: `start` is inside the run, or its end.
         Elements { ptr: unsafe { self.ptr.add(start * self.dtype.itemsize()) }, len, ..self }
+    }
+
+    /// For a loop over the run.
+    pub fn ahead(self) -> Ahead {
+        Ahead::at(self.ptr)
     }
 
     /// The values as a slice of their Rust type.
@@ -149,6 +155,13 @@ impl<'a> ElementsMut<'a> {
         // SAFETY: both hold `len` elements; `self` is exclusive, so they do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(source.ptr, self.ptr, self.len * self.dtype.itemsize()) };
     }
+
+    /// As [`ElementsMut::copy_from`], past the caches.
+    pub fn stream_from(&mut self, source: Elements, stores: &NonTemporal) {
+        assert!(self.dtype == source.dtype && self.len == source.len, "copy of {} to {}", source.len, self.len);
+        // SAFETY: as in `copy_from`.
+        unsafe { stores.copy(source.ptr, self.ptr, self.len * self.dtype.itemsize()) };
+    }
 }
 
 fn host(buffer: &Arc<dyn Buffer>) -> Result<&HostBuffer> {
@@ -212,7 +225,7 @@ impl Output {
 /// A cache line, as the unit of scratch memory.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Line(#[allow(dead_code)] [u8; 64]);
+struct Line(#[allow(dead_code)] [u8; LINE]);
 
 /// A block of scratch memory, aligned for every dtype and always initialised.
 #[derive(Default)]
@@ -226,14 +239,14 @@ impl Scratch {
 
     /// Makes room for `bytes`.
     pub fn reserve(&mut self, bytes: usize) {
-        let lines = bytes.div_ceil(64);
+        let lines = bytes.div_ceil(LINE);
         if self.0.len() < lines {
-            self.0.resize(lines, Line([0; 64]));
+            self.0.resize(lines, Line([0; LINE]));
         }
     }
 
     fn holds(&self, dtype: DType, len: usize) -> bool {
-        len.saturating_mul(dtype.itemsize()) <= self.0.len() * 64
+        len.saturating_mul(dtype.itemsize()) <= self.0.len() * LINE
     }
 
     /// The first `len` elements for reading, written before through [`Scratch::elements_mut`] with the same dtype.
@@ -304,18 +317,6 @@ pub(crate) fn copy_strided<T: Copy>(source: &[T], start: isize, stride: isize, o
     }
 }
 
-/// Asks for the cache line of an address, which may be anything.
-#[inline(always)]
-pub(crate) fn prefetch<T>(address: *const T) {
-    // SAFETY: a prefetch touches nothing, whatever the address.
-    #[cfg(target_arch = "x86_64")]
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast())
-    };
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = address;
-}
-
 /// A block of columns of a matrix; other threads may hold other columns of the same matrix.
 pub(crate) struct ColumnsMut<'a, T> {
     ptr: *mut T,
@@ -365,6 +366,8 @@ pub(crate) struct Grid {
     pub width: usize,
     pub source: [isize; 2],
     pub target: [isize; 2],
+    /// Whether the whole copy is so large that it should pass by the caches.
+    pub streamed: bool,
 }
 
 impl Grid {
@@ -396,9 +399,10 @@ pub(crate) fn copy_grid<T: Copy>(source: &[T], from: isize, target: &mut [T], to
         return;
     }
     let rows = |start: isize, stride| Rows { start: start as usize, stride };
+    let turn = if grid.streamed { transpose_streamed } else { transpose };
     if grid.source[0] == 1
         && grid.target[1] == 1
-        && transpose(source, rows(from, grid.source[1]), target, rows(to, grid.target[0]), grid.height, grid.width)
+        && turn(source, rows(from, grid.source[1]), target, rows(to, grid.target[0]), grid.height, grid.width)
     {
         return;
     }

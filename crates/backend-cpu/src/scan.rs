@@ -16,7 +16,7 @@ use crate::raw::{ElementsMut, Output, column_blocks};
 use crate::reduce::Value;
 use crate::simd::{Loop, dispatch};
 use crate::threads;
-use crate::tile::{Compiled, Evaluator, Nest};
+use crate::tile::{Compiled, Evaluator, Nest, Results};
 
 /// Elements that are summed up one after the other.
 const RUN: usize = 64;
@@ -41,7 +41,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         let lanes = &plan.lane_strides[k];
         lanes[..split].iter().chain([&plan.axis_strides[k]]).chain(&lanes[split..]).copied().collect()
     };
-    let compiled = match Compiled::new(program, Nest::new(&dims, call.inputs, strides)?, false) {
+    let compiled = match Compiled::new(program, Nest::new(&dims, call.inputs, strides)?, Results::Read) {
         Ok(compiled) => compiled,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };

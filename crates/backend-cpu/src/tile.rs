@@ -12,6 +12,7 @@ use cuprum_core::plan::elementwise::across;
 use cuprum_core::{DType, Element, Program, Reason, Result, Scalar, StepKind, StoredArray, with_dtype};
 use smallvec::SmallVec;
 
+use crate::cache::{Ahead, NonTemporal};
 use crate::elementwise::half::{is_half, through_f32};
 use crate::elementwise::loops::{Kernel, Selected};
 use crate::elementwise::{cast, table};
@@ -23,6 +24,9 @@ pub(crate) const MAX_TILE: usize = 2048;
 const MIN_TILE: usize = 512;
 /// Bytes of scratch that a tile's values may take: most of L1, leaving room for the inputs that stream through.
 const SCRATCH_BYTES: usize = 24 << 10;
+
+/// Bytes of values from which looking ahead in the inputs is worth it: less is in the second-level cache, or read at once.
+const LONG: usize = 256 << 10;
 
 /// Where inputs lie under a loop nest, outermost axis first. Points are numbered in loop order.
 pub(crate) struct Nest<'a> {
@@ -198,21 +202,35 @@ struct Instruction {
     half: bool,
 }
 
+/// What becomes of a program's results.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Results {
+    /// The caller reads them, tile by tile.
+    Read,
+    /// They are written to outputs.
+    Written,
+    /// The same, past the caches: each tile is computed in scratch first.
+    Streamed,
+}
+
 /// A program made ready for evaluation: kernels chosen, every value given a place.
 pub(crate) struct Compiled<'a> {
     program: &'a Program,
     nest: Nest<'a>,
     places: SmallVec<[Place; 8]>,
     instructions: SmallVec<[Instruction; 8]>,
-    /// Outputs that no instruction writes: copies of an input, a parameter, or another output. (output, step)
+    /// Outputs that no instruction writes, and the steps that they are copies of: an input, a parameter, another output, or,
+    /// where outputs pass by the caches, anything.
     copies: SmallVec<[(u16, u16); 2]>,
+    /// Whether they do.
+    streamed: bool,
     blocks: usize,
     tile: usize,
 }
 
 impl<'a> Compiled<'a> {
-    /// Prepares `program` over `nest`; its results are written to outputs if `to_outputs`. `Err` says what is not there.
-    pub fn new(program: &'a Program, nest: Nest<'a>, to_outputs: bool) -> std::result::Result<Compiled<'a>, Reason> {
+    /// Prepares `program` over `nest`. `Err` says what is not there.
+    pub fn new(program: &'a Program, nest: Nest<'a>, results: Results) -> std::result::Result<Compiled<'a>, Reason> {
         let steps = &program.steps;
         let mut last_use: SmallVec<[usize; 8]> = (0..steps.len()).collect();
         for (i, step) in steps.iter().enumerate() {
@@ -226,6 +244,7 @@ impl<'a> Compiled<'a> {
             places: SmallVec::new(),
             instructions: SmallVec::new(),
             copies: SmallVec::new(),
+            streamed: results == Results::Streamed,
             blocks: 0,
             tile: MAX_TILE,
         };
@@ -233,7 +252,7 @@ impl<'a> Compiled<'a> {
         compiled.places.reserve(steps.len());
         compiled.instructions.reserve(steps.len());
         for (i, step) in steps.iter().enumerate() {
-            let output = program.outputs.iter().position(|&o| to_outputs && o as usize == i);
+            let output = program.outputs.iter().position(|&o| results == Results::Written && o as usize == i);
             let place = match step.kind {
                 StepKind::Input(k) if compiled.nest.inputs[k as usize].access == Access::Single => Place::Constant(compiled.block()),
                 StepKind::Param(_) => Place::Constant(compiled.block()),
@@ -258,7 +277,7 @@ impl<'a> Compiled<'a> {
                 }
             }
         }
-        if to_outputs {
+        if results != Results::Read {
             let unwritten = |&(o, &step): &(usize, &u16)| compiled.places[step as usize] != Place::Output(o as u16);
             compiled.copies = program.outputs.iter().enumerate().filter(unwritten).map(|(o, &step)| (o as u16, step)).collect();
         }
@@ -371,6 +390,7 @@ pub(crate) struct Evaluator<'c, 'a> {
     direct: SmallVec<[Option<Elements<'a>>; 4]>,
     /// The bands of inputs that are gathered so; empty unless the caller goes through rows in bands.
     bands: SmallVec<[Band; 4]>,
+    stores: NonTemporal,
 }
 
 /// Which points of an input its gathered block holds, and where this tile begins in it.
@@ -398,6 +418,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
             gathered: inputs.iter().map(|s| if s.access == Access::Strided { spare() } else { Scratch::default() }).collect(),
             direct: SmallVec::from_elem(None, inputs.len()),
             bands: SmallVec::from_elem(Band::default(), inputs.len()),
+            stores: NonTemporal::default(),
         };
         let len = compiled.tile.min(compiled.nest.size());
         for (step, place) in compiled.program.steps.iter().zip(&compiled.places) {
@@ -461,7 +482,12 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         self.compute(start, len, outputs);
         for &(output, step) in &self.compiled.copies {
             let mut to = std::mem::take(&mut outputs[output as usize]);
-            to.copy_from(self.value(step, len, outputs));
+            let value = self.value(step, len, outputs);
+            if self.compiled.streamed {
+                to.stream_from(value, &self.stores)
+            } else {
+                to.copy_from(value)
+            }
             outputs[output as usize] = to;
         }
     }
@@ -470,6 +496,17 @@ impl<'c, 'a> Evaluator<'c, 'a> {
     pub fn read(&mut self, start: usize, len: usize) -> Elements<'_> {
         self.compute(start, len, &mut []);
         self.value(self.compiled.program.outputs[0], len, &[])
+    }
+
+    /// As [`Evaluator::read`], and the input memory in which the loop over these values should look ahead, where that is worth it.
+    pub fn read_with_ahead(&mut self, start: usize, len: usize) -> (Elements<'_>, Option<Ahead>) {
+        self.compute(start, len, &mut []);
+        let values = self.value(self.compiled.program.outputs[0], len, &[]);
+        let width = values.dtype().itemsize();
+        let as_wide = |input: &&Elements| input.dtype().itemsize() == width;
+        let long = self.compiled.nest.size().saturating_mul(width) >= LONG;
+        let input = if long { self.direct.iter().flatten().find(as_wide) } else { None };
+        (values, input.map(|input| input.ahead()))
     }
 
     fn compute(&mut self, start: usize, len: usize, outputs: &mut [ElementsMut]) {

@@ -1,13 +1,16 @@
 //! Transposing copies: blocks of whole cache lines on both sides, turned within registers where the processor can.
 #![allow(unsafe_code)]
 
-use crate::raw::prefetch;
+use crate::cache::{LINE, NonTemporal, prefetch};
 
 /// Elements of one side of a block: for 4-byte elements a cache line.
 pub(crate) const SIDE: usize = 16;
 /// Rows of the target that are written together: neighbouring lines of a row of the source are read soon after each other,
 /// as the hardware fetches them in pairs.
 const GROUP: usize = 4 * SIDE;
+/// Rows and lines across of the stage of large copies: 24 KiB with the columns that keep its rows out of each other's cache sets.
+const STAGE: usize = 8 * SIDE;
+const STAGE_LINES: usize = 2;
 /// How many blocks ahead lines of the source are asked for: their addresses lie too far apart for the hardware to guess.
 const AHEAD: usize = 2;
 
@@ -32,17 +35,71 @@ pub(crate) fn transpose<T: Copy>(source: &[T], from: Rows, target: &mut [T], to:
     }
     let s = source.as_ptr().wrapping_add(from.start);
     let t = target.as_mut_ptr().wrapping_add(to.start);
+    let area = Area { height, width, group: GROUP, beyond: width };
     // SAFETY: `is_inside` has shown that all rows of both lie inside their slices.
-    unsafe {
-        match std::mem::size_of::<T>() {
-            #[cfg(target_arch = "x86_64")]
-            4 if avx2() => blocks(s, from.stride, t, to.stride, height, width, |s, ss, t, ts| x86::turn_32(s.cast(), ss, t.cast(), ts)),
-            #[cfg(target_arch = "x86_64")]
-            8 if avx2() => blocks(s, from.stride, t, to.stride, height, width, |s, ss, t, ts| x86::turn_64(s.cast(), ss, t.cast(), ts)),
-            _ => blocks(s, from.stride, t, to.stride, height, width, |s, ss, t, ts| turn(s, ss, t, ts, SIDE, SIDE)),
+    unsafe { turn_area(s, from.stride, t, to.stride, area) };
+    true
+}
+
+/// As [`transpose`], for a target that is larger than the caches: blocks are turned into a stage that fits the first one, from
+/// which whole lines are written past them all. Rows of a power of two would share cache sets if they were written in place.
+#[must_use]
+pub(crate) fn transpose_streamed<T: Copy>(source: &[T], from: Rows, target: &mut [T], to: Rows, height: usize, width: usize) -> bool {
+    let start = target.as_mut_ptr().wrapping_add(to.start);
+    let whole_lines = start.addr().is_multiple_of(LINE) && (to.stride.unsigned_abs() * size_of::<T>()).is_multiple_of(LINE);
+    if !whole_lines || height < STAGE || width < SIDE {
+        return transpose(source, from, target, to, height, width);
+    }
+    if !is_inside(source.len(), from, width, height) || !is_inside(target.len(), to, height, width) {
+        return false;
+    }
+    let across = (STAGE_LINES * LINE / size_of::<T>()).max(SIDE);
+    let pitch = across + SIDE;
+    let mut stage = vec![source[from.start]; STAGE * pitch];
+    let stores = NonTemporal::default();
+    let lefts = |group: usize| (0..width).step_by(across).map(move |left| (group, left));
+    for (group, left) in (0..height).step_by(STAGE).flat_map(lefts) {
+        let (rows, columns) = (STAGE.min(height - group), across.min(width - left));
+        let area = Area { height: rows, width: columns, group: STAGE, beyond: width - left };
+        // SAFETY: `is_inside` has shown that all rows of source and target lie inside their slices; the stage has as many as are
+        // turned into it.
+        unsafe {
+            let corner = source.as_ptr().offset((from.start + group) as isize + left as isize * from.stride);
+            turn_area(corner, from.stride, stage.as_mut_ptr(), pitch as isize, area);
+            for row in 0..rows {
+                let to = start.offset((group + row) as isize * to.stride).add(left);
+                stores.copy(stage.as_ptr().add(row * pitch).cast(), to.cast(), columns * size_of::<T>());
+            }
         }
     }
     true
+}
+
+/// What is turned, in rows and columns of the target.
+struct Area {
+    height: usize,
+    width: usize,
+    /// Rows that are written together.
+    group: usize,
+    /// Columns that there are from the first on, in this area and after it.
+    beyond: usize,
+}
+
+/// Turns an area by the blocks of this processor.
+///
+/// # Safety
+/// All rows of source and target are valid.
+unsafe fn turn_area<T: Copy>(s: *const T, ss: isize, t: *mut T, ts: isize, area: Area) {
+    // SAFETY: as the caller says.
+    unsafe {
+        match size_of::<T>() {
+            #[cfg(target_arch = "x86_64")]
+            4 if avx2() => blocks(s, ss, t, ts, area, |s, ss, t, ts| x86::turn_32(s.cast(), ss, t.cast(), ts)),
+            #[cfg(target_arch = "x86_64")]
+            8 if avx2() => blocks(s, ss, t, ts, area, |s, ss, t, ts| x86::turn_64(s.cast(), ss, t.cast(), ts)),
+            _ => blocks(s, ss, t, ts, area, |s, ss, t, ts| turn(s, ss, t, ts, SIDE, SIDE)),
+        }
+    }
 }
 
 /// Whether `rows` rows of `columns` elements lie inside a slice of `len`.
@@ -62,25 +119,18 @@ fn avx2() -> bool {
 ///
 /// # Safety
 /// All rows of source and target are valid; `block` turns a whole block.
-unsafe fn blocks<T: Copy>(
-    s: *const T,
-    ss: isize,
-    t: *mut T,
-    ts: isize,
-    height: usize,
-    width: usize,
-    block: impl Fn(*const T, isize, *mut T, isize),
-) {
-    let groups = (0..height).step_by(GROUP);
+unsafe fn blocks<T: Copy>(s: *const T, ss: isize, t: *mut T, ts: isize, area: Area, block: impl Fn(*const T, isize, *mut T, isize)) {
+    let Area { height, width, group: together, beyond } = area;
+    let groups = (0..height).step_by(together);
     let lefts = |group: usize| (0..width).step_by(SIDE).map(move |left| (group, left));
     for (group, left) in groups.flat_map(lefts) {
         let columns = SIDE.min(width - left);
-        for top in (group..height.min(group + GROUP)).step_by(SIDE) {
+        for top in (group..height.min(group + together)).step_by(SIDE) {
             let rows = SIDE.min(height - top);
             // SAFETY: row `left` of the source and row `top` of the target are rows of theirs.
             let (from, to) = unsafe { (s.offset(left as isize * ss).add(top), t.offset(top as isize * ts).add(left)) };
             if rows == SIDE && columns == SIDE {
-                if left + (AHEAD + 1) * SIDE <= width {
+                if left + (AHEAD + 1) * SIDE <= beyond {
                     (0..SIDE).for_each(|row| prefetch(from.wrapping_offset((AHEAD * SIDE + row) as isize * ss)));
                 }
                 block(from, ss, to, ts);
@@ -205,6 +255,26 @@ mod tests {
         turned(|i| i as u32);
         turned(|i| i as f64);
         turned(|i| i as i128);
+    }
+
+    #[test]
+    fn streamed_as_in_place() {
+        for (height, width) in [(128usize, 16usize), (300, 100), (129, 1000), (64, 64), (256, 33)] {
+            for stride in [width.next_multiple_of(32), width + 1] {
+                let source: Vec<f32> = (0..height * width).map(|i| i as f32).collect();
+                let mut lines = vec![[0f32; 16]; (height * stride).div_ceil(16) + 1]; // as near to lines as a vector comes
+                let target = lines.as_flattened_mut();
+                let aligned = target.as_ptr().align_offset(LINE);
+                for start in [aligned, aligned + 1] {
+                    target.fill(0.0);
+                    let (from, to) = (Rows { start: 0, stride: height as isize }, Rows { start, stride: stride as isize });
+                    let fits = start + (height - 1) * stride + width <= target.len();
+                    assert_eq!(transpose_streamed(&source, from, target, to, height, width), fits);
+                    let right = |i: usize, j: usize| target[start + i * stride + j] == source[j * height + i];
+                    assert!(!fits || (0..height).all(|i| (0..width).all(|j| right(i, j))), "{height} x {width}, {stride}, {start}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -279,6 +279,15 @@ impl NdArray {
     }
 
     fn run(&self) -> Result<()> {
+        if self.0.weight.nodes == 1 {
+            let (mut program, mut inputs) = (Program::default(), SmallVec::new());
+            if self.flatten_alone(&mut program, &mut inputs) {
+                if let Some(value) = self.run_program(&program, &inputs)?.into_iter().next() {
+                    self.settle(Ok(value));
+                }
+                return Ok(());
+            }
+        }
         let mut flat = Flattened::new(self.is_foreign(), false);
         let root = flat.visit(self, self.shape(), true)?;
         flat.program.outputs.push(root);
@@ -286,11 +295,7 @@ impl NdArray {
         for (step, _) in &beside {
             flat.program.outputs.push(*step);
         }
-        let op = self.0.op.unwrap_or(crate::ops::elementwise::POSITIVE);
-        let outputs = match run_map(op, self.device(), self.shape(), &flat.program, &flat.inputs) {
-            Err(unsupported @ Error::Unsupported { .. }) => SmallVec::from_elem(self.composed(op, unsupported)?, 1),
-            outputs => outputs?,
-        };
+        let outputs = self.run_program(&flat.program, &flat.inputs)?;
         flat.mark_inlined();
         let mut outputs = outputs.into_iter();
         if let Some(first) = outputs.next() {
@@ -300,6 +305,45 @@ impl NdArray {
             array.settle(Ok(value));
         }
         Ok(())
+    }
+
+    /// Results of a program whose first one is this array.
+    fn run_program(&self, program: &Program, inputs: &[StoredArray]) -> Result<SmallVec<[StoredArray; 1]>> {
+        let op = self.0.op.unwrap_or(crate::ops::elementwise::POSITIVE);
+        match run_map(op, self.device(), self.shape(), program, inputs) {
+            Err(unsupported @ Error::Unsupported { .. }) => Ok(SmallVec::from_elem(self.composed(op, unsupported)?, 1)),
+            outputs => outputs,
+        }
+    }
+
+    /// Flattens a single operation on stored arrays of its own shape and dtypes, where there is nothing to walk through; says
+    /// whether it is one. If not, what it wrote means nothing.
+    fn flatten_alone(&self, program: &mut Program, inputs: &mut SmallVec<[StoredArray; 4]>) -> bool {
+        let guard = self.expr();
+        let Some((expr, op)) = guard.as_ref().zip(self.0.op) else { return false };
+        let mut args = [0u16; 3];
+        for (i, (arg, &want)) in expr.args.iter().zip(&expr.signature.args).enumerate() {
+            args[i] = match arg {
+                Operand::Scalar(s) => program.push_param(*s, want),
+                Operand::Array(a) => {
+                    let Some(Ok(stored)) = a.0.value.get() else { return false };
+                    if stored.dtype() != want || stored.shape() != self.shape() {
+                        return false;
+                    }
+                    let same = |earlier: &Operand| matches!(earlier, Operand::Array(e) if Arc::ptr_eq(&e.0, &a.0));
+                    match expr.args[..i].iter().position(same) {
+                        Some(earlier) => args[earlier],
+                        None => {
+                            inputs.push(stored.clone());
+                            program.push(StepKind::Input(inputs.len() as u16 - 1), want, [0; 3])
+                        }
+                    }
+                }
+            };
+        }
+        let root = program.push(StepKind::Apply(op), expr.signature.result, args);
+        program.outputs.push(root);
+        op != crate::ops::elementwise::ASTYPE
     }
 
     /// The value by the operation's composite body, which takes arrays of the operation's dtypes; else the error.
@@ -377,10 +421,7 @@ impl Flattened {
                 for (i, arg) in expr.args.iter().enumerate() {
                     let want = expr.signature.args[i];
                     args[i] = match arg {
-                        Operand::Scalar(s) => {
-                            self.program.params.push(*s);
-                            self.program.push(StepKind::Param(self.program.params.len() as u16 - 1), want, [0; 3])
-                        }
+                        Operand::Scalar(s) => self.program.push_param(*s, want),
                         Operand::Array(a) => {
                             let step = self.visit(a, shape, false)?;
                             if a.dtype() == want { step } else { self.cast(step, want) }

@@ -83,6 +83,12 @@ impl Program {
         (self.steps.len() - 1) as u16
     }
 
+    /// Appends a scalar parameter, converted to `dtype`, and returns its step.
+    pub fn push_param(&mut self, value: Scalar, dtype: DType) -> u16 {
+        self.params.push(value);
+        self.push(StepKind::Param(self.params.len() as u16 - 1), dtype, [0; 3])
+    }
+
     /// Whether it only hands through input 0.
     pub fn is_identity(&self) -> bool {
         self.steps.len() == 1 && self.outputs.len() == 1 && matches!(self.steps[0].kind, StepKind::Input(0))

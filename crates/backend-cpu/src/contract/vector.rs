@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use crate::raw::{Elements, ElementsMut};
 use crate::reduce::{Shape, Value, scalar_product, sums};
 use crate::threads;
-use crate::tile::{Compiled, Nest};
+use crate::tile::{Compiled, Nest, Results};
 
 /// Fewest products a result is the sum of: below it a reduction spends its time between results.
 const SHORTEST: usize = 16;
@@ -64,7 +64,7 @@ pub(super) fn product(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usiz
     let value = program.push(StepKind::Apply(MULTIPLY), dtype, [args[0], args[1], 0]);
     program.outputs.push(value);
     let inputs: SmallVec<[StoredArray; 2]> = [a.clone(), b.clone()].into_iter().collect();
-    let Ok(compiled) = Compiled::new(&program, Nest::new(&dims, &inputs, strides)?, false) else { return Ok(false) };
+    let Ok(compiled) = Compiled::new(&program, Nest::new(&dims, &inputs, strides)?, Results::Read) else { return Ok(false) };
     let results = c.len();
     let shape = if by_columns { Shape::Columns(g.k) } else { Shape::Rows(g.k) };
     Ok(sums(&compiled, dtype, &shape, c.slice(0, results)))

@@ -11,9 +11,10 @@ pub(crate) mod table;
 use cuprum_core::{Call, Outcome, Result, Work, decline};
 use smallvec::SmallVec;
 
+use crate::cache::STREAMED;
 use crate::raw::{ElementsMut, Output};
 use crate::threads;
-use crate::tile::{AtOnce, BAND, Compiled, Evaluator, Nest};
+use crate::tile::{AtOnce, BAND, Compiled, Evaluator, Nest, Results};
 
 /// Shortest row that is computed by itself where an input is walked in long strides; shorter ones share tiles.
 const SHORT_ROW: usize = 64;
@@ -39,7 +40,9 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         return call.done([output.finish()]);
     }
     let nest = Nest::new(&plan.dims, call.inputs, |k| plan.strides[k].clone())?;
-    let compiled = match Compiled::new(program, nest, true) {
+    let bytes = call.outputs.iter().map(|o| plan.size.saturating_mul(o.dtype.itemsize())).fold(0, usize::saturating_add);
+    let results = if bytes >= STREAMED { Results::Streamed } else { Results::Written };
+    let compiled = match Compiled::new(program, nest, results) {
         Ok(compiled) => compiled,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };

@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 use cuprum_core::{Complex, Element};
 
 use super::ops::{Reducer, Value, fold};
+use crate::cache::Ahead;
 
 /// Elements with a mean.
 pub(crate) trait Number: Value {
@@ -85,10 +86,10 @@ impl<T: Number> Reducer for Deviation<T> {
         acc.squares
     }
     #[inline(always)]
-    fn leaf(values: &[T], _first: usize) -> Moments<T> {
+    fn leaf(values: &[T], ahead: Option<Ahead>, _first: usize) -> Moments<T> {
         let count = values.len() as f64;
-        let mean = fold(values, |v| v, T::plus).scaled(T::real(1.0 / count));
-        let squares = fold(values, |v| v.minus(mean).square(T::real(1.0)), |a, b| a + b);
+        let mean = fold(values, ahead, |v| v, T::plus).scaled(T::real(1.0 / count));
+        let squares = fold(values, None, |v| v.minus(mean).square(T::real(1.0)), |a, b| a + b);
         Moments { count, mean, squares }
     }
 }

@@ -19,7 +19,7 @@ pub(crate) use self::ops::{Value, scalar_product};
 use crate::elementwise::half::{is_half, narrow};
 use crate::raw::{Elements, ElementsMut, Output};
 use crate::threads;
-use crate::tile::{Compiled, Evaluator, Nest};
+use crate::tile::{Compiled, Evaluator, Nest, Results};
 
 /// How a planned reduction is computed, for one reducer.
 type Run = fn(&Compiled, &Shape, ElementsMut);
@@ -130,7 +130,7 @@ fn reduce(call: &Call, program: &Program, plan: &ReducePlan, acc: DType) -> Resu
         let (outer, inner) = if by_columns { (reduced, kept) } else { (kept, reduced) };
         outer.iter().chain(inner).copied().collect()
     })?;
-    let compiled = match Compiled::new(&program, nest, false) {
+    let compiled = match Compiled::new(&program, nest, Results::Read) {
         Ok(compiled) => compiled,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
@@ -186,7 +186,7 @@ fn segment_sum(call: &Call, acc: DType) -> Result<Outcome> {
     let run: Option<RunSegments> = by_dtype!(dtype, number, run_segments, Sum);
     let Some(run) = run else { decline!("no kernel for {dtype}") };
     let nest = Nest::new(&[len], &call.inputs[..1], |_| values.layout().strides().into())?;
-    let compiled = match Compiled::new(&program, nest, false) {
+    let compiled = match Compiled::new(&program, nest, Results::Read) {
         Ok(compiled) => compiled,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };

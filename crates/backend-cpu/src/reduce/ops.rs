@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use cuprum_core::{Complex, Element};
 
 use super::tree::Tree;
+use crate::cache::Ahead;
 use crate::simd::{Loop, dispatch};
 
 /// Elements reduced in one go, before the tree begins. A power of two; tiles are multiples of it.
@@ -32,20 +33,26 @@ pub(crate) trait Reducer: 'static {
 
     /// 1 to [`LEAF`] elements, the first of them the `first`th of its reduction.
     #[inline(always)]
-    fn leaf(values: &[Self::In], _first: usize) -> Self::Acc {
-        lanes::<Self>(values)
+    fn leaf(values: &[Self::In], ahead: Option<Ahead>, _first: usize) -> Self::Acc {
+        lanes::<Self>(values, ahead)
+    }
+
+    /// As [`Reducer::leaf`], where a partial result of earlier elements of the same reduction may make it easier.
+    #[inline(always)]
+    fn leaf_after(_earlier: Self::Acc, values: &[Self::In], ahead: Option<Ahead>, first: usize) -> Self::Acc {
+        Self::leaf(values, ahead, first)
     }
 }
 
 /// A leaf in [`LANES`] accumulators, for operations that do not look at the index.
 #[inline(always)]
-fn lanes<R: Reducer + ?Sized>(values: &[R::In]) -> R::Acc {
-    fold(values, |v| R::start(v, 0), R::merge)
+fn lanes<R: Reducer + ?Sized>(values: &[R::In], ahead: Option<Ahead>) -> R::Acc {
+    fold(values, ahead, |v| R::start(v, 0), R::merge)
 }
 
-/// `start` of every value, merged in [`LANES`] accumulators.
+/// `start` of every value, merged in [`LANES`] accumulators; asks for as much memory `ahead` as it reads.
 #[inline(always)]
-pub(super) fn fold<T: Copy, A: Copy>(values: &[T], start: impl Fn(T) -> A, merge: impl Fn(A, A) -> A) -> A {
+pub(super) fn fold<T: Copy, A: Copy>(values: &[T], ahead: Option<Ahead>, start: impl Fn(T) -> A, merge: impl Fn(A, A) -> A) -> A {
     let (chunks, rest) = values.as_chunks::<LANES>();
     let Some((head, chunks)) = chunks.split_first() else {
         let mut acc = start(values[0]);
@@ -56,11 +63,14 @@ pub(super) fn fold<T: Copy, A: Copy>(values: &[T], start: impl Fn(T) -> A, merge
     };
     // Loops over whole arrays by index: the accumulators stay in registers. Those of the rest are another array, as its
     // changing length would put them on the stack.
+    let ask = |chunk: usize| ahead.iter().for_each(|from| from.after::<T>(chunk * LANES).ask::<T>(LANES));
     let mut acc = [start(head[0]); LANES];
+    ask(0);
     for i in 1..LANES {
         acc[i] = start(head[i]);
     }
-    for chunk in chunks {
+    for (n, chunk) in chunks.iter().enumerate() {
+        ask(n + 1);
         for i in 0..LANES {
             acc[i] = merge(acc[i], start(chunk[i]));
         }
@@ -99,7 +109,8 @@ fn across<A: Copy>(acc: [A; LANES], merge: impl Fn(A, A) -> A) -> A {
     merge(acc[0], acc[1])
 }
 
-/// A leaf of a scalar product, summed as [`fold`] sums the products: two slices of one length, a multiple of [`LANES`].
+/// A leaf of a scalar product, summed as [`fold`] sums the products: two slices of one length, a multiple of [`LANES`]. The first
+/// is expected to come from memory.
 struct Products<'a, T>(&'a [T], &'a [T]);
 
 impl<T: Value> Loop for Products<'_, T> {
@@ -108,11 +119,13 @@ impl<T: Value> Loop for Products<'_, T> {
     fn run(self) -> Option<T> {
         let mut pairs = self.0.as_chunks::<LANES>().0.iter().zip(self.1.as_chunks::<LANES>().0);
         let (a, b) = pairs.next()?;
+        Ahead::of(a).ask::<T>(LANES);
         let mut acc = [a[0]; LANES];
         for i in 0..LANES {
             acc[i] = a[i].times(b[i]);
         }
         for (a, b) in pairs {
+            Ahead::of(a).ask::<T>(LANES);
             for i in 0..LANES {
                 acc[i] = acc[i].plus(a[i].times(b[i]));
             }
@@ -132,26 +145,30 @@ pub(crate) fn scalar_product<T: Value>(a: &[T], b: &[T]) -> Option<T> {
             for ((product, &a), &b) in products.iter_mut().zip(a).zip(b) {
                 *product = a.times(b);
             }
-            leaf::<Sum<T>>(&products[..a.len()], 0)
+            leaf::<Sum<T>>(None, &products[..a.len()], Some(Ahead::of(a)), 0)
         };
         tree.push(sum, T::plus);
     }
     tree.finish(T::plus)
 }
 
-struct LeafLoop<'a, R: Reducer>(&'a [R::In], usize);
+struct LeafLoop<'a, R: Reducer>(Option<R::Acc>, &'a [R::In], Option<Ahead>, usize);
 
 impl<R: Reducer> Loop for LeafLoop<'_, R> {
     type Output = R::Acc;
     #[inline(always)]
     fn run(self) -> R::Acc {
-        R::leaf(self.0, self.1)
+        let LeafLoop(earlier, values, ahead, first) = self;
+        match earlier {
+            Some(earlier) => R::leaf_after(earlier, values, ahead, first),
+            None => R::leaf(values, ahead, first),
+        }
     }
 }
 
-/// [`Reducer::leaf`] at the best SIMD level.
-pub(crate) fn leaf<R: Reducer>(values: &[R::In], first: usize) -> R::Acc {
-    dispatch(LeafLoop::<R>(values, first))
+/// [`Reducer::leaf`], or [`Reducer::leaf_after`], at the best SIMD level.
+pub(crate) fn leaf<R: Reducer>(earlier: Option<R::Acc>, values: &[R::In], ahead: Option<Ahead>, first: usize) -> R::Acc {
+    dispatch(LeafLoop::<R>(earlier, values, ahead, first))
 }
 
 struct StartLoop<'a, R: Reducer>(&'a mut [R::Acc], &'a [R::In], usize);
@@ -299,7 +316,7 @@ impl Reducer for Count {
         acc
     }
     #[inline(always)]
-    fn leaf(values: &[bool], _first: usize) -> i64 {
+    fn leaf(values: &[bool], _ahead: Option<Ahead>, _first: usize) -> i64 {
         values.iter().map(|&v| v as u16).sum::<u16>() as i64 // a leaf's count fits 16 bits
     }
 }
@@ -330,8 +347,21 @@ impl<T: Value, R: Reducer<In = T, Acc = T>> Reducer for Arg<R> {
         acc.1
     }
     #[inline(always)]
-    fn leaf(values: &[T], first: usize) -> (T, i64) {
-        let best = lanes::<R>(values);
+    fn leaf(values: &[T], ahead: Option<Ahead>, first: usize) -> (T, i64) {
+        Self::place(lanes::<R>(values, ahead), values, first)
+    }
+    #[inline(always)]
+    fn leaf_after(earlier: (T, i64), values: &[T], ahead: Option<Ahead>, first: usize) -> (T, i64) {
+        let best = lanes::<R>(values, ahead);
+        // What does not beat an earlier element wins over no result that holds it, wherever in the leaf it is.
+        if same(R::merge(earlier.0, best), earlier.0) { (best, first as i64) } else { Self::place(best, values, first) }
+    }
+}
+
+impl<T: Value, R: Reducer<In = T, Acc = T>> Arg<R> {
+    /// A leaf's best element and where it is.
+    #[inline(always)]
+    fn place(best: T, values: &[T], first: usize) -> (T, i64) {
         let at = if best.not_a_number() { first_where(values, |v| v.not_a_number()) } else { first_where(values, |v| v == best) };
         (values[at], (first + at) as i64)
     }

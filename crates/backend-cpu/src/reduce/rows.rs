@@ -12,9 +12,11 @@ const BLOCK: usize = 128 * LEAF;
 pub(super) fn reduce_run<R: Reducer>(evaluator: &mut Evaluator, tile: usize, start: usize, len: usize, first: usize) -> Option<R::Acc> {
     let mut tree = Tree::new();
     for at in (0..len).step_by(tile) {
-        let values = evaluator.read(start + at, tile.min(len - at)).typed::<R::In>();
-        for (i, part) in values.chunks(LEAF).enumerate() {
-            tree.push(leaf::<R>(part, first + at + i * LEAF), R::merge);
+        let (values, ahead) = evaluator.read_with_ahead(start + at, tile.min(len - at));
+        for (i, part) in values.typed::<R::In>().chunks(LEAF).enumerate() {
+            let ahead = ahead.map(|from| from.after::<R::In>(i * LEAF));
+            let acc = leaf::<R>(tree.first().copied(), part, ahead, first + at + i * LEAF);
+            tree.push(acc, R::merge);
         }
     }
     tree.finish(R::merge)
@@ -47,9 +49,9 @@ pub(super) fn reduce<R: Reducer>(compiled: &Compiled, len: usize, out: &mut [R::
             let rows_per_tile = tile / len;
             for (t, results) in results.chunks_mut(rows_per_tile).enumerate() {
                 let start = (first_row + t * rows_per_tile) * len;
-                let values = evaluator.read(start, results.len() * len).typed::<R::In>();
-                for (result, row) in results.iter_mut().zip(values.chunks_exact(len)) {
-                    *result = R::finish(leaf::<R>(row, 0));
+                let (values, ahead) = evaluator.read_with_ahead(start, results.len() * len);
+                for (i, (result, row)) in results.iter_mut().zip(values.typed::<R::In>().chunks_exact(len)).enumerate() {
+                    *result = R::finish(leaf::<R>(None, row, ahead.map(|from| from.after::<R::In>(i * len)), 0));
                 }
             }
         },

@@ -27,6 +27,11 @@ impl<A> Tree<A> {
         self.stack.push((level, acc));
     }
 
+    /// The partial result of the most leaves, which are the first ones.
+    pub fn first(&self) -> Option<&A> {
+        self.stack.first().map(|(_, acc)| acc)
+    }
+
     /// All leaves; `None` if there was none.
     pub fn finish(mut self, mut merge: impl FnMut(A, A) -> A) -> Option<A> {
         let (_, mut acc) = self.stack.pop()?;

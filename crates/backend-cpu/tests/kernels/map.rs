@@ -2,7 +2,7 @@
 
 use cuprum_backend_cpu::has_row;
 use cuprum_core::op::{ArgType, Family};
-use cuprum_core::{Complex, DType, NdArray, Op, bf16, f16, maximum, where_, with_dtype, with_fusion};
+use cuprum_core::{Complex, DType, NdArray, Op, bf16, f16, maximum, s, where_, with_dtype, with_fusion};
 
 use crate::support::{as_f64, layouts, matrix, on_threads};
 
@@ -180,5 +180,24 @@ fn rows_beside_columns() {
                 "{dtype} {rows} x {columns}"
             );
         }
+    }
+}
+
+/// Results of 16 MiB and more, which are written past the caches: rows of whole lines and of others, read in place and turned.
+#[test]
+fn large_results() {
+    for (rows, columns) in [(2051usize, 2050usize), (2080, 2048)] {
+        let a = NdArray::arange_as(0, (rows * columns) as i64, 1, DType::I32).unwrap().reshape([rows, columns]).unwrap();
+        let row = NdArray::arange_as(0, rows as i64, 1, DType::I32).unwrap();
+        let right = |got: NdArray, shape: [usize; 2], value: &dyn Fn(usize, usize) -> i32| {
+            assert_eq!(got.shape(), shape);
+            let got = got.to_vec::<i32>().unwrap();
+            assert!((0..shape[0]).all(|r| (0..shape[1]).all(|c| got[r * shape[1] + c] == value(r, c))), "{rows} x {columns}");
+        };
+        let at = |r: usize, c: usize| (r * columns + c) as i32;
+        right(on_threads(|| Ok(&a * 3 + 1)), [rows, columns], &|r, c| at(r, c) * 3 + 1);
+        right(on_threads(|| Ok(a.t()? + &row)), [columns, rows], &|r, c| at(c, r) + c as i32);
+        right(on_threads(|| a.t()?.contiguous()), [columns, rows], &|r, c| at(c, r));
+        right(on_threads(|| a.index(s![1.., 3..])?.t()?.contiguous()), [columns - 3, rows - 1], &|r, c| at(c + 1, r + 3));
     }
 }
