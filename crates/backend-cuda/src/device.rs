@@ -111,11 +111,11 @@ pub fn read_length(call: &Call, buffer: &CudaBuffer) -> Result<usize> {
 const SLACK: usize = 1 << 20;
 
 /// `Done` with the first `length` elements of each buffer, one buffer per output ([`Call::done_with_length`]). Those that use
-/// less than half of a large buffer are copied into one of their size, so that its memory comes back.
+/// less than a quarter of a large buffer are copied into one of their size, so that its memory comes back.
 pub fn done_with_length(call: &Call, length: usize, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> Result<Outcome> {
     let fitted = call.outputs.iter().zip(buffers).map(|(spec, buffer)| {
         let bytes = length.saturating_mul(spec.dtype.itemsize());
-        if buffer.nbytes() <= SLACK || bytes > buffer.nbytes() / 2 {
+        if buffer.nbytes() <= SLACK || bytes > buffer.nbytes() / 4 {
             return Ok(buffer as Arc<dyn Buffer>);
         }
         let exact = allocate(call, bytes)?;

@@ -203,6 +203,11 @@ fn try_next(call: &Call, links: &'static [Link], key: Key) -> Option<Advice> {
     if let Some((candidate, timed)) = run {
         return Some(Advice { accelerator, kind: Kind::Trial { running: Running { key, candidate }, timed } });
     }
+    // Where one alone takes the call there is nothing to keep: the others decline again at no cost.
+    if ended.iter().flat_map(|t| &t.candidates).all(|c| c.best.is_none()) {
+        let choice = remember(key, accelerator, "".into());
+        return Some(Advice { accelerator, kind: Kind::Chosen(choice.times) });
+    }
     let mut times: Vec<(String, f64)> =
         ended.iter().flat_map(|t| &t.candidates).filter_map(|c| Some((c.accelerator.name.to_string(), c.best?))).collect();
     times.sort_by(|a, b| a.1.total_cmp(&b.1));

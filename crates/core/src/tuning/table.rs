@@ -25,7 +25,7 @@ pub struct Entry {
     pub key: u64,
     /// Name of the accelerator that serves it.
     pub winner: String,
-    /// Names and shortest times in microseconds, the fastest first; empty when one alone takes the call.
+    /// Names and shortest times in microseconds, the fastest first.
     pub times: Vec<(String, f64)>,
     /// The first call seen of it, in words.
     pub what: String,
