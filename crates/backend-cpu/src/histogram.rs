@@ -12,7 +12,7 @@ use crate::raw::{Elements, Output};
 use crate::search;
 use crate::simd::{Loop, dispatch};
 use crate::threads;
-use crate::tile::{Compiled, Evaluator, MAX_TILE, Nest};
+use crate::tile::{Compiled, Evaluator, MAX_TILE, Nest, Results};
 
 /// Fewest points of a task.
 const CHUNK: usize = 1 << 16;
@@ -35,7 +35,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     };
     let size = values.first().map_or(1, |v| v.layout().size());
     let nest = Nest::new(&[size], values, |k| values[k].layout().strides().into())?;
-    let compiled = match Compiled::new(program, nest, false) {
+    let compiled = match Compiled::new(program, nest, Results::Read) {
         Ok(compiled) => compiled,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };

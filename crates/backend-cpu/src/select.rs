@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::raw::{Elements, ElementsMut, Output};
 use crate::threads;
-use crate::tile::{Compiled, Evaluator, Nest};
+use crate::tile::{Compiled, Evaluator, Nest, Results};
 
 /// Points per task: a multiple of every tile.
 const CHUNK: usize = 1 << 15;
@@ -25,7 +25,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     };
     let size = call.outputs[0].layout.size();
     let nest = Nest::new(&[size], conditions, |k| conditions[k].layout().strides().into())?;
-    let compiled = match Compiled::new(program, nest, false) {
+    let compiled = match Compiled::new(program, nest, Results::Read) {
         Ok(compiled) => compiled,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
