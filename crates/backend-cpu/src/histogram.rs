@@ -77,7 +77,8 @@ impl Bins for Numbers {
 /// Counts the values in each bin.
 fn count<B: Bins>(compiled: &Compiled, size: usize, bins: B, out: &mut [i64]) {
     let cost = size.saturating_mul(compiled.cost() + COST);
-    let chunk = size.div_ceil(threads::worth(cost)).clamp(CHUNK.max(PER_BIN * out.len()), u32::MAX as usize);
+    // Counters are of 32 bits.
+    let chunk = size.div_ceil(threads::worth(cost)).max(CHUNK).max(PER_BIN.saturating_mul(out.len())).min(u32::MAX as usize);
     let tile = compiled.tile();
     let counts = threads::map(
         (0..size).step_by(chunk.next_multiple_of(tile)),
