@@ -2,6 +2,7 @@
 
 use crate::array::NdArray;
 use crate::call::{Binning, OutputSpec, Work};
+use crate::device::with_device;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
@@ -28,6 +29,9 @@ super::rows! { Histogram from 420:
         a.array("x")?.bincount(weights.as_ref(), minlength).map(Value::Array)
     }), "How often each non-negative integer occurs (int64), or the sum of its weights (float64).";
 }
+
+/// Bins between even edges, at the most: the integers that float64 can count.
+const MOST_BINS: u64 = 1 << f64::MANTISSA_DIGITS;
 
 /// The bins of a histogram: `10` even ones from the smallest to the largest value, `(10, 0.0, 1.0)` even ones over a range, or
 /// rising edges.
@@ -83,8 +87,8 @@ fn bins(args: &Args) -> Result<Bins> {
 /// `weights` (of the shape of `a`) they are sums of weights in float64, and with `density` divided by their total and the width of
 /// each bin. Edges are float64, or of the dtype of `a` if that is inexact.
 ///
-/// Errors: complex values; no bins; edges that do not rise; a range that falls or is not finite; weights of another shape. Waits
-/// for the device where the range or the edges must be looked at.
+/// Errors: complex values, edges or weights; no bins; edges that do not rise; a range that falls or is not finite; weights of
+/// another shape. Waits for the device where the range or the edges must be looked at.
 pub fn histogram(a: &NdArray, bins: impl Into<Bins>, weights: Option<&NdArray>, density: bool) -> Result<(NdArray, NdArray)> {
     let (edges, even) = a.edges(HISTOGRAM, bins.into())?;
     let counts = match weights {
@@ -123,17 +127,27 @@ fn counts(a: &NdArray, edges: &NdArray, even: bool) -> Result<NdArray> {
     };
     let (program, mut inputs) = super::flat_prologue(&a.astype(dtype)?, dtype)?;
     inputs.push(edges.astype(dtype)?.contiguous()?.stored()?);
+    let even = even && dtype == common; // rounded to 16 bits they are even no longer
     let outputs = [OutputSpec { dtype: DType::I64, layout: Layout::contiguous(&[bins])? }];
     let work = Work::Histogram { program: &program, binning: Binning::Edges { even } };
     first(HISTOGRAM.name(), super::run(HISTOGRAM, &inputs, &outputs, work)?)
 }
 
+/// Refuses weights that are elsewhere, of another shape, or complex.
+fn check_weights(op: Op, a: &NdArray, weights: &NdArray) -> Result<()> {
+    super::one_device(op, a, weights)?;
+    if weights.shape() != a.shape() {
+        return Err(Error::shape(op.name(), "weights must have the shape of the values", &[a.shape(), weights.shape()]));
+    }
+    if weights.dtype().is_complex() {
+        return Err(Error::dtype(op.name(), "weights must be real", &[weights.dtype()]));
+    }
+    Ok(())
+}
+
 /// Sums of the weights of the values of `a` between edges.
 fn weighted(a: &NdArray, weights: &NdArray, edges: &NdArray) -> Result<NdArray> {
-    super::one_device(HISTOGRAM, a, weights)?;
-    if weights.shape() != a.shape() {
-        return Err(Error::shape(HISTOGRAM.name(), "weights must have the shape of the values", &[a.shape(), weights.shape()]));
-    }
+    check_weights(HISTOGRAM, a, weights)?;
     let bins = edges.size() - 1;
     let (first, last) = (edges.index(s![0])?, edges.index(s![-1])?);
     let inside = a.greater_equal(&first)?.logical_and(a.less_equal(&last)?)?;
@@ -164,7 +178,7 @@ fn numbered(op: Op, numbers: &NdArray, weights: Option<&NdArray>, bins: usize) -
 /// Sums of weights by bin over other operations: weights in the order of their bins, summed by segment.
 fn segments(numbers: &NdArray, weights: &NdArray, bins: usize) -> Result<NdArray> {
     let order = numbers.argsort(-1)?;
-    let bounds = NdArray::arange_as(0, bins as i64 + 1, 1, DType::I64)?.to_device(numbers.device())?;
+    let bounds = with_device(numbers.device(), || NdArray::arange_as(0, bins as i64 + 1, 1, DType::I64))?;
     let offsets = numbers.take(&order, 0)?.searchsorted(&bounds, Side::Left)?;
     super::reduce::segment_sum(&weights.astype(DType::F64)?.take(&order, 0)?, &offsets)
 }
@@ -192,7 +206,8 @@ impl NdArray {
     /// How often each integer from 0 to the largest element, at least `minlength` of them, occurs in a 1-D array (int64), or the
     /// sum of the weights of its occurrences (float64) (`numpy.bincount`).
     ///
-    /// Errors: elements that are not integers, or negative; weights of another shape. Waits for the device, to find the largest.
+    /// Errors: elements that are not integers, or negative; weights that are complex or of another shape. Waits for the device, to
+    /// find the largest.
     pub fn bincount(&self, weights: Option<&NdArray>, minlength: usize) -> Result<NdArray> {
         let name = BINCOUNT.name();
         if self.ndim() != 1 {
@@ -202,10 +217,7 @@ impl NdArray {
             return Err(Error::dtype(name, "takes integers", &[self.dtype()]));
         }
         if let Some(weights) = weights {
-            super::one_device(BINCOUNT, self, weights)?;
-            if weights.shape() != self.shape() {
-                return Err(Error::shape(name, "weights must have the shape of the values", &[self.shape(), weights.shape()]));
-            }
+            check_weights(BINCOUNT, self, weights)?;
         }
         let mut bins = minlength;
         if self.size() > 0 {
@@ -231,7 +243,10 @@ impl NdArray {
                 if edges.ndim() != 1 || edges.size() == 0 {
                     return Err(Error::shape(name, "edges must be 1-D, at least one", &[edges.shape()]));
                 }
-                if edges.dtype().is_complex() || !rises(&edges)? {
+                if edges.dtype().is_complex() {
+                    return Err(Error::dtype(name, "not defined for complex edges", &[edges.dtype()]));
+                }
+                if !rises(&edges)? {
                     return Err(Error::value(name, "edges must rise"));
                 }
                 return Ok((edges, false));
@@ -241,6 +256,9 @@ impl NdArray {
         };
         if count == 0 {
             return Err(Error::value(name, "the number of bins must be positive"));
+        }
+        if count as u64 > MOST_BINS {
+            return Err(Error::value(name, format!("{count} bins are more than 2^53, which no float64 edge tells apart")));
         }
         let dtype = if self.dtype().is_inexact() { self.dtype() } else { DType::F64 };
         let (low, high, dtype_of_range) = match range {
@@ -253,7 +271,7 @@ impl NdArray {
             return Err(Error::value(name, format!("the range [{low}, {high}] is not finite")));
         }
         let (low, high) = if low == high { (low - 0.5, high + 0.5) } else { (low, high) };
-        let edges = crate::device::with_device(device, || even_edges(low, high, count, dtype_of_range))?;
+        let edges = with_device(device, || even_edges(low, high, count, dtype_of_range))?;
         Ok((edges.astype(dtype)?, true))
     }
 }
