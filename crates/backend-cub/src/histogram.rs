@@ -9,8 +9,8 @@ use crate::{flat, launch};
 
 /// Threads of a block, as in `histogram.cu`.
 pub const THREADS: u32 = 512;
-/// Shared memory that every device gives a block without asking.
-const SHARED: usize = 48 << 10;
+/// Shared memory that every device gives a block without asking, less the word that even edges take of it.
+const SHARED: usize = (48 << 10) - 16;
 /// Few bins are counted in copies, up to this many counters and one copy for each lane of a warp.
 const COUNTERS: usize = 4096;
 
@@ -179,8 +179,8 @@ mod tests {
         let even = Binning::Edges { even: true };
         assert_eq!(memory(even, 10, DType::F32), Memory::Shared { edges: 0, copies: 5 });
         assert_eq!(memory(even, 256, DType::F32), Memory::Shared { edges: 0, copies: 4 });
-        assert_eq!(memory(even, 12_288, DType::F32), Memory::Shared { edges: 0, copies: 0 });
-        assert_eq!(memory(even, 12_289, DType::F32), Memory::Device);
+        assert_eq!(memory(even, 12_284, DType::F32), Memory::Shared { edges: 0, copies: 0 });
+        assert_eq!(memory(even, 12_285, DType::F32), Memory::Device);
         assert_eq!(memory(Binning::Edges { even: false }, 256, DType::F64), Memory::Shared { edges: 2064, copies: 4 });
         assert_eq!(memory(Binning::Edges { even: false }, 6_144, DType::F32), Memory::Device, "edges and counters");
     }

@@ -150,7 +150,10 @@ pub fn select(call: &Call, select: &Select, inputs: &[u64]) -> Result<Outcome> {
     let words = 2 + tiles as usize;
     let workspace = device::allocate(call, words * size_of::<u64>())?;
     context.fill(workspace.memory(), 0, [0u8; 4], 2 * words).map_err(&failed)?;
-    let outputs: Vec<Arc<CudaBuffer>> = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<_>>()?;
+    let outputs: Vec<Arc<CudaBuffer>> = match (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect() {
+        Err(Error::OutOfMemory { .. }) => cuprum_core::decline!("no memory for all elements; the base counts first"),
+        outputs => outputs?,
+    };
     let (from, of_program) = match inputs.split_last() {
         Some((last, rest)) if select.values.is_some() => (*last, rest),
         _ => (0, inputs),
