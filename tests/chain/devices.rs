@@ -8,13 +8,14 @@ use cuprum::core::device::{Buffer, DeviceDriver, DeviceInfo, Event};
 use cuprum::core::expr::elementwise;
 use cuprum::core::ops::elementwise::CLIP;
 use cuprum::registry::Provider;
+use cuprum::settings::{self, Compile};
 use cuprum::{
-    Accelerator, Availability, DType, DTypeSet, Device, DeviceKind, Error, Family, Kernel, NdArray, OpFilter, Result, Stream, decline,
-    explain, register, with_accelerators, with_device,
+    Accelerator, Availability, DType, DTypeSet, Device, DeviceKind, Error, Family, Kernel, NdArray, OpFilter, Outcome, Reason, Result,
+    Stream, decline, explain, register, with_accelerators, with_device,
 };
 
 use crate::environment::in_child;
-use crate::made_up::set_up;
+use crate::made_up::{process_order, set_up};
 
 /// Memory of the device.
 struct ToyBuffer(HostBuffer, Device);
@@ -96,12 +97,30 @@ static SPRING: Accelerator = Accelerator {
     base: None,
 };
 
+/// An accelerator of the toy that compiles first, and gives zeros.
+static KILN: Accelerator = Accelerator {
+    name: "kiln",
+    summary: "compiles",
+    kernels: &[Kernel {
+        family: Family::Scan,
+        ops: OpFilter::All,
+        dtypes: DTypeSet::ALL,
+        run: |call| match settings::compile()? {
+            Compile::Background => Ok(Outcome::Declined(Reason::passing("not baked yet"))),
+            Compile::Wait => call.done([call.allocate_output(0)?]),
+        },
+    }],
+    base: None,
+    ..SPRING
+};
+
 fn toy() -> Device {
     static ONCE: Once = Once::new();
     set_up();
     ONCE.call_once(|| {
         register(&TOY).unwrap();
         register(&SPRING).unwrap();
+        register(&KILN).unwrap();
     });
     Device::new(DeviceKind::intern("toy").unwrap(), 0)
 }
@@ -144,6 +163,16 @@ fn when_all_decline_the_error_lists_everyone_with_a_reason() {
     assert_eq!(tried.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["spring", "spring", "toy"]);
     // Without anybody listening the reasons are the same.
     assert_eq!(a.sqrt().unwrap().to_vec::<f64>().unwrap_err().to_string(), text);
+}
+
+#[test]
+fn a_call_that_nobody_else_takes_waits() {
+    let _turn = process_order();
+    let a = on_toy(&[1.0, 4.0, 9.0]);
+    let (sums, records) = explain(|| a.cumsum(0).unwrap());
+    assert_eq!(sums.to_vec::<f64>().unwrap(), [0.0; 3]);
+    assert_eq!((records.len(), records[0].served_by, &records[0].declined[..]), (1, Some("kiln"), &[][..]));
+    assert_eq!(settings::compile().unwrap(), Compile::Background, "for that call only");
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn background() -> MutexGuard<'static, HashMap<Box<[u8]>, Background>> {
 }
 
 /// The kernels under a key, compiled from `source` if they are not there yet. If another accelerator gives exactly the same
-/// results and the settings allow it, that happens on a thread, and until it is done this is a reason to decline.
+/// results and the settings allow it, that happens on a thread, and until it is done this is a passing reason to decline.
 ///
 /// A source that does not compile with the CCCL found here is a reason to decline, and is not tried again.
 pub fn kernels(
@@ -61,14 +61,14 @@ pub fn kernels(
             let may_decline = exact && settings::compile().is_ok_and(|c| c == Compile::Background);
             let stands = if may_decline { background().get(key.bytes()).copied() } else { Some(Background::Failed) };
             if stands == Some(Background::Running) {
-                return Ok(Err(Reason::new(COMPILING)));
+                return Ok(Err(Reason::passing(COMPILING)));
             }
             let source = match source() {
                 Ok(source) => source,
                 Err(op) => return Ok(Err(Reason::with(|| format!("{op}: no code for it")))),
             };
             if stands.is_none() && is_left_to_thread(context, &key, &source)? {
-                return Ok(Err(Reason::new(COMPILING)));
+                return Ok(Err(Reason::passing(COMPILING)));
             }
             make(context, &key, &source)?
         }

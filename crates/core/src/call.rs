@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::array::StoredArray;
+use crate::array::{Array, StoredArray};
 use crate::device::{Buffer, Device, Stream, driver};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -263,22 +263,37 @@ pub enum Outcome {
 }
 
 /// Why a kernel declined. Text is made only when somebody listens.
-pub struct Reason(pub(crate) Cow<'static, str>);
+pub struct Reason {
+    text: Cow<'static, str>,
+    passing: bool,
+}
 
 impl Reason {
     /// A fixed reason.
     pub fn new(text: &'static str) -> Reason {
-        Reason(Cow::Borrowed(text))
+        Reason { text: Cow::Borrowed(text), passing: false }
+    }
+
+    /// A reason that will soon be gone, such as a kernel that is being compiled. If nobody else takes the call, the kernel is asked
+    /// once more, under [`Compile::Wait`](crate::settings::Compile::Wait).
+    pub fn passing(text: &'static str) -> Reason {
+        Reason { text: Cow::Borrowed(text), passing: true }
     }
 
     /// A reason worth formatting, made only inside [`explain`](crate::explain) or for an error.
     pub fn with(text: impl FnOnce() -> String) -> Reason {
-        Reason(if crate::dispatch::listening() { Cow::Owned(text()) } else { Cow::Borrowed("declined") })
+        let text = if crate::dispatch::listening() { Cow::Owned(text()) } else { Cow::Borrowed("declined") };
+        Reason { text, passing: false }
     }
 
     /// The text.
     pub fn text(&self) -> &str {
-        &self.0
+        &self.text
+    }
+
+    /// Whether it will soon be gone.
+    pub(crate) fn is_passing(&self) -> bool {
+        self.passing
     }
 }
 
@@ -369,5 +384,3 @@ impl Call<'_> {
         self.inputs.iter().map(input).sum::<usize>().saturating_add(self.outputs.iter().map(output).sum())
     }
 }
-
-use crate::array::Array;

@@ -26,9 +26,9 @@ pub struct Record {
     pub device: Device,
     /// Input dtypes.
     pub dtypes: Vec<DType>,
-    /// Input shapes, broadcast for Map, Reduce and Scan.
+    /// Input shapes, broadcast for Map, Reduce and Scan, flattened for Select and Histogram.
     pub shapes: Vec<Vec<usize>>,
-    /// The fused expression, for Map, Reduce and Scan.
+    /// The fused expression, for the families that have one.
     pub expression: Option<String>,
     /// Bytes read and written at the least.
     pub bytes: usize,
@@ -70,11 +70,17 @@ impl fmt::Display for Record {
 thread_local! {
     static RECORDS: RefCell<Option<Vec<Record>>> = const { RefCell::new(None) };
     static LISTENING: Cell<bool> = const { Cell::new(false) };
+    static WAITING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Whether reasons are worth formatting.
 pub(crate) fn listening() -> bool {
     LISTENING.with(Cell::get)
+}
+
+/// Whether kernels are asked once more and should take the call even if that takes a while: nobody else has.
+pub(crate) fn waiting() -> bool {
+    WAITING.with(Cell::get)
 }
 
 /// Runs `f` and returns what the chain did for each call of this thread, in order.
@@ -123,6 +129,10 @@ pub fn run(call: &Call) -> Result<Outputs> {
         Some(advice) => serve_advised(call, links, &advice, &mut story),
         None => serve(call, links, &mut story),
     };
+    let served = match served {
+        Ok(None) if story.passing => serve_waiting(call, links, &mut story),
+        served => served,
+    };
     let served = served.inspect_err(|_| record(call, None, &mut story))?;
     record(call, served.as_ref().map(|(name, _)| *name), &mut story);
     match served {
@@ -137,13 +147,15 @@ pub fn run(call: &Call) -> Result<Outputs> {
 /// What is told of a call if somebody listens.
 struct Story {
     listening: bool,
+    /// Somebody declined for a passing reason.
+    passing: bool,
     declined: Vec<(&'static str, String)>,
     chosen: Option<String>,
 }
 
 impl Story {
     fn new(listening: bool) -> Story {
-        Story { listening, declined: Vec::new(), chosen: None }
+        Story { listening, passing: false, declined: Vec::new(), chosen: None }
     }
 
     fn declined(&mut self, link: &Link, why: &str) {
@@ -165,6 +177,7 @@ fn ask(call: &Call, link: &Link, story: &mut Story) -> Result<Option<Outputs>> {
     match (link.kernel.run)(call)? {
         Outcome::Done(outputs) => Ok(Some(outputs)),
         Outcome::Declined(reason) => {
+            story.passing |= reason.is_passing();
             story.declined(link, reason.text());
             Ok(None)
         }
@@ -179,6 +192,15 @@ fn serve<'a>(call: &Call, links: impl IntoIterator<Item = &'a Link>, story: &mut
         }
     }
     Ok(None)
+}
+
+/// Asks kernels once more when all have declined, one of them for a passing reason.
+fn serve_waiting(call: &Call, links: &[Link], story: &mut Story) -> Result<Served> {
+    story.declined.clear();
+    let was = WAITING.with(|w| w.replace(true));
+    let served = serve(call, links, story);
+    WAITING.with(|w| w.set(was));
+    served
 }
 
 /// Asks the kernels of one accelerator first, and times them if that is wanted. One that fails on trial is only out.

@@ -130,7 +130,8 @@ pub fn host_fallback() -> Result<HostFallback> {
         .clone()
 }
 
-/// `CUPRUM_COMPILE`; if it is not set, [`Compile::Wait`] where an order of accelerators was named.
+/// `CUPRUM_COMPILE`; if it is not set, [`Compile::Wait`] where an order of accelerators was named. [`Compile::Wait`] too while a
+/// call that nobody has taken is asked of kernels once more.
 pub fn compile() -> Result<Compile> {
     static PARSED: OnceLock<Result<Option<Compile>>> = OnceLock::new();
     let parse = || match env("CUPRUM_COMPILE").unwrap_or_default().to_ascii_lowercase().as_str() {
@@ -140,7 +141,8 @@ pub fn compile() -> Result<Compile> {
         other => Err(Error::Setting { variable: "CUPRUM_COMPILE", message: format!("'{other}' is not known; use wait or background") }),
     };
     let unset = || if crate::registry::order_is_named() { Compile::Wait } else { Compile::Background };
-    PARSED.get_or_init(parse).clone().map(|set| set.unwrap_or_else(unset))
+    let set = PARSED.get_or_init(parse).clone()?;
+    Ok(if crate::dispatch::waiting() { Compile::Wait } else { set.unwrap_or_else(unset) })
 }
 
 /// `CUPRUM_NUM_THREADS`, if set.
