@@ -8,6 +8,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Layout};
 use crate::op::Op;
+use crate::ops::creation::full_on;
 use crate::ops::elementwise::{add, logical_not, not_equal, subtract};
 use crate::ops::manipulation::concat;
 use crate::ops::reduce::{Over, axis};
@@ -152,12 +153,12 @@ fn changes(a: &NdArray) -> Result<NdArray> {
 /// Places, in a sorted 1-D array that is not empty, of the first of each run of equal elements.
 fn run_starts(a: &NdArray) -> Result<NdArray> {
     let later = add(changes(a)?.flatnonzero()?, 1)?;
-    concat(&[NdArray::zeros(1, DType::I64)?.to_device(a.device())?, later], 0)
+    concat(&[full_on(a.device(), &[1], 0.into(), DType::I64)?, later], 0)
 }
 
 /// Lengths of runs that start at `starts` and end at `size`.
 fn run_lengths(starts: &NdArray, size: usize) -> Result<NdArray> {
-    let end = NdArray::full(1, size as i64, DType::I64)?.to_device(starts.device())?;
+    let end = full_on(starts.device(), &[1], (size as i64).into(), DType::I64)?;
     subtract(&concat(&[starts.index(s![1..])?, end], 0)?, starts)
 }
 
@@ -242,7 +243,7 @@ impl NdArray {
     pub fn unique_counts(&self) -> Result<(NdArray, NdArray)> {
         let sorted = values(UNIQUE_COUNTS, self, &axis(()))?;
         if sorted.size() == 0 {
-            return Ok((sorted, NdArray::zeros(0, DType::I64)?.to_device(self.device())?));
+            return Ok((sorted, full_on(self.device(), &[0], 0.into(), DType::I64)?));
         }
         let starts = run_starts(&sorted)?;
         Ok((sorted.take(&starts, 0)?, run_lengths(&starts, sorted.size())?))
@@ -252,12 +253,13 @@ impl NdArray {
     pub fn unique_all(&self) -> Result<Unique> {
         let (sorted, order) = both(UNIQUE_ALL, self, None, false, None)?;
         if sorted.size() == 0 {
-            let none = NdArray::zeros(0, DType::I64)?.to_device(self.device())?;
+            let none = full_on(self.device(), &[0], 0.into(), DType::I64)?;
             return Ok(Unique { values: sorted, indices: none.clone(), inverse: none.reshape(self.shape())?, counts: none });
         }
         let starts = run_starts(&sorted)?;
         // Sorting the permutation inverts it: its element i is where element i went.
-        let rank = concat(&[NdArray::zeros(1, DType::I64)?.to_device(self.device())?, changes(&sorted)?.cumsum(0)?], 0)?;
+        let first = full_on(self.device(), &[1], 0.into(), DType::I64)?;
+        let rank = concat(&[first, changes(&sorted)?.cumsum(0)?], 0)?;
         let inverse = rank.take(&order.argsort(-1)?, 0)?.reshape(self.shape())?;
         Ok(Unique {
             values: sorted.take(&starts, 0)?,

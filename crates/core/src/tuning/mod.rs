@@ -4,12 +4,12 @@
 //! The first few calls of a signature are trials: each is served whole by one candidate, so that nothing is computed twice and
 //! no buffer of the caller is touched. A candidate first runs once untimed (it may compile), then timed; two that are close are
 //! timed again. At most [`MOST_CANDIDATES`] accelerators are tried, and at most [`MOST_OTHER_RUNS`] calls are served by others than
-//! the winner: of a program of 1,000 calls less than 2 % is lost while no candidate is more than eleven times slower than the
-//! winner. A candidate that declines or fails is out; the rest of the chain then serves the call.
+//! the winner: of a program of 1,000 calls less than 2 % is lost while every candidate takes less than six times as long as the
+//! winner (compiling aside). A candidate that declines or fails is out; the rest of the chain then serves the call.
 //!
 //! The time of a call is the larger of what the host spends issuing it and what the device spends on it: what a program of many
 //! such calls would see. Winners are kept in memory and in the cache folder, with the versions of everything that was measured;
-//! see [`table`](self::entries).
+//! see [`entries`].
 
 mod signature;
 mod table;
