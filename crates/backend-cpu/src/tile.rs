@@ -1,7 +1,7 @@
 //! Evaluation of a fused program over runs of a loop nest, a tile at a time, in scratch memory that stays in L1.
 //!
 //! Inputs that lie contiguously are read in place, others are gathered into scratch first; results go straight to the output
-//! where there is one. Map, Reduce and Scan all compute their values here.
+//! where there is one. Map, Reduce, Scan, Select and Histogram all compute their values here.
 
 use std::cell::RefCell;
 

@@ -180,7 +180,7 @@ pub struct Sort {
 }
 
 /// Which bin of a histogram a value falls in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Binning {
     /// The value (int64) is the number of its bin; other values do not occur. With `weighted`, the last input (1-D, contiguous,
     /// float64) holds what each value counts, and the output is float64: sums of a fixed order.

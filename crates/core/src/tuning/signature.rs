@@ -42,6 +42,10 @@ pub(super) fn key(call: &Call) -> u64 {
             }
             layouts(call, &mut h);
         }
+        Work::Histogram { binning, .. } => {
+            binning.hash(&mut h);
+            layouts(call, &mut h);
+        }
         _ => layouts(call, &mut h),
     }
     h.finish()
@@ -54,11 +58,9 @@ fn op(op: Op, h: &mut FxHasher) {
 
 fn program(p: &Program, h: &mut FxHasher) {
     for step in &p.steps {
-        match step.kind {
-            StepKind::Input(n) => (0u8, n).hash(h),
-            StepKind::Param(_) => 1u8.hash(h),
-            StepKind::Cast => 2u8.hash(h),
-            StepKind::Apply(applied) => op(applied, h),
+        step.kind.code().hash(h);
+        if let StepKind::Apply(applied) = step.kind {
+            op(applied, h);
         }
         (step.dtype as u8, step.args()).hash(h);
     }
