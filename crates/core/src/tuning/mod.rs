@@ -22,10 +22,10 @@ use std::time::Instant;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use crate::array::Array;
 use crate::call::Call;
 use crate::device::{Device, Event, driver};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shape_text};
 use crate::registry::{Accelerator, Link};
 
 pub use table::{Entry, Listing};
@@ -236,9 +236,7 @@ fn remember(key: Key, accelerator: &'static Accelerator, times: std::sync::Arc<s
 
 /// A call in words, for listings: the first one seen of its signature.
 fn what(call: &Call) -> String {
-    let dtypes = |a: DType| a.name();
-    let inputs: Vec<String> =
-        call.inputs.iter().map(|a| format!("{} {}", dtypes(crate::array::Array::dtype(a)), crate::error::shape_text(a.shape()))).collect();
+    let inputs: Vec<String> = call.inputs.iter().map(|a| format!("{} {}", a.dtype(), shape_text(a.shape()))).collect();
     let expression = call.program().filter(|p| !p.is_identity()).map_or_else(String::new, |p| format!(" of {p}"));
     format!("{} [{:?}]{expression}: {}", call.op.name(), call.family(), inputs.join(", "))
 }
