@@ -18,6 +18,8 @@ use crate::tile::{Compiled, Evaluator, MAX_TILE, Nest, Results};
 const CHUNK: usize = 1 << 16;
 /// Points of a task for each bin, at the least.
 const PER_BIN: usize = 4;
+/// Bins from which one task counts into the result itself: counters of its own would cost more memory than the result.
+const MANY: usize = 1 << 12;
 /// Most tasks of a sum of weights.
 const SUMS: usize = 64;
 /// Counters of a bin, as an increment waits for the one before of the same counter.
@@ -80,6 +82,16 @@ fn count<B: Bins>(compiled: &Compiled, size: usize, bins: B, out: &mut [i64]) {
     // Counters are of 32 bits.
     let chunk = size.div_ceil(threads::worth(cost)).max(CHUNK).max(PER_BIN.saturating_mul(out.len())).min(u32::MAX as usize);
     let tile = compiled.tile();
+    out.fill(0);
+    if size <= chunk && out.len() > MANY {
+        let (mut evaluator, mut found) = (Evaluator::new(compiled), [0; MAX_TILE]);
+        for start in (0..size).step_by(tile) {
+            let found = &mut found[..tile.min(size - start)];
+            bins.find(evaluator.read(start, found.len()).typed(), found);
+            found.iter().for_each(|&bin| out.get_mut(bin as usize).into_iter().for_each(|count| *count += 1));
+        }
+        return;
+    }
     let counts = threads::map(
         (0..size).step_by(chunk.next_multiple_of(tile)),
         cost,
@@ -103,7 +115,6 @@ fn count<B: Bins>(compiled: &Compiled, size: usize, bins: B, out: &mut [i64]) {
             counts
         },
     );
-    out.fill(0);
     for counts in counts {
         out.iter_mut().zip(counts).for_each(|(out, sets)| *out += sets.iter().map(|&n| n as i64).sum::<i64>());
     }
@@ -112,27 +123,38 @@ fn count<B: Bins>(compiled: &Compiled, size: usize, bins: B, out: &mut [i64]) {
 /// Adds up the weights of the values, which are bin numbers, in each bin.
 fn sum(compiled: &Compiled, weights: &[f64], out: &mut [f64]) {
     let size = weights.len();
-    let chunk = CHUNK.max(PER_BIN * out.len()).max(size.div_ceil(SUMS)).next_multiple_of(compiled.tile());
+    let tile = compiled.tile();
+    let chunk = CHUNK.max(PER_BIN.saturating_mul(out.len())).max(size.div_ceil(SUMS));
+    out.fill(0.0);
+    if size <= chunk && out.len() > MANY {
+        add_weights(&mut Evaluator::new(compiled), tile, 0, weights, out);
+        return;
+    }
+    let chunk = chunk.next_multiple_of(tile);
     let sums = threads::map(
         (0..size).step_by(chunk),
         size.saturating_mul(compiled.cost() + COST),
         || Evaluator::new(compiled),
         |evaluator, start| {
             let mut sums = vec![0.0; out.len()];
-            for (i, weights) in weights[start..size.min(start + chunk)].chunks(compiled.tile()).enumerate() {
-                let numbers = evaluator.read(start + i * compiled.tile(), weights.len()).typed::<i64>();
-                for (&number, weight) in numbers.iter().zip(weights) {
-                    if let Some(sum) = sums.get_mut(number as usize) {
-                        *sum += weight;
-                    }
-                }
-            }
+            add_weights(evaluator, tile, start, &weights[start..size.min(start + chunk)], &mut sums);
             sums
         },
     );
-    out.fill(0.0);
     for sums in sums {
         out.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum);
+    }
+}
+
+/// Adds weights to the bins that the values from `start` on name.
+fn add_weights(evaluator: &mut Evaluator, tile: usize, start: usize, weights: &[f64], sums: &mut [f64]) {
+    for (i, weights) in weights.chunks(tile).enumerate() {
+        let numbers = evaluator.read(start + i * tile, weights.len()).typed::<i64>();
+        for (&number, weight) in numbers.iter().zip(weights) {
+            if let Some(sum) = sums.get_mut(number as usize) {
+                *sum += weight;
+            }
+        }
     }
 }
 

@@ -118,7 +118,11 @@ pub fn done_with_length(call: &Call, length: usize, buffers: impl IntoIterator<I
         if buffer.nbytes() <= SLACK || bytes > buffer.nbytes() / 4 {
             return Ok(buffer as Arc<dyn Buffer>);
         }
-        let exact = allocate(call, bytes)?;
+        // Without memory for the copy the large one is as good.
+        let exact = match allocate(call, bytes) {
+            Err(Error::OutOfMemory { .. }) => return Ok(buffer as Arc<dyn Buffer>),
+            exact => exact?,
+        };
         Context::copy(&exact.memory, 0, &buffer.memory, 0, bytes).in_call(call)?;
         Ok(exact as Arc<dyn Buffer>)
     });

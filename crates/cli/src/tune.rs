@@ -80,6 +80,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if !arguments.suite && !arguments.forget && arguments.expression.is_none() {
         return Err(Failure::input("nothing to tune: give an expression, --suite or --forget"));
     }
+    let measures = arguments.suite || arguments.expression.is_some();
+    if measures && tuning::entries()?.iter().any(|listing| listing.pinned) {
+        return Err(Failure::input("CUPRUM_TUNING pins a file, which is only read; unset it to measure"));
+    }
     set_accelerators("auto")?;
     if let Some(expression) = &arguments.expression {
         let mut session = Session::new();

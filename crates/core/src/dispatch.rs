@@ -219,12 +219,16 @@ fn serve_advised(call: &Call, links: &'static [Link], advice: &Advice, story: &m
             let name = advice.accelerator.name;
             tracing::warn!(accelerator = name, %error, op = call.op.name(), "failed on trial; another serves");
             story.declined.push((name, format!("failed: {error}")));
+            // Memory may be there the next time.
+            if !matches!(error, Error::OutOfMemory { .. }) {
+                advice.refused();
+            }
         }
         other => {
             other?;
+            advice.refused();
         }
     }
-    advice.refused();
     serve(call, links.iter().filter(|link| !is_first(link)), story)
 }
 
