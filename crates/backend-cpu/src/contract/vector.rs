@@ -9,14 +9,12 @@ use cuprum_core::{DType, Program, Result, StepKind, StoredArray};
 use smallvec::SmallVec;
 
 use crate::raw::{Elements, ElementsMut};
-use crate::reduce::{Shape, Value, scalar_products, sums};
+use crate::reduce::{Shape, Value, scalar_product, sums};
 use crate::threads;
 use crate::tile::{Compiled, Nest, Results};
 
 /// Fewest products a result is the sum of: below it a reduction spends its time between results.
 const SHORTEST: usize = 16;
-/// Lines of a matrix that go on together.
-const TOGETHER: usize = 4;
 
 /// Computes the product if one operand is a vector and the result lies in loop order; says whether it did.
 pub(super) fn product(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usize, mut c: ElementsMut) -> Result<bool> {
@@ -83,18 +81,9 @@ fn lines<T: Value>(matrix: Elements, vector: Elements, at: (usize, usize), pitch
         cost,
         || (),
         |_, (task, out)| {
-            let line = |i: usize| {
+            for (i, out) in out.iter_mut().enumerate() {
                 let start = at.0 + (task * per_task + i) * pitch;
-                &matrix[start..start + k]
-            };
-            let (groups, rest) = out.as_chunks_mut::<TOGETHER>();
-            let grouped = groups.len() * TOGETHER;
-            for (group, out) in groups.iter_mut().enumerate() {
-                let lines = std::array::from_fn(|i| line(group * TOGETHER + i));
-                *out = scalar_products(lines, vector).unwrap_or_default();
-            }
-            for (i, out) in rest.iter_mut().enumerate() {
-                *out = scalar_products([line(grouped + i)], vector).unwrap_or_default()[0];
+                *out = scalar_product(&matrix[start..start + k], vector).unwrap_or_default();
             }
         },
     );

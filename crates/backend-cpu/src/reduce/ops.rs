@@ -134,30 +134,22 @@ impl<T: Value> Loop for Products<'_, T> {
     }
 }
 
-/// Scalar products of some slices with one more of their length, each to the same bits as the reduction of its products. They go on
-/// together, a leaf each in turn, so that the common slice is in the first-level cache for all but the first.
-pub(crate) fn scalar_products<T: Value, const N: usize>(lines: [&[T]; N], b: &[T]) -> Option<[T; N]> {
-    let mut trees: [Tree<T>; N] = std::array::from_fn(|_| Tree::new());
-    for (n, b) in b.chunks(LEAF).enumerate() {
-        for (tree, line) in trees.iter_mut().zip(lines) {
-            let a = line.get(n * LEAF..n * LEAF + b.len())?;
-            let sum = if a.len().is_multiple_of(LANES) {
-                dispatch(Products(a, b))?
-            } else {
-                let mut products = [T::default(); LEAF];
-                for ((product, &a), &b) in products.iter_mut().zip(a).zip(b) {
-                    *product = a.times(b);
-                }
-                leaf::<Sum<T>>(None, &products[..a.len()], Some(Ahead::of(a)), 0)
-            };
-            tree.push(sum, T::plus);
-        }
+/// Scalar product of two slices of one length, to the same bits as the reduction of their products.
+pub(crate) fn scalar_product<T: Value>(a: &[T], b: &[T]) -> Option<T> {
+    let mut tree = Tree::new();
+    for (a, b) in a.chunks(LEAF).zip(b.chunks(LEAF)) {
+        let sum = if a.len().is_multiple_of(LANES) {
+            dispatch(Products(a, b))?
+        } else {
+            let mut products = [T::default(); LEAF];
+            for ((product, &a), &b) in products.iter_mut().zip(a).zip(b) {
+                *product = a.times(b);
+            }
+            leaf::<Sum<T>>(None, &products[..a.len()], Some(Ahead::of(a)), 0)
+        };
+        tree.push(sum, T::plus);
     }
-    let mut sums = [T::default(); N];
-    for (sum, tree) in sums.iter_mut().zip(trees) {
-        *sum = tree.finish(T::plus)?;
-    }
-    Some(sums)
+    tree.finish(T::plus)
 }
 
 struct LeafLoop<'a, R: Reducer>(Option<R::Acc>, &'a [R::In], Option<Ahead>, usize);
