@@ -346,6 +346,19 @@ impl Call<'_> {
         }
     }
 
+    /// The inputs of the program, and the one behind them: the values of a selection, the edges or weights of a histogram.
+    pub fn program_inputs(&self) -> (&[StoredArray], Option<&StoredArray>) {
+        let has_last = match self.work {
+            Work::Select { values, .. } => values,
+            Work::Histogram { binning, .. } => binning != Binning::Number { weighted: false },
+            _ => false,
+        };
+        match self.inputs.split_last() {
+            Some((last, inputs)) if has_last => (inputs, Some(last)),
+            _ => (self.inputs, None),
+        }
+    }
+
     /// New device memory for output `n`.
     pub fn allocate_output(&self, n: usize) -> Result<Arc<dyn Buffer>> {
         let spec = &self.outputs[n];

@@ -5,3 +5,4 @@ pub mod contract;
 pub mod elementwise;
 pub mod reduce;
 pub mod scan;
+pub mod sort;
