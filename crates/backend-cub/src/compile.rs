@@ -29,11 +29,11 @@ static BUILT: LazyLock<SingleFlight<Built>> = LazyLock::new(SingleFlight::defaul
 
 const COMPILING: &str = "its kernel is being compiled; later calls have it";
 
-/// How a key's compilation on a thread stands; one that is done is not here.
+/// How a key's compilation on a thread stands; one that has succeeded is not here.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Background {
     Running,
-    /// It ended with an error, which the next caller shall meet.
+    /// It ended with an error or a panic, which the next caller shall meet.
     Failed,
 }
 
@@ -42,6 +42,62 @@ static ENDED: Condvar = Condvar::new();
 
 fn background() -> MutexGuard<'static, HashMap<Box<[u8]>, Background>> {
     BACKGROUND.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How a caller that finds no kernels comes by them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Next {
+    /// It makes them: it may not decline, or a thread failed to make them.
+    Make,
+    /// It may leave them to a thread, and decline.
+    Leave,
+    /// It declines: a thread is making them.
+    Decline,
+}
+
+fn next(key: &[u8], may_decline: bool) -> Next {
+    if !may_decline {
+        return Next::Make;
+    }
+    match background().get(key) {
+        None => Next::Leave,
+        Some(Background::Running) => Next::Decline,
+        Some(Background::Failed) => Next::Make,
+    }
+}
+
+/// A compilation on a thread. However it ends, nobody waits for it any longer.
+struct Run {
+    key: Box<[u8]>,
+    succeeded: bool,
+}
+
+impl Run {
+    /// Puts it down as running, unless something else is put down for its key.
+    fn begin(key: &[u8]) -> Option<Run> {
+        let mut all = background();
+        if all.contains_key(key) {
+            return None;
+        }
+        all.insert(key.into(), Background::Running);
+        Some(Run { key: key.into(), succeeded: false })
+    }
+
+    fn succeed(mut self) {
+        self.succeeded = true;
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        let mut all = background();
+        if self.succeeded {
+            all.remove(&self.key);
+        } else {
+            all.insert(std::mem::take(&mut self.key), Background::Failed);
+        }
+        ENDED.notify_all();
+    }
 }
 
 /// The kernels under a key, compiled from `source` if they are not there yet. If another accelerator gives exactly the same
@@ -59,15 +115,15 @@ pub fn kernels(
         Some(built) => built,
         None => {
             let may_decline = exact && settings::compile().is_ok_and(|c| c == Compile::Background);
-            let stands = if may_decline { background().get(key.bytes()).copied() } else { Some(Background::Failed) };
-            if stands == Some(Background::Running) {
+            let next = next(key.bytes(), may_decline);
+            if next == Next::Decline {
                 return Ok(Err(Reason::passing(COMPILING)));
             }
             let source = match source() {
                 Ok(source) => source,
                 Err(op) => return Ok(Err(Reason::with(|| format!("{op}: no code for it")))),
             };
-            if stands.is_none() && is_left_to_thread(context, &key, &source)? {
+            if next == Next::Leave && is_left_to_thread(context, &key, &source)? {
                 return Ok(Err(Reason::passing(COMPILING)));
             }
             make(context, &key, &source)?
@@ -86,31 +142,16 @@ fn is_left_to_thread(context: &'static Context, key: &KernelKey, source: &Source
     Compiler::shared(context.driver_version().0)?.version()?;
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| at_exit::register(wait));
-    {
-        let mut all = background();
-        if let Some(stands) = all.get(key.bytes()) {
-            return Ok(*stands == Background::Running);
-        }
-        all.insert(key.bytes().into(), Background::Running);
-    }
-    let (own_key, source) = (key.clone(), source.clone());
-    let compile = move || {
-        let made = make(context, &own_key, &source);
-        if let Err(error) = &made {
-            tracing::warn!(source = source.name, %error, "a kernel could not be made in the background");
-        }
-        let mut running = background();
-        match made {
-            Ok(_) => running.remove(own_key.bytes()),
-            Err(_) => running.insert(own_key.bytes().into(), Background::Failed),
-        };
-        ENDED.notify_all();
+    let Some(run) = Run::begin(key.bytes()) else {
+        return Ok(next(key.bytes(), true) == Next::Decline); // another caller was faster
     };
-    if std::thread::Builder::new().name("cuprum-compile".into()).spawn(compile).is_err() {
-        background().insert(key.bytes().into(), Background::Failed);
-        return Ok(false);
-    }
-    Ok(true)
+    let (key, source) = (key.clone(), source.clone());
+    let compile = move || match make(context, &key, &source) {
+        Ok(_) => run.succeed(),
+        Err(error) => tracing::warn!(source = source.name, %error, "a kernel could not be made in the background"),
+    };
+    // A thread that cannot begin drops its run, which fails thereby.
+    Ok(std::thread::Builder::new().name("cuprum-compile".into()).spawn(compile).is_ok())
 }
 
 /// Waits until no thread compiles: the compiler does not survive the end of the process.
@@ -148,4 +189,33 @@ fn with_program<R>(headers: &CcclHeaders, source: &Source, f: impl FnOnce(Progra
         identity: &format!("CCCL {major}.{minor}.{patch}"),
         ..Program::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_ends_is_waited_for_no_longer() {
+        let key = b"a run of this test";
+        assert_eq!((next(key, false), next(key, true)), (Next::Make, Next::Leave));
+        let run = Run::begin(key).unwrap();
+        assert!(Run::begin(key).is_none(), "one at a time");
+        assert_eq!((next(key, false), next(key, true)), (Next::Make, Next::Decline));
+        run.succeed();
+        assert_eq!(next(key, true), Next::Leave);
+    }
+
+    #[test]
+    fn a_thread_that_panics_leaves_the_kernels_to_the_next_caller() {
+        let key = b"a run that panics";
+        let run = Run::begin(key).unwrap();
+        let thread = std::thread::spawn(move || {
+            let _run = run;
+            std::panic::resume_unwind(Box::new("a bug")); // without the hook's message
+        });
+        assert!(thread.join().is_err());
+        assert_eq!(next(key, true), Next::Make);
+        wait();
+    }
 }
