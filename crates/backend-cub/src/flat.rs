@@ -11,15 +11,10 @@ pub fn check_program(program: &Program) -> Result<(), Reason> {
     }
 }
 
-/// Bit k: input k has stride 0.
-pub fn repeated(inputs: &[StoredArray]) -> u64 {
-    inputs.iter().enumerate().filter(|(_, a)| a.layout().strides().first() == Some(&0)).fold(0, |bits, (k, _)| bits | 1 << k)
-}
-
 /// How the inputs at these addresses are read, and how many elements at once: 16 bytes of the widest one if all lie at
 /// multiples of that, else one.
 pub fn packs(inputs: &[StoredArray], addresses: &[u64]) -> (Access, usize) {
-    let repeated = repeated(inputs);
+    let repeated = Access::flat(inputs).repeated;
     let walked = || inputs.iter().zip(addresses).enumerate().filter(|(k, _)| repeated >> k & 1 == 0).map(|(_, pair)| pair);
     let width = 16 / walked().map(|(a, _)| a.dtype().itemsize()).max().unwrap_or(16);
     let aligned = width > 1 && walked().all(|(a, address)| address % (width * a.dtype().itemsize()).min(16) as u64 == 0);

@@ -1,11 +1,12 @@
 //! Counts of values in bins, with the expression of the values taken in.
 
-use cuprum_backend_cuda::codegen::{Access, KernelKey, ctype};
+use cuprum_backend_cuda::codegen::{Access, KernelKey, ctype, parts};
 use cuprum_core::call::{Binning, Work};
 use cuprum_core::{Array, Call, DType, Outcome, Program, Reason, Result};
 
+use crate::flat;
+use crate::launch::{self, Described, On};
 use crate::source::{Definitions, Family, Source};
-use crate::{flat, launch};
 
 /// Threads of a block, as in `histogram.cu`.
 pub const THREADS: u32 = 512;
@@ -14,17 +15,12 @@ const SHARED: usize = (48 << 10) - 16;
 /// Few bins are counted in copies, up to this many counters and one copy for each lane of a warp.
 const COUNTERS: usize = 4096;
 
-static HISTOGRAM: Family =
-    Family { name: "cub_histogram.cu", macro_name: "CUPRUM_HISTOGRAM", head: "", text: &[include_str!("kernels/histogram.cu")] };
-
-/// Counts without weights.
-pub fn run(call: &Call) -> Result<Outcome> {
-    let addresses = launch::addresses(call)?;
-    match describe(call, &addresses) {
-        Ok(histogram) => launch::histogram(call, &histogram, &addresses),
-        Err(reason) => Ok(Outcome::Declined(reason)),
-    }
-}
+static HISTOGRAM: Family = Family {
+    name: "cub_histogram.cu",
+    macro_name: "CUPRUM_HISTOGRAM",
+    head: &[parts::BINS],
+    text: &[include_str!("kernels/histogram.cu")],
+};
 
 /// A histogram that the kernel takes.
 #[derive(Debug)]
@@ -51,16 +47,15 @@ enum Memory {
     Device,
 }
 
-/// `addresses` are those of the inputs' first elements.
+/// What the kernels are asked for, or why they decline. `addresses` are those of the inputs' first elements.
 pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<Histogram<'a>, Reason> {
     let (Work::Histogram { program, binning }, [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a histogram"));
     };
-    let of_program = match binning {
-        Binning::Number { weighted: true } => return Err(Reason::new("weights: sums of a fixed order are not made by atomic addition")),
-        Binning::Number { .. } => call.inputs,
-        Binning::Edges { .. } => &call.inputs[..call.inputs.len().saturating_sub(1)],
-    };
+    if *binning == (Binning::Number { weighted: true }) {
+        return Err(Reason::new("weights: sums of a fixed order are not made by atomic addition"));
+    }
+    let (of_program, _edges) = call.program_inputs();
     flat::check_program(program)?;
     let Some(first) = of_program.first() else {
         return Err(Reason::new("values that are no array"));
@@ -85,11 +80,6 @@ fn memory(binning: Binning, bins: usize, value: DType) -> Memory {
 }
 
 impl Histogram<'_> {
-    /// Whether the last input holds edges.
-    pub fn has_edges(&self) -> bool {
-        matches!(self.binning, Binning::Edges { .. })
-    }
-
     /// Bytes of shared memory before the counters, with them, and the logarithm of the number of their copies.
     pub fn shared(&self) -> (u32, u32, u32) {
         match self.memory {
@@ -103,30 +93,27 @@ impl Histogram<'_> {
         let inputs = self.program.steps.iter().filter(|s| matches!(s.kind, cuprum_core::StepKind::Input(_))).count();
         THREADS as usize * self.width * if inputs > 2 { 2 } else { 4 }
     }
+}
 
-    fn binning(&self) -> usize {
-        match self.binning {
-            Binning::Number { .. } => 0,
-            Binning::Edges { even: true } => 1,
-            Binning::Edges { even: false } => 2,
-        }
-    }
-
-    /// What its kernel is found by.
-    pub fn key(&self) -> KernelKey {
+impl Described for Histogram<'_> {
+    fn key(&self) -> KernelKey {
         KernelKey::new("cub histogram", self.program)
             .with(self.access.repeated << 1 | u64::from(self.access.aligned))
             .with(self.width as u64)
-            .with((self.binning() << 1 | usize::from(self.memory != Memory::Device)) as u64)
+            .with_name(parts::binning_rule(self.binning))
+            .with(u64::from(self.memory != Memory::Device))
     }
 
-    /// The text of its kernel.
-    pub fn source(&self) -> Result<Source, &'static str> {
+    fn source(&self) -> Result<Source, &'static str> {
         let mut d = Definitions::default();
         d.constant("WIDTH", self.width);
-        d.constant("BINNING", self.binning());
+        d.value("Rule", "RULE", &format!("Rule::{}", parts::binning_rule(self.binning)));
         d.constant("SHARED", (self.memory != Memory::Device).into());
         HISTOGRAM.source(self.program, self.access, &d, &["histogram"])
+    }
+
+    fn launch(&self, on: &On) -> Result<Outcome> {
+        launch::histogram(on, self)
     }
 }
 
@@ -190,8 +177,8 @@ mod tests {
         let inputs = |n: usize| [array(DType::F32, contiguous(&[n])), array(DType::F32, contiguous(&[11]))];
         let program = Program::identity(DType::F32);
         let even = Binning::Edges { even: true };
-        let seen = of(&program, &inputs(1 << 33), even, 10, |h| (h.count, h.width, h.chunk(), h.has_edges())).unwrap();
-        assert_eq!(seen, (1 << 33, 4, 512 * 16, true));
+        let seen = of(&program, &inputs(1 << 33), even, 10, |h| (h.count, h.width, h.chunk())).unwrap();
+        assert_eq!(seen, (1 << 33, 4, 512 * 16));
         let one = [array(DType::F32, Layout::strided(&[10], &[0], 0).unwrap()), array(DType::F32, contiguous(&[3]))];
         assert_eq!(of(&program, &one, even, 2, |h| (h.access.repeated, h.width, h.count)).unwrap(), (1, 1, 10));
     }

@@ -3,30 +3,81 @@
 use std::sync::{Arc, LazyLock};
 
 use cuprum_backend_cuda::CudaError;
-use cuprum_backend_cuda::codegen::pack_params;
+use cuprum_backend_cuda::codegen::{KernelKey, pack_params};
 use cuprum_backend_cuda::device::{self, CudaBuffer};
 use cuprum_backend_cuda::driver::{Context, DeviceBuffer};
 use cuprum_backend_cuda::module::{Args, Function};
 use cuprum_backend_cuda::single_flight::SingleFlight;
-use cuprum_core::{Call, Error, Outcome, Result};
+use cuprum_core::plan::sort::SortPlan;
+use cuprum_core::{Call, Error, Outcome, Reason, Result, decline};
 use smallvec::SmallVec;
 
 use crate::NAME;
-use crate::compile;
+use crate::compile::{self, Kernels};
 use crate::histogram::{self, Histogram};
 use crate::reduce::{self, MAX_SPLIT_ROWS, Reduction, Shape};
 use crate::scan::{self, Scan};
 use crate::select::{self, Select};
 use crate::sort::{self, Sort, Way};
+use crate::source::Source;
 
-/// Addresses of the inputs' first elements.
-pub fn addresses(call: &Call) -> Result<SmallVec<[u64; 4]>> {
-    call.inputs.iter().map(device::pointer).collect()
+/// A call that kernels take, as its family describes it.
+pub trait Described {
+    /// What its kernels are found by.
+    fn key(&self) -> KernelKey;
+
+    /// The text of its kernels; an error names the operation that has no code.
+    fn source(&self) -> std::result::Result<Source, &'static str>;
+
+    /// Whether the result is the same in whatever order elements are combined.
+    fn is_exact(&self) -> bool {
+        true
+    }
+
+    /// Queues its kernels.
+    fn launch(&self, on: &On) -> Result<Outcome>;
+}
+
+/// What every launch needs.
+pub struct On<'a> {
+    call: &'a Call<'a>,
+    context: &'static Context,
+    /// Those of the source, in its order.
+    kernels: Kernels,
+    /// Addresses of the inputs' first elements.
+    inputs: &'a [u64],
+}
+
+impl On<'_> {
+    fn failed(&self) -> impl Fn(CudaError) -> Error {
+        failed(self.call)
+    }
+
+    /// The addresses of the program's inputs and, behind them, that of the input that the call has beside them, or null.
+    fn program_inputs(&self) -> (&[u64], u64) {
+        let (of_program, last) = self.call.program_inputs();
+        let address = if last.is_some() { self.inputs.last().copied().unwrap_or(0) } else { 0 };
+        (&self.inputs[..of_program.len().min(self.inputs.len())], address)
+    }
 }
 
 fn failed(call: &Call) -> impl Fn(CudaError) -> Error {
     let (op, device) = (call.op.name(), call.device);
     move |e| device::error(NAME, op, device, e)
+}
+
+/// Runs a call as `describe` describes it, given the addresses of the inputs' first elements, or declines with its reason.
+pub fn run<D: Described>(call: &Call, describe: impl FnOnce(&[u64]) -> std::result::Result<D, Reason>) -> Result<Outcome> {
+    let inputs: SmallVec<[u64; 4]> = call.inputs.iter().map(device::pointer).collect::<Result<_>>()?;
+    let described = match describe(&inputs) {
+        Ok(described) => described,
+        Err(reason) => return Ok(Outcome::Declined(reason)),
+    };
+    let context = device::context(call.device)?;
+    match compile::kernels(context, described.key(), described.is_exact(), || described.source()).map_err(failed(call))? {
+        Ok(kernels) => described.launch(&On { call, context, kernels, inputs: &inputs }),
+        Err(reason) => Ok(Outcome::Declined(reason)),
+    }
 }
 
 /// Blocks of this shape for `work` pieces that each block steps through: at most `waves` times what the device holds at once.
@@ -47,16 +98,9 @@ fn tickets(context: &'static Context, call: &Call) -> Result<Arc<DeviceBuffer>, 
 }
 
 /// Runs a reduction over inputs at these addresses.
-pub fn reduce(call: &Call, reduction: &Reduction, inputs: &[u64]) -> Result<Outcome> {
-    let context = device::context(call.device)?;
-    let failed = failed(call);
-    let kernels = match compile::kernels(context, reduction.key(), reduction.is_exact(), || reduction.source()).map_err(&failed)? {
-        Ok(kernels) => kernels,
-        Err(reason) => return Ok(Outcome::Declined(reason)),
-    };
-    let Some(function) = kernels.get(reduction.kernel()) else {
-        cuprum_core::decline!("no kernel for this shape");
-    };
+pub fn reduce(on: &On, reduction: &Reduction) -> Result<Outcome> {
+    let (&On { call, context, inputs, .. }, failed) = (on, on.failed());
+    let Some(function) = on.kernels.get(reduction.kernel()) else { decline!("no kernel for this shape") };
     let (rows, columns) = (reduction.rows() as u64, reduction.columns() as u64);
     let out = device::allocate_output(call, 0)?;
     let (params, axes, to) = (pack_params(reduction.program, inputs), reduction.axes(), out.pointer());
@@ -96,16 +140,9 @@ pub fn reduce(call: &Call, reduction: &Reduction, inputs: &[u64]) -> Result<Outc
 }
 
 /// Runs a scan over inputs at these addresses.
-pub fn scan(call: &Call, scan: &Scan, inputs: &[u64]) -> Result<Outcome> {
-    let context = device::context(call.device)?;
-    let failed = failed(call);
-    let kernels = match compile::kernels(context, scan.key(), scan.is_exact(), || scan.source()).map_err(&failed)? {
-        Ok(kernels) => kernels,
-        Err(reason) => return Ok(Outcome::Declined(reason)),
-    };
-    let Some(function) = kernels.first() else {
-        cuprum_core::decline!("no kernel for it");
-    };
+pub fn scan(on: &On, scan: &Scan) -> Result<Outcome> {
+    let (&On { call, context, inputs, .. }, failed) = (on, on.failed());
+    let [function] = &on.kernels[..] else { decline!("no kernel for it") };
     // A ticket, in a word of its own, then the states of the tiles.
     let (rows, tiles) = (scan.rows() as u32, scan.tiles() as u32);
     let words = 1 + scan.words() * scan.rows() * scan.tiles();
@@ -132,32 +169,19 @@ pub fn scan(call: &Call, scan: &Scan, inputs: &[u64]) -> Result<Outcome> {
 }
 
 /// Runs a selection; waits for its count.
-pub fn select(call: &Call, select: &Select, inputs: &[u64]) -> Result<Outcome> {
-    let context = device::context(call.device)?;
-    let failed = failed(call);
-    let tiles = match u32::try_from(select.count.div_ceil(select.tile())) {
-        Ok(tiles) if tiles <= i32::MAX as u32 => tiles,
-        _ => cuprum_core::decline!("{} elements are more than 2^31 tiles", select.count),
-    };
-    let kernels = match compile::kernels(context, select.key(), true, || select.source()).map_err(&failed)? {
-        Ok(kernels) => kernels,
-        Err(reason) => return Ok(Outcome::Declined(reason)),
-    };
-    let Some(function) = kernels.first() else {
-        cuprum_core::decline!("no kernel for it");
-    };
+pub fn select(on: &On, select: &Select) -> Result<Outcome> {
+    let (&On { call, context, .. }, failed) = (on, on.failed());
+    let [function] = &on.kernels[..] else { decline!("no kernel for it") };
     // The count, a ticket in a word of its own, then the states of the tiles.
+    let tiles = select.tiles() as u32;
     let words = 2 + tiles as usize;
     let workspace = device::allocate(call, words * size_of::<u64>())?;
     context.fill(workspace.memory(), 0, [0u8; 4], 2 * words).map_err(&failed)?;
     let outputs: Vec<Arc<CudaBuffer>> = match (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect() {
-        Err(Error::OutOfMemory { .. }) => cuprum_core::decline!("no memory for all elements; the base counts first"),
+        Err(Error::OutOfMemory { .. }) => decline!("no memory for all elements; the base counts first"),
         outputs => outputs?,
     };
-    let (from, of_program) = match inputs.split_last() {
-        Some((last, rest)) if select.values.is_some() => (*last, rest),
-        _ => (0, inputs),
-    };
+    let (of_program, from) = on.program_inputs();
     let values = if select.values.is_some() { outputs.first().map_or(0, |o| o.pointer()) } else { 0 };
     let places = if select.places { outputs.last().map_or(0, |o| o.pointer()) } else { 0 };
     let (params, count) = (pack_params(select.program, of_program), select.count as u64);
@@ -173,22 +197,12 @@ pub fn select(call: &Call, select: &Select, inputs: &[u64]) -> Result<Outcome> {
 }
 
 /// Counts values in bins.
-pub fn histogram(call: &Call, histogram: &Histogram, inputs: &[u64]) -> Result<Outcome> {
-    let context = device::context(call.device)?;
-    let failed = failed(call);
-    let kernels = match compile::kernels(context, histogram.key(), true, || histogram.source()).map_err(&failed)? {
-        Ok(kernels) => kernels,
-        Err(reason) => return Ok(Outcome::Declined(reason)),
-    };
-    let Some(function) = kernels.first() else {
-        cuprum_core::decline!("no kernel for it");
-    };
+pub fn histogram(on: &On, histogram: &Histogram) -> Result<Outcome> {
+    let (&On { call, context, .. }, failed) = (on, on.failed());
+    let [function] = &on.kernels[..] else { decline!("no kernel for it") };
     let out = device::allocate_output(call, 0)?;
     context.fill(out.memory(), 0, [0u8; 4], 2 * histogram.bins).map_err(&failed)?;
-    let (edges, of_program) = match inputs.split_last() {
-        Some((last, rest)) if histogram.has_edges() => (*last, rest),
-        _ => (0, inputs),
-    };
+    let (of_program, edges) = on.program_inputs();
     let (params, to) = (pack_params(histogram.program, of_program), out.pointer());
     let (count, bins) = (histogram.count as u64, histogram.bins as u32);
     let (edge_bytes, shared, copies) = histogram.shared();
@@ -203,22 +217,17 @@ pub fn histogram(call: &Call, histogram: &Histogram, inputs: &[u64]) -> Result<O
 }
 
 /// Sorts rows.
-pub fn sort(call: &Call, sort: &Sort, inputs: &[u64]) -> Result<Outcome> {
-    let context = device::context(call.device)?;
-    let failed = failed(call);
-    let kernels = match compile::kernels(context, sort.key(), true, || Ok(sort.source())).map_err(&failed)? {
-        Ok(kernels) => kernels,
-        Err(reason) => return Ok(Outcome::Declined(reason)),
-    };
+pub fn sort(on: &On, sort: &Sort) -> Result<Outcome> {
+    let (&On { call, context, inputs, .. }, failed) = (on, on.failed());
     let outputs: Vec<Arc<CudaBuffer>> = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<_>>()?;
-    if sort.rows > 0 && sort.columns > 0 {
+    if !sort.plan.is_empty() {
         let values = outputs.first().filter(|_| sort.asked.values);
         let places = outputs.last().filter(|_| sort.asked.indices);
         let from = inputs.first().copied().unwrap_or(0);
-        match (sort.way, &kernels[..]) {
+        match (sort.way, &on.kernels[..]) {
             (Way::Rows, [rows]) => sort_rows(context, sort, rows, from, values, places).map_err(&failed)?,
-            (Way::Passes, [count, begin, pass]) => sort_passes(call, context, sort, [count, begin, pass], from, values, places)?,
-            _ => cuprum_core::decline!("no kernel for it"),
+            (Way::Passes, [count, begin, pass]) => sort_passes(on, sort, [count, begin, pass], from, values, places)?,
+            _ => decline!("no kernel for it"),
         }
     }
     device::done(call, outputs)
@@ -232,8 +241,8 @@ fn address(memory: Memory) -> u64 {
 
 /// A block a row.
 fn sort_rows(context: &Context, sort: &Sort, function: &Function, from: u64, values: Memory, places: Memory) -> Result<(), CudaError> {
-    let (values, places, rows) = (address(values), address(places), sort.rows as u64);
-    let (columns, limit, threads) = (sort.columns as u32, sort.limit as u32, sort.threads as u32);
+    let (values, places, threads) = (address(values), address(places), sort.threads as u32);
+    let (rows, columns, limit) = (sort.plan.rows as u64, sort.plan.columns as u32, sort.plan.kept as u32);
     let mut args = Args::new();
     args.push(&from).push(&values).push(&places).push(&rows).push(&columns).push(&limit);
     let grid = grid(context, function, (threads, 0), rows, 16)?;
@@ -244,22 +253,15 @@ fn sort_rows(context: &Context, sort: &Sort, function: &Function, from: u64, val
 
 /// All rows, pass by pass. Keys and places go to memory of their own and to the outputs' in turn; there are as many passes as
 /// bytes in a key, one or an even number, so the last of them reads from the former.
-fn sort_passes(
-    call: &Call,
-    context: &'static Context,
-    sort: &Sort,
-    [count, begin, pass]: [&Arc<Function>; 3],
-    from: u64,
-    values: Memory,
-    places: Memory,
-) -> Result<()> {
-    let failed = failed(call);
-    let (passes, size, tiles, whole) = (sort.key_size(), sort.place_size(), sort.tiles(), sort.limit == sort.columns);
-    let elements = sort.rows * sort.columns;
+fn sort_passes(on: &On, sort: &Sort, [count, begin, pass]: [&Arc<Function>; 3], from: u64, values: Memory, places: Memory) -> Result<()> {
+    let (&On { call, context, .. }, failed) = (on, on.failed());
+    let SortPlan { rows, columns, kept } = sort.plan;
+    let (passes, size, tiles, whole) = (sort.key_size(), sort.place_size(), sort.tiles(), kept == columns);
+    let elements = rows * columns;
     // A ticket for each pass, the digits' counts, then the states of the tiles.
     let tickets = passes.next_multiple_of(2) * size_of::<u32>();
-    let counts = sort.rows * passes * sort::DIGITS * size;
-    let states = if tiles > 1 { sort.rows * tiles * sort::DIGITS * size } else { 0 };
+    let counts = rows * passes * sort::DIGITS * size;
+    let states = if tiles > 1 { rows * tiles * sort::DIGITS * size } else { 0 };
     let workspace = device::allocate(call, tickets + counts + states)?;
     context.fill(workspace.memory(), 0, [0u8; 4], (tickets + counts + states) / 4).map_err(&failed)?;
     let [counts_at, states_at] = [tickets, tickets + counts].map(|offset| workspace.pointer() + offset as u64);
@@ -273,19 +275,20 @@ fn sort_passes(
     let keys_at = [address(keys_odd.as_ref()), address(keys_even.as_ref().or(values))];
     let places_at = [address(places_odd.as_ref()), address(places_even.as_ref().or(places))];
 
-    let (threads, columns, limit) = (sort.threads as u32, sort.columns as u64, sort.limit as u64);
+    let threads = sort.threads as u32;
     let blocks = count.blocks_per_sm(threads, 0).map_err(&failed)?.max(1) as usize * context.info().sm_count.max(1) as usize;
-    let chunks = blocks.div_ceil(sort.rows).min(sort.columns.div_ceil(sort.threads * 16)).max(1);
-    let (chunk, chunks) = (sort.columns.div_ceil(chunks) as u64, chunks as u32);
+    let chunks = blocks.div_ceil(rows).min(columns.div_ceil(sort.threads * 16)).max(1);
+    let (chunk, chunks) = (columns.div_ceil(chunks) as u64, chunks as u32);
+    let (row_count, columns, limit) = (rows as u32, columns as u64, kept as u64);
     let mut args = Args::new();
     args.push(&from).push(&counts_at).push(&columns).push(&chunk).push(&chunks);
-    let grid = [sort.rows as u32 * chunks, 1, 1];
+    let grid = [row_count * chunks, 1, 1];
     // SAFETY: the parameters of sort_count: the elements, zeroed counts for each row, pass and digit, the length of a row, and
     // how it is cut; a block for each piece.
     unsafe { count.launch(grid, [threads, 1, 1], 0, args.pointers()) }.map_err(&failed)?;
     let mut args = Args::new();
     args.push(&counts_at);
-    let grid = [(sort.rows * passes) as u32, 1, 1];
+    let grid = [(rows * passes) as u32, 1, 1];
     // SAFETY: the parameter of sort_begin: the counts, of which each block takes those of one row and pass.
     unsafe { begin.launch(grid, [sort::DIGITS as u32, 1, 1], 0, args.pointers()) }.map_err(&failed)?;
 
@@ -301,7 +304,7 @@ fn sort_passes(
         args.push(&from).push(&keys_at[read]).push(&keys_at[write]).push(&places_at[read]).push(&places_at[write]);
         args.push(&values_at).push(&places_out).push(&counts_at).push(&states_at).push(&ticket);
         args.push(&columns).push(&limit).push(&tiles).push(&pass_number).push(&tag);
-        let grid = [sort.rows as u32 * tiles, 1, 1];
+        let grid = [row_count * tiles, 1, 1];
         // SAFETY: the parameters of sort_pass: the elements; memory of as many keys, and places if they travel, to read (but
         // for the first pass) and to write (but for the last); the outputs or null; where digits begin; states of tiles whose
         // tags are other passes' or 0, unless there is one tile a row; a zeroed counter; the sizes, and which pass it is; a

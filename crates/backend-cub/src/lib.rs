@@ -56,11 +56,11 @@ const fn kernel(family: Family, run: fn(&Call) -> Result<Outcome>) -> Kernel {
 }
 
 const KERNELS: &[Kernel] = &[
-    kernel(Family::Reduce, reduce::run),
-    kernel(Family::Scan, scan::run),
-    kernel(Family::Select, select::run),
-    kernel(Family::Histogram, histogram::run),
-    kernel(Family::Sort, sort::run),
+    kernel(Family::Reduce, |call| launch::run(call, |addresses| reduce::describe(call, addresses))),
+    kernel(Family::Scan, |call| launch::run(call, |_| scan::describe(call))),
+    kernel(Family::Select, |call| launch::run(call, |addresses| select::describe(call, addresses))),
+    kernel(Family::Histogram, |call| launch::run(call, |addresses| histogram::describe(call, addresses))),
+    kernel(Family::Sort, |call| launch::run(call, |_| sort::describe(call))),
 ];
 
 fn probe() -> Availability {

@@ -8,7 +8,8 @@ use cuprum_core::ops::reduce as ops;
 use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
 use cuprum_core::{Array, Call, DType, Op, Outcome, Program, Reason, Result};
 
-use crate::launch;
+use crate::flat;
+use crate::launch::{self, Described, On};
 use crate::source::{Definitions, Family, Source};
 
 /// Threads of a block, as in `reduce.cu`.
@@ -25,18 +26,9 @@ const LANES_32: usize = 2048;
 static REDUCE: Family = Family {
     name: "cub_reduce.cu",
     macro_name: "CUPRUM_REDUCE",
-    head: include_str!("kernels/fold.cuh"),
+    head: &[include_str!("kernels/fold.cuh")],
     text: &[include_str!("kernels/reduce.cu")],
 };
-
-/// Reductions of contiguous rows.
-pub fn run(call: &Call) -> Result<Outcome> {
-    let addresses = launch::addresses(call)?;
-    match describe(call, &addresses) {
-        Ok(reduction) => launch::reduce(call, &reduction, &addresses),
-        Err(reason) => Ok(Outcome::Declined(reason)),
-    }
-}
 
 /// How rows are given to threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,7 +84,7 @@ fn fold(op: Op, value: DType) -> Result<&'static str, Reason> {
     Ok(name)
 }
 
-/// `addresses` are those of the inputs' first elements.
+/// What the kernels are asked for, or why they decline. `addresses` are those of the inputs' first elements.
 pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<Reduction<'a>, Reason> {
     let (Work::Reduce { program, plan, acc }, [output]) = (&call.work, call.outputs) else {
         return Err(Reason::with(|| format!("{}: sums of segments of unequal length", call.op.name())));
@@ -106,9 +98,7 @@ pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<Reduction<'a>, 
     if plan.reduced_size == 1 {
         return Err(Reason::new("one element per result"));
     }
-    if let Some(op) = program.ops().find(|op| !codegen::has_row(*op)) {
-        return Err(Reason::with(|| format!("{}: no code for it", op.name())));
-    }
+    flat::check_program(program)?;
     let repeated = (0..call.inputs.len()).filter(|&k| plan.reduced_strides[k].last() == Some(&0)).fold(0, |bits, k| bits | 1 << k);
     let (width, aligned) = pack_width(call, plan, repeated, addresses);
     let strides: Vec<Strides> =
@@ -186,22 +176,6 @@ impl Reduction<'_> {
         codegen::pack_axes(&self.plan.kept, self.plan.kept_strides.iter().map(|s| s.as_slice()), self.wide)
     }
 
-    /// What its kernels are found by.
-    pub fn key(&self) -> KernelKey {
-        let layout = (self.width << 16 | self.plan.kept.len() << 8 | usize::from(self.wide)) as u64;
-        KernelKey::new("cub reduce", self.program)
-            .with(self.op.index() as u64)
-            .with_dtype(self.acc)
-            .with_dtype(self.out)
-            .with(layout)
-            .with(self.access.repeated)
-    }
-
-    /// Whether the result is the same in whatever order elements are combined.
-    pub fn is_exact(&self) -> bool {
-        !self.acc.is_inexact() || self.op == ops::ARGMIN || self.op == ops::ARGMAX
-    }
-
     /// Place of its kernel in [`Source::kernels`].
     pub fn kernel(&self) -> usize {
         match self.shape {
@@ -211,9 +185,20 @@ impl Reduction<'_> {
             Shape::Lanes(_) => 3,
         }
     }
+}
 
-    /// The text of its kernels.
-    pub fn source(&self) -> Result<Source, &'static str> {
+impl Described for Reduction<'_> {
+    fn key(&self) -> KernelKey {
+        let layout = (self.width << 16 | self.plan.kept.len() << 8 | usize::from(self.wide)) as u64;
+        KernelKey::new("cub reduce", self.program)
+            .with(self.op.index() as u64)
+            .with_dtype(self.acc)
+            .with_dtype(self.out)
+            .with(layout)
+            .with(self.access.repeated)
+    }
+
+    fn source(&self) -> Result<Source, &'static str> {
         let rank = self.plan.kept.len();
         let all_rows = &["reduce_split", "reduce_rows_block", "reduce_rows_warp", "reduce_rows_8"];
         let mut d = Definitions::default();
@@ -227,6 +212,14 @@ impl Reduction<'_> {
         }
         d.macros.push_str("#define CUPRUM_ROWS\n");
         REDUCE.source(self.program, self.access, &d, all_rows)
+    }
+
+    fn is_exact(&self) -> bool {
+        !self.acc.is_inexact() || self.op == ops::ARGMIN || self.op == ops::ARGMAX
+    }
+
+    fn launch(&self, on: &On) -> Result<Outcome> {
+        launch::reduce(on, self)
     }
 }
 

@@ -1,13 +1,14 @@
 //! Inclusive scan of contiguous rows, with the expression before it taken in: one pass over memory.
 
-use cuprum_backend_cuda::codegen::{self, Access, Bytes, KernelKey, ctype};
+use cuprum_backend_cuda::codegen::{self, Access, Bytes, KernelKey, ctype, parts};
 use cuprum_core::call::Work;
 use cuprum_core::ops::scan as ops;
 use cuprum_core::plan::scan::ScanPlan;
 use cuprum_core::{Call, DType, Layout, Op, Outcome, Program, Reason, Result};
 
+use crate::flat;
+use crate::launch::{self, Described, On};
 use crate::source::{Definitions, Family, Source};
-use crate::{flat, launch};
 
 /// Threads of a block, as in `scan.cu`.
 pub const THREADS: usize = 256;
@@ -17,17 +18,9 @@ const SHORT: usize = 512;
 static SCAN: Family = Family {
     name: "cub_scan.cu",
     macro_name: "CUPRUM_SCAN",
-    head: concat!(include_str!("kernels/fold.cuh"), include_str!("kernels/relaxed.cuh")),
+    head: &[include_str!("kernels/fold.cuh"), parts::WARP, parts::RELAXED, parts::FOLD_BACK],
     text: &[include_str!("kernels/scan.cu")],
 };
-
-/// Scans of rows.
-pub fn run(call: &Call) -> Result<Outcome> {
-    match describe(call) {
-        Ok(scan) => launch::scan(call, &scan, &launch::addresses(call)?),
-        Err(reason) => Ok(Outcome::Declined(reason)),
-    }
-}
 
 /// A scan that the kernel takes.
 #[derive(Debug)]
@@ -54,6 +47,7 @@ fn fold(op: Op, value: DType) -> Result<&'static str, Reason> {
     Ok(name)
 }
 
+/// What the kernels are asked for, or why they decline.
 pub fn describe<'a>(call: &'a Call) -> Result<Scan<'a>, Reason> {
     let (Work::Scan { program, plan }, [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a scan"));
@@ -78,11 +72,6 @@ pub fn describe<'a>(call: &'a Call) -> Result<Scan<'a>, Reason> {
 }
 
 impl Scan<'_> {
-    /// Whether the result is the same in whatever order elements are combined.
-    pub fn is_exact(&self) -> bool {
-        !self.out.is_inexact()
-    }
-
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.plan.lane_count
@@ -129,9 +118,10 @@ impl Scan<'_> {
     pub fn axes(&self) -> Bytes {
         codegen::pack_axes(&self.plan.lanes, self.plan.lane_strides.iter().map(|s| s.as_slice()), true)
     }
+}
 
-    /// What its kernel is found by.
-    pub fn key(&self) -> KernelKey {
+impl Described for Scan<'_> {
+    fn key(&self) -> KernelKey {
         KernelKey::new("cub scan", self.program)
             .with(self.op.index() as u64)
             .with_dtype(self.out)
@@ -140,14 +130,21 @@ impl Scan<'_> {
             .with(self.plan.lanes.len() as u64)
     }
 
-    /// The text of its kernel.
-    pub fn source(&self) -> Result<Source, &'static str> {
+    fn source(&self) -> Result<Source, &'static str> {
         let mut d = Definitions::default();
         d.alias("Fold", &format!("{}<{}>", fold(self.op, self.out).map_err(|_| self.op.name())?, ctype(self.acc())));
         d.alias("Out", ctype(self.out));
         d.constant("ITEMS", self.items());
         d.constant("RANK", self.plan.lanes.len());
         SCAN.source(self.program, self.access, &d, &["scan_rows"])
+    }
+
+    fn is_exact(&self) -> bool {
+        !self.out.is_inexact()
+    }
+
+    fn launch(&self, on: &On) -> Result<Outcome> {
+        launch::scan(on, self)
     }
 }
 

@@ -1,11 +1,12 @@
 //! Elements and places at which a condition holds, with the expression of the condition taken in: one pass over memory.
 
-use cuprum_backend_cuda::codegen::{Access, KernelKey};
+use cuprum_backend_cuda::codegen::{Access, KernelKey, parts};
 use cuprum_core::call::Work;
 use cuprum_core::{Array, Call, DType, Outcome, Program, Reason, Result, StepKind};
 
+use crate::flat;
+use crate::launch::{self, Described, On};
 use crate::source::{Definitions, Family, Source};
-use crate::{flat, launch};
 
 /// Threads of a block, as in `select.cu`.
 pub const THREADS: usize = 384;
@@ -13,18 +14,9 @@ pub const THREADS: usize = 384;
 static SELECT: Family = Family {
     name: "cub_select.cu",
     macro_name: "CUPRUM_SELECT",
-    head: include_str!("kernels/relaxed.cuh"),
+    head: &[parts::RELAXED, parts::LOOK_BACK],
     text: &[include_str!("kernels/select.cu")],
 };
-
-/// Selections of every dtype.
-pub fn run(call: &Call) -> Result<Outcome> {
-    let addresses = launch::addresses(call)?;
-    match describe(call, &addresses) {
-        Ok(select) => launch::select(call, &select, &addresses),
-        Err(reason) => Ok(Outcome::Declined(reason)),
-    }
-}
 
 /// A selection that the kernel takes.
 #[derive(Debug)]
@@ -49,23 +41,24 @@ pub struct Values {
     input: Option<usize>,
 }
 
-/// `addresses` are those of the inputs' first elements.
+/// What the kernels are asked for, or why they decline. `addresses` are those of the inputs' first elements.
 pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<Select<'a>, Reason> {
-    let (Work::Select { program, values, places }, [output, ..]) = (&call.work, call.outputs) else {
+    let (Work::Select { program, places, .. }, [output, ..]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a selection"));
     };
     flat::check_program(program)?;
-    let (of_program, from) = match call.inputs.split_last() {
-        Some((last, rest)) if *values => (rest, Some(last)),
-        _ => (call.inputs, None),
-    };
-    let repeated = flat::repeated(of_program);
+    let (of_program, from) = call.program_inputs();
+    let access = Access::flat(of_program);
     let values = from.map(|from| {
-        let same = |k: &usize| repeated >> k & 1 == 0 && of_program[*k].dtype() == from.dtype() && addresses.get(*k) == addresses.last();
+        let same =
+            |k: &usize| access.repeated >> k & 1 == 0 && of_program[*k].dtype() == from.dtype() && addresses.get(*k) == addresses.last();
         Values { size: from.dtype().itemsize(), input: (0..of_program.len()).find(same) }
     });
-    let access = Access { repeated, aligned: false };
-    Ok(Select { program, access, values, places: *places, count: output.layout.size() })
+    let select = Select { program, access, values, places: *places, count: output.layout.size() };
+    if select.tiles() > i32::MAX as usize {
+        return Err(Reason::with(|| format!("{} elements are more than 2^31 tiles", select.count)));
+    }
+    Ok(select)
 }
 
 impl Select<'_> {
@@ -90,8 +83,14 @@ impl Select<'_> {
         THREADS * self.items()
     }
 
-    /// What its kernel is found by.
-    pub fn key(&self) -> KernelKey {
+    /// Number of tiles.
+    pub fn tiles(&self) -> usize {
+        self.count.div_ceil(self.tile())
+    }
+}
+
+impl Described for Select<'_> {
+    fn key(&self) -> KernelKey {
         let input = self.values.and_then(|v| v.input).map_or(0, |k| k as u64 + 1);
         KernelKey::new("cub select", self.program)
             .with(self.access.repeated)
@@ -100,8 +99,7 @@ impl Select<'_> {
             .with(self.places.into())
     }
 
-    /// The text of its kernel.
-    pub fn source(&self) -> Result<Source, &'static str> {
+    fn source(&self) -> Result<Source, &'static str> {
         let mut d = Definitions::default();
         let size = self.values.map_or(1, |v| v.size);
         d.alias("Value", &format!("Word<{size}>::type"));
@@ -117,6 +115,10 @@ impl Select<'_> {
             None => "__device__ inline Value value_of(const Values&, const Value* from, i64 i) { return from[i]; }\n".to_owned(),
         });
         SELECT.source(self.program, self.access, &d, &["select_flat"])
+    }
+
+    fn launch(&self, on: &On) -> Result<Outcome> {
+        launch::select(on, self)
     }
 }
 

@@ -1,10 +1,11 @@
 //! Stable radix sort of rows: short ones by a block each, long ones by a pass over memory for each digit of 8 bits.
 
-use cuprum_backend_cuda::codegen::{KernelKey, ctype};
+use cuprum_backend_cuda::codegen::{KernelKey, ctype, parts};
 use cuprum_core::call::{Sort as Asked, Work};
+use cuprum_core::plan::sort::SortPlan;
 use cuprum_core::{Array, Call, DType, Outcome, Program, Reason, Result};
 
-use crate::launch;
+use crate::launch::{self, Described, On};
 use crate::source::{Definitions, Family, Source};
 
 /// Digits of a pass, as in `sort.cu`.
@@ -16,21 +17,13 @@ const FEW_ROWS: usize = 16;
 /// The longest of few rows that a block each sorts.
 const FEW_COLUMNS: usize = 4096;
 
-const HEAD: &str = concat!(include_str!("kernels/relaxed.cuh"), include_str!("kernels/keys.cuh"));
-const ORDER: &str = include_str!("kernels/order.cuh");
+const HEAD: &[&str] = &[parts::RELAXED, parts::ORDER];
+const KEYS: &str = include_str!("kernels/keys.cuh");
 
 static ROWS: Family =
-    Family { name: "cub_sort_rows.cu", macro_name: "CUPRUM_SORT", head: HEAD, text: &[ORDER, include_str!("kernels/sort_rows.cu")] };
+    Family { name: "cub_sort_rows.cu", macro_name: "CUPRUM_SORT", head: HEAD, text: &[KEYS, include_str!("kernels/sort_rows.cu")] };
 static PASSES: Family =
-    Family { name: "cub_sort.cu", macro_name: "CUPRUM_SORT", head: HEAD, text: &[ORDER, include_str!("kernels/sort.cu")] };
-
-/// Sorts of every dtype but complex128.
-pub fn run(call: &Call) -> Result<Outcome> {
-    match describe(call) {
-        Ok(sort) => launch::sort(call, &sort, &launch::addresses(call)?),
-        Err(reason) => Ok(Outcome::Declined(reason)),
-    }
-}
+    Family { name: "cub_sort.cu", macro_name: "CUPRUM_SORT", head: HEAD, text: &[KEYS, include_str!("kernels/sort.cu")] };
 
 /// How rows are given to blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,12 +40,8 @@ pub struct Sort {
     /// What is asked for.
     pub asked: Asked,
     dtype: DType,
-    /// Number of rows.
-    pub rows: usize,
-    /// Their length.
-    pub columns: usize,
-    /// How many first elements of each sorted row are asked for.
-    pub limit: usize,
+    /// Its rows.
+    pub plan: SortPlan,
     /// Which kernels.
     pub way: Way,
     /// Threads of a block.
@@ -61,6 +50,7 @@ pub struct Sort {
     blocks: usize,
 }
 
+/// What the kernels are asked for, or why they decline.
 pub fn describe(call: &Call) -> Result<Sort, Reason> {
     let (Work::Sort(asked), [input], [output, ..]) = (&call.work, call.inputs, call.outputs) else {
         return Err(Reason::new("not a sort"));
@@ -68,12 +58,12 @@ pub fn describe(call: &Call) -> Result<Sort, Reason> {
     if input.dtype() == DType::C128 {
         return Err(Reason::new("complex128 has keys of 128 bits"));
     }
-    let (Some(&columns), Some(&limit)) = (input.shape().last(), output.layout.shape().last()) else {
+    let Some(plan) = SortPlan::new(input.layout(), &output.layout) else {
         return Err(Reason::new("no axis to sort along"));
     };
-    let rows = input.layout().size() / columns.max(1);
-    let sort = Sort::new(*asked, input.dtype(), [rows, columns, limit]);
-    if sort.rows.saturating_mul(sort.tiles()) > i32::MAX as usize {
+    let sort = Sort::new(*asked, input.dtype(), plan);
+    if plan.rows.saturating_mul(sort.tiles()) > i32::MAX as usize {
+        let SortPlan { rows, columns, .. } = plan;
         return Err(Reason::with(|| format!("{rows} rows of {columns} elements are more than 2^31 tiles")));
     }
     Ok(sort)
@@ -102,9 +92,9 @@ fn tile(size: usize, place: Option<usize>) -> (usize, usize, usize) {
 }
 
 impl Sort {
-    fn new(asked: Asked, dtype: DType, [rows, columns, limit]: [usize; 3]) -> Sort {
-        let mut sort = Sort { asked, dtype, rows, columns, limit, way: Way::Rows, threads: 0, items: 0, blocks: 1 };
-        (sort.threads, sort.items, sort.blocks) = match block(rows, columns, dtype.itemsize()) {
+    fn new(asked: Asked, dtype: DType, plan: SortPlan) -> Sort {
+        let mut sort = Sort { asked, dtype, plan, way: Way::Rows, threads: 0, items: 0, blocks: 1 };
+        (sort.threads, sort.items, sort.blocks) = match block(plan.rows, plan.columns, dtype.itemsize()) {
             Some((threads, items)) => (threads, items, 1),
             None => {
                 sort.way = Way::Passes;
@@ -126,14 +116,14 @@ impl Sort {
 
     /// Bytes of a place on its way.
     pub fn place_size(&self) -> usize {
-        if self.columns < WIDE { 4 } else { 8 }
+        if self.plan.columns < WIDE { 4 } else { 8 }
     }
 
     /// Tiles of a row.
     pub fn tiles(&self) -> usize {
         match self.way {
             Way::Rows => 1,
-            Way::Passes => self.columns.div_ceil(self.threads * self.items),
+            Way::Passes => self.plan.columns.div_ceil(self.threads * self.items),
         }
     }
 
@@ -141,9 +131,10 @@ impl Sort {
     pub fn tagged_passes(&self) -> usize {
         if self.place_size() == 4 { 7 } else { 127 }
     }
+}
 
-    /// What its kernels are found by.
-    pub fn key(&self) -> KernelKey {
+impl Described for Sort {
+    fn key(&self) -> KernelKey {
         KernelKey::new("cub sort", &Program::default())
             .with_dtype(self.dtype)
             .with(u64::from(self.has_pairs()) << 1 | u64::from(self.asked.descending))
@@ -152,8 +143,7 @@ impl Sort {
             .with((self.threads * self.items) as u64)
     }
 
-    /// The text of its kernels.
-    pub fn source(&self) -> Source {
+    fn source(&self) -> Result<Source, &'static str> {
         let mut d = Definitions::default();
         d.alias("Element", ctype(self.dtype));
         d.alias("Key", ["u8", "u16", "u32", "u64"][self.key_size().ilog2() as usize % 4]);
@@ -163,12 +153,16 @@ impl Sort {
         d.constant("THREADS", self.threads);
         d.constant("ITEMS", self.items);
         match self.way {
-            Way::Rows => ROWS.plain_source(&d, &["sort_rows"]),
+            Way::Rows => Ok(ROWS.plain_source(&d, &["sort_rows"])),
             Way::Passes => {
                 d.constant("BLOCKS", self.blocks);
-                PASSES.plain_source(&d, &["sort_count", "sort_begin", "sort_pass"])
+                Ok(PASSES.plain_source(&d, &["sort_count", "sort_begin", "sort_pass"]))
             }
         }
+    }
+
+    fn launch(&self, on: &On) -> Result<Outcome> {
+        launch::sort(on, self)
     }
 }
 
@@ -179,14 +173,14 @@ pub fn sources() -> Vec<(String, String)> {
         let indices = n % 2 == 0;
         let asked = Asked { descending: n % 3 == 0, values: !indices, indices };
         for (rows, columns) in [(1, 1 << 20), (100, [100, 500, 1000, 2000, 4000, 8000][n % 6])] {
-            let sort = Sort::new(asked, dtype, [rows, columns, columns]);
-            list.push((format!("cub_sort.cu {dtype}, {rows} x {columns}, {asked:?}"), sort.source().text));
+            let sort = Sort::new(asked, dtype, SortPlan { rows, columns, kept: columns });
+            list.push((format!("cub_sort.cu {dtype}, {rows} x {columns}, {asked:?}"), sort));
         }
     }
     let both = Asked { descending: true, values: true, indices: true };
-    let wide = Sort::new(both, DType::F32, [1, WIDE, WIDE]);
-    list.push(("cub_sort.cu wide".into(), wide.source().text));
-    list
+    let wide = Sort::new(both, DType::F32, SortPlan { rows: 1, columns: WIDE, kept: WIDE });
+    list.push(("cub_sort.cu wide".into(), wide));
+    list.into_iter().filter_map(|(name, sort)| Some((name, sort.source().ok()?.text))).collect()
 }
 
 #[cfg(test)]

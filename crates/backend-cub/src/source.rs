@@ -27,7 +27,7 @@ pub struct Family {
     /// The macro that makes the shim include what it needs.
     pub macro_name: &'static str,
     /// Text that [`Definitions`] may speak of.
-    pub head: &'static str,
+    pub head: &'static [&'static str],
     /// The kernels' text, in parts.
     pub text: &'static [&'static str],
 }
@@ -42,6 +42,11 @@ pub struct Definitions {
 }
 
 impl Definitions {
+    /// Adds `constexpr type name = value;`.
+    pub fn value(&mut self, of: &str, name: &str, value: &str) {
+        let _ = writeln!(self.declarations, "constexpr {of} {name} = {value};"); // writing to a String cannot fail
+    }
+
     /// Adds `using name = type;`.
     pub fn alias(&mut self, name: &str, of: &str) {
         let _ = writeln!(self.declarations, "using {name} = {of};"); // writing to a String cannot fail
@@ -49,7 +54,7 @@ impl Definitions {
 
     /// Adds `constexpr int name = value;`.
     pub fn constant(&mut self, name: &str, value: usize) {
-        let _ = writeln!(self.declarations, "constexpr int {name} = {value};");
+        self.value("int", name, &value.to_string());
     }
 }
 
@@ -75,7 +80,7 @@ impl Family {
             &format!("#define {}\n{}", self.macro_name, d.macros),
             include_str!("kernels/shim.cuh"),
             PRELUDE,
-            self.head,
+            &self.head.concat(),
             element,
             &format!("namespace cuprum {{\n{}}}\n\n", d.declarations),
             &self.text.concat(),

@@ -5,7 +5,7 @@ use cuprum_core::call::Binning;
 use cuprum_core::{Array, Call, DType, Outcome, Program as Expression, Result, Work, decline};
 use smallvec::SmallVec;
 
-use crate::codegen::{self, Access, KernelKey};
+use crate::codegen::{self, Access, KernelKey, parts};
 use crate::device::{self, InCall};
 use crate::driver::Context;
 use crate::kernel;
@@ -16,6 +16,8 @@ const KERNELS: &str = include_str!("kernels/histogram.cu");
 const THREADS: u32 = 512;
 /// Elements of a thread.
 const ITEMS: usize = 8;
+/// Shared memory that even edges take for themselves, in `bins.cuh`, aligned.
+const WORD: usize = 16;
 /// Bytes of shared memory that copies of the counts may fill; one copy may fill all that a block can have.
 const COPIES_BYTES: usize = 32 << 10;
 
@@ -29,7 +31,7 @@ enum Counts {
 }
 
 impl Counts {
-    /// `edge` is the size of an edge, 0 without edges; `most` what a block can have.
+    /// `edge` is the size of an edge, 0 if none is copied; `most` what a block can have.
     fn new(bins: usize, edge: usize, most: usize) -> Counts {
         let bytes = |copies: usize| {
             let counts = bins.saturating_mul(4 * copies).saturating_add(15) & !15;
@@ -40,27 +42,21 @@ impl Counts {
     }
 }
 
-fn rule(binning: Binning) -> u64 {
-    match binning {
-        Binning::Number { .. } => 0,
-        Binning::Edges { even: true } => 1,
-        Binning::Edges { even: false } => 2,
-    }
-}
-
-fn source(program: &Expression, access: Access, rule: u64, shared: bool) -> std::result::Result<String, &'static str> {
+fn source(program: &Expression, access: Access, binning: Binning, shared: bool) -> std::result::Result<String, &'static str> {
     let element = codegen::element(program, access)?;
+    let rule = parts::binning_rule(binning);
     let defines = format!("#define RULE {rule}\n#define SHARED {}\n#define ITEMS {ITEMS}\n", shared as u8);
-    Ok([codegen::PRELUDE, &element, &defines, KERNELS].concat())
+    Ok([codegen::PRELUDE, &element, parts::BINS, &defines, KERNELS].concat())
 }
 
 /// Every rule and place of the counts, for compiling without a device.
 pub fn sources() -> Vec<(String, String)> {
-    let uses = [(0, DType::I64), (1, DType::F32), (1, DType::F64), (2, DType::F32), (2, DType::F64)];
-    let all = uses.into_iter().flat_map(|(rule, dtype)| [true, false].map(|shared| (rule, dtype, shared)));
-    let listed = all.filter_map(|(rule, dtype, shared)| {
-        let text = source(&Expression::identity(dtype), Access::default(), rule, shared).ok()?;
-        Some((format!("histogram<{dtype}, {rule}, {shared}>"), text))
+    let (number, even, edges) = (Binning::Number { weighted: false }, Binning::Edges { even: true }, Binning::Edges { even: false });
+    let uses = [(number, DType::I64), (even, DType::F32), (even, DType::F64), (edges, DType::F32), (edges, DType::F64)];
+    let all = uses.into_iter().flat_map(|(binning, dtype)| [true, false].map(|shared| (binning, dtype, shared)));
+    let listed = all.filter_map(|(binning, dtype, shared)| {
+        let text = source(&Expression::identity(dtype), Access::default(), binning, shared).ok()?;
+        Some((format!("histogram<{dtype}, {binning:?}, {shared}>"), text))
     });
     listed.collect()
 }
@@ -68,18 +64,21 @@ pub fn sources() -> Vec<(String, String)> {
 /// The kernel of family Histogram.
 pub fn run(call: &Call) -> Result<Outcome> {
     let (&Work::Histogram { program, binning }, [spec]) = (&call.work, call.outputs) else { decline!("not a histogram of one output") };
-    let has_edges = match binning {
-        Binning::Number { weighted: true } => decline!("sums of weights, which atomics would add in any order"),
-        Binning::Number { weighted: false } => false,
-        Binning::Edges { .. } => true,
-    };
-    let (values, edges) = call.inputs.split_at(call.inputs.len() - usize::from(has_edges && !call.inputs.is_empty()));
+    if binning == (Binning::Number { weighted: true }) {
+        decline!("sums of weights, which atomics would add in any order");
+    }
+    let (values, edges) = call.program_inputs();
     let dtype = program.output_dtype(0);
-    let (bins, wanted) = (spec.layout.size(), if has_edges { edges.first().map(|e| e.dtype()) } else { Some(DType::I64) });
-    if spec.dtype != DType::I64 || wanted != Some(dtype) || has_edges && !matches!(dtype, DType::F32 | DType::F64) {
+    let is_right = match (binning, edges) {
+        (Binning::Edges { .. }, Some(edges)) => edges.dtype() == dtype && matches!(dtype, DType::F32 | DType::F64),
+        (Binning::Edges { .. }, None) => false,
+        _ => dtype == DType::I64,
+    };
+    let bins = spec.layout.size();
+    if spec.dtype != DType::I64 || !is_right {
         decline!("values of {dtype} for these bins");
     }
-    if edges.first().is_some_and(|e| e.layout().size() != bins + 1 || !e.layout().is_c_contiguous()) {
+    if edges.is_some_and(|e| e.layout().size() != bins + 1 || !e.layout().is_c_contiguous()) {
         decline!("edges that do not fit the output");
     }
     if let Some(op) = program.ops().find(|op| !codegen::has_row(*op)) {
@@ -88,11 +87,9 @@ pub fn run(call: &Call) -> Result<Outcome> {
     let Some(count) = values.first().map(|a| a.layout().size()) else { decline!("no values") };
     let context = device::context(call.device)?;
     let inputs: Result<SmallVec<[u64; 4]>> = values.iter().map(device::pointer).collect();
-    let edges = edges.first().map(device::pointer).transpose()?.unwrap_or(0);
+    let edges = edges.map(device::pointer).transpose()?.unwrap_or(0);
     let out = device::allocate_output(call, 0)?;
-    let repeated = values.iter().enumerate().filter(|(_, a)| a.layout().strides() == [0]).fold(0, |bits, (k, _)| bits | 1 << k);
-    let access = Access { repeated, aligned: false };
-    let histogram = Histogram { context, program, access, rule: rule(binning), bins, count };
+    let histogram = Histogram { context, program, access: Access::flat(values), binning, bins, count };
     context.fill(out.memory(), 0, [0u8; 4], 2 * bins).in_call(call)?;
     histogram.queue(&inputs?, edges, out.pointer()).in_call(call)?;
     device::done(call, [out])
@@ -103,20 +100,20 @@ struct Histogram<'a> {
     context: &'static Context,
     program: &'a Expression,
     access: Access,
-    rule: u64,
+    binning: Binning,
     bins: usize,
     count: usize,
 }
 
 impl Histogram<'_> {
     fn queue(&self, inputs: &[u64], edges: u64, out: u64) -> crate::Result<()> {
-        let edge = if self.rule == 0 { 0 } else { self.program.output_dtype(0).itemsize() };
+        let edge = if self.binning == (Binning::Edges { even: false }) { self.program.output_dtype(0).itemsize() } else { 0 };
         let info = self.context.info();
-        let counts = Counts::new(self.bins, edge, info.shared_per_block_optin as usize);
+        let counts = Counts::new(self.bins, edge, (info.shared_per_block_optin as usize).saturating_sub(WORD));
         let is_shared = counts != Counts::Global;
         let name = if is_shared { "histogram_shared" } else { "histogram_global" };
-        let key = KernelKey::new(name, self.program).with(self.access.repeated).with(self.rule);
-        let make = || Ok((name.to_owned(), source(self.program, self.access, self.rule, is_shared)?));
+        let key = KernelKey::new(name, self.program).with(self.access.repeated).with_name(parts::binning_rule(self.binning));
+        let make = || Ok((name.to_owned(), source(self.program, self.access, self.binning, is_shared)?));
         let function = kernel::generated(self.context, &key, make)?;
         let params = codegen::pack_params(self.program, inputs);
         let mut args = Args::new();

@@ -11,14 +11,14 @@ use cuprum_core::plan::scan::ScanPlan;
 use cuprum_core::{Call, DType, Outcome, Program as Expression, Result, Work, decline};
 use smallvec::SmallVec;
 
-use crate::codegen::{self, Access, KernelKey};
+use crate::codegen::{self, Access, KernelKey, parts};
 use crate::device::{self, CudaBuffer, InCall};
 use crate::driver::Context;
 use crate::kernel::{self, THREADS};
 use crate::module::{Args, Function};
 
-const COMMON: &str = concat!(include_str!("kernels/warp.cuh"), include_str!("kernels/scan.cuh"));
-const SWEEP: &str = concat!(include_str!("kernels/look_back.cuh"), include_str!("kernels/scan_sweep.cu"));
+const COMMON: &str = include_str!("kernels/scan.cuh");
+const SWEEP: &str = include_str!("kernels/scan_sweep.cu");
 /// Elements that one block scans faster than several.
 const LONG: usize = 1 << 15;
 /// Most axes around the scanned one that kernels are generated for.
@@ -68,8 +68,8 @@ fn combine(op: Op) -> Option<&'static str> {
 fn source(program: &Expression, combine: &str, rank: usize, wide: bool, sweep: bool) -> std::result::Result<String, &'static str> {
     let element = codegen::element(program, Access::default())?;
     let defines = format!("using Index = cuprum::{};\n#define RANK {rank}\n#define COMBINE {combine}\n", codegen::index_type(wide));
-    let kernels = if sweep { SWEEP } else { include_str!("kernels/scan.cu") };
-    Ok([codegen::PRELUDE, &element, &defines, COMMON, kernels].concat())
+    let kernels = if sweep { [parts::RELAXED, parts::FOLD_BACK, SWEEP].concat() } else { include_str!("kernels/scan.cu").into() };
+    Ok([codegen::PRELUDE, &element, &defines, parts::WARP, COMMON, &kernels].concat())
 }
 
 /// Programs of this family for compiling without a device: the operations over every dtype, some ranks, both widths.

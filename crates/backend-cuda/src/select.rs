@@ -5,14 +5,14 @@ use std::sync::Arc;
 use cuprum_core::{Array, Call, DType, Error, Outcome, Program as Expression, Result, Work, decline};
 use smallvec::SmallVec;
 
-use crate::codegen::{self, Access, KernelKey};
+use crate::codegen::{self, Access, KernelKey, parts};
 use crate::copy::item_type;
 use crate::device::{self, CudaBuffer, InCall};
 use crate::driver::Context;
 use crate::kernel::{self, THREADS};
 use crate::module::Args;
 
-const KERNELS: &str = concat!(include_str!("kernels/look_back.cuh"), include_str!("kernels/select.cu"));
+const KERNELS: &str = include_str!("kernels/select.cu");
 
 /// What a kernel's text depends on, beside the condition.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +38,7 @@ fn source(condition: &Expression, shape: Shape) -> std::result::Result<String, &
     let element = codegen::element(condition, access)?;
     let (item, has_values, has_places) = (item_type(values.unwrap_or(1)), values.is_some() as u8, places as u8);
     let defines = format!("#define ITEM {item}\n#define ITEMS {items}\n#define VALUES {has_values}\n#define PLACES {has_places}\n");
-    Ok([codegen::PRELUDE, &element, &defines, KERNELS].concat())
+    Ok([codegen::PRELUDE, &element, &defines, parts::RELAXED, parts::LOOK_BACK, KERNELS].concat())
 }
 
 /// Programs of this family for compiling without a device: every size of value, places, both.
@@ -71,14 +71,13 @@ fn condition(dtype: DType) -> Expression {
 /// The kernel of family Select.
 pub fn run(call: &Call) -> Result<Outcome> {
     let &Work::Select { program, values, places } = &call.work else { decline!("not a selection") };
-    let count = call.inputs.len() - usize::from(values && !call.inputs.is_empty());
-    let (conditions, from) = call.inputs.split_at(count);
+    let (conditions, from) = call.program_inputs();
     let (Some(size), true) =
         (call.outputs.first().map(|o| o.layout.size()), call.outputs.len() == usize::from(values) + usize::from(places))
     else {
         decline!("outputs that are not values, places or both");
     };
-    if values != from.first().is_some_and(|a| a.dtype() == call.outputs[0].dtype) {
+    if values != from.is_some_and(|a| a.dtype() == call.outputs[0].dtype) {
         decline!("values of another dtype than the output");
     }
     if let Some(op) = program.ops().find(|op| !codegen::has_row(*op)) {
@@ -88,11 +87,10 @@ pub fn run(call: &Call) -> Result<Outcome> {
         let buffers: Result<SmallVec<[_; 2]>> = call.outputs.iter().map(|_| device::allocate(call, 0)).collect();
         return device::done_with_length(call, 0, buffers?);
     }
-    let repeated = conditions.iter().enumerate().filter(|(_, a)| a.layout().strides() == [0]).fold(0, |bits, (k, _)| bits | 1 << k);
     let itemsizes = conditions.iter().map(|a| a.dtype().itemsize());
-    let shape = Shape::new(itemsizes, Access { repeated, aligned: false }, from.first().map(|a| a.dtype().itemsize()), places);
+    let shape = Shape::new(itemsizes, Access::flat(conditions), from.map(|a| a.dtype().itemsize()), places);
     let inputs: Result<SmallVec<[u64; 4]>> = conditions.iter().map(device::pointer).collect();
-    let from = from.first().map(device::pointer).transpose()?.unwrap_or(0);
+    let from = from.map(device::pointer).transpose()?.unwrap_or(0);
     let select = Select { context: device::context(call.device)?, condition: program, shape, inputs: inputs?, from, size };
 
     let room: Result<Buffers> = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect();

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use cuprum_core::call::Sort;
+use cuprum_core::plan::sort::SortPlan;
 use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
 
 use crate::codegen::ctype;
@@ -22,6 +23,7 @@ static SWEEP: Source = Source {
     name: "sort_sweep.cu",
     text: concat!(
         include_str!("kernels/order.cuh"),
+        include_str!("kernels/relaxed.cuh"),
         include_str!("kernels/look_back.cuh"),
         include_str!("kernels/radix.cuh"),
         include_str!("kernels/sort_sweep.cu")
@@ -132,14 +134,13 @@ pub fn sources() -> Vec<(String, String)> {
 pub fn run(call: &Call) -> Result<Outcome> {
     let (&Work::Sort(sort), [input]) = (&call.work, call.inputs) else { decline!("not a sort of one array") };
     let asked = usize::from(sort.values) + usize::from(sort.indices);
-    let (Some(spec), Some(&length)) = (call.outputs.first(), input.shape().last()) else { decline!("no axis to sort along") };
+    let Some(plan) = call.outputs.first().and_then(|o| SortPlan::new(input.layout(), &o.layout)) else { decline!("no axis to sort along") };
     if call.outputs.len() != asked || !input.layout().is_c_contiguous() || !call.outputs.iter().all(|o| o.layout.is_c_contiguous()) {
         decline!("arrays that are not contiguous, or outputs that are not values, places or both");
     }
-    let limit = spec.layout.shape().last().copied().unwrap_or(0).min(length);
-    let rows = input.layout().size().checked_div(length).unwrap_or(0);
     let outputs = (0..asked).map(|n| device::allocate_output(call, n)).collect::<Result<Vec<_>>>()?;
-    if rows > 0 && limit > 0 {
+    if !plan.is_empty() {
+        let SortPlan { rows, columns: length, kept: limit } = plan;
         let context = device::context(call.device)?;
         let values = outputs.first().filter(|_| sort.values);
         let places = outputs.last().filter(|_| sort.indices);

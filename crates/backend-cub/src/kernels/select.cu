@@ -1,5 +1,5 @@
-// The elements at which a condition holds, and their places, in C order: one pass over memory with decoupled look-back, as
-// in scan.cu. Ranks come from ballots, so that elements stay where coalesced loads put them; a tile's chosen elements are put
+// The elements at which a condition holds, and their places, in C order: one pass over memory, after
+// look_back.cuh. Ranks come from ballots, so that elements stay where coalesced loads put them; a tile's chosen elements are put
 // side by side in shared memory and leave in coalesced stores.
 //
 // The host defines `Value` (a word of the values' size), `value_of`, `VALUES`, `PLACES` (what is asked for), `ITEMS`, and
@@ -13,32 +13,6 @@ constexpr int WARPS = THREADS / WARP;
 constexpr int TILE = THREADS * ITEMS;
 constexpr u32 ALL = 0xffffffffu;
 
-// A tile's state is one word: in its top bits whether it holds the tile's count, or that of all tiles up to it.
-constexpr u64 TOTAL = u64(1) << 62, PREFIX = u64(2) << 62, COUNT = TOTAL - 1;
-
-// Chosen elements in the tiles before `tile`, by a whole warp. Integers: any order of adding gives the same.
-__device__ inline u64 count_before(const u64* states, i64 tile, int lane) {
-    u64 count = 0;
-    for (i64 nearest = tile - 1;; nearest -= WARP) {
-        const i64 mine = nearest - lane;
-        u64 word;
-        int last;
-        while (true) {
-            word = mine < 0 ? PREFIX : load_relaxed(states + mine);
-            const u32 ready = __ballot_sync(ALL, word >= TOTAL), finished = __ballot_sync(ALL, word >= PREFIX);
-            // What lies before the nearest finished tile need not be there.
-            last = finished == 0 ? WARP - 1 : __ffs(finished) - 1;
-            if ((~ready & (ALL >> (WARP - 1 - last))) == 0) break;
-            __nanosleep(40);
-        }
-        u64 share = lane <= last ? word & COUNT : 0;
-        #pragma unroll
-        for (int step = WARP / 2; step > 0; step /= 2) share += __shfl_xor_sync(ALL, share, step);
-        count += share;
-        if (__shfl_sync(ALL, word, last) >= PREFIX) return count;
-    }
-}
-
 // `ticket` and `states` are 0 before; with one tile neither is used. `length` receives the number of chosen elements.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 select_flat(Params p, const Value* from, Value* values, i64* places, i64 count, u32* ticket, u64* states, u32 tiles, u64* length) {
@@ -47,6 +21,7 @@ select_flat(Params p, const Value* from, Value* values, i64* places, i64 count, 
     __shared__ u32 warp_counts[WARPS];
     __shared__ u64 shared_before;
     __shared__ u32 shared_tile;
+    using S = State<u64>;
     const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
 
     // Tiles are taken in order, so those that a tile waits for are running or done.
@@ -93,7 +68,7 @@ select_flat(Params p, const Value* from, Value* values, i64* places, i64 count, 
         in_tile += warp_counts[w];
     }
 
-    if (tiles > 1 && threadIdx.x == 0) store_relaxed(states + tile, (tile == 0 ? PREFIX : TOTAL) | in_tile);
+    if (tiles > 1 && threadIdx.x == 0) store_relaxed(states + tile, (tile == 0 ? S::PREFIX : S::TOTAL) | in_tile);
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
         if (held >> k & 1) {
@@ -102,9 +77,9 @@ select_flat(Params p, const Value* from, Value* values, i64* places, i64 count, 
         }
     }
     if (warp == 0) {
-        const u64 before = tile == 0 ? 0 : count_before(states, tile, lane);
+        const u64 before = tile == 0 ? 0 : look_back(states, tile);
         if (lane == 0) {
-            if (tile > 0) store_relaxed(states + tile, PREFIX | (before + in_tile));
+            if (tile > 0) store_relaxed(states + tile, S::PREFIX | (before + in_tile));
             if (tile == tiles - 1) *length = before + in_tile;
             shared_before = before;
         }

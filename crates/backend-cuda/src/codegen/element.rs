@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use cuprum_core::{Program, StepKind};
+use cuprum_core::{Array, Program, StepKind, StoredArray};
 
 use super::{ctype, table};
 
@@ -13,6 +13,15 @@ pub struct Access {
     pub repeated: u64,
     /// Packs lie at multiples of their size (up to 16 bytes) in every input that is not repeated.
     pub aligned: bool,
+}
+
+impl Access {
+    /// Of 1-D inputs of stride 1, or 0 where one element serves all; nothing is said of their alignment.
+    pub fn flat(inputs: &[StoredArray]) -> Access {
+        let is_repeated = |a: &StoredArray| a.layout().strides().first() == Some(&0);
+        let repeated = inputs.iter().enumerate().filter(|(_, a)| is_repeated(a)).fold(0, |bits, (k, _)| bits | 1 << k);
+        Access { repeated, aligned: false }
+    }
 }
 
 /// Defines `Params`, `Values`, `Results`, `Result`, `INPUTS` and the functions that the module's head lists.

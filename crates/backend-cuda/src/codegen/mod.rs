@@ -18,6 +18,7 @@
 pub mod check;
 mod element;
 mod params;
+pub mod parts;
 mod table;
 
 pub use element::{Access, element, staging};

@@ -92,9 +92,7 @@ pub struct KernelKey {
 impl KernelKey {
     /// The key of a kernel `class` over a program.
     pub fn new(class: &str, program: &Program) -> KernelKey {
-        let mut key = KernelKey::default();
-        key.bytes.extend_from_slice(class.as_bytes());
-        key.bytes.push(0);
+        let mut key = KernelKey::default().with_name(class);
         for step in &program.steps {
             let (tag, number) = step.kind.code();
             let mut args = [0; 3];
@@ -119,6 +117,13 @@ impl KernelKey {
     #[inline]
     pub fn with(mut self, value: u64) -> KernelKey {
         self.bytes.extend_from_slice(&value.to_le_bytes());
+        self
+    }
+
+    /// Adds a name.
+    pub fn with_name(mut self, name: &str) -> KernelKey {
+        self.bytes.extend_from_slice(name.as_bytes());
+        self.bytes.push(0);
         self
     }
 

@@ -1,26 +1,9 @@
-// Running totals over tiles in one pass over memory: decoupled look-back (Merrill and Garland, "Single-pass parallel prefix scan
-// with decoupled look-back", 2016). A tile's state is one word, its status in the upper 2 bits and a count in the others, so that
-// it is never met half written. Tiles are numbered by tickets in the order in which they start: those that a tile waits for are
-// running or done.
+// Running totals over tiles in one pass over memory, after relaxed.cuh: decoupled look-back (Merrill and Garland, "Single-pass
+// parallel prefix scan with decoupled look-back", 2016). A tile's state is one word, its status in the upper 2 bits and a count in
+// the others, so that it is never met half written. Tiles are numbered by tickets in the order in which they start: those that a
+// tile waits for are running or done.
 
 namespace cuprum {
-
-__device__ inline u64 load_relaxed(const u64* from) {
-    u64 word;
-    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(from) : "memory");
-    return word;
-}
-__device__ inline void store_relaxed(u64* to, u64 word) {
-    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(word) : "memory");
-}
-__device__ inline u32 load_relaxed(const u32* from) {
-    u32 word;
-    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(word) : "l"(from) : "memory");
-    return word;
-}
-__device__ inline void store_relaxed(u32* to, u32 word) {
-    asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(to), "r"(word) : "memory");
-}
 
 template <class Word> struct State {
     static constexpr int SHIFT = 8 * sizeof(Word) - 2;

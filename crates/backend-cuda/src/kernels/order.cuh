@@ -1,5 +1,6 @@
-// Elements as unsigned integers in NumPy's order: -0.0 equal to 0.0, NaN last and all equal; complex numbers without NaN first, then
-// those with a NaN imaginary part, then those with a NaN real part, then those with both, each by real, then by imaginary part.
+// Elements as unsigned keys in NumPy's order: -0.0 equal to 0.0, NaN last and all equal, whatever their signs; complex numbers
+// without NaN first, then those with a NaN imaginary part, then those with a NaN real part, then those with both, each by real, then
+// by imaginary part.
 
 namespace cuprum {
 
@@ -15,48 +16,81 @@ __device__ inline u32 byte_at(const u128& key, u32 shift) {
 }
 template <class U> __device__ inline u32 byte_at(U key, u32 shift) { return static_cast<u32>(key >> shift) & 0xff; }
 
-// From the bits of a float, given those of its sign and of infinity: negative infinity becomes 0, every NaN the largest number.
-template <class U> __device__ inline U float_order(U bits, U sign, U infinity) {
-    const U size = bits & static_cast<U>(~sign);
-    if (size > infinity) return static_cast<U>(~U(0));
-    if (size == 0) bits = 0;
-    const U rising = static_cast<U>(bits & sign ? ~bits : bits | sign);
-    return static_cast<U>(rising - static_cast<U>(~(sign | infinity)));
+// Of the bits of a float with `Key`'s size: the sign, infinity, and how many NaN of one sign there are.
+template <class T, class Key> struct FloatBits {
+    static constexpr int MANTISSA = is_same<T, f16> ? 10 : is_same<T, bf16> ? 7 : is_same<T, f64> ? 52 : 23;
+    static constexpr Key SIGN = static_cast<Key>(Key(1) << (8 * sizeof(Key) - 1));
+    static constexpr Key INFINITE = static_cast<Key>(SIGN - (Key(1) << MANTISSA));
+    static constexpr Key NANS = static_cast<Key>(SIGN - 1 - INFINITE);
+};
+
+// One key for each element (of a real dtype), so that `decode` finds it again. Negative floats are reversed below the others; then
+// all keys move down by the number of negative NaN, which thereby come round to the top.
+template <class T, class Key> __device__ inline Key encode(Key bits) {
+    if constexpr (is_float<T>) {
+        using F = FloatBits<T, Key>;
+        const Key rising = static_cast<Key>(bits & F::SIGN ? ~bits : bits | F::SIGN);
+        return static_cast<Key>(rising - F::NANS);
+    } else if constexpr (is_signed<T>) {
+        return static_cast<Key>(bits ^ Key(1) << (8 * sizeof(Key) - 1));
+    } else {
+        return bits;
+    }
 }
-__device__ inline u32 order_bits(f32 x) { return float_order<u32>(__float_as_uint(x), 0x80000000u, 0x7f800000u); }
-__device__ inline u64 order_bits(f64 x) {
-    return float_order<u64>(static_cast<u64>(__double_as_longlong(x)), 0x8000000000000000ull, 0x7ff0000000000000ull);
+template <class T, class Key> __device__ inline Key decode(Key key) {
+    if constexpr (is_float<T>) {
+        using F = FloatBits<T, Key>;
+        const Key rising = static_cast<Key>(key + F::NANS);
+        return static_cast<Key>(rising & F::SIGN ? rising ^ F::SIGN : ~rising);
+    } else {
+        return encode<T>(key);
+    }
 }
 
-__device__ inline u8 order(bool x) { return x; }
-__device__ inline u8 order(u8 x) { return x; }
-__device__ inline u16 order(u16 x) { return x; }
-__device__ inline u32 order(u32 x) { return x; }
-__device__ inline u64 order(u64 x) { return x; }
-__device__ inline u8 order(i8 x) { return static_cast<u8>(x ^ 0x80); }
-__device__ inline u16 order(i16 x) { return static_cast<u16>(x ^ 0x8000); }
-__device__ inline u32 order(i32 x) { return static_cast<u32>(x) ^ 0x80000000u; }
-__device__ inline u64 order(i64 x) { return static_cast<u64>(x) ^ 0x8000000000000000ull; }
-__device__ inline u16 order(f16 x) { return float_order<u16>(x.bits, 0x8000, 0x7c00); }
-__device__ inline u16 order(bf16 x) { return float_order<u16>(x.bits, 0x8000, 0x7f80); }
-__device__ inline u32 order(f32 x) { return order_bits(x); }
-__device__ inline u64 order(f64 x) { return order_bits(x); }
+template <class T, class Key> __device__ inline Key encode_equal(Key bits);
 
-// NaN is ~0, and the numbers after infinity are free for the classes with NaN.
-template <class U, class T> __device__ inline void complex_order(const complex<T>& x, U& high, U& low) {
-    const U nan = ~U(0), re = order_bits(x.re), im = order_bits(x.im);
-    high = re == nan ? (im == nan ? nan : nan - 1) : im == nan ? nan - 2 : re;
-    low = re == nan ? (im == nan ? U(0) : im) : im == nan ? re : im;
+// A complex number's key in two words, from the bits of its parts, of type T. NaN is a part's largest key, and the numbers after it
+// are free for the classes with NaN.
+template <class T, class Key> __device__ inline void encode_complex(Key re_bits, Key im_bits, Key& high, Key& low) {
+    const Key re = encode_equal<T>(re_bits), im = encode_equal<T>(im_bits), nan = encode_equal<T>(~Key(0));
+    high = re == nan ? nan + (im == nan ? 2 : 1) : im == nan ? nan : re;
+    low = re == nan ? (im == nan ? Key(0) : im) : im == nan ? re : im;
 }
-__device__ inline u64 order(c64 x) {
-    u32 high, low;
-    complex_order(x, high, low);
-    return static_cast<u64>(high) << 32 | low;
+
+// One key for all elements that are equal: zeros of either sign, NaN of any bits. Not for complex128.
+template <class T, class Key> __device__ inline Key encode_equal(Key bits) {
+    if constexpr (is_float<T>) {
+        using F = FloatBits<T, Key>;
+        const Key magnitude = static_cast<Key>(bits & ~F::SIGN);
+        return encode<T>(static_cast<Key>(magnitude > F::INFINITE ? F::SIGN - 1 : magnitude == 0 ? 0 : bits));
+    } else if constexpr (is_same<T, c64>) {
+        u32 high, low;
+        encode_complex<f32>(static_cast<u32>(bits), static_cast<u32>(bits >> 32), high, low);
+        return u64(high) << 32 | low;
+    } else {
+        return encode<T>(bits);
+    }
 }
-__device__ inline u128 order(c128 x) {
-    u128 key;
-    complex_order(x, key.high, key.low);
-    return key;
+
+template <int Bytes> struct Unsigned;
+template <> struct Unsigned<1> { using type = u8; };
+template <> struct Unsigned<2> { using type = u16; };
+template <> struct Unsigned<4> { using type = u32; };
+template <> struct Unsigned<8> { using type = u64; };
+
+// The key of an element, the same for all that are equal.
+template <class T> __device__ inline auto order(const T& x) {
+    if constexpr (is_same<T, c128>) {
+        u64 parts[2];
+        memcpy(parts, &x, sizeof(T));
+        u128 key;
+        encode_complex<f64>(parts[0], parts[1], key.high, key.low);
+        return key;
+    } else {
+        typename Unsigned<sizeof(T)>::type bits;
+        memcpy(&bits, &x, sizeof(T));
+        return encode_equal<T>(bits);
+    }
 }
 
 }  // namespace cuprum

@@ -48,12 +48,6 @@ __device__ inline void rank_in_warp(Counts& counts, u32 (&codes)[ITEMS]) {
     }
 }
 
-// From ranks in the warp to ranks in the tile; counts were spread.
-__device__ inline void rank_in_tile(const Counts& counts, u32 (&codes)[ITEMS]) {
-    #pragma unroll
-    for (int k = 0; k < ITEMS; k++) codes[k] += counts.of[threadIdx.x / 32][codes[k] >> DIGIT];
-}
-
 // The tile's number of elements with digit threadIdx.x; all warps have counted.
 __device__ inline u32 tile_total(const Counts& counts) {
     u32 total = 0;
@@ -90,14 +84,41 @@ __device__ inline void spread(Counts& counts, u32 start) {
     }
 }
 
+// From ranks in warps, all of them known, to ranks in the tile. `total` is the tile's of digit threadIdx.x, whose rank of the first
+// element it returns. All threads call; counts are of no use after it.
+__device__ inline u32 rank_in_tile(Counts& counts, u32* sums, u32 total, u32 (&codes)[ITEMS]) {
+    const u32 start = sum_below(sums, total);
+    if (threadIdx.x < RADIX) spread(counts, start);
+    __syncthreads();
+    #pragma unroll
+    for (int k = 0; k < ITEMS; k++) codes[k] += counts.of[threadIdx.x / 32][codes[k] >> DIGIT];
+    __syncthreads();
+    return start;
+}
+
+__device__ inline int first_item() { return threadIdx.x / 32 * 32 * ITEMS + threadIdx.x % 32; }
+
 // Shared memory for counting, then for moving elements of up to SIZE bytes.
 template <int SIZE> union Room {
     Counts counts;
     alignas(16) unsigned char moved[TILE * SIZE];
     // Raw bytes, because complex numbers have a constructor and shared memory may not.
     template <class X> __device__ X& at(int i) { return reinterpret_cast<X*>(moved)[i]; }
-};
 
-__device__ inline int first_item() { return threadIdx.x / 32 * 32 * ITEMS + threadIdx.x % 32; }
+    // Puts this thread's items where their ranks are.
+    template <class X> __device__ void put(const u32 (&codes)[ITEMS], const X (&items)[ITEMS]) {
+        #pragma unroll
+        for (int k = 0; k < ITEMS; k++) at<X>(codes[k] & RANK) = items[k];
+    }
+    // Brings the tile's items into the order of their ranks; all threads call.
+    template <class X> __device__ void sort(const u32 (&codes)[ITEMS], X (&items)[ITEMS]) {
+        put(codes, items);
+        __syncthreads();
+        const int first = first_item();
+        #pragma unroll
+        for (int k = 0; k < ITEMS; k++) items[k] = at<X>(first + k * 32);
+        __syncthreads();
+    }
+};
 
 }  // namespace cuprum

@@ -38,24 +38,10 @@ sort_block(const ELEMENT* __restrict__ in, ELEMENT* __restrict__ values, i64* __
             const u32 padding = threadIdx.x == RADIX - 1 ? TILE - length : 0;
             const bool constant = __syncthreads_or(threadIdx.x < RADIX && total - padding == static_cast<u32>(length));
             if (constant) continue;
-            const u32 start = sum_below(sums, total);
-            if (threadIdx.x < RADIX) spread(room.counts, start);
-            __syncthreads();
-            rank_in_tile(room.counts, codes);
-            __syncthreads();
-            #pragma unroll
-            for (int k = 0; k < ITEMS; k++) room.template at<ELEMENT>(codes[k] & RANK) = x[k];
-            __syncthreads();
-            #pragma unroll
-            for (int k = 0; k < ITEMS; k++) x[k] = room.template at<ELEMENT>(first + k * 32);
-            __syncthreads();
+            rank_in_tile(room.counts, sums, total, codes);
+            room.sort(codes, x);
 #if INDICES
-            #pragma unroll
-            for (int k = 0; k < ITEMS; k++) room.template at<u32>(codes[k] & RANK) = place[k];
-            __syncthreads();
-            #pragma unroll
-            for (int k = 0; k < ITEMS; k++) place[k] = room.template at<u32>(first + k * 32);
-            __syncthreads();
+            room.sort(codes, place);
 #endif
         }
         #pragma unroll

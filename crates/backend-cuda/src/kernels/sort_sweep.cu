@@ -131,13 +131,8 @@ sort_pass(const __grid_constant__ Buffers buffers, const Word* __restrict__ star
         total = tile_total(room.counts);
         store_relaxed(states + static_cast<i64>(shared_ticket) * RADIX + threadIdx.x, (tile == 0 ? S::PREFIX : S::TOTAL) | total);
     }
-    const u32 start = sum_below(sums, total);
-    if (threadIdx.x < RADIX) spread(room.counts, start);
-    __syncthreads();
-    rank_in_tile(room.counts, codes);
-    __syncthreads();
-    #pragma unroll
-    for (int k = 0; k < ITEMS; k++) room.template at<ELEMENT>(codes[k] & RANK) = x[k];
+    const u32 start = rank_in_tile(room.counts, sums, total, codes);
+    room.put(codes, x);
 #if INDICES
     const Word* places = buffers.places[source] + row * buffers.pitches[source] + tile * TILE;
     Word place[ITEMS];
@@ -178,8 +173,7 @@ sort_pass(const __grid_constant__ Buffers buffers, const Word* __restrict__ star
     }
 #if INDICES
     __syncthreads();
-    #pragma unroll
-    for (int k = 0; k < ITEMS; k++) room.template at<Word>(codes[k] & RANK) = place[k];
+    room.put(codes, place);
     __syncthreads();
     Word* next_places = buffers.places[target] + row * buffers.pitches[target];
     #pragma unroll

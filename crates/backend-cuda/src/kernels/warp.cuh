@@ -13,27 +13,23 @@ template <class T> struct Words {
     }
 };
 
-// The value of the thread `distance` below; all 32 threads call.
-template <class T> __device__ inline T shuffle_up(const T& x, unsigned distance) {
+// A value whose words are moved one by one.
+template <class T, class Move> __device__ inline T each_word(const T& x, const Move& move) {
     Words<T> w(x);
     #pragma unroll
-    for (int k = 0; k < Words<T>::COUNT; k++) w.at[k] = __shfl_up_sync(0xffffffffu, w.at[k], distance);
-    return w;
-}
-// The value of the thread `distance` above; all 32 threads call.
-template <class T> __device__ inline T shuffle_down(const T& x, unsigned distance) {
-    Words<T> w(x);
-    #pragma unroll
-    for (int k = 0; k < Words<T>::COUNT; k++) w.at[k] = __shfl_down_sync(0xffffffffu, w.at[k], distance);
+    for (int k = 0; k < Words<T>::COUNT; k++) w.at[k] = move(w.at[k]);
     return w;
 }
 
-// The value of thread `lane`; all 32 threads call.
+// The value of the thread `distance` below, `distance` above, or in `lane`; all 32 threads call.
+template <class T> __device__ inline T shuffle_up(const T& x, unsigned distance) {
+    return each_word(x, [=](u32 word) { return __shfl_up_sync(0xffffffffu, word, distance); });
+}
+template <class T> __device__ inline T shuffle_down(const T& x, unsigned distance) {
+    return each_word(x, [=](u32 word) { return __shfl_down_sync(0xffffffffu, word, distance); });
+}
 template <class T> __device__ inline T shuffle(const T& x, int lane) {
-    Words<T> w(x);
-    #pragma unroll
-    for (int k = 0; k < Words<T>::COUNT; k++) w.at[k] = __shfl_sync(0xffffffffu, w.at[k], lane);
-    return w;
+    return each_word(x, [=](u32 word) { return __shfl_sync(0xffffffffu, word, lane); });
 }
 
 // A value that blocks hand to each other: read and written past the first-level cache, which other blocks do not see.

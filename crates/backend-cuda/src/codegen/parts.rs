@@ -1,0 +1,25 @@
+//! Device functions that kernels of several families and accelerators build on. Each says in its head what it stands after.
+
+use cuprum_core::Binning;
+
+/// Loads and stores by which blocks speak to one another.
+pub const RELAXED: &str = include_str!("../kernels/relaxed.cuh");
+/// Counts of the tiles before a tile. After [`RELAXED`].
+pub const LOOK_BACK: &str = include_str!("../kernels/look_back.cuh");
+/// Values of any size between the threads of a warp.
+pub const WARP: &str = include_str!("../kernels/warp.cuh");
+/// Left folds over the tiles before a tile. After [`WARP`] and [`RELAXED`].
+pub const FOLD_BACK: &str = include_str!("../kernels/fold_back.cuh");
+/// Elements as unsigned keys in NumPy's order.
+pub const ORDER: &str = include_str!("../kernels/order.cuh");
+/// Which bin of a histogram a value falls in.
+pub const BINS: &str = include_str!("../kernels/bins.cuh");
+
+/// The enumerator of `Rule` in [`BINS`].
+pub const fn binning_rule(binning: Binning) -> &'static str {
+    match binning {
+        Binning::Number { .. } => "NUMBER",
+        Binning::Edges { even: true } => "EVEN",
+        Binning::Edges { even: false } => "EDGES",
+    }
+}

@@ -1,0 +1,85 @@
+// Which bin of a histogram a value falls in, after the prelude. Between edges, bin i holds edges[i] <= x < edges[i + 1], and the last
+// one its right edge too; a negative number is none. A block makes its `Bins` together.
+
+namespace cuprum {
+
+// What bins are: values that are their numbers, or lie between even edges, or any.
+enum class Rule { NUMBER, EVEN, EDGES };
+
+// The last bin whose edge is not above a value that lies between the first edge and the last.
+template <class T> __device__ inline i64 bisect(const T* edges, i64 bins, T value) {
+    i64 low = 0, high = bins;
+    while (high - low > 1) {
+        const i64 middle = low + (high - low) / 2;
+        if (edges[middle] <= value) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
+// `Shared`: the bins are few enough to be counted in shared memory (and then fit into i32). `storage` is shared memory for the edges, which
+// only Rule::EDGES asks for.
+template <Rule, bool Shared, class T> struct Bins;
+
+template <bool Shared, class T> struct Bins<Rule::NUMBER, Shared, T> {
+    i64 bins;
+    __device__ Bins(const T*, i64 count, T*) : bins(count) {}
+    __device__ i64 operator()(T value) const { return value < bins ? value : -1; }
+};
+
+// By multiplication, which gives no smaller a quotient for a greater value. So where each edge's quotient lies within `margin` of the
+// edge's number, one that is further than that from whole numbers names its bin; others need the edges. Edges whose difference
+// overflows leave a margin that sends every value to them.
+template <bool Shared, class T> struct Bins<Rule::EVEN, Shared, T> {
+    const T* edges;
+    i64 bins;
+    T low, high, scale, margin;
+    __device__ Bins(const T* e, i64 count, T*) : edges(e), bins(count), low(e[0]), high(e[count]) {
+        scale = cast<T>(bins) / (high - low);
+        if constexpr (Shared) {
+            constexpr f32 UNITS = 1 << 20;
+            __shared__ u32 furthest;
+            if (threadIdx.x == 0) furthest = 0;
+            __syncthreads();
+            for (u32 i = threadIdx.x; i <= static_cast<u32>(count); i += blockDim.x) {
+                const f32 distance = fabsf(cast<f32>(quotient(edges[i]) - cast<T>(i)));
+                atomicMax(&furthest, distance < 1.0f ? static_cast<u32>(distance * UNITS) : static_cast<u32>(UNITS));
+            }
+            __syncthreads();
+            margin = cast<T>((static_cast<f32>(furthest) + 2.0f) / UNITS);
+        }
+    }
+    __device__ T quotient(T value) const { return (value - low) * scale; }
+    __device__ i64 operator()(T value) const {
+        if (!(value >= low && value <= high)) return -1;
+        const T exact = quotient(value);
+        if constexpr (Shared) {
+            const i32 bin = static_cast<i32>(exact);
+            const T part = exact - cast<T>(bin);
+            if (part > margin && part < 1 - margin) return bin;
+        } else {
+            const i64 bin = cast<i64>(exact);
+            if (bin >= 0 && bin < bins && edges[bin] <= value && value < edges[bin + 1]) return bin;
+        }
+        return bisect(edges, bins, value);
+    }
+};
+
+// By bisection, in a copy of the edges that lies in shared memory where the counts do.
+template <bool Shared, class T> struct Bins<Rule::EDGES, Shared, T> {
+    const T* edges;
+    i64 bins;
+    __device__ Bins(const T* e, i64 count, T* storage) : edges(e), bins(count) {
+        if constexpr (Shared) {
+            for (i32 i = threadIdx.x; i <= count; i += blockDim.x) storage[i] = e[i];
+            edges = storage;
+            __syncthreads();
+        }
+    }
+    __device__ i64 operator()(T value) const {
+        if (!(value >= edges[0] && value <= edges[bins])) return -1;
+        return bisect(edges, bins, value);
+    }
+};
+
+}  // namespace cuprum

@@ -1,0 +1,18 @@
+// Words by which the blocks of a kernel tell one another what they have. Each says all there is to know, so that no other
+// write needs to be seen before or after it.
+
+namespace cuprum {
+
+// u32 or u64.
+template <class Word> __device__ inline Word load_relaxed(const Word* from) {
+    Word word;
+    if constexpr (sizeof(Word) == 8) asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(from) : "memory");
+    else asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(word) : "l"(from) : "memory");
+    return word;
+}
+template <class Word> __device__ inline void store_relaxed(Word* to, Word word) {
+    if constexpr (sizeof(Word) == 8) asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(word) : "memory");
+    else asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(to), "r"(word) : "memory");
+}
+
+}  // namespace cuprum
