@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use cuprum::core::buffer::HostBuffer;
 use cuprum::core::device::Buffer;
+use cuprum::core::dispatch;
+use cuprum::core::op::{Cost, OpDef};
 use cuprum::core::ops::scan::CUMPROD;
 use cuprum::tuning::{self, MOST_OTHER_RUNS};
 use cuprum::{
-    Accelerator, Availability, Call, DType, DTypeSet, Device, Error, Family, Kernel, NdArray, OpFilter, Outcome, Record, Result, decline,
-    explain, register, set_accelerators,
+    Accelerator, Availability, Call, DType, DTypeSet, Device, Error, Family, Kernel, NdArray, Op, OpFilter, Outcome, OutputSpec, Record,
+    Result, Stream, Work, decline, explain, register, set_accelerators,
 };
 
 use crate::environment::in_child;
@@ -174,6 +176,66 @@ fn child_survives_a_failure() {
     assert_eq!(first.declined, [("failing", "failed: [cumprod] failing failed: always".to_string())]);
     assert_eq!(first.served_by, Some("slow"));
     assert_eq!((settled(1000).served_by, runs()[2]), (Some("cpu"), 1));
+}
+
+/// An operation of this crate, which the base does not know.
+static MADE_UP_OP: OpDef = OpDef {
+    name: "made_up",
+    aliases: &[],
+    family: Family::Custom,
+    arity: 0,
+    index: u16::MAX,
+    rule: None,
+    cost: Cost::Cheap,
+    composite: None,
+    call: None,
+    signature: "",
+    doc: "Made up.",
+};
+
+static FAILING_AT_IT: Accelerator = Accelerator {
+    name: "failing",
+    rank: -5,
+    kernels: &[Kernel { family: Family::Custom, ops: OpFilter::Only(&[Op(&MADE_UP_OP)]), ..FAILING.kernels[0] }],
+    ..MADE_UP
+};
+
+static DECLINING_IT: Accelerator =
+    Accelerator { name: "declining", rank: -4, kernels: &[Kernel { run: |_| decline!("never"), ..FAILING_AT_IT.kernels[0] }], ..MADE_UP };
+
+#[test]
+fn a_failure_on_trial_is_told_if_nobody_else_serves() {
+    let folder = tempfile::tempdir().unwrap();
+    passes("child_tells_the_failure", folder.path(), &[]);
+}
+
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+fn child_tells_the_failure() {
+    set_up(&[&FAILING_AT_IT, &DECLINING_IT]);
+    let outputs = [OutputSpec::contiguous(DType::U16, &[1]).unwrap()];
+    let device = Device::CPU;
+    let call =
+        Call { op: Op(&MADE_UP_OP), device, stream: Stream::current(device), inputs: &[], outputs: &outputs, work: Work::Custom(&()) };
+    let error = dispatch::run(&call).err().unwrap();
+    assert_eq!(error.to_string(), "[made_up] failing failed: always");
+}
+
+#[test]
+fn who_alone_takes_a_call_is_remembered_by_the_process() {
+    let folder = tempfile::tempdir().unwrap();
+    passes("child_asks_once", folder.path(), &[]);
+}
+
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+fn child_asks_once() {
+    set_up(&[&QUICK]);
+    assert_eq!(chosen(&settled(1000)), "cpu, the only one that takes it");
+    let elsewhere = std::thread::spawn(|| call(1000)).join().unwrap();
+    assert_eq!(chosen(&elsewhere), "cpu, the only one that takes it");
+    assert_eq!(elsewhere.declined, [], "it is asked first");
+    assert!(tuning::entries().unwrap().iter().all(|l| l.entries.is_empty()), "nothing was measured");
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! `cuprum tune`: fills the table of the order `auto` ahead of time, and shows it.
 
-use comfy_table::{Table, presets};
 use cuprum::expressions::{EvalError, Session, parse};
 use cuprum::tuning::{self, Listing, MOST_CANDIDATES, MOST_OTHER_RUNS};
 use cuprum::{Device, set_accelerators, settings};
@@ -8,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::bindings::{bind, settle};
 use crate::failure::Failure;
+use crate::info::table;
 
 /// Measure which accelerator serves which calls best, for CUPRUM_ACCELERATORS=auto, and keep it.
 #[derive(clap::Args, Debug)]
@@ -148,9 +148,7 @@ pub fn text(listings: &Value) -> String {
         if entries.is_empty() {
             continue;
         }
-        let mut table = Table::new();
-        table.load_preset(presets::NOTHING);
-        table.set_header(["winner", "times in us", "first seen as"]);
+        let mut table = table(&["winner", "times in us", "first seen as"]);
         for e in &entries {
             let mut times: Vec<(&String, f64)> =
                 e["us"].as_object().into_iter().flatten().map(|(name, us)| (name, us.as_f64().unwrap_or(0.0))).collect();

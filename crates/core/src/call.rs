@@ -45,6 +45,13 @@ pub struct OutputSpec {
     pub layout: Layout,
 }
 
+impl OutputSpec {
+    /// An output in C order. Errors: more elements than memory can hold.
+    pub fn contiguous(dtype: DType, shape: &[usize]) -> Result<OutputSpec> {
+        Ok(OutputSpec { dtype, layout: Layout::contiguous(shape)? })
+    }
+}
+
 /// The work, by family.
 pub enum Work<'a> {
     /// Evaluate `program` at every point of the loop.

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::thread::LocalKey;
 
 use smallvec::SmallVec;
 
@@ -11,7 +12,7 @@ use crate::device::{Device, Stream, driver, with_device};
 use crate::dtype::DType;
 use crate::error::{Error, Result, shape_text};
 use crate::op::Family;
-use crate::registry::{self, Link, OpFilter};
+use crate::registry::{self, Accelerator, Link, OpFilter};
 use crate::settings::{self, HostFallback};
 use crate::tuning::{self, Advice};
 
@@ -73,30 +74,47 @@ thread_local! {
     static WAITING: Cell<bool> = const { Cell::new(false) };
 }
 
+/// A flag of this thread, up until this is dropped.
+struct Raised {
+    flag: &'static LocalKey<Cell<bool>>,
+    was: bool,
+}
+
+impl Raised {
+    fn new(flag: &'static LocalKey<Cell<bool>>) -> Raised {
+        Raised { flag, was: flag.replace(true) }
+    }
+}
+
+impl Drop for Raised {
+    fn drop(&mut self) {
+        self.flag.set(self.was);
+    }
+}
+
 /// Whether reasons are worth formatting.
 pub(crate) fn listening() -> bool {
-    LISTENING.with(Cell::get)
+    LISTENING.get()
 }
 
 /// Whether kernels are asked once more and should take the call even if that takes a while: nobody else has.
 pub(crate) fn waiting() -> bool {
-    WAITING.with(Cell::get)
+    WAITING.get()
 }
 
 /// Runs `f` and returns what the chain did for each call of this thread, in order.
 ///
 /// Deferred arrays that `f` only builds do not run in it: `eval()` them inside.
 pub fn explain<R>(f: impl FnOnce() -> R) -> (R, Vec<Record>) {
-    struct Restore(Option<Vec<Record>>, bool);
+    struct Restore(Option<Vec<Record>>);
     impl Drop for Restore {
         fn drop(&mut self) {
-            RECORDS.with(|r| *r.borrow_mut() = self.0.take());
-            LISTENING.with(|l| l.set(self.1));
+            RECORDS.replace(self.0.take());
         }
     }
-    let _restore = Restore(RECORDS.with(|r| r.borrow_mut().replace(Vec::new())), LISTENING.with(|l| l.replace(true)));
+    let (_listening, _restore) = (Raised::new(&LISTENING), Restore(RECORDS.replace(Some(Vec::new()))));
     let result = f();
-    let records = RECORDS.with(|r| r.borrow_mut().take()).unwrap_or_default();
+    let records = RECORDS.take().unwrap_or_default();
     (result, records)
 }
 
@@ -133,6 +151,10 @@ pub fn run(call: &Call) -> Result<Outputs> {
         Ok(None) if story.passing => serve_waiting(call, links, &mut story),
         served => served,
     };
+    let served = match (served, story.failed.take()) {
+        (Ok(None), Some(failed)) => Err(failed),
+        (served, _) => served,
+    };
     let served = served.inspect_err(|_| record(call, None, &mut story))?;
     record(call, served.as_ref().map(|(name, _)| *name), &mut story);
     match served {
@@ -151,16 +173,18 @@ struct Story {
     passing: bool,
     declined: Vec<(&'static str, String)>,
     chosen: Option<String>,
+    /// What an accelerator on trial failed with: the call's error if nobody else takes it.
+    failed: Option<Error>,
 }
 
 impl Story {
     fn new(listening: bool) -> Story {
-        Story { listening, passing: false, declined: Vec::new(), chosen: None }
+        Story { listening, passing: false, declined: Vec::new(), chosen: None, failed: None }
     }
 
-    fn declined(&mut self, link: &Link, why: &str) {
+    fn declined(&mut self, accelerator: &Accelerator, why: &str) {
         if self.listening {
-            self.declined.push((link.accelerator.name, why.to_string()));
+            self.declined.push((accelerator.name, why.to_string()));
         }
     }
 }
@@ -171,14 +195,14 @@ type Served = Option<(&'static str, Outputs)>;
 /// Asks one kernel.
 fn ask(call: &Call, link: &Link, story: &mut Story) -> Result<Option<Outputs>> {
     if let Err(why) = filter(link, call) {
-        story.declined(link, why);
+        story.declined(link.accelerator, why);
         return Ok(None);
     }
     match (link.kernel.run)(call)? {
         Outcome::Done(outputs) => Ok(Some(outputs)),
         Outcome::Declined(reason) => {
             story.passing |= reason.is_passing();
-            story.declined(link, reason.text());
+            story.declined(link.accelerator, reason.text());
             Ok(None)
         }
     }
@@ -197,13 +221,12 @@ fn serve<'a>(call: &Call, links: impl IntoIterator<Item = &'a Link>, story: &mut
 /// Asks kernels once more when all have declined, one of them for a passing reason.
 fn serve_waiting(call: &Call, links: &[Link], story: &mut Story) -> Result<Served> {
     story.declined.clear();
-    let was = WAITING.with(|w| w.replace(true));
-    let served = serve(call, links, story);
-    WAITING.with(|w| w.set(was));
-    served
+    let _waiting = Raised::new(&WAITING);
+    serve(call, links, story)
 }
 
-/// Asks the kernels of one accelerator first, and times them if that is wanted. One that fails on trial is only out.
+/// Asks the kernels of one accelerator first, and times them if that is wanted. One that fails on trial is out: another serves,
+/// or its error is the call's.
 fn serve_advised(call: &Call, links: &'static [Link], advice: &Advice, story: &mut Story) -> Result<Served> {
     if story.listening {
         story.chosen = Some(advice.text());
@@ -216,13 +239,13 @@ fn serve_advised(call: &Call, links: &'static [Link], advice: &Advice, story: &m
             return Ok(Some(served));
         }
         Err(error) if advice.is_trial() => {
-            let name = advice.accelerator.name;
-            tracing::warn!(accelerator = name, %error, op = call.op.name(), "failed on trial; another serves");
-            story.declined.push((name, format!("failed: {error}")));
+            tracing::warn!(accelerator = advice.accelerator.name, %error, op = call.op.name(), "failed on trial; another serves");
+            story.declined(advice.accelerator, &format!("failed: {error}"));
             // Memory may be there the next time.
             if !matches!(error, Error::OutOfMemory { .. }) {
                 advice.refused();
             }
+            story.failed = Some(error);
         }
         other => {
             other?;
@@ -277,7 +300,7 @@ fn unserved(call: &Call) -> Result<Outputs> {
         }
     }
     // Ask again, now listening, for the reasons; declining has no side effect.
-    let was = LISTENING.with(|l| l.replace(true));
+    let listening = Raised::new(&LISTENING);
     let mut tried = Vec::new();
     for link in registry::chains()?.get(call.family(), call.device.kind()) {
         match filter(link, call) {
@@ -289,7 +312,7 @@ fn unserved(call: &Call) -> Result<Outputs> {
             }
         }
     }
-    LISTENING.with(|l| l.set(was));
+    drop(listening);
     // A device that is not there says so itself. One that is there may lack the family, unlike its accelerators.
     driver(call.device)?;
     if let Some(base) = registry::base_of(call.device.kind().name())

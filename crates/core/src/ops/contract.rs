@@ -7,9 +7,8 @@ use crate::call::{OutputSpec, Work};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::index::Item;
-use crate::layout::{Dims, Layout, normalize_axes};
+use crate::layout::{Dims, normalize_axes};
 use crate::op::Op;
-use crate::ops::reduce::first;
 use crate::ops::value::{Args, Value};
 use crate::plan::contract::{ContractPlan, Mode};
 
@@ -61,8 +60,7 @@ pub(crate) struct Labeled {
 
 /// `out[..] = sum a[..] * b[..]` over the modes that are not in `out`. Extents agree or are 1. dtypes are promoted.
 pub(crate) fn contract(op: Op, a: Labeled, b: Labeled, out: &[Mode], extents: &[usize]) -> Result<NdArray> {
-    let name = op.name();
-    super::one_device(op, &a.array, &b.array)?;
+    let device = super::one_device(op, &a.array, &b.array)?;
     let dtype = a.array.dtype().promote(b.array.dtype());
     let a = simplify(a, &b.modes, out, extents, dtype)?;
     let b = simplify(b, &a.modes, out, extents, dtype)?;
@@ -84,8 +82,7 @@ pub(crate) fn contract(op: Op, a: Labeled, b: Labeled, out: &[Mode], extents: &[
     let plan = ContractPlan::new(&a.modes, &b.modes, &present, extents);
     let inner: Dims = present.iter().map(|&x| extents[x as usize]).collect();
     let inputs = [a.array.astype(dtype)?.stored()?, b.array.astype(dtype)?.stored()?];
-    let outputs = [OutputSpec { dtype, layout: Layout::contiguous(&inner)? }];
-    let result = first(name, super::run(op, &inputs, &outputs, Work::Contract { plan: &plan })?)?;
+    let result = super::run_one(op, device, &inputs, OutputSpec::contiguous(dtype, &inner)?, Work::Contract { plan: &plan })?;
     if present.len() == out.len() { Ok(result) } else { result.reshape(shape) }
 }
 

@@ -1,14 +1,11 @@
 //! Arrays made from nothing: zeros, ranges, identity matrices.
 
 use crate::array::{IntoShape, NdArray};
-use crate::call::{Call, Fill, OutputSpec, Work};
-use crate::device::{Device, Stream};
-use crate::dispatch;
+use crate::call::{Fill, OutputSpec, Work};
+use crate::device::Device;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
-use crate::layout::Layout;
 use crate::op::Op;
-use crate::ops::reduce::first;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 
@@ -54,11 +51,7 @@ super::rows! { Fill from 260:
 }
 
 fn fill(op: Op, device: Device, shape: &[usize], dtype: DType, fill: Fill) -> Result<NdArray> {
-    let outputs = [OutputSpec { dtype, layout: Layout::contiguous(shape)? }];
-    first(
-        op.name(),
-        dispatch::run(&Call { op, device, stream: Stream::current(device), inputs: &[], outputs: &outputs, work: Work::Fill(fill) })?,
-    )
+    super::run_one(op, device, &[], OutputSpec::contiguous(dtype, shape)?, Work::Fill(fill))
 }
 
 /// One value everywhere, on a given device.

@@ -5,12 +5,10 @@ use crate::call::{Binning, OutputSpec, Work};
 use crate::device::with_device;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
-use crate::layout::Layout;
 use crate::op::Op;
 use crate::ops::creation::full_on;
 use crate::ops::elementwise::{add, divide, multiply, subtract, where_};
 use crate::ops::manipulation::concat;
-use crate::ops::reduce::first;
 use crate::ops::search::{Side, rises};
 use crate::ops::value::{Args, Value};
 use crate::s;
@@ -68,11 +66,9 @@ fn bins(args: &Args) -> Result<Bins> {
         Some(Value::Str(_)) => {
             return Err(Error::value(op, "rules for the number of bins are not in this version; give a number or edges"));
         }
-        Some(v @ Value::Scalar(_)) => usize::try_from(v.int(op)?).map_err(|_| Error::value(op, "the number of bins must be positive"))?,
-        Some(Value::Array(a)) if a.ndim() == 0 => {
-            usize::try_from(Value::Array(a.clone()).int(op)?).map_err(|_| Error::value(op, "the number of bins must be positive"))?
-        }
-        Some(edges) => return Ok(Bins::Edges(edges.array(op)?)),
+        Some(Value::Array(a)) if a.ndim() > 0 => return Ok(Bins::Edges(a.clone())),
+        Some(edges @ (Value::List(_) | Value::Tuple(_))) => return Ok(Bins::Edges(edges.array(op)?)),
+        Some(count) => usize::try_from(count.int(op)?).map_err(|_| Error::value(op, "the number of bins must be positive"))?,
     };
     match args.get("range").map(|r| (r, r.items())) {
         None => Ok(Bins::Count(count)),
@@ -128,9 +124,8 @@ fn counts(a: &NdArray, edges: &NdArray, even: bool) -> Result<NdArray> {
     let (program, mut inputs) = super::flat_prologue(&a.astype(dtype)?, dtype)?;
     inputs.push(edges.astype(dtype)?.contiguous()?.stored()?);
     let even = even && dtype == common; // rounded to 16 bits they are even no longer
-    let outputs = [OutputSpec { dtype: DType::I64, layout: Layout::contiguous(&[bins])? }];
     let work = Work::Histogram { program: &program, binning: Binning::Edges { even } };
-    first(HISTOGRAM.name(), super::run(HISTOGRAM, &inputs, &outputs, work)?)
+    super::run_one(HISTOGRAM, a.device(), &inputs, OutputSpec::contiguous(DType::I64, &[bins])?, work)
 }
 
 /// Refuses weights that are elsewhere, of another shape, or complex.
@@ -167,11 +162,10 @@ fn numbered(op: Op, numbers: &NdArray, weights: Option<&NdArray>, bins: usize) -
     if let Some(weights) = weights {
         inputs.push(weights.astype(DType::F64)?.contiguous()?.stored()?);
     }
-    let outputs = [OutputSpec { dtype, layout: Layout::contiguous(&[bins])? }];
     let work = Work::Histogram { program: &program, binning: Binning::Number { weighted: weights.is_some() } };
-    match (super::run(op, &inputs, &outputs, work), weights) {
+    match (super::run_one(op, numbers.device(), &inputs, OutputSpec::contiguous(dtype, &[bins])?, work), weights) {
         (Err(Error::Unsupported { .. }), Some(weights)) => segments(numbers, weights, bins),
-        (counts, _) => first(op.name(), counts?),
+        (counts, _) => counts,
     }
 }
 

@@ -4,8 +4,7 @@ use crate::array::NdArray;
 use crate::call::{OutputSpec, Work};
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
-use crate::layout::{Dims, Layout, normalize_axis};
-use crate::ops::reduce::first;
+use crate::layout::{Dims, normalize_axis};
 use crate::ops::value::{Args, Value};
 
 super::rows! { Gather from 300:
@@ -36,7 +35,7 @@ impl NdArray {
         let name = TAKE.name();
         let Some(axis) = axis.into() else { return self.ravel()?.take(indices, 0) };
         let axis = normalize_axis(name, axis, self.ndim())?;
-        super::one_device(TAKE, self, indices)?;
+        let device = super::one_device(TAKE, self, indices)?;
         if !matches!(indices.dtype().kind(), Kind::Signed | Kind::Unsigned) {
             return Err(Error::dtype(name, "indices must be integers", &[indices.dtype()]));
         }
@@ -46,7 +45,6 @@ impl NdArray {
         }
         let indices = if indices.dtype() == DType::I32 { indices.clone() } else { indices.astype(DType::I64)? };
         let inputs = [self.stored()?, indices.contiguous()?.stored()?];
-        let outputs = [OutputSpec { dtype: self.dtype(), layout: Layout::contiguous(&shape)? }];
-        first(name, super::run(TAKE, &inputs, &outputs, Work::Gather { axis })?)
+        super::run_one(TAKE, device, &inputs, OutputSpec::contiguous(self.dtype(), &shape)?, Work::Gather { axis })
     }
 }

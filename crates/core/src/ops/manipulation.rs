@@ -8,7 +8,6 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Layout, normalize_axis};
 use crate::op::Op;
-use crate::ops::reduce::first;
 use crate::ops::value::{Args, Value};
 
 super::rows! { Copy from 280:
@@ -52,15 +51,10 @@ impl NdArray {
     /// A copy in C order (`numpy.copy`).
     pub fn copy(&self) -> Result<NdArray> {
         let stored = self.stored()?;
-        let layout = Layout::contiguous(self.shape())?;
-        copy_into(COPY, self.dtype(), &layout, &[stored], std::slice::from_ref(&layout))
+        let out = OutputSpec::contiguous(self.dtype(), self.shape())?;
+        let whole = out.layout.clone();
+        super::run_one(COPY, self.device(), &[stored], out, Work::Copy { regions: &[whole] })
     }
-}
-
-/// A new array of `out` layout, with each part copied to its region.
-fn copy_into(op: Op, dtype: DType, out: &Layout, parts: &[StoredArray], regions: &[Layout]) -> Result<NdArray> {
-    let outputs = [OutputSpec { dtype, layout: out.clone() }];
-    first(op.name(), super::run(op, parts, &outputs, Work::Copy { regions })?)
 }
 
 fn join(op: Op, arrays: &[NdArray], axis: usize, shape: &[usize]) -> Result<NdArray> {
@@ -69,21 +63,21 @@ fn join(op: Op, arrays: &[NdArray], axis: usize, shape: &[usize]) -> Result<NdAr
         super::one_device(op, &arrays[0], other)?;
     }
     let dtype = arrays.iter().map(NdArray::dtype).reduce(DType::promote).unwrap_or(DType::F64);
-    let out = Layout::contiguous(shape)?;
+    let out = OutputSpec::contiguous(dtype, shape)?;
     let (mut parts, mut regions) = (SmallVec::<[StoredArray; 4]>::new(), SmallVec::<[Layout; 4]>::new());
     let mut start = 0;
     for a in arrays {
         let extent = a.shape()[axis];
         if a.size() > 0 {
             parts.push(a.astype(dtype)?.stored()?);
-            regions.push(out.sliced(axis, start, 1, extent));
+            regions.push(out.layout.sliced(axis, start, 1, extent));
         }
         start += extent;
     }
     if parts.is_empty() {
         return super::creation::full_on(device, shape, crate::scalar::Scalar::Int(0), dtype);
     }
-    copy_into(op, dtype, &out, &parts, &regions)
+    super::run_one(op, device, &parts, out, Work::Copy { regions: &regions })
 }
 
 /// Arrays joined along an axis; the other extents must agree; dtypes are promoted (`numpy.concat`, `numpy.concatenate`).

@@ -20,7 +20,7 @@ pub mod value;
 use smallvec::SmallVec;
 
 use crate::array::{Array, NdArray, StoredArray};
-use crate::call::{Call, OutputSpec, Outputs, Work};
+use crate::call::{Call, OutputSpec, Work};
 use crate::device::{Device, Stream};
 use crate::dispatch;
 use crate::dtype::DType;
@@ -54,16 +54,17 @@ fn one_device(op: Op, a: &NdArray, b: &NdArray) -> Result<Device> {
     Err(Error::Device { op: op.name(), message: format!("arrays are on {device} and {other}; use to_device") })
 }
 
-/// Dispatches a call on the device of its inputs, on the current stream.
-fn run(op: Op, inputs: &[StoredArray], outputs: &[OutputSpec], work: Work) -> Result<Outputs> {
-    let device = inputs.first().map(|a| a.device()).ok_or_else(|| Error::value(op.name(), "a call without inputs"))?;
-    dispatch::run(&Call { op, device, stream: Stream::current(device), inputs, outputs, work })
+/// Dispatches a call on the current stream of a device, and returns its outputs as arrays, in order.
+fn run<const N: usize>(op: Op, device: Device, inputs: &[StoredArray], outputs: &[OutputSpec], work: Work) -> Result<[NdArray; N]> {
+    let done = dispatch::run(&Call { op, device, stream: Stream::current(device), inputs, outputs, work })?;
+    let arrays: SmallVec<[NdArray; N]> = done.into_iter().map(NdArray::from).collect();
+    arrays.into_inner().map_err(|a| Error::value(op.name(), format!("the kernel returned {} outputs, not {N}", a.len())))
 }
 
-/// The outputs of a call as arrays, in order; one that a kernel left out is an error.
-fn arrays<const N: usize>(op: Op, outputs: Outputs) -> Result<[NdArray; N]> {
-    let arrays: SmallVec<[NdArray; N]> = outputs.into_iter().map(NdArray::from).collect();
-    arrays.into_inner().map_err(|a| Error::value(op.name(), format!("the kernel returned {} outputs, not {N}", a.len())))
+/// [`run`] for a call with one output.
+fn run_one(op: Op, device: Device, inputs: &[StoredArray], output: OutputSpec, work: Work) -> Result<NdArray> {
+    let [array] = run(op, device, inputs, &[output], work)?;
+    Ok(array)
 }
 
 /// `a` as the prologue of a loop over its elements in C order: a program with one result of `dtype`, and its inputs as 1-D

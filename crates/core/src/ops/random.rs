@@ -3,14 +3,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::array::{IntoShape, NdArray};
-use crate::call::{Call, Distribution, OutputSpec, Random, Work};
-use crate::device::{Device, Stream};
-use crate::dispatch;
+use crate::call::{Distribution, OutputSpec, Random, Work};
+use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::layout::{Layout, checked_size};
+use crate::layout::checked_size;
 use crate::op::Op;
-use crate::ops::reduce::first;
 use crate::ops::value::{Args, Value};
 
 super::rows! { Random from 340:
@@ -84,10 +82,10 @@ impl Generator {
     fn draw(&self, op: Op, shape: &[usize], dtype: DType, distribution: Distribution) -> Result<NdArray> {
         let blocks = checked_size(op.name(), shape)?.div_ceil(distribution.per_block(dtype)) as u64;
         let device = Device::current()?;
-        let outputs = [OutputSpec { dtype, layout: Layout::contiguous(shape)? }];
+        let output = OutputSpec::contiguous(dtype, shape)?;
         let first_block = self.next_block.fetch_add(blocks, Ordering::Relaxed);
         let work = Work::Random(Random { key: self.key, first_block, distribution });
-        first(op.name(), dispatch::run(&Call { op, device, stream: Stream::current(device), inputs: &[], outputs: &outputs, work })?)
+        super::run_one(op, device, &[], output, work)
     }
 
     fn float(op: Op, dtype: DType) -> Result<()> {

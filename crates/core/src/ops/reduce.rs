@@ -17,8 +17,7 @@
 use smallvec::SmallVec;
 
 use crate::array::{Array, NdArray};
-use crate::call::{Call, OutputSpec, Work};
-use crate::device::Stream;
+use crate::call::{OutputSpec, Work};
 use crate::dispatch;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
@@ -173,15 +172,8 @@ fn reduce(op: Op, a: &NdArray, over: &Over, value: DType, out: DType) -> Result<
     let (program, inputs) = a.prologue(value)?;
     let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|i| i.layout()).collect();
     let plan = ReducePlan::new(a.shape(), &layouts, &axes, arg);
-    let outputs = [OutputSpec { dtype: out, layout: Layout::contiguous(&shown)? }];
     let work = Work::Reduce { program: &program, plan: &plan, acc: accumulator(op, value) };
-    let call = Call { op, device: a.device(), stream: Stream::current(a.device()), inputs: &inputs, outputs: &outputs, work };
-    first(name, dispatch::run(&call)?)
-}
-
-/// The single output of a call.
-pub(crate) fn first(op: &'static str, outputs: crate::call::Outputs) -> Result<NdArray> {
-    outputs.into_iter().next().map(NdArray::from).ok_or_else(|| Error::value(op, "the kernel returned no output"))
+    super::run_one(op, a.device(), &inputs, OutputSpec::contiguous(out, &shown)?, work)
 }
 
 /// The dtype that means and variances are computed in and returned in: float64 of integers; float16 sums run in float32.
@@ -299,14 +291,13 @@ pub fn segment_sum(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
     if a.ndim() != 1 || offsets.ndim() != 1 || offsets.size() == 0 {
         return Err(Error::shape(name, "takes a 1-D array and 1-D offsets, at least one", &[a.shape(), offsets.shape()]));
     }
-    super::one_device(SEGMENT_SUM, a, offsets)?;
+    let device = super::one_device(SEGMENT_SUM, a, offsets)?;
     if !matches!(offsets.dtype().kind(), Kind::Signed | Kind::Unsigned) {
         return Err(Error::dtype(name, "offsets must be integers", &[offsets.dtype()]));
     }
     let dtype = a.dtype().sum_dtype();
     let values = a.astype(dtype)?.contiguous()?.stored()?;
     let offsets = offsets.astype(DType::I64)?.contiguous()?.stored()?;
-    let outputs = [OutputSpec { dtype, layout: Layout::contiguous(&[offsets.shape()[0] - 1])? }];
-    let work = Work::SegmentSum { acc: accumulator(SUM, dtype) };
-    first(name, super::run(SEGMENT_SUM, &[values, offsets], &outputs, work)?)
+    let sums = OutputSpec::contiguous(dtype, &[offsets.shape()[0] - 1])?;
+    super::run_one(SEGMENT_SUM, device, &[values, offsets], sums, Work::SegmentSum { acc: accumulator(SUM, dtype) })
 }

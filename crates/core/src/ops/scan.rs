@@ -3,14 +3,11 @@
 use smallvec::SmallVec;
 
 use crate::array::{Array, NdArray};
-use crate::call::{Call, OutputSpec, Work};
-use crate::device::Stream;
-use crate::dispatch;
+use crate::call::{OutputSpec, Work};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::{Layout, normalize_axis};
 use crate::op::Op;
-use crate::ops::reduce::first;
 use crate::ops::value::{Args, Value};
 use crate::plan::scan::ScanPlan;
 
@@ -32,10 +29,8 @@ fn scan(op: Op, a: &NdArray, axis: Option<isize>, dtype: Option<DType>) -> Resul
     let (program, inputs) = a.prologue(dtype)?;
     let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|i| i.layout()).collect();
     let plan = ScanPlan::new(a.shape(), &layouts, axis);
-    let outputs = [OutputSpec { dtype, layout: Layout::contiguous(a.shape())? }];
     let work = Work::Scan { program: &program, plan: &plan };
-    let call = Call { op, device: a.device(), stream: Stream::current(a.device()), inputs: &inputs, outputs: &outputs, work };
-    first(op.name(), dispatch::run(&call)?)
+    super::run_one(op, a.device(), &inputs, OutputSpec::contiguous(dtype, a.shape())?, work)
 }
 
 impl NdArray {

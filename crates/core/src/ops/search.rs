@@ -4,9 +4,7 @@ use crate::array::NdArray;
 use crate::call::{OutputSpec, Work};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::layout::Layout;
 use crate::ops::elementwise::subtract;
-use crate::ops::reduce::first;
 use crate::ops::value::{Args, Value};
 use crate::s;
 
@@ -68,8 +66,8 @@ impl NdArray {
         }
         let dtype = self.dtype().promote(values.dtype());
         let inputs = [self.astype(dtype)?.contiguous()?.stored()?, values.astype(dtype)?.contiguous()?.stored()?];
-        let outputs = [OutputSpec { dtype: DType::I64, layout: Layout::contiguous(values.shape())? }];
-        first(name, super::run(SEARCHSORTED, &inputs, &outputs, Work::Search { after_equal: side == Side::Right })?)
+        let places = OutputSpec::contiguous(DType::I64, values.shape())?;
+        super::run_one(SEARCHSORTED, device, &inputs, places, Work::Search { after_equal: side == Side::Right })
     }
 
     /// The bin (int64) that each element falls in (`numpy.digitize`): i for `bins[i - 1] <= x < bins[i]`, or

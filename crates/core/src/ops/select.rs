@@ -41,7 +41,7 @@ fn select<const N: usize>(op: Op, condition: &NdArray, from: Option<&NdArray>, p
         outputs.push(OutputSpec { dtype: DType::I64, layout });
     }
     let work = Work::Select { program: &program, values: from.is_some(), places };
-    super::arrays(op, super::run(op, &inputs, &outputs, work)?)
+    super::run(op, condition.device(), &inputs, &outputs, work)
 }
 
 /// The index along each axis of places in a flattened array.

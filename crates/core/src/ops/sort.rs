@@ -1,7 +1,5 @@
 //! Sorting along an axis, places of sorted elements, the largest few, and distinct values.
 
-use smallvec::SmallVec;
-
 use crate::array::NdArray;
 use crate::call::{OutputSpec, Sort, Work};
 use crate::dtype::DType;
@@ -66,53 +64,44 @@ fn kth(args: &Args) -> Result<isize> {
     args.int_or("kth", 0)
 }
 
-/// What a sort gives: values and places, those that were asked for.
-type Sorted = (Option<NdArray>, Option<NdArray>);
+/// A result of a sort.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Values,
+    Places,
+}
 
-/// Sorts along one axis, or the flattened array for `None`, and keeps the first `limit` of each row.
-fn sorted(op: Op, a: &NdArray, axis: Option<usize>, sort: Sort, limit: Option<usize>) -> Result<Sorted> {
-    let Some(axis) = axis else { return sorted(op, &a.ravel()?, Some(0), sort, limit) };
+/// Sorts along one axis, or the flattened array for `None`, and keeps the first `limit` of each row: the parts asked for, values
+/// before places.
+fn sorted<const N: usize>(
+    op: Op,
+    a: &NdArray,
+    axis: Option<usize>,
+    descending: bool,
+    parts: [Part; N],
+    limit: Option<usize>,
+) -> Result<[NdArray; N]> {
+    let Some(axis) = axis else { return sorted(op, &a.ravel()?, Some(0), descending, parts, limit) };
     let axis = [axis as isize];
     let rows = a.moveaxis(&axis, &[-1])?.contiguous()?;
     let mut shape: Dims = rows.shape().into();
     if let (Some(last), Some(limit)) = (shape.last_mut(), limit) {
         *last = limit.min(*last);
     }
-    let asked = [(sort.values, a.dtype()), (sort.indices, DType::I64)].into_iter().filter(|(asked, _)| *asked);
-    let spec = |(_, dtype)| Ok(OutputSpec { dtype, layout: Layout::contiguous(&shape)? });
-    let outputs = asked.map(spec).collect::<Result<SmallVec<[OutputSpec; 2]>>>()?;
-    let mut arrays = super::run(op, &[rows.stored()?], &outputs, Work::Sort(sort))?.into_iter();
-    let mut next = |asked: bool| match asked {
-        true => {
-            let array = arrays.next().ok_or_else(|| Error::value(op.name(), "the kernel returned too few outputs"))?;
-            NdArray::from(array).moveaxis(&[-1], &axis).map(Some)
-        }
-        false => Ok(None),
-    };
-    Ok((next(sort.values)?, next(sort.indices)?))
+    let layout = Layout::contiguous(&shape)?;
+    let outputs = parts.map(|part| OutputSpec { dtype: if part == Part::Values { a.dtype() } else { DType::I64 }, layout: layout.clone() });
+    let sort = Sort { descending, values: parts.contains(&Part::Values), indices: parts.contains(&Part::Places) };
+    let mut arrays = super::run(op, a.device(), &[rows.stored()?], &outputs, Work::Sort(sort))?;
+    for array in &mut arrays {
+        *array = array.moveaxis(&[-1], &axis)?;
+    }
+    Ok(arrays)
 }
 
-fn values(op: Op, a: &NdArray, over: &Over) -> Result<NdArray> {
-    let sort = Sort { descending: over.is_descending(), values: true, indices: false };
-    match sorted(op, a, over.one_axis(op, a.ndim())?, sort, None)? {
-        (Some(values), _) => Ok(values),
-        _ => Err(Error::value(op.name(), "no values were computed")),
-    }
-}
-
-fn places(op: Op, a: &NdArray, over: &Over) -> Result<NdArray> {
-    let sort = Sort { descending: over.is_descending(), values: false, indices: true };
-    match sorted(op, a, over.one_axis(op, a.ndim())?, sort, None)? {
-        (_, Some(places)) => Ok(places),
-        _ => Err(Error::value(op.name(), "no places were computed")),
-    }
-}
-
-fn both(op: Op, a: &NdArray, axis: Option<usize>, descending: bool, limit: Option<usize>) -> Result<(NdArray, NdArray)> {
-    match sorted(op, a, axis, Sort { descending, values: true, indices: true }, limit)? {
-        (Some(values), Some(places)) => Ok((values, places)),
-        _ => Err(Error::value(op.name(), "values or places were not computed")),
-    }
+/// One part of a whole sort.
+fn sorted_over(op: Op, a: &NdArray, over: &Over, part: Part) -> Result<NdArray> {
+    let [array] = sorted(op, a, over.one_axis(op, a.ndim())?, over.is_descending(), [part], None)?;
+    Ok(array)
 }
 
 /// Refuses a `kth` outside the axis.
@@ -150,10 +139,10 @@ fn changes(a: &NdArray) -> Result<NdArray> {
     }
 }
 
-/// Places, in a sorted 1-D array that is not empty, of the first of each run of equal elements.
-fn run_starts(a: &NdArray) -> Result<NdArray> {
-    let later = add(changes(a)?.flatnonzero()?, 1)?;
-    concat(&[full_on(a.device(), &[1], 0.into(), DType::I64)?, later], 0)
+/// Places of the first of each run of equal elements, from [`changes`].
+fn run_starts(changes: &NdArray) -> Result<NdArray> {
+    let later = add(changes.flatnonzero()?, 1)?;
+    concat(&[full_on(changes.device(), &[1], 0.into(), DType::I64)?, later], 0)
 }
 
 /// Lengths of runs that start at `starts` and end at `size`.
@@ -180,13 +169,13 @@ impl NdArray {
     /// # }
     /// ```
     pub fn sort(&self, over: impl Into<Over>) -> Result<NdArray> {
-        values(SORT, self, &over.into())
+        sorted_over(SORT, self, &over.into(), Part::Values)
     }
 
     /// Places (int64) that would sort along one axis, or the flattened array for `()` (`numpy.argsort`, `kind='stable'`): equal
     /// elements keep their order.
     pub fn argsort(&self, over: impl Into<Over>) -> Result<NdArray> {
-        places(ARGSORT, self, &over.into())
+        sorted_over(ARGSORT, self, &over.into(), Part::Places)
     }
 
     /// An array with element `kth` where [`NdArray::sort`] would put it, no larger ones before it and no smaller ones after it
@@ -194,14 +183,14 @@ impl NdArray {
     pub fn partition(&self, kth: isize, over: impl Into<Over>) -> Result<NdArray> {
         let over = over.into();
         check_kth(PARTITION, self, kth, &over)?;
-        values(PARTITION, self, &over)
+        sorted_over(PARTITION, self, &over, Part::Values)
     }
 
     /// Places (int64) of [`NdArray::partition`] (`numpy.argpartition`).
     pub fn argpartition(&self, kth: isize, over: impl Into<Over>) -> Result<NdArray> {
         let over = over.into();
         check_kth(ARGPARTITION, self, kth, &over)?;
-        places(ARGPARTITION, self, &over)
+        sorted_over(ARGPARTITION, self, &over, Part::Places)
     }
 
     /// The `k` largest (else smallest) elements along an axis, in order, and their places (int64); of equal ones the first
@@ -211,7 +200,8 @@ impl NdArray {
         if k > self.shape()[axis] {
             return Err(Error::shape(TOPK.name(), format!("k = {k} is more than axis {axis} has"), &[self.shape()]));
         }
-        both(TOPK, self, Some(axis), largest, Some(k))
+        let [values, places] = sorted(TOPK, self, Some(axis), largest, [Part::Values, Part::Places], Some(k))?;
+        Ok((values, places))
     }
 
     /// The distinct elements of the flattened array, sorted (`numpy.unique`, `unique_values`). All NaN count as one.
@@ -231,7 +221,7 @@ impl NdArray {
     /// ```
     #[doc(alias = "unique_values")]
     pub fn unique(&self) -> Result<NdArray> {
-        let sorted = values(UNIQUE, self, &axis(()))?;
+        let sorted = sorted_over(UNIQUE, self, &axis(()), Part::Values)?;
         if sorted.size() < 2 {
             return Ok(sorted);
         }
@@ -241,25 +231,27 @@ impl NdArray {
 
     /// The distinct elements of the flattened array, sorted, and how often each occurs, int64 (`numpy.unique_counts`).
     pub fn unique_counts(&self) -> Result<(NdArray, NdArray)> {
-        let sorted = values(UNIQUE_COUNTS, self, &axis(()))?;
+        let sorted = sorted_over(UNIQUE_COUNTS, self, &axis(()), Part::Values)?;
         if sorted.size() == 0 {
             return Ok((sorted, full_on(self.device(), &[0], 0.into(), DType::I64)?));
         }
-        let starts = run_starts(&sorted)?;
+        let starts = run_starts(&changes(&sorted)?)?;
         Ok((sorted.take(&starts, 0)?, run_lengths(&starts, sorted.size())?))
     }
 
     /// The distinct elements of the flattened array with first places, inverse and counts (`numpy.unique_all`).
     pub fn unique_all(&self) -> Result<Unique> {
-        let (sorted, order) = both(UNIQUE_ALL, self, None, false, None)?;
+        let [sorted, order] = sorted(UNIQUE_ALL, self, None, false, [Part::Values, Part::Places], None)?;
         if sorted.size() == 0 {
             let none = full_on(self.device(), &[0], 0.into(), DType::I64)?;
             return Ok(Unique { values: sorted, indices: none.clone(), inverse: none.reshape(self.shape())?, counts: none });
         }
-        let starts = run_starts(&sorted)?;
+        let changes = changes(&sorted)?;
+        changes.eval()?; // it is used twice
+        let starts = run_starts(&changes)?;
         // Sorting the permutation inverts it: its element i is where element i went.
         let first = full_on(self.device(), &[1], 0.into(), DType::I64)?;
-        let rank = concat(&[first, changes(&sorted)?.cumsum(0)?], 0)?;
+        let rank = concat(&[first, changes.cumsum(0)?], 0)?;
         let inverse = rank.take(&order.argsort(-1)?, 0)?.reshape(self.shape())?;
         Ok(Unique {
             values: sorted.take(&starts, 0)?,

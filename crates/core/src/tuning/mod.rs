@@ -15,8 +15,8 @@ mod signature;
 mod table;
 
 use std::cell::RefCell;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use rustc_hash::FxHashMap;
@@ -104,11 +104,19 @@ impl Trial {
 /// A signature under one chain.
 type Key = (u64, usize);
 
+/// The next step of a trial, taken.
+enum Step {
+    /// A candidate serves the call.
+    Run { accelerator: &'static Accelerator, running: Running, timed: bool },
+    /// It is over; the candidates tell their times.
+    Won { accelerator: &'static Accelerator, candidates: SmallVec<[Candidate; 4]> },
+}
+
 /// A winner, and the text of its times for `explain`.
 #[derive(Clone)]
 struct Choice {
     accelerator: &'static Accelerator,
-    times: std::sync::Arc<str>,
+    times: Arc<str>,
 }
 
 static TRIALS: Mutex<Option<FxHashMap<Key, Trial>>> = Mutex::new(None);
@@ -133,9 +141,15 @@ pub(crate) struct Advice {
 
 enum Kind {
     /// Measured before; with its times.
-    Chosen(std::sync::Arc<str>),
+    Chosen(Arc<str>),
     /// On trial; the guard lets others try when it is dropped.
     Trial { running: Running, timed: bool },
+}
+
+impl From<Choice> for Advice {
+    fn from(choice: Choice) -> Advice {
+        Advice { accelerator: choice.accelerator, kind: Kind::Chosen(choice.times) }
+    }
 }
 
 /// A trial that this thread is at.
@@ -168,13 +182,12 @@ pub(crate) fn advise(call: &Call, links: &'static [Link]) -> Result<Option<Advic
     }
     let key = (signature::key(call), links.as_ptr() as usize);
     if let Some(choice) = chosen(&key) {
-        return Ok(Some(Advice { accelerator: choice.accelerator, kind: Kind::Chosen(choice.times) }));
+        return Ok(Some(choice.into()));
     }
     if let Some(entry) = table::find(call.device, key.0)?
         && let Some(link) = links.iter().find(|l| l.accelerator.name == entry.winner)
     {
-        let choice = remember(key, link.accelerator, entry.times_text().into());
-        return Ok(Some(Advice { accelerator: choice.accelerator, kind: Kind::Chosen(choice.times) }));
+        return Ok(Some(remember(key, link.accelerator, entry.times_text()).into()));
     }
     if table::is_pinned() {
         return Ok(None);
@@ -189,32 +202,30 @@ fn try_next(call: &Call, links: &'static [Link], key: Key) -> Option<Advice> {
         if trial.busy {
             return None;
         }
-        let next = trial.next()?;
-        trial.busy = matches!(next, Next::Run { .. });
-        match next {
-            Next::Run { candidate, timed } => Some((trial.candidates[candidate].accelerator, Some((candidate, timed)), None)),
+        match trial.next()? {
+            Next::Run { candidate, timed } => {
+                trial.busy = true;
+                let accelerator = trial.candidates[candidate].accelerator;
+                Some(Step::Run { accelerator, running: Running { key, candidate }, timed })
+            }
             Next::Decide { winner } => {
-                let ended = trials.remove(&key)?;
-                Some((ended.candidates[winner].accelerator, None, Some(ended)))
+                let candidates = trials.remove(&key)?.candidates;
+                Some(Step::Won { accelerator: candidates[winner].accelerator, candidates })
             }
         }
     })?;
-    let (accelerator, run, ended) = step;
-    if let Some((candidate, timed)) = run {
-        return Some(Advice { accelerator, kind: Kind::Trial { running: Running { key, candidate }, timed } });
+    match step {
+        Step::Run { accelerator, running, timed } => Some(Advice { accelerator, kind: Kind::Trial { running, timed } }),
+        Step::Won { accelerator, candidates } => {
+            let time = |c: &Candidate| Some((c.accelerator.name.to_string(), c.best?));
+            let mut times: Vec<(String, f64)> = candidates.iter().filter_map(time).collect();
+            times.sort_by(|a, b| a.1.total_cmp(&b.1));
+            let entry = Entry { key: key.0, winner: accelerator.name.into(), times, what: what(call) };
+            let choice = remember(key, accelerator, entry.times_text());
+            table::insert(call.device, entry);
+            Some(choice.into())
+        }
     }
-    // Where one alone takes the call there is nothing to keep: the others decline again at no cost.
-    if ended.iter().flat_map(|t| &t.candidates).all(|c| c.best.is_none()) {
-        let choice = remember(key, accelerator, "".into());
-        return Some(Advice { accelerator, kind: Kind::Chosen(choice.times) });
-    }
-    let mut times: Vec<(String, f64)> =
-        ended.iter().flat_map(|t| &t.candidates).filter_map(|c| Some((c.accelerator.name.to_string(), c.best?))).collect();
-    times.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let entry = Entry { key: key.0, winner: accelerator.name.into(), times, what: what(call) };
-    let choice = remember(key, accelerator, entry.times_text().into());
-    table::insert(call.device, entry);
-    Some(Advice { accelerator, kind: Kind::Chosen(choice.times) })
 }
 
 fn chosen(key: &Key) -> Option<Choice> {
@@ -228,8 +239,8 @@ fn chosen(key: &Key) -> Option<Choice> {
     })
 }
 
-fn remember(key: Key, accelerator: &'static Accelerator, times: std::sync::Arc<str>) -> Choice {
-    let choice = Choice { accelerator, times };
+fn remember(key: Key, accelerator: &'static Accelerator, times: String) -> Choice {
+    let choice = Choice { accelerator, times: times.into() };
     CHOICES.with_borrow_mut(|(_, choices)| choices.insert(key, choice.clone()));
     choice
 }

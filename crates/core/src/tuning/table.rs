@@ -25,7 +25,7 @@ pub struct Entry {
     pub key: u64,
     /// Name of the accelerator that serves it.
     pub winner: String,
-    /// Names and shortest times in microseconds, the fastest first.
+    /// Names and shortest times in microseconds, the fastest first; none where it alone takes such calls.
     pub times: Vec<(String, f64)>,
     /// The first call seen of it, in words.
     pub what: String,
@@ -117,6 +117,12 @@ impl Table {
         Table { file, versions, entries }
     }
 
+    /// The winners that had others to beat. Where one alone takes a call the others decline again at no cost, so that is known in
+    /// memory only.
+    fn measured(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values().filter(|e| !e.times.is_empty())
+    }
+
     /// Writes the file, with what other processes have put there.
     fn save(&mut self) -> std::io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
@@ -129,7 +135,7 @@ impl Table {
         }
         let mut beside = tempfile::NamedTempFile::new_in(folder)?;
         write!(beside, "{HEAD}\n# {}\n", self.versions)?;
-        for entry in self.entries.values() {
+        for entry in self.measured() {
             beside.write_all(entry.line().as_bytes())?;
         }
         beside.persist(file).map(|_| ()).map_err(|e| e.error)
@@ -170,7 +176,11 @@ pub(super) fn find(device: Device, key: u64) -> Result<Option<Entry>> {
 /// Keeps a winner.
 pub(super) fn insert(device: Device, entry: Entry) {
     with_table(device, |t| {
+        let measured = !entry.times.is_empty();
         t.entries.insert(entry.key, entry);
+        if !measured {
+            return;
+        }
         if let Err(error) = t.save() {
             tracing::warn!(file = ?t.file, %error, "what was measured is kept in memory only");
             t.file = None;
@@ -179,15 +189,15 @@ pub(super) fn insert(device: Device, entry: Entry) {
 }
 
 pub(super) fn listing(device: Device) -> Result<Listing> {
-    let by_what = |entries: &Entries| {
-        let mut list: Vec<Entry> = entries.values().cloned().collect();
+    fn by_what<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<Entry> {
+        let mut list: Vec<Entry> = entries.cloned().collect();
         list.sort_by(|a, b| a.what.cmp(&b.what));
         list
-    };
+    }
     match pinned() {
         Err(e) => Err(e.clone()),
-        Ok(Some((path, entries))) => Ok(Listing { device, file: Some(path.clone()), pinned: true, entries: by_what(entries) }),
-        Ok(None) => Ok(with_table(device, |t| Listing { device, file: t.file.clone(), pinned: false, entries: by_what(&t.entries) })),
+        Ok(Some((path, entries))) => Ok(Listing { device, file: Some(path.clone()), pinned: true, entries: by_what(entries.values()) }),
+        Ok(None) => Ok(with_table(device, |t| Listing { device, file: t.file.clone(), pinned: false, entries: by_what(t.measured()) })),
     }
 }
 
