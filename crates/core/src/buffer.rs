@@ -38,7 +38,7 @@ unsafe impl Send for HostBuffer {}
 unsafe impl Sync for HostBuffer {}
 
 impl HostBuffer {
-    /// Memory with undefined contents; the caller writes every element before anyone reads.
+    /// Memory with some bytes or other, of which the caller writes every element before anyone reads.
     pub fn uninit(nbytes: usize) -> Result<HostBuffer> {
         Ok(HostBuffer { ptr: pool::allocate(nbytes, false)?, nbytes })
     }
@@ -73,9 +73,10 @@ impl HostBuffer {
         self.ptr.as_ptr()
     }
 
-    /// The whole block as bytes; it must have been written.
+    /// The whole block as bytes.
     pub fn as_bytes(&self) -> &[u8] {
-        // SAFETY: the block is `nbytes` long and, by contract, written before an array over it is handed out.
+        // SAFETY: the block is `nbytes` long, initialised by the pool and, by contract, no longer written to when an array over it
+        // is handed out.
         unsafe { std::slice::from_raw_parts(self.ptr.as_ptr(), self.nbytes) }
     }
 

@@ -3,10 +3,11 @@
 //!
 //! Up to [`SMALL`] bytes a block goes back to its thread's own list; larger ones to one pool of the process, by size class,
 //! at least 2 MiB of them on huge pages. The limit (`CUPRUM_CPU_MEMORY_LIMIT`, [`Device::set_memory_limit`]) covers arrays
-//! and what is kept; kept blocks are given back before a request fails. All blocks are aligned to [`ALIGNMENT`].
+//! and what is kept; kept blocks are given back before a request fails. All blocks are aligned to [`ALIGNMENT`] and initialised:
+//! zeros from the system, later what their owners left, who write values without padding.
 #![allow(unsafe_code)]
 
-use std::alloc::{Layout, alloc, dealloc};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
@@ -62,7 +63,7 @@ fn pool() -> MutexGuard<'static, Pool> {
     POOL.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// A block of at least `nbytes`. Its contents are undefined unless `zero`.
+/// A block of at least `nbytes`, initialised: zeros if `zero`, else these or what its last owner left.
 pub(crate) fn allocate(nbytes: usize, zero: bool) -> Result<NonNull<u8>> {
     let limit = settings::cpu_memory_limit();
     let used = USED.fetch_add(nbytes, Ordering::Relaxed);
@@ -162,12 +163,11 @@ fn small_size(index: usize) -> usize {
 fn small(nbytes: usize, zero: bool) -> Option<NonNull<u8>> {
     let (index, size) = small_class(nbytes);
     let kept = LISTS.try_with(|lists| lists.borrow_mut().0[index].pop()).ok().flatten();
-    let block = kept.or_else(|| system::obtain(size))?;
-    if zero {
+    if let (Some(block), true) = (kept, zero) {
         // SAFETY: the block has `size` bytes, and at least `nbytes`.
         unsafe { block.write_bytes(0, nbytes) };
     }
-    Some(block)
+    kept.or_else(|| system::obtain(size))
 }
 
 // ---- large blocks ----
@@ -193,13 +193,8 @@ fn large(size: usize, zero: bool, room: usize) -> Option<NonNull<u8>> {
         free_all();
         system::obtain(size)
     });
-    match block {
-        Some(block) if zero && !system::is_zeroed(size) => {
-            // SAFETY: the block has `size` bytes and nobody else knows it.
-            unsafe { block.write_bytes(0, size) };
-        }
-        Some(_) => {}
-        None => pool().held -= size,
+    if block.is_none() {
+        pool().held -= size;
     }
     block
 }
@@ -277,19 +272,19 @@ pub(crate) fn used() -> usize {
 mod system {
     use super::*;
 
-    /// A block of `size` bytes, a positive multiple of [`ALIGNMENT`].
+    /// A block of `size` zeros, a positive multiple of [`ALIGNMENT`].
     pub(super) fn obtain(size: usize) -> Option<NonNull<u8>> {
-        if is_zeroed(size) {
+        if is_mapped(size) {
             return map(size);
         }
         let layout = Layout::from_size_align(size, ALIGNMENT).ok()?;
         // SAFETY: the layout has a positive size.
-        NonNull::new(unsafe { alloc(layout) })
+        NonNull::new(unsafe { alloc_zeroed(layout) })
     }
 
     /// Gives back a block that `obtain` gave for `size`, and that nobody uses.
     pub(super) fn release(block: NonNull<u8>, size: usize) {
-        if is_zeroed(size) {
+        if is_mapped(size) {
             return unmap(block, size);
         }
         if let Ok(layout) = Layout::from_size_align(size, ALIGNMENT) {
@@ -298,8 +293,8 @@ mod system {
         }
     }
 
-    /// Whether `obtain` gives zeros: pages mapped for the block alone.
-    pub(super) fn is_zeroed(size: usize) -> bool {
+    /// Whether a block gets pages of its own.
+    fn is_mapped(size: usize) -> bool {
         cfg!(all(target_os = "linux", not(miri))) && size >= HUGE
     }
 
