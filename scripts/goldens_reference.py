@@ -79,6 +79,12 @@ def weighted_bincount(x, weights, minlength=0, wide=False, magnitudes=False):
 weighted_bincount.scaled = lambda x, weights, minlength=0: weighted_bincount(x, weights, minlength, wide=True, magnitudes=True)
 
 
+def even_edges(a, bins):
+    """numpy.linspace over the range of `a` as it computes edges of float16: each step rounded to the dtype of `a`."""
+    low, high = a.min(), a.max()
+    return np.append(np.arange(bins).astype(a.dtype) * ((high - low) / a.dtype.type(bins)) + low, high)
+
+
 def cummax(a, axis=None):
     return np.maximum.accumulate(np.ravel(a) if axis is None else a, 0 if axis is None else axis)
 
@@ -178,5 +184,5 @@ def standard_normal(size=None, dtype="float64", seed=0, wide=False):
 
 standard_normal.scaled = lambda size=None, dtype="float64", seed=0: normal.scaled(0.0, 1.0, size, dtype, seed)
 
-OURS = (saturate, int_power, segment_sum, descending_places, topk, weighted_bincount, cummax, cummin)
+OURS = (saturate, int_power, segment_sum, descending_places, topk, weighted_bincount, even_edges, cummax, cummin)
 FUNCTIONS = {f.__name__: f for f in (*OURS, random, uniform, integers, normal, standard_normal)}
