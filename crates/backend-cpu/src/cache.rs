@@ -6,6 +6,16 @@ use std::cell::Cell;
 /// Bytes of a cache line.
 pub(crate) const LINE: usize = 64;
 
+/// A cache line of memory, as the unit of scratch and of what is gathered before it is written.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+pub(crate) struct Line(#[allow(dead_code)] [u8; LINE]); // read and written through pointers
+
+impl Line {
+    /// All bits 0.
+    pub const ZERO: Line = Line([0; LINE]);
+}
+
 /// Bytes of a result from which it is written past the caches: it would not stay there, and would drive out its inputs.
 pub(crate) const STREAMED: usize = 16 << 20;
 
@@ -93,8 +103,9 @@ impl NonTemporal {
     ///
     /// # Safety
     /// As [`NonTemporal::copy`]; `to` is aligned to a line, `count` a multiple of one.
+    #[inline(always)]
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    unsafe fn lines(&self, from: *const u8, to: *mut u8, count: usize) {
+    pub unsafe fn lines(&self, from: *const u8, to: *mut u8, count: usize) {
         use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
         self.used.set(true);
         for at in (0..count).step_by(LINE) {
@@ -106,7 +117,7 @@ impl NonTemporal {
     }
 
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    unsafe fn lines(&self, from: *const u8, to: *mut u8, count: usize) {
+    pub unsafe fn lines(&self, from: *const u8, to: *mut u8, count: usize) {
         // SAFETY: as the caller says.
         unsafe { std::ptr::copy_nonoverlapping(from, to, count) };
     }

@@ -12,7 +12,7 @@ use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::Buffer;
 use cuprum_core::{Call, DType, Element, Error, Result, Scalar, StoredArray};
 
-use crate::cache::{Ahead, LINE, NonTemporal};
+use crate::cache::{Ahead, LINE, Line, NonTemporal};
 use crate::transpose::{Rows, transpose, transpose_streamed};
 
 /// A run of elements for reading.
@@ -142,10 +142,15 @@ impl<'a> ElementsMut<'a> {
         Elements { ptr: self.ptr, len: self.len, dtype: self.dtype, life: PhantomData }
     }
 
-    /// The values as a slice of their Rust type. Fresh output memory must be written before it is read.
+    /// The values as a slice of their Rust type. Fresh output memory holds any values.
     pub fn typed<T: Element>(self) -> &'a mut [T] {
         assert!(T::DTYPE == self.dtype, "{} written as {}", self.dtype, T::DTYPE);
-        // SAFETY: as in `Elements::typed`, with exclusive access.
+        if T::DTYPE == DType::Bool {
+            // SAFETY: `len` initialised bytes. Those that an earlier owner of the memory left may be no bool: here they become one.
+            unsafe { std::slice::from_raw_parts_mut(self.ptr, self.len) }.iter_mut().for_each(|byte| *byte &= 1);
+        }
+        // SAFETY: as in `Elements::typed`, with exclusive access; blocks and scratch are initialised, and any bytes are a value of
+        // any type but bool.
         unsafe { std::slice::from_raw_parts_mut(self.ptr.cast(), self.len) }
     }
 
@@ -222,11 +227,6 @@ impl Output {
     }
 }
 
-/// A cache line, as the unit of scratch memory.
-#[derive(Clone, Copy)]
-#[repr(align(64))]
-struct Line(#[allow(dead_code)] [u8; LINE]);
-
 /// A block of scratch memory, aligned for every dtype and always initialised.
 #[derive(Default)]
 pub(crate) struct Scratch(Vec<Line>);
@@ -241,7 +241,7 @@ impl Scratch {
     pub fn reserve(&mut self, bytes: usize) {
         let lines = bytes.div_ceil(LINE);
         if self.0.len() < lines {
-            self.0.resize(lines, Line([0; LINE]));
+            self.0.resize(lines, Line::ZERO);
         }
     }
 
@@ -262,7 +262,7 @@ impl Scratch {
     }
 }
 
-/// A block of host memory for plain integers, from the allocator of arrays. Records are written before they are read.
+/// A block of host memory for plain integers, from the allocator of arrays. Records are any at first.
 pub(crate) struct Room<R> {
     block: Option<HostBuffer>,
     len: usize,
@@ -289,7 +289,8 @@ impl<R: Pod> Room<R> {
     /// All records.
     pub fn records(&mut self) -> &mut [R] {
         match &self.block {
-            // SAFETY: the block holds `len` records, is aligned for any of them, and is this value's own; any bits are a record.
+            // SAFETY: the block holds `len` records, is aligned for any of them, and is this value's own; it is initialised, and any bits are
+            // a record.
             Some(block) => unsafe { std::slice::from_raw_parts_mut(block.as_mut_ptr().cast(), self.len) },
             None => &mut [],
         }

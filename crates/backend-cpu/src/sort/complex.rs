@@ -7,7 +7,7 @@ use super::Ordered;
 use super::partition::Source;
 use super::radix::{self, BLOCK, Sink};
 use super::record::Pair;
-use super::rows::Results;
+use super::rows::{Results, for_each_rows};
 use crate::raw::Room;
 use crate::threads;
 
@@ -42,21 +42,15 @@ pub(super) fn sort<T: Halves>(from: &[T], len: usize, descending: bool, results:
         }
         return Ok(());
     }
-    let rows = BLOCK / len;
-    let tasks: Vec<_> = from.chunks(rows * len).zip(results.chunks(rows)).collect();
-    threads::for_each(
-        tasks.into_iter(),
-        from.len().saturating_mul(COST),
-        || Vec::with_capacity(len),
-        |keys, (from, results)| {
-            for (row, results) in from.chunks_exact(len).zip(results.chunks(1)) {
-                keys.clear();
-                keys.extend(row.iter().enumerate().map(|(i, v)| (v.halves().map(|half| half ^ flip), i)));
-                keys.sort_unstable();
-                write(row, results, |n| keys[n].1);
-            }
-        },
-    );
+    let state = || Vec::with_capacity(len);
+    for_each_rows((from, len), BLOCK / len, COST, results, state, |keys, from, results| {
+        for (row, results) in from.chunks_exact(len).zip(results.chunks(1)) {
+            keys.clear();
+            keys.extend(row.iter().enumerate().map(|(i, v)| (v.halves().map(|half| half ^ flip), i)));
+            keys.sort_unstable();
+            write(row, results, |n| keys[n].1);
+        }
+    });
     Ok(())
 }
 

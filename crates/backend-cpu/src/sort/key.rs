@@ -1,4 +1,4 @@
-//! Unsigned integers in the order that elements sort in.
+//! The order of elements that [`cuprum_core::Sort`] states, as unsigned integers that are in it: for sorts and searches.
 
 use cuprum_core::{Complex, Element, bf16, f16};
 
@@ -24,7 +24,7 @@ macro_rules! unsigned {
 }
 unsigned! { u8 u16 u32 u64 }
 
-/// An element with a place in NumPy's order; see [`cuprum_core::Sort`].
+/// An element with a place in NumPy's order.
 pub(crate) trait Ordered: Element {
     /// Unsigned integer as wide as the element.
     type Key: Copy + Ord + Default + Send + Sync + 'static;

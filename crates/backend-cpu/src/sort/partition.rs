@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 use super::record::Record;
+use crate::cache::{LINE, Line, NonTemporal};
 use crate::threads;
 
 /// Fewest records of a task.
@@ -145,7 +146,7 @@ impl Buckets {
     }
 }
 
-/// Moves the counted records of a source to `out`, bucket by bucket, in the order they had.
+/// Moves the counted records of a source to `out`, bucket by bucket, in the order they had. `out` is aligned to a cache line.
 pub(super) fn partition<T, R, F>(source: &Source<T, F>, digit: Digit<R>, counts: &Counts, buckets: &Buckets, out: &mut [R])
 where
     T: Copy + Sync,
@@ -170,24 +171,26 @@ where
         })
         .collect();
     assert!(end == len && len == out.len() && buckets.of_value.len() == digit.values(), "{len} records, {} places", out.len());
+    assert!(target.0.cast::<Line>().is_aligned(), "the block does not begin with a cache line");
     threads::for_each(
         tasks.into_iter(),
         len.saturating_mul(COST),
-        || vec![Line([0; 64]); buckets.totals.len()],
+        || vec![Line::ZERO; buckets.totals.len()],
         |lines, (start, mut places)| {
+            // Stores of a task are visible to other threads when it ends.
+            let stores = NonTemporal::default();
             for record in source.records(start, counts.chunk.min(len - start)) {
                 // SAFETY: there is a bucket for each value of the digit, and a line and places for each bucket. The places from
                 // first to end of every bucket and task lie in `out`, as the counts add up to its length, and do not overlap.
                 unsafe {
                     let bucket = *buckets.of_value.get_unchecked(digit.of(record));
-                    places.put(bucket as usize, record, lines, &target);
+                    places.put(bucket as usize, record, lines, &target, &stores);
                 }
             }
             for bucket in 0..buckets.totals.len() {
                 // SAFETY: as above.
                 unsafe { places.flush(bucket, lines, &target) };
             }
-            fence();
         },
     );
 }
@@ -197,11 +200,6 @@ struct Target<R>(*mut R);
 
 // SAFETY: threads write to places of their own.
 unsafe impl<R: Send> Sync for Target<R> {}
-
-/// Records of a bucket that wait for their line to be full, each at its place in the line.
-#[derive(Clone, Copy)]
-#[repr(align(64))]
-struct Line(#[allow(dead_code)] [u8; 64]);
 
 /// Where a task writes in each bucket: its first place, the next, and the end.
 struct Places {
@@ -214,9 +212,10 @@ impl Places {
     /// Puts a record into its bucket's line, and writes the line when it is full.
     ///
     /// # Safety
-    /// There are places and lines for more buckets than `bucket`; from its first place to its end, `target` is this task's.
+    /// There are places and lines for more buckets than `bucket`; from its first place to its end, `target` is this task's. It is
+    /// aligned to a line.
     #[inline(always)]
-    unsafe fn put<R: Record>(&mut self, bucket: usize, record: R, lines: &mut [Line], target: &Target<R>) {
+    unsafe fn put<R: Record>(&mut self, bucket: usize, record: R, lines: &mut [Line], target: &Target<R>, stores: &NonTemporal) {
         // SAFETY: the caller says that the bucket is there; a line holds LINE records.
         unsafe {
             let next = self.next.get_unchecked_mut(bucket);
@@ -226,7 +225,7 @@ impl Places {
             if next.is_multiple_of(R::LINE) {
                 let (first, end) = (*self.first.get_unchecked(bucket), *next);
                 if end - R::LINE >= first && end <= *self.end.get_unchecked(bucket) {
-                    stream(line, target.0.add(end - R::LINE));
+                    stores.lines(line.cast(), target.0.add(end - R::LINE).cast(), LINE);
                 } else {
                     self.write(bucket, lines, target);
                 }
@@ -259,32 +258,4 @@ impl Places {
             unsafe { target.0.add(place).write(line.add(place % R::LINE).read()) };
         }
     }
-}
-
-/// Copies a line to memory that will not be read soon.
-///
-/// # Safety
-/// Both are as long as a line, the first is aligned to one.
-#[inline(always)]
-unsafe fn stream<R>(line: *const R, to: *mut R) {
-    #[cfg(target_arch = "x86_64")]
-    if to.addr().is_multiple_of(64) {
-        use std::arch::x86_64::{__m128i, _mm_load_si128, _mm_stream_si128};
-        for i in 0..4 {
-            // SAFETY: four parts of 16 bytes are a line; both sides are aligned.
-            unsafe { _mm_stream_si128(to.cast::<__m128i>().add(i), _mm_load_si128(line.cast::<__m128i>().add(i))) };
-        }
-        return;
-    }
-    // SAFETY: as the caller says; the line is this thread's own.
-    unsafe { std::ptr::copy_nonoverlapping(line.cast::<Line>().cast::<u8>(), to.cast::<u8>(), 64) };
-}
-
-/// Makes streamed lines visible before what the thread writes next.
-fn fence() {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a fence touches nothing.
-    unsafe {
-        std::arch::x86_64::_mm_sfence()
-    };
 }

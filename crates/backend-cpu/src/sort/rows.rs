@@ -115,26 +115,41 @@ fn original<T: Real>(value: T, row: &[T], place: u64) -> T {
     if value == T::default() || value != value { row[place as usize] } else { value }
 }
 
-/// How records become values (of the row they came from) and places.
+/// How records become values of the row they came from, and places in it.
+trait Decode<T, R>: Sync {
+    fn value(&self, record: R, row: &[T]) -> T;
+    fn place(&self, record: R) -> u64;
+}
+
+/// Both as functions.
 struct Decoder<V, P> {
     value: V,
     place: P,
 }
 
-/// Results that records are decoded to.
-struct Decoded<'a, T, V, P> {
-    row: &'a [T],
-    results: Results<'a, T>,
-    decoder: &'a Decoder<V, P>,
-}
-
-impl<T, R, V, P> Sink<R> for Decoded<'_, T, V, P>
+impl<T, R, V, P> Decode<T, R> for Decoder<V, P>
 where
-    T: Real,
-    R: Record,
     V: Fn(R, &[T]) -> T + Sync,
     P: Fn(R) -> u64 + Sync,
 {
+    #[inline(always)]
+    fn value(&self, record: R, row: &[T]) -> T {
+        (self.value)(record, row)
+    }
+    #[inline(always)]
+    fn place(&self, record: R) -> u64 {
+        (self.place)(record)
+    }
+}
+
+/// Results that records are decoded to.
+struct Decoded<'a, T, D> {
+    row: &'a [T],
+    results: Results<'a, T>,
+    decoder: &'a D,
+}
+
+impl<T: Real, R: Record, D: Decode<T, R>> Sink<R> for Decoded<'_, T, D> {
     fn len(&self) -> usize {
         self.results.len()
     }
@@ -146,78 +161,80 @@ where
 
     fn take(self, records: &[R]) {
         if let Some(values) = self.results.values {
-            values.iter_mut().zip(records).for_each(|(value, &record)| *value = (self.decoder.value)(record, self.row));
+            values.iter_mut().zip(records).for_each(|(value, &record)| *value = self.decoder.value(record, self.row));
         }
         if let Some(places) = self.results.places {
-            places.iter_mut().zip(records).for_each(|(place, &record)| *place = (self.decoder.place)(record) as i64);
+            places.iter_mut().zip(records).for_each(|(place, &record)| *place = self.decoder.place(record) as i64);
         }
     }
 }
 
+/// Gives the rows of `len` elements and their results, `rows` at a time, to threads that each have a state.
+pub(super) fn for_each_rows<T: Send + Sync, S>(
+    (from, len): (&[T], usize),
+    rows: usize,
+    cost: usize,
+    results: Results<T>,
+    init: impl Fn() -> S + Sync,
+    body: impl Fn(&mut S, &[T], Results<T>) + Sync,
+) {
+    let tasks: Vec<_> = from.chunks(rows * len).zip(results.chunks(rows)).collect();
+    threads::for_each(tasks.into_iter(), from.len().saturating_mul(cost), init, |state, (from, results)| body(state, from, results));
+}
+
 /// Rows that one thread sorts, a few at a time.
-fn short<T, R, F, V, P>(from: &[T], len: usize, low: u32, record: F, decoder: &Decoder<V, P>, results: Results<T>)
-where
-    T: Real,
-    R: Record,
-    F: Fn(T, usize) -> R + Sync,
-    V: Fn(R, &[T]) -> T + Sync,
-    P: Fn(R) -> u64 + Sync,
-{
+fn short<T: Real, R: Record, D: Decode<T, R>>(
+    from: &[T],
+    len: usize,
+    low: u32,
+    record: impl Fn(T, usize) -> R + Sync,
+    decoder: &D,
+    results: Results<T>,
+) {
     if (2..=R::NETWORK).contains(&len) && results.keep > len / 4 {
         return shortest(from, len, record, decoder, results);
     }
     let rows = (BLOCK / len).max(1);
-    let tasks: Vec<_> = from.chunks(rows * len).zip(results.chunks(rows)).collect();
-    threads::for_each(
-        tasks.into_iter(),
-        from.len().saturating_mul(COST),
-        || (Blocks::new(len), Vec::with_capacity(len)),
-        |(blocks, records), (from, results)| {
-            for (row, results) in from.chunks_exact(len).zip(results.chunks(1)) {
-                records.clear();
-                records.extend(row.iter().enumerate().map(|(i, &v)| record(v, i)));
-                let keep = results.len();
-                if keep <= len / 4 {
-                    // Only the first few are sorted.
-                    records.select_nth_unstable(keep);
-                    records.truncate(keep);
-                }
-                Decoded { row, results, decoder }.take(blocks.sort(records, low));
+    let state = || (Blocks::new(len), Vec::with_capacity(len));
+    for_each_rows((from, len), rows, COST, results, state, |(blocks, records), from, results| {
+        for (row, results) in from.chunks_exact(len).zip(results.chunks(1)) {
+            records.clear();
+            records.extend(row.iter().enumerate().map(|(i, &v)| record(v, i)));
+            let keep = results.len();
+            if keep <= len / 4 {
+                // Only the first few are sorted.
+                records.select_nth_unstable(keep);
+                records.truncate(keep);
             }
-        },
-    );
+            Decoded { row, results, decoder }.take(blocks.sort(records, low));
+        }
+    });
 }
 
 /// Rows that are sorted side by side.
-fn shortest<T, R, F, V, P>(from: &[T], len: usize, record: F, decoder: &Decoder<V, P>, results: Results<T>)
-where
-    T: Real,
-    R: Record,
-    F: Fn(T, usize) -> R + Sync,
-    V: Fn(R, &[T]) -> T + Sync,
-    P: Fn(R) -> u64 + Sync,
-{
+fn shortest<T: Real, R: Record, D: Decode<T, R>>(
+    from: &[T],
+    len: usize,
+    record: impl Fn(T, usize) -> R + Sync,
+    decoder: &D,
+    results: Results<T>,
+) {
     let rows = (BLOCK / len).next_multiple_of(LANES);
-    let tasks: Vec<_> = from.chunks(rows * len).zip(results.chunks(rows)).collect();
-    threads::for_each(
-        tasks.into_iter(),
-        from.len().saturating_mul(COST),
-        || (vec![[R::default(); LANES]; len], vec![R::default(); len]),
-        |(columns, records), (from, results)| {
-            for (from, results) in from.chunks(LANES * len).zip(results.chunks(LANES)) {
-                for (lane, row) in from.chunks_exact(len).enumerate() {
-                    for ((i, &v), column) in row.iter().enumerate().zip(columns.iter_mut()) {
-                        column[lane] = record(v, i);
-                    }
-                }
-                dispatch(Columns(columns));
-                for (lane, (row, results)) in from.chunks_exact(len).zip(results.chunks(1)).enumerate() {
-                    records.iter_mut().zip(columns.iter()).for_each(|(record, column)| *record = column[lane]);
-                    Decoded { row, results, decoder }.take(records);
+    let state = || (vec![[R::default(); LANES]; len], vec![R::default(); len]);
+    for_each_rows((from, len), rows, COST, results, state, |(columns, records), from, results| {
+        for (from, results) in from.chunks(LANES * len).zip(results.chunks(LANES)) {
+            for (lane, row) in from.chunks_exact(len).enumerate() {
+                for ((i, &v), column) in row.iter().enumerate().zip(columns.iter_mut()) {
+                    column[lane] = record(v, i);
                 }
             }
-        },
-    );
+            dispatch(Columns(columns));
+            for (lane, (row, results)) in from.chunks_exact(len).zip(results.chunks(1)).enumerate() {
+                records.iter_mut().zip(columns.iter()).for_each(|(record, column)| *record = column[lane]);
+                Decoded { row, results, decoder }.take(records);
+            }
+        }
+    });
 }
 
 /// The least and the greatest key.

@@ -149,35 +149,19 @@ fn every_length<T: Ranked>() {
     }
 }
 
-#[test]
-fn bools_and_short_integers() {
-    every_length::<bool>();
-    every_length::<u8>();
-    every_length::<i8>();
-    every_length::<u16>();
-    every_length::<i16>();
+macro_rules! every_length {
+    ($($name:ident: $($t:ty),+;)*) => {$(
+        #[test]
+        fn $name() {
+            $(every_length::<$t>();)+
+        }
+    )*};
 }
-
-#[test]
-fn long_integers() {
-    every_length::<u32>();
-    every_length::<i32>();
-    every_length::<u64>();
-    every_length::<i64>();
-}
-
-#[test]
-fn floats() {
-    every_length::<f16>();
-    every_length::<bf16>();
-    every_length::<f32>();
-    every_length::<f64>();
-}
-
-#[test]
-fn complex_numbers() {
-    every_length::<Complex<f32>>();
-    every_length::<Complex<f64>>();
+every_length! {
+    bools_and_short_integers: bool, u8, i8, u16, i16;
+    long_integers: u32, i32, u64, i64;
+    floats: f16, bf16, f32, f64;
+    complex_numbers: Complex<f32>, Complex<f64>;
 }
 
 #[test]
