@@ -13,8 +13,8 @@ use cuprum::core::op::{Cost, OpDef};
 use cuprum::core::ops::scan::CUMPROD;
 use cuprum::tuning::{self, MOST_OTHER_RUNS};
 use cuprum::{
-    Accelerator, Availability, Call, DType, DTypeSet, Device, Error, Family, Kernel, NdArray, Op, OpFilter, Outcome, OutputSpec, Record,
-    Result, Stream, Work, decline, explain, register, set_accelerators,
+    Accelerator, Availability, Call, DType, DTypeSet, Device, Error, Family, Kernel, NdArray, Op, Outcome, OutputSpec, Record, Result,
+    Stream, Work, decline, explain, register, set_accelerators,
 };
 
 use crate::environment::in_child;
@@ -39,7 +39,7 @@ fn serve(call: &Call, number: usize, time: Duration) -> Result<Outcome> {
 }
 
 const fn kernel(run: fn(&Call) -> Result<Outcome>) -> Kernel {
-    Kernel { family: Family::Scan, ops: OpFilter::Only(&[CUMPROD]), dtypes: DTypeSet::of(&[DType::U16]), run }
+    Kernel::new(Family::Scan, run).ops(&[CUMPROD]).dtypes(DTypeSet::of(&[DType::U16]))
 }
 
 fn version() -> Availability {
@@ -196,12 +196,16 @@ static MADE_UP_OP: OpDef = OpDef {
 static FAILING_AT_IT: Accelerator = Accelerator {
     name: "failing",
     rank: -5,
-    kernels: &[Kernel { family: Family::Custom, ops: OpFilter::Only(&[Op(&MADE_UP_OP)]), ..FAILING.kernels[0] }],
+    kernels: &[Kernel::new(Family::Custom, FAILING.kernels[0].run).ops(&[Op(&MADE_UP_OP)])],
     ..MADE_UP
 };
 
-static DECLINING_IT: Accelerator =
-    Accelerator { name: "declining", rank: -4, kernels: &[Kernel { run: |_| decline!("never"), ..FAILING_AT_IT.kernels[0] }], ..MADE_UP };
+static DECLINING_IT: Accelerator = Accelerator {
+    name: "declining",
+    rank: -4,
+    kernels: &[Kernel::new(Family::Custom, |_| decline!("never")).ops(&[Op(&MADE_UP_OP)])],
+    ..MADE_UP
+};
 
 #[test]
 fn a_failure_on_trial_is_told_if_nobody_else_serves() {

@@ -10,8 +10,8 @@ use cuprum::core::ops::elementwise::CLIP;
 use cuprum::registry::Provider;
 use cuprum::settings::{self, Compile};
 use cuprum::{
-    Accelerator, Availability, DType, DTypeSet, Device, DeviceKind, Error, Family, Kernel, NdArray, OpFilter, Outcome, Reason, Result,
-    Stream, decline, explain, register, with_accelerators, with_device,
+    Accelerator, Availability, DType, DTypeSet, Device, DeviceKind, Error, Family, Kernel, NdArray, Outcome, Reason, Result, Stream,
+    decline, explain, register, with_accelerators, with_device,
 };
 
 use crate::environment::in_child;
@@ -86,13 +86,8 @@ static SPRING: Accelerator = Accelerator {
     summary: "declines",
     probe: || Availability::Ready(String::new()),
     kernels: &[
-        Kernel { family: Family::Map, ops: OpFilter::All, dtypes: DTypeSet::of(&[DType::I8]), run: |_| decline!("never reached") },
-        Kernel {
-            family: Family::Map,
-            ops: OpFilter::All,
-            dtypes: DTypeSet::ALL,
-            run: |call| decline!("not wound up for {}", call.op.name()),
-        },
+        Kernel::new(Family::Map, |_| decline!("never reached")).dtypes(DTypeSet::of(&[DType::I8])),
+        Kernel::new(Family::Map, |call| decline!("not wound up for {}", call.op.name())),
     ],
     base: None,
 };
@@ -101,15 +96,10 @@ static SPRING: Accelerator = Accelerator {
 static KILN: Accelerator = Accelerator {
     name: "kiln",
     summary: "compiles",
-    kernels: &[Kernel {
-        family: Family::Scan,
-        ops: OpFilter::All,
-        dtypes: DTypeSet::ALL,
-        run: |call| match settings::compile()? {
-            Compile::Background => Ok(Outcome::Declined(Reason::passing("not baked yet"))),
-            Compile::Wait => call.done([call.allocate_output(0)?]),
-        },
-    }],
+    kernels: &[Kernel::new(Family::Scan, |call| match settings::compile()? {
+        Compile::Background => Ok(Outcome::Declined(Reason::passing("not baked yet"))),
+        Compile::Wait => call.done([call.allocate_output(0)?]),
+    })],
     base: None,
     ..SPRING
 };

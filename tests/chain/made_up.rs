@@ -8,8 +8,8 @@ use cuprum::core::device::Buffer;
 use cuprum::core::ops::scan::CUMPROD;
 use cuprum::core::program::StepKind;
 use cuprum::{
-    Accelerator, Availability, Call, DType, DTypeSet, Device, Error, Family, Kernel, NdArray, OpFilter, Outcome, Record, Result, decline,
-    explain, register, with_accelerators, with_device,
+    Accelerator, Availability, Call, DType, DTypeSet, Device, Error, Family, Kernel, NdArray, Outcome, Record, Result, decline, explain,
+    register, with_accelerators, with_device,
 };
 
 const U16: DTypeSet = DTypeSet::of(&[DType::U16]);
@@ -19,7 +19,7 @@ const fn ready() -> Availability {
 }
 
 const fn kernel(run: fn(&Call) -> Result<Outcome>) -> Kernel {
-    Kernel { family: Family::Scan, ops: OpFilter::Only(&[CUMPROD]), dtypes: U16, run }
+    Kernel::new(Family::Scan, run).ops(&[CUMPROD]).dtypes(U16)
 }
 
 const BLANK: Accelerator = Accelerator { name: "", device: "cpu", rank: 0, summary: "", probe: || ready(), kernels: &[], base: None };
@@ -128,8 +128,8 @@ pub static FILTERED: Accelerator = Accelerator {
     rank: -60,
     summary: "other dtypes, other operations",
     kernels: &[
-        Kernel { dtypes: DTypeSet::of(&[DType::F64]), ..kernel(|call| sign(call, 668)) },
-        Kernel { ops: OpFilter::Only(&[cuprum::core::ops::scan::CUMSUM]), ..kernel(|call| sign(call, 669)) },
+        kernel(|call| sign(call, 668)).dtypes(DTypeSet::of(&[DType::F64])),
+        kernel(|call| sign(call, 669)).ops(&[cuprum::core::ops::scan::CUMSUM]),
     ],
     ..BLANK
 };

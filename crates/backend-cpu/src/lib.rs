@@ -32,7 +32,7 @@ use cuprum_core::device::DeviceInfo;
 use cuprum_core::op::Family;
 use cuprum_core::ops::reduce::VAR;
 use cuprum_core::registry::Provider;
-use cuprum_core::{Accelerator, Availability, DTypeSet, Kernel, OpFilter, Registration, Result, inventory, settings};
+use cuprum_core::{Accelerator, Availability, Kernel, Registration, Result, inventory, settings};
 
 pub use elementwise::table::has_row;
 pub use threads::with_threads;
@@ -45,19 +45,19 @@ pub static CPU: Accelerator = Accelerator {
     summary: "every operation on the host: rayon, tiles, gemm",
     probe: || Availability::Ready(format!("{} threads, {}", threads::count(), simd::level_name())),
     kernels: &[
-        kernel(Family::Map, elementwise::run),
-        kernel(Family::Fill, fill::run),
-        kernel(Family::Reduce, reduce::run),
-        Kernel { family: Family::Reduce, ops: OpFilter::Only(&[VAR]), dtypes: DTypeSet::ALL, run: reduce::run },
-        kernel(Family::Copy, copy::run),
-        kernel(Family::Scan, scan::run),
-        kernel(Family::Contract, contract::run),
-        kernel(Family::Random, random::run),
-        kernel(Family::Gather, gather::run),
-        kernel(Family::Sort, sort::run),
-        kernel(Family::Select, select::run),
-        kernel(Family::Search, search::run),
-        kernel(Family::Histogram, histogram::run),
+        Kernel::new(Family::Map, elementwise::run),
+        Kernel::new(Family::Fill, fill::run),
+        Kernel::new(Family::Reduce, reduce::run),
+        Kernel::new(Family::Reduce, reduce::run).ops(&[VAR]),
+        Kernel::new(Family::Copy, copy::run),
+        Kernel::new(Family::Scan, scan::run),
+        Kernel::new(Family::Contract, contract::run),
+        Kernel::new(Family::Random, random::run),
+        Kernel::new(Family::Gather, gather::run),
+        Kernel::new(Family::Sort, sort::run),
+        Kernel::new(Family::Select, select::run),
+        Kernel::new(Family::Search, search::run),
+        Kernel::new(Family::Histogram, histogram::run),
     ],
     base: Some(Provider { count: || 1, open: |_| Ok(Box::new(HostDriver::new(info))) }),
 };
@@ -67,10 +67,6 @@ inventory::submit! { Registration(&CPU) }
 /// Makes the backend known, where `inventory` cannot (static libraries). Twice is fine.
 pub fn register() -> Result<()> {
     cuprum_core::register(&CPU)
-}
-
-const fn kernel(family: Family, run: fn(&cuprum_core::Call) -> Result<cuprum_core::Outcome>) -> Kernel {
-    Kernel { family, ops: OpFilter::All, dtypes: DTypeSet::ALL, run }
 }
 
 fn info() -> DeviceInfo {

@@ -27,8 +27,7 @@ mod testing;
 pub use coverage::{Coverage, coverage};
 pub use source::OPTIONS;
 
-use cuprum_core::registry::OpFilter;
-use cuprum_core::{Accelerator, Availability, Call, DTypeSet, Family, Kernel, Outcome, Registration, Result};
+use cuprum_core::{Accelerator, Availability, Family, Kernel, Registration, Result};
 
 const NAME: &str = "cub";
 
@@ -51,16 +50,12 @@ pub fn register() -> Result<()> {
 }
 
 /// Kernels look at operations and dtypes themselves, so that each has a reason of its own to decline.
-const fn kernel(family: Family, run: fn(&Call) -> Result<Outcome>) -> Kernel {
-    Kernel { family, ops: OpFilter::All, dtypes: DTypeSet::ALL, run }
-}
-
 const KERNELS: &[Kernel] = &[
-    kernel(Family::Reduce, |call| launch::run(call, |addresses| reduce::describe(call, addresses))),
-    kernel(Family::Scan, |call| launch::run(call, |_| scan::describe(call))),
-    kernel(Family::Select, |call| launch::run(call, |addresses| select::describe(call, addresses))),
-    kernel(Family::Histogram, |call| launch::run(call, |addresses| histogram::describe(call, addresses))),
-    kernel(Family::Sort, |call| launch::run(call, |_| sort::describe(call))),
+    Kernel::new(Family::Reduce, reduce::run),
+    Kernel::new(Family::Scan, |call| launch::run(call, |_| scan::describe(call))),
+    Kernel::new(Family::Select, |call| launch::run(call, |addresses| select::describe(call, addresses))),
+    Kernel::new(Family::Histogram, |call| launch::run(call, |addresses| histogram::describe(call, addresses))),
+    Kernel::new(Family::Sort, |call| launch::run(call, |_| sort::describe(call))),
 ];
 
 fn probe() -> Availability {

@@ -6,6 +6,7 @@ use cuprum_core::call::Work;
 use cuprum_core::layout::Strides;
 use cuprum_core::ops::reduce as ops;
 use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
+use cuprum_core::registry::if_order_is_named;
 use cuprum_core::{Array, Call, DType, Op, Outcome, Program, Reason, Result};
 
 use crate::flat;
@@ -82,6 +83,18 @@ fn fold(op: Op, value: DType) -> Result<&'static str, Reason> {
         return Err(Reason::with(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
     }
     Ok(name)
+}
+
+/// A reduction. Those that give places stand back in the default order: the base's were faster in every row measured
+/// (`docs/results/h100-2026-11-21.md`, "The orders beside each other").
+pub fn run(call: &Call) -> Result<Outcome> {
+    let arg = call.op == ops::ARGMIN || call.op == ops::ARGMAX;
+    launch::run(call, |addresses| {
+        if arg {
+            if_order_is_named("the base finds places faster; an order that names cub is followed")?;
+        }
+        describe(call, addresses)
+    })
 }
 
 /// What the kernels are asked for, or why they decline. `addresses` are those of the inputs' first elements.

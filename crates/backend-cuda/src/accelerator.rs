@@ -3,9 +3,7 @@
 
 use cuprum_core::device::DeviceDriver;
 use cuprum_core::ops::scan::{CUMMAX, CUMMIN, CUMPROD, CUMSUM};
-use cuprum_core::{
-    Accelerator, Availability, Call, DTypeSet, Device, Family, Kernel, OpFilter, Outcome, Provider, Registration, Result, Work,
-};
+use cuprum_core::{Accelerator, Availability, Device, Family, Kernel, Provider, Registration, Result, Work};
 
 use crate::device::CudaDevice;
 use crate::nvrtc::Compiler;
@@ -31,26 +29,23 @@ pub fn register() -> Result<()> {
 
 /// What it computes, a row per family.
 const KERNELS: &[Kernel] = &[
-    kernel(Family::Map, OpFilter::All, recent::run),
-    kernel(Family::Fill, OpFilter::All, fill::run),
-    kernel(Family::Copy, OpFilter::All, copy::run),
-    kernel(Family::Random, OpFilter::All, random::run),
-    kernel(Family::Gather, OpFilter::All, gather::run),
-    kernel(Family::Contract, OpFilter::All, contract::run),
-    kernel(Family::Reduce, OpFilter::Only(reduce::OPS), |call| match call.work {
+    Kernel::new(Family::Map, recent::run),
+    Kernel::new(Family::Fill, fill::run),
+    Kernel::new(Family::Copy, copy::run),
+    Kernel::new(Family::Random, random::run),
+    Kernel::new(Family::Gather, gather::run),
+    Kernel::new(Family::Contract, contract::run),
+    Kernel::new(Family::Reduce, |call| match call.work {
         Work::SegmentSum { .. } => segment::run(call),
         _ => reduce::run(call),
-    }),
-    kernel(Family::Scan, OpFilter::Only(&[CUMSUM, CUMPROD, CUMMAX, CUMMIN]), scan::run),
-    kernel(Family::Sort, OpFilter::All, sort::run),
-    kernel(Family::Select, OpFilter::All, select::run),
-    kernel(Family::Search, OpFilter::All, search::run),
-    kernel(Family::Histogram, OpFilter::All, histogram::run),
+    })
+    .ops(reduce::OPS),
+    Kernel::new(Family::Scan, scan::run).ops(&[CUMSUM, CUMPROD, CUMMAX, CUMMIN]),
+    Kernel::new(Family::Sort, sort::run),
+    Kernel::new(Family::Select, select::run),
+    Kernel::new(Family::Search, search::run),
+    Kernel::new(Family::Histogram, histogram::run),
 ];
-
-const fn kernel(family: Family, ops: OpFilter, run: fn(&Call) -> Result<Outcome>) -> Kernel {
-    Kernel { family, ops, dtypes: DTypeSet::ALL, run }
-}
 
 fn probe() -> Availability {
     let missing = |text: &str, separator: &str| {

@@ -20,8 +20,7 @@ pub mod sys;
 #[cfg(test)]
 mod testing;
 
-use cuprum_core::registry::OpFilter;
-use cuprum_core::{Accelerator, Availability, Call, DTypeSet, Family, Kernel, Outcome, Registration, Result};
+use cuprum_core::{Accelerator, Availability, Family, Kernel, Registration, Result};
 
 const NAME: &str = "cutensor";
 
@@ -44,15 +43,11 @@ pub fn register() -> Result<()> {
 }
 
 /// Kernels look at operations and dtypes themselves, so that each has a reason of its own to decline.
-const fn kernel(family: Family, run: fn(&Call) -> Result<Outcome>) -> Kernel {
-    Kernel { family, ops: OpFilter::All, dtypes: DTypeSet::ALL, run }
-}
-
 const KERNELS: &[Kernel] = &[
-    kernel(Family::Contract, contract::run),
-    kernel(Family::Reduce, reduce::run),
-    kernel(Family::Map, elementwise::run),
-    kernel(Family::Copy, permute::run),
+    Kernel::new(Family::Contract, contract::run),
+    Kernel::new(Family::Reduce, reduce::run),
+    Kernel::new(Family::Map, elementwise::run),
+    Kernel::new(Family::Copy, permute::run),
 ];
 
 fn probe() -> Availability {

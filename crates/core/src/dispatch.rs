@@ -265,11 +265,11 @@ pub(crate) fn is_named(op: crate::op::Op, device: Device) -> Result<bool> {
 /// The static filter of a kernel.
 fn filter(link: &Link, call: &Call) -> std::result::Result<(), &'static str> {
     let kernel = link.kernel;
-    if let OpFilter::Only(ops) = kernel.ops {
+    if !matches!(kernel.ops, OpFilter::All) {
         let mut fused = call.program().into_iter().flat_map(|p| p.ops()).peekable();
         let fits = match call.family() {
-            Family::Map if fused.peek().is_some() => fused.all(|op| ops.contains(&op)),
-            _ => ops.contains(&call.op),
+            Family::Map if fused.peek().is_some() => fused.all(|op| kernel.ops.takes(op)),
+            _ => kernel.ops.takes(call.op),
         };
         if !fits {
             return Err("not one of its operations");

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-use crate::call::{Call, Outcome};
+use crate::call::{Call, Outcome, Reason};
 use crate::device::{Device, DeviceDriver, DeviceKind, MAX_KINDS};
 use crate::dtype::DTypeSet;
 use crate::error::{Error, Result};
@@ -38,8 +38,26 @@ pub enum OpFilter {
     Only(&'static [Op]),
 }
 
+impl OpFilter {
+    /// Whether it lets an operation through.
+    pub fn takes(self, op: Op) -> bool {
+        match self {
+            OpFilter::All => true,
+            OpFilter::Only(ops) => ops.contains(&op),
+        }
+    }
+}
+
 /// One kernel: a cheap static filter and the function behind it.
-#[derive(Debug)]
+///
+/// ```
+/// # use cuprum_core::{Call, DType, DTypeSet, Family, Kernel, Outcome, Result, decline, ops::reduce::SUM};
+/// fn sum(call: &Call) -> Result<Outcome> {
+///     decline!("not today")
+/// }
+/// const KERNELS: &[Kernel] = &[Kernel::new(Family::Reduce, sum).ops(&[SUM]).dtypes(DTypeSet::of(&[DType::F64]))];
+/// ```
+#[derive(Clone, Copy, Debug)]
 pub struct Kernel {
     /// The family it belongs to.
     pub family: Family,
@@ -49,6 +67,21 @@ pub struct Kernel {
     pub dtypes: DTypeSet,
     /// Does the work, or declines before any side effect.
     pub run: fn(&Call) -> Result<Outcome>,
+}
+
+impl Kernel {
+    /// A kernel for every operation and dtype of a family.
+    pub const fn new(family: Family, run: fn(&Call) -> Result<Outcome>) -> Kernel {
+        Kernel { family, ops: OpFilter::All, dtypes: DTypeSet::ALL, run }
+    }
+    /// For these operations only.
+    pub const fn ops(self, ops: &'static [Op]) -> Kernel {
+        Kernel { ops: OpFilter::Only(ops), ..self }
+    }
+    /// For these dtypes only.
+    pub const fn dtypes(self, dtypes: DTypeSet) -> Kernel {
+        Kernel { dtypes, ..self }
+    }
 }
 
 /// How a base accelerator provides its device.
@@ -315,6 +348,12 @@ pub(crate) fn chains() -> Result<&'static Chains> {
 /// Whether accelerators are asked here in an order that somebody named, and not in that of their ranks.
 pub fn order_is_named() -> bool {
     chains().is_ok_and(|c| c.named)
+}
+
+/// For kernels that are known to be slower than those after them: a reason to decline unless somebody named the order, which is then
+/// followed (and `auto` measures for itself).
+pub fn if_order_is_named(otherwise: &'static str) -> std::result::Result<(), Reason> {
+    if order_is_named() { Ok(()) } else { Err(Reason::new(otherwise)) }
 }
 
 /// Chains under an order, built once and kept for the life of the process.

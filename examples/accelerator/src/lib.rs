@@ -12,7 +12,7 @@ use cuprum_core::device::Buffer;
 use cuprum_core::ops::reduce::SUM;
 use cuprum_core::plan::reduce::ReduceClass;
 use cuprum_core::{
-    Accelerator, Array, Availability, Call, DType, DTypeSet, Device, Family, Kernel, OpFilter, Outcome, Registration, Result, Work, decline,
+    Accelerator, Array, Availability, Call, DType, DTypeSet, Device, Family, Kernel, Outcome, Registration, Result, Work, decline,
 };
 
 /// The accelerator: a name, the device it serves, and its kernels.
@@ -22,7 +22,7 @@ pub static EXACT: Accelerator = Accelerator {
     rank: 50,
     summary: "compensated float64 sums",
     probe: || Availability::Ready("always".into()),
-    kernels: &[Kernel { family: Family::Reduce, ops: OpFilter::Only(&[SUM]), dtypes: DTypeSet::of(&[DType::F64]), run: sum }],
+    kernels: &[Kernel::new(Family::Reduce, sum).ops(&[SUM]).dtypes(DTypeSet::of(&[DType::F64]))],
     base: None,
 };
 
