@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cuprum_core::device::Buffer;
 use cuprum_core::layout::{Layout, Strides};
 use cuprum_core::plan::contract::{ContractPlan, Gemm};
-use cuprum_core::{Array, Call, DType, Outcome, Result, StoredArray, Work, decline};
+use cuprum_core::{Array, Call, DType, MatmulPrecision, Outcome, Result, StoredArray, Work, decline, matmul_precision};
 use smallvec::SmallVec;
 
 use crate::codegen::{ctype, pack_axes};
@@ -62,7 +62,8 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
             let Some(arranged) = Arranged::new(plan, a, b, &c, |gemm| calls(gemm).is_some()) else {
                 decline!("the axes do not make a matrix product");
             };
-            arranged.run(call, |gemm, addresses| multiply(blas, kind, gemm, addresses).in_call(call))?;
+            let precision = matmul_precision()?;
+            arranged.run(call, |gemm, addresses| multiply(blas, kind, precision, gemm, addresses).in_call(call))?;
         }
         None => {
             let Some(arranged) = Arranged::new(plan, a, b, &c, |_| true) else { decline!("the axes do not make a matrix product") };
@@ -206,7 +207,7 @@ fn calls(gemm: &Gemm) -> Option<(ColumnMajor, Option<usize>)> {
 }
 
 /// The cuBLAS calls for a gemm on operands at these addresses.
-fn products(dtype: BlasType, gemm: &Gemm, [a, b, c]: [u64; 3]) -> Option<SmallVec<[cublas::Gemm; 1]>> {
+fn products(dtype: BlasType, precision: MatmulPrecision, gemm: &Gemm, [a, b, c]: [u64; 3]) -> Option<SmallVec<[cublas::Gemm; 1]>> {
     let (form, axis) = calls(gemm)?;
     let item = match dtype {
         BlasType::F16 | BlasType::Bf16 => 2,
@@ -245,14 +246,14 @@ fn products(dtype: BlasType, gemm: &Gemm, [a, b, c]: [u64; 3]) -> Option<SmallVe
             ldc: form.ldc,
             stride_c: stride(2),
             batch: axis.map_or(1, |axis| gemm.batch[axis] as i64),
-            tf32: false,
+            precision,
         }
     };
     Some((0..count).map(product).collect())
 }
 
-fn multiply(blas: &Blas, dtype: BlasType, gemm: &Gemm, addresses: [u64; 3]) -> crate::Result<()> {
-    let products = products(dtype, gemm, addresses);
+fn multiply(blas: &Blas, dtype: BlasType, precision: MatmulPrecision, gemm: &Gemm, addresses: [u64; 3]) -> crate::Result<()> {
+    let products = products(dtype, precision, gemm, addresses);
     for product in products.ok_or_else(|| CudaError::Invalid(format!("not a cuBLAS product: {gemm:?}")))? {
         // SAFETY: extents and strides are those of layouts that were checked against the operands' buffers, which live until
         // this work is queued.

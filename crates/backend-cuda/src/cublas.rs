@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use cuprum_core::MatmulPrecision;
+
 use crate::driver::{Context, DeviceBuffer, sys};
 use crate::error::{CudaError, Result};
 use crate::libraries::{self, LibrarySpec, Loaded, Missing};
@@ -24,7 +26,7 @@ pub enum BlasType {
     F16,
     /// bfloat16, accumulated in f32.
     Bf16,
-    /// True f32: no TF32 unless [`Gemm::tf32`].
+    /// True f32 unless [`Gemm::precision`] says otherwise.
     F32,
     /// f64.
     F64,
@@ -85,8 +87,8 @@ pub struct Gemm {
     pub stride_c: i64,
     /// Number of products.
     pub batch: i64,
-    /// Allow TF32 for `F32` and `C64`: about 3 decimal digits, several times faster.
-    pub tf32: bool,
+    /// What `F32` and `C64` are multiplied in.
+    pub precision: MatmulPrecision,
 }
 
 /// A scalar in the form that the compute type wants.
@@ -124,13 +126,15 @@ impl BlasType {
     }
 
     /// `cublasComputeType_t`.
-    fn compute_type(self, tf32: bool) -> c_int {
+    fn compute_type(self, precision: MatmulPrecision) -> c_int {
         const COMPUTE_32F: c_int = 68;
+        const COMPUTE_32F_FAST_16BF: c_int = 75;
         const COMPUTE_32F_FAST_TF32: c_int = 77;
         const COMPUTE_64F: c_int = 70;
-        match self {
-            BlasType::F64 | BlasType::C128 => COMPUTE_64F,
-            BlasType::F32 | BlasType::C64 if tf32 => COMPUTE_32F_FAST_TF32,
+        match (self, precision) {
+            (BlasType::F64 | BlasType::C128, _) => COMPUTE_64F,
+            (BlasType::F32 | BlasType::C64, MatmulPrecision::TensorFloat32) => COMPUTE_32F_FAST_TF32,
+            (BlasType::F32 | BlasType::C64, MatmulPrecision::BFloat16) => COMPUTE_32F_FAST_16BF,
             _ => COMPUTE_32F,
         }
     }
@@ -340,7 +344,7 @@ impl Blas {
         let (alpha, beta) = (Scalar::new(gemm.dtype, gemm.alpha), Scalar::new(gemm.dtype, gemm.beta));
         let (alpha, beta) = (ptr::from_ref(&alpha).cast::<c_void>(), ptr::from_ref(&beta).cast::<c_void>());
         let (ta, tb) = (gemm.transpose.0 as c_int, gemm.transpose.1 as c_int);
-        let (dtype, compute) = (gemm.dtype.data_type(), gemm.dtype.compute_type(gemm.tf32));
+        let (dtype, compute) = (gemm.dtype.data_type(), gemm.dtype.compute_type(gemm.precision));
         let a: Operand<i64> = (device(gemm.a), dtype, gemm.lda, gemm.stride_a);
         let b: Operand<i64> = (device(gemm.b), dtype, gemm.ldb, gemm.stride_b);
         let c = device(gemm.c).cast_mut();
@@ -461,9 +465,11 @@ mod tests {
         ];
         for (ours, data, compute) in types {
             assert_eq!(ours.data_type(), data as c_int);
-            assert_eq!(ours.compute_type(false), compute as c_int);
+            assert_eq!(ours.compute_type(MatmulPrecision::Float32), compute as c_int);
         }
-        assert_eq!(BlasType::F32.compute_type(true), Compute::CUBLAS_COMPUTE_32F_FAST_TF32 as c_int);
+        let f32s = |precision| BlasType::F32.compute_type(precision);
+        assert_eq!(f32s(MatmulPrecision::TensorFloat32), Compute::CUBLAS_COMPUTE_32F_FAST_TF32 as c_int);
+        assert_eq!(f32s(MatmulPrecision::BFloat16), Compute::CUBLAS_COMPUTE_32F_FAST_16BF as c_int);
         assert_eq!(Transpose::Conjugate as c_int, Op::CUBLAS_OP_C as c_int);
         assert_eq!(16, c::cublasMath_t::CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION as c_int);
     }

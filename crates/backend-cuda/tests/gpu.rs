@@ -8,6 +8,7 @@ use cuprum_backend_cuda::cublas::{BlasType, Gemm, Transpose};
 use cuprum_backend_cuda::driver::{self, Context, DeviceBuffer, Event, fault};
 use cuprum_backend_cuda::module::{Args, Module};
 use cuprum_backend_cuda::program::{self, Program};
+use cuprum_core::MatmulPrecision;
 
 /// The first device, one test at a time: they set limits and read the error word, which are the device's.
 fn device() -> Option<(&'static Context, MutexGuard<'static, ()>)> {
@@ -330,7 +331,7 @@ fn row_major(dtype: BlasType, [a, b, c]: [&DeviceBuffer; 3], [m, n, k, batch]: [
         ldc: n,
         stride_c: m * n,
         batch,
-        tf32: false,
+        precision: MatmulPrecision::Float32,
     }
 }
 
@@ -376,16 +377,17 @@ fn products() {
     check!(BlasType::C64, Complex<f32>, |v: f64| Complex::new(v as f32, 0.0), |v: Complex<f32>| v.re.into(), 1e-6);
     check!(BlasType::C128, Complex<f64>, |v: f64| Complex::new(v, 0.0), |v: Complex<f64>| v.re, 1e-14);
 
-    // True f32: 1 + 2^-12 squared keeps bits that TF32 drops.
+    // True f32: 1 + 2^-12 squared keeps bits that the others drop.
     let ones = upload(context, &vec![1.0f32 + 1.0 / 4096.0; 256 * 256]);
     let out = context.alloc(256 * 256 * 4).unwrap();
     let gemm = row_major(BlasType::F32, [&ones, &ones, &out], [256, 256, 256, 1]);
     let exact = 256.0 * (1.0 + 1.0 / 4096.0f64).powi(2);
-    for (tf32, close) in [(false, true), (true, false)] {
+    use MatmulPrecision::*;
+    for (precision, close) in [(Float32, true), (TensorFloat32, false), (BFloat16, false)] {
         // SAFETY: three square matrices of 256.
-        unsafe { blas.gemm_strided_batched_ex(&Gemm { tf32, ..gemm }) }.unwrap();
+        unsafe { blas.gemm_strided_batched_ex(&Gemm { precision, ..gemm }) }.unwrap();
         let error = (f64::from(download::<f32>(context, &out)[0]) - exact).abs() / exact;
-        assert_eq!(error < 1e-6, close, "tf32 {tf32}: {error}");
+        assert_eq!(error < 1e-6, close, "{precision:?}: {error}");
     }
     // SAFETY: nothing is read or written.
     unsafe {

@@ -2,27 +2,28 @@
 
 use cuprum_core::call::Work;
 use cuprum_core::plan::contract::{ContractPlan, Mode};
-use cuprum_core::{Array, Call, Layout, Outcome, Reason, Result, StoredArray};
+use cuprum_core::{Array, Call, Layout, MatmulPrecision, Outcome, Reason, Result, StoredArray, matmul_precision};
 
 use crate::handle;
 use crate::operation::{Kind, Operation, Tensor, common_type, forward_only};
 
-/// Sums run in the operands' own precision (float32 for the 16-bit floats); float32 is true float32.
+/// Sums run in the operands' own precision (float32 for the 16-bit floats); float32 is multiplied in the precision in force.
 pub fn run(call: &Call) -> Result<Outcome> {
-    match describe(call) {
-        Ok(operation) => handle::run(call, operation, &[&call.inputs[0], &call.inputs[1]], [1.0, 0.0]),
+    match describe(call, matmul_precision()?) {
+        Ok(operation) => handle::run(call, operation, &[&call.inputs[0], &call.inputs[1]], &[1.0, 0.0]),
         Err(reason) => Ok(Outcome::Declined(reason)),
     }
 }
 
-fn describe(call: &Call) -> Result<Operation, Reason> {
+fn describe(call: &Call, precision: MatmulPrecision) -> Result<Operation, Reason> {
     let (Work::Contract { plan }, [a, b], [out]) = (&call.work, call.inputs, call.outputs) else {
         return Err(Reason::new("not a contraction of two operands"));
     };
     let data = common_type(call)?;
     forward_only(call.inputs)?;
     let inputs = [operand(plan, 0, a)?, operand(plan, 1, b)?].into_iter().collect();
-    Operation { kind: Kind::Contract, data, inputs, output: tensor(&plan.out, &out.layout) }.check()
+    let precision = precision.of(out.dtype);
+    Operation { kind: Kind::Contract(precision), data, inputs, output: tensor(&plan.out, &out.layout) }.check()
 }
 
 /// An input. A broadcast mode (stride 0) may be left out where the other operand and the output have it: cuTENSOR then
@@ -57,14 +58,14 @@ mod tests {
         let plan = ContractPlan::new(&modes(a), &modes(b), &modes(out), extents);
         let shape: Vec<usize> = modes(out).iter().map(|&m| extents[m as usize]).collect();
         let outputs = [output(arrays[0].dtype(), &shape)];
-        with_call(EINSUM, &arrays, &outputs, Work::Contract { plan: &plan }, |call| reason(|| describe(call)))
+        with_call(EINSUM, &arrays, &outputs, Work::Contract { plan: &plan }, |call| reason(|| describe(call, MatmulPrecision::Float32)))
     }
 
     #[test]
     fn matmul_with_a_transposed_operand() {
         let b = array(DType::F32, contiguous(&[6, 5]).transpose());
         let op = describe_einsum("ac", "cb", "ab", &[4, 6, 5], [array(DType::F32, contiguous(&[4, 5])), b]).unwrap();
-        assert_eq!(op.kind, Kind::Contract);
+        assert_eq!(op.kind, Kind::Contract(MatmulPrecision::Float32));
         assert_eq!(op.data, DataType::F32);
         assert_eq!(op.inputs[0], Tensor::new([(0, 4, 5), (2, 5, 1)]));
         assert_eq!(op.inputs[1], Tensor::new([(2, 5, 1), (1, 6, 5)]));

@@ -1,80 +1,198 @@
-//! One addition, subtraction or product of two arrays of which one lies across the other: `a + b.T`.
+//! Sums, differences and products of two or three arrays of which one lies across the result: `a + b.T`, `(a - b.T) * c`.
 //!
-//! Only what is exact: minimum and maximum lose NaN, a complex product is scaled, and where all operands are walked along
-//! one and the same axis the base is as fast.
+//! Only what is rounded as NumPy rounds it: signs are turned, absolute values taken and a product is scaled, but a scaled or
+//! multiplied operand of a sum would be rounded once instead of twice. Minimum and maximum lose NaN, a complex product is scaled,
+//! and where all operands are walked along one and the same axis the base is as fast.
 
 use cuprum_core::call::Work;
-use cuprum_core::ops::elementwise::{ADD, MAXIMUM, MINIMUM, MULTIPLY, SUBTRACT};
+use cuprum_core::ops::elementwise::{ABS, ADD, MAXIMUM, MINIMUM, MULTIPLY, NEGATIVE, SUBTRACT};
 use cuprum_core::plan::elementwise::LoopPlan;
-use cuprum_core::{Call, Op, Outcome, Program, Reason, Result, StepKind};
+use cuprum_core::{Call, DType, Op, Outcome, Program, Reason, Result, StepKind};
+use smallvec::SmallVec;
 
 use crate::handle;
 use crate::operation::{Kind, Operation, Tensor, common_type, forward_only};
 use crate::sys::Operator;
 
-/// Two arrays of the output's dtype.
+/// Two or three arrays of the output's dtype.
 pub fn run(call: &Call) -> Result<Outcome> {
     match describe(call) {
-        Ok(Binary { operation, first, second, factors }) => {
-            handle::run(call, operation, &[&call.inputs[first], &call.inputs[second]], factors)
+        Ok(Joined { operation, terms }) => {
+            let arrays: SmallVec<[_; 3]> = terms.iter().map(|t| &call.inputs[t.input]).collect();
+            let factors: SmallVec<[f64; 3]> = terms.iter().map(|t| t.factor).collect();
+            handle::run(call, operation, &arrays, &factors)
         }
         Err(reason) => Ok(Outcome::Declined(reason)),
     }
 }
 
-/// `out = factors[0] * inputs[first] op factors[1] * inputs[second]`, where `second` lies as the output does.
-#[derive(Debug)]
-struct Binary {
-    operation: Operation,
-    first: usize,
-    second: usize,
-    factors: [f64; 2],
+/// `factor * |input|` or `factor * input`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Term {
+    input: usize,
+    unary: Operator,
+    factor: f64,
 }
 
-fn describe(call: &Call) -> Result<Binary, Reason> {
+/// `out = A op C`, or `(A op B) op C`, each a term; C, the last, lies as the output does.
+#[derive(Debug)]
+struct Joined {
+    operation: Operation,
+    terms: SmallVec<[Term; 3]>,
+}
+
+fn describe(call: &Call) -> Result<Joined, Reason> {
     let (Work::Map { program, plan }, [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("more than one result"));
     };
-    let (op, left, right) = operands(program)?;
-    let operator = operator(op)?;
+    let expression = Expression { program, rounds_each: !matches!(output.dtype, DType::F16 | DType::BF16) };
+    let (operators, mut terms) = expression.joined()?;
     let data = common_type(call)?;
-    if op == MULTIPLY && output.dtype.is_complex() {
+    if operators.contains(&Operator::Mul) && output.dtype.is_complex() {
         return Err(Reason::new("complex product: scaling the operands would turn infinities into NaN"));
     }
     forward_only(call.inputs)?;
-    let second = [left, right].into_iter().find(|&n| plan.strides[n] == plan.strides[2]);
-    let second = second.ok_or(Reason::new("neither input lies as the output does"))?;
-    let first = if second == left { right } else { left };
-    let (a, out) = (tensor(plan, first), tensor(plan, 2));
-    if !a.lies_across(&out) {
+    let is_output = |t: &Term| plan.strides[t.input] == plan.strides[call.inputs.len()];
+    if let [first, last] = &mut terms[..]
+        && !is_output(last)
+    {
+        std::mem::swap(first, last);
+    }
+    if !terms.last().is_some_and(is_output) {
+        return Err(Reason::new(match terms.len() {
+            2 => "neither input lies as the output does",
+            _ => "the input that is joined last does not lie as the output does",
+        }));
+    }
+    let out = tensor(plan, call.inputs.len());
+    let inputs: SmallVec<[Tensor; 2]> = terms[..terms.len() - 1].iter().map(|t| tensor(plan, t.input)).collect();
+    if !inputs.iter().any(|input| input.lies_across(&out)) {
         return Err(Reason::new("no input lies across the output: the base is as fast"));
     }
-    // Only the subtracted operand has its sign turned, which is exact.
-    let sign = |n: usize| if op == SUBTRACT && n == right { -1.0 } else { 1.0 };
-    let factors = [sign(first), sign(second)];
-    let operation = Operation { kind: Kind::Binary(operator), data, inputs: [a].into_iter().collect(), output: out };
-    Ok(Binary { operation: operation.by_real_parts().check()?, first, second, factors })
+    let unary = |n: usize| terms[n].unary;
+    let kind = match operators[..] {
+        [op] => Kind::Binary { op, unary: [unary(0), unary(1)] },
+        [inner, outer] => Kind::Trinary { inner, outer, unary: [unary(0), unary(1), unary(2)] },
+        _ => return Err(Reason::new("no operation")),
+    };
+    let operation = Operation { kind, data, inputs, output: out };
+    Ok(Joined { operation: operation.by_real_parts().check()?, terms })
 }
 
-/// The one operation of a program and the two inputs that it takes.
-fn operands(program: &Program) -> Result<(Op, usize, usize), Reason> {
-    let mut ops = program.ops();
-    let (Some(op), None) = (ops.next(), ops.next()) else {
-        return Err(Reason::with(|| format!("{} operations in one expression", program.ops().count())));
-    };
-    let input = |n: u16| match program.steps.get(n as usize).map(|s| s.kind) {
-        Some(StepKind::Input(n)) => Ok(n as usize),
-        Some(StepKind::Param(_)) => Err(Reason::new("a scalar operand")),
-        _ => Err(Reason::new("a cast of an operand")),
-    };
-    let applied = program.outputs.first().and_then(|&n| program.steps.get(n as usize));
-    match applied.map(|s| (s.kind, s.args())) {
-        Some((StepKind::Apply(_), &[l, r])) => match (input(l)?, input(r)?) {
-            (l, r) if l == r => Err(Reason::new("one array is both operands")),
-            (l, r) => Ok((op, l, r)),
-        },
-        Some((StepKind::Cast, _)) => Err(Reason::new("a cast of the result")),
-        _ => Err(Reason::with(|| format!("{}: not an operation of two arrays", op.name()))),
+/// The operators of an expression, the inner one first, and its terms in order.
+type Parts = (SmallVec<[Operator; 2]>, SmallVec<[Term; 3]>);
+
+/// A program as a tree.
+struct Expression<'a> {
+    program: &'a Program,
+    /// cuTENSOR rounds after each operation as the program does; the 16-bit floats it computes in float32.
+    rounds_each: bool,
+}
+
+impl Expression<'_> {
+    fn step(&self, n: u16) -> Option<(StepKind, &[u16])> {
+        self.program.steps.get(n as usize).map(|s| (s.kind, s.args()))
+    }
+
+    fn joined(&self) -> Result<Parts, Reason> {
+        let Some((kind, args)) = self.program.outputs.first().and_then(|&n| self.step(n)) else {
+            return Err(Reason::new("no result"));
+        };
+        let (op, left, right) = match (kind, args) {
+            (StepKind::Apply(op), &[left, right]) => (op, left, right),
+            (StepKind::Cast, _) => return Err(Reason::new("a cast of the result")),
+            (StepKind::Apply(op), _) => return Err(Reason::with(|| format!("{}: not an operation of two arrays", op.name()))),
+            _ => return Err(Reason::new("not an operation of two arrays")),
+        };
+        let operator = operator(op)?;
+        let is_pair = |n: u16| matches!(self.step(n), Some((StepKind::Apply(op), &[l, r])) if !self.is_scaled(op, l, r));
+        let (mut operators, mut terms): Parts = Default::default();
+        match (is_pair(left), is_pair(right)) {
+            (false, false) => terms.extend([self.term(left)?, self.term(right)?]),
+            (true, true) => return Err(Reason::new("four operands")),
+            (true, false) => {
+                self.pair(left, operator, &mut operators, &mut terms)?;
+                terms.push(self.term(right)?);
+            }
+            (false, true) if op == SUBTRACT => return Err(Reason::new("a sum or product is subtracted")),
+            (false, true) => {
+                self.pair(right, operator, &mut operators, &mut terms)?;
+                terms.push(self.term(left)?);
+            }
+        }
+        operators.push(operator);
+        if op == SUBTRACT
+            && let Some(last) = terms.last_mut()
+        {
+            last.factor = -last.factor;
+        }
+        if operator == Operator::Add && terms.iter().any(|t| t.factor.abs() != 1.0) {
+            return Err(Reason::new("a scaled operand of a sum would be rounded once instead of twice"));
+        }
+        let inputs = |n: usize| terms[..n].iter().map(|t| t.input);
+        if terms.iter().enumerate().any(|(n, t)| inputs(n).any(|other| other == t.input)) {
+            return Err(Reason::new("one array is several operands"));
+        }
+        Ok((operators, terms))
+    }
+
+    /// The operator and both terms of an inner operation.
+    fn pair(
+        &self,
+        n: u16,
+        outer: Operator,
+        operators: &mut SmallVec<[Operator; 2]>,
+        terms: &mut SmallVec<[Term; 3]>,
+    ) -> Result<(), Reason> {
+        let Some((StepKind::Apply(op), &[left, right])) = self.step(n) else { return Err(Reason::new("not a pair")) };
+        if !self.rounds_each {
+            return Err(Reason::new("16-bit floats are rounded after each operation"));
+        }
+        let inner = operator(op)?;
+        if (inner, outer) == (Operator::Mul, Operator::Add) {
+            return Err(Reason::new("a product in a sum would be rounded once instead of twice"));
+        }
+        let (first, mut second) = (self.term(left)?, self.term(right)?);
+        if op == SUBTRACT {
+            second.factor = -second.factor;
+        }
+        if inner == Operator::Add && [first, second].iter().any(|t| t.factor.abs() != 1.0) {
+            return Err(Reason::new("a scaled operand of a sum would be rounded once instead of twice"));
+        }
+        operators.push(inner);
+        terms.extend([first, second]);
+        Ok(())
+    }
+
+    /// Whether an operation is a product with a scalar.
+    fn is_scaled(&self, op: Op, left: u16, right: u16) -> bool {
+        let is_param = |n: u16| matches!(self.step(n), Some((StepKind::Param(_), _)));
+        op == MULTIPLY && (is_param(left) || is_param(right))
+    }
+
+    /// One array, with its sign, absolute value or factor.
+    fn term(&self, n: u16) -> Result<Term, Reason> {
+        match self.step(n) {
+            Some((StepKind::Input(input), _)) => Ok(Term { input: input as usize, unary: Operator::Identity, factor: 1.0 }),
+            Some((StepKind::Apply(op), &[x])) if op == NEGATIVE => self.term(x).map(|t| Term { factor: -t.factor, ..t }),
+            Some((StepKind::Apply(op), &[x])) if op == ABS => match self.term(x)? {
+                t if t.factor.abs() == 1.0 => Ok(Term { unary: Operator::Abs, factor: 1.0, ..t }),
+                _ => Err(Reason::new("the absolute value of a product")),
+            },
+            Some((StepKind::Apply(op), &[left, right])) if self.is_scaled(op, left, right) => {
+                let (scalar, x) = if matches!(self.step(left), Some((StepKind::Param(_), _))) { (left, right) } else { (right, left) };
+                let Some((StepKind::Param(p), _)) = self.step(scalar) else { return Err(Reason::new("a scalar operand")) };
+                let value = self.program.params.get(p as usize).map(|s| s.as_f64()).filter(|v| v.is_finite());
+                match (value, self.term(x)?) {
+                    (Some(value), t) if t.factor.abs() == 1.0 && self.rounds_each => Ok(Term { factor: t.factor * value, ..t }),
+                    (Some(_), _) if !self.rounds_each => Err(Reason::new("16-bit floats are rounded after each operation")),
+                    _ => Err(Reason::new("an operand is scaled twice, or not by a finite number")),
+                }
+            }
+            Some((StepKind::Apply(op), _)) => Err(Reason::with(|| format!("{} of an operand", op.name()))),
+            Some((StepKind::Param(_), _)) => Err(Reason::new("a scalar operand")),
+            _ => Err(Reason::new("a cast of an operand")),
+        }
     }
 }
 
@@ -95,73 +213,144 @@ pub fn tensor(plan: &LoopPlan, n: usize) -> Tensor {
 #[cfg(test)]
 mod tests {
     use cuprum_core::ops::elementwise::DIVIDE;
-    use cuprum_core::{Array, DType, Scalar, StoredArray};
+    use cuprum_core::{Array, Scalar, StoredArray};
 
     use super::*;
     use crate::sys::DataType;
     use crate::testing::{array, binary, contiguous, negated, output, reason, with_call};
 
-    fn describe_map(program: &Program, op: Op, inputs: &[StoredArray]) -> Result<Binary, String> {
+    fn describe_map(program: &Program, inputs: &[StoredArray]) -> Result<Joined, String> {
         let outputs = [output(inputs[0].dtype(), inputs[0].shape())];
         let layouts: Vec<_> = inputs.iter().map(|a| a.layout()).chain([&outputs[0].layout]).collect();
         let plan = LoopPlan::new(&layouts);
+        let op = program.ops().last().unwrap();
         with_call(op, inputs, &outputs, Work::Map { program, plan: &plan }, |call| reason(|| describe(call)))
     }
 
-    fn across(dtype: DType) -> [StoredArray; 2] {
-        [array(dtype, contiguous(&[4, 5])), array(dtype, contiguous(&[5, 4]).transpose())]
+    /// The second lies across the others.
+    fn across(dtype: DType) -> [StoredArray; 3] {
+        let plain = || array(dtype, contiguous(&[4, 5]));
+        [plain(), array(dtype, contiguous(&[5, 4]).transpose()), plain()]
+    }
+
+    fn pair(dtype: DType) -> [StoredArray; 2] {
+        let [a, b, _] = across(dtype);
+        [a, b]
+    }
+
+    /// `outer(inner(x0, x1), x2)`, or with the pair on the right.
+    fn three(inner: Op, outer: Op, dtype: DType, pair_on_the_right: bool) -> Program {
+        let mut program = Program::default();
+        for n in 0..3 {
+            program.push(StepKind::Input(n), dtype, [0; 3]);
+        }
+        let pair = program.push(StepKind::Apply(inner), dtype, [0, 1, 0]);
+        let args = if pair_on_the_right { [2, pair, 0] } else { [pair, 2, 0] };
+        let result = program.push(StepKind::Apply(outer), dtype, args);
+        program.outputs.push(result);
+        program
+    }
+
+    /// `op(unary(x0), x1)` or, with a factor, `op(x0 * factor, x1)`.
+    fn changed(op: Op, unary: Option<Op>, factor: f64, dtype: DType) -> Program {
+        let mut program = Program::default();
+        for n in 0..2 {
+            program.push(StepKind::Input(n), dtype, [0; 3]);
+        }
+        let first = match unary {
+            Some(unary) => program.push(StepKind::Apply(unary), dtype, [0; 3]),
+            None => {
+                let scalar = program.push_param(Scalar::Float(factor), dtype);
+                program.push(StepKind::Apply(MULTIPLY), dtype, [0, scalar, 0])
+            }
+        };
+        let result = program.push(StepKind::Apply(op), dtype, [first, 1, 0]);
+        program.outputs.push(result);
+        program
+    }
+
+    fn factors(joined: &Joined) -> Vec<(usize, f64)> {
+        joined.terms.iter().map(|t| (t.input, t.factor)).collect()
     }
 
     #[test]
     fn a_plus_b_transposed() {
-        let b = describe_map(&binary(ADD, DType::F32, [0, 1]), ADD, &across(DType::F32)).unwrap();
-        assert_eq!((b.first, b.second, b.factors), (1, 0, [1.0, 1.0]));
-        assert_eq!(b.operation.kind, Kind::Binary(Operator::Add));
+        let b = describe_map(&binary(ADD, DType::F32, [0, 1]), &pair(DType::F32)).unwrap();
+        assert_eq!(factors(&b), [(1, 1.0), (0, 1.0)]);
+        assert_eq!(b.operation.kind, Kind::Binary { op: Operator::Add, unary: [Operator::Identity; 2] });
         assert_eq!(b.operation.inputs[0], Tensor::new([(0, 4, 1), (1, 5, 4)]));
         assert_eq!(b.operation.output, Tensor::new([(0, 4, 5), (1, 5, 1)]));
     }
 
     #[test]
     fn subtraction_turns_the_right_sign() {
-        for (order, factors) in [([0, 1], [-1.0, 1.0]), ([1, 0], [1.0, -1.0])] {
-            let b = describe_map(&binary(SUBTRACT, DType::F64, order), SUBTRACT, &across(DType::F64)).unwrap();
-            assert_eq!((b.first, b.factors), (1, factors), "{order:?}");
+        for (order, signs) in [([0, 1], [(1, -1.0), (0, 1.0)]), ([1, 0], [(1, 1.0), (0, -1.0)])] {
+            let b = describe_map(&binary(SUBTRACT, DType::F64, order), &pair(DType::F64)).unwrap();
+            assert_eq!(factors(&b), signs, "{order:?}");
         }
     }
 
     #[test]
+    fn three_operands() {
+        let of = |inner, outer, right| describe_map(&three(inner, outer, DType::F32, right), &across(DType::F32));
+        let t = of(SUBTRACT, MULTIPLY, true).unwrap();
+        assert_eq!(factors(&t), [(0, 1.0), (1, -1.0), (2, 1.0)]);
+        let unary = [Operator::Identity; 3];
+        assert_eq!(t.operation.kind, Kind::Trinary { inner: Operator::Add, outer: Operator::Mul, unary });
+        assert_eq!(t.operation.inputs.len(), 2);
+        assert_eq!(factors(&of(ADD, SUBTRACT, false).unwrap()), [(0, 1.0), (1, 1.0), (2, -1.0)]);
+        assert_eq!(of(ADD, SUBTRACT, true).unwrap_err(), "a sum or product is subtracted");
+        assert_eq!(of(MULTIPLY, ADD, false).unwrap_err(), "a product in a sum would be rounded once instead of twice");
+        let half = describe_map(&three(ADD, ADD, DType::F16, false), &across(DType::F16));
+        assert_eq!(half.unwrap_err(), "16-bit floats are rounded after each operation");
+        let [a, b, c] = across(DType::F32);
+        let last = describe_map(&three(ADD, ADD, DType::F32, false), &[a, c, b]);
+        assert_eq!(last.unwrap_err(), "the input that is joined last does not lie as the output does");
+    }
+
+    #[test]
+    fn signs_absolute_values_and_factors() {
+        let of = |program| describe_map(&program, &pair(DType::F64));
+        let negative = of(changed(ADD, Some(NEGATIVE), 1.0, DType::F64)).unwrap();
+        assert_eq!(factors(&negative), [(1, 1.0), (0, -1.0)]);
+        let absolute = of(changed(ADD, Some(ABS), 1.0, DType::F64)).unwrap();
+        assert_eq!(absolute.operation.kind, Kind::Binary { op: Operator::Add, unary: [Operator::Identity, Operator::Abs] });
+        assert_eq!(factors(&of(changed(MULTIPLY, None, 2.5, DType::F64)).unwrap()), [(1, 1.0), (0, 2.5)]);
+        let scaled = of(changed(ADD, None, 2.5, DType::F64));
+        assert_eq!(scaled.unwrap_err(), "a scaled operand of a sum would be rounded once instead of twice");
+        let half = describe_map(&changed(MULTIPLY, None, 2.5, DType::F16), &pair(DType::F16));
+        assert_eq!(half.unwrap_err(), "16-bit floats are rounded after each operation");
+    }
+
+    #[test]
     fn complex_sums_run_by_parts_products_do_not() {
-        let b = describe_map(&binary(ADD, DType::C128, [0, 1]), ADD, &across(DType::C128)).unwrap();
+        let b = describe_map(&binary(ADD, DType::C128, [0, 1]), &pair(DType::C128)).unwrap();
         assert_eq!((b.operation.data, b.operation.output.modes.len()), (DataType::F64, 3));
-        let product = describe_map(&binary(MULTIPLY, DType::C64, [0, 1]), MULTIPLY, &across(DType::C64));
+        let product = describe_map(&binary(MULTIPLY, DType::C64, [0, 1]), &pair(DType::C64));
         assert!(product.unwrap_err().starts_with("complex product"));
     }
 
     #[test]
     fn declines() {
-        let of = |op, dtype, inputs: &[StoredArray]| describe_map(&binary(op, dtype, [0, 1]), op, inputs).unwrap_err();
-        assert_eq!(of(MAXIMUM, DType::F32, &across(DType::F32)), "maximum: cuTENSOR's loses NaN");
-        assert_eq!(of(DIVIDE, DType::F32, &across(DType::F32)), "divide: cuTENSOR has no such operator");
-        assert_eq!(of(ADD, DType::I32, &across(DType::I32)), "int32: cuTENSOR has no integer types");
+        let of = |op, dtype, inputs: &[StoredArray]| describe_map(&binary(op, dtype, [0, 1]), inputs).unwrap_err();
+        assert_eq!(of(MAXIMUM, DType::F32, &pair(DType::F32)), "maximum: cuTENSOR's loses NaN");
+        assert_eq!(of(DIVIDE, DType::F32, &pair(DType::F32)), "divide: cuTENSOR has no such operator");
+        assert_eq!(of(ADD, DType::I32, &pair(DType::I32)), "int32: cuTENSOR has no integer types");
         let flat = [array(DType::F32, contiguous(&[4, 5])), array(DType::F32, contiguous(&[4, 5]))];
         assert_eq!(of(ADD, DType::F32, &flat), "no input lies across the output: the base is as fast");
-        let both = [across(DType::F32)[1].clone(), across(DType::F32)[1].clone()];
+        let both = [pair(DType::F32)[1].clone(), pair(DType::F32)[1].clone()];
         assert_eq!(of(ADD, DType::F32, &both), "neither input lies as the output does");
-        let flipped = [across(DType::F32)[0].clone(), array(DType::F32, contiguous(&[5, 4]).transpose().flip(&[0]))];
+        let flipped = [pair(DType::F32)[0].clone(), array(DType::F32, contiguous(&[5, 4]).transpose().flip(&[0]))];
         assert_eq!(of(ADD, DType::F32, &flipped), "negative stride along axis 0 of input 1");
-        let one = &across(DType::F32)[..1];
-        assert_eq!(
-            describe_map(&negated(DType::F32), cuprum_core::ops::elementwise::NEGATIVE, one).unwrap_err(),
-            "negative: not an operation of two arrays"
-        );
-        assert_eq!(describe_map(&binary(ADD, DType::F32, [0, 0]), ADD, one).unwrap_err(), "one array is both operands");
+        let one = &pair(DType::F32)[..1];
+        assert_eq!(describe_map(&negated(DType::F32), one).unwrap_err(), "negative: not an operation of two arrays");
+        assert_eq!(describe_map(&binary(ADD, DType::F32, [0, 0]), one).unwrap_err(), "one array is several operands");
         let mut scaled = Program::identity(DType::F32);
-        scaled.params.push(Scalar::Float(2.0));
-        let two = scaled.push(StepKind::Param(0), DType::F32, [0; 3]);
-        scaled.outputs[0] = scaled.push(StepKind::Apply(MULTIPLY), DType::F32, [0, two, 0]);
-        assert_eq!(describe_map(&scaled, MULTIPLY, one).unwrap_err(), "a scalar operand");
-        let mut chain = binary(ADD, DType::F32, [0, 1]);
+        let two = scaled.push_param(Scalar::Float(2.0), DType::F32);
+        scaled.outputs[0] = scaled.push(StepKind::Apply(ADD), DType::F32, [0, two, 0]);
+        assert_eq!(describe_map(&scaled, one).unwrap_err(), "a scalar operand");
+        let mut chain = binary(DIVIDE, DType::F32, [0, 1]);
         chain.outputs[0] = chain.push(StepKind::Apply(ADD), DType::F32, [2, 0, 0]);
-        assert_eq!(describe_map(&chain, ADD, &across(DType::F32)).unwrap_err(), "2 operations in one expression");
+        assert_eq!(describe_map(&chain, &pair(DType::F32)).unwrap_err(), "divide: cuTENSOR has no such operator");
     }
 }

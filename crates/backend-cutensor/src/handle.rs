@@ -106,8 +106,10 @@ impl Handle {
     fn describe(&self, key: &Key) -> Refusable<Owned> {
         let Operation { kind, data, inputs, output } = &key.operation;
         let functions = &self.library.functions;
-        let compute = if key.operation.is_double() { self.library.computes.f64 } else { self.library.computes.f32 };
-        let compute = compute.ok_or(Refusal { call: "CUTENSOR_COMPUTE_DESC", status: Status::NOT_SUPPORTED })?;
+        let compute = key
+            .operation
+            .compute(&self.library.computes)
+            .ok_or(Refusal { call: "CUTENSOR_COMPUTE_DESC", status: Status::NOT_SUPPORTED })?;
         let descriptors: Refusable<SmallVec<[Owned; 3]>> =
             inputs.iter().chain([output]).zip(&key.alignments).map(|(t, &a)| self.descriptor(t, *data, a)).collect();
         let descriptors = descriptors?;
@@ -116,7 +118,7 @@ impl Handle {
         // copied.
         let (call, status) = unsafe {
             match (kind, &inputs[..], &descriptors[..]) {
-                (Kind::Contract, [a, b], [da, db, d]) => {
+                (Kind::Contract(_), [a, b], [da, db, d]) => {
                     let (a, b, out) = (a.modes.as_ptr(), b.modes.as_ptr(), output.modes.as_ptr());
                     let create = functions.create_contraction;
                     let status = create(self.raw, &mut raw, da.raw, a, same, db.raw, b, same, d.raw, out, same, d.raw, out, compute);
@@ -128,11 +130,19 @@ impl Handle {
                     let status = create(self.raw, &mut raw, da.raw, a, same, d.raw, out, same, d.raw, out, *op, compute);
                     ("cutensorCreateReduction", status)
                 }
-                (Kind::Binary(op), [a], [da, d]) => {
+                (Kind::Binary { op, unary: [of_a, of_c] }, [a], [da, d]) => {
                     let (a, out) = (a.modes.as_ptr(), output.modes.as_ptr());
                     let create = functions.create_elementwise_binary;
-                    let status = create(self.raw, &mut raw, da.raw, a, same, d.raw, out, same, d.raw, out, *op, compute);
+                    let status = create(self.raw, &mut raw, da.raw, a, *of_a, d.raw, out, *of_c, d.raw, out, *op, compute);
                     ("cutensorCreateElementwiseBinary", status)
+                }
+                (Kind::Trinary { inner, outer, unary: [of_a, of_b, of_c] }, [a, b], [da, db, d]) => {
+                    let (a, b, out) = (a.modes.as_ptr(), b.modes.as_ptr(), output.modes.as_ptr());
+                    let create = functions.create_elementwise_trinary;
+                    let (a, b, c) = ((da.raw, a, *of_a), (db.raw, b, *of_b), (d.raw, out, *of_c));
+                    let status =
+                        create(self.raw, &mut raw, a.0, a.1, a.2, b.0, b.1, b.2, c.0, c.1, c.2, d.raw, out, *inner, *outer, compute);
+                    ("cutensorCreateElementwiseTrinary", status)
                 }
                 (Kind::Permute, [a], [da, d]) => {
                     let (a, out) = (a.modes.as_ptr(), output.modes.as_ptr());
@@ -184,35 +194,41 @@ impl Handle {
         Ok(Plan { owned: plan, scalar, workspace })
     }
 
-    /// Queues a plan. `factors` scale A (or A * B) and C.
+    /// Queues a plan. `factors` scale the operands that its kind takes, in order; of a contraction A * B and C.
     ///
     /// # Safety
     /// The addresses must be valid for what the plan's operands touch, and the workspace for the plan's size, until the
     /// kernels have run.
-    unsafe fn launch(&self, kind: Kind, plan: &Plan, factors: [f64; 2], at: &Addresses) -> Refusable<()> {
+    unsafe fn launch(&self, kind: Kind, plan: &Plan, factors: &[f64], at: &Addresses) -> Refusable<()> {
         let functions = &self.library.functions;
-        let [alpha, gamma] = factors.map(|f| Factor::new(f, plan.scalar));
-        let [alpha, gamma] = [&raw const alpha, &raw const gamma].map(|p| p.cast::<c_void>());
+        let factor = |n: usize| Factor::new(factors.get(n).copied().unwrap_or(0.0), plan.scalar);
+        let factors = [factor(0), factor(1), factor(2)];
+        let [alpha, beta, gamma] = factors.each_ref().map(|f| std::ptr::from_ref(f).cast::<c_void>());
         let (raw, plan_raw, stream) = (self.raw, plan.owned.raw, self.context.stream().cast());
-        let Addresses { first, second, output, workspace } = *at;
+        let Addresses { inputs: [first, second, third], output, workspace } = *at;
         // SAFETY: the handle and plan are alive, the factors are of the plan's scalar type, the caller vouches for the
         // addresses.
         let (call, status) = unsafe {
             match kind {
-                Kind::Contract => {
+                Kind::Contract(_) => {
                     let run = functions.contract;
                     let size = plan.workspace;
-                    let status = run(raw, plan_raw, alpha, first, second, gamma, output, output, workspace, size, stream);
+                    let status = run(raw, plan_raw, alpha, first, second, beta, output, output, workspace, size, stream);
                     ("cutensorContract", status)
                 }
                 Kind::Reduce(_) => {
                     let run = functions.reduce;
-                    let status = run(raw, plan_raw, alpha, first, gamma, output, output, workspace, plan.workspace, stream);
+                    let status = run(raw, plan_raw, alpha, first, beta, output, output, workspace, plan.workspace, stream);
                     ("cutensorReduce", status)
                 }
-                Kind::Binary(_) => {
+                Kind::Binary { .. } => {
                     let run = functions.elementwise_binary_execute;
-                    ("cutensorElementwiseBinaryExecute", run(raw, plan_raw, alpha, first, gamma, second, output, stream))
+                    ("cutensorElementwiseBinaryExecute", run(raw, plan_raw, alpha, first, beta, second, output, stream))
+                }
+                Kind::Trinary { .. } => {
+                    let run = functions.elementwise_trinary_execute;
+                    let status = run(raw, plan_raw, alpha, first, beta, second, gamma, third, output, stream);
+                    ("cutensorElementwiseTrinaryExecute", status)
                 }
                 Kind::Permute => ("cutensorPermute", (functions.permute)(raw, plan_raw, alpha, first, output, stream)),
             }
@@ -221,10 +237,9 @@ impl Handle {
     }
 }
 
-/// Device addresses of a launch; `second` is B of a contraction, C of an elementwise operation.
+/// Device addresses of a launch; inputs in the order of the operands, as many as there are.
 struct Addresses {
-    first: u64,
-    second: u64,
+    inputs: [u64; 3],
     output: u64,
     workspace: u64,
 }
@@ -283,24 +298,27 @@ fn address(buffer: &CudaBuffer, byte_offset: usize, tensor: &Tensor, data: DataT
     buffer.memory().range(byte_offset, tensor.span().saturating_mul(data.size()))
 }
 
-/// Does a call as `operation` on these arrays: A, and B or C. `factors` scale A (or A * B) and C.
-pub fn run(call: &Call, operation: Operation, arrays: &[&StoredArray], factors: [f64; 2]) -> Result<Outcome> {
+/// Does a call as `operation` on these arrays: A, then B and C where there are such. `factors` scale them, of a contraction A * B
+/// and C.
+pub fn run(call: &Call, operation: Operation, arrays: &[&StoredArray], factors: &[f64]) -> Result<Outcome> {
     let handle = match Handle::of(call) {
         Ok(handle) => handle,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
     let failed = |e: CudaError| device::error(NAME, call.op.name(), call.device, e);
     let (kind, data) = (operation.kind, operation.data);
-    let mut inputs = SmallVec::<[u64; 2]>::new();
-    for (n, array) in arrays.iter().enumerate() {
+    let mut inputs = [0u64; 3];
+    for (n, (array, at)) in arrays.iter().zip(&mut inputs).enumerate() {
         let buffer = CudaBuffer::of(array.buffer().as_ref()).ok_or_else(|| Error::backend(NAME, call.op.name(), "not a CUDA array"))?;
         let tensor = operation.inputs.get(n).unwrap_or(&operation.output);
         let offset = array.layout().offset() * array.dtype().itemsize();
-        inputs.push(address(buffer, offset, tensor, data).map_err(failed)?);
+        *at = address(buffer, offset, tensor, data).map_err(failed)?;
     }
-    let mut alignments: SmallVec<[u32; 3]> = inputs.iter().map(|a| alignment(*a)).collect();
+    let own = operation.inputs.len();
+    let mut alignments: SmallVec<[u32; 3]> = inputs.iter().take(own).map(|a| alignment(*a)).collect();
     // C of an elementwise operation shares D's descriptor, and so its alignment.
-    alignments.resize(operation.inputs.len() + 1, ALIGNMENT);
+    let of_c = inputs.iter().take(arrays.len()).skip(own).map(|a| alignment(*a));
+    alignments.push(of_c.fold(ALIGNMENT, u32::min));
     handle.context.bind().map_err(failed)?;
     let key = Key { operation, alignments };
     let plan = handle.plans.get_or_make(&key, || match handle.plan(&key) {
@@ -321,8 +339,7 @@ pub fn run(call: &Call, operation: Operation, arrays: &[&StoredArray], factors: 
     if alignment(written) < ALIGNMENT {
         cuprum_core::decline!("new memory is not aligned to {ALIGNMENT} bytes");
     }
-    let (first, second) = (inputs.first().copied().unwrap_or(0), inputs.get(1).copied().unwrap_or(0));
-    let at = Addresses { first, second, output: written, workspace: workspace.pointer() };
+    let at = Addresses { inputs, output: written, workspace: workspace.pointer() };
     // SAFETY: each address was checked against its buffer for all that its tensor touches; buffers are freed in stream
     // order, and the launch is queued on that stream before any of them can be dropped.
     match unsafe { handle.launch(kind, plan, factors, &at) } {

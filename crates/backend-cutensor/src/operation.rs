@@ -4,11 +4,11 @@
 
 use std::hash::{Hash, Hasher};
 
-use cuprum_core::{Array, Call, DType, Layout, Reason, StoredArray};
+use cuprum_core::{Array, Call, DType, Layout, MatmulPrecision, Reason, StoredArray};
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
-use crate::sys::{DataType, Operator};
+use crate::sys::{ComputeDescriptor, Computes, DataType, Operator};
 
 /// The most modes of one operand (the library's documented limit).
 const MAX_MODES: usize = 64;
@@ -80,12 +80,26 @@ impl Tensor {
 /// The kind of work.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
-    /// `D = A * B`, summed over the modes that D lacks.
-    Contract,
+    /// `D = A * B`, summed over the modes that D lacks; what float32 is multiplied in.
+    Contract(MatmulPrecision),
     /// `D = A`, reduced over the modes that D lacks.
     Reduce(Operator),
-    /// `D = A op C`; C lies as D does.
-    Binary(Operator),
+    /// `D = A op C`, each after an operator of its own; C lies as D does.
+    Binary {
+        /// Joins A and C.
+        op: Operator,
+        /// Of A and C.
+        unary: [Operator; 2],
+    },
+    /// `D = (A inner B) outer C`, each after an operator of its own; C lies as D does.
+    Trinary {
+        /// Joins A and B.
+        inner: Operator,
+        /// Joins that and C.
+        outer: Operator,
+        /// Of A, B and C.
+        unary: [Operator; 3],
+    },
     /// `D = A`.
     Permute,
 }
@@ -97,7 +111,7 @@ pub struct Operation {
     pub kind: Kind,
     /// Type of every operand.
     pub data: DataType,
-    /// A and, for a contraction, B.
+    /// A and, for a contraction or three operands, B.
     pub inputs: SmallVec<[Tensor; 2]>,
     /// D (and C, where there is one).
     pub output: Tensor,
@@ -134,9 +148,14 @@ impl Operation {
         Ok(self)
     }
 
-    /// Type of the scaling factors' arithmetic: that of sums and products.
-    pub fn is_double(&self) -> bool {
-        matches!(self.data, DataType::F64 | DataType::C128)
+    /// What sums and products are computed in, if the library has it.
+    pub fn compute(&self, computes: &Computes) -> Option<ComputeDescriptor> {
+        match (self.data, self.kind) {
+            (DataType::F64 | DataType::C128, _) => computes.f64,
+            (_, Kind::Contract(MatmulPrecision::TensorFloat32)) => computes.tf32,
+            (_, Kind::Contract(MatmulPrecision::BFloat16)) => computes.bf16,
+            _ => computes.f32,
+        }
     }
 
     /// Hash, with the alignment of each operand: what a plan is found by.

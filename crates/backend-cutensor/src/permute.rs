@@ -16,7 +16,7 @@ const SLOWER: &str = "the base copies faster; an order that names cutensor is fo
 /// A copy of one array to a new order of axes.
 pub fn run(call: &Call) -> Result<Outcome> {
     match if_order_is_named(SLOWER).and_then(|()| describe(call)) {
-        Ok(operation) => handle::run(call, operation, &[&call.inputs[0]], [1.0, 0.0]),
+        Ok(operation) => handle::run(call, operation, &[&call.inputs[0]], &[1.0, 0.0]),
         Err(reason) => Ok(Outcome::Declined(reason)),
     }
 }

@@ -15,7 +15,7 @@ const SLOWER: &str = "the base adds faster; an order that names cutensor is foll
 /// Sum or product.
 pub fn run(call: &Call) -> Result<Outcome> {
     match if_order_is_named(SLOWER).and_then(|()| describe(call)) {
-        Ok(operation) => handle::run(call, operation, &[&call.inputs[0]], [1.0, 0.0]),
+        Ok(operation) => handle::run(call, operation, &[&call.inputs[0]], &[1.0, 0.0]),
         Err(reason) => Ok(Outcome::Declined(reason)),
     }
 }

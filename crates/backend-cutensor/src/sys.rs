@@ -96,6 +96,7 @@ pub enum Operator {
     Identity = 1,
     Add = 3,
     Mul = 5,
+    Abs = 24,
 }
 
 /// `CUTENSOR_ALGO_DEFAULT`: the library's heuristic chooses.
@@ -160,6 +161,11 @@ functions! {
     create_elementwise_binary = "cutensorCreateElementwiseBinary":
         fn(Handle, *mut OperationDescriptor, TensorDescriptor, *const i32, Operator, TensorDescriptor, *const i32, Operator,
            TensorDescriptor, *const i32, Operator, ComputeDescriptor) -> Status;
+    /// Handle, out, then (descriptor, modes, unary operator) of A, B and C, (descriptor, modes) of D, the operators that join A and B
+    /// and then C, precision.
+    create_elementwise_trinary = "cutensorCreateElementwiseTrinary":
+        fn(Handle, *mut OperationDescriptor, TensorDescriptor, *const i32, Operator, TensorDescriptor, *const i32, Operator,
+           TensorDescriptor, *const i32, Operator, TensorDescriptor, *const i32, Operator, Operator, ComputeDescriptor) -> Status;
     /// Handle, out, (descriptor, modes, unary operator) of A, (descriptor, modes) of B, precision.
     create_permutation = "cutensorCreatePermutation":
         fn(Handle, *mut OperationDescriptor, TensorDescriptor, *const i32, Operator, TensorDescriptor, *const i32,
@@ -184,6 +190,9 @@ functions! {
     /// Handle, plan, alpha, A, gamma, C, D, stream.
     elementwise_binary_execute = "cutensorElementwiseBinaryExecute":
         fn(Handle, Plan, *const c_void, u64, *const c_void, u64, u64, Stream) -> Status;
+    /// Handle, plan, alpha, A, beta, B, gamma, C, D, stream.
+    elementwise_trinary_execute = "cutensorElementwiseTrinaryExecute":
+        fn(Handle, Plan, *const c_void, u64, *const c_void, u64, *const c_void, u64, u64, Stream) -> Status;
     /// Handle, plan, alpha, A, B, stream.
     permute = "cutensorPermute": fn(Handle, Plan, *const c_void, u64, u64, Stream) -> Status;
 }
@@ -195,6 +204,10 @@ pub struct Computes {
     pub f32: Option<ComputeDescriptor>,
     /// `CUTENSOR_COMPUTE_DESC_64F`.
     pub f64: Option<ComputeDescriptor>,
+    /// `CUTENSOR_COMPUTE_DESC_TF32`.
+    pub tf32: Option<ComputeDescriptor>,
+    /// `CUTENSOR_COMPUTE_DESC_16BF`.
+    pub bf16: Option<ComputeDescriptor>,
 }
 
 // SAFETY: the descriptors are addresses of the library's own constants.
@@ -211,7 +224,12 @@ impl Computes {
             // SAFETY: the symbol's address is that of the variable.
             Some(unsafe { **variable }).filter(|d| !d.is_null())
         };
-        Computes { f32: read("CUTENSOR_COMPUTE_DESC_32F"), f64: read("CUTENSOR_COMPUTE_DESC_64F") }
+        Computes {
+            f32: read("CUTENSOR_COMPUTE_DESC_32F"),
+            f64: read("CUTENSOR_COMPUTE_DESC_64F"),
+            tf32: read("CUTENSOR_COMPUTE_DESC_TF32"),
+            bf16: read("CUTENSOR_COMPUTE_DESC_16BF"),
+        }
     }
 }
 

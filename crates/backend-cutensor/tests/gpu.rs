@@ -2,8 +2,8 @@
 
 use cuprum_backend_cutensor::CUTENSOR;
 use cuprum_core::{
-    Availability, Complex, Device, Element, NdArray, Result, add, axis, bf16, einsum, explain, f16, matmul, multiply, registry, subtract,
-    with_accelerators, with_device,
+    Availability, Complex, DType, Device, Element, MatmulPrecision, NdArray, Result, add, axis, bf16, einsum, explain, f16, matmul,
+    multiply, registry, subtract, with_accelerators, with_device, with_matmul_precision,
 };
 
 /// Runs a test on the first CUDA device with cuTENSOR alone before the base.
@@ -119,6 +119,22 @@ fn sums_and_products_over_axes() {
 }
 
 #[test]
+fn products_as_exact_as_asked() {
+    on_device(|| {
+        // 1 + 2^-12 squared keeps bits that rounded factors lose.
+        let ones = NdArray::full([256, 256], 1.0 + 1.0 / 4096.0, DType::F32)?;
+        let exact = 256.0 * (1.0 + 1.0 / 4096.0f64).powi(2);
+        use MatmulPrecision::*;
+        for (precision, close) in [(Float32, true), (TensorFloat32, false), (BFloat16, false)] {
+            let product = with_matmul_precision(precision, || served::<f32>(|| matmul(&ones, &ones)))?;
+            let error = (f64::from(product[0]) - exact).abs() / exact;
+            assert_eq!(error < 1e-6, close, "{precision:?}: {error}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
 fn infinities_and_signed_zeros_of_complex_numbers_survive() {
     on_device(|| {
         let inf = f32::INFINITY;
@@ -154,6 +170,17 @@ fn arrays_that_lie_across() {
         check!(f64, |x| x / 3.0);
         check!(f16, |x| f16::from_f64(x / 3.0));
         check!(bf16, |x| bf16::from_f64(x / 3.0));
+        let (a, b, c) = (array(&[37, 70], 1, |x| x / 3.0)?, array(&[70, 37], 2, |x| x / 7.0)?, array(&[37, 70], 3, |x| x / 5.0)?);
+        let (x, y, z) = (a.to_vec::<f64>()?, b.to_vec::<f64>()?, c.to_vec::<f64>()?);
+        let all = |f: fn(f64, f64, f64) -> f64| -> Vec<f64> { (0..37 * 70).map(|i| f(x[i], y[i % 70 * 37 + i / 70], z[i])).collect() };
+        let same = |got: Vec<f64>, want: Vec<f64>| assert!(got == want);
+        same(served(|| add(add(&a, b.t()?)?, &c))?, all(|x, y, z| x + y + z));
+        same(served(|| subtract(subtract(&a, b.t()?)?, &c))?, all(|x, y, z| x - y - z));
+        same(served(|| multiply(&c, subtract(&a, b.t()?)?))?, all(|x, y, z| z * (x - y)));
+        same(served(|| multiply(multiply(&a, b.t()?)?, &c))?, all(|x, y, z| x * y * z));
+        same(served(|| add(b.t()?.negative()?, &a))?, all(|x, y, _| -y + x));
+        same(served(|| subtract(b.t()?.abs()?, a.abs()?))?, all(|x, y, _| y.abs() - x.abs()));
+        same(served(|| multiply(multiply(b.t()?, 2.6)?, &a))?, all(|x, y, _| y * 2.6 * x));
         let c = array::<Complex<f64>>(&[5, 6, 7], 1, |x| Complex::new(x, -x))?;
         let want = c.to_vec::<Complex<f64>>()?;
         let got = served::<Complex<f64>>(|| c.permute_dims(&[2, 0, 1])?.copy())?;

@@ -39,10 +39,11 @@ pub struct Shown {
 
 /// Every variable cuprum reads, with its value in this process.
 pub fn shown() -> Vec<Shown> {
-    const ALL: [(&str, &str); 14] = [
+    const ALL: [(&str, &str); 15] = [
         ("CUPRUM_DEVICE", "auto"),
         ("CUPRUM_ACCELERATORS", "every ready one, by rank"),
         ("CUPRUM_FUSION", "1"),
+        ("CUPRUM_MATMUL_PRECISION", "float32"),
         ("CUPRUM_NUM_THREADS", "all cores"),
         ("CUPRUM_GPU_MEMORY_LIMIT", "none"),
         ("CUPRUM_CPU_MEMORY_LIMIT", "none"),
@@ -215,6 +216,7 @@ pub fn check() -> Result<()> {
     host_fallback()?;
     compile()?;
     num_threads()?;
+    crate::precision::from_environment()?;
     read_cpu_limit()?;
     if let Some(v) = env("CUPRUM_FUSION") {
         parse_switch("CUPRUM_FUSION", &v)?;

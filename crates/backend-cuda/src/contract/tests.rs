@@ -52,7 +52,7 @@ fn check(a: (&str, &Layout), b: (&str, &Layout), out: &str) -> [bool; 3] {
     let mut pc = vec![f64::NAN; c.size()];
     let addresses = [0, 1, 2].map(|n| layouts[n].offset() as u64 * 8);
     let swapped = calls(&gemm).unwrap().0.swapped;
-    for product in products(BlasType::F64, &gemm, addresses).unwrap() {
+    for product in products(BlasType::F64, MatmulPrecision::Float32, &gemm, addresses).unwrap() {
         emulate(&product, &pa, &pb, &mut pc, swapped);
     }
     let got = if which[2] { packed(&pc, &layouts[2], &c) } else { pc };

@@ -26,6 +26,7 @@ use crate::array::Array;
 use crate::call::Call;
 use crate::device::{Device, Event, driver};
 use crate::error::{Error, Result, shape_text};
+use crate::precision::matmul_precision;
 use crate::registry::{Accelerator, Link};
 
 pub use table::{Entry, Listing};
@@ -180,7 +181,7 @@ pub(crate) fn advise(call: &Call, links: &'static [Link]) -> Result<Option<Advic
     if std::ptr::eq(first.accelerator, last.accelerator) {
         return Ok(None);
     }
-    let key = (signature::key(call), links.as_ptr() as usize);
+    let key = (signature::key(call, matmul_precision()?), links.as_ptr() as usize);
     if let Some(choice) = chosen(&key) {
         return Ok(Some(choice.into()));
     }

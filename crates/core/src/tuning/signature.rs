@@ -7,12 +7,14 @@ use rustc_hash::FxHasher;
 
 use crate::array::Array;
 use crate::call::{Call, Work};
+use crate::dtype::DType;
 use crate::layout::Layout;
 use crate::op::Op;
+use crate::precision::MatmulPrecision;
 use crate::program::{Program, StepKind};
 
 /// The signature of a call as a number, the same in every process of one version of cuprum.
-pub(super) fn key(call: &Call) -> u64 {
+pub(super) fn key(call: &Call, precision: MatmulPrecision) -> u64 {
     let mut h = FxHasher::default();
     (call.family() as u8).hash(&mut h);
     op(call.op, &mut h);
@@ -37,6 +39,8 @@ pub(super) fn key(call: &Call) -> u64 {
             axes(&plan.lanes, &plan.lane_strides, &mut h);
         }
         Work::Contract { plan } => {
+            let dtype = call.inputs.first().map_or(DType::F64, Array::dtype);
+            precision.of(dtype).hash(&mut h);
             for modes in [&plan.a, &plan.b, &plan.out] {
                 modes.hash(&mut h);
             }

@@ -1,0 +1,123 @@
+//! How exactly matrix products of float32 are computed: a setting of the process or of a scope.
+
+use std::cell::Cell;
+use std::str::FromStr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::settings;
+
+const VARIABLE: &str = "CUPRUM_MATMUL_PRECISION";
+
+/// What products of float32 and complex64 are computed in, in `matmul`, `einsum` and their like (`CUPRUM_MATMUL_PRECISION`; PyTorch's
+/// `set_float32_matmul_precision`, JAX's `default_matmul_precision`). Sums are float32 in each, other dtypes are not touched, and
+/// what has no faster units (the CPU, base kernels without cuBLAS) computes in float32 whatever is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[repr(u8)]
+pub enum MatmulPrecision {
+    /// float32 (`highest`): as NumPy.
+    #[default]
+    Float32,
+    /// Factors rounded to 11 bits, 3 decimal digits (`high`): several times faster on a GPU with tensor cores.
+    TensorFloat32,
+    /// Factors rounded to 8 bits, 2 decimal digits (`medium`).
+    BFloat16,
+}
+
+use MatmulPrecision::*;
+
+impl MatmulPrecision {
+    /// What matters to products of this dtype: float32 for all but float32 and complex64.
+    pub fn of(self, dtype: DType) -> MatmulPrecision {
+        if matches!(dtype, DType::F32 | DType::C64) { self } else { Float32 }
+    }
+
+    fn from_code(code: u8) -> Option<MatmulPrecision> {
+        [Float32, TensorFloat32, BFloat16].into_iter().find(|p| *p as u8 == code)
+    }
+}
+
+impl FromStr for MatmulPrecision {
+    type Err = Error;
+
+    /// `float32` or `highest`, `tensorfloat32`, `tf32` or `high`, `bfloat16` or `medium`.
+    fn from_str(text: &str) -> Result<MatmulPrecision> {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "" | "float32" | "highest" => Ok(Float32),
+            "tensorfloat32" | "tf32" | "high" => Ok(TensorFloat32),
+            "bfloat16" | "medium" => Ok(BFloat16),
+            other => {
+                let message = format!("'{other}' is not known; use float32 (highest), tensorfloat32 (high) or bfloat16 (medium)");
+                Err(Error::Setting { variable: VARIABLE, message })
+            }
+        }
+    }
+}
+
+const UNSET: u8 = u8::MAX;
+static PROCESS: AtomicU8 = AtomicU8::new(UNSET);
+
+thread_local! {
+    static SCOPED: Cell<Option<MatmulPrecision>> = const { Cell::new(None) };
+}
+
+/// `CUPRUM_MATMUL_PRECISION`, read once.
+pub(crate) fn from_environment() -> Result<MatmulPrecision> {
+    static PARSED: OnceLock<Result<MatmulPrecision>> = OnceLock::new();
+    PARSED.get_or_init(|| settings::env(VARIABLE).unwrap_or_default().parse()).clone()
+}
+
+/// The precision in force on this thread: [`with_matmul_precision`], else [`set_matmul_precision`], else
+/// `CUPRUM_MATMUL_PRECISION`, else float32. Errors: a value of the variable that is not known.
+pub fn matmul_precision() -> Result<MatmulPrecision> {
+    match SCOPED.get().or_else(|| MatmulPrecision::from_code(PROCESS.load(Ordering::Relaxed))) {
+        Some(precision) => Ok(precision),
+        None => from_environment(),
+    }
+}
+
+/// Sets the precision for the process.
+///
+/// ```
+/// use cuprum_core::{MatmulPrecision, matmul_precision, set_matmul_precision, with_matmul_precision};
+/// # fn main() -> cuprum_core::Result<()> {
+/// set_matmul_precision("high".parse()?);
+/// assert_eq!(matmul_precision()?, MatmulPrecision::TensorFloat32);
+/// with_matmul_precision(MatmulPrecision::Float32, || assert_eq!(matmul_precision().unwrap(), MatmulPrecision::Float32));
+/// # Ok(())
+/// # }
+/// ```
+pub fn set_matmul_precision(precision: MatmulPrecision) {
+    PROCESS.store(precision as u8, Ordering::Relaxed);
+}
+
+/// Runs `f` with a precision on this thread.
+pub fn with_matmul_precision<R>(precision: MatmulPrecision, f: impl FnOnce() -> R) -> R {
+    struct Restore(Option<MatmulPrecision>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            SCOPED.set(self.0);
+        }
+    }
+    let _restore = Restore(SCOPED.replace(Some(precision)));
+    f()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_scopes_and_dtypes() {
+        for (text, precision) in [("highest", Float32), (" TF32 ", TensorFloat32), ("medium", BFloat16), ("", Float32)] {
+            assert_eq!(text.parse::<MatmulPrecision>().unwrap(), precision);
+        }
+        let error = "float64".parse::<MatmulPrecision>().unwrap_err().to_string();
+        assert!(error.starts_with("CUPRUM_MATMUL_PRECISION: 'float64' is not known"), "{error}");
+        let inner = with_matmul_precision(BFloat16, || with_matmul_precision(TensorFloat32, matmul_precision));
+        assert_eq!(inner.unwrap(), TensorFloat32);
+        assert_eq!([DType::C64, DType::F64, DType::F16].map(|d| BFloat16.of(d)), [BFloat16, Float32, Float32]);
+    }
+}
