@@ -55,6 +55,11 @@ impl StoredArray {
     pub fn shape(&self) -> &[usize] {
         self.layout.shape()
     }
+
+    /// Whether nobody else holds its buffer.
+    pub(crate) fn is_unique(&mut self) -> bool {
+        Arc::get_mut(&mut self.buffer).is_some()
+    }
 }
 
 impl Array for StoredArray {

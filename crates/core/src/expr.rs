@@ -258,6 +258,40 @@ impl NdArray {
         self.value().cloned()
     }
 
+    /// Whether this handle alone holds the array's elements: they are in memory, and no other handle, view or deferred expression
+    /// refers to them.
+    pub fn is_unique(&mut self) -> bool {
+        let value = Arc::get_mut(&mut self.0).and_then(|inner| inner.value.get_mut());
+        value.is_some_and(|value| value.as_mut().is_ok_and(StoredArray::is_unique))
+    }
+
+    /// Makes this handle the only one on elements in C order, as [`Arc::make_mut`] does: a deferred array runs, and one that is
+    /// shared ([`NdArray::is_unique`]) or lies otherwise is copied. For code that then writes in place, as a kernel of the user's may:
+    /// all others keep the value that they have.
+    ///
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, NdArray};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let mut a = NdArray::zeros(3, DType::F32)?;
+    /// assert!(a.is_unique());
+    /// let b = a.clone();
+    /// assert!(!a.is_unique());
+    /// a.make_unique()?;
+    /// assert!(a.is_unique());
+    /// # drop(b);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn make_unique(&mut self) -> Result<()> {
+        let is_contiguous = self.value()?.layout().is_c_contiguous();
+        if !is_contiguous || !self.is_unique() {
+            *self = self.copy()?;
+        }
+        Ok(())
+    }
+
     /// [`NdArray::stored`] where it lies.
     pub(crate) fn value(&self) -> Result<&StoredArray> {
         if self.0.value.get().is_none()

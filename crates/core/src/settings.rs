@@ -39,7 +39,7 @@ pub struct Shown {
 
 /// Every variable cuprum reads, with its value in this process.
 pub fn shown() -> Vec<Shown> {
-    const ALL: [(&str, &str); 15] = [
+    const ALL: [(&str, &str); 16] = [
         ("CUPRUM_DEVICE", "auto"),
         ("CUPRUM_ACCELERATORS", "every ready one, by rank"),
         ("CUPRUM_FUSION", "1"),
@@ -55,6 +55,7 @@ pub fn shown() -> Vec<Shown> {
         ("CUPRUM_CUDA_PATH", "none"),
         ("CUPRUM_CCCL_PATH", "none"),
         ("CUPRUM_CUTENSOR_PATH", "none"),
+        ("CUPRUM_DUMP_SOURCE", "none"),
     ];
     ALL.iter()
         .map(|&(variable, default)| Shown { variable, value: std::env::var(variable).ok(), default })
