@@ -6,6 +6,7 @@
 //! stay in memory for this process and one warning is given.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -41,10 +42,13 @@ impl CacheKey {
     }
 
     fn file_name(&self) -> String {
-        let mut name: String = self.0.iter().map(|b| format!("{b:02x}")).collect();
-        name.push('.');
-        name.push_str(EXTENSION);
-        name
+        format!("{self}.{EXTENSION}")
+    }
+}
+
+impl fmt::Display for CacheKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
     }
 }
 

@@ -23,6 +23,7 @@ pub mod cublas;
 pub mod device;
 #[allow(unsafe_code)] // the driver's C interface
 pub mod driver;
+pub mod dump;
 pub mod error;
 #[allow(unsafe_code)] // kernel launches
 pub mod fill;
@@ -43,6 +44,7 @@ pub mod nvrtc;
 pub mod program;
 #[allow(unsafe_code)] // kernel launches
 pub mod random;
+pub mod raw;
 #[allow(unsafe_code)] // kernel launches
 mod recent;
 #[allow(unsafe_code)] // kernel launches

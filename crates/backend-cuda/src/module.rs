@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 
-use crate::driver::{Context, check, sys};
+use crate::driver::{self, Context, check, sys};
 use crate::error::{CudaError, Result};
 use crate::program::Program;
 use crate::single_flight::SingleFlight;
@@ -32,24 +32,37 @@ impl Module {
     /// Loads a cubin, or PTX (which the driver then compiles).
     ///
     /// # Errors
-    /// [`CudaError::Invalid`] for bytes that are neither, [`CudaError::Driver`] for code of another architecture.
+    /// [`CudaError::Invalid`] for bytes that are neither, [`CudaError::Driver`] for code of another architecture,
+    /// [`CudaError::Compile`] for PTX that the driver refuses.
     pub fn load(context: &'static Context, code: &[u8]) -> Result<Arc<Module>> {
         context.bind()?;
-        let mut ended = Vec::new();
-        let image = if is_whole_elf(code) {
-            code
+        let mut raw = ptr::null_mut();
+        if is_whole_elf(code) {
+            // SAFETY: the context is current; the driver takes the length from the ELF header, which was checked against the
+            // slice, and copies what it needs.
+            check("cuModuleLoadData", unsafe { sys::cuModuleLoadData(&mut raw, code.as_ptr().cast()) })?;
         } else if std::str::from_utf8(code).is_ok_and(|text| text.contains(".version")) {
-            ended.extend(code.split(|&b| b == 0).next().unwrap_or_default());
-            ended.push(0);
-            &ended
+            raw = load_ptx(code.split(|&b| b == 0).next().unwrap_or_default())?;
         } else {
             return Err(CudaError::Invalid("a module's code is neither a whole cubin nor PTX".into()));
-        };
-        let mut raw = ptr::null_mut();
-        // SAFETY: the context is current; the driver takes the length from the ELF header, which was checked against
-        // the slice, or from the text's NUL; it copies what it needs.
-        check("cuModuleLoadData", unsafe { sys::cuModuleLoadData(&mut raw, image.as_ptr().cast()) })?;
+        }
         Ok(Arc::new(Module { raw, context }))
+    }
+
+    /// A `__device__` or `__constant__` variable by its name in the module (mangled unless `extern "C"` or global).
+    pub fn global(self: &Arc<Self>, name: &str) -> Result<Global> {
+        driver::require("cuModuleGetGlobal_v2")?;
+        self.context.bind()?;
+        let c_name = CString::new(name).map_err(|_| CudaError::Invalid("a variable's name holds a NUL".into()))?;
+        let (mut pointer, mut len) = (0, 0);
+        // SAFETY: the module is loaded in the current context; the name is NUL-terminated, the out-pointers valid.
+        check("cuModuleGetGlobal", unsafe { sys::cuModuleGetGlobal_v2(&mut pointer, &mut len, self.raw, c_name.as_ptr()) })?;
+        Ok(Global { pointer, len, module: self.clone() })
+    }
+
+    /// The device that it is loaded on.
+    pub fn context(&self) -> &'static Context {
+        self.context
     }
 
     /// A kernel by its name in the module (mangled unless `extern "C"`).
@@ -71,6 +84,79 @@ impl Drop for Module {
             // SAFETY: loaded by us, unloaded only here, nothing of it is running.
             unsafe { sys::cuModuleUnload(self.raw) };
         }
+    }
+}
+
+/// Has the driver compile PTX. The context must be current.
+fn load_ptx(ptx: &[u8]) -> Result<sys::CUmodule> {
+    let image = CString::new(ptx).map_err(|_| CudaError::Invalid("PTX holds a NUL".into()))?;
+    let mut raw = ptr::null_mut();
+    let mut log = vec![0u8; 16 << 10];
+    let mut options = [sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER, sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
+    let mut values = [log.as_mut_ptr().cast(), ptr::without_provenance_mut::<c_void>(log.len())];
+    driver::require("cuModuleLoadDataEx")?;
+    // SAFETY: the text ends in NUL; there are two options, of which one takes a buffer and the other its size as the pointer's
+    // value; the driver copies what it needs of all of it.
+    let code = unsafe { sys::cuModuleLoadDataEx(&mut raw, image.as_ptr().cast(), 2, options.as_mut_ptr(), values.as_mut_ptr()) };
+    match check("cuModuleLoadDataEx", code) {
+        Ok(()) => Ok(raw),
+        Err(error) => {
+            let text = String::from_utf8_lossy(log.split(|&b| b == 0).next().unwrap_or_default()).trim().to_owned();
+            let refused = !text.is_empty();
+            Err(if refused { CudaError::Compile { name: "PTX".into(), log: text, source_line: None } } else { error })
+        }
+    }
+}
+
+/// A variable of a module in device memory; the module stays loaded as long as it lives.
+#[derive(Debug, Clone)]
+pub struct Global {
+    pointer: u64,
+    len: usize,
+    module: Arc<Module>,
+}
+
+impl Global {
+    /// Its size in bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True for 0 bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The device that it is on.
+    pub fn context(&self) -> &'static Context {
+        self.module.context
+    }
+
+    /// All of its bytes, after the work queued so far; waits for the device.
+    pub fn read(&self) -> Result<Vec<u8>> {
+        let (context, mut bytes) = (self.module.context, vec![0u8; self.len]);
+        context.bind()?;
+        // SAFETY: the variable has so many bytes and its module is loaded; `bytes` has as many, and is not looked at before the wait.
+        let code = unsafe { sys::cuMemcpyDtoHAsync_v2(bytes.as_mut_ptr().cast(), self.pointer, self.len, context.stream()) };
+        check("cuMemcpyDtoHAsync", code)?;
+        context.synchronize()?;
+        Ok(bytes)
+    }
+
+    /// Sets all of its bytes, after the work queued so far; waits for the device.
+    ///
+    /// # Errors
+    /// [`CudaError::Invalid`] for another number of bytes than it has.
+    pub fn write(&self, bytes: &[u8]) -> Result<()> {
+        if bytes.len() != self.len {
+            return Err(CudaError::Invalid(format!("{} bytes for a variable of {}", bytes.len(), self.len)));
+        }
+        let context = self.module.context;
+        context.bind()?;
+        // SAFETY: the variable has as many bytes as are given and its module is loaded; they live until the wait has ended.
+        let code = unsafe { sys::cuMemcpyHtoDAsync_v2(self.pointer, bytes.as_ptr().cast(), self.len, context.stream()) };
+        check("cuMemcpyHtoDAsync", code)?;
+        context.synchronize()
     }
 }
 
@@ -134,6 +220,51 @@ impl Function {
             )
         };
         check("cuLaunchKernel", code)
+    }
+
+    /// [`Function::launch`] of a grid whose blocks all run at once and may wait for one another (`cooperative_groups`' grid).
+    ///
+    /// # Safety
+    /// As for [`Function::launch`].
+    pub unsafe fn launch_cooperative(&self, grid: [u32; 3], block: [u32; 3], shared_bytes: u32, args: &mut [*mut c_void]) -> Result<()> {
+        driver::require("cuLaunchCooperativeKernel")?;
+        let context = self.module.context;
+        context.bind()?;
+        let ([gx, gy, gz], [bx, by, bz]) = (grid, block);
+        // SAFETY: function, context and stream belong together; the caller vouches for the arguments.
+        let code =
+            unsafe { sys::cuLaunchCooperativeKernel(self.raw, gx, gy, gz, bx, by, bz, shared_bytes, context.stream(), args.as_mut_ptr()) };
+        check("cuLaunchCooperativeKernel", code)
+    }
+
+    /// The sizes of its parameters in bytes, where the driver tells them (from CUDA 12.4 on).
+    pub fn parameter_sizes(&self) -> Result<Option<SmallVec<[usize; 16]>>> {
+        if driver::require("cuFuncGetParamInfo").is_err() {
+            return Ok(None);
+        }
+        self.module.context.bind()?;
+        let mut sizes = SmallVec::new();
+        loop {
+            let (mut offset, mut size) = (0, 0);
+            // SAFETY: the function is alive and both out-pointers valid; a number past the last one is an error code.
+            match unsafe { sys::cuFuncGetParamInfo(self.raw, sizes.len(), &mut offset, &mut size) } {
+                sys::CUresult::CUDA_ERROR_INVALID_VALUE => return Ok(Some(sizes)),
+                code => check("cuFuncGetParamInfo", code)?,
+            }
+            sizes.push(size);
+        }
+    }
+
+    /// The number of threads for which a block with this dynamic shared memory lets the most threads of a multiprocessor run, and
+    /// how many such blocks the device holds at once.
+    pub fn best_block(&self, shared_bytes: u32) -> Result<(u32, u32)> {
+        driver::require("cuOccupancyMaxPotentialBlockSize")?;
+        self.module.context.bind()?;
+        let (mut blocks, mut threads): (c_int, c_int) = (0, 0);
+        // SAFETY: the function is alive and both out-pointers valid; without a callback the shared memory is the same for every size.
+        let code = unsafe { sys::cuOccupancyMaxPotentialBlockSize(&mut blocks, &mut threads, self.raw, None, shared_bytes as usize, 0) };
+        check("cuOccupancyMaxPotentialBlockSize", code)?;
+        Ok((threads.unsigned_abs(), blocks.unsigned_abs()))
     }
 
     /// How many blocks of this shape fit on one SM at once; asked from the driver once per shape.

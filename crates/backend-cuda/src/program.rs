@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use crate::cache::{CacheKey, DiskCache};
 use crate::driver::Context;
+use crate::dump::{self, Origin};
 use crate::error::Result;
 use crate::module::{Function, Module};
 use crate::nvrtc::{Compiled, Compiler, Request};
@@ -93,11 +94,6 @@ impl Program<'_> {
     /// The machine code for a compute capability (`90` for 9.0), from `cache` or else by `compiler`.
     pub fn compile(&self, compiler: &Compiler, arch: u32, cache: &DiskCache) -> Result<Compiled> {
         let key = self.key(&compiler.identity(), arch);
-        if let Some(compiled) = cache.get(&key).and_then(|bytes| decode(&bytes)) {
-            HITS.fetch_add(1, Ordering::Relaxed);
-            return Ok(compiled);
-        }
-        let start = Instant::now();
         let includes: Vec<String> = self.include_dirs.iter().map(|d| format!("-I{}", d.display())).collect();
         let mut options = vec!["--std=c++17"];
         options.extend(self.options);
@@ -109,8 +105,16 @@ impl Program<'_> {
             headers: self.headers,
             name_expressions: self.name_expressions,
         };
-        let compiled = compiler.compile(&request, arch)?;
-        let micros = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
+        if let Some(compiled) = cache.get(&key).and_then(|bytes| decode(&bytes)) {
+            HITS.fetch_add(1, Ordering::Relaxed);
+            dump::write(&request, arch, &key, &Origin::Cache);
+            return Ok(compiled);
+        }
+        let start = Instant::now();
+        let compiled = compiler.compile(&request, arch).inspect_err(|e| dump::write(&request, arch, &key, &Origin::Failed(e)))?;
+        let time = start.elapsed();
+        dump::write(&request, arch, &key, &Origin::Compiled(&compiled, time));
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         COMPILES.fetch_add(1, Ordering::Relaxed);
         COMPILE_MICROS.fetch_add(micros, Ordering::Relaxed);
         tracing::debug!(name = self.name, arch, micros, "compiled");

@@ -164,6 +164,12 @@ fn probe_now() -> std::result::Result<DriverInfo, String> {
     Ok(DriverInfo { version: shown, devices })
 }
 
+/// For functions that newer drivers have, or that only some callers need: a reason instead of the panic of `sys`.
+pub fn require(name: &'static str) -> Result<()> {
+    probe().map_err(CudaError::Missing)?;
+    if has_symbol(name) { Ok(()) } else { Err(CudaError::Missing(format!("the NVIDIA driver lacks {name}; update it"))) }
+}
+
 fn has_symbol(name: &str) -> bool {
     // SAFETY: only looked up, never called through this type; libcuda is present.
     unsafe { sys::culib().get::<unsafe extern "C" fn()>(name) }.is_ok()
