@@ -37,6 +37,14 @@ pub const PRELUDE: &str = concat!(
     include_str!("prelude/complex.cuh"),
 );
 
+/// The part of [`PRELUDE`] that kernels of other authors have a use for: element types, conversions and operations.
+pub const OPERATIONS: &str = concat!(
+    include_str!("prelude/types.cuh"),
+    include_str!("prelude/arithmetic.cuh"),
+    include_str!("prelude/functions.cuh"),
+    include_str!("prelude/complex.cuh"),
+);
+
 /// A kernel's name for profilers: its class, then the operations, or how many when they are many.
 pub fn kernel_name(class: &str, program: &Program) -> String {
     let ops: Vec<_> = program.ops().map(Op::name).collect();

@@ -36,7 +36,7 @@ pub use self::launch::{IntoExtents, Launch};
 use crate::CudaError;
 use crate::accelerator::CUDA;
 use crate::cache::DiskCache;
-use crate::codegen::PRELUDE;
+use crate::codegen::OPERATIONS;
 use crate::device;
 use crate::driver;
 pub use crate::module::FunctionAttributes;
@@ -46,7 +46,7 @@ use crate::program::Program;
 
 /// Operation in errors.
 const OP: &str = "RawModule";
-/// cuprum's own element types, operations and helpers, for `#include <cuprum.cuh>`.
+/// cuprum's own element types and operations, for `#include <cuprum.cuh>`.
 const OWN_HEADER: &str = "cuprum.cuh";
 /// The newest CUDA whose compiler is asked for where no driver sets a limit.
 const NEWEST: u32 = 13;
@@ -54,7 +54,7 @@ const NEWEST: u32 = 13;
 /// CUDA C++ on its way to a [`RawModule`]: text, options, headers. Compiled as C++17 by NVRTC, once; then it comes from the cache.
 ///
 /// `#include <cuprum.cuh>` gives cuprum's own `f16`, `bf16`, `c64`, `c128` and functions of them, in namespace `cuprum`, on machines
-/// that have no CUDA headers.
+/// that have no CUDA headers. Its templates have parameters named `T`, `A`, `B`, `To` and `From`: macros of these names belong behind it.
 #[derive(Clone, Debug, Default)]
 pub struct RawSource {
     name: String,
@@ -144,7 +144,7 @@ impl RawSource {
 
     fn made(&self, compiler: &Compiler, arch: u32) -> crate::Result<Compiled> {
         let options: Vec<&str> = self.options.iter().map(String::as_str).collect();
-        let own = self.text.contains(OWN_HEADER).then_some((OWN_HEADER, PRELUDE));
+        let own = self.text.contains(OWN_HEADER).then_some((OWN_HEADER, OPERATIONS));
         let headers: Vec<_> = self.headers.iter().map(|(name, text)| (name.as_str(), text.as_str())).chain(own).collect();
         let include_dirs: Vec<&Path> = self.include_dirs.iter().map(PathBuf::as_path).collect();
         let name_expressions: Vec<&str> = self.expressions.iter().map(String::as_str).collect();

@@ -1,0 +1,296 @@
+//! Own kernels. What needs a device, or NVRTC, prints why it skips where there is none; compiling fails instead if
+//! `CUPRUM_REQUIRE_NVRTC=1`.
+
+use std::process::Command;
+
+use cuprum_backend_cuda::args;
+use cuprum_backend_cuda::nvrtc::Compiler;
+use cuprum_backend_cuda::raw::{Arg, Launch, RawKernel, RawModule, RawSource};
+use cuprum_core::{DType, Device, Error, NdArray, with_device};
+
+/// Runs `test` with a CUDA device as the default.
+fn on_device(test: impl FnOnce(Device)) {
+    match Device::parse("cuda") {
+        Ok(device) => with_device(device, || test(device)),
+        Err(reason) => println!("skipped: {reason}"),
+    }
+}
+
+/// Whether kernels can be compiled here.
+fn has_compiler() -> bool {
+    match Compiler::locate(13) {
+        Ok(_) => true,
+        Err(missing) => {
+            assert!(std::env::var("CUPRUM_REQUIRE_NVRTC").as_deref() != Ok("1"), "no NVRTC: {missing}");
+            println!("skipped: no NVRTC: {missing}");
+            false
+        }
+    }
+}
+
+const AXPY: &str = r#"extern "C" __global__ void axpy(float a, const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] += a * x[i];
+}"#;
+
+fn message(result: cuprum_core::Result<impl Sized>) -> String {
+    result.err().expect("an error").to_string()
+}
+
+#[test]
+fn a_syntax_error_shows_its_line() {
+    if !has_compiler() {
+        return;
+    }
+    let bad = RawSource::new("__global__ void k(float* x) {\n    x[0] = nothing;\n}\n").name("mine.cu");
+    let text = message(bad.machine_code(90));
+    assert!(text.starts_with("[RawModule] cuda failed: compiling mine.cu failed at: 2 |     x[0] = nothing;"), "{text}");
+    assert!(text.contains("\"nothing\" is undefined"), "{text}");
+    let text = message(RawSource::new("void k();").option("--no-such-option").machine_code(90));
+    assert!(text.contains("--no-such-option"), "{text}");
+    let text = message(RawSource::new("").expression("none<int>").machine_code(90));
+    assert!(text.contains("none"), "{text}");
+}
+
+#[test]
+fn options_headers_templates_and_own_types_compile() {
+    if !has_compiler() {
+        return;
+    }
+    let source = r#"
+        #include <cuprum.cuh>
+        #include "scale.h"
+        namespace my { __constant__ int table[4]; }
+        template <class T> __global__ void scale(T* x) { x[threadIdx.x] *= SCALE * N + my::table[0]; }
+        extern "C" __global__ void halves(const cuprum::f16* x, cuprum::f16* y) { y[0] = cuprum::op::add(x[0], x[1]); }
+    "#;
+    let good = RawSource::new(source).header("scale.h", "#define SCALE 3").define("N", 2);
+    let good = good.expression("scale<float>").expression("&my::table");
+    assert!(good.machine_code(90).unwrap().starts_with(b"\x7fELF"));
+    let missing = RawSource::new(source).define("N", 2);
+    assert!(message(missing.machine_code(90)).contains("scale.h"));
+
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("scale.h"), "#define SCALE 1").unwrap();
+    let with_folder = missing.include_dir(folder.path());
+    assert!(with_folder.machine_code(90).is_ok());
+    std::fs::write(folder.path().join("scale.h"), "#error changed").unwrap();
+    assert!(message(with_folder.machine_code(90)).contains("changed"), "files of folders are read each time");
+}
+
+/// Compiles once more in a process that has the variable, which is read once.
+#[test]
+fn sources_are_dumped_with_their_key_and_log() {
+    if !has_compiler() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_syntax_error_shows_its_line"])
+        .env("CUPRUM_DUMP_SOURCE", folder.path())
+        .output()
+        .unwrap();
+    assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stderr));
+    let files: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|f| f.unwrap().path()).collect();
+    let find = |end: &str| {
+        let named = |p: &&std::path::PathBuf| {
+            p.file_name().is_some_and(|n| n.to_string_lossy().starts_with("mine-") && n.to_string_lossy().ends_with(end))
+        };
+        std::fs::read_to_string(files.iter().find(named).unwrap_or_else(|| panic!("{files:?}"))).unwrap()
+    };
+    assert!(find(".cu").contains("x[0] = nothing;"));
+    let log = find(".log");
+    assert!(log.contains("architecture: sm_90") && log.contains("failed: compiling mine.cu failed at: 2 |"), "{log}");
+}
+
+#[test]
+fn the_host_has_no_cuda_kernels() {
+    let compiled = with_device(Device::CPU, || RawSource::new(AXPY).compile());
+    assert!(matches!(&compiled, Err(Error::Device { message, .. }) if message.contains("not on cpu")), "{compiled:?}");
+    assert!(RawModule::load_on(Device::CPU, b"\x7fELF").is_err());
+}
+
+#[test]
+fn a_kernel_reads_and_writes_arrays() {
+    on_device(|device| {
+        let axpy = RawKernel::compile(AXPY, "axpy").unwrap();
+        assert_eq!((axpy.name(), axpy.device()), ("axpy", device));
+        let x = NdArray::arange(0, 1000, 1).unwrap().astype(DType::F32).unwrap() + 1.0; // deferred
+        let mut y = NdArray::ones(1000, DType::F32).unwrap();
+        let before = y.clone();
+        let launch = axpy.over(1000).unwrap();
+        // SAFETY: the kernel stays below 1000, the length of both.
+        unsafe { axpy.launch(launch, args![2.0f32, &x, &mut y, 1000]) }.unwrap();
+        let expected: Vec<f32> = (0..1000).map(|i| 1.0 + 2.0 * (i + 1) as f32).collect();
+        assert_eq!(y.to_vec::<f32>().unwrap(), expected);
+        assert_eq!(before.to_vec::<f32>().unwrap(), [1.0; 1000], "another handle keeps its value");
+
+        // What lies elsewhere in memory, and views.
+        let mut table = NdArray::zeros([4, 500], DType::F32).unwrap();
+        let row = table.index(cuprum_core::s![1]).unwrap();
+        // SAFETY: as above, of 500 elements.
+        unsafe { axpy.launch(Launch::over(500, 128), args![1.0f32, &before.index(cuprum_core::s![500..]).unwrap(), &mut table, 500]) }
+            .unwrap();
+        assert_eq!((table.sum(()).unwrap().item().unwrap().as_f64(), row.sum(()).unwrap().item().unwrap().as_f64()), (500.0, 0.0));
+        let columns = table.t().unwrap();
+        // SAFETY: the argument is refused.
+        let refused = message(unsafe { axpy.launch(launch, args![1.0f32, &columns, &mut y, 1000]) });
+        assert!(refused.contains("`const float* x`) has strides [1, 500]"), "{refused}");
+    });
+}
+
+#[test]
+fn wrong_arguments_and_launches_do_nothing() {
+    on_device(|_| {
+        let axpy = RawKernel::compile(AXPY, "axpy").unwrap();
+        let x = NdArray::ones(10, DType::F64).unwrap();
+        let mut y = NdArray::zeros(10, DType::F32).unwrap();
+        // SAFETY: every one is refused.
+        let mut refusal = |launch, arg: Arg| message(unsafe { axpy.launch(launch, [2.0f32.into(), arg, (&mut y).into(), 10.into()]) });
+        let one = Launch::new(1, 32);
+        assert!(refusal(one, (&x).into()).contains("array of float32"), "float64 is not read as float32");
+        assert!(refusal(one, 3.into()).contains("an array's address"));
+        let on_host = with_device(Device::CPU, || NdArray::from_slice(&[1.0f32; 10])).unwrap();
+        assert!(refusal(one, (&on_host).into()).contains("is on cpu, the kernel on cuda:0"));
+        let x = x.astype(DType::F32).unwrap();
+        assert!(refusal(Launch::new(1, 1025), (&x).into()).contains("1025"));
+        assert!(refusal(one.shared(1 << 20), (&x).into()).contains("1048576 bytes"));
+        assert!(refusal(Launch::new(1 << 30, 1024).cooperative(), (&x).into()).contains("cooperative"));
+        // SAFETY: as above.
+        let refused = message(unsafe { axpy.launch(one, args![2.0f32, &x]) });
+        assert!(refused.contains("axpy takes 4 arguments"), "{refused}");
+        assert_eq!(y.to_vec::<f32>().unwrap(), [0.0; 10]);
+        // SAFETY: a grid without blocks runs nothing.
+        unsafe { axpy.launch(Launch::over(0, 256), args![2.0f32, &x, &mut y, 10]) }.unwrap();
+        assert_eq!(y.to_vec::<f32>().unwrap(), [0.0; 10]);
+        assert!(message(RawKernel::compile(AXPY, "apxy")).contains("the module has no kernel `apxy`"));
+    });
+}
+
+#[test]
+fn templates_structs_and_strides() {
+    on_device(|_| {
+        let source = r#"
+            struct Affine { double scale; int shift; };
+            template <class T> __global__ void apply(const T* x, T* y, Affine f, long long step, int n) {
+                for (int i = threadIdx.x; i < n; i += blockDim.x) y[i] = static_cast<T>(x[i * step] * f.scale + f.shift);
+            }
+        "#;
+        let module = RawSource::new(source).expression("apply<float>").expression("apply<int>").compile().unwrap();
+        let mut affine = 2.0f64.to_ne_bytes().to_vec();
+        affine.extend(5i32.to_ne_bytes());
+        affine.extend([0; 4]); // as C++ pads it
+        let table = NdArray::arange(0, 20, 1).unwrap().reshape([5, 4]).unwrap();
+        for (name, dtype) in [("apply<float>", DType::F32), ("apply<int>", DType::I32)] {
+            let column = table.astype(dtype).unwrap().index(cuprum_core::s![.., 1]).unwrap();
+            let mut y = NdArray::zeros(5, dtype).unwrap();
+            let kernel = module.kernel(name).unwrap();
+            let step = column.strides().unwrap()[0];
+            // SAFETY: `y` has 5 elements, `x` as many, `step` apart; the bytes are those of an Affine.
+            unsafe { kernel.launch(Launch::new(1, 32), args![Arg::strided(&column), &mut y, Arg::bytes(&affine), step, 5]) }.unwrap();
+            assert_eq!(y.astype(DType::F64).unwrap().to_vec::<f64>().unwrap(), [7.0, 15.0, 23.0, 31.0, 39.0], "{name}");
+        }
+        assert!(message(module.kernel("apply<double>")).contains("expressions: apply<float>, apply<int>"));
+    });
+}
+
+#[test]
+fn variables_of_a_module() {
+    on_device(|_| {
+        let source = r#"
+            __constant__ float weights[3];
+            namespace my { __device__ int calls = 0; }
+            extern "C" __global__ void blend(const float* x, float* out) {
+                out[0] = weights[0] * x[0] + weights[1] * x[1] + weights[2] * x[2];
+                my::calls += 1;
+            }
+        "#;
+        let module = RawSource::new(source).expression("&my::calls").compile().unwrap();
+        let weights = module.global("weights").unwrap();
+        assert_eq!(weights.nbytes(), 12);
+        weights.set(&NdArray::from_slice(&[1.0f32, 10.0, 100.0]).unwrap()).unwrap();
+        assert!(message(weights.set_bytes(&[0; 11])).contains("11 bytes for a variable of 12"));
+        let (x, mut out) = (NdArray::from_slice(&[1.0f32, 2.0, 3.0]).unwrap(), NdArray::zeros(1, DType::F32).unwrap());
+        let blend = module.kernel("blend").unwrap();
+        for _ in 0..2 {
+            // SAFETY: the kernel reads three elements and writes one, on one thread.
+            unsafe { blend.launch(Launch::new(1, 1), args![&x, &mut out]) }.unwrap();
+        }
+        assert_eq!(out.to_vec::<f32>().unwrap(), [321.0]);
+        assert_eq!(module.global("&my::calls").unwrap().to_array(DType::I32, ()).unwrap().to_vec::<i32>().unwrap(), [2]);
+        assert_eq!(weights.to_array(DType::F32, 3).unwrap().to_vec::<f32>().unwrap(), [1.0, 10.0, 100.0]);
+        assert!(message(module.global("nothing")).contains("no variable `nothing`"));
+    });
+}
+
+#[test]
+fn blocks_that_wait_for_one_another_and_much_shared_memory() {
+    on_device(|_| {
+        let source = r#"
+            __device__ unsigned arrived;
+            extern "C" __global__ void meet(int* out) {
+                if (threadIdx.x == 0) {
+                    atomicAdd(&arrived, 1u);
+                    while (atomicAdd(&arrived, 0u) < gridDim.x) {}
+                    atomicAdd(out, 1);
+                }
+            }
+            extern "C" __global__ void reversed(const int* x, int* out) {
+                extern __shared__ int all[];
+                for (int i = threadIdx.x; i < 20000; i += blockDim.x) all[i] = x[i];
+                __syncthreads();
+                for (int i = threadIdx.x; i < 20000; i += blockDim.x) out[i] = all[19999 - i];
+            }
+        "#;
+        let module = RawSource::new(source).compile().unwrap();
+        let meet = module.kernel("meet").unwrap();
+        let mut out = NdArray::zeros(1, DType::I32).unwrap();
+        let launch = Launch::new(8, 64).cooperative();
+        assert!(meet.blocks_per_multiprocessor(launch).unwrap() > 0);
+        // SAFETY: blocks add to the one element by atomic operations.
+        unsafe { meet.launch(launch, args![&mut out]) }.unwrap();
+        assert_eq!(out.to_vec::<i32>().unwrap(), [8]);
+
+        let reversed = module.kernel("reversed").unwrap();
+        assert!(reversed.attributes().registers > 0 && reversed.attributes().max_threads >= 32);
+        let x = NdArray::arange(0, 20000, 1).unwrap().astype(DType::I32).unwrap();
+        let mut out = NdArray::zeros(20000, DType::I32).unwrap();
+        // SAFETY: the arrays have the 20000 elements that the kernel goes over, and 80000 bytes are theirs in shared memory.
+        unsafe { reversed.launch(Launch::new(1, 256).shared(80_000), args![&x, &mut out]) }.unwrap();
+        assert_eq!(out.to_vec::<i32>().unwrap(), (0..20000).rev().collect::<Vec<i32>>());
+    });
+}
+
+#[test]
+fn machine_code_and_ptx_are_loaded() {
+    on_device(|device| {
+        let info = device.info().unwrap();
+        let capability = info.details.iter().find(|(name, _)| *name == "compute capability").unwrap().1.replace('.', "");
+        let code = RawSource::new(AXPY).machine_code(capability.parse().unwrap()).unwrap();
+        let axpy = RawModule::load(&code).unwrap().kernel("axpy").unwrap().with_signature("float a, const float* x, float* y, int n");
+        let (x, mut y) = (NdArray::ones(5, DType::F32).unwrap(), NdArray::zeros(5, DType::F32).unwrap());
+        let launch = axpy.over(5).unwrap();
+        // SAFETY: both arrays have 5 elements.
+        unsafe { axpy.launch(launch, args![3.0f32, &x, &mut y, 5]) }.unwrap();
+        assert_eq!(y.to_vec::<f32>().unwrap(), [3.0; 5]);
+        // SAFETY: the argument is refused.
+        assert!(message(unsafe { axpy.launch(launch, args![3.0, &x, &mut y, 5]) }).contains("value of float32"));
+
+        let ptx =
+            |body: &str| format!(".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry seven(.param .u64 out) {{\n{body}}}\n");
+        let good = ".reg .b64 %rd<3>;\n.reg .b32 %r<2>;\nld.param.u64 %rd1, [out];\ncvta.to.global.u64 %rd2, %rd1;\nmov.u32 %r1, 7;\n\
+                    st.global.u32 [%rd2], %r1;\nret;\n";
+        let seven = RawModule::load(ptx(good).as_bytes()).unwrap().kernel("seven").unwrap();
+        let mut out = NdArray::zeros(1, DType::I32).unwrap();
+        // SAFETY: the kernel writes one element.
+        unsafe { seven.launch(Launch::new(1, 1), args![&mut out]) }.unwrap();
+        assert_eq!(out.to_vec::<i32>().unwrap(), [7]);
+        if seven.parameter_sizes().is_some() {
+            // SAFETY: the argument is refused.
+            assert!(message(unsafe { seven.launch(Launch::new(1, 1), args![7]) }).contains("argument 0 has 8 bytes, was given int32"));
+        }
+        assert!(message(RawModule::load(b"neither")).contains("neither a whole cubin nor PTX"));
+        let bad = message(RawModule::load(ptx("nonsense;\n").as_bytes()));
+        assert!(bad.contains("line 5"), "{bad}");
+    });
+}
