@@ -43,6 +43,14 @@ pub use cuprum_backend_cuda as backend_cuda;
 #[cfg(feature = "cutensor")]
 pub use cuprum_backend_cutensor as backend_cutensor;
 
+/// CUDA kernels of your own: source, machine code, launches with checked arguments. See `docs/own-kernels.md` and
+/// [`RawKernel`](cuda::RawKernel).
+#[cfg(feature = "cuda")]
+pub mod cuda {
+    pub use cuprum_backend_cuda::args;
+    pub use cuprum_backend_cuda::raw::{Arg, FunctionAttributes, IntoExtents, Launch, RawGlobal, RawKernel, RawModule, RawSource};
+}
+
 /// Registers every backend of this build. Needed only where the linker drops registrations: static libraries linked by
 /// another language's linker, and WebAssembly. Twice is fine.
 pub fn register_all() -> Result<()> {

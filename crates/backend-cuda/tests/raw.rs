@@ -53,6 +53,14 @@ fn a_syntax_error_shows_its_line() {
 }
 
 #[test]
+fn the_example_compiles() {
+    if has_compiler() {
+        let spmv = RawSource::new(include_str!("../../../examples/spmv.cu")).name("spmv.cu");
+        assert!(spmv.machine_code(90).unwrap().starts_with(b"\x7fELF"));
+    }
+}
+
+#[test]
 fn options_headers_templates_and_own_types_compile() {
     if !has_compiler() {
         return;
