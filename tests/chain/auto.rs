@@ -284,6 +284,51 @@ fn child_refuses_its_file() {
     assert_eq!(ones.cumprod(0).unwrap_err().to_string(), text);
 }
 
+/// Measures two ways of its own, once, and then follows what it kept.
+static CHOOSING: Accelerator = Accelerator {
+    name: "choosing",
+    kernels: &[kernel(|call| {
+        match tuning::recall(call, "way")?.as_deref() {
+            Some("second") => {}
+            Some(other) => return Err(Error::value(call.op.name(), format!("{other} was slower"))),
+            None if tuning::may_measure() => tuning::keep(call, "way", vec![("first".into(), 2.0), ("second".into(), 1.0)])?,
+            None => decline!("nothing is known and nothing may be measured"),
+        }
+        RUNS[1].fetch_add(1, Ordering::SeqCst);
+        decline!("another serves")
+    })],
+    ..MADE_UP
+};
+
+#[test]
+fn a_choice_within_an_accelerator_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    passes("child_chooses", folder.path(), &[]);
+    let file = std::fs::read_dir(folder.path().join("tuning")).unwrap().next().unwrap().unwrap().path();
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains("\tsecond\tsecond=1.000,first=2.000\tway of cumprod [Scan] of uint64(a0): uint16 (10,)"), "{text}");
+    std::fs::write(&file, text.replace("\tsecond\t", "\tfirst\t")).unwrap();
+    passes("child_follows_what_was_kept", folder.path(), &[]);
+}
+
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+fn child_chooses() {
+    set_up(&[&CHOOSING]);
+    set_accelerators("choosing").unwrap();
+    (0..2).for_each(|_| drop(call(10)));
+    assert_eq!(runs()[1], 2);
+}
+
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+fn child_follows_what_was_kept() {
+    set_up(&[&CHOOSING]);
+    set_accelerators("choosing").unwrap();
+    let ones = NdArray::ones(10, DType::U16).unwrap().eval().unwrap().clone();
+    assert_eq!(ones.cumprod(0).unwrap_err().to_string(), "[cumprod] first was slower");
+}
+
 #[test]
 fn auto_stands_alone() {
     let text = set_accelerators("auto,cub").unwrap_err().to_string();

@@ -10,14 +10,17 @@ use std::sync::OnceLock;
 use cuprum_backend_cuda::CudaError;
 use cuprum_backend_cuda::device::{self, CudaBuffer};
 use cuprum_backend_cuda::driver::{self, Context};
-use cuprum_core::{Array, Call, Error, Outcome, Reason, Result, StoredArray};
+use cuprum_core::{Array, Call, Error, Outcome, Reason, Result, StoredArray, tuning};
 use smallvec::SmallVec;
 
 use crate::NAME;
 use crate::library::{self, Library};
 use crate::operation::{Kind, Operation, Tensor};
 use crate::plan_cache::{Key, PlanCache};
-use crate::sys::{self, DataType, Operator, Status};
+use crate::sys::{self, Algorithm, DataType, Operator, Status};
+
+/// What the choice of an algorithm is kept under.
+const CHOICE: &str = "cutensor's algorithm";
 
 /// Alignment of new memory, and of workspaces, in bytes: the most that cuTENSOR makes use of.
 const ALIGNMENT: u32 = 256;
@@ -156,8 +159,8 @@ impl Handle {
         Ok(Owned { raw, destroy: functions.destroy_operation_descriptor })
     }
 
-    /// Makes a plan: a kernel chosen by the library's heuristic. The context must be current.
-    fn plan(&self, key: &Key) -> Refusable<Plan> {
+    /// Makes a plan by one of the library's algorithms. The context must be current.
+    fn plan(&self, key: &Key, algorithm: Algorithm) -> Refusable<Plan> {
         let functions = &self.library.functions;
         let operation = self.describe(key)?;
         let mut scalar: c_int = 0;
@@ -171,7 +174,7 @@ impl Handle {
 
         let mut raw = ptr::null_mut();
         // SAFETY: the out-pointer is valid.
-        let status = unsafe { (functions.create_plan_preference)(self.raw, &mut raw, sys::ALGO_DEFAULT, sys::JIT_MODE_NONE) };
+        let status = unsafe { (functions.create_plan_preference)(self.raw, &mut raw, algorithm, sys::JIT_MODE_NONE) };
         check("cutensorCreatePlanPreference", status)?;
         let preference = Owned { raw, destroy: functions.destroy_plan_preference };
 
@@ -192,6 +195,51 @@ impl Handle {
         let status = unsafe { (functions.plan_get_attribute)(self.raw, plan.raw, sys::PLAN_REQUIRED_WORKSPACE, out, size) };
         check("cutensorPlanGetAttribute", status)?;
         Ok(Plan { owned: plan, scalar, workspace })
+    }
+
+    /// The plan for a request. A large contraction is measured once: the library's own choice of algorithm took up to twice as long as
+    /// the best (`docs/architecture.md`).
+    fn best_plan(&self, key: &Key, call: &Call, inputs: [u64; 3], factors: &[f64]) -> Refusable<Plan> {
+        if !key.operation.is_worth_measuring() {
+            return self.plan(key, Algorithm::Default);
+        }
+        let known = tuning::recall(call, CHOICE).ok().flatten();
+        if known.is_some() || !tuning::may_measure() {
+            return self.plan(key, known.and_then(|name| Algorithm::named(&name)).unwrap_or(Algorithm::Default));
+        }
+        let mut plans = SmallVec::<[(Plan, f64); 2]>::new();
+        let mut times = Vec::new();
+        for algorithm in [Algorithm::Gett, Algorithm::Ttgt] {
+            // One that the library refuses, or has no room for, is only out.
+            if let Ok(plan) = self.plan(key, algorithm)
+                && let Ok(time) = self.measure(key, &plan, call, inputs, factors)
+            {
+                times.push((algorithm.name().to_string(), time));
+                plans.push((plan, time));
+            }
+        }
+        if let Err(error) = tuning::keep(call, CHOICE, times) {
+            tracing::warn!(%error, "what was measured is not kept");
+        }
+        plans.sort_by(|a, b| a.1.total_cmp(&b.1));
+        plans.into_iter().next().map_or_else(|| self.plan(key, Algorithm::Default), |(plan, _)| Ok(plan))
+    }
+
+    /// Microseconds that a plan takes on the device for the call's own inputs, the second time, into memory of its own.
+    fn measure(&self, key: &Key, plan: &Plan, call: &Call, inputs: [u64; 3], factors: &[f64]) -> Result<f64> {
+        let refused = |refusal: Refusal| Error::backend(NAME, call.op.name(), format!("{}: {}", refusal.call, refusal.status));
+        let failed = |e: CudaError| device::error(NAME, call.op.name(), call.device, e);
+        let output = device::allocate_output(call, 0)?;
+        let workspace = device::allocate(call, plan.workspace as usize)?;
+        let written = address(&output, 0, &key.operation.output, key.operation.data).map_err(failed)?;
+        let at = Addresses { inputs, output: written, workspace: workspace.pointer() };
+        // SAFETY: the inputs' addresses were checked by the caller, the output's here; buffers are freed in stream order.
+        let launch = || unsafe { self.launch(key.operation.kind, plan, factors, &at) }.map_err(refused);
+        launch()?;
+        let driver = cuprum_core::device::driver(call.device)?;
+        let before = driver.record_event(call.stream)?;
+        launch()?;
+        Ok(driver.record_event(call.stream)?.millis_since(before.as_ref())? * 1e3)
     }
 
     /// Queues a plan. `factors` scale the operands that its kind takes, in order; of a contraction A * B and C.
@@ -321,7 +369,7 @@ pub fn run(call: &Call, operation: Operation, arrays: &[&StoredArray], factors: 
     alignments.push(of_c.fold(ALIGNMENT, u32::min));
     handle.context.bind().map_err(failed)?;
     let key = Key { operation, alignments };
-    let plan = handle.plans.get_or_make(&key, || match handle.plan(&key) {
+    let plan = handle.plans.get_or_make(&key, || match handle.best_plan(&key, call, inputs, factors) {
         Err(refusal) if !refusal.is_final() => Err(refusal),
         made => Ok(made),
     });

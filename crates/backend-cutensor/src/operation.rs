@@ -158,6 +158,14 @@ impl Operation {
         }
     }
 
+    /// A contraction that takes long enough for another algorithm to matter: 2^24 products and more.
+    pub fn is_worth_measuring(&self) -> bool {
+        let summed =
+            self.inputs.first().into_iter().flat_map(|a| a.modes.iter().zip(&a.extents)).filter(|(m, _)| !self.output.modes.contains(m));
+        let products = self.output.extents.iter().chain(summed.map(|(_, n)| n)).fold(1i64, |product, n| product.saturating_mul(*n));
+        matches!(self.kind, Kind::Contract(_)) && products >= 1 << 24
+    }
+
     /// Hash, with the alignment of each operand: what a plan is found by.
     pub fn fingerprint(&self, alignments: &[u32]) -> u64 {
         let mut hasher = FxHasher::default();
@@ -265,6 +273,20 @@ mod tests {
         assert!(others.iter().all(|o| *o != base && o.fingerprint(&[256]) != base.fingerprint(&[256])));
         assert_ne!(base.fingerprint(&[256]), base.fingerprint(&[128]));
         assert_eq!(base.fingerprint(&[256, 8]), base.clone().fingerprint(&[256, 8]));
+    }
+
+    #[test]
+    fn large_contractions_are_worth_measuring() {
+        let product = |m: usize, k: usize, n: usize| {
+            let (n, stride) = (n, n as isize);
+            let inputs = [Tensor::new([(0, m, k as isize), (1, k, 1)]), Tensor::new([(1, k, stride), (2, n, 1)])];
+            let output = Tensor::new([(0, m, stride), (2, n, 1)]);
+            Operation { kind: Kind::Contract(MatmulPrecision::Float32), data: DataType::F32, inputs: inputs.into_iter().collect(), output }
+        };
+        assert!(product(256, 256, 256).is_worth_measuring());
+        assert!(!product(256, 255, 256).is_worth_measuring());
+        let permuted = permute(Tensor::new([(0, 1 << 24, 1)]), Tensor::new([(0, 1 << 24, 1)]), DataType::F32);
+        assert!(!permuted.is_worth_measuring());
     }
 
     #[test]

@@ -99,8 +99,34 @@ pub enum Operator {
     Abs = 24,
 }
 
-/// `CUTENSOR_ALGO_DEFAULT`: the library's heuristic chooses.
-pub const ALGO_DEFAULT: c_int = -1;
+/// `cutensorAlgo_t`, those that this crate asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(i32)]
+pub enum Algorithm {
+    /// The library's heuristic chooses.
+    Default = -1,
+    /// Operands are transposed into matrices, which are multiplied: a copy more, and the fastest product.
+    Ttgt = -2,
+    /// Operands are read as they lie.
+    Gett = -4,
+}
+
+impl Algorithm {
+    /// A name for listings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Algorithm::Default => "default",
+            Algorithm::Ttgt => "ttgt",
+            Algorithm::Gett => "gett",
+        }
+    }
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<Algorithm> {
+        [Algorithm::Default, Algorithm::Ttgt, Algorithm::Gett].into_iter().find(|a| a.name() == name)
+    }
+}
+
 /// `CUTENSOR_JIT_MODE_NONE`: no compiling, which takes seconds and forbids graph capture.
 pub const JIT_MODE_NONE: c_int = 0;
 /// `CUTENSOR_WORKSPACE_DEFAULT`.
@@ -174,7 +200,7 @@ functions! {
     operation_get_attribute = "cutensorOperationDescriptorGetAttribute":
         fn(Handle, OperationDescriptor, c_int, *mut c_void, usize) -> Status;
     /// Handle, out, algorithm, JIT mode.
-    create_plan_preference = "cutensorCreatePlanPreference": fn(Handle, *mut PlanPreference, c_int, c_int) -> Status;
+    create_plan_preference = "cutensorCreatePlanPreference": fn(Handle, *mut PlanPreference, Algorithm, c_int) -> Status;
     destroy_plan_preference = "cutensorDestroyPlanPreference": fn(PlanPreference) -> Status;
     estimate_workspace_size = "cutensorEstimateWorkspaceSize":
         fn(Handle, OperationDescriptor, PlanPreference, c_int, *mut u64) -> Status;
@@ -268,5 +294,6 @@ mod tests {
         assert_eq!(Status(99).to_string(), "unknown status (99)");
         assert_eq!(DataType::from_raw(14), Some(DataType::Bf16));
         assert_eq!(DataType::from_raw(3), None);
+        assert_eq!((Algorithm::named("ttgt"), Algorithm::named("x")), (Some(Algorithm::Ttgt), None));
     }
 }

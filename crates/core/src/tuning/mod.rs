@@ -9,7 +9,7 @@
 //!
 //! The time of a call is the larger of what the host spends issuing it and what the device spends on it: what a program of many
 //! such calls would see. Winners are kept in memory and in the cache folder, with the versions of everything that was measured;
-//! see [`entries`].
+//! see [`entries`]. An accelerator that has several ways of its own may keep what it measured in the same place: [`recall`], [`keep`].
 
 mod signature;
 mod table;
@@ -314,6 +314,28 @@ impl Running {
             }
         });
     }
+}
+
+/// What an accelerator measured within itself for calls like this one, such as which of several algorithms is fastest: the winner
+/// that was kept under this name, in this process or an earlier one.
+pub fn recall(call: &Call, choice: &str) -> Result<Option<String>> {
+    let key = signature::within(signature::key(call, matmul_precision()?), choice);
+    Ok(table::find(call.device, key)?.map(|entry| entry.winner))
+}
+
+/// Whether an accelerator may measure within itself: not where `CUPRUM_TUNING` pins what was measured.
+pub fn may_measure() -> bool {
+    !table::is_pinned()
+}
+
+/// Keeps what an accelerator measured within itself, in microseconds; the fastest is what [`recall`] gives.
+pub fn keep(call: &Call, choice: &str, mut times: Vec<(String, f64)>) -> Result<()> {
+    times.sort_by(|a, b| a.1.total_cmp(&b.1));
+    if let Some((winner, _)) = times.first() {
+        let key = signature::within(signature::key(call, matmul_precision()?), choice);
+        table::insert(call.device, Entry { key, winner: winner.clone(), times, what: format!("{choice} of {}", what(call)) });
+    }
+    Ok(())
 }
 
 /// What has been measured on each device, here and in earlier processes, for `cuprum info --tuning`.

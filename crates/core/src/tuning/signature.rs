@@ -55,6 +55,13 @@ pub(super) fn key(call: &Call, precision: MatmulPrecision) -> u64 {
     h.finish()
 }
 
+/// The number of a choice within an accelerator.
+pub(super) fn within(key: u64, choice: &str) -> u64 {
+    let mut h = FxHasher::default();
+    (key, choice).hash(&mut h);
+    h.finish()
+}
+
 /// Operations of other crates have no number of their own.
 fn op(op: Op, h: &mut FxHasher) {
     if op.is_foreign() { op.name().hash(h) } else { op.index().hash(h) }

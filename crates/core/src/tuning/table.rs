@@ -23,7 +23,7 @@ const HEAD: &str = "cuprum tuning, format 1";
 pub struct Entry {
     /// The signature.
     pub key: u64,
-    /// Name of the accelerator that serves it.
+    /// Name of the accelerator that serves it, or of what one has chosen within itself.
     pub winner: String,
     /// Names and shortest times in microseconds, the fastest first; none where it alone takes such calls.
     pub times: Vec<(String, f64)>,
