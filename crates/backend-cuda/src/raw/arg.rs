@@ -159,19 +159,21 @@ pub(super) fn check(kernel: &str, device: Device, args: &mut [Arg], parameters: 
     }
     for (n, arg) in args.iter_mut().enumerate() {
         let declared = parameters.declared.and_then(|all| all.get(n));
-        let name = declared.map_or(String::new(), |p| format!(" (`{}`)", p.text));
-        let place = format!("{kernel}: argument {n}{name}");
+        let place = || {
+            let name = declared.map_or(String::new(), |p| format!(" (`{}`)", p.text));
+            format!("{kernel}: argument {n}{name}")
+        };
         if let Some(why) = declared.and_then(|p| arg.refused_by(p.kind)) {
-            let message = format!("{place}, {why}, was given {}", arg.what());
+            let message = format!("{}, {why}, was given {}", place(), arg.what());
             return Err(match arg.array() {
                 Some(array) => Error::dtype(OP, message, &[array.dtype()]),
                 None => Error::value(OP, message),
             });
         }
         if let Some(&size) = parameters.sizes.and_then(|all| all.get(n)).filter(|&&size| size != arg.size()) {
-            return Err(Error::value(OP, format!("{place} has {size} bytes, was given {} ({} bytes)", arg.what(), arg.size())));
+            return Err(Error::value(OP, format!("{} has {size} bytes, was given {} ({} bytes)", place(), arg.what(), arg.size())));
         }
-        arg.check_array(&place, device)?;
+        arg.check_array(place, device)?;
     }
     Ok(())
 }
@@ -183,22 +185,22 @@ pub(super) fn prepare(args: &mut [Arg]) -> Result<SmallVec<[Bytes; 8]>> {
 
 impl Arg<'_> {
     /// Runs a deferred array, and refuses one that lies elsewhere or otherwise than asked for.
-    fn check_array(&mut self, place: &str, device: Device) -> Result<()> {
+    fn check_array(&mut self, place: impl Fn() -> String, device: Device) -> Result<()> {
         let Some(array) = self.array() else { return Ok(()) };
         if array.device() != device {
-            let message = format!("{place} is on {}, the kernel on {device}; use `to_device`", array.device());
+            let message = format!("{} is on {}, the kernel on {device}; use `to_device`", place(), array.device());
             return Err(Error::Device { op: OP, message });
         }
         array.eval()?;
         match &mut self.0 {
             Value::Read(held) if !held.strided && !held.array.is_contiguous()? => {
-                let message = format!("{place} has strides {:?}; use `contiguous`, or `Arg::strided`", held.array.strides()?);
+                let message = format!("{} has strides {:?}; use `contiguous`, or `Arg::strided`", place(), held.array.strides()?);
                 Err(Error::shape(OP, message, &[held.array.shape()]))
             }
             Value::Write(held) => {
                 if held.strided && !held.array.is_unique() {
                     let why = "is written in place, but another array, view or expression shares its memory; copy it first";
-                    return Err(Error::value(OP, format!("{place} {why}")));
+                    return Err(Error::value(OP, format!("{} {why}", place())));
                 }
                 Ok(())
             }
