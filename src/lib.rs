@@ -48,7 +48,9 @@ pub use cuprum_backend_cutensor as backend_cutensor;
 #[cfg(feature = "cuda")]
 pub mod cuda {
     pub use cuprum_backend_cuda::args;
-    pub use cuprum_backend_cuda::raw::{Arg, FunctionAttributes, IntoExtents, Launch, RawGlobal, RawKernel, RawModule, RawSource};
+    pub use cuprum_backend_cuda::raw::{
+        Arg, ElementwiseKernel, FunctionAttributes, IntoExtents, Launch, RawGlobal, RawKernel, RawModule, RawSource,
+    };
 }
 
 /// Registers every backend of this build. Needed only where the linker drops registrations: static libraries linked by

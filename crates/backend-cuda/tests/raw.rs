@@ -5,7 +5,7 @@ use std::process::Command;
 
 use cuprum_backend_cuda::args;
 use cuprum_backend_cuda::nvrtc::Compiler;
-use cuprum_backend_cuda::raw::{Arg, Launch, RawKernel, RawModule, RawSource};
+use cuprum_backend_cuda::raw::{Arg, ElementwiseKernel, Launch, RawKernel, RawModule, RawSource};
 use cuprum_core::{DType, Device, Error, NdArray, with_device};
 
 /// Runs `test` with a CUDA device as the default.
@@ -300,5 +300,44 @@ fn machine_code_and_ptx_are_loaded() {
         assert!(message(RawModule::load(b"neither")).contains("neither a whole cubin nor PTX"));
         let bad = message(RawModule::load(ptx("nonsense;\n").as_bytes()));
         assert!(bad.contains("line 5"), "{bad}");
+    });
+}
+
+#[test]
+fn elementwise_kernels_broadcast() {
+    on_device(|device| {
+        let blend =
+            ElementwiseKernel::new("T x, T y, float64 t", "T z, int64 place", "z = x + static_cast<T>(t) * (y - x);\nplace = i", "blend");
+        let blend = blend.unwrap();
+        let x = NdArray::arange(0, 12, 1).unwrap().reshape([3, 4]).unwrap();
+        for dtype in [DType::F32, DType::F16, DType::I64] {
+            let x = x.astype(dtype).unwrap();
+            let column = NdArray::arange(100, 103, 1).unwrap().astype(dtype).unwrap().reshape([3, 1]).unwrap();
+            // SAFETY: the code touches its own elements only.
+            let [z, place] = unsafe { blend.call(&[(&x).into(), (&column).into(), 2.into()]) }.unwrap().try_into().unwrap();
+            let expected = &x + (&column - &x) * 2;
+            assert_eq!((z.dtype(), z.shape(), z.device()), (dtype, &[3, 4][..], device));
+            assert_eq!(z.to_bytes().unwrap(), expected.to_bytes().unwrap(), "{dtype}");
+            assert_eq!(place.to_vec::<i64>().unwrap(), (0..12).collect::<Vec<i64>>());
+            // Transposed, and with a number for an array.
+            // SAFETY: as above.
+            let z = unsafe { blend.call(&[(&x.t().unwrap()).into(), 7.into(), 1.into()]) }.unwrap().remove(0);
+            assert_eq!(z.astype(DType::F64).unwrap().to_vec::<f64>().unwrap(), [7.0; 12], "{dtype}");
+            assert_eq!(z.shape(), [4, 3]);
+        }
+        // SAFETY: it does not run, for shapes do not broadcast; then it has nothing to do.
+        unsafe {
+            let five = NdArray::zeros(5, DType::I64).unwrap();
+            let refused = message(blend.call(&[(&x).into(), (&five).into(), 1.into()]));
+            assert!(refused.contains("could not be broadcast together with shapes (3, 4) and (5,)"), "{refused}");
+            let none = NdArray::zeros([0, 4], DType::I64).unwrap();
+            assert_eq!(blend.call(&[(&none).into(), 1.into(), 1.into()]).unwrap()[1].shape(), [0, 4]);
+        }
+
+        let mirrored = ElementwiseKernel::new("raw T x", "T y", "y = x[n - 1 - i]", "mirrored").unwrap();
+        let odd = NdArray::arange(0, 10, 1).unwrap().index(cuprum_core::s![1..;2]).unwrap();
+        // SAFETY: the array has the 5 elements that `call_sized` is told.
+        let y = unsafe { mirrored.call_sized(&[(&odd).into()], 5) }.unwrap().remove(0);
+        assert_eq!(y.to_vec::<i64>().unwrap(), [9, 7, 5, 3, 1]);
     });
 }

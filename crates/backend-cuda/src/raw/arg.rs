@@ -221,7 +221,8 @@ impl<'a> From<&'a mut NdArray> for Arg<'a> {
     }
 }
 
-fn number(dtype: DType, bytes: &[u8]) -> Arg<'static> {
+/// A number of this dtype, from its bytes.
+pub(super) fn number(dtype: DType, bytes: &[u8]) -> Arg<'static> {
     Arg(Value::Number(dtype, Bytes::from_slice(bytes)))
 }
 

@@ -26,6 +26,8 @@ struct Inner {
     attributes: FunctionAttributes,
     declared: Option<Vec<Parameter>>,
     sizes: Option<SmallVec<[usize; 16]>>,
+    /// The size of block without dynamic shared memory that occupies the device best.
+    best: OnceLock<u32>,
     /// Whether the driver was told that blocks may use all shared memory there is.
     more_shared: OnceLock<crate::Result<()>>,
 }
@@ -50,6 +52,7 @@ impl RawKernel {
             attributes,
             declared,
             sizes,
+            best: OnceLock::new(),
             more_shared: OnceLock::new(),
         })))
     }
@@ -65,6 +68,7 @@ impl RawKernel {
             attributes: *attributes,
             declared: Some(signature::parse(parameters)),
             sizes: sizes.clone(),
+            best: OnceLock::new(),
             more_shared: OnceLock::new(),
         }))
     }
@@ -96,7 +100,14 @@ impl RawKernel {
 
     /// [`Launch::over`] these items, in blocks of the size that occupies the device best.
     pub fn over(&self, items: usize) -> Result<Launch> {
-        Ok(Launch::over(items, self.best_block(0)?))
+        let threads = match self.0.best.get() {
+            Some(&threads) => threads,
+            None => {
+                let threads = self.best_block(0)?;
+                *self.0.best.get_or_init(|| threads)
+            }
+        };
+        Ok(Launch::over(items, threads))
     }
 
     /// How many blocks of this launch run on one multiprocessor at once.

@@ -1,5 +1,6 @@
 //! Your own CUDA kernels: source or machine code ([`RawSource`], [`RawModule`]), kernels and their launches ([`RawKernel`], [`Launch`],
-//! [`Arg`]), variables of a module ([`RawGlobal`]). After CuPy's `RawModule` and `RawKernel`.
+//! [`Arg`]), variables of a module ([`RawGlobal`]), and elementwise kernels from strings ([`ElementwiseKernel`]). After CuPy's classes of
+//! these names.
 //!
 //! ```no_run
 //! use cuprum_backend_cuda::args;
@@ -21,6 +22,7 @@
 //! ```
 
 mod arg;
+mod elementwise;
 mod kernel;
 mod launch;
 mod signature;
@@ -31,6 +33,7 @@ use std::sync::Arc;
 use cuprum_core::{DType, Device, Error, IntoShape, NdArray, Result, with_device};
 
 pub use self::arg::Arg;
+pub use self::elementwise::ElementwiseKernel;
 pub use self::kernel::RawKernel;
 pub use self::launch::{IntoExtents, Launch};
 use crate::CudaError;
