@@ -22,6 +22,7 @@
 //! ```
 
 mod arg;
+mod declared;
 mod elementwise;
 mod kernel;
 mod launch;
