@@ -49,7 +49,8 @@ pub use cuprum_backend_cutensor as backend_cutensor;
 pub mod cuda {
     pub use cuprum_backend_cuda::args;
     pub use cuprum_backend_cuda::raw::{
-        Arg, ElementwiseKernel, FunctionAttributes, IntoExtents, Launch, RawGlobal, RawKernel, RawModule, RawSource,
+        Arg, ElementwiseKernel, FunctionAttributes, IntoExtents, Launch, RawGlobal, RawKernel, RawModule, RawSource, Reduction,
+        ReductionKernel,
     };
 }
 

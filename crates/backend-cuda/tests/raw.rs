@@ -5,7 +5,7 @@ use std::process::Command;
 
 use cuprum_backend_cuda::args;
 use cuprum_backend_cuda::nvrtc::Compiler;
-use cuprum_backend_cuda::raw::{Arg, ElementwiseKernel, Launch, RawKernel, RawModule, RawSource};
+use cuprum_backend_cuda::raw::{Arg, ElementwiseKernel, Launch, RawKernel, RawModule, RawSource, Reduction, ReductionKernel};
 use cuprum_core::{DType, Device, Error, NdArray, with_device};
 
 /// Runs `test` with a CUDA device as the default.
@@ -339,5 +339,62 @@ fn elementwise_kernels_broadcast() {
         // SAFETY: the array has the 5 elements that `call_sized` is told.
         let y = unsafe { mirrored.call_sized(&[(&odd).into()], 5) }.unwrap().remove(0);
         assert_eq!(y.to_vec::<i64>().unwrap(), [9, 7, 5, 3, 1]);
+    });
+}
+
+#[test]
+fn reduction_kernels_reduce_over_axes() {
+    on_device(|_| {
+        let norm = Reduction {
+            inputs: "T x",
+            output: "float64 y",
+            map: "x * x",
+            reduce: "a + b",
+            post: "y = sqrt(a)",
+            identity: "0",
+            name: "norm",
+        };
+        let kernel = ReductionKernel::new(norm).unwrap();
+        // SAFETY: the code of every kernel here touches its own elements only.
+        let call = |x: &NdArray, axes: Option<&[isize]>| unsafe { kernel.call(&[x.into()], axes) }.unwrap();
+        let close = |got: NdArray, expected: NdArray| {
+            assert_eq!(got.shape(), expected.shape());
+            for (a, b) in got.to_vec::<f64>().unwrap().into_iter().zip(expected.astype(DType::F64).unwrap().to_vec::<f64>().unwrap()) {
+                assert!((a - b).abs() <= 1e-12 * b.abs(), "{a} {b}");
+            }
+        };
+        for shape in [[1, 7], [40, 3], [3, 1000], [300, 5]] {
+            let x = NdArray::arange(0, shape[0] * shape[1], 1).unwrap().astype(DType::F64).unwrap().reshape(shape).unwrap();
+            for x in [x.clone(), x.t().unwrap(), x.index(cuprum_core::s![.., ..;2]).unwrap()] {
+                close(call(&x, None), (&x * &x).sum(()).unwrap().sqrt().unwrap());
+                close(call(&x, Some(&[0])), (&x * &x).sum(0).unwrap().sqrt().unwrap());
+                close(call(&x, Some(&[-1])), (&x * &x).sum(-1).unwrap().sqrt().unwrap());
+            }
+        }
+        let long = NdArray::arange(0, 20_000, 1).unwrap().astype(DType::F64).unwrap();
+        close(call(&long, None), (&long * &long).sum(()).unwrap().sqrt().unwrap());
+        assert_eq!(call(&long, None).to_bytes().unwrap(), call(&long, None).to_bytes().unwrap());
+        assert_eq!(call(&NdArray::zeros([0, 2], DType::F32).unwrap(), Some(&[0])).to_vec::<f64>().unwrap(), [0.0, 0.0]);
+        assert_eq!(call(&NdArray::zeros([2, 0], DType::F32).unwrap(), Some(&[0])).shape(), [0]);
+
+        // Broadcast inputs, 16-bit floats, a number, no identity.
+        let most = Reduction {
+            inputs: "T x, T y, float32 t",
+            output: "T z",
+            map: "x * y * t",
+            reduce: "a > b ? a : b",
+            post: "z = a",
+            identity: "",
+            ..norm
+        };
+        let most = ReductionKernel::new(most).unwrap();
+        let x = NdArray::arange(-3, 3, 1).unwrap().astype(DType::F16).unwrap();
+        let y = NdArray::arange(1, 3, 1).unwrap().astype(DType::F16).unwrap().reshape([2, 1]).unwrap();
+        // SAFETY: as above.
+        let z = unsafe { most.call(&[(&x).into(), (&y).into(), 0.5.into()], Some(&[1])) }.unwrap();
+        assert_eq!(z.astype(DType::F64).unwrap().to_vec::<f64>().unwrap(), [1.0, 2.0]);
+        let none = NdArray::zeros([0, 2], DType::F16).unwrap();
+        // SAFETY: refused.
+        assert!(message(unsafe { most.call(&[(&none).into(), 1.into(), 1.into()], Some(&[0])) }).contains("no identity"));
     });
 }

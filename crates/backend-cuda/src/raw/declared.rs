@@ -51,6 +51,11 @@ impl Declared {
         Ok(Declared { op, name: name.to_owned(), inputs, outputs })
     }
 
+    /// What the kernel is called in the module: apart from CUDA's own functions, which a user's name may be.
+    pub fn symbol(&self) -> String {
+        format!("cuprum_{}", self.name)
+    }
+
     /// An [`Error::Value`] that names the kernel.
     pub fn error(&self, message: impl std::fmt::Display) -> Error {
         Error::value(self.op, format!("{}: {message}", self.name))

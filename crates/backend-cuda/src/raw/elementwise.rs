@@ -108,7 +108,7 @@ impl ElementwiseKernel {
 
         let numbers = views.iter().map(Option::is_none).collect();
         let used = Use { device, dtypes: dtypes.clone(), numbers, ranks: [plan.dims.len(), 0], wide };
-        let make = |used: &Use| self.source(used).compile_on(device)?.kernel(&self.declared.name);
+        let make = |used: &Use| self.source(used).compile_on(device)?.kernel(&self.declared.symbol());
         let kernel = self.built.get_or(used, make)?;
 
         let (of_inputs, of_outputs) = dtypes.split_at(self.declared.inputs.len());
@@ -136,7 +136,7 @@ impl ElementwiseKernel {
         parameters.extend(text.outputs().map(|(p, dtype)| format!("{}* out_{}", stored(dtype), p.name)));
         parameters.push(format!("{} cuprum_axes", text.axes(used.ranks[0])));
         parameters.push("const unsigned long long cuprum_size".into());
-        text.line(format_args!("extern \"C\" __global__ void {}({}) {{", self.declared.name, parameters.join(", ")));
+        text.line(format_args!("extern \"C\" __global__ void {}({}) {{", self.declared.symbol(), parameters.join(", ")));
         text.line(
             "    const long long n = static_cast<long long>(cuprum_size), cuprum_step = static_cast<long long>(gridDim.x) * blockDim.x;",
         );

@@ -1,6 +1,6 @@
 //! Your own CUDA kernels: source or machine code ([`RawSource`], [`RawModule`]), kernels and their launches ([`RawKernel`], [`Launch`],
-//! [`Arg`]), variables of a module ([`RawGlobal`]), and elementwise kernels from strings ([`ElementwiseKernel`]). After CuPy's classes of
-//! these names.
+//! [`Arg`]), variables of a module ([`RawGlobal`]), and kernels from strings ([`ElementwiseKernel`], [`ReductionKernel`]). After CuPy's
+//! classes of these names.
 //!
 //! ```no_run
 //! use cuprum_backend_cuda::args;
@@ -26,6 +26,7 @@ mod declared;
 mod elementwise;
 mod kernel;
 mod launch;
+mod reduction;
 mod signature;
 
 use std::path::{Path, PathBuf};
@@ -37,6 +38,7 @@ pub use self::arg::Arg;
 pub use self::elementwise::ElementwiseKernel;
 pub use self::kernel::RawKernel;
 pub use self::launch::{IntoExtents, Launch};
+pub use self::reduction::{Reduction, ReductionKernel};
 use crate::CudaError;
 use crate::accelerator::CUDA;
 use crate::cache::DiskCache;
