@@ -248,10 +248,10 @@ impl Function {
             let (mut offset, mut size) = (0, 0);
             // SAFETY: the function is alive and both out-pointers valid; a number past the last one is an error code.
             match unsafe { sys::cuFuncGetParamInfo(self.raw, sizes.len(), &mut offset, &mut size) } {
+                sys::CUresult::CUDA_SUCCESS => sizes.push(size),
                 sys::CUresult::CUDA_ERROR_INVALID_VALUE => return Ok(Some(sizes)),
-                code => check("cuFuncGetParamInfo", code)?,
+                _ => return Ok(None),
             }
-            sizes.push(size);
         }
     }
 

@@ -351,6 +351,19 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn axes_have_the_size_that_the_driver_asks_for() {
+        let Some(compiler) = compiler() else { return };
+        let mut text = String::from(codegen::PRELUDE);
+        for (rank, operands, wide) in (0..4).flat_map(|r| (1..4).flat_map(move |n| [(r, n, false), (r, n, true)])) {
+            let strides = vec![vec![1isize; rank]; operands];
+            let packed = codegen::pack_axes(&vec![2; rank], strides.iter().map(|s| &s[..]), wide);
+            let axes = format!("cuprum::Axes<cuprum::{}, {rank}, {operands}>", codegen::index_type(wide));
+            let _ = writeln!(text, "static_assert(sizeof({axes}) == {}, \"{axes}\");", packed.len());
+        }
+        RawSource::new(text).made(&compiler, 90).unwrap();
+    }
+
+    #[test]
     fn declarations_are_read() {
         let all = parse("Op", "float32 x, T y,\n raw int64 table").unwrap();
         let names: Vec<_> = all.iter().map(|p| (p.name.as_str(), p.of, p.raw)).collect();
