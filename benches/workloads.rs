@@ -14,8 +14,8 @@ mod suite;
 use std::time::Instant;
 
 use cuprum::backend_cpu::with_threads;
+use cuprum::profiler::{Benchmark, Effort, Statistics, benchmark_on, served_by};
 use cuprum::{Device, NdArray, Result, explain, with_device};
-use cuprum_cli::measure::{Effort, Statistics, Timing, served_by, time};
 use cuprum_cli::works::{Size, WORKS, Work};
 use serde_json::{Value, json};
 use suite::{SUITES, Suite, Workload};
@@ -163,8 +163,8 @@ fn on_gpu(w: &Workload, device: Device, seconds: f64) -> Result<Value> {
     let inputs = (w.inputs)()?;
     inputs.iter().try_for_each(|a| a.eval().map(|_| ()))?;
     let effort = Effort { warmup: 5, repeat: 20, max_seconds: seconds };
-    let timing = time(device, effort, || (w.run)(&inputs)?.eval().cloned())?.1;
-    let (host, on_device) = (Statistics::of(&timing.host), Statistics::of(&timing.device));
+    let timing = benchmark_on(&[device], effort, || (w.run)(&inputs))?.1;
+    let (host, on_device) = (timing.host(), timing.device());
     let mut line = json!({"peer": "cuprum", "workload": w.name, "gpu_us": round(on_device.median), "min_us": round(on_device.min),
         "cpu_us": round(host.median), "served_by": timing.served_by()});
     rates(&mut line, w, on_device.median);
@@ -185,7 +185,7 @@ fn works(o: &Options) -> Result<()> {
     let device = Device::parse(o.device.as_deref().unwrap_or("auto"))?;
     for work in WORKS.iter().filter(|w| o.wants(w.name)) {
         let timing = measure(work, device, o)?;
-        let (host, on_device) = (Statistics::of(&timing.host), Statistics::of(&timing.device));
+        let (host, on_device) = (timing.host(), timing.device());
         let mut line = json!({"peer": "cuprum", "workload": work.name, "device": device.to_string(), "served_by": timing.served_by()});
         if device == Device::CPU {
             line["us"] = json!(round(host.median));
@@ -204,11 +204,11 @@ fn works(o: &Options) -> Result<()> {
     Ok(())
 }
 
-fn measure(work: &Work, device: Device, o: &Options) -> Result<Timing> {
+fn measure(work: &Work, device: Device, o: &Options) -> Result<Benchmark> {
     let inputs: Result<Vec<NdArray>> = work.host_inputs(o.size)?.iter().map(|a| a.to_device(device)).collect();
     let inputs = inputs?;
     let effort = Effort { warmup: 3, repeat: if device == Device::CPU { 50 } else { 20 }, max_seconds: o.seconds.unwrap_or(2.0) };
-    Ok(time(device, effort, || with_device(device, || (work.run)(&inputs)?.eval().cloned()))?.1)
+    Ok(benchmark_on(&[device], effort, || with_device(device, || (work.run)(&inputs)?.eval().cloned()))?.1)
 }
 
 fn round(x: f64) -> f64 {

@@ -12,7 +12,7 @@ use crate::made_up::{first_element, ones, set_up};
 pub fn in_child(test: &str, variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--ignored", "--nocapture"]);
-    for name in ["CUPRUM_ACCELERATORS", "CUPRUM_DEVICE", "CUPRUM_FUSION", "CUPRUM_HOST_FALLBACK", "CUPRUM_TUNING"] {
+    for name in ["CUPRUM_ACCELERATORS", "CUPRUM_DEVICE", "CUPRUM_FUSION", "CUPRUM_HOST_FALLBACK", "CUPRUM_TUNING", "CUPRUM_TRACE"] {
         command.env_remove(name);
     }
     let output = command.envs(variables.iter().copied()).output().unwrap();

@@ -6,6 +6,7 @@ mod devices;
 mod environment;
 mod made_up;
 mod order;
+mod profiler;
 mod registration;
 mod table;
 mod third_party_op;

@@ -161,7 +161,7 @@ fn types_keep_their_rules() {
         let z = [Complex::new(f64::INFINITY, 1.0), Complex::new(2.0, -3.0)];
         assert_eq!(served::<Complex<f64>>(|| NdArray::from_slice(&z)?.sum(()))?, [Complex::new(f64::INFINITY, -2.0)]);
         let bytes = NdArray::from_slice(&(0..1000).map(|i| i as u8).collect::<Vec<_>>())?;
-        assert_eq!(served::<u64>(|| bytes.sum(()))?, [(0..1000u64).map(|i| i % 256).sum()]);
+        assert_eq!(served::<u64>(|| bytes.sum(()))?, [(0..1000u64).map(|i| i % 256).sum::<u64>()]);
         assert_eq!((served::<u8>(|| bytes.max(()))?[0], served::<u8>(|| bytes.min(()))?[0]), (255, 0));
         let twos = NdArray::from_slice(&vec![2i64; 70])?;
         assert_eq!(served::<i64>(|| twos.prod(()))?, [0], "2^70 wraps");

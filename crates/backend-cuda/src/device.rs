@@ -221,6 +221,14 @@ impl DeviceDriver for CudaDevice {
         Ok(Box::new(CudaEvent { event, context: self.context, device: self.device }))
     }
 
+    fn mark_range(&self, name: &str) -> Option<Box<dyn Any>> {
+        driver::profiler::Range::begin(name).map(|range| Box::new(range) as Box<dyn Any>)
+    }
+
+    fn set_profiling(&self, on: bool) -> Result<()> {
+        driver::profiler::set_recording(self.context, on).map_err(self.error("profile"))
+    }
+
     fn info(&self) -> DeviceInfo {
         let info = self.context.info();
         let (major, minor) = info.compute_capability;

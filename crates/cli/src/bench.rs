@@ -1,12 +1,11 @@
 //! `cuprum bench`: one expression, many times, as CuPy's `cupyx.profiler.benchmark` reports it.
 
 use cuprum::expressions::{EvalError, Session, parse};
+use cuprum::profiler::{Benchmark, Effort, Evaluate, Statistics, benchmark_on};
 use cuprum::{Device, Value};
-use serde::Serialize;
+use serde_json::json;
 
-use crate::bindings::settle;
 use crate::failure::Failure;
-use crate::measure::{Effort, Statistics, time};
 
 /// What to time.
 #[derive(Clone, Debug)]
@@ -19,63 +18,33 @@ pub struct Options<'a> {
     pub json: bool,
 }
 
-#[derive(Serialize)]
-struct Report<'a> {
-    expression: &'a str,
-    device: String,
-    served_by: String,
-    repeats: usize,
-    host_us: Statistics,
-    device_us: Statistics,
-    bytes: usize,
-    #[serde(rename = "GB_s")]
-    gigabytes_per_second: f64,
-}
-
 /// Runs the benchmark over the session's variables and prints its report. The expression is parsed once, outside the timing.
 pub fn run(options: &Options, session: &mut Session) -> Result<(), Failure> {
     let script = parse(options.expression).map_err(EvalError::from)?;
     // Once before the timing, so that a mistake is reported with its place in the expression.
     let sample = session.run_script(&script)?.ok_or_else(|| Failure::input("the expression has no value"))?;
-    settle(&sample)?;
+    sample.evaluate()?;
     let device = if let Value::Array(a) = &sample { a.device() } else { Device::current()? };
     drop(sample);
-    let (_, timing) = time(device, options.effort, || {
-        let value = session.run_script(&script).map_err(array_error)?.unwrap_or(Value::None);
-        settle(&value).map(|()| value)
-    })?;
-    let (host, on_device) = (Statistics::of(&timing.host), Statistics::of(&timing.device));
-    let report = Report {
-        expression: options.expression,
-        device: device.to_string(),
-        served_by: timing.served_by(),
-        repeats: timing.host.len(),
-        host_us: host,
-        device_us: on_device,
-        bytes: timing.bytes(),
-        gigabytes_per_second: timing.bytes() as f64 / on_device.median.max(1e-9) / 1e3,
-    };
+    let (_, times) =
+        benchmark_on(&[device], options.effort, || Ok(session.run_script(&script).map_err(array_error)?.unwrap_or(Value::None)))?;
     if options.json {
-        println!("{}", serde_json::to_string(&report).unwrap_or_default());
+        println!("{}", report(options.expression, device, &times));
     } else {
-        print(&report, device);
+        println!("{}\n{times}", options.expression);
     }
     Ok(())
+}
+
+fn report(expression: &str, device: Device, times: &Benchmark) -> serde_json::Value {
+    let statistics = |s: Statistics| json!({"mean": s.mean, "std": s.std, "min": s.min, "median": s.median, "max": s.max});
+    json!({"expression": expression, "device": device.to_string(), "served_by": times.served_by(), "repeats": times.host.len(),
+        "host_us": statistics(times.host()), "device_us": statistics(times.device()), "bytes": times.bytes(),
+        "GB_s": times.gigabytes_per_second()})
 }
 
 /// The array library's own error; others cannot come from an expression that has worked before.
 fn array_error(e: EvalError) -> cuprum::Error {
     let cause = std::error::Error::source(&e).and_then(|cause| cause.downcast_ref::<cuprum::Error>());
     cause.cloned().unwrap_or_else(|| cuprum::Error::value("bench", e.to_string()))
-}
-
-fn print(report: &Report, device: Device) {
-    let line = |name: &str, s: &Statistics| {
-        println!("  {name:<8} {:>10.3} us  +/- {:.3}  (min {:.3}, median {:.3}, max {:.3})", s.mean, s.std, s.min, s.median, s.max);
-    };
-    println!("{}", report.expression);
-    line("host", &report.host_us);
-    line(&device.to_string(), &report.device_us);
-    println!("  {} calls, served by {}", report.repeats, report.served_by);
-    println!("  {} bytes read and written at the least: {:.1} GB/s", report.bytes, report.gigabytes_per_second);
 }

@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use cuprum::expressions::{EvalError, EvalErrorKind, Session, parse_expression};
+use cuprum::profiler::Evaluate;
 use cuprum::{Value, io};
 
 use crate::failure::Failure;
@@ -34,15 +35,6 @@ pub fn bind(words: &[String], session: &mut Session) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-/// Runs what is deferred in a value.
-pub fn settle(value: &Value) -> cuprum::Result<()> {
-    match value {
-        Value::Array(a) => a.eval().map(|_| ()),
-        Value::Tuple(items) | Value::List(items) => items.iter().try_for_each(settle),
-        _ => Ok(()),
-    }
 }
 
 /// `name=right`, where `name` could be a Python name. `==` belongs to an expression, several statements are a script.
@@ -74,7 +66,7 @@ fn value(name: &str, right: &str, session: &mut Session) -> Result<Value, Failur
         Err(_) if right.contains(['/', '\\']) && !right.contains(['(', ' ']) => Err(Failure::input(format!("{right}: no such file"))),
         _ => match session.run(right).map_err(|e| might_be_file(right, e))? {
             Some(value) => {
-                settle(&value)?;
+                value.evaluate()?;
                 Ok(value)
             }
             None => Err(Failure::input(format!("'{right}' has no value"))),

@@ -6,9 +6,10 @@ use std::time::Instant;
 
 use cuprum::core::device::driver;
 use cuprum::expressions::{self, Session, ast::Script, ast::StmtKind, functions};
+use cuprum::profiler::Evaluate;
 use cuprum::{Device, NdArray, Stream, Value, explain, io};
 
-use crate::bindings::{bind, settle};
+use crate::bindings::bind;
 use crate::failure::Failure;
 use crate::place::Place;
 
@@ -155,8 +156,10 @@ fn compute(script: &Script, session: &mut Session, output: &Option<Output>) -> R
         (None, None) => Outcome::Names(assigned().collect()),
     };
     match &outcome {
-        Outcome::Value(value) => settle(value)?,
-        Outcome::Names(values) => values.iter().try_for_each(|(name, value)| settle(value).map_err(|e| Failure::from(e).within(name)))?,
+        Outcome::Value(value) => value.evaluate()?,
+        Outcome::Names(values) => {
+            values.iter().try_for_each(|(name, value)| value.evaluate().map_err(|e| Failure::from(e).within(name)))?
+        }
     }
     Ok(outcome)
 }

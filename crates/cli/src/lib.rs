@@ -1,5 +1,5 @@
 //! The `cuprum` command, as a library: `src/main.rs` reads the command line and calls in here; the benches share
-//! [`works`] and [`measure`].
+//! [`works`].
 #![deny(unsafe_code)]
 
 pub mod bench;
@@ -7,7 +7,6 @@ pub mod bindings;
 pub mod eval;
 pub mod failure;
 pub mod info;
-pub mod measure;
 pub mod ops;
 pub mod place;
 pub mod sigpipe;

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use cuprum::expressions::Session;
+use cuprum::profiler::{Effort, trace};
 use cuprum_cli::failure::Failure;
-use cuprum_cli::measure::Effort;
 use cuprum_cli::place::Place;
 use cuprum_cli::{bench, bindings, eval, info, sigpipe, tour, tune};
 
@@ -76,10 +76,12 @@ fn main() -> ExitCode {
     sigpipe::restore();
     // Clap itself prints help (exit code 0) and complaints about the command line (2).
     let command_line = CommandLine::parse();
-    match log().and_then(|()| run(&command_line.command)) {
+    let code = match log().and_then(|()| run(&command_line.command)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
-    }
+    };
+    trace::flush();
+    code
 }
 
 fn run(command: &Command) -> Result<(), Failure> {

@@ -3,10 +3,10 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 use cuprum::core::registry;
+use cuprum::profiler::{Effort, benchmark_on};
 use cuprum::{Availability, Device, NdArray, Result, with_accelerators, with_device};
 use serde::Serialize;
 
-use crate::measure::{Effort, Statistics, time};
 use crate::works::{ErrorUnit, Size, WORKS, Work};
 
 /// What to show.
@@ -90,15 +90,15 @@ fn one(work: &Work, device: Device, order: &str, inputs: &[NdArray], reference: 
         (false, _) => Effort { warmup: 3, repeat: 20, max_seconds: 2.0 },
     };
     let compute = || with_device(device, || (work.run)(inputs)?.eval().cloned());
-    let (result, timing) = with_accelerators(order, || time(device, effort, compute))??;
+    let (result, timing) = with_accelerators(order, || benchmark_on(&[device], effort, compute))??;
     let error = work.error(&result, reference)?;
     Ok(Row {
         work: work.name,
         device: device.to_string(),
         accelerators: order.to_string(),
         served_by: timing.served_by(),
-        host_us: Statistics::of(&timing.host).median,
-        device_us: Statistics::of(&timing.device).median,
+        host_us: timing.host().median,
+        device_us: timing.device().median,
         error: Some(error),
         unit: unit(work),
         agrees: error <= work.tolerance,

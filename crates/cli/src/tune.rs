@@ -1,11 +1,12 @@
 //! `cuprum tune`: fills the table of the order `auto` ahead of time, and shows it.
 
 use cuprum::expressions::{EvalError, Session, parse};
+use cuprum::profiler::Evaluate;
 use cuprum::tuning::{self, Listing, MOST_CANDIDATES, MOST_OTHER_RUNS};
 use cuprum::{Device, set_accelerators, settings};
 use serde_json::{Value, json};
 
-use crate::bindings::{bind, settle};
+use crate::bindings::bind;
 use crate::failure::Failure;
 use crate::info::table;
 
@@ -117,7 +118,7 @@ fn measure(expression: &str, session: &mut Session) -> Result<(), Failure> {
     let script = parse(expression).map_err(EvalError::from)?;
     for _ in 0..CALLS {
         if let Some(value) = session.run_script(&script)? {
-            settle(&value)?;
+            value.evaluate()?;
         }
     }
     Ok(())

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::expr::Inner;
 use crate::index::Item;
 use crate::layout::{Layout, checked_size, normalize_axes};
+use crate::profiler::trace;
 use crate::scalar::Scalar;
 
 /// What every stored array answers. Small and read-only; nothing to do with arithmetic.
@@ -281,6 +282,7 @@ impl NdArray {
         let item = self.dtype().itemsize();
         let mut bytes = vec![0u8; (hi - lo) as usize * item];
         driver(stored.device())?.download(stored.buffer().as_ref(), lo as usize * item, &mut bytes)?;
+        trace::flush();
         let layout = stored.layout().with_offset(stored.layout().offset() - lo as usize);
         Ok((HostBytes::Copy(bytes), layout))
     }

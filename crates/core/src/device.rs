@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::{Arc, RwLock};
 
 use crate::error::{Error, Result};
+use crate::profiler::trace;
 use crate::registry;
 
 /// A kind of device, known by its name (`"cpu"`, `"cuda"`). The set is open: a backend interns its own.
@@ -115,7 +116,9 @@ impl Device {
 
     /// Waits until everything issued to the device has run; reports errors found on the device (such as an index out of bounds).
     pub fn synchronize(self) -> Result<()> {
-        driver(self)?.synchronize()
+        driver(self)?.synchronize()?;
+        trace::flush();
+        Ok(())
     }
 
     /// What is known of the device.
@@ -274,6 +277,14 @@ pub trait DeviceDriver: Send + Sync {
     }
     /// Gives unused memory back to the system. By default there is none.
     fn free_all(&self) -> Result<()> {
+        Ok(())
+    }
+    /// Marks a stretch of this thread's work for tools of the device's maker, until the value is dropped. By default there are none.
+    fn mark_range(&self, _name: &str) -> Option<Box<dyn Any>> {
+        None
+    }
+    /// Tells a profiler that watches the process to record, or to stop. By default none watches.
+    fn set_profiling(&self, _on: bool) -> Result<()> {
         Ok(())
     }
     /// Direct copy from another device's buffer, where there is a faster way than through the host.

@@ -12,6 +12,7 @@ use crate::device::{Device, Stream, driver, with_device};
 use crate::dtype::DType;
 use crate::error::{Error, Result, shape_text};
 use crate::op::Family;
+use crate::profiler::trace;
 use crate::registry::{self, Accelerator, Link, OpFilter};
 use crate::settings::{self, HostFallback};
 use crate::tuning::{self, Advice};
@@ -140,6 +141,7 @@ pub fn run(call: &Call) -> Result<Outputs> {
         span.record("shapes", tracing::field::debug(shapes(call)));
         span.record("dtypes", tracing::field::debug(dtypes(call)));
     }
+    let watch = trace::begin(call);
     let chains = registry::chains()?;
     let links = chains.get(call.family(), call.device.kind());
     let mut story = Story::new(listening);
@@ -160,9 +162,10 @@ pub fn run(call: &Call) -> Result<Outputs> {
     match served {
         Some((name, outputs)) => {
             span.record("served_by", name);
+            trace::end(watch, call, Some(name));
             Ok(outputs)
         }
-        None => unserved(call),
+        None => unserved(call).inspect(|_| trace::end(watch, call, None)),
     }
 }
 
@@ -372,6 +375,11 @@ fn empty_outputs(call: &Call) -> Result<Outputs> {
     let driver = driver(call.device)?;
     let make = |o: &OutputSpec| StoredArray::new(o.dtype, o.layout.clone(), driver.allocate(0, call.stream)?);
     call.outputs.iter().map(make).collect()
+}
+
+/// dtypes and shapes of the inputs; of the outputs where there is no input.
+pub(crate) fn dtypes_and_shapes(call: &Call) -> (Vec<DType>, Vec<Vec<usize>>) {
+    (dtypes(call), shapes(call))
 }
 
 fn dtypes(call: &Call) -> Vec<DType> {

@@ -21,6 +21,7 @@ pub mod ops;
 pub mod plan;
 mod pool;
 pub mod precision;
+pub mod profiler;
 pub mod program;
 pub mod registry;
 pub mod scalar;

@@ -39,7 +39,7 @@ pub struct Shown {
 
 /// Every variable cuprum reads, with its value in this process.
 pub fn shown() -> Vec<Shown> {
-    const ALL: [(&str, &str); 16] = [
+    const ALL: [(&str, &str); 17] = [
         ("CUPRUM_DEVICE", "auto"),
         ("CUPRUM_ACCELERATORS", "every ready one, by rank"),
         ("CUPRUM_FUSION", "1"),
@@ -52,6 +52,7 @@ pub fn shown() -> Vec<Shown> {
         ("CUPRUM_TUNING", "a file in the cache folder"),
         ("CUPRUM_COMPILE", "wait under a named order, else background"),
         ("CUPRUM_HOST_FALLBACK", "error"),
+        ("CUPRUM_TRACE", "none"),
         ("CUPRUM_CUDA_PATH", "none"),
         ("CUPRUM_CCCL_PATH", "none"),
         ("CUPRUM_CUTENSOR_PATH", "none"),
@@ -229,6 +230,7 @@ pub fn check() -> Result<()> {
         parse_limit("CUPRUM_GPU_MEMORY_LIMIT", &v, 1 << 40)?;
     }
     crate::tuning::check()?;
+    crate::profiler::trace::check()?;
     crate::registry::check_settings()
 }
 

@@ -11,6 +11,7 @@ mod event;
 pub mod fault;
 mod memory;
 mod pool;
+pub mod profiler;
 mod staging;
 
 pub use context::Context;

@@ -1,0 +1,241 @@
+//! Seeing where time goes: [`benchmark`] a piece of work, mark a stretch of it ([`time_range`]), write all calls to a file that trace
+//! viewers open ([`trace`]), switch an outer profiler on ([`profile`]). What one expression did is [`explain`]'s.
+
+mod range;
+pub mod trace;
+
+use std::fmt;
+use std::time::Instant;
+
+use crate::array::NdArray;
+use crate::device::{Device, Event, Stream, driver};
+use crate::dispatch::{Record, explain};
+use crate::error::{Error, Result};
+use crate::ops::value::Value;
+
+pub use range::{Profiling, TimeRange, profile, time_range};
+
+/// How often to run.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Effort {
+    /// Calls before the first that counts.
+    pub warmup: usize,
+    /// Calls that count, at the most.
+    pub repeat: usize,
+    /// Seconds after which no further call begins; at least one counts.
+    pub max_seconds: f64,
+}
+
+impl Default for Effort {
+    /// 10 calls that do not count, then calls for 2 seconds, at most 10,000.
+    fn default() -> Effort {
+        Effort { warmup: 10, repeat: 10_000, max_seconds: 2.0 }
+    }
+}
+
+/// Mean, deviation and order statistics of some times, in their unit.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Statistics {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Standard deviation, over n.
+    pub std: f64,
+    /// The shortest.
+    pub min: f64,
+    /// Half of them are shorter.
+    pub median: f64,
+    /// The longest.
+    pub max: f64,
+}
+
+impl Statistics {
+    /// Of at least one time; zeros for none.
+    pub fn of(times: &[f64]) -> Statistics {
+        let mut sorted = times.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let n = sorted.len().max(1) as f64;
+        let mean = sorted.iter().sum::<f64>() / n;
+        let std = (sorted.iter().map(|t| (t - mean).powi(2)).sum::<f64>() / n).sqrt();
+        let at = |i: usize| sorted.get(i).copied().unwrap_or(0.0);
+        Statistics { mean, std, min: at(0), median: at(sorted.len() / 2), max: at(sorted.len().saturating_sub(1)) }
+    }
+}
+
+/// What a benchmarked closure may return: arrays are evaluated before its time ends, so that deferred work counts.
+pub trait Evaluate {
+    /// Evaluates the arrays in it; waits for no device.
+    fn evaluate(&self) -> Result<()>;
+}
+
+impl Evaluate for () {
+    fn evaluate(&self) -> Result<()> {
+        Ok(())
+    }
+}
+impl Evaluate for NdArray {
+    fn evaluate(&self) -> Result<()> {
+        self.eval().map(|_| ())
+    }
+}
+impl Evaluate for Value {
+    fn evaluate(&self) -> Result<()> {
+        match self {
+            Value::Array(a) => a.evaluate(),
+            Value::Tuple(items) | Value::List(items) => items.evaluate(),
+            _ => Ok(()),
+        }
+    }
+}
+impl<T: Evaluate> Evaluate for Vec<T> {
+    fn evaluate(&self) -> Result<()> {
+        self.iter().try_for_each(T::evaluate)
+    }
+}
+impl<T: Evaluate, const N: usize> Evaluate for [T; N] {
+    fn evaluate(&self) -> Result<()> {
+        self.iter().try_for_each(T::evaluate)
+    }
+}
+impl<A: Evaluate, B: Evaluate> Evaluate for (A, B) {
+    fn evaluate(&self) -> Result<()> {
+        self.0.evaluate()?;
+        self.1.evaluate()
+    }
+}
+
+/// Times of all counted calls, in microseconds, and what the chain did in one of them.
+#[derive(Clone, Debug)]
+pub struct Benchmark {
+    /// Host time from the call to its return, nothing waited for.
+    pub host: Vec<f64>,
+    /// For each device, the time between events before and after; on the CPU that of the whole call.
+    pub devices: Vec<(Device, Vec<f64>)>,
+    /// What the chain did in the first call.
+    pub calls: Vec<Record>,
+}
+
+impl Benchmark {
+    /// Host times.
+    pub fn host(&self) -> Statistics {
+        Statistics::of(&self.host)
+    }
+
+    /// Times of the first device.
+    pub fn device(&self) -> Statistics {
+        Statistics::of(self.devices.first().map_or(&[], |(_, times)| times))
+    }
+
+    /// Bytes that a call reads and writes at the least.
+    pub fn bytes(&self) -> usize {
+        self.calls.iter().map(|c| c.bytes).sum()
+    }
+
+    /// [`Benchmark::bytes`] over the median time of the first device, in 10^9 bytes a second.
+    pub fn gigabytes_per_second(&self) -> f64 {
+        self.bytes() as f64 / self.device().median.max(1e-9) / 1e3
+    }
+
+    /// [`served_by`] of its calls.
+    pub fn served_by(&self) -> String {
+        served_by(&self.calls)
+    }
+}
+
+impl fmt::Display for Benchmark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut line = |name: &str, times: &[f64]| {
+            let s = Statistics::of(times);
+            let (mean, std) = (s.mean, s.std);
+            writeln!(f, "  {name:<8} {mean:>10.3} us  +/- {std:.3}  (min {:.3}, median {:.3}, max {:.3})", s.min, s.median, s.max)
+        };
+        line("host", &self.host)?;
+        for (device, times) in &self.devices {
+            line(&device.to_string(), times)?;
+        }
+        writeln!(f, "  {} calls, served by {}", self.host.len(), self.served_by())?;
+        write!(f, "  {} bytes read and written at the least: {:.1} GB/s", self.bytes(), self.gigabytes_per_second())
+    }
+}
+
+/// Who served these calls, each once, in order.
+pub fn served_by(calls: &[Record]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in calls.iter().filter_map(|c| c.served_by) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if names.is_empty() { "none (a view)".into() } else { names.join("+") }
+}
+
+/// Runs `work` repeatedly on the current device and tells its times (`cupyx.profiler.benchmark`): on the host from call to return,
+/// and on the device between two events around it. Arrays that it returns are evaluated inside the timing.
+///
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{DType, NdArray, profiler};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::ones((256, 1024), DType::F64)?;
+/// let times = profiler::benchmark(|| (&a * &a).sum(-1)?.sqrt())?;
+/// println!("norms of rows\n{times}");
+/// assert_eq!(times.served_by(), "cpu");
+/// # Ok(())
+/// # }
+/// ```
+pub fn benchmark<T: Evaluate>(work: impl FnMut() -> Result<T>) -> Result<Benchmark> {
+    Ok(benchmark_on(&[Device::current()?], Effort::default(), work)?.1)
+}
+
+/// [`benchmark`] with events on several devices and an effort of your choice; returns the last result too.
+///
+/// Errors: those of `work`; no device.
+pub fn benchmark_on<T: Evaluate>(devices: &[Device], effort: Effort, mut work: impl FnMut() -> Result<T>) -> Result<(T, Benchmark)> {
+    if devices.is_empty() {
+        return Err(Error::value("benchmark", "needs a device"));
+    }
+    let mut evaluated = || {
+        let result = work()?;
+        result.evaluate().map(|()| result)
+    };
+    let synchronize = || devices.iter().try_for_each(|d| d.synchronize());
+    let events = || devices.iter().map(|&d| driver(d)?.record_event(Stream::current(d))).collect::<Result<Vec<Box<dyn Event>>>>();
+    let (first, calls) = explain(&mut evaluated);
+    let mut last = first?;
+    for _ in 1..effort.warmup {
+        last = evaluated()?;
+    }
+    synchronize()?;
+    let mut times = Benchmark { host: Vec::new(), devices: devices.iter().map(|&d| (d, Vec::new())).collect(), calls };
+    let began = Instant::now();
+    while times.host.len() < effort.repeat.max(1) && (times.host.is_empty() || began.elapsed().as_secs_f64() < effort.max_seconds) {
+        let before = events()?;
+        let start = Instant::now();
+        last = evaluated()?;
+        times.host.push(start.elapsed().as_secs_f64() * 1e6);
+        for ((before, after), (_, device)) in before.iter().zip(events()?).zip(&mut times.devices) {
+            device.push(after.millis_since(before.as_ref())? * 1e3);
+        }
+    }
+    synchronize()?;
+    Ok((last, times))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statistics_of_times() {
+        let s = Statistics::of(&[3.0, 1.0, 2.0, 6.0]);
+        assert_eq!((s.min, s.median, s.max, s.mean), (1.0, 3.0, 6.0, 3.0));
+        assert!((s.std - 3.5f64.sqrt()).abs() < 1e-12);
+        assert_eq!(Statistics::of(&[]).mean, 0.0);
+    }
+
+    #[test]
+    fn a_device_is_needed() {
+        let error = benchmark_on(&[], Effort::default(), || Ok(())).unwrap_err();
+        assert_eq!(error.to_string(), "[benchmark] needs a device");
+    }
+}

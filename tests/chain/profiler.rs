@@ -1,0 +1,98 @@
+//! Traces and benchmarks of whole programs.
+
+use std::time::Duration;
+
+use cuprum::profiler::{Effort, benchmark_on, time_range, trace};
+use cuprum::{DType, Device, NdArray, Result};
+use serde_json::Value;
+
+use crate::environment::in_child;
+
+fn traced(test: &str) -> Vec<Value> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("trace.json");
+    let output = in_child(&format!("profiler::{test}"), &[("CUPRUM_TRACE", file.to_str().unwrap()), ("CUPRUM_DEVICE", "cpu")]);
+    assert!(output.status.success(), "{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let text = std::fs::read_to_string(file).unwrap();
+    serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"))
+}
+
+/// Bars of this name.
+fn bars<'a>(events: &'a [Value], name: &str) -> Vec<&'a Value> {
+    events.iter().filter(|e| e["ph"] == "X" && e["name"] == name).collect()
+}
+
+#[test]
+fn calls_and_ranges_are_traced() {
+    let events = traced("child_traces");
+    let sums = bars(&events, "sum");
+    assert_eq!(sums.len(), 300, "all of them, though nothing was flushed by hand");
+    let args = &sums[0]["args"];
+    assert_eq!((&args["accelerator"], &args["device"]), (&"cpu".into(), &"cpu".into()));
+    assert_eq!(args["shapes"], serde_json::json!([[100, 200], [100, 200]]));
+    assert_eq!(args["dtypes"], serde_json::json!(["float64", "float64"]));
+    assert_eq!(args["expression"], "multiply(a0, a1)");
+    assert!(args["memory_used"].as_u64() >= Some(2 * 100 * 200 * 8), "{args}");
+    let [range] = bars(&events, "a range \"with quotes\"")[..] else { panic!("one range") };
+    let span = |e: &Value| (e["ts"].as_f64().unwrap(), e["ts"].as_f64().unwrap() + e["dur"].as_f64().unwrap());
+    let (begin, end) = span(range);
+    assert!(end - begin >= 20e3, "it slept 20 ms");
+    let inside = sums.iter().filter(|s| span(s).0 >= begin && span(s).1 <= end).count();
+    assert_eq!(inside, 1, "one sum ran within the range");
+    let names: Vec<_> = events.iter().filter(|e| e["ph"] == "M").map(|e| e["args"]["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["host", "thread 0", "thread 1"]);
+}
+
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+fn child_traces() {
+    let stored = |seed| cuprum::random::Generator::new(seed).random((100, 200), DType::F64)?.eval().cloned();
+    let inputs: Result<Vec<NdArray>> = [1, 2].into_iter().map(stored).collect();
+    let inputs = inputs.unwrap();
+    let sum = || (&inputs[0] * &inputs[1]).sum(()).unwrap();
+    for _ in 0..299 {
+        sum();
+    }
+    let work = || {
+        let _range = time_range("a range \"with quotes\"");
+        std::thread::sleep(Duration::from_millis(20));
+        sum();
+    };
+    std::thread::scope(|scope| scope.spawn(work).join().unwrap());
+    // What this thread has begun is written at its end.
+    assert!(trace::is_on());
+}
+
+#[test]
+fn a_trace_that_cannot_be_written_is_told() {
+    let output = in_child("profiler::child_checks", &[("CUPRUM_TRACE", "/no/such/folder/trace.json")]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+fn child_checks() {
+    let text = cuprum::settings::check().unwrap_err().to_string();
+    assert!(text.starts_with("CUPRUM_TRACE: /no/such/folder/trace.json: "), "{text}");
+    assert!(!trace::is_on());
+    assert_eq!(NdArray::ones(3, DType::I64).unwrap().sum(()).unwrap().item().unwrap().as_f64(), 3.0);
+}
+
+#[test]
+fn a_benchmark_counts_what_it_says() {
+    let mut calls = 0;
+    let effort = Effort { warmup: 3, repeat: 5, max_seconds: 60.0 };
+    let (last, times) = benchmark_on(&[Device::CPU], effort, || {
+        calls += 1;
+        std::thread::sleep(Duration::from_millis(2));
+        NdArray::full(8, 2.0, DType::F64)?.sqrt()
+    })
+    .unwrap();
+    assert_eq!((calls, times.host.len(), times.devices[0].1.len()), (8, 5, 5));
+    assert!(times.host().min >= 2000.0 && times.device().min >= 2000.0, "{times}");
+    assert_eq!(times.served_by(), "cpu", "what is returned is evaluated");
+    assert_eq!(last.to_vec::<f64>().unwrap(), [2f64.sqrt(); 8]);
+    assert!(times.to_string().contains("5 calls, served by cpu"), "{times}");
+    let failed = benchmark_on(&[Device::CPU], effort, || NdArray::ones(2, DType::F64)?.reshape(3));
+    assert!(failed.is_err());
+}
