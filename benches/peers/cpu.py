@@ -1,6 +1,6 @@
 """The CPU suite of `workloads` in NumPy, numexpr, PyTorch or JAX (jitted): one JSON line a workload, all cores open to the peer.
 
-    python3 cpu.py --peer numpy|numexpr|torch|jax [--only add,sum] [--seconds 0.5] [--list]
+    python3 cpu.py --peer numpy|numexpr|torch|jax [--suite cpu|scale] [--only add,sum] [--seconds 0.5] [--list]
 
 `us` is the median and `min_us` the minimum of a call that ends with its value computed; inputs are made outside the timing.
 A workload that a peer lacks is a line with an `error`.
@@ -13,6 +13,7 @@ import lines
 import numpy as np
 
 parser = lines.options(__doc__, ["numpy", "numexpr", "torch", "jax"])
+parser.add_argument("--suite", default="cpu", choices=["cpu", "scale"])
 parser.add_argument("--seconds", type=float, default=0.5)
 args = parser.parse_args()
 
@@ -218,8 +219,22 @@ def table(p):
     ]
 
 
+def scale_table(p):
+    """A few functions at sizes from 2^10 to 2^28."""
+    rows = []
+    for power in range(10, 29, 2):
+        n = 1 << power
+        rows += [
+            (f"add_f32_2^{power}", lambda a, b: a + b, [f32(n), f32(n)], {"bytes": 12 * n}),
+            (f"exp_f32_2^{power}", lambda a: p.xp.exp(a), [f32(n)], {"bytes": 8 * n}),
+            (f"sum_f32_2^{power}", lambda a: p.total(a), [f32(n)], {"bytes": 4 * n}),
+            (f"sort_f32_2^{power}", p.sort, [f32(n)], {}),
+        ]
+    return rows
+
+
 def numexpr_table():
-    """numexpr has elementwise expressions only."""
+    """numexpr has elementwise expressions only, and no suite but `cpu`."""
     import numexpr
 
     numexpr.set_num_threads(os.cpu_count())
@@ -253,4 +268,6 @@ def measure(function, inputs, limits):
 
 
 peer = {"torch": Torch, "jax": Jax}.get(args.peer, Peer)()
-lines.show(args, args.peer, numexpr_table() if args.peer == "numexpr" else table(peer), measure)
+tables = {"cpu": table, "scale": scale_table}
+works = numexpr_table() if args.peer == "numexpr" else tables[args.suite](peer)
+lines.show(args, args.peer, works, measure)
