@@ -17,7 +17,7 @@ impl Line {
 }
 
 /// Bytes of a result from which it is written past the caches: it would not stay there, and would drive out its inputs.
-pub(crate) const STREAMED: usize = 16 << 20;
+pub(crate) const STREAMED: usize = if cfg!(miri) { 8 << 10 } else { 16 << 20 };
 
 /// Asks for the cache line of an address, which may be anything.
 #[inline(always)]
@@ -29,6 +29,15 @@ pub(crate) fn prefetch<T>(address: *const T) {
     };
     #[cfg(not(target_arch = "x86_64"))]
     let _ = address;
+}
+
+/// Asks for what lies a few lines behind a part of a run, where several runs are read side by side: the processor finds these
+/// by itself, but late.
+#[inline(always)]
+pub(crate) fn prefetch_behind<T>(part: &[T]) {
+    const BEHIND: usize = 8 * LINE;
+    let start = part.as_ptr().cast::<u8>().wrapping_add(BEHIND);
+    (0..size_of_val(part)).step_by(LINE).for_each(|at| prefetch(start.wrapping_add(at)));
 }
 
 /// Where a loop over contiguous memory is, so that it can ask for what it reads later.
@@ -104,33 +113,53 @@ impl NonTemporal {
     /// # Safety
     /// As [`NonTemporal::copy`]; `to` is aligned to a line, `count` a multiple of one.
     #[inline(always)]
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
     pub unsafe fn lines(&self, from: *const u8, to: *mut u8, count: usize) {
-        use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
         self.used.set(true);
-        for at in (0..count).step_by(LINE) {
-            for part in (at..at + LINE).step_by(size_of::<__m128i>()) {
-                // SAFETY: inside what the caller answers for; aligned to 16 bytes, as `to` is.
-                unsafe { _mm_stream_si128(to.add(part).cast(), _mm_loadu_si128(from.add(part).cast())) };
-            }
-        }
-    }
-
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    pub unsafe fn lines(&self, from: *const u8, to: *mut u8, count: usize) {
         // SAFETY: as the caller says.
-        unsafe { std::ptr::copy_nonoverlapping(from, to, count) };
+        unsafe { stores::lines(from, to, count) };
     }
 }
 
 impl Drop for NonTemporal {
     fn drop(&mut self) {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
         if self.used.get() {
-            // SAFETY: every x86-64 processor has SSE.
-            unsafe { std::arch::x86_64::_mm_sfence() };
+            stores::fence();
         }
     }
+}
+
+/// The instructions of [`NonTemporal`].
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod stores {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+
+    /// # Safety
+    /// As [`super::NonTemporal::lines`].
+    #[inline(always)]
+    pub(super) unsafe fn lines(from: *const u8, to: *mut u8, count: usize) {
+        for at in (0..count).step_by(size_of::<__m128i>()) {
+            // SAFETY: inside what the caller answers for; aligned to 16 bytes, as `to` is.
+            unsafe { _mm_stream_si128(to.add(at).cast(), _mm_loadu_si128(from.add(at).cast())) };
+        }
+    }
+
+    pub(super) fn fence() {
+        // SAFETY: every x86-64 processor has SSE.
+        unsafe { _mm_sfence() };
+    }
+}
+
+/// Elsewhere, and for miri, which knows no such instructions: common ones.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+mod stores {
+    /// # Safety
+    /// As [`super::NonTemporal::lines`].
+    pub(super) unsafe fn lines(from: *const u8, to: *mut u8, count: usize) {
+        // SAFETY: as the caller says.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, count) };
+    }
+
+    pub(super) fn fence() {}
 }
 
 #[cfg(test)]

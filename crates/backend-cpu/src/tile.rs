@@ -217,8 +217,8 @@ pub(crate) enum Results {
 pub(crate) struct Compiled<'a> {
     program: &'a Program,
     nest: Nest<'a>,
-    places: SmallVec<[Place; 8]>,
-    instructions: SmallVec<[Instruction; 8]>,
+    places: SmallVec<[Place; 20]>,
+    instructions: SmallVec<[Instruction; 12]>,
     /// Outputs that no instruction writes, and the steps that they are copies of: an input, a parameter, another output, or,
     /// where outputs pass by the caches, anything.
     copies: SmallVec<[(u16, u16); 2]>,
@@ -232,11 +232,11 @@ impl<'a> Compiled<'a> {
     /// Prepares `program` over `nest`. `Err` says what is not there.
     pub fn new(program: &'a Program, nest: Nest<'a>, results: Results) -> std::result::Result<Compiled<'a>, Reason> {
         let steps = &program.steps;
-        let mut last_use: SmallVec<[usize; 8]> = (0..steps.len()).collect();
+        let mut last_use: SmallVec<[u16; 20]> = (0..steps.len() as u16).collect();
         for (i, step) in steps.iter().enumerate() {
-            step.args().iter().for_each(|&a| last_use[a as usize] = i);
+            step.args().iter().for_each(|&a| last_use[a as usize] = i as u16);
         }
-        program.outputs.iter().for_each(|&o| last_use[o as usize] = usize::MAX);
+        program.outputs.iter().for_each(|&o| last_use[o as usize] = u16::MAX);
 
         let mut compiled = Compiled {
             program,
@@ -269,7 +269,7 @@ impl<'a> Compiled<'a> {
                 let mut done: SmallVec<[u16; 3]> = step.args().into();
                 done.dedup();
                 for a in done {
-                    if let (Place::Scratch(block), true) = (compiled.places[a as usize], last_use[a as usize] == i)
+                    if let (Place::Scratch(block), true) = (compiled.places[a as usize], last_use[a as usize] as usize == i)
                         && !free.contains(&block)
                     {
                         free.push(block);
@@ -383,7 +383,7 @@ thread_local! {
 /// One thread's evaluation of a compiled program.
 pub(crate) struct Evaluator<'c, 'a> {
     compiled: &'c Compiled<'a>,
-    blocks: SmallVec<[Scratch; 4]>,
+    blocks: SmallVec<[Scratch; 8]>,
     /// For gathered inputs, by input number.
     gathered: SmallVec<[Scratch; 4]>,
     /// This tile's inputs that are read in place.

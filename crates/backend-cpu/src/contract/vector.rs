@@ -9,12 +9,15 @@ use cuprum_core::{DType, Program, Result, StepKind, StoredArray};
 use smallvec::SmallVec;
 
 use crate::raw::{Elements, ElementsMut};
-use crate::reduce::{Shape, Value, scalar_product, sums};
+use crate::reduce::{Shape, Value, scalar_products, sums};
 use crate::threads;
 use crate::tile::{Compiled, Nest, Results};
 
 /// Fewest products a result is the sum of: below it a reduction spends its time between results.
 const SHORTEST: usize = 16;
+
+/// Lines that are gone through side by side.
+const TOGETHER: usize = 8;
 
 /// Computes the product if one operand is a vector and the result lies in loop order; says whether it did.
 pub(super) fn product(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usize, mut c: ElementsMut) -> Result<bool> {
@@ -51,11 +54,12 @@ pub(super) fn product(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usiz
     let contiguous = k == [1, 1] && line[matrix] >= 0;
     if g.batch.is_empty() && contiguous && len >= 4 * threads::count() && matches!(dtype, DType::F32 | DType::F64) {
         let (m, v) = if matrix == 0 { (a, b) } else { (b, a) };
-        let at = (m.layout().offset(), v.layout().offset());
-        let (m, v, out) = (Elements::buffer(m)?, Elements::buffer(v)?, c.slice(0, len));
+        let pitch = line[matrix] as usize;
+        let m = Elements::buffer(m)?.slice(m.layout().offset(), (len - 1) * pitch + g.k);
+        let v = Elements::buffer(v)?.slice(v.layout().offset(), g.k);
         match dtype {
-            DType::F32 => lines::<f32>(m, v, at, line[matrix] as usize, g.k, out),
-            _ => lines::<f64>(m, v, at, line[matrix] as usize, g.k, out),
+            DType::F32 => lines::<f32>(m.typed(), v.typed(), pitch, -0.0, c.slice(0, len).typed()),
+            _ => lines::<f64>(m.typed(), v.typed(), pitch, -0.0, c.slice(0, len).typed()),
         }
         return Ok(true);
     }
@@ -70,20 +74,24 @@ pub(super) fn product(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usiz
     Ok(sums(&compiled, dtype, &shape, c.slice(0, results)))
 }
 
-/// Scalar products of contiguous lines of a matrix, `pitch` apart, with a contiguous vector; both begin `at` these places.
-fn lines<T: Value>(matrix: Elements, vector: Elements, at: (usize, usize), pitch: usize, k: usize, out: ElementsMut) {
-    let (matrix, vector) = (matrix.typed::<T>(), &vector.typed::<T>()[at.1..at.1 + k]);
-    let out = out.typed::<T>();
-    let cost = out.len().saturating_mul(k);
-    let per_task = out.len().div_ceil(threads::worth(cost) * 4);
+/// Scalar products of contiguous lines of a matrix, `pitch` apart, with a contiguous vector; `zero` as in [`scalar_products`].
+fn lines<T: Value>(matrix: &[T], vector: &[T], pitch: usize, zero: T, out: &mut [T]) {
+    let cost = out.len().saturating_mul(vector.len());
+    let per_task = out.len().div_ceil(threads::worth(cost) * 16).next_multiple_of(TOGETHER);
     threads::for_each(
         out.chunks_mut(per_task).enumerate(),
         cost,
         || (),
         |_, (task, out)| {
-            for (i, out) in out.iter_mut().enumerate() {
-                let start = at.0 + (task * per_task + i) * pitch;
-                *out = scalar_product(&matrix[start..start + k], vector).unwrap_or_default();
+            let line = |i: usize| &matrix[(task * per_task + i) * pitch..][..vector.len()];
+            let (groups, rest) = out.as_chunks_mut::<TOGETHER>();
+            for (n, group) in groups.iter_mut().enumerate() {
+                let lines = std::array::from_fn(|i| line(n * TOGETHER + i));
+                *group = scalar_products(lines, vector, zero);
+            }
+            let first = groups.len() * TOGETHER;
+            for (i, out) in rest.iter_mut().enumerate() {
+                [*out] = scalar_products([line(first + i)], vector, zero);
             }
         },
     );

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use self::deviation::Deviation;
 use self::ops::{ArgMax, ArgMin, Count, Max, Min, Prod, Reducer, Sum};
-pub(crate) use self::ops::{Value, scalar_product};
+pub(crate) use self::ops::{Value, scalar_products};
 use crate::elementwise::half::{is_half, narrow};
 use crate::raw::{Elements, ElementsMut, Output};
 use crate::threads;
