@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use cuprum_core::{Error, Result, settings};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// Work (elements times cheap operations) below which no other thread is woken: about what waking one costs.
-const PARALLEL_FROM: usize = 1 << 16;
+/// Work (elements times cheap operations) below which no other thread is woken: about what waking one costs. Under miri a few
+/// elements are work for several threads, here as in other sizes.
+const PARALLEL_FROM: usize = if cfg!(miri) { 1 << 8 } else { 1 << 16 };
 
 thread_local! {
     /// The pool of an enclosing [`with_threads`].
@@ -102,15 +103,31 @@ pub(crate) fn for_each<I: Send, S>(
                     body(&mut state, item);
                 }
             };
-            // The caller takes its share, so that work starts before the others have woken up.
-            pool.in_place_scope(|scope| {
-                for _ in 1..threads {
-                    scope.spawn(|_| work());
-                }
-                work();
-            });
+            together(&pool, threads, work);
         }
     }
+}
+
+/// Runs `work` on this thread and on others of the pool: the caller takes its share, so that work starts before they have woken up.
+#[cfg(not(miri))]
+fn together(pool: &ThreadPool, threads: usize, work: impl Fn() + Sync) {
+    pool.in_place_scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(|_| work());
+        }
+        work();
+    });
+}
+
+/// As above with new threads: miri finds fault with rayon's scopes, whose jobs hold references to what has ended.
+#[cfg(miri)]
+fn together(_pool: &ThreadPool, threads: usize, work: impl Fn() + Sync) {
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(&work);
+        }
+        work();
+    });
 }
 
 /// As [`for_each`], and collects the results in the items' order.
@@ -128,7 +145,7 @@ pub(crate) fn map<I: Send, S, R: Send>(
 
 /// Runs `f` inside the pool, for libraries that use rayon's current one, with the number of threads that `cost` is worth.
 pub(crate) fn inside<R: Send>(cost: usize, f: impl FnOnce(usize) -> R + Send) -> R {
-    match pool().filter(|p| worth(cost) > 1 && p.current_num_threads() > 1) {
+    match pool().filter(|p| !cfg!(miri) && worth(cost) > 1 && p.current_num_threads() > 1) {
         None => f(1),
         Some(pool) => pool.install(|| f(worth(cost))),
     }

@@ -259,7 +259,8 @@ mod tests {
 
     #[test]
     fn streamed_as_in_place() {
-        for (height, width) in [(128usize, 16usize), (300, 100), (129, 1000), (64, 64), (256, 33)] {
+        let sizes: &[(usize, usize)] = &[(128, 16), (64, 64), (300, 100), (129, 1000), (256, 33)];
+        for &(height, width) in if cfg!(miri) { &sizes[..1] } else { sizes } {
             for stride in [width.next_multiple_of(32), width + 1] {
                 let source: Vec<f32> = (0..height * width).map(|i| i as f32).collect();
                 let mut lines = vec![[0f32; 16]; (height * stride).div_ceil(16) + 1]; // as near to lines as a vector comes

@@ -9,7 +9,7 @@ use crate::cache::{LINE, Line, NonTemporal};
 use crate::threads;
 
 /// Fewest records of a task.
-const CHUNK: usize = 1 << 16;
+const CHUNK: usize = if cfg!(miri) { 1 << 8 } else { 1 << 16 };
 /// Cheap operations that a record costs in each step, about.
 const COST: usize = 4;
 

@@ -14,9 +14,9 @@ use crate::simd::{Loop, dispatch};
 use crate::threads;
 
 /// Records up to which a row is sorted by one thread, and a bucket is not cut further.
-pub(super) const BLOCK: usize = 1 << 15;
+pub(super) const BLOCK: usize = if cfg!(miri) { 1 << 8 } else { 1 << 15 };
 /// Records that a bucket has room for at least: fewer would leave many of its cache lines half full.
-const BUCKET: usize = 1 << 11;
+const BUCKET: usize = if cfg!(miri) { 1 << 5 } else { 1 << 11 };
 /// Bits that number the buckets, or half of them: their lines stay in the second-level cache.
 const BUCKETS: u32 = 10;
 /// Bits that the digit has beyond those that number the buckets, where keys are not spread evenly.

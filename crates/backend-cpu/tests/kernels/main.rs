@@ -6,6 +6,7 @@ mod histogram;
 mod map;
 mod random;
 mod reduce;
+mod rooms;
 mod scan;
 mod search;
 mod select;

@@ -1,0 +1,105 @@
+//! Every room with unsafe code, on several threads, at sizes that miri gets through: `scripts/miri.sh` runs these. Thresholds of
+//! the library are lower under miri, so that a few hundred elements are several tasks, blocks and tiles there.
+
+use cuprum_backend_cpu::with_threads;
+use cuprum_core::{Complex, DType, NdArray, Result, matmul, s};
+
+/// Threads of each test.
+const THREADS: usize = 3;
+
+/// Values of the array that `f` makes on several threads.
+fn values<T: cuprum_core::Element>(f: impl FnOnce() -> Result<NdArray>) -> Vec<T> {
+    with_threads(THREADS, || f().unwrap().to_vec().unwrap()).unwrap()
+}
+
+/// `rows x columns` of the numbers 0, 1, 2, ...
+fn numbers(rows: usize, columns: usize, dtype: DType) -> NdArray {
+    NdArray::arange_as(0, (rows * columns) as i64, 1, dtype).unwrap().reshape([rows, columns]).unwrap()
+}
+
+/// The columns of [`numbers`], one after the other.
+fn turned(rows: usize, columns: usize) -> Vec<i32> {
+    (0..columns).flat_map(|c| (0..rows).map(move |r| (r * columns + c) as i32)).collect()
+}
+
+#[test]
+fn maps_read_outputs_scratch_and_strides() {
+    let a = numbers(9, 70, DType::I32);
+    let want: Vec<i32> = (0..630).map(|i| (i + 2) * i).collect();
+    assert_eq!(values::<i32>(|| (&a + 2).multiply(&a)), want);
+    let every_other = a.index(s![..;2, ..;3]).unwrap();
+    let want: Vec<i32> = (0..5).flat_map(|r| (0..24).map(move |c| 3 * (r * 140 + c * 3))).collect();
+    assert_eq!(values::<i32>(|| every_other.multiply(3)), want);
+    assert_eq!(values::<bool>(|| a.less(2)?.logical_not()), (0..630).map(|i| i >= 2).collect::<Vec<_>>());
+    assert_eq!(values::<f32>(|| (a.astype(DType::F16)? / 2.0).astype(DType::F32))[..4], [0.0, 0.5, 1.0, 1.5]);
+}
+
+#[test]
+fn results_pass_by_the_caches() {
+    let a = numbers(20, 131, DType::I32);
+    assert_eq!(values::<i32>(|| Ok(&a * 2 + 1)), (0..2620).map(|i| 2 * i + 1).collect::<Vec<_>>());
+    assert_eq!(values::<i32>(|| a.t()?.contiguous()), turned(20, 131));
+    let row = NdArray::arange_as(0, 20, 1, DType::I32).unwrap();
+    let want: Vec<i32> = turned(20, 131).iter().enumerate().map(|(i, v)| v + (i % 20) as i32).collect();
+    assert_eq!(values::<i32>(|| Ok(a.t()? + &row)), want);
+}
+
+#[test]
+fn copies_turn_elements_of_every_size() {
+    for dtype in [DType::Bool, DType::U8, DType::F16, DType::F32, DType::F64, DType::C128] {
+        let a = numbers(17, 18, DType::I32).remainder(2).unwrap().astype(dtype).unwrap();
+        let want: Vec<i32> = turned(17, 18).iter().map(|v| v % 2).collect();
+        assert_eq!(values::<i32>(|| a.t()?.copy()?.real()?.astype(DType::I32)), want, "{dtype}");
+        let backwards: Vec<i32> = (0..306).rev().map(|v| v % 2).collect();
+        assert_eq!(values::<i32>(|| a.flip(None)?.copy()?.real()?.astype(DType::I32)), backwards, "{dtype}");
+    }
+}
+
+#[test]
+fn columns_are_shared_by_threads() {
+    let a = numbers(8, 150, DType::I64);
+    assert_eq!(values::<i64>(|| a.sum(0)), (0..150).map(|c| (0..8).map(|r| r * 150 + c).sum()).collect::<Vec<i64>>());
+    assert_eq!(values::<i64>(|| a.cumsum(0))[1050..], (0..150).map(|c| (0..8).map(|r| r * 150 + c).sum()).collect::<Vec<i64>>());
+    assert_eq!(values::<i64>(|| a.cumsum(None)).last(), Some(&(1199 * 600)));
+}
+
+#[test]
+fn records_move_to_their_buckets() {
+    let spread = |i: i64| i * 7919 % 701;
+    let a = NdArray::from_vec((0..700).map(spread).collect::<Vec<_>>(), 700).unwrap();
+    let mut sorted: Vec<i64> = (0..700).map(spread).collect();
+    sorted.sort();
+    assert_eq!(values::<i64>(|| a.sort(-1)), sorted);
+    assert_eq!(values::<f32>(|| a.astype(DType::F32)?.sort(-1)), sorted.iter().map(|&v| v as f32).collect::<Vec<_>>());
+    let places = values::<i64>(|| a.argsort(-1));
+    assert!(places.iter().zip(&sorted).all(|(&p, &v)| spread(p) == v));
+    assert_eq!(values::<i64>(|| Ok(a.topk(5, -1, true)?.0)), sorted.iter().rev().take(5).copied().collect::<Vec<_>>());
+
+    let z = |i: u32| Complex::new((i % 3) as f64, -f64::from(i));
+    let a = NdArray::from_vec((0..300).map(z).collect::<Vec<_>>(), 300).unwrap();
+    let parts = |z: &Complex<f64>| (z.re, z.im);
+    assert!(values::<Complex<f64>>(|| a.sort(-1)).is_sorted_by(|a, b| parts(a) <= parts(b)));
+    let rows = NdArray::from_vec((0..90).map(|i| (i * 37 % 90) as f32).collect::<Vec<_>>(), [9, 10]).unwrap();
+    assert!(values::<f32>(|| rows.sort(-1)).chunks(10).all(|row| row.is_sorted()));
+}
+
+#[test]
+fn selections_and_gathers() {
+    let a = numbers(7, 90, DType::I32);
+    assert_eq!(values::<i32>(|| a.extract(&a.remainder(7)?.equal(3)?)), (0..630).filter(|i| i % 7 == 3).collect::<Vec<_>>());
+    let at = NdArray::from_slice(&[89i64, 0, -1, 7]).unwrap();
+    let want: Vec<i32> = (0..7).flat_map(|r| [89, 0, 89, 7].map(|c| r * 90 + c)).collect();
+    assert_eq!(values::<i32>(|| a.take(&at, 1)), want);
+}
+
+#[test]
+fn products_write_into_one_output() {
+    for dtype in [DType::I32, DType::F32] {
+        for (m, k, n) in [(3, 4, 2), (9, 40, 1)] {
+            let (a, b) = (numbers(m, k, dtype), numbers(k, n, dtype));
+            let at = |i: usize, j: usize| (0..k).map(|p| ((i * k + p) * (p * n + j)) as i32).sum::<i32>();
+            let want: Vec<i32> = (0..m).flat_map(|i| (0..n).map(move |j| at(i, j))).collect();
+            assert_eq!(values::<i32>(|| matmul(&a, &b)?.astype(DType::I32)), want, "{dtype} {m} {k} {n}");
+        }
+    }
+}
