@@ -31,12 +31,11 @@ pub(crate) fn prefetch<T>(address: *const T) {
     let _ = address;
 }
 
-/// Asks for what lies a few lines behind a part of a run, where several runs are read side by side: the processor finds these
+/// Asks for what lies some lines behind a part of a run, where several runs are read side by side: the processor finds these
 /// by itself, but late.
 #[inline(always)]
-pub(crate) fn prefetch_behind<T>(part: &[T]) {
-    const BEHIND: usize = 8 * LINE;
-    let start = part.as_ptr().cast::<u8>().wrapping_add(BEHIND);
+pub(crate) fn prefetch_behind<T>(part: &[T], lines: usize) {
+    let start = part.as_ptr().cast::<u8>().wrapping_add(lines * LINE);
     (0..size_of_val(part)).step_by(LINE).for_each(|at| prefetch(start.wrapping_add(at)));
 }
 

@@ -509,6 +509,13 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         (values, input.map(|input| input.ahead()))
     }
 
+    /// Points `start..start + len`, any number of them, where they lie: of a program that hands through an input which is
+    /// contiguous there.
+    pub fn in_place(&self, start: usize, len: usize) -> Option<Elements<'a>> {
+        let Compiled { program, nest, .. } = self.compiled;
+        if program.is_identity() { nest.inputs.first()?.direct(&nest.dims, start, len) } else { None }
+    }
+
     fn compute(&mut self, start: usize, len: usize, outputs: &mut [ElementsMut]) {
         let compiled = self.compiled;
         for (k, source) in compiled.nest.inputs.iter().enumerate() {

@@ -24,6 +24,9 @@ pub(crate) trait Reducer: 'static {
     /// Result.
     type Out: Element;
 
+    /// Whether a leaf is a merge of its elements' `start` in lanes and nothing else, so that several may be gone through side by side.
+    const PLAIN: bool = false;
+
     /// One element, the `index`th of its reduction.
     fn start(value: Self::In, index: usize) -> Self::Acc;
     /// Two partial results; those of `a` come before those of `b`.
@@ -109,6 +112,44 @@ fn across<A: Copy>(acc: [A; LANES], merge: impl Fn(A, A) -> A) -> A {
     merge(acc[0], acc[1])
 }
 
+/// Leaves that are gone through side by side.
+pub(super) const TOGETHER: usize = 4;
+
+/// Leaves of [`LEAF`] elements from different places in memory, as [`lanes`] reduces each: two threads summed 64 MiB so in 1.14 ms,
+/// leaf by leaf in 1.31.
+struct LeavesLoop<'a, R: Reducer>([&'a [R::In]; TOGETHER]);
+
+impl<R: Reducer> Loop for LeavesLoop<'_, R> {
+    type Output = [R::Acc; TOGETHER];
+    #[inline(always)]
+    fn run(self) -> [R::Acc; TOGETHER] {
+        let leaves = self.0.map(|leaf| leaf.as_chunks::<LANES>().0);
+        let mut acc = leaves.map(|leaf| leaf[0].map(|v| R::start(v, 0)));
+        for c in 1..LEAF / LANES {
+            for (acc, leaf) in acc.iter_mut().zip(leaves) {
+                merge_chunk::<R>(acc, &leaf[c]);
+            }
+        }
+        acc.map(|acc| across(acc, R::merge))
+    }
+}
+
+/// Merges a value into each accumulator; copied out and in as in [`add_products`].
+#[inline(always)]
+fn merge_chunk<R: Reducer>(acc: &mut [R::Acc; LANES], chunk: &[R::In; LANES]) {
+    prefetch_behind(chunk, 32);
+    let mut merged = *acc;
+    for i in 0..LANES {
+        merged[i] = R::merge(merged[i], R::start(chunk[i], 0));
+    }
+    *acc = merged;
+}
+
+/// [`Reducer::leaf`] of several leaves of [`LEAF`] elements, for a reducer that is [`Reducer::PLAIN`].
+pub(crate) fn leaves<R: Reducer>(leaves: [&[R::In]; TOGETHER]) -> [R::Acc; TOGETHER] {
+    dispatch(LeavesLoop::<R>(leaves))
+}
+
 /// A leaf of the scalar products of several lines with one vector, each summed as [`fold`] sums the products: slices of one length, a
 /// multiple of [`LANES`].
 ///
@@ -136,7 +177,7 @@ impl<T: Value, const N: usize> Loop for Products<'_, T, N> {
 /// Adds a product to each accumulator. They are copied out and in, so that the compiler sees that no operand overlaps them.
 #[inline(always)]
 fn add_products<T: Value>(acc: &mut [T; LANES], line: &[T; LANES], v: &[T; LANES]) {
-    prefetch_behind(line);
+    prefetch_behind(line, 8);
     let mut sums = *acc;
     for i in 0..LANES {
         sums[i] = sums[i].plus(line[i].times(v[i]));
@@ -292,6 +333,7 @@ macro_rules! folds {
             type In = T;
             type Acc = T;
             type Out = T;
+            const PLAIN: bool = true;
             #[inline(always)]
             fn start(value: T, _index: usize) -> T { value }
             #[inline(always)]

@@ -1,6 +1,6 @@
 //! Reductions whose elements follow each other in the loop (`[kept.. reduced..]`): all, rows, and what has to be gathered.
 
-use super::ops::{LEAF, Reducer, leaf};
+use super::ops::{LEAF, Reducer, TOGETHER, leaf, leaves};
 use super::tree::Tree;
 use crate::threads;
 use crate::tile::{Compiled, Evaluator};
@@ -11,7 +11,14 @@ const BLOCK: usize = 128 * LEAF;
 /// Reduces points `start..start + len` of the program; the first of them is the `first`th of its reduction and begins a leaf.
 pub(super) fn reduce_run<R: Reducer>(evaluator: &mut Evaluator, tile: usize, start: usize, len: usize, first: usize) -> Option<R::Acc> {
     let mut tree = Tree::new();
-    for at in (0..len).step_by(tile) {
+    let whole = if R::PLAIN { len / BLOCK * BLOCK } else { 0 };
+    let blocks = if whole > 0 { evaluator.in_place(start, whole) } else { None };
+    if let Some(blocks) = blocks {
+        for acc in blocks.typed::<R::In>().chunks_exact(BLOCK).filter_map(in_quarters::<R>) {
+            tree.push_run((BLOCK / LEAF).ilog2(), acc, R::merge);
+        }
+    }
+    for at in (if blocks.is_some() { whole } else { 0 }..len).step_by(tile) {
         let (values, ahead) = evaluator.read_with_ahead(start + at, tile.min(len - at));
         for (i, part) in values.typed::<R::In>().chunks(LEAF).enumerate() {
             let ahead = ahead.map(|from| from.after::<R::In>(i * LEAF));
@@ -19,6 +26,19 @@ pub(super) fn reduce_run<R: Reducer>(evaluator: &mut Evaluator, tile: usize, sta
             tree.push(acc, R::merge);
         }
     }
+    tree.finish(R::merge)
+}
+
+/// Reduces a block whose quarters are gone through side by side. Each is a power of two leaves, so that the tree is that of the block.
+fn in_quarters<R: Reducer>(block: &[R::In]) -> Option<R::Acc> {
+    let quarter = block.len() / TOGETHER;
+    let mut trees = [(); TOGETHER].map(|_| Tree::new());
+    for at in (0..quarter).step_by(LEAF) {
+        let parts = std::array::from_fn(|n| &block[n * quarter + at..][..LEAF]);
+        trees.iter_mut().zip(leaves::<R>(parts)).for_each(|(tree, acc)| tree.push(acc, R::merge));
+    }
+    let mut tree = Tree::new();
+    trees.into_iter().filter_map(|quarter| quarter.finish(R::merge)).for_each(|acc| tree.push(acc, R::merge));
     tree.finish(R::merge)
 }
 

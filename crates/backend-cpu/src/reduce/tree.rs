@@ -17,8 +17,12 @@ impl<A> Tree<A> {
     }
 
     /// The next leaf.
-    pub fn push(&mut self, leaf: A, mut merge: impl FnMut(A, A) -> A) {
-        let (mut level, mut acc) = (0, leaf);
+    pub fn push(&mut self, leaf: A, merge: impl FnMut(A, A) -> A) {
+        self.push_run(0, leaf, merge);
+    }
+
+    /// The result of the next 2^`level` leaves, where as many times a whole number have come before.
+    pub fn push_run(&mut self, mut level: u32, mut acc: A, mut merge: impl FnMut(A, A) -> A) {
         while self.stack.last().is_some_and(|(l, _)| *l == level) {
             let Some((_, earlier)) = self.stack.pop() else { break };
             acc = merge(earlier, acc);
@@ -67,6 +71,12 @@ mod tests {
                 let mut tree = Tree::new();
                 let merge = |a: String, b: String| format!("({a} {b})");
                 (0..n).step_by(block).for_each(|b| tree.push(shape(b..n.min(b + block)), merge));
+                assert_eq!(tree.finish(merge).unwrap(), shape(0..n));
+
+                let mut tree = Tree::new();
+                let whole = n / block * block;
+                (0..whole).step_by(block).for_each(|b| tree.push_run(block.ilog2(), shape(b..b + block), merge));
+                (whole..n).for_each(|leaf| tree.push(leaf.to_string(), merge));
                 assert_eq!(tree.finish(merge).unwrap(), shape(0..n));
             }
         }

@@ -35,6 +35,14 @@ fn float_sums_are_pairwise_and_fixed() {
             on_threads(|| (&a * 2.0f32).sqrt()?.sum(0));
         }
     }
+    // The same tree whether elements are read in place, side by side, or gathered.
+    for n in [65_536, 65_537, 400_001] {
+        let views = layouts(1, n, |_, c| ((c * 7919 % 10_007) as f32).sqrt());
+        let sums: Vec<u32> = views.iter().map(|(_, a)| on_threads(|| a.sum(())).to_vec::<f32>().unwrap()[0].to_bits()).collect();
+        assert!(sums.iter().all(|&sum| sum == sums[0]), "{n}: {sums:?}");
+        let computed = on_threads(|| (&views[0].1 * 1.0).sum(())).to_vec::<f32>().unwrap()[0].to_bits();
+        assert_eq!(computed, sums[0], "{n}");
+    }
     // A running float32 sum would stop at 2^24.
     let ones = NdArray::ones([1 << 25], DType::F32).unwrap();
     assert_eq!(on_threads(|| ones.sum(())).to_vec::<f32>().unwrap(), [(1 << 25) as f32]);
