@@ -74,8 +74,7 @@ impl<'a> Arg<'a> {
     fn size(&self) -> usize {
         match &self.0 {
             Value::Read(_) | Value::Write(_) | Value::Null => size_of::<u64>(),
-            Value::Number(dtype, _) => dtype.itemsize(),
-            Value::Bytes(bytes) => bytes.len(),
+            Value::Number(_, bytes) | Value::Bytes(bytes) => bytes.len(),
         }
     }
 
@@ -127,7 +126,7 @@ impl<'a> Arg<'a> {
                 }
                 address(device::pointer(&held.array.stored()?)?)
             }
-            Value::Number(_, bytes) | Value::Bytes(bytes) => std::mem::take(bytes),
+            Value::Number(_, bytes) | Value::Bytes(bytes) => bytes.clone(),
             Value::Null => address(0),
         })
     }
@@ -290,9 +289,8 @@ mod tests {
 
     /// What a kernel with this declaration, and parameters of these sizes, says to arguments.
     fn refusal<const N: usize>(declared: &str, sizes: Option<&[usize]>, mut args: [Arg; N]) -> String {
-        let declared = signature::parse(declared);
-        let declared = (!declared.is_empty()).then_some(&declared[..]);
-        match check("k", cuda(), &mut args, &Parameters { declared, sizes }) {
+        let declared = signature::parse(declared).filter(|all| !all.is_empty());
+        match check("k", cuda(), &mut args, &Parameters { declared: declared.as_deref(), sizes }) {
             Ok(()) => "taken".into(),
             Err(e) => e.to_string(),
         }
@@ -338,6 +336,15 @@ mod tests {
         assert_eq!(refusal("", None, args![Arg::strided(&strided)]), "taken");
         let mut shared = x.clone();
         assert!(refusal("", None, args![Arg::strided_mut(&mut shared)]).contains("shares its memory; copy it first"));
+    }
+
+    #[test]
+    fn a_list_can_be_launched_again() {
+        let mut list = args![7i32, Arg::bytes(&[1, 2, 3]), Arg::null()];
+        let first = prepare(&mut list).unwrap();
+        assert_eq!(first.iter().map(|b| b.len()).collect::<Vec<_>>(), [4, 3, 8]);
+        assert_eq!(prepare(&mut list).unwrap(), first);
+        assert_eq!(list.each_ref().map(Arg::size), [4, 3, 8]);
     }
 
     #[test]
