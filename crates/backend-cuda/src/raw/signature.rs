@@ -21,14 +21,27 @@ pub(super) enum ParameterKind {
     Value(Option<DType>),
 }
 
-/// The parameters of a declaration, such as `const float* x, float* y, int n`.
-pub(super) fn parse(parameters: &str) -> Vec<Parameter> {
-    let pieces = split(parameters).into_iter().map(str::trim).filter(|p| !p.is_empty() && *p != "void");
-    pieces.map(|text| Parameter { text: text.split_whitespace().collect::<Vec<_>>().join(" "), kind: kind(text) }).collect()
+/// The parameters of a declaration, such as `const float* x, float* y, int n`; `None` if there may be others than stand there, behind
+/// a macro or in a pack.
+pub(super) fn parse(parameters: &str) -> Option<Vec<Parameter>> {
+    let pieces: Vec<_> = split(parameters).into_iter().map(str::trim).filter(|p| !p.is_empty() && *p != "void").collect();
+    if pieces.iter().any(|piece| may_be_several(piece)) {
+        return None;
+    }
+    let one = |text: &str| Parameter { text: text.split_whitespace().collect::<Vec<_>>().join(" "), kind: kind(text) };
+    Some(pieces.into_iter().map(one).collect())
 }
 
-/// The parameters of the one kernel of this name (or name expression) that the source declares; `None` if it is not found, or declared
-/// in ways that differ.
+/// Whether what stands between two commas is a pack (`Ts... all`), a lone word or call (`PARAMS`, `PARAMS(float)`), which may be a macro,
+/// or has a directive of the preprocessor in it.
+fn may_be_several(piece: &str) -> bool {
+    let head = piece.strip_suffix(')').and_then(|call| call.split('(').next()).unwrap_or(piece).trim_end();
+    let is_macro = || head.chars().all(is_word) && known(piece).is_none();
+    piece.contains("...") || piece.contains('#') || is_macro()
+}
+
+/// The parameters of the one kernel of this name (or name expression) that the source declares; `None` if it is not found, declared
+/// in ways that differ, or such that [`parse`] cannot tell.
 pub(super) fn find(source: &str, name: &str) -> Option<Vec<Parameter>> {
     let base = name.split('<').next().unwrap_or(name).rsplit("::").next().unwrap_or(name).trim();
     let source = without_comments(source);
@@ -38,7 +51,7 @@ pub(super) fn find(source: &str, name: &str) -> Option<Vec<Parameter>> {
         if declared != base {
             continue;
         }
-        let parameters = parse(parameters);
+        let parameters = parse(parameters)?;
         let kinds = |list: &[Parameter]| list.iter().map(|p| p.kind).collect::<Vec<_>>();
         if found.as_ref().is_some_and(|other| kinds(other) != kinds(&parameters)) {
             return None;
@@ -60,8 +73,7 @@ fn declaration(text: &str) -> Option<(&str, &str)> {
         }
         let close = open + closing(&text[open..])?;
         let before = text[..open].trim_end();
-        let start = before.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_').map_or(0, |at| at + 1);
-        let word = &before[start..];
+        let word = &before[before.trim_end_matches(is_word).len()..];
         if !ATTRIBUTES.contains(&word) {
             return (!word.is_empty()).then(|| (word, &text[open + 1..close]));
         }
@@ -144,12 +156,16 @@ fn pointer(target: &str) -> ParameterKind {
 
 /// A declaration less its last word, the parameter's name.
 fn without_name(text: &str) -> &str {
-    let text = text.trim_end();
-    text.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_').map_or("", |at| &text[..=at])
+    text.trim_end().trim_end_matches(is_word)
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|w| !w.is_empty())
+    text.split(|c: char| !is_word(c)).filter(|w| !w.is_empty())
+}
+
+/// Whether a name may have it; names of C++ have letters of every script.
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
 }
 
 /// The dtype of a C++ type that means the same in every program; integers as on 64-bit Linux.
@@ -200,7 +216,7 @@ mod tests {
     use super::*;
 
     fn kinds(parameters: &str) -> Vec<ParameterKind> {
-        parse(parameters).into_iter().map(|p| p.kind).collect()
+        parse(parameters).unwrap().into_iter().map(|p| p.kind).collect()
     }
 
     const fn reads(dtype: DType) -> ParameterKind {
@@ -253,8 +269,31 @@ mod tests {
         let text = "T* a, const void* b, float4* c, Params p, const __grid_constant__ Params q, float** r, T s, pair<int, float> t";
         let none = ParameterKind::Value(None);
         assert_eq!(kinds(text), [any(true), any(false), any(true), none, none, any(true), none, none]);
-        assert!(parse("").is_empty() && parse(" void ").is_empty());
-        assert_eq!(parse("const  float *\n x")[0].text, "const float * x");
+        assert_eq!([parse(""), parse(" void ")], [Some(vec![]), Some(vec![])]);
+        assert_eq!(parse("const  float *\n x").unwrap()[0].text, "const float * x");
+    }
+
+    #[test]
+    fn what_may_be_several_parameters_is_not_counted() {
+        for several in
+            ["PARAMS", "int n, PARAMS", "PARAMS(float, 3), int n", "Ts... all", "Ts *... all, int n", "int a,\n#ifdef B\nint b\n#endif"]
+        {
+            assert_eq!(parse(several), None, "{several}");
+        }
+        assert_eq!(kinds("alignas(16) Own p, unsigned"), [ParameterKind::Value(None), value(DType::U32)]);
+        let source = "__global__ void k(PARAMS) {} template <class... Ts> __global__ void pack(int n, Ts... all) {}";
+        assert_eq!([find(source, "k"), find(source, "pack<int, float>")], [None, None]);
+    }
+
+    #[test]
+    fn names_of_every_script() {
+        let none = ParameterKind::Value(None);
+        assert_eq!(kinds("Params α, T λ, const float* größe, int 数"), [none, none, reads(DType::F32), value(DType::I32)]);
+        assert_eq!(parse("λ"), None);
+        let source = "__global__ void naïve(float* x) {} __global__ __launch_bounds__(β(λ)) void k(int é) {} /* ü */ __global__ é(";
+        assert_eq!(find(source, "naïve").unwrap()[0].kind, writes(DType::F32));
+        assert_eq!(find(source, "k").unwrap()[0].kind, value(DType::I32));
+        assert_eq!(find(source, "ve"), None);
     }
 
     #[test]
