@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, c_int, c_void};
 use std::ptr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use smallvec::SmallVec;
@@ -54,15 +54,10 @@ impl Module {
         driver::require("cuModuleGetGlobal_v2")?;
         self.context.bind()?;
         let c_name = CString::new(name).map_err(|_| CudaError::Invalid("a variable's name holds a NUL".into()))?;
-        let (mut pointer, mut len) = (0, 0);
+        let (mut pointer, mut nbytes) = (0, 0);
         // SAFETY: the module is loaded in the current context; the name is NUL-terminated, the out-pointers valid.
-        check("cuModuleGetGlobal", unsafe { sys::cuModuleGetGlobal_v2(&mut pointer, &mut len, self.raw, c_name.as_ptr()) })?;
-        Ok(Global { pointer, len, module: self.clone() })
-    }
-
-    /// The device that it is loaded on.
-    pub fn context(&self) -> &'static Context {
-        self.context
+        check("cuModuleGetGlobal", unsafe { sys::cuModuleGetGlobal_v2(&mut pointer, &mut nbytes, self.raw, c_name.as_ptr()) })?;
+        Ok(Global { pointer, nbytes, module: self.clone() })
     }
 
     /// A kernel by its name in the module (mangled unless `extern "C"`).
@@ -112,32 +107,22 @@ fn load_ptx(ptx: &[u8]) -> Result<sys::CUmodule> {
 #[derive(Debug, Clone)]
 pub struct Global {
     pointer: u64,
-    len: usize,
+    nbytes: usize,
     module: Arc<Module>,
 }
 
 impl Global {
     /// Its size in bytes.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// True for 0 bytes.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// The device that it is on.
-    pub fn context(&self) -> &'static Context {
-        self.module.context
+    pub fn nbytes(&self) -> usize {
+        self.nbytes
     }
 
     /// All of its bytes, after the work queued so far; waits for the device.
     pub fn read(&self) -> Result<Vec<u8>> {
-        let (context, mut bytes) = (self.module.context, vec![0u8; self.len]);
+        let (context, mut bytes) = (self.module.context, vec![0u8; self.nbytes]);
         context.bind()?;
         // SAFETY: the variable has so many bytes and its module is loaded; `bytes` has as many, and is not looked at before the wait.
-        let code = unsafe { sys::cuMemcpyDtoHAsync_v2(bytes.as_mut_ptr().cast(), self.pointer, self.len, context.stream()) };
+        let code = unsafe { sys::cuMemcpyDtoHAsync_v2(bytes.as_mut_ptr().cast(), self.pointer, self.nbytes, context.stream()) };
         check("cuMemcpyDtoHAsync", code)?;
         context.synchronize()?;
         Ok(bytes)
@@ -148,13 +133,13 @@ impl Global {
     /// # Errors
     /// [`CudaError::Invalid`] for another number of bytes than it has.
     pub fn write(&self, bytes: &[u8]) -> Result<()> {
-        if bytes.len() != self.len {
-            return Err(CudaError::Invalid(format!("{} bytes for a variable of {}", bytes.len(), self.len)));
+        if bytes.len() != self.nbytes {
+            return Err(CudaError::Invalid(format!("{} bytes for a variable of {}", bytes.len(), self.nbytes)));
         }
         let context = self.module.context;
         context.bind()?;
         // SAFETY: the variable has as many bytes as are given and its module is loaded; they live until the wait has ended.
-        let code = unsafe { sys::cuMemcpyHtoDAsync_v2(self.pointer, bytes.as_ptr().cast(), self.len, context.stream()) };
+        let code = unsafe { sys::cuMemcpyHtoDAsync_v2(self.pointer, bytes.as_ptr().cast(), self.nbytes, context.stream()) };
         check("cuMemcpyHtoDAsync", code)?;
         context.synchronize()
     }
@@ -227,7 +212,8 @@ impl Function {
     /// # Safety
     /// As for [`Function::launch`].
     pub unsafe fn launch_cooperative(&self, grid: [u32; 3], block: [u32; 3], shared_bytes: u32, args: &mut [*mut c_void]) -> Result<()> {
-        driver::require("cuLaunchCooperativeKernel")?;
+        static KNOWN: OnceLock<Result<()>> = OnceLock::new();
+        KNOWN.get_or_init(|| driver::require("cuLaunchCooperativeKernel")).clone()?;
         let context = self.module.context;
         context.bind()?;
         let ([gx, gy, gz], [bx, by, bz]) = (grid, block);
@@ -255,19 +241,20 @@ impl Function {
         }
     }
 
-    /// The number of threads for which a block with this dynamic shared memory lets the most threads of a multiprocessor run, and
-    /// how many such blocks the device holds at once.
-    pub fn best_block(&self, shared_bytes: u32) -> Result<(u32, u32)> {
+    /// The number of threads for which a block with this dynamic shared memory lets the most threads of a multiprocessor run; 0 if more
+    /// than 48 KiB were not allowed before ([`Function::allow_dynamic_shared`]).
+    pub fn best_block(&self, shared_bytes: u32) -> Result<u32> {
         driver::require("cuOccupancyMaxPotentialBlockSize")?;
         self.module.context.bind()?;
         let (mut blocks, mut threads): (c_int, c_int) = (0, 0);
         // SAFETY: the function is alive and both out-pointers valid; without a callback the shared memory is the same for every size.
         let code = unsafe { sys::cuOccupancyMaxPotentialBlockSize(&mut blocks, &mut threads, self.raw, None, shared_bytes as usize, 0) };
         check("cuOccupancyMaxPotentialBlockSize", code)?;
-        Ok((threads.unsigned_abs(), blocks.unsigned_abs()))
+        Ok(threads.unsigned_abs())
     }
 
-    /// How many blocks of this shape fit on one SM at once; asked from the driver once per shape.
+    /// How many blocks of this shape fit on one SM at once; asked from the driver once per shape. None fits that needs more shared memory
+    /// than is allowed so far, so that this answer is not kept.
     pub fn blocks_per_sm(&self, threads: u32, shared_bytes: u32) -> Result<u32> {
         let mut known = self.occupancy.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(&(_, _, blocks)) = known.iter().find(|(t, s, _)| (*t, *s) == (threads, shared_bytes)) {
@@ -279,7 +266,9 @@ impl Function {
         // SAFETY: the function is alive and the out-pointer valid.
         let code = unsafe { sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, self.raw, threads_arg, shared_bytes as usize) };
         check("cuOccupancyMaxActiveBlocksPerMultiprocessor", code)?;
-        known.push((threads, shared_bytes, blocks.unsigned_abs()));
+        if blocks > 0 {
+            known.push((threads, shared_bytes, blocks.unsigned_abs()));
+        }
         Ok(blocks.unsigned_abs())
     }
 

@@ -119,6 +119,20 @@ fn the_host_has_no_cuda_kernels() {
 }
 
 #[test]
+fn one_list_of_arguments_is_launched_twice() {
+    on_device(|_| {
+        let axpy = RawKernel::compile(AXPY, "axpy").unwrap();
+        let (x, mut y) = (NdArray::ones(10, DType::F32).unwrap(), NdArray::zeros(10, DType::F32).unwrap());
+        let mut list = args![2.0f32, &x, &mut y, 10];
+        for _ in 0..2 {
+            // SAFETY: both arrays have 10 elements.
+            unsafe { axpy.launch(Launch::new(1, 32), &mut list[..]) }.unwrap();
+        }
+        assert_eq!(y.to_vec::<f32>().unwrap(), [4.0; 10]);
+    });
+}
+
+#[test]
 fn a_kernel_reads_and_writes_arrays() {
     on_device(|device| {
         let axpy = RawKernel::compile(AXPY, "axpy").unwrap();
@@ -236,8 +250,14 @@ fn blocks_that_wait_for_one_another_and_much_shared_memory() {
     on_device(|_| {
         let source = r#"
             __device__ unsigned arrived;
+            // What cooperative_groups' grid waits at: the driver gives it to cooperative launches alone.
+            __device__ bool has_grid() {
+                unsigned long long workspace;
+                asm("mov.b64 %0, {%%envreg2, %%envreg1};" : "=l"(workspace));
+                return workspace != 0;
+            }
             extern "C" __global__ void meet(int* out) {
-                if (threadIdx.x == 0) {
+                if (threadIdx.x == 0 && has_grid()) {
                     atomicAdd(&arrived, 1u);
                     while (atomicAdd(&arrived, 0u) < gridDim.x) {}
                     atomicAdd(out, 1);
@@ -256,6 +276,9 @@ fn blocks_that_wait_for_one_another_and_much_shared_memory() {
         let launch = Launch::new(8, 64).cooperative();
         assert!(meet.blocks_per_multiprocessor(launch).unwrap() > 0);
         // SAFETY: blocks add to the one element by atomic operations.
+        unsafe { meet.launch(Launch { cooperative: false, ..launch }, args![&mut out]) }.unwrap();
+        assert_eq!(out.to_vec::<i32>().unwrap(), [0], "blocks of other launches have nothing to wait at");
+        // SAFETY: as above.
         unsafe { meet.launch(launch, args![&mut out]) }.unwrap();
         assert_eq!(out.to_vec::<i32>().unwrap(), [8]);
 
@@ -263,9 +286,19 @@ fn blocks_that_wait_for_one_another_and_much_shared_memory() {
         assert!(reversed.attributes().registers > 0 && reversed.attributes().max_threads >= 32);
         let x = NdArray::arange(0, 20000, 1).unwrap().astype(DType::I32).unwrap();
         let mut out = NdArray::zeros(20000, DType::I32).unwrap();
-        // SAFETY: the arrays have the 20000 elements that the kernel goes over, and 80000 bytes are theirs in shared memory.
-        unsafe { reversed.launch(Launch::new(1, 256).shared(80_000), args![&x, &mut out]) }.unwrap();
-        assert_eq!(out.to_vec::<i32>().unwrap(), (0..20000).rev().collect::<Vec<i32>>());
+        // Cooperative first: how many such blocks fit is asked before anything else has allowed them their memory.
+        let launch = Launch::new(1, 256).shared(80_000);
+        for launch in [launch.cooperative(), launch] {
+            out = NdArray::zeros(20000, DType::I32).unwrap();
+            // SAFETY: the arrays have the 20000 elements that the kernel goes over, and 80000 bytes are theirs in shared memory.
+            unsafe { reversed.launch(launch, args![&x, &mut out]) }.unwrap();
+            assert_eq!(out.to_vec::<i32>().unwrap(), (0..20000).rev().collect::<Vec<i32>>());
+        }
+        assert!(message(reversed.best_block(u32::MAX)).contains("shared memory"));
+        let fresh = RawSource::new(source).compile().unwrap();
+        assert!(fresh.kernel("reversed").unwrap().best_block(80_000).unwrap() >= 32);
+        let fresh = RawSource::new(source).compile().unwrap().kernel("reversed").unwrap();
+        assert!(fresh.blocks_per_multiprocessor(launch).unwrap() > 0);
     });
 }
 

@@ -58,7 +58,8 @@ impl RawKernel {
     }
 
     /// The kernel with the parameters of this declaration, such as `"const float* x, float* y, int n"`: arguments of another kind or
-    /// dtype are refused then. Kernels of a source have the one that stands there; those of a cubin or PTX have none.
+    /// dtype are refused then. Kernels of a source have the one that stands there; those of a cubin or PTX have none. A macro or a
+    /// parameter pack among them tells nothing.
     pub fn with_signature(&self, parameters: &str) -> RawKernel {
         let Inner { function, name, device, attributes, sizes, .. } = &*self.0;
         RawKernel(Arc::new(Inner {
@@ -66,7 +67,7 @@ impl RawKernel {
             name: name.clone(),
             device: *device,
             attributes: *attributes,
-            declared: Some(signature::parse(parameters)),
+            declared: signature::parse(parameters),
             sizes: sizes.clone(),
             best: OnceLock::new(),
             more_shared: OnceLock::new(),
@@ -94,8 +95,12 @@ impl RawKernel {
     }
 
     /// The number of threads for which blocks with this dynamic shared memory occupy the device best.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for more shared memory than a block has.
     pub fn best_block(&self, shared_bytes: u32) -> Result<u32> {
-        self.0.function.best_block(shared_bytes).map(|(threads, _)| threads.max(1)).map_err(|e| self.error(e))
+        self.check(&Launch::new(1, 1).shared(shared_bytes))?;
+        self.0.function.best_block(shared_bytes).map(|threads| threads.max(1)).map_err(|e| self.error(e))
     }
 
     /// [`Launch::over`] these items, in blocks of the size that occupies the device best.
@@ -152,7 +157,8 @@ impl RawKernel {
     /// - it reads and writes only inside the arrays that it was given, and reads nothing that nobody has written;
     /// - it writes no array that was given by `&`, and leaves only 0 and 1 in arrays of bool;
     /// - threads that write one place, or read what others write, do so by atomic operations or behind a barrier;
-    /// - arguments whose types no declaration names, structs above all, are what the kernel takes them for.
+    /// - there are as many arguments as parameters, and each is what the kernel takes it for, where neither a declaration nor the driver
+    ///   tells: kernels of a cubin or PTX, macros and packs among the parameters, and the types of structs.
     pub unsafe fn launch<'a>(&self, launch: Launch, args: impl AsMut<[Arg<'a>]>) -> Result<()> {
         let mut args = args;
         let args = args.as_mut();
@@ -163,7 +169,6 @@ impl RawKernel {
         if launch.grid.contains(&0) {
             return Ok(());
         }
-        self.allow_shared(&launch)?;
         let prepared = arg::prepare(args)?;
         let mut list = Args::new();
         for bytes in &prepared {
@@ -184,7 +189,8 @@ impl RawKernel {
         queued.map_err(|e| self.error(e))
     }
 
-    /// Refuses a launch that the device cannot run.
+    /// Refuses a launch that the device cannot run, and has it allowed the shared memory that it needs: until then, the driver knows of
+    /// no block that fits.
     fn check(&self, launch: &Launch) -> Result<()> {
         let Inner { function, name, attributes, .. } = &*self.0;
         let info = function.context().info();
@@ -196,6 +202,7 @@ impl RawKernel {
                 static_shared: attributes.shared_bytes,
             },
         )?;
+        self.allow_shared(launch)?;
         if launch.cooperative {
             let per_sm = function.blocks_per_sm(launch.threads(), launch.shared_bytes).map_err(|e| self.error(e))?;
             let most = u64::from(per_sm) * u64::from(info.sm_count);

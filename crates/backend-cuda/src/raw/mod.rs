@@ -255,7 +255,7 @@ pub struct RawGlobal {
 impl RawGlobal {
     /// Its size in bytes.
     pub fn nbytes(&self) -> usize {
-        self.global.len()
+        self.global.nbytes()
     }
 
     /// Its bytes, once all work queued so far is done.
