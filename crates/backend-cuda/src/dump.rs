@@ -1,13 +1,16 @@
 //! Sources as they are compiled, in a folder of the user's: `CUPRUM_DUMP_SOURCE=folder`.
 //!
-//! Each program leaves `name-key.cu`, its text, and `name-key.log`: the whole key of the disk cache, architecture, options and
-//! headers, where its code came from, and what the compiler said. Programs that the cache serves are written too.
+//! Each program leaves `name-key.cu`, its text and below it, behind `#if 0`, its headers in memory, among them the code of kernels from
+//! strings; and `name-key.log`: the whole key of the disk cache, architecture, options, where its code came from, and what the compiler
+//! said. Programs that the cache serves are written too.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
+
+use cuprum_core::settings;
 
 use crate::cache::CacheKey;
 use crate::error::CudaError;
@@ -33,7 +36,7 @@ pub enum Origin<'a> {
 /// Writes a program to the folder of the variable, if it is set. What cannot be written is a warning, and given up.
 pub fn write(request: &Request, arch: u32, key: &CacheKey, origin: &Origin) {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let folder = || std::env::var_os(VARIABLE).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let folder = || settings::env(VARIABLE).filter(|v| !v.is_empty()).map(PathBuf::from);
     let Some(folder) = FOLDER.get_or_init(folder) else { return };
     if let Err(error) = write_to(folder, request, arch, key, origin) {
         tracing::warn!(name = request.name, "{VARIABLE}: {} cannot be written: {error}", folder.display());
@@ -43,8 +46,14 @@ pub fn write(request: &Request, arch: u32, key: &CacheKey, origin: &Origin) {
 fn write_to(folder: &Path, request: &Request, arch: u32, key: &CacheKey, origin: &Origin) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let stem = file_stem(request.name, key);
-    fs::write(folder.join(format!("{stem}.cu")), request.source)?;
+    fs::write(folder.join(format!("{stem}.cu")), text(request))?;
     fs::write(folder.join(format!("{stem}.log")), log(request, arch, key, origin))
+}
+
+/// The source as it is, for the compiler's messages have its line numbers, then the headers.
+fn text(request: &Request) -> String {
+    let headers = request.headers.iter().map(|(name, text)| format!("\n#if 0 // header {name}\n{text}\n#endif\n"));
+    std::iter::once(request.source.to_owned()).chain(headers).collect()
 }
 
 /// The program's name as far as file names go, and the beginning of its key.
@@ -95,7 +104,7 @@ mod tests {
         files.sort();
         let stem = format!("a_b__c-{}", &key.to_string()[..KEY]);
         assert_eq!(files, [format!("{stem}.cu"), format!("{stem}.log")]);
-        assert_eq!(fs::read_to_string(nested.join(&files[0])).unwrap(), "text");
+        assert_eq!(fs::read_to_string(nested.join(&files[0])).unwrap(), "text\n#if 0 // header own.h\n#define N 3\n\n#endif\n");
         let expected = format!(
             "name: a<b>/c.cu\nkey: {key}\narchitecture: sm_90\noptions: -x -y\nheader: own.h, 12 bytes\nkernel: k<int>\n\
              code: cubin of 10 bytes, compiled in 1.5s\nlog:\nk.cu(1): warning\n"
