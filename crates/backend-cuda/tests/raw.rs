@@ -86,6 +86,51 @@ fn options_headers_templates_and_own_types_compile() {
     assert!(message(with_folder.machine_code(90)).contains("changed"), "files of folders are read each time");
 }
 
+#[test]
+fn files_are_read_where_a_source_asks_for_them_and_each_time() {
+    if !has_compiler() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::create_dir(path("deep")).unwrap();
+    std::fs::write(path("deep/first.h"), "#include \"second.h\"\n#include <cuprum.cuh>").unwrap();
+    std::fs::write(path("deep/second.h"), "").unwrap();
+    let neighbours = RawSource::new("#include <deep/first.h>\n__device__ cuprum::f16 x;").include_dir(folder.path());
+    neighbours.machine_code(90).unwrap();
+
+    let scale = path("scale.h");
+    let kernel = "extern \"C\" __global__ void k(int* x) { x[0] = SCALE; }";
+    let beside = RawSource::new(format!("#include \"scale.h\"\n{kernel}")).name(path("mine.cu"));
+    let reading = [
+        beside.clone().include_dir(folder.path()),
+        beside.clone().option(format!("-I{}", folder.path().display())),
+        beside.clone().option("--include-path").option(path("")),
+        RawSource::new(kernel).option(format!("-include={scale}")),
+        RawSource::new(kernel).option(format!("--pre-include={scale}")),
+        RawSource::new(format!("#include \"{scale}\"\n{kernel}")),
+        RawSource::new(format!("#include \"own.h\"\n{kernel}")).header("own.h", format!("# include <{scale}>")),
+    ];
+    std::fs::write(&scale, "#define SCALE 1").unwrap();
+    for source in &reading {
+        source.machine_code(90).unwrap_or_else(|e| panic!("{source:?}: {e}"));
+    }
+    assert!(message(beside.machine_code(90)).contains("\"scale.h\""), "the folder of the source is not looked into");
+    assert!(message(beside.option("--no-source-include").machine_code(90)).contains("\"scale.h\""), "nor if it is said twice");
+    std::fs::write(&scale, "#error changed").unwrap();
+    for source in &reading {
+        assert!(message(source.machine_code(90)).contains("changed"), "{source:?}");
+    }
+}
+
+#[test]
+fn headers_in_memory_have_own_types_too() {
+    if has_compiler() {
+        let source = RawSource::new("#include \"half.h\"").header("half.h", "#include <cuprum.cuh>\n__device__ cuprum::f16 x;");
+        source.machine_code(90).unwrap();
+    }
+}
+
 /// Compiles once more in a process that has the variable, which is read once.
 #[test]
 fn sources_are_dumped_with_their_key_and_log() {
@@ -285,11 +330,10 @@ fn blocks_that_wait_for_one_another_and_much_shared_memory() {
         let reversed = module.kernel("reversed").unwrap();
         assert!(reversed.attributes().registers > 0 && reversed.attributes().max_threads >= 32);
         let x = NdArray::arange(0, 20000, 1).unwrap().astype(DType::I32).unwrap();
-        let mut out = NdArray::zeros(20000, DType::I32).unwrap();
         // Cooperative first: how many such blocks fit is asked before anything else has allowed them their memory.
         let launch = Launch::new(1, 256).shared(80_000);
         for launch in [launch.cooperative(), launch] {
-            out = NdArray::zeros(20000, DType::I32).unwrap();
+            let mut out = NdArray::zeros(20000, DType::I32).unwrap();
             // SAFETY: the arrays have the 20000 elements that the kernel goes over, and 80000 bytes are theirs in shared memory.
             unsafe { reversed.launch(launch, args![&x, &mut out]) }.unwrap();
             assert_eq!(out.to_vec::<i32>().unwrap(), (0..20000).rev().collect::<Vec<i32>>());
@@ -372,6 +416,31 @@ fn elementwise_kernels_broadcast() {
         // SAFETY: the array has the 5 elements that `call_sized` is told.
         let y = unsafe { mirrored.call_sized(&[(&odd).into()], 5) }.unwrap().remove(0);
         assert_eq!(y.to_vec::<i64>().unwrap(), [9, 7, 5, 3, 1]);
+    });
+}
+
+#[test]
+fn kernels_from_strings_follow_a_new_preamble_and_options() {
+    on_device(|_| {
+        let one = NdArray::ones(1, DType::F64).unwrap();
+        let parts =
+            Reduction { inputs: "T x", output: "T y", map: "x * SCALE", reduce: "a + b", post: "y = a", identity: "0", name: "scaled" };
+        let mut kernel = ElementwiseKernel::new("T x", "T y", "y = x * SCALE", "scaled").unwrap();
+        let mut sum = ReductionKernel::new(parts).unwrap();
+        let by_option = "#ifdef MORE\nconstexpr int SCALE = 4;\n#else\nconstexpr int SCALE = 3;\n#endif";
+        for (preamble, option, expected) in
+            [(Some("constexpr int SCALE = 2;"), None, 2.0), (Some(by_option), None, 3.0), (None, Some("-DMORE"), 4.0)]
+        {
+            if let Some(text) = preamble {
+                (kernel, sum) = (kernel.preamble(text), sum.preamble(text));
+            }
+            if let Some(option) = option {
+                (kernel, sum) = (kernel.option(option), sum.option(option));
+            }
+            // SAFETY: the code touches its own elements only.
+            let [y, total] = unsafe { [kernel.call(&[(&one).into()]).unwrap().remove(0), sum.call(&[(&one).into()], None).unwrap()] };
+            assert_eq!([y.to_vec::<f64>().unwrap(), total.to_vec::<f64>().unwrap()], [[expected], [expected]]);
+        }
     });
 }
 

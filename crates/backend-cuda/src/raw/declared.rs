@@ -1,15 +1,17 @@
 //! Kernels from strings: their parameters, what arguments make of them, and the text that both give.
 
 use std::fmt::Write;
-use std::sync::{Mutex, PoisonError};
+use std::hash::Hasher;
 
 use cuprum_core::layout::{Dims, broadcast_shapes};
 use cuprum_core::{DType, Device, Error, NdArray, Operand, Result, StoredArray};
+use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
 use super::RawSource;
 use super::arg::{self, Arg};
 use crate::codegen::{self, ctype};
+use crate::single_flight::SingleFlight;
 
 /// Inputs, outputs and name of a kernel from strings.
 #[derive(Clone, Debug)]
@@ -149,7 +151,7 @@ impl Declared {
 }
 
 /// What a kernel's text depends on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Use {
     pub device: Device,
     /// Of inputs, then outputs.
@@ -162,25 +164,35 @@ pub(super) struct Use {
     pub wide: bool,
 }
 
-/// Kernels by their use; few, so a list.
+impl Use {
+    /// What tells the uses of one kernel apart: these have the same number of parameters.
+    fn key(&self) -> SmallVec<[u8; 64]> {
+        let Use { device, dtypes, numbers, ranks, wide } = self;
+        let mut key = SmallVec::new();
+        key.extend([device.ordinal(), ranks[0], ranks[1]].iter().flat_map(|n| n.to_le_bytes()));
+        key.extend(dtypes.iter().map(|&d| d as u8).chain(numbers.iter().map(|&is| u8::from(is))));
+        key.push(u8::from(*wide));
+        key.extend_from_slice(device.kind().name().as_bytes());
+        key
+    }
+}
+
+/// Kernels by their use. Each is compiled once; meanwhile, threads with other uses do not wait.
 #[derive(Debug)]
-pub(super) struct Built<K>(Mutex<Vec<(Use, K)>>);
+pub(super) struct Built<K>(SingleFlight<K>);
 
 impl<K> Default for Built<K> {
     fn default() -> Self {
-        Built(Mutex::default())
+        Built(SingleFlight::default())
     }
 }
 
 impl<K: Clone> Built<K> {
-    pub fn get_or(&self, used: Use, make: impl FnOnce(&Use) -> Result<K>) -> Result<K> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, kernel)) = all.iter().find(|(other, _)| *other == used) {
-            return Ok(kernel.clone());
-        }
-        let kernel = make(&used)?;
-        all.push((used, kernel.clone()));
-        Ok(kernel)
+    pub fn get_or(&self, used: &Use, make: impl FnOnce(&Use) -> Result<K>) -> Result<K> {
+        let key = used.key();
+        let mut hasher = FxHasher::default();
+        hasher.write(&key);
+        self.0.get_or_make(hasher.finish(), &key, || make(used))
     }
 }
 
@@ -360,7 +372,44 @@ pub(super) mod tests {
             let axes = format!("cuprum::Axes<cuprum::{}, {rank}, {operands}>", codegen::index_type(wide));
             let _ = writeln!(text, "static_assert(sizeof({axes}) == {}, \"{axes}\");", packed.len());
         }
-        RawSource::new(text).made(&compiler, 90).unwrap();
+        RawSource::new(text).compile_code(&compiler, 90).unwrap();
+    }
+
+    #[test]
+    fn kernels_are_made_once_for_each_use() {
+        let declared = Declared::new("Op", "T x, T y", "T z", "f").unwrap();
+        let (x, other) = (array(DType::F32), array(DType::F64));
+        let base = used(&declared, &[x.clone(), x.clone()], [1, 0], false);
+        let uses = [
+            base.clone(),
+            Use { ranks: [0, 1], ..base.clone() },
+            Use { wide: true, ..base.clone() },
+            Use { device: Device::new(cuda().kind(), 1), ..base.clone() },
+            used(&declared, &[x, 1.into()], [1, 0], false),
+            used(&declared, &[other.clone(), other], [1, 0], false),
+        ];
+        let built = Built::default();
+        for round in 0..2 {
+            for (n, one) in uses.iter().enumerate() {
+                let make = |_: &Use| if round == 0 { Ok(n) } else { Err(Error::value("Op", "made again")) };
+                assert_eq!(built.get_or(one, make).unwrap(), n);
+            }
+        }
+    }
+
+    #[test]
+    fn a_use_does_not_wait_for_another() {
+        let declared = Declared::new("Op", "T x", "T y", "f").unwrap();
+        let [slow, quick] = [1, 2].map(|rank| used(&declared, &[array(DType::F32)], [rank, 0], false));
+        let built = Built::default();
+        let (done, wait) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let compile_slowly = |_: &Use| {
+                scope.spawn(|| done.send(built.get_or(&quick, |_| Ok(2)).unwrap()).unwrap());
+                Ok(wait.recv_timeout(std::time::Duration::from_secs(20)).unwrap_or(0))
+            };
+            assert_eq!(built.get_or(&slow, compile_slowly).unwrap(), 2);
+        });
     }
 
     #[test]

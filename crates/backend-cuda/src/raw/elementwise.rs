@@ -54,12 +54,14 @@ impl ElementwiseKernel {
     /// Code before the kernel: functions, constants.
     pub fn preamble(mut self, text: impl Into<String>) -> ElementwiseKernel {
         self.preamble = text.into();
+        self.built = Built::default();
         self
     }
 
     /// An option of NVRTC.
     pub fn option(mut self, option: impl Into<String>) -> ElementwiseKernel {
         self.options.push(option.into());
+        self.built = Built::default();
         self
     }
 
@@ -109,7 +111,7 @@ impl ElementwiseKernel {
         let numbers = views.iter().map(Option::is_none).collect();
         let used = Use { device, dtypes: dtypes.clone(), numbers, ranks: [plan.dims.len(), 0], wide };
         let make = |used: &Use| self.source(used).compile_on(device)?.kernel(&self.declared.symbol());
-        let kernel = self.built.get_or(used, make)?;
+        let kernel = self.built.get_or(&used, make)?;
 
         let (of_inputs, of_outputs) = dtypes.split_at(self.declared.inputs.len());
         let empty = || of_outputs.iter().map(|&dtype| NdArray::empty(shape, dtype)).collect::<Result<Vec<_>>>();
@@ -181,7 +183,7 @@ mod tests {
     fn every_kind_of_use_compiles() {
         let Some(compiler) = compiler() else { return };
         let made = |kernel: &ElementwiseKernel, args: &[Operand], rank, wide| {
-            kernel.source(&used(&kernel.declared, args, [rank, 0], wide)).made(&compiler, 90)
+            kernel.source(&used(&kernel.declared, args, [rank, 0], wide)).compile_code(&compiler, 90)
         };
         let code = "z = x + half(t) * (y - x) + T(table[i % 2]);\nplace = i + n";
         let blend = ElementwiseKernel::new("T x, T y, float32 t, raw T table", "T z, int64 place", code, "blend").unwrap();

@@ -54,6 +54,9 @@ use crate::program::Program;
 const OP: &str = "RawModule";
 /// cuprum's own element types and operations, for `#include <cuprum.cuh>`.
 const OWN_HEADER: &str = "cuprum.cuh";
+/// The option, less its hyphens, that keeps NVRTC (from 12.0 on) from looking for `#include "name"` in the folder of the source, which is
+/// the working directory. Headers in folders do not find their neighbours under it, and some versions refuse it twice.
+const NO_SOURCE_INCLUDE: &str = "no-source-include";
 /// The newest CUDA whose compiler is asked for where no driver sets a limit.
 const NEWEST: u32 = 13;
 
@@ -100,7 +103,8 @@ impl RawSource {
         self
     }
 
-    /// A folder for `#include`. As files in it may change, such sources are compiled anew in each process.
+    /// A folder for `#include`. As files in it may change, such sources are compiled anew in each process, as are those with an option
+    /// (`-I`, `-include`) or an absolute path that reads files. Without any, no file is read: the working directory is a folder like others.
     pub fn include_dir(mut self, folder: impl AsRef<Path>) -> RawSource {
         self.include_dirs.push(folder.as_ref().to_owned());
         self
@@ -127,7 +131,7 @@ impl RawSource {
         let context = context(device)?;
         let build = || {
             let compiler = Compiler::shared(context.driver_version().0)?;
-            let compiled = self.made(compiler, context.info().arch())?;
+            let compiled = self.compile_code(compiler, context.info().arch())?;
             let module = Module::load(context, &compiled.code)?;
             Ok((module, compiled))
         };
@@ -145,12 +149,16 @@ impl RawSource {
         let failed = |e: CudaError| Error::backend("cuda", OP, e);
         let newest = driver::probe().map_or(NEWEST, |driver| driver.version.0);
         let compiler = Compiler::shared(newest).map_err(failed)?;
-        self.made(compiler, arch).map(|compiled| compiled.code).map_err(failed)
+        self.compile_code(compiler, arch).map(|compiled| compiled.code).map_err(failed)
     }
 
-    fn made(&self, compiler: &Compiler, arch: u32) -> crate::Result<Compiled> {
-        let options: Vec<&str> = self.options.iter().map(String::as_str).collect();
-        let own = self.text.contains(OWN_HEADER).then_some((OWN_HEADER, OPERATIONS));
+    fn compile_code(&self, compiler: &Compiler, arch: u32) -> crate::Result<Compiled> {
+        let reads_files = self.reads_files();
+        let mut options: Vec<&str> = self.options.iter().map(String::as_str).collect();
+        if !reads_files && !options.iter().any(|option| option.trim_start_matches('-') == NO_SOURCE_INCLUDE) {
+            options.push("--no-source-include");
+        }
+        let own = (reads_files || self.texts().any(|text| text.contains(OWN_HEADER))).then_some((OWN_HEADER, OPERATIONS));
         let headers: Vec<_> = self.headers.iter().map(|(name, text)| (name.as_str(), text.as_str())).chain(own).collect();
         let include_dirs: Vec<&Path> = self.include_dirs.iter().map(PathBuf::as_path).collect();
         let name_expressions: Vec<&str> = self.expressions.iter().map(String::as_str).collect();
@@ -164,7 +172,24 @@ impl RawSource {
             name_expressions: &name_expressions,
         };
         let once = DiskCache::in_memory();
-        program.compile(compiler, arch, if include_dirs.is_empty() { DiskCache::shared() } else { &once })
+        program.compile(compiler, arch, if reads_files { &once } else { DiskCache::shared() })
+    }
+
+    /// The source, then the headers in memory.
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.text).chain(self.headers.iter().map(|(_, text)| text)).map(String::as_str)
+    }
+
+    /// Whether files may be read whose contents are not in the cache's key: those in folders for `#include`, and those that an option
+    /// or an absolute path names. Otherwise not even the working directory is looked into, which NVRTC does by itself.
+    fn reads_files(&self) -> bool {
+        const OPTIONS: [&str; 4] = ["-I", "--include-path", "-include", "--pre-include"];
+        let option_reads = |option: &String| OPTIONS.iter().any(|reads| option.starts_with(reads)) || option.contains("pch");
+        let text_reads = |text: &str| {
+            let operand = |at| text[at..].trim_start_matches("include").trim_start();
+            text.match_indices("include").any(|(at, _)| operand(at).starts_with("\"/") || operand(at).starts_with("</"))
+        };
+        !self.include_dirs.is_empty() || self.options.iter().any(option_reads) || self.texts().any(text_reads)
     }
 }
 

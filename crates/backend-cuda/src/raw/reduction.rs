@@ -92,12 +92,14 @@ impl ReductionKernel {
     /// Code before the kernel: functions, constants.
     pub fn preamble(mut self, text: impl Into<String>) -> ReductionKernel {
         self.preamble = text.into();
+        self.built = Built::default();
         self
     }
 
     /// An option of NVRTC.
     pub fn option(mut self, option: impl Into<String>) -> ReductionKernel {
         self.options.push(option.into());
+        self.built = Built::default();
         self
     }
 
@@ -129,7 +131,7 @@ impl ReductionKernel {
             let module = self.source(used).compile_on(device)?;
             Ok([module.kernel(&self.declared.symbol())?, module.kernel(&self.finish())?])
         };
-        let [kernel, finish] = self.built.get_or(used, make)?;
+        let [kernel, finish] = self.built.get_or(&used, make)?;
 
         let (of_inputs, out) = dtypes.split_at(self.declared.inputs.len());
         let out = out.first().copied().unwrap_or(DType::F64);
@@ -317,7 +319,7 @@ mod tests {
     fn every_kind_of_use_compiles() {
         let Some(compiler) = compiler() else { return };
         let made = |kernel: &ReductionKernel, args: &[Operand], ranks, wide| {
-            kernel.source(&used(&kernel.declared, args, ranks, wide)).made(&compiler, 90)
+            kernel.source(&used(&kernel.declared, args, ranks, wide)).compile_code(&compiler, 90)
         };
         let weighted =
             Reduction { inputs: "T x, T w, float32 t, raw T table", output: "T y", map: "x * w * t + T(table[0])", post: "y = a", ..NORM };
