@@ -291,7 +291,10 @@ static CHOOSING: Accelerator = Accelerator {
         match tuning::recall(call, "way")?.as_deref() {
             Some("second") => {}
             Some(other) => return Err(Error::value(call.op.name(), format!("{other} was slower"))),
-            None if tuning::may_measure() => tuning::keep(call, "way", vec![("first".into(), 2.0), ("second".into(), 1.0)])?,
+            None if tuning::may_measure() => {
+                assert!(tuning::keep(call, "way", vec![("two words".into(), 1.0)]).is_err());
+                tuning::keep(call, "way", vec![("first".into(), 2.0), ("second".into(), 1.0)])?
+            }
             None => decline!("nothing is known and nothing may be measured"),
         }
         RUNS[1].fetch_add(1, Ordering::SeqCst);

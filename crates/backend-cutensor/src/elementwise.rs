@@ -7,7 +7,7 @@
 use cuprum_core::call::Work;
 use cuprum_core::ops::elementwise::{ABS, ADD, MAXIMUM, MINIMUM, MULTIPLY, NEGATIVE, SUBTRACT};
 use cuprum_core::plan::elementwise::LoopPlan;
-use cuprum_core::{Call, DType, Op, Outcome, Program, Reason, Result, StepKind};
+use cuprum_core::{Call, DType, Op, Outcome, Program, Reason, Result, Scalar, StepKind};
 use smallvec::SmallVec;
 
 use crate::handle;
@@ -45,7 +45,10 @@ fn describe(call: &Call) -> Result<Joined, Reason> {
     let (Work::Map { program, plan }, [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("more than one result"));
     };
-    let expression = Expression { program, rounds_each: !matches!(output.dtype, DType::F16 | DType::BF16) };
+    if plan.dims.len() < 2 {
+        return Err(Reason::new("no input lies across the output: the base is as fast"));
+    }
+    let expression = Expression { program, dtype: output.dtype };
     let (operators, mut terms) = expression.joined()?;
     let data = common_type(call)?;
     if operators.contains(&Operator::Mul) && output.dtype.is_complex() {
@@ -85,11 +88,32 @@ type Parts = (SmallVec<[Operator; 2]>, SmallVec<[Term; 3]>);
 /// A program as a tree.
 struct Expression<'a> {
     program: &'a Program,
-    /// cuTENSOR rounds after each operation as the program does; the 16-bit floats it computes in float32.
-    rounds_each: bool,
+    dtype: DType,
 }
 
 impl Expression<'_> {
+    /// cuTENSOR rounds after each operation as the program does; the 16-bit floats it computes in float32.
+    fn rounds_each(&self) -> Result<(), Reason> {
+        match self.dtype {
+            DType::F16 | DType::BF16 => Err(Reason::new("16-bit floats are rounded after each operation")),
+            _ => Ok(()),
+        }
+    }
+
+    /// A scalar as a factor, in the arithmetic of the operands. cuTENSOR does not read what it scales by 0, and NaN times 0 is NaN.
+    fn factor(&self, scalar: Scalar) -> Result<f64, Reason> {
+        self.rounds_each()?;
+        let value = match self.dtype {
+            DType::F32 => scalar.as_f64() as f32 as f64,
+            DType::F64 => scalar.as_f64(),
+            _ => return Err(Reason::with(|| format!("a scaled operand of {}", self.dtype))),
+        };
+        match value.is_finite() && value != 0.0 {
+            true => Ok(value),
+            false => Err(Reason::with(|| format!("an operand is scaled by {value}"))),
+        }
+    }
+
     fn step(&self, n: u16) -> Option<(StepKind, &[u16])> {
         self.program.steps.get(n as usize).map(|s| (s.kind, s.args()))
     }
@@ -126,9 +150,7 @@ impl Expression<'_> {
         {
             last.factor = -last.factor;
         }
-        if operator == Operator::Add && terms.iter().any(|t| t.factor.abs() != 1.0) {
-            return Err(Reason::new("a scaled operand of a sum would be rounded once instead of twice"));
-        }
+        unscaled(operator, &terms)?;
         let inputs = |n: usize| terms[..n].iter().map(|t| t.input);
         if terms.iter().enumerate().any(|(n, t)| inputs(n).any(|other| other == t.input)) {
             return Err(Reason::new("one array is several operands"));
@@ -145,9 +167,7 @@ impl Expression<'_> {
         terms: &mut SmallVec<[Term; 3]>,
     ) -> Result<(), Reason> {
         let Some((StepKind::Apply(op), &[left, right])) = self.step(n) else { return Err(Reason::new("not a pair")) };
-        if !self.rounds_each {
-            return Err(Reason::new("16-bit floats are rounded after each operation"));
-        }
+        self.rounds_each()?;
         let inner = operator(op)?;
         if (inner, outer) == (Operator::Mul, Operator::Add) {
             return Err(Reason::new("a product in a sum would be rounded once instead of twice"));
@@ -156,9 +176,7 @@ impl Expression<'_> {
         if op == SUBTRACT {
             second.factor = -second.factor;
         }
-        if inner == Operator::Add && [first, second].iter().any(|t| t.factor.abs() != 1.0) {
-            return Err(Reason::new("a scaled operand of a sum would be rounded once instead of twice"));
-        }
+        unscaled(inner, &[first, second])?;
         operators.push(inner);
         terms.extend([first, second]);
         Ok(())
@@ -182,17 +200,24 @@ impl Expression<'_> {
             Some((StepKind::Apply(op), &[left, right])) if self.is_scaled(op, left, right) => {
                 let (scalar, x) = if matches!(self.step(left), Some((StepKind::Param(_), _))) { (left, right) } else { (right, left) };
                 let Some((StepKind::Param(p), _)) = self.step(scalar) else { return Err(Reason::new("a scalar operand")) };
-                let value = self.program.params.get(p as usize).map(|s| s.as_f64()).filter(|v| v.is_finite());
-                match (value, self.term(x)?) {
-                    (Some(value), t) if t.factor.abs() == 1.0 && self.rounds_each => Ok(Term { factor: t.factor * value, ..t }),
-                    (Some(_), _) if !self.rounds_each => Err(Reason::new("16-bit floats are rounded after each operation")),
-                    _ => Err(Reason::new("an operand is scaled twice, or not by a finite number")),
+                let value = self.program.params.get(p as usize).ok_or(Reason::new("a scalar operand"))?;
+                match (self.factor(*value)?, self.term(x)?) {
+                    (value, t) if t.factor.abs() == 1.0 => Ok(Term { factor: t.factor * value, ..t }),
+                    _ => Err(Reason::new("an operand is scaled twice")),
                 }
             }
             Some((StepKind::Apply(op), _)) => Err(Reason::with(|| format!("{} of an operand", op.name()))),
             Some((StepKind::Param(_), _)) => Err(Reason::new("a scalar operand")),
             _ => Err(Reason::new("a cast of an operand")),
         }
+    }
+}
+
+/// Refuses a sum of scaled operands.
+fn unscaled(operator: Operator, terms: &[Term]) -> Result<(), Reason> {
+    match operator == Operator::Add && terms.iter().any(|t| t.factor.abs() != 1.0) {
+        true => Err(Reason::new("a scaled operand of a sum would be rounded once instead of twice")),
+        false => Ok(()),
     }
 }
 
@@ -213,7 +238,7 @@ pub fn tensor(plan: &LoopPlan, n: usize) -> Tensor {
 #[cfg(test)]
 mod tests {
     use cuprum_core::ops::elementwise::DIVIDE;
-    use cuprum_core::{Array, Scalar, StoredArray};
+    use cuprum_core::{Array, StoredArray};
 
     use super::*;
     use crate::sys::DataType;
@@ -318,6 +343,13 @@ mod tests {
         assert_eq!(factors(&of(changed(MULTIPLY, None, 2.5, DType::F64)).unwrap()), [(1, 1.0), (0, 2.5)]);
         let scaled = of(changed(ADD, None, 2.5, DType::F64));
         assert_eq!(scaled.unwrap_err(), "a scaled operand of a sum would be rounded once instead of twice");
+        let refused = |factor, dtype| describe_map(&changed(MULTIPLY, None, factor, dtype), &pair(dtype)).unwrap_err();
+        assert_eq!(refused(0.0, DType::F64), "an operand is scaled by 0", "0 * NaN would be 0");
+        assert_eq!(refused(1e-60, DType::F32), "an operand is scaled by 0");
+        assert_eq!(refused(f64::INFINITY, DType::F64), "an operand is scaled by inf");
+        assert_eq!(refused(1.0, DType::C128), "a scaled operand of complex128");
+        let complex = describe_map(&changed(ADD, None, 1.0, DType::C64), &pair(DType::C64));
+        assert_eq!(complex.unwrap_err(), "a scaled operand of complex64", "(1 + 5i) * x is not x");
         let half = describe_map(&changed(MULTIPLY, None, 2.5, DType::F16), &pair(DType::F16));
         assert_eq!(half.unwrap_err(), "16-bit floats are rounded after each operation");
     }
@@ -342,7 +374,7 @@ mod tests {
         assert_eq!(of(ADD, DType::F32, &both), "neither input lies as the output does");
         let flipped = [pair(DType::F32)[0].clone(), array(DType::F32, contiguous(&[5, 4]).transpose().flip(&[0]))];
         assert_eq!(of(ADD, DType::F32, &flipped), "negative stride along axis 0 of input 1");
-        let one = &pair(DType::F32)[..1];
+        let one = &pair(DType::F32)[1..];
         assert_eq!(describe_map(&negated(DType::F32), one).unwrap_err(), "negative: not an operation of two arrays");
         assert_eq!(describe_map(&binary(ADD, DType::F32, [0, 0]), one).unwrap_err(), "one array is several operands");
         let mut scaled = Program::identity(DType::F32);

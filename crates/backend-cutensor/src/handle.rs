@@ -5,12 +5,12 @@
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cuprum_backend_cuda::CudaError;
 use cuprum_backend_cuda::device::{self, CudaBuffer};
 use cuprum_backend_cuda::driver::{self, Context};
-use cuprum_core::{Array, Call, Error, Outcome, Reason, Result, StoredArray, tuning};
+use cuprum_core::{Array, Call, Error, Outcome, Reason, Result, StoredArray, registry, tuning};
 use smallvec::SmallVec;
 
 use crate::NAME;
@@ -38,6 +38,24 @@ fn check(call: &'static str, status: Status) -> Refusable<()> {
     if status == Status::SUCCESS { Ok(()) } else { Err(Refusal { call, status }) }
 }
 
+/// Why there is no plan.
+enum Failure {
+    Refused(Refusal),
+    /// Something else went wrong: the call's own error.
+    Error(Error),
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Failure {
+        Failure::Refused(refusal)
+    }
+}
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Error(error)
+    }
+}
+
 impl Refusal {
     /// The status says that this request cannot be done, and would say so again.
     fn is_final(self) -> bool {
@@ -63,6 +81,8 @@ pub struct Handle {
     library: &'static Library,
     context: &'static Context,
     plans: PlanCache<Refusable<Plan>>,
+    /// Held while algorithms are timed.
+    measuring: Mutex<()>,
 }
 
 // SAFETY: cutensor.h marks every call made with a handle here as thread-safe.
@@ -91,7 +111,7 @@ impl Handle {
         let status = unsafe { (library.functions.create)(&mut raw) };
         check("cutensorCreate", status)
             .map_err(|r| CudaError::Missing(format!("{}: {}", r.call, sys::describe(&library.functions, r.status))))?;
-        Ok(Handle { raw, library, context, plans: PlanCache::default() })
+        Ok(Handle { raw, library, context, plans: PlanCache::default(), measuring: Mutex::new(()) })
     }
 
     fn descriptor(&self, tensor: &Tensor, data: DataType, alignment: u32) -> Refusable<Owned> {
@@ -197,44 +217,52 @@ impl Handle {
         Ok(Plan { owned: plan, scalar, workspace })
     }
 
-    /// The plan for a request. A large contraction is measured once: the library's own choice of algorithm took up to twice as long as
-    /// the best (`docs/architecture.md`).
-    fn best_plan(&self, key: &Key, call: &Call, inputs: [u64; 3], factors: &[f64]) -> Refusable<Plan> {
+    /// The plan for a request: of a large contraction by the algorithm that was kept for its like, which is measured where somebody
+    /// named the order; else by the library's own choice, which took up to twice as long (`docs/architecture.md`).
+    fn best_plan(&self, key: &Key, call: &Call, inputs: [u64; 3], factors: &[f64]) -> std::result::Result<Plan, Failure> {
+        let default = || Ok(self.plan(key, Algorithm::Default)?);
         if !key.operation.is_worth_measuring() {
-            return self.plan(key, Algorithm::Default);
+            return default();
         }
-        let known = tuning::recall(call, CHOICE).ok().flatten();
-        if known.is_some() || !tuning::may_measure() {
-            return self.plan(key, known.and_then(|name| Algorithm::named(&name)).unwrap_or(Algorithm::Default));
+        if let Some(known) = tuning::recall(call, CHOICE)? {
+            return Ok(self.plan(key, Algorithm::named(&known).unwrap_or(Algorithm::Default))?);
         }
-        let mut plans = SmallVec::<[(Plan, f64); 2]>::new();
-        let mut times = Vec::new();
+        if !tuning::may_measure() || !registry::order_is_named() {
+            return default();
+        }
+        // Threads that measure at the same time would measure each other.
+        let _alone = self.measuring.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut plans, mut times, mut all_ran) = (SmallVec::<[(Plan, f64); 2]>::new(), Vec::new(), true);
         for algorithm in [Algorithm::Gett, Algorithm::Ttgt] {
-            // One that the library refuses, or has no room for, is only out.
-            if let Ok(plan) = self.plan(key, algorithm)
-                && let Ok(time) = self.measure(key, &plan, call, inputs, factors)
-            {
-                times.push((algorithm.name().to_string(), time));
-                plans.push((plan, time));
+            let measured = self.plan(key, algorithm).map_err(Failure::from).and_then(|plan| {
+                let time = self.measure(key, &plan, call, inputs, factors)?;
+                Ok((plan, time))
+            });
+            match measured {
+                Ok((plan, time)) => {
+                    times.push((algorithm.name().to_string(), time));
+                    plans.push((plan, time));
+                }
+                // There may be room the next time.
+                Err(Failure::Error(Error::OutOfMemory { .. })) => all_ran = false,
+                Err(Failure::Refused(refusal)) => all_ran &= refusal.is_final(),
+                Err(error) => return Err(error),
             }
         }
-        if let Err(error) = tuning::keep(call, CHOICE, times) {
-            tracing::warn!(%error, "what was measured is not kept");
+        if all_ran {
+            tuning::keep(call, CHOICE, times)?;
         }
         plans.sort_by(|a, b| a.1.total_cmp(&b.1));
-        plans.into_iter().next().map_or_else(|| self.plan(key, Algorithm::Default), |(plan, _)| Ok(plan))
+        plans.into_iter().next().map_or_else(default, |(plan, _)| Ok(plan))
     }
 
     /// Microseconds that a plan takes on the device for the call's own inputs, the second time, into memory of its own.
-    fn measure(&self, key: &Key, plan: &Plan, call: &Call, inputs: [u64; 3], factors: &[f64]) -> Result<f64> {
-        let refused = |refusal: Refusal| Error::backend(NAME, call.op.name(), format!("{}: {}", refusal.call, refusal.status));
-        let failed = |e: CudaError| device::error(NAME, call.op.name(), call.device, e);
-        let output = device::allocate_output(call, 0)?;
+    fn measure(&self, key: &Key, plan: &Plan, call: &Call, inputs: [u64; 3], factors: &[f64]) -> std::result::Result<f64, Failure> {
         let workspace = device::allocate(call, plan.workspace as usize)?;
-        let written = address(&output, 0, &key.operation.output, key.operation.data).map_err(failed)?;
+        let (_output, written) = new_output(call, &key.operation)?;
         let at = Addresses { inputs, output: written, workspace: workspace.pointer() };
-        // SAFETY: the inputs' addresses were checked by the caller, the output's here; buffers are freed in stream order.
-        let launch = || unsafe { self.launch(key.operation.kind, plan, factors, &at) }.map_err(refused);
+        // SAFETY: the inputs' addresses were checked by the caller, the output's by `new_output`; buffers are freed in stream order.
+        let launch = || unsafe { self.launch(key.operation.kind, plan, factors, &at) };
         launch()?;
         let driver = cuprum_core::device::driver(call.device)?;
         let before = driver.record_event(call.stream)?;
@@ -346,6 +374,17 @@ fn address(buffer: &CudaBuffer, byte_offset: usize, tensor: &Tensor, data: DataT
     buffer.memory().range(byte_offset, tensor.span().saturating_mul(data.size()))
 }
 
+/// New memory for the output, and its address.
+fn new_output(call: &Call, operation: &Operation) -> Result<(Arc<CudaBuffer>, u64)> {
+    let output = device::allocate_output(call, 0)?;
+    let written =
+        address(&output, 0, &operation.output, operation.data).map_err(|e| device::error(NAME, call.op.name(), call.device, e))?;
+    match alignment(written) < ALIGNMENT {
+        true => Err(Error::backend(NAME, call.op.name(), format!("new memory is not aligned to {ALIGNMENT} bytes"))),
+        false => Ok((output, written)),
+    }
+}
+
 /// Does a call as `operation` on these arrays: A, then B and C where there are such. `factors` scale them, of a contraction A * B
 /// and C.
 pub fn run(call: &Call, operation: Operation, arrays: &[&StoredArray], factors: &[f64]) -> Result<Outcome> {
@@ -370,23 +409,21 @@ pub fn run(call: &Call, operation: Operation, arrays: &[&StoredArray], factors: 
     handle.context.bind().map_err(failed)?;
     let key = Key { operation, alignments };
     let plan = handle.plans.get_or_make(&key, || match handle.best_plan(&key, call, inputs, factors) {
-        Err(refusal) if !refusal.is_final() => Err(refusal),
-        made => Ok(made),
+        Ok(plan) => Ok(Ok(plan)),
+        Err(Failure::Refused(refusal)) if refusal.is_final() => Ok(Err(refusal)),
+        Err(failure) => Err(failure),
     });
     let plan = match plan.as_deref() {
         Ok(Ok(plan)) => plan,
-        Ok(Err(refusal)) | Err(refusal) => return Ok(Outcome::Declined(refusal.reason(handle, call)?)),
+        Ok(Err(refusal)) | Err(Failure::Refused(refusal)) => return Ok(Outcome::Declined(refusal.reason(handle, call)?)),
+        Err(Failure::Error(error)) => return Err(error.clone()),
     };
     let workspace = match device::allocate(call, plan.workspace as usize) {
         Ok(workspace) => workspace,
         Err(Error::OutOfMemory { requested, .. }) => cuprum_core::decline!("no room for a workspace of {requested} bytes"),
         Err(e) => return Err(e),
     };
-    let output = device::allocate_output(call, 0)?;
-    let written = address(&output, 0, &key.operation.output, data).map_err(failed)?;
-    if alignment(written) < ALIGNMENT {
-        cuprum_core::decline!("new memory is not aligned to {ALIGNMENT} bytes");
-    }
+    let (output, written) = new_output(call, &key.operation)?;
     let at = Addresses { inputs, output: written, workspace: workspace.pointer() };
     // SAFETY: each address was checked against its buffer for all that its tensor touches; buffers are freed in stream
     // order, and the launch is queued on that stream before any of them can be dropped.

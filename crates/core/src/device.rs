@@ -246,7 +246,8 @@ pub trait Buffer: Any + Send + Sync {
 
 /// A point in a device's work, for timing.
 pub trait Event: Send + Sync {
-    /// Milliseconds from `earlier` (of the same device) to this one; waits for both.
+    /// Milliseconds from `earlier` (of the same device) to this one; waits for both. What went wrong on the device before (such as an
+    /// index out of bounds) is not told here but where the program reads or synchronises.
     fn millis_since(&self, earlier: &dyn Event) -> Result<f64>;
     /// For downcasting.
     fn as_any(&self) -> &dyn Any;

@@ -153,20 +153,20 @@ pub fn run(call: &Call) -> Result<Outputs> {
         Ok(None) if story.passing => serve_waiting(call, links, &mut story),
         served => served,
     };
-    let served = match (served, story.failed.take()) {
-        (Ok(None), Some(failed)) => Err(failed),
-        (served, _) => served,
-    };
-    let served = served.inspect_err(|_| record(call, None, &mut story))?;
-    record(call, served.as_ref().map(|(name, _)| *name), &mut story);
-    match served {
-        Some((name, outputs)) => {
-            span.record("served_by", name);
-            trace::end(watch, call, Some(name));
-            Ok(outputs)
-        }
-        None => unserved(call).inspect(|_| trace::end(watch, call, None)),
+    let name = served.as_ref().ok().and_then(|served| served.as_ref()).map(|(name, _)| *name);
+    record(call, name, &mut story);
+    if let Some(name) = name {
+        span.record("served_by", name);
     }
+    let outputs = match (served, story.failed) {
+        (Ok(Some((_, outputs))), _) => Ok(outputs),
+        (Ok(None), None) => unserved(call),
+        // The failure is the reason why nobody serves it.
+        (Ok(None), Some(failed)) => unserved(call).map_err(|e| if matches!(e, Error::Unsupported { .. }) { failed } else { e }),
+        (Err(error), _) => Err(error),
+    };
+    trace::end(watch, call, name, outputs.as_ref().err());
+    outputs
 }
 
 /// What is told of a call if somebody listens.

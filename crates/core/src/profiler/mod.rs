@@ -18,7 +18,7 @@ pub use range::{Profiling, TimeRange, profile, time_range};
 /// How often to run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Effort {
-    /// Calls before the first that counts.
+    /// Calls before the first that counts; one at the least.
     pub warmup: usize,
     /// Calls that count, at the most.
     pub repeat: usize,
@@ -110,7 +110,7 @@ pub struct Benchmark {
     pub host: Vec<f64>,
     /// For each device, the time between events before and after; on the CPU that of the whole call.
     pub devices: Vec<(Device, Vec<f64>)>,
-    /// What the chain did in the first call.
+    /// What the chain did in the last call that does not count.
     pub calls: Vec<Record>,
 }
 
@@ -200,11 +200,12 @@ pub fn benchmark_on<T: Evaluate>(devices: &[Device], effort: Effort, mut work: i
     };
     let synchronize = || devices.iter().try_for_each(|d| d.synchronize());
     let events = || devices.iter().map(|&d| driver(d)?.record_event(Stream::current(d))).collect::<Result<Vec<Box<dyn Event>>>>();
-    let (first, calls) = explain(&mut evaluated);
-    let mut last = first?;
     for _ in 1..effort.warmup {
-        last = evaluated()?;
+        evaluated()?;
     }
+    // What served before may have been there for a compiler only.
+    let (last, calls) = explain(&mut evaluated);
+    let mut last = last?;
     synchronize()?;
     let mut times = Benchmark { host: Vec::new(), devices: devices.iter().map(|&d| (d, Vec::new())).collect(), calls };
     let began = Instant::now();

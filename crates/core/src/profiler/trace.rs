@@ -1,9 +1,10 @@
 //! `CUPRUM_TRACE=file.json`: every call of the program in the Trace Event Format, which Perfetto (ui.perfetto.dev) and Chrome
-//! (chrome://tracing) open. Host threads and devices are rows; a call is a bar on its thread, from its begin to its return, and one on
-//! its device, between events before and after it, with op, shapes, dtypes, accelerator and memory in use.
+//! (chrome://tracing) open. Host threads and GPUs are rows; a call is a bar on its thread, from its begin to its return, and one on
+//! its GPU, between events before and after it, with op, shapes, dtypes, accelerator and memory in use.
 //!
 //! Device times are read a while after the calls, so that tracing waits for a device only where the program does, when many calls
-//! are behind, and in [`flush`]. The file is a complete JSON text after every write.
+//! are behind, once every few seconds, and in [`flush`]. The file is a complete JSON text after every write. A child process that
+//! inherits the variable would write the same file: give it another.
 //!
 //! Format: "Trace Event Format", Google, docs of catapult.
 
@@ -13,7 +14,7 @@ use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -29,7 +30,7 @@ const VARIABLE: &str = "CUPRUM_TRACE";
 const BEHIND: usize = 256;
 /// The row group of host threads; devices follow.
 const HOST: u64 = 0;
-/// Events of one anchor lie this close, in microseconds: times between events are float32 milliseconds.
+/// An anchor serves calls for this long, in microseconds: times between events are float32 milliseconds.
 const ANCHOR_REACH: f64 = 4e6;
 
 /// A call that has returned, or a range that has ended.
@@ -57,15 +58,24 @@ struct Anchor {
     at: f64,
 }
 
+/// What is known of calls and devices, and the file. Who takes several locks takes the output's first.
 struct Trace {
     path: PathBuf,
+    pending: Mutex<VecDeque<Ended>>,
+    anchors: Mutex<Vec<Anchor>>,
+    output: Mutex<Output>,
+}
+
+struct Output {
     file: File,
     /// Where the next event goes: before the closing bracket.
     end: u64,
-    pending: VecDeque<Ended>,
-    anchors: Vec<Anchor>,
     /// Rows that have a name in the file.
     named: Vec<(u64, u64)>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Time starts here.
@@ -74,17 +84,18 @@ fn microseconds() -> f64 {
     BEGAN.get_or_init(Instant::now).elapsed().as_secs_f64() * 1e6
 }
 
-fn open() -> Result<Option<Mutex<Trace>>> {
+fn open() -> Result<Option<Trace>> {
     let Some(path) = settings::env(VARIABLE).filter(|v| !v.is_empty()).map(PathBuf::from) else { return Ok(None) };
     let created = File::create(&path).and_then(|mut file| file.write_all(b"[\n]\n").map(|()| file));
     let file = created.map_err(|e| Error::Setting { variable: VARIABLE, message: format!("{}: {e}", path.display()) })?;
     microseconds();
-    Ok(Some(Mutex::new(Trace { path, file, end: 2, pending: VecDeque::new(), anchors: Vec::new(), named: Vec::new() })))
+    let output = Mutex::new(Output { file, end: 2, named: Vec::new() });
+    Ok(Some(Trace { path, pending: Mutex::default(), anchors: Mutex::default(), output }))
 }
 
-fn opened() -> &'static Result<Option<Mutex<Trace>>> {
-    static TRACE: OnceLock<Result<Option<Mutex<Trace>>>> = OnceLock::new();
-    TRACE.get_or_init(open)
+fn opened() -> &'static Result<Option<Trace>> {
+    static TRACE: OnceLock<Result<Option<Trace>>> = OnceLock::new();
+    TRACE.get_or_init(|| open().inspect_err(|error| tracing::warn!(%error, "calls are not traced")))
 }
 
 /// The file is made here; an error if it cannot be.
@@ -92,23 +103,20 @@ pub(crate) fn check() -> Result<()> {
     opened().as_ref().map(|_| ()).map_err(Error::clone)
 }
 
-fn with_trace(f: impl FnOnce(&mut Trace) -> Result<()>) {
-    let Ok(Some(trace)) = opened() else { return };
-    let mut trace = trace.lock().unwrap_or_else(|e| e.into_inner());
-    if let Err(error) = f(&mut trace) {
-        tracing::warn!(%error, file = %trace.path.display(), "a part of the trace is lost");
-    }
+fn trace() -> Option<&'static Trace> {
+    opened().as_ref().ok().and_then(|trace| trace.as_ref())
 }
 
 /// Whether calls are traced.
 pub fn is_on() -> bool {
-    matches!(opened(), Ok(Some(_)))
+    trace().is_some()
 }
 
-/// Writes what is known, waiting for the devices. Reading a value and synchronising a device do it too, and a thread that ends.
+/// Writes what is known, waiting for the devices. Synchronising a device does it too, reading a value of a GPU, and a thread that made
+/// calls when it ends.
 pub fn flush() {
-    if is_on() {
-        with_trace(Trace::settle_all);
+    if let Some(trace) = trace() {
+        trace.settle(usize::MAX);
     }
 }
 
@@ -138,20 +146,17 @@ pub(crate) struct Begun {
 
 /// Starts the watch of a call, if calls are traced.
 pub(crate) fn begin(call: &Call) -> Option<Begun> {
-    if !is_on() {
-        return None;
-    }
-    let event = || driver(call.device)?.record_event(call.stream);
-    if call.device != Device::CPU {
-        with_trace(|trace| trace.anchor(call));
-    }
-    let before = if call.device == Device::CPU { None } else { event().ok() };
+    let trace = trace()?;
+    let before = match call.device == Device::CPU {
+        true => None,
+        false => trace.event(call).inspect_err(|error| tracing::warn!(%error, "the device is not traced")).ok(),
+    };
     Some(Begun { at: microseconds(), before })
 }
 
-/// The call has returned, served by an accelerator or by nobody.
-pub(crate) fn end(begun: Option<Begun>, call: &Call, served_by: Option<&str>) {
-    let Some(Begun { at, before }) = begun else { return };
+/// The call has returned, served by an accelerator or by nobody, or failed.
+pub(crate) fn end(begun: Option<Begun>, call: &Call, served_by: Option<&str>, error: Option<&Error>) {
+    let (Some(trace), Some(Begun { at, before })) = (trace(), begun) else { return };
     let device = || driver(call.device);
     let after = || device()?.record_event(call.stream);
     let on_device = before.and_then(|before| Some(OnDevice { device: call.device, before, after: after().ok()? }));
@@ -166,10 +171,11 @@ pub(crate) fn end(begun: Option<Begun>, call: &Call, served_by: Option<&str>) {
         "expression": call.program().filter(|p| !p.is_identity()).map(ToString::to_string),
         "bytes": call.bytes(),
         "memory_used": memory,
+        "error": error.map(ToString::to_string),
     });
     let category = format!("{:?}", call.family());
     let ended = Ended { name: call.op.name().into(), category, thread: thread(), begin: at, duration, details, on_device };
-    with_trace(|trace| trace.push(ended));
+    trace.push(ended);
 }
 
 /// A range of the host that is being traced; written when it is dropped.
@@ -188,34 +194,80 @@ impl Drop for HostRange {
         let (name, duration) = (std::mem::take(&mut self.name), microseconds() - self.at);
         let ended =
             Ended { name, category: "range".into(), thread: thread(), begin: self.at, duration, details: json!({}), on_device: None };
-        with_trace(|trace| trace.push(ended));
+        if let Some(trace) = trace() {
+            trace.push(ended);
+        }
     }
 }
 
 impl Trace {
-    fn push(&mut self, ended: Ended) -> Result<()> {
-        self.pending.push_back(ended);
-        if self.pending.len() <= BEHIND {
-            return Ok(());
+    /// An event on the call's stream, after one whose time is known on the host's clock.
+    fn event(&self, call: &Call) -> Result<Box<dyn Event>> {
+        let (driver, now) = (driver(call.device)?, microseconds());
+        let mut anchors = lock(&self.anchors);
+        if !anchors.iter().any(|a| a.device == call.device && now - a.at < ANCHOR_REACH) {
+            let event = driver.record_event(call.stream)?;
+            event.millis_since(event.as_ref())?; // waits for it
+            anchors.push(Anchor { device: call.device, event, at: microseconds() });
         }
-        // The older half has run, most likely; the younger may not have.
-        self.settle(BEHIND / 2)
+        driver.record_event(call.stream)
     }
 
-    fn settle_all(&mut self) -> Result<()> {
-        self.settle(self.pending.len())
-    }
-
-    /// Writes the oldest calls.
-    fn settle(&mut self, count: usize) -> Result<()> {
-        let mut lines = Vec::new();
-        for ended in self.pending.drain(..count.min(self.pending.len())).collect::<Vec<_>>() {
-            self.lines(ended, &mut lines)?;
+    fn push(&self, ended: Ended) {
+        let behind = {
+            let mut pending = lock(&self.pending);
+            pending.push_back(ended);
+            pending.len()
+        };
+        if behind > BEHIND {
+            // The older half has run, most likely; the younger may not have.
+            self.settle(BEHIND / 2);
         }
-        let written = self.write(&lines);
-        written.map_err(|e| Error::io(self.path.clone(), e))
     }
 
+    /// Writes the oldest calls, at most so many.
+    fn settle(&self, count: usize) {
+        let written = {
+            let mut output = lock(&self.output);
+            let ended: Vec<Ended> = {
+                let mut pending = lock(&self.pending);
+                let count = count.min(pending.len());
+                pending.drain(..count).collect()
+            };
+            let mut lines = Vec::new();
+            let timed = ended.into_iter().map(|e| self.lines(e, &mut output, &mut lines)).fold(Ok(()), Result::and);
+            output.write(&lines).map_err(|e| Error::io(self.path.clone(), e)).and(timed)
+        };
+        if let Err(error) = written {
+            tracing::warn!(%error, file = %self.path.display(), "a part of the trace is lost");
+        }
+    }
+
+    /// The bars of a call, after the names of their rows where those are new. The one on the host is there whatever the device says.
+    fn lines(&self, ended: Ended, output: &mut Output, lines: &mut Vec<Value>) -> Result<()> {
+        let Ended { name, category, thread, begin, duration, details, on_device } = ended;
+        let bar = |group: u64, row: u64, begin: f64, duration: f64| json!({"name": name, "cat": category, "ph": "X", "pid": group, "tid": row, "ts": begin, "dur": duration, "args": details});
+        output.name_row(HOST, thread, "host", &format!("thread {thread}"), lines);
+        lines.push(bar(HOST, thread, begin, duration));
+        let Some(OnDevice { device, before, after }) = on_device else { return Ok(()) };
+        let on_device = after.millis_since(before.as_ref())? * 1e3;
+        let begin = self.device_time(device, before.as_ref(), begin)?;
+        let group = 1 + (device.kind().index() as u64) * 64 + device.ordinal() as u64;
+        output.name_row(group, 0, &device.to_string(), "stream 0", lines);
+        lines.push(bar(group, 0, begin, on_device));
+        Ok(())
+    }
+
+    /// Where an event that was recorded at about `recorded` lies on the host's clock.
+    fn device_time(&self, device: Device, event: &dyn Event, recorded: f64) -> Result<f64> {
+        let anchors = lock(&self.anchors);
+        let newest = anchors.iter().rfind(|a| a.device == device && a.at <= recorded);
+        let newest = newest.ok_or_else(|| Error::value("trace", format!("no time of {device} is known")))?;
+        Ok(newest.at + event.millis_since(newest.event.as_ref())? * 1e3)
+    }
+}
+
+impl Output {
     fn write(&mut self, lines: &[Value]) -> std::io::Result<()> {
         if lines.is_empty() {
             return Ok(());
@@ -228,22 +280,6 @@ impl Trace {
         self.file.write_all(b"\n]\n")
     }
 
-    /// The bars of a call, after the names of their rows where those are new.
-    fn lines(&mut self, ended: Ended, lines: &mut Vec<Value>) -> Result<()> {
-        let Ended { name, category, thread, begin, duration, details, on_device } = ended;
-        let bar = |group: u64, row: u64, begin: f64, duration: f64| json!({"name": name, "cat": category, "ph": "X", "pid": group, "tid": row, "ts": begin, "dur": duration, "args": details});
-        self.name_row(HOST, thread, "host", &format!("thread {thread}"), lines);
-        lines.push(bar(HOST, thread, begin, duration));
-        if let Some(OnDevice { device, before, after }) = on_device {
-            let group = 1 + (device.kind().index() as u64) * 64 + device.ordinal() as u64;
-            let on_device = after.millis_since(before.as_ref())? * 1e3;
-            let begin = self.device_time(device, before)?;
-            self.name_row(group, 0, &device.to_string(), "stream 0", lines);
-            lines.push(bar(group, 0, begin, on_device));
-        }
-        Ok(())
-    }
-
     fn name_row(&mut self, group: u64, row: u64, group_name: &str, row_name: &str, lines: &mut Vec<Value>) {
         let named = |kind: &str, name: &str| json!({"name": kind, "ph": "M", "pid": group, "tid": row, "args": {"name": name}});
         if self.named.contains(&(group, row)) {
@@ -254,30 +290,5 @@ impl Trace {
         }
         lines.push(named("thread_name", row_name));
         self.named.push((group, row));
-    }
-
-    /// Sees that the device's time is known on the host's clock: the device is waited for once.
-    fn anchor(&mut self, call: &Call) -> Result<()> {
-        if self.anchors.iter().any(|a| a.device == call.device) {
-            return Ok(());
-        }
-        let driver = driver(call.device)?;
-        driver.synchronize()?;
-        let event = driver.record_event(call.stream)?;
-        driver.synchronize()?;
-        self.anchors.push(Anchor { device: call.device, event, at: microseconds() });
-        Ok(())
-    }
-
-    /// Where an event lies on the host's clock.
-    fn device_time(&mut self, device: Device, event: Box<dyn Event>) -> Result<f64> {
-        let anchor = self.anchors.iter_mut().find(|a| a.device == device);
-        let anchor = anchor.ok_or_else(|| Error::value("trace", format!("no time of {device} is known")))?;
-        let since = event.millis_since(anchor.event.as_ref())? * 1e3;
-        let at = anchor.at + since;
-        if since > ANCHOR_REACH {
-            *anchor = Anchor { device, event, at };
-        }
-        Ok(at)
     }
 }

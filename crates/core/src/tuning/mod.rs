@@ -26,7 +26,6 @@ use crate::array::Array;
 use crate::call::Call;
 use crate::device::{Device, Event, driver};
 use crate::error::{Error, Result, shape_text};
-use crate::precision::matmul_precision;
 use crate::registry::{Accelerator, Link};
 
 pub use table::{Entry, Listing};
@@ -181,7 +180,7 @@ pub(crate) fn advise(call: &Call, links: &'static [Link]) -> Result<Option<Advic
     if std::ptr::eq(first.accelerator, last.accelerator) {
         return Ok(None);
     }
-    let key = (signature::key(call, matmul_precision()?), links.as_ptr() as usize);
+    let key = (signature::key(call)?, links.as_ptr() as usize);
     if let Some(choice) = chosen(&key) {
         return Ok(Some(choice.into()));
     }
@@ -319,7 +318,7 @@ impl Running {
 /// What an accelerator measured within itself for calls like this one, such as which of several algorithms is fastest: the winner
 /// that was kept under this name, in this process or an earlier one.
 pub fn recall(call: &Call, choice: &str) -> Result<Option<String>> {
-    let key = signature::within(signature::key(call, matmul_precision()?), choice);
+    let key = signature::within(signature::key(call)?, choice);
     Ok(table::find(call.device, key)?.map(|entry| entry.winner))
 }
 
@@ -328,11 +327,20 @@ pub fn may_measure() -> bool {
     !table::is_pinned()
 }
 
-/// Keeps what an accelerator measured within itself, in microseconds; the fastest is what [`recall`] gives.
+/// Keeps what an accelerator measured within itself: names (without spaces, commas and `=`) and microseconds. The fastest is what
+/// [`recall`] gives. Does nothing where [`may_measure`] says no.
 pub fn keep(call: &Call, choice: &str, mut times: Vec<(String, f64)>) -> Result<()> {
+    if let Some((name, _)) =
+        times.iter().find(|(name, _)| name.is_empty() || name.contains(|c: char| c.is_whitespace() || ",=".contains(c)))
+    {
+        return Err(Error::value("tuning::keep", format!("'{name}' is not a name: no space, comma or '='")));
+    }
+    if !may_measure() {
+        return Ok(());
+    }
     times.sort_by(|a, b| a.1.total_cmp(&b.1));
     if let Some((winner, _)) = times.first() {
-        let key = signature::within(signature::key(call, matmul_precision()?), choice);
+        let key = signature::within(signature::key(call)?, choice);
         table::insert(call.device, Entry { key, winner: winner.clone(), times, what: format!("{choice} of {}", what(call)) });
     }
     Ok(())

@@ -8,13 +8,14 @@ use rustc_hash::FxHasher;
 use crate::array::Array;
 use crate::call::{Call, Work};
 use crate::dtype::DType;
+use crate::error::Result;
 use crate::layout::Layout;
 use crate::op::Op;
-use crate::precision::MatmulPrecision;
+use crate::precision::matmul_precision;
 use crate::program::{Program, StepKind};
 
 /// The signature of a call as a number, the same in every process of one version of cuprum.
-pub(super) fn key(call: &Call, precision: MatmulPrecision) -> u64 {
+pub(super) fn key(call: &Call) -> Result<u64> {
     let mut h = FxHasher::default();
     (call.family() as u8).hash(&mut h);
     op(call.op, &mut h);
@@ -40,7 +41,7 @@ pub(super) fn key(call: &Call, precision: MatmulPrecision) -> u64 {
         }
         Work::Contract { plan } => {
             let dtype = call.inputs.first().map_or(DType::F64, Array::dtype);
-            precision.of(dtype).hash(&mut h);
+            matmul_precision()?.of(dtype).hash(&mut h);
             for modes in [&plan.a, &plan.b, &plan.out] {
                 modes.hash(&mut h);
             }
@@ -52,7 +53,7 @@ pub(super) fn key(call: &Call, precision: MatmulPrecision) -> u64 {
         }
         _ => layouts(call, &mut h),
     }
-    h.finish()
+    Ok(h.finish())
 }
 
 /// The number of a choice within an accelerator.
