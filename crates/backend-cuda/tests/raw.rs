@@ -309,10 +309,10 @@ fn blocks_that_wait_for_one_another_and_much_shared_memory() {
                 }
             }
             extern "C" __global__ void reversed(const int* x, int* out) {
-                extern __shared__ int all[];
-                for (int i = threadIdx.x; i < 20000; i += blockDim.x) all[i] = x[i];
+                extern __shared__ int cells[];
+                for (int i = threadIdx.x; i < 20000; i += blockDim.x) cells[i] = x[i];
                 __syncthreads();
-                for (int i = threadIdx.x; i < 20000; i += blockDim.x) out[i] = all[19999 - i];
+                for (int i = threadIdx.x; i < 20000; i += blockDim.x) out[i] = cells[19999 - i];
             }
         "#;
         let module = RawSource::new(source).compile().unwrap();

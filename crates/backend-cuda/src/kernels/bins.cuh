@@ -29,7 +29,7 @@ template <bool Shared, class T> struct Bins<Rule::NUMBER, Shared, T> {
 
 // By multiplication, which gives no smaller a quotient for a greater value. So where each edge's quotient lies within `margin` of the
 // edge's number, one that is further than that from whole numbers names its bin; others need the edges. Edges whose difference
-// overflows leave a margin that sends every value to them.
+// overflows leave a margin that sends every value to them. A quotient is rounded alike wherever it is asked: it may not be contracted.
 template <bool Shared, class T> struct Bins<Rule::EVEN, Shared, T> {
     const T* edges;
     i64 bins;
@@ -42,20 +42,20 @@ template <bool Shared, class T> struct Bins<Rule::EVEN, Shared, T> {
             if (threadIdx.x == 0) furthest = 0;
             __syncthreads();
             for (u32 i = threadIdx.x; i <= static_cast<u32>(count); i += blockDim.x) {
-                const f32 distance = fabsf(cast<f32>(quotient(edges[i]) - cast<T>(i)));
+                const f32 distance = fabsf(cast<f32>(sub_rn(quotient(edges[i]), cast<T>(i))));
                 atomicMax(&furthest, distance < 1.0f ? static_cast<u32>(distance * UNITS) : static_cast<u32>(UNITS));
             }
             __syncthreads();
             margin = cast<T>((static_cast<f32>(furthest) + 2.0f) / UNITS);
         }
     }
-    __device__ T quotient(T value) const { return (value - low) * scale; }
+    __device__ T quotient(T value) const { return mul_rn(sub_rn(value, low), scale); }
     __device__ i64 operator()(T value) const {
         if (!(value >= low && value <= high)) return -1;
         const T exact = quotient(value);
         if constexpr (Shared) {
             const i32 bin = static_cast<i32>(exact);
-            const T part = exact - cast<T>(bin);
+            const T part = sub_rn(exact, cast<T>(bin));
             if (part > margin && part < 1 - margin) return bin;
         } else {
             const i64 bin = cast<i64>(exact);
