@@ -152,6 +152,7 @@ mod tests {
         };
         assert_eq!(find(reductions::SUM, "everything", DType::BF16), None);
         assert!(find(reductions::SUM, "first axis", DType::F32).unwrap().contains("not the last"));
+        assert_eq!(find(scans::CUMSUM, "first axis", DType::F16), None);
         assert!(find(scans::CUMMAX, "last axis", DType::C64).unwrap().contains("only added and multiplied"));
         assert_eq!(find(sorts::ARGSORT, "last axis", DType::C64), None);
         assert!(find(sorts::SORT, "last axis", DType::C128).unwrap().contains("128 bits"));

@@ -144,8 +144,8 @@ pub fn scan(on: &On, scan: &Scan) -> Result<Outcome> {
     let (&On { call, context, inputs, .. }, failed) = (on, on.failed());
     let [function] = &on.kernels[..] else { decline!("no kernel for it") };
     // A ticket, in a word of its own, then the states of the tiles.
-    let (rows, tiles) = (scan.rows() as u32, scan.tiles() as u32);
-    let words = 1 + scan.words() * scan.rows() * scan.tiles();
+    let (groups, tiles) = (scan.groups() as u32, scan.tiles() as u32);
+    let words = 1 + scan.states();
     let workspace = match tiles {
         0 | 1 => None,
         _ => {
@@ -155,16 +155,29 @@ pub fn scan(on: &On, scan: &Scan) -> Result<Outcome> {
         }
     };
     let out = device::allocate_output(call, 0)?;
-    let (params, axes) = (pack_params(scan.program, inputs), scan.axes());
-    let (to, count) = (out.pointer(), scan.columns() as u64);
+    let (params, axes, step) = (pack_params(scan.program, inputs), scan.axes(), scan.step());
+    let (to, lanes, length) = (out.pointer(), scan.lanes() as u64, scan.length() as u64);
     let ticket = workspace.as_ref().map_or(0, |w| w.pointer());
     let states = workspace.as_ref().map_or(0, |w| w.pointer() + size_of::<u64>() as u64);
+    let (grid, threads) = ([groups * tiles, 1, 1], [scan::THREADS as u32, 1, 1]);
     let mut args = Args::new();
-    args.push_bytes(&params).push_bytes(&axes).push(&to).push(&count).push(&ticket).push(&states).push(&tiles).push(&rows);
-    // SAFETY: the parameters of scan_rows: Params, the axes of the rows, the output of `rows` times `count` elements, the length
-    // of a row, a zeroed counter, `words()` zeroed words for each tile, the tiles of a row and the rows, which together are the
-    // blocks.
-    unsafe { function.launch([rows * tiles, 1, 1], [scan::THREADS as u32, 1, 1], 0, args.pointers()) }.map_err(&failed)?;
+    match scan.way {
+        scan::Way::Rows => {
+            args.push_bytes(&params).push_bytes(&axes).push(&to).push(&length).push(&ticket).push(&states).push(&tiles).push(&groups);
+            // SAFETY: the parameters of scan_rows: Params, the axes of the rows, the output of `groups` rows of `length` elements,
+            // a zeroed counter, `states()` zeroed words, the tiles of a row and the rows, which together are the blocks.
+            unsafe { function.launch(grid, threads, 0, args.pointers()) }.map_err(&failed)?;
+        }
+        scan::Way::Columns { pitch } => {
+            let pitch = pitch as u64;
+            args.push_bytes(&params).push_bytes(&axes).push_bytes(&step).push(&to).push(&length).push(&lanes).push(&pitch);
+            args.push(&ticket).push(&states).push(&groups).push(&tiles);
+            // SAFETY: the parameters of scan_columns: Params, the axes of the columns, the inputs' steps along them, the output of
+            // `lanes` columns of `length` elements, which lie `pitch` apart, a zeroed counter, `states()` zeroed words, the groups
+            // of columns and the tiles of each, which together are the blocks.
+            unsafe { function.launch(grid, threads, 0, args.pointers()) }.map_err(&failed)?;
+        }
+    }
     device::done(call, [out])
 }
 
@@ -251,29 +264,31 @@ fn sort_rows(context: &Context, sort: &Sort, function: &Function, from: u64, val
     unsafe { function.launch(grid, [threads, 1, 1], 0, args.pointers()) }
 }
 
-/// All rows, pass by pass. Keys and places go to memory of their own and to the outputs' in turn; there are as many passes as
-/// bytes in a key, one or an even number, so the last of them reads from the former.
+/// All rows, pass by pass. Keys and places go to memory of their own and to the outputs' in turn, so that the last pass of a row
+/// reads from the former.
 fn sort_passes(on: &On, sort: &Sort, [count, begin, pass]: [&Arc<Function>; 3], from: u64, values: Memory, places: Memory) -> Result<()> {
     let (&On { call, context, .. }, failed) = (on, on.failed());
     let SortPlan { rows, columns, kept } = sort.plan;
     let (passes, size, tiles, whole) = (sort.key_size(), sort.place_size(), sort.tiles(), kept == columns);
     let elements = rows * columns;
-    // A ticket for each pass, the digits' counts, then the states of the tiles.
-    let tickets = passes.next_multiple_of(2) * size_of::<u32>();
+    // A ticket for each pass, the masks of passes of all rows and of each, the digits' counts, then the states of the tiles.
+    let words = (passes + 1 + rows).next_multiple_of(2);
     let counts = rows * passes * sort::DIGITS * size;
     let states = if tiles > 1 { rows * tiles * sort::DIGITS * size } else { 0 };
-    let workspace = device::allocate(call, tickets + counts + states)?;
-    context.fill(workspace.memory(), 0, [0u8; 4], (tickets + counts + states) / 4).map_err(&failed)?;
-    let [counts_at, states_at] = [tickets, tickets + counts].map(|offset| workspace.pointer() + offset as u64);
+    let [masks_at, counts_at, states_at, end] = [passes * 4, words * 4, words * 4 + counts, words * 4 + counts + states];
+    let workspace = device::allocate(call, end)?;
+    context.fill(workspace.memory(), 0, [0u8; 4], end / 4).map_err(&failed)?;
+    let at = |offset: usize| workspace.pointer() + offset as u64;
+    let (masks, begins, states_begin) = (at(masks_at), at(counts_at), at(states_at));
 
     let own = |needed: bool, bytes: usize| if needed { device::allocate(call, bytes * elements).map(Some) } else { Ok(None) };
     let pairs = sort.has_pairs();
-    let keys_odd = own(passes > 1, passes)?;
-    let keys_even = own(passes > 2 && !(whole && values.is_some()), passes)?;
-    let places_odd = own(pairs && passes > 1, size)?;
-    let places_even = own(pairs && passes > 2 && !(whole && places.is_some()), size)?;
-    let keys_at = [address(keys_odd.as_ref()), address(keys_even.as_ref().or(values))];
-    let places_at = [address(places_odd.as_ref()), address(places_even.as_ref().or(places))];
+    let keys = [own(passes > 1, passes)?, own(passes > 2 && !(whole && values.is_some()), passes)?];
+    let of_places = [own(pairs && passes > 1, size)?, own(pairs && passes > 2 && !(whole && places.is_some()), size)?];
+    let [keys_former, keys_latter] = [address(keys[0].as_ref()), address(keys[1].as_ref().or(values))];
+    let [places_former, places_latter] = [address(of_places[0].as_ref()), address(of_places[1].as_ref().or(places))];
+    let pitch = if of_places[1].is_some() { columns } else { columns * size_of::<i64>() / size };
+    let between = [keys_former, keys_latter, places_former, places_latter, columns as u64, pitch as u64];
 
     let threads = sort.threads as u32;
     let blocks = count.blocks_per_sm(threads, 0).map_err(&failed)?.max(1) as usize * context.info().sm_count.max(1) as usize;
@@ -281,34 +296,33 @@ fn sort_passes(on: &On, sort: &Sort, [count, begin, pass]: [&Arc<Function>; 3], 
     let (chunk, chunks) = (columns.div_ceil(chunks) as u64, chunks as u32);
     let (row_count, columns, limit) = (rows as u32, columns as u64, kept as u64);
     let mut args = Args::new();
-    args.push(&from).push(&counts_at).push(&columns).push(&chunk).push(&chunks);
+    args.push(&from).push(&begins).push(&columns).push(&chunk).push(&chunks);
     let grid = [row_count * chunks, 1, 1];
     // SAFETY: the parameters of sort_count: the elements, zeroed counts for each row, pass and digit, the length of a row, and
     // how it is cut; a block for each piece.
     unsafe { count.launch(grid, [threads, 1, 1], 0, args.pointers()) }.map_err(&failed)?;
     let mut args = Args::new();
-    args.push(&counts_at);
+    args.push(&begins).push(&masks).push(&columns);
     let grid = [(rows * passes) as u32, 1, 1];
-    // SAFETY: the parameter of sort_begin: the counts, of which each block takes those of one row and pass.
+    // SAFETY: the parameters of sort_begin: the counts, of which each block takes those of one row and pass, zeroed masks, one
+    // more than rows, and the length of a row.
     unsafe { begin.launch(grid, [sort::DIGITS as u32, 1, 1], 0, args.pointers()) }.map_err(&failed)?;
 
-    let (values_at, places_out, tiles) = (address(values), address(places), tiles as u32);
+    let (values_at, places_at, tiles) = (address(values), address(places), tiles as u32);
     for n in 0..passes {
         let round = n % sort.tagged_passes();
         if n > 0 && round == 0 {
-            context.fill(workspace.memory(), tickets + counts, [0u8; 4], states / 4).map_err(&failed)?;
+            context.fill(workspace.memory(), states_at, [0u8; 4], states / 4).map_err(&failed)?;
         }
-        let (write, read) = (n % 2, (n + 1) % 2);
-        let (pass_number, tag, ticket) = (n as u32, 1 + 2 * round as u32, workspace.pointer() + (n * size_of::<u32>()) as u64);
+        let (pass_number, tag, ticket) = (n as u32, 1 + 2 * round as u32, at(n * 4));
         let mut args = Args::new();
-        args.push(&from).push(&keys_at[read]).push(&keys_at[write]).push(&places_at[read]).push(&places_at[write]);
-        args.push(&values_at).push(&places_out).push(&counts_at).push(&states_at).push(&ticket);
+        args.push(&from).push(&between).push(&values_at).push(&places_at).push(&begins).push(&masks).push(&states_begin).push(&ticket);
         args.push(&columns).push(&limit).push(&tiles).push(&pass_number).push(&tag);
         let grid = [row_count * tiles, 1, 1];
-        // SAFETY: the parameters of sort_pass: the elements; memory of as many keys, and places if they travel, to read (but
-        // for the first pass) and to write (but for the last); the outputs or null; where digits begin; states of tiles whose
-        // tags are other passes' or 0, unless there is one tile a row; a zeroed counter; the sizes, and which pass it is; a
-        // block for each tile.
+        // SAFETY: the parameters of sort_pass: the elements; two times memory for as many keys, and places if they travel, of
+        // which the latter may be an output's (or null, where no row takes more than two passes), and how far rows of places
+        // lie apart there; the outputs or null; where digits begin; each row's passes; states of tiles whose tags are other
+        // passes' or 0, unless there is one tile a row; a zeroed counter; the sizes, and which pass it is; a block for each tile.
         unsafe { pass.launch(grid, [threads, 1, 1], 0, args.pointers()) }.map_err(&failed)?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Inclusive scan of contiguous rows, with the expression before it taken in: one pass over memory.
+//! Inclusive scan of contiguous rows or of columns side by side, with the expression before it taken in: one pass over memory.
 
 use cuprum_backend_cuda::codegen::{self, Access, Bytes, KernelKey, ctype, parts};
 use cuprum_core::call::Work;
@@ -10,19 +10,36 @@ use crate::flat;
 use crate::launch::{self, Described, On};
 use crate::source::{Definitions, Family, Source};
 
-/// Threads of a block, as in `scan.cu`.
+/// Threads of a block, as in `scan.cu` and `scan_columns.cu`.
 pub const THREADS: usize = 256;
 /// Shorter rows leave too many of a block's threads idle.
 const SHORT: usize = 512;
+/// Lanes of a warp, which are neighbouring columns.
+const LANES: usize = 32;
+/// Fewer columns side by side make loads of less than 32 bytes.
+const NARROW: usize = 8;
+/// Columns up to this length need no more than a thread each.
+const LOW: usize = 32;
 
-static SCAN: Family = Family {
-    name: "cub_scan.cu",
-    macro_name: "CUPRUM_SCAN",
-    head: &[include_str!("kernels/fold.cuh"), parts::WARP, parts::RELAXED, parts::FOLD_BACK],
-    text: &[include_str!("kernels/scan.cu")],
-};
+const HEAD: &[&str] = &[include_str!("kernels/fold.cuh"), parts::WARP, parts::RELAXED, parts::FOLD_BACK];
 
-/// A scan that the kernel takes.
+static ROWS: Family = Family { name: "cub_scan.cu", macro_name: "CUPRUM_SCAN", head: HEAD, text: &[include_str!("kernels/scan.cu")] };
+static COLUMNS: Family =
+    Family { name: "cub_scan_columns.cu", macro_name: "CUPRUM_SCAN_COLUMNS", head: HEAD, text: &[include_str!("kernels/scan_columns.cu")] };
+
+/// How lanes are given to threads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// Contiguous rows, in tiles of a block each.
+    Rows,
+    /// Columns side by side, a thread's items below each other; so many of them lie side by side in the output.
+    Columns {
+        /// Distance of a column's elements in the output.
+        pitch: usize,
+    },
+}
+
+/// A scan that the kernels take.
 #[derive(Debug)]
 pub struct Scan<'a> {
     op: Op,
@@ -31,6 +48,8 @@ pub struct Scan<'a> {
     plan: &'a ScanPlan,
     out: DType,
     access: Access,
+    /// Which kernel.
+    pub way: Way,
 }
 
 fn fold(op: Op, value: DType) -> Result<&'static str, Reason> {
@@ -53,36 +72,55 @@ pub fn describe<'a>(call: &'a Call) -> Result<Scan<'a>, Reason> {
         return Err(Reason::new("not a scan"));
     };
     fold(call.op, output.dtype)?;
-    if plan.out_axis_stride != 1 {
-        return Err(Reason::new("the scanned axis is not the last"));
-    }
-    if plan.axis_strides.iter().any(|s| !matches!(s, 0 | 1)) {
-        return Err(Reason::new("not contiguous along the scanned axis"));
-    }
-    if plan.lane_count > 1 && plan.len < SHORT {
-        return Err(Reason::with(|| format!("rows of {} elements are too short for a block each", plan.len)));
+    let way = match plan.out_axis_stride {
+        1 => Way::Rows,
+        pitch => Way::Columns { pitch: pitch.unsigned_abs() },
+    };
+    match way {
+        Way::Rows if plan.axis_strides.iter().any(|s| !matches!(s, 0 | 1)) => {
+            return Err(Reason::new("not contiguous along the scanned axis"));
+        }
+        Way::Rows if plan.lane_count > 1 && plan.len < SHORT => {
+            return Err(Reason::with(|| format!("rows of {} elements are too short for a block each", plan.len)));
+        }
+        Way::Columns { pitch } if pitch < NARROW => return Err(Reason::with(|| format!("no more than {pitch} columns side by side"))),
+        Way::Columns { .. } if plan.len <= LOW => return Err(Reason::with(|| format!("columns of {} elements", plan.len))),
+        _ => {}
     }
     flat::check_program(program)?;
-    let repeated = plan.axis_strides.iter().enumerate().filter(|(_, s)| **s == 0).fold(0, |bits, (k, _)| bits | 1 << k);
-    let scan = Scan { op: call.op, program, plan, out: output.dtype, access: Access { repeated, aligned: false } };
-    if scan.rows().saturating_mul(scan.tiles()) > i32::MAX as usize {
-        return Err(Reason::with(|| format!("{} rows of {} elements are more than 2^31 tiles", scan.rows(), scan.columns())));
+    let repeated = match way {
+        Way::Rows => plan.axis_strides.iter().enumerate().filter(|(_, s)| **s == 0).fold(0, |bits, (k, _)| bits | 1 << k),
+        Way::Columns { .. } => 0,
+    };
+    let scan = Scan { op: call.op, program, plan, out: output.dtype, access: Access { repeated, aligned: false }, way };
+    if scan.groups().saturating_mul(scan.tiles()) > i32::MAX as usize {
+        return Err(Reason::with(|| format!("{} lanes of {} elements are more than 2^31 tiles", plan.lane_count, plan.len)));
     }
     Ok(scan)
 }
 
 impl Scan<'_> {
-    /// Number of rows.
-    pub fn rows(&self) -> usize {
+    /// Number of rows, or of columns.
+    pub fn lanes(&self) -> usize {
         self.plan.lane_count
     }
 
     /// Their length.
-    pub fn columns(&self) -> usize {
+    pub fn length(&self) -> usize {
         self.plan.len
     }
 
-    /// Tiles of a row.
+    /// Lanes that a block takes at once.
+    fn together(&self) -> usize {
+        if self.way == Way::Rows { 1 } else { LANES }
+    }
+
+    /// Groups of lanes, each with tiles of its own.
+    pub fn groups(&self) -> usize {
+        self.plan.lane_count.div_ceil(self.together())
+    }
+
+    /// Tiles of a group.
     pub fn tiles(&self) -> usize {
         self.plan.len.div_ceil(self.tile())
     }
@@ -95,28 +133,38 @@ impl Scan<'_> {
         }
     }
 
-    /// Elements of a thread: 128 bytes, or 32; of rows that need less than a tile of that, as few as hold one.
+    /// Elements of a thread: 128 bytes, or 32; where a tile needs less than that, as few as do.
     fn items(&self) -> usize {
         let most = 128 / self.acc().itemsize().max(4);
-        match self.rows() {
-            1 => most,
-            _ => self.plan.len.div_ceil(THREADS).next_power_of_two().min(most),
+        match (self.way, self.plan.lane_count) {
+            (Way::Rows, 1) => most,
+            _ => self.plan.len.div_ceil(THREADS / self.together()).next_power_of_two().min(most),
         }
     }
 
-    /// Elements of a tile.
+    /// Elements of a lane in a tile.
     pub fn tile(&self) -> usize {
-        THREADS * self.items()
+        THREADS / self.together() * self.items()
     }
 
-    /// 64-bit words of a tile's state, as in `scan.cu`.
-    pub fn words(&self) -> usize {
+    /// 64-bit words of all tiles' states.
+    pub fn states(&self) -> usize {
+        self.words() * self.groups() * self.tiles() * self.together()
+    }
+
+    /// 64-bit words of the state of a tile's lane, as in `fold_back.cuh`.
+    fn words(&self) -> usize {
         self.acc().itemsize().div_ceil(4)
     }
 
-    /// The kernel's parameter of the rows: extents and strides.
+    /// The kernels' parameter of the lanes: extents and strides.
     pub fn axes(&self) -> Bytes {
         codegen::pack_axes(&self.plan.lanes, self.plan.lane_strides.iter().map(|s| s.as_slice()), true)
+    }
+
+    /// How far apart the inputs' elements along a column are.
+    pub fn step(&self) -> Bytes {
+        codegen::pack_offsets(&self.plan.axis_strides, true)
     }
 }
 
@@ -128,6 +176,7 @@ impl Described for Scan<'_> {
             .with(self.access.repeated)
             .with(self.items() as u64)
             .with(self.plan.lanes.len() as u64)
+            .with(self.together() as u64)
     }
 
     fn source(&self) -> Result<Source, &'static str> {
@@ -136,7 +185,10 @@ impl Described for Scan<'_> {
         d.alias("Out", ctype(self.out));
         d.constant("ITEMS", self.items());
         d.constant("RANK", self.plan.lanes.len());
-        SCAN.source(self.program, self.access, &d, &["scan_rows"])
+        match self.way {
+            Way::Rows => ROWS.source(self.program, self.access, &d, &["scan_rows"]),
+            Way::Columns { .. } => COLUMNS.source(self.program, self.access, &d, &["scan_columns"]),
+        }
     }
 
     fn is_exact(&self) -> bool {
@@ -151,13 +203,15 @@ impl Described for Scan<'_> {
 /// Programs of this family over a representative list, for compiling without a device.
 pub fn sources() -> Vec<(String, String)> {
     use DType::*;
-    let of = |op: Op, dtype: DType, program: Program, shape: &[usize]| {
+    let along = |axis: usize, op: Op, dtype: DType, program: Program, shape: &[usize]| {
         let layout = Layout::contiguous(shape).ok()?;
         let inputs = program.steps.iter().filter(|s| matches!(s.kind, cuprum_core::StepKind::Input(_))).count();
-        let plan = ScanPlan::new(shape, &vec![&layout; inputs], shape.len() - 1);
-        let scan = Scan { op, program: &program, plan: &plan, out: dtype, access: Access::default() };
+        let plan = ScanPlan::new(shape, &vec![&layout; inputs], axis);
+        let way = if plan.out_axis_stride == 1 { Way::Rows } else { Way::Columns { pitch: 1 } };
+        let scan = Scan { op, program: &program, plan: &plan, out: dtype, access: Access::default(), way };
         scan.source().map(|s| (format!("{} {}<{dtype}> of {program}, {shape:?}", s.name, op.name()), s.text)).ok()
     };
+    let of = |op: Op, dtype: DType, program: Program, shape: &[usize]| along(shape.len() - 1, op, dtype, program, shape);
     let plain = [
         (ops::CUMSUM, I64, vec![9]),
         (ops::CUMSUM, I8, vec![9]),
@@ -175,7 +229,16 @@ pub fn sources() -> Vec<(String, String)> {
         of(ops::CUMPROD, F64, crate::source::fused_example(F64, F64), &[9]),
         of(ops::CUMSUM, F32, crate::source::fused_example(F64, F32), &[7, 600]),
     ];
-    plain.into_iter().map(|(op, d, shape)| of(op, d, Program::identity(d), &shape)).chain(fused).flatten().collect()
+    let columns = [
+        along(0, ops::CUMSUM, F32, Program::identity(F32), &[900, 70]),
+        along(1, ops::CUMSUM, F16, Program::identity(F16), &[3, 100, 70]),
+        along(0, ops::CUMPROD, C128, Program::identity(C128), &[900, 70]),
+        along(0, ops::CUMMAX, Bool, Program::identity(Bool), &[900, 70]),
+        along(0, ops::CUMMIN, I64, Program::identity(I64), &[40, 70]),
+        along(1, ops::CUMSUM, F64, crate::source::fused_example(F32, F64), &[3, 900, 70]),
+    ];
+    let plain = plain.into_iter().map(|(op, d, shape)| of(op, d, Program::identity(d), &shape));
+    plain.chain(fused).chain(columns).flatten().collect()
 }
 
 #[cfg(test)]
@@ -195,7 +258,7 @@ mod tests {
 
     #[test]
     fn tiles_are_32_kib() {
-        let shape = |dtype| of(array(dtype, contiguous(&[1000])), 0, ops::CUMSUM, |s| (s.tile(), s.words(), s.columns())).unwrap();
+        let shape = |dtype| of(array(dtype, contiguous(&[1000])), 0, ops::CUMSUM, |s| (s.tile(), s.words(), s.length())).unwrap();
         assert_eq!(shape(DType::F32), (8192, 1, 1000));
         assert_eq!(shape(DType::F16), (8192, 1, 1000));
         assert_eq!(shape(DType::I8), (8192, 1, 1000));
@@ -214,7 +277,7 @@ mod tests {
     #[test]
     fn rows_are_cut_into_tiles() {
         let cut = |shape: &[usize], axis| {
-            of(array(DType::F32, contiguous(shape)), axis, ops::CUMMAX, |s| (s.rows(), s.tiles(), s.tile())).unwrap()
+            of(array(DType::F32, contiguous(shape)), axis, ops::CUMMAX, |s| (s.groups(), s.tiles(), s.tile())).unwrap()
         };
         assert_eq!(cut(&[8193], 0), (1, 2, 8192));
         assert_eq!(cut(&[300, 513], 1), (300, 1, 1024));
@@ -222,13 +285,25 @@ mod tests {
     }
 
     #[test]
+    fn columns_are_taken_by_warps() {
+        let cut = |dtype, shape: &[usize], axis| {
+            of(array(dtype, contiguous(shape)), axis, ops::CUMSUM, |s| (s.way, s.groups(), s.tiles(), s.tile(), s.states())).unwrap()
+        };
+        let columns = |pitch| Way::Columns { pitch };
+        assert_eq!(cut(DType::F32, &[4000, 33], 0), (columns(33), 2, 16, 256, 2 * 16 * 32));
+        assert_eq!(cut(DType::F64, &[3, 100, 20], 1), (columns(20), 2, 1, 128, 2 * 2 * 32));
+        assert_eq!(cut(DType::C128, &[500, 32], 0), (columns(32), 1, 8, 64, 4 * 8 * 32));
+    }
+
+    #[test]
     fn declines() {
         let why = |input, axis| of(input, axis, ops::CUMSUM, |_| ()).unwrap_err();
-        assert_eq!(why(array(DType::F32, contiguous(&[4000, 5])), 0), "the scanned axis is not the last");
+        assert_eq!(why(array(DType::F32, contiguous(&[4000, 5])), 0), "no more than 5 columns side by side");
+        assert_eq!(why(array(DType::F32, contiguous(&[32, 500])), 0), "columns of 32 elements");
         assert_eq!(why(array(DType::F32, contiguous(&[4, 5])), 1), "rows of 5 elements are too short for a block each");
         assert_eq!(
             why(array(DType::F32, contiguous(&[1 << 30, 1 << 20])), 1),
-            "1073741824 rows of 1048576 elements are more than 2^31 tiles"
+            "1073741824 lanes of 1048576 elements are more than 2^31 tiles"
         );
         let every_other = Layout::strided(&[5], &[2], 0).unwrap();
         assert_eq!(why(array(DType::F32, every_other), 0), "not contiguous along the scanned axis");

@@ -262,6 +262,66 @@ fn scans_of_rows_and_running_extremes() {
     });
 }
 
+#[test]
+fn scans_of_columns() {
+    on_device(|| {
+        // Running results along the middle axis.
+        fn running<T: Copy>(x: &[T], [outer, rows, columns]: [usize; 3], f: impl Fn(T, T) -> T) -> Vec<T> {
+            let mut out = x.to_vec();
+            for i in (0..outer).flat_map(|o| (1..rows).map(move |r| o * rows + r)) {
+                (0..columns).for_each(|c| out[i * columns + c] = f(out[(i - 1) * columns + c], out[i * columns + c]));
+            }
+            out
+        }
+        let shapes = [[1, 33, 8], [1, 100, 33], [1, 300, 31], [1, 256, 64], [1, 257, 1000], [1, 40_001, 20], [3, 500, 40], [70, 129, 9]];
+        for shape in shapes {
+            let count = shape.iter().product();
+            let x = numbers(count);
+            let a = NdArray::from_vec(&x, shape)?;
+            let what = format!("{shape:?}");
+            let sums = running(&x, shape, |a, b| a + b);
+            close(&served::<f64>(|| a.cumsum(1))?, &sums, 1e-12 * shape[1] as f64, &what);
+            assert!(served::<f64>(|| a.cummax(1))? == running(&x, shape, f64::max), "{what}");
+            let ints: Vec<i64> = x.iter().map(|x| (x * 9e18) as i64).collect();
+            let i = NdArray::from_vec(&ints, shape)?;
+            assert!(served::<i64>(|| i.cumsum(1))? == running(&ints, shape, i64::wrapping_add), "{what}");
+            assert!(served::<i64>(|| i.cumprod(1))? == running(&ints, shape, i64::wrapping_mul), "{what}");
+            let bytes: Vec<u8> = ints.iter().map(|x| *x as u8).collect();
+            let b = NdArray::from_vec(&bytes, shape)?;
+            assert!(served::<u8>(|| b.cummin(1))? == running(&bytes, shape, u8::min), "{what}");
+            let f = a.astype(cuprum_core::DType::F32)?;
+            let got: Vec<f64> = served::<f32>(|| f.cumsum(1))?.into_iter().map(f64::from).collect();
+            close(&got, &sums, 1e-4 * (shape[1] as f64).sqrt(), &what);
+            let z = NdArray::from_vec(x.iter().map(|x| Complex::new(*x, -x)).collect::<Vec<_>>(), shape)?;
+            let got = served::<Complex<f64>>(|| z.cumsum(1))?;
+            assert!(got.iter().zip(&sums).all(|(z, w)| (z.re - w).abs() <= 1e-12 * shape[1] as f64 && z.im == -z.re), "complex128 {what}");
+            // Backwards along both axes, with a row that repeats and a number.
+            let row = NdArray::from_slice(&x[..shape[2]])?;
+            let view = a.index(s![.., ..;-1, ..;-1])?;
+            let terms: Vec<f64> = (0..count)
+                .map(|i| {
+                    let (o, r, c) = (i / shape[2] / shape[1], i / shape[2] % shape[1], i % shape[2]);
+                    x[(o * shape[1] + shape[1] - 1 - r) * shape[2] + shape[2] - 1 - c] + x[c] + 0.5
+                })
+                .collect();
+            let want = running(&terms, shape, |a, b| a + b);
+            let fused = || add(&add(&view, &row)?, 0.5)?.cumsum(1);
+            close(&served::<f64>(fused)?, &want, 1e-12 * shape[1] as f64, &what);
+        }
+        // Fortran order: the scanned axis is contiguous in memory, but not in the result.
+        let x = numbers(100 * 700);
+        let a = NdArray::from_vec(&x, [100, 700])?;
+        let turned: Vec<f64> = (0..x.len()).map(|i| x[i % 100 * 700 + i / 100]).collect();
+        let want = running(&turned, [1, 700, 100], |a, b| a + b);
+        close(&served::<f64>(|| a.t()?.cumsum(0))?, &want, 1e-10, "transposed");
+        let mut x: Vec<f16> = numbers(900 * 40).into_iter().map(f16::from_f64).collect();
+        x[500 * 40 + 3] = f16::NAN;
+        let got = served_bits(|| NdArray::from_vec(&x, [900, 40])?.cummax(0))?.to_vec::<f16>()?;
+        assert!((0..got.len()).all(|i| got[i].is_nan() == (i % 40 == 3 && i / 40 >= 500)), "NaN from the first NaN on");
+        Ok(())
+    });
+}
+
 /// Sizes at the edges of warps and of the tiles of `tile` elements.
 fn edges(tile: usize) -> [usize; 9] {
     [1, 31, 33, tile - 1, tile, tile + 1, 2 * tile, 35 * tile + 7, 100_003]
@@ -439,12 +499,15 @@ fn check_sorts<T: Ordered>(x: &[T], columns: usize) -> Result<()> {
         let wrong = (0..x.len()).find(|i| order(&elements[*i], &x[i / columns * columns + places[*i] as usize]).is_ne());
         assert!(wrong.is_none(), "values of {what}: at {wrong:?}");
         assert!(sorted_bits(&values.to_bytes()?) == sorted_bits(&a.to_bytes()?), "elements of {what}");
-        let k = columns.min(5);
-        let (best, at) = a.topk(k, -1, descending)?;
-        let head: Vec<i64> = places.chunks(columns).flat_map(|row| &row[..k]).copied().collect();
-        assert_eq!(at.to_vec::<i64>()?, head, "top of {what}");
-        let best = best.to_vec::<T>()?;
-        assert!((0..head.len()).all(|i| order(&best[i], &x[i / k * columns + head[i] as usize]).is_eq()), "top of {what}");
+        for k in [columns.min(5), columns] {
+            let (best, at) = a.topk(k, -1, descending)?;
+            let head: Vec<i64> = places.chunks(columns).flat_map(|row| &row[..k]).copied().collect();
+            let at = at.to_vec::<i64>()?;
+            let wrong = at.iter().zip(&head).position(|(a, b)| a != b);
+            assert!(wrong.is_none() && at.len() == head.len(), "places of the top {k} of {what}: at {wrong:?}");
+            let best = best.to_vec::<T>()?;
+            assert!((0..head.len()).all(|i| order(&best[i], &x[i / k * columns + head[i] as usize]).is_eq()), "top {k} of {what}");
+        }
     }
     Ok(())
 }
@@ -493,6 +556,35 @@ fn sorts_of_rows() {
             let bytes: Vec<i8> = x.iter().map(|x| (x * 128.0) as i8).collect();
             check_sorts(&bytes, columns)?;
         }
+        Ok(())
+    });
+}
+
+#[test]
+fn sorts_leave_out_digits_that_are_alike() {
+    on_device(|| {
+        let columns = 9_001;
+        let x = numbers(columns);
+        // Rows that need no pass, the first, the last, two, three, all but the first, all.
+        let row = |n: usize, x: f64| {
+            let bits = (x * 9e18) as i64 as u64;
+            let mask = [0, 0xff, 0xff << 56, 0xffff, 0xff_00ff_0000_00ff, !0xff, u64::MAX][n];
+            (bits & mask | 0x0101_0101_0101_0101 & !mask) as i64
+        };
+        for rows in [vec![0], vec![1], vec![2], vec![5], vec![0, 1, 2, 3, 4, 5, 6], vec![6, 3, 0, 0, 4, 2, 5, 1]] {
+            let of_rows: Vec<i64> = rows.iter().flat_map(|n| x.iter().map(|x| row(*n, *x))).collect();
+            check_sorts(&of_rows, columns)?;
+            let halves: Vec<u32> = of_rows.iter().map(|x| (x >> 16) as u32).collect();
+            check_sorts(&halves, columns)?;
+            let words: Vec<i16> = of_rows.iter().map(|x| (x >> 48) as i16).collect();
+            check_sorts(&words, columns)?;
+        }
+        let a = NdArray::from_slice(&(0..100_000i64).map(|i| i * i % 1000).collect::<Vec<_>>())?;
+        let all = a.unique_all()?;
+        let values = all.values.to_vec::<i64>()?;
+        assert!(values.windows(2).all(|w| w[0] < w[1]) && values.len() == 159, "{}", values.len());
+        assert_eq!(all.counts.to_vec::<i64>()?.iter().sum::<i64>(), 100_000);
+        assert_eq!(all.values.take(&all.inverse, 0)?.to_vec::<i64>()?, a.to_vec::<i64>()?);
         Ok(())
     });
 }

@@ -1,7 +1,7 @@
 // Stable radix sort of rows, from the least significant digit of 8 bits to the most ("onesweep": Adinets and Merrill,
 // "Onesweep: a faster least significant digit radix sort for GPUs", 2022). The digits of all passes are counted in one pass;
 // then each pass reads and writes every element once, and a tile learns where its elements of a digit go by looking back at
-// the tiles of its row before it.
+// the tiles of its row before it. A pass over a digit that is the same in all elements of a row is left out, row by row.
 //
 // The host defines what order.cuh names, `Place` (unsigned, of an element in its row), `THREADS`, `ITEMS`, and
 // `BLOCKS` that a multiprocessor shall hold at once.
@@ -45,13 +45,21 @@ sort_count(const Key* __restrict__ from, Place* counts, i64 columns, i64 chunk, 
     }
 }
 
-// Counts become the places in the row where each digit's elements begin. A block a row and pass.
-extern "C" __global__ void __launch_bounds__(DIGITS) sort_begin(Place* counts) {
+// Counts become the places in the row where each digit's elements begin. A block a row and pass. `masks`, 0 before, get a bit for
+// each pass whose digits are not all alike: the first word those of any row, the words after it those of each.
+extern "C" __global__ void __launch_bounds__(DIGITS) sort_begin(Place* counts, u32* masks, i64 columns) {
     using Scan = BlockScan<Place, DIGITS>;
     __shared__ typename Scan::TempStorage storage;
     Place* mine = counts + static_cast<u64>(blockIdx.x) * DIGITS + threadIdx.x;
+    const Place count = *mine;
+    const bool alike = __syncthreads_or(count == static_cast<Place>(columns));
+    if (!alike && threadIdx.x == 0) {
+        const u32 bit = 1u << blockIdx.x % PASSES;
+        atomicOr(masks, bit);
+        atomicOr(masks + 1 + blockIdx.x / PASSES, bit);
+    }
     Place begin;
-    Scan(storage).ExclusiveSum(*mine, begin);
+    Scan(storage).ExclusiveSum(count, begin);
     *mine = begin;
 }
 
@@ -76,11 +84,20 @@ struct Publish {
     }
 };
 
-// One pass over all rows. The first one makes the keys (and places) itself; the last one leaves what was asked for.
-// `states` has a word for each digit of each tile; `tag` and `tag + 1` are this pass's; `ticket` is 0 before.
+// Where keys and places are between the passes of a row, in turn: the last pass of a row reads from the former. How far the rows of
+// places lie apart is told because those in the output's memory lie where nobody else's results go.
+struct Between {
+    Key* keys[2];
+    Place* places[2];
+    i64 pitches[2];
+};
+
+// One pass over all rows whose masks have it; a row whose digits are all alike has the first. A row's first pass makes the keys (and
+// places) itself; its last one leaves what was asked for. `states` has a word for each digit of each tile; `tag` and `tag + 1` are
+// this pass's; `ticket` is 0 before.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-sort_pass(const Key* __restrict__ from, const Key* keys_in, Key* keys_out, const Place* places_in, Place* places_out,
-          Key* values, i64* places, const Place* begins, Place* states, u32* ticket, i64 columns, i64 limit, u32 tiles, u32 pass, u32 tag) {
+sort_pass(const Key* __restrict__ from, const __grid_constant__ Between between, Key* values, i64* places, const Place* begins,
+          const u32* masks, Place* states, u32* ticket, i64 columns, i64 limit, u32 tiles, u32 pass, u32 tag) {
     using Ranks = RadixRanks<THREADS>;
     __shared__ union Storage {
         typename Ranks::TempStorage ranks;
@@ -89,19 +106,23 @@ sort_pass(const Key* __restrict__ from, const Key* keys_in, Key* keys_out, const
     } storage;
     __shared__ Place targets[DIGITS];
     __shared__ u32 shared_block;
-    const bool is_first = pass == 0, is_last = pass == PASSES - 1;
+    if (pass > 0 && (masks[0] >> pass & 1) == 0) return;
 
     // Tiles are taken in order, so those that a tile waits for are running or done.
     if (threadIdx.x == 0) shared_block = atomicAdd(ticket, 1u);
     __syncthreads();
     const u32 row = shared_block / tiles, tile = shared_block % tiles;
+    const u32 passes = masks[1 + row] == 0 ? 1 : masks[1 + row];
+    if ((passes >> pass & 1) == 0) return;
+    const bool is_first = (passes & ((1u << pass) - 1)) == 0, is_last = passes >> pass == 1;
+    const int in = __popc(passes >> pass) & 1 ? 0 : 1, out = 1 - in;
     const i64 row_begin = row * columns, base = static_cast<i64>(tile) * TILE;
     const int count = columns - base < TILE ? static_cast<int>(columns - base) : TILE;
     const int first = static_cast<int>(threadIdx.x) / WARP * WARP * ITEMS + static_cast<int>(threadIdx.x) % WARP;
 
     // A short tile is the row's last: its keys beyond the end rank behind all others of the largest digit.
     Key keys[ITEMS];
-    const Key* source = (is_first ? from : keys_in) + (row_begin + base + first);
+    const Key* source = (is_first ? from : between.keys[in]) + (row_begin + base + first);
     if (count == TILE) {
         #pragma unroll
         for (int k = 0; k < ITEMS; k++) keys[k] = source[k * WARP];
@@ -148,23 +169,26 @@ sort_pass(const Key* __restrict__ from, const Key* keys_in, Key* keys_out, const
     __syncthreads();
 
     Place to[ITEMS];
+    Key* keys_out = between.keys[out] + row_begin;
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
         const int i = k * THREADS + threadIdx.x;
         const Key key = storage.keys[i];
         to[k] = static_cast<Place>(i) + targets[extractor.Digit(key)];
         if (i < count) {
-            if (!is_last) keys_out[row_begin + to[k]] = key;
+            if (!is_last) keys_out[to[k]] = key;
             else if (!PAIRS && to[k] < limit) values[row * limit + to[k]] = bits_of(key);
         }
         __syncwarp();  // or all items would be in registers at once
     }
     if constexpr (PAIRS) {
         Place at[ITEMS];
+        const Place* places_in = between.places[in] + (row * between.pitches[in] + base);
+        Place* places_out = between.places[out] + row * between.pitches[out];
         #pragma unroll
         for (int k = 0; k < ITEMS; k++) {
             const int i = first + k * WARP;
-            if (i < count) at[k] = is_first ? static_cast<Place>(base + i) : places_in[row_begin + base + i];
+            if (i < count) at[k] = is_first ? static_cast<Place>(base + i) : places_in[i];
         }
         __syncthreads();
         #pragma unroll
@@ -176,7 +200,7 @@ sort_pass(const Key* __restrict__ from, const Key* keys_in, Key* keys_out, const
             const Place place = storage.places[i];
             if (i < count) {
                 if (!is_last) {
-                    places_out[row_begin + to[k]] = place;
+                    places_out[to[k]] = place;
                 } else if (to[k] < limit) {
                     if (places != nullptr) places[row * limit + to[k]] = static_cast<i64>(place);
                     if (values != nullptr) values[row * limit + to[k]] = from[row_begin + place];
