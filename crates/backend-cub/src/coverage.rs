@@ -1,4 +1,5 @@
-//! What CUB takes of each operation, dtype by dtype, found by asking the families' own descriptions about made-up calls.
+//! What CUB takes of each operation, dtype by dtype, found by asking the families' own descriptions about made-up calls. A device
+//! test goes through the reasons listed here: calls that are declined for each, and have the base's result.
 
 use cuprum_core::call::{Binning, Sort, Work};
 use cuprum_core::layout::Layout;
@@ -59,7 +60,9 @@ pub fn coverage() -> Result<Vec<Coverage>> {
             }
         }
         for op in [scans::CUMSUM, scans::CUMPROD, scans::CUMMAX, scans::CUMMIN] {
-            for (case, axis, shape) in [("one row", 0, &[1 << 20][..]), ("last axis", 1, &[1000, 1000]), ("first axis", 0, &[1000, 1000])] {
+            let shapes = [("one row", 0, &[1 << 20][..]), ("last axis", 1, &[1000, 1000]), ("first axis", 0, &[1000, 1000])];
+            let small = [("rows of 80", 1, &[80, 80][..]), ("2 columns", 0, &[3200, 2]), ("20 rows", 0, &[20, 320])];
+            for (case, axis, shape) in shapes.into_iter().chain(small) {
                 let a = input(shape)?;
                 let program = Program::identity(dtype);
                 let plan = ScanPlan::new(a.shape(), &[a.layout()], axis);
@@ -67,6 +70,9 @@ pub fn coverage() -> Result<Vec<Coverage>> {
                 list.push(asked(op, case, dtype, &[a], &[spec(dtype, shape)?], work));
             }
         }
+        let inputs = [input(&[1000])?, array(device, DType::I64, Layout::contiguous(&[101])?)?];
+        let work = Work::SegmentSum { acc: dtype };
+        list.push(asked(reductions::SEGMENT_SUM, "by offsets", dtype, &inputs, &[spec(dtype, &[100])?], work));
         for (op, values, indices, limit) in
             [(sorts::SORT, true, false, 1000), (sorts::ARGSORT, false, true, 1000), (sorts::TOPK, true, true, 10)]
         {

@@ -1,9 +1,9 @@
 //! Calls served by CUB on a real device, against sums written out here. Prints why it skips without one.
 
-use cuprum_backend_cub::CUB;
+use cuprum_backend_cub::{CUB, coverage};
 use cuprum_core::{
-    Availability, Complex, Device, Element, NdArray, Result, add, axis, bf16, explain, f16, multiply, registry, s, with_accelerators,
-    with_device,
+    Availability, Complex, Device, Element, NdArray, Record, Result, add, axis, bf16, explain, f16, multiply, registry, s, segment_sum,
+    with_accelerators, with_device,
 };
 
 /// Runs a test on the first CUDA device with CUB alone before the base.
@@ -512,6 +512,62 @@ fn check_sorts<T: Ordered>(x: &[T], columns: usize) -> Result<()> {
     Ok(())
 }
 
+/// An array that cub declines, with what its reason says.
+type Decline<'a> = (&'a str, Box<dyn Fn() -> Result<NdArray> + 'a>);
+
+#[test]
+fn what_cub_declines_the_base_serves() {
+    on_device(|| {
+        let x = numbers(6400);
+        let a = NdArray::from_vec(&x, [80, 80])?;
+        let line = NdArray::from_slice(&x)?;
+        let z = NdArray::from_slice(&x.chunks(2).map(|p| Complex::new(p[0], p[1].round())).collect::<Vec<_>>())?;
+        let small = NdArray::from_slice(&x.iter().map(|x| (x.abs() * 9.0) as i32).collect::<Vec<_>>())?;
+        let offsets = NdArray::from_slice(&[0i64, 5, 5, 3000, 6400])?;
+        let cases: Vec<Decline> = vec![
+            ("the reduced axis is not the last: column", Box::new(|| a.sum(0))),
+            ("not contiguous along the reduced axis", Box::new(|| a.index(s![.., ..;2])?.max(1))),
+            ("one element per result", Box::new(|| a.reshape([6400, 1])?.sum(1))),
+            ("min of complex128: complex numbers are only added and multiplied", Box::new(|| z.min(()))),
+            ("argmax of complex128: complex numbers are only added and multiplied", Box::new(|| z.argmax(()))),
+            ("var: not one of its operations", Box::new(|| a.var(1))),
+            ("sums of segments of unequal length", Box::new(|| segment_sum(&line, &offsets))),
+            ("not contiguous along the scanned axis", Box::new(|| line.index(s![..;-1])?.cumsum(0))),
+            ("rows of 80 elements are too short for a block each", Box::new(|| a.cumprod(1))),
+            ("no more than 2 columns side by side", Box::new(|| a.reshape([3200, 2])?.cumsum(0))),
+            ("columns of 20 elements", Box::new(|| a.reshape([20, 320])?.cumsum(0))),
+            ("cummax of complex128: complex numbers are only added and multiplied", Box::new(|| z.cummax(0))),
+            ("complex128 has keys of 128 bits", Box::new(|| z.argsort(0))),
+            ("weights: sums of a fixed order", Box::new(|| small.bincount(Some(&line), 0))),
+        ];
+        for (why, run) in &cases {
+            let (array, records) = explain(|| run().and_then(|a| a.eval().cloned()));
+            let array = array?;
+            let says = |record: &Record| {
+                record.served_by != Some("cub") && record.declined.iter().any(|(who, w)| *who == "cub" && w.contains(why))
+            };
+            let said: Vec<String> = records.iter().map(|r| r.to_string()).collect();
+            assert!(records.iter().any(says), "{why}: {}", said.join("\n"));
+            let alone = with_accelerators("", || run()?.to_bytes())??;
+            assert!(array.to_bytes()? == alone, "{why}: another result than the base's");
+        }
+        // Arg-reductions stand back where no order names cub.
+        let (places, records) = with_accelerators(None::<&str>, || explain(|| a.argmax(1)?.to_vec::<i64>()))?;
+        assert!(
+            records.iter().any(|r| r.served_by == Some("cuda") && r.declined.iter().any(|(_, w)| w.contains("an order that names cub")))
+        );
+        assert_eq!(places?, served::<i64>(|| a.argmax(1))?);
+        // The table's reasons are among those above.
+        for listed in coverage()? {
+            let Some(why) = &listed.declined else { continue };
+            let tail = |text: &str| text.rsplit(": ").next().unwrap_or_default().to_owned();
+            let common = |case: &str| why.contains(case) || tail(why) == tail(case);
+            assert!(cases.iter().any(|(case, _)| common(case)), "{} of {}: {why}", listed.op.name(), listed.dtype);
+        }
+        Ok(())
+    });
+}
+
 /// As [`served`], for elements that are not equal to themselves.
 fn served_bits(f: impl Fn() -> Result<NdArray>) -> Result<NdArray> {
     let (array, records) = explain(|| f().and_then(|a| a.eval().cloned()));
@@ -628,6 +684,100 @@ fn sorts_of_many() {
         assert!(served::<f32>(|| a.extract(&a.greater(0.0f32)?))? == want);
         Ok(())
     });
+}
+
+/// Whether the device has so much memory; says so if not.
+fn has_gigabytes(count: usize) -> bool {
+    let total = Device::current().and_then(|d| d.info()).map_or(0, |i| i.memory_total) >> 30;
+    if total < count {
+        println!("skipped: {count} GiB of memory are needed, and there are {total}");
+    }
+    total >= count
+}
+
+#[test]
+fn more_than_two_to_the_31_elements() {
+    on_device(|| {
+        bytes_that_rise(1 << 18)?;
+        columns_of_ones(1 << 10)?;
+        if has_gigabytes(70) {
+            bytes_that_rise(1 << 31)?;
+            columns_of_ones(1 << 26)?;
+        }
+        Ok(())
+    });
+}
+
+/// Each family over 0 to 255 again and again, then 0, 1 and 2.
+fn bytes_that_rise(most: i64) -> Result<()> {
+    let (periods, n) = (most / 256, most + 3);
+    let numbers = NdArray::arange(0, n, 1)?;
+    assert_eq!(served_bits(|| numbers.greater(n - 3)?.argmax(()))?.to_vec::<i64>()?, [n - 2]);
+    assert_eq!(served_bits(|| numbers.max(()))?.to_vec::<i64>()?, [n - 1]);
+    let bytes = numbers.astype(cuprum_core::DType::U8)?.eval()?.clone();
+    let shorts = numbers.astype(cuprum_core::DType::I16)?.eval()?.clone();
+    drop(numbers);
+    let at = |a: &NdArray, i: i64| -> Result<Vec<u8>> { a.index(s![i as isize..i as isize + 1])?.to_bytes() };
+
+    assert_eq!(served_bits(|| bytes.sum(()))?.to_vec::<u64>()?, [periods as u64 * 32_640 + 3]);
+    let odd = bytes.index(s![1..])?; // packs that are not aligned
+    assert_eq!(served_bits(|| odd.sum(()))?.to_vec::<u64>()?, [periods as u64 * 32_640 + 3]);
+    let two = bytes.index(s![..-3])?.reshape([2, most as usize / 2])?;
+    assert_eq!(served_bits(|| two.sum(1))?.to_vec::<u64>()?, [periods as u64 / 2 * 32_640; 2]);
+    assert_eq!(served_bits(|| bytes.equal(2)?.count_nonzero(()))?.to_vec::<i64>()?, [periods + 1]);
+
+    let running = served_bits(|| bytes.cumsum_as(0, cuprum_core::DType::U8))?;
+    for i in [0, 255, (most) - 1, most, n - 1] {
+        let want = (i / 256 * 32_640 + (i % 256) * (i % 256 + 1) / 2) as u8;
+        assert_eq!(at(&running, i)?, [want], "{i}");
+    }
+    let alone = with_accelerators("", || Ok::<_, cuprum_core::Error>(bytes.cumsum_as(0, cuprum_core::DType::U8)?.eval()?.clone()))??;
+    assert_eq!(running.not_equal(&alone)?.count_nonzero(())?.to_vec::<i64>()?, [0]);
+    drop((running, alone));
+
+    let mut counts = vec![periods; 256];
+    counts[..3].iter_mut().for_each(|c| *c += 1);
+    assert_eq!(served_bits(|| bytes.bincount(None, 256))?.to_vec::<i64>()?, counts);
+    assert_eq!(served_bits(|| Ok(bytes.histogram((256, 0.0, 256.0))?.0))?.to_vec::<i64>()?, counts);
+
+    let places = served_bits(|| bytes.equal(2)?.flatnonzero())?;
+    assert_eq!(
+        (places.size() as i64, at(&places, 0)?, at(&places, periods)?),
+        (periods + 1, 2i64.to_le_bytes().into(), (n - 1).to_le_bytes().into())
+    );
+    drop(places);
+    let chosen = served_bits(|| bytes.extract(&bytes.less(3)?))?;
+    assert_eq!((chosen.size() as i64, at(&chosen, 3 * periods + 1)?), (3 * periods + 3, vec![1]));
+    drop(chosen);
+
+    let sorted = served_bits(|| bytes.sort(0))?;
+    for (i, want) in [(periods, 0), (periods + 1, 1), (3 * periods + 2, 2), (3 * periods + 3, 3), (n - 1, 255)] {
+        assert_eq!(at(&sorted, i)?, [want], "{i}");
+    }
+    drop(sorted);
+    let order = served_bits(|| bytes.argsort(0))?;
+    for (i, want) in [(0, 0), (periods, most), (periods + 1, 1), (n - 1, (most) - 1)] {
+        assert_eq!(at(&order, i)?, i64::to_le_bytes(want), "{i}");
+    }
+    drop((order, bytes));
+    // Two passes, and as many of each number as there are of every byte, divided by 256.
+    let sorted = served_bits(|| shorts.sort(0))?;
+    for (i, want) in
+        [(0, i16::MIN), (n / 2 - 2, -1), (most / 2, 0), (most / 2 + most / 65_536, 0), (most / 2 + most / 65_536 + 1, 1), (n - 1, i16::MAX)]
+    {
+        assert_eq!(at(&sorted, i)?, want.to_le_bytes(), "{i}");
+    }
+    Ok(())
+}
+
+/// Running sums of so many rows and one, 33 columns side by side.
+fn columns_of_ones(most: i64) -> Result<()> {
+    let rows = most + 1;
+    let ones = NdArray::full([rows as usize, 33], 1, cuprum_core::DType::U8)?;
+    let running = served_bits(|| ones.cumsum_as(0, cuprum_core::DType::U8))?;
+    let numbers = NdArray::arange(1, rows + 1, 1)?.astype(cuprum_core::DType::U8)?.reshape([rows as usize, 1])?;
+    assert_eq!(running.not_equal(&numbers)?.count_nonzero(())?.to_vec::<i64>()?, [0]);
+    Ok(())
 }
 
 #[test]
