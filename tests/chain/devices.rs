@@ -4,7 +4,7 @@ use std::any::Any;
 use std::sync::{Arc, Once};
 
 use cuprum::core::buffer::HostBuffer;
-use cuprum::core::device::{Buffer, DeviceDriver, DeviceInfo, Event};
+use cuprum::core::device::{Buffer, DeviceDriver, DeviceEvent, DeviceInfo};
 use cuprum::core::expr::elementwise;
 use cuprum::core::ops::elementwise::CLIP;
 use cuprum::registry::Provider;
@@ -50,7 +50,7 @@ impl DeviceDriver for ToyDriver {
     fn synchronize(&self) -> Result<()> {
         Ok(())
     }
-    fn record_event(&self, _: Stream) -> Result<Box<dyn Event>> {
+    fn record_event(&self, _: Stream) -> Result<Box<dyn DeviceEvent>> {
         Err(Error::value("event", "a toy has no clock"))
     }
     fn info(&self) -> DeviceInfo {

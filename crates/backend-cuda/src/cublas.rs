@@ -1,4 +1,4 @@
-//! cuBLAS: one handle per device on its stream, and the one call that contraction needs. A named unsafe room.
+//! cuBLAS: one handle per device, which goes to the stream of each call, and the one call that contraction needs. A named unsafe room.
 //!
 //! cuBLAS is **column-major**. For row-major C = A B pass B as `a`, A as `b`, n as `m`, m as `n` (that computes
 //! C^T = B^T A^T, which is C in row-major); a row-major operand that is used transposed takes `Transpose::Yes`
@@ -11,7 +11,7 @@ use std::ffi::{c_int, c_longlong, c_void};
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::ptr;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cuprum_core::MatmulPrecision;
 
@@ -252,15 +252,21 @@ pub struct Blas {
     api: &'static Api,
     context: &'static Context,
     /// A handle may be used by one thread at a time; calls only queue work, so the lock is held briefly.
-    handle: Mutex<HandleBox>,
+    handle: Mutex<OnStream>,
     version: u32,
-    _workspace: Option<DeviceBuffer>,
 }
 
-struct HandleBox(Handle);
+/// The handle, and where its work goes.
+struct OnStream {
+    handle: Handle,
+    /// The stream that was set last.
+    stream: Option<u32>,
+    /// Work on different streams may run at the same time: each has a workspace, by number.
+    workspaces: Vec<Option<DeviceBuffer>>,
+}
 
 // SAFETY: the handle may move between threads; the mutex around it serialises its use.
-unsafe impl Send for HandleBox {}
+unsafe impl Send for OnStream {}
 
 impl std::fmt::Debug for Blas {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -291,25 +297,46 @@ impl Blas {
         let mut handle = ptr::null_mut();
         // SAFETY: the context is current and the out-pointer valid.
         check("cublasCreate", unsafe { (api.create)(&mut handle) })?;
-        // SAFETY: the handle was just made in the stream's context.
-        check("cublasSetStream", unsafe { (api.set_stream)(handle, context.stream()) })?;
         // DEFAULT_MATH with DISALLOW_REDUCED_PRECISION_REDUCTION: f16 and bf16 sums stay in f32 when k is split.
         // SAFETY: a live handle and a documented flag.
         check("cublasSetMathMode", unsafe { (api.set_math_mode)(handle, 16) })?;
-        // NVIDIA's advice: 32 MiB for Hopper and later, 4 MiB before. A workspace of our own keeps results the same from
-        // run to run and works inside graph capture. Set after the stream, which resets it.
-        let bytes = if context.info().compute_capability.0 >= 9 { 32 << 20 } else { 4 << 20 };
-        let workspace = context.alloc(bytes).ok();
-        if let Some(buffer) = &workspace {
-            let pointer = ptr::with_exposed_provenance_mut(buffer.pointer() as usize);
-            // SAFETY: the buffer lives as long as the handle and is used in the same stream's order.
-            check("cublasSetWorkspace", unsafe { (api.set_workspace)(handle, pointer, bytes) })?;
-        }
         let mut version = 0;
         // SAFETY: a live handle and a valid out-pointer.
         check("cublasGetVersion", unsafe { (api.get_version)(handle, &mut version) })?;
-        let handle = Mutex::new(HandleBox(handle));
-        Ok(Blas { api, context, handle, version: version.unsigned_abs(), _workspace: workspace })
+        let handle = Mutex::new(OnStream { handle, stream: None, workspaces: Vec::new() });
+        Ok(Blas { api, context, handle, version: version.unsigned_abs() })
+    }
+
+    /// The handle, set to this thread's stream.
+    fn handle(&self) -> Result<MutexGuard<'_, OnStream>> {
+        let mut on = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = self.context.stream_number();
+        if on.stream == Some(number) {
+            return Ok(on);
+        }
+        on.stream = None;
+        // SAFETY: a live handle, and a stream of its context.
+        check("cublasSetStream", unsafe { (self.api.set_stream)(on.handle, self.context.stream()) })?;
+        // A workspace of our own keeps results the same from run to run. Set after the stream, which resets it.
+        let (at, bytes) = (number as usize, self.workspace_bytes());
+        if on.workspaces.len() <= at {
+            on.workspaces.resize_with(at + 1, || None);
+        }
+        if on.workspaces[at].is_none() {
+            on.workspaces[at] = self.context.alloc(bytes).ok();
+        }
+        if let Some(buffer) = &on.workspaces[at] {
+            let pointer = ptr::with_exposed_provenance_mut(buffer.pointer() as usize);
+            // SAFETY: the buffer lives as long as the handle and is used in one stream's order.
+            check("cublasSetWorkspace", unsafe { (self.api.set_workspace)(on.handle, pointer, bytes) })?;
+        }
+        on.stream = Some(number);
+        Ok(on)
+    }
+
+    /// NVIDIA's advice: 32 MiB for Hopper and later, 4 MiB before.
+    fn workspace_bytes(&self) -> usize {
+        if self.context.info().compute_capability.0 >= 9 { 32 << 20 } else { 4 << 20 }
     }
 
     /// E.g. `130002` for 13.0.2.
@@ -322,7 +349,7 @@ impl Blas {
         &self.api.path
     }
 
-    /// Queues the products on the context's stream. Nothing to do (m, n or batch 0) is `Ok`; with k = 0, C becomes
+    /// Queues the products on this thread's stream. Nothing to do (m, n or batch 0) is `Ok`; with k = 0, C becomes
     /// beta C.
     ///
     /// # Errors
@@ -349,14 +376,14 @@ impl Blas {
         let b: Operand<i64> = (device(gemm.b), dtype, gemm.ldb, gemm.stride_b);
         let c = device(gemm.c).cast_mut();
         const DEFAULT_ALGORITHM: c_int = -1;
-        let handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
+        let on = self.handle()?;
         let small = sizes.map(i32::try_from);
         if let [Ok(m), Ok(n), Ok(k), Ok(lda), Ok(ldb), Ok(ldc), Ok(batch)] = small {
             // SAFETY: the handle is ours while locked; scalars live through the call (host pointer mode, the default);
             // the caller vouches for the device addresses.
             let code = unsafe {
                 (self.api.gemm)(
-                    handle.0,
+                    on.handle,
                     ta,
                     tb,
                     m,
@@ -390,7 +417,7 @@ impl Blas {
         // SAFETY: as above.
         let code = unsafe {
             gemm_64(
-                handle.0,
+                on.handle,
                 ta,
                 tb,
                 gemm.m,

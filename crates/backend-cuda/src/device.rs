@@ -1,13 +1,13 @@
 //! CUDA devices as core sees them: memory, host copies, waiting, timing. Also what this crate's kernels, and the
 //! accelerators that stand on this crate, need to get from a [`Call`] to addresses: context, pointers, errors.
 //!
-//! All work of a device goes to its context's one stream ([`Context::stream`]), and memory is used again in that
-//! stream's order, so an array may be dropped as soon as the work that reads it is queued.
+//! Work goes to this thread's stream of the context ([`Context::stream`]). Asking for an array's address ([`pointer`], [`memory`]) has
+//! that stream wait for whoever wrote the array elsewhere; the array may be dropped as soon as the work that reads it is queued.
 
 use std::any::Any;
 use std::sync::Arc;
 
-use cuprum_core::device::{Buffer, DeviceDriver, DeviceInfo, Event, MemoryStats};
+use cuprum_core::device::{Buffer, DeviceDriver, DeviceEvent, DeviceInfo, MemoryStats};
 use cuprum_core::{Array, Call, Device, Error, Op, Outcome, Result, StoredArray, Stream};
 use smallvec::SmallVec;
 
@@ -16,7 +16,7 @@ use crate::error::CudaError;
 use crate::module;
 use crate::nvrtc::Compiler;
 
-/// A block of device memory behind an array. Freed in stream order when the last array over it is gone.
+/// A block of device memory behind an array. Free when the last array over it is gone and all streams have passed its last use.
 #[derive(Debug)]
 pub struct CudaBuffer {
     memory: DeviceBuffer,
@@ -71,16 +71,43 @@ pub fn bare_launches(device: Device, count: usize) -> Result<Vec<f64>> {
     module::bare_launches(context(device)?, count).map_err(|e| error("cuda", "device", device, e))
 }
 
-/// The address of an array's element 0 (its layout's offset included); strides may lead to lower addresses.
+/// The memory of an array that work queued next on this thread's stream reads: the stream waits for who wrote it, if that was another.
 ///
 /// # Errors
 /// [`Error::Device`] for an array that is not in CUDA memory.
-pub fn pointer(array: &StoredArray) -> Result<u64> {
-    let buffer = CudaBuffer::of(array.buffer().as_ref()).ok_or_else(|| {
+#[inline]
+pub fn memory(array: &StoredArray) -> Result<&CudaBuffer> {
+    let buffer = cuda_buffer(array)?;
+    buffer.memory.reads().map_err(|e| error("cuda", "array", buffer.device, e))?;
+    Ok(buffer)
+}
+
+fn cuda_buffer(array: &StoredArray) -> Result<&CudaBuffer> {
+    CudaBuffer::of(array.buffer().as_ref()).ok_or_else(|| {
         let message = format!("an array on {} was given to a CUDA kernel", array.device());
         Error::Device { op: "cuda", message }
-    })?;
-    Ok(buffer.pointer() + (array.layout().offset() * array.dtype().itemsize()) as u64)
+    })
+}
+
+fn element_0(buffer: &CudaBuffer, array: &StoredArray) -> u64 {
+    buffer.pointer() + (array.layout().offset() * array.dtype().itemsize()) as u64
+}
+
+/// The address of an array's element 0 (its layout's offset included), for work queued next on this thread's stream that reads it, as
+/// [`memory`]; strides may lead to lower addresses.
+///
+/// # Errors
+/// [`Error::Device`] for an array that is not in CUDA memory.
+#[inline]
+pub fn pointer(array: &StoredArray) -> Result<u64> {
+    memory(array).map(|buffer| element_0(buffer, array))
+}
+
+/// [`pointer`] for work that writes the array, of which the caller is the only holder: the stream waits for all that use it.
+pub fn pointer_to_write(array: &StoredArray) -> Result<u64> {
+    let buffer = cuda_buffer(array)?;
+    buffer.memory.writes().map_err(|e| error("cuda", "array", buffer.device, e))?;
+    Ok(element_0(buffer, array))
 }
 
 /// Temporary device memory of a call; queue the work that uses it, then drop it.
@@ -94,8 +121,10 @@ pub fn allocate_output(call: &Call, n: usize) -> Result<Arc<CudaBuffer>> {
     allocate(call, spec.layout.size().saturating_mul(spec.dtype.itemsize()))
 }
 
-/// `Done` with these buffers, one per output, each in its specified layout.
+/// `Done` with these buffers, one per output, each in its specified layout. The work that writes them is queued.
 pub fn done(call: &Call, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> Result<Outcome> {
+    let buffers: SmallVec<[Arc<CudaBuffer>; 2]> = buffers.into_iter().collect();
+    DeviceBuffer::written(buffers.iter().map(|b| &b.memory));
     call.done(buffers.into_iter().map(|b| b as Arc<dyn Buffer>))
 }
 
@@ -127,6 +156,7 @@ pub fn done_with_length(call: &Call, length: usize, buffers: impl IntoIterator<I
         Ok(exact as Arc<dyn Buffer>)
     });
     let fitted: SmallVec<[Arc<dyn Buffer>; 2]> = fitted.collect::<Result<_>>()?;
+    DeviceBuffer::written(fitted.iter().filter_map(|b| CudaBuffer::of(b.as_ref())).map(|b| &b.memory));
     call.done_with_length(length, fitted)
 }
 
@@ -215,10 +245,25 @@ impl DeviceDriver for CudaDevice {
         self.context.synchronize().map_err(self.error("synchronize"))
     }
 
-    fn record_event(&self, _stream: Stream) -> Result<Box<dyn Event>> {
+    fn new_stream(&self) -> Result<u32> {
+        self.context.new_stream().map_err(self.error("stream"))
+    }
+
+    fn synchronize_stream(&self, stream: Stream) -> Result<()> {
+        self.context.synchronize_stream(stream.id).map_err(self.error("synchronize"))
+    }
+
+    fn record_event(&self, stream: Stream) -> Result<Box<dyn DeviceEvent>> {
         let event = driver::Event::with_timing(self.context).map_err(self.error("event"))?;
-        event.record().map_err(self.error("event"))?;
+        event.record_on(stream.id).map_err(self.error("event"))?;
         Ok(Box::new(CudaEvent { event, device: self.device }))
+    }
+
+    fn wait_event(&self, stream: Stream, event: &dyn DeviceEvent) -> Result<()> {
+        match event.as_any().downcast_ref::<CudaEvent>() {
+            Some(other) => other.event.make_wait_on(self.context, stream.id).map_err(self.error("event")),
+            None => event.synchronize(), // another kind of device's
+        }
     }
 
     fn mark_range(&self, name: &str) -> Option<Box<dyn Any>> {
@@ -276,8 +321,8 @@ struct CudaEvent {
     device: Device,
 }
 
-impl Event for CudaEvent {
-    fn millis_since(&self, earlier: &dyn Event) -> Result<f64> {
+impl DeviceEvent for CudaEvent {
+    fn millis_since(&self, earlier: &dyn DeviceEvent) -> Result<f64> {
         let other = earlier.as_any().downcast_ref::<CudaEvent>().filter(|o| o.device == self.device);
         let other = other.ok_or_else(|| Error::value("event", "events of different devices"))?;
         let elapsed = || {
@@ -286,6 +331,12 @@ impl Event for CudaEvent {
             self.event.elapsed_ms(&other.event)
         };
         elapsed().map(f64::from).map_err(|e| error("cuda", "event", self.device, e))
+    }
+    fn synchronize(&self) -> Result<()> {
+        self.event.synchronize().map_err(|e| error("cuda", "event", self.device, e))
+    }
+    fn is_reached(&self) -> Result<bool> {
+        self.event.is_reached().map_err(|e| error("cuda", "event", self.device, e))
     }
     fn as_any(&self) -> &dyn Any {
         self

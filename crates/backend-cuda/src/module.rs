@@ -120,7 +120,7 @@ impl Global {
     /// All of its bytes, after the work queued so far; waits for the device.
     pub fn read(&self) -> Result<Vec<u8>> {
         let (context, mut bytes) = (self.module.context, vec![0u8; self.nbytes]);
-        context.bind()?;
+        context.synchronize()?; // other streams may be writing it
         // SAFETY: the variable has so many bytes and its module is loaded; `bytes` has as many, and is not looked at before the wait.
         let code = unsafe { sys::cuMemcpyDtoHAsync_v2(bytes.as_mut_ptr().cast(), self.pointer, self.nbytes, context.stream()) };
         check("cuMemcpyDtoHAsync", code)?;
@@ -137,7 +137,7 @@ impl Global {
             return Err(CudaError::Invalid(format!("{} bytes for a variable of {}", bytes.len(), self.nbytes)));
         }
         let context = self.module.context;
-        context.bind()?;
+        context.synchronize()?; // other streams may be reading it
         // SAFETY: the variable has as many bytes as are given and its module is loaded; they live until the wait has ended.
         let code = unsafe { sys::cuMemcpyHtoDAsync_v2(self.pointer, bytes.as_ptr().cast(), self.nbytes, context.stream()) };
         check("cuMemcpyHtoDAsync", code)?;

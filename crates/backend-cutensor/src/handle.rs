@@ -227,7 +227,7 @@ impl Handle {
         if let Some(known) = tuning::recall(call, CHOICE)? {
             return Ok(self.plan(key, Algorithm::named(&known).unwrap_or(Algorithm::Default))?);
         }
-        if !tuning::may_measure() || !registry::order_is_named() {
+        if !tuning::may_measure() || !registry::order_is_named() || call.stream.is_capturing() {
             return default();
         }
         // Threads that measure at the same time would measure each other.
@@ -396,7 +396,7 @@ pub fn run(call: &Call, operation: Operation, arrays: &[&StoredArray], factors: 
     let (kind, data) = (operation.kind, operation.data);
     let mut inputs = [0u64; 3];
     for (n, (array, at)) in arrays.iter().zip(&mut inputs).enumerate() {
-        let buffer = CudaBuffer::of(array.buffer().as_ref()).ok_or_else(|| Error::backend(NAME, call.op.name(), "not a CUDA array"))?;
+        let buffer = device::memory(array)?;
         let tensor = operation.inputs.get(n).unwrap_or(&operation.output);
         let offset = array.layout().offset() * array.dtype().itemsize();
         *at = address(buffer, offset, tensor, data).map_err(failed)?;

@@ -7,10 +7,11 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::device::{Buffer, Device, DeviceDriver, DeviceInfo, Event, MemoryStats, Stream};
+use crate::device::{Buffer, Device, DeviceDriver, DeviceEvent, DeviceInfo, MemoryStats};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::pool;
+use crate::stream::Stream;
 
 /// Alignment of every host buffer: a cache line, and the widest SIMD register.
 pub const ALIGNMENT: usize = 64;
@@ -171,8 +172,8 @@ impl HostDriver {
 
 struct HostEvent(Instant);
 
-impl Event for HostEvent {
-    fn millis_since(&self, earlier: &dyn Event) -> Result<f64> {
+impl DeviceEvent for HostEvent {
+    fn millis_since(&self, earlier: &dyn DeviceEvent) -> Result<f64> {
         let other = earlier.as_any().downcast_ref::<HostEvent>().ok_or_else(|| Error::value("event", "events of different devices"))?;
         Ok(self.0.saturating_duration_since(other.0).as_secs_f64() * 1e3)
     }
@@ -197,7 +198,7 @@ impl DeviceDriver for HostDriver {
     fn synchronize(&self) -> Result<()> {
         Ok(())
     }
-    fn record_event(&self, _stream: Stream) -> Result<Box<dyn Event>> {
+    fn record_event(&self, _stream: Stream) -> Result<Box<dyn DeviceEvent>> {
         Ok(Box::new(HostEvent(Instant::now())))
     }
     fn info(&self) -> DeviceInfo {

@@ -9,6 +9,7 @@ use std::sync::{Arc, RwLock};
 use crate::error::{Error, Result};
 use crate::profiler::trace;
 use crate::registry;
+pub use crate::stream::Stream;
 
 /// A kind of device, known by its name (`"cpu"`, `"cuda"`). The set is open: a backend interns its own.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -114,7 +115,7 @@ impl Device {
         Ok(())
     }
 
-    /// Waits until everything issued to the device has run; reports errors found on the device (such as an index out of bounds).
+    /// Waits until everything issued to the device, on all of its streams, has run; reports errors found on the device (such as an index out of bounds).
     pub fn synchronize(self) -> Result<()> {
         driver(self)?.synchronize()?;
         trace::flush();
@@ -218,22 +219,6 @@ pub struct MemoryStats {
     pub misses: u64,
 }
 
-/// A queue of work on a device. Id 0 is the device's default stream, which all work of this version goes to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Stream {
-    /// The device it belongs to.
-    pub device: Device,
-    /// 0 for the default stream.
-    pub id: u32,
-}
-
-impl Stream {
-    /// The stream that calls of this thread go to on `device`.
-    pub fn current(device: Device) -> Stream {
-        Stream { device, id: 0 }
-    }
-}
-
 /// A block of device memory. Backends downcast [`Buffer::as_any`] to their own type.
 pub trait Buffer: Any + Send + Sync {
     /// Where it lies.
@@ -244,11 +229,19 @@ pub trait Buffer: Any + Send + Sync {
     fn as_any(&self) -> &dyn Any;
 }
 
-/// A point in a device's work, for timing.
-pub trait Event: Send + Sync {
+/// A backend's [`Event`](crate::Event): a point in a device's work, and its time.
+pub trait DeviceEvent: Send + Sync {
     /// Milliseconds from `earlier` (of the same device) to this one; waits for both. What went wrong on the device before (such as an
     /// index out of bounds) is not told here but where the program reads or synchronises.
-    fn millis_since(&self, earlier: &dyn Event) -> Result<f64>;
+    fn millis_since(&self, earlier: &dyn DeviceEvent) -> Result<f64>;
+    /// Waits for it. By default it is reached when it was recorded.
+    fn synchronize(&self) -> Result<()> {
+        Ok(())
+    }
+    /// Whether it has been reached.
+    fn is_reached(&self) -> Result<bool> {
+        Ok(true)
+    }
     /// For downcasting.
     fn as_any(&self) -> &dyn Any;
 }
@@ -263,8 +256,20 @@ pub trait DeviceDriver: Send + Sync {
     fn download(&self, buffer: &dyn Buffer, byte_offset: usize, out: &mut [u8]) -> Result<()>;
     /// Waits for all work of the device.
     fn synchronize(&self) -> Result<()>;
+    /// The id of a stream for new work. By default all work is done when it is called, and there is one stream.
+    fn new_stream(&self) -> Result<u32> {
+        Ok(0)
+    }
+    /// Waits for the work of one stream.
+    fn synchronize_stream(&self, _stream: Stream) -> Result<()> {
+        self.synchronize()
+    }
     /// A point in the work issued so far.
-    fn record_event(&self, stream: Stream) -> Result<Box<dyn Event>>;
+    fn record_event(&self, stream: Stream) -> Result<Box<dyn DeviceEvent>>;
+    /// Makes a stream wait for an event, of this device or another. By default the host waits.
+    fn wait_event(&self, _stream: Stream, event: &dyn DeviceEvent) -> Result<()> {
+        event.synchronize()
+    }
     /// What is known of the device.
     fn info(&self) -> DeviceInfo;
     /// Counts of the device's allocator. By default only what [`DeviceDriver::info`] knows.

@@ -26,12 +26,13 @@ pub mod program;
 pub mod registry;
 pub mod scalar;
 pub mod settings;
+pub mod stream;
 pub mod testing;
 pub mod tuning;
 
 pub use array::{Array, IntoReshape, IntoShape, NdArray, StoredArray};
 pub use call::{Binning, Call, Distribution, Fill, Outcome, OutputSpec, Outputs, Random, Reason, Sort, Work};
-pub use device::{Device, DeviceKind, MemoryStats, Stream, with_device};
+pub use device::{Device, DeviceKind, MemoryStats, with_device};
 pub use dispatch::{Record, explain};
 pub use dtype::{DType, DTypeSet, Element, Kind};
 pub use error::{Error, Result};
@@ -57,6 +58,7 @@ pub use program::{Program, Step, StepKind};
 pub use registry::{Accelerator, Availability, Kernel, OpFilter, Provider, Registration, register, set_accelerators, with_accelerators};
 pub use scalar::Scalar;
 pub use settings::set_fusion;
+pub use stream::{Event, Stream, with_stream};
 
 /// For backends: `cuprum_core::inventory::submit! { Registration(&ACCELERATOR) }`.
 pub use inventory;

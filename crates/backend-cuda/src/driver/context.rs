@@ -1,4 +1,4 @@
-//! One context per device for the life of the process: the primary context, its stream, and what hangs on it.
+//! One context per device for the life of the process: the primary context, its streams, and what hangs on it.
 
 use std::cell::Cell;
 use std::ptr;
@@ -7,7 +7,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use super::fault::FaultBlock;
 use super::memory::Memory;
 use super::staging::Staging;
+use super::streams::Streams;
 use super::{DeviceInfo, check, probe, sys};
+use cuprum_core::{Device, DeviceKind};
+
 use crate::cublas::Blas;
 use crate::error::{CudaError, Result};
 use crate::module::KernelCache;
@@ -22,8 +25,9 @@ thread_local! {
 pub struct Context {
     info: &'static DeviceInfo,
     driver_version: (u32, u32),
+    device: Device,
     raw: sys::CUcontext,
-    stream: sys::CUstream,
+    pub(super) streams: Streams,
     pub(super) memory: Memory,
     pub(super) staging: Staging,
     fault: OnceLock<Result<FaultBlock>>,
@@ -31,9 +35,9 @@ pub struct Context {
     pub(crate) blas: OnceLock<Blas>,
 }
 
-// SAFETY: the raw context and stream are handles that the driver lets any thread use; all else is Send + Sync.
+// SAFETY: the raw context is a handle that the driver lets any thread use; all else is Send + Sync.
 unsafe impl Send for Context {}
-// SAFETY: as above; driver calls on a shared context and stream are thread-safe.
+// SAFETY: as above; driver calls on a shared context are thread-safe.
 unsafe impl Sync for Context {}
 
 impl std::fmt::Debug for Context {
@@ -78,15 +82,13 @@ impl Context {
         // SAFETY: `raw` was just retained.
         check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(raw) })?;
         CURRENT.set(raw as usize);
-        let mut stream = ptr::null_mut();
-        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
-        // SAFETY: a context is current and the out-pointer valid.
-        check("cuStreamCreate", unsafe { sys::cuStreamCreate(&mut stream, flags) })?;
+        let kind = DeviceKind::intern("cuda").map_err(|e| CudaError::Invalid(e.to_string()))?;
         Ok(Context {
             info,
             driver_version,
+            device: Device::new(kind, info.ordinal as u16),
             raw,
-            stream,
+            streams: Streams::new()?,
             memory: Memory::new(info)?,
             staging: Staging::default(),
             fault: OnceLock::new(),
@@ -115,9 +117,9 @@ impl Context {
         self.raw
     }
 
-    /// The stream that all work of this device uses (a `cudaStream_t` to runtime libraries).
-    pub fn stream(&self) -> sys::CUstream {
-        self.stream
+    /// The device as core knows it.
+    pub fn device(&self) -> Device {
+        self.device
     }
 
     /// Makes this context current on the calling thread; a thread-local compare when it already is.
@@ -138,18 +140,17 @@ impl Context {
         Ok(())
     }
 
-    /// Waits for all work queued so far, then reports what went wrong in it: a driver error, or a fault that a
+    /// Waits for all work queued so far, on all streams, then reports what went wrong in it: a driver error, or a fault that a
     /// kernel wrote to the error word.
     pub fn synchronize(&self) -> Result<()> {
         self.wait()?;
         self.check_device_error()
     }
 
-    /// Waits for the stream only.
-    pub(super) fn wait(&self) -> Result<()> {
-        self.bind()?;
-        // SAFETY: our stream, in its context.
-        check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.stream) })
+    /// [`Context::synchronize`] for the work of one stream; an error may be another's.
+    pub fn synchronize_stream(&self, number: u32) -> Result<()> {
+        self.wait_for(number)?;
+        self.check_device_error()
     }
 
     /// Waits without taking the error word; false if that failed.
@@ -157,11 +158,11 @@ impl Context {
         self.wait().is_ok()
     }
 
-    /// True when nothing is queued or running. Errors of finished work come out here too.
+    /// True when nothing is queued or running on this thread's stream. Errors of finished work come out here too.
     pub fn is_idle(&self) -> Result<bool> {
         self.bind()?;
         // SAFETY: our stream, in its context.
-        match unsafe { sys::cuStreamQuery(self.stream) } {
+        match unsafe { sys::cuStreamQuery(self.stream()) } {
             sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
             other => check("cuStreamQuery", other).map(|()| true),
         }

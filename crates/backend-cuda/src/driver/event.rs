@@ -41,11 +41,16 @@ impl Event {
         Ok(Event { raw, context })
     }
 
-    /// Marks the point that the context's stream has been queued up to.
+    /// Marks the point that this thread's stream of the context has been queued up to.
     pub fn record(&self) -> Result<()> {
+        self.record_on(self.context.stream_number())
+    }
+
+    /// Marks the point that a stream of the context has been queued up to.
+    pub fn record_on(&self, stream: u32) -> Result<()> {
         self.context.bind()?;
         // SAFETY: event and stream belong to the same, current context.
-        check("cuEventRecord", unsafe { sys::cuEventRecord(self.raw, self.context.stream()) })
+        check("cuEventRecord", unsafe { sys::cuEventRecord(self.raw, self.context.raw_stream(stream)) })
     }
 
     /// Waits until the device has reached the recorded point (at once if never recorded).
@@ -55,11 +60,26 @@ impl Event {
         check("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.raw) })
     }
 
-    /// Makes another context's stream (or this one's) wait on the device for this event; the host does not wait.
+    /// Whether the device has reached the recorded point (so too if never recorded).
+    pub fn is_reached(&self) -> Result<bool> {
+        self.context.bind()?;
+        // SAFETY: the event is alive.
+        match unsafe { sys::cuEventQuery(self.raw) } {
+            sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            other => check("cuEventQuery", other).map(|()| true),
+        }
+    }
+
+    /// Makes this thread's stream of another context (or of this one) wait on the device for this event; the host does not wait.
     pub fn make_wait(&self, waiter: &Context) -> Result<()> {
+        self.make_wait_on(waiter, waiter.stream_number())
+    }
+
+    /// Makes a stream of a context wait on the device for this event; the host does not wait.
+    pub fn make_wait_on(&self, waiter: &Context, stream: u32) -> Result<()> {
         waiter.bind()?;
         // SAFETY: the event is alive; events may be waited for across contexts.
-        check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(waiter.stream(), self.raw, 0) })
+        check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(waiter.raw_stream(stream), self.raw, 0) })
     }
 
     /// Device time from `start` to `self` in milliseconds; both made by [`Event::with_timing`], recorded and reached.

@@ -1,12 +1,14 @@
 //! Device memory: blocks kept by our [`Pool`] in front of the driver's, a limit, buffers, fills and device copies.
 
 use std::ptr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cuprum_core::MemoryStats;
 use cuprum_core::settings::{env, parse_limit, parse_switch};
 
+use super::order::{Uses, numbers};
 use super::pool::{Block, Pool, Taken};
+use super::streams::Mark;
 use super::{Context, DeviceInfo, Event, check, sys};
 use crate::error::{CudaError, Result};
 
@@ -29,7 +31,7 @@ pub(super) struct Memory {
     /// The driver's pool; null where the device has none, and `cuMemAlloc` serves.
     driver: sys::CUmemoryPool,
     /// In front of it: what is free and kept, and all counts.
-    pool: Mutex<Pool>,
+    pool: Mutex<Pool<Arc<Mark>>>,
 }
 
 impl Memory {
@@ -43,7 +45,7 @@ impl Memory {
         Ok(Memory { driver, pool: Mutex::new(Pool::new(most(limit.map_err(invalid)?), keep)) })
     }
 
-    fn pool(&self) -> MutexGuard<'_, Pool> {
+    fn pool(&self) -> MutexGuard<'_, Pool<Arc<Mark>>> {
         self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -71,27 +73,28 @@ fn create_pool(info: &DeviceInfo) -> Result<sys::CUmemoryPool> {
 }
 
 impl Context {
-    /// Allocates `bytes` of uninitialised device memory (aligned to at least 256), in stream order.
+    /// Allocates `bytes` of uninitialised device memory (aligned to at least 256), in the order of this thread's stream.
     ///
     /// # Errors
     /// [`CudaError::OutOfMemory`] past the limit, or when the device is full after unused memory was returned and the
     /// allocation tried once more.
     pub fn alloc(&'static self, bytes: usize) -> Result<DeviceBuffer> {
+        let home = self.stream_number();
+        let made = |block| DeviceBuffer { block, bytes, context: self, home, uses: Uses::new(home) };
         if bytes == 0 {
-            return Ok(DeviceBuffer { block: Block { pointer: 0, size: 0 }, bytes: 0, context: self });
+            return Ok(made(Block { pointer: 0, size: 0 }));
         }
-        let taken = self.memory.pool().take(bytes as u64);
-        let block = match taken {
-            Taken::Kept(block) => block,
-            Taken::Missing(size) => self.alloc_from_driver(bytes as u64, size)?,
-            Taken::Refused => return Err(self.out_of_memory(bytes as u64)),
-        };
-        Ok(DeviceBuffer { block, bytes, context: self })
+        let taken = self.memory.pool().take(home, bytes as u64);
+        match taken {
+            Taken::Kept(block) => Ok(made(block)),
+            Taken::Missing(size) => self.alloc_from_driver(home, bytes as u64, size).map(made),
+            Taken::Refused => Err(self.out_of_memory(bytes as u64)),
+        }
     }
 
     /// A new block of `size` bytes for a request of `bytes`, which the pool has counted.
     #[cold]
-    fn alloc_from_driver(&'static self, bytes: u64, size: u64) -> Result<Block> {
+    fn alloc_from_driver(&'static self, home: u32, bytes: u64, size: u64) -> Result<Block> {
         let ask = || {
             self.bind()?;
             let beyond_limit = {
@@ -101,9 +104,9 @@ impl Context {
             if beyond_limit {
                 self.trim()?; // the limit covers what is kept, too
             }
-            match self.alloc_raw(size) {
+            match self.alloc_raw(home, size) {
                 // Frees still queued become room only when the stream has passed them.
-                Err(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY) => self.trim().map(|()| self.alloc_raw(size)),
+                Err(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY) => self.trim().map(|()| self.alloc_raw(home, size)),
                 other => Ok(other),
             }
         };
@@ -117,7 +120,7 @@ impl Context {
         Err(error.unwrap_or_else(|| self.out_of_memory(bytes)))
     }
 
-    fn alloc_raw(&self, bytes: u64) -> std::result::Result<u64, sys::CUresult> {
+    fn alloc_raw(&self, home: u32, bytes: u64) -> std::result::Result<u64, sys::CUresult> {
         let bytes = usize::try_from(bytes).map_err(|_| sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY)?;
         let mut pointer = 0;
         let pool = self.memory.driver;
@@ -126,28 +129,28 @@ impl Context {
             if pool.is_null() {
                 sys::cuMemAlloc_v2(&mut pointer, bytes)
             } else {
-                sys::cuMemAllocFromPoolAsync(&mut pointer, bytes, pool, self.stream())
+                sys::cuMemAllocFromPoolAsync(&mut pointer, bytes, pool, self.raw_stream(home))
             }
         };
         if code == sys::CUresult::CUDA_SUCCESS { Ok(pointer) } else { Err(code) }
     }
 
-    /// Gives blocks back to the driver, in stream order.
+    /// Gives blocks back to the driver, each in the order of its stream.
     ///
     /// # Safety
-    /// They came from [`Context::alloc_raw`], are freed only here, and nothing more is queued that uses them.
-    unsafe fn free_raw(&self, blocks: impl IntoIterator<Item = u64>) {
+    /// They came from [`Context::alloc_raw`], are freed only here, and other streams than theirs do not use them any more.
+    unsafe fn free_raw(&self, blocks: impl IntoIterator<Item = (u32, u64)>) {
         if self.bind().is_err() {
             return;
         }
-        for pointer in blocks {
+        for (stream, pointer) in blocks {
             // SAFETY: the caller's word. A failure (the context is broken, the process is ending) leaves nothing to be
             // done. `cuMemFree` waits for the work that is queued.
             unsafe {
                 if self.memory.driver.is_null() {
                     sys::cuMemFree_v2(pointer);
                 } else {
-                    sys::cuMemFreeAsync(pointer, self.stream());
+                    sys::cuMemFreeAsync(pointer, self.raw_stream(stream));
                 }
             }
         }
@@ -161,10 +164,15 @@ impl Context {
 
     /// Waits, then returns all unused memory to the device (`free_all`).
     pub fn trim(&self) -> Result<()> {
-        let blocks = self.memory.pool().empty();
+        let waited = if self.has_several_streams() { self.wait() } else { Ok(()) };
+        let blocks = {
+            let mut pool = self.memory.pool();
+            pool.settle();
+            pool.empty()
+        };
         // SAFETY: the pool's blocks came from `alloc_raw` and belong to no buffer any more; it has forgotten them.
         unsafe { self.free_raw(blocks) };
-        self.wait()?;
+        waited.and_then(|()| self.wait())?;
         if self.memory.driver.is_null() {
             return Ok(());
         }
@@ -211,7 +219,7 @@ impl Context {
 
     /// Fills bytes `offset..offset + count * N` with a pattern of N = 1, 2 or 4 bytes, in stream order.
     /// `offset` must be a multiple of N.
-    pub fn fill<const N: usize>(&self, dst: &DeviceBuffer, offset: usize, pattern: [u8; N], count: usize) -> Result<()> {
+    pub fn fill<const N: usize>(&'static self, dst: &DeviceBuffer, offset: usize, pattern: [u8; N], count: usize) -> Result<()> {
         let bytes = count.checked_mul(N).ok_or_else(|| CudaError::Invalid("the fill is too large".into()))?;
         let to = dst.range(offset, bytes)?;
         self.owns(dst)?;
@@ -222,7 +230,7 @@ impl Context {
             return Ok(());
         }
         self.bind()?;
-        let stream = self.stream();
+        let stream = self.raw_stream(dst.writes()?);
         // SAFETY: the range was checked against the buffer, the address is aligned to N, the stream is ours.
         let code = unsafe {
             match *pattern.as_slice() {
@@ -243,17 +251,19 @@ impl Context {
             return Ok(());
         }
         let (target, source) = (dst.context, src.context);
+        src.reads()?;
+        let stream = target.raw_stream(dst.writes()?);
         target.bind()?;
         if ptr::eq(target, source) {
-            // SAFETY: both ranges were checked; the stream is the buffers' own.
-            let code = unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, target.stream()) };
+            // SAFETY: both ranges were checked; the stream waits for whoever used them before.
+            let code = unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream) };
             return check("cuMemcpyDtoDAsync", code);
         }
         let written = Event::new(source)?;
         written.record()?;
         written.make_wait(target)?;
         // SAFETY: both ranges were checked; the copy waits for the source's writers.
-        let code = unsafe { sys::cuMemcpyPeerAsync(to, target.raw(), from, source.raw(), bytes, target.stream()) };
+        let code = unsafe { sys::cuMemcpyPeerAsync(to, target.raw(), from, source.raw(), bytes, stream) };
         check("cuMemcpyPeerAsync", code)?;
         // The source may be freed, and its memory used again, only after the copy (in its stream's order).
         let ordered = Event::new(target).and_then(|copied| copied.record().and_then(|()| copied.make_wait(source)));
@@ -269,12 +279,15 @@ impl Context {
     }
 }
 
-/// Device memory of one context, freed in stream order when dropped, from any thread.
+/// Device memory of one context. May be dropped on any thread as soon as the work that uses it is queued, whatever the streams.
 #[derive(Debug)]
 pub struct DeviceBuffer {
     block: Block,
     bytes: usize,
     context: &'static Context,
+    /// The stream that its block belongs to.
+    home: u32,
+    uses: Uses<Arc<Mark>>,
 }
 
 impl DeviceBuffer {
@@ -293,6 +306,36 @@ impl DeviceBuffer {
     /// True for 0 bytes.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
+    }
+
+    /// Says that work of this thread's stream, queued next, reads the buffer: the stream waits for who wrote it, if that was another.
+    /// Returns the stream's number.
+    #[inline]
+    pub fn reads(&self) -> Result<u32> {
+        let stream = self.context.stream_number();
+        self.uses.read(stream, &self.context).map(|()| stream)
+    }
+
+    /// Says that work of this thread's stream, queued next, writes the buffer: the stream waits for all others that use it. Nobody may
+    /// queue anything else with it meanwhile. Not needed before the first use of a new buffer on the stream that it was allocated on.
+    pub fn writes(&self) -> Result<u32> {
+        let stream = self.context.stream_number();
+        self.uses.write(stream, &self.context).map(|()| stream)
+    }
+
+    /// Says that the work which writes these buffers is queued, on this thread's stream. A reader on another stream then waits for that
+    /// work alone, and not for what is queued between.
+    #[inline]
+    pub fn written<'a>(buffers: impl IntoIterator<Item = &'a DeviceBuffer>) {
+        let mut mark = None;
+        for buffer in buffers.into_iter().filter(|b| b.context.has_several_streams() && b.bytes > 0) {
+            if mark.is_none() {
+                mark = buffer.context.mark(buffer.context.stream_number()).ok();
+            }
+            if let Some(mark) = &mark {
+                buffer.uses.written_at(mark.clone());
+            }
+        }
     }
 
     /// The device that it lives on.
@@ -315,13 +358,27 @@ impl Drop for DeviceBuffer {
         if self.bytes == 0 {
             return;
         }
+        let Self { block, home, context, .. } = *self;
+        let bytes = self.bytes as u64;
+        let others = self.uses.others(home);
+        if others != 0 && context.memory.pool().keeps() {
+            // A point that cannot be had is one of a broken context, whose memory nobody will use again.
+            if let Ok(fences) = numbers(others).map(|stream| context.mark(stream)).collect() {
+                context.memory.pool().put_behind(home, block, bytes, fences);
+            }
+            return;
+        }
+        if others != 0 && context.wait_behind(home, others).is_err() {
+            return;
+        }
         let full = {
-            let mut pool = self.context.memory.pool();
-            if pool.put(self.block, self.bytes as u64) { None } else { Some(pool.empty()) }
+            let mut pool = context.memory.pool();
+            if pool.put(home, block, bytes) { None } else { Some(pool.empty()) }
         };
         if let Some(blocks) = full {
-            // SAFETY: the pool did not keep the block and has forgotten the others; no buffer has any of them.
-            unsafe { self.context.free_raw(blocks.into_iter().chain([self.block.pointer])) };
+            // SAFETY: the pool did not keep the block and has forgotten the others; no buffer has any of them. The block's stream
+            // waits for all others that used it.
+            unsafe { context.free_raw(blocks.into_iter().chain([(home, block.pointer)])) };
         }
     }
 }

@@ -3,16 +3,18 @@
 //! Everything goes through `cudarc::driver::sys`, which panics when `libcuda` or a symbol is missing. [`probe`]
 //! rules both out, and nothing else here runs before it has succeeded: a [`Context`] can only be had after it.
 //!
-//! Order is by stream: each context has one non-blocking stream that all its work uses, so memory freed on the
-//! host may be handed out at once: the device uses it again only after the work that was queued before.
+//! Order is by stream. Memory belongs to the stream that it was allocated on, and what is freed on the host may be handed out there
+//! at once: the device uses it again only after the work that was queued before. What other streams do with it is `order`'s.
 
 mod context;
 mod event;
 pub mod fault;
 mod memory;
+mod order;
 mod pool;
 pub mod profiler;
 mod staging;
+mod streams;
 
 pub use context::Context;
 pub use cudarc::driver::sys;
@@ -48,6 +50,7 @@ const SYMBOLS: &[&str] = &[
     "cuStreamWaitEvent",
     "cuEventCreate",
     "cuEventRecord",
+    "cuEventQuery",
     "cuEventSynchronize",
     "cuEventDestroy_v2",
     "cuEventElapsedTime",

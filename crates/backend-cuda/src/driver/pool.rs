@@ -1,12 +1,17 @@
 //! Blocks of device memory that are free, kept to be handed out again: asking the driver for a block and giving it back
 //! costs over a microsecond, as much as the rest of a small call.
 //!
-//! All work of a context is queued on its one stream, so what a freed block was used for runs before whatever its next
-//! owner queues: it may be handed out at once, without an event or a wait. Only counts and lists; the driver is not known here.
+//! A block belongs to the stream that it was handed out to. What it was used for there runs before whatever its next owner queues, so
+//! it may be handed out again at once, without an event or a wait. A block that other streams have used too waits here until these have
+//! passed the last of it; whether they have is asked when a request would go to the driver otherwise. Only counts and lists; the driver
+//! is not known here.
 
 use std::collections::BTreeMap;
 
 use cuprum_core::buffer::block_size;
+use smallvec::SmallVec;
+
+use super::order::{StreamSet, only};
 
 /// The driver's own granularity, and the alignment that arrays are promised.
 const SMALLEST: u64 = 512;
@@ -35,9 +40,15 @@ fn class(size: u64) -> usize {
     8 * (octave as usize - 1) + (size - below).div_ceil(below / 8) as usize
 }
 
+/// A point in a stream that may have been passed.
+pub(super) trait Fence {
+    fn stream(&self) -> u32;
+    fn is_passed(&self) -> bool;
+}
+
 /// Counts and free blocks of one context.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(super) struct Pool<F> {
     /// Bytes of live buffers, as asked for.
     pub used: u64,
     /// The most that `used` has been.
@@ -54,8 +65,56 @@ pub(super) struct Pool {
     pub misses: u64,
     /// The most that is kept.
     keep: u64,
+    /// Free blocks, by stream.
+    shelves: Vec<Shelf>,
+    /// Free blocks that other streams may still be using, in the order that they were put back.
+    waiting: Vec<Waiting<F>>,
+}
+
+/// Free blocks of one stream.
+#[derive(Debug)]
+struct Shelf {
     classes: Vec<Vec<u64>>,
     large: BTreeMap<u64, Vec<u64>>,
+}
+
+impl Shelf {
+    fn new() -> Shelf {
+        Shelf { classes: vec![Vec::new(); CLASSES], large: BTreeMap::new() }
+    }
+
+    fn find(&mut self, size: u64) -> Option<Block> {
+        if size <= CLASSED {
+            return self.classes.get_mut(class(size))?.pop().map(|pointer| Block { pointer, size });
+        }
+        // The smallest that is large enough, and not by more than an eighth.
+        let (&size, list) = self.large.range_mut(size..=size.saturating_add(size / 8)).next()?;
+        let pointer = list.pop()?;
+        if list.is_empty() {
+            self.large.remove(&size);
+        }
+        Some(Block { pointer, size })
+    }
+
+    fn push(&mut self, block: Block) {
+        match self.classes.get_mut(class(block.size)).filter(|_| block.size <= CLASSED) {
+            Some(list) => list.push(block.pointer),
+            None => self.large.entry(block.size).or_default().push(block.pointer),
+        }
+    }
+
+    fn empty(&mut self) -> impl Iterator<Item = u64> {
+        let large = std::mem::take(&mut self.large);
+        self.classes.iter_mut().flat_map(std::mem::take).chain(large.into_values().flatten())
+    }
+}
+
+/// A free block, and what has to be passed before it may be handed out.
+#[derive(Debug)]
+struct Waiting<F> {
+    home: u32,
+    block: Block,
+    fences: SmallVec<[F; 2]>,
 }
 
 /// A block: address and size.
@@ -76,15 +135,20 @@ pub(super) enum Taken {
     Refused,
 }
 
-impl Pool {
+impl<F: Fence> Pool<F> {
     /// An empty pool that keeps at most `keep` bytes; with 0, every request goes to the driver as it is.
-    pub fn new(limit: u64, keep: u64) -> Pool {
-        let classes = vec![Vec::new(); CLASSES];
-        Pool { used: 0, peak: 0, limit, held: 0, kept: 0, hits: 0, misses: 0, keep, classes, large: BTreeMap::new() }
+    pub fn new(limit: u64, keep: u64) -> Pool<F> {
+        let shelves = vec![Shelf::new()];
+        Pool { used: 0, peak: 0, limit, held: 0, kept: 0, hits: 0, misses: 0, keep, shelves, waiting: Vec::new() }
     }
 
-    /// Counts a request, and meets it if a kept block fits.
-    pub fn take(&mut self, bytes: u64) -> Taken {
+    /// Whether blocks are kept at all.
+    pub fn keeps(&self) -> bool {
+        self.keep > 0
+    }
+
+    /// Counts a request of a stream, and meets it if one of its blocks fits.
+    pub fn take(&mut self, stream: u32, bytes: u64) -> Taken {
         let used = self.used.saturating_add(bytes);
         if used > self.limit {
             return Taken::Refused;
@@ -92,7 +156,12 @@ impl Pool {
         self.used = used;
         self.peak = self.peak.max(used);
         let size = if self.keep == 0 { bytes } else { size_of_block(bytes) };
-        match self.find(size) {
+        let mut found = self.find(stream, size);
+        if found.is_none() && !self.waiting.is_empty() {
+            self.settle();
+            found = self.find(stream, size);
+        }
+        match found {
             Some(block) => {
                 self.kept -= block.size;
                 self.hits += 1;
@@ -106,17 +175,16 @@ impl Pool {
         }
     }
 
-    fn find(&mut self, size: u64) -> Option<Block> {
-        if size <= CLASSED {
-            return self.classes.get_mut(class(size))?.pop().map(|pointer| Block { pointer, size });
+    fn find(&mut self, stream: u32, size: u64) -> Option<Block> {
+        self.shelves.get_mut(stream as usize)?.find(size)
+    }
+
+    fn shelf(&mut self, stream: u32) -> &mut Shelf {
+        let at = stream as usize;
+        if at >= self.shelves.len() {
+            self.shelves.resize_with(at + 1, Shelf::new);
         }
-        // The smallest that is large enough, and not by more than an eighth.
-        let (&size, list) = self.large.range_mut(size..=size.saturating_add(size / 8)).next()?;
-        let pointer = list.pop()?;
-        if list.is_empty() {
-            self.large.remove(&size);
-        }
-        Some(Block { pointer, size })
+        &mut self.shelves[at]
     }
 
     /// The driver did not have what [`Taken::Missing`] asked for.
@@ -125,35 +193,75 @@ impl Pool {
         self.held -= size;
     }
 
-    /// Takes back a block of a buffer of `bytes`. False if it is too much to keep beside the others: [`Pool::empty`] the
-    /// pool and free the block too.
+    /// Takes back a block of a buffer of `bytes` that no other stream than its own has used. False if it is too much to keep beside the
+    /// others: [`Pool::empty`] the pool and free the block too.
     #[must_use]
-    pub fn put(&mut self, block: Block, bytes: u64) -> bool {
+    pub fn put(&mut self, home: u32, block: Block, bytes: u64) -> bool {
         self.used -= bytes;
         if self.kept.saturating_add(block.size) > self.keep {
             self.held -= block.size;
             return false;
         }
         self.kept += block.size;
-        match self.classes.get_mut(class(block.size)).filter(|_| block.size <= CLASSED) {
-            Some(list) => list.push(block.pointer),
-            None => self.large.entry(block.size).or_default().push(block.pointer),
-        }
+        self.shelf(home).push(block);
         true
     }
 
-    /// Takes out every kept block.
-    pub fn empty(&mut self) -> Vec<u64> {
-        self.held -= self.kept;
-        self.kept = 0;
-        let large = std::mem::take(&mut self.large);
-        self.classes.iter_mut().flat_map(std::mem::take).chain(large.into_values().flatten()).collect()
+    /// Takes back a block of a buffer of `bytes` that other streams have used up to these points.
+    pub fn put_behind(&mut self, home: u32, block: Block, bytes: u64, fences: SmallVec<[F; 2]>) {
+        self.used -= bytes;
+        self.kept += block.size;
+        self.waiting.push(Waiting { home, block, fences });
+    }
+
+    /// Makes those blocks free that no other stream is using any more.
+    pub fn settle(&mut self) {
+        // A stream that has not passed one point has not passed a later one: each is asked once more than it has passed.
+        let mut behind: StreamSet = 0;
+        let waiting = std::mem::take(&mut self.waiting);
+        for mut one in waiting {
+            one.fences.retain(|fence| {
+                let stream = only(fence.stream());
+                let is_passed = behind & stream == 0 && fence.is_passed();
+                behind |= if is_passed { 0 } else { stream };
+                !is_passed
+            });
+            match one.fences.is_empty() {
+                true => self.shelf(one.home).push(one.block),
+                false => self.waiting.push(one),
+            }
+        }
+    }
+
+    /// Takes out every kept block, with the stream that it belongs to, but for those that other streams may be using.
+    pub fn empty(&mut self) -> Vec<(u32, u64)> {
+        let waiting: u64 = self.waiting.iter().map(|w| w.block.size).sum();
+        self.held -= self.kept - waiting;
+        self.kept = waiting;
+        (0..).zip(&mut self.shelves).flat_map(|(stream, shelf)| shelf.empty().map(move |pointer| (stream, pointer))).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A point of stream 1 that is passed when the flag is up.
+    #[derive(Debug)]
+    struct Flag<'a>(&'a std::cell::Cell<bool>);
+
+    impl Fence for Flag<'_> {
+        fn stream(&self) -> u32 {
+            1
+        }
+        fn is_passed(&self) -> bool {
+            self.0.get()
+        }
+    }
+
+    fn pool(limit: u64, keep: u64) -> Pool<Flag<'static>> {
+        Pool::new(limit, keep)
+    }
 
     #[test]
     fn blocks_are_little_larger_than_asked_for() {
@@ -185,13 +293,13 @@ mod tests {
 
     #[test]
     fn a_loop_of_equal_requests_asks_the_driver_once() {
-        let mut pool = Pool::new(u64::MAX, u64::MAX);
+        let mut pool = pool(u64::MAX, u64::MAX);
         for bytes in [1, 4096, 5000, 33 << 20, (100 << 20) + 1] {
             let (hits, misses) = (pool.hits, pool.misses);
             for _ in 0..10 {
-                let block = block(pool.take(bytes), bytes);
+                let block = block(pool.take(0, bytes), bytes);
                 assert_eq!((block.pointer, pool.used), (bytes, bytes));
-                assert!(pool.put(block, bytes));
+                assert!(pool.put(0, block, bytes));
             }
             assert_eq!((pool.hits - hits, pool.misses - misses), (9, 1), "{bytes}");
         }
@@ -199,32 +307,62 @@ mod tests {
         assert_eq!((pool.used, pool.peak), (0, (100 << 20) + 1));
         let mut blocks = pool.empty();
         blocks.sort_unstable();
-        assert_eq!(blocks, [1, 4096, 5000, 33 << 20, (100 << 20) + 1]);
+        assert_eq!(blocks, [1, 4096, 5000, 33 << 20, (100 << 20) + 1].map(|pointer| (0, pointer)));
         assert_eq!((pool.held, pool.kept), (0, 0));
     }
 
     #[test]
     fn large_blocks_serve_requests_a_little_smaller() {
-        let mut pool = Pool::new(u64::MAX, u64::MAX);
+        let mut pool = pool(u64::MAX, u64::MAX);
         let mib = 1 << 20;
-        let first = block(pool.take(80 * mib), 7);
-        assert!(pool.put(first, 80 * mib));
-        assert_eq!(pool.take(60 * mib), Taken::Missing(60 * mib));
-        assert_eq!(pool.take(72 * mib), Taken::Kept(first));
-        assert!(matches!(pool.take(72 * mib), Taken::Missing(_)));
+        let first = block(pool.take(0, 80 * mib), 7);
+        assert!(pool.put(0, first, 80 * mib));
+        assert_eq!(pool.take(0, 60 * mib), Taken::Missing(60 * mib));
+        assert_eq!(pool.take(0, 72 * mib), Taken::Kept(first));
+        assert!(matches!(pool.take(0, 72 * mib), Taken::Missing(_)));
     }
 
     #[test]
     fn limits_and_what_is_kept() {
-        let mut pool = Pool::new(10_000, 4096);
-        let (a, b) = (block(pool.take(4000), 1), block(pool.take(4000), 2));
-        assert_eq!(pool.take(2001), Taken::Refused);
+        let mut pool = pool(10_000, 4096);
+        let (a, b) = (block(pool.take(0, 4000), 1), block(pool.take(0, 4000), 2));
+        assert_eq!(pool.take(0, 2001), Taken::Refused);
         assert_eq!((pool.used, pool.held), (8000, 8192));
-        assert!(pool.put(a, 4000));
-        assert!(!pool.put(b, 4000), "the second is too much to keep");
+        assert!(pool.put(0, a, 4000));
+        assert!(!pool.put(0, b, 4000), "the second is too much to keep");
         assert_eq!((pool.used, pool.held, pool.kept), (0, 4096, 4096));
-        let Taken::Missing(size) = pool.take(9000) else { panic!("nothing of this size is kept") };
+        let Taken::Missing(size) = pool.take(0, 9000) else { panic!("nothing of this size is kept") };
         pool.failed(9000, size);
         assert_eq!((pool.used, pool.held), (0, 4096));
+    }
+    #[test]
+    fn streams_have_blocks_of_their_own() {
+        let mut pool = pool(u64::MAX, u64::MAX);
+        let one = block(pool.take(0, 4096), 1);
+        assert!(pool.put(3, one, 4096));
+        assert_eq!(pool.take(0, 4096), Taken::Missing(4096));
+        assert_eq!(pool.take(3, 4096), Taken::Kept(one));
+        assert!(pool.put(3, one, 4096));
+        assert_eq!(pool.empty(), [(3, 1)]);
+    }
+
+    #[test]
+    fn blocks_that_others_use_wait_for_them() {
+        let flag = std::cell::Cell::new(false);
+        let mut pool = Pool::new(u64::MAX, u64::MAX);
+        let one = block(pool.take(0, 4096), 1);
+        pool.put_behind(0, one, 4096, [Flag(&flag)].into_iter().collect());
+        assert_eq!((pool.used, pool.kept, pool.held), (0, 4096, 4096));
+        assert_eq!(pool.empty(), [], "not yet");
+        assert_eq!((pool.kept, pool.held), (4096, 4096));
+        let two = block(pool.take(0, 4096), 2);
+        assert_eq!(two.pointer, 2, "the first is in use");
+        flag.set(true);
+        assert_eq!(pool.take(0, 4096), Taken::Kept(one));
+        assert_eq!((pool.kept, pool.held, pool.hits), (0, 8192, 1));
+        pool.put_behind(0, one, 4096, [Flag(&flag)].into_iter().collect());
+        pool.settle();
+        assert_eq!(pool.empty(), [(0, 1)]);
+        assert_eq!((pool.kept, pool.held), (0, 4096));
     }
 }

@@ -28,11 +28,17 @@ const WORKERS: usize = 8;
 const PARALLEL_FROM: usize = 4;
 
 /// The pinned blocks of one context.
-#[derive(Default)]
 pub(super) struct Staging {
     chunks: Mutex<Vec<Pinned>>,
     small: Mutex<Vec<Pinned>>,
-    ring: Mutex<Option<Ring>>,
+    /// One for each stream: what leaves it is in that stream's order.
+    rings: [Mutex<Option<Ring>>; Context::MOST_STREAMS],
+}
+
+impl Default for Staging {
+    fn default() -> Self {
+        Staging { chunks: Mutex::default(), small: Mutex::default(), rings: std::array::from_fn(|_| Mutex::default()) }
+    }
 }
 
 /// A pinned block. Never freed: it returns to its list.
@@ -65,9 +71,9 @@ impl Pinned {
         Ok(())
     }
 
-    fn mark(&mut self) -> Result<()> {
+    fn mark(&mut self, stream: u32) -> Result<()> {
         self.in_flight = true;
-        self.done.record()
+        self.done.record_on(stream)
     }
 }
 
@@ -94,14 +100,18 @@ impl Context {
         let to = dst.range(offset, src.len())?;
         self.owns(dst)?;
         self.bind()?;
-        match src.len() {
-            0 => Ok(()),
-            1..=SMALL => self.upload_small(to, src),
-            _ => {
-                let next = AtomicUsize::new(0);
-                self.in_parallel(src.len().div_ceil(CHUNK), || self.upload_chunks(to, src, &next))
-            }
+        if src.is_empty() {
+            return Ok(());
         }
+        let stream = dst.writes()?;
+        if src.len() <= SMALL {
+            self.upload_small(stream, to, src)?;
+        } else {
+            let next = AtomicUsize::new(0);
+            self.in_parallel(src.len().div_ceil(CHUNK), || self.upload_chunks(stream, to, src, &next))?;
+        }
+        DeviceBuffer::written([dst]);
+        Ok(())
     }
 
     /// Copies a buffer's bytes to the host and waits for them, and so for all work queued before.
@@ -117,26 +127,30 @@ impl Context {
         let from = src.range(offset, dst.len())?;
         self.owns(src)?;
         self.bind()?;
+        let stream = src.reads()?;
         match dst.len() {
-            0 => self.wait()?,
-            1..=SMALL => self.download_small(dst, from)?,
+            0 => self.wait_for(stream)?,
+            1..=SMALL => self.download_small(stream, dst, from)?,
             bytes => {
                 let (next, target) = (AtomicUsize::new(0), Target(dst.as_mut_ptr().cast()));
-                self.in_parallel(bytes.div_ceil(CHUNK), || self.download_chunks(&target, from, bytes, &next))?;
+                self.in_parallel(bytes.div_ceil(CHUNK), || self.download_chunks(stream, &target, from, bytes, &next))?;
             }
         }
         self.check_device_error()
     }
 
-    fn upload_small(&'static self, to: u64, src: &[u8]) -> Result<()> {
-        let mut guard = lock(&self.staging.ring);
+    fn upload_small(&'static self, stream: u32, to: u64, src: &[u8]) -> Result<()> {
+        let Some(ring) = self.staging.rings.get(stream as usize) else {
+            return Err(CudaError::Invalid(format!("there is no stream {stream}")));
+        };
+        let mut guard = lock(ring);
         if guard.is_none() {
             let halves = [Pinned::new(self, RING_HALF)?, Pinned::new(self, RING_HALF)?];
             *guard = Some(Ring { halves, current: 0, used: 0 });
         }
         let Some(ring) = guard.as_mut() else { return Ok(()) };
         if ring.used + src.len() > RING_HALF {
-            ring.halves[ring.current].mark()?;
+            ring.halves[ring.current].mark(stream)?;
             ring.current ^= 1;
             ring.used = 0;
             ring.halves[ring.current].wait()?;
@@ -146,13 +160,13 @@ impl Context {
         unsafe {
             let block = ring.halves[ring.current].memory.add(ring.used);
             ptr::copy_nonoverlapping(src.as_ptr(), block, src.len());
-            check("cuMemcpyHtoDAsync", sys::cuMemcpyHtoDAsync_v2(to, block.cast(), src.len(), self.stream()))?;
+            check("cuMemcpyHtoDAsync", sys::cuMemcpyHtoDAsync_v2(to, block.cast(), src.len(), self.raw_stream(stream)))?;
         }
         ring.used = (ring.used + src.len()).next_multiple_of(64);
         Ok(())
     }
 
-    fn download_small(&'static self, dst: &mut [MaybeUninit<u8>], from: u64) -> Result<()> {
+    fn download_small(&'static self, stream: u32, dst: &mut [MaybeUninit<u8>], from: u64) -> Result<()> {
         let popped = lock(&self.staging.small).pop();
         let block = match popped {
             Some(block) => block,
@@ -161,16 +175,16 @@ impl Context {
         // SAFETY: the block is ours alone and SMALL bytes long; the source range was checked. On a failed wait the block
         // is not put back, since the transfer may still write to it.
         unsafe {
-            let code = sys::cuMemcpyDtoHAsync_v2(block.memory.cast(), from, dst.len(), self.stream());
+            let code = sys::cuMemcpyDtoHAsync_v2(block.memory.cast(), from, dst.len(), self.raw_stream(stream));
             check("cuMemcpyDtoHAsync", code)?;
-            self.wait()?;
+            self.wait_for(stream)?;
             ptr::copy_nonoverlapping(block.memory, dst.as_mut_ptr().cast(), dst.len());
         }
         lock(&self.staging.small).push(block);
         Ok(())
     }
 
-    fn upload_chunks(&'static self, to: u64, src: &[u8], next: &AtomicUsize) -> Result<()> {
+    fn upload_chunks(&'static self, stream: u32, to: u64, src: &[u8], next: &AtomicUsize) -> Result<()> {
         self.with_two_blocks(|blocks| {
             for turn in 0.. {
                 let start = next.fetch_add(1, Ordering::Relaxed) * CHUNK;
@@ -182,16 +196,16 @@ impl Context {
                 // range lies inside the one that was checked.
                 let code = unsafe {
                     ptr::copy_nonoverlapping(part.as_ptr(), block.memory, part.len());
-                    sys::cuMemcpyHtoDAsync_v2(to + start as u64, block.memory.cast(), part.len(), self.stream())
+                    sys::cuMemcpyHtoDAsync_v2(to + start as u64, block.memory.cast(), part.len(), self.raw_stream(stream))
                 };
                 check("cuMemcpyHtoDAsync", code)?;
-                block.mark()?;
+                block.mark(stream)?;
             }
             Ok(())
         })
     }
 
-    fn download_chunks(&'static self, dst: &Target, from: u64, bytes: usize, next: &AtomicUsize) -> Result<()> {
+    fn download_chunks(&'static self, stream: u32, dst: &Target, from: u64, bytes: usize, next: &AtomicUsize) -> Result<()> {
         self.with_two_blocks(|blocks| {
             let mut waiting: Option<usize> = None;
             for turn in 0.. {
@@ -203,10 +217,10 @@ impl Context {
                     // SAFETY: the block is ours alone, CHUNK bytes long and idle; the source range was checked.
                     let code = unsafe {
                         let len = CHUNK.min(bytes - start);
-                        sys::cuMemcpyDtoHAsync_v2(block.memory.cast(), from + start as u64, len, self.stream())
+                        sys::cuMemcpyDtoHAsync_v2(block.memory.cast(), from + start as u64, len, self.raw_stream(stream))
                     };
                     check("cuMemcpyDtoHAsync", code)?;
-                    block.mark()?;
+                    block.mark(stream)?;
                 }
                 if let Some(start) = waiting.take() {
                     let block = &mut blocks[(turn + 1) % 2];

@@ -124,7 +124,7 @@ impl<'a> Arg<'a> {
                 if !held.strided {
                     held.array.make_unique()?;
                 }
-                address(device::pointer(&held.array.stored()?)?)
+                address(device::pointer_to_write(&held.array.stored()?)?)
             }
             Value::Number(_, bytes) | Value::Bytes(bytes) => bytes.clone(),
             Value::Null => address(0),

@@ -8,7 +8,7 @@ use std::fmt;
 use std::time::Instant;
 
 use crate::array::NdArray;
-use crate::device::{Device, Event, Stream, driver};
+use crate::device::{Device, DeviceEvent, Stream, driver};
 use crate::dispatch::{Record, explain};
 use crate::error::{Error, Result};
 use crate::ops::value::Value;
@@ -199,7 +199,7 @@ pub fn benchmark_on<T: Evaluate>(devices: &[Device], effort: Effort, mut work: i
         result.evaluate().map(|()| result)
     };
     let synchronize = || devices.iter().try_for_each(|d| d.synchronize());
-    let events = || devices.iter().map(|&d| driver(d)?.record_event(Stream::current(d))).collect::<Result<Vec<Box<dyn Event>>>>();
+    let events = || devices.iter().map(|&d| driver(d)?.record_event(Stream::current(d))).collect::<Result<Vec<Box<dyn DeviceEvent>>>>();
     for _ in 1..effort.warmup {
         evaluated()?;
     }

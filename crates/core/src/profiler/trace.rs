@@ -20,7 +20,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::call::Call;
-use crate::device::{Device, Event, driver};
+use crate::device::{Device, DeviceEvent, driver};
 use crate::dispatch;
 use crate::error::{Error, Result};
 use crate::settings;
@@ -47,14 +47,15 @@ struct Ended {
 /// Events before and after a call.
 struct OnDevice {
     device: Device,
-    before: Box<dyn Event>,
-    after: Box<dyn Event>,
+    stream: u32,
+    before: Box<dyn DeviceEvent>,
+    after: Box<dyn DeviceEvent>,
 }
 
 /// A point of a device's time that is known on the host's clock, in microseconds of the trace.
 struct Anchor {
     device: Device,
-    event: Box<dyn Event>,
+    event: Box<dyn DeviceEvent>,
     at: f64,
 }
 
@@ -141,7 +142,7 @@ fn thread() -> u64 {
 /// A call that has begun.
 pub(crate) struct Begun {
     at: f64,
-    before: Option<Box<dyn Event>>,
+    before: Option<Box<dyn DeviceEvent>>,
 }
 
 /// Starts the watch of a call, if calls are traced.
@@ -149,6 +150,8 @@ pub(crate) fn begin(call: &Call) -> Option<Begun> {
     let trace = trace()?;
     let before = match call.device == Device::CPU {
         true => None,
+        // What is written into a graph has not run.
+        false if call.stream.is_capturing() => None,
         false => trace.event(call).inspect_err(|error| tracing::warn!(%error, "the device is not traced")).ok(),
     };
     Some(Begun { at: microseconds(), before })
@@ -159,7 +162,7 @@ pub(crate) fn end(begun: Option<Begun>, call: &Call, served_by: Option<&str>, er
     let (Some(trace), Some(Begun { at, before })) = (trace(), begun) else { return };
     let device = || driver(call.device);
     let after = || device()?.record_event(call.stream);
-    let on_device = before.and_then(|before| Some(OnDevice { device: call.device, before, after: after().ok()? }));
+    let on_device = before.and_then(|before| Some(OnDevice { device: call.device, stream: call.stream.id, before, after: after().ok()? }));
     let duration = microseconds() - at;
     let memory = device().and_then(|d| d.memory_stats()).map_or(Value::Null, |stats| json!(stats.used));
     let (dtypes, shapes) = dispatch::dtypes_and_shapes(call);
@@ -202,7 +205,7 @@ impl Drop for HostRange {
 
 impl Trace {
     /// An event on the call's stream, after one whose time is known on the host's clock.
-    fn event(&self, call: &Call) -> Result<Box<dyn Event>> {
+    fn event(&self, call: &Call) -> Result<Box<dyn DeviceEvent>> {
         let (driver, now) = (driver(call.device)?, microseconds());
         let mut anchors = lock(&self.anchors);
         if !anchors.iter().any(|a| a.device == call.device && now - a.at < ANCHOR_REACH) {
@@ -249,17 +252,18 @@ impl Trace {
         let bar = |group: u64, row: u64, begin: f64, duration: f64| json!({"name": name, "cat": category, "ph": "X", "pid": group, "tid": row, "ts": begin, "dur": duration, "args": details});
         output.name_row(HOST, thread, "host", &format!("thread {thread}"), lines);
         lines.push(bar(HOST, thread, begin, duration));
-        let Some(OnDevice { device, before, after }) = on_device else { return Ok(()) };
+        let Some(OnDevice { device, stream, before, after }) = on_device else { return Ok(()) };
         let on_device = after.millis_since(before.as_ref())? * 1e3;
         let begin = self.device_time(device, before.as_ref(), begin)?;
         let group = 1 + (device.kind().index() as u64) * 64 + device.ordinal() as u64;
-        output.name_row(group, 0, &device.to_string(), "stream 0", lines);
-        lines.push(bar(group, 0, begin, on_device));
+        let row = u64::from(stream);
+        output.name_row(group, row, &device.to_string(), &format!("stream {stream}"), lines);
+        lines.push(bar(group, row, begin, on_device));
         Ok(())
     }
 
     /// Where an event that was recorded at about `recorded` lies on the host's clock.
-    fn device_time(&self, device: Device, event: &dyn Event, recorded: f64) -> Result<f64> {
+    fn device_time(&self, device: Device, event: &dyn DeviceEvent, recorded: f64) -> Result<f64> {
         let anchors = lock(&self.anchors);
         let newest = anchors.iter().rfind(|a| a.device == device && a.at <= recorded);
         let newest = newest.ok_or_else(|| Error::value("trace", format!("no time of {device} is known")))?;

@@ -24,7 +24,7 @@ use smallvec::SmallVec;
 
 use crate::array::Array;
 use crate::call::Call;
-use crate::device::{Device, Event, driver};
+use crate::device::{Device, DeviceEvent, driver};
 use crate::error::{Error, Result, shape_text};
 use crate::registry::{Accelerator, Link};
 
@@ -170,7 +170,7 @@ impl Drop for Running {
 
 /// The start of a timed call.
 pub(crate) struct Watch {
-    before: Box<dyn Event>,
+    before: Box<dyn DeviceEvent>,
     host: Instant,
 }
 
@@ -189,7 +189,7 @@ pub(crate) fn advise(call: &Call, links: &'static [Link]) -> Result<Option<Advic
     {
         return Ok(Some(remember(key, link.accelerator, entry.times_text()).into()));
     }
-    if table::is_pinned() {
+    if table::is_pinned() || call.stream.is_capturing() {
         return Ok(None);
     }
     Ok(try_next(call, links, key))

@@ -1,0 +1,208 @@
+//! The streams of a context, and the points in them that order arrays between streams.
+//!
+//! Stream 0 is made with the context; others at [`Context::new_stream`], up to [`MOST`], and handed out in turn. None is ever destroyed:
+//! blocks of memory belong to streams, and a stream costs less than finding out when the last of them is gone.
+
+use std::fmt;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use cuprum_core::Stream;
+
+use super::order::{Queues, StreamSet, numbers};
+use super::pool::Fence;
+use super::{Context, check, sys};
+use crate::error::{CudaError, Result};
+
+/// Streams beside the first. CUDA runs kernels of at most 128 at once, and queues the work of many more on few hardware channels.
+const MOST: usize = 32;
+
+/// Those of one context.
+pub(super) struct Streams {
+    first: Raw,
+    others: [OnceLock<Raw>; MOST],
+    /// How often one was asked for.
+    asked: AtomicU32,
+    /// Whether there is another than the first.
+    several: AtomicBool,
+    making: Mutex<()>,
+    /// Events without time that nobody uses now.
+    events: Mutex<Vec<RawEvent>>,
+}
+
+#[derive(Clone, Copy)]
+struct Raw(sys::CUstream);
+
+// SAFETY: a stream is a handle that the driver lets any thread use.
+unsafe impl Send for Raw {}
+// SAFETY: as above.
+unsafe impl Sync for Raw {}
+
+#[derive(Clone, Copy)]
+struct RawEvent(sys::CUevent);
+
+// SAFETY: an event is a handle that the driver lets any thread use.
+unsafe impl Send for RawEvent {}
+// SAFETY: as above.
+unsafe impl Sync for RawEvent {}
+
+impl Streams {
+    /// The context must be current.
+    pub(super) fn new() -> Result<Streams> {
+        Ok(Streams {
+            first: make()?,
+            others: [const { OnceLock::new() }; MOST],
+            asked: AtomicU32::new(0),
+            several: AtomicBool::new(false),
+            making: Mutex::new(()),
+            events: Mutex::default(),
+        })
+    }
+}
+
+fn make() -> Result<Raw> {
+    let mut stream = ptr::null_mut();
+    let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+    // SAFETY: a context is current and the out-pointer valid.
+    check("cuStreamCreate", unsafe { sys::cuStreamCreate(&mut stream, flags) })?;
+    Ok(Raw(stream))
+}
+
+impl Context {
+    /// How many streams there can be, the first included.
+    pub(super) const MOST_STREAMS: usize = MOST + 1;
+
+    /// The number of a stream for new work: another one each time, until there are 32 beside the first, then these in turn.
+    pub fn new_stream(&self) -> Result<u32> {
+        let at = self.streams.asked.fetch_add(1, Ordering::Relaxed) as usize % MOST;
+        let slot = &self.streams.others[at];
+        let _making = self.streams.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if slot.get().is_none() {
+            self.bind()?;
+            let raw = make()?;
+            slot.get_or_init(|| raw);
+        }
+        self.streams.several.store(true, Ordering::Release);
+        Ok(at as u32 + 1)
+    }
+
+    /// The number of the stream that this thread's work goes to (`cuprum_core::Stream::current`).
+    #[inline]
+    pub fn stream_number(&self) -> u32 {
+        match Stream::current(self.device()).id {
+            0 => 0,
+            number if self.known(number).is_some() => number,
+            _ => 0, // of a capture that has ended
+        }
+    }
+
+    /// The stream that this thread's work goes to (a `cudaStream_t` to runtime libraries).
+    #[inline]
+    pub fn stream(&self) -> sys::CUstream {
+        self.raw_stream(self.stream_number())
+    }
+
+    /// The stream of this number; the first, if there is none.
+    #[inline]
+    pub(super) fn raw_stream(&self, number: u32) -> sys::CUstream {
+        if number == 0 { self.streams.first.0 } else { self.known(number).unwrap_or(self.streams.first).0 }
+    }
+
+    fn known(&self, number: u32) -> Option<Raw> {
+        self.streams.others.get((number as usize).checked_sub(1)?)?.get().copied()
+    }
+
+    /// Whether work may go to another stream than the first.
+    #[inline]
+    pub fn has_several_streams(&self) -> bool {
+        self.streams.several.load(Ordering::Acquire)
+    }
+
+    /// Waits for one stream.
+    pub(super) fn wait_for(&self, number: u32) -> Result<()> {
+        self.bind()?;
+        // SAFETY: our stream, in its context.
+        check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.raw_stream(number)) })
+    }
+
+    /// Waits for all streams.
+    pub(super) fn wait(&self) -> Result<()> {
+        self.wait_for(0)?;
+        let made = (1..=MOST as u32).filter(|&number| self.known(number).is_some());
+        if self.has_several_streams() { made.into_iter().try_for_each(|number| self.wait_for(number)) } else { Ok(()) }
+    }
+
+    /// Makes a stream wait for all that others have been given.
+    pub(super) fn wait_behind(&'static self, stream: u32, others: StreamSet) -> Result<()> {
+        numbers(others).try_for_each(|other| Queues::wait(&self, stream, &self.mark(other)?))
+    }
+}
+
+/// A point in a stream, for ordering. Its event is used again when nobody holds it any more.
+pub(super) struct Mark {
+    event: RawEvent,
+    stream: u32,
+    context: &'static Context,
+}
+
+impl fmt::Debug for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Mark(stream {} of {:?})", self.stream, self.context)
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        // Who waits for it on the device has queued that already, and waits for the point that it was at then.
+        self.context.streams.events.lock().unwrap_or_else(PoisonError::into_inner).push(self.event);
+    }
+}
+
+impl Context {
+    /// The point behind everything that a stream has been given.
+    pub(super) fn mark(&'static self, stream: u32) -> Result<Arc<Mark>> {
+        self.bind()?;
+        let kept = self.streams.events.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let event = match kept {
+            Some(event) => event,
+            None => {
+                let mut raw = ptr::null_mut();
+                let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
+                // SAFETY: the context is current and the out-pointer valid.
+                check("cuEventCreate", unsafe { sys::cuEventCreate(&mut raw, flags) })?;
+                RawEvent(raw)
+            }
+        };
+        let mark = Mark { event, stream, context: self };
+        // SAFETY: event and stream are of this context, which is current.
+        check("cuEventRecord", unsafe { sys::cuEventRecord(mark.event.0, self.raw_stream(stream)) })?;
+        Ok(Arc::new(mark))
+    }
+}
+
+impl Queues for &'static Context {
+    type Mark = Arc<Mark>;
+    type Error = CudaError;
+
+    fn mark(&self, stream: u32) -> Result<Arc<Mark>> {
+        Context::mark(self, stream)
+    }
+
+    fn wait(&self, stream: u32, mark: &Arc<Mark>) -> Result<()> {
+        self.bind()?;
+        // SAFETY: the event is alive; a stream may wait for an event of another.
+        check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(self.raw_stream(stream), mark.event.0, 0) })
+    }
+}
+
+impl Fence for Arc<Mark> {
+    fn stream(&self) -> u32 {
+        self.stream
+    }
+
+    fn is_passed(&self) -> bool {
+        // SAFETY: the event is alive. An error is one of the device, which will never tell.
+        self.context.bind().is_ok() && unsafe { sys::cuEventQuery(self.event.0) } == sys::CUresult::CUDA_SUCCESS
+    }
+}
