@@ -89,12 +89,17 @@ fn grid(context: &Context, function: &Function, (threads, shared): (u32, u32), w
 /// Counters of a device's stream, 0 whenever no kernel runs: kernels that share them follow one another.
 fn tickets(context: &'static Context, call: &Call) -> Result<Arc<DeviceBuffer>, CudaError> {
     static TICKETS: LazyLock<SingleFlight<Arc<DeviceBuffer>>> = LazyLock::new(SingleFlight::default);
-    let stream = (context.info().ordinal as u64) << 32 | u64::from(call.stream.id);
-    TICKETS.get_or_make(stream, &stream.to_le_bytes(), || {
+    let make = || {
         let buffer = context.alloc(MAX_SPLIT_ROWS * size_of::<u32>())?;
         context.fill(&buffer, 0, [0u8; 4], MAX_SPLIT_ROWS)?;
         Ok(Arc::new(buffer))
-    })
+    };
+    // A graph may run beside whatever else is captured or runs: it has its own.
+    if call.stream.is_capturing() {
+        return make();
+    }
+    let stream = (context.info().ordinal as u64) << 32 | u64::from(call.stream.id);
+    TICKETS.get_or_make(stream, &stream.to_le_bytes(), make)
 }
 
 /// Runs a reduction over inputs at these addresses.

@@ -307,18 +307,24 @@ impl Blas {
         Ok(Blas { api, context, handle, version: version.unsigned_abs() })
     }
 
-    /// The handle, set to this thread's stream.
-    fn handle(&self) -> Result<MutexGuard<'_, OnStream>> {
+    /// The handle, set to this thread's stream; and the workspace of a graph that is being captured there, to be held until the work is
+    /// queued.
+    fn handle(&self) -> Result<(MutexGuard<'_, OnStream>, Option<DeviceBuffer>)> {
         let mut on = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
         let number = self.context.stream_number();
         if on.stream == Some(number) {
-            return Ok(on);
+            return Ok((on, None));
         }
         on.stream = None;
         // SAFETY: a live handle, and a stream of its context.
         check("cublasSetStream", unsafe { (self.api.set_stream)(on.handle, self.context.stream()) })?;
         // A workspace of our own keeps results the same from run to run. Set after the stream, which resets it.
         let (at, bytes) = (number as usize, self.workspace_bytes());
+        if self.context.is_capture(number) {
+            let workspace = self.context.alloc(bytes)?;
+            self.set_workspace(&on, &workspace)?;
+            return Ok((on, Some(workspace)));
+        }
         if on.workspaces.len() <= at {
             on.workspaces.resize_with(at + 1, || None);
         }
@@ -326,12 +332,16 @@ impl Blas {
             on.workspaces[at] = self.context.alloc(bytes).ok();
         }
         if let Some(buffer) = &on.workspaces[at] {
-            let pointer = ptr::with_exposed_provenance_mut(buffer.pointer() as usize);
-            // SAFETY: the buffer lives as long as the handle and is used in one stream's order.
-            check("cublasSetWorkspace", unsafe { (self.api.set_workspace)(on.handle, pointer, bytes) })?;
+            self.set_workspace(&on, buffer)?;
         }
         on.stream = Some(number);
-        Ok(on)
+        Ok((on, None))
+    }
+
+    fn set_workspace(&self, on: &OnStream, buffer: &DeviceBuffer) -> Result<()> {
+        let pointer = ptr::with_exposed_provenance_mut(buffer.pointer() as usize);
+        // SAFETY: the buffer lives as long as the handle is set to it, and is used in one stream's order.
+        check("cublasSetWorkspace", unsafe { (self.api.set_workspace)(on.handle, pointer, buffer.len()) })
     }
 
     /// NVIDIA's advice: 32 MiB for Hopper and later, 4 MiB before.
@@ -376,7 +386,7 @@ impl Blas {
         let b: Operand<i64> = (device(gemm.b), dtype, gemm.ldb, gemm.stride_b);
         let c = device(gemm.c).cast_mut();
         const DEFAULT_ALGORITHM: c_int = -1;
-        let on = self.handle()?;
+        let (on, _workspace) = self.handle()?;
         let small = sizes.map(i32::try_from);
         if let [Ok(m), Ok(n), Ok(k), Ok(lda), Ok(ldb), Ok(ldc), Ok(batch)] = small {
             // SAFETY: the handle is ours while locked; scalars live through the call (host pointer mode, the default);

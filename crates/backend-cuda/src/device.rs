@@ -8,6 +8,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use cuprum_core::device::{Buffer, DeviceDriver, DeviceEvent, DeviceInfo, MemoryStats};
+use cuprum_core::graph::DeviceGraph;
 use cuprum_core::{Array, Call, Device, Error, Op, Outcome, Result, StoredArray, Stream};
 use smallvec::SmallVec;
 
@@ -78,7 +79,10 @@ pub fn bare_launches(device: Device, count: usize) -> Result<Vec<f64>> {
 #[inline]
 pub fn memory(array: &StoredArray) -> Result<&CudaBuffer> {
     let buffer = cuda_buffer(array)?;
-    buffer.memory.reads().map_err(|e| error("cuda", "array", buffer.device, e))?;
+    let stream = buffer.memory.reads().map_err(|e| error("cuda", "array", buffer.device, e))?;
+    if buffer.memory.is_kept_by(stream) {
+        buffer.memory.context().keep_array(array.buffer(), false);
+    }
     Ok(buffer)
 }
 
@@ -106,7 +110,10 @@ pub fn pointer(array: &StoredArray) -> Result<u64> {
 /// [`pointer`] for work that writes the array, of which the caller is the only holder: the stream waits for all that use it.
 pub fn pointer_to_write(array: &StoredArray) -> Result<u64> {
     let buffer = cuda_buffer(array)?;
-    buffer.memory.writes().map_err(|e| error("cuda", "array", buffer.device, e))?;
+    let stream = buffer.memory.writes().map_err(|e| error("cuda", "array", buffer.device, e))?;
+    if buffer.memory.is_kept_by(stream) {
+        buffer.memory.context().keep_array(array.buffer(), true);
+    }
     Ok(element_0(buffer, array))
 }
 
@@ -230,7 +237,11 @@ impl DeviceDriver for CudaDevice {
         Ok(Arc::new(CudaBuffer { memory, device: self.device }))
     }
 
-    fn upload(&self, bytes: &[u8], _stream: Stream) -> Result<Arc<dyn Buffer>> {
+    fn upload(&self, bytes: &[u8], stream: Stream) -> Result<Arc<dyn Buffer>> {
+        // What is uploaded while work is captured is a constant of the graph: it is there before the first launch.
+        if stream.is_capturing() {
+            return Stream::default_of(self.device).scope(|| self.upload(bytes, Stream::default_of(self.device)));
+        }
         let memory = self.context.alloc(bytes.len()).map_err(self.error("to_device"))?;
         self.context.copy_to_device(&memory, 0, bytes).map_err(self.error("to_device"))?;
         Ok(Arc::new(CudaBuffer { memory, device: self.device }))
@@ -264,6 +275,28 @@ impl DeviceDriver for CudaDevice {
             Some(other) => other.event.make_wait_on(self.context, stream.id).map_err(self.error("event")),
             None => event.synchronize(), // another kind of device's
         }
+    }
+
+    fn begin_capture(&self) -> Result<Stream> {
+        let id = self.context.begin_capture().map_err(self.error("graph"))?;
+        Ok(Stream { device: self.device, id })
+    }
+
+    fn end_capture(&self, stream: Stream) -> Result<Box<dyn DeviceGraph>> {
+        let graph = self.context.end_capture(stream.id).map_err(self.error("graph"))?;
+        Ok(Box::new(CudaGraph { graph, device: self.device }))
+    }
+
+    fn abandon_capture(&self, stream: Stream) {
+        self.context.abandon_capture(stream.id);
+    }
+
+    fn copy_within(&self, to: (&dyn Buffer, usize), from: (&dyn Buffer, usize), nbytes: usize, stream: Stream) -> Result<()> {
+        let (Some(target), Some(source)) = (CudaBuffer::of(to.0), CudaBuffer::of(from.0)) else {
+            return Err(Error::value("graph", "not CUDA buffers"));
+        };
+        let copy = || Context::copy(&target.memory, to.1, &source.memory, from.1, nbytes);
+        stream.scope(copy).map_err(self.error("graph"))
     }
 
     fn mark_range(&self, name: &str) -> Option<Box<dyn Any>> {
@@ -307,11 +340,33 @@ impl DeviceDriver for CudaDevice {
     fn upload_from(&self, source: &dyn Buffer, _stream: Stream) -> Option<Result<Arc<dyn Buffer>>> {
         let source = CudaBuffer::of(source)?;
         let copy = || {
+            self.context.not_capturing("a copy from another device")?;
             let memory = self.context.alloc(source.memory.len())?;
             Context::copy(&memory, 0, &source.memory, 0, source.memory.len())?;
             Ok(Arc::new(CudaBuffer { memory, device: self.device }) as Arc<dyn Buffer>)
         };
         Some(copy().map_err(self.error("to_device")))
+    }
+}
+
+/// Captured work.
+struct CudaGraph {
+    graph: driver::Graph,
+    device: Device,
+}
+
+impl DeviceGraph for CudaGraph {
+    fn launch(&self, stream: Stream) -> Result<()> {
+        fn memory_of(buffer: &dyn Buffer) -> Option<&DeviceBuffer> {
+            CudaBuffer::of(buffer).map(|b| &b.memory)
+        }
+        self.graph.launch(stream.id, memory_of).map_err(|e| error("cuda", "graph", self.device, e))
+    }
+    fn holds(&self, buffer: &dyn Buffer) -> bool {
+        self.graph.holds(buffer)
+    }
+    fn nodes(&self) -> usize {
+        self.graph.nodes()
     }
 }
 

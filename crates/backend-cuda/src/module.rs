@@ -186,8 +186,7 @@ impl Function {
         if grid.contains(&0) {
             return Ok(());
         }
-        let context = self.module.context;
-        context.bind()?;
+        let stream = self.ready()?;
         // SAFETY: function, context and stream belong together; the caller vouches for the arguments.
         let code = unsafe {
             sys::cuLaunchKernel(
@@ -199,7 +198,7 @@ impl Function {
                 block[1],
                 block[2],
                 shared_bytes,
-                context.stream(),
+                stream,
                 args.as_mut_ptr(),
                 ptr::null_mut(),
             )
@@ -214,13 +213,23 @@ impl Function {
     pub unsafe fn launch_cooperative(&self, grid: [u32; 3], block: [u32; 3], shared_bytes: u32, args: &mut [*mut c_void]) -> Result<()> {
         static KNOWN: OnceLock<Result<()>> = OnceLock::new();
         KNOWN.get_or_init(|| driver::require("cuLaunchCooperativeKernel")).clone()?;
-        let context = self.module.context;
-        context.bind()?;
+        let stream = self.ready()?;
         let ([gx, gy, gz], [bx, by, bz]) = (grid, block);
         // SAFETY: function, context and stream belong together; the caller vouches for the arguments.
-        let code =
-            unsafe { sys::cuLaunchCooperativeKernel(self.raw, gx, gy, gz, bx, by, bz, shared_bytes, context.stream(), args.as_mut_ptr()) };
+        let code = unsafe { sys::cuLaunchCooperativeKernel(self.raw, gx, gy, gz, bx, by, bz, shared_bytes, stream, args.as_mut_ptr()) };
         check("cuLaunchCooperativeKernel", code)
+    }
+
+    /// This thread's stream, to launch it on. A graph that is being captured there keeps the module.
+    #[inline]
+    fn ready(&self) -> Result<sys::CUstream> {
+        let context = self.module.context;
+        context.bind()?;
+        let number = context.stream_number();
+        if context.is_capture(number) {
+            context.keep_other(number, &self.module);
+        }
+        Ok(context.raw_stream(number))
     }
 
     /// The sizes of its parameters in bytes, where the driver tells them (from CUDA 12.4 on).

@@ -91,7 +91,7 @@ fn memory_is_not_handed_out_while_another_stream_reads_it() {
             let twice = reader.scope(|| delay.queue().and_then(|()| (&a * 2.0f32).eval().cloned()))?;
             // On another thread, while `twice` is not there yet; then its size is asked for again where it lay.
             std::thread::spawn(move || drop(a)).join().unwrap();
-            let noise = home.scope(|| (0..4).map(|_| NdArray::full(n, -1.0f32)?.eval().cloned()).collect::<Result<Vec<_>>>())?;
+            let noise = home.scope(|| (0..4).map(|_| NdArray::full(n, -1.0, DType::F32)?.eval().cloned()).collect::<Result<Vec<_>>>())?;
             let want: Vec<f32> = ramp(n, round).iter().map(|x| x * 2.0).collect();
             assert!(twice.to_vec::<f32>()? == want, "round {round}");
             drop(noise);
@@ -110,7 +110,7 @@ fn blocks_come_back_once_the_others_have_passed() {
         let (home, reader) = (Stream::new(device)?, Stream::new(device)?);
         let n = 3 << 20;
         let step = || -> Result<()> {
-            let a = home.scope(|| NdArray::full(n, 1.0f32)?.eval().cloned())?;
+            let a = home.scope(|| NdArray::full(n, 1.0, DType::F32)?.eval().cloned())?;
             reader.scope(|| (&a + 1.0f32).eval().map(|_| ()))?;
             drop(a);
             device.synchronize()

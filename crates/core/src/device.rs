@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::{Arc, RwLock};
 
 use crate::error::{Error, Result};
+use crate::graph::DeviceGraph;
 use crate::profiler::trace;
 use crate::registry;
 pub use crate::stream::Stream;
@@ -269,6 +270,20 @@ pub trait DeviceDriver: Send + Sync {
     /// Makes a stream wait for an event, of this device or another. By default the host waits.
     fn wait_event(&self, _stream: Stream, event: &dyn DeviceEvent) -> Result<()> {
         event.synchronize()
+    }
+    /// Starts to write this thread's work into a graph instead of running it: what goes to the stream returned. By default an error.
+    fn begin_capture(&self) -> Result<Stream> {
+        Err(Error::Device { op: "graph", message: "work of this device runs when it is called and cannot be captured into a graph".into() })
+    }
+    /// Ends a capture.
+    fn end_capture(&self, _stream: Stream) -> Result<Box<dyn DeviceGraph>> {
+        self.begin_capture().and(Err(Error::value("graph", "no capture has begun")))
+    }
+    /// Gives a capture up.
+    fn abandon_capture(&self, _stream: Stream) {}
+    /// Copies bytes from one buffer of the device to another, each from an offset, on a stream. For [`Graph::update`](crate::Graph::update).
+    fn copy_within(&self, _to: (&dyn Buffer, usize), _from: (&dyn Buffer, usize), _nbytes: usize, _stream: Stream) -> Result<()> {
+        Err(Error::value("graph", "the device has no copies within itself"))
     }
     /// What is known of the device.
     fn info(&self) -> DeviceInfo;

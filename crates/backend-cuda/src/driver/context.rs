@@ -143,6 +143,7 @@ impl Context {
     /// Waits for all work queued so far, on all streams, then reports what went wrong in it: a driver error, or a fault that a
     /// kernel wrote to the error word.
     pub fn synchronize(&self) -> Result<()> {
+        self.not_capturing("waiting for the device")?;
         self.wait()?;
         self.check_device_error()
     }

@@ -48,6 +48,7 @@ impl Event {
 
     /// Marks the point that a stream of the context has been queued up to.
     pub fn record_on(&self, stream: u32) -> Result<()> {
+        Context::not_captured(stream, "recording an event")?;
         self.context.bind()?;
         // SAFETY: event and stream belong to the same, current context.
         check("cuEventRecord", unsafe { sys::cuEventRecord(self.raw, self.context.raw_stream(stream)) })
@@ -77,6 +78,7 @@ impl Event {
 
     /// Makes a stream of a context wait on the device for this event; the host does not wait.
     pub fn make_wait_on(&self, waiter: &Context, stream: u32) -> Result<()> {
+        Context::not_captured(stream, "waiting for an event")?;
         waiter.bind()?;
         // SAFETY: the event is alive; events may be waited for across contexts.
         check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(waiter.raw_stream(stream), self.raw, 0) })

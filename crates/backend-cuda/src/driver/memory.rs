@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cuprum_core::MemoryStats;
 use cuprum_core::settings::{env, parse_limit, parse_switch};
 
+use super::capture::{Capture, FIRST_CAPTURE};
 use super::order::{Uses, numbers};
 use super::pool::{Block, Pool, Taken};
 use super::streams::Mark;
@@ -79,10 +80,19 @@ impl Context {
     /// [`CudaError::OutOfMemory`] past the limit, or when the device is full after unused memory was returned and the
     /// allocation tried once more.
     pub fn alloc(&'static self, bytes: usize) -> Result<DeviceBuffer> {
-        let home = self.stream_number();
-        let made = |block| DeviceBuffer { block, bytes, context: self, home, uses: Uses::new(home) };
+        self.alloc_for(self.stream_number(), bytes)
+    }
+
+    /// [`Context::alloc`] for a stream.
+    pub(super) fn alloc_for(&'static self, home: u32, bytes: usize) -> Result<DeviceBuffer> {
+        let of = |block, graphs| DeviceBuffer { block, bytes, context: self, home, uses: Uses::new(home), graphs };
+        let made = |block| of(block, None);
         if bytes == 0 {
             return Ok(made(Block { pointer: 0, size: 0 }));
+        }
+        if home >= FIRST_CAPTURE {
+            let (memory, capture) = self.alloc_captured(home, bytes)?;
+            return Ok(of(memory.block, Some((memory, capture))));
         }
         let taken = self.memory.pool().take(home, bytes as u64);
         match taken {
@@ -288,6 +298,8 @@ pub struct DeviceBuffer {
     /// The stream that its block belongs to.
     home: u32,
     uses: Uses<Arc<Mark>>,
+    /// The block is a graph's, with uses of its own.
+    graphs: Option<(Arc<DeviceBuffer>, Arc<Capture>)>,
 }
 
 impl DeviceBuffer {
@@ -313,14 +325,50 @@ impl DeviceBuffer {
     #[inline]
     pub fn reads(&self) -> Result<u32> {
         let stream = self.context.stream_number();
-        self.uses.read(stream, &self.context).map(|()| stream)
+        self.reads_on(stream).map(|()| stream)
+    }
+
+    #[inline]
+    pub(super) fn reads_on(&self, stream: u32) -> Result<()> {
+        match &self.graphs {
+            None if stream < FIRST_CAPTURE => self.uses.read(stream, &self.context),
+            _ => self.ordered_by_graph(stream, DeviceBuffer::reads_on),
+        }
+    }
+
+    /// Whether the graph that is being captured on a stream has to keep it: not if the memory is its own.
+    pub(crate) fn is_kept_by(&self, stream: u32) -> bool {
+        stream >= FIRST_CAPTURE && !self.graphs.as_ref().is_some_and(|(_, capture)| capture.is_on(stream))
+    }
+
+    /// Work that is captured has no order yet but that of its capture; what the graph owns is used by way of its block.
+    #[cold]
+    fn ordered_by_graph(&self, stream: u32, then: fn(&DeviceBuffer, u32) -> Result<()>) -> Result<()> {
+        match &self.graphs {
+            Some((_, capture)) if capture.is_on(stream) => Ok(()),
+            Some((memory, capture)) => capture.check().and_then(|()| then(memory, stream)),
+            None => Ok(()), // from outside: the launch sees to it
+        }
     }
 
     /// Says that work of this thread's stream, queued next, writes the buffer: the stream waits for all others that use it. Nobody may
     /// queue anything else with it meanwhile. Not needed before the first use of a new buffer on the stream that it was allocated on.
     pub fn writes(&self) -> Result<u32> {
         let stream = self.context.stream_number();
-        self.uses.write(stream, &self.context).map(|()| stream)
+        self.writes_on(stream).map(|()| stream)
+    }
+
+    #[inline]
+    pub(super) fn writes_on(&self, stream: u32) -> Result<()> {
+        match &self.graphs {
+            None if stream < FIRST_CAPTURE => self.uses.write(stream, &self.context),
+            _ => self.ordered_by_graph(stream, DeviceBuffer::writes_on),
+        }
+    }
+
+    /// A point behind the work that wrote it last.
+    pub(super) fn written_at(&self, mark: &Arc<Mark>) {
+        self.graphs.as_ref().map_or(self, |(memory, _)| memory).uses.written_at(mark.clone());
     }
 
     /// Says that the work which writes these buffers is queued, on this thread's stream. A reader on another stream then waits for that
@@ -330,10 +378,14 @@ impl DeviceBuffer {
         let mut mark = None;
         for buffer in buffers.into_iter().filter(|b| b.context.has_several_streams() && b.bytes > 0) {
             if mark.is_none() {
-                mark = buffer.context.mark(buffer.context.stream_number()).ok();
+                let stream = buffer.context.stream_number();
+                if stream >= FIRST_CAPTURE {
+                    return;
+                }
+                mark = buffer.context.mark(stream).ok();
             }
             if let Some(mark) = &mark {
-                buffer.uses.written_at(mark.clone());
+                buffer.written_at(mark);
             }
         }
     }
@@ -357,6 +409,9 @@ impl Drop for DeviceBuffer {
     fn drop(&mut self) {
         if self.bytes == 0 {
             return;
+        }
+        if let Some((memory, capture)) = self.graphs.take() {
+            return capture.put(memory);
         }
         let Self { block, home, context, .. } = *self;
         let bytes = self.bytes as u64;

@@ -6,6 +6,7 @@
 //! Order is by stream. Memory belongs to the stream that it was allocated on, and what is freed on the host may be handed out there
 //! at once: the device uses it again only after the work that was queued before. What other streams do with it is `order`'s.
 
+mod capture;
 mod context;
 mod event;
 pub mod fault;
@@ -16,6 +17,7 @@ pub mod profiler;
 mod staging;
 mod streams;
 
+pub use capture::Graph;
 pub use context::Context;
 pub use cudarc::driver::sys;
 pub use event::Event;

@@ -103,6 +103,7 @@ impl Context {
         if src.is_empty() {
             return Ok(());
         }
+        self.not_capturing("a copy from the host to an array that is there")?;
         let stream = dst.writes()?;
         if src.len() <= SMALL {
             self.upload_small(stream, to, src)?;
@@ -126,6 +127,7 @@ impl Context {
     pub fn copy_to_host_uninit(&'static self, dst: &mut [MaybeUninit<u8>], src: &DeviceBuffer, offset: usize) -> Result<()> {
         let from = src.range(offset, dst.len())?;
         self.owns(src)?;
+        self.not_capturing("reading an array's values, or the size of a result that is found by computing,")?;
         self.bind()?;
         let stream = src.reads()?;
         match dst.len() {

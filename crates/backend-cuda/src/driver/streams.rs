@@ -6,10 +6,11 @@
 use std::fmt;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cuprum_core::Stream;
 
+use super::capture::{Capture, FIRST_CAPTURE};
 use super::order::{Queues, StreamSet, numbers};
 use super::pool::Fence;
 use super::{Context, check, sys};
@@ -29,10 +30,13 @@ pub(super) struct Streams {
     making: Mutex<()>,
     /// Events without time that nobody uses now.
     events: Mutex<Vec<RawEvent>>,
+    /// Captures that go on, by number from [`FIRST_CAPTURE`] on, and streams for the next ones.
+    captures: Mutex<Vec<Option<Arc<Capture>>>>,
+    idle: Mutex<Vec<Raw>>,
 }
 
 #[derive(Clone, Copy)]
-struct Raw(sys::CUstream);
+pub(super) struct Raw(pub sys::CUstream);
 
 // SAFETY: a stream is a handle that the driver lets any thread use.
 unsafe impl Send for Raw {}
@@ -57,8 +61,43 @@ impl Streams {
             several: AtomicBool::new(false),
             making: Mutex::new(()),
             events: Mutex::default(),
+            captures: Mutex::default(),
+            idle: Mutex::default(),
         })
     }
+
+    /// A stream to capture on. The context must be current.
+    pub(super) fn take_idle(&self) -> Result<Raw> {
+        let idle = lock(&self.idle).pop();
+        idle.map_or_else(make, Ok)
+    }
+
+    pub(super) fn put_idle(&self, stream: Raw) {
+        lock(&self.idle).push(stream);
+    }
+
+    /// Gives a capture its number.
+    pub(super) fn add_capture(&self, capture: Arc<Capture>) -> u32 {
+        let mut captures = lock(&self.captures);
+        let at = captures.iter().position(Option::is_none).unwrap_or(captures.len());
+        if at == captures.len() {
+            captures.push(None);
+        }
+        captures[at] = Some(capture);
+        FIRST_CAPTURE + at as u32
+    }
+
+    pub(super) fn remove_capture(&self, number: u32) -> Option<Arc<Capture>> {
+        lock(&self.captures).get_mut(number.checked_sub(FIRST_CAPTURE)? as usize)?.take()
+    }
+
+    pub(super) fn capture(&self, number: u32) -> Option<Arc<Capture>> {
+        lock(&self.captures).get(number.checked_sub(FIRST_CAPTURE)? as usize)?.clone()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn make() -> Result<Raw> {
@@ -77,7 +116,7 @@ impl Context {
     pub fn new_stream(&self) -> Result<u32> {
         let at = self.streams.asked.fetch_add(1, Ordering::Relaxed) as usize % MOST;
         let slot = &self.streams.others[at];
-        let _making = self.streams.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let _making = lock(&self.streams.making);
         if slot.get().is_none() {
             self.bind()?;
             let raw = make()?;
@@ -105,11 +144,14 @@ impl Context {
 
     /// The stream of this number; the first, if there is none.
     #[inline]
-    pub(super) fn raw_stream(&self, number: u32) -> sys::CUstream {
+    pub(crate) fn raw_stream(&self, number: u32) -> sys::CUstream {
         if number == 0 { self.streams.first.0 } else { self.known(number).unwrap_or(self.streams.first).0 }
     }
 
     fn known(&self, number: u32) -> Option<Raw> {
+        if number >= FIRST_CAPTURE {
+            return self.streams.capture(number).map(|capture| capture.stream());
+        }
         self.streams.others.get((number as usize).checked_sub(1)?)?.get().copied()
     }
 
@@ -121,6 +163,7 @@ impl Context {
 
     /// Waits for one stream.
     pub(super) fn wait_for(&self, number: u32) -> Result<()> {
+        Self::not_captured(number, "waiting for the device")?;
         self.bind()?;
         // SAFETY: our stream, in its context.
         check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.raw_stream(number)) })
@@ -155,7 +198,16 @@ impl fmt::Debug for Mark {
 impl Drop for Mark {
     fn drop(&mut self) {
         // Who waits for it on the device has queued that already, and waits for the point that it was at then.
-        self.context.streams.events.lock().unwrap_or_else(PoisonError::into_inner).push(self.event);
+        lock(&self.context.streams.events).push(self.event);
+    }
+}
+
+impl Mark {
+    /// Waits, on the host, until it is passed.
+    pub(super) fn wait(&self) -> Result<()> {
+        self.context.bind()?;
+        // SAFETY: the event is alive.
+        check("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.event.0) })
     }
 }
 
@@ -163,7 +215,7 @@ impl Context {
     /// The point behind everything that a stream has been given.
     pub(super) fn mark(&'static self, stream: u32) -> Result<Arc<Mark>> {
         self.bind()?;
-        let kept = self.streams.events.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let kept = lock(&self.streams.events).pop();
         let event = match kept {
             Some(event) => event,
             None => {
