@@ -15,12 +15,8 @@ const SHARED: usize = (48 << 10) - 16;
 /// Few bins are counted in copies, up to this many counters and one copy for each lane of a warp.
 const COUNTERS: usize = 4096;
 
-static HISTOGRAM: Family = Family {
-    name: "cub_histogram.cu",
-    macro_name: "CUPRUM_HISTOGRAM",
-    head: &[parts::BINS],
-    text: &[include_str!("kernels/histogram.cu")],
-};
+static HISTOGRAM: Family =
+    Family { name: "cub_histogram.cu", blocks: false, head: &[parts::BINS], text: &[include_str!("kernels/histogram.cu")] };
 
 /// A histogram that the kernel takes.
 #[derive(Debug)]

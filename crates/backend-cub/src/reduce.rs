@@ -1,7 +1,7 @@
 //! Reductions along a contiguous axis, with the expression before them taken in: everything at once, or row by row.
 //! Which kernel, and in what order elements are combined, follows from the shape alone.
 
-use cuprum_backend_cuda::codegen::{self, Access, Bytes, KernelKey, ctype};
+use cuprum_backend_cuda::codegen::{self, Access, Bytes, KernelKey, ctype, parts};
 use cuprum_core::call::Work;
 use cuprum_core::layout::Strides;
 use cuprum_core::ops::reduce as ops;
@@ -11,7 +11,7 @@ use cuprum_core::{Array, Call, DType, Op, Outcome, Program, Reason, Result};
 
 use crate::flat;
 use crate::launch::{self, Described, On};
-use crate::source::{Definitions, Family, Source};
+use crate::source::{BLOCK, Definitions, Family, Source};
 
 /// Threads of a block, as in `reduce.cu`.
 pub const THREADS: usize = 256;
@@ -26,8 +26,8 @@ const LANES_32: usize = 2048;
 
 static REDUCE: Family = Family {
     name: "cub_reduce.cu",
-    macro_name: "CUPRUM_REDUCE",
-    head: &[include_str!("kernels/fold.cuh")],
+    blocks: false,
+    head: &[include_str!("kernels/fold.cuh"), parts::WARP, BLOCK],
     text: &[include_str!("kernels/reduce.cu")],
 };
 

@@ -8,7 +8,7 @@ use cuprum_core::{Call, DType, Layout, Op, Outcome, Program, Reason, Result};
 
 use crate::flat;
 use crate::launch::{self, Described, On};
-use crate::source::{Definitions, Family, Source};
+use crate::source::{BLOCK, Definitions, Family, Source};
 
 /// Threads of a block, as in `scan.cu` and `scan_columns.cu`.
 pub const THREADS: usize = 256;
@@ -21,11 +21,11 @@ const NARROW: usize = 8;
 /// Columns up to this length need no more than a thread each.
 const LOW: usize = 32;
 
-const HEAD: &[&str] = &[include_str!("kernels/fold.cuh"), parts::WARP, parts::RELAXED, parts::FOLD_BACK];
+const HEAD: &[&str] = &[include_str!("kernels/fold.cuh"), parts::WARP, BLOCK, parts::RELAXED, parts::FOLD_BACK];
 
-static ROWS: Family = Family { name: "cub_scan.cu", macro_name: "CUPRUM_SCAN", head: HEAD, text: &[include_str!("kernels/scan.cu")] };
+static ROWS: Family = Family { name: "cub_scan.cu", blocks: false, head: HEAD, text: &[include_str!("kernels/scan.cu")] };
 static COLUMNS: Family =
-    Family { name: "cub_scan_columns.cu", macro_name: "CUPRUM_SCAN_COLUMNS", head: HEAD, text: &[include_str!("kernels/scan_columns.cu")] };
+    Family { name: "cub_scan_columns.cu", blocks: false, head: HEAD, text: &[include_str!("kernels/scan_columns.cu")] };
 
 /// How lanes are given to threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -11,12 +11,8 @@ use crate::source::{Definitions, Family, Source};
 /// Threads of a block, as in `select.cu`.
 pub const THREADS: usize = 384;
 
-static SELECT: Family = Family {
-    name: "cub_select.cu",
-    macro_name: "CUPRUM_SELECT",
-    head: &[parts::RELAXED, parts::LOOK_BACK],
-    text: &[include_str!("kernels/select.cu")],
-};
+static SELECT: Family =
+    Family { name: "cub_select.cu", blocks: false, head: &[parts::RELAXED, parts::LOOK_BACK], text: &[include_str!("kernels/select.cu")] };
 
 /// A selection that the kernel takes.
 #[derive(Debug)]

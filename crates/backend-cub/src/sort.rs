@@ -20,10 +20,8 @@ const FEW_COLUMNS: usize = 4096;
 const HEAD: &[&str] = &[parts::RELAXED, parts::ORDER];
 const KEYS: &str = include_str!("kernels/keys.cuh");
 
-static ROWS: Family =
-    Family { name: "cub_sort_rows.cu", macro_name: "CUPRUM_SORT", head: HEAD, text: &[KEYS, include_str!("kernels/sort_rows.cu")] };
-static PASSES: Family =
-    Family { name: "cub_sort.cu", macro_name: "CUPRUM_SORT", head: HEAD, text: &[KEYS, include_str!("kernels/sort.cu")] };
+static ROWS: Family = Family { name: "cub_sort_rows.cu", blocks: true, head: HEAD, text: &[KEYS, include_str!("kernels/sort_rows.cu")] };
+static PASSES: Family = Family { name: "cub_sort.cu", blocks: true, head: HEAD, text: &[KEYS, include_str!("kernels/sort.cu")] };
 
 /// How rows are given to blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

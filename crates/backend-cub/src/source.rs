@@ -9,6 +9,9 @@ use cuprum_core::Program;
 /// nvcc's 10); programmatic dependent launch would need device code linked at run time.
 pub const OPTIONS: &[&str] = &["-D_CCCL_META_UNROLL_LIMIT=8", "-DCCCL_DISABLE_PDL"];
 
+/// Reductions and scans within a block. After [`codegen::parts::WARP`].
+pub const BLOCK: &str = include_str!("kernels/block.cuh");
+
 /// CUDA C++ of one family for one program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Source {
@@ -24,8 +27,8 @@ pub struct Source {
 pub struct Family {
     /// File name.
     pub name: &'static str,
-    /// The macro that makes the shim include what it needs.
-    pub macro_name: &'static str,
+    /// Whether it takes algorithms of blocks from CUB.
+    pub blocks: bool,
     /// Text that [`Definitions`] may speak of.
     pub head: &'static [&'static str],
     /// The kernels' text, in parts.
@@ -77,7 +80,8 @@ impl Family {
 
     fn with_element(&self, element: &str, d: &Definitions, kernels: &'static [&'static str]) -> Source {
         let parts = [
-            &format!("#define {}\n{}", self.macro_name, d.macros),
+            if self.blocks { "#define CUPRUM_BLOCKS\n" } else { "" },
+            &d.macros,
             include_str!("kernels/shim.cuh"),
             PRELUDE,
             &self.head.concat(),

@@ -1,4 +1,4 @@
-// Reductions along a contiguous axis: of one row (everything), of a few long rows, of many rows. The host defines `Index`,
+// Reductions along a contiguous axis: of one row (everything), of a few long rows, of many rows; after block.cuh. The host defines `Index`,
 // `Fold`, `Out`, `WIDTH` (elements that a thread loads together) and `RANK` (axes of the rows).
 //
 // The order in which elements are combined follows from the row's length and WIDTH, which is 1 where packs are not aligned:
@@ -56,13 +56,11 @@ template <class T> __device__ inline T load_shared_by_all(const T* from) {
     return out;
 }
 
-using Block = BlockReduce<Acc, THREADS>;
-
 // Rows in chunks of `chunk` elements; whichever block finishes the last chunk of a row combines the row's partial results
 // in their order. `tickets` are 0 before and after; with one chunk a row neither they nor `partials` are used.
 extern "C" __global__ void __launch_bounds__(THREADS)
 reduce_split(Params p, Rows axes, Out* out, Acc* partials, u32* tickets, u32 rows, u32 chunks, Index columns, Index chunk) {
-    __shared__ typename Block::TempStorage storage;
+    __shared__ Acc of_warps[THREADS / 32];
     __shared__ bool last;
     const Fold fold;
     for (u64 work = blockIdx.x; work < u64(rows) * chunks; work += gridDim.x) {
@@ -70,7 +68,7 @@ reduce_split(Params p, Rows axes, Out* out, Acc* partials, u32* tickets, u32 row
         const At at = axes.offsets(static_cast<Index>(row));
         const Index begin = static_cast<Index>(part) * chunk;
         const Index end = columns - begin < chunk ? columns : begin + chunk;
-        Acc total = Block(storage).Reduce(reduce_share<THREADS, UNROLL>(p, at, begin, end, threadIdx.x), fold);
+        Acc total = reduce_block<THREADS>(of_warps, reduce_share<THREADS, UNROLL>(p, at, begin, end, threadIdx.x), fold);
         if (chunks == 1) {
             if (threadIdx.x == 0) out[row] = Fold::leave<Out>(total);
             __syncthreads();
@@ -87,7 +85,7 @@ reduce_split(Params p, Rows axes, Out* out, Acc* partials, u32* tickets, u32 row
             const Acc* of_row = partials + u64(row) * chunks;
             total = Fold::identity();
             for (u32 i = threadIdx.x; i < chunks; i += THREADS) total = fold(total, load_shared_by_all(of_row + i));
-            total = Block(storage).Reduce(total, fold);
+            total = reduce_block<THREADS>(of_warps, total, fold);
             if (threadIdx.x == 0) {
                 out[row] = Fold::leave<Out>(total);
                 tickets[row] = 0;
@@ -101,10 +99,10 @@ reduce_split(Params p, Rows axes, Out* out, Acc* partials, u32* tickets, u32 row
 
 // A block a row.
 extern "C" __global__ void __launch_bounds__(THREADS) reduce_rows_block(Params p, Rows axes, Out* out, Index rows, Index columns) {
-    __shared__ typename Block::TempStorage storage;
+    __shared__ Acc of_warps[THREADS / 32];
     for (Index row = blockIdx.x; row < rows; row += gridDim.x) {
         const Acc share = reduce_share<THREADS, UNROLL>(p, axes.offsets(row), 0, columns, threadIdx.x);
-        const Acc total = Block(storage).Reduce(share, Fold());
+        const Acc total = reduce_block<THREADS>(of_warps, share, Fold());
         if (threadIdx.x == 0) out[row] = Fold::leave<Out>(total);
         __syncthreads();
     }
@@ -113,16 +111,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce_rows_block(Params p
 // A few lanes a row already have short steps.
 constexpr int UNROLL_LANES = WIDTH > 1 ? 1 : UNROLL;
 
-// `Lanes` threads of a warp a row.
+// `Lanes` threads of a warp a row. The lanes of a warp stay together, with rows or without.
 template <int Lanes> __device__ inline void reduce_rows(const Params& p, const Rows& axes, Out* out, Index rows, Index columns) {
-    using Warp = WarpReduce<Acc, Lanes>;
-    constexpr int PER_BLOCK = THREADS / Lanes;
-    __shared__ typename Warp::TempStorage storage[PER_BLOCK];
-    const int group = threadIdx.x / Lanes, lane = threadIdx.x % Lanes;
-    for (Index row = static_cast<Index>(blockIdx.x) * PER_BLOCK + group; row < rows; row += gridDim.x * PER_BLOCK) {
-        const Acc share = reduce_share<Lanes, UNROLL_LANES>(p, axes.offsets(row), 0, columns, lane);
-        const Acc total = Warp(storage[group]).Reduce(share, Fold());
-        if (lane == 0) out[row] = Fold::leave<Out>(total);
+    constexpr int PER_BLOCK = THREADS / Lanes, PER_WARP = 32 / Lanes;
+    const int warp = threadIdx.x / 32, group = threadIdx.x % 32 / Lanes, lane = threadIdx.x % Lanes;
+    for (Index first = static_cast<Index>(blockIdx.x) * PER_BLOCK + warp * PER_WARP; first < rows; first += gridDim.x * PER_BLOCK) {
+        const Index row = first + group;
+        Acc total = Fold::identity();
+        if (row < rows) total = reduce_share<Lanes, UNROLL_LANES>(p, axes.offsets(row), 0, columns, lane);
+        total = reduce_lanes<Lanes>(total, Fold());
+        if (lane == 0 && row < rows) out[row] = Fold::leave<Out>(total);
     }
 }
 

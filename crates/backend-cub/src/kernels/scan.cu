@@ -1,4 +1,4 @@
-// Inclusive scan of contiguous rows in a single pass over memory, after fold_back.cuh, which says why the order of combination is
+// Inclusive scan of contiguous rows in a single pass over memory, after block.cuh and fold_back.cuh, which says why the order of combination is
 // fixed. The host defines `Fold`, `Out`, `ITEMS` (elements of a thread) and `RANK` (axes of the rows).
 
 namespace cuprum {
@@ -12,12 +12,8 @@ constexpr int TILE = THREADS * ITEMS;
 // `ticket` and the words of `states` are 0 before; with one tile a row neither is used.
 extern "C" __global__ void __launch_bounds__(THREADS)
 scan_rows(Params p, Axes<Index, RANK, INPUTS> axes, Out* out, i64 count, u32* ticket, u64* words, u32 tiles, u32 rows) {
-    using Exchange = BlockExchange<Acc, THREADS, ITEMS>;
-    using Scan = BlockScan<Acc, THREADS>;
-    __shared__ union Storage {
-        typename Exchange::TempStorage exchange;
-        typename Scan::TempStorage scan;
-    } storage;
+    __shared__ WarpExchange<Acc, ITEMS> exchanges[THREADS / WARP];
+    __shared__ Acc totals[THREADS / WARP];
     __shared__ u32 shared_tile;
     __shared__ Acc shared_prefix;
     const Fold fold;
@@ -43,10 +39,8 @@ scan_rows(Params p, Axes<Index, RANK, INPUTS> axes, Out* out, i64 count, u32* ti
         const int i = mine + k * WARP;
         items[k] = full || i < left ? Fold::enter(element(p, at, base + i), 0) : Fold::identity();
     }
-    Exchange(storage.exchange).WarpStripedToBlocked(items);
-    __syncthreads();
-    Acc total;
-    Scan(storage.scan).InclusiveScan(items, items, fold, total);
+    exchanges[warp].to_threads(items);
+    const Acc total = scan_block<THREADS>(totals, items, fold);
 
     if (tiles > 1) {
         const TileStates<Acc> states{words, u64(rows) * tiles};
@@ -68,8 +62,8 @@ scan_rows(Params p, Axes<Index, RANK, INPUTS> axes, Out* out, i64 count, u32* ti
             for (int k = 0; k < ITEMS; k++) items[k] = fold(prefix, items[k]);
         }
     }
-    __syncthreads();
-    Exchange(storage.exchange).BlockedToWarpStriped(items);
+    __syncwarp();
+    exchanges[warp].to_memory(items);
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
         const int i = mine + k * WARP;

@@ -1,19 +1,11 @@
-// What the kernels use of CCCL, in one place. Every name here but one is documented, public interface (cub/block, cub/warp)
+// What the kernels use of CCCL, in one place. Every name here but one is documented, public interface (cub/block)
 // that has kept its meaning from CCCL 2.7 to 3.6. The one is BlockRadixRankMatchEarlyCounts, which CUB does not document; its
 // interface is the same in those versions.
 //
 // This comes before the prelude, whose own names live in namespace cuprum.
 
 #include <cub/version.cuh>
-#ifdef CUPRUM_REDUCE
-#include <cub/block/block_reduce.cuh>
-#include <cub/warp/warp_reduce.cuh>
-#endif
-#ifdef CUPRUM_SCAN
-#include <cub/block/block_exchange.cuh>
-#include <cub/block/block_scan.cuh>
-#endif
-#ifdef CUPRUM_SORT
+#ifdef CUPRUM_BLOCKS
 #include <cub/block/block_exchange.cuh>
 #include <cub/block/block_radix_sort.cuh>
 #include <cub/block/block_scan.cuh>
@@ -25,16 +17,9 @@
 
 namespace cuprum {
 
-#ifdef CUPRUM_REDUCE
-// Raking through warp shuffles: the order of combination is fixed by the number of threads.
-template <class T, int Threads> using BlockReduce = cub::BlockReduce<T, Threads, cub::BLOCK_REDUCE_WARP_REDUCTIONS>;
-template <class T, int Lanes> using WarpReduce = cub::WarpReduce<T, Lanes>;
-#endif
-#if defined(CUPRUM_SCAN) || defined(CUPRUM_SORT)
+#ifdef CUPRUM_BLOCKS
 template <class T, int Threads> using BlockScan = cub::BlockScan<T, Threads, cub::BLOCK_SCAN_WARP_SCANS>;
 template <class T, int Threads, int Items> using BlockExchange = cub::BlockExchange<T, Threads, Items>;
-#endif
-#ifdef CUPRUM_SORT
 using NoValue = cub::NullType;
 template <class Key, int Threads, int Items, class Value>
 using BlockRadixSort = cub::BlockRadixSort<Key, Threads, Items, Value, 5>;
