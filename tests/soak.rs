@@ -1,0 +1,253 @@
+//! Random calls from eight threads, each on a stream of its own and now and then on another's, with arrays that all of them share: every
+//! result is compared with the CPU's, and at the end memory is where it was. `CUPRUM_SOAK_SECONDS` (2 by default) says for how long, and
+//! `CUPRUM_SOAK_SEED` where the random numbers begin. Without a GPU the CPU is compared with itself, for a moment.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use cuprum::{DType, Device, Graph, NdArray, Result, Stream, concat, matmul, where_, with_accelerators, with_device};
+
+const THREADS: u64 = 8;
+/// Arrays that all threads use.
+const SHARED: usize = 24;
+/// Lengths of rows and columns: one, small and odd, of a warp, of several blocks.
+const EXTENTS: [usize; 8] = [1, 3, 17, 32, 100, 256, 1000, 4099];
+
+/// xorshift64.
+#[derive(Clone)]
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % n as u64) as usize
+    }
+
+    /// Small whole numbers: sums and products of them are exact in any order.
+    fn array(&mut self, rows: usize, columns: usize) -> Result<NdArray> {
+        let (scale, offset) = (1 + self.below(97), self.below(1000));
+        let values: Vec<f32> = (0..rows * columns).map(|i| ((i * scale + offset) * 7919 % 17) as f32 - 8.0).collect();
+        NdArray::from_vec(values, [rows, columns])
+    }
+
+    fn shape(&mut self) -> [usize; 2] {
+        loop {
+            let [rows, columns] = [EXTENTS[self.below(8)], EXTENTS[self.below(8)]];
+            if rows * columns <= 1 << 18 {
+                return [rows, columns];
+            }
+        }
+    }
+}
+
+/// A matrix of small whole numbers, on the device and on the host.
+#[derive(Clone)]
+struct Pair {
+    device: NdArray,
+    host: NdArray,
+}
+
+impl Pair {
+    fn new(random: &mut Random) -> Result<Pair> {
+        let [rows, columns] = random.shape();
+        let mut same = random.clone();
+        let host = with_device(Device::CPU, || same.array(rows, columns))?;
+        Ok(Pair { device: random.array(rows, columns)?, host })
+    }
+}
+
+type Work = fn(&NdArray, &mut Random) -> Result<NdArray>;
+
+/// What is called: name, and the work on a matrix, which draws the same numbers on either device. All exact, or compared with tolerance
+/// where the name ends in `~`.
+const WORKS: &[(&str, Work)] = &[
+    ("map", |a, r| Ok((a * 2.0f32 + r.below(9) as f32).abs()? - a)),
+    ("broadcast", |a, r| Ok(a + &r.array(1, a.shape()[1])? * &r.array(a.shape()[0], 1)?)),
+    ("transposed", |a, r| Ok(&a.t()?.contiguous()? - r.below(5) as f32)),
+    ("mixed layouts", |a, r| Ok(&r.array(a.shape()[1], a.shape()[0])? + &a.t()?)),
+    ("functions ~", |a, _| (a.sin()? + a.exp()?).sqrt()),
+    ("where", |a, r| where_(&a.greater(r.below(8) as f32)?, a, &-a)),
+    ("sum", |a, _| a.sum(())),
+    ("sum of rows", |a, _| (a * a).sum(-1)),
+    ("sum of columns", |a, _| (a + 1.0f32).sum(0)),
+    ("extremes", |a, r| if r.below(2) == 0 { a.max(0) } else { a.min(-1) }),
+    ("argmax", |a, r| a.argmax(r.below(2) as isize)),
+    ("var ~", |a, _| a.var(-1)),
+    ("softmax ~", |a, _| {
+        let e = (a - &a.max(-1)?.expand_dims(&[1])?).exp()?;
+        Ok(&e / &e.sum(-1)?.expand_dims(&[1])?)
+    }),
+    ("cumsum", |a, r| a.cumsum(r.below(2) as isize)),
+    ("product", |a, r| matmul(a, &r.array(a.shape()[1], 33)?)),
+    ("product with itself", |a, _| matmul(a, &a.t()?)?.sum(0)),
+    ("sort", |a, r| a.sort(r.below(2) as isize)),
+    ("argsort", |a, _| a.argsort(-1)),
+    ("nonzero", |a, _| a.greater(3.0f32)?.argwhere()),
+    ("compress", |a, _| a.extract(&a.less(0.0f32)?)),
+    ("take", |a, r| {
+        let rows: Vec<i64> = (0..50).map(|_| r.below(a.shape()[0]) as i64).collect();
+        a.take(&NdArray::from_slice(&rows)?, 0)
+    }),
+    ("concat", |a, _| concat(&[a.clone(), &a.flip(None)? * 3.0f32], 0)),
+    ("histogram", |a, _| Ok(a.histogram(17)?.0)),
+    ("unique", |a, _| a.unique()),
+    ("integers", |a, r| a.astype(DType::I64)?.cumsum(None)?.index(cuprum::s![..;r.below(5) as isize + 1])),
+    ("doubles", |a, _| (a.astype(DType::F64)? * 0.5).sum(-1)),
+];
+
+/// Says where two results differ.
+fn difference(got: &NdArray, want: &NdArray, tolerance: f64) -> Result<Option<String>> {
+    if (got.dtype(), got.shape()) != (want.dtype(), want.shape()) {
+        return Ok(Some(format!("{} {:?}, not {} {:?}", got.dtype(), got.shape(), want.dtype(), want.shape())));
+    }
+    if got.to_bytes()? == want.to_bytes()? {
+        return Ok(None);
+    }
+    let numbers = |a: &NdArray| with_device(Device::CPU, || a.to_device(Device::CPU)?.astype(DType::F64)?.ravel()?.to_vec::<f64>());
+    let (got, want) = (numbers(got)?, numbers(want)?);
+    let is_off =
+        |(_, (g, w)): &(usize, (&f64, &f64))| !(g == w || g.is_nan() && w.is_nan() || (*g - *w).abs() <= tolerance * w.abs().max(1.0));
+    Ok(got.iter().zip(&want).enumerate().find(is_off).map(|(i, (g, w))| format!("element {i}: {g}, not {w}")))
+}
+
+struct Soak {
+    device: Device,
+    streams: Vec<Stream>,
+    shared: Mutex<Vec<Pair>>,
+    calls: AtomicU64,
+}
+
+impl Soak {
+    /// One random call, compared.
+    fn step(&self, random: &mut Random, stream: Stream) -> Result<()> {
+        let at = random.below(SHARED);
+        let Pair { device, host } = self.shared.lock().unwrap()[at].clone();
+        let (name, work) = WORKS[random.below(WORKS.len())];
+        let mut same = random.clone();
+        let before = random.0;
+        let accelerators = [None, None, Some(""), Some("cub"), Some("cutensor")][random.below(5)];
+        same.below(5);
+        let got = stream.scope(|| with_accelerators(accelerators, || work(&device, random).and_then(|r| r.eval().cloned()))?)?;
+        // What another thread puts in its place frees it while the call may still run.
+        drop(device);
+        let want = with_device(Device::CPU, || work(&host, &mut same).and_then(|r| r.eval().cloned()))?;
+        let reader = self.streams[random.below(self.streams.len())];
+        let tolerance = if name.ends_with('~') { 2e-5 } else { 0.0 };
+        if let Some(why) = reader.scope(|| difference(&got, &want, tolerance))? {
+            panic!("{name} of {:?} on {stream}, read on {reader}, order {accelerators:?}, state {before}: {why}", host.shape());
+        }
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Something else than a call: a new shared array, a graph, memory given back.
+    fn aside(&self, random: &mut Random, stream: Stream) -> Result<()> {
+        match random.below(40) {
+            0 => self.device.free_all(),
+            1..=3 if self.device != Device::CPU => stream.scope(|| self.graph(random)),
+            4..=12 => {
+                let new = stream.scope(|| Pair::new(random))?;
+                self.put(random, new)
+            }
+            13..=25 => {
+                // From one that is there, without waiting: small whole numbers again.
+                let at = random.below(SHARED);
+                let Pair { device, host } = self.shared.lock().unwrap()[at].clone();
+                let by = random.below(7) as f32;
+                let change = |a: &NdArray| (&(a * 3.0f32) - by).clip(-8.0f32, 8.0f32)?.eval().cloned();
+                let new = Pair { device: stream.scope(|| change(&device))?, host: with_device(Device::CPU, || change(&host))? };
+                self.put(random, new)
+            }
+            26 => stream.synchronize(),
+            _ => Ok(()),
+        }
+    }
+
+    fn put(&self, random: &mut Random, pair: Pair) -> Result<()> {
+        let at = random.below(SHARED);
+        let old = std::mem::replace(&mut self.shared.lock().unwrap()[at], pair);
+        drop(old);
+        Ok(())
+    }
+
+    /// A graph, launched a few times on this stream, with other values the second time.
+    fn graph(&self, random: &mut Random) -> Result<()> {
+        let n = [16, 64, 200][random.below(3)];
+        let (x, y) = (random.array(n, n)?, random.array(n, n)?);
+        let step = |x: &NdArray| Ok([matmul(x, &y)?.sum(-1)?, (x * 2.0f32 + &y).cumsum(0)?, x.sort(-1)?]);
+        let (graph, results) = Graph::capture(|| step(&x))?;
+        for round in 0..3 {
+            let values = random.array(n, n)?;
+            graph.update(&x, &values)?;
+            graph.launch()?;
+            for (got, want) in results.iter().zip(step(&values)?) {
+                if let Some(why) = difference(got, &want, 0.0)? {
+                    panic!("a graph of {n} x {n}, round {round}: {why}");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&self, seed: u64, until: Instant) {
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                scope.spawn(move || {
+                    let mut random = Random((seed + thread + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+                    let own = self.streams[thread as usize];
+                    with_device(self.device, || {
+                        while Instant::now() < until {
+                            let stream = if random.below(8) == 0 { self.streams[random.below(self.streams.len())] } else { own };
+                            let done = self.step(&mut random, stream).and_then(|()| self.aside(&mut random, stream));
+                            done.unwrap_or_else(|e| panic!("thread {thread}: {e}"));
+                        }
+                    });
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn random_calls_from_many_threads_and_streams() -> Result<()> {
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<f64>().expect("a number"));
+    let device = Device::all().into_iter().find(|&d| d != Device::CPU).unwrap_or(Device::CPU);
+    let default = if device == Device::CPU { 0.3 } else { 2.0 };
+    let seconds = number("CUPRUM_SOAK_SECONDS").unwrap_or(default);
+    let seed = number("CUPRUM_SOAK_SEED").unwrap_or(1.0) as u64;
+    println!("{device} for {seconds} s, seed {seed}");
+    with_device(device, || {
+        let mut streams = (0..THREADS).map(|_| Stream::new(device)).collect::<Result<Vec<_>>>()?;
+        streams.push(Stream::default_of(device));
+        let mut random = Random(seed | 1);
+        let shared = (0..SHARED).map(|_| Pair::new(&mut random)).collect::<Result<Vec<_>>>()?;
+        let soak = Soak { device, streams, shared: Mutex::new(shared), calls: AtomicU64::new(0) };
+        // Every stream has what it keeps (workspaces, counters), and most kernels are there, before memory is counted.
+        for stream in &soak.streams {
+            stream.scope(|| -> Result<()> {
+                let a = NdArray::ones([1000, 1000], DType::F32)?;
+                matmul(&a, &a)?.sum(())?.item()?;
+                ["", "cub", "cutensor"]
+                    .iter()
+                    .try_for_each(|order| with_accelerators(*order, || a.sum(())?.item()).and_then(|sum| sum).map(|_| ()))
+            })?;
+        }
+        soak.run(seed, Instant::now() + Duration::from_secs_f64(seconds / 5.0));
+        let used = || -> Result<usize> {
+            device.synchronize()?;
+            device.free_all()?;
+            let shared: usize = soak.shared.lock().unwrap().iter().map(|p| p.device.nbytes()).sum();
+            let host: usize = if device == Device::CPU { shared } else { 0 };
+            Ok(device.memory_stats()?.used - shared - host)
+        };
+        let before = used()?;
+        soak.run(seed + 1000, Instant::now() + Duration::from_secs_f64(seconds * 0.8));
+        let after = used()?;
+        println!("{} calls compared; {after} bytes in use beside the shared arrays, {before} before", soak.calls.into_inner());
+        assert_eq!(after, before);
+        Ok(())
+    })
+}
