@@ -16,6 +16,7 @@ use crate::driver::{self, Context, DeviceBuffer, fault};
 use crate::error::CudaError;
 use crate::module;
 use crate::nvrtc::Compiler;
+use crate::program;
 
 /// A block of device memory behind an array. Free when the last array over it is gone and all streams have passed its last use.
 #[derive(Debug)]
@@ -297,6 +298,10 @@ impl DeviceDriver for CudaDevice {
         };
         let copy = || Context::copy(&target.memory, to.1, &source.memory, from.1, nbytes);
         stream.scope(copy).map_err(self.error("graph"))
+    }
+
+    fn compiled(&self) -> Option<usize> {
+        Some(program::stats().compiles as usize)
     }
 
     fn mark_range(&self, name: &str) -> Option<Box<dyn Any>> {

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use cuprum::expressions::Session;
 use cuprum::profiler::{Effort, trace};
+use cuprum::{Device, warm_up};
 use cuprum_cli::failure::Failure;
 use cuprum_cli::place::Place;
 use cuprum_cli::{bench, bindings, eval, info, sigpipe, tour, tune};
@@ -15,6 +16,7 @@ Examples:
   cuprum tour                                            a set of works on every device, checked and timed
   cuprum eval 'sqrt(sum(a**2, axis=-1))' a=a.npy -o norms.npy
   cuprum bench 'sqrt(sum(a**2, axis=-1))' a='random((256, 1024))'
+  cuprum warm-up                                         compiles usual kernels ahead
 
 Exit codes: 0 done, 1 a run failed or a result disagreed, 2 bad input.";
 
@@ -33,6 +35,16 @@ enum Command {
     Eval(eval::Arguments),
     Bench(Bench),
     Tune(tune::Arguments),
+    WarmUp(WarmUp),
+}
+
+/// Compile the kernels of a usual set of calls into the cache folder, so that the first calls of later programs find them.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  CUPRUM_CACHE_DIR=/image/cache cuprum warm-up --device cuda")]
+struct WarmUp {
+    /// auto, cpu, cuda or cuda:N [default: CUPRUM_DEVICE, else auto]
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
 }
 
 /// Run a set of works on each device under each order of accelerators, check the results, and show the times.
@@ -89,6 +101,16 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::Info(arguments) => info::run(arguments),
         Command::Eval(arguments) => eval::run(arguments),
         Command::Tune(arguments) => tune::run(arguments),
+        Command::WarmUp(WarmUp { device }) => {
+            cuprum::core::settings::check()?;
+            let device = match device {
+                Some(name) => Device::parse(name).map_err(|e| Failure::input(format!("--device: {e}")))?,
+                None => Device::current()?,
+            };
+            let done = warm_up(device)?;
+            println!("{device}: {} usual calls, {} programs compiled in {:.1} s", done.calls, done.compiled, done.time.as_secs_f64());
+            Ok(())
+        }
         Command::Tour(Tour { quick, json }) => {
             cuprum::core::settings::check()?;
             if tour::run(&tour::Options { quick: *quick, json: *json }).map_err(Failure::run)? {

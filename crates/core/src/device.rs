@@ -308,6 +308,10 @@ pub trait DeviceDriver: Send + Sync {
     fn set_profiling(&self, _on: bool) -> Result<()> {
         Ok(())
     }
+    /// How many programs this process has compiled for devices of the kind; by default nothing is compiled.
+    fn compiled(&self) -> Option<usize> {
+        None
+    }
     /// Direct copy from another device's buffer, where there is a faster way than through the host.
     fn upload_from(&self, _source: &dyn Buffer, _stream: Stream) -> Option<Result<Arc<dyn Buffer>>> {
         None

@@ -103,6 +103,12 @@ pub(crate) fn waiting() -> bool {
     WAITING.get()
 }
 
+/// Runs `f` with kernels that take calls even if compiling them takes a while ([`Compile::Wait`](settings::Compile::Wait)).
+pub(crate) fn with_waiting<R>(f: impl FnOnce() -> R) -> R {
+    let _waiting = Raised::new(&WAITING);
+    f()
+}
+
 /// Runs `f` and returns what the chain did for each call of this thread, in order.
 ///
 /// Deferred arrays that `f` only builds do not run in it: `eval()` them inside.

@@ -30,6 +30,7 @@ pub mod settings;
 pub mod stream;
 pub mod testing;
 pub mod tuning;
+pub mod warm_up;
 
 pub use array::{Array, IntoReshape, IntoShape, NdArray, StoredArray};
 pub use call::{Binning, Call, Distribution, Fill, Outcome, OutputSpec, Outputs, Random, Reason, Sort, Work};
@@ -61,6 +62,7 @@ pub use registry::{Accelerator, Availability, Kernel, OpFilter, Provider, Regist
 pub use scalar::Scalar;
 pub use settings::set_fusion;
 pub use stream::{Event, Stream, with_stream};
+pub use warm_up::{WarmUp, warm_up};
 
 /// For backends: `cuprum_core::inventory::submit! { Registration(&ACCELERATOR) }`.
 pub use inventory;

@@ -10,11 +10,10 @@ use crate::{Folder, command, run, succeed};
 fn help_and_version() {
     let folder = Folder::new();
     assert_eq!(succeed(&folder, &["--version"]), format!("cuprum {}\n", env!("CARGO_PKG_VERSION")));
-    for arguments in
-        [&["--help"][..], &["eval", "--help"], &["bench", "--help"], &["tour", "--help"], &["info", "--help"], &["tune", "--help"]]
-    {
-        assert!(succeed(&folder, arguments).contains("Usage"), "{arguments:?}");
+    for verb in ["eval", "bench", "tour", "info", "tune", "warm-up"] {
+        assert!(succeed(&folder, &[verb, "--help"]).contains("Usage"), "{verb}");
     }
+    assert!(succeed(&folder, &["--help"]).contains("Usage"));
     assert!(succeed(&folder, &["--help"]).contains("Exit codes"));
 }
 
@@ -33,6 +32,29 @@ fn info_shows_the_machine() {
     for missing in accelerators.iter().filter(|a| a["ready"] == false) {
         assert!(!missing["detail"].as_str().unwrap().is_empty(), "{missing} says why");
     }
+}
+
+#[test]
+fn a_second_warm_up_compiles_nothing() {
+    let folder = Folder::new();
+    assert!(succeed(&folder, &["warm-up"]).starts_with("cpu: 0 usual calls, 0 programs compiled in "));
+    assert_eq!(run(&folder, &["warm-up", "--device", "abacus"]).status.code(), Some(2));
+    if let Err(reason) = cuprum::Device::parse("cuda") {
+        println!("skipped: {reason}");
+        return;
+    }
+    let compiled = || {
+        let mut command = command(folder.0.path());
+        let output = command.env("CUPRUM_CACHE_DIR", folder.path("cache")).args(["warm-up", "--device", "cuda"]).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        println!("{text}{}", String::from_utf8_lossy(&output.stderr));
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let at = words.iter().position(|w| *w == "programs").unwrap();
+        words[at - 1].parse::<usize>().unwrap()
+    };
+    let first = compiled();
+    assert!(first > 50, "{first}");
+    assert_eq!(compiled(), 0);
 }
 
 #[test]
