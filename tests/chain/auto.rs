@@ -188,6 +188,7 @@ static MADE_UP_OP: OpDef = OpDef {
     rule: None,
     cost: Cost::Cheap,
     composite: None,
+    body: None,
     call: None,
     signature: "",
     doc: "Made up.",

@@ -13,6 +13,7 @@ static DOUBLED: OpDef = OpDef {
     rule: Some(TypeRule::Promote),
     cost: Cost::Cheap,
     composite: Some(|x| x[0].multiply(2)),
+    body: None,
     call: None,
     signature: "x",
     doc: "Twice x.",

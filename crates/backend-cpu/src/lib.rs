@@ -14,6 +14,8 @@ mod elementwise;
 mod fill;
 mod gather;
 mod histogram;
+#[doc(hidden)]
+pub mod own;
 mod random;
 mod raw;
 mod reduce;

@@ -17,7 +17,7 @@ use crate::transpose::{Rows, transpose, transpose_streamed};
 
 /// A run of elements for reading.
 #[derive(Clone, Copy)]
-pub(crate) struct Elements<'a> {
+pub struct Elements<'a> {
     ptr: *const u8,
     len: usize,
     dtype: DType,
@@ -60,7 +60,7 @@ impl<'a> Elements<'a> {
     }
 
     /// For a loop over the run.
-    pub fn ahead(self) -> Ahead {
+    pub(crate) fn ahead(self) -> Ahead {
         Ahead::at(self.ptr)
     }
 
@@ -74,7 +74,7 @@ impl<'a> Elements<'a> {
 }
 
 /// A run of elements for writing; the only access to them while it lives.
-pub(crate) struct ElementsMut<'a> {
+pub struct ElementsMut<'a> {
     ptr: *mut u8,
     len: usize,
     dtype: DType,
@@ -162,7 +162,7 @@ impl<'a> ElementsMut<'a> {
     }
 
     /// As [`ElementsMut::copy_from`], past the caches.
-    pub fn stream_from(&mut self, source: Elements, stores: &NonTemporal) {
+    pub(crate) fn stream_from(&mut self, source: Elements, stores: &NonTemporal) {
         assert!(self.dtype == source.dtype && self.len == source.len, "copy of {} to {}", source.len, self.len);
         // SAFETY: as in `copy_from`.
         unsafe { stores.copy(source.ptr, self.ptr, self.len * self.dtype.itemsize()) };

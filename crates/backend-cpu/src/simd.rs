@@ -66,9 +66,11 @@ pub(crate) fn level_name() -> &'static str {
 }
 
 /// What a loop may know about the level that it is compiled for.
-pub(crate) trait Isa: Copy {
+pub trait Isa: Copy {
     /// Whether `mul_add` is one instruction; where it is not, it is a slow call that stops vectorisation.
     const FMA: bool;
+    /// Whether a function is to compute all arguments, by a branch where a loop does better to leave some out.
+    const EXACT: bool = false;
 }
 
 /// What every target of this build has.

@@ -7,7 +7,8 @@ use std::cell::RefCell;
 
 use cuprum_core::array::Array;
 use cuprum_core::layout::{Dims, Strides};
-use cuprum_core::op::Cost;
+use cuprum_core::body::{Body, ParameterKind, Type};
+use cuprum_core::op::{Cost, MAX_ARITY, Op};
 use cuprum_core::plan::elementwise::across;
 use cuprum_core::{DType, Element, Program, Reason, Result, Scalar, StepKind, StoredArray, with_dtype};
 use smallvec::SmallVec;
@@ -16,6 +17,7 @@ use crate::cache::{Ahead, NonTemporal};
 use crate::elementwise::half::{is_half, through_f32};
 use crate::elementwise::loops::{Kernel, Selected};
 use crate::elementwise::{cast, table};
+use crate::own::Native;
 use crate::raw::{Elements, ElementsMut, Scratch, copy_strided, element};
 use crate::transpose::{Rows, SIDE, transpose};
 
@@ -196,7 +198,9 @@ enum Place {
 struct Instruction {
     kernel: Kernel,
     arity: usize,
-    args: [u16; 3],
+    args: [u16; MAX_ARITY],
+    /// Arguments that a body sees whole: which, the input, how many elements.
+    whole: SmallVec<[(usize, u16, usize); 1]>,
     to: u16,
     /// Whether an argument or the result is widened to float32 around the kernel.
     half: bool,
@@ -266,7 +270,7 @@ impl<'a> Compiled<'a> {
             compiled.places.push(place);
             if let StepKind::Cast | StepKind::Apply(_) = step.kind {
                 compiled.instructions.push(instruction(program, i)?);
-                let mut done: SmallVec<[u16; 3]> = step.args().into();
+                let mut done: SmallVec<[u16; MAX_ARITY]> = step.args().into();
                 done.dedup();
                 for a in done {
                     if let (Place::Scratch(block), true) = (compiled.places[a as usize], last_use[a as usize] as usize == i)
@@ -311,7 +315,7 @@ impl<'a> Compiled<'a> {
 
 /// Cheap operations per point of a program.
 pub(crate) fn cost(program: &Program) -> usize {
-    let op = |op: cuprum_core::Op| match op.0.cost {
+    let op = |op: Op| match op.0.cost {
         Cost::Cheap => 1,
         Cost::Medium => 4,
         Cost::Dear => 16,
@@ -322,6 +326,11 @@ pub(crate) fn cost(program: &Program) -> usize {
 /// The kernel of step `i`, checked against the dtypes of its arguments and its result.
 fn instruction(program: &Program, i: usize) -> std::result::Result<Instruction, Reason> {
     let step = program.steps[i];
+    if let StepKind::Apply(op) = step.kind
+        && let Some(body) = op.0.body
+    {
+        return body_instruction(program, i, op, body);
+    }
     let dtype = |a: usize| program.steps[step.args[a] as usize].dtype;
     let (selected, arity): (Option<Selected>, usize) = match step.kind {
         StepKind::Apply(op) => (table::kernel(op, dtype(if op.arity() == 3 { 1 } else { 0 })), op.arity()),
@@ -338,7 +347,37 @@ fn instruction(program: &Program, i: usize) -> std::result::Result<Instruction, 
         return Err(refuse());
     }
     let half = (0..arity).any(|a| selected.args[a] != dtype(a)) || selected.result != step.dtype;
-    Ok(Instruction { kernel: selected.kernel, arity, args: step.args, to: i as u16, half })
+    Ok(Instruction { kernel: selected.kernel, arity, args: step.args, whole: SmallVec::new(), to: i as u16, half })
+}
+
+/// As [`instruction`], for an operation with a body of its own.
+fn body_instruction(program: &Program, i: usize, op: Op, body: &Body) -> std::result::Result<Instruction, Reason> {
+    let step = program.steps[i];
+    let refuse = || Reason::with(|| format!("{} has no kernel for {}", op.name(), step.dtype));
+    let dtype = |n: usize| step.args().get(n).map_or(step.dtype, |&a| program.steps[a as usize].dtype);
+    let generic = body.generic(dtype, step.dtype);
+    let of = |of: Type| if let Type::Fixed(dtype) = of { dtype } else { generic };
+    let (mut n, mut whole) = (0, SmallVec::new());
+    for p in body.parameters {
+        let fits = of(p.of) == dtype(n);
+        n += 1;
+        let counted = p.kind != ParameterKind::Whole || {
+            let (StepKind::Input(input), StepKind::Param(len)) = (program.steps[step.args[n - 1] as usize].kind, program.steps[step.args[n] as usize].kind)
+            else {
+                return Err(refuse());
+            };
+            let len = program.params.get(len as usize).and_then(|len| len.as_int()).and_then(|len| usize::try_from(len).ok());
+            whole.push((n - 1, input, len.unwrap_or(0)));
+            n += 1;
+            dtype(n - 1) == DType::I64
+        };
+        if !fits || !counted {
+            return Err(refuse());
+        }
+    }
+    let native = body.native.downcast_ref::<Native>().ok_or_else(refuse)?;
+    let kernel = (native.0)(generic).filter(|_| n == step.args().len() && of(body.result) == step.dtype).ok_or_else(refuse)?;
+    Ok(Instruction { kernel, arity: n, args: step.args, whole, to: i as u16, half: false })
 }
 
 /// A program of one operation on contiguous inputs, no longer than a tile: its kernel is called on them, nothing is set up.
@@ -357,17 +396,17 @@ impl<'a> AtOnce<'a> {
             && loads.iter().enumerate().all(|(k, s)| s.kind == StepKind::Input(k as u16))
             && inputs.iter().all(|a| a.layout().is_c_contiguous() && a.layout().size() == len);
         let instruction = single.then(|| instruction(program, loads.len()).ok()).flatten()?;
-        (!instruction.half).then_some(AtOnce { instruction, inputs })
+        (!instruction.half && instruction.whole.is_empty()).then_some(AtOnce { instruction, inputs })
     }
 
     /// Computes all elements.
     pub fn run(&self, out: ElementsMut) -> Result<()> {
-        let mut args = [Elements::of::<u8>(&[]); 3];
+        let mut args = [Elements::of::<u8>(&[]); MAX_ARITY];
         for (arg, &k) in args.iter_mut().zip(&self.instruction.args).take(self.instruction.arity) {
             let input = &self.inputs[k as usize];
             *arg = Elements::buffer(input)?.slice(input.layout().offset(), out.len());
         }
-        (self.instruction.kernel)(&args, out);
+        (self.instruction.kernel)(&args[..self.instruction.arity], out);
         Ok(())
     }
 }
@@ -548,14 +587,19 @@ impl<'c, 'a> Evaluator<'c, 'a> {
 
     fn apply(&self, instruction: &Instruction, len: usize, to: ElementsMut, outputs: &[ElementsMut]) {
         let first = self.value(instruction.args[0], len, outputs);
-        let mut args = [first; 3];
+        let mut args = [first; MAX_ARITY];
         for (arg, &step) in args.iter_mut().zip(&instruction.args).take(instruction.arity).skip(1) {
             *arg = self.value(step, len, outputs);
         }
+        for &(arg, input, len) in &instruction.whole {
+            let source = &self.compiled.nest.inputs[input as usize];
+            let (at, all) = (source.offset as usize, source.buffer.len());
+            args[arg] = source.buffer.slice(at.min(all), len.min(all.saturating_sub(at)));
+        }
         if instruction.half {
-            through_f32(instruction.kernel, &args, instruction.arity, to);
+            through_f32(instruction.kernel, &args[..instruction.arity], to);
         } else {
-            (instruction.kernel)(&args, to);
+            (instruction.kernel)(&args[..instruction.arity], to);
         }
     }
 

@@ -118,7 +118,7 @@ fn spec(dtype: DType, shape: &[usize]) -> Result<OutputSpec> {
 fn converted(from: DType, to: DType) -> Program {
     let mut program = Program::identity(from);
     if from != to {
-        let out = program.push(cuprum_core::StepKind::Cast, to, [0; 3]);
+        let out = program.push(cuprum_core::StepKind::Cast, to, &[0]);
         program.outputs[0] = out;
     }
     program

@@ -98,12 +98,12 @@ pub(crate) fn fused_example(input: cuprum_core::DType, result: cuprum_core::DTyp
     use cuprum_core::ops::elementwise::{ADD, MULTIPLY};
     use cuprum_core::{Scalar, StepKind};
     let mut p = Program::default();
-    let [a, b] = [0, 1].map(|n| p.push(StepKind::Input(n), input, [0; 3]));
+    let [a, b] = [0, 1].map(|n| p.push(StepKind::Input(n), input, &[]));
     p.params.push(Scalar::Float(0.5));
-    let half = p.push(StepKind::Param(0), input, [0; 3]);
-    let product = p.push(StepKind::Apply(MULTIPLY), input, [a, b, 0]);
-    let sum = p.push(StepKind::Apply(ADD), input, [product, half, 0]);
-    let out = p.push(StepKind::Cast, result, [sum, 0, 0]);
+    let half = p.push(StepKind::Param(0), input, &[]);
+    let product = p.push(StepKind::Apply(MULTIPLY), input, &[a, b]);
+    let sum = p.push(StepKind::Apply(ADD), input, &[product, half]);
+    let out = p.push(StepKind::Cast, result, &[sum]);
     p.outputs.push(out);
     p
 }

@@ -317,7 +317,7 @@ mod tests {
     fn width_follows_the_widest_dtype() {
         let mut p = Expression::identity(DType::I8);
         assert_eq!(width(&p, 0), 16);
-        p.outputs[0] = p.push(StepKind::Cast, DType::F64, [0; 3]);
+        p.outputs[0] = p.push(StepKind::Cast, DType::F64, &[0]);
         assert_eq!(width(&p, 0), 2);
         assert_eq!(width(&Expression::identity(DType::C128), 0), 1);
         assert_eq!(width(&check::prologue(DType::F64, DType::I8, DType::F32), 1), 4, "a repeated input is loaded once");

@@ -63,7 +63,7 @@ pub fn sources() -> Vec<(String, String)> {
 fn condition(dtype: DType) -> Expression {
     let mut p = Expression::identity(dtype);
     if dtype != DType::Bool {
-        p.outputs[0] = p.push(cuprum_core::StepKind::Cast, DType::Bool, [0; 3]);
+        p.outputs[0] = p.push(cuprum_core::StepKind::Cast, DType::Bool, &[0]);
     }
     p
 }

@@ -267,11 +267,11 @@ mod tests {
     fn three(inner: Op, outer: Op, dtype: DType, pair_on_the_right: bool) -> Program {
         let mut program = Program::default();
         for n in 0..3 {
-            program.push(StepKind::Input(n), dtype, [0; 3]);
+            program.push(StepKind::Input(n), dtype, &[]);
         }
-        let pair = program.push(StepKind::Apply(inner), dtype, [0, 1, 0]);
+        let pair = program.push(StepKind::Apply(inner), dtype, &[0, 1]);
         let args = if pair_on_the_right { [2, pair, 0] } else { [pair, 2, 0] };
-        let result = program.push(StepKind::Apply(outer), dtype, args);
+        let result = program.push(StepKind::Apply(outer), dtype, &args[..2]);
         program.outputs.push(result);
         program
     }
@@ -280,16 +280,16 @@ mod tests {
     fn changed(op: Op, unary: Option<Op>, factor: f64, dtype: DType) -> Program {
         let mut program = Program::default();
         for n in 0..2 {
-            program.push(StepKind::Input(n), dtype, [0; 3]);
+            program.push(StepKind::Input(n), dtype, &[]);
         }
         let first = match unary {
-            Some(unary) => program.push(StepKind::Apply(unary), dtype, [0; 3]),
+            Some(unary) => program.push(StepKind::Apply(unary), dtype, &[0]),
             None => {
                 let scalar = program.push_param(Scalar::Float(factor), dtype);
-                program.push(StepKind::Apply(MULTIPLY), dtype, [0, scalar, 0])
+                program.push(StepKind::Apply(MULTIPLY), dtype, &[0, scalar])
             }
         };
-        let result = program.push(StepKind::Apply(op), dtype, [first, 1, 0]);
+        let result = program.push(StepKind::Apply(op), dtype, &[first, 1]);
         program.outputs.push(result);
         program
     }
@@ -379,10 +379,10 @@ mod tests {
         assert_eq!(describe_map(&binary(ADD, DType::F32, [0, 0]), one).unwrap_err(), "one array is several operands");
         let mut scaled = Program::identity(DType::F32);
         let two = scaled.push_param(Scalar::Float(2.0), DType::F32);
-        scaled.outputs[0] = scaled.push(StepKind::Apply(ADD), DType::F32, [0, two, 0]);
+        scaled.outputs[0] = scaled.push(StepKind::Apply(ADD), DType::F32, &[0, two]);
         assert_eq!(describe_map(&scaled, one).unwrap_err(), "a scalar operand");
         let mut chain = binary(DIVIDE, DType::F32, [0, 1]);
-        chain.outputs[0] = chain.push(StepKind::Apply(ADD), DType::F32, [2, 0, 0]);
+        chain.outputs[0] = chain.push(StepKind::Apply(ADD), DType::F32, &[2, 0]);
         assert_eq!(describe_map(&chain, &pair(DType::F32)).unwrap_err(), "divide: cuTENSOR has no such operator");
     }
 }

@@ -14,7 +14,7 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Layout, broadcast_shapes};
-use crate::op::{ArgType, Cost, Op, Signature};
+use crate::op::{ArgType, Cost, MAX_ARITY, Op, Signature};
 use crate::plan::elementwise::{LoopPlan, output_order};
 use crate::program::{Program, StepKind};
 use crate::scalar::Scalar;
@@ -237,9 +237,9 @@ impl NdArray {
         self.0.expr.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether another crate's operation has still to run.
+    /// Whether another crate's operation that nothing is fused with has still to run.
     fn is_foreign(&self) -> bool {
-        self.is_deferred() && self.0.op.is_some_and(Op::is_foreign)
+        self.is_deferred() && self.0.op.is_some_and(|op| op.is_foreign() && op.0.body.is_none())
     }
 
     /// Whether the value has still to be computed.
@@ -355,7 +355,7 @@ impl NdArray {
     fn flatten_alone(&self, program: &mut Program, inputs: &mut SmallVec<[StoredArray; 4]>) -> bool {
         let guard = self.expr();
         let Some((expr, op)) = guard.as_ref().zip(self.0.op) else { return false };
-        let mut args = [0u16; 3];
+        let mut args = [0u16; MAX_ARITY];
         for (i, (arg, &want)) in expr.args.iter().zip(&expr.signature.args).enumerate() {
             args[i] = match arg {
                 Operand::Scalar(s) => program.push_param(*s, want),
@@ -369,13 +369,13 @@ impl NdArray {
                         Some(earlier) => args[earlier],
                         None => {
                             inputs.push(stored.clone());
-                            program.push(StepKind::Input(inputs.len() as u16 - 1), want, [0; 3])
+                            program.push(StepKind::Input(inputs.len() as u16 - 1), want, &[])
                         }
                     }
                 }
             };
         }
-        let root = program.push(StepKind::Apply(op), expr.signature.result, args);
+        let root = program.push(StepKind::Apply(op), expr.signature.result, &args);
         program.outputs.push(root);
         op != crate::ops::elementwise::ASTYPE
     }
@@ -404,7 +404,7 @@ impl NdArray {
         let mut flat = Flattened::new(false, true);
         let mut root = flat.visit(self, self.shape(), true)?;
         if self.dtype() != dtype {
-            root = flat.program.push(StepKind::Cast, dtype, [root, 0, 0]);
+            root = flat.program.push(StepKind::Cast, dtype, &[root]);
         }
         flat.program.outputs.push(root);
         flat.mark_inlined();
@@ -451,7 +451,7 @@ impl Flattened {
         let (step, inner_cost) = match array.is_deferred().then(|| array.expr()).as_ref().and_then(|e| e.as_ref()) {
             None => (self.input(array, shape)?, None),
             Some(expr) => {
-                let mut args = [0u16; 3];
+                let mut args = [0u16; MAX_ARITY];
                 for (i, arg) in expr.args.iter().enumerate() {
                     let want = expr.signature.args[i];
                     args[i] = match arg {
@@ -465,7 +465,7 @@ impl Flattened {
                 let step = match array.0.op {
                     // The argument of a conversion has been converted already.
                     Some(op) if op != crate::ops::elementwise::ASTYPE => {
-                        self.program.push(StepKind::Apply(op), expr.signature.result, args)
+                        self.program.push(StepKind::Apply(op), expr.signature.result, &args)
                     }
                     _ => args[0],
                 };
@@ -479,7 +479,7 @@ impl Flattened {
     /// A stored array, as an input of the loop's shape.
     fn input(&mut self, array: &NdArray, shape: &[usize]) -> Result<u16> {
         let stored = array.value()?;
-        let step = self.program.push(StepKind::Input(self.inputs.len() as u16), stored.dtype(), [0; 3]);
+        let step = self.program.push(StepKind::Input(self.inputs.len() as u16), stored.dtype(), &[]);
         self.inputs.push(match stored.shape() == shape {
             true => stored.clone(),
             false => stored.with_layout(stored.layout().broadcast_to(shape)?)?,
@@ -491,7 +491,7 @@ impl Flattened {
         let same = |s: &crate::program::Step| s.kind == StepKind::Cast && s.dtype == dtype && s.args[0] == step;
         match self.program.steps.iter().position(same) {
             Some(at) => at as u16,
-            None => self.program.push(StepKind::Cast, dtype, [step, 0, 0]),
+            None => self.program.push(StepKind::Cast, dtype, &[step]),
         }
     }
 

@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 pub mod array;
+pub mod body;
 pub mod buffer;
 pub mod call;
 pub mod device;

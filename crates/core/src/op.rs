@@ -4,6 +4,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use crate::array::NdArray;
+use crate::body::{Body, Named};
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::ops::value::{Args, Value};
@@ -91,11 +92,14 @@ pub enum ArgType {
     Weak(Scalar),
 }
 
+/// Most arguments that an elementwise operation has.
+pub const MAX_ARITY: usize = 8;
+
 /// dtypes that an op computes with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signature {
     /// dtype each argument is converted to; only the first `arity` count.
-    pub args: [DType; 3],
+    pub args: [DType; MAX_ARITY],
     /// dtype of the result.
     pub result: DType,
 }
@@ -131,8 +135,8 @@ impl TypeRule {
             _ => result_type(args),
         };
         let refuse = |what: &str| Err(Error::dtype(op, format!("not defined for {what}"), &[promoted]));
-        let same = |d: DType| Ok(Signature { args: [d; 3], result: d });
-        let to_bool = |d: DType| Ok(Signature { args: [d; 3], result: DType::Bool });
+        let same = |d: DType| Ok(Signature { args: [d; MAX_ARITY], result: d });
+        let to_bool = |d: DType| Ok(Signature { args: [d; MAX_ARITY], result: DType::Bool });
         let no_bool = |d: DType| if d == DType::Bool { DType::I8 } else { d };
         match (self, promoted.kind()) {
             (TypeRule::Promote | TypeRule::Ordered | TypeRule::Same, _) => same(promoted),
@@ -151,8 +155,12 @@ impl TypeRule {
             (TypeRule::Bitwise | TypeRule::Shift, Kind::Float | Kind::Complex) => refuse("floating point; it takes bool and integers"),
             (TypeRule::Bitwise, _) => same(promoted),
             (TypeRule::Shift, _) => same(no_bool(promoted)),
-            (TypeRule::RealPart, _) => Ok(Signature { args: [promoted; 3], result: promoted.real() }),
-            (TypeRule::Where, _) => Ok(Signature { args: [DType::Bool, promoted, promoted], result: promoted }),
+            (TypeRule::RealPart, _) => Ok(Signature { args: [promoted; MAX_ARITY], result: promoted.real() }),
+            (TypeRule::Where, _) => {
+                let mut args = [promoted; MAX_ARITY];
+                args[0] = DType::Bool;
+                Ok(Signature { args, result: promoted })
+            }
         }
     }
 }
@@ -192,6 +200,8 @@ pub struct OpDef {
     pub cost: Cost,
     /// Body over other operations, tried when every accelerator declines.
     pub composite: Option<Composite>,
+    /// Body of an elementwise operation of another crate, as `cuprum::kernel!` makes it.
+    pub body: Option<&'static Body>,
     /// Call by name, with Python-like arguments.
     pub call: Option<DynCall>,
     /// Parameters in Python's notation, e.g. `a, axis=None, *, keepdims=False`.
@@ -229,9 +239,13 @@ impl Op {
     pub fn all() -> impl Iterator<Item = Op> {
         crate::ops::TABLE.iter().flat_map(|t| t.iter()).map(|d| Op(d))
     }
-    /// The built-in operation of this NumPy name or alias.
+    /// Operations of other crates that can be found by name.
+    pub fn named() -> impl Iterator<Item = Op> {
+        inventory::iter::<Named>().map(|Named(d)| Op(d))
+    }
+    /// The operation of this name or alias; a built-in one before those of other crates.
     pub fn by_name(name: &str) -> Option<Op> {
-        Op::all().find(|op| op.name() == name || op.0.aliases.contains(&name))
+        Op::all().chain(Op::named()).find(|op| op.name() == name || op.0.aliases.contains(&name))
     }
 }
 

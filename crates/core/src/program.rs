@@ -6,7 +6,7 @@ use std::fmt;
 use smallvec::SmallVec;
 
 use crate::dtype::DType;
-use crate::op::Op;
+use crate::op::{MAX_ARITY, Op};
 use crate::scalar::Scalar;
 
 /// What one step does.
@@ -43,7 +43,7 @@ pub struct Step {
     /// dtype of the value.
     pub dtype: DType,
     /// Steps it reads; how many count follows from `kind`.
-    pub args: [u16; 3],
+    pub args: [u16; MAX_ARITY],
 }
 
 impl Step {
@@ -52,7 +52,7 @@ impl Step {
         match self.kind {
             StepKind::Input(_) | StepKind::Param(_) => &[],
             StepKind::Cast => &self.args[..1],
-            StepKind::Apply(op) => &self.args[..op.arity().min(3)],
+            StepKind::Apply(op) => &self.args[..op.arity().min(MAX_ARITY)],
         }
     }
 }
@@ -72,21 +72,23 @@ impl Program {
     /// The program that returns its one input.
     pub fn identity(dtype: DType) -> Program {
         let mut p = Program::default();
-        p.steps.push(Step { kind: StepKind::Input(0), dtype, args: [0; 3] });
+        p.steps.push(Step { kind: StepKind::Input(0), dtype, args: [0; MAX_ARITY] });
         p.outputs.push(0);
         p
     }
 
-    /// Appends a step and returns its number.
-    pub fn push(&mut self, kind: StepKind, dtype: DType, args: [u16; 3]) -> u16 {
-        self.steps.push(Step { kind, dtype, args });
+    /// Appends a step over the given ones and returns its number.
+    pub fn push(&mut self, kind: StepKind, dtype: DType, args: &[u16]) -> u16 {
+        let mut padded = [0; MAX_ARITY];
+        padded.iter_mut().zip(args).for_each(|(slot, &arg)| *slot = arg);
+        self.steps.push(Step { kind, dtype, args: padded });
         (self.steps.len() - 1) as u16
     }
 
     /// Appends a scalar parameter, converted to `dtype`, and returns its step.
     pub fn push_param(&mut self, value: Scalar, dtype: DType) -> u16 {
         self.params.push(value);
-        self.push(StepKind::Param(self.params.len() as u16 - 1), dtype, [0; 3])
+        self.push(StepKind::Param(self.params.len() as u16 - 1), dtype, &[])
     }
 
     /// Whether it only hands through input 0.

@@ -64,8 +64,8 @@ pub(super) fn product(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usiz
         return Ok(true);
     }
     let mut program = Program::default();
-    let args = [0, 1].map(|n| program.push(StepKind::Input(n), dtype, [0; 3]));
-    let value = program.push(StepKind::Apply(MULTIPLY), dtype, [args[0], args[1], 0]);
+    let args = [0, 1].map(|n| program.push(StepKind::Input(n), dtype, &[]));
+    let value = program.push(StepKind::Apply(MULTIPLY), dtype, &args);
     program.outputs.push(value);
     let inputs: SmallVec<[StoredArray; 2]> = [a.clone(), b.clone()].into_iter().collect();
     let Ok(compiled) = Compiled::new(&program, Nest::new(&dims, &inputs, strides)?, Results::Read) else { return Ok(false) };

@@ -74,26 +74,26 @@ pub(crate) fn to_odd_f32(x: f64) -> f32 {
 }
 
 /// Runs a float32 kernel on arguments some of which are of a half dtype, for an output that may be.
-pub(crate) fn through_f32(kernel: Kernel, args: &[Elements; 3], arity: usize, mut out: ElementsMut) {
+pub(crate) fn through_f32(kernel: Kernel, args: &[Elements], mut out: ElementsMut) {
     let mut wide = [[0f32; BLOCK]; 3];
     let mut result = [0f32; BLOCK];
     let n = out.len();
     for start in (0..n).step_by(BLOCK) {
         let len = BLOCK.min(n - start);
-        for (block, arg) in wide.iter_mut().zip(&args[..arity]) {
+        for (block, arg) in wide.iter_mut().zip(args) {
             if is_half(arg.dtype()) {
                 widen(arg.slice(start, len), &mut block[..len]);
             }
         }
-        let mut blocks = *args;
-        for ((block, arg), values) in blocks.iter_mut().zip(args).zip(&wide).take(arity) {
+        let mut blocks = [Elements::of::<u8>(&[]); 3];
+        for ((block, arg), values) in blocks.iter_mut().zip(args).zip(&wide) {
             *block = if is_half(arg.dtype()) { Elements::of(&values[..len]) } else { arg.slice(start, len) };
         }
         if is_half(out.dtype()) {
-            kernel(&blocks, ElementsMut::of(&mut result[..len]));
+            kernel(&blocks[..args.len()], ElementsMut::of(&mut result[..len]));
             narrow(&result[..len], out.slice(start, len));
         } else {
-            kernel(&blocks, out.slice(start, len));
+            kernel(&blocks[..args.len()], out.slice(start, len));
         }
     }
 }

@@ -5,8 +5,8 @@ use cuprum_core::{DType, Element};
 use crate::raw::{Elements, ElementsMut};
 use crate::simd::{Base, Fill, Isa, fill};
 
-/// Applies an operation to as many elements of its arguments as the output holds. Arguments beyond the arity are ignored.
-pub(crate) type Kernel = fn(&[Elements; 3], ElementsMut);
+/// Applies an operation to as many elements of its arguments as the output holds.
+pub(crate) type Kernel = fn(&[Elements], ElementsMut);
 
 /// A kernel for certain dtypes, and the dtype it makes.
 #[derive(Clone, Copy)]
@@ -103,7 +103,7 @@ impl<T: Element> Fill for SelectLoop<'_, T> {
 
 /// The loop of a function of one argument.
 pub(crate) fn unary<F: Unary>() -> Selected {
-    fn kernel<F: Unary>(args: &[Elements; 3], out: ElementsMut) {
+    fn kernel<F: Unary>(args: &[Elements], out: ElementsMut) {
         fill(UnaryLoop::<F>(args[0].typed()), out.typed());
     }
     Selected { kernel: kernel::<F>, args: [F::In::DTYPE; 3], result: F::Out::DTYPE }
@@ -111,7 +111,7 @@ pub(crate) fn unary<F: Unary>() -> Selected {
 
 /// The loop of a function of two arguments.
 pub(crate) fn binary<F: Binary>() -> Selected {
-    fn kernel<F: Binary>(args: &[Elements; 3], out: ElementsMut) {
+    fn kernel<F: Binary>(args: &[Elements], out: ElementsMut) {
         fill(BinaryLoop::<F>(args[0].typed(), args[1].typed()), out.typed());
     }
     Selected { kernel: kernel::<F>, args: [F::In::DTYPE; 3], result: F::Out::DTYPE }
@@ -119,7 +119,7 @@ pub(crate) fn binary<F: Binary>() -> Selected {
 
 /// `where`: the second argument where the first is true, else the third.
 pub(crate) fn select<T: Element>() -> Selected {
-    fn kernel<T: Element>(args: &[Elements; 3], out: ElementsMut) {
+    fn kernel<T: Element>(args: &[Elements], out: ElementsMut) {
         fill(SelectLoop::<T>(args[0].typed(), args[1].typed(), args[2].typed()), out.typed());
     }
     Selected { kernel: kernel::<T>, args: [DType::Bool, T::DTYPE, T::DTYPE], result: T::DTYPE }

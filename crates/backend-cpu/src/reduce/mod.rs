@@ -95,7 +95,7 @@ type Row = (Op, fn(DType) -> Option<Run>);
 fn widened(program: &Program) -> Program {
     let mut program = program.clone();
     if is_half(program.output_dtype(0)) {
-        let wide = program.push(StepKind::Cast, DType::F32, [program.outputs[0], 0, 0]);
+        let wide = program.push(StepKind::Cast, DType::F32, &[program.outputs[0]]);
         program.outputs[0] = wide;
     }
     program

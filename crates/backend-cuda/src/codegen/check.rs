@@ -1,6 +1,6 @@
 //! Programs that together use every row of the expression table, for compiling kernels without a device.
 
-use cuprum_core::op::ArgType;
+use cuprum_core::op::{ArgType, MAX_ARITY};
 use cuprum_core::{DType, Family, Op, Program, Scalar, StepKind};
 
 /// For each dtype, programs of many results: every operation that takes it, and its conversions.
@@ -15,17 +15,17 @@ fn operations(dtype: DType) -> Vec<Program> {
         .map(|ops| {
             let mut p = Program::default();
             let most = ops.iter().map(|(op, _)| op.arity()).max().unwrap_or(1);
-            let a = p.push(StepKind::Input(0), dtype, [0; 3]);
-            let b = if most > 1 { p.push(StepKind::Input(1), dtype, [0; 3]) } else { a };
+            let a = p.push(StepKind::Input(0), dtype, &[]);
+            let b = if most > 1 { p.push(StepKind::Input(1), dtype, &[]) } else { a };
             let (c, is_true) = if most > 2 {
                 p.params.push(Scalar::Int(1));
-                (p.push(StepKind::Param(0), dtype, [0; 3]), p.push(StepKind::Cast, DType::Bool, [a, 0, 0]))
+                (p.push(StepKind::Param(0), dtype, &[]), p.push(StepKind::Cast, DType::Bool, &[a]))
             } else {
                 (a, a)
             };
             for &(op, result) in ops {
                 let args = if op.name() == "where" { [is_true, b, c] } else { [a, b, c] };
-                let step = p.push(StepKind::Apply(op), result, args);
+                let step = p.push(StepKind::Apply(op), result, &args[..op.arity()]);
                 p.outputs.push(step);
             }
             p
@@ -35,7 +35,7 @@ fn operations(dtype: DType) -> Vec<Program> {
 
 /// The result dtype of an operation whose arguments are all of `dtype`, unless it would convert them.
 fn result(op: Op, dtype: DType) -> Option<DType> {
-    let args = [ArgType::Array(dtype); 3];
+    let args = [ArgType::Array(dtype); MAX_ARITY];
     let signature = op.0.rule?.resolve(op.name(), &args[..op.arity()]).ok()?;
     (op.name() == "where" || signature.args[0] == dtype).then_some(signature.result)
 }
@@ -44,7 +44,7 @@ fn casts(dtype: DType) -> Program {
     let mut p = Program::identity(dtype);
     p.outputs.clear();
     for to in DType::ALL {
-        let step = p.push(StepKind::Cast, to, [0; 3]);
+        let step = p.push(StepKind::Cast, to, &[0]);
         p.outputs.push(step);
     }
     p
@@ -54,13 +54,13 @@ fn casts(dtype: DType) -> Program {
 pub fn prologue(a: DType, b: DType, to: DType) -> Program {
     use cuprum_core::ops::elementwise as core;
     let mut p = Program::default();
-    let x = p.push(StepKind::Input(0), a, [0; 3]);
-    let y = p.push(StepKind::Input(1), b, [0; 3]);
-    let (x, y) = (p.push(StepKind::Cast, to, [x, 0, 0]), p.push(StepKind::Cast, to, [y, 0, 0]));
-    let product = p.push(StepKind::Apply(core::MULTIPLY), to, [x, y, 0]);
+    let x = p.push(StepKind::Input(0), a, &[]);
+    let y = p.push(StepKind::Input(1), b, &[]);
+    let (x, y) = (p.push(StepKind::Cast, to, &[x]), p.push(StepKind::Cast, to, &[y]));
+    let product = p.push(StepKind::Apply(core::MULTIPLY), to, &[x, y]);
     p.params.push(Scalar::Int(1));
-    let s = p.push(StepKind::Param(0), to, [0; 3]);
-    let sum = p.push(StepKind::Apply(core::ADD), to, [product, s, 0]);
+    let s = p.push(StepKind::Param(0), to, &[]);
+    let sum = p.push(StepKind::Apply(core::ADD), to, &[product, s]);
     p.outputs.push(sum);
     p
 }

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use cuprum_core::{Array, Program, StepKind, StoredArray};
+use cuprum_core::body::Body;
+use cuprum_core::{Array, Program, Step, StepKind, StoredArray};
 
 use super::{ctype, table};
 
@@ -32,6 +33,7 @@ pub fn element(program: &Program, access: Access) -> Result<String, &'static str
     let mut out = String::from("\nnamespace cuprum {\n\n");
     let inputs = input_types(program);
     write_types(&mut out, program, &inputs);
+    write_bodies(&mut out, program);
     write_loads(&mut out, &inputs, access);
     write_compute(&mut out, program)?;
     out.push_str(ELEMENT);
@@ -155,6 +157,37 @@ fn write_loads(out: &mut String, inputs: &[&str], access: Access) {
     out.push_str("    }\n}\n");
 }
 
+/// The functions of operations with a body of their own, each once.
+fn write_bodies(out: &mut String, program: &Program) {
+    let mut written: Vec<&str> = Vec::new();
+    for body in program.ops().filter_map(|op| op.0.body) {
+        if written.is_empty() {
+            out.push_str("}  // namespace cuprum\n");
+            out.push_str(include_str!("prelude/own.cuh"));
+            out.push_str("\nnamespace cuprum {\n\n");
+        }
+        for &(name, text) in body.source {
+            if !written.contains(&name) {
+                written.push(name);
+                out.push_str(text);
+                out.push('\n');
+            }
+        }
+    }
+}
+
+/// The call of a body's function for step `n`.
+fn call(program: &Program, step: &Step, body: &Body) -> Option<String> {
+    let dtype = |n: usize| step.args().get(n).map_or(step.dtype, |&a| program.steps[a as usize].dtype);
+    let argument = |(n, &a): (usize, &u16)| match program.steps[a as usize].kind {
+        StepKind::Input(k) if body.is_whole(n) => format!("p.in{k}"),
+        _ => format!("t{a}"),
+    };
+    let arguments: Vec<String> = step.args().iter().enumerate().map(argument).collect();
+    let (name, _) = body.source.last()?;
+    Some(format!("{name}<{}>({})", ctype(body.generic(dtype, step.dtype)), arguments.join(", ")))
+}
+
 fn write_compute(out: &mut String, program: &Program) -> Result<(), &'static str> {
     // Without the scalars' values, which must not enter the text.
     let _ = writeln!(out, "\n// {}", Program { params: Default::default(), ..program.clone() });
@@ -165,7 +198,10 @@ fn write_compute(out: &mut String, program: &Program) -> Result<(), &'static str
             StepKind::Input(k) => format!("v.v{k}"),
             StepKind::Param(_) => format!("p.s{n}"),
             StepKind::Cast => format!("cast<{t}>(t{})", step.args[0]),
-            StepKind::Apply(op) => table::expression(op).ok_or(op.name())?.apply(step.args()),
+            StepKind::Apply(op) => match op.0.body {
+                Some(body) => call(program, step, body).ok_or(op.name())?,
+                None => table::expression(op).ok_or(op.name())?.apply(step.args()),
+            },
         };
         let _ = writeln!(out, "    const {t} t{n} = {value};");
     }

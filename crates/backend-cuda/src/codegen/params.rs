@@ -95,11 +95,9 @@ impl KernelKey {
         let mut key = KernelKey::default().with_name(class);
         for step in &program.steps {
             let (tag, number) = step.kind.code();
-            let mut args = [0; 3];
-            args[..step.args().len()].copy_from_slice(step.args());
-            let ([n0, n1], [a0, a1], [b0, b1], [c0, c1]) =
-                (number.to_le_bytes(), args[0].to_le_bytes(), args[1].to_le_bytes(), args[2].to_le_bytes());
-            key.bytes.extend_from_slice(&[tag, step.dtype as u8, n0, n1, a0, a1, b0, b1, c0, c1]);
+            let ([n0, n1], args) = (number.to_le_bytes(), step.args());
+            key.bytes.extend_from_slice(&[tag, step.dtype as u8, n0, n1, args.len() as u8]);
+            args.iter().for_each(|arg| key.bytes.extend_from_slice(&arg.to_le_bytes()));
             if let StepKind::Apply(op) = step.kind
                 && op.is_foreign()
             {
@@ -169,7 +167,7 @@ mod tests {
         let mut p = Program::identity(DType::F32);
         assert_eq!(&pack_params(&p, &[0x0102])[..], &[2, 1, 0, 0, 0, 0, 0, 0]);
         p.params.push(Scalar::Int(7));
-        p.push(StepKind::Param(0), DType::I16, [0; 3]);
+        p.push(StepKind::Param(0), DType::I16, &[]);
         let bytes = pack_params(&p, &[1]);
         assert_eq!((bytes.len(), bytes[16], bytes[17]), (32, 7, 0));
         assert_eq!(pack_params(&Program::default(), &[]).len(), 8);
@@ -196,8 +194,8 @@ mod tests {
         let program = |op, n: f64| {
             let mut p = Program::identity(DType::F32);
             p.params.push(Scalar::Float(n));
-            let s = p.push(StepKind::Param(0), DType::F32, [0; 3]);
-            let out = p.push(StepKind::Apply(op), DType::F32, [0, s, 0]);
+            let s = p.push(StepKind::Param(0), DType::F32, &[]);
+            let out = p.push(StepKind::Apply(op), DType::F32, &[0, s]);
             p.outputs[0] = out;
             p
         };

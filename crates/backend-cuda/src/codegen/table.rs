@@ -35,7 +35,7 @@ pub fn expression(op: Op) -> Option<Expression> {
 
 /// Whether an operation can be generated.
 pub fn has_row(op: Op) -> bool {
-    expression(op).is_some()
+    op.0.body.is_some() || expression(op).is_some()
 }
 
 static ROWS: &[(Op, &str)] = &[

@@ -21,7 +21,7 @@ use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::expr::{Operand, apply, build};
 use crate::layout::{Dims, Layout, Strides};
-use crate::op::{Cost, Family, Op, OpDef, Signature, TypeRule, result_type};
+use crate::op::{Cost, Family, MAX_ARITY, Op, OpDef, Signature, TypeRule, result_type};
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 
@@ -37,17 +37,17 @@ macro_rules! elementwise {
             use super::*;
             $(pub(super) static $U: OpDef = OpDef {
                 name: stringify!($u), aliases: &[$($ualias),*], family: Family::Map, arity: 1, index: Place::$U as u16,
-                rule: Some(TypeRule::$urule), cost: Cost::$ucost, composite: None,
+                rule: Some(TypeRule::$urule), cost: Cost::$ucost, composite: None, body: None,
                 call: Some(|a: Args| $u(a.operand("x")?).map(Value::Array)), signature: "x", doc: $udoc,
             };)*
             $(pub(super) static $B: OpDef = OpDef {
                 name: stringify!($b), aliases: &[$($balias),*], family: Family::Map, arity: 2, index: Place::$B as u16,
-                rule: Some(TypeRule::$brule), cost: Cost::$bcost, composite: None,
+                rule: Some(TypeRule::$brule), cost: Cost::$bcost, composite: None, body: None,
                 call: Some(|a: Args| $b(a.operand("x1")?, a.operand("x2")?).map(Value::Array)), signature: "x1, x2", doc: $bdoc,
             };)*
             $(pub(super) static $F: OpDef = OpDef {
                 name: $fname, aliases: &[$($falias),*], family: Family::Map, arity: $farity, index: Place::$F as u16,
-                rule: Some(TypeRule::$frule), cost: Cost::$fcost, composite: $fcomposite,
+                rule: Some(TypeRule::$frule), cost: Cost::$fcost, composite: $fcomposite, body: None,
                 call: $fcall, signature: $fsig, doc: $fdoc,
             };)*
         }
@@ -208,7 +208,7 @@ fn refuse_negative_power(base: &Operand, exponent: &Operand) -> Result<()> {
 
 /// Comparisons that the promoted dtype cannot decide: int64 with uint64, and integer arrays with ints outside their range.
 fn compare_exactly(op: Op, x1: &Operand, x2: &Operand) -> Result<Option<NdArray>> {
-    let compare = |a: Operand, b: Operand| build(op, smallvec![a, b], Signature { args: [DType::U64; 3], result: DType::Bool });
+    let compare = |a: Operand, b: Operand| build(op, smallvec![a, b], Signature { args: [DType::U64; MAX_ARITY], result: DType::Bool });
     match (x1, x2) {
         (Operand::Array(a), Operand::Array(b)) => {
             let mixed = |s: DType, u: DType| s.kind() == Kind::Signed && u == DType::U64;
@@ -323,7 +323,7 @@ impl NdArray {
         if dtype == self.dtype() {
             return Ok(self.clone());
         }
-        build(ASTYPE, smallvec![self.into()], Signature { args: [dtype; 3], result: dtype })
+        build(ASTYPE, smallvec![self.into()], Signature { args: [dtype; MAX_ARITY], result: dtype })
     }
 
     /// Limited to `low..=high` (`numpy.clip`). See [`clip`].

@@ -106,6 +106,7 @@ macro_rules! rows {
                 rule: None,
                 cost: crate::op::Cost::Cheap,
                 composite: None,
+                body: None,
                 call: $call,
                 signature: $signature,
                 doc: $doc,

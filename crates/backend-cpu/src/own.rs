@@ -1,0 +1,335 @@
+//! Bodies of operations from other crates (`cuprum::kernel!`): what their generated code stands on. Not for use by hand.
+//!
+//! A body is straight-line code over one point, or over many points a step at a time where it loops; either way LLVM vectorises it, at each
+//! level of `simd`. Integers wrap, division by zero gives zero, floats become integers as Rust's `as` does it: on the GPU the
+//! same is written in the prelude of generated code.
+
+use cuprum_core::{DType, Element};
+
+pub use crate::raw::{Elements, ElementsMut};
+pub use crate::simd::Isa;
+use crate::simd::{Fill, fill};
+use crate::vmath;
+
+/// What a row's `native` is: the loop for a generic type.
+pub struct Native(pub fn(DType) -> Option<Loop>);
+
+/// Fills a tile: arguments as the body's source takes them, those that are seen whole from their first element on.
+pub type Loop = fn(&[Elements], ElementsMut);
+
+/// A body with its arguments.
+pub trait Tile {
+    /// Type of the result.
+    type Out: Element;
+    /// Computes all points of `out`. Says whether there was an argument that a function of [`Math`] computes by another way.
+    fn fill<I: Isa>(&self, out: &mut [Self::Out]) -> bool;
+}
+
+/// Fills a run, again and slowly if there are rare arguments in it.
+pub fn run<T: Tile>(tile: T, out: ElementsMut) {
+    struct Once<'t, T>(&'t T);
+    impl<T: Tile> Fill for Once<'_, T> {
+        type Item = T::Out;
+        #[inline(always)]
+        fn run<I: Isa>(self, out: &mut [T::Out]) {
+            if self.0.fill::<I>(out) {
+                exactly(self.0, out);
+            }
+        }
+    }
+    fill(Once(&tile), out.typed());
+}
+
+#[cold]
+#[inline(never)]
+fn exactly<T: Tile>(tile: &T, out: &mut [T::Out]) {
+    tile.fill::<Exact>(out);
+}
+
+/// The level at which [`Math`] leaves nothing out.
+#[derive(Clone, Copy)]
+struct Exact;
+
+impl Isa for Exact {
+    const FMA: bool = false;
+    const EXACT: bool = true;
+}
+
+/// The tile's elements of one argument.
+#[inline(always)]
+pub fn each<'a, T: Element>(args: &[Elements<'a>], n: usize) -> &'a [T] {
+    args.get(n).map_or(&[], |arg| arg.typed())
+}
+
+/// An argument that is seen whole: as many elements as the argument after it says.
+#[inline(always)]
+pub fn whole<'a, T: Element>(args: &[Elements<'a>], n: usize) -> &'a [T] {
+    let (all, len) = (each::<T>(args, n), each::<i64>(args, n + 1));
+    let len = len.first().map_or(0, |&len| usize::try_from(len).unwrap_or(0));
+    all.get(..len).unwrap_or(all)
+}
+
+/// The element nearest to an index.
+#[inline(always)]
+pub fn at<T: Copy + Default>(all: &[T], index: i64) -> T {
+    let nearest = Ord::min(Ord::max(index, 0) as usize, all.len().saturating_sub(1));
+    all.get(nearest).copied().unwrap_or_default()
+}
+
+/// Number types of bodies.
+pub trait Number: Element + PartialOrd + Default {
+    /// Sum; integers wrap, here and below.
+    fn add(self, b: Self) -> Self;
+    /// Difference.
+    fn sub(self, b: Self) -> Self;
+    /// Product.
+    fn mul(self, b: Self) -> Self;
+    /// Quotient, of integers towards zero; of integers by zero: zero.
+    fn div(self, b: Self) -> Self;
+    /// What [`Number::div`] leaves; of integers by zero: zero.
+    fn rem(self, b: Self) -> Self;
+    /// The negative.
+    fn neg(self) -> Self;
+    /// The absolute value.
+    fn abs(self) -> Self;
+    /// The larger one; of NaN and a number the number, here and below.
+    fn max(self, b: Self) -> Self;
+    /// The smaller one.
+    fn min(self, b: Self) -> Self;
+}
+
+/// Integers of bodies.
+pub trait Integer: Number {
+    /// Bits of both.
+    fn and(self, b: Self) -> Self;
+    /// Bits of either.
+    fn or(self, b: Self) -> Self;
+    /// Bits of one.
+    fn xor(self, b: Self) -> Self;
+    /// All bits changed.
+    fn not(self) -> Self;
+    /// Left shift by the count modulo the width.
+    fn shl(self, b: Self) -> Self;
+    /// Right shift by the count modulo the width.
+    fn shr(self, b: Self) -> Self;
+}
+
+macro_rules! integers {
+    ($($t:ty: $abs:expr;)*) => { $(
+        impl Number for $t {
+            #[inline(always)]
+            fn add(self, b: Self) -> Self { self.wrapping_add(b) }
+            #[inline(always)]
+            fn sub(self, b: Self) -> Self { self.wrapping_sub(b) }
+            #[inline(always)]
+            fn mul(self, b: Self) -> Self { self.wrapping_mul(b) }
+            #[inline(always)]
+            fn div(self, b: Self) -> Self { if b == 0 { 0 } else { self.wrapping_div(b) } }
+            #[inline(always)]
+            fn rem(self, b: Self) -> Self { if b == 0 { 0 } else { self.wrapping_rem(b) } }
+            #[inline(always)]
+            fn neg(self) -> Self { self.wrapping_neg() }
+            #[inline(always)]
+            fn abs(self) -> Self { ($abs)(self) }
+            #[inline(always)]
+            fn max(self, b: Self) -> Self { Ord::max(self, b) }
+            #[inline(always)]
+            fn min(self, b: Self) -> Self { Ord::min(self, b) }
+        }
+        impl Integer for $t {
+            #[inline(always)]
+            fn and(self, b: Self) -> Self { self & b }
+            #[inline(always)]
+            fn or(self, b: Self) -> Self { self | b }
+            #[inline(always)]
+            fn xor(self, b: Self) -> Self { self ^ b }
+            #[inline(always)]
+            fn not(self) -> Self { !self }
+            #[inline(always)]
+            fn shl(self, b: Self) -> Self { self.wrapping_shl(b as u32) }
+            #[inline(always)]
+            fn shr(self, b: Self) -> Self { self.wrapping_shr(b as u32) }
+        }
+    )* };
+}
+integers! {
+    i8: i8::wrapping_abs;
+    i16: i16::wrapping_abs;
+    i32: i32::wrapping_abs;
+    i64: i64::wrapping_abs;
+    u8: std::convert::identity;
+    u16: std::convert::identity;
+    u32: std::convert::identity;
+    u64: std::convert::identity;
+}
+
+/// `as`, from one of these types to another.
+pub trait Cast<T> {
+    /// `self as T`; of bool, 0 or 1; to bool, whether it is not zero.
+    fn cast(self) -> T;
+}
+
+macro_rules! casts {
+    ($($from:ty),*) => { $( casts!(@from $from: i8, i16, i32, i64, u8, u16, u32, u64, f32, f64);
+        impl Cast<bool> for $from {
+            #[inline(always)]
+            fn cast(self) -> bool { self != (0 as $from) }
+        }
+        impl Cast<$from> for bool {
+            #[inline(always)]
+            fn cast(self) -> $from { self as u8 as $from }
+        }
+    )* };
+    (@from $from:ty: $($to:ty),*) => { $(
+        impl Cast<$to> for $from {
+            #[inline(always)]
+            fn cast(self) -> $to { self as $to }
+        }
+    )* };
+}
+casts!(i8, i16, i32, i64, u8, u16, u32, u64, f32, f64);
+
+impl Cast<bool> for bool {
+    #[inline(always)]
+    fn cast(self) -> bool {
+        self
+    }
+}
+
+/// Mathematical functions of bodies, under the names of Rust's standard library. `rare` is set by those that leave an argument to
+/// [`Isa::EXACT`].
+pub trait Math: Number {
+    /// Whether it is NaN.
+    fn is_nan(self) -> bool;
+    /// Whether it is neither infinite nor NaN.
+    fn is_finite(self) -> bool;
+    /// Whether it is infinite.
+    fn is_infinite(self) -> bool;
+    /// Square root.
+    fn sqrt(self) -> Self;
+    /// Largest integer not above.
+    fn floor(self) -> Self;
+    /// Smallest integer not below.
+    fn ceil(self) -> Self;
+    /// Integer part.
+    fn trunc(self) -> Self;
+    /// Nearest integer, of two the even one.
+    fn round_ties_even(self) -> Self;
+    /// This magnitude with the sign of the other.
+    fn copysign(self, sign: Self) -> Self;
+    /// Sine.
+    fn sin<I: Isa>(self, rare: &mut bool) -> Self;
+    /// Cosine.
+    fn cos<I: Isa>(self, rare: &mut bool) -> Self;
+    /// Tangent.
+    fn tan<I: Isa>(self, rare: &mut bool) -> Self;
+    /// See [`vmath`], here and below.
+    fn exp<I: Isa>(self) -> Self;
+    /// `2^x`
+    fn exp2<I: Isa>(self) -> Self;
+    /// `e^x - 1`
+    fn exp_m1<I: Isa>(self) -> Self;
+    /// Natural logarithm.
+    fn ln<I: Isa>(self) -> Self;
+    /// Logarithm to base 2.
+    fn log2<I: Isa>(self) -> Self;
+    /// Logarithm to base 10.
+    fn log10<I: Isa>(self) -> Self;
+    /// `ln(1 + x)`
+    fn ln_1p<I: Isa>(self) -> Self;
+    /// Cube root.
+    fn cbrt<I: Isa>(self) -> Self;
+    /// Arc sine.
+    fn asin<I: Isa>(self) -> Self;
+    /// Arc cosine.
+    fn acos<I: Isa>(self) -> Self;
+    /// Arc tangent.
+    fn atan<I: Isa>(self) -> Self;
+    /// Hyperbolic sine.
+    fn sinh<I: Isa>(self) -> Self;
+    /// Hyperbolic cosine.
+    fn cosh<I: Isa>(self) -> Self;
+    /// Hyperbolic tangent.
+    fn tanh<I: Isa>(self) -> Self;
+    /// Inverse hyperbolic sine.
+    fn asinh<I: Isa>(self) -> Self;
+    /// Inverse hyperbolic cosine.
+    fn acosh<I: Isa>(self) -> Self;
+    /// Inverse hyperbolic tangent.
+    fn atanh<I: Isa>(self) -> Self;
+    /// Angle of the point `(x, self)`.
+    fn atan2<I: Isa>(self, x: Self) -> Self;
+    /// `sqrt(self^2 + y^2)`
+    fn hypot<I: Isa>(self, y: Self) -> Self;
+    /// `self^y`
+    fn powf<I: Isa>(self, y: Self) -> Self;
+}
+
+macro_rules! floats {
+    ($($t:ident),*) => { $(
+        impl Number for $t {
+            #[inline(always)]
+            fn add(self, b: Self) -> Self { self + b }
+            #[inline(always)]
+            fn sub(self, b: Self) -> Self { self - b }
+            #[inline(always)]
+            fn mul(self, b: Self) -> Self { self * b }
+            #[inline(always)]
+            fn div(self, b: Self) -> Self { self / b }
+            #[inline(always)]
+            fn rem(self, b: Self) -> Self { self % b }
+            #[inline(always)]
+            fn neg(self) -> Self { -self }
+            #[inline(always)]
+            fn abs(self) -> Self { <$t>::abs(self) }
+            #[inline(always)]
+            fn max(self, b: Self) -> Self { <$t>::max(self, b) }
+            #[inline(always)]
+            fn min(self, b: Self) -> Self { <$t>::min(self, b) }
+        }
+        impl Math for $t {
+            #[inline(always)]
+            fn is_nan(self) -> bool { <$t>::is_nan(self) }
+            #[inline(always)]
+            fn is_finite(self) -> bool { <$t>::is_finite(self) }
+            #[inline(always)]
+            fn is_infinite(self) -> bool { <$t>::is_infinite(self) }
+            #[inline(always)]
+            fn sqrt(self) -> Self { <$t>::sqrt(self) }
+            #[inline(always)]
+            fn floor(self) -> Self { <$t>::floor(self) }
+            #[inline(always)]
+            fn ceil(self) -> Self { <$t>::ceil(self) }
+            #[inline(always)]
+            fn trunc(self) -> Self { <$t>::trunc(self) }
+            #[inline(always)]
+            fn round_ties_even(self) -> Self { <$t>::round_ties_even(self) }
+            #[inline(always)]
+            fn copysign(self, sign: Self) -> Self { <$t>::copysign(self, sign) }
+            floats!(@large $t sin sin_large, cos cos_large, tan tan_large);
+            floats!(@unary exp exp, exp2 exp2, exp_m1 expm1, ln log, log2 log2, log10 log10, ln_1p log1p, cbrt cbrt, asin asin,
+                acos acos, atan atan, sinh sinh, cosh cosh, tanh tanh, asinh asinh, acosh acosh, atanh atanh);
+            #[inline(always)]
+            fn atan2<I: Isa>(self, x: Self) -> Self { vmath::atan2::<I, _>(self, x) }
+            #[inline(always)]
+            fn hypot<I: Isa>(self, y: Self) -> Self { vmath::hypot::<I, _>(self, y) }
+            #[inline(always)]
+            fn powf<I: Isa>(self, y: Self) -> Self { vmath::pow::<I, _>(self, y) }
+        }
+    )* };
+    (@unary $($name:ident $function:ident),*) => { $(
+        #[inline(always)]
+        fn $name<I: Isa>(self) -> Self { vmath::$function::<I, _>(self) }
+    )* };
+    (@large $t:ident $($name:ident $slow:ident),*) => { $(
+        #[inline(always)]
+        fn $name<I: Isa>(self, rare: &mut bool) -> Self {
+            if I::EXACT && vmath::is_large(self) {
+                return vmath::$slow(self);
+            }
+            *rare |= vmath::is_large(self);
+            vmath::$name::<I, _>(self)
+        }
+    )* };
+}
+floats!(f32, f64);

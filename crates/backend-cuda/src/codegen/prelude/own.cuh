@@ -1,0 +1,53 @@
+// What bodies of operations from other crates are written in, beside `op` (the CPU's: backend-cpu/src/own.rs). Integers wrap, division by
+// zero gives zero; conversions are `cast`.
+
+namespace cuprum {
+namespace own {
+
+template <class T> __device__ inline T div(T a, T b) {
+    if constexpr (!is_int<T>) return a / b;
+    else if (b == 0) return T(0);
+    else if constexpr (is_signed<T>) return b == static_cast<T>(-1) ? op::negative(a) : static_cast<T>(a / b);
+    else return static_cast<T>(a / b);
+}
+template <class T> __device__ inline T rem(T a, T b) {
+    if constexpr (is_same<T, f32>) return ::fmodf(a, b);
+    else if constexpr (is_same<T, f64>) return ::fmod(a, b);
+    else if (b == 0) return T(0);
+    else if constexpr (is_signed<T>) return b == static_cast<T>(-1) ? T(0) : static_cast<T>(a % b);
+    else return static_cast<T>(a % b);
+}
+template <class T> __device__ inline T abs(T x) {
+    if constexpr (is_same<T, f32>) return ::fabsf(x);
+    else if constexpr (is_same<T, f64>) return ::fabs(x);
+    else if constexpr (is_signed<T>) return x < 0 ? op::negative(x) : x;
+    else return x;
+}
+template <class T> __device__ inline T max(T a, T b) {
+    if constexpr (is_same<T, f32>) return ::fmaxf(a, b);
+    else if constexpr (is_same<T, f64>) return ::fmax(a, b);
+    else return a < b ? b : a;
+}
+template <class T> __device__ inline T min(T a, T b) {
+    if constexpr (is_same<T, f32>) return ::fminf(a, b);
+    else if constexpr (is_same<T, f64>) return ::fmin(a, b);
+    else return b < a ? b : a;
+}
+__device__ inline f32 mul_add(f32 x, f32 a, f32 b) { return __fmaf_rn(x, a, b); }
+__device__ inline f64 mul_add(f64 x, f64 a, f64 b) { return __fma_rn(x, a, b); }
+__device__ inline f32 copysign(f32 x, f32 sign) { return ::copysignf(x, sign); }
+__device__ inline f64 copysign(f64 x, f64 sign) { return ::copysign(x, sign); }
+
+template <class T> __device__ inline T shl(T a, T b) {
+    return static_cast<T>(static_cast<wrap_of<T>>(a) << (static_cast<u32>(b) & (8 * sizeof(T) - 1)));
+}
+template <class T> __device__ inline T shr(T a, T b) { return static_cast<T>(a >> (static_cast<u32>(b) & (8 * sizeof(T) - 1))); }
+
+// The element nearest to an index.
+template <class T, class Index> __device__ inline T at(const T* all, i64 len, Index index) {
+    const i64 i = static_cast<i64>(index);
+    return all[i < 0 ? 0 : i < len ? i : len - 1];
+}
+
+}  // namespace own
+}  // namespace cuprum
