@@ -1,11 +1,11 @@
 //! Timed workloads: JSON lines to set beside those of the peers in `benches/peers/` (`benches/ratios.py` joins them).
 //!
-//!     cargo bench --bench workloads -- [--suite works|cpu|scale|gpu|contractions] [--list] [--json] [--only add,sum] [--seconds 0.5] [--threads N]
+//!     cargo bench --bench workloads -- [--suite works|cpu|scale|gpu|contractions|kernels] [--list] [--json] [--only add,sum] [--seconds 0.5] [--threads N]
 //!                                      [--device cuda] [--quick]
 //!
 //! `works` (the default) are the tour's, on any device; `cpu` and `gpu` are the tables that `peers/cpu.py` and `peers/gpu.py` run;
 //! `scale` (`peers/cpu.py --suite scale`) goes through sizes from 2^10 to 2^28;
-//! `contractions` is for comparing orders of accelerators;
+//! `kernels` (`peers/kernels.py`) are operations of one's own, on any device; `contractions` is for comparing orders of accelerators;
 //! `gpu` begins with a bare launch of an empty kernel, which no small call can undercut. Medians: `us` is the
 //! time of a call on the CPU that ends with its value computed, `min_us` the shortest; on a GPU `gpu_us` is device time
 //! between events and `cpu_us` host time of the call.

@@ -28,6 +28,9 @@
 pub use cuprum_core as core;
 pub use cuprum_core::*;
 
+#[cfg(feature = "cpu")]
+pub use cuprum_macros::kernel;
+
 #[cfg(feature = "eval")]
 pub use cuprum_eval as expressions;
 #[cfg(feature = "eval")]

@@ -7,6 +7,7 @@ pub mod contractions;
 pub mod cpu;
 mod expressions;
 pub mod gpu;
+pub mod kernels;
 pub mod scale;
 
 use cuprum::random::Generator;
@@ -47,7 +48,7 @@ pub struct Suite {
 }
 
 /// Every suite.
-pub static SUITES: &[&Suite] = &[&cpu::SUITE, &scale::SUITE, &gpu::SUITE, &contractions::SUITE];
+pub static SUITES: &[&Suite] = &[&cpu::SUITE, &scale::SUITE, &gpu::SUITE, &contractions::SUITE, &kernels::SUITE];
 
 /// Numbers in `[0, 1)`, one array per shape.
 fn uniform<const K: usize>(shapes: [&[usize]; K], dtype: DType) -> Result<Vec<NdArray>> {

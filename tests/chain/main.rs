@@ -6,6 +6,7 @@ mod devices;
 mod environment;
 mod made_up;
 mod order;
+mod own_kernels;
 mod profiler;
 mod registration;
 mod table;

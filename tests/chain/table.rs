@@ -2,7 +2,7 @@
 //! composite body.
 
 use cuprum::core::ops::reduce::{MEAN, STD, VAR};
-use cuprum::{Args, DType, Device, Family, Op, OpFilter, Value, explain, registry};
+use cuprum::{Args, DType, Device, Family, Op, Value, explain, registry};
 
 use crate::made_up::{ones, set_up};
 
@@ -12,15 +12,7 @@ const COMPOSED: [Op; 3] = [MEAN, VAR, STD];
 /// Rows of the table that the base of a device has nothing for.
 fn unserved(base: &str, has_row: fn(Op) -> bool) -> Vec<&'static str> {
     let base = registry::all().into_iter().find(|a| a.name == base).unwrap();
-    let kernel = |op: Op| {
-        base.kernels.iter().any(|k| {
-            k.family == op.family()
-                && match k.ops {
-                    OpFilter::All => true,
-                    OpFilter::Only(ops) => ops.contains(&op),
-                }
-        })
-    };
+    let kernel = |op: Op| base.kernels.iter().any(|k| k.family == op.family() && k.ops.takes(op));
     let served = |op: Op| op.0.composite.is_some() || if op.family() == Family::Map { has_row(op) } else { kernel(op) };
     Op::all().filter(|op| !COMPOSED.contains(op) && !served(*op)).map(Op::name).collect()
 }

@@ -17,6 +17,26 @@ pub struct Native(pub fn(DType) -> Option<Loop>);
 /// Fills a tile: arguments as the body's source takes them, those that are seen whole from their first element on.
 pub type Loop = fn(&[Elements], ElementsMut);
 
+/// What the `native` of a reduction is: its loops for a generic type.
+pub struct NativeReduction(pub fn(DType) -> Option<Reduction>);
+
+/// The loops of a reduction for one type.
+#[derive(Clone, Copy)]
+pub struct Reduction(pub(crate) crate::reduce::Run);
+
+/// A reduction of elements of one type by a function that is associative and commutative.
+pub trait Combine: 'static {
+    /// Elements, partial results and result.
+    type Value: Element;
+    /// Two partial results as one.
+    fn combine(a: Self::Value, b: Self::Value) -> Self::Value;
+}
+
+/// The loops of a reduction.
+pub fn reduction<C: Combine>() -> Reduction {
+    Reduction(crate::reduce::run_reducer::<crate::reduce::Combined<C>>)
+}
+
 /// A body with its arguments.
 pub trait Tile {
     /// Type of the result.
@@ -48,7 +68,7 @@ fn exactly<T: Tile>(tile: &T, out: &mut [T::Out]) {
 
 /// The level at which [`Math`] leaves nothing out.
 #[derive(Clone, Copy)]
-struct Exact;
+pub struct Exact;
 
 impl Isa for Exact {
     const FMA: bool = false;
@@ -215,6 +235,8 @@ pub trait Math: Number {
     fn trunc(self) -> Self;
     /// Nearest integer, of two the even one.
     fn round_ties_even(self) -> Self;
+    /// `self * a + b`, rounded once.
+    fn mul_add<I: Isa>(self, a: Self, b: Self) -> Self;
     /// This magnitude with the sign of the other.
     fn copysign(self, sign: Self) -> Self;
     /// Sine.
@@ -265,6 +287,12 @@ pub trait Math: Number {
     fn powf<I: Isa>(self, y: Self) -> Self;
 }
 
+/// A call, which stops vectorisation, where there is no instruction for it.
+#[inline(never)]
+fn slow_mul_add<T: num_traits::Float>(x: T, a: T, b: T) -> T {
+    x.mul_add(a, b)
+}
+
 macro_rules! floats {
     ($($t:ident),*) => { $(
         impl Number for $t {
@@ -306,6 +334,8 @@ macro_rules! floats {
             fn round_ties_even(self) -> Self { <$t>::round_ties_even(self) }
             #[inline(always)]
             fn copysign(self, sign: Self) -> Self { <$t>::copysign(self, sign) }
+            #[inline(always)]
+            fn mul_add<I: Isa>(self, a: Self, b: Self) -> Self { if I::FMA { <$t>::mul_add(self, a, b) } else { slow_mul_add(self, a, b) } }
             floats!(@large $t sin sin_large, cos cos_large, tan tan_large);
             floats!(@unary exp exp, exp2 exp2, exp_m1 expm1, ln log, log2 log2, log10 log10, ln_1p log1p, cbrt cbrt, asin asin,
                 acos acos, atan atan, sinh sinh, cosh cosh, tanh tanh, asinh asinh, acosh acosh, atanh atanh);

@@ -6,8 +6,8 @@
 use std::cell::RefCell;
 
 use cuprum_core::array::Array;
-use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::body::{Body, ParameterKind, Type};
+use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::op::{Cost, MAX_ARITY, Op};
 use cuprum_core::plan::elementwise::across;
 use cuprum_core::{DType, Element, Program, Reason, Result, Scalar, StepKind, StoredArray, with_dtype};
@@ -362,7 +362,8 @@ fn body_instruction(program: &Program, i: usize, op: Op, body: &Body) -> std::re
         let fits = of(p.of) == dtype(n);
         n += 1;
         let counted = p.kind != ParameterKind::Whole || {
-            let (StepKind::Input(input), StepKind::Param(len)) = (program.steps[step.args[n - 1] as usize].kind, program.steps[step.args[n] as usize].kind)
+            let (StepKind::Input(input), StepKind::Param(len)) =
+                (program.steps[step.args[n - 1] as usize].kind, program.steps[step.args[n] as usize].kind)
             else {
                 return Err(refuse());
             };

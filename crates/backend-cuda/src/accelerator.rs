@@ -39,7 +39,7 @@ const KERNELS: &[Kernel] = &[
         Work::SegmentSum { .. } => segment::run(call),
         _ => reduce::run(call),
     })
-    .ops(reduce::OPS),
+    .ops_and_bodies(reduce::OPS),
     Kernel::new(Family::Scan, scan::run).ops(&[CUMSUM, CUMPROD, CUMMAX, CUMMIN]),
     Kernel::new(Family::Sort, sort::run),
     Kernel::new(Family::Select, select::run),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use cuprum_core::op::Op;
 use cuprum_core::ops::reduce::{ALL, ANY, ARGMAX, ARGMIN, COUNT_NONZERO, MAX, MIN, PROD, SEGMENT_SUM, SUM, VAR};
 use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
-use cuprum_core::{Array, Call, DType, Outcome, Program as Expression, Result, Work, decline};
+use cuprum_core::{Array, Call, DType, Outcome, Program as Expression, Result, Scalar, Work, decline};
 use smallvec::SmallVec;
 
 use crate::codegen::{self, Access, KernelKey, ctype};
@@ -29,23 +29,23 @@ const SLOT: usize = 32;
 const BUSY: usize = 1056;
 
 /// One reduction in C++.
-struct Row {
+struct Row<'a> {
     op: Op,
     /// Type of the accumulator, where it is not the dtype that the call accumulates in.
     acc: Option<&'static str>,
     /// The value that changes nothing; none where elements may be combined twice.
-    identity: Option<&'static str>,
+    identity: Option<&'a str>,
     /// An element `x`, number `index`, as an accumulator.
     value: &'static str,
     /// Accumulators `a` and `b` together; a comes first.
-    combine: &'static str,
+    combine: &'a str,
     /// Whether a later element `x` takes the place of accumulator `a`, where that is less work than combining them.
     replaces: Option<&'static str>,
     /// Accumulator `a` as a result.
     finish: &'static str,
 }
 
-static ROWS: &[Row] = &[
+static ROWS: &[Row<'static>] = &[
     Row {
         op: SUM,
         acc: None,
@@ -164,8 +164,8 @@ struct Shape {
     access: Access,
 }
 
-fn source(program: &Expression, row: &Row, acc: DType, out: DType, shape: Shape) -> std::result::Result<String, &'static str> {
-    let element = codegen::element(program, shape.access)?;
+fn source(program: &Expression, row: &Row<'_>, acc: DType, out: DType, shape: Shape) -> std::result::Result<String, &'static str> {
+    let element = codegen::element_and(program, shape.access, row.op.0.body)?;
     let Row { identity, value, combine, replaces, finish, .. } = row;
     let acc = row.acc.unwrap_or(ctype(acc));
     let Shape { kept_rank, reduced_rank, width, wide, .. } = shape;
@@ -243,7 +243,19 @@ pub fn sources() -> Vec<(String, String)> {
 /// The kernel of family Reduce.
 pub fn run(call: &Call) -> Result<Outcome> {
     let (Work::Reduce { program, plan, acc }, [spec]) = (&call.work, call.outputs) else { decline!("not a reduction of one output") };
-    let Some(row) = ROWS.iter().find(|row| row.op == call.op) else { decline!("no row for {}", call.op.name()) };
+    let (own, combine, identity);
+    let row = match (ROWS.iter().find(|row| row.op == call.op), call.op.0.body) {
+        (Some(row), _) => row,
+        (None, Some(body)) => {
+            let (Some((name, _)), Some(value)) = (body.source.last(), body.identity) else {
+                decline!("{} is no reduction", call.op.name())
+            };
+            (combine, identity) = (format!("{name}<Acc>(a, b)"), number(value.of(spec.dtype)));
+            own = Row { op: call.op, acc: None, identity: Some(&identity), value: "x", combine: &combine, replaces: None, finish: "a" };
+            &own
+        }
+        (None, None) => decline!("no row for {}", call.op.name()),
+    };
     if plan.kept.len() > MAX_RANK || plan.reduced.len() > MAX_RANK {
         decline!("{} kept and {} reduced axes after collapsing, more than {MAX_RANK}", plan.kept.len(), plan.reduced.len());
     }
@@ -260,6 +272,19 @@ pub fn run(call: &Call) -> Result<Outcome> {
     let reduction = Reduction { context, program, plan, row, acc: *acc, out_dtype: spec.dtype, shape };
     reduction.queue(&inputs, out.pointer(), parts.as_ref().map(|(p, t)| (&**p, &**t)), groups, splits).in_call(call)?;
     device::done(call, [out])
+}
+
+/// A number as an accumulator.
+fn number(value: Scalar) -> String {
+    match value {
+        Scalar::Bool(value) => format!("cast<Acc>({value})"),
+        Scalar::Int(value) if value < 0 => format!("cast<Acc>(static_cast<i64>({:#x}ull))", value as i64),
+        Scalar::Int(value) => format!("cast<Acc>({value}ull)"),
+        Scalar::Float(value) => format!("cast<Acc>(bits_to_f64({:#x}ull))", value.to_bits()),
+        Scalar::Complex(value) => {
+            format!("cast<Acc>(c128(bits_to_f64({:#x}ull), bits_to_f64({:#x}ull)))", value.re.to_bits(), value.im.to_bits())
+        }
+    }
 }
 
 /// Neighbouring columns that a thread can take, so that a block's accumulators (128 bytes a thread) fit its shared memory.
@@ -348,7 +373,7 @@ struct Reduction<'a> {
     context: &'static Context,
     program: &'a Expression,
     plan: &'a ReducePlan,
-    row: &'static Row,
+    row: &'a Row<'a>,
     acc: DType,
     out_dtype: DType,
     shape: Shape,
@@ -363,6 +388,7 @@ impl Reduction<'_> {
         };
         let numbers = [s.kept_rank, s.reduced_rank, threads, s.width, s.wide as usize, s.access.aligned as usize, self.row.op.index()];
         let key = numbers.iter().fold(KernelKey::new(name, self.program), |key, &n| key.with(n as u64));
+        let key = if self.row.op.is_foreign() { key.with(std::ptr::from_ref(self.row.op.0) as u64) } else { key };
         let key = key.with(s.access.repeated).with_dtype(self.acc).with_dtype(self.out_dtype);
         kernel::generated(self.context, &key, || Ok((name.to_owned(), source(self.program, self.row, self.acc, self.out_dtype, s)?)))
     }

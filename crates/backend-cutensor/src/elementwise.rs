@@ -270,8 +270,8 @@ mod tests {
             program.push(StepKind::Input(n), dtype, &[]);
         }
         let pair = program.push(StepKind::Apply(inner), dtype, &[0, 1]);
-        let args = if pair_on_the_right { [2, pair, 0] } else { [pair, 2, 0] };
-        let result = program.push(StepKind::Apply(outer), dtype, &args[..2]);
+        let args = if pair_on_the_right { [2, pair] } else { [pair, 2] };
+        let result = program.push(StepKind::Apply(outer), dtype, &args);
         program.outputs.push(result);
         program
     }

@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::expr::{Operand, Operands, build};
 use crate::layout::{Layout, broadcast_shapes};
 use crate::op::{ArgType, MAX_ARITY, Op, OpDef, Signature, result_type};
+use crate::ops::reduce::Over;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 
@@ -25,6 +26,8 @@ pub struct Body {
     /// C++ functions, each with its name, those that are called first; the last one is the body. Templates over the generic type `T`, in
     /// the terms of the CUDA backend's prelude.
     pub source: &'static [(&'static str, &'static str)],
+    /// Of a reduction: what combining with changes nothing.
+    pub identity: Option<Identity>,
     /// What the CPU backend calls; its type is that backend's matter.
     pub native: &'static (dyn Any + Send + Sync),
 }
@@ -69,6 +72,34 @@ pub enum Bound {
     Integer,
     /// Integers and floats.
     Number,
+}
+
+/// What a reduction begins with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Identity {
+    /// A number.
+    Value(Scalar),
+    /// The smallest number of the dtype; of floats, minus infinity.
+    Lowest,
+    /// The largest number of the dtype; of floats, infinity.
+    Highest,
+}
+
+impl Identity {
+    /// As a number of a dtype.
+    pub fn of(self, dtype: DType) -> Scalar {
+        let bits = 8 * dtype.itemsize() as u32;
+        match (self, dtype.kind()) {
+            (Identity::Value(value), _) => value,
+            (Identity::Lowest, Kind::Signed) => Scalar::Int(-(1i128 << (bits - 1))),
+            (Identity::Lowest, Kind::Unsigned | Kind::Bool) => Scalar::Int(0),
+            (Identity::Highest, Kind::Signed) => Scalar::Int((1i128 << (bits - 1)) - 1),
+            (Identity::Highest, Kind::Unsigned) => Scalar::Int((1i128 << bits) - 1),
+            (Identity::Highest, Kind::Bool) => Scalar::Int(1),
+            (Identity::Lowest, _) => Scalar::Float(f64::NEG_INFINITY),
+            (Identity::Highest, _) => Scalar::Float(f64::INFINITY),
+        }
+    }
 }
 
 impl Bound {
@@ -146,7 +177,8 @@ pub fn apply(op: Op, operands: &[Operand]) -> Result<NdArray> {
     let dtype = |of: Type| if let Type::Fixed(dtype) = of { dtype } else { generic };
 
     let each = body.given().zip(operands).filter(|(p, _)| p.kind == ParameterKind::Each);
-    let shapes: SmallVec<[&[usize]; 8]> = each.filter_map(|(_, o)| if let Operand::Array(a) = o { Some(a.shape()) } else { None }).collect();
+    let shapes: SmallVec<[&[usize]; 8]> =
+        each.filter_map(|(_, o)| if let Operand::Array(a) = o { Some(a.shape()) } else { None }).collect();
     let shape = broadcast_shapes(name, &shapes)?;
     let device = operands.iter().find_map(|o| if let Operand::Array(a) = o { Some(a.device()) } else { None });
 
@@ -175,6 +207,27 @@ pub fn apply(op: Op, operands: &[Operand]) -> Result<NdArray> {
     }
     let array = build(op, args, signature)?;
     if body.result == Type::Generic && seen != generic { array.astype(seen) } else { Ok(array) }
+}
+
+/// Reduces an array by an operation whose body combines two elements. What is deferred is computed in the same pass.
+///
+/// Errors: a dtype that the body does not take, axes that are not there.
+pub fn reduce(op: Op, values: &Operand, over: &Over) -> Result<NdArray> {
+    let name = op.name();
+    let values = &match values {
+        Operand::Array(a) => a.clone(),
+        Operand::Scalar(s) => NdArray::scalar_as(*s, s.default_dtype())?,
+    };
+    let body = op.0.body.filter(|b| b.identity.is_some()).ok_or_else(|| Error::value(name, "the operation is no reduction"))?;
+    let (dtype, seen) = match body.result {
+        Type::Generic => body.bound.admit(name, values.dtype())?,
+        Type::Fixed(dtype) if values.dtype().can_cast_safe(dtype) => (dtype, dtype),
+        Type::Fixed(dtype) => return Err(Error::dtype(name, format!("takes {dtype}; use astype"), &[values.dtype()])),
+    };
+    if over.has_dtype() {
+        return Err(Error::value(name, "has the dtype of its values; use astype"));
+    }
+    crate::ops::reduce::reduce(op, values, over, dtype, dtype)?.astype(seen)
 }
 
 /// An argument for a parameter of a fixed dtype must be of one that casts safely; a number must be a value of it.
@@ -213,6 +266,11 @@ pub fn call(op: Op, args: &Args) -> Result<Value> {
     let body = op.0.body.ok_or_else(|| Error::value(op.name(), "the operation has no body"))?;
     let operands: SmallVec<[Operand; 8]> = body.given().map(|p| args.operand(p.name)).collect::<Result<_>>()?;
     apply(op, &operands).map(Value::Array)
+}
+
+/// As [`call`], of a reduction: `a, axis=None, *, keepdims=False`.
+pub fn call_reduction(op: Op, args: &Args) -> Result<Value> {
+    reduce(op, &args.operand("a")?, &crate::ops::reduce::over(args)?).map(Value::Array)
 }
 
 /// A row of another crate that can be found by its name, as `eval` does; submitted with `inventory::submit!`.

@@ -268,7 +268,7 @@ fn serve_advised(call: &Call, links: &'static [Link], advice: &Advice, story: &m
 /// another way for what only some devices do in one call.
 pub(crate) fn is_named(op: crate::op::Op, device: Device) -> Result<bool> {
     let links = registry::chains()?.get(op.family(), device.kind());
-    Ok(links.iter().any(|link| matches!(link.kernel.ops, OpFilter::Only(ops) if ops.contains(&op))))
+    Ok(links.iter().any(|link| link.kernel.ops.names(op)))
 }
 
 /// The static filter of a kernel.

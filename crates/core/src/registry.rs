@@ -36,6 +36,8 @@ pub enum OpFilter {
     All,
     /// These.
     Only(&'static [Op]),
+    /// These, and operations of other crates that have a body.
+    OnlyAndBodies(&'static [Op]),
 }
 
 impl OpFilter {
@@ -44,7 +46,12 @@ impl OpFilter {
         match self {
             OpFilter::All => true,
             OpFilter::Only(ops) => ops.contains(&op),
+            OpFilter::OnlyAndBodies(ops) => op.0.body.is_some() || ops.contains(&op),
         }
+    }
+    /// Whether it lets an operation through by its name.
+    pub(crate) fn names(self, op: Op) -> bool {
+        matches!(self, OpFilter::Only(ops) | OpFilter::OnlyAndBodies(ops) if ops.contains(&op))
     }
 }
 
@@ -77,6 +84,10 @@ impl Kernel {
     /// For these operations only.
     pub const fn ops(self, ops: &'static [Op]) -> Kernel {
         Kernel { ops: OpFilter::Only(ops), ..self }
+    }
+    /// For these operations, and those of other crates that have a body.
+    pub const fn ops_and_bodies(self, ops: &'static [Op]) -> Kernel {
+        Kernel { ops: OpFilter::OnlyAndBodies(ops), ..self }
     }
     /// For these dtypes only.
     pub const fn dtypes(self, dtypes: DTypeSet) -> Kernel {

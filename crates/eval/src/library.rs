@@ -62,7 +62,9 @@ static MEMBERS: LazyLock<HashMap<&'static str, Member>> = LazyLock::new(|| {
             members.insert(name, Member::DType(dtype));
         }
     }
-    for op in Op::all().filter(|op| op.0.call.is_some()) {
+    // Of two with one name the built-in one is meant.
+    let others: Vec<Op> = Op::named().collect();
+    for op in others.into_iter().chain(Op::all()).filter(|op| op.0.call.is_some()) {
         for name in [op.name()].iter().chain(op.0.aliases) {
             members.insert(name, Member::Op(op));
         }
@@ -174,7 +176,7 @@ pub struct FunctionInfo {
 /// assert_eq!(cumsum.signature, "a, axis=None, dtype=None");
 /// ```
 pub fn functions() -> Vec<FunctionInfo> {
-    let ops = Op::all().filter(|op| op.0.call.is_some()).map(|Op(d)| FunctionInfo {
+    let ops = Op::all().chain(Op::named()).filter(|op| op.0.call.is_some()).map(|Op(d)| FunctionInfo {
         name: d.name,
         aliases: d.aliases,
         signature: d.signature,

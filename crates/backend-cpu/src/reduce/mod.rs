@@ -15,14 +15,15 @@ use smallvec::SmallVec;
 
 use self::deviation::Deviation;
 use self::ops::{ArgMax, ArgMin, Count, Max, Min, Prod, Reducer, Sum};
-pub(crate) use self::ops::{Value, scalar_products};
+pub(crate) use self::ops::{Combined, Value, scalar_products};
 use crate::elementwise::half::{is_half, narrow};
+use crate::own::NativeReduction;
 use crate::raw::{Elements, ElementsMut, Output};
 use crate::threads;
 use crate::tile::{Compiled, Evaluator, Nest, Results};
 
 /// How a planned reduction is computed, for one reducer.
-type Run = fn(&Compiled, &Shape, ElementsMut);
+pub(crate) type Run = fn(&Compiled, &Shape, ElementsMut);
 
 /// The loop of a reduction.
 pub(crate) enum Shape {
@@ -32,7 +33,7 @@ pub(crate) enum Shape {
     Columns(usize),
 }
 
-fn run_reducer<R: Reducer>(compiled: &Compiled, shape: &Shape, out: ElementsMut) {
+pub(crate) fn run_reducer<R: Reducer>(compiled: &Compiled, shape: &Shape, out: ElementsMut) {
     let reduce = |results: &mut [R::Out]| match *shape {
         Shape::Rows(len) => rows::reduce::<R>(compiled, len, results),
         Shape::Columns(rows) => columns::reduce::<R>(compiled, rows, results),
@@ -117,7 +118,10 @@ fn reduce(call: &Call, program: &Program, plan: &ReducePlan, acc: DType) -> Resu
         decline!("values of {value} accumulated in {acc}");
     }
     let row = ROWS.iter().find(|(op, _)| *op == call.op);
-    let Some(run) = row.and_then(|(_, select)| select(value)) else { decline!("{} has no kernel for {value}", call.op.name()) };
+    let own = || Some((call.op.0.body?.native.downcast_ref::<NativeReduction>()?.0)(value)?.0);
+    let Some(run) = row.and_then(|(_, select)| select(value)).or_else(own) else {
+        decline!("{} has no kernel for {value}", call.op.name())
+    };
     let by_columns = match plan.class {
         ReduceClass::All | ReduceClass::Row => false,
         ReduceClass::Column => true,

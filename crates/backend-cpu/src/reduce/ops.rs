@@ -6,6 +6,7 @@ use cuprum_core::{Complex, Element};
 
 use super::tree::Tree;
 use crate::cache::{Ahead, prefetch_behind};
+use crate::own::Combine;
 use crate::simd::{Loop, dispatch};
 
 /// Elements reduced in one go, before the tree begins. A power of two; tiles are multiples of it.
@@ -44,6 +45,27 @@ pub(crate) trait Reducer: 'static {
     #[inline(always)]
     fn leaf_after(_earlier: Self::Acc, values: &[Self::In], ahead: Option<Ahead>, first: usize) -> Self::Acc {
         Self::leaf(values, ahead, first)
+    }
+}
+
+/// A reduction of another crate's.
+pub(crate) struct Combined<C>(PhantomData<C>);
+
+impl<C: Combine> Reducer for Combined<C> {
+    type In = C::Value;
+    type Acc = C::Value;
+    type Out = C::Value;
+    const PLAIN: bool = true;
+    #[inline(always)]
+    fn start(value: C::Value, _: usize) -> C::Value {
+        value
+    }
+    #[inline(always)]
+    fn merge(a: C::Value, b: C::Value) -> C::Value {
+        C::combine(a, b)
+    }
+    fn finish(acc: C::Value) -> C::Value {
+        acc
     }
 }
 

@@ -30,10 +30,15 @@ impl Access {
 /// # Errors
 /// The name of an operation without a row in the table (one of another crate).
 pub fn element(program: &Program, access: Access) -> Result<String, &'static str> {
+    element_and(program, access, None)
+}
+
+/// As [`element()`], with the functions of one more body beside those of the program's.
+pub(crate) fn element_and(program: &Program, access: Access, body: Option<&'static Body>) -> Result<String, &'static str> {
     let mut out = String::from("\nnamespace cuprum {\n\n");
     let inputs = input_types(program);
     write_types(&mut out, program, &inputs);
-    write_bodies(&mut out, program);
+    write_bodies(&mut out, program.ops().filter_map(|op| op.0.body).chain(body));
     write_loads(&mut out, &inputs, access);
     write_compute(&mut out, program)?;
     out.push_str(ELEMENT);
@@ -158,9 +163,9 @@ fn write_loads(out: &mut String, inputs: &[&str], access: Access) {
 }
 
 /// The functions of operations with a body of their own, each once.
-fn write_bodies(out: &mut String, program: &Program) {
+fn write_bodies(out: &mut String, bodies: impl Iterator<Item = &'static Body>) {
     let mut written: Vec<&str> = Vec::new();
-    for body in program.ops().filter_map(|op| op.0.body) {
+    for body in bodies {
         if written.is_empty() {
             out.push_str("}  // namespace cuprum\n");
             out.push_str(include_str!("prelude/own.cuh"));

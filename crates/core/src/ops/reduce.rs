@@ -63,6 +63,10 @@ impl Over {
         self.descending = true;
         self
     }
+    /// Whether a dtype was asked for.
+    pub(crate) fn has_dtype(&self) -> bool {
+        self.dtype.is_some()
+    }
     /// Whether [`Over::descending`] was asked for.
     pub(crate) fn is_descending(&self) -> bool {
         self.descending
@@ -102,7 +106,8 @@ macro_rules! over_from {
 }
 over_from!(i32, isize);
 
-fn over(args: &Args) -> Result<Over> {
+/// The parameters of reductions that are called by name; those that a signature lacks have their defaults.
+pub(crate) fn over(args: &Args) -> Result<Over> {
     Ok(Over {
         axes: args.ints("axis")?.map(SmallVec::from_vec),
         keepdims: args.bool_or("keepdims", false)?,
@@ -129,7 +134,10 @@ super::rows! { Reduce from 200:
 }
 
 /// The value of an empty reduction, if it has one.
-fn identity(op: Op) -> Option<Scalar> {
+fn identity(op: Op, out: DType) -> Option<Scalar> {
+    if let Some(body) = op.0.body {
+        return body.identity.map(|identity| identity.of(out));
+    }
     let known = [
         (SUM, Scalar::Int(0)),
         (COUNT_NONZERO, Scalar::Int(0)),
@@ -147,7 +155,7 @@ fn accumulator(op: Op, value: DType) -> DType {
 }
 
 /// Checks axes, handles empty inputs, plans and dispatches. `value` is the dtype elements enter with, `out` that of results.
-fn reduce(op: Op, a: &NdArray, over: &Over, value: DType, out: DType) -> Result<NdArray> {
+pub(crate) fn reduce(op: Op, a: &NdArray, over: &Over, value: DType, out: DType) -> Result<NdArray> {
     let name = op.name();
     let axes: Dims = match &over.axes {
         None => (0..a.ndim()).collect(),
@@ -163,7 +171,7 @@ fn reduce(op: Op, a: &NdArray, over: &Over, value: DType, out: DType) -> Result<
         if over.keepdims { (0..a.ndim()).map(|i| if keep(&i) { a.shape()[i] } else { 1 }).collect() } else { result_shape.clone() };
     let reduced: usize = axes.iter().map(|&i| a.shape()[i]).product();
     if reduced == 0 {
-        return match identity(op) {
+        return match identity(op, out) {
             Some(value) => super::creation::full_on(a.device(), &shown, value, out),
             None if result_shape.contains(&0) && !arg => super::creation::full_on(a.device(), &shown, Scalar::Int(0), out),
             None => Err(Error::shape(name, "zero-size array to a reduction which has no identity", &[a.shape()])),

@@ -4,6 +4,20 @@
 namespace cuprum {
 namespace own {
 
+// A number of the kernel's text, rounded once.
+template <class T> __device__ inline T literal(f32 a, f64 b) {
+    if constexpr (is_same<T, f64>) return b;
+    else return static_cast<T>(a);
+}
+template <class T> __device__ inline T infinity() {
+    if constexpr (is_same<T, f64>) return bits_to_f64(0x7ff0000000000000ull);
+    else return bits_to_f32(0x7f800000u);
+}
+template <class T> __device__ inline T nan() {
+    if constexpr (is_same<T, f64>) return bits_to_f64(0x7ff8000000000000ull);
+    else return bits_to_f32(0x7fc00000u);
+}
+
 template <class T> __device__ inline T div(T a, T b) {
     if constexpr (!is_int<T>) return a / b;
     else if (b == 0) return T(0);

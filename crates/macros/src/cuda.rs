@@ -1,0 +1,232 @@
+//! A function as CUDA C++, a template over its generic type, in the terms of the CUDA backend's prelude.
+
+use std::fmt::Write;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::tree::{Binary, Block, Expr, ExprKind, Function, Kind, Statement};
+use crate::types::{Slot, Type};
+
+/// Name and text of a function. The name is the text's own, so that two kernels of one name may meet in one program.
+/// `earlier` are the functions before it, and their names.
+pub fn write(function: &Function, earlier: &[(&Function, String)]) -> (String, String) {
+    let mut writer = Writer { function, earlier, out: String::new(), depth: 1, temporaries: 0 };
+    writer.block(&function.body);
+    if let Some(value) = &function.body.value {
+        let value = writer.expr(value);
+        writer.line(&format!("return {value};"));
+    }
+    let body = writer.out;
+    let parameters: Vec<String> = function
+        .parameters
+        .iter()
+        .map(|p| {
+            let (of, v) = (type_name(p.of), variable(function, p.variable));
+            if p.kind == Kind::Whole { format!("const {of}* {v}, const i64 {v}_len") } else { format!("const {of} {v}") }
+        })
+        .collect();
+    let signature = format!("({}) {{\n{body}}}\n", parameters.join(", "));
+    let mut hasher = DefaultHasher::new();
+    (type_name(function.result), &signature).hash(&mut hasher);
+    let name = format!("own_{}_{:016x}", function.name, hasher.finish());
+    let text = format!("template <class T> __device__ inline {} {name}{signature}", type_name(function.result));
+    (name, text)
+}
+
+fn type_name(of: Type) -> &'static str {
+    match of {
+        Type::Generic => "T",
+        Type::Prim(p) => p.name(),
+    }
+}
+
+/// Variables are numbered, so that shadowing and C++'s own names are no matter.
+fn variable(function: &Function, number: usize) -> String {
+    format!("{}_{number}", function.variables[number].name.to_string().trim_start_matches("r#"))
+}
+
+struct Writer<'f> {
+    function: &'f Function,
+    earlier: &'f [(&'f Function, String)],
+    out: String,
+    depth: usize,
+    temporaries: usize,
+}
+
+impl Writer<'_> {
+    fn line(&mut self, line: &str) {
+        let _ = writeln!(self.out, "{:1$}{line}", "", self.depth * 4); // writing to a String cannot fail
+    }
+
+    fn of(&self, slot: Slot) -> &'static str {
+        type_name(self.function.of(slot))
+    }
+
+    fn variable(&self, number: usize) -> String {
+        variable(self.function, number)
+    }
+
+    fn braced(&mut self, head: &str, block: &Block) {
+        self.line(&format!("{head} {{"));
+        self.depth += 1;
+        self.block(block);
+        self.depth -= 1;
+    }
+
+    /// The statements of a block.
+    fn block(&mut self, block: &Block) {
+        for statement in &block.statements {
+            match statement {
+                Statement::Let(v, value) => {
+                    let text = self.expr(value);
+                    let declared = &self.function.variables[*v];
+                    let (constant, of) = (if declared.mutable { "" } else { "const " }, self.of(declared.of));
+                    self.line(&format!("[[maybe_unused]] {constant}{of} {} = {text};", self.variable(*v)));
+                }
+                Statement::Assign(v, value) => {
+                    let text = self.expr(value);
+                    self.line(&format!("{} = {text};", self.variable(*v)));
+                }
+                Statement::If(condition, then, otherwise) => {
+                    let condition = self.expr(condition);
+                    self.braced(&format!("if ({condition})"), then);
+                    if !otherwise.statements.is_empty() {
+                        self.braced("} else", otherwise);
+                    }
+                    self.line("}");
+                }
+                Statement::For { variable, from, to, body } => {
+                    let (from, to, of) = (self.expr(from), self.expr(to), self.of(self.function.variables[*variable].of));
+                    let v = self.variable(*variable);
+                    self.line(&format!("const {of} end_{v} = {to};"));
+                    self.braced(&format!("for ({of} {v} = {from}; {v} < end_{v}; {v}++)"), body);
+                    self.line("}");
+                }
+                Statement::Break => self.line("break;"),
+                Statement::Continue => self.line("continue;"),
+                Statement::Return(value) => {
+                    let value = self.expr(value);
+                    self.line(&format!("return {value};"));
+                }
+            }
+        }
+    }
+
+    /// A block's value, kept in a temporary.
+    fn value_of(&mut self, block: &Block, temporary: &str) {
+        self.block(block);
+        if let Some(value) = &block.value {
+            let value = self.expr(value);
+            self.line(&format!("{temporary} = {value};"));
+        }
+    }
+
+    fn temporary(&mut self) -> String {
+        self.temporaries += 1;
+        format!("chosen{}", self.temporaries)
+    }
+
+    /// The text of a value; statements that it needs are written before.
+    fn expr(&mut self, expr: &Expr) -> String {
+        let of = self.of(expr.of);
+        match &expr.kind {
+            ExprKind::Int(digits) => format!("static_cast<{of}>({digits}{})", if digits.len() > 9 { "ull" } else { "" }),
+            ExprKind::Float(digits) => literal(of, digits),
+            ExprKind::Bool(value) => value.to_string(),
+            ExprKind::Constant(constant) => match constant.digits {
+                Some(digits) => literal(of, digits),
+                None if constant.name == "NAN" => format!("own::nan<{of}>()"),
+                None => format!("own::infinity<{of}>()"),
+            },
+            ExprKind::Variable(v) => self.variable(*v),
+            ExprKind::Not(inner) => {
+                let text = self.expr(inner);
+                if of == "bool" { format!("!{text}") } else { format!("static_cast<{of}>(~{text})") }
+            }
+            ExprKind::Negative(inner) => format!("op::negative({})", self.expr(inner)),
+            ExprKind::Binary(op, left, right) => {
+                let (left, right) = (self.expr(left), self.expr(right));
+                match op {
+                    Binary::Add => format!("op::add({left}, {right})"),
+                    Binary::Sub => format!("op::subtract({left}, {right})"),
+                    Binary::Mul => format!("op::multiply({left}, {right})"),
+                    Binary::Div => format!("own::div({left}, {right})"),
+                    Binary::Rem => format!("own::rem({left}, {right})"),
+                    Binary::Shl => format!("own::shl({left}, {right})"),
+                    Binary::Shr => format!("own::shr({left}, {right})"),
+                    Binary::BitAnd => format!("static_cast<{of}>({left} & {right})"),
+                    Binary::BitOr => format!("static_cast<{of}>({left} | {right})"),
+                    Binary::BitXor => format!("static_cast<{of}>({left} ^ {right})"),
+                    Binary::And => format!("({left} && {right})"),
+                    Binary::Or => format!("({left} || {right})"),
+                    Binary::Eq => format!("({left} == {right})"),
+                    Binary::Ne => format!("({left} != {right})"),
+                    Binary::Lt => format!("({left} < {right})"),
+                    Binary::Le => format!("({left} <= {right})"),
+                    Binary::Gt => format!("({left} > {right})"),
+                    Binary::Ge => format!("({left} >= {right})"),
+                }
+            }
+            ExprKind::Cast(inner) => format!("cast<{of}>({})", self.expr(inner)),
+            ExprKind::Method(method, args) => format!("{}({})", method.cuda, self.list(args)),
+            ExprKind::Call(at, args) => {
+                let (callee, name) = &self.earlier[*at];
+                let of_generic = callee.parameters.iter().zip(args).find(|(p, _)| p.of == Type::Generic);
+                let generic = of_generic.map_or(of, |(_, arg)| self.of(arg.of));
+                format!("{name}<{generic}>({})", self.list(args))
+            }
+            ExprKind::At(whole, index) => {
+                let index = self.expr(index);
+                let v = self.variable(self.function.parameters[*whole].variable);
+                format!("own::at({v}, {v}_len, {index})")
+            }
+            ExprKind::Len(whole) => format!("{}_len", self.variable(self.function.parameters[*whole].variable)),
+            ExprKind::If(condition, then, otherwise) => {
+                if let (Some(a), Some(b)) = (simple(then), simple(otherwise)) {
+                    // Statements that a side needs stand before all: values have no effects.
+                    let (condition, a, b) = (self.expr(condition), self.expr(a), self.expr(b));
+                    return format!("({condition} ? {a} : {b})");
+                }
+                let (temporary, condition) = (self.temporary(), self.expr(condition));
+                self.line(&format!("{of} {temporary};"));
+                self.line(&format!("if ({condition}) {{"));
+                self.depth += 1;
+                self.value_of(then, &temporary);
+                self.depth -= 1;
+                self.line("} else {");
+                self.depth += 1;
+                self.value_of(otherwise, &temporary);
+                self.depth -= 1;
+                self.line("}");
+                temporary
+            }
+            ExprKind::Block(block) => {
+                let temporary = self.temporary();
+                self.line(&format!("{of} {temporary};"));
+                self.line("{");
+                self.depth += 1;
+                self.value_of(block, &temporary);
+                self.depth -= 1;
+                self.line("}");
+                temporary
+            }
+        }
+    }
+
+    fn list(&mut self, args: &[Expr]) -> String {
+        let args: Vec<String> = args.iter().map(|arg| self.expr(arg)).collect();
+        args.join(", ")
+    }
+}
+
+fn literal(of: &str, digits: &str) -> String {
+    match of {
+        "f32" => format!("{digits}f"),
+        "f64" => digits.to_owned(),
+        _ => format!("own::literal<{of}>({digits}f, {digits})"),
+    }
+}
+
+/// The value of a block that is nothing else.
+fn simple(block: &Block) -> Option<&Expr> {
+    block.value.as_deref().filter(|_| block.statements.is_empty())
+}

@@ -1,0 +1,287 @@
+//! `cuprum::kernel!`: operations of your own, written once in Rust for CPU and GPU. Documented at the facade crate, which re-exports it.
+//!
+//! `read` turns the functions of a block into trees with types ([`tree`], [`types`]), `native` writes them as Rust for the CPU backend, `cuda` as
+//! CUDA C++, and what follows here is the row of core's table and the function that the caller sees.
+
+mod cuda;
+mod native;
+mod read;
+mod tree;
+mod types;
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote};
+
+use crate::tree::{Cost, Function, Identity, Kind};
+use crate::types::Type;
+
+/// Elementwise operations of your own; see `cuprum::kernel!` in the facade crate.
+#[proc_macro]
+pub fn kernel(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    expand(input.into()).unwrap_or_else(|e| e.to_compile_error()).into()
+}
+
+fn expand(input: TokenStream) -> syn::Result<TokenStream> {
+    let functions = read::functions(syn::parse2(input)?)?;
+    let mut sources: Vec<(&Function, String)> = Vec::new();
+    let mut texts: Vec<String> = Vec::new();
+    for function in &functions {
+        let (name, text) = cuda::write(function, &sources);
+        sources.push((function, name));
+        texts.push(text);
+    }
+    let called: Vec<usize> = functions.iter().flat_map(|f| f.calls.iter().copied()).collect();
+    // A function that others call is a part of those, not an operation.
+    let operations = functions.iter().enumerate().filter(|(n, _)| !called.contains(n)).map(|(n, function)| {
+        let mut needed = Vec::new();
+        callees(&functions, n, &mut needed);
+        let source = needed.iter().map(|&n| {
+            let (name, text) = (&sources[n].1, &texts[n]);
+            quote!((#name, #text))
+        });
+        operation(function, &functions, quote!(&[#(#source),*]))
+    });
+    Ok(operations.collect())
+}
+
+/// A function after all that it calls.
+fn callees(functions: &[Function], at: usize, out: &mut Vec<usize>) {
+    functions[at].calls.iter().for_each(|&callee| callees(functions, callee, out));
+    if !out.contains(&at) {
+        out.push(at);
+    }
+}
+
+/// The row, and the function that applies it.
+fn operation(function: &Function, functions: &[Function], source: TokenStream) -> TokenStream {
+    let Function { attrs, vis, name, .. } = function;
+    let row = format_ident!("__CUPRUM_ROW_OF_{}", name);
+    let given: Vec<_> = function.parameters.iter().filter(|p| !matches!(p.kind, Kind::Index(_))).collect();
+    let names: Vec<&Ident> = given.iter().map(|p| &p.name).collect();
+    let signature = given.iter().map(|p| p.name.to_string()).collect::<Vec<_>>().join(", ");
+    let parameters = function.parameters.iter().map(|p| {
+        let (name, of) = (p.name.to_string(), of(p.of));
+        let kind = match p.kind {
+            Kind::Each => quote!(Each),
+            Kind::Whole => quote!(Whole),
+            Kind::Index(axis) => quote!(Index(#axis)),
+        };
+        quote!(body::Parameter { name: #name, of: #of, kind: body::ParameterKind::#kind })
+    });
+    let bound = Ident::new(function.bound.map_or("Number", |b| b.name()), Span::call_site());
+    let result = of(function.result);
+    let cost = Ident::new(
+        match function.cost {
+            Cost::Cheap => "Cheap",
+            Cost::Medium => "Medium",
+            Cost::Dear => "Dear",
+        },
+        Span::call_site(),
+    );
+    let native = native::write(function, functions);
+    let is_reduction = function.identity.is_some();
+    let identity = match function.identity {
+        None => quote!(::core::option::Option::None),
+        Some(identity) => {
+            let identity = match identity {
+                Identity::Int(n) => {
+                    let n = i128::from(n);
+                    quote!(Value(::cuprum::Scalar::Int(#n)))
+                }
+                Identity::Float(x) => quote!(Value(::cuprum::Scalar::Float(#x))),
+                Identity::Bool(b) => quote!(Value(::cuprum::Scalar::Bool(#b))),
+                Identity::Lowest => quote!(Lowest),
+                Identity::Highest => quote!(Highest),
+            };
+            quote!(::core::option::Option::Some(body::Identity::#identity))
+        }
+    };
+    let (family, arity, call, signature) = if is_reduction {
+        (quote!(Reduce), quote!(1), quote!(call_reduction), "a, axis=None, *, keepdims=False".to_owned())
+    } else {
+        (quote!(Map), quote!(body::Body::arity(PARAMETERS)), quote!(call), signature)
+    };
+    let native_type = if is_reduction { quote!(NativeReduction) } else { quote!(Native) };
+    let caller = if is_reduction {
+        quote! {
+            #vis fn #name(
+                values: impl ::core::convert::Into<::cuprum::Operand>,
+                over: impl ::core::convert::Into<::cuprum::Over>,
+            ) -> ::cuprum::Result<::cuprum::NdArray> {
+                ::cuprum::core::body::reduce(::cuprum::Op(&#row), &values.into(), &over.into())
+            }
+        }
+    } else {
+        quote! {
+            #[allow(clippy::too_many_arguments)]
+            #vis fn #name(#(#names: impl ::core::convert::Into<::cuprum::Operand>),*) -> ::cuprum::Result<::cuprum::NdArray> {
+                ::cuprum::core::body::apply(::cuprum::Op(&#row), &[#(#names.into()),*])
+            }
+        }
+    };
+    let text = name.to_string();
+    let text = text.trim_start_matches("r#");
+    let doc = first_line(attrs);
+    quote! {
+        #[doc(hidden)]
+        #[allow(non_upper_case_globals)]
+        static #row: ::cuprum::core::op::OpDef = {
+            use ::cuprum::core::{body, op};
+            static NATIVE: ::cuprum::backend_cpu::own::#native_type = #native;
+            static PARAMETERS: &[body::Parameter] = &[#(#parameters),*];
+            static BODY: body::Body = body::Body {
+                parameters: PARAMETERS,
+                bound: body::Bound::#bound,
+                result: #result,
+                source: #source,
+                identity: #identity,
+                native: &NATIVE,
+            };
+            op::OpDef {
+                name: #text,
+                aliases: &[],
+                family: op::Family::#family,
+                arity: #arity,
+                index: ::core::primitive::u16::MAX,
+                rule: ::core::option::Option::None,
+                cost: op::Cost::#cost,
+                composite: ::core::option::Option::None,
+                body: ::core::option::Option::Some(&BODY),
+                call: ::core::option::Option::Some(|args| body::#call(op::Op(&#row), &args)),
+                signature: #signature,
+                doc: #doc,
+            }
+        };
+        ::cuprum::inventory::submit! { ::cuprum::core::body::Named(&#row) }
+
+        #(#attrs)*
+        #[allow(dead_code)]
+        #caller
+    }
+}
+
+fn of(of: Type) -> TokenStream {
+    match of {
+        Type::Generic => quote!(body::Type::Generic),
+        Type::Prim(p) => {
+            let dtype = Ident::new(p.dtype(), Span::call_site());
+            quote!(body::Type::Fixed(::cuprum::DType::#dtype))
+        }
+    }
+}
+
+/// The first line of documentation, for `eval`'s help.
+fn first_line(attrs: &[syn::Attribute]) -> String {
+    let lines = attrs.iter().filter_map(|a| match &a.meta {
+        syn::Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
+            syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) => Some(text.value().trim().to_owned()),
+            _ => None,
+        },
+        _ => None,
+    });
+    lines.into_iter().find(|line| !line.is_empty()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Line (of the block, from 1), column (from 0) and text of each error.
+    fn errors(block: &str) -> Vec<(usize, usize, String)> {
+        let error = match block.parse::<TokenStream>().map_err(syn::Error::from).and_then(expand) {
+            Ok(_) => return Vec::new(),
+            Err(error) => error,
+        };
+        error.into_iter().map(|e| (e.span().start().line, e.span().start().column, e.to_string())).collect()
+    }
+
+    fn one(block: &str) -> (usize, usize, String) {
+        let [error] = errors(block).try_into().unwrap();
+        error
+    }
+
+    #[test]
+    fn mistakes_are_told_where_they_stand() {
+        let expected = |line, column, text: &str| (line, column, text.to_owned());
+        assert_eq!(
+            one("fn f<T: Float>(x: T, n: i32) -> T {\n    x + n\n}"),
+            expected(2, 8, "mismatched types: expected the generic type (any Float), found `i32`; convert one with `as`")
+        );
+        assert_eq!(
+            one("fn f<T: Float>(x: T) -> T {\n    let y = x * z;\n    y\n}"),
+            expected(2, 16, "`z` is not a variable of this kernel")
+        );
+        assert_eq!(
+            one("fn f(x: f64) -> f64 {\n    if x { 1.0 } else { 2.0 }\n}"),
+            expected(2, 7, "mismatched types: expected `bool`, found `f64`")
+        );
+        assert_eq!(one("fn f<T: Integer>(x: T) -> T { x.sqrt() }").2, "`sqrt` takes a float, found the generic type (any Integer)");
+        assert_eq!(
+            one("fn f<T: Number>(x: T) -> T { x * 0.5 }").2,
+            "mismatched types: expected the generic type (any Number), found a float"
+        );
+        assert_eq!(one("fn f(x: f64) -> f64 { x = 2.0; x }").2, "`x` is not mutable: declare it with `let mut`");
+        assert_eq!(one("fn f(x: f64) -> f64 { x.exp(); x }").2, "a value that nothing is done with");
+        assert_eq!(one("fn f(x: f64) -> f64 { x.exp() x }").0, 1, "a missing operator is a syntax error");
+        assert_eq!(one("fn f(x: f64) -> f64 { let y = x + 1.0; }").2, "the function ends without a value");
+        assert!(errors("fn f(x: f64) -> bool { x > 1 }").is_empty(), "a whole number is a number of any type");
+    }
+
+    #[test]
+    fn what_kernels_cannot_hold_is_told() {
+        let text = |block: &str| one(block).2;
+        assert!(text("fn f(x: f64) -> f64 { let mut y = x; while y > 1.0 { y = y / 2.0; } y }").contains("loops of kernels are bounded"));
+        assert!(text("fn f(x: f64) -> f64 { vec![x][0] }").contains("only parameters of type `&[T]`"));
+        assert!(text("fn f(x: &mut [f64]) -> f64 { x[0] }").contains("cannot be changed"));
+        assert!(text("fn f(x: f64) -> f64 { x.gamma() }").contains("no method of kernels"));
+        assert!(text("fn f(x: String) -> f64 { 1.0 }").contains("types of kernels are"));
+        assert!(text("fn f<T>(x: T) -> T { x }").contains("one generic type, `T: Float`"));
+        assert!(text("fn f<T: Float, U: Float>(x: T, y: U) -> T { x }").contains("has one generic type"));
+        assert!(text("fn f(x: f64) { }").contains("returns a number"));
+        assert!(text("fn f(x: f64) -> f64 { g(x) }").contains("`g` is no function of this block"));
+        assert!(text("struct S;").contains("a kernel is a function"));
+        assert!(text("fn f(a: &[f64], b: &[f64], c: &[f64], d: &[f64], x: f64) -> f64 { x }").contains("9 arguments, at most 8"));
+        assert!(text("#[reduction(identity = 0)] fn f<T: Number>(a: T) -> T { a }").contains("makes one of two"));
+        assert!(text("#[reduction(start = 0)] fn f<T: Number>(a: T, b: T) -> T { a + b }").contains("identity = 0"));
+        assert!(
+            text("fn f(x: f64) -> f64 { let mut s = x; let y = if x > 0.0 { s = 1.0; 2.0 } else { 3.0 }; s + y }")
+                .contains("inside an expression")
+        );
+        assert!(text("fn f(x: f64, n: i64) -> f64 { for i in 0..=n { } x }").contains("an end that is not in them"));
+        assert_eq!(errors("fn f(x: f64) -> f64 { y }\nfn g(x: f64) -> f64 { z }").len(), 2, "of two functions both are told");
+    }
+
+    #[test]
+    fn one_text_for_one_body() {
+        let text = |block: &str| {
+            let functions = read::functions(syn::parse_str(block).unwrap()).unwrap();
+            cuda::write(&functions[0], &[])
+        };
+        let (name, cuda) =
+            text("fn f<T: Float>(x: T, n: i32) -> T { let mut s = x; for i in 0..n { if s > 2.5 { break; } s += i as T; } s }");
+        assert_eq!(
+            text("fn f<T: Float>(x: T, n: i32) -> T {\n let mut s = x; for i in 0..n { if s > 2.5 { break; } s += i as T; } s }").0,
+            name
+        );
+        let expected = format!(
+            "template <class T> __device__ inline T {name}(const T x_0, const i32 n_1) {{
+    [[maybe_unused]] T s_2 = x_0;
+    const i32 end_i_3 = n_1;
+    for (i32 i_3 = static_cast<i32>(0); i_3 < end_i_3; i_3++) {{
+        if ((s_2 > own::literal<T>(2.5f, 2.5))) {{
+            break;
+        }}
+        s_2 = op::add(s_2, cast<T>(i_3));
+    }}
+    return s_2;
+}}
+"
+        );
+        assert_eq!(cuda, expected);
+        let (_, chosen) = text("fn f(x: f32) -> f32 { let y = if x > 0.0 { let z = x * x; z + 1.0 } else { -x }; y }");
+        assert!(
+            chosen.contains("    f32 chosen1;\n    if ((x_0 > 0.0f)) {\n        [[maybe_unused]] const f32 z_1 = op::multiply(x_0, x_0);"),
+            "{chosen}"
+        );
+    }
+}

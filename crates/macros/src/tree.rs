@@ -1,0 +1,226 @@
+//! A kernel's function as a tree with types, from which both texts are written.
+
+use proc_macro2::{Ident, Span};
+
+use crate::types::{Bound, Prim, Slot, Type};
+
+/// A function.
+pub struct Function {
+    pub attrs: Vec<syn::Attribute>,
+    pub vis: syn::Visibility,
+    pub name: Ident,
+    pub bound: Option<Bound>,
+    pub parameters: Vec<Parameter>,
+    pub result: Type,
+    pub variables: Vec<Variable>,
+    pub body: Block,
+    /// Functions of the same block that it calls.
+    pub calls: Vec<usize>,
+    /// Types that [`Expr::of`] names.
+    pub types: Vec<Type>,
+    pub cost: Cost,
+    /// Of a reduction, by `#[reduction(identity = ..)]`.
+    pub identity: Option<Identity>,
+}
+
+/// What a reduction begins with.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Identity {
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+    /// `MIN`, `-INFINITY`.
+    Lowest,
+    /// `MAX`, `INFINITY`.
+    Highest,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Cost {
+    Cheap,
+    Medium,
+    Dear,
+}
+
+pub struct Parameter {
+    pub name: Ident,
+    pub variable: usize,
+    pub of: Type,
+    pub kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    Each,
+    Whole,
+    Index(usize),
+}
+
+/// A variable or parameter: its number is what both texts call it by.
+pub struct Variable {
+    pub name: Ident,
+    pub of: Slot,
+    pub mutable: bool,
+}
+
+#[derive(Default)]
+pub struct Block {
+    pub statements: Vec<Statement>,
+    /// The block's value.
+    pub value: Option<Box<Expr>>,
+}
+
+pub enum Statement {
+    Let(usize, Expr),
+    Assign(usize, Expr),
+    If(Expr, Block, Block),
+    For { variable: usize, from: Expr, to: Expr, body: Block },
+    Break,
+    Continue,
+    Return(Expr),
+}
+
+pub struct Expr {
+    pub kind: ExprKind,
+    pub of: Slot,
+    pub span: Span,
+}
+
+pub enum ExprKind {
+    Int(String),
+    Float(String),
+    Bool(bool),
+    /// A constant of `std::f64::consts`, or an infinity or NaN.
+    Constant(&'static Constant),
+    Variable(usize),
+    Not(Box<Expr>),
+    Negative(Box<Expr>),
+    Binary(Binary, Box<Expr>, Box<Expr>),
+    Cast(Box<Expr>),
+    Method(&'static Method, Vec<Expr>),
+    /// A function of the same block, by its place there.
+    Call(usize, Vec<Expr>),
+    /// An element of a parameter that is seen whole.
+    At(usize, Box<Expr>),
+    /// How many such a parameter has.
+    Len(usize),
+    If(Box<Expr>, Block, Block),
+    Block(Block),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Binary {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Rem,
+    And,
+    Or,
+    BitAnd,
+    BitOr,
+    BitXor,
+    Shl,
+    Shr,
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+/// A name of Rust's standard library.
+pub struct Constant {
+    pub name: &'static str,
+    /// Its digits; `None` for what has none.
+    pub digits: Option<&'static str>,
+}
+
+pub static CONSTANTS: &[Constant] = &[
+    Constant { name: "PI", digits: Some("3.14159265358979323846264338327950288") },
+    Constant { name: "TAU", digits: Some("6.28318530717958647692528676655900577") },
+    Constant { name: "E", digits: Some("2.71828182845904523536028747135266250") },
+    Constant { name: "LN_2", digits: Some("0.693147180559945309417232121458176568") },
+    Constant { name: "LN_10", digits: Some("2.30258509299404568401799145468436421") },
+    Constant { name: "SQRT_2", digits: Some("1.41421356237309504880168872420969808") },
+    Constant { name: "FRAC_1_SQRT_2", digits: Some("0.707106781186547524400844362104849039") },
+    Constant { name: "INFINITY", digits: None },
+    Constant { name: "NAN", digits: None },
+];
+
+/// What a method takes and gives, beside its receiver.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// Number to number.
+    Number,
+    /// Float to float.
+    Float,
+    /// Float to float, by a function of the SIMD level.
+    Math,
+    /// The same, some of whose arguments are rare.
+    Large,
+    /// Float to bool.
+    Test,
+}
+
+/// A method of Rust's numbers.
+pub struct Method {
+    pub name: &'static str,
+    /// Arguments with the receiver.
+    pub arity: usize,
+    pub form: Form,
+    /// The function in the prelude of generated CUDA code.
+    pub cuda: &'static str,
+    pub cost: Cost,
+}
+
+const fn method(name: &'static str, arity: usize, form: Form, cuda: &'static str, cost: Cost) -> Method {
+    Method { name, arity, form, cuda, cost }
+}
+
+pub static METHODS: &[Method] = &[
+    method("abs", 1, Form::Number, "own::abs", Cost::Cheap),
+    method("min", 2, Form::Number, "own::min", Cost::Cheap),
+    method("max", 2, Form::Number, "own::max", Cost::Cheap),
+    method("sqrt", 1, Form::Float, "op::sqrt", Cost::Medium),
+    method("floor", 1, Form::Float, "op::floor", Cost::Cheap),
+    method("ceil", 1, Form::Float, "op::ceil", Cost::Cheap),
+    method("trunc", 1, Form::Float, "op::trunc", Cost::Cheap),
+    method("round_ties_even", 1, Form::Float, "op::rint", Cost::Cheap),
+    method("copysign", 2, Form::Float, "own::copysign", Cost::Cheap),
+    method("mul_add", 3, Form::Math, "own::mul_add", Cost::Cheap),
+    method("sin", 1, Form::Large, "op::sin", Cost::Dear),
+    method("cos", 1, Form::Large, "op::cos", Cost::Dear),
+    method("tan", 1, Form::Large, "op::tan", Cost::Dear),
+    method("exp", 1, Form::Math, "op::exp", Cost::Dear),
+    method("exp2", 1, Form::Math, "op::exp2", Cost::Dear),
+    method("exp_m1", 1, Form::Math, "op::expm1", Cost::Dear),
+    method("ln", 1, Form::Math, "op::log", Cost::Dear),
+    method("log2", 1, Form::Math, "op::log2", Cost::Dear),
+    method("log10", 1, Form::Math, "op::log10", Cost::Dear),
+    method("ln_1p", 1, Form::Math, "op::log1p", Cost::Dear),
+    method("cbrt", 1, Form::Math, "op::cbrt", Cost::Dear),
+    method("asin", 1, Form::Math, "op::asin", Cost::Dear),
+    method("acos", 1, Form::Math, "op::acos", Cost::Dear),
+    method("atan", 1, Form::Math, "op::atan", Cost::Dear),
+    method("sinh", 1, Form::Math, "op::sinh", Cost::Dear),
+    method("cosh", 1, Form::Math, "op::cosh", Cost::Dear),
+    method("tanh", 1, Form::Math, "op::tanh", Cost::Dear),
+    method("asinh", 1, Form::Math, "op::asinh", Cost::Dear),
+    method("acosh", 1, Form::Math, "op::acosh", Cost::Dear),
+    method("atanh", 1, Form::Math, "op::atanh", Cost::Dear),
+    method("atan2", 2, Form::Math, "op::atan2", Cost::Dear),
+    method("hypot", 2, Form::Math, "op::hypot", Cost::Dear),
+    method("powf", 2, Form::Math, "op::power", Cost::Dear),
+    method("is_nan", 1, Form::Test, "op::isnan", Cost::Cheap),
+    method("is_finite", 1, Form::Test, "op::isfinite", Cost::Cheap),
+    method("is_infinite", 1, Form::Test, "op::isinf", Cost::Cheap),
+];
+
+impl Function {
+    /// The type of an expression or variable.
+    pub fn of(&self, slot: Slot) -> Type {
+        self.types.get(slot).copied().unwrap_or(Type::Prim(Prim::I32))
+    }
+}

@@ -1,0 +1,252 @@
+//! Types of kernels: a generic one, and Rust's numbers. Inference is by unification, as expressions have no subtyping.
+
+use proc_macro2::Span;
+use syn::{Error, Result};
+
+/// A type that a value can have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Type {
+    /// The generic type of the function.
+    Generic,
+    Prim(Prim),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Prim {
+    Bool,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    F32,
+    F64,
+}
+
+/// Rust's name (C++'s too, in the prelude of generated code) and that of cuprum's dtype.
+const NAMES: [(Prim, &str, &str); 11] = [
+    (Prim::Bool, "bool", "Bool"),
+    (Prim::I8, "i8", "I8"),
+    (Prim::I16, "i16", "I16"),
+    (Prim::I32, "i32", "I32"),
+    (Prim::I64, "i64", "I64"),
+    (Prim::U8, "u8", "U8"),
+    (Prim::U16, "u16", "U16"),
+    (Prim::U32, "u32", "U32"),
+    (Prim::U64, "u64", "U64"),
+    (Prim::F32, "f32", "F32"),
+    (Prim::F64, "f64", "F64"),
+];
+
+impl Prim {
+    pub fn parse(name: &str) -> Option<Prim> {
+        NAMES.iter().find(|(_, n, _)| *n == name).map(|(p, ..)| *p)
+    }
+    pub fn name(self) -> &'static str {
+        NAMES[self as usize].1
+    }
+    pub fn dtype(self) -> &'static str {
+        NAMES[self as usize].2
+    }
+    pub fn is_float(self) -> bool {
+        matches!(self, Prim::F32 | Prim::F64)
+    }
+    pub fn is_int(self) -> bool {
+        self != Prim::Bool && !self.is_float()
+    }
+}
+
+/// What a generic type stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Bound {
+    Float,
+    Integer,
+    Number,
+}
+
+impl Bound {
+    pub fn parse(name: &str) -> Option<Bound> {
+        match name {
+            "Float" => Some(Bound::Float),
+            "Integer" => Some(Bound::Integer),
+            "Number" => Some(Bound::Number),
+            _ => None,
+        }
+    }
+    pub fn name(self) -> &'static str {
+        match self {
+            Bound::Float => "Float",
+            Bound::Integer => "Integer",
+            Bound::Number => "Number",
+        }
+    }
+    /// The types that the function is compiled for.
+    pub fn types(self) -> impl Iterator<Item = Prim> {
+        NAMES.iter().map(|(p, ..)| *p).filter(move |p| match self {
+            Bound::Float => p.is_float(),
+            Bound::Integer => p.is_int(),
+            Bound::Number => p.is_float() || p.is_int(),
+        })
+    }
+}
+
+/// A type that inference is to find.
+pub type Slot = usize;
+
+/// What is known of one.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Known {
+    Same(Slot),
+    Type(Type),
+    /// Of an integer literal: any number.
+    Int,
+    /// Of a float literal: any float.
+    Float,
+    Nothing,
+}
+
+/// What an operation asks of a type.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    Number,
+    Integer,
+    Float,
+}
+
+impl Class {
+    fn describe(self) -> &'static str {
+        match self {
+            Class::Number => "a number",
+            Class::Integer => "an integer",
+            Class::Float => "a float",
+        }
+    }
+}
+
+/// The types of one function.
+pub struct Inference {
+    pub bound: Option<Bound>,
+    slots: Vec<Known>,
+    asked: Vec<(Slot, Class, Span, String)>,
+}
+
+impl Inference {
+    pub fn new(bound: Option<Bound>) -> Inference {
+        Inference { bound, slots: Vec::new(), asked: Vec::new() }
+    }
+
+    fn slot(&mut self, known: Known) -> Slot {
+        self.slots.push(known);
+        self.slots.len() - 1
+    }
+    pub fn of(&mut self, of: Type) -> Slot {
+        self.slot(Known::Type(of))
+    }
+    pub fn int(&mut self) -> Slot {
+        self.slot(Known::Int)
+    }
+    pub fn float(&mut self) -> Slot {
+        self.slot(Known::Float)
+    }
+    pub fn unknown(&mut self) -> Slot {
+        self.slot(Known::Nothing)
+    }
+
+    fn root(&self, mut slot: Slot) -> Slot {
+        while let Known::Same(next) = self.slots[slot] {
+            slot = next;
+        }
+        slot
+    }
+
+    fn is(&self, of: Type, class: Class) -> bool {
+        match (of, class) {
+            (Type::Generic, Class::Number) => true,
+            (Type::Generic, Class::Integer) => self.bound == Some(Bound::Integer),
+            (Type::Generic, Class::Float) => self.bound == Some(Bound::Float),
+            (Type::Prim(p), Class::Number) => p != Prim::Bool,
+            (Type::Prim(p), Class::Integer) => p.is_int(),
+            (Type::Prim(p), Class::Float) => p.is_float(),
+        }
+    }
+
+    /// Says that two types are the same.
+    pub fn same(&mut self, expected: Slot, found: Slot, span: Span) -> Result<()> {
+        let (a, b) = (self.root(expected), self.root(found));
+        if a == b {
+            return Ok(());
+        }
+        let known = match (self.slots[a], self.slots[b]) {
+            (Known::Nothing, other) | (other, Known::Nothing) => other,
+            (Known::Type(x), Known::Type(y)) if x == y => Known::Type(x),
+            (Known::Type(t), Known::Int) | (Known::Int, Known::Type(t)) if self.is(t, Class::Number) => Known::Type(t),
+            (Known::Type(t), Known::Float) | (Known::Float, Known::Type(t)) if self.is(t, Class::Float) => Known::Type(t),
+            (Known::Int, Known::Int) => Known::Int,
+            (Known::Int | Known::Float, Known::Int | Known::Float) => Known::Float,
+            (x, y) => {
+                let message = format!("mismatched types: expected {}, found {}{}", self.describe(x), self.describe(y), hint(x, y));
+                return Err(Error::new(span, message));
+            }
+        };
+        self.slots[a] = known;
+        self.slots[b] = Known::Same(a);
+        Ok(())
+    }
+
+    fn describe(&self, known: Known) -> String {
+        match known {
+            Known::Type(Type::Generic) => format!("the generic type (any {})", self.bound.map_or("number", Bound::name)),
+            Known::Type(Type::Prim(p)) => format!("`{}`", p.name()),
+            Known::Int => "an integer".into(),
+            Known::Float => "a float".into(),
+            Known::Same(_) | Known::Nothing => "a value".into(),
+        }
+    }
+
+    /// Whether a type is known to be bool.
+    pub fn is_bool(&self, slot: Slot) -> bool {
+        self.slots[self.root(slot)] == Known::Type(Type::Prim(Prim::Bool))
+    }
+
+    /// Number of types.
+    pub fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Asks that a type be of a class; answered by [`Inference::check`].
+    pub fn ask(&mut self, slot: Slot, class: Class, span: Span, what: impl Into<String>) {
+        self.asked.push((slot, class, span, what.into()));
+    }
+
+    /// Answers what was asked, when all types are known.
+    pub fn check(&self) -> Result<()> {
+        for (slot, class, span, what) in &self.asked {
+            let of = self.resolve(*slot);
+            if !self.is(of, *class) {
+                let found = self.describe(Known::Type(of));
+                return Err(Error::new(*span, format!("{what} takes {}, found {found}", class.describe())));
+            }
+        }
+        Ok(())
+    }
+
+    /// The type; literals that nothing tells are those of Rust, i32 and f64.
+    pub fn resolve(&self, slot: Slot) -> Type {
+        match self.slots[self.root(slot)] {
+            Known::Type(of) => of,
+            Known::Float => Type::Prim(Prim::F64),
+            _ => Type::Prim(Prim::I32),
+        }
+    }
+}
+
+fn hint(a: Known, b: Known) -> &'static str {
+    match (a, b) {
+        (Known::Type(Type::Prim(Prim::Bool)), _) | (_, Known::Type(Type::Prim(Prim::Bool))) => "",
+        (Known::Type(_), Known::Type(_)) => "; convert one with `as`",
+        _ => "",
+    }
+}

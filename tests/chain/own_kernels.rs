@@ -1,0 +1,234 @@
+//! Operations of this crate by `cuprum::kernel!`: one source, fused with others, reduced, called by name.
+
+use cuprum::{DType, Device, NdArray, Result, axis, explain, with_device};
+
+cuprum::kernel! {
+    /// Steps until a point leaves the circle.
+    pub fn escape<T: Float>(re: T, im: T, limit: i32) -> i32 {
+        let mut x = re;
+        let mut y = im;
+        let mut steps = 0;
+        for _ in 0..limit {
+            let xx = x * x;
+            let yy = y * y;
+            if xx + yy > 4.0 {
+                break;
+            }
+            y = 2.0 * x * y + im;
+            x = xx - yy + re;
+            steps += 1;
+        }
+        steps
+    }
+
+    /// Twice a number, or its half.
+    pub fn twice_or_half<T: Number>(x: T, twice: bool) -> T {
+        if twice { x * 2 } else { x / 2 }
+    }
+
+    fn square<T: Number>(x: T) -> T {
+        x * x
+    }
+
+    /// Which centre is nearest to a point of the plane.
+    pub fn nearest<T: Float>(x: T, y: T, centres: &[T]) -> i32 {
+        let mut best = 0;
+        let mut distance = INFINITY;
+        for c in 0..centres.len() / 2 {
+            let d = square(x - centres[2 * c]) + square(y - centres[2 * c + 1]);
+            if d < distance {
+                distance = d;
+                best = c as i32;
+            }
+        }
+        best
+    }
+
+    /// Whether an element stands above the diagonal.
+    pub fn above<T: Number>(x: T) -> T {
+        if index(1) > index(0) { x } else { 0 }
+    }
+
+    /// Larger magnitude.
+    #[reduction(identity = 0)]
+    pub fn largest_magnitude<T: Number>(a: T, b: T) -> T {
+        a.abs().max(b.abs())
+    }
+
+    /// Every branch, loop and conversion that a kernel may have.
+    pub fn everything(x: f64, n: i64) -> f64 {
+        let mut sum = 0.0;
+        for i in 0..n {
+            if i == 3 {
+                continue;
+            }
+            let mut part = if i % 2 == 0 { x } else { -x };
+            for j in 0..i {
+                part = part * 0.5 + (j as f64).sqrt();
+                if part > 1e6 { return part; }
+            }
+            sum += part.max(-1.0).sin() + part.powi(2);
+        }
+        sum
+    }
+
+    /// Integers wrap, and division by zero gives zero.
+    pub fn integers<T: Integer>(a: T, b: T) -> T {
+        (a / b) ^ (a % b) | (a << 1) & !b
+    }
+
+    /// Sine of anything.
+    pub fn own_sine<T: Float>(x: T) -> T {
+        x.sin()
+    }
+}
+
+fn on_cpu<R>(f: impl FnOnce() -> Result<R>) -> R {
+    with_device(Device::CPU, f).unwrap()
+}
+
+fn values(a: &NdArray) -> Vec<f64> {
+    a.astype(DType::F64).unwrap().to_vec().unwrap()
+}
+
+#[test]
+fn loops_with_breaks() {
+    let one = |re: f32, im: f32| {
+        let (mut x, mut y) = (re, im);
+        (0..100)
+            .take_while(|_| {
+                let inside = x * x + y * y <= 4.0;
+                (x, y) = (x * x - y * y + re, 2.0 * x * y + im);
+                inside
+            })
+            .count() as f64
+    };
+    let (re, im) = on_cpu(|| {
+        let re = NdArray::linspace(-2.0, 0.5, 203)?.astype(DType::F32)?;
+        Ok((re, NdArray::linspace(-1.2, 1.2, 101)?.astype(DType::F32)?.reshape([101, 1])?))
+    });
+    let steps = escape(&re, &im, 100).unwrap();
+    assert_eq!((steps.shape(), steps.dtype()), (&[101, 203][..], DType::I32));
+    let (re, im) = (re.to_vec::<f32>().unwrap(), im.to_vec::<f32>().unwrap());
+    let expected: Vec<f64> = im.iter().flat_map(|&y| re.iter().map(move |&x| (x, y))).map(|(x, y)| one(x, y)).collect();
+    assert_eq!(values(&steps), expected);
+}
+
+#[test]
+fn fused_with_what_stands_around() {
+    let a = on_cpu(|| NdArray::arange_as(0, 3000, 1, DType::F64));
+    let flags = a.greater(10).unwrap();
+    let (sum, calls) = explain(|| twice_or_half(&a + 1, &flags).unwrap().multiply(3).unwrap().sum(()).unwrap().item().unwrap());
+    let expected: f64 = (0..3000).map(|i| f64::from(i) + 1.0).map(|x| 3.0 * if x > 11.0 { x * 2.0 } else { x / 2.0 }).sum();
+    assert_eq!(sum.as_f64(), expected);
+    let told: Vec<_> = calls.iter().map(|c| (c.op, c.served_by)).collect();
+    assert_eq!(told, [("sum", Some("cpu"))], "one pass");
+    let half = twice_or_half(on_cpu(|| NdArray::arange_as(0, 5, 1, DType::F16)), true).unwrap();
+    assert_eq!((half.dtype(), values(&half)), (DType::F16, vec![0.0, 2.0, 4.0, 6.0, 8.0]));
+    let ints = twice_or_half(on_cpu(|| NdArray::from_slice(&[7i8, -128, 100])), false).unwrap();
+    assert_eq!((ints.dtype(), values(&ints)), (DType::I8, vec![3.0, -64.0, 50.0]));
+}
+
+#[test]
+fn arrays_that_are_seen_whole() {
+    let (x, centres) =
+        on_cpu(|| Ok((NdArray::linspace(0.0, 9.0, 1000)?, NdArray::from_slice(&[9.0, 0.0, 1.0, 0.0, 5.0, 0.5])?.reshape([3, 2])?)));
+    let found = nearest(&x, 0.0, &centres).unwrap();
+    let expected = values(&x)
+        .iter()
+        .map(|&x| {
+            if x < 3.03 {
+                1.0
+            } else if x > 7.03 {
+                0.0
+            } else {
+                2.0
+            }
+        })
+        .collect::<Vec<f64>>();
+    let wrong = values(&found).iter().zip(&expected).filter(|(a, b)| a != b).count();
+    assert!(wrong <= 8, "{wrong} beside the borders");
+    let again = nearest(&x, 0.0, centres.index(cuprum::s![.., ..;-1]).unwrap()).unwrap();
+    assert_eq!(again.dtype(), DType::I32);
+    // A prologue: the reduction goes through it without a pass of its own.
+    let (count, calls) = explain(|| nearest(&x, 0.0, &centres).unwrap().equal(2).unwrap().count_nonzero(()).unwrap().item().unwrap());
+    assert_eq!(calls.len(), 1);
+    assert_eq!(count.as_f64() as usize, values(&found).iter().filter(|&&v| v == 2.0).count());
+}
+
+#[test]
+fn own_indices() {
+    let a = on_cpu(|| NdArray::ones([4, 5], DType::I16));
+    assert_eq!(above(&a).unwrap().sum(axis(1)).unwrap().to_vec::<i64>().unwrap(), [4, 3, 2, 1]);
+    let error = above(on_cpu(|| NdArray::ones(4, DType::I16))).unwrap_err().to_string();
+    assert!(error.contains("index(1) of elements that have 1 axes"), "{error}");
+}
+
+#[test]
+fn reductions() {
+    let a = on_cpu(|| NdArray::arange_as(-50_000, 40_000, 1, DType::F32)?.reshape([300, 300]));
+    assert_eq!(largest_magnitude(&a, ()).unwrap().item().unwrap().as_f64(), 50_000.0);
+    let (rows, calls) = explain(|| largest_magnitude(&a + 1, axis(1).keepdims()).unwrap());
+    assert_eq!((rows.shape(), calls.len()), (&[300, 1][..], 1));
+    assert_eq!(rows.to_vec::<f32>().unwrap()[1], 49_699.0);
+    assert_eq!(values(&largest_magnitude(&a, 0).unwrap())[..2], [50_000.0, 49_999.0]);
+    let none = on_cpu(|| NdArray::zeros([0, 2], DType::I32));
+    assert_eq!(values(&largest_magnitude(&none, 0).unwrap()), [0.0, 0.0]);
+}
+
+#[test]
+fn what_rust_would_give() {
+    fn rust(x: f64, n: i64) -> f64 {
+        let mut sum = 0.0;
+        for i in 0..n {
+            if i == 3 {
+                continue;
+            }
+            let mut part = if i % 2 == 0 { x } else { -x };
+            for j in 0..i {
+                part = part * 0.5 + (j as f64).sqrt();
+                if part > 1e6 {
+                    return part;
+                }
+            }
+            sum += part.max(-1.0).sin() + part * part;
+        }
+        sum
+    }
+    let x = on_cpu(|| NdArray::linspace(-3.0, 5e6, 700));
+    let ours = values(&everything(&x, 9).unwrap());
+    for (x, ours) in values(&x).into_iter().zip(ours) {
+        let expected = rust(x, 9);
+        assert!((ours - expected).abs() <= 1e-13 * expected.abs().max(1.0), "{x}: {ours}, {expected}");
+    }
+    let large = on_cpu(|| NdArray::from_slice(&[1e22, 2.0, 1e300, -1e18]));
+    let exact: Vec<f64> = [1e22f64, 2.0, 1e300, -1e18].iter().map(|x| x.sin()).collect();
+    assert!(values(&own_sine(&large).unwrap()).iter().zip(&exact).all(|(a, b)| (a - b).abs() < 1e-15));
+    let (a, b) = on_cpu(|| Ok((NdArray::from_slice(&[7i32, i32::MIN, 5])?, NdArray::from_slice(&[2, -1, 0])?)));
+    let integers = |a: i32, b: i32| if b == 0 { (a << 1) & !b } else { (a.wrapping_div(b) ^ a.wrapping_rem(b)) | (a << 1) & !b };
+    let expected: Vec<i32> = [(7, 2), (i32::MIN, -1), (5, 0)].map(|(a, b)| integers(a, b)).to_vec();
+    assert_eq!(self::integers(&a, &b).unwrap().to_vec::<i32>().unwrap(), expected);
+}
+
+#[test]
+fn wrong_calls_say_why() {
+    let (a, c) = on_cpu(|| Ok((NdArray::ones(3, DType::F64)?, NdArray::ones(3, DType::C128)?)));
+    let why = |r: Result<NdArray>| r.unwrap_err().to_string();
+    assert!(why(escape(&c, 1.0, 5)).contains("real numbers"));
+    assert!(why(escape(&a, 1.0, 2.5)).contains("`limit` is int32 here"));
+    assert!(why(escape(&a, 1.0, &a)).contains("`limit` is int32 here; use astype"));
+    assert!(why(nearest(&a, 1.0, 2.0)).contains("`centres` is a whole array"));
+    assert!(why(nearest(&a, 1.0, on_cpu(|| NdArray::ones(0, DType::F64)))).contains("`centres` is empty"));
+    assert!(why(integers(&a, 1)).contains("takes integers"));
+    assert!(why(escape(&a, on_cpu(|| NdArray::ones(4, DType::F64)), 5)).contains("broadcast"));
+}
+
+#[test]
+fn found_by_name() {
+    let a = on_cpu(|| NdArray::from_slice(&[1.0f32, -8.0]));
+    let named = |text: &str| values(&cuprum::eval(text, [("a", &a)]).unwrap());
+    assert_eq!(named("twice_or_half(a, True) + 1"), [3.0, -15.0]);
+    assert_eq!(named("largest_magnitude(a, axis=0)"), [8.0]);
+    let error = cuprum::eval("twice_or_half(a)", [("a", &a)]).unwrap_err().to_string();
+    assert!(error.contains("argument 'twice' is missing; its parameters are (x, twice)"), "{error}");
+}
