@@ -244,6 +244,7 @@ pub fn sort(on: &On, sort: &Sort) -> Result<Outcome> {
         let from = inputs.first().copied().unwrap_or(0);
         match (sort.way, &on.kernels[..]) {
             (Way::Rows, [rows]) => sort_rows(context, sort, rows, from, values, places).map_err(&failed)?,
+            (Way::Top, [digit, gather, rank]) => sort_top(on, sort, [digit, gather, rank], from, values, places)?,
             (Way::Passes, [count, begin, pass]) => sort_passes(on, sort, [count, begin, pass], from, values, places)?,
             _ => decline!("no kernel for it"),
         }
@@ -267,6 +268,48 @@ fn sort_rows(context: &Context, sort: &Sort, function: &Function, from: u64, val
     // SAFETY: the parameters of sort_rows: `rows` rows of `columns` elements, outputs of `limit` elements a row or null, and
     // these numbers; a block holds `columns` elements.
     unsafe { function.launch(grid, [threads, 1, 1], 0, args.pointers()) }
+}
+
+/// How rows are cut for a kernel whose blocks each take a piece: the length of a piece, and how many a row has.
+fn pieces(context: &Context, function: &Function, sort: &Sort) -> Result<(u64, u32), CudaError> {
+    let SortPlan { rows, columns, .. } = sort.plan;
+    let blocks = function.blocks_per_sm(sort.threads as u32, 0)?.max(1) as usize * context.info().sm_count.max(1) as usize;
+    let count = blocks.div_ceil(rows).min(columns.div_ceil(sort.threads * 16)).max(1);
+    Ok((columns.div_ceil(count) as u64, count as u32))
+}
+
+/// The first few of each row. Passes whose digits are not needed any more end at once.
+fn sort_top(on: &On, sort: &Sort, [digit, gather, rank]: [&Arc<Function>; 3], from: u64, values: Memory, places: Memory) -> Result<()> {
+    /// Bytes of `Progress` in `top.cu`.
+    const PROGRESS: usize = 40;
+    let (&On { call, context, .. }, failed) = (on, on.failed());
+    let SortPlan { rows, columns, kept } = sort.plan;
+    let zeros = rows * (PROGRESS + sort::TOP_BINS * size_of::<u64>());
+    let workspace = device::allocate(call, zeros + rows * kept * size_of::<i64>())?;
+    context.fill(workspace.memory(), 0, [0u8; 4], zeros / 4).map_err(&failed)?;
+    let [progress, counts, chosen] = [0, rows * PROGRESS, zeros].map(|offset| workspace.pointer() + offset as u64);
+    let (chunk, chunks) = pieces(context, digit, sort).map_err(&failed)?;
+    let (length, limit) = (columns as u64, kept as u64);
+    let (grid, threads) = ([rows as u32 * chunks, 1, 1], [sort.threads as u32, 1, 1]);
+    for pass in sort.digits() {
+        let (of_places, sort::Digit { shift, upper, .. }) = (u32::from(pass.of_places), pass);
+        let mut args = Args::new();
+        args.push(&from).push(&progress).push(&counts).push(&length).push(&limit).push(&chunk).push(&chunks);
+        args.push(&of_places).push(&shift).push(&upper);
+        // SAFETY: the parameters of top_digit: the elements, zeroed progress and counts of each row, the length of a row and how
+        // many are asked for, how it is cut, and which bits the pass is for; a block for each piece.
+        unsafe { digit.launch(grid, threads, 0, args.pointers()) }.map_err(&failed)?;
+    }
+    let mut args = Args::new();
+    args.push(&from).push(&progress).push(&chosen).push(&length).push(&limit).push(&chunk).push(&chunks);
+    // SAFETY: the parameters of top_gather: as above, and memory for the places of those asked for in each row.
+    unsafe { gather.launch(grid, threads, 0, args.pointers()) }.map_err(&failed)?;
+    let (values, places, limit) = (address(values), address(places), kept as u32);
+    let mut args = Args::new();
+    args.push(&from).push(&chosen).push(&values).push(&places).push(&length).push(&limit);
+    // SAFETY: the parameters of top_rank: as above, of no more than it has shared memory for, and the outputs or null; a block for
+    // each row.
+    unsafe { rank.launch([rows as u32, 1, 1], threads, 0, args.pointers()) }.map_err(&failed)
 }
 
 /// All rows, pass by pass. Keys and places go to memory of their own and to the outputs' in turn, so that the last pass of a row
@@ -296,9 +339,7 @@ fn sort_passes(on: &On, sort: &Sort, [count, begin, pass]: [&Arc<Function>; 3], 
     let between = [keys_former, keys_latter, places_former, places_latter, columns as u64, pitch as u64];
 
     let threads = sort.threads as u32;
-    let blocks = count.blocks_per_sm(threads, 0).map_err(&failed)?.max(1) as usize * context.info().sm_count.max(1) as usize;
-    let chunks = blocks.div_ceil(rows).min(columns.div_ceil(sort.threads * 16)).max(1);
-    let (chunk, chunks) = (columns.div_ceil(chunks) as u64, chunks as u32);
+    let (chunk, chunks) = pieces(context, count, sort).map_err(&failed)?;
     let (row_count, columns, limit) = (rows as u32, columns as u64, kept as u64);
     let mut args = Args::new();
     args.push(&from).push(&begins).push(&columns).push(&chunk).push(&chunks);

@@ -1,4 +1,5 @@
-//! Stable radix sort of rows: short ones by a block each, long ones by a pass over memory for each digit of 8 bits.
+//! Stable radix sort of rows: short ones by a block each, long ones by a pass over memory for each digit of 8 bits. The first few of
+//! long rows are selected, not sorted.
 
 use cuprum_backend_cuda::codegen::{KernelKey, ctype, parts};
 use cuprum_core::call::{Sort as Asked, Work};
@@ -6,7 +7,7 @@ use cuprum_core::plan::sort::SortPlan;
 use cuprum_core::{Array, Call, DType, Outcome, Program, Reason, Result};
 
 use crate::launch::{self, Described, On};
-use crate::source::{Definitions, Family, Source};
+use crate::source::{BLOCK, Definitions, Family, Source};
 
 /// Digits of a pass, as in `sort.cu`.
 pub const DIGITS: usize = 256;
@@ -23,6 +24,18 @@ const KEYS: &str = include_str!("kernels/keys.cuh");
 static ROWS: Family = Family { name: "cub_sort_rows.cu", blocks: true, head: HEAD, text: &[KEYS, include_str!("kernels/sort_rows.cu")] };
 static PASSES: Family = Family { name: "cub_sort.cu", blocks: true, head: HEAD, text: &[KEYS, include_str!("kernels/sort.cu")] };
 
+static TOP: Family =
+    Family { name: "cub_top.cu", blocks: false, head: &[parts::WARP, BLOCK, parts::ORDER], text: &[KEYS, include_str!("kernels/top.cu")] };
+
+/// Threads of a block that selects, as in `top.cu`.
+const TOP_THREADS: usize = 512;
+/// Digits that it counts, as there.
+pub const TOP_BINS: usize = 2048;
+/// The most that are selected of a row, as there.
+const TOP_MOST: usize = 1024;
+/// More rows than this would take much memory for counts.
+const TOP_ROWS: usize = 1024;
+
 /// How rows are given to blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
@@ -30,6 +43,19 @@ pub enum Way {
     Rows,
     /// All rows in tiles, a pass for each digit.
     Passes,
+    /// The first few, selected.
+    Top,
+}
+
+/// Bits of a key, or of a place, that a pass of a selection counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Digit {
+    /// Of a place.
+    pub of_places: bool,
+    /// The lowest of the bits.
+    pub shift: u32,
+    /// The bit above them.
+    pub upper: u32,
 }
 
 /// A sort that the kernels take.
@@ -92,8 +118,13 @@ fn tile(size: usize, place: Option<usize>) -> (usize, usize, usize) {
 impl Sort {
     fn new(asked: Asked, dtype: DType, plan: SortPlan) -> Sort {
         let mut sort = Sort { asked, dtype, plan, way: Way::Rows, threads: 0, items: 0, blocks: 1 };
+        let is_few = plan.kept <= TOP_MOST && plan.kept <= plan.columns / 8 && plan.rows <= TOP_ROWS;
         (sort.threads, sort.items, sort.blocks) = match block(plan.rows, plan.columns, dtype.itemsize()) {
             Some((threads, items)) => (threads, items, 1),
+            None if is_few => {
+                sort.way = Way::Top;
+                (TOP_THREADS, 16, 1)
+            }
             None => {
                 sort.way = Way::Passes;
                 tile(dtype.itemsize(), sort.has_pairs().then(|| sort.place_size()))
@@ -104,7 +135,7 @@ impl Sort {
 
     /// Whether places travel with the keys: they are asked for, or needed to find the values, which the keys do not tell.
     pub fn has_pairs(&self) -> bool {
-        self.asked.indices || self.dtype.is_complex()
+        self.asked.indices || self.dtype.is_complex() || self.way == Way::Top
     }
 
     /// Bytes of a key, which has as many digits.
@@ -121,8 +152,19 @@ impl Sort {
     pub fn tiles(&self) -> usize {
         match self.way {
             Way::Rows => 1,
-            Way::Passes => self.plan.columns.div_ceil(self.threads * self.items),
+            Way::Passes | Way::Top => self.plan.columns.div_ceil(self.threads * self.items),
         }
+    }
+
+    /// What the passes of a selection count, in their order.
+    pub fn digits(&self) -> impl Iterator<Item = Digit> {
+        let of_places = usize::BITS - self.plan.columns.saturating_sub(1).leading_zeros();
+        let cut = |of_places: bool, bits: u32| {
+            std::iter::successors(Some(bits), |upper| Some(upper.saturating_sub(TOP_BINS.ilog2())))
+                .take_while(|upper| *upper > 0)
+                .map(move |upper| Digit { of_places, shift: upper.saturating_sub(TOP_BINS.ilog2()), upper })
+        };
+        cut(false, 8 * self.key_size() as u32).chain(cut(true, of_places))
     }
 
     /// Passes that the tags in a tile's state tell apart, as in `sort.cu`.
@@ -137,7 +179,7 @@ impl Described for Sort {
             .with_dtype(self.dtype)
             .with(u64::from(self.has_pairs()) << 1 | u64::from(self.asked.descending))
             .with(self.place_size() as u64)
-            .with(u64::from(self.way == Way::Rows))
+            .with(self.way as u64)
             .with((self.threads * self.items) as u64)
     }
 
@@ -148,11 +190,14 @@ impl Described for Sort {
         d.alias("Place", if self.place_size() == 4 { "u32" } else { "u64" });
         d.constant("PAIRS", self.has_pairs().into());
         d.constant("DESCENDING", self.asked.descending.into());
+        if self.way == Way::Top {
+            return Ok(TOP.plain_source(&d, &["top_digit", "top_gather", "top_rank"]));
+        }
         d.constant("THREADS", self.threads);
         d.constant("ITEMS", self.items);
         match self.way {
             Way::Rows => Ok(ROWS.plain_source(&d, &["sort_rows"])),
-            Way::Passes => {
+            Way::Passes | Way::Top => {
                 d.constant("BLOCKS", self.blocks);
                 Ok(PASSES.plain_source(&d, &["sort_count", "sort_begin", "sort_pass"]))
             }
@@ -178,6 +223,10 @@ pub fn sources() -> Vec<(String, String)> {
     let both = Asked { descending: true, values: true, indices: true };
     let wide = Sort::new(both, DType::F32, SortPlan { rows: 1, columns: WIDE, kept: WIDE });
     list.push(("cub_sort.cu wide".into(), wide));
+    for dtype in [DType::I8, DType::F16, DType::F32, DType::C64] {
+        let sort = Sort::new(both, dtype, SortPlan { rows: 1, columns: 1 << 20, kept: 10 });
+        list.push((format!("cub_top.cu {dtype}"), sort));
+    }
     list.into_iter().filter_map(|(name, sort)| Some((name, sort.source().ok()?.text))).collect()
 }
 
@@ -203,7 +252,8 @@ mod tests {
 
     #[test]
     fn short_rows_get_a_block_and_long_ones_passes() {
-        let way = |dtype, shape: &[usize]| of(dtype, shape, VALUES, 1, |s| (s.way, s.threads * s.items, s.tiles())).unwrap();
+        let way =
+            |dtype, shape: &[usize]| of(dtype, shape, VALUES, *shape.last().unwrap(), |s| (s.way, s.threads * s.items, s.tiles())).unwrap();
         assert_eq!(way(DType::F32, &[1000, 3]), (Way::Rows, 128, 1));
         assert_eq!(way(DType::F32, &[1000, 513]), (Way::Rows, 1024, 1));
         assert_eq!(way(DType::F32, &[4096]), (Way::Rows, 4096, 1));
@@ -211,6 +261,20 @@ mod tests {
         assert_eq!(way(DType::F32, &[16, 8192]), (Way::Rows, 8192, 1));
         assert_eq!(way(DType::F64, &[16, 8192]), (Way::Passes, 384 * 12, 2), "64 KiB of keys");
         assert_eq!(way(DType::U8, &[1 << 20]), (Way::Passes, 384 * 19, 144));
+    }
+
+    #[test]
+    fn few_of_long_rows_are_selected() {
+        let way = |shape: &[usize], limit| of(DType::F32, shape, BOTH, limit, |s| s.way).unwrap();
+        assert_eq!(way(&[1 << 20], 1024), Way::Top);
+        assert_eq!(way(&[1 << 20], 1025), Way::Passes);
+        assert_eq!(way(&[5000], 626), Way::Passes);
+        assert_eq!(way(&[4096], 1), Way::Rows);
+        assert_eq!(way(&[1025, 1 << 14], 1), Way::Passes);
+        let digits =
+            |dtype, n| of(dtype, &[n], BOTH, 1, |s| s.digits().map(|d| (d.of_places, d.shift, d.upper)).collect::<Vec<_>>()).unwrap();
+        assert_eq!(digits(DType::U8, 1 << 20), [(false, 0, 8), (true, 9, 20), (true, 0, 9)]);
+        assert_eq!(digits(DType::F32, 5000), [(false, 21, 32), (false, 10, 21), (false, 0, 10), (true, 2, 13), (true, 0, 2)]);
     }
 
     #[test]
@@ -237,17 +301,18 @@ mod tests {
     #[test]
     fn keys_see_structure_not_size() {
         let key = |dtype, shape: &[usize], asked, limit| of(dtype, shape, asked, limit, |s| s.key().bytes().to_vec()).unwrap();
-        let base = key(DType::F32, &[1 << 20], VALUES, 1);
+        let base = key(DType::F32, &[1 << 20], VALUES, 2000);
         assert_eq!(base, key(DType::F32, &[3, 1 << 23], VALUES, 1 << 23));
-        assert_ne!(base, key(DType::I32, &[1 << 20], VALUES, 1));
-        assert_ne!(base, key(DType::F32, &[1 << 20], BOTH, 1));
+        assert_ne!(base, key(DType::I32, &[1 << 20], VALUES, 2000));
+        assert_ne!(base, key(DType::F32, &[1 << 20], BOTH, 2000));
+        assert_ne!(base, key(DType::F32, &[1 << 20], VALUES, 10));
         assert_ne!(base, key(DType::F32, &[100], VALUES, 1));
-        assert_ne!(base, key(DType::F32, &[1 << 28], VALUES, 1));
+        assert_ne!(base, key(DType::F32, &[1 << 28], VALUES, 2000));
     }
 
     #[test]
     fn declines() {
-        let why = |dtype, shape: &[usize]| of(dtype, shape, VALUES, 1, |_| ()).unwrap_err();
+        let why = |dtype, shape: &[usize]| of(dtype, shape, VALUES, 2000, |_| ()).unwrap_err();
         assert_eq!(why(DType::C128, &[100]), "complex128 has keys of 128 bits");
         assert_eq!(why(DType::F32, &[1 << 18, 1 << 27]), "262144 rows of 134217728 elements are more than 2^31 tiles");
     }

@@ -645,6 +645,55 @@ fn sorts_leave_out_digits_that_are_alike() {
     });
 }
 
+/// The first `k` of each row, both ways.
+fn check_first<T: Ordered>(x: &[T], columns: usize, k: usize) -> Result<()> {
+    let a = NdArray::from_vec(x, [x.len() / columns, columns])?;
+    for largest in [false, true] {
+        let what = format!("the first {k} of {} {} x {columns}, largest: {largest}", a.dtype(), x.len() / columns);
+        let order = |a: &T, b: &T| if largest { b.order(a) } else { a.order(b) };
+        let of_row = |row: &[T]| {
+            let mut places: Vec<i64> = (0..columns as i64).collect();
+            places.sort_by(|i, j| order(&row[*i as usize], &row[*j as usize]));
+            places.truncate(k);
+            places
+        };
+        let want: Vec<i64> = x.chunks(columns).flat_map(of_row).collect();
+        let (arrays, records) = explain(|| a.topk(k, -1, largest));
+        let (values, places) = arrays?;
+        assert_eq!(records.last().and_then(|r| r.served_by), Some("cub"), "{what}");
+        assert!(places.to_vec::<i64>()? == want, "places of {what}");
+        let values = values.to_vec::<T>()?;
+        assert!((0..want.len()).all(|i| order(&values[i], &x[i / k * columns + want[i] as usize]).is_eq()), "{what}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_first_few() {
+    on_device(|| {
+        for (rows, columns) in [(1, 9_000), (3, 20_000)] {
+            let x = numbers(rows * columns);
+            // Nothing alike, few numbers, one number, all kinds of NaN and zeros.
+            let nan_or_zero = |x: &f64| if x.abs() > 0.5 { f64::NAN.copysign(*x) } else { 0.0f64.copysign(*x) };
+            let kinds: [Vec<f64>; 4] =
+                [x.clone(), x.iter().map(|x| (x * 3.0).round()).collect(), vec![7.0; x.len()], x.iter().map(nan_or_zero).collect()];
+            for x in &kinds {
+                for k in [1, 10, 1000, 1024, 1025].into_iter().filter(|k| k * 8 <= columns) {
+                    check_first(x, columns, k)?;
+                    check_first(&x.iter().map(|x| *x as f32).collect::<Vec<_>>(), columns, k)?;
+                    check_first(&x.iter().map(|x| *x > 0.9).collect::<Vec<_>>(), columns, k)?;
+                    check_first(&x.iter().map(|x| (x * 1e18) as i64).collect::<Vec<_>>(), columns, k)?;
+                    check_first(&x.iter().map(|x| f16::from_f64(*x)).collect::<Vec<_>>(), columns, k)?;
+                }
+            }
+            let part = |x: f64| if x > 0.6 { f32::NAN } else { (x * 2.0).round() as f32 };
+            let pairs: Vec<_> = x.iter().zip(x.iter().rev()).map(|(a, b)| Complex::new(part(*a), part(*b))).collect();
+            check_first(&pairs, columns, 500)?;
+        }
+        Ok(())
+    });
+}
+
 #[test]
 fn sorts_of_every_dtype() {
     on_device(|| {

@@ -27,9 +27,9 @@ template <int Threads, class T, class Fold> __device__ inline T reduce_block(T (
 template <int Threads, int Items, class T, class Fold>
 __device__ inline T scan_block(T (&partials)[Threads / 32], T (&items)[Items], const Fold& fold) {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    T running = items[0];
     #pragma unroll
-    for (int k = 1; k < Items; k++) items[k] = fold(items[k - 1], items[k]);
-    T running = items[Items - 1];
+    for (int k = 1; k < Items; k++) running = fold(running, items[k]);
     #pragma unroll
     for (int d = 1; d < 32; d *= 2) {
         const T below = shuffle_up(running, d);
@@ -45,30 +45,30 @@ __device__ inline T scan_block(T (&partials)[Threads / 32], T (&items)[Items], c
         total = fold(total, partials[w]);
     }
     if (warp > 0) before = lane > 0 ? fold(of_warps, before) : of_warps;
-    if (threadIdx.x > 0) {
-        #pragma unroll
-        for (int k = 0; k < Items; k++) items[k] = fold(before, items[k]);
-    }
+    if (threadIdx.x > 0) items[0] = fold(before, items[0]);
+    #pragma unroll
+    for (int k = 1; k < Items; k++) items[k] = fold(items[k - 1], items[k]);
     return total;
 }
 
 // Items between the order of memory, in which item k of a lane is number 32 * k + lane of its warp's, and that of threads. A warp's
 // own part of shared memory, padded so that lanes seldom meet in a bank.
 template <class T, int Items> struct WarpExchange {
-    T items[32 * Items + Items];
-    __device__ static int at(int i) { return i + i / 32; }
+    static_assert(32 % Items == 0, "a thread's items are not cut by padding");
+    T items[33 * Items];
 
-    template <class From, class To> __device__ void move(T (&mine)[Items], const From& from, const To& to) {
+    __device__ T* in_memory() { return items + threadIdx.x % 32; }
+    __device__ T* in_thread() { return items + threadIdx.x % 32 * Items + threadIdx.x % 32 * Items / 32; }
+    __device__ void to_threads(T (&mine)[Items]) { move<33, 1>(mine, in_memory(), in_thread()); }
+    __device__ void to_memory(T (&mine)[Items]) { move<1, 33>(mine, in_thread(), in_memory()); }
+
+    template <int From, int To> __device__ static void move(T (&mine)[Items], T* from, const T* to) {
         #pragma unroll
-        for (int k = 0; k < Items; k++) items[at(from(k))] = mine[k];
+        for (int k = 0; k < Items; k++) from[k * From] = mine[k];
         __syncwarp();
         #pragma unroll
-        for (int k = 0; k < Items; k++) mine[k] = items[at(to(k))];
+        for (int k = 0; k < Items; k++) mine[k] = to[k * To];
     }
-    __device__ static int in_memory(int k) { return 32 * k + threadIdx.x % 32; }
-    __device__ static int in_thread(int k) { return threadIdx.x % 32 * Items + k; }
-    __device__ void to_threads(T (&mine)[Items]) { move(mine, in_memory, in_thread); }
-    __device__ void to_memory(T (&mine)[Items]) { move(mine, in_thread, in_memory); }
 };
 
 }  // namespace cuprum

@@ -4,7 +4,7 @@
 namespace cuprum {
 
 // No key comes after it.
-constexpr Key LAST_KEY = static_cast<Key>(~Key(0));
+inline constexpr Key LAST_KEY = static_cast<Key>(~Key(0));
 
 // Where places tell equal elements apart, they must have equal keys; where the keys become elements again, they must not.
 __device__ inline Key key_of(Key bits) {

@@ -10,7 +10,7 @@ constexpr int WARP = 32;
 constexpr int TILE = THREADS * ITEMS;
 
 // `ticket` and the words of `states` are 0 before; with one tile a row neither is used.
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 3)
 scan_rows(Params p, Axes<Index, RANK, INPUTS> axes, Out* out, i64 count, u32* ticket, u64* words, u32 tiles, u32 rows) {
     __shared__ WarpExchange<Acc, ITEMS> exchanges[THREADS / WARP];
     __shared__ Acc totals[THREADS / WARP];
