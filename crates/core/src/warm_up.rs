@@ -111,7 +111,7 @@ pub fn warm_up(device: Device) -> Result<WarmUp> {
         with_device(device, || dispatch::with_waiting(run))
     };
     std::thread::scope(|scope| {
-        let spawned: Vec<_> = (1..threads).map(|_| scope.spawn(&work)).collect();
+        let spawned: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
         let mut result = work();
         for thread in spawned {
             let ended = thread.join().unwrap_or_else(|_| Err(Error::value("warm_up", "a thread panicked")));
