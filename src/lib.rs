@@ -57,6 +57,11 @@ pub mod cuda {
     };
 }
 
+/// The examples of `docs/streams.md`.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/streams.md")]
+pub struct StreamsPage;
+
 /// Registers every backend of this build. Needed only where the linker drops registrations: static libraries linked by
 /// another language's linker, and WebAssembly. Twice is fine.
 pub fn register_all() -> Result<()> {
