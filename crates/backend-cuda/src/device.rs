@@ -5,9 +5,12 @@
 //! that stream wait for whoever wrote the array elsewhere; the array may be dropped as soon as the work that reads it is queued.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::sync::Arc;
 
+use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::{Buffer, DeviceDriver, DeviceEvent, DeviceInfo, MemoryStats};
+use cuprum_core::error::shape_text;
 use cuprum_core::graph::DeviceGraph;
 use cuprum_core::{Array, Call, Device, Error, Op, Outcome, Result, StoredArray, Stream};
 use smallvec::SmallVec;
@@ -131,6 +134,7 @@ pub fn allocate_output(call: &Call, n: usize) -> Result<Arc<CudaBuffer>> {
 
 /// `Done` with these buffers, one per output, each in its specified layout. The work that writes them is queued.
 pub fn done(call: &Call, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> Result<Outcome> {
+    queued(call.op);
     let buffers: SmallVec<[Arc<CudaBuffer>; 2]> = buffers.into_iter().collect();
     DeviceBuffer::written(buffers.iter().map(|b| &b.memory));
     call.done(buffers.into_iter().map(|b| b as Arc<dyn Buffer>))
@@ -150,6 +154,7 @@ const SLACK: usize = 1 << 20;
 /// `Done` with the first `length` elements of each buffer, one buffer per output ([`Call::done_with_length`]). Those that use
 /// less than a quarter of a large buffer are copied into one of their size, so that its memory comes back.
 pub fn done_with_length(call: &Call, length: usize, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> Result<Outcome> {
+    queued(call.op);
     let fitted = call.outputs.iter().zip(buffers).map(|(spec, buffer)| {
         let bytes = length.saturating_mul(spec.dtype.itemsize());
         if buffer.nbytes() <= SLACK || bytes > buffer.nbytes() / 4 {
@@ -177,7 +182,43 @@ pub trait InCall<T> {
 impl<T> InCall<T> for crate::Result<T> {
     #[inline]
     fn in_call(self, call: &Call) -> Result<T> {
-        self.map_err(|e| error("cuda", call.op.name(), call.device, e))
+        self.map_err(|e| failed_call(call, e))
+    }
+}
+
+/// A failure of the driver or a library, with what the call was made with.
+#[cold]
+fn failed_call(call: &Call, failure: CudaError) -> Error {
+    match error("cuda", call.op.name(), call.device, failure) {
+        Error::Backend { accelerator, op, message } => {
+            let of = |a: &StoredArray| format!("{} {}", a.dtype(), shape_text(a.shape()));
+            let inputs: Vec<String> = call.inputs.iter().map(of).collect();
+            Error::Backend { accelerator, op, message: format!("{message} (called with {})", inputs.join(", ")) }
+        }
+        other => other,
+    }
+}
+
+thread_local! {
+    /// What this thread queued last, for errors that the device finds later.
+    static QUEUED: [Cell<Option<Op>>; 4] = const { [const { Cell::new(None) }; 4] };
+}
+
+fn queued(op: Op) {
+    let _ = QUEUED.try_with(|last| {
+        for place in (1..last.len()).rev() {
+            last[place].set(last[place - 1].get());
+        }
+        last[0].set(Some(op));
+    });
+}
+
+/// The names of what this thread queued last, the latest first.
+fn queued_before() -> String {
+    let names = QUEUED.try_with(|last| last.iter().filter_map(Cell::get).map(Op::name).collect::<Vec<_>>());
+    match names.unwrap_or_default().join(", ") {
+        names if names.is_empty() => "this thread had queued nothing but kernels of its own".into(),
+        names => format!("this thread had queued, the latest first: {names}"),
     }
 }
 
@@ -199,7 +240,9 @@ pub fn error(accelerator: &'static str, op: &'static str, device: Device, error:
             Error::OutOfMemory { op, device, requested: size(requested), used: size(used), limit: Some(size(limit)) }
         }
         CudaError::DeviceFault { code, op: word, value, length } => fault_error(code, word, value, size(length)),
-        lost if lost.is_sticky() => Error::backend(accelerator, op, format!("{lost}; {device} cannot be used any more in this process")),
+        lost if lost.is_sticky() => {
+            Error::backend(accelerator, op, format!("{lost}; {device} cannot be used any more in this process; {}", queued_before()))
+        }
         other => Error::backend(accelerator, op, other),
     }
 }
@@ -342,8 +385,22 @@ impl DeviceDriver for CudaDevice {
         self.context.trim().map_err(self.error("free_all"))
     }
 
-    fn upload_from(&self, source: &dyn Buffer, _stream: Stream) -> Option<Result<Arc<dyn Buffer>>> {
-        let source = CudaBuffer::of(source)?;
+    fn pinned(&self, nbytes: usize) -> Result<HostBuffer> {
+        driver::pinned(self.context, nbytes).map_err(self.error("pin_memory"))
+    }
+
+    fn upload_from(&self, source: &Arc<dyn Buffer>, stream: Stream) -> Option<Result<Arc<dyn Buffer>>> {
+        if driver::is_pinned(source.as_ref()) {
+            let upload = || {
+                let memory = self.context.alloc(source.nbytes())?;
+                self.context.copy_from_pinned(&memory, source)?;
+                Ok(Arc::new(CudaBuffer { memory, device: self.device }) as Arc<dyn Buffer>)
+            };
+            // As in `upload`, a constant where work is captured.
+            let uploaded = if stream.is_capturing() { Stream::default_of(self.device).scope(upload) } else { upload() };
+            return Some(uploaded.map_err(self.error("to_device")));
+        }
+        let source = CudaBuffer::of(source.as_ref())?;
         let copy = || {
             self.context.not_capturing("a copy from another device")?;
             let memory = self.context.alloc(source.memory.len())?;
@@ -406,7 +463,10 @@ impl DeviceEvent for CudaEvent {
 #[cfg(test)]
 mod tests {
     use cuprum_core::DeviceKind;
+    use cuprum_core::Work;
     use cuprum_core::ops::indexing::TAKE;
+    use cuprum_core::ops::scan::CUMSUM;
+    use cuprum_core::testing::calls;
 
     use super::*;
 
@@ -424,7 +484,22 @@ mod tests {
         assert!(
             matches!(convert(driver(1)), Error::Backend { accelerator: "cuda", op: "matmul", message } if message == "cuLaunchKernel failed: NAME (1)")
         );
-        assert!(convert(driver(700)).to_string().contains("cannot be used any more"));
+        assert!(convert(driver(700)).to_string().contains("cannot be used any more in this process; this thread had queued nothing"));
+        (0..9).for_each(|n| queued([TAKE, CUMSUM][n % 2]));
+        assert!(convert(driver(700)).to_string().ends_with("the latest first: take, cumsum, take, cumsum"));
+    }
+
+    #[test]
+    fn failed_calls_say_what_they_were_made_with() {
+        let device = Device::new(DeviceKind::intern("cuda").unwrap(), 0);
+        let [a, b] = [&[3usize, 4][..], &[4]]
+            .map(|shape| calls::array(device, cuprum_core::DType::F32, cuprum_core::Layout::contiguous(shape).unwrap()).unwrap());
+        let work = Work::Gather { axis: 0 };
+        let error = calls::with_call(TAKE, &[a, b], &[], work, |call| {
+            let failed: crate::Result<()> = Err(CudaError::Driver { call: "cuLaunchKernel", code: 1, name: "NAME".into() });
+            failed.in_call(call).unwrap_err().to_string()
+        });
+        assert_eq!(error, "[take] cuda failed: cuLaunchKernel failed: NAME (1) (called with float32 (3, 4), float32 (4,))");
     }
 
     #[test]

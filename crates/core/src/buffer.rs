@@ -31,6 +31,8 @@ pub fn block_size(nbytes: usize, granule: usize) -> usize {
 pub struct HostBuffer {
     ptr: NonNull<u8>,
     nbytes: usize,
+    /// Whose memory it is, if not the pool's.
+    owner: Option<Box<dyn Any + Send + Sync>>,
 }
 
 // SAFETY: the block is plain memory owned by this value; shared access only reads (see the type's contract).
@@ -41,19 +43,41 @@ unsafe impl Sync for HostBuffer {}
 impl HostBuffer {
     /// Memory with some bytes or other, of which the caller writes every element before anyone reads.
     pub fn uninit(nbytes: usize) -> Result<HostBuffer> {
-        Ok(HostBuffer { ptr: pool::allocate(nbytes, false)?, nbytes })
+        Ok(HostBuffer { ptr: pool::allocate(nbytes, false)?, nbytes, owner: None })
     }
 
     /// Memory filled with zeros; large blocks fresh from the system are not touched.
     pub fn zeroed(nbytes: usize) -> Result<HostBuffer> {
-        Ok(HostBuffer { ptr: pool::allocate(nbytes, true)?, nbytes })
+        Ok(HostBuffer { ptr: pool::allocate(nbytes, true)?, nbytes, owner: None })
+    }
+
+    /// Memory that a backend has allocated, and what frees it when it is dropped.
+    ///
+    /// # Safety
+    /// `nbytes` initialised bytes from `ptr` on, aligned to [`ALIGNMENT`], that nobody else writes as long as `owner` lives.
+    pub unsafe fn from_owner(ptr: NonNull<u8>, nbytes: usize, owner: Box<dyn Any + Send + Sync>) -> HostBuffer {
+        HostBuffer { ptr, nbytes, owner: Some(owner) }
+    }
+
+    /// What [`HostBuffer::from_owner`] was given.
+    pub fn owner(&self) -> Option<&(dyn Any + Send + Sync)> {
+        self.owner.as_deref()
+    }
+
+    /// Writes all of it, before it is shared. An error if it has another size.
+    pub(crate) fn fill_from(&self, bytes: &[u8]) -> Result<()> {
+        if bytes.len() != self.nbytes {
+            return Err(Error::value("allocate", format!("{} bytes for a buffer of {}", bytes.len(), self.nbytes)));
+        }
+        // SAFETY: the block has as many bytes, and its owner alone knows it (see the type's contract).
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.as_mut_ptr(), bytes.len()) };
+        Ok(())
     }
 
     /// A copy of the bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<HostBuffer> {
         let buffer = Self::uninit(bytes.len())?;
-        // SAFETY: the new block has `bytes.len()` bytes and nobody else knows it.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), buffer.as_mut_ptr(), bytes.len()) };
+        buffer.fill_from(bytes)?;
         Ok(buffer)
     }
 
@@ -81,7 +105,7 @@ impl HostBuffer {
         unsafe { std::slice::from_raw_parts(self.ptr.as_ptr(), self.nbytes) }
     }
 
-    /// Bytes held by all host buffers of the process.
+    /// Bytes held by all host buffers of the process, but for memory of backends.
     pub fn bytes_in_use() -> usize {
         pool::used()
     }
@@ -89,6 +113,9 @@ impl HostBuffer {
 
 impl Drop for HostBuffer {
     fn drop(&mut self) {
+        if self.owner.is_some() {
+            return;
+        }
         // SAFETY: from `pool::allocate` with this size; nobody uses it after its owner.
         unsafe { pool::free(self.ptr, self.nbytes) };
     }

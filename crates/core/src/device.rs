@@ -6,6 +6,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::sync::{Arc, RwLock};
 
+use crate::buffer::HostBuffer;
 use crate::error::{Error, Result};
 use crate::graph::DeviceGraph;
 use crate::profiler::trace;
@@ -312,8 +313,13 @@ pub trait DeviceDriver: Send + Sync {
     fn compiled(&self) -> Option<usize> {
         None
     }
-    /// Direct copy from another device's buffer, where there is a faster way than through the host.
-    fn upload_from(&self, _source: &dyn Buffer, _stream: Stream) -> Option<Result<Arc<dyn Buffer>>> {
+    /// Host memory that the device copies from directly; see [`NdArray::pin_memory`](crate::NdArray::pin_memory). By default any will do.
+    fn pinned(&self, nbytes: usize) -> Result<HostBuffer> {
+        HostBuffer::uninit(nbytes)
+    }
+    /// Direct copy from a buffer of another device, or of host memory, where there is a faster way than [`DeviceDriver::upload`]. It may
+    /// go on after the return, and then keeps the source.
+    fn upload_from(&self, _source: &Arc<dyn Buffer>, _stream: Stream) -> Option<Result<Arc<dyn Buffer>>> {
         None
     }
 }

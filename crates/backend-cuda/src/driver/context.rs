@@ -6,6 +6,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::fault::FaultBlock;
 use super::memory::Memory;
+use super::pinned::Lent;
 use super::staging::Staging;
 use super::streams::Streams;
 use super::{DeviceInfo, check, probe, sys};
@@ -30,6 +31,7 @@ pub struct Context {
     pub(super) streams: Streams,
     pub(super) memory: Memory,
     pub(super) staging: Staging,
+    pub(super) lent: Lent,
     fault: OnceLock<Result<FaultBlock>>,
     kernels: KernelCache,
     pub(crate) blas: OnceLock<Blas>,
@@ -91,6 +93,7 @@ impl Context {
             streams: Streams::new()?,
             memory: Memory::new(info)?,
             staging: Staging::default(),
+            lent: Lent::default(),
             fault: OnceLock::new(),
             kernels: KernelCache::default(),
             blas: OnceLock::new(),

@@ -183,6 +183,7 @@ impl Context {
         // SAFETY: the pool's blocks came from `alloc_raw` and belong to no buffer any more; it has forgotten them.
         unsafe { self.free_raw(blocks) };
         waited.and_then(|()| self.wait())?;
+        self.lent.settle();
         if self.memory.driver.is_null() {
             return Ok(());
         }

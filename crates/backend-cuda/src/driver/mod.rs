@@ -12,6 +12,7 @@ mod event;
 pub mod fault;
 mod memory;
 mod order;
+mod pinned;
 mod pool;
 pub mod profiler;
 mod staging;
@@ -22,6 +23,7 @@ pub use context::Context;
 pub use cudarc::driver::sys;
 pub use event::Event;
 pub use memory::DeviceBuffer;
+pub(crate) use pinned::{is_pinned, pinned};
 
 use std::ffi::c_int;
 use std::panic::catch_unwind;

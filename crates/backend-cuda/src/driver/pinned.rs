@@ -1,0 +1,112 @@
+//! Host memory that the device reads directly: arrays of the user's in it are copied without a detour, and while the program goes on.
+
+use std::ffi::c_void;
+use std::ptr::{self, NonNull};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cuprum_core::buffer::HostBuffer;
+use cuprum_core::device::Buffer;
+
+use super::memory::DeviceBuffer;
+use super::pool::Fence;
+use super::streams::Mark;
+use super::{Context, check, require, sys};
+use crate::error::{CudaError, Result};
+
+/// A page-locked block, freed on drop.
+struct PinnedBlock {
+    memory: NonNull<u8>,
+    context: &'static Context,
+}
+
+// SAFETY: pinned memory may be touched by any thread; who may is the array's business.
+unsafe impl Send for PinnedBlock {}
+// SAFETY: as above.
+unsafe impl Sync for PinnedBlock {}
+
+impl Drop for PinnedBlock {
+    fn drop(&mut self) {
+        if self.context.bind().is_ok() {
+            // SAFETY: from `cuMemHostAlloc`, freed only here; copies from it keep the buffer that owns it.
+            unsafe { sys::cuMemFreeHost(self.memory.as_ptr().cast()) };
+        }
+    }
+}
+
+/// Page-locked memory for an array of the host, of zeros.
+pub(crate) fn pinned(context: &'static Context, nbytes: usize) -> Result<HostBuffer> {
+    require("cuMemFreeHost")?;
+    context.bind()?;
+    let mut memory: *mut c_void = ptr::null_mut();
+    // SAFETY: the context is current and the out-pointer valid.
+    check("cuMemHostAlloc", unsafe { sys::cuMemHostAlloc(&mut memory, nbytes.max(1), sys::CU_MEMHOSTALLOC_PORTABLE) })?;
+    let memory = NonNull::new(memory.cast::<u8>()).ok_or_else(|| CudaError::Invalid("no pinned memory was given".into()))?;
+    let block = PinnedBlock { memory, context };
+    // SAFETY: `nbytes` bytes, aligned to a page, that the block owns; zeros make them initialised.
+    unsafe {
+        memory.write_bytes(0, nbytes);
+        Ok(HostBuffer::from_owner(memory, nbytes, Box::new(block)))
+    }
+}
+
+fn host_bytes(buffer: &dyn Buffer) -> Option<&[u8]> {
+    let host = buffer.as_any().downcast_ref::<HostBuffer>()?;
+    host.owner()?.is::<PinnedBlock>().then(|| host.as_bytes())
+}
+
+/// Whether a buffer is memory of [`pinned`].
+pub(crate) fn is_pinned(buffer: &dyn Buffer) -> bool {
+    host_bytes(buffer).is_some()
+}
+
+/// Sources of copies that may still run, with a point behind each.
+#[derive(Default)]
+pub(super) struct Lent(Mutex<Vec<(Arc<Mark>, Arc<dyn Buffer>)>>);
+
+impl Lent {
+    /// Lets go of those whose copies have ended, and keeps another.
+    fn keep(&self, mark: Arc<Mark>, source: Arc<dyn Buffer>) {
+        let mut lent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (ended, mut running): (Vec<_>, Vec<_>) = lent.drain(..).partition(|(mark, _)| mark.is_passed());
+        running.push((mark, source));
+        *lent = running;
+        drop(lent);
+        drop(ended); // what they free is freed outside the lock
+    }
+
+    /// Lets go of all whose copies have ended.
+    pub(super) fn settle(&self) {
+        let mut lent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (ended, running): (Vec<_>, Vec<_>) = lent.drain(..).partition(|(mark, _)| mark.is_passed());
+        *lent = running;
+        drop(lent);
+        drop(ended);
+    }
+}
+
+impl Context {
+    /// Queues a copy from memory of [`pinned`] to the beginning of a buffer. Keeps the source until it has ended.
+    pub(crate) fn copy_from_pinned(&'static self, dst: &DeviceBuffer, source: &Arc<dyn Buffer>) -> Result<()> {
+        let bytes = host_bytes(source.as_ref()).ok_or_else(|| CudaError::Invalid("not pinned memory".into()))?;
+        let to = dst.range(0, bytes.len())?;
+        self.owns(dst)?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.not_capturing("a copy from the host to an array that is there")?;
+        let stream = dst.writes()?;
+        self.bind()?;
+        // SAFETY: the range was checked; the source is kept until a point behind the copy has been passed, and arrays are not written.
+        let code = unsafe { sys::cuMemcpyHtoDAsync_v2(to, bytes.as_ptr().cast(), bytes.len(), self.raw_stream(stream)) };
+        check("cuMemcpyHtoDAsync", code)?;
+        match self.mark(stream) {
+            Ok(mark) => {
+                dst.written_at(&mark);
+                self.lent.keep(mark, source.clone());
+                Ok(())
+            }
+            // Without a point to wait for, wait for all.
+            Err(error) => self.wait_for(stream).and(Err(error)),
+        }
+    }
+}
