@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::Buffer;
@@ -59,28 +59,29 @@ pub(crate) fn is_pinned(buffer: &dyn Buffer) -> bool {
     host_bytes(buffer).is_some()
 }
 
-/// Sources of copies that may still run, with a point behind each.
+/// A point behind a copy, and its source.
+type Loan = (Arc<Mark>, Arc<dyn Buffer>);
+
+/// Sources of copies that may still run.
 #[derive(Default)]
-pub(super) struct Lent(Mutex<Vec<(Arc<Mark>, Arc<dyn Buffer>)>>);
+pub(super) struct Lent(Mutex<Vec<Loan>>);
 
 impl Lent {
-    /// Lets go of those whose copies have ended, and keeps another.
-    fn keep(&self, mark: Arc<Mark>, source: Arc<dyn Buffer>) {
-        let mut lent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (ended, mut running): (Vec<_>, Vec<_>) = lent.drain(..).partition(|(mark, _)| mark.is_passed());
-        running.push((mark, source));
-        *lent = running;
-        drop(lent);
-        drop(ended); // what they free is freed outside the lock
+    fn loans(&self) -> MutexGuard<'_, Vec<Loan>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets go of all whose copies have ended.
+    /// Keeps a source until its copy has ended.
+    fn keep(&self, mark: Arc<Mark>, source: Arc<dyn Buffer>) {
+        self.settle();
+        self.loans().push((mark, source));
+    }
+
+    /// Lets go of those whose copies have ended.
     pub(super) fn settle(&self) {
-        let mut lent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (ended, running): (Vec<_>, Vec<_>) = lent.drain(..).partition(|(mark, _)| mark.is_passed());
-        *lent = running;
-        drop(lent);
-        drop(ended);
+        let (ended, running): (Vec<Loan>, _) = self.loans().drain(..).partition(|(mark, _)| mark.is_passed());
+        self.loans().extend::<Vec<Loan>>(running);
+        drop(ended); // what they free is freed outside the lock
     }
 }
 
