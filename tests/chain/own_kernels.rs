@@ -1,6 +1,7 @@
 //! Operations of this crate by `cuprum::kernel!`: one source, fused with others, reduced, called by name.
 
-use cuprum::{DType, Device, NdArray, Result, axis, explain, with_device};
+use cuprum::core::body;
+use cuprum::{DType, Device, NdArray, Op, Program, Result, StepKind, axis, explain, with_device};
 
 cuprum::kernel! {
     /// Steps until a point leaves the circle.
@@ -231,4 +232,53 @@ fn found_by_name() {
     assert_eq!(named("largest_magnitude(a, axis=0)"), [8.0]);
     let error = cuprum::eval("twice_or_half(a)", [("a", &a)]).unwrap_err().to_string();
     assert!(error.contains("argument 'twice' is missing; its parameters are (x, twice)"), "{error}");
+}
+
+/// A program of one operation on inputs and numbers of the dtypes that its body takes, `generic` where it takes any.
+fn program(op: Op, generic: DType) -> Program {
+    let body = op.0.body.unwrap();
+    let dtype = |of: body::Type| if let body::Type::Fixed(dtype) = of { dtype } else { generic };
+    let mut p = Program::default();
+    let mut args = Vec::new();
+    for (n, parameter) in body.parameters.iter().enumerate() {
+        args.push(p.push(StepKind::Input(n as u16), dtype(parameter.of), &[]));
+        if parameter.kind == body::ParameterKind::Whole {
+            args.push(p.push_param(1.into(), DType::I64));
+        }
+    }
+    let out = p.push(StepKind::Apply(op), dtype(body.result), &args);
+    p.outputs.push(out);
+    p
+}
+
+#[test]
+fn cuda_compiles_every_body() {
+    use cuprum::backend_cuda::codegen::{self, Access};
+    use cuprum::backend_cuda::nvrtc::{Compiler, Request};
+    let compiler = match Compiler::locate(13) {
+        Ok(compiler) => compiler,
+        Err(missing) => {
+            assert!(std::env::var("CUPRUM_REQUIRE_NVRTC").as_deref() != Ok("1"), "no NVRTC: {missing}");
+            println!("skipped: {missing}");
+            return;
+        }
+    };
+    let mut compiled = 0;
+    for op in Op::named().filter(|op| op.0.body.is_some()) {
+        let dtypes: &[DType] = match op.0.body.unwrap().bound {
+            body::Bound::Float => &[DType::F32, DType::F64],
+            body::Bound::Integer => &[DType::I8, DType::U64],
+            body::Bound::Number => &[DType::I16, DType::F64],
+        };
+        for &dtype in dtypes {
+            let element = codegen::element(&program(op, dtype), Access::default()).unwrap();
+            let kernel = "extern \"C\" __global__ void kernel(cuprum::Params p, cuprum::Result* out) { out[0] = cuprum::element(p, 0); }";
+            let source = [codegen::PRELUDE, &element, kernel].concat();
+            let made = compiler.compile(&Request { name: op.name(), source: &source, ..Request::default() }, 90);
+            let made = made.unwrap_or_else(|e| panic!("{} of {dtype}: {e}", op.name()));
+            assert_eq!(made.log, "", "{} of {dtype}", op.name());
+            compiled += 1;
+        }
+    }
+    assert!(compiled >= 16, "{compiled}");
 }
