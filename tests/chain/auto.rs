@@ -105,6 +105,20 @@ fn passes(test: &str, folder: &Path, variables: &[(&str, &str)]) {
     assert!(output.status.success(), "{test}:\n{}{}", text(&output.stdout), text(&output.stderr));
 }
 
+/// A test whose body runs in a process of its own with an empty cache folder.
+macro_rules! in_own_process {
+    (fn $name:ident as $child:ident $body:block) => {
+        #[test]
+        fn $name() {
+            passes(stringify!($child), tempfile::tempdir().unwrap().path(), &[]);
+        }
+
+        #[test]
+        #[ignore = "run by the test above, in a process of its own"]
+        fn $child() $body
+    };
+}
+
 #[test]
 fn the_fastest_serves_and_is_remembered() {
     let folder = tempfile::tempdir().unwrap();
@@ -145,37 +159,25 @@ fn child_remembers() {
     assert_eq!(chosen(&call(LARGE)), "slow, for the first time");
 }
 
-#[test]
-fn of_a_thousand_calls_few_are_served_by_others() {
-    let folder = tempfile::tempdir().unwrap();
-    passes("child_counts", folder.path(), &[]);
-}
-
-#[test]
-#[ignore = "run by the test above, in a process of its own"]
-fn child_counts() {
-    set_up(&[&SLOW, &QUICK, &FOURTH]);
-    for _ in 0..1000 {
-        call(1000);
+in_own_process! {
+    fn of_a_thousand_calls_few_are_served_by_others as child_counts {
+        set_up(&[&SLOW, &QUICK, &FOURTH]);
+        for _ in 0..1000 {
+            call(1000);
+        }
+        let [slow_and_fourth, quick, _] = runs();
+        assert!(slow_and_fourth + quick <= MOST_OTHER_RUNS, "{:?} of 1000 calls were served by others than the base", runs());
     }
-    let [slow_and_fourth, quick, _] = runs();
-    assert!(slow_and_fourth + quick <= MOST_OTHER_RUNS, "{:?} of 1000 calls were served by others than the base", runs());
 }
 
-#[test]
-fn who_fails_on_trial_is_out() {
-    let folder = tempfile::tempdir().unwrap();
-    passes("child_survives_a_failure", folder.path(), &[]);
-}
-
-#[test]
-#[ignore = "run by the test above, in a process of its own"]
-fn child_survives_a_failure() {
-    set_up(&[&SLOW, &FAILING]);
-    let first = call(1000);
-    assert_eq!(first.declined, [("failing", "failed: [cumprod] failing failed: always".to_string())]);
-    assert_eq!(first.served_by, Some("slow"));
-    assert_eq!((settled(1000).served_by, runs()[2]), (Some("cpu"), 1));
+in_own_process! {
+    fn who_fails_on_trial_is_out as child_survives_a_failure {
+        set_up(&[&SLOW, &FAILING]);
+        let first = call(1000);
+        assert_eq!(first.declined, [("failing", "failed: [cumprod] failing failed: always".to_string())]);
+        assert_eq!(first.served_by, Some("slow"));
+        assert_eq!((settled(1000).served_by, runs()[2]), (Some("cpu"), 1));
+    }
 }
 
 /// An operation of this crate, which the base does not know.
@@ -208,39 +210,27 @@ static DECLINING_IT: Accelerator = Accelerator {
     ..MADE_UP
 };
 
-#[test]
-fn a_failure_on_trial_is_told_if_nobody_else_serves() {
-    let folder = tempfile::tempdir().unwrap();
-    passes("child_tells_the_failure", folder.path(), &[]);
+in_own_process! {
+    fn a_failure_on_trial_is_told_if_nobody_else_serves as child_tells_the_failure {
+        set_up(&[&FAILING_AT_IT, &DECLINING_IT]);
+        let outputs = [OutputSpec::contiguous(DType::U16, &[1]).unwrap()];
+        let device = Device::CPU;
+        let call =
+            Call { op: Op(&MADE_UP_OP), device, stream: Stream::current(device), inputs: &[], outputs: &outputs, work: Work::Custom(&()) };
+        let error = dispatch::run(&call).err().unwrap();
+        assert_eq!(error.to_string(), "[made_up] failing failed: always");
+    }
 }
 
-#[test]
-#[ignore = "run by the test above, in a process of its own"]
-fn child_tells_the_failure() {
-    set_up(&[&FAILING_AT_IT, &DECLINING_IT]);
-    let outputs = [OutputSpec::contiguous(DType::U16, &[1]).unwrap()];
-    let device = Device::CPU;
-    let call =
-        Call { op: Op(&MADE_UP_OP), device, stream: Stream::current(device), inputs: &[], outputs: &outputs, work: Work::Custom(&()) };
-    let error = dispatch::run(&call).err().unwrap();
-    assert_eq!(error.to_string(), "[made_up] failing failed: always");
-}
-
-#[test]
-fn who_alone_takes_a_call_is_remembered_by_the_process() {
-    let folder = tempfile::tempdir().unwrap();
-    passes("child_asks_once", folder.path(), &[]);
-}
-
-#[test]
-#[ignore = "run by the test above, in a process of its own"]
-fn child_asks_once() {
-    set_up(&[&QUICK]);
-    assert_eq!(chosen(&settled(1000)), "cpu, the only one that takes it");
-    let elsewhere = std::thread::spawn(|| call(1000)).join().unwrap();
-    assert_eq!(chosen(&elsewhere), "cpu, the only one that takes it");
-    assert_eq!(elsewhere.declined, [], "it is asked first");
-    assert!(tuning::entries().unwrap().iter().all(|l| l.entries.is_empty()), "nothing was measured");
+in_own_process! {
+    fn who_alone_takes_a_call_is_remembered_by_the_process as child_asks_once {
+        set_up(&[&QUICK]);
+        assert_eq!(chosen(&settled(1000)), "cpu, the only one that takes it");
+        let elsewhere = std::thread::spawn(|| call(1000)).join().unwrap();
+        assert_eq!(chosen(&elsewhere), "cpu, the only one that takes it");
+        assert_eq!(elsewhere.declined, [], "it is asked first");
+        assert!(tuning::entries().unwrap().iter().all(|l| l.entries.is_empty()), "nothing was measured");
+    }
 }
 
 #[test]

@@ -177,22 +177,42 @@ impl Use {
     }
 }
 
-/// Kernels by their use. Each is compiled once; meanwhile, threads with other uses do not wait.
+/// Kernels by their use, and what all of them are compiled with. Each is compiled once; meanwhile, threads with other uses do not wait.
 #[derive(Debug)]
-pub(super) struct Built<K>(SingleFlight<K>);
+pub(super) struct Built<K> {
+    kernels: SingleFlight<K>,
+    preamble: String,
+    options: Vec<String>,
+}
 
 impl<K> Default for Built<K> {
     fn default() -> Self {
-        Built(SingleFlight::default())
+        Built { kernels: SingleFlight::default(), preamble: String::new(), options: Vec::new() }
     }
 }
 
 impl<K: Clone> Built<K> {
+    /// None yet, with this code before each.
+    pub fn preamble(self, preamble: String) -> Built<K> {
+        Built { preamble, kernels: SingleFlight::default(), ..self }
+    }
+
+    /// None yet, with one more option of NVRTC.
+    pub fn option(mut self, option: String) -> Built<K> {
+        self.options.push(option);
+        Built { kernels: SingleFlight::default(), ..self }
+    }
+
     pub fn get_or(&self, used: &Use, make: impl FnOnce(&Use) -> Result<K>) -> Result<K> {
         let key = used.key();
         let mut hasher = FxHasher::default();
         hasher.write(&key);
-        self.0.get_or_make(hasher.finish(), &key, || make(used))
+        self.kernels.get_or_make(hasher.finish(), &key, || make(used))
+    }
+
+    /// The beginning of a use's text.
+    pub fn text<'a>(&'a self, declared: &'a Declared, used: &'a Use) -> Text<'a> {
+        Text::new(declared, used, &self.preamble, &self.options)
     }
 }
 
@@ -200,14 +220,15 @@ impl<K: Clone> Built<K> {
 pub(super) struct Text<'a> {
     declared: &'a Declared,
     used: &'a Use,
+    options: &'a [String],
     out: String,
     headers: Vec<(String, String)>,
 }
 
 impl<'a> Text<'a> {
     /// The prelude, a type for each letter, the user's preamble.
-    pub fn new(declared: &'a Declared, used: &'a Use, preamble: &str) -> Text<'a> {
-        let mut text = Text { declared, used, out: String::from(codegen::PRELUDE), headers: Vec::new() };
+    fn new(declared: &'a Declared, used: &'a Use, preamble: &str, options: &'a [String]) -> Text<'a> {
+        let mut text = Text { declared, used, options, out: String::from(codegen::PRELUDE), headers: Vec::new() };
         let mut letters: SmallVec<[char; 4]> = SmallVec::new();
         for (p, &dtype) in declared.inputs.iter().chain(&declared.outputs).zip(&used.dtypes) {
             if let Type::Any(letter) = p.of
@@ -272,10 +293,10 @@ impl<'a> Text<'a> {
         }
     }
 
-    pub fn source(self, options: &[String]) -> RawSource {
+    pub fn source(self) -> RawSource {
         let source = RawSource::new(self.out).name(format!("{}.cu", self.declared.name));
         let source = self.headers.into_iter().fold(source, |source, (name, text)| source.header(name, text));
-        options.iter().fold(source, |source, option| source.option(option.as_str()))
+        self.options.iter().fold(source, |source, option| source.option(option.as_str()))
     }
 }
 

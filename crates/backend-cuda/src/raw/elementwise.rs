@@ -6,7 +6,7 @@ use cuprum_core::{Array, Layout, NdArray, Operand, Result, with_device};
 use smallvec::SmallVec;
 
 use super::arg::Arg;
-use super::declared::{Built, Declared, Text, Use, computed, stored};
+use super::declared::{Built, Declared, Use, computed, stored};
 use super::{RawKernel, RawSource};
 use crate::codegen;
 
@@ -35,8 +35,6 @@ use crate::codegen;
 pub struct ElementwiseKernel {
     declared: Declared,
     code: String,
-    preamble: String,
-    options: Vec<String>,
     built: Built<RawKernel>,
 }
 
@@ -48,20 +46,18 @@ impl ElementwiseKernel {
     /// no input tells.
     pub fn new(inputs: &str, outputs: &str, code: &str, name: &str) -> Result<ElementwiseKernel> {
         let declared = Declared::new("ElementwiseKernel", inputs, outputs, name)?;
-        Ok(ElementwiseKernel { declared, code: code.into(), preamble: String::new(), options: Vec::new(), built: Built::default() })
+        Ok(ElementwiseKernel { declared, code: code.into(), built: Built::default() })
     }
 
     /// Code before the kernel: functions, constants.
     pub fn preamble(mut self, text: impl Into<String>) -> ElementwiseKernel {
-        self.preamble = text.into();
-        self.built = Built::default();
+        self.built = self.built.preamble(text.into());
         self
     }
 
     /// An option of NVRTC.
     pub fn option(mut self, option: impl Into<String>) -> ElementwiseKernel {
-        self.options.push(option.into());
-        self.built = Built::default();
+        self.built = self.built.option(option.into());
         self
     }
 
@@ -133,7 +129,7 @@ impl ElementwiseKernel {
 
     /// The whole text of a use.
     fn source(&self, used: &Use) -> RawSource {
-        let mut text = Text::new(&self.declared, used, &self.preamble);
+        let mut text = self.built.text(&self.declared, used);
         let mut parameters = text.input_parameters();
         parameters.extend(text.outputs().map(|(p, dtype)| format!("{}* out_{}", stored(dtype), p.name)));
         parameters.push(format!("{} cuprum_axes", text.axes(used.ranks[0])));
@@ -156,7 +152,7 @@ impl ElementwiseKernel {
             text.line(format_args!("        out_{0}[i] = cuprum::cast<{1}>({0});", p.name, stored(dtype)));
         }
         text.line("    }\n}");
-        text.source(&self.options)
+        text.source()
     }
 }
 

@@ -7,7 +7,7 @@ use cuprum_core::{Array, DType, Layout, NdArray, Operand, Result, with_device};
 use smallvec::SmallVec;
 
 use super::arg::Arg;
-use super::declared::{Built, Declared, Text, Use, computed, stored};
+use super::declared::{Built, Declared, Use, computed, stored};
 use super::{Launch, RawKernel, RawSource};
 use crate::codegen;
 
@@ -68,8 +68,6 @@ pub struct ReductionKernel {
     reduce: String,
     post: String,
     identity: String,
-    preamble: String,
-    options: Vec<String>,
     built: Built<[RawKernel; 2]>,
 }
 
@@ -85,21 +83,18 @@ impl ReductionKernel {
             return Err(declared.error("a reduction has one output"));
         }
         let [map, reduce, post, identity] = [of.map, of.reduce, of.post, of.identity].map(str::to_owned);
-        let (preamble, options) = (String::new(), Vec::new());
-        Ok(ReductionKernel { declared, map, reduce, post, identity, preamble, options, built: Built::default() })
+        Ok(ReductionKernel { declared, map, reduce, post, identity, built: Built::default() })
     }
 
     /// Code before the kernel: functions, constants.
     pub fn preamble(mut self, text: impl Into<String>) -> ReductionKernel {
-        self.preamble = text.into();
-        self.built = Built::default();
+        self.built = self.built.preamble(text.into());
         self
     }
 
     /// An option of NVRTC.
     pub fn option(mut self, option: impl Into<String>) -> ReductionKernel {
-        self.options.push(option.into());
-        self.built = Built::default();
+        self.built = self.built.option(option.into());
         self
     }
 
@@ -172,7 +167,7 @@ impl ReductionKernel {
 
     /// The whole text of a use.
     fn source(&self, used: &Use) -> RawSource {
-        let mut text = Text::new(&self.declared, used, &self.preamble);
+        let mut text = self.built.text(&self.declared, used);
         let Some((output, dtype)) = text.outputs().next() else { return RawSource::default() };
         let (out, index) = (stored(dtype), text.index());
         text.line(format_args!("using cuprum_total = {};", computed(dtype)));
@@ -228,7 +223,7 @@ impl ReductionKernel {
         text.line("    for (unsigned long long k = threadIdx.x; k < cuprum_chunks; k += blockDim.x) cuprum_mine.add(cuprum_own[k]);");
         text.line("    cuprum_together(cuprum_mine, threadIdx.x, blockDim.x, 1);");
         text.line(format_args!("    if (threadIdx.x == 0) out[blockIdx.x] = cuprum::cast<{out}>(cuprum_result(cuprum_mine));\n}}"));
-        text.source(&self.options)
+        text.source()
     }
 }
 
