@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::sync::{Arc, Once};
+use std::time::{Duration, Instant};
 
 use cuprum::core::buffer::HostBuffer;
 use cuprum::core::device::{Buffer, DeviceDriver, DeviceEvent, DeviceInfo};
@@ -32,6 +33,20 @@ impl Buffer for ToyBuffer {
     }
 }
 
+/// The toy works while it is called, so an event is reached when it is recorded.
+struct ToyEvent(Instant);
+
+impl DeviceEvent for ToyEvent {
+    fn millis_since(&self, earlier: &dyn DeviceEvent) -> Result<f64> {
+        let earlier = earlier.as_any().downcast_ref::<ToyEvent>().ok_or_else(|| Error::value("event", "not a toy's"))?;
+        let since = |a: Instant, b: Instant| a.saturating_duration_since(b).as_secs_f64() * 1e3;
+        Ok(since(self.0, earlier.0) - since(earlier.0, self.0))
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
 struct ToyDriver(Device);
 
 impl DeviceDriver for ToyDriver {
@@ -51,7 +66,7 @@ impl DeviceDriver for ToyDriver {
         Ok(())
     }
     fn record_event(&self, _: Stream) -> Result<Box<dyn DeviceEvent>> {
-        Err(Error::value("event", "a toy has no clock"))
+        Ok(Box::new(ToyEvent(Instant::now())))
     }
     fn info(&self) -> DeviceInfo {
         DeviceInfo { name: "toy".into(), ..DeviceInfo::default() }
@@ -92,19 +107,25 @@ static SPRING: Accelerator = Accelerator {
     base: None,
 };
 
+/// What a call of the kiln takes.
+pub const BAKING: Duration = Duration::from_millis(10);
+
 /// An accelerator of the toy that compiles first, and gives zeros.
 static KILN: Accelerator = Accelerator {
     name: "kiln",
     summary: "compiles",
     kernels: &[Kernel::new(Family::Scan, |call| match settings::compile()? {
         Compile::Background => Ok(Outcome::Declined(Reason::passing("not baked yet"))),
-        Compile::Wait => call.done([call.allocate_output(0)?]),
+        Compile::Wait => {
+            std::thread::sleep(BAKING);
+            call.done([call.allocate_output(0)?])
+        }
     })],
     base: None,
     ..SPRING
 };
 
-fn toy() -> Device {
+pub fn toy() -> Device {
     static ONCE: Once = Once::new();
     set_up();
     ONCE.call_once(|| {
@@ -115,7 +136,7 @@ fn toy() -> Device {
     Device::new(DeviceKind::intern("toy").unwrap(), 0)
 }
 
-fn on_toy(values: &[f64]) -> NdArray {
+pub fn on_toy(values: &[f64]) -> NdArray {
     let device = toy();
     with_device(device, || NdArray::from_slice(values)).unwrap()
 }

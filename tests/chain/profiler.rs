@@ -6,6 +6,7 @@ use cuprum::profiler::{Effort, benchmark_on, time_range, trace};
 use cuprum::{DType, Device, NdArray, Result};
 use serde_json::Value;
 
+use crate::devices::{BAKING, on_toy, toy};
 use crate::environment::in_child;
 
 fn traced(test: &str) -> Vec<Value> {
@@ -61,6 +62,36 @@ fn child_traces() {
     std::thread::scope(|scope| scope.spawn(work).join().unwrap());
     // What this thread has begun is written at its end.
     assert!(trace::is_on());
+}
+
+#[test]
+fn calls_of_a_device_are_bars_of_its_own() {
+    let events = traced("child_traces_a_device");
+    let process = |e: &Value| e["pid"].as_u64().unwrap();
+    let named: Vec<_> =
+        events.iter().filter(|e| e["name"] == "process_name").map(|e| (process(e), e["args"]["name"].as_str().unwrap())).collect();
+    let &[(host, "host"), (toy, "toy:0")] = &named[..] else { panic!("{named:?}") };
+    let (on_host, on_device): (Vec<_>, Vec<_>) = bars(&events, "cumsum").into_iter().partition(|e| process(e) == host);
+    assert_eq!((on_host.len(), on_device.len()), (3, 3));
+    assert!(on_device.iter().all(|e| process(e) == toy));
+    let span = |e: &Value| (e["ts"].as_f64().unwrap(), e["ts"].as_f64().unwrap() + e["dur"].as_f64().unwrap());
+    for (host, device) in on_host.into_iter().zip(on_device) {
+        let ((begin, end), (device_begin, device_end)) = (span(host), span(device));
+        let baking = BAKING.as_secs_f64() * 1e6;
+        assert!((baking..1.5 * baking + 5e3).contains(&(device_end - device_begin)), "{device}");
+        // Both clocks are one here; the anchor is read a little after its event.
+        assert!((device_begin - begin).abs() < 2e3 && (device_end - end).abs() < 2e3, "{host} {device}");
+    }
+}
+
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+fn child_traces_a_device() {
+    let a = on_toy(&[1.0, 2.0]);
+    for _ in 0..3 {
+        cuprum::with_accelerators("kiln", || a.cumsum(0)).unwrap().unwrap().eval().unwrap();
+    }
+    toy().synchronize().unwrap();
 }
 
 #[test]

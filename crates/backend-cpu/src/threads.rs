@@ -10,7 +10,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// Work (elements times cheap operations) below which no other thread is woken: about what waking one costs. Under miri a few
 /// elements are work for several threads, here as in other sizes.
-const PARALLEL_FROM: usize = if cfg!(miri) { 1 << 8 } else { 1 << 16 };
+const PARALLEL_FROM: usize = if cfg!(miri) { 1 << 8 } else { 1 << 17 };
 
 thread_local! {
     /// The pool of an enclosing [`with_threads`].

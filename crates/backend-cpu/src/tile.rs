@@ -10,7 +10,7 @@ use cuprum_core::body::{Body, ParameterKind, Type};
 use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::op::{Cost, MAX_ARITY, Op};
 use cuprum_core::plan::elementwise::across;
-use cuprum_core::{DType, Element, Program, Reason, Result, Scalar, StepKind, StoredArray, with_dtype};
+use cuprum_core::{DType, Element, Program, Reason, Result, Scalar, Step, StepKind, StoredArray, with_dtype};
 use smallvec::SmallVec;
 
 use crate::cache::{Ahead, NonTemporal};
@@ -313,14 +313,19 @@ impl<'a> Compiled<'a> {
     }
 }
 
-/// Cheap operations per point of a program.
+/// Cheap operations per point of a program. Functions of float32 take a quarter of the time that those of float64 take: twice as many fit a
+/// register, and their polynomials are half as long.
 pub(crate) fn cost(program: &Program) -> usize {
-    let op = |op: Op| match op.0.cost {
-        Cost::Cheap => 1,
-        Cost::Medium => 4,
-        Cost::Dear => 16,
+    let step = |step: &Step| match step.kind {
+        StepKind::Apply(op) => match op.0.cost {
+            Cost::Cheap => 1,
+            Cost::Medium => 4,
+            Cost::Dear if op.0.body.is_none() && program.steps[step.args[0] as usize].dtype == DType::F32 => 4,
+            Cost::Dear => 16,
+        },
+        _ => 0,
     };
-    1 + program.ops().map(op).sum::<usize>()
+    1 + program.steps.iter().map(step).sum::<usize>()
 }
 
 /// The kernel of step `i`, checked against the dtypes of its arguments and its result.
