@@ -131,7 +131,7 @@ pub enum Work<'a> {
         acc: DType,
     },
     /// Work of another crate's op; both sides know the type behind it.
-    Custom(&'a (dyn Any + Sync)),
+    Custom(&'a (dyn Any + Send + Sync)),
 }
 
 /// Values made from nothing, in the output's dtype. Element i is counted in C order.

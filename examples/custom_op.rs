@@ -1,0 +1,125 @@
+//! An operation that the library does not know, with a kernel for the CPU and one for CUDA: `moving_sum(a, width)`, the sums of neighbouring
+//! elements of a 1-D float64 array. It is dispatched, traced and explained as the built-in ones are, and `eval` calls it by name. (What is
+//! elementwise, or a reduction, needs none of this: see `cuprum::kernel!`.)
+//!
+//!     cargo run --release --example custom_op
+
+use std::sync::Arc;
+
+use cuprum::core::array::Array;
+use cuprum::core::body::Named;
+use cuprum::core::buffer::HostBuffer;
+use cuprum::core::op::{Cost, OpDef};
+use cuprum::cuda::{RawKernel, args};
+use cuprum::inventory::submit;
+use cuprum::{
+    Accelerator, Args, Availability, Call, DType, Device, Error, Family, Kernel, NdArray, Op, Outcome, OutputSpec, Registration, Result,
+    Stream, Value, Work, decline, dispatch, explain, with_device,
+};
+
+/// The operation: a row like those of the library's own table.
+static ROW: OpDef = OpDef {
+    name: "moving_sum",
+    aliases: &[],
+    family: Family::Custom,
+    arity: 1,
+    index: u16::MAX,
+    rule: None,
+    cost: Cost::Cheap,
+    composite: None,
+    body: None,
+    call: Some(|args: Args| {
+        let width = args.int_or("width", 1)?;
+        let width = usize::try_from(width).map_err(|_| Error::value("moving_sum", "a negative width"))?;
+        moving_sum(&args.array("a")?, width).map(Value::Array)
+    }),
+    signature: "a, width",
+    doc: "Sums of `width` neighbouring elements.",
+};
+const MOVING_SUM: Op = Op(&ROW);
+submit! { Named(&ROW) } // for `eval`
+
+/// What kernels are told beside their inputs.
+struct Width(usize);
+
+/// Sums of `width` neighbouring elements of a 1-D array: `n` elements give `n - width + 1`.
+fn moving_sum(a: &NdArray, width: usize) -> Result<NdArray> {
+    if a.ndim() != 1 || width == 0 || width > a.size() {
+        return Err(Error::value("moving_sum", format!("width {width} of shape {:?}", a.shape())));
+    }
+    let inputs = [a.astype(DType::F64)?.contiguous()?.stored()?];
+    let outputs = [OutputSpec::contiguous(DType::F64, &[a.size() - width + 1])?];
+    let (device, stream) = (a.device(), Stream::current(a.device()));
+    let work = Work::Custom(&Width(width));
+    let done = dispatch::run(&Call { op: MOVING_SUM, device, stream, inputs: &inputs, outputs: &outputs, work })?;
+    done.into_iter().next().map(NdArray::from).ok_or_else(|| Error::value("moving_sum", "no result"))
+}
+
+/// Two accelerators, one for each kind of device. They take this operation and nothing else.
+static ON_CPU: Accelerator = Accelerator {
+    name: "moving-cpu",
+    device: "cpu",
+    rank: 50,
+    summary: "moving sums",
+    probe: || Availability::Ready(String::new()),
+    kernels: &[Kernel::new(Family::Custom, on_cpu).ops(&[MOVING_SUM])],
+    base: None,
+};
+static ON_CUDA: Accelerator = Accelerator {
+    name: "moving-cuda",
+    device: "cuda",
+    kernels: &[Kernel::new(Family::Custom, on_cuda).ops(&[MOVING_SUM])],
+    base: None,
+    ..ON_CPU
+};
+submit! { Registration(&ON_CPU) }
+submit! { Registration(&ON_CUDA) }
+
+fn width(call: &Call) -> Option<usize> {
+    let Work::Custom(work) = call.work else { return None };
+    work.downcast_ref::<Width>().map(|w| w.0)
+}
+
+fn on_cpu(call: &Call) -> Result<Outcome> {
+    let Some(width) = width(call) else { decline!("not a width") };
+    let a = NdArray::from(call.inputs[0].clone()).to_vec::<f64>()?;
+    let mut sums = Vec::with_capacity(a.len() - width + 1);
+    for window in a.windows(width) {
+        sums.push(window.iter().sum::<f64>());
+    }
+    call.done([Arc::new(HostBuffer::from_slice(&sums)?) as _])
+}
+
+fn on_cuda(call: &Call) -> Result<Outcome> {
+    let Some(width) = width(call) else { decline!("not a width") };
+    let (a, outputs) = (NdArray::from(call.inputs[0].clone()), call.outputs[0].layout.size());
+    let mut sums = with_device(call.device, || NdArray::empty(outputs, DType::F64))?;
+    let kernel = RawKernel::compile(
+        r#"extern "C" __global__ void moving_sum(const double* a, double* sums, unsigned long long n, unsigned long long width) {
+            unsigned long long i = blockIdx.x * 1ull * blockDim.x + threadIdx.x;
+            if (i >= n) return;
+            double sum = 0;
+            for (unsigned long long k = 0; k < width; k++) sum += a[i + k];
+            sums[i] = sum;
+        }"#,
+        "moving_sum",
+    )?;
+    // SAFETY: thread i of the first n reads `width` elements from i on, which are there because n is `width - 1` less than the length.
+    unsafe { kernel.launch(kernel.over(outputs)?, args![&a, &mut sums, outputs as u64, width as u64]) }?;
+    let stored = sums.stored()?;
+    call.done([stored.buffer().clone()])
+}
+
+fn main() -> Result<()> {
+    for device in Device::all() {
+        let a = with_device(device, || NdArray::arange_as(0, 10, 1, DType::F64))?;
+        let (means, calls) = explain(|| cuprum::eval("moving_sum(a, 3) / 3", [("a", &a)]));
+        let means = means.map_err(|e| Error::value("custom_op", e.to_string()))?.to_vec::<f64>()?;
+        println!("{device}: {means:?}");
+        calls.iter().for_each(|call| println!("    {call}"));
+        if means != [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0] {
+            return Err(Error::value("custom_op", "these are not the means of three"));
+        }
+    }
+    Ok(())
+}
