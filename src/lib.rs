@@ -44,17 +44,17 @@ pub use cuprum_core::*;
 ///         if y < 0.0 { 0.0 } else { y.min(1.0) }
 ///     }
 ///
-///     /// Larger magnitude.
-///     #[reduction(identity = 0)]
+///     /// Larger of two numbers.
+///     #[reduction(identity = MIN)]
 ///     pub fn largest<T: Number>(a: T, b: T) -> T {
-///         a.abs().max(b.abs())
+///         a.max(b)
 ///     }
 /// }
 ///
 /// # fn main() -> cuprum::Result<()> {
 /// let x = NdArray::linspace(-1.0, 1.0, 5)?;
 /// assert_eq!(ramp(&x, 3.0)?.to_vec::<f64>()?, [0.0, 0.0, 0.0, 1.0, 1.0]);
-/// assert_eq!(largest(ramp(&x, 0.5)? - 2, ())?.item()?, 2.0.into()); // one pass over x
+/// assert_eq!(largest((ramp(&x, 0.5)? - 2).abs()?, ())?.item()?, 2.0.into()); // one pass over x
 /// # Ok(())
 /// # }
 /// ```
@@ -62,23 +62,23 @@ pub use cuprum_core::*;
 /// **What a function is made of**: `let`, assignment to `let mut`, `if`/`else` as statement and as value, `for i in a..b` with `break` and
 /// `continue`, `return`, `+ - * / %`, comparisons, `&& || !`, bit operations and shifts of integers, `as`, the methods of Rust's numbers
 /// (`abs min max sqrt floor ceil trunc round_ties_even copysign mul_add sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh exp
-/// exp2 exp_m1 ln log2 log10 ln_1p cbrt hypot powf powi is_nan is_finite is_infinite`), the constants `PI TAU E LN_2 LN_10 SQRT_2 FRAC_1_SQRT_2
-/// INFINITY NAN`, and calls of functions that stand above it in the block; those that are called are parts of others and become no
-/// operations. A mistake is an error of the compiler at its place.
+/// exp2 exp_m1 ln log2 log10 ln_1p cbrt hypot powf powi is_nan is_finite is_infinite`), the constants `PI TAU LN_2 LN_10 SQRT_2 FRAC_1_SQRT_2
+/// INFINITY NAN` (and `std::f64::consts::E`), and calls of functions that stand above it in the block; private ones that are called
+/// are parts of others and become no operations. A mistake is an error of the compiler at its place.
 ///
 /// **Types**: bool, i8 to i64, u8 to u64, f32, f64, and one generic type. `T: Float` is what all its arguments promote to, at least the float
 /// that NumPy gives integers; `T: Integer` and `T: Number` (either) stay what they are. float16 and bfloat16 are computed in
-/// float32. Literals take the type beside them. Arguments of a fixed type must be of a dtype that casts to it safely.
+/// float32. Literals take the type beside them and must be numbers of all that it stands for. Arguments of a fixed type must be of a dtype that casts to it safely.
 ///
 /// **Arrays seen whole**: a parameter `c: &[T]` is all elements of an array in C order, whatever the shape of the others: `c[i]`, `c.len()`. An index
 /// outside gives the nearest element. **The own index**: `index(0)` is the element's index along an axis, an i64.
 ///
-/// **Arithmetic** is the same on every device: integers wrap, integers divided by zero give zero, `as` saturates, products and sums are rounded
-/// one by one (`mul_add` rounds once).
+/// **Arithmetic** is meant to be the same on every device: integers wrap, integers divided by zero give zero, `as` saturates, products and sums are
+/// rounded one by one (`mul_add` rounds once). Functions such as `exp` differ in their last places, as those of arrays do.
 ///
-/// **Reductions**: a function of two arguments with `#[reduction(identity = ..)]` (a number, `MIN`, `MAX`, `INFINITY`, `-INFINITY`) becomes an operation of an
-/// array and the axes, as [`NdArray::sum`] is. The function must be associative and commutative up to rounding; the order follows from
-/// the shape. What is to be done before and after is written around the call, and is fused.
+/// **Reductions**: a function of two arguments with `#[reduction(identity = ..)]` (a number, or `MIN` and `MAX`, of floats the infinities) becomes an operation of an
+/// array and the axes, as [`NdArray::sum`] is. The function must be associative and commutative up to rounding, and give its other
+/// argument where one is the identity; the order follows from the shape. What is to be done before and after is written around the call, and is fused.
 ///
 /// At most eight arguments: a whole array counts as two, `index(..)` as one.
 #[cfg(feature = "cpu")]

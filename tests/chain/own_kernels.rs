@@ -50,13 +50,19 @@ cuprum::kernel! {
         if index(1) > index(0) { x } else { 0 }
     }
 
-    /// Larger magnitude.
-    #[reduction(identity = 0)]
-    pub fn largest_magnitude<T: Number>(a: T, b: T) -> T {
-        a.abs().max(b.abs())
+    /// Larger of two numbers.
+    #[reduction(identity = MIN)]
+    pub fn largest<T: Number>(a: T, b: T) -> T {
+        a.max(b)
     }
 
-    /// Every branch, loop and conversion that a kernel may have.
+    /// Sum that begins with what small integers do not hold.
+    #[reduction(identity = 300)]
+    pub fn from_300<T: Number>(a: T, b: T) -> T {
+        a + b
+    }
+
+    /// Loops within loops, returns, conversions.
     pub fn everything(x: f64, n: i64) -> f64 {
         let mut sum = 0.0;
         for i in 0..n {
@@ -76,6 +82,44 @@ cuprum::kernel! {
     /// Integers wrap, and division by zero gives zero.
     pub fn integers<T: Integer>(a: T, b: T) -> T {
         (a / b) ^ (a % b) | (a << 1) & !b
+    }
+
+    /// All that a loop over many points at once has to get right.
+    pub fn lanes(x: f64, n: i64, skip: i64) -> f64 {
+        let mut sum = x;
+        let mut steps = 0i64;
+        for i in 0..n {
+            if i == skip {
+                sum += 100.0;
+                continue;
+            }
+            if sum > 50.0 {
+                if sum > 1000.0 { break; } else { sum = sum * 3.0; }
+                steps += 10;
+            } else if sum < -50.0 {
+                sum = -sum;
+            } else {
+                sum = sum + x.abs() + 1.0;
+            }
+            steps += 1;
+            let wave = (sum * 1e7).sin();
+            sum += wave;
+        }
+        let scaled = sum * 2.0;
+        if steps > 3 { scaled } else { -scaled }
+    }
+
+    /// Every method of floats.
+    pub fn methods<T: Float>(x: T) -> T {
+        let p = x.abs() + 0.5;
+        let q = x.min(0.9).max(-0.9);
+        let rounded = x.floor() + x.ceil() * 2.0 + x.trunc() * 4.0 + x.round_ties_even() * 8.0;
+        let powers = p.sqrt() + p.cbrt() + p.powf(q) + x.powi(3) + x.exp() + q.exp2() + q.exp_m1();
+        let logs = p.ln() + p.log2() + p.log10() + p.ln_1p();
+        let angles = x.sin() + x.cos() + q.tan() + q.asin() + q.acos() + x.atan() + x.atan2(p) + x.hypot(p);
+        let hyperbolic = x.sinh() + x.cosh() + x.tanh() + x.asinh() + (p + 1.0).acosh() + q.atanh();
+        let tests = if x.is_nan() || x.is_infinite() || !x.is_finite() { 100.0 } else { p.copysign(x).mul_add(p, x) };
+        rounded + powers + logs + angles + hyperbolic + tests
     }
 
     /// Sine of anything.
@@ -149,8 +193,16 @@ fn arrays_that_are_seen_whole() {
         .collect::<Vec<f64>>();
     let wrong = values(&found).iter().zip(&expected).filter(|(a, b)| a != b).count();
     assert!(wrong <= 8, "{wrong} beside the borders");
-    let again = nearest(&x, 0.0, centres.index(cuprum::s![.., ..;-1]).unwrap()).unwrap();
-    assert_eq!(again.dtype(), DType::I32);
+    // Whole arrays that lie otherwise, or not at the beginning of their memory.
+    let turned = on_cpu(|| NdArray::from_slice(&[9.0, 1.0, 5.0, 0.0, 0.0, 0.5])?.reshape([2, 3])).t().unwrap();
+    assert_eq!(values(&nearest(&x, 0.0, &turned).unwrap()), values(&found));
+    let later = nearest(&x, 0.0, centres.index(cuprum::s![1..]).unwrap()).unwrap();
+    assert_eq!(values(&later), values(&found).iter().zip(values(&x)).map(|(_, x)| if x < 3.03125 { 0.0 } else { 1.0 }).collect::<Vec<_>>());
+    // The same array as a whole and element by element, and as the condition of a selection.
+    let own = nearest(&x, 0.0, &x).unwrap();
+    assert_eq!(own.shape(), x.shape());
+    let chosen = x.extract(&nearest(&x, 0.0, &centres).unwrap().equal(2).unwrap()).unwrap();
+    assert_eq!(chosen.size(), values(&found).iter().filter(|&&v| v == 2.0).count());
     // A prologue: the reduction goes through it without a pass of its own.
     let (count, calls) = explain(|| nearest(&x, 0.0, &centres).unwrap().equal(2).unwrap().count_nonzero(()).unwrap().item().unwrap());
     assert_eq!(calls.len(), 1);
@@ -168,13 +220,16 @@ fn own_indices() {
 #[test]
 fn reductions() {
     let a = on_cpu(|| NdArray::arange_as(-50_000, 40_000, 1, DType::F32)?.reshape([300, 300]));
-    assert_eq!(largest_magnitude(&a, ()).unwrap().item().unwrap().as_f64(), 50_000.0);
-    let (rows, calls) = explain(|| largest_magnitude(&a + 1, axis(1).keepdims()).unwrap());
+    assert_eq!(largest(a.abs().unwrap(), ()).unwrap().item().unwrap().as_f64(), 50_000.0);
+    let (rows, calls) = explain(|| largest((&a + 1).abs().unwrap(), axis(1).keepdims()).unwrap());
     assert_eq!((rows.shape(), calls.len()), (&[300, 1][..], 1));
     assert_eq!(rows.to_vec::<f32>().unwrap()[1], 49_699.0);
-    assert_eq!(values(&largest_magnitude(&a, 0).unwrap())[..2], [50_000.0, 49_999.0]);
+    assert_eq!(values(&largest(a.abs().unwrap(), 0).unwrap())[..2], [50_000.0, 49_999.0]);
     let none = on_cpu(|| NdArray::zeros([0, 2], DType::I32));
-    assert_eq!(values(&largest_magnitude(&none, 0).unwrap()), [0.0, 0.0]);
+    assert_eq!(values(&largest(&none, 0).unwrap()), [f64::from(i32::MIN); 2]);
+    assert_eq!(values(&largest(on_cpu(|| NdArray::from_slice(&[-3.0])), ()).unwrap()), [-3.0], "of one element");
+    let why = from_300(on_cpu(|| NdArray::ones(3, DType::I8)), ()).unwrap_err().to_string();
+    assert!(why.contains("300"), "{why}");
 }
 
 #[test]
@@ -212,6 +267,72 @@ fn what_rust_would_give() {
 }
 
 #[test]
+fn points_that_go_together() {
+    fn rust(x: f64, n: i64, skip: i64) -> f64 {
+        let (mut sum, mut steps) = (x, 0);
+        for i in 0..n {
+            if i == skip {
+                sum += 100.0;
+                continue;
+            }
+            if sum > 50.0 {
+                if sum > 1000.0 {
+                    break;
+                }
+                sum *= 3.0;
+                steps += 10;
+            } else if sum < -50.0 {
+                sum = -sum;
+            } else {
+                sum = sum + x.abs() + 1.0;
+            }
+            steps += 1;
+            sum += (sum * 1e7).sin();
+        }
+        if steps > 3 { sum * 2.0 } else { sum * -2.0 }
+    }
+    for len in [1, 31, 33, 65, 2049] {
+        let x = on_cpu(|| NdArray::linspace(-80.0, 1200.0, len));
+        let bounds = on_cpu(|| NdArray::arange_as(0, len, 1, DType::I64)?.remainder(9));
+        // Bounds that are alike, and that are not.
+        for n in [cuprum::Operand::from(7), (&bounds).into()] {
+            let ours = values(&lanes(&x, n.clone(), 2).unwrap());
+            for (k, (x, ours)) in values(&x).into_iter().zip(ours).enumerate() {
+                let n = if let cuprum::Operand::Scalar(_) = n { 7 } else { k as i64 % 9 };
+                let expected = rust(x, n, 2);
+                assert!((ours - expected).abs() <= 1e-6 * expected.abs().max(1.0), "{x} {n}: {ours}, {expected}");
+            }
+        }
+    }
+}
+
+#[test]
+fn methods_are_those_of_rust() {
+    let rust = |x: f64| {
+        let (p, q) = (x.abs() + 0.5, x.clamp(-0.9, 0.9));
+        let rounded = x.floor() + x.ceil() * 2.0 + x.trunc() * 4.0 + x.round_ties_even() * 8.0;
+        let powers = p.sqrt() + p.cbrt() + p.powf(q) + x.powi(3) + x.exp() + q.exp2() + q.exp_m1();
+        let logs = p.ln() + p.log2() + p.log10() + p.ln_1p();
+        let angles = x.sin() + x.cos() + q.tan() + q.asin() + q.acos() + x.atan() + x.atan2(p) + x.hypot(p);
+        let hyperbolic = x.sinh() + x.cosh() + x.tanh() + x.asinh() + (p + 1.0).acosh() + q.atanh();
+        rounded + powers + logs + angles + hyperbolic + p.copysign(x).mul_add(p, x)
+    };
+    let x = on_cpu(|| NdArray::linspace(-4.3, 5.1, 301));
+    let ours = values(&methods(&x).unwrap());
+    for (x, ours) in values(&x).into_iter().zip(ours) {
+        assert!((ours - rust(x)).abs() <= 1e-13 * rust(x).abs().max(10.0), "{x}: {ours}, {}", rust(x));
+    }
+}
+
+#[test]
+fn a_value_does_not_depend_on_its_neighbours() {
+    let sines = |values: &[f64]| own_sine(on_cpu(|| NdArray::from_slice(values))).unwrap().to_vec::<f64>().unwrap();
+    let small: Vec<f64> = (0..500).map(|i| f64::from(i) * 0.37).collect();
+    let with_large: Vec<f64> = small.iter().copied().chain([1e22]).collect();
+    assert_eq!(sines(&small), sines(&with_large)[..500]);
+}
+
+#[test]
 fn wrong_calls_say_why() {
     let (a, c) = on_cpu(|| Ok((NdArray::ones(3, DType::F64)?, NdArray::ones(3, DType::C128)?)));
     let why = |r: Result<NdArray>| r.unwrap_err().to_string();
@@ -229,7 +350,7 @@ fn found_by_name() {
     let a = on_cpu(|| NdArray::from_slice(&[1.0f32, -8.0]));
     let named = |text: &str| values(&cuprum::eval(text, [("a", &a)]).unwrap());
     assert_eq!(named("twice_or_half(a, True) + 1"), [3.0, -15.0]);
-    assert_eq!(named("largest_magnitude(a, axis=0)"), [8.0]);
+    assert_eq!(named("largest(abs(a), axis=0)"), [8.0]);
     let error = cuprum::eval("twice_or_half(a)", [("a", &a)]).unwrap_err().to_string();
     assert!(error.contains("argument 'twice' is missing; its parameters are (x, twice)"), "{error}");
 }

@@ -4,11 +4,13 @@
 //! level of `simd`. Integers wrap, division by zero gives zero, floats become integers as Rust's `as` does it: on the GPU the
 //! same is written in the prelude of generated code.
 
+use std::marker::PhantomData;
+
 use cuprum_core::{DType, Element};
 
 pub use crate::raw::{Elements, ElementsMut};
 pub use crate::simd::Isa;
-use crate::simd::{Fill, fill};
+use crate::simd::{Base, Fill, fill};
 use crate::vmath;
 
 /// What a row's `native` is: the loop for a generic type.
@@ -53,7 +55,7 @@ pub fn run<T: Tile>(tile: T, out: ElementsMut) {
         #[inline(always)]
         fn run<I: Isa>(self, out: &mut [T::Out]) {
             if self.0.fill::<I>(out) {
-                exactly(self.0, out);
+                exactly::<I, T>(self.0, out);
             }
         }
     }
@@ -62,18 +64,21 @@ pub fn run<T: Tile>(tile: T, out: ElementsMut) {
 
 #[cold]
 #[inline(never)]
-fn exactly<T: Tile>(tile: &T, out: &mut [T::Out]) {
-    tile.fill::<Exact>(out);
+fn exactly<I: Isa, T: Tile>(tile: &T, out: &mut [T::Out]) {
+    tile.fill::<Exact<I>>(out);
 }
 
-/// The level at which [`Math`] leaves nothing out.
+/// A level at which [`Math`] leaves nothing out. Products and sums are those of the level, so that a value does not depend on its neighbours.
 #[derive(Clone, Copy)]
-pub struct Exact;
+pub struct Exact<I>(PhantomData<I>);
 
-impl Isa for Exact {
-    const FMA: bool = false;
+impl<I: Isa> Isa for Exact<I> {
+    const FMA: bool = I::FMA;
     const EXACT: bool = true;
 }
+
+/// What every processor has, and nothing left out.
+pub type Plain = Exact<Base>;
 
 /// The tile's elements of one argument.
 #[inline(always)]

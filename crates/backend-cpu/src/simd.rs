@@ -75,7 +75,7 @@ pub trait Isa: Copy {
 
 /// What every target of this build has.
 #[derive(Clone, Copy)]
-pub(crate) struct Base;
+pub struct Base;
 
 impl Isa for Base {
     const FMA: bool = cfg!(any(target_feature = "fma", target_arch = "aarch64"));

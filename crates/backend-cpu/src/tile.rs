@@ -320,7 +320,9 @@ pub(crate) fn cost(program: &Program) -> usize {
         StepKind::Apply(op) => match op.0.cost {
             Cost::Cheap => 1,
             Cost::Medium => 4,
-            Cost::Dear if op.0.body.is_none() && program.steps[step.args[0] as usize].dtype == DType::F32 => 4,
+            // A loop, or several functions.
+            Cost::Dear if op.0.body.is_some() => 64,
+            Cost::Dear if program.steps[step.args[0] as usize].dtype == DType::F32 => 4,
             Cost::Dear => 16,
         },
         _ => 0,

@@ -225,7 +225,9 @@ impl Handle {
             return default();
         }
         if let Some(known) = tuning::recall(call, CHOICE)? {
-            return Ok(self.plan(key, Algorithm::named(&known).unwrap_or(Algorithm::Default))?);
+            // It was measured on arrays of another alignment, maybe, and may refuse these.
+            let known = Algorithm::named(&known).map(|algorithm| self.plan(key, algorithm));
+            return known.and_then(std::result::Result::ok).map_or_else(default, Ok);
         }
         if !tuning::may_measure() || !registry::order_is_named() || call.stream.is_capturing() {
             return default();

@@ -211,7 +211,8 @@ pub fn apply(op: Op, operands: &[Operand]) -> Result<NdArray> {
 
 /// Reduces an array by an operation whose body combines two elements. What is deferred is computed in the same pass.
 ///
-/// Errors: a dtype that the body does not take, axes that are not there.
+/// Errors: a dtype that the body does not take, one that is asked for (`dtype=`), an identity that is no number of the dtype, axes that are
+/// not there.
 pub fn reduce(op: Op, values: &Operand, over: &Over) -> Result<NdArray> {
     let name = op.name();
     let values = &match values {
@@ -226,6 +227,15 @@ pub fn reduce(op: Op, values: &Operand, over: &Over) -> Result<NdArray> {
     };
     if over.has_dtype() {
         return Err(Error::value(name, "has the dtype of its values; use astype"));
+    }
+    if over.is_descending() {
+        return Err(Error::value(name, "has no order to turn"));
+    }
+    if let Some(identity) = body.identity.map(|identity| identity.of(dtype)) {
+        identity.checked_for(name, dtype)?;
+        if identity.weak_promote(dtype) != dtype {
+            return Err(Error::dtype(name, format!("begins with {identity:?}, which is none"), &[dtype]));
+        }
     }
     crate::ops::reduce::reduce(op, values, over, dtype, dtype)?.astype(seen)
 }

@@ -258,7 +258,10 @@ fn serve_advised(call: &Call, links: &'static [Link], advice: &Advice, story: &m
         }
         other => {
             other?;
-            advice.refused();
+            // Who declines for a reason that passes may serve the next call.
+            if !story.passing {
+                advice.refused();
+            }
         }
     }
     serve(call, links.iter().filter(|link| !is_first(link)), story)

@@ -27,7 +27,7 @@ pub fn write(function: &Function, earlier: &[(&Function, String)]) -> (String, S
     let signature = format!("({}) {{\n{body}}}\n", parameters.join(", "));
     let mut hasher = DefaultHasher::new();
     (type_name(function.result), &signature).hash(&mut hasher);
-    let name = format!("own_{}_{:016x}", function.name, hasher.finish());
+    let name = format!("own_{}_{:016x}", plain(&function.name), hasher.finish());
     let text = format!("template <class T> __device__ inline {} {name}{signature}", type_name(function.result));
     (name, text)
 }
@@ -41,7 +41,12 @@ fn type_name(of: Type) -> &'static str {
 
 /// Variables are numbered, so that shadowing and C++'s own names are no matter.
 fn variable(function: &Function, number: usize) -> String {
-    format!("{}_{number}", function.variables[number].name.to_string().trim_start_matches("r#"))
+    format!("v{number}_{}", plain(&function.variables[number].name))
+}
+
+/// A name of Rust in letters that every assembler knows.
+fn plain(name: &proc_macro2::Ident) -> String {
+    name.to_string().trim_start_matches("r#").chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }
 
 struct Writer<'f> {
@@ -129,7 +134,10 @@ impl Writer<'_> {
     fn expr(&mut self, expr: &Expr) -> String {
         let of = self.of(expr.of);
         match &expr.kind {
-            ExprKind::Int(digits) => format!("static_cast<{of}>({digits}{})", if digits.len() > 9 { "ull" } else { "" }),
+            ExprKind::Int(digits) => match digits.strip_prefix('-') {
+                Some(digits) => format!("static_cast<{of}>(-{digits}ll)").replace("-9223372036854775808ll", "-9223372036854775807ll - 1"),
+                None => format!("static_cast<{of}>({digits}{})", if digits.len() > 9 { "ull" } else { "" }),
+            },
             ExprKind::Float(digits) => literal(of, digits),
             ExprKind::Bool(value) => value.to_string(),
             ExprKind::Constant(constant) => match constant.digits {

@@ -11,6 +11,7 @@ mod types;
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
+use syn::ext::IdentExt;
 
 use crate::tree::{Cost, Function, Identity, Kind};
 use crate::types::Type;
@@ -31,8 +32,10 @@ fn expand(input: TokenStream) -> syn::Result<TokenStream> {
         texts.push(text);
     }
     let called: Vec<usize> = functions.iter().flat_map(|f| f.calls.iter().copied()).collect();
-    // A function that others call is a part of those, not an operation.
-    let operations = functions.iter().enumerate().filter(|(n, _)| !called.contains(n)).map(|(n, function)| {
+    // A private function that others call is a part of those, not an operation.
+    let is_part =
+        |n: &usize| called.contains(n) && matches!(functions[*n].vis, syn::Visibility::Inherited) && functions[*n].identity.is_none();
+    let operations = functions.iter().enumerate().filter(|(n, _)| !is_part(n)).map(|(n, function)| {
         let mut needed = Vec::new();
         callees(&functions, n, &mut needed);
         let source = needed.iter().map(|&n| {
@@ -46,21 +49,22 @@ fn expand(input: TokenStream) -> syn::Result<TokenStream> {
 
 /// A function after all that it calls.
 fn callees(functions: &[Function], at: usize, out: &mut Vec<usize>) {
-    functions[at].calls.iter().for_each(|&callee| callees(functions, callee, out));
-    if !out.contains(&at) {
-        out.push(at);
+    if out.contains(&at) {
+        return;
     }
+    functions[at].calls.iter().for_each(|&callee| callees(functions, callee, out));
+    out.push(at);
 }
 
 /// The row, and the function that applies it.
 fn operation(function: &Function, functions: &[Function], source: TokenStream) -> TokenStream {
     let Function { attrs, vis, name, .. } = function;
-    let row = format_ident!("__CUPRUM_ROW_OF_{}", name);
+    let row = format_ident!("__CUPRUM_ROW_OF_{}", name.unraw());
     let given: Vec<_> = function.parameters.iter().filter(|p| !matches!(p.kind, Kind::Index(_))).collect();
     let names: Vec<&Ident> = given.iter().map(|p| &p.name).collect();
-    let signature = given.iter().map(|p| p.name.to_string()).collect::<Vec<_>>().join(", ");
+    let signature = given.iter().map(|p| p.name.unraw().to_string()).collect::<Vec<_>>().join(", ");
     let parameters = function.parameters.iter().map(|p| {
-        let (name, of) = (p.name.to_string(), of(p.of));
+        let (name, of) = (p.name.unraw().to_string(), of(p.of));
         let kind = match p.kind {
             Kind::Each => quote!(Each),
             Kind::Whole => quote!(Whole),
@@ -85,7 +89,6 @@ fn operation(function: &Function, functions: &[Function], source: TokenStream) -
         Some(identity) => {
             let identity = match identity {
                 Identity::Int(n) => {
-                    let n = i128::from(n);
                     quote!(Value(::cuprum::Scalar::Int(#n)))
                 }
                 Identity::Float(x) => quote!(Value(::cuprum::Scalar::Float(#x))),
@@ -119,8 +122,7 @@ fn operation(function: &Function, functions: &[Function], source: TokenStream) -
             }
         }
     };
-    let text = name.to_string();
-    let text = text.trim_start_matches("r#");
+    let text = name.unraw().to_string();
     let doc = first_line(attrs);
     quote! {
         #[doc(hidden)]
@@ -264,23 +266,25 @@ mod tests {
             name
         );
         let expected = format!(
-            "template <class T> __device__ inline T {name}(const T x_0, const i32 n_1) {{
-    [[maybe_unused]] T s_2 = x_0;
-    const i32 end_i_3 = n_1;
-    for (i32 i_3 = static_cast<i32>(0); i_3 < end_i_3; i_3++) {{
-        if ((s_2 > own::literal<T>(2.5f, 2.5))) {{
+            "template <class T> __device__ inline T {name}(const T v0_x, const i32 v1_n) {{
+    [[maybe_unused]] T v2_s = v0_x;
+    const i32 end_v3_i = v1_n;
+    for (i32 v3_i = static_cast<i32>(0); v3_i < end_v3_i; v3_i++) {{
+        if ((v2_s > own::literal<T>(2.5f, 2.5))) {{
             break;
         }}
-        s_2 = op::add(s_2, cast<T>(i_3));
+        v2_s = op::add(v2_s, cast<T>(v3_i));
     }}
-    return s_2;
+    return v2_s;
 }}
 "
         );
         assert_eq!(cuda, expected);
         let (_, chosen) = text("fn f(x: f32) -> f32 { let y = if x > 0.0 { let z = x * x; z + 1.0 } else { -x }; y }");
         assert!(
-            chosen.contains("    f32 chosen1;\n    if ((x_0 > 0.0f)) {\n        [[maybe_unused]] const f32 z_1 = op::multiply(x_0, x_0);"),
+            chosen.contains(
+                "    f32 chosen1;\n    if ((v0_x > 0.0f)) {\n        [[maybe_unused]] const f32 v1_z = op::multiply(v0_x, v0_x);"
+            ),
             "{chosen}"
         );
     }

@@ -10,7 +10,7 @@ use quote::{format_ident, quote, quote_spanned};
 use crate::tree::{Binary, Block, Expr, ExprKind, Form, Function, Kind, Statement};
 use crate::types::{Bound, Prim, Slot, Type};
 
-/// Points that go through a loop together, of values of 4 bytes and less; half as many of 8.
+/// Points that go through a loop together, of values of 4 bytes and less; half as many where one has 8.
 const LANES: usize = 64;
 
 /// `static NATIVE`'s value: which loop serves which dtype.
@@ -69,8 +69,7 @@ impl Native<'_> {
     }
     fn variable(&self, number: usize) -> Ident {
         let name = &self.function.variables[number].name;
-        let text = name.to_string();
-        Ident::new(&format!("{}_{number}", text.trim_start_matches("r#").trim_start_matches('_')), name.span())
+        Ident::new(&format!("v{number}_{}", name.to_string().trim_start_matches("r#")), name.span())
     }
 
     /// `fn tile`, and all that it needs.
@@ -106,10 +105,11 @@ impl Native<'_> {
         quote! {
             #helpers
             #point
+            #[allow(non_snake_case)]
             struct Points<'a> { #(#fields: &'a [#types],)* life: ::core::marker::PhantomData<&'a ()> }
             impl own::Tile for Points<'_> {
                 type Out = #out;
-                #[allow(unused_parens, unused_variables, unused_mut, unused_assignments, clippy::all)]
+                #[allow(unused_parens, unused_variables, unused_mut, unused_assignments, unused_comparisons, non_snake_case, clippy::all)]
                 #[inline(always)]
                 fn fill<I: own::Isa>(&self, out: &mut [#out]) -> bool {
                     let n = out.len();
@@ -136,7 +136,7 @@ impl Native<'_> {
                 type Value = #of;
                 #[inline(always)]
                 fn combine(a: #of, b: #of) -> #of {
-                    point::<own::Exact>(a, b, &mut false)
+                    point::<own::Plain>(a, b, &mut false)
                 }
             }
         }
@@ -182,7 +182,7 @@ impl Native<'_> {
         });
         let (result, body) = (self.type_of(self.function.result), self.block(&self.function.body, &Flow::Plain));
         quote! {
-            #[allow(unused_variables, unused_mut, unused_parens, unused_assignments, unreachable_code, clippy::all)]
+            #[allow(unused_variables, unused_mut, unused_parens, unused_assignments, unused_comparisons, unreachable_code, non_snake_case, clippy::all)]
             #[inline(always)]
             fn #name<I: own::Isa>(#(#parameters,)* rare: &mut bool) -> #result { #body }
         }

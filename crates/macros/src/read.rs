@@ -44,6 +44,8 @@ struct Reader<'f> {
     cost: Cost,
     operations: usize,
     result: Slot,
+    /// Literals, for a look at their ranges when all types are known.
+    literals: Vec<(Slot, String, Span)>,
     /// Loops around.
     loops: usize,
     /// Variables that were there where the expression began in whose blocks we are: those may not be assigned to.
@@ -64,6 +66,12 @@ impl Reader<'_> {
                 return Err(Error::new(span, format!("a kernel is not {what}")));
             }
         }
+        if sig.ident == "index" {
+            return Err(Error::new(sig.ident.span(), "`index` is the element's own index"));
+        }
+        if let Some(attr) = item.attrs.iter().find(|a| a.path().is_ident("cfg") || a.path().is_ident("cfg_attr")) {
+            return Err(Error::new(attr.span(), "put the function in a block of its own, and this around it"));
+        }
         if let Some(other) = earlier.iter().find(|f| f.name == sig.ident) {
             return Err(Error::new(sig.ident.span(), format!("`{}` is defined twice", other.name)));
         }
@@ -79,6 +87,7 @@ impl Reader<'_> {
             cost: Cost::Cheap,
             operations: 0,
             result: 0,
+            literals: Vec::new(),
             loops: 0,
             fixed: 0,
         };
@@ -98,13 +107,14 @@ impl Reader<'_> {
             None => return Err(Error::new(item.block.brace_token.span.close(), "the function ends without a value")),
         }
         reader.inference.check()?;
+        reader.ranges()?;
         let arity: usize = reader.parameters.iter().map(|p| if p.kind == Kind::Whole { 2 } else { 1 }).sum();
         if arity > MAX_ARITY {
             let message = format!("{arity} arguments, at most {MAX_ARITY} (an array that is seen whole counts twice, index(..) once)");
             return Err(Error::new(sig.ident.span(), message));
         }
-        if reader.parameters.iter().all(|p| p.kind != Kind::Each) && !earlier.is_empty() && arity == 0 {
-            return Err(Error::new(sig.ident.span(), "a function without parameters is a constant: write it where it is used"));
+        if arity == 0 {
+            return Err(Error::new(sig.ident.span(), "a kernel has parameters; a constant is written where it is used"));
         }
         if identity.is_some() {
             let takes_two = matches!(&reader.parameters[..], [a, b] if a.kind == Kind::Each && b.kind == Kind::Each);
@@ -132,8 +142,24 @@ impl Reader<'_> {
         })
     }
 
+    /// Whether each literal is a number of every type that it may have.
+    fn ranges(&self) -> Result<()> {
+        for (slot, digits, span) in &self.literals {
+            let types: Vec<Prim> = match (self.inference.resolve(*slot), self.inference.bound) {
+                (Type::Prim(prim), _) => vec![prim],
+                (Type::Generic, bound) => bound.into_iter().flat_map(Bound::types).collect(),
+            };
+            if let Some(prim) = types.iter().find(|prim| !prim.holds(digits)) {
+                let generic = if types.len() > 1 { ", which the generic type may be; `as` makes it one" } else { "" };
+                return Err(Error::new(*span, format!("{digits} is no `{}`{generic}", prim.name())));
+            }
+        }
+        Ok(())
+    }
+
     fn parameter(&mut self, input: &FnArg) -> Result<()> {
         let FnArg::Typed(typed) = input else { return Err(Error::new(input.span(), "a kernel has no self")) };
+        no_attributes(&typed.attrs)?;
         let (name, mutable) = name_of(&typed.pat)?;
         if mutable {
             return Err(Error::new(typed.pat.span(), "parameters are not mutable: `let mut` a copy"));
@@ -154,7 +180,13 @@ impl Reader<'_> {
     /// A type as it is written.
     fn of(&self, written: &syn::Type) -> Result<Type> {
         let unknown = || Error::new(written.span(), "types of kernels are the generic one, bool, i8 to i64, u8 to u64, f32 and f64");
-        let syn::Type::Path(path) = written else { return Err(unknown()) };
+        let path = match written {
+            syn::Type::Path(path) => path,
+            // What stands in for a type in a macro of the user's.
+            syn::Type::Group(group) => return self.of(&group.elem),
+            syn::Type::Paren(paren) => return self.of(&paren.elem),
+            _ => return Err(unknown()),
+        };
         let name = path.path.get_ident().ok_or_else(unknown)?;
         if self.generic.as_ref() == Some(name) {
             return Ok(Type::Generic);
@@ -189,6 +221,7 @@ impl Reader<'_> {
             let is_last = n + 1 == block.stmts.len();
             match statement {
                 Stmt::Local(local) => {
+                    no_attributes(&local.attrs)?;
                     let (pattern, written) = match &local.pat {
                         Pat::Type(typed) => (&*typed.pat, Some(&*typed.ty)),
                         pattern => (pattern, None),
@@ -202,6 +235,7 @@ impl Reader<'_> {
                         let of = self.inference.of(of);
                         self.inference.same(of, value.of, value.span)?;
                     }
+                    self.inference.settle(value.of);
                     let variable = self.declare(name, value.of, mutable);
                     out.statements.push(Statement::Let(variable, value));
                 }
@@ -220,6 +254,17 @@ impl Reader<'_> {
 
     /// An expression where a statement stands.
     fn statement(&mut self, expr: &syn::Expr, is_statement: bool) -> Result<Either> {
+        let attributes = match expr {
+            syn::Expr::Assign(e) => &e.attrs[..],
+            syn::Expr::Binary(e) => &e.attrs[..],
+            syn::Expr::If(e) => &e.attrs[..],
+            syn::Expr::ForLoop(e) => &e.attrs[..],
+            syn::Expr::Return(e) => &e.attrs[..],
+            syn::Expr::Break(e) => &e.attrs[..],
+            syn::Expr::Continue(e) => &e.attrs[..],
+            _ => &[],
+        };
+        no_attributes(attributes)?;
         match expr {
             syn::Expr::Assign(assign) => {
                 let variable = self.target(&assign.left)?;
@@ -251,8 +296,11 @@ impl Reader<'_> {
                 Ok(Either::Statement(Statement::If(condition, then, otherwise)))
             }
             syn::Expr::ForLoop(loop_) => self.for_loop(loop_).map(Either::Statement),
-            syn::Expr::Break(b) if self.loops > 0 && b.label.is_none() && b.expr.is_none() => Ok(Either::Statement(Statement::Break)),
-            syn::Expr::Continue(c) if self.loops > 0 && c.label.is_none() => Ok(Either::Statement(Statement::Continue)),
+            syn::Expr::Break(_) | syn::Expr::Continue(_) if self.loops == 0 => {
+                Err(Error::new(expr.span(), "not inside a loop, or inside an expression: make it a statement"))
+            }
+            syn::Expr::Break(b) if b.label.is_none() && b.expr.is_none() => Ok(Either::Statement(Statement::Break)),
+            syn::Expr::Continue(c) if c.label.is_none() => Ok(Either::Statement(Statement::Continue)),
             syn::Expr::Return(ret) => {
                 if self.fixed > 0 {
                     return Err(Error::new(ret.span(), "return inside an expression; make it a statement"));
@@ -280,6 +328,9 @@ impl Reader<'_> {
     }
 
     fn target(&mut self, left: &syn::Expr) -> Result<usize> {
+        if let syn::Expr::Group(group) = left {
+            return self.target(&group.expr);
+        }
         let syn::Expr::Path(path) = left else { return Err(Error::new(left.span(), "only variables can be assigned to")) };
         let name = path.path.get_ident().ok_or_else(|| Error::new(left.span(), "only variables can be assigned to"))?;
         let variable = self.find(name)?;
@@ -341,8 +392,21 @@ impl Reader<'_> {
                     return Err(Error::new(span, "not a value of kernels"));
                 };
                 let constant = CONSTANTS.iter().find(|c| last.ident == c.name);
+                let qualified: Vec<String> = path.path.segments.iter().rev().skip(1).map(|s| s.ident.to_string()).collect();
+                let of_float = |name: Option<&String>| matches!(name.map(String::as_str), Some("f32" | "f64"));
+                let constant = constant.filter(|c| match (&qualified[..], c.digits) {
+                    ([], _) => c.name != "E",
+                    ([consts, of, ..], Some(_)) => consts == "consts" && of_float(Some(of)),
+                    ([.., of], None) => qualified.len() == 1 && of_float(Some(of)),
+                    _ => false,
+                });
                 if path.path.segments.len() > 1 {
-                    let constant = constant.ok_or_else(|| Error::new(span, "not a constant of kernels"))?;
+                    let constant = constant.ok_or_else(|| {
+                        Error::new(
+                            span,
+                            "constants of kernels are those of std::f64::consts, and f64::INFINITY and f64::NAN; others are arguments",
+                        )
+                    })?;
                     let of = self.inference.float();
                     return made(ExprKind::Constant(constant), of);
                 }
@@ -359,8 +423,15 @@ impl Reader<'_> {
                 }
             }
             syn::Expr::Unary(unary) => {
-                // `-5` is a literal, so that the smallest integers can be written.
-                let inner = self.expr(&unary.expr)?;
+                let mut inner = self.expr(&unary.expr)?;
+                // `-5` is one literal, so that the smallest integers can be written.
+                if let (UnOp::Neg(_), ExprKind::Int(digits), syn::Expr::Lit(_)) = (&unary.op, &mut inner.kind, &*unary.expr) {
+                    digits.insert(0, '-');
+                    if let Some(last) = self.literals.last_mut() {
+                        last.1 = digits.clone();
+                    }
+                    return Ok(Expr { span, ..inner });
+                }
                 self.operations += 1;
                 match unary.op {
                     UnOp::Neg(_) => {
@@ -396,20 +467,12 @@ impl Reader<'_> {
                     return Err(Error::new(span, "an if that gives a value has an else"));
                 };
                 let condition = self.condition(&branches.cond)?;
-                let before = self.fixed;
-                self.fixed = self.variables.len();
-                let read = self.branches(&branches.then_branch, otherwise, span);
-                self.fixed = before;
-                let (then, otherwise, of) = read?;
+                let (then, otherwise, of) = self.inside(|reader| reader.branches(&branches.then_branch, otherwise, span))?;
                 self.operations += 1;
                 made(ExprKind::If(Box::new(condition), then, otherwise), of)
             }
             syn::Expr::Block(block) if block.label.is_none() => {
-                let before = self.fixed;
-                self.fixed = self.variables.len();
-                let read = self.block(&block.block);
-                self.fixed = before;
-                let read = read?;
+                let read = self.inside(|reader| reader.block(&block.block))?;
                 let of = read.value.as_ref().map(|v| v.of).ok_or_else(|| Error::new(span, "a block without a value"))?;
                 made(ExprKind::Block(read), of)
             }
@@ -427,6 +490,15 @@ impl Reader<'_> {
                 "kernels are written in let, if, for, arithmetic, comparisons, `as` and the methods of numbers",
             )),
         }
+    }
+
+    /// Reads blocks of an expression: what stands outside is not changed there, nor a loop left.
+    fn inside<R>(&mut self, read: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        let before = (self.fixed, self.loops);
+        (self.fixed, self.loops) = (self.variables.len(), 0);
+        let result = read(self);
+        (self.fixed, self.loops) = before;
+        result
     }
 
     /// Both sides of an `if` that gives a value.
@@ -485,6 +557,7 @@ impl Reader<'_> {
                             self.cost = self.cost.max(Cost::Medium);
                         }
                         self.inference.ask(left.of, Class::Number, span, "arithmetic");
+                        self.inference.settle(left.of);
                         left.of
                     }
                 }
@@ -507,7 +580,11 @@ impl Reader<'_> {
                 int.base10_parse::<u64>().map_err(|_| Error::new(span, "a literal that no integer type holds"))?;
                 (ExprKind::Int(int.base10_digits().into()), int.suffix())
             }
-            Lit::Float(float) => (ExprKind::Float(float.base10_digits().into()), float.suffix()),
+            // `2.` has a digit after the point once a suffix follows.
+            Lit::Float(float) => (
+                ExprKind::Float(format!("{}{}", float.base10_digits(), if float.base10_digits().ends_with('.') { "0" } else { "" })),
+                float.suffix(),
+            ),
             other => return Err(Error::new(other.span(), "literals of kernels are numbers and bools")),
         };
         let of = match (suffix, &kind) {
@@ -518,6 +595,9 @@ impl Reader<'_> {
                 None => return Err(Error::new(span, format!("no type of kernels is called `{suffix}`"))),
             },
         };
+        if let ExprKind::Int(digits) | ExprKind::Float(digits) = &kind {
+            self.literals.push((of, digits.clone(), span));
+        }
         Ok(Expr { kind, of, span })
     }
 
@@ -566,7 +646,7 @@ impl Reader<'_> {
             return Err(Error::new(call.receiver.span(), "`powi` of a variable: give the value a name first"));
         };
         let base = |reader: &mut Self| reader.expr(&call.receiver);
-        // By squares from the left, as a product of products.
+        // A product of two halves, each of two halves; equal ones are computed once.
         let mut power = base(self)?;
         self.inference.ask(power.of, Class::Number, call.method.span(), "`powi`");
         if exponent > 1 {
@@ -649,6 +729,10 @@ impl Reader<'_> {
     }
 }
 
+fn no_attributes(attrs: &[syn::Attribute]) -> Result<()> {
+    attrs.first().map_or(Ok(()), |attr| Err(Error::new(attr.span(), "attributes stand before functions only")))
+}
+
 enum Either {
     Statement(Statement),
     Value(Expr),
@@ -667,10 +751,12 @@ fn identity(attrs: &mut Vec<syn::Attribute>) -> Result<Option<Identity>> {
         syn::Expr::Unary(syn::ExprUnary { op: UnOp::Neg(_), expr, .. }) => (true, &**expr),
         value => (false, value),
     };
-    let sign = if negative { -1 } else { 1 };
+    let sign = if negative { -1i128 } else { 1 };
     let read = match value {
-        syn::Expr::Lit(syn::ExprLit { lit: Lit::Int(n), .. }) => Some(Identity::Int(sign * n.base10_parse::<i64>()?)),
-        syn::Expr::Lit(syn::ExprLit { lit: Lit::Float(x), .. }) => Some(Identity::Float(sign as f64 * x.base10_parse::<f64>()?)),
+        syn::Expr::Lit(syn::ExprLit { lit: Lit::Int(n), .. }) => Some(Identity::Int(sign * n.base10_parse::<i128>()?)),
+        syn::Expr::Lit(syn::ExprLit { lit: Lit::Float(x), .. }) => {
+            Some(Identity::Float(sign as f64 * x.base10_parse::<f64>()?)).filter(|i| matches!(i, Identity::Float(x) if x.is_finite()))
+        }
         syn::Expr::Lit(syn::ExprLit { lit: Lit::Bool(b), .. }) if !negative => Some(Identity::Bool(b.value)),
         syn::Expr::Path(path) => match (path.path.segments.last().map(|s| s.ident.to_string()).as_deref(), negative) {
             (Some("MIN"), false) | (Some("INFINITY"), true) => Some(Identity::Lowest),

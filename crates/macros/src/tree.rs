@@ -26,7 +26,7 @@ pub struct Function {
 /// What a reduction begins with.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Identity {
-    Int(i64),
+    Int(i128),
     Float(f64),
     Bool(bool),
     /// `MIN`, `-INFINITY`.

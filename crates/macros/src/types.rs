@@ -54,6 +54,23 @@ impl Prim {
     pub fn is_float(self) -> bool {
         matches!(self, Prim::F32 | Prim::F64)
     }
+    /// Whether a literal is one of its numbers.
+    pub fn holds(self, digits: &str) -> bool {
+        let int = |low: i128, high: i128| digits.parse::<i128>().is_ok_and(|n| (low..=high).contains(&n));
+        match self {
+            Prim::Bool => false,
+            Prim::F32 => digits.parse::<f32>().is_ok_and(f32::is_finite),
+            Prim::F64 => digits.parse::<f64>().is_ok_and(f64::is_finite),
+            Prim::I8 => int(i8::MIN.into(), i8::MAX.into()),
+            Prim::I16 => int(i16::MIN.into(), i16::MAX.into()),
+            Prim::I32 => int(i32::MIN.into(), i32::MAX.into()),
+            Prim::I64 => int(i64::MIN.into(), i64::MAX.into()),
+            Prim::U8 => int(0, u8::MAX.into()),
+            Prim::U16 => int(0, u16::MAX.into()),
+            Prim::U32 => int(0, u32::MAX.into()),
+            Prim::U64 => int(0, u64::MAX.into()),
+        }
+    }
     pub fn is_int(self) -> bool {
         self != Prim::Bool && !self.is_float()
     }
@@ -103,6 +120,8 @@ enum Known {
     Type(Type),
     /// Of an integer literal: any number.
     Int,
+    /// Of what was computed from or named as one: any integer.
+    Whole,
     /// Of a float literal: any float.
     Float,
     Nothing,
@@ -173,6 +192,22 @@ impl Inference {
         }
     }
 
+    /// Whether integers stay what they are in a type.
+    fn holds_integers(&self, of: Type) -> bool {
+        match of {
+            Type::Generic => self.bound != Some(Bound::Float),
+            Type::Prim(p) => p.is_int(),
+        }
+    }
+
+    /// An integer that has a name, or was computed, becomes no float.
+    pub fn settle(&mut self, slot: Slot) {
+        let root = self.root(slot);
+        if self.slots[root] == Known::Int {
+            self.slots[root] = Known::Whole;
+        }
+    }
+
     /// Says that two types are the same.
     pub fn same(&mut self, expected: Slot, found: Slot, span: Span) -> Result<()> {
         let (a, b) = (self.root(expected), self.root(found));
@@ -184,6 +219,8 @@ impl Inference {
             (Known::Type(x), Known::Type(y)) if x == y => Known::Type(x),
             (Known::Type(t), Known::Int) | (Known::Int, Known::Type(t)) if self.is(t, Class::Number) => Known::Type(t),
             (Known::Type(t), Known::Float) | (Known::Float, Known::Type(t)) if self.is(t, Class::Float) => Known::Type(t),
+            (Known::Type(t), Known::Whole) | (Known::Whole, Known::Type(t)) if self.holds_integers(t) => Known::Type(t),
+            (Known::Whole, Known::Int | Known::Whole) | (Known::Int, Known::Whole) => Known::Whole,
             (Known::Int, Known::Int) => Known::Int,
             (Known::Int | Known::Float, Known::Int | Known::Float) => Known::Float,
             (x, y) => {
@@ -200,7 +237,7 @@ impl Inference {
         match known {
             Known::Type(Type::Generic) => format!("the generic type (any {})", self.bound.map_or("number", Bound::name)),
             Known::Type(Type::Prim(p)) => format!("`{}`", p.name()),
-            Known::Int => "an integer".into(),
+            Known::Int | Known::Whole => "an integer".into(),
             Known::Float => "a float".into(),
             Known::Same(_) | Known::Nothing => "a value".into(),
         }
