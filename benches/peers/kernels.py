@@ -98,7 +98,7 @@ if on_gpu:
         }""")
     _nearest = xp.ElementwiseKernel(
         "T x, T y, raw T centres, int32 n", "int32 nearest",
-        """T least = INFINITY; nearest = 0;
+        """T least = 3.4e38f; nearest = 0;
         for (int c = 0; c < n; c++) {
             const T dx = x - centres[2 * c], dy = y - centres[2 * c + 1];
             const T d = dx * dx + dy * dy;
