@@ -98,6 +98,6 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), all);
-        assert_eq!(all, 15 + 13 + 19 + 7 + 7 + 33);
+        assert_eq!(all, 17 + 13 + 19 + 7 + 7 + 48);
     }
 }

@@ -275,6 +275,8 @@ pub fn sources() -> Vec<(String, String)> {
         rows(ops::ARGMAX, BF16, BF16, I64),
         of(ops::SUM, crate::source::fused_example(F32, F64), F64, F64, &[], false),
         of(ops::MAX, crate::source::fused_example(F64, F64), F64, F64, &[300], false),
+        of(ops::MAX, Program::identity(U8), U8, U8, &[], true),
+        of(ops::ARGMIN, Program::identity(I16), I16, I64, &[], true),
     ];
     let ordered = DType::ALL.into_iter().filter(|d| !d.is_complex());
     list.extend(ordered.enumerate().map(|(n, d)| if n % 2 == 0 { all(ops::MIN, d, d, d) } else { rows(ops::MAX, d, d, d) }));

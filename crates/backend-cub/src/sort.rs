@@ -221,11 +221,17 @@ pub fn sources() -> Vec<(String, String)> {
         }
     }
     let both = Asked { descending: true, values: true, indices: true };
-    let wide = Sort::new(both, DType::F32, SortPlan { rows: 1, columns: WIDE, kept: WIDE });
-    list.push(("cub_sort.cu wide".into(), wide));
-    for dtype in [DType::I8, DType::F16, DType::F32, DType::C64] {
-        let sort = Sort::new(both, dtype, SortPlan { rows: 1, columns: 1 << 20, kept: 10 });
-        list.push((format!("cub_top.cu {dtype}"), sort));
+    // Each tile: every size of keys and places, and keys alone.
+    let sizes = [DType::U8, DType::I16, DType::F32, DType::F64];
+    for (dtype, columns) in sizes.into_iter().flat_map(|d| [(d, 1 << 20), (d, WIDE)]) {
+        for asked in [Asked { descending: false, values: true, indices: false }, both] {
+            let sort = Sort::new(asked, dtype, SortPlan { rows: 1, columns, kept: columns });
+            list.push((format!("cub_sort.cu {dtype}, {}-byte places, {asked:?}", sort.place_size()), sort));
+        }
+    }
+    for (dtype, columns) in [(DType::I8, 1 << 20), (DType::F16, WIDE), (DType::F32, 1 << 20), (DType::C64, WIDE)] {
+        let sort = Sort::new(both, dtype, SortPlan { rows: 1, columns, kept: 10 });
+        list.push((format!("cub_top.cu {dtype}, {columns}"), sort));
     }
     list.into_iter().filter_map(|(name, sort)| Some((name, sort.source().ok()?.text))).collect()
 }
@@ -288,11 +294,11 @@ mod tests {
     #[test]
     fn tiles_fit_shared_memory() {
         for size in [1, 2, 4, 8] {
-            for place in [None, Some(4), Some(8)] {
-                let (threads, items, _) = tile(size, place);
-                let (target, bytes) = (place.unwrap_or(4), threads * items * size.max(place.unwrap_or(0)));
+            for (pairs, place) in [(false, 4), (false, 8), (true, 4), (true, 8)] {
+                let (threads, items, _) = tile(size, pairs.then_some(place));
+                let bytes = threads * items * if pairs { size.max(place) } else { size };
                 let ranks = threads / 32 * DIGITS * 4 + 4096;
-                assert!(bytes.max(ranks) + DIGITS * target + 16 <= 48 << 10, "{size} {place:?}");
+                assert!(bytes.max(ranks) + DIGITS * place + 16 <= 48 << 10, "{size} {pairs} {place}");
                 assert!(threads >= DIGITS);
             }
         }

@@ -102,7 +102,7 @@ sort_pass(const Key* __restrict__ from, const __grid_constant__ Between between,
     __shared__ union Storage {
         typename Ranks::TempStorage ranks;
         Key keys[TILE];
-        Place places[TILE];
+        Place places[PAIRS ? TILE : 1];  // wide ones of a tile of keys alone would not fit
     } storage;
     __shared__ Place targets[DIGITS];
     __shared__ u32 shared_block;
