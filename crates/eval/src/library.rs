@@ -62,9 +62,9 @@ static MEMBERS: LazyLock<HashMap<&'static str, Member>> = LazyLock::new(|| {
             members.insert(name, Member::DType(dtype));
         }
     }
-    // Of two with one name the built-in one is meant.
+    // The first of one name is meant, a built-in one before all others, as in `Op::by_name`.
     let others: Vec<Op> = Op::named().collect();
-    for op in others.into_iter().chain(Op::all()).filter(|op| op.0.call.is_some()) {
+    for op in others.into_iter().rev().chain(Op::all()).filter(|op| op.0.call.is_some()) {
         for name in [op.name()].iter().chain(op.0.aliases) {
             members.insert(name, Member::Op(op));
         }

@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -32,6 +32,8 @@ const BEHIND: usize = 256;
 const HOST: u64 = 0;
 /// An anchor serves calls for this long, in microseconds: times between events are float32 milliseconds.
 const ANCHOR_REACH: f64 = 4e6;
+/// And is kept for so long: calls that are older have been written.
+const ANCHOR_LIFE: f64 = 3600e6;
 
 /// A call that has returned, or a range that has ended.
 struct Ended {
@@ -55,7 +57,7 @@ struct OnDevice {
 /// A point of a device's time that is known on the host's clock, in microseconds of the trace.
 struct Anchor {
     device: Device,
-    event: Box<dyn DeviceEvent>,
+    event: Arc<dyn DeviceEvent>,
     at: f64,
 }
 
@@ -211,7 +213,8 @@ impl Trace {
         if !anchors.iter().any(|a| a.device == call.device && now - a.at < ANCHOR_REACH) {
             let event = driver.record_event(call.stream)?;
             event.millis_since(event.as_ref())?; // waits for it
-            anchors.push(Anchor { device: call.device, event, at: microseconds() });
+            anchors.retain(|a| now - a.at < ANCHOR_LIFE);
+            anchors.push(Anchor { device: call.device, event: event.into(), at: microseconds() });
         }
         driver.record_event(call.stream)
     }
@@ -264,10 +267,9 @@ impl Trace {
 
     /// Where an event that was recorded at about `recorded` lies on the host's clock.
     fn device_time(&self, device: Device, event: &dyn DeviceEvent, recorded: f64) -> Result<f64> {
-        let anchors = lock(&self.anchors);
-        let newest = anchors.iter().rfind(|a| a.device == device && a.at <= recorded);
-        let newest = newest.ok_or_else(|| Error::value("trace", format!("no time of {device} is known")))?;
-        Ok(newest.at + event.millis_since(newest.event.as_ref())? * 1e3)
+        let newest = lock(&self.anchors).iter().rfind(|a| a.device == device && a.at <= recorded).map(|a| (a.at, a.event.clone()));
+        let (at, anchor) = newest.ok_or_else(|| Error::value("trace", format!("no time of {device} is known")))?;
+        Ok(at + event.millis_since(anchor.as_ref())? * 1e3)
     }
 }
 
