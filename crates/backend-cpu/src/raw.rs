@@ -48,7 +48,7 @@ impl<'a> Elements<'a> {
     }
 
     /// Their number.
-    pub fn len(self) -> usize {
+    pub(crate) fn len(self) -> usize {
         self.len
     }
 
@@ -102,7 +102,7 @@ impl<'a> ElementsMut<'a> {
     }
 
     /// Their number.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
@@ -282,7 +282,7 @@ impl<R: Pod> Room<R> {
     }
 
     /// How many records there is room for.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
