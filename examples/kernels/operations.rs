@@ -44,13 +44,13 @@ cuprum::kernel! {
     pub fn nearest_centre<T: Float>(x: T, y: T, centres: &[T]) -> i32 {
         let mut nearest = 0;
         let mut least = INFINITY;
-        for c in 0..centres.len() / 2 {
+        for c in 0..centres.len() as i32 / 2 {
             let dx = x - centres[2 * c];
             let dy = y - centres[2 * c + 1];
-            let distance = dx * dx + dy * dy;
+            let distance = dx.mul_add(dx, dy * dy);
             if distance < least {
                 least = distance;
-                nearest = c as i32;
+                nearest = c;
             }
         }
         nearest

@@ -57,10 +57,15 @@ template <class T> __device__ inline T shl(T a, T b) {
 }
 template <class T> __device__ inline T shr(T a, T b) { return static_cast<T>(a >> (static_cast<u32>(b) & (8 * sizeof(T) - 1))); }
 
-// The element nearest to an index.
+// The element nearest to an index; of indices of 32 bits and less by 32-bit arithmetic, which is a fraction of the other's.
 template <class T, class Index> __device__ inline T at(const T* all, i64 len, Index index) {
-    const i64 i = static_cast<i64>(index);
-    return all[i < 0 ? 0 : i < len ? i : len - 1];
+    if constexpr (sizeof(Index) < 4 || is_same<Index, i32>) {
+        const i32 last = len > 0x7fffffff ? 0x7fffffff : static_cast<i32>(len - 1), i = static_cast<i32>(index);
+        return all[::max(::min(i, last), 0)];
+    } else {
+        const i64 i = static_cast<i64>(index);
+        return all[i < 0 ? 0 : i < len ? i : len - 1];
+    }
 }
 
 }  // namespace own
