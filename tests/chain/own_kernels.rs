@@ -392,9 +392,18 @@ fn cuda_compiles_every_body() {
             body::Bound::Number => &[DType::I16, DType::F64],
         };
         for &dtype in dtypes {
-            let element = codegen::element(&program(op, dtype), Access::default()).unwrap();
-            let kernel = "extern \"C\" __global__ void kernel(cuprum::Params p, cuprum::Result* out) { out[0] = cuprum::element(p, 0); }";
-            let source = [codegen::PRELUDE, &element, kernel].concat();
+            let body = op.0.body.unwrap();
+            let (element, value) = match body.identity {
+                None => (codegen::element(&program(op, dtype), Access::default()), "cuprum::element(p, 0)".to_owned()),
+                // Two elements together.
+                Some(_) => {
+                    let element = codegen::element_and(&Program::identity(dtype), Access::default(), Some(body));
+                    (element, format!("cuprum::{}(cuprum::element(p, 0), cuprum::element(p, 1))", body.source.last().unwrap().0))
+                }
+            };
+            let element = element.unwrap();
+            let kernel = format!("extern \"C\" __global__ void kernel(cuprum::Params p, cuprum::Result* out) {{ out[0] = {value}; }}");
+            let source = [codegen::PRELUDE, &element, &kernel].concat();
             let made = compiler.compile(&Request { name: op.name(), source: &source, ..Request::default() }, 90);
             let made = made.unwrap_or_else(|e| panic!("{} of {dtype}: {e}", op.name()));
             assert_eq!(made.log, "", "{} of {dtype}", op.name());

@@ -34,7 +34,10 @@ pub fn element(program: &Program, access: Access) -> Result<String, &'static str
 }
 
 /// As [`element()`], with the functions of one more body beside those of the program's.
-pub(crate) fn element_and(program: &Program, access: Access, body: Option<&'static Body>) -> Result<String, &'static str> {
+///
+/// # Errors
+/// As there.
+pub fn element_and(program: &Program, access: Access, body: Option<&'static Body>) -> Result<String, &'static str> {
     let mut out = String::from("\nnamespace cuprum {\n\n");
     let inputs = input_types(program);
     write_types(&mut out, program, &inputs);
@@ -197,6 +200,7 @@ fn write_compute(out: &mut String, program: &Program) -> Result<(), &'static str
     // Without the scalars' values, which must not enter the text.
     let _ = writeln!(out, "\n// {}", Program { params: Default::default(), ..program.clone() });
     out.push_str("__device__ inline Results compute(const Params& p, const Values& v) {\n");
+    let has_body = program.ops().any(|op| op.0.body.is_some());
     for (n, step) in program.steps.iter().enumerate() {
         let t = ctype(step.dtype);
         let value = match step.kind {
@@ -208,7 +212,9 @@ fn write_compute(out: &mut String, program: &Program) -> Result<(), &'static str
                 None => table::expression(op).ok_or(op.name())?.apply(step.args()),
             },
         };
-        let _ = writeln!(out, "    const {t} t{n} = {value};");
+        // A body that sees an input whole takes its address.
+        let unused = if has_body && matches!(step.kind, StepKind::Input(_)) { "[[maybe_unused]] " } else { "" };
+        let _ = writeln!(out, "    {unused}const {t} t{n} = {value};");
     }
     out.push_str("    Results results;\n");
     for (n, step) in program.outputs.iter().enumerate() {

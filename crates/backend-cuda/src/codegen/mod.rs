@@ -21,7 +21,7 @@ mod params;
 pub mod parts;
 mod table;
 
-pub(crate) use element::element_and;
+pub use element::element_and;
 pub use element::{Access, element, staging};
 pub use params::{Bytes, KernelKey, MAX_NARROW, fits_narrow, pack_axes, pack_offsets, pack_params};
 pub use table::{expression, has_row};
