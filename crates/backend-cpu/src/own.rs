@@ -250,7 +250,7 @@ pub trait Math: Number {
     fn cos<I: Isa>(self, rare: &mut bool) -> Self;
     /// Tangent.
     fn tan<I: Isa>(self, rare: &mut bool) -> Self;
-    /// See [`vmath`], here and below.
+    /// `e^x`, by the backend's vector math, here and below.
     fn exp<I: Isa>(self) -> Self;
     /// `2^x`
     fn exp2<I: Isa>(self) -> Self;

@@ -1,7 +1,7 @@
 //! CUDA devices as core sees them: memory, host copies, waiting, timing. Also what this crate's kernels, and the
 //! accelerators that stand on this crate, need to get from a [`Call`] to addresses: context, pointers, errors.
 //!
-//! Work goes to this thread's stream of the context ([`Context::stream`]). Asking for an array's address ([`pointer`], [`memory`]) has
+//! Work goes to this thread's stream of the context ([`Context::stream`]). Asking for an array's address ([`pointer()`], [`memory`]) has
 //! that stream wait for whoever wrote the array elsewhere; the array may be dropped as soon as the work that reads it is queued.
 
 use std::any::Any;
@@ -111,7 +111,7 @@ pub fn pointer(array: &StoredArray) -> Result<u64> {
     memory(array).map(|buffer| element_0(buffer, array))
 }
 
-/// [`pointer`] for work that writes the array, of which the caller is the only holder: the stream waits for all that use it.
+/// [`pointer()`] for work that writes the array, of which the caller is the only holder: the stream waits for all that use it.
 pub fn pointer_to_write(array: &StoredArray) -> Result<u64> {
     let buffer = cuda_buffer(array)?;
     let stream = buffer.memory.writes().map_err(|e| error("cuda", "array", buffer.device, e))?;

@@ -1,6 +1,6 @@
 //! `cuprum::kernel!`: operations of your own, written once in Rust for CPU and GPU. Documented at the facade crate, which re-exports it.
 //!
-//! `read` turns the functions of a block into trees with types ([`tree`], [`types`]), `native` writes them as Rust for the CPU backend, `cuda` as
+//! `read` turns the functions of a block into trees with types, `native` writes them as Rust for the CPU backend, `cuda` as
 //! CUDA C++, and what follows here is the row of core's table and the function that the caller sees.
 
 mod cuda;
