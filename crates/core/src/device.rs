@@ -61,6 +61,7 @@ impl fmt::Debug for DeviceKind {
 /// One device: a kind and a number. Prints as `cpu`, `cuda:0`.
 ///
 /// ```
+/// # use cuprum_backend_cpu as _;
 /// use cuprum_core::Device;
 /// assert_eq!(Device::CPU.to_string(), "cpu");
 /// assert_eq!(Device::parse("cpu")?, Device::CPU);

@@ -41,6 +41,13 @@ impl fmt::Display for NdArray {
     }
 }
 
+impl fmt::Display for Scalar {
+    /// Python's text of the number: `True`, `1e+16`, `(1-2j)`. [`scalar_text`] gives that of a narrower dtype.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&scalar_text(*self, self.default_dtype()))
+    }
+}
+
 impl fmt::Debug for NdArray {
     /// Says what the array is without running it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -439,6 +446,7 @@ mod tests {
     fn scalars_as_python_prints_them() {
         assert_eq!(scalar_text(Scalar::Float(1.0), DType::F64), "1.0");
         assert_eq!(scalar_text(Scalar::Float(1e16), DType::F64), "1e+16");
+        assert_eq!(format!("{:>5} {} {}", Scalar::Bool(true), Scalar::Int(-3), Scalar::Float(2.0)), " True -3 2.0");
         assert_eq!(scalar_text(Scalar::Float(1.5e-7), DType::F64), "1.5e-07");
         assert_eq!(scalar_text(Scalar::Float(16777216.0), DType::F32), "1.6777216e+07");
         assert_eq!(scalar_text(Scalar::Float(99999.0), DType::F32), "99999.0");
