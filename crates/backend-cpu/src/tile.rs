@@ -270,9 +270,7 @@ impl<'a> Compiled<'a> {
             compiled.places.push(place);
             if let StepKind::Cast | StepKind::Apply(_) = step.kind {
                 compiled.instructions.push(instruction(program, i)?);
-                let mut done: SmallVec<[u16; MAX_ARITY]> = step.args().into();
-                done.dedup();
-                for a in done {
+                for &a in step.args() {
                     if let (Place::Scratch(block), true) = (compiled.places[a as usize], last_use[a as usize] as usize == i)
                         && !free.contains(&block)
                     {
@@ -364,28 +362,22 @@ fn body_instruction(program: &Program, i: usize, op: Op, body: &Body) -> std::re
     let dtype = |n: usize| step.args().get(n).map_or(step.dtype, |&a| program.steps[a as usize].dtype);
     let generic = body.generic(dtype, step.dtype);
     let of = |of: Type| if let Type::Fixed(dtype) = of { dtype } else { generic };
-    let (mut n, mut whole) = (0, SmallVec::new());
-    for p in body.parameters {
-        let fits = of(p.of) == dtype(n);
-        n += 1;
-        let counted = p.kind != ParameterKind::Whole || {
-            let (StepKind::Input(input), StepKind::Param(len)) =
-                (program.steps[step.args[n - 1] as usize].kind, program.steps[step.args[n] as usize].kind)
-            else {
-                return Err(refuse());
-            };
-            let len = program.params.get(len as usize).and_then(|len| len.as_int()).and_then(|len| usize::try_from(len).ok());
-            whole.push((n - 1, input, len.unwrap_or(0)));
-            n += 1;
-            dtype(n - 1) == DType::I64
-        };
-        if !fits || !counted {
+    let arity = usize::from(Body::arity(body.parameters));
+    if step.args().len() != arity || step.dtype != of(body.result) || body.places().any(|(at, p)| dtype(at) != of(p.of)) {
+        return Err(refuse());
+    }
+    let mut whole = SmallVec::new();
+    for (at, _) in body.places().filter(|(_, p)| p.kind == ParameterKind::Whole) {
+        let [elements, len] = [at, at + 1].map(|n| program.steps[step.args[n] as usize]);
+        let (StepKind::Input(input), StepKind::Param(n), DType::I64) = (elements.kind, len.kind, len.dtype) else {
             return Err(refuse());
-        }
+        };
+        let len = program.params.get(n as usize).and_then(|len| len.as_int()).and_then(|len| usize::try_from(len).ok());
+        whole.push((at, input, len.unwrap_or(0)));
     }
     let native = body.native.downcast_ref::<Native>().ok_or_else(refuse)?;
-    let kernel = (native.0)(generic).filter(|_| n == step.args().len() && of(body.result) == step.dtype).ok_or_else(refuse)?;
-    Ok(Instruction { kernel, arity: n, args: step.args, whole, to: i as u16, half: false })
+    let kernel = (native.0)(generic).ok_or_else(refuse)?;
+    Ok(Instruction { kernel, arity, args: step.args, whole, to: i as u16, half: false })
 }
 
 /// A program of one operation on contiguous inputs, no longer than a tile: its kernel is called on them, nothing is set up.

@@ -54,6 +54,16 @@ pub enum ParameterKind {
     Index(usize),
 }
 
+impl ParameterKind {
+    /// How many arguments of the function in the source belong to such a parameter.
+    pub const fn arguments(self) -> usize {
+        match self {
+            ParameterKind::Each | ParameterKind::Index(_) => 1,
+            ParameterKind::Whole => 2,
+        }
+    }
+}
+
 /// dtype of a parameter or result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
@@ -128,34 +138,33 @@ impl Body {
     pub const fn arity(parameters: &[Parameter]) -> u8 {
         let (mut n, mut arity) = (0, 0);
         while n < parameters.len() {
-            arity += if matches!(parameters[n].kind, ParameterKind::Whole) { 2 } else { 1 };
+            arity += parameters[n].kind.arguments() as u8;
             n += 1;
         }
         arity
     }
 
+    /// Parameters, each with the place of its first argument in a call of the function.
+    pub fn places(&self) -> impl Iterator<Item = (usize, &'static Parameter)> + use<> {
+        self.parameters.iter().scan(0, |next, p| {
+            let at = *next;
+            *next += p.kind.arguments();
+            Some((at, p))
+        })
+    }
+
     /// Whether the function's `n`th argument is all elements of an array.
     pub fn is_whole(&self, n: usize) -> bool {
-        let mut at = 0;
-        for p in self.parameters {
-            if at == n {
-                return p.kind == ParameterKind::Whole;
-            }
-            at += if p.kind == ParameterKind::Whole { 2 } else { 1 };
-        }
-        false
+        self.places().any(|(at, p)| at == n && p.kind == ParameterKind::Whole)
     }
 
     /// The generic type in a call of the function, by the dtypes of its arguments; any, if no parameter has it.
     pub fn generic(&self, dtype: impl Fn(usize) -> DType, result: DType) -> DType {
-        let mut at = 0;
-        for p in self.parameters {
-            if p.of == Type::Generic {
-                return dtype(at);
-            }
-            at += if p.kind == ParameterKind::Whole { 2 } else { 1 };
+        match self.places().find(|(_, p)| p.of == Type::Generic) {
+            Some((at, _)) => dtype(at),
+            None if self.result == Type::Generic => result,
+            None => DType::F32,
         }
-        if self.result == Type::Generic { result } else { DType::F32 }
     }
 }
 
