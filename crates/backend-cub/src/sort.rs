@@ -18,14 +18,22 @@ const FEW_ROWS: usize = 16;
 /// The longest of few rows that a block each sorts.
 const FEW_COLUMNS: usize = 4096;
 
-const HEAD: &[&str] = &[parts::RELAXED, parts::ORDER];
 const KEYS: &str = include_str!("kernels/keys.cuh");
 
-static ROWS: Family = Family { name: "cub_sort_rows.cu", blocks: true, head: HEAD, text: &[KEYS, include_str!("kernels/sort_rows.cu")] };
-static PASSES: Family = Family { name: "cub_sort.cu", blocks: true, head: HEAD, text: &[KEYS, include_str!("kernels/sort.cu")] };
-
-static TOP: Family =
-    Family { name: "cub_top.cu", blocks: false, head: &[parts::WARP, BLOCK, parts::ORDER], text: &[KEYS, include_str!("kernels/top.cu")] };
+static ROWS: Family =
+    Family { name: "cub_sort_rows.cu", blocks: true, head: &[parts::ORDER], text: &[KEYS, include_str!("kernels/sort_rows.cu")] };
+static PASSES: Family = Family {
+    name: "cub_sort.cu",
+    blocks: true,
+    head: &[parts::RELAXED, parts::SHARE, parts::ORDER],
+    text: &[KEYS, include_str!("kernels/sort.cu")],
+};
+static TOP: Family = Family {
+    name: "cub_top.cu",
+    blocks: false,
+    head: &[parts::WARP, BLOCK, parts::SHARE, parts::ORDER],
+    text: &[KEYS, include_str!("kernels/top.cu")],
+};
 
 /// Threads of a block that selects, as in `top.cu`.
 const TOP_THREADS: usize = 512;

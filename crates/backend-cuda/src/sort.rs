@@ -25,6 +25,7 @@ static SWEEP: Source = Source {
         include_str!("kernels/order.cuh"),
         include_str!("kernels/relaxed.cuh"),
         include_str!("kernels/look_back.cuh"),
+        include_str!("kernels/share.cuh"),
         include_str!("kernels/radix.cuh"),
         include_str!("kernels/sort_sweep.cu")
     ),

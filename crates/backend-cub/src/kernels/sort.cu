@@ -3,8 +3,8 @@
 // then each pass reads and writes every element once, and a tile learns where its elements of a digit go by looking back at
 // the tiles of its row before it. A pass over a digit that is the same in all elements of a row is left out, row by row.
 //
-// The host defines what order.cuh names, `Place` (unsigned, of an element in its row), `THREADS`, `ITEMS`, and
-// `BLOCKS` that a multiprocessor shall hold at once.
+// Stands after relaxed.cuh, share.cuh and keys.cuh; the host defines what the last names, `Place` (unsigned, of an element in its
+// row), `THREADS`, `ITEMS`, and `BLOCKS` that a multiprocessor shall hold at once.
 
 namespace cuprum {
 
@@ -22,22 +22,11 @@ sort_count(const Key* __restrict__ from, Place* counts, i64 columns, i64 chunk, 
     __syncthreads();
     const u32 row = blockIdx.x / chunks;
     const i64 begin = static_cast<i64>(blockIdx.x % chunks) * chunk, end = columns - begin < chunk ? columns : begin + chunk;
-    const Key* elements = from + row * columns;
-    const auto count = [&](Key bits) {
+    for_each_in<THREADS>(from + row * columns, begin, end, [&](Key bits, i64) {
         const Key key = key_of(bits);
         #pragma unroll
         for (int pass = 0; pass < PASSES; pass++) atomicAdd(&bins[pass][key >> 8 * pass & 0xff], 1u);
-    };
-    constexpr int UNROLL = 8;
-    i64 i = begin + threadIdx.x;
-    for (; i + (UNROLL - 1) * THREADS < end; i += UNROLL * THREADS) {
-        Key keys[UNROLL];
-        #pragma unroll
-        for (int u = 0; u < UNROLL; u++) keys[u] = elements[i + u * THREADS];
-        #pragma unroll
-        for (int u = 0; u < UNROLL; u++) count(keys[u]);
-    }
-    for (; i < end; i += THREADS) count(elements[i]);
+    });
     __syncthreads();
     for (u32 d = threadIdx.x; d < PASSES * DIGITS; d += THREADS) {
         const u32 sum = bins[d / DIGITS][d % DIGITS];

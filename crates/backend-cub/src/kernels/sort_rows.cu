@@ -1,4 +1,4 @@
-// Stable radix sort of short rows: a block each. The host defines what order.cuh names, `THREADS` and `ITEMS`.
+// Stable radix sort of short rows: a block each. After keys.cuh; the host defines what that names, `THREADS` and `ITEMS`.
 
 namespace cuprum {
 

@@ -3,13 +3,12 @@
 // k-selection algorithms for graphics processing units", 2012). Digits of places follow those of keys: no two elements are
 // alike, and of equal ones the first are taken. What is chosen then finds its rank by comparing all pairs.
 //
-// Stands after block.cuh and keys.cuh; the host defines what the latter names.
+// Stands after block.cuh, share.cuh and keys.cuh; the host defines what the latter names.
 
 namespace cuprum {
 
 constexpr int THREADS = 512;
 constexpr int BINS = 2048;
-constexpr int UNROLL = 8;
 // Elements that are asked for, at the most.
 constexpr int MOST = 1024;
 
@@ -21,19 +20,6 @@ struct Progress {
     u64 taken;       // how many come before all that may be the last one
     u32 decided, shift, gathered, ticket;
 };
-
-// Calls `use(bits, place)` for this block's share of a row.
-template <class Use> __device__ inline void each(const Key* row, i64 begin, i64 end, const Use& use) {
-    i64 i = begin + threadIdx.x;
-    for (; i + (UNROLL - 1) * THREADS < end; i += UNROLL * THREADS) {
-        Key bits[UNROLL];
-        #pragma unroll
-        for (int u = 0; u < UNROLL; u++) bits[u] = row[i + u * THREADS];
-        #pragma unroll
-        for (int u = 0; u < UNROLL; u++) use(bits[u], i + u * THREADS);
-    }
-    for (; i < end; i += THREADS) use(row[i], i);
-}
 
 // Finds the digit in bits `shift` to `upper` of the last one's key, or place, in each row of which a block takes one of `chunks`.
 // `counts`, BINS for each row, are 0 before and after.
@@ -51,7 +37,7 @@ top_digit(const Key* __restrict__ from, Progress* rows, u64* counts, i64 columns
 
     const u32 mask = (1u << (upper - shift)) - 1;
     const i64 begin = static_cast<i64>(blockIdx.x % chunks) * chunk, end = columns - begin < chunk ? columns : begin + chunk;
-    each(from + row * columns, begin, end, [&](Key bits, i64 place) {
+    for_each_in<THREADS>(from + row * columns, begin, end, [&](Key bits, i64 place) {
         const u64 key = key_of(bits);
         if (of_places && key != key_known) return;
         const u64 digits = of_places ? static_cast<u64>(place) : key, known = of_places ? place_known : key_known;
@@ -105,7 +91,7 @@ top_gather(const Key* __restrict__ from, Progress* rows, i64* chosen, i64 column
     const u32 shift = mine.shift;
     const bool by_keys = mine.decided == BY_KEYS;
     const i64 begin = static_cast<i64>(blockIdx.x % chunks) * chunk, end = columns - begin < chunk ? columns : begin + chunk;
-    each(from + row * columns, begin, end, [&](Key bits, i64 place) {
+    for_each_in<THREADS>(from + row * columns, begin, end, [&](Key bits, i64 place) {
         const u64 key = key_of(bits);
         const bool is_asked_for = by_keys ? key >> shift <= last_key >> shift
                                           : key < last_key || (key == last_key && static_cast<u64>(place) >> shift <= last_place >> shift);

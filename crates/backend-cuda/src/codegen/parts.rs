@@ -6,6 +6,8 @@ use cuprum_core::Binning;
 pub const RELAXED: &str = include_str!("../kernels/relaxed.cuh");
 /// Counts of the tiles before a tile. After [`RELAXED`].
 pub const LOOK_BACK: &str = include_str!("../kernels/look_back.cuh");
+/// A block's share of a row, element by element.
+pub const SHARE: &str = include_str!("../kernels/share.cuh");
 /// Values of any size between the threads of a warp.
 pub const WARP: &str = include_str!("../kernels/warp.cuh");
 /// Left folds over the tiles before a tile. After [`WARP`] and [`RELAXED`].

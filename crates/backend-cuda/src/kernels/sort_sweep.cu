@@ -1,4 +1,4 @@
-// A stable sort of long rows, after look_back.cuh and radix.cuh: one pass over memory counts all digits, then one pass a digit, least
+// A stable sort of long rows, after look_back.cuh, share.cuh and radix.cuh: one pass over memory counts all digits, then one pass a digit, least
 // significant first, moves the elements, tiles learning from those before how many have each digit (Adinets and Merrill, "Onesweep: a
 // faster least significant digit radix sort for GPUs", 2022). The host defines INDICES too (1: places are asked for), and Word, what
 // counts and places within a row fit into, the former with two bits to spare: u32 or u64.
@@ -11,7 +11,6 @@ using Key = decltype(order(*static_cast<const ELEMENT*>(nullptr)));
 constexpr int PASSES = sizeof(Key);
 // Counts of each digit, for as many lanes, while a block counts.
 constexpr int COPIES = PASSES <= 2 ? 8 : 16 / PASSES;
-constexpr int COUNTED = 8;
 constexpr int MOVED = INDICES && sizeof(ELEMENT) < sizeof(Word) ? sizeof(Word) : sizeof(ELEMENT);
 
 // Adds to counts[row][pass][digit], 0 before; a block takes a chunk of a row. `flip` is 255 for descending order, else 0.
@@ -21,22 +20,12 @@ sort_count(const ELEMENT* __restrict__ in, Word* __restrict__ counts, i64 length
     for (int i = threadIdx.x; i < PASSES * RADIX * COPIES; i += THREADS) own[i] = 0;
     __syncthreads();
     const i64 row = blockIdx.x / chunks, begin = blockIdx.x % chunks * chunk, end = begin + chunk < length ? begin + chunk : length;
-    const ELEMENT* from = in + row * length;
     u32* mine = own + threadIdx.x % COPIES;
-    const auto count = [&](const ELEMENT& x) {
+    for_each_in<THREADS>(in + row * length, begin, end, [&](const ELEMENT& x, i64) {
         const Key key = order(x);
         #pragma unroll
         for (int p = 0; p < PASSES; p++) atomicAdd(mine + (p * RADIX + byte_at(key, 8 * p)) * COPIES, 1u);
-    };
-    i64 i = begin + threadIdx.x;
-    for (; i + (COUNTED - 1) * THREADS < end; i += COUNTED * THREADS) {
-        ELEMENT x[COUNTED];
-        #pragma unroll
-        for (int k = 0; k < COUNTED; k++) x[k] = from[i + k * THREADS];
-        #pragma unroll
-        for (int k = 0; k < COUNTED; k++) count(x[k]);
-    }
-    for (; i < end; i += THREADS) count(from[i]);
+    });
     __syncthreads();
     for (int d = threadIdx.x; d < PASSES * RADIX; d += THREADS) {
         u32 sum = 0;
