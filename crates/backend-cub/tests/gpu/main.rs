@@ -1,0 +1,62 @@
+//! Calls served by CUB on a real device, against sums written out here. Prints why it skips without one.
+
+mod compile;
+mod declines;
+mod histogram;
+mod large;
+mod reduce;
+mod scan;
+mod select;
+mod sort;
+
+use cuprum_backend_cub::CUB;
+use cuprum_core::{Availability, Device, Element, NdArray, Result, explain, registry, with_accelerators, with_device};
+
+/// Runs a test on the first CUDA device with CUB alone before the base.
+fn on_device(test: impl FnOnce() -> Result<()>) {
+    if let Availability::Missing { why, help } = registry::availability(&CUB) {
+        return println!("skipped: {why}; {help}");
+    }
+    let device = match Device::parse("cuda") {
+        Ok(device) => device,
+        Err(reason) => return println!("skipped: {reason}"),
+    };
+    with_device(device, || with_accelerators("cub", test)).unwrap().unwrap();
+}
+
+/// The value of `f`, whose last call CUB must serve.
+fn served_array(f: impl Fn() -> Result<NdArray>) -> Result<NdArray> {
+    let (array, records) = explain(|| f().and_then(|a| a.eval().cloned()));
+    let array = array?;
+    let last = records.last().expect("a call");
+    assert_eq!(last.served_by, Some("cub"), "{last}");
+    Ok(array)
+}
+
+/// The elements of [`served_array`], the same bits three times.
+fn served<T: Element>(f: impl Fn() -> Result<NdArray>) -> Result<Vec<T>> {
+    let first = served_array(&f)?;
+    for _ in 0..2 {
+        assert!(served_array(&f)?.to_bytes()? == first.to_bytes()?, "another result at another time");
+    }
+    first.to_vec()
+}
+
+/// Numbers in -1..1 without a pattern that blocks could hide in.
+fn numbers(count: usize) -> Vec<f64> {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+fn close(got: &[f64], want: &[f64], tolerance: f64, what: &str) {
+    assert_eq!(got.len(), want.len(), "{what}");
+    for (i, (g, w)) in got.iter().zip(want).enumerate() {
+        assert!((g - w).abs() <= tolerance, "{what}, element {i}: {g}, not {w}");
+    }
+}
+
+const SIZES: [usize; 14] = [2, 3, 31, 32, 255, 257, 1023, 4095, 4096, 4097, 16_383, 100_003, 1 << 20, 5_000_001];
