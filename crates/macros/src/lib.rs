@@ -225,7 +225,10 @@ mod tests {
         assert_eq!(one("fn f(x: f64) -> f64 { x = 2.0; x }").2, "`x` is not mutable: declare it with `let mut`");
         assert_eq!(one("fn f(x: f64) -> f64 { x.exp(); x }").2, "a value that nothing is done with");
         assert_eq!(one("fn f(x: f64) -> f64 { x.exp() x }").0, 1, "a missing operator is a syntax error");
-        assert_eq!(one("fn f(x: f64) -> f64 { let y = x + 1.0; }").2, "the function ends without a value");
+        assert_eq!(
+            one("fn f(x: f64) -> f64 { let y = x + 1.0; }").2,
+            "the function ends without a value: an expression without `;`, or a `return`"
+        );
         assert!(errors("fn f(x: f64) -> bool { x > 1 }").is_empty(), "a whole number is a number of any type");
     }
 
@@ -250,15 +253,38 @@ mod tests {
                 .contains("inside an expression")
         );
         assert!(text("fn f(x: f64, n: i64) -> f64 { for i in 0..=n { } x }").contains("an end that is not in them"));
+        assert!(text("fn f<T: Float>(x: f64) -> T { 1.0 }").contains("no parameter has the type `T`"));
+        assert!(text("fn f(x: f64) -> f64 { let mut s = x; { s += 1.0; } s }").contains("a block gives a value"));
+        assert!(text("fn f(x: f64) -> f64 { let mut s = x; (s += 1.0) + s }").contains("an assignment is a statement"));
         assert_eq!(errors("fn f(x: f64) -> f64 { y }\nfn g(x: f64) -> f64 { z }").len(), 2, "of two functions both are told");
     }
 
     #[test]
-    fn one_text_for_one_body() {
-        let text = |block: &str| {
-            let functions = read::functions(syn::parse_str(block).unwrap()).unwrap();
-            cuda::write(&functions[0], &[])
+    fn attributes_stand_before_functions() {
+        let at = |block: &str| {
+            let (line, column, text) = one(block);
+            assert!(text.contains("before functions only"), "{text}");
+            (line, column)
         };
+        assert_eq!(at("fn f(x: f64) -> f64 {\n    #[allow(unused)] let y = x; y\n}"), (2, 4));
+        assert_eq!(at("fn f(x: f64) -> f64 {\n    x +\n#[cold] (x)\n}"), (3, 0));
+        assert_eq!(at("fn f(x: f64) -> f64 {\n    x.max(#[cold] 1.0)\n}"), (2, 10));
+        assert_eq!(at("fn f(x: f64) -> f64 {\n    if #[cold] true { x } else { x }\n}"), (2, 7));
+        assert_eq!(at("fn f(x: f64) -> f64 {\n    /// What x is.\n    x\n}").0, 2);
+        assert_eq!(at("fn f(\n#[cold] x: f64) -> f64 { x }"), (2, 0));
+        assert_eq!(at("fn f<#[cold] T: Float>(x: T) -> T { x }"), (1, 5));
+        assert_eq!(at("fn f(x: f64) -> f64 {\n #![cold] x }"), (2, 1));
+        assert_eq!(at("#![cold]\nfn f(x: f64) -> f64 { x }"), (1, 0));
+        assert!(errors("/// Itself.\n#[must_use]\nfn f(x: f64) -> f64 { x }").is_empty());
+    }
+
+    fn text(block: &str) -> (String, String) {
+        let functions = read::functions(syn::parse_str(block).unwrap()).unwrap();
+        cuda::write(&functions[0], &[])
+    }
+
+    #[test]
+    fn one_text_for_one_body() {
         let (name, cuda) =
             text("fn f<T: Float>(x: T, n: i32) -> T { let mut s = x; for i in 0..n { if s > 2.5 { break; } s += i as T; } s }");
         assert_eq!(

@@ -82,7 +82,7 @@ impl Native<'_> {
         let mut at = 0usize;
         let reads = self.function.parameters.iter().map(|p| {
             let n = at;
-            at += if p.kind == Kind::Whole { 2 } else { 1 };
+            at += p.kind.arguments();
             if p.kind == Kind::Whole { quote!(own::whole(args, #n)) } else { quote!(own::each(args, #n)) }
         });
         let (slices, each): (Vec<TokenStream>, Vec<TokenStream>) = self
@@ -460,13 +460,11 @@ fn is_straight(statement: &Statement, masked: bool) -> bool {
 
 fn has_loop(expr: &Expr) -> bool {
     let mut found = false;
-    visit(expr, &mut |e| {
-        if let ExprKind::If(_, a, b) = &e.kind {
-            found |= a.statements.iter().chain(&b.statements).any(|s| matches!(s, Statement::For { .. }));
-        }
-        if let ExprKind::Block(block) = &e.kind {
-            found |= block.statements.iter().any(|s| matches!(s, Statement::For { .. }));
-        }
+    let loops = |block: &Block| !block.statements.iter().all(|s| is_straight(s, false));
+    visit(expr, &mut |e| match &e.kind {
+        ExprKind::If(_, then, otherwise) => found |= loops(then) || loops(otherwise),
+        ExprKind::Block(block) => found |= loops(block),
+        _ => {}
     });
     found
 }

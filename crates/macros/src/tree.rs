@@ -56,6 +56,13 @@ pub enum Kind {
     Index(usize),
 }
 
+impl Kind {
+    /// Arguments of the function in generated code, as core's `ParameterKind::arguments` counts them.
+    pub fn arguments(self) -> usize {
+        if self == Kind::Whole { 2 } else { 1 }
+    }
+}
+
 /// A variable or parameter: its number is what both texts call it by.
 pub struct Variable {
     pub name: Ident,
@@ -129,6 +136,28 @@ pub enum Binary {
     Gt,
     Ge,
 }
+
+/// The operators as Rust writes them. Arithmetic, bit operations and shifts have an assignment too.
+pub const OPERATORS: [(&str, Binary); 18] = [
+    ("+", Binary::Add),
+    ("-", Binary::Sub),
+    ("*", Binary::Mul),
+    ("/", Binary::Div),
+    ("%", Binary::Rem),
+    ("&&", Binary::And),
+    ("||", Binary::Or),
+    ("&", Binary::BitAnd),
+    ("|", Binary::BitOr),
+    ("^", Binary::BitXor),
+    ("<<", Binary::Shl),
+    (">>", Binary::Shr),
+    ("==", Binary::Eq),
+    ("!=", Binary::Ne),
+    ("<", Binary::Lt),
+    ("<=", Binary::Le),
+    (">", Binary::Gt),
+    (">=", Binary::Ge),
+];
 
 /// A name of Rust's standard library.
 pub struct Constant {

@@ -284,6 +284,7 @@ fn hint(a: Known, b: Known) -> &'static str {
     match (a, b) {
         (Known::Type(Type::Prim(Prim::Bool)), _) | (_, Known::Type(Type::Prim(Prim::Bool))) => "",
         (Known::Type(_), Known::Type(_)) => "; convert one with `as`",
+        (Known::Type(_), Known::Whole) | (Known::Whole, Known::Type(_)) => "; a float's literal has a point (`1.0`), and `as` converts",
         _ => "",
     }
 }

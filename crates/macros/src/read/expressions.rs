@@ -1,0 +1,375 @@
+//! Expressions.
+
+use proc_macro2::{Ident, Span};
+use quote::ToTokens;
+use syn::spanned::Spanned;
+use syn::{BinOp, Error, Lit, Result, UnOp};
+
+use super::Reader;
+use crate::tree::Cost;
+use crate::tree::{Binary, Block, CONSTANTS, Expr, ExprKind, Form, Kind, METHODS, OPERATORS, Parameter, Variable};
+use crate::types::{Bound, Class, Prim, Slot, Type};
+
+impl Reader<'_> {
+    pub(super) fn expr(&mut self, expr: &syn::Expr) -> Result<Expr> {
+        let span = expr.span();
+        let made = |kind, of| Ok(Expr { kind, of, span });
+        match expr {
+            syn::Expr::Paren(inner) => self.expr(&inner.expr),
+            syn::Expr::Group(inner) => self.expr(&inner.expr),
+            syn::Expr::Lit(lit) => self.literal(&lit.lit),
+            syn::Expr::Path(path) => self.path(&path.path),
+            syn::Expr::Unary(unary) => {
+                let mut inner = self.expr(&unary.expr)?;
+                // `-5` is one literal, so that the smallest integers can be written.
+                if let (UnOp::Neg(_), ExprKind::Int(digits), syn::Expr::Lit(_)) = (&unary.op, &mut inner.kind, &*unary.expr) {
+                    digits.insert(0, '-');
+                    if let Some(last) = self.literals.last_mut() {
+                        last.1 = digits.clone();
+                    }
+                    return Ok(Expr { span, ..inner });
+                }
+                self.operations += 1;
+                match unary.op {
+                    UnOp::Neg(_) => {
+                        self.inference.ask(inner.of, Class::Number, span, "`-`");
+                        let of = inner.of;
+                        made(ExprKind::Negative(Box::new(inner)), of)
+                    }
+                    UnOp::Not(_) => {
+                        let of = inner.of;
+                        if self.inference.is_bool(of) {
+                            return made(ExprKind::Not(Box::new(inner)), of);
+                        }
+                        self.inference.ask(of, Class::Integer, span, "`!`");
+                        made(ExprKind::Not(Box::new(inner)), of)
+                    }
+                    _ => Err(Error::new(span, "references are not values of kernels")),
+                }
+            }
+            syn::Expr::Binary(binary) => {
+                let op = operator(&binary.op)?;
+                if assigns(&binary.op) {
+                    return Err(Error::new(binary.op.span(), "an assignment is a statement"));
+                }
+                let (left, right) = (self.expr(&binary.left)?, self.expr(&binary.right)?);
+                self.binary(op, left, right, span)
+            }
+            syn::Expr::Cast(cast) => {
+                let inner = self.expr(&cast.expr)?;
+                let of = self.of(&cast.ty)?;
+                self.operations += 1;
+                let of = self.inference.of(of);
+                made(ExprKind::Cast(Box::new(inner)), of)
+            }
+            syn::Expr::If(branches) => {
+                let Some((_, otherwise)) = &branches.else_branch else {
+                    return Err(Error::new(span, "an if that gives a value has an else"));
+                };
+                let condition = self.condition(&branches.cond)?;
+                let (then, otherwise, of) = self.inside(|reader| reader.branches(&branches.then_branch, otherwise, span))?;
+                self.operations += 1;
+                made(ExprKind::If(Box::new(condition), then, otherwise), of)
+            }
+            syn::Expr::Block(block) if block.label.is_none() => {
+                let read = self.inside(|reader| reader.block(&block.block))?;
+                let of = read.value.as_ref().map(|v| v.of).ok_or_else(|| Error::new(span, "a block without a value"))?;
+                made(ExprKind::Block(read), of)
+            }
+            syn::Expr::MethodCall(call) => self.method(call),
+            syn::Expr::Call(call) => self.call(call),
+            syn::Expr::Index(index) => {
+                let (whole, of) = self.array(&index.expr)?;
+                let at = self.expr(&index.index)?;
+                self.inference.ask(at.of, Class::Integer, at.span, "an index");
+                self.operations += 1;
+                made(ExprKind::At(whole, Box::new(at)), of)
+            }
+            other => Err(Error::new(
+                other.span(),
+                "kernels are written in let, if, for, arithmetic, comparisons, `as` and the methods of numbers",
+            )),
+        }
+    }
+
+    /// A variable or a constant.
+    fn path(&mut self, path: &syn::Path) -> Result<Expr> {
+        let span = path.span();
+        if path.segments.iter().any(|s| !s.arguments.is_none()) {
+            return Err(Error::new(span, "not a value of kernels"));
+        }
+        let names: Vec<String> = path.segments.iter().map(|s| s.ident.to_string()).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let constant = |name: &str| CONSTANTS.iter().find(|c| c.name == name);
+        let constant = match names[..] {
+            // The name is too common.
+            ["E"] => None,
+            [name] => constant(name),
+            ["f32" | "f64", name] => constant(name).filter(|c| c.digits.is_none()),
+            [.., "f32" | "f64", "consts", name] => constant(name).filter(|c| c.digits.is_some()),
+            _ => None,
+        };
+        match (path.get_ident().map(|name| self.find(name)), constant) {
+            (Some(Ok(variable)), _) if self.whole(variable).is_some() => {
+                Err(Error::new(span, format!("`{0}` is an array: `{0}[i]`, `{0}.len()`", names[0])))
+            }
+            (Some(Ok(variable)), _) => Ok(Expr { kind: ExprKind::Variable(variable), of: self.variables[variable].of, span }),
+            (_, Some(constant)) => Ok(Expr { kind: ExprKind::Constant(constant), of: self.inference.float(), span }),
+            (Some(Err(unknown)), None) => Err(unknown),
+            (None, None) => Err(Error::new(
+                span,
+                "constants of kernels are those of std::f64::consts, and f64::INFINITY and f64::NAN; others are arguments",
+            )),
+        }
+    }
+
+    /// Reads blocks of an expression: what stands outside is not changed there, nor a loop left.
+    fn inside<R>(&mut self, read: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        let before = (self.fixed, self.loops);
+        (self.fixed, self.loops) = (self.variables.len(), 0);
+        let result = read(self);
+        (self.fixed, self.loops) = before;
+        result
+    }
+
+    /// Both sides of an `if` that gives a value.
+    fn branches(&mut self, then: &syn::Block, otherwise: &syn::Expr, span: Span) -> Result<(Block, Block, Slot)> {
+        let then = self.block(then)?;
+        let otherwise = match otherwise {
+            syn::Expr::Block(block) => self.block(&block.block)?,
+            nested => Block { statements: Vec::new(), value: Some(Box::new(self.expr(nested)?)) },
+        };
+        let (Some(a), Some(b)) = (&then.value, &otherwise.value) else {
+            return Err(Error::new(span, "both sides of an if that gives a value end with one"));
+        };
+        self.inference.same(a.of, b.of, b.span)?;
+        let of = a.of;
+        Ok((then, otherwise, of))
+    }
+
+    /// A parameter that is seen whole, and its elements' type.
+    fn array(&mut self, expr: &syn::Expr) -> Result<(usize, Slot)> {
+        let wrong = || Error::new(expr.span(), "only parameters of type `&[T]` have elements and a length");
+        let syn::Expr::Path(path) = expr else { return Err(wrong()) };
+        let variable = self.find(path.path.get_ident().ok_or_else(wrong)?)?;
+        let whole = self.whole(variable).ok_or_else(wrong)?;
+        Ok((whole, self.variables[variable].of))
+    }
+
+    pub(super) fn binary(&mut self, op: Binary, left: Expr, right: Expr, span: Span) -> Result<Expr> {
+        self.operations += 1;
+        let bool_ = self.inference.of(Type::Prim(Prim::Bool));
+        let of = match op {
+            Binary::And | Binary::Or => {
+                self.inference.same(bool_, left.of, left.span)?;
+                self.inference.same(bool_, right.of, right.span)?;
+                bool_
+            }
+            Binary::Shl | Binary::Shr => {
+                self.inference.ask(left.of, Class::Integer, span, "a shift");
+                self.inference.same(left.of, right.of, right.span)?;
+                left.of
+            }
+            _ => {
+                self.inference.same(left.of, right.of, right.span)?;
+                match op {
+                    Binary::BitAnd | Binary::BitOr | Binary::BitXor if self.inference.is_bool(left.of) => bool_,
+                    Binary::BitAnd | Binary::BitOr | Binary::BitXor => {
+                        self.inference.ask(left.of, Class::Integer, span, "a bit operation");
+                        left.of
+                    }
+                    Binary::Eq | Binary::Ne if self.inference.is_bool(left.of) => bool_,
+                    Binary::Eq | Binary::Ne | Binary::Lt | Binary::Le | Binary::Gt | Binary::Ge => {
+                        self.inference.ask(left.of, Class::Number, span, "a comparison");
+                        bool_
+                    }
+                    _ => {
+                        if matches!(op, Binary::Div | Binary::Rem) {
+                            self.cost = self.cost.max(Cost::Medium);
+                        }
+                        self.inference.ask(left.of, Class::Number, span, "arithmetic");
+                        self.inference.settle(left.of);
+                        left.of
+                    }
+                }
+            }
+        };
+        Ok(Expr { kind: ExprKind::Binary(op, Box::new(left), Box::new(right)), of, span })
+    }
+
+    fn literal(&mut self, lit: &Lit) -> Result<Expr> {
+        let span = lit.span();
+        let (kind, suffix) = match lit {
+            Lit::Bool(b) => {
+                let of = self.inference.of(Type::Prim(Prim::Bool));
+                return Ok(Expr { kind: ExprKind::Bool(b.value), of, span });
+            }
+            Lit::Int(int) if Prim::parse(int.suffix()).is_some_and(Prim::is_float) => {
+                (ExprKind::Float(format!("{}.0", int.base10_digits())), int.suffix())
+            }
+            Lit::Int(int) => {
+                int.base10_parse::<u64>().map_err(|_| Error::new(span, "a literal that no integer type holds"))?;
+                (ExprKind::Int(int.base10_digits().into()), int.suffix())
+            }
+            // `2.` has a digit after the point once a suffix follows.
+            Lit::Float(float) => (
+                ExprKind::Float(format!("{}{}", float.base10_digits(), if float.base10_digits().ends_with('.') { "0" } else { "" })),
+                float.suffix(),
+            ),
+            other => return Err(Error::new(other.span(), "literals of kernels are numbers and bools")),
+        };
+        let of = match (suffix, &kind) {
+            ("", ExprKind::Int(_)) => self.inference.int(),
+            ("", _) => self.inference.float(),
+            (suffix, _) => match Prim::parse(suffix) {
+                Some(prim) => self.inference.of(Type::Prim(prim)),
+                None => return Err(Error::new(span, format!("no type of kernels is called `{suffix}`"))),
+            },
+        };
+        if let ExprKind::Int(digits) | ExprKind::Float(digits) = &kind {
+            self.literals.push((of, digits.clone(), span));
+        }
+        Ok(Expr { kind, of, span })
+    }
+
+    fn method(&mut self, call: &syn::ExprMethodCall) -> Result<Expr> {
+        let (span, name) = (call.span(), call.method.to_string());
+        if name == "len" && call.args.is_empty() {
+            let (whole, _) = self.array(&call.receiver)?;
+            let of = self.inference.of(Type::Prim(Prim::I64));
+            return Ok(Expr { kind: ExprKind::Len(whole), of, span });
+        }
+        if name == "powi" {
+            return self.powi(call);
+        }
+        let Some(method) = METHODS.iter().find(|m| m.name == name) else {
+            let known: Vec<&str> = METHODS.iter().map(|m| m.name).collect();
+            return Err(Error::new(call.method.span(), format!("no method of kernels; those are {} and powi", known.join(", "))));
+        };
+        if call.args.len() + 1 != method.arity {
+            let message = format!("`{name}` takes {} more than its receiver, {} given", method.arity - 1, call.args.len());
+            return Err(Error::new(call.method.span(), message));
+        }
+        let mut args = vec![self.expr(&call.receiver)?];
+        for arg in &call.args {
+            let arg = self.expr(arg)?;
+            self.inference.same(args[0].of, arg.of, arg.span)?;
+            args.push(arg);
+        }
+        let class = if method.form == Form::Number { Class::Number } else { Class::Float };
+        self.inference.ask(args[0].of, class, call.method.span(), format!("`{name}`"));
+        self.cost = self.cost.max(method.cost);
+        self.operations += 1;
+        let of = if method.form == Form::Test { self.inference.of(Type::Prim(Prim::Bool)) } else { args[0].of };
+        Ok(Expr { kind: ExprKind::Method(method, args), of, span })
+    }
+
+    /// `x.powi(3)`: products, the same on every device.
+    fn powi(&mut self, call: &syn::ExprMethodCall) -> Result<Expr> {
+        let exponent = match call.args.first() {
+            Some(syn::Expr::Lit(syn::ExprLit { lit: Lit::Int(n), .. })) if call.args.len() == 1 => n.base10_parse::<u32>().ok(),
+            _ => None,
+        };
+        let exponent = exponent.filter(|n| (1..=64).contains(n));
+        let exponent =
+            exponent.ok_or_else(|| Error::new(call.span(), "`powi` takes an exponent from 1 to 64 as a literal; else `powf`"))?;
+        let syn::Expr::Path(_) = &*call.receiver else {
+            return Err(Error::new(call.receiver.span(), "`powi` of a variable: give the value a name first"));
+        };
+        let base = |reader: &mut Self| reader.expr(&call.receiver);
+        // A product of two halves, each of two halves; equal ones are computed once.
+        let mut power = base(self)?;
+        self.inference.ask(power.of, Class::Number, call.method.span(), "`powi`");
+        if exponent > 1 {
+            power = self.product(exponent, &base, call.span())?;
+        }
+        Ok(power)
+    }
+
+    fn product(&mut self, n: u32, base: &impl Fn(&mut Self) -> Result<Expr>, span: Span) -> Result<Expr> {
+        if n == 1 {
+            return base(self);
+        }
+        let (left, right) = (self.product(n - n / 2, base, span)?, self.product(n / 2, base, span)?);
+        self.binary(Binary::Mul, left, right, span)
+    }
+
+    fn call(&mut self, call: &syn::ExprCall) -> Result<Expr> {
+        let span = call.span();
+        let name = match &*call.func {
+            syn::Expr::Path(path) => path.path.get_ident(),
+            _ => None,
+        };
+        let name = name.ok_or_else(|| Error::new(span, "kernels call methods, and functions of the same block"))?;
+        if name == "index" {
+            return self.index(call);
+        }
+        let Some(at) = self.earlier.iter().position(|f| f.name == *name) else {
+            let message = format!("`{name}` is no function of this block, or stands below; functions of numbers are methods: `x.exp()`");
+            return Err(Error::new(name.span(), message));
+        };
+        let earlier = self.earlier;
+        let function = &earlier[at];
+        if function.parameters.iter().any(|p| p.kind != Kind::Each) {
+            return Err(Error::new(span, "a function that sees arrays whole, or indices, is not called by others"));
+        }
+        if function.parameters.len() != call.args.len() {
+            let message = format!("`{name}` takes {} arguments, {} given", function.parameters.len(), call.args.len());
+            return Err(Error::new(span, message));
+        }
+        // The generic type of the other function is one type of this one.
+        let generic = self.inference.unknown();
+        let mut args = Vec::new();
+        for (p, arg) in function.parameters.iter().zip(&call.args) {
+            let arg = self.expr(arg)?;
+            let of = if p.of == Type::Generic { generic } else { self.inference.of(p.of) };
+            self.inference.same(of, arg.of, arg.span)?;
+            args.push(arg);
+        }
+        if let Some(bound) = function.bound {
+            let class = match bound {
+                Bound::Float => Class::Float,
+                Bound::Integer => Class::Integer,
+                Bound::Number => Class::Number,
+            };
+            self.inference.ask(generic, class, span, format!("`{name}`"));
+        }
+        self.cost = self.cost.max(function.cost);
+        self.operations += 1;
+        self.calls.push(at);
+        let of = if function.result == Type::Generic { generic } else { self.inference.of(function.result) };
+        Ok(Expr { kind: ExprKind::Call(at, args), of, span })
+    }
+
+    /// `index(1)`: a parameter of its own, once for each axis.
+    fn index(&mut self, call: &syn::ExprCall) -> Result<Expr> {
+        let axis = match call.args.first() {
+            Some(syn::Expr::Lit(syn::ExprLit { lit: Lit::Int(n), .. })) if call.args.len() == 1 => n.base10_parse::<usize>().ok(),
+            _ => None,
+        };
+        let axis = axis.ok_or_else(|| Error::new(call.span(), "`index` takes an axis as a literal: `index(0)`"))?;
+        let known = self.parameters.iter().find(|p| p.kind == Kind::Index(axis)).map(|p| p.variable);
+        let variable = known.unwrap_or_else(|| {
+            let (name, of) = (Ident::new(&format!("index_{axis}"), call.span()), self.inference.of(Type::Prim(Prim::I64)));
+            let variable = self.variables.len();
+            self.variables.push(Variable { name: name.clone(), of, mutable: false });
+            self.parameters.push(Parameter { name, variable, of: Type::Prim(Prim::I64), kind: Kind::Index(axis) });
+            variable
+        });
+        Ok(Expr { kind: ExprKind::Variable(variable), of: self.variables[variable].of, span: call.span() })
+    }
+}
+
+/// An operator of kernels; of an assignment such as `+=`, the one before `=`.
+pub(super) fn operator(op: &BinOp) -> Result<Binary> {
+    let text = op.to_token_stream().to_string();
+    let plain = if assigns(op) { text.trim_end_matches('=') } else { &text };
+    let known = OPERATORS.iter().find(|(sign, _)| *sign == plain);
+    known.map(|(_, op)| *op).ok_or_else(|| Error::new(op.span(), "not an operator of kernels"))
+}
+
+/// Whether an operator assigns, as `+=` does.
+pub(super) fn assigns(op: &BinOp) -> bool {
+    let text = op.to_token_stream().to_string();
+    text.ends_with('=') && !OPERATORS.iter().any(|(sign, _)| *sign == text)
+}

@@ -1,0 +1,313 @@
+//! From Rust's syntax to [`Function`]s, types checked on the way. What a kernel cannot hold is an error where it stands.
+//!
+//! Here are functions and their signatures; what stands in them is read in `statements` and `expressions`.
+
+mod expressions;
+mod statements;
+
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::spanned::Spanned;
+use syn::{AttrStyle, Error, FnArg, GenericParam, Item, ItemFn, Lit, Pat, Result, ReturnType, TypeParamBound, UnOp};
+
+use crate::tree::{Cost, Function, Identity, Kind, Parameter, Statement, Variable};
+use crate::types::{Bound, Inference, Prim, Slot, Type};
+
+/// Arguments that the function in generated code may have (core's `MAX_ARITY`).
+const MAX_ARITY: usize = 8;
+
+/// Reads the functions of a block. Errors of several functions are told together.
+pub fn functions(file: syn::File) -> Result<Vec<Function>> {
+    let mut functions: Vec<Function> = Vec::new();
+    let mut error = file.attrs.first().map(misplaced);
+    for item in file.items {
+        let read = match item {
+            Item::Fn(function) => Reader::function(function, &functions),
+            other => Err(Error::new(other.span(), "a kernel is a function: `fn name<T: Float>(x: T) -> T { .. }`")),
+        };
+        match read {
+            Ok(function) => functions.push(function),
+            Err(e) => match &mut error {
+                Some(all) => all.combine(e),
+                None => error = Some(e),
+            },
+        }
+    }
+    error.map_or(Ok(functions), Err)
+}
+
+struct Reader<'f> {
+    inference: Inference,
+    generic: Option<Ident>,
+    variables: Vec<Variable>,
+    parameters: Vec<Parameter>,
+    /// Names in scope, innermost last.
+    scope: Vec<(String, usize)>,
+    earlier: &'f [Function],
+    calls: Vec<usize>,
+    cost: Cost,
+    operations: usize,
+    result: Slot,
+    /// Literals, for a look at their ranges when all types are known.
+    literals: Vec<(Slot, String, Span)>,
+    /// Loops around.
+    loops: usize,
+    /// Variables that were there where the expression began in whose blocks we are: those may not be assigned to.
+    fixed: usize,
+}
+
+impl Reader<'_> {
+    fn function(mut item: ItemFn, earlier: &[Function]) -> Result<Function> {
+        let identity = identity(&mut item.attrs)?;
+        let sig = &item.sig;
+        for (wrong, what) in [
+            (sig.constness.map(|t| t.span()), "const"),
+            (sig.asyncness.map(|t| t.span()), "async"),
+            (sig.unsafety.map(|t| t.span()), "unsafe"),
+            (sig.abi.as_ref().map(|t| t.span()), "extern"),
+            (sig.variadic.as_ref().map(|t| t.span()), "variadic"),
+        ] {
+            if let Some(span) = wrong {
+                return Err(Error::new(span, format!("a kernel is not {what}")));
+            }
+        }
+        if sig.ident == "index" {
+            return Err(Error::new(sig.ident.span(), "`index` is the element's own index"));
+        }
+        if let Some(attr) = item.attrs.iter().find(|a| a.path().is_ident("cfg") || a.path().is_ident("cfg_attr")) {
+            return Err(Error::new(attr.span(), "put the function in a block of its own, and this around it"));
+        }
+        if let Some(inner) = item.attrs.iter().find(|a| matches!(a.style, AttrStyle::Inner(_))) {
+            return Err(misplaced(inner));
+        }
+        if let Some(span) = attribute(sig.to_token_stream()).or_else(|| attribute(item.block.to_token_stream())) {
+            return Err(misplaced(&span));
+        }
+        if let Some(other) = earlier.iter().find(|f| f.name == sig.ident) {
+            return Err(Error::new(sig.ident.span(), format!("`{}` is defined twice", other.name)));
+        }
+        let (generic, bound) = generics(&sig.generics)?;
+        let mut reader = Reader {
+            inference: Inference::new(bound),
+            generic,
+            variables: Vec::new(),
+            parameters: Vec::new(),
+            scope: Vec::new(),
+            earlier,
+            calls: Vec::new(),
+            cost: Cost::Cheap,
+            operations: 0,
+            result: 0,
+            literals: Vec::new(),
+            loops: 0,
+            fixed: 0,
+        };
+        for input in &sig.inputs {
+            reader.parameter(input)?;
+        }
+        let result = match &sig.output {
+            ReturnType::Type(_, of) => reader.of(of)?,
+            ReturnType::Default => return Err(Error::new(sig.ident.span(), "a kernel returns a number or a bool: `-> T`")),
+        };
+        reader.result = reader.inference.of(result);
+        let body = reader.block(&item.block)?;
+        let ends_in_return = matches!(body.statements.last(), Some(Statement::Return(_)));
+        match &body.value {
+            Some(value) => reader.inference.same(reader.result, value.of, value.span)?,
+            None if ends_in_return => {}
+            None => {
+                return Err(Error::new(
+                    item.block.brace_token.span.close(),
+                    "the function ends without a value: an expression without `;`, or a `return`",
+                ));
+            }
+        }
+        reader.inference.check()?;
+        reader.ranges()?;
+        let arity: usize = reader.parameters.iter().map(|p| p.kind.arguments()).sum();
+        if arity > MAX_ARITY {
+            let message = format!("{arity} arguments, at most {MAX_ARITY} (an array that is seen whole counts twice, index(..) once)");
+            return Err(Error::new(sig.ident.span(), message));
+        }
+        if arity == 0 {
+            return Err(Error::new(sig.ident.span(), "a kernel has parameters; a constant is written where it is used"));
+        }
+        if let Some(generic) = reader.generic.as_ref().filter(|_| reader.parameters.iter().all(|p| p.of != Type::Generic)) {
+            return Err(Error::new(generic.span(), format!("no parameter has the type `{generic}`, so no call says what it is")));
+        }
+        if identity.is_some() {
+            let takes_two = matches!(&reader.parameters[..], [a, b] if a.kind == Kind::Each && b.kind == Kind::Each);
+            if !takes_two || reader.parameters.iter().any(|p| p.of != result) {
+                return Err(Error::new(sig.ident.span(), "a reduction makes one of two of a type: `fn name<T: Number>(a: T, b: T) -> T`"));
+            }
+        }
+        if reader.operations > 16 {
+            reader.cost = reader.cost.max(Cost::Medium);
+        }
+        let slots = reader.inference.slots();
+        Ok(Function {
+            types: (0..slots).map(|slot| reader.inference.resolve(slot)).collect(),
+            attrs: item.attrs,
+            vis: item.vis,
+            name: item.sig.ident,
+            bound,
+            parameters: reader.parameters,
+            result,
+            variables: reader.variables,
+            body,
+            calls: reader.calls,
+            cost: reader.cost,
+            identity,
+        })
+    }
+
+    /// Whether each literal is a number of every type that it may have.
+    fn ranges(&self) -> Result<()> {
+        for (slot, digits, span) in &self.literals {
+            let types: Vec<Prim> = match (self.inference.resolve(*slot), self.inference.bound) {
+                (Type::Prim(prim), _) => vec![prim],
+                (Type::Generic, bound) => bound.into_iter().flat_map(Bound::types).collect(),
+            };
+            if let Some(prim) = types.iter().find(|prim| !prim.holds(digits)) {
+                let generic = if types.len() > 1 { ", which the generic type may be; `as` makes it one" } else { "" };
+                return Err(Error::new(*span, format!("{digits} is no `{}`{generic}", prim.name())));
+            }
+        }
+        Ok(())
+    }
+
+    fn parameter(&mut self, input: &FnArg) -> Result<()> {
+        let FnArg::Typed(typed) = input else { return Err(Error::new(input.span(), "a kernel has no self")) };
+        let (name, mutable) = name_of(&typed.pat)?;
+        if mutable {
+            return Err(Error::new(typed.pat.span(), "parameters are not mutable: `let mut` a copy"));
+        }
+        let (of, kind) = match ungrouped(&typed.ty) {
+            syn::Type::Reference(reference) => match ungrouped(&reference.elem) {
+                syn::Type::Slice(slice) if reference.mutability.is_none() => (self.of(&slice.elem)?, Kind::Whole),
+                syn::Type::Slice(slice) => return Err(Error::new(slice.span(), "an array's elements cannot be changed: `&[T]`")),
+                other => {
+                    return Err(Error::new(other.span(), "an element is taken by value, `x: T`; an array that is seen whole is `&[T]`"));
+                }
+            },
+            other => (self.of(other)?, Kind::Each),
+        };
+        let slot = self.inference.of(of);
+        let variable = self.declare(name.clone(), slot, false);
+        self.parameters.push(Parameter { name, variable, of, kind });
+        Ok(())
+    }
+
+    /// A type as it is written.
+    fn of(&self, written: &syn::Type) -> Result<Type> {
+        let unknown = || {
+            Error::new(
+                written.span(),
+                "types of kernels are the generic one, bool, i8 to i64, u8 to u64, f32, f64, and of arrays seen whole `&[T]`; indices are i64",
+            )
+        };
+        let syn::Type::Path(path) = ungrouped(written) else { return Err(unknown()) };
+        let name = path.path.get_ident().ok_or_else(unknown)?;
+        if self.generic.as_ref() == Some(name) {
+            return Ok(Type::Generic);
+        }
+        Prim::parse(&name.to_string()).map(Type::Prim).ok_or_else(unknown)
+    }
+
+    fn declare(&mut self, name: Ident, of: Slot, mutable: bool) -> usize {
+        let number = self.variables.len();
+        self.scope.push((name.to_string(), number));
+        self.variables.push(Variable { name, of, mutable });
+        number
+    }
+
+    fn find(&self, name: &Ident) -> Result<usize> {
+        let text = name.to_string();
+        let found = self.scope.iter().rev().find(|(n, _)| *n == text);
+        found.map(|(_, v)| *v).ok_or_else(|| Error::new(name.span(), format!("`{text}` is not a variable of this kernel")))
+    }
+
+    fn whole(&self, variable: usize) -> Option<usize> {
+        self.parameters.iter().position(|p| p.variable == variable && p.kind == Kind::Whole)
+    }
+}
+
+/// Where the first attribute in a function stands: `#` is a part of nothing else there.
+fn attribute(tokens: TokenStream) -> Option<Span> {
+    tokens.into_iter().find_map(|token| match token {
+        TokenTree::Punct(punct) if punct.as_char() == '#' => Some(punct.span()),
+        TokenTree::Group(group) => attribute(group.stream()),
+        _ => None,
+    })
+}
+
+fn misplaced(attribute: &impl Spanned) -> Error {
+    Error::new(attribute.span(), "attributes and their like (`///`) stand before functions only")
+}
+
+/// A type without what a macro of the user's, or parentheses, put around it.
+fn ungrouped(of: &syn::Type) -> &syn::Type {
+    match of {
+        syn::Type::Group(group) => ungrouped(&group.elem),
+        syn::Type::Paren(paren) => ungrouped(&paren.elem),
+        other => other,
+    }
+}
+
+/// Takes `#[reduction(identity = 0)]` out of a function's attributes.
+fn identity(attrs: &mut Vec<syn::Attribute>) -> Result<Option<Identity>> {
+    let Some(at) = attrs.iter().position(|a| a.path().is_ident("reduction")) else { return Ok(None) };
+    let attr = attrs.remove(at);
+    let wrong = |span| Error::new(span, "`#[reduction(identity = 0)]`: a number, MIN, MAX, INFINITY or -INFINITY");
+    let pair: syn::MetaNameValue = attr.parse_args().map_err(|_| wrong(attr.span()))?;
+    if !pair.path.is_ident("identity") {
+        return Err(wrong(pair.path.span()));
+    }
+    let (negative, value) = match &pair.value {
+        syn::Expr::Unary(syn::ExprUnary { op: UnOp::Neg(_), expr, .. }) => (true, &**expr),
+        value => (false, value),
+    };
+    let sign = if negative { -1i128 } else { 1 };
+    let read = match value {
+        syn::Expr::Lit(syn::ExprLit { lit: Lit::Int(n), .. }) => Some(Identity::Int(sign * n.base10_parse::<i128>()?)),
+        syn::Expr::Lit(syn::ExprLit { lit: Lit::Float(x), .. }) => {
+            Some(Identity::Float(sign as f64 * x.base10_parse::<f64>()?)).filter(|i| matches!(i, Identity::Float(x) if x.is_finite()))
+        }
+        syn::Expr::Lit(syn::ExprLit { lit: Lit::Bool(b), .. }) if !negative => Some(Identity::Bool(b.value)),
+        syn::Expr::Path(path) => match (path.path.segments.last().map(|s| s.ident.to_string()).as_deref(), negative) {
+            (Some("MIN"), false) | (Some("INFINITY"), true) => Some(Identity::Lowest),
+            (Some("MAX" | "INFINITY"), false) => Some(Identity::Highest),
+            _ => None,
+        },
+        _ => None,
+    };
+    read.map(Some).ok_or_else(|| wrong(pair.value.span()))
+}
+
+fn generics(generics: &syn::Generics) -> Result<(Option<Ident>, Option<Bound>)> {
+    if let Some(clause) = &generics.where_clause {
+        return Err(Error::new(clause.span(), "bounds stand where the type does: `<T: Float>`"));
+    }
+    let mut params = generics.params.iter();
+    let Some(param) = params.next() else { return Ok((None, None)) };
+    let wrong = || Error::new(param.span(), "a kernel has one generic type, `T: Float`, `T: Integer` or `T: Number`");
+    if let Some(second) = params.next() {
+        return Err(Error::new(second.span(), "a kernel has one generic type; other parameters have types of their own, such as f64"));
+    }
+    let GenericParam::Type(of) = param else { return Err(wrong()) };
+    match of.bounds.first() {
+        Some(TypeParamBound::Trait(bound)) if of.bounds.len() == 1 => {
+            let name = bound.path.segments.last().map(|s| s.ident.to_string()).unwrap_or_default();
+            let bound = Bound::parse(&name).ok_or_else(wrong)?;
+            Ok((Some(of.ident.clone()), Some(bound)))
+        }
+        _ => Err(wrong()),
+    }
+}
+
+fn name_of(pattern: &Pat) -> Result<(Ident, bool)> {
+    match pattern {
+        Pat::Ident(ident) if ident.by_ref.is_none() && ident.subpat.is_none() => Ok((ident.ident.clone(), ident.mutability.is_some())),
+        other => Err(Error::new(other.span(), "patterns of kernels are names")),
+    }
+}
