@@ -134,6 +134,8 @@ impl Writer<'_> {
     fn expr(&mut self, expr: &Expr) -> String {
         let of = self.of(expr.of);
         match &expr.kind {
+            // A float: no integer type has as many digits.
+            ExprKind::Int(digits) if digits.starts_with('-') && digits.parse::<i64>().is_err() => literal(of, &format!("{digits}.0")),
             ExprKind::Int(digits) => match digits.strip_prefix('-') {
                 Some(digits) => format!("static_cast<{of}>(-{digits}ll)").replace("-9223372036854775808ll", "-9223372036854775807ll - 1"),
                 None => format!("static_cast<{of}>({digits}{})", if digits.len() > 9 { "ull" } else { "" }),

@@ -284,6 +284,19 @@ mod tests {
     }
 
     #[test]
+    fn numbers_as_cuda_reads_them() {
+        let value = |block: &str| {
+            let (_, text) = text(block);
+            text.split_once("return ").and_then(|(_, value)| value.split_once(';')).map(|(value, _)| value.to_owned()).unwrap()
+        };
+        assert_eq!(value("fn f(x: f64) -> f64 { -0 }"), "op::negative(static_cast<f64>(0))", "a float's zero has a sign");
+        assert_eq!(value("fn f(x: i8) -> i8 { -128 }"), "static_cast<i8>(-128ll)");
+        assert_eq!(value("fn f(x: i64) -> i64 { -9223372036854775808 }"), "static_cast<i64>(-9223372036854775807ll - 1)");
+        assert_eq!(value("fn f(x: f32) -> f32 { -18446744073709551615 }"), "-18446744073709551615.0f");
+        assert_eq!(value("fn f(c: &[f32], n: u64) -> f32 { c[n] }"), "own::at(v0_c, v0_c_len, v1_n)");
+    }
+
+    #[test]
     fn one_text_for_one_body() {
         let (name, cuda) =
             text("fn f<T: Float>(x: T, n: i32) -> T { let mut s = x; for i in 0..n { if s > 2.5 { break; } s += i as T; } s }");

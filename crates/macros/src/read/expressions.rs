@@ -21,8 +21,10 @@ impl Reader<'_> {
             syn::Expr::Path(path) => self.path(&path.path),
             syn::Expr::Unary(unary) => {
                 let mut inner = self.expr(&unary.expr)?;
-                // `-5` is one literal, so that the smallest integers can be written.
-                if let (UnOp::Neg(_), ExprKind::Int(digits), syn::Expr::Lit(_)) = (&unary.op, &mut inner.kind, &*unary.expr) {
+                // `-5` is one literal, so that the smallest integers can be written; `-0` is not, as it is -0.0 where a float is meant.
+                if let (UnOp::Neg(_), ExprKind::Int(digits), syn::Expr::Lit(_)) = (&unary.op, &mut inner.kind, &*unary.expr)
+                    && digits != "0"
+                {
                     digits.insert(0, '-');
                     if let Some(last) = self.literals.last_mut() {
                         last.1 = digits.clone();
