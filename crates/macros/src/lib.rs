@@ -256,6 +256,7 @@ mod tests {
         assert!(text("fn f<T: Float>(x: f64) -> T { 1.0 }").contains("no parameter has the type `T`"));
         assert!(text("fn f(x: f64) -> f64 { let mut s = x; { s += 1.0; } s }").contains("a block gives a value"));
         assert!(text("fn f(x: f64) -> f64 { let mut s = x; (s += 1.0) + s }").contains("an assignment is a statement"));
+        assert!(text("fn f(x: f64) -> f64 { x.powi(0) }").contains("an exponent of 1 or more"));
         assert_eq!(errors("fn f(x: f64) -> f64 { y }\nfn g(x: f64) -> f64 { z }").len(), 2, "of two functions both are told");
     }
 
@@ -294,6 +295,14 @@ mod tests {
         assert_eq!(value("fn f(x: i64) -> i64 { -9223372036854775808 }"), "static_cast<i64>(-9223372036854775807ll - 1)");
         assert_eq!(value("fn f(x: f32) -> f32 { -18446744073709551615 }"), "-18446744073709551615.0f");
         assert_eq!(value("fn f(c: &[f32], n: u64) -> f32 { c[n] }"), "own::at(v0_c, v0_c_len, v1_n)");
+    }
+
+    #[test]
+    fn powers_are_products_of_squares() {
+        let (_, text) = text("fn f(x: f64) -> f64 { x.powi(13) }");
+        let lines = ["v1_square = op::multiply(v0_x, v0_x);", "v2_square = op::multiply(v1_square, v1_square);"];
+        assert!(lines.iter().all(|line| text.contains(line)), "{text}");
+        assert!(text.contains("= op::multiply(op::multiply(v0_x, v2_square), op::multiply(v2_square, v2_square));"), "{text}");
     }
 
     #[test]

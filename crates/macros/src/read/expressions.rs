@@ -7,7 +7,7 @@ use syn::{BinOp, Error, Lit, Result, UnOp};
 
 use super::Reader;
 use crate::tree::Cost;
-use crate::tree::{Binary, Block, CONSTANTS, Expr, ExprKind, Form, Kind, METHODS, OPERATORS, Parameter, Variable};
+use crate::tree::{Binary, Block, CONSTANTS, Expr, ExprKind, Form, Kind, METHODS, OPERATORS, Parameter, Statement, Variable};
 use crate::types::{Bound, Class, Prim, Slot, Type};
 
 impl Reader<'_> {
@@ -266,34 +266,54 @@ impl Reader<'_> {
         Ok(Expr { kind: ExprKind::Method(method, args), of, span })
     }
 
-    /// `x.powi(3)`: products, the same on every device.
+    /// `x.powi(5)`: squares, and the product of those that the exponent's bits name, from the lowest on: the order of Rust's own.
     fn powi(&mut self, call: &syn::ExprMethodCall) -> Result<Expr> {
         let exponent = match call.args.first() {
             Some(syn::Expr::Lit(syn::ExprLit { lit: Lit::Int(n), .. })) if call.args.len() == 1 => n.base10_parse::<u32>().ok(),
             _ => None,
         };
-        let exponent = exponent.filter(|n| (1..=64).contains(n));
-        let exponent =
-            exponent.ok_or_else(|| Error::new(call.span(), "`powi` takes an exponent from 1 to 64 as a literal; else `powf`"))?;
-        let syn::Expr::Path(_) = &*call.receiver else {
-            return Err(Error::new(call.receiver.span(), "`powi` of a variable: give the value a name first"));
+        let Some(mut rest) = exponent.filter(|n| *n > 0) else {
+            return Err(Error::new(call.span(), "`powi` takes an exponent of 1 or more as a literal; else `powf`"));
         };
-        let base = |reader: &mut Self| reader.expr(&call.receiver);
-        // A product of two halves, each of two halves; equal ones are computed once.
-        let mut power = base(self)?;
-        self.inference.ask(power.of, Class::Number, call.method.span(), "`powi`");
-        if exponent > 1 {
-            power = self.product(exponent, &base, call.span())?;
+        let span = call.span();
+        let mut square = self.expr(&call.receiver)?;
+        self.inference.ask(square.of, Class::Number, call.method.span(), "`powi`");
+        let (of, mut names, mut power) = (square.of, Block::default(), None);
+        // The highest square is used once and needs no name.
+        while rest > 1 {
+            let name = self.named(square, &mut names);
+            let again = || Expr { kind: ExprKind::Variable(name), of, span };
+            if rest & 1 == 1 {
+                power = Some(self.times(power, again())?);
+            }
+            square = self.binary(Binary::Mul, again(), again(), span)?;
+            rest >>= 1;
         }
-        Ok(power)
+        let power = self.times(power, square)?;
+        if names.statements.is_empty() {
+            return Ok(power);
+        }
+        names.value = Some(Box::new(power));
+        Ok(Expr { kind: ExprKind::Block(names), of, span })
     }
 
-    fn product(&mut self, n: u32, base: &impl Fn(&mut Self) -> Result<Expr>, span: Span) -> Result<Expr> {
-        if n == 1 {
-            return base(self);
+    fn times(&mut self, product: Option<Expr>, factor: Expr) -> Result<Expr> {
+        let span = factor.span;
+        match product {
+            None => Ok(factor),
+            Some(product) => self.binary(Binary::Mul, product, factor, span),
         }
-        let (left, right) = (self.product(n - n / 2, base, span)?, self.product(n / 2, base, span)?);
-        self.binary(Binary::Mul, left, right, span)
+    }
+
+    /// A variable with a value, declared in a block of no source.
+    fn named(&mut self, value: Expr, block: &mut Block) -> usize {
+        if let ExprKind::Variable(variable) = value.kind {
+            return variable;
+        }
+        let variable = self.variables.len();
+        self.variables.push(Variable { name: Ident::new("square", value.span), of: value.of, mutable: false });
+        block.statements.push(Statement::Let(variable, value));
+        variable
     }
 
     fn call(&mut self, call: &syn::ExprCall) -> Result<Expr> {
