@@ -4,6 +4,7 @@
 //! level of `simd`. Integers wrap, division by zero gives zero, floats become integers as Rust's `as` does it: on the GPU the
 //! same is written in the prelude of generated code.
 
+use std::convert::identity;
 use std::marker::PhantomData;
 
 use cuprum_core::{DType, Element};
@@ -96,8 +97,8 @@ pub fn whole<'a, T: Element>(args: &[Elements<'a>], n: usize) -> &'a [T] {
 
 /// The element nearest to an index.
 #[inline(always)]
-pub fn at<T: Copy + Default>(all: &[T], index: i64) -> T {
-    let nearest = Ord::min(Ord::max(index, 0) as usize, all.len().saturating_sub(1));
+pub fn at<T: Copy + Default, I: Integer>(all: &[T], index: I) -> T {
+    let nearest = Ord::min(Ord::max(index.place(), 0) as usize, all.len().saturating_sub(1));
     all.get(nearest).copied().unwrap_or_default()
 }
 
@@ -137,10 +138,12 @@ pub trait Integer: Number {
     fn shl(self, b: Self) -> Self;
     /// Right shift by the count modulo the width.
     fn shr(self, b: Self) -> Self;
+    /// As an index: the nearest one that an int64 holds.
+    fn place(self) -> i64;
 }
 
 macro_rules! integers {
-    ($($t:ty: $abs:expr;)*) => { $(
+    ($($t:ty: $abs:expr, $place:expr;)*) => { $(
         impl Number for $t {
             #[inline(always)]
             fn add(self, b: Self) -> Self { self.wrapping_add(b) }
@@ -174,18 +177,20 @@ macro_rules! integers {
             fn shl(self, b: Self) -> Self { self.wrapping_shl(b as u32) }
             #[inline(always)]
             fn shr(self, b: Self) -> Self { self.wrapping_shr(b as u32) }
+            #[inline(always)]
+            fn place(self) -> i64 { ($place)(self) }
         }
     )* };
 }
 integers! {
-    i8: i8::wrapping_abs;
-    i16: i16::wrapping_abs;
-    i32: i32::wrapping_abs;
-    i64: i64::wrapping_abs;
-    u8: std::convert::identity;
-    u16: std::convert::identity;
-    u32: std::convert::identity;
-    u64: std::convert::identity;
+    i8: i8::wrapping_abs, i64::from;
+    i16: i16::wrapping_abs, i64::from;
+    i32: i32::wrapping_abs, i64::from;
+    i64: i64::wrapping_abs, identity;
+    u8: identity, i64::from;
+    u16: identity, i64::from;
+    u32: identity, i64::from;
+    u64: identity, |n: u64| Ord::min(n, i64::MAX as u64) as i64;
 }
 
 /// `as`, from one of these types to another.

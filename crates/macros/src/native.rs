@@ -328,8 +328,8 @@ impl Native<'_> {
                 quote_spanned!(expr.span=> #name::<I>(#(#args,)* rare))
             }
             ExprKind::At(whole, index) => {
-                let (v, from, index) = (self.variable(self.function.parameters[*whole].variable), self.slot(index.of), self.expr(index));
-                quote_spanned!(expr.span=> own::at(#v, <#from as own::Cast<i64>>::cast(#index)))
+                let (v, index) = (self.variable(self.function.parameters[*whole].variable), self.expr(index));
+                quote_spanned!(expr.span=> own::at(#v, #index))
             }
             ExprKind::Len(whole) => {
                 let v = self.variable(self.function.parameters[*whole].variable);

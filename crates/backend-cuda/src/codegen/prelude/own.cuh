@@ -62,6 +62,9 @@ template <class T, class Index> __device__ inline T at(const T* all, i64 len, In
     if constexpr (sizeof(Index) < 4 || is_same<Index, i32>) {
         const i32 last = len > 0x7fffffff ? 0x7fffffff : static_cast<i32>(len - 1), i = static_cast<i32>(index);
         return all[::max(::min(i, last), 0)];
+    } else if constexpr (is_same<Index, u64>) {
+        const u64 last = static_cast<u64>(len - 1);
+        return all[index < last ? index : last];
     } else {
         const i64 i = static_cast<i64>(index);
         return all[i < 0 ? 0 : i < len ? i : len - 1];
