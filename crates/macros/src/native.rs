@@ -247,18 +247,20 @@ impl Native<'_> {
     }
 
     fn expr(&self, expr: &Expr) -> TokenStream {
+        // Errors stand where the expression does, and names are those of this text, also if a macro of the user's wrote the expression.
+        let span = expr.span.resolved_at(Span::call_site());
         let of = self.slot(expr.of);
         let prim = self.prim(self.function.of(expr.of));
-        let number = quote_spanned!(expr.span=> <#of as own::Number>);
+        let number = quote_spanned!(span=> <#of as own::Number>);
         match &expr.kind {
-            ExprKind::Int(digits) if prim.is_float() => literal(&format!("{digits}.0"), prim, expr.span),
-            ExprKind::Int(digits) => literal(digits, prim, expr.span),
-            ExprKind::Float(digits) => literal(digits, prim, expr.span),
+            ExprKind::Int(digits) if prim.is_float() => literal(&format!("{digits}.0"), prim, span),
+            ExprKind::Int(digits) => literal(digits, prim, span),
+            ExprKind::Float(digits) => literal(digits, prim, span),
             ExprKind::Bool(value) => quote!(#value),
             ExprKind::Constant(constant) => match constant.digits {
-                Some(digits) => literal(digits, prim, expr.span),
+                Some(digits) => literal(digits, prim, span),
                 None => {
-                    let name = Ident::new(constant.name, expr.span);
+                    let name = Ident::new(constant.name, span);
                     quote!(#of::#name)
                 }
             },
@@ -268,20 +270,20 @@ impl Native<'_> {
             }
             ExprKind::Not(inner) => {
                 let inner = self.expr(inner);
-                quote_spanned!(expr.span=> (!#inner))
+                quote_spanned!(span=> (!#inner))
             }
             ExprKind::Negative(inner) => {
                 let inner = self.expr(inner);
-                quote_spanned!(expr.span=> #number::neg(#inner))
+                quote_spanned!(span=> #number::neg(#inner))
             }
             ExprKind::Binary(op, left, right) => {
                 let operands = self.slot(left.of);
-                let integer = quote_spanned!(expr.span=> <#operands as own::Integer>);
+                let integer = quote_spanned!(span=> <#operands as own::Integer>);
                 let is_bool = self.prim(self.function.of(left.of)) == Prim::Bool;
                 let (left, right) = (self.expr(left), self.expr(right));
                 let method = |name: &str| {
-                    let name = Ident::new(name, expr.span);
-                    quote_spanned!(expr.span=> #number::#name(#left, #right))
+                    let name = Ident::new(name, span);
+                    quote_spanned!(span=> #number::#name(#left, #right))
                 };
                 match op {
                     Binary::Add => method("add"),
@@ -292,44 +294,44 @@ impl Native<'_> {
                     Binary::Shl => quote!(#integer::shl(#left, #right)),
                     Binary::Shr => quote!(#integer::shr(#left, #right)),
                     // Without a branch; values have no effects.
-                    Binary::And => quote_spanned!(expr.span=> (#left & #right)),
-                    Binary::Or => quote_spanned!(expr.span=> (#left | #right)),
+                    Binary::And => quote_spanned!(span=> (#left & #right)),
+                    Binary::Or => quote_spanned!(span=> (#left | #right)),
                     Binary::BitAnd if is_bool => quote!((#left & #right)),
                     Binary::BitOr if is_bool => quote!((#left | #right)),
                     Binary::BitXor if is_bool => quote!((#left ^ #right)),
                     Binary::BitAnd => quote!(#integer::and(#left, #right)),
                     Binary::BitOr => quote!(#integer::or(#left, #right)),
                     Binary::BitXor => quote!(#integer::xor(#left, #right)),
-                    Binary::Eq => quote_spanned!(expr.span=> (#left == #right)),
-                    Binary::Ne => quote_spanned!(expr.span=> (#left != #right)),
-                    Binary::Lt => quote_spanned!(expr.span=> (#left < #right)),
-                    Binary::Le => quote_spanned!(expr.span=> (#left <= #right)),
-                    Binary::Gt => quote_spanned!(expr.span=> (#left > #right)),
-                    Binary::Ge => quote_spanned!(expr.span=> (#left >= #right)),
+                    Binary::Eq => quote_spanned!(span=> (#left == #right)),
+                    Binary::Ne => quote_spanned!(span=> (#left != #right)),
+                    Binary::Lt => quote_spanned!(span=> (#left < #right)),
+                    Binary::Le => quote_spanned!(span=> (#left <= #right)),
+                    Binary::Gt => quote_spanned!(span=> (#left > #right)),
+                    Binary::Ge => quote_spanned!(span=> (#left >= #right)),
                 }
             }
             ExprKind::Cast(inner) => {
                 let (from, inner) = (self.slot(inner.of), self.expr(inner));
-                quote_spanned!(expr.span=> <#from as own::Cast<#of>>::cast(#inner))
+                quote_spanned!(span=> <#from as own::Cast<#of>>::cast(#inner))
             }
             ExprKind::Method(method, args) => {
-                let (receiver, name) = (self.slot(args[0].of), Ident::new(method.name, expr.span));
+                let (receiver, name) = (self.slot(args[0].of), Ident::new(method.name, span));
                 let args = args.iter().map(|arg| self.expr(arg));
                 match method.form {
-                    Form::Number => quote_spanned!(expr.span=> <#receiver as own::Number>::#name(#(#args),*)),
-                    Form::Float | Form::Test => quote_spanned!(expr.span=> <#receiver as own::Math>::#name(#(#args),*)),
-                    Form::Math => quote_spanned!(expr.span=> <#receiver as own::Math>::#name::<I>(#(#args),*)),
-                    Form::Large => quote_spanned!(expr.span=> <#receiver as own::Math>::#name::<I>(#(#args,)* rare)),
+                    Form::Number => quote_spanned!(span=> <#receiver as own::Number>::#name(#(#args),*)),
+                    Form::Float | Form::Test => quote_spanned!(span=> <#receiver as own::Math>::#name(#(#args),*)),
+                    Form::Math => quote_spanned!(span=> <#receiver as own::Math>::#name::<I>(#(#args),*)),
+                    Form::Large => quote_spanned!(span=> <#receiver as own::Math>::#name::<I>(#(#args,)* rare)),
                 }
             }
             ExprKind::Call(at, args) => {
                 let name = helper(&self.functions[*at], self.callee_generic(*at, args, expr.of));
                 let args = args.iter().map(|arg| self.expr(arg));
-                quote_spanned!(expr.span=> #name::<I>(#(#args,)* rare))
+                quote_spanned!(span=> #name::<I>(#(#args,)* rare))
             }
             ExprKind::At(whole, index) => {
                 let (v, index) = (self.variable(self.function.parameters[*whole].variable), self.expr(index));
-                quote_spanned!(expr.span=> own::at(#v, #index))
+                quote_spanned!(span=> own::at(#v, #index))
             }
             ExprKind::Len(whole) => {
                 let v = self.variable(self.function.parameters[*whole].variable);
@@ -338,7 +340,7 @@ impl Native<'_> {
             ExprKind::If(condition, then, otherwise) => {
                 let condition = self.expr(condition);
                 let (then, otherwise) = (self.block(then, &Flow::Plain), self.block(otherwise, &Flow::Plain));
-                quote_spanned!(expr.span=> (if #condition { #then } else { #otherwise }))
+                quote_spanned!(span=> (if #condition { #then } else { #otherwise }))
             }
             ExprKind::Block(block) => {
                 let block = self.block(block, &Flow::Plain);
