@@ -186,7 +186,10 @@ fn first_line(attrs: &[syn::Attribute]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+    use crate::tree::{Form, METHODS};
 
     /// Line (of the block, from 1), column (from 0) and text of each error.
     fn errors(block: &str) -> Vec<(usize, usize, String)> {
@@ -303,6 +306,46 @@ mod tests {
         let lines = ["v1_square = op::multiply(v0_x, v0_x);", "v2_square = op::multiply(v1_square, v1_square);"];
         assert!(lines.iter().all(|line| text.contains(line)), "{text}");
         assert!(text.contains("= op::multiply(op::multiply(v0_x, v2_square), op::multiply(v2_square, v2_square));"), "{text}");
+    }
+
+    /// The methods stand in a table here, in traits of the CPU backend, in CUDA's prelude, in the documentation and in a test of all.
+    #[test]
+    fn every_list_of_methods_is_the_same() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let file = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
+        fn between<'t>(text: &'t str, from: &str, to: &str) -> &'t str {
+            text.split_once(from).and_then(|(_, rest)| rest.split_once(to)).unwrap().0
+        }
+        let names = |wanted: &dyn Fn(Form) -> bool| -> BTreeSet<String> {
+            METHODS.iter().filter(|m| wanted(m.form)).map(|m| m.name.to_owned()).collect()
+        };
+
+        let own = file("crates/backend-cpu/src/own.rs");
+        let functions = |of: &str| -> BTreeSet<String> {
+            let declared = between(&own, of, "\n}\n").split("    fn ").skip(1);
+            declared.map(|f| f.split(['<', '(']).next().unwrap().to_owned()).collect()
+        };
+        let operators: BTreeSet<String> = ["add", "sub", "mul", "div", "rem", "neg"].map(str::to_owned).into();
+        assert_eq!(&functions("pub trait Number") - &operators, names(&|form| form == Form::Number));
+        assert_eq!(functions("pub trait Math"), names(&|form| form != Form::Number));
+
+        let documented = file("src/lib.rs").replace("///", " ");
+        let documented = between(&documented, "the methods of Rust's numbers", ")").trim_start_matches([' ', '\n', '(', '`']);
+        let documented: BTreeSet<String> = documented.trim_end_matches('`').split_whitespace().map(str::to_owned).collect();
+        let mut known = names(&|_| true);
+        known.insert("powi".to_owned());
+        assert_eq!(documented, known);
+
+        let tests = file("tests/chain/own_kernels.rs");
+        let body = between(&tests, "pub fn methods", "\n    }\n");
+        assert_eq!(known.iter().filter(|name| !body.contains(&format!(".{name}("))).collect::<Vec<_>>(), Vec::<&String>::new());
+
+        let folder = root.join("crates/backend-cuda/src/codegen/prelude");
+        let prelude = std::fs::read_dir(folder).unwrap().map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap());
+        let prelude: String = prelude.collect();
+        let words: BTreeSet<&str> = prelude.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+        let missing: Vec<&str> = METHODS.iter().map(|m| m.cuda).filter(|f| !words.contains(f.rsplit("::").next().unwrap())).collect();
+        assert_eq!(missing, Vec::<&str>::new());
     }
 
     #[test]
