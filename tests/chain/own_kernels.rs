@@ -3,9 +3,29 @@
 use cuprum::core::body;
 use cuprum::{DType, Device, NdArray, Op, Program, Result, StepKind, axis, explain, with_device};
 
-cuprum::kernel! {
+/// Gives functions to `kernel!`, and to Rust as `rust::NAME::of`, where a generic type is the one after `=`.
+macro_rules! kernels_and_rust {
+    ($(
+        $(#[$doc:meta])*
+        pub fn $name:ident $(<$T:ident: $bound:ident = $of:ty>)? ($($parameter:ident: $type:ty),*) -> $result:ty { $($body:tt)* }
+    )*) => {
+        cuprum::kernel! { $(
+            $(#[$doc])*
+            pub fn $name $(<$T: $bound>)? ($($parameter: $type),*) -> $result { $($body)* }
+        )* }
+        #[allow(clippy::assign_op_pattern, clippy::manual_clamp)] // as the kernels are to be tested
+        mod rust { $(
+            pub mod $name {
+                $(type $T = $of;)?
+                pub fn of($($parameter: $type),*) -> $result { $($body)* }
+            }
+        )* }
+    };
+}
+
+kernels_and_rust! {
     /// Steps until a point leaves the circle.
-    pub fn escape<T: Float>(re: T, im: T, limit: i32) -> i32 {
+    pub fn escape<T: Float = f32>(re: T, im: T, limit: i32) -> i32 {
         let mut x = re;
         let mut y = im;
         let mut steps = 0;
@@ -22,6 +42,63 @@ cuprum::kernel! {
         steps
     }
 
+    /// Loops within loops, returns, conversions.
+    pub fn everything(x: f64, n: i64) -> f64 {
+        let mut sum = 0.0;
+        for i in 0..n {
+            if i == 3 {
+                continue;
+            }
+            let mut part = if i % 2 == 0 { x } else { -x };
+            for j in 0..i {
+                part = part * 0.5 + (j as f64).sqrt();
+                if part > 1e6 { return part; }
+            }
+            sum += part.max(-1.0).sin() + part.powi(2);
+        }
+        sum
+    }
+
+    /// All that a loop over many points at once has to get right.
+    pub fn lanes(x: f64, n: i64, skip: i64) -> f64 {
+        let mut sum = x;
+        let mut steps = 0i64;
+        for i in 0..n {
+            if i == skip {
+                sum += 100.0;
+                continue;
+            }
+            if sum > 50.0 {
+                if sum > 1000.0 { break; } else { sum = sum * 3.0; }
+                steps += 10;
+            } else if sum < -50.0 {
+                sum = -sum;
+            } else {
+                sum = sum + x.abs() + 1.0;
+            }
+            steps += 1;
+            let wave = (sum * 1e7).sin();
+            sum += wave;
+        }
+        let scaled = sum * 2.0;
+        if steps > 3 { scaled } else { -scaled }
+    }
+
+    /// Every method of floats.
+    pub fn methods<T: Float = f64>(x: T) -> T {
+        let p = x.abs() + 0.5;
+        let q = x.min(0.9).max(-0.9);
+        let rounded = x.floor() + x.ceil() * 2.0 + x.trunc() * 4.0 + x.round_ties_even() * 8.0;
+        let powers = p.sqrt() + p.cbrt() + p.powf(q) + x.powi(3) + x.exp() + q.exp2() + q.exp_m1();
+        let logs = p.ln() + p.log2() + p.log10() + p.ln_1p();
+        let angles = x.sin() + x.cos() + q.tan() + q.asin() + q.acos() + x.atan() + x.atan2(p) + x.hypot(p);
+        let hyperbolic = x.sinh() + x.cosh() + x.tanh() + x.asinh() + (p + 1.0).acosh() + q.atanh();
+        let tests = if x.is_nan() || x.is_infinite() || !x.is_finite() { 100.0 } else { p.copysign(x).mul_add(p, x) };
+        rounded + powers + logs + angles + hyperbolic + tests
+    }
+}
+
+cuprum::kernel! {
     /// Twice a number, or its half.
     pub fn twice_or_half<T: Number>(x: T, twice: bool) -> T {
         if twice { x * 2 } else { x / 2 }
@@ -62,64 +139,71 @@ cuprum::kernel! {
         a + b
     }
 
-    /// Loops within loops, returns, conversions.
-    pub fn everything(x: f64, n: i64) -> f64 {
-        let mut sum = 0.0;
-        for i in 0..n {
-            if i == 3 {
-                continue;
-            }
-            let mut part = if i % 2 == 0 { x } else { -x };
-            for j in 0..i {
-                part = part * 0.5 + (j as f64).sqrt();
-                if part > 1e6 { return part; }
-            }
-            sum += part.max(-1.0).sin() + part.powi(2);
-        }
-        sum
-    }
-
-    /// Integers wrap, and division by zero gives zero.
+    /// Integers wrap, and division by zero gives zero: every operation, each weighed.
     pub fn integers<T: Integer>(a: T, b: T) -> T {
-        (a / b) ^ (a % b) | (a << 1) & !b
+        let mut h = a + b;
+        h = h * 31 + (a - b);
+        h = h * 31 + a * b;
+        h = h * 31 + a / b;
+        h = h * 31 + a % b;
+        h = h * 31 + (a & b);
+        h = h * 31 + (a | b);
+        h = h * 31 + (a ^ b);
+        h = h * 31 + !a;
+        h = h * 31 + (a << b);
+        h = h * 31 + (a >> b);
+        h = h * 31 + -a;
+        h = h * 31 + a.abs();
+        h = h * 31 + a.min(b) * 3 + a.max(b);
+        h = h * 31 + a.powi(5);
+        if a < b || a == 3 && !(b >= a) { h } else { h + 1 }
     }
 
-    /// All that a loop over many points at once has to get right.
-    pub fn lanes(x: f64, n: i64, skip: i64) -> f64 {
-        let mut sum = x;
-        let mut steps = 0i64;
-        for i in 0..n {
-            if i == skip {
-                sum += 100.0;
-                continue;
-            }
-            if sum > 50.0 {
-                if sum > 1000.0 { break; } else { sum = sum * 3.0; }
-                steps += 10;
-            } else if sum < -50.0 {
-                sum = -sum;
-            } else {
-                sum = sum + x.abs() + 1.0;
-            }
-            steps += 1;
-            let wave = (sum * 1e7).sin();
-            sum += wave;
-        }
-        let scaled = sum * 2.0;
-        if steps > 3 { scaled } else { -scaled }
+    /// An integer as each of the other types.
+    pub fn integer_as<T: Integer>(a: T) -> i64 {
+        let mut h = a as i8 as i64;
+        h = h * 31 + (a as i16 as i64);
+        h = h * 31 + (a as i32 as i64);
+        h = h * 31 + (a as i64);
+        h = h * 31 + (a as u8 as i64);
+        h = h * 31 + (a as u16 as i64);
+        h = h * 31 + (a as u32 as i64);
+        h = h * 31 + (a as u64 as i64);
+        h = h * 31 + (a as f32 as i64);
+        h = h * 31 + (a as f64 as u64 as i64);
+        h * 31 + (a as bool as i64)
     }
 
-    /// Every method of floats.
-    pub fn methods<T: Float>(x: T) -> T {
-        let p = x.abs() + 0.5;
-        let q = x.min(0.9).max(-0.9);
-        let rounded = x.floor() + x.ceil() * 2.0 + x.trunc() * 4.0 + x.round_ties_even() * 8.0;
-        let powers = p.sqrt() + p.cbrt() + p.powf(q) + x.powi(3) + x.exp() + q.exp2() + q.exp_m1();
-        let logs = p.ln() + p.log2() + p.log10() + p.ln_1p();
-        let angles = x.sin() + x.cos() + q.tan() + q.asin() + q.acos() + x.atan() + x.atan2(p) + x.hypot(p);
-        let hyperbolic = x.sinh() + x.cosh() + x.tanh() + x.asinh() + (p + 1.0).acosh() + q.atanh();
-        let tests = if x.is_nan() || x.is_infinite() || !x.is_finite() { 100.0 } else { p.copysign(x).mul_add(p, x) };
-        rounded + powers + logs + angles + hyperbolic + tests
+    /// A float as each of the other types.
+    pub fn float_as<T: Float>(x: T) -> i64 {
+        let mut h = x as i8 as i64;
+        h = h * 31 + (x as i16 as i64);
+        h = h * 31 + (x as i32 as i64);
+        h = h * 31 + (x as i64);
+        h = h * 31 + (x as u8 as i64);
+        h = h * 31 + (x as u16 as i64);
+        h = h * 31 + (x as u32 as i64);
+        h = h * 31 + (x as u64 as i64);
+        h = h * 31 + (x as f32 as i64);
+        h = h * 31 + (x as f64 as i64);
+        h * 31 + (x as bool as i64)
+    }
+
+    /// What is rounded once, or not at all.
+    pub fn exact<T: Float>(x: T, y: T) -> T {
+        let powers = x.powi(13) + y.powi(3) / x.powi(2);
+        let parts = (x % y).copysign(-0) + x.floor() * y.ceil() + x.trunc() - y.round_ties_even();
+        powers * x.min(y) + parts.mul_add(x.max(y), (x * x + y * y).sqrt()) - x.abs()
+    }
+
+    /// The element nearest to an index.
+    pub fn picked<T: Integer>(all: &[f64], at: T) -> f64 {
+        all[at]
+    }
+
+    /// Zeros: a float has two, an integer one.
+    pub fn signs(x: f64, n: i32) -> f64 {
+        x.copysign(-0) + (n * -0) as f64 + 1.0.copysign(-0.0)
     }
 
     /// Sine of anything.
@@ -138,16 +222,6 @@ fn values(a: &NdArray) -> Vec<f64> {
 
 #[test]
 fn loops_with_breaks() {
-    let one = |re: f32, im: f32| {
-        let (mut x, mut y) = (re, im);
-        (0..100)
-            .take_while(|_| {
-                let inside = x * x + y * y <= 4.0;
-                (x, y) = (x * x - y * y + re, 2.0 * x * y + im);
-                inside
-            })
-            .count() as f64
-    };
     let (re, im) = on_cpu(|| {
         let re = NdArray::linspace(-2.0, 0.5, 203)?.astype(DType::F32)?;
         Ok((re, NdArray::linspace(-1.2, 1.2, 101)?.astype(DType::F32)?.reshape([101, 1])?))
@@ -155,7 +229,8 @@ fn loops_with_breaks() {
     let steps = escape(&re, &im, 100).unwrap();
     assert_eq!((steps.shape(), steps.dtype()), (&[101, 203][..], DType::I32));
     let (re, im) = (re.to_vec::<f32>().unwrap(), im.to_vec::<f32>().unwrap());
-    let expected: Vec<f64> = im.iter().flat_map(|&y| re.iter().map(move |&x| (x, y))).map(|(x, y)| one(x, y)).collect();
+    let expected: Vec<f64> =
+        im.iter().flat_map(|&y| re.iter().map(move |&x| (x, y))).map(|(x, y)| rust::escape::of(x, y, 100).into()).collect();
     assert_eq!(values(&steps), expected);
 }
 
@@ -234,63 +309,131 @@ fn reductions() {
 
 #[test]
 fn what_rust_would_give() {
-    fn rust(x: f64, n: i64) -> f64 {
-        let mut sum = 0.0;
-        for i in 0..n {
-            if i == 3 {
-                continue;
-            }
-            let mut part = if i % 2 == 0 { x } else { -x };
-            for j in 0..i {
-                part = part * 0.5 + (j as f64).sqrt();
-                if part > 1e6 {
-                    return part;
-                }
-            }
-            sum += part.max(-1.0).sin() + part * part;
-        }
-        sum
-    }
     let x = on_cpu(|| NdArray::linspace(-3.0, 5e6, 700));
     let ours = values(&everything(&x, 9).unwrap());
     for (x, ours) in values(&x).into_iter().zip(ours) {
-        let expected = rust(x, 9);
+        let expected = rust::everything::of(x, 9);
         assert!((ours - expected).abs() <= 1e-13 * expected.abs().max(1.0), "{x}: {ours}, {expected}");
     }
     let large = on_cpu(|| NdArray::from_slice(&[1e22, 2.0, 1e300, -1e18]));
     let exact: Vec<f64> = [1e22f64, 2.0, 1e300, -1e18].iter().map(|x| x.sin()).collect();
     assert!(values(&own_sine(&large).unwrap()).iter().zip(&exact).all(|(a, b)| (a - b).abs() < 1e-15));
-    let (a, b) = on_cpu(|| Ok((NdArray::from_slice(&[7i32, i32::MIN, 5])?, NdArray::from_slice(&[2, -1, 0])?)));
-    let integers = |a: i32, b: i32| if b == 0 { (a << 1) & !b } else { (a.wrapping_div(b) ^ a.wrapping_rem(b)) | (a << 1) & !b };
-    let expected: Vec<i32> = [(7, 2), (i32::MIN, -1), (5, 0)].map(|(a, b)| integers(a, b)).to_vec();
-    assert_eq!(self::integers(&a, &b).unwrap().to_vec::<i32>().unwrap(), expected);
+}
+
+/// Integers at the ends of a dtype and around counts of bits.
+fn edges(dtype: DType) -> NdArray {
+    let top = 1i128 << (8 * dtype.itemsize() - 1);
+    let small = [0, 1, 2, 3, 5, 7, 8, 15, 16, 31, 33, 63, 65, 100, -1, -2, -7];
+    let values: Vec<i64> = small.into_iter().chain([top - 1, top, 1 - top, top / 2, 2 * top - 1]).map(|n| n as i64).collect();
+    on_cpu(|| NdArray::from_slice(&values)?.astype(dtype))
+}
+
+const INTEGERS: [DType; 8] = [DType::I8, DType::I16, DType::I32, DType::I64, DType::U8, DType::U16, DType::U32, DType::U64];
+
+#[test]
+fn integers_are_those_of_rust() {
+    fn rust(a: i32, b: i32) -> i32 {
+        let or_zero = |quotient: Option<i32>, of_lowest| quotient.unwrap_or(if b == 0 { 0 } else { of_lowest });
+        let power = a.wrapping_mul(a).wrapping_mul(a.wrapping_mul(a)).wrapping_mul(a);
+        let terms = [
+            a.wrapping_sub(b),
+            a.wrapping_mul(b),
+            or_zero(a.checked_div(b), i32::MIN),
+            or_zero(a.checked_rem(b), 0),
+            a & b,
+            a | b,
+            a ^ b,
+            !a,
+            a.wrapping_shl(b as u32),
+            a.wrapping_shr(b as u32),
+            a.wrapping_neg(),
+            a.wrapping_abs(),
+            a.min(b).wrapping_mul(3).wrapping_add(a.max(b)),
+            power,
+        ];
+        let h = terms.into_iter().fold(a.wrapping_add(b), |h, term| h.wrapping_mul(31).wrapping_add(term));
+        if a < b || a == 3 && b < a { h } else { h.wrapping_add(1) }
+    }
+    let a = edges(DType::I32);
+    let ours = integers(a.reshape([-1, 1]).unwrap(), &a).unwrap().to_vec::<i32>().unwrap();
+    let a = a.to_vec::<i32>().unwrap();
+    let pairs = a.iter().flat_map(|&x| a.iter().map(move |&y| (x, y)));
+    for ((x, y), ours) in pairs.zip(ours) {
+        assert_eq!(ours, rust(x, y), "{x}, {y}");
+    }
+}
+
+#[test]
+fn indices_outside_give_the_nearest_element() {
+    let all = on_cpu(|| NdArray::from_slice(&[10.0, 20.0, 30.0]));
+    let at = |indices: NdArray| values(&picked(&all, &indices).unwrap());
+    assert_eq!(at(on_cpu(|| NdArray::from_slice(&[0u64, 2, 3, 1 << 63, u64::MAX]))), [10.0, 30.0, 30.0, 30.0, 30.0]);
+    assert_eq!(at(on_cpu(|| NdArray::from_slice(&[i64::MIN, -1, 1, 3, i64::MAX]))), [10.0, 10.0, 20.0, 30.0, 30.0]);
+    assert_eq!(at(on_cpu(|| NdArray::from_slice(&[-128i8, 1, 127]))), [10.0, 20.0, 30.0]);
+}
+
+#[test]
+fn powers_and_zeros_are_exact() {
+    let x = 1.0f64 / 3.0;
+    let square = x * x;
+    let (fourth, eighth) = (square * square, square * square * (square * square));
+    let powers = x * fourth * eighth + x * square / square;
+    let parts = -0.0 + x.floor() * x.ceil() + x.trunc() - x.round_ties_even();
+    let expected = powers * x + parts.mul_add(x, (square + square).sqrt()) - x;
+    assert_eq!(exact(x, x).unwrap().item().unwrap().as_f64().to_bits(), expected.to_bits());
+    assert_eq!(values(&signs(on_cpu(|| NdArray::from_slice(&[2.0, -3.0])), 7).unwrap()), [-3.0, -4.0]);
+}
+
+/// The same bits on a CUDA device as on the CPU: what is documented to be the same on every device.
+#[test]
+fn cuda_agrees_with_the_cpu() {
+    let device = match Device::parse("cuda") {
+        Ok(device) => device,
+        Err(reason) => return println!("skipped: {reason}"),
+    };
+    let agree = |what: &str, inputs: &[&NdArray], kernel: &dyn Fn(&[NdArray]) -> Result<NdArray>| {
+        let there: Vec<NdArray> = inputs.iter().map(|a| a.to_device(device).unwrap()).collect();
+        let here: Vec<NdArray> = inputs.iter().map(|&a| a.clone()).collect();
+        let (on_device, calls) = explain(|| kernel(&there).and_then(|a| a.eval().cloned()).unwrap());
+        assert_eq!((on_device.device(), calls.last().and_then(|c| c.served_by)), (device, Some("cuda")), "{what}");
+        let (ours, cpu) = (on_device.to_device(Device::CPU).unwrap(), kernel(&here).unwrap());
+        // NaN has many bits.
+        let differs = |a: &NdArray, b: &NdArray| {
+            let (a_bytes, b_bytes) = (a.to_bytes().unwrap(), b.to_bytes().unwrap());
+            let (a, b, size) = (values(a), values(b), a.dtype().itemsize());
+            let alike = |n: &usize| a_bytes[n * size..][..size] == b_bytes[n * size..][..size] || a[*n].is_nan() && b[*n].is_nan();
+            (0..a.len()).find(|n| !alike(n)).map(|n| (n, a[n], b[n]))
+        };
+        assert_eq!((ours.shape(), ours.dtype()), (cpu.shape(), cpu.dtype()), "{what}");
+        assert_eq!(differs(&ours, &cpu), None, "{what}: an element, on the device, on the CPU");
+    };
+    let ten = on_cpu(|| NdArray::arange_as(0, 10, 1, DType::F64));
+    for dtype in INTEGERS {
+        let a = edges(dtype);
+        let column = a.reshape([-1, 1]).unwrap();
+        agree(&format!("integers of {dtype}"), &[&column, &a], &|a| integers(&a[0], &a[1]));
+        agree(&format!("casts of {dtype}"), &[&a], &|a| integer_as(&a[0]));
+        agree(&format!("indices of {dtype}"), &[&ten, &a], &|a| picked(&a[0], &a[1]));
+    }
+    let ends = [127.5, 128.0, -129.0, 255.9, 65_536.5, 2_147_483_647.0, 2_147_483_648.0, 4_294_967_296.0, 9.2e18, 1.9e19, 1e300, 1e-30];
+    let special = [0.0, 0.5, 1.5, 2.5, f64::NAN, f64::INFINITY];
+    let floats: Vec<f64> = ends.into_iter().chain(special).flat_map(|x| [x, -x]).collect();
+    for dtype in [DType::F32, DType::F64] {
+        let x = on_cpu(|| NdArray::from_slice(&floats)?.astype(dtype));
+        let column = x.reshape([-1, 1]).unwrap();
+        agree(&format!("casts of {dtype}"), &[&x], &|a| float_as(&a[0]));
+        agree(&format!("exact operations of {dtype}"), &[&column, &x], &|a| exact(&a[0], &a[1]));
+        let (re, im) = on_cpu(|| {
+            let re = NdArray::linspace(-2.0, 0.5, 203)?.astype(dtype)?;
+            Ok((re, NdArray::linspace(-1.2, 1.2, 101)?.astype(dtype)?.reshape([101, 1])?))
+        });
+        agree(&format!("a loop in {dtype}"), &[&re, &im], &|a| escape(&a[0], &a[1], 100));
+    }
+    agree("signs", &[&ten], &|a| signs(&a[0], 7));
 }
 
 #[test]
 fn points_that_go_together() {
-    fn rust(x: f64, n: i64, skip: i64) -> f64 {
-        let (mut sum, mut steps) = (x, 0);
-        for i in 0..n {
-            if i == skip {
-                sum += 100.0;
-                continue;
-            }
-            if sum > 50.0 {
-                if sum > 1000.0 {
-                    break;
-                }
-                sum *= 3.0;
-                steps += 10;
-            } else if sum < -50.0 {
-                sum = -sum;
-            } else {
-                sum = sum + x.abs() + 1.0;
-            }
-            steps += 1;
-            sum += (sum * 1e7).sin();
-        }
-        if steps > 3 { sum * 2.0 } else { sum * -2.0 }
-    }
     for len in [1, 31, 33, 65, 2049] {
         let x = on_cpu(|| NdArray::linspace(-80.0, 1200.0, len));
         let bounds = on_cpu(|| NdArray::arange_as(0, len, 1, DType::I64)?.remainder(9));
@@ -299,7 +442,7 @@ fn points_that_go_together() {
             let ours = values(&lanes(&x, n.clone(), 2).unwrap());
             for (k, (x, ours)) in values(&x).into_iter().zip(ours).enumerate() {
                 let n = if let cuprum::Operand::Scalar(_) = n { 7 } else { k as i64 % 9 };
-                let expected = rust(x, n, 2);
+                let expected = rust::lanes::of(x, n, 2);
                 assert!((ours - expected).abs() <= 1e-6 * expected.abs().max(1.0), "{x} {n}: {ours}, {expected}");
             }
         }
@@ -308,19 +451,11 @@ fn points_that_go_together() {
 
 #[test]
 fn methods_are_those_of_rust() {
-    let rust = |x: f64| {
-        let (p, q) = (x.abs() + 0.5, x.clamp(-0.9, 0.9));
-        let rounded = x.floor() + x.ceil() * 2.0 + x.trunc() * 4.0 + x.round_ties_even() * 8.0;
-        let powers = p.sqrt() + p.cbrt() + p.powf(q) + x.powi(3) + x.exp() + q.exp2() + q.exp_m1();
-        let logs = p.ln() + p.log2() + p.log10() + p.ln_1p();
-        let angles = x.sin() + x.cos() + q.tan() + q.asin() + q.acos() + x.atan() + x.atan2(p) + x.hypot(p);
-        let hyperbolic = x.sinh() + x.cosh() + x.tanh() + x.asinh() + (p + 1.0).acosh() + q.atanh();
-        rounded + powers + logs + angles + hyperbolic + p.copysign(x).mul_add(p, x)
-    };
     let x = on_cpu(|| NdArray::linspace(-4.3, 5.1, 301));
     let ours = values(&methods(&x).unwrap());
     for (x, ours) in values(&x).into_iter().zip(ours) {
-        assert!((ours - rust(x)).abs() <= 1e-13 * rust(x).abs().max(10.0), "{x}: {ours}, {}", rust(x));
+        let expected = rust::methods::of(x);
+        assert!((ours - expected).abs() <= 1e-13 * expected.abs().max(10.0), "{x}: {ours}, {expected}");
     }
 }
 
