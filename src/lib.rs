@@ -64,21 +64,34 @@ pub use cuprum_core::*;
 /// (`abs min max sqrt floor ceil trunc round_ties_even copysign mul_add sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh exp
 /// exp2 exp_m1 ln log2 log10 ln_1p cbrt hypot powf powi is_nan is_finite is_infinite`), the constants `PI TAU LN_2 LN_10 SQRT_2 FRAC_1_SQRT_2
 /// INFINITY NAN` (and `std::f64::consts::E`), and calls of functions that stand above it in the block; private ones that are called
-/// are parts of others and become no operations. A mistake is an error of the compiler at its place.
+/// are parts of others and become no operations. `while` and `loop` are not there: a `for` with a bound and a `break` is. The exponent of
+/// `powi` is a literal. A mistake is an error of the compiler at its place.
+///
+/// ```compile_fail
+/// cuprum::kernel! {
+///     pub fn shifted<T: Float>(x: T, n: i32) -> T {
+///         x + n // mismatched types: expected the generic type (any Float), found `i32`; convert one with `as`
+///     }
+/// }
+/// ```
 ///
 /// **Types**: bool, i8 to i64, u8 to u64, f32, f64, and one generic type. `T: Float` is what all its arguments promote to, at least the float
-/// that NumPy gives integers; `T: Integer` and `T: Number` (either) stay what they are. float16 and bfloat16 are computed in
-/// float32. Literals take the type beside them and must be numbers of all that it stands for. Arguments of a fixed type must be of a dtype that casts to it safely.
+/// that NumPy gives integers; `T: Integer` and `T: Number` (either) stay what they are. These three are words of the macro, with nothing to
+/// import. float16 and bfloat16 are computed in float32. Literals take the type beside them, `2` that of a float too, and must be numbers of
+/// all that it stands for. Arguments of a fixed type must be of a dtype that casts to it safely.
 ///
-/// **Arrays seen whole**: a parameter `c: &[T]` is all elements of an array in C order, whatever the shape of the others: `c[i]`, `c.len()`. An index
-/// outside gives the nearest element. **The own index**: `index(0)` is the element's index along an axis, an i64.
+/// **Arrays seen whole**: a parameter `c: &[T]` is all elements of an array in C order, whatever the shape of the others: `c[i]` by an integer
+/// of any type, `c.len()`, an i64. An index outside gives the nearest element. **The own index**: `index(0)` is the element's index along
+/// an axis, an i64.
 ///
-/// **Arithmetic** is meant to be the same on every device: integers wrap, integers divided by zero give zero, `as` saturates, products and sums are
-/// rounded one by one (`mul_add` rounds once). Functions such as `exp` differ in their last places, as those of arrays do.
+/// **Arithmetic** is meant to be the same on every device: integers wrap, integers divided by zero give zero, `as` saturates, products and
+/// sums are rounded one by one (`mul_add` rounds once, `powi` multiplies squares). Functions such as `exp` differ in their last places, as
+/// those of arrays do.
 ///
-/// **Reductions**: a function of two arguments with `#[reduction(identity = ..)]` (a number, or `MIN` and `MAX`, of floats the infinities) becomes an operation of an
-/// array and the axes, as [`NdArray::sum`] is. The function must be associative and commutative up to rounding, and give its other
-/// argument where one is the identity; the order follows from the shape. What is to be done before and after is written around the call, and is fused.
+/// **Reductions**: a function of two arguments with `#[reduction(identity = ..)]` (a number, or `MIN` and `MAX`, of floats the infinities)
+/// becomes an operation of an array and the axes, as [`NdArray::sum`] is. The function must be associative and commutative up to rounding,
+/// and give its other argument where one is the identity; the order follows from the shape. What is to be done before and after is written
+/// around the call, and is fused.
 ///
 /// At most eight arguments: a whole array counts as two, `index(..)` as one.
 #[cfg(feature = "cpu")]
