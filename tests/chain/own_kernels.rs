@@ -472,7 +472,7 @@ fn wrong_calls_say_why() {
     let (a, c) = on_cpu(|| Ok((NdArray::ones(3, DType::F64)?, NdArray::ones(3, DType::C128)?)));
     let why = |r: Result<NdArray>| r.unwrap_err().to_string();
     assert!(why(escape(&c, 1.0, 5)).contains("real numbers"));
-    assert!(why(escape(&a, 1.0, 2.5)).contains("`limit` is int32 here"));
+    assert!(why(escape(&a, 1.0, 2.5)).contains("`limit` is int32 here, and 2.5 is none (dtypes: float64)"));
     assert!(why(escape(&a, 1.0, &a)).contains("`limit` is int32 here; use astype"));
     assert!(why(nearest(&a, 1.0, 2.0)).contains("`centres` is a whole array"));
     assert!(why(nearest(&a, 1.0, on_cpu(|| NdArray::ones(0, DType::F64)))).contains("`centres` is empty"));

@@ -243,7 +243,7 @@ pub fn reduce(op: Op, values: &Operand, over: &Over) -> Result<NdArray> {
     if let Some(identity) = body.identity.map(|identity| identity.of(dtype)) {
         identity.checked_for(name, dtype)?;
         if identity.weak_promote(dtype) != dtype {
-            return Err(Error::dtype(name, format!("begins with {identity:?}, which is none"), &[dtype]));
+            return Err(Error::dtype(name, format!("begins with {identity}, which is none"), &[dtype]));
         }
     }
     crate::ops::reduce::reduce(op, values, over, dtype, dtype)?.astype(seen)
@@ -257,7 +257,7 @@ fn checked(op: &'static str, p: &Parameter, operand: &Operand) -> Result<Operand
                 return Err(Error::dtype(op, format!("`{}` is {wanted} here; use astype", p.name), &[a.dtype()]));
             }
             Operand::Scalar(s) if s.weak_promote(wanted) != wanted => {
-                return Err(Error::dtype(op, format!("`{}` is {wanted} here, and {s:?} is none", p.name), &[]));
+                return Err(Error::dtype(op, format!("`{}` is {wanted} here, and {s} is none", p.name), &[s.default_dtype()]));
             }
             _ => {}
         }
