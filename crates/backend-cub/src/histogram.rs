@@ -1,6 +1,6 @@
 //! Counts of values in bins, with the expression of the values taken in.
 
-use cuprum_backend_cuda::codegen::{Access, KernelKey, ctype, parts};
+use cuprum_backend_cuda::codegen::{Access, KernelKey, parts};
 use cuprum_core::call::{Binning, Work};
 use cuprum_core::{Array, Call, DType, Outcome, Program, Reason, Result};
 
@@ -120,7 +120,7 @@ pub fn sources() -> Vec<(String, String)> {
         let access = Access { repeated: 0, aligned: width > 1 };
         let memory = memory(binning, bins, program.output_dtype(0));
         let histogram = Histogram { program: &program, binning, access, width, count: 0, bins, memory };
-        histogram.source().map(|s| (format!("{} {binning:?}, {bins} bins of {} in {width}: {program}", s.name, ctype(F32)), s.text)).ok()
+        histogram.source().map(|s| (format!("{} {binning:?}, {bins} bins, packs of {width}: {program}", s.name), s.text)).ok()
     };
     let (even, edges, number) = (Binning::Edges { even: true }, Binning::Edges { even: false }, Binning::Number { weighted: false });
     let list = [
