@@ -1,22 +1,15 @@
 //! Graphs on a real device: what they compute, what they keep, what they refuse, and what they cost. Each test prints why it skips where
 //! there is no device.
 
-use std::sync::{Mutex, PoisonError};
+mod common;
+
 use std::time::Instant;
 
 use cuprum_backend_cuda::args;
 use cuprum_backend_cuda::raw::{Launch, RawKernel};
 use cuprum_core::{DType, Device, Event, Graph, NdArray, Result, Stream, matmul, with_device};
 
-/// Runs `test` with a CUDA device as the default, one at a time: they count memory and time.
-fn on_device(test: impl FnOnce(Device) -> Result<()>) {
-    static ONE: Mutex<()> = Mutex::new(());
-    let _guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    match Device::parse("cuda") {
-        Ok(device) => with_device(device, || test(device)).unwrap(),
-        Err(reason) => println!("skipped: {reason}"),
-    }
-}
+use common::on_device;
 
 fn values(n: usize, seed: usize) -> Vec<f32> {
     (0..n).map(|i| ((i * 7 + seed * 13) % 101) as f32 / 101.0).collect()

@@ -1,23 +1,16 @@
 //! Streams and events on a real device: arrays that cross streams, memory that comes back, points in time. A delay in front of the work
 //! that has to come first makes a missing wait show. Each test prints why it skips where there is no device.
 
-use std::sync::{Mutex, PoisonError};
+mod common;
+
 use std::time::{Duration, Instant};
 
 use cuprum_backend_cpu as _;
 use cuprum_backend_cuda::args;
 use cuprum_backend_cuda::raw::{Launch, RawKernel};
-use cuprum_core::{DType, Device, Event, NdArray, Result, Stream, matmul, with_device, with_stream};
+use cuprum_core::{DType, Device, Event, NdArray, Result, Stream, matmul, with_stream};
 
-/// Runs `test` with a CUDA device as the default, one at a time: they count memory and time.
-fn on_device(test: impl FnOnce(Device) -> Result<()>) {
-    static ONE: Mutex<()> = Mutex::new(());
-    let _guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    match Device::parse("cuda") {
-        Ok(device) => with_device(device, || test(device)).unwrap(),
-        Err(reason) => println!("skipped: {reason}"),
-    }
-}
+use common::on_device;
 
 /// Keeps the current stream busy for some 10 ms.
 struct Delay(RawKernel);

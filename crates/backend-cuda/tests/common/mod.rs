@@ -1,0 +1,15 @@
+//! What tests of a device share.
+
+use std::sync::{Mutex, PoisonError};
+
+use cuprum_core::{Device, Result, with_device};
+
+/// Runs `test` with a CUDA device as the default, one at a time: they count memory and time.
+pub fn on_device(test: impl FnOnce(Device) -> Result<()>) {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    match Device::parse("cuda") {
+        Ok(device) => with_device(device, || test(device)).unwrap(),
+        Err(reason) => println!("skipped: {reason}"),
+    }
+}
