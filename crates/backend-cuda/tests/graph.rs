@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use cuprum_backend_cuda::args;
 use cuprum_backend_cuda::raw::{Launch, RawKernel};
-use cuprum_core::{DType, Device, Event, Graph, NdArray, Result, Stream, matmul, with_device};
+use cuprum_core::{DType, Device, Event, Graph, NdArray, Result, Stream, matmul, s, with_device};
 
 use common::on_device;
 
@@ -156,6 +156,37 @@ fn uploads_and_compiles_in_a_capture() {
             assert!(y.to_vec::<f32>()? == want);
             drop(noise);
         }
+        Ok(())
+    });
+}
+
+#[test]
+fn empty_arrays_of_a_capture_are_read_during_the_next() {
+    on_device(|device| {
+        let (x, other) = (NdArray::from_slice(&values(1000, 0))?, Stream::new(device)?);
+        let (_graph, (empty, _)) = Graph::capture(|| Ok((NdArray::zeros([0, 3], DType::F32)?, (&x + 1.0f32).eval()?.clone())))?;
+        // This capture has the number that the first one had.
+        let (graph, y) = Graph::capture(|| {
+            let read = std::thread::scope(|s| s.spawn(|| other.scope(|| empty.to_vec::<f32>())).join().unwrap())?;
+            assert!(read.is_empty());
+            (&x * 2.0f32).eval().cloned()
+        })?;
+        graph.launch()?;
+        assert!(y.to_vec::<f32>()?.iter().zip(values(1000, 0)).all(|(y, x)| *y == 2.0 * x));
+        Ok(())
+    });
+}
+
+#[test]
+fn an_update_may_overlap_what_it_reads() {
+    on_device(|_| {
+        let x = NdArray::from_slice(&values(1000, 0))?;
+        let (graph, y) = Graph::capture(|| (&x + 0.0f32).eval().cloned())?;
+        graph.update(&x.index(s![1..])?, &x.index(s![..-1])?)?;
+        graph.launch()?;
+        let want = values(1000, 0);
+        let got = y.to_vec::<f32>()?;
+        assert!(got[0] == want[0] && got[1..] == want[..999]);
         Ok(())
     });
 }

@@ -1,6 +1,7 @@
 //! Graphs: work that is written down once and launched many times, at the cost of one launch.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::array::{Array, NdArray};
 use crate::device::{Buffer, Device, driver};
@@ -109,10 +110,15 @@ impl Graph {
         if input.dtype() != values.dtype() {
             return Err(Error::dtype("graph", "an update takes values of the array's dtype", &[input.dtype(), values.dtype()]));
         }
-        let values = values.to_device(self.device)?.contiguous()?.stored()?;
+        let stream = self.stream()?;
+        let mut values = values.to_device(self.device)?.contiguous()?;
+        if Arc::ptr_eq(values.stored()?.buffer(), target.buffer()) {
+            values = values.copy()?; // they may overlap
+        }
+        let values = values.stored()?;
         let item = input.dtype().itemsize();
         let [to, from] = [&target, &values].map(|a| (a.buffer().as_ref(), a.layout().offset() * item));
-        driver(self.device)?.copy_within(to, from, input.nbytes(), self.stream()?)
+        driver(self.device)?.copy_within(to, from, input.nbytes(), stream)
     }
 
     /// The device that it runs on.

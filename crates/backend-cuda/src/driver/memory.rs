@@ -290,6 +290,9 @@ impl Context {
     }
 }
 
+/// How a stream waits before it uses a block: [`Uses::read`] or [`Uses::write`].
+type Wait = fn(&Uses<Arc<Mark>>, u32, &&'static Context) -> Result<()>;
+
 /// Device memory of one context. May be dropped on any thread as soon as the work that uses it is queued, whatever the streams.
 #[derive(Debug)]
 pub struct DeviceBuffer {
@@ -331,25 +334,7 @@ impl DeviceBuffer {
 
     #[inline]
     pub(super) fn reads_on(&self, stream: u32) -> Result<()> {
-        match &self.graphs {
-            None if stream < FIRST_CAPTURE => self.uses.read(stream, &self.context),
-            _ => self.ordered_by_graph(stream, DeviceBuffer::reads_on),
-        }
-    }
-
-    /// Whether the graph that is being captured on a stream has to keep it: not if the memory is its own.
-    pub(crate) fn is_kept_by(&self, stream: u32) -> bool {
-        stream >= FIRST_CAPTURE && !self.graphs.as_ref().is_some_and(|(_, capture)| capture.is_on(stream))
-    }
-
-    /// Work that is captured has no order yet but that of its capture; what the graph owns is used by way of its block.
-    #[cold]
-    fn ordered_by_graph(&self, stream: u32, then: fn(&DeviceBuffer, u32) -> Result<()>) -> Result<()> {
-        match &self.graphs {
-            Some((_, capture)) if capture.is_on(stream) => Ok(()),
-            Some((memory, capture)) => capture.check().and_then(|()| then(memory, stream)),
-            None => Ok(()), // from outside: the launch sees to it
-        }
+        self.ordered(stream, Uses::read)
     }
 
     /// Says that work of this thread's stream, queued next, writes the buffer: the stream waits for all others that use it. Nobody may
@@ -359,12 +344,31 @@ impl DeviceBuffer {
         self.writes_on(stream).map(|()| stream)
     }
 
-    #[inline]
     pub(super) fn writes_on(&self, stream: u32) -> Result<()> {
+        self.ordered(stream, Uses::write)
+    }
+
+    #[inline]
+    fn ordered(&self, stream: u32, wait: Wait) -> Result<()> {
         match &self.graphs {
-            None if stream < FIRST_CAPTURE => self.uses.write(stream, &self.context),
-            _ => self.ordered_by_graph(stream, DeviceBuffer::writes_on),
+            None if stream < FIRST_CAPTURE && self.bytes > 0 => wait(&self.uses, stream, &self.context),
+            _ => self.ordered_by_graph(stream, wait),
         }
+    }
+
+    /// Work that is captured has no order yet but that of its capture; what the graph owns is used by way of its block.
+    #[cold]
+    fn ordered_by_graph(&self, stream: u32, wait: Wait) -> Result<()> {
+        match &self.graphs {
+            Some((_, capture)) if capture.is_on(stream) => Ok(()),
+            Some((memory, capture)) => capture.check().and_then(|()| memory.ordered(stream, wait)),
+            None => Ok(()), // empty; or from outside: the launch sees to it
+        }
+    }
+
+    /// Whether the graph that is being captured on a stream has to keep it: not if the memory is its own.
+    pub(crate) fn is_kept_by(&self, stream: u32) -> bool {
+        stream >= FIRST_CAPTURE && !self.graphs.as_ref().is_some_and(|(_, capture)| capture.is_on(stream))
     }
 
     /// A point behind the work that wrote it last.
