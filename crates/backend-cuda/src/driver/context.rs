@@ -148,6 +148,7 @@ impl Context {
     pub fn synchronize(&self) -> Result<()> {
         self.not_capturing("waiting for the device")?;
         self.wait()?;
+        self.lent.settle();
         self.check_device_error()
     }
 
@@ -162,11 +163,14 @@ impl Context {
         self.wait().is_ok()
     }
 
-    /// True when nothing is queued or running on this thread's stream. Errors of finished work come out here too.
+    /// True when nothing is queued or running on this thread's stream (on the first, while this thread's is being captured). Errors of
+    /// finished work come out here too.
     pub fn is_idle(&self) -> Result<bool> {
         self.bind()?;
+        // Asking a stream that is being captured would spoil the capture.
+        let number = if self.is_capturing() { 0 } else { self.stream_number() };
         // SAFETY: our stream, in its context.
-        match unsafe { sys::cuStreamQuery(self.stream()) } {
+        match unsafe { sys::cuStreamQuery(self.raw_stream(number)) } {
             sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
             other => check("cuStreamQuery", other).map(|()| true),
         }

@@ -37,6 +37,7 @@ impl Drop for PinnedBlock {
 pub(crate) fn pinned(context: &'static Context, nbytes: usize) -> Result<HostBuffer> {
     require("cuMemFreeHost")?;
     context.bind()?;
+    context.lent.settle(); // what is free by now makes room
     let mut memory: *mut c_void = ptr::null_mut();
     // SAFETY: the context is current and the out-pointer valid.
     check("cuMemHostAlloc", unsafe { sys::cuMemHostAlloc(&mut memory, nbytes.max(1), sys::CU_MEMHOSTALLOC_PORTABLE) })?;

@@ -245,6 +245,7 @@ impl Context {
             let popped = lock(&self.staging.chunks).pop();
             popped.map_or_else(|| Pinned::new(self, CHUNK), Ok)
         };
+        self.bind()?; // this may be a helper's thread
         let mut blocks = [take()?, take()?];
         let result = work(&mut blocks);
         // Blocks still in transfer go back too: the next user waits for them.
