@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cuprum::core::buffer::HostBuffer;
 use cuprum::core::device::Buffer;
@@ -321,6 +321,55 @@ fn child_follows_what_was_kept() {
     set_accelerators("choosing").unwrap();
     let ones = NdArray::ones(10, DType::U16).unwrap().eval().unwrap().clone();
     assert_eq!(ones.cumprod(0).unwrap_err().to_string(), "[cumprod] first was slower");
+}
+
+/// Processes that keep winners at the same time, and how many each.
+const KEEPERS: [&str; 3] = ["one", "two", "three"];
+const KEPT: usize = 60;
+
+#[test]
+fn processes_that_measure_at_the_same_time_lose_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let died = in_child("auto::child_dies_in_its_turn", &[("CUPRUM_CACHE_DIR", folder.to_str().unwrap())]);
+    assert!(!died.status.success());
+    std::thread::scope(|scope| {
+        for name in KEEPERS {
+            scope.spawn(move || passes("child_keeps", folder, &[("NAME", name)]));
+        }
+    });
+    let file = std::fs::read_dir(folder.join("tuning")).unwrap().next().unwrap().unwrap().path();
+    let kept = std::fs::read_to_string(file).unwrap();
+    let lost = |name: &&str| (0..KEPT).filter(|n| !kept.contains(&format!("\t{name} {n} of "))).count();
+    assert_eq!(KEEPERS.each_ref().map(lost), [0; 3]);
+}
+
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+fn child_dies_in_its_turn() {
+    let file = std::fs::File::create(Path::new(&std::env::var("CUPRUM_CACHE_DIR").unwrap()).join("tuning.lock")).unwrap();
+    file.lock().unwrap();
+    std::process::abort();
+}
+
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+fn child_keeps() {
+    set_up(&[&QUICK]);
+    let (name, folder) = (std::env::var("NAME").unwrap(), std::env::var("CUPRUM_CACHE_DIR").unwrap());
+    let outputs = [OutputSpec::contiguous(DType::U16, &[1]).unwrap()];
+    let device = Device::CPU;
+    let call = Call { op: CUMPROD, device, stream: Stream::current(device), inputs: &[], outputs: &outputs, work: Work::Custom(&()) };
+    let started = |name: &str| Path::new(&folder).join(name);
+    std::fs::write(started(&name), "").unwrap();
+    let began = Instant::now();
+    while !KEEPERS.iter().all(|name| started(name).exists()) {
+        assert!(began.elapsed() < Duration::from_secs(60), "the others do not start");
+        std::thread::yield_now();
+    }
+    for n in 0..KEPT {
+        tuning::keep(&call, &format!("{name} {n}"), vec![("way".into(), 1.0)]).unwrap();
+    }
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! Winners as they are kept: a text file for each device in the cache folder, named by a number made of the versions of everything
-//! that was measured, so that a new driver, library or cuprum starts anew. Written beside and renamed; what another process has
-//! added meanwhile stays. `CUPRUM_TUNING` pins a file instead, which is only read.
+//! that was measured, so that a new driver, library or cuprum starts anew. Processes take turns at adding to it; it is written beside
+//! and renamed, so that readers need no turn. `CUPRUM_TUNING` pins a file instead, which is only read.
 
 use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
 use std::hash::{Hash, Hasher};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use rustc_hash::FxHasher;
 
@@ -17,6 +19,8 @@ use crate::settings;
 
 const VARIABLE: &str = "CUPRUM_TUNING";
 const HEAD: &str = "cuprum tuning, format 1";
+/// The longest wait for a turn. Others take theirs for milliseconds, unless they are stopped in the midst of it.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The winner of one signature.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,6 +132,7 @@ impl Table {
         let Some(file) = &self.file else { return Ok(()) };
         let folder = file.parent().unwrap_or(Path::new("."));
         std::fs::create_dir_all(folder)?;
+        let _turn = turn(folder)?;
         if let Some(theirs) = std::fs::read_to_string(file).ok().and_then(|t| read(&t)) {
             theirs.into_iter().for_each(|(key, entry)| {
                 self.entries.entry(key).or_insert(entry);
@@ -139,6 +144,24 @@ impl Table {
             beside.write_all(entry.line().as_bytes())?;
         }
         beside.persist(file).map(|_| ()).map_err(|e| e.error)
+    }
+}
+
+/// This process's turn to change the tables of a folder, until the value is dropped: the lock of a file beside the folder, which the
+/// system takes from a process that ends, however it ends. `None` where the file system has no locks, or somebody does not let go; what
+/// another process adds at the same moment may then be lost, and is measured again.
+fn turn(folder: &Path) -> std::io::Result<Option<File>> {
+    let file = File::options().create(true).truncate(false).write(true).open(folder.with_extension("lock"))?;
+    let began = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Some(file)),
+            Err(TryLockError::WouldBlock) if began.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(1)),
+            Err(error) => {
+                tracing::debug!(?folder, %error, "tables are changed out of turn");
+                return Ok(None);
+            }
+        }
     }
 }
 
@@ -206,7 +229,10 @@ pub(super) fn forget() -> Result<()> {
     for device in Device::all() {
         let removed = with_table(device, |t| {
             t.entries.clear();
-            t.file.as_deref().map(|f| (f.to_path_buf(), std::fs::remove_file(f)))
+            t.file.as_deref().map(|f| {
+                let _turn = f.parent().and_then(|folder| turn(folder).ok());
+                (f.to_path_buf(), std::fs::remove_file(f))
+            })
         });
         match removed {
             Some((file, Err(e))) if e.kind() != std::io::ErrorKind::NotFound => return Err(Error::io(file, e)),
