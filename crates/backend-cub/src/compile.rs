@@ -1,8 +1,8 @@
 //! Kernels under their keys: compiled where the caller waits, or on a thread of their own while the base serves.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, Once, PoisonError};
-use std::time::Duration;
 
 use cuprum_backend_cuda::codegen::KernelKey;
 use cuprum_backend_cuda::driver::Context;
@@ -141,7 +141,10 @@ fn is_left_to_thread(context: &'static Context, key: &KernelKey, source: &Source
     // NVRTC is loaded before waiting for its threads is put down for the end of the process: so that comes before its unloading.
     Compiler::shared(context.driver_version().0)?.version()?;
     static REGISTERED: Once = Once::new();
-    REGISTERED.call_once(|| at_exit::register(wait));
+    REGISTERED.call_once(|| {
+        OWNER.store(std::process::id(), Ordering::Relaxed);
+        at_exit::register(wait);
+    });
     let Some(run) = Run::begin(key.bytes()) else {
         return Ok(next(key.bytes(), true) == Next::Decline); // another caller was faster
     };
@@ -154,11 +157,18 @@ fn is_left_to_thread(context: &'static Context, key: &KernelKey, source: &Source
     Ok(std::thread::Builder::new().name("cuprum-compile".into()).spawn(compile).is_ok())
 }
 
-/// Waits until no thread compiles: the compiler does not survive the end of the process.
+/// Waits until no thread compiles, however long that takes: the compiler cannot be unloaded under a thread that is in it. Each takes
+/// seconds, and what it makes is there for the next process.
 extern "C" fn wait() {
+    if std::process::id() != OWNER.load(Ordering::Relaxed) {
+        return; // a copy of the process (`fork`) has none of its threads
+    }
     let busy = |all: &mut HashMap<Box<[u8]>, Background>| all.values().any(|b| *b == Background::Running);
-    let _ended = ENDED.wait_timeout_while(background(), Duration::from_secs(60), busy);
+    let _ended = ENDED.wait_while(background(), busy);
 }
+
+/// The process whose threads compile.
+static OWNER: AtomicU32 = AtomicU32::new(0);
 
 fn make(context: &'static Context, key: &KernelKey, source: &Source) -> Result<Built> {
     BUILT.get_or_make(key.hash(), key.bytes(), || {
@@ -193,6 +203,8 @@ fn with_program<R>(headers: &CcclHeaders, source: &Source, f: impl FnOnce(Progra
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
 
     #[test]
@@ -216,6 +228,22 @@ mod tests {
         });
         assert!(thread.join().is_err());
         assert_eq!(next(key, true), Next::Make);
+    }
+
+    #[test]
+    fn the_end_of_the_process_waits_for_what_is_compiled() {
+        let run = Run::begin(b"a run that takes its time").unwrap();
+        let began = Instant::now();
+        let compile = move || {
+            std::thread::sleep(Duration::from_millis(50));
+            run.succeed();
+        };
+        let thread = std::thread::spawn(compile);
         wait();
+        assert!(began.elapsed() < Duration::from_millis(50), "another process's threads are not here");
+        OWNER.store(std::process::id(), Ordering::Relaxed);
+        wait();
+        assert!(began.elapsed() >= Duration::from_millis(50));
+        thread.join().unwrap();
     }
 }
