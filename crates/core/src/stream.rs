@@ -72,7 +72,7 @@ impl Stream {
                 let _ = SCOPES.try_with(|scopes| scopes.borrow_mut().pop());
             }
         }
-        SCOPES.with(|scopes| scopes.borrow_mut().push(self));
+        let _ = SCOPES.try_with(|scopes| scopes.borrow_mut().push(self));
         let _leave = Leave;
         f()
     }

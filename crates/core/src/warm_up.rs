@@ -111,7 +111,9 @@ pub fn warm_up(device: Device) -> Result<WarmUp> {
         with_device(device, || dispatch::with_waiting(run))
     };
     std::thread::scope(|scope| {
-        let spawned: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        // A thread that cannot be had is one worker less.
+        let spawn = |_| std::thread::Builder::new().name("cuprum-warm-up".into()).spawn_scoped(scope, work).ok();
+        let spawned: Vec<_> = (1..threads).filter_map(spawn).collect();
         let mut result = work();
         for thread in spawned {
             let ended = thread.join().unwrap_or_else(|_| Err(Error::value("warm_up", "a thread panicked")));

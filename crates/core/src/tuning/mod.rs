@@ -229,19 +229,21 @@ fn try_next(call: &Call, links: &'static [Link], key: Key) -> Option<Advice> {
 }
 
 fn chosen(key: &Key) -> Option<Choice> {
-    CHOICES.with_borrow_mut(|(generation, choices)| {
+    let find = |known: &RefCell<(u64, FxHashMap<Key, Choice>)>| {
+        let (generation, choices) = &mut *known.borrow_mut();
         let now = GENERATION.load(Ordering::Acquire);
         if *generation != now {
             choices.clear();
             *generation = now;
         }
         choices.get(key).cloned()
-    })
+    };
+    CHOICES.try_with(find).ok().flatten() // while a thread ends, its own are gone
 }
 
 fn remember(key: Key, accelerator: &'static Accelerator, times: String) -> Choice {
     let choice = Choice { accelerator, times: times.into() };
-    CHOICES.with_borrow_mut(|(_, choices)| choices.insert(key, choice.clone()));
+    let _ = CHOICES.try_with(|known| known.borrow_mut().1.insert(key, choice.clone()));
     choice
 }
 
