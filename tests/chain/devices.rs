@@ -93,6 +93,14 @@ static SHELVED: Accelerator = Accelerator {
     ..TOY
 };
 
+/// A device that is used before it is known.
+static LATE: Accelerator = Accelerator {
+    name: "late",
+    device: "late",
+    base: Some(Provider { count: || 1, open: |device| Ok(Box::new(ToyDriver(device))) }),
+    ..TOY
+};
+
 /// An accelerator of the toy that takes nothing, for two reasons.
 static SPRING: Accelerator = Accelerator {
     name: "spring",
@@ -206,6 +214,10 @@ fn a_device_that_is_not_there_is_told_so() {
     register(&SHELVED).unwrap();
     let shelved = Device::new(DeviceKind::intern("shelved").unwrap(), 0);
     assert!(ones(shelved).contains("shelved:0 is not ready: out of reach; fetch a ladder"), "{}", ones(shelved));
+    let late = Device::new(DeviceKind::intern("late").unwrap(), 0);
+    assert!(ones(late).contains("no backend for 'late'"), "{}", ones(late));
+    register(&LATE).unwrap();
+    assert_eq!(late.info().unwrap().name, "toy", "it is looked for again");
 }
 
 #[test]

@@ -440,13 +440,22 @@ const MAX_ORDINALS: usize = 64;
 
 /// The opened driver of a device, without a lock once it is open.
 pub(crate) fn driver(device: Device) -> Result<&'static dyn DeviceDriver> {
-    type Slot = OnceLock<Result<Box<dyn DeviceDriver>>>;
-    static SLOTS: [[Slot; MAX_ORDINALS]; MAX_KINDS] = [const { [const { OnceLock::new() }; MAX_ORDINALS] }; MAX_KINDS];
+    struct Slot {
+        opened: OnceLock<Box<dyn DeviceDriver>>,
+        opening: Mutex<()>,
+    }
+    const CLOSED: Slot = Slot { opened: OnceLock::new(), opening: Mutex::new(()) };
+    static SLOTS: [[Slot; MAX_ORDINALS]; MAX_KINDS] = [const { [CLOSED; MAX_ORDINALS] }; MAX_KINDS];
     let slot = SLOTS.get(device.kind().index()).and_then(|k| k.get(device.ordinal()));
     let slot = slot.ok_or_else(|| Error::Device { op: "device", message: format!("there is no device {device}") })?;
-    match slot.get_or_init(|| open(device)) {
-        Ok(driver) => Ok(driver.as_ref()),
-        Err(e) => Err(e.clone()),
+    if let Some(driver) = slot.opened.get() {
+        return Ok(driver.as_ref());
+    }
+    // A failure is not kept: a backend may register, or a busy device be free, before the next try.
+    let _opening = slot.opening.lock().unwrap_or_else(|e| e.into_inner());
+    match slot.opened.get() {
+        Some(driver) => Ok(driver.as_ref()),
+        None => open(device).map(|driver| slot.opened.get_or_init(|| driver).as_ref()),
     }
 }
 
