@@ -1,12 +1,14 @@
 //! A made-up device that has memory and nothing else: errors that list everyone, and the policy on computing on the host.
 
 use std::any::Any;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
 use cuprum::core::buffer::HostBuffer;
 use cuprum::core::device::{Buffer, DeviceDriver, DeviceEvent, DeviceInfo};
 use cuprum::core::expr::elementwise;
+use cuprum::core::graph::DeviceGraph;
 use cuprum::core::ops::elementwise::CLIP;
 use cuprum::registry::Provider;
 use cuprum::settings::{self, Compile};
@@ -70,6 +72,33 @@ impl DeviceDriver for ToyDriver {
     }
     fn info(&self) -> DeviceInfo {
         DeviceInfo { name: "toy".into(), ..DeviceInfo::default() }
+    }
+    fn begin_capture(&self) -> Result<Stream> {
+        Ok(Stream { device: self.0, id: Stream::FIRST_CAPTURE })
+    }
+    fn end_capture(&self, _: Stream) -> Result<Box<dyn DeviceGraph>> {
+        Ok(Box::new(ToyGraph(AtomicUsize::new(0))))
+    }
+    fn abandon_capture(&self, _: Stream) {
+        ABANDONED.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Captures that were given up.
+pub static ABANDONED: AtomicUsize = AtomicUsize::new(0);
+
+/// A graph whose second launch fails.
+struct ToyGraph(AtomicUsize);
+
+impl DeviceGraph for ToyGraph {
+    fn launch(&self, _: Stream) -> Result<()> {
+        if self.0.fetch_add(1, Ordering::SeqCst) == 1 { Err(Error::value("graph", "worn out")) } else { Ok(()) }
+    }
+    fn holds(&self, _: &dyn Buffer) -> bool {
+        false
+    }
+    fn nodes(&self) -> usize {
+        3
     }
 }
 

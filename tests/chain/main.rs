@@ -4,6 +4,7 @@ mod answers;
 mod auto;
 mod devices;
 mod environment;
+mod graphs;
 mod made_up;
 mod order;
 mod own_kernels;

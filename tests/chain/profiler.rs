@@ -2,17 +2,19 @@
 
 use std::time::Duration;
 
+use cuprum::core::dispatch::beside_chain;
 use cuprum::profiler::{Effort, benchmark_on, time_range, trace};
-use cuprum::{DType, Device, NdArray, Result};
+use cuprum::{DType, Device, Error, KernelLaunch, NdArray, Record, Result, Stream, explain};
 use serde_json::Value;
 
 use crate::devices::{BAKING, on_toy, toy};
 use crate::environment::in_child;
 
-fn traced(test: &str) -> Vec<Value> {
+fn traced(test: &str, variables: &[(&str, &str)]) -> Vec<Value> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("trace.json");
-    let output = in_child(&format!("profiler::{test}"), &[("CUPRUM_TRACE", file.to_str().unwrap()), ("CUPRUM_DEVICE", "cpu")]);
+    let variables = [variables, &[("CUPRUM_TRACE", file.to_str().unwrap()), ("CUPRUM_DEVICE", "cpu")]].concat();
+    let output = in_child(&format!("profiler::{test}"), &variables);
     assert!(output.status.success(), "{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let text = std::fs::read_to_string(file).unwrap();
     serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"))
@@ -25,7 +27,7 @@ fn bars<'a>(events: &'a [Value], name: &str) -> Vec<&'a Value> {
 
 #[test]
 fn calls_and_ranges_are_traced() {
-    let events = traced("child_traces");
+    let events = traced("child_traces", &[]);
     let sums = bars(&events, "sum");
     assert_eq!(sums.len(), 300, "all of them, though nothing was flushed by hand");
     let args = &sums[0]["args"];
@@ -66,7 +68,7 @@ fn child_traces() {
 
 #[test]
 fn calls_of_a_device_are_bars_of_its_own() {
-    let events = traced("child_traces_a_device");
+    let events = traced("child_traces_a_device", &[]);
     let process = |e: &Value| e["pid"].as_u64().unwrap();
     let named: Vec<_> =
         events.iter().filter(|e| e["name"] == "process_name").map(|e| (process(e), e["args"]["name"].as_str().unwrap())).collect();
@@ -92,6 +94,64 @@ fn child_traces_a_device() {
         cuprum::with_accelerators("kiln", || a.cumsum(0)).unwrap().unwrap().eval().unwrap();
     }
     toy().synchronize().unwrap();
+}
+
+/// A kernel that a backend launches for the user: twice `a`, or an error.
+fn launched(a: &NdArray, fails: bool) -> Result<f64> {
+    let launch = KernelLaunch { kernel: "twice".into(), grid: [2, 1, 1], block: [128, 1, 1] };
+    let describe = || Record::of_launch("ToyKernel", "toy", a.device(), launch, [a]);
+    beside_chain(Stream::current(a.device()), describe, || match fails {
+        true => Err(Error::value("ToyKernel", "it broke")),
+        false => Ok(2.0 * a.to_vec::<f64>()?[0]),
+    })
+}
+
+#[test]
+fn kernels_beside_the_chain_are_told_of() {
+    let a = on_toy(&[1.0, 2.0]);
+    let ((done, failed), records) = explain(|| (launched(&a, false), launched(&a, true)));
+    assert_eq!((done.unwrap(), failed.unwrap_err().to_string().as_str()), (2.0, "[ToyKernel] it broke"));
+    let told: Vec<String> = records.iter().map(Record::to_string).collect();
+    let of = |by| format!("ToyKernel [Custom] float64 (2,) on toy:0: {by}\n    launches twice, blocks [2, 1, 1] of threads [128, 1, 1]");
+    assert_eq!(told, [of("toy"), of("nobody")]);
+    assert_eq!(records[0].bytes, 16);
+    let quiet = beside_chain(Stream::current(toy()), || panic!("nobody listens"), || Ok(1));
+    assert_eq!(quiet.unwrap(), 1);
+}
+
+#[test]
+fn kernels_beside_the_chain_are_traced() {
+    let events = traced("child_traces_its_own", &[]);
+    let all = bars(&events, "twice");
+    let (on_host, on_device): (Vec<_>, Vec<_>) = all.into_iter().partition(|e| e["pid"] == 0);
+    assert_eq!((on_host.len(), on_device.len()), (2, 2));
+    let args = &on_device[0]["args"];
+    assert_eq!((&args["grid"], &args["block"]), (&serde_json::json!([2, 1, 1]), &serde_json::json!([128, 1, 1])));
+    assert_eq!((&args["accelerator"], &args["device"], &args["bytes"]), (&"toy".into(), &"toy:0".into(), &16.into()));
+    assert_eq!((&on_host[1]["args"]["error"], &on_host[1]["args"]["accelerator"]), (&"[ToyKernel] it broke".into(), &Value::Null));
+}
+
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+fn child_traces_its_own() {
+    let a = on_toy(&[1.0, 2.0]);
+    launched(&a, false).unwrap();
+    launched(&a, true).unwrap_err();
+    toy().synchronize().unwrap();
+}
+
+#[test]
+fn calls_that_find_no_order_are_traced() {
+    let events = traced("child_finds_no_order", &[("CUPRUM_ACCELERATORS", "nobody")]);
+    let [sum] = bars(&events, "sum")[..] else { panic!("one sum") };
+    assert!(sum["args"]["error"].as_str().unwrap().contains("unknown accelerator 'nobody'"), "{sum}");
+}
+
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+fn child_finds_no_order() {
+    let work = || NdArray::from_slice(&[1.0, 2.0]).and_then(|a| a.sum(())).map(drop).unwrap_err();
+    std::thread::spawn(work).join().unwrap();
 }
 
 #[test]

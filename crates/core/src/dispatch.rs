@@ -40,24 +40,99 @@ pub struct Record {
     pub declined: Vec<(&'static str, String)>,
     /// Under the order `auto`: who was asked first, and why (see [`tuning`]).
     pub chosen: Option<String>,
+    /// Of what was launched beside the chain ([`beside_chain`]): which kernel.
+    pub launch: Option<KernelLaunch>,
+}
+
+/// A kernel that was launched beside the chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelLaunch {
+    /// Its name.
+    pub kernel: String,
+    /// Blocks along x, y and z.
+    pub grid: [u32; 3],
+    /// Threads of a block along x, y and z.
+    pub block: [u32; 3],
+}
+
+impl Record {
+    fn of_call(call: &Call, served_by: Option<&'static str>, story: &mut Story) -> Record {
+        Record {
+            op: call.op.name(),
+            family: call.family(),
+            device: call.device,
+            dtypes: dtypes(call),
+            shapes: shapes(call),
+            expression: call.program().map(ToString::to_string),
+            bytes: call.bytes(),
+            served_by,
+            declined: std::mem::take(&mut story.declined),
+            chosen: story.chosen.take(),
+            launch: None,
+        }
+    }
+
+    /// Of all the work of a graph, launched at once.
+    pub(crate) fn of_graph(device: Device, nodes: usize) -> Record {
+        Record {
+            op: "graph",
+            family: Family::Custom,
+            device,
+            dtypes: Vec::new(),
+            shapes: Vec::new(),
+            expression: Some(format!("{nodes} pieces of work")),
+            bytes: 0,
+            served_by: registry::base_of(device.kind().name()).map(|base| base.name),
+            declined: Vec::new(),
+            chosen: None,
+            launch: None,
+        }
+    }
+
+    /// Of a kernel that an accelerator launches on these arrays because the user said so, for [`beside_chain`].
+    pub fn of_launch<'a>(
+        op: &'static str,
+        accelerator: &'static str,
+        device: Device,
+        launch: KernelLaunch,
+        arrays: impl IntoIterator<Item = &'a NdArray>,
+    ) -> Record {
+        let arrays: SmallVec<[&NdArray; 4]> = arrays.into_iter().collect();
+        Record {
+            op,
+            family: Family::Custom,
+            device,
+            dtypes: arrays.iter().map(|a| a.dtype()).collect(),
+            shapes: arrays.iter().map(|a| a.shape().to_vec()).collect(),
+            expression: None,
+            bytes: arrays.iter().map(|a| a.nbytes()).sum(),
+            served_by: Some(accelerator),
+            declined: Vec::new(),
+            chosen: None,
+            launch: Some(launch),
+        }
+    }
+
+    /// The fused expression, if it computes anything.
+    pub(crate) fn computes(&self) -> Option<&str> {
+        self.expression.as_deref().filter(|e| *e != "a0")
+    }
 }
 
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dtypes: Vec<_> = self.dtypes.iter().map(|d| d.name()).collect();
         let shapes: Vec<_> = self.shapes.iter().map(|s| shape_text(s)).collect();
-        write!(
-            f,
-            "{} [{:?}] {} {} on {}: {}",
-            self.op,
-            self.family,
-            dtypes.join(","),
-            shapes.join(","),
-            self.device,
-            self.served_by.unwrap_or("nobody")
-        )?;
-        if let Some(e) = self.expression.as_ref().filter(|e| *e != "a0") {
+        write!(f, "{} [{:?}]", self.op, self.family)?;
+        if !dtypes.is_empty() {
+            write!(f, " {} {}", dtypes.join(","), shapes.join(","))?;
+        }
+        write!(f, " on {}: {}", self.device, self.served_by.unwrap_or("nobody"))?;
+        if let Some(e) = self.computes() {
             write!(f, "\n    computes {e}")?;
+        }
+        if let Some(KernelLaunch { kernel, grid, block }) = &self.launch {
+            write!(f, "\n    launches {kernel}, blocks {grid:?} of threads {block:?}")?;
         }
         if let Some(chosen) = &self.chosen {
             write!(f, "\n    auto: {chosen}")?;
@@ -130,7 +205,6 @@ pub fn run(call: &Call) -> Result<Outputs> {
     if call.outputs.iter().all(|o| o.layout.size() == 0) {
         return empty_outputs(call);
     }
-    let listening = listening();
     let span = tracing::debug_span!(
         "call",
         op = call.op.name(),
@@ -147,20 +221,14 @@ pub fn run(call: &Call) -> Result<Outputs> {
         span.record("shapes", tracing::field::debug(shapes(call)));
         span.record("dtypes", tracing::field::debug(dtypes(call)));
     }
-    let watch = trace::begin(call);
-    let chains = registry::chains()?;
-    let links = chains.get(call.family(), call.device.kind());
-    let mut story = Story::new(listening);
-    let served = match chains.measures().then(|| tuning::advise(call, links)).transpose()?.flatten() {
-        Some(advice) => serve_advised(call, links, &advice, &mut story),
-        None => serve(call, links, &mut story),
-    };
-    let served = match served {
-        Ok(None) if story.passing => serve_waiting(call, links, &mut story),
-        served => served,
-    };
+    let mut story = Story::new(listening());
+    let watch = trace::begin(call.stream);
+    let served = serve_by_chain(call, &mut story);
     let name = served.as_ref().ok().and_then(|served| served.as_ref()).map(|(name, _)| *name);
-    record(call, name, &mut story);
+    let record = (story.listening || watch.is_some()).then(|| Record::of_call(call, name, &mut story));
+    if story.listening {
+        keep(record.clone());
+    }
     if let Some(name) = name {
         span.record("served_by", name);
     }
@@ -171,8 +239,37 @@ pub fn run(call: &Call) -> Result<Outputs> {
         (Ok(None), Some(failed)) => unserved(call).map_err(|e| if matches!(e, Error::Unsupported { .. }) { failed } else { e }),
         (Err(error), _) => Err(error),
     };
-    trace::end(watch, call, name, outputs.as_ref().err());
+    trace::end(watch, record.as_ref(), outputs.as_ref().err());
     outputs
+}
+
+/// Queues work that is no call, such as a kernel of the user's, and tells of it where calls are told of: [`explain`] and
+/// `CUPRUM_TRACE`. For backends; `describe` is asked only if somebody listens.
+pub fn beside_chain<R>(stream: Stream, describe: impl FnOnce() -> Record, work: impl FnOnce() -> Result<R>) -> Result<R> {
+    let listening = listening();
+    if !listening && !trace::is_on() {
+        return work();
+    }
+    let mut record = describe();
+    let watch = trace::begin(stream);
+    let result = work();
+    if result.is_err() {
+        record.served_by = None;
+    }
+    trace::end(watch, Some(&record), result.as_ref().err());
+    if listening {
+        keep(Some(record));
+    }
+    result
+}
+
+/// Puts a record with those of the innermost [`explain`].
+fn keep(record: Option<Record>) {
+    RECORDS.with_borrow_mut(|records| {
+        if let Some(list) = records {
+            list.extend(record);
+        }
+    });
 }
 
 /// What is told of a call if somebody listens.
@@ -214,6 +311,21 @@ fn ask(call: &Call, link: &Link, story: &mut Story) -> Result<Option<Outputs>> {
             story.declined(link.accelerator, reason.text());
             Ok(None)
         }
+    }
+}
+
+/// Asks the kernels of the chain, in its order or the one that was measured.
+fn serve_by_chain(call: &Call, story: &mut Story) -> Result<Served> {
+    let chains = registry::chains()?;
+    let links = chains.get(call.family(), call.device.kind());
+    let advice = if chains.measures() { tuning::advise(call, links)? } else { None };
+    let served = match advice {
+        Some(advice) => serve_advised(call, links, &advice, story),
+        None => serve(call, links, story),
+    };
+    match served {
+        Ok(None) if story.passing => serve_waiting(call, links, story),
+        served => served,
     }
 }
 
@@ -386,42 +498,16 @@ fn empty_outputs(call: &Call) -> Result<Outputs> {
     call.outputs.iter().map(make).collect()
 }
 
-/// dtypes and shapes of the inputs; of the outputs where there is no input.
-pub(crate) fn dtypes_and_shapes(call: &Call) -> (Vec<DType>, Vec<Vec<usize>>) {
-    (dtypes(call), shapes(call))
-}
-
+/// dtypes of the inputs; of the outputs where there is no input.
 fn dtypes(call: &Call) -> Vec<DType> {
     if call.inputs.is_empty() { call.outputs.iter().map(|o| o.dtype).collect() } else { call.inputs.iter().map(|a| a.dtype()).collect() }
 }
 
+/// As [`dtypes`].
 fn shapes(call: &Call) -> Vec<Vec<usize>> {
     if call.inputs.is_empty() {
         call.outputs.iter().map(|o| o.layout.shape().to_vec()).collect()
     } else {
         call.inputs.iter().map(|a| a.shape().to_vec()).collect()
     }
-}
-
-fn record(call: &Call, served_by: Option<&'static str>, story: &mut Story) {
-    if !story.listening {
-        return;
-    }
-    let entry = Record {
-        op: call.op.name(),
-        family: call.family(),
-        device: call.device,
-        dtypes: dtypes(call),
-        shapes: shapes(call),
-        expression: call.program().map(ToString::to_string),
-        bytes: call.bytes(),
-        served_by,
-        declined: std::mem::take(&mut story.declined),
-        chosen: story.chosen.take(),
-    };
-    RECORDS.with(|r| {
-        if let Some(list) = r.borrow_mut().as_mut() {
-            list.push(entry);
-        }
-    });
 }

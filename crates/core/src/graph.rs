@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::array::{Array, NdArray};
 use crate::device::{Buffer, Device, driver};
+use crate::dispatch::{Record, beside_chain};
 use crate::error::{Error, Result};
 use crate::profiler::Evaluate;
 use crate::stream::Stream;
@@ -84,14 +85,18 @@ impl Graph {
         let result = stream.scope(|| f().and_then(|result| result.evaluate().map(|()| result)))?;
         unless_ended.0 = None;
         let graph = Graph { inner: driver.end_capture(stream)?, device };
-        graph.inner.launch(current)?;
+        graph.launch_on(current)?;
         Ok((graph, result))
     }
 
     /// Queues the work again, on this thread's stream of the device. It waits there for all that uses its arrays on other streams.
     /// Nobody may queue work with these arrays at the same time, on another thread.
     pub fn launch(&self) -> Result<()> {
-        self.inner.launch(self.stream()?)
+        self.launch_on(self.stream()?)
+    }
+
+    fn launch_on(&self, stream: Stream) -> Result<()> {
+        beside_chain(stream, || Record::of_graph(self.device, self.nodes()), || self.inner.launch(stream))
     }
 
     /// Copies `values` into `input`, an array that the graph reads, for the launches to come. Whoever else holds `input`, or a view of

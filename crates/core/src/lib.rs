@@ -36,7 +36,7 @@ pub mod warm_up;
 pub use array::{Array, IntoReshape, IntoShape, NdArray, StoredArray};
 pub use call::{Binning, Call, Distribution, Fill, Outcome, OutputSpec, Outputs, Random, Reason, Sort, Work};
 pub use device::{Device, DeviceKind, MemoryStats, with_device};
-pub use dispatch::{Record, explain};
+pub use dispatch::{KernelLaunch, Record, explain};
 pub use dtype::{DType, DTypeSet, Element, Kind};
 pub use error::{Error, Result};
 pub use expr::{Operand, fusion_enabled, with_fusion};

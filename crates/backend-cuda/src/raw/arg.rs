@@ -89,7 +89,7 @@ impl<'a> Arg<'a> {
         }
     }
 
-    fn array(&self) -> Option<&NdArray> {
+    pub(super) fn array(&self) -> Option<&NdArray> {
         match &self.0 {
             Value::Read(held) => Some(held.array),
             Value::Write(held) => Some(held.array),

@@ -3,7 +3,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use cuprum_core::{Device, Error, Result};
+use cuprum_core::dispatch::beside_chain;
+use cuprum_core::{Device, Error, KernelLaunch, Record, Result, Stream};
 use smallvec::SmallVec;
 
 use super::RawSource;
@@ -11,6 +12,7 @@ use super::arg::{self, Arg, Parameters};
 use super::launch::{Launch, Limits, OP};
 use super::signature::{self, Parameter};
 use crate::CudaError;
+use crate::accelerator::CUDA;
 use crate::device;
 use crate::module::{Args, Function, FunctionAttributes};
 
@@ -177,16 +179,23 @@ impl RawKernel {
         let Launch { grid, block, shared_bytes, cooperative } = launch;
         tracing::debug!(kernel = name, ?grid, ?block, shared_bytes, cooperative, %device, "raw kernel");
         let pointers = list.pointers();
-        // SAFETY: the arguments have the number and sizes of the parameters as far as these are known, and the caller vouches for
-        // the rest and for what the kernel does; arrays lie on the kernel's device and are alive until it is queued.
-        let queued = unsafe {
-            if cooperative {
-                function.launch_cooperative(grid, block, shared_bytes, pointers)
-            } else {
-                function.launch(grid, block, shared_bytes, pointers)
-            }
+        let queue = || {
+            // SAFETY: the arguments have the number and sizes of the parameters as far as these are known, and the caller vouches for
+            // the rest and for what the kernel does; arrays lie on the kernel's device and are alive until it is queued.
+            let queued = unsafe {
+                if cooperative {
+                    function.launch_cooperative(grid, block, shared_bytes, pointers)
+                } else {
+                    function.launch(grid, block, shared_bytes, pointers)
+                }
+            };
+            queued.map_err(|e| self.error(e))
         };
-        queued.map_err(|e| self.error(e))
+        let describe = || {
+            let launch = KernelLaunch { kernel: name.clone(), grid, block };
+            Record::of_launch(OP, CUDA.name, *device, launch, args.iter().filter_map(Arg::array))
+        };
+        beside_chain(Stream::current(*device), describe, queue)
     }
 
     /// Refuses a launch that the device cannot run, and has it allowed the shared memory that it needs: until then, the driver knows of

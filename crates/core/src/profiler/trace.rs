@@ -1,4 +1,4 @@
-//! `CUPRUM_TRACE=file.json`: every call of the program in the Trace Event Format, which Perfetto (ui.perfetto.dev) and Chrome
+//! `CUPRUM_TRACE=file.json`: the calls of the program in the Trace Event Format, which Perfetto (ui.perfetto.dev) and Chrome
 //! (chrome://tracing) open. Host threads and GPUs are rows; a call is a bar on its thread, from its begin to its return, and one on
 //! its GPU, between events before and after it, with op, shapes, dtypes, accelerator and memory in use.
 //!
@@ -19,9 +19,8 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::call::Call;
-use crate::device::{Device, DeviceEvent, driver};
-use crate::dispatch;
+use crate::device::{Device, DeviceEvent, Stream, driver};
+use crate::dispatch::Record;
 use crate::error::{Error, Result};
 use crate::settings;
 
@@ -48,8 +47,7 @@ struct Ended {
 
 /// Events before and after a call.
 struct OnDevice {
-    device: Device,
-    stream: u32,
+    stream: Stream,
     before: Box<dyn DeviceEvent>,
     after: Box<dyn DeviceEvent>,
 }
@@ -144,43 +142,45 @@ fn thread() -> u64 {
 /// A call that has begun.
 pub(crate) struct Begun {
     at: f64,
+    stream: Stream,
     before: Option<Box<dyn DeviceEvent>>,
 }
 
 /// Starts the watch of a call, if calls are traced.
-pub(crate) fn begin(call: &Call) -> Option<Begun> {
+pub(crate) fn begin(stream: Stream) -> Option<Begun> {
     let trace = trace()?;
-    let before = match call.device == Device::CPU {
+    let before = match stream.device == Device::CPU {
         true => None,
         // What is written into a graph has not run.
-        false if call.stream.is_capturing() => None,
-        false => trace.event(call).inspect_err(|error| tracing::warn!(%error, "the device is not traced")).ok(),
+        false if stream.is_capturing() => None,
+        false => trace.event(stream).inspect_err(|error| tracing::warn!(%error, "the device is not traced")).ok(),
     };
-    Some(Begun { at: microseconds(), before })
+    Some(Begun { at: microseconds(), stream, before })
 }
 
-/// The call has returned, served by an accelerator or by nobody, or failed.
-pub(crate) fn end(begun: Option<Begun>, call: &Call, served_by: Option<&str>, error: Option<&Error>) {
-    let (Some(trace), Some(Begun { at, before })) = (trace(), begun) else { return };
-    let device = || driver(call.device);
-    let after = || device()?.record_event(call.stream);
-    let on_device = before.and_then(|before| Some(OnDevice { device: call.device, stream: call.stream.id, before, after: after().ok()? }));
+/// The call has returned, or failed.
+pub(crate) fn end(begun: Option<Begun>, record: Option<&Record>, error: Option<&Error>) {
+    let (Some(trace), Some(Begun { at, stream, before }), Some(record)) = (trace(), begun, record) else { return };
+    let device = || driver(record.device);
+    let after = || device()?.record_event(stream);
+    let on_device = before.and_then(|before| Some(OnDevice { stream, before, after: after().ok()? }));
     let duration = microseconds() - at;
     let memory = device().and_then(|d| d.memory_stats()).map_or(Value::Null, |stats| json!(stats.used));
-    let (dtypes, shapes) = dispatch::dtypes_and_shapes(call);
     let details = json!({
-        "accelerator": served_by,
-        "device": call.device.to_string(),
-        "shapes": shapes,
-        "dtypes": dtypes.iter().map(|d| d.name()).collect::<Vec<_>>(),
-        "expression": call.program().filter(|p| !p.is_identity()).map(ToString::to_string),
-        "bytes": call.bytes(),
+        "accelerator": record.served_by,
+        "device": record.device.to_string(),
+        "shapes": record.shapes,
+        "dtypes": record.dtypes.iter().map(|d| d.name()).collect::<Vec<_>>(),
+        "expression": record.computes(),
+        "grid": record.launch.as_ref().map(|l| l.grid),
+        "block": record.launch.as_ref().map(|l| l.block),
+        "bytes": record.bytes,
         "memory_used": memory,
         "error": error.map(ToString::to_string),
     });
-    let category = format!("{:?}", call.family());
-    let ended = Ended { name: call.op.name().into(), category, thread: thread(), begin: at, duration, details, on_device };
-    trace.push(ended);
+    let name = record.launch.as_ref().map_or(record.op, |l| &l.kernel).into();
+    let category = format!("{:?}", record.family);
+    trace.push(Ended { name, category, thread: thread(), begin: at, duration, details, on_device });
 }
 
 /// A range of the host that is being traced; written when it is dropped.
@@ -206,17 +206,18 @@ impl Drop for HostRange {
 }
 
 impl Trace {
-    /// An event on the call's stream, after one whose time is known on the host's clock.
-    fn event(&self, call: &Call) -> Result<Box<dyn DeviceEvent>> {
-        let (driver, now) = (driver(call.device)?, microseconds());
+    /// An event on a stream, after one whose time is known on the host's clock.
+    fn event(&self, stream: Stream) -> Result<Box<dyn DeviceEvent>> {
+        let (device, now) = (stream.device, microseconds());
+        let driver = driver(device)?;
         let mut anchors = lock(&self.anchors);
-        if !anchors.iter().any(|a| a.device == call.device && now - a.at < ANCHOR_REACH) {
-            let event = driver.record_event(call.stream)?;
+        if !anchors.iter().any(|a| a.device == device && now - a.at < ANCHOR_REACH) {
+            let event = driver.record_event(stream)?;
             event.millis_since(event.as_ref())?; // waits for it
             anchors.retain(|a| now - a.at < ANCHOR_LIFE);
-            anchors.push(Anchor { device: call.device, event: event.into(), at: microseconds() });
+            anchors.push(Anchor { device, event: event.into(), at: microseconds() });
         }
-        driver.record_event(call.stream)
+        driver.record_event(stream)
     }
 
     fn push(&self, ended: Ended) {
@@ -255,12 +256,12 @@ impl Trace {
         let bar = |group: u64, row: u64, begin: f64, duration: f64| json!({"name": name, "cat": category, "ph": "X", "pid": group, "tid": row, "ts": begin, "dur": duration, "args": details});
         output.name_row(HOST, thread, "host", &format!("thread {thread}"), lines);
         lines.push(bar(HOST, thread, begin, duration));
-        let Some(OnDevice { device, stream, before, after }) = on_device else { return Ok(()) };
+        let Some(OnDevice { stream: Stream { device, id }, before, after }) = on_device else { return Ok(()) };
         let on_device = after.millis_since(before.as_ref())? * 1e3;
         let begin = self.device_time(device, before.as_ref(), begin)?;
         let group = 1 + (device.kind().index() as u64) * 64 + device.ordinal() as u64;
-        let row = u64::from(stream);
-        output.name_row(group, row, &device.to_string(), &format!("stream {stream}"), lines);
+        let row = u64::from(id);
+        output.name_row(group, row, &device.to_string(), &format!("stream {id}"), lines);
         lines.push(bar(group, row, begin, on_device));
         Ok(())
     }
@@ -281,9 +282,9 @@ impl Output {
         let separator = if self.end > 2 { ",\n" } else { "" };
         let text = separator.to_string() + &lines.iter().map(Value::to_string).collect::<Vec<_>>().join(",\n");
         self.file.seek(SeekFrom::Start(self.end))?;
-        self.file.write_all(text.as_bytes())?;
+        self.file.write_all([&text, "\n]\n"].concat().as_bytes())?;
         self.end += text.len() as u64;
-        self.file.write_all(b"\n]\n")
+        Ok(())
     }
 
     fn name_row(&mut self, group: u64, row: u64, group_name: &str, row_name: &str, lines: &mut Vec<Value>) {
