@@ -271,8 +271,8 @@ impl NdArray {
     /// Host bytes covering the array, and the layout of the array in them.
     fn host_bytes(&self) -> Result<(HostBytes, Layout)> {
         let stored = self.stored()?;
-        if let Ok(buffer) = HostBytes::host(stored.buffer()) {
-            return Ok((buffer, stored.layout().clone()));
+        if stored.buffer().as_any().is::<HostBuffer>() {
+            return Ok((HostBytes(stored.buffer().clone()), stored.layout().clone()));
         }
         // Elements spread thinly over the buffer are packed on the device first.
         let (lo, hi) = stored.layout().extent();
@@ -280,11 +280,10 @@ impl NdArray {
             return self.contiguous()?.host_bytes();
         }
         let item = self.dtype().itemsize();
-        let mut bytes = vec![0u8; (hi - lo) as usize * item];
-        driver(stored.device())?.download(stored.buffer().as_ref(), lo as usize * item, &mut bytes)?;
+        let bytes = HostBuffer::downloaded(stored.buffer().as_ref(), lo as usize * item, (hi - lo) as usize * item)?;
         trace::flush();
         let layout = stored.layout().with_offset(stored.layout().offset() - lo as usize);
-        Ok((HostBytes::Copy(bytes), layout))
+        Ok((HostBytes(Arc::new(bytes)), layout))
     }
 
     /// A view of the same elements under another layout.
@@ -415,7 +414,7 @@ impl NdArray {
         let source = self.contiguous()?;
         let (bytes, layout) = source.host_bytes()?;
         let start = layout.offset() * self.dtype().itemsize();
-        let host = driver(device)?.pinned(self.nbytes())?;
+        let mut host = driver(device)?.pinned(self.nbytes())?;
         host.fill_from(bytes.get(start..start + self.nbytes()).unwrap_or_default())?;
         Ok(NdArray::from(StoredArray::new(self.dtype(), Layout::contiguous(self.shape())?, Arc::new(host))?))
     }
@@ -437,36 +436,22 @@ impl NdArray {
             return Ok(NdArray::from(StoredArray::new(self.dtype(), layout, direct?)?));
         }
         let (bytes, host_layout) = source.host_bytes()?;
+        if device == Device::CPU {
+            return Ok(NdArray::from(StoredArray::new(self.dtype(), host_layout, bytes.0)?));
+        }
         let start = host_layout.offset() * item;
         let bytes = bytes.get(start..start + self.nbytes()).unwrap_or_default();
-        let buffer = if device == Device::CPU {
-            Arc::new(HostBuffer::from_bytes(bytes)?) as _
-        } else {
-            target.upload(bytes, Stream::current(device))?
-        };
-        Ok(NdArray::from(StoredArray::new(self.dtype(), layout, buffer)?))
+        Ok(NdArray::from(StoredArray::new(self.dtype(), layout, target.upload(bytes, Stream::current(device))?)?))
     }
 }
 
-/// Bytes on the host: a shared host buffer, or a copy from a device.
-enum HostBytes {
-    Shared(Arc<dyn Buffer>),
-    Copy(Vec<u8>),
-}
-
-impl HostBytes {
-    fn host(buffer: &Arc<dyn Buffer>) -> Result<HostBytes, ()> {
-        if buffer.as_any().is::<HostBuffer>() { Ok(HostBytes::Shared(buffer.clone())) } else { Err(()) }
-    }
-}
+/// Bytes on the host: a buffer there, an array's own or a copy from a device.
+struct HostBytes(Arc<dyn Buffer>);
 
 impl std::ops::Deref for HostBytes {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        match self {
-            HostBytes::Shared(b) => b.as_any().downcast_ref::<HostBuffer>().map_or(&[], HostBuffer::as_bytes),
-            HostBytes::Copy(v) => v,
-        }
+        self.0.as_any().downcast_ref::<HostBuffer>().map_or(&[], HostBuffer::as_bytes)
     }
 }
 

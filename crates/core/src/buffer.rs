@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::device::{Buffer, Device, DeviceDriver, DeviceEvent, DeviceInfo, MemoryStats};
+use crate::device::{Buffer, Device, DeviceDriver, DeviceEvent, DeviceInfo, MemoryStats, driver};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::pool;
@@ -65,18 +65,17 @@ impl HostBuffer {
     }
 
     /// Writes all of it, before it is shared. An error if it has another size.
-    pub(crate) fn fill_from(&self, bytes: &[u8]) -> Result<()> {
+    pub(crate) fn fill_from(&mut self, bytes: &[u8]) -> Result<()> {
         if bytes.len() != self.nbytes {
             return Err(Error::value("allocate", format!("{} bytes for a buffer of {}", bytes.len(), self.nbytes)));
         }
-        // SAFETY: the block has as many bytes, and its owner alone knows it (see the type's contract).
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.as_mut_ptr(), bytes.len()) };
+        self.as_mut_bytes().copy_from_slice(bytes);
         Ok(())
     }
 
     /// A copy of the bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<HostBuffer> {
-        let buffer = Self::uninit(bytes.len())?;
+        let mut buffer = Self::uninit(bytes.len())?;
         buffer.fill_from(bytes)?;
         Ok(buffer)
     }
@@ -103,6 +102,19 @@ impl HostBuffer {
         // SAFETY: the block is `nbytes` long, initialised by the pool and, by contract, no longer written to when an array over it
         // is handed out.
         unsafe { std::slice::from_raw_parts(self.ptr.as_ptr(), self.nbytes) }
+    }
+
+    /// The whole block, for writing.
+    pub fn as_mut_bytes(&mut self) -> &mut [u8] {
+        // SAFETY: as in `as_bytes`; whoever holds the one value of it is the only one who knows the block.
+        unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.nbytes) }
+    }
+
+    /// A copy of `nbytes` of a device's buffer, from an offset on; waits for the device.
+    pub(crate) fn downloaded(buffer: &dyn Buffer, byte_offset: usize, nbytes: usize) -> Result<HostBuffer> {
+        let mut host = Self::uninit(nbytes)?;
+        driver(buffer.device())?.download(buffer, byte_offset, host.as_mut_bytes())?;
+        Ok(host)
     }
 
     /// Bytes held by all host buffers of the process, but for memory of backends.

@@ -2,11 +2,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::sync::Arc;
 use std::thread::LocalKey;
 
 use smallvec::SmallVec;
 
 use crate::array::{Array, NdArray, StoredArray};
+use crate::buffer::HostBuffer;
 use crate::call::{Call, Outcome, OutputSpec, Outputs};
 use crate::device::{Device, Stream, driver, with_device};
 use crate::dtype::DType;
@@ -453,9 +455,8 @@ fn on_host(call: &Call) -> Result<Outputs> {
         .inputs
         .iter()
         .map(|a| {
-            let mut bytes = vec![0u8; a.buffer().nbytes()];
-            driver(a.device())?.download(a.buffer().as_ref(), 0, &mut bytes)?;
-            StoredArray::new(a.dtype(), a.layout().clone(), driver(Device::CPU)?.upload(&bytes, Stream::current(Device::CPU))?)
+            let bytes = HostBuffer::downloaded(a.buffer().as_ref(), 0, a.buffer().nbytes())?;
+            StoredArray::new(a.dtype(), a.layout().clone(), Arc::new(bytes))
         })
         .collect();
     let inputs = inputs?;
