@@ -123,9 +123,9 @@ static SHELVED: Accelerator = Accelerator {
 };
 
 /// A device that is used before it is known.
-static LATE: Accelerator = Accelerator {
-    name: "late",
-    device: "late",
+static TARDY: Accelerator = Accelerator {
+    name: "tardy",
+    device: "tardy",
     base: Some(Provider { count: || 1, open: |device| Ok(Box::new(ToyDriver(device))) }),
     ..TOY
 };
@@ -243,10 +243,10 @@ fn a_device_that_is_not_there_is_told_so() {
     register(&SHELVED).unwrap();
     let shelved = Device::new(DeviceKind::intern("shelved").unwrap(), 0);
     assert!(ones(shelved).contains("shelved:0 is not ready: out of reach; fetch a ladder"), "{}", ones(shelved));
-    let late = Device::new(DeviceKind::intern("late").unwrap(), 0);
-    assert!(ones(late).contains("no backend for 'late'"), "{}", ones(late));
-    register(&LATE).unwrap();
-    assert_eq!(late.info().unwrap().name, "toy", "it is looked for again");
+    let tardy = Device::new(DeviceKind::intern("tardy").unwrap(), 0);
+    assert!(ones(tardy).contains("no backend for 'tardy'"), "{}", ones(tardy));
+    register(&TARDY).unwrap();
+    assert_eq!(tardy.info().unwrap().name, "toy", "it is looked for again");
 }
 
 #[test]

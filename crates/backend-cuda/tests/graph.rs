@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use cuprum_backend_cuda::args;
 use cuprum_backend_cuda::raw::{Launch, RawKernel};
-use cuprum_core::{DType, Device, Event, Graph, NdArray, Result, Stream, matmul, s, with_device};
+use cuprum_core::{DType, Device, Event, Graph, NdArray, Result, Stream, explain, matmul, s, with_device};
 
 use common::on_device;
 
@@ -29,8 +29,10 @@ fn a_graph_does_what_its_closure_did() {
         };
         let (a, b) = step(&x)?;
         let want = (a.to_vec::<f32>()?, b.to_vec::<f32>()?);
-        let (graph, (a, b)) = Graph::capture(|| step(&x))?;
+        let (captured, records) = explain(|| Graph::capture(|| step(&x)));
+        let (graph, (a, b)) = captured?;
         println!("{graph:?}");
+        assert_eq!(records.last().map(|r| (r.op, r.served_by)), Some(("graph", Some("cuda"))), "its launch is told of, too");
         assert!(graph.nodes() >= 5);
         assert!((a.to_vec::<f32>()?, b.to_vec::<f32>()?) == want, "captured, and launched once");
         for seed in 3..6 {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use cuprum_backend_cpu as _;
 use cuprum_backend_cuda::args;
 use cuprum_backend_cuda::raw::{Launch, RawKernel};
-use cuprum_core::{DType, Device, Event, NdArray, Result, Stream, matmul, with_stream};
+use cuprum_core::{DType, Device, Event, KernelLaunch, NdArray, Result, Stream, explain, matmul, with_stream};
 
 use common::on_device;
 
@@ -144,6 +144,19 @@ fn kernels_of_the_users_own_are_waited_for() {
             let want: Vec<f32> = ramp(n, 0).iter().map(|v| v + 1.0 + round as f32).collect();
             assert!(array.to_vec::<f32>()? == want, "round {round}");
         }
+        Ok(())
+    });
+}
+
+#[test]
+fn kernels_of_the_users_own_are_told_of() {
+    on_device(|device| {
+        let (delay, other) = (Delay::new()?, Stream::new(device)?);
+        let (queued, records) = explain(|| other.scope(|| delay.queue()));
+        queued?;
+        let [record] = &records[..] else { panic!("{records:?}") };
+        assert_eq!((record.device, record.served_by, record.bytes), (device, Some("cuda"), 0));
+        assert_eq!(record.launch, Some(KernelLaunch { kernel: "delay".into(), grid: [1; 3], block: [1; 3] }));
         Ok(())
     });
 }
