@@ -32,7 +32,7 @@ pub struct Context {
     pub(super) memory: Memory,
     pub(super) staging: Staging,
     pub(super) lent: Lent,
-    fault: OnceLock<Result<FaultBlock>>,
+    fault: OnceLock<FaultBlock>,
     kernels: KernelCache,
     pub(crate) blas: OnceLock<Blas>,
 }
@@ -179,16 +179,21 @@ impl Context {
     /// The device address of this context's error word, to pass to kernels that may find a bad index; allocated at
     /// the first call. See [`super::fault`].
     pub fn fault_pointer(&self) -> Result<u64> {
-        let make = || self.bind().and_then(|()| FaultBlock::new());
-        self.fault.get_or_init(make).as_ref().map(|block| block.device_pointer()).map_err(CudaError::clone)
+        if let Some(block) = self.fault.get() {
+            return Ok(block.device_pointer());
+        }
+        // A failure is not kept: there may be room the next time.
+        self.bind()?;
+        let made = FaultBlock::new()?;
+        Ok(self.fault.get_or_init(|| made).device_pointer())
     }
 
     /// Reads and clears the error word. Meaningful after a wait; [`Context::synchronize`] and host copies call it.
     #[inline]
     pub fn check_device_error(&self) -> Result<()> {
         match self.fault.get() {
-            Some(Ok(block)) => block.take(),
-            _ => Ok(()),
+            Some(block) => block.take(),
+            None => Ok(()),
         }
     }
 }
