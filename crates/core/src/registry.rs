@@ -444,8 +444,8 @@ pub(crate) fn driver(device: Device) -> Result<&'static dyn DeviceDriver> {
         opened: OnceLock<Box<dyn DeviceDriver>>,
         opening: Mutex<()>,
     }
-    const CLOSED: Slot = Slot { opened: OnceLock::new(), opening: Mutex::new(()) };
-    static SLOTS: [[Slot; MAX_ORDINALS]; MAX_KINDS] = [const { [CLOSED; MAX_ORDINALS] }; MAX_KINDS];
+    static SLOTS: [[Slot; MAX_ORDINALS]; MAX_KINDS] =
+        [const { [const { Slot { opened: OnceLock::new(), opening: Mutex::new(()) } }; MAX_ORDINALS] }; MAX_KINDS];
     let slot = SLOTS.get(device.kind().index()).and_then(|k| k.get(device.ordinal()));
     let slot = slot.ok_or_else(|| Error::Device { op: "device", message: format!("there is no device {device}") })?;
     if let Some(driver) = slot.opened.get() {

@@ -132,7 +132,7 @@ impl Table {
         let Some(file) = &self.file else { return Ok(()) };
         let folder = file.parent().unwrap_or(Path::new("."));
         std::fs::create_dir_all(folder)?;
-        let _turn = turn(folder)?;
+        let _turn = turn(folder);
         if let Some(theirs) = std::fs::read_to_string(file).ok().and_then(|t| read(&t)) {
             theirs.into_iter().for_each(|(key, entry)| {
                 self.entries.entry(key).or_insert(entry);
@@ -150,16 +150,18 @@ impl Table {
 /// This process's turn to change the tables of a folder, until the value is dropped: the lock of a file beside the folder, which the
 /// system takes from a process that ends, however it ends. `None` where the file system has no locks, or somebody does not let go; what
 /// another process adds at the same moment may then be lost, and is measured again.
-fn turn(folder: &Path) -> std::io::Result<Option<File>> {
-    let file = File::options().create(true).truncate(false).write(true).open(folder.with_extension("lock"))?;
+fn turn(folder: &Path) -> Option<File> {
+    let out_of_turn = |error: &dyn std::fmt::Display| tracing::debug!(?folder, %error, "tables are changed out of turn");
+    let opened = File::options().create(true).truncate(false).write(true).open(folder.with_extension("lock"));
+    let file = opened.inspect_err(|error| out_of_turn(error)).ok()?;
     let began = Instant::now();
     loop {
         match file.try_lock() {
-            Ok(()) => return Ok(Some(file)),
+            Ok(()) => return Some(file),
             Err(TryLockError::WouldBlock) if began.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(1)),
             Err(error) => {
-                tracing::debug!(?folder, %error, "tables are changed out of turn");
-                return Ok(None);
+                out_of_turn(&error);
+                return None;
             }
         }
     }
@@ -230,7 +232,7 @@ pub(super) fn forget() -> Result<()> {
         let removed = with_table(device, |t| {
             t.entries.clear();
             t.file.as_deref().map(|f| {
-                let _turn = f.parent().and_then(|folder| turn(folder).ok());
+                let _turn = f.parent().and_then(turn);
                 (f.to_path_buf(), std::fs::remove_file(f))
             })
         });
