@@ -2,6 +2,9 @@
 //! skips otherwise, or fails if `CUPRUM_REQUIRE_NVRTC` is 1. `CUPRUM_NVRTC_ONLY` names a part of the sources (`select`),
 //! `CUPRUM_NVRTC_ARCH` the one architecture to compile for.
 
+#[path = "../../backend-cuda/tests/parts/mod.rs"]
+mod parts;
+
 use cuprum_backend_cub::{OPTIONS, headers, sources_for_check};
 use cuprum_backend_cuda::nvrtc::{Compiler, Request, cccl_headers};
 use cuprum_backend_cuda::{CudaError, Result};
@@ -24,18 +27,21 @@ fn every_listed_source_compiles() {
     let options: Vec<&str> = fixed.into_iter().chain(OPTIONS.iter().copied()).collect();
     // Every source for one architecture, every sixth of them for each of the others: the text hardly depends on it.
     let known = compiler.supported_archs().unwrap();
-    let mut failures = Vec::new();
     let only = std::env::var("CUPRUM_NVRTC_ONLY").unwrap_or_default();
     let arch: Option<u32> = std::env::var("CUPRUM_NVRTC_ARCH").ok().map(|text| text.parse().expect("an architecture such as 90"));
+    let mut wanted = Vec::new();
     for (n, (name, source)) in sources_for_check().into_iter().filter(|(name, _)| name.contains(&only)).enumerate() {
         let others = [80, 100].into_iter().enumerate().filter(|(turn, _)| n % 6 == *turn).map(|(_, arch)| arch);
-        for arch in others.chain([90]).filter(|a| known.contains(a) && arch.is_none_or(|only| *a == only)) {
-            let request = Request { name: "check.cu", source: &source, options: &options, ..Request::default() };
-            match compiler.compile(&request, arch) {
-                Ok(made) if made.log.is_empty() => assert!(!made.is_ptx && made.code.starts_with(b"\x7fELF"), "{name}"),
-                Ok(made) => failures.push(format!("{name} for sm_{arch} warns: {}", made.log)),
-                Err(e) => failures.push(format!("{name} for sm_{arch}: {e}")),
-            }
+        let archs = others.chain([90]).filter(|a| known.contains(a) && arch.is_none_or(|only| *a == only));
+        wanted.extend(archs.map(|arch| (arch, name.clone(), source.clone())));
+    }
+    let mut failures = Vec::new();
+    for (arch, name, source) in parts::part("every_listed_source_compiles", wanted) {
+        let request = Request { name: "check.cu", source: &source, options: &options, ..Request::default() };
+        match compiler.compile(&request, arch) {
+            Ok(made) if made.log.is_empty() => assert!(!made.is_ptx && made.code.starts_with(b"\x7fELF"), "{name}"),
+            Ok(made) => failures.push(format!("{name} for sm_{arch} warns: {}", made.log)),
+            Err(e) => failures.push(format!("{name} for sm_{arch}: {e}")),
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
