@@ -191,10 +191,13 @@ fn make(context: &'static Context, key: &KernelKey, source: &Source) -> Result<B
 
 fn with_program<R>(headers: &CcclHeaders, source: &Source, f: impl FnOnce(Program) -> Result<R>) -> Result<R> {
     let (major, minor, patch) = headers.version;
+    let options: Vec<&str> = OPTIONS.iter().copied().chain(source.options.iter().map(String::as_str)).collect();
+    let own: Vec<(&str, &str)> = source.headers.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     f(Program {
         name: &source.name,
         source: &source.text,
-        options: OPTIONS,
+        options: &options,
+        headers: &own,
         include_dirs: &[&headers.include],
         identity: &format!("CCCL {major}.{minor}.{patch}"),
         ..Program::default()

@@ -1,6 +1,7 @@
 //! What CUB takes of each operation, dtype by dtype, found by asking the families' own descriptions about made-up calls. A device
 //! test goes through the reasons listed here: calls that are declined for each, and have the base's result.
 
+use cuprum_backend_cuda::raw::{self, Asked, REDUCTION_KERNEL};
 use cuprum_core::call::{Binning, Sort, Work};
 use cuprum_core::layout::Layout;
 use cuprum_core::ops::{histogram, reduce as reductions, scan as scans, select as selections, sort as sorts};
@@ -9,6 +10,8 @@ use cuprum_core::plan::scan::ScanPlan;
 use cuprum_core::testing::calls::{array, reason, with_call};
 use cuprum_core::{Array, Call, DType, Device, DeviceKind, Family, Op, OutputSpec, Program, Reason, Result, StoredArray};
 use smallvec::SmallVec;
+
+use crate::source::LARGER;
 
 /// What CUB says to one kind of call.
 #[derive(Clone, Debug)]
@@ -45,7 +48,11 @@ pub fn coverage() -> Result<Vec<Coverage>> {
             reductions::ALL,
             reductions::COUNT_NONZERO,
             reductions::VAR,
+            LARGER,
         ] {
+            if op == LARGER && (dtype == DType::Bool || dtype.is_complex()) {
+                continue; // numbers are compared
+            }
             let arg = op == reductions::ARGMIN || op == reductions::ARGMAX;
             let truth = op == reductions::ANY || op == reductions::ALL || op == reductions::COUNT_NONZERO;
             let value = if truth { DType::Bool } else { dtype };
@@ -58,6 +65,10 @@ pub fn coverage() -> Result<Vec<Coverage>> {
                 let work = Work::Reduce { program: &program, plan: &plan, acc: value };
                 list.push(asked(op, case, dtype, &[a], &[spec(out, &kept)?], work));
             }
+        }
+        for (case, axes) in [("everything", &[0, 1][..]), ("last axis", &[1]), ("first axis", &[0])] {
+            let Asked { inputs, output, reduction } = raw::call_for_check(&input(&[1000, 1000])?.into(), axes)?;
+            list.push(asked(REDUCTION_KERNEL, case, dtype, &inputs, &[output], Work::Custom(&reduction)));
         }
         for op in [scans::CUMSUM, scans::CUMPROD, scans::CUMMAX, scans::CUMMIN] {
             let shapes = [("one row", 0, &[1 << 20][..]), ("last axis", 1, &[1000, 1000]), ("first axis", 0, &[1000, 1000])];
@@ -135,7 +146,7 @@ fn asked(op: Op, case: &'static str, dtype: DType, inputs: &[StoredArray], outpu
 fn refusal(call: &Call) -> std::result::Result<(), Reason> {
     let addresses = vec![256; call.inputs.len()];
     match call.family() {
-        Family::Reduce => crate::reduce::describe(call, &addresses).map(|_| ()),
+        Family::Reduce | Family::Custom => crate::reduce::describe(call, &addresses).map(|_| ()),
         Family::Scan => crate::scan::describe(call).map(|_| ()),
         Family::Sort => crate::sort::describe(call).map(|_| ()),
         Family::Select => crate::select::describe(call, &addresses).map(|_| ()),
@@ -158,6 +169,9 @@ mod tests {
         };
         assert_eq!(find(reductions::SUM, "everything", DType::BF16), None);
         assert!(find(reductions::SUM, "first axis", DType::F32).unwrap().contains("not the last"));
+        assert_eq!(find(LARGER, "last axis", DType::I32), None);
+        assert_eq!(find(REDUCTION_KERNEL, "everything", DType::C128), None);
+        assert!(find(REDUCTION_KERNEL, "first axis", DType::Bool).unwrap().contains("not the last"));
         assert_eq!(find(scans::CUMSUM, "first axis", DType::F16), None);
         assert!(find(scans::CUMMAX, "last axis", DType::C64).unwrap().contains("only added and multiplied"));
         assert_eq!(find(sorts::ARGSORT, "last axis", DType::C64), None);

@@ -27,6 +27,7 @@ mod testing;
 pub use coverage::{Coverage, coverage};
 pub use source::OPTIONS;
 
+use cuprum_backend_cuda::raw::REDUCTION_KERNEL;
 use cuprum_core::{Accelerator, Availability, Family, Kernel, Registration, Result};
 
 const NAME: &str = "cub";
@@ -52,6 +53,7 @@ pub fn register() -> Result<()> {
 /// Kernels look at operations and dtypes themselves, so that each has a reason of its own to decline.
 const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Reduce, reduce::run),
+    Kernel::new(Family::Custom, reduce::run).ops(&[REDUCTION_KERNEL]),
     Kernel::new(Family::Scan, |call| launch::run(call, |_| scan::describe(call))),
     Kernel::new(Family::Select, |call| launch::run(call, |addresses| select::describe(call, addresses))),
     Kernel::new(Family::Histogram, |call| launch::run(call, |addresses| histogram::describe(call, addresses))),
@@ -98,6 +100,6 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), all);
-        assert_eq!(all, 17 + 13 + 19 + 7 + 7 + 48);
+        assert_eq!(all, 19 + 6 + 13 + 19 + 7 + 7 + 48);
     }
 }

@@ -1,17 +1,20 @@
 //! Reductions along a contiguous axis, with the expression before them taken in: everything at once, or row by row.
 //! Which kernel, and in what order elements are combined, follows from the shape alone.
 
-use cuprum_backend_cuda::codegen::{self, Access, Bytes, KernelKey, ctype, parts};
+use cuprum_backend_cuda::codegen::{self, Access, Bytes, Combination, KernelKey, ctype, parts};
+use cuprum_backend_cuda::raw::{self, Asked, REDUCTION_KERNEL, StringReduction};
+use cuprum_core::body::Body;
 use cuprum_core::call::Work;
 use cuprum_core::layout::Strides;
 use cuprum_core::ops::reduce as ops;
 use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
 use cuprum_core::registry::if_order_is_named;
-use cuprum_core::{Array, Call, DType, Op, Outcome, Program, Reason, Result};
+use cuprum_core::testing::calls;
+use cuprum_core::{Array, Call, DType, Device, DeviceKind, Layout, Op, Outcome, Program, Reason, Result};
 
 use crate::flat;
 use crate::launch::{self, Described, On};
-use crate::source::{BLOCK, Definitions, Family, Source};
+use crate::source::{BLOCK, Definitions, Family, LARGER, Source};
 
 /// Threads of a block, as in `reduce.cu`.
 pub const THREADS: usize = 256;
@@ -47,11 +50,22 @@ pub enum Shape {
     Lanes(usize),
 }
 
+/// What elements are combined by.
+#[derive(Clone, Copy)]
+enum Fold<'a> {
+    /// A template of `fold.cuh`, for one of core's operations.
+    Known(&'static str),
+    /// The body of another crate's operation.
+    Body(&'static Body),
+    /// A kernel from strings.
+    Strings(&'a StringReduction),
+}
+
 /// A reduction that the kernels take.
-#[derive(Debug)]
 pub struct Reduction<'a> {
     op: Op,
-    /// The expression before it.
+    fold: Fold<'a>,
+    /// The expression before it; of a kernel from strings, what that reads.
     pub program: &'a Program,
     plan: &'a ReducePlan,
     acc: DType,
@@ -64,8 +78,11 @@ pub struct Reduction<'a> {
     pub shape: Shape,
 }
 
-/// The template of `fold.cuh` for an operation on values of a dtype.
-fn fold(op: Op, value: DType) -> Result<&'static str, Reason> {
+/// How an operation combines values of a dtype.
+fn fold(op: Op, value: DType) -> Result<Fold<'static>, Reason> {
+    if let Some(body) = op.0.body.filter(|body| body.identity.is_some()) {
+        return Ok(Fold::Body(body));
+    }
     // Of complex NaNs the first is the smallest and the largest, but elements are not combined in their order here.
     let (name, of_complex) = match op {
         _ if op == ops::SUM => ("Sum", true),
@@ -82,7 +99,7 @@ fn fold(op: Op, value: DType) -> Result<&'static str, Reason> {
     if value.is_complex() && !of_complex {
         return Err(Reason::with(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
     }
-    Ok(name)
+    Ok(Fold::Known(name))
 }
 
 /// A reduction. Those that give places stand back in the default order: the base's were faster in every row measured
@@ -99,17 +116,26 @@ pub fn run(call: &Call) -> Result<Outcome> {
 
 /// What the kernels are asked for, or why they decline. `addresses` are those of the inputs' first elements.
 pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<Reduction<'a>, Reason> {
-    let (Work::Reduce { program, plan, acc }, [output]) = (&call.work, call.outputs) else {
-        return Err(Reason::with(|| format!("{}: sums of segments of unequal length", call.op.name())));
+    let [output] = call.outputs else { return Err(Reason::new("not a reduction of one output")) };
+    let (fold, program, plan, acc) = match (&call.work, StringReduction::of(call)) {
+        (&Work::Reduce { program, plan, acc }, _) => (fold(call.op, program.output_dtype(0))?, program, plan, acc),
+        (_, Some(strings)) => (Fold::Strings(strings), strings.program(), strings.plan(), strings.accumulator()),
+        _ => return Err(Reason::with(|| format!("{}: sums of segments of unequal length", call.op.name()))),
     };
-    fold(call.op, program.output_dtype(0))?;
     match plan.class {
         ReduceClass::All | ReduceClass::Row => {}
         ReduceClass::Column => return Err(Reason::new("the reduced axis is not the last: column")),
         ReduceClass::General => return Err(Reason::new("not contiguous along the reduced axis")),
     }
-    if plan.reduced_size == 1 {
-        return Err(Reason::new("one element per result"));
+    match plan.reduced_size {
+        0 => return Err(Reason::new("no elements: the base has the result of none")),
+        1 => return Err(Reason::new("one element per result")),
+        _ => {}
+    }
+    if let Fold::Strings(strings) = fold
+        && strings.includes()
+    {
+        return Err(Reason::new("its code includes files, which the base looks for"));
     }
     flat::check_program(program)?;
     let repeated = (0..call.inputs.len()).filter(|&k| plan.reduced_strides[k].last() == Some(&0)).fold(0, |bits, k| bits | 1 << k);
@@ -120,9 +146,10 @@ pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<Reduction<'a>, 
     let size = plan.kept_size.saturating_mul(plan.reduced_size);
     Ok(Reduction {
         op: call.op,
+        fold,
         program,
         plan,
-        acc: *acc,
+        acc,
         out: output.dtype,
         access: Access { repeated, aligned },
         width,
@@ -177,10 +204,31 @@ impl Reduction<'_> {
     /// Bytes of one accumulator.
     pub fn acc_size(&self) -> usize {
         match self.op {
+            _ if let Fold::Strings(strings) = self.fold => strings.combination().size,
             op if op == ops::ANY || op == ops::ALL => 4,
             op if op == ops::COUNT_NONZERO => 8,
             op if op == ops::ARGMIN || op == ops::ARGMAX => 16, // a value of up to 8 bytes and a 64-bit place
             _ => self.acc.itemsize(),
+        }
+    }
+
+    /// The name of its fold; of a reduction that is not core's, a type that this defines.
+    fn define_fold(&self, d: &mut Definitions) -> Result<String, &'static str> {
+        let combination = match self.fold {
+            Fold::Known(name) => return Ok(format!("{name}<{}>", ctype(self.acc))),
+            Fold::Body(body) => Combination::of_body(body, self.acc).ok_or(self.op.name())?,
+            Fold::Strings(strings) => strings.combination(),
+        };
+        d.own_fold(&combination);
+        Ok("Own".into())
+    }
+
+    /// The element's code.
+    fn element(&self) -> Result<String, &'static str> {
+        match self.fold {
+            Fold::Known(_) => codegen::element(self.program, self.access),
+            Fold::Body(body) => codegen::element_and(self.program, self.access, Some(body)),
+            Fold::Strings(strings) => Ok(strings.element(self.access)),
         }
     }
 
@@ -203,28 +251,38 @@ impl Reduction<'_> {
 impl Described for Reduction<'_> {
     fn key(&self) -> KernelKey {
         let layout = (self.width << 16 | self.plan.kept.len() << 8 | usize::from(self.wide)) as u64;
-        KernelKey::new("cub reduce", self.program)
+        let key = KernelKey::new("cub reduce", self.program)
             .with(self.op.index() as u64)
             .with_dtype(self.acc)
             .with_dtype(self.out)
             .with(layout)
-            .with(self.access.repeated)
+            .with(self.access.repeated);
+        match self.fold {
+            Fold::Known(_) => key,
+            Fold::Body(_) => key.with(std::ptr::from_ref(self.op.0) as u64), // such operations share an index
+            Fold::Strings(strings) => strings.add_to(key),
+        }
     }
 
     fn source(&self) -> Result<Source, &'static str> {
         let rank = self.plan.kept.len();
-        let all_rows = &["reduce_split", "reduce_rows_block", "reduce_rows_warp", "reduce_rows_8"];
+        let all_rows: &'static [&'static str] = &["reduce_split", "reduce_rows_block", "reduce_rows_warp", "reduce_rows_8"];
         let mut d = Definitions::default();
         d.alias("Index", codegen::index_type(self.wide));
-        d.alias("Fold", &format!("{}<{}>", fold(self.op, self.acc).map_err(|_| self.op.name())?, ctype(self.acc)));
+        let fold = self.define_fold(&mut d)?;
+        d.alias("Fold", &fold);
         d.alias("Out", ctype(self.out));
         d.constant("WIDTH", self.width);
         d.constant("RANK", rank);
-        if rank == 0 {
-            return REDUCE.source(self.program, self.access, &d, &["reduce_split"]);
+        let kernels = if rank == 0 { &all_rows[..1] } else { all_rows };
+        if rank > 0 {
+            d.macros.push_str("#define CUPRUM_ROWS\n");
         }
-        d.macros.push_str("#define CUPRUM_ROWS\n");
-        REDUCE.source(self.program, self.access, &d, all_rows)
+        let source = REDUCE.with_element(&self.element()?, &d, kernels);
+        Ok(match self.fold {
+            Fold::Strings(strings) => Source { headers: strings.headers(), options: strings.options().to_vec(), ..source },
+            _ => source,
+        })
     }
 
     fn is_exact(&self) -> bool {
@@ -254,7 +312,8 @@ pub fn sources() -> Vec<(String, String)> {
         };
         let access = Access { repeated: 0, aligned: size < 16 };
         let (width, shape) = (16 / size, Shape::Block);
-        let reduction = Reduction { op, program: &program, plan: &plan, acc, out, access, width, wide, shape };
+        let fold = fold(op, acc).ok()?;
+        let reduction = Reduction { op, fold, program: &program, plan: &plan, acc, out, access, width, wide, shape };
         reduction.source().map(|s| (format!("{} {}<{acc}, {out}>, {} axes", s.name, op.name(), kept.len()), s.text)).ok()
     };
     let all = |op, value, acc, out| of(op, Program::identity(value), acc, out, &[], false);
@@ -277,15 +336,30 @@ pub fn sources() -> Vec<(String, String)> {
         of(ops::MAX, crate::source::fused_example(F64, F64), F64, F64, &[300], false),
         of(ops::MAX, Program::identity(U8), U8, U8, &[], true),
         of(ops::ARGMIN, Program::identity(I16), I16, I64, &[], true),
+        all(LARGER, F32, F32, F32),
+        rows(LARGER, I8, I8, I8),
     ];
+    let own = [F32, BF16, C64, Bool, I64, C128].into_iter().enumerate();
+    list.extend(own.map(|(n, dtype)| from_strings(dtype, if n % 2 == 0 { &[1] } else { &[0, 1] })));
     let ordered = DType::ALL.into_iter().filter(|d| !d.is_complex());
     list.extend(ordered.enumerate().map(|(n, d)| if n % 2 == 0 { all(ops::MIN, d, d, d) } else { rows(ops::MAX, d, d, d) }));
     list.into_iter().flatten().collect()
 }
 
+/// The listed source of a reduction from strings over a matrix's axes.
+fn from_strings(dtype: DType, axes: &[isize]) -> Option<(String, String)> {
+    let device = Device::new(DeviceKind::intern("cuda").ok()?, 0);
+    let matrix = calls::array(device, dtype, Layout::contiguous(&[300, 4096]).ok()?).ok()?;
+    let Asked { inputs, output, reduction } = raw::call_for_check(&matrix.into(), axes).ok()?;
+    calls::with_call(REDUCTION_KERNEL, &inputs, &[output], Work::Custom(&reduction), |call| {
+        let source = describe(call, &vec![256; inputs.len()]).ok()?.source().ok()?;
+        Some((format!("{} from strings <{dtype}>, axes {axes:?}", source.name), reduction.inlined(source.text)))
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use cuprum_core::{Layout, StoredArray};
+    use cuprum_core::StoredArray;
 
     use super::*;
     use crate::source::fused_example;
@@ -373,5 +447,21 @@ mod tests {
         assert_eq!(why(ops::MAX, DType::C64, l(), &[2]), "max of complex64: complex numbers are only added and multiplied");
         assert_eq!(why(ops::VAR, DType::F32, l(), &[2]), "var: not one of its operations");
         assert!(plain(ops::ARGMAX, DType::I64, l(), &[1, 2], |r| r.acc_size() == 16).unwrap());
+    }
+
+    #[test]
+    fn reductions_that_are_not_cores() {
+        let size = |op| plain(op, DType::F32, contiguous(&[40, 64]), &[1], |r| (r.acc_size(), r.key().bytes().to_vec())).unwrap();
+        assert_eq!(size(LARGER).0, 4);
+        assert_ne!(size(LARGER).1, size(ops::MAX).1);
+        let strings = |dtype, shape: &[usize], axes: &[isize]| {
+            let Asked { inputs, output, reduction } = raw::call_for_check(&array(dtype, contiguous(shape)).into(), axes).unwrap();
+            with_call(REDUCTION_KERNEL, &inputs, &[output], Work::Custom(&reduction), |call| {
+                reason(|| describe(call, &[256, 256])).map(|r| (r.width, r.acc_size(), r.shape, r.is_exact()))
+            })
+        };
+        assert_eq!(strings(DType::F16, &[40, 64], &[-1]).unwrap(), (8, 8, Shape::Lanes(8), false));
+        assert_eq!(strings(DType::I64, &[40, 64], &[0, 1]).unwrap(), (2, 16, Shape::Split { chunks: 2, chunk: 2048 }, true));
+        assert_eq!(strings(DType::F32, &[40, 64], &[0]).unwrap_err(), "the reduced axis is not the last: column");
     }
 }

@@ -2,8 +2,10 @@
 
 use std::fmt::Write;
 
-use cuprum_backend_cuda::codegen::{self, Access, PRELUDE};
-use cuprum_core::Program;
+use cuprum_backend_cuda::codegen::{self, Access, Combination, PRELUDE};
+use cuprum_core::body::{Body, Bound, Identity, Type};
+use cuprum_core::op::{Cost, OpDef};
+use cuprum_core::{Op, Program};
 
 /// Compiling options. The unroll limit halves the front end's time and leaves the code as it is (NVRTC's default is 16,
 /// nvcc's 10); programmatic dependent launch would need device code linked at run time.
@@ -21,6 +23,10 @@ pub struct Source {
     pub text: String,
     /// The `extern "C"` kernels in it.
     pub kernels: &'static [&'static str],
+    /// Headers that the text includes beside CCCL's: name and text.
+    pub headers: Vec<(String, String)>,
+    /// Options beside [`OPTIONS`].
+    pub options: Vec<String>,
 }
 
 /// The fixed text of a family of kernels.
@@ -55,6 +61,22 @@ impl Definitions {
         let _ = writeln!(self.declarations, "using {name} = {of};"); // writing to a String cannot fail
     }
 
+    /// Adds the fold `Own` (see `fold.cuh`) of a reduction that is not core's.
+    pub fn own_fold(&mut self, of: &Combination) {
+        let Combination { acc, identity, value, combine, finish, .. } = of;
+        let _ = write!(
+            self.declarations,
+            "struct Own {{
+    using Acc = {acc};
+    __device__ static Acc identity() {{ return {identity}; }}
+    __device__ static Acc enter(const Result& x, i64) {{ return {value}; }}
+    __device__ Acc operator()(const Acc& a, const Acc& b) const {{ return {combine}; }}
+    template <class Out> __device__ static Out leave(const Acc& a) {{ return {finish}; }}
+}};
+"
+        ); // writing to a String cannot fail
+    }
+
     /// Adds `constexpr int name = value;`.
     pub fn constant(&mut self, name: &str, value: usize) {
         self.value("int", name, &value.to_string());
@@ -78,7 +100,8 @@ impl Family {
         self.with_element("", d, kernels)
     }
 
-    fn with_element(&self, element: &str, d: &Definitions, kernels: &'static [&'static str]) -> Source {
+    /// The source of kernels for an element's code.
+    pub fn with_element(&self, element: &str, d: &Definitions, kernels: &'static [&'static str]) -> Source {
         let parts = [
             if self.blocks { "#define CUPRUM_BLOCKS\n" } else { "" },
             &d.macros,
@@ -89,7 +112,7 @@ impl Family {
             &format!("namespace cuprum {{\n{}}}\n\n", d.declarations),
             &self.text.concat(),
         ];
-        Source { name: self.name.into(), text: parts.concat(), kernels }
+        Source { name: self.name.into(), text: parts.concat(), kernels, headers: Vec::new(), options: Vec::new() }
     }
 }
 
@@ -107,3 +130,27 @@ pub(crate) fn fused_example(input: cuprum_core::DType, result: cuprum_core::DTyp
     p.outputs.push(out);
     p
 }
+
+/// The larger of two: a reduction as another crate has it, for the lists of sources and of what is taken.
+pub(crate) const LARGER: Op = Op(&LARGER_ROW);
+static LARGER_ROW: OpDef = OpDef {
+    name: "kernel! reduction",
+    aliases: &[],
+    family: cuprum_core::Family::Reduce,
+    arity: 1,
+    index: u16::MAX,
+    rule: None,
+    cost: Cost::Cheap,
+    composite: None,
+    body: Some(&Body {
+        parameters: &[],
+        bound: Bound::Number,
+        result: Type::Generic,
+        source: &[("larger", "template <class T> __device__ inline T larger(T a, T b) { return own::max(a, b); }")],
+        identity: Some(Identity::Lowest),
+        native: &(),
+    }),
+    call: None,
+    signature: "",
+    doc: "",
+};

@@ -9,14 +9,15 @@ use std::sync::Arc;
 use cuprum_core::op::Op;
 use cuprum_core::ops::reduce::{ALL, ANY, ARGMAX, ARGMIN, COUNT_NONZERO, MAX, MIN, PROD, SEGMENT_SUM, SUM, VAR};
 use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
-use cuprum_core::{Array, Call, DType, Outcome, Program as Expression, Result, Scalar, Work, decline};
+use cuprum_core::{Array, Call, DType, Device, DeviceKind, Layout, Outcome, Program as Expression, Result, Work, decline, testing};
 use smallvec::SmallVec;
 
-use crate::codegen::{self, Access, KernelKey, ctype};
+use crate::codegen::{self, Access, Combination, KernelKey, ctype};
 use crate::device::{self, CudaBuffer, InCall};
 use crate::driver::Context;
 use crate::kernel::{self, THREADS};
 use crate::module::{Args, Function};
+use crate::raw::{self, Asked, REDUCTION_KERNEL, StringReduction};
 
 const COMMON: &str = concat!(include_str!("kernels/warp.cuh"), include_str!("kernels/reduce.cuh"));
 /// Every operation of the family: those with a row here, and `segment_sum`, which has a kernel of its own.
@@ -32,7 +33,7 @@ const BUSY: usize = 1056;
 struct Row<'a> {
     op: Op,
     /// Type of the accumulator, where it is not the dtype that the call accumulates in.
-    acc: Option<&'static str>,
+    acc: Option<&'a str>,
     /// The value that changes nothing; none where elements may be combined twice.
     identity: Option<&'a str>,
     /// An element `x`, number `index`, as an accumulator.
@@ -153,9 +154,19 @@ enum Threads {
     Lanes(usize),
 }
 
+impl Threads {
+    /// The kernel's name.
+    fn kernel(self) -> &'static str {
+        match self {
+            Threads::Team(_) => "reduce_rows",
+            Threads::Lanes(_) => "reduce_columns",
+        }
+    }
+}
+
 /// The layout half of a kernel: all else that its text depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Shape {
+pub(crate) struct Shape {
     threads: Threads,
     kept_rank: usize,
     reduced_rank: usize,
@@ -164,8 +175,14 @@ struct Shape {
     access: Access,
 }
 
+/// The text of a reduction of an expression.
 fn source(program: &Expression, row: &Row<'_>, acc: DType, out: DType, shape: Shape) -> std::result::Result<String, &'static str> {
     let element = codegen::element_and(program, shape.access, row.op.0.body)?;
+    Ok([codegen::PRELUDE, &element, &kernel_text(row, acc, out, shape)].concat())
+}
+
+/// The kernel of a shape, after the element's code.
+fn kernel_text(row: &Row<'_>, acc: DType, out: DType, shape: Shape) -> String {
     let Row { identity, value, combine, replaces, finish, .. } = row;
     let acc = row.acc.unwrap_or(ctype(acc));
     let Shape { kept_rank, reduced_rank, width, wide, .. } = shape;
@@ -206,7 +223,7 @@ struct Reduction {{
         idempotent = identity.is_none(),
         identity = identity.unwrap_or("Acc()"),
     );
-    Ok([codegen::PRELUDE, &element, &definitions, COMMON, kernel].concat())
+    [&definitions, COMMON, kernel].concat()
 }
 
 /// Programs of this family for compiling without a device: every operation and dtype, over some shapes.
@@ -230,73 +247,116 @@ pub fn sources() -> Vec<(String, String)> {
             let width = [0, 1, 16 / dtype.itemsize()][(n + m / 3) % 3];
             let access = Access { repeated: 0, aligned: width > 1 };
             let threads = [Threads::Team(8), Threads::Lanes(32), Threads::Team(256), Threads::Lanes(2)][(n + m) / 3 % 4];
-            let width = if let Threads::Lanes(_) = threads { width.clamp(1, most_columns(row, dtype)) } else { width };
+            let width = if let Threads::Lanes(_) = threads { width.clamp(1, most_columns(acc_size(row, dtype))) } else { width };
             let shape = Shape { threads, kept_rank: n % 3, reduced_rank: m % 3, width, wide: n % 2 == 0, access };
             if let Ok(text) = source(&Expression::identity(dtype), row, if half { DType::F32 } else { dtype }, out, shape) {
                 list.push((format!("reduce<{}, {dtype}, {shape:?}>", row.op.name()), text));
             }
         }
     }
+    let ways = [([300, 5000], &[1][..], 256), ([300, 5000], &[0], 256), ([1, 100_001], &[0, 1], 8), ([300, 40], &[-1], 256)];
+    let strings = DType::ALL.into_iter().enumerate().map(|(n, dtype)| (dtype, ways[n % ways.len()]));
+    list.extend(strings.filter_map(|(dtype, (shape, axes, address))| from_strings(dtype, shape, axes, address)));
     list
 }
 
 /// The kernel of family Reduce.
 pub fn run(call: &Call) -> Result<Outcome> {
     let (Work::Reduce { program, plan, acc }, [spec]) = (&call.work, call.outputs) else { decline!("not a reduction of one output") };
-    let (own, combine, identity);
-    let row = match (ROWS.iter().find(|row| row.op == call.op), call.op.0.body) {
-        (Some(row), _) => row,
+    let (own, of_own);
+    let (row, acc_size) = match (ROWS.iter().find(|row| row.op == call.op), call.op.0.body) {
+        (Some(row), _) => (row, acc_size(row, *acc)),
         (None, Some(body)) => {
-            let (Some((name, _)), Some(value)) = (body.source.last(), body.identity) else {
-                decline!("{} is no reduction", call.op.name())
-            };
-            (combine, identity) = (format!("{name}<Acc>(a, b)"), number(value.of(spec.dtype)));
-            own = Row { op: call.op, acc: None, identity: Some(&identity), value: "x", combine: &combine, replaces: None, finish: "a" };
-            &own
+            let Some(combination) = Combination::of_body(body, *acc) else { decline!("{} is no reduction", call.op.name()) };
+            own = combination;
+            of_own = Row::of(call.op, &own);
+            (&of_own, own.size)
         }
         (None, None) => decline!("no row for {}", call.op.name()),
     };
-    if plan.kept.len() > MAX_RANK || plan.reduced.len() > MAX_RANK {
-        decline!("{} kept and {} reduced axes after collapsing, more than {MAX_RANK}", plan.kept.len(), plan.reduced.len());
-    }
     if let Some(op) = program.ops().find(|op| !codegen::has_row(*op)) {
         decline!("no CUDA expression for {}", op.name());
     }
+    launch(call, program, plan, acc_size, |context, shape| {
+        let key = key(program, shape).with_dtype(*acc).with_dtype(spec.dtype).with(call.op.index() as u64);
+        let key = if call.op.is_foreign() { key.with(std::ptr::from_ref(call.op.0) as u64) } else { key };
+        let make = || Ok((shape.threads.kernel().to_owned(), source(program, row, *acc, spec.dtype, shape)?));
+        kernel::generated(context, &key, make).in_call(call)
+    })
+}
+
+/// The kernel of reductions from strings.
+pub fn run_strings(call: &Call) -> Result<Outcome> {
+    let Some(reduction) = StringReduction::of(call) else { decline!("not a reduction from strings") };
+    launch(call, reduction.program(), reduction.plan(), reduction.combination().size, |context, shape| {
+        let key = reduction.add_to(key(reduction.program(), shape));
+        context.kernels().get_or_make(key.hash(), key.bytes(), || {
+            reduction.source(strings_source(reduction, shape)).compile_on(call.device)?.function(shape.threads.kernel())
+        })
+    })
+}
+
+/// The text of a reduction from strings.
+pub(crate) fn strings_source(reduction: &StringReduction, shape: Shape) -> String {
+    let combination = reduction.combination();
+    let kernel = kernel_text(&Row::of(REDUCTION_KERNEL, &combination), reduction.accumulator(), reduction.output(), shape);
+    [codegen::PRELUDE, &reduction.element(shape.access), &kernel].concat()
+}
+
+/// What a kernel's text depends on beside its operation.
+fn key(program: &Expression, shape: Shape) -> KernelKey {
+    let Shape { threads, kept_rank, reduced_rank, width, wide, access } = shape;
+    let (Threads::Team(count) | Threads::Lanes(count)) = threads;
+    let numbers = [kept_rank, reduced_rank, count, width, wide as usize, access.aligned as usize];
+    numbers.iter().fold(KernelKey::new(threads.kernel(), program), |key, &n| key.with(n as u64)).with(access.repeated)
+}
+
+/// Reduces by the kernel that `function` has for a shape.
+fn launch(
+    call: &Call,
+    program: &Expression,
+    plan: &ReducePlan,
+    acc_size: usize,
+    function: impl FnOnce(&'static Context, Shape) -> Result<Arc<Function>>,
+) -> Result<Outcome> {
+    if plan.kept.len() > MAX_RANK || plan.reduced.len() > MAX_RANK {
+        decline!("{} kept and {} reduced axes after collapsing, more than {MAX_RANK}", plan.kept.len(), plan.reduced.len());
+    }
     let context = device::context(call.device)?;
-    let inputs: Result<SmallVec<[u64; 4]>> = call.inputs.iter().map(device::pointer).collect();
-    let inputs = inputs?;
+    let inputs: SmallVec<[u64; 4]> = call.inputs.iter().map(device::pointer).collect::<Result<_>>()?;
     let itemsizes: SmallVec<[usize; 4]> = call.inputs.iter().map(|a| a.dtype().itemsize()).collect();
-    let (shape, Blocks { groups, splits, slots }) = shape(plan, &inputs, &itemsizes, most_columns(row, *acc));
+    let (shape, blocks) = shape(plan, &inputs, &itemsizes, most_columns(acc_size));
+    let function = function(context, shape)?;
     let out = device::allocate_output(call, 0)?;
+    let Blocks { groups, splits, slots } = blocks;
     let parts = if splits > 1 { Some((device::allocate(call, slots * SLOT)?, device::allocate(call, groups * 4)?)) } else { None };
-    let reduction = Reduction { context, program, plan, row, acc: *acc, out_dtype: spec.dtype, shape };
-    reduction.queue(&inputs, out.pointer(), parts.as_ref().map(|(p, t)| (&**p, &**t)), groups, splits).in_call(call)?;
+    let reduction = Reduction { context, program, plan, shape, blocks };
+    reduction.queue(&function, &inputs, out.pointer(), parts.as_ref().map(|(p, t)| (&**p, &**t))).in_call(call)?;
     device::done(call, [out])
 }
 
-/// A number as an accumulator.
-fn number(value: Scalar) -> String {
-    match value {
-        Scalar::Bool(value) => format!("cast<Acc>({value})"),
-        Scalar::Int(value) if value < 0 => format!("cast<Acc>(static_cast<i64>({:#x}ull))", value as i64),
-        Scalar::Int(value) => format!("cast<Acc>({value}ull)"),
-        Scalar::Float(value) => format!("cast<Acc>(bits_to_f64({:#x}ull))", value.to_bits()),
-        Scalar::Complex(value) => {
-            format!("cast<Acc>(c128(bits_to_f64({:#x}ull), bits_to_f64({:#x}ull)))", value.re.to_bits(), value.im.to_bits())
-        }
+impl<'a> Row<'a> {
+    /// Of a reduction that is no row of the table.
+    fn of(op: Op, combination: &'a Combination) -> Row<'a> {
+        let Combination { acc, identity, value, combine, finish, .. } = combination;
+        Row { op, acc: Some(acc), identity: Some(identity), value, combine, replaces: None, finish }
     }
 }
 
-/// Neighbouring columns that a thread can take, so that a block's accumulators (128 bytes a thread) fit its shared memory.
-fn most_columns(row: &Row, acc: DType) -> usize {
-    let size = match row.acc {
+/// Bytes of an accumulator.
+fn acc_size(row: &Row, acc: DType) -> usize {
+    match row.acc {
         Some("Best") => 2 * acc.itemsize().max(8),
         Some("bool") => 1,
         Some("i64") => 8,
         Some(_) => SLOT,
         None => acc.itemsize(),
-    };
-    (128 / size).min(8)
+    }
+}
+
+/// Neighbouring columns that a thread can take, so that a block's accumulators (128 bytes a thread) fit its shared memory.
+fn most_columns(acc_size: usize) -> usize {
+    (128 / acc_size).min(8)
 }
 
 /// How the work is parted.
@@ -308,6 +368,22 @@ struct Blocks {
     splits: usize,
     /// Parts that they hand to the last of them.
     slots: usize,
+}
+
+/// The shape in which a reduction from strings is compiled whose inputs begin at `address`.
+pub(crate) fn strings_shape(asked: &Asked, address: u64) -> Shape {
+    let itemsizes: Vec<usize> = asked.inputs.iter().map(|a| a.dtype().itemsize()).collect();
+    let (addresses, most) = (vec![address; itemsizes.len()], most_columns(asked.reduction.combination().size));
+    shape(asked.reduction.plan(), &addresses, &itemsizes, most).0
+}
+
+/// The listed source of a reduction from strings over a matrix's axes.
+fn from_strings(dtype: DType, shape: [usize; 2], axes: &[isize], address: u64) -> Option<(String, String)> {
+    let device = Device::new(DeviceKind::intern("cuda").ok()?, 0);
+    let matrix = testing::calls::array(device, dtype, Layout::contiguous(&shape).ok()?).ok()?;
+    let asked = raw::call_for_check(&matrix.into(), axes).ok()?;
+    let shape = strings_shape(&asked, address);
+    Some((format!("reduce<strings, {dtype}, {shape:?}>"), asked.reduction.inlined(strings_source(&asked.reduction, shape))))
 }
 
 /// Picks the kernel and the parts from the plan, and how it loads from the addresses too.
@@ -373,35 +449,13 @@ struct Reduction<'a> {
     context: &'static Context,
     program: &'a Expression,
     plan: &'a ReducePlan,
-    row: &'a Row<'a>,
-    acc: DType,
-    out_dtype: DType,
     shape: Shape,
+    blocks: Blocks,
 }
 
 impl Reduction<'_> {
-    fn function(&self) -> crate::Result<Arc<Function>> {
-        let s = self.shape;
-        let (name, threads) = match s.threads {
-            Threads::Team(n) => ("reduce_rows", n),
-            Threads::Lanes(n) => ("reduce_columns", n),
-        };
-        let numbers = [s.kept_rank, s.reduced_rank, threads, s.width, s.wide as usize, s.access.aligned as usize, self.row.op.index()];
-        let key = numbers.iter().fold(KernelKey::new(name, self.program), |key, &n| key.with(n as u64));
-        let key = if self.row.op.is_foreign() { key.with(std::ptr::from_ref(self.row.op.0) as u64) } else { key };
-        let key = key.with(s.access.repeated).with_dtype(self.acc).with_dtype(self.out_dtype);
-        kernel::generated(self.context, &key, || Ok((name.to_owned(), source(self.program, self.row, self.acc, self.out_dtype, s)?)))
-    }
-
-    fn queue(
-        &self,
-        inputs: &[u64],
-        out: u64,
-        parts: Option<(&CudaBuffer, &CudaBuffer)>,
-        groups: usize,
-        splits: usize,
-    ) -> crate::Result<()> {
-        let (plan, shape) = (self.plan, self.shape);
+    fn queue(&self, function: &Function, inputs: &[u64], out: u64, parts: Option<(&CudaBuffer, &CudaBuffer)>) -> crate::Result<()> {
+        let (plan, shape, Blocks { groups, splits, .. }) = (self.plan, self.shape, self.blocks);
         let params = codegen::pack_params(self.program, inputs);
         let kept = codegen::pack_axes(&plan.kept, plan.kept_strides.iter().map(|s| &s[..]), shape.wide);
         let reduced = codegen::pack_axes(&plan.reduced, plan.reduced_strides.iter().map(|s| &s[..]), shape.wide);
@@ -422,7 +476,6 @@ impl Reduction<'_> {
             Threads::Lanes(_) => groups * splits,
         };
         let grid = [u32::try_from(blocks).unwrap_or(u32::MAX).min(1 << 20), 1, 1];
-        let function = self.function()?;
         // SAFETY: the arguments are those of both kernels, reduce_rows.cu's and reduce_columns.cu's; the plan keeps every
         // element inside its input, `out` has one element a result, and with splits there are a slot for each part and a
         // ticket for each group.
@@ -433,7 +486,6 @@ impl Reduction<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cuprum_core::Layout;
 
     fn pick(shape_of: &[usize], axes: &[usize], address: u64) -> (Shape, Blocks) {
         let layout = Layout::contiguous(shape_of).unwrap();

@@ -10,7 +10,7 @@ use crate::info::table;
 pub fn report() -> Result<Value, Failure> {
     let mut all = backend_cub::coverage()?;
     // By operation, in which the order of dtypes stays.
-    all.sort_by_key(|c| (c.op.index(), c.case));
+    all.sort_by_key(|c| (c.op.index(), c.op.name(), c.case));
     let rows = all.chunk_by(|a, b| (a.op, a.case) == (b.op, b.case)).map(row);
     Ok(json!({"accelerator": backend_cub::CUB.name, "operations": rows.collect::<Vec<_>>()}))
 }

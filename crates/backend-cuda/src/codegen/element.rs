@@ -40,12 +40,25 @@ pub fn element(program: &Program, access: Access) -> Result<String, &'static str
 pub fn element_and(program: &Program, access: Access, body: Option<&'static Body>) -> Result<String, &'static str> {
     let mut out = String::from("\nnamespace cuprum {\n\n");
     let inputs = input_types(program);
-    write_types(&mut out, program, &inputs);
+    let results: Vec<&str> = (0..program.outputs.len()).map(|n| ctype(program.output_dtype(n))).collect();
+    write_types(&mut out, program, &inputs, &results);
     write_bodies(&mut out, program.ops().filter_map(|op| op.0.body).chain(body));
     write_loads(&mut out, &inputs, access);
     write_compute(&mut out, program)?;
     out.push_str(ELEMENT);
     Ok(out)
+}
+
+/// As [`element()`], of a program that says what is read and has no results: the one there is, of type `result`, is an expression of the
+/// inputs' values `v.v0`, `v.v1`, ..., their addresses `p.in0`, ..., and `p.sN`, the scalar that step `N` is.
+pub fn element_of(program: &Program, access: Access, result: &str, value: &str) -> String {
+    let mut out = String::from("\nnamespace cuprum {\n\n");
+    let inputs = input_types(program);
+    write_types(&mut out, program, &inputs, &[result]);
+    write_loads(&mut out, &inputs, access);
+    let _ = writeln!(out, "\n__device__ inline Results compute(const Params& p, const Values& v) {{ return {{{value}}}; }}");
+    out.push_str(ELEMENT);
+    out
 }
 
 const ELEMENT: &str = r#"
@@ -99,7 +112,7 @@ fn input_types(program: &Program) -> Vec<&'static str> {
 
 // Writing to a String cannot fail, so the results of `write!` below are dropped.
 
-fn write_types(out: &mut String, program: &Program, inputs: &[&str]) {
+fn write_types(out: &mut String, program: &Program, inputs: &[&str], results: &[&str]) {
     let _ = writeln!(out, "constexpr int INPUTS = {};", inputs.len());
     out.push_str("struct Params {\n");
     for (n, t) in inputs.iter().enumerate() {
@@ -117,10 +130,10 @@ fn write_types(out: &mut String, program: &Program, inputs: &[&str]) {
         let _ = writeln!(out, "    {t} v{n};");
     }
     out.push_str("};\nstruct Results {\n");
-    for n in 0..program.outputs.len() {
-        let _ = writeln!(out, "    {} r{n};", ctype(program.output_dtype(n)));
+    for (n, t) in results.iter().enumerate() {
+        let _ = writeln!(out, "    {t} r{n};");
     }
-    let _ = writeln!(out, "}};\nusing Result = {};\n", ctype(program.output_dtype(0)));
+    let _ = writeln!(out, "}};\nusing Result = {};\n", results.first().unwrap_or(&"u8"));
 }
 
 fn write_loads(out: &mut String, inputs: &[&str], access: Access) {

@@ -16,13 +16,14 @@
 //! | `element(p, i)`, `element(p, offsets, i)` | the first result, a `Result`, of flat inputs, or along the innermost axis |
 
 pub mod check;
+mod combination;
 mod element;
 mod params;
 pub mod parts;
 mod table;
 
-pub use element::element_and;
-pub use element::{Access, element, staging};
+pub use combination::Combination;
+pub use element::{Access, element, element_and, element_of, staging};
 pub use params::{Bytes, KernelKey, MAX_NARROW, fits_narrow, pack_axes, pack_offsets, pack_params};
 pub use table::{expression, has_row};
 

@@ -6,7 +6,7 @@
 // Every order of combination follows from the shape alone, so results depend neither on timing nor on alignment. What several blocks share
 // is finished by the last of them, in the blocks' order.
 
-using namespace cuprum;
+namespace cuprum {
 
 using Acc = Reduction::Acc;
 using Kept = Axes<Index, KEPT_RANK, INPUTS>;
@@ -31,3 +31,5 @@ __device__ inline bool is_last(u32* ticket, u32 splits) {
     __threadfence();
     return arrived == splits - 1;
 }
+
+}  // namespace cuprum

@@ -1,6 +1,8 @@
 // Reductions column by column: LANES threads (which the host defines) side by side, each over WIDTH neighbours of the kept axes
 // (columns come in multiples of WIDTH), the other threads of the block below them, `splits` blocks down the reduced axes.
 
+namespace cuprum {
+
 constexpr int DOWN = THREADS / LANES;
 
 struct Shared {
@@ -97,3 +99,5 @@ reduce_columns(const __grid_constant__ Params p, const __grid_constant__ Kept ke
         }
     }
 }
+
+}  // namespace cuprum

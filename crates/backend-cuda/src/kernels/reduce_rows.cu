@@ -1,6 +1,8 @@
 // Reductions row by row. The host defines TEAM: threads that share a row, a power of 2 up to 32, or 256. WIDTH is 0 where the
 // reduced axis is not flat.
 
+namespace cuprum {
+
 // Element `j` of the row at `row`.
 __device__ inline Result element_of(const Params& p, const Place& row, const Reduced& reduced, Index j) {
 #if WIDTH > 0
@@ -134,3 +136,5 @@ reduce_rows(const __grid_constant__ Params p, const __grid_constant__ Kept kept,
         __syncthreads();
     }
 }
+
+}  // namespace cuprum

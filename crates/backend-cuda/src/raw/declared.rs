@@ -40,6 +40,13 @@ enum Type {
 /// Inputs as their parameters see them: a view of the whole shape, a whole array; `None` for a number.
 pub(super) type Views = SmallVec<[Option<NdArray>; 8]>;
 
+impl Parameter {
+    /// What stands for its dtype, if that is any.
+    pub fn letter(&self) -> Option<char> {
+        if let Type::Any(letter) = self.of { Some(letter) } else { None }
+    }
+}
+
 impl Declared {
     pub fn new(op: &'static str, inputs: &str, outputs: &str, name: &str) -> Result<Declared> {
         let (inputs, outputs) = (parse(op, inputs)?, parse(op, outputs)?);
@@ -158,8 +165,8 @@ pub(super) struct Use {
     pub dtypes: SmallVec<[DType; 8]>,
     /// Which inputs are numbers.
     pub numbers: SmallVec<[bool; 8]>,
-    /// Ranks of the loop's axes.
-    pub ranks: [usize; 2],
+    /// Rank of the loop's axes.
+    pub rank: usize,
     /// Whether offsets need 64 bits.
     pub wide: bool,
 }
@@ -167,9 +174,9 @@ pub(super) struct Use {
 impl Use {
     /// What tells the uses of one kernel apart: these have the same number of parameters.
     fn key(&self) -> SmallVec<[u8; 64]> {
-        let Use { device, dtypes, numbers, ranks, wide } = self;
+        let Use { device, dtypes, numbers, rank, wide } = self;
         let mut key = SmallVec::new();
-        key.extend([device.ordinal(), ranks[0], ranks[1]].iter().flat_map(|n| n.to_le_bytes()));
+        key.extend([device.ordinal(), *rank].iter().flat_map(|n| n.to_le_bytes()));
         key.extend(dtypes.iter().map(|&d| d as u8).chain(numbers.iter().map(|&is| u8::from(is))));
         key.push(u8::from(*wide));
         key.extend_from_slice(device.kind().name().as_bytes());
@@ -211,27 +218,36 @@ impl<K: Clone> Built<K> {
     }
 
     /// The beginning of a use's text.
-    pub fn text<'a>(&'a self, declared: &'a Declared, used: &'a Use) -> Text<'a> {
-        Text::new(declared, used, &self.preamble, &self.options)
+    pub fn text<'a>(&self, declared: &'a Declared, used: &'a Use) -> Text<'a> {
+        Text::new(declared, &used.dtypes, &self.preamble)
+    }
+
+    /// The source of a use's text.
+    pub fn source(&self, text: Text) -> RawSource {
+        let name = &text.declared.name;
+        let source = RawSource::new([codegen::PRELUDE, &text.out].concat()).name(format!("{name}.cu"));
+        source.headers(text.headers).options(&self.options)
     }
 }
 
-/// The text of one use. The user's code stands in headers, so that the compiler's messages have its line numbers.
+/// Text for the dtypes of one use, after the prelude. The user's code stands in headers, so that the compiler's messages have its line
+/// numbers.
 pub(super) struct Text<'a> {
     declared: &'a Declared,
-    used: &'a Use,
-    options: &'a [String],
-    out: String,
-    headers: Vec<(String, String)>,
+    /// Of inputs, then outputs.
+    dtypes: &'a [DType],
+    pub out: String,
+    /// Name and text.
+    pub headers: Vec<(String, String)>,
 }
 
 impl<'a> Text<'a> {
-    /// The prelude, a type for each letter, the user's preamble.
-    fn new(declared: &'a Declared, used: &'a Use, preamble: &str, options: &'a [String]) -> Text<'a> {
-        let mut text = Text { declared, used, options, out: String::from(codegen::PRELUDE), headers: Vec::new() };
+    /// A type for each letter, the user's preamble.
+    pub fn new(declared: &'a Declared, dtypes: &'a [DType], preamble: &str) -> Text<'a> {
+        let mut text = Text { declared, dtypes, out: String::new(), headers: Vec::new() };
         let mut letters: SmallVec<[char; 4]> = SmallVec::new();
-        for (p, &dtype) in declared.inputs.iter().chain(&declared.outputs).zip(&used.dtypes) {
-            if let Type::Any(letter) = p.of
+        for (p, &dtype) in declared.inputs.iter().chain(&declared.outputs).zip(dtypes) {
+            if let Some(letter) = p.letter()
                 && !letters.contains(&letter)
             {
                 letters.push(letter);
@@ -253,50 +269,12 @@ impl<'a> Text<'a> {
         self.headers.push((name, code.to_owned()));
     }
 
-    fn inputs(&self) -> impl Iterator<Item = (&'a Parameter, DType, bool)> + use<'a> {
-        let (declared, used) = (self.declared, self.used);
-        declared.inputs.iter().zip(&used.dtypes).zip(&used.numbers).map(|((p, &d), &number)| (p, d, number))
+    pub fn inputs(&self) -> impl Iterator<Item = (&'a Parameter, DType)> + use<'a> {
+        self.declared.inputs.iter().zip(self.dtypes.iter().copied())
     }
 
     pub fn outputs(&self) -> impl Iterator<Item = (&'a Parameter, DType)> + use<'a> {
-        let (declared, used) = (self.declared, self.used);
-        declared.outputs.iter().zip(used.dtypes.iter().skip(declared.inputs.len()).copied())
-    }
-
-    /// Declarations of the kernel's parameters for inputs.
-    pub fn input_parameters(&self) -> Vec<String> {
-        let one = |(p, dtype, number): (&Parameter, DType, bool)| match (p.raw, number) {
-            (true, _) => format!("const {}* {}", stored(dtype), p.name),
-            (_, true) => format!("const {} in_{}", stored(dtype), p.name),
-            _ => format!("const {}* in_{}", stored(dtype), p.name),
-        };
-        self.inputs().map(one).collect()
-    }
-
-    /// The type of a parameter with the loop's axes, of this rank.
-    pub fn axes(&self, rank: usize) -> String {
-        let looped = self.inputs().filter(|(p, _, number)| !p.raw && !number).count();
-        format!("const __grid_constant__ cuprum::Axes<cuprum::{}, {rank}, {looped}>", self.index())
-    }
-
-    pub fn index(&self) -> &'static str {
-        codegen::index_type(self.used.wide)
-    }
-
-    /// Defines the inputs' values, those of arrays at the offsets `cuprum_at`.
-    pub fn load(&mut self) {
-        let mut loops = 0;
-        for (Parameter { name, .. }, dtype, number) in self.inputs().filter(|(p, ..)| !p.raw) {
-            let from = if number { String::new() } else { format!("[cuprum_at.at[{loops}]]") };
-            loops += usize::from(!number);
-            self.line(format_args!("        [[maybe_unused]] const {0} {name} = cuprum::cast<{0}>(in_{name}{from});", computed(dtype)));
-        }
-    }
-
-    pub fn source(self) -> RawSource {
-        let source = RawSource::new(self.out).name(format!("{}.cu", self.declared.name));
-        let source = self.headers.into_iter().fold(source, |source, (name, text)| source.header(name, text));
-        self.options.iter().fold(source, |source, option| source.option(option.as_str()))
+        self.declared.outputs.iter().zip(self.dtypes.iter().skip(self.declared.inputs.len()).copied())
     }
 }
 
@@ -309,12 +287,17 @@ fn array(arg: &Operand) -> Option<&NdArray> {
 
 /// The type of an element in memory.
 pub(super) fn stored(dtype: DType) -> String {
-    format!("cuprum::{}", ctype(dtype))
+    if dtype == DType::Bool { ctype(dtype).into() } else { format!("cuprum::{}", ctype(dtype)) }
 }
 
 /// The type that it is computed in.
 pub(super) fn computed(dtype: DType) -> String {
-    stored(if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype })
+    stored(computed_in(dtype))
+}
+
+/// The dtype that 16-bit floats, and all others, are computed in.
+pub(super) fn computed_in(dtype: DType) -> DType {
+    if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
 }
 
 fn check_name(op: &'static str, name: &str) -> Result<()> {
@@ -378,9 +361,9 @@ pub(super) mod tests {
     }
 
     /// A use on arguments.
-    pub fn used(declared: &Declared, args: &[Operand], ranks: [usize; 2], wide: bool) -> Use {
+    pub fn used(declared: &Declared, args: &[Operand], rank: usize, wide: bool) -> Use {
         let numbers = args.iter().map(|a| super::array(a).is_none()).collect();
-        Use { device: cuda(), dtypes: declared.dtypes(args).unwrap(), numbers, ranks, wide }
+        Use { device: cuda(), dtypes: declared.dtypes(args).unwrap(), numbers, rank, wide }
     }
 
     #[test]
@@ -400,14 +383,14 @@ pub(super) mod tests {
     fn kernels_are_made_once_for_each_use() {
         let declared = Declared::new("Op", "T x, T y", "T z", "f").unwrap();
         let (x, other) = (array(DType::F32), array(DType::F64));
-        let base = used(&declared, &[x.clone(), x.clone()], [1, 0], false);
+        let base = used(&declared, &[x.clone(), x.clone()], 1, false);
         let uses = [
             base.clone(),
-            Use { ranks: [0, 1], ..base.clone() },
+            Use { rank: 2, ..base.clone() },
             Use { wide: true, ..base.clone() },
             Use { device: Device::new(cuda().kind(), 1), ..base.clone() },
-            used(&declared, &[x, 1.into()], [1, 0], false),
-            used(&declared, &[other.clone(), other], [1, 0], false),
+            used(&declared, &[x, 1.into()], 1, false),
+            used(&declared, &[other.clone(), other], 1, false),
         ];
         let built = Built::default();
         for round in 0..2 {
@@ -421,7 +404,7 @@ pub(super) mod tests {
     #[test]
     fn a_use_does_not_wait_for_another() {
         let declared = Declared::new("Op", "T x", "T y", "f").unwrap();
-        let [slow, quick] = [1, 2].map(|rank| used(&declared, &[array(DType::F32)], [rank, 0], false));
+        let [slow, quick] = [1, 2].map(|rank| used(&declared, &[array(DType::F32)], rank, false));
         let built = Built::default();
         let (done, wait) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {

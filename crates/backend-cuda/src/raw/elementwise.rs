@@ -2,11 +2,11 @@
 #![allow(unsafe_code)]
 
 use cuprum_core::plan::elementwise::LoopPlan;
-use cuprum_core::{Array, Layout, NdArray, Operand, Result, with_device};
+use cuprum_core::{Array, DType, Layout, NdArray, Operand, Result, with_device};
 use smallvec::SmallVec;
 
 use super::arg::Arg;
-use super::declared::{Built, Declared, Use, computed, stored};
+use super::declared::{Built, Declared, Parameter, Use, computed, stored};
 use super::{RawKernel, RawSource};
 use crate::codegen;
 
@@ -105,7 +105,7 @@ impl ElementwiseKernel {
         let wide = !codegen::fits_narrow(plan.size, &plan.dims, strides());
 
         let numbers = views.iter().map(Option::is_none).collect();
-        let used = Use { device, dtypes: dtypes.clone(), numbers, ranks: [plan.dims.len(), 0], wide };
+        let used = Use { device, dtypes: dtypes.clone(), numbers, rank: plan.dims.len(), wide };
         let make = |used: &Use| self.source(used).compile_on(device)?.kernel(&self.declared.symbol());
         let kernel = self.built.get_or(&used, make)?;
 
@@ -130,18 +130,30 @@ impl ElementwiseKernel {
     /// The whole text of a use.
     fn source(&self, used: &Use) -> RawSource {
         let mut text = self.built.text(&self.declared, used);
-        let mut parameters = text.input_parameters();
+        let index = codegen::index_type(used.wide);
+        let inputs: Vec<_> = text.inputs().zip(&used.numbers).map(|((p, dtype), &number)| (p, dtype, number)).collect();
+        let parameter = |&(p, dtype, number): &(&Parameter, DType, bool)| match (p.raw, number) {
+            (true, _) => format!("const {}* {}", stored(dtype), p.name),
+            (_, true) => format!("const {} in_{}", stored(dtype), p.name),
+            _ => format!("const {}* in_{}", stored(dtype), p.name),
+        };
+        let mut parameters: Vec<String> = inputs.iter().map(parameter).collect();
         parameters.extend(text.outputs().map(|(p, dtype)| format!("{}* out_{}", stored(dtype), p.name)));
-        parameters.push(format!("{} cuprum_axes", text.axes(used.ranks[0])));
+        let looped = inputs.iter().filter(|(p, _, number)| !p.raw && !number).count();
+        parameters.push(format!("const __grid_constant__ cuprum::Axes<cuprum::{index}, {}, {looped}> cuprum_axes", used.rank));
         parameters.push("const unsigned long long cuprum_size".into());
         text.line(format_args!("extern \"C\" __global__ void {}({}) {{", self.declared.symbol(), parameters.join(", ")));
         text.line(
             "    const long long n = static_cast<long long>(cuprum_size), cuprum_step = static_cast<long long>(gridDim.x) * blockDim.x;",
         );
         text.line("    for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += cuprum_step) {");
-        let index = text.index();
         text.line(format_args!("        [[maybe_unused]] const auto cuprum_at = cuprum_axes.offsets(static_cast<cuprum::{index}>(i));"));
-        text.load();
+        let mut walked = 0;
+        for &(Parameter { name, .. }, dtype, number) in inputs.iter().filter(|(p, ..)| !p.raw) {
+            let from = if number { String::new() } else { format!("[cuprum_at.at[{walked}]]") };
+            walked += usize::from(!number);
+            text.line(format_args!("        [[maybe_unused]] const {0} {name} = cuprum::cast<{0}>(in_{name}{from});", computed(dtype)));
+        }
         for (p, dtype) in text.outputs() {
             text.line(format_args!("        {} {};", computed(dtype), p.name));
         }
@@ -152,14 +164,12 @@ impl ElementwiseKernel {
             text.line(format_args!("        out_{0}[i] = cuprum::cast<{1}>({0});", p.name, stored(dtype)));
         }
         text.line("    }\n}");
-        text.source()
+        self.built.source(text)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use cuprum_core::DType;
-
     use super::super::declared::tests::{array, compiler, used, why};
     use super::*;
 
@@ -179,7 +189,7 @@ mod tests {
     fn every_kind_of_use_compiles() {
         let Some(compiler) = compiler() else { return };
         let made = |kernel: &ElementwiseKernel, args: &[Operand], rank, wide| {
-            kernel.source(&used(&kernel.declared, args, [rank, 0], wide)).compile_code(&compiler, 90)
+            kernel.source(&used(&kernel.declared, args, rank, wide)).compile_code(&compiler, 90)
         };
         let code = "z = x + half(t) * (y - x) + T(table[i % 2]);\nplace = i + n";
         let blend = ElementwiseKernel::new("T x, T y, float32 t, raw T table", "T z, int64 place", code, "blend").unwrap();

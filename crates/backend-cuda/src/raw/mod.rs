@@ -38,7 +38,7 @@ pub use self::arg::Arg;
 pub use self::elementwise::ElementwiseKernel;
 pub use self::kernel::RawKernel;
 pub use self::launch::{IntoExtents, Launch};
-pub use self::reduction::{Reduction, ReductionKernel};
+pub use self::reduction::{Asked, REDUCTION_KERNEL, Reduction, ReductionKernel, StringReduction, call_for_check};
 use crate::CudaError;
 use crate::accelerator::CUDA;
 use crate::cache::DiskCache;
@@ -46,7 +46,7 @@ use crate::codegen::OPERATIONS;
 use crate::device;
 use crate::driver;
 pub use crate::module::FunctionAttributes;
-use crate::module::{Global, Module};
+use crate::module::{Function, Global, Module};
 use crate::nvrtc::{Compiled, Compiler};
 use crate::program::Program;
 
@@ -100,6 +100,16 @@ impl RawSource {
     /// A header in memory, for `#include "name"`.
     pub fn header(mut self, name: impl Into<String>, text: impl Into<String>) -> RawSource {
         self.headers.push((name.into(), text.into()));
+        self
+    }
+
+    fn headers(mut self, headers: impl IntoIterator<Item = (String, String)>) -> RawSource {
+        self.headers.extend(headers);
+        self
+    }
+
+    fn options(mut self, options: &[String]) -> RawSource {
+        self.options.extend_from_slice(options);
         self
     }
 
@@ -240,9 +250,13 @@ impl RawModule {
     /// # Errors
     /// [`Error::Value`] if the module has none of this name.
     pub fn kernel(&self, name: &str) -> Result<RawKernel> {
-        let function = self.module.function(self.lowered(name)).map_err(|e| self.not_found("kernel", name, e))?;
+        let function = self.function(name)?;
         let declared = signature::find(&self.source, name);
         RawKernel::new(function, name, self.device, declared).map_err(|e| device::error("cuda", OP, self.device, e))
+    }
+
+    pub(crate) fn function(&self, name: &str) -> Result<Arc<Function>> {
+        self.module.function(self.lowered(name)).map_err(|e| self.not_found("kernel", name, e))
     }
 
     /// A `__device__` or `__constant__` variable, by its name if it lies in no namespace, else by an expression of

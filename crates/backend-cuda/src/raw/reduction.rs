@@ -1,24 +1,41 @@
-//! Reduction kernels from strings. A named unsafe room: the launches of what they become.
-#![allow(unsafe_code)]
+//! Reduction kernels from strings: a call of one is an operation, [`REDUCTION_KERNEL`], that the accelerators of the order are asked for as
+//! for any other. What it needs of the user's code they find in a [`StringReduction`].
+#![allow(unsafe_code)] // functions whose callers vouch for their code
 
-use cuprum_core::layout::{Dims, Strides, normalize_axes};
-use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
-use cuprum_core::{Array, DType, Layout, NdArray, Operand, Result, with_device};
+use std::sync::Arc;
+
+use cuprum_core::array::StoredArray;
+use cuprum_core::layout::{Dims, normalize_axes};
+use cuprum_core::op::{Cost, OpDef};
+use cuprum_core::plan::reduce::ReducePlan;
+use cuprum_core::{
+    Array, Call, DType, Family, Layout, NdArray, Op, Operand, OutputSpec, Program, Result, StepKind, Stream, Work, dispatch, with_device,
+};
 use smallvec::SmallVec;
 
-use super::arg::Arg;
-use super::declared::{Built, Declared, Use, computed, stored};
-use super::{Launch, RawKernel, RawSource};
-use crate::codegen;
+use super::declared::{Declared, Parameter, Text, computed, computed_in, stored};
+use super::{RawSource, context};
+use crate::codegen::{self, Access, Combination, KernelKey};
 
 /// Operation in errors.
 const OP: &str = "ReductionKernel";
-/// Threads of a block, as in the kernels' text.
-const THREADS: usize = 256;
-/// Blocks that fill a device.
-const MANY: usize = 1024;
-/// Elements of a thread below which rows are not cut.
-const FEW: usize = 16;
+
+static ROW: OpDef = OpDef {
+    name: OP,
+    aliases: &[],
+    family: Family::Custom,
+    arity: 0,
+    index: u16::MAX,
+    rule: None,
+    cost: Cost::Cheap,
+    composite: None,
+    body: None,
+    call: None,
+    signature: "",
+    doc: "A reduction from strings.",
+};
+/// The call of a [`ReductionKernel`]: its [`Work::Custom`] is a [`StringReduction`], its inputs are those of that one's program.
+pub const REDUCTION_KERNEL: Op = Op(&ROW);
 
 /// What a [`ReductionKernel`] computes, each part a piece of CUDA C++ (`cupy.ReductionKernel` has them in this order).
 #[derive(Clone, Copy, Debug)]
@@ -62,13 +79,17 @@ pub struct Reduction<'a> {
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct ReductionKernel {
+pub struct ReductionKernel(Arc<Parts>);
+
+#[derive(Clone, Debug)]
+struct Parts {
     declared: Declared,
     map: String,
     reduce: String,
     post: String,
     identity: String,
-    built: Built<[RawKernel; 2]>,
+    preamble: String,
+    options: Vec<String>,
 }
 
 impl ReductionKernel {
@@ -83,18 +104,18 @@ impl ReductionKernel {
             return Err(declared.error("a reduction has one output"));
         }
         let [map, reduce, post, identity] = [of.map, of.reduce, of.post, of.identity].map(str::to_owned);
-        Ok(ReductionKernel { declared, map, reduce, post, identity, built: Built::default() })
+        Ok(ReductionKernel(Arc::new(Parts { declared, map, reduce, post, identity, preamble: String::new(), options: Vec::new() })))
     }
 
     /// Code before the kernel: functions, constants.
     pub fn preamble(mut self, text: impl Into<String>) -> ReductionKernel {
-        self.built = self.built.preamble(text.into());
+        Arc::make_mut(&mut self.0).preamble = text.into();
         self
     }
 
     /// An option of NVRTC.
     pub fn option(mut self, option: impl Into<String>) -> ReductionKernel {
-        self.built = self.built.option(option.into());
+        Arc::make_mut(&mut self.0).options.push(option.into());
         self
     }
 
@@ -108,196 +129,235 @@ impl ReductionKernel {
     /// # Safety
     /// The code reads raw arrays only inside them, writes nothing but its output and variables of its own, and assigns the output.
     pub unsafe fn call(&self, args: &[Operand], axes: Option<&[isize]>) -> Result<NdArray> {
-        let dtypes = self.declared.dtypes(args)?;
-        let device = self.declared.device(args)?;
-        let shape = self.declared.shape(args)?.ok_or_else(|| self.declared.error("no array but raw ones tells what is reduced"))?;
+        let Asked { inputs, output, reduction } = self.asked(args, axes)?;
+        let device = self.0.declared.device(args)?;
+        context(device)?;
+        let (stream, work) = (Stream::current(device), Work::Custom(&reduction));
+        let done = dispatch::run(&Call { op: REDUCTION_KERNEL, device, stream, inputs: &inputs, outputs: &[output], work })?;
+        done.into_iter().next().map(NdArray::from).ok_or_else(|| self.0.declared.error("no result"))
+    }
+
+    /// What a call asks for.
+    fn asked(&self, args: &[Operand], axes: Option<&[isize]>) -> Result<Asked> {
+        let declared = &self.0.declared;
+        let dtypes = declared.dtypes(args)?;
+        let shape = declared.shape(args)?.ok_or_else(|| declared.error("no array but raw ones tells what is reduced"))?;
         let axes: Dims = axes.map_or_else(|| Ok((0..shape.len()).collect()), |axes| normalize_axes(OP, axes, shape.len()))?;
-        let views = self.declared.views(args, &shape)?;
-        let looped = self.declared.looped(&views)?;
-        let layouts: SmallVec<[&Layout; 8]> = looped.iter().map(|a| a.layout()).collect();
-        let plan = ReducePlan::new(&shape, &layouts, &axes, false);
-        if plan.reduced_size == 0 && plan.kept_size > 0 && self.identity.is_empty() {
-            return Err(self.declared.error("nothing to reduce, and no identity"));
+        let (program, inputs) = self.program(args, &dtypes, &shape)?;
+        let plan = ReducePlan::new(&shape, &inputs.iter().map(|a| a.layout()).collect::<Vec<_>>(), &axes, false);
+        if plan.reduced_size == 0 && plan.kept_size > 0 && self.0.identity.is_empty() {
+            return Err(declared.error("nothing to reduce, and no identity"));
         }
-        let wide = is_wide(&plan);
-        let numbers = views.iter().map(Option::is_none).collect();
-        let used = Use { device, dtypes: dtypes.clone(), numbers, ranks: [plan.kept.len(), plan.reduced.len()], wide };
-        let make = |used: &Use| {
-            let module = self.source(used).compile_on(device)?;
-            Ok([module.kernel(&self.declared.symbol())?, module.kernel(&self.finish())?])
-        };
-        let [kernel, finish] = self.built.get_or(&used, make)?;
-
-        let (of_inputs, out) = dtypes.split_at(self.declared.inputs.len());
-        let out = out.first().copied().unwrap_or(DType::F64);
         let kept: Dims = (0..shape.len()).filter(|axis| !axes.contains(axis)).map(|axis| shape[axis]).collect();
-        let split = Split::new(plan.class == ReduceClass::Column, plan.kept_size, plan.reduced_size);
-        let bytes = if split.chunks > 1 { plan.kept_size * split.chunks * part_size(out) } else { 0 };
-        let empty = || Ok((NdArray::empty(&kept[..], out)?, NdArray::empty(bytes, DType::U8)?));
-        let (mut output, mut parts) = with_device(device, empty)?;
-        if plan.kept_size == 0 {
-            return Ok(output);
-        }
-        let pack = |dims: &[usize], strides: &[Strides]| codegen::pack_axes(dims, strides.iter().map(|s| s.as_slice()), wide);
-        let (kept_axes, reduced_axes) = (pack(&plan.kept, &plan.kept_strides), pack(&plan.reduced, &plan.reduced_strides));
-        let blocks = plan.kept_size.div_ceil(split.rows()).saturating_mul(split.chunks);
-        let mut list = self.declared.arguments(args, &views, of_inputs);
-        list.push(if split.chunks > 1 { Arg::from(&mut parts) } else { Arg::null() });
-        list.push(Arg::from(&mut output));
-        list.extend([Arg::bytes(&kept_axes), Arg::bytes(&reduced_axes), plan.kept_size.into(), plan.reduced_size.into()]);
-        list.extend([split.chunk.into(), split.chunks.into(), Arg::from(split.lanes as u32), Arg::from(split.across)]);
-        // SAFETY: the parameters of the text that `source` writes: `plan` keeps inputs inside their arrays, the output has an element for
-        // each row, `parts` one for each row and chunk if there are several, and axes are of the ranks compiled for; what the
-        // user's code does is the caller's word.
-        unsafe { kernel.launch(Launch::new(u32::try_from(blocks).unwrap_or(u32::MAX), THREADS as u32), &mut list[..]) }?;
-        drop(list);
-        if split.chunks > 1 {
-            let rows = u32::try_from(plan.kept_size).unwrap_or(u32::MAX);
-            let mut list = [Arg::from(&parts), Arg::from(&mut output), split.chunks.into()];
-            // SAFETY: as above; a block for each row.
-            unsafe { finish.launch(Launch::new(rows, THREADS as u32), &mut list) }?;
-        }
-        Ok(output)
+        let output = OutputSpec::contiguous(dtypes.last().copied().unwrap_or(DType::F64), &kept)?;
+        Ok(Asked { inputs, output, reduction: StringReduction { parts: self.0.clone(), dtypes, program, plan } })
     }
 
-    /// The name of the kernel that combines chunks.
-    fn finish(&self) -> String {
-        format!("{}_finish", self.declared.symbol())
+    /// A step for each parameter, and the inputs: arrays of the whole shape, then raw ones, of which the program sees the first element.
+    fn program(&self, args: &[Operand], dtypes: &[DType], shape: &[usize]) -> Result<(Program, Vec<StoredArray>)> {
+        let (mut program, mut inputs, mut raw) = (Program::default(), Vec::new(), Vec::new());
+        let looped = self.0.declared.shaping(args).count();
+        for ((parameter, arg), &dtype) in self.0.declared.inputs.iter().zip(args).zip(dtypes) {
+            let kind = match arg {
+                Operand::Scalar(s) => {
+                    program.params.push(*s);
+                    StepKind::Param((program.params.len() - 1) as u16)
+                }
+                Operand::Array(a) if parameter.raw => {
+                    raw.push(first_of(a)?.broadcast_to(shape)?.stored()?);
+                    StepKind::Input((looped + raw.len() - 1) as u16)
+                }
+                Operand::Array(a) => {
+                    inputs.push(a.broadcast_to(shape)?.stored()?);
+                    StepKind::Input((inputs.len() - 1) as u16)
+                }
+            };
+            program.push(kind, dtype, &[]);
+        }
+        inputs.append(&mut raw);
+        Ok((program, inputs))
+    }
+}
+
+/// The first element of an array in C order, behind which the others lie.
+fn first_of(array: &NdArray) -> Result<NdArray> {
+    if array.size() == 0 {
+        return with_device(array.device(), || NdArray::zeros((), array.dtype())); // the code reads none of it
+    }
+    let stored = array.contiguous()?.stored()?;
+    let first = Layout::strided(&[], &[], stored.layout().offset())?;
+    stored.with_layout(first).map(NdArray::from)
+}
+
+/// The call that a [`ReductionKernel`] becomes.
+#[allow(missing_debug_implementations)] // arrays have none
+pub struct Asked {
+    /// Its inputs.
+    pub inputs: Vec<StoredArray>,
+    /// Its one output.
+    pub output: OutputSpec,
+    /// Its work.
+    pub reduction: StringReduction,
+}
+
+/// The call of a kernel with parameters of each kind on any array, one of a device that is not there too: for finding out what accelerators
+/// say to such calls, and compiling what they make of them.
+///
+/// # Errors
+/// Axes that the array does not have.
+pub fn call_for_check(array: &NdArray, axes: &[isize]) -> Result<Asked> {
+    let sum = Reduction {
+        inputs: "T x, T factor, raw T from",
+        output: "T y",
+        map: "cuprum::op::add(cuprum::op::multiply(x, factor), T(from[0]))",
+        reduce: "cuprum::op::add(a, b)",
+        post: "y = a",
+        identity: "",
+        name: "sum",
+    };
+    ReductionKernel::new(sum)?.asked(&[array.into(), true.into(), array.into()], Some(axes))
+}
+
+/// A reduction from strings on its way to an accelerator: what is read, how it is reduced, and the user's code as functions.
+///
+/// A kernel's text is the prelude ([`codegen::PRELUDE`]), [`StringReduction::element`], then whatever reduces `Result`s as
+/// [`StringReduction::combination`] says. It is compiled with the [`headers`](StringReduction::headers) and
+/// [`options`](StringReduction::options).
+#[derive(Debug)]
+pub struct StringReduction {
+    parts: Arc<Parts>,
+    /// Of inputs, then the output.
+    dtypes: SmallVec<[DType; 8]>,
+    program: Program,
+    plan: ReducePlan,
+}
+
+impl StringReduction {
+    /// What a call asks for, if it is one of [`REDUCTION_KERNEL`].
+    pub fn of<'a>(call: &Call<'a>) -> Option<&'a StringReduction> {
+        let Work::Custom(work) = call.work else { return None };
+        work.downcast_ref()
     }
 
-    /// The whole text of a use.
-    fn source(&self, used: &Use) -> RawSource {
-        let mut text = self.built.text(&self.declared, used);
-        let Some((output, dtype)) = text.outputs().next() else { return RawSource::default() };
-        let (out, index) = (stored(dtype), text.index());
-        text.line(format_args!("using cuprum_total = {};", computed(dtype)));
-        text.line(
-            "__device__ inline cuprum_total cuprum_reduce(const cuprum_total a, const cuprum_total b) { return static_cast<cuprum_total>(",
-        );
-        text.code("reduce", &self.reduce);
-        text.line("); }\n__device__ inline cuprum_total cuprum_identity(const cuprum_total none) { return static_cast<cuprum_total>(");
-        text.code("identity", if self.identity.is_empty() { "none" } else { &self.identity });
+    /// What is read: a step for each parameter, and no results. Its inputs are the call's.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// The axes.
+    pub fn plan(&self) -> &ReducePlan {
+        &self.plan
+    }
+
+    /// dtype of the results.
+    pub fn output(&self) -> DType {
+        self.dtypes.last().copied().unwrap_or(DType::F64)
+    }
+
+    /// dtype that is reduced in: that of the results, float32 for the 16-bit floats.
+    pub fn accumulator(&self) -> DType {
+        computed_in(self.output())
+    }
+
+    /// How its elements become a result.
+    pub fn combination(&self) -> Combination {
+        Combination {
+            acc: "::cuprum_part",
+            size: 2 * self.accumulator().itemsize(),
+            identity: "::cuprum_no_part()".into(),
+            value: "::cuprum_part{x, true}",
+            combine: "::cuprum_both(a, b)".into(),
+            finish: "cast<Out>(::cuprum_result(a))",
+        }
+    }
+
+    /// A key with all that the code of [`StringReduction::element`] depends on but the program and the access.
+    pub fn add_to(&self, key: KernelKey) -> KernelKey {
+        let Parts { declared, map, reduce, post, identity, preamble, options } = &*self.parts;
+        let key = [&declared.name, map, reduce, post, identity, preamble].into_iter().fold(key, |key, text| key.with_name(text));
+        let key = options.iter().fold(key.with(options.len() as u64), |key, option| key.with_name(option));
+        let all = declared.inputs.iter().chain(&declared.outputs).zip(&self.dtypes);
+        all.fold(key, |key, (p, &dtype)| key.with_name(&p.name).with(p.letter().map_or(0, u64::from)).with(p.raw.into()).with_dtype(dtype))
+    }
+
+    /// The user's code as functions, and the element's code (see [`codegen`]) over them.
+    pub fn element(&self, access: Access) -> String {
+        let value = |(n, (p, &dtype)): (usize, (&Parameter, &DType))| match self.program.steps.get(n).map(|step| step.kind) {
+            Some(StepKind::Input(k)) if p.raw => format!("p.in{k}"),
+            Some(StepKind::Input(k)) => format!("cast<{}>(v.v{k})", computed(dtype)),
+            _ => format!("cast<{}>(p.s{n})", computed(dtype)),
+        };
+        let values: Vec<String> = self.parts.declared.inputs.iter().zip(&self.dtypes).enumerate().map(value).collect();
+        let map = format!("::cuprum_map({})", values.join(", "));
+        [&*self.text().out, &codegen::element_of(&self.program, access, "::cuprum_total", &map)].concat()
+    }
+
+    /// The user's code, in the headers that the functions include: name and text.
+    pub fn headers(&self) -> Vec<(String, String)> {
+        self.text().headers
+    }
+
+    /// Further options for NVRTC.
+    pub fn options(&self) -> &[String] {
+        &self.parts.options
+    }
+
+    /// Whether the code includes others', or an option does, which is then looked for in folders.
+    pub fn includes(&self) -> bool {
+        let Parts { map, reduce, post, identity, preamble, .. } = &*self.parts;
+        let directive = |text: &String| text.split('#').skip(1).any(|directive| directive.trim_start().starts_with("include"));
+        [map, reduce, post, identity, preamble].into_iter().any(directive) || self.source(String::new()).reads_files()
+    }
+
+    /// A text with the headers in it, for compiling it without them.
+    pub fn inlined(&self, text: String) -> String {
+        self.headers().into_iter().fold(text, |text, (name, code)| text.replace(&format!("#include \"{name}\""), &code))
+    }
+
+    /// The source of a module with this text.
+    pub(crate) fn source(&self, text: String) -> RawSource {
+        RawSource::new(text).name(format!("{}.cu", self.parts.declared.name)).headers(self.headers()).options(self.options())
+    }
+
+    /// `cuprum_map`, and what kernels/reduction.cuh is written in.
+    fn text(&self) -> Text<'_> {
+        let Parts { declared, map, reduce, post, identity, preamble, .. } = &*self.parts;
+        let mut text = Text::new(declared, &self.dtypes, preamble);
+        let (total, name) = (computed(self.output()), declared.outputs.first().map_or("", |output| &output.name));
+        let parameter = |(p, dtype): (&Parameter, DType)| match p.raw {
+            true => format!("const {}* {}", stored(dtype), p.name),
+            false => format!("const {} {}", computed(dtype), p.name),
+        };
+        let parameters: Vec<String> = text.inputs().map(parameter).collect();
+        let begin = "return static_cast<cuprum_total>(";
+        text.line(format_args!("using cuprum_total = {total};"));
+        text.line(format_args!("__device__ inline cuprum_total cuprum_map({}) {{ {begin}", parameters.join(", ")));
+        text.code("map", map);
         text.line(format_args!(
-            "); }}\n__device__ inline {} cuprum_post(const cuprum_total a) {{\n    {0} {};",
-            computed(dtype),
-            output.name
+            "); }}\n__device__ inline cuprum_total cuprum_reduce(const cuprum_total a, const cuprum_total b) {{ {begin}"
         ));
-        text.code("post", &self.post);
-        text.line(format_args!("    ;\n    return {};\n}}", output.name));
+        text.code("reduce", reduce);
+        text.line(format_args!("); }}\n__device__ inline cuprum_total cuprum_identity(const cuprum_total none) {{ {begin}"));
+        text.code("identity", if identity.is_empty() { "none" } else { identity });
+        text.line(format_args!("); }}\n__device__ inline cuprum_total cuprum_post(const cuprum_total a) {{\n    cuprum_total {name};"));
+        text.code("post", post);
+        text.line(format_args!("    ;\n    return {name};\n}}"));
         text.line(include_str!("../kernels/reduction.cuh"));
-
-        let mut parameters = text.input_parameters();
-        parameters.push(format!("cuprum_part* cuprum_parts, {out}* out_{}", output.name));
-        parameters
-            .extend([(used.ranks[0], "kept"), (used.ranks[1], "reduced")].map(|(rank, name)| format!("{} cuprum_{name}", text.axes(rank))));
-        parameters.push("unsigned long long cuprum_rows, unsigned long long cuprum_columns, unsigned long long cuprum_chunk".into());
-        parameters.push("unsigned long long cuprum_chunks, unsigned cuprum_lanes, bool cuprum_across".into());
-        text.line(format_args!(
-            "extern \"C\" __global__ void __launch_bounds__({THREADS}) {}({}) {{",
-            self.declared.symbol(),
-            parameters.join(", ")
-        ));
-        text.line(
-            "    const cuprum_place cuprum_here(cuprum_rows, cuprum_columns, cuprum_chunk, cuprum_chunks, cuprum_lanes, cuprum_across);",
-        );
-        text.line("    cuprum_part cuprum_mine{cuprum_total(), false};");
-        text.line("    if (cuprum_here.row < cuprum_rows) {");
-        text.line(format_args!("        const auto cuprum_row = cuprum_kept.offsets(static_cast<cuprum::{index}>(cuprum_here.row));"));
-        text.line("        for (unsigned long long cuprum_j = cuprum_here.begin; cuprum_j < cuprum_here.end; cuprum_j += cuprum_lanes) {");
-        text.line(format_args!(
-            "        const auto cuprum_at = cuprum_row + cuprum_reduced.offsets(static_cast<cuprum::{index}>(cuprum_j));"
-        ));
-        text.load();
-        text.line("        cuprum_mine.add(cuprum_part{static_cast<cuprum_total>(");
-        text.code("map", &self.map);
-        text.line("        ), true});\n        }\n    }");
-        text.line("    cuprum_together(cuprum_mine, cuprum_here.lane, cuprum_lanes, cuprum_here.step);");
-        text.line("    if (cuprum_here.lane != 0 || cuprum_here.row >= cuprum_rows) return;");
-        text.line("    if (cuprum_chunks > 1) cuprum_parts[cuprum_here.row * cuprum_chunks + cuprum_here.chunk] = cuprum_mine;");
-        text.line(format_args!("    else out_{}[cuprum_here.row] = cuprum::cast<{out}>(cuprum_result(cuprum_mine));\n}}", output.name));
-
-        text.line(format_args!("extern \"C\" __global__ void __launch_bounds__({THREADS})"));
-        text.line(format_args!("{}(const cuprum_part* cuprum_parts, {out}* out, unsigned long long cuprum_chunks) {{", self.finish()));
-        text.line("    cuprum_part cuprum_mine{cuprum_total(), false};");
-        text.line("    const cuprum_part* cuprum_own = cuprum_parts + blockIdx.x * cuprum_chunks;");
-        text.line("    for (unsigned long long k = threadIdx.x; k < cuprum_chunks; k += blockDim.x) cuprum_mine.add(cuprum_own[k]);");
-        text.line("    cuprum_together(cuprum_mine, threadIdx.x, blockDim.x, 1);");
-        text.line(format_args!("    if (threadIdx.x == 0) out[blockIdx.x] = cuprum::cast<{out}>(cuprum_result(cuprum_mine));\n}}"));
-        text.source()
-    }
-}
-
-/// Bytes of a `cuprum_part`: a value, and whether it is one.
-fn part_size(out: DType) -> usize {
-    2 * if matches!(out, DType::F16 | DType::BF16) { 4 } else { out.itemsize() }
-}
-
-fn is_wide(plan: &ReducePlan) -> bool {
-    let dims: Dims = plan.kept.iter().chain(&plan.reduced).copied().collect();
-    let strides = plan.kept_strides.iter().zip(&plan.reduced_strides).map(|(k, r)| k.iter().chain(r).copied().collect::<Strides>());
-    let strides: SmallVec<[Strides; 4]> = strides.collect();
-    !codegen::fits_narrow(plan.kept_size.saturating_mul(plan.reduced_size), &dims, strides.iter().map(|s| s.as_slice()))
-}
-
-/// How rows are given to threads. By shape alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Split {
-    /// Threads of a row: a power of two.
-    lanes: usize,
-    /// Neighbouring threads have neighbouring rows, not neighbouring elements of one.
-    across: bool,
-    /// Elements of a row that one block takes.
-    chunk: usize,
-    /// How many such pieces a row has.
-    chunks: usize,
-}
-
-impl Split {
-    fn new(across: bool, rows: usize, columns: usize) -> Split {
-        let most = if across { THREADS / 32 } else { THREADS };
-        let lanes = if across { (MANY * THREADS / rows.max(1)).next_power_of_two() } else { columns.max(1).next_power_of_two() };
-        let lanes = lanes.clamp(1, most);
-        let blocks = rows.div_ceil(THREADS / lanes).max(1);
-        let chunks = (MANY / blocks).min(columns / (lanes * FEW)).max(1);
-        let chunk = columns.div_ceil(chunks).next_multiple_of(lanes).max(lanes);
-        Split { lanes, across, chunk, chunks: columns.div_ceil(chunk).max(1) }
-    }
-
-    /// Rows of a block.
-    fn rows(&self) -> usize {
-        THREADS / self.lanes
+        text
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::declared::tests::{array, compiler, used, why};
+    use cuprum_core::testing::calls;
+
+    use super::super::declared::tests::{array, compiler, cuda, why};
     use super::*;
+    use crate::nvrtc::{Compiled, Compiler};
+    use crate::reduce;
 
     const NORM: Reduction =
         Reduction { inputs: "T x", output: "float64 y", map: "x * x", reduce: "a + b", post: "y = sqrt(a)", identity: "0", name: "norm" };
-
-    #[test]
-    fn rows_are_split_by_shape() {
-        let all = |rows, columns| {
-            let s = Split::new(false, rows, columns);
-            (s.lanes, s.chunk, s.chunks)
-        };
-        assert_eq!(all(1, 0), (1, 1, 1));
-        assert_eq!(all(1, 5), (8, 8, 1));
-        assert_eq!(all(1_000_000, 3), (4, 4, 1));
-        assert_eq!(all(1, 4096), (256, 4096, 1));
-        assert_eq!(all(1, 8192), (256, 4096, 2));
-        assert_eq!(all(1, 1 << 30), (256, 1 << 20, 1024));
-        assert_eq!(all(2000, 1 << 20), (256, 1 << 20, 1));
-        assert_eq!(Split::new(true, 1 << 20, 1000), Split { lanes: 1, across: true, chunk: 1000, chunks: 1 });
-        assert_eq!(Split::new(true, 32, 10_000).lanes, 8);
-        for (across, rows, columns) in [(false, 3, 100_001), (true, 7, 99_999), (true, 1, 1), (false, 1, 257)] {
-            let s = Split::new(across, rows, columns);
-            assert!(s.chunk * s.chunks >= columns && s.chunk * (s.chunks - 1) < columns, "{s:?}");
-            assert!(s.lanes.is_power_of_two() && THREADS.is_multiple_of(s.lanes));
-        }
-    }
 
     #[test]
     fn wrong_calls_are_refused() {
@@ -310,29 +370,80 @@ mod tests {
         }
     }
 
+    /// Compiles a kernel for the reduction of arrays that begin at `address`.
+    fn compiled(compiler: &Compiler, kernel: &ReductionKernel, args: &[Operand], axes: &[isize], address: u64) -> crate::Result<Compiled> {
+        let asked = kernel.asked(args, Some(axes)).unwrap();
+        let shape = reduce::strings_shape(&asked, address);
+        asked.reduction.source(reduce::strings_source(&asked.reduction, shape)).compile_code(compiler, 90)
+    }
+
+    fn of_shape(dtype: DType, shape: &[usize]) -> Operand {
+        Operand::Array(calls::array(cuda(), dtype, Layout::contiguous(shape).unwrap()).unwrap().into())
+    }
+
     #[test]
     fn every_kind_of_use_compiles() {
         let Some(compiler) = compiler() else { return };
-        let made = |kernel: &ReductionKernel, args: &[Operand], ranks, wide| {
-            kernel.source(&used(&kernel.declared, args, ranks, wide)).compile_code(&compiler, 90)
-        };
         let weighted =
             Reduction { inputs: "T x, T w, float32 t, raw T table", output: "T y", map: "x * w * t + T(table[0])", post: "y = a", ..NORM };
-        let weighted = ReductionKernel::new(weighted).unwrap();
-        for (dtype, ranks, wide) in
-            [(DType::F32, [0, 1], false), (DType::F64, [1, 1], true), (DType::BF16, [2, 1], false), (DType::U8, [1, 0], true)]
-        {
-            let args = [array(dtype), 2.into(), 0.5.into(), array(dtype)];
-            let compiled = made(&weighted, &args, ranks, wide).unwrap_or_else(|e| panic!("{dtype}: {e}"));
+        // A preamble may use names that the kernels use too.
+        let weighted = ReductionKernel::new(weighted).unwrap().preamble("struct Params {}; struct Shared {}; using Index = int;");
+        let cases = [
+            (DType::F32, &[4096][..], &[0][..], 256),
+            (DType::F64, &[300, 50], &[1], 8),
+            (DType::BF16, &[300, 512], &[0], 256),
+            (DType::U8, &[30, 40, 50], &[0, 2], 256),
+            (DType::Bool, &[1 << 31], &[0], 256),
+        ];
+        for (dtype, shape, axes, address) in cases {
+            let args = [of_shape(dtype, shape), true.into(), 0.5.into(), array(dtype)];
+            let compiled = compiled(&compiler, &weighted, &args, axes, address).unwrap_or_else(|e| panic!("{dtype}: {e}"));
             assert_eq!(compiled.log, "", "{dtype}");
         }
         let sum =
             Reduction { output: "T y", map: "x", reduce: "cuprum::op::add(a, b)", post: "y = a", identity: "cuprum::c128(0, 0)", ..NORM };
-        assert_eq!(made(&ReductionKernel::new(sum).unwrap(), &[array(DType::C128)], [1, 1], false).unwrap().log, "");
+        let sum = ReductionKernel::new(sum).unwrap();
+        assert_eq!(compiled(&compiler, &sum, &[of_shape(DType::C128, &[30, 40])], &[0], 256).unwrap().log, "");
         let most = ReductionKernel::new(Reduction { reduce: "max(a, b)", identity: "", ..NORM }).unwrap();
-        assert_eq!(made(&most, &[array(DType::F32)], [1, 1], false).unwrap().log, "");
+        assert_eq!(compiled(&compiler, &most, &[array(DType::F32)], &[0], 256).unwrap().log, "");
         let bad = ReductionKernel::new(Reduction { post: "y =\n sqrt(b)", ..NORM }).unwrap();
-        let error = made(&bad, &[array(DType::F32)], [0, 1], false).unwrap_err().to_string();
+        let error = compiled(&compiler, &bad, &[array(DType::F32)], &[0], 256).unwrap_err().to_string();
         assert!(error.starts_with("compiling norm.cu failed at: 2 |  sqrt(b)"), "{error}");
+    }
+
+    #[test]
+    fn keys_hold_all_that_code_depends_on() {
+        let of = |kernel: &ReductionKernel, args: &[Operand]| {
+            let asked = kernel.asked(args, None).unwrap().reduction;
+            asked.add_to(KernelKey::new("", asked.program())).bytes().to_vec()
+        };
+        let (x, y) = (array(DType::F32), array(DType::F32));
+        let two = Reduction { inputs: "T x, T y", map: "x - y", ..NORM };
+        let kernel = |parts: Reduction| ReductionKernel::new(parts).unwrap();
+        let keys = [
+            of(&kernel(two), &[x.clone(), y.clone()]),
+            of(&kernel(two), &[x.clone(), 1.into()]),
+            of(&kernel(two), &[1.into(), y.clone()]),
+            of(&kernel(two), &[array(DType::F64), array(DType::F64)]),
+            of(&kernel(Reduction { inputs: "T x, raw T y", ..two }), &[x.clone(), y.clone()]),
+            of(&kernel(Reduction { inputs: "U x, U y", ..two }), &[x.clone(), y.clone()]),
+            of(&kernel(Reduction { inputs: "T y, T x", ..two }), &[x.clone(), y.clone()]),
+            of(&kernel(Reduction { output: "float32 y", ..two }), &[x.clone(), y.clone()]),
+            of(&kernel(Reduction { map: "x + y", ..two }), &[x.clone(), y.clone()]),
+            of(&kernel(Reduction { reduce: "max(a, b)", ..two }), &[x.clone(), y.clone()]),
+            of(&kernel(two).preamble("#define N 1"), &[x.clone(), y.clone()]),
+            of(&kernel(two).option("-DN=1"), &[x.clone(), y.clone()]),
+        ];
+        let distinct: std::collections::HashSet<_> = keys.iter().collect();
+        assert_eq!(distinct.len(), keys.len());
+        assert_eq!(keys[1], of(&kernel(two), &[x, 2.into()]), "numbers are no part of it");
+    }
+
+    #[test]
+    fn code_that_includes_is_known() {
+        let includes = |kernel: ReductionKernel| kernel.asked(&[array(DType::F32)], None).unwrap().reduction.includes();
+        let norm = || ReductionKernel::new(NORM).unwrap();
+        assert!(!includes(norm()) && !includes(norm().preamble("#define include 1")));
+        assert!(includes(norm().preamble("# include <cuprum.cuh>")) && includes(norm().option("-include=a.h")));
     }
 }
