@@ -36,8 +36,8 @@ impl Drop for PinnedBlock {
 /// Page-locked memory for an array of the host, of zeros.
 pub(crate) fn pinned(context: &'static Context, nbytes: usize) -> Result<HostBuffer> {
     require("cuMemFreeHost")?;
-    context.bind()?;
     context.lent.settle(); // what is free by now makes room
+    context.bind()?;
     let mut memory: *mut c_void = ptr::null_mut();
     // SAFETY: the context is current and the out-pointer valid.
     check("cuMemHostAlloc", unsafe { sys::cuMemHostAlloc(&mut memory, nbytes.max(1), sys::CU_MEMHOSTALLOC_PORTABLE) })?;
