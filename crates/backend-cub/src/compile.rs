@@ -206,7 +206,9 @@ fn with_program<R>(headers: &CcclHeaders, source: &Source, f: impl FnOnce(Progra
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
+    use std::sync::atomic::AtomicBool;
+    use std::sync::mpsc;
+    use std::time::Duration;
 
     use super::*;
 
@@ -236,17 +238,20 @@ mod tests {
     #[test]
     fn the_end_of_the_process_waits_for_what_is_compiled() {
         let run = Run::begin(b"a run that takes its time").unwrap();
-        let began = Instant::now();
-        let compile = move || {
-            std::thread::sleep(Duration::from_millis(50));
-            run.succeed();
-        };
-        let thread = std::thread::spawn(compile);
-        wait();
-        assert!(began.elapsed() < Duration::from_millis(50), "another process's threads are not here");
-        OWNER.store(std::process::id(), Ordering::Relaxed);
-        wait();
-        assert!(began.elapsed() >= Duration::from_millis(50));
-        thread.join().unwrap();
+        let (go, gone) = mpsc::channel();
+        let ended = &AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                gone.recv().unwrap();
+                std::thread::sleep(Duration::from_millis(20));
+                ended.store(true, Ordering::SeqCst);
+                run.succeed();
+            });
+            wait(); // another process's: returns
+            OWNER.store(std::process::id(), Ordering::Relaxed);
+            go.send(()).unwrap();
+            wait();
+            assert!(ended.load(Ordering::SeqCst));
+        });
     }
 }
