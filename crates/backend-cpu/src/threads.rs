@@ -103,14 +103,15 @@ pub(crate) fn for_each<I: Send, S>(
                     body(&mut state, item);
                 }
             };
-            together(&pool, threads, work);
+            together(&pool, threads, &work);
         }
     }
 }
 
-/// Runs `work` on this thread and on others of the pool: the caller takes its share, so that work starts before they have woken up.
+/// Runs `work` on this thread and on others of the pool: the caller takes its share, so that work starts before they have woken up. Behind a
+/// pointer, because over a thousand loops come here and what rayon makes of each would be a third of this crate.
 #[cfg(not(miri))]
-fn together(pool: &ThreadPool, threads: usize, work: impl Fn() + Sync) {
+fn together(pool: &ThreadPool, threads: usize, work: &(dyn Fn() + Sync)) {
     pool.in_place_scope(|scope| {
         for _ in 1..threads {
             scope.spawn(|_| work());
@@ -121,10 +122,10 @@ fn together(pool: &ThreadPool, threads: usize, work: impl Fn() + Sync) {
 
 /// As above with new threads: miri finds fault with rayon's scopes, whose jobs hold references to what has ended.
 #[cfg(miri)]
-fn together(_pool: &ThreadPool, threads: usize, work: impl Fn() + Sync) {
+fn together(_pool: &ThreadPool, threads: usize, work: &(dyn Fn() + Sync)) {
     std::thread::scope(|scope| {
         for _ in 1..threads {
-            scope.spawn(&work);
+            scope.spawn(work);
         }
         work();
     });

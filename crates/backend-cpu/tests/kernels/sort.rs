@@ -182,8 +182,11 @@ fn awkward_orders() {
             let values: Vec<i64> = (0..len).map(|i| case(i, len)).collect();
             let narrow: Vec<f32> = values.iter().map(|&v| v as f32).collect();
             check(1, len, narrow);
-            let complex: Vec<Complex<f64>> = values.iter().map(|&v| Complex::new((v % 5) as f64, -(v as f64))).collect();
-            check(1, len, complex);
+            // Their keys are two of these: no order is more awkward to many of them.
+            if len < 100_000 {
+                let complex: Vec<Complex<f64>> = values.iter().map(|&v| Complex::new((v % 5) as f64, -(v as f64))).collect();
+                check(1, len, complex);
+            }
             check(1, len, values);
         }
     }

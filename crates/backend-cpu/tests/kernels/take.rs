@@ -11,7 +11,7 @@ fn indices(count: usize, extent: usize) -> Vec<i64> {
 
 #[test]
 fn rows_and_columns_of_every_layout() {
-    for (rows, columns, count) in [(1, 1, 1), (3, 5, 7), (500, 3, 40_000), (70, 900, 100), (2, 40_001, 5)] {
+    for (rows, columns, count) in [(1, 1, 1), (3, 5, 7), (500, 3, 9_000), (70, 900, 100), (2, 40_001, 5)] {
         let value = |r: usize, c: usize| (r * columns + c) as i32;
         let (of_rows, of_columns) = (indices(count, rows), indices(count, columns));
         let place = |i: i64, extent: usize| i.rem_euclid(extent as i64) as usize;
