@@ -82,7 +82,8 @@ pub fn coverage() -> Result<Vec<Coverage>> {
             }
         }
         let inputs = [input(&[1000])?, array(device, DType::I64, Layout::contiguous(&[101])?)?];
-        let work = Work::SegmentSum { acc: dtype };
+        let values = Program::identity(dtype);
+        let work = Work::SegmentSum { program: &values, acc: dtype };
         list.push(asked(reductions::SEGMENT_SUM, "by offsets", dtype, &inputs, &[spec(dtype, &[100])?], work));
         for (op, values, indices, limit) in
             [(sorts::SORT, true, false, 1000), (sorts::ARGSORT, false, true, 1000), (sorts::TOPK, true, true, 10)]

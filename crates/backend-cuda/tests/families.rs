@@ -5,7 +5,8 @@ use cuprum_backend_cuda as _;
 use cuprum_core::random::Generator;
 use cuprum_core::testing::draws::Draws;
 use cuprum_core::{
-    Complex, DType, Device, Element, Error, NdArray, Scalar, axis, bf16, concat, f16, matmul, s, segment_sum, stack, tensordot, with_device,
+    Complex, DType, Device, Element, Error, NdArray, Scalar, axis, bf16, concat, explain, f16, matmul, s, segment_sum, stack, tensordot,
+    with_device,
 };
 
 /// Runs `test` with a CUDA device as the default.
@@ -208,6 +209,12 @@ fn sums_of_segments() {
                 }
             }};
         }
+        // Values computed in the same pass, one input of them repeated.
+        let (numbers, two) = (NdArray::from_slice(&ints).unwrap(), NdArray::scalar(2i64).unwrap());
+        let (got, records) = explain(|| segment_sum(&((&numbers.flip(None).unwrap() + &numbers) * &two), &offset).unwrap());
+        assert!(records.iter().filter(|r| r.op == "segment_sum").all(|r| r.served_by == Some("cuda")), "{records:?}");
+        let value = |i: usize| 2 * (ints[n - 1 - i] + ints[i]);
+        assert_eq!(got.to_vec::<i64>().unwrap(), ranges().map(|r| r.map(value).sum::<i64>()).collect::<Vec<_>>());
         check!(f64, |i| (i % 97) as f64 * 0.37 - 11.0, |v: &f64| *v, 1e-13);
         check!(f32, |i| (i % 97) as f32 * 0.37 - 11.0, |v: &f32| f64::from(*v), 1e-6);
         check!(f16, |i| f16::from_f64((i % 7) as f64 * 0.25 - 0.5), |v: &f16| v.to_f64(), 1e-3);

@@ -124,9 +124,12 @@ pub enum Work<'a> {
         /// The axis of `inputs[0]` that the indices address.
         axis: usize,
     },
-    /// Sum of each segment `offsets[i]..offsets[i + 1]` of 1-D `inputs[0]`; offsets are C-contiguous int64 `inputs[1]`,
-    /// non-decreasing; an empty segment gives 0. Offsets outside the values are an error found at run time.
+    /// Sum of each segment `offsets[i]..offsets[i + 1]` of the values of `program` (one result of the output's dtype), over all inputs but
+    /// the last, each 1-D with stride 1, or 0 if repeated. The last is the offsets: C-contiguous int64, non-decreasing; an empty segment
+    /// gives 0. Offsets outside the values are an error found at run time.
     SegmentSum {
+        /// The values.
+        program: &'a Program,
         /// dtype to accumulate in.
         acc: DType,
     },
@@ -348,16 +351,19 @@ impl Call<'_> {
             | Work::Reduce { program, .. }
             | Work::Scan { program, .. }
             | Work::Select { program, .. }
-            | Work::Histogram { program, .. } => Some(program),
+            | Work::Histogram { program, .. }
+            | Work::SegmentSum { program, .. } => Some(program),
             _ => None,
         }
     }
 
-    /// The inputs of the program, and the one behind them: the values of a selection, the edges or weights of a histogram.
+    /// The inputs of the program, and the one behind them: the values of a selection, the edges or weights of a histogram, the
+    /// offsets of segments.
     pub fn program_inputs(&self) -> (&[StoredArray], Option<&StoredArray>) {
         let has_last = match self.work {
             Work::Select { values, .. } => values,
             Work::Histogram { binning, .. } => binning != Binning::Number { weighted: false },
+            Work::SegmentSum { .. } => true,
             _ => false,
         };
         match self.inputs.split_last() {

@@ -106,7 +106,7 @@ fn widened(program: &Program) -> Program {
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     match &call.work {
         Work::Reduce { program, plan, acc } => reduce(call, program, plan, *acc),
-        Work::SegmentSum { acc } => segment_sum(call, *acc),
+        Work::SegmentSum { program, acc } => segment_sum(call, program, *acc),
         _ => decline!("not a reduction"),
     }
 }
@@ -152,7 +152,7 @@ fn nearer(plan: &ReducePlan) -> bool {
     !plan.kept.is_empty() && step(&plan.kept_strides) < step(&plan.reduced_strides)
 }
 
-/// Sums segments of one input, each as a reduction of its own.
+/// Sums segments of a program's values, each as a reduction of its own.
 type RunSegments = fn(&Compiled, &[i64], ElementsMut);
 
 fn run_segments<R: Reducer>(compiled: &Compiled, offsets: &[i64], out: ElementsMut) {
@@ -174,22 +174,22 @@ fn run_segments<R: Reducer>(compiled: &Compiled, offsets: &[i64], out: ElementsM
     });
 }
 
-fn segment_sum(call: &Call, acc: DType) -> Result<Outcome> {
-    let [values, offsets] = call.inputs else { decline!("takes values and offsets") };
-    if values.layout().ndim() != 1 || offsets.dtype() != DType::I64 || !offsets.layout().is_c_contiguous() {
-        decline!("takes 1-D values and contiguous int64 offsets");
+fn segment_sum(call: &Call, program: &Program, acc: DType) -> Result<Outcome> {
+    let (values, Some(offsets)) = call.program_inputs() else { decline!("takes values and offsets") };
+    if offsets.dtype() != DType::I64 || !offsets.layout().is_c_contiguous() {
+        decline!("takes contiguous int64 offsets");
     }
-    let len = values.layout().size();
+    let len = values.first().map_or(0, |v| v.layout().size());
     let offsets = Elements::buffer(offsets)?.slice(offsets.layout().offset(), offsets.layout().size()).typed::<i64>();
     check_offsets(call.op.name(), offsets, len)?;
-    let program = widened(&Program::identity(values.dtype()));
+    let program = widened(program);
     let dtype = program.output_dtype(0);
     if acc != dtype {
         decline!("values of {dtype} accumulated in {acc}");
     }
     let run: Option<RunSegments> = by_dtype!(dtype, number, run_segments, Sum);
     let Some(run) = run else { decline!("no kernel for {dtype}") };
-    let nest = Nest::new(&[len], &call.inputs[..1], |_| values.layout().strides().into())?;
+    let nest = Nest::new(&[len], values, |k| values[k].layout().strides().into())?;
     let compiled = match Compiled::new(&program, nest, Results::Read) {
         Ok(compiled) => compiled,
         Err(reason) => return Ok(Outcome::Declined(reason)),

@@ -165,8 +165,19 @@ fn segments() {
         let got = on_threads(|| segment_sum(&a, &o)).to_vec::<f64>().unwrap();
         let want: Vec<f64> = offsets.windows(2).map(|w| values[w[0] as usize..w[1] as usize].iter().sum()).collect();
         assert_eq!(got, want);
+        // Values that are computed on the way, of inputs that lie otherwise.
+        let backwards = NdArray::from_slice(&values).unwrap().flip(None).unwrap();
+        let computed = (&backwards * &a + 0.5) * NdArray::scalar(2.0).unwrap();
+        let value = |i: usize| ((n - 1 - i) as f64 * i as f64 + 0.5) * 2.0;
+        let got = on_threads(|| segment_sum(&computed, &o)).to_vec::<f64>().unwrap();
+        let want: Vec<f64> = offsets.windows(2).map(|w| (w[0] as usize..w[1] as usize).map(value).sum()).collect();
+        assert!(got.iter().zip(&want).all(|(got, want)| (got - want).abs() <= 1e-14 * want.abs()), "{got:?} {want:?}");
     }
+    let halves: Vec<f16> = (0..3000).map(|i| f16::from_f32((i % 8) as f32)).collect();
+    let (a, o) = (NdArray::from_slice(&halves).unwrap(), NdArray::from_slice(&[0i32, 1000, 3000]).unwrap());
+    assert_eq!(as_f64(&segment_sum(&(&a + 1), &o).unwrap()), [4500.0, 9000.0]);
     let a = NdArray::from_slice(&[1i32, 2, 3]).unwrap();
+    assert_eq!(segment_sum(&(&a * &a), &NdArray::from_slice(&[0, 2, 3]).unwrap()).unwrap().to_vec::<i64>().unwrap(), [5, 9]);
     let check = |offsets: &[i64]| segment_sum(&a, &NdArray::from_slice(offsets).unwrap());
     assert_eq!(check(&[0, 1, 3]).unwrap().to_vec::<i64>().unwrap(), [1, 5]);
     assert!(matches!(check(&[0, 4]), Err(Error::Index { index: 4, .. })));

@@ -1,8 +1,8 @@
-// Sums of segments of a 1-D array. T is the element and result type (integers unsigned: they wrap), A the accumulator, TEAM the
-// threads (a power of 2 up to 32) that share a segment, by the mean length. The order of additions follows from TEAM and the
-// segment's length alone.
+// Sums of segments of 1-D values, after the prelude and an element's code. The host defines A, the accumulator (integers unsigned: they
+// wrap), and TEAM, the threads (a power of 2 up to 32) that share a segment, by the mean length. The order of additions follows from
+// TEAM and the segment's length alone.
 
-using namespace cuprum;
+namespace cuprum {
 
 constexpr int THREADS = 256;
 constexpr int WARPS = THREADS / 32;
@@ -39,14 +39,14 @@ __device__ inline Range range_of(const i64* offsets, u64 segment, i64 length, in
 }
 
 // Every width-th value from `first`, in runs of 4 that are added up one by one.
-__device__ inline Sum<A> sum_every(const T* values, i64 step, Range range, int first, int width) {
+__device__ inline Sum<A> sum_every(const Params& p, Range range, int first, int width) {
     Sum<A> total = Sum<A>::empty();
     for (i64 start = range.begin + first; start < range.end; start += 4 * width) {
         Sum<A> run = Sum<A>::empty();
         #pragma unroll
         for (int k = 0; k < 4; k++) {
             const i64 i = start + k * width;
-            if (i < range.end) run.add({cast<A>(values[i * step])});
+            if (i < range.end) run.add({cast<A>(element(p, i))});
         }
         total.add(run);
     }
@@ -60,7 +60,7 @@ template <int Lanes> __device__ inline Sum<A> sum_lanes(Sum<A> sum) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-segment_sum(T* out, const T* values, i64 step, i64 length, const i64* offsets, u64 segments, Fault* fault, u64 op) {
+segment_sum(const __grid_constant__ Params p, Result* out, i64 length, const i64* offsets, u64 segments, Fault* fault, u64 op) {
     __shared__ Range long_ranges[TEAMS];
     __shared__ alignas(16) unsigned char storage[WARPS * sizeof(Sum<A>)];
     Sum<A>* partial = reinterpret_cast<Sum<A>*>(storage);
@@ -72,24 +72,26 @@ segment_sum(T* out, const T* values, i64 step, i64 length, const i64* offsets, u
         if (segment < segments) range = range_of(offsets, segment, length, rank, fault, op);
         const bool is_long = range.end - range.begin > LONG;
         // Threads of long segments add nothing, but take part in the warp's shuffles.
-        const Sum<A> sum = sum_lanes<TEAM>(sum_every(values, step, is_long ? Range{0, 0} : range, rank, TEAM));
-        if (rank == 0 && segment < segments && !is_long) out[segment] = range.begin == range.end ? T() : cast<T>(sum.value);
+        const Sum<A> sum = sum_lanes<TEAM>(sum_every(p, is_long ? Range{0, 0} : range, rank, TEAM));
+        if (rank == 0 && segment < segments && !is_long) out[segment] = range.begin == range.end ? Result() : cast<Result>(sum.value);
         if (!__syncthreads_or(is_long)) continue;
         if (rank == 0) long_ranges[team] = is_long ? range : Range{0, 0};
         __syncthreads();
         for (int t = 0; t < TEAMS; t++) {
             const Range shared = long_ranges[t];
             if (shared.begin == shared.end) continue;
-            Sum<A> total = sum_lanes<32>(sum_every(values, step, shared, threadIdx.x, THREADS));
+            Sum<A> total = sum_lanes<32>(sum_every(p, shared, threadIdx.x, THREADS));
             if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = total;
             __syncthreads();
             if (threadIdx.x == 0) {
                 total = partial[0];
                 for (int other = 1; other < WARPS; other++) total.add(partial[other]);
-                out[first + t] = cast<T>(total.value);
+                out[first + t] = cast<Result>(total.value);
             }
             __syncthreads();
         }
         __syncthreads();
     }
 }
+
+}  // namespace cuprum

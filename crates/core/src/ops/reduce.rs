@@ -290,7 +290,8 @@ impl NdArray {
     }
 }
 
-/// Sums of the segments `offsets[i]..offsets[i + 1]` of a 1-D array: the last step of a CSR matrix-vector product.
+/// Sums of the segments `offsets[i]..offsets[i + 1]` of a 1-D array: the last step of a CSR matrix-vector product. What is deferred is
+/// computed in the same pass.
 ///
 /// `offsets` are integers, non-decreasing, from 0 to `a`'s length; the result has one element less than they are. An empty
 /// segment gives 0 (unlike `numpy.add.reduceat`). Offsets outside the array are an error, on a GPU at the next call that waits.
@@ -304,8 +305,9 @@ pub fn segment_sum(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
         return Err(Error::dtype(name, "offsets must be integers", &[offsets.dtype()]));
     }
     let dtype = a.dtype().sum_dtype();
-    let values = a.astype(dtype)?.contiguous()?.stored()?;
-    let offsets = offsets.astype(DType::I64)?.contiguous()?.stored()?;
     let sums = OutputSpec::contiguous(dtype, &[offsets.shape()[0] - 1])?;
-    super::run_one(SEGMENT_SUM, device, &[values, offsets], sums, Work::SegmentSum { acc: accumulator(SUM, dtype) })
+    let (program, mut inputs) = super::flat_prologue(&a.astype(dtype)?, dtype)?;
+    inputs.push(offsets.astype(DType::I64)?.contiguous()?.stored()?);
+    let work = Work::SegmentSum { program: &program, acc: accumulator(SUM, dtype) };
+    super::run_one(SEGMENT_SUM, device, &inputs, sums, work)
 }
