@@ -4,12 +4,12 @@ use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::tree::{Binary, Block, Expr, ExprKind, Function, Kind, Statement};
-use crate::types::{Slot, Type};
+use crate::types::{Prim, Slot, Type};
 
 /// Name and text of a function. The name is the text's own, so that two kernels of one name may meet in one program.
 /// `earlier` are the functions before it, and their names.
 pub fn write(function: &Function, earlier: &[(&Function, String)]) -> (String, String) {
-    let mut writer = Writer { function, earlier, out: String::new(), depth: 1, temporaries: 0 };
+    let mut writer = Writer { function, earlier, out: String::new(), depth: 1, temporaries: 0, inside: None };
     writer.block(&function.body);
     if let Some(value) = &function.body.value {
         let value = writer.expr(value);
@@ -55,6 +55,41 @@ struct Writer<'f> {
     out: String,
     depth: usize,
     temporaries: usize,
+    /// The variable of the loop being written, if its [`Line`]s are known to lie inside their arrays.
+    inside: Option<usize>,
+}
+
+/// The index `factor * variable + offset` of a loop's variable, neither number negative: where it is inside at both ends of the loop, it is
+/// so all the way, and the accesses need no clamps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Line {
+    factor: i64,
+    offset: i64,
+}
+
+impl Line {
+    /// The line that an index goes along, of numbers that 64 bits hold together with any index of 32.
+    fn along(index: &Expr, variable: usize) -> Option<Line> {
+        Line::of(index, variable).filter(|line| line.factor <= 1 << 16 && line.offset <= 1 << 31)
+    }
+
+    fn of(index: &Expr, variable: usize) -> Option<Line> {
+        let constant = |offset| Line { factor: 0, offset };
+        match &index.kind {
+            ExprKind::Int(digits) => digits.parse::<u16>().ok().map(|n| constant(n.into())),
+            ExprKind::Variable(v) => (*v == variable).then_some(Line { factor: 1, offset: 0 }),
+            ExprKind::Binary(Binary::Add, a, b) => {
+                let (a, b) = (Line::of(a, variable)?, Line::of(b, variable)?);
+                Some(Line { factor: a.factor.checked_add(b.factor)?, offset: a.offset.checked_add(b.offset)? })
+            }
+            ExprKind::Binary(Binary::Mul, a, b) => {
+                let (a, b) = (Line::of(a, variable)?, Line::of(b, variable)?);
+                let (line, by) = if a.factor == 0 { (b, a.offset) } else { (a, (b.factor == 0).then_some(b.offset)?) };
+                Some(Line { factor: line.factor.checked_mul(by)?, offset: line.offset.checked_mul(by)? })
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Writer<'_> {
@@ -102,8 +137,20 @@ impl Writer<'_> {
                 Statement::For { variable, from, to, body } => {
                     let (from, to, of) = (self.expr(from), self.expr(to), self.of(self.function.variables[*variable].of));
                     let v = self.variable(*variable);
-                    self.line(&format!("const {of} end_{v} = {to};"));
-                    self.braced(&format!("for ({of} {v} = {from}; {v} < end_{v}; {v}++)"), body);
+                    self.line(&format!("const {of} begin_{v} = {from}, end_{v} = {to};"));
+                    let head = format!("for ({of} {v} = begin_{v}; {v} < end_{v}; {v}++)");
+                    let lines = self.lines(*variable, body);
+                    if !lines.is_empty() {
+                        self.line(&format!("if ({}) {{", lines.join(" && ")));
+                        self.depth += 1;
+                        self.inside = Some(*variable);
+                        self.braced(&head, body);
+                        self.inside = None;
+                        self.line("}");
+                        self.depth -= 1;
+                        self.line("} else");
+                    }
+                    self.braced(&head, body);
                     self.line("}");
                 }
                 Statement::Break => self.line("break;"),
@@ -114,6 +161,26 @@ impl Writer<'_> {
                 }
             }
         }
+    }
+
+    /// For each access along a [`Line`] of the variable of a loop without loops in it, the condition that it is inside all the way.
+    fn lines(&self, variable: usize, body: &Block) -> Vec<String> {
+        let is_counted = matches!(self.function.of(self.function.variables[variable].of), Type::Prim(Prim::I32 | Prim::I64));
+        let (mut conditions, v) = (Vec::new(), self.variable(variable));
+        if is_counted && !body.has_loop() {
+            body.visit(&mut |expr| {
+                if let ExprKind::At(whole, index) = &expr.kind
+                    && let Some(Line { factor, offset }) = Line::along(index, variable)
+                {
+                    let all = self.variable(self.function.parameters[*whole].variable);
+                    let condition = format!("own::inside<{factor}, {offset}>(begin_{v}, end_{v}, {all}_len)");
+                    if !conditions.contains(&condition) {
+                        conditions.push(condition);
+                    }
+                }
+            });
+        }
+        conditions
     }
 
     /// A block's value, kept in a temporary.
@@ -185,8 +252,13 @@ impl Writer<'_> {
                 format!("{name}<{generic}>({})", self.list(args))
             }
             ExprKind::At(whole, index) => {
-                let index = self.expr(index);
                 let v = self.variable(self.function.parameters[*whole].variable);
+                if let Some(variable) = self.inside
+                    && let Some(Line { factor, offset }) = Line::along(index, variable)
+                {
+                    return format!("{v}[{factor}ll * {} + {offset}]", self.variable(variable));
+                }
+                let index = self.expr(index);
                 format!("own::at({v}, {v}_len, {index})")
             }
             ExprKind::Len(whole) => format!("{}_len", self.variable(self.function.parameters[*whole].variable)),

@@ -349,6 +349,27 @@ mod tests {
     }
 
     #[test]
+    fn loops_inside_an_array_go_without_clamps() {
+        let (_, dot) = text(
+            "fn dot<T: Float>(x: &[T], y: &[T]) -> T { let mut s = x[0] * 0; for i in 0..x.len() as i32 / 2 { s += x[2 * i + 1] * y[i]; } s }",
+        );
+        let head = "    if (own::inside<2, 1>(begin_v3_i, end_v3_i, v0_x_len) && own::inside<1, 0>(begin_v3_i, end_v3_i, v1_y_len)) {\n";
+        assert!(dot.contains(head), "{dot}");
+        let fast = "op::multiply(v0_x[2ll * v3_i + 1], v1_y[1ll * v3_i + 0])";
+        let clamped = "op::multiply(own::at(v0_x, v0_x_len, op::add(op::multiply(static_cast<i32>(2), v3_i), static_cast<i32>(1))), own::at(v1_y, v1_y_len, v3_i))";
+        assert!(dot.find(fast).is_some_and(|at| dot.find(clamped).is_some_and(|other| at < other)), "{dot}");
+        // Not along a line that rises, of another variable, of one that is computed, and in a loop around another.
+        for index in ["i - 1", "n", "i * n", "i / 2", "-i", "i + (-1)", "70000 * i"] {
+            let (_, text) = text(&format!("fn f(x: &[f32], n: i32) -> f32 {{ let mut s = 0.0; for i in 0..n {{ s += x[{index}]; }} s }}"));
+            assert!(!text.contains("inside"), "{index}: {text}");
+        }
+        let (_, nested) =
+            text("fn f(x: &[f32], n: i32) -> f32 { let mut s = 0.0; for i in 0..n { for j in 0..i { s += x[i] * x[j]; } } s }");
+        assert_eq!(nested.matches("own::inside").count(), 1, "{nested}");
+        assert!(nested.contains("own::at(v0_x, v0_x_len, v3_i), v0_x[1ll * v4_j + 0]"), "{nested}");
+    }
+
+    #[test]
     fn one_text_for_one_body() {
         let (name, cuda) =
             text("fn f<T: Float>(x: T, n: i32) -> T { let mut s = x; for i in 0..n { if s > 2.5 { break; } s += i as T; } s }");
@@ -359,8 +380,8 @@ mod tests {
         let expected = format!(
             "template <class T> __device__ inline T {name}(const T v0_x, const i32 v1_n) {{
     [[maybe_unused]] T v2_s = v0_x;
-    const i32 end_v3_i = v1_n;
-    for (i32 v3_i = static_cast<i32>(0); v3_i < end_v3_i; v3_i++) {{
+    const i32 begin_v3_i = static_cast<i32>(0), end_v3_i = v1_n;
+    for (i32 v3_i = begin_v3_i; v3_i < end_v3_i; v3_i++) {{
         if ((v2_s > own::literal<T>(2.5f, 2.5))) {{
             break;
         }}

@@ -155,7 +155,7 @@ impl Native<'_> {
 
     fn called(&self, found: &mut Vec<(usize, Prim)>) {
         let mut calls = Vec::new();
-        visit_block(&self.function.body, &mut |expr| {
+        self.function.body.visit(&mut |expr| {
             if let ExprKind::Call(at, args) = &expr.kind {
                 calls.push((*at, self.callee_generic(*at, args, expr.of)));
             }
@@ -463,7 +463,7 @@ fn is_straight(statement: &Statement, masked: bool) -> bool {
 fn has_loop(expr: &Expr) -> bool {
     let mut found = false;
     let loops = |block: &Block| !block.statements.iter().all(|s| is_straight(s, false));
-    visit(expr, &mut |e| match &e.kind {
+    expr.visit(&mut |e| match &e.kind {
         ExprKind::If(_, then, otherwise) => found |= loops(then) || loops(otherwise),
         ExprKind::Block(block) => found |= loops(block),
         _ => {}
@@ -481,47 +481,6 @@ fn assigned(statements: &[Statement], out: &mut Vec<usize>) {
             }
             _ => {}
         }
-    }
-}
-
-fn visit_block(block: &Block, f: &mut impl FnMut(&Expr)) {
-    for statement in &block.statements {
-        match statement {
-            Statement::Let(_, e) | Statement::Assign(_, e) | Statement::Return(e) => visit(e, f),
-            Statement::If(condition, then, otherwise) => {
-                visit(condition, f);
-                visit_block(then, f);
-                visit_block(otherwise, f);
-            }
-            Statement::For { from, to, body, .. } => {
-                visit(from, f);
-                visit(to, f);
-                visit_block(body, f);
-            }
-            Statement::Break | Statement::Continue => {}
-        }
-    }
-    if let Some(value) = &block.value {
-        visit(value, f);
-    }
-}
-
-fn visit(expr: &Expr, f: &mut impl FnMut(&Expr)) {
-    f(expr);
-    match &expr.kind {
-        ExprKind::Not(e) | ExprKind::Negative(e) | ExprKind::Cast(e) | ExprKind::At(_, e) => visit(e, f),
-        ExprKind::Binary(_, a, b) => {
-            visit(a, f);
-            visit(b, f);
-        }
-        ExprKind::Method(_, args) | ExprKind::Call(_, args) => args.iter().for_each(|arg| visit(arg, f)),
-        ExprKind::If(condition, then, otherwise) => {
-            visit(condition, f);
-            visit_block(then, f);
-            visit_block(otherwise, f);
-        }
-        ExprKind::Block(block) => visit_block(block, f),
-        _ => {}
     }
 }
 

@@ -253,3 +253,66 @@ impl Function {
         self.types.get(slot).copied().unwrap_or(Type::Prim(Prim::I32))
     }
 }
+
+impl Block {
+    /// Every expression in it, from without to within.
+    pub fn visit(&self, f: &mut impl FnMut(&Expr)) {
+        for statement in &self.statements {
+            match statement {
+                Statement::Let(_, e) | Statement::Assign(_, e) | Statement::Return(e) => e.visit(f),
+                Statement::If(condition, then, otherwise) => {
+                    condition.visit(f);
+                    then.visit(f);
+                    otherwise.visit(f);
+                }
+                Statement::For { from, to, body, .. } => {
+                    from.visit(f);
+                    to.visit(f);
+                    body.visit(f);
+                }
+                Statement::Break | Statement::Continue => {}
+            }
+        }
+        if let Some(value) = &self.value {
+            value.visit(f);
+        }
+    }
+
+    /// Whether there is a loop in it, however deep.
+    pub fn has_loop(&self) -> bool {
+        let is_loop = |statement: &Statement| match statement {
+            Statement::For { .. } => true,
+            Statement::If(_, then, otherwise) => then.has_loop() || otherwise.has_loop(),
+            _ => false,
+        };
+        let mut found = self.statements.iter().any(is_loop);
+        self.visit(&mut |expr| match &expr.kind {
+            ExprKind::If(_, then, otherwise) => found |= then.statements.iter().chain(&otherwise.statements).any(is_loop),
+            ExprKind::Block(block) => found |= block.statements.iter().any(is_loop),
+            _ => {}
+        });
+        found
+    }
+}
+
+impl Expr {
+    /// It, and every expression in it.
+    pub fn visit(&self, f: &mut impl FnMut(&Expr)) {
+        f(self);
+        match &self.kind {
+            ExprKind::Not(e) | ExprKind::Negative(e) | ExprKind::Cast(e) | ExprKind::At(_, e) => e.visit(f),
+            ExprKind::Binary(_, a, b) => {
+                a.visit(f);
+                b.visit(f);
+            }
+            ExprKind::Method(_, args) | ExprKind::Call(_, args) => args.iter().for_each(|arg| arg.visit(f)),
+            ExprKind::If(condition, then, otherwise) => {
+                condition.visit(f);
+                then.visit(f);
+                otherwise.visit(f);
+            }
+            ExprKind::Block(block) => block.visit(f),
+            _ => {}
+        }
+    }
+}

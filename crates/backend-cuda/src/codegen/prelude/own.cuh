@@ -71,5 +71,11 @@ template <class T, class Index> __device__ inline T at(const T* all, i64 len, In
     }
 }
 
+// Whether `Factor * i + Offset` is an index of `len` elements, and of 32 bits, for all i from `begin` to `end`.
+template <i64 Factor, i64 Offset, class Index> __device__ inline bool inside(Index begin, Index end, i64 len) {
+    const i64 last = len > 0x7fffffff ? 0x7fffffff : len;
+    return begin >= 0 && end <= 0x7fffffff && (Factor == 0 || Factor * (static_cast<i64>(end) - 1) + Offset < last) && Offset < last;
+}
+
 }  // namespace own
 }  // namespace cuprum
