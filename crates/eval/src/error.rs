@@ -238,6 +238,16 @@ impl From<ParseError> for EvalError {
     }
 }
 
+/// For programs whose functions return cuprum's own `Result`: the array library's error as it was, anything else as a bad value with its
+/// place in the text.
+impl From<EvalError> for cuprum_core::Error {
+    fn from(error: EvalError) -> cuprum_core::Error {
+        let text = error.to_string();
+        let cause = error.cause.and_then(|cause| cause.downcast::<cuprum_core::Error>().ok());
+        cause.map_or_else(|| cuprum_core::Error::value("eval", text), |cause| *cause)
+    }
+}
+
 impl fmt::Display for EvalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.diagnostic.fmt(f)

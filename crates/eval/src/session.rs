@@ -25,13 +25,16 @@ use crate::statement::parse;
 /// ```
 /// # use cuprum_backend_cpu as _;
 /// use cuprum_core::NdArray;
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # fn main() -> cuprum_core::Result<()> {
 /// let a = NdArray::from_vec([3.0f64, 4.0, 6.0, 8.0], [2, 2])?;
 /// let norms = cuprum_eval::eval("sqrt(sum(a**2, axis=-1))", [("a", &a)])?;
 /// assert_eq!(norms.to_vec::<f64>()?, [5.0, 10.0]);
 ///
 /// let error = cuprum_eval::eval("sqrt(smu(a))", [("a", &a)]).unwrap_err();
 /// assert_eq!(error.to_string(), "line 1, column 6: no variable or function `smu` (did you mean `sum`?)");
+/// // `?` makes it cuprum's own error, where a function returns that.
+/// let unfit = || -> cuprum_core::Result<NdArray> { Ok(cuprum_eval::eval("a + ones(3)", [("a", &a)])?) };
+/// assert!(matches!(unfit(), Err(cuprum_core::Error::Value { op: "add", .. })));
 /// # Ok(())
 /// # }
 /// ```
