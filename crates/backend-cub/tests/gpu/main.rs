@@ -4,6 +4,7 @@ mod compile;
 mod declines;
 mod histogram;
 mod large;
+mod own;
 mod reduce;
 mod scan;
 mod select;

@@ -1,26 +1,13 @@
 //! Reductions that are not core's, by CUB and by the base on a real device, against float64 sums written out here: kernels from strings,
-//! whose results lie in memory that was full of other things. Prints why it skips without a device.
+//! whose results lie in memory that was full of other things.
 
-use cuprum_backend_cub::CUB;
 use cuprum_backend_cuda::raw::{Reduction, ReductionKernel};
-use cuprum_core::{
-    Availability, Complex, DType, Device, NdArray, Operand, Record, Result, explain, registry, s, with_accelerators, with_device,
-};
+use cuprum_core::{Complex, DType, NdArray, Operand, Record, Result, explain, s, with_accelerators};
+
+use crate::{numbers, on_device};
 
 const NORM: Reduction =
     Reduction { inputs: "T x", output: "float64 y", map: "x * x", reduce: "a + b", post: "y = sqrt(a)", identity: "0", name: "norm" };
-
-/// Runs a test on the first CUDA device.
-fn on_device(test: impl FnOnce() -> Result<()>) {
-    if let Availability::Missing { why, help } = registry::availability(&CUB) {
-        return println!("skipped: {why}; {help}");
-    }
-    let device = match Device::parse("cuda") {
-        Ok(device) => device,
-        Err(reason) => return println!("skipped: {reason}"),
-    };
-    with_device(device, test).unwrap();
-}
 
 /// The result under an order, in memory that held ones before, and what the chain did for the kernel.
 fn called(order: &str, kernel: &ReductionKernel, args: &[Operand], axes: Option<&[isize]>) -> Result<(NdArray, Record)> {
@@ -40,16 +27,6 @@ fn by_both(kernel: &ReductionKernel, args: &[Operand], axes: Option<&[isize]>) -
     assert_eq!(record.served_by, Some("cuda"), "{record}");
     assert_eq!((ours.shape(), ours.dtype()), (base.shape(), base.dtype()));
     Ok([ours, base])
-}
-
-/// Numbers in -1..1 without a pattern that blocks could hide in.
-fn numbers(count: usize) -> Vec<f64> {
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
-    };
-    (0..count).map(|_| next()).collect()
 }
 
 fn close(got: &NdArray, want: &[f64], tolerance: f64, what: &str) -> Result<()> {
