@@ -55,8 +55,7 @@ enum Inner {
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (Work::Gather { axis }, [source, indices]) = (&call.work, call.inputs) else { decline!("not a take of an array by indices") };
     let layout = source.layout();
-    let first = indices.layout().offset();
-    let indices = Elements::buffer(indices)?.slice(first, indices.layout().size());
+    let indices = Elements::contiguous(indices)?;
     // Offsets of what lies outside and inside the axis, in C order; the axis itself is stepped through.
     let part = |axes: std::ops::Range<usize>| (&layout.shape()[axes.clone()], &layout.strides()[axes]);
     let ((shape, strides), (inner_shape, inner_strides)) = (part(0..*axis), part(*axis + 1..layout.ndim()));

@@ -30,11 +30,8 @@ const COST: usize = 4;
 /// The Histogram kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Histogram { program, binning } = &call.work else { decline!("not a histogram") };
-    let named = !matches!(binning, Binning::Number { weighted: false });
-    let (values, last) = match (named, call.inputs.split_last()) {
-        (true, Some((last, values))) => (values, Some(Elements::buffer(last)?.slice(last.layout().offset(), last.layout().size()))),
-        _ => (call.inputs, None),
-    };
+    let (values, last) = call.program_inputs();
+    let last = last.map(Elements::contiguous).transpose()?;
     let size = values.first().map_or(1, |v| v.layout().size());
     let nest = Nest::new(&[size], values, |k| values[k].layout().strides().into())?;
     let compiled = match Compiled::new(program, nest, Results::Read) {

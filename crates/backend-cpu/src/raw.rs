@@ -42,6 +42,11 @@ impl<'a> Elements<'a> {
         Ok(Elements { ptr: host.as_ptr(), len: host.nbytes() / dtype.itemsize(), dtype, life: PhantomData })
     }
 
+    /// The elements of a C-contiguous array.
+    pub fn contiguous(array: &'a StoredArray) -> Result<Elements<'a>> {
+        Ok(Elements::buffer(array)?.slice(array.layout().offset(), array.layout().size()))
+    }
+
     /// Their type.
     pub fn dtype(self) -> DType {
         self.dtype

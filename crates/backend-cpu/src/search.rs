@@ -2,8 +2,7 @@
 //!
 //! Several values are looked for side by side: as all take the same number of steps, their reads overlap.
 
-use cuprum_core::array::Array;
-use cuprum_core::{Call, Outcome, Result, StoredArray, Work, decline, with_dtype};
+use cuprum_core::{Call, Outcome, Result, Work, decline, with_dtype};
 
 use crate::raw::{Elements, Output};
 use crate::sort::Ordered;
@@ -17,16 +16,11 @@ const SIDE_BY_SIDE: usize = 16;
 /// The Search kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (Work::Search { after_equal }, [sorted, values]) = (&call.work, call.inputs) else { decline!("not a search in an array") };
-    let (sorted, values) = (elements(sorted)?, elements(values)?);
+    let (sorted, values) = (Elements::contiguous(sorted)?, Elements::contiguous(values)?);
     let mut output = Output::allocate(call, 0)?;
     let out = output.elements()?.typed::<i64>();
     with_dtype!(sorted.dtype(), T => search::<T>(sorted.typed(), values.typed(), *after_equal, out));
     call.done([output.finish()])
-}
-
-/// The elements of a contiguous array.
-fn elements(array: &StoredArray) -> Result<Elements<'_>> {
-    Ok(Elements::buffer(array)?.slice(array.layout().offset(), array.layout().size()))
 }
 
 fn search<T: Ordered>(sorted: &[T], values: &[T], after_equal: bool, out: &mut [i64]) {

@@ -19,10 +19,7 @@ const WORD: usize = u64::BITS as usize;
 /// The Select kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Select { program, values, places } = &call.work else { decline!("not a selection") };
-    let (conditions, source) = match (values, call.inputs.split_last()) {
-        (true, Some((source, conditions))) => (conditions, Some(source)),
-        _ => (call.inputs, None),
-    };
+    let (conditions, source) = call.program_inputs();
     let size = call.outputs[0].layout.size();
     let nest = Nest::new(&[size], conditions, |k| conditions[k].layout().strides().into())?;
     let compiled = match Compiled::new(program, nest, Results::Read) {
@@ -36,7 +33,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let mut outputs = (0..call.outputs.len()).map(|n| Output::with_length(call, n, total)).collect::<Result<SmallVec<[_; 2]>>>()?;
     let mut outputs_iter = outputs.iter_mut();
     if let (Some(source), Some(output)) = (source, if *values { outputs_iter.next() } else { None }) {
-        let source = Elements::buffer(source)?.slice(source.layout().offset(), size);
+        let source = Elements::contiguous(source)?;
         with_dtype!(source.dtype(), T => {
             let source = source.typed::<T>();
             write::<T>(&words, &counts, output.elements()?, |point| source[point]);

@@ -180,7 +180,7 @@ fn segment_sum(call: &Call, program: &Program, acc: DType) -> Result<Outcome> {
         decline!("takes contiguous int64 offsets");
     }
     let len = values.first().map_or(0, |v| v.layout().size());
-    let offsets = Elements::buffer(offsets)?.slice(offsets.layout().offset(), offsets.layout().size()).typed::<i64>();
+    let offsets = Elements::contiguous(offsets)?.typed::<i64>();
     check_offsets(call.op.name(), offsets, len)?;
     let program = widened(program);
     let dtype = program.output_dtype(0);

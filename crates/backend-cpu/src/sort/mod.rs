@@ -43,7 +43,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let layout = input.layout();
     let extent = |shape: &[usize]| shape.last().copied().unwrap_or(1);
     let (len, keep) = (extent(layout.shape()), call.outputs.first().map_or(0, |o| extent(o.layout.shape())));
-    let elements = Elements::buffer(input)?.slice(layout.offset(), layout.size());
+    let elements = Elements::contiguous(input)?;
     let mut outputs = (0..call.outputs.len()).map(|n| Output::allocate(call, n)).collect::<Result<SmallVec<[Output; 2]>>>()?;
     if elements.len() > 0 && keep > 0 {
         let mut left = outputs.iter_mut();

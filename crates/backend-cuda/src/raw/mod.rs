@@ -193,16 +193,20 @@ impl RawSource {
     /// Whether files may be read whose contents are not in the cache's key: those in folders for `#include`, and those that an option,
     /// an absolute path or a macro names. Otherwise not even the working directory is looked into, which NVRTC does by itself.
     fn reads_files(&self) -> bool {
-        const OPTIONS: [&str; 4] = ["-I", "--include-path", "-include", "--pre-include"];
-        let option_reads = |option: &String| OPTIONS.iter().any(|reads| option.starts_with(reads)) || option.contains("pch");
         // What a directive names may be a macro, or stand behind a comment: then it may be anything.
         let is_relative = |operand: &str| operand.strip_prefix(['"', '<']).is_some_and(|name| !name.starts_with('/'));
         let text_reads = |text: &str| {
             let directives = text.split('#').skip(1).filter_map(|directive| directive.trim_start().strip_prefix("include"));
             directives.map(str::trim_start).any(|operand| !is_relative(operand))
         };
-        !self.include_dirs.is_empty() || self.options.iter().any(option_reads) || self.texts().any(text_reads)
+        !self.include_dirs.is_empty() || self.options.iter().any(|option| option_reads(option)) || self.texts().any(text_reads)
     }
+}
+
+/// Whether an option of NVRTC names files or folders.
+fn option_reads(option: &str) -> bool {
+    const OPTIONS: [&str; 4] = ["-I", "--include-path", "-include", "--pre-include"];
+    OPTIONS.iter().any(|reads| option.starts_with(reads)) || option.contains("pch")
 }
 
 fn context(device: Device) -> Result<&'static driver::Context> {

@@ -14,7 +14,7 @@ use cuprum_core::{
 use smallvec::SmallVec;
 
 use super::declared::{Declared, Parameter, Text, computed, computed_in, stored};
-use super::{RawSource, context};
+use super::{RawSource, context, option_reads};
 use crate::codegen::{self, Access, Combination, KernelKey};
 
 /// Operation in errors.
@@ -304,9 +304,9 @@ impl StringReduction {
 
     /// Whether the code includes others', or an option does, which is then looked for in folders.
     pub fn includes(&self) -> bool {
-        let Parts { map, reduce, post, identity, preamble, .. } = &*self.parts;
+        let Parts { map, reduce, post, identity, preamble, options, .. } = &*self.parts;
         let directive = |text: &String| text.split('#').skip(1).any(|directive| directive.trim_start().starts_with("include"));
-        [map, reduce, post, identity, preamble].into_iter().any(directive) || self.source(String::new()).reads_files()
+        [map, reduce, post, identity, preamble].into_iter().any(directive) || options.iter().any(|option| option_reads(option))
     }
 
     /// A text with the headers in it, for compiling it without them.
