@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Run the bundle: info, conformance, tour and benches. Full logs go to OUT (default: ./results); a summary is printed last.
-#   run.sh [info] [conformance] [memcheck] [tour] [bench] [peers]      (default: info conformance tour bench)
+#   run.sh [info] [conformance] [memcheck] [tour] [bench] [native] [peers]      (default: info conformance tour bench)
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 OUT=${OUT:-$PWD/results}
@@ -21,6 +21,12 @@ for step in $steps; do
     conformance) run conformance "$here/conformance" --jobs "$(nproc)" ;;
     # After conformance: its kernels are on the disk cache then. Without the pool, whose blocks are larger than what is asked for.
     memcheck) CUPRUM_GPU_MEMORY_POOL=0 run memcheck compute-sanitizer --tool memcheck --target-processes all --error-exitcode 9 "$here/conformance" --jobs "$(nproc)" ;;
+    # CUB without cuprum, where there is a compiler. Before `peers`, whose table it is part of then.
+    native)
+      nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+      run native-build "$nvcc" -O3 -std=c++17 -arch=native --extended-lambda -o "$OUT/native_cub" "$here/peers/native_cub.cu"
+      run peers-gpu-native "$OUT/native_cub"
+      ;;
     peers)
       for peer in cupy torch; do
         run "peers-$peer" python3 "$here/peers/works.py" --peer $peer

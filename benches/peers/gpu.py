@@ -26,6 +26,7 @@ class CuPy:
         import cupy
 
         self.xp = cupy
+        self.norm = cupy.ReductionKernel("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "norm")
 
     def uniform(self, *shape, dtype="float32"):
         made = self.xp.random.random(shape, dtype="float64" if dtype == "float64" else "float32")
@@ -80,6 +81,18 @@ class CuPy:
         offsets = self.xp.arange(0, rows * per + 1, per, dtype="int32")
         matrix = sparse.csr_matrix((self.uniform(rows * per), self.integers(rows, rows * per, "int32"), offsets), shape=(rows, rows))
         return matrix.dot
+
+    def topk(self, a, count):
+        return self.xp.partition(a, a.size - count)[-count:]
+
+    def segments(self, a, offsets):
+        import cupyx.scipy.sparse as sparse
+
+        # The sums of a matrix's rows, which are products with ones there.
+        columns = self.xp.zeros(a.size, dtype="int32")
+        matrix = sparse.csr_matrix((a, columns, offsets.astype("int32")), shape=(offsets.size - 1, 1))
+        ones = self.xp.ones(1, dtype=a.dtype)
+        return lambda: matrix.dot(ones)
 
     def normal(self, count):
         return self.xp.random.standard_normal(count, dtype="float32")
@@ -156,6 +169,12 @@ class Torch(CuPy):
         matrix = self.xp.sparse_csr_tensor(offsets, columns, self.uniform(rows * per), size=(rows, rows))
         return lambda x: matrix @ x
 
+    def topk(self, a, count):
+        return self.xp.topk(a, count)[0]
+
+    def segments(self, a, offsets):
+        return lambda: self.xp.segment_reduce(a, "sum", offsets=offsets)
+
     def normal(self, count):
         return self.xp.randn(count, device="cuda")
 
@@ -168,6 +187,18 @@ class Torch(CuPy):
 
 peer = {"cupy": CuPy, "torch": Torch}[args.peer]()
 xp, R = peer.xp, peer.uniform
+
+
+def skewed():
+    """A million segments of 64 values each but for 16 of 4 Mi, which have half of all."""
+    segments = 1 << 20
+    every = segments // 16
+    number = xp.arange(segments + 1, device="cuda") if args.peer == "torch" else xp.arange(segments + 1)
+    return (peer.segments(R(N - 1024), number * 64 + (number + every - 1) // every * ((1 << 22) - 64)),)
+
+
+def complex_numbers(count):
+    return (peer.integers(1 << 20, count) + 1j * R(count, dtype="float64"),)
 
 
 def chain10(a):
@@ -205,6 +236,11 @@ WORKS = {
     "softmax_rows_f32_11k": (lambda: (R(SIDE, SIDE),), lambda a: peer.softmax(a), 8 * SQUARE, 0),
     "cumsum_f32_128M": (lambda: (R(N),), lambda a: peer.cumsum(a, 0), 8 * N, 0),
     "cumsum_axis1_f32_11k": (lambda: (R(SIDE, SIDE),), lambda a: peer.cumsum(a, 1), 8 * SQUARE, 0),
+    "cumsum_axis0_f32_11k": (lambda: (R(SIDE, SIDE),), lambda a: peer.cumsum(a, 0), 8 * SQUARE, 0),
+    "segment_sum_skewed_f32_128M": (skewed, lambda sums: sums(), 4 * N, 0),
+    "own_norm_f32_128M": (lambda: (R(N),), lambda a: peer.norm(a), 4 * N, 0),
+    "own_norm_axis0_f32_11k": (lambda: (R(SIDE, SIDE),), lambda a: peer.norm(a, axis=0), 4 * SQUARE, 0),
+    "own_norm_axis1_f32_11k": (lambda: (R(SIDE, SIDE),), lambda a: peer.norm(a, axis=1), 4 * SQUARE, 0),
     "take_random_f32_64M": (lambda: (R(N), peer.integers(N, N // 2)), lambda a, i: a[i], 0, 0),
     "concat_f32_2x64M": (lambda: (R(N // 2), R(N // 2)), lambda a, b: peer.concat([a, b]), 8 * N, 0),
     "matmul_f32_4096": (lambda: (R(4096, 4096), R(4096, 4096)), lambda a, b: a @ b, 0, 2 * 4096**3),
@@ -219,6 +255,8 @@ WORKS = {
     "histogram_f32_128M_256": (lambda: (R(N),), lambda a: peer.histogram(a), 4 * N, 0),
     "sort_f32_64M": (lambda: (R(N // 2),), lambda a: peer.sort(a), 0, 0),
     "argsort_f32_64M": (lambda: (R(N // 2),), lambda a: xp.argsort(a), 0, 0),
+    "sort_c128_4M": (lambda: complex_numbers(1 << 22), lambda a: peer.sort(a), 0, 0),
+    "topk_f32_64M_100": (lambda: (R(N // 2),), lambda a: peer.topk(a, 100), 0, 0),
     "unique_i64_16M": (lambda: (peer.integers(1 << 20, N // 8),), lambda a: xp.unique(a), 0, 0),
     "mask_f32_128M": (lambda: (R(N),), lambda a: a[a > 0.5], 0, 0),
     "fft_c64_batch_4096x16384": (lambda: (R(4096, 16384),), lambda a: peer.fft(a), 0, 0),

@@ -1,10 +1,10 @@
 //! The GPU suite: what CuPy and PyTorch run in `peers/gpu.py`. Arrays of 2^27 elements do not fit any cache.
 
 use cuprum::random::Generator;
-use cuprum::{DType, NdArray, Result, concat, einsum, matmul, segment_sum, tensordot};
+use cuprum::{Complex, DType, NdArray, Result, concat, einsum, matmul, segment_sum, tensordot};
 
 use super::expressions::{chain10, norm_rows, softmax_rows};
-use super::{Missing, Suite, Workload, f32s, f64s, limit, uniform, workloads};
+use super::{Missing, Suite, Workload, f32s, f64s, limit, reductions, uniform, workloads};
 
 const N: usize = 1 << 27;
 /// Side of a square of about N elements.
@@ -21,6 +21,21 @@ fn csr(rows: usize, per: usize) -> Result<Vec<NdArray>> {
     let columns = Generator::new(1).integers(0, rows as i64, rows * per, DType::I32)?;
     let offsets = NdArray::arange_as(0, (rows * per) as i64 + 1, per as i64, DType::I64)?;
     Ok(vec![values, columns, offsets, Generator::new(2).random(rows, DType::F32)?])
+}
+
+/// Values of a million segments, and their offsets: 64 values each but for 16 segments of 4 Mi, which have half of all.
+fn skewed() -> Result<Vec<NdArray>> {
+    const SEGMENTS: i64 = 1 << 20;
+    const EVERY: i64 = SEGMENTS / 16;
+    let number = NdArray::arange_as(0, SEGMENTS + 1, 1, DType::I64)?;
+    let offsets = (&number * 64 + (number + (EVERY - 1)).floor_divide(EVERY)? * ((1 << 22) - 64)).eval()?.clone();
+    Ok(vec![f32s([&[N - 1024]])?.remove(0), offsets])
+}
+
+/// Complex numbers, each with a part that several have.
+fn complex(count: usize) -> Result<Vec<NdArray>> {
+    let real = Generator::new(0).integers(0, 1 << 20, count, DType::I64)?.astype(DType::C128)?;
+    Ok(vec![(real + Generator::new(1).random(count, DType::F64)? * Complex::new(0.0, 1.0)).eval()?.clone()])
 }
 
 /// The suite.
@@ -56,10 +71,13 @@ pub static SUITE: Suite = Suite {
         "softmax_rows_f32_11k": square() => |x| softmax_rows(&x[0]), bytes 8 * SQUARE;
         "cumsum_f32_128M": f32s([&[N]]) => |x| x[0].cumsum(0), bytes 8 * N;
         "cumsum_axis1_f32_11k": square() => |x| x[0].cumsum(1), bytes 8 * SQUARE;
+        "cumsum_axis0_f32_11k": square() => |x| x[0].cumsum(0), bytes 8 * SQUARE;
         "histogram_f32_128M_256": f32s([&[N]]) => |x| Ok(x[0].histogram((256, 0.0, 1.0))?.0), bytes 4 * N;
         "sort_f32_64M": f32s([&[N / 2]]) => |x| x[0].sort(-1);
         "argsort_f32_64M": f32s([&[N / 2]]) => |x| x[0].argsort(-1);
         "unique_i64_16M": Ok(vec![Generator::new(0).integers(0, 1 << 20, N / 8, DType::I64)?]) => |x| x[0].unique();
+        "sort_c128_4M": complex(1 << 22) => |x| x[0].sort(-1);
+        "topk_f32_64M_100": f32s([&[N / 2]]) => |x| Ok(x[0].topk(100, -1, true)?.0);
         "mask_f32_128M": f32s([&[N]]) => |x| x[0].extract(&x[0].greater(0.5)?);
         "take_random_f32_64M": Ok(vec![f32s([&[N]])?.remove(0), Generator::new(1).integers(0, N as i64, N / 2, DType::I64)?])
             => |x| x[0].take(&x[1], 0);
@@ -74,6 +92,10 @@ pub static SUITE: Suite = Suite {
         "einsum_abcd_cdef_f32_64": f32s([&[64, 64, 64, 64], &[64, 64, 64, 64]])
             => |x| einsum("acbd,defc->abef", &[&x[0], &x[1]]), flops 2 * 64usize.pow(6);
         "spmv_csr_f32_4Mx32": csr(1 << 22, 32) => |x| segment_sum(&(&x[0] * x[3].take(&x[1], 0)?), &x[2]), bytes (8 * 32 + 12) << 22;
+        "segment_sum_skewed_f32_128M": skewed() => |x| segment_sum(&x[0], &x[1]), bytes 4 * N;
+        "own_norm_f32_128M": f32s([&[N]]) => |x| reductions::norm(&x[0], None), bytes 4 * N;
+        "own_norm_axis0_f32_11k": square() => |x| reductions::norm(&x[0], Some(0)), bytes 4 * SQUARE;
+        "own_norm_axis1_f32_11k": square() => |x| reductions::norm(&x[0], Some(1)), bytes 4 * SQUARE;
         "normal_f32_128M": Ok(vec![]) => |_x| Generator::new(0).normal(0.0, 1.0, N, DType::F32), bytes 4 * N;
     },
     missing: &[

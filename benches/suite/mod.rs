@@ -8,6 +8,7 @@ pub mod cpu;
 mod expressions;
 pub mod gpu;
 pub mod kernels;
+mod reductions;
 pub mod scale;
 
 use cuprum::random::Generator;

@@ -1,0 +1,26 @@
+//! Reductions of one's own, from strings. A named unsafe room: each call says what its code touches.
+#![allow(unsafe_code)]
+
+use std::sync::LazyLock;
+
+use cuprum::cuda::{Reduction, ReductionKernel};
+use cuprum::{NdArray, Result};
+
+static NORM: LazyLock<Result<ReductionKernel>> = LazyLock::new(|| {
+    ReductionKernel::new(Reduction {
+        inputs: "T x",
+        output: "T y",
+        map: "x * x",
+        reduce: "a + b",
+        post: "y = sqrt(a)",
+        identity: "0",
+        name: "norm",
+    })
+});
+
+/// Euclidean norms along an axis, or that of the whole array.
+pub fn norm(a: &NdArray, axis: Option<isize>) -> Result<NdArray> {
+    let axes = axis.map(|axis| [axis]);
+    // SAFETY: the code reads its element alone and assigns its output.
+    unsafe { NORM.as_ref().map_err(Clone::clone)?.call(&[a.into()], axes.as_ref().map(|axes| &axes[..])) }
+}
