@@ -147,6 +147,7 @@ static LARGER_ROW: OpDef = OpDef {
         bound: Bound::Number,
         result: Type::Generic,
         source: &[("larger", "template <class T> __device__ inline T larger(T a, T b) { return own::max(a, b); }")],
+        loops: false,
         identity: Some(Identity::Lowest),
         native: &(),
     }),

@@ -147,6 +147,8 @@ impl<'a> MapKernel<'a> {
     fn width(&self) -> usize {
         match self.class {
             Class::Flat(access) => width(self.program, access.repeated),
+            // Loops of unlike lengths are spread over more threads.
+            Class::Strided { .. } if self.program.ops().any(|op| op.0.body.is_some_and(|body| body.loops)) => 1,
             Class::Tiled(_) | Class::Strided { .. } => 4,
         }
     }

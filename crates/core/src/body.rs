@@ -26,6 +26,8 @@ pub struct Body {
     /// C++ functions, each with its name, those that are called first; the last one is the body. Templates over the generic type `T`, in
     /// the terms of the CUDA backend's prelude.
     pub source: &'static [(&'static str, &'static str)],
+    /// Whether it loops: elements may take unlike times.
+    pub loops: bool,
     /// Of a reduction: what combining with changes nothing.
     pub identity: Option<Identity>,
     /// What the CPU backend calls; its type is that backend's matter.

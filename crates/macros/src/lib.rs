@@ -38,11 +38,12 @@ fn expand(input: TokenStream) -> syn::Result<TokenStream> {
     let operations = functions.iter().enumerate().filter(|(n, _)| !is_part(n)).map(|(n, function)| {
         let mut needed = Vec::new();
         callees(&functions, n, &mut needed);
+        let loops = needed.iter().any(|&n| sources[n].0.body.has_loop());
         let source = needed.iter().map(|&n| {
             let (name, text) = (&sources[n].1, &texts[n]);
             quote!((#name, #text))
         });
-        operation(function, &functions, quote!(&[#(#source),*]))
+        operation(function, &functions, quote!(&[#(#source),*]), loops)
     });
     Ok(operations.collect())
 }
@@ -57,7 +58,7 @@ fn callees(functions: &[Function], at: usize, out: &mut Vec<usize>) {
 }
 
 /// The row, and the function that applies it.
-fn operation(function: &Function, functions: &[Function], source: TokenStream) -> TokenStream {
+fn operation(function: &Function, functions: &[Function], source: TokenStream, loops: bool) -> TokenStream {
     let Function { attrs, vis, name, .. } = function;
     let row = format_ident!("__CUPRUM_ROW_OF_{}", name.unraw());
     let given: Vec<_> = function.parameters.iter().filter(|p| !matches!(p.kind, Kind::Index(_))).collect();
@@ -136,6 +137,7 @@ fn operation(function: &Function, functions: &[Function], source: TokenStream) -
                 bound: body::Bound::#bound,
                 result: #result,
                 source: #source,
+                loops: #loops,
                 identity: #identity,
                 native: &NATIVE,
             };
