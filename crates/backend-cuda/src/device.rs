@@ -5,7 +5,7 @@
 //! that stream wait for whoever wrote the array elsewhere; the array may be dropped as soon as the work that reads it is queued.
 
 use std::any::Any;
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use cuprum_core::buffer::HostBuffer;
@@ -134,7 +134,7 @@ pub fn allocate_output(call: &Call, n: usize) -> Result<Arc<CudaBuffer>> {
 
 /// `Done` with these buffers, one per output, each in its specified layout. The work that writes them is queued.
 pub fn done(call: &Call, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> Result<Outcome> {
-    queued(call.op);
+    queued(Queued::Operation(call.op));
     let buffers: SmallVec<[Arc<CudaBuffer>; 2]> = buffers.into_iter().collect();
     DeviceBuffer::written(buffers.iter().map(|b| &b.memory));
     call.done(buffers.into_iter().map(|b| b as Arc<dyn Buffer>))
@@ -154,7 +154,7 @@ const SLACK: usize = 1 << 20;
 /// `Done` with the first `length` elements of each buffer, one buffer per output ([`Call::done_with_length`]). Those that use
 /// less than a quarter of a large buffer are copied into one of their size, so that its memory comes back.
 pub fn done_with_length(call: &Call, length: usize, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> Result<Outcome> {
-    queued(call.op);
+    queued(Queued::Operation(call.op));
     let fitted = call.outputs.iter().zip(buffers).map(|(spec, buffer)| {
         let bytes = length.saturating_mul(spec.dtype.itemsize());
         if buffer.nbytes() <= SLACK || bytes > buffer.nbytes() / 4 {
@@ -199,25 +199,43 @@ fn failed_call(call: &Call, failure: CudaError) -> Error {
     }
 }
 
-thread_local! {
-    /// What this thread queued last, for errors that the device finds later.
-    static QUEUED: [Cell<Option<Op>>; 4] = const { [const { Cell::new(None) }; 4] };
+/// What an error that the device finds later may be the fault of.
+#[derive(Clone)]
+enum Queued {
+    Operation(Op),
+    /// A kernel of the user's, by its name.
+    Kernel(Arc<str>),
 }
 
-fn queued(op: Op) {
+thread_local! {
+    /// What this thread queued last, the latest first.
+    static QUEUED: RefCell<[Option<Queued>; 4]> = const { RefCell::new([const { None }; 4]) };
+}
+
+fn queued(latest: Queued) {
+    // A thread that is ending does without.
     let _ = QUEUED.try_with(|last| {
-        for place in (1..last.len()).rev() {
-            last[place].set(last[place - 1].get());
+        if let Ok(mut last) = last.try_borrow_mut() {
+            last.rotate_right(1);
+            last[0] = Some(latest);
         }
-        last[0].set(Some(op));
     });
+}
+
+/// Notes a kernel of the user's that was queued.
+pub(crate) fn queued_kernel(name: &Arc<str>) {
+    queued(Queued::Kernel(name.clone()));
 }
 
 /// The names of what this thread queued last, the latest first.
 fn queued_before() -> String {
-    let names = QUEUED.try_with(|last| last.iter().filter_map(Cell::get).map(Op::name).collect::<Vec<_>>());
+    let name = |queued: &Queued| match queued {
+        Queued::Operation(op) => op.name().to_owned(),
+        Queued::Kernel(name) => format!("the kernel `{name}`"),
+    };
+    let names = QUEUED.try_with(|last| last.borrow().iter().flatten().map(name).collect::<Vec<_>>());
     match names.unwrap_or_default().join(", ") {
-        names if names.is_empty() => "this thread had queued nothing but kernels of its own".into(),
+        names if names.is_empty() => "this thread had queued nothing".into(),
         names => format!("this thread had queued, the latest first: {names}"),
     }
 }
@@ -485,8 +503,9 @@ mod tests {
             matches!(convert(driver(1)), Error::Backend { accelerator: "cuda", op: "matmul", message } if message == "cuLaunchKernel failed: NAME (1)")
         );
         assert!(convert(driver(700)).to_string().contains("cannot be used any more in this process; this thread had queued nothing"));
-        (0..9).for_each(|n| queued([TAKE, CUMSUM][n % 2]));
-        assert!(convert(driver(700)).to_string().ends_with("the latest first: take, cumsum, take, cumsum"));
+        (0..9).for_each(|n| queued(Queued::Operation([TAKE, CUMSUM][n % 2])));
+        queued_kernel(&"poke".into());
+        assert!(convert(driver(700)).to_string().ends_with("the latest first: the kernel `poke`, take, cumsum, take"));
     }
 
     #[test]

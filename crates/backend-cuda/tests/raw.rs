@@ -234,6 +234,42 @@ fn wrong_arguments_and_launches_do_nothing() {
     });
 }
 
+/// A write one past the end, which is an error only under `compute-sanitizer` with `CUPRUM_GPU_MEMORY_POOL=0`, and one of a mapped
+/// address that no array has: the device is lost to the process, so that this test has one of its own.
+#[test]
+#[ignore = "loses the device; `writes_out_of_bounds_are_errors` runs it in a process of its own"]
+fn writes_out_of_bounds() {
+    on_device(|device| {
+        let poke = RawKernel::compile("extern \"C\" __global__ void poke(float* x, long long at) { x[at] = 1; }", "poke").unwrap();
+        let mut x = NdArray::zeros(10, DType::F32).unwrap();
+        for at in [10i64, 1 << 50] {
+            // SAFETY: there is none; that is what is tested. The process ends with this test.
+            unsafe { poke.launch(Launch::new(1, 1), args![&mut x, at]) }.unwrap();
+            if at == 10 {
+                assert_eq!(x.to_vec::<f32>().unwrap(), [0.0; 10]);
+            }
+        }
+        let text = message(x.to_vec::<f32>());
+        assert!(text.contains("CUDA_ERROR_ILLEGAL_ADDRESS") && text.contains("cannot be used any more"), "{text}");
+        assert!(text.contains("poke"), "{text}");
+        let later = message(NdArray::ones(3, DType::F32).and_then(|a| a.to_vec::<f32>()));
+        assert!(later.contains(&format!("{device} cannot be used any more")), "{later}");
+        println!("lost as it should be");
+    });
+}
+
+#[test]
+fn writes_out_of_bounds_are_errors() {
+    on_device(|_| {
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["writes_out_of_bounds", "--exact", "--ignored", "--nocapture"])
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&child.stdout);
+        assert!(child.status.success() && text.contains("lost as it should be"), "{text}{}", String::from_utf8_lossy(&child.stderr));
+    });
+}
+
 #[test]
 fn templates_structs_and_strides() {
     on_device(|_| {

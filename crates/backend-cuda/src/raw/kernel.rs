@@ -23,7 +23,7 @@ pub struct RawKernel(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     function: Arc<Function>,
-    name: String,
+    name: Arc<str>,
     device: Device,
     attributes: FunctionAttributes,
     declared: Option<Vec<Parameter>>,
@@ -49,7 +49,7 @@ impl RawKernel {
         let declared = declared.filter(|all| sizes.as_ref().is_none_or(|sizes| sizes.len() == all.len()));
         Ok(RawKernel(Arc::new(Inner {
             function,
-            name: name.to_owned(),
+            name: name.into(),
             device,
             attributes,
             declared,
@@ -177,7 +177,7 @@ impl RawKernel {
             list.push_bytes(bytes);
         }
         let Launch { grid, block, shared_bytes, cooperative } = launch;
-        tracing::debug!(kernel = name, ?grid, ?block, shared_bytes, cooperative, %device, "raw kernel");
+        tracing::debug!(kernel = &**name, ?grid, ?block, shared_bytes, cooperative, %device, "raw kernel");
         let pointers = list.pointers();
         let queue = || {
             // SAFETY: the arguments have the number and sizes of the parameters as far as these are known, and the caller vouches for
@@ -189,10 +189,11 @@ impl RawKernel {
                     function.launch(grid, block, shared_bytes, pointers)
                 }
             };
+            device::queued_kernel(name);
             queued.map_err(|e| self.error(e))
         };
         let describe = || {
-            let launch = KernelLaunch { kernel: name.clone(), grid, block };
+            let launch = KernelLaunch { kernel: name.to_string(), grid, block };
             Record::of_launch(OP, CUDA.name, *device, launch, args.iter().filter_map(Arg::array))
         };
         beside_chain(Stream::current(*device), describe, queue)
