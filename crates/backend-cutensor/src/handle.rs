@@ -17,10 +17,10 @@ use crate::NAME;
 use crate::library::{self, Library};
 use crate::operation::{Kind, Operation, Tensor};
 use crate::plan_cache::{Key, PlanCache};
-use crate::sys::{self, Algorithm, DataType, Operator, Status};
+use crate::sys::{self, DataType, Operator, Status, Variant};
 
-/// What the choice of an algorithm is kept under.
-const CHOICE: &str = "cutensor's algorithm";
+/// What the choice of a kernel is kept under.
+const CHOICE: &str = "cutensor's kernel";
 
 /// Alignment of new memory, and of workspaces, in bytes: the most that cuTENSOR makes use of.
 const ALIGNMENT: u32 = 256;
@@ -81,7 +81,7 @@ pub struct Handle {
     library: &'static Library,
     context: &'static Context,
     plans: PlanCache<Refusable<Plan>>,
-    /// Held while algorithms are timed.
+    /// Held while kernels are timed.
     measuring: Mutex<()>,
 }
 
@@ -179,8 +179,8 @@ impl Handle {
         Ok(Owned { raw, destroy: functions.destroy_operation_descriptor })
     }
 
-    /// Makes a plan by one of the library's algorithms. The context must be current.
-    fn plan(&self, key: &Key, algorithm: Algorithm) -> Refusable<Plan> {
+    /// Makes a plan by one of the library's kernels. The context must be current.
+    fn plan(&self, key: &Key, variant: Variant) -> Refusable<Plan> {
         let functions = &self.library.functions;
         let operation = self.describe(key)?;
         let mut scalar: c_int = 0;
@@ -194,9 +194,17 @@ impl Handle {
 
         let mut raw = ptr::null_mut();
         // SAFETY: the out-pointer is valid.
-        let status = unsafe { (functions.create_plan_preference)(self.raw, &mut raw, algorithm, sys::JIT_MODE_NONE) };
+        let status = unsafe { (functions.create_plan_preference)(self.raw, &mut raw, variant.algorithm, sys::JIT_MODE_NONE) };
         check("cutensorCreatePlanPreference", status)?;
         let preference = Owned { raw, destroy: functions.destroy_plan_preference };
+        if variant.rank > 0 {
+            let rank = std::ptr::from_ref(&variant.rank).cast();
+            // SAFETY: the preference is alive; this attribute is an int32.
+            let status = unsafe {
+                (functions.plan_preference_set_attribute)(self.raw, preference.raw, sys::PREFERENCE_KERNEL_RANK, rank, size_of::<i32>())
+            };
+            check("cutensorPlanPreferenceSetAttribute", status)?;
+        }
 
         let mut limit = 0u64;
         // SAFETY: both descriptors are alive, the out-pointer is valid.
@@ -217,16 +225,16 @@ impl Handle {
         Ok(Plan { owned: plan, scalar, workspace })
     }
 
-    /// The plan for a request: of a large contraction by the algorithm that was kept for its like, which is measured where somebody
+    /// The plan for a request: of a large contraction by the kernel that was kept for its like, which is measured where somebody
     /// named the order; else by the library's own choice, which took up to twice as long (`docs/architecture.md`).
     fn best_plan(&self, key: &Key, call: &Call, inputs: [u64; 3], factors: &[f64]) -> std::result::Result<Plan, Failure> {
-        let default = || Ok(self.plan(key, Algorithm::Default)?);
+        let default = || Ok(self.plan(key, Variant::DEFAULT)?);
         if !key.operation.is_worth_measuring() {
             return default();
         }
         if let Some(known) = tuning::recall(call, CHOICE)? {
             // It was measured on arrays of another alignment, maybe, and may refuse these.
-            let known = Algorithm::named(&known).map(|algorithm| self.plan(key, algorithm));
+            let known = Variant::named(&known).map(|variant| self.plan(key, variant));
             return known.and_then(std::result::Result::ok).map_or_else(default, Ok);
         }
         if !tuning::may_measure() || !registry::order_is_named() || call.stream.is_capturing() {
@@ -235,14 +243,14 @@ impl Handle {
         // Threads that measure at the same time would measure each other.
         let _alone = self.measuring.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut plans, mut times, mut all_ran) = (SmallVec::<[(Plan, f64); 2]>::new(), Vec::new(), true);
-        for algorithm in [Algorithm::Gett, Algorithm::Ttgt] {
-            let measured = self.plan(key, algorithm).map_err(Failure::from).and_then(|plan| {
+        for variant in Variant::MEASURED {
+            let measured = self.plan(key, variant).map_err(Failure::from).and_then(|plan| {
                 let time = self.measure(key, &plan, call, inputs, factors)?;
                 Ok((plan, time))
             });
             match measured {
                 Ok((plan, time)) => {
-                    times.push((algorithm.name().to_string(), time));
+                    times.push((variant.name.to_owned(), time));
                     plans.push((plan, time));
                 }
                 // There may be room the next time.

@@ -107,28 +107,46 @@ pub enum Algorithm {
     Default = -1,
     /// Operands are transposed into matrices, which are multiplied: a copy more, and the fastest product.
     Ttgt = -2,
+    /// One operand is transposed, the other read as it lies.
+    Tgett = -3,
     /// Operands are read as they lie.
     Gett = -4,
 }
 
-impl Algorithm {
-    /// A name for listings.
-    pub fn name(self) -> &'static str {
-        match self {
-            Algorithm::Default => "default",
-            Algorithm::Ttgt => "ttgt",
-            Algorithm::Gett => "gett",
-        }
-    }
+/// A kernel of an algorithm: the one that the library's model takes for the best of them, or another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Variant {
+    /// Its name in listings and in what was measured.
+    pub name: &'static str,
+    /// The algorithm.
+    pub algorithm: Algorithm,
+    /// Its place in the model's order, from 0.
+    pub rank: i32,
+}
+
+impl Variant {
+    /// The library's own choice.
+    pub const DEFAULT: Variant = Variant { name: "default", algorithm: Algorithm::Default, rank: 0 };
+
+    /// Those that are measured: none of them is the fastest everywhere, and none is never so (`docs/architecture.md`).
+    pub const MEASURED: [Variant; 5] = [
+        Variant { name: "gett", algorithm: Algorithm::Gett, rank: 0 },
+        Variant { name: "gett2", algorithm: Algorithm::Gett, rank: 1 },
+        Variant { name: "tgett", algorithm: Algorithm::Tgett, rank: 0 },
+        Variant { name: "ttgt", algorithm: Algorithm::Ttgt, rank: 0 },
+        Variant { name: "ttgt2", algorithm: Algorithm::Ttgt, rank: 1 },
+    ];
 
     /// The one of this name.
-    pub fn named(name: &str) -> Option<Algorithm> {
-        [Algorithm::Default, Algorithm::Ttgt, Algorithm::Gett].into_iter().find(|a| a.name() == name)
+    pub fn named(name: &str) -> Option<Variant> {
+        Variant::MEASURED.into_iter().find(|v| v.name == name)
     }
 }
 
 /// `CUTENSOR_JIT_MODE_NONE`: no compiling, which takes seconds and forbids graph capture.
 pub const JIT_MODE_NONE: c_int = 0;
+/// `CUTENSOR_PLAN_PREFERENCE_KERNEL_RANK`, an int32.
+pub const PREFERENCE_KERNEL_RANK: c_int = 4;
 /// `CUTENSOR_WORKSPACE_DEFAULT`.
 pub const WORKSPACE_DEFAULT: c_int = 2;
 /// `CUTENSOR_OPERATION_DESCRIPTOR_SCALAR_TYPE`.
@@ -202,6 +220,8 @@ functions! {
     /// Handle, out, algorithm, JIT mode.
     create_plan_preference = "cutensorCreatePlanPreference": fn(Handle, *mut PlanPreference, Algorithm, c_int) -> Status;
     destroy_plan_preference = "cutensorDestroyPlanPreference": fn(PlanPreference) -> Status;
+    plan_preference_set_attribute = "cutensorPlanPreferenceSetAttribute":
+        fn(Handle, PlanPreference, c_int, *const c_void, usize) -> Status;
     estimate_workspace_size = "cutensorEstimateWorkspaceSize":
         fn(Handle, OperationDescriptor, PlanPreference, c_int, *mut u64) -> Status;
     /// Handle, out, operation, preference, the most workspace it may want.
@@ -294,6 +314,6 @@ mod tests {
         assert_eq!(Status(99).to_string(), "unknown status (99)");
         assert_eq!(DataType::from_raw(14), Some(DataType::Bf16));
         assert_eq!(DataType::from_raw(3), None);
-        assert_eq!((Algorithm::named("ttgt"), Algorithm::named("x")), (Some(Algorithm::Ttgt), None));
+        assert_eq!((Variant::named("ttgt2").map(|v| (v.algorithm, v.rank)), Variant::named("x")), (Some((Algorithm::Ttgt, 1)), None));
     }
 }
