@@ -208,7 +208,11 @@ impl Output {
 
     /// Memory for the first `size` elements of output `n`, where only the kernel knows how many there are.
     pub fn with_length(call: &Call, n: usize, size: usize) -> Result<Output> {
-        let dtype = call.outputs[n].dtype;
+        Output::beside(call, call.outputs[n].dtype, size)
+    }
+
+    /// Memory for values on the way to an output.
+    pub fn beside(call: &Call, dtype: DType, size: usize) -> Result<Output> {
         let buffer = HostBuffer::uninit(size.saturating_mul(dtype.itemsize())).map_err(|e| for_op(call, e))?;
         Ok(Output { buffer: Arc::new(buffer), dtype, size })
     }

@@ -7,59 +7,59 @@ mod exact;
 mod floats;
 mod vector;
 
-use std::sync::Arc;
-
 use cuprum_core::array::Array;
-use cuprum_core::buffer::HostBuffer;
 use cuprum_core::plan::contract::{ContractPlan, Gemm};
-use cuprum_core::{Call, Complex, DType, Error, Layout, Outcome, Result, StoredArray, Work, bf16, decline, f16, with_dtype};
+use cuprum_core::{Call, Complex, DType, Error, Layout, Outcome, Result, StoredArray, Work, decline};
 
 use self::exact::exact;
 use self::floats::floats;
 use crate::copy::copy;
+use crate::elementwise::half;
 use crate::raw::{Elements, ElementsMut, Output};
+use crate::threads;
+
+/// Elements of a 16-bit float array that a task converts.
+const CONVERTED: usize = 1 << 14;
 
 /// The Contract kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (Work::Contract { plan }, [a, b]) = (&call.work, call.inputs) else { decline!("not a contraction of two operands") };
     let out = &call.outputs[0].layout;
     let mut output = Output::allocate(call, 0)?;
-    if matches!(call.outputs[0].dtype, DType::F16 | DType::BF16) {
-        let (a, b) = (widened(a)?, widened(b)?);
-        let mut wide = vec![0f32; out.size()];
-        product(plan, &a, &b, out, ElementsMut::of(&mut wide))?;
-        match output.elements()?.dtype() {
-            DType::F16 => output.elements()?.typed::<f16>().iter_mut().zip(&wide).for_each(|(o, w)| *o = f16::from_f32(*w)),
-            _ => output.elements()?.typed::<bf16>().iter_mut().zip(&wide).for_each(|(o, w)| *o = bf16::from_f32(*w)),
-        }
+    if half::is_half(call.outputs[0].dtype) {
+        let (a, b) = (widened(call, a)?, widened(call, b)?);
+        let mut wide = Output::beside(call, DType::F32, out.size())?;
+        product(call, plan, &a, &b, wide.elements()?)?;
+        let wide = wide.elements()?.typed::<f32>();
+        let parts = output.elements()?.chunks(CONVERTED).into_iter().zip(wide.chunks(CONVERTED));
+        threads::for_each(parts, out.size(), || (), |_, (part, values)| half::narrow(values, part));
     } else {
-        product(plan, a, b, out, output.elements()?)?;
+        product(call, plan, a, b, output.elements()?)?;
     }
     call.done([output.finish()])
 }
 
-/// A 16-bit float array in float32, under the same layout.
-fn widened(array: &StoredArray) -> Result<StoredArray> {
-    let elements = Elements::buffer(array)?;
-    let wide: Vec<f32> = match array.dtype() {
-        DType::F16 => elements.typed::<f16>().iter().map(|v| v.to_f32()).collect(),
-        _ => elements.typed::<bf16>().iter().map(|v| v.to_f32()).collect(),
-    };
-    StoredArray::new(DType::F32, array.layout().clone(), Arc::new(HostBuffer::from_slice(&wide)?))
+/// A 16-bit float array in float32: its elements alone where they lie in one piece, else its buffer.
+fn widened(call: &Call, array: &StoredArray) -> Result<StoredArray> {
+    let dense = array.layout().is_c_contiguous();
+    let values = if dense { Elements::contiguous(array)? } else { Elements::buffer(array)? };
+    let layout = if dense { Layout::contiguous(array.shape())? } else { array.layout().clone() };
+    let mut wide = Output::beside(call, DType::F32, values.len())?;
+    let parts = wide.elements()?.chunks(CONVERTED).into_iter().enumerate();
+    threads::for_each(parts, values.len(), || (), |_, (n, part)| half::widen(values.slice(n * CONVERTED, part.len()), part.typed()));
+    StoredArray::new(DType::F32, layout, wide.finish())
 }
 
-/// The contraction into `c`, which has the layout `out`; operands and product packed where they must be.
-fn product(plan: &ContractPlan, a: &StoredArray, b: &StoredArray, out: &Layout, mut c: ElementsMut) -> Result<()> {
+/// The contraction into `c`, which has the layout of the call's output; operands and product packed where they must be.
+fn product(call: &Call, plan: &ContractPlan, a: &StoredArray, b: &StoredArray, mut c: ElementsMut) -> Result<()> {
+    let out = &call.outputs[0].layout;
     if let Some(gemm) = plan.gemm(a.layout(), b.layout(), out) {
         if vector::product(&gemm, a, b, out.offset(), c.reborrow())? {
             return Ok(());
         }
         return multiply(&gemm, a, b, out.offset(), c);
     }
-    let pack = |x: &StoredArray, is_b: bool| -> Result<StoredArray> {
-        let layout = Layout::contiguous_in_order(x.shape(), &plan.packed_order(is_b))?;
-        copied(x, &layout)
-    };
+    let pack = |x: &StoredArray, is_b: bool| copied(call, x, &Layout::contiguous_in_order(x.shape(), &plan.packed_order(is_b))?);
     let (a, b) = (pack(a, false)?, pack(b, true)?);
     if let Some(gemm) = plan.gemm(a.layout(), b.layout(), out) {
         return multiply(&gemm, &a, &b, out.offset(), c);
@@ -68,21 +68,19 @@ fn product(plan: &ContractPlan, a: &StoredArray, b: &StoredArray, out: &Layout, 
     let Some(gemm) = plan.gemm(a.layout(), b.layout(), &packed) else {
         return Err(Error::backend("cpu", "contract", "packed operands do not make a matrix product"));
     };
-    with_dtype!(c.dtype(), T => {
-        let mut values = vec![T::default(); packed.size()];
-        multiply(&gemm, &a, &b, 0, ElementsMut::of(&mut values))?;
-        let product = StoredArray::new(c.dtype(), packed, Arc::new(HostBuffer::from_slice(&values)?))?;
-        copy(&product, out, c)
-    })
+    let mut values = Output::beside(call, c.dtype(), packed.size())?;
+    multiply(&gemm, &a, &b, 0, values.elements()?)?;
+    copy(&StoredArray::new(c.dtype(), packed, values.finish())?, out, c)
 }
 
-/// A copy of an array under another layout of the same shape.
-fn copied(x: &StoredArray, layout: &Layout) -> Result<StoredArray> {
-    with_dtype!(x.dtype(), T => {
-        let mut values = vec![T::default(); layout.size()];
-        copy(x, layout, ElementsMut::of(&mut values))?;
-        StoredArray::new(x.dtype(), layout.clone(), Arc::new(HostBuffer::from_slice(&values)?))
-    })
+/// An array under another layout of the same shape: itself, if that is how it lies, else a copy.
+fn copied(call: &Call, x: &StoredArray, layout: &Layout) -> Result<StoredArray> {
+    if x.layout().strides() == layout.strides() {
+        return Ok(x.clone());
+    }
+    let mut values = Output::beside(call, x.dtype(), layout.size())?;
+    copy(x, layout, values.elements()?)?;
+    StoredArray::new(x.dtype(), layout.clone(), values.finish())
 }
 
 /// Runs every product of the batch.
