@@ -4,7 +4,7 @@
 
 NAME=FILE gives the file's lines another peer name (`before=old.json`). Of a workload that was run several times the smallest
 time counts. Times are medians (`us`, or `gpu_us` on a GPU); `--key min_us` compares minima. `--limit GB_s=45` adds the share of
-that rate that we reach where a line has it.
+that rate that we reach where a line has it; `--limit GB_s=copy_f32_128M` takes our rate in that row.
 """
 import argparse
 import json
@@ -15,10 +15,9 @@ parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.R
 parser.add_argument("files", nargs="+")
 parser.add_argument("--subject", default="cuprum")
 parser.add_argument("--key", help="us, min_us, gpu_us or cpu_us; by default gpu_us where there is one, else us")
-parser.add_argument("--limit", action="append", default=[], help="GB_s=NUMBER or GFLOP_s=NUMBER")
+parser.add_argument("--limit", action="append", default=[], help="GB_s or GFLOP_s = a number, or a workload")
 args = parser.parse_args()
 
-limits = {name: float(value) for name, value in (limit.split("=") for limit in args.limit)}
 times, lines, order, peers, errors = {}, {}, [], [], []
 for argument in args.files:
     name, _, path = argument.rpartition("=")
@@ -39,6 +38,17 @@ for argument in args.files:
 others = [peer for peer in peers if peer != args.subject]
 if not others or args.subject not in peers:
     sys.exit(f"nothing to compare: there are {', '.join(peers) or 'no lines'}; the subject is {args.subject}")
+
+
+def limit(unit, value):
+    try:
+        return float(value)
+    except ValueError:
+        line = lines.get((args.subject, value), {})
+        return line[unit] if unit in line else sys.exit(f"--limit {unit}={value}: no number, and no workload of {args.subject} with {unit}")
+
+
+limits = {unit: limit(unit, value) for unit, _, value in (text.partition("=") for text in args.limit)}
 
 
 def show(time):

@@ -32,7 +32,7 @@ for step in $steps; do
         run "peers-$peer" python3 "$here/peers/works.py" --peer $peer
         run "peers-gpu-$peer" env CUPY_ACCELERATORS=cub python3 "$here/peers/gpu.py" --peer $peer
       done
-      run ratios-gpu python3 "$here/peers/ratios.py" "$OUT/bench-gpu.log" "$OUT"/peers-gpu-*.log
+      run ratios-gpu python3 "$here/peers/ratios.py" --limit GB_s=copy_f32_128M "$OUT/bench-gpu.log" "$OUT"/peers-gpu-*.log
       ;;
     tour) run tour "$here/cuprum" tour ;;
     bench)

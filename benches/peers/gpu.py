@@ -65,6 +65,9 @@ class CuPy:
     def contiguous(self, a):
         return self.xp.ascontiguousarray(a)
 
+    def copy(self, a):
+        return a.copy()
+
     def concat(self, arrays):
         return self.xp.concatenate(arrays)
 
@@ -153,6 +156,9 @@ class Torch(CuPy):
     def contiguous(self, a):
         return a.contiguous()
 
+    def copy(self, a):
+        return a.clone()
+
     def concat(self, arrays):
         return self.xp.cat(arrays)
 
@@ -211,6 +217,7 @@ WORKS = {
     "add_small_f32_1k": (lambda: (R(1024), R(1024)), lambda a, b: a + b, 0, 0),
     "sum_small_f32_1k": (lambda: (R(1024),), lambda a: peer.sum(a), 0, 0),
     "chain10_small_f32_1k": (lambda: (R(1024),), chain10, 0, 0),
+    "copy_f32_128M": (lambda: (R(N),), peer.copy, 8 * N, 0),
     "add_f32_128M": (lambda: (R(N), R(N)), lambda a, b: a + b, 12 * N, 0),
     "add_scalar_f32_128M": (lambda: (R(N),), lambda a: a + 1, 8 * N, 0),
     "sin_f32_128M": (lambda: (R(N),), lambda a: xp.sin(a), 8 * N, 0),

@@ -46,6 +46,7 @@ pub static SUITE: Suite = Suite {
         "add_small_f32_1k": f32s([&[1024], &[1024]]) => |x| Ok(&x[0] + &x[1]);
         "sum_small_f32_1k": f32s([&[1024]]) => |x| x[0].sum(());
         "chain10_small_f32_1k": f32s([&[1024]]) => |x| chain10(&x[0]);
+        "copy_f32_128M": f32s([&[N]]) => |x| x[0].copy(), bytes 8 * N;
         "add_f32_128M": f32s([&[N], &[N]]) => |x| Ok(&x[0] + &x[1]), bytes 12 * N;
         "add_scalar_f32_128M": f32s([&[N]]) => |x| Ok(&x[0] + 1), bytes 8 * N;
         "sin_f32_128M": f32s([&[N]]) => |x| x[0].sin(), bytes 8 * N;
