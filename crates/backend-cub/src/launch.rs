@@ -17,6 +17,7 @@ use crate::compile::{self, Kernels};
 use crate::histogram::{self, Histogram};
 use crate::reduce::{self, MAX_SPLIT_ROWS, Reduction, Shape};
 use crate::scan::{self, Scan};
+use crate::segment::{self, Segments};
 use crate::select::{self, Select};
 use crate::sort::{self, Sort, Way};
 use crate::source::Source;
@@ -141,6 +142,55 @@ pub fn reduce(on: &On, reduction: &Reduction) -> Result<Outcome> {
             unsafe { function.launch(grid, threads, 0, args.pointers()) }.map_err(&failed)?;
         }
     }
+    device::done(call, [out])
+}
+
+/// Reduces segments: cuts values and segments into tiles, takes each, and joins what lies in several.
+pub fn segments(on: &On, segments: &Segments) -> Result<Outcome> {
+    let (&On { call, context, .. }, failed) = (on, on.failed());
+    let [cut, take, join] = &on.kernels[..] else { decline!("no kernel for it") };
+    let out = device::allocate_output(call, 0)?;
+    if segments.count == 0 {
+        return device::done(call, [out]);
+    }
+    // What a tile has of segments of others at its begin and at its end, then where each begins.
+    let tiles = segments.tiles();
+    let partials = (tiles * segments.acc_size()).next_multiple_of(16);
+    let workspace = device::allocate(call, 2 * partials + (tiles + 1) * size_of::<i64>())?;
+    let [heads, tails, cuts] = [0, partials, 2 * partials].map(|offset| workspace.pointer() + offset as u64);
+    let (of_program, offsets) = on.program_inputs();
+    let (params, to) = (pack_params(segments.program, of_program), out.pointer());
+    let (count, length, tile_count) = (segments.count as u64, segments.length as u64, tiles as u64);
+    let (fault, op) = (context.fault_pointer().map_err(&failed)?, device::fault_word(call.op, 0));
+    let threads = [segment::THREADS as u32, 1, 1];
+
+    let mut args = Args::new();
+    args.push(&offsets).push(&count).push(&length).push(&cuts).push(&tile_count);
+    let grid = [(tiles / segment::THREADS + 1) as u32, 1, 1];
+    // SAFETY: the parameters of segment_cut: one offset more than there are segments, the numbers of segments and of values, room for one
+    // place more than there are tiles, and their number; a thread for each place.
+    unsafe { cut.launch(grid, threads, 0, args.pointers()) }.map_err(&failed)?;
+    let mut args = Args::new();
+    args.push_bytes(&params)
+        .push(&to)
+        .push(&length)
+        .push(&offsets)
+        .push(&count)
+        .push(&cuts)
+        .push(&heads)
+        .push(&tails)
+        .push(&fault)
+        .push(&op);
+    // SAFETY: the parameters of segment_tile: Params over `length` values (or one, repeated), the output of `count` elements, the offsets,
+    // which it checks against `length`, the places from before, room for two accumulators a tile, and the word for faults; a block for
+    // each tile.
+    unsafe { take.launch([tiles as u32, 1, 1], threads, 0, args.pointers()) }.map_err(&failed)?;
+    let mut args = Args::new();
+    args.push(&to).push(&length).push(&offsets).push(&count).push(&cuts).push(&heads).push(&tails).push(&tile_count);
+    let warps = segment::THREADS / 32;
+    let grid = self::grid(context, join, (threads[0], 0), tiles.div_ceil(warps) as u64, 4).map_err(&failed)?;
+    // SAFETY: the parameters of segment_join: the same.
+    unsafe { join.launch(grid, threads, 0, args.pointers()) }.map_err(&failed)?;
     device::done(call, [out])
 }
 

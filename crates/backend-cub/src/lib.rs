@@ -1,4 +1,4 @@
-//! The accelerator `cub` for CUDA devices: reductions along contiguous axes, scans, selections and histograms, their prologue
+//! The accelerator `cub` for CUDA devices: reductions along contiguous axes and of segments, scans, selections and histograms, their prologue
 //! expression fused, and sorts, by CUB's algorithms; sorts on its block primitives too. Kernels are compiled by NVRTC with the
 //! CCCL headers found at run time; no other header is needed.
 //!
@@ -18,6 +18,7 @@ mod histogram;
 mod launch;
 mod reduce;
 mod scan;
+mod segment;
 mod select;
 mod sort;
 mod source;
@@ -28,7 +29,7 @@ pub use coverage::{Coverage, coverage};
 pub use source::OPTIONS;
 
 use cuprum_backend_cuda::raw::REDUCTION_KERNEL;
-use cuprum_core::{Accelerator, Availability, Family, Kernel, Registration, Result};
+use cuprum_core::{Accelerator, Availability, Family, Kernel, Registration, Result, Work};
 
 const NAME: &str = "cub";
 
@@ -52,7 +53,10 @@ pub fn register() -> Result<()> {
 
 /// Kernels look at operations and dtypes themselves, so that each has a reason of its own to decline.
 const KERNELS: &[Kernel] = &[
-    Kernel::new(Family::Reduce, reduce::run),
+    Kernel::new(Family::Reduce, |call| match call.work {
+        Work::SegmentSum { .. } => launch::run(call, |_| segment::describe(call)),
+        _ => reduce::run(call),
+    }),
     Kernel::new(Family::Custom, reduce::run).ops(&[REDUCTION_KERNEL]),
     Kernel::new(Family::Scan, |call| launch::run(call, |_| scan::describe(call))),
     Kernel::new(Family::Select, |call| launch::run(call, |addresses| select::describe(call, addresses))),
@@ -70,7 +74,7 @@ fn probe() -> Availability {
 /// Name and text of kernels over a representative list, to be compiled with [`OPTIONS`] and CCCL's include folder where
 /// there is no device.
 pub fn sources_for_check() -> Vec<(String, String)> {
-    [reduce::sources(), scan::sources(), select::sources(), histogram::sources(), sort::sources()].concat()
+    [reduce::sources(), segment::sources(), scan::sources(), select::sources(), histogram::sources(), sort::sources()].concat()
 }
 
 #[cfg(test)]
@@ -100,6 +104,6 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), all);
-        assert_eq!(all, 19 + 6 + 13 + 19 + 7 + 7 + 48);
+        assert_eq!(all, 19 + 6 + 13 + 10 + 19 + 7 + 7 + 48);
     }
 }

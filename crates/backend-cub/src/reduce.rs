@@ -120,7 +120,7 @@ pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<Reduction<'a>, 
     let (fold, program, plan, acc) = match (&call.work, StringReduction::of(call)) {
         (&Work::Reduce { program, plan, acc }, _) => (fold(call.op, program.output_dtype(0))?, program, plan, acc),
         (_, Some(strings)) => (Fold::Strings(strings), strings.program(), strings.plan(), strings.accumulator()),
-        _ => return Err(Reason::with(|| format!("{}: sums of segments of unequal length", call.op.name()))),
+        _ => return Err(Reason::new("not a reduction along axes")),
     };
     match plan.class {
         ReduceClass::All | ReduceClass::Row => {}

@@ -7,6 +7,7 @@ mod large;
 mod own;
 mod reduce;
 mod scan;
+mod segment;
 mod select;
 mod sort;
 

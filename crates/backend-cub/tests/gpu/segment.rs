@@ -1,0 +1,145 @@
+//! Sums of segments, at every mixture of lengths.
+
+use cuprum_core::{Complex, DType, Element, Error, NdArray, Result, bf16, f16, segment_sum};
+
+use crate::{numbers, on_device, served};
+
+/// Lengths of segments around the tiles of `tile` values and ends: many of one kind, none, a few long ones among short ones.
+fn mixtures(tile: usize) -> Vec<Vec<usize>> {
+    let skewed = |short: usize| (0..9000).map(|n| if n % 3000 == 1500 { 7 * tile + n } else { n % (short + 1) }).collect();
+    vec![
+        vec![20 * tile],
+        vec![0; 16 * tile],
+        vec![1; 9 * tile],
+        [vec![0; tile], vec![16 * tile + 5], vec![0; tile]].concat(),
+        vec![tile - 1; 20],
+        vec![tile; 20],
+        vec![tile + 1; 20],
+        vec![2 * tile - 1; 11],
+        vec![5; 4 * tile],
+        [vec![3, 100 * tile], vec![0, 1, 2, 33 * tile]].concat(),
+        skewed(9),
+        skewed(60),
+    ]
+}
+
+fn offsets_of(lengths: &[usize], first: usize) -> Vec<i64> {
+    let mut offsets = vec![first as i64];
+    for length in lengths {
+        offsets.push(offsets[offsets.len() - 1] + *length as i64);
+    }
+    offsets
+}
+
+/// Checks sums of values in these segments against sums in order, within so many units of the sum of magnitudes.
+fn check<T: Element>(values: &[T], wide: impl Fn(&T) -> Complex<f64>, offsets: &[i64], tolerance: f64, what: &str) -> Result<()> {
+    let (a, o) = (NdArray::from_slice(values)?, NdArray::from_slice(offsets)?);
+    let got = served::<T>(|| segment_sum(&a, &o))?;
+    assert_eq!(got.len(), offsets.len() - 1, "{what}");
+    for (n, got) in got.iter().enumerate() {
+        let range = &values[offsets[n] as usize..offsets[n + 1] as usize];
+        let (mut want, mut scale) = (Complex::new(0.0, 0.0), 0.0);
+        for x in range {
+            want += wide(x);
+            scale += wide(x).norm();
+        }
+        assert!((wide(got) - want).norm() <= tolerance * scale, "{what}, segment {n}: {} instead of {want}", wide(got));
+    }
+    Ok(())
+}
+
+#[test]
+fn sums_of_segments_of_any_lengths() {
+    on_device(|| {
+        for (n, lengths) in mixtures(256 * 15).into_iter().enumerate() {
+            let offsets = offsets_of(&lengths, n % 2 * 7); // values before the first segment, and after the last
+            let count = offsets[lengths.len()] as usize + n % 3;
+            let values: Vec<f32> = numbers(count).into_iter().map(|x| x as f32).collect();
+            check(&values, |x| Complex::new(f64::from(*x), 0.0), &offsets, 1e-6, &format!("float32, mixture {n}"))?;
+        }
+        for (n, lengths) in mixtures(256 * 11).into_iter().enumerate() {
+            let offsets = offsets_of(&lengths, 0);
+            let values: Vec<i64> = (0..offsets[lengths.len()]).map(|i| i * i % 1_000_003 - 500_000).collect();
+            let got = served::<i64>(|| segment_sum(&NdArray::from_slice(&values)?, &NdArray::from_slice(&offsets)?))?;
+            let want = offsets.windows(2).map(|w| values[w[0] as usize..w[1] as usize].iter().sum::<i64>()).collect::<Vec<_>>();
+            assert!(got == want, "int64, mixture {n}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn sums_of_segments_of_every_dtype() {
+    on_device(|| {
+        let lengths: Vec<usize> = (0..3000).map(|n| if n == 1000 { 40_000 } else { n % 50 }).collect();
+        let offsets = offsets_of(&lengths, 0);
+        let x = numbers(offsets[lengths.len()] as usize);
+        macro_rules! real {
+            ($t:ty, $make:expr, $wide:expr, $tolerance:expr) => {{
+                let values: Vec<$t> = x.iter().map($make).collect();
+                check(&values, |v: &$t| Complex::new($wide(v), 0.0), &offsets, $tolerance, stringify!($t))?;
+            }};
+        }
+        real!(f64, |x| *x, |v: &f64| *v, 1e-14);
+        real!(f16, |x| f16::from_f64(*x), |v: &f16| v.to_f64(), 1e-3);
+        real!(bf16, |x| bf16::from_f64(*x), |v: &bf16| v.to_f64(), 1e-2);
+        real!(u64, |x| (x * 1e6 + 1e6) as u64, |v: &u64| *v as f64, 1e-15);
+        let values: Vec<Complex<f64>> = x.iter().map(|x| Complex::new(*x, 1.0 - x)).collect();
+        check(&values, |v| *v, &offsets, 1e-14, "complex128")?;
+        let values: Vec<Complex<f32>> = x.iter().map(|x| Complex::new(*x as f32, 0.5)).collect();
+        check(&values, |v| Complex::new(f64::from(v.re), f64::from(v.im)), &offsets, 1e-6, "complex64")
+    });
+}
+
+#[test]
+fn what_is_summed_is_computed_in_the_same_pass() {
+    on_device(|| {
+        let n = 200_000;
+        let (values, offsets) = ((0..n).collect::<Vec<i64>>(), (0..=n).step_by(10).collect::<Vec<i64>>());
+        let (a, o) = (NdArray::from_slice(&values)?, NdArray::from_slice(&offsets)?);
+        let two = NdArray::scalar(2i64)?;
+        let got = served::<i64>(|| segment_sum(&((&a.flip(None)? - &a) * &two), &o))?;
+        let want: Vec<i64> = values.chunks(10).map(|v| v.iter().map(|i| 2 * (n - 1 - 2 * i)).sum()).collect();
+        assert_eq!(got, want);
+        let got = served::<i64>(|| segment_sum(&NdArray::full(1, 3, DType::I8)?.broadcast_to(n as usize)?, &o))?;
+        assert_eq!(got, vec![30; n as usize / 10]);
+        Ok(())
+    });
+}
+
+#[test]
+fn zeros_keep_their_sign_and_nothing_is_positive() {
+    on_device(|| {
+        let n = 70_000;
+        let a = NdArray::full(n, -0.0f64, DType::F64)?;
+        let offsets: Vec<i64> = (0..=n as i64 / 5).flat_map(|k| [5 * k, 5 * k]).collect();
+        let got = served::<f64>(|| segment_sum(&a, &NdArray::from_slice(&offsets)?))?;
+        assert!(got.iter().enumerate().all(|(k, x)| x.to_bits() == if k % 2 == 0 { 0 } else { (-0.0f64).to_bits() }));
+        Ok(())
+    });
+}
+
+#[test]
+fn bad_offsets_are_told_of() {
+    on_device(|| {
+        let n = 100_000i64;
+        let a = NdArray::full(n as usize, 1.0f32, DType::F32)?;
+        let good: Vec<i64> = (0..=n / 10).map(|k| 10 * k).collect();
+        let last = good.len() - 1;
+        // One that is too large, one below the others, ends outside, everything falling.
+        let changed = |at: usize, to: i64| {
+            let mut offsets = good.clone();
+            offsets[at] = to;
+            offsets
+        };
+        let falling: Vec<i64> = good.iter().rev().copied().collect();
+        for bad in
+            [changed(5000, n + 1), changed(7000, 3), changed(0, -1), changed(last, n + 7), changed(0, n), changed(3, i64::MAX), falling]
+        {
+            let sums = segment_sum(&a, &NdArray::from_slice(&bad)?).and_then(|s| s.to_vec::<f32>());
+            assert!(matches!(sums, Err(Error::Value { op: "segment_sum", .. })), "{sums:?}");
+        }
+        assert_eq!(served::<f32>(|| segment_sum(&a, &NdArray::from_slice(&good)?))?, vec![10.0; last], "afterwards");
+        Ok(())
+    });
+}
