@@ -13,7 +13,7 @@ pub const THREADS: u32 = 512;
 /// Shared memory that every device gives a block without asking, less the word that even edges take of it.
 const SHARED: usize = (48 << 10) - 16;
 /// Few bins are counted in copies, up to this many counters and one copy for each lane of a warp.
-const COUNTERS: usize = 4096;
+const COUNTERS: usize = 2048;
 
 static HISTOGRAM: Family =
     Family { name: "cub_histogram.cu", blocks: false, head: &[parts::BINS], text: &[include_str!("kernels/histogram.cu")] };
@@ -87,7 +87,7 @@ impl Histogram<'_> {
     /// Values that a block takes at once, as in `histogram.cu`.
     pub fn chunk(&self) -> usize {
         let inputs = self.program.steps.iter().filter(|s| matches!(s.kind, cuprum_core::StepKind::Input(_))).count();
-        THREADS as usize * self.width * if inputs > 2 { 2 } else { 4 }
+        THREADS as usize * self.width * if inputs > 2 { 1 } else { 2 }
     }
 }
 
@@ -161,10 +161,10 @@ mod tests {
     fn few_bins_are_counted_in_copies() {
         let even = Binning::Edges { even: true };
         assert_eq!(memory(even, 10, DType::F32), Memory::Shared { edges: 0, copies: 5 });
-        assert_eq!(memory(even, 256, DType::F32), Memory::Shared { edges: 0, copies: 4 });
+        assert_eq!(memory(even, 256, DType::F32), Memory::Shared { edges: 0, copies: 3 });
         assert_eq!(memory(even, 12_284, DType::F32), Memory::Shared { edges: 0, copies: 0 });
         assert_eq!(memory(even, 12_285, DType::F32), Memory::Device);
-        assert_eq!(memory(Binning::Edges { even: false }, 256, DType::F64), Memory::Shared { edges: 2064, copies: 4 });
+        assert_eq!(memory(Binning::Edges { even: false }, 256, DType::F64), Memory::Shared { edges: 2064, copies: 3 });
         assert_eq!(memory(Binning::Edges { even: false }, 6_144, DType::F32), Memory::Device, "edges and counters");
     }
 

@@ -8,7 +8,7 @@ namespace cuprum {
 
 constexpr int THREADS = 512;
 // Loads in flight per thread, of 16 bytes for one or two inputs.
-constexpr int UNROLL = INPUTS > 2 ? 2 : 4;
+constexpr int UNROLL = INPUTS > 2 ? 1 : 2;
 constexpr int CHUNK = THREADS * WIDTH * UNROLL;
 
 // `out` is 0 before. Counters stand behind `edge_bytes` of shared memory, 2^`copies` of each bin side by side.
