@@ -51,6 +51,17 @@ def segment_sum(a, offsets, wide=False, magnitudes=False):
 segment_sum.scaled = lambda a, offsets: segment_sum(a, offsets, wide=True, magnitudes=True)
 
 
+def segment_argsort(a, offsets):
+    """Places of a stable sort within each segment."""
+    a = np.asarray(a)
+    sorted_places = [i + np.argsort(a[i:j], kind="stable") for i, j in zip(offsets[:-1], offsets[1:])]
+    return np.concatenate(sorted_places or [np.zeros(0, np.int64)])
+
+
+def segment_sort(a, offsets):
+    return np.asarray(a)[segment_argsort(a, offsets)]
+
+
 # ---- functions that NumPy has under other names, or not at all ----
 
 
@@ -184,5 +195,5 @@ def standard_normal(size=None, dtype="float64", seed=0, wide=False):
 
 standard_normal.scaled = lambda size=None, dtype="float64", seed=0: normal.scaled(0.0, 1.0, size, dtype, seed)
 
-OURS = (saturate, int_power, segment_sum, descending_places, topk, weighted_bincount, even_edges, cummax, cummin)
+OURS = (saturate, int_power, segment_sum, segment_sort, segment_argsort, descending_places, topk, weighted_bincount, even_edges, cummax, cummin)
 FUNCTIONS = {f.__name__: f for f in (*OURS, random, uniform, integers, normal, standard_normal)}

@@ -55,6 +55,7 @@ pub use ops::manipulation::{concat, stack};
 pub use ops::random;
 pub use ops::reduce::{Over, axis, segment_sum};
 pub use ops::search::Side;
+pub use ops::segments::{segment_argsort, segment_sort};
 pub use ops::sort::Unique;
 pub use ops::value::{Args, Value};
 pub use precision::{MatmulPrecision, matmul_precision, set_matmul_precision, with_matmul_precision};

@@ -13,6 +13,7 @@ pub mod random;
 pub mod reduce;
 pub mod scan;
 pub mod search;
+pub mod segments;
 pub mod select;
 pub mod sort;
 pub mod value;
@@ -30,7 +31,7 @@ use crate::op::{Op, OpDef};
 use crate::program::Program;
 
 /// Every built-in row.
-pub static TABLE: [&[&OpDef]; 12] = [
+pub static TABLE: [&[&OpDef]; 13] = [
     elementwise::ROWS,
     reduce::ROWS,
     scan::ROWS,
@@ -40,6 +41,7 @@ pub static TABLE: [&[&OpDef]; 12] = [
     indexing::ROWS,
     random::ROWS,
     sort::ROWS,
+    segments::ROWS,
     select::ROWS,
     search::ROWS,
     histogram::ROWS,
