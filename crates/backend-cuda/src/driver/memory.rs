@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cuprum_core::MemoryStats;
 use cuprum_core::settings::{env, parse_limit, parse_switch};
+use smallvec::SmallVec;
 
 use super::capture::{Capture, FIRST_CAPTURE};
 use super::order::{Uses, numbers};
@@ -33,6 +34,8 @@ pub(super) struct Memory {
     driver: sys::CUmemoryPool,
     /// In front of it: what is free and kept, and all counts.
     pool: Mutex<Pool<Arc<Mark>>>,
+    /// The devices that have been let in, where they can be ([`Context::let_in`]).
+    peers: Mutex<SmallVec<[usize; 8]>>,
 }
 
 impl Memory {
@@ -43,7 +46,7 @@ impl Memory {
         let driver = if info.memory_pools { create_pool(info)? } else { ptr::null_mut() };
         let pooled = env(POOL_VARIABLE).map_or(Ok(true), |text| parse_switch(POOL_VARIABLE, &text));
         let keep = if pooled.map_err(invalid)? { info.total_memory / 4 } else { 0 };
-        Ok(Memory { driver, pool: Mutex::new(Pool::new(most(limit.map_err(invalid)?), keep)) })
+        Ok(Memory { driver, pool: Mutex::new(Pool::new(most(limit.map_err(invalid)?), keep)), peers: Mutex::default() })
     }
 
     fn pool(&self) -> MutexGuard<'_, Pool<Arc<Mark>>> {
@@ -270,6 +273,9 @@ impl Context {
             let code = unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream) };
             return check("cuMemcpyDtoDAsync", code);
         }
+        source.let_in(target)?;
+        target.let_in(source)?;
+        target.bind()?;
         let written = Event::new(source)?;
         written.record()?;
         written.make_wait(target)?;
@@ -279,6 +285,40 @@ impl Context {
         // The source may be freed, and its memory used again, only after the copy (in its stream's order).
         let ordered = Event::new(target).and_then(|copied| copied.record().and_then(|()| copied.make_wait(source)));
         ordered.or_else(|_| target.wait())
+    }
+
+    /// Lets another device at this one's memory, so that copies between them go from peer to peer. Where there is no such path, copies go
+    /// through the host.
+    fn let_in(&self, peer: &Context) -> Result<()> {
+        let mut peers = self.memory.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        if peers.contains(&peer.info().ordinal) {
+            return Ok(());
+        }
+        let mut can = 0;
+        // SAFETY: both handles come from the probe, the out-pointer is valid.
+        check("cuDeviceCanAccessPeer", unsafe { sys::cuDeviceCanAccessPeer(&mut can, peer.info().handle, self.info().handle) })?;
+        if can != 0 {
+            let opened = match self.memory.driver.is_null() {
+                false => {
+                    let access = sys::CUmemAccessDesc {
+                        location: sys::CUmemLocation { type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id: peer.info().handle },
+                        flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+                    };
+                    // SAFETY: the pool lives as long as the process; the description is fully set.
+                    check("cuMemPoolSetAccess", unsafe { sys::cuMemPoolSetAccess(self.memory.driver, &access, 1) })
+                }
+                true => {
+                    peer.bind()?;
+                    // SAFETY: both contexts are never released.
+                    check("cuCtxEnablePeerAccess", unsafe { sys::cuCtxEnablePeerAccess(self.raw(), 0) })
+                }
+            };
+            if let Err(refused) = opened {
+                tracing::debug!(%refused, "no path from peer to peer");
+            }
+        }
+        peers.push(peer.info().ordinal);
+        Ok(())
     }
 
     pub(super) fn owns(&self, buffer: &DeviceBuffer) -> Result<()> {
