@@ -268,7 +268,7 @@ impl<'a> Compiled<'a> {
                 },
             };
             compiled.places.push(place);
-            if let StepKind::Cast | StepKind::Apply(_) = step.kind {
+            if let StepKind::Cast | StepKind::Apply(_) | StepKind::Fold(_) = step.kind {
                 compiled.instructions.push(instruction(program, i)?);
                 for &a in step.args() {
                     if let (Place::Scratch(block), true) = (compiled.places[a as usize], last_use[a as usize] as usize == i)
@@ -339,10 +339,11 @@ fn instruction(program: &Program, i: usize) -> std::result::Result<Instruction, 
     let dtype = |a: usize| program.steps[step.args[a] as usize].dtype;
     let (selected, arity): (Option<Selected>, usize) = match step.kind {
         StepKind::Apply(op) => (table::kernel(op, dtype(if op.arity() == 3 { 1 } else { 0 })), op.arity()),
+        StepKind::Fold(_) => (None, 1),
         _ => (cast::select(dtype(0), step.dtype), 1),
     };
     let refuse = || match step.kind {
-        StepKind::Apply(op) => Reason::with(|| format!("{} has no kernel for {}", op.name(), dtype(0))),
+        StepKind::Apply(op) | StepKind::Fold(op) => Reason::with(|| format!("{} has no kernel for {}", op.name(), dtype(0))),
         _ => Reason::with(|| format!("no conversion from {} to {}", dtype(0), step.dtype)),
     };
     let selected = selected.ok_or_else(refuse)?;

@@ -8,7 +8,7 @@ use cuprum_core::{Accelerator, Availability, Device, Family, Kernel, Provider, R
 use crate::device::CudaDevice;
 use crate::nvrtc::Compiler;
 use crate::raw::REDUCTION_KERNEL;
-use crate::{contract, copy, driver, fill, gather, histogram, random, recent, reduce, scan, search, segment, select, sort};
+use crate::{contract, copy, driver, fill, gather, histogram, random, recent, reduce, rows, scan, search, segment, select, sort};
 
 /// Base CUDA.
 pub static CUDA: Accelerator = Accelerator {
@@ -41,6 +41,7 @@ const KERNELS: &[Kernel] = &[
         _ => reduce::run(call),
     })
     .ops_and_bodies(reduce::OPS),
+    Kernel::new(Family::Rows, rows::run),
     Kernel::new(Family::Custom, reduce::run_strings).ops(&[REDUCTION_KERNEL]),
     Kernel::new(Family::Scan, scan::run).ops(&[CUMSUM, CUMPROD, CUMMAX, CUMMIN]),
     Kernel::new(Family::Sort, sort::run),

@@ -50,6 +50,8 @@ mod recent;
 #[allow(unsafe_code)] // kernel launches
 pub mod reduce;
 #[allow(unsafe_code)] // kernel launches
+pub mod rows;
+#[allow(unsafe_code)] // kernel launches
 pub mod scan;
 #[allow(unsafe_code)] // kernel launches
 pub mod search;

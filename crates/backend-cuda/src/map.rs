@@ -17,7 +17,7 @@ use crate::module::{Args, Function};
 use crate::recent;
 
 /// Bytes of kernel parameters; CUDA takes 4096 at least, and the compiler adds padding.
-const MAX_PARAMETER_BYTES: usize = 4000;
+pub(crate) const MAX_PARAMETER_BYTES: usize = 4000;
 /// Elements along a side of a tile: a line of memory is as long, for 4-byte elements.
 const SIDE: usize = 32;
 /// Shared memory that the tiles of a block may take, so that several blocks find room on a multiprocessor.

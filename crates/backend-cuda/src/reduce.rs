@@ -18,6 +18,7 @@ use crate::driver::Context;
 use crate::kernel::{self, THREADS};
 use crate::module::{Args, Function};
 use crate::raw::{self, Asked, REDUCTION_KERNEL, StringReduction};
+use crate::rows;
 
 const COMMON: &str = concat!(include_str!("kernels/warp.cuh"), include_str!("kernels/reduce.cuh"));
 /// Every operation of the family: those with a row here, and `segment_sum`, which has a kernel of its own.
@@ -277,12 +278,22 @@ pub fn run(call: &Call) -> Result<Outcome> {
     if let Some(op) = program.ops().find(|op| !codegen::has_row(*op)) {
         decline!("no CUDA expression for {}", op.name());
     }
+    if let Some(done) = rows::variance(call, program, plan) {
+        return done;
+    }
     launch(call, program, plan, acc_size, |context, shape| {
         let key = key(program, shape).with_dtype(*acc).with_dtype(spec.dtype).with(call.op.index() as u64);
         let key = if call.op.is_foreign() { key.with(std::ptr::from_ref(call.op.0) as u64) } else { key };
         let make = || Ok((shape.threads.kernel().to_owned(), source(program, row, *acc, spec.dtype, shape)?));
         kernel::generated(context, &key, make).in_call(call)
     })
+}
+
+/// How an operation combines elements `x` into accumulators `a` and `b`: the identity, if it needs one, an element as an accumulator, two
+/// accumulators together. In C++, for those whose accumulator is a number.
+pub(crate) fn combination(op: Op) -> Option<(Option<&'static str>, &'static str, &'static str)> {
+    let row = ROWS.iter().find(|row| row.op == op && !matches!(row.acc, Some("Best" | "Moments")))?;
+    Some((row.identity, row.value, row.combine))
 }
 
 /// The kernel of reductions from strings.

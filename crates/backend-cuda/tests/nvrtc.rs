@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use cuprum_backend_cuda::nvrtc::{Compiler, Request, cccl_headers};
 use cuprum_backend_cuda::{
-    CudaError, contract, copy, fill, gather, histogram, libraries, map, random, reduce, scan, search, segment, select, sort,
+    CudaError, contract, copy, fill, gather, histogram, libraries, map, random, reduce, rows, scan, search, segment, select, sort,
 };
 
 /// Any NVRTC will do here: no driver limits the version.
@@ -36,7 +36,7 @@ fn sources() -> Vec<(String, String)> {
         search::sources(),
         sort::sources(),
     ];
-    let generated = [map::sources(), reduce::sources(), scan::sources(), select::sources(), histogram::sources()];
+    let generated = [map::sources(), reduce::sources(), rows::sources(), scan::sources(), select::sources(), histogram::sources()];
     static_ones.into_iter().chain(generated).flatten().collect()
 }
 

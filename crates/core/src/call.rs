@@ -15,6 +15,7 @@ use crate::op::{Family, Op};
 use crate::plan::contract::ContractPlan;
 use crate::plan::elementwise::LoopPlan;
 use crate::plan::reduce::ReducePlan;
+use crate::plan::rows::RowsPlan;
 use crate::plan::scan::ScanPlan;
 use crate::program::Program;
 use crate::scalar::Scalar;
@@ -27,7 +28,7 @@ pub struct Call<'a> {
     pub device: Device,
     /// The queue it goes to.
     pub stream: Stream,
-    /// Stored inputs. For Map, Reduce and Scan: the program's inputs, broadcast to the loop shape. For Select and Histogram: the
+    /// Stored inputs. For Map, Reduce, Rows and Scan: the program's inputs, broadcast to the loop shape. For Select and Histogram: the
     /// program's inputs, then what [`Work`] says.
     pub inputs: &'a [StoredArray],
     /// What the kernel must return, one for each.
@@ -70,6 +71,14 @@ pub enum Work<'a> {
         plan: &'a ReducePlan,
         /// dtype to accumulate in (float32 for float16 and bfloat16 sums).
         acc: DType,
+    },
+    /// Evaluate `program`, whose [`Fold`](crate::StepKind::Fold)s are reductions along rows, at every point of the loop, reading each row
+    /// once: softmax and the like. Core asks only devices that have such kernels, and runs each reduction on its own if all decline.
+    Rows {
+        /// What to compute; result n goes to output n.
+        program: &'a Program,
+        /// Rows over inputs, then outputs. An output that does not step along a row has one number for each.
+        plan: &'a RowsPlan,
     },
     /// Inclusive scan of the values of `program` (one result) along one axis.
     Scan {
@@ -330,6 +339,7 @@ impl Call<'_> {
         match self.work {
             Work::Map { .. } => Family::Map,
             Work::Reduce { .. } | Work::SegmentSum { .. } => Family::Reduce,
+            Work::Rows { .. } => Family::Rows,
             Work::Scan { .. } => Family::Scan,
             Work::Contract { .. } => Family::Contract,
             Work::Fill(_) => Family::Fill,
@@ -349,6 +359,7 @@ impl Call<'_> {
         match &self.work {
             Work::Map { program, .. }
             | Work::Reduce { program, .. }
+            | Work::Rows { program, .. }
             | Work::Scan { program, .. }
             | Work::Select { program, .. }
             | Work::Histogram { program, .. }

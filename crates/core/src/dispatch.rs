@@ -30,7 +30,7 @@ pub struct Record {
     pub device: Device,
     /// Input dtypes.
     pub dtypes: Vec<DType>,
-    /// Input shapes, broadcast for Map, Reduce and Scan, flattened for Select and Histogram.
+    /// Input shapes, broadcast for Map, Reduce, Rows and Scan, flattened for Select and Histogram.
     pub shapes: Vec<Vec<usize>>,
     /// The fused expression, for the families that have one.
     pub expression: Option<String>,
@@ -388,13 +388,18 @@ pub(crate) fn is_named(op: crate::op::Op, device: Device) -> Result<bool> {
     Ok(links.iter().any(|link| link.kernel.ops.names(op)))
 }
 
+/// Whether a device has a kernel of this family.
+pub(crate) fn has_family(family: Family, device: Device) -> Result<bool> {
+    Ok(!registry::chains()?.get(family, device.kind()).is_empty())
+}
+
 /// The static filter of a kernel.
 fn filter(link: &Link, call: &Call) -> std::result::Result<(), &'static str> {
     let kernel = link.kernel;
     if !matches!(kernel.ops, OpFilter::All) {
-        let mut fused = call.program().into_iter().flat_map(|p| p.ops()).peekable();
+        let mut fused = call.program().into_iter().flat_map(|p| p.ops().chain(p.folds())).peekable();
         let fits = match call.family() {
-            Family::Map if fused.peek().is_some() => fused.all(|op| kernel.ops.takes(op)),
+            Family::Map | Family::Rows if fused.peek().is_some() => fused.all(|op| kernel.ops.takes(op)),
             _ => kernel.ops.takes(call.op),
         };
         if !fits {
@@ -409,8 +414,9 @@ fn filter(link: &Link, call: &Call) -> std::result::Result<(), &'static str> {
 
 /// Everybody declined: the composite body, then the policy, then an error that lists every reason.
 fn unserved(call: &Call) -> Result<Outputs> {
-    // The composite of a Map needs its scalars too: `expr`, which knows them, runs it on the error.
-    let policy = if call.program().is_some() && call.op.0.composite.is_some() { HostFallback::Error } else { settings::host_fallback()? };
+    // The composite of a Map needs its scalars too: `expr`, which knows them, runs it on the error, and reductions one by one on that of rows.
+    let core_goes_on = call.program().is_some() && call.op.0.composite.is_some() || call.family() == Family::Rows;
+    let policy = if core_goes_on { HostFallback::Error } else { settings::host_fallback()? };
     if let Some(composite) = call.op.0.composite.filter(|_| call.program().is_none()) {
         let inputs: Vec<NdArray> = call.inputs.iter().map(|a| NdArray::from(a.clone())).collect();
         return Ok(SmallVec::from_elem(composite(&inputs)?.stored()?, 1));
@@ -477,6 +483,7 @@ fn clone_work<'a>(call: &'a Call) -> crate::call::Work<'a> {
     match &call.work {
         Map { program, plan } => Map { program, plan },
         Reduce { program, plan, acc } => Reduce { program, plan, acc: *acc },
+        Rows { program, plan } => Rows { program, plan },
         Scan { program, plan } => Scan { program, plan },
         Contract { plan } => Contract { plan },
         Fill(fill) => Fill(*fill),

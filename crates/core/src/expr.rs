@@ -1,5 +1,8 @@
 //! Deferral. Elementwise operations build an expression; it runs as one Map when its value is needed, or enters a
-//! reduction or scan as its prologue. Values are immutable, so this cannot be seen except in time.
+//! reduction or scan as its prologue. Reductions that are broadcast back along rows may wait too ([`rows`]). Values are immutable, so this
+//! cannot be seen except in time.
+
+mod rows;
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,6 +22,9 @@ use crate::plan::elementwise::{LoopPlan, output_order};
 use crate::program::{Program, StepKind};
 use crate::scalar::Scalar;
 use crate::settings;
+
+pub(crate) use rows::Fold;
+use rows::RowLoop;
 
 /// Nodes in one expression before its parts are run.
 const MAX_NODES: u32 = 48;
@@ -41,10 +47,12 @@ pub struct Inner {
     inlined: AtomicU32,
 }
 
-/// A deferred elementwise operation's arguments.
-struct Expr {
-    args: Operands,
-    signature: Signature,
+/// What a deferred array is computed from.
+enum Expr {
+    /// The arguments of an elementwise operation.
+    Elementwise { args: Operands, signature: Signature },
+    /// A reduction along rows, one number for each.
+    Fold(Fold),
 }
 
 /// Arguments of one operation.
@@ -59,6 +67,8 @@ struct Weight {
     inputs: u32,
     /// Cost of one element of the whole expression, in cheap operations.
     cost: u32,
+    /// Deferred reductions below and including this one, likewise.
+    folds: u32,
 }
 
 /// An argument of an elementwise operation: an array, or a weak scalar.
@@ -172,7 +182,7 @@ pub(crate) fn build(op: Op, args: Operands, signature: Signature) -> Result<NdAr
         op: Some(op),
         weight,
         value: OnceLock::new(),
-        expr: Mutex::new(Some(Expr { args, signature })),
+        expr: Mutex::new(Some(Expr::Elementwise { args, signature })),
         inlined: AtomicU32::new(0),
     }));
     if !fusion_enabled() {
@@ -210,7 +220,7 @@ fn bounded_weight(op: Op, args: &[Operand]) -> Result<Weight> {
             Cost::Medium => 4,
             Cost::Dear => 16,
         };
-        let mut sum = Weight { nodes: 1, inputs: 0, cost };
+        let mut sum = Weight { nodes: 1, inputs: 0, cost, folds: 0 };
         let mut heaviest: Option<(u32, &NdArray)> = None;
         for arg in args {
             let Operand::Array(a) = arg else { continue };
@@ -218,8 +228,9 @@ fn bounded_weight(op: Op, args: &[Operand]) -> Result<Weight> {
                 sum.inputs += 1;
                 continue;
             }
-            let Weight { nodes, inputs, cost } = a.0.weight;
-            sum = Weight { nodes: sum.nodes + nodes, inputs: sum.inputs + inputs, cost: sum.cost + cost };
+            let Weight { nodes, inputs, cost, folds } = a.0.weight;
+            let (nodes_in_all, inputs_in_all) = (sum.nodes + nodes, sum.inputs + inputs);
+            sum = Weight { nodes: nodes_in_all, inputs: inputs_in_all, cost: sum.cost + cost, folds: sum.folds + folds };
             if heaviest.is_none_or(|(n, _)| nodes + 4 * inputs > n) {
                 heaviest = Some((nodes + 4 * inputs, a));
             }
@@ -313,6 +324,17 @@ impl NdArray {
     }
 
     fn run(&self) -> Result<()> {
+        if self.0.weight.folds > 0 {
+            if let Some(rows) = RowLoop::of(self)
+                && self.run_rows(rows)?
+            {
+                return Ok(());
+            }
+            if let Some(fold) = self.fold() {
+                self.settle(fold.run(self));
+                return Ok(());
+            }
+        }
         if self.0.weight.nodes == 1 {
             let (mut program, mut inputs) = (Program::default(), SmallVec::new());
             if self.flatten_alone(&mut program, &mut inputs) {
@@ -354,9 +376,9 @@ impl NdArray {
     /// whether it is one. If not, what it wrote means nothing.
     fn flatten_alone(&self, program: &mut Program, inputs: &mut SmallVec<[StoredArray; 4]>) -> bool {
         let guard = self.expr();
-        let Some((expr, op)) = guard.as_ref().zip(self.0.op) else { return false };
+        let Some((Expr::Elementwise { args: operands, signature }, op)) = guard.as_ref().zip(self.0.op) else { return false };
         let mut args = [0u16; MAX_ARITY];
-        for (i, (arg, &want)) in expr.args.iter().zip(&expr.signature.args).enumerate() {
+        for (i, (arg, &want)) in operands.iter().zip(&signature.args).enumerate() {
             args[i] = match arg {
                 Operand::Scalar(s) => program.push_param(*s, want),
                 Operand::Array(a) => {
@@ -365,7 +387,7 @@ impl NdArray {
                         return false;
                     }
                     let same = |earlier: &Operand| matches!(earlier, Operand::Array(e) if Arc::ptr_eq(&e.0, &a.0));
-                    match expr.args[..i].iter().position(same) {
+                    match operands[..i].iter().position(same) {
                         Some(earlier) => args[earlier],
                         None => {
                             inputs.push(stored.clone());
@@ -375,7 +397,7 @@ impl NdArray {
                 }
             };
         }
-        let root = program.push(StepKind::Apply(op), expr.signature.result, &args);
+        let root = program.push(StepKind::Apply(op), signature.result, &args);
         program.outputs.push(root);
         op != crate::ops::elementwise::ASTYPE
     }
@@ -385,7 +407,10 @@ impl NdArray {
     fn composed(&self, op: Op, unsupported: Error) -> Result<StoredArray> {
         // A conversion that every kernel declines is an error: its arguments would have to be converted first.
         let body = op.0.composite.filter(|_| op != crate::ops::elementwise::ASTYPE);
-        let arguments = self.expr().as_ref().map(|e| (e.args.clone(), e.signature.args));
+        let arguments = match self.expr().as_ref() {
+            Some(Expr::Elementwise { args, signature }) => Some((args.clone(), signature.args)),
+            _ => None,
+        };
         let (Some(body), Some((args, dtypes))) = (body, arguments) else { return Err(unsupported) };
         let argument = |(arg, dtype): (&Operand, DType)| match arg {
             Operand::Array(a) => a.astype(dtype),
@@ -398,7 +423,7 @@ impl NdArray {
     /// As the prologue of a reduction or scan: a program with one result of `dtype`, and its inputs broadcast to the shape.
     pub(crate) fn prologue(&self, dtype: DType) -> Result<(Program, SmallVec<[StoredArray; 4]>)> {
         // What was computed once inside another evaluation is stored now, so that loops over `x` and `x.sum()` stay linear.
-        if self.0.inlined.load(Ordering::Relaxed) > 0 || self.is_foreign() || !fusion_enabled() {
+        if self.0.inlined.load(Ordering::Relaxed) > 0 || self.is_foreign() || self.is_fold() || !fusion_enabled() {
             self.value()?;
         }
         let mut flat = Flattened::new(false, true);
@@ -424,6 +449,8 @@ struct Flattened {
     single_output: bool,
     /// The root is another crate's operation, which only its own kernels or its composite body know: nothing is fused into it.
     alone: bool,
+    /// The loop goes row by row, so that reductions along rows are steps of the program.
+    rows: Option<RowLoop>,
 }
 
 /// A node already visited: its step, and how many arguments of this expression refer to it.
@@ -437,7 +464,7 @@ struct Seen {
 
 impl Flattened {
     fn new(alone: bool, single_output: bool) -> Flattened {
-        Flattened { program: Program::default(), inputs: SmallVec::new(), seen: SmallVec::new(), single_output, alone }
+        Flattened { program: Program::default(), inputs: SmallVec::new(), seen: SmallVec::new(), single_output, alone, rows: None }
     }
 
     fn visit(&mut self, array: &NdArray, shape: &[usize], root: bool) -> Result<u16> {
@@ -450,10 +477,11 @@ impl Flattened {
         }
         let (step, inner_cost) = match array.is_deferred().then(|| array.expr()).as_ref().and_then(|e| e.as_ref()) {
             None => (self.input(array, shape)?, None),
-            Some(expr) => {
+            Some(Expr::Fold(fold)) => (self.fold(array, fold, shape)?, (!root).then_some(array.0.weight.cost)),
+            Some(Expr::Elementwise { args: operands, signature }) => {
                 let mut args = [0u16; MAX_ARITY];
-                for (i, arg) in expr.args.iter().enumerate() {
-                    let want = expr.signature.args[i];
+                for (i, arg) in operands.iter().enumerate() {
+                    let want = signature.args[i];
                     args[i] = match arg {
                         Operand::Scalar(s) => self.program.push_param(*s, want),
                         Operand::Array(a) => {
@@ -464,9 +492,11 @@ impl Flattened {
                 }
                 let step = match array.0.op {
                     // The argument of a conversion has been converted already.
-                    Some(op) if op != crate::ops::elementwise::ASTYPE => {
-                        self.program.push(StepKind::Apply(op), expr.signature.result, &args)
-                    }
+                    Some(op) if op != crate::ops::elementwise::ASTYPE => match self.rows {
+                        // What a variance is made of is often written beside it.
+                        Some(_) => self.program.push_once(StepKind::Apply(op), signature.result, &args[..op.arity()]),
+                        None => self.program.push(StepKind::Apply(op), signature.result, &args),
+                    },
                     _ => args[0],
                 };
                 (step, (!root).then_some(array.0.weight.cost))
@@ -495,14 +525,16 @@ impl Flattened {
         }
     }
 
-    /// Inner nodes of the root's shape that somebody else still holds and that are dear, or computed before: kept as further outputs.
+    /// Inner nodes of the loop's shape that somebody else still holds and that are dear, or computed before: kept as further outputs. So are
+    /// numbers of rows that took a reduction.
     fn worth_keeping(&self, shape: &[usize]) -> SmallVec<[(u16, NdArray); 2]> {
         self.seen
             .iter()
             .filter(|s| {
                 let held_elsewhere = Arc::strong_count(&s.array.0) > s.references + 1; // this list holds one
                 let dear = s.inner_cost.is_some_and(|c| c >= 16 || s.array.0.inlined.load(Ordering::Relaxed) > 0);
-                dear && held_elsewhere && s.array.shape() == shape && self.program.steps[s.step as usize].dtype == s.array.dtype()
+                let keeps = if s.array.shape() == shape { dear } else { s.inner_cost.is_some() && self.is_of_rows(&s.array) };
+                keeps && held_elsewhere && self.program.steps[s.step as usize].dtype == s.array.dtype()
             })
             .take(3)
             .map(|s| (s.step, s.array.clone()))
@@ -515,10 +547,18 @@ impl Flattened {
         if !array.is_deferred() {
             return false;
         }
-        let Weight { inputs, cost, .. } = array.0.weight;
-        let stretched = (cost >= 4 || inputs > 1) && array.size() < shape.iter().product();
+        if array.is_fold() && !self.rows.as_ref().is_some_and(|rows| rows.has(array)) {
+            return true;
+        }
+        let Weight { inputs, cost, folds, .. } = array.0.weight;
+        let stretched = (cost >= 4 || inputs > 1 || folds > 0) && array.size() < shape.iter().product() && !self.is_of_rows(array);
         let again = self.single_output && cost >= 4 && array.0.inlined.load(Ordering::Relaxed) > 0;
         self.alone || array.is_foreign() || stretched || again
+    }
+
+    /// Whether an array has one number for each row of this loop, with reductions in it.
+    fn is_of_rows(&self, array: &NdArray) -> bool {
+        self.rows.as_ref().is_some_and(|rows| array.0.weight.folds > 0 && array.shape() == &rows.results[..])
     }
 
     fn mark_inlined(&self) {

@@ -17,6 +17,7 @@ use crate::scalar::Scalar;
 pub enum Family {
     Map,
     Reduce,
+    Rows,
     Scan,
     Contract,
     Sort,
@@ -36,9 +37,12 @@ pub enum Family {
 
 impl Family {
     /// All families, in declaration order.
-    pub const ALL: [Family; 17] = {
+    pub const ALL: [Family; 18] = {
         use Family::*;
-        [Map, Reduce, Scan, Contract, Sort, Select, Search, Histogram, Gather, Scatter, Fill, Copy, Random, Fft, Linalg, Sparse, Custom]
+        [
+            Map, Reduce, Rows, Scan, Contract, Sort, Select, Search, Histogram, Gather, Scatter, Fill, Copy, Random, Fft, Linalg, Sparse,
+            Custom,
+        ]
     };
 }
 

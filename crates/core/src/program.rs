@@ -1,4 +1,4 @@
-//! A fused elementwise expression, flattened: what every backend's Map, Reduce and Scan kernels compute per element.
+//! A fused elementwise expression, flattened: what every backend's Map, Reduce, Rows and Scan kernels compute per element.
 //! Single assignment, in order of use; values that differ between calls (inputs, scalars) are numbered, not embedded.
 
 use std::fmt;
@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use crate::dtype::DType;
 use crate::op::{MAX_ARITY, Op};
+use crate::ops::reduce::SUM;
 use crate::scalar::Scalar;
 
 /// What one step does.
@@ -20,6 +21,9 @@ pub enum StepKind {
     Cast,
     /// An elementwise operation on the arguments.
     Apply(Op),
+    /// The argument's values over a whole row, reduced in the step's dtype: one number, which all elements of the row share.
+    /// In programs of [`Work::Rows`](crate::Work::Rows) only.
+    Fold(Op),
 }
 
 impl StepKind {
@@ -31,6 +35,7 @@ impl StepKind {
             StepKind::Param(n) => (1, n),
             StepKind::Cast => (2, 0),
             StepKind::Apply(op) => (3, op.index() as u16),
+            StepKind::Fold(op) => (4, op.index() as u16),
         }
     }
 }
@@ -51,7 +56,7 @@ impl Step {
     pub fn args(&self) -> &[u16] {
         match self.kind {
             StepKind::Input(_) | StepKind::Param(_) => &[],
-            StepKind::Cast => &self.args[..1],
+            StepKind::Cast | StepKind::Fold(_) => &self.args[..1],
             StepKind::Apply(op) => &self.args[..op.arity().min(MAX_ARITY)],
         }
     }
@@ -91,6 +96,46 @@ impl Program {
         self.push(StepKind::Param(self.params.len() as u16 - 1), dtype, &[])
     }
 
+    /// As [`Program::push`], but an equal step that is there already serves again. Scalars among the arguments are equal by value;
+    /// those that were pushed for this step alone go again.
+    pub fn push_once(&mut self, kind: StepKind, dtype: DType, args: &[u16]) -> u16 {
+        let value = |step: u16| match self.steps[step as usize].kind {
+            StepKind::Param(n) => Some((self.params[n as usize], self.steps[step as usize].dtype)),
+            _ => None,
+        };
+        let same_arg = |(&a, &b): (&u16, &u16)| a == b || value(a).is_some_and(|scalar| value(b) == Some(scalar));
+        let same = |s: &Step| s.kind == kind && s.dtype == dtype && s.args().iter().zip(args).all(same_arg);
+        let Some(found) = self.steps.iter().position(same) else { return self.push(kind, dtype, args) };
+        while let Some(&Step { kind: StepKind::Param(n), .. }) = self.steps.last()
+            && found + 1 < self.steps.len()
+            && args.contains(&(self.steps.len() as u16 - 1))
+        {
+            self.params.truncate(n as usize);
+            self.steps.pop();
+        }
+        found as u16
+    }
+
+    /// Appends what `var` sums: the squared distances of step `x`'s values from their mean over a row of `count`, in the real dtype, and
+    /// their sum. Two passes over values that are at hand lose no digits where the mean is large.
+    pub fn push_squared_distances(&mut self, x: u16, count: usize) -> u16 {
+        use crate::ops::elementwise::{ADD, DIVIDE, IMAG, REAL, SQUARE, SUBTRACT};
+        let dtype = self.steps[x as usize].dtype;
+        let real = dtype.real();
+        let sum = self.push_once(StepKind::Fold(SUM), dtype, &[x]);
+        let count = self.push_param(Scalar::Float(count as f64), dtype);
+        let mean = self.push_once(StepKind::Apply(DIVIDE), dtype, &[sum, count]);
+        let distance = self.push_once(StepKind::Apply(SUBTRACT), dtype, &[x, mean]);
+        let squares = if dtype.is_complex() {
+            let [re, im] = [REAL, IMAG].map(|part| self.push_once(StepKind::Apply(part), real, &[distance]));
+            let [re, im] = [re, im].map(|part| self.push_once(StepKind::Apply(SQUARE), real, &[part]));
+            self.push_once(StepKind::Apply(ADD), real, &[re, im])
+        } else {
+            self.push_once(StepKind::Apply(SQUARE), real, &[distance])
+        };
+        self.push_once(StepKind::Fold(SUM), real, &[squares])
+    }
+
     /// Whether it only hands through input 0.
     pub fn is_identity(&self) -> bool {
         self.steps.len() == 1 && self.outputs.len() == 1 && matches!(self.steps[0].kind, StepKind::Input(0))
@@ -109,6 +154,11 @@ impl Program {
     /// The operations applied, in order.
     pub fn ops(&self) -> impl Iterator<Item = Op> + '_ {
         self.steps.iter().filter_map(|s| if let StepKind::Apply(op) = s.kind { Some(op) } else { None })
+    }
+
+    /// The reductions along rows, in order.
+    pub fn folds(&self) -> impl Iterator<Item = Op> + '_ {
+        self.steps.iter().filter_map(|s| if let StepKind::Fold(op) = s.kind { Some(op) } else { None })
     }
 
     /// Same structure (steps and outputs).
@@ -150,7 +200,7 @@ impl Program {
                 self.write_step(f, step.args[0], depth + 1)?;
                 f.write_str(")")
             }
-            StepKind::Apply(op) => {
+            StepKind::Apply(op) | StepKind::Fold(op) => {
                 write!(f, "{}(", op.name())?;
                 for (i, &a) in step.args().iter().enumerate() {
                     if i > 0 {

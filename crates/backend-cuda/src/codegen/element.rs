@@ -105,14 +105,14 @@ __device__ inline Values load_staged(Staged& staged, const Params& p, const Offs
 }
 
 /// C++ types of the inputs, in order.
-fn input_types(program: &Program) -> Vec<&'static str> {
+pub(super) fn input_types(program: &Program) -> Vec<&'static str> {
     let count = program.steps.iter().filter_map(|s| if let StepKind::Input(n) = s.kind { Some(n as usize + 1) } else { None }).max();
     (0..count.unwrap_or(0)).map(|n| program.input_dtype(n).map_or("u8", ctype)).collect()
 }
 
 // Writing to a String cannot fail, so the results of `write!` below are dropped.
 
-fn write_types(out: &mut String, program: &Program, inputs: &[&str], results: &[&str]) {
+pub(super) fn write_types(out: &mut String, program: &Program, inputs: &[&str], results: &[&str]) {
     let _ = writeln!(out, "constexpr int INPUTS = {};", inputs.len());
     out.push_str("struct Params {\n");
     for (n, t) in inputs.iter().enumerate() {
@@ -179,7 +179,7 @@ fn write_loads(out: &mut String, inputs: &[&str], access: Access) {
 }
 
 /// The functions of operations with a body of their own, each once.
-fn write_bodies(out: &mut String, bodies: impl Iterator<Item = &'static Body>) {
+pub(super) fn write_bodies(out: &mut String, bodies: impl Iterator<Item = &'static Body>) {
     let mut written: Vec<&str> = Vec::new();
     for body in bodies {
         if written.is_empty() {
@@ -198,7 +198,7 @@ fn write_bodies(out: &mut String, bodies: impl Iterator<Item = &'static Body>) {
 }
 
 /// The call of a body's function for step `n`.
-fn call(program: &Program, step: &Step, body: &Body) -> Option<String> {
+pub(super) fn call(program: &Program, step: &Step, body: &Body) -> Option<String> {
     let dtype = |n: usize| step.args().get(n).map_or(step.dtype, |&a| program.steps[a as usize].dtype);
     let argument = |(n, &a): (usize, &u16)| match program.steps[a as usize].kind {
         StepKind::Input(k) if body.is_whole(n) => format!("p.in{k}"),
@@ -224,6 +224,7 @@ fn write_compute(out: &mut String, program: &Program) -> Result<(), &'static str
                 Some(body) => call(program, step, body).ok_or(op.name())?,
                 None => table::expression(op).ok_or(op.name())?.apply(step.args()),
             },
+            StepKind::Fold(op) => return Err(op.name()),
         };
         // A body that sees an input whole takes its address.
         let unused = if has_body && matches!(step.kind, StepKind::Input(_)) { "[[maybe_unused]] " } else { "" };

@@ -20,6 +20,7 @@ mod combination;
 mod element;
 mod params;
 pub mod parts;
+pub mod rows;
 mod table;
 
 pub use combination::Combination;

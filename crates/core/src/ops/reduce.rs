@@ -21,8 +21,9 @@ use crate::call::{OutputSpec, Work};
 use crate::dispatch;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
+use crate::expr::{Fold, fusion_enabled};
 use crate::layout::{Dims, Layout, normalize_axes, normalize_axis};
-use crate::op::Op;
+use crate::op::{Family, Op};
 use crate::ops::value::{Args, Value};
 use crate::plan::reduce::ReducePlan;
 use crate::scalar::Scalar;
@@ -148,8 +149,13 @@ fn identity(op: Op, out: DType) -> Option<Scalar> {
     known.into_iter().find(|(o, _)| *o == op).map(|(_, value)| value)
 }
 
+/// Reductions that may be part of an expression over rows.
+const FOLDS: [Op; 7] = [SUM, PROD, MIN, MAX, ANY, ALL, VAR];
+/// Lengths of rows for which reductions wait: a kernel that holds a row at once has no use for others.
+const ROW_LENGTHS: std::ops::RangeInclusive<usize> = 2..=32768;
+
 /// dtype that a reduction accumulates in: float32 for the 16-bit floats' sums and products, else the value's own.
-fn accumulator(op: Op, value: DType) -> DType {
+pub(crate) fn accumulator(op: Op, value: DType) -> DType {
     let sums = [SUM, PROD].contains(&op);
     if sums && matches!(value, DType::F16 | DType::BF16) { DType::F32 } else { value }
 }
@@ -177,11 +183,26 @@ pub(crate) fn reduce(op: Op, a: &NdArray, over: &Over, value: DType, out: DType)
             None => Err(Error::shape(name, "zero-size array to a reduction which has no identity", &[a.shape()])),
         };
     }
+    if over.keepdims && waits(op, a, &axes, reduced)? {
+        return Ok(Fold { op, argument: a.clone(), axes, value }.deferred(shown, out));
+    }
+    run(op, a, &axes, value, OutputSpec::contiguous(out, &shown)?)
+}
+
+/// Plans and dispatches a reduction whose axes are checked.
+pub(crate) fn run(op: Op, a: &NdArray, axes: &[usize], value: DType, output: OutputSpec) -> Result<NdArray> {
     let (program, inputs) = a.prologue(value)?;
     let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|i| i.layout()).collect();
-    let plan = ReducePlan::new(a.shape(), &layouts, &axes, arg);
+    let plan = ReducePlan::new(a.shape(), &layouts, axes, [ARGMIN, ARGMAX].contains(&op));
     let work = Work::Reduce { program: &program, plan: &plan, acc: accumulator(op, value) };
-    super::run_one(op, a.device(), &inputs, OutputSpec::contiguous(out, &shown)?, work)
+    super::run_one(op, a.device(), &inputs, output, work)
+}
+
+/// Whether a reduction that keeps its dims is deferred, for it will be broadcast back: along rows that a kernel of the device may hold.
+fn waits(op: Op, a: &NdArray, axes: &[usize], length: usize) -> Result<bool> {
+    let is_along_rows = axes.len() <= a.ndim() && (a.ndim() - axes.len()..a.ndim()).all(|axis| axes.contains(&axis));
+    let is_one = FOLDS.contains(&op) && is_along_rows && ROW_LENGTHS.contains(&length) && a.size() > 0 && fusion_enabled();
+    Ok(is_one && dispatch::has_family(Family::Rows, a.device())?)
 }
 
 /// The dtype that means and variances are computed in and returned in: float64 of integers; float16 sums run in float32.

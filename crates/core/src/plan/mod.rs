@@ -4,5 +4,6 @@
 pub mod contract;
 pub mod elementwise;
 pub mod reduce;
+pub mod rows;
 pub mod scan;
 pub mod sort;

@@ -35,6 +35,10 @@ pub(super) fn key(call: &Call) -> Result<u64> {
             axes(&plan.kept, &plan.kept_strides, &mut h);
             axes(&plan.reduced, &plan.reduced_strides, &mut h);
         }
+        Work::Rows { plan, .. } => {
+            axes(&plan.outer, &plan.outer_strides, &mut h);
+            axes(&[plan.length], &[&plan.row_strides[..]], &mut h);
+        }
         Work::Scan { plan, .. } => {
             axes(&[plan.len], &[&plan.axis_strides[..]], &mut h);
             axes(&plan.lanes, &plan.lane_strides, &mut h);

@@ -1,0 +1,260 @@
+//! The code of one row: a program with reductions along rows, in stages. Each stage goes over the elements that a thread holds, and ends with
+//! the reductions whose arguments it has computed; what later stages need stays in arrays, which become registers.
+
+use std::fmt::Write;
+
+use cuprum_core::{Program, StepKind};
+use smallvec::SmallVec;
+
+use super::element::{call, input_types, write_bodies, write_types};
+use super::{ctype, table};
+
+/// How the operands lie; part of the kernel's structure.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Lie {
+    /// Bit k: input k has one element for each row.
+    pub repeated: u64,
+    /// Bit n: output n has one element for each row.
+    pub results: u64,
+    /// Packs lie at multiples of their size (up to 16 bytes) in every input that is not repeated.
+    pub aligned: bool,
+}
+
+/// A reduction along rows in C++.
+pub struct Fold<'a> {
+    /// The accumulator that changes nothing.
+    pub identity: &'a str,
+    /// An element `x` as an accumulator.
+    pub value: &'a str,
+    /// Accumulators `a` and `b` together.
+    pub combine: &'a str,
+}
+
+/// When each step of a program is computed.
+pub struct Stages<'a> {
+    program: &'a Program,
+    /// Bit n of a word: the value of step n differs along a row.
+    varies: SmallVec<[bool; 32]>,
+    /// Per step, the stage that computes it; for a reduction, the stage after the one that ends with it.
+    at: SmallVec<[usize; 32]>,
+    /// Per step, the last stage that needs it.
+    until: SmallVec<[usize; 32]>,
+    /// Number of stages.
+    count: usize,
+}
+
+impl<'a> Stages<'a> {
+    /// A step is computed in the first stage that needs it.
+    pub fn new(program: &'a Program, repeated: u64) -> Stages<'a> {
+        let steps = &program.steps;
+        let (mut varies, mut at) = (SmallVec::<[bool; 32]>::new(), SmallVec::<[usize; 32]>::new());
+        for step in steps {
+            varies.push(match step.kind {
+                StepKind::Input(k) => repeated >> k & 1 == 0,
+                StepKind::Param(_) | StepKind::Fold(_) => false,
+                StepKind::Cast | StepKind::Apply(_) => step.args().iter().any(|&a| varies[a as usize]),
+            });
+            let ready = step.args().iter().map(|&a| at[a as usize]).max().unwrap_or(0);
+            at.push(ready + matches!(step.kind, StepKind::Fold(_)) as usize);
+        }
+        let count = at.iter().max().map_or(1, |last| last + 1);
+        let mut until = at.clone();
+        // From the end, so that what is needed late is computed late: a weight is read when it is multiplied by.
+        let mut first_use: SmallVec<[usize; 32]> = SmallVec::from_elem(usize::MAX, steps.len());
+        for (n, step) in steps.iter().enumerate().rev() {
+            let is_fold = matches!(step.kind, StepKind::Fold(_));
+            if varies[n] && !program.outputs.contains(&(n as u16)) && first_use[n] != usize::MAX {
+                at[n] = first_use[n];
+            }
+            until[n] = until[n].max(at[n]);
+            for &arg in step.args() {
+                let (arg, used) = (arg as usize, at[n] - is_fold as usize);
+                first_use[arg] = first_use[arg].min(used);
+                until[arg] = until[arg].max(used);
+            }
+        }
+        Stages { program, varies, at, until, count }
+    }
+
+    /// Whether the values of a step differ along a row.
+    pub fn varies(&self, step: u16) -> bool {
+        self.varies[step as usize]
+    }
+
+    /// Registers that an element of the row takes: what is carried between stages, or loaded for the first.
+    pub fn words(&self) -> usize {
+        let words = |n: usize| self.program.steps[n].dtype.itemsize().div_ceil(4);
+        let all = 0..self.program.steps.len();
+        let carried =
+            |stage: usize| all.clone().filter(|&n| self.is_carried(n) && self.at[n] < stage && self.until[n] >= stage).map(words).sum();
+        let loaded = all.clone().filter(|&n| self.is_loaded(n) && self.at[n] == 0).map(words).sum();
+        (1..self.count).map(carried).chain([loaded]).max().unwrap_or(0)
+    }
+
+    fn is_loaded(&self, n: usize) -> bool {
+        self.varies[n] && matches!(self.program.steps[n].kind, StepKind::Input(_))
+    }
+
+    /// Whether the values of a step are kept for a later stage.
+    fn is_carried(&self, n: usize) -> bool {
+        self.varies[n] && self.until[n] > self.at[n]
+    }
+
+    fn is_used_in(&self, n: usize, stage: usize) -> bool {
+        let steps = self.program.steps.iter().enumerate();
+        let by_step = |(m, s): (usize, &cuprum_core::Step)| {
+            let is_fold = matches!(s.kind, StepKind::Fold(_));
+            s.args().contains(&(n as u16)) && if is_fold { self.at[m] - 1 == stage } else { self.varies[m] && self.at[m] == stage }
+        };
+        steps.clone().any(|s| by_step(s))
+    }
+}
+
+/// Defines `Params`, `Outputs`, a struct for each reduction, and `compute_row(p, out, offsets, rank, length, is_mine, scratch)`. Stands between
+/// the constants that rows.cuh lists with that file, and rows.cu.
+///
+/// # Errors
+/// The name of an operation that has no C++ expression.
+pub fn row(stages: &Stages, lie: Lie, fold: impl Fn(cuprum_core::Op) -> Option<Fold<'static>>) -> Result<String, &'static str> {
+    let program = stages.program;
+    let mut out = String::from("\nnamespace cuprum {\n\n");
+    let inputs = input_types(program);
+    let results: Vec<&str> = (0..program.outputs.len()).map(|n| ctype(program.output_dtype(n))).collect();
+    // Writing to a String cannot fail, so the results of `write!` are dropped.
+    write_types(&mut out, program, &inputs, &results);
+    write_bodies(&mut out, program.ops().filter_map(|op| op.0.body));
+    out.push_str("struct Outputs {\n");
+    for (n, t) in results.iter().enumerate() {
+        let _ = writeln!(out, "    {t}* out{n};");
+    }
+    out.push_str("};\n");
+    for (n, step) in program.steps.iter().enumerate() {
+        let StepKind::Fold(op) = step.kind else { continue };
+        let Fold { identity, value, combine } = fold(op).ok_or(op.name())?;
+        let (acc, x) = (ctype(step.dtype), ctype(program.steps[step.args[0] as usize].dtype));
+        let _ = writeln!(
+            out,
+            "struct Fold{n} {{  // {}\n    using Acc = {acc};\n    __device__ static Acc identity() {{ return {identity}; }}\n    __device__ static Acc value({x} x) {{ return {value}; }}\n    __device__ static Acc combine(const Acc& a, const Acc& b) {{ return {combine}; }}\n}};",
+            op.name()
+        );
+    }
+    // Without the scalars' values, which must not enter the text.
+    let _ = writeln!(out, "\n// {}", Program { params: Default::default(), ..program.clone() });
+    out.push_str(
+        "__device__ inline void compute_row(const Params& p, const Outputs& out, const Place& at, const int rank, const int length,\n                                   const bool is_mine, Scratch& scratch) {\n",
+    );
+    for (n, step) in program.steps.iter().enumerate() {
+        match step.kind {
+            StepKind::Input(k) if !stages.varies[n] => {
+                let _ = writeln!(out, "    [[maybe_unused]] const {} t{n} = p.in{k}[at.at[{k}]];", ctype(step.dtype));
+            }
+            _ if stages.is_carried(n) || stages.is_loaded(n) && stages.at[n] == 0 => {
+                let _ = writeln!(out, "    {} a{n}[ELEMENTS];", ctype(step.dtype));
+            }
+            _ => {}
+        }
+    }
+    write_first_loads(&mut out, stages, lie);
+    let mut folds = 0;
+    for stage in 0..stages.count {
+        write_stage(&mut out, stages, lie, stage, &mut folds)?;
+    }
+    out.push_str("}\n\n}  // namespace cuprum\n");
+    Ok(out)
+}
+
+/// Everything that the first stage reads, so that all of it is under way together.
+fn write_first_loads(out: &mut String, stages: &Stages, lie: Lie) {
+    for (n, step) in stages.program.steps.iter().enumerate() {
+        if let (StepKind::Input(k), true) = (step.kind, stages.is_loaded(n) && stages.at[n] == 0) {
+            let _ = writeln!(out, "    load_row<{}>(p.in{k} + at.at[{k}], rank, length, a{n});", lie.aligned);
+        }
+    }
+}
+
+fn write_stage(out: &mut String, stages: &Stages, lie: Lie, stage: usize, folds: &mut usize) -> Result<(), &'static str> {
+    let program = stages.program;
+    let steps = || program.steps.iter().enumerate();
+    let _ = writeln!(out, "    // stage {stage}");
+    for (n, step) in steps().filter(|&(n, _)| !stages.varies[n] && stages.at[n] == stage) {
+        if let Some(value) = value(program, n)? {
+            let _ = writeln!(out, "    [[maybe_unused]] const {} t{n} = {value};", ctype(step.dtype));
+        }
+    }
+    let ends: SmallVec<[usize; 4]> =
+        steps().filter(|&(n, s)| matches!(s.kind, StepKind::Fold(_)) && stages.at[n] == stage + 1).map(|(n, _)| n).collect();
+    for n in &ends {
+        let _ = writeln!(out, "    Chains<Fold{n}> c{n};");
+    }
+    let is_row = |o: usize| lie.results >> o & 1 == 1;
+    let stored = |n: usize| program.outputs.iter().enumerate().filter(move |&(o, &step)| step as usize == n && !is_row(o)).map(|(o, _)| o);
+    // Values that are the same along the row are known to the stage that computes them, too.
+    let in_stage = |n: usize| stages.at[n] == stage;
+    let stores: SmallVec<[(usize, usize); 2]> =
+        steps().filter(|&(n, _)| in_stage(n)).flat_map(|(n, _)| stored(n).map(move |o| (n, o))).collect();
+    let computes = steps().any(|(n, s)| stages.varies[n] && in_stage(n) && !matches!(s.kind, StepKind::Input(_)));
+    if computes || !ends.is_empty() || !stores.is_empty() {
+        out.push_str("    #pragma unroll\n    for (int n = 0; n < PACKS; n++) {\n        const int i = (n * TEAM + rank) * WIDTH;\n");
+        out.push_str("        if (n >= FULL && i >= length) break;\n");
+        for (n, step) in steps().filter(|&(n, _)| stages.is_loaded(n) && stage > 0 && in_stage(n)) {
+            if let StepKind::Input(k) = step.kind {
+                let t = ctype(step.dtype);
+                let _ = writeln!(out, "        const Pack<{t}, WIDTH> x{n} = load_read_only<{}>(p.in{k} + at.at[{k}] + i);", lie.aligned);
+            }
+        }
+        for &(n, o) in &stores {
+            let _ = writeln!(out, "        Pack<{}, WIDTH> y{o};", ctype(program.steps[n].dtype));
+        }
+        out.push_str("        #pragma unroll\n        for (int k = 0; k < WIDTH; k++) {\n            const int e = n * WIDTH + k;\n");
+        for (n, step) in steps().filter(|&(n, _)| stages.varies[n]) {
+            let t = ctype(step.dtype);
+            let line = match value(program, n)? {
+                Some(value) if in_stage(n) => value,
+                None if in_stage(n) && stage > 0 => format!("x{n}.at[k]"),
+                _ if stages.at[n] <= stage && stages.until[n] >= stage => format!("a{n}[e]"),
+                _ => continue,
+            };
+            if !in_stage(n) && !stages.is_used_in(n, stage) {
+                continue;
+            }
+            let _ = writeln!(out, "            [[maybe_unused]] const {t} t{n} = {line};");
+            if in_stage(n) && stages.is_carried(n) && !(stages.is_loaded(n) && stage == 0) {
+                let _ = writeln!(out, "            a{n}[e] = t{n};");
+            }
+        }
+        for &n in &ends {
+            let _ = writeln!(out, "            c{n}.take(e, t{});", program.steps[n].args[0]);
+        }
+        for &(n, o) in &stores {
+            let _ = writeln!(out, "            y{o}.at[k] = t{n};");
+        }
+        out.push_str("        }\n");
+        for &(_, o) in &stores {
+            let _ = writeln!(out, "        if (TEAM > 32 || is_mine) store_aligned(out.out{o} + at.at[INPUTS + {o}] + i, y{o});");
+        }
+        out.push_str("    }\n");
+    }
+    for (o, &n) in program.outputs.iter().enumerate().filter(|&(o, &n)| is_row(o) && stages.at[n as usize] == stage) {
+        let _ = writeln!(out, "    if (rank == 0 && is_mine) out.out{o}[at.at[INPUTS + {o}]] = t{n};");
+    }
+    for n in &ends {
+        let _ =
+            writeln!(out, "    const {} t{n} = team_total<Fold{n}>(c{n}.total(), scratch.at[{folds}]);", ctype(program.steps[*n].dtype));
+        *folds += 1;
+    }
+    Ok(())
+}
+
+/// The expression of a step that computes something, over `tN`.
+fn value(program: &Program, n: usize) -> Result<Option<String>, &'static str> {
+    let step = &program.steps[n];
+    Ok(Some(match step.kind {
+        StepKind::Input(_) | StepKind::Fold(_) => return Ok(None),
+        StepKind::Param(_) => format!("p.s{n}"),
+        StepKind::Cast => format!("cast<{}>(t{})", ctype(step.dtype), step.args[0]),
+        StepKind::Apply(op) => match op.0.body {
+            Some(body) => call(program, step, body).ok_or(op.name())?,
+            None => table::expression(op).ok_or(op.name())?.apply(step.args()),
+        },
+    }))
+}

@@ -1,0 +1,22 @@
+// An expression over rows and its own reductions along them: a team to a row, or a block. After the code of a row.
+//
+// 1024 threads of a multiprocessor leave 64 registers to each: while one block waits for its row, others compute.
+
+namespace cuprum {
+
+extern "C" __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK)
+KERNEL(const __grid_constant__ Params p, const __grid_constant__ Axes<Index, RANK, OPERANDS> axes, const __grid_constant__ Outputs out,
+       const u64 rows, const u64 length) {
+    __shared__ Scratch scratch;
+    constexpr int TEAMS = BLOCK / TEAM;
+    const int rank = threadIdx.x % TEAM;
+    for (u64 base = static_cast<u64>(blockIdx.x) * TEAMS; base < rows; base += static_cast<u64>(gridDim.x) * TEAMS) {
+        // Teams past the end repeat the last row, for all threads of a warp take part in shuffles.
+        const u64 mine = base + threadIdx.x / TEAM, row = mine < rows ? mine : rows - 1;
+        compute_row(p, out, axes.offsets(static_cast<Index>(row)), rank, static_cast<int>(length), mine < rows, scratch);
+        // The next row's totals may not overtake; with several reductions another one's barrier lies between.
+        if constexpr (TEAM > 32 && FOLDS < 2) __syncthreads();
+    }
+}
+
+}  // namespace cuprum

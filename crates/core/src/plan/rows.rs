@@ -1,0 +1,71 @@
+//! The shape of work that goes row by row: several reductions of an expression, and what is made of them, over the last axes.
+
+use smallvec::SmallVec;
+
+use crate::layout::{Dims, Layout, Strides};
+use crate::plan::elementwise::collapse;
+
+/// A loop over rows. Operands are the inputs, then the outputs; one that serves a whole row with one element has stride 0 along it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowsPlan {
+    /// Elements of a row.
+    pub length: usize,
+    /// Number of rows.
+    pub rows: usize,
+    /// Extents of the axes that number rows, collapsed, outermost first.
+    pub outer: Dims,
+    /// Per operand, strides along `outer`.
+    pub outer_strides: SmallVec<[Strides; 6]>,
+    /// Per operand, stride along the row.
+    pub row_strides: SmallVec<[isize; 6]>,
+}
+
+impl RowsPlan {
+    /// Plans a loop over `operands` (all of one shape) whose rows are the axes from `split` on; `None` where these do not step evenly, as
+    /// one axis would, in every operand.
+    pub fn new(shape: &[usize], split: usize, operands: &[&Layout]) -> Option<RowsPlan> {
+        let strides_at = |a: usize| operands.iter().map(|l| l.strides()[a]).collect::<Strides>();
+        let (row, row_by_axis) = collapse((split..shape.len()).map(|a| (shape[a], strides_at(a))));
+        let (outer, outer_by_axis) = collapse((0..split).map(|a| (shape[a], strides_at(a))));
+        if row.len() > 1 {
+            return None;
+        }
+        Some(RowsPlan {
+            length: row.first().copied().unwrap_or(1),
+            rows: shape[..split].iter().product(),
+            outer_strides: (0..operands.len()).map(|k| outer_by_axis.iter().map(|s| s[k]).collect()).collect(),
+            row_strides: (0..operands.len()).map(|k| row_by_axis.first().map_or(0, |s| s[k])).collect(),
+            outer,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_one_axis() {
+        let shape = [4, 5, 2, 3];
+        let x = Layout::contiguous(&shape).unwrap();
+        let of_row = Layout::contiguous(&[4, 5, 1, 1]).unwrap().broadcast_to(&shape).unwrap();
+        let repeated = Layout::contiguous(&[2, 3]).unwrap().broadcast_to(&shape).unwrap();
+        let plan = RowsPlan::new(&shape, 2, &[&x, &repeated, &of_row]).unwrap();
+        assert_eq!((plan.length, plan.rows, &plan.outer[..]), (6, 20, &[20][..]));
+        assert_eq!(&plan.row_strides[..], &[1, 1, 0]);
+        assert_eq!(plan.outer_strides.iter().map(|s| s[0]).collect::<Vec<_>>(), [6, 0, 1]);
+        let by_channel = Layout::contiguous(&[2, 1]).unwrap().broadcast_to(&shape).unwrap();
+        assert_eq!(RowsPlan::new(&shape, 2, &[&x, &by_channel]), None, "one element for each half of a row");
+        assert_eq!(RowsPlan::new(&shape, 3, &[&x, &by_channel]).map(|p| p.rows), Some(40));
+    }
+
+    #[test]
+    fn outer_axes_keep_their_strides() {
+        let x = Layout::contiguous(&[5, 4, 7]).unwrap().permute(&[1, 0, 2]).unwrap();
+        let out = Layout::contiguous(&[4, 5, 7]).unwrap();
+        let plan = RowsPlan::new(&[4, 5, 7], 2, &[&x, &out]).unwrap();
+        assert_eq!((&plan.outer[..], &plan.outer_strides[0][..], &plan.outer_strides[1][..]), (&[4, 5][..], &[7, 28][..], &[35, 7][..]));
+        let one = Layout::contiguous(&[7]).unwrap();
+        assert_eq!(RowsPlan::new(&[7], 0, &[&one, &one]).map(|p| (p.rows, p.length, p.outer.len())), Some((1, 7, 0)));
+    }
+}
