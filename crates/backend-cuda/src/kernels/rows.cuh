@@ -8,13 +8,13 @@
 namespace cuprum {
 
 static_assert(TEAM <= 32 || TEAM == BLOCK, "teams of several warps meet at the block's barrier");
-constexpr int ELEMENTS = PACKS * WIDTH;
+constexpr int ELEMENTS = PACKS * WIDTH, WARPS = TEAM > 32 ? TEAM / 32 : 1;
 using Place = Offsets<Index, OPERANDS>;
 
 // Totals of the warps of a team, for each reduction. Raw bytes, because numbers may have a constructor and shared memory may not.
 struct Scratch {
     struct Totals {
-        alignas(16) unsigned char bytes[TEAM > 32 ? TEAM / 32 * 16 : 16];
+        alignas(16) unsigned char bytes[WARPS * 16];
     };
     Totals at[FOLDS];
 };
@@ -85,7 +85,6 @@ template <class Fold> __device__ inline typename Fold::Acc team_total(typename F
     #pragma unroll
     for (int d = LANES / 2; d > 0; d /= 2) acc = Fold::combine(acc, shuffle_down(acc, d));
     if constexpr (TEAM > 32) {
-        constexpr int WARPS = TEAM / 32;
         Acc* of_warps = reinterpret_cast<Acc*>(totals.bytes);
         if (lane == 0) of_warps[threadIdx.x / 32] = acc;
         __syncthreads();
