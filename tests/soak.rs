@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use cuprum::{DType, Device, Graph, NdArray, Result, Stream, concat, matmul, where_, with_accelerators, with_device};
+use cuprum::{DType, Device, Graph, NdArray, Result, Stream, axis, concat, matmul, segment_sum, where_, with_accelerators, with_device};
 
 const THREADS: u64 = 8;
 /// Arrays that all threads use.
@@ -80,6 +80,12 @@ const WORKS: &[(&str, Work)] = &[
         let e = (a - &a.max(-1)?.expand_dims(&[1])?).exp()?;
         Ok(&e / &e.sum(-1)?.expand_dims(&[1])?)
     }),
+    ("softmax, dims kept ~", |a, _| {
+        let e = (a - &a.max(axis(-1).keepdims())?).exp()?;
+        Ok(&e / &e.sum(axis(-1).keepdims())?)
+    }),
+    ("extremes and sums, dims kept", |a, _| Ok((a - &a.min(axis(-1).keepdims())?) * &a.sum(axis(-1).keepdims())?)),
+    ("standardised ~", |a, _| Ok((a - &a.mean(axis(-1).keepdims())?) / &(a.std(axis(-1).keepdims())? + 1.0f32))),
     ("cumsum", |a, r| a.cumsum(r.below(2) as isize)),
     ("product", |a, r| matmul(a, &r.array(a.shape()[1], 33)?)),
     ("product with itself", |a, _| matmul(a, &a.t()?)?.sum(0)),
@@ -90,6 +96,18 @@ const WORKS: &[(&str, Work)] = &[
     ("take", |a, r| {
         let rows: Vec<i64> = (0..50).map(|_| r.below(a.shape()[0]) as i64).collect();
         a.take(&NdArray::from_slice(&rows)?, 0)
+    }),
+    ("take within a product", |a, r| {
+        let (values, n) = (a.ravel()?, a.size());
+        let at: Vec<i32> = (0..n).map(|i| ((i * 7919 + r.0 as usize % 1000) % n) as i32 - if i % 3 == 0 { n as i32 } else { 0 }).collect();
+        Ok(&values * &values.take(&NdArray::from_slice(&at)?, 0)?)
+    }),
+    ("sums of segments", |a, r| {
+        let (values, n) = (a.ravel()?, a.size() as i64);
+        let mut offsets: Vec<i64> = (0..r.below(300)).map(|_| r.below(n as usize + 1) as i64).chain([0, n]).collect();
+        offsets.sort_unstable();
+        let order = NdArray::arange(0, n, 1)?;
+        segment_sum(&(&values * &values.take(&order, 0)?), &NdArray::from_slice(&offsets)?)
     }),
     ("concat", |a, _| concat(&[a.clone(), &a.flip(None)? * 3.0f32], 0)),
     ("histogram", |a, _| Ok(a.histogram(17)?.0)),
