@@ -1,6 +1,6 @@
 //! Counts of values in bins, with the expression of the values taken in.
 
-use cuprum_backend_cuda::codegen::{Access, KernelKey, parts};
+use cuprum_backend_cuda::codegen::{Access, KernelKey, check, parts};
 use cuprum_core::call::{Binning, Work};
 use cuprum_core::{Array, Call, DType, Outcome, Program, Reason, Result};
 
@@ -131,6 +131,7 @@ pub fn sources() -> Vec<(String, String)> {
         of(Program::identity(F64), edges, 1 << 20, 2),
         of(Program::identity(I64), number, 1000, 2),
         of(crate::source::fused_example(I16, I64), number, 1 << 20, 8),
+        of(check::taking(I64, I32), number, 1000, 1),
     ];
     list.into_iter().flatten().collect()
 }

@@ -3,13 +3,13 @@
 use std::sync::{Arc, LazyLock};
 
 use cuprum_backend_cuda::CudaError;
-use cuprum_backend_cuda::codegen::{KernelKey, pack_params};
+use cuprum_backend_cuda::codegen::{Bytes, KernelKey, pack_params};
 use cuprum_backend_cuda::device::{self, CudaBuffer};
 use cuprum_backend_cuda::driver::{Context, DeviceBuffer};
 use cuprum_backend_cuda::module::{Args, Function};
 use cuprum_backend_cuda::single_flight::SingleFlight;
 use cuprum_core::plan::sort::SortPlan;
-use cuprum_core::{Call, Error, Outcome, Reason, Result, decline};
+use cuprum_core::{Call, Error, Outcome, Program, Reason, Result, decline};
 use smallvec::SmallVec;
 
 use crate::NAME;
@@ -52,6 +52,11 @@ pub struct On<'a> {
 impl On<'_> {
     fn failed(&self) -> impl Fn(CudaError) -> Error {
         failed(self.call)
+    }
+
+    /// `Params` of a program over inputs at these addresses.
+    fn params(&self, program: &Program, inputs: &[u64]) -> Result<Bytes> {
+        pack_params(program, inputs, || self.context.fault_pointer()).map_err(self.failed())
     }
 
     /// The addresses of the program's inputs and, behind them, that of the input that the call has beside them, or null.
@@ -109,7 +114,7 @@ pub fn reduce(on: &On, reduction: &Reduction) -> Result<Outcome> {
     let Some(function) = on.kernels.get(reduction.kernel()) else { decline!("no kernel for this shape") };
     let (rows, columns) = (reduction.rows() as u64, reduction.columns() as u64);
     let out = device::allocate_output(call, 0)?;
-    let (params, axes, to) = (pack_params(reduction.program, inputs), reduction.axes(), out.pointer());
+    let (params, axes, to) = (on.params(reduction.program, inputs)?, reduction.axes(), out.pointer());
     let mut args = Args::new();
     args.push_bytes(&params).push_bytes(&axes).push(&to);
     let threads = [reduce::THREADS as u32, 1, 1];
@@ -210,7 +215,7 @@ pub fn scan(on: &On, scan: &Scan) -> Result<Outcome> {
         }
     };
     let out = device::allocate_output(call, 0)?;
-    let (params, axes, step) = (pack_params(scan.program, inputs), scan.axes(), scan.step());
+    let (params, axes, step) = (on.params(scan.program, inputs)?, scan.axes(), scan.step());
     let (to, lanes, length) = (out.pointer(), scan.lanes() as u64, scan.length() as u64);
     let ticket = workspace.as_ref().map_or(0, |w| w.pointer());
     let states = workspace.as_ref().map_or(0, |w| w.pointer() + size_of::<u64>() as u64);
@@ -252,7 +257,7 @@ pub fn select(on: &On, select: &Select) -> Result<Outcome> {
     let (of_program, from) = on.program_inputs();
     let values = if select.values.is_some() { outputs.first().map_or(0, |o| o.pointer()) } else { 0 };
     let places = if select.places { outputs.last().map_or(0, |o| o.pointer()) } else { 0 };
-    let (params, count) = (pack_params(select.program, of_program), select.count as u64);
+    let (params, count) = (on.params(select.program, of_program)?, select.count as u64);
     let [length, ticket, states] = [0, 1, 2].map(|word| workspace.pointer() + word * size_of::<u64>() as u64);
     let mut args = Args::new();
     args.push_bytes(&params).push(&from).push(&values).push(&places).push(&count).push(&ticket).push(&states).push(&tiles).push(&length);
@@ -271,7 +276,7 @@ pub fn histogram(on: &On, histogram: &Histogram) -> Result<Outcome> {
     let out = device::allocate_output(call, 0)?;
     context.fill(out.memory(), 0, [0u8; 4], 2 * histogram.bins).map_err(&failed)?;
     let (of_program, edges) = on.program_inputs();
-    let (params, to) = (pack_params(histogram.program, of_program), out.pointer());
+    let (params, to) = (on.params(histogram.program, of_program)?, out.pointer());
     let (count, bins) = (histogram.count as u64, histogram.bins as u32);
     let (edge_bytes, shared, copies) = histogram.shared();
     let mut args = Args::new();

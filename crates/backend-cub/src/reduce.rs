@@ -336,6 +336,7 @@ pub fn sources() -> Vec<(String, String)> {
         of(ops::MAX, crate::source::fused_example(F64, F64), F64, F64, &[300], false),
         of(ops::MAX, Program::identity(U8), U8, U8, &[], true),
         of(ops::ARGMIN, Program::identity(I16), I16, I64, &[], true),
+        of(ops::SUM, codegen::check::taking(F32, I32), F32, F32, &[300], false),
         all(LARGER, F32, F32, F32),
         rows(LARGER, I8, I8, I8),
     ];

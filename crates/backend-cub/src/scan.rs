@@ -1,6 +1,6 @@
 //! Inclusive scan of contiguous rows or of columns side by side, with the expression before it taken in: one pass over memory.
 
-use cuprum_backend_cuda::codegen::{self, Access, Bytes, KernelKey, ctype, parts};
+use cuprum_backend_cuda::codegen::{self, Access, Bytes, KernelKey, check, ctype, parts};
 use cuprum_core::call::Work;
 use cuprum_core::ops::scan as ops;
 use cuprum_core::plan::scan::ScanPlan;
@@ -228,6 +228,7 @@ pub fn sources() -> Vec<(String, String)> {
     let fused = [
         of(ops::CUMPROD, F64, crate::source::fused_example(F64, F64), &[9]),
         of(ops::CUMSUM, F32, crate::source::fused_example(F64, F32), &[7, 600]),
+        of(ops::CUMSUM, F64, check::taking(F64, I64), &[9]),
     ];
     let columns = [
         along(0, ops::CUMSUM, F32, Program::identity(F32), &[900, 70]),

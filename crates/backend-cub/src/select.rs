@@ -1,6 +1,6 @@
 //! Elements and places at which a condition holds, with the expression of the condition taken in: one pass over memory.
 
-use cuprum_backend_cuda::codegen::{Access, KernelKey, parts};
+use cuprum_backend_cuda::codegen::{Access, KernelKey, check, parts};
 use cuprum_core::call::Work;
 use cuprum_core::{Array, Call, DType, Outcome, Program, Reason, Result, StepKind};
 
@@ -134,6 +134,7 @@ pub fn sources() -> Vec<(String, String)> {
         of(crate::source::fused_example(F32, Bool), Some(Values { size: 4, input: Some(1) }), false),
         of(crate::source::fused_example(C64, Bool), Some(Values { size: 8, input: Some(0) }), true),
         of(crate::source::fused_example(F16, Bool), values(2), false),
+        of(check::taking(Bool, I32), values(4), false),
     ];
     list.into_iter().flatten().collect()
 }

@@ -2,6 +2,7 @@
 //! is used where it is found.
 
 use cuprum_core::device::DeviceDriver;
+use cuprum_core::ops::indexing::{TAKE, TAKE_EACH};
 use cuprum_core::ops::scan::{CUMMAX, CUMMIN, CUMPROD, CUMSUM};
 use cuprum_core::{Accelerator, Availability, Device, Family, Kernel, Provider, Registration, Result, Work};
 
@@ -34,7 +35,8 @@ const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Fill, fill::run),
     Kernel::new(Family::Copy, copy::run),
     Kernel::new(Family::Random, random::run),
-    Kernel::new(Family::Gather, gather::run),
+    // Kernels that take programs read a `take` within them.
+    Kernel::new(Family::Gather, gather::run).ops(&[TAKE, TAKE_EACH]),
     Kernel::new(Family::Contract, contract::run),
     Kernel::new(Family::Reduce, |call| match call.work {
         Work::SegmentSum { .. } => segment::run(call),

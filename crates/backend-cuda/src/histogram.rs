@@ -5,7 +5,7 @@ use cuprum_core::call::Binning;
 use cuprum_core::{Array, Call, DType, Outcome, Program as Expression, Result, Work, decline};
 use smallvec::SmallVec;
 
-use crate::codegen::{self, Access, KernelKey, parts};
+use crate::codegen::{self, Access, KernelKey, check, parts};
 use crate::device::{self, InCall};
 use crate::driver::Context;
 use crate::kernel;
@@ -58,7 +58,8 @@ pub fn sources() -> Vec<(String, String)> {
         let text = source(&Expression::identity(dtype), Access::default(), binning, shared).ok()?;
         Some((format!("histogram<{dtype}, {binning:?}, {shared}>"), text))
     });
-    listed.collect()
+    let taking = source(&check::taking(DType::I64, DType::I32), Access::default(), number, true);
+    listed.chain(taking.ok().map(|text| ("histogram<of take>".to_owned(), text))).collect()
 }
 
 /// The kernel of family Histogram.
@@ -115,7 +116,7 @@ impl Histogram<'_> {
         let key = KernelKey::new(name, self.program).with(self.access.repeated).with_name(parts::binning_rule(self.binning));
         let make = || Ok((name.to_owned(), source(self.program, self.access, self.binning, is_shared)?));
         let function = kernel::generated(self.context, &key, make)?;
-        let params = codegen::pack_params(self.program, inputs);
+        let params = codegen::pack_params(self.program, inputs, || self.context.fault_pointer())?;
         let mut args = Args::new();
         args.push_bytes(&params).push(&edges).push(&out).push(&self.bins).push(&self.count);
         let Counts::Shared { copies, bytes } = counts else {
@@ -153,7 +154,7 @@ mod tests {
     #[test]
     fn every_listed_source_is_whole() {
         let list = sources();
-        assert_eq!(list.len(), 10);
+        assert_eq!(list.len(), 11);
         assert!(list.iter().all(|(_, text)| text.contains("histogram_") && text.contains("struct Params")));
     }
 }

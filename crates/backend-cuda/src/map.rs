@@ -34,12 +34,12 @@ pub fn run(call: &Call) -> Result<Outcome> {
     }
     let inputs = call.inputs.iter().map(device::pointer).collect::<Result<SmallVec<[u64; 8]>>>()?;
     let kernel = MapKernel::new(program, plan, &inputs);
-    let params = codegen::pack_params(program, &inputs);
+    let context = device::context(call.device)?;
+    let params = codegen::pack_params(program, &inputs, || context.fault_pointer()).in_call(call)?;
     let (axes, span, items) = kernel.loops(plan, inputs.len());
     if params.len() + axes.len() + span.len() + 8 * (call.outputs.len() + 1) > MAX_PARAMETER_BYTES {
         decline!("{} axes of {} inputs are more than kernel parameters hold", plan.dims.len(), inputs.len());
     }
-    let context = device::context(call.device)?;
     let outputs = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<SmallVec<[_; 2]>>>()?;
     let to: SmallVec<[u8; 64]> = outputs.iter().flat_map(|o| o.pointer().to_le_bytes()).collect();
     let mut args = Args::new();
@@ -279,7 +279,12 @@ pub fn sources() -> Vec<(String, String)> {
     let classes = [flat(0, false), flat(1, true), flat(2, false)].into_iter().chain((1..=6).map(|rank| Class::Strided { rank }));
     let classes = classes.chain([(1, 2), (2, 3), (3, 4)].map(tiled));
     let others = classes.enumerate().map(|(n, class)| MapKernel { program: &mixed[n % 3], class, wide: n % 2 == 1 });
+    let taking = [(DType::F32, DType::I32), (DType::C128, DType::I64), (DType::F16, DType::I64), (DType::Bool, DType::I32)];
+    let taking = taking.map(|(table, indices)| check::taking(table, indices));
+    let ways = [flat(0b10, true), Class::Tiled(Tiling { crossed: 0b101, across: 0, rank: 2 }), Class::Strided { rank: 3 }, flat(0b10, false)];
+    let takes = taking.iter().zip(ways).enumerate().map(|(n, (program, class))| MapKernel { program, class, wide: n % 2 == 1 });
     all.chain(others)
+        .chain(takes)
         .map(|kernel| {
             let dtype = kernel.program.input_dtype(0).map_or("", DType::name);
             let name = format!("{}<{dtype}, {}>", kernel.name(), codegen::index_type(kernel.wide));

@@ -80,7 +80,7 @@ fn again(call: &Call) -> Option<Result<Outcome>> {
 impl Known {
     /// `program` has this structure, and scalars of its own.
     fn launch(&self, call: &Call, program: &Expression, inputs: &[u64], size: u64) -> Result<Outcome> {
-        let params = codegen::pack_params(program, inputs);
+        let params = codegen::pack_params(program, inputs, || device::context(call.device)?.fault_pointer().in_call(call))?;
         let (mut outputs, mut to) = (SmallVec::<[_; 2]>::new(), [0; MAX_OPERANDS]);
         for (n, address) in to.iter_mut().enumerate().take(call.outputs.len()) {
             let buffer = device::allocate_output(call, n)?;

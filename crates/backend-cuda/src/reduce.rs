@@ -12,7 +12,7 @@ use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
 use cuprum_core::{Array, Call, DType, Device, DeviceKind, Layout, Outcome, Program as Expression, Result, Work, decline, testing};
 use smallvec::SmallVec;
 
-use crate::codegen::{self, Access, Combination, KernelKey, ctype};
+use crate::codegen::{self, Access, Combination, KernelKey, check, ctype};
 use crate::device::{self, CudaBuffer, InCall};
 use crate::driver::Context;
 use crate::kernel::{self, THREADS};
@@ -255,6 +255,13 @@ pub fn sources() -> Vec<(String, String)> {
             }
         }
     }
+    let taking = check::taking(DType::F32, DType::I32);
+    for (row, threads, width) in [(&ROWS[0], Threads::Team(8), 4), (&ROWS[1], Threads::Lanes(32), 1)] {
+        let shape = Shape { threads, kept_rank: 1, reduced_rank: 1, width, wide: false, access: Access { repeated: 0b10, aligned: true } };
+        if let Ok(text) = source(&taking, row, DType::F32, DType::F32, shape) {
+            list.push((format!("reduce<{} of take, {shape:?}>", row.op.name()), text));
+        }
+    }
     let ways = [([300, 5000], &[1][..], 256), ([300, 5000], &[0], 256), ([1, 100_001], &[0, 1], 8), ([300, 40], &[-1], 256)];
     let strings = DType::ALL.into_iter().enumerate().map(|(n, dtype)| (dtype, ways[n % ways.len()]));
     list.extend(strings.filter_map(|(dtype, (shape, axes, address))| from_strings(dtype, shape, axes, address)));
@@ -467,7 +474,7 @@ struct Reduction<'a> {
 impl Reduction<'_> {
     fn queue(&self, function: &Function, inputs: &[u64], out: u64, parts: Option<(&CudaBuffer, &CudaBuffer)>) -> crate::Result<()> {
         let (plan, shape, Blocks { groups, splits, .. }) = (self.plan, self.shape, self.blocks);
-        let params = codegen::pack_params(self.program, inputs);
+        let params = codegen::pack_params(self.program, inputs, || self.context.fault_pointer())?;
         let kept = codegen::pack_axes(&plan.kept, plan.kept_strides.iter().map(|s| &s[..]), shape.wide);
         let reduced = codegen::pack_axes(&plan.reduced, plan.reduced_strides.iter().map(|s| &s[..]), shape.wide);
         let (slots, tickets) = match parts {

@@ -11,7 +11,7 @@ use cuprum_core::plan::scan::ScanPlan;
 use cuprum_core::{Call, DType, Outcome, Program as Expression, Result, Work, decline};
 use smallvec::SmallVec;
 
-use crate::codegen::{self, Access, KernelKey, parts};
+use crate::codegen::{self, Access, KernelKey, check, parts};
 use crate::device::{self, CudaBuffer, InCall};
 use crate::driver::Context;
 use crate::kernel::{self, THREADS};
@@ -83,6 +83,11 @@ pub fn sources() -> Vec<(String, String)> {
             }
         }
     }
+    for sweep in [false, true] {
+        if let Ok(text) = source(&check::taking(DType::F64, DType::I32), "add", 1, false, sweep) {
+            list.push((format!("scan<add of take, sweep: {sweep}>"), text));
+        }
+    }
     list
 }
 
@@ -145,7 +150,7 @@ impl Scan<'_> {
 
     fn queue(&self, way: Way, tiles: usize, states: Option<&CudaBuffer>) -> crate::Result<()> {
         let (plan, wide) = (self.plan, self.is_wide());
-        let params = codegen::pack_params(self.program, self.inputs);
+        let params = codegen::pack_params(self.program, self.inputs, || self.context.fault_pointer())?;
         let lanes = codegen::pack_axes(&plan.lanes, plan.lane_strides.iter().chain([&plan.out_lane_strides]).map(|s| &s[..]), wide);
         let step = codegen::pack_offsets(&self.steps(), wide);
         let (lane_count, length, tiles) = (plan.lane_count as u64, plan.len as u64, tiles as u64);
@@ -202,7 +207,7 @@ mod tests {
     #[test]
     fn every_listed_source_is_whole() {
         let list = sources();
-        assert_eq!(list.len(), 2 * DType::ALL.len());
+        assert_eq!(list.len(), 2 * DType::ALL.len() + 2);
         assert!(list.iter().all(|(_, text)| text.contains("combine_below") && text.contains("struct Params")));
     }
 }

@@ -3,7 +3,7 @@
 use cuprum_core::{Array, Call, DType, Outcome, Program as Expression, Result, Work, decline};
 use smallvec::SmallVec;
 
-use crate::codegen::{self, Access, KernelKey, ctype};
+use crate::codegen::{self, Access, KernelKey, check, ctype};
 use crate::device::{self, InCall};
 use crate::driver::Context;
 use crate::kernel::{self, THREADS};
@@ -27,9 +27,16 @@ fn team(values: usize, segments: usize) -> u32 {
     1 << (values / segments.max(1) / 4).clamp(1, 32).ilog2()
 }
 
+/// Blocks that a multiprocessor's registers shall suffice for: of programs that need few, as many as hide the latency of reading offsets, then
+/// indices, then elements.
+fn blocks(program: &Expression) -> u32 {
+    let is_small = program.steps.len() <= 8 && program.steps.iter().all(|s| s.dtype.itemsize() <= 4);
+    if is_small { 6 } else { 1 }
+}
+
 fn source(program: &Expression, access: Access, accumulator: &str, team: u32) -> std::result::Result<String, &'static str> {
     let element = codegen::element(program, access)?;
-    let defines = format!("using A = cuprum::{accumulator};\n#define TEAM {team}\n");
+    let defines = format!("using A = cuprum::{accumulator};\n#define TEAM {team}\n#define BLOCKS {}\n", blocks(program));
     Ok([codegen::PRELUDE, &element, &defines, include_str!("kernels/segment.cu")].concat())
 }
 
@@ -40,7 +47,12 @@ pub fn sources() -> Vec<(String, String)> {
         let text = source(&Expression::identity(value), Access::default(), accumulator(value, acc)?, team).ok()?;
         Some((format!("segment_sum<{value}, {acc}, {team}>"), text))
     });
-    listed.collect()
+    let taking = [(DType::F32, DType::I32, "f32", 8), (DType::F64, DType::I64, "f64", 1), (DType::C64, DType::I32, "c64", 32)];
+    let taking = taking.into_iter().filter_map(|(table, indices, accumulator, team)| {
+        let text = source(&check::taking(table, indices), Access { repeated: 0b10, aligned: false }, accumulator, team).ok()?;
+        Some((format!("segment_sum<{table} of take by {indices}, {team}>"), text))
+    });
+    listed.chain(taking).collect()
 }
 
 /// The kernel of the operation `segment_sum`.
@@ -83,7 +95,7 @@ impl SegmentSum<'_> {
         let make = || Ok((NAME.to_owned(), source(self.program, self.access, self.accumulator, team)?));
         let function = kernel::generated(self.context, &key, make)?;
         let fault = self.context.fault_pointer()?;
-        let params = codegen::pack_params(self.program, inputs);
+        let params = codegen::pack_params(self.program, inputs, || self.context.fault_pointer())?;
         let mut args = Args::new();
         args.push_bytes(&params).push(&out).push(&self.length).push(&offsets).push(&self.segments).push(&fault).push(&op);
         let grid = kernel::grid(u64::from(team) * self.segments as u64, THREADS);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cuprum_core::{Array, Call, DType, Error, Outcome, Program as Expression, Result, Work, decline};
 use smallvec::SmallVec;
 
-use crate::codegen::{self, Access, KernelKey, parts};
+use crate::codegen::{self, Access, KernelKey, check, parts};
 use crate::copy::item_type;
 use crate::device::{self, CudaBuffer, InCall};
 use crate::driver::Context;
@@ -56,7 +56,8 @@ pub fn sources() -> Vec<(String, String)> {
         let text = source(&condition(dtype), shape).ok()?;
         Some((format!("select<{dtype}, {values:?}, {places}>"), text))
     });
-    listed.collect()
+    let taking = source(&check::taking(DType::Bool, DType::I64), Shape::new([1, 1, 8], Access::default(), None, true));
+    listed.chain(taking.ok().map(|text| ("select<of take>".to_owned(), text))).collect()
 }
 
 /// `x != 0` as core writes it: a conversion to bool.
@@ -136,7 +137,7 @@ impl Select<'_> {
             let key = key.with(places as u64).with(items as u64);
             let make = || Ok(("select_flat".to_owned(), source(self.condition, self.shape)?));
             let function = kernel::generated(self.context, &key, make)?;
-            let params = codegen::pack_params(self.condition, &self.inputs);
+            let params = codegen::pack_params(self.condition, &self.inputs, || self.context.fault_pointer())?;
             let mut addresses = buffers.iter().map(|b| b.pointer());
             let mut next = |asked: bool| if asked { addresses.next().unwrap_or(0) } else { 0 };
             let (to_values, to_places) = (next(values.is_some()), next(places));
@@ -170,7 +171,7 @@ mod tests {
     #[test]
     fn every_listed_source_is_whole() {
         let list = sources();
-        assert_eq!(list.len(), 6);
+        assert_eq!(list.len(), 7);
         assert!(list.iter().all(|(_, text)| text.contains("select_flat") && text.contains("struct Params")));
     }
 }

@@ -18,6 +18,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Layout, broadcast_shapes};
 use crate::op::{ArgType, Cost, MAX_ARITY, Op, Signature};
+use crate::ops::indexing::{TAKE_EACH, take_alone};
 use crate::plan::elementwise::{LoopPlan, output_order};
 use crate::program::{Program, StepKind};
 use crate::scalar::Scalar;
@@ -324,6 +325,10 @@ impl NdArray {
     }
 
     fn run(&self) -> Result<()> {
+        if let Some(value) = self.taken() {
+            self.settle(Ok(value?));
+            return Ok(());
+        }
         if self.0.weight.folds > 0 {
             if let Some(rows) = RowLoop::of(self)
                 && self.run_rows(rows)?
@@ -361,6 +366,24 @@ impl NdArray {
             array.settle(Ok(value));
         }
         Ok(())
+    }
+
+    /// The value of a `take` by stored indices, which a kernel of its own reads.
+    fn taken(&self) -> Option<Result<StoredArray>> {
+        if self.0.op != Some(TAKE_EACH) {
+            return None;
+        }
+        let (first, indices, size) = match self.expr().as_ref().map(|e| (&e.args[..], e.signature.args[1])) {
+            Some(([Operand::Array(first), Operand::Array(indices), Operand::Scalar(Scalar::Int(size))], dtype)) => {
+                let stored = indices.0.value.get()?.as_ref().ok()?;
+                if stored.dtype() != dtype || !stored.layout().is_c_contiguous() {
+                    return None;
+                }
+                (first.clone(), stored.clone(), usize::try_from(*size).ok()?)
+            }
+            _ => return None,
+        };
+        Some(first.value().and_then(|first| take_alone(first, &indices, size)))
     }
 
     /// Results of a program whose first one is this array.

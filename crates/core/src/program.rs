@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use crate::dtype::DType;
 use crate::op::{MAX_ARITY, Op};
+use crate::ops::indexing::TAKE_EACH;
 use crate::ops::reduce::SUM;
 use crate::scalar::Scalar;
 
@@ -202,7 +203,8 @@ impl Program {
             }
             StepKind::Apply(op) | StepKind::Fold(op) => {
                 write!(f, "{}(", op.name())?;
-                for (i, &a) in step.args().iter().enumerate() {
+                let shown = if op == TAKE_EACH { 2 } else { usize::MAX }; // the length says nothing
+                for (i, &a) in step.args().iter().enumerate().take(shown) {
                     if i > 0 {
                         f.write_str(", ")?;
                     }

@@ -1,6 +1,7 @@
 //! Programs that together use every row of the expression table, for compiling kernels without a device.
 
 use cuprum_core::op::{ArgType, MAX_ARITY};
+use cuprum_core::ops::indexing::TAKE_EACH;
 use cuprum_core::{DType, Family, Op, Program, Scalar, StepKind};
 
 /// For each dtype, programs of many results: every operation that takes it, and its conversions.
@@ -62,5 +63,19 @@ pub fn prologue(a: DType, b: DType, to: DType) -> Program {
     let s = p.push(StepKind::Param(0), to, &[]);
     let sum = p.push(StepKind::Apply(core::ADD), to, &[product, s]);
     p.outputs.push(sum);
+    p
+}
+
+/// `a * take(table, indices)`, the table seen whole; `a` has its dtype.
+pub fn taking(table: DType, indices: DType) -> Program {
+    use cuprum_core::ops::elementwise::MULTIPLY;
+    let mut p = Program::default();
+    let a = p.push(StepKind::Input(0), table, &[]);
+    let first = p.push(StepKind::Input(1), table, &[]);
+    let index = p.push(StepKind::Input(2), indices, &[]);
+    let length = p.push_param(Scalar::Int(1), indices);
+    let element = p.push(StepKind::Apply(TAKE_EACH), table, &[first, index, length]);
+    let product = p.push(StepKind::Apply(MULTIPLY), table, &[a, element]);
+    p.outputs.push(product);
     p
 }

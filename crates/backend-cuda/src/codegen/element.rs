@@ -3,9 +3,11 @@
 use std::fmt::Write;
 
 use cuprum_core::body::Body;
+use cuprum_core::ops::indexing::{TAKE, TAKE_EACH};
 use cuprum_core::{Array, Program, Step, StepKind, StoredArray};
 
-use super::{ctype, table};
+use super::{ctype, may_fault, table};
+use crate::device::fault_word;
 
 /// How a kernel reads the inputs along the innermost axis; part of the kernel's structure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -118,6 +120,9 @@ pub(super) fn write_types(out: &mut String, program: &Program, inputs: &[&str], 
     for (n, t) in inputs.iter().enumerate() {
         let _ = writeln!(out, "    const {t}* in{n};");
     }
+    if may_fault(program) {
+        out.push_str("    Fault* fault;\n");
+    }
     let scalars = program.steps.iter().enumerate().filter(|(_, s)| matches!(s.kind, StepKind::Param(_)));
     for (n, step) in scalars.clone() {
         let _ = writeln!(out, "    alignas(16) {} s{n};", ctype(step.dtype));
@@ -209,25 +214,36 @@ pub(super) fn call(program: &Program, step: &Step, body: &Body) -> Option<String
     Some(format!("{name}<{}>({})", ctype(body.generic(dtype, step.dtype)), arguments.join(", ")))
 }
 
+/// `evaluate`, which keeps a bad index in `noticed`, `report`, which tells of one that was kept, and `compute`, which does both.
 fn write_compute(out: &mut String, program: &Program) -> Result<(), &'static str> {
+    let takes: Vec<(usize, &Step)> = program.steps.iter().enumerate().filter(|(_, s)| s.kind == StepKind::Apply(TAKE_EACH)).collect();
+    if !takes.is_empty() {
+        out.push_str("}  // namespace cuprum\n");
+        out.push_str(include_str!("prelude/take.cuh"));
+        out.push_str("\nnamespace cuprum {\n");
+    }
     // Without the scalars' values, which must not enter the text.
     let _ = writeln!(out, "\n// {}", Program { params: Default::default(), ..program.clone() });
-    out.push_str("__device__ inline Results compute(const Params& p, const Values& v) {\n");
-    let has_body = program.ops().any(|op| op.0.body.is_some());
+    out.push_str(match takes.is_empty() {
+        true => "struct Noticed {};\n__device__ inline Results evaluate(const Params& p, const Values& v, Noticed&) {\n",
+        false => "__device__ inline Results evaluate(const Params& p, const Values& v, Noticed& noticed) {\n",
+    });
+    let has_whole = !takes.is_empty() || program.ops().any(|op| op.0.body.is_some());
     for (n, step) in program.steps.iter().enumerate() {
         let t = ctype(step.dtype);
         let value = match step.kind {
             StepKind::Input(k) => format!("v.v{k}"),
             StepKind::Param(_) => format!("p.s{n}"),
             StepKind::Cast => format!("cast<{t}>(t{})", step.args[0]),
+            StepKind::Apply(op) if op == TAKE_EACH => taken(program, n).ok_or(op.name())?,
             StepKind::Apply(op) => match op.0.body {
                 Some(body) => call(program, step, body).ok_or(op.name())?,
                 None => table::expression(op).ok_or(op.name())?.apply(step.args()),
             },
             StepKind::Fold(op) => return Err(op.name()),
         };
-        // A body that sees an input whole takes its address.
-        let unused = if has_body && matches!(step.kind, StepKind::Input(_)) { "[[maybe_unused]] " } else { "" };
+        // Of an input that is seen whole, the address is taken.
+        let unused = if has_whole && matches!(step.kind, StepKind::Input(_)) { "[[maybe_unused]] " } else { "" };
         let _ = writeln!(out, "    {unused}const {t} t{n} = {value};");
     }
     out.push_str("    Results results;\n");
@@ -235,5 +251,36 @@ fn write_compute(out: &mut String, program: &Program) -> Result<(), &'static str
         let _ = writeln!(out, "    results.r{n} = t{step};");
     }
     out.push_str("    return results;\n}\n");
+    write_report(out, &takes);
+    out.push_str(COMPUTE);
     Ok(())
 }
+
+/// The element of a whole input at an index, which step `n` is.
+fn taken(program: &Program, n: usize) -> Option<String> {
+    let &[all, index, length] = program.steps[n].args() else { return None };
+    let StepKind::Input(k) = program.steps[all as usize].kind else { return None };
+    Some(format!("taken<{n}>(p.in{k}, t{index}, t{length}, noticed)"))
+}
+
+/// `report`, given the steps that take elements of whole inputs, and their numbers.
+fn write_report(out: &mut String, takes: &[(usize, &Step)]) {
+    if takes.is_empty() {
+        out.push_str("__device__ inline void report(const Params&, const Noticed&) {}\n");
+        return;
+    }
+    out.push_str("__device__ inline void report(const Params& p, const Noticed& noticed) {\n    if (noticed.step == 0) return;\n    u64 length = 0;\n");
+    for (n, step) in takes {
+        let _ = writeln!(out, "    if (noticed.step == {n}) length = p.s{};", step.args[2]);
+    }
+    let _ = writeln!(out, "    report_fault(p.fault, 1, {}, noticed.index, length);\n}}", fault_word(TAKE, 0));
+}
+
+const COMPUTE: &str = r#"
+__device__ inline Results compute(const Params& p, const Values& v) {
+    Noticed noticed = {};
+    const Results results = evaluate(p, v, noticed);
+    report(p, noticed);
+    return results;
+}
+"#;

@@ -2,7 +2,7 @@
 //! kernel parameters. Text only: nothing here touches the driver.
 //!
 //! A kernel's source is [`PRELUDE`], then [`element()`], then the kernel itself, all inside `namespace cuprum`. The
-//! kernel takes by value a `Params` (input addresses and scalars, [`pack_params`]) and, where inputs are not flat, an
+//! kernel takes by value a `Params` (input addresses, the error word, scalars: [`pack_params`]) and, where inputs are not flat, an
 //! `Axes<Index, Rank, INPUTS>` (extents and strides, [`pack_axes`]); so neither sizes nor constants are source text.
 //!
 //! | in C++ | is |
@@ -12,6 +12,7 @@
 //! | `load_along(p, offsets, i)` | the values `i` further along the innermost axis, where inputs have stride 1, or 0 if [`Access::repeated`] |
 //! | `load_pack(p, offsets, i, values)` | as many in a row, in 16-byte accesses when [`Access::aligned`] |
 //! | `compute(p, values)` | all results, `.r0`, `.r1`, ... |
+//! | `evaluate(p, values, noticed)` | the same, but that a bad index is kept in `noticed`, a `Noticed`, for `report(p, noticed)` to tell of: loads of several elements stay under way together |
 //! | `stage`, `load_staged` | inputs through tiles of shared memory, where [`staging()`] is put in too |
 //! | `element(p, i)`, `element(p, offsets, i)` | the first result, a `Result`, of flat inputs, or along the innermost axis |
 
@@ -26,7 +27,7 @@ mod table;
 pub use combination::Combination;
 pub use element::{Access, element, element_and, element_of, staging};
 pub use params::{Bytes, KernelKey, MAX_NARROW, fits_narrow, pack_axes, pack_offsets, pack_params};
-pub use table::{expression, has_row};
+pub use table::{expression, has_row, may_fault};
 
 use cuprum_core::{DType, Op, Program};
 

@@ -6,17 +6,26 @@ use cuprum_core::{DType, Program, StepKind};
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
+use super::may_fault;
+
 /// Bytes of a struct passed by value.
 pub type Bytes = SmallVec<[u8; 256]>;
 
 /// Element numbers and offsets below this fit 32-bit index arithmetic: a number and a step of the same size still add up.
 pub const MAX_NARROW: usize = 0x3f00_0000;
 
-/// `Params`: the address of each input's first element, then the program's scalars in their steps' dtypes.
-pub fn pack_params(program: &Program, inputs: &[u64]) -> Bytes {
+/// `Params`: the address of each input's first element, that of the device's error word if the program may meet a bad index, then the
+/// program's scalars in their steps' dtypes.
+///
+/// # Errors
+/// Those of `fault`, which gives the error word's address ([`Context::fault_pointer`](crate::driver::Context::fault_pointer)).
+pub fn pack_params<E>(program: &Program, inputs: &[u64], fault: impl FnOnce() -> Result<u64, E>) -> Result<Bytes, E> {
     let mut out = Bytes::new();
     for address in inputs {
         out.extend_from_slice(&address.to_le_bytes());
+    }
+    if may_fault(program) {
+        out.extend_from_slice(&fault()?.to_le_bytes());
     }
     for step in &program.steps {
         if let StepKind::Param(n) = step.kind {
@@ -28,7 +37,7 @@ pub fn pack_params(program: &Program, inputs: &[u64]) -> Bytes {
     if out.is_empty() {
         out.resize(8, 0);
     }
-    out
+    Ok(out)
 }
 
 /// Whether a loop of `size` elements over operands with these extents and strides needs no 64-bit indices.
@@ -145,6 +154,7 @@ impl KernelKey {
 
 #[cfg(test)]
 mod tests {
+    use super::super::check;
     use super::*;
     use cuprum_core::Scalar;
     use cuprum_core::ops::elementwise;
@@ -164,13 +174,16 @@ mod tests {
 
     #[test]
     fn structs_are_laid_out_as_in_c() {
+        let packed = |p: &Program, inputs: &[u64]| pack_params(p, inputs, || Ok::<u64, ()>(9)).unwrap();
         let mut p = Program::identity(DType::F32);
-        assert_eq!(&pack_params(&p, &[0x0102])[..], &[2, 1, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(&packed(&p, &[0x0102])[..], &[2, 1, 0, 0, 0, 0, 0, 0]);
         p.params.push(Scalar::Int(7));
         p.push(StepKind::Param(0), DType::I16, &[]);
-        let bytes = pack_params(&p, &[1]);
+        let bytes = packed(&p, &[1]);
         assert_eq!((bytes.len(), bytes[16], bytes[17]), (32, 7, 0));
-        assert_eq!(pack_params(&Program::default(), &[]).len(), 8);
+        assert_eq!(packed(&Program::default(), &[]).len(), 8);
+        let bytes = packed(&check::taking(DType::F32, DType::I64), &[1, 2, 3]);
+        assert_eq!((bytes.len(), bytes[24], bytes[32]), (48, 9, 1), "addresses, the error word, the length");
 
         let strides: [&[isize]; 2] = [&[-6, 1], &[0, 1]];
         let narrow = pack_axes(&[5, 6], strides, false);

@@ -5,8 +5,9 @@
 
 use std::ops::Deref;
 
-use cuprum_core::Op;
 use cuprum_core::ops::elementwise as core;
+use cuprum_core::ops::indexing::TAKE_EACH;
+use cuprum_core::{Op, Program};
 
 /// A row's C++ expression.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,7 +36,12 @@ pub fn expression(op: Op) -> Option<Expression> {
 
 /// Whether an operation can be generated.
 pub fn has_row(op: Op) -> bool {
-    op.0.body.is_some() || expression(op).is_some()
+    op.0.body.is_some() || op == TAKE_EACH || expression(op).is_some()
+}
+
+/// Whether elements of a program may be found not to exist, when it runs.
+pub fn may_fault(program: &Program) -> bool {
+    program.ops().any(|op| op == TAKE_EACH)
 }
 
 static ROWS: &[(Op, &str)] = &[

@@ -14,9 +14,11 @@ extern "C" __global__ void __launch_bounds__(256) KERNEL(const Params p, const O
         Values values[WIDTH];
         load_pack(p, start, i, values);
         Results results[WIDTH];
+        Noticed noticed = {};
         #pragma unroll
-        for (int k = 0; k < WIDTH; k++) results[k] = compute(p, values[k]);
+        for (int k = 0; k < WIDTH; k++) results[k] = evaluate(p, values[k], noticed);
         store_pack(out, i, results);
+        report(p, noticed);
     }
     // The one thread whose pack crosses the end.
     for (; i < size; i++) store(out, i, compute(p, load_along(p, start, i)));

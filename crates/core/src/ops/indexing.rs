@@ -1,11 +1,18 @@
 //! Reading elements by index arrays.
 
-use crate::array::NdArray;
+use smallvec::smallvec;
+
+use crate::array::{Array, NdArray, StoredArray};
 use crate::call::{OutputSpec, Work};
+use crate::device::Device;
+use crate::dispatch;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
-use crate::layout::{Dims, normalize_axis};
+use crate::expr::{build, fusion_enabled};
+use crate::layout::{Dims, Layout, normalize_axis};
+use crate::op::{Cost, Family, MAX_ARITY, Op, OpDef, Signature};
 use crate::ops::value::{Args, Value};
+use crate::scalar::Scalar;
 
 super::rows! { Gather from 300:
     TAKE "take" [] 2 ("a, indices, axis=None") Some(|a: Args| {
@@ -14,11 +21,56 @@ super::rows! { Gather from 300:
     }), "Elements at the given indices along an axis.";
 }
 
+/// [`TAKE`] of a 1-D array as a step of an expression, for devices with a kernel that names it. Arguments: the array, of which the program sees
+/// the first element as an input that is repeated; the index at hand, int32 or int64; the array's length, a number of the index's dtype.
+pub const TAKE_EACH: Op = Op(&TAKE_EACH_ROW);
+
+// No row of the table: `take` is the one that has a name.
+static TAKE_EACH_ROW: OpDef = OpDef {
+    name: "take",
+    aliases: &[],
+    family: Family::Gather,
+    arity: 3,
+    index: 319,
+    rule: None,
+    cost: Cost::Dear,
+    composite: None,
+    body: None,
+    call: None,
+    signature: "",
+    doc: "",
+};
+
+/// `take` of a contiguous 1-D array as an operation of an expression. int32 indices and narrower ones stay so where they can count the array.
+fn deferred(a: &StoredArray, indices: &NdArray) -> Result<NdArray> {
+    let first = a.with_layout(Layout::strided(&[], &[], a.layout().offset())?)?;
+    let size = a.layout().size();
+    let is_narrow = indices.dtype().can_cast_safe(DType::I32) && i32::try_from(size).is_ok();
+    let place = if is_narrow { DType::I32 } else { DType::I64 };
+    let mut signature = Signature { args: [place; MAX_ARITY], result: a.dtype() };
+    signature.args[0] = a.dtype();
+    build(TAKE_EACH, smallvec![NdArray::from(first).into(), indices.into(), Scalar::Int(size as i128).into()], signature)
+}
+
+/// What a [`TAKE_EACH`] that stands alone is: one call, of the whole array whose first element is given.
+pub(crate) fn take_alone(first: &StoredArray, indices: &StoredArray, size: usize) -> Result<StoredArray> {
+    let whole = first.with_layout(Layout::strided(&[size], &[1], first.layout().offset())?)?;
+    gather(first.device(), whole, indices.clone(), 0, indices.shape())?.stored()
+}
+
+fn gather(device: Device, a: StoredArray, indices: StoredArray, axis: usize, shape: &[usize]) -> Result<NdArray> {
+    let out = OutputSpec::contiguous(a.dtype(), shape)?;
+    super::run_one(TAKE, device, &[a, indices], out, Work::Gather { axis })
+}
+
 impl NdArray {
     /// Elements at `indices` along an axis, or of the flattened array for `None` (`numpy.take`). Negative indices count from
     /// the end. The axis is replaced by the shape of `indices`.
     ///
-    /// Errors: indices that are not integers; an index outside the axis, on a GPU at the next call that waits.
+    /// On a GPU a take of a contiguous 1-D array is deferred, as elementwise operations are, so that `&w * &table.take(&i, 0)?` and what
+    /// [`segment_sum`](crate::segment_sum) adds up read the table in the pass that uses its elements.
+    ///
+    /// Errors: indices that are not integers; an index outside the axis, on a GPU at the next call that waits after the elements were computed.
     ///
     /// ```
     /// # use cuprum_backend_cpu as _;
@@ -43,8 +95,12 @@ impl NdArray {
         if self.shape()[axis] == 0 && indices.size() > 0 {
             return Err(Error::shape(name, "cannot take from an empty axis", &[self.shape(), indices.shape()]));
         }
+        let a = self.stored()?;
+        let is_flat = a.shape().len() == 1 && a.layout().is_c_contiguous() && indices.size() > 0;
+        if is_flat && fusion_enabled() && dispatch::is_named(TAKE_EACH, device)? {
+            return deferred(&a, indices);
+        }
         let indices = if indices.dtype() == DType::I32 { indices.clone() } else { indices.astype(DType::I64)? };
-        let inputs = [self.stored()?, indices.contiguous()?.stored()?];
-        super::run_one(TAKE, device, &inputs, OutputSpec::contiguous(self.dtype(), &shape)?, Work::Gather { axis })
+        gather(device, a, indices.contiguous()?.stored()?, axis, &shape)
     }
 }
