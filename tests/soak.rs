@@ -97,10 +97,11 @@ const WORKS: &[(&str, Work)] = &[
         let rows: Vec<i64> = (0..50).map(|_| r.below(a.shape()[0]) as i64).collect();
         a.take(&NdArray::from_slice(&rows)?, 0)
     }),
-    ("take within a product", |a, r| {
-        let (values, n) = (a.ravel()?, a.size());
-        let at: Vec<i32> = (0..n).map(|i| ((i * 7919 + r.0 as usize % 1000) % n) as i32 - if i % 3 == 0 { n as i32 } else { 0 }).collect();
-        Ok(&values * &values.take(&NdArray::from_slice(&at)?, 0)?)
+    ("take in an expression", |a, r| {
+        let all = a.ravel()?;
+        let places: Vec<i64> = (0..500).map(|_| r.below(all.size()) as i64).collect();
+        let places = NdArray::from_slice(&places)?;
+        Ok(&all.take(&places, 0)? * &all.take(&(&places * -1 - 1), 0)?)
     }),
     ("sums of segments", |a, r| {
         let (values, n) = (a.ravel()?, a.size() as i64);

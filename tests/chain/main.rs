@@ -11,4 +11,5 @@ mod own_kernels;
 mod profiler;
 mod registration;
 mod table;
+mod takes;
 mod third_party_op;

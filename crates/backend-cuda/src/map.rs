@@ -228,7 +228,11 @@ fn width(program: &Expression, repeated: u64) -> usize {
     let inputs = (0..64).map_while(|k| program.input_dtype(k).map(|d| (k, d))).filter(|(k, _)| repeated >> k & 1 == 0).map(|(_, d)| d);
     let outputs = (0..program.outputs.len()).map(|n| program.output_dtype(n));
     let widest = inputs.chain(outputs).map(DType::itemsize).max().unwrap_or(16);
-    let most = if program.ops().any(|op| op.0.cost == Cost::Dear) { 4 } else { 16 };
+    let most = match program.ops().filter(|op| op.0.cost == Cost::Dear).count() {
+        0 => 16,
+        1 => 8,
+        _ => 4,
+    };
     (16 / widest).min(most)
 }
 
@@ -281,7 +285,8 @@ pub fn sources() -> Vec<(String, String)> {
     let others = classes.enumerate().map(|(n, class)| MapKernel { program: &mixed[n % 3], class, wide: n % 2 == 1 });
     let taking = [(DType::F32, DType::I32), (DType::C128, DType::I64), (DType::F16, DType::I64), (DType::Bool, DType::I32)];
     let taking = taking.map(|(table, indices)| check::taking(table, indices));
-    let ways = [flat(0b10, true), Class::Tiled(Tiling { crossed: 0b101, across: 0, rank: 2 }), Class::Strided { rank: 3 }, flat(0b10, false)];
+    let ways =
+        [flat(0b10, true), Class::Tiled(Tiling { crossed: 0b101, across: 0, rank: 2 }), Class::Strided { rank: 3 }, flat(0b10, false)];
     let takes = taking.iter().zip(ways).enumerate().map(|(n, (program, class))| MapKernel { program, class, wide: n % 2 == 1 });
     all.chain(others)
         .chain(takes)

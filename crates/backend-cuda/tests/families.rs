@@ -176,6 +176,7 @@ fn takes() {
         let a = NdArray::from_slice(&[10, 20, 30]).unwrap();
         let i = NdArray::from_slice(&[0i64, 3, -4, 1]).unwrap();
         let bad = a.take(&i, 0).unwrap();
+        bad.eval().unwrap();
         match device.synchronize() {
             Err(Error::Index { op: "take", index: 3 | -4, axis: 0, size: 3 }) => {}
             other => panic!("{other:?}"),

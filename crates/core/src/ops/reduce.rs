@@ -312,7 +312,7 @@ impl NdArray {
 }
 
 /// Sums of the segments `offsets[i]..offsets[i + 1]` of a 1-D array: the last step of a CSR matrix-vector product. What is deferred is
-/// computed in the same pass.
+/// computed in the same pass; on a GPU so is a `take`: `segment_sum(&(&data * &x.take(&columns, 0)?), &offsets)` reads `x` as it adds.
 ///
 /// `offsets` are integers, non-decreasing, from 0 to `a`'s length; the result has one element less than they are. An empty
 /// segment gives 0 (unlike `numpy.add.reduceat`). Offsets outside the array are an error, on a GPU at the next call that waits.
