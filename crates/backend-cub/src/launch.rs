@@ -164,7 +164,7 @@ pub fn segments(on: &On, segments: &Segments) -> Result<Outcome> {
     let workspace = device::allocate(call, 2 * partials + (tiles + 1) * size_of::<i64>())?;
     let [heads, tails, cuts] = [0, partials, 2 * partials].map(|offset| workspace.pointer() + offset as u64);
     let (of_program, offsets) = on.program_inputs();
-    let (params, to) = (pack_params(segments.program, of_program), out.pointer());
+    let (params, to) = (on.params(segments.program, of_program)?, out.pointer());
     let (count, length, tile_count) = (segments.count as u64, segments.length as u64, tiles as u64);
     let (fault, op) = (context.fault_pointer().map_err(&failed)?, device::fault_word(call.op, 0));
     let threads = [segment::THREADS as u32, 1, 1];

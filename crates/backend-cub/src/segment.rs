@@ -1,7 +1,7 @@
 //! Sums of segments, with the expression before them taken in: work is shared out by values and segments together, so that it does not
 //! matter how long each is.
 
-use cuprum_backend_cuda::codegen::{Access, KernelKey, ctype, parts};
+use cuprum_backend_cuda::codegen::{Access, KernelKey, check, ctype, parts};
 use cuprum_core::call::Work;
 use cuprum_core::{Array, Call, DType, Outcome, Program, Reason, Result};
 
@@ -108,7 +108,7 @@ pub fn sources() -> Vec<(String, String)> {
         segments.source().map(|s| (format!("{} {out} in {acc} of {program}", s.name), s.text)).ok()
     };
     let plain = [(I64, I64), (U64, U64), (F16, F32), (BF16, F32), (F32, F32), (F64, F64), (C64, C64), (C128, C128)];
-    let fused = [of(crate::source::fused_example(F32, F32), F32), of(crate::source::fused_example(I16, I64), I64)];
+    let fused = [of(crate::source::fused_example(F32, F32), F32), of(crate::source::fused_example(I16, I64), I64), of(check::taking(F32, I32), F32)];
     plain.into_iter().map(|(value, acc)| of(Program::identity(value), acc)).chain(fused).flatten().collect()
 }
 

@@ -85,10 +85,12 @@ segment_tile(const __grid_constant__ Params p, Out* out, i64 length, const i64* 
     const int values = is_sound ? static_cast<int>(tile.last_value - tile.value) : 0;
     const i64 first_value = covered.base + tile.value;
     Acc items[ITEMS];
+    Noticed noticed = {};
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
         const int i = k * THREADS + threadIdx.x;
-        items[k] = i < values ? Fold::enter(element(p, first_value + i), 0) : Fold::identity();
+        items[k] = Fold::identity();
+        if (i < values) items[k] = Fold::enter(evaluate(p, load_along(p, Offsets<i64, INPUTS>{}, first_value + i), noticed).r0, 0);
     }
 
     // Every segment's end is in a tile, which tells of a range that is none.
@@ -100,6 +102,7 @@ segment_tile(const __grid_constant__ Params p, Out* out, i64 length, const i64* 
     }
     if (!__syncthreads_and(is_sound)) {
         for (i64 s = tile.segment + threadIdx.x; s < tile.last_segment; s += THREADS) out[s] = Out();
+        report(p, noticed);
         return;
     }
     if (ends == 0) {  // amid one segment
@@ -108,6 +111,7 @@ segment_tile(const __grid_constant__ Params p, Out* out, i64 length, const i64* 
         for (int k = 1; k < ITEMS; k++) total = fold(total, items[k]);
         total = reduce_block<THREADS>(totals, total, fold);
         if (threadIdx.x == 0) tails[blockIdx.x] = total;
+        report(p, noticed);
         return;
     }
     Acc* const values_here = reinterpret_cast<Acc*>(slots);
@@ -163,6 +167,7 @@ segment_tile(const __grid_constant__ Params p, Out* out, i64 length, const i64* 
         if (begin < first_value) heads[blockIdx.x] = results[s];
         else out[tile.segment + s] = Fold::leave<Out>(begin == end ? Nothing::identity() : results[s]);
     }
+    report(p, noticed);
 }
 
 // Segments that are longer than this many tiles are joined by a block.
