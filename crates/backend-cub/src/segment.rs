@@ -108,7 +108,11 @@ pub fn sources() -> Vec<(String, String)> {
         segments.source().map(|s| (format!("{} {out} in {acc} of {program}", s.name), s.text)).ok()
     };
     let plain = [(I64, I64), (U64, U64), (F16, F32), (BF16, F32), (F32, F32), (F64, F64), (C64, C64), (C128, C128)];
-    let fused = [of(crate::source::fused_example(F32, F32), F32), of(crate::source::fused_example(I16, I64), I64), of(check::taking(F32, I32), F32)];
+    let fused = [
+        of(crate::source::fused_example(F32, F32), F32),
+        of(crate::source::fused_example(I16, I64), I64),
+        of(check::taking(F32, I32), F32),
+    ];
     plain.into_iter().map(|(value, acc)| of(Program::identity(value), acc)).chain(fused).flatten().collect()
 }
 

@@ -199,12 +199,12 @@ fn launch(call: &Call, program: &Expression, plan: &RowsPlan) -> Result<Outcome>
         Ok(shape) => shape,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
-    let params = codegen::pack_params(program, &inputs);
+    let context = device::context(call.device)?;
+    let params = codegen::pack_params(program, &inputs, || context.fault_pointer()).in_call(call)?;
     let axes = codegen::pack_axes(&plan.outer, plan.outer_strides.iter().map(|s| s.as_slice()), shape.wide);
     if params.len() + axes.len() + 8 * (call.outputs.len() + 2) > MAX_PARAMETER_BYTES {
         decline!("{} axes of {} inputs are more than kernel parameters hold", plan.outer.len(), inputs.len());
     }
-    let context = device::context(call.device)?;
     let function = shape.function(context, program, &stages).in_call(call)?;
     let outputs = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<SmallVec<[_; 2]>>>()?;
     let to: SmallVec<[u8; 64]> = outputs.iter().flat_map(|o| o.pointer().to_le_bytes()).collect();
@@ -242,6 +242,7 @@ pub fn sources() -> Vec<(String, String)> {
     for (n, dtype) in DType::ALL.into_iter().enumerate() {
         list.extend(samples::listed("ends", &samples::ends(dtype), lengths[n % lengths.len()], 2, n));
     }
+    list.extend(samples::listed("share of take", &samples::share_of_take(), 4097, 0, 0));
     list
 }
 
@@ -276,6 +277,14 @@ mod samples {
         let [_, e, sum] = exponentials(&mut p, dtype);
         let out = apply(&mut p, DIVIDE, dtype, &[e, sum]);
         p.outputs.push(out);
+        p
+    }
+
+    /// `v / sum(v)` of `v = a * take(table, indices)`.
+    pub fn share_of_take() -> Expression {
+        let mut p = codegen::check::taking(DType::F32, DType::I32);
+        let sum = p.push(StepKind::Fold(SUM), DType::F32, &[p.outputs[0]]);
+        p.outputs[0] = apply(&mut p, DIVIDE, DType::F32, &[p.outputs[0], sum]);
         p
     }
 

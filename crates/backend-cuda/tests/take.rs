@@ -5,7 +5,7 @@ mod common;
 
 use cuprum_backend_cuda as _;
 use cuprum_core::{
-    DType, Device, Element, Error, Family, Graph, NdArray, Record, Result, explain, histogram, s, segment_sum, where_, with_fusion,
+    DType, Device, Element, Error, Family, Graph, NdArray, Record, Result, axis, explain, histogram, s, segment_sum, where_, with_fusion,
 };
 
 use common::on_device;
@@ -70,6 +70,11 @@ fn layouts_of_every_class() {
         in_one_pass("strided", Family::Map, || Ok(&x.take(&at.index(s![.., 1..41])?, 0)? * &crossed.index(s![.., ..40])?))?;
         in_one_pass("a view of the table", Family::Map, || Ok(&x.index(s![3..997])?.take(&(&at % 900), 0)? * &same))?;
         in_one_pass("computed indices alone", Family::Map, || x.take(&(&at % 900), 0))?;
+        in_one_pass("rows", Family::Rows, || {
+            let taken = x.take(&at, 0)?;
+            let smallest = taken.min(axis(-1).keepdims())?;
+            Ok(taken - smallest)
+        })?;
         for axis in [0, 1] {
             in_one_pass("sum of an axis", Family::Reduce, || (&x.take(&at, 0)? * 2).sum(axis))?;
             in_one_pass("cumsum of an axis", Family::Scan, || (&x.take(&at, 0)? * 2).cumsum(axis))?;

@@ -373,15 +373,15 @@ impl NdArray {
         if self.0.op != Some(TAKE_EACH) {
             return None;
         }
-        let (first, indices, size) = match self.expr().as_ref().map(|e| (&e.args[..], e.signature.args[1])) {
-            Some(([Operand::Array(first), Operand::Array(indices), Operand::Scalar(Scalar::Int(size))], dtype)) => {
-                let stored = indices.0.value.get()?.as_ref().ok()?;
-                if stored.dtype() != dtype || !stored.layout().is_c_contiguous() {
-                    return None;
-                }
-                (first.clone(), stored.clone(), usize::try_from(*size).ok()?)
+        let (first, indices, size) = {
+            let guard = self.expr();
+            let Some(Expr::Elementwise { args, signature }) = guard.as_ref() else { return None };
+            let [Operand::Array(first), Operand::Array(indices), Operand::Scalar(Scalar::Int(size))] = &args[..] else { return None };
+            let stored = indices.0.value.get()?.as_ref().ok()?;
+            if stored.dtype() != signature.args[1] || !stored.layout().is_c_contiguous() {
+                return None;
             }
-            _ => return None,
+            (first.clone(), stored.clone(), usize::try_from(*size).ok()?)
         };
         Some(first.value().and_then(|first| take_alone(first, &indices, size)))
     }

@@ -214,21 +214,14 @@ pub(super) fn call(program: &Program, step: &Step, body: &Body) -> Option<String
     Some(format!("{name}<{}>({})", ctype(body.generic(dtype, step.dtype)), arguments.join(", ")))
 }
 
-/// `evaluate`, which keeps a bad index in `noticed`, `report`, which tells of one that was kept, and `compute`, which does both.
+/// `evaluate`, which keeps a bad index in `noticed`, and `compute`, which reports it.
 fn write_compute(out: &mut String, program: &Program) -> Result<(), &'static str> {
-    let takes: Vec<(usize, &Step)> = program.steps.iter().enumerate().filter(|(_, s)| s.kind == StepKind::Apply(TAKE_EACH)).collect();
-    if !takes.is_empty() {
-        out.push_str("}  // namespace cuprum\n");
-        out.push_str(include_str!("prelude/take.cuh"));
-        out.push_str("\nnamespace cuprum {\n");
-    }
+    write_takes(out, program);
     // Without the scalars' values, which must not enter the text.
     let _ = writeln!(out, "\n// {}", Program { params: Default::default(), ..program.clone() });
-    out.push_str(match takes.is_empty() {
-        true => "struct Noticed {};\n__device__ inline Results evaluate(const Params& p, const Values& v, Noticed&) {\n",
-        false => "__device__ inline Results evaluate(const Params& p, const Values& v, Noticed& noticed) {\n",
-    });
-    let has_whole = !takes.is_empty() || program.ops().any(|op| op.0.body.is_some());
+    let noticed = if may_fault(program) { "noticed" } else { "" };
+    let _ = writeln!(out, "__device__ inline Results evaluate(const Params& p, const Values& v, Noticed& {noticed}) {{");
+    let has_whole = may_fault(program) || program.ops().any(|op| op.0.body.is_some());
     for (n, step) in program.steps.iter().enumerate() {
         let t = ctype(step.dtype);
         let value = match step.kind {
@@ -251,26 +244,28 @@ fn write_compute(out: &mut String, program: &Program) -> Result<(), &'static str
         let _ = writeln!(out, "    results.r{n} = t{step};");
     }
     out.push_str("    return results;\n}\n");
-    write_report(out, &takes);
     out.push_str(COMPUTE);
     Ok(())
 }
 
 /// The element of a whole input at an index, which step `n` is.
-fn taken(program: &Program, n: usize) -> Option<String> {
+pub(super) fn taken(program: &Program, n: usize) -> Option<String> {
     let &[all, index, length] = program.steps[n].args() else { return None };
     let StepKind::Input(k) = program.steps[all as usize].kind else { return None };
     Some(format!("taken<{n}>(p.in{k}, t{index}, t{length}, noticed)"))
 }
 
-/// `report`, given the steps that take elements of whole inputs, and their numbers.
-fn write_report(out: &mut String, takes: &[(usize, &Step)]) {
-    if takes.is_empty() {
-        out.push_str("__device__ inline void report(const Params&, const Noticed&) {}\n");
+/// `Noticed`, and `report`, which tells of the bad index that one holds.
+pub(super) fn write_takes(out: &mut String, program: &Program) {
+    if !may_fault(program) {
+        out.push_str("struct Noticed {};\n__device__ inline void report(const Params&, const Noticed&) {}\n");
         return;
     }
-    out.push_str("__device__ inline void report(const Params& p, const Noticed& noticed) {\n    if (noticed.step == 0) return;\n    u64 length = 0;\n");
-    for (n, step) in takes {
+    out.push_str("}  // namespace cuprum\n");
+    out.push_str(include_str!("prelude/take.cuh"));
+    out.push_str("\nnamespace cuprum {\n\n__device__ inline void report(const Params& p, const Noticed& noticed) {\n");
+    out.push_str("    if (noticed.step == 0) return;\n    u64 length = 0;\n");
+    for (n, step) in program.steps.iter().enumerate().filter(|(_, s)| s.kind == StepKind::Apply(TAKE_EACH)) {
         let _ = writeln!(out, "    if (noticed.step == {n}) length = p.s{};", step.args[2]);
     }
     let _ = writeln!(out, "    report_fault(p.fault, 1, {}, noticed.index, length);\n}}", fault_word(TAKE, 0));

@@ -3,11 +3,12 @@
 
 use std::fmt::Write;
 
+use cuprum_core::ops::indexing::TAKE_EACH;
 use cuprum_core::{Program, StepKind};
 use smallvec::SmallVec;
 
-use super::element::{call, input_types, write_bodies, write_types};
-use super::{ctype, table};
+use super::element::{call, input_types, taken, write_bodies, write_takes, write_types};
+use super::{ctype, may_fault, table};
 
 /// How the operands lie; part of the kernel's structure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -123,6 +124,7 @@ pub fn row(stages: &Stages, lie: Lie, fold: impl Fn(cuprum_core::Op) -> Option<F
     // Writing to a String cannot fail, so the results of `write!` are dropped.
     write_types(&mut out, program, &inputs, &results);
     write_bodies(&mut out, program.ops().filter_map(|op| op.0.body));
+    write_takes(&mut out, program);
     out.push_str("struct Outputs {\n");
     for (n, t) in results.iter().enumerate() {
         let _ = writeln!(out, "    {t}* out{n};");
@@ -143,6 +145,9 @@ pub fn row(stages: &Stages, lie: Lie, fold: impl Fn(cuprum_core::Op) -> Option<F
     out.push_str(
         "__device__ inline void compute_row(const Params& p, const Outputs& out, const Place& at, const int rank, const int length,\n                                   const bool is_mine, Scratch& scratch) {\n",
     );
+    if may_fault(program) {
+        out.push_str("    Noticed noticed = {};\n");
+    }
     for (n, step) in program.steps.iter().enumerate() {
         match step.kind {
             StepKind::Input(k) if !stages.varies[n] => {
@@ -158,6 +163,9 @@ pub fn row(stages: &Stages, lie: Lie, fold: impl Fn(cuprum_core::Op) -> Option<F
     let mut folds = 0;
     for stage in 0..stages.count {
         write_stage(&mut out, stages, lie, stage, &mut folds)?;
+    }
+    if may_fault(program) {
+        out.push_str("    report(p, noticed);\n");
     }
     out.push_str("}\n\n}  // namespace cuprum\n");
     Ok(out)
@@ -252,6 +260,7 @@ fn value(program: &Program, n: usize) -> Result<Option<String>, &'static str> {
         StepKind::Input(_) | StepKind::Fold(_) => return Ok(None),
         StepKind::Param(_) => format!("p.s{n}"),
         StepKind::Cast => format!("cast<{}>(t{})", ctype(step.dtype), step.args[0]),
+        StepKind::Apply(op) if op == TAKE_EACH => taken(program, n).ok_or(op.name())?,
         StepKind::Apply(op) => match op.0.body {
             Some(body) => call(program, step, body).ok_or(op.name())?,
             None => table::expression(op).ok_or(op.name())?.apply(step.args()),
