@@ -283,8 +283,9 @@ mod samples {
     /// `v / sum(v)` of `v = a * take(table, indices)`.
     pub fn share_of_take() -> Expression {
         let mut p = codegen::check::taking(DType::F32, DType::I32);
-        let sum = p.push(StepKind::Fold(SUM), DType::F32, &[p.outputs[0]]);
-        p.outputs[0] = apply(&mut p, DIVIDE, DType::F32, &[p.outputs[0], sum]);
+        let value = p.outputs[0];
+        let sum = p.push(StepKind::Fold(SUM), DType::F32, &[value]);
+        p.outputs[0] = apply(&mut p, DIVIDE, DType::F32, &[value, sum]);
         p
     }
 

@@ -84,13 +84,19 @@ segment_tile(const __grid_constant__ Params p, Out* out, i64 length, const i64* 
     const int ends = is_sound ? static_cast<int>(tile.last_segment - tile.segment) : 0;
     const int values = is_sound ? static_cast<int>(tile.last_value - tile.value) : 0;
     const i64 first_value = covered.base + tile.value;
+    // In turns, so that the loads of all items are under way together.
+    Values inputs[ITEMS];
+    #pragma unroll
+    for (int k = 0; k < ITEMS; k++) {
+        const int i = k * THREADS + threadIdx.x;
+        if (i < values) inputs[k] = load_along(p, Offsets<i64, INPUTS>{}, first_value + i);
+    }
     Acc items[ITEMS];
     Noticed noticed = {};
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
-        const int i = k * THREADS + threadIdx.x;
         items[k] = Fold::identity();
-        if (i < values) items[k] = Fold::enter(evaluate(p, load_along(p, Offsets<i64, INPUTS>{}, first_value + i), noticed).r0, 0);
+        if (k * THREADS + threadIdx.x < values) items[k] = Fold::enter(evaluate(p, inputs[k], noticed).r0, 0);
     }
 
     // Every segment's end is in a tile, which tells of a range that is none.
