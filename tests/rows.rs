@@ -1,0 +1,227 @@
+//! Reductions that wait: on a host with a made-up kernel for work on rows, what becomes one call, what does not, and that values are the same.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use cuprum::core::buffer::HostBuffer;
+use cuprum::core::device::Buffer;
+use cuprum::core::ops::elementwise as map;
+use cuprum::core::ops::reduce::{MAX, MIN, SUM};
+use cuprum::core::program::StepKind;
+use cuprum::random::Generator;
+use cuprum::{
+    Accelerator, Availability, Call, DType, DTypeSet, Device, Family, Kernel, NdArray, Outcome, Over, Record, Registration, Result, Work,
+    axis, decline, exp, explain, log, with_device, with_fusion,
+};
+
+/// Takes work on rows of float64 for some operations, as plainly as can be.
+static ROWWISE: Accelerator = Accelerator {
+    name: "rowwise",
+    device: "cpu",
+    rank: 50,
+    summary: "rows, one after the other",
+    probe: || Availability::Ready(String::new()),
+    kernels: &[Kernel::new(Family::Rows, run).dtypes(DTypeSet::of(&[DType::F64, DType::F32]))],
+    base: None,
+};
+
+cuprum::core::inventory::submit! { Registration(&ROWWISE) }
+
+thread_local! {
+    /// Reductions in the last program.
+    static FOLDS: Cell<usize> = const { Cell::new(0) };
+}
+
+fn run(call: &Call) -> Result<Outcome> {
+    let Work::Rows { program, plan } = call.work else { decline!("not work on rows") };
+    if call.inputs.iter().any(|a| NdArray::from(a.clone()).dtype() == DType::F32) {
+        decline!("float32 is not taken today");
+    }
+    FOLDS.set(program.folds().count());
+    let inputs = call.inputs.iter().map(|a| NdArray::from(a.clone()).to_vec::<f64>()).collect::<Result<Vec<_>>>()?;
+    let mut outputs: Vec<Vec<f64>> = vec![Vec::new(); call.outputs.len()];
+    for row in 0..plan.rows {
+        let mut values: Vec<Vec<f64>> = Vec::new();
+        for step in &program.steps {
+            let arg = |n: usize, i: usize| values[step.args[n] as usize][i];
+            let all = 0..plan.length;
+            let value: Vec<f64> = match step.kind {
+                StepKind::Input(k) => inputs[k as usize][row * plan.length..][..plan.length].to_vec(),
+                StepKind::Param(k) => vec![program.params[k as usize].as_f64(); plan.length],
+                StepKind::Cast => all.map(|i| arg(0, i)).collect(),
+                StepKind::Fold(op) => {
+                    let fold: fn(f64, f64) -> f64 = match op {
+                        op if op == SUM => |a, b| a + b,
+                        op if op == MAX => f64::max,
+                        op if op == MIN => f64::min,
+                        op => decline!("{op:?}"),
+                    };
+                    vec![all.map(|i| arg(0, i)).reduce(fold).unwrap_or(0.0); plan.length]
+                }
+                StepKind::Apply(op) => {
+                    let known: [(_, fn(f64, f64) -> f64); 8] = [
+                        (map::SUBTRACT, |a, b| a - b),
+                        (map::ADD, |a, b| a + b),
+                        (map::MULTIPLY, |a, b| a * b),
+                        (map::DIVIDE, |a, b| a / b),
+                        (map::EXP, |a, _| a.exp()),
+                        (map::LOG, |a, _| a.ln()),
+                        (map::SQRT, |a, _| a.sqrt()),
+                        (map::SQUARE, |a, _| a * a),
+                    ];
+                    let Some((_, f)) = known.iter().find(|(known, _)| *known == op) else { decline!("{op:?}") };
+                    let last = op.arity() - 1;
+                    all.map(|i| f(arg(0, i), arg(last, i))).collect()
+                }
+            };
+            values.push(value);
+        }
+        for (n, (output, &step)) in outputs.iter_mut().zip(&program.outputs).enumerate() {
+            let count = if plan.row_strides[inputs.len() + n] == 0 { 1 } else { plan.length };
+            output.extend(&values[step as usize][..count]);
+        }
+    }
+    let buffers = outputs.iter().map(|o| HostBuffer::from_slice(o).map(|b| Arc::new(b) as Arc<dyn Buffer>));
+    call.done(buffers.collect::<Result<Vec<_>>>()?)
+}
+
+fn rows() -> Over {
+    axis(-1).keepdims()
+}
+
+fn numbers(shape: &[usize], dtype: DType) -> NdArray {
+    with_device(Device::CPU, || Generator::new(1).normal(1.0, 2.0, shape, dtype)).unwrap()
+}
+
+fn softmax(x: &NdArray) -> Result<NdArray> {
+    let e = exp(x - x.max(rows())?)?;
+    let sum = e.sum(rows())?;
+    Ok(e / sum)
+}
+
+/// The value, and what was run for it.
+fn told(f: impl FnOnce() -> Result<NdArray>) -> (NdArray, Vec<Record>) {
+    let (value, records) = explain(|| f().and_then(|a| a.eval().cloned()));
+    (value.unwrap(), records)
+}
+
+fn families(records: &[Record]) -> Vec<Family> {
+    records.iter().map(|r| r.family).collect()
+}
+
+fn assert_same(a: &NdArray, b: &NdArray) {
+    let [a, b] = [a, b].map(|x| x.astype(DType::F64).unwrap().to_vec::<f64>().unwrap());
+    assert_eq!(a.len(), b.len());
+    assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() <= 1e-6 * b.abs().max(1.0)), "{a:?}\n{b:?}");
+}
+
+#[test]
+fn an_expression_over_its_own_rows_is_one_call() {
+    let x = numbers(&[3, 4, 50], DType::F64);
+    let gamma = numbers(&[50], DType::F64);
+    let ways: [(&str, usize, &dyn Fn() -> Result<NdArray>); 6] = [
+        ("softmax", 2, &|| softmax(&x)),
+        ("normal", 2, &|| Ok((&x - x.mean(rows())?) / x.std(rows())?)),
+        ("layer norm", 2, &|| Ok(&gamma * ((&x - x.mean(rows())?) / (x.var(rows().correction(1.0))? + 1e-5).sqrt()?) + 1)),
+        ("min-max", 2, &|| Ok((&x - x.min(rows())?) / (x.max(rows())? - x.min(rows())?))),
+        ("range", 2, &|| Ok(x.max(rows())? - x.min(rows())?)),
+        ("logsumexp", 2, &|| Ok(log(exp(&x - x.max(rows())?)?.sum(rows())?)? + x.max(rows())?)),
+    ];
+    for (name, folds, f) in ways {
+        let (value, records) = told(f);
+        assert_eq!(families(&records), [Family::Rows], "{name}: {records:#?}");
+        assert_eq!((records[0].served_by, FOLDS.get()), (Some("rowwise"), folds), "{name}: each sum is computed once");
+        let (plain, records) = told(|| with_fusion(false, f));
+        assert!(!families(&records).contains(&Family::Rows), "{name}");
+        assert_eq!(value.shape(), plain.shape(), "{name}");
+        assert_same(&value, &plain);
+    }
+}
+
+#[test]
+fn numbers_of_rows_that_are_held_come_along() {
+    let x = numbers(&[7, 20], DType::F64);
+    let (mean, max) = (x.mean(rows()).unwrap(), x.max(rows()).unwrap());
+    assert!(mean.is_deferred() && max.is_deferred());
+    let (value, records) = told(|| Ok((&x - &mean) / &max));
+    assert_eq!(families(&records), [Family::Rows]);
+    assert!(!mean.is_deferred() && !max.is_deferred());
+    with_fusion(false, || {
+        assert_same(&mean, &x.mean(rows()).unwrap());
+        assert_same(&max, &x.max(rows()).unwrap());
+        assert_same(&value, &((&x - &mean) / &max));
+    });
+}
+
+#[test]
+fn a_reduction_alone_is_a_reduction() {
+    let x = numbers(&[7, 20], DType::F64);
+    for f in [|x: &NdArray| x.sum(rows()), |x: &NdArray| Ok(x.sum(rows())? * 2), |x: &NdArray| x.max(rows())?.sum(())] {
+        let (value, records) = told(|| f(&x));
+        assert!(families(&records).contains(&Family::Reduce) && !families(&records).contains(&Family::Rows), "{records:#?}");
+        assert_same(&value, &with_fusion(false, || f(&x)).unwrap());
+    }
+    // One that another lies in is not alone.
+    let (value, records) = told(|| exp(&x - x.max(rows())?)?.sum(rows()));
+    assert_eq!(families(&records), [Family::Rows]);
+    assert_same(&value, &with_fusion(false, || exp(&x - x.max(rows())?)?.sum(rows())).unwrap());
+}
+
+#[test]
+fn what_does_not_wait() {
+    let at_once = |shape: &[usize], over: Over| !numbers(shape, DType::F64).sum(over).unwrap().is_deferred();
+    assert!(at_once(&[5, 6], axis(-1).into()), "not kept: it will not be broadcast back");
+    assert!(at_once(&[5, 6], axis(0).keepdims()), "columns");
+    assert!(at_once(&[5, 6, 7], axis([0, 2]).keepdims()), "axes that are not the last ones");
+    assert!(at_once(&[5, 1], rows()) && at_once(&[2, 32769], rows()), "rows of one, and of too many");
+    assert!(with_fusion(false, || at_once(&[5, 6], rows())));
+    assert!(!at_once(&[5, 6], rows()) && !at_once(&[5, 6, 7], axis([2, 1]).keepdims()));
+    assert!(!numbers(&[5, 6], DType::F64).argmax(rows()).unwrap().is_deferred());
+}
+
+#[test]
+fn where_all_decline_each_reduction_runs_on_its_own() {
+    let x = numbers(&[6, 30], DType::F32);
+    let (value, records) = told(|| softmax(&x));
+    assert_eq!(families(&records)[0], Family::Rows);
+    assert!(records[0].served_by.is_none() && records[0].declined[0].1.contains("not taken today"), "{records:#?}");
+    assert!(records.iter().all(|r| (r.family == Family::Rows) == r.served_by.is_none()), "{records:#?}");
+    assert!(families(&records).contains(&Family::Reduce));
+    assert_same(&value, &with_fusion(false, || softmax(&x)).unwrap());
+    let (alone, _) = told(|| exp(&x - x.max(rows())?)?.sum(rows()));
+    assert_same(&alone, &with_fusion(false, || exp(&x - x.max(rows())?)?.sum(rows())).unwrap());
+}
+
+#[test]
+fn reductions_of_other_shapes_run_first() {
+    let (x, y) = (numbers(&[4, 6, 10], DType::F64), numbers(&[6, 10], DType::F64));
+    let check = |f: &dyn Fn() -> Result<NdArray>| {
+        let (value, records) = told(f);
+        assert_same(&value, &with_fusion(false, f).unwrap());
+        families(&records)
+    };
+    check(&|| Ok(&x - y.sum(rows())?));
+    check(&|| Ok((&x - y.sum(rows())?) / x.sum(rows())?));
+    check(&|| Ok(&x * softmax(&y)?));
+    check(&|| Ok((&x - x.sum(axis([1, 2]).keepdims())?) / x.sum(rows())?));
+    check(&|| Ok((&y + numbers(&[6, 3], DType::F64).sum(rows())?) / y.max(rows())?));
+    check(&|| softmax(&x)?.sum(-1));
+    check(&|| softmax(&x)?.cumsum(-1));
+    check(&|| softmax(&x)?.t());
+    assert!(check(&|| softmax(&softmax(&y)?)).iter().all(|f| *f != Family::Reduce), "too many operations for one pass, not for two");
+}
+
+#[test]
+fn expressions_do_not_grow_without_limit() {
+    let x = numbers(&[5, 8], DType::F64);
+    let centre = || {
+        let mut y = x.clone();
+        for k in 0..40 {
+            y = (&y - y.mean(rows())?) * 1.5 + k;
+        }
+        Ok(y)
+    };
+    let (value, records) = told(centre);
+    assert!(records.len() < 200, "{}", records.len());
+    assert_same(&(value / 1e7), &(with_fusion(false, centre).unwrap() / 1e7));
+}
