@@ -56,6 +56,9 @@ class Peer:
     def variance(self, a, axis):
         return a.var(axis=axis)
 
+    def layer_norm(self, a, gamma, beta):
+        return (a - a.mean(-1, keepdims=True)) / self.xp.sqrt(a.var(-1, keepdims=True) + 1e-5) * gamma + beta
+
     def transposed_copy(self, a):
         return self.xp.ascontiguousarray(a.T)
 
@@ -94,6 +97,9 @@ class Torch(Peer):
 
     def variance(self, a, axis):
         return a.var(dim=axis, correction=0)
+
+    def layer_norm(self, a, gamma, beta):
+        return self.xp.nn.functional.layer_norm(a, gamma.shape, gamma, beta)
 
     def transposed_copy(self, a):
         return a.T.contiguous()
@@ -195,6 +201,7 @@ def table(p):
         ("norm_rows_f64_256x1024", norms(p), [f64(256, 1024)], {}),
         ("norm_rows_f32_4k", norms(p), [square], gb(4 * N)),
         ("softmax_rows_f32_4k", softmax(p), [square], gb(8 * N)),
+        ("layer_norm_f32_4k", p.layer_norm, [square, f32(4096), f32(4096)], gb(8 * N)),
         ("cumsum_f32_16M", lambda a: xp.cumsum(a, 0), [f32(N)], gb(8 * N)),
         ("cumsum_axis0_f32_4k", lambda a: xp.cumsum(a, 0), [square], gb(8 * N)),
         ("histogram_f32_16M_256", p.histogram, [f32(N)], gb(4 * N)),

@@ -78,6 +78,9 @@ class CuPy:
         e = self.xp.exp(a - a.max(-1, keepdims=True))
         return e / e.sum(-1, keepdims=True)
 
+    def layer_norm(self, a, gamma, beta):
+        return (a - a.mean(-1, keepdims=True)) / self.xp.sqrt(a.var(-1, keepdims=True) + 1e-5) * gamma + beta
+
     def csr(self, rows, per):
         import cupyx.scipy.sparse as sparse
 
@@ -169,6 +172,9 @@ class Torch(CuPy):
         e = self.xp.exp(a - a.amax(-1, keepdim=True))
         return e / e.sum(-1, keepdim=True)
 
+    def layer_norm(self, a, gamma, beta):
+        return self.xp.nn.functional.layer_norm(a, gamma.shape, gamma, beta)
+
     def csr(self, rows, per):
         offsets = self.xp.arange(0, rows * per + 1, per, device="cuda", dtype=self.xp.int32)
         columns = self.integers(rows, rows * per, "int32")
@@ -241,6 +247,7 @@ WORKS = {
     "norm_rows_f64_256x1024": (lambda: (R(256, 1024, dtype="float64"),), lambda a: xp.sqrt(peer.sum(a**2, -1)), 0, 0),
     "norm_rows_f32_11k": (lambda: (R(SIDE, SIDE),), lambda a: xp.sqrt(peer.sum(a**2, -1)), 4 * SQUARE, 0),
     "softmax_rows_f32_11k": (lambda: (R(SIDE, SIDE),), lambda a: peer.softmax(a), 8 * SQUARE, 0),
+    "layer_norm_f32_11k": (lambda: (R(SIDE, SIDE), R(SIDE), R(SIDE)), lambda a, g, b: peer.layer_norm(a, g, b), 8 * SQUARE, 0),
     "cumsum_f32_128M": (lambda: (R(N),), lambda a: peer.cumsum(a, 0), 8 * N, 0),
     "cumsum_axis1_f32_11k": (lambda: (R(SIDE, SIDE),), lambda a: peer.cumsum(a, 1), 8 * SQUARE, 0),
     "cumsum_axis0_f32_11k": (lambda: (R(SIDE, SIDE),), lambda a: peer.cumsum(a, 0), 8 * SQUARE, 0),

@@ -3,7 +3,7 @@
 use cuprum::random::Generator;
 use cuprum::{DType, NdArray, Result, concat, einsum, matmul, where_};
 
-use super::expressions::{chain10, norm_rows, softmax_rows};
+use super::expressions::{chain10, layer_norm, norm_rows, softmax_rows};
 use super::{Missing, Suite, Workload, f32s, f64s, limit, workloads};
 
 const N: usize = 1 << 24;
@@ -43,6 +43,7 @@ pub static SUITE: Suite = Suite {
         "norm_rows_f64_256x1024": f64s([&[256, 1024]]) => |x| norm_rows(&x[0]);
         "norm_rows_f32_4k": f32s([&[4096, 4096]]) => |x| norm_rows(&x[0]), bytes 4 * N;
         "softmax_rows_f32_4k": f32s([&[4096, 4096]]) => |x| softmax_rows(&x[0]), bytes 8 * N;
+        "layer_norm_f32_4k": f32s([&[4096, 4096], &[4096], &[4096]]) => |x| layer_norm(&x[0], &x[1], &x[2]), bytes 8 * N;
         "cumsum_f32_16M": f32s([&[N]]) => |x| x[0].cumsum(0), bytes 8 * N;
         "cumsum_axis0_f32_4k": f32s([&[4096, 4096]]) => |x| x[0].cumsum(0), bytes 8 * N;
         "histogram_f32_16M_256": f32s([&[N]]) => |x| Ok(x[0].histogram((256, 0.0, 1.0))?.0), bytes 4 * N;

@@ -15,6 +15,12 @@ pub fn softmax_rows(a: &NdArray) -> Result<NdArray> {
     Ok(e / sums)
 }
 
+/// Layer norm of each row, with a weight and a bias for each column.
+pub fn layer_norm(a: &NdArray, gamma: &NdArray, beta: &NdArray) -> Result<NdArray> {
+    let (mean, variance) = (a.mean(axis(-1).keepdims())?, a.var(axis(-1).keepdims())?);
+    Ok((a - mean) / (variance + 1e-5).sqrt()? * gamma + beta)
+}
+
 /// Euclidean norm of each row.
 pub fn norm_rows(a: &NdArray) -> Result<NdArray> {
     a.power(2)?.sum(-1)?.sqrt()

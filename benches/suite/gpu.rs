@@ -3,7 +3,7 @@
 use cuprum::random::Generator;
 use cuprum::{Complex, DType, NdArray, Result, concat, einsum, matmul, segment_sum, tensordot};
 
-use super::expressions::{chain10, norm_rows, softmax_rows};
+use super::expressions::{chain10, layer_norm, norm_rows, softmax_rows};
 use super::{Missing, Suite, Workload, f32s, f64s, limit, reductions, uniform, workloads};
 
 const N: usize = 1 << 27;
@@ -70,6 +70,7 @@ pub static SUITE: Suite = Suite {
         "norm_rows_f64_256x1024": f64s([&[256, 1024]]) => |x| norm_rows(&x[0]);
         "norm_rows_f32_11k": square() => |x| norm_rows(&x[0]), bytes 4 * SQUARE;
         "softmax_rows_f32_11k": square() => |x| softmax_rows(&x[0]), bytes 8 * SQUARE;
+        "layer_norm_f32_11k": f32s([&[SIDE, SIDE], &[SIDE], &[SIDE]]) => |x| layer_norm(&x[0], &x[1], &x[2]), bytes 8 * SQUARE;
         "cumsum_f32_128M": f32s([&[N]]) => |x| x[0].cumsum(0), bytes 8 * N;
         "cumsum_axis1_f32_11k": square() => |x| x[0].cumsum(1), bytes 8 * SQUARE;
         "cumsum_axis0_f32_11k": square() => |x| x[0].cumsum(0), bytes 8 * SQUARE;

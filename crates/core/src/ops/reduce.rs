@@ -1,5 +1,8 @@
 //! Reductions over any axes: result shapes and dtypes, empty inputs, and those composed of others.
 //!
+//! One that keeps its dims may be deferred as elementwise operations are, on devices that compute several reductions of an expression in one pass
+//! over its rows.
+//!
 //! ```
 //! # use cuprum_backend_cpu as _;
 //! # extern crate cuprum_core as cuprum;
@@ -44,7 +47,7 @@ pub fn axis(axes: impl Into<Over>) -> Over {
 }
 
 impl Over {
-    /// Keep reduced axes with extent 1 (`keepdims=True`).
+    /// Keep reduced axes with extent 1 (`keepdims=True`), so that the result is broadcast back: `a - a.mean(axis(-1).keepdims())?`.
     pub fn keepdims(mut self) -> Over {
         self.keepdims = true;
         self
