@@ -74,7 +74,10 @@ fn within_an_expression_it_is_read_there() {
     assert_eq!(calls(narrow).last(), Some(&map("add(take(a0, int32(a1)), 1)")));
     let sum = calls(|t, at| (t.take(at, 0)? * t.take(at, 0)?).sum(()).map(drop));
     assert_eq!(sum, [(Family::Reduce, Some("multiply(take(a0, a1), take(a2, a1))".to_owned()))]);
-    let nested = calls(|t, at| (t.take(&at.take(at.astype(DType::I32)?.eval()?, 0)?, 0)? + 1).eval().map(drop));
+    let nested = calls(|t, at| {
+        let sum = t.take(&at.take(at.astype(DType::I32)?.eval()?, 0)?, 0)? + 1; // now nobody else holds the inner one
+        sum.eval().map(drop)
+    });
     assert_eq!(nested.last(), Some(&map("add(take(a0, take(a1, a2)), 1)")));
 }
 
