@@ -32,6 +32,8 @@ thread_local! {
     static FOLDS: Cell<usize> = const { Cell::new(0) };
 }
 
+type Scalars = fn(f64, f64) -> f64;
+
 fn run(call: &Call) -> Result<Outcome> {
     let Work::Rows { program, plan } = call.work else { decline!("not work on rows") };
     if call.inputs.iter().any(|a| NdArray::from(a.clone()).dtype() == DType::F32) {
@@ -50,7 +52,7 @@ fn run(call: &Call) -> Result<Outcome> {
                 StepKind::Param(k) => vec![program.params[k as usize].as_f64(); plan.length],
                 StepKind::Cast => all.map(|i| arg(0, i)).collect(),
                 StepKind::Fold(op) => {
-                    let fold: fn(f64, f64) -> f64 = match op {
+                    let fold: Scalars = match op {
                         op if op == SUM => |a, b| a + b,
                         op if op == MAX => f64::max,
                         op if op == MIN => f64::min,
@@ -59,7 +61,7 @@ fn run(call: &Call) -> Result<Outcome> {
                     vec![all.map(|i| arg(0, i)).reduce(fold).unwrap_or(0.0); plan.length]
                 }
                 StepKind::Apply(op) => {
-                    let known: [(_, fn(f64, f64) -> f64); 8] = [
+                    let known: [(_, Scalars); 8] = [
                         (map::SUBTRACT, |a, b| a - b),
                         (map::ADD, |a, b| a + b),
                         (map::MULTIPLY, |a, b| a * b),
@@ -117,9 +119,10 @@ fn assert_same(a: &NdArray, b: &NdArray) {
 
 #[test]
 fn an_expression_over_its_own_rows_is_one_call() {
+    type Way<'a> = &'a dyn Fn() -> Result<NdArray>;
     let x = numbers(&[3, 4, 50], DType::F64);
     let gamma = numbers(&[50], DType::F64);
-    let ways: [(&str, usize, &dyn Fn() -> Result<NdArray>); 6] = [
+    let ways: [(&str, usize, Way); 6] = [
         ("softmax", 2, &|| softmax(&x)),
         ("normal", 2, &|| Ok((&x - x.mean(rows())?) / x.std(rows())?)),
         ("layer norm", 2, &|| Ok(&gamma * ((&x - x.mean(rows())?) / (x.var(rows().correction(1.0))? + 1e-5).sqrt()?) + 1)),
@@ -170,7 +173,7 @@ fn a_reduction_alone_is_a_reduction() {
 #[test]
 fn what_does_not_wait() {
     let at_once = |shape: &[usize], over: Over| !numbers(shape, DType::F64).sum(over).unwrap().is_deferred();
-    assert!(at_once(&[5, 6], axis(-1).into()), "not kept: it will not be broadcast back");
+    assert!(at_once(&[5, 6], axis(-1)), "not kept: it will not be broadcast back");
     assert!(at_once(&[5, 6], axis(0).keepdims()), "columns");
     assert!(at_once(&[5, 6, 7], axis([0, 2]).keepdims()), "axes that are not the last ones");
     assert!(at_once(&[5, 1], rows()) && at_once(&[2, 32769], rows()), "rows of one, and of too many");

@@ -102,12 +102,11 @@ impl<'a> Stages<'a> {
     }
 
     fn is_used_in(&self, n: usize, stage: usize) -> bool {
-        let steps = self.program.steps.iter().enumerate();
         let by_step = |(m, s): (usize, &cuprum_core::Step)| {
             let is_fold = matches!(s.kind, StepKind::Fold(_));
             s.args().contains(&(n as u16)) && if is_fold { self.at[m] - 1 == stage } else { self.varies[m] && self.at[m] == stage }
         };
-        steps.clone().any(|s| by_step(s))
+        self.program.steps.iter().enumerate().any(by_step)
     }
 }
 
