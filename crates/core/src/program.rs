@@ -97,11 +97,14 @@ impl Program {
         self.push(StepKind::Param(self.params.len() as u16 - 1), dtype, &[])
     }
 
-    /// As [`Program::push`], but an equal step that is there already serves again. Scalars among the arguments are equal by value;
-    /// those that were pushed for this step alone go again.
+    /// As [`Program::push`], but an equal step that is there already serves again. Scalars among the arguments are equal if their bits in
+    /// the step's dtype are; those that were pushed for this step alone go again.
     pub fn push_once(&mut self, kind: StepKind, dtype: DType, args: &[u16]) -> u16 {
         let value = |step: u16| match self.steps[step as usize].kind {
-            StepKind::Param(n) => Some((self.params[n as usize], self.steps[step as usize].dtype)),
+            StepKind::Param(n) => {
+                let dtype = self.steps[step as usize].dtype;
+                Some((self.params[n as usize].to_bytes(dtype), dtype))
+            }
             _ => None,
         };
         let same_arg = |(&a, &b): (&u16, &u16)| a == b || value(a).is_some_and(|scalar| value(b) == Some(scalar));
@@ -213,5 +216,21 @@ impl Program {
                 f.write_str(")")
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::elementwise::MULTIPLY;
+
+    #[test]
+    fn equal_steps_serve_again() {
+        let mut p = Program::identity(DType::F64);
+        let mut times = |by: f64| {
+            let by = p.push_param(Scalar::Float(by), DType::F64);
+            (p.push_once(StepKind::Apply(MULTIPLY), DType::F64, &[0, by]), p.params.len())
+        };
+        assert_eq!([times(0.0), times(2.0), times(0.0), times(-0.0)], [(2, 1), (4, 2), (2, 2), (6, 3)], "zeros of either sign are two");
     }
 }
