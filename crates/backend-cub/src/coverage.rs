@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(find(scans::CUMSUM, "first axis", DType::F16), None);
         assert!(find(scans::CUMMAX, "last axis", DType::C64).unwrap().contains("only added and multiplied"));
         assert_eq!(find(sorts::ARGSORT, "last axis", DType::C64), None);
-        assert!(find(sorts::SORT, "last axis", DType::C128).unwrap().contains("128 bits"));
+        assert_eq!(find(sorts::SORT, "last axis", DType::C128), None);
         assert_eq!(find(selections::EXTRACT, "values", DType::C128), None);
         assert_eq!(find(histogram::HISTOGRAM, "even edges", DType::U8), None);
         assert!(find(histogram::BINCOUNT, "weights", DType::I32).unwrap().contains("weights"));

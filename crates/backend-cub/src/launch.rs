@@ -391,40 +391,48 @@ fn sort_passes(on: &On, sort: &Sort, [count, begin, pass]: [&Arc<Function>; 3], 
     let [keys_former, keys_latter] = [address(keys[0].as_ref()), address(keys[1].as_ref().or(values))];
     let [places_former, places_latter] = [address(of_places[0].as_ref()), address(of_places[1].as_ref().or(places))];
     let pitch = if of_places[1].is_some() { columns } else { columns * size_of::<i64>() / size };
+    let of_words = own(sort.words() > 1, size)?;
+    let chained = address(of_words.as_ref());
     let between = [keys_former, keys_latter, places_former, places_latter, columns as u64, pitch as u64];
 
     let threads = sort.threads as u32;
     let (chunk, chunks) = pieces(context, count, sort).map_err(&failed)?;
     let (row_count, columns, limit) = (rows as u32, columns as u64, kept as u64);
-    let mut args = Args::new();
-    args.push(&from).push(&begins).push(&columns).push(&chunk).push(&chunks);
-    let grid = [row_count * chunks, 1, 1];
-    // SAFETY: the parameters of sort_count: the elements, zeroed counts for each row, pass and digit, the length of a row, and
-    // how it is cut; a block for each piece.
-    unsafe { count.launch(grid, [threads, 1, 1], 0, args.pointers()) }.map_err(&failed)?;
-    let mut args = Args::new();
-    args.push(&begins).push(&masks).push(&columns);
-    let grid = [(rows * passes) as u32, 1, 1];
-    // SAFETY: the parameters of sort_begin: the counts, of which each block takes those of one row and pass, zeroed masks, one
-    // more than rows, and the length of a row.
-    unsafe { begin.launch(grid, [sort::DIGITS as u32, 1, 1], 0, args.pointers()) }.map_err(&failed)?;
-
     let (values_at, places_at, tiles) = (address(values), address(places), tiles as u32);
-    for n in 0..passes {
-        let round = n % sort.tagged_passes();
-        if n > 0 && round == 0 {
-            context.fill(workspace.memory(), states_at, [0u8; 4], states / 4).map_err(&failed)?;
+    for word in 0..sort.words() as u32 {
+        if word > 0 {
+            context.fill(workspace.memory(), 0, [0u8; 4], end / 4).map_err(&failed)?;
         }
-        let (pass_number, tag, ticket) = (n as u32, 1 + 2 * round as u32, at(n * 4));
         let mut args = Args::new();
-        args.push(&from).push(&between).push(&values_at).push(&places_at).push(&begins).push(&masks).push(&states_begin).push(&ticket);
-        args.push(&columns).push(&limit).push(&tiles).push(&pass_number).push(&tag);
-        let grid = [row_count * tiles, 1, 1];
-        // SAFETY: the parameters of sort_pass: the elements; two times memory for as many keys, and places if they travel, of
-        // which the latter may be an output's (or null, where no row takes more than two passes), and how far rows of places
-        // lie apart there; the outputs or null; where digits begin; each row's passes; states of tiles whose tags are other
-        // passes' or 0, unless there is one tile a row; a zeroed counter; the sizes, and which pass it is; a block for each tile.
-        unsafe { pass.launch(grid, [threads, 1, 1], 0, args.pointers()) }.map_err(&failed)?;
+        args.push(&from).push(&begins).push(&columns).push(&chunk).push(&chunks).push(&word);
+        let grid = [row_count * chunks, 1, 1];
+        // SAFETY: the parameters of sort_count: the elements, zeroed counts for each row, pass and digit, the length of a row, how
+        // it is cut, and which word is counted; a block for each piece.
+        unsafe { count.launch(grid, [threads, 1, 1], 0, args.pointers()) }.map_err(&failed)?;
+        let mut args = Args::new();
+        args.push(&begins).push(&masks).push(&columns);
+        let grid = [(rows * passes) as u32, 1, 1];
+        // SAFETY: the parameters of sort_begin: the counts, of which each block takes those of one row and pass, zeroed masks, one
+        // more than rows, and the length of a row.
+        unsafe { begin.launch(grid, [sort::DIGITS as u32, 1, 1], 0, args.pointers()) }.map_err(&failed)?;
+
+        for n in 0..passes {
+            let round = n % sort.tagged_passes();
+            if n > 0 && round == 0 {
+                context.fill(workspace.memory(), states_at, [0u8; 4], states / 4).map_err(&failed)?;
+            }
+            let (pass_number, tag, ticket) = (n as u32, 1 + 2 * round as u32, at(n * 4));
+            let mut args = Args::new();
+            args.push(&from).push(&between).push(&values_at).push(&places_at).push(&begins).push(&masks).push(&states_begin).push(&ticket);
+            args.push(&columns).push(&limit).push(&tiles).push(&pass_number).push(&tag).push(&chained).push(&word);
+            let grid = [row_count * tiles, 1, 1];
+            // SAFETY: the parameters of sort_pass: the elements; two times memory for as many keys, and places if they travel, of
+            // which the latter may be an output's (or null, where no row takes more than two passes), and how far rows of places
+            // lie apart there; the outputs or null; where digits begin; each row's passes; states of tiles whose tags are other
+            // passes' or 0, unless there is one tile a row; a zeroed counter; the sizes, and which pass it is; memory for the places
+            // between the words, if there are two, and which of them it is; a block for each tile.
+            unsafe { pass.launch(grid, [threads, 1, 1], 0, args.pointers()) }.map_err(&failed)?;
+        }
     }
     Ok(())
 }

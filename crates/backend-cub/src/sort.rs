@@ -87,9 +87,6 @@ pub fn describe(call: &Call) -> Result<Sort, Reason> {
     let (Work::Sort(asked), [input], [output, ..]) = (&call.work, call.inputs, call.outputs) else {
         return Err(Reason::new("not a sort"));
     };
-    if input.dtype() == DType::C128 {
-        return Err(Reason::new("complex128 has keys of 128 bits"));
-    }
     let Some(plan) = SortPlan::new(input.layout(), &output.layout) else {
         return Err(Reason::new("no axis to sort along"));
     };
@@ -126,8 +123,8 @@ fn tile(size: usize, place: Option<usize>) -> (usize, usize, usize) {
 impl Sort {
     fn new(asked: Asked, dtype: DType, plan: SortPlan) -> Sort {
         let mut sort = Sort { asked, dtype, plan, way: Way::Rows, threads: 0, items: 0, blocks: 1 };
-        let is_few = plan.kept <= TOP_MOST && plan.kept <= plan.columns / 8 && plan.rows <= TOP_ROWS;
-        (sort.threads, sort.items, sort.blocks) = match block(plan.rows, plan.columns, dtype.itemsize()) {
+        let is_few = sort.words() == 1 && plan.kept <= TOP_MOST && plan.kept <= plan.columns / 8 && plan.rows <= TOP_ROWS;
+        (sort.threads, sort.items, sort.blocks) = match block(plan.rows, plan.columns, sort.key_size()) {
             Some((threads, items)) => (threads, items, 1),
             None if is_few => {
                 sort.way = Way::Top;
@@ -135,7 +132,7 @@ impl Sort {
             }
             None => {
                 sort.way = Way::Passes;
-                tile(dtype.itemsize(), sort.has_pairs().then(|| sort.place_size()))
+                tile(sort.key_size(), sort.has_pairs().then(|| sort.place_size()))
             }
         };
         sort
@@ -146,9 +143,14 @@ impl Sort {
         self.asked.indices || self.dtype.is_complex() || self.way == Way::Top
     }
 
+    /// Keys of an element: complex128 is sorted by one word, then by the other.
+    pub fn words(&self) -> usize {
+        if self.dtype == DType::C128 { 2 } else { 1 }
+    }
+
     /// Bytes of a key, which has as many digits.
     pub fn key_size(&self) -> usize {
-        self.dtype.itemsize()
+        self.dtype.itemsize() / self.words()
     }
 
     /// Bytes of a place on its way.
@@ -196,6 +198,7 @@ impl Described for Sort {
         d.alias("Element", ctype(self.dtype));
         d.alias("Key", ["u8", "u16", "u32", "u64"][self.key_size().ilog2() as usize % 4]);
         d.alias("Place", if self.place_size() == 4 { "u32" } else { "u64" });
+        d.constant("WORDS", self.words());
         d.constant("PAIRS", self.has_pairs().into());
         d.constant("DESCENDING", self.asked.descending.into());
         if self.way == Way::Top {
@@ -220,7 +223,7 @@ impl Described for Sort {
 /// Programs of this family over a representative list, for compiling without a device.
 pub fn sources() -> Vec<(String, String)> {
     let mut list = Vec::new();
-    for (n, dtype) in DType::ALL.into_iter().filter(|d| *d != DType::C128).enumerate() {
+    for (n, dtype) in DType::ALL.into_iter().enumerate() {
         let indices = n % 2 == 0;
         let asked = Asked { descending: n % 3 == 0, values: !indices, indices };
         for (rows, columns) in [(1, 1 << 20), (100, [100, 500, 1000, 2000, 4000, 8000][n % 6])] {
@@ -275,6 +278,8 @@ mod tests {
         assert_eq!(way(DType::F32, &[16, 8192]), (Way::Rows, 8192, 1));
         assert_eq!(way(DType::F64, &[16, 8192]), (Way::Passes, 384 * 12, 2), "64 KiB of keys");
         assert_eq!(way(DType::U8, &[1 << 20]), (Way::Passes, 384 * 19, 144));
+        assert_eq!(way(DType::C128, &[16, 4096]), (Way::Rows, 4096, 1), "a word at a time");
+        assert_eq!(way(DType::C128, &[1 << 20]), (Way::Passes, 384 * 15, 183));
     }
 
     #[test]
@@ -285,6 +290,7 @@ mod tests {
         assert_eq!(way(&[5000], 626), Way::Passes);
         assert_eq!(way(&[4096], 1), Way::Rows);
         assert_eq!(way(&[1025, 1 << 14], 1), Way::Passes);
+        assert_eq!(of(DType::C128, &[1 << 20], BOTH, 1, |s| s.way).unwrap(), Way::Passes, "places come after one word");
         let digits =
             |dtype, n| of(dtype, &[n], BOTH, 1, |s| s.digits().map(|d| (d.of_places, d.shift, d.upper)).collect::<Vec<_>>()).unwrap();
         assert_eq!(digits(DType::U8, 1 << 20), [(false, 0, 8), (true, 9, 20), (true, 0, 9)]);
@@ -327,7 +333,6 @@ mod tests {
     #[test]
     fn declines() {
         let why = |dtype, shape: &[usize]| of(dtype, shape, VALUES, 2000, |_| ()).unwrap_err();
-        assert_eq!(why(DType::C128, &[100]), "complex128 has keys of 128 bits");
         assert_eq!(why(DType::F32, &[1 << 18, 1 << 27]), "262144 rows of 134217728 elements are more than 2^31 tiles");
     }
 }

@@ -1,7 +1,8 @@
 // Stable radix sort of rows, from the least significant digit of 8 bits to the most ("onesweep": Adinets and Merrill,
 // "Onesweep: a faster least significant digit radix sort for GPUs", 2022). The digits of all passes are counted in one pass;
 // then each pass reads and writes every element once, and a tile learns where its elements of a digit go by looking back at
-// the tiles of its row before it. A pass over a digit that is the same in all elements of a row is left out, row by row.
+// the tiles of its row before it. A pass over a digit that is the same in all elements of a row is left out, row by row. Elements of two
+// words are sorted by one, then by the other.
 //
 // Stands after relaxed.cuh, share.cuh and keys.cuh; the host defines what the last names, `Place` (unsigned, of an element in its
 // row), `THREADS`, `ITEMS`, and `BLOCKS` that a multiprocessor shall hold at once.
@@ -14,16 +15,16 @@ constexpr int DIGITS = 256;
 constexpr int PASSES = sizeof(Key);
 static_assert(THREADS >= DIGITS, "a thread for each digit");
 
-// How often each digit occurs in each pass: counts[row][pass][digit], 0 before. A block counts one of the `chunks` of a row.
+// How often each digit of a word occurs in each pass: counts[row][pass][digit], 0 before. A block counts one of the `chunks` of a row.
 extern "C" __global__ void __launch_bounds__(THREADS)
-sort_count(const Key* __restrict__ from, Place* counts, i64 columns, i64 chunk, u32 chunks) {
+sort_count(const Bits* __restrict__ from, Place* counts, i64 columns, i64 chunk, u32 chunks, u32 which) {
     __shared__ u32 bins[PASSES][DIGITS];
     for (u32 i = threadIdx.x; i < PASSES * DIGITS; i += THREADS) bins[i / DIGITS][i % DIGITS] = 0;
     __syncthreads();
     const u32 row = blockIdx.x / chunks;
     const i64 begin = static_cast<i64>(blockIdx.x % chunks) * chunk, end = columns - begin < chunk ? columns : begin + chunk;
-    for_each_in<THREADS>(from + row * columns, begin, end, [&](Key bits, i64) {
-        const Key key = key_of(bits);
+    for_each_in<THREADS>(from + row * columns, begin, end, [&](const Bits& bits, i64) {
+        const Key key = key_of(bits, which);
         #pragma unroll
         for (int pass = 0; pass < PASSES; pass++) atomicAdd(&bins[pass][key >> 8 * pass & 0xff], 1u);
     });
@@ -83,10 +84,11 @@ struct Between {
 
 // One pass over all rows whose masks have it; a row whose digits are all alike has the first. A row's first pass makes the keys (and
 // places) itself; its last one leaves what was asked for. `states` has a word for each digit of each tile; `tag` and `tag + 1` are
-// this pass's; `ticket` is 0 before.
+// this pass's; `ticket` is 0 before. Of two words, `which` is this pass's: the last pass over the first leaves places in `chained`, with
+// which the first pass over the second begins.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-sort_pass(const Key* __restrict__ from, const __grid_constant__ Between between, Key* values, i64* places, const Place* begins,
-          const u32* masks, Place* states, u32* ticket, i64 columns, i64 limit, u32 tiles, u32 pass, u32 tag) {
+sort_pass(const Bits* __restrict__ from, const __grid_constant__ Between between, Bits* values, i64* places, const Place* begins,
+          const u32* masks, Place* states, u32* ticket, i64 columns, i64 limit, u32 tiles, u32 pass, u32 tag, Place* chained, u32 which) {
     using Ranks = RadixRanks<THREADS>;
     __shared__ union Storage {
         typename Ranks::TempStorage ranks;
@@ -109,10 +111,19 @@ sort_pass(const Key* __restrict__ from, const __grid_constant__ Between between,
     const int count = columns - base < TILE ? static_cast<int>(columns - base) : TILE;
     const int first = static_cast<int>(threadIdx.x) / WARP * WARP * ITEMS + static_cast<int>(threadIdx.x) % WARP;
 
+    const bool is_begun = WORDS == 2 && which > 0, is_chained = WORDS == 2 && which == 0;
+    const auto place_at_first = [&](int i) { return is_begun ? chained[row_begin + base + i] : static_cast<Place>(base + i); };
+
     // A short tile is the row's last: its keys beyond the end rank behind all others of the largest digit.
     Key keys[ITEMS];
-    const Key* source = (is_first ? from : between.keys[in]) + (row_begin + base + first);
-    if (count == TILE) {
+    const Key* source = (is_first && WORDS == 1 ? reinterpret_cast<const Key*>(from) : between.keys[in]) + (row_begin + base + first);
+    if (is_first && WORDS == 2) {
+        #pragma unroll
+        for (int k = 0; k < ITEMS; k++) {
+            const int i = first + k * WARP;
+            keys[k] = i < count ? key_of(from[row_begin + place_at_first(i)], which) : LAST_KEY;
+        }
+    } else if (count == TILE) {
         #pragma unroll
         for (int k = 0; k < ITEMS; k++) keys[k] = source[k * WARP];
         if (is_first) {
@@ -166,7 +177,7 @@ sort_pass(const Key* __restrict__ from, const __grid_constant__ Between between,
         to[k] = static_cast<Place>(i) + targets[extractor.Digit(key)];
         if (i < count) {
             if (!is_last) keys_out[to[k]] = key;
-            else if (!PAIRS && to[k] < limit) values[row * limit + to[k]] = bits_of(key);
+            else if (!PAIRS && to[k] < limit) values[row * limit + to[k]] = Bits{bits_of(key)};
         }
         __syncwarp();  // or all items would be in registers at once
     }
@@ -177,7 +188,7 @@ sort_pass(const Key* __restrict__ from, const __grid_constant__ Between between,
         #pragma unroll
         for (int k = 0; k < ITEMS; k++) {
             const int i = first + k * WARP;
-            if (i < count) at[k] = is_first ? static_cast<Place>(base + i) : places_in[i];
+            if (i < count) at[k] = is_first ? place_at_first(i) : places_in[i];
         }
         __syncthreads();
         #pragma unroll
@@ -190,6 +201,8 @@ sort_pass(const Key* __restrict__ from, const __grid_constant__ Between between,
             if (i < count) {
                 if (!is_last) {
                     places_out[to[k]] = place;
+                } else if (is_chained) {
+                    chained[row_begin + to[k]] = place;
                 } else if (to[k] < limit) {
                     if (places != nullptr) places[row * limit + to[k]] = static_cast<i64>(place);
                     if (values != nullptr) values[row * limit + to[k]] = from[row_begin + place];

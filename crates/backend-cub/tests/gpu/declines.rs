@@ -30,7 +30,6 @@ fn what_cub_declines_the_base_serves() {
             ("no more than 2 columns side by side", Box::new(|| a.reshape([3200, 2])?.cumsum(0))),
             ("columns of 20 elements", Box::new(|| a.reshape([20, 320])?.cumsum(0))),
             ("cummax of complex128: complex numbers are only added and multiplied", Box::new(|| z.cummax(0))),
-            ("complex128 has keys of 128 bits", Box::new(|| z.argsort(0))),
             ("weights: sums of a fixed order", Box::new(|| small.bincount(Some(&line), 0))),
         ];
         for (why, run) in &cases {
