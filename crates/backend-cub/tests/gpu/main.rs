@@ -11,11 +11,27 @@ mod segment;
 mod select;
 mod sort;
 
+use std::sync::{PoisonError, RwLock};
+
 use cuprum_backend_cub::CUB;
 use cuprum_core::{Availability, Device, Element, NdArray, Result, explain, registry, with_accelerators, with_device};
 
+/// Held by tests beside each other, but by one alone that makes errors which the device finds: it has one word for those of all.
+static DEVICE: RwLock<()> = RwLock::new(());
+
 /// Runs a test on the first CUDA device with CUB alone before the base.
 fn on_device(test: impl FnOnce() -> Result<()>) {
+    let _beside = DEVICE.read().unwrap_or_else(PoisonError::into_inner);
+    run(test);
+}
+
+/// [`on_device`], with no other test meanwhile.
+fn alone_on_device(test: impl FnOnce() -> Result<()>) {
+    let _alone = DEVICE.write().unwrap_or_else(PoisonError::into_inner);
+    run(test);
+}
+
+fn run(test: impl FnOnce() -> Result<()>) {
     if let Availability::Missing { why, help } = registry::availability(&CUB) {
         return println!("skipped: {why}; {help}");
     }

@@ -2,7 +2,7 @@
 
 use cuprum_core::{Complex, DType, Element, Error, NdArray, Result, bf16, f16, segment_sum};
 
-use crate::{numbers, on_device, served};
+use crate::{alone_on_device, numbers, on_device, served};
 
 /// Lengths of segments around the tiles of `tile` values and ends: many of one kind, none, a few long ones among short ones.
 fn mixtures(tile: usize) -> Vec<Vec<usize>> {
@@ -121,7 +121,7 @@ fn zeros_keep_their_sign_and_nothing_is_positive() {
 
 #[test]
 fn bad_offsets_are_told_of() {
-    on_device(|| {
+    alone_on_device(|| {
         let n = 100_000i64;
         let a = NdArray::full(n as usize, 1.0f32, DType::F32)?;
         let good: Vec<i64> = (0..=n / 10).map(|k| 10 * k).collect();
