@@ -97,6 +97,12 @@ impl Shape {
         if self.team > 32 { self.team } else { SMALL_BLOCK }
     }
 
+    /// Threads of a multiprocessor that the compiler leaves registers for: 64 to each, or 40. While a block waits for its row, others compute.
+    fn resident(self, stages: &Stages) -> usize {
+        let words = PACKS[self.packs] * self.width * stages.words();
+        if stages.is_light() && words <= 24 { 1536 } else { 1024 }
+    }
+
     fn key(self, program: &Expression) -> KernelKey {
         let Shape { team, packs, width, rank, wide, lie } = self;
         let numbers = [team, packs, width, rank, wide as usize, lie.aligned as usize].map(|n| n as u64);
@@ -107,7 +113,7 @@ impl Shape {
     fn source(self, program: &Expression, stages: &Stages) -> std::result::Result<String, &'static str> {
         let row = code::row(stages, self.lie, fold)?;
         let constants = format!(
-            "\nnamespace cuprum {{\n\nusing Index = {};\nconstexpr int RANK = {}, OPERANDS = {}, TEAM = {}, BLOCK = {}, WIDTH = {}, PACKS = {}, FULL = {}, FOLDS = {};\n\n}}  // namespace cuprum\n",
+            "\nnamespace cuprum {{\n\nusing Index = {};\nconstexpr int RANK = {}, OPERANDS = {}, TEAM = {}, BLOCK = {}, WIDTH = {}, PACKS = {}, FULL = {}, FOLDS = {}, RESIDENT = {};\n\n}}  // namespace cuprum\n",
             codegen::index_type(self.wide),
             self.rank,
             (0..).take_while(|&k| program.input_dtype(k).is_some()).count() + program.outputs.len(),
@@ -117,6 +123,7 @@ impl Shape {
             PACKS[self.packs],
             self.packs.checked_sub(1).map_or(0, |fewer| PACKS[fewer]),
             program.folds().count().max(1),
+            self.resident(stages) / self.block(),
         );
         let kernel = include_str!("kernels/rows.cu").replace("KERNEL", &name(program));
         Ok([codegen::PRELUDE, codegen::parts::WARP, &constants, include_str!("kernels/rows.cuh"), &row, &kernel].concat())
@@ -240,6 +247,8 @@ pub fn sources() -> Vec<(String, String)> {
             list.extend(samples::listed(what, &make(dtype), length, results, m + d));
         }
     }
+    list.extend(samples::listed("variance", &samples::variance(DType::F32), 11584, 1, 0));
+    list.extend(samples::listed("layer_norm", &samples::layer_norm(DType::F32), 11584, 0, 0));
     list.extend(samples::listed("variance", &samples::variance(DType::C64), 11585, 1, 0));
     list.extend(samples::listed("variance", &samples::variance(DType::C128), 3000, 1, 1));
     for (n, dtype) in DType::ALL.into_iter().enumerate() {

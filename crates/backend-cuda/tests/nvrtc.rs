@@ -83,6 +83,19 @@ fn simple_maps_stay_in_registers() {
     }
 }
 
+#[test]
+fn rows_stay_in_registers() {
+    let Some(compiler) = compiler() else { return };
+    let options: Vec<&str> = vec!["--std=c++17", "--ptxas-options=-v"];
+    let float32 = ["softmax, float32", "layer_norm, float32", "min_max, float32", "logsumexp, float32", "variance, float32"];
+    let usual: Vec<_> = rows::sources().into_iter().filter(|(name, _)| float32.iter().any(|f| name.contains(f))).collect();
+    assert!(usual.len() >= float32.len(), "{}", usual.len());
+    for (name, source) in &usual {
+        let made = compiler.compile(&Request { name, source, options: &options, ..Request::default() }, 90).unwrap();
+        assert!(made.log.contains("0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"), "{name}: {}", made.log);
+    }
+}
+
 fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x7fELF")
 }

@@ -3,8 +3,9 @@
 
 use std::fmt::Write;
 
+use cuprum_core::op::Cost;
 use cuprum_core::ops::indexing::TAKE_EACH;
-use cuprum_core::{Program, StepKind};
+use cuprum_core::{Op, Program, StepKind};
 use smallvec::SmallVec;
 
 use super::element::{call, input_types, taken, write_bodies, write_takes, write_types};
@@ -92,6 +93,14 @@ impl<'a> Stages<'a> {
         (1..self.count).map(carried).chain([loaded]).max().unwrap_or(0)
     }
 
+    /// Whether little is computed for an element, an instruction or two a step, so that few registers are needed beside its values.
+    pub fn is_light(&self) -> bool {
+        let steps = &self.program.steps;
+        let is_cheap = |op: Op| op.0.cost == Cost::Cheap && op.0.body.is_none() && op != TAKE_EACH;
+        steps.len() <= 16
+            && steps.iter().zip(&self.varies).all(|(s, varies)| !varies || !matches!(s.kind, StepKind::Apply(op) if !is_cheap(op)))
+    }
+
     fn is_loaded(&self, n: usize) -> bool {
         self.varies[n] && matches!(self.program.steps[n].kind, StepKind::Input(_))
     }
@@ -115,7 +124,7 @@ impl<'a> Stages<'a> {
 ///
 /// # Errors
 /// The name of an operation that has no C++ expression.
-pub fn row(stages: &Stages, lie: Lie, fold: impl Fn(cuprum_core::Op) -> Option<Fold<'static>>) -> Result<String, &'static str> {
+pub fn row(stages: &Stages, lie: Lie, fold: impl Fn(Op) -> Option<Fold<'static>>) -> Result<String, &'static str> {
     let program = stages.program;
     let mut out = String::from("\nnamespace cuprum {\n\n");
     let inputs = input_types(program);

@@ -1,10 +1,8 @@
 // An expression over rows and its own reductions along them: a team to a row, or a block. After the code of a row.
-//
-// 1024 threads of a multiprocessor leave 64 registers to each: while one block waits for its row, others compute.
 
 namespace cuprum {
 
-extern "C" __global__ void __launch_bounds__(BLOCK, 1024 / BLOCK)
+extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 KERNEL(const __grid_constant__ Params p, const __grid_constant__ Axes<Index, RANK, OPERANDS> axes, const __grid_constant__ Outputs out,
        const u64 rows, const u64 length) {
     __shared__ Scratch scratch;

@@ -1,6 +1,6 @@
 // Rows that a team of threads holds in registers. After the prelude and warp.cuh; before the code of a row. The host defines Index (i32 or
 // i64), RANK (axes that number rows), OPERANDS, TEAM (threads of a row: a power of 2), BLOCK, WIDTH (elements loaded together), PACKS (of a
-// thread), FULL (of those, how many every thread has) and FOLDS.
+// thread), FULL (of those, how many every thread has), FOLDS, and RESIDENT (blocks of a multiprocessor).
 //
 // Thread `rank` of a team holds the packs rank, rank + TEAM, ... of its row. Which elements these are follows from the row's length alone, so that the
 // order of combination does too.
