@@ -69,7 +69,7 @@ fn floats(a: &NdArray) -> Result<Vec<f64>> {
 /// Each row of `x` by a function of its values on the host.
 fn by_row(x: &NdArray, f: impl Fn(&[f64]) -> Vec<f64>) -> Result<Vec<f64>> {
     let length = *x.shape().last().unwrap_or(&1);
-    Ok(floats(x)?.chunks(length).flat_map(|row| f(row)).collect())
+    Ok(floats(x)?.chunks(length).flat_map(f).collect())
 }
 
 fn host_softmax(row: &[f64]) -> Vec<f64> {
