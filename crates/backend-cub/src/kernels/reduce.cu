@@ -22,12 +22,14 @@ __device__ inline void take_packs(const Params& p, const At& at, Index begin, in
     for (int u = 0; u < Unroll; u++) load_pack<WIDTH>(p, at, begin + (u * Count + thread) * WIDTH, values[u]);
     Result results[Unroll * WIDTH];
     Index places[Unroll * WIDTH];
+    Noticed noticed = {};
     #pragma unroll
     for (int k = 0; k < Unroll * WIDTH; k++) {
-        results[k] = compute(p, values[k / WIDTH][k % WIDTH]).r0;
+        results[k] = evaluate(p, values[k / WIDTH][k % WIDTH], noticed).r0;
         places[k] = begin + (k / WIDTH * Count + thread) * WIDTH + k % WIDTH;
     }
     take<Fold>(total, results, places);
+    report(p, noticed);
 }
 
 // This thread's share of elements begin..end of the row at `at`, by `Count` threads of which it is number `thread`.

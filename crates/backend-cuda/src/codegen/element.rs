@@ -58,7 +58,9 @@ pub fn element_of(program: &Program, access: Access, result: &str, value: &str) 
     let inputs = input_types(program);
     write_types(&mut out, program, &inputs, &[result]);
     write_loads(&mut out, &inputs, access);
-    let _ = writeln!(out, "\n__device__ inline Results compute(const Params& p, const Values& v) {{ return {{{value}}}; }}");
+    out.push_str(NO_TAKES);
+    let _ = writeln!(out, "\n__device__ inline Results evaluate(const Params& p, const Values& v, Noticed&) {{ return {{{value}}}; }}");
+    out.push_str(COMPUTE);
     out.push_str(ELEMENT);
     out
 }
@@ -258,7 +260,7 @@ pub(super) fn taken(program: &Program, n: usize) -> Option<String> {
 /// `Noticed`, and `report`, which tells of the bad index that one holds.
 pub(super) fn write_takes(out: &mut String, program: &Program) {
     if !may_fault(program) {
-        out.push_str("struct Noticed {};\n__device__ inline void report(const Params&, const Noticed&) {}\n");
+        out.push_str(NO_TAKES);
         return;
     }
     out.push_str("}  // namespace cuprum\n");
@@ -270,6 +272,8 @@ pub(super) fn write_takes(out: &mut String, program: &Program) {
     }
     let _ = writeln!(out, "    report_fault(p.fault, 1, {}, noticed.index, length);\n}}", fault_word(TAKE, 0));
 }
+
+const NO_TAKES: &str = "struct Noticed {};\n__device__ inline void report(const Params&, const Noticed&) {}\n";
 
 const COMPUTE: &str = r#"
 __device__ inline Results compute(const Params& p, const Values& v) {

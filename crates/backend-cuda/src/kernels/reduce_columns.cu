@@ -53,18 +53,20 @@ reduce_columns(const __grid_constant__ Params p, const __grid_constant__ Kept ke
             Values values[UNROLL][WIDTH];
             #pragma unroll
             for (int u = 0; u < UNROLL; u++) load_pack<WIDTH>(p, place + reduced.offsets(j + u * DOWN), Index(0), values[u]);
+            Noticed noticed = {};
             #pragma unroll
             for (int k = 0; k < WIDTH; k++) {
 #ifdef LEAVES
                 Result together[UNROLL];
                 #pragma unroll
-                for (int u = 0; u < UNROLL; u++) together[u] = compute(p, values[u][k]).r0;
+                for (int u = 0; u < UNROLL; u++) together[u] = evaluate(p, values[u][k], noticed).r0;
                 acc[k] = Reduction::combine(acc[k], leaf(together));
 #else
                 #pragma unroll
-                for (int u = 0; u < UNROLL; u++) Reduction::take(acc[k], compute(p, values[u][k]).r0, j + u * DOWN);
+                for (int u = 0; u < UNROLL; u++) Reduction::take(acc[k], evaluate(p, values[u][k], noticed).r0, j + u * DOWN);
 #endif
             }
+            report(p, noticed);
         }
         for (; j < end; j += DOWN) {
             Values values[WIDTH];

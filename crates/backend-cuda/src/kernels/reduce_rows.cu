@@ -31,17 +31,19 @@ __device__ inline Acc share(const Params& p, const Place& row, const Reduced& re
         Values values[UNROLL][WIDTH];
         #pragma unroll
         for (int u = 0; u < UNROLL; u++) load_pack<WIDTH>(p, row, j + u * STEP, values[u]);
+        Noticed noticed = {};
 #ifdef LEAVES
         Result together[UNROLL * WIDTH];
         #pragma unroll
-        for (int k = 0; k < UNROLL * WIDTH; k++) together[k] = compute(p, values[k / WIDTH][k % WIDTH]).r0;
+        for (int k = 0; k < UNROLL * WIDTH; k++) together[k] = evaluate(p, values[k / WIDTH][k % WIDTH], noticed).r0;
         chain[0] = Reduction::combine(chain[0], leaf(together));
 #else
         #pragma unroll
         for (int k = 0; k < UNROLL * WIDTH; k++) {
-            Reduction::take(chain[k % CHAINS], compute(p, values[k / WIDTH][k % WIDTH]).r0, j + k / WIDTH * STEP + k % WIDTH);
+            Reduction::take(chain[k % CHAINS], evaluate(p, values[k / WIDTH][k % WIDTH], noticed).r0, j + k / WIDTH * STEP + k % WIDTH);
         }
 #endif
+        report(p, noticed);
     }
     for (; j < whole; j += STEP) {
         Values values[WIDTH];
