@@ -175,7 +175,7 @@ mod tests {
         let program = Program::identity(DType::F32);
         let even = Binning::Edges { even: true };
         let seen = of(&program, &inputs(1 << 33), even, 10, |h| (h.count, h.width, h.chunk())).unwrap();
-        assert_eq!(seen, (1 << 33, 4, 512 * 16));
+        assert_eq!(seen, (1 << 33, 4, 512 * 8));
         let one = [array(DType::F32, Layout::strided(&[10], &[0], 0).unwrap()), array(DType::F32, contiguous(&[3]))];
         assert_eq!(of(&program, &one, even, 2, |h| (h.access.repeated, h.width, h.count)).unwrap(), (1, 1, 10));
     }
