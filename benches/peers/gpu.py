@@ -26,7 +26,7 @@ class CuPy:
         import cupy
 
         self.xp = cupy
-        self.norm = cupy.ReductionKernel("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "norm")
+        self.norm = cupy.ReductionKernel("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "own_norm")
 
     def uniform(self, *shape, dtype="float32"):
         made = self.xp.random.random(shape, dtype="float64" if dtype == "float64" else "float32")
@@ -98,6 +98,9 @@ class CuPy:
         columns = self.xp.zeros(a.size, dtype="int32")
         matrix = sparse.csr_matrix((a, columns, offsets.astype("int32")), shape=(offsets.size - 1, 1))
         ones = self.xp.ones(1, dtype=a.dtype)
+        sums, total = matrix.dot(ones).sum(dtype="float64"), a.sum(dtype="float64")
+        if abs(sums - total) > 1e-4 * abs(total):
+            raise RuntimeError(f"its sums add up to {float(sums):.6g} instead of {float(total):.6g}")
         return lambda: matrix.dot(ones)
 
     def normal(self, count):
