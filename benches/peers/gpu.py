@@ -94,13 +94,10 @@ class CuPy:
     def segments(self, a, offsets):
         import cupyx.scipy.sparse as sparse
 
-        # The sums of a matrix's rows, which are products with ones there.
-        columns = self.xp.zeros(a.size, dtype="int32")
-        matrix = sparse.csr_matrix((a, columns, offsets.astype("int32")), shape=(offsets.size - 1, 1))
-        ones = self.xp.ones(1, dtype=a.dtype)
-        sums, total = matrix.dot(ones).sum(dtype="float64"), a.sum(dtype="float64")
-        if abs(sums - total) > 1e-4 * abs(total):
-            raise RuntimeError(f"its sums add up to {float(sums):.6g} instead of {float(total):.6g}")
+        # The sums of a matrix's rows, which are products with ones. Equal columns of a row would be added up before the first product.
+        columns = self.xp.arange(a.size, dtype="int32") % (1 << 22)
+        matrix = sparse.csr_matrix((a, columns, offsets.astype("int32")), shape=(offsets.size - 1, 1 << 22))
+        ones = self.xp.ones(1 << 22, dtype=a.dtype)
         return lambda: matrix.dot(ones)
 
     def normal(self, count):
