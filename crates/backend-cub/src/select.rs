@@ -61,7 +61,8 @@ impl Select<'_> {
     /// Elements of a thread: as many as let a tile's values and places lie in 48 KiB of shared memory, and registers suffice.
     fn items(&self) -> usize {
         match self.values.map_or(4, |v| v.size) {
-            1 | 2 | 4 => 20,
+            1 | 2 => 20,
+            4 => 16,
             8 => 10,
             _ => 5,
         }

@@ -12,7 +12,7 @@ fn edges(tile: usize) -> [usize; 9] {
 #[test]
 fn selections_at_every_size() {
     on_device(|| {
-        for n in edges(384 * 20).into_iter().chain(edges(384 * 10)) {
+        for n in edges(384 * 16).into_iter().chain(edges(384 * 10)) {
             let x: Vec<f32> = numbers(n).into_iter().map(|x| x as f32).collect();
             let a = NdArray::from_slice(&x)?;
             // All, none, half, one in a hundred.
