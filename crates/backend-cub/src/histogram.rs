@@ -49,7 +49,7 @@ pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<Histogram<'a>, 
         return Err(Reason::new("not a histogram"));
     };
     if *binning == (Binning::Number { weighted: true }) {
-        return Err(Reason::new("weights: sums of a fixed order are not made by atomic addition"));
+        return Err(Reason::new("weights: sums of a fixed order are not made by atomic addition, but by a sort and sums of segments"));
     }
     let (of_program, _edges) = call.program_inputs();
     flat::check_program(program)?;
@@ -187,7 +187,10 @@ mod tests {
         let why = |program: &Program, inputs: &[StoredArray], binning, bins| of(program, inputs, binning, bins, |_| ()).unwrap_err();
         let weights = [values(), array(DType::F64, contiguous(&[10]))];
         let weighted = Binning::Number { weighted: true };
-        assert_eq!(why(&program, &weights, weighted, 4), "weights: sums of a fixed order are not made by atomic addition");
+        assert_eq!(
+            why(&program, &weights, weighted, 4),
+            "weights: sums of a fixed order are not made by atomic addition, but by a sort and sums of segments"
+        );
         assert_eq!(why(&program, &[values()], Binning::Number { weighted: false }, 1 << 30), "1073741824 bins");
         assert_eq!(why(&program, &[values()], Binning::Edges { even: true }, 4), "values that are no array");
         assert_eq!(why(&program_without_code(DType::I64), &[values()], Binning::Number { weighted: false }, 4), "cumsum: no code for it");
