@@ -130,6 +130,8 @@ fn an_expression_over_its_own_rows_is_one_call() {
         ("range", 2, &|| Ok(x.max(rows())? - x.min(rows())?)),
         ("logsumexp", 2, &|| Ok(log(exp(&x - x.max(rows())?)?.sum(rows())?)? + x.max(rows())?)),
     ];
+    let (_, records) = told(|| softmax(&x));
+    assert_eq!(records[0].bytes, 2 * x.nbytes(), "exponentials that nobody holds are not kept");
     for (name, folds, f) in ways {
         let (value, records) = told(f);
         assert_eq!(families(&records), [Family::Rows], "{name}: {records:#?}");

@@ -49,13 +49,9 @@ struct Shape {
 impl Shape {
     /// The shape for rows whose inputs begin at these addresses, or why there is none.
     fn new(stages: &Stages, program: &Expression, plan: &RowsPlan, inputs: &[u64]) -> std::result::Result<Shape, Reason> {
-        let itemsize = |k: usize| match k.checked_sub(inputs.len()) {
-            None => program.input_dtype(k).map_or(16, DType::itemsize),
-            Some(n) => program.output_dtype(n).itemsize(),
-        };
+        let itemsize = |k: usize| program.input_dtype(k).map_or(16, DType::itemsize);
         let along = |k: &usize| plan.row_strides[*k] != 0;
-        let operands = 0..plan.row_strides.len();
-        let smallest = operands.clone().filter(along).map(itemsize).min().unwrap_or(1);
+        let smallest = (0..inputs.len()).filter(along).map(itemsize).min().unwrap_or(16);
         // From the length alone, and the dtypes: how elements are shared out decides the order of combination.
         let width = [8, 4, 2].into_iter().find(|w| w * smallest <= 16 && plan.length.is_multiple_of(*w)).unwrap_or(1);
         let units = plan.length / width;
