@@ -69,6 +69,17 @@ static FAILING: Accelerator = Accelerator {
     ..MADE_UP
 };
 
+/// Waits, and finds what an earlier call's index did, once.
+static FINDING: Accelerator = Accelerator {
+    name: "finding",
+    rank: -6,
+    kernels: &[kernel(|call| match RUNS[2].fetch_add(1, Ordering::SeqCst) {
+        0 => Err(Error::Index { op: "take", index: 9, axis: 0, size: 3 }),
+        _ => serve(call, 1, Duration::ZERO),
+    })],
+    ..MADE_UP
+};
+
 static FOURTH: Accelerator =
     Accelerator { name: "fourth", rank: -2, kernels: &[kernel(|call| serve(call, 0, Duration::from_millis(30)))], ..MADE_UP };
 
@@ -209,6 +220,15 @@ static DECLINING_IT: Accelerator = Accelerator {
     kernels: &[Kernel::new(Family::Custom, |_| decline!("never")).ops(&[Op(&MADE_UP_OP)])],
     ..MADE_UP
 };
+
+in_own_process! {
+    fn an_error_of_data_is_told_whoever_is_on_trial as child_tells_of_data {
+        set_up(&[&FINDING]);
+        let error = NdArray::ones(1000, DType::U16).unwrap().cumprod(0).err().unwrap();
+        assert_eq!(error.to_string(), "[take] index 9 is out of bounds for axis 0 with size 3");
+        assert_eq!(call(1000).served_by, Some("finding"), "it is not out");
+    }
+}
 
 in_own_process! {
     fn a_failure_on_trial_is_told_if_nobody_else_serves as child_tells_the_failure {

@@ -361,7 +361,7 @@ fn serve_advised(call: &Call, links: &'static [Link], advice: &Advice, story: &m
             advice.served(call, watch)?;
             return Ok(Some(served));
         }
-        Err(error) if advice.is_trial() => {
+        Err(error) if advice.is_trial() && !is_of_data(&error, call) => {
             tracing::warn!(accelerator = advice.accelerator.name, %error, op = call.op.name(), "failed on trial; another serves");
             story.declined(advice.accelerator, &format!("failed: {error}"));
             // Memory may be there the next time.
@@ -379,6 +379,15 @@ fn serve_advised(call: &Call, links: &'static [Link], advice: &Advice, story: &m
         }
     }
     serve(call, links.iter().filter(|link| !is_first(link)), story)
+}
+
+/// Whether an error tells of data, of an earlier call's perhaps, which is found when somebody waits: not the accelerator's, and told once.
+fn is_of_data(error: &Error, call: &Call) -> bool {
+    match error {
+        Error::Index { .. } => true,
+        Error::Value { op, .. } => *op != call.op.name(),
+        _ => false,
+    }
 }
 
 /// Whether a kernel of the device takes this operation by name. Those that take whole families are not meant: core has
