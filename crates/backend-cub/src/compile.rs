@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Once, PoisonError};
+use std::thread::{self, JoinHandle};
 
 use cuprum_backend_cuda::codegen::KernelKey;
 use cuprum_backend_cuda::driver::Context;
@@ -38,7 +39,6 @@ enum Background {
 }
 
 static BACKGROUND: LazyLock<Mutex<HashMap<Box<[u8]>, Background>>> = LazyLock::new(Mutex::default);
-static ENDED: Condvar = Condvar::new();
 
 fn background() -> MutexGuard<'static, HashMap<Box<[u8]>, Background>> {
     BACKGROUND.lock().unwrap_or_else(PoisonError::into_inner)
@@ -66,7 +66,31 @@ fn next(key: &[u8], may_decline: bool) -> Next {
     }
 }
 
-/// A compilation on a thread. However it ends, nobody waits for it any longer.
+/// Threads that compile, or have.
+static THREADS: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
+
+fn threads() -> MutexGuard<'static, Vec<JoinHandle<()>>> {
+    THREADS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Begins a thread that the end of the process waits for; whether there is one.
+fn begin(compile: impl FnOnce() + Send + 'static) -> bool {
+    let Ok(thread) = thread::Builder::new().name("cuprum-compile".into()).spawn(compile) else { return false };
+    let mut all = threads();
+    let (done, mut running): (Vec<_>, Vec<_>) = all.drain(..).partition(JoinHandle::is_finished);
+    running.push(thread);
+    *all = running;
+    drop(all);
+    join(done);
+    true
+}
+
+fn join(threads: Vec<JoinHandle<()>>) {
+    // What a compilation ended with, a panic too, its `Run` has told.
+    threads.into_iter().for_each(|thread| drop(thread.join()));
+}
+
+/// A compilation on a thread. However it ends, callers look for it no longer.
 struct Run {
     key: Box<[u8]>,
     succeeded: bool,
@@ -96,7 +120,6 @@ impl Drop for Run {
         } else {
             all.insert(std::mem::take(&mut self.key), Background::Failed);
         }
-        ENDED.notify_all();
     }
 }
 
@@ -154,17 +177,23 @@ fn is_left_to_thread(context: &'static Context, key: &KernelKey, source: &Source
         Err(error) => tracing::warn!(source = source.name, %error, "a kernel could not be made in the background"),
     };
     // A thread that cannot begin drops its run, which fails thereby.
-    Ok(std::thread::Builder::new().name("cuprum-compile".into()).spawn(compile).is_ok())
+    Ok(begin(compile))
 }
 
-/// Waits until no thread compiles, however long that takes: the compiler cannot be unloaded under a thread that is in it. Each takes
-/// seconds, and what it makes is there for the next process.
+/// Waits until no thread compiles, however long that takes: the compiler cannot be unloaded under a thread that is in it, or that puts away
+/// what the compiler and the driver keep for each thread, which is done when a thread ends. So threads are joined: that their work is done is
+/// not enough. Each takes seconds, and what it makes is there for the next process.
 extern "C" fn wait() {
     if std::process::id() != OWNER.load(Ordering::Relaxed) {
         return; // a copy of the process (`fork`) has none of its threads
     }
-    let busy = |all: &mut HashMap<Box<[u8]>, Background>| all.values().any(|b| *b == Background::Running);
-    let _ended = ENDED.wait_while(background(), busy);
+    loop {
+        let all = std::mem::take(&mut *threads());
+        if all.is_empty() {
+            return;
+        }
+        join(all);
+    }
 }
 
 /// The process whose threads compile.
@@ -206,6 +235,7 @@ fn with_program<R>(headers: &CcclHeaders, source: &Source, f: impl FnOnce(Progra
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
     use std::sync::atomic::AtomicBool;
     use std::sync::mpsc;
     use std::time::Duration;
@@ -235,23 +265,34 @@ mod tests {
         assert_eq!(next(key, true), Next::Make);
     }
 
+    /// Told when the thread that holds it ends: later than its work.
+    struct AtEnd(&'static AtomicBool);
+
+    impl Drop for AtEnd {
+        fn drop(&mut self) {
+            thread::sleep(Duration::from_millis(20));
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+
+    thread_local! {
+        static AT_END: RefCell<Option<AtEnd>> = const { RefCell::new(None) };
+    }
+
     #[test]
-    fn the_end_of_the_process_waits_for_what_is_compiled() {
-        let run = Run::begin(b"a run that takes its time").unwrap();
+    fn the_end_of_the_process_waits_for_threads_that_compile() {
+        static ENDED: AtomicBool = AtomicBool::new(false);
         let (go, gone) = mpsc::channel();
-        let ended = &AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(move || {
-                gone.recv().unwrap();
-                std::thread::sleep(Duration::from_millis(20));
-                ended.store(true, Ordering::SeqCst);
-                run.succeed();
-            });
-            wait(); // another process's: returns
-            OWNER.store(std::process::id(), Ordering::Relaxed);
-            go.send(()).unwrap();
-            wait();
-            assert!(ended.load(Ordering::SeqCst));
-        });
+        let work = move || {
+            AT_END.with(|at_end| *at_end.borrow_mut() = Some(AtEnd(&ENDED)));
+            gone.recv().unwrap();
+        };
+        assert!(begin(work));
+        wait(); // another process's: returns
+        OWNER.store(std::process::id(), Ordering::Relaxed);
+        go.send(()).unwrap();
+        wait();
+        assert!(ENDED.load(Ordering::SeqCst), "with what is put away when a thread ends");
+        assert!(threads().is_empty());
     }
 }
