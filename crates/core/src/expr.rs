@@ -1,5 +1,5 @@
 //! Deferral. Elementwise operations build an expression; it runs as one Map when its value is needed, or enters a
-//! reduction or scan as its prologue. Reductions that are broadcast back along rows may wait too ([`rows`]). Values are immutable, so this
+//! reduction or scan as its prologue. Reductions that are broadcast back along rows may wait too (`expr/rows.rs`). Values are immutable, so this
 //! cannot be seen except in time.
 
 mod rows;
