@@ -8,7 +8,7 @@ use std::sync::Arc;
 use cuprum_core::layout::Strides;
 use cuprum_core::ops::reduce::{MIN, VAR};
 use cuprum_core::plan::reduce::ReducePlan;
-use cuprum_core::plan::rows::RowsPlan;
+use cuprum_core::plan::rows::{MAX_LENGTH, RowsPlan};
 use cuprum_core::{Call, DType, Op, Outcome, Program as Expression, Reason, Result, Work, decline};
 use smallvec::SmallVec;
 
@@ -177,9 +177,6 @@ pub(crate) fn variance(call: &Call, program: &Expression, plan: &ReducePlan) -> 
         done => Some(done),
     }
 }
-
-/// Elements of the longest row.
-const MAX_LENGTH: usize = 32768;
 
 fn launch(call: &Call, program: &Expression, plan: &RowsPlan) -> Result<Outcome> {
     if let Some(op) = program.ops().find(|op| !codegen::has_row(*op)) {

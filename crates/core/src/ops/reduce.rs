@@ -29,6 +29,7 @@ use crate::layout::{Dims, Layout, normalize_axes, normalize_axis};
 use crate::op::{Family, Op};
 use crate::ops::value::{Args, Value};
 use crate::plan::reduce::ReducePlan;
+use crate::plan::rows;
 use crate::scalar::Scalar;
 
 /// Which axes to reduce, whether to keep them with extent 1, and the dtype to compute and return in.
@@ -154,8 +155,6 @@ fn identity(op: Op, out: DType) -> Option<Scalar> {
 
 /// Reductions that may be part of an expression over rows.
 const FOLDS: [Op; 7] = [SUM, PROD, MIN, MAX, ANY, ALL, VAR];
-/// Lengths of rows for which reductions wait: a kernel that holds a row at once has no use for others.
-const ROW_LENGTHS: std::ops::RangeInclusive<usize> = 2..=32768;
 
 /// dtype that a reduction accumulates in: float32 for the 16-bit floats' sums and products, else the value's own.
 pub(crate) fn accumulator(op: Op, value: DType) -> DType {
@@ -204,7 +203,7 @@ pub(crate) fn run(op: Op, a: &NdArray, axes: &[usize], value: DType, output: Out
 /// Whether a reduction that keeps its dims is deferred, for it will be broadcast back: along rows that a kernel of the device may hold.
 fn waits(op: Op, a: &NdArray, axes: &[usize], length: usize) -> Result<bool> {
     let is_along_rows = axes.len() <= a.ndim() && (a.ndim() - axes.len()..a.ndim()).all(|axis| axes.contains(&axis));
-    let is_one = FOLDS.contains(&op) && is_along_rows && ROW_LENGTHS.contains(&length) && a.size() > 0 && fusion_enabled();
+    let is_one = FOLDS.contains(&op) && is_along_rows && (2..=rows::MAX_LENGTH).contains(&length) && a.size() > 0 && fusion_enabled();
     Ok(is_one && dispatch::has_family(Family::Rows, a.device())?)
 }
 

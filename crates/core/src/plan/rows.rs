@@ -5,6 +5,9 @@ use smallvec::SmallVec;
 use crate::layout::{Dims, Layout, Strides};
 use crate::plan::elementwise::collapse;
 
+/// Elements of the longest row for which reductions wait to be part of an expression: kernels hold a row at once.
+pub const MAX_LENGTH: usize = 32768;
+
 /// A loop over rows. Operands are the inputs, then the outputs; one that serves a whole row with one element has stride 0 along it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowsPlan {
