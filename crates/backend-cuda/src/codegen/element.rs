@@ -205,7 +205,7 @@ pub(super) fn write_bodies(out: &mut String, bodies: impl Iterator<Item = &'stat
 }
 
 /// The call of a body's function for step `n`.
-pub(super) fn call(program: &Program, step: &Step, body: &Body) -> Option<String> {
+fn call(program: &Program, step: &Step, body: &Body) -> Option<String> {
     let dtype = |n: usize| step.args().get(n).map_or(step.dtype, |&a| program.steps[a as usize].dtype);
     let argument = |(n, &a): (usize, &u16)| match program.steps[a as usize].kind {
         StepKind::Input(k) if body.is_whole(n) => format!("p.in{k}"),
@@ -228,14 +228,8 @@ fn write_compute(out: &mut String, program: &Program) -> Result<(), &'static str
         let t = ctype(step.dtype);
         let value = match step.kind {
             StepKind::Input(k) => format!("v.v{k}"),
-            StepKind::Param(_) => format!("p.s{n}"),
-            StepKind::Cast => format!("cast<{t}>(t{})", step.args[0]),
-            StepKind::Apply(op) if op == TAKE_EACH => taken(program, n).ok_or(op.name())?,
-            StepKind::Apply(op) => match op.0.body {
-                Some(body) => call(program, step, body).ok_or(op.name())?,
-                None => table::expression(op).ok_or(op.name())?.apply(step.args()),
-            },
             StepKind::Fold(op) => return Err(op.name()),
+            _ => value(program, n)?.unwrap_or_default(),
         };
         // Of an input that is seen whole, the address is taken.
         let unused = if has_whole && matches!(step.kind, StepKind::Input(_)) { "[[maybe_unused]] " } else { "" };
@@ -250,8 +244,23 @@ fn write_compute(out: &mut String, program: &Program) -> Result<(), &'static str
     Ok(())
 }
 
+/// The expression of a step that computes something, over `tN`; none of inputs and reductions along rows.
+pub(super) fn value(program: &Program, n: usize) -> Result<Option<String>, &'static str> {
+    let step = &program.steps[n];
+    Ok(Some(match step.kind {
+        StepKind::Input(_) | StepKind::Fold(_) => return Ok(None),
+        StepKind::Param(_) => format!("p.s{n}"),
+        StepKind::Cast => format!("cast<{}>(t{})", ctype(step.dtype), step.args[0]),
+        StepKind::Apply(op) if op == TAKE_EACH => taken(program, n).ok_or(op.name())?,
+        StepKind::Apply(op) => match op.0.body {
+            Some(body) => call(program, step, body).ok_or(op.name())?,
+            None => table::expression(op).ok_or(op.name())?.apply(step.args()),
+        },
+    }))
+}
+
 /// The element of a whole input at an index, which step `n` is.
-pub(super) fn taken(program: &Program, n: usize) -> Option<String> {
+fn taken(program: &Program, n: usize) -> Option<String> {
     let &[all, index, length] = program.steps[n].args() else { return None };
     let StepKind::Input(k) = program.steps[all as usize].kind else { return None };
     Some(format!("taken<{n}>(p.in{k}, t{index}, t{length}, noticed)"))

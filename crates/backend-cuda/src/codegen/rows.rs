@@ -8,8 +8,8 @@ use cuprum_core::ops::indexing::TAKE_EACH;
 use cuprum_core::{Op, Program, StepKind};
 use smallvec::SmallVec;
 
-use super::element::{call, input_types, taken, write_bodies, write_takes, write_types};
-use super::{ctype, may_fault, table};
+use super::element::{input_types, value, write_bodies, write_takes, write_types};
+use super::{ctype, may_fault};
 
 /// How the operands lie; part of the kernel's structure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -259,19 +259,4 @@ fn write_stage(out: &mut String, stages: &Stages, lie: Lie, stage: usize, folds:
         *folds += 1;
     }
     Ok(())
-}
-
-/// The expression of a step that computes something, over `tN`.
-fn value(program: &Program, n: usize) -> Result<Option<String>, &'static str> {
-    let step = &program.steps[n];
-    Ok(Some(match step.kind {
-        StepKind::Input(_) | StepKind::Fold(_) => return Ok(None),
-        StepKind::Param(_) => format!("p.s{n}"),
-        StepKind::Cast => format!("cast<{}>(t{})", ctype(step.dtype), step.args[0]),
-        StepKind::Apply(op) if op == TAKE_EACH => taken(program, n).ok_or(op.name())?,
-        StepKind::Apply(op) => match op.0.body {
-            Some(body) => call(program, step, body).ok_or(op.name())?,
-            None => table::expression(op).ok_or(op.name())?.apply(step.args()),
-        },
-    }))
 }
