@@ -51,6 +51,41 @@ def segment_sum(a, offsets, wide=False, magnitudes=False):
 segment_sum.scaled = lambda a, offsets: segment_sum(a, offsets, wide=True, magnitudes=True)
 
 
+def segment_prod(a, offsets, wide=False, magnitudes=False):
+    a = np.asarray(a)
+    dtype = np.zeros(0, a.dtype).prod().dtype
+    if wide and dtype.kind in "fcV":
+        a = a.astype(np.clongdouble if a.dtype.kind == "c" else np.longdouble)
+    a = np.abs(a) if magnitudes else a
+    result = [a[i:j].prod() for i, j in zip(offsets[:-1], offsets[1:])]
+    return np.array(result, None if wide or magnitudes else dtype)
+
+
+segment_prod.scaled = lambda a, offsets: segment_prod(a, offsets, wide=True, magnitudes=True)
+
+
+def _extremes(a, offsets, extreme, none):
+    a = np.asarray(a)
+    return np.array([extreme(a[i:j]) if i < j else none for i, j in zip(offsets[:-1], offsets[1:])], a.dtype)
+
+
+def _limits(dtype):
+    """What exceeds no value of a dtype, and what no value exceeds."""
+    if dtype.kind == "b":
+        return False, True
+    if dtype.kind in "iu":
+        return np.iinfo(dtype).min, np.iinfo(dtype).max
+    return (complex(-np.inf, -np.inf), complex(np.inf, np.inf)) if dtype.kind == "c" else (-np.inf, np.inf)
+
+
+def segment_min(a, offsets):
+    return _extremes(a, offsets, np.min, _limits(np.asarray(a).dtype)[1])
+
+
+def segment_max(a, offsets):
+    return _extremes(a, offsets, np.max, _limits(np.asarray(a).dtype)[0])
+
+
 def segment_argsort(a, offsets):
     """Places of a stable sort within each segment."""
     a = np.asarray(a)
@@ -195,5 +230,5 @@ def standard_normal(size=None, dtype="float64", seed=0, wide=False):
 
 standard_normal.scaled = lambda size=None, dtype="float64", seed=0: normal.scaled(0.0, 1.0, size, dtype, seed)
 
-OURS = (saturate, int_power, segment_sum, segment_sort, segment_argsort, descending_places, topk, weighted_bincount, even_edges, cummax, cummin)
+OURS = (saturate, int_power, segment_sum, segment_prod, segment_min, segment_max, segment_sort, segment_argsort, descending_places, topk, weighted_bincount, even_edges, cummax, cummin)
 FUNCTIONS = {f.__name__: f for f in (*OURS, random, uniform, integers, normal, standard_normal)}

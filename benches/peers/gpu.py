@@ -185,7 +185,7 @@ class Torch(CuPy):
         return self.xp.topk(a, count)[0]
 
     def segments(self, a, offsets):
-        return lambda: self.xp.segment_reduce(a, "sum", offsets=offsets)
+        return lambda reduction="sum": self.xp.segment_reduce(a, reduction, offsets=offsets)
 
     def normal(self, count):
         return self.xp.randn(count, device="cuda")
@@ -251,7 +251,8 @@ WORKS = {
     "cumsum_f32_128M": (lambda: (R(N),), lambda a: peer.cumsum(a, 0), 8 * N, 0),
     "cumsum_axis1_f32_11k": (lambda: (R(SIDE, SIDE),), lambda a: peer.cumsum(a, 1), 8 * SQUARE, 0),
     "cumsum_axis0_f32_11k": (lambda: (R(SIDE, SIDE),), lambda a: peer.cumsum(a, 0), 8 * SQUARE, 0),
-    "segment_sum_skewed_f32_128M": (skewed, lambda sums: sums(), 4 * N, 0),
+    "segment_sum_skewed_f32_128M": (skewed, lambda reduced: reduced(), 4 * N, 0),
+    "segment_max_skewed_f32_128M": (skewed, lambda reduced: reduced("max"), 4 * N, 0),
     "own_norm_f32_128M": (lambda: (R(N),), lambda a: peer.norm(a), 4 * N, 0),
     "own_norm_axis0_f32_11k": (lambda: (R(SIDE, SIDE),), lambda a: peer.norm(a, axis=0), 4 * SQUARE, 0),
     "own_norm_axis1_f32_11k": (lambda: (R(SIDE, SIDE),), lambda a: peer.norm(a, axis=1), 4 * SQUARE, 0),

@@ -1,7 +1,7 @@
 //! The GPU suite: what CuPy and PyTorch run in `peers/gpu.py`. Arrays of 2^27 elements do not fit any cache.
 
 use cuprum::random::Generator;
-use cuprum::{Complex, DType, NdArray, Result, concat, einsum, matmul, segment_sum, tensordot};
+use cuprum::{Complex, DType, NdArray, Result, concat, einsum, matmul, segment_max, segment_sum, tensordot};
 
 use super::expressions::{chain10, layer_norm, norm_rows, softmax_rows};
 use super::{Missing, Suite, Workload, f32s, f64s, limit, reductions, uniform, workloads};
@@ -95,6 +95,7 @@ pub static SUITE: Suite = Suite {
             => |x| einsum("acbd,defc->abef", &[&x[0], &x[1]]), flops 2 * 64usize.pow(6);
         "spmv_csr_f32_4Mx32": csr(1 << 22, 32) => |x| segment_sum(&(&x[0] * x[3].take(&x[1], 0)?), &x[2]), bytes (8 * 32 + 12) << 22;
         "segment_sum_skewed_f32_128M": skewed() => |x| segment_sum(&x[0], &x[1]), bytes 4 * N;
+        "segment_max_skewed_f32_128M": skewed() => |x| segment_max(&x[0], &x[1]), bytes 4 * N;
         "own_norm_f32_128M": f32s([&[N]]) => |x| reductions::norm(&x[0], None), bytes 4 * N;
         "own_norm_axis0_f32_11k": square() => |x| reductions::norm(&x[0], Some(0)), bytes 4 * SQUARE;
         "own_norm_axis1_f32_11k": square() => |x| reductions::norm(&x[0], Some(1)), bytes 4 * SQUARE;

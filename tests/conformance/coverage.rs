@@ -111,7 +111,10 @@ impl Covered {
         // The condition, the indices and what is sorted have dtypes of their own.
         let args = match (name, args) {
             ("where" | "compress" | "searchsorted", [_, values @ ..]) => values,
-            ("take" | "segment_sum" | "segment_sort" | "segment_argsort" | "digitize", [values, ..]) => &[*values],
+            (
+                "take" | "segment_sum" | "segment_prod" | "segment_min" | "segment_max" | "segment_sort" | "segment_argsort" | "digitize",
+                [values, ..],
+            ) => &[*values],
             _ => args,
         };
         let arg = self.together(args);

@@ -81,12 +81,18 @@ pub fn coverage() -> Result<Vec<Coverage>> {
                 list.push(asked(op, case, dtype, &[a], &[spec(dtype, shape)?], work));
             }
         }
-        let sum = dtype.sum_dtype();
-        let values = converted(dtype, sum);
-        for (case, length, segments) in [("segments", 1 << 20, 1000), ("few values", 6400, 4)] {
-            let inputs = [input(&[length])?, array(device, DType::I64, Layout::contiguous(&[segments + 1])?)?];
-            let work = Work::SegmentSum { program: &values, acc: if sum.itemsize() == 2 { DType::F32 } else { sum } };
-            list.push(asked(reductions::SEGMENT_SUM, case, dtype, &inputs, &[spec(sum, &[segments])?], work));
+        for (op, reduction, value) in [
+            (reductions::SEGMENT_SUM, reductions::SUM, dtype.sum_dtype()),
+            (reductions::SEGMENT_PROD, reductions::PROD, dtype.sum_dtype()),
+            (reductions::SEGMENT_MIN, reductions::MIN, dtype),
+            (reductions::SEGMENT_MAX, reductions::MAX, dtype),
+        ] {
+            let values = converted(dtype, value);
+            for (case, length, segments) in [("segments", 1 << 20, 1000), ("few values", 6400, 4)] {
+                let inputs = [input(&[length])?, array(device, DType::I64, Layout::contiguous(&[segments + 1])?)?];
+                let work = Work::Segments { program: &values, reduction, acc: reductions::accumulator(reduction, value) };
+                list.push(asked(op, case, dtype, &inputs, &[spec(value, &[segments])?], work));
+            }
         }
         for (op, values, indices, limit) in
             [(sorts::SORT, true, false, 1000), (sorts::ARGSORT, false, true, 1000), (sorts::TOPK, true, true, 10)]
@@ -150,7 +156,7 @@ fn asked(op: Op, case: &'static str, dtype: DType, inputs: &[StoredArray], outpu
 fn refusal(call: &Call) -> std::result::Result<(), Reason> {
     let addresses = vec![256; call.inputs.len()];
     match call.family() {
-        Family::Reduce if matches!(call.work, Work::SegmentSum { .. }) => crate::segment::describe(call).map(|_| ()),
+        Family::Reduce if matches!(call.work, Work::Segments { .. }) => crate::segment::describe(call).map(|_| ()),
         Family::Reduce | Family::Custom => crate::reduce::describe(call, &addresses).map(|_| ()),
         Family::Scan => crate::scan::describe(call).map(|_| ()),
         Family::Sort => crate::sort::describe(call).map(|_| ()),
@@ -178,6 +184,8 @@ mod tests {
         assert_eq!(find(REDUCTION_KERNEL, "everything", DType::C128), None);
         assert!(find(REDUCTION_KERNEL, "first axis", DType::Bool).unwrap().contains("not the last"));
         assert_eq!(find(reductions::SEGMENT_SUM, "segments", DType::F16), None);
+        assert_eq!(find(reductions::SEGMENT_MIN, "segments", DType::Bool), None);
+        assert!(find(reductions::SEGMENT_MAX, "segments", DType::C64).unwrap().contains("only added and multiplied"));
         assert!(find(reductions::SEGMENT_SUM, "few values", DType::I8).unwrap().contains("too few for three kernels"));
         assert_eq!(find(scans::CUMSUM, "first axis", DType::F16), None);
         assert!(find(scans::CUMMAX, "last axis", DType::C64).unwrap().contains("only added and multiplied"));

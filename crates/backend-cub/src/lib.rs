@@ -54,7 +54,7 @@ pub fn register() -> Result<()> {
 /// Kernels look at operations and dtypes themselves, so that each has a reason of its own to decline.
 const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Reduce, |call| match call.work {
-        Work::SegmentSum { .. } => launch::run(call, |_| segment::describe(call)),
+        Work::Segments { .. } => launch::run(call, |_| segment::describe(call)),
         _ => reduce::run(call),
     }),
     Kernel::new(Family::Custom, reduce::run).ops(&[REDUCTION_KERNEL]),

@@ -30,7 +30,7 @@ const LANES_32: usize = 2048;
 static REDUCE: Family = Family {
     name: "cub_reduce.cu",
     blocks: false,
-    head: &[include_str!("kernels/fold.cuh"), parts::WARP, BLOCK],
+    head: &[parts::EXTREMES, parts::FOLD, parts::WARP, BLOCK],
     text: &[include_str!("kernels/reduce.cu")],
 };
 

@@ -21,7 +21,7 @@ const NARROW: usize = 8;
 /// Columns up to this length need no more than a thread each.
 const LOW: usize = 32;
 
-const HEAD: &[&str] = &[include_str!("kernels/fold.cuh"), parts::WARP, BLOCK, parts::RELAXED, parts::FOLD_BACK];
+const HEAD: &[&str] = &[parts::EXTREMES, parts::FOLD, parts::WARP, BLOCK, parts::RELAXED, parts::FOLD_BACK];
 
 static ROWS: Family = Family { name: "cub_scan.cu", blocks: false, head: HEAD, text: &[include_str!("kernels/scan.cu")] };
 static COLUMNS: Family =

@@ -1,9 +1,11 @@
-//! Sums of segments, with the expression before them taken in: work is shared out by values and segments together, so that it does not
+//! Reductions of segments, with the expression before them taken in: work is shared out by values and segments together, so that it does not
 //! matter how long each is.
 
 use cuprum_backend_cuda::codegen::{Access, KernelKey, check, ctype, parts};
+use cuprum_backend_cuda::segment::Folds;
 use cuprum_core::call::Work;
-use cuprum_core::{Array, Call, DType, Outcome, Program, Reason, Result};
+use cuprum_core::ops::reduce::{MAX, MIN, PROD, SUM};
+use cuprum_core::{Array, Call, DType, Op, Outcome, Program, Reason, Result};
 
 use crate::flat;
 use crate::launch::{self, Described, On};
@@ -17,7 +19,7 @@ const FEW_TILES: usize = 16;
 static SEGMENTS: Family = Family {
     name: "cub_segment.cu",
     blocks: false,
-    head: &[include_str!("kernels/fold.cuh"), parts::WARP, BLOCK],
+    head: &[parts::EXTREMES, parts::FOLD, parts::WARP, BLOCK],
     text: &[include_str!("kernels/segment.cu")],
 };
 
@@ -26,6 +28,7 @@ static SEGMENTS: Family = Family {
 pub struct Segments<'a> {
     /// The values.
     pub program: &'a Program,
+    folds: Folds,
     acc: DType,
     out: DType,
     access: Access,
@@ -37,9 +40,15 @@ pub struct Segments<'a> {
 
 /// What the kernels are asked for, or why they decline.
 pub fn describe<'a>(call: &'a Call) -> Result<Segments<'a>, Reason> {
-    let (&Work::SegmentSum { program, acc }, [output]) = (&call.work, call.outputs) else {
+    let (&Work::Segments { program, reduction, acc }, [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a reduction of segments"));
     };
+    let folds =
+        Folds::of(reduction).ok_or_else(|| Reason::with(|| format!("{} of segments: not one of its operations", reduction.name())))?;
+    if acc.is_complex() && !folds.is_sum_or_product() {
+        // Of complex NaNs the first is the smallest and the largest, but elements are not combined in their order here.
+        return Err(Reason::with(|| format!("{} of {acc}: complex numbers are only added and multiplied", reduction.name())));
+    }
     let (values, Some(offsets)) = call.program_inputs() else { return Err(Reason::new("no offsets")) };
     if offsets.dtype() != DType::I64 || !offsets.layout().is_c_contiguous() {
         return Err(Reason::new("offsets that are not contiguous int64"));
@@ -47,7 +56,7 @@ pub fn describe<'a>(call: &'a Call) -> Result<Segments<'a>, Reason> {
     let Some(first) = values.first() else { return Err(Reason::new("values that are no array")) };
     flat::check_program(program)?;
     let (length, count) = (first.layout().size(), output.layout.size());
-    let segments = Segments { program, acc, out: output.dtype, access: Access::flat(values), length, count };
+    let segments = Segments { program, folds, acc, out: output.dtype, access: Access::flat(values), length, count };
     match segments.tiles() {
         few if few < FEW_TILES => Err(Reason::with(|| format!("{length} values in {count} segments are too few for three kernels"))),
         many if many > i32::MAX as usize => Err(Reason::with(|| format!("{length} values in {count} segments are more than 2^31 tiles"))),
@@ -78,13 +87,18 @@ impl Segments<'_> {
 
 impl Described for Segments<'_> {
     fn key(&self) -> KernelKey {
-        KernelKey::new("cub segment", self.program).with_dtype(self.acc).with_dtype(self.out).with(self.access.repeated)
+        KernelKey::new("cub segment", self.program)
+            .with_name(self.folds.fold)
+            .with_dtype(self.acc)
+            .with_dtype(self.out)
+            .with(self.access.repeated)
     }
 
     fn source(&self) -> Result<Source, &'static str> {
         let mut d = Definitions::default();
-        d.alias("Fold", &format!("SumOfSome<{}>", ctype(self.acc)));
-        d.alias("Nothing", &format!("Sum<{}>", ctype(self.acc)));
+        let acc = ctype(self.acc);
+        d.alias("Fold", &format!("{}<{acc}>", self.folds.fold));
+        d.alias("Nothing", &format!("{}<{acc}>", self.folds.nothing));
         d.alias("Out", ctype(self.out));
         d.constant("ITEMS", self.items());
         SEGMENTS.source(self.program, self.access, &d, &["segment_cut", "segment_tile", "segment_join"])
@@ -102,18 +116,23 @@ impl Described for Segments<'_> {
 /// Programs of this family over a representative list, for compiling without a device.
 pub fn sources() -> Vec<(String, String)> {
     use DType::*;
-    let of = |program: Program, acc: DType| {
-        let out = program.output_dtype(0);
-        let segments = Segments { program: &program, acc, out, access: Access::default(), length: 0, count: 0 };
-        segments.source().map(|s| (format!("{} {out} in {acc} of {program}", s.name), s.text)).ok()
+    let of = |reduction: Op, program: Program, acc: DType| {
+        let (out, folds) = (program.output_dtype(0), Folds::of(reduction)?);
+        let segments = Segments { program: &program, folds, acc, out, access: Access::default(), length: 0, count: 0 };
+        segments.source().map(|s| (format!("{} {} {out} in {acc} of {program}", s.name, reduction.name()), s.text)).ok()
     };
     let plain = [(I64, I64), (U64, U64), (F16, F32), (BF16, F32), (F32, F32), (F64, F64), (C64, C64), (C128, C128)];
     let fused = [
-        of(crate::source::fused_example(F32, F32), F32),
-        of(crate::source::fused_example(I16, I64), I64),
-        of(check::taking(F32, I32), F32),
+        of(SUM, crate::source::fused_example(F32, F32), F32),
+        of(SUM, crate::source::fused_example(I16, I64), I64),
+        of(SUM, check::taking(F32, I32), F32),
+        of(MAX, crate::source::fused_example(I16, I16), I16),
+        of(PROD, Program::identity(F16), F32),
+        of(PROD, Program::identity(C64), C64),
     ];
-    plain.into_iter().map(|(value, acc)| of(Program::identity(value), acc)).chain(fused).flatten().collect()
+    let sums = plain.into_iter().map(|(value, acc)| of(SUM, Program::identity(value), acc));
+    let extremes = DType::ALL.into_iter().filter(|d| !d.is_complex()).zip([MIN, MAX].into_iter().cycle());
+    sums.chain(fused).chain(extremes.map(|(d, op)| of(op, Program::identity(d), d))).flatten().collect()
 }
 
 #[cfg(test)]
@@ -129,7 +148,7 @@ mod tests {
         let offsets = array(DType::I64, contiguous(&[count + 1]));
         let inputs: Vec<StoredArray> = values.iter().cloned().chain([offsets]).collect();
         let outputs = [output(program.output_dtype(0), &[count])];
-        let work = Work::SegmentSum { program, acc };
+        let work = Work::Segments { program, reduction: SUM, acc };
         with_call(SEGMENT_SUM, &inputs, &outputs, work, |call| reason(|| describe(call)).map(check))
     }
 

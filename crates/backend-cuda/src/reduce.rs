@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use cuprum_core::op::Op;
-use cuprum_core::ops::reduce::{ALL, ANY, ARGMAX, ARGMIN, COUNT_NONZERO, MAX, MIN, PROD, SEGMENT_SUM, SUM, VAR};
+use cuprum_core::ops::reduce::{ALL, ANY, ARGMAX, ARGMIN, COUNT_NONZERO, MAX, MIN, PROD, SUM, VAR};
 use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
 use cuprum_core::{Array, Call, DType, Device, DeviceKind, Layout, Outcome, Program as Expression, Result, Work, decline, testing};
 use smallvec::SmallVec;
@@ -21,8 +21,8 @@ use crate::raw::{self, Asked, REDUCTION_KERNEL, StringReduction};
 use crate::rows;
 
 const COMMON: &str = concat!(include_str!("kernels/warp.cuh"), include_str!("kernels/reduce.cuh"));
-/// Every operation of the family: those with a row here, and `segment_sum`, which has a kernel of its own.
-pub(crate) const OPS: &[Op] = &[SUM, PROD, MIN, MAX, ANY, ALL, COUNT_NONZERO, ARGMIN, ARGMAX, VAR, SEGMENT_SUM];
+/// Every operation with a row here.
+pub(crate) const OPS: &[Op] = &[SUM, PROD, MIN, MAX, ANY, ALL, COUNT_NONZERO, ARGMIN, ARGMAX, VAR];
 /// Most axes, kept or reduced, that kernels are generated for.
 const MAX_RANK: usize = 8;
 /// Bytes of a part that blocks hand to each other: `Slot` in warp.cuh.
@@ -538,7 +538,7 @@ mod tests {
 
     #[test]
     fn each_operation_has_one_row() {
-        for op in OPS.iter().filter(|op| **op != SEGMENT_SUM) {
+        for op in OPS {
             assert_eq!(ROWS.iter().filter(|r| r.op == *op).count(), 1, "{}", op.name());
         }
         assert!(sources().len() > 20);

@@ -122,7 +122,8 @@ impl Shape {
             self.resident(stages) / self.block(),
         );
         let kernel = include_str!("kernels/rows.cu").replace("KERNEL", &name(program));
-        Ok([codegen::PRELUDE, codegen::parts::WARP, &constants, include_str!("kernels/rows.cuh"), &row, &kernel].concat())
+        Ok([codegen::PRELUDE, codegen::parts::WARP, codegen::parts::EXTREMES, &constants, include_str!("kernels/rows.cuh"), &row, &kernel]
+            .concat())
     }
 
     fn function(self, context: &'static Context, program: &Expression, stages: &Stages) -> crate::Result<Arc<Function>> {

@@ -1,24 +1,40 @@
-//! Segment sums: some lanes of a warp each, a block for the long ones. The values' expression is inlined.
+//! Reductions of segments: some lanes of a warp each, a block for the long ones. The values' expression is inlined.
 
-use cuprum_core::{Array, Call, DType, Outcome, Program as Expression, Result, Work, decline};
+use cuprum_core::ops::reduce::{MAX, MIN, PROD, SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM, SUM, accumulator};
+use cuprum_core::{Array, Call, DType, Op, Outcome, Program as Expression, Result, Work, decline};
 use smallvec::SmallVec;
 
-use crate::codegen::{self, Access, KernelKey, check, ctype};
+use crate::codegen::{self, Access, KernelKey, check, ctype, parts};
 use crate::device::{self, InCall};
 use crate::driver::Context;
 use crate::kernel::{self, THREADS};
 use crate::module::Args;
 
 /// The kernel, as it is named in its source.
-const NAME: &str = "segment_sum";
+const NAME: &str = "segment_fold";
 
-/// The accumulator of a sum that this kernel does; of integers unsigned, which wraps alike.
-fn accumulator(value: DType, acc: DType) -> Option<&'static str> {
-    match (value, acc) {
-        (DType::I64 | DType::U64, a) if a == value => Some("u64"),
-        (DType::F16 | DType::BF16, DType::F32) => Some("f32"),
-        (DType::F32 | DType::F64 | DType::C64 | DType::C128, a) if a == value => Some(ctype(value)),
-        _ => None,
+/// The operations that this kernel does.
+pub(crate) const OPS: &[Op] = &[SEGMENT_SUM, SEGMENT_PROD, SEGMENT_MIN, SEGMENT_MAX];
+
+/// How segments are reduced: templates of `fold.cuh`, over the accumulator.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Folds {
+    /// Of a segment's values, of which there is one at the least.
+    pub fold: &'static str,
+    /// The fold whose identity is the result of an empty segment.
+    pub nothing: &'static str,
+}
+
+impl Folds {
+    /// The folds of a reduction, if it is one of segments.
+    pub fn of(reduction: Op) -> Option<Folds> {
+        let known = [(SUM, "SumOfSome", "Sum"), (PROD, "Product", "Product"), (MIN, "Minimum", "Minimum"), (MAX, "Maximum", "Maximum")];
+        known.into_iter().find(|(op, ..)| *op == reduction).map(|(_, fold, nothing)| Folds { fold, nothing })
+    }
+
+    /// Whether numbers are added or multiplied, not compared.
+    pub fn is_sum_or_product(self) -> bool {
+        !["Minimum", "Maximum"].contains(&self.fold)
     }
 }
 
@@ -34,35 +50,67 @@ fn blocks(program: &Expression) -> u32 {
     if is_small { 6 } else { 1 }
 }
 
-fn source(program: &Expression, access: Access, accumulator: &str, team: u32) -> std::result::Result<String, &'static str> {
-    let element = codegen::element(program, access)?;
-    let defines = format!("using A = cuprum::{accumulator};\n#define TEAM {team}\n#define BLOCKS {}\n", blocks(program));
-    Ok([codegen::PRELUDE, &element, &defines, include_str!("kernels/segment.cu")].concat())
+/// What a kernel's text depends on.
+#[derive(Clone, Copy)]
+struct Text<'a> {
+    program: &'a Expression,
+    access: Access,
+    folds: Folds,
+    acc: DType,
+    team: u32,
 }
 
-/// Every accumulator of this family, for compiling without a device.
+impl Text<'_> {
+    fn key(self) -> KernelKey {
+        let key = KernelKey::new(NAME, self.program).with(self.access.repeated).with(u64::from(self.team));
+        key.with_dtype(self.acc).with_name(self.folds.fold)
+    }
+
+    fn source(self) -> std::result::Result<String, &'static str> {
+        let element = codegen::element(self.program, self.access)?;
+        let (Folds { fold, nothing }, acc) = (self.folds, ctype(self.acc));
+        let definitions = format!(
+            "namespace cuprum {{\nusing Fold = {fold}<{acc}>;\nusing Nothing = {nothing}<{acc}>;\n}}  // namespace cuprum\n#define TEAM {}\n#define BLOCKS {}\n",
+            self.team,
+            blocks(self.program),
+        );
+        let parts = [codegen::PRELUDE, parts::WARP, parts::EXTREMES, parts::FOLD, &element, &definitions];
+        Ok([&parts.concat(), include_str!("kernels/segment.cu")].concat())
+    }
+}
+
+/// Every reduction and dtype of this family, for compiling without a device.
 pub fn sources() -> Vec<(String, String)> {
-    let pairs = DType::ALL.iter().flat_map(|&value| DType::ALL.iter().map(move |&acc| (value, acc)));
-    let listed = pairs.zip([1, 4, 32].into_iter().cycle()).filter_map(|((value, acc), team)| {
-        let text = source(&Expression::identity(value), Access::default(), accumulator(value, acc)?, team).ok()?;
-        Some((format!("segment_sum<{value}, {acc}, {team}>"), text))
+    let of = |name: String, reduction: Op, text: Text| Some((format!("{name}, {}, {}>", reduction.name(), text.team), text.source().ok()?));
+    let every = [SUM, PROD, MIN, MAX].into_iter().flat_map(|op| DType::ALL.into_iter().map(move |d| (op, d)));
+    let plain = every.filter(|(op, d)| d.sum_dtype() == *d || [MIN, MAX].contains(op)).zip([1, 4, 32].into_iter().cycle());
+    let plain = plain.filter_map(|((op, value), team)| {
+        let (program, acc) = (Expression::identity(value), accumulator(op, value));
+        of(format!("segment_fold<{value}"), op, Text { program: &program, access: Access::default(), folds: Folds::of(op)?, acc, team })
     });
-    let taking = [(DType::F32, DType::I32, "f32", 8), (DType::F64, DType::I64, "f64", 1), (DType::C64, DType::I32, "c64", 32)];
-    let taking = taking.into_iter().filter_map(|(table, indices, accumulator, team)| {
-        let text = source(&check::taking(table, indices), Access { repeated: 0b10, aligned: false }, accumulator, team).ok()?;
-        Some((format!("segment_sum<{table} of take by {indices}, {team}>"), text))
+    let taking = [(DType::F32, DType::I32, SUM, 8), (DType::F64, DType::I64, MAX, 1), (DType::C64, DType::I32, SUM, 32)];
+    let taking = taking.into_iter().filter_map(|(table, indices, op, team)| {
+        let (program, access) = (check::taking(table, indices), Access { repeated: 0b10, aligned: false });
+        of(
+            format!("segment_fold<{table} of take by {indices}"),
+            op,
+            Text { program: &program, access, folds: Folds::of(op)?, acc: table, team },
+        )
     });
-    listed.chain(taking).collect()
+    plain.chain(taking).collect()
 }
 
-/// The kernel of the operation `segment_sum`.
+/// A reduction of segments.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let (&Work::SegmentSum { program, acc }, [spec]) = (&call.work, call.outputs) else { decline!("not a segment sum of one output") };
-    let (values, Some(offsets)) = call.program_inputs() else { decline!("no offsets") };
-    let dtype = program.output_dtype(0);
-    let Some(accumulator) = accumulator(dtype, acc).filter(|_| spec.dtype == dtype) else {
-        decline!("sums of {dtype} in {acc}");
+    let (&Work::Segments { program, reduction, acc }, [spec]) = (&call.work, call.outputs) else {
+        decline!("not a reduction of segments with one output")
     };
+    let (values, Some(offsets)) = call.program_inputs() else { decline!("no offsets") };
+    let Some(folds) = Folds::of(reduction) else { decline!("{} of segments", reduction.name()) };
+    let dtype = program.output_dtype(0);
+    if spec.dtype != dtype || acc != accumulator(reduction, dtype) {
+        decline!("values of {dtype} reduced to {} in {acc}", spec.dtype);
+    }
     if offsets.dtype() != DType::I64 || !offsets.layout().is_c_contiguous() {
         decline!("offsets that are not contiguous int64");
     }
@@ -73,33 +121,31 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let context = device::context(call.device)?;
     let inputs: Result<SmallVec<[u64; 4]>> = values.iter().map(device::pointer).collect();
     let out = device::allocate_output(call, 0)?;
-    let sum = SegmentSum { context, program, access: Access::flat(values), accumulator, length, segments: spec.layout.size() };
-    sum.queue(&inputs?, device::pointer(offsets)?, out.pointer(), device::fault_word(call.op, 0)).in_call(call)?;
+    let segments = spec.layout.size();
+    let text = Text { program, access: Access::flat(values), folds, acc, team: team(length, segments) };
+    let reduction = Reduction { context, text, length, segments };
+    reduction.queue(&inputs?, device::pointer(offsets)?, out.pointer(), device::fault_word(call.op, 0)).in_call(call)?;
     device::done(call, [out])
 }
 
-/// The sums of one call on their way to the stream.
-struct SegmentSum<'a> {
+/// The reductions of one call on their way to the stream.
+struct Reduction<'a> {
     context: &'static Context,
-    program: &'a Expression,
-    access: Access,
-    accumulator: &'static str,
+    text: Text<'a>,
     length: usize,
     segments: usize,
 }
 
-impl SegmentSum<'_> {
+impl Reduction<'_> {
     fn queue(&self, inputs: &[u64], offsets: u64, out: u64, op: u64) -> crate::Result<()> {
-        let team = team(self.length, self.segments);
-        let key = KernelKey::new(NAME, self.program).with(self.access.repeated).with(u64::from(team)).with_name(self.accumulator);
-        let make = || Ok((NAME.to_owned(), source(self.program, self.access, self.accumulator, team)?));
-        let function = kernel::generated(self.context, &key, make)?;
+        let Text { program, team, .. } = self.text;
+        let function = kernel::generated(self.context, &self.text.key(), || Ok((NAME.to_owned(), self.text.source()?)))?;
         let fault = self.context.fault_pointer()?;
-        let params = codegen::pack_params(self.program, inputs, || self.context.fault_pointer())?;
+        let params = codegen::pack_params(program, inputs, || self.context.fault_pointer())?;
         let mut args = Args::new();
         args.push_bytes(&params).push(&out).push(&self.length).push(&offsets).push(&self.segments).push(&fault).push(&op);
         let grid = kernel::grid(u64::from(team) * self.segments as u64, THREADS);
-        // SAFETY: the arguments are those of segment_sum in segment.cu; values have `length` elements (or one, repeated), there are
+        // SAFETY: the arguments are those of segment_fold in segment.cu; values have `length` elements (or one, repeated), there are
         // `segments` results and one offset more, and the kernel checks each offset against `length`.
         unsafe { function.launch(grid, [THREADS, 1, 1], 0, args.pointers()) }
     }
@@ -110,13 +156,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_sum_of_core_has_an_accumulator() {
-        for d in DType::ALL.map(DType::sum_dtype) {
-            let acc = if matches!(d, DType::F16 | DType::BF16) { DType::F32 } else { d };
-            assert!(accumulator(d, acc).is_some(), "{d}");
-        }
-        assert_eq!(accumulator(DType::I32, DType::I32), None);
-        assert_eq!(accumulator(DType::F64, DType::F32), None);
+    fn every_reduction_of_core_has_folds() {
+        assert!([SUM, PROD, MIN, MAX].into_iter().all(|op| Folds::of(op).is_some()));
+        assert_eq!(Folds::of(SEGMENT_SUM), None);
+        assert!(sources().len() > 40);
     }
 
     #[test]

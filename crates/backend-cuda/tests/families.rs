@@ -5,8 +5,8 @@ use cuprum_backend_cuda as _;
 use cuprum_core::random::Generator;
 use cuprum_core::testing::draws::Draws;
 use cuprum_core::{
-    Complex, DType, Device, Element, Error, NdArray, Scalar, axis, bf16, concat, explain, f16, matmul, s, segment_sum, stack, tensordot,
-    with_device,
+    Complex, DType, Device, Element, Error, NdArray, Scalar, axis, bf16, concat, explain, f16, matmul, s, segment_max, segment_min,
+    segment_prod, segment_sum, stack, tensordot, with_device,
 };
 
 /// Runs `test` with a CUDA device as the default.
@@ -226,6 +226,50 @@ fn sums_of_segments() {
         for bad in [[0i64, 3], [-1, 2], [2, 1]] {
             let sum = segment_sum(&NdArray::from_slice(&[1.0, 2.0]).unwrap(), &NdArray::from_slice(&bad).unwrap()).unwrap();
             assert!(matches!(sum.to_vec::<f64>(), Err(Error::Value { op: "segment_sum", .. })), "{bad:?}");
+        }
+    });
+}
+
+#[test]
+fn other_reductions_of_segments() {
+    on_device(|_| {
+        let lengths = [0, 1, 5, 31, 32, 33, 0, 100, 4096, 4097, 50_000, 3, 0];
+        let offsets: Vec<i64> = lengths.iter().scan(0, |at, n| (Some(*at), *at += n).0).chain([lengths.iter().sum()]).collect();
+        let n = lengths.iter().sum::<i64>();
+        let offset = NdArray::from_slice(&offsets).unwrap();
+        macro_rules! check {
+            ($t:ty, $value:expr, $least:expr, $most:expr) => {{
+                let values: Vec<$t> = (0..n).map($value).collect();
+                let a = NdArray::from_slice(&values).unwrap();
+                let ranges = || offsets.windows(2).map(|w| values[w[0] as usize..w[1] as usize].iter().copied());
+                let least: Vec<$t> = ranges().map(|x| x.fold($least, |a, b| if b < a { b } else { a })).collect();
+                let most: Vec<$t> = ranges().map(|x| x.fold($most, |a, b| if b > a { b } else { a })).collect();
+                assert_eq!(segment_min(&a, &offset).unwrap().to_vec::<$t>().unwrap(), least);
+                assert_eq!(segment_max(&a, &offset).unwrap().to_vec::<$t>().unwrap(), most);
+            }};
+        }
+        check!(f64, |i| (i * 7919 % 50_021) as f64 * 0.5 - 11.0, f64::INFINITY, f64::NEG_INFINITY);
+        check!(f16, |i| f16::from_f64((i * 7919 % 1009) as f64), f16::INFINITY, f16::NEG_INFINITY);
+        check!(i8, |i| (i * 7919 % 251) as i8, i8::MAX, i8::MIN);
+        check!(u32, |i| (i * 7919 % 50_021) as u32, u32::MAX, u32::MIN);
+        check!(bool, |i| i % 97 > 50, true, false);
+        let complex: Vec<Complex<f32>> = (0..n).map(|i| Complex::new((i * 7919 % 13) as f32, -i as f32)).collect();
+        let got = segment_min(&NdArray::from_slice(&complex).unwrap(), &offset).unwrap().to_vec::<Complex<f32>>().unwrap();
+        let key = |z: &Complex<f32>| (z.re, z.im);
+        for (got, w) in got.iter().zip(offsets.windows(2)) {
+            let part = complex[w[0] as usize..w[1] as usize].iter().map(key);
+            assert_eq!(key(got), part.fold((f32::INFINITY, f32::INFINITY), |a, b| if b < a { b } else { a }));
+        }
+        let odd: Vec<i64> = (0..n).map(|i| 2 * i - 999).collect();
+        let got = segment_prod(&NdArray::from_slice(&odd).unwrap(), &offset).unwrap().to_vec::<i64>().unwrap();
+        let product = |w: &[i64]| odd[w[0] as usize..w[1] as usize].iter().fold(1i64, |a, b| a.wrapping_mul(*b));
+        assert_eq!(got, offsets.windows(2).map(product).collect::<Vec<_>>());
+        let mut nan = vec![1.0f32; n as usize];
+        nan[200] = f32::NAN;
+        let a = NdArray::from_slice(&nan).unwrap();
+        for got in [segment_min(&a, &offset).unwrap(), segment_max(&a, &offset).unwrap(), segment_prod(&a, &offset).unwrap()] {
+            let got = got.to_vec::<f32>().unwrap();
+            assert!(got.iter().zip(offsets.windows(2)).all(|(x, w)| x.is_nan() == (w[0]..w[1]).contains(&200)), "{got:?}");
         }
     });
 }

@@ -133,12 +133,15 @@ pub enum Work<'a> {
         /// The axis of `inputs[0]` that the indices address.
         axis: usize,
     },
-    /// Sum of each segment `offsets[i]..offsets[i + 1]` of the values of `program` (one result of the output's dtype), over all inputs but
-    /// the last, each 1-D with stride 1, or 0 if repeated. The last is the offsets: C-contiguous int64, non-decreasing; an empty segment
-    /// gives 0. Offsets outside the values are an error found at run time.
-    SegmentSum {
+    /// Reduce each segment `offsets[i]..offsets[i + 1]` of the values of `program` (one result of the output's dtype), over all inputs but
+    /// the last, each 1-D with stride 1, or 0 if repeated. The last is the offsets: C-contiguous int64, non-decreasing. An empty segment
+    /// gives the identity: 0 of sums, 1 of products; of minima the dtype's largest value (infinity, true), of maxima its smallest. Offsets
+    /// outside the values are an error found at run time.
+    Segments {
         /// The values.
         program: &'a Program,
+        /// `sum`, `prod`, `min` or `max`.
+        reduction: Op,
         /// dtype to accumulate in.
         acc: DType,
     },
@@ -338,7 +341,7 @@ impl Call<'_> {
     pub fn family(&self) -> Family {
         match self.work {
             Work::Map { .. } => Family::Map,
-            Work::Reduce { .. } | Work::SegmentSum { .. } => Family::Reduce,
+            Work::Reduce { .. } | Work::Segments { .. } => Family::Reduce,
             Work::Rows { .. } => Family::Rows,
             Work::Scan { .. } => Family::Scan,
             Work::Contract { .. } => Family::Contract,
@@ -363,7 +366,7 @@ impl Call<'_> {
             | Work::Scan { program, .. }
             | Work::Select { program, .. }
             | Work::Histogram { program, .. }
-            | Work::SegmentSum { program, .. } => Some(program),
+            | Work::Segments { program, .. } => Some(program),
             _ => None,
         }
     }
@@ -374,7 +377,7 @@ impl Call<'_> {
         let has_last = match self.work {
             Work::Select { values, .. } => values,
             Work::Histogram { binning, .. } => binning != Binning::Number { weighted: false },
-            Work::SegmentSum { .. } => true,
+            Work::Segments { .. } => true,
             _ => false,
         };
         match self.inputs.split_last() {

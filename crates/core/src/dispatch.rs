@@ -503,7 +503,7 @@ fn clone_work<'a>(call: &'a Call) -> crate::call::Work<'a> {
         Search { after_equal } => Search { after_equal: *after_equal },
         Histogram { program, binning } => Histogram { program, binning: *binning },
         Gather { axis } => Gather { axis: *axis },
-        SegmentSum { program, acc } => SegmentSum { program, acc: *acc },
+        Segments { program, reduction, acc } => Segments { program, reduction: *reduction, acc: *acc },
         Custom(any) => Custom(*any),
     }
 }

@@ -1,16 +1,16 @@
-//! Reduce and SegmentSum. Sums are pairwise with a tree fixed by length: the same bits for any number of threads.
+//! Reductions over axes and of segments. Sums are pairwise with a tree fixed by length: the same bits for any number of threads.
 
 mod columns;
 mod deviation;
 mod ops;
 mod rows;
+mod segments;
 mod tree;
 
-use cuprum_core::array::Array;
 use cuprum_core::layout::Dims;
 use cuprum_core::ops::reduce::{ALL, ANY, ARGMAX, ARGMIN, COUNT_NONZERO, MAX, MIN, PROD, SUM, VAR};
 use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
-use cuprum_core::{Call, Complex, DType, Element, Error, Op, Outcome, Program, Result, StepKind, Work, decline};
+use cuprum_core::{Call, Complex, DType, Element, Op, Outcome, Program, Result, StepKind, Work, decline};
 use smallvec::SmallVec;
 
 use self::deviation::Deviation;
@@ -19,8 +19,7 @@ pub(crate) use self::ops::{Combined, Value, scalar_products};
 use crate::elementwise::half::{is_half, narrow};
 use crate::own::NativeReduction;
 use crate::raw::{Elements, ElementsMut, Output};
-use crate::threads;
-use crate::tile::{Compiled, Evaluator, Nest, Results};
+use crate::tile::{Compiled, Nest, Results};
 
 /// How a planned reduction is computed, for one reducer.
 pub(crate) type Run = fn(&Compiled, &Shape, ElementsMut);
@@ -70,6 +69,8 @@ macro_rules! by_dtype {
     };
 }
 
+use by_dtype;
+
 /// Sums of a program's values, of a dtype other than bool and the 16-bit floats; says whether it takes the dtype.
 pub(crate) fn sums(compiled: &Compiled, dtype: DType, shape: &Shape, out: ElementsMut) -> bool {
     let run: Option<Run> = by_dtype!(dtype, number, run_reducer, Sum);
@@ -102,11 +103,11 @@ fn widened(program: &Program) -> Program {
     program
 }
 
-/// The kernel of the family: Reduce and SegmentSum.
+/// The kernel of the family.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     match &call.work {
         Work::Reduce { program, plan, acc } => reduce(call, program, plan, *acc),
-        Work::SegmentSum { program, acc } => segment_sum(call, program, *acc),
+        Work::Segments { program, reduction, acc } => segments::run(call, program, *reduction, *acc),
         _ => decline!("not a reduction"),
     }
 }
@@ -150,61 +151,4 @@ fn nearer(plan: &ReducePlan) -> bool {
         strides.iter().map(|s| s.last().map_or(0, |s| s.unsigned_abs())).fold(0, usize::saturating_add)
     };
     !plan.kept.is_empty() && step(&plan.kept_strides) < step(&plan.reduced_strides)
-}
-
-/// Sums segments of a program's values, each as a reduction of its own.
-type RunSegments = fn(&Compiled, &[i64], ElementsMut);
-
-fn run_segments<R: Reducer>(compiled: &Compiled, offsets: &[i64], out: ElementsMut) {
-    with_results(out, |results: &mut [R::Out]| {
-        let chunk = results.len().div_ceil(threads::count() * 4).max(1);
-        let cost = compiled.nest().size().saturating_add(results.len());
-        threads::for_each(
-            results.chunks_mut(chunk).enumerate(),
-            cost,
-            || Evaluator::new(compiled),
-            |evaluator, (i, results)| {
-                for (n, result) in results.iter_mut().enumerate() {
-                    let (start, end) = (offsets[i * chunk + n] as usize, offsets[i * chunk + n + 1] as usize);
-                    let sum = rows::reduce_run::<R>(evaluator, compiled.tile(), start, end - start, 0);
-                    *result = sum.map_or_else(R::Out::default, R::finish);
-                }
-            },
-        );
-    });
-}
-
-fn segment_sum(call: &Call, program: &Program, acc: DType) -> Result<Outcome> {
-    let (values, Some(offsets)) = call.program_inputs() else { decline!("takes values and offsets") };
-    if offsets.dtype() != DType::I64 || !offsets.layout().is_c_contiguous() {
-        decline!("takes contiguous int64 offsets");
-    }
-    let len = values.first().map_or(0, |v| v.layout().size());
-    let offsets = Elements::contiguous(offsets)?.typed::<i64>();
-    check_offsets(call.op.name(), offsets, len)?;
-    let program = widened(program);
-    let dtype = program.output_dtype(0);
-    if acc != dtype {
-        decline!("values of {dtype} accumulated in {acc}");
-    }
-    let run: Option<RunSegments> = by_dtype!(dtype, number, run_segments, Sum);
-    let Some(run) = run else { decline!("no kernel for {dtype}") };
-    let nest = Nest::new(&[len], values, |k| values[k].layout().strides().into())?;
-    let compiled = match Compiled::new(&program, nest, Results::Read) {
-        Ok(compiled) => compiled,
-        Err(reason) => return Ok(Outcome::Declined(reason)),
-    };
-    let mut output = Output::allocate(call, 0)?;
-    run(&compiled, offsets, output.elements()?);
-    call.done([output.finish()])
-}
-
-fn check_offsets(op: &'static str, offsets: &[i64], len: usize) -> Result<()> {
-    if let Some(&index) = offsets.iter().find(|&&o| o < 0 || o as u64 > len as u64) {
-        return Err(Error::Index { op, index, axis: 0, size: len });
-    }
-    match offsets.windows(2).position(|w| w[0] > w[1]) {
-        Some(i) => Err(Error::value(op, format!("offsets must not decrease: {} at {i}, then {}", offsets[i], offsets[i + 1]))),
-        None => Ok(()),
-    }
 }

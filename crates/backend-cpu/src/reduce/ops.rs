@@ -311,10 +311,18 @@ pub(crate) trait Value: Element {
     fn not_a_number(self) -> bool;
     /// Greater or equal; false with NaN. Complex by real part, then imaginary.
     fn at_least(self, b: Self) -> bool;
+    /// What no value exceeds.
+    const HIGHEST: Self;
+    /// What exceeds no value.
+    const LOWEST: Self;
+    /// The sum of no values.
+    const ZERO: Self;
+    /// The product of no values.
+    const ONE: Self;
 }
 
 macro_rules! value {
-    ($($t:ty: |$a:ident, $b:ident| $plus:expr, $times:expr, $nan:expr, $at_least:expr;)*) => {$(
+    ($($t:ty: |$a:ident, $b:ident| $plus:expr, $times:expr, $nan:expr, $at_least:expr, $highest:expr, $lowest:expr, $zero:expr, $one:expr;)*) => {$(
         impl Value for $t {
             #[inline(always)]
             fn plus(self, $b: Self) -> Self { let $a = self; $plus }
@@ -324,19 +332,25 @@ macro_rules! value {
             fn not_a_number(self) -> bool { let $a = self; let _ = $a; $nan }
             #[inline(always)]
             fn at_least(self, $b: Self) -> bool { let $a = self; $at_least }
+            const HIGHEST: Self = $highest;
+            const LOWEST: Self = $lowest;
+            const ZERO: Self = $zero;
+            const ONE: Self = $one;
         }
     )*};
 }
 macro_rules! ints {
-    ($($t:ty),*) => { value! { $($t: |a, b| a.wrapping_add(b), a.wrapping_mul(b), false, a >= b;)* } };
+    ($($t:ty),*) => { value! { $($t: |a, b| a.wrapping_add(b), a.wrapping_mul(b), false, a >= b, <$t>::MAX, <$t>::MIN, 0, 1;)* } };
 }
 ints!(i8, i16, i32, i64, u8, u16, u32, u64);
 value! {
-    bool: |a, b| a | b, a & b, false, a | !b;
-    f32: |a, b| a + b, a * b, a.is_nan(), a >= b;
-    f64: |a, b| a + b, a * b, a.is_nan(), a >= b;
-    Complex<f32>: |a, b| a + b, a * b, a.re.is_nan() | a.im.is_nan(), complex_at_least(a, b);
-    Complex<f64>: |a, b| a + b, a * b, a.re.is_nan() | a.im.is_nan(), complex_at_least(a, b);
+    bool: |a, b| a | b, a & b, false, a | !b, true, false, false, true;
+    f32: |a, b| a + b, a * b, a.is_nan(), a >= b, f32::INFINITY, f32::NEG_INFINITY, 0.0, 1.0;
+    f64: |a, b| a + b, a * b, a.is_nan(), a >= b, f64::INFINITY, f64::NEG_INFINITY, 0.0, 1.0;
+    Complex<f32>: |a, b| a + b, a * b, a.re.is_nan() | a.im.is_nan(), complex_at_least(a, b),
+        Complex::new(f32::HIGHEST, f32::HIGHEST), Complex::new(f32::LOWEST, f32::LOWEST), Complex::new(0.0, 0.0), Complex::new(1.0, 0.0);
+    Complex<f64>: |a, b| a + b, a * b, a.re.is_nan() | a.im.is_nan(), complex_at_least(a, b),
+        Complex::new(f64::HIGHEST, f64::HIGHEST), Complex::new(f64::LOWEST, f64::LOWEST), Complex::new(0.0, 0.0), Complex::new(1.0, 0.0);
 }
 
 /// [`Value::at_least`] of complex numbers.
@@ -346,9 +360,15 @@ fn complex_at_least<T: PartialOrd>(a: Complex<T>, b: Complex<T>) -> bool {
     ordered && (a.re > b.re || (a.re == b.re && a.im >= b.im))
 }
 
-/// Reductions whose accumulator is an element: name, how two merge.
+/// A reduction of no elements has a result, too.
+pub(crate) trait Identity: Reducer {
+    /// That result.
+    const IDENTITY: Self::Out;
+}
+
+/// Reductions whose accumulator is an element: name, how two merge, and the result of none.
 macro_rules! folds {
-    ($($(#[$doc:meta])* $name:ident: |$a:ident, $b:ident| $merge:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: |$a:ident, $b:ident| $merge:expr, $identity:expr;)*) => {$(
         $(#[$doc])*
         pub(crate) struct $name<T>(PhantomData<T>);
         impl<T: Value> Reducer for $name<T> {
@@ -363,17 +383,20 @@ macro_rules! folds {
             #[inline(always)]
             fn finish(acc: T) -> T { acc }
         }
+        impl<T: Value> Identity for $name<T> {
+            const IDENTITY: T = $identity;
+        }
     )*};
 }
 folds! {
     /// Sum; of bool, "any".
-    Sum: |a, b| a.plus(b);
+    Sum: |a, b| a.plus(b), T::ZERO;
     /// Product; of bool, "all".
-    Prod: |a, b| a.times(b);
+    Prod: |a, b| a.times(b), T::ONE;
     /// Smallest; the first NaN if there is one.
-    Min: |a, b| if b.at_least(a) | a.not_a_number() { a } else { b };
+    Min: |a, b| if b.at_least(a) | a.not_a_number() { a } else { b }, T::HIGHEST;
     /// Largest; the first NaN if there is one.
-    Max: |a, b| if a.at_least(b) | a.not_a_number() { a } else { b };
+    Max: |a, b| if a.at_least(b) | a.not_a_number() { a } else { b }, T::LOWEST;
 }
 
 /// Number of true elements.

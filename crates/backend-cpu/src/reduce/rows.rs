@@ -6,7 +6,7 @@ use crate::threads;
 use crate::tile::{Compiled, Evaluator};
 
 /// Elements of a reduction that is split between threads that one task takes: a power of two leaves.
-const BLOCK: usize = 128 * LEAF;
+pub(super) const BLOCK: usize = 128 * LEAF;
 
 /// Reduces points `start..start + len` of the program; the first of them is the `first`th of its reduction and begins a leaf.
 pub(super) fn reduce_run<R: Reducer>(evaluator: &mut Evaluator, tile: usize, start: usize, len: usize, first: usize) -> Option<R::Acc> {
@@ -91,10 +91,26 @@ fn split_rows<R: Reducer>(compiled: &Compiled, len: usize, cost: usize, out: &mu
         },
     );
     for (result, blocks) in out.iter_mut().zip(partial.chunks(blocks)) {
-        let mut tree = Tree::new();
-        blocks.iter().flatten().for_each(|&acc| tree.push(acc, R::merge));
-        if let Some(acc) = tree.finish(R::merge) {
+        if let Some(acc) = finished::<R>(blocks) {
             *result = R::finish(acc);
         }
     }
+}
+
+/// [`reduce_run`] of a whole reduction whose blocks different threads take.
+pub(super) fn reduce_blocks<R: Reducer>(compiled: &Compiled, start: usize, len: usize) -> Option<R::Acc> {
+    let block = |evaluator: &mut Evaluator, n: usize| {
+        let at = n * BLOCK;
+        reduce_run::<R>(evaluator, compiled.tile(), start + at, BLOCK.min(len - at), at)
+    };
+    let cost = len.saturating_mul(compiled.cost());
+    let partial = threads::map(0..len.div_ceil(BLOCK), cost, || Evaluator::new(compiled), block);
+    finished::<R>(&partial)
+}
+
+/// The result of a reduction's blocks, in their order.
+fn finished<R: Reducer>(blocks: &[Option<R::Acc>]) -> Option<R::Acc> {
+    let mut tree = Tree::new();
+    blocks.iter().flatten().for_each(|&acc| tree.push(acc, R::merge));
+    tree.finish(R::merge)
 }

@@ -1,6 +1,6 @@
-//! Reduce and SegmentSum against plain loops.
+//! Reductions over axes and of segments against plain loops.
 
-use cuprum_core::{Complex, DType, Error, NdArray, axis, bf16, f16, segment_sum};
+use cuprum_core::{Complex, DType, Error, NdArray, axis, bf16, f16, segment_max, segment_min, segment_prod, segment_sum};
 
 use crate::support::{as_f64, layouts, matrix, on_threads};
 
@@ -183,6 +183,26 @@ fn segments() {
     assert!(matches!(check(&[0, 4]), Err(Error::Index { index: 4, .. })));
     assert!(matches!(check(&[-1, 3]), Err(Error::Index { index: -1, .. })));
     assert!(matches!(check(&[2, 1]), Err(Error::Value { .. })));
+}
+
+#[test]
+fn long_and_short_segments_on_any_number_of_threads() {
+    let lengths = [0, 5, 65_536, 1, 65_537, 0, 200_001, 3, 70_000];
+    let offsets: Vec<i64> =
+        lengths.iter().scan(2, |at, n| Some(std::mem::replace(at, *at + n))).chain([2 + lengths.iter().sum::<i64>()]).collect();
+    let values: Vec<f64> = (0..offsets[lengths.len()] + 4).map(|i| ((i * 7919) % 10_007) as f64 * 0.1 - 400.0).collect();
+    let (a, o) = (NdArray::from_slice(&values).unwrap(), NdArray::from_slice(&offsets).unwrap());
+    let ranges = || offsets.windows(2).map(|w| &values[w[0] as usize..w[1] as usize]);
+    let sums = on_threads(|| segment_sum(&a, &o)).to_vec::<f64>().unwrap();
+    assert!(
+        sums.iter().zip(ranges()).all(|(got, x)| (got - x.iter().sum::<f64>()).abs() <= 1e-12 * x.iter().map(|v| v.abs()).sum::<f64>())
+    );
+    let least = on_threads(|| segment_min(&a, &o)).to_vec::<f64>().unwrap();
+    assert_eq!(least, ranges().map(|x| x.iter().copied().fold(f64::INFINITY, f64::min)).collect::<Vec<_>>());
+    let most = on_threads(|| segment_max(&(-&a), &o)).to_vec::<f64>().unwrap();
+    assert_eq!(most, least.iter().map(|x| -x).collect::<Vec<_>>());
+    let signs = on_threads(|| segment_prod(&a.sign().unwrap(), &o)).to_vec::<f64>().unwrap();
+    assert_eq!(signs, ranges().map(|x| x.iter().map(|v| if *v == 0.0 { 0.0 } else { v.signum() }).product()).collect::<Vec<f64>>());
 }
 
 /// Sum of squared distances from the mean, in float64 with two passes.

@@ -1,6 +1,8 @@
-//! Sums of segments, at every mixture of lengths.
+//! Reductions of segments, at every mixture of lengths.
 
-use cuprum_core::{Complex, DType, Element, Error, NdArray, Result, bf16, f16, segment_sum};
+use cuprum_core::{
+    Complex, DType, Device, Element, Error, NdArray, Result, bf16, f16, segment_max, segment_min, segment_prod, segment_sum, with_device,
+};
 
 use crate::{alone_on_device, numbers, on_device, served};
 
@@ -88,6 +90,56 @@ fn sums_of_segments_of_every_dtype() {
         check(&values, |v| *v, &offsets, 1e-14, "complex128")?;
         let values: Vec<Complex<f32>> = x.iter().map(|x| Complex::new(*x as f32, 0.5)).collect();
         check(&values, |v| Complex::new(f64::from(v.re), f64::from(v.im)), &offsets, 1e-6, "complex64")
+    });
+}
+
+/// Checks that minima and maxima have the CPU's bits.
+fn check_extremes<T: Element>(values: &[T], offsets: &[i64], what: &str) -> Result<()> {
+    let arrays = || Ok((NdArray::from_slice(values)?, NdArray::from_slice(offsets)?));
+    let (a, o) = arrays()?;
+    let (a_host, o_host) = with_device(Device::CPU, arrays)?;
+    assert!(served::<T>(|| segment_min(&a, &o))? == segment_min(&a_host, &o_host)?.to_vec::<T>()?, "minima, {what}");
+    assert!(served::<T>(|| segment_max(&a, &o))? == segment_max(&a_host, &o_host)?.to_vec::<T>()?, "maxima, {what}");
+    Ok(())
+}
+
+#[test]
+fn extremes_and_products_of_segments() {
+    on_device(|| {
+        for (n, lengths) in mixtures(256 * 15).into_iter().enumerate() {
+            let offsets = offsets_of(&lengths, n % 2 * 7);
+            let count = offsets[lengths.len()] as usize + n % 3;
+            let mut values: Vec<f32> = numbers(count).into_iter().map(|x| x as f32).collect();
+            values.iter_mut().step_by(1237).for_each(|x| *x = f32::INFINITY * x.signum());
+            check_extremes(&values, &offsets, &format!("float32, mixture {n}"))?;
+            let small: Vec<i16> = (0..count).map(|i| (i * 7919 % 65_537) as i16).collect();
+            check_extremes(&small, &offsets, &format!("int16, mixture {n}"))?;
+        }
+        let lengths: Vec<usize> = (0..3000).map(|n| if n == 1000 { 40_000 } else { n % 50 }).collect();
+        let offsets = offsets_of(&lengths, 0);
+        let count = offsets[lengths.len()] as usize;
+        let x = numbers(count);
+        check_extremes(&x, &offsets, "float64")?;
+        check_extremes(&x.iter().map(|x| *x > 0.4).collect::<Vec<bool>>(), &offsets, "bool")?;
+        check_extremes(&x.iter().map(|x| f16::from_f64(*x)).collect::<Vec<_>>(), &offsets, "float16")?;
+        check_extremes(&x.iter().map(|x| (x * 1e18) as i64).collect::<Vec<_>>(), &offsets, "int64")?;
+        check_extremes(&x.iter().map(|x| (x * 120.0) as i8).collect::<Vec<_>>(), &offsets, "int8")?;
+        // A NaN anywhere in a segment is its extreme.
+        let mut with_nan = x.clone();
+        with_nan.iter_mut().step_by(977).for_each(|x| *x = f64::NAN);
+        let (a, o) = (NdArray::from_slice(&with_nan)?, NdArray::from_slice(&offsets)?);
+        for got in [served::<f64>(|| segment_min(&a, &o))?, served::<f64>(|| segment_max(&a, &o))?] {
+            let segments = offsets.windows(2).map(|w| &with_nan[w[0] as usize..w[1] as usize]);
+            assert!(got.iter().zip(segments).all(|(got, x)| got.is_nan() == x.iter().any(|x| x.is_nan())));
+        }
+        let odd: Vec<u64> = (0..count as u64).map(|i| 2 * i + 1).collect();
+        let got = served::<u64>(|| segment_prod(&NdArray::from_slice(&odd)?, &NdArray::from_slice(&offsets)?))?;
+        let product = |x: &[u64]| x.iter().fold(1u64, |a, b| a.wrapping_mul(*b));
+        assert!(got == offsets.windows(2).map(|w| product(&odd[w[0] as usize..w[1] as usize])).collect::<Vec<_>>());
+        let powers: Vec<f32> = (0..count).map(|i| if i % 2 == 0 { 2.0 } else { -0.5 }).collect();
+        let got = served::<f32>(|| segment_prod(&NdArray::from_slice(&powers)?, &NdArray::from_slice(&offsets)?))?;
+        assert!(got == offsets.windows(2).map(|w| powers[w[0] as usize..w[1] as usize].iter().product()).collect::<Vec<f32>>());
+        Ok(())
     });
 }
 

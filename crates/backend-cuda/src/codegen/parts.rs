@@ -12,6 +12,10 @@ pub const SHARE: &str = include_str!("../kernels/share.cuh");
 pub const WARP: &str = include_str!("../kernels/warp.cuh");
 /// Left folds over the tiles before a tile. After [`WARP`] and [`RELAXED`].
 pub const FOLD_BACK: &str = include_str!("../kernels/fold_back.cuh");
+/// The least and the greatest value of a type.
+pub const EXTREMES: &str = include_str!("../kernels/extremes.cuh");
+/// What reductions of rows and of segments, and scans, combine with. After [`EXTREMES`].
+pub const FOLD: &str = include_str!("../kernels/fold.cuh");
 /// Elements as unsigned keys in NumPy's order.
 pub const ORDER: &str = include_str!("../kernels/order.cuh");
 /// Which bin of a histogram a value falls in.

@@ -1,4 +1,4 @@
-// Rows that a team of threads holds in registers. After the prelude and warp.cuh; before the code of a row. The host defines Index (i32 or
+// Rows that a team of threads holds in registers. After the prelude, warp.cuh and extremes.cuh; before the code of a row. The host defines Index (i32 or
 // i64), RANK (axes that number rows), OPERANDS, TEAM (threads of a row: a power of 2), BLOCK, WIDTH (elements loaded together), PACKS (of a
 // thread), FULL (of those, how many every thread has), FOLDS, and RESIDENT (blocks of a multiprocessor).
 //
@@ -18,19 +18,6 @@ struct Scratch {
     };
     Totals at[FOLDS];
 };
-
-template <class T> __device__ inline T lowest() {
-    if constexpr (is_same<T, bool>) return false;
-    else if constexpr (is_int<T>) return int_min<T>();
-    else if constexpr (is_complex<T>) return T(lowest<real_of<T>>(), lowest<real_of<T>>());
-    else return cast<T>(bits_to_f32(0xff800000u));
-}
-template <class T> __device__ inline T highest() {
-    if constexpr (is_same<T, bool>) return true;
-    else if constexpr (is_int<T>) return int_max<T>();
-    else if constexpr (is_complex<T>) return T(highest<real_of<T>>(), highest<real_of<T>>());
-    else return cast<T>(bits_to_f32(0x7f800000u));
-}
 
 // A pack of what no thread writes meanwhile, so that the load may pass stores before it.
 template <bool Aligned, class T> __device__ inline Pack<T, WIDTH> load_read_only(const T* from) {

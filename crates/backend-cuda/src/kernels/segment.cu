@@ -1,30 +1,15 @@
-// Sums of segments of 1-D values, after the prelude and an element's code. The host defines A, the accumulator (integers unsigned: they
-// wrap), TEAM, the threads (a power of 2 up to 32) that share a segment, by the mean length, and BLOCKS that a multiprocessor shall hold
-// at once. The order of additions follows from TEAM and the segment's length alone.
+// Segments of 1-D values, each reduced to one value; after the prelude, an element's code, warp.cuh and fold.cuh. The host defines `Fold`,
+// `Nothing` (the fold whose identity is the result of no values), TEAM, the threads (a power of 2 up to 32) that share a segment, by the
+// mean length, and BLOCKS that a multiprocessor shall hold at once. The order of combination follows from TEAM and the segment's length alone.
 
 namespace cuprum {
 
+using Acc = Fold::Acc;
 constexpr int THREADS = 256;
 constexpr int WARPS = THREADS / 32;
 constexpr int TEAMS = THREADS / TEAM;
-// Segments longer than this are summed by a whole block.
+// Segments longer than this are shared by a whole block.
 constexpr i64 LONG = 4096;
-
-template <class X> struct Sum {
-    X value;
-    // -0, so that a sum of negative zeros stays one.
-    __device__ static Sum empty() { return {static_cast<X>(is_float<X> ? X(-0.0) : X(0))}; }
-    __device__ void add(Sum other) { value += other.value; }
-    __device__ Sum below(int distance) const { return {__shfl_down_sync(~0u, value, distance)}; }
-};
-template <class X> struct Sum<complex<X>> {
-    complex<X> value;
-    __device__ static Sum empty() { return {complex<X>(X(-0.0), X(-0.0))}; }
-    __device__ void add(Sum other) { value = complex<X>(value.re + other.value.re, value.im + other.value.im); }
-    __device__ Sum below(int distance) const {
-        return {complex<X>(__shfl_down_sync(~0u, value.re, distance), __shfl_down_sync(~0u, value.im, distance))};
-    }
-};
 
 struct Range {
     i64 begin, end;
@@ -44,10 +29,11 @@ __device__ inline Range range_of(const i64* offsets, u64 segment, i64 length, Ba
     return {0, 0};
 }
 
-// Every Width-th value from `first`, in runs of 4 whose loads are under way together, and which are added up one by one.
-template <int Width> __device__ inline Sum<A> sum_every(const Params& p, Range range, int first, Noticed& noticed) {
+// Every Width-th value from `first`, in runs of 4 whose loads are under way together, and which are combined one by one.
+template <int Width> __device__ inline Acc fold_every(const Params& p, Range range, int first, Noticed& noticed) {
     constexpr int RUN = 4;
-    Sum<A> total = Sum<A>::empty();
+    const Fold fold;
+    Acc total = Fold::identity();
     for (i64 start = range.begin + first; start < range.end; start += RUN * Width) {
         const i64 left = range.end - start;
         const int count = left > (RUN - 1) * Width ? RUN : (static_cast<int>(left) + Width - 1) / Width;
@@ -61,27 +47,28 @@ template <int Width> __device__ inline Sum<A> sum_every(const Params& p, Range r
         for (int k = 0; k < RUN; k++) {
             if (k < count) results[k] = evaluate(p, values[k], noticed);
         }
-        Sum<A> run = Sum<A>::empty();
+        Acc run = Fold::identity();
         #pragma unroll
         for (int k = 0; k < RUN; k++) {
-            if (k < count) run.add({cast<A>(results[k].r0)});
+            if (k < count) run = fold(run, Fold::enter(results[k].r0, 0));
         }
-        total.add(run);
+        total = fold(total, run);
     }
     return total;
 }
 
-template <int Lanes> __device__ inline Sum<A> sum_lanes(Sum<A> sum) {
+template <int Lanes> __device__ inline Acc fold_lanes(Acc acc) {
     #pragma unroll
-    for (int distance = Lanes / 2; distance > 0; distance /= 2) sum.add(sum.below(distance));
-    return sum;
+    for (int distance = Lanes / 2; distance > 0; distance /= 2) acc = Fold()(acc, shuffle_down(acc, distance));
+    return acc;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-segment_sum(const __grid_constant__ Params p, Result* out, i64 length, const i64* offsets, u64 segments, Fault* fault, u64 op) {
+segment_fold(const __grid_constant__ Params p, Result* out, i64 length, const i64* offsets, u64 segments, Fault* fault, u64 op) {
     __shared__ Range long_ranges[TEAMS];
-    __shared__ alignas(16) unsigned char storage[WARPS * sizeof(Sum<A>)];
-    Sum<A>* partial = reinterpret_cast<Sum<A>*>(storage);
+    __shared__ alignas(16) unsigned char storage[WARPS * sizeof(Acc)];
+    Acc* const partial = reinterpret_cast<Acc*>(storage);
+    const Fold fold;
     const int rank = threadIdx.x % TEAM, team = threadIdx.x / TEAM;
     const u64 stride = static_cast<u64>(gridDim.x) * TEAMS;
     Noticed noticed = {};
@@ -91,22 +78,24 @@ segment_sum(const __grid_constant__ Params p, Result* out, i64 length, const i64
         Range range = {0, 0};
         if (segment < segments) range = range_of(offsets, segment, length, bad);
         const bool is_long = range.end - range.begin > LONG;
-        // Threads of long segments add nothing, but take part in the warp's shuffles.
-        const Sum<A> sum = sum_lanes<TEAM>(sum_every<TEAM>(p, is_long ? Range{0, 0} : range, rank, noticed));
-        if (rank == 0 && segment < segments && !is_long) out[segment] = range.begin == range.end ? Result() : cast<Result>(sum.value);
+        // Threads of long segments have nothing, but take part in the warp's shuffles.
+        const Acc acc = fold_lanes<TEAM>(fold_every<TEAM>(p, is_long ? Range{0, 0} : range, rank, noticed));
+        if (rank == 0 && segment < segments && !is_long) {
+            out[segment] = Fold::leave<Result>(range.begin == range.end ? Nothing::identity() : acc);
+        }
         if (!__syncthreads_or(is_long)) continue;
         if (rank == 0) long_ranges[team] = is_long ? range : Range{0, 0};
         __syncthreads();
         for (int t = 0; t < TEAMS; t++) {
             const Range shared = long_ranges[t];
             if (shared.begin == shared.end) continue;
-            Sum<A> total = sum_lanes<32>(sum_every<THREADS>(p, shared, threadIdx.x, noticed));
+            Acc total = fold_lanes<32>(fold_every<THREADS>(p, shared, threadIdx.x, noticed));
             if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = total;
             __syncthreads();
             if (threadIdx.x == 0) {
                 total = partial[0];
-                for (int other = 1; other < WARPS; other++) total.add(partial[other]);
-                out[first + t] = cast<Result>(total.value);
+                for (int other = 1; other < WARPS; other++) total = fold(total, partial[other]);
+                out[first + t] = Fold::leave<Result>(total);
             }
             __syncthreads();
         }

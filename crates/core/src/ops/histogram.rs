@@ -174,7 +174,7 @@ fn segments(numbers: &NdArray, weights: &NdArray, bins: usize) -> Result<NdArray
     let order = numbers.argsort(-1)?;
     let bounds = with_device(numbers.device(), || NdArray::arange_as(0, bins as i64 + 1, 1, DType::I64))?;
     let offsets = numbers.take(&order, 0)?.searchsorted(&bounds, Side::Left)?;
-    super::reduce::segment_sum(&weights.astype(DType::F64)?.take(&order, 0)?, &offsets)
+    super::segments::segment_sum(&weights.astype(DType::F64)?.take(&order, 0)?, &offsets)
 }
 
 impl NdArray {

@@ -22,11 +22,12 @@ use smallvec::SmallVec;
 use crate::array::{Array, NdArray};
 use crate::call::{OutputSpec, Work};
 use crate::dispatch;
-use crate::dtype::{DType, Kind};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expr::{Fold, fusion_enabled};
 use crate::layout::{Dims, Layout, normalize_axes, normalize_axis};
 use crate::op::{Family, Op};
+use crate::ops::segments::{segment_max, segment_min, segment_prod, segment_sum};
 use crate::ops::value::{Args, Value};
 use crate::plan::reduce::ReducePlan;
 use crate::plan::rows;
@@ -136,6 +137,9 @@ super::rows! { Reduce from 200:
     VAR "var" [] 1 ("a, axis=None, dtype=None, *, ddof=0, correction=None, keepdims=False") Some(|a: Args| a.array("a")?.var(over(&a)?).map(Value::Array)), "Variance: mean squared distance from the mean.";
     STD "std" [] 1 ("a, axis=None, dtype=None, *, ddof=0, correction=None, keepdims=False") Some(|a: Args| a.array("a")?.std(over(&a)?).map(Value::Array)), "Standard deviation: square root of the variance.";
     SEGMENT_SUM "segment_sum" [] 2 ("a, offsets") Some(|a: Args| segment_sum(&a.array("a")?, &a.array("offsets")?).map(Value::Array)), "Sums of the segments `offsets[i]..offsets[i + 1]` of a 1-D array; an empty segment gives 0.";
+    SEGMENT_PROD "segment_prod" [] 2 ("a, offsets") Some(|a: Args| segment_prod(&a.array("a")?, &a.array("offsets")?).map(Value::Array)), "Products of the segments of a 1-D array; an empty segment gives 1.";
+    SEGMENT_MIN "segment_min" [] 2 ("a, offsets") Some(|a: Args| segment_min(&a.array("a")?, &a.array("offsets")?).map(Value::Array)), "Smallest elements of the segments of a 1-D array; NaN if any is NaN; an empty segment gives the largest value of the dtype.";
+    SEGMENT_MAX "segment_max" [] 2 ("a, offsets") Some(|a: Args| segment_max(&a.array("a")?, &a.array("offsets")?).map(Value::Array)), "Largest elements of the segments of a 1-D array; NaN if any is NaN; an empty segment gives the smallest value of the dtype.";
 }
 
 /// The value of an empty reduction, if it has one.
@@ -157,7 +161,7 @@ fn identity(op: Op, out: DType) -> Option<Scalar> {
 const FOLDS: [Op; 7] = [SUM, PROD, MIN, MAX, ANY, ALL, VAR];
 
 /// dtype that a reduction accumulates in: float32 for the 16-bit floats' sums and products, else the value's own.
-pub(crate) fn accumulator(op: Op, value: DType) -> DType {
+pub fn accumulator(op: Op, value: DType) -> DType {
     let sums = [SUM, PROD].contains(&op);
     if sums && matches!(value, DType::F16 | DType::BF16) { DType::F32 } else { value }
 }
@@ -311,26 +315,4 @@ impl NdArray {
     pub fn count_nonzero(&self, over: impl Into<Over>) -> Result<NdArray> {
         reduce(COUNT_NONZERO, self, &over.into(), DType::Bool, DType::I64)
     }
-}
-
-/// Sums of the segments `offsets[i]..offsets[i + 1]` of a 1-D array: the last step of a CSR matrix-vector product. What is deferred is
-/// computed in the same pass; on a GPU so is a `take`: `segment_sum(&(&data * &x.take(&columns, 0)?), &offsets)` reads `x` as it adds.
-///
-/// `offsets` are integers, non-decreasing, from 0 to `a`'s length; the result has one element less than they are. An empty
-/// segment gives 0 (unlike `numpy.add.reduceat`). Offsets outside the array are an error, on a GPU at the next call that waits.
-pub fn segment_sum(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
-    let name = SEGMENT_SUM.name();
-    if a.ndim() != 1 || offsets.ndim() != 1 || offsets.size() == 0 {
-        return Err(Error::shape(name, "takes a 1-D array and 1-D offsets, at least one", &[a.shape(), offsets.shape()]));
-    }
-    let device = super::one_device(SEGMENT_SUM, a, offsets)?;
-    if !matches!(offsets.dtype().kind(), Kind::Signed | Kind::Unsigned) {
-        return Err(Error::dtype(name, "offsets must be integers", &[offsets.dtype()]));
-    }
-    let dtype = a.dtype().sum_dtype();
-    let sums = OutputSpec::contiguous(dtype, &[offsets.shape()[0] - 1])?;
-    let (program, mut inputs) = super::flat_prologue(&a.astype(dtype)?, dtype)?;
-    inputs.push(offsets.astype(DType::I64)?.contiguous()?.stored()?);
-    let work = Work::SegmentSum { program: &program, acc: accumulator(SUM, dtype) };
-    super::run_one(SEGMENT_SUM, device, &inputs, sums, work)
 }

@@ -1,12 +1,14 @@
-//! Sorts within the segments `offsets[i]..offsets[i + 1]` of a 1-D array. Their sums stand with the reductions.
+//! Reductions of the segments `offsets[i]..offsets[i + 1]` of a 1-D array, whose rows stand with the other reductions, and sorts within them.
 
 use crate::array::NdArray;
-use crate::device::with_device;
+use crate::call::{OutputSpec, Work};
+use crate::device::{Device, with_device};
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::op::Op;
 use crate::ops::elementwise::subtract;
 use crate::ops::manipulation::concat;
+use crate::ops::reduce::{MAX, MIN, PROD, SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM, SUM, accumulator};
 use crate::ops::search::Side;
 use crate::ops::value::{Args, Value};
 use crate::s;
@@ -14,6 +16,66 @@ use crate::s;
 super::rows! { Sort from 372:
     SEGMENT_SORT "segment_sort" [] 2 ("a, offsets") Some(|a: Args| segment_sort(&a.array("a")?, &a.array("offsets")?).map(Value::Array)), "Sorted within each of the segments `offsets[i]..offsets[i + 1]` of a 1-D array; NaN last.";
     SEGMENT_ARGSORT "segment_argsort" [] 2 ("a, offsets") Some(|a: Args| segment_argsort(&a.array("a")?, &a.array("offsets")?).map(Value::Array)), "Places (int64) in a 1-D array that sort within each of its segments; equal elements keep their order.";
+}
+
+/// Sums of the segments `offsets[i]..offsets[i + 1]` of a 1-D array: the last step of a CSR matrix-vector product. What is deferred is
+/// computed in the same pass; on a GPU so is a `take`: `segment_sum(&(&data * &x.take(&columns, 0)?), &offsets)` reads `x` as it adds.
+///
+/// `offsets` are integers, non-decreasing, from 0 to `a`'s length; the result has one element less than they are. An empty
+/// segment gives 0 (unlike `numpy.add.reduceat`). Offsets outside the array are an error, on a GPU at the next call that waits.
+///
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, segment_max, segment_sum};
+/// # fn main() -> cuprum::Result<()> {
+/// let (a, offsets) = (NdArray::from_slice(&[3.0, 1.0, 2.0, 9.0, 7.0])?, NdArray::from_slice(&[0, 3, 3, 5])?);
+/// assert_eq!(segment_sum(&a, &offsets)?.to_vec::<f64>()?, [6.0, 0.0, 16.0]);
+/// assert_eq!(segment_max(&a, &offsets)?.to_vec::<f64>()?, [3.0, f64::NEG_INFINITY, 9.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn segment_sum(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
+    reduced(SEGMENT_SUM, SUM, a.dtype().sum_dtype(), a, offsets)
+}
+
+/// Products of the segments of a 1-D array, in the dtypes of [`NdArray::prod`]; otherwise as [`segment_sum`]. An empty segment gives 1.
+pub fn segment_prod(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
+    reduced(SEGMENT_PROD, PROD, a.dtype().sum_dtype(), a, offsets)
+}
+
+/// Smallest elements of the segments of a 1-D array, as [`NdArray::min`] finds them; otherwise as [`segment_sum`]. An empty segment gives
+/// what no element exceeds (as `jax.ops.segment_min` does): infinity, the largest integer, true.
+pub fn segment_min(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
+    reduced(SEGMENT_MIN, MIN, a.dtype(), a, offsets)
+}
+
+/// Largest elements of the segments of a 1-D array, as [`NdArray::max`] finds them; otherwise as [`segment_sum`]. An empty segment gives
+/// what exceeds no element (as `jax.ops.segment_max` does): minus infinity, the smallest integer, false.
+pub fn segment_max(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
+    reduced(SEGMENT_MAX, MAX, a.dtype(), a, offsets)
+}
+
+/// Each segment reduced by `reduction`, which takes in and gives values of `dtype`.
+fn reduced(op: Op, reduction: Op, dtype: DType, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
+    let device = device_of(op, a, offsets)?;
+    let output = OutputSpec::contiguous(dtype, &[offsets.size() - 1])?;
+    let (program, mut inputs) = super::flat_prologue(&a.astype(dtype)?, dtype)?;
+    inputs.push(offsets.astype(DType::I64)?.contiguous()?.stored()?);
+    let work = Work::Segments { program: &program, reduction, acc: accumulator(reduction, dtype) };
+    super::run_one(op, device, &inputs, output, work)
+}
+
+/// Refuses what are no values and offsets of one device; their values are not looked at.
+fn device_of(op: Op, a: &NdArray, offsets: &NdArray) -> Result<Device> {
+    let name = op.name();
+    if a.ndim() != 1 || offsets.ndim() != 1 || offsets.size() == 0 {
+        return Err(Error::shape(name, "takes a 1-D array and 1-D offsets, at least one", &[a.shape(), offsets.shape()]));
+    }
+    if !matches!(offsets.dtype().kind(), Kind::Signed | Kind::Unsigned) {
+        return Err(Error::dtype(name, "offsets must be integers", &[offsets.dtype()]));
+    }
+    super::one_device(op, a, offsets)
 }
 
 /// A 1-D array sorted within each of the segments `offsets[i]..offsets[i + 1]`, in the order of [`NdArray::sort`].
@@ -54,13 +116,7 @@ fn places(op: Op, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
 /// The offsets in int64, if they cut the whole array.
 fn checked(op: Op, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
     let name = op.name();
-    if a.ndim() != 1 || offsets.ndim() != 1 || offsets.size() == 0 {
-        return Err(Error::shape(name, "takes a 1-D array and 1-D offsets, at least one", &[a.shape(), offsets.shape()]));
-    }
-    super::one_device(op, a, offsets)?;
-    if !matches!(offsets.dtype().kind(), Kind::Signed | Kind::Unsigned) {
-        return Err(Error::dtype(name, "offsets must be integers", &[offsets.dtype()]));
-    }
+    device_of(op, a, offsets)?;
     let offsets = offsets.astype(DType::I64)?.eval()?.clone();
     let mut looked_at = vec![offsets.index(s![..1])?, offsets.index(s![-1..])?];
     if offsets.size() > 1 {

@@ -1,4 +1,4 @@
-// What reductions and scans combine with. A fold has an accumulator `Acc`, its `identity()`, `enter(value, i)` for element
+// What reductions and scans combine with; after extremes.cuh. A fold has an accumulator `Acc`, its `identity()`, `enter(value, i)` for element
 // i of a row, the combination, and `leave<Out>(acc)` for the result.
 
 namespace cuprum {
@@ -27,18 +27,6 @@ template <class A> struct Product {
     __device__ Acc operator()(const Acc& a, const Acc& b) const { return op::multiply(a, b); }
     template <class Out> __device__ static Out leave(const Acc& acc) { return cast<Out>(acc); }
 };
-
-// The value that loses against every other.
-template <class A> __device__ inline A highest() {
-    if constexpr (is_float<A>) return cast<A>(op::infinity());
-    else if constexpr (is_same<A, bool>) return true;
-    else return int_max<A>();
-}
-template <class A> __device__ inline A lowest() {
-    if constexpr (is_float<A>) return cast<A>(-op::infinity());
-    else if constexpr (is_same<A, bool>) return false;
-    else return int_min<A>();
-}
 
 // NaN wins over every number, as in NumPy.
 template <class A> struct Minimum {

@@ -1,0 +1,129 @@
+//! Segments, each as a reduction of its own: the bits of a result depend on its segment's length alone.
+
+use cuprum_core::array::Array;
+use cuprum_core::ops::reduce::{MAX, MIN, PROD, SUM};
+use cuprum_core::{Call, Complex, DType, Element, Error, Op, Outcome, Program, Result, decline};
+
+use super::ops::{Identity, Max, Min, Prod, Sum};
+use super::rows::{self, BLOCK};
+use super::{by_dtype, widened, with_results};
+use crate::elementwise::half::is_half;
+use crate::raw::{Elements, ElementsMut, Output};
+use crate::threads;
+use crate::tile::{Compiled, Evaluator, Nest, Results};
+
+/// Reduces each segment of a program's values.
+type Run = fn(&Compiled, &[i64], ElementsMut);
+
+fn run_segments<R: Identity>(compiled: &Compiled, offsets: &[i64], out: ElementsMut) {
+    with_results(out, |results: &mut [R::Out]| {
+        let bounds = |segment: usize| (offsets[segment] as usize, offsets[segment + 1] as usize);
+        let covered = offsets.first().zip(offsets.last()).map_or(0, |(first, last)| (last - first) as usize);
+        let cost = covered.saturating_add(results.len());
+        let threads = threads::worth(cost);
+        // Where several threads work, they share the blocks of long segments.
+        let longest = if threads > 1 { BLOCK } else { usize::MAX };
+        let reduce = |evaluator: &mut Evaluator, (first, results): (usize, &mut [R::Out])| {
+            for (n, result) in results.iter_mut().enumerate() {
+                let (start, end) = bounds(first + n);
+                if end - start <= longest {
+                    let acc = rows::reduce_run::<R>(evaluator, compiled.tile(), start, end - start, 0);
+                    *result = acc.map_or(R::IDENTITY, R::finish);
+                }
+            }
+        };
+        threads::for_each(shares(offsets, results, 4 * threads).into_iter(), cost, || Evaluator::new(compiled), reduce);
+        for segment in (0..results.len()).filter(|&s| bounds(s).1 - bounds(s).0 > longest) {
+            let (start, end) = bounds(segment);
+            results[segment] = rows::reduce_blocks::<R>(compiled, start, end - start).map_or(R::IDENTITY, R::finish);
+        }
+    });
+}
+
+/// The results in as many parts as are asked for or fewer, each with the number of its first segment, cut so that all have about as many
+/// values and segments together.
+fn shares<'a, T>(offsets: &[i64], mut results: &'a mut [T], parts: usize) -> Vec<(usize, &'a mut [T])> {
+    let (segments, base) = (results.len(), offsets.first().copied().unwrap_or(0));
+    let before = |segment: usize| (offsets[segment] - base) as usize + segment;
+    let (mut shares, mut first) = (Vec::with_capacity(parts), 0);
+    for part in 1..=parts {
+        let (mut last, mut high) = (first, segments);
+        while last < high {
+            let middle = (last + high) / 2;
+            if before(middle) < before(segments) / parts * part || part == parts {
+                last = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let (share, rest) = results.split_at_mut(last - first);
+        shares.push((first, share));
+        (results, first) = (rest, last);
+    }
+    shares
+}
+
+/// The reductions, each with its loop by dtype of the values (float32 for the half ones).
+static ROWS: [Row; 4] = [
+    (SUM, |d| by_dtype!(d, number, run_segments, Sum)),
+    (PROD, |d| by_dtype!(d, number, run_segments, Prod)),
+    (MIN, |d| by_dtype!(d, any, run_segments, Min)),
+    (MAX, |d| by_dtype!(d, any, run_segments, Max)),
+];
+
+type Row = (Op, fn(DType) -> Option<Run>);
+
+pub(super) fn run(call: &Call, program: &Program, reduction: Op, acc: DType) -> Result<Outcome> {
+    let (values, Some(offsets)) = call.program_inputs() else { decline!("takes values and offsets") };
+    if offsets.dtype() != DType::I64 || !offsets.layout().is_c_contiguous() {
+        decline!("takes contiguous int64 offsets");
+    }
+    let len = values.first().map_or(0, |v| v.layout().size());
+    let offsets = Elements::contiguous(offsets)?.typed::<i64>();
+    check_offsets(call.op.name(), offsets, len)?;
+    let program = widened(program);
+    let dtype = program.output_dtype(0);
+    if acc != dtype && !is_half(acc) {
+        decline!("values of {dtype} accumulated in {acc}");
+    }
+    let row = ROWS.iter().find(|(op, _)| *op == reduction);
+    let Some(run) = row.and_then(|(_, select)| select(dtype)) else {
+        decline!("{} of segments has no kernel for {dtype}", reduction.name())
+    };
+    let nest = Nest::new(&[len], values, |k| values[k].layout().strides().into())?;
+    let compiled = match Compiled::new(&program, nest, Results::Read) {
+        Ok(compiled) => compiled,
+        Err(reason) => return Ok(Outcome::Declined(reason)),
+    };
+    let mut output = Output::allocate(call, 0)?;
+    run(&compiled, offsets, output.elements()?);
+    call.done([output.finish()])
+}
+
+fn check_offsets(op: &'static str, offsets: &[i64], len: usize) -> Result<()> {
+    if let Some(&index) = offsets.iter().find(|&&o| o < 0 || o as u64 > len as u64) {
+        return Err(Error::Index { op, index, axis: 0, size: len });
+    }
+    match offsets.windows(2).position(|w| w[0] > w[1]) {
+        Some(i) => Err(Error::value(op, format!("offsets must not decrease: {} at {i}, then {}", offsets[i], offsets[i + 1]))),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_hold_values_and_segments_alike() {
+        let cut = |offsets: &[i64], parts| {
+            let mut results = vec![0; offsets.len() - 1];
+            shares(offsets, &mut results, parts).into_iter().map(|(first, share)| (first, share.len())).collect::<Vec<_>>()
+        };
+        assert_eq!(cut(&[0, 9, 18, 27, 36], 2), [(0, 2), (2, 2)]);
+        assert_eq!(cut(&[7, 7, 7, 7, 7], 2), [(0, 2), (2, 2)]);
+        assert_eq!(cut(&[0, 100, 101, 102, 103], 2), [(0, 1), (1, 3)]);
+        assert_eq!(cut(&[3, 4], 3), [(0, 0), (0, 0), (0, 1)]);
+        assert_eq!(cut(&[3], 2), [(0, 0), (0, 0)]);
+    }
+}

@@ -1,0 +1,19 @@
+// What loses against every value, in an order without NaN.
+
+namespace cuprum {
+
+// The smallest value, then the largest.
+template <class T> __device__ inline T lowest() {
+    if constexpr (is_same<T, bool>) return false;
+    else if constexpr (is_int<T>) return int_min<T>();
+    else if constexpr (is_complex<T>) return T(lowest<real_of<T>>(), lowest<real_of<T>>());
+    else return cast<T>(bits_to_f32(0xff800000u));
+}
+template <class T> __device__ inline T highest() {
+    if constexpr (is_same<T, bool>) return true;
+    else if constexpr (is_int<T>) return int_max<T>();
+    else if constexpr (is_complex<T>) return T(highest<real_of<T>>(), highest<real_of<T>>());
+    else return cast<T>(bits_to_f32(0x7f800000u));
+}
+
+}  // namespace cuprum
