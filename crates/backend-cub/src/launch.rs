@@ -1,13 +1,12 @@
 //! Launches: workspaces, arguments, grids. A named unsafe room: each launch lists the parameters of its kernel.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use cuprum_backend_cuda::CudaError;
 use cuprum_backend_cuda::codegen::{Bytes, KernelKey, pack_params};
 use cuprum_backend_cuda::device::{self, CudaBuffer};
-use cuprum_backend_cuda::driver::{Context, DeviceBuffer};
+use cuprum_backend_cuda::driver::Context;
 use cuprum_backend_cuda::module::{Args, Function};
-use cuprum_backend_cuda::single_flight::SingleFlight;
 use cuprum_core::plan::sort::SortPlan;
 use cuprum_core::{Call, Error, Outcome, Program, Reason, Result, decline};
 use smallvec::SmallVec;
@@ -15,7 +14,7 @@ use smallvec::SmallVec;
 use crate::NAME;
 use crate::compile::{self, Kernels};
 use crate::histogram::{self, Histogram};
-use crate::reduce::{self, MAX_SPLIT_ROWS, Reduction, Shape};
+use crate::reduce::{self, Reduction, Shape};
 use crate::scan::{self, Scan};
 use crate::segment::{self, Segments};
 use crate::select::{self, Select};
@@ -92,21 +91,8 @@ fn grid(context: &Context, function: &Function, (threads, shared): (u32, u32), w
     Ok([u32::try_from(work).unwrap_or(u32::MAX).min(resident.saturating_mul(waves)).max(1), 1, 1])
 }
 
-/// Counters of a device's stream, 0 whenever no kernel runs: kernels that share them follow one another.
-fn tickets(context: &'static Context, call: &Call) -> Result<Arc<DeviceBuffer>, CudaError> {
-    static TICKETS: LazyLock<SingleFlight<Arc<DeviceBuffer>>> = LazyLock::new(SingleFlight::default);
-    let make = || {
-        let buffer = context.alloc(MAX_SPLIT_ROWS * size_of::<u32>())?;
-        context.fill(&buffer, 0, [0u8; 4], MAX_SPLIT_ROWS)?;
-        Ok(Arc::new(buffer))
-    };
-    // A graph may run beside whatever else is captured or runs: it has its own.
-    if call.stream.is_capturing() {
-        return make();
-    }
-    let stream = (context.info().ordinal as u64) << 32 | u64::from(call.stream.id);
-    TICKETS.get_or_make(stream, &stream.to_le_bytes(), make)
-}
+/// Times that a device's blocks go round, at most, where rows have a block or a few lanes each.
+const WAVES_OF_ROWS: u32 = 16;
 
 /// Runs a reduction over inputs at these addresses.
 pub fn reduce(on: &On, reduction: &Reduction) -> Result<Outcome> {
@@ -122,26 +108,23 @@ pub fn reduce(on: &On, reduction: &Reduction) -> Result<Outcome> {
         Shape::Split { chunks, chunk } => {
             let (rows, chunks, chunk) = (rows as u32, chunks as u32, chunk as u64);
             let work = u64::from(rows) * u64::from(chunks);
-            let (workspace, tickets) = match chunks {
-                1 => (None, None),
-                _ => {
-                    let bytes = work as usize * reduction.acc_size();
-                    (Some(device::allocate(call, bytes)?), Some(tickets(context, call).map_err(&failed)?))
-                }
+            let scratch = match chunks {
+                1 => None,
+                _ => Some(context.scratch(work as usize * reduction.acc_size()).map_err(&failed)?),
             };
-            let partials = workspace.as_ref().map_or(0, |w| w.pointer());
-            let counters = tickets.as_ref().map_or(0, |t| t.pointer());
+            let (partials, counters) = scratch.as_ref().map_or((0, 0), |s| (s.room, s.counters));
             args.push(&partials).push(&counters).push(&rows).push(&chunks).push(&columns).push(&chunk);
             let grid = grid(context, function, (threads[0], 0), work, 1).map_err(&failed)?;
             // SAFETY: the parameters of reduce_split: Params, Rows, the output of `rows` elements, a partial result for each
-            // of `work` chunks, a counter for each of fewer than MAX_SPLIT_ROWS rows, then numbers, of which Index takes the
+            // of `work` chunks, a counter for each of fewer than COUNTERS rows, then numbers, of which Index takes the
             // low half where it is 32 bits (little-endian; the plan said that they fit).
             unsafe { function.launch(grid, threads, 0, args.pointers()) }.map_err(&failed)?;
         }
         Shape::Block | Shape::Lanes(_) => {
             args.push(&rows).push(&columns);
-            let per_block = if let Shape::Lanes(lanes) = reduction.shape { (reduce::THREADS / lanes) as u64 } else { 1 };
-            let grid = grid(context, function, (threads[0], 0), rows.div_ceil(per_block), 4).map_err(&failed)?;
+            let per_block =
+                if let Shape::Lanes(lanes) = reduction.shape { (reduce::THREADS / lanes * reduce::ROWS_TOGETHER) as u64 } else { 1 };
+            let grid = grid(context, function, (threads[0], 0), rows.div_ceil(per_block), WAVES_OF_ROWS).map_err(&failed)?;
             // SAFETY: the parameters of the kernels of rows: Params, Rows, the output of `rows` elements, two numbers of type
             // Index, as above.
             unsafe { function.launch(grid, threads, 0, args.pointers()) }.map_err(&failed)?;

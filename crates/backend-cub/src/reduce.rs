@@ -2,15 +2,17 @@
 //! Which kernel, and in what order elements are combined, follows from the shape alone.
 
 use cuprum_backend_cuda::codegen::{self, Access, Bytes, Combination, KernelKey, ctype, parts};
+use cuprum_backend_cuda::driver::COUNTERS;
 use cuprum_backend_cuda::raw::{self, Asked, REDUCTION_KERNEL, StringReduction};
 use cuprum_core::body::Body;
 use cuprum_core::call::Work;
-use cuprum_core::layout::Strides;
+use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::ops::reduce as ops;
 use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
 use cuprum_core::registry::if_order_is_named;
 use cuprum_core::testing::calls;
 use cuprum_core::{Array, Call, DType, Device, DeviceKind, Layout, Op, Outcome, Program, Reason, Result};
+use smallvec::SmallVec;
 
 use crate::flat;
 use crate::launch::{self, Described, On};
@@ -22,6 +24,9 @@ pub const THREADS: usize = 256;
 const MAX_CHUNKS: usize = 8192;
 /// Fewer rows than this are split, so that they fill a device.
 pub const MAX_SPLIT_ROWS: usize = 256;
+const _: () = assert!(MAX_SPLIT_ROWS <= COUNTERS);
+/// Rows that lanes take together, as in `reduce.cu`.
+pub const ROWS_TOGETHER: usize = 2;
 /// Rows up to this length are reduced by 8 lanes.
 const LANES_8: usize = 128;
 /// Rows up to this length are reduced by a warp.
@@ -140,9 +145,9 @@ pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<Reduction<'a>, 
     flat::check_program(program)?;
     let repeated = (0..call.inputs.len()).filter(|&k| plan.reduced_strides[k].last() == Some(&0)).fold(0, |bits, k| bits | 1 << k);
     let (width, aligned) = pack_width(call, plan, repeated, addresses);
-    let strides: Vec<Strides> =
+    let strides: SmallVec<[Strides; 4]> =
         (0..call.inputs.len()).map(|k| plan.kept_strides[k].iter().chain(&plan.reduced_strides[k]).copied().collect()).collect();
-    let dims: Vec<usize> = plan.kept.iter().chain(&plan.reduced).copied().collect();
+    let dims: Dims = plan.kept.iter().chain(&plan.reduced).copied().collect();
     let size = plan.kept_size.saturating_mul(plan.reduced_size);
     Ok(Reduction {
         op: call.op,

@@ -13,8 +13,8 @@ use cuprum_core::{Array, Call, DType, Device, DeviceKind, Layout, Outcome, Progr
 use smallvec::SmallVec;
 
 use crate::codegen::{self, Access, Combination, KernelKey, check, ctype};
-use crate::device::{self, CudaBuffer, InCall};
-use crate::driver::Context;
+use crate::device::{self, InCall};
+use crate::driver::{COUNTERS, Context};
 use crate::kernel::{self, THREADS};
 use crate::module::{Args, Function};
 use crate::raw::{self, Asked, REDUCTION_KERNEL, StringReduction};
@@ -25,10 +25,12 @@ const COMMON: &str = concat!(include_str!("kernels/warp.cuh"), include_str!("ker
 pub(crate) const OPS: &[Op] = &[SUM, PROD, MIN, MAX, ANY, ALL, COUNT_NONZERO, ARGMIN, ARGMAX, VAR];
 /// Most axes, kept or reduced, that kernels are generated for.
 const MAX_RANK: usize = 8;
-/// Bytes of a part that blocks hand to each other: `Slot` in warp.cuh.
-const SLOT: usize = 32;
+/// Bytes of `Moments`, whatever they are of.
+const MOMENTS_SIZE: usize = 32;
 /// Blocks that keep any device of today busy; a constant, so that results are the same on all of them.
 const BUSY: usize = 1056;
+/// Each of the groups that share blocks has a counter: no more than half as many as blocks, or eight times that where columns are loaded one by one.
+const _: () = assert!(BUSY / 2 * 8 <= COUNTERS);
 
 /// One reduction in C++.
 struct Row<'a> {
@@ -177,13 +179,19 @@ pub(crate) struct Shape {
 }
 
 /// The text of a reduction of an expression.
-fn source(program: &Expression, row: &Row<'_>, acc: DType, out: DType, shape: Shape) -> std::result::Result<String, &'static str> {
+fn source(
+    program: &Expression,
+    row: &Row<'_>,
+    (acc, acc_size): (DType, usize),
+    out: DType,
+    shape: Shape,
+) -> std::result::Result<String, &'static str> {
     let element = codegen::element_and(program, shape.access, row.op.0.body)?;
-    Ok([codegen::PRELUDE, &element, &kernel_text(row, acc, out, shape)].concat())
+    Ok([codegen::PRELUDE, &element, &kernel_text(row, (acc, acc_size), out, shape)].concat())
 }
 
 /// The kernel of a shape, after the element's code.
-fn kernel_text(row: &Row<'_>, acc: DType, out: DType, shape: Shape) -> String {
+fn kernel_text(row: &Row<'_>, (acc, acc_size): (DType, usize), out: DType, shape: Shape) -> String {
     let Row { identity, value, combine, replaces, finish, .. } = row;
     let acc = row.acc.unwrap_or(ctype(acc));
     let Shape { kept_rank, reduced_rank, width, wide, .. } = shape;
@@ -216,6 +224,7 @@ struct Reduction {{
     __device__ static Out finish(const Acc& a) {{ return {finish}; }}
 }};
 }}  // namespace cuprum
+static_assert(sizeof(cuprum::Reduction::Acc) <= {acc_size}, "room for a part");
 #define KEPT_RANK {kept_rank}
 #define REDUCED_RANK {reduced_rank}
 #define {threads} {count}
@@ -250,7 +259,9 @@ pub fn sources() -> Vec<(String, String)> {
             let threads = [Threads::Team(8), Threads::Lanes(32), Threads::Team(256), Threads::Lanes(2)][(n + m) / 3 % 4];
             let width = if let Threads::Lanes(_) = threads { width.clamp(1, most_columns(acc_size(row, dtype))) } else { width };
             let shape = Shape { threads, kept_rank: n % 3, reduced_rank: m % 3, width, wide: n % 2 == 0, access };
-            if let Ok(text) = source(&Expression::identity(dtype), row, if half { DType::F32 } else { dtype }, out, shape) {
+            let acc = if half { DType::F32 } else { dtype };
+            let accumulator = (acc, acc_size(row, acc));
+            if let Ok(text) = source(&Expression::identity(dtype), row, accumulator, out, shape) {
                 list.push((format!("reduce<{}, {dtype}, {shape:?}>", row.op.name()), text));
             }
         }
@@ -258,7 +269,7 @@ pub fn sources() -> Vec<(String, String)> {
     let taking = check::taking(DType::F32, DType::I32);
     for (row, threads, width) in [(&ROWS[0], Threads::Team(8), 4), (&ROWS[1], Threads::Lanes(32), 1)] {
         let shape = Shape { threads, kept_rank: 1, reduced_rank: 1, width, wide: false, access: Access { repeated: 0b10, aligned: true } };
-        if let Ok(text) = source(&taking, row, DType::F32, DType::F32, shape) {
+        if let Ok(text) = source(&taking, row, (DType::F32, 4), DType::F32, shape) {
             list.push((format!("reduce<{} of take, {shape:?}>", row.op.name()), text));
         }
     }
@@ -291,7 +302,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
     launch(call, program, plan, acc_size, |context, shape| {
         let key = key(program, shape).with_dtype(*acc).with_dtype(spec.dtype).with(call.op.index() as u64);
         let key = if call.op.is_foreign() { key.with(std::ptr::from_ref(call.op.0) as u64) } else { key };
-        let make = || Ok((shape.threads.kernel().to_owned(), source(program, row, *acc, spec.dtype, shape)?));
+        let make = || Ok((shape.threads.kernel().to_owned(), source(program, row, (*acc, acc_size), spec.dtype, shape)?));
         kernel::generated(context, &key, make).in_call(call)
     })
 }
@@ -317,7 +328,8 @@ pub fn run_strings(call: &Call) -> Result<Outcome> {
 /// The text of a reduction from strings.
 pub(crate) fn strings_source(reduction: &StringReduction, shape: Shape) -> String {
     let combination = reduction.combination();
-    let kernel = kernel_text(&Row::of(REDUCTION_KERNEL, &combination), reduction.accumulator(), reduction.output(), shape);
+    let kernel =
+        kernel_text(&Row::of(REDUCTION_KERNEL, &combination), (reduction.accumulator(), combination.size), reduction.output(), shape);
     [codegen::PRELUDE, &reduction.element(shape.access), &kernel].concat()
 }
 
@@ -346,10 +358,8 @@ fn launch(
     let (shape, blocks) = shape(plan, &inputs, &itemsizes, most_columns(acc_size));
     let function = function(context, shape)?;
     let out = device::allocate_output(call, 0)?;
-    let Blocks { groups, splits, slots } = blocks;
-    let parts = if splits > 1 { Some((device::allocate(call, slots * SLOT)?, device::allocate(call, groups * 4)?)) } else { None };
-    let reduction = Reduction { context, program, plan, shape, blocks };
-    reduction.queue(&function, &inputs, out.pointer(), parts.as_ref().map(|(p, t)| (&**p, &**t))).in_call(call)?;
+    let reduction = Reduction { context, program, plan, shape, blocks, slot: acc_size.next_multiple_of(4) };
+    reduction.queue(&function, &inputs, out.pointer()).in_call(call)?;
     device::done(call, [out])
 }
 
@@ -367,7 +377,7 @@ fn acc_size(row: &Row, acc: DType) -> usize {
         Some("Best") => 2 * acc.itemsize().max(8),
         Some("bool") => 1,
         Some("i64") => 8,
-        Some(_) => SLOT,
+        Some(_) => MOMENTS_SIZE,
         None => acc.itemsize(),
     }
 }
@@ -469,34 +479,31 @@ struct Reduction<'a> {
     plan: &'a ReducePlan,
     shape: Shape,
     blocks: Blocks,
+    /// Bytes of a part: `Slot` in warp.cuh.
+    slot: usize,
 }
 
 impl Reduction<'_> {
-    fn queue(&self, function: &Function, inputs: &[u64], out: u64, parts: Option<(&CudaBuffer, &CudaBuffer)>) -> crate::Result<()> {
-        let (plan, shape, Blocks { groups, splits, .. }) = (self.plan, self.shape, self.blocks);
+    fn queue(&self, function: &Function, inputs: &[u64], out: u64) -> crate::Result<()> {
+        let (plan, shape, Blocks { groups, splits, slots }) = (self.plan, self.shape, self.blocks);
         let params = codegen::pack_params(self.program, inputs, || self.context.fault_pointer())?;
         let kept = codegen::pack_axes(&plan.kept, plan.kept_strides.iter().map(|s| &s[..]), shape.wide);
         let reduced = codegen::pack_axes(&plan.reduced, plan.reduced_strides.iter().map(|s| &s[..]), shape.wide);
-        let (slots, tickets) = match parts {
-            Some((slots, tickets)) => {
-                self.context.fill(tickets.memory(), 0, [0u8; 4], groups)?;
-                (slots.pointer(), tickets.pointer())
-            }
-            None => (0, 0),
-        };
+        let scratch = if splits > 1 { Some(self.context.scratch(slots * self.slot)?) } else { None };
+        let (parts, tickets) = scratch.as_ref().map_or((0, 0), |s| (s.room, s.counters));
         let (results, length, split_count) = (plan.kept_size as u64, plan.reduced_size as u64, splits as u32);
         let mut args = Args::new();
         args.push_bytes(&params).push_bytes(&kept).push_bytes(&reduced);
-        args.push(&out).push(&slots).push(&tickets).push(&results).push(&length).push(&split_count);
-        // Blocks that share a result do not wait for each other, so any number will do.
+        args.push(&out).push(&parts).push(&tickets).push(&results).push(&length).push(&split_count);
+        // Blocks that share a result do not wait for each other, so any number will do. Small teams take two rows together.
         let blocks = match shape.threads {
-            Threads::Team(n) => (groups * splits).div_ceil(THREADS as usize / n),
+            Threads::Team(n) => (groups * splits).div_ceil(THREADS as usize / n * if n <= 8 { 2 } else { 1 }),
             Threads::Lanes(_) => groups * splits,
         };
         let grid = [u32::try_from(blocks).unwrap_or(u32::MAX).min(1 << 20), 1, 1];
         // SAFETY: the arguments are those of both kernels, reduce_rows.cu's and reduce_columns.cu's; the plan keeps every
         // element inside its input, `out` has one element a result, and with splits there are a slot for each part and a
-        // ticket for each group.
+        // ticket for each of at most COUNTERS groups.
         unsafe { function.launch(grid, [THREADS, 1, 1], 0, args.pointers()) }
     }
 }

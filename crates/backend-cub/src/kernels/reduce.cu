@@ -14,36 +14,52 @@ constexpr int UNROLL = INPUTS > 2 ? 2 : 4;
 using At = Offsets<Index, INPUTS>;
 using Rows = Axes<Index, RANK, INPUTS>;
 
-// Unroll packs of each of `Count` threads, from element `begin` of the row at `at`, on top of `total`.
-template <int Count, int Unroll>
-__device__ inline void take_packs(const Params& p, const At& at, Index begin, int thread, Acc& total) {
-    Values values[Unroll][WIDTH];
+// Unroll packs of each of `Count` threads, from element `begin` of each row, on top of its total.
+template <int Count, int Unroll, int N>
+__device__ inline void take_packs(const Params& p, const At (&rows)[N], Index begin, int thread, Acc (&totals)[N]) {
+    Values values[N][Unroll][WIDTH];
     #pragma unroll
-    for (int u = 0; u < Unroll; u++) load_pack<WIDTH>(p, at, begin + (u * Count + thread) * WIDTH, values[u]);
-    Result results[Unroll * WIDTH];
-    Index places[Unroll * WIDTH];
+    for (int r = 0; r < N; r++) {
+        #pragma unroll
+        for (int u = 0; u < Unroll; u++) load_pack<WIDTH>(p, rows[r], begin + (u * Count + thread) * WIDTH, values[r][u]);
+    }
     Noticed noticed = {};
     #pragma unroll
-    for (int k = 0; k < Unroll * WIDTH; k++) {
-        results[k] = evaluate(p, values[k / WIDTH][k % WIDTH], noticed).r0;
-        places[k] = begin + (k / WIDTH * Count + thread) * WIDTH + k % WIDTH;
+    for (int r = 0; r < N; r++) {
+        Result results[Unroll * WIDTH];
+        Index places[Unroll * WIDTH];
+        #pragma unroll
+        for (int k = 0; k < Unroll * WIDTH; k++) {
+            results[k] = evaluate(p, values[r][k / WIDTH][k % WIDTH], noticed).r0;
+            places[k] = begin + (k / WIDTH * Count + thread) * WIDTH + k % WIDTH;
+        }
+        take<Fold>(totals[r], results, places);
     }
-    take<Fold>(total, results, places);
     report(p, noticed);
 }
 
-// This thread's share of elements begin..end of the row at `at`, by `Count` threads of which it is number `thread`.
-template <int Count, int Unroll>
-__device__ inline Acc reduce_share(const Params& p, const At& at, Index begin, Index end, int thread) {
-    Acc total = Fold::identity();
-    for (; begin + Count * Unroll * WIDTH <= end; begin += Count * Unroll * WIDTH) take_packs<Count, Unroll>(p, at, begin, thread, total);
-    for (; begin + Count * WIDTH <= end; begin += Count * WIDTH) take_packs<Count, 1>(p, at, begin, thread, total);
+// This thread's share of elements begin..end of each row, by `Count` threads of which it is number `thread`.
+template <int Count, int Unroll, int N>
+__device__ inline void reduce_shares(const Params& p, const At (&rows)[N], Index begin, Index end, int thread, Acc (&totals)[N]) {
+    #pragma unroll
+    for (int r = 0; r < N; r++) totals[r] = Fold::identity();
+    for (; begin + Count * Unroll * WIDTH <= end; begin += Count * Unroll * WIDTH) take_packs<Count, Unroll>(p, rows, begin, thread, totals);
+    for (; begin + Count * WIDTH <= end; begin += Count * WIDTH) take_packs<Count, 1>(p, rows, begin, thread, totals);
     for (Index i = begin + thread; i < end; i += Count) {
-        const Result last[] = {element(p, at, i)};
-        const Index place[] = {i};
-        take<Fold>(total, last, place);
+        #pragma unroll
+        for (int r = 0; r < N; r++) {
+            const Result last[] = {element(p, rows[r], i)};
+            const Index place[] = {i};
+            take<Fold>(totals[r], last, place);
+        }
     }
-    return total;
+}
+
+template <int Count, int Unroll> __device__ inline Acc reduce_share(const Params& p, const At& row, Index begin, Index end, int thread) {
+    const At rows[] = {row};
+    Acc totals[1];
+    reduce_shares<Count, Unroll>(p, rows, begin, end, thread, totals);
+    return totals[0];
 }
 
 // Past the caches that other multiprocessors do not see.
@@ -110,19 +126,28 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce_rows_block(Params p
     }
 }
 
-// A few lanes a row already have short steps.
-constexpr int UNROLL_LANES = WIDTH > 1 ? 1 : UNROLL;
+// A few lanes a row already have short steps; rows together have loads in flight where one has a single step.
+constexpr int UNROLL_LANES = WIDTH > 1 ? 1 : UNROLL, ROWS_TOGETHER = 2;
 
-// `Lanes` threads of a warp a row. The lanes of a warp stay together, with rows or without.
+// `Lanes` threads of a warp a row. The lanes of a warp stay together: those past the end repeat the last row.
 template <int Lanes> __device__ inline void reduce_rows(const Params& p, const Rows& axes, Out* out, Index rows, Index columns) {
-    constexpr int PER_BLOCK = THREADS / Lanes, PER_WARP = 32 / Lanes;
+    constexpr int PER_WARP = 32 / Lanes, OF_WARP = PER_WARP * ROWS_TOGETHER, OF_BLOCK = THREADS / 32 * OF_WARP;
     const int warp = threadIdx.x / 32, group = threadIdx.x % 32 / Lanes, lane = threadIdx.x % Lanes;
-    for (Index first = static_cast<Index>(blockIdx.x) * PER_BLOCK + warp * PER_WARP; first < rows; first += gridDim.x * PER_BLOCK) {
-        const Index row = first + group;
-        Acc total = Fold::identity();
-        if (row < rows) total = reduce_share<Lanes, UNROLL_LANES>(p, axes.offsets(row), 0, columns, lane);
-        total = reduce_lanes<Lanes>(total, Fold());
-        if (lane == 0 && row < rows) out[row] = Fold::leave<Out>(total);
+    for (Index first = static_cast<Index>(blockIdx.x) * OF_BLOCK + warp * OF_WARP; first < rows; first += gridDim.x * OF_BLOCK) {
+        At at[ROWS_TOGETHER];
+        Acc totals[ROWS_TOGETHER];
+        #pragma unroll
+        for (int r = 0; r < ROWS_TOGETHER; r++) {
+            const Index row = first + r * PER_WARP + group;
+            at[r] = axes.offsets(row < rows ? row : rows - 1);
+        }
+        reduce_shares<Lanes, UNROLL_LANES>(p, at, 0, columns, lane, totals);
+        #pragma unroll
+        for (int r = 0; r < ROWS_TOGETHER; r++) {
+            const Index row = first + r * PER_WARP + group;
+            const Acc total = reduce_lanes<Lanes>(totals[r], Fold());
+            if (lane == 0 && row < rows) out[row] = Fold::leave<Out>(total);
+        }
     }
 }
 

@@ -100,6 +100,7 @@ pub struct KernelKey {
 
 impl KernelKey {
     /// The key of a kernel `class` over a program.
+    #[inline]
     pub fn new(class: &str, program: &Program) -> KernelKey {
         let mut key = KernelKey::default().with_name(class);
         for step in &program.steps {
@@ -128,6 +129,7 @@ impl KernelKey {
     }
 
     /// Adds a name.
+    #[inline]
     pub fn with_name(mut self, name: &str) -> KernelKey {
         self.bytes.extend_from_slice(name.as_bytes());
         self.bytes.push(0);
@@ -135,6 +137,7 @@ impl KernelKey {
     }
 
     /// Adds a dtype.
+    #[inline]
     pub fn with_dtype(self, dtype: DType) -> KernelKey {
         self.with(dtype as u64)
     }

@@ -7,6 +7,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use super::fault::FaultBlock;
 use super::memory::Memory;
 use super::pinned::Lent;
+use super::scratch::Kept;
 use super::staging::Staging;
 use super::streams::Streams;
 use super::{DeviceInfo, check, probe, sys};
@@ -32,6 +33,7 @@ pub struct Context {
     pub(super) memory: Memory,
     pub(super) staging: Staging,
     pub(super) lent: Lent,
+    pub(super) scratch: Kept,
     fault: OnceLock<FaultBlock>,
     kernels: KernelCache,
     pub(crate) blas: OnceLock<Blas>,
@@ -94,6 +96,7 @@ impl Context {
             memory: Memory::new(info)?,
             staging: Staging::default(),
             lent: Lent::default(),
+            scratch: Kept::new(),
             fault: OnceLock::new(),
             kernels: KernelCache::default(),
             blas: OnceLock::new(),

@@ -15,6 +15,7 @@ mod order;
 mod pinned;
 mod pool;
 pub mod profiler;
+mod scratch;
 mod staging;
 mod streams;
 
@@ -24,6 +25,7 @@ pub use cudarc::driver::sys;
 pub use event::Event;
 pub use memory::DeviceBuffer;
 pub(crate) use pinned::{is_pinned, pinned};
+pub use scratch::{COUNTERS, Scratch};
 
 use std::ffi::c_int;
 use std::panic::catch_unwind;

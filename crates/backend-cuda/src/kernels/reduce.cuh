@@ -21,12 +21,14 @@ constexpr int THREADS = 256;
 [[maybe_unused]] constexpr int UNROLL = (INPUTS > 2 ? 2 : 4) * (WIDTH > 1 ? 1 : 2);
 #endif
 
-// Whether this block is the last of `splits` to arrive with its part. All threads call, after the parts are written.
+// Whether this block is the last of `splits` to arrive with its part. All threads call, after the parts are written. The ticket is 0
+// before the first arrives, and after the last.
 __device__ inline bool is_last(u32* ticket, u32 splits) {
     __shared__ u32 arrived;
     __threadfence();
     __syncthreads();
     if (threadIdx.x == 0) arrived = atomicAdd(ticket, 1u);
+    if (threadIdx.x == 0 && arrived == splits - 1) *ticket = 0;
     __syncthreads();
     __threadfence();
     return arrived == splits - 1;

@@ -12,65 +12,84 @@ __device__ inline Result element_of(const Params& p, const Place& row, const Red
 #endif
 }
 
-// A thread's share of elements begin..end of a row.
-__device__ inline Acc share(const Params& p, const Place& row, const Reduced& reduced, Index begin, Index end, int rank) {
+// Rows that a team of few threads takes together: more loads are under way where each row has few.
+#ifdef LEAVES
+constexpr int ROWS = 1;
+#else
+constexpr int ROWS = TEAM <= 8 ? 2 : 1;
+#endif
+
+// A thread's shares of elements begin..end of each row.
+__device__ inline void shares(const Params& p, const Place (&rows)[ROWS], const Reduced& reduced, Index begin, Index end, int rank, Acc (&acc)[ROWS]) {
     // What a thread begins with: the identity, or an element where combining it twice changes nothing.
-    Acc first;
-    if constexpr (Reduction::idempotent) first = Reduction::value(element_of(p, row, reduced, begin), begin);
-    else first = Reduction::identity();
+    #pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        if constexpr (Reduction::idempotent) acc[r] = Reduction::value(element_of(p, rows[r], reduced, begin), begin);
+        else acc[r] = Reduction::identity();
+    }
 #if WIDTH > 1
     // Several chains of combination, so that one does not wait for the other.
-    constexpr int CHAINS = WIDTH < 4 ? WIDTH : 4;
+    constexpr int CHAINS = WIDTH < 4 ? WIDTH : 4, STEPS = UNROLL / ROWS;
     constexpr Index STEP = TEAM * WIDTH;
-    Acc chain[CHAINS];
+    Acc chains[ROWS][CHAINS];
     #pragma unroll
-    for (int c = 0; c < CHAINS; c++) chain[c] = first;
+    for (int k = 0; k < ROWS * CHAINS; k++) chains[k / CHAINS][k % CHAINS] = acc[k / CHAINS];
     const Index whole = begin + (end - begin) / WIDTH * WIDTH;
     Index j = begin + rank * WIDTH;
-    for (; j + (UNROLL - 1) * STEP < whole; j += UNROLL * STEP) {
-        Values values[UNROLL][WIDTH];
+    for (; j + (STEPS - 1) * STEP < whole; j += STEPS * STEP) {
+        Values values[ROWS][STEPS][WIDTH];
         #pragma unroll
-        for (int u = 0; u < UNROLL; u++) load_pack<WIDTH>(p, row, j + u * STEP, values[u]);
+        for (int k = 0; k < ROWS * STEPS; k++) load_pack<WIDTH>(p, rows[k / STEPS], j + k % STEPS * STEP, values[k / STEPS][k % STEPS]);
         Noticed noticed = {};
 #ifdef LEAVES
-        Result together[UNROLL * WIDTH];
+        Result together[STEPS * WIDTH];
         #pragma unroll
-        for (int k = 0; k < UNROLL * WIDTH; k++) together[k] = evaluate(p, values[k / WIDTH][k % WIDTH], noticed).r0;
-        chain[0] = Reduction::combine(chain[0], leaf(together));
+        for (int k = 0; k < STEPS * WIDTH; k++) together[k] = evaluate(p, values[0][k / WIDTH][k % WIDTH], noticed).r0;
+        chains[0][0] = Reduction::combine(chains[0][0], leaf(together));
 #else
         #pragma unroll
-        for (int k = 0; k < UNROLL * WIDTH; k++) {
-            Reduction::take(chain[k % CHAINS], evaluate(p, values[k / WIDTH][k % WIDTH], noticed).r0, j + k / WIDTH * STEP + k % WIDTH);
+        for (int r = 0; r < ROWS; r++) {
+            #pragma unroll
+            for (int k = 0; k < STEPS * WIDTH; k++) {
+                const Result x = evaluate(p, values[r][k / WIDTH][k % WIDTH], noticed).r0;
+                Reduction::take(chains[r][k % CHAINS], x, j + k / WIDTH * STEP + k % WIDTH);
+            }
         }
 #endif
         report(p, noticed);
     }
     for (; j < whole; j += STEP) {
-        Values values[WIDTH];
-        load_pack<WIDTH>(p, row, j, values);
+        Values values[ROWS][WIDTH];
+        #pragma unroll
+        for (int r = 0; r < ROWS; r++) load_pack<WIDTH>(p, rows[r], j, values[r]);
 #ifdef LEAVES
         Result together[WIDTH];
         #pragma unroll
-        for (int k = 0; k < WIDTH; k++) together[k] = compute(p, values[k]).r0;
-        chain[0] = Reduction::combine(chain[0], leaf(together));
+        for (int k = 0; k < WIDTH; k++) together[k] = compute(p, values[0][k]).r0;
+        chains[0][0] = Reduction::combine(chains[0][0], leaf(together));
 #else
         #pragma unroll
-        for (int k = 0; k < WIDTH; k++) Reduction::take(chain[k % CHAINS], compute(p, values[k]).r0, j + k);
+        for (int k = 0; k < ROWS * WIDTH; k++) {
+            Reduction::take(chains[k / WIDTH][k % WIDTH % CHAINS], compute(p, values[k / WIDTH][k % WIDTH]).r0, j + k % WIDTH);
+        }
 #endif
     }
     #pragma unroll
-    for (int c = CHAINS / 2; c > 0; c /= 2) {
+    for (int r = 0; r < ROWS; r++) {
         #pragma unroll
-        for (int k = 0; k < c; k++) chain[k] = Reduction::combine(chain[k], chain[k + c]);
+        for (int c = CHAINS / 2; c > 0; c /= 2) {
+            #pragma unroll
+            for (int k = 0; k < c; k++) chains[r][k] = Reduction::combine(chains[r][k], chains[r][k + c]);
+        }
+        acc[r] = chains[r][0];
     }
-    Acc acc = chain[0];
-    for (j = whole + rank; j < end; j += TEAM) Reduction::take(acc, element_of(p, row, reduced, j), j);
-#else
-    Acc acc = first;
-    #pragma unroll 4
-    for (Index j = begin + rank; j < end; j += TEAM) Reduction::take(acc, element_of(p, row, reduced, j), j);
+    begin = whole;
 #endif
-    return acc;
+    #pragma unroll 4
+    for (Index i = begin + rank; i < end; i += TEAM) {
+        #pragma unroll
+        for (int r = 0; r < ROWS; r++) Reduction::take(acc[r], element_of(p, rows[r], reduced, i), i);
+    }
 }
 
 // Raw bytes, because Acc may have a constructor and shared memory may not.
@@ -103,24 +122,32 @@ reduce_rows(const __grid_constant__ Params p, const __grid_constant__ Kept kept,
     constexpr u64 UNIT = WIDTH > 1 ? WIDTH : 1;
     const int rank = threadIdx.x % TEAM;
     const u64 items = rows * splits;
-    for (u64 base = static_cast<u64>(blockIdx.x) * TEAMS; base < items; base += static_cast<u64>(gridDim.x) * TEAMS) {
-        // Teams past the end repeat the last item, for all threads of a warp take part in shuffles.
-        const u64 mine = base + threadIdx.x / TEAM, item = mine < items ? mine : items - 1;
+    for (u64 base = static_cast<u64>(blockIdx.x) * TEAMS * ROWS; base < items; base += static_cast<u64>(gridDim.x) * TEAMS * ROWS) {
+        Place places[ROWS];
+        Acc totals[ROWS];
         // Only blocks share rows; a long division would cost a short row more than its elements.
-        u64 row = item, begin = 0, end = length;
+        u64 row = base, begin = 0, end = length;
         if (TEAM == THREADS && splits > 1) {
-            row = item / splits;
-            const u64 split = item % splits, units = length / UNIT;
+            row = base / splits;
+            const u64 split = base % splits, units = length / UNIT;
             begin = units * split / splits * UNIT;
             if (split + 1 < splits) end = units * (split + 1) / splits * UNIT;
         }
-        const Place place = kept.offsets(static_cast<Index>(row));
-        const Acc total = team_total(s, share(p, place, reduced, static_cast<Index>(begin), static_cast<Index>(end), rank));
-        if (splits == 1) {
-            if (rank == 0 && mine < items) out[row] = Reduction::finish(total);
-            continue;
+        #pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            // Teams past the end repeat the last row, for all threads of a warp take part in shuffles.
+            const u64 mine = row + r * TEAMS + threadIdx.x / TEAM;
+            places[r] = kept.offsets(static_cast<Index>(mine < rows ? mine : rows - 1));
         }
-        if (threadIdx.x == 0) parts[item].put(total);
+        shares(p, places, reduced, static_cast<Index>(begin), static_cast<Index>(end), rank, totals);
+        #pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            totals[r] = team_total(s, totals[r]);
+            const u64 mine = row + r * TEAMS + threadIdx.x / TEAM;
+            if (splits == 1 && rank == 0 && mine < rows) out[mine] = Reduction::finish(totals[r]);
+        }
+        if (splits == 1) continue;
+        if (threadIdx.x == 0) parts[base].put(totals[0]);
         if (is_last(tickets + row, splits)) {
             const Slot<Acc>* of_row = parts + row * splits;
             Acc acc = of_row[threadIdx.x < splits ? threadIdx.x : 0].get();

@@ -33,9 +33,8 @@ template <class T> __device__ inline T shuffle(const T& x, int lane) {
 }
 
 // A value that blocks hand to each other: read and written past the first-level cache, which other blocks do not see.
-template <class T> struct alignas(32) Slot {
-    u32 words[8];
-    static_assert(sizeof(T) <= 32, "a value of a slot");
+template <class T> struct Slot {
+    u32 words[Words<T>::COUNT];
     __device__ void put(const T& x) volatile {
         Words<T> w(x);
         #pragma unroll
