@@ -32,7 +32,7 @@ for argument in args.files:
             peers.append(peer)
         time = line.get(args.key) if args.key else line.get("gpu_us", line.get("us"))
         if time is None:
-            errors.append(f"{workload}: {peer}: {line.get('error', 'no time')}")
+            errors += [f"{workload}: {peer}: {line['error']}"] if "error" in line else []
         elif time < times.get((peer, workload), math.inf):
             times[peer, workload], lines[peer, workload] = time, line
 others = [peer for peer in peers if peer != args.subject]

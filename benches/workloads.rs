@@ -1,7 +1,7 @@
 //! Timed workloads: JSON lines to set beside those of the peers in `benches/peers/` (`benches/ratios.py` joins them).
 //!
 //!     cargo bench --bench workloads -- [--suite works|cpu|scale|gpu|contractions|kernels] [--list] [--json] [--only add,sum] [--seconds 0.5] [--threads N]
-//!                                      [--device cuda] [--quick]
+//!                                      [--device cuda] [--quick] [--orders 'auto;;cub;cutensor,cub' [--rounds 3]]
 //!
 //! `works` (the default) are the tour's, on any device; `cpu` and `gpu` are the tables that `peers/cpu.py` and `peers/gpu.py` run;
 //! `scale` (`peers/cpu.py --suite scale`) goes through sizes from 2^10 to 2^28;
@@ -9,6 +9,10 @@
 //! `gpu` begins with a bare launch of an empty kernel, which no small call can undercut. Medians: `us` is the
 //! time of a call on the CPU that ends with its value computed, `min_us` the shortest; on a GPU `gpu_us` is device time
 //! between events and `cpu_us` host time of the call.
+//!
+//! `--orders` measures each workload of a suite under these orders of accelerators in turn (an empty one is the base alone), so often as
+//! `--rounds` says: what two processes differ by, where one finds its memory or how busy the host is, is then no difference of orders.
+//! Each line has its order as its peer, `base` for the empty one.
 
 mod suite;
 
@@ -16,7 +20,7 @@ use std::time::Instant;
 
 use cuprum::backend_cpu::with_threads;
 use cuprum::profiler::{Benchmark, Effort, Statistics, benchmark_on, served_by};
-use cuprum::{Device, NdArray, Result, explain, with_device};
+use cuprum::{Device, NdArray, Result, explain, set_accelerators, with_device};
 use cuprum_cli::works::{Size, WORKS, Work};
 use serde_json::{Value, json};
 use suite::{SUITES, Suite, Workload};
@@ -31,6 +35,9 @@ struct Options {
     threads: Option<usize>,
     device: Option<String>,
     size: Size,
+    /// Orders of accelerators to measure in turn; none for the one in force.
+    orders: Vec<String>,
+    rounds: usize,
 }
 
 impl Options {
@@ -40,8 +47,18 @@ impl Options {
 }
 
 fn options() -> std::result::Result<Options, String> {
-    let mut o =
-        Options { suite: None, list: false, json: false, only: vec![], seconds: None, threads: None, device: None, size: Size::Full };
+    let mut o = Options {
+        suite: None,
+        list: false,
+        json: false,
+        only: vec![],
+        seconds: None,
+        threads: None,
+        device: None,
+        size: Size::Full,
+        orders: vec![],
+        rounds: 1,
+    };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or(format!("{arg} needs a value"));
@@ -54,6 +71,8 @@ fn options() -> std::result::Result<Options, String> {
             "--seconds" => o.seconds = Some(value()?.parse().map_err(|_| "--seconds takes a number".to_string())?),
             "--threads" => o.threads = Some(value()?.parse().map_err(|_| "--threads takes a number".to_string())?),
             "--device" => o.device = Some(value()?),
+            "--orders" => o.orders = value()?.split(';').map(str::to_string).collect(),
+            "--rounds" => o.rounds = value()?.parse().map_err(|_| "--rounds takes a number".to_string())?,
             "--bench" | "--test" => {} // cargo's own
             other => return Err(format!("unknown option {other}")),
         }
@@ -92,13 +111,7 @@ fn run(o: &Options) -> Result<()> {
             if device != Device::CPU {
                 show(o, &bare_launch(device)?);
             }
-            with_device(device, || {
-                for w in suite.workloads.iter().filter(|w| o.wants(w.name)) {
-                    let on_gpu = || on_gpu(w, device, o.seconds.unwrap_or(2.0));
-                    show(o, &if device == Device::CPU { on_cpu(w, o.seconds.unwrap_or(0.5))? } else { on_gpu()? });
-                }
-                Ok(())
-            })
+            with_device(device, || suite.workloads.iter().filter(|w| o.wants(w.name)).try_for_each(|w| workload(o, w, device)))
         }
     };
     match o.threads {
@@ -132,11 +145,29 @@ fn show(o: &Options, line: &Value) {
     println!("{:<28} {time:>12.1} us  {rate:>14}{host}  by {by}", line["workload"].as_str().unwrap_or_default());
 }
 
-/// One workload of the CPU: as `peers/cpu.py` does, two calls, then calls until the time is up, at least three.
-fn on_cpu(w: &Workload, seconds: f64) -> Result<Value> {
+/// One workload of a suite, under each order in turn if there are several.
+fn workload(o: &Options, w: &Workload, device: Device) -> Result<()> {
     let inputs = (w.inputs)()?;
     inputs.iter().try_for_each(|a| a.eval().map(|_| ()))?;
-    let call = || (w.run)(&inputs)?.eval().map(|_| ());
+    let line = || match device == Device::CPU {
+        true => on_cpu(w, &inputs, o.seconds.unwrap_or(0.5)),
+        false => on_gpu(w, &inputs, device, o.seconds.unwrap_or(2.0)),
+    };
+    if o.orders.is_empty() {
+        show(o, &line()?);
+    }
+    for order in std::iter::repeat_n(&o.orders, o.rounds).flatten() {
+        set_accelerators(order.as_str())?;
+        let mut line = line()?;
+        line["peer"] = json!(if order.is_empty() { "base" } else { order });
+        show(o, &line);
+    }
+    Ok(())
+}
+
+/// One workload of the CPU: as `peers/cpu.py` does, two calls, then calls until the time is up, at least three.
+fn on_cpu(w: &Workload, inputs: &[NdArray], seconds: f64) -> Result<Value> {
+    let call = || (w.run)(inputs)?.eval().map(|_| ());
     let (first, calls) = explain(call);
     first?;
     call()?;
@@ -160,11 +191,9 @@ fn bare_launch(device: Device) -> Result<Value> {
 }
 
 /// One workload of a GPU, as CuPy's benchmark does: 5 calls, then 20 that count.
-fn on_gpu(w: &Workload, device: Device, seconds: f64) -> Result<Value> {
-    let inputs = (w.inputs)()?;
-    inputs.iter().try_for_each(|a| a.eval().map(|_| ()))?;
+fn on_gpu(w: &Workload, inputs: &[NdArray], device: Device, seconds: f64) -> Result<Value> {
     let effort = Effort { warmup: 5, repeat: 20, max_seconds: seconds };
-    let timing = benchmark_on(&[device], effort, || (w.run)(&inputs))?.1;
+    let timing = benchmark_on(&[device], effort, || (w.run)(inputs))?.1;
     let (host, on_device) = (timing.host(), timing.device());
     let mut line = json!({"peer": "cuprum", "workload": w.name, "gpu_us": round(on_device.median), "min_us": round(on_device.min),
         "cpu_us": round(host.median), "served_by": timing.served_by()});

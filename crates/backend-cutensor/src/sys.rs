@@ -113,33 +113,53 @@ pub enum Algorithm {
     Gett = -4,
 }
 
-/// A kernel of an algorithm: the one that the library's model takes for the best of them, or another.
+/// A kernel for a contraction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Variant {
-    /// Its name in listings and in what was measured.
-    pub name: &'static str,
     /// The algorithm.
     pub algorithm: Algorithm,
-    /// Its place in the model's order, from 0.
+    /// Its place in the order of the library's model, from 0.
     pub rank: i32,
+    /// B is given as the first operand, A as the second: the model then weighs other kernels, though the products are the same.
+    pub swapped: bool,
 }
 
 impl Variant {
     /// The library's own choice.
-    pub const DEFAULT: Variant = Variant { name: "default", algorithm: Algorithm::Default, rank: 0 };
+    pub const DEFAULT: Variant = Variant::new(Algorithm::Default, 0, false);
 
     /// Those that are measured: none of them is the fastest everywhere, and none is never so (`docs/architecture.md`).
     pub const MEASURED: [Variant; 5] = [
-        Variant { name: "gett", algorithm: Algorithm::Gett, rank: 0 },
-        Variant { name: "gett2", algorithm: Algorithm::Gett, rank: 1 },
-        Variant { name: "tgett", algorithm: Algorithm::Tgett, rank: 0 },
-        Variant { name: "ttgt", algorithm: Algorithm::Ttgt, rank: 0 },
-        Variant { name: "ttgt2", algorithm: Algorithm::Ttgt, rank: 1 },
+        Variant::new(Algorithm::Gett, 0, false),
+        Variant::new(Algorithm::Gett, 1, false),
+        Variant::new(Algorithm::Tgett, 0, false),
+        Variant::new(Algorithm::Ttgt, 0, false),
+        Variant::new(Algorithm::Ttgt, 1, false),
     ];
+
+    const fn new(algorithm: Algorithm, rank: i32, swapped: bool) -> Variant {
+        Variant { algorithm, rank, swapped }
+    }
 
     /// The one of this name.
     pub fn named(name: &str) -> Option<Variant> {
-        Variant::MEASURED.into_iter().find(|v| v.name == name)
+        Variant::MEASURED.into_iter().find(|v| v.to_string() == name)
+    }
+}
+
+/// Its name in listings and in what was measured: `gett`, `ttgt2`, `gett-swapped`.
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.algorithm {
+            Algorithm::Default => "default",
+            Algorithm::Ttgt => "ttgt",
+            Algorithm::Tgett => "tgett",
+            Algorithm::Gett => "gett",
+        })?;
+        if self.rank > 0 {
+            write!(f, "{}", self.rank + 1)?;
+        }
+        f.write_str(if self.swapped { "-swapped" } else { "" })
     }
 }
 
@@ -314,6 +334,7 @@ mod tests {
         assert_eq!(Status(99).to_string(), "unknown status (99)");
         assert_eq!(DataType::from_raw(14), Some(DataType::Bf16));
         assert_eq!(DataType::from_raw(3), None);
-        assert_eq!((Variant::named("ttgt2").map(|v| (v.algorithm, v.rank)), Variant::named("x")), (Some((Algorithm::Ttgt, 1)), None));
+        assert_eq!((Variant::named("ttgt2"), Variant::named("x")), (Some(Variant::new(Algorithm::Ttgt, 1, false)), None));
+        assert!(Variant::MEASURED.iter().all(|v| Variant::named(&v.to_string()) == Some(*v)));
     }
 }
