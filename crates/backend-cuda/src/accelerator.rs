@@ -43,6 +43,7 @@ const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Rows, rows::run),
     Kernel::new(Family::Custom, reduce::run_strings).ops(&[REDUCTION_KERNEL]),
     Kernel::new(Family::Scan, scan::run).ops(&[CUMSUM, CUMPROD, CUMMAX, CUMMIN]),
+    Kernel::new(Family::Sort, sort::segments::run).ops(sort::segments::OPS),
     Kernel::new(Family::Sort, sort::run),
     Kernel::new(Family::Select, select::run),
     Kernel::new(Family::Search, search::run),

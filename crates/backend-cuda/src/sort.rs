@@ -1,6 +1,8 @@
 //! Sort: rows of a few elements by comparing all pairs, several rows a block; rows that fit a block's shared memory by radix there, a
 //! block each; longer ones by radix over the whole device. Elements travel as they are, and their order is that of keys made on the way.
 
+pub(crate) mod segments;
+
 use std::sync::Arc;
 
 use cuprum_core::call::Sort;
@@ -128,7 +130,7 @@ pub fn sources() -> Vec<(String, String)> {
     let listed = uses.map(|(dtype, length, indices)| {
         with_defines(way(length, dtype.itemsize(), indices), dtype, indices, |source, defines| source.listed(defines))
     });
-    listed.collect()
+    listed.chain(segments::sources()).collect()
 }
 
 /// The kernel of family Sort.
@@ -305,8 +307,8 @@ mod tests {
     #[test]
     fn every_listed_source_is_whole() {
         let list = sources();
-        assert_eq!(list.len(), 45);
-        for name in ["sort_tiny(", "sort_block(", "sort_pass("] {
+        assert_eq!(list.len(), 45 + 30);
+        for name in ["sort_tiny(", "sort_block(", "sort_pass(", "sort_segments(", "sort_segments_short("] {
             assert!(list.iter().any(|(_, text)| text.contains(name)), "{name}");
         }
     }

@@ -145,6 +145,15 @@ pub enum Work<'a> {
         /// dtype to accumulate in.
         acc: DType,
     },
+    /// Sort each segment `inputs[1][i]..inputs[1][i + 1]` of `inputs[0]` (1-D, C-contiguous) in the order of [`Sort`], ascending, where equal
+    /// elements keep theirs. The offsets are C-contiguous int64 and have been looked at: they rise from 0 to the number of elements. The
+    /// output is the sorted elements, or their places in `inputs[0]` (int64) if `places`.
+    SegmentSort {
+        /// Whether places are asked for, not elements.
+        places: bool,
+        /// No segment is longer.
+        longest: usize,
+    },
     /// Work of another crate's op; both sides know the type behind it.
     Custom(&'a (dyn Any + Send + Sync)),
 }
@@ -348,7 +357,7 @@ impl Call<'_> {
             Work::Fill(_) => Family::Fill,
             Work::Copy { .. } => Family::Copy,
             Work::Random(_) => Family::Random,
-            Work::Sort(_) => Family::Sort,
+            Work::Sort(_) | Work::SegmentSort { .. } => Family::Sort,
             Work::Select { .. } => Family::Select,
             Work::Search { .. } => Family::Search,
             Work::Histogram { .. } => Family::Histogram,

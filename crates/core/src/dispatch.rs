@@ -504,6 +504,7 @@ fn clone_work<'a>(call: &'a Call) -> crate::call::Work<'a> {
         Histogram { program, binning } => Histogram { program, binning: *binning },
         Gather { axis } => Gather { axis: *axis },
         Segments { program, reduction, acc } => Segments { program, reduction: *reduction, acc: *acc },
+        SegmentSort { places, longest } => SegmentSort { places: *places, longest: *longest },
         Custom(any) => Custom(*any),
     }
 }

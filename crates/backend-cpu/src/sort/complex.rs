@@ -7,7 +7,7 @@ use super::Ordered;
 use super::partition::Source;
 use super::radix::{self, BLOCK, Sink};
 use super::record::Pair;
-use super::rows::{Results, for_each_rows};
+use super::rows::{Results, Rows, apart, for_each_row};
 use crate::raw::Room;
 use crate::threads;
 
@@ -33,25 +33,26 @@ impl Halves for Complex<f64> {
     }
 }
 
-/// Sorts each row of `len` elements.
-pub(super) fn sort<T: Halves>(from: &[T], len: usize, descending: bool, results: Results<T>) -> Result<()> {
+/// Sorts each row.
+pub(super) fn sort<T: Halves>(from: &[T], rows: Rows, descending: bool, results: Results<T>) -> Result<()> {
     let flip = if descending { u64::MAX } else { 0 };
-    if len > BLOCK {
-        for (row, results) in from.chunks_exact(len).zip(results.chunks(1)) {
-            long(row, flip, results)?;
-        }
-        return Ok(());
-    }
-    let state = || Vec::with_capacity(len);
-    for_each_rows((from, len), BLOCK / len, COST, results, state, |keys, from, results| {
-        for (row, results) in from.chunks_exact(len).zip(results.chunks(1)) {
-            keys.clear();
-            keys.extend(row.iter().enumerate().map(|(i, v)| (v.halves().map(|half| half ^ flip), i)));
-            keys.sort_unstable();
-            write(row, results, |n| keys[n].1);
-        }
-    });
-    Ok(())
+    let alone = |row: &[T], results: Results<T>| long(row, flip, results);
+    apart(
+        from,
+        rows,
+        results,
+        |len| len > BLOCK,
+        alone,
+        |from, rows, results| {
+            for_each_row(from, rows, COST, results, Vec::new, |keys, row, results| {
+                keys.clear();
+                keys.extend(row.iter().enumerate().map(|(i, v)| (v.halves().map(|half| half ^ flip), i)));
+                keys.sort_unstable();
+                write(row, results, |n| keys[n].1);
+            });
+            Ok(())
+        },
+    )
 }
 
 /// Writes results from the places of the sorted elements.
@@ -60,7 +61,7 @@ fn write<T: Copy>(row: &[T], results: Results<T>, place: impl Fn(usize) -> usize
         values.iter_mut().enumerate().for_each(|(n, value)| *value = row[place(n)]);
     }
     if let Some(places) = results.places {
-        places.iter_mut().enumerate().for_each(|(n, to)| *to = place(n) as i64);
+        places.iter_mut().enumerate().for_each(|(n, to)| *to = results.base + place(n) as i64);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Sort: rows in NumPy's order, their values, the places they came from, or both.
+//! Sort: rows and segments in NumPy's order, their values, the places they came from, or both.
 //!
 //! Elements become unsigned integers that order as they do (`key`), which a radix sort puts in order (`radix`) together with
 //! their places where those are asked for. Keys become elements again, so values are not fetched from their places.
@@ -17,19 +17,19 @@ use cuprum_core::{Call, Complex, Outcome, Result, Sort, Work, bf16, decline, f16
 use smallvec::SmallVec;
 
 pub(crate) use self::key::Ordered;
-use self::rows::Results;
+use self::rows::{Results, Rows};
 use crate::raw::{Elements, Output};
 
 /// Elements that a kernel sorts the rows of.
 trait Sortable: Ordered {
-    /// Sorts each row of `len` elements into the results.
-    fn sort_rows(from: &[Self], len: usize, descending: bool, results: Results<Self>) -> Result<()>;
+    /// Sorts each row into the results.
+    fn sort_rows(from: &[Self], rows: Rows, descending: bool, results: Results<Self>) -> Result<()>;
 }
 macro_rules! sortable {
     ($sort:path: $($t:ty),*) => {$(
         impl Sortable for $t {
-            fn sort_rows(from: &[$t], len: usize, descending: bool, results: Results<$t>) -> Result<()> {
-                $sort(from, len, descending, results)
+            fn sort_rows(from: &[$t], rows: Rows, descending: bool, results: Results<$t>) -> Result<()> {
+                $sort(from, rows, descending, results)
             }
         }
     )*};
@@ -39,6 +39,9 @@ sortable!(complex::sort: Complex<f32>, Complex<f64>);
 
 /// The Sort kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
+    if let Work::SegmentSort { places, .. } = call.work {
+        return segments(call, places);
+    }
     let (Work::Sort(Sort { descending, values, indices }), [input]) = (&call.work, call.inputs) else { decline!("not a sort of an array") };
     let layout = input.layout();
     let extent = |shape: &[usize]| shape.last().copied().unwrap_or(1);
@@ -50,9 +53,27 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         let mut next = |asked: bool| if asked { left.next().map(Output::elements).transpose() } else { Ok(None) };
         let (values, places) = (next(*values)?, next(*indices)?);
         with_dtype!(elements.dtype(), T => {
-            let results = Results { keep, values: values.map(|v| v.typed::<T>()), places: places.map(|p| p.typed()) };
-            T::sort_rows(elements.typed(), len, *descending, results)?
+            let results = Results { keep, base: 0, values: values.map(|v| v.typed::<T>()), places: places.map(|p| p.typed()) };
+            T::sort_rows(elements.typed(), Rows::Of(len), *descending, results)?
         });
     }
     call.done(outputs.into_iter().map(Output::finish))
+}
+
+/// Sorts segments.
+fn segments(call: &Call, places: bool) -> Result<Outcome> {
+    let [input, offsets] = call.inputs else { decline!("not an array and offsets") };
+    let (elements, offsets) = (Elements::contiguous(input)?, Elements::contiguous(offsets)?.typed::<i64>());
+    let is_cut = offsets.first() == Some(&0) && offsets.last().and_then(|&end| usize::try_from(end).ok()) == Some(elements.len());
+    if !is_cut || !offsets.is_sorted() {
+        decline!("offsets that do not cut the whole array");
+    }
+    let mut output = Output::allocate(call, 0)?;
+    let out = output.elements()?;
+    with_dtype!(elements.dtype(), T => {
+        let (values, indices) = if places { (None, Some(out.typed::<i64>())) } else { (Some(out.typed::<T>()), None) };
+        let results = Results { keep: elements.len(), base: 0, values, places: indices };
+        T::sort_rows(elements.typed(), Rows::Between(offsets), false, results)?
+    });
+    call.done([output.finish()])
 }

@@ -1,4 +1,4 @@
-//! Rows of real elements: short ones side by side, long ones by all threads.
+//! Rows of real elements, of one length or of many: short ones side by side, long ones by all threads.
 
 use cuprum_core::Result;
 
@@ -17,9 +17,19 @@ const COST: usize = 16;
 /// Longest row that one thread sorts where there are enough rows for all threads.
 const ALONE: usize = 1 << 18;
 
-/// What is asked for of each row: the first `keep` sorted values, their places, or both.
+/// How elements are cut into rows.
+#[derive(Clone, Copy)]
+pub(super) enum Rows<'a> {
+    /// All of this length.
+    Of(usize),
+    /// From each of these offsets to the next, from 0 to the number of elements; all elements of each are asked for.
+    Between(&'a [i64]),
+}
+
+/// What is asked for of each row: the first `keep` sorted values, their places counted from `base`, or both.
 pub(super) struct Results<'a, T> {
     pub keep: usize,
+    pub base: i64,
     pub values: Option<&'a mut [T]>,
     pub places: Option<&'a mut [i64]>,
 }
@@ -34,8 +44,8 @@ impl<'a, T> Results<'a, T> {
     pub fn split_at(self, mid: usize) -> (Results<'a, T>, Results<'a, T>) {
         let (values, more_values) = self.values.map(|v| v.split_at_mut(mid)).unzip();
         let (places, more_places) = self.places.map(|p| p.split_at_mut(mid)).unzip();
-        let keep = self.keep;
-        (Results { keep, values, places }, Results { keep, values: more_values, places: more_places })
+        let (keep, base) = (self.keep, self.base);
+        (Results { keep, base, values, places }, Results { keep, base, values: more_values, places: more_places })
     }
 
     /// The results of `rows` rows at a time.
@@ -52,34 +62,65 @@ impl<'a, T> Results<'a, T> {
     }
 }
 
-/// Sorts each row of `len` elements.
-pub(super) fn sort<T: Real>(from: &[T], len: usize, descending: bool, results: Results<T>) -> Result<()> {
-    if len > ALONE || (len > BLOCK && from.len() / len < 2 * threads::count()) {
-        for (row, results) in from.chunks_exact(len).zip(results.chunks(1)) {
-            long(row, descending, results)?;
+/// Sorts each row.
+pub(super) fn sort<T: Real>(from: &[T], rows: Rows, descending: bool, results: Results<T>) -> Result<()> {
+    let is_long = |len: usize| len > ALONE || (len > BLOCK && from.len() / len < 2 * threads::count());
+    let alone = |row: &[T], results: Results<T>| long(row, descending, results);
+    apart(from, rows, results, is_long, alone, |from, rows, results| {
+        together(from, rows, descending, results);
+        Ok(())
+    })
+}
+
+/// Gives long rows one by one to `alone`, and those between them to `others`.
+pub(super) fn apart<T>(
+    from: &[T],
+    rows: Rows,
+    mut results: Results<T>,
+    is_long: impl Fn(usize) -> bool,
+    alone: impl Fn(&[T], Results<T>) -> Result<()>,
+    others: impl Fn(&[T], Rows, Results<T>) -> Result<()>,
+) -> Result<()> {
+    match rows {
+        Rows::Of(len) if is_long(len) => from.chunks_exact(len).zip(results.chunks(1)).try_for_each(|(row, results)| alone(row, results)),
+        Rows::Of(_) => others(from, rows, results),
+        Rows::Between(offsets) => {
+            let mut first = 0;
+            let length = |segment: usize| (offsets[segment + 1] - offsets[segment]) as usize;
+            for segment in (0..offsets.len() - 1).filter(|&s| is_long(length(s))) {
+                let (begin, before) = (offsets[segment] as usize, (offsets[segment] - offsets[first]) as usize);
+                let (between, rest) = results.split_at(before);
+                let (mine, rest) = rest.split_at(length(segment));
+                others(from, Rows::Between(&offsets[first..=segment]), between)?;
+                alone(&from[begin..begin + length(segment)], Results { base: begin as i64, ..mine })?;
+                (first, results) = (segment + 1, rest);
+            }
+            others(from, Rows::Between(&offsets[first..]), results)
         }
-        return Ok(());
     }
+}
+
+/// Sorts rows that a thread each takes.
+fn together<T: Real>(from: &[T], rows: Rows, descending: bool, results: Results<T>) {
     let coder = Coder::new(descending, 0);
     let of_key = |key: u64| coder.element::<T>(key);
     match (results.places.is_some(), size_of::<T>()) {
         (false, 8) => {
-            short(from, len, 0, |v: T, _| coder.key(v.bits_key()), &Decoder { value: |r, _: &[T]| of_key(r), place: |_| 0 }, results)
+            short(from, rows, 0, |v: T, _| coder.key(v.bits_key()), &Decoder { value: |r, _: &[T]| of_key(r), place: |_| 0 }, results)
         }
         (false, _) => {
             let decoder = Decoder { value: |r: u32, _: &[T]| of_key(r as u64), place: |_| 0 };
-            short(from, len, 0, |v: T, _| coder.key(v.bits_key()) as u32, &decoder, results)
+            short(from, rows, 0, |v: T, _| coder.key(v.bits_key()) as u32, &decoder, results)
         }
         (true, 8) => {
             let decoder = Decoder { value: |r: Pair, row: &[T]| original(of_key(r.key), row, r.place), place: |r: Pair| r.place };
-            short(from, len, 0, |v: T, i| Pair { key: coder.key(v.key()), place: i as u64 }, &decoder, results)
+            short(from, rows, 0, |v: T, i| Pair { key: coder.key(v.key()), place: i as u64 }, &decoder, results)
         }
         (true, _) => {
             let decoder = Decoder { value: |r: u64, row: &[T]| original(of_key(r >> 32), row, r & PLACE), place: |r| r & PLACE };
-            short(from, len, 32, |v: T, i| coder.key(v.key()) << 32 | i as u64, &decoder, results)
+            short(from, rows, 32, |v: T, i| coder.key(v.key()) << 32 | i as u64, &decoder, results)
         }
     }
-    Ok(())
 }
 
 /// The place in a record of 64 bits with a key of 32.
@@ -164,13 +205,58 @@ impl<T: Real, R: Record, D: Decode<T, R>> Sink<R> for Decoded<'_, T, D> {
             values.iter_mut().zip(records).for_each(|(value, &record)| *value = self.decoder.value(record, self.row));
         }
         if let Some(places) = self.results.places {
-            places.iter_mut().zip(records).for_each(|(place, &record)| *place = self.decoder.place(record) as i64);
+            places.iter_mut().zip(records).for_each(|(place, &record)| *place = self.results.base + self.decoder.place(record) as i64);
         }
     }
 }
 
+/// Gives each row and its results to threads that each have a state.
+pub(super) fn for_each_row<T: Send + Sync, S>(
+    from: &[T],
+    rows: Rows,
+    cost: usize,
+    results: Results<T>,
+    init: impl Fn() -> S + Sync,
+    body: impl Fn(&mut S, &[T], Results<T>) + Sync,
+) {
+    match rows {
+        Rows::Of(len) => for_each_rows((from, len), (BLOCK / len).max(1), cost, results, init, |state, from, results| {
+            from.chunks_exact(len).zip(results.chunks(1)).for_each(|(row, results)| body(state, row, results));
+        }),
+        Rows::Between(offsets) => for_each_segment(from, offsets, cost, results, init, body),
+    }
+}
+
+/// Gives the segments of elements, about a block together, and their results to threads that each have a state.
+fn for_each_segment<T: Send + Sync, S>(
+    from: &[T],
+    offsets: &[i64],
+    cost: usize,
+    mut results: Results<T>,
+    init: impl Fn() -> S + Sync,
+    body: impl Fn(&mut S, &[T], Results<T>) + Sync,
+) {
+    let mut tasks = Vec::new();
+    let mut left = offsets;
+    while let [begin, _, ..] = *left {
+        let count = left[1..].partition_point(|&end| end - begin <= BLOCK as i64).max(1);
+        let (mine, rest) = results.split_at((left[count] - begin) as usize);
+        tasks.push((&left[..=count], mine));
+        (left, results) = (&left[count..], rest);
+    }
+    let cost = tasks.len().saturating_mul(BLOCK).saturating_mul(cost);
+    threads::for_each(tasks.into_iter(), cost, init, |state, (offsets, mut results)| {
+        for ends in offsets.array_windows::<2>().filter(|[begin, end]| begin < end) {
+            let [begin, end] = ends.map(|offset| offset as usize);
+            let (mine, rest) = results.split_at(end - begin);
+            body(state, &from[begin..end], Results { base: ends[0], ..mine });
+            results = rest;
+        }
+    });
+}
+
 /// Gives the rows of `len` elements and their results, `rows` at a time, to threads that each have a state.
-pub(super) fn for_each_rows<T: Send + Sync, S>(
+fn for_each_rows<T: Send + Sync, S>(
     (from, len): (&[T], usize),
     rows: usize,
     cost: usize,
@@ -185,29 +271,30 @@ pub(super) fn for_each_rows<T: Send + Sync, S>(
 /// Rows that one thread sorts, a few at a time.
 fn short<T: Real, R: Record, D: Decode<T, R>>(
     from: &[T],
-    len: usize,
+    rows: Rows,
     low: u32,
     record: impl Fn(T, usize) -> R + Sync,
     decoder: &D,
     results: Results<T>,
 ) {
-    if (2..=R::NETWORK).contains(&len) && results.keep > len / 4 {
-        return shortest(from, len, record, decoder, results);
-    }
-    let rows = (BLOCK / len).max(1);
-    let state = || (Blocks::new(len), Vec::with_capacity(len));
-    for_each_rows((from, len), rows, COST, results, state, |(blocks, records), from, results| {
-        for (row, results) in from.chunks_exact(len).zip(results.chunks(1)) {
-            records.clear();
-            records.extend(row.iter().enumerate().map(|(i, &v)| record(v, i)));
-            let keep = results.len();
-            if keep <= len / 4 {
-                // Only the first few are sorted.
-                records.select_nth_unstable(keep);
-                records.truncate(keep);
-            }
-            Decoded { row, results, decoder }.take(blocks.sort(records, low));
+    let longest = match rows {
+        Rows::Of(len) if (2..=R::NETWORK).contains(&len) && results.keep > len / 4 => {
+            return shortest(from, len, record, decoder, results);
         }
+        Rows::Of(len) => len,
+        Rows::Between(offsets) => offsets.array_windows().map(|[begin, end]| (end - begin) as usize).max().unwrap_or(0),
+    };
+    let state = || (Blocks::new(longest), Vec::with_capacity(longest));
+    for_each_row(from, rows, COST, results, state, |(blocks, records), row, results| {
+        records.clear();
+        records.extend(row.iter().enumerate().map(|(i, &v)| record(v, i)));
+        let keep = results.len();
+        if keep <= row.len() / 4 {
+            // Only the first few are sorted.
+            records.select_nth_unstable(keep);
+            records.truncate(keep);
+        }
+        Decoded { row, results, decoder }.take(blocks.sort(records, low));
     });
 }
 

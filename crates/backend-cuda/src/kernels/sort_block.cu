@@ -1,57 +1,78 @@
 // A stable sort of rows of up to a tile, a block each, after radix.cuh: least significant digit first, in shared memory. The host
-// defines INDICES too (1: places are asked for).
+// defines INDICES too (1: places are asked for), and SEGMENTS where rows are segments on a list.
 
 using namespace cuprum;
 
 using Key = decltype(order(*static_cast<const ELEMENT*>(nullptr)));
 constexpr int SIZE = INDICES && sizeof(ELEMENT) < 4 ? 4 : sizeof(ELEMENT);
 
-// Writes the first `limit` elements of each row and their places (to what is not null). `flip` is 255 for descending order, else 0.
-extern "C" __global__ void __launch_bounds__(THREADS, 768 / THREADS)
-sort_block(const ELEMENT* __restrict__ in, ELEMENT* __restrict__ values, i64* __restrict__ places, i64 rows, i32 length, i32 limit, u32 flip) {
+// Writes the first `limit` elements of a row and their places, counted from `base` (to what is not null). `flip` is 255 for descending
+// order, else 0.
+__device__ inline void sort_row(const ELEMENT* __restrict__ row, i32 length, i32 limit, u32 flip, ELEMENT* __restrict__ values,
+                                i64* __restrict__ places, i64 base) {
     __shared__ Room<SIZE> room;
     __shared__ u32 sums[RADIX / 32];
     const int first = first_item();
-    for (i64 row = blockIdx.x; row < rows; row += gridDim.x) {
-        ELEMENT x[ITEMS];
+    ELEMENT x[ITEMS];
+    #pragma unroll
+    for (int k = 0; k < ITEMS; k++) {
+        if (first + k * 32 < length) x[k] = row[first + k * 32];
+    }
+#if INDICES
+    u32 place[ITEMS];
+    #pragma unroll
+    for (int k = 0; k < ITEMS; k++) place[k] = first + k * 32;
+#endif
+    #pragma unroll 1
+    for (u32 shift = 0; shift < 8 * sizeof(Key); shift += 8) {
+        u32 codes[ITEMS];
+        // What is past the end stays there: it comes last and has the last digit.
         #pragma unroll
         for (int k = 0; k < ITEMS; k++) {
-            if (first + k * 32 < length) x[k] = in[row * length + first + k * 32];
+            codes[k] = (first + k * 32 < length ? byte_at(order(x[k]), shift) ^ flip : RADIX - 1) << DIGIT;
         }
+        rank_in_warp(room.counts, codes);
+        __syncthreads();
+        u32 total = 0;
+        if (threadIdx.x < RADIX) total = tile_total(room.counts);
+        const u32 padding = threadIdx.x == RADIX - 1 ? TILE - length : 0;
+        const bool constant = __syncthreads_or(threadIdx.x < RADIX && total - padding == static_cast<u32>(length));
+        if (constant) continue;
+        rank_in_tile(room.counts, sums, total, codes);
+        room.sort(codes, x);
 #if INDICES
-        u32 place[ITEMS];
-        #pragma unroll
-        for (int k = 0; k < ITEMS; k++) place[k] = first + k * 32;
+        room.sort(codes, place);
 #endif
-        #pragma unroll 1
-        for (u32 shift = 0; shift < 8 * sizeof(Key); shift += 8) {
-            u32 codes[ITEMS];
-            // What is past the end stays there: it comes last and has the last digit.
-            #pragma unroll
-            for (int k = 0; k < ITEMS; k++) {
-                codes[k] = (first + k * 32 < length ? byte_at(order(x[k]), shift) ^ flip : RADIX - 1) << DIGIT;
-            }
-            rank_in_warp(room.counts, codes);
-            __syncthreads();
-            u32 total = 0;
-            if (threadIdx.x < RADIX) total = tile_total(room.counts);
-            const u32 padding = threadIdx.x == RADIX - 1 ? TILE - length : 0;
-            const bool constant = __syncthreads_or(threadIdx.x < RADIX && total - padding == static_cast<u32>(length));
-            if (constant) continue;
-            rank_in_tile(room.counts, sums, total, codes);
-            room.sort(codes, x);
+    }
+    #pragma unroll
+    for (int k = 0; k < ITEMS; k++) {
+        const int i = first + k * 32;
+        if (i >= limit) continue;
+        if (values != nullptr) values[i] = x[k];
 #if INDICES
-            room.sort(codes, place);
+        places[i] = base + place[k];
 #endif
-        }
-        #pragma unroll
-        for (int k = 0; k < ITEMS; k++) {
-            const int i = first + k * 32;
-            if (i >= limit) continue;
-            if (values != nullptr) values[row * limit + i] = x[k];
-#if INDICES
-            places[row * limit + i] = place[k];
-#endif
-        }
     }
 }
+
+template <class T> __device__ inline T* past(T* first, i64 count) { return first == nullptr ? nullptr : first + count; }
+
+#ifdef SEGMENTS
+// The segments offsets[s]..offsets[s + 1] for the first `count` of the numbers on the list.
+extern "C" __global__ void __launch_bounds__(THREADS, 768 / THREADS)
+sort_segments(const ELEMENT* __restrict__ in, ELEMENT* __restrict__ values, i64* __restrict__ places, const i64* __restrict__ offsets,
+              const i64* __restrict__ list, const u32* __restrict__ count) {
+    for (u32 n = blockIdx.x; n < *count; n += gridDim.x) {
+        const i64 begin = offsets[list[n]];
+        const i32 length = static_cast<i32>(offsets[list[n] + 1] - begin);
+        sort_row(in + begin, length, length, 0, past(values, begin), past(places, begin), begin);
+    }
+}
+#else
+extern "C" __global__ void __launch_bounds__(THREADS, 768 / THREADS)
+sort_block(const ELEMENT* __restrict__ in, ELEMENT* __restrict__ values, i64* __restrict__ places, i64 rows, i32 length, i32 limit, u32 flip) {
+    for (i64 row = blockIdx.x; row < rows; row += gridDim.x) {
+        sort_row(in + row * length, length, limit, flip, past(values, row * limit), past(places, row * limit), 0);
+    }
+}
+#endif

@@ -92,9 +92,10 @@ fn flat(a: &StoredArray) -> Option<Result<StoredArray>> {
     matches!(layout.strides(), [0 | 1]).then(|| a.with_layout(layout))
 }
 
-/// Declares the rows of a family that is not elementwise: a constant and a static for each, and `ROWS`.
+/// Declares the rows of a family that is not elementwise: a constant and a static for each, and `ROWS`. A row may end with `else` and the
+/// body that computes it by other operations where no kernel does.
 macro_rules! rows {
-    ($family:ident from $base:literal: $($CONST:ident $name:literal [$($alias:literal),*] $arity:literal ($signature:literal) $call:expr, $doc:literal;)*) => {
+    ($family:ident from $base:literal: $($CONST:ident $name:literal [$($alias:literal),*] $arity:literal ($signature:literal) $call:expr, $doc:literal $(, else $composite:expr)?;)*) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
         enum Place { $($CONST),* }
         mod defs {
@@ -107,7 +108,7 @@ macro_rules! rows {
                 index: $base + Place::$CONST as u16,
                 rule: None,
                 cost: crate::op::Cost::Cheap,
-                composite: None,
+                composite: [$(Some($composite as crate::op::Composite),)? None][0],
                 body: None,
                 call: $call,
                 signature: $signature,

@@ -6,7 +6,7 @@ use crate::device::{Device, with_device};
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::op::Op;
-use crate::ops::elementwise::subtract;
+use crate::ops::elementwise::{add, subtract};
 use crate::ops::manipulation::concat;
 use crate::ops::reduce::{MAX, MIN, PROD, SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM, SUM, accumulator};
 use crate::ops::search::Side;
@@ -14,9 +14,14 @@ use crate::ops::value::{Args, Value};
 use crate::s;
 
 super::rows! { Sort from 372:
-    SEGMENT_SORT "segment_sort" [] 2 ("a, offsets") Some(|a: Args| segment_sort(&a.array("a")?, &a.array("offsets")?).map(Value::Array)), "Sorted within each of the segments `offsets[i]..offsets[i + 1]` of a 1-D array; NaN last.";
-    SEGMENT_ARGSORT "segment_argsort" [] 2 ("a, offsets") Some(|a: Args| segment_argsort(&a.array("a")?, &a.array("offsets")?).map(Value::Array)), "Places (int64) in a 1-D array that sort within each of its segments; equal elements keep their order.";
+    SEGMENT_SORT "segment_sort" [] 2 ("a, offsets") Some(|a: Args| segment_sort(&a.array("a")?, &a.array("offsets")?).map(Value::Array)), "Sorted within each of the segments `offsets[i]..offsets[i + 1]` of a 1-D array; NaN last.", else |inputs| composed(super::SEGMENT_SORT, inputs);
+    SEGMENT_ARGSORT "segment_argsort" [] 2 ("a, offsets") Some(|a: Args| segment_argsort(&a.array("a")?, &a.array("offsets")?).map(Value::Array)), "Places (int64) in a 1-D array that sort within each of its segments; equal elements keep their order.", else |inputs| composed(super::SEGMENT_ARGSORT, inputs);
 }
+
+/// Segments that kernels may find too long to sort beside others.
+const LONG: usize = 4096;
+/// Of those, as many are sorted one by one: a sort of the whole array by segments takes as long as so many small ones.
+const FEW: usize = 32;
 
 /// Sums of the segments `offsets[i]..offsets[i + 1]` of a 1-D array: the last step of a CSR matrix-vector product. What is deferred is
 /// computed in the same pass; on a GPU so is a `take`: `segment_sum(&(&data * &x.take(&columns, 0)?), &offsets)` reads `x` as it adds.
@@ -94,42 +99,110 @@ fn device_of(op: Op, a: &NdArray, offsets: &NdArray) -> Result<Device> {
 /// # }
 /// ```
 pub fn segment_sort(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
-    a.take(&places(SEGMENT_SORT, a, offsets)?, 0)
+    sorted(SEGMENT_SORT, a, offsets)
 }
 
 /// The places (int64) that [`segment_sort`] takes its elements from; equal elements keep their order.
 pub fn segment_argsort(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
-    places(SEGMENT_ARGSORT, a, offsets)
+    sorted(SEGMENT_ARGSORT, a, offsets)
 }
 
-/// A stable sort by value, then one by segment.
-fn places(op: Op, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
-    let offsets = checked(op, a, offsets)?;
+/// What `segment_sort` or `segment_argsort`, whichever `op` is, gives.
+fn sorted(op: Op, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
+    let Offsets { all, shortest, longest } = looked_at(op, a, offsets)?;
+    if shortest < longest || longest == 0 {
+        return sorted_up_to(op, longest, a, &all);
+    }
+    // Segments of one length are rows.
+    let rows = a.reshape([(a.size() / longest) as isize, longest as isize])?;
+    if op == SEGMENT_SORT {
+        return rows.sort(-1)?.ravel();
+    }
+    let begins = all.index(s![..-1])?.reshape([-1, 1])?;
+    add(rows.argsort(-1)?, begins)?.ravel()
+}
+
+/// The sort of segments none of which is longer than `longest`, by offsets that have been looked at.
+fn sorted_up_to(op: Op, longest: usize, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
+    let places = op == SEGMENT_ARGSORT;
+    let output = OutputSpec::contiguous(if places { DType::I64 } else { a.dtype() }, a.shape())?;
+    let inputs = [a.contiguous()?.stored()?, offsets.contiguous()?.stored()?];
+    super::run_one(op, a.device(), &inputs, output, Work::SegmentSort { places, longest })
+}
+
+/// The sort over other operations, where no kernel takes it. A few long segments are sorted one by one, what lies between them together;
+/// otherwise everything is sorted by value, then by segment.
+fn composed(op: Op, inputs: &[NdArray]) -> Result<NdArray> {
+    let [a, offsets] = inputs else { return Err(Error::value(op.name(), "takes an array and offsets")) };
+    let lengths = subtract(offsets.index(s![1..])?, offsets.index(s![..-1])?)?;
+    let long = lengths.greater(LONG as i64)?.flatnonzero()?;
+    if (1..=FEW).contains(&long.size()) {
+        return piecewise(op, a, offsets, &long.to_vec::<i64>()?);
+    }
     let by_value = a.argsort(-1)?;
     let numbers = with_device(a.device(), || NdArray::arange_as(0, a.size() as i64, 1, DType::I64))?;
     // As many segments have ended at an element as come before its own. Radix sorts of 32 bits take half as many passes.
     let segments = offsets.index(s![1..])?.searchsorted(&numbers, Side::Right)?;
     let segments = if i32::try_from(offsets.size()).is_ok() { segments.astype(DType::I32)? } else { segments };
-    by_value.take(&segments.take(&by_value, 0)?.argsort(-1)?, 0)
+    let places = by_value.take(&segments.take(&by_value, 0)?.argsort(-1)?, 0)?;
+    if op == SEGMENT_ARGSORT { Ok(places) } else { a.take(&places, 0) }
 }
 
-/// The offsets in int64, if they cut the whole array.
-fn checked(op: Op, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
+/// The sort with the segments `long` on their own.
+fn piecewise(op: Op, a: &NdArray, offsets: &NdArray, long: &[i64]) -> Result<NdArray> {
+    let numbers: Vec<i64> = long.iter().flat_map(|&segment| [segment, segment + 1]).collect();
+    let numbers = with_device(a.device(), || NdArray::from_slice(&numbers))?;
+    let ends = offsets.take(&numbers, 0)?.to_vec::<i64>()?;
+    let of_long = long.iter().zip(ends.as_chunks().0).map(|(&segment, &[from, to])| (segment as isize, from as isize, to as isize));
+    let end = a.size() as isize;
+    let mut pieces = Vec::with_capacity(2 * long.len() + 1);
+    let (mut segment, mut begin) = (0, 0);
+    for (next, from, to) in of_long.chain([(offsets.size() as isize - 1, end, end)]) {
+        if begin < from {
+            let of_piece = subtract(offsets.index(s![segment..next + 1])?, begin as i64)?;
+            let piece = sorted_up_to(op, LONG, &a.index(s![begin..from])?, &of_piece)?;
+            pieces.push(shifted(op, piece, begin)?);
+        }
+        if from < to {
+            let piece = a.index(s![from..to])?;
+            let piece = if op == SEGMENT_ARGSORT { piece.argsort(-1)? } else { piece.sort(-1)? };
+            pieces.push(shifted(op, piece, from)?);
+        }
+        (segment, begin) = (next + 1, to);
+    }
+    concat(&pieces, 0)
+}
+
+/// Places in a piece as places in the whole.
+fn shifted(op: Op, piece: NdArray, begin: isize) -> Result<NdArray> {
+    if op == SEGMENT_ARGSORT && begin > 0 { add(piece, begin as i64) } else { Ok(piece) }
+}
+
+/// Offsets in int64 that cut the whole array, and what is known of the segments' lengths.
+struct Offsets {
+    all: NdArray,
+    shortest: usize,
+    longest: usize,
+}
+
+/// Looks at the offsets, which waits for the device, and refuses those that do not cut the whole array.
+fn looked_at(op: Op, a: &NdArray, offsets: &NdArray) -> Result<Offsets> {
     let name = op.name();
     device_of(op, a, offsets)?;
-    let offsets = offsets.astype(DType::I64)?.eval()?.clone();
-    let mut looked_at = vec![offsets.index(s![..1])?, offsets.index(s![-1..])?];
-    if offsets.size() > 1 {
-        let lengths = subtract(offsets.index(s![1..])?, offsets.index(s![..-1])?)?;
-        looked_at.push(lengths.min(())?.reshape([1])?);
+    let all = offsets.astype(DType::I64)?.eval()?.clone();
+    let mut asked = vec![all.index(s![..1])?, all.index(s![-1..])?];
+    if all.size() > 1 {
+        let lengths = subtract(all.index(s![1..])?, all.index(s![..-1])?)?.eval()?.clone();
+        asked.extend([lengths.min(())?.reshape([1])?, lengths.max(())?.reshape([1])?]);
     }
-    let looked_at = concat(&looked_at, 0)?.to_vec::<i64>()?;
-    let &[first, last, ..] = &looked_at[..] else { return Err(Error::value(name, "no offsets")) };
+    let answers = concat(&asked, 0)?.to_vec::<i64>()?;
+    let (first, last) = (answers.first().copied().unwrap_or(0), answers.get(1).copied().unwrap_or(0));
     if first != 0 || usize::try_from(last) != Ok(a.size()) {
         return Err(Error::value(name, format!("offsets are from {first} to {last}, not from 0 to {}", a.size())));
     }
-    match looked_at.get(2) {
-        Some(shortest) if *shortest < 0 => Err(Error::value(name, "offsets must not decrease")),
-        _ => Ok(offsets),
+    let length = |n: usize| usize::try_from(answers.get(n).copied().unwrap_or(0));
+    match (length(2), length(3)) {
+        (Ok(shortest), Ok(longest)) => Ok(Offsets { all, shortest, longest }),
+        _ => Err(Error::value(name, "offsets must not decrease")),
     }
 }

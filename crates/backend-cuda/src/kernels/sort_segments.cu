@@ -1,0 +1,93 @@
+// Stable sorts of segments of 1-D elements: those of a few elements, whatever their lengths, by comparing all pairs, and lists of the others;
+// after order.cuh. The host defines ELEMENT.
+
+using namespace cuprum;
+
+using Key = decltype(order(*static_cast<const ELEMENT*>(nullptr)));
+
+constexpr int THREADS = 256;
+// A block takes the segments that begin among so many elements.
+constexpr int TILE = 1024;
+// The longest that are sorted by comparing all pairs.
+constexpr int SHORT = 128;
+// Lists of longer ones, by length.
+constexpr int LISTS = 3;
+
+struct Lists {
+    i64* segments[LISTS];
+    i64 longest[LISTS];  // of the segments of a list
+};
+
+// Where the segments of each tile begin among the offsets (`cuts` has one more than there are tiles), and which segments are in which list.
+extern "C" __global__ void __launch_bounds__(THREADS)
+sort_segments_plan(const i64* offsets, i64 segments, i64* cuts, i64 tiles, Lists lists, u32* counts) {
+    const i64 n = static_cast<i64>(blockIdx.x) * THREADS + threadIdx.x;
+    if (n <= tiles) {
+        i64 low = 0, high = segments;
+        while (low < high) {
+            const i64 middle = (low + high) / 2;
+            if (offsets[middle] < n * TILE) low = middle + 1;
+            else high = middle;
+        }
+        cuts[n] = low;
+    }
+    const i64 length = n < segments ? offsets[n + 1] - offsets[n] : 0;
+    const u32 below = (1u << threadIdx.x % 32) - 1;
+    i64 shorter = SHORT;
+    #pragma unroll
+    for (int k = 0; k < LISTS; k++) {
+        const bool is_here = length > shorter && length <= lists.longest[k];
+        const u32 those = __ballot_sync(0xffffffffu, is_here);
+        shorter = lists.longest[k];
+        if (those == 0) continue;
+        u32 first = 0;
+        if (threadIdx.x % 32 == 0) first = atomicAdd(counts + k, static_cast<u32>(__popc(those)));
+        first = __shfl_sync(0xffffffffu, first, 0);
+        if (is_here) lists.segments[k][first + __popc(those & below)] = n;
+    }
+}
+
+// A block a tile, a thread an element, which counts those of its segment that come before it. `values` or `places` may be null.
+extern "C" __global__ void __launch_bounds__(THREADS)
+sort_segments_short(const ELEMENT* __restrict__ in, ELEMENT* __restrict__ values, i64* __restrict__ places, i64 length,
+                    const i64* __restrict__ offsets, const i64* __restrict__ cuts) {
+    // A segment that begins in the tile may end behind it.
+    constexpr int ROOM = TILE + SHORT, EACH = (ROOM + THREADS - 1) / THREADS, TEAM = 8;
+    __shared__ Key keys[ROOM];
+    // Of the segment that an element lies in: its length, then where it begins. 0 where it is none of the block's short ones.
+    __shared__ u32 spans[ROOM];
+    const i64 base = static_cast<i64>(blockIdx.x) * TILE;
+    const int count = length - base < ROOM ? static_cast<int>(length - base) : ROOM;
+    ELEMENT x[EACH];
+    #pragma unroll
+    for (int k = 0; k < EACH; k++) {
+        const int i = k * THREADS + threadIdx.x;
+        if (i >= count) continue;
+        x[k] = in[base + i];
+        keys[i] = order(x[k]);
+        spans[i] = 0;
+    }
+    __syncthreads();
+    const i64 last = cuts[blockIdx.x + 1];
+    for (i64 s = cuts[blockIdx.x] + threadIdx.x / TEAM; s < last; s += THREADS / TEAM) {
+        const i64 begin = offsets[s] - base, size = offsets[s + 1] - offsets[s];
+        if (size > SHORT) continue;
+        for (int i = threadIdx.x % TEAM; i < size; i += TEAM) spans[begin + i] = static_cast<u32>(size << 16 | begin);
+    }
+    __syncthreads();
+    #pragma unroll
+    for (int k = 0; k < EACH; k++) {
+        const int i = k * THREADS + threadIdx.x;
+        const u32 span = i < count ? spans[i] : 0;
+        if (span == 0) continue;
+        const int begin = span & 0xffff, end = begin + (span >> 16);
+        const Key key = keys[i];
+        int rank = begin;
+        for (int j = begin; j < end; j++) {
+            const Key other = keys[j];
+            rank += j < i ? other <= key : other < key;
+        }
+        if (values != nullptr) values[base + rank] = x[k];
+        if (places != nullptr) places[base + rank] = base + i;
+    }
+}
