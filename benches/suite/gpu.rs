@@ -1,7 +1,7 @@
 //! The GPU suite: what CuPy and PyTorch run in `peers/gpu.py`. Arrays of 2^27 elements do not fit any cache.
 
 use cuprum::random::Generator;
-use cuprum::{Complex, DType, NdArray, Result, concat, einsum, matmul, segment_max, segment_sum, tensordot};
+use cuprum::{Complex, DType, NdArray, Result, concat, einsum, matmul, segment_max, segment_sort, segment_sum, tensordot};
 
 use super::expressions::{chain10, layer_norm, norm_rows, softmax_rows};
 use super::{Missing, Suite, Workload, f32s, f64s, limit, reductions, uniform, workloads};
@@ -30,6 +30,14 @@ fn skewed() -> Result<Vec<NdArray>> {
     let number = NdArray::arange_as(0, SEGMENTS + 1, 1, DType::I64)?;
     let offsets = (&number * 64 + (number + (EVERY - 1)).floor_divide(EVERY)? * ((1 << 22) - 64)).eval()?.clone();
     Ok(vec![f32s([&[N - 1024]])?.remove(0), offsets])
+}
+
+/// A million segments of 0 to 127 values, and their offsets.
+fn short_segments() -> Result<Vec<NdArray>> {
+    const SEGMENTS: i64 = 1 << 20;
+    let lengths = (NdArray::arange_as(0, SEGMENTS, 1, DType::I64)? * 7919).remainder(128)?;
+    let offsets = concat(&[NdArray::zeros([1], DType::I64)?, lengths.cumsum(0)?], 0)?;
+    Ok(vec![f32s([&[SEGMENTS as usize / 2 * 127]])?.remove(0), offsets])
 }
 
 /// Complex numbers, each with a part that several have.
@@ -96,6 +104,8 @@ pub static SUITE: Suite = Suite {
         "spmv_csr_f32_4Mx32": csr(1 << 22, 32) => |x| segment_sum(&(&x[0] * x[3].take(&x[1], 0)?), &x[2]), bytes (8 * 32 + 12) << 22;
         "segment_sum_skewed_f32_128M": skewed() => |x| segment_sum(&x[0], &x[1]), bytes 4 * N;
         "segment_max_skewed_f32_128M": skewed() => |x| segment_max(&x[0], &x[1]), bytes 4 * N;
+        "segment_sort_short_f32_64M": short_segments() => |x| segment_sort(&x[0], &x[1]), bytes 8 * N / 2;
+        "segment_sort_skewed_f32_128M": skewed() => |x| segment_sort(&x[0], &x[1]), bytes 8 * N;
         "own_norm_f32_128M": f32s([&[N]]) => |x| reductions::norm(&x[0], None), bytes 4 * N;
         "own_norm_axis0_f32_11k": square() => |x| reductions::norm(&x[0], Some(0)), bytes 4 * SQUARE;
         "own_norm_axis1_f32_11k": square() => |x| reductions::norm(&x[0], Some(1)), bytes 4 * SQUARE;

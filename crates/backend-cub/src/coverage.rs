@@ -4,7 +4,7 @@
 use cuprum_backend_cuda::raw::{self, Asked, REDUCTION_KERNEL};
 use cuprum_core::call::{Binning, Sort, Work};
 use cuprum_core::layout::Layout;
-use cuprum_core::ops::{histogram, reduce as reductions, scan as scans, select as selections, sort as sorts};
+use cuprum_core::ops::{histogram, reduce as reductions, scan as scans, segments, select as selections, sort as sorts};
 use cuprum_core::plan::reduce::ReducePlan;
 use cuprum_core::plan::scan::ScanPlan;
 use cuprum_core::testing::calls::{array, reason, with_call};
@@ -102,6 +102,11 @@ pub fn coverage() -> Result<Vec<Coverage>> {
             let work = Work::Sort(Sort { descending: false, values, indices });
             list.push(asked(op, "last axis", dtype, &[input(&[1000, 1000])?], &outputs, work));
         }
+        for (op, places) in [(segments::SEGMENT_SORT, false), (segments::SEGMENT_ARGSORT, true)] {
+            let inputs = [input(&[1000])?, array(device, DType::I64, Layout::contiguous(&[101])?)?];
+            let output = spec(if places { DType::I64 } else { dtype }, &[1000])?;
+            list.push(asked(op, "segments", dtype, &inputs, &[output], Work::SegmentSort { places, longest: 20 }));
+        }
         let condition = Program::identity(DType::Bool);
         let mask = array(device, DType::Bool, Layout::contiguous(&[1000])?)?;
         let work = Work::Select { program: &condition, values: true, places: false };
@@ -191,6 +196,7 @@ mod tests {
         assert!(find(scans::CUMMAX, "last axis", DType::C64).unwrap().contains("only added and multiplied"));
         assert_eq!(find(sorts::ARGSORT, "last axis", DType::C64), None);
         assert_eq!(find(sorts::SORT, "last axis", DType::C128), None);
+        assert!(find(segments::SEGMENT_SORT, "segments", DType::F32).unwrap().contains("the base's kernels"));
         assert_eq!(find(selections::EXTRACT, "values", DType::C128), None);
         assert_eq!(find(histogram::HISTOGRAM, "even edges", DType::U8), None);
         assert!(find(histogram::BINCOUNT, "weights", DType::I32).unwrap().contains("weights"));

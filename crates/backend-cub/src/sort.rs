@@ -84,6 +84,9 @@ pub struct Sort {
 
 /// What the kernels are asked for, or why they decline.
 pub fn describe(call: &Call) -> Result<Sort, Reason> {
+    if let Work::SegmentSort { .. } = call.work {
+        return Err(Reason::new("segments: the base's kernels sort them by classes of length"));
+    }
     let (Work::Sort(asked), [input], [output, ..]) = (&call.work, call.inputs, call.outputs) else {
         return Err(Reason::new("not a sort"));
     };

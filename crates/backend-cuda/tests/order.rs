@@ -4,7 +4,9 @@
 use std::cmp::Ordering;
 
 use cuprum_backend_cuda as _;
-use cuprum_core::{Complex, DType, Device, Element, NdArray, Side, axis, bf16, f16, histogram, s, with_device};
+use cuprum_core::{
+    Complex, DType, Device, Element, NdArray, Side, axis, bf16, explain, f16, histogram, s, segment_argsort, segment_sort, with_device,
+};
 
 /// Runs `test` with a CUDA device as the default.
 fn on_device(test: impl FnOnce(Device)) {
@@ -220,6 +222,64 @@ fn sort_of_many<T: Ordered>() {
 #[test]
 fn sorts_of_long_rows() {
     on_device(|_| for_all!(sort_of_many()));
+}
+
+/// Checks both sorts of segments of these lengths. `by_kernel`: none is too long for a block, so that one call serves each.
+fn check_segments<T: Ordered>(lengths: &[usize], by_kernel: bool) {
+    let offsets: Vec<i64> = std::iter::once(0).chain(lengths.iter().scan(0, |at, n| (*at += *n as i64, Some(*at)).1)).collect();
+    let count = offsets[lengths.len()] as usize;
+    let values = values::<T>(count, count as u64 + 3);
+    let mut wanted: Vec<i64> = (0..count as i64).collect();
+    for w in offsets.windows(2) {
+        wanted[w[0] as usize..w[1] as usize].sort_by(|a, b| values[*a as usize].order(&values[*b as usize]));
+    }
+    let sorted: Vec<T> = wanted.iter().map(|i| values[*i as usize]).collect();
+    let (a, o) = (array(&values, &[count]), array(&offsets, &[offsets.len()]));
+    let what = format!("{} of {} segments, {count} elements", T::DTYPE, lengths.len());
+    // Memory that is handed out again holds what nobody asked for.
+    for dtype in [T::DTYPE, DType::I64] {
+        drop(NdArray::full(count, 1, dtype).unwrap().eval().unwrap().clone());
+    }
+    let ((places, got), records) = explain(|| (segment_argsort(&a, &o).unwrap(), segment_sort(&a, &o).unwrap()));
+    assert!(places.to_bytes().unwrap() == bytes(&wanted), "places, {what}");
+    assert!(got.to_bytes().unwrap() == bytes(&sorted), "{what}");
+    let served: Vec<bool> =
+        records.iter().filter(|r| r.op == "segment_sort" || r.op == "segment_argsort").map(|r| r.served_by == Some("cuda")).collect();
+    assert_eq!(served == [true; 2], by_kernel, "{what}: {records:?}");
+}
+
+fn segments_of_few<T: Ordered>() {
+    check_segments::<T>(&[1, 0, 5], true);
+    check_segments::<T>(&(0..129).collect::<Vec<_>>(), true);
+    check_segments::<T>(&[vec![0; 3000], vec![32; 100], vec![0, 0, 7]].concat(), true);
+    check_segments::<T>(&[vec![128; 9], vec![1; 2000], vec![3], [1, 2, 3, 0].repeat(900)].concat(), true);
+    // Ends of tiles of 1024, a little before and behind.
+    for n in [1023, 1024, 1025] {
+        check_segments::<T>(&[vec![1; n - 100], vec![100, 2]].concat(), true);
+        check_segments::<T>(&[vec![31; n / 31], vec![n % 31 + 1, 100]].concat(), true);
+    }
+    check_segments::<T>(&[127, 128, 129, 511, 512, 513, 1535, 1536, 1537, 1920, 0, 1, 300], true);
+    check_segments::<T>(&(0..3000).map(|n| if n % 500 == 7 { 1000 + n / 10 } else { n % 61 }).collect::<Vec<_>>(), true);
+}
+
+#[test]
+fn sorts_within_segments() {
+    on_device(|_| for_all!(segments_of_few()));
+}
+
+#[test]
+fn sorts_within_long_segments() {
+    on_device(|_| {
+        // A few on their own, first, amid and last; many of them; and some that are long to others but fit a block.
+        let few = [vec![70_000, 3, 5], [9, 0, 40].repeat(50), vec![20_000, 0, 10_000], vec![2; 700], vec![50_000]].concat();
+        check_segments::<f32>(&few, false);
+        check_segments::<Complex<f64>>(&few, false);
+        check_segments::<i64>(&[9000; 40].into_iter().chain([1, 2, 3]).collect::<Vec<_>>(), false);
+        check_segments::<u8>(&[4097, 6000, 100, 0, 3], true);
+        check_segments::<f64>(&[4224, 4223, 100, 0, 3], true);
+        // One length: rows.
+        check_segments::<f32>(&[100; 300], false);
+    });
 }
 
 #[test]

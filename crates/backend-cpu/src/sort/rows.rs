@@ -246,10 +246,10 @@ fn for_each_segment<T: Send + Sync, S>(
     }
     let cost = tasks.len().saturating_mul(BLOCK).saturating_mul(cost);
     threads::for_each(tasks.into_iter(), cost, init, |state, (offsets, mut results)| {
-        for ends in offsets.array_windows::<2>().filter(|[begin, end]| begin < end) {
-            let [begin, end] = ends.map(|offset| offset as usize);
-            let (mine, rest) = results.split_at(end - begin);
-            body(state, &from[begin..end], Results { base: ends[0], ..mine });
+        for ends in offsets.windows(2).filter(|ends| ends[0] < ends[1]) {
+            let row = &from[ends[0] as usize..ends[1] as usize];
+            let (mine, rest) = results.split_at(row.len());
+            body(state, row, Results { base: ends[0], ..mine });
             results = rest;
         }
     });
@@ -282,7 +282,7 @@ fn short<T: Real, R: Record, D: Decode<T, R>>(
             return shortest(from, len, record, decoder, results);
         }
         Rows::Of(len) => len,
-        Rows::Between(offsets) => offsets.array_windows().map(|[begin, end]| (end - begin) as usize).max().unwrap_or(0),
+        Rows::Between(offsets) => offsets.windows(2).map(|ends| (ends[1] - ends[0]) as usize).max().unwrap_or(0),
     };
     let state = || (Blocks::new(longest), Vec::with_capacity(longest));
     for_each_row(from, rows, COST, results, state, |(blocks, records), row, results| {

@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 
-use cuprum_core::{Complex, DType, Element, NdArray, axis, bf16, f16};
+use cuprum_core::ops::segments::{SEGMENT_ARGSORT, SEGMENT_SORT};
+use cuprum_core::{Complex, DType, Element, NdArray, Op, axis, bf16, f16, segment_argsort, segment_sort};
 
 use crate::support::on_threads;
 
@@ -207,4 +208,32 @@ fn other_axes_and_nothing() {
     let window =
         NdArray::arange(0, 100, 1).unwrap().flip(None).unwrap().reshape([10, 10]).unwrap().index(cuprum_core::s![2..5, 3..7]).unwrap();
     assert_eq!(window.sort(-1).unwrap().to_vec::<i64>().unwrap()[..4], [73, 74, 75, 76]);
+}
+
+#[test]
+fn segments_by_kernels_and_by_other_operations() {
+    let few_long = [vec![5000, 3, 5], [9, 0, 40].repeat(50), vec![4096, 0, 4097], vec![2; 70], vec![300_000]].concat();
+    let many_long = [vec![4100; 40], vec![1, 0, 7]].concat();
+    let short = (0..900).map(|n| n % 61).collect::<Vec<i64>>();
+    for lengths in [few_long, many_long, short, vec![0, 0], vec![7; 30]] {
+        let offsets: Vec<i64> = std::iter::once(0).chain(lengths.iter().scan(0, |at, n| (*at += n, Some(*at)).1)).collect();
+        let values: Vec<f32> =
+            (0..offsets[lengths.len()]).map(|i| if i % 97 == 5 { f32::NAN } else { (i * 7919 % 1009) as f32 - 400.0 }).collect();
+        let mut wanted: Vec<i64> = (0..values.len() as i64).collect();
+        for w in offsets.windows(2) {
+            let at = |i: &i64| values[*i as usize];
+            wanted[w[0] as usize..w[1] as usize]
+                .sort_by(|a, b| at(a).is_nan().cmp(&at(b).is_nan()).then(at(a).partial_cmp(&at(b)).unwrap_or(Ordering::Equal)));
+        }
+        let (a, o) = (NdArray::from_slice(&values).unwrap(), NdArray::from_slice(&offsets).unwrap());
+        let sorted = a.take(&NdArray::from_slice(&wanted).unwrap(), 0).unwrap().to_bytes().unwrap();
+        assert_eq!(on_threads(|| segment_argsort(&a, &o)).to_vec::<i64>().unwrap(), wanted);
+        assert!(on_threads(|| segment_sort(&a, &o)).to_bytes().unwrap() == sorted);
+        let complex = a.astype(DType::C64).unwrap();
+        assert_eq!(on_threads(|| segment_argsort(&complex, &o)).to_vec::<i64>().unwrap(), wanted);
+        // What serves where no kernel does.
+        let composed = |op: Op| (op.0.composite.unwrap())(&[a.clone(), o.clone()]).unwrap();
+        assert_eq!(composed(SEGMENT_ARGSORT).to_vec::<i64>().unwrap(), wanted);
+        assert!(composed(SEGMENT_SORT).to_bytes().unwrap() == sorted);
+    }
 }

@@ -1,7 +1,7 @@
 //! What the base serves.
 
 use cuprum_backend_cub::coverage;
-use cuprum_core::{Complex, NdArray, Record, Result, explain, s, segment_sum, with_accelerators};
+use cuprum_core::{Complex, NdArray, Record, Result, explain, s, segment_sort, segment_sum, with_accelerators};
 
 use crate::{numbers, on_device, served};
 
@@ -25,6 +25,7 @@ fn what_cub_declines_the_base_serves() {
             ("argmax of complex128: complex numbers are only added and multiplied", Box::new(|| z.argmax(()))),
             ("var: not one of its operations", Box::new(|| a.var(1))),
             ("6400 values in 4 segments are too few for three kernels", Box::new(|| segment_sum(&line, &offsets))),
+            ("segments: the base's kernels sort them", Box::new(|| segment_sort(&line, &offsets))),
             ("not contiguous along the scanned axis", Box::new(|| line.index(s![..;-1])?.cumsum(0))),
             ("rows of 80 elements are too short for a block each", Box::new(|| a.cumprod(1))),
             ("no more than 2 columns side by side", Box::new(|| a.reshape([3200, 2])?.cumsum(0))),
