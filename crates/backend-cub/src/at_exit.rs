@@ -1,9 +1,23 @@
-//! What is to be done before the process ends. A named unsafe room: the C library's `atexit`.
+//! What is to be done before the process ends. A named unsafe room: the C library's `atexit`, and the number of a thread.
 
+use std::cell::RefCell;
 use std::ffi::c_int;
 
 unsafe extern "C" {
     fn atexit(f: extern "C" fn()) -> c_int;
+}
+
+/// Calls a function when its thread ends.
+struct AtEnd(extern "C" fn());
+
+impl Drop for AtEnd {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+thread_local! {
+    static AT_END: RefCell<Option<AtEnd>> = const { RefCell::new(None) };
 }
 
 /// Has the C library call `f` when the process ends, before what was put down earlier (libraries' own ends, as they are loaded).
@@ -12,4 +26,24 @@ pub fn register(f: extern "C" fn()) {
     if unsafe { atexit(f) } != 0 {
         tracing::debug!("atexit refused: compilations may be cut off by the end of the process");
     }
+}
+
+/// Has `f` called when the main thread ends the process, if this is that thread: a thread's own values go before anything that was put down
+/// for the end of the process, even later than this.
+pub fn register_on_main(f: extern "C" fn()) {
+    if is_main_thread() {
+        // A thread that is ending does without.
+        let _ = AT_END.try_with(|at_end| at_end.try_borrow_mut().map(|mut at_end| at_end.get_or_insert(AtEnd(f)).0));
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn is_main_thread() -> bool {
+    // SAFETY: neither takes or touches anything.
+    unsafe { libc::gettid() == libc::getpid() }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_main_thread() -> bool {
+    std::thread::current().name() == Some("main")
 }

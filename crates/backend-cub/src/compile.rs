@@ -123,21 +123,21 @@ impl Drop for Run {
     }
 }
 
-/// The kernels under a key, compiled from `source` if they are not there yet. If another accelerator gives exactly the same
-/// results and the settings allow it, that happens on a thread, and until it is done this is a passing reason to decline.
+/// The kernels under a key, compiled from `source` if they are not there yet. If that takes longer than what another accelerator needs to
+/// give exactly the same results, and the settings allow it, it happens on a thread, and until it is done this is a passing reason to decline.
 ///
 /// A source that does not compile with the CCCL found here is a reason to decline, and is not tried again.
 pub fn kernels(
     context: &'static Context,
     key: KernelKey,
-    exact: bool,
+    takes_long: bool,
     source: impl FnOnce() -> std::result::Result<Source, &'static str>,
 ) -> Result<std::result::Result<Kernels, Reason>> {
     let key = key.with(context.info().ordinal as u64);
     let built = match BUILT.get(key.hash(), key.bytes()) {
         Some(built) => built,
         None => {
-            let may_decline = exact && settings::compile().is_ok_and(|c| c == Compile::Background);
+            let may_decline = takes_long && settings::compile().is_ok_and(|c| c == Compile::Background);
             let next = next(key.bytes(), may_decline);
             if next == Next::Decline {
                 return Ok(Err(Reason::passing(COMPILING)));
@@ -168,6 +168,7 @@ fn is_left_to_thread(context: &'static Context, key: &KernelKey, source: &Source
         OWNER.store(std::process::id(), Ordering::Relaxed);
         at_exit::register(wait);
     });
+    finish_before_main_ends();
     let Some(run) = Run::begin(key.bytes()) else {
         return Ok(next(key.bytes(), true) == Next::Decline); // another caller was faster
     };
@@ -180,9 +181,17 @@ fn is_left_to_thread(context: &'static Context, key: &KernelKey, source: &Source
     Ok(begin(compile))
 }
 
+/// Has what threads compile finished before the main thread ends the process, if this is the main thread.
+pub fn finish_before_main_ends() {
+    at_exit::register_on_main(wait);
+}
+
 /// Waits until no thread compiles, however long that takes: the compiler cannot be unloaded under a thread that is in it, or that puts away
 /// what the compiler and the driver keep for each thread, which is done when a thread ends. So threads are joined: that their work is done is
 /// not enough. Each takes seconds, and what it makes is there for the next process.
+///
+/// It has to come before the ends of the compiler and the driver, which put some of them down as late as in the middle of a compilation:
+/// the main thread's own end does, `atexit` only mostly.
 extern "C" fn wait() {
     if std::process::id() != OWNER.load(Ordering::Relaxed) {
         return; // a copy of the process (`fork`) has none of its threads

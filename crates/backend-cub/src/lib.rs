@@ -65,6 +65,7 @@ const KERNELS: &[Kernel] = &[
 ];
 
 fn probe() -> Availability {
+    compile::finish_before_main_ends(); // asked for once, mostly where a program begins
     match headers::shared() {
         Ok(headers) => Availability::Ready(headers.to_string()),
         Err(missing) => Availability::Missing { why: missing.reason, help: missing.help },

@@ -290,10 +290,6 @@ impl Described for Reduction<'_> {
         })
     }
 
-    fn is_exact(&self) -> bool {
-        !self.acc.is_inexact() || self.op == ops::ARGMIN || self.op == ops::ARGMAX
-    }
-
     fn launch(&self, on: &On) -> Result<Outcome> {
         launch::reduce(on, self)
     }
@@ -463,11 +459,11 @@ mod tests {
         let strings = |dtype, shape: &[usize], axes: &[isize]| {
             let Asked { inputs, output, reduction } = raw::call_for_check(&array(dtype, contiguous(shape)).into(), axes).unwrap();
             with_call(REDUCTION_KERNEL, &inputs, &[output], Work::Custom(&reduction), |call| {
-                reason(|| describe(call, &[256, 256])).map(|r| (r.width, r.acc_size(), r.shape, r.is_exact()))
+                reason(|| describe(call, &[256, 256])).map(|r| (r.width, r.acc_size(), r.shape))
             })
         };
-        assert_eq!(strings(DType::F16, &[40, 64], &[-1]).unwrap(), (8, 8, Shape::Lanes(8), false));
-        assert_eq!(strings(DType::I64, &[40, 64], &[0, 1]).unwrap(), (2, 16, Shape::Split { chunks: 2, chunk: 2048 }, true));
+        assert_eq!(strings(DType::F16, &[40, 64], &[-1]).unwrap(), (8, 8, Shape::Lanes(8)));
+        assert_eq!(strings(DType::I64, &[40, 64], &[0, 1]).unwrap(), (2, 16, Shape::Split { chunks: 2, chunk: 2048 }));
         assert_eq!(strings(DType::F32, &[40, 64], &[0]).unwrap_err(), "the reduced axis is not the last: column");
     }
 }

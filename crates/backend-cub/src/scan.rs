@@ -191,10 +191,6 @@ impl Described for Scan<'_> {
         }
     }
 
-    fn is_exact(&self) -> bool {
-        !self.out.is_inexact()
-    }
-
     fn launch(&self, on: &On) -> Result<Outcome> {
         launch::scan(on, self)
     }

@@ -104,10 +104,6 @@ impl Described for Segments<'_> {
         SEGMENTS.source(self.program, self.access, &d, &["segment_cut", "segment_tile", "segment_join"])
     }
 
-    fn is_exact(&self) -> bool {
-        !self.acc.is_inexact()
-    }
-
     fn launch(&self, on: &On) -> Result<Outcome> {
         launch::segments(on, self)
     }

@@ -187,6 +187,10 @@ impl Sort {
 }
 
 impl Described for Sort {
+    fn takes_long_to_compile(&self) -> bool {
+        true
+    }
+
     fn key(&self) -> KernelKey {
         KernelKey::new("cub sort", &Program::default())
             .with_dtype(self.dtype)

@@ -126,8 +126,7 @@ impl Handle {
         Ok(Owned { raw, destroy: self.library.functions.destroy_tensor_descriptor })
     }
 
-    /// `swapped`, a contraction has B as its first operand.
-    fn describe(&self, key: &Key, swapped: bool) -> Refusable<Owned> {
+    fn describe(&self, key: &Key) -> Refusable<Owned> {
         let Operation { kind, data, inputs, output } = &key.operation;
         let functions = &self.library.functions;
         let compute = key
@@ -143,7 +142,6 @@ impl Handle {
         let (call, status) = unsafe {
             match (kind, &inputs[..], &descriptors[..]) {
                 (Kind::Contract(_), [a, b], [da, db, d]) => {
-                    let [(a, da), (b, db)] = if swapped { [(b, db), (a, da)] } else { [(a, da), (b, db)] };
                     let (a, b, out) = (a.modes.as_ptr(), b.modes.as_ptr(), output.modes.as_ptr());
                     let create = functions.create_contraction;
                     let status = create(self.raw, &mut raw, da.raw, a, same, db.raw, b, same, d.raw, out, same, d.raw, out, compute);
@@ -184,7 +182,7 @@ impl Handle {
     /// Makes a plan by one of the library's kernels. The context must be current.
     fn plan(&self, key: &Key, variant: Variant) -> Refusable<Plan> {
         let functions = &self.library.functions;
-        let operation = self.describe(key, variant.swapped)?;
+        let operation = self.describe(key)?;
         let mut scalar: c_int = 0;
         let (scalar_ptr, scalar_size) = ((&raw mut scalar).cast(), size_of::<c_int>());
         // SAFETY: the descriptor is alive; this attribute is a cudaDataType_t, an enum of int size.
@@ -224,7 +222,7 @@ impl Handle {
         // SAFETY: the plan is alive; this attribute is a uint64_t.
         let status = unsafe { (functions.plan_get_attribute)(self.raw, plan.raw, sys::PLAN_REQUIRED_WORKSPACE, out, size) };
         check("cutensorPlanGetAttribute", status)?;
-        Ok(Plan { owned: plan, scalar, workspace, swapped: variant.swapped })
+        Ok(Plan { owned: plan, scalar, workspace })
     }
 
     /// The plan for a request: of a large contraction by the kernel that was kept for its like, which is measured where somebody
@@ -300,7 +298,6 @@ impl Handle {
             match kind {
                 Kind::Contract(_) => {
                     let run = functions.contract;
-                    let (first, second) = if plan.swapped { (second, first) } else { (first, second) };
                     let size = plan.workspace;
                     let status = run(raw, plan_raw, alpha, first, second, beta, output, output, workspace, size, stream);
                     ("cutensorContract", status)
@@ -358,8 +355,6 @@ struct Plan {
     scalar: DataType,
     /// Bytes.
     workspace: u64,
-    /// Of a contraction: B comes before A.
-    swapped: bool,
 }
 
 /// A scaling factor in the form that a plan wants.

@@ -120,25 +120,25 @@ pub struct Variant {
     pub algorithm: Algorithm,
     /// Its place in the order of the library's model, from 0.
     pub rank: i32,
-    /// B is given as the first operand, A as the second: the model then weighs other kernels, though the products are the same.
-    pub swapped: bool,
 }
 
 impl Variant {
     /// The library's own choice.
-    pub const DEFAULT: Variant = Variant::new(Algorithm::Default, 0, false);
+    pub const DEFAULT: Variant = Variant::new(Algorithm::Default, 0);
 
     /// Those that are measured: none of them is the fastest everywhere, and none is never so (`docs/architecture.md`).
-    pub const MEASURED: [Variant; 5] = [
-        Variant::new(Algorithm::Gett, 0, false),
-        Variant::new(Algorithm::Gett, 1, false),
-        Variant::new(Algorithm::Tgett, 0, false),
-        Variant::new(Algorithm::Ttgt, 0, false),
-        Variant::new(Algorithm::Ttgt, 1, false),
+    pub const MEASURED: [Variant; 7] = [
+        Variant::new(Algorithm::Gett, 0),
+        Variant::new(Algorithm::Gett, 1),
+        Variant::new(Algorithm::Gett, 4),
+        Variant::new(Algorithm::Tgett, 0),
+        Variant::new(Algorithm::Ttgt, 0),
+        Variant::new(Algorithm::Ttgt, 1),
+        Variant::new(Algorithm::Ttgt, 4),
     ];
 
-    const fn new(algorithm: Algorithm, rank: i32, swapped: bool) -> Variant {
-        Variant { algorithm, rank, swapped }
+    const fn new(algorithm: Algorithm, rank: i32) -> Variant {
+        Variant { algorithm, rank }
     }
 
     /// The one of this name.
@@ -147,7 +147,7 @@ impl Variant {
     }
 }
 
-/// Its name in listings and in what was measured: `gett`, `ttgt2`, `gett-swapped`.
+/// Its name in listings and in what was measured: `gett`, `ttgt2`.
 impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.algorithm {
@@ -156,10 +156,7 @@ impl fmt::Display for Variant {
             Algorithm::Tgett => "tgett",
             Algorithm::Gett => "gett",
         })?;
-        if self.rank > 0 {
-            write!(f, "{}", self.rank + 1)?;
-        }
-        f.write_str(if self.swapped { "-swapped" } else { "" })
+        if self.rank > 0 { write!(f, "{}", self.rank + 1) } else { Ok(()) }
     }
 }
 
@@ -334,7 +331,7 @@ mod tests {
         assert_eq!(Status(99).to_string(), "unknown status (99)");
         assert_eq!(DataType::from_raw(14), Some(DataType::Bf16));
         assert_eq!(DataType::from_raw(3), None);
-        assert_eq!((Variant::named("ttgt2"), Variant::named("x")), (Some(Variant::new(Algorithm::Ttgt, 1, false)), None));
+        assert_eq!((Variant::named("ttgt2"), Variant::named("x")), (Some(Variant::new(Algorithm::Ttgt, 1)), None));
         assert!(Variant::MEASURED.iter().all(|v| Variant::named(&v.to_string()) == Some(*v)));
     }
 }

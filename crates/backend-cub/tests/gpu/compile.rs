@@ -1,43 +1,75 @@
-//! What happens while a kernel is compiled.
+//! What happens while a kernel is compiled. Each in a process of its own, with a cache folder where nothing is.
+
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 use cuprum_backend_cub::CUB;
-use cuprum_core::{Availability, Device, NdArray, Result, add, explain, multiply, registry, with_accelerators, with_device};
+use cuprum_core::{Availability, Device, NdArray, Result, explain, registry, with_device};
+
+/// Runs an ignored test of this file by itself, by as many threads as said: with one, on the main thread. `None` where there is no device.
+fn by_itself(test: &str, threads: usize) -> Option<Output> {
+    if let Availability::Missing { why, help } = registry::availability(&CUB) {
+        println!("skipped: {why}; {help}");
+        return None;
+    }
+    let cache = std::env::temp_dir().join(format!("cuprum-{test}-{threads}-{}", std::process::id()));
+    let run = Command::new(std::env::current_exe().unwrap())
+        .args([&format!("compile::{test}"), "--exact", "--ignored", "--nocapture", &format!("--test-threads={threads}")])
+        .env("CUPRUM_CACHE_DIR", &cache)
+        .env_remove("CUPRUM_COMPILE")
+        .env_remove("CUPRUM_ACCELERATORS")
+        .output()
+        .unwrap();
+    std::fs::remove_dir_all(&cache).ok();
+    Some(run)
+}
+
+fn check(run: &Output) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(run.status.success(), "{}: {}{}", run.status, text(&run.stdout), text(&run.stderr));
+    assert!(text(&run.stdout).contains("1 passed"), "{}", text(&run.stdout));
+}
 
 #[test]
 fn the_base_serves_while_a_kernel_is_compiled() {
-    if let Availability::Missing { why, help } = registry::availability(&CUB) {
-        return println!("skipped: {why}; {help}");
+    by_itself("sorts_until_cub_has_its_kernel", 2).as_ref().map(check);
+}
+
+#[test]
+fn a_process_ends_well_while_a_kernel_is_compiled() {
+    for threads in [1, 2] {
+        by_itself("sorts_once", threads).as_ref().map(check);
     }
-    if std::env::var_os("CUPRUM_COMPILE").is_some() || std::env::var_os("CUPRUM_ACCELERATORS").is_some() {
-        return println!("skipped: settings decide");
+}
+
+/// Sorts, and whether cub served it; else it must have said that it compiles.
+fn sort() -> Result<bool> {
+    let values: Vec<f32> = (0..100_000).map(|i| ((i * 7919) % 100_003) as f32).collect();
+    let mut want = values.clone();
+    want.sort_by(f32::total_cmp);
+    with_device(Device::parse("cuda")?, || {
+        let (sorted, records) = explain(|| NdArray::from_slice(&values)?.sort(-1)?.eval().cloned());
+        assert_eq!(sorted?.to_vec::<f32>()?, want);
+        let record = records.iter().find(|r| r.op == "sort").expect("a sort");
+        let by_cub = record.served_by == Some("cub");
+        assert!(by_cub || record.declined.iter().any(|(who, why)| *who == "cub" && why.contains("being compiled")), "{record}");
+        Ok(by_cub)
+    })
+}
+
+#[test]
+#[ignore = "run by another, in a process of its own"]
+fn sorts_until_cub_has_its_kernel() {
+    let start = Instant::now();
+    assert!(!sort().unwrap(), "the base serves at first");
+    while !sort().unwrap() {
+        assert!(start.elapsed() < Duration::from_secs(60), "still compiling");
+        std::thread::sleep(Duration::from_millis(10));
     }
-    let Ok(device) = Device::parse("cuda") else { return println!("skipped: no device") };
-    let test = || -> Result<()> {
-        // An expression that no cache has: 20 bits of the time choose its operations.
-        let bits = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_micros();
-        let x = NdArray::from_slice(&(0..1000i64).collect::<Vec<_>>())?;
-        let condition = || {
-            let term = |sum: NdArray, bit: u32| if bits >> bit & 1 == 1 { add(&sum, &x) } else { multiply(&sum, &x) };
-            (0..20).try_fold(x.clone(), term)?.greater(0)
-        };
-        let want = condition()?.to_vec::<bool>()?;
-        let want: Vec<i64> = (0..1000i64).filter(|i| want[*i as usize]).collect();
-        let start = std::time::Instant::now();
-        let mut first = None;
-        loop {
-            let (places, records) = explain(|| condition()?.flatnonzero());
-            assert_eq!(places?.to_vec::<i64>()?, want);
-            let select = records.iter().find(|r| r.op == "flatnonzero").expect("a selection");
-            first = first.or(Some(select.to_string()));
-            match select.served_by {
-                Some("cub") => break,
-                _ => assert!(select.declined.iter().any(|(who, why)| *who == "cub" && why.contains("being compiled")), "{select}"),
-            }
-            assert!(start.elapsed().as_secs() < 60, "{select}");
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
-        println!("at first: {}", first.unwrap_or_default());
-        Ok(())
-    };
-    with_device(device, || with_accelerators(None::<&str>, test)).unwrap().unwrap();
+}
+
+#[test]
+#[ignore = "run by another, in a process of its own"]
+fn sorts_once() {
+    assert!(!sort().unwrap(), "the base serves at first");
 }
