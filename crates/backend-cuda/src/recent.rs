@@ -99,13 +99,5 @@ impl Known {
 
 /// Where a structure is kept.
 fn place(program: &Expression) -> usize {
-    let mut hash = 0u64;
-    let mut mix = |word: u64| hash = (hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
-    for step in &program.steps {
-        let (tag, number) = step.kind.code();
-        let [a, b, c, ..] = step.args.map(u64::from);
-        mix(u64::from(tag) | (step.dtype as u64) << 8 | u64::from(number) << 16 | a << 24 ^ b << 36 ^ c << 48);
-    }
-    program.outputs.iter().for_each(|&out| mix(u64::from(out)));
-    (hash >> 57) as usize % PLACES
+    program.fingerprint() as usize % PLACES
 }

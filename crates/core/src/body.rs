@@ -216,7 +216,7 @@ pub fn apply(op: Op, operands: &[Operand]) -> Result<NdArray> {
             }
         }
     }
-    let array = build(op, args, signature)?;
+    let array = build(op, &mut args, signature)?;
     if body.result == Type::Generic && seen != generic { array.astype(seen) } else { Ok(array) }
 }
 

@@ -58,7 +58,7 @@ pub struct KernelLaunch {
 }
 
 impl Record {
-    fn of_call(call: &Call, served_by: Option<&'static str>, story: &mut Story) -> Record {
+    fn of_call(call: &Call, story: &mut Story) -> Record {
         Record {
             op: call.op.name(),
             family: call.family(),
@@ -67,7 +67,7 @@ impl Record {
             shapes: shapes(call),
             expression: call.program().map(ToString::to_string),
             bytes: call.bytes(),
-            served_by,
+            served_by: story.served_by,
             declined: std::mem::take(&mut story.declined),
             chosen: story.chosen.take(),
             launch: None,
@@ -226,19 +226,18 @@ pub fn run(call: &Call) -> Result<Outputs> {
     let mut story = Story::new(listening());
     let watch = trace::begin(call.stream);
     let served = serve_by_chain(call, &mut story);
-    let name = served.as_ref().ok().and_then(|served| served.as_ref()).map(|(name, _)| *name);
-    let record = (story.listening || watch.is_some()).then(|| Record::of_call(call, name, &mut story));
+    let record = (story.listening || watch.is_some()).then(|| Record::of_call(call, &mut story));
     if story.listening {
         keep(record.clone());
     }
-    if let Some(name) = name {
+    if let Some(name) = story.served_by {
         span.record("served_by", name);
     }
     let outputs = match (served, story.failed) {
-        (Ok(Some((_, outputs))), _) => Ok(outputs),
-        (Ok(None), None) => unserved(call),
+        (Ok(true), _) => Ok(story.outputs),
+        (Ok(false), None) => unserved(call),
         // The failure is the reason why nobody serves it.
-        (Ok(None), Some(failed)) => unserved(call).map_err(|e| if matches!(e, Error::Unsupported { .. }) { failed } else { e }),
+        (Ok(false), Some(failed)) => unserved(call).map_err(|e| if matches!(e, Error::Unsupported { .. }) { failed } else { e }),
         (Err(error), _) => Err(error),
     };
     trace::end(watch, record.as_ref(), outputs.as_ref().err());
@@ -274,9 +273,13 @@ fn keep(record: Option<Record>) {
     });
 }
 
-/// What is told of a call if somebody listens.
+/// What became of a call, and what is told of it if somebody listens.
 struct Story {
     listening: bool,
+    /// Who did it.
+    served_by: Option<&'static str>,
+    /// What it made; here, because to hand them from caller to caller costs more than some calls.
+    outputs: Outputs,
     /// Somebody declined for a passing reason.
     passing: bool,
     declined: Vec<(&'static str, String)>,
@@ -287,7 +290,7 @@ struct Story {
 
 impl Story {
     fn new(listening: bool) -> Story {
-        Story { listening, passing: false, declined: Vec::new(), chosen: None, failed: None }
+        Story { listening, served_by: None, outputs: Outputs::new(), passing: false, declined: Vec::new(), chosen: None, failed: None }
     }
 
     fn declined(&mut self, accelerator: &Accelerator, why: &str) {
@@ -297,27 +300,27 @@ impl Story {
     }
 }
 
-/// Who served a call, and the outputs.
-type Served = Option<(&'static str, Outputs)>;
-
-/// Asks one kernel.
-fn ask(call: &Call, link: &Link, story: &mut Story) -> Result<Option<Outputs>> {
+/// Asks one kernel; says whether it has served.
+fn ask(call: &Call, link: &Link, story: &mut Story) -> Result<bool> {
     if let Err(why) = filter(link, call) {
         story.declined(link.accelerator, why);
-        return Ok(None);
+        return Ok(false);
     }
     match (link.kernel.run)(call)? {
-        Outcome::Done(outputs) => Ok(Some(outputs)),
+        Outcome::Done(outputs) => {
+            (story.served_by, story.outputs) = (Some(link.accelerator.name), outputs);
+            Ok(true)
+        }
         Outcome::Declined(reason) => {
             story.passing |= reason.is_passing();
             story.declined(link.accelerator, reason.text());
-            Ok(None)
+            Ok(false)
         }
     }
 }
 
 /// Asks the kernels of the chain, in its order or the one that was measured.
-fn serve_by_chain(call: &Call, story: &mut Story) -> Result<Served> {
+fn serve_by_chain(call: &Call, story: &mut Story) -> Result<bool> {
     let chains = registry::chains()?;
     let links = chains.get(call.family(), call.device.kind());
     let advice = if chains.measures() { tuning::advise(call, links)? } else { None };
@@ -326,23 +329,23 @@ fn serve_by_chain(call: &Call, story: &mut Story) -> Result<Served> {
         None => serve(call, links, story),
     };
     match served {
-        Ok(None) if story.passing => serve_waiting(call, links, story),
+        Ok(false) if story.passing => serve_waiting(call, links, story),
         served => served,
     }
 }
 
 /// Asks kernels in order.
-fn serve<'a>(call: &Call, links: impl IntoIterator<Item = &'a Link>, story: &mut Story) -> Result<Served> {
+fn serve<'a>(call: &Call, links: impl IntoIterator<Item = &'a Link>, story: &mut Story) -> Result<bool> {
     for link in links {
-        if let Some(outputs) = ask(call, link, story)? {
-            return Ok(Some((link.accelerator.name, outputs)));
+        if ask(call, link, story)? {
+            return Ok(true);
         }
     }
-    Ok(None)
+    Ok(false)
 }
 
 /// Asks kernels once more when all have declined, one of them for a passing reason.
-fn serve_waiting(call: &Call, links: &[Link], story: &mut Story) -> Result<Served> {
+fn serve_waiting(call: &Call, links: &[Link], story: &mut Story) -> Result<bool> {
     story.declined.clear();
     let _waiting = Raised::new(&WAITING);
     serve(call, links, story)
@@ -350,16 +353,16 @@ fn serve_waiting(call: &Call, links: &[Link], story: &mut Story) -> Result<Serve
 
 /// Asks the kernels of one accelerator first, and times them if that is wanted. One that fails on trial is out: another serves,
 /// or its error is the call's.
-fn serve_advised(call: &Call, links: &'static [Link], advice: &Advice, story: &mut Story) -> Result<Served> {
+fn serve_advised(call: &Call, links: &'static [Link], advice: &Advice, story: &mut Story) -> Result<bool> {
     if story.listening {
         story.chosen = Some(advice.text());
     }
     let is_first = |link: &&Link| std::ptr::eq(link.accelerator, advice.accelerator);
     let watch = advice.start(call)?;
     match serve(call, links.iter().filter(is_first), story) {
-        Ok(Some(served)) => {
+        Ok(true) => {
             advice.served(call, watch)?;
-            return Ok(Some(served));
+            return Ok(true);
         }
         Err(error) if advice.is_trial() && !is_of_data(&error, call) => {
             tracing::warn!(accelerator = advice.accelerator.name, %error, op = call.op.name(), "failed on trial; another serves");

@@ -2,6 +2,7 @@
 //! reduction or scan as its prologue. Reductions that are broadcast back along rows may wait too (`expr/rows.rs`). Values are immutable, so this
 //! cannot be seen except in time.
 
+mod chain;
 mod rows;
 
 use std::cell::Cell;
@@ -17,13 +18,14 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Layout, broadcast_shapes};
-use crate::op::{ArgType, Cost, MAX_ARITY, Op, Signature};
+use crate::op::{ArgType, Cost, MAX_ARITY, Op, Signature, TypeRule};
 use crate::ops::indexing::{TAKE_EACH, take_alone};
 use crate::plan::elementwise::{LoopPlan, output_order};
 use crate::program::{Program, StepKind};
 use crate::scalar::Scalar;
 use crate::settings;
 
+use chain::{Link, Operation, chained};
 pub(crate) use rows::Fold;
 use rows::RowLoop;
 
@@ -39,6 +41,8 @@ pub struct Inner {
     pub(crate) shape: Dims,
     /// The operation that makes the value; `None` if it was there from the beginning.
     op: Option<Op>,
+    /// Of an elementwise expression, the operation on its arguments; more may follow in a chain.
+    first: Option<Operation>,
     /// What hung below when the operation was built.
     weight: Weight,
     value: OnceLock<Result<StoredArray>>,
@@ -50,8 +54,8 @@ pub struct Inner {
 
 /// What a deferred array is computed from.
 enum Expr {
-    /// The arguments of an elementwise operation.
-    Elementwise { args: Operands, signature: Signature },
+    /// The arguments of an elementwise operation, and operations on its result.
+    Elementwise { args: Operands, then: Vec<Link> },
     /// A reduction along rows, one number for each.
     Fold(Fold),
 }
@@ -82,6 +86,11 @@ pub enum Operand {
 }
 
 impl Operand {
+    /// Takes it out of its place.
+    fn take(&mut self) -> Operand {
+        std::mem::replace(self, Operand::Scalar(Scalar::Bool(false)))
+    }
+
     /// What a type rule sees of it.
     pub(crate) fn arg_type(&self) -> ArgType {
         match self {
@@ -119,6 +128,7 @@ impl From<StoredArray> for NdArray {
             device: stored.device(),
             shape: Dims::from_slice(stored.shape()),
             op: None,
+            first: None,
             weight: Weight::default(),
             value: OnceLock::from(Ok(stored)),
             expr: Mutex::new(None),
@@ -150,52 +160,62 @@ pub fn with_fusion<R>(on: bool, f: impl FnOnce() -> R) -> R {
 
 /// Builds (and, without fusion, runs) an elementwise operation. Shape, dtype and device errors come from here.
 pub fn elementwise(op: Op, args: &[Operand]) -> Result<NdArray> {
-    apply(op, args.iter().cloned().collect())
+    apply(op, &mut args.iter().cloned().collect::<Operands>())
 }
 
-/// As [`elementwise`], taking the arguments.
-pub(crate) fn apply(op: Op, args: Operands) -> Result<NdArray> {
+/// As [`elementwise`], taking the arguments out of their places.
+pub(crate) fn apply(op: Op, args: &mut [Operand]) -> Result<NdArray> {
     let name = op.name();
     let rule = op.0.rule.ok_or_else(|| Error::value(name, "not an elementwise operation"))?;
     if args.len() != op.arity() {
         return Err(Error::value(name, format!("takes {} arguments, {} given", op.arity(), args.len())));
     }
-    let mut types = SmallVec::<[ArgType; 3]>::new();
-    for arg in &args {
-        types.push(arg.arg_type());
-    }
-    let signature = rule.resolve(name, &types)?;
+    let signature = match shared_dtype(args) {
+        Some(shared) if rule != TypeRule::Where => rule.resolve_shared(name, shared)?,
+        _ => rule.resolve(name, &args.iter().map(Operand::arg_type).collect::<SmallVec<[ArgType; 3]>>())?,
+    };
     build(op, args, signature)
 }
 
-/// As [`apply`], with the dtypes already decided (`astype`, and comparisons of mixed integers).
-pub(crate) fn build(op: Op, args: Operands, signature: Signature) -> Result<NdArray> {
-    let (shape, device) = common_shape(op.name(), &args, &signature)?;
-    let device = match device {
-        Some(d) => d,
-        None => Device::current()?,
+/// The dtype that all arrays have and all scalars take on, if there is one.
+fn shared_dtype(args: &[Operand]) -> Option<DType> {
+    let dtype = args.iter().find_map(|arg| if let Operand::Array(a) = arg { Some(a.dtype()) } else { None })?;
+    let has_it = |arg: &Operand| match arg {
+        Operand::Array(a) => a.dtype() == dtype,
+        Operand::Scalar(s) => s.weak_promote(dtype) == dtype,
     };
-    let weight = bounded_weight(op, &args)?;
-    let out = NdArray(Arc::new(Inner {
-        dtype: signature.result,
-        device,
-        shape,
-        op: Some(op),
-        weight,
-        value: OnceLock::new(),
-        expr: Mutex::new(Some(Expr::Elementwise { args, signature })),
-        inlined: AtomicU32::new(0),
-    }));
+    args.iter().all(has_it).then_some(dtype)
+}
+
+/// As [`apply`], with the dtypes already decided (`astype`, and comparisons of mixed integers).
+pub(crate) fn build(op: Op, args: &mut [Operand], signature: Signature) -> Result<NdArray> {
+    let device = checked(op.name(), args, &signature)?;
+    let weight = bounded_weight(op, args)?;
+    let operation = Operation { op, signature };
+    let out = match chained(operation, args, weight) {
+        Some(array) => array,
+        None => NdArray(Arc::new(Inner {
+            dtype: signature.result,
+            device: device.map_or_else(Device::current, Ok)?,
+            shape: common_shape(op.name(), args)?,
+            op: Some(op),
+            first: Some(operation),
+            weight,
+            value: OnceLock::new(),
+            expr: Mutex::new(Some(Expr::Elementwise { args: args.iter_mut().map(Operand::take).collect(), then: Vec::new() })),
+            inlined: AtomicU32::new(0),
+        })),
+    };
     if !fusion_enabled() {
         out.value()?;
     }
     Ok(out)
 }
 
-/// The shape that the arguments broadcast to, and the device that arrays among them share.
-fn common_shape(name: &'static str, args: &[Operand], signature: &Signature) -> Result<(Dims, Option<Device>)> {
+/// The device of the arrays among the arguments, of which there is one; also refuses scalars that their dtype cannot hold.
+#[inline]
+fn checked(name: &'static str, args: &[Operand], signature: &Signature) -> Result<Option<Device>> {
     let mut device = None;
-    let mut shapes: SmallVec<[&[usize]; 3]> = SmallVec::new();
     for (arg, dtype) in args.iter().zip(signature.args) {
         match arg {
             Operand::Array(a) => {
@@ -203,14 +223,24 @@ fn common_shape(name: &'static str, args: &[Operand], signature: &Signature) -> 
                     return Err(Error::Device { op: name, message: format!("arrays are on {d} and {}; use to_device", a.device()) });
                 }
                 device = Some(a.device());
-                shapes.push(a.shape());
             }
             Operand::Scalar(s) => {
                 s.checked_for(name, dtype)?;
             }
         }
     }
-    Ok((broadcast_shapes(name, &shapes)?, device))
+    Ok(device)
+}
+
+/// The shape that the arguments broadcast to.
+fn common_shape(name: &'static str, args: &[Operand]) -> Result<Dims> {
+    let mut shapes: SmallVec<[&[usize]; 3]> = SmallVec::new();
+    for arg in args {
+        if let Operand::Array(a) = arg {
+            shapes.push(a.shape());
+        }
+    }
+    broadcast_shapes(name, &shapes)
 }
 
 /// Counts what hangs below an operation, and runs the heaviest arguments while that is too much.
@@ -343,7 +373,7 @@ impl NdArray {
         if self.0.weight.nodes == 1 {
             let (mut program, mut inputs) = (Program::default(), SmallVec::new());
             if self.flatten_alone(&mut program, &mut inputs) {
-                if let Some(value) = self.run_program(&program, &inputs)?.into_iter().next() {
+                if let Some(value) = self.run_program(&program, &inputs)?.pop() {
                     self.settle(Ok(value));
                 }
                 return Ok(());
@@ -375,10 +405,10 @@ impl NdArray {
         }
         let (first, indices, size) = {
             let guard = self.expr();
-            let Some(Expr::Elementwise { args, signature }) = guard.as_ref() else { return None };
+            let Some(Expr::Elementwise { args, .. }) = guard.as_ref() else { return None };
             let [Operand::Array(first), Operand::Array(indices), Operand::Scalar(Scalar::Int(size))] = &args[..] else { return None };
             let stored = indices.0.value.get()?.as_ref().ok()?;
-            if stored.dtype() != signature.args[1] || !stored.layout().is_c_contiguous() {
+            if Some(stored.dtype()) != self.0.first.map(|first| first.signature.args[1]) || !stored.layout().is_c_contiguous() {
                 return None;
             }
             (first.clone(), stored.clone(), usize::try_from(*size).ok()?)
@@ -389,17 +419,20 @@ impl NdArray {
     /// Results of a program whose first one is this array.
     fn run_program(&self, program: &Program, inputs: &[StoredArray]) -> Result<SmallVec<[StoredArray; 1]>> {
         let op = self.0.op.unwrap_or(crate::ops::elementwise::POSITIVE);
-        match run_map(op, self.device(), self.shape(), program, inputs) {
-            Err(unsupported @ Error::Unsupported { .. }) => Ok(SmallVec::from_elem(self.composed(op, unsupported)?, 1)),
-            outputs => outputs,
+        let outputs = run_map(op, self.device(), self.shape(), program, inputs);
+        if let Err(unsupported @ Error::Unsupported { .. }) = outputs {
+            return Ok(SmallVec::from_elem(self.composed(op, unsupported)?, 1));
         }
+        outputs
     }
 
     /// Flattens a single operation on stored arrays of its own shape and dtypes, where there is nothing to walk through; says
     /// whether it is one. If not, what it wrote means nothing.
     fn flatten_alone(&self, program: &mut Program, inputs: &mut SmallVec<[StoredArray; 4]>) -> bool {
         let guard = self.expr();
-        let Some((Expr::Elementwise { args: operands, signature }, op)) = guard.as_ref().zip(self.0.op) else { return false };
+        let Some((Expr::Elementwise { args: operands, .. }, Operation { op, signature })) = guard.as_ref().zip(self.0.first) else {
+            return false;
+        };
         let mut args = [0u16; MAX_ARITY];
         for (i, (arg, &want)) in operands.iter().zip(&signature.args).enumerate() {
             args[i] = match arg {
@@ -420,7 +453,7 @@ impl NdArray {
                 }
             };
         }
-        let root = program.push(StepKind::Apply(op), signature.result, &args);
+        let root = program.push(StepKind::Apply(op), self.dtype(), &args);
         program.outputs.push(root);
         op != crate::ops::elementwise::ASTYPE
     }
@@ -430,16 +463,16 @@ impl NdArray {
     fn composed(&self, op: Op, unsupported: Error) -> Result<StoredArray> {
         // A conversion that every kernel declines is an error: its arguments would have to be converted first.
         let body = op.0.composite.filter(|_| op != crate::ops::elementwise::ASTYPE);
-        let arguments = match self.expr().as_ref() {
-            Some(Expr::Elementwise { args, signature }) => Some((args.clone(), signature.args)),
+        let args = match self.expr().as_ref() {
+            Some(Expr::Elementwise { args, .. }) => Some(args.clone()),
             _ => None,
         };
-        let (Some(body), Some((args, dtypes))) = (body, arguments) else { return Err(unsupported) };
+        let (Some(body), Some(args), Some(Operation { signature, .. })) = (body, args, self.0.first) else { return Err(unsupported) };
         let argument = |(arg, dtype): (&Operand, DType)| match arg {
             Operand::Array(a) => a.astype(dtype),
             Operand::Scalar(s) => NdArray::scalar_as(*s, dtype)?.to_device(self.device()),
         };
-        let args = args.iter().zip(dtypes).map(argument).collect::<Result<Vec<_>>>()?;
+        let args = args.iter().zip(signature.args).map(argument).collect::<Result<Vec<_>>>()?;
         body(&args)?.astype(self.dtype())?.broadcast_to(self.shape())?.stored()
     }
 
@@ -476,12 +509,12 @@ struct Flattened {
     rows: Option<RowLoop>,
 }
 
-/// A node already visited: its step, and how many arguments of this expression refer to it.
+/// A node already visited that others may refer to: its step, and how many arguments of this expression refer to it.
 struct Seen {
     array: NdArray,
     step: u16,
     references: usize,
-    /// Cost if it is a deferred inner node; `None` for inputs and the root.
+    /// Cost if it is a deferred node; `None` for inputs.
     inner_cost: Option<u32>,
 }
 
@@ -491,7 +524,9 @@ impl Flattened {
     }
 
     fn visit(&mut self, array: &NdArray, shape: &[usize], root: bool) -> Result<u16> {
-        if let Some(seen) = self.seen.iter_mut().find(|s| Arc::ptr_eq(&s.array.0, &array.0)) {
+        // What has one handle has one argument that refers to it: this one. Nobody meets it again, or keeps it.
+        let is_shared = !root && Arc::strong_count(&array.0) > 1;
+        if is_shared && let Some(seen) = self.seen.iter_mut().find(|s| Arc::ptr_eq(&s.array.0, &array.0)) {
             seen.references += 1;
             return Ok(seen.step);
         }
@@ -501,31 +536,14 @@ impl Flattened {
         let (step, inner_cost) = match array.is_deferred().then(|| array.expr()).as_ref().and_then(|e| e.as_ref()) {
             None => (self.input(array, shape)?, None),
             Some(Expr::Fold(fold)) => (self.fold(array, fold, shape)?, (!root).then_some(array.0.weight.cost)),
-            Some(Expr::Elementwise { args: operands, signature }) => {
-                let mut args = [0u16; MAX_ARITY];
-                for (i, arg) in operands.iter().enumerate() {
-                    let want = signature.args[i];
-                    args[i] = match arg {
-                        Operand::Scalar(s) => self.program.push_param(*s, want),
-                        Operand::Array(a) => {
-                            let step = self.visit(a, shape, false)?;
-                            if a.dtype() == want { step } else { self.cast(step, want) }
-                        }
-                    };
-                }
-                let step = match array.0.op {
-                    // The argument of a conversion has been converted already.
-                    Some(op) if op != crate::ops::elementwise::ASTYPE => match self.rows {
-                        // What a variance is made of is often written beside it.
-                        Some(_) => self.program.push_once(StepKind::Apply(op), signature.result, &args[..op.arity()]),
-                        None => self.program.push(StepKind::Apply(op), signature.result, &args),
-                    },
-                    _ => args[0],
-                };
-                (step, (!root).then_some(array.0.weight.cost))
+            Some(Expr::Elementwise { args, then }) => {
+                let first = array.0.first.ok_or_else(|| Error::value("eval", "an expression without an operation"))?;
+                (self.elementwise(first, args, then, shape)?, (!root).then_some(array.0.weight.cost))
             }
         };
-        self.seen.push(Seen { array: array.clone(), step, references: 1, inner_cost });
+        if is_shared {
+            self.seen.push(Seen { array: array.clone(), step, references: 1, inner_cost });
+        }
         Ok(step)
     }
 
@@ -604,8 +622,9 @@ pub(crate) fn run_map(
     let layout = if flat { Layout::contiguous(shape)? } else { Layout::contiguous_in_order(shape, &output_order(shape, &layouts))? };
     let size = layout.size();
     let mut outputs: SmallVec<[OutputSpec; 1]> = SmallVec::new();
-    for n in 0..program.outputs.len() {
-        outputs.push(OutputSpec { dtype: program.output_dtype(n), layout: layout.clone() });
+    outputs.push(OutputSpec { dtype: program.output_dtype(0), layout });
+    for n in 1..program.outputs.len() {
+        outputs.push(OutputSpec { dtype: program.output_dtype(n), layout: outputs[0].layout.clone() });
     }
     let plan = if flat {
         LoopPlan::flat(inputs.len() + outputs.len(), size)

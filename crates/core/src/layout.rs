@@ -50,7 +50,9 @@ impl Layout {
     /// C-order layout of a shape.
     pub fn contiguous(shape: &[usize]) -> Result<Layout> {
         checked_size("layout", shape)?;
-        Ok(Self::new_unchecked(Dims::from_slice(shape), c_strides(shape), 0))
+        let strides = c_strides(shape);
+        let f_contiguous = shape.len() < 2 || follows(shape.iter().zip(&strides));
+        Ok(Layout { shape: Dims::from_slice(shape), strides, offset: 0, c_contiguous: true, f_contiguous })
     }
 
     /// Layout whose axes lie in memory in the order `order` (outermost first), without gaps.

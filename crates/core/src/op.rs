@@ -138,6 +138,17 @@ impl TypeRule {
             TypeRule::Where => result_type(args.get(1..).unwrap_or_default()),
             _ => result_type(args),
         };
+        self.signature(op, promoted, || inexact(args, promoted))
+    }
+
+    /// As [`TypeRule::resolve`] for arrays of one dtype and scalars that take it on. Not for [`TypeRule::Where`], whose condition is of another.
+    pub(crate) fn resolve_shared(self, op: &'static str, shared: DType) -> Result<Signature> {
+        self.signature(op, shared, || shared.to_inexact())
+    }
+
+    /// `floating` gives the floating dtype of the arguments.
+    #[inline]
+    fn signature(self, op: &'static str, promoted: DType, floating: impl FnOnce() -> DType) -> Result<Signature> {
         let refuse = |what: &str| Err(Error::dtype(op, format!("not defined for {what}"), &[promoted]));
         let same = |d: DType| Ok(Signature { args: [d; MAX_ARITY], result: d });
         let to_bool = |d: DType| Ok(Signature { args: [d; MAX_ARITY], result: DType::Bool });
@@ -148,7 +159,7 @@ impl TypeRule {
             (TypeRule::PromoteNoBool, _) => same(promoted),
             (TypeRule::PromoteReal | TypeRule::Round | TypeRule::Float, Kind::Complex) => refuse("complex"),
             (TypeRule::PromoteReal | TypeRule::PromoteNumber, _) => same(no_bool(promoted)),
-            (TypeRule::Inexact | TypeRule::Float, _) => same(inexact(args, promoted)),
+            (TypeRule::Inexact | TypeRule::Float, _) => same(floating()),
             (TypeRule::Divide, Kind::Bool | Kind::Signed | Kind::Unsigned) => same(DType::F64),
             (TypeRule::Divide | TypeRule::Round, _) => same(promoted),
             (TypeRule::RoundComplex, Kind::Bool) => same(DType::F16),

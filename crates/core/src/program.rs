@@ -85,16 +85,24 @@ impl Program {
 
     /// Appends a step over the given ones and returns its number.
     pub fn push(&mut self, kind: StepKind, dtype: DType, args: &[u16]) -> u16 {
-        let mut padded = [0; MAX_ARITY];
-        padded.iter_mut().zip(args).for_each(|(slot, &arg)| *slot = arg);
-        self.steps.push(Step { kind, dtype, args: padded });
+        let at = self.push_leaf(kind, dtype);
+        // In place: an array that is written in pieces and read whole at once makes the processor wait.
+        for (slot, &arg) in self.steps[at as usize].args.iter_mut().zip(args) {
+            *slot = arg;
+        }
+        at
+    }
+
+    #[inline]
+    fn push_leaf(&mut self, kind: StepKind, dtype: DType) -> u16 {
+        self.steps.push(Step { kind, dtype, args: [0; MAX_ARITY] });
         (self.steps.len() - 1) as u16
     }
 
     /// Appends a scalar parameter, converted to `dtype`, and returns its step.
     pub fn push_param(&mut self, value: Scalar, dtype: DType) -> u16 {
         self.params.push(value);
-        self.push(StepKind::Param(self.params.len() as u16 - 1), dtype, &[])
+        self.push_leaf(StepKind::Param(self.params.len() as u16 - 1), dtype)
     }
 
     /// As [`Program::push`], but an equal step that is there already serves again. Scalars among the arguments are equal if their bits in
@@ -163,6 +171,18 @@ impl Program {
     /// The reductions along rows, in order.
     pub fn folds(&self) -> impl Iterator<Item = Op> + '_ {
         self.steps.iter().filter_map(|s| if let StepKind::Fold(op) = s.kind { Some(op) } else { None })
+    }
+
+    /// A number that programs of the same structure share, and few others: for finding what was kept for one.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hash = self.outputs.first().copied().map_or(0, u64::from);
+        for Step { kind, dtype, args } in &self.steps {
+            let (tag, number) = kind.code();
+            let word =
+                u64::from(tag) | (*dtype as u64) << 8 | u64::from(number) << 16 | u64::from(args[0]) << 32 ^ u64::from(args[1]) << 48;
+            hash = (hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+        }
+        hash >> 48
     }
 
     /// Same structure (steps and outputs).

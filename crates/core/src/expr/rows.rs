@@ -46,6 +46,7 @@ impl Fold {
             device: self.argument.device(),
             shape,
             op: Some(self.op),
+            first: None,
             weight,
             value: OnceLock::new(),
             expr: Mutex::new(Some(Expr::Fold(self))),
@@ -92,7 +93,7 @@ impl RowLoop {
                 };
                 if is_of_loop { Some(rows()) } else { below(argument) }
             }
-            Expr::Elementwise { args, .. } => args.iter().find_map(|arg| match arg {
+            Expr::Elementwise { args, then } => args.iter().chain(then.iter().flat_map(|link| &link.others)).find_map(|arg| match arg {
                 Operand::Array(a) => below(a),
                 Operand::Scalar(_) => None,
             }),

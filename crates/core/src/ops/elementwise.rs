@@ -14,8 +14,6 @@
 //! # }
 //! ```
 
-use smallvec::smallvec;
-
 use crate::array::{Array, NdArray, StoredArray};
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
@@ -61,7 +59,7 @@ macro_rules! elementwise {
             #[doc = $udoc]
             $(#[doc(alias = $ualias)])*
             #[doc = concat!("\n\nElementwise; `numpy.", stringify!($u), "`. Errors: a dtype that the operation is not defined for.")]
-            pub fn $u(x: impl Into<Operand>) -> Result<NdArray> { apply($U, smallvec![x.into()]) }
+            pub fn $u(x: impl Into<Operand>) -> Result<NdArray> { apply($U, &mut [x.into()]) }
         )*
         $(
             #[doc = $bdoc]
@@ -179,7 +177,7 @@ fn binary(op: Op, x1: Operand, x2: Operand) -> Result<NdArray> {
             return square(base); // exact as well, and far cheaper
         }
     }
-    apply(op, smallvec![x1, x2])
+    apply(op, &mut [x1, x2])
 }
 
 /// Whether an exponent is 2 and does not change the dtype of its base.
@@ -208,7 +206,7 @@ fn refuse_negative_power(base: &Operand, exponent: &Operand) -> Result<()> {
 
 /// Comparisons that the promoted dtype cannot decide: int64 with uint64, and integer arrays with ints outside their range.
 fn compare_exactly(op: Op, x1: &Operand, x2: &Operand) -> Result<Option<NdArray>> {
-    let compare = |a: Operand, b: Operand| build(op, smallvec![a, b], Signature { args: [DType::U64; MAX_ARITY], result: DType::Bool });
+    let compare = |a: Operand, b: Operand| build(op, &mut [a, b], Signature { args: [DType::U64; MAX_ARITY], result: DType::Bool });
     match (x1, x2) {
         (Operand::Array(a), Operand::Array(b)) => {
             let mixed = |s: DType, u: DType| s.kind() == Kind::Signed && u == DType::U64;
@@ -257,7 +255,7 @@ fn constant_answer(op: Op, a: i32, b: i32) -> bool {
 ///
 /// Errors: shapes that do not broadcast, arrays on different devices.
 pub fn add(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
-    apply(ADD, smallvec![x1.into(), x2.into()])
+    apply(ADD, &mut [x1.into(), x2.into()])
 }
 
 /// `x` where `condition` holds, else `y`; all three broadcast (`numpy.where`). Python ints beyond the dtype wrap.
@@ -275,7 +273,7 @@ pub fn add(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
 pub fn where_(condition: impl Into<Operand>, x: impl Into<Operand>, y: impl Into<Operand>) -> Result<NdArray> {
     let (x, y) = (x.into(), y.into());
     let dtype = result_type(&[x.arg_type(), y.arg_type()]);
-    apply(WHERE, smallvec![condition.into(), wrapped(x, dtype), wrapped(y, dtype)])
+    apply(WHERE, &mut [condition.into(), wrapped(x, dtype), wrapped(y, dtype)])
 }
 
 /// A Python int in the range of an integer dtype, as `astype` converts it: NumPy refuses ints out of range in its ufuncs
@@ -323,7 +321,7 @@ impl NdArray {
         if dtype == self.dtype() {
             return Ok(self.clone());
         }
-        build(ASTYPE, smallvec![self.into()], Signature { args: [dtype; MAX_ARITY], result: dtype })
+        build(ASTYPE, &mut [self.into()], Signature { args: [dtype; MAX_ARITY], result: dtype })
     }
 
     /// Limited to `low..=high` (`numpy.clip`). See [`clip`].

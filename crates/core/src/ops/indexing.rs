@@ -1,7 +1,5 @@
 //! Reading elements by index arrays.
 
-use smallvec::smallvec;
-
 use crate::array::{Array, NdArray, StoredArray};
 use crate::call::{OutputSpec, Work};
 use crate::device::Device;
@@ -49,7 +47,7 @@ fn deferred(a: &StoredArray, indices: &NdArray) -> Result<NdArray> {
     let place = if is_narrow { DType::I32 } else { DType::I64 };
     let mut signature = Signature { args: [place; MAX_ARITY], result: a.dtype() };
     signature.args[0] = a.dtype();
-    build(TAKE_EACH, smallvec![NdArray::from(first).into(), indices.into(), Scalar::Int(size as i128).into()], signature)
+    build(TAKE_EACH, &mut [NdArray::from(first).into(), indices.into(), Scalar::Int(size as i128).into()], signature)
 }
 
 /// What a [`TAKE_EACH`] that stands alone is: one call, of the whole array whose first element is given.
