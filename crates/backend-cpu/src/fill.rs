@@ -3,9 +3,9 @@
 use cuprum_core::{Call, Complex, DType, Element, Fill, Kind, Outcome, Result, Scalar, Work, bf16, decline, f16, with_dtype};
 
 use crate::elementwise::half::to_odd_f32;
+use crate::elementwise::loops::splat;
 use crate::raw::{ElementsMut, Output, element};
 use crate::threads;
-use crate::tile::splat;
 
 /// Elements per task.
 const CHUNK: usize = 1 << 15;

@@ -271,6 +271,69 @@ impl Scratch {
     }
 }
 
+/// Blocks of scratch of one size, of which one is written while the others are read.
+#[derive(Default)]
+pub(crate) struct Blocks {
+    scratch: Scratch,
+    /// Lines from block to block.
+    pitch: usize,
+    count: usize,
+}
+
+impl Blocks {
+    /// Cuts it into so many blocks with room for `bytes` each. They begin a line off multiples of a page, which sets of caches share.
+    pub fn cut(&mut self, count: usize, bytes: usize) {
+        (self.count, self.pitch) = (count, bytes.div_ceil(LINE) + 1);
+        self.scratch.reserve(count * self.pitch * LINE);
+    }
+
+    /// The first elements of a block, for writing.
+    pub fn elements_mut(&mut self, block: usize, dtype: DType, len: usize) -> ElementsMut<'_> {
+        self.beside(block, dtype, len).0
+    }
+
+    /// The first elements of a block for writing, and all other blocks.
+    pub fn beside(&mut self, block: usize, dtype: DType, len: usize) -> (ElementsMut<'_>, Others<'_>) {
+        let others = Others { start: self.scratch.0.as_mut_ptr(), pitch: self.pitch, count: self.count, without: block, life: PhantomData };
+        let ptr = others.locate(block, dtype, len);
+        (ElementsMut { ptr, len, dtype, life: PhantomData }, others)
+    }
+
+    /// All blocks.
+    pub fn all(&self) -> Others<'_> {
+        let start = self.scratch.0.as_ptr().cast_mut();
+        Others { start, pitch: self.pitch, count: self.count, without: usize::MAX, life: PhantomData }
+    }
+}
+
+/// Blocks for reading: all of them, or all but one.
+#[derive(Clone, Copy)]
+pub(crate) struct Others<'a> {
+    start: *mut Line,
+    pitch: usize,
+    count: usize,
+    without: usize,
+    life: PhantomData<&'a [Line]>,
+}
+
+impl<'a> Others<'a> {
+    /// The first elements of a block, written before with the same dtype.
+    #[inline]
+    pub fn elements(self, block: usize, dtype: DType, len: usize) -> Elements<'a> {
+        assert!(block != self.without, "block {block} is being written");
+        Elements { ptr: self.locate(block, dtype, len), len, dtype, life: PhantomData }
+    }
+
+    /// Where a block begins, which has room for so many elements.
+    #[inline]
+    fn locate(self, block: usize, dtype: DType, len: usize) -> *mut u8 {
+        let room = self.pitch * LINE;
+        assert!(block < self.count && len.saturating_mul(dtype.itemsize()) <= room, "{len} of {dtype} in block {block} of {room} bytes");
+        // SAFETY: `Blocks::cut` made room for `count` blocks of `pitch` lines, and this is one of them.
+        unsafe { self.start.add(block * self.pitch).cast() }
+    }
+}
+
 /// A block of host memory for plain integers, from the allocator of arrays. Records are any at first.
 pub(crate) struct Room<R> {
     block: Option<HostBuffer>,

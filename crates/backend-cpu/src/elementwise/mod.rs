@@ -32,12 +32,15 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     if !in_loop_order {
         decline!("the loop does not follow the output's memory");
     }
-    if plan.is_flat()
-        && let Some(operation) = AtOnce::of(program, call.inputs, plan.size)
-    {
-        let mut output = Output::allocate(call, 0)?;
-        operation.run(output.elements()?)?;
-        return call.done([output.finish()]);
+    if let Some(map) = AtOnce::of(program, call.inputs, plan)? {
+        let mut outputs = allocate(call)?;
+        let mut runs = Part::new();
+        for output in &mut outputs {
+            runs.push(output.elements()?);
+        }
+        map.run(&mut runs);
+        drop(runs);
+        return call.done(outputs.into_iter().map(Output::finish));
     }
     let nest = Nest::new(&plan.dims, call.inputs, |k| plan.strides[k].clone())?;
     let bytes = call.outputs.iter().map(|o| plan.size.saturating_mul(o.dtype.itemsize())).fold(0, usize::saturating_add);
@@ -46,8 +49,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         Ok(compiled) => compiled,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
-    let mut outputs: SmallVec<[Output; 2]> = (0..call.outputs.len()).map(|n| Output::allocate(call, n)).collect::<Result<_>>()?;
-
+    let mut outputs = allocate(call)?;
     let cost = plan.size.saturating_mul(compiled.cost());
     let chunk = chunk(&compiled, plan.size, threads::worth(cost));
     let mut parts: Vec<Part> = (0..plan.size.div_ceil(chunk)).map(|_| Part::new()).collect();
@@ -63,6 +65,15 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         |evaluator, (i, mut part)| fill(&compiled, evaluator, i * chunk, &mut part),
     );
     call.done(outputs.into_iter().map(Output::finish))
+}
+
+/// Memory for all outputs of a call.
+fn allocate(call: &Call) -> Result<SmallVec<[Output; 1]>> {
+    let mut outputs = SmallVec::new();
+    for n in 0..call.outputs.len() {
+        outputs.push(Output::allocate(call, n)?);
+    }
+    Ok(outputs)
 }
 
 /// Points per task: whole rows where rows matter, else whole tiles; several tasks per thread, to even out their speeds.
