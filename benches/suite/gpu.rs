@@ -104,6 +104,7 @@ pub static SUITE: Suite = Suite {
         "spmv_csr_f32_4Mx32": csr(1 << 22, 32) => |x| segment_sum(&(&x[0] * x[3].take(&x[1], 0)?), &x[2]), bytes (8 * 32 + 12) << 22;
         "segment_sum_skewed_f32_128M": skewed() => |x| segment_sum(&x[0], &x[1]), bytes 4 * N;
         "segment_max_skewed_f32_128M": skewed() => |x| segment_max(&x[0], &x[1]), bytes 4 * N;
+        "partition_f32_64M": f32s([&[N / 2]]) => |x| x[0].partition((N / 4) as isize, -1), bytes 8 * N / 2;
         "segment_sort_short_f32_64M": short_segments() => |x| segment_sort(&x[0], &x[1]), bytes 8 * N / 2;
         "segment_sort_skewed_f32_128M": skewed() => |x| segment_sort(&x[0], &x[1]), bytes 8 * N;
         "own_norm_f32_128M": f32s([&[N]]) => |x| reductions::norm(&x[0], None), bytes 4 * N;

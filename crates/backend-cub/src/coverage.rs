@@ -99,7 +99,7 @@ pub fn coverage() -> Result<Vec<Coverage>> {
         {
             let asked_for = [(values, dtype), (indices, DType::I64)].into_iter().filter(|(asked, _)| *asked);
             let outputs = asked_for.map(|(_, d)| spec(d, &[1000, limit])).collect::<Result<SmallVec<[OutputSpec; 2]>>>()?;
-            let work = Work::Sort(Sort { descending: false, values, indices });
+            let work = Work::Sort(Sort { descending: false, values, indices, nth: None });
             list.push(asked(op, "last axis", dtype, &[input(&[1000, 1000])?], &outputs, work));
         }
         for (op, places) in [(segments::SEGMENT_SORT, false), (segments::SEGMENT_ARGSORT, true)] {

@@ -283,6 +283,7 @@ pub fn sort(on: &On, sort: &Sort) -> Result<Outcome> {
         match (sort.way, &on.kernels[..]) {
             (Way::Rows, [rows]) => sort_rows(context, sort, rows, from, values, places).map_err(&failed)?,
             (Way::Top, [digit, gather, rank]) => sort_top(on, sort, [digit, gather, rank], from, values, places)?,
+            (Way::Around, [digit, count, write]) => sort_around(on, sort, [digit, count, write], from, values, places)?,
             (Way::Passes, [count, begin, pass]) => sort_passes(on, sort, [count, begin, pass], from, values, places)?,
             _ => decline!("no kernel for it"),
         }
@@ -316,18 +317,29 @@ fn pieces(context: &Context, function: &Function, sort: &Sort) -> Result<(u64, u
     Ok((columns.div_ceil(count) as u64, count as u32))
 }
 
-/// The first few of each row. Passes whose digits are not needed any more end at once.
-fn sort_top(on: &On, sort: &Sort, [digit, gather, rank]: [&Arc<Function>; 3], from: u64, values: Memory, places: Memory) -> Result<()> {
-    /// Bytes of `Progress` in `top.cu`.
-    const PROGRESS: usize = 40;
+/// Bytes of `Progress` in `top.cu`.
+const PROGRESS: usize = 40;
+
+/// What a selection has found: the progress of its rows, and how they are cut.
+struct Selected {
+    workspace: Arc<CudaBuffer>,
+    /// Where what comes behind the progress and the counts of `top_digit` begins in the workspace.
+    behind: u64,
+    chunk: u64,
+    chunks: u32,
+}
+
+/// Finds the last of those that are selected of each row. The workspace has room for so many more words a row, given the number of pieces of
+/// a row. Passes whose digits are not needed any more end at once.
+fn select_last(on: &On, sort: &Sort, digit: &Function, from: u64, words: impl Fn(usize) -> usize) -> Result<Selected> {
     let (&On { call, context, .. }, failed) = (on, on.failed());
-    let SortPlan { rows, columns, kept } = sort.plan;
-    let zeros = rows * (PROGRESS + sort::TOP_BINS * size_of::<u64>());
-    let workspace = device::allocate(call, zeros + rows * kept * size_of::<i64>())?;
-    context.fill(workspace.memory(), 0, [0u8; 4], zeros / 4).map_err(&failed)?;
-    let [progress, counts, chosen] = [0, rows * PROGRESS, zeros].map(|offset| workspace.pointer() + offset as u64);
+    let SortPlan { rows, columns, .. } = sort.plan;
     let (chunk, chunks) = pieces(context, digit, sort).map_err(&failed)?;
-    let (length, limit) = (columns as u64, kept as u64);
+    let zeros = rows * (PROGRESS + sort::TOP_BINS * size_of::<u64>());
+    let workspace = device::allocate(call, zeros + rows * words(chunks as usize) * size_of::<u64>())?;
+    context.fill(workspace.memory(), 0, [0u8; 4], zeros / 4).map_err(&failed)?;
+    let [progress, counts, behind] = [0, rows * PROGRESS, zeros].map(|offset| workspace.pointer() + offset as u64);
+    let (length, limit) = (columns as u64, sort.selected() as u64);
     let (grid, threads) = ([rows as u32 * chunks, 1, 1], [sort.threads as u32, 1, 1]);
     for pass in sort.digits() {
         let (of_places, sort::Digit { shift, upper, .. }) = (u32::from(pass.of_places), pass);
@@ -338,9 +350,19 @@ fn sort_top(on: &On, sort: &Sort, [digit, gather, rank]: [&Arc<Function>; 3], fr
         // many are asked for, how it is cut, and which bits the pass is for; a block for each piece.
         unsafe { digit.launch(grid, threads, 0, args.pointers()) }.map_err(&failed)?;
     }
+    Ok(Selected { workspace, behind, chunk, chunks })
+}
+
+/// The first few of each row.
+fn sort_top(on: &On, sort: &Sort, [digit, gather, rank]: [&Arc<Function>; 3], from: u64, values: Memory, places: Memory) -> Result<()> {
+    let failed = on.failed();
+    let SortPlan { rows, columns, kept } = sort.plan;
+    let Selected { workspace, behind: chosen, chunk, chunks } = select_last(on, sort, digit, from, |_| kept)?;
+    let (progress, length, limit) = (workspace.pointer(), columns as u64, kept as u64);
+    let (grid, threads) = ([rows as u32 * chunks, 1, 1], [sort.threads as u32, 1, 1]);
     let mut args = Args::new();
     args.push(&from).push(&progress).push(&chosen).push(&length).push(&limit).push(&chunk).push(&chunks);
-    // SAFETY: the parameters of top_gather: as above, and memory for the places of those asked for in each row.
+    // SAFETY: the parameters of top_gather: as of top_digit, and memory for the places of those asked for in each row.
     unsafe { gather.launch(grid, threads, 0, args.pointers()) }.map_err(&failed)?;
     let (values, places, limit) = (address(values), address(places), kept as u32);
     let mut args = Args::new();
@@ -348,6 +370,25 @@ fn sort_top(on: &On, sort: &Sort, [digit, gather, rank]: [&Arc<Function>; 3], fr
     // SAFETY: the parameters of top_rank: as above, of no more than it has shared memory for, and the outputs or null; a block for
     // each row.
     unsafe { rank.launch([rows as u32, 1, 1], threads, 0, args.pointers()) }.map_err(&failed)
+}
+
+/// Rows in three parts: before the element asked for, equal to it, behind it.
+fn sort_around(on: &On, sort: &Sort, [digit, count, write]: [&Arc<Function>; 3], from: u64, values: Memory, places: Memory) -> Result<()> {
+    let failed = on.failed();
+    let SortPlan { rows, columns, .. } = sort.plan;
+    let Selected { workspace, behind: counts, chunk, chunks } = select_last(on, sort, digit, from, |chunks| chunks)?;
+    let (progress, length) = (workspace.pointer(), columns as u64);
+    let (grid, threads) = ([rows as u32 * chunks, 1, 1], [sort.threads as u32, 1, 1]);
+    let mut args = Args::new();
+    args.push(&from).push(&progress).push(&counts).push(&length).push(&chunk).push(&chunks);
+    // SAFETY: the parameters of around_count: the elements, the progress of each row after all digits of keys, a word for each piece, the
+    // length of a row and how it is cut; a block for each piece.
+    unsafe { count.launch(grid, threads, 0, args.pointers()) }.map_err(&failed)?;
+    let (values, places) = (address(values), address(places));
+    let mut args = Args::new();
+    args.push(&from).push(&progress).push(&counts).push(&values).push(&places).push(&length).push(&chunk).push(&chunks);
+    // SAFETY: the parameters of around_write: as above, and the outputs, as long as the elements, or null.
+    unsafe { write.launch(grid, threads, 0, args.pointers()) }.map_err(&failed)
 }
 
 /// All rows, pass by pass. Keys and places go to memory of their own and to the outputs' in turn, so that the last pass of a row

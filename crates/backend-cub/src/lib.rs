@@ -105,6 +105,6 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), all);
-        assert_eq!(all, 20 + 6 + 13 + 27 + 20 + 8 + 8 + 50);
+        assert_eq!(all, 20 + 6 + 13 + 27 + 20 + 8 + 8 + 54);
     }
 }

@@ -1,5 +1,5 @@
 //! Stable radix sort of rows: short ones by a block each, long ones by a pass over memory for each digit of 8 bits. The first few of
-//! long rows are selected, not sorted.
+//! long rows are selected, not sorted; so is the one that a partition is around.
 
 use cuprum_backend_cuda::codegen::{KernelKey, ctype, parts};
 use cuprum_core::call::{Sort as Asked, Work};
@@ -35,12 +35,21 @@ static TOP: Family = Family {
     text: &[KEYS, include_str!("kernels/top.cu")],
 };
 
+static AROUND: Family = Family {
+    name: "cub_around.cu",
+    blocks: false,
+    head: &[parts::WARP, BLOCK, parts::SHARE, parts::ORDER],
+    text: &[KEYS, include_str!("kernels/top.cu"), include_str!("kernels/around.cu")],
+};
+
 /// Threads of a block that selects, as in `top.cu`.
 const TOP_THREADS: usize = 512;
 /// Digits that it counts, as there.
 pub const TOP_BINS: usize = 2048;
 /// The most that are selected of a row, as there.
 const TOP_MOST: usize = 1024;
+/// The longest rows that are parted around an element: counts of a piece of one have 32 bits.
+const AROUND_MOST: usize = u32::MAX as usize;
 /// More rows than this would take much memory for counts.
 const TOP_ROWS: usize = 1024;
 
@@ -53,6 +62,8 @@ pub enum Way {
     Passes,
     /// The first few, selected.
     Top,
+    /// All in three parts, around one that is selected.
+    Around,
 }
 
 /// Bits of a key, or of a place, that a pass of a selection counts.
@@ -126,9 +137,15 @@ fn tile(size: usize, place: Option<usize>) -> (usize, usize, usize) {
 impl Sort {
     fn new(asked: Asked, dtype: DType, plan: SortPlan) -> Sort {
         let mut sort = Sort { asked, dtype, plan, way: Way::Rows, threads: 0, items: 0, blocks: 1 };
-        let is_few = sort.words() == 1 && plan.kept <= TOP_MOST && plan.kept <= plan.columns / 8 && plan.rows <= TOP_ROWS;
+        let selects = sort.words() == 1 && plan.rows <= TOP_ROWS;
+        let is_around = asked.nth.is_some_and(|nth| nth < plan.columns && plan.kept == plan.columns && plan.columns <= AROUND_MOST);
+        let is_few = selects && plan.kept <= TOP_MOST && plan.kept <= plan.columns / 8;
         (sort.threads, sort.items, sort.blocks) = match block(plan.rows, plan.columns, sort.key_size()) {
             Some((threads, items)) => (threads, items, 1),
+            None if selects && is_around => {
+                sort.way = Way::Around;
+                (TOP_THREADS, 16, 1)
+            }
             None if is_few => {
                 sort.way = Way::Top;
                 (TOP_THREADS, 16, 1)
@@ -143,7 +160,7 @@ impl Sort {
 
     /// Whether places travel with the keys: they are asked for, or needed to find the values, which the keys do not tell.
     pub fn has_pairs(&self) -> bool {
-        self.asked.indices || self.dtype.is_complex() || self.way == Way::Top
+        self.asked.indices || self.dtype.is_complex() || [Way::Top, Way::Around].contains(&self.way)
     }
 
     /// Keys of an element: complex128 is sorted by one word, then by the other.
@@ -165,7 +182,15 @@ impl Sort {
     pub fn tiles(&self) -> usize {
         match self.way {
             Way::Rows => 1,
-            Way::Passes | Way::Top => self.plan.columns.div_ceil(self.threads * self.items),
+            Way::Passes | Way::Top | Way::Around => self.plan.columns.div_ceil(self.threads * self.items),
+        }
+    }
+
+    /// How many first elements a selection looks for the last of.
+    pub fn selected(&self) -> usize {
+        match (self.way, self.asked.nth) {
+            (Way::Around, Some(nth)) => nth + 1,
+            _ => self.plan.kept,
         }
     }
 
@@ -177,7 +202,8 @@ impl Sort {
                 .take_while(|upper| *upper > 0)
                 .map(move |upper| Digit { of_places, shift: upper.saturating_sub(TOP_BINS.ilog2()), upper })
         };
-        cut(false, 8 * self.key_size() as u32).chain(cut(true, of_places))
+        let by_places = cut(true, of_places).filter(|_| self.way != Way::Around);
+        cut(false, 8 * self.key_size() as u32).chain(by_places)
     }
 
     /// Passes that the tags in a tile's state tell apart, as in `sort.cu`.
@@ -187,8 +213,9 @@ impl Sort {
 }
 
 impl Described for Sort {
+    /// Not a partition: it includes no header of CUB's, and the base's result has its elements in another order.
     fn takes_long_to_compile(&self) -> bool {
-        true
+        self.way != Way::Around
     }
 
     fn key(&self) -> KernelKey {
@@ -208,14 +235,18 @@ impl Described for Sort {
         d.constant("WORDS", self.words());
         d.constant("PAIRS", self.has_pairs().into());
         d.constant("DESCENDING", self.asked.descending.into());
-        if self.way == Way::Top {
-            return Ok(TOP.plain_source(&d, &["top_digit", "top_gather", "top_rank"]));
+        if [Way::Top, Way::Around].contains(&self.way) {
+            d.constant("EXACT", (self.way == Way::Around).into());
+            return Ok(match self.way {
+                Way::Around => AROUND.plain_source(&d, &["top_digit", "around_count", "around_write"]),
+                _ => TOP.plain_source(&d, &["top_digit", "top_gather", "top_rank"]),
+            });
         }
         d.constant("THREADS", self.threads);
         d.constant("ITEMS", self.items);
         match self.way {
             Way::Rows => Ok(ROWS.plain_source(&d, &["sort_rows"])),
-            Way::Passes | Way::Top => {
+            Way::Passes | Way::Top | Way::Around => {
                 d.constant("BLOCKS", self.blocks);
                 Ok(PASSES.plain_source(&d, &["sort_count", "sort_begin", "sort_pass"]))
             }
@@ -232,17 +263,17 @@ pub fn sources() -> Vec<(String, String)> {
     let mut list = Vec::new();
     for (n, dtype) in DType::ALL.into_iter().enumerate() {
         let indices = n % 2 == 0;
-        let asked = Asked { descending: n % 3 == 0, values: !indices, indices };
+        let asked = Asked { descending: n % 3 == 0, values: !indices, indices, nth: None };
         for (rows, columns) in [(1, 1 << 20), (100, [100, 500, 1000, 2000, 4000, 8000][n % 6])] {
             let sort = Sort::new(asked, dtype, SortPlan { rows, columns, kept: columns });
             list.push((format!("cub_sort.cu {dtype}, {rows} x {columns}, {asked:?}"), sort));
         }
     }
-    let both = Asked { descending: true, values: true, indices: true };
+    let both = Asked { descending: true, values: true, indices: true, nth: None };
     // Each tile: every size of keys and places, and keys alone.
     let sizes = [DType::U8, DType::I16, DType::F32, DType::F64];
     for (dtype, columns) in sizes.into_iter().flat_map(|d| [(d, 1 << 20), (d, WIDE)]) {
-        for asked in [Asked { descending: false, values: true, indices: false }, both] {
+        for asked in [Asked { descending: false, values: true, indices: false, nth: None }, both] {
             let sort = Sort::new(asked, dtype, SortPlan { rows: 1, columns, kept: columns });
             list.push((format!("cub_sort.cu {dtype}, {}-byte places, {asked:?}", sort.place_size()), sort));
         }
@@ -250,6 +281,11 @@ pub fn sources() -> Vec<(String, String)> {
     for (dtype, columns) in [(DType::I8, 1 << 20), (DType::F16, WIDE), (DType::F32, 1 << 20), (DType::C64, WIDE)] {
         let sort = Sort::new(both, dtype, SortPlan { rows: 1, columns, kept: 10 });
         list.push((format!("cub_top.cu {dtype}, {columns}"), sort));
+    }
+    for (n, dtype) in [DType::Bool, DType::BF16, DType::F32, DType::I64].into_iter().enumerate() {
+        let around = Asked { descending: n % 2 == 1, nth: Some(7), ..both };
+        let sort = Sort::new(around, dtype, SortPlan { rows: 1, columns: 1 << 20, kept: 1 << 20 });
+        list.push((format!("cub_around.cu {dtype}"), sort));
     }
     list.into_iter().filter_map(|(name, sort)| Some((name, sort.source().ok()?.text))).collect()
 }
@@ -261,8 +297,8 @@ mod tests {
     use super::*;
     use crate::testing::{array, contiguous, output, reason, with_call};
 
-    const VALUES: Asked = Asked { descending: false, values: true, indices: false };
-    const BOTH: Asked = Asked { descending: true, values: true, indices: true };
+    const VALUES: Asked = Asked { descending: false, values: true, indices: false, nth: None };
+    const BOTH: Asked = Asked { descending: true, values: true, indices: true, nth: None };
 
     fn of<R>(dtype: DType, shape: &[usize], asked: Asked, limit: usize, check: impl FnOnce(Sort) -> R) -> Result<R, String> {
         let mut kept = shape.to_vec();
@@ -302,6 +338,23 @@ mod tests {
             |dtype, n| of(dtype, &[n], BOTH, 1, |s| s.digits().map(|d| (d.of_places, d.shift, d.upper)).collect::<Vec<_>>()).unwrap();
         assert_eq!(digits(DType::U8, 1 << 20), [(false, 0, 8), (true, 9, 20), (true, 0, 9)]);
         assert_eq!(digits(DType::F32, 5000), [(false, 21, 32), (false, 10, 21), (false, 0, 10), (true, 2, 13), (true, 0, 2)]);
+    }
+
+    #[test]
+    fn partitions_of_long_rows_are_around_one_element() {
+        let around = |nth| Asked { nth: Some(nth), ..VALUES };
+        let way = |dtype, shape: &[usize], nth| {
+            let whole = *shape.last().unwrap();
+            of(dtype, shape, around(nth), whole, |s| (s.way, s.selected(), s.digits().filter(|d| d.of_places).count())).unwrap()
+        };
+        assert_eq!(way(DType::F32, &[1 << 20], 5), (Way::Around, 6, 0));
+        assert_eq!(way(DType::F32, &[1000], 5).0, Way::Rows);
+        assert_eq!(way(DType::F32, &[1 << 20], 1 << 20).0, Way::Passes, "no such element");
+        assert_eq!(way(DType::C128, &[1 << 20], 5).0, Way::Passes);
+        assert!(!of(DType::F32, &[1 << 20], around(5), 1 << 20, |s| s.takes_long_to_compile()).unwrap());
+        let key = |asked| of(DType::F32, &[1 << 20], asked, 1 << 20, |s| s.key().bytes().to_vec()).unwrap();
+        assert_eq!(key(around(5)), key(around(6)));
+        assert_ne!(key(around(5)), key(VALUES));
     }
 
     #[test]

@@ -208,6 +208,9 @@ pub struct Sort {
     pub values: bool,
     /// Whether places are asked for.
     pub indices: bool,
+    /// If only this element of each sorted row needs to be in its place, with none before it that sorting puts behind it, and none behind
+    /// it that sorting puts before it. The last extents are the same then, and rows that are sorted wholly will do.
+    pub nth: Option<usize>,
 }
 
 /// Which bin of a histogram a value falls in.

@@ -47,7 +47,10 @@ pub(super) fn sort<T: Halves>(from: &[T], rows: Rows, descending: bool, results:
             for_each_row(from, rows, COST, results, Vec::new, |keys, row, results| {
                 keys.clear();
                 keys.extend(row.iter().enumerate().map(|(i, v)| (v.halves().map(|half| half ^ flip), i)));
-                keys.sort_unstable();
+                match results.nth {
+                    Some(nth) => drop(keys.select_nth_unstable(nth)),
+                    None => keys.sort_unstable(),
+                }
                 write(row, results, |n| keys[n].1);
             });
             Ok(())

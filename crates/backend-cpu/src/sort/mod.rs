@@ -42,10 +42,15 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     if let Work::SegmentSort { places, .. } = call.work {
         return segments(call, places);
     }
-    let (Work::Sort(Sort { descending, values, indices }), [input]) = (&call.work, call.inputs) else { decline!("not a sort of an array") };
+    let (Work::Sort(Sort { descending, values, indices, nth }), [input]) = (&call.work, call.inputs) else {
+        decline!("not a sort of an array")
+    };
     let layout = input.layout();
     let extent = |shape: &[usize]| shape.last().copied().unwrap_or(1);
     let (len, keep) = (extent(layout.shape()), call.outputs.first().map_or(0, |o| extent(o.layout.shape())));
+    if nth.is_some_and(|nth| nth >= len || keep < len) {
+        decline!("element {nth:?} of rows of {len}, {keep} asked for");
+    }
     let elements = Elements::contiguous(input)?;
     let mut outputs = (0..call.outputs.len()).map(|n| Output::allocate(call, n)).collect::<Result<SmallVec<[Output; 2]>>>()?;
     if elements.len() > 0 && keep > 0 {
@@ -53,7 +58,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         let mut next = |asked: bool| if asked { left.next().map(Output::elements).transpose() } else { Ok(None) };
         let (values, places) = (next(*values)?, next(*indices)?);
         with_dtype!(elements.dtype(), T => {
-            let results = Results { keep, base: 0, values: values.map(|v| v.typed::<T>()), places: places.map(|p| p.typed()) };
+            let results = Results { keep, base: 0, nth: *nth, values: values.map(|v| v.typed::<T>()), places: places.map(|p| p.typed()) };
             T::sort_rows(elements.typed(), Rows::Of(len), *descending, results)?
         });
     }
@@ -72,7 +77,7 @@ fn segments(call: &Call, places: bool) -> Result<Outcome> {
     let out = output.elements()?;
     with_dtype!(elements.dtype(), T => {
         let (values, indices) = if places { (None, Some(out.typed::<i64>())) } else { (Some(out.typed::<T>()), None) };
-        let results = Results { keep: elements.len(), base: 0, values, places: indices };
+        let results = Results { keep: elements.len(), base: 0, nth: None, values, places: indices };
         T::sort_rows(elements.typed(), Rows::Between(offsets), false, results)?
     });
     call.done([output.finish()])

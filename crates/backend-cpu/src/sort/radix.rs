@@ -36,6 +36,10 @@ const COST: usize = 16;
 pub(super) trait Sink<R>: Send + Sized {
     /// How many records are asked for; others are not sorted.
     fn len(&self) -> usize;
+    /// If only this one of them needs to be in its place, between those that come before and behind it.
+    fn nth(&self) -> Option<usize> {
+        None
+    }
     /// The first `mid` places, and the others.
     fn split_at(self, mid: usize) -> (Self, Self);
     /// Takes the first of these records.
@@ -71,6 +75,11 @@ where
     let mut room = Room::new(len)?;
     partition(source, digit, &counts, &groups, room.records());
     if is_short {
+        take_all(room.records(), sink);
+        return Ok(());
+    }
+    if let Some(nth) = sink.nth() {
+        around(room.records(), &groups.totals, nth);
         take_all(room.records(), sink);
         return Ok(());
     }
@@ -114,6 +123,18 @@ fn take_all<R: Record, S: Sink<R>>(records: &[R], mut sink: S) {
         sink = rest;
     }
     threads::for_each(tasks.into_iter(), records.len(), || (), |_, (part, sink)| sink.take(part));
+}
+
+/// Puts record `nth` in its place within its bucket.
+fn around<R: Record>(records: &mut [R], totals: &[usize], nth: usize) {
+    let mut begin = 0;
+    for &total in totals {
+        if nth < begin + total {
+            records[begin..begin + total].select_nth_unstable(nth - begin);
+            return;
+        }
+        begin += total;
+    }
 }
 
 /// Sorts buckets: large ones by all threads, one after the other, then one a task.

@@ -26,10 +26,12 @@ pub(super) enum Rows<'a> {
     Between(&'a [i64]),
 }
 
-/// What is asked for of each row: the first `keep` sorted values, their places counted from `base`, or both.
+/// What is asked for of each row: the first `keep` sorted values, their places counted from `base`, or both; if `nth`, only that one needs
+/// to be in its place, among all.
 pub(super) struct Results<'a, T> {
     pub keep: usize,
     pub base: i64,
+    pub nth: Option<usize>,
     pub values: Option<&'a mut [T]>,
     pub places: Option<&'a mut [i64]>,
 }
@@ -44,8 +46,8 @@ impl<'a, T> Results<'a, T> {
     pub fn split_at(self, mid: usize) -> (Results<'a, T>, Results<'a, T>) {
         let (values, more_values) = self.values.map(|v| v.split_at_mut(mid)).unzip();
         let (places, more_places) = self.places.map(|p| p.split_at_mut(mid)).unzip();
-        let (keep, base) = (self.keep, self.base);
-        (Results { keep, base, values, places }, Results { keep, base, values: more_values, places: more_places })
+        let Results { keep, base, nth, .. } = self;
+        (Results { keep, base, nth, values, places }, Results { keep, base, nth, values: more_values, places: more_places })
     }
 
     /// The results of `rows` rows at a time.
@@ -195,6 +197,10 @@ impl<T: Real, R: Record, D: Decode<T, R>> Sink<R> for Decoded<'_, T, D> {
         self.results.len()
     }
 
+    fn nth(&self) -> Option<usize> {
+        self.results.nth
+    }
+
     fn split_at(self, mid: usize) -> (Self, Self) {
         let (first, rest) = self.results.split_at(mid);
         (Decoded { results: first, ..self }, Decoded { row: self.row, decoder: self.decoder, results: rest })
@@ -288,6 +294,10 @@ fn short<T: Real, R: Record, D: Decode<T, R>>(
     for_each_row(from, rows, COST, results, state, |(blocks, records), row, results| {
         records.clear();
         records.extend(row.iter().enumerate().map(|(i, &v)| record(v, i)));
+        if let Some(nth) = results.nth {
+            records.select_nth_unstable(nth);
+            return Decoded { row, results, decoder }.take(records);
+        }
         let keep = results.len();
         if keep <= row.len() / 4 {
             // Only the first few are sorted.

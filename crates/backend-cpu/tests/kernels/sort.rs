@@ -117,6 +117,9 @@ fn check<T: Ranked>(rows: usize, len: usize, values: Vec<T>) {
             assert!(same, "{name}, values, descending: {descending}");
             assert!(len > 5000 || multiset(row) == multiset(from), "{name} keeps its bits");
         }
+        for k in [0, len / 3, len - 1] {
+            check_partition(&a, &values, k, descending, &want);
+        }
         for k in [1, len / 3, len - 1, len] {
             let (top, at) = a.topk(k, -1, descending).unwrap();
             let first: Vec<i64> = want.chunks(len).flat_map(|row| &row[..k]).copied().collect();
@@ -124,6 +127,30 @@ fn check<T: Ranked>(rows: usize, len: usize, values: Vec<T>) {
             let (top, want) = (top.to_bytes().unwrap(), a.take_along(&at));
             assert!(top == want, "{name}, values of {k}, descending: {descending}");
         }
+    }
+}
+
+/// Element `k` of each row of a partition is that of the sorted row, and none is on the wrong side of it. `want` are the sorted places.
+fn check_partition<T: Ranked>(a: &NdArray, values: &[T], k: usize, descending: bool, want: &[i64]) {
+    let len = a.shape()[1];
+    let last = || if descending { axis(-1).descending() } else { axis(-1) };
+    let places = on_threads(|| a.argpartition(k as isize, last())).to_vec::<i64>().unwrap();
+    let got = on_threads(|| a.partition(k as isize, last())).to_vec::<T>().unwrap();
+    for (n, from) in values.chunks(len).enumerate() {
+        let what = format!("{} of {len}, element {k}, descending: {descending}", T::DTYPE);
+        let (places, got) = (&places[n * len..][..len], &got[n * len..][..len]);
+        let mut all = places.to_vec();
+        all.sort_unstable();
+        assert!(all.iter().copied().eq(0..len as i64), "{what}: not all places");
+        let taken: Vec<T> = places.iter().map(|p| from[*p as usize]).collect();
+        let pivot = &from[want[n * len + k] as usize];
+        for row in [got, &taken] {
+            let side = |v: &T| if descending { pivot.rank(v) } else { v.rank(pivot) };
+            assert!(row[k].rank(pivot) == Ordering::Equal, "{what}");
+            assert!(row[..k].iter().all(|v| side(v) != Ordering::Greater), "{what}, before it");
+            assert!(row[k..].iter().all(|v| side(v) != Ordering::Less), "{what}, behind it");
+        }
+        assert!(len > 5000 || multiset(got) == multiset(from), "{what}: other bits");
     }
 }
 

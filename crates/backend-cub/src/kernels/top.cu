@@ -3,7 +3,8 @@
 // k-selection algorithms for graphics processing units", 2012). Digits of places follow those of keys: no two elements are
 // alike, and of equal ones the first are taken. What is chosen then finds its rank by comparing all pairs.
 //
-// Stands after block.cuh, share.cuh and keys.cuh; the host defines what the latter names.
+// Stands after block.cuh, share.cuh and keys.cuh; the host defines what the latter names, and `EXACT`: whether the key of the last one
+// is looked for to its end, even where no other element is in question.
 
 namespace cuprum {
 
@@ -75,7 +76,7 @@ top_digit(const Key* __restrict__ from, Progress* rows, u64* counts, i64 columns
             else mine.key = key_known | digit;
             mine.taken = limit - wanted + before;
             mine.shift = shift;
-            if (own[k] == wanted - before) mine.decided = of_places ? BY_PLACES : BY_KEYS;
+            if (!EXACT && own[k] == wanted - before) mine.decided = of_places ? BY_PLACES : BY_KEYS;
             mine.ticket = 0;
         }
         before += own[k];

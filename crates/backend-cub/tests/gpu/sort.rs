@@ -204,6 +204,57 @@ fn the_first_few() {
     });
 }
 
+/// Rows parted around element `nth`: before it, equal to it, behind it, each in the order it had.
+fn check_around<T: Ordered>(x: &[T], columns: usize, nth: usize) -> Result<()> {
+    let a = NdArray::from_vec(x, [x.len() / columns, columns])?;
+    // Memory that is handed out again holds what nobody asked for.
+    drop(NdArray::full(a.shape(), 1, a.dtype())?.eval()?.clone());
+    for descending in [false, true] {
+        let what = format!("{} {} x {columns} around {nth}, descending: {descending}", a.dtype(), x.len() / columns);
+        let over = || if descending { axis(-1).descending() } else { axis(-1) };
+        let order = |a: &T, b: &T| if descending { b.order(a) } else { a.order(b) };
+        let of_row = |row: &[T]| {
+            let mut sorted = row.to_vec();
+            sorted.sort_by(order);
+            let mut places: Vec<i64> = (0..columns as i64).collect();
+            places.sort_by_key(|i| order(&row[*i as usize], &sorted[nth]));
+            places
+        };
+        let want: Vec<i64> = x.chunks(columns).flat_map(of_row).collect();
+        assert!(served::<i64>(|| a.argpartition(nth as isize, over()))? == want, "places of {what}");
+        let got = served_array(|| a.partition(nth as isize, over()))?.to_bytes()?;
+        let taken: Vec<T> = want.iter().enumerate().map(|(i, p)| x[i / columns * columns + *p as usize]).collect();
+        assert!(got == NdArray::from_vec(taken, a.shape())?.to_bytes()?, "{what}");
+    }
+    Ok(())
+}
+
+#[test]
+fn partitions_of_long_rows() {
+    on_device(|| {
+        // Tiles of 4096 elements, pieces of many.
+        for (rows, columns) in [(1, 4097), (1, 8192), (3, 8193), (2, 100_003), (1, 3_000_001)] {
+            let x = numbers(rows * columns);
+            let nan_or_zero = |x: &f64| if x.abs() > 0.5 { f64::NAN.copysign(*x) } else { 0.0f64.copysign(*x) };
+            let kinds: [Vec<f64>; 4] =
+                [x.clone(), x.iter().map(|x| (x * 3.0).round()).collect(), vec![7.0; x.len()], x.iter().map(nan_or_zero).collect()];
+            for (n, x) in kinds.iter().enumerate() {
+                let nth = [0, columns / 2, columns - 1, columns / 3][(n + rows) % 4];
+                check_around(x, columns, nth)?;
+                check_around(&x.iter().map(|x| *x as f32).collect::<Vec<_>>(), columns, nth)?;
+            }
+            check_around(&x.iter().map(|x| *x > 0.9).collect::<Vec<_>>(), columns, columns - 7)?;
+            check_around(&x.iter().map(|x| (x * 1e18) as i64).collect::<Vec<_>>(), columns, columns / 2)?;
+            check_around(&x.iter().map(|x| (x * 30_000.0) as i16).collect::<Vec<_>>(), columns, 1)?;
+            check_around(&x.iter().map(|x| bf16::from_f64(*x)).collect::<Vec<_>>(), columns, columns / 2)?;
+            let part = |x: f64| if x > 0.6 { f32::NAN } else { (x * 2.0).round() as f32 };
+            let pairs: Vec<_> = x.iter().zip(x.iter().rev()).map(|(a, b)| Complex::new(part(*a), part(*b))).collect();
+            check_around(&pairs, columns, columns / 2)?;
+        }
+        Ok(())
+    });
+}
+
 #[test]
 fn sorts_of_every_dtype() {
     on_device(|| {

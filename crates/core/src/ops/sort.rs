@@ -71,26 +71,36 @@ enum Part {
     Places,
 }
 
-/// Sorts along one axis, or the flattened array for `None`, and keeps the first `limit` of each row: the parts asked for, values
-/// before places.
+/// How much of each sorted row is asked for.
+#[derive(Clone, Copy)]
+enum Extent {
+    Whole,
+    /// The first few.
+    First(usize),
+    /// All elements, of which this one is in its place.
+    Around(usize),
+}
+
+/// Sorts along one axis, or the flattened array for `None`, as much as is asked for: the parts asked for, values before places.
 fn sorted<const N: usize>(
     op: Op,
     a: &NdArray,
     axis: Option<usize>,
     descending: bool,
     parts: [Part; N],
-    limit: Option<usize>,
+    extent: Extent,
 ) -> Result<[NdArray; N]> {
-    let Some(axis) = axis else { return sorted(op, &a.ravel()?, Some(0), descending, parts, limit) };
+    let Some(axis) = axis else { return sorted(op, &a.ravel()?, Some(0), descending, parts, extent) };
     let axis = [axis as isize];
     let rows = a.moveaxis(&axis, &[-1])?.contiguous()?;
     let mut shape: Dims = rows.shape().into();
-    if let (Some(last), Some(limit)) = (shape.last_mut(), limit) {
-        *last = limit.min(*last);
+    if let (Some(last), Extent::First(count)) = (shape.last_mut(), extent) {
+        *last = count.min(*last);
     }
     let layout = Layout::contiguous(&shape)?;
     let outputs = parts.map(|part| OutputSpec { dtype: if part == Part::Values { a.dtype() } else { DType::I64 }, layout: layout.clone() });
-    let sort = Sort { descending, values: parts.contains(&Part::Values), indices: parts.contains(&Part::Places) };
+    let nth = if let Extent::Around(nth) = extent { Some(nth) } else { None };
+    let sort = Sort { descending, values: parts.contains(&Part::Values), indices: parts.contains(&Part::Places), nth };
     let mut arrays = super::run(op, a.device(), &[rows.stored()?], &outputs, Work::Sort(sort))?;
     for array in &mut arrays {
         *array = array.moveaxis(&[-1], &axis)?;
@@ -100,20 +110,20 @@ fn sorted<const N: usize>(
 
 /// One part of a whole sort.
 fn sorted_over(op: Op, a: &NdArray, over: &Over, part: Part) -> Result<NdArray> {
-    let [array] = sorted(op, a, over.one_axis(op, a.ndim())?, over.is_descending(), [part], None)?;
+    let [array] = sorted(op, a, over.one_axis(op, a.ndim())?, over.is_descending(), [part], Extent::Whole)?;
     Ok(array)
 }
 
-/// Refuses a `kth` outside the axis.
-fn check_kth(op: Op, a: &NdArray, kth: isize, over: &Over) -> Result<()> {
-    let (axis, size) = match over.one_axis(op, a.ndim())? {
-        Some(axis) => (axis, a.shape()[axis]),
-        None => (0, a.size()),
+/// One part of rows with element `kth` in its place. Errors: a `kth` outside the axis.
+fn partitioned(op: Op, a: &NdArray, kth: isize, over: &Over, part: Part) -> Result<NdArray> {
+    let axis = over.one_axis(op, a.ndim())?;
+    let size = axis.map_or(a.size(), |axis| a.shape()[axis]);
+    let nth = if kth < 0 { kth.checked_add_unsigned(size).and_then(|n| usize::try_from(n).ok()) } else { Some(kth as usize) };
+    let Some(nth) = nth.filter(|nth| *nth < size) else {
+        return Err(Error::Index { op: op.name(), index: kth as i64, axis: axis.unwrap_or(0), size });
     };
-    match (-(size as isize)..size as isize).contains(&kth) {
-        true => Ok(()),
-        false => Err(Error::Index { op: op.name(), index: kth as i64, axis, size }),
-    }
+    let [array] = sorted(op, a, axis, over.is_descending(), [part], Extent::Around(nth))?;
+    Ok(array)
 }
 
 /// The distinct elements of an array and where they are; see [`NdArray::unique_all`].
@@ -179,18 +189,14 @@ impl NdArray {
     }
 
     /// An array with element `kth` where [`NdArray::sort`] would put it, no larger ones before it and no smaller ones after it
-    /// (`numpy.partition`). Errors: `kth` outside the axis.
+    /// (`numpy.partition`), in no other order. Errors: `kth` outside the axis.
     pub fn partition(&self, kth: isize, over: impl Into<Over>) -> Result<NdArray> {
-        let over = over.into();
-        check_kth(PARTITION, self, kth, &over)?;
-        sorted_over(PARTITION, self, &over, Part::Values)
+        partitioned(PARTITION, self, kth, &over.into(), Part::Values)
     }
 
     /// Places (int64) of [`NdArray::partition`] (`numpy.argpartition`).
     pub fn argpartition(&self, kth: isize, over: impl Into<Over>) -> Result<NdArray> {
-        let over = over.into();
-        check_kth(ARGPARTITION, self, kth, &over)?;
-        sorted_over(ARGPARTITION, self, &over, Part::Places)
+        partitioned(ARGPARTITION, self, kth, &over.into(), Part::Places)
     }
 
     /// The `k` largest (else smallest) elements along an axis, in order, and their places (int64); of equal ones the first
@@ -200,7 +206,7 @@ impl NdArray {
         if k > self.shape()[axis] {
             return Err(Error::shape(TOPK.name(), format!("k = {k} is more than axis {axis} has"), &[self.shape()]));
         }
-        let [values, places] = sorted(TOPK, self, Some(axis), largest, [Part::Values, Part::Places], Some(k))?;
+        let [values, places] = sorted(TOPK, self, Some(axis), largest, [Part::Values, Part::Places], Extent::First(k))?;
         Ok((values, places))
     }
 
@@ -241,7 +247,7 @@ impl NdArray {
 
     /// The distinct elements of the flattened array with first places, inverse and counts (`numpy.unique_all`).
     pub fn unique_all(&self) -> Result<Unique> {
-        let [sorted, order] = sorted(UNIQUE_ALL, self, None, false, [Part::Values, Part::Places], None)?;
+        let [sorted, order] = sorted(UNIQUE_ALL, self, None, false, [Part::Values, Part::Places], Extent::Whole)?;
         if sorted.size() == 0 {
             let none = full_on(self.device(), &[0], 0.into(), DType::I64)?;
             return Ok(Unique { values: sorted, indices: none.clone(), inverse: none.reshape(self.shape())?, counts: none });
