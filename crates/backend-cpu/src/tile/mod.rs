@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use cuprum_core::plan::elementwise::LoopPlan;
-use cuprum_core::{Array, Element, Program, Reason, Result, StoredArray, with_dtype};
+use cuprum_core::{Array, Program, Reason, Result, StoredArray, with_dtype};
 use smallvec::SmallVec;
 
 use self::nest::{Access, Source};
