@@ -19,6 +19,7 @@ pub mod own;
 mod random;
 mod raw;
 mod reduce;
+mod rows;
 mod scan;
 mod search;
 mod select;
@@ -51,6 +52,7 @@ pub static CPU: Accelerator = Accelerator {
         Kernel::new(Family::Fill, fill::run),
         Kernel::new(Family::Reduce, reduce::run),
         Kernel::new(Family::Reduce, reduce::run).ops(&[VAR]),
+        Kernel::new(Family::Rows, rows::run),
         Kernel::new(Family::Copy, copy::run),
         Kernel::new(Family::Scan, scan::run),
         Kernel::new(Family::Contract, contract::run),

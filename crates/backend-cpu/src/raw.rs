@@ -10,7 +10,7 @@ use bytemuck::Pod;
 use cuprum_core::array::Array;
 use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::Buffer;
-use cuprum_core::{Call, DType, Element, Error, Result, Scalar, StoredArray};
+use cuprum_core::{Call, DType, Element, Error, Result, Scalar, StoredArray, with_dtype};
 
 use crate::cache::{Ahead, LINE, Line, NonTemporal};
 use crate::transpose::{Rows, transpose, transpose_streamed};
@@ -164,6 +164,14 @@ impl<'a> ElementsMut<'a> {
         assert!(self.dtype == source.dtype && self.len == source.len, "copy of {} to {}", source.len, self.len);
         // SAFETY: both hold `len` elements; `self` is exclusive, so they do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(source.ptr, self.ptr, self.len * self.dtype.itemsize()) };
+    }
+
+    /// Copies the first of every `step` values of the same type.
+    pub(crate) fn copy_every(self, step: usize, source: Elements) {
+        with_dtype!(self.dtype, T => {
+            let source = source.typed::<T>();
+            self.typed::<T>().iter_mut().zip(source.iter().step_by(step)).for_each(|(to, &from)| *to = from);
+        })
     }
 
     /// As [`ElementsMut::copy_from`], past the caches.

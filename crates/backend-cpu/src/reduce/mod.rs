@@ -93,6 +93,31 @@ static ROWS: [Row; 10] = [
 
 type Row = (Op, fn(DType) -> Option<Run>);
 
+/// Reduces rows of so many values, and fills each with its number.
+pub(crate) type FoldRows = fn(Elements, ElementsMut, usize);
+
+fn fold<R: Reducer>(values: Elements, out: ElementsMut, row: usize) {
+    let out = out.typed::<R::Out>();
+    for (values, out) in values.typed::<R::In>().chunks(row).zip(out.chunks_mut(row)) {
+        if let Some(acc) = rows::reduce_values::<R>(values) {
+            out.fill(R::finish(acc));
+        }
+    }
+}
+
+/// The kernel of a reduction as a step of work on rows, for values of a dtype other than the 16-bit floats.
+pub(crate) fn fold_rows(op: Op, dtype: DType) -> Option<FoldRows> {
+    match op {
+        op if op == SUM => by_dtype!(dtype, number, fold, Sum),
+        op if op == PROD => by_dtype!(dtype, number, fold, Prod),
+        op if op == MIN => by_dtype!(dtype, any, fold, Min),
+        op if op == MAX => by_dtype!(dtype, any, fold, Max),
+        op if op == ANY && dtype == DType::Bool => Some(fold::<Sum<bool>>),
+        op if op == ALL && dtype == DType::Bool => Some(fold::<Prod<bool>>),
+        _ => None,
+    }
+}
+
 /// Half values as float32, which every reduction of them is computed in.
 fn widened(program: &Program) -> Program {
     let mut program = program.clone();

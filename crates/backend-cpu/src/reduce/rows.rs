@@ -29,6 +29,16 @@ pub(super) fn reduce_run<R: Reducer>(evaluator: &mut Evaluator, tile: usize, sta
     tree.finish(R::merge)
 }
 
+/// Reduces a row that lies in memory: to the bits of [`reduce`].
+pub(super) fn reduce_values<R: Reducer>(row: &[R::In]) -> Option<R::Acc> {
+    let mut tree = Tree::new();
+    for (i, part) in row.chunks(LEAF).enumerate() {
+        let acc = leaf::<R>(tree.first().copied(), part, None, i * LEAF);
+        tree.push(acc, R::merge);
+    }
+    tree.finish(R::merge)
+}
+
 /// Reduces a block whose quarters are gone through side by side. Each is a power of two leaves, so that the tree is that of the block.
 fn in_quarters<R: Reducer>(block: &[R::In]) -> Option<R::Acc> {
     let quarter = block.len() / TOGETHER;

@@ -100,7 +100,7 @@ impl<'a> AtOnce<'a> {
     pub fn run(&self, outputs: &mut [ElementsMut]) {
         let mut blocks = SPARE_BLOCKS.try_with(RefCell::take).unwrap_or_default();
         self.schedule.fill_constants(self.program, &mut blocks, self.len, |k, out| repeat(self.inputs[k], out));
-        let mut tile = Tile { len: self.len, inputs: &self.inputs, outputs };
+        let mut tile = Tile { len: self.len, row: self.len, inputs: &self.inputs, outputs };
         self.schedule.run(self.program, &[], &mut tile, &mut blocks);
         self.schedule.copy(&mut tile, &blocks, |to, value| to.copy_from(value));
         // A thread that is ending keeps nothing.
@@ -133,6 +133,8 @@ pub(crate) struct Evaluator<'c, 'a> {
     direct: SmallVec<[Option<Elements<'a>>; 4]>,
     /// The bands of inputs that are gathered so; empty unless the caller goes through rows in bands.
     bands: SmallVec<[Band; 4]>,
+    /// Points of a row.
+    row: usize,
     stores: NonTemporal,
 }
 
@@ -153,6 +155,11 @@ struct Band {
 impl<'c, 'a> Evaluator<'c, 'a> {
     /// An evaluator with its own scratch, parameters filled in.
     pub fn new(compiled: &'c Compiled<'a>) -> Evaluator<'c, 'a> {
+        Evaluator::of_rows(compiled, compiled.tile(), 1)
+    }
+
+    /// An evaluator of a program with reductions along rows of `row` points, for tiles of up to `together` of them.
+    pub fn of_rows(compiled: &'c Compiled<'a>, row: usize, together: usize) -> Evaluator<'c, 'a> {
         let spare = || SPARE.with(|s| s.borrow_mut().pop()).unwrap_or_default();
         let inputs = &compiled.nest.inputs;
         let mut evaluator = Evaluator {
@@ -161,9 +168,10 @@ impl<'c, 'a> Evaluator<'c, 'a> {
             gathered: inputs.iter().map(|s| if s.access == Access::Strided { spare() } else { Scratch::default() }).collect(),
             direct: SmallVec::from_elem(None, inputs.len()),
             bands: SmallVec::from_elem(Band::default(), inputs.len()),
+            row,
             stores: NonTemporal::default(),
         };
-        let len = compiled.tile().min(compiled.nest.size());
+        let len = (row * together).min(compiled.nest.size());
         compiled.schedule.fill_constants(compiled.program, &mut evaluator.blocks, len, |k, out| inputs[k].gather(&[], 0, out));
         for (source, block) in inputs.iter().zip(&mut evaluator.gathered) {
             if source.access == Access::Strided {
@@ -212,7 +220,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         self.gather_inputs(start, len);
         let Compiled { program, nest, schedule, streamed } = self.compiled;
         let inputs = inputs(self.compiled, &self.direct, &self.gathered, &self.bands, len);
-        let mut tile = Tile { len, inputs: &inputs, outputs };
+        let mut tile = Tile { len, row: self.row, inputs: &inputs, outputs };
         schedule.run(program, &nest.inputs, &mut tile, &mut self.blocks);
         schedule.copy(
             &mut tile,
@@ -226,7 +234,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         self.gather_inputs(start, len);
         let Compiled { program, nest, schedule, .. } = self.compiled;
         let inputs = inputs(self.compiled, &self.direct, &self.gathered, &self.bands, len);
-        schedule.run(program, &nest.inputs, &mut Tile { len, inputs: &inputs, outputs: &mut [] }, &mut self.blocks);
+        schedule.run(program, &nest.inputs, &mut Tile { len, row: self.row, inputs: &inputs, outputs: &mut [] }, &mut self.blocks);
         schedule.result(&inputs, self.blocks.all(), len)
     }
 

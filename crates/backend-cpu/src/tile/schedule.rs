@@ -16,6 +16,7 @@ use crate::elementwise::loops::{Kernel, Selected, splat};
 use crate::elementwise::{cast, table};
 use crate::own::Native;
 use crate::raw::{Blocks, Elements, ElementsMut, Others};
+use crate::reduce::{FoldRows, fold_rows};
 
 const MIN_TILE: usize = 512;
 /// Bytes of scratch that a tile's values may take: most of L1, leaving room for the inputs that stream through.
@@ -58,6 +59,8 @@ pub(super) struct Instruction {
     half: bool,
     /// Whether the kernel takes shorter arguments in turns.
     in_turns: bool,
+    /// The kernel of a reduction along rows, in place of the other.
+    fold: Option<FoldRows>,
 }
 
 /// A program made ready: kernels chosen, every value given a place.
@@ -231,6 +234,9 @@ impl Schedule {
 
     fn apply(&self, instruction: &Instruction, (program, sources): (&Program, &[Source]), tile: &Tile, blocks: Others, to: ElementsMut) {
         let arg = |n: usize| self.value(instruction.args[n], tile, blocks);
+        if let Some(fold) = instruction.fold {
+            return fold(arg(0), to, tile.row);
+        }
         match instruction.arity {
             1 if !instruction.half => (instruction.kernel)(&[arg(0)], to),
             2 if !instruction.half => (instruction.kernel)(&[arg(0), arg(1)], to),
@@ -285,6 +291,8 @@ impl Schedule {
 /// What one tile reads and writes: so many points, a run of each input and each output. Inputs of one element have no run.
 pub(super) struct Tile<'t, 'o> {
     pub len: usize,
+    /// Points of a row, where the program has reductions along rows.
+    pub row: usize,
     pub inputs: &'t [Elements<'t>],
     pub outputs: &'t mut [ElementsMut<'o>],
 }
@@ -305,6 +313,7 @@ fn cost(program: &Program) -> usize {
             Cost::Dear if program.steps[step.args[0] as usize].dtype == DType::F32 => 4,
             Cost::Dear => 16,
         },
+        StepKind::Fold(_) => 1,
         _ => 0,
     };
     1 + program.steps.iter().map(step).sum::<usize>()
@@ -319,13 +328,15 @@ fn instruction(program: &Program, i: usize) -> Result<Instruction, Reason> {
         return body_instruction(program, i, op, body);
     }
     let dtype = |a: usize| program.steps[step.args[a] as usize].dtype;
+    if let StepKind::Fold(op) = step.kind {
+        return fold_instruction(op, dtype(0), step, i as u16);
+    }
     let (selected, arity): (Option<Selected>, usize) = match step.kind {
         StepKind::Apply(op) => (table::kernel(op, dtype(if op.arity() == 3 { 1 } else { 0 })), op.arity()),
-        StepKind::Fold(_) => (None, 1),
         _ => (cast::select(dtype(0), step.dtype), 1),
     };
     let refuse = || match step.kind {
-        StepKind::Apply(op) | StepKind::Fold(op) => Reason::with(|| format!("{} has no kernel for {}", op.name(), dtype(0))),
+        StepKind::Apply(op) => Reason::with(|| format!("{} has no kernel for {}", op.name(), dtype(0))),
         _ => Reason::with(|| format!("no conversion from {} to {}", dtype(0), step.dtype)),
     };
     let selected = selected.ok_or_else(refuse)?;
@@ -336,7 +347,15 @@ fn instruction(program: &Program, i: usize) -> Result<Instruction, Reason> {
     }
     let half = (0..arity).any(|a| selected.args[a] != dtype(a)) || selected.result != step.dtype;
     let in_turns = selected.in_turns && !half;
-    Ok(Instruction { kernel: selected.kernel, arity, args: step.args, whole: SmallVec::new(), to: i as u16, half, in_turns })
+    Ok(Instruction { kernel: selected.kernel, arity, args: step.args, whole: SmallVec::new(), to: i as u16, half, in_turns, fold: None })
+}
+
+/// As [`instruction`], for a reduction along rows.
+fn fold_instruction(op: Op, values: DType, step: Step, to: u16) -> Result<Instruction, Reason> {
+    let fold = fold_rows(op, values).filter(|_| values == step.dtype);
+    let fold = Some(fold.ok_or_else(|| Reason::with(|| format!("{} of rows has no kernel for {values}", op.name())))?);
+    let nothing: Kernel = |_, _| {};
+    Ok(Instruction { kernel: nothing, arity: 1, args: step.args, whole: SmallVec::new(), to, half: false, in_turns: false, fold })
 }
 
 /// As [`instruction`], for an operation with a body of its own.
@@ -360,5 +379,5 @@ fn body_instruction(program: &Program, i: usize, op: Op, body: &Body) -> Result<
     }
     let native = body.native.downcast_ref::<Native>().ok_or_else(refuse)?;
     let kernel = (native.0)(generic).ok_or_else(refuse)?;
-    Ok(Instruction { kernel, arity, args: step.args, whole, to: i as u16, half: false, in_turns: false })
+    Ok(Instruction { kernel, arity, args: step.args, whole, to: i as u16, half: false, in_turns: false, fold: None })
 }

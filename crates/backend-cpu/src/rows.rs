@@ -1,0 +1,89 @@
+//! Rows: an expression over reductions of its own rows, a few rows at a time. Each is read from memory once, and stays in cache until its
+//! results are written. A reduction's number fills the row, so that further steps are as they are elsewhere; its bits are those of Reduce.
+
+use cuprum_core::layout::{Dims, Strides};
+use cuprum_core::{Call, Outcome, Result, Work, decline};
+use smallvec::SmallVec;
+
+use crate::cache::STREAMED;
+use crate::raw::{ElementsMut, Output, Scratch};
+use crate::threads;
+use crate::tile::{Compiled, Evaluator, MAX_TILE, Nest, Results};
+
+/// What a task fills of one output.
+struct Part<'o> {
+    run: ElementsMut<'o>,
+    /// Where whole rows are computed of which the output takes one number each.
+    rows: Option<Scratch>,
+}
+
+/// The Rows kernel.
+pub(crate) fn run(call: &Call) -> Result<Outcome> {
+    let Work::Rows { program, plan } = call.work else { decline!("not work on rows") };
+    let (inputs, len) = (call.inputs.len(), plan.length);
+    let is_of_rows = |n: usize| plan.row_strides[inputs + n] == 0 && len > 1;
+    for n in 0..call.outputs.len() {
+        let mut step = if is_of_rows(n) { 1 } else { len as isize };
+        let steps = plan.outer.iter().zip(&plan.outer_strides[inputs + n]).rev();
+        let in_order = steps.fold(true, |in_order, (&extent, &s)| (in_order & (s == step), step *= extent as isize).0);
+        if !in_order || !is_of_rows(n) && len > 1 && plan.row_strides[inputs + n] != 1 {
+            decline!("rows do not follow each other in the output's memory");
+        }
+    }
+    let dims: Dims = plan.outer.iter().copied().chain([len]).collect();
+    let strides = |k: usize| -> Strides { plan.outer_strides[k].iter().copied().chain([plan.row_strides[k]]).collect() };
+    let bytes = call.outputs.iter().map(|o| o.layout.size().saturating_mul(o.dtype.itemsize())).fold(0, usize::saturating_add);
+    let is_streamed = bytes >= STREAMED && !(0..call.outputs.len()).any(is_of_rows);
+    let results = if is_streamed { Results::Streamed } else { Results::Written };
+    let compiled = match Compiled::new(program, Nest::new(&dims, call.inputs, strides)?, results) {
+        Ok(compiled) => compiled,
+        Err(reason) => return Ok(Outcome::Declined(reason)),
+    };
+    let mut outputs: SmallVec<[Output; 2]> = (0..call.outputs.len()).map(|n| Output::allocate(call, n)).collect::<Result<_>>()?;
+
+    let cost = plan.rows.saturating_mul(len).saturating_mul(compiled.cost());
+    let together = (MAX_TILE / len).clamp(1, plan.rows);
+    let tasks = if threads::worth(cost) == 1 { 1 } else { threads::worth(cost) * 4 };
+    let chunk = plan.rows.div_ceil(tasks).next_multiple_of(together);
+    let mut parts: Vec<SmallVec<[Part; 2]>> = (0..plan.rows.div_ceil(chunk)).map(|_| SmallVec::new()).collect();
+    for (n, output) in outputs.iter_mut().enumerate() {
+        let per_row = if is_of_rows(n) { 1 } else { len };
+        for (part, run) in parts.iter_mut().zip(output.elements()?.chunks(chunk * per_row)) {
+            part.push(Part { run, rows: is_of_rows(n).then(Scratch::default) });
+        }
+    }
+    threads::for_each(
+        parts.into_iter().enumerate(),
+        cost,
+        || Evaluator::of_rows(&compiled, len, together),
+        |evaluator, (i, mut parts)| {
+            let rows = chunk.min(plan.rows - i * chunk);
+            for row in (0..rows).step_by(together) {
+                compute(evaluator, i * chunk + row, row, together.min(rows - row), len, &mut parts);
+            }
+        },
+    );
+    call.done(outputs.into_iter().map(Output::finish))
+}
+
+/// Computes `count` rows from `first` on, those from `row` on of each part.
+fn compute(evaluator: &mut Evaluator, first: usize, row: usize, count: usize, len: usize, parts: &mut [Part]) {
+    let mut runs: SmallVec<[ElementsMut; 2]> = SmallVec::new();
+    for Part { run, rows } in parts.iter_mut() {
+        runs.push(match rows {
+            None => run.slice(row * len, count * len),
+            Some(rows) => {
+                rows.reserve(count * len * run.dtype().itemsize());
+                rows.elements_mut(run.dtype(), count * len)
+            }
+        });
+    }
+    evaluator.write(first * len, count * len, &mut runs);
+    drop(runs);
+    for Part { run, rows } in parts {
+        if let Some(rows) = rows {
+            let dtype = run.dtype();
+            run.slice(row, count).copy_every(len, rows.elements(dtype, count * len));
+        }
+    }
+}
