@@ -81,12 +81,13 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let at = |bytes: usize| scratch.pointer() + bytes as u64;
     let before = [0, capacity[0], capacity[0] + capacity[1]];
     let (counts, cuts, list_at) = (at(0), at(cuts_at), before.map(|segments| at(lists_at + size_of::<i64>() * segments)));
-    let limits = lists.map(|tile| tile.size() as u64);
+    // One parameter: the lists, then the longest that is on each.
+    let all_lists = [list_at, lists.map(|tile| tile.size() as u64)];
 
     let defines: &[_] = &[("ELEMENT", element(dtype))];
     let function = SEGMENTS.kernel(context, "sort_segments_plan", defines).in_call(call)?;
     let mut args = Args::new();
-    args.push(&offsets).push(&segments).push(&cuts).push(&tile_count).push(&list_at).push(&limits).push(&counts);
+    args.push(&offsets).push(&segments).push(&cuts).push(&tile_count).push(&all_lists).push(&counts);
     // SAFETY: the arguments are those of sort_segments_plan in sort_segments.cu, of which `Lists` is laid out as two arrays: one offset more
     // than there are segments, one cut more than there are tiles, and room on each list for as many segments of its lengths as can be
     // among `length` elements.
