@@ -29,8 +29,8 @@ const MAX_RANK: usize = 8;
 const MOMENTS_SIZE: usize = 32;
 /// Blocks that keep any device of today busy where they share rows; a constant, so that results are the same on all of them.
 const BUSY: usize = 1056;
-/// The same where they share columns: longer walks down are worth more than more blocks (of an H100's copy rate 95 % with three blocks a
-/// multiprocessor, 92 % with eight).
+/// The same where they share columns of what is added or multiplied: longer walks down are worth more than more blocks (of an H100's copy rate
+/// 95 % with three blocks a multiprocessor, 92 % with eight; but minima and maxima, which take longer over an element, 78 and 90 %).
 const BUSY_COLUMNS: usize = 396;
 /// Each of the groups that share blocks has a counter: no more than half as many as blocks, or eight times that where columns are loaded one by one.
 const _: () = assert!(BUSY / 2 * 8 <= COUNTERS);
@@ -302,7 +302,8 @@ pub fn run(call: &Call) -> Result<Outcome> {
     if let Some(done) = rows::variance(call, program, plan) {
         return done;
     }
-    launch(call, program, plan, acc_size, |context, shape| {
+    let busy = if row.identity.is_some() { BUSY_COLUMNS } else { BUSY };
+    launch(call, program, plan, (acc_size, busy), |context, shape| {
         let key = key(program, shape).with_dtype(*acc).with_dtype(spec.dtype).with(call.op.index() as u64);
         let key = if call.op.is_foreign() { key.with(std::ptr::from_ref(call.op.0) as u64) } else { key };
         let make = || Ok((shape.threads.kernel().to_owned(), source(program, row, (*acc, acc_size), spec.dtype, shape)?));
@@ -320,7 +321,7 @@ pub(crate) fn combination(op: Op) -> Option<(Option<&'static str>, &'static str,
 /// The kernel of reductions from strings.
 pub fn run_strings(call: &Call) -> Result<Outcome> {
     let Some(reduction) = StringReduction::of(call) else { decline!("not a reduction from strings") };
-    launch(call, reduction.program(), reduction.plan(), reduction.combination().size, |context, shape| {
+    launch(call, reduction.program(), reduction.plan(), (reduction.combination().size, BUSY_COLUMNS), |context, shape| {
         let key = reduction.add_to(key(reduction.program(), shape));
         context.kernels().get_or_make(key.hash(), key.bytes(), || {
             reduction.source(strings_source(reduction, shape)).compile_on(call.device)?.function(shape.threads.kernel())
@@ -349,7 +350,7 @@ fn launch(
     call: &Call,
     program: &Expression,
     plan: &ReducePlan,
-    acc_size: usize,
+    (acc_size, busy_columns): (usize, usize),
     function: impl FnOnce(&'static Context, Shape) -> Result<Arc<Function>>,
 ) -> Result<Outcome> {
     if plan.kept.len() > MAX_RANK || plan.reduced.len() > MAX_RANK {
@@ -358,7 +359,7 @@ fn launch(
     let context = device::context(call.device)?;
     let inputs: SmallVec<[u64; 4]> = call.inputs.iter().map(device::pointer).collect::<Result<_>>()?;
     let itemsizes: SmallVec<[usize; 4]> = call.inputs.iter().map(|a| a.dtype().itemsize()).collect();
-    let (shape, blocks) = shape(plan, &inputs, &itemsizes, most_columns(acc_size));
+    let (shape, blocks) = shape(plan, &inputs, &itemsizes, (most_columns(acc_size), busy_columns));
     let function = function(context, shape)?;
     let out = device::allocate_output(call, 0)?;
     let reduction = Reduction { context, program, plan, shape, blocks, slot: acc_size.next_multiple_of(4) };
@@ -405,7 +406,7 @@ struct Blocks {
 pub(crate) fn strings_shape(asked: &Asked, address: u64) -> Shape {
     let itemsizes: Vec<usize> = asked.inputs.iter().map(|a| a.dtype().itemsize()).collect();
     let (addresses, most) = (vec![address; itemsizes.len()], most_columns(asked.reduction.combination().size));
-    shape(asked.reduction.plan(), &addresses, &itemsizes, most).0
+    shape(asked.reduction.plan(), &addresses, &itemsizes, (most, BUSY_COLUMNS)).0
 }
 
 /// The listed source of a reduction from strings over a matrix's axes.
@@ -418,7 +419,9 @@ fn from_strings(dtype: DType, shape: [usize; 2], axes: &[isize], address: u64) -
 }
 
 /// Picks the kernel and the parts from the plan, and how it loads from the addresses too.
-fn shape(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], most_columns: usize) -> (Shape, Blocks) {
+/// `columns`: the most that a thread takes, and the blocks among which they are shared.
+fn shape(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns: (usize, usize)) -> (Shape, Blocks) {
+    let (most_columns, busy_columns) = columns;
     let itemsize = itemsizes.iter().copied().max().unwrap_or(1);
     let pack = (16 / itemsize).clamp(1, 8);
     let is_column = plan.class == ReduceClass::Column;
@@ -438,7 +441,7 @@ fn shape(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], most_columns: u
         // What follows from the shape alone decides the order of combination; addresses only decide how elements are loaded.
         let lanes = plan.kept_size.div_ceil(widest).next_power_of_two().min(32);
         let shared = plan.kept_size.div_ceil(lanes * widest).max(1);
-        let splits = (BUSY_COLUMNS / shared).min(plan.reduced_size / (8 * THREADS as usize / lanes)).clamp(1, 256);
+        let splits = (busy_columns / shared).min(plan.reduced_size / (8 * THREADS as usize / lanes)).clamp(1, 256);
         let width = if widest > 1 && is_aligned(widest) { widest } else { 1 };
         let groups = plan.kept_size.div_ceil(lanes * width);
         (Threads::Lanes(lanes), width, width > 1, Blocks { groups, splits, slots: groups * splits * lanes * width })
@@ -518,7 +521,7 @@ mod tests {
     fn pick(shape_of: &[usize], axes: &[usize], address: u64) -> (Shape, Blocks) {
         let layout = Layout::contiguous(shape_of).unwrap();
         let plan = ReducePlan::new(shape_of, &[&layout], axes, false);
-        shape(&plan, &[address], &[4], 8)
+        shape(&plan, &[address], &[4], (8, BUSY_COLUMNS))
     }
 
     #[test]
