@@ -28,22 +28,21 @@ pub fn register(f: extern "C" fn()) {
     }
 }
 
-/// Has `f` called when the main thread ends the process, if this is that thread: a thread's own values go before anything that was put down
-/// for the end of the process, even later than this.
-pub fn register_on_main(f: extern "C" fn()) {
-    if is_main_thread() {
-        // A thread that is ending does without.
-        let _ = AT_END.try_with(|at_end| at_end.try_borrow_mut().map(|mut at_end| at_end.get_or_insert(AtEnd(f)).0));
-    }
+/// Has `f` called when this thread ends. Where the main thread ends the process, that comes before anything that was put down for the end of
+/// the process, even later than this.
+pub fn register_on_thread(f: extern "C" fn()) {
+    // A thread that is ending does without.
+    let _ = AT_END.try_with(|at_end| at_end.try_borrow_mut().map(|mut at_end| at_end.get_or_insert(AtEnd(f)).0));
 }
 
+/// Whether this is the thread that the process began with.
 #[cfg(target_os = "linux")]
-fn is_main_thread() -> bool {
+pub fn is_main_thread() -> bool {
     // SAFETY: neither takes or touches anything.
     unsafe { libc::gettid() == libc::getpid() }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn is_main_thread() -> bool {
+pub fn is_main_thread() -> bool {
     std::thread::current().name() == Some("main")
 }

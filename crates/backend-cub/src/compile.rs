@@ -168,7 +168,7 @@ fn is_left_to_thread(context: &'static Context, key: &KernelKey, source: &Source
         OWNER.store(std::process::id(), Ordering::Relaxed);
         at_exit::register(wait);
     });
-    finish_before_main_ends();
+    at_exit::register_on_thread(wait);
     let Some(run) = Run::begin(key.bytes()) else {
         return Ok(next(key.bytes(), true) == Next::Decline); // another caller was faster
     };
@@ -183,7 +183,9 @@ fn is_left_to_thread(context: &'static Context, key: &KernelKey, source: &Source
 
 /// Has what threads compile finished before the main thread ends the process, if this is the main thread.
 pub fn finish_before_main_ends() {
-    at_exit::register_on_main(wait);
+    if at_exit::is_main_thread() {
+        at_exit::register_on_thread(wait);
+    }
 }
 
 /// Waits until no thread compiles, however long that takes: the compiler cannot be unloaded under a thread that is in it, or that puts away
@@ -191,7 +193,7 @@ pub fn finish_before_main_ends() {
 /// not enough. Each takes seconds, and what it makes is there for the next process.
 ///
 /// It has to come before the ends of the compiler and the driver, which put some of them down as late as in the middle of a compilation:
-/// the main thread's own end does, `atexit` only mostly.
+/// the end of a thread's own values does, of the main thread's and of those that began a compilation; `atexit` only mostly.
 extern "C" fn wait() {
     if std::process::id() != OWNER.load(Ordering::Relaxed) {
         return; // a copy of the process (`fork`) has none of its threads
