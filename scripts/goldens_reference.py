@@ -38,29 +38,25 @@ def int_power(x, y):
     return np.array([one(*pair) for pair in zip(x.ravel(), y.ravel())], dtype).reshape(x.shape)
 
 
-def segment_sum(a, offsets, wide=False, magnitudes=False):
+def _folded(fold, a, offsets, wide, magnitudes):
     a = np.asarray(a)
-    dtype = np.zeros(0, a.dtype).sum().dtype
+    dtype = fold.reduce(np.zeros(0, a.dtype)).dtype
     if wide and dtype.kind in "fcV":
         a = a.astype(np.clongdouble if a.dtype.kind == "c" else np.longdouble)
     a = np.abs(a) if magnitudes else a
-    result = [a[i:j].sum() for i, j in zip(offsets[:-1], offsets[1:])]
+    result = [fold.reduce(a[i:j]) for i, j in zip(offsets[:-1], offsets[1:])]
     return np.array(result, None if wide or magnitudes else dtype)
 
 
-segment_sum.scaled = lambda a, offsets: segment_sum(a, offsets, wide=True, magnitudes=True)
+def segment_sum(a, offsets, wide=False, magnitudes=False):
+    return _folded(np.add, a, offsets, wide, magnitudes)
 
 
 def segment_prod(a, offsets, wide=False, magnitudes=False):
-    a = np.asarray(a)
-    dtype = np.zeros(0, a.dtype).prod().dtype
-    if wide and dtype.kind in "fcV":
-        a = a.astype(np.clongdouble if a.dtype.kind == "c" else np.longdouble)
-    a = np.abs(a) if magnitudes else a
-    result = [a[i:j].prod() for i, j in zip(offsets[:-1], offsets[1:])]
-    return np.array(result, None if wide or magnitudes else dtype)
+    return _folded(np.multiply, a, offsets, wide, magnitudes)
 
 
+segment_sum.scaled = lambda a, offsets: segment_sum(a, offsets, wide=True, magnitudes=True)
 segment_prod.scaled = lambda a, offsets: segment_prod(a, offsets, wide=True, magnitudes=True)
 
 

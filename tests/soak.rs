@@ -129,7 +129,9 @@ fn difference(got: &NdArray, want: &NdArray, tolerance: f64) -> Result<Option<St
     let (got, want) = (numbers(got)?, numbers(want)?);
     let is_off =
         |(_, (g, w)): &(usize, (&f64, &f64))| !(g == w || g.is_nan() && w.is_nan() || (*g - *w).abs() <= tolerance * w.abs().max(1.0));
-    Ok(got.iter().zip(&want).enumerate().find(is_off).map(|(i, (g, w))| format!("element {i}: {g}, not {w}")))
+    let off: Vec<_> = got.iter().zip(&want).enumerate().filter(is_off).collect();
+    let some: Vec<String> = off.iter().take(40).map(|(i, (g, w))| format!("element {i}: {g}, not {w}")).collect();
+    Ok(if off.is_empty() { None } else { Some(format!("{} of {} are off: {}", off.len(), want.len(), some.join("; "))) })
 }
 
 struct Soak {
@@ -156,7 +158,12 @@ impl Soak {
         let reader = self.streams[random.below(self.streams.len())];
         let tolerance = if name.ends_with('~') { 2e-5 } else { 0.0 };
         if let Some(why) = reader.scope(|| difference(&got, &want, tolerance))? {
-            panic!("{name} of {:?} on {stream}, read on {reader}, order {accelerators:?}, state {before}: {why}", host.shape());
+            self.device.synchronize()?;
+            let later = difference(&got, &want, tolerance)?.unwrap_or_else(|| "nothing is off".into());
+            let shape = host.shape();
+            panic!(
+                "{name} of {shape:?} on {stream}, read on {reader}, order {accelerators:?}, state {before}: {why}\n    and later {later}"
+            );
         }
         self.calls.fetch_add(1, Ordering::Relaxed);
         Ok(())

@@ -21,6 +21,9 @@ struct Part<'o> {
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Rows { program, plan } = call.work else { decline!("not work on rows") };
     let (inputs, len) = (call.inputs.len(), plan.length);
+    if plan.rows == 0 || len == 0 {
+        decline!("no elements");
+    }
     let is_of_rows = |n: usize| plan.row_strides[inputs + n] == 0 && len > 1;
     for n in 0..call.outputs.len() {
         let mut step = if is_of_rows(n) { 1 } else { len as isize };

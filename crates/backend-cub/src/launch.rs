@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cuprum_backend_cuda::CudaError;
-use cuprum_backend_cuda::codegen::{Bytes, KernelKey, pack_params};
+use cuprum_backend_cuda::codegen::{Bytes, KernelKey, pack_params, parts};
 use cuprum_backend_cuda::device::{self, CudaBuffer};
 use cuprum_backend_cuda::driver::Context;
 use cuprum_backend_cuda::module::{Args, Function};
@@ -230,7 +230,7 @@ pub fn select(on: &On, select: &Select) -> Result<Outcome> {
     let [function] = &on.kernels[..] else { decline!("no kernel for it") };
     // The count, a ticket in a word of its own, then the states of the tiles.
     let tiles = select.tiles() as u32;
-    let words = 2 + tiles as usize;
+    let words = 2 + parts::states_of_row(tiles as usize);
     let workspace = device::allocate(call, words * size_of::<u64>())?;
     context.fill(workspace.memory(), 0, [0u8; 4], 2 * words).map_err(&failed)?;
     let outputs: Vec<Arc<CudaBuffer>> = match (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect() {
@@ -245,7 +245,7 @@ pub fn select(on: &On, select: &Select) -> Result<Outcome> {
     let mut args = Args::new();
     args.push_bytes(&params).push(&from).push(&values).push(&places).push(&count).push(&ticket).push(&states).push(&tiles).push(&length);
     // SAFETY: the parameters of select_flat: Params, the `count` values to choose from, outputs of `count` elements for what is
-    // asked for, the count, a zeroed counter, a zeroed word for each tile, the number of tiles, which is also that of blocks,
+    // asked for, the count, a zeroed counter, the zeroed states of a row of tiles, the number of tiles, which is also that of blocks,
     // and a word for the result's length.
     unsafe { function.launch([tiles, 1, 1], [select::THREADS as u32, 1, 1], 0, args.pointers()) }.map_err(&failed)?;
     let length = device::read_length(call, &workspace)?.min(select.count);

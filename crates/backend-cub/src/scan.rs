@@ -149,7 +149,8 @@ impl Scan<'_> {
 
     /// 64-bit words of all tiles' states.
     pub fn states(&self) -> usize {
-        self.words() * self.groups() * self.tiles() * self.together()
+        let of_group = if self.way == Way::Rows { parts::states_of_row(self.tiles()) } else { self.tiles() * LANES };
+        self.words() * self.groups() * of_group
     }
 
     /// 64-bit words of the state of a tile's lane, as in `fold_back.cuh`.
@@ -274,11 +275,12 @@ mod tests {
     #[test]
     fn rows_are_cut_into_tiles() {
         let cut = |shape: &[usize], axis| {
-            of(array(DType::F32, contiguous(shape)), axis, ops::CUMMAX, |s| (s.groups(), s.tiles(), s.tile())).unwrap()
+            of(array(DType::F32, contiguous(shape)), axis, ops::CUMMAX, |s| (s.groups(), s.tiles(), s.tile(), s.states())).unwrap()
         };
-        assert_eq!(cut(&[8193], 0), (1, 2, 8192));
-        assert_eq!(cut(&[300, 513], 1), (300, 1, 1024));
-        assert_eq!(cut(&[2, 3, 100_000], 2), (6, 13, 8192));
+        assert_eq!(cut(&[8193], 0), (1, 2, 8192, 3));
+        assert_eq!(cut(&[300, 513], 1), (300, 1, 1024, 600));
+        assert_eq!(cut(&[2, 3, 100_000], 2), (6, 13, 8192, 6 * 14));
+        assert_eq!(cut(&[1 << 20], 0), (1, 128, 8192, 128 + 4));
     }
 
     #[test]

@@ -63,15 +63,20 @@ impl Select<'_> {
         match self.values.map_or(4, |v| v.size) {
             1 | 2 => 20,
             4 => 16,
-            8 => 10,
+            8 => 12,
             _ => 5,
         }
     }
 
-    /// Blocks that a multiprocessor's registers shall suffice for: as many as it has threads for, unless the condition reads much.
+    /// Blocks that a multiprocessor's registers shall suffice for: as many as it has threads for, unless much is read.
     fn blocks(&self) -> usize {
         let read: usize = self.program.steps.iter().filter(|s| matches!(s.kind, StepKind::Input(_))).map(|s| s.dtype.itemsize()).sum();
-        if read <= 8 { 4 } else { 1 }
+        match self.values {
+            _ if read > 8 => 1,
+            Some(Values { input: None, .. }) => 3,
+            Some(Values { size: 4, .. }) | None => 5,
+            _ => 4,
+        }
     }
 
     /// Elements of a tile, as in `select.cu`.
@@ -103,6 +108,7 @@ impl Described for Select<'_> {
         d.constant("BLOCKS", self.blocks());
         d.constant("VALUES", self.values.is_some().into());
         d.constant("PLACES", self.places.into());
+        d.constant("SEPARATE", self.values.is_some_and(|v| v.input.is_none()).into());
         d.declarations.push_str(&match self.values.and_then(|v| v.input) {
             Some(k) => format!(
                 "__device__ inline Value value_of(const Values& v, const Value*, i64) {{\n    Value bits;\n    \

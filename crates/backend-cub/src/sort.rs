@@ -215,7 +215,7 @@ impl Sort {
 impl Described for Sort {
     /// Not a partition: it includes no header of CUB's, and the base's result has its elements in another order.
     fn takes_long_to_compile(&self) -> bool {
-        self.way != Way::Around
+        ![Way::Top, Way::Around].contains(&self.way)
     }
 
     fn key(&self) -> KernelKey {

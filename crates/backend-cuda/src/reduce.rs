@@ -30,7 +30,7 @@ const MOMENTS_SIZE: usize = 32;
 /// Blocks that keep any device of today busy where they share rows; a constant, so that results are the same on all of them.
 const BUSY: usize = 1056;
 /// The same where they share columns of what is added or multiplied: longer walks down are worth more than more blocks (of an H100's copy rate
-/// 95 % with three blocks a multiprocessor, 92 % with eight; but minima and maxima, which take longer over an element, 78 and 90 %).
+/// 95 % with three blocks a multiprocessor, 92 % with eight; but minima and maxima, which take longer over an element, 81 % and 91 %).
 const BUSY_COLUMNS: usize = 396;
 /// Each of the groups that share blocks has a counter: no more than half as many as blocks, or eight times that where columns are loaded one by one.
 const _: () = assert!(BUSY / 2 * 8 <= COUNTERS);

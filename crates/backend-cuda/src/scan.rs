@@ -108,7 +108,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
     let way = way(plan);
     // A ticket, then the states of tiles.
     let tiles = plan.len.div_ceil(tile(spec.dtype));
-    let state_words = 1 + plan.lane_count * tiles * sum_bytes(spec.dtype).div_ceil(4);
+    let state_words = 1 + plan.lane_count * parts::states_of_row(tiles) * sum_bytes(spec.dtype).div_ceil(4);
     let states = if way == Way::Sweep { Some(device::allocate(call, 8 * state_words)?) } else { None };
     let scan = Scan { context, program, plan, op: call.op, combine, inputs: &inputs?, out: out.pointer() };
     scan.queue(way, tiles, states.as_deref()).in_call(call)?;
@@ -164,7 +164,7 @@ impl Scan<'_> {
             args.push(&length).push(&tiles).push(&all_tiles).push(&ticket).push(&words);
             let function = self.function("scan_sweep", wide, true)?;
             let grid = [u32::try_from(all_tiles).unwrap_or(u32::MAX), 1, 1];
-            // SAFETY: the arguments are those of scan_sweep in scan_sweep.cu: a block for each tile, and a state; the plan keeps every
+            // SAFETY: the arguments are those of scan_sweep in scan_sweep.cu: a block for each tile, and the states of all lanes; the plan keeps every
             // lane inside inputs and output.
             return unsafe { function.launch(grid, block, 0, args.pointers()) };
         }

@@ -129,10 +129,11 @@ impl Select<'_> {
     fn fill(&self, call: &Call, buffers: &[Arc<CudaBuffer>]) -> Result<usize> {
         let Shape { access, values, places, items } = self.shape;
         let tiles = self.size.div_ceil(THREADS as usize * items);
-        // The length, the ticket, then a state for each tile.
-        let scratch = device::allocate(call, (2 + tiles) * 8)?;
+        // The length, the ticket, then the states of tiles.
+        let words = 2 + parts::states_of_row(tiles);
+        let scratch = device::allocate(call, words * 8)?;
         let queue = || {
-            self.context.fill(scratch.memory(), 0, [0u8; 4], 2 * (2 + tiles))?;
+            self.context.fill(scratch.memory(), 0, [0u8; 4], 2 * words)?;
             let key = KernelKey::new("select", self.condition).with(access.repeated).with(values.unwrap_or(0) as u64);
             let key = key.with(places as u64).with(items as u64);
             let make = || Ok(("select_flat".to_owned(), source(self.condition, self.shape)?));

@@ -26,6 +26,11 @@ scan_rows(Params p, Axes<Index, RANK, INPUTS> axes, Out* out, i64 count, u32* ti
         __syncthreads();
         row = shared_tile / tiles;
         tile = shared_tile % tiles;
+        const u32 later = shared_tile + tiles_ahead(TILE * sizeof(Values));
+        if (later < gridDim.x) {
+            const i64 begin = static_cast<i64>(later % tiles) * TILE, end = begin + TILE < count ? begin + TILE : count;
+            prefetch_along<THREADS>(p, axes.offsets(later / tiles), begin, end);
+        }
     }
     const Offsets<Index, INPUTS> at = axes.offsets(row);
     Out* const to = out + row * count;
@@ -43,20 +48,13 @@ scan_rows(Params p, Axes<Index, RANK, INPUTS> axes, Out* out, i64 count, u32* ti
     const Acc total = scan_block<THREADS>(totals, items, fold);
 
     if (tiles > 1) {
-        const TileStates<Acc> states{words, u64(rows) * tiles};
-        const u64 number = u64(row) * tiles + tile;
-        if (tile == 0) {
-            if (threadIdx.x == 0) states.put(number, PREFIX, total);
-        } else {
-            if (warp == 0) {
-                if (lane == 0) states.put(number, TOTAL, total);
-                const Acc prefix = fold_back(states, number, tile, fold);
-                if (lane == 0) {
-                    states.put(number, PREFIX, fold(prefix, total));
-                    shared_prefix = prefix;
-                }
-            }
-            __syncthreads();
+        if (warp == 0) {
+            const u64 of_row = states_of_row(tiles);
+            const Acc prefix = fold_back(TileStates<Acc>{words, rows * of_row}, row * of_row, tiles, tile, total, fold);
+            if (lane == 0) shared_prefix = prefix;
+        }
+        __syncthreads();
+        if (tile > 0) {
             const Acc prefix = shared_prefix;
             #pragma unroll
             for (int k = 0; k < ITEMS; k++) items[k] = fold(prefix, items[k]);

@@ -1,7 +1,7 @@
 // Inclusive scan of many columns that lie side by side, in a single pass over memory: the lanes of a warp are neighbours, each thread
 // takes `ITEMS` rows, and a block `TILE` of them. The host defines what scan.cu names.
 //
-// As in fold_back.cuh, a tile's prefix is the left fold of the totals of the tiles above it, wherever looking back began.
+// A tile's prefix is the left fold of the totals of the tiles above it, as that of spans is in fold_back.cuh, wherever looking back began.
 
 namespace cuprum {
 
@@ -58,6 +58,17 @@ scan_columns(Params p, Axes<Index, RANK, INPUTS> axes, Offsets<Index, INPUTS> st
         number = shared_number;
     }
     const u32 group = number % groups, tile = number / groups;
+    const u32 later = number + tiles_ahead(TILE * LANES * sizeof(Values));
+    if (later < gridDim.x) {
+        Offsets<Index, INPUTS> there = axes.offsets(later % groups * LANES);
+        const i64 first = static_cast<i64>(later / groups) * TILE, end = first + TILE < rows ? first + TILE : rows;
+        for (i64 row = first + threadIdx.x; row < end; row += THREADS) {
+            Offsets<Index, INPUTS> at = there;
+            #pragma unroll
+            for (int k = 0; k < INPUTS; k++) at.at[k] += row * step.at[k];
+            prefetch(p, at);
+        }
+    }
     // Lanes past the last column do as the last one does, and write nothing.
     const i64 wanted = static_cast<i64>(group) * LANES + lane;
     const i64 column = wanted < columns ? wanted : columns - 1;

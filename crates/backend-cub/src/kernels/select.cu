@@ -2,8 +2,8 @@
 // look_back.cuh. Ranks come from ballots, so that elements stay where coalesced loads put them; a tile's chosen elements are put
 // side by side in shared memory and leave in coalesced stores.
 //
-// The host defines `Value` (a word of the values' size), `value_of`, `VALUES`, `PLACES` (what is asked for), `ITEMS`, and
-// `BLOCKS` that a multiprocessor shall hold at once.
+// The host defines `Value` (a word of the values' size), `value_of`, `VALUES`, `PLACES` (what is asked for), `SEPARATE` (whether the
+// values are none of the condition's inputs), `ITEMS`, and `BLOCKS` that a multiprocessor shall hold at once.
 
 namespace cuprum {
 
@@ -21,7 +21,6 @@ select_flat(Params p, const Value* from, Value* values, i64* places, i64 count, 
     __shared__ u32 warp_counts[WARPS];
     __shared__ u64 shared_before;
     __shared__ u32 shared_tile;
-    using S = State<u64>;
     const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
 
     // Tiles are taken in order, so those that a tile waits for are running or done.
@@ -30,6 +29,10 @@ select_flat(Params p, const Value* from, Value* values, i64* places, i64 count, 
         if (threadIdx.x == 0) shared_tile = atomicAdd(ticket, 1u);
         __syncthreads();
         tile = shared_tile;
+        const u32 later = tile + tiles_ahead(TILE * (sizeof(Values) + SEPARATE * sizeof(Value)));
+        const i64 begin = static_cast<i64>(later) * TILE, end = begin + TILE < count ? begin + TILE : count;
+        prefetch_along<THREADS>(p, Offsets<i64, INPUTS>{}, begin, end);
+        if constexpr (SEPARATE) prefetch_lines<THREADS>(from, begin, end);
     }
     const i64 base = static_cast<i64>(tile) * TILE, left = count - base;
     const int end = left < TILE ? static_cast<int>(left) : TILE, first = warp * WARP * ITEMS + lane;
@@ -68,7 +71,6 @@ select_flat(Params p, const Value* from, Value* values, i64* places, i64 count, 
         in_tile += warp_counts[w];
     }
 
-    if (tiles > 1 && threadIdx.x == 0) store_relaxed(states + tile, (tile == 0 ? S::PREFIX : S::TOTAL) | in_tile);
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
         if (held >> k & 1) {
@@ -77,9 +79,8 @@ select_flat(Params p, const Value* from, Value* values, i64* places, i64 count, 
         }
     }
     if (warp == 0) {
-        const u64 before = tile == 0 ? 0 : look_back(states, tile);
+        const u64 before = tiles > 1 ? look_back(states, tiles, tile, in_tile) : 0;
         if (lane == 0) {
-            if (tile > 0) store_relaxed(states + tile, S::PREFIX | (before + in_tile));
             if (tile == tiles - 1) *length = before + in_tile;
             shared_before = before;
         }

@@ -108,6 +108,11 @@ sort_pass(const Bits* __restrict__ from, const __grid_constant__ Between between
     const bool is_first = (passes & ((1u << pass) - 1)) == 0, is_last = passes >> pass == 1;
     const int in = __popc(passes >> pass) & 1 ? 0 : 1, out = 1 - in;
     const i64 row_begin = row * columns, base = static_cast<i64>(tile) * TILE;
+    if constexpr (!PAIRS) {  // which gain nothing by it
+        const i64 later = base + static_cast<i64>(tiles_ahead(sizeof(Key) * TILE)) * TILE;
+        const Key* keys_in = (is_first ? reinterpret_cast<const Key*>(from) : between.keys[in]) + row_begin;
+        prefetch_lines<THREADS>(keys_in, later, later + TILE < columns ? later + TILE : columns);
+    }
     const int count = columns - base < TILE ? static_cast<int>(columns - base) : TILE;
     const int first = static_cast<int>(threadIdx.x) / WARP * WARP * ITEMS + static_cast<int>(threadIdx.x) % WARP;
 

@@ -135,7 +135,8 @@ fn extremes_and_products_of_segments() {
         let got = served::<u64>(|| segment_prod(&NdArray::from_slice(&odd)?, &NdArray::from_slice(&offsets)?))?;
         let product = |x: &[u64]| x.iter().fold(1u64, |a, b| a.wrapping_mul(*b));
         assert!(got == offsets.windows(2).map(|w| product(&odd[w[0] as usize..w[1] as usize])).collect::<Vec<_>>());
-        let powers: Vec<f32> = (0..count).map(|i| if i % 2 == 0 { 2.0 } else { -0.5 }).collect();
+        // Of few twos: no order of multiplication leaves the range.
+        let powers: Vec<f32> = (0..count).map(|i| if i % 977 == 0 { 2.0 } else { [1.0, -1.0][i % 2] }).collect();
         let got = served::<f32>(|| segment_prod(&NdArray::from_slice(&powers)?, &NdArray::from_slice(&offsets)?))?;
         assert!(got == offsets.windows(2).map(|w| powers[w[0] as usize..w[1] as usize].iter().product()).collect::<Vec<f32>>());
         Ok(())

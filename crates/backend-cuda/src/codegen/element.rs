@@ -45,7 +45,7 @@ pub fn element_and(program: &Program, access: Access, body: Option<&'static Body
     let results: Vec<&str> = (0..program.outputs.len()).map(|n| ctype(program.output_dtype(n))).collect();
     write_types(&mut out, program, &inputs, &results);
     write_bodies(&mut out, program.ops().filter_map(|op| op.0.body).chain(body));
-    write_loads(&mut out, &inputs, access);
+    write_loads(&mut out, program, &inputs, access);
     write_compute(&mut out, program)?;
     out.push_str(ELEMENT);
     Ok(out)
@@ -57,7 +57,7 @@ pub fn element_of(program: &Program, access: Access, result: &str, value: &str) 
     let mut out = String::from("\nnamespace cuprum {\n\n");
     let inputs = input_types(program);
     write_types(&mut out, program, &inputs, &[result]);
-    write_loads(&mut out, &inputs, access);
+    write_loads(&mut out, program, &inputs, access);
     out.push_str(NO_TAKES);
     let _ = writeln!(out, "\n__device__ inline Results evaluate(const Params& p, const Values& v, Noticed&) {{ return {{{value}}}; }}");
     out.push_str(COMPUTE);
@@ -143,7 +143,7 @@ pub(super) fn write_types(out: &mut String, program: &Program, inputs: &[&str], 
     let _ = writeln!(out, "}};\nusing Result = {};\n", results.first().unwrap_or(&"u8"));
 }
 
-fn write_loads(out: &mut String, inputs: &[&str], access: Access) {
+fn write_loads(out: &mut String, program: &Program, inputs: &[&str], access: Access) {
     let repeated = |n: usize| access.repeated >> n & 1 == 1;
     let all = |out: &mut String, line: &dyn Fn(usize) -> String| {
         for n in 0..inputs.len() {
@@ -160,6 +160,23 @@ fn write_loads(out: &mut String, inputs: &[&str], access: Access) {
     out.push_str("    Values v;\n");
     all(out, &|n| format!("v.v{n} = p.in{n}[offsets.at[{n}]{}];", if repeated(n) { "" } else { " + i" }));
     out.push_str("    return v;\n}\n");
+
+    // Of inputs that are not seen whole; those that do not step along are in the caches anyway.
+    let mut fetch = |head: &str, line: &dyn Fn(usize) -> String| {
+        let _ = writeln!(out, "{head}");
+        for n in (0..inputs.len()).filter(|&n| !repeated(n) && !is_seen_whole(program, n)) {
+            let _ = writeln!(out, "    {}", line(n));
+        }
+        out.push_str("}\n");
+    };
+    fetch("template <class Index> __device__ inline void prefetch(const Params& p, const Offsets<Index, INPUTS>& offsets) {", &|n| {
+        format!("prefetch_line(p.in{n} + offsets.at[{n}]);")
+    });
+    fetch(
+        "template <int Threads, class Index>\n\
+         __device__ inline void prefetch_along(const Params& p, const Offsets<Index, INPUTS>& offsets, Index begin, Index end) {",
+        &|n| format!("prefetch_lines<Threads>(p.in{n} + offsets.at[{n}], begin, end);"),
+    );
 
     out.push_str("template <int Width, class Index>\n");
     out.push_str(
@@ -183,6 +200,18 @@ fn write_loads(out: &mut String, inputs: &[&str], access: Access) {
         format!("    values[k].v{n} = x{n}{at};")
     });
     out.push_str("    }\n}\n");
+}
+
+/// Whether some step reads any of an input's elements: a take, or a body that has its address.
+fn is_seen_whole(program: &Program, input: usize) -> bool {
+    let is_input = |step: u16| program.steps[step as usize].kind == StepKind::Input(input as u16);
+    program.steps.iter().any(|step| match step.kind {
+        StepKind::Apply(op) if op == TAKE_EACH => step.args().first().is_some_and(|&all| is_input(all)),
+        StepKind::Apply(op) => {
+            op.0.body.is_some_and(|body| step.args().iter().enumerate().any(|(n, &arg)| body.is_whole(n) && is_input(arg)))
+        }
+        _ => false,
+    })
 }
 
 /// The functions of operations with a body of their own, each once.

@@ -10,7 +10,7 @@ pub const LOOK_BACK: &str = include_str!("../kernels/look_back.cuh");
 pub const SHARE: &str = include_str!("../kernels/share.cuh");
 /// Values of any size between the threads of a warp.
 pub const WARP: &str = include_str!("../kernels/warp.cuh");
-/// Left folds over the tiles before a tile. After [`WARP`] and [`RELAXED`].
+/// The fold of the tiles of a row before a tile, rounded alike whatever the timing. After [`WARP`] and [`RELAXED`].
 pub const FOLD_BACK: &str = include_str!("../kernels/fold_back.cuh");
 /// The least and the greatest value of a type.
 pub const EXTREMES: &str = include_str!("../kernels/extremes.cuh");
@@ -28,4 +28,9 @@ pub const fn binning_rule(binning: Binning) -> &'static str {
         Binning::Edges { even: true } => "EVEN",
         Binning::Edges { even: false } => "EDGES",
     }
+}
+
+/// States of a row of `tiles`, in words of a value's size, as in [`FOLD_BACK`].
+pub const fn states_of_row(tiles: usize) -> usize {
+    tiles + tiles.div_ceil(32)
 }

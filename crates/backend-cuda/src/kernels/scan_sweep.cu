@@ -36,16 +36,11 @@ scan_sweep(const __grid_constant__ Params p, const __grid_constant__ Lanes lanes
     bool has;
     const Sum below = combine_below(s, running, has);
     if (threadIdx.x < 32) {
-        const TileStates<Sum> states{words, all_tiles};
-        const Sum total = s.sum();
-        if (threadIdx.x == 0) states.put(number, tile == 0 ? PREFIX : TOTAL, total);
-        if (tile > 0) {
-            const Sum prefix = fold_back(states, number, tile, [](const Sum& a, const Sum& b) { return combine(a, b); });
-            if (threadIdx.x == 0) {
-                states.put(number, PREFIX, combine(prefix, total));
-                *reinterpret_cast<Sum*>(shared_prefix) = prefix;
-            }
-        }
+        const u64 of_lane = states_of_row(tiles);
+        const TileStates<Sum> states{words, all_tiles / tiles * of_lane};
+        const auto add = [](const Sum& a, const Sum& b) { return combine(a, b); };
+        const Sum prefix = fold_back(states, number / tiles * of_lane, tiles, tile, s.sum(), add);
+        if (threadIdx.x == 0) *reinterpret_cast<Sum*>(shared_prefix) = prefix;
     }
     __syncthreads();
     const Sum prefix = *reinterpret_cast<const Sum*>(shared_prefix);

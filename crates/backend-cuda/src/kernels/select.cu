@@ -8,7 +8,7 @@ constexpr int THREADS = 256;
 constexpr int WARPS = THREADS / 32;
 constexpr int TILE = THREADS * ITEMS;
 
-// `ticket` and `states` (a word a tile) are 0 before; `length` receives the number of chosen elements. Without room (null
+// `ticket` and `states` (as look_back.cuh says) are 0 before; `length` receives the number of chosen elements. Without room (null
 // outputs) they are only counted.
 extern "C" __global__ void __launch_bounds__(THREADS)
 select_flat(const __grid_constant__ Params p, const ITEM* __restrict__ from, ITEM* __restrict__ values, i64* __restrict__ places,
@@ -21,6 +21,12 @@ select_flat(const __grid_constant__ Params p, const ITEM* __restrict__ from, ITE
     __syncthreads();
     const i64 tile = shared_tile, base = tile * TILE + warp * 32 * ITEMS + lane;
     const bool full = (tile + 1) * TILE <= count;
+    const i64 later = (tile + tiles_ahead(TILE * (sizeof(Values) + VALUES * sizeof(ITEM)))) * TILE;
+    const i64 end = later + TILE < count ? later + TILE : count;
+    prefetch_along<THREADS>(p, Offsets<i64, INPUTS>{}, later, end);
+#if VALUES
+    prefetch_lines<THREADS>(from, later, end);
+#endif
 
     u32 chosen[ITEMS];  // by the lanes of this warp
     #pragma unroll
@@ -41,14 +47,11 @@ select_flat(const __grid_constant__ Params p, const ITEM* __restrict__ from, ITE
     if (lane == 0) shared_counts[warp] = in_warp;
     __syncthreads();
     if (warp == 0) {
-        using S = State<u64>;
-        u64 total = 0;
+        u32 total = 0;
         #pragma unroll
         for (int w = 0; w < WARPS; w++) total += shared_counts[w];
-        if (lane == 0) store_relaxed(states + tile, (tile == 0 ? S::PREFIX : S::TOTAL) | total);
-        const u64 before = tile == 0 ? 0 : look_back(states, tile);
+        const u64 before = look_back(states, tiles, tile, total);
         if (lane == 0) {
-            if (tile > 0) store_relaxed(states + tile, S::PREFIX | (before + total));
             if (tile == tiles - 1) *length = before + total;
             shared_before = before;
         }

@@ -31,6 +31,9 @@ super::rows! { Histogram from 420:
 /// Bins between even edges, at the most: the integers that float64 can count.
 const MOST_BINS: u64 = 1 << f64::MANTISSA_DIGITS;
 
+/// The most bins whose edges are computed on the host.
+const FEW: usize = 1 << 12;
+
 /// The bins of a histogram: `10` even ones from the smallest to the largest value, `(10, 0.0, 1.0)` even ones over a range, or
 /// rising edges.
 #[derive(Clone, Debug)]
@@ -265,8 +268,22 @@ impl NdArray {
             return Err(Error::value(name, format!("the range [{low}, {high}] is not finite")));
         }
         let (low, high) = if low == high { (low - 0.5, high + 0.5) } else { (low, high) };
-        let edges = with_device(device, || even_edges(low, high, count, dtype_of_range))?;
-        Ok((edges.astype(dtype)?, true))
+        let edges = with_device(device, || match dtype_of_range {
+            DType::F64 if count <= FEW => few_edges(low, high, count, dtype),
+            _ => even_edges(low, high, count, dtype_of_range)?.astype(dtype),
+        })?;
+        Ok((edges, true))
+    }
+}
+
+/// `numpy.linspace(low, high, count + 1)` in float64, then converted to `dtype`: computed here, because one copy takes a device less time
+/// than kernels and their scalars.
+fn few_edges(low: f64, high: f64, count: usize, dtype: DType) -> Result<NdArray> {
+    let step = (high - low) / count as f64;
+    let edges = (0..=count).map(|i| if i < count { i as f64 * step + low } else { high });
+    match dtype {
+        DType::F32 => NdArray::from_slice(&edges.map(|edge| edge as f32).collect::<Vec<_>>()),
+        _ => NdArray::from_slice(&edges.collect::<Vec<_>>())?.astype(dtype),
     }
 }
 

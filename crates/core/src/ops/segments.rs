@@ -137,7 +137,8 @@ fn composed(op: Op, inputs: &[NdArray]) -> Result<NdArray> {
     let lengths = subtract(offsets.index(s![1..])?, offsets.index(s![..-1])?)?;
     let long = lengths.greater(LONG as i64)?.flatnonzero()?;
     if (1..=FEW).contains(&long.size()) {
-        return piecewise(op, a, offsets, &long.to_vec::<i64>()?);
+        let of_others = lengths.less_equal(LONG as i64)?.multiply(&lengths)?.max(())?.item()?.as_int();
+        return piecewise(op, a, offsets, &long.to_vec::<i64>()?, of_others.map_or(LONG, |n| n as usize));
     }
     let by_value = a.argsort(-1)?;
     let numbers = with_device(a.device(), || NdArray::arange_as(0, a.size() as i64, 1, DType::I64))?;
@@ -148,8 +149,8 @@ fn composed(op: Op, inputs: &[NdArray]) -> Result<NdArray> {
     if op == SEGMENT_ARGSORT { Ok(places) } else { a.take(&places, 0) }
 }
 
-/// The sort with the segments `long` on their own.
-fn piecewise(op: Op, a: &NdArray, offsets: &NdArray, long: &[i64]) -> Result<NdArray> {
+/// The sort with the segments `long` on their own; none of the others is longer than `longest`.
+fn piecewise(op: Op, a: &NdArray, offsets: &NdArray, long: &[i64], longest: usize) -> Result<NdArray> {
     let numbers: Vec<i64> = long.iter().flat_map(|&segment| [segment, segment + 1]).collect();
     let numbers = with_device(a.device(), || NdArray::from_slice(&numbers))?;
     let ends = offsets.take(&numbers, 0)?.to_vec::<i64>()?;
@@ -160,7 +161,7 @@ fn piecewise(op: Op, a: &NdArray, offsets: &NdArray, long: &[i64]) -> Result<NdA
     for (next, from, to) in of_long.chain([(offsets.size() as isize - 1, end, end)]) {
         if begin < from {
             let of_piece = subtract(offsets.index(s![segment..next + 1])?, begin as i64)?;
-            let piece = sorted_up_to(op, LONG, &a.index(s![begin..from])?, &of_piece)?;
+            let piece = sorted_up_to(op, longest, &a.index(s![begin..from])?, &of_piece)?;
             pieces.push(shifted(op, piece, begin)?);
         }
         if from < to {

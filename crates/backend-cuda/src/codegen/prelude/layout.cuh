@@ -62,6 +62,25 @@ template <class Index, int N> __device__ inline Offsets<Index, N> operator+(Offs
     return a;
 }
 
+// Fetches the line of an address into the second-level cache.
+__device__ inline void prefetch_line(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
+
+// The same of elements that lie side by side, by the threads of a block.
+template <int Threads, class T, class Index> __device__ inline void prefetch_lines(const T* from, Index begin, Index end) {
+    constexpr int LINE = 128 / sizeof(T);
+    for (Index i = begin + static_cast<int>(threadIdx.x) * LINE; i < end; i += Threads * LINE) prefetch_line(from + i);
+}
+
+// How far ahead a block that takes a tile of `bytes` and then waits for those before it fetches another, in tiles: 24 KiB for each
+// multiprocessor, some 3 us of an H100's memory. Whoever takes that tile waits for the second-level cache alone; without it no more is
+// asked of memory at a time than blocks have registers for. Twice as far is too far: the lines are gone again.
+__device__ inline u32 tiles_ahead(u32 bytes) {
+    u32 multiprocessors;
+    asm("mov.u32 %0, %%nsmid;" : "=r"(multiprocessors));
+    const u32 tiles = multiprocessors * 24576 / bytes;
+    return tiles > 0 ? tiles : 1;
+}
+
 // Width elements that are loaded or stored together, in accesses of up to 16 bytes.
 template <class T, int Width> struct alignas(sizeof(T) * Width < 16 ? sizeof(T) * Width : 16) Pack {
     T at[Width];
