@@ -36,6 +36,9 @@ pub(crate) fn prefetch<T>(address: *const T) {
 /// by itself, but late.
 #[inline(always)]
 pub(crate) fn prefetch_behind<T>(part: &[T], lines: usize) {
+    if !gains_by_asking() {
+        return;
+    }
     let start = part.as_ptr().cast::<u8>().wrapping_add(lines * LINE);
     (0..size_of_val(part)).step_by(LINE).for_each(|at| prefetch(start.wrapping_add(at)));
 }
@@ -51,7 +54,7 @@ pub(crate) struct Ahead {
     asks: bool,
 }
 
-/// Whether the processor reads faster if it is asked across pages.
+/// Whether the processor reads faster if it is asked, and in several places at once.
 fn gains_by_asking() -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
