@@ -213,7 +213,8 @@ impl Sort {
 }
 
 impl Described for Sort {
-    /// Not a partition: it includes no header of CUB's, and the base's result has its elements in another order.
+    /// Neither a partition nor the first few of long rows: they include no header of CUB's. The base's partition has its elements in
+    /// another order besides.
     fn takes_long_to_compile(&self) -> bool {
         ![Way::Top, Way::Around].contains(&self.way)
     }

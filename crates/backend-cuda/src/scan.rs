@@ -164,8 +164,8 @@ impl Scan<'_> {
             args.push(&length).push(&tiles).push(&all_tiles).push(&ticket).push(&words);
             let function = self.function("scan_sweep", wide, true)?;
             let grid = [u32::try_from(all_tiles).unwrap_or(u32::MAX), 1, 1];
-            // SAFETY: the arguments are those of scan_sweep in scan_sweep.cu: a block for each tile, and the states of all lanes; the plan keeps every
-            // lane inside inputs and output.
+            // SAFETY: the arguments are those of scan_sweep in scan_sweep.cu: a block for each tile, and the states of all lanes; the
+            // plan keeps every lane inside inputs and output.
             return unsafe { function.launch(grid, block, 0, args.pointers()) };
         }
         args.push(&lane_count).push(&length);

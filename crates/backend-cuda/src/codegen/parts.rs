@@ -30,7 +30,7 @@ pub const fn binning_rule(binning: Binning) -> &'static str {
     }
 }
 
-/// States of a row of `tiles`, in words of a value's size, as in [`FOLD_BACK`].
+/// States of a row of `tiles`, in words of a value's size, as in [`FOLD_BACK`] and [`LOOK_BACK`].
 pub const fn states_of_row(tiles: usize) -> usize {
     tiles + tiles.div_ceil(32)
 }
