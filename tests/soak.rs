@@ -43,6 +43,17 @@ impl Random {
     }
 }
 
+cuprum::kernel! {
+    /// The same number, after a while: `steps` is even.
+    fn in_a_while<T: Float>(x: T, steps: i32) -> T {
+        let mut y = x;
+        for _ in 0..steps {
+            y = 0.5 - y;
+        }
+        y
+    }
+}
+
 /// A matrix of small whole numbers, on the device and on the host.
 #[derive(Clone)]
 struct Pair {
@@ -138,12 +149,25 @@ struct Soak {
     device: Device,
     streams: Vec<Stream>,
     shared: Mutex<Vec<Pair>>,
+    /// One number, for [`Soak::delay`].
+    one: NdArray,
     calls: AtomicU64,
 }
 
 impl Soak {
+    /// Now and then, lets what is queued on a stream next begin late: whoever does not wait for it is found out.
+    fn delay(&self, random: &mut Random, stream: Stream) -> Result<()> {
+        if random.below(6) > 0 || self.device == Device::CPU {
+            return Ok(());
+        }
+        let longest = [1_000, 10_000, 100_000][random.below(3)];
+        let steps = 2 * random.below(longest) as i32;
+        stream.scope(|| in_a_while(&self.one, steps)?.eval().map(|_| ()))
+    }
+
     /// One random call, compared.
     fn step(&self, random: &mut Random, stream: Stream) -> Result<()> {
+        self.delay(random, stream)?;
         let at = random.below(SHARED);
         let Pair { device, host } = self.shared.lock().unwrap()[at].clone();
         let (name, work) = WORKS[random.below(WORKS.len())];
@@ -156,6 +180,7 @@ impl Soak {
         drop(device);
         let want = with_device(Device::CPU, || work(&host, &mut same).and_then(|r| r.eval().cloned()))?;
         let reader = self.streams[random.below(self.streams.len())];
+        self.delay(random, reader)?;
         let tolerance = if name.ends_with('~') { 2e-5 } else { 0.0 };
         if let Some(why) = reader.scope(|| difference(&got, &want, tolerance))? {
             self.device.synchronize()?;
@@ -250,7 +275,7 @@ fn random_calls_from_many_threads_and_streams() -> Result<()> {
         streams.push(Stream::default_of(device));
         let mut random = Random(seed | 1);
         let shared = (0..SHARED).map(|_| Pair::new(&mut random)).collect::<Result<Vec<_>>>()?;
-        let soak = Soak { device, streams, shared: Mutex::new(shared), calls: AtomicU64::new(0) };
+        let soak = Soak { device, streams, shared: Mutex::new(shared), one: NdArray::ones(1, DType::F32)?, calls: AtomicU64::new(0) };
         // Every stream has what it keeps (workspaces, counters), and most kernels are there, before memory is counted.
         for stream in &soak.streams {
             stream.scope(|| -> Result<()> {

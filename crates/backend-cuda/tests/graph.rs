@@ -3,7 +3,7 @@
 
 mod common;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cuprum_backend_cuda::args;
 use cuprum_backend_cuda::raw::{Launch, RawKernel};
@@ -235,6 +235,51 @@ fn captures_of_many_threads() {
             }
         });
         Ok(())
+    });
+}
+
+/// Others launch graphs on the stream that waits: the driver alone loses such a wait in a thousand or so.
+#[test]
+fn a_stream_waits_while_graphs_are_launched_on_it() {
+    on_device(|device| {
+        let (writer, reader) = (Stream::new(device)?, Stream::new(device)?);
+        let x = NdArray::ones(256, DType::F32)?;
+        let late = RawKernel::compile(
+            r#"extern "C" __global__ void late(unsigned nanoseconds) {
+                unsigned long long begun, now;
+                asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begun));
+                do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now)); while (now - begun < nanoseconds);
+            }"#,
+            "late",
+        )?;
+        let ends = Instant::now() + Duration::from_secs(2);
+        std::thread::scope(|scope| {
+            for seed in 0..4 {
+                scope.spawn(move || {
+                    with_device(device, || -> Result<()> {
+                        let x = NdArray::from_slice(&values(64, seed))?;
+                        let (graph, _y) = Graph::capture(|| x.exp()?.cumsum(0)?.sum(())?.sqrt()?.eval().cloned())?;
+                        while Instant::now() < ends {
+                            reader.scope(|| (0..4).try_for_each(|_| graph.launch()))?;
+                            reader.synchronize()?;
+                        }
+                        Ok(())
+                    })
+                    .unwrap();
+                });
+            }
+            let mut reads = 0;
+            while Instant::now() < ends {
+                reads += 1;
+                // SAFETY: the kernel touches no memory.
+                let y = writer
+                    .scope(|| unsafe { late.launch(Launch::new(1, 1), args![30_000u32]) }.and_then(|()| (&x * reads).eval().cloned()))?;
+                let y = reader.scope(|| y.to_vec::<f32>())?;
+                assert!(y == [reads as f32; 256], "read {reads}: {:?}", &y[..4]);
+            }
+            println!("{reads} reads beside launches");
+            Ok(())
+        })
     });
 }
 

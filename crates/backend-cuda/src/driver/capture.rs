@@ -284,7 +284,7 @@ impl Graph {
         written.iter().try_for_each(|buffer| buffer.writes_on(number))?;
         // SAFETY: the graph and the stream are of this context; what the graph uses is kept with it, and the stream waits for all
         // others that use it.
-        check("cuGraphLaunch", unsafe { sys::cuGraphLaunch(self.exec.0, context.raw_stream(number)) })?;
+        unsafe { context.queue_graph(number, self.exec.0) }?;
         let mark = context.mark(number)?;
         if context.has_several_streams() {
             written.iter().for_each(|buffer| buffer.written_at(&mark));

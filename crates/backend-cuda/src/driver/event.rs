@@ -79,9 +79,7 @@ impl Event {
     /// Makes a stream of a context wait on the device for this event; the host does not wait.
     pub fn make_wait_on(&self, waiter: &Context, stream: u32) -> Result<()> {
         Context::not_captured(stream, "waiting for an event")?;
-        waiter.bind()?;
-        // SAFETY: the event is alive; events may be waited for across contexts.
-        check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(waiter.raw_stream(stream), self.raw, 0) })
+        waiter.queue_wait(stream, self.raw)
     }
 
     /// Device time from `start` to `self` in milliseconds; both made by [`Event::with_timing`], recorded and reached.
