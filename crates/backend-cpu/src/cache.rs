@@ -33,12 +33,10 @@ pub(crate) fn prefetch<T>(address: *const T) {
 }
 
 /// Asks for what lies some lines behind a part of a run, where several runs are read side by side: the processor finds these
-/// by itself, but late.
+/// by itself, but late. Only for one that [`gains_by_asking`], which a loop finds out before it begins: a call within it, even one
+/// that is never made, puts its accumulators on the stack.
 #[inline(always)]
 pub(crate) fn prefetch_behind<T>(part: &[T], lines: usize) {
-    if !gains_by_asking() {
-        return;
-    }
     let start = part.as_ptr().cast::<u8>().wrapping_add(lines * LINE);
     (0..size_of_val(part)).step_by(LINE).for_each(|at| prefetch(start.wrapping_add(at)));
 }
@@ -51,11 +49,12 @@ pub(crate) fn prefetch_behind<T>(part: &[T], lines: usize) {
 #[derive(Clone, Copy)]
 pub(crate) struct Ahead {
     at: *const u8,
-    asks: bool,
+    /// Bytes from what is read to what is asked for, in order; 0 if the next block of pages is.
+    distance: usize,
 }
 
-/// Whether the processor reads faster if it is asked, and in several places at once.
-fn gains_by_asking() -> bool {
+/// Whether the processor reads faster if it is asked for memory, and in several places at once.
+pub(crate) fn gains_by_asking() -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         static IS_INTEL: LazyLock<bool> = LazyLock::new(|| {
@@ -76,15 +75,15 @@ impl Ahead {
     /// Lines that are asked for at a time: neighbours that go to different pages.
     const LINES: usize = 2;
 
-    /// At an address.
-    pub fn at(address: *const u8) -> Ahead {
-        Ahead { at: address, asks: gains_by_asking() }
+    /// At an address, where the processor [`gains_by_asking`].
+    pub fn at(address: *const u8) -> Option<Ahead> {
+        gains_by_asking().then_some(Ahead { at: address, distance: 0 })
     }
 
-    /// At the beginning of a run.
-    #[inline(always)]
-    pub fn of<T>(run: &[T]) -> Ahead {
-        Ahead::at(run.as_ptr().cast())
+    /// At an address from which `bytes` were read a moment ago, by a loop that this one follows; as many are read next. Nobody else asks
+    /// for them meanwhile, which is why every processor gains.
+    pub fn behind(address: *const u8, bytes: usize) -> Ahead {
+        Ahead { at: address, distance: if gains_by_asking() { 0 } else { bytes } }
     }
 
     /// `count` elements further on.
@@ -96,8 +95,9 @@ impl Ahead {
     /// Asks for as many lines of the next block as the next `count` elements take in this one.
     #[inline(always)]
     pub fn ask<T>(self, count: usize) {
-        if !self.asks {
-            return;
+        if self.distance > 0 {
+            let start = self.at.wrapping_add(self.distance);
+            return (0..count * size_of::<T>()).step_by(LINE).for_each(|at| prefetch(start.wrapping_add(at)));
         }
         for at in (0..count * size_of::<T>()).step_by(Ahead::LINES * LINE) {
             let place = (self.at.addr() + at) % Ahead::BLOCK;

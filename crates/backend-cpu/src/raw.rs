@@ -64,9 +64,14 @@ impl<'a> Elements<'a> {
         Elements { ptr: unsafe { self.ptr.add(start * self.dtype.itemsize()) }, len, ..self }
     }
 
-    /// For a loop over the run.
-    pub(crate) fn ahead(self) -> Ahead {
+    /// For a loop over the run, where the processor gains by asking.
+    pub(crate) fn ahead(self) -> Option<Ahead> {
         Ahead::at(self.ptr)
+    }
+
+    /// For a loop over what was computed from the run, which goes on behind it.
+    pub(crate) fn ahead_of_next(self) -> Ahead {
+        Ahead::behind(self.ptr, self.len * self.dtype.itemsize())
     }
 
     /// The values as a slice of their Rust type.

@@ -8,6 +8,7 @@ use cuprum_core::plan::contract::Gemm;
 use cuprum_core::{DType, Program, Result, StepKind, StoredArray};
 use smallvec::SmallVec;
 
+use crate::cache::gains_by_asking;
 use crate::raw::{Elements, ElementsMut};
 use crate::reduce::{Shape, Value, scalar_products, sums};
 use crate::threads;
@@ -16,7 +17,8 @@ use crate::tile::{Compiled, Nest, Results};
 /// Fewest products a result is the sum of: below it a reduction spends its time between results.
 const SHORTEST: usize = 16;
 
-/// Lines that are gone through side by side.
+/// Lines that are gone through side by side where the processor reads several places at once faster than one; elsewhere half as many, as
+/// lines a power of two apart share a set of the first-level cache, which has eight places there.
 const TOGETHER: usize = 8;
 
 /// Computes the product if one operand is a vector and the result lies in loop order; says whether it did.
@@ -58,8 +60,8 @@ pub(super) fn product(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usiz
         let m = Elements::buffer(m)?.slice(m.layout().offset(), (len - 1) * pitch + g.k);
         let v = Elements::buffer(v)?.slice(v.layout().offset(), g.k);
         match dtype {
-            DType::F32 => lines::<f32>(m.typed(), v.typed(), pitch, -0.0, c.slice(0, len).typed()),
-            _ => lines::<f64>(m.typed(), v.typed(), pitch, -0.0, c.slice(0, len).typed()),
+            DType::F32 => lines::<f32>(m.typed(), v.typed(), pitch, c.slice(0, len).typed()),
+            _ => lines::<f64>(m.typed(), v.typed(), pitch, c.slice(0, len).typed()),
         }
         return Ok(true);
     }
@@ -74,24 +76,31 @@ pub(super) fn product(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usiz
     Ok(sums(&compiled, dtype, &shape, c.slice(0, results)))
 }
 
-/// Scalar products of contiguous lines of a matrix, `pitch` apart, with a contiguous vector; `zero` as in [`scalar_products`].
-fn lines<T: Value>(matrix: &[T], vector: &[T], pitch: usize, zero: T, out: &mut [T]) {
+/// Scalar products of contiguous lines of a matrix, `pitch` apart, with a contiguous vector.
+fn lines<T: Value>(matrix: &[T], vector: &[T], pitch: usize, out: &mut [T]) {
+    match gains_by_asking() {
+        true => groups_of_lines::<T, TOGETHER>(matrix, vector, pitch, out),
+        false => groups_of_lines::<T, { TOGETHER / 2 }>(matrix, vector, pitch, out),
+    }
+}
+
+fn groups_of_lines<T: Value, const N: usize>(matrix: &[T], vector: &[T], pitch: usize, out: &mut [T]) {
     let cost = out.len().saturating_mul(vector.len());
-    let per_task = out.len().div_ceil(threads::worth(cost) * 16).next_multiple_of(TOGETHER);
+    let per_task = out.len().div_ceil(threads::worth(cost) * 16).next_multiple_of(N);
     threads::for_each(
         out.chunks_mut(per_task).enumerate(),
         cost,
         || (),
         |_, (task, out)| {
             let line = |i: usize| &matrix[(task * per_task + i) * pitch..][..vector.len()];
-            let (groups, rest) = out.as_chunks_mut::<TOGETHER>();
+            let (groups, rest) = out.as_chunks_mut::<N>();
             for (n, group) in groups.iter_mut().enumerate() {
-                let lines = std::array::from_fn(|i| line(n * TOGETHER + i));
-                *group = scalar_products(lines, vector, zero);
+                let lines = std::array::from_fn(|i| line(n * N + i));
+                *group = scalar_products(lines, vector);
             }
-            let first = groups.len() * TOGETHER;
+            let first = groups.len() * N;
             for (i, out) in rest.iter_mut().enumerate() {
-                [*out] = scalar_products([line(first + i)], vector, zero);
+                [*out] = scalar_products([line(first + i)], vector);
             }
         },
     );

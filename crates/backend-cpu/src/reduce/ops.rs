@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use cuprum_core::{Complex, Element};
 
 use super::tree::Tree;
-use crate::cache::{Ahead, prefetch_behind};
+use crate::cache::{Ahead, gains_by_asking, prefetch_behind};
 use crate::own::Combine;
 use crate::simd::{Loop, dispatch};
 
@@ -17,7 +17,7 @@ pub(crate) const LEAF: usize = 512;
 const LANES: usize = 32;
 
 /// A reduction: of elements to an accumulator, of accumulators to one, to a result.
-pub(crate) trait Reducer: 'static {
+pub(crate) trait Reducer: Sized + 'static {
     /// Element.
     type In: Element;
     /// State of a partial result.
@@ -27,6 +27,9 @@ pub(crate) trait Reducer: 'static {
 
     /// Whether a leaf is a merge of its elements' `start` in lanes and nothing else, so that several may be gone through side by side.
     const PLAIN: bool = false;
+
+    /// How products of elements are reduced without being written anywhere, to the same bits.
+    const OF_PRODUCTS: Option<OfProducts<Self>> = None;
 
     /// One element, the `index`th of its reduction.
     fn start(value: Self::In, index: usize) -> Self::Acc;
@@ -46,7 +49,21 @@ pub(crate) trait Reducer: 'static {
     fn leaf_after(_earlier: Self::Acc, values: &[Self::In], ahead: Option<Ahead>, first: usize) -> Self::Acc {
         Self::leaf(values, ahead, first)
     }
+
+    /// As [`Reducer::leaf_after`] of each of [`TOGETHER`] leaves that follow each other, merged as the tree merges them.
+    #[inline(always)]
+    fn group(_earlier: Option<Self::Acc>, values: &[Self::In; GROUP], ahead: Option<Ahead>, first: usize) -> Self::Acc {
+        let [a, b] = [leaf_of::<Self>(values, 0, ahead, first), leaf_of::<Self>(values, 1, ahead, first)];
+        let [c, d] = [leaf_of::<Self>(values, 2, ahead, first), leaf_of::<Self>(values, 3, ahead, first)];
+        merge_group::<Self>([a, b, c, d])
+    }
 }
+
+/// What a reduction makes of products, if it is a sum: [`Reducer::group`] and [`Reducer::leaf`] of them.
+pub(super) type OfProducts<R> = (
+    fn([&[<R as Reducer>::In; GROUP]; 2], Option<Ahead>) -> <R as Reducer>::Acc,
+    fn([&[<R as Reducer>::In]; 2], Option<Ahead>) -> <R as Reducer>::Acc,
+);
 
 /// A reduction of another crate's.
 pub(crate) struct Combined<C>(PhantomData<C>);
@@ -71,7 +88,7 @@ impl<C: Combine> Reducer for Combined<C> {
 
 /// A leaf in [`LANES`] accumulators, for operations that do not look at the index.
 #[inline(always)]
-fn lanes<R: Reducer + ?Sized>(values: &[R::In], ahead: Option<Ahead>) -> R::Acc {
+fn lanes<R: Reducer>(values: &[R::In], ahead: Option<Ahead>) -> R::Acc {
     fold(values, ahead, |v| R::start(v, 0), R::merge)
 }
 
@@ -137,29 +154,64 @@ fn across<A: Copy>(acc: [A; LANES], merge: impl Fn(A, A) -> A) -> A {
 /// Leaves that are gone through side by side.
 pub(super) const TOGETHER: usize = 4;
 
-/// Leaves of [`LEAF`] elements from different places in memory, as [`lanes`] reduces each: two threads summed 64 MiB so in 1.14 ms,
-/// leaf by leaf in 1.31.
+/// Their elements.
+pub(super) const GROUP: usize = TOGETHER * LEAF;
+
+/// As the tree merges leaves that follow each other, the first of which has a multiple of [`TOGETHER`] before it.
+#[inline(always)]
+fn merge_group<R: Reducer>([a, b, c, d]: [R::Acc; TOGETHER]) -> R::Acc {
+    R::merge(R::merge(a, b), R::merge(c, d))
+}
+
+/// The `n`th leaf of a group. A function, as a closure would not be compiled for the level of the loop that it stands in.
+#[inline(always)]
+fn leaf_of<R: Reducer>(values: &[R::In; GROUP], n: usize, ahead: Option<Ahead>, first: usize) -> R::Acc {
+    let (at, ahead) = (n * LEAF, ahead.map(|from| from.after::<R::In>(n * LEAF)));
+    R::leaf(&values[at..at + LEAF], ahead, first + at)
+}
+
+/// Leaves as [`lanes`] reduces each, side by side: the sum of one does not wait for that of another. `ask` is called before each chunk
+/// of each of them.
+#[inline(always)]
+fn side_by_side<R: Reducer>(leaves: [&[R::In]; TOGETHER], ask: impl Fn(&[R::In; LANES])) -> [R::Acc; TOGETHER] {
+    // Loops, here and below: `map` of arrays is a call for each element.
+    let mut acc = [[R::start(leaves[0][0], 0); LANES]; TOGETHER];
+    for (acc, leaf) in acc.iter_mut().zip(&leaves) {
+        let chunk = &leaf.as_chunks::<LANES>().0[0];
+        ask(chunk);
+        for i in 0..LANES {
+            acc[i] = R::start(chunk[i], 0);
+        }
+    }
+    for c in 1..LEAF / LANES {
+        for (acc, leaf) in acc.iter_mut().zip(&leaves) {
+            let chunk = &leaf.as_chunks::<LANES>().0[c];
+            ask(chunk);
+            merge_chunk::<R>(acc, chunk);
+        }
+    }
+    let [a, b, c, d] = acc;
+    [across(a, R::merge), across(b, R::merge), across(c, R::merge), across(d, R::merge)]
+}
+
+/// Leaves of [`LEAF`] elements from different places in memory: two threads of an Intel Xeon summed 64 MiB so in 1.14 ms, leaf by leaf
+/// in 1.31.
 struct LeavesLoop<'a, R: Reducer>([&'a [R::In]; TOGETHER]);
 
 impl<R: Reducer> Loop for LeavesLoop<'_, R> {
     type Output = [R::Acc; TOGETHER];
     #[inline(always)]
     fn run(self) -> [R::Acc; TOGETHER] {
-        let leaves = self.0.map(|leaf| leaf.as_chunks::<LANES>().0);
-        let mut acc = leaves.map(|leaf| leaf[0].map(|v| R::start(v, 0)));
-        for c in 1..LEAF / LANES {
-            for (acc, leaf) in acc.iter_mut().zip(leaves) {
-                merge_chunk::<R>(acc, &leaf[c]);
-            }
+        match gains_by_asking() {
+            true => side_by_side::<R>(self.0, |chunk| prefetch_behind(chunk, 32)),
+            false => side_by_side::<R>(self.0, |_| ()),
         }
-        acc.map(|acc| across(acc, R::merge))
     }
 }
 
 /// Merges a value into each accumulator; copied out and in as in [`add_products`].
 #[inline(always)]
 fn merge_chunk<R: Reducer>(acc: &mut [R::Acc; LANES], chunk: &[R::In; LANES]) {
-    prefetch_behind(chunk, 32);
     let mut merged = *acc;
     for i in 0..LANES {
         merged[i] = R::merge(merged[i], R::start(chunk[i], 0));
@@ -177,29 +229,43 @@ pub(crate) fn leaves<R: Reducer>(leaves: [&[R::In]; TOGETHER]) -> [R::Acc; TOGET
 ///
 /// The lines, which are expected to come from memory, are gone through side by side: one thread read 256 MiB so at 23 GB/s, line by
 /// line at 14, or at 19 where it asked [`Ahead`].
-struct Products<'a, T, const N: usize>([&'a [T]; N], &'a [T], T);
+struct Products<'a, T, const N: usize>([&'a [T]; N], &'a [T]);
 
 impl<T: Value, const N: usize> Loop for Products<'_, T, N> {
     type Output = [T; N];
     #[inline(always)]
     fn run(self) -> [T; N] {
-        let Products(lines, vector, zero) = self;
+        match gains_by_asking() {
+            true => self.side_by_side(|chunk| prefetch_behind(chunk, 8)),
+            false => self.side_by_side(|_| ()),
+        }
+    }
+}
+
+impl<T: Value, const N: usize> Products<'_, T, N> {
+    #[inline(always)]
+    fn side_by_side(self, ask: impl Fn(&[T; LANES])) -> [T; N] {
+        let Products(lines, vector) = self;
         let vector = vector.as_chunks::<LANES>().0;
-        let lines = lines.map(|line| &line.as_chunks::<LANES>().0[..vector.len()]);
-        let mut acc = [[zero; LANES]; N];
+        let mut acc = [[T::NOTHING; LANES]; N];
         for (c, v) in vector.iter().enumerate() {
-            for (acc, line) in acc.iter_mut().zip(lines) {
-                add_products(acc, &line[c], v);
+            for n in 0..N {
+                let line = &lines[n].as_chunks().0[c];
+                ask(line);
+                add_products(&mut acc[n], line, v);
             }
         }
-        acc.map(|acc| across(acc, T::plus))
+        let mut sums = [T::NOTHING; N];
+        for n in 0..N {
+            sums[n] = across(acc[n], T::plus);
+        }
+        sums
     }
 }
 
 /// Adds a product to each accumulator. They are copied out and in, so that the compiler sees that no operand overlaps them.
 #[inline(always)]
 fn add_products<T: Value>(acc: &mut [T; LANES], line: &[T; LANES], v: &[T; LANES]) {
-    prefetch_behind(line, 8);
     let mut sums = *acc;
     for i in 0..LANES {
         sums[i] = sums[i].plus(line[i].times(v[i]));
@@ -207,28 +273,86 @@ fn add_products<T: Value>(acc: &mut [T; LANES], line: &[T; LANES], v: &[T; LANES
     *acc = sums;
 }
 
-/// Scalar products of lines with a vector of the same length, to the same bits as the reductions of their products. `zero` is what
-/// changes nothing that it is added to, -0.0 for floats.
-pub(crate) fn scalar_products<T: Value, const N: usize>(lines: [&[T]; N], vector: &[T], zero: T) -> [T; N] {
+/// Scalar products of lines with a vector of the same length, to the same bits as the reductions of their products.
+pub(crate) fn scalar_products<T: Value, const N: usize>(lines: [&[T]; N], vector: &[T]) -> [T; N] {
     let mut trees = [(); N].map(|_| Tree::new());
     for (n, vector) in vector.chunks(LEAF).enumerate() {
         let parts = lines.map(|line| &line[n * LEAF..][..vector.len()]);
         let sums = match vector.len().is_multiple_of(LANES) {
-            true => dispatch(Products(parts, vector, zero)),
-            false => parts.map(|part| short_product(part, vector)),
+            true => dispatch(Products(parts, vector)),
+            false => parts.map(|part| leaf_of_products([part, vector], Ahead::at(part.as_ptr().cast()))),
         };
         trees.iter_mut().zip(sums).for_each(|(tree, sum)| tree.push(sum, T::plus));
     }
-    trees.map(|tree| tree.finish(T::plus).unwrap_or(zero))
+    trees.map(|tree| tree.finish(T::plus).unwrap_or(T::NOTHING))
 }
 
-/// A leaf of a scalar product of any length.
-fn short_product<T: Value>(a: &[T], b: &[T]) -> T {
-    let mut products = [T::default(); LEAF];
-    for ((product, &a), &b) in products.iter_mut().zip(a).zip(b) {
-        *product = a.times(b);
+/// A leaf of products, summed as [`fold`] sums them.
+struct ProductLoop<'a, T>([&'a [T]; 2], Option<Ahead>);
+
+impl<T: Value> Loop for ProductLoop<'_, T> {
+    type Output = T;
+    #[inline(always)]
+    fn run(self) -> T {
+        fold_products(self.0[0], self.0[1], self.1)
     }
-    leaf::<Sum<T>>(None, &products[..a.len()], Some(Ahead::of(a)), 0)
+}
+
+/// A group of them.
+struct ProductsLoop<'a, T>([&'a [T; GROUP]; 2], Option<Ahead>);
+
+impl<T: Value> Loop for ProductsLoop<'_, T> {
+    type Output = T;
+    #[inline(always)]
+    fn run(self) -> T {
+        let ProductsLoop(factors, ahead) = self;
+        let [a, b] = [leaf_of_group(factors, 0, ahead), leaf_of_group(factors, 1, ahead)];
+        let [c, d] = [leaf_of_group(factors, 2, ahead), leaf_of_group(factors, 3, ahead)];
+        merge_group::<Sum<T>>([a, b, c, d])
+    }
+}
+
+/// [`leaf_of`] of products.
+#[inline(always)]
+fn leaf_of_group<T: Value>([a, b]: [&[T; GROUP]; 2], n: usize, ahead: Option<Ahead>) -> T {
+    let at = n * LEAF;
+    fold_products(&a[at..at + LEAF], &b[at..at + LEAF], ahead.map(|from| from.after::<T>(at)))
+}
+
+/// [`fold`] of the products of as many values of both, at least one; asks for memory `ahead` in the first.
+#[inline(always)]
+fn fold_products<T: Value>(a: &[T], b: &[T], ahead: Option<Ahead>) -> T {
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    if a.is_empty() {
+        return a_rest.iter().zip(b_rest).fold(T::NOTHING, |sum, (a, b)| sum.plus(a.times(*b)));
+    }
+    let ask = |chunk: usize| ahead.iter().for_each(|from| from.after::<T>(chunk * LANES).ask::<T>(LANES));
+    let mut acc = [T::NOTHING; LANES];
+    for c in 0..a.len().min(b.len()) {
+        ask(c);
+        add_products(&mut acc, &a[c], &b[c]);
+    }
+    if !a_rest.is_empty() {
+        acc = with_products(acc, a_rest, b_rest);
+    }
+    across(acc, T::plus)
+}
+
+/// The accumulators with fewer products than there are lanes, apart as [`with_rest`] is.
+#[inline(never)]
+fn with_products<T: Value>(mut acc: [T; LANES], a: &[T], b: &[T]) -> [T; LANES] {
+    for (acc, (a, b)) in acc.iter_mut().zip(a.iter().zip(b)) {
+        *acc = acc.plus(a.times(*b));
+    }
+    acc
+}
+
+fn leaf_of_products<T: Value>(factors: [&[T]; 2], ahead: Option<Ahead>) -> T {
+    dispatch(ProductLoop(factors, ahead))
+}
+
+fn group_of_products<T: Value>(factors: [&[T; GROUP]; 2], ahead: Option<Ahead>) -> T {
+    dispatch(ProductsLoop(factors, ahead))
 }
 
 struct LeafLoop<'a, R: Reducer>(Option<R::Acc>, &'a [R::In], Option<Ahead>, usize);
@@ -248,6 +372,22 @@ impl<R: Reducer> Loop for LeafLoop<'_, R> {
 /// [`Reducer::leaf`], or [`Reducer::leaf_after`], at the best SIMD level.
 pub(crate) fn leaf<R: Reducer>(earlier: Option<R::Acc>, values: &[R::In], ahead: Option<Ahead>, first: usize) -> R::Acc {
     dispatch(LeafLoop::<R>(earlier, values, ahead, first))
+}
+
+struct GroupLoop<'a, R: Reducer>(Option<R::Acc>, &'a [R::In; GROUP], Option<Ahead>, usize);
+
+impl<R: Reducer> Loop for GroupLoop<'_, R> {
+    type Output = R::Acc;
+    #[inline(always)]
+    fn run(self) -> R::Acc {
+        let GroupLoop(earlier, values, ahead, first) = self;
+        R::group(earlier, values, ahead, first)
+    }
+}
+
+/// [`Reducer::group`] at the best SIMD level.
+pub(crate) fn group<R: Reducer>(earlier: Option<R::Acc>, values: &[R::In; GROUP], ahead: Option<Ahead>, first: usize) -> R::Acc {
+    dispatch(GroupLoop::<R>(earlier, values, ahead, first))
 }
 
 struct StartLoop<'a, R: Reducer>(&'a mut [R::Acc], &'a [R::In], usize);
@@ -315,6 +455,18 @@ pub(crate) trait Value: Element {
     const HIGHEST: Self;
     /// What exceeds no value.
     const LOWEST: Self;
+    /// The larger; itself if both are equal, or one is no number.
+    #[inline(always)]
+    fn larger(self, b: Self) -> Self {
+        if b.at_least(self) & !self.at_least(b) { b } else { self }
+    }
+    /// The smaller; itself if both are equal, or one is no number.
+    #[inline(always)]
+    fn smaller(self, b: Self) -> Self {
+        if self.at_least(b) & !b.at_least(self) { b } else { self }
+    }
+    /// What changes nothing that it is added to: -0.0 of floats.
+    const NOTHING: Self;
     /// The sum of no values.
     const ZERO: Self;
     /// The product of no values.
@@ -322,7 +474,7 @@ pub(crate) trait Value: Element {
 }
 
 macro_rules! value {
-    ($($t:ty: |$a:ident, $b:ident| $plus:expr, $times:expr, $nan:expr, $at_least:expr, $highest:expr, $lowest:expr, $zero:expr, $one:expr;)*) => {$(
+    ($($t:ty: |$a:ident, $b:ident| $plus:expr, $times:expr, $nan:expr, $at_least:expr, $highest:expr, $lowest:expr, $nothing:expr, $zero:expr, $one:expr $(, larger $larger:expr, $smaller:expr)?;)*) => {$(
         impl Value for $t {
             #[inline(always)]
             fn plus(self, $b: Self) -> Self { let $a = self; $plus }
@@ -334,23 +486,32 @@ macro_rules! value {
             fn at_least(self, $b: Self) -> bool { let $a = self; $at_least }
             const HIGHEST: Self = $highest;
             const LOWEST: Self = $lowest;
+            const NOTHING: Self = $nothing;
             const ZERO: Self = $zero;
             const ONE: Self = $one;
+            $(
+                #[inline(always)]
+                fn larger(self, $b: Self) -> Self { let $a = self; $larger }
+                #[inline(always)]
+                fn smaller(self, $b: Self) -> Self { let $a = self; $smaller }
+            )?
         }
     )*};
 }
 macro_rules! ints {
-    ($($t:ty),*) => { value! { $($t: |a, b| a.wrapping_add(b), a.wrapping_mul(b), false, a >= b, <$t>::MAX, <$t>::MIN, 0, 1;)* } };
+    ($($t:ty),*) => { value! { $($t: |a, b| a.wrapping_add(b), a.wrapping_mul(b), false, a >= b, <$t>::MAX, <$t>::MIN, 0, 0, 1;)* } };
 }
 ints!(i8, i16, i32, i64, u8, u16, u32, u64);
 value! {
-    bool: |a, b| a | b, a & b, false, a | !b, true, false, false, true;
-    f32: |a, b| a + b, a * b, a.is_nan(), a >= b, f32::INFINITY, f32::NEG_INFINITY, 0.0, 1.0;
-    f64: |a, b| a + b, a * b, a.is_nan(), a >= b, f64::INFINITY, f64::NEG_INFINITY, 0.0, 1.0;
+    bool: |a, b| a | b, a & b, false, a | !b, true, false, false, false, true;
+    f32: |a, b| a + b, a * b, a.is_nan(), a >= b, f32::INFINITY, f32::NEG_INFINITY, -0.0, 0.0, 1.0,
+        larger if b > a { b } else { a }, if b < a { b } else { a };
+    f64: |a, b| a + b, a * b, a.is_nan(), a >= b, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.0, 1.0,
+        larger if b > a { b } else { a }, if b < a { b } else { a };
     Complex<f32>: |a, b| a + b, a * b, a.re.is_nan() | a.im.is_nan(), complex_at_least(a, b),
-        Complex::new(f32::HIGHEST, f32::HIGHEST), Complex::new(f32::LOWEST, f32::LOWEST), Complex::new(0.0, 0.0), Complex::new(1.0, 0.0);
+        Complex::new(f32::HIGHEST, f32::HIGHEST), Complex::new(f32::LOWEST, f32::LOWEST), Complex::new(-0.0, -0.0), Complex::new(0.0, 0.0), Complex::new(1.0, 0.0);
     Complex<f64>: |a, b| a + b, a * b, a.re.is_nan() | a.im.is_nan(), complex_at_least(a, b),
-        Complex::new(f64::HIGHEST, f64::HIGHEST), Complex::new(f64::LOWEST, f64::LOWEST), Complex::new(0.0, 0.0), Complex::new(1.0, 0.0);
+        Complex::new(f64::HIGHEST, f64::HIGHEST), Complex::new(f64::LOWEST, f64::LOWEST), Complex::new(-0.0, -0.0), Complex::new(0.0, 0.0), Complex::new(1.0, 0.0);
 }
 
 /// [`Value::at_least`] of complex numbers.
@@ -366,9 +527,9 @@ pub(crate) trait Identity: Reducer {
     const IDENTITY: Self::Out;
 }
 
-/// Reductions whose accumulator is an element: name, how two merge, and the result of none.
+/// Reductions whose accumulator is an element: name, how two merge, the result of none, and what else they have.
 macro_rules! folds {
-    ($($(#[$doc:meta])* $name:ident: |$a:ident, $b:ident| $merge:expr, $identity:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: |$a:ident, $b:ident| $merge:expr, $identity:expr, {$($more:item)*};)*) => {$(
         $(#[$doc])*
         pub(crate) struct $name<T>(PhantomData<T>);
         impl<T: Value> Reducer for $name<T> {
@@ -382,6 +543,7 @@ macro_rules! folds {
             fn merge($a: T, $b: T) -> T { $merge }
             #[inline(always)]
             fn finish(acc: T) -> T { acc }
+            $($more)*
         }
         impl<T: Value> Identity for $name<T> {
             const IDENTITY: T = $identity;
@@ -390,13 +552,35 @@ macro_rules! folds {
 }
 folds! {
     /// Sum; of bool, "any".
-    Sum: |a, b| a.plus(b), T::ZERO;
+    Sum: |a, b| a.plus(b), T::ZERO, {
+        const OF_PRODUCTS: Option<OfProducts<Self>> = Some((group_of_products, leaf_of_products));
+    };
     /// Product; of bool, "all".
-    Prod: |a, b| a.times(b), T::ONE;
+    Prod: |a, b| a.times(b), T::ONE, {};
     /// Smallest; the first NaN if there is one.
-    Min: |a, b| if b.at_least(a) | a.not_a_number() { a } else { b }, T::HIGHEST;
+    Min: |a, b| if b.at_least(a) | a.not_a_number() { a } else { b }, T::HIGHEST, {
+        #[inline(always)]
+        fn leaf(values: &[T], ahead: Option<Ahead>, _first: usize) -> T {
+            extreme::<Self>(values, fold(values, ahead, |v| v, T::smaller))
+        }
+    };
     /// Largest; the first NaN if there is one.
-    Max: |a, b| if a.at_least(b) | a.not_a_number() { a } else { b }, T::LOWEST;
+    Max: |a, b| if a.at_least(b) | a.not_a_number() { a } else { b }, T::LOWEST, {
+        #[inline(always)]
+        fn leaf(values: &[T], ahead: Option<Ahead>, _first: usize) -> T {
+            extreme::<Self>(values, fold(values, ahead, |v| v, T::larger))
+        }
+    };
+}
+
+/// The extreme value of a leaf, given that of its numbers: of comparisons that ask for NaN each waits three times as long for the one
+/// before, and a second look at what is in the first-level cache costs less.
+#[inline(always)]
+fn extreme<R: Reducer>(values: &[R::In], of_numbers: R::Acc) -> R::Acc
+where
+    R::In: Value,
+{
+    if values.iter().fold(false, |found, v| found | v.not_a_number()) { lanes::<R>(values, None) } else { of_numbers }
 }
 
 /// Number of true elements.
@@ -451,18 +635,30 @@ impl<T: Value, R: Reducer<In = T, Acc = T>> Reducer for Arg<R> {
     }
     #[inline(always)]
     fn leaf(values: &[T], ahead: Option<Ahead>, first: usize) -> (T, i64) {
-        Self::place(lanes::<R>(values, ahead), values, first)
+        Self::place(R::leaf(values, ahead, first), values, first)
     }
     #[inline(always)]
     fn leaf_after(earlier: (T, i64), values: &[T], ahead: Option<Ahead>, first: usize) -> (T, i64) {
-        let best = lanes::<R>(values, ahead);
-        // What does not beat an earlier element wins over no result that holds it, wherever in the leaf it is.
-        if same(R::merge(earlier.0, best), earlier.0) { (best, first as i64) } else { Self::place(best, values, first) }
+        Self::place_after(Some(earlier), R::leaf(values, ahead, first), values, first)
+    }
+    #[inline(always)]
+    fn group(earlier: Option<(T, i64)>, values: &[T; GROUP], ahead: Option<Ahead>, first: usize) -> (T, i64) {
+        Self::place_after(earlier, R::group(None, values, ahead, first), values, first)
     }
 }
 
 impl<T: Value, R: Reducer<In = T, Acc = T>> Arg<R> {
-    /// A leaf's best element and where it is.
+    /// The best element and where it is, which does not matter if it does not beat an earlier one: then it wins over no result that holds
+    /// that one.
+    #[inline(always)]
+    fn place_after(earlier: Option<(T, i64)>, best: T, values: &[T], first: usize) -> (T, i64) {
+        match earlier {
+            Some((earlier, _)) if same(R::merge(earlier, best), earlier) => (best, first as i64),
+            _ => Self::place(best, values, first),
+        }
+    }
+
+    /// The best element and where it is.
     #[inline(always)]
     fn place(best: T, values: &[T], first: usize) -> (T, i64) {
         let at = if best.not_a_number() { first_where(values, |v| v.not_a_number()) } else { first_where(values, |v| v == best) };

@@ -1,7 +1,9 @@
 //! Reductions whose elements follow each other in the loop (`[kept.. reduced..]`): all, rows, and what has to be gathered.
 
-use super::ops::{LEAF, Reducer, TOGETHER, leaf, leaves};
+use super::ops::{GROUP, LEAF, Reducer, TOGETHER, group, leaf, leaves};
 use super::tree::Tree;
+use crate::cache::{Ahead, gains_by_asking};
+use crate::raw::Elements;
 use crate::threads;
 use crate::tile::{Compiled, Evaluator};
 
@@ -11,19 +13,35 @@ pub(super) const BLOCK: usize = 128 * LEAF;
 /// Reduces points `start..start + len` of the program; the first of them is the `first`th of its reduction and begins a leaf.
 pub(super) fn reduce_run<R: Reducer>(evaluator: &mut Evaluator, tile: usize, start: usize, len: usize, first: usize) -> Option<R::Acc> {
     let mut tree = Tree::new();
-    let whole = if R::PLAIN { len / BLOCK * BLOCK } else { 0 };
-    let blocks = if whole > 0 { evaluator.in_place(start, whole) } else { None };
-    if let Some(blocks) = blocks {
-        for acc in blocks.typed::<R::In>().chunks_exact(BLOCK).filter_map(in_quarters::<R>) {
-            tree.push_run((BLOCK / LEAF).ilog2(), acc, R::merge);
+    if let Some((group, leaf)) = R::OF_PRODUCTS
+        && let Some((factors, ahead)) = evaluator.factors(start, len)
+    {
+        let [a, b] = factors.map(Elements::typed::<R::In>);
+        let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<GROUP>(), b.as_chunks::<GROUP>());
+        let ahead_at = |at: usize| ahead.map(|from| from.after::<R::In>(at));
+        for (i, (a, b)) in a.iter().zip(b).enumerate() {
+            tree.push_run(TOGETHER.ilog2(), group([a, b], ahead_at(i * GROUP)), R::merge);
         }
+        let done = a.len() * GROUP;
+        for (i, (a, b)) in a_rest.chunks(LEAF).zip(b_rest.chunks(LEAF)).enumerate() {
+            tree.push(leaf([a, b], ahead_at(done + i * LEAF)), R::merge);
+        }
+        return tree.finish(R::merge);
     }
-    for at in (if blocks.is_some() { whole } else { 0 }..len).step_by(tile) {
-        let (values, ahead) = evaluator.read_with_ahead(start + at, tile.min(len - at));
-        for (i, part) in values.typed::<R::In>().chunks(LEAF).enumerate() {
-            let ahead = ahead.map(|from| from.after::<R::In>(i * LEAF));
-            let acc = leaf::<R>(tree.first().copied(), part, ahead, first + at + i * LEAF);
-            tree.push(acc, R::merge);
+    match evaluator.in_place(start, len) {
+        Some((values, ahead)) => {
+            let values = values.typed::<R::In>();
+            let whole = if R::PLAIN && gains_by_asking() { len / BLOCK * BLOCK } else { 0 };
+            for acc in values[..whole].chunks_exact(BLOCK).filter_map(in_quarters::<R>) {
+                tree.push_run((BLOCK / LEAF).ilog2(), acc, R::merge);
+            }
+            push_leaves::<R>(&mut tree, &values[whole..], ahead.map(|from| from.after::<R::In>(whole)), first + whole);
+        }
+        None => {
+            for at in (0..len).step_by(tile) {
+                let (values, ahead) = evaluator.read_with_ahead(start + at, tile.min(len - at));
+                push_leaves::<R>(&mut tree, values.typed::<R::In>(), ahead, first + at);
+            }
         }
     }
     tree.finish(R::merge)
@@ -32,11 +50,24 @@ pub(super) fn reduce_run<R: Reducer>(evaluator: &mut Evaluator, tile: usize, sta
 /// Reduces a row that lies in memory: to the bits of [`reduce`].
 pub(super) fn reduce_values<R: Reducer>(row: &[R::In]) -> Option<R::Acc> {
     let mut tree = Tree::new();
-    for (i, part) in row.chunks(LEAF).enumerate() {
-        let acc = leaf::<R>(tree.first().copied(), part, None, i * LEAF);
+    push_leaves::<R>(&mut tree, row, None, 0);
+    tree.finish(R::merge)
+}
+
+/// The next leaves of a tree, groups of them together: it holds a multiple of a group, unless these are fewer than one.
+#[inline]
+fn push_leaves<R: Reducer>(tree: &mut Tree<R::Acc>, values: &[R::In], ahead: Option<Ahead>, first: usize) {
+    let (groups, rest) = values.as_chunks::<GROUP>();
+    let ahead_at = |at: usize| ahead.map(|from| from.after::<R::In>(at));
+    for (i, values) in groups.iter().enumerate() {
+        let acc = group::<R>(tree.first().copied(), values, ahead_at(i * GROUP), first + i * GROUP);
+        tree.push_run(TOGETHER.ilog2(), acc, R::merge);
+    }
+    let done = values.len() - rest.len();
+    for (i, part) in rest.chunks(LEAF).enumerate() {
+        let acc = leaf::<R>(tree.first().copied(), part, ahead_at(done + i * LEAF), first + done + i * LEAF);
         tree.push(acc, R::merge);
     }
-    tree.finish(R::merge)
 }
 
 /// Reduces a block whose quarters are gone through side by side. Each is a power of two leaves, so that the tree is that of the block.
@@ -44,8 +75,9 @@ fn in_quarters<R: Reducer>(block: &[R::In]) -> Option<R::Acc> {
     let quarter = block.len() / TOGETHER;
     let mut trees = [(); TOGETHER].map(|_| Tree::new());
     for at in (0..quarter).step_by(LEAF) {
-        let parts = std::array::from_fn(|n| &block[n * quarter + at..][..LEAF]);
-        trees.iter_mut().zip(leaves::<R>(parts)).for_each(|(tree, acc)| tree.push(acc, R::merge));
+        let leaf = |n: usize| &block[n * quarter + at..][..LEAF];
+        let sums = leaves::<R>([leaf(0), leaf(1), leaf(2), leaf(3)]);
+        (0..TOGETHER).for_each(|n| trees[n].push(sums[n], R::merge));
     }
     let mut tree = Tree::new();
     trees.into_iter().filter_map(|quarter| quarter.finish(R::merge)).for_each(|acc| tree.push(acc, R::merge));

@@ -17,11 +17,13 @@ impl<A> Tree<A> {
     }
 
     /// The next leaf.
+    #[inline]
     pub fn push(&mut self, leaf: A, merge: impl FnMut(A, A) -> A) {
         self.push_run(0, leaf, merge);
     }
 
     /// The result of the next 2^`level` leaves, where as many times a whole number have come before.
+    #[inline]
     pub fn push_run(&mut self, mut level: u32, mut acc: A, mut merge: impl FnMut(A, A) -> A) {
         while self.stack.last().is_some_and(|(l, _)| *l == level) {
             let Some((_, earlier)) = self.stack.pop() else { break };

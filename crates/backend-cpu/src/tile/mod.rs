@@ -9,8 +9,9 @@ mod schedule;
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use cuprum_core::ops::elementwise::{MULTIPLY, SQUARE};
 use cuprum_core::plan::elementwise::LoopPlan;
-use cuprum_core::{Array, Program, Reason, Result, StoredArray, with_dtype};
+use cuprum_core::{Array, DType, Program, Reason, Result, Step, StepKind, StoredArray, with_dtype};
 use smallvec::SmallVec;
 
 use self::nest::{Access, Source};
@@ -44,6 +45,8 @@ pub(crate) struct Compiled<'a> {
     schedule: Arc<Schedule>,
     /// Whether outputs pass by the caches.
     streamed: bool,
+    /// The inputs that it multiplies, if it does nothing else.
+    factors: Option<[usize; 2]>,
 }
 
 impl<'a> Compiled<'a> {
@@ -51,7 +54,7 @@ impl<'a> Compiled<'a> {
     pub fn new(program: &'a Program, nest: Nest<'a>, results: Results) -> std::result::Result<Compiled<'a>, Reason> {
         let accesses: SmallVec<[Access; 8]> = nest.inputs.iter().map(|source| source.access).collect();
         let schedule = Schedule::of(program, &accesses, results)?;
-        Ok(Compiled { program, nest, schedule, streamed: results == Results::Streamed })
+        Ok(Compiled { program, nest, schedule, streamed: results == Results::Streamed, factors: factors(program) })
     }
 
     /// Points evaluated at a time: a power of two.
@@ -68,6 +71,20 @@ impl<'a> Compiled<'a> {
     pub fn cost(&self) -> usize {
         self.schedule.cost
     }
+}
+
+/// The inputs of a program that multiplies two floats, or squares one.
+fn factors(program: &Program) -> Option<[usize; 2]> {
+    let (root, inputs) = program.steps.split_last()?;
+    let (StepKind::Apply(op), DType::F32 | DType::F64) = (root.kind, root.dtype) else { return None };
+    let input = |step: &u16| match inputs.get(*step as usize)? {
+        Step { kind: StepKind::Input(k), dtype, .. } if *dtype == root.dtype => Some(*k as usize),
+        _ => None,
+    };
+    if (op != MULTIPLY && op != SQUARE) || program.outputs[..] != [inputs.len() as u16] {
+        return None;
+    }
+    Some([input(root.args().first()?)?, input(root.args().last()?)?])
 }
 
 /// A program on inputs that lie side by side, no more points than a tile has: nothing is set up but constants.
@@ -218,7 +235,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
     /// Computes points `start..start + len` (at most a tile) into one run per output.
     pub fn write(&mut self, start: usize, len: usize, outputs: &mut [ElementsMut]) {
         self.gather_inputs(start, len);
-        let Compiled { program, nest, schedule, streamed } = self.compiled;
+        let Compiled { program, nest, schedule, streamed, .. } = self.compiled;
         let inputs = inputs(self.compiled, &self.direct, &self.gathered, &self.bands, len);
         let mut tile = Tile { len, row: self.row, inputs: &inputs, outputs };
         schedule.run(program, &nest.inputs, &mut tile, &mut self.blocks);
@@ -245,14 +262,31 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         let as_wide = |source: &&Source| source.access != Access::Single && source.buffer.dtype().itemsize() == width;
         let long = nest.size().saturating_mul(width) >= LONG;
         let input = if long { nest.inputs.iter().filter(as_wide).find_map(|s| s.direct(&nest.dims, start, len)) } else { None };
-        (self.read(start, len), input.map(Elements::ahead))
+        (self.read(start, len), input.map(Elements::ahead_of_next))
+    }
+
+    /// The factors of points `start..start + len`, any number of them, where they lie: of a program that multiplies two floats, or squares
+    /// one, from inputs that are contiguous there. And where to look ahead, as [`Evaluator::in_place`] says.
+    pub fn factors(&self, start: usize, len: usize) -> Option<([Elements<'a>; 2], Option<Ahead>)> {
+        let Compiled { nest, factors, .. } = self.compiled;
+        let [a, b] = (*factors)?;
+        let run = |k: usize| nest.inputs.get(k)?.direct(&nest.dims, start, len);
+        let (a, b) = (run(a)?, run(b)?);
+        Some(([a, b], self.ahead(a)))
     }
 
     /// Points `start..start + len`, any number of them, where they lie: of a program that hands through an input which is
-    /// contiguous there.
-    pub fn in_place(&self, start: usize, len: usize) -> Option<Elements<'a>> {
+    /// contiguous there. And where the loop over them should look ahead, as [`Evaluator::read_with_ahead`] says.
+    pub fn in_place(&self, start: usize, len: usize) -> Option<(Elements<'a>, Option<Ahead>)> {
         let Compiled { program, nest, .. } = self.compiled;
-        if program.is_identity() { nest.inputs.first()?.direct(&nest.dims, start, len) } else { None }
+        let run = if program.is_identity() { nest.inputs.first()?.direct(&nest.dims, start, len)? } else { return None };
+        Some((run, self.ahead(run)))
+    }
+
+    /// Where a loop over a run of an input should look ahead, if that is worth it.
+    fn ahead(&self, run: Elements) -> Option<Ahead> {
+        let long = self.compiled.nest.size().saturating_mul(run.dtype().itemsize()) >= LONG;
+        if long { run.ahead() } else { None }
     }
 
     /// Finds the inputs of a tile, or gathers them.
