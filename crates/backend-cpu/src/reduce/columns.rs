@@ -8,6 +8,10 @@ use crate::tile::{Compiled, Evaluator};
 /// Rows added one after the other before the tree begins: a power of two.
 const LEAF_ROWS: usize = 16;
 
+/// Columns that are added together where rows are read where they lie: whole rows are read in the order of memory so, and accumulators of
+/// eight bytes still fit the first-level cache.
+const WIDEST: usize = 4096;
+
 /// A block of columns and rows for one task.
 struct Block {
     columns: std::ops::Range<usize>,
@@ -18,7 +22,7 @@ struct Block {
 pub(super) fn reduce<R: Reducer>(compiled: &Compiled, rows: usize, out: &mut [R::Out]) {
     let columns = out.len();
     let cost = rows.saturating_mul(columns).saturating_mul(compiled.cost());
-    let width = columns.min(compiled.tile());
+    let width = columns.min(if compiled.is_in_place() { WIDEST } else { compiled.tile() });
     let column_blocks = columns.div_ceil(width);
     // Cut rows at a power of two of leaves, where the tree has one partial result: it comes out the same wherever that is.
     let wanted = if threads::worth(cost) == 1 { 1 } else { (threads::worth(cost) * 4).div_ceil(column_blocks) };
@@ -62,7 +66,12 @@ fn reduce_block<R: Reducer>(evaluator: &mut Evaluator, tile: usize, columns: usi
         acc.clear();
         for row in (leaf..block.rows.end.min(leaf + LEAF_ROWS)).step_by(together) {
             let count = together.min(block.rows.end - row);
-            let values = evaluator.read(row * columns + block.columns.start, count * width).typed::<R::In>();
+            let (start, len) = (row * columns + block.columns.start, count * width);
+            let values = match evaluator.in_place(start, len) {
+                Some((values, _)) => values,
+                None => evaluator.read(start, len),
+            };
+            let values = values.typed::<R::In>();
             for (i, values) in values.chunks_exact(width).enumerate() {
                 if acc.is_empty() {
                     acc.resize(width, R::start(values[0], row));

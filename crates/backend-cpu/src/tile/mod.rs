@@ -67,6 +67,11 @@ impl<'a> Compiled<'a> {
         &self.nest
     }
 
+    /// Whether it hands through an input whose points lie side by side.
+    pub fn is_in_place(&self) -> bool {
+        self.program.is_identity() && self.nest.inputs.first().is_some_and(|input| input.access == Access::Flat)
+    }
+
     /// Cheap operations per point: one for the memory traffic, and those of the steps.
     pub fn cost(&self) -> usize {
         self.schedule.cost
