@@ -12,6 +12,9 @@ pub(super) const BLOCK: usize = 128 * LEAF;
 
 /// Reduces points `start..start + len` of the program; the first of them is the `first`th of its reduction and begins a leaf.
 pub(super) fn reduce_run<R: Reducer>(evaluator: &mut Evaluator, tile: usize, start: usize, len: usize, first: usize) -> Option<R::Acc> {
+    if len == 0 {
+        return None;
+    }
     let mut tree = Tree::new();
     if let Some((group, leaf)) = R::OF_PRODUCTS
         && let Some((factors, ahead)) = evaluator.factors(start, len)

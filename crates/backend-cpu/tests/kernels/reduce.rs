@@ -5,7 +5,8 @@ use cuprum_core::{Complex, DType, Error, NdArray, axis, bf16, f16, segment_max, 
 use crate::support::{as_f64, layouts, matrix, on_threads};
 
 /// Sizes around every boundary: one element, short rows, leaves, tiles, blocks that threads share.
-const SIZES: [(usize, usize); 9] = [(1, 1), (3, 5), (5, 511), (513, 3), (17, 2049), (2049, 17), (4, 70_001), (70_001, 2), (300, 700)];
+const SIZES: [(usize, usize); 10] =
+    [(1, 1), (3, 5), (5, 511), (513, 3), (17, 2049), (2049, 17), (4, 70_001), (70_001, 2), (300, 700), (18, 4200)];
 
 #[test]
 fn integer_sums_over_every_axis() {
@@ -46,6 +47,53 @@ fn float_sums_are_pairwise_and_fixed() {
     // A running float32 sum would stop at 2^24.
     let ones = NdArray::ones([1 << 25], DType::F32).unwrap();
     assert_eq!(on_threads(|| ones.sum(())).to_vec::<f32>().unwrap(), [(1 << 25) as f32]);
+}
+
+/// Products of what lies in memory are summed where they lie, others in tiles: to the same bits as products that were there.
+#[test]
+fn sums_of_products_are_those_of_the_products() {
+    let bits = |sums: NdArray| sums.to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect::<Vec<_>>();
+    for (rows, columns) in [(3, 31), (2, 33), (5, 511), (3, 2048), (2, 4099), (18, 4200), (1, 70_001)] {
+        let a = layouts(rows, columns, |r, c| ((r * 31 + c * 7919) % 10_007) as f32 / 97.0 - 51.0);
+        let b = layouts(rows, columns, |r, c| ((r * 17 + c * 104_729) % 9973) as f32 / 89.0 - 56.0);
+        for ((name, a), (_, b)) in a.iter().zip(&b) {
+            let (products, squares) = ((a * b).eval().unwrap().clone(), a.square().unwrap().eval().unwrap().clone());
+            for along in [1, 0] {
+                let (of_products, of_squares) = (bits(on_threads(|| products.sum(along))), bits(on_threads(|| squares.sum(along))));
+                assert!(bits(on_threads(|| (a * b).sum(along))) == of_products, "{name} {rows} x {columns} along {along}");
+                assert!(bits(on_threads(|| a.square()?.sum(along))) == of_squares, "{name} {rows} x {columns} along {along}");
+                assert!(bits(on_threads(|| (a * a).sum(along))) == of_squares, "{name} {rows} x {columns} along {along}");
+            }
+        }
+    }
+    let zeros = (NdArray::zeros([2, 600], DType::F64).unwrap(), NdArray::full([2, 600], -1.0, DType::F64).unwrap());
+    let sums = on_threads(|| (&zeros.0 * &zeros.1).sum(1)).to_vec::<f64>().unwrap();
+    assert!(sums.iter().all(|sum| *sum == 0.0 && sum.is_sign_negative()), "{sums:?}: of negative zeros alone");
+}
+
+/// NaN at any place of a group of leaves, and zeros of both signs.
+#[test]
+fn extremes_beside_nan_and_zeros() {
+    for n in [31, 512, 513, 2048, 2049, 5000] {
+        let values: Vec<f32> = (0..n).map(|i| ((i * 7919) % 1009) as f32 - 2000.0).collect();
+        for at in [0, n / 3, n / 2 + 1, n - 1] {
+            let mut with_nan = values.clone();
+            with_nan[at] = f32::NAN;
+            let a = NdArray::from_vec(with_nan, [1, n]).unwrap();
+            for extreme in [on_threads(|| a.max(1)), on_threads(|| a.min(1))] {
+                assert!(extreme.to_vec::<f32>().unwrap()[0].is_nan(), "{n}, NaN at {at}");
+            }
+            for place in [on_threads(|| a.argmax(1)), on_threads(|| a.argmin(1))] {
+                assert_eq!(place.to_vec::<i64>().unwrap(), [at as i64], "{n}, NaN at {at}");
+            }
+            let mut with_zeros = values.clone();
+            with_zeros[at] = -0.0;
+            with_zeros[n - 1] = 0.0;
+            let a = NdArray::from_vec(with_zeros, [1, n]).unwrap();
+            assert_eq!(on_threads(|| a.max(1)).to_vec::<f32>().unwrap(), [0.0]);
+            assert_eq!(on_threads(|| a.argmax(1)).to_vec::<i64>().unwrap(), [at as i64], "{n}, the first zero at {at}");
+        }
+    }
 }
 
 #[test]
