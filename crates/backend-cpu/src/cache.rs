@@ -2,7 +2,6 @@
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
-use std::sync::LazyLock;
 
 /// Bytes of a cache line.
 pub(crate) const LINE: usize = 64;
@@ -57,7 +56,7 @@ pub(crate) struct Ahead {
 pub(crate) fn gains_by_asking() -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
-        static IS_INTEL: LazyLock<bool> = LazyLock::new(|| {
+        static IS_INTEL: std::sync::LazyLock<bool> = std::sync::LazyLock::new(|| {
             let std::arch::x86_64::CpuidResult { ebx, ecx, edx, .. } = std::arch::x86_64::__cpuid(0);
             [ebx, edx, ecx].map(u32::to_le_bytes).concat() == b"GenuineIntel"
         });

@@ -1,7 +1,6 @@
 //! The thread pool: how many threads there are, and how work is handed to them. Results never depend on either: callers
 //! cut work at places fixed by its size.
 
-#[cfg(not(miri))]
 mod gate;
 
 use std::cell::RefCell;
@@ -11,7 +10,6 @@ use std::sync::{Arc, Mutex, OnceLock};
 use cuprum_core::{Error, Result, settings};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-#[cfg(not(miri))]
 use self::gate::together;
 
 /// Work (elements times cheap operations) below which no other thread is woken: about what waking one costs. Under miri a few
@@ -122,17 +120,6 @@ pub(crate) fn for_each<I: Send, S>(
             together(&pool, threads, &work);
         }
     }
-}
-
-/// As [`gate::together`] with new threads, and waits for all: miri's clock is no measure of waking, and its threads are few.
-#[cfg(miri)]
-fn together(_pool: &ThreadPool, threads: usize, work: &(dyn Fn() + Sync)) {
-    std::thread::scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(work);
-        }
-        work();
-    });
 }
 
 /// As [`for_each`], and collects the results in the items' order.
