@@ -79,8 +79,8 @@ impl Ahead {
         gains_by_asking().then_some(Ahead { at: address, distance: 0 })
     }
 
-    /// At an address from which `bytes` were read a moment ago, by a loop that this one follows; as many are read next. Nobody else asks
-    /// for them meanwhile, which is why every processor gains.
+    /// At an address from which `bytes` were read a moment ago, by a loop that this one follows; as many are read next. The
+    /// processor does not fetch them by itself meanwhile.
     pub fn behind(address: *const u8, bytes: usize) -> Ahead {
         Ahead { at: address, distance: if gains_by_asking() { 0 } else { bytes } }
     }

@@ -238,7 +238,7 @@ fn captures_of_many_threads() {
     });
 }
 
-/// Others launch graphs on the stream that waits: the driver alone loses such a wait in a thousand or so.
+/// Others launch graphs on the stream that waits: the driver alone loses one such wait of some 1,600.
 #[test]
 fn a_stream_waits_while_graphs_are_launched_on_it() {
     on_device(|device| {

@@ -18,7 +18,7 @@ use crate::tile::{Compiled, Nest, Results};
 const SHORTEST: usize = 16;
 
 /// Lines that are gone through side by side where the processor reads several places at once faster than one; elsewhere half as many, as
-/// lines a power of two apart share a set of the first-level cache, which has eight places there.
+/// lines a power of two apart share a set of the first-level cache, which has eight places there (not timed apart from other changes).
 const TOGETHER: usize = 8;
 
 /// Computes the product if one operand is a vector and the result lies in loop order; says whether it did.

@@ -170,15 +170,14 @@ fn leaf_of<R: Reducer>(values: &[R::In; GROUP], n: usize, ahead: Option<Ahead>, 
     R::leaf(&values[at..at + LEAF], ahead, first + at)
 }
 
-/// Leaves as [`lanes`] reduces each, side by side: the sum of one does not wait for that of another. `ask` is called before each chunk
-/// of each of them.
+/// Leaves as [`lanes`] reduces each, side by side, where the processor [`gains_by_asking`].
 #[inline(always)]
-fn side_by_side<R: Reducer>(leaves: [&[R::In]; TOGETHER], ask: impl Fn(&[R::In; LANES])) -> [R::Acc; TOGETHER] {
+fn side_by_side<R: Reducer>(leaves: [&[R::In]; TOGETHER]) -> [R::Acc; TOGETHER] {
     // Loops, here and below: `map` of arrays is a call for each element.
     let mut acc = [[R::start(leaves[0][0], 0); LANES]; TOGETHER];
     for (acc, leaf) in acc.iter_mut().zip(&leaves) {
         let chunk = &leaf.as_chunks::<LANES>().0[0];
-        ask(chunk);
+        prefetch_behind(chunk, 32);
         for i in 0..LANES {
             acc[i] = R::start(chunk[i], 0);
         }
@@ -186,7 +185,7 @@ fn side_by_side<R: Reducer>(leaves: [&[R::In]; TOGETHER], ask: impl Fn(&[R::In; 
     for c in 1..LEAF / LANES {
         for (acc, leaf) in acc.iter_mut().zip(&leaves) {
             let chunk = &leaf.as_chunks::<LANES>().0[c];
-            ask(chunk);
+            prefetch_behind(chunk, 32);
             merge_chunk::<R>(acc, chunk);
         }
     }
@@ -202,10 +201,7 @@ impl<R: Reducer> Loop for LeavesLoop<'_, R> {
     type Output = [R::Acc; TOGETHER];
     #[inline(always)]
     fn run(self) -> [R::Acc; TOGETHER] {
-        match gains_by_asking() {
-            true => side_by_side::<R>(self.0, |chunk| prefetch_behind(chunk, 32)),
-            false => side_by_side::<R>(self.0, |_| ()),
-        }
+        side_by_side::<R>(self.0)
     }
 }
 
@@ -573,8 +569,8 @@ folds! {
     };
 }
 
-/// The extreme value of a leaf, given that of its numbers: of comparisons that ask for NaN each waits three times as long for the one
-/// before, and a second look at what is in the first-level cache costs less.
+/// The extreme value of a leaf, given that of its numbers: comparisons that ask for NaN wait longer for one another than a second look
+/// at what is in the first-level cache takes.
 #[inline(always)]
 fn extreme<R: Reducer>(values: &[R::In], of_numbers: R::Acc) -> R::Acc
 where

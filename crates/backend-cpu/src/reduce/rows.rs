@@ -159,3 +159,18 @@ fn finished<R: Reducer>(blocks: &[Option<R::Acc>]) -> Option<R::Acc> {
     blocks.iter().flatten().for_each(|&acc| tree.push(acc, R::merge));
     tree.finish(R::merge)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::ops::{Max, Sum};
+    use super::*;
+
+    /// Whatever this machine's processor gains by.
+    #[test]
+    fn quarters_are_reduced_to_the_bits_of_leaves_in_order() {
+        let block: Vec<f32> = (0..BLOCK).map(|i| ((i * 7919) % 10_007) as f32 / 97.0 - 51.0).collect();
+        let bits = |acc: Option<f32>| acc.map(f32::to_bits);
+        assert_eq!(bits(in_quarters::<Sum<f32>>(&block)), bits(reduce_values::<Sum<f32>>(&block)));
+        assert_eq!(bits(in_quarters::<Max<f32>>(&block)), bits(reduce_values::<Max<f32>>(&block)));
+    }
+}
