@@ -84,12 +84,12 @@ segment_tile(const __grid_constant__ Params p, Out* out, i64 length, const i64* 
     const int ends = is_sound ? static_cast<int>(tile.last_segment - tile.segment) : 0;
     const int values = is_sound ? static_cast<int>(tile.last_value - tile.value) : 0;
     const i64 first_value = covered.base + tile.value;
-    // In turns, so that the loads of all items are under way together.
+    // In turns, so that the loads of all items are under way together; what expressions take elements of stays in the caches.
     Values inputs[ITEMS];
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
         const int i = k * THREADS + threadIdx.x;
-        if (i < values) inputs[k] = load_along(p, Offsets<i64, INPUTS>{}, first_value + i);
+        if (i < values) inputs[k] = load_once(p, Offsets<i64, INPUTS>{}, first_value + i);
     }
     Acc items[ITEMS];
     Noticed noticed = {};

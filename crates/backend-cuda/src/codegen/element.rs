@@ -155,11 +155,17 @@ fn write_loads(out: &mut String, program: &Program, inputs: &[&str], access: Acc
     all(out, &|n| format!("v.v{n} = p.in{n}[offsets.at[{n}]];"));
     out.push_str("    return v;\n}\n");
 
-    out.push_str("template <class Index>\n");
-    out.push_str("__device__ inline Values load_along(const Params& p, const Offsets<Index, INPUTS>& offsets, Index i) {\n");
-    out.push_str("    Values v;\n");
-    all(out, &|n| format!("v.v{n} = p.in{n}[offsets.at[{n}]{}];", if repeated(n) { "" } else { " + i" }));
-    out.push_str("    return v;\n}\n");
+    for (name, load) in [("load_along", ""), ("load_once", "load_first_to_leave")] {
+        out.push_str("template <class Index>\n");
+        let _ = writeln!(out, "__device__ inline Values {name}(const Params& p, const Offsets<Index, INPUTS>& offsets, Index i) {{");
+        out.push_str("    Values v;\n");
+        all(out, &|n| match (repeated(n), load) {
+            (true, _) => format!("v.v{n} = p.in{n}[offsets.at[{n}]];"),
+            (false, "") => format!("v.v{n} = p.in{n}[offsets.at[{n}] + i];"),
+            (false, _) => format!("v.v{n} = {load}(p.in{n} + offsets.at[{n}] + i);"),
+        });
+        out.push_str("    return v;\n}\n");
+    }
 
     // Of inputs that are not seen whole; those that do not step along are in the caches anyway.
     let mut fetch = |head: &str, line: &dyn Fn(usize) -> String| {

@@ -10,6 +10,7 @@
 //! | `Offsets<Index, INPUTS>` | where each input stands, in elements; `Axes::offsets(number)` makes one from a C-order number |
 //! | `load(p, offsets)` | the inputs' values there |
 //! | `load_along(p, offsets, i)` | the values `i` further along the innermost axis, where inputs have stride 1, or 0 if [`Access::repeated`] |
+//! | `load_once(p, offsets, i)` | the same, of lines that nobody reads again: they are the first to leave the caches |
 //! | `load_pack(p, offsets, i, values)` | as many in a row, in 16-byte accesses when [`Access::aligned`] |
 //! | `compute(p, values)` | all results, `.r0`, `.r1`, ... |
 //! | `evaluate(p, values, noticed)` | the same, but that a bad index is kept in `noticed`, a `Noticed`, for `report(p, noticed)` to tell of: loads of several elements stay under way together |

@@ -92,6 +92,16 @@ template <> struct Word<4> { using type = u32; };
 template <> struct Word<8> { using type = uint2; };
 template <> struct Word<16> { using type = uint4; };
 
+// An element whose line leaves the caches before those that are read again (`ld.global.cs`). Threads of a warp should read whole sectors
+// at once: of what one leaves to a later load, nothing may be there any more.
+template <class T> __device__ inline T load_first_to_leave(const T* from) {
+    using W = typename Word<sizeof(T)>::type;
+    const W word = __ldcs(reinterpret_cast<const W*>(from));
+    T out;
+    memcpy(&out, &word, sizeof(W));
+    return out;
+}
+
 // One access per word of the pack's alignment, whatever the element type. `from` must have that alignment.
 template <int Width, class T> __device__ inline Pack<T, Width> load_aligned(const T* from) {
     using P = Pack<T, Width>;
