@@ -80,7 +80,8 @@ TARGETS = {F64: mpf(2) ** -57, F32: mpf(2) ** -27.5}
 LOG_POLY = lambda f: (mp.log1p(f) - f + f**2 / 2) / f**3
 SPECIAL = [
     ("LOG_F32", F32, "(log(1 + f) - f + f^2 / 2) / f^3, sqrt(1/2) <= 1 + f <= sqrt 2", LOG_POLY, 1 / mp.sqrt(2) - 1, mp.sqrt(2) - 1, lambda f: f**2, mpf(2) ** -26.5),
-    ("LOG_F64", F64, "likewise for the residue of the table, |f| <= 1/126", LOG_POLY, -1 / mpf(126), 1 / mpf(126), lambda f: f**2, mpf(2) ** -66),
+    ("LOG_F64", F64, "(2 atanh s - 2 s) / s^3 in s^2, s = f / (2 + f) of the same f", root(lambda s: (2 * mp.atanh(s) - 2 * s) / s**3), mpf(2) ** -60, mpf("0.0295"), lambda z: z / 2, mpf(2) ** -58),
+    ("LOG_TABLED", F64, "(log(1 + f) - f + f^2 / 2) / f^3 for the residue of the table, |f| <= 1/126", LOG_POLY, -1 / mpf(126), 1 / mpf(126), lambda f: f**2, mpf(2) ** -66),
     ("LOG_WIDE", F64, "likewise, enough for results in float32", LOG_POLY, -1 / mpf(126), 1 / mpf(126), lambda f: f**2, mpf(2) ** -38),
     ("EXP_WIDE", F64, "(e^r - 1) / r, enough for results in float32", lambda r: (mp.exp(r) - 1) / r, -HALF_LN2, HALF_LN2, lambda r: r, mpf(2) ** -31),
     ("CBRT", F64, "m^(-1/3), m within a factor of sqrt 2 of 1", lambda m: m ** (-mpf(1) / 3), mpf("0.706"), mpf("1.416"), lambda m: m ** (mpf(1) / 3), mpf(2) ** -13),

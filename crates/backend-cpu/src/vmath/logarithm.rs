@@ -69,21 +69,24 @@ impl Logarithm for f64 {
 
     #[inline(always)]
     fn exponent(self) -> (f64, f64) {
-        let Tabled { n, m, .. } = Tabled::of(self);
-        (m, n)
+        exponent_from(self, std::f64::consts::FRAC_1_SQRT_2.to_bits())
     }
 
+    /// By `s = f / (2 + f)`, `log(1 + f) = 2 atanh s` (as W. J. Cody and W. Waite, and fdlibm, have it): a division, where looking up a
+    /// table's entries for 8 numbers is 16 loads.
     #[inline(always)]
     fn log_parts<I: Isa>(self, low: Option<f64>) -> Parts<f64> {
-        let Tabled { n, m, inverse, log } = Tabled::of(self);
-        let f = match low {
-            None => m.fma::<I>(inverse, -1.0),
-            Some(low) => (-n).within(-1022.0, 1022.0).exp2i().madd::<I>(low * inverse, m.fma::<I>(inverse, -1.0)),
+        let (m, n) = self.exponent();
+        let (f, f_low) = match low {
+            None => (m - 1.0, 0.0),
+            Some(low) => fast_two_sum(m - 1.0, (-n).within(-1022.0, 1022.0).exp2i() * low),
         };
-        let (head, rest) = fast_two_sum(log, f);
-        let square = f * f;
-        let tail = f.madd::<I>(polynomial::<I, f64>(f, &c::LOG_F64), -0.5);
-        Parts { n, head, low: square.madd::<I>(tail, rest) }
+        let s = f / (f + 2.0);
+        let (z, half_square) = (s * s, f * f * 0.5);
+        // 2 s = f - f^2 / 2 + s f^2 / 2
+        let (head, rest) = fast_two_sum(f, -half_square);
+        let tail = z.madd::<I>(polynomial::<I, f64>(z, &c::LOG_F64), half_square);
+        Parts { n, head, low: s.madd::<I>(tail, rest + f_low) }
     }
 
     #[inline(always)]
@@ -104,17 +107,23 @@ pub(crate) struct Tabled {
 impl Tabled {
     #[inline(always)]
     pub fn of(x: f64) -> Tabled {
-        const ONE: u64 = 1f64.to_bits();
-        let shifted = x.to_bits().wrapping_add(ONE - c::LOG_TABLE_FIRST);
-        let exponent = shifted >> 52;
-        let m = f64::from_bits(x.to_bits().wrapping_sub(exponent << 52).wrapping_add(ONE));
-        // The exponent becomes the lowest bits of a float64; few levels convert 64-bit integers.
-        const SHIFT: f64 = (1u64 << 52) as f64;
-        let n = f64::from_bits(exponent | SHIFT.to_bits()) - (SHIFT + 1023.0);
+        let (m, n) = exponent_from(x, c::LOG_TABLE_FIRST);
+        let shifted = x.to_bits().wrapping_sub(c::LOG_TABLE_FIRST);
         let i = (shifted >> (52 - 7)) as usize % c::LOG_TABLE.len();
         let (inverse, log) = (c::LOG_TABLE[i][0], c::LOG_TABLE[i][1]);
         Tabled { n, m, inverse, log }
     }
+}
+
+/// `x = 2^n m`, `m` from the number with these bits on, which is in [1/2, 1): `(m, n)`.
+#[inline(always)]
+fn exponent_from(x: f64, first: u64) -> (f64, f64) {
+    const ONE: u64 = 1f64.to_bits();
+    let exponent = x.to_bits().wrapping_add(ONE - first) >> 52;
+    let m = f64::from_bits(x.to_bits().wrapping_sub(exponent << 52).wrapping_add(ONE));
+    // The exponent becomes the lowest bits of a float64; few levels convert 64-bit integers.
+    const SHIFT: f64 = (1u64 << 52) as f64;
+    (m, f64::from_bits(exponent | SHIFT.to_bits()) - (SHIFT + 1023.0))
 }
 
 /// `log(x + low)`, normal and positive, times a constant: `n * scale_2 + log(m) * scale`, both constants as sums of two.

@@ -52,7 +52,7 @@ impl Power for f64 {
         let square = half * f;
         let square_low = half.fma::<I>(f, -square);
         let (head, low_3) = fast_two_sum(sum, square);
-        let cube = square * f * (-2.0 * polynomial::<I, f64>(f, &c::LOG_F64));
+        let cube = square * f * (-2.0 * polynomial::<I, f64>(f, &c::LOG_TABLED));
         let small = n.madd::<I>(f64::LN_2[1], low_1) + low_2;
         let low = small + (low_3 + (square_low + (-f).madd::<I>(f_low, f_low))) + cube;
 
