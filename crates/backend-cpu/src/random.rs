@@ -3,8 +3,9 @@
 use cuprum_core::{Call, DType, Distribution, Outcome, Random, Result, Work, bf16, decline, f16};
 
 use crate::raw::{ElementsMut, Output};
-use crate::simd::{Loop, dispatch};
-use crate::threads;
+use crate::simd::{Fill, Isa, fill};
+use crate::vmath::{Logarithm, Real};
+use crate::{threads, vmath};
 
 /// Blocks of four words per task.
 const CHUNK: usize = 1 << 13;
@@ -37,9 +38,9 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 fn draw(random: &Random, block: u64, run: ElementsMut) {
     macro_rules! integers {
         ($t:ty, $low:expr, $span:expr) => {
-            blocks(random.key, block, run.typed::<$t>(), |w| {
+            draws(random, block, run.typed::<$t>(), |w: [u32; 4]| {
                 let one = |bits| $low.wrapping_add(scaled(bits, $span)) as $t;
-                [one(pair(w, 0)), one(pair(w, 2))]
+                [one(pair(w[0], w[1])), one(pair(w[2], w[3]))]
             })
         };
     }
@@ -49,7 +50,7 @@ fn draw(random: &Random, block: u64, run: ElementsMut) {
                 Distribution::Uniform { low, high } => {
                     let (low, span) = (low as f32, high as f32 - low as f32);
                     let is_unit = low == 0.0 && span == 1.0;
-                    blocks(random.key, block, run.typed(), |w| {
+                    draws(random, block, run.typed(), |w: [u32; 4]| {
                         let one = |word| {
                             let u = unit_f32(word);
                             $of32(if is_unit { u } else { low + u * span })
@@ -59,11 +60,7 @@ fn draw(random: &Random, block: u64, run: ElementsMut) {
                 }
                 Distribution::Normal { mean, std } => {
                     let (mean, std) = (mean as f32, std as f32);
-                    blocks(random.key, block, run.typed(), |w| {
-                        let u = w.map(unit_f32);
-                        let ([a, b], [c, d]) = (box_muller_f32(u[0], u[1]), box_muller_f32(u[2], u[3]));
-                        [a, b, c, d].map(|z| $of32(mean + std * z))
-                    })
+                    draws(random, block, run.typed(), Normal { mean, std, finish: $of32 })
                 }
                 Distribution::Integers { .. } => {}
             }
@@ -86,17 +83,13 @@ fn draw(random: &Random, block: u64, run: ElementsMut) {
         (Distribution::Uniform { low, high }, DType::F64) => {
             let is_unit = low == 0.0 && high == 1.0;
             let span = high - low;
-            blocks(random.key, block, run.typed::<f64>(), |w| {
+            draws(random, block, run.typed::<f64>(), |w: [u32; 4]| {
                 let one = |u: f64| if is_unit { u } else { low + u * span };
-                [one(unit_f64(pair(w, 0))), one(unit_f64(pair(w, 2)))]
+                [one(unit_f64(pair(w[0], w[1]))), one(unit_f64(pair(w[2], w[3])))]
             });
         }
         (Distribution::Normal { mean, std }, DType::F64) => {
-            blocks(random.key, block, run.typed::<f64>(), |w| {
-                let [u1, u2] = [0, 2].map(|n| unit_f64(pair(w, n)));
-                let (radius, angle) = ((-2.0 * (1.0 - u1).ln()).sqrt(), std::f64::consts::TAU * u2);
-                [angle.cos(), angle.sin()].map(|x| mean + std * (radius * x))
-            });
+            draws(random, block, run.typed::<f64>(), Normal { mean, std, finish: |x: f64| x });
         }
         (_, DType::F16) => floats!(f16::from_f32),
         (_, DType::BF16) => floats!(bf16::from_f32),
@@ -107,65 +100,145 @@ fn draw(random: &Random, block: u64, run: ElementsMut) {
 /// Blocks computed side by side: a register of words.
 const LANES: usize = 16;
 
-/// Fills `out` with N elements a block, from block `first` on.
-fn blocks<T: Copy, const N: usize>(key: u64, first: u64, out: &mut [T], make: impl Fn([u32; 4]) -> [T; N]) {
-    dispatch(Fill { key, first, out, make });
+/// A number of each of [`LANES`] blocks.
+type Lanes<T> = [T; LANES];
+
+/// What blocks of words are made into: N elements of each.
+trait Make<const N: usize> {
+    /// An element.
+    type Item: Copy;
+    /// Elements of the first of [`LANES`] blocks.
+    fn make<I: Isa>(&self, words: &[Lanes<u32>; 4], out: &mut [[Self::Item; N]]);
 }
 
-struct Fill<'a, T, F: Fn([u32; 4]) -> [T; N], const N: usize> {
-    key: u64,
-    first: u64,
-    out: &'a mut [T],
-    make: F,
-}
-
-impl<T: Copy, F: Fn([u32; 4]) -> [T; N], const N: usize> Loop for Fill<'_, T, F, N> {
-    type Output = ();
+/// One block after the other.
+impl<T: Copy, F: Fn([u32; 4]) -> [T; N], const N: usize> Make<N> for F {
+    type Item = T;
     #[inline(always)]
-    fn run(self) {
-        for (i, part) in self.out.chunks_mut(N * LANES).enumerate() {
-            let [a, b, c, d] = Side { key: self.key, first: self.first.wrapping_add((i * LANES) as u64) }.run();
-            let (whole, rest) = part.as_chunks_mut::<N>();
-            for (lane, place) in whole.iter_mut().enumerate() {
-                *place = (self.make)([a[lane], b[lane], c[lane], d[lane]]);
-            }
-            if let Some(lane) = Some(whole.len()).filter(|_| !rest.is_empty()) {
-                rest.copy_from_slice(&(self.make)([a[lane], b[lane], c[lane], d[lane]])[..rest.len()]);
-            }
+    fn make<I: Isa>(&self, [a, b, c, d]: &[Lanes<u32>; 4], out: &mut [[T; N]]) {
+        for (lane, place) in out.iter_mut().enumerate() {
+            *place = self([a[lane], b[lane], c[lane], d[lane]]);
         }
     }
 }
 
-/// [`LANES`] blocks from `first` on.
-struct Side {
-    key: u64,
-    first: u64,
+/// Normally distributed numbers of which the elements are made.
+struct Normal<T, F> {
+    mean: T,
+    std: T,
+    finish: F,
 }
 
-impl Loop for Side {
-    type Output = [[u32; LANES]; 4];
+impl<T: Copy, F: Fn(f64) -> T> Make<2> for Normal<f64, F> {
+    type Item = T;
     #[inline(always)]
-    fn run(self) -> [[u32; LANES]; 4] {
-        let (mut low, mut high, mut c, mut d) = ([0; LANES], [0; LANES], [0; LANES], [0; LANES]);
+    fn make<I: Isa>(&self, [a, b, c, d]: &[Lanes<u32>; 4], out: &mut [[T; 2]]) {
+        let (mut u, mut v) = ([0.0; LANES], [0.0; LANES]);
         for lane in 0..LANES {
-            let block = self.first.wrapping_add(lane as u64);
-            (low[lane], high[lane]) = (block as u32, (block >> 32) as u32);
+            (u[lane], v[lane]) = (unit_f64(pair(a[lane], b[lane])), unit_f64(pair(c[lane], d[lane])));
         }
-        let mut key = [self.key as u32, (self.key >> 32) as u32];
-        for _ in 0..10 {
-            for lane in 0..LANES {
-                [low[lane], high[lane], c[lane], d[lane]] = round(key, [low[lane], high[lane], c[lane], d[lane]]);
-            }
-            key = next_key(key);
+        let [x, y] = box_muller::<I, f64>(&u, &v);
+        for (lane, place) in out.iter_mut().enumerate() {
+            *place = [self.scaled(x[lane]), self.scaled(y[lane])];
         }
-        [low, high, c, d]
     }
 }
 
-/// Words n and n + 1 as one number, the first one low.
+impl<T: Copy, F: Fn(f32) -> T> Make<4> for Normal<f32, F> {
+    type Item = T;
+    #[inline(always)]
+    fn make<I: Isa>(&self, words: &[Lanes<u32>; 4], out: &mut [[T; 4]]) {
+        let mut u = [[0.0; LANES]; 4];
+        for n in 0..4 {
+            for lane in 0..LANES {
+                u[n][lane] = unit_f32(words[n][lane]);
+            }
+        }
+        let ([x, y], [z, w]) = (box_muller::<I, f32>(&u[0], &u[1]), box_muller::<I, f32>(&u[2], &u[3]));
+        for (lane, place) in out.iter_mut().enumerate() {
+            *place = [self.scaled(x[lane]), self.scaled(y[lane]), self.scaled(z[lane]), self.scaled(w[lane])];
+        }
+    }
+}
+
+impl<R: Real, T, F: Fn(R) -> T> Normal<R, F> {
+    /// The element of a number of mean 0 and deviation 1.
+    #[inline(always)]
+    fn scaled(&self, x: R) -> T {
+        (self.finish)(self.mean + self.std * x)
+    }
+}
+
+/// Two normal numbers of each two uniform ones in [0, 1) (Box and Muller, 1958).
 #[inline(always)]
-fn pair(w: [u32; 4], n: usize) -> u64 {
-    w[n] as u64 | (w[n + 1] as u64) << 32
+fn box_muller<I: Isa, T: Logarithm>(u: &Lanes<T>, v: &Lanes<T>) -> [Lanes<T>; 2] {
+    let mut numbers = [*u, *v];
+    for lane in 0..LANES {
+        let radius = (T::of(-2.0) * vmath::log::<I, T>(T::of(1.0) - u[lane])).sqrt();
+        let angle = T::of(std::f64::consts::TAU) * v[lane];
+        numbers[0][lane] = radius * vmath::cos::<I, T>(angle);
+        numbers[1][lane] = radius * vmath::sin::<I, T>(angle);
+    }
+    numbers
+}
+
+/// Fills a slice with elements from block `first` on.
+fn draws<M: Make<N>, const N: usize>(random: &Random, first: u64, out: &mut [M::Item], make: M) {
+    fill(Draws { key: random.key, first, make }, out)
+}
+
+struct Draws<M, const N: usize> {
+    key: u64,
+    first: u64,
+    make: M,
+}
+
+impl<M: Make<N>, const N: usize> Fill for Draws<M, N> {
+    type Item = M::Item;
+    #[inline(always)]
+    fn run<I: Isa>(self, out: &mut [M::Item]) {
+        for (i, part) in out.chunks_mut(N * LANES).enumerate() {
+            let words = words(self.key, self.first.wrapping_add((i * LANES) as u64));
+            let (whole, rest) = part.as_chunks_mut::<N>();
+            self.make.make::<I>(&words, whole);
+            if let Some(&any) = rest.first() {
+                let (mut last, [a, b, c, d]) = ([[any; N]], &words);
+                let lane = whole.len();
+                self.make.make::<I>(&[[a[lane]; LANES], [b[lane]; LANES], [c[lane]; LANES], [d[lane]; LANES]], &mut last);
+                rest.copy_from_slice(&last[0][..rest.len()]);
+            }
+        }
+    }
+}
+
+/// The words of [`LANES`] blocks from `first` on: Philox 4x32-10.
+#[inline(always)]
+fn words(key: u64, first: u64) -> [Lanes<u32>; 4] {
+    // Words are the low halves of these, as one multiplication of the halves' is one instruction; nobody looks at the others.
+    let (mut a, mut b, mut c, mut d) = ([0; LANES], [0; LANES], [0; LANES], [0; LANES]);
+    for lane in 0..LANES {
+        a[lane] = first.wrapping_add(lane as u64);
+        b[lane] = a[lane] >> 32;
+    }
+    let mut key = [key as u32, (key >> 32) as u32];
+    for _ in 0..10 {
+        for lane in 0..LANES {
+            [a[lane], b[lane], c[lane], d[lane]] = round(key, [a[lane], b[lane], c[lane], d[lane]]);
+        }
+        key = next_key(key);
+    }
+    let mut words = [[0; LANES]; 4];
+    for lane in 0..LANES {
+        (words[0][lane], words[1][lane]) = (a[lane] as u32, b[lane] as u32);
+        (words[2][lane], words[3][lane]) = (c[lane] as u32, d[lane] as u32);
+    }
+    words
+}
+
+/// Two words as one number.
+#[inline(always)]
+fn pair(low: u32, high: u32) -> u64 {
+    low as u64 | (high as u64) << 32
 }
 
 #[inline(always)]
@@ -183,16 +256,12 @@ fn unit_f32(word: u32) -> f32 {
     (word >> 8) as f32 * 2f32.powi(-24)
 }
 
-fn box_muller_f32(u1: f32, u2: f32) -> [f32; 2] {
-    let (radius, angle) = ((-2.0 * (1.0 - u1).ln()).sqrt(), std::f32::consts::TAU * u2);
-    [radius * angle.cos(), radius * angle.sin()]
-}
-
-/// A round of Philox 4x32 (Salmon et al., SC 2011).
+/// A round of Philox 4x32 (Salmon et al., SC 2011) on the low halves.
 #[inline(always)]
-fn round(key: [u32; 2], c: [u32; 4]) -> [u32; 4] {
-    let (p0, p1) = (0xD251_1F53 * c[0] as u64, 0xCD9E_8D57 * c[2] as u64);
-    [(p1 >> 32) as u32 ^ c[1] ^ key[0], p1 as u32, (p0 >> 32) as u32 ^ c[3] ^ key[1], p0 as u32]
+fn round(key: [u32; 2], [a, b, c, d]: [u64; 4]) -> [u64; 4] {
+    const LOW: u64 = u32::MAX as u64;
+    let (p, q) = (0xD251_1F53 * (a & LOW), 0xCD9E_8D57 * (c & LOW));
+    [(q >> 32) ^ b ^ key[0] as u64, q, (p >> 32) ^ d ^ key[1] as u64, p]
 }
 
 /// The key of the next round.
@@ -205,17 +274,18 @@ fn next_key(key: [u32; 2]) -> [u32; 2] {
 mod tests {
     use super::*;
 
-    fn philox_full(mut key: [u32; 2], mut c: [u32; 4]) -> [u32; 4] {
+    fn philox_full(mut key: [u32; 2], c: [u32; 4]) -> [u32; 4] {
+        let mut c = c.map(u64::from);
         for _ in 0..10 {
             (c, key) = (round(key, c), next_key(key));
         }
-        c
+        c.map(|word| word as u32)
     }
 
     #[test]
     fn lanes_are_consecutive_blocks() {
         let (key, first) = (0x299f_31d0_a409_3822, u64::MAX - 5);
-        let words = dispatch(Side { key, first });
+        let words = words(key, first);
         for lane in 0..LANES {
             let block = first.wrapping_add(lane as u64);
             let one = philox_full([key as u32, (key >> 32) as u32], [block as u32, (block >> 32) as u32, 0, 0]);

@@ -19,6 +19,7 @@ mod trigonometric;
 pub(crate) use exponential::{cosh, exp, exp2, expm1, sinh, tanh};
 pub(crate) use inverse::{acos, asin, atan, atan2};
 pub(crate) use large::{cos_large, is_large, sin_large, tan_large};
-pub(crate) use logarithm::{acosh, asinh, atanh, log, log1p, log2, log10};
+pub(crate) use logarithm::{Logarithm, acosh, asinh, atanh, log, log1p, log2, log10};
 pub(crate) use power::{cbrt, hypot, pow};
+pub(crate) use real::Real;
 pub(crate) use trigonometric::{cos, sin, tan};
