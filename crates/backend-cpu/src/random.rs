@@ -302,6 +302,32 @@ mod tests {
         assert_eq!(philox_full([0xa409_3822, 0x299f_31d0], pi), [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]);
     }
 
+    /// Against the C library's functions, with blocks side by side, alone, and cut off.
+    #[test]
+    fn normal_numbers_are_box_and_mullers() {
+        fn check<T: Real, const N: usize>(len: usize, got: Vec<T>, uniform: impl Fn([u32; 4]) -> [f64; N], ulp: f64) {
+            for (i, x) in got.iter().map(|x| x.wide()).enumerate() {
+                let (block, n) = (FIRST + (i / N) as u64, i % N);
+                let u = uniform(philox_full([KEY as u32, (KEY >> 32) as u32], [block as u32, (block >> 32) as u32, 0, 0]));
+                let (radius, angle) = ((-2.0 * (1.0 - u[n & !1]).ln()).sqrt(), std::f64::consts::TAU * u[n | 1]);
+                let want = 0.5 + 2.0 * radius * if n % 2 == 0 { angle.cos() } else { angle.sin() };
+                // The angle is rounded, and so are the product and the sum.
+                assert!((x - want).abs() <= ulp * (1.0 + 16.0 * radius), "{i} of {len}: {x} is not {want}");
+            }
+        }
+        const KEY: u64 = 0x299f_31d0_a409_3822;
+        const FIRST: u64 = u32::MAX as u64 - 7;
+        for len in [1, 2, 3, 31, 32, 33, 64, 67, 1001] {
+            let random = Random { key: KEY, first_block: FIRST, distribution: Distribution::Normal { mean: 0.5, std: 2.0 } };
+            let mut wide = vec![0.0; len];
+            draws(&random, FIRST, &mut wide, Normal { mean: 0.5, std: 2.0, finish: |x: f64| x });
+            check(len, wide, |w| [unit_f64(pair(w[0], w[1])), unit_f64(pair(w[2], w[3]))], f64::EPSILON);
+            let mut narrow = vec![0.0; len];
+            draws(&random, FIRST, &mut narrow, Normal { mean: 0.5, std: 2.0, finish: |x: f32| x });
+            check(len, narrow, |w| w.map(|word| unit_f32(word) as f64), f32::EPSILON as f64);
+        }
+    }
+
     #[test]
     fn spans() {
         assert_eq!(scaled(u64::MAX, 10), 9);
