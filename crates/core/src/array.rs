@@ -35,16 +35,19 @@ pub struct StoredArray {
 
 impl StoredArray {
     /// An array over a buffer; an error if the layout reaches outside it.
+    #[inline]
     pub fn new(dtype: DType, layout: Layout, buffer: Arc<dyn Buffer>) -> Result<StoredArray> {
-        let (lo, hi) = layout.extent();
-        if lo < 0 || (hi as usize).saturating_mul(dtype.itemsize()) > buffer.nbytes() {
-            return Err(Error::shape(
-                "array",
-                format!("layout {layout:?} of {dtype} reaches outside its buffer of {} bytes", buffer.nbytes()),
-                &[layout.shape()],
-            ));
-        }
+        StoredArray::check_inside(dtype, &layout, buffer.nbytes())?;
         Ok(StoredArray { dtype, layout, buffer })
+    }
+
+    fn check_inside(dtype: DType, layout: &Layout, nbytes: usize) -> Result<()> {
+        let (lo, hi) = layout.extent();
+        if lo < 0 || (hi as usize).saturating_mul(dtype.itemsize()) > nbytes {
+            let message = format!("layout {layout:?} of {dtype} reaches outside its buffer of {nbytes} bytes");
+            return Err(Error::shape("array", message, &[layout.shape()]));
+        }
+        Ok(())
     }
 
     /// The same memory under another layout; an error if that reaches outside it.

@@ -58,6 +58,7 @@ pub struct KernelLaunch {
 }
 
 impl Record {
+    #[cold]
     fn of_call(call: &Call, story: &mut Story) -> Record {
         Record {
             op: call.op.name(),
@@ -207,6 +208,17 @@ pub fn run(call: &Call) -> Result<Outputs> {
     if call.outputs.iter().all(|o| o.layout.size() == 0) {
         return empty_outputs(call);
     }
+    if listening() || trace::is_on() || tracing::level_enabled!(tracing::Level::DEBUG) {
+        return run_and_tell(call);
+    }
+    let mut story = Story::new(false);
+    let served = serve_by_chain(call, &mut story);
+    outputs(call, served, &mut story)
+}
+
+/// [`run`] where somebody may listen: `explain`, the trace, a subscriber.
+#[cold]
+fn run_and_tell(call: &Call) -> Result<Outputs> {
     let span = tracing::debug_span!(
         "call",
         op = call.op.name(),
@@ -233,15 +245,19 @@ pub fn run(call: &Call) -> Result<Outputs> {
     if let Some(name) = story.served_by {
         span.record("served_by", name);
     }
-    let outputs = match (served, story.failed) {
-        (Ok(true), _) => Ok(story.outputs),
-        (Ok(false), None) => unserved(call),
-        // The failure is the reason why nobody serves it.
-        (Ok(false), Some(failed)) => unserved(call).map_err(|e| if matches!(e, Error::Unsupported { .. }) { failed } else { e }),
-        (Err(error), _) => Err(error),
-    };
+    let outputs = outputs(call, served, &mut story);
     trace::end(watch, record.as_ref(), outputs.as_ref().err());
     outputs
+}
+
+/// What a call whose chain has been asked returns.
+fn outputs(call: &Call, served: Result<bool>, story: &mut Story) -> Result<Outputs> {
+    match (served?, story.failed.take()) {
+        (true, _) => Ok(std::mem::take(&mut story.outputs)),
+        (false, None) => unserved(call),
+        // The failure is the reason why nobody serves it.
+        (false, Some(failed)) => unserved(call).map_err(|e| if matches!(e, Error::Unsupported { .. }) { failed } else { e }),
+    }
 }
 
 /// Queues work that is no call, such as a kernel of the user's, and tells of it where calls are told of: [`explain`] and
@@ -425,6 +441,7 @@ fn filter(link: &Link, call: &Call) -> std::result::Result<(), &'static str> {
 }
 
 /// Everybody declined: the composite body, then the policy, then an error that lists every reason.
+#[cold]
 fn unserved(call: &Call) -> Result<Outputs> {
     // The composite of a Map needs its scalars too: `expr`, which knows them, runs it on the error, and reductions one by one on that of rows.
     let core_goes_on = call.program().is_some() && call.op.0.composite.is_some() || call.family() == Family::Rows;

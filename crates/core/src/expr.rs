@@ -476,23 +476,28 @@ impl NdArray {
         body(&args)?.astype(self.dtype())?.broadcast_to(self.shape())?.stored()
     }
 
-    /// As the prologue of a reduction or scan: a program with one result of `dtype`, and its inputs broadcast to the shape.
-    pub(crate) fn prologue(&self, dtype: DType) -> Result<(Program, SmallVec<[StoredArray; 4]>)> {
+    /// Runs `f` with the array as the prologue of a reduction or scan: a program with one result of `dtype`, and its inputs broadcast to
+    /// the shape. Both are large, and handed on where they lie.
+    pub(crate) fn with_prologue<R>(&self, dtype: DType, f: impl FnOnce(&Program, &[StoredArray]) -> Result<R>) -> Result<R> {
         // What was computed once inside another evaluation is stored now, so that loops over `x` and `x.sum()` stay linear.
         if self.0.inlined.load(Ordering::Relaxed) > 0 || self.is_foreign() || self.is_fold() || !fusion_enabled() {
             self.value()?;
         }
         let mut flat = Flattened::new(false, true);
-        let mut root = flat.visit(self, self.shape(), true)?;
+        let stored = self.0.value.get().and_then(|value| value.as_ref().ok());
+        let mut root = match stored {
+            Some(stored) => flat.program.push(StepKind::Input(0), stored.dtype(), &[]),
+            None => flat.visit(self, self.shape(), true)?,
+        };
         if self.dtype() != dtype {
             root = flat.program.push(StepKind::Cast, dtype, &[root]);
         }
         flat.program.outputs.push(root);
         flat.mark_inlined();
-        if self.is_deferred() {
+        if stored.is_none() && self.is_deferred() {
             self.0.inlined.fetch_add(1, Ordering::Relaxed);
         }
-        Ok((flat.program, flat.inputs))
+        f(&flat.program, stored.map_or(&flat.inputs, std::slice::from_ref))
     }
 }
 

@@ -59,7 +59,8 @@ fn one_device(op: Op, a: &NdArray, b: &NdArray) -> Result<Device> {
 /// Dispatches a call on the current stream of a device, and returns its outputs as arrays, in order.
 fn run<const N: usize>(op: Op, device: Device, inputs: &[StoredArray], outputs: &[OutputSpec], work: Work) -> Result<[NdArray; N]> {
     let done = dispatch::run(&Call { op, device, stream: Stream::current(device), inputs, outputs, work })?;
-    let arrays: SmallVec<[NdArray; N]> = done.into_iter().map(NdArray::from).collect();
+    let mut arrays = SmallVec::<[NdArray; N]>::new(); // pushed one by one: a large value passes through fewer hands than in `collect`
+    done.into_iter().for_each(|array| arrays.push(array.into()));
     arrays.into_inner().map_err(|a| Error::value(op.name(), format!("the kernel returned {} outputs, not {N}", a.len())))
 }
 
@@ -72,9 +73,12 @@ fn run_one(op: Op, device: Device, inputs: &[StoredArray], output: OutputSpec, w
 /// `a` as the prologue of a loop over its elements in C order: a program with one result of `dtype`, and its inputs as 1-D
 /// arrays of stride 1, or 0 where one element serves all.
 fn flat_prologue(a: &NdArray, dtype: DType) -> Result<(Program, SmallVec<[StoredArray; 4]>)> {
-    let (program, inputs) = a.prologue(dtype)?;
-    match inputs.iter().map(flat).collect::<Option<Result<SmallVec<_>>>>() {
-        Some(inputs) => Ok((program, inputs?)),
+    let prologue = |program: &Program, inputs: &[StoredArray]| {
+        let inputs = inputs.iter().map(flat).collect::<Option<Result<SmallVec<_>>>>();
+        inputs.map(|inputs| Ok((program.clone(), inputs?))).transpose()
+    };
+    match a.with_prologue(dtype, prologue)? {
+        Some(flat) => Ok(flat),
         None => {
             let stored = a.astype(dtype)?.ravel()?.contiguous()?.stored()?;
             Ok((Program::identity(dtype), SmallVec::from_elem(stored, 1)))

@@ -169,39 +169,54 @@ pub fn accumulator(op: Op, value: DType) -> DType {
 /// Checks axes, handles empty inputs, plans and dispatches. `value` is the dtype elements enter with, `out` that of results.
 pub(crate) fn reduce(op: Op, a: &NdArray, over: &Over, value: DType, out: DType) -> Result<NdArray> {
     let name = op.name();
-    let axes: Dims = match &over.axes {
-        None => (0..a.ndim()).collect(),
-        Some(axes) => normalize_axes(name, axes, a.ndim())?,
-    };
+    let mut axes = Dims::new();
+    match &over.axes {
+        None => (0..a.ndim()).for_each(|axis| axes.push(axis)),
+        Some(given) => axes = normalize_axes(name, given, a.ndim())?,
+    }
     let arg = op == ARGMIN || op == ARGMAX;
     if arg && over.axes.is_some() && axes.len() != 1 {
         return Err(Error::value(name, "takes one axis, or none for all"));
     }
-    let keep = |axis: &usize| !axes.contains(axis);
-    let result_shape: Dims = (0..a.ndim()).filter(keep).map(|i| a.shape()[i]).collect();
-    let shown: Dims =
-        if over.keepdims { (0..a.ndim()).map(|i| if keep(&i) { a.shape()[i] } else { 1 }).collect() } else { result_shape.clone() };
-    let reduced: usize = axes.iter().map(|&i| a.shape()[i]).product();
+    let (mut shape, mut reduced) = (Dims::new(), 1);
+    for (axis, &n) in a.shape().iter().enumerate() {
+        if !axes.contains(&axis) {
+            shape.push(n);
+            continue;
+        }
+        reduced *= n;
+        if over.keepdims {
+            shape.push(1);
+        }
+    }
     if reduced == 0 {
-        return match identity(op, out) {
-            Some(value) => super::creation::full_on(a.device(), &shown, value, out),
-            None if result_shape.contains(&0) && !arg => super::creation::full_on(a.device(), &shown, Scalar::Int(0), out),
-            None => Err(Error::shape(name, "zero-size array to a reduction which has no identity", &[a.shape()])),
-        };
+        return of_nothing(op, a, &shape, out);
     }
     if over.keepdims && waits(op, a, &axes, reduced)? {
-        return Ok(Fold { op, argument: a.clone(), axes, value }.deferred(shown, out));
+        return Ok(Fold { op, argument: a.clone(), axes, value }.deferred(shape, out));
     }
-    run(op, a, &axes, value, OutputSpec::contiguous(out, &shown)?)
+    run(op, a, &axes, value, OutputSpec::contiguous(out, &shape)?)
+}
+
+/// The value of a reduction over no elements: the identity, for each result of this shape.
+#[cold]
+fn of_nothing(op: Op, a: &NdArray, shape: &[usize], out: DType) -> Result<NdArray> {
+    match identity(op, out) {
+        Some(value) => super::creation::full_on(a.device(), shape, value, out),
+        None if shape.contains(&0) && ![ARGMIN, ARGMAX].contains(&op) => super::creation::full_on(a.device(), shape, Scalar::Int(0), out),
+        None => Err(Error::shape(op.name(), "zero-size array to a reduction which has no identity", &[a.shape()])),
+    }
 }
 
 /// Plans and dispatches a reduction whose axes are checked.
 pub(crate) fn run(op: Op, a: &NdArray, axes: &[usize], value: DType, output: OutputSpec) -> Result<NdArray> {
-    let (program, inputs) = a.prologue(value)?;
-    let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|i| i.layout()).collect();
-    let plan = ReducePlan::new(a.shape(), &layouts, axes, [ARGMIN, ARGMAX].contains(&op));
-    let work = Work::Reduce { program: &program, plan: &plan, acc: accumulator(op, value) };
-    super::run_one(op, a.device(), &inputs, output, work)
+    a.with_prologue(value, |program, inputs| {
+        let mut layouts = SmallVec::<[&Layout; 4]>::new();
+        inputs.iter().for_each(|input| layouts.push(input.layout()));
+        let plan = ReducePlan::new(a.shape(), &layouts, axes, [ARGMIN, ARGMAX].contains(&op));
+        let work = Work::Reduce { program, plan: &plan, acc: accumulator(op, value) };
+        super::run_one(op, a.device(), inputs, output, work)
+    })
 }
 
 /// Whether a reduction that keeps its dims is deferred, for it will be broadcast back: along rows that a kernel of the device may hold.

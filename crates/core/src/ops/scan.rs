@@ -26,11 +26,12 @@ fn scan(op: Op, a: &NdArray, axis: Option<isize>, dtype: Option<DType>) -> Resul
     let Some(axis) = axis else { return scan(op, &a.ravel()?, Some(0), dtype) };
     let axis = normalize_axis(op.name(), axis, a.ndim())?;
     let dtype = dtype.unwrap_or(a.dtype().sum_dtype());
-    let (program, inputs) = a.prologue(dtype)?;
-    let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|i| i.layout()).collect();
-    let plan = ScanPlan::new(a.shape(), &layouts, axis);
-    let work = Work::Scan { program: &program, plan: &plan };
-    super::run_one(op, a.device(), &inputs, OutputSpec::contiguous(dtype, a.shape())?, work)
+    a.with_prologue(dtype, |program, inputs| {
+        let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|i| i.layout()).collect();
+        let plan = ScanPlan::new(a.shape(), &layouts, axis);
+        let work = Work::Scan { program, plan: &plan };
+        super::run_one(op, a.device(), inputs, OutputSpec::contiguous(dtype, a.shape())?, work)
+    })
 }
 
 impl NdArray {

@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::layout::{Dims, Layout, Strides};
+use crate::plan::elementwise::collapse;
 
 /// A mode (subscript) of a contraction, numbered from 0.
 pub type Mode = u8;
@@ -79,11 +80,11 @@ impl ContractPlan {
         let stride =
             |modes: &[Mode], layout: &Layout, mode: Mode| modes.iter().position(|&x| x == mode).map_or(0, |axis| layout.strides()[axis]);
         let merge = |group: &[Mode], x: (&[Mode], &Layout), y: (&[Mode], &Layout)| -> Option<[isize; 2]> {
-            let axes = group.iter().map(|&g| (self.extents[g as usize], SmallVec::from_slice(&[stride(x.0, x.1, g), stride(y.0, y.1, g)])));
-            let (dims, strides) = crate::plan::elementwise::collapse(axes);
+            let axes = group.iter().map(|&g| (self.extents[g as usize], move |i: usize| stride([x.0, y.0][i], [x.1, y.1][i], g)));
+            let (dims, strides) = collapse(2, axes);
             match dims.len() {
                 0 => Some([1, 1]),
-                1 => Some([strides[0][0], strides[0][1]]),
+                1 => Some([strides[0][0], strides[1][0]]),
                 _ => None,
             }
         };
@@ -92,11 +93,9 @@ impl ContractPlan {
         let [b_col, c_col] = merge(&self.n, pb, pc)?;
         let k_in_b: SmallVec<[Mode; 6]> = self.b.iter().copied().filter(|x| self.k.contains(x)).collect();
         let [a_col, b_row] = merge(&self.k, pa, pb).or_else(|| merge(&k_in_b, pa, pb))?;
-        let batch_axes = self
-            .batch
-            .iter()
-            .map(|&g| (self.extents[g as usize], SmallVec::from_slice(&[stride(pa.0, a, g), stride(pb.0, b, g), stride(pc.0, out, g)])));
-        let (batch, by_axis) = crate::plan::elementwise::collapse(batch_axes);
+        let operands = [pa, pb, pc];
+        let batch_axes = self.batch.iter().map(|&g| (self.extents[g as usize], move |i: usize| stride(operands[i].0, operands[i].1, g)));
+        let (batch, batch_strides) = collapse(3, batch_axes);
         Some(Gemm {
             m: self.size(&self.m),
             n: self.size(&self.n),
@@ -105,7 +104,7 @@ impl ContractPlan {
             b: [b_row, b_col],
             c: [c_row, c_col],
             batch,
-            batch_strides: [0, 1, 2].map(|i| by_axis.iter().map(|s| s[i]).collect()),
+            batch_strides: [0, 1, 2].map(|i| batch_strides[i].clone()),
         })
     }
 

@@ -29,10 +29,11 @@ impl LoopPlan {
         }
         let mut order: Dims = (0..shape.len()).filter(|&a| shape[a] != 1).collect();
         order.sort_by_key(|&a| std::cmp::Reverse(last.strides()[a].unsigned_abs()));
-        let axes = order.iter().map(|&a| (shape[a], operands.iter().map(|l| l.strides()[a]).collect::<Strides>()));
-        let (dims, by_axis) = collapse(axes);
-        let strides = (0..operands.len()).map(|k| by_axis.iter().map(|s| s[k]).collect()).collect();
-        LoopPlan { dims, strides, size }
+        let mut plan = LoopPlan { dims: Dims::new(), strides: SmallVec::from_elem(Strides::new(), operands.len()), size };
+        for &a in &order {
+            add_axis(&mut plan.dims, &mut plan.strides, shape[a], |k| operands[k].strides()[a]);
+        }
+        plan
     }
 
     /// The plan of a number of operands that all lie in C order without gaps.
@@ -71,23 +72,32 @@ pub fn across(strides: &[isize]) -> Option<usize> {
     outer.iter().position(|s| s.unsigned_abs() == 1)
 }
 
-/// Merges neighbouring axes that every operand steps through evenly. Input and output: outermost first, strides by operand.
-pub(crate) fn collapse(axes: impl Iterator<Item = (usize, Strides)>) -> (Dims, SmallVec<[Strides; 6]>) {
-    let (mut dims, mut strides) = (Dims::new(), SmallVec::<[Strides; 6]>::new());
-    for (n, step) in axes {
-        if n == 1 {
-            continue;
-        }
-        if let (Some(outer_n), Some(outer)) = (dims.last_mut(), strides.last_mut())
-            && outer.iter().zip(&step).all(|(&o, &s)| o == s * n as isize)
-        {
-            *outer_n *= n;
-            *outer = step;
-        } else {
-            dims.push(n);
-            strides.push(step);
-        }
+/// Puts an axis inside those that a loop has, or merges it with the innermost if every operand steps through both evenly. `step` is the
+/// axis' stride in operand k, `strides` are those of each operand along `dims`.
+pub(crate) fn add_axis(dims: &mut Dims, strides: &mut [Strides], extent: usize, step: impl Fn(usize) -> isize) {
+    if extent == 1 {
+        return;
     }
+    let is_even = |(k, outer): (usize, &Strides)| outer.last() == Some(&(step(k) * extent as isize));
+    match dims.last_mut() {
+        Some(outer) if strides.iter().enumerate().all(is_even) => {
+            *outer *= extent;
+            for of_operand in strides.iter_mut() {
+                of_operand.pop();
+            }
+        }
+        _ => dims.push(extent),
+    }
+    for (k, of_operand) in strides.iter_mut().enumerate() {
+        of_operand.push(step(k));
+    }
+}
+
+/// [`add_axis`] for each axis of a loop over some operands, outermost first: extents, and strides by operand. An axis is given as its
+/// extent and its stride by operand.
+pub(crate) fn collapse<S: Fn(usize) -> isize>(operands: usize, axes: impl Iterator<Item = (usize, S)>) -> (Dims, SmallVec<[Strides; 4]>) {
+    let (mut dims, mut strides) = (Dims::new(), SmallVec::from_elem(Strides::new(), operands));
+    axes.for_each(|(extent, step)| add_axis(&mut dims, &mut strides, extent, step));
     (dims, strides)
 }
 

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::layout::{Dims, Layout, Strides};
-use crate::plan::elementwise::collapse;
+use crate::plan::elementwise::add_axis;
 
 /// What a reduction looks like after collapsing. `k` marks kept axes, `r` reduced ones, rightmost fastest in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,22 +42,39 @@ impl ReducePlan {
     /// Plans a reduction of `inputs` (all of one shape) over `axes`. `ordered` keeps the reduced axes in their order,
     /// which arg-reductions need to number elements.
     pub fn new(shape: &[usize], inputs: &[&Layout], axes: &[usize], ordered: bool) -> ReducePlan {
-        let strides_at = |a: usize| inputs.iter().map(|l| l.strides()[a]).collect::<Strides>();
-        let kept_axes = (0..shape.len()).filter(|a| !axes.contains(a));
-        let mut reduced_axes: Dims = (0..shape.len()).filter(|a| axes.contains(a)).collect();
-        if let (Some(first), false) = (inputs.first(), ordered) {
+        // A kilobyte: filled where it will lie, not put together from parts.
+        let mut plan = ReducePlan {
+            class: ReduceClass::General,
+            kept: Dims::new(),
+            reduced: Dims::new(),
+            kept_strides: SmallVec::new(),
+            reduced_strides: SmallVec::new(),
+            kept_size: 1,
+            reduced_size: 1,
+        };
+        for _ in inputs {
+            plan.kept_strides.push(Strides::new());
+            plan.reduced_strides.push(Strides::new());
+        }
+        let strides = |a: usize| move |k: usize| inputs[k].strides()[a];
+        let mut reduced_axes = Dims::new();
+        for (a, &n) in shape.iter().enumerate() {
+            if axes.contains(&a) {
+                plan.reduced_size *= n;
+                reduced_axes.push(a);
+            } else {
+                plan.kept_size *= n;
+                add_axis(&mut plan.kept, &mut plan.kept_strides, n, strides(a));
+            }
+        }
+        if let Some(first) = inputs.first().filter(|first| !ordered && !first.is_c_contiguous()) {
             reduced_axes.sort_by_key(|&a| std::cmp::Reverse(first.strides()[a].unsigned_abs()));
         }
-        let kept_size = kept_axes.clone().map(|a| shape[a]).product();
-        let reduced_size = reduced_axes.iter().map(|&a| shape[a]).product();
-        let (kept, kept_by_axis) = collapse(kept_axes.map(|a| (shape[a], strides_at(a))));
-        let (reduced, reduced_by_axis) = collapse(reduced_axes.iter().map(|&a| (shape[a], strides_at(a))));
-        let by_input = |axes: &SmallVec<[Strides; 6]>| -> SmallVec<[Strides; 4]> {
-            (0..inputs.len()).map(|k| axes.iter().map(|s| s[k]).collect()).collect()
-        };
-        let (kept_strides, reduced_strides) = (by_input(&kept_by_axis), by_input(&reduced_by_axis));
-        let class = classify(&kept, &reduced, &kept_strides, &reduced_strides);
-        ReducePlan { class, kept, reduced, kept_strides, reduced_strides, kept_size, reduced_size }
+        for &a in &reduced_axes {
+            add_axis(&mut plan.reduced, &mut plan.reduced_strides, shape[a], strides(a));
+        }
+        plan.class = classify(&plan.kept, &plan.reduced, &plan.kept_strides, &plan.reduced_strides);
+        plan
     }
 }
 

@@ -1,5 +1,7 @@
 //! The shape of work that goes row by row: several reductions of an expression, and what is made of them, over the last axes.
 
+use std::ops::Range;
+
 use smallvec::SmallVec;
 
 use crate::layout::{Dims, Layout, Strides};
@@ -18,7 +20,7 @@ pub struct RowsPlan {
     /// Extents of the axes that number rows, collapsed, outermost first.
     pub outer: Dims,
     /// Per operand, strides along `outer`.
-    pub outer_strides: SmallVec<[Strides; 6]>,
+    pub outer_strides: SmallVec<[Strides; 4]>,
     /// Per operand, stride along the row.
     pub row_strides: SmallVec<[isize; 6]>,
 }
@@ -27,18 +29,17 @@ impl RowsPlan {
     /// Plans a loop over `operands` (all of one shape) whose rows are the axes from `split` on; `None` where these do not step evenly, as
     /// one axis would, in every operand.
     pub fn new(shape: &[usize], split: usize, operands: &[&Layout]) -> Option<RowsPlan> {
-        let strides_at = |a: usize| operands.iter().map(|l| l.strides()[a]).collect::<Strides>();
-        let (row, row_by_axis) = collapse((split..shape.len()).map(|a| (shape[a], strides_at(a))));
-        let (outer, outer_by_axis) = collapse((0..split).map(|a| (shape[a], strides_at(a))));
+        let merged = |axes: Range<usize>| collapse(operands.len(), axes.map(|a| (shape[a], move |k: usize| operands[k].strides()[a])));
+        let ((row, row_strides), (outer, outer_strides)) = (merged(split..shape.len()), merged(0..split));
         if row.len() > 1 {
             return None;
         }
         Some(RowsPlan {
             length: row.first().copied().unwrap_or(1),
             rows: shape[..split].iter().product(),
-            outer_strides: (0..operands.len()).map(|k| outer_by_axis.iter().map(|s| s[k]).collect()).collect(),
-            row_strides: (0..operands.len()).map(|k| row_by_axis.first().map_or(0, |s| s[k])).collect(),
+            row_strides: row_strides.iter().map(|s| s.first().copied().unwrap_or(0)).collect(),
             outer,
+            outer_strides,
         })
     }
 }

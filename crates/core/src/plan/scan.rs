@@ -34,15 +34,15 @@ impl ScanPlan {
         }
         let others = (0..shape.len()).filter(|&a| a != axis);
         let lane_count = others.clone().map(|a| shape[a]).product();
-        let (lanes, by_axis) =
-            collapse(others.map(|a| (shape[a], inputs.iter().map(|l| l.strides()[a]).chain([out_strides[a]]).collect::<Strides>())));
-        let operand = |k: usize| by_axis.iter().map(|s| s[k]).collect::<Strides>();
+        let stride = |k: usize, a: usize| inputs.get(k).map_or(out_strides[a], |l| l.strides()[a]);
+        let (lanes, mut lane_strides) = collapse(inputs.len() + 1, others.map(|a| (shape[a], move |k| stride(k, a))));
+        let out_lane_strides = lane_strides.pop().unwrap_or_default();
         ScanPlan {
             len: shape[axis],
             axis_strides: inputs.iter().map(|l| l.strides()[axis]).collect(),
             out_axis_stride: after as isize,
-            lane_strides: (0..inputs.len()).map(operand).collect(),
-            out_lane_strides: operand(inputs.len()),
+            lane_strides,
+            out_lane_strides,
             lanes,
             lane_count,
         }
