@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use cuprum_backend_cuda::codegen::KernelKey;
+use cuprum_backend_cuda::codegen::{KernelKey, WrittenKey};
 use cuprum_backend_cuda::driver::Context;
 use cuprum_backend_cuda::libraries::CcclHeaders;
 use cuprum_backend_cuda::module::Function;
 use cuprum_backend_cuda::nvrtc::Compiler;
 use cuprum_backend_cuda::program::Program;
+use cuprum_backend_cuda::recent::Recent;
 use cuprum_backend_cuda::single_flight::SingleFlight;
 use cuprum_backend_cuda::{CudaError, Result};
 use cuprum_core::Reason;
@@ -133,7 +134,27 @@ pub fn kernels(
     takes_long: bool,
     source: impl FnOnce() -> std::result::Result<Source, &'static str>,
 ) -> Result<std::result::Result<Kernels, Reason>> {
+    thread_local! {
+        static RECENT: Recent<Kernels> = const { Recent::new() };
+    }
     let key = key.with(context.info().ordinal as u64);
+    if let Some(kernels) = Recent::find(&RECENT, &key, Arc::clone) {
+        return Ok(Ok(kernels));
+    }
+    let found = find_or_make(context, &key.written(), takes_long, source)?;
+    if let Ok(kernels) = &found {
+        Recent::keep(&RECENT, &key, kernels.clone());
+    }
+    Ok(found)
+}
+
+/// [`kernels`] that this thread has not had lately.
+fn find_or_make(
+    context: &'static Context,
+    key: &WrittenKey,
+    takes_long: bool,
+    source: impl FnOnce() -> std::result::Result<Source, &'static str>,
+) -> Result<std::result::Result<Kernels, Reason>> {
     let built = match BUILT.get(key.hash(), key.bytes()) {
         Some(built) => built,
         None => {
@@ -146,17 +167,17 @@ pub fn kernels(
                 Ok(source) => source,
                 Err(op) => return Ok(Err(Reason::with(|| format!("{op}: no code for it")))),
             };
-            if next == Next::Leave && is_left_to_thread(context, &key, &source)? {
+            if next == Next::Leave && is_left_to_thread(context, key, &source)? {
                 return Ok(Err(Reason::passing(COMPILING)));
             }
-            make(context, &key, &source)?
+            make(context, key, &source)?
         }
     };
     Ok(built.map_err(|text| Reason::with(|| text.to_string())))
 }
 
 /// Whether a thread compiles the kernels now. It need not if their code is cached, and cannot if there is none to be had.
-fn is_left_to_thread(context: &'static Context, key: &KernelKey, source: &Source) -> Result<bool> {
+fn is_left_to_thread(context: &'static Context, key: &WrittenKey, source: &Source) -> Result<bool> {
     let headers = headers::shared()?;
     if with_program(headers, source, |program| program.is_cached(context))? {
         return Ok(false);
@@ -210,7 +231,7 @@ extern "C" fn wait() {
 /// The process whose threads compile.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
-fn make(context: &'static Context, key: &KernelKey, source: &Source) -> Result<Built> {
+fn make(context: &'static Context, key: &WrittenKey, source: &Source) -> Result<Built> {
     BUILT.get_or_make(key.hash(), key.bytes(), || {
         let headers = headers::shared()?;
         let built = with_program(headers, source, |program| {

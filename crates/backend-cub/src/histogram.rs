@@ -92,7 +92,7 @@ impl Histogram<'_> {
 }
 
 impl Described for Histogram<'_> {
-    fn key(&self) -> KernelKey {
+    fn key(&self) -> KernelKey<'_> {
         KernelKey::new("cub histogram", self.program)
             .with(self.access.repeated << 1 | u64::from(self.access.aligned))
             .with(self.width as u64)

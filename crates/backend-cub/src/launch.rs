@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use cuprum_backend_cuda::CudaError;
-use cuprum_backend_cuda::codegen::{Bytes, KernelKey, pack_params, parts};
+use cuprum_backend_cuda::codegen::{KernelKey, pack_params, parts};
 use cuprum_backend_cuda::device::{self, CudaBuffer};
 use cuprum_backend_cuda::driver::Context;
 use cuprum_backend_cuda::module::{Args, Function};
 use cuprum_core::plan::sort::SortPlan;
 use cuprum_core::{Call, Error, Outcome, Program, Reason, Result, decline};
-use smallvec::SmallVec;
 
 use crate::NAME;
 use crate::compile::{self, Kernels};
@@ -24,7 +23,7 @@ use crate::source::Source;
 /// A call that kernels take, as its family describes it.
 pub trait Described {
     /// What its kernels are found by.
-    fn key(&self) -> KernelKey;
+    fn key(&self) -> KernelKey<'_>;
 
     /// The text of its kernels; an error names the operation that has no code.
     fn source(&self) -> std::result::Result<Source, &'static str>;
@@ -53,9 +52,9 @@ impl On<'_> {
         failed(self.call)
     }
 
-    /// `Params` of a program over inputs at these addresses.
-    fn params(&self, program: &Program, inputs: &[u64]) -> Result<Bytes> {
-        pack_params(program, inputs, || self.context.fault_pointer()).map_err(self.failed())
+    /// For [`pack_params`].
+    fn fault(&self, program: &Program) -> Result<Option<u64>> {
+        device::fault_address(self.context, program).map_err(self.failed())
     }
 
     /// The addresses of the program's inputs and, behind them, that of the input that the call has beside them, or null.
@@ -73,7 +72,7 @@ fn failed(call: &Call) -> impl Fn(CudaError) -> Error {
 
 /// Runs a call as `describe` describes it, given the addresses of the inputs' first elements, or declines with its reason.
 pub fn run<D: Described>(call: &Call, describe: impl FnOnce(&[u64]) -> std::result::Result<D, Reason>) -> Result<Outcome> {
-    let inputs: SmallVec<[u64; 4]> = call.inputs.iter().map(device::pointer).collect::<Result<_>>()?;
+    let inputs = device::pointers(call.inputs)?;
     let described = match describe(&inputs) {
         Ok(described) => described,
         Err(reason) => return Ok(Outcome::Declined(reason)),
@@ -97,7 +96,7 @@ pub fn reduce(on: &On, reduction: &Reduction) -> Result<Outcome> {
     let Some(function) = on.kernels.get(reduction.kernel()) else { decline!("no kernel for this shape") };
     let (rows, columns) = (reduction.rows() as u64, reduction.columns() as u64);
     let out = device::allocate_output(call, 0)?;
-    let (params, axes, to) = (on.params(reduction.program, inputs)?, reduction.axes(), out.pointer());
+    let (params, axes, to) = (pack_params(reduction.program, inputs, on.fault(reduction.program)?), reduction.axes(), out.pointer());
     let mut args = Args::new();
     args.push_bytes(&params).push_bytes(&axes).push(&to);
     let threads = [reduce::THREADS as u32, 1, 1];
@@ -147,7 +146,7 @@ pub fn segments(on: &On, segments: &Segments) -> Result<Outcome> {
     let workspace = device::allocate(call, 2 * partials + (tiles + 1) * size_of::<i64>())?;
     let [heads, tails, cuts] = [0, partials, 2 * partials].map(|offset| workspace.pointer() + offset as u64);
     let (of_program, offsets) = on.program_inputs();
-    let (params, to) = (on.params(segments.program, of_program)?, out.pointer());
+    let (params, to) = (pack_params(segments.program, of_program, on.fault(segments.program)?), out.pointer());
     let (count, length, tile_count) = (segments.count as u64, segments.length as u64, tiles as u64);
     let (fault, op) = (context.fault_pointer().map_err(&failed)?, device::fault_word(call.op, 0));
     let threads = [segment::THREADS as u32, 1, 1];
@@ -198,7 +197,7 @@ pub fn scan(on: &On, scan: &Scan) -> Result<Outcome> {
         }
     };
     let out = device::allocate_output(call, 0)?;
-    let (params, axes, step) = (on.params(scan.program, inputs)?, scan.axes(), scan.step());
+    let (params, axes, step) = (pack_params(scan.program, inputs, on.fault(scan.program)?), scan.axes(), scan.step());
     let (to, lanes, length) = (out.pointer(), scan.lanes() as u64, scan.length() as u64);
     let ticket = workspace.as_ref().map_or(0, |w| w.pointer());
     let states = workspace.as_ref().map_or(0, |w| w.pointer() + size_of::<u64>() as u64);
@@ -240,7 +239,7 @@ pub fn select(on: &On, select: &Select) -> Result<Outcome> {
     let (of_program, from) = on.program_inputs();
     let values = if select.values.is_some() { outputs.first().map_or(0, |o| o.pointer()) } else { 0 };
     let places = if select.places { outputs.last().map_or(0, |o| o.pointer()) } else { 0 };
-    let (params, count) = (on.params(select.program, of_program)?, select.count as u64);
+    let (params, count) = (pack_params(select.program, of_program, on.fault(select.program)?), select.count as u64);
     let [length, ticket, states] = [0, 1, 2].map(|word| workspace.pointer() + word * size_of::<u64>() as u64);
     let mut args = Args::new();
     args.push_bytes(&params).push(&from).push(&values).push(&places).push(&count).push(&ticket).push(&states).push(&tiles).push(&length);
@@ -259,7 +258,7 @@ pub fn histogram(on: &On, histogram: &Histogram) -> Result<Outcome> {
     let out = device::allocate_output(call, 0)?;
     context.fill(out.memory(), 0, [0u8; 4], 2 * histogram.bins).map_err(&failed)?;
     let (of_program, edges) = on.program_inputs();
-    let (params, to) = (on.params(histogram.program, of_program)?, out.pointer());
+    let (params, to) = (pack_params(histogram.program, of_program, on.fault(histogram.program)?), out.pointer());
     let (count, bins) = (histogram.count as u64, histogram.bins as u32);
     let (edge_bytes, shared, copies) = histogram.shared();
     let mut args = Args::new();

@@ -6,13 +6,12 @@ use cuprum_backend_cuda::driver::COUNTERS;
 use cuprum_backend_cuda::raw::{self, Asked, REDUCTION_KERNEL, StringReduction};
 use cuprum_core::body::Body;
 use cuprum_core::call::Work;
-use cuprum_core::layout::{Dims, Strides};
+use cuprum_core::layout::Strides;
 use cuprum_core::ops::reduce as ops;
 use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
 use cuprum_core::registry::if_order_is_named;
 use cuprum_core::testing::calls;
 use cuprum_core::{Array, Call, DType, Device, DeviceKind, Layout, Op, Outcome, Program, Reason, Result};
-use smallvec::SmallVec;
 
 use crate::flat;
 use crate::launch::{self, Described, On};
@@ -145,10 +144,6 @@ pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<Reduction<'a>, 
     flat::check_program(program)?;
     let repeated = (0..call.inputs.len()).filter(|&k| plan.reduced_strides[k].last() == Some(&0)).fold(0, |bits, k| bits | 1 << k);
     let (width, aligned) = pack_width(call, plan, repeated, addresses);
-    let strides: SmallVec<[Strides; 4]> =
-        (0..call.inputs.len()).map(|k| plan.kept_strides[k].iter().chain(&plan.reduced_strides[k]).copied().collect()).collect();
-    let dims: Dims = plan.kept.iter().chain(&plan.reduced).copied().collect();
-    let size = plan.kept_size.saturating_mul(plan.reduced_size);
     Ok(Reduction {
         op: call.op,
         fold,
@@ -158,7 +153,7 @@ pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<Reduction<'a>, 
         out: output.dtype,
         access: Access { repeated, aligned },
         width,
-        wide: !codegen::fits_narrow(size, &dims, strides.iter().map(|s| s.as_slice())),
+        wide: !codegen::reduction_fits_narrow(plan),
         shape: shape(plan.kept_size, plan.reduced_size, step(call.inputs.len(), width)),
     })
 }
@@ -254,17 +249,16 @@ impl Reduction<'_> {
 }
 
 impl Described for Reduction<'_> {
-    fn key(&self) -> KernelKey {
+    fn key(&self) -> KernelKey<'_> {
         let layout = (self.width << 16 | self.plan.kept.len() << 8 | usize::from(self.wide)) as u64;
         let key = KernelKey::new("cub reduce", self.program)
-            .with(self.op.index() as u64)
+            .with_op(self.op)
             .with_dtype(self.acc)
             .with_dtype(self.out)
             .with(layout)
             .with(self.access.repeated);
         match self.fold {
-            Fold::Known(_) => key,
-            Fold::Body(_) => key.with(std::ptr::from_ref(self.op.0) as u64), // such operations share an index
+            Fold::Known(_) | Fold::Body(_) => key,
             Fold::Strings(strings) => strings.add_to(key),
         }
     }
@@ -422,8 +416,7 @@ mod tests {
 
     #[test]
     fn keys_see_structure_not_size() {
-        let key =
-            |op, dtype, shape: &[usize], axes: &[usize]| plain(op, dtype, contiguous(shape), axes, |r| r.key().bytes().to_vec()).unwrap();
+        let key = |op, dtype, shape: &[usize], axes: &[usize]| plain(op, dtype, contiguous(shape), axes, |r| r.key().written()).unwrap();
         let base = key(ops::SUM, DType::F32, &[8, 64], &[1]);
         assert_eq!(base, key(ops::SUM, DType::F32, &[9000, 6400], &[1]));
         assert_ne!(base, key(ops::MAX, DType::F32, &[8, 64], &[1]));
@@ -453,7 +446,7 @@ mod tests {
 
     #[test]
     fn reductions_that_are_not_cores() {
-        let size = |op| plain(op, DType::F32, contiguous(&[40, 64]), &[1], |r| (r.acc_size(), r.key().bytes().to_vec())).unwrap();
+        let size = |op| plain(op, DType::F32, contiguous(&[40, 64]), &[1], |r| (r.acc_size(), r.key().written())).unwrap();
         assert_eq!(size(LARGER).0, 4);
         assert_ne!(size(LARGER).1, size(ops::MAX).1);
         let strings = |dtype, shape: &[usize], axes: &[isize]| {

@@ -170,7 +170,7 @@ impl Scan<'_> {
 }
 
 impl Described for Scan<'_> {
-    fn key(&self) -> KernelKey {
+    fn key(&self) -> KernelKey<'_> {
         KernelKey::new("cub scan", self.program)
             .with(self.op.index() as u64)
             .with_dtype(self.out)
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn keys_follow_op_and_dtype() {
-        let key = |dtype, op| of(array(dtype, contiguous(&[10])), 0, op, |s| s.key().bytes().to_vec()).unwrap();
+        let key = |dtype, op| of(array(dtype, contiguous(&[10])), 0, op, |s| s.key().written()).unwrap();
         assert_eq!(key(DType::F32, ops::CUMSUM), key(DType::F32, ops::CUMSUM));
         assert_ne!(key(DType::F32, ops::CUMSUM), key(DType::F32, ops::CUMPROD));
         assert_ne!(key(DType::F32, ops::CUMSUM), key(DType::F64, ops::CUMSUM));

@@ -86,7 +86,7 @@ impl Segments<'_> {
 }
 
 impl Described for Segments<'_> {
-    fn key(&self) -> KernelKey {
+    fn key(&self) -> KernelKey<'_> {
         KernelKey::new("cub segment", self.program)
             .with_name(self.folds.fold)
             .with_dtype(self.acc)
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn keys_see_structure_not_size() {
-        let key = |value, acc, length| plain(value, acc, length, 9, |s| s.key().bytes().to_vec()).unwrap();
+        let key = |value, acc, length| plain(value, acc, length, 9, |s| s.key().written()).unwrap();
         assert_eq!(key(DType::F32, DType::F32, 1 << 20), key(DType::F32, DType::F32, 1 << 33));
         assert_ne!(key(DType::F32, DType::F32, 1 << 20), key(DType::F64, DType::F64, 1 << 20));
         let one = array(DType::F32, Layout::strided(&[1 << 20], &[0], 0).unwrap());

@@ -91,7 +91,7 @@ impl Select<'_> {
 }
 
 impl Described for Select<'_> {
-    fn key(&self) -> KernelKey {
+    fn key(&self) -> KernelKey<'_> {
         let input = self.values.and_then(|v| v.input).map_or(0, |k| k as u64 + 1);
         KernelKey::new("cub select", self.program)
             .with(self.access.repeated)
@@ -183,7 +183,7 @@ mod tests {
         let program = Program::identity(DType::Bool);
         let key = |dtype, n: usize| {
             let inputs = [array(DType::Bool, contiguous(&[n])), array(dtype, contiguous(&[n]))];
-            of(&program, &inputs, true, &[0, 64], |s| (s.key().bytes().to_vec(), s.tile())).unwrap()
+            of(&program, &inputs, true, &[0, 64], |s| (s.key().written(), s.tile())).unwrap()
         };
         assert_eq!(key(DType::F32, 10), key(DType::I32, 1 << 33));
         assert_ne!(key(DType::F32, 10), key(DType::F64, 10));

@@ -4,7 +4,7 @@
 use cuprum_backend_cuda::codegen::{KernelKey, ctype, parts};
 use cuprum_core::call::{Sort as Asked, Work};
 use cuprum_core::plan::sort::SortPlan;
-use cuprum_core::{Array, Call, DType, Outcome, Program, Reason, Result};
+use cuprum_core::{Array, Call, DType, Outcome, Reason, Result};
 
 use crate::launch::{self, Described, On};
 use crate::source::{BLOCK, Definitions, Family, Source};
@@ -219,8 +219,8 @@ impl Described for Sort {
         ![Way::Top, Way::Around].contains(&self.way)
     }
 
-    fn key(&self) -> KernelKey {
-        KernelKey::new("cub sort", &Program::default())
+    fn key(&self) -> KernelKey<'_> {
+        KernelKey::of_class("cub sort")
             .with_dtype(self.dtype)
             .with(u64::from(self.has_pairs()) << 1 | u64::from(self.asked.descending))
             .with(self.place_size() as u64)
@@ -353,7 +353,7 @@ mod tests {
         assert_eq!(way(DType::F32, &[1 << 20], 1 << 20).0, Way::Passes, "no such element");
         assert_eq!(way(DType::C128, &[1 << 20], 5).0, Way::Passes);
         assert!(!of(DType::F32, &[1 << 20], around(5), 1 << 20, |s| s.takes_long_to_compile()).unwrap());
-        let key = |asked| of(DType::F32, &[1 << 20], asked, 1 << 20, |s| s.key().bytes().to_vec()).unwrap();
+        let key = |asked| of(DType::F32, &[1 << 20], asked, 1 << 20, |s| s.key().written()).unwrap();
         assert_eq!(key(around(5)), key(around(6)));
         assert_ne!(key(around(5)), key(VALUES));
     }
@@ -381,7 +381,7 @@ mod tests {
 
     #[test]
     fn keys_see_structure_not_size() {
-        let key = |dtype, shape: &[usize], asked, limit| of(dtype, shape, asked, limit, |s| s.key().bytes().to_vec()).unwrap();
+        let key = |dtype, shape: &[usize], asked, limit| of(dtype, shape, asked, limit, |s| s.key().written()).unwrap();
         let base = key(DType::F32, &[1 << 20], VALUES, 2000);
         assert_eq!(base, key(DType::F32, &[3, 1 << 23], VALUES, 1 << 23));
         assert_ne!(base, key(DType::I32, &[1 << 20], VALUES, 2000));

@@ -9,7 +9,7 @@ use cuprum_core::{Accelerator, Availability, Device, Family, Kernel, Provider, R
 use crate::device::CudaDevice;
 use crate::nvrtc::Compiler;
 use crate::raw::REDUCTION_KERNEL;
-use crate::{contract, copy, driver, fill, gather, histogram, random, recent, reduce, rows, scan, search, segment, select, sort};
+use crate::{contract, copy, driver, fill, gather, histogram, map, random, reduce, rows, scan, search, segment, select, sort};
 
 /// Base CUDA.
 pub static CUDA: Accelerator = Accelerator {
@@ -31,7 +31,7 @@ pub fn register() -> Result<()> {
 
 /// What it computes, a row per family.
 const KERNELS: &[Kernel] = &[
-    Kernel::new(Family::Map, recent::run),
+    Kernel::new(Family::Map, map::run_again),
     Kernel::new(Family::Fill, fill::run),
     Kernel::new(Family::Copy, copy::run),
     Kernel::new(Family::Random, random::run),

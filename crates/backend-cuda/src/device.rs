@@ -12,9 +12,10 @@ use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::{Buffer, DeviceDriver, DeviceEvent, DeviceInfo, MemoryStats};
 use cuprum_core::error::shape_text;
 use cuprum_core::graph::DeviceGraph;
-use cuprum_core::{Array, Call, Device, Error, Op, Outcome, Result, StoredArray, Stream};
+use cuprum_core::{Array, Call, Device, Error, Op, Outcome, Program, Result, StoredArray, Stream};
 use smallvec::SmallVec;
 
+use crate::codegen;
 use crate::driver::{self, Context, DeviceBuffer, fault};
 use crate::error::CudaError;
 use crate::module;
@@ -111,6 +112,20 @@ pub fn pointer(array: &StoredArray) -> Result<u64> {
     memory(array).map(|buffer| element_0(buffer, array))
 }
 
+/// [`pointer()`] of some arrays, as a call's inputs.
+pub fn pointers(arrays: &[StoredArray]) -> Result<SmallVec<[u64; 8]>> {
+    let mut addresses = SmallVec::new();
+    for array in arrays {
+        addresses.push(pointer(array)?);
+    }
+    Ok(addresses)
+}
+
+/// The address of the device's error word, if work of this program may have something to put there.
+pub fn fault_address(context: &Context, program: &Program) -> crate::Result<Option<u64>> {
+    if codegen::may_fault(program) { context.fault_pointer().map(Some) } else { Ok(None) }
+}
+
 /// [`pointer()`] for work that writes the array, of which the caller is the only holder: the stream waits for all that use it.
 pub fn pointer_to_write(array: &StoredArray) -> Result<u64> {
     let buffer = cuda_buffer(array)?;
@@ -135,9 +150,10 @@ pub fn allocate_output(call: &Call, n: usize) -> Result<Arc<CudaBuffer>> {
 /// `Done` with these buffers, one per output, each in its specified layout. The work that writes them is queued.
 pub fn done(call: &Call, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> Result<Outcome> {
     queued(Queued::Operation(call.op));
-    let buffers: SmallVec<[Arc<CudaBuffer>; 2]> = buffers.into_iter().collect();
-    DeviceBuffer::written(buffers.iter().map(|b| &b.memory));
-    call.done(buffers.into_iter().map(|b| b as Arc<dyn Buffer>))
+    let mut outputs = SmallVec::<[Arc<CudaBuffer>; 2]>::new();
+    buffers.into_iter().for_each(|buffer| outputs.push(buffer));
+    DeviceBuffer::written(outputs.iter().map(|b| &b.memory));
+    call.done(outputs.into_iter().map(|b| b as Arc<dyn Buffer>))
 }
 
 /// The 64-bit number that queued work leaves at the start of a buffer: waits for the device, and reports what went wrong there.
@@ -207,17 +223,24 @@ enum Queued {
     Kernel(Arc<str>),
 }
 
+/// What a thread queued last, in a ring.
+struct Last {
+    ring: [Option<Queued>; 4],
+    /// The latest one's place.
+    at: usize,
+}
+
 thread_local! {
-    /// What this thread queued last, the latest first.
-    static QUEUED: RefCell<[Option<Queued>; 4]> = const { RefCell::new([const { None }; 4]) };
+    static QUEUED: RefCell<Last> = const { RefCell::new(Last { ring: [const { None }; 4], at: 0 }) };
 }
 
 fn queued(latest: Queued) {
     // A thread that is ending does without.
     let _ = QUEUED.try_with(|last| {
         if let Ok(mut last) = last.try_borrow_mut() {
-            last.rotate_right(1);
-            last[0] = Some(latest);
+            last.at = (last.at + 1) % last.ring.len();
+            let at = last.at;
+            last.ring[at] = Some(latest);
         }
     });
 }
@@ -233,7 +256,10 @@ fn queued_before() -> String {
         Queued::Operation(op) => op.name().to_owned(),
         Queued::Kernel(name) => format!("the kernel `{name}`"),
     };
-    let names = QUEUED.try_with(|last| last.borrow().iter().flatten().map(name).collect::<Vec<_>>());
+    let names = QUEUED.try_with(|last| {
+        let Last { ring, at } = &*last.borrow();
+        (0..ring.len()).filter_map(|before| ring[(at + ring.len() - before) % ring.len()].as_ref()).map(name).collect::<Vec<_>>()
+    });
     match names.unwrap_or_default().join(", ") {
         names if names.is_empty() => "this thread had queued nothing".into(),
         names => format!("this thread had queued, the latest first: {names}"),

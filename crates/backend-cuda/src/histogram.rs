@@ -3,7 +3,6 @@
 
 use cuprum_core::call::Binning;
 use cuprum_core::{Array, Call, DType, Outcome, Program as Expression, Result, Work, decline};
-use smallvec::SmallVec;
 
 use crate::codegen::{self, Access, KernelKey, check, parts};
 use crate::device::{self, InCall};
@@ -87,12 +86,12 @@ pub fn run(call: &Call) -> Result<Outcome> {
     }
     let Some(count) = values.first().map(|a| a.layout().size()) else { decline!("no values") };
     let context = device::context(call.device)?;
-    let inputs: Result<SmallVec<[u64; 4]>> = values.iter().map(device::pointer).collect();
+    let inputs = device::pointers(values)?;
     let edges = edges.map(device::pointer).transpose()?.unwrap_or(0);
     let out = device::allocate_output(call, 0)?;
     let histogram = Histogram { context, program, access: Access::flat(values), binning, bins, count };
     context.fill(out.memory(), 0, [0u8; 4], 2 * bins).in_call(call)?;
-    histogram.queue(&inputs?, edges, out.pointer()).in_call(call)?;
+    histogram.queue(&inputs, edges, out.pointer()).in_call(call)?;
     device::done(call, [out])
 }
 
@@ -115,8 +114,8 @@ impl Histogram<'_> {
         let name = if is_shared { "histogram_shared" } else { "histogram_global" };
         let key = KernelKey::new(name, self.program).with(self.access.repeated).with_name(parts::binning_rule(self.binning));
         let make = || Ok((name.to_owned(), source(self.program, self.access, self.binning, is_shared)?));
-        let function = kernel::generated(self.context, &key, make)?;
-        let params = codegen::pack_params(self.program, inputs, || self.context.fault_pointer())?;
+        let function = kernel::generated(self.context, key, make)?;
+        let params = codegen::pack_params(self.program, inputs, device::fault_address(self.context, self.program)?);
         let mut args = Args::new();
         args.push_bytes(&params).push(&edges).push(&out).push(&self.bins).push(&self.count);
         let Counts::Shared { copies, bytes } = counts else {

@@ -12,6 +12,7 @@ use crate::driver::Context;
 use crate::error::{CudaError, Result};
 use crate::module::Function;
 use crate::program::Program;
+use crate::recent::Recent;
 
 /// Threads of a block, where a kernel has no reason to want another number.
 pub(crate) const THREADS: u32 = 256;
@@ -64,13 +65,23 @@ impl Source {
 /// A kernel that is generated for an expression: `make` gives its name and the whole text, or the operation that has none.
 pub(crate) fn generated(
     context: &'static Context,
-    key: &KernelKey,
+    key: KernelKey,
     make: impl FnOnce() -> std::result::Result<(String, String), &'static str>,
 ) -> Result<Arc<Function>> {
-    context.kernels().get_or_make(key.hash(), key.bytes(), || {
+    thread_local! {
+        static RECENT: Recent<Arc<Function>> = const { Recent::new() };
+    }
+    let key = key.with(context.info().ordinal as u64);
+    if let Some(function) = Recent::find(&RECENT, &key, Arc::clone) {
+        return Ok(function);
+    }
+    let written = key.written();
+    let function = context.kernels().get_or_make(written.hash(), written.bytes(), || {
         let (name, source) = make().map_err(|op| CudaError::Invalid(format!("no CUDA expression for {op}")))?;
         Program { name: &name, source: &source, ..Program::default() }.build(context)?.function_named(&name)
-    })
+    })?;
+    Recent::keep(&RECENT, &key, function.clone());
+    Ok(function)
 }
 
 /// A grid for kernels that step through `items` with the grid's stride: a thread for each item, as far as grids go. Fewer

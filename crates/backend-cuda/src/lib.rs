@@ -45,8 +45,7 @@ pub mod program;
 #[allow(unsafe_code)] // kernel launches
 pub mod random;
 pub mod raw;
-#[allow(unsafe_code)] // kernel launches
-mod recent;
+pub mod recent;
 #[allow(unsafe_code)] // kernel launches
 pub mod reduce;
 #[allow(unsafe_code)] // kernel launches

@@ -1,5 +1,7 @@
 //! Map: an elementwise expression in one pass over memory, by a kernel generated for its structure.
 
+mod again;
+
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -14,7 +16,8 @@ use crate::device::{self, InCall};
 use crate::driver::Context;
 use crate::kernel::{self, THREADS};
 use crate::module::{Args, Function};
-use crate::recent;
+
+pub(crate) use again::run as run_again;
 
 /// Bytes of kernel parameters; CUDA takes 4096 at least, and the compiler adds padding.
 pub(crate) const MAX_PARAMETER_BYTES: usize = 4000;
@@ -32,10 +35,10 @@ pub fn run(call: &Call) -> Result<Outcome> {
     if !outputs_are_contiguous(plan, call.inputs.len()) {
         decline!("an output does not lie in loop order");
     }
-    let inputs = call.inputs.iter().map(device::pointer).collect::<Result<SmallVec<[u64; 8]>>>()?;
+    let inputs = device::pointers(call.inputs)?;
     let kernel = MapKernel::new(program, plan, &inputs);
     let context = device::context(call.device)?;
-    let params = codegen::pack_params(program, &inputs, || context.fault_pointer()).in_call(call)?;
+    let params = codegen::pack_params(program, &inputs, device::fault_address(context, program).in_call(call)?);
     let (axes, span, items) = kernel.loops(plan, inputs.len());
     if params.len() + axes.len() + span.len() + 8 * (call.outputs.len() + 1) > MAX_PARAMETER_BYTES {
         decline!("{} axes of {} inputs are more than kernel parameters hold", plan.dims.len(), inputs.len());
@@ -57,7 +60,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
     };
     let function = kernel.function(context).in_call(call)?;
     if let (Class::Flat(access), false) = (kernel.class, kernel.wide) {
-        recent::remember(program, call.device, access, kernel.width(), &function);
+        again::remember(program, call.device, access, kernel.width(), &function);
     }
     // SAFETY: the arguments are those of map_flat.cuh (no axes), map_strided.cuh (axes) and map_tiled.cuh (axes and span);
     // the plan's strides lead from the inputs' addresses to elements inside their buffers, and each output has all of the
@@ -186,7 +189,7 @@ impl<'a> MapKernel<'a> {
         codegen::kernel_name(class, self.program)
     }
 
-    fn key(&self) -> KernelKey {
+    fn key(&self) -> KernelKey<'a> {
         match self.class {
             Class::Flat(Access { repeated, aligned }) => {
                 KernelKey::new("map_flat", self.program).with(self.wide.into()).with(repeated).with(aligned.into())
@@ -219,7 +222,7 @@ impl<'a> MapKernel<'a> {
     }
 
     fn function(&self, context: &'static Context) -> crate::Result<Arc<Function>> {
-        kernel::generated(context, &self.key(), || Ok((self.name(), self.source()?)))
+        kernel::generated(context, self.key(), || Ok((self.name(), self.source()?)))
     }
 }
 

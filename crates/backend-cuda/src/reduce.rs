@@ -304,10 +304,9 @@ pub fn run(call: &Call) -> Result<Outcome> {
     }
     let busy = if row.identity.is_some() { BUSY_COLUMNS } else { BUSY };
     launch(call, program, plan, (acc_size, busy), |context, shape| {
-        let key = key(program, shape).with_dtype(*acc).with_dtype(spec.dtype).with(call.op.index() as u64);
-        let key = if call.op.is_foreign() { key.with(std::ptr::from_ref(call.op.0) as u64) } else { key };
+        let key = key(program, shape).with_dtype(*acc).with_dtype(spec.dtype).with_op(call.op);
         let make = || Ok((shape.threads.kernel().to_owned(), source(program, row, (*acc, acc_size), spec.dtype, shape)?));
-        kernel::generated(context, &key, make).in_call(call)
+        kernel::generated(context, key, make).in_call(call)
     })
 }
 
@@ -322,7 +321,7 @@ pub(crate) fn combination(op: Op) -> Option<(Option<&'static str>, &'static str,
 pub fn run_strings(call: &Call) -> Result<Outcome> {
     let Some(reduction) = StringReduction::of(call) else { decline!("not a reduction from strings") };
     launch(call, reduction.program(), reduction.plan(), (reduction.combination().size, BUSY_COLUMNS), |context, shape| {
-        let key = reduction.add_to(key(reduction.program(), shape));
+        let key = reduction.add_to(key(reduction.program(), shape)).written();
         context.kernels().get_or_make(key.hash(), key.bytes(), || {
             reduction.source(strings_source(reduction, shape)).compile_on(call.device)?.function(shape.threads.kernel())
         })
@@ -338,11 +337,13 @@ pub(crate) fn strings_source(reduction: &StringReduction, shape: Shape) -> Strin
 }
 
 /// What a kernel's text depends on beside its operation.
-fn key(program: &Expression, shape: Shape) -> KernelKey {
+fn key(program: &Expression, shape: Shape) -> KernelKey<'_> {
     let Shape { threads, kept_rank, reduced_rank, width, wide, access } = shape;
     let (Threads::Team(count) | Threads::Lanes(count)) = threads;
-    let numbers = [kept_rank, reduced_rank, count, width, wide as usize, access.aligned as usize];
-    numbers.iter().fold(KernelKey::new(threads.kernel(), program), |key, &n| key.with(n as u64)).with(access.repeated)
+    // None takes more than eight bits, but the threads.
+    let numbers = [wide as usize, access.aligned as usize, kept_rank, reduced_rank, width, count];
+    let packed = numbers.iter().rev().fold(0, |bits, &n| bits << 8 | n as u64);
+    KernelKey::new(threads.kernel(), program).with(packed).with(access.repeated)
 }
 
 /// Reduces by the kernel that `function` has for a shape.
@@ -357,8 +358,9 @@ fn launch(
         decline!("{} kept and {} reduced axes after collapsing, more than {MAX_RANK}", plan.kept.len(), plan.reduced.len());
     }
     let context = device::context(call.device)?;
-    let inputs: SmallVec<[u64; 4]> = call.inputs.iter().map(device::pointer).collect::<Result<_>>()?;
-    let itemsizes: SmallVec<[usize; 4]> = call.inputs.iter().map(|a| a.dtype().itemsize()).collect();
+    let inputs = device::pointers(call.inputs)?;
+    let mut itemsizes = SmallVec::<[usize; 4]>::new();
+    call.inputs.iter().for_each(|array| itemsizes.push(array.dtype().itemsize()));
     let (shape, blocks) = shape(plan, &inputs, &itemsizes, (most_columns(acc_size), busy_columns));
     let function = function(context, shape)?;
     let out = device::allocate_output(call, 0)?;
@@ -463,16 +465,12 @@ fn shape(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns: (usize
         (Threads::Team(team), width, width > 1 && is_aligned(width), blocks)
     };
     let repeated = (0..inputs.len()).filter(|&k| repeated(k)).fold(0, |bits, k| bits | 1 << k);
-    let axes = plan.kept.iter().chain(&plan.reduced).copied().collect::<SmallVec<[usize; 12]>>();
-    let strides: SmallVec<[SmallVec<[isize; 12]>; 4]> =
-        plan.kept_strides.iter().zip(&plan.reduced_strides).map(|(k, r)| k.iter().chain(r).copied().collect()).collect();
-    let size = plan.kept_size.saturating_mul(plan.reduced_size);
     let shape = Shape {
         threads,
         kept_rank: plan.kept.len(),
         reduced_rank: plan.reduced.len(),
         width,
-        wide: !codegen::fits_narrow(size, &axes, strides.iter().map(|s| &s[..])),
+        wide: !codegen::reduction_fits_narrow(plan),
         access: if width > 0 { Access { repeated, aligned } } else { Access::default() },
     };
     (shape, blocks)
@@ -492,7 +490,7 @@ struct Reduction<'a> {
 impl Reduction<'_> {
     fn queue(&self, function: &Function, inputs: &[u64], out: u64) -> crate::Result<()> {
         let (plan, shape, Blocks { groups, splits, slots }) = (self.plan, self.shape, self.blocks);
-        let params = codegen::pack_params(self.program, inputs, || self.context.fault_pointer())?;
+        let params = codegen::pack_params(self.program, inputs, device::fault_address(self.context, self.program)?);
         let kept = codegen::pack_axes(&plan.kept, plan.kept_strides.iter().map(|s| &s[..]), shape.wide);
         let reduced = codegen::pack_axes(&plan.reduced, plan.reduced_strides.iter().map(|s| &s[..]), shape.wide);
         let scratch = if splits > 1 { Some(self.context.scratch(slots * self.slot)?) } else { None };
@@ -547,6 +545,21 @@ mod tests {
         assert_eq!((unaligned.width, blocks.groups, blocks.splits), (1, 32, 15), "the same parts, loaded one by one");
         assert_eq!(pick(&[1000, 1001], &[0], 256).0.width, 1);
         assert_eq!(pick(&[1_000_000, 4], &[0], 256).0.threads, Threads::Lanes(1), "all others stand below");
+    }
+
+    #[test]
+    fn keys_are_alike_where_shapes_are() {
+        let extents: [&[usize]; 9] =
+            [&[7], &[100], &[1 << 24], &[4096, 32], &[4096, 3], &[100, 1001], &[10, 11, 12], &[1 << 31], &[2, 1 << 31]];
+        let axes: [&[usize]; 4] = [&[0], &[1], &[0, 2], &[0, 1]];
+        let asked = extents.iter().flat_map(|&shape| axes.iter().map(move |&axes| (shape, axes)));
+        let asked = asked.filter(|(shape, axes)| axes.iter().all(|&axis| axis < shape.len()));
+        let shapes: Vec<Shape> = asked.flat_map(|(shape, axes)| [256, 4].map(|address| pick(shape, axes, address).0)).collect();
+        let program = Expression::identity(DType::F32);
+        for (a, b) in shapes.iter().flat_map(|a| shapes.iter().map(move |b| (*a, *b))) {
+            assert_eq!(key(&program, a).written() == key(&program, b).written(), a == b, "{a:?}, {b:?}");
+        }
+        assert!(shapes.iter().any(|shape| shape.wide) && shapes.iter().any(|shape| shape.threads == Threads::Lanes(32)));
     }
 
     #[test]

@@ -99,7 +99,7 @@ impl Shape {
         if stages.is_light() && words <= 24 { 1536 } else { 1024 }
     }
 
-    fn key(self, program: &Expression) -> KernelKey {
+    fn key(self, program: &Expression) -> KernelKey<'_> {
         let Shape { team, packs, width, rank, wide, lie } = self;
         let numbers = [team, packs, width, rank, wide as usize, lie.aligned as usize].map(|n| n as u64);
         numbers.into_iter().chain([lie.repeated, lie.results]).fold(KernelKey::new("rows", program), KernelKey::with)
@@ -127,7 +127,7 @@ impl Shape {
     }
 
     fn function(self, context: &'static Context, program: &Expression, stages: &Stages) -> crate::Result<Arc<Function>> {
-        kernel::generated(context, &self.key(program), || Ok((name(program), self.source(program, stages)?)))
+        kernel::generated(context, self.key(program), || Ok((name(program), self.source(program, stages)?)))
     }
 }
 
@@ -192,7 +192,7 @@ fn launch(call: &Call, program: &Expression, plan: &RowsPlan) -> Result<Outcome>
     if call.inputs.len() > 64 || plan.length > MAX_LENGTH {
         decline!("{} inputs, rows of {}: more than 64 or {MAX_LENGTH}", call.inputs.len(), plan.length);
     }
-    let inputs = call.inputs.iter().map(device::pointer).collect::<Result<SmallVec<[u64; 8]>>>()?;
+    let inputs = device::pointers(call.inputs)?;
     let repeated = (0..inputs.len()).filter(|&k| plan.row_strides[k] == 0).fold(0, |bits, k| bits | 1 << k);
     let stages = Stages::new(program, repeated);
     if (0..call.outputs.len()).any(|n| plan.row_strides[inputs.len() + n] == 0 && stages.varies(program.outputs[n])) {
@@ -203,7 +203,7 @@ fn launch(call: &Call, program: &Expression, plan: &RowsPlan) -> Result<Outcome>
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
     let context = device::context(call.device)?;
-    let params = codegen::pack_params(program, &inputs, || context.fault_pointer()).in_call(call)?;
+    let params = codegen::pack_params(program, &inputs, device::fault_address(context, program).in_call(call)?);
     let axes = codegen::pack_axes(&plan.outer, plan.outer_strides.iter().map(|s| s.as_slice()), shape.wide);
     if params.len() + axes.len() + 8 * (call.outputs.len() + 2) > MAX_PARAMETER_BYTES {
         decline!("{} axes of {} inputs are more than kernel parameters hold", plan.outer.len(), inputs.len());

@@ -103,14 +103,14 @@ pub fn run(call: &Call) -> Result<Outcome> {
         decline!("no CUDA expression for {}", op.name());
     }
     let context = device::context(call.device)?;
-    let inputs: Result<SmallVec<[u64; 4]>> = call.inputs.iter().map(device::pointer).collect();
+    let inputs = device::pointers(call.inputs)?;
     let out = device::allocate_output(call, 0)?;
     let way = way(plan);
     // A ticket, then the states of tiles.
     let tiles = plan.len.div_ceil(tile(spec.dtype));
     let state_words = 1 + plan.lane_count * parts::states_of_row(tiles) * sum_bytes(spec.dtype).div_ceil(4);
     let states = if way == Way::Sweep { Some(device::allocate(call, 8 * state_words)?) } else { None };
-    let scan = Scan { context, program, plan, op: call.op, combine, inputs: &inputs?, out: out.pointer() };
+    let scan = Scan { context, program, plan, op: call.op, combine, inputs: &inputs, out: out.pointer() };
     scan.queue(way, tiles, states.as_deref()).in_call(call)?;
     device::done(call, [out])
 }
@@ -142,15 +142,15 @@ impl Scan<'_> {
         !codegen::fits_narrow(size, &dims, all.iter().map(|s| &s[..]))
     }
 
-    fn function(&self, name: &str, wide: bool, sweep: bool) -> crate::Result<Arc<Function>> {
+    fn function(&self, name: &'static str, wide: bool, sweep: bool) -> crate::Result<Arc<Function>> {
         let rank = self.plan.lanes.len();
         let key = KernelKey::new(name, self.program).with(rank as u64).with(wide as u64).with(self.op.index() as u64);
-        kernel::generated(self.context, &key, || Ok((name.to_owned(), source(self.program, self.combine, rank, wide, sweep)?)))
+        kernel::generated(self.context, key, || Ok((name.to_owned(), source(self.program, self.combine, rank, wide, sweep)?)))
     }
 
     fn queue(&self, way: Way, tiles: usize, states: Option<&CudaBuffer>) -> crate::Result<()> {
         let (plan, wide) = (self.plan, self.is_wide());
-        let params = codegen::pack_params(self.program, self.inputs, || self.context.fault_pointer())?;
+        let params = codegen::pack_params(self.program, self.inputs, device::fault_address(self.context, self.program)?);
         let lanes = codegen::pack_axes(&plan.lanes, plan.lane_strides.iter().chain([&plan.out_lane_strides]).map(|s| &s[..]), wide);
         let step = codegen::pack_offsets(&self.steps(), wide);
         let (lane_count, length, tiles) = (plan.lane_count as u64, plan.len as u64, tiles as u64);

@@ -2,7 +2,6 @@
 
 use cuprum_core::ops::reduce::{MAX, MIN, PROD, SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM, SUM, accumulator};
 use cuprum_core::{Array, Call, DType, Op, Outcome, Program as Expression, Result, Work, decline};
-use smallvec::SmallVec;
 
 use crate::codegen::{self, Access, KernelKey, check, ctype, parts};
 use crate::device::{self, InCall};
@@ -60,8 +59,8 @@ struct Text<'a> {
     team: u32,
 }
 
-impl Text<'_> {
-    fn key(self) -> KernelKey {
+impl<'a> Text<'a> {
+    fn key(self) -> KernelKey<'a> {
         let key = KernelKey::new(NAME, self.program).with(self.access.repeated).with(u64::from(self.team));
         key.with_dtype(self.acc).with_name(self.folds.fold)
     }
@@ -119,12 +118,12 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     }
     let Some(length) = values.first().map(|a| a.layout().size()) else { decline!("no values") };
     let context = device::context(call.device)?;
-    let inputs: Result<SmallVec<[u64; 4]>> = values.iter().map(device::pointer).collect();
+    let inputs = device::pointers(values)?;
     let out = device::allocate_output(call, 0)?;
     let segments = spec.layout.size();
     let text = Text { program, access: Access::flat(values), folds, acc, team: team(length, segments) };
     let reduction = Reduction { context, text, length, segments };
-    reduction.queue(&inputs?, device::pointer(offsets)?, out.pointer(), device::fault_word(call.op, 0)).in_call(call)?;
+    reduction.queue(&inputs, device::pointer(offsets)?, out.pointer(), device::fault_word(call.op, 0)).in_call(call)?;
     device::done(call, [out])
 }
 
@@ -139,9 +138,9 @@ struct Reduction<'a> {
 impl Reduction<'_> {
     fn queue(&self, inputs: &[u64], offsets: u64, out: u64, op: u64) -> crate::Result<()> {
         let Text { program, team, .. } = self.text;
-        let function = kernel::generated(self.context, &self.text.key(), || Ok((NAME.to_owned(), self.text.source()?)))?;
+        let function = kernel::generated(self.context, self.text.key(), || Ok((NAME.to_owned(), self.text.source()?)))?;
         let fault = self.context.fault_pointer()?;
-        let params = codegen::pack_params(program, inputs, || self.context.fault_pointer())?;
+        let params = codegen::pack_params(program, inputs, device::fault_address(self.context, program)?);
         let mut args = Args::new();
         args.push_bytes(&params).push(&out).push(&self.length).push(&offsets).push(&self.segments).push(&fault).push(&op);
         let grid = kernel::grid(u64::from(team) * self.segments as u64, THREADS);

@@ -90,9 +90,9 @@ pub fn run(call: &Call) -> Result<Outcome> {
     }
     let itemsizes = conditions.iter().map(|a| a.dtype().itemsize());
     let shape = Shape::new(itemsizes, Access::flat(conditions), from.map(|a| a.dtype().itemsize()), places);
-    let inputs: Result<SmallVec<[u64; 4]>> = conditions.iter().map(device::pointer).collect();
+    let inputs = device::pointers(conditions)?;
     let from = from.map(device::pointer).transpose()?.unwrap_or(0);
-    let select = Select { context: device::context(call.device)?, condition: program, shape, inputs: inputs?, from, size };
+    let select = Select { context: device::context(call.device)?, condition: program, shape, inputs, from, size };
 
     let room: Result<Buffers> = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect();
     match room {
@@ -119,7 +119,7 @@ struct Select<'a> {
     context: &'static Context,
     condition: &'a Expression,
     shape: Shape,
-    inputs: SmallVec<[u64; 4]>,
+    inputs: SmallVec<[u64; 8]>,
     from: u64,
     size: usize,
 }
@@ -137,8 +137,8 @@ impl Select<'_> {
             let key = KernelKey::new("select", self.condition).with(access.repeated).with(values.unwrap_or(0) as u64);
             let key = key.with(places as u64).with(items as u64);
             let make = || Ok(("select_flat".to_owned(), source(self.condition, self.shape)?));
-            let function = kernel::generated(self.context, &key, make)?;
-            let params = codegen::pack_params(self.condition, &self.inputs, || self.context.fault_pointer())?;
+            let function = kernel::generated(self.context, key, make)?;
+            let params = codegen::pack_params(self.condition, &self.inputs, device::fault_address(self.context, self.condition)?);
             let mut addresses = buffers.iter().map(|b| b.pointer());
             let mut next = |asked: bool| if asked { addresses.next().unwrap_or(0) } else { 0 };
             let (to_values, to_places) = (next(values.is_some()), next(places));

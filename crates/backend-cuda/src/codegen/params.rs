@@ -2,11 +2,10 @@
 
 use std::hash::Hasher;
 
-use cuprum_core::{DType, Program, StepKind};
+use cuprum_core::plan::reduce::ReducePlan;
+use cuprum_core::{DType, Op, Program, StepKind};
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
-
-use super::may_fault;
 
 /// Bytes of a struct passed by value.
 pub type Bytes = SmallVec<[u8; 256]>;
@@ -15,17 +14,11 @@ pub type Bytes = SmallVec<[u8; 256]>;
 pub const MAX_NARROW: usize = 0x3f00_0000;
 
 /// `Params`: the address of each input's first element, that of the device's error word if the program may meet a bad index, then the
-/// program's scalars in their steps' dtypes.
-///
-/// # Errors
-/// Those of `fault`, which gives the error word's address ([`Context::fault_pointer`](crate::driver::Context::fault_pointer)).
-pub fn pack_params<E>(program: &Program, inputs: &[u64], fault: impl FnOnce() -> Result<u64, E>) -> Result<Bytes, E> {
+/// program's scalars in their steps' dtypes. Whether there is an error word says [`fault_address`](crate::device::fault_address).
+pub fn pack_params(program: &Program, inputs: &[u64], fault: Option<u64>) -> Bytes {
     let mut out = Bytes::new();
-    for address in inputs {
+    for address in inputs.iter().chain(&fault) {
         out.extend_from_slice(&address.to_le_bytes());
-    }
-    if may_fault(program) {
-        out.extend_from_slice(&fault()?.to_le_bytes());
     }
     for step in &program.steps {
         if let StepKind::Param(n) = step.kind {
@@ -35,18 +28,29 @@ pub fn pack_params<E>(program: &Program, inputs: &[u64], fault: impl FnOnce() ->
         }
     }
     if out.is_empty() {
-        out.resize(8, 0);
+        out.extend_from_slice(&[0; 8]);
     }
-    Ok(out)
+    out
 }
 
 /// Whether a loop of `size` elements over operands with these extents and strides needs no 64-bit indices.
-pub fn fits_narrow<'a>(size: usize, dims: &[usize], strides: impl IntoIterator<Item = &'a [isize]>) -> bool {
+pub fn fits_narrow<'a, S: IntoIterator<Item = &'a isize>>(
+    size: usize,
+    dims: impl IntoIterator<Item = &'a usize> + Clone,
+    strides: impl IntoIterator<Item = S>,
+) -> bool {
     // The sums before the last axis stay within the sum of absolute spans, so no partial sum overflows either.
-    let span = |s: &[isize]| {
-        dims.iter().zip(s).fold(0usize, |sum, (&n, &s)| sum.saturating_add(n.saturating_sub(1).saturating_mul(s.unsigned_abs())))
+    let span = |s: S| {
+        let axes = dims.clone().into_iter().zip(s);
+        axes.fold(0usize, |sum, (&n, &s)| sum.saturating_add(n.saturating_sub(1).saturating_mul(s.unsigned_abs())))
     };
-    size < MAX_NARROW && dims.iter().all(|&n| n < MAX_NARROW) && strides.into_iter().all(|s| span(s) < MAX_NARROW)
+    size < MAX_NARROW && dims.clone().into_iter().all(|&n| n < MAX_NARROW) && strides.into_iter().all(|s| span(s) < MAX_NARROW)
+}
+
+/// [`fits_narrow`] of a reduction: over all of its axes.
+pub fn reduction_fits_narrow(plan: &ReducePlan) -> bool {
+    let strides = plan.kept_strides.iter().zip(&plan.reduced_strides).map(|(kept, reduced)| kept.iter().chain(reduced));
+    fits_narrow(plan.kept_size.saturating_mul(plan.reduced_size), plan.kept.iter().chain(&plan.reduced), strides)
 }
 
 /// `Axes<Index, Rank, N>`: extents, prepared for division, then the strides of each input; outermost axis first.
@@ -54,7 +58,7 @@ pub fn fits_narrow<'a>(size: usize, dims: &[usize], strides: impl IntoIterator<I
 pub fn pack_axes<'a>(dims: &[usize], strides: impl IntoIterator<Item = &'a [isize]>, wide: bool) -> Bytes {
     let mut out = Bytes::new();
     if dims.is_empty() {
-        out.resize(8, 0);
+        out.extend_from_slice(&[0; 8]);
         return out;
     }
     for &n in dims {
@@ -92,57 +96,107 @@ fn divisor(value: u32) -> [u32; 3] {
     [value, magic, shift]
 }
 
-/// What a kernel is cached under: its class and flags, and its program's structure. Never sizes, never scalar values.
-#[derive(Clone, Debug, Default)]
-pub struct KernelKey {
-    bytes: SmallVec<[u8; 256]>,
+/// What a kernel is known by: its class and flags, and its program's structure. Never sizes, never scalar values.
+///
+/// It refers to the program and holds the rest as numbers, so that it can be compared with that of a kernel launched before
+/// ([`Recent`](crate::recent::Recent)) as it is; caches of the process keep it [written out](KernelKey::written).
+#[derive(Clone, Debug)]
+pub struct KernelKey<'a> {
+    pub(crate) program: Option<&'a Program>,
+    pub(crate) flags: Flags,
 }
 
-impl KernelKey {
+/// What a [`KernelKey`] has beside its program.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Flags {
+    class: &'static str,
+    numbers: SmallVec<[u64; 8]>,
+    /// Each ended by NUL.
+    names: SmallVec<[u8; 16]>,
+}
+
+impl<'a> KernelKey<'a> {
     /// The key of a kernel `class` over a program.
     #[inline]
-    pub fn new(class: &str, program: &Program) -> KernelKey {
-        let mut key = KernelKey::default().with_name(class);
-        for step in &program.steps {
-            let (tag, number) = step.kind.code();
-            let ([n0, n1], args) = (number.to_le_bytes(), step.args());
-            key.bytes.extend_from_slice(&[tag, step.dtype as u8, n0, n1, args.len() as u8]);
-            args.iter().for_each(|arg| key.bytes.extend_from_slice(&arg.to_le_bytes()));
-            if let StepKind::Apply(op) = step.kind
-                && op.is_foreign()
-            {
-                key.bytes.extend_from_slice(&(std::ptr::from_ref(op.0) as usize).to_le_bytes()); // they share a number
-            }
-        }
-        key.bytes.push(0xff);
-        for out in &program.outputs {
-            key.bytes.extend_from_slice(&out.to_le_bytes());
-        }
-        key
+    pub fn new(class: &'static str, program: &'a Program) -> KernelKey<'a> {
+        KernelKey { program: Some(program), ..KernelKey::of_class(class) }
+    }
+
+    /// The key of a kernel without a program.
+    #[inline]
+    pub fn of_class(class: &'static str) -> KernelKey<'a> {
+        KernelKey { program: None, flags: Flags { class, numbers: SmallVec::new(), names: SmallVec::new() } }
     }
 
     /// Adds a flag, a rank, a bit set.
     #[inline]
-    pub fn with(mut self, value: u64) -> KernelKey {
-        self.bytes.extend_from_slice(&value.to_le_bytes());
+    pub fn with(mut self, value: u64) -> KernelKey<'a> {
+        self.flags.numbers.push(value);
         self
     }
 
     /// Adds a name.
     #[inline]
-    pub fn with_name(mut self, name: &str) -> KernelKey {
-        self.bytes.extend_from_slice(name.as_bytes());
-        self.bytes.push(0);
+    pub fn with_name(mut self, name: &str) -> KernelKey<'a> {
+        self.flags.names.extend_from_slice(name.as_bytes());
+        self.flags.names.push(0);
         self
     }
 
     /// Adds a dtype.
     #[inline]
-    pub fn with_dtype(self, dtype: DType) -> KernelKey {
+    pub fn with_dtype(self, dtype: DType) -> KernelKey<'a> {
         self.with(dtype as u64)
     }
 
-    /// For [`crate::module::KernelCache`], with [`KernelKey::bytes`].
+    /// Adds an operation. Those of other crates share a number, so it is known by its row.
+    #[inline]
+    pub fn with_op(self, op: Op) -> KernelKey<'a> {
+        self.with(std::ptr::from_ref(op.0) as u64)
+    }
+
+    /// A number that equal keys share, and few others.
+    #[inline]
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let mix = |hash: u64, &number: &u64| (hash.rotate_left(5) ^ number).wrapping_mul(0x517c_c1b7_2722_0a95);
+        self.flags.numbers.iter().fold(self.program.map_or(0, Program::fingerprint), mix) >> 48
+    }
+
+    /// All of it as bytes.
+    #[cold]
+    pub fn written(&self) -> WrittenKey {
+        let Flags { class, numbers, names } = &self.flags;
+        let mut bytes = SmallVec::<[u8; 256]>::from_slice(class.as_bytes());
+        bytes.push(0);
+        if let Some(program) = self.program {
+            for step in &program.steps {
+                let (tag, number) = step.kind.code();
+                let ([n0, n1], args) = (number.to_le_bytes(), step.args());
+                bytes.extend_from_slice(&[tag, step.dtype as u8, n0, n1, args.len() as u8]);
+                args.iter().for_each(|arg| bytes.extend_from_slice(&arg.to_le_bytes()));
+                if let StepKind::Apply(op) = step.kind
+                    && op.is_foreign()
+                {
+                    bytes.extend_from_slice(&(std::ptr::from_ref(op.0) as usize).to_le_bytes()); // they share a number
+                }
+            }
+            bytes.push(0xff);
+            program.outputs.iter().for_each(|out| bytes.extend_from_slice(&out.to_le_bytes()));
+        }
+        numbers.iter().for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
+        bytes.extend_from_slice(names);
+        WrittenKey { bytes }
+    }
+}
+
+/// A [`KernelKey`] as bytes, for [`SingleFlight`](crate::single_flight::SingleFlight).
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct WrittenKey {
+    bytes: SmallVec<[u8; 256]>,
+}
+
+impl WrittenKey {
+    /// Of its bytes.
     pub fn hash(&self) -> u64 {
         let mut hasher = FxHasher::default();
         hasher.write(&self.bytes);
@@ -157,7 +211,7 @@ impl KernelKey {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check;
+    use super::super::{check, may_fault};
     use super::*;
     use cuprum_core::Scalar;
     use cuprum_core::ops::elementwise;
@@ -177,7 +231,7 @@ mod tests {
 
     #[test]
     fn structs_are_laid_out_as_in_c() {
-        let packed = |p: &Program, inputs: &[u64]| pack_params(p, inputs, || Ok::<u64, ()>(9)).unwrap();
+        let packed = |p: &Program, inputs: &[u64]| pack_params(p, inputs, may_fault(p).then_some(9));
         let mut p = Program::identity(DType::F32);
         assert_eq!(&packed(&p, &[0x0102])[..], &[2, 1, 0, 0, 0, 0, 0, 0]);
         p.params.push(Scalar::Int(7));
@@ -215,7 +269,7 @@ mod tests {
             p.outputs[0] = out;
             p
         };
-        let key = |op, n, flag| KernelKey::new("map", &program(op, n)).with(flag);
+        let key = |op, n, flag| KernelKey::new("map", &program(op, n)).with(flag).written();
         let base = key(elementwise::ADD, 1.0, 0);
         assert_eq!(base.bytes(), key(elementwise::ADD, 2.0, 0).bytes());
         assert_eq!(base.hash(), key(elementwise::ADD, 2.0, 0).hash());

@@ -17,6 +17,16 @@ use crate::cublas::Blas;
 use crate::error::{CudaError, Result};
 use crate::module::KernelCache;
 
+/// A device's context, once it is made.
+#[derive(Default)]
+struct Slot {
+    context: OnceLock<Context>,
+    making: Mutex<()>,
+}
+
+/// By ordinal.
+static SLOTS: OnceLock<Vec<Slot>> = OnceLock::new();
+
 thread_local! {
     /// The context that we last made current on this thread, as an address.
     static CURRENT: Cell<usize> = const { Cell::new(0) };
@@ -55,21 +65,22 @@ impl Context {
     ///
     /// # Errors
     /// [`CudaError::Missing`] with the probe's reason, [`CudaError::Invalid`] for a number that no device has.
+    #[inline]
     pub fn get(ordinal: usize) -> Result<&'static Context> {
-        #[derive(Default)]
-        struct Slot {
-            context: OnceLock<Context>,
-            making: Mutex<()>,
+        match SLOTS.get().and_then(|slots| slots.get(ordinal)?.context.get()) {
+            Some(context) => Ok(context),
+            None => Context::get_or_make(ordinal),
         }
-        static SLOTS: OnceLock<Vec<Slot>> = OnceLock::new();
+    }
+
+    /// Apart, because its frame takes as much stack as a context.
+    #[cold]
+    fn get_or_make(ordinal: usize) -> Result<&'static Context> {
         let driver = probe().map_err(CudaError::Missing)?;
         let slots = SLOTS.get_or_init(|| driver.devices.iter().map(|_| Slot::default()).collect());
         let slot = slots
             .get(ordinal)
             .ok_or_else(|| CudaError::Invalid(format!("there is no cuda:{ordinal}; this machine has {} CUDA device(s)", slots.len())))?;
-        if let Some(context) = slot.context.get() {
-            return Ok(context);
-        }
         // A failure is not kept: a device that was busy may be free at the next try.
         let _making = slot.making.lock().unwrap_or_else(PoisonError::into_inner);
         if slot.context.get().is_none() {

@@ -1,51 +1,44 @@
-//! Flat maps that this thread has launched before, found again by their structure without a lock, a key or an allocation:
-//! the way of a small call is shorter than that of finding out which kernel it needs. All else goes to [`map::run`].
+//! Flat maps that this thread has launched before: from what was kept of them to the launch, as the way of a small call is shorter than that
+//! of finding out which kernel it needs. All else goes to [`map::run`](super::run).
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use cuprum_core::{Array, Call, Device, Outcome, Program as Expression, Result, Work};
 use smallvec::SmallVec;
 
-use crate::codegen::{self, Access, MAX_NARROW};
+use crate::codegen::{self, Access, KernelKey, MAX_NARROW};
 use crate::device::{self, InCall};
 use crate::kernel::{self, THREADS};
-use crate::map;
 use crate::module::{Args, Function};
+use crate::recent::Recent;
 
 /// Most inputs and outputs of the maps that are kept.
 const MAX_OPERANDS: usize = 8;
-/// Maps that a thread keeps; of two with one place the later stays.
-const PLACES: usize = 128;
 
-/// A map with 32-bit indices whose inputs all have stride 1 or 0, and its kernel.
+/// The kernel of a map with 32-bit indices whose inputs all have stride 1 or 0.
 struct Known {
-    program: Expression,
-    device: Device,
-    access: Access,
+    aligned: bool,
     width: usize,
     function: Arc<Function>,
 }
 
 thread_local! {
-    static KNOWN: RefCell<Vec<Option<Box<Known>>>> = const { RefCell::new(Vec::new()) };
+    static KNOWN: Recent<Known> = const { Recent::new() };
 }
 
 /// The kernel of family Map, by way of what this thread has launched before.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    again(call).unwrap_or_else(|| map::run(call))
+    again(call).unwrap_or_else(|| super::run(call))
 }
 
 /// Keeps the kernel of a flat map with 32-bit indices, `width` elements to a thread.
-pub(crate) fn remember(program: &Expression, device: Device, access: Access, width: usize, function: &Arc<Function>) {
-    let known = Known { program: program.clone(), device, access, width, function: function.clone() };
-    // A thread that is ending, or a map inside a map, does without.
-    let _ = KNOWN.try_with(|all| {
-        if let Ok(mut all) = all.try_borrow_mut() {
-            all.resize_with(PLACES, || None);
-            all[place(program)] = Some(Box::new(known));
-        }
-    });
+pub(super) fn remember(program: &Expression, device: Device, access: Access, width: usize, function: &Arc<Function>) {
+    let known = Known { aligned: access.aligned, width, function: function.clone() };
+    Recent::keep(&KNOWN, &key(program, device, access.repeated), known);
+}
+
+fn key(program: &Expression, device: Device, repeated: u64) -> KernelKey<'_> {
+    KernelKey::new("map_flat", program).with(device.ordinal() as u64).with(repeated)
 }
 
 /// Launches a map as before; `None`, and nothing done, if it is not known.
@@ -60,27 +53,23 @@ fn again(call: &Call) -> Option<Result<Outcome>> {
         return None;
     }
     let repeated = (0..count).filter(|&k| is_repeated(k)).fold(0, |bits, k| bits | 1 << k);
-    let find = |all: &RefCell<Vec<Option<Box<Known>>>>| {
-        let all = all.try_borrow().ok()?;
-        let known = all.get(place(program))?.as_deref()?;
-        if known.device != call.device || known.access.repeated != repeated || !known.program.same_structure(program) {
-            return None;
-        }
+    let launch = |known: &Known| {
         let (mut inputs, mut aligned) = ([0; MAX_OPERANDS], true);
         for (k, array) in call.inputs.iter().enumerate() {
             inputs[k] = device::pointer(array).ok()?;
             let pack = (array.dtype().itemsize() * known.width).min(16) as u64;
             aligned &= repeated >> k & 1 == 1 || inputs[k].is_multiple_of(pack);
         }
-        (aligned == known.access.aligned).then(|| known.launch(call, program, &inputs[..count], plan.size as u64))
+        (aligned == known.aligned).then(|| known.launch(call, program, &inputs[..count], plan.size as u64))
     };
-    KNOWN.try_with(find).ok().flatten()
+    Recent::find(&KNOWN, &key(program, call.device, repeated), launch).flatten()
 }
 
 impl Known {
     /// `program` has this structure, and scalars of its own.
     fn launch(&self, call: &Call, program: &Expression, inputs: &[u64], size: u64) -> Result<Outcome> {
-        let params = codegen::pack_params(program, inputs, || device::context(call.device)?.fault_pointer().in_call(call))?;
+        let fault = device::fault_address(self.function.context(), program).in_call(call)?;
+        let params = codegen::pack_params(program, inputs, fault);
         let (mut outputs, mut to) = (SmallVec::<[_; 2]>::new(), [0; MAX_OPERANDS]);
         for (n, address) in to.iter_mut().enumerate().take(call.outputs.len()) {
             let buffer = device::allocate_output(call, n)?;
@@ -95,9 +84,4 @@ impl Known {
         unsafe { self.function.launch(grid, [THREADS, 1, 1], 0, args.pointers()) }.in_call(call)?;
         device::done(call, outputs)
     }
-}
-
-/// Where a structure is kept.
-fn place(program: &Expression) -> usize {
-    program.fingerprint() as usize % PLACES
 }

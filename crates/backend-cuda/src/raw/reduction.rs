@@ -272,7 +272,7 @@ impl StringReduction {
     }
 
     /// A key with all that the code of [`StringReduction::element`] depends on but the program and the access.
-    pub fn add_to(&self, key: KernelKey) -> KernelKey {
+    pub fn add_to<'a>(&self, key: KernelKey<'a>) -> KernelKey<'a> {
         let Parts { declared, map, reduce, post, identity, preamble, options } = &*self.parts;
         let key = [&declared.name, map, reduce, post, identity, preamble].into_iter().fold(key, |key, text| key.with_name(text));
         let key = options.iter().fold(key.with(options.len() as u64), |key, option| key.with_name(option));
@@ -415,7 +415,7 @@ mod tests {
     fn keys_hold_all_that_code_depends_on() {
         let of = |kernel: &ReductionKernel, args: &[Operand]| {
             let asked = kernel.asked(args, None).unwrap().reduction;
-            asked.add_to(KernelKey::new("", asked.program())).bytes().to_vec()
+            asked.add_to(KernelKey::new("", asked.program())).written()
         };
         let (x, y) = (array(DType::F32), array(DType::F32));
         let two = Reduction { inputs: "T x, T y", map: "x - y", ..NORM };
