@@ -6,7 +6,8 @@
 //! `works` (the default) are the tour's, on any device; `cpu` and `gpu` are the tables that `peers/cpu.py` and `peers/gpu.py` run;
 //! `scale` (`peers/cpu.py --suite scale`) goes through sizes from 2^10 to 2^28;
 //! `kernels` (`peers/kernels.py`) are operations of one's own, on any device; `contractions` is for comparing orders of accelerators;
-//! `gpu` begins with a bare launch of an empty kernel, which no small call can undercut. Medians: `us` is the
+//! `gpu` begins with bare launches, whose host time no call can undercut: `bare_launch` in a loop, and `bare_launch_waited` as the rows are timed,
+//! each after a wait of some 40 us in which caches grow cold. That is what the host time of a row is to be set beside. Medians: `us` is the
 //! time of a call on the CPU that ends with its value computed, `min_us` the shortest; on a GPU `gpu_us` is device time
 //! between events and `cpu_us` host time of the call.
 //!
@@ -19,6 +20,7 @@ mod suite;
 use std::time::Instant;
 
 use cuprum::backend_cpu::with_threads;
+use cuprum::backend_cuda::device::bare_launch;
 use cuprum::profiler::{Benchmark, Effort, Statistics, benchmark_on, served_by};
 use cuprum::{Device, NdArray, Result, explain, set_accelerators, with_device};
 use cuprum_cli::works::{Size, WORKS, Work};
@@ -109,7 +111,7 @@ fn run(o: &Options) -> Result<()> {
         Some(suite) => {
             let device = Device::parse(o.device.as_deref().unwrap_or(suite.device))?;
             if device != Device::CPU {
-                show(o, &bare_launch(device)?);
+                bare_launches(device)?.iter().for_each(|line| show(o, line));
             }
             with_device(device, || suite.workloads.iter().filter(|w| o.wants(w.name)).try_for_each(|w| workload(o, w, device)))
         }
@@ -184,15 +186,25 @@ fn on_cpu(w: &Workload, inputs: &[NdArray], seconds: f64) -> Result<Value> {
     Ok(line)
 }
 
-/// Host time of a launch and nothing else.
-fn bare_launch(device: Device) -> Result<Value> {
-    let times = cuprum::backend_cuda::device::bare_launches(device, 1000)?;
-    Ok(json!({"peer": "cuprum", "workload": "bare_launch", "cpu_us": round(Statistics::of(&times).median)}))
+/// Host time of a launch and nothing else: of an empty kernel in a loop, and of one that takes 40 us, timed as a workload is.
+fn bare_launches(device: Device) -> Result<[Value; 2]> {
+    let empty = bare_launch(device, 0)?;
+    let time = |_| {
+        let start = Instant::now();
+        empty().map(|()| start.elapsed().as_secs_f64() * 1e6)
+    };
+    let in_a_loop = (0..1000).map(time).collect::<Result<Vec<f64>>>()?;
+    let waited = benchmark_on(&[device], Effort { repeat: 200, ..EFFORT }, bare_launch(device, 40)?)?.1;
+    let line = |name: &str, times: Statistics| json!({"peer": "cuprum", "workload": name, "cpu_us": round(times.median)});
+    Ok([line("bare_launch", Statistics::of(&in_a_loop)), line("bare_launch_waited", waited.host())])
 }
 
-/// One workload of a GPU, as CuPy's benchmark does: 5 calls, then 20 that count.
+/// As CuPy's benchmark does: 5 calls, then 20 that count.
+const EFFORT: Effort = Effort { warmup: 5, repeat: 20, max_seconds: 2.0 };
+
+/// One workload of a GPU.
 fn on_gpu(w: &Workload, inputs: &[NdArray], device: Device, seconds: f64) -> Result<Value> {
-    let effort = Effort { warmup: 5, repeat: 20, max_seconds: seconds };
+    let effort = Effort { max_seconds: seconds, ..EFFORT };
     let timing = benchmark_on(&[device], effort, || (w.run)(inputs))?.1;
     let (host, on_device) = (timing.host(), timing.device());
     let mut line = json!({"peer": "cuprum", "workload": w.name, "gpu_us": round(on_device.median), "min_us": round(on_device.min),

@@ -72,9 +72,24 @@ pub fn context(device: Device) -> Result<&'static Context> {
     Context::get(device.ordinal()).map_err(|e| error("cuda", "device", device, e))
 }
 
-/// Host time of each of `count` launches of an empty kernel, in microseconds: what no call on the device can undercut.
-pub fn bare_launches(device: Device, count: usize) -> Result<Vec<f64>> {
-    module::bare_launches(context(device)?, count).map_err(|e| error("cuda", "device", device, e))
+/// Launches a kernel on this thread's stream, and does nothing else: what the host's time of no call on the device can undercut. The kernel
+/// takes `micros` microseconds, so that a wait for it can be as long as one for a call.
+///
+/// ```no_run
+/// use cuprum_backend_cuda::device::bare_launch;
+/// use cuprum_core::{Device, profiler};
+/// # fn main() -> cuprum_core::Result<()> {
+/// let device = Device::parse("cuda")?;
+/// let launch = bare_launch(device, 40)?;
+/// let times = profiler::benchmark_on(&[device], profiler::Effort::default(), launch)?.1;
+/// println!("a launch after a wait takes {:.1} us", times.host().median);
+/// # Ok(())
+/// # }
+/// ```
+pub fn bare_launch(device: Device, micros: u32) -> Result<impl Fn() -> Result<()>> {
+    let failed = move |e| error("cuda", "device", device, e);
+    let launch = module::bare_launch(context(device)?, micros).map_err(failed)?;
+    Ok(move || launch().map_err(failed))
 }
 
 /// The memory of an array that work queued next on this thread's stream reads: the stream waits for who wrote it, if that was another.

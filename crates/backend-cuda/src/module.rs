@@ -3,7 +3,6 @@
 use std::ffi::{CString, c_int, c_void};
 use std::ptr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Instant;
 
 use smallvec::SmallVec;
 
@@ -318,16 +317,14 @@ impl Function {
     }
 }
 
-/// Host time of each of `count` launches of an empty kernel, in microseconds: what no call can undercut.
-pub fn bare_launches(context: &'static Context, count: usize) -> Result<Vec<f64>> {
-    let source = "extern \"C\" __global__ void empty() {}";
-    let empty = Program { name: "empty.cu", source, ..Program::default() }.build(context)?.function_named("empty")?;
-    let time = |_| {
-        let start = Instant::now();
-        // SAFETY: the kernel has no parameters.
-        unsafe { empty.launch([1; 3], [32, 1, 1], 0, &mut []) }.map(|()| start.elapsed().as_secs_f64() * 1e6)
-    };
-    (0..count).map(time).collect()
+/// Launches a kernel without parameters, which keeps one warp busy for so many microseconds, and does nothing else: what no call can
+/// undercut.
+pub fn bare_launch(context: &'static Context, micros: u32) -> Result<impl Fn() -> Result<()>> {
+    let source = include_str!("kernels/bare.cu");
+    let options = [&*format!("-DMICROS={micros}")];
+    let bare = Program { name: "bare.cu", source, options: &options, ..Program::default() }.build(context)?.function_named("bare")?;
+    // SAFETY: the kernel has no parameters.
+    Ok(move || unsafe { bare.launch([1; 3], [32, 1, 1], 0, &mut []) })
 }
 
 /// The argument list of a launch, on the stack up to 24 arguments. Borrows the values.
