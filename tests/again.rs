@@ -10,10 +10,12 @@ fn numbers(shape: &[usize], dtype: DType, seed: usize) -> Result<NdArray> {
     NdArray::from_vec(values, shape)?.astype(dtype)?.eval().cloned()
 }
 
-/// Reductions and maps of what is read in many ways.
-fn calls() -> Result<Vec<(String, Box<dyn Fn() -> Result<NdArray>>)>> {
-    let mut list: Vec<(String, Box<dyn Fn() -> Result<NdArray>>)> = Vec::new();
-    let mut add = |name: String, call: Box<dyn Fn() -> Result<NdArray>>| list.push((name, call));
+type Run = Box<dyn Fn() -> Result<NdArray>>;
+
+/// Reductions and maps of what is read in many ways, by name.
+fn calls() -> Result<Vec<(String, Run)>> {
+    let mut list = Vec::new();
+    let mut add = |name: String, call: Run| list.push((name, call));
     for dtype in [DType::F32, DType::F64, DType::I32] {
         let line = numbers(&[70_000], dtype, 1)?;
         let (square, other) = (numbers(&[64, 96], dtype, 2)?, numbers(&[64, 96], dtype, 3)?);
