@@ -74,6 +74,7 @@ fn exactly<I: Isa, T: Tile>(tile: &T, out: &mut [T::Out]) {
 pub struct Exact<I>(PhantomData<I>);
 
 impl<I: Isa> Isa for Exact<I> {
+    const KEPT: usize = I::KEPT;
     const FMA: bool = I::FMA;
     const EXACT: bool = true;
 }

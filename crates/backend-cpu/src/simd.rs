@@ -69,6 +69,8 @@ pub(crate) fn level_name() -> &'static str {
 pub trait Isa: Copy {
     /// Whether `mul_add` is one instruction; where it is not, it is a slow call that stops vectorisation.
     const FMA: bool;
+    /// Bytes of the values that a loop may keep in registers, beside as many that it reads.
+    const KEPT: usize;
     /// Whether a function is to compute all arguments, by a branch where a loop does better to leave some out.
     const EXACT: bool = false;
 }
@@ -79,9 +81,10 @@ pub struct Base;
 
 impl Isa for Base {
     const FMA: bool = cfg!(any(target_feature = "fma", target_arch = "aarch64"));
+    const KEPT: usize = 128;
 }
 
-/// Levels with fused multiply-add.
+/// Sixteen registers of 32 bytes, and fused multiply-add.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(crate) struct Fused;
@@ -89,6 +92,18 @@ pub(crate) struct Fused;
 #[cfg(target_arch = "x86_64")]
 impl Isa for Fused {
     const FMA: bool = true;
+    const KEPT: usize = 256;
+}
+
+/// Thirty-two registers of 64 bytes, and fused multiply-add.
+#[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+#[derive(Clone, Copy)]
+pub(crate) struct Wide;
+
+#[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+impl Isa for Wide {
+    const FMA: bool = true;
+    const KEPT: usize = 512;
 }
 
 /// A loop to be compiled at each level. `run` must be `#[inline(always)]`, and so must what it calls in its loop.
@@ -157,7 +172,7 @@ pub(crate) fn fill_at<F: Fill>(wanted: Level, body: F, out: &mut [F::Item]) {
 #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
 fn fill_v4<F: Fill>(body: F, out: &mut [F::Item]) {
-    body.run::<Fused>(out)
+    body.run::<Wide>(out)
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -160,5 +160,8 @@ impl<T: Element> Fill for Same<T> {
 
 /// Fills a run with a scalar, converted as `astype` would.
 pub(crate) fn splat(value: Scalar, out: ElementsMut) {
-    with_dtype!(out.dtype(), T => fill(Same(element::<T>(value)), out.typed()))
+    with_dtype!(out.dtype(), T => match out.typed() {
+        [one] => *one = element::<T>(value),
+        all => fill(Same(element::<T>(value)), all),
+    })
 }

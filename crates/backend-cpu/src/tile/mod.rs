@@ -5,6 +5,7 @@
 
 mod nest;
 mod schedule;
+mod strip;
 
 use std::cell::RefCell;
 use std::sync::Arc;

@@ -10,6 +10,7 @@ use cuprum_core::{DType, Program, Reason, Scalar, Step, StepKind};
 use smallvec::SmallVec;
 
 use super::nest::{Access, Source};
+use super::strip::{self, Link};
 use super::{MAX_TILE, Results};
 use crate::elementwise::half::{is_half, through_f32};
 use crate::elementwise::loops::{Kernel, Selected, splat};
@@ -30,14 +31,37 @@ pub(super) const TURN: usize = 256;
 pub(super) enum Place {
     /// Input number n, in place or gathered.
     Input(u16),
-    /// A block that holds it for all tiles: a parameter, or an input of one element.
-    Constant(u16),
-    /// The same, [`TURN`] elements of it: all who read it take it in turns.
-    Repeated(u16),
+    /// A block that holds it for all tiles: a parameter, or an input of one element. And how many elements of it, as those who read it need.
+    Constant(u16, Share),
     /// A block, reused once nobody reads it any more.
     Scratch(u16),
     /// An output.
     Output(u16),
+    /// Registers: only the next operation of its run reads it.
+    Register,
+}
+
+/// How many elements an instruction needs of an argument whose elements are all equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Share {
+    /// One.
+    One,
+    /// [`TURN`]: its kernel takes them in turns.
+    Turn,
+    /// All.
+    All,
+}
+
+impl Share {
+    /// Elements of a tile of `len`.
+    #[inline]
+    fn of(self, len: usize) -> usize {
+        match self {
+            Share::One => len.min(1),
+            Share::Turn => len.min(TURN),
+            Share::All => len,
+        }
+    }
 }
 
 /// The value of a step.
@@ -61,6 +85,35 @@ pub(super) struct Instruction {
     in_turns: bool,
     /// The kernel of a reduction along rows, in place of the other.
     fold: Option<FoldRows>,
+    /// The run of operations that ends here, if there are several, in place of the other kernel and the arguments.
+    run: Option<Run>,
+}
+
+impl Instruction {
+    /// The steps that it reads.
+    fn reads(&self) -> &[u16] {
+        match &self.run {
+            Some(run) => &run.args,
+            None => &self.args[..self.arity],
+        }
+    }
+
+    /// How many elements it needs of arguments whose elements are all equal.
+    fn share(&self) -> Share {
+        match (&self.run, self.in_turns) {
+            (Some(_), _) => Share::One,
+            (None, true) => Share::Turn,
+            (None, false) => Share::All,
+        }
+    }
+}
+
+/// Operations that one kernel computes one after the other (`strip`).
+struct Run {
+    kernel: strip::Kernel,
+    links: SmallVec<[Link; strip::LONGEST]>,
+    /// The value that it begins with, and the other argument of each link.
+    args: SmallVec<[u16; strip::LONGEST + 1]>,
 }
 
 /// A program made ready: kernels chosen, every value given a place.
@@ -125,38 +178,41 @@ impl Schedule {
                 instructions.push(instruction(program, i)?);
             }
         }
+        let instructions = in_runs(program, instructions);
         let mut last_use: SmallVec<[u16; 20]> = (0..steps.len() as u16).collect();
-        let mut is_needed_in_full: SmallVec<[bool; 20]> = SmallVec::from_elem(false, steps.len());
-        for Instruction { args, arity, to, in_turns, .. } in &instructions {
-            for &arg in &args[..*arity] {
-                last_use[arg as usize] = *to;
-                is_needed_in_full[arg as usize] |= !in_turns;
+        let mut shares: SmallVec<[Share; 20]> = SmallVec::from_elem(Share::One, steps.len());
+        for instruction in &instructions {
+            for &arg in instruction.reads() {
+                last_use[arg as usize] = instruction.to;
+                shares[arg as usize] = shares[arg as usize].max(instruction.share());
             }
         }
         for &output in &program.outputs {
             last_use[output as usize] = u16::MAX;
-            is_needed_in_full[output as usize] = true;
+            shares[output as usize] = Share::All;
         }
 
         let mut blocks = 0;
         let mut block = || (blocks, blocks += 1).0;
         let mut values = Vec::<Value>::with_capacity(steps.len());
         let mut free: SmallVec<[u16; 8]> = SmallVec::new();
+        let mut in_order = instructions.iter().peekable();
         for (i, step) in steps.iter().enumerate() {
+            let instruction = in_order.next_if(|instruction| instruction.to as usize == i);
             let output = program.outputs.iter().position(|&o| results == Results::Written && o as usize == i);
             let is_constant = match step.kind {
                 StepKind::Input(k) => accesses[k as usize] == Access::Single,
                 kind => matches!(kind, StepKind::Param(_)),
             };
             let place = match (step.kind, output) {
-                _ if is_constant && is_needed_in_full[i] => Place::Constant(block()),
-                _ if is_constant => Place::Repeated(block()),
+                _ if is_constant => Place::Constant(block(), shares[i]),
                 (StepKind::Input(k), _) => Place::Input(k),
+                _ if instruction.is_none() => Place::Register,
                 (_, Some(output)) => Place::Output(output as u16),
                 _ => Place::Scratch(free.pop().unwrap_or_else(&mut block)),
             };
             values.push(Value { place, dtype: step.dtype });
-            for &arg in step.args() {
+            for &arg in instruction.map_or(&[][..], Instruction::reads) {
                 if let (Place::Scratch(block), true) = (values[arg as usize].place, last_use[arg as usize] as usize == i)
                     && !free.contains(&block)
                 {
@@ -170,7 +226,7 @@ impl Schedule {
             _ => program.outputs.iter().enumerate().filter(unwritten).map(|(o, &step)| (o as u16, step)).collect(),
         };
         let widest = steps.iter().map(|s| s.dtype.itemsize()).max().unwrap_or(1);
-        let repeated = values.iter().filter(|v| matches!(v.place, Place::Repeated(_))).count();
+        let repeated = values.iter().filter(|v| matches!(v.place, Place::Constant(_, Share::One | Share::Turn))).count();
         let gathered = accesses.iter().filter(|a| **a == Access::Strided).count();
         let room = SCRATCH_BYTES.saturating_sub(repeated * TURN * widest);
         let fits = room / (widest * (blocks as usize - repeated + gathered).max(1));
@@ -199,8 +255,7 @@ impl Schedule {
         blocks.cut(self.blocks, len * self.widest);
         for (step, value) in self.steps.iter().zip(&self.values) {
             let (block, len) = match value.place {
-                Place::Constant(block) => (block, len),
-                Place::Repeated(block) => (block, len.min(TURN)),
+                Place::Constant(block, share) => (block, share.of(len)),
                 _ => continue,
             };
             let out = blocks.elements_mut(block.into(), value.dtype, len);
@@ -227,7 +282,7 @@ impl Schedule {
                     let (to, others) = blocks.beside(block.into(), dtype, tile.len);
                     self.apply(instruction, (program, sources), tile, others, to);
                 }
-                Place::Input(_) | Place::Constant(_) | Place::Repeated(_) => {}
+                Place::Input(_) | Place::Constant(..) | Place::Register => {}
             }
         }
     }
@@ -236,6 +291,13 @@ impl Schedule {
         let arg = |n: usize| self.value(instruction.args[n], tile, blocks);
         if let Some(fold) = instruction.fold {
             return fold(arg(0), to, tile.row);
+        }
+        if let Some(Run { kernel, links, args }) = &instruction.run {
+            let mut runs = SmallVec::<[Elements; strip::LONGEST + 1]>::new();
+            for &step in args {
+                runs.push(self.value(step, tile, blocks));
+            }
+            return kernel(links, &runs, to);
         }
         match instruction.arity {
             1 if !instruction.half => (instruction.kernel)(&[arg(0)], to),
@@ -269,9 +331,8 @@ impl Schedule {
         let Value { place, dtype } = self.values[self.outputs[0] as usize];
         match place {
             Place::Input(k) => inputs[k as usize],
-            Place::Constant(block) | Place::Repeated(block) | Place::Scratch(block) | Place::Output(block) => {
-                blocks.elements(block.into(), dtype, len)
-            }
+            Place::Constant(block, _) | Place::Scratch(block) | Place::Output(block) => blocks.elements(block.into(), dtype, len),
+            Place::Register => Elements::of::<u8>(&[]),
         }
     }
 
@@ -281,9 +342,10 @@ impl Schedule {
         let Value { place, dtype } = self.values[step as usize];
         match place {
             Place::Input(k) => tile.inputs[k as usize],
-            Place::Constant(block) | Place::Scratch(block) => blocks.elements(block.into(), dtype, tile.len),
-            Place::Repeated(block) => blocks.elements(block.into(), dtype, tile.len.min(TURN)),
+            Place::Constant(block, share) => blocks.elements(block.into(), dtype, share.of(tile.len)),
+            Place::Scratch(block) => blocks.elements(block.into(), dtype, tile.len),
             Place::Output(o) => tile.outputs[o as usize].as_elements(),
+            Place::Register => Elements::of::<u8>(&[]),
         }
     }
 }
@@ -319,6 +381,47 @@ fn cost(program: &Program) -> usize {
     1 + program.steps.iter().map(step).sum::<usize>()
 }
 
+/// Makes one instruction of those that follow each other and each read nothing but the result of the one before, which nobody else
+/// reads, and a value that was there before.
+fn in_runs(program: &Program, instructions: Vec<Instruction>) -> Vec<Instruction> {
+    let mut readers: SmallVec<[u16; 20]> = SmallVec::from_elem(0, program.steps.len());
+    for &read in instructions.iter().flat_map(Instruction::reads).chain(&program.outputs) {
+        readers[read as usize] += 1;
+    }
+    let mut merged: Vec<Instruction> = Vec::with_capacity(instructions.len());
+    for next in instructions {
+        if let Some(last) = merged.last_mut()
+            && readers[last.to as usize] == 1
+            && let Some((link, other)) = link_to(program, last.to, &next)
+            && let Some(mut run) = last.run.take_if(|run| run.links.len() < strip::LONGEST).or_else(|| run_of(program, last))
+        {
+            run.links.push(link);
+            run.args.push(other);
+            *last = Instruction { run: Some(run), ..next };
+        } else {
+            merged.push(next);
+        }
+    }
+    merged
+}
+
+/// An instruction as a link of a run on step `from`, and its other argument.
+fn link_to(program: &Program, from: u16, instruction: &Instruction) -> Option<(Link, u16)> {
+    let step = program.steps[instruction.to as usize];
+    let (StepKind::Apply(op), &[a, b]) = (step.kind, instruction.reads()) else { return None };
+    let place = usize::from(b == from);
+    let is_link = (a == from || b == from) && program.steps[from as usize].dtype == step.dtype && !instruction.half;
+    Some((Link::of(op, place)?, if place == 0 { b } else { a })).filter(|_| is_link)
+}
+
+/// An instruction as a run of one link.
+fn run_of(program: &Program, instruction: &Instruction) -> Option<Run> {
+    let kernel = strip::kernel(program.steps[instruction.to as usize].dtype)?;
+    let first = *instruction.reads().first()?;
+    let (link, other) = link_to(program, first, instruction)?;
+    Some(Run { kernel, links: SmallVec::from_slice(&[link]), args: SmallVec::from_slice(&[first, other]) })
+}
+
 /// The kernel of step `i`, checked against the dtypes of its arguments and its result.
 fn instruction(program: &Program, i: usize) -> Result<Instruction, Reason> {
     let step = program.steps[i];
@@ -347,7 +450,17 @@ fn instruction(program: &Program, i: usize) -> Result<Instruction, Reason> {
     }
     let half = (0..arity).any(|a| selected.args[a] != dtype(a)) || selected.result != step.dtype;
     let in_turns = selected.in_turns && !half;
-    Ok(Instruction { kernel: selected.kernel, arity, args: step.args, whole: SmallVec::new(), to: i as u16, half, in_turns, fold: None })
+    Ok(Instruction {
+        kernel: selected.kernel,
+        arity,
+        args: step.args,
+        whole: SmallVec::new(),
+        to: i as u16,
+        half,
+        in_turns,
+        fold: None,
+        run: None,
+    })
 }
 
 /// As [`instruction`], for a reduction along rows.
@@ -355,7 +468,17 @@ fn fold_instruction(op: Op, values: DType, step: Step, to: u16) -> Result<Instru
     let fold = fold_rows(op, values).filter(|_| values == step.dtype);
     let fold = Some(fold.ok_or_else(|| Reason::with(|| format!("{} of rows has no kernel for {values}", op.name())))?);
     let nothing: Kernel = |_, _| {};
-    Ok(Instruction { kernel: nothing, arity: 1, args: step.args, whole: SmallVec::new(), to, half: false, in_turns: false, fold })
+    Ok(Instruction {
+        kernel: nothing,
+        arity: 1,
+        args: step.args,
+        whole: SmallVec::new(),
+        to,
+        half: false,
+        in_turns: false,
+        fold,
+        run: None,
+    })
 }
 
 /// As [`instruction`], for an operation with a body of its own.
@@ -379,5 +502,5 @@ fn body_instruction(program: &Program, i: usize, op: Op, body: &Body) -> Result<
     }
     let native = body.native.downcast_ref::<Native>().ok_or_else(refuse)?;
     let kernel = (native.0)(generic).ok_or_else(refuse)?;
-    Ok(Instruction { kernel, arity, args: step.args, whole, to: i as u16, half: false, in_turns: false, fold: None })
+    Ok(Instruction { kernel, arity, args: step.args, whole, to: i as u16, half: false, in_turns: false, fold: None, run: None })
 }

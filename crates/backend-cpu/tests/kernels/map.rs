@@ -94,6 +94,28 @@ fn fused_equals_step_by_step() {
     }
 }
 
+/// Runs of cheap operations, whose values stay in registers: strips of every length and their rests, each operation with the value so far on
+/// either side, values that others read, runs that read what other runs wrote, and runs too long for one.
+#[test]
+fn runs_equal_step_by_step() {
+    for dtype in [DType::F32, DType::F64] {
+        for size in (1..=140).chain([255, 256, 257, 1024, 2047, 2049, 5000]) {
+            let x = NdArray::linspace(0.5, 3.0, size).unwrap().astype(dtype).unwrap();
+            let y = NdArray::linspace(-2.0, 7.3, size).unwrap().astype(dtype).unwrap();
+            let one = NdArray::full(1, 1.7, dtype).unwrap();
+            let run = || {
+                let both_sides = (7.0 - (3.0 * (&x + 1.0) / &y - &x)) / 3.0;
+                let of_runs = (&y * 2.0 - 1.0) * (&x / 0.7 + &one) + (0.3 - (1.0 / &x));
+                let shared = &both_sides * &y - &both_sides;
+                let long = (0..40).fold(of_runs - shared, |sum, n| (sum + n) * 0.99);
+                long.maximum(&y)
+            };
+            let (fused, stepped) = (with_fusion(true, run).unwrap(), with_fusion(false, run).unwrap());
+            assert_eq!(fused.to_bytes().unwrap(), stepped.to_bytes().unwrap(), "{size} of {dtype}");
+        }
+    }
+}
+
 #[test]
 fn halves_round_after_each_operation() {
     let values: Vec<f16> = (0..2000).map(|i| f16::from_f32(i as f32 * 0.37 - 300.0)).collect();
