@@ -25,9 +25,11 @@ pub trait Array {
     fn buffer(&self) -> &Arc<dyn Buffer>;
 }
 
-/// An array in memory: a dtype, a layout, a shared buffer. What kernels read and return.
+/// An array in memory: a dtype, a layout, a shared buffer. What kernels read and return. Cheap to clone and to hand on.
 #[derive(Clone)]
-pub struct StoredArray {
+pub struct StoredArray(Arc<Stored>);
+
+struct Stored {
     dtype: DType,
     layout: Layout,
     buffer: Arc<dyn Buffer>,
@@ -38,7 +40,7 @@ impl StoredArray {
     #[inline]
     pub fn new(dtype: DType, layout: Layout, buffer: Arc<dyn Buffer>) -> Result<StoredArray> {
         StoredArray::check_inside(dtype, &layout, buffer.nbytes())?;
-        Ok(StoredArray { dtype, layout, buffer })
+        Ok(StoredArray(Arc::new(Stored { dtype, layout, buffer })))
     }
 
     fn check_inside(dtype: DType, layout: &Layout, nbytes: usize) -> Result<()> {
@@ -52,32 +54,32 @@ impl StoredArray {
 
     /// The same memory under another layout; an error if that reaches outside it.
     pub fn with_layout(&self, layout: Layout) -> Result<StoredArray> {
-        StoredArray::new(self.dtype, layout, self.buffer.clone())
+        StoredArray::new(self.0.dtype, layout, self.0.buffer.clone())
     }
 
     /// Shape.
     pub fn shape(&self) -> &[usize] {
-        self.layout.shape()
+        self.0.layout.shape()
     }
 
     /// Whether nobody else holds its buffer.
     pub(crate) fn is_unique(&mut self) -> bool {
-        Arc::get_mut(&mut self.buffer).is_some()
+        Arc::get_mut(&mut self.0).is_some_and(|stored| Arc::get_mut(&mut stored.buffer).is_some())
     }
 }
 
 impl Array for StoredArray {
     fn dtype(&self) -> DType {
-        self.dtype
+        self.0.dtype
     }
     fn layout(&self) -> &Layout {
-        &self.layout
+        &self.0.layout
     }
     fn device(&self) -> Device {
-        self.buffer.device()
+        self.0.buffer.device()
     }
     fn buffer(&self) -> &Arc<dyn Buffer> {
-        &self.buffer
+        &self.0.buffer
     }
 }
 

@@ -45,7 +45,7 @@ pub struct Inner {
     first: Option<Operation>,
     /// What hung below when the operation was built.
     weight: Weight,
-    value: OnceLock<Result<StoredArray>>,
+    value: OnceLock<Result<StoredArray, Box<Error>>>,
     /// Gone once the value is there. Whoever holds the lock takes only those of arguments, which cannot lead back here.
     expr: Mutex<Option<Expr>>,
     /// How often this node was computed inside somebody else's evaluation.
@@ -179,7 +179,7 @@ pub(crate) fn apply(op: Op, args: &mut [Operand]) -> Result<NdArray> {
 
 /// The dtype that all arrays have and all scalars take on, if there is one.
 fn shared_dtype(args: &[Operand]) -> Option<DType> {
-    let dtype = args.iter().find_map(|arg| if let Operand::Array(a) = arg { Some(a.dtype()) } else { None })?;
+    let dtype = arrays(args).next()?.dtype();
     let has_it = |arg: &Operand| match arg {
         Operand::Array(a) => a.dtype() == dtype,
         Operand::Scalar(s) => s.weak_promote(dtype) == dtype,
@@ -189,22 +189,26 @@ fn shared_dtype(args: &[Operand]) -> Option<DType> {
 
 /// As [`apply`], with the dtypes already decided (`astype`, and comparisons of mixed integers).
 pub(crate) fn build(op: Op, args: &mut [Operand], signature: Signature) -> Result<NdArray> {
-    let device = checked(op.name(), args, &signature)?;
+    check(op.name(), args, &signature)?;
     let weight = bounded_weight(op, args)?;
     let operation = Operation { op, signature };
     let out = match chained(operation, args, weight) {
         Some(array) => array,
-        None => NdArray(Arc::new(Inner {
-            dtype: signature.result,
-            device: device.map_or_else(Device::current, Ok)?,
-            shape: common_shape(op.name(), args)?,
-            op: Some(op),
-            first: Some(operation),
-            weight,
-            value: OnceLock::new(),
-            expr: Mutex::new(Some(Expr::Elementwise { args: args.iter_mut().map(Operand::take).collect(), then: Vec::new() })),
-            inlined: AtomicU32::new(0),
-        })),
+        None => {
+            let device = arrays(args).next().map_or_else(Device::current, |a| Ok(a.device()))?;
+            let shape = common_shape(op.name(), args)?;
+            NdArray(Arc::new(Inner {
+                dtype: signature.result,
+                device,
+                shape,
+                op: Some(op),
+                first: Some(operation),
+                weight,
+                value: OnceLock::new(),
+                expr: Mutex::new(Some(Expr::Elementwise { args: args.iter_mut().map(Operand::take).collect(), then: Vec::new() })),
+                inlined: AtomicU32::new(0),
+            }))
+        }
     };
     if !fusion_enabled() {
         out.value()?;
@@ -212,9 +216,14 @@ pub(crate) fn build(op: Op, args: &mut [Operand], signature: Signature) -> Resul
     Ok(out)
 }
 
-/// The device of the arrays among the arguments, of which there is one; also refuses scalars that their dtype cannot hold.
+/// The arrays among the arguments.
+fn arrays(args: &[Operand]) -> impl Iterator<Item = &NdArray> {
+    args.iter().filter_map(|arg| if let Operand::Array(a) = arg { Some(a) } else { None })
+}
+
+/// Refuses arrays on several devices, and scalars that their dtype cannot hold.
 #[inline]
-fn checked(name: &'static str, args: &[Operand], signature: &Signature) -> Result<Option<Device>> {
+fn check(name: &'static str, args: &[Operand], signature: &Signature) -> Result<()> {
     let mut device = None;
     for (arg, dtype) in args.iter().zip(signature.args) {
         match arg {
@@ -229,16 +238,14 @@ fn checked(name: &'static str, args: &[Operand], signature: &Signature) -> Resul
             }
         }
     }
-    Ok(device)
+    Ok(())
 }
 
 /// The shape that the arguments broadcast to.
 fn common_shape(name: &'static str, args: &[Operand]) -> Result<Dims> {
     let mut shapes: SmallVec<[&[usize]; 3]> = SmallVec::new();
-    for arg in args {
-        if let Operand::Array(a) = arg {
-            shapes.push(a.shape());
-        }
+    for a in arrays(args) {
+        shapes.push(a.shape());
     }
     broadcast_shapes(name, &shapes)
 }
@@ -343,13 +350,13 @@ impl NdArray {
         }
         match self.0.value.get() {
             Some(Ok(value)) => Ok(value),
-            Some(Err(e)) => Err(e.clone()),
+            Some(Err(e)) => Err(Error::clone(e)),
             None => Err(Error::value("eval", "no value was computed")),
         }
     }
 
     fn settle(&self, value: Result<StoredArray>) {
-        let _ = self.0.value.set(value); // a thread that raced us computed the same value
+        let _ = self.0.value.set(value.map_err(Box::new)); // a thread that raced us computed the same value
         let done = self.expr().take();
         drop(done); // and arguments that nobody else holds, outside the lock
     }
