@@ -142,12 +142,13 @@ impl TypeRule {
     }
 
     /// As [`TypeRule::resolve`] for arrays of one dtype and scalars that take it on. Not for [`TypeRule::Where`], whose condition is of another.
+    #[inline(always)]
     pub(crate) fn resolve_shared(self, op: &'static str, shared: DType) -> Result<Signature> {
         self.signature(op, shared, || shared.to_inexact())
     }
 
     /// `floating` gives the floating dtype of the arguments.
-    #[inline]
+    #[inline(always)]
     fn signature(self, op: &'static str, promoted: DType, floating: impl FnOnce() -> DType) -> Result<Signature> {
         let refuse = |what: &str| Err(Error::dtype(op, format!("not defined for {what}"), &[promoted]));
         let same = |d: DType| Ok(Signature { args: [d; MAX_ARITY], result: d });

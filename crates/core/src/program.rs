@@ -84,19 +84,30 @@ impl Program {
     }
 
     /// Appends a step over the given ones and returns its number.
+    #[inline(always)]
     pub fn push(&mut self, kind: StepKind, dtype: DType, args: &[u16]) -> u16 {
         let at = self.push_leaf(kind, dtype);
-        // In place: an array that is written in pieces and read whole at once makes the processor wait.
-        for (slot, &arg) in self.steps[at as usize].args.iter_mut().zip(args) {
-            *slot = arg;
+        let places = &mut self.steps[at as usize].args;
+        match *args {
+            [a] => places[0] = a,
+            [a, b] => (places[0], places[1]) = (a, b),
+            _ => {
+                for (place, &arg) in places.iter_mut().zip(args) {
+                    *place = arg;
+                }
+            }
         }
         at
     }
 
-    #[inline]
+    /// Fills a step in where it stays: a structure that is written in pieces and read whole at once makes the processor wait.
+    #[inline(always)]
     fn push_leaf(&mut self, kind: StepKind, dtype: DType) -> u16 {
-        self.steps.push(Step { kind, dtype, args: [0; MAX_ARITY] });
-        (self.steps.len() - 1) as u16
+        let at = self.steps.len();
+        self.steps.push(const { Step { kind: StepKind::Input(0), dtype: DType::Bool, args: [0; MAX_ARITY] } });
+        let step = &mut self.steps[at];
+        (step.kind, step.dtype) = (kind, dtype);
+        at as u16
     }
 
     /// Appends a scalar parameter, converted to `dtype`, and returns its step.

@@ -69,7 +69,10 @@ impl Scalar {
     pub fn as_f64(self) -> f64 {
         match self {
             Scalar::Bool(b) => b as u8 as f64,
-            Scalar::Int(v) => v as f64,
+            Scalar::Int(v) => match i64::try_from(v) {
+                Ok(v) => v as f64, // one instruction, where 128 bits take a call
+                Err(_) => v as f64,
+            },
             Scalar::Float(v) => v,
             Scalar::Complex(c) => c.re,
         }

@@ -71,11 +71,11 @@ pub(super) fn chained(operation: Operation, args: &mut [Operand], weight: Weight
     if then.is_empty() {
         then.reserve(LINKS);
     }
-    let mut others = SmallVec::new();
+    then.push(Link { operation, place: place as u8, others: SmallVec::new() });
+    let others = &mut then.last_mut()?.others; // filled where they stay
     for other in before.iter_mut().chain(after) {
         others.push(other.take());
     }
-    then.push(Link { operation, place: place as u8, others });
     (inner.op, inner.dtype, inner.weight) = (Some(operation.op), operation.signature.result, weight);
     match argument.take() {
         Operand::Array(array) => Some(array),
@@ -114,11 +114,11 @@ impl Flattened {
         if op == ASTYPE {
             return Ok(args[0]); // it has been converted already
         }
-        let (kind, args) = (StepKind::Apply(op), &args[..op.arity()]);
+        let args = &args[..op.arity()];
         Ok(match self.rows {
             // What a variance is made of is often written beside it.
-            Some(_) => self.program.push_once(kind, signature.result, args),
-            None => self.program.push(kind, signature.result, args),
+            Some(_) => self.program.push_once(StepKind::Apply(op), signature.result, args),
+            None => self.program.push(StepKind::Apply(op), signature.result, args),
         })
     }
 

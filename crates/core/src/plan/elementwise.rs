@@ -38,14 +38,11 @@ impl LoopPlan {
 
     /// The plan of a number of operands that all lie in C order without gaps.
     pub fn flat(operands: usize, size: usize) -> LoopPlan {
-        let (mut dims, mut step) = (Dims::new(), Strides::new());
-        if size != 1 {
-            dims.push(size);
-            step.push(1);
-        }
+        let axes = usize::from(size != 1);
+        let dims = Dims::from_buf_and_len([size; 6], axes);
         let mut strides = SmallVec::new();
         for _ in 0..operands {
-            strides.push(Strides::from_slice(&step));
+            strides.push(Strides::from_buf_and_len([1; 6], axes));
         }
         LoopPlan { dims, strides, size }
     }
