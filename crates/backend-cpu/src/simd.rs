@@ -20,8 +20,18 @@ pub(crate) enum Level {
     V4,
 }
 
-/// The level of this processor, as far as this build has it.
+/// The level of this processor, as far as this build's loops have it.
+#[inline]
 pub(crate) fn level() -> Level {
+    #[cfg(all(target_arch = "x86_64", debug_assertions))]
+    return found().min(Level::V3);
+    #[cfg(not(all(target_arch = "x86_64", debug_assertions)))]
+    found()
+}
+
+/// The level of this processor.
+#[inline]
+pub(crate) fn found() -> Level {
     static LEVEL: OnceLock<Level> = OnceLock::new();
     *LEVEL.get_or_init(detect)
 }
@@ -34,8 +44,7 @@ fn detect() -> Level {
         && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("bmi2")
         && is_x86_feature_detected!("lzcnt");
-    let v4 = cfg!(not(debug_assertions))
-        && is_x86_feature_detected!("avx512f")
+    let v4 = is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512cd")
         && is_x86_feature_detected!("avx512dq")

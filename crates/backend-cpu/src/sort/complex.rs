@@ -99,7 +99,7 @@ fn long<T: Halves>(row: &[T], flip: u64, results: Results<T>) -> Result<()> {
     let end = |key| Pair { key, place: 0 };
     let mut sorted = Room::new(row.len())?;
     let sorted = sorted.records();
-    let source = Source { values: row, record: |v: T, i| Pair { key: v.halves()[0] ^ flip, place: i as u64 } };
+    let source = Source { values: row, record: move |v: T, i| Pair { key: v.halves()[0] ^ flip, place: i as u64 } };
     radix::sort(&source, 0, (end(least), end(greatest)), Records(&mut *sorted))?;
 
     for run in sorted.chunk_by_mut(|a, b| a.key == b.key).filter(|run| run.len() > 1) {

@@ -1,7 +1,8 @@
 //! Sort: rows and segments in NumPy's order, their values, the places they came from, or both.
 //!
-//! Elements become unsigned integers that order as they do (`key`), which a radix sort puts in order (`radix`) together with
-//! their places where those are asked for. Keys become elements again, so values are not fetched from their places.
+//! Elements become unsigned integers that order as they do (`key`), which are put in order together with their places where those are
+//! asked for: by a quicksort in SIMD registers (`vector`), or by a radix sort (`radix`), which cuts long rows for many threads. Keys become
+//! elements again, so values are not fetched from their places.
 
 mod complex;
 mod count;
@@ -10,7 +11,11 @@ mod network;
 mod partition;
 mod radix;
 mod record;
+#[cfg(target_arch = "x86_64")]
+mod registers;
 mod rows;
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "no registers for it"))]
+mod vector;
 
 use cuprum_core::array::Array;
 use cuprum_core::{Call, Complex, Outcome, Result, Sort, Work, bf16, decline, f16, with_dtype};

@@ -48,9 +48,11 @@ impl<T: Copy, F> Source<'_, T, F> {
     #[inline(always)]
     pub fn records<R>(&self, start: usize, len: usize) -> impl Iterator<Item = R>
     where
-        F: Fn(T, usize) -> R,
+        F: Fn(T, usize) -> R + Copy,
     {
-        self.values[start..start + len].iter().enumerate().map(move |(i, &v)| (self.record)(v, start + i))
+        // What `record` holds is the iterator's own: the compiler knows that nothing written meanwhile overlaps it.
+        let record = self.record;
+        self.values[start..start + len].iter().enumerate().map(move |(i, &v)| record(v, start + i))
     }
 }
 
@@ -66,7 +68,7 @@ impl Counts {
     where
         T: Copy + Sync,
         R: Record,
-        F: Fn(T, usize) -> R + Sync,
+        F: Fn(T, usize) -> R + Copy + Sync,
     {
         let len = source.values.len();
         let cost = len.saturating_mul(COST);
@@ -94,7 +96,7 @@ impl Counts {
     where
         T: Copy + Sync,
         R: Record,
-        F: Fn(T, usize) -> R + Sync,
+        F: Fn(T, usize) -> R + Copy + Sync,
     {
         let len = source.values.len();
         let mut tasks = Vec::with_capacity(self.by_chunk.len());
@@ -151,7 +153,7 @@ pub(super) fn partition<T, R, F>(source: &Source<T, F>, digit: Digit<R>, counts:
 where
     T: Copy + Sync,
     R: Record,
-    F: Fn(T, usize) -> R + Sync,
+    F: Fn(T, usize) -> R + Copy + Sync,
 {
     let len = source.values.len();
     let mut end = 0;

@@ -9,8 +9,9 @@ use cuprum_core::Result;
 
 use super::partition::{Buckets, Counts, Digit, Source, partition};
 use super::record::Record;
+use super::vector::{self, Select, SortRows};
 use crate::raw::Room;
-use crate::simd::{Loop, dispatch};
+use crate::simd::{Loop, dispatch, level};
 use crate::threads;
 
 /// Records up to which a row is sorted by one thread, and a bucket is not cut further.
@@ -51,7 +52,7 @@ pub(super) fn sort<T, R, F, S>(source: &Source<T, F>, low: u32, ends: (R, R), si
 where
     T: Copy + Sync,
     R: Record,
-    F: Fn(T, usize) -> R + Sync,
+    F: Fn(T, usize) -> R + Copy + Sync,
     S: Sink<R>,
 {
     let len = source.values.len();
@@ -130,8 +131,8 @@ fn around<R: Record>(records: &mut [R], totals: &[usize], nth: usize) {
     let mut begin = 0;
     for &total in totals {
         if nth < begin + total {
-            records[begin..begin + total].select_nth_unstable(nth - begin);
-            return;
+            let records = &mut records[begin..begin + total];
+            return Blocks::new(total).select(records, nth - begin);
         }
         begin += total;
     }
@@ -176,23 +177,42 @@ pub(super) struct Blocks<R> {
     /// As long as the longest block; empty where there was no memory for it.
     room: Room<R>,
     /// Counters, then places, of the buckets of a digit.
-    buckets: Box<[u32; 1 << DIGIT]>,
+    buckets: Option<Box<[u32; 1 << DIGIT]>>,
 }
 
 impl<R: Record> Blocks<R> {
     /// For blocks of up to `longest` records.
     pub fn new(longest: usize) -> Blocks<R> {
-        let room = if longest < BY_DIGITS { Room::default() } else { Room::new(longest).unwrap_or_default() };
-        Blocks { room, buckets: Box::new([0; 1 << DIGIT]) }
+        let alone = vector::capacity::<R>(longest).unwrap_or(BY_DIGITS - 1);
+        let room = if longest <= alone { Room::default() } else { Room::new(longest).unwrap_or_default() };
+        Blocks { room, buckets: None }
+    }
+
+    /// Sorts each row of `len` records of a block in registers; `false`, and nothing done, where there are none for them.
+    pub fn sort_rows(&mut self, block: &mut [R], len: usize) -> bool {
+        vector::capacity::<R>(len).is_some() && R::at(level(), SortRows { keys: block, len, room: self.room.records() }).is_some()
+    }
+
+    /// Puts record `nth` of a block in its place, between those that come before and behind it.
+    pub fn select(&mut self, block: &mut [R], nth: usize) {
+        let is_done = vector::capacity::<R>(block.len()).is_some()
+            && R::at(level(), Select { keys: &mut *block, nth, room: self.room.records() }).is_some();
+        if !is_done {
+            block.select_nth_unstable(nth);
+        }
     }
 
     /// Sorts a block by the keys above bit `low`; the result lies in it, or in this thread's room.
     pub fn sort<'r>(&'r mut self, block: &'r mut [R], low: u32) -> &'r [R] {
         let len = block.len();
+        if self.sort_rows(block, len) {
+            return block;
+        }
         if len < BY_DIGITS || len > self.room.len() {
             block.sort_unstable();
             return block;
         }
+        let buckets = self.buckets.get_or_insert_with(|| Box::new([0; 1 << DIGIT]));
         let (least, greatest) = dispatch(Extremes(block));
         let base = least.at_place_0(low);
         let bits = greatest.bits_from(base, low);
@@ -203,7 +223,7 @@ impl<R: Record> Blocks<R> {
             // Passes of even width, the first ones of the lower bits.
             let (start, end) = (sorted * pass / passes, sorted * (pass + 1) / passes);
             let digit = Digit { base, shift: low + bits - sorted + start, bits: end - start };
-            if scatter(from, to, digit, &mut self.buckets) {
+            if scatter(from, to, digit, buckets) {
                 swap(&mut from, &mut to);
             }
         }

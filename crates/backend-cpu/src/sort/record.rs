@@ -2,8 +2,10 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use super::vector::Keys;
+
 /// A record. Records compare first by their keys, then by their places, so that a total order is a stable one.
-pub(super) trait Record: Pod + Ord + Default + Send + Sync {
+pub(super) trait Record: Pod + Ord + Default + Send + Sync + Keys {
     /// Records of a cache line.
     const LINE: usize = 64 / size_of::<Self>();
     /// Longest row that is sorted side by side with others (`network`).
@@ -50,6 +52,8 @@ pub(super) struct Pair {
     /// Its place in the row.
     pub place: u64,
 }
+
+impl Keys for Pair {}
 
 impl Record for Pair {
     #[inline(always)]

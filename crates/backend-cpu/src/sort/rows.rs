@@ -8,11 +8,16 @@ use super::network::{Columns, LANES};
 use super::partition::Source;
 use super::radix::{self, BLOCK, Blocks, Sink};
 use super::record::{Pair, Record};
+use super::vector::{self, MOST};
+use crate::raw::Room;
 use crate::simd::{Loop, dispatch};
 use crate::threads;
 
 /// Cheap operations that an element costs, about.
 const COST: usize = 16;
+
+/// Records of rows that are sorted in one go: they stay in the first-level cache.
+const CACHED: usize = 1 << 11;
 
 /// Longest row that one thread sorts where there are enough rows for all threads.
 const ALONE: usize = 1 << 18;
@@ -66,12 +71,32 @@ impl<'a, T> Results<'a, T> {
 
 /// Sorts each row.
 pub(super) fn sort<T: Real>(from: &[T], rows: Rows, descending: bool, results: Results<T>) -> Result<()> {
-    let is_long = |len: usize| len > ALONE || (len > BLOCK && from.len() / len < 2 * threads::count());
+    let block = longest_block(rows, &results);
+    let is_long = |len: usize| len > ALONE.max(block) || (len > block && from.len() / len < 2 * threads::count());
     let alone = |row: &[T], results: Results<T>| long(row, descending, results);
     apart(from, rows, results, is_long, alone, |from, rows, results| {
         together(from, rows, descending, results);
         Ok(())
     })
+}
+
+/// Longest row that one thread sorts, even if the others wait. To cut a row by all threads takes about three times as long, all
+/// together, as to sort it in registers.
+fn longest_block<T: Real>(rows: Rows, results: &Results<T>) -> usize {
+    let is_whole = match rows {
+        Rows::Of(len) => results.keep == len && results.nth.is_none(),
+        Rows::Between(_) => true,
+    };
+    // What is narrower is counted, what is wider has no registers.
+    let is_fit = size_of::<T>() == 4 || (size_of::<T>() == 8 && results.places.is_none());
+    if !is_whole || !is_fit || vector::capacity::<u64>(BLOCK + 1).is_none() {
+        return BLOCK;
+    }
+    match threads::count() {
+        1 => usize::MAX,
+        2 | 3 => BLOCK << 7,
+        _ => BLOCK << 1,
+    }
 }
 
 /// Gives long rows one by one to `alone`, and those between them to `others`.
@@ -105,22 +130,27 @@ pub(super) fn apart<T>(
 /// Sorts rows that a thread each takes.
 fn together<T: Real>(from: &[T], rows: Rows, descending: bool, results: Results<T>) {
     let coder = Coder::new(descending, 0);
-    let of_key = |key: u64| coder.element::<T>(key);
+    let of_key = move |key: u64| coder.element::<T>(key);
     match (results.places.is_some(), size_of::<T>()) {
-        (false, 8) => {
-            short(from, rows, 0, |v: T, _| coder.key(v.bits_key()), &Decoder { value: |r, _: &[T]| of_key(r), place: |_| 0 }, results)
-        }
+        (false, 8) => short(
+            from,
+            rows,
+            0,
+            move |v: T, _| coder.key(v.bits_key()),
+            &Decoder { value: move |r, _: &[T]| of_key(r), place: |_| 0 },
+            results,
+        ),
         (false, _) => {
-            let decoder = Decoder { value: |r: u32, _: &[T]| of_key(r as u64), place: |_| 0 };
-            short(from, rows, 0, |v: T, _| coder.key(v.bits_key()) as u32, &decoder, results)
+            let decoder = Decoder { value: move |r: u32, _: &[T]| of_key(r as u64), place: |_| 0 };
+            short(from, rows, 0, move |v: T, _| coder.key(v.bits_key()) as u32, &decoder, results)
         }
         (true, 8) => {
-            let decoder = Decoder { value: |r: Pair, row: &[T]| original(of_key(r.key), row, r.place), place: |r: Pair| r.place };
-            short(from, rows, 0, |v: T, i| Pair { key: coder.key(v.key()), place: i as u64 }, &decoder, results)
+            let decoder = Decoder { value: move |r: Pair, row: &[T]| original(of_key(r.key), row, r.place), place: |r: Pair| r.place };
+            short(from, rows, 0, move |v: T, i| Pair { key: coder.key(v.key()), place: i as u64 }, &decoder, results)
         }
         (true, _) => {
-            let decoder = Decoder { value: |r: u64, row: &[T]| original(of_key(r >> 32), row, r & PLACE), place: |r| r & PLACE };
-            short(from, rows, 32, |v: T, i| coder.key(v.key()) << 32 | i as u64, &decoder, results)
+            let decoder = Decoder { value: move |r: u64, row: &[T]| original(of_key(r >> 32), row, r & PLACE), place: |r| r & PLACE };
+            short(from, rows, 32, move |v: T, i| coder.key(v.key()) << 32 | i as u64, &decoder, results)
         }
     }
 }
@@ -159,12 +189,13 @@ fn original<T: Real>(value: T, row: &[T], place: u64) -> T {
 }
 
 /// How records become values of the row they came from, and places in it.
-trait Decode<T, R>: Sync {
+trait Decode<T, R>: Copy + Sync {
     fn value(&self, record: R, row: &[T]) -> T;
     fn place(&self, record: R) -> u64;
 }
 
 /// Both as functions.
+#[derive(Clone, Copy)]
 struct Decoder<V, P> {
     value: V,
     place: P,
@@ -172,8 +203,8 @@ struct Decoder<V, P> {
 
 impl<T, R, V, P> Decode<T, R> for Decoder<V, P>
 where
-    V: Fn(R, &[T]) -> T + Sync,
-    P: Fn(R) -> u64 + Sync,
+    V: Fn(R, &[T]) -> T + Copy + Sync,
+    P: Fn(R) -> u64 + Copy + Sync,
 {
     #[inline(always)]
     fn value(&self, record: R, row: &[T]) -> T {
@@ -279,11 +310,14 @@ fn short<T: Real, R: Record, D: Decode<T, R>>(
     from: &[T],
     rows: Rows,
     low: u32,
-    record: impl Fn(T, usize) -> R + Sync,
+    record: impl Fn(T, usize) -> R + Copy + Sync,
     decoder: &D,
     results: Results<T>,
 ) {
     let longest = match rows {
+        Rows::Of(len) if results.nth.is_none() && results.keep > len / 4 && vector::capacity::<R>(len).is_some() => {
+            return in_registers(from, len, record, decoder, results);
+        }
         Rows::Of(len) if (2..=R::NETWORK).contains(&len) && results.keep > len / 4 => {
             return shortest(from, len, record, decoder, results);
         }
@@ -295,24 +329,108 @@ fn short<T: Real, R: Record, D: Decode<T, R>>(
         records.clear();
         records.extend(row.iter().enumerate().map(|(i, &v)| record(v, i)));
         if let Some(nth) = results.nth {
-            records.select_nth_unstable(nth);
+            blocks.select(records, nth);
             return Decoded { row, results, decoder }.take(records);
         }
         let keep = results.len();
         if keep <= row.len() / 4 {
             // Only the first few are sorted.
-            records.select_nth_unstable(keep);
+            blocks.select(records, keep);
             records.truncate(keep);
         }
         Decoded { row, results, decoder }.take(blocks.sort(records, low));
     });
 }
 
+/// Rows that are sorted one after the other in registers.
+fn in_registers<T: Real, R: Record, D: Decode<T, R>>(
+    from: &[T],
+    len: usize,
+    record: impl Fn(T, usize) -> R + Copy + Sync,
+    decoder: &D,
+    results: Results<T>,
+) {
+    let rows = (CACHED / len).clamp(1, from.len() / len);
+    // Rows whose places nobody asks for are one run of elements to those who make records of them and elements of records.
+    let is_run = results.places.is_none() && results.keep == len;
+    let state = || (Blocks::new(if len < MOST { rows * len } else { len }), Room::new(rows * len).unwrap_or_default(), Vec::new());
+    for_each_rows((from, len), (BLOCK / len).max(1), COST, results, state, |(blocks, room, spare), from, results| {
+        for (from, results) in from.chunks(rows * len).zip(results.chunks(rows)) {
+            if room.len() < from.len() {
+                spare.resize(from.len(), R::default());
+            }
+            let records = room.records().get_mut(..from.len()).unwrap_or(spare);
+            let (len, run, keep) = if is_run { (len, from.len(), from.len()) } else { (len, len, results.keep) };
+            dispatch(Encode { from, run, record, records: &mut *records });
+            blocks.sort_rows(records, len);
+            dispatch(DecodeRuns { records, from, run, results: Results { keep, ..results }, decoder: *decoder });
+        }
+    });
+}
+
+/// Makes records of runs of elements. What `record` holds is its own: the compiler knows that no record overlaps it.
+struct Encode<'a, T, R, F> {
+    from: &'a [T],
+    run: usize,
+    record: F,
+    records: &'a mut [R],
+}
+
+impl<T: Copy, R, F: Fn(T, usize) -> R> Loop for Encode<'_, T, R, F> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let Encode { from, run, record, records } = self;
+        let mut start = 0;
+        while start < from.len().min(records.len()) {
+            let (from, records) = (&from[start..start + run], &mut records[start..start + run]);
+            for i in 0..run {
+                records[i] = record(from[i], i);
+            }
+            start += run;
+        }
+    }
+}
+
+/// Makes results of the first records of each run, as [`Encode`] makes records.
+struct DecodeRuns<'a, T, R, D> {
+    records: &'a [R],
+    from: &'a [T],
+    run: usize,
+    results: Results<'a, T>,
+    decoder: D,
+}
+
+impl<T: Real, R: Record, D: Decode<T, R>> Loop for DecodeRuns<'_, T, R, D> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let DecodeRuns { records, from, run, results: Results { keep, base, mut values, mut places, .. }, decoder } = self;
+        let (mut start, mut to) = (0, 0);
+        while start < from.len().min(records.len()) {
+            let (from, records) = (&from[start..start + run], &records[start..start + keep]);
+            if let Some(values) = &mut values {
+                let values = &mut values[to..to + keep];
+                for i in 0..keep {
+                    values[i] = decoder.value(records[i], from);
+                }
+            }
+            if let Some(places) = &mut places {
+                let places = &mut places[to..to + keep];
+                for i in 0..keep {
+                    places[i] = base + decoder.place(records[i]) as i64;
+                }
+            }
+            (start, to) = (start + run, to + keep);
+        }
+    }
+}
+
 /// Rows that are sorted side by side.
 fn shortest<T: Real, R: Record, D: Decode<T, R>>(
     from: &[T],
     len: usize,
-    record: impl Fn(T, usize) -> R + Sync,
+    record: impl Fn(T, usize) -> R + Copy + Sync,
     decoder: &D,
     results: Results<T>,
 ) {
@@ -365,24 +483,25 @@ fn long<T: Real>(row: &[T], descending: bool, results: Results<T>) -> Result<()>
     }
     match (with_places, range) {
         (false, ..=PLACE) => {
-            let source = Source { values: row, record: |v: T, _| coder.key(v.bits_key()) as u32 };
-            let decoder = Decoder { value: |r: u32, _: &[T]| coder.element(r as u64), place: |_| 0 };
+            let source = Source { values: row, record: move |v: T, _| coder.key(v.bits_key()) as u32 };
+            let decoder = Decoder { value: move |r: u32, _: &[T]| coder.element(r as u64), place: |_| 0 };
             radix::sort(&source, 0, (0, range as u32), Decoded { row, results, decoder: &decoder })
         }
         (false, _) => {
-            let source = Source { values: row, record: |v: T, _| coder.key(v.bits_key()) };
-            let decoder = Decoder { value: |r: u64, _: &[T]| coder.element(r), place: |_| 0 };
+            let source = Source { values: row, record: move |v: T, _| coder.key(v.bits_key()) };
+            let decoder = Decoder { value: move |r: u64, _: &[T]| coder.element(r), place: |_| 0 };
             radix::sort(&source, 0, (0, range), Decoded { row, results, decoder: &decoder })
         }
         (true, _) if range.leading_zeros() >= place_bits => {
-            let source = Source { values: row, record: |v: T, i| coder.key(v.key()) << place_bits | i as u64 };
-            let place = |r: u64| r & ((1 << place_bits) - 1);
-            let decoder = Decoder { value: |r: u64, row: &[T]| original(coder.element(r >> place_bits), row, place(r)), place };
+            let source = Source { values: row, record: move |v: T, i| coder.key(v.key()) << place_bits | i as u64 };
+            let place = move |r: u64| r & ((1 << place_bits) - 1);
+            let decoder = Decoder { value: move |r: u64, row: &[T]| original(coder.element(r >> place_bits), row, place(r)), place };
             radix::sort(&source, place_bits, (0, range << place_bits), Decoded { row, results, decoder: &decoder })
         }
         (true, _) => {
-            let source = Source { values: row, record: |v: T, i| Pair { key: coder.key(v.key()), place: i as u64 } };
-            let decoder = Decoder { value: |r: Pair, row: &[T]| original(coder.element(r.key), row, r.place), place: |r: Pair| r.place };
+            let source = Source { values: row, record: move |v: T, i| Pair { key: coder.key(v.key()), place: i as u64 } };
+            let decoder =
+                Decoder { value: move |r: Pair, row: &[T]| original(coder.element(r.key), row, r.place), place: |r: Pair| r.place };
             let ends = (Pair::default(), Pair { key: range, place: 0 });
             radix::sort(&source, 0, ends, Decoded { row, results, decoder: &decoder })
         }
