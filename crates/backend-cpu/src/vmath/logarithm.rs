@@ -46,13 +46,11 @@ impl Logarithm for f32 {
     #[inline(always)]
     fn log_parts<I: Isa>(self, low: Option<f32>) -> Parts<f32> {
         let (m, n) = self.exponent();
-        let f = match low {
-            None => m - 1.0,
-            Some(low) => (-n).within(-126.0, 126.0).exp2i().madd::<I>(low, m - 1.0),
-        };
+        let (f, f_low) = residue(m, low, (-n).within(-126.0, 126.0).exp2i());
         let square = f * f;
         let (head, rest) = fast_two_sum(f, square * -0.5);
-        Parts { n, head, low: (square * f).madd::<I>(polynomial::<I, f32>(f, &c::LOG_F32), rest) }
+        let low = (square * f).madd::<I>(polynomial::<I, f32>(f, &c::LOG_F32), rest);
+        Parts { n, head, low: with_residue::<I, f32>(low, f, f_low) }
     }
 
     #[inline(always)]
@@ -77,16 +75,13 @@ impl Logarithm for f64 {
     #[inline(always)]
     fn log_parts<I: Isa>(self, low: Option<f64>) -> Parts<f64> {
         let (m, n) = self.exponent();
-        let (f, f_low) = match low {
-            None => (m - 1.0, 0.0),
-            Some(low) => fast_two_sum(m - 1.0, (-n).within(-1022.0, 1022.0).exp2i() * low),
-        };
+        let (f, f_low) = residue(m, low, (-n).within(-1022.0, 1022.0).exp2i());
         let s = f / (f + 2.0);
         let (z, half_square) = (s * s, f * f * 0.5);
         // 2 s = f - f^2 / 2 + s f^2 / 2
         let (head, rest) = fast_two_sum(f, -half_square);
         let tail = z.madd::<I>(polynomial::<I, f64>(z, &c::LOG_F64), half_square);
-        Parts { n, head, low: s.madd::<I>(tail, rest + f_low) }
+        Parts { n, head, low: with_residue::<I, f64>(s.madd::<I>(tail, rest), f, f_low) }
     }
 
     #[inline(always)]
@@ -124,6 +119,27 @@ fn exponent_from(x: f64, first: u64) -> (f64, f64) {
     // The exponent becomes the lowest bits of a float64; few levels convert 64-bit integers.
     const SHIFT: f64 = (1u64 << 52) as f64;
     (m, f64::from_bits(exponent | SHIFT.to_bits()) - (SHIFT + 1023.0))
+}
+
+/// `m + low * scale - 1`, and what is lost by that.
+#[inline(always)]
+fn residue<T: Real>(m: T, low: Option<T>, scale: T) -> (T, Option<T>) {
+    match low {
+        None => (m - T::of(1.0), None),
+        Some(low) => {
+            let (f, f_low) = fast_two_sum(m - T::of(1.0), low * scale);
+            (f, Some(f_low))
+        }
+    }
+}
+
+/// `log + f_low / (1 + f)`, the quotient to first order.
+#[inline(always)]
+fn with_residue<I: Isa, T: Real>(log: T, f: T, f_low: Option<T>) -> T {
+    match f_low {
+        None => log,
+        Some(f_low) => log + (-f).madd::<I>(f_low, f_low),
+    }
 }
 
 /// `log(x + low)`, normal and positive, times a constant: `n * scale_2 + log(m) * scale`, both constants as sums of two.
