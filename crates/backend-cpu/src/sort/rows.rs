@@ -1,6 +1,8 @@
 //! Rows of real elements, of one length or of many: short ones side by side, long ones by all threads.
 
-use cuprum_core::Result;
+use std::sync::OnceLock;
+
+use cuprum_core::{Error, Result};
 
 use super::count;
 use super::key::{Real, Unsigned};
@@ -74,10 +76,7 @@ pub(super) fn sort<T: Real>(from: &[T], rows: Rows, descending: bool, results: R
     let block = longest_block(rows, &results);
     let is_long = |len: usize| len > ALONE.max(block) || (len > block && from.len() / len < 2 * threads::count());
     let alone = |row: &[T], results: Results<T>| long(row, descending, results);
-    apart(from, rows, results, is_long, alone, |from, rows, results| {
-        together(from, rows, descending, results);
-        Ok(())
-    })
+    apart(from, rows, results, is_long, alone, |from, rows, results| together(from, rows, descending, results))
 }
 
 /// Longest row that one thread sorts, even if the others wait. To cut a row by all threads takes about three times as long, all
@@ -93,7 +92,7 @@ fn longest_block<T: Real>(rows: Rows, results: &Results<T>) -> usize {
         return BLOCK;
     }
     match threads::count() {
-        1 => usize::MAX,
+        1 => PLACE as usize, // a place has 32 bits beside its key
         2 | 3 => BLOCK << 7,
         _ => BLOCK << 1,
     }
@@ -128,7 +127,7 @@ pub(super) fn apart<T>(
 }
 
 /// Sorts rows that a thread each takes.
-fn together<T: Real>(from: &[T], rows: Rows, descending: bool, results: Results<T>) {
+fn together<T: Real>(from: &[T], rows: Rows, descending: bool, results: Results<T>) -> Result<()> {
     let coder = Coder::new(descending, 0);
     let of_key = move |key: u64| coder.element::<T>(key);
     match (results.places.is_some(), size_of::<T>()) {
@@ -305,6 +304,14 @@ fn for_each_rows<T: Send + Sync, S>(
     threads::for_each(tasks.into_iter(), from.len().saturating_mul(cost), init, |state, (from, results)| body(state, from, results));
 }
 
+/// Room for a thread's records; none, and the reason kept, where there is no memory for it.
+fn room_for<R: Record>(len: usize, failed: &OnceLock<Error>) -> Room<R> {
+    Room::new(len).unwrap_or_else(|error| {
+        let _ = failed.set(error); // of several threads the first tells
+        Room::default()
+    })
+}
+
 /// Rows that one thread sorts, a few at a time.
 fn short<T: Real, R: Record, D: Decode<T, R>>(
     from: &[T],
@@ -313,33 +320,40 @@ fn short<T: Real, R: Record, D: Decode<T, R>>(
     record: impl Fn(T, usize) -> R + Copy + Sync,
     decoder: &D,
     results: Results<T>,
-) {
+) -> Result<()> {
     let longest = match rows {
         Rows::Of(len) if results.nth.is_none() && results.keep > len / 4 && vector::capacity::<R>(len).is_some() => {
             return in_registers(from, len, record, decoder, results);
         }
         Rows::Of(len) if (2..=R::NETWORK).contains(&len) && results.keep > len / 4 => {
-            return shortest(from, len, record, decoder, results);
+            shortest(from, len, record, decoder, results);
+            return Ok(());
         }
         Rows::Of(len) => len,
         Rows::Between(offsets) => offsets.windows(2).map(|ends| (ends[1] - ends[0]) as usize).max().unwrap_or(0),
     };
-    let state = || (Blocks::new(longest), Vec::with_capacity(longest));
-    for_each_row(from, rows, COST, results, state, |(blocks, records), row, results| {
-        records.clear();
-        records.extend(row.iter().enumerate().map(|(i, &v)| record(v, i)));
+    let failed = OnceLock::new();
+    let state = || (Blocks::new(longest), room_for(longest, &failed));
+    for_each_row(from, rows, COST, results, state, |(blocks, room), row, results| {
+        let Some(records) = room.records().get_mut(..row.len()) else { return };
+        for (i, (to, &v)) in records.iter_mut().zip(row).enumerate() {
+            *to = record(v, i);
+        }
         if let Some(nth) = results.nth {
             blocks.select(records, nth);
             return Decoded { row, results, decoder }.take(records);
         }
         let keep = results.len();
-        if keep <= row.len() / 4 {
+        let sorted = if keep <= row.len() / 4 {
             // Only the first few are sorted.
             blocks.select(records, keep);
-            records.truncate(keep);
-        }
-        Decoded { row, results, decoder }.take(blocks.sort(records, low));
+            blocks.sort(&mut records[..keep], low)
+        } else {
+            blocks.sort(records, low)
+        };
+        Decoded { row, results, decoder }.take(sorted);
     });
+    failed.into_inner().map_or(Ok(()), Err)
 }
 
 /// Rows that are sorted one after the other in registers.
@@ -349,23 +363,22 @@ fn in_registers<T: Real, R: Record, D: Decode<T, R>>(
     record: impl Fn(T, usize) -> R + Copy + Sync,
     decoder: &D,
     results: Results<T>,
-) {
-    let rows = (CACHED / len).clamp(1, from.len() / len);
+) -> Result<()> {
+    let rows = (CACHED / len).min(from.len() / len).max(1);
     // Rows whose places nobody asks for are one run of elements to those who make records of them and elements of records.
     let is_run = results.places.is_none() && results.keep == len;
-    let state = || (Blocks::new(if len < MOST { rows * len } else { len }), Room::new(rows * len).unwrap_or_default(), Vec::new());
-    for_each_rows((from, len), (BLOCK / len).max(1), COST, results, state, |(blocks, room, spare), from, results| {
+    let failed = OnceLock::new();
+    let state = || (Blocks::new(if len < MOST { rows * len } else { len }), room_for(rows * len, &failed));
+    for_each_rows((from, len), (BLOCK / len).max(1), COST, results, state, |(blocks, room), from, results| {
         for (from, results) in from.chunks(rows * len).zip(results.chunks(rows)) {
-            if room.len() < from.len() {
-                spare.resize(from.len(), R::default());
-            }
-            let records = room.records().get_mut(..from.len()).unwrap_or(spare);
+            let Some(records) = room.records().get_mut(..from.len()) else { return };
             let (len, run, keep) = if is_run { (len, from.len(), from.len()) } else { (len, len, results.keep) };
             dispatch(Encode { from, run, record, records: &mut *records });
             blocks.sort_rows(records, len);
             dispatch(DecodeRuns { records, from, run, results: Results { keep, ..results }, decoder: *decoder });
         }
     });
+    failed.into_inner().map_or(Ok(()), Err)
 }
 
 /// Makes records of runs of elements. What `record` holds is its own: the compiler knows that no record overlaps it.
