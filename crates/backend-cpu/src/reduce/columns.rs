@@ -1,6 +1,8 @@
 //! Reductions whose kept axis is innermost (`[reduced.. kept..]`): whole rows are added to rows of accumulators.
 
-use super::ops::{Reducer, merge_each, start_each, step_each};
+use smallvec::SmallVec;
+
+use super::ops::{Reducer, merge_each, reduce_columns};
 use super::tree::Tree;
 use crate::threads;
 use crate::tile::{Compiled, Evaluator};
@@ -11,6 +13,9 @@ const LEAF_ROWS: usize = 16;
 /// Columns that are added together where rows are read where they lie: whole rows are read in the order of memory so, and accumulators of
 /// eight bytes still fit the first-level cache.
 const WIDEST: usize = 4096;
+
+/// Rows of a leaf, or fewer.
+type Rows<'a, T> = SmallVec<[&'a [T]; LEAF_ROWS]>;
 
 /// A block of columns and rows for one task.
 struct Block {
@@ -42,7 +47,7 @@ pub(super) fn reduce<R: Reducer>(compiled: &Compiled, rows: usize, out: &mut [R:
     for results in out.chunks_mut(width) {
         let mut tree = Tree::new();
         partial.by_ref().take(row_blocks).for_each(|acc| tree.push(acc, merge::<R>));
-        for (result, acc) in results.iter_mut().zip(tree.finish(merge::<R>).unwrap_or_default()) {
+        for (result, acc) in results.iter_mut().zip(tree.take(merge::<R>).unwrap_or_default()) {
             *result = R::finish(acc);
         }
     }
@@ -63,21 +68,19 @@ fn reduce_block<R: Reducer>(evaluator: &mut Evaluator, tile: usize, columns: usi
     let mut tree: Tree<Vec<R::Acc>> = Tree::new();
     for leaf in block.rows.clone().step_by(LEAF_ROWS) {
         let mut acc = spare.pop().unwrap_or_default();
-        acc.clear();
-        for row in (leaf..block.rows.end.min(leaf + LEAF_ROWS)).step_by(together) {
-            let count = together.min(block.rows.end - row);
-            let (start, len) = (row * columns + block.columns.start, count * width);
-            let values = match evaluator.in_place(start, len) {
-                Some((values, _)) => values,
-                None => evaluator.read(start, len),
-            };
-            let values = values.typed::<R::In>();
-            for (i, values) in values.chunks_exact(width).enumerate() {
-                if acc.is_empty() {
-                    acc.resize(width, R::start(values[0], row));
-                    start_each::<R>(&mut acc, values, row + i);
-                } else {
-                    step_each::<R>(&mut acc, values, row + i);
+        let rows = leaf..block.rows.end.min(leaf + LEAF_ROWS);
+        let at = |row: usize| row * columns + block.columns.start;
+        let in_place: Option<Rows<R::In>> = match width == columns {
+            true => evaluator.in_place(at(leaf), rows.len() * width).map(|(values, _)| values.typed().chunks_exact(width).collect()),
+            false => rows.clone().map(|row| Some(evaluator.in_place(at(row), width)?.0.typed())).collect(),
+        };
+        match in_place {
+            Some(rows) => reduce_columns::<R>(&mut acc, &rows, leaf, true),
+            None => {
+                for row in rows.clone().step_by(together) {
+                    let values = evaluator.read(at(row), together.min(rows.end - row) * width);
+                    let rows: Rows<R::In> = values.typed().chunks_exact(width).collect();
+                    reduce_columns::<R>(&mut acc, &rows, row, row == leaf);
                 }
             }
         }
@@ -87,5 +90,5 @@ fn reduce_block<R: Reducer>(evaluator: &mut Evaluator, tile: usize, columns: usi
             a
         });
     }
-    tree.finish(merge::<R>).unwrap_or_default()
+    tree.take(merge::<R>).unwrap_or_default()
 }

@@ -1,5 +1,6 @@
 //! What is computed: one [`Reducer`] per operation. A leaf is reduced in fixed lanes, leaves are merged in order.
 
+use std::hint::black_box;
 use std::marker::PhantomData;
 
 use cuprum_core::{Complex, Element};
@@ -52,18 +53,18 @@ pub(crate) trait Reducer: Sized + 'static {
 
     /// As [`Reducer::leaf_after`] of each of [`TOGETHER`] leaves that follow each other, merged as the tree merges them.
     #[inline(always)]
-    fn group(_earlier: Option<Self::Acc>, values: &[Self::In; GROUP], ahead: Option<Ahead>, first: usize) -> Self::Acc {
-        let [a, b] = [leaf_of::<Self>(values, 0, ahead, first), leaf_of::<Self>(values, 1, ahead, first)];
-        let [c, d] = [leaf_of::<Self>(values, 2, ahead, first), leaf_of::<Self>(values, 3, ahead, first)];
-        merge_group::<Self>([a, b, c, d])
+    fn group(_earlier: Option<Self::Acc>, values: &[Self::In], ahead: Option<Ahead>, first: usize) -> Self::Acc {
+        let mut parts = [Self::start(values[0], first); TOGETHER];
+        for (n, part) in parts.iter_mut().enumerate() {
+            *part = leaf_of::<Self>(values, n, ahead, first);
+        }
+        merge_group::<Self>(parts)
     }
 }
 
-/// What a reduction makes of products, if it is a sum: [`Reducer::group`] and [`Reducer::leaf`] of them.
-pub(super) type OfProducts<R> = (
-    fn([&[<R as Reducer>::In; GROUP]; 2], Option<Ahead>) -> <R as Reducer>::Acc,
-    fn([&[<R as Reducer>::In]; 2], Option<Ahead>) -> <R as Reducer>::Acc,
-);
+/// What a reduction makes of products, if it is a sum: [`push_leaves`] of them, or, where there are results, [`reduce_rows`].
+pub(super) type OfProducts<R> =
+    fn(&mut Tree<<R as Reducer>::Acc>, [&[<R as Reducer>::In]; 2], usize, Option<Ahead>, &mut [<R as Reducer>::Out]);
 
 /// A reduction of another crate's.
 pub(crate) struct Combined<C>(PhantomData<C>);
@@ -108,7 +109,7 @@ pub(super) fn fold<T: Copy, A: Copy>(values: &[T], ahead: Option<Ahead>, start: 
     let ask = |chunk: usize| ahead.iter().for_each(|from| from.after::<T>(chunk * LANES).ask::<T>(LANES));
     let mut acc = [start(head[0]); LANES];
     ask(0);
-    for i in 1..LANES {
+    for i in 0..LANES {
         acc[i] = start(head[i]);
     }
     for (n, chunk) in chunks.iter().enumerate() {
@@ -132,9 +133,17 @@ fn with_rest<T: Copy, A: Copy>(mut acc: [A; LANES], rest: &[T], start: impl Fn(T
     acc
 }
 
+/// Accumulators where whole registers are stored at once.
+#[repr(align(64))]
+struct Aligned<A>([A; LANES]);
+
 /// All lanes merged: each half with the other.
+///
+/// The lanes come from memory, as far as the compiler knows. Else it makes pairs of them, from the last merge backwards, and keeps pairs
+/// in the whole loop before: groups of leaves took twice as long.
 #[inline(always)]
 fn across<A: Copy>(acc: [A; LANES], merge: impl Fn(A, A) -> A) -> A {
+    let Aligned(acc) = black_box(Aligned(acc));
     macro_rules! halve {
         ($acc:ident, $n:literal) => {{
             let mut half = [$acc[0]; $n];
@@ -165,7 +174,7 @@ fn merge_group<R: Reducer>([a, b, c, d]: [R::Acc; TOGETHER]) -> R::Acc {
 
 /// The `n`th leaf of a group. A function, as a closure would not be compiled for the level of the loop that it stands in.
 #[inline(always)]
-fn leaf_of<R: Reducer>(values: &[R::In; GROUP], n: usize, ahead: Option<Ahead>, first: usize) -> R::Acc {
+fn leaf_of<R: Reducer>(values: &[R::In], n: usize, ahead: Option<Ahead>, first: usize) -> R::Acc {
     let (at, ahead) = (n * LEAF, ahead.map(|from| from.after::<R::In>(n * LEAF)));
     R::leaf(&values[at..at + LEAF], ahead, first + at)
 }
@@ -225,9 +234,9 @@ pub(crate) fn leaves<R: Reducer>(leaves: [&[R::In]; TOGETHER]) -> [R::Acc; TOGET
 ///
 /// The lines, which are expected to come from memory, are gone through side by side: one thread read 256 MiB so at 23 GB/s, line by
 /// line at 14, or at 19 where it asked [`Ahead`].
-struct Products<'a, T, const N: usize>([&'a [T]; N], &'a [T]);
+struct LineProducts<'a, T, const N: usize>([&'a [T]; N], &'a [T]);
 
-impl<T: Value, const N: usize> Loop for Products<'_, T, N> {
+impl<T: Value, const N: usize> Loop for LineProducts<'_, T, N> {
     type Output = [T; N];
     #[inline(always)]
     fn run(self) -> [T; N] {
@@ -238,10 +247,10 @@ impl<T: Value, const N: usize> Loop for Products<'_, T, N> {
     }
 }
 
-impl<T: Value, const N: usize> Products<'_, T, N> {
+impl<T: Value, const N: usize> LineProducts<'_, T, N> {
     #[inline(always)]
     fn side_by_side(self, ask: impl Fn(&[T; LANES])) -> [T; N] {
-        let Products(lines, vector) = self;
+        let LineProducts(lines, vector) = self;
         let vector = vector.as_chunks::<LANES>().0;
         let mut acc = [[T::NOTHING; LANES]; N];
         for (c, v) in vector.iter().enumerate() {
@@ -275,12 +284,12 @@ pub(crate) fn scalar_products<T: Value, const N: usize>(lines: [&[T]; N], vector
     for (n, vector) in vector.chunks(LEAF).enumerate() {
         let parts = lines.map(|line| &line[n * LEAF..][..vector.len()]);
         let sums = match vector.len().is_multiple_of(LANES) {
-            true => dispatch(Products(parts, vector)),
-            false => parts.map(|part| leaf_of_products([part, vector], Ahead::at(part.as_ptr().cast()))),
+            true => dispatch(LineProducts(parts, vector)),
+            false => parts.map(|part| dispatch(ProductLoop([part, vector], Ahead::at(part.as_ptr().cast())))),
         };
         trees.iter_mut().zip(sums).for_each(|(tree, sum)| tree.push(sum, T::plus));
     }
-    trees.map(|tree| tree.finish(T::plus).unwrap_or(T::NOTHING))
+    trees.map(|mut tree| tree.take(T::plus).unwrap_or(T::NOTHING))
 }
 
 /// A leaf of products, summed as [`fold`] sums them.
@@ -292,27 +301,6 @@ impl<T: Value> Loop for ProductLoop<'_, T> {
     fn run(self) -> T {
         fold_products(self.0[0], self.0[1], self.1)
     }
-}
-
-/// A group of them.
-struct ProductsLoop<'a, T>([&'a [T; GROUP]; 2], Option<Ahead>);
-
-impl<T: Value> Loop for ProductsLoop<'_, T> {
-    type Output = T;
-    #[inline(always)]
-    fn run(self) -> T {
-        let ProductsLoop(factors, ahead) = self;
-        let [a, b] = [leaf_of_group(factors, 0, ahead), leaf_of_group(factors, 1, ahead)];
-        let [c, d] = [leaf_of_group(factors, 2, ahead), leaf_of_group(factors, 3, ahead)];
-        merge_group::<Sum<T>>([a, b, c, d])
-    }
-}
-
-/// [`leaf_of`] of products.
-#[inline(always)]
-fn leaf_of_group<T: Value>([a, b]: [&[T; GROUP]; 2], n: usize, ahead: Option<Ahead>) -> T {
-    let at = n * LEAF;
-    fold_products(&a[at..at + LEAF], &b[at..at + LEAF], ahead.map(|from| from.after::<T>(at)))
 }
 
 /// [`fold`] of the products of as many values of both, at least one; asks for memory `ahead` in the first.
@@ -343,21 +331,25 @@ fn with_products<T: Value>(mut acc: [T; LANES], a: &[T], b: &[T]) -> [T; LANES] 
     acc
 }
 
-fn leaf_of_products<T: Value>(factors: [&[T]; 2], ahead: Option<Ahead>) -> T {
-    dispatch(ProductLoop(factors, ahead))
+/// Where leaves come from, by the place of their first element; that is the `first`th of its reduction.
+trait Leaves<R: Reducer> {
+    /// [`Reducer::group`].
+    fn group(&self, earlier: Option<R::Acc>, at: usize, first: usize) -> R::Acc;
+    /// [`Reducer::leaf`], or [`Reducer::leaf_after`].
+    fn leaf(&self, earlier: Option<R::Acc>, at: usize, len: usize, first: usize) -> R::Acc;
 }
 
-fn group_of_products<T: Value>(factors: [&[T; GROUP]; 2], ahead: Option<Ahead>) -> T {
-    dispatch(ProductsLoop(factors, ahead))
-}
+/// Values, and where to look ahead of the first.
+struct Values<'a, T>(&'a [T], Option<Ahead>);
 
-struct LeafLoop<'a, R: Reducer>(Option<R::Acc>, &'a [R::In], Option<Ahead>, usize);
-
-impl<R: Reducer> Loop for LeafLoop<'_, R> {
-    type Output = R::Acc;
+impl<R: Reducer> Leaves<R> for Values<'_, R::In> {
     #[inline(always)]
-    fn run(self) -> R::Acc {
-        let LeafLoop(earlier, values, ahead, first) = self;
+    fn group(&self, earlier: Option<R::Acc>, at: usize, first: usize) -> R::Acc {
+        R::group(earlier, &self.0[at..at + GROUP], self.1.map(|from| from.after::<R::In>(at)), first)
+    }
+    #[inline(always)]
+    fn leaf(&self, earlier: Option<R::Acc>, at: usize, len: usize, first: usize) -> R::Acc {
+        let (values, ahead) = (&self.0[at..at + len], self.1.map(|from| from.after::<R::In>(at)));
         match earlier {
             Some(earlier) => R::leaf_after(earlier, values, ahead, first),
             None => R::leaf(values, ahead, first),
@@ -365,48 +357,129 @@ impl<R: Reducer> Loop for LeafLoop<'_, R> {
     }
 }
 
-/// [`Reducer::leaf`], or [`Reducer::leaf_after`], at the best SIMD level.
-pub(crate) fn leaf<R: Reducer>(earlier: Option<R::Acc>, values: &[R::In], ahead: Option<Ahead>, first: usize) -> R::Acc {
-    dispatch(LeafLoop::<R>(earlier, values, ahead, first))
-}
+/// Products of the values of both, and where to look ahead of the first.
+struct Products<'a, T>([&'a [T]; 2], Option<Ahead>);
 
-struct GroupLoop<'a, R: Reducer>(Option<R::Acc>, &'a [R::In; GROUP], Option<Ahead>, usize);
-
-impl<R: Reducer> Loop for GroupLoop<'_, R> {
-    type Output = R::Acc;
+impl<T: Value> Leaves<Sum<T>> for Products<'_, T> {
     #[inline(always)]
-    fn run(self) -> R::Acc {
-        let GroupLoop(earlier, values, ahead, first) = self;
-        R::group(earlier, values, ahead, first)
+    fn group(&self, _earlier: Option<T>, at: usize, _first: usize) -> T {
+        let mut parts = [T::NOTHING; TOGETHER];
+        for (n, part) in parts.iter_mut().enumerate() {
+            *part = self.leaf(None, at + n * LEAF, LEAF, 0);
+        }
+        merge_group::<Sum<T>>(parts)
+    }
+    #[inline(always)]
+    fn leaf(&self, _earlier: Option<T>, at: usize, len: usize, _first: usize) -> T {
+        let Products([a, b], ahead) = self;
+        fold_products(&a[at..at + len], &b[at..at + len], ahead.map(|from| from.after::<T>(at)))
     }
 }
 
-/// [`Reducer::group`] at the best SIMD level.
-pub(crate) fn group<R: Reducer>(earlier: Option<R::Acc>, values: &[R::In; GROUP], ahead: Option<Ahead>, first: usize) -> R::Acc {
-    dispatch(GroupLoop::<R>(earlier, values, ahead, first))
+struct RowsLoop<'a, R: Reducer, L> {
+    leaves: L,
+    /// Elements in all.
+    count: usize,
+    row: usize,
+    /// Where the first of them is in its reduction.
+    first: usize,
+    tree: &'a mut Tree<R::Acc>,
+    results: &'a mut [R::Out],
 }
 
-struct StartLoop<'a, R: Reducer>(&'a mut [R::Acc], &'a [R::In], usize);
-
-impl<R: Reducer> Loop for StartLoop<'_, R> {
+impl<R: Reducer, L: Leaves<R>> Loop for RowsLoop<'_, R, L> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        for (a, &v) in self.0.iter_mut().zip(self.1) {
-            *a = R::start(v, self.2);
+        let RowsLoop { leaves, count, row, first, tree, results } = self;
+        let mut results = results.iter_mut();
+        'rows: for start in (0..count).step_by(row.max(1)) {
+            let (mut at, end) = (start, count.min(start + row));
+            while end - at >= GROUP {
+                tree.push_run(TOGETHER.ilog2(), leaves.group(tree.first().copied(), at, first + at - start), R::merge);
+                at += GROUP;
+            }
+            while at < end {
+                let len = LEAF.min(end - at);
+                let leaf = leaves.leaf(tree.first().copied(), at, len, first + at - start);
+                if len == row
+                    && let Some(result) = results.next()
+                {
+                    *result = R::finish(leaf); // no tree for a single leaf
+                    continue 'rows;
+                }
+                tree.push(leaf, R::merge);
+                at += len;
+            }
+            if let Some(result) = results.next()
+                && let Some(acc) = tree.take(R::merge)
+            {
+                *result = R::finish(acc);
+            }
         }
     }
 }
 
-struct StepLoop<'a, R: Reducer>(&'a mut [R::Acc], &'a [R::In], usize);
+/// The next leaves of a tree, groups of them together: it holds a multiple of a group, unless these are fewer than one.
+pub(super) fn push_leaves<R: Reducer>(tree: &mut Tree<R::Acc>, values: &[R::In], ahead: Option<Ahead>, first: usize) {
+    let (leaves, count) = (Values(values, ahead), values.len());
+    dispatch(RowsLoop::<R, _> { leaves, count, row: count, first, tree, results: &mut [] });
+}
 
-impl<R: Reducer> Loop for StepLoop<'_, R> {
+/// Reduces rows of this length each that lie one after the other.
+pub(super) fn reduce_rows<R: Reducer>(values: &[R::In], row: usize, ahead: Option<Ahead>, results: &mut [R::Out]) {
+    let (leaves, count, tree) = (Values(values, ahead), values.len(), &mut Tree::new());
+    dispatch(RowsLoop::<R, _> { leaves, count, row, first: 0, tree, results });
+}
+
+/// [`push_leaves`] of products of as many values of both, or, where there are results, [`reduce_rows`] of them.
+fn sum_products<T: Value>(tree: &mut Tree<T>, factors: [&[T]; 2], row: usize, ahead: Option<Ahead>, results: &mut [T]) {
+    let count = factors[0].len().min(factors[1].len());
+    dispatch(RowsLoop::<Sum<T>, _> { leaves: Products(factors, ahead), count, row, first: 0, tree, results });
+}
+
+struct ColumnsLoop<'a, R: Reducer> {
+    acc: &'a mut [R::Acc],
+    rows: &'a [&'a [R::In]],
+    /// Where the first of them is in its reduction.
+    first: usize,
+    begin: bool,
+}
+
+impl<R: Reducer> Loop for ColumnsLoop<'_, R> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        for (a, &v) in self.0.iter_mut().zip(self.1) {
-            *a = R::merge(*a, R::start(v, self.2));
+        let ColumnsLoop { acc, rows, first, begin } = self;
+        let (fours, rest) = rows.as_chunks::<TOGETHER>();
+        for (n, &four) in fours.iter().enumerate() {
+            match begin && n == 0 {
+                true => take_rows::<R, TOGETHER, true>(acc, four, first),
+                false => take_rows::<R, TOGETHER, false>(acc, four, first + n * TOGETHER),
+            }
         }
+        for (n, &row) in (fours.len() * TOGETHER..).zip(rest) {
+            match begin && n == 0 {
+                true => take_rows::<R, 1, true>(acc, [row], first),
+                false => take_rows::<R, 1, false>(acc, [row], first + n),
+            }
+        }
+    }
+}
+
+/// Takes rows into accumulators, together, as each accumulator is written so often; the first is the `first`th of its reduction.
+#[inline(always)]
+fn take_rows<R: Reducer, const N: usize, const BEGIN: bool>(acc: &mut [R::Acc], mut rows: [&[R::In]; N], first: usize) {
+    for row in &mut rows {
+        *row = &row[..acc.len()];
+    }
+    for (i, acc) in acc.iter_mut().enumerate() {
+        let mut merged = *acc;
+        for (n, row) in rows.iter().enumerate() {
+            let value = R::start(row[i], first + n);
+            merged = if BEGIN && n == 0 { value } else { R::merge(merged, value) };
+        }
+        *acc = merged;
     }
 }
 
@@ -422,14 +495,16 @@ impl<R: Reducer> Loop for MergeLoop<'_, R> {
     }
 }
 
-/// Begins as many reductions as there are values.
-pub(crate) fn start_each<R: Reducer>(acc: &mut [R::Acc], values: &[R::In], index: usize) {
-    dispatch(StartLoop::<R>(acc, values, index));
-}
-
-/// Takes one more element into each of as many reductions.
-pub(crate) fn step_each<R: Reducer>(acc: &mut [R::Acc], values: &[R::In], index: usize) {
-    dispatch(StepLoop::<R>(acc, values, index));
+/// Takes one more element into each of as many reductions from each of several rows, the first of which is the `first`th, and may `begin`
+/// the reductions.
+pub(super) fn reduce_columns<R: Reducer>(acc: &mut Vec<R::Acc>, rows: &[&[R::In]], first: usize, begin: bool) {
+    if begin
+        && let Some(&row) = rows.first()
+        && row.len() > acc.len()
+    {
+        acc.resize(row.len(), R::start(row[0], first));
+    }
+    dispatch(ColumnsLoop::<R> { acc, rows, first, begin });
 }
 
 /// Merges as many pairs of partial results, `acc`'s first.
@@ -549,7 +624,7 @@ macro_rules! folds {
 folds! {
     /// Sum; of bool, "any".
     Sum: |a, b| a.plus(b), T::ZERO, {
-        const OF_PRODUCTS: Option<OfProducts<Self>> = Some((group_of_products, leaf_of_products));
+        const OF_PRODUCTS: Option<OfProducts<Self>> = Some(sum_products);
     };
     /// Product; of bool, "all".
     Prod: |a, b| a.times(b), T::ONE, {};
@@ -638,7 +713,7 @@ impl<T: Value, R: Reducer<In = T, Acc = T>> Reducer for Arg<R> {
         Self::place_after(Some(earlier), R::leaf(values, ahead, first), values, first)
     }
     #[inline(always)]
-    fn group(earlier: Option<(T, i64)>, values: &[T; GROUP], ahead: Option<Ahead>, first: usize) -> (T, i64) {
+    fn group(earlier: Option<(T, i64)>, values: &[T], ahead: Option<Ahead>, first: usize) -> (T, i64) {
         Self::place_after(earlier, R::group(None, values, ahead, first), values, first)
     }
 }

@@ -38,8 +38,9 @@ impl<A> Tree<A> {
         self.stack.first().map(|(_, acc)| acc)
     }
 
-    /// All leaves; `None` if there was none.
-    pub fn finish(mut self, mut merge: impl FnMut(A, A) -> A) -> Option<A> {
+    /// All leaves; `None` if there was none. None is left.
+    #[inline]
+    pub fn take(&mut self, mut merge: impl FnMut(A, A) -> A) -> Option<A> {
         let (_, mut acc) = self.stack.pop()?;
         while let Some((_, earlier)) = self.stack.pop() {
             acc = merge(earlier, acc);
@@ -56,7 +57,7 @@ mod tests {
         let mut tree = Tree::new();
         let merge = |a: String, b: String| format!("({a} {b})");
         leaves.for_each(|i| tree.push(i.to_string(), merge));
-        tree.finish(merge).unwrap_or_default()
+        tree.take(merge).unwrap_or_default()
     }
 
     #[test]
@@ -73,13 +74,13 @@ mod tests {
                 let mut tree = Tree::new();
                 let merge = |a: String, b: String| format!("({a} {b})");
                 (0..n).step_by(block).for_each(|b| tree.push(shape(b..n.min(b + block)), merge));
-                assert_eq!(tree.finish(merge).unwrap(), shape(0..n));
+                assert_eq!(tree.take(merge).unwrap(), shape(0..n));
 
                 let mut tree = Tree::new();
                 let whole = n / block * block;
                 (0..whole).step_by(block).for_each(|b| tree.push_run(block.ilog2(), shape(b..b + block), merge));
                 (whole..n).for_each(|leaf| tree.push(leaf.to_string(), merge));
-                assert_eq!(tree.finish(merge).unwrap(), shape(0..n));
+                assert_eq!(tree.take(merge).unwrap(), shape(0..n));
             }
         }
     }
