@@ -229,43 +229,75 @@ pub(crate) fn leaves<R: Reducer>(leaves: [&[R::In]; TOGETHER]) -> [R::Acc; TOGET
     dispatch(LeavesLoop::<R>(leaves))
 }
 
-/// A leaf of the scalar products of several lines with one vector, each summed as [`fold`] sums the products: slices of one length, a
-/// multiple of [`LANES`].
+/// Scalar products of several lines with one vector.
 ///
 /// The lines, which are expected to come from memory, are gone through side by side: one thread read 256 MiB so at 23 GB/s, line by
 /// line at 14, or at 19 where it asked [`Ahead`].
-struct LineProducts<'a, T, const N: usize>([&'a [T]; N], &'a [T]);
+struct LinesLoop<'a, T, const N: usize>([&'a [T]; N], &'a [T]);
 
-impl<T: Value, const N: usize> Loop for LineProducts<'_, T, N> {
+impl<T: Value, const N: usize> Loop for LinesLoop<'_, T, N> {
     type Output = [T; N];
     #[inline(always)]
     fn run(self) -> [T; N] {
         match gains_by_asking() {
-            true => self.side_by_side(|chunk| prefetch_behind(chunk, 8)),
-            false => self.side_by_side(|_| ()),
+            true => self.products::<true>(),
+            false => self.products::<false>(),
         }
     }
 }
 
-impl<T: Value, const N: usize> LineProducts<'_, T, N> {
+impl<T: Value, const N: usize> LinesLoop<'_, T, N> {
     #[inline(always)]
-    fn side_by_side(self, ask: impl Fn(&[T; LANES])) -> [T; N] {
-        let LineProducts(lines, vector) = self;
-        let vector = vector.as_chunks::<LANES>().0;
-        let mut acc = [[T::NOTHING; LANES]; N];
-        for (c, v) in vector.iter().enumerate() {
-            for n in 0..N {
-                let line = &lines[n].as_chunks().0[c];
-                ask(line);
-                add_products(&mut acc[n], line, v);
+    fn products<const ASK: bool>(self) -> [T; N] {
+        let LinesLoop(lines, vector) = self;
+        let mut tree = Tree::new();
+        for (n, vector) in vector.chunks(LEAF).enumerate() {
+            let mut leaves = lines;
+            for line in &mut leaves {
+                *line = &line[n * LEAF..][..vector.len()];
             }
+            tree.push(leaves_of_products::<T, N, ASK>(leaves, vector), plus_each);
         }
-        let mut sums = [T::NOTHING; N];
-        for n in 0..N {
-            sums[n] = across(acc[n], T::plus);
-        }
-        sums
+        tree.take(plus_each).unwrap_or([T::NOTHING; N])
     }
+}
+
+/// A leaf of each line, of one length, each summed as [`fold`] sums the products.
+#[inline(always)]
+fn leaves_of_products<T: Value, const N: usize, const ASK: bool>(mut lines: [&[T]; N], vector: &[T]) -> [T; N] {
+    let mut sums = [T::NOTHING; N];
+    if vector.len() < LEAF {
+        for (sum, line) in sums.iter_mut().zip(lines) {
+            *sum = fold_products(line, vector, Ahead::at(line.as_ptr().cast()));
+        }
+        return sums;
+    }
+    // Lengths that the compiler knows: what is left of the loop are products and sums in registers.
+    for line in &mut lines {
+        *line = &line[..LEAF];
+    }
+    let mut acc = [[T::NOTHING; LANES]; N];
+    for (c, v) in vector[..LEAF].as_chunks().0.iter().enumerate() {
+        for n in 0..N {
+            let line = &lines[n].as_chunks().0[c];
+            if ASK {
+                prefetch_behind(line, 8);
+            }
+            add_products(&mut acc[n], line, v);
+        }
+    }
+    for n in 0..N {
+        sums[n] = across(acc[n], T::plus);
+    }
+    sums
+}
+
+#[inline(always)]
+fn plus_each<T: Value, const N: usize>(mut a: [T; N], b: [T; N]) -> [T; N] {
+    for (a, b) in a.iter_mut().zip(b) {
+        *a = a.plus(b);
+    }
+    a
 }
 
 /// Adds a product to each accumulator. They are copied out and in, so that the compiler sees that no operand overlaps them.
@@ -280,27 +312,7 @@ fn add_products<T: Value>(acc: &mut [T; LANES], line: &[T; LANES], v: &[T; LANES
 
 /// Scalar products of lines with a vector of the same length, to the same bits as the reductions of their products.
 pub(crate) fn scalar_products<T: Value, const N: usize>(lines: [&[T]; N], vector: &[T]) -> [T; N] {
-    let mut trees = [(); N].map(|_| Tree::new());
-    for (n, vector) in vector.chunks(LEAF).enumerate() {
-        let parts = lines.map(|line| &line[n * LEAF..][..vector.len()]);
-        let sums = match vector.len().is_multiple_of(LANES) {
-            true => dispatch(LineProducts(parts, vector)),
-            false => parts.map(|part| dispatch(ProductLoop([part, vector], Ahead::at(part.as_ptr().cast())))),
-        };
-        trees.iter_mut().zip(sums).for_each(|(tree, sum)| tree.push(sum, T::plus));
-    }
-    trees.map(|mut tree| tree.take(T::plus).unwrap_or(T::NOTHING))
-}
-
-/// A leaf of products, summed as [`fold`] sums them.
-struct ProductLoop<'a, T>([&'a [T]; 2], Option<Ahead>);
-
-impl<T: Value> Loop for ProductLoop<'_, T> {
-    type Output = T;
-    #[inline(always)]
-    fn run(self) -> T {
-        fold_products(self.0[0], self.0[1], self.1)
-    }
+    dispatch(LinesLoop(lines, vector))
 }
 
 /// [`fold`] of the products of as many values of both, at least one; asks for memory `ahead` in the first.
