@@ -2,7 +2,8 @@
 
 use smallvec::SmallVec;
 
-use super::ops::{Reducer, merge_each, reduce_columns};
+use super::loops::{merge_each, reduce_columns};
+use super::ops::Reducer;
 use super::tree::Tree;
 use crate::threads;
 use crate::tile::{Compiled, Evaluator};

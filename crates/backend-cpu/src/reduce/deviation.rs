@@ -6,7 +6,8 @@ use std::marker::PhantomData;
 
 use cuprum_core::{Complex, Element};
 
-use super::ops::{Reducer, Value, fold};
+use super::lanes::fold;
+use super::ops::{Reducer, Value};
 use crate::cache::Ahead;
 
 /// Elements with a mean.

@@ -2,6 +2,8 @@
 
 mod columns;
 mod deviation;
+mod lanes;
+mod loops;
 mod ops;
 mod rows;
 mod segments;
@@ -14,8 +16,9 @@ use cuprum_core::{Call, Complex, DType, Element, Op, Outcome, Program, Result, S
 use smallvec::SmallVec;
 
 use self::deviation::Deviation;
+pub(crate) use self::loops::scalar_products;
 use self::ops::{ArgMax, ArgMin, Count, Max, Min, Prod, Reducer, Sum};
-pub(crate) use self::ops::{Combined, Value, scalar_products};
+pub(crate) use self::ops::{Combined, Value};
 use crate::elementwise::half::{is_half, narrow};
 use crate::own::NativeReduction;
 use crate::raw::{Elements, ElementsMut, Output};

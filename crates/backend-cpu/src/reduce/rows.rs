@@ -1,6 +1,8 @@
 //! Reductions whose elements follow each other in the loop (`[kept.. reduced..]`): all, rows, and what has to be gathered.
 
-use super::ops::{LEAF, Reducer, TOGETHER, leaves, push_leaves, reduce_rows};
+use super::lanes::{LEAF, TOGETHER};
+use super::loops::{leaves, push_leaves, reduce_rows};
+use super::ops::Reducer;
 use super::tree::Tree;
 use crate::cache::gains_by_asking;
 use crate::raw::Elements;

@@ -141,4 +141,12 @@ fn a_memory_limit_is_kept() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{stderr}");
     assert!(stderr.contains("out of memory") && stderr.contains("80000000 bytes"), "{stderr}");
+
+    // Room for an array and its sorted copy, but not for what a thread sorts in beside them.
+    let limits = [("CUPRUM_CPU_MEMORY_LIMIT", "17M"), ("CUPRUM_NUM_THREADS", "1")];
+    let output =
+        command(folder.0.path()).args(["eval", "sort(random.random((4, 250000)))", "--device", "cpu"]).envs(limits).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("out of memory") && stderr.contains("2000000 bytes"), "{stderr}");
 }
