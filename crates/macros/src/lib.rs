@@ -4,6 +4,7 @@
 //! CUDA C++, and what follows here is the row of core's table and the function that the caller sees.
 
 mod cuda;
+mod function;
 mod native;
 mod read;
 mod tree;
@@ -20,6 +21,12 @@ use crate::types::Type;
 #[proc_macro]
 pub fn kernel(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     expand(input.into()).unwrap_or_else(|e| e.to_compile_error()).into()
+}
+
+/// Registers a function under NumPy's name, so that `eval` and other callers by name find it. See `cuprum::numpy` in the facade crate.
+#[proc_macro_attribute]
+pub fn numpy(declaration: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    function::expand(declaration.into(), item.into()).unwrap_or_else(|e| e.to_compile_error()).into()
 }
 
 fn expand(input: TokenStream) -> syn::Result<TokenStream> {

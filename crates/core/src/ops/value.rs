@@ -42,6 +42,36 @@ impl<T: Into<Scalar>> From<T> for Value {
 }
 
 impl Value {
+    /// A tuple of values.
+    pub fn tuple(items: impl IntoIterator<Item = Value>) -> Value {
+        Value::Tuple(items.into_iter().collect())
+    }
+
+    /// The value of a literal in a signature: `None`, `True`, `1e-05`, `'left'`. `None` for other text.
+    fn literal(text: &str) -> Option<Value> {
+        let quoted = |quote: char| text.strip_prefix(quote).and_then(|t| t.strip_suffix(quote));
+        Some(match text {
+            "None" => Value::None,
+            "True" => Value::Scalar(true.into()),
+            "False" => Value::Scalar(false.into()),
+            _ => match (quoted('\'').or(quoted('"')), text.parse::<i128>(), text.parse::<f64>()) {
+                (Some(inner), ..) => Value::Str(inner.into()),
+                (_, Ok(n), _) => Value::Scalar(n.into()),
+                (_, _, Ok(x)) => Value::Scalar(x.into()),
+                _ => return None,
+            },
+        })
+    }
+
+    /// As a list of arrays: the items of a tuple or list, or the slices of an array along its first axis.
+    pub(crate) fn arrays(&self, op: &'static str) -> Result<Vec<NdArray>> {
+        match self {
+            Value::Tuple(items) | Value::List(items) => items.iter().map(|v| v.array(op)).collect(),
+            Value::Array(a) if a.ndim() > 0 => (0..a.shape()[0] as isize).map(|i| a.index(&[crate::index::Item::At(i)])).collect(),
+            other => Err(Error::value(op, format!("expected a sequence of arrays, not {}", other.type_name()))),
+        }
+    }
+
     /// Python's name for the type of this value, for messages.
     pub fn type_name(&self) -> &'static str {
         match self {
@@ -154,26 +184,34 @@ fn nested(op: &'static str, items: &[Value], dtype: Option<DType>) -> Result<NdA
 pub struct Args {
     op: &'static str,
     bound: Vec<(&'static str, Option<Value>)>,
+    /// Values of the parameters that were left out and have a literal as default.
+    defaults: Vec<(&'static str, Value)>,
     /// Positional arguments beyond the named ones, where the signature ends in `*name`.
     rest: Vec<Value>,
 }
 
 impl Args {
-    /// Binds arguments the way Python does; parameters after `*` are by keyword only, a last `*name` takes the rest.
+    /// Binds arguments the way Python does; parameters before `/` are positional only, those after `*` are by keyword only, a
+    /// last `*name` takes the rest.
     pub fn bind(op: &'static str, signature: &'static str, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Result<Args> {
         let mut bound: Vec<(&'static str, Option<Value>)> = Vec::new();
         let mut required = Vec::new();
+        let mut defaults = Vec::new();
         let mut positional_max = None;
+        let mut positional_only = 0;
         let mut takes_rest = false;
         for p in signature.split(',').map(str::trim).filter(|p| !p.is_empty()) {
-            if p == "*" {
+            if p == "/" {
+                positional_only = bound.len();
+            } else if p == "*" {
                 positional_max = Some(bound.len());
             } else if p.starts_with('*') {
                 takes_rest = true;
                 positional_max = Some(bound.len());
             } else {
-                let name = p.split('=').next().unwrap_or(p).trim();
-                required.push(!p.contains('='));
+                let (name, default) = p.split_once('=').map_or((p, None), |(name, text)| (name.trim(), Some(text.trim())));
+                required.push(default.is_none());
+                defaults.extend(default.and_then(Value::literal).map(|value| (name, value)));
                 bound.push((name, None));
             }
         }
@@ -191,6 +229,9 @@ impl Args {
             ));
         }
         for (name, value) in keyword {
+            if bound[..positional_only].iter().any(|(n, _)| *n == name) {
+                return Err(Error::value(op, format!("argument '{name}' is positional only; the parameters are ({signature})")));
+            }
             match bound.iter_mut().find(|(n, _)| *n == name) {
                 Some((_, Some(_))) => return Err(Error::value(op, format!("argument '{name}' is given twice"))),
                 Some(slot) => slot.1 = Some(value),
@@ -200,7 +241,7 @@ impl Args {
         if let Some(((name, _), _)) = bound.iter().zip(&required).find(|((_, v), required)| v.is_none() && **required) {
             return Err(Error::value(op, format!("argument '{name}' is missing; its parameters are ({signature})")));
         }
-        Ok(Args { op, bound, rest })
+        Ok(Args { op, bound, defaults, rest })
     }
 
     /// The operation, for messages.
@@ -216,6 +257,12 @@ impl Args {
     /// A parameter's value, if given and not `None`.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.bound.iter().find(|(n, _)| *n == name).and_then(|(_, v)| v.as_ref()).filter(|v| !matches!(v, Value::None))
+    }
+
+    /// A parameter's value as given, or its default from the signature.
+    pub fn value(&self, name: &str) -> Option<&Value> {
+        let given = self.bound.iter().find(|(n, _)| *n == name).and_then(|(_, v)| v.as_ref());
+        given.or_else(|| self.defaults.iter().find(|(n, _)| *n == name).map(|(_, v)| v))
     }
 
     /// Whether `None` was written for a parameter, where that differs from leaving it out.
@@ -244,11 +291,7 @@ impl Args {
 
     /// A list or tuple of arrays.
     pub fn arrays(&self, name: &str) -> Result<Vec<NdArray>> {
-        match self.need(name)? {
-            Value::Tuple(items) | Value::List(items) => items.iter().map(|v| v.array(self.op)).collect(),
-            Value::Array(a) if a.ndim() > 0 => (0..a.shape()[0] as isize).map(|i| a.index(&[crate::index::Item::At(i)])).collect(),
-            other => Err(Error::value(self.op, format!("expected a sequence of arrays, not {}", other.type_name()))),
-        }
+        self.need(name)?.arrays(self.op)
     }
 
     /// A number.
