@@ -194,7 +194,6 @@ in_own_process! {
 /// An operation of this crate, which the base does not know.
 static MADE_UP_OP: OpDef = OpDef {
     name: "made_up",
-    aliases: &[],
     family: Family::Custom,
     arity: 0,
     index: u16::MAX,
@@ -202,9 +201,6 @@ static MADE_UP_OP: OpDef = OpDef {
     cost: Cost::Cheap,
     composite: None,
     body: None,
-    call: None,
-    signature: "",
-    doc: "Made up.",
 };
 
 static FAILING_AT_IT: Accelerator = Accelerator {

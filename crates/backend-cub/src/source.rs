@@ -135,7 +135,6 @@ pub(crate) fn fused_example(input: cuprum_core::DType, result: cuprum_core::DTyp
 pub(crate) const LARGER: Op = Op(&LARGER_ROW);
 static LARGER_ROW: OpDef = OpDef {
     name: "kernel! reduction",
-    aliases: &[],
     family: cuprum_core::Family::Reduce,
     arity: 1,
     index: u16::MAX,
@@ -151,7 +150,4 @@ static LARGER_ROW: OpDef = OpDef {
         identity: Some(Identity::Lowest),
         native: &(),
     }),
-    call: None,
-    signature: "",
-    doc: "",
 };

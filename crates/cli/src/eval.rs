@@ -261,7 +261,7 @@ fn list_functions() -> Result<(), Failure> {
     let mut text = String::new();
     for f in functions() {
         let aliases = if f.aliases.is_empty() { String::new() } else { format!(" (also {})", f.aliases.join(", ")) };
-        text += &format!("{}({}){aliases}\n    {}\n", f.name, f.signature, f.doc);
+        text += &format!("{}({}){aliases}\n    {}\n", f.path(), f.parameters, f.doc);
     }
     Ok(std::io::stdout().write_all(text.as_bytes())?)
 }

@@ -6,11 +6,11 @@ use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{Complex, DType, Item, Scalar};
 
 use crate::ast::{Comparison, Expr, ExprKind, Index, IndexItem, IndexItemKind, KeywordArg};
+use crate::builtins;
 use crate::error::EvalError;
 use crate::fault::{Checked, Fault};
-use crate::functions;
 use crate::index::{self, Part, Picked};
-use crate::library::{self, Member, call_named, call_op};
+use crate::library::{self, Member, call_named};
 use crate::members;
 use crate::ops::{BinaryOp, CompareOp, LogicalOp, UnaryOp};
 use crate::primary::NAMESPACES;
@@ -114,7 +114,7 @@ impl Evaluator<'_> {
             Some(Member::Constant(v)) => Ok(v.into()),
             Some(Member::NewAxis) => Ok(Value::None),
             Some(Member::DType(d)) => Ok(Value::DType(d)),
-            Some(Member::Op(_) | Member::Function(_)) => {
+            Some(Member::Function(_) | Member::Builtin(..)) => {
                 self.fail(span, Fault::typed(format!("`{path}` is a function")).help(format!("call it: `{path}(...)`")))
             }
             None => self.fail(span, self.unknown(path)),
@@ -196,15 +196,16 @@ impl Evaluator<'_> {
             keyword.push((k.name.clone(), self.value(&k.value)?));
         }
         if let (ExprKind::Name(name), Callee::Member(_), true) = (&callee.kind, &target, keyword.is_empty())
-            && let Some(value) = self.place(span, functions::python(name, &positional))?
+            && let Some(value) = self.place(span, builtins::python(name, &positional))?
         {
             return Ok(value);
         }
         let result = match target {
-            Callee::Member(Member::Op(op)) => call_op(op, positional, keyword),
-            Callee::Member(Member::Function(f)) => {
-                Args::bind(f.name, f.signature, positional, keyword).map_err(Fault::from).and_then(|args| (f.call)(&args))
+            Callee::Member(Member::Function(function)) => function.call(positional, keyword).map_err(Fault::from),
+            Callee::Member(Member::Builtin(name, _)) if !keyword.is_empty() => {
+                Err(Fault::typed(format!("{name}() takes no keyword arguments")))
             }
+            Callee::Member(Member::Builtin(_, call)) => call(&positional),
             Callee::Member(Member::DType(d)) | Callee::Value(Value::DType(d)) => converted(d, positional, keyword),
             Callee::Member(Member::Constant(_) | Member::NewAxis) => Err(Fault::typed("a constant cannot be called")),
             Callee::Method(object, name) => members::call_method(object, name, positional, keyword),

@@ -1,51 +1,11 @@
 //! What stands behind a dot: attributes and methods of arrays, numbers and dtypes.
 
+use cuprum_core::function::Function;
 use cuprum_core::ops::value::Value;
 use cuprum_core::{Device, Kind, Scalar};
 
 use crate::fault::{Checked, Fault};
-use crate::functions::{matrix_transpose, shape};
-use crate::library::{self, Member, call_op, nearest};
-
-/// Methods of `numpy.ndarray` that are the function of the same name with the array as its first argument.
-const METHODS: [&str; 36] = [
-    "all",
-    "any",
-    "argmax",
-    "argmin",
-    "argpartition",
-    "argsort",
-    "astype",
-    "clip",
-    "conj",
-    "conjugate",
-    "copy",
-    "cumprod",
-    "cumsum",
-    "diagonal",
-    "dot",
-    "flatten",
-    "max",
-    "mean",
-    "min",
-    "nonzero",
-    "partition",
-    "prod",
-    "ravel",
-    "repeat",
-    "reshape",
-    "round",
-    "searchsorted",
-    "sort",
-    "squeeze",
-    "std",
-    "sum",
-    "swapaxes",
-    "take",
-    "trace",
-    "transpose",
-    "var",
-];
+use crate::library::nearest;
 
 /// Methods with bodies of their own.
 const OWN_METHODS: [&str; 4] = ["item", "tolist", "get", "to_device"];
@@ -57,10 +17,10 @@ pub(crate) fn attribute(object: &Value, name: &str) -> Checked<Value> {
     match object {
         Value::Array(a) => Ok(match name {
             "T" => a.t()?.into(),
-            "mT" => matrix_transpose(a)?.into(),
+            "mT" => cuprum_numpy::matrix_transpose(a)?.into(),
             "real" => a.real()?.into(),
             "imag" => a.imag()?.into(),
-            "shape" => shape(a),
+            "shape" => Value::tuple(a.shape().iter().map(|&n| n.into())),
             "dtype" => Value::DType(a.dtype()),
             "ndim" => a.ndim().into(),
             "size" => a.size().into(),
@@ -101,9 +61,14 @@ pub(crate) fn attribute(object: &Value, name: &str) -> Checked<Value> {
     }
 }
 
-/// Whether arrays have a method of this name.
-fn is_method(name: &str) -> bool {
-    OWN_METHODS.contains(&name) || METHODS.contains(&name) && library::lookup(name).is_some()
+/// The function that is the method of this name, with the array as its first argument.
+fn method(name: &str) -> Option<&'static Function> {
+    Function::find(name).filter(|f| f.is_method)
+}
+
+/// The names of [`method`]s.
+fn methods() -> impl Iterator<Item = &'static str> {
+    Function::all().filter(|f| f.is_method).flat_map(|f| std::iter::once(f.name).chain(f.aliases.iter().copied()))
 }
 
 /// What to say of an attribute or method that is not there.
@@ -111,13 +76,13 @@ fn missing(object: &Value, name: &str) -> Fault {
     if !matches!(object, Value::Array(_)) {
         return Fault::typed(format!("'{}' has no attribute `{name}`", object.type_name()));
     }
-    if is_method(name) {
+    if OWN_METHODS.contains(&name) || method(name).is_some() {
         return Fault::typed(format!("`{name}` is a method")).help(format!("call it: `.{name}()`"));
     }
     let fault = Fault::typed(format!("arrays have no attribute or method `{name}`"));
-    let known = ATTRIBUTES.into_iter().chain(OWN_METHODS).chain(METHODS);
-    match (library::lookup(name), nearest(name, known)) {
-        (Some(Member::Op(_) | Member::Function(_)), _) => fault.help(format!("it is a function: `{name}(a)`")),
+    let known = ATTRIBUTES.into_iter().chain(OWN_METHODS).chain(methods());
+    match (Function::find(name), nearest(name, known)) {
+        (Some(_), _) => fault.help(format!("it is a function: `{name}(a)`")),
         (_, Some(near)) => fault.help(format!("did you mean `{near}`?")),
         _ => fault,
     }
@@ -166,8 +131,8 @@ pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, key
             _ => Err(Fault::typed("to_device takes the name of a device, such as 'cpu' or 'cuda:0'")),
         },
         // `a.reshape(2, -1)` and `a.transpose(1, 0)`: the extents or axes are arguments of their own.
-        "reshape" | "transpose" if positional.len() > 1 => with_array(object, name, vec![Value::Tuple(positional)], keyword),
-        _ if is_method(name) => with_array(object, name, positional, keyword),
+        "reshape" | "transpose" if positional.len() > 1 => with_array(object, name, vec![Value::tuple(positional)], keyword),
+        _ if method(name).is_some() => with_array(object, name, positional, keyword),
         _ => match attribute(&object, name) {
             Ok(_) => {
                 Err(Fault::typed(format!("`{name}` is an attribute, not a method")).help(format!("write `.{name}` without parentheses")))
@@ -186,8 +151,8 @@ fn nested(shape: &[usize], items: &mut impl Iterator<Item = Scalar>) -> Value {
 }
 
 fn with_array(array: Value, name: &str, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Checked<Value> {
-    match library::lookup(name) {
-        Some(Member::Op(op)) => call_op(op, [vec![array], positional].concat(), keyword),
-        _ => Err(missing(&array, name)),
+    match method(name) {
+        Some(function) => Ok(function.call([vec![array], positional].concat(), keyword)?),
+        None => Err(missing(&array, name)),
     }
 }

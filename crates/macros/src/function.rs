@@ -14,12 +14,14 @@ struct Declaration {
     signature: LitStr,
     aliases: Vec<LitStr>,
     is_method: bool,
+    receiver: Option<LitStr>,
     call: Option<Expr>,
 }
 
 impl Parse for Declaration {
     fn parse(input: ParseStream) -> syn::Result<Declaration> {
-        let mut declaration = Declaration { signature: input.parse()?, aliases: Vec::new(), is_method: false, call: None };
+        let signature = input.parse()?;
+        let mut declaration = Declaration { signature, aliases: Vec::new(), is_method: false, receiver: None, call: None };
         while input.parse::<Option<Token![,]>>()?.is_some() && !input.is_empty() {
             let option: syn::Ident = input.parse()?;
             match option.to_string().as_str() {
@@ -29,11 +31,15 @@ impl Parse for Declaration {
                     declaration.aliases = Punctuated::<LitStr, Token![,]>::parse_terminated(&list)?.into_iter().collect();
                 }
                 "method" => declaration.is_method = true,
+                "receiver" => {
+                    input.parse::<Token![=]>()?;
+                    declaration.receiver = Some(input.parse()?);
+                }
                 "call" => {
                     input.parse::<Token![=]>()?;
                     declaration.call = Some(input.parse()?);
                 }
-                _ => return Err(syn::Error::new(option.span(), "expected `aliases(..)`, `method` or `call = ..`")),
+                _ => return Err(syn::Error::new(option.span(), "expected `aliases(..)`, `method`, `receiver = \"..\"` or `call = ..`")),
             }
         }
         Ok(declaration)
@@ -132,8 +138,13 @@ fn reading(ty: &Type, value: &syn::Ident) -> syn::Result<(TokenStream, TokenStre
         Type::Path(path) => {
             let optional = path.path.segments.last().and_then(|segment| generic(segment, "Option"));
             if let Some(Type::Reference(inner)) = &optional {
-                let owned = &inner.elem;
-                return Ok((quote!(::core::option::Option<#owned>), quote!(#value.as_ref())));
+                let (owned, _) = reading(&Type::Reference(inner.clone()), value)?;
+                let borrowed = match &*inner.elem {
+                    Type::Slice(_) => quote!(#value.as_deref()),
+                    Type::Path(path) if path.path.is_ident("str") => quote!(#value.as_deref()),
+                    _ => quote!(#value.as_ref()),
+                };
+                return Ok((quote!(::core::option::Option<#owned>), borrowed));
             }
             Ok((quote!(#ty), quote!(#value)))
         }
@@ -175,9 +186,11 @@ pub(crate) fn expand(declaration: TokenStream, item: TokenStream) -> syn::Result
     for (n, input) in function.sig.inputs.iter_mut().enumerate() {
         let value = format_ident!("argument_{n}");
         match input {
+            FnArg::Receiver(_) if declaration.call.is_some() => {}
             FnArg::Receiver(receiver) => {
                 has_receiver = true;
-                let Some(first) = known.first() else {
+                let named = declaration.receiver.as_ref().map(LitStr::value);
+                let Some(first) = named.as_ref().or(known.first()) else {
                     return Err(syn::Error::new_spanned(receiver, "the signature has no parameter for `self`"));
                 };
                 let read = quote!(let #value: ::cuprum::NdArray = ::cuprum::function::FromArgs::from_args(args, #first)?;);

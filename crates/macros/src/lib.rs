@@ -150,7 +150,6 @@ fn operation(function: &Function, functions: &[Function], source: TokenStream, l
             };
             op::OpDef {
                 name: #text,
-                aliases: &[],
                 family: op::Family::#family,
                 arity: #arity,
                 index: ::core::primitive::u16::MAX,
@@ -158,12 +157,21 @@ fn operation(function: &Function, functions: &[Function], source: TokenStream, l
                 cost: op::Cost::#cost,
                 composite: ::core::option::Option::None,
                 body: ::core::option::Option::Some(&BODY),
-                call: ::core::option::Option::Some(|args| body::#call(op::Op(&#row), &args)),
-                signature: #signature,
-                doc: #doc,
             }
         };
-        ::cuprum::inventory::submit! { ::cuprum::core::body::Named(&#row) }
+        ::cuprum::inventory::submit! { ::cuprum::core::body::Declared(::cuprum::Op(&#row)) }
+        ::cuprum::inventory::submit! {
+            ::cuprum::function::Function {
+                namespace: "",
+                name: #text,
+                aliases: &[],
+                parameters: #signature,
+                doc: #doc,
+                rust: ::core::concat!(::core::module_path!(), "::", #text),
+                is_method: false,
+                call: |args| ::cuprum::core::body::#call(::cuprum::Op(&#row), args),
+            }
+        }
 
         #(#attrs)*
         #[allow(dead_code)]

@@ -20,20 +20,8 @@ use crate::codegen::{self, Access, Combination, KernelKey};
 /// Operation in errors.
 const OP: &str = "ReductionKernel";
 
-static ROW: OpDef = OpDef {
-    name: OP,
-    aliases: &[],
-    family: Family::Custom,
-    arity: 0,
-    index: u16::MAX,
-    rule: None,
-    cost: Cost::Cheap,
-    composite: None,
-    body: None,
-    call: None,
-    signature: "",
-    doc: "A reduction from strings.",
-};
+static ROW: OpDef =
+    OpDef { name: OP, family: Family::Custom, arity: 0, index: u16::MAX, rule: None, cost: Cost::Cheap, composite: None, body: None };
 /// The call of a [`ReductionKernel`]: its [`Work::Custom`] is a [`StringReduction`], its inputs are those of that one's program.
 pub const REDUCTION_KERNEL: Op = Op(&ROW);
 

@@ -7,7 +7,15 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::Dims;
 use crate::ops::contract::{EINSUM, Labeled, contract, simplify, spread};
+use crate::ops::value::{Args, Value};
 use crate::plan::contract::Mode;
+use cuprum_macros::numpy;
+
+/// `optimize` is accepted and has no effect: pairs are always chosen by cost.
+fn einsum_by_name(args: &Args) -> Result<Value> {
+    let operands: Result<Vec<NdArray>> = args.rest().iter().map(|v| v.array("einsum")).collect();
+    einsum(args.str("subscripts")?, &operands?.iter().collect::<Vec<_>>()).map(Value::Array)
+}
 
 /// Subscripts with letters and ellipses turned into modes.
 struct Subscripts {
@@ -130,6 +138,7 @@ fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
 /// # Ok(())
 /// # }
 /// ```
+#[numpy("einsum(subscripts, *operands, optimize=True)", call = einsum_by_name)]
 pub fn einsum(subscripts: &str, operands: &[&NdArray]) -> Result<NdArray> {
     if operands.is_empty() {
         return Err(Error::value("einsum", "at least one operand is needed"));

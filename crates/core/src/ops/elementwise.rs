@@ -14,44 +14,51 @@
 //! # }
 //! ```
 
+use cuprum_macros::numpy;
+
 use crate::array::{Array, NdArray, StoredArray};
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::expr::{Operand, apply, build};
+use crate::function::Function;
 use crate::layout::{Dims, Layout, Strides};
 use crate::op::{Cost, Family, MAX_ARITY, Op, OpDef, Signature, TypeRule, result_type};
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 
+/// Whether a row names its function a method of `ndarray`.
+const fn is_method(words: &[&str]) -> bool {
+    !words.is_empty()
+}
+
 macro_rules! elementwise {
     (
-        unary { $($U:ident $u:ident $urule:ident $ucost:ident [$($ualias:literal),*] $udoc:literal;)* }
+        unary { $($U:ident $u:ident $urule:ident $ucost:ident [$($ualias:literal),*] $($umethod:ident)? $udoc:literal;)* }
         binary { $($B:ident $b:ident $brule:ident $bcost:ident [$($balias:literal),*] $bdoc:literal;)* }
-        free { $($F:ident $f:ident $fname:literal $farity:literal $frule:ident $fcost:ident [$($falias:literal),*] ($fsig:literal) $fcomposite:expr, $fcall:expr, $fdoc:literal;)* }
+        free { $($F:ident $fname:literal $farity:literal $frule:ident $fcost:ident $fcomposite:expr;)* }
     ) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
-        enum Place { $($U,)* $($B,)* $($F,)* }
+        enum Place { $($U,)* $($B,)* $($F,)* End }
+        /// The index after the last row.
+        pub(crate) const END: u16 = Place::End as u16;
         mod defs {
             use super::*;
             $(pub(super) static $U: OpDef = OpDef {
-                name: stringify!($u), aliases: &[$($ualias),*], family: Family::Map, arity: 1, index: Place::$U as u16,
+                name: stringify!($u), family: Family::Map, arity: 1, index: Place::$U as u16,
                 rule: Some(TypeRule::$urule), cost: Cost::$ucost, composite: None, body: None,
-                call: Some(|a: Args| $u(a.operand("x")?).map(Value::Array)), signature: "x", doc: $udoc,
             };)*
             $(pub(super) static $B: OpDef = OpDef {
-                name: stringify!($b), aliases: &[$($balias),*], family: Family::Map, arity: 2, index: Place::$B as u16,
+                name: stringify!($b), family: Family::Map, arity: 2, index: Place::$B as u16,
                 rule: Some(TypeRule::$brule), cost: Cost::$bcost, composite: None, body: None,
-                call: Some(|a: Args| $b(a.operand("x1")?, a.operand("x2")?).map(Value::Array)), signature: "x1, x2", doc: $bdoc,
             };)*
             $(pub(super) static $F: OpDef = OpDef {
-                name: $fname, aliases: &[$($falias),*], family: Family::Map, arity: $farity, index: Place::$F as u16,
+                name: $fname, family: Family::Map, arity: $farity, index: Place::$F as u16,
                 rule: Some(TypeRule::$frule), cost: Cost::$fcost, composite: $fcomposite, body: None,
-                call: $fcall, signature: $fsig, doc: $fdoc,
             };)*
         }
         $(#[doc = $udoc] pub const $U: Op = Op(&defs::$U);)*
         $(#[doc = $bdoc] pub const $B: Op = Op(&defs::$B);)*
-        $(#[doc = $fdoc] pub const $F: Op = Op(&defs::$F);)*
+        $(#[doc = concat!("The operation `", $fname, "`.")] pub const $F: Op = Op(&defs::$F);)*
         /// The rows of this family.
         pub static ROWS: &[&OpDef] = &[$(&defs::$U,)* $(&defs::$B,)* $(&defs::$F,)*];
 
@@ -60,12 +67,28 @@ macro_rules! elementwise {
             $(#[doc(alias = $ualias)])*
             #[doc = concat!("\n\nElementwise; `numpy.", stringify!($u), "`. Errors: a dtype that the operation is not defined for.")]
             pub fn $u(x: impl Into<Operand>) -> Result<NdArray> { apply($U, &mut [x.into()]) }
+
+            inventory::submit! {
+                Function {
+                    namespace: "", name: stringify!($u), aliases: &[$($ualias),*], parameters: "x, /", doc: $udoc,
+                    rust: concat!(module_path!(), "::", stringify!($u)), is_method: is_method(&[$(stringify!($umethod))?]),
+                    call: |args| $u(args.operand("x")?).map(Value::Array),
+                }
+            }
         )*
         $(
             #[doc = $bdoc]
             $(#[doc(alias = $balias)])*
             #[doc = concat!("\n\nElementwise with broadcasting; `numpy.", stringify!($b), "`. Errors: shapes that do not broadcast, dtypes that the operation is not defined for, arrays on different devices.")]
             pub fn $b(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> { binary($B, x1.into(), x2.into()) }
+
+            inventory::submit! {
+                Function {
+                    namespace: "", name: stringify!($b), aliases: &[$($balias),*], parameters: "x1, x2, /", doc: $bdoc,
+                    rust: concat!(module_path!(), "::", stringify!($b)), is_method: false,
+                    call: |args| $b(args.operand("x1")?, args.operand("x2")?).map(Value::Array),
+                }
+            }
         )*
         impl NdArray {
             $(
@@ -122,7 +145,7 @@ elementwise! {
         BITWISE_INVERT bitwise_invert Bitwise Cheap ["invert", "bitwise_not"] "Every bit inverted; of bool, its opposite.";
         REAL real RealPart Cheap [] "Real part.";
         IMAG imag RealPart Cheap [] "Imaginary part; 0 of a real number.";
-        CONJ conj PromoteNumber Cheap ["conjugate"] "Complex conjugate.";
+        CONJ conj PromoteNumber Cheap ["conjugate"] method "Complex conjugate.";
     }
     binary {
         SUBTRACT subtract PromoteNoBool Cheap [] "`x1 - x2`; integers wrap.";
@@ -151,14 +174,11 @@ elementwise! {
         RIGHT_SHIFT right_shift Shift Cheap ["bitwise_right_shift"] "`x1 >> x2`, with the sign; all sign when x2 is negative or at least the number of bits.";
     }
     free {
-        ADD add "add" 2 Promote Cheap [] ("x1, x2") None, Some(|a: Args| add(a.operand("x1")?, a.operand("x2")?).map(Value::Array)), "`x1 + x2`; integers wrap, bool is \"or\".";
-        WHERE where_ "where" 3 Where Cheap [] ("condition, x, y") None, Some(|a: Args| where_(a.operand("condition")?, a.operand("x")?, a.operand("y")?).map(Value::Array)), "x where the condition holds, else y.";
-        ASTYPE astype "astype" 1 Same Cheap [] ("x, dtype") Some(|x| Ok(x[0].clone())), Some(|a: Args| Ok(Value::Array(a.array("x")?.astype(a.dtype("dtype")?.unwrap_or(DType::F64))?))), "x converted to a dtype.";
-        CLIP clip "clip" 3 Ordered Cheap [] ("a, a_min=None, a_max=None, *, min=None, max=None") Some(|x| minimum(&maximum(&x[0], &x[1])?, &x[2])), Some(|a: Args| {
-            let (lo, hi) = (a.operand_or_none("a_min")?.or(a.operand_or_none("min")?), a.operand_or_none("a_max")?.or(a.operand_or_none("max")?));
-            clip(a.operand("a")?, lo, hi).map(Value::Array)
-        }), "x limited to a range.";
-        ROUND round "round" 1 RoundComplex Cheap ["around"] ("a, decimals=0") Some(|x| x[0].round(0)), Some(|a: Args| a.array("a")?.round(a.int_or("decimals", 0)? as i32).map(Value::Array)), "x rounded to a number of decimals, ties to even.";
+        ADD "add" 2 Promote Cheap None;
+        WHERE "where" 3 Where Cheap None;
+        ASTYPE "astype" 1 Same Cheap Some(|x| Ok(x[0].clone()));
+        CLIP "clip" 3 Ordered Cheap Some(|x| minimum(&maximum(&x[0], &x[1])?, &x[2]));
+        ROUND "round" 1 RoundComplex Cheap Some(|x| x[0].round(0));
     }
 }
 
@@ -254,6 +274,7 @@ fn constant_answer(op: Op, a: i32, b: i32) -> bool {
 /// `x1 + x2`; integers wrap, bool is "or". Elementwise with broadcasting; `numpy.add`, the fallible form of `+`.
 ///
 /// Errors: shapes that do not broadcast, arrays on different devices.
+#[numpy("add(x1, x2, /)")]
 pub fn add(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
     apply(ADD, &mut [x1.into(), x2.into()])
 }
@@ -270,6 +291,7 @@ pub fn add(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
+#[numpy("where(condition, x, y, /)")]
 pub fn where_(condition: impl Into<Operand>, x: impl Into<Operand>, y: impl Into<Operand>) -> Result<NdArray> {
     let (x, y) = (x.into(), y.into());
     let dtype = result_type(&[x.arg_type(), y.arg_type()]);
@@ -287,9 +309,19 @@ fn wrapped(x: Operand, dtype: DType) -> Operand {
     }
 }
 
+fn astype_by_name(args: &Args) -> Result<Value> {
+    args.array("x")?.astype(args.dtype("dtype")?.unwrap_or(DType::F64)).map(Value::Array)
+}
+
+fn clip_by_name(args: &Args) -> Result<Value> {
+    let bound = |old: &str, new: &str| Ok::<_, Error>(args.operand_or_none(old)?.or(args.operand_or_none(new)?));
+    clip(args.operand("a")?, bound("a_min", "min")?, bound("a_max", "max")?).map(Value::Array)
+}
+
 /// `x` limited to `low..=high`; either end may be `None` (`numpy.clip`).
 ///
 /// Python ints outside the dtype's range limit nothing on their side, as in NumPy.
+#[numpy("clip(a, a_min=None, a_max=None, *, min=None, max=None)", method, call = clip_by_name)]
 pub fn clip(x: impl Into<Operand>, low: Option<Operand>, high: Option<Operand>) -> Result<NdArray> {
     let x = x.into();
     let dtype = match &x {
@@ -317,6 +349,7 @@ pub fn clip(x: impl Into<Operand>, low: Option<Operand>, high: Option<Operand>) 
 impl NdArray {
     /// Converted to `dtype`: ints wrap, floats to ints truncate and saturate (NaN is 0), complex to real drops the
     /// imaginary part, anything to bool is "not zero" (`numpy.ndarray.astype`). Same dtype: the same handle.
+    #[numpy("astype(x, dtype)", method, call = astype_by_name)]
     pub fn astype(&self, dtype: DType) -> Result<NdArray> {
         if dtype == self.dtype() {
             return Ok(self.clone());
@@ -331,6 +364,7 @@ impl NdArray {
 
     /// Rounded to a number of decimals, which may be negative; ties to even (`numpy.round`). Integers are unchanged for
     /// `decimals >= 0`; of a complex number each part is rounded.
+    #[numpy("round(a, decimals=0)", aliases("around"), method)]
     pub fn round(&self, decimals: i32) -> Result<NdArray> {
         let integral = self.dtype().is_int();
         match decimals {

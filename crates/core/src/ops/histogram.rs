@@ -13,19 +13,12 @@ use crate::ops::search::{Side, rises};
 use crate::ops::value::{Args, Value};
 use crate::s;
 use crate::scalar::Scalar;
+use cuprum_macros::numpy;
 
-super::rows! { Histogram from 420:
-    HISTOGRAM "histogram" [] 1 ("a, bins=10, range=None, density=None, weights=None") Some(|a: Args| {
-        let weights = a.get("weights").map(|w| w.array("histogram")).transpose()?;
-        let (counts, edges) = histogram(&a.array("a")?, bins(&a)?, weights.as_ref(), a.bool_or("density", false)?)?;
-        Ok(Value::Tuple(vec![counts.into(), edges.into()]))
-    }), "Counts (int64) of values in bins, and the edges of the bins.";
-    HISTOGRAM_BIN_EDGES "histogram_bin_edges" [] 1 ("a, bins=10, range=None") Some(|a: Args| histogram_bin_edges(&a.array("a")?, bins(&a)?).map(Value::Array)), "The edges that histogram would use.";
-    BINCOUNT "bincount" [] 1 ("x, weights=None, minlength=0") Some(|a: Args| {
-        let minlength = usize::try_from(a.int_or("minlength", 0)?).map_err(|_| Error::value("bincount", "minlength must not be negative"))?;
-        let weights = a.get("weights").map(|w| w.array("bincount")).transpose()?;
-        a.array("x")?.bincount(weights.as_ref(), minlength).map(Value::Array)
-    }), "How often each non-negative integer occurs (int64), or the sum of its weights (float64).";
+super::rows! { Histogram after search:
+    HISTOGRAM "histogram" 1;
+    HISTOGRAM_BIN_EDGES "histogram_bin_edges" 1;
+    BINCOUNT "bincount" 1;
 }
 
 /// Bins between even edges, at the most: the integers that float64 can count.
@@ -80,6 +73,12 @@ fn bins(args: &Args) -> Result<Bins> {
     }
 }
 
+fn histogram_by_name(args: &Args) -> Result<Value> {
+    let weights = args.get("weights").map(|w| w.array("histogram")).transpose()?;
+    let (counts, edges) = histogram(&args.array("a")?, bins(args)?, weights.as_ref(), args.bool_or("density", false)?)?;
+    Ok(Value::tuple([counts.into(), edges.into()]))
+}
+
 /// Counts of the values of `a` in bins, and the edges of the bins (`numpy.histogram`).
 ///
 /// A bin holds its left edge, the last one its right edge too; NaN and values outside count nowhere. Counts are int64; with
@@ -88,6 +87,7 @@ fn bins(args: &Args) -> Result<Bins> {
 ///
 /// Errors: complex values, edges or weights; no bins; edges that do not rise; a range that falls or is not finite; weights of
 /// another shape. Waits for the device where the range or the edges must be looked at.
+#[numpy("histogram(a, bins=10, range=None, density=None, weights=None)", call = histogram_by_name)]
 pub fn histogram(a: &NdArray, bins: impl Into<Bins>, weights: Option<&NdArray>, density: bool) -> Result<(NdArray, NdArray)> {
     let (edges, even) = a.edges(HISTOGRAM, bins.into())?;
     let counts = match weights {
@@ -101,7 +101,12 @@ pub fn histogram(a: &NdArray, bins: impl Into<Bins>, weights: Option<&NdArray>, 
     Ok((divide(divide(&counts, &widths)?, counts.sum(())?)?, edges))
 }
 
+fn bin_edges_by_name(args: &Args) -> Result<Value> {
+    histogram_bin_edges(&args.array("a")?, bins(args)?).map(Value::Array)
+}
+
 /// The edges that [`histogram`] uses (`numpy.histogram_bin_edges`), with its errors.
+#[numpy("histogram_bin_edges(a, bins=10, range=None)", call = bin_edges_by_name)]
 pub fn histogram_bin_edges(a: &NdArray, bins: impl Into<Bins>) -> Result<NdArray> {
     Ok(a.edges(HISTOGRAM_BIN_EDGES, bins.into())?.0)
 }
@@ -205,6 +210,7 @@ impl NdArray {
     ///
     /// Errors: elements that are not integers, or negative; weights that are complex or of another shape. Waits for the device, to
     /// find the largest.
+    #[numpy("bincount(x, weights=None, minlength=0)")]
     pub fn bincount(&self, weights: Option<&NdArray>, minlength: usize) -> Result<NdArray> {
         let name = BINCOUNT.name();
         if self.ndim() != 1 {

@@ -9,14 +9,11 @@ use crate::error::{Error, Result};
 use crate::expr::{build, fusion_enabled};
 use crate::layout::{Dims, Layout, normalize_axis};
 use crate::op::{Cost, Family, MAX_ARITY, Op, OpDef, Signature};
-use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
+use cuprum_macros::numpy;
 
-super::rows! { Gather from 300:
-    TAKE "take" [] 2 ("a, indices, axis=None") Some(|a: Args| {
-        let axis = a.get("axis").map(|v| v.index("take")).transpose()?;
-        a.array("a")?.take(&a.array("indices")?, axis).map(Value::Array)
-    }), "Elements at the given indices along an axis.";
+super::rows! { Gather after manipulation:
+    TAKE "take" 2;
 }
 
 /// [`TAKE`] of a 1-D array as a step of an expression, for devices with a kernel that names it. Arguments: the array, of which the program sees
@@ -26,17 +23,13 @@ pub const TAKE_EACH: Op = Op(&TAKE_EACH_ROW);
 // No row of the table: `take` is the one that has a name.
 static TAKE_EACH_ROW: OpDef = OpDef {
     name: "take",
-    aliases: &[],
     family: Family::Gather,
     arity: 3,
-    index: 319,
+    index: super::histogram::END, // the last family
     rule: None,
     cost: Cost::Dear,
     composite: None,
     body: None,
-    call: None,
-    signature: "",
-    doc: "",
 };
 
 /// `take` of a contiguous 1-D array as an operation of an expression. int32 indices and narrower ones stay so where they can count the array.
@@ -81,6 +74,7 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
+    #[numpy("take(a, indices, axis=None)", method)]
     pub fn take(&self, indices: &NdArray, axis: impl Into<Option<isize>>) -> Result<NdArray> {
         let name = TAKE.name();
         let Some(axis) = axis.into() else { return self.ravel()?.take(indices, 0) };
