@@ -106,8 +106,8 @@ fn fold(op: Op, value: DType) -> Result<Fold<'static>, Reason> {
     Ok(Fold::Known(name))
 }
 
-/// A reduction. Those that give places stand back in the default order: the base's were faster in every row measured
-/// (`docs/results/h100-2026-11-21.md`, "The orders beside each other").
+/// Runs a reduction. Arg-reductions decline in the default order, because the base's are faster
+/// (`docs/notes/accelerator-order.md`).
 pub fn run(call: &Call) -> Result<Outcome> {
     let arg = call.op == ops::ARGMIN || call.op == ops::ARGMAX;
     launch::run(call, |addresses| {

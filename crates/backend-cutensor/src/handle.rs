@@ -225,8 +225,8 @@ impl Handle {
         Ok(Plan { owned: plan, scalar, workspace })
     }
 
-    /// The plan for a request: of a large contraction by the kernel that was kept for its like, which is measured where somebody
-    /// named the order; else by the library's own choice, which took up to twice as long (`docs/architecture.md`).
+    /// Returns the plan for a request. A large contraction uses the stored winner of its signature, which is measured if the
+    /// user named the order. Otherwise the library chooses (`docs/notes/cutensor-algorithms.md`).
     fn best_plan(&self, key: &Key, call: &Call, inputs: [u64; 3], factors: &[f64]) -> std::result::Result<Plan, Failure> {
         let default = || Ok(self.plan(key, Variant::DEFAULT)?);
         if !key.operation.is_worth_measuring() {

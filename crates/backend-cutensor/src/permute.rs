@@ -10,7 +10,7 @@ use crate::handle;
 use crate::operation::{Kind, Operation, common_type, forward_only};
 use crate::sys::DataType;
 
-/// Why it stands back in the default order (`docs/results/h100-2026-11-21.md`, "The orders beside each other").
+/// Reason to decline in the default order (`docs/notes/accelerator-order.md`).
 const SLOWER: &str = "the base copies faster; an order that names cutensor is followed";
 
 /// A copy of one array to a new order of axes.

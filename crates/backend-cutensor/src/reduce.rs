@@ -9,7 +9,7 @@ use crate::handle;
 use crate::operation::{Kind, Operation, Tensor, axis_where, common_type, data_type, forward_only};
 use crate::sys::Operator;
 
-/// Why it stands back in the default order (`docs/results/h100-2026-11-21.md`, "The orders beside each other").
+/// Reason to decline in the default order (`docs/notes/accelerator-order.md`).
 const SLOWER: &str = "the base adds faster; an order that names cutensor is followed";
 
 /// Sum or product.

@@ -126,7 +126,7 @@ impl Variant {
     /// The library's own choice.
     pub const DEFAULT: Variant = Variant::new(Algorithm::Default, 0);
 
-    /// Those that are measured: none of them is the fastest everywhere, and none is never so (`docs/architecture.md`).
+    /// The variants that are timed. Each is the fastest for some contraction (`docs/notes/cutensor-algorithms.md`).
     pub const MEASURED: [Variant; 7] = [
         Variant::new(Algorithm::Gett, 0),
         Variant::new(Algorithm::Gett, 1),
