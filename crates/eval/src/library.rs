@@ -75,7 +75,8 @@ pub(crate) fn call_named(path: &str, positional: Vec<Value>) -> Checked<Value> {
 
 /// The error for an unknown name: a function of NumPy that is missing here, or a typing error.
 pub(crate) fn unknown<'a>(path: &str, variables: impl Iterator<Item = &'a str>) -> Fault {
-    if NUMPY_NAMES.lines().any(|n| n == path) {
+    // `shuffle` is `random.shuffle`: pasted code often imports from a namespace.
+    if NUMPY_NAMES.lines().any(|n| n == path || n.rsplit('.').next() == Some(path)) {
         return Fault::name(format!("`{path}` is not in this version"));
     }
     let fault = Fault::name(format!("no variable or function `{path}`"));
