@@ -4,6 +4,7 @@
 //!
 //!     cargo run --release --example custom_op
 
+use cuprum::call;
 use std::sync::Arc;
 
 use cuprum::core::array::Array;
@@ -41,7 +42,7 @@ fn moving_sum(a: &NdArray, width: usize) -> Result<NdArray> {
     let inputs = [a.astype(DType::F64)?.contiguous()?.stored()?];
     let outputs = [OutputSpec::contiguous(DType::F64, &[a.size() - width + 1])?];
     let (device, stream) = (a.device(), Stream::current(a.device()));
-    let work = Work::Custom(&Width(width));
+    let work = Work::Custom(call::Custom(&Width(width)));
     let done = dispatch::run(&Call { op: MOVING_SUM, device, stream, inputs: &inputs, outputs: &outputs, work })?;
     done.into_iter().next().map(NdArray::from).ok_or_else(|| Error::value("moving_sum", "no result"))
 }
@@ -67,7 +68,7 @@ submit! { Registration(&ON_CPU) }
 submit! { Registration(&ON_CUDA) }
 
 fn width(call: &Call) -> Option<usize> {
-    let Work::Custom(work) = call.work else { return None };
+    let Work::Custom(call::Custom(work)) = call.work else { return None };
     work.downcast_ref::<Width>().map(|w| w.0)
 }
 

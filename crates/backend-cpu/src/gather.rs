@@ -1,5 +1,6 @@
 //! Gather: elements at given indices along an axis. Indices are checked on the way; a bad one is an error that names it.
 
+use cuprum_core::call;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cuprum_core::array::Array;
@@ -53,7 +54,9 @@ enum Inner {
 
 /// The Gather kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let (Work::Gather { axis }, [source, indices]) = (&call.work, call.inputs) else { decline!("not a take of an array by indices") };
+    let (Work::Gather(call::Gather { axis }), [source, indices]) = (&call.work, call.inputs) else {
+        decline!("not a take of an array by indices")
+    };
     let layout = source.layout();
     let indices = Elements::contiguous(indices)?;
     // Offsets of what lies outside and inside the axis, in C order; the axis itself is stepped through.

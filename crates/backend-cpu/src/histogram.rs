@@ -3,6 +3,7 @@
 //! A tile of values becomes a tile of bin numbers, which are then counted. Every thread has counters of its own; sums of weights
 //! are cut at places fixed by sizes alone and merged in order, so that they do not depend on the number of threads.
 
+use cuprum_core::call;
 use std::ops::{Add, Mul, Sub};
 
 use cuprum_core::array::Array;
@@ -29,7 +30,7 @@ const COST: usize = 4;
 
 /// The Histogram kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let Work::Histogram { program, binning } = &call.work else { decline!("not a histogram") };
+    let Work::Histogram(call::Histogram { program, binning }) = &call.work else { decline!("not a histogram") };
     let (values, last) = call.program_inputs();
     let last = last.map(Elements::contiguous).transpose()?;
     let size = values.first().map_or(1, |v| v.layout().size());

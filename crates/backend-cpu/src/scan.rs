@@ -5,6 +5,7 @@
 //! on its length alone, so every bit is the same on any number of threads; and as each level continues from the last
 //! element before it, sums of positive numbers never decrease.
 
+use cuprum_core::call;
 use std::marker::PhantomData;
 
 use cuprum_core::layout::{Dims, Strides};
@@ -29,7 +30,7 @@ const COLUMNS: usize = 64;
 
 /// The Scan kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let Work::Scan { program, plan } = &call.work else { decline!("not a scan") };
+    let Work::Scan(call::Scan { program, plan }) = &call.work else { decline!("not a scan") };
     // The loop in the output's order: lanes that lie outside the axis, the axis, lanes inside it.
     let inner = plan.out_axis_stride as usize;
     let Some(split) = (0..=plan.lanes.len()).rev().find(|&d| plan.lanes[d..].iter().product::<usize>() >= inner || plan.len == 1) else {

@@ -2,6 +2,7 @@
 //!
 //! Several values are looked for side by side: as all take the same number of steps, their reads overlap.
 
+use cuprum_core::call;
 use cuprum_core::{Call, Outcome, Result, Work, decline, with_dtype};
 
 use crate::raw::{Elements, Output};
@@ -15,7 +16,9 @@ const SIDE_BY_SIDE: usize = 16;
 
 /// The Search kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let (Work::Search { after_equal }, [sorted, values]) = (&call.work, call.inputs) else { decline!("not a search in an array") };
+    let (Work::Search(call::Search { after_equal }), [sorted, values]) = (&call.work, call.inputs) else {
+        decline!("not a search in an array")
+    };
     let (sorted, values) = (Elements::contiguous(sorted)?, Elements::contiguous(values)?);
     let mut output = Output::allocate(call, 0)?;
     let out = output.elements()?.typed::<i64>();

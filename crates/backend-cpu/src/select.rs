@@ -4,6 +4,7 @@
 //! knows where its elements go.
 
 use cuprum_core::array::Array;
+use cuprum_core::call;
 use cuprum_core::{Call, Element, Outcome, Result, Work, decline, with_dtype};
 use smallvec::SmallVec;
 
@@ -18,7 +19,7 @@ const WORD: usize = u64::BITS as usize;
 
 /// The Select kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let Work::Select { program, values, places } = &call.work else { decline!("not a selection") };
+    let Work::Select(call::Select { program, values, indices: places }) = &call.work else { decline!("not a selection") };
     let (conditions, source) = call.program_inputs();
     let size = call.outputs[0].layout.size();
     let nest = Nest::new(&[size], conditions, |k| conditions[k].layout().strides().into())?;

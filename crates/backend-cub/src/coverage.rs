@@ -2,6 +2,7 @@
 //! test goes through the reasons listed here: calls that are declined for each, and have the base's result.
 
 use cuprum_backend_cuda::raw::{self, Asked, REDUCTION_KERNEL};
+use cuprum_core::call;
 use cuprum_core::call::{Binning, Sort, Work};
 use cuprum_core::layout::Layout;
 use cuprum_core::ops::{histogram, reduce as reductions, scan as scans, segments, select as selections, sort as sorts};
@@ -62,13 +63,13 @@ pub fn coverage() -> Result<Vec<Coverage>> {
                 let program = converted(dtype, value);
                 let plan = ReducePlan::new(a.shape(), &[a.layout()], axes, arg);
                 let kept: SmallVec<[usize; 2]> = (0..2).filter(|axis| !axes.contains(axis)).map(|axis| a.shape()[axis]).collect();
-                let work = Work::Reduce { program: &program, plan: &plan, acc: value };
+                let work = Work::Reduce(call::Reduce { program: &program, plan: &plan, acc: value });
                 list.push(asked(op, case, dtype, &[a], &[spec(out, &kept)?], work));
             }
         }
         for (case, axes) in [("everything", &[0, 1][..]), ("last axis", &[1]), ("first axis", &[0])] {
             let Asked { inputs, output, reduction } = raw::call_for_check(&input(&[1000, 1000])?.into(), axes)?;
-            list.push(asked(REDUCTION_KERNEL, case, dtype, &inputs, &[output], Work::Custom(&reduction)));
+            list.push(asked(REDUCTION_KERNEL, case, dtype, &inputs, &[output], Work::Custom(call::Custom(&reduction))));
         }
         for op in [scans::CUMSUM, scans::CUMPROD, scans::CUMMAX, scans::CUMMIN] {
             let shapes = [("one row", 0, &[1 << 20][..]), ("last axis", 1, &[1000, 1000]), ("first axis", 0, &[1000, 1000])];
@@ -77,7 +78,7 @@ pub fn coverage() -> Result<Vec<Coverage>> {
                 let a = input(shape)?;
                 let program = Program::identity(dtype);
                 let plan = ScanPlan::new(a.shape(), &[a.layout()], axis);
-                let work = Work::Scan { program: &program, plan: &plan };
+                let work = Work::Scan(call::Scan { program: &program, plan: &plan });
                 list.push(asked(op, case, dtype, &[a], &[spec(dtype, shape)?], work));
             }
         }
@@ -90,7 +91,7 @@ pub fn coverage() -> Result<Vec<Coverage>> {
             let values = converted(dtype, value);
             for (case, length, segments) in [("segments", 1 << 20, 1000), ("few values", 6400, 4)] {
                 let inputs = [input(&[length])?, array(device, DType::I64, Layout::contiguous(&[segments + 1])?)?];
-                let work = Work::Segments { program: &values, reduction, acc: reductions::accumulator(reduction, value) };
+                let work = Work::Segments(call::Segments { program: &values, reduction, acc: reductions::accumulator(reduction, value) });
                 list.push(asked(op, case, dtype, &inputs, &[spec(value, &[segments])?], work));
             }
         }
@@ -105,20 +106,27 @@ pub fn coverage() -> Result<Vec<Coverage>> {
         for (op, places) in [(segments::SEGMENT_SORT, false), (segments::SEGMENT_ARGSORT, true)] {
             let inputs = [input(&[1000])?, array(device, DType::I64, Layout::contiguous(&[101])?)?];
             let output = spec(if places { DType::I64 } else { dtype }, &[1000])?;
-            list.push(asked(op, "segments", dtype, &inputs, &[output], Work::SegmentSort { places, longest: 20 }));
+            list.push(asked(
+                op,
+                "segments",
+                dtype,
+                &inputs,
+                &[output],
+                Work::SegmentSort(call::SegmentSort { indices: places, longest: 20 }),
+            ));
         }
         let condition = Program::identity(DType::Bool);
         let mask = array(device, DType::Bool, Layout::contiguous(&[1000])?)?;
-        let work = Work::Select { program: &condition, values: true, places: false };
+        let work = Work::Select(call::Select { program: &condition, values: true, indices: false });
         list.push(asked(selections::EXTRACT, "values", dtype, &[mask, input(&[1000])?], &[spec(dtype, &[1000])?], work));
         let truth = converted(dtype, DType::Bool);
-        let work = Work::Select { program: &truth, values: false, places: true };
+        let work = Work::Select(call::Select { program: &truth, values: false, indices: true });
         list.push(asked(selections::FLATNONZERO, "places", dtype, &[input(&[1000])?], &[spec(DType::I64, &[1000])?], work));
         if !dtype.is_complex() {
             let program = converted(dtype, DType::F64);
             let inputs = [input(&[1000])?, array(device, DType::F64, Layout::contiguous(&[11])?)?];
             for (case, even) in [("even edges", true), ("edges", false)] {
-                let work = Work::Histogram { program: &program, binning: Binning::Edges { even } };
+                let work = Work::Histogram(call::Histogram { program: &program, binning: Binning::Edges { even } });
                 list.push(asked(histogram::HISTOGRAM, case, dtype, &inputs, &[spec(DType::I64, &[10])?], work));
             }
         }
@@ -128,7 +136,7 @@ pub fn coverage() -> Result<Vec<Coverage>> {
             for (case, weighted) in [("counts", false), ("weights", true)] {
                 let out = spec(if weighted { DType::F64 } else { DType::I64 }, &[10])?;
                 let inputs = if weighted { &inputs[..] } else { &inputs[..1] };
-                let work = Work::Histogram { program: &program, binning: Binning::Number { weighted } };
+                let work = Work::Histogram(call::Histogram { program: &program, binning: Binning::Number { weighted } });
                 list.push(asked(histogram::BINCOUNT, case, dtype, inputs, &[out], work));
             }
         }
@@ -161,7 +169,7 @@ fn asked(op: Op, case: &'static str, dtype: DType, inputs: &[StoredArray], outpu
 fn refusal(call: &Call) -> std::result::Result<(), Reason> {
     let addresses = vec![256; call.inputs.len()];
     match call.family() {
-        Family::Reduce if matches!(call.work, Work::Segments { .. }) => crate::segment::describe(call).map(|_| ()),
+        Family::Reduce if matches!(call.work, Work::Segments(call::Segments { .. })) => crate::segment::describe(call).map(|_| ()),
         Family::Reduce | Family::Custom => crate::reduce::describe(call, &addresses).map(|_| ()),
         Family::Scan => crate::scan::describe(call).map(|_| ()),
         Family::Sort => crate::sort::describe(call).map(|_| ()),

@@ -1,6 +1,7 @@
 //! Counts of values in bins, with the expression of the values taken in.
 
 use cuprum_backend_cuda::codegen::{Access, KernelKey, check, parts};
+use cuprum_core::call;
 use cuprum_core::call::{Binning, Work};
 use cuprum_core::{Array, Call, DType, Outcome, Program, Reason, Result};
 
@@ -45,7 +46,7 @@ enum Memory {
 
 /// What the kernels are asked for, or why they decline. `addresses` are those of the inputs' first elements.
 pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<Histogram<'a>, Reason> {
-    let (Work::Histogram { program, binning }, [output]) = (&call.work, call.outputs) else {
+    let (Work::Histogram(call::Histogram { program, binning }), [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a histogram"));
     };
     if *binning == (Binning::Number { weighted: true }) {
@@ -154,7 +155,7 @@ mod tests {
         let outputs = [output(DType::I64, &[bins])];
         let op = if matches!(binning, Binning::Edges { .. }) { HISTOGRAM } else { BINCOUNT };
         let addresses = vec![0x1000; inputs.len()];
-        let work = Work::Histogram { program, binning };
+        let work = Work::Histogram(call::Histogram { program, binning });
         with_call(op, inputs, &outputs, work, |call| reason(|| describe(call, &addresses)).map(check))
     }
 

@@ -26,6 +26,7 @@ mod source;
 mod testing;
 
 pub use coverage::{Coverage, coverage};
+use cuprum_core::call;
 pub use source::OPTIONS;
 
 use cuprum_backend_cuda::raw::REDUCTION_KERNEL;
@@ -54,7 +55,7 @@ pub fn register() -> Result<()> {
 /// Kernels look at operations and dtypes themselves, so that each has a reason of its own to decline.
 const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Reduce, |call| match call.work {
-        Work::Segments { .. } => launch::run(call, |_| segment::describe(call)),
+        Work::Segments(call::Segments { .. }) => launch::run(call, |_| segment::describe(call)),
         _ => reduce::run(call),
     }),
     Kernel::new(Family::Custom, reduce::run).ops(&[REDUCTION_KERNEL]),

@@ -5,6 +5,7 @@ use cuprum_backend_cuda::codegen::{self, Access, Bytes, Combination, KernelKey, 
 use cuprum_backend_cuda::driver::COUNTERS;
 use cuprum_backend_cuda::raw::{self, Asked, REDUCTION_KERNEL, StringReduction};
 use cuprum_core::body::Body;
+use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::layout::Strides;
 use cuprum_core::ops::reduce as ops;
@@ -122,7 +123,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
 pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<Reduction<'a>, Reason> {
     let [output] = call.outputs else { return Err(Reason::new("not a reduction of one output")) };
     let (fold, program, plan, acc) = match (&call.work, StringReduction::of(call)) {
-        (&Work::Reduce { program, plan, acc }, _) => (fold(call.op, program.output_dtype(0))?, program, plan, acc),
+        (&Work::Reduce(call::Reduce { program, plan, acc }), _) => (fold(call.op, program.output_dtype(0))?, program, plan, acc),
         (_, Some(strings)) => (Fold::Strings(strings), strings.program(), strings.plan(), strings.accumulator()),
         _ => return Err(Reason::new("not a reduction along axes")),
     };
@@ -347,7 +348,7 @@ fn from_strings(dtype: DType, axes: &[isize]) -> Option<(String, String)> {
     let device = Device::new(DeviceKind::intern("cuda").ok()?, 0);
     let matrix = calls::array(device, dtype, Layout::contiguous(&[300, 4096]).ok()?).ok()?;
     let Asked { inputs, output, reduction } = raw::call_for_check(&matrix.into(), axes).ok()?;
-    calls::with_call(REDUCTION_KERNEL, &inputs, &[output], Work::Custom(&reduction), |call| {
+    calls::with_call(REDUCTION_KERNEL, &inputs, &[output], Work::Custom(call::Custom(&reduction)), |call| {
         let source = describe(call, &vec![256; inputs.len()]).ok()?.source().ok()?;
         Some((format!("{} from strings <{dtype}>, axes {axes:?}", source.name), reduction.inlined(source.text)))
     })
@@ -371,7 +372,7 @@ mod tests {
         let value = program.output_dtype(0);
         let outputs = [output(if ordered { DType::I64 } else { value }, &kept)];
         let addresses: Vec<u64> = inputs.iter().map(|a| 0x1000 + (a.layout().offset() * a.dtype().itemsize()) as u64).collect();
-        let work = Work::Reduce { program: &program, plan: &plan, acc: value };
+        let work = Work::Reduce(call::Reduce { program: &program, plan: &plan, acc: value });
         with_call(op, inputs, &outputs, work, |call| reason(|| describe(call, &addresses)).map(check))
     }
 
@@ -451,7 +452,7 @@ mod tests {
         assert_ne!(size(LARGER).1, size(ops::MAX).1);
         let strings = |dtype, shape: &[usize], axes: &[isize]| {
             let Asked { inputs, output, reduction } = raw::call_for_check(&array(dtype, contiguous(shape)).into(), axes).unwrap();
-            with_call(REDUCTION_KERNEL, &inputs, &[output], Work::Custom(&reduction), |call| {
+            with_call(REDUCTION_KERNEL, &inputs, &[output], Work::Custom(call::Custom(&reduction)), |call| {
                 reason(|| describe(call, &[256, 256])).map(|r| (r.width, r.acc_size(), r.shape))
             })
         };

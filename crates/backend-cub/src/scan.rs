@@ -1,6 +1,7 @@
 //! Inclusive scan of contiguous rows or of columns side by side, with the expression before it taken in: one pass over memory.
 
 use cuprum_backend_cuda::codegen::{self, Access, Bytes, KernelKey, check, ctype, parts};
+use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::ops::scan as ops;
 use cuprum_core::plan::scan::ScanPlan;
@@ -68,7 +69,7 @@ fn fold(op: Op, value: DType) -> Result<&'static str, Reason> {
 
 /// What the kernels are asked for, or why they decline.
 pub fn describe<'a>(call: &'a Call) -> Result<Scan<'a>, Reason> {
-    let (Work::Scan { program, plan }, [output]) = (&call.work, call.outputs) else {
+    let (Work::Scan(call::Scan { program, plan }), [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a scan"));
     };
     fold(call.op, output.dtype)?;
@@ -250,7 +251,7 @@ mod tests {
         let (program, inputs) = (Program::identity(input.dtype()), [input]);
         let plan = ScanPlan::new(inputs[0].shape(), &[inputs[0].layout()], axis);
         let outputs = [output(inputs[0].dtype(), inputs[0].shape())];
-        let work = Work::Scan { program: &program, plan: &plan };
+        let work = Work::Scan(call::Scan { program: &program, plan: &plan });
         with_call(op, &inputs, &outputs, work, |call| reason(|| describe(call)).map(check))
     }
 

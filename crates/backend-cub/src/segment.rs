@@ -3,6 +3,7 @@
 
 use cuprum_backend_cuda::codegen::{Access, KernelKey, check, ctype, parts};
 use cuprum_backend_cuda::segment::Folds;
+use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::ops::reduce::{MAX, MIN, PROD, SUM};
 use cuprum_core::{Array, Call, DType, Op, Outcome, Program, Reason, Result};
@@ -40,7 +41,7 @@ pub struct Segments<'a> {
 
 /// What the kernels are asked for, or why they decline.
 pub fn describe<'a>(call: &'a Call) -> Result<Segments<'a>, Reason> {
-    let (&Work::Segments { program, reduction, acc }, [output]) = (&call.work, call.outputs) else {
+    let (&Work::Segments(call::Segments { program, reduction, acc }), [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a reduction of segments"));
     };
     let folds =
@@ -144,7 +145,7 @@ mod tests {
         let offsets = array(DType::I64, contiguous(&[count + 1]));
         let inputs: Vec<StoredArray> = values.iter().cloned().chain([offsets]).collect();
         let outputs = [output(program.output_dtype(0), &[count])];
-        let work = Work::Segments { program, reduction: SUM, acc };
+        let work = Work::Segments(call::Segments { program, reduction: SUM, acc });
         with_call(SEGMENT_SUM, &inputs, &outputs, work, |call| reason(|| describe(call)).map(check))
     }
 

@@ -1,6 +1,7 @@
 //! Elements and places at which a condition holds, with the expression of the condition taken in: one pass over memory.
 
 use cuprum_backend_cuda::codegen::{Access, KernelKey, check, parts};
+use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::{Array, Call, DType, Outcome, Program, Reason, Result, StepKind};
 
@@ -39,7 +40,7 @@ pub struct Values {
 
 /// What the kernels are asked for, or why they decline. `addresses` are those of the inputs' first elements.
 pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<Select<'a>, Reason> {
-    let (Work::Select { program, places, .. }, [output, ..]) = (&call.work, call.outputs) else {
+    let (Work::Select(call::Select { program, indices: places, .. }), [output, ..]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a selection"));
     };
     flat::check_program(program)?;
@@ -165,7 +166,7 @@ mod tests {
         let count = inputs[0].layout().size();
         let value = inputs.last().map_or(DType::I64, |a| a.dtype());
         let outputs = [output(if values { value } else { DType::I64 }, &[count])];
-        let work = Work::Select { program, values, places: !values };
+        let work = Work::Select(call::Select { program, values, indices: !values });
         with_call(cuprum_core::ops::select::EXTRACT, inputs, &outputs, work, |call| reason(|| describe(call, addresses)).map(check))
     }
 

@@ -2,6 +2,7 @@
 //! long rows are selected, not sorted; so is the one that a partition is around.
 
 use cuprum_backend_cuda::codegen::{KernelKey, ctype, parts};
+use cuprum_core::call;
 use cuprum_core::call::{Sort as Asked, Work};
 use cuprum_core::plan::sort::SortPlan;
 use cuprum_core::{Array, Call, DType, Outcome, Reason, Result};
@@ -95,7 +96,7 @@ pub struct Sort {
 
 /// What the kernels are asked for, or why they decline.
 pub fn describe(call: &Call) -> Result<Sort, Reason> {
-    if let Work::SegmentSort { .. } = call.work {
+    if let Work::SegmentSort(call::SegmentSort { .. }) = call.work {
         return Err(Reason::new("segments: the base's kernels sort them by classes of length"));
     }
     let (Work::Sort(asked), [input], [output, ..]) = (&call.work, call.inputs, call.outputs) else {

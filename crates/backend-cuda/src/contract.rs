@@ -1,6 +1,7 @@
 //! Contract: as a strided, batched matrix product by cuBLAS, or by our own kernels for integers and bool, for vectors'
 //! inner products, and where cuBLAS is not installed. Operands whose axes do not merge are packed first.
 
+use cuprum_core::call;
 use std::sync::Arc;
 
 use cuprum_core::device::Buffer;
@@ -47,7 +48,7 @@ pub fn sources() -> Vec<(String, String)> {
 
 /// The kernel of family Contract.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let (Work::Contract { plan }, [a, b], [spec]) = (&call.work, call.inputs, call.outputs) else {
+    let (Work::Contract(call::Contract { plan }), [a, b], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a contraction of two arrays");
     };
     let dtype = spec.dtype;

@@ -1,6 +1,7 @@
 //! Copy: strided regions, by item size alone. Contiguous runs are the driver's; where the fastest axes differ a tile of
 //! shared memory turns them; everything else is one strided kernel, over items as wide as the alignment allows.
 
+use cuprum_core::call;
 use std::sync::Arc;
 
 use cuprum_core::device::Buffer;
@@ -38,7 +39,7 @@ pub fn sources() -> Vec<(String, String)> {
 
 /// The kernel of family Copy.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let (Work::Copy { regions }, [spec]) = (&call.work, call.outputs) else { decline!("not a copy to one output") };
+    let (Work::Copy(call::Copy { regions }), [spec]) = (&call.work, call.outputs) else { decline!("not a copy to one output") };
     if call.inputs.iter().any(|a| a.dtype() != spec.dtype) || call.inputs.len() != regions.len() {
         decline!("a part of another dtype, or without a region");
     }

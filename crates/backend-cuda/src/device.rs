@@ -4,6 +4,7 @@
 //! Work goes to this thread's stream of the context ([`Context::stream`]). Asking for an array's address ([`pointer()`], [`memory`]) has
 //! that stream wait for whoever wrote the array elsewhere; the array may be dropped as soon as the work that reads it is queued.
 
+use cuprum_core::call;
 use std::any::Any;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -554,7 +555,7 @@ mod tests {
         let device = Device::new(DeviceKind::intern("cuda").unwrap(), 0);
         let [a, b] = [&[3usize, 4][..], &[4]]
             .map(|shape| calls::array(device, cuprum_core::DType::F32, cuprum_core::Layout::contiguous(shape).unwrap()).unwrap());
-        let work = Work::Gather { axis: 0 };
+        let work = Work::Gather(call::Gather { axis: 0 });
         let error = calls::with_call(TAKE, &[a, b], &[], work, |call| {
             let failed: crate::Result<()> = Err(CudaError::Driver { call: "cuLaunchKernel", code: 1, name: "NAME".into() });
             failed.in_call(call).unwrap_err().to_string()

@@ -1,5 +1,6 @@
 //! Gather: elements at indices along an axis, one thread an item; neighbouring elements move together where they can.
 
+use cuprum_core::call;
 use cuprum_core::layout::{Dims, Layout, Strides};
 use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{Array, Call, DType, Outcome, Result, StoredArray, Work, decline};
@@ -24,7 +25,7 @@ pub fn sources() -> Vec<(String, String)> {
 
 /// The kernel of family Gather.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let (&Work::Gather { axis }, [values, indices], [spec]) = (&call.work, call.inputs, call.outputs) else {
+    let (&Work::Gather(call::Gather { axis }), [values, indices], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a gather of one array by another");
     };
     if !matches!(indices.dtype(), DType::I32 | DType::I64) || !indices.layout().is_c_contiguous() || !spec.layout.is_c_contiguous() {

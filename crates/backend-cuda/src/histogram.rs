@@ -1,6 +1,7 @@
 //! Histogram: counts in shared memory where the bins fit there, in several copies so that lanes seldom meet; else in global
 //! memory. The values' expression is inlined.
 
+use cuprum_core::call;
 use cuprum_core::call::Binning;
 use cuprum_core::{Array, Call, DType, Outcome, Program as Expression, Result, Work, decline};
 
@@ -63,7 +64,9 @@ pub fn sources() -> Vec<(String, String)> {
 
 /// The kernel of family Histogram.
 pub fn run(call: &Call) -> Result<Outcome> {
-    let (&Work::Histogram { program, binning }, [spec]) = (&call.work, call.outputs) else { decline!("not a histogram of one output") };
+    let (&Work::Histogram(call::Histogram { program, binning }), [spec]) = (&call.work, call.outputs) else {
+        decline!("not a histogram of one output")
+    };
     if binning == (Binning::Number { weighted: true }) {
         decline!("sums of weights, which atomics would add in any order");
     }

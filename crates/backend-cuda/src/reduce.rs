@@ -4,6 +4,7 @@
 //! 32 neighbours at a time. Where few results have many elements each, several blocks share one, and the last of them to
 //! arrive puts their parts together in the blocks' order.
 
+use cuprum_core::call;
 use std::sync::Arc;
 
 use cuprum_core::op::Op;
@@ -284,7 +285,9 @@ pub fn sources() -> Vec<(String, String)> {
 
 /// The kernel of family Reduce.
 pub fn run(call: &Call) -> Result<Outcome> {
-    let (Work::Reduce { program, plan, acc }, [spec]) = (&call.work, call.outputs) else { decline!("not a reduction of one output") };
+    let (Work::Reduce(call::Reduce { program, plan, acc }), [spec]) = (&call.work, call.outputs) else {
+        decline!("not a reduction of one output")
+    };
     let (own, of_own);
     let (row, acc_size) = match (ROWS.iter().find(|row| row.op == call.op), call.op.0.body) {
         (Some(row), _) => (row, acc_size(row, *acc)),

@@ -3,6 +3,7 @@
 //! A team of threads takes a row: some of a warp, several warps up to 1024 threads. How many, and how many elements each of them holds, follows from
 //! the row's length and from how many values of an element are alive at once.
 
+use cuprum_core::call;
 use std::sync::Arc;
 
 use cuprum_core::layout::Strides;
@@ -146,7 +147,7 @@ fn fold(op: Op) -> Option<Fold<'static>> {
 
 /// The kernel of family Rows.
 pub fn run(call: &Call) -> Result<Outcome> {
-    let Work::Rows { program, plan } = call.work else { decline!("not work on rows") };
+    let Work::Rows(call::Rows { program, plan }) = call.work else { decline!("not work on rows") };
     launch(call, program, plan)
 }
 

@@ -3,6 +3,7 @@
 //! Many lanes side by side, and short ones, take a thread each; others a block each. Few long lanes are cut into tiles, which learn
 //! from those before them what to continue from, in one pass over memory. The order of combination follows from the shape alone.
 
+use cuprum_core::call;
 use std::sync::Arc;
 
 use cuprum_core::op::Op;
@@ -93,7 +94,7 @@ pub fn sources() -> Vec<(String, String)> {
 
 /// The kernel of family Scan.
 pub fn run(call: &Call) -> Result<Outcome> {
-    let (Work::Scan { program, plan }, [spec]) = (&call.work, call.outputs) else { decline!("not a scan of one output") };
+    let (Work::Scan(call::Scan { program, plan }), [spec]) = (&call.work, call.outputs) else { decline!("not a scan of one output") };
     let Some(combine) = combine(call.op) else { decline!("{} is not a running sum, product or extreme", call.op.name()) };
     let rank = plan.lanes.len();
     if rank > MAX_RANK {

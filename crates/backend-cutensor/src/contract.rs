@@ -1,5 +1,6 @@
 //! Contraction of two operands by modes, as `cutensorContract` takes them: no transposes, no copies, no grouping needed.
 
+use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::plan::contract::{ContractPlan, Mode};
 use cuprum_core::{Array, Call, Layout, MatmulPrecision, Outcome, Reason, Result, StoredArray, matmul_precision};
@@ -16,7 +17,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
 }
 
 fn describe(call: &Call, precision: MatmulPrecision) -> Result<Operation, Reason> {
-    let (Work::Contract { plan }, [a, b], [out]) = (&call.work, call.inputs, call.outputs) else {
+    let (Work::Contract(call::Contract { plan }), [a, b], [out]) = (&call.work, call.inputs, call.outputs) else {
         return Err(Reason::new("not a contraction of two operands"));
     };
     let data = common_type(call)?;
@@ -58,7 +59,9 @@ mod tests {
         let plan = ContractPlan::new(&modes(a), &modes(b), &modes(out), extents);
         let shape: Vec<usize> = modes(out).iter().map(|&m| extents[m as usize]).collect();
         let outputs = [output(arrays[0].dtype(), &shape)];
-        with_call(EINSUM, &arrays, &outputs, Work::Contract { plan: &plan }, |call| reason(|| describe(call, MatmulPrecision::Float32)))
+        with_call(EINSUM, &arrays, &outputs, Work::Contract(call::Contract { plan: &plan }), |call| {
+            reason(|| describe(call, MatmulPrecision::Float32))
+        })
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! multiplied operand of a sum would be rounded once instead of twice. Minimum and maximum lose NaN, a complex product is scaled,
 //! and where all operands are walked along one and the same axis the base is as fast.
 
+use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::ops::elementwise::{ABS, ADD, MAXIMUM, MINIMUM, MULTIPLY, NEGATIVE, SUBTRACT};
 use cuprum_core::plan::elementwise::LoopPlan;
@@ -42,7 +43,7 @@ struct Joined {
 }
 
 fn describe(call: &Call) -> Result<Joined, Reason> {
-    let (Work::Map { program, plan }, [output]) = (&call.work, call.outputs) else {
+    let (Work::Map(call::Map { program, plan }), [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("more than one result"));
     };
     if plan.dims.len() < 2 {
@@ -249,7 +250,7 @@ mod tests {
         let layouts: Vec<_> = inputs.iter().map(|a| a.layout()).chain([&outputs[0].layout]).collect();
         let plan = LoopPlan::new(&layouts);
         let op = program.ops().last().unwrap();
-        with_call(op, inputs, &outputs, Work::Map { program, plan: &plan }, |call| reason(|| describe(call)))
+        with_call(op, inputs, &outputs, Work::Map(call::Map { program, plan: &plan }), |call| reason(|| describe(call)))
     }
 
     /// The second lies across the others.

@@ -1,5 +1,6 @@
 //! Copying an array whose fastest axis is not the copy's: `cutensorPermute`.
 
+use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::registry::if_order_is_named;
@@ -22,7 +23,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
 }
 
 fn describe(call: &Call) -> Result<Operation, Reason> {
-    let (Work::Copy { regions: [region] }, [input], [_]) = (&call.work, call.inputs, call.outputs) else {
+    let (Work::Copy(call::Copy { regions: [region] }), [input], [_]) = (&call.work, call.inputs, call.outputs) else {
         return Err(Reason::new("several arrays are joined"));
     };
     let data = common_type(call)?;
@@ -53,7 +54,7 @@ mod tests {
     fn copy(dtype: DType, layout: Layout) -> Result<Operation, String> {
         let outputs = [output(dtype, layout.shape())];
         let regions = [outputs[0].layout.clone()];
-        with_call(COPY, &[array(dtype, layout)], &outputs, Work::Copy { regions: &regions }, |call| reason(|| describe(call)))
+        with_call(COPY, &[array(dtype, layout)], &outputs, Work::Copy(call::Copy { regions: &regions }), |call| reason(|| describe(call)))
     }
 
     #[test]
@@ -75,7 +76,7 @@ mod tests {
         assert_eq!(copy(DType::F32, flipped).unwrap_err(), "negative stride along axis 1 of input 0");
         let (inputs, outputs) = ([array(DType::F32, contiguous(&[2])), array(DType::F32, contiguous(&[2]))], [output(DType::F32, &[4])]);
         let regions = [contiguous(&[2]), Layout::strided(&[2], &[1], 2).unwrap()];
-        let joined = with_call(COPY, &inputs, &outputs, Work::Copy { regions: &regions }, |call| reason(|| describe(call)));
+        let joined = with_call(COPY, &inputs, &outputs, Work::Copy(call::Copy { regions: &regions }), |call| reason(|| describe(call)));
         assert_eq!(joined.unwrap_err(), "several arrays are joined");
     }
 }

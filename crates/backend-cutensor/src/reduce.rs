@@ -1,5 +1,6 @@
 //! Sums and products over any axes of a stored array. Minimum and maximum lose NaN in cuTENSOR and are declined.
 
+use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::ops::reduce::{MAX, MIN, PROD, SUM};
 use cuprum_core::registry::if_order_is_named;
@@ -30,7 +31,7 @@ fn operator(op: Op) -> Result<Operator, Reason> {
 }
 
 fn describe(call: &Call) -> Result<Operation, Reason> {
-    let (Work::Reduce { program, plan, acc }, [input], [output]) = (&call.work, call.inputs, call.outputs) else {
+    let (Work::Reduce(call::Reduce { program, plan, acc }), [input], [output]) = (&call.work, call.inputs, call.outputs) else {
         return Err(Reason::new("not the reduction of one array"));
     };
     data_type(input.dtype())?;
@@ -75,7 +76,7 @@ mod tests {
         let plan = ReducePlan::new(layout.shape(), &[&layout], axes, false);
         let kept: Vec<usize> = (0..layout.ndim()).filter(|a| !axes.contains(a)).map(|a| layout.shape()[a]).collect();
         let (inputs, outputs) = ([array(dtype, layout.clone())], [output(dtype, &kept)]);
-        let work = Work::Reduce { program: &program, plan: &plan, acc };
+        let work = Work::Reduce(call::Reduce { program: &program, plan: &plan, acc });
         with_call(op, &inputs, &outputs, work, |call| reason(|| describe(call)))
     }
 

@@ -5,6 +5,7 @@
 mod chain;
 mod rows;
 
+use crate::call;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -650,6 +651,6 @@ pub(crate) fn run_map(
         stream: Stream::current(device),
         inputs,
         outputs: &outputs,
-        work: Work::Map { program, plan: &plan },
+        work: Work::Map(call::Map { program, plan: &plan }),
     })
 }

@@ -8,6 +8,7 @@ mod floats;
 mod vector;
 
 use cuprum_core::array::Array;
+use cuprum_core::call;
 use cuprum_core::plan::contract::{ContractPlan, Gemm};
 use cuprum_core::{Call, Complex, DType, Error, Layout, Outcome, Result, StoredArray, Work, decline};
 
@@ -23,7 +24,9 @@ const CONVERTED: usize = 1 << 14;
 
 /// The Contract kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let (Work::Contract { plan }, [a, b]) = (&call.work, call.inputs) else { decline!("not a contraction of two operands") };
+    let (Work::Contract(call::Contract { plan }), [a, b]) = (&call.work, call.inputs) else {
+        decline!("not a contraction of two operands")
+    };
     let out = &call.outputs[0].layout;
     let mut output = Output::allocate(call, 0)?;
     if half::is_half(call.outputs[0].dtype) {

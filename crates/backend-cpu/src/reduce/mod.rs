@@ -9,6 +9,7 @@ mod rows;
 mod segments;
 mod tree;
 
+use cuprum_core::call;
 use cuprum_core::layout::Dims;
 use cuprum_core::ops::reduce::{ALL, ANY, ARGMAX, ARGMIN, COUNT_NONZERO, MAX, MIN, PROD, SUM, VAR};
 use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
@@ -134,8 +135,8 @@ fn widened(program: &Program) -> Program {
 /// The kernel of the family.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     match &call.work {
-        Work::Reduce { program, plan, acc } => reduce(call, program, plan, *acc),
-        Work::Segments { program, reduction, acc } => segments::run(call, program, *reduction, *acc),
+        Work::Reduce(call::Reduce { program, plan, acc }) => reduce(call, program, plan, *acc),
+        Work::Segments(call::Segments { program, reduction, acc }) => segments::run(call, program, *reduction, *acc),
         _ => decline!("not a reduction"),
     }
 }

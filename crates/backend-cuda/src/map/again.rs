@@ -1,6 +1,7 @@
 //! Flat maps that this thread has launched before: from what was kept of them to the launch, as the way of a small call is shorter than that
 //! of finding out which kernel it needs. All else goes to [`map::run`](super::run).
 
+use cuprum_core::call;
 use std::sync::Arc;
 
 use cuprum_core::{Array, Call, Device, Outcome, Program as Expression, Result, Work};
@@ -43,7 +44,7 @@ fn key(program: &Expression, device: Device, repeated: u64) -> KernelKey<'_> {
 
 /// Launches a map as before; `None`, and nothing done, if it is not known.
 fn again(call: &Call) -> Option<Result<Outcome>> {
-    let Work::Map { program, plan } = call.work else { return None };
+    let Work::Map(call::Map { program, plan }) = call.work else { return None };
     let (count, results) = (call.inputs.len(), call.outputs.len());
     if count > MAX_OPERANDS || results > MAX_OPERANDS || plan.size >= MAX_NARROW || !plan.is_flat() {
         return None;

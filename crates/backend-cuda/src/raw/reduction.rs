@@ -2,6 +2,7 @@
 //! for any other. What it needs of the user's code they find in a [`StringReduction`].
 #![allow(unsafe_code)] // functions whose callers vouch for their code
 
+use cuprum_core::call;
 use std::sync::Arc;
 
 use cuprum_core::array::StoredArray;
@@ -120,7 +121,7 @@ impl ReductionKernel {
         let Asked { inputs, output, reduction } = self.asked(args, axes)?;
         let device = self.0.declared.device(args)?;
         context(device)?;
-        let (stream, work) = (Stream::current(device), Work::Custom(&reduction));
+        let (stream, work) = (Stream::current(device), Work::Custom(call::Custom(&reduction)));
         let done = dispatch::run(&Call { op: REDUCTION_KERNEL, device, stream, inputs: &inputs, outputs: &[output], work })?;
         done.into_iter().next().map(NdArray::from).ok_or_else(|| self.0.declared.error("no result"))
     }
@@ -223,7 +224,7 @@ pub struct StringReduction {
 impl StringReduction {
     /// What a call asks for, if it is one of [`REDUCTION_KERNEL`].
     pub fn of<'a>(call: &Call<'a>) -> Option<&'a StringReduction> {
-        let Work::Custom(work) = call.work else { return None };
+        let Work::Custom(call::Custom(work)) = call.work else { return None };
         work.downcast_ref()
     }
 

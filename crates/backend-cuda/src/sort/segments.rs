@@ -1,6 +1,7 @@
 //! Sorts within segments: those of up to [`SHORT`] elements by comparing all pairs, whatever their mixture, longer ones by radix in a
 //! block's shared memory, each by the smallest tile of a few that holds it. Those that no tile holds are declined.
 
+use cuprum_core::call;
 use cuprum_core::op::Op;
 use cuprum_core::ops::segments::{SEGMENT_ARGSORT, SEGMENT_SORT};
 use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
@@ -49,7 +50,9 @@ pub(super) fn sources() -> impl Iterator<Item = (String, String)> {
 
 /// A sort within segments.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let (&Work::SegmentSort { places, longest }, [input, offsets], [output]) = (&call.work, call.inputs, call.outputs) else {
+    let (&Work::SegmentSort(call::SegmentSort { indices: places, longest }), [input, offsets], [output]) =
+        (&call.work, call.inputs, call.outputs)
+    else {
         decline!("not a sort of segments of one array")
     };
     let (dtype, length, segments) = (input.dtype(), input.layout().size(), offsets.layout().size().saturating_sub(1));

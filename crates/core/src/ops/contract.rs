@@ -1,5 +1,6 @@
 //! Products that sum over shared axes: `matmul`, `dot` and their kin, all of them contractions of two operands by modes.
 
+use crate::call;
 use smallvec::SmallVec;
 
 use crate::array::NdArray;
@@ -55,7 +56,8 @@ pub(crate) fn contract(op: Op, a: Labeled, b: Labeled, out: &[Mode], extents: &[
     let plan = ContractPlan::new(&a.modes, &b.modes, &present, extents);
     let inner: Dims = present.iter().map(|&x| extents[x as usize]).collect();
     let inputs = [a.array.astype(dtype)?.stored()?, b.array.astype(dtype)?.stored()?];
-    let result = super::run_one(op, device, &inputs, OutputSpec::contiguous(dtype, &inner)?, Work::Contract { plan: &plan })?;
+    let result =
+        super::run_one(op, device, &inputs, OutputSpec::contiguous(dtype, &inner)?, Work::Contract(call::Contract { plan: &plan }))?;
     if present.len() == out.len() { Ok(result) } else { result.reshape(shape) }
 }
 

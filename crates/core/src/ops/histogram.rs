@@ -1,6 +1,7 @@
 //! How many values fall in each bin.
 
 use crate::array::NdArray;
+use crate::call;
 use crate::call::{Binning, OutputSpec, Work};
 use crate::device::with_device;
 use crate::dtype::{DType, Kind};
@@ -132,7 +133,7 @@ fn counts(a: &NdArray, edges: &NdArray, even: bool) -> Result<NdArray> {
     let (program, mut inputs) = super::flat_prologue(&a.astype(dtype)?, dtype)?;
     inputs.push(edges.astype(dtype)?.contiguous()?.stored()?);
     let even = even && dtype == common; // rounded to 16 bits they are even no longer
-    let work = Work::Histogram { program: &program, binning: Binning::Edges { even } };
+    let work = Work::Histogram(call::Histogram { program: &program, binning: Binning::Edges { even } });
     super::run_one(HISTOGRAM, a.device(), &inputs, OutputSpec::contiguous(DType::I64, &[bins])?, work)
 }
 
@@ -170,7 +171,7 @@ fn numbered(op: Op, numbers: &NdArray, weights: Option<&NdArray>, bins: usize) -
     if let Some(weights) = weights {
         inputs.push(weights.astype(DType::F64)?.contiguous()?.stored()?);
     }
-    let work = Work::Histogram { program: &program, binning: Binning::Number { weighted: weights.is_some() } };
+    let work = Work::Histogram(call::Histogram { program: &program, binning: Binning::Number { weighted: weights.is_some() } });
     match (super::run_one(op, numbers.device(), &inputs, OutputSpec::contiguous(dtype, &[bins])?, work), weights) {
         (Err(Error::Unsupported { .. }), Some(weights)) => segments(numbers, weights, bins),
         (counts, _) => counts,

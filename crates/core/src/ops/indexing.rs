@@ -1,6 +1,7 @@
 //! Reading elements by index arrays.
 
 use crate::array::{Array, NdArray, StoredArray};
+use crate::call;
 use crate::call::{OutputSpec, Work};
 use crate::device::Device;
 use crate::dispatch;
@@ -51,7 +52,7 @@ pub(crate) fn take_alone(first: &StoredArray, indices: &StoredArray, size: usize
 
 fn gather(device: Device, a: StoredArray, indices: StoredArray, axis: usize, shape: &[usize]) -> Result<NdArray> {
     let out = OutputSpec::contiguous(a.dtype(), shape)?;
-    super::run_one(TAKE, device, &[a, indices], out, Work::Gather { axis })
+    super::run_one(TAKE, device, &[a, indices], out, Work::Gather(call::Gather { axis }))
 }
 
 impl NdArray {

@@ -1,5 +1,6 @@
 //! Copies and joins, and the view methods as rows for callers by name.
 
+use crate::call;
 use smallvec::SmallVec;
 
 use crate::array::{Array, NdArray, StoredArray};
@@ -32,7 +33,7 @@ impl NdArray {
         let stored = self.stored()?;
         let out = OutputSpec::contiguous(self.dtype(), self.shape())?;
         let whole = out.layout.clone();
-        super::run_one(COPY, self.device(), &[stored], out, Work::Copy { regions: &[whole] })
+        super::run_one(COPY, self.device(), &[stored], out, Work::Copy(call::Copy { regions: &[whole] }))
     }
 }
 
@@ -67,7 +68,7 @@ fn join(op: Op, arrays: &[NdArray], axis: usize, shape: &[usize]) -> Result<NdAr
     if parts.is_empty() {
         return super::creation::full_on(device, shape, crate::scalar::Scalar::Int(0), dtype);
     }
-    super::run_one(op, device, &parts, out, Work::Copy { regions: &regions })
+    super::run_one(op, device, &parts, out, Work::Copy(call::Copy { regions: &regions }))
 }
 
 /// Arrays joined along an axis; the other extents must agree; dtypes are promoted (`numpy.concat`, `numpy.concatenate`).

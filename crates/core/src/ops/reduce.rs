@@ -17,6 +17,7 @@
 //! # }
 //! ```
 
+use crate::call;
 use smallvec::SmallVec;
 
 use crate::array::{Array, NdArray};
@@ -232,7 +233,7 @@ pub(crate) fn run(op: Op, a: &NdArray, axes: &[usize], value: DType, output: Out
         let mut layouts = SmallVec::<[&Layout; 4]>::new();
         inputs.iter().for_each(|input| layouts.push(input.layout()));
         let plan = ReducePlan::new(a.shape(), &layouts, axes, [ARGMIN, ARGMAX].contains(&op));
-        let work = Work::Reduce { program, plan: &plan, acc: accumulator(op, value) };
+        let work = Work::Reduce(call::Reduce { program, plan: &plan, acc: accumulator(op, value) });
         super::run_one(op, a.device(), inputs, output, work)
     })
 }

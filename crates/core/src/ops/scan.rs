@@ -1,5 +1,6 @@
 //! Scans along an axis: running sums, products and extremes.
 
+use crate::call;
 use smallvec::SmallVec;
 
 use crate::array::{Array, NdArray};
@@ -25,7 +26,7 @@ fn scan(op: Op, a: &NdArray, axis: Option<isize>, dtype: Option<DType>) -> Resul
     a.with_prologue(dtype, |program, inputs| {
         let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|i| i.layout()).collect();
         let plan = ScanPlan::new(a.shape(), &layouts, axis);
-        let work = Work::Scan { program, plan: &plan };
+        let work = Work::Scan(call::Scan { program, plan: &plan });
         super::run_one(op, a.device(), inputs, OutputSpec::contiguous(dtype, a.shape())?, work)
     })
 }

@@ -1,6 +1,7 @@
 //! Where values belong in sorted arrays.
 
 use crate::array::NdArray;
+use crate::call;
 use crate::call::{OutputSpec, Work};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -72,7 +73,7 @@ impl NdArray {
         let dtype = self.dtype().promote(values.dtype());
         let inputs = [self.astype(dtype)?.contiguous()?.stored()?, values.astype(dtype)?.contiguous()?.stored()?];
         let places = OutputSpec::contiguous(DType::I64, values.shape())?;
-        super::run_one(SEARCHSORTED, device, &inputs, places, Work::Search { after_equal: side == Side::Right })
+        super::run_one(SEARCHSORTED, device, &inputs, places, Work::Search(call::Search { after_equal: side == Side::Right }))
     }
 
     /// The bin (int64) that each element falls in (`numpy.digitize`): i for `bins[i - 1] <= x < bins[i]`, or

@@ -1,6 +1,7 @@
 //! Reductions of the segments `offsets[i]..offsets[i + 1]` of a 1-D array, whose rows stand with the other reductions, and sorts within them.
 
 use crate::array::NdArray;
+use crate::call;
 use crate::call::{OutputSpec, Work};
 use crate::device::{Device, with_device};
 use crate::dtype::{DType, Kind};
@@ -71,7 +72,7 @@ fn reduced(op: Op, reduction: Op, dtype: DType, a: &NdArray, offsets: &NdArray) 
     let output = OutputSpec::contiguous(dtype, &[offsets.size() - 1])?;
     let (program, mut inputs) = super::flat_prologue(&a.astype(dtype)?, dtype)?;
     inputs.push(offsets.astype(DType::I64)?.contiguous()?.stored()?);
-    let work = Work::Segments { program: &program, reduction, acc: accumulator(reduction, dtype) };
+    let work = Work::Segments(call::Segments { program: &program, reduction, acc: accumulator(reduction, dtype) });
     super::run_one(op, device, &inputs, output, work)
 }
 
@@ -133,7 +134,7 @@ fn sorted_up_to(op: Op, longest: usize, a: &NdArray, offsets: &NdArray) -> Resul
     let places = op == SEGMENT_ARGSORT;
     let output = OutputSpec::contiguous(if places { DType::I64 } else { a.dtype() }, a.shape())?;
     let inputs = [a.contiguous()?.stored()?, offsets.contiguous()?.stored()?];
-    super::run_one(op, a.device(), &inputs, output, Work::SegmentSort { places, longest })
+    super::run_one(op, a.device(), &inputs, output, Work::SegmentSort(call::SegmentSort { indices: places, longest }))
 }
 
 /// The sort over other operations, where no kernel takes it. A few long segments are sorted one by one, what lies between them together;

@@ -1,6 +1,7 @@
 //! Elements and places at which a condition holds. The number of results is known only when they are, so these calls wait for
 //! the device.
 
+use crate::call;
 use smallvec::SmallVec;
 
 use crate::array::{Array, NdArray};
@@ -40,7 +41,7 @@ fn select<const N: usize>(op: Op, condition: &NdArray, from: Option<&NdArray>, p
     if places {
         outputs.push(OutputSpec { dtype: DType::I64, layout });
     }
-    let work = Work::Select { program: &program, values: from.is_some(), places };
+    let work = Work::Select(call::Select { program: &program, values: from.is_some(), indices: places });
     super::run(op, condition.device(), &inputs, &outputs, work)
 }
 
