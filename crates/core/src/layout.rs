@@ -336,6 +336,11 @@ pub fn normalize_axis(op: &'static str, axis: isize, ndim: usize) -> Result<usiz
     if axis >= -n && axis < n { Ok((if axis < 0 { axis + n } else { axis }) as usize) } else { Err(Error::Axis { op, axis, ndim }) }
 }
 
+/// [`normalize_axis`] where NumPy treats a 0-d array as a 1-d array of one element: axes 0 and -1 of it are in bounds.
+pub(crate) fn normalize_axis_of_scalar(op: &'static str, axis: isize, ndim: usize) -> Result<usize> {
+    normalize_axis(op, axis, ndim.max(1)).map_err(|_| Error::Axis { op, axis, ndim })
+}
+
 /// Axes counted from the front, each at most once.
 pub fn normalize_axes(op: &'static str, axes: &[isize], ndim: usize) -> Result<Dims> {
     let mut out = Dims::new();

@@ -56,7 +56,7 @@ functions! {
         Ok((x.shape() == y.shape() && equal(&x, &y)?.all(())?.item()?.as_bool()).into())
     }, "Whether shapes and all elements are equal.";
     "ptp" [] ("a, axis=None, *, keepdims=False") |a| {
-        let (x, over) = (a.array("a")?, over(a, a.ints("axis")?)?);
+        let (x, over) = (a.array("a")?, cuprum_core::ops::reduce::over(a)?);
         Ok(subtract(x.max(over.clone())?, x.min(over)?)?.into())
     }, "Largest less smallest element.";
     "linalg.norm" ["norm"] ("x, ord=None, axis=None, keepdims=False") |a| Ok(norm(a)?.into()),

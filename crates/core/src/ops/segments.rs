@@ -6,7 +6,7 @@ use crate::device::{Device, with_device};
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::op::Op;
-use crate::ops::elementwise::{add, subtract};
+use crate::ops::elementwise::{add, subtract, where_};
 use crate::ops::manipulation::concat;
 use crate::ops::reduce::{MAX, MIN, PROD, SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM, SUM, accumulator};
 use crate::ops::search::Side;
@@ -193,7 +193,9 @@ fn looked_at(op: Op, a: &NdArray, offsets: &NdArray) -> Result<Offsets> {
     let all = offsets.astype(DType::I64)?.eval()?.clone();
     let mut asked = vec![all.index(s![..1])?, all.index(s![-1..])?];
     if all.size() > 1 {
-        let lengths = subtract(all.index(s![1..])?, all.index(s![..-1])?)?.eval()?.clone();
+        // Comparison first: the difference of two offsets outside the array may wrap.
+        let (begins, ends) = (all.index(s![..-1])?, all.index(s![1..])?);
+        let lengths = where_(ends.less(&begins)?, -1, subtract(&ends, &begins)?)?.eval()?.clone();
         asked.extend([lengths.min(())?.reshape([1])?, lengths.max(())?.reshape([1])?]);
     }
     let answers = concat(&asked, 0)?.to_vec::<i64>()?;
