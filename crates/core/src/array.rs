@@ -518,5 +518,7 @@ fn resolve_reshape(wanted: &[isize], shape: &[usize]) -> Result<crate::layout::D
     if holes == 0 && known != size {
         return Err(fail());
     }
-    Ok(wanted.iter().map(|&n| if n == -1 { hole } else { n as usize }).collect())
+    let shape = wanted.iter().map(|&n| if n == -1 { hole } else { n as usize }).collect::<crate::layout::Dims>();
+    checked_size("reshape", &shape)?;
+    Ok(shape)
 }

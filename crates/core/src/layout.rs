@@ -47,15 +47,19 @@ pub(crate) fn check_ndim(op: &'static str, ndim: usize) -> Result<()> {
     }
 }
 
-/// Number of elements of a shape. Errors: more than [`MAX_NDIM`] axes; a size (in bytes, at 16 an element) that does not fit an `isize`.
+/// Number of elements of a shape. Errors: more than [`MAX_NDIM`] axes; a size (in bytes, at 16 an element) that does not fit an `isize`;
+/// for an empty shape, as in NumPy, a product of the other extents that does not fit one.
 pub fn checked_size(op: &'static str, shape: &[usize]) -> Result<usize> {
     check_ndim(op, shape.len())?;
     let too_large = || Error::shape(op, "array is too large", &[shape]);
-    if shape.contains(&0) {
-        return Ok(0);
+    let is_empty = shape.contains(&0);
+    let size = shape.iter().filter(|&&n| n != 0).try_fold(1usize, |n, &d| n.checked_mul(d)).ok_or_else(too_large)?;
+    let limit = isize::MAX as usize / if is_empty { 1 } else { 16 };
+    match (size > limit, is_empty) {
+        (true, _) => Err(too_large()),
+        (false, true) => Ok(0),
+        (false, false) => Ok(size),
     }
-    let size = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d)).ok_or_else(too_large)?;
-    if size > isize::MAX as usize / 16 { Err(too_large()) } else { Ok(size) }
 }
 
 impl Layout {
@@ -428,8 +432,10 @@ mod tests {
 
     #[test]
     fn diagonals_of_huge_strides() {
-        let l = Layout::contiguous(&[0, 1 << 40, 1 << 40, 1 << 40]).unwrap();
+        let l = Layout::contiguous(&[0, 1, 1 << 62]).unwrap();
         assert_eq!(l.diagonal(0, 0, 1).unwrap().size(), 0);
+        // The number of elements is a product in the order of the axes: without the zero it has to fit as well.
+        assert!(Layout::contiguous(&[1 << 40, 1 << 40, 0]).is_err());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use cuprum_core::ops::reduce::Over;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
-    DType, Device, Item, NdArray, Scalar, add, axis, concat, equal, less_equal, logical_and, logical_or, multiply, subtract,
+    DType, Device, Item, NdArray, Scalar, add, axis, concat, equal, less_equal, logical_and, logical_or, multiply, outer, subtract,
 };
 
 use crate::fault::{Checked, Fault};
@@ -69,6 +69,13 @@ functions! {
         let (diagonals, dtype) = (matrix_diagonals(a)?, a.dtype("dtype")?);
         Ok(diagonals.sum(dtype.map_or_else(|| axis(-1), |dtype| axis(-1).dtype(dtype)))?.into())
     }, "Sums of the diagonals of matrices, which are the last two axes.";
+    "linalg.outer" [] ("x1, x2") |a| {
+        let (x, y) = (a.array("x1")?, a.array("x2")?);
+        if x.ndim() != 1 || y.ndim() != 1 {
+            return Err(Fault::value(format!("linalg.outer takes 1-D arrays, not of {} and {} dimensions", x.ndim(), y.ndim())));
+        }
+        Ok(outer(&x, &y)?.into())
+    }, "Products of all pairs of elements of two 1-D arrays.";
     "linalg.diagonal" [] ("x, *, offset=0") |a| Ok(matrix_diagonals(a)?.into()), "Diagonals of matrices, which are the last two axes.";
     "matrix_transpose" [] ("x") |a| Ok(matrix_transpose(&a.array("x")?)?.into()), "The last two axes exchanged.";
     "flipud" [] ("m") |a| Ok(a.array("m")?.flip(Some(&[0]))?.into()), "The first axis reversed.";

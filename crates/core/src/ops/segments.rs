@@ -64,6 +64,13 @@ pub fn segment_max(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
 /// Each segment reduced by `reduction`, which takes in and gives values of `dtype`.
 fn reduced(op: Op, reduction: Op, dtype: DType, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
     let device = device_of(op, a, offsets)?;
+    if offsets.size() == 1 {
+        // No segment, so that no kernel runs and checks the offset.
+        let offset = offsets.astype(DType::I64)?.item()?.as_int();
+        if offset.and_then(|offset| usize::try_from(offset).ok()).is_none_or(|offset| offset > a.size()) {
+            return Err(Error::Index { op: op.name(), index: offset.unwrap_or(0) as i64, axis: 0, size: a.size() });
+        }
+    }
     let output = OutputSpec::contiguous(dtype, &[offsets.size() - 1])?;
     let (program, mut inputs) = super::flat_prologue(&a.astype(dtype)?, dtype)?;
     inputs.push(offsets.astype(DType::I64)?.contiguous()?.stored()?);
