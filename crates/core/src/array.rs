@@ -9,7 +9,7 @@ use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::expr::Inner;
 use crate::index::Item;
-use crate::layout::{Layout, checked_size, normalize_axes};
+use crate::layout::{Layout, check_ndim, checked_size, normalize_axes};
 use crate::profiler::trace;
 use crate::scalar::Scalar;
 
@@ -500,6 +500,7 @@ impl IntoReshape for () {
 }
 
 fn resolve_reshape(wanted: &[isize], shape: &[usize]) -> Result<crate::layout::Dims> {
+    check_ndim("reshape", wanted.len())?;
     let size: usize = shape.iter().product();
     let text = || wanted.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let fail = || Error::value("reshape", format!("cannot reshape array of shape {} into ({})", crate::error::shape_text(shape), text()));
@@ -517,5 +518,7 @@ fn resolve_reshape(wanted: &[isize], shape: &[usize]) -> Result<crate::layout::D
     if holes == 0 && known != size {
         return Err(fail());
     }
-    Ok(wanted.iter().map(|&n| if n == -1 { hole } else { n as usize }).collect())
+    let shape = wanted.iter().map(|&n| if n == -1 { hole } else { n as usize }).collect::<crate::layout::Dims>();
+    checked_size("reshape", &shape)?;
+    Ok(shape)
 }

@@ -4,7 +4,7 @@
 use cuprum_core::ops::reduce::Over;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
-    DType, Device, Item, NdArray, Scalar, add, axis, concat, equal, less_equal, logical_and, logical_or, multiply, subtract,
+    DType, Device, Item, NdArray, Scalar, add, axis, concat, equal, less_equal, logical_and, logical_or, multiply, outer, subtract,
 };
 
 use crate::fault::{Checked, Fault};
@@ -56,7 +56,7 @@ functions! {
         Ok((x.shape() == y.shape() && equal(&x, &y)?.all(())?.item()?.as_bool()).into())
     }, "Whether shapes and all elements are equal.";
     "ptp" [] ("a, axis=None, *, keepdims=False") |a| {
-        let (x, over) = (a.array("a")?, over(a, a.ints("axis")?)?);
+        let (x, over) = (a.array("a")?, cuprum_core::ops::reduce::over(a)?);
         Ok(subtract(x.max(over.clone())?, x.min(over)?)?.into())
     }, "Largest less smallest element.";
     "linalg.norm" ["norm"] ("x, ord=None, axis=None, keepdims=False") |a| Ok(norm(a)?.into()),
@@ -65,6 +65,18 @@ functions! {
         let (x, axes) = (magnitudes(a)?, a.ints("axis")?);
         Ok(vector_norm(&x, a.scalar_or("ord", 2)?.as_f64(), over(a, axes)?)?.into())
     }, "Norm of vectors along axes.";
+    "linalg.trace" [] ("x, *, offset=0, dtype=None") |a| {
+        let (diagonals, dtype) = (matrix_diagonals(a)?, a.dtype("dtype")?);
+        Ok(diagonals.sum(dtype.map_or_else(|| axis(-1), |dtype| axis(-1).dtype(dtype)))?.into())
+    }, "Sums of the diagonals of matrices, which are the last two axes.";
+    "linalg.outer" [] ("x1, x2") |a| {
+        let (x, y) = (a.array("x1")?, a.array("x2")?);
+        if x.ndim() != 1 || y.ndim() != 1 {
+            return Err(Fault::value(format!("linalg.outer takes 1-D arrays, not of {} and {} dimensions", x.ndim(), y.ndim())));
+        }
+        Ok(outer(&x, &y)?.into())
+    }, "Products of all pairs of elements of two 1-D arrays.";
+    "linalg.diagonal" [] ("x, *, offset=0") |a| Ok(matrix_diagonals(a)?.into()), "Diagonals of matrices, which are the last two axes.";
     "matrix_transpose" [] ("x") |a| Ok(matrix_transpose(&a.array("x")?)?.into()), "The last two axes exchanged.";
     "flipud" [] ("m") |a| Ok(a.array("m")?.flip(Some(&[0]))?.into()), "The first axis reversed.";
     "fliplr" [] ("m") |a| Ok(a.array("m")?.flip(Some(&[1]))?.into()), "The second axis reversed.";
@@ -168,7 +180,7 @@ fn vector_norm(x: &NdArray, p: f64, over: Over) -> Checked<NdArray> {
     } else if p == 1.0 {
         x.sum(over)?
     } else if p == f64::INFINITY {
-        x.max(over)?
+        largest(x, over)?
     } else if p == f64::NEG_INFINITY {
         x.min(over)?
     } else if p == 0.0 {
@@ -176,6 +188,11 @@ fn vector_norm(x: &NdArray, p: f64, over: Over) -> Checked<NdArray> {
     } else {
         x.power(p)?.sum(over)?.power(1.0 / p)?
     })
+}
+
+/// Largest element of `x`, which is not negative; 0 if there is none.
+fn largest(x: &NdArray, over: Over) -> Checked<NdArray> {
+    Ok(if x.size() == 0 { x.sum(over)? } else { x.max(over)? })
 }
 
 /// Largest or smallest sum of columns (`p` = 1, -1) or rows (inf, -inf) of `x`, which is not negative.
@@ -187,8 +204,13 @@ fn matrix_norm(args: &Args, x: &NdArray, p: f64, axes: &[isize]) -> Checked<NdAr
     };
     let other = if summed == axes[0] { axes[1] } else { axes[0] };
     let sums = x.sum(axis(summed).keepdims())?;
-    let ends = if p > 0.0 { sums.max(axis(other).keepdims())? } else { sums.min(axis(other).keepdims())? };
+    let ends = if p > 0.0 { largest(&sums, axis(other).keepdims())? } else { sums.min(axis(other).keepdims())? };
     Ok(if args.bool_or("keepdims", false)? { ends } else { ends.squeeze(Some(axes))? })
+}
+
+/// Diagonals of the last two axes, unlike those of `numpy.diagonal`.
+fn matrix_diagonals(args: &Args) -> Checked<NdArray> {
+    Ok(args.array("x")?.diagonal(args.int_or("offset", 0)?, -2, -1)?)
 }
 
 /// `numpy.ndarray.mT`.

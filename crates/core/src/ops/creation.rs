@@ -6,6 +6,7 @@ use crate::device::Device;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::op::Op;
+use crate::ops::manipulation::concat;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 
@@ -61,50 +62,111 @@ pub(crate) fn full_on(device: Device, shape: &[usize], value: Scalar, dtype: DTy
 
 fn arange_scalar(start: Scalar, stop: Scalar, step: Scalar, dtype: Option<DType>) -> Result<NdArray> {
     let op = ARANGE.name();
+    let device = Device::current()?;
     let natural = [start, stop, step].iter().map(|s| s.default_dtype()).reduce(DType::promote).unwrap_or(DType::I64);
-    let natural = if natural == DType::Bool { DType::I64 } else { natural };
     if natural.is_complex() {
         return Err(Error::value(op, "start, stop and step must be real"));
     }
-    let dtype = dtype.unwrap_or(natural);
-    let count = match (start.as_int(), stop.as_int(), step.as_int()) {
-        (_, _, Some(0)) => return Err(Error::value(op, "step must not be 0")),
-        (Some(a), Some(b), Some(s)) if natural.is_int() => {
-            let span = if s > 0 { b.saturating_sub(a) } else { a.saturating_sub(b) };
-            if span <= 0 { 0 } else { (span as u128).div_ceil(s.unsigned_abs()) }
-        }
-        _ => {
-            let n = ((stop.as_f64() - start.as_f64()) / step.as_f64()).ceil();
-            if n.is_nan() || n > 1e30 {
-                return Err(Error::value(op, "maximum allowed size exceeded"));
+    let dtype = match dtype {
+        Some(dtype) => dtype,
+        None if natural == DType::Bool => DType::I64,
+        None => {
+            for scalar in [start, stop, step] {
+                scalar.checked_for(op, scalar.default_dtype())?; // NumPy's result is an array of Python objects
             }
-            n.max(0.0) as u128
+            natural
         }
     };
-    let count = usize::try_from(count).map_err(|_| Error::value(op, "maximum allowed size exceeded"))?;
+    let count = arange_count(start, stop, step)?;
     if dtype == DType::Bool && count > 2 {
-        return Err(Error::value(op, "no fill of more than two values for bool"));
+        return Err(Error::value(op, "arange() is only supported for booleans when the result has at most length 2"));
     }
-    let (start, step) = first_and_step(start, step, dtype);
-    fill(ARANGE, Device::current()?, &[count], dtype, Fill::Arange { start, step })
+    if count == 0 {
+        return full_on(device, &[0], Scalar::Int(0), dtype);
+    }
+    // As in NumPy, the dtype must hold the first two elements; what follows wraps.
+    let first = element(start, dtype)?;
+    let second = if count > 1 { element(sum(start, step), dtype)? } else { first };
+    let step = match (first, second) {
+        (Scalar::Int(first), Scalar::Int(second)) => Scalar::Int(second - first),
+        _ => {
+            let difference = second.as_f64() - first.as_f64();
+            Scalar::Float(if matches!(dtype, DType::F64 | DType::C128) { difference } else { difference as f32 as f64 })
+        }
+    };
+    if step.as_f64().is_finite() {
+        return fill(ARANGE, device, &[count], dtype, Fill::Arange { start: first, step });
+    }
+    // A step that overflows the dtype: `0 * step` would make the first element NaN. From the third on, all are the same infinity or NaN.
+    let rest = Scalar::Float(first.as_f64() + step.as_f64());
+    let parts = [(1, first), (1, second), (count - 2, rest)].map(|(n, value)| full_on(device, &[n], value, dtype));
+    let [first, second, rest] = parts;
+    concat(&[first?, second?, rest?], 0)
 }
 
-/// Start and step as NumPy sees them: the first two elements, rounded to the dtype, and their difference.
-fn first_and_step(start: Scalar, step: Scalar, dtype: DType) -> (Scalar, Scalar) {
-    if dtype.is_int() || dtype == DType::Bool {
-        return match (start.as_int(), step.as_int()) {
-            (Some(_), Some(_)) => (start, step),
-            _ => {
-                let (first, second) = (start.as_f64() as i128, (start.as_f64() + step.as_f64()) as i128);
-                (Scalar::Int(first), Scalar::Int(second.saturating_sub(first)))
-            }
-        };
+/// Number of elements of `arange`. Ints are counted exactly. A step that underflows the quotient, such as infinity, gives one element.
+fn arange_count(start: Scalar, stop: Scalar, step: Scalar) -> Result<usize> {
+    let bad = |why: &str| Error::value(ARANGE.name(), why);
+    let too_many = || bad("maximum allowed size exceeded");
+    if step.as_f64() == 0.0 {
+        return Err(bad("step must not be 0"));
     }
-    let rounded = |v: f64| Scalar::from_bytes(dtype.real(), &Scalar::Float(v).to_bytes(dtype.real())).as_f64();
-    let (first, second) = (rounded(start.as_f64()), rounded(start.as_f64() + step.as_f64()));
-    let difference = second - first;
-    let step = if matches!(dtype, DType::F64 | DType::C128) { difference } else { difference as f32 as f64 };
-    (Scalar::Float(first), Scalar::Float(step))
+    let ints = match (python_int(start), python_int(stop)) {
+        (Some(a), Some(b)) => Some(b.checked_sub(a).ok_or_else(too_many)?),
+        _ => None,
+    };
+    let count = match (ints, python_int(step)) {
+        (Some(span), Some(step)) => {
+            let whole = span.checked_div(step).ok_or_else(too_many)?;
+            let is_cut = span % step != 0 && (span < 0) == (step < 0);
+            i64::try_from(whole + i128::from(is_cut)).map_err(|_| too_many())?
+        }
+        _ => {
+            let span = ints.map_or(stop.as_f64() - start.as_f64(), |span| span as f64);
+            let quotient = span / step.as_f64();
+            let count = if quotient == 0.0 && span != 0.0 && quotient.is_sign_positive() { 1.0 } else { quotient.ceil() };
+            if count.is_nan() {
+                return Err(bad("cannot compute length"));
+            }
+            if count.abs() >= i64::MAX as f64 {
+                return Err(too_many());
+            }
+            count as i64
+        }
+    };
+    usize::try_from(count.max(0)).map_err(|_| too_many())
+}
+
+/// A Python int or bool as an integer.
+fn python_int(scalar: Scalar) -> Option<i128> {
+    match scalar {
+        Scalar::Bool(_) | Scalar::Int(_) => scalar.as_int(),
+        _ => None,
+    }
+}
+
+/// `a + b` of Python numbers.
+fn sum(a: Scalar, b: Scalar) -> Scalar {
+    match (python_int(a), python_int(b)) {
+        (Some(a), Some(b)) => Scalar::Int(a.saturating_add(b)),
+        _ => Scalar::Float(a.as_f64() + b.as_f64()),
+    }
+}
+
+/// A Python number as an element of an array: an int of the dtype, without its fraction; 0 or 1 of bool; else rounded to the dtype.
+/// Errors: an integer dtype that cannot hold it.
+fn element(value: Scalar, dtype: DType) -> Result<Scalar> {
+    if dtype == DType::Bool {
+        return Ok(Scalar::Int(value.as_bool().into()));
+    }
+    if !dtype.is_int() {
+        return Ok(Scalar::Float(Scalar::from_bytes(dtype.real(), &Scalar::Float(value.as_f64()).to_bytes(dtype.real())).as_f64()));
+    }
+    match python_int(value) {
+        Some(_) => value.checked_for(ARANGE.name(), dtype),
+        None if value.as_f64().is_finite() => Scalar::Int(value.as_f64() as i128).checked_for(ARANGE.name(), dtype),
+        None => Err(Error::value(ARANGE.name(), format!("{} cannot be converted to {dtype}", value.as_f64()))),
+    }
 }
 
 fn linspace_scalar(start: Scalar, stop: Scalar, count: usize, endpoint: bool, dtype: Option<DType>) -> Result<NdArray> {

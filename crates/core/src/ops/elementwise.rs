@@ -18,7 +18,7 @@ use crate::array::{Array, NdArray, StoredArray};
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::expr::{Operand, apply, build};
-use crate::layout::{Dims, Layout, Strides};
+use crate::layout::Layout;
 use crate::op::{Cost, Family, MAX_ARITY, Op, OpDef, Signature, TypeRule, result_type};
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
@@ -158,7 +158,11 @@ elementwise! {
             let (lo, hi) = (a.operand_or_none("a_min")?.or(a.operand_or_none("min")?), a.operand_or_none("a_max")?.or(a.operand_or_none("max")?));
             clip(a.operand("a")?, lo, hi).map(Value::Array)
         }), "x limited to a range.";
-        ROUND round "round" 1 RoundComplex Cheap ["around"] ("a, decimals=0") Some(|x| x[0].round(0)), Some(|a: Args| a.array("a")?.round(a.int_or("decimals", 0)? as i32).map(Value::Array)), "x rounded to a number of decimals, ties to even.";
+        ROUND round "round" 1 RoundComplex Cheap ["around"] ("a, decimals=0") Some(|x| x[0].round(0)), Some(|a: Args| {
+            let decimals = a.int_or("decimals", 0)?;
+            let decimals = i32::try_from(decimals).map_err(|_| Error::value("round", format!("decimals, {decimals}, must fit 32 bits")))?;
+            a.array("a")?.round(decimals).map(Value::Array)
+        }), "x rounded to a number of decimals, ties to even.";
     }
 }
 
@@ -330,40 +334,38 @@ impl NdArray {
     }
 
     /// Rounded to a number of decimals, which may be negative; ties to even (`numpy.round`). Integers are unchanged for
-    /// `decimals >= 0`; of a complex number each part is rounded.
+    /// `decimals >= 0`; of a complex number each part is rounded. Scaling by a power of ten that overflows gives infinity or NaN.
+    ///
+    /// Errors: a bool array, unless `decimals` is 0.
     pub fn round(&self, decimals: i32) -> Result<NdArray> {
         let integral = self.dtype().is_int();
         match decimals {
             d if d >= 0 && integral => Ok(self.clone()),
             0 => self.rint(),
-            d if self.dtype().is_complex() => self.parts()?.round(d)?.joined(),
+            _ if self.dtype() == DType::Bool => Err(Error::dtype("round", "bool has no decimals; use astype first", &[DType::Bool])),
+            d if self.dtype().is_complex() => self.parts()?.round(d)?.joined(self.dtype(), self.shape()),
             d if d > 0 => {
                 let scale = 10f64.powi(d);
                 divide(&multiply(self, scale)?.rint()?, scale)
             }
             d => {
-                let scale = 10f64.powi(-d);
+                let scale = 10f64.powi(d.saturating_neg());
                 let rounded = multiply(&divide(self, scale)?.rint()?, scale)?;
                 if integral { rounded.astype(self.dtype()) } else { Ok(rounded) }
             }
         }
     }
 
-    /// Real and imaginary parts of a complex array along a new last axis: a view.
+    /// Real and imaginary parts of a complex array in turn, in one axis.
     fn parts(&self) -> Result<NdArray> {
-        let stored = self.stored()?;
-        let layout = stored.layout();
-        let shape: Dims = layout.shape().iter().copied().chain([2]).collect();
-        let strides: Strides = layout.strides().iter().map(|s| 2 * s).chain([1]).collect();
-        let layout = Layout::strided(&shape, &strides, 2 * layout.offset())?;
+        let stored = self.contiguous()?.stored()?;
+        let layout = Layout::strided(&[2 * self.size()], &[1], 2 * stored.layout().offset())?;
         StoredArray::new(self.dtype().real(), layout, stored.buffer().clone()).map(NdArray::from)
     }
 
-    /// The complex array that [`NdArray::parts`] takes apart.
-    fn joined(&self) -> Result<NdArray> {
+    /// The complex array of which these are the [`NdArray::parts`].
+    fn joined(&self, dtype: DType, shape: &[usize]) -> Result<NdArray> {
         let stored = self.copy()?.stored()?;
-        let layout = Layout::contiguous(&self.shape()[..self.ndim() - 1])?;
-        let dtype = if self.dtype() == DType::F64 { DType::C128 } else { DType::C64 };
-        StoredArray::new(dtype, layout, stored.buffer().clone()).map(NdArray::from)
+        StoredArray::new(dtype, Layout::contiguous(shape)?, stored.buffer().clone()).map(NdArray::from)
     }
 }
