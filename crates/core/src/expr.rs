@@ -223,7 +223,7 @@ fn arrays(args: &[Operand]) -> impl Iterator<Item = &NdArray> {
 
 /// Refuses arrays on several devices, and scalars that their dtype cannot hold.
 #[inline]
-fn check(name: &'static str, args: &[Operand], signature: &Signature) -> Result<()> {
+pub(crate) fn check(name: &'static str, args: &[Operand], signature: &Signature) -> Result<()> {
     let mut device = None;
     for (arg, dtype) in args.iter().zip(signature.args) {
         match arg {
@@ -242,7 +242,7 @@ fn check(name: &'static str, args: &[Operand], signature: &Signature) -> Result<
 }
 
 /// The shape that the arguments broadcast to.
-fn common_shape(name: &'static str, args: &[Operand]) -> Result<Dims> {
+pub(crate) fn common_shape(name: &'static str, args: &[Operand]) -> Result<Dims> {
     let mut shapes: SmallVec<[&[usize]; 3]> = SmallVec::new();
     for a in arrays(args) {
         shapes.push(a.shape());

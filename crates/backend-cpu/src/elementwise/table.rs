@@ -157,6 +157,8 @@ rows! {
     ASINH(a) -> T { float => vmath::asinh::<I, _>(a), complex => a.wide(ComplexMath::area_sine), }
     ACOSH(a) -> T { float => vmath::acosh::<I, _>(a), complex => a.wide(ComplexMath::area_cosine), }
     ATANH(a) -> T { float => vmath::atanh::<I, _>(a), complex => a.wide(ComplexMath::area_tangent), }
+    DEG2RAD(a) -> T { float => a.deg2rad(), }
+    RAD2DEG(a) -> T { float => a.rad2deg(), }
 
     // Rounding.
     FLOOR(a) -> T { exact => a, float => a.floor(), }

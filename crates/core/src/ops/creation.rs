@@ -5,7 +5,9 @@ use crate::call::{Fill, OutputSpec, Work};
 use crate::device::Device;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
-use crate::op::Op;
+use crate::expr::Operand;
+use crate::layout::broadcast_shapes;
+use crate::op::{ArgType, Op, result_type};
 use crate::ops::manipulation::concat;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
@@ -20,18 +22,26 @@ fn like(args: &Args) -> Result<(NdArray, DType)> {
     Ok((a, dtype))
 }
 
+fn full_by_name(args: Args) -> Result<Value> {
+    let value = args.operand("fill_value")?;
+    let dtype = dtype_or(&args, result_type(&[value.arg_type()]))?;
+    filled(FULL, Device::current()?, &args.shape("shape")?, value, dtype).map(Value::Array)
+}
+
+fn full_like_by_name(args: Args) -> Result<Value> {
+    let (a, dtype) = like(&args)?;
+    filled(FULL_LIKE, a.device(), a.shape(), args.operand("fill_value")?, dtype).map(Value::Array)
+}
+
 super::rows! { Fill from 260:
     EMPTY "empty" [] 0 ("shape, dtype=None") Some(|a: Args| NdArray::empty(a.shape("shape")?, dtype_or(&a, DType::F64)?).map(Value::Array)), "A new array of undefined contents.";
     ZEROS "zeros" [] 0 ("shape, dtype=None") Some(|a: Args| NdArray::zeros(a.shape("shape")?, dtype_or(&a, DType::F64)?).map(Value::Array)), "A new array of zeros.";
     ONES "ones" [] 0 ("shape, dtype=None") Some(|a: Args| NdArray::ones(a.shape("shape")?, dtype_or(&a, DType::F64)?).map(Value::Array)), "A new array of ones.";
-    FULL "full" [] 0 ("shape, fill_value, dtype=None") Some(|a: Args| {
-        let value = a.scalar("fill_value")?;
-        NdArray::full(a.shape("shape")?, value, dtype_or(&a, value.default_dtype())?).map(Value::Array)
-    }), "A new array of one value.";
+    FULL "full" [] 0 ("shape, fill_value, dtype=None") Some(full_by_name), "A new array of one value, or of an array broadcast to its shape.";
     EMPTY_LIKE "empty_like" [] 1 ("a, dtype=None") Some(|a: Args| like(&a).and_then(|(a, d)| full_on(a.device(), a.shape(), Scalar::Int(0), d)).map(Value::Array)), "A new array of undefined contents with another's shape.";
     ZEROS_LIKE "zeros_like" [] 1 ("a, dtype=None") Some(|a: Args| like(&a).and_then(|(a, d)| full_on(a.device(), a.shape(), Scalar::Int(0), d)).map(Value::Array)), "A new array of zeros with another's shape.";
     ONES_LIKE "ones_like" [] 1 ("a, dtype=None") Some(|a: Args| like(&a).and_then(|(a, d)| full_on(a.device(), a.shape(), Scalar::Int(1), d)).map(Value::Array)), "A new array of ones with another's shape.";
-    FULL_LIKE "full_like" [] 1 ("a, fill_value, dtype=None") Some(|a: Args| like(&a).and_then(|(x, d)| full_on(x.device(), x.shape(), a.scalar("fill_value")?, d)).map(Value::Array)), "A new array of one value with another's shape.";
+    FULL_LIKE "full_like" [] 1 ("a, fill_value, dtype=None") Some(full_like_by_name), "A new array of one value, or of an array broadcast to its shape, with another's shape.";
     ARANGE "arange" [] 0 ("start, stop=None, step=1, dtype=None") Some(|a: Args| {
         let (start, stop) = match a.get("stop") {
             None => (Scalar::Int(0), a.scalar("start")?),
@@ -42,7 +52,8 @@ super::rows! { Fill from 260:
     LINSPACE "linspace" [] 0 ("start, stop, num=50, endpoint=True, *, dtype=None") Some(|a: Args| {
         let num = a.int_or("num", 50)?;
         let num = usize::try_from(num).map_err(|_| Error::value("linspace", format!("number of samples, {num}, must be non-negative")))?;
-        linspace_scalar(a.scalar("start")?, a.scalar("stop")?, num, a.bool_or("endpoint", true)?, a.dtype("dtype")?).map(Value::Array)
+        let dtype = a.dtype("dtype")?.map_or_else(|| dtype_of_ends(&a), |d| Ok(Some(d)))?;
+        linspace_scalar(a.scalar("start")?, a.scalar("stop")?, num, a.bool_or("endpoint", true)?, dtype).map(Value::Array)
     }), "`num` evenly spaced values from `start` to `stop`.";
     EYE "eye" ["identity"] 0 ("N, M=None, k=0, dtype=None") Some(|a: Args| {
         let extent = |n: isize| usize::try_from(n).map_err(|_| Error::value("eye", "negative dimensions are not allowed"));
@@ -58,6 +69,40 @@ fn fill(op: Op, device: Device, shape: &[usize], dtype: DType, fill: Fill) -> Re
 /// One value everywhere, on a given device.
 pub(crate) fn full_on(device: Device, shape: &[usize], value: Scalar, dtype: DType) -> Result<NdArray> {
     fill(FULL, device, shape, dtype, Fill::Constant(value.checked_for("full", dtype)?))
+}
+
+/// `value` everywhere. An array is broadcast, after leading axes of extent 1 that `shape` lacks (`numpy.copyto`).
+fn filled(op: Op, device: Device, shape: &[usize], value: Operand, dtype: DType) -> Result<NdArray> {
+    let array = match value {
+        Operand::Array(array) => array,
+        Operand::Scalar(value) => return fill(op, device, shape, dtype, Fill::Constant(value.checked_for(op.name(), dtype)?)),
+    };
+    if array.device() != device {
+        let message = format!("the fill array is on {}, the result on {device}; use to_device", array.device());
+        return Err(Error::Device { op: op.name(), message });
+    }
+    let refuse = || Error::shape(op.name(), "the fill array cannot be broadcast to this shape", &[array.shape(), shape]);
+    let (leading, own) = array.shape().split_at(array.ndim().saturating_sub(shape.len()));
+    if leading.iter().any(|&n| n != 1) || broadcast_shapes(op.name(), &[own, shape]).map_err(|_| refuse())?[..] != *shape {
+        return Err(refuse());
+    }
+    let leading: Vec<isize> = (0..leading.len() as isize).collect();
+    array.astype(dtype)?.squeeze(Some(&leading))?.broadcast_to(shape)?.copy()
+}
+
+/// The dtype that ends of `linspace` have which are 0-d arrays; `None` of two numbers.
+fn dtype_of_ends(args: &Args) -> Result<Option<DType>> {
+    let ends = [args.operand("start")?, args.operand("stop")?];
+    let mut any_array = false;
+    for end in &ends {
+        let Operand::Array(end) = end else { continue };
+        if end.ndim() > 0 {
+            return Err(Error::shape(LINSPACE.name(), "start and stop must be numbers or 0-d arrays", &[end.shape()]));
+        }
+        any_array = true;
+    }
+    let dtype = result_type(&[ends[0].arg_type(), ends[1].arg_type(), ArgType::Weak(Scalar::Float(0.0))]);
+    Ok(any_array.then_some(dtype))
 }
 
 fn arange_scalar(start: Scalar, stop: Scalar, step: Scalar, dtype: Option<DType>) -> Result<NdArray> {
@@ -212,9 +257,23 @@ impl NdArray {
         Self::full(shape, 1, dtype)
     }
 
-    /// One value everywhere, on the current device (`numpy.full`). Errors: an int that the dtype cannot hold.
-    pub fn full(shape: impl IntoShape, value: impl Into<Scalar>, dtype: DType) -> Result<NdArray> {
-        full_on(Device::current()?, &shape.into_shape(), value.into(), dtype)
+    /// One value everywhere, or an array broadcast to the shape, on the current device (`numpy.full`).
+    ///
+    /// Errors: an int that the dtype cannot hold, an array that does not broadcast to the shape or that is on another device.
+    ///
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, NdArray};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let row = NdArray::from_slice(&[1i32, 2])?;
+    /// assert_eq!(NdArray::full([2, 2], &row, row.dtype())?.to_vec::<i32>()?, [1, 2, 1, 2]);
+    /// assert_eq!(NdArray::full(3, 7, DType::I32)?.to_vec::<i32>()?, [7; 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn full(shape: impl IntoShape, value: impl Into<Operand>, dtype: DType) -> Result<NdArray> {
+        filled(FULL, Device::current()?, &shape.into_shape(), value.into(), dtype)
     }
 
     /// Zeros with this array's shape, dtype and device (`numpy.zeros_like`).
@@ -227,9 +286,9 @@ impl NdArray {
         full_on(self.device(), self.shape(), Scalar::Int(1), self.dtype())
     }
 
-    /// One value with this array's shape, dtype and device (`numpy.full_like`).
-    pub fn full_like(&self, value: impl Into<Scalar>) -> Result<NdArray> {
-        full_on(self.device(), self.shape(), value.into(), self.dtype())
+    /// One value, or an array broadcast, with this array's shape, dtype and device (`numpy.full_like`). Errors as of [`NdArray::full`].
+    pub fn full_like(&self, value: impl Into<Operand>) -> Result<NdArray> {
+        filled(FULL_LIKE, self.device(), self.shape(), value.into(), self.dtype())
     }
 
     /// `start, start + step, ...` before `stop` (`numpy.arange`); int64 of ints, float64 otherwise.
