@@ -13,8 +13,8 @@ use cuprum::core::ops::elementwise::CLIP;
 use cuprum::registry::Provider;
 use cuprum::settings::{self, Compile};
 use cuprum::{
-    Accelerator, Availability, DType, DTypeSet, Device, DeviceKind, Error, Family, Kernel, NdArray, Outcome, Reason, Result, Stream,
-    decline, explain, register, with_accelerators, with_device,
+    Accelerator, Availability, DType, DTypeSet, Device, DeviceKind, Error, Family, Kernel, Layout, NdArray, Outcome, Reason, Result,
+    StoredArray, Stream, decline, explain, register, with_accelerators, with_device,
 };
 
 use crate::environment::in_child;
@@ -190,6 +190,23 @@ fn arrays_go_there_and_come_back() {
     assert!(Device::all().contains(&second));
     assert!(Device::parse("toy:2").unwrap_err().to_string().contains("this machine has 2 toy device(s)"));
     assert!(Device::parse("marble").unwrap_err().to_string().contains("is not a device"));
+}
+
+/// As after a kernel of the device that writes bools its own way.
+#[test]
+fn other_bytes_than_0_are_true_when_they_come_back() {
+    let memory = Arc::new(ToyBuffer(HostBuffer::from_bytes(&[0, 1, 2, 255]).unwrap(), toy()));
+    let there = NdArray::from(StoredArray::new(DType::Bool, Layout::contiguous(&[4]).unwrap(), memory).unwrap());
+    let want = [false, true, true, true];
+    assert_eq!(there.to_vec::<bool>().unwrap(), want);
+    assert_eq!(there.flip(None).unwrap().to_vec::<bool>().unwrap(), [true, true, true, false]);
+    assert_eq!((there.to_bytes().unwrap(), there.index(cuprum::s![2]).unwrap().item().unwrap()), (vec![0, 1, 1, 1], true.into()));
+    let here = there.to_device(Device::CPU).unwrap();
+    assert_eq!(
+        (here.to_vec::<bool>().unwrap(), here.logical_not().unwrap().to_vec::<bool>().unwrap()),
+        (want.into(), want.map(|b| !b).into())
+    );
+    assert_eq!(here.count_nonzero(()).unwrap().item().unwrap(), 3i64.into());
 }
 
 #[test]

@@ -36,10 +36,17 @@ struct Stored {
 }
 
 impl StoredArray {
-    /// An array over a buffer; an error if the layout reaches outside it.
+    /// An array over a buffer.
+    ///
+    /// # Errors
+    /// The layout reaches outside the buffer, or `dtype` is bool and a buffer in host memory has bytes other than 0 and 1
+    /// ([`NdArray::from_bytes`] converts them).
     #[inline]
     pub fn new(dtype: DType, layout: Layout, buffer: Arc<dyn Buffer>) -> Result<StoredArray> {
         StoredArray::check_inside(dtype, &layout, buffer.nbytes())?;
+        if dtype == DType::Bool {
+            StoredArray::check_bools(buffer.as_ref())?;
+        }
         Ok(StoredArray(Arc::new(Stored { dtype, layout, buffer })))
     }
 
@@ -50,6 +57,15 @@ impl StoredArray {
             return Err(Error::shape("array", message, &[layout.shape()]));
         }
         Ok(())
+    }
+
+    fn check_bools(buffer: &dyn Buffer) -> Result<()> {
+        match buffer.as_any().downcast_ref::<HostBuffer>() {
+            Some(host) if !host.holds_bools() => {
+                Err(Error::value("array", "a bool array over bytes other than 0 and 1; NdArray::from_bytes converts them"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The same memory under another layout; an error if that reaches outside it.
@@ -285,7 +301,7 @@ impl NdArray {
             return self.contiguous()?.host_bytes();
         }
         let item = self.dtype().itemsize();
-        let bytes = HostBuffer::downloaded(stored.buffer().as_ref(), lo as usize * item, (hi - lo) as usize * item)?;
+        let bytes = HostBuffer::downloaded(self.dtype(), stored.buffer().as_ref(), lo as usize * item, (hi - lo) as usize * item)?;
         trace::flush();
         let layout = stored.layout().with_offset(stored.layout().offset() - lo as usize);
         Ok((HostBytes(Arc::new(bytes)), layout))
