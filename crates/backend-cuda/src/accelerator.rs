@@ -19,7 +19,7 @@ pub static CUDA: Accelerator = Accelerator {
     summary: "NVIDIA GPUs: kernels generated and compiled at run time, cuBLAS for matrix products",
     probe,
     kernels: KERNELS,
-    base: Some(Provider { count, open }),
+    base: Some(Provider { count, is_ready: |_| true, open }),
 };
 
 cuprum_core::inventory::submit! { Registration(&CUDA) }
