@@ -1,5 +1,6 @@
 //! Compiles with a real NVRTC, wherever one is found; needs no GPU and no driver. Prints why it skips otherwise, or fails
-//! if `CUPRUM_REQUIRE_NVRTC=1`. `CUPRUM_NVRTC_ONLY` names a part of the sources (`sort`).
+//! if `CUPRUM_REQUIRE_NVRTC=1`. `CUPRUM_NVRTC_ONLY` names a part of the sources (`sort`), `CUPRUM_NVRTC_ARCH` the one architecture to
+//! compile for.
 
 mod parts;
 
@@ -57,7 +58,12 @@ fn every_source_compiles_without_a_warning() {
             .chain([90])
             .map(move |arch| (arch, source))
     };
-    let wanted: Vec<_> = sources.iter().filter(|(name, _)| name.contains(&only)).enumerate().flat_map(for_each).collect();
+    let arch: Option<u32> = std::env::var("CUPRUM_NVRTC_ARCH").ok().map(|text| text.parse().expect("an architecture such as 90"));
+    let named = sources.iter().filter(|(name, _)| name.contains(&only));
+    let wanted: Vec<_> = match arch {
+        Some(arch) => named.map(|source| (arch, source)).collect(),
+        None => named.enumerate().flat_map(for_each).collect(),
+    };
     let start = Instant::now();
     let mine = parts::part("every_source_compiles_without_a_warning", wanted);
     for (arch, (name, source)) in &mine {
