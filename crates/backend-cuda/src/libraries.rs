@@ -287,7 +287,7 @@ fn override_folders(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec<PathBuf>, St
 /// The elements of an override variable. A relative one is an error, because another folder would be used silently.
 fn override_list(env: Env<'_>, name: &'static str) -> Result<Vec<PathBuf>, String> {
     let (folders, refused) = path_list(env, name);
-    refused.first().map_or(Ok(folders), |r| Err(format!("{r}; give absolute paths")))
+    refused.first().map_or(Ok(folders), |r| Err(format!("{r} is refused: give absolute paths")))
 }
 
 /// Folders searched without an override, and the elements of environment variables that are refused.
@@ -340,8 +340,8 @@ fn python_folders(lib: &Path, packages: &str) -> Vec<PathBuf> {
     sorted_entries(lib, "python3").into_iter().rev().map(|p| p.join(packages)).filter(|p| p.is_dir()).collect()
 }
 
-/// An element of a variable that names the working directory or a folder below it. Libraries and headers are not taken from
-/// there: whoever writes to the working directory could have the process run any code.
+/// An element of a variable that is relative to the working directory. It is not searched: anyone who can write to that directory
+/// could run code in this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Refused {
     variable: &'static str,
@@ -351,8 +351,8 @@ struct Refused {
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.element.as_os_str().is_empty() {
-            true => write!(f, "an empty element of {}, which means the working directory,", self.variable),
-            false => write!(f, "'{}' in {}, which is relative to the working directory,", self.element.display(), self.variable),
+            true => write!(f, "an empty element of {} (the working directory)", self.variable),
+            false => write!(f, "'{}' in {} (relative to the working directory)", self.element.display(), self.variable),
         }
     }
 }

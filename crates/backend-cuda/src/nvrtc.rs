@@ -258,7 +258,6 @@ pub fn cccl_headers(driver_major: u32) -> Result<CcclHeaders> {
         return found.map_err(Into::into);
     }
     let Some(folder) = cuprum_core::settings::cache_folder() else { return found.map_err(Into::into) };
-    // `found` gives the reason, unless nothing but the bundled copy was in question.
     let mut failure = None;
     for compiler in Compiler::found(driver_major).unwrap_or_default() {
         match compiler.bundled_cccl(&folder) {

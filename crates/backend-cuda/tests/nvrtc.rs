@@ -69,7 +69,9 @@ fn every_source_compiles_without_a_warning() {
     for (arch, (name, source)) in &mine {
         let made = compiler.compile(&Request { name, source, options: &options, ..Request::default() }, *arch);
         let made = made.unwrap_or_else(|e| panic!("sm_{arch}: {e}"));
-        assert!(is_elf(&made.code) && !made.is_ptx && made.log.is_empty(), "{name}: {}", made.log);
+        // NVRTC 12.9 warns of every architecture before sm_75.
+        let log: Vec<&str> = made.log.lines().filter(|line| !line.contains("Architectures prior to")).collect();
+        assert!(is_elf(&made.code) && !made.is_ptx && log.is_empty(), "{name}: {}", made.log);
     }
     println!("{} compilations: {:?}", mine.len(), start.elapsed());
 }
@@ -194,4 +196,16 @@ fn bundled_headers_serve_where_nvrtc_has_them() {
         }
     }
     let _ = std::fs::remove_dir_all(&folder);
+}
+
+#[test]
+fn nvtx_ranges_begin_and_end() {
+    let path = match libraries::locate(&libraries::LibrarySpec::nvtx()) {
+        Ok(path) => path,
+        Err(missing) => return println!("skipped: {missing}"),
+    };
+    let outer = cuprum_backend_cuda::driver::profiler::Range::begin("outer").unwrap_or_else(|| panic!("{} is not used", path.display()));
+    drop(cuprum_backend_cuda::driver::profiler::Range::begin("in\0ner"));
+    drop(outer);
+    println!("NVTX at {}", path.display());
 }
