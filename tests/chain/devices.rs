@@ -110,7 +110,7 @@ static TOY: Accelerator = Accelerator {
     summary: "memory and nothing else",
     probe: || Availability::Ready("wooden".into()),
     kernels: &[],
-    base: Some(Provider { count: || 2, open: |device| Ok(Box::new(ToyDriver(device))) }),
+    base: Some(Provider { count: || 2, is_ready: |_| true, open: |device| Ok(Box::new(ToyDriver(device))) }),
 };
 
 /// A device that is known, and not there.
@@ -118,15 +118,22 @@ static SHELVED: Accelerator = Accelerator {
     name: "shelved",
     device: "shelved",
     probe: || Availability::Missing { why: "out of reach".into(), help: "fetch a ladder".into() },
-    base: Some(Provider { count: || 0, open: |device| Ok(Box::new(ToyDriver(device))) }),
+    base: Some(Provider { count: || 0, is_ready: |_| true, open: |device| Ok(Box::new(ToyDriver(device))) }),
     ..TOY
 };
 
-/// A device that is used before it is known.
+/// A device that is used before it is registered. The second of its kind is not ready.
 static TARDY: Accelerator = Accelerator {
     name: "tardy",
     device: "tardy",
-    base: Some(Provider { count: || 1, open: |device| Ok(Box::new(ToyDriver(device))) }),
+    base: Some(Provider {
+        count: || 2,
+        is_ready: |n| n == 0,
+        open: |device| match device.ordinal() {
+            0 => Ok(Box::new(ToyDriver(device))),
+            _ => Err(Error::Device { op: "device", message: format!("{device} is too old") }),
+        },
+    }),
     ..TOY
 };
 
@@ -264,6 +271,9 @@ fn a_device_that_is_not_there_is_told_so() {
     assert!(ones(tardy).contains("no backend for 'tardy'"), "{}", ones(tardy));
     register(&TARDY).unwrap();
     assert_eq!(tardy.info().unwrap().name, "toy", "it is looked for again");
+    let second = Device::new(tardy.kind(), 1);
+    assert!(Device::all().contains(&tardy) && !Device::all().contains(&second), "{:?}", Device::all());
+    assert!(Device::parse("tardy:1").unwrap_err().to_string().contains("tardy:1 is too old"));
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! Its functions are bound from the library that [`crate::libraries`] finds, not through cudarc's loader, which
 //! prefers a bare `libcublas.so` of any version and panics on a missing symbol.
 
+use std::collections::BTreeMap;
 use std::ffi::{c_int, c_longlong, c_void};
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
@@ -280,12 +281,23 @@ impl Context {
         if let Some(blas) = self.blas.get() {
             return Ok(blas);
         }
-        // A failure is not kept: a device that was full may have room at the next try.
-        static MAKING: Mutex<()> = Mutex::new(());
-        let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
-        match self.blas.get() {
-            Some(blas) => Ok(blas),
-            None => Blas::new(self).map(|made| self.blas.get_or_init(|| made)),
+        // Refusals are kept by device. Other failures are not: a device that was full may have memory at the next call.
+        static REFUSALS: Mutex<BTreeMap<usize, CudaError>> = Mutex::new(BTreeMap::new());
+        let mut refusals = REFUSALS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(blas) = self.blas.get() {
+            return Ok(blas);
+        }
+        if let Some(refusal) = refusals.get(&self.info().ordinal) {
+            return Err(refusal.clone());
+        }
+        match Blas::new(self) {
+            Ok(made) => Ok(self.blas.get_or_init(|| made)),
+            Err(e) => {
+                if is_refusal(&e) {
+                    refusals.insert(self.info().ordinal, e.clone());
+                }
+                Err(e)
+            }
         }
     }
 }
@@ -478,9 +490,42 @@ fn check(call: &'static str, code: c_int) -> Result<()> {
     Err(CudaError::Cublas { call, code: code.unsigned_abs(), name: name.into() })
 }
 
+/// `None` for a refusal: cuBLAS does not support the product (`NOT_SUPPORTED`) or the device (`ARCH_MISMATCH`), and has queued
+/// nothing. Other kernels may serve the call.
+pub(crate) fn unless_refused<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Ok(done) => Ok(Some(done)),
+        Err(e) if is_refusal(&e) => {
+            tracing::debug!(%e, "cuBLAS declines");
+            Ok(None)
+        }
+        Err(e) => Err(e),
+    }
+}
+
+fn is_refusal(error: &CudaError) -> bool {
+    const ARCH_MISMATCH: u32 = 8;
+    const NOT_SUPPORTED: u32 = 15;
+    matches!(error, CudaError::Cublas { code: ARCH_MISMATCH | NOT_SUPPORTED, .. })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn refusals_are_declines_and_failures_are_errors() {
+        use cudarc::cublas::sys::cublasStatus_t as Status;
+        let of = |status: Status| unless_refused(check("cublasGemmStridedBatchedEx", status as c_int));
+        assert_eq!(of(Status::CUBLAS_STATUS_SUCCESS).unwrap(), Some(()));
+        assert_eq!(of(Status::CUBLAS_STATUS_NOT_SUPPORTED).unwrap(), None);
+        assert_eq!(of(Status::CUBLAS_STATUS_ARCH_MISMATCH).unwrap(), None);
+        for failure in [Status::CUBLAS_STATUS_ALLOC_FAILED, Status::CUBLAS_STATUS_EXECUTION_FAILED, Status::CUBLAS_STATUS_INVALID_VALUE] {
+            assert!(matches!(of(failure), Err(CudaError::Cublas { .. })), "{failure:?}");
+        }
+        let other = unless_refused::<()>(Err(CudaError::Driver { call: "cuLaunchKernel", code: 8, name: "NAME".into() }));
+        assert!(matches!(other, Err(CudaError::Driver { .. })));
+    }
 
     #[test]
     fn scalars_take_the_compute_types_form() {

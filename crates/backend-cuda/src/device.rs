@@ -19,7 +19,6 @@ use crate::codegen;
 use crate::driver::{self, Context, DeviceBuffer, fault};
 use crate::error::CudaError;
 use crate::module;
-use crate::nvrtc::Compiler;
 use crate::program;
 
 /// A block of device memory behind an array. Free when the last array over it is gone and all streams have passed its last use.
@@ -419,7 +418,7 @@ impl DeviceDriver for CudaDevice {
         let (major, minor) = info.compute_capability;
         let driver = self.context.driver_version();
         let mut details = vec![("compute capability", format!("{major}.{minor}")), ("driver", format!("CUDA {}.{}", driver.0, driver.1))];
-        if let Ok(compiler) = Compiler::shared(driver.0) {
+        if let Ok(compiler) = self.context.compiler() {
             details.push(("NVRTC", compiler.path().display().to_string()));
         }
         DeviceInfo {

@@ -221,6 +221,8 @@ segment_join(Out* out, i64 length, const i64* offsets, i64 segments, const i64* 
             if (threadIdx.x == 0) out[cuts[shared.last]] = Fold::leave<Out>(total);
             __syncthreads();
         }
+        // All warps have read `long_chains` before the next round overwrites it.
+        __syncthreads();
     }
 }
 

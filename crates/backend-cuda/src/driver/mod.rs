@@ -35,6 +35,7 @@ use sys::CUdevice_attribute as Attribute;
 use sys::CUresult;
 
 use crate::error::{CudaError, Result};
+use crate::libraries;
 
 /// The oldest CUDA version of the driver that we use: NVRTC 12 is the oldest compiler supported.
 const OLDEST_DRIVER: i32 = 12000;
@@ -144,6 +145,9 @@ pub fn probe() -> std::result::Result<&'static DriverInfo, String> {
 }
 
 fn probe_now() -> std::result::Result<DriverInfo, String> {
+    if let Some(refusal) = libraries::refused_by_linker(&["libcuda.so", "libcuda64", "libnvcuda"], &libraries::process_env) {
+        return Err(refusal);
+    }
     // SAFETY: opens and closes libcuda, which runs its initialisers; it is the system's driver by name.
     if !unsafe { sys::is_culib_present() } {
         return Err("no NVIDIA driver: libcuda was not found; install the driver of the GPU".into());

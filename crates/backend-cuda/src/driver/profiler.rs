@@ -1,4 +1,4 @@
-//! Marks and switches for NVIDIA's profilers: NVTX ranges, where its library is there, and `cuProfilerStart`.
+//! Control of NVIDIA's profilers: NVTX ranges, if an NVTX library is found, and `cuProfilerStart`.
 
 use std::ffi::{CString, c_char, c_int};
 use std::marker::PhantomData;
@@ -8,7 +8,7 @@ use super::{Context, check, sys};
 use crate::error::{CudaError, Result};
 use crate::libraries::{self, LibrarySpec, Loaded};
 
-/// NVTX's functions (`nvToolsExt.h`) and the library that they are in.
+/// NVTX's functions (`nvToolsExt.h`) and the library that exports them.
 struct Nvtx {
     _library: Loaded,
     push: unsafe extern "C" fn(*const c_char) -> c_int,
@@ -18,15 +18,7 @@ struct Nvtx {
 fn nvtx() -> Option<&'static Nvtx> {
     static NVTX: OnceLock<Option<Nvtx>> = OnceLock::new();
     let load = || {
-        let spec = LibrarySpec {
-            name: "NVTX",
-            sonames: vec!["libnvToolsExt.so.1".into()],
-            overrides: &["CUPRUM_CUDA_PATH"],
-            wheels: &["nvidia/nvtx/lib"],
-            companions: Vec::new(),
-            help: "pip install nvidia-nvtx-cu12",
-        };
-        let loaded = libraries::load(&spec).ok()?;
+        let loaded = libraries::load(&LibrarySpec::nvtx()).ok()?;
         // SAFETY: the signature is that of nvToolsExt.h; the library stays loaded.
         let push = *unsafe { loaded.library.get("nvtxRangePushA") }.ok()?;
         // SAFETY: as above.
