@@ -305,10 +305,11 @@ impl Context {
 impl Blas {
     fn new(context: &'static Context) -> Result<Blas> {
         let api = Api::shared(context.driver_version().0)?;
-        context.bind()?;
         let mut handle = ptr::null_mut();
-        // SAFETY: the context is current and the out-pointer valid.
-        check("cublasCreate", unsafe { (api.create)(&mut handle) })?;
+        context.with_room(|| {
+            // SAFETY: the context is current and the out-pointer valid.
+            check_on(context, "cublasCreate", unsafe { (api.create)(&mut handle) })
+        })?;
         // DEFAULT_MATH with DISALLOW_REDUCED_PRECISION_REDUCTION: f16 and bf16 sums stay in f32 when k is split.
         // SAFETY: a live handle and a documented flag.
         check("cublasSetMathMode", unsafe { (api.set_math_mode)(handle, 16) })?;
@@ -328,8 +329,9 @@ impl Blas {
             return Ok((on, None));
         }
         on.stream = None;
+        self.context.bind()?;
         // SAFETY: a live handle, and a stream of its context.
-        check("cublasSetStream", unsafe { (self.api.set_stream)(on.handle, self.context.stream()) })?;
+        check_on(self.context, "cublasSetStream", unsafe { (self.api.set_stream)(on.handle, self.context.stream()) })?;
         // A workspace of our own keeps results the same from run to run. Set after the stream, which resets it.
         let (at, bytes) = (number as usize, self.workspace_bytes());
         if self.context.is_capture(number) {
@@ -352,8 +354,10 @@ impl Blas {
 
     fn set_workspace(&self, on: &OnStream, buffer: &DeviceBuffer) -> Result<()> {
         let pointer = ptr::with_exposed_provenance_mut(buffer.pointer() as usize);
+        self.context.bind()?; // the buffer's allocation may have freed memory of another device
         // SAFETY: the buffer lives as long as the handle is set to it, and is used in one stream's order.
-        check("cublasSetWorkspace", unsafe { (self.api.set_workspace)(on.handle, pointer, buffer.len()) })
+        let code = unsafe { (self.api.set_workspace)(on.handle, pointer, buffer.len()) };
+        check_on(self.context, "cublasSetWorkspace", code)
     }
 
     /// NVIDIA's advice: 32 MiB for Hopper and later, 4 MiB before.
@@ -389,7 +393,6 @@ impl Blas {
         if gemm.m == 0 || gemm.n == 0 || gemm.batch == 0 {
             return Ok(());
         }
-        self.context.bind()?;
         let (alpha, beta) = (Scalar::new(gemm.dtype, gemm.alpha), Scalar::new(gemm.dtype, gemm.beta));
         let (alpha, beta) = (ptr::from_ref(&alpha).cast::<c_void>(), ptr::from_ref(&beta).cast::<c_void>());
         let (ta, tb) = (gemm.transpose.0 as c_int, gemm.transpose.1 as c_int);
@@ -399,6 +402,7 @@ impl Blas {
         let c = device(gemm.c).cast_mut();
         const DEFAULT_ALGORITHM: c_int = -1;
         let (on, _workspace) = self.handle()?;
+        self.context.bind()?;
         let small = sizes.map(i32::try_from);
         if let [Ok(m), Ok(n), Ok(k), Ok(lda), Ok(ldb), Ok(ldc), Ok(batch)] = small {
             // SAFETY: the handle is ours while locked; scalars live through the call (host pointer mode, the default);
@@ -430,7 +434,7 @@ impl Blas {
                     DEFAULT_ALGORITHM,
                 )
             };
-            return check("cublasGemmStridedBatchedEx", code);
+            return check_on(self.context, "cublasGemmStridedBatchedEx", code);
         }
         let Some(gemm_64) = self.api.gemm_64 else {
             let text = format!("matrix sizes past 2^31 need cuBLAS 12 or later; {} is older", self.api.path.display());
@@ -464,13 +468,18 @@ impl Blas {
                 DEFAULT_ALGORITHM,
             )
         };
-        check("cublasGemmStridedBatchedEx_64", code)
+        check_on(self.context, "cublasGemmStridedBatchedEx_64", code)
     }
 }
 
 fn device(pointer: u64) -> *const c_void {
     // Device addresses are integers to us; the host never dereferences them.
     ptr::with_exposed_provenance(pointer as usize)
+}
+
+/// [`check`] that reports a lost device as such: cuBLAS returns statuses of its own for the driver's sticky errors.
+fn check_on(context: &Context, call: &'static str, code: c_int) -> Result<()> {
+    check(call, code).or_else(|failure| context.check_usable().and(Err(failure)))
 }
 
 fn check(call: &'static str, code: c_int) -> Result<()> {

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::OnceLock;
 
 use super::{Context, check, sys};
-use crate::error::{CudaError, Result};
+use crate::error::Result;
 use crate::libraries::{self, LibrarySpec, Loaded};
 
 /// NVTX's functions (`nvToolsExt.h`) and the library that exports them.
@@ -54,11 +54,13 @@ impl Drop for Range {
 
 /// Tells a profiler that watches this process to record, or to stop.
 pub fn set_recording(context: &Context, on: bool) -> Result<()> {
-    type Switch = unsafe extern "C" fn() -> sys::CUresult;
     context.bind()?;
-    let name = if on { "cuProfilerStart" } else { "cuProfilerStop" };
-    // SAFETY: the signature is the driver API's; libcuda was loaded by the probe and is never closed.
-    let symbol = unsafe { sys::culib().get::<Switch>(name) }.map_err(|e| CudaError::Missing(format!("{name}: {e}")))?;
     // SAFETY: a context is current.
-    check(name, unsafe { symbol() })
+    let (name, code) = unsafe {
+        match on {
+            true => ("cuProfilerStart", sys::cuProfilerStart()),
+            false => ("cuProfilerStop", sys::cuProfilerStop()),
+        }
+    };
+    check(name, code)
 }

@@ -279,7 +279,7 @@ impl RawModule {
 
     /// A driver that finds no symbol says so with this number.
     fn not_found(&self, what: &str, name: &str, error: CudaError) -> Error {
-        const NOT_FOUND: u32 = driver::sys::CUresult::CUDA_ERROR_NOT_FOUND as u32;
+        const NOT_FOUND: u32 = driver::sys::CUresult::CUDA_ERROR_NOT_FOUND.0;
         if !matches!(error, CudaError::Driver { code: NOT_FOUND, .. }) {
             return device::error("cuda", OP, self.device, error);
         }
