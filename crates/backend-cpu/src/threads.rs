@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
+use cuprum_core::buffer::{try_collect, try_reserve};
 use cuprum_core::{Error, Result, settings};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -122,17 +123,22 @@ pub(crate) fn for_each<I: Send, S>(
     }
 }
 
-/// As [`for_each`], and collects the results in the items' order.
+/// As [`for_each`], and collects the results in the items' order. There may be very many items where inputs are broadcast.
+///
+/// # Errors
+/// [`Error::OutOfMemory`] before any work.
 pub(crate) fn map<I: Send, S, R: Send>(
     items: impl ExactSizeIterator<Item = I> + Send,
     cost: usize,
     init: impl Fn() -> S + Sync,
     body: impl Fn(&mut S, I) -> R + Sync,
-) -> Vec<R> {
-    let mut results: Vec<Option<R>> = (0..items.len()).map(|_| None).collect();
-    let pairs: Vec<(I, &mut Option<R>)> = items.zip(results.iter_mut()).collect();
-    for_each(pairs.into_iter(), cost, init, |state, (item, slot)| *slot = Some(body(state, item)));
-    results.into_iter().flatten().collect()
+) -> Result<Vec<R>> {
+    let mut results: Vec<Option<R>> = try_collect("map", (0..items.len()).map(|_| None))?;
+    let mut found = Vec::new();
+    try_reserve("map", &mut found, results.len())?;
+    for_each(items.zip(results.iter_mut()), cost, init, |state, (item, slot)| *slot = Some(body(state, item)));
+    found.extend(results.into_iter().flatten());
+    Ok(found)
 }
 
 /// Runs `f` inside the pool, for libraries that use rayon's current one, with the number of threads that `cost` is worth.
@@ -150,9 +156,15 @@ mod tests {
     #[test]
     fn every_item_once_in_order() {
         for threads in [1, 3] {
-            let squares = with_threads(threads, || map(0..1000usize, usize::MAX, || (), |_, i| i * i)).unwrap();
+            let squares = with_threads(threads, || map(0..1000usize, usize::MAX, || (), |_, i| i * i)).unwrap().unwrap();
             assert!(squares.iter().enumerate().all(|(i, &s)| s == i * i));
         }
         assert!(with_threads(0, || ()).is_err());
+    }
+
+    #[test]
+    fn more_results_than_memory_are_an_error() {
+        let results = map(0..usize::MAX >> 4, 1, || (), |_, i| i);
+        assert!(matches!(results, Err(Error::OutOfMemory { .. })));
     }
 }
