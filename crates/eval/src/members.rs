@@ -1,7 +1,8 @@
 //! What stands behind a dot: attributes and methods of arrays, numbers and dtypes.
 
-use cuprum_core::ops::value::Value;
-use cuprum_core::{Device, Kind, Scalar};
+use cuprum_core::buffer::{try_collect, try_ensure};
+use cuprum_core::ops::value::{Items, MOST_ITEMS, Value};
+use cuprum_core::{Device, Error, Kind, NdArray, Result, Scalar};
 
 use crate::fault::{Checked, Fault};
 use crate::functions::{matrix_transpose, shape};
@@ -153,9 +154,7 @@ pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, key
         }
         "tolist" => {
             no_keywords(&keyword)?;
-            let items = array.to_bytes()?;
-            let mut items = items.chunks_exact(array.dtype().itemsize()).map(|b| Scalar::from_bytes(array.dtype(), b));
-            Ok(nested(array.shape(), &mut items))
+            Ok(nested(&array)?)
         }
         "get" => {
             no_keywords(&keyword)?;
@@ -166,7 +165,7 @@ pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, key
             _ => Err(Fault::typed("to_device takes the name of a device, such as 'cpu' or 'cuda:0'")),
         },
         // `a.reshape(2, -1)` and `a.transpose(1, 0)`: the extents or axes are arguments of their own.
-        "reshape" | "transpose" if positional.len() > 1 => with_array(object, name, vec![Value::Tuple(positional)], keyword),
+        "reshape" | "transpose" if positional.len() > 1 => with_array(object, name, vec![Value::Tuple(positional.into())], keyword),
         _ if is_method(name) => with_array(object, name, positional, keyword),
         _ => match attribute(&object, name) {
             Ok(_) => {
@@ -177,12 +176,26 @@ pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, key
     }
 }
 
-/// Elements in C order as nested lists; without axes, the element.
-fn nested(shape: &[usize], items: &mut impl Iterator<Item = Scalar>) -> Value {
-    match shape {
-        [] => items.next().unwrap_or(Scalar::Int(0)).into(),
-        [n, inner @ ..] => Value::List((0..*n).map(|_| nested(inner, items)).collect()),
+/// Elements in C order as nested lists; without axes, the element. The lists are made axis by axis, the last one first.
+fn nested(array: &NdArray) -> Result<Value> {
+    const OP: &str = "tolist";
+    let (shape, dtype) = (array.shape(), array.dtype());
+    // Number of lists along each axis.
+    let lists: Vec<usize> = shape.iter().scan(1usize, |count, &n| Some(std::mem::replace(count, count.saturating_mul(n)))).collect();
+    let values = lists.iter().copied().fold(array.size(), usize::saturating_add);
+    if values > MOST_ITEMS {
+        return Err(Error::value(OP, format!("{values} values are too many for a list (at most {MOST_ITEMS}); keep them in the array")));
     }
+    // The reference count and the length of each list, and the list itself as a value.
+    try_ensure(OP, values.saturating_mul(2 * size_of::<Value>()))?;
+    let bytes = array.to_bytes()?;
+    let mut values = try_collect(OP, bytes.chunks_exact(dtype.itemsize()).map(|b| Value::from(Scalar::from_bytes(dtype, b))))?;
+    for (&count, &extent) in lists.iter().zip(shape).rev() {
+        let mut items = values.into_iter();
+        let list = |_| Ok(Value::List(Items::new(OP, try_collect(OP, items.by_ref().take(extent))?)?));
+        values = (0..count).map(list).collect::<Result<_>>()?;
+    }
+    Ok(values.pop().unwrap_or(Value::None))
 }
 
 fn with_array(array: Value, name: &str, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Checked<Value> {
