@@ -25,7 +25,7 @@ const TARGET: &str = "targets/x86_64-linux/lib";
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 fn process_env(name: &str) -> Option<OsString> {
-    std::env::var_os(name).filter(|v| !v.is_empty())
+    std::env::var_os(name).filter(|v| !v.to_string_lossy().trim().is_empty())
 }
 
 /// What to look for.

@@ -2,8 +2,8 @@
 //! fresh pages costs as much as the work on them.
 //!
 //! Up to [`SMALL`] bytes a block goes back to its thread's own list; larger ones to one pool of the process, by size class,
-//! at least 2 MiB of them on huge pages. The limit (`CUPRUM_CPU_MEMORY_LIMIT`, [`Device::set_memory_limit`]) covers arrays
-//! and what is kept; kept blocks are given back before a request fails. All blocks are aligned to [`ALIGNMENT`] and initialised:
+//! at least 2 MiB of them on huge pages. The limit (`CUPRUM_CPU_MEMORY_LIMIT`, [`Device::set_memory_limit`]) covers arrays,
+//! reservations and free blocks; free blocks are given back before a request fails. All blocks are aligned to [`ALIGNMENT`] and initialised:
 //! zeros from the system, later what their owners left, who write values without padding.
 #![allow(unsafe_code)]
 

@@ -1,6 +1,6 @@
 //! What stands behind a dot: attributes and methods of arrays, numbers and dtypes.
 
-use cuprum_core::buffer::{try_collect, try_ensure};
+use cuprum_core::buffer::{try_collect, try_ensure, try_reserve};
 use cuprum_core::ops::value::{Items, MOST_ITEMS, Value};
 use cuprum_core::{Device, Error, Kind, NdArray, Result, Scalar};
 
@@ -186,16 +186,28 @@ fn nested(array: &NdArray) -> Result<Value> {
     if values > MOST_ITEMS {
         return Err(Error::value(OP, format!("{values} values are too many for a list (at most {MOST_ITEMS}); keep them in the array")));
     }
-    // The reference count and the length of each list, and the list itself as a value.
-    try_ensure(OP, values.saturating_mul(2 * size_of::<Value>()))?;
+    // Each value, and the reference count, length and nesting of each list.
+    let of_lists = (values - array.size()).saturating_mul(size_of::<[usize; 8]>());
+    try_ensure(OP, values.saturating_mul(size_of::<Value>()).saturating_add(of_lists))?;
     let bytes = array.to_bytes()?;
-    let mut values = try_collect(OP, bytes.chunks_exact(dtype.itemsize()).map(|b| Value::from(Scalar::from_bytes(dtype, b))))?;
-    for (&count, &extent) in lists.iter().zip(shape).rev() {
-        let mut items = values.into_iter();
-        let list = |_| Ok(Value::List(Items::new(OP, try_collect(OP, items.by_ref().take(extent))?)?));
-        values = (0..count).map(list).collect::<Result<_>>()?;
+    let mut numbers = bytes.chunks_exact(dtype.itemsize()).map(|b| Value::from(Scalar::from_bytes(dtype, b)));
+    let mut extents = lists.iter().copied().zip(shape.iter().copied()).rev();
+    let Some((count, extent)) = extents.next() else { return Ok(numbers.next().unwrap_or(Value::None)) };
+    let mut values = listed(OP, &mut numbers, count, extent)?;
+    for (count, extent) in extents {
+        values = listed(OP, &mut values.into_iter(), count, extent)?;
     }
     Ok(values.pop().unwrap_or(Value::None))
+}
+
+/// `count` lists of the next `extent` items each.
+fn listed(op: &'static str, items: &mut dyn Iterator<Item = Value>, count: usize, extent: usize) -> Result<Vec<Value>> {
+    let mut lists = Vec::new();
+    try_reserve(op, &mut lists, count)?;
+    for _ in 0..count {
+        lists.push(Value::List(Items::new(op, try_collect(op, items.take(extent))?)?));
+    }
+    Ok(lists)
 }
 
 fn with_array(array: Value, name: &str, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Checked<Value> {

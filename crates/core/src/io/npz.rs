@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 /// Reads every member of a `.npz` file, in the archive's order (`numpy.load`).
 pub fn load_npz(path: impl AsRef<Path>) -> Result<Vec<(String, NdArray)>> {
     let path = path.as_ref();
-    let file = std::fs::File::open(path).map_err(|e| Error::io(path, e))?;
+    let file = std::fs::File::open(path).map_err(|e| Error::system(path, e))?;
     read(std::io::BufReader::new(file)).map_err(|e| at(path, e))
 }
 
@@ -60,10 +60,10 @@ fn write(path: &Path, arrays: &[(&str, &NdArray)], method: CompressionMethod) ->
         for (name, header, array) in &members {
             let size = header.len().saturating_add(array.nbytes());
             let options = SimpleFileOptions::default().compression_method(method).large_file(size > u32::MAX as usize);
-            archive.start_file(name.as_str(), options).map_err(|e| Error::io(path, e))?;
+            archive.start_file(name.as_str(), options).map_err(|e| Error::system(path, e))?;
             write_array(path, &mut archive, header, array)?;
         }
-        archive.finish().map_err(|e| Error::io(path, e))?;
+        archive.finish().map_err(|e| Error::system(path, e))?;
         Ok(())
     })
 }
