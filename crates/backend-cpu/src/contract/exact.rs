@@ -11,11 +11,13 @@ use crate::simd::{Loop, dispatch};
 use crate::threads;
 
 /// Rows of a register block of the result.
-const ROWS: usize = 4;
+const ROWS: usize = 2;
 /// Length of a block of k.
 const DEPTH: usize = 256;
 /// Columns of a packed block of b. With [`DEPTH`] rows of 8 bytes it takes half a megabyte, which the second-level cache holds.
 const WIDTH: usize = 256;
+/// Columns of a register block of results that have no more.
+const NARROW: usize = 16;
 /// Rows of the result that one task computes: b is packed once for each band.
 const BAND: usize = 128;
 /// Rows of a band where there are few tasks.
@@ -31,11 +33,12 @@ pub(super) trait Exact: Element {
     fn narrow(wide: Self::Wide) -> Self;
     fn add(a: Self::Wide, b: Self::Wide) -> Self::Wide;
     fn multiply(a: Self::Wide, b: Self::Wide) -> Self::Wide;
-    /// [`products`] with as many columns in a register block as fit 64 bytes: one register, or two of 32 bytes.
+    /// [`products`] with a number of columns of a register block that suits the type: long enough that LLVM vectorises the loop over them
+    /// and does not unroll it.
     fn products(p: &Product, batch: &Batch, a: &[Self], b: &[Self], c: &mut [Self]);
 }
 macro_rules! exact {
-    ($($t:ty as $wide:ty)*) => {$( impl Exact for $t {
+    ($columns:literal: $($t:ty as $wide:ty)*) => {$( impl Exact for $t {
         type Wide = $wide;
         #[inline(always)]
         fn widen(self) -> $wide { self as $wide }
@@ -46,11 +49,12 @@ macro_rules! exact {
         #[inline(always)]
         fn multiply(a: $wide, b: $wide) -> $wide { a.wrapping_mul(b) }
         fn products(p: &Product, batch: &Batch, a: &[$t], b: &[$t], c: &mut [$t]) {
-            products::<$t, { 64 / size_of::<$wide>() }>(p, batch, a, b, c)
+            if p.n <= NARROW { products::<$t, NARROW>(p, batch, a, b, c) } else { products::<$t, $columns>(p, batch, a, b, c) }
         }
     } )*};
 }
-exact!(i8 as i16 u8 as i16 i16 as i16 u16 as i16 i32 as i32 u32 as i32 i64 as i64 u64 as i64);
+exact!(128: i8 as i16 u8 as i16 i16 as i16 u16 as i16);
+exact!(64: i32 as i32 u32 as i32 i64 as i64 u64 as i64);
 impl Exact for bool {
     type Wide = u8;
     #[inline(always)]
@@ -70,7 +74,7 @@ impl Exact for bool {
         a & b
     }
     fn products(p: &Product, batch: &Batch, a: &[bool], b: &[bool], c: &mut [bool]) {
-        products::<bool, 64>(p, batch, a, b, c)
+        products::<bool, 128>(p, batch, a, b, c)
     }
 }
 
@@ -194,8 +198,11 @@ mod tests {
 
     #[test]
     fn blocks_of_every_size_agree_with_the_definition() {
-        let sizes: &[(usize, usize, usize)] =
-            if cfg!(miri) { &[(5, 3, 7)] } else { &[(1, 1, 1), (5, 3, 7), (4, 33, 256), (131, 259, 3), (9, 300, 515), (3, 2, 0)] };
+        let sizes: &[(usize, usize, usize)] = if cfg!(miri) {
+            &[(5, 3, 7)]
+        } else {
+            &[(1, 1, 1), (5, 3, 7), (4, 33, 256), (131, 259, 3), (9, 300, 515), (3, 16, 300), (2, 17, 9), (3, 2, 0)]
+        };
         for &(m, n, k) in sizes {
             let p = Product { m, n, k, a: [k as isize, 1], b: [n as isize, 1], c: [n as isize, 1] };
             let values = |count: usize, step: usize| -> Vec<i8> { (0..count).map(|i| (i * step % 251) as i8).collect() };
