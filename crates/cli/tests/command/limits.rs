@@ -94,9 +94,8 @@ fn too_little_memory_is_an_error() {
         "nonzero(broadcast_to(1, (200000, 200000)))",
         "sum(broadcast_to(1.0, (10**7, 10**7)))",
         "broadcast_to(array(1, dtype='int8'), (2, 10**6)) @ broadcast_to(array(1, dtype='int8'), (10**6, 10**9))",
-        "take(broadcast_to(array(1, dtype='int8'), (10**9, 2)), [0], axis=1)",
-        "bincount(broadcast_to(1, (10**10,)), minlength=10**9)",
-        "histogram(broadcast_to(1.0, (10**10,)), bins=10**9)",
+        "bincount(broadcast_to(1, (100000,)), minlength=10**9)",
+        "histogram(broadcast_to(1.0, (100000,)), bins=10**9)",
         "broadcast_to(1.0, (7,) * 11)",
     ] {
         let output = limited(&folder, "ulimit -v 1200000", &["eval", expression]).output().unwrap();
