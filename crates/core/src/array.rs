@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::buffer::{HostBuffer, gather_elements};
+use crate::buffer::{HostBuffer, gather_elements, try_reserve};
 use crate::device::{Buffer, Device, Stream, driver};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
@@ -195,10 +195,10 @@ impl NdArray {
         if want != bytes.len() {
             return Err(Error::shape("array", format!("{} bytes given, {want} needed for {dtype}", bytes.len()), &[&shape]));
         }
-        let host = match dtype {
-            DType::Bool => HostBuffer::from_slice(&bytes.iter().map(|b| *b != 0).collect::<Vec<bool>>())?,
-            _ => HostBuffer::from_bytes(bytes)?,
-        };
+        let mut host = HostBuffer::from_bytes(bytes)?;
+        if dtype == DType::Bool {
+            host.as_mut_bytes().iter_mut().for_each(|b| *b = (*b != 0) as u8);
+        }
         Self::from_host(dtype, &shape, host)
     }
 
@@ -275,18 +275,34 @@ impl NdArray {
 
     /// Elements in C order as raw little-endian bytes, on the host. Waits for the device.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        try_reserve("to_bytes", &mut out, self.nbytes())?;
+        self.for_each_run(|run| {
+            out.extend_from_slice(run);
+            Ok(())
+        })?;
+        Ok(out)
+    }
+
+    /// Calls `f` with the bytes of the elements in C order: all of a contiguous array, else some kilobytes at a time. Waits for the device.
+    pub(crate) fn for_each_run(&self, mut f: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        const RUN: usize = 1 << 14;
         let (bytes, layout) = self.host_bytes()?;
         let item = self.dtype().itemsize();
         if layout.is_c_contiguous() {
             let start = layout.offset() * item;
-            return Ok(bytes.get(start..start + layout.size() * item).unwrap_or_default().to_vec());
+            return f(bytes.get(start..start + layout.size() * item).unwrap_or_default());
         }
-        let mut out = Vec::with_capacity(layout.size() * item);
+        let mut run = Vec::with_capacity(RUN);
         for at in crate::buffer::offsets(&layout) {
             let start = at as usize * item;
-            out.extend_from_slice(bytes.get(start..start + item).unwrap_or_default());
+            run.extend_from_slice(bytes.get(start..start + item).unwrap_or_default());
+            if run.len() >= RUN {
+                f(&run)?;
+                run.clear();
+            }
         }
-        Ok(out)
+        f(&run)
     }
 
     /// Host bytes covering the array, and the layout of the array in them.

@@ -241,7 +241,7 @@ fn at_least(x: &NdArray, ndim: usize) -> cuprum_core::Result<NdArray> {
 fn drawn(op: &str, args: &Args) -> Checked<Value> {
     let dtype = args.dtype("dtype")?.unwrap_or(DType::F64);
     let seed = args.get("seed").cloned().unwrap_or(Value::None);
-    call_named(op, vec![Value::Tuple(args.rest().to_vec()), Value::DType(dtype), seed])
+    call_named(op, vec![Value::Tuple(args.rest().to_vec().into()), Value::DType(dtype), seed])
 }
 
 /// A 0-d or one-element array as a number; numbers as they are.

@@ -18,7 +18,7 @@ super::rows! { Histogram from 420:
     HISTOGRAM "histogram" [] 1 ("a, bins=10, range=None, density=None, weights=None") Some(|a: Args| {
         let weights = a.get("weights").map(|w| w.array("histogram")).transpose()?;
         let (counts, edges) = histogram(&a.array("a")?, bins(&a)?, weights.as_ref(), a.bool_or("density", false)?)?;
-        Ok(Value::Tuple(vec![counts.into(), edges.into()]))
+        Ok(Value::Tuple(vec![counts.into(), edges.into()].into()))
     }), "Counts (int64) of values in bins, and the edges of the bins.";
     HISTOGRAM_BIN_EDGES "histogram_bin_edges" [] 1 ("a, bins=10, range=None") Some(|a: Args| histogram_bin_edges(&a.array("a")?, bins(&a)?).map(Value::Array)), "The edges that histogram would use.";
     BINCOUNT "bincount" [] 1 ("x, weights=None, minlength=0") Some(|a: Args| {

@@ -21,7 +21,7 @@ super::rows! { Sort from 360:
     TOPK "topk" [] 1 ("a, k, axis=-1, *, largest=True") Some(|a: Args| {
         let k = usize::try_from(a.int_or("k", 0)?).map_err(|_| Error::value("topk", "k must not be negative"))?;
         let (values, places) = a.array("a")?.topk(k, a.int_or("axis", -1)?, a.bool_or("largest", true)?)?;
-        Ok(Value::Tuple(vec![values.into(), places.into()]))
+        Ok(Value::Tuple(vec![values.into(), places.into()].into()))
     }), "The k largest (or smallest) elements along an axis, in order, and their places (int64).";
     UNIQUE "unique" [] 1 ("ar, return_index=False, return_inverse=False, return_counts=False") Some(|a: Args| {
         let x = a.array("ar")?;
@@ -36,15 +36,15 @@ super::rows! { Sort from 360:
     UNIQUE_VALUES "unique_values" [] 1 ("x") Some(|a: Args| a.array("x")?.unique().map(Value::Array)), "The distinct elements of the flattened array, sorted.";
     UNIQUE_COUNTS "unique_counts" [] 1 ("x") Some(|a: Args| {
         let (values, counts) = a.array("x")?.unique_counts()?;
-        Ok(Value::Tuple(vec![values.into(), counts.into()]))
+        Ok(Value::Tuple(vec![values.into(), counts.into()].into()))
     }), "The distinct elements, sorted, and how often each occurs (int64).";
     UNIQUE_INVERSE "unique_inverse" [] 1 ("x") Some(|a: Args| {
         let all = a.array("x")?.unique_all()?;
-        Ok(Value::Tuple(vec![all.values.into(), all.inverse.into()]))
+        Ok(Value::Tuple(vec![all.values.into(), all.inverse.into()].into()))
     }), "The distinct elements, sorted, and the place among them (int64) of each element.";
     UNIQUE_ALL "unique_all" [] 1 ("x") Some(|a: Args| {
         let all = a.array("x")?.unique_all()?;
-        Ok(Value::Tuple(vec![all.values.into(), all.indices.into(), all.inverse.into(), all.counts.into()]))
+        Ok(Value::Tuple(vec![all.values.into(), all.indices.into(), all.inverse.into(), all.counts.into()].into()))
     }), "The distinct elements, sorted, with first places, inverse and counts (int64).";
 }
 
