@@ -9,10 +9,12 @@ use cuprum_backend_cuda::driver::Context;
 use cuprum_backend_cuda::module::Function;
 use cuprum_core::{Call, Error, Outcome, Program, Reason, Result};
 
-use crate::NAME;
 use crate::compile::{self, CompiledKernels};
 use crate::parameters::{DevicePointer, KernelParameters, ProgramParams};
 use crate::source::Source;
+
+/// Name of the accelerator.
+pub const NAME: &str = "cub";
 
 /// A call that CUB can run, reduced to the facts that its kernels depend on.
 pub trait KernelRequest {

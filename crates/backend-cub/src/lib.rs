@@ -36,11 +36,9 @@ pub use source::OPTIONS;
 use cuprum_backend_cuda::raw::REDUCTION_KERNEL;
 use cuprum_core::{Accelerator, Availability, Family, Kernel, Registration, Result, Work};
 
-const NAME: &str = "cub";
-
 /// The accelerator `cub`.
 pub static CUB: Accelerator = Accelerator {
-    name: NAME,
+    name: launch::NAME,
     device: "cuda",
     rank: 10,
     summary: "NVIDIA CUB through NVRTC: reductions, scans, sorts, selections and histograms",
