@@ -84,8 +84,8 @@ pub(crate) fn generated(
     Ok(function)
 }
 
-/// A grid for kernels that step through `items` with the grid's stride: a thread for each item, as far as grids go. Fewer
-/// blocks that come round are slower (by 3.5 % at 8 times what an H100 holds, by 8 % at once: docs/architecture.md).
+/// Returns the grid of a grid-stride kernel over `items`: one thread per item, up to the largest grid. Smaller grids are
+/// slower (`docs/notes/gpu-elementwise.md`).
 pub(crate) fn grid(items: u64, threads: u32) -> [u32; 3] {
     [u32::try_from(items.div_ceil(u64::from(threads))).unwrap_or(u32::MAX).min(i32::MAX.unsigned_abs()), 1, 1]
 }

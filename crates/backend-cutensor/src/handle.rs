@@ -235,7 +235,7 @@ impl Handle {
     /// Creates the plan of an operation.
     ///
     /// A large contraction uses the kernel in the tuning store. If there is none, and the user named an accelerator order, all kernels are
-    /// measured. Otherwise the library chooses, and its choice took up to twice as long (`docs/architecture.md`).
+    /// measured. Otherwise the library chooses, and its choice took up to twice as long (`docs/notes/cutensor-algorithms.md`).
     fn best_plan(&self, key: &Key, call: &Call, inputs: [u64; 3], factors: &[f64]) -> std::result::Result<Plan, PlanError> {
         let default = || Ok(self.plan(key, Variant::DEFAULT)?);
         if !key.operation.is_large_contraction() {

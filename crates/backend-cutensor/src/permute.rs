@@ -10,7 +10,7 @@ use crate::handle;
 use crate::operation::{Operation, OperationKind, check_positive_strides, common_type};
 use crate::sys::DataType;
 
-/// Reason to decline in the default order (measurements: `docs/results/h100-2026-11-21.md`, "The orders beside each other").
+/// Reason to decline in the default order (`docs/notes/accelerator-order.md`).
 const SLOWER: &str = "the base accelerator copies faster; an order that names cutensor is followed";
 
 /// Runs a copy of one array to another order of axes.

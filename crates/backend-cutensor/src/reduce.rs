@@ -9,7 +9,7 @@ use crate::handle;
 use crate::operation::{Operation, OperationKind, Tensor, check_positive_strides, common_type, data_type, find_axis};
 use crate::sys::Operator;
 
-/// Reason to decline in the default order (measurements: `docs/results/h100-2026-11-21.md`, "The orders beside each other").
+/// Reason to decline in the default order (`docs/notes/accelerator-order.md`).
 const SLOWER: &str = "the base accelerator adds faster; an order that names cutensor is followed";
 
 /// Runs a sum or a product.

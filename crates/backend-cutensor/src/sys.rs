@@ -126,7 +126,7 @@ impl Variant {
     /// The choice of the library.
     pub const DEFAULT: Variant = Variant::new(Algorithm::Default, 0);
 
-    /// The variants to measure. Each is the fastest for some contractions (`docs/architecture.md`).
+    /// The variants to measure. Each is the fastest for some contractions (`docs/notes/cutensor-algorithms.md`).
     pub const MEASURED: [Variant; 7] = [
         Variant::new(Algorithm::Gett, 0),
         Variant::new(Algorithm::Gett, 1),

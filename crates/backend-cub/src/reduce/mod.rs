@@ -10,8 +10,7 @@ use cuprum_core::{Call, Outcome, Result};
 
 /// Runs a reduction.
 ///
-/// `argmin` and `argmax` decline in the default order: the base accelerator was faster in every case measured
-/// (`docs/results/h100-2026-11-21.md`, "The orders beside each other").
+/// `argmin` and `argmax` decline in the default order, because the base accelerator is faster (`docs/notes/accelerator-order.md`).
 pub fn run(call: &Call) -> Result<Outcome> {
     let describe = |addresses: &[u64]| {
         if call.op == ARGMIN || call.op == ARGMAX {

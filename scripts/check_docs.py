@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""Checks the documents: relative links and their anchors, paths in backticks, and the length of docs/architecture.md.
+
+    python3 scripts/check_docs.py
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LONGEST_ARCHITECTURE = 1500
+FOLDERS = ("benches/", "crates/", "docs/", "examples/", "scripts/", "src/", "tests/", ".ci/")
+CRATES = tuple(f"{crate.name}/" for crate in (ROOT / "crates").iterdir())
+
+
+def anchors(page):
+    """The anchors of a page's headings, by GitHub's rule."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
+def faults(page):
+    text = page.read_text()
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        path, _, anchor = target.partition("#")
+        if "://" in target:
+            continue
+        file = (page.parent / path).resolve() if path else page
+        if not file.exists():
+            yield f"no file {target}"
+        elif anchor and anchor not in anchors(file):
+            yield f"no heading {target}"
+    for code in re.findall(r"`([\w./-]+)`", text):
+        path = f"crates/{code}" if code.startswith(CRATES) else code
+        if path.startswith(FOLDERS) and not (ROOT / path).exists():
+            yield f"no path {code}"
+
+
+listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+pages = [ROOT / name for name in listed if (ROOT / name).exists()]
+found = [f"{page.relative_to(ROOT)}: {fault}" for page in pages for fault in faults(page)]
+words = len((ROOT / "docs/architecture.md").read_text().split())
+if words > LONGEST_ARCHITECTURE:
+    found.append(f"docs/architecture.md: {words} words of {LONGEST_ARCHITECTURE}")
+print("\n".join(found) or f"{len(pages)} documents checked")
+sys.exit(bool(found))
