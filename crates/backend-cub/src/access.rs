@@ -1,4 +1,4 @@
-//! Access to 1-D inputs of stride 1, or of stride 0 for a repeated element.
+//! Checks of fused programs, and vector loads of their 1-D inputs. An input has stride 1, or stride 0 if one element is repeated.
 
 use cuprum_backend_cuda::codegen::{self, Access};
 use cuprum_core::{Array, Program, Reason, StoredArray};

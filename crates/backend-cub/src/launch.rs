@@ -111,8 +111,8 @@ impl LaunchContext<'_> {
     /// Queues the kernel that `P` belongs to.
     ///
     /// # Safety
-    /// Each device address in `parameters` must be null where the kernel allows it, or valid for what the kernel reads and writes there,
-    /// until it has run. The sizes in `parameters` must be those of the memory, and `grid` and `threads` those that the kernel expects.
+    /// Until the kernel has run, each device address must be valid for its accesses. Addresses may be null where the kernel allows it.
+    /// The sizes in `parameters` must be those of the memory. `grid` and `threads` must be those that the kernel expects.
     #[inline]
     pub unsafe fn launch<P: KernelParameters>(&self, grid: u32, threads: u32, shared_bytes: u32, parameters: &P) -> Result<()> {
         let kernel = self.kernel::<P>()?;

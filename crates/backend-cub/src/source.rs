@@ -54,17 +54,17 @@ pub struct Definitions {
 
 impl Definitions {
     /// Adds `constexpr type name = value;`.
-    pub fn value(&mut self, cuda_type: &str, name: &str, value: &str) {
+    pub fn define_value(&mut self, cuda_type: &str, name: &str, value: &str) {
         let _ = writeln!(self.declarations, "constexpr {cuda_type} {name} = {value};"); // writing to a String cannot fail
     }
 
     /// Adds `using name = type;`.
-    pub fn alias(&mut self, name: &str, cuda_type: &str) {
+    pub fn define_type(&mut self, name: &str, cuda_type: &str) {
         let _ = writeln!(self.declarations, "using {name} = {cuda_type};"); // writing to a String cannot fail
     }
 
     /// Adds the fold `CustomFold` (see `fold.cuh`) of a reduction that core does not define.
-    pub fn custom_fold(&mut self, combination: &Combination) {
+    pub fn define_fold(&mut self, combination: &Combination) {
         let Combination { acc, identity, value, combine, finish, .. } = combination;
         let _ = write!(
             self.declarations,
@@ -80,8 +80,8 @@ impl Definitions {
     }
 
     /// Adds `constexpr int name = value;`.
-    pub fn constant(&mut self, name: &str, value: usize) {
-        self.value("int", name, &value.to_string());
+    pub fn define_int(&mut self, name: &str, value: usize) {
+        self.define_value("int", name, &value.to_string());
     }
 }
 

@@ -1,7 +1,7 @@
 //! Sums, differences and products of two or three arrays, one of which is transposed relative to the result: `a + b.T`, `(a - b.T) * c`.
 //!
 //! cuTENSOR serves only expressions that it rounds as NumPy does. A sum of scaled or multiplied operands declines, because cuTENSOR rounds it
-//! once instead of twice. Minimum and maximum decline because cuTENSOR's lose NaN, and complex products because cuTENSOR scales them. If no
+//! once instead of twice. Minimum and maximum decline because cuTENSOR's do not propagate NaN, and complex products because cuTENSOR scales them. If no
 //! operand is transposed, the base accelerator is as fast.
 
 use cuprum_core::call::Work;
@@ -229,7 +229,7 @@ fn operator(op: Op) -> Result<Operator, Reason> {
     match op {
         _ if op == ADD || op == SUBTRACT => Ok(Operator::Add),
         _ if op == MULTIPLY => Ok(Operator::Mul),
-        _ if op == MINIMUM || op == MAXIMUM => Err(Reason::with(|| format!("{}: cuTENSOR's loses NaN", op.name()))),
+        _ if op == MINIMUM || op == MAXIMUM => Err(Reason::with(|| format!("{}: cuTENSOR's does not propagate NaN", op.name()))),
         _ => Err(Reason::with(|| format!("{}: cuTENSOR has no such operator", op.name()))),
     }
 }
@@ -369,7 +369,7 @@ mod tests {
     #[test]
     fn decline_reasons() {
         let of = |op, dtype, inputs: &[StoredArray]| describe_map(&binary(op, dtype, [0, 1]), inputs).unwrap_err();
-        assert_eq!(of(MAXIMUM, DType::F32, &pair(DType::F32)), "maximum: cuTENSOR's loses NaN");
+        assert_eq!(of(MAXIMUM, DType::F32, &pair(DType::F32)), "maximum: cuTENSOR's does not propagate NaN");
         assert_eq!(of(DIVIDE, DType::F32, &pair(DType::F32)), "divide: cuTENSOR has no such operator");
         assert_eq!(of(ADD, DType::I32, &pair(DType::I32)), "int32: cuTENSOR has no integer types");
         let flat = [array(DType::F32, contiguous(&[4, 5])), array(DType::F32, contiguous(&[4, 5]))];

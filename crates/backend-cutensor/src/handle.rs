@@ -88,7 +88,7 @@ pub struct Handle {
 
 // SAFETY: cutensor.h marks every function that is called with a handle here as thread-safe.
 unsafe impl Send for Handle {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Handle {}
 
 impl Handle {
@@ -345,7 +345,7 @@ struct LibraryObject {
 
 // SAFETY: the objects live in host memory, and cutensor.h marks their creation, use and destruction as thread-safe.
 unsafe impl Send for LibraryObject {}
-// SAFETY: as above. Nothing here changes an object after its creation.
+// SAFETY: as for `Send`. Nothing here changes an object after its creation.
 unsafe impl Sync for LibraryObject {}
 
 impl Drop for LibraryObject {

@@ -80,7 +80,7 @@ impl Tensor {
 /// The kind of an operation, with its operators. A, B and C are inputs, D is the output.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum OperationKind {
-    /// `D = A * B`, summed over the modes that D lacks, with the precision of float32 products.
+    /// `D = A * B`, summed over the modes that D lacks. The field is the precision of float32 products.
     Contract(MatmulPrecision),
     /// `D = A`, reduced over the modes that D lacks.
     Reduce(Operator),
@@ -118,9 +118,9 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// Replaces complex elements by pairs of real numbers. Valid for operations that treat both parts alike.
+    /// Replaces complex elements by pairs of real numbers. Valid for operations that treat both parts in the same way.
     ///
-    /// cuTENSOR scales every operand by a factor of its own type. In complex arithmetic, `(1 + 0i) * x` makes one part NaN if the other is
+    /// cuTENSOR scales every operand by a factor of the same type. In complex arithmetic, `(1 + 0i) * x` makes one part NaN if the other is
     /// infinite. A real factor of 1 preserves both parts.
     pub fn with_real_pairs(mut self) -> Operation {
         let real = match self.data {

@@ -1,4 +1,4 @@
-//! Sums and products over any axes of an array. Minimum and maximum decline, because cuTENSOR's lose NaN.
+//! Sums and products over any axes of an array. Minimum and maximum decline, because cuTENSOR's do not propagate NaN.
 
 use cuprum_core::call::Work;
 use cuprum_core::ops::reduce::{MAX, MIN, PROD, SUM};
@@ -25,7 +25,7 @@ fn operator(op: Op) -> Result<Operator, Reason> {
     match op {
         _ if op == SUM => Ok(Operator::Add),
         _ if op == PROD => Ok(Operator::Mul),
-        _ if op == MIN || op == MAX => Err(Reason::with(|| format!("{}: cuTENSOR's loses NaN", op.name()))),
+        _ if op == MIN || op == MAX => Err(Reason::with(|| format!("{}: cuTENSOR's does not propagate NaN", op.name()))),
         _ => Err(Reason::with(|| format!("{}: cuTENSOR has only sum and product", op.name()))),
     }
 }
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn decline_reasons() {
         let l = || contiguous(&[4, 5]);
-        assert_eq!(plain(MAX, DType::F32, l(), &[0]).unwrap_err(), "max: cuTENSOR's loses NaN");
+        assert_eq!(plain(MAX, DType::F32, l(), &[0]).unwrap_err(), "max: cuTENSOR's does not propagate NaN");
         assert_eq!(plain(ARGMAX, DType::F32, l(), &[0]).unwrap_err(), "argmax: cuTENSOR has only sum and product");
         assert_eq!(plain(SUM, DType::I64, l(), &[0]).unwrap_err(), "int64: cuTENSOR has no integer types");
         assert_eq!(plain(MAX, DType::Bool, l(), &[0]).unwrap_err(), "bool: cuTENSOR has no boolean type");

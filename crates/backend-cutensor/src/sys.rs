@@ -209,57 +209,57 @@ functions! {
     get_cudart_version = "cutensorGetCudartVersion": fn() -> usize;
     get_error_string = "cutensorGetErrorString": fn(Status) -> *const c_char;
     create = "cutensorCreate": fn(*mut Handle) -> Status;
-    /// Handle, out, number of modes, extents, strides in elements, type, alignment of the base pointer in bytes.
+    /// Arguments: handle, out, number of modes, extents, strides in elements, type, alignment of the base pointer in bytes.
     create_tensor_descriptor = "cutensorCreateTensorDescriptor":
         fn(Handle, *mut TensorDescriptor, u32, *const i64, *const i64, DataType, u32) -> Status;
     destroy_tensor_descriptor = "cutensorDestroyTensorDescriptor": fn(TensorDescriptor) -> Status;
-    /// Handle, out, then (descriptor, modes, unary operator) of A, B and C, (descriptor, modes) of D, precision.
+    /// Arguments: handle, out, then (descriptor, modes, unary operator) of A, B and C, (descriptor, modes) of D, precision.
     create_contraction = "cutensorCreateContraction":
         fn(Handle, *mut OperationDescriptor, TensorDescriptor, *const i32, Operator, TensorDescriptor, *const i32, Operator,
            TensorDescriptor, *const i32, Operator, TensorDescriptor, *const i32, ComputeDescriptor) -> Status;
-    /// Handle, out, then (descriptor, modes, unary operator) of A and C, (descriptor, modes) of D, reduction, precision.
+    /// Arguments: handle, out, then (descriptor, modes, unary operator) of A and C, (descriptor, modes) of D, reduction, precision.
     create_reduction = "cutensorCreateReduction":
         fn(Handle, *mut OperationDescriptor, TensorDescriptor, *const i32, Operator, TensorDescriptor, *const i32, Operator,
            TensorDescriptor, *const i32, Operator, ComputeDescriptor) -> Status;
-    /// Handle, out, then (descriptor, modes, unary operator) of A and C, (descriptor, modes) of D, the operator between A and C, precision.
+    /// Arguments: handle, out, then (descriptor, modes, unary operator) of A and C, (descriptor, modes) of D, the operator between A and C, precision.
     create_elementwise_binary = "cutensorCreateElementwiseBinary":
         fn(Handle, *mut OperationDescriptor, TensorDescriptor, *const i32, Operator, TensorDescriptor, *const i32, Operator,
            TensorDescriptor, *const i32, Operator, ComputeDescriptor) -> Status;
-    /// Handle, out, then (descriptor, modes, unary operator) of A, B and C, (descriptor, modes) of D, the operator between A and B, the
-    /// operator between that result and C, precision.
+    /// Arguments: handle, out, then (descriptor, modes, unary operator) of A, B and C, (descriptor, modes) of D, inner and outer operator,
+    /// precision.
     create_elementwise_trinary = "cutensorCreateElementwiseTrinary":
         fn(Handle, *mut OperationDescriptor, TensorDescriptor, *const i32, Operator, TensorDescriptor, *const i32, Operator,
            TensorDescriptor, *const i32, Operator, TensorDescriptor, *const i32, Operator, Operator, ComputeDescriptor) -> Status;
-    /// Handle, out, (descriptor, modes, unary operator) of A, (descriptor, modes) of B, precision.
+    /// Arguments: handle, out, (descriptor, modes, unary operator) of A, (descriptor, modes) of B, precision.
     create_permutation = "cutensorCreatePermutation":
         fn(Handle, *mut OperationDescriptor, TensorDescriptor, *const i32, Operator, TensorDescriptor, *const i32,
            ComputeDescriptor) -> Status;
     destroy_operation_descriptor = "cutensorDestroyOperationDescriptor": fn(OperationDescriptor) -> Status;
     operation_get_attribute = "cutensorOperationDescriptorGetAttribute":
         fn(Handle, OperationDescriptor, c_int, *mut c_void, usize) -> Status;
-    /// Handle, out, algorithm, JIT mode.
+    /// Arguments: handle, out, algorithm, JIT mode.
     create_plan_preference = "cutensorCreatePlanPreference": fn(Handle, *mut PlanPreference, Algorithm, c_int) -> Status;
     destroy_plan_preference = "cutensorDestroyPlanPreference": fn(PlanPreference) -> Status;
     plan_preference_set_attribute = "cutensorPlanPreferenceSetAttribute":
         fn(Handle, PlanPreference, c_int, *const c_void, usize) -> Status;
     estimate_workspace_size = "cutensorEstimateWorkspaceSize":
         fn(Handle, OperationDescriptor, PlanPreference, c_int, *mut u64) -> Status;
-    /// Handle, out, operation, preference, maximum workspace in bytes.
+    /// Arguments: handle, out, operation, preference, maximum workspace in bytes.
     create_plan = "cutensorCreatePlan": fn(Handle, *mut Plan, OperationDescriptor, PlanPreference, u64) -> Status;
     destroy_plan = "cutensorDestroyPlan": fn(Plan) -> Status;
     plan_get_attribute = "cutensorPlanGetAttribute": fn(Handle, Plan, c_int, *mut c_void, usize) -> Status;
-    /// Handle, plan, alpha, A, B, beta, C, D, workspace and its size, stream.
+    /// Arguments: handle, plan, alpha, A, B, beta, C, D, workspace and its size, stream.
     contract = "cutensorContract":
         fn(Handle, Plan, *const c_void, u64, u64, *const c_void, u64, u64, u64, u64, Stream) -> Status;
-    /// Handle, plan, alpha, A, beta, C, D, workspace and its size, stream.
+    /// Arguments: handle, plan, alpha, A, beta, C, D, workspace and its size, stream.
     reduce = "cutensorReduce": fn(Handle, Plan, *const c_void, u64, *const c_void, u64, u64, u64, u64, Stream) -> Status;
-    /// Handle, plan, alpha, A, gamma, C, D, stream.
+    /// Arguments: handle, plan, alpha, A, gamma, C, D, stream.
     elementwise_binary_execute = "cutensorElementwiseBinaryExecute":
         fn(Handle, Plan, *const c_void, u64, *const c_void, u64, u64, Stream) -> Status;
-    /// Handle, plan, alpha, A, beta, B, gamma, C, D, stream.
+    /// Arguments: handle, plan, alpha, A, beta, B, gamma, C, D, stream.
     elementwise_trinary_execute = "cutensorElementwiseTrinaryExecute":
         fn(Handle, Plan, *const c_void, u64, *const c_void, u64, *const c_void, u64, u64, Stream) -> Status;
-    /// Handle, plan, alpha, A, B, stream.
+    /// Arguments: handle, plan, alpha, A, B, stream.
     permute = "cutensorPermute": fn(Handle, Plan, *const c_void, u64, u64, Stream) -> Status;
 }
 
@@ -278,7 +278,7 @@ pub struct ComputeDescriptors {
 
 // SAFETY: the descriptors are addresses of constants in the library.
 unsafe impl Send for ComputeDescriptors {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for ComputeDescriptors {}
 
 impl ComputeDescriptors {

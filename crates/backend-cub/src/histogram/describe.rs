@@ -18,7 +18,7 @@ const MAX_COPIED_COUNTERS: usize = 2048;
 static HISTOGRAM: Template =
     Template { name: "cub_histogram.cu", includes_cub: false, headers: &[parts::BINS], body: &[include_str!("../kernels/histogram.cu")] };
 
-/// A histogram that CUB runs.
+/// A histogram, with everything that its kernel depends on.
 #[derive(Debug)]
 pub struct HistogramRequest<'a> {
     /// The fused program, which computes the values.
@@ -53,7 +53,7 @@ pub struct SharedMemory {
     pub log2_copies: u32,
 }
 
-/// Describes a call, or declines it. `addresses` are those of the first element of each input.
+/// Translates a call into a request, or returns the reason to decline. `addresses` are those of the first element of each input.
 pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<HistogramRequest<'a>, Reason> {
     let (Work::Histogram { program, binning }, [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a histogram"));
@@ -116,9 +116,9 @@ impl KernelRequest for HistogramRequest<'_> {
 
     fn source(&self) -> Result<Source, &'static str> {
         let mut d = Definitions::default();
-        d.constant("WIDTH", self.width);
-        d.value("Rule", "RULE", &format!("Rule::{}", parts::binning_rule(self.binning)));
-        d.constant("SHARED", (self.counters != CounterMemory::Global).into());
+        d.define_int("WIDTH", self.width);
+        d.define_value("Rule", "RULE", &format!("Rule::{}", parts::binning_rule(self.binning)));
+        d.define_int("SHARED", (self.counters != CounterMemory::Global).into());
         HISTOGRAM.with_program(self.program, self.access, &d, &["histogram"])
     }
 }

@@ -6,7 +6,7 @@ pub mod launch;
 
 use cuprum_core::{Call, Outcome, Result};
 
-/// Runs a histogram or a count of integers.
+/// Runs `histogram` or `bincount`.
 pub fn run(call: &Call) -> Result<Outcome> {
     crate::launch::run(call, |addresses| describe::describe(call, addresses), launch::launch)
 }

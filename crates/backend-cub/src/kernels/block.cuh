@@ -1,9 +1,9 @@
 // Block-wide reductions and scans by warp shuffles (CUB's BLOCK_REDUCE_WARP_REDUCTIONS and BLOCK_SCAN_WARP_SCANS), and a warp-wide
 // exchange. Requires warp.cuh.
 //
-// These functions replace CUB's own because NVRTC needs half a second to parse CUB's headers. The first call of a reduction or scan waits
-// for its kernel: the base accelerator combines floats in another order, so it must not serve the call meanwhile. Sorts compile in the
-// background and use CUB's headers.
+// These functions replace CUB's because NVRTC needs half a second to parse CUB's headers. The first call of a reduction or scan waits for its
+// kernel: the base accelerator combines floats in another order, so its results may differ. Sorts use CUB's headers, because they compile in
+// the background.
 
 namespace cuprum {
 
@@ -55,8 +55,8 @@ __device__ inline T scan_block(T (&partials)[Threads / 32], T (&items)[Items], c
     return total;
 }
 
-// Converts a warp's items between the striped arrangement, in which item k of a lane has index 32 * k + lane, and the blocked arrangement,
-// in which a lane has successive items. Each warp has its own struct in shared memory. Padding reduces bank conflicts.
+// Converts the items of a warp between two arrangements. In the striped one, item k of a lane has index 32 * k + lane. In the blocked one, a
+// lane has successive items. Each warp has its own struct in shared memory. Padding reduces bank conflicts.
 template <class T, int Items> struct WarpExchange {
     static_assert(32 % Items == 0, "padding must not separate the items of a thread");
     T items[33 * Items];

@@ -13,8 +13,8 @@ constexpr int LANES = 32;
 constexpr int WARPS = THREADS / LANES;
 constexpr int TILE = WARPS * ITEMS;
 
-// Waits for and folds the totals of the `above` > 0 tiles above the tile whose state is at `own`. States of successive tiles are `stride`
-// apart. Lanes may need different numbers of attempts.
+// Waits for the states of the tiles above a tile, and returns the fold of their totals. There are `above` > 0 of them. The state of the tile has
+// index `own`, and those of successive tiles are `stride` apart. Lanes may return after different numbers of attempts.
 template <class Combine>
 __device__ inline Acc fold_above(const TileStates<Acc>& states, u64 own, u64 stride, u32 above, const Combine& combine) {
     constexpr int WORDS = TileStates<Acc>::WORDS, WINDOW = 16 / WORDS;

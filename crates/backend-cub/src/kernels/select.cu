@@ -3,9 +3,13 @@
 // Ranks within a warp come from ballots, so elements stay in the order of coalesced loads. The selected elements of a tile are compacted in
 // shared memory and written by coalesced stores.
 //
-// The host defines `Value` (an unsigned type of the values' size), `value_of`, `VALUES` and `INDICES` (the requested outputs),
-// `SEPARATE_VALUES` (whether the condition does not read the values), `ITEMS` (elements per thread) and `MIN_BLOCKS` (minimum number of
-// resident blocks per multiprocessor).
+// The host defines:
+//   Value            unsigned type with the size of the values
+//   value_of         function that returns the value at an index
+//   VALUES, INDICES  whether the call returns values and indices
+//   SEPARATE_VALUES  whether the values are not an input of the condition
+//   ITEMS            elements per thread
+//   MIN_BLOCKS       minimum number of resident blocks per multiprocessor
 
 namespace cuprum {
 

@@ -7,7 +7,7 @@ namespace cuprum {
 constexpr int ITEMS = 8;
 constexpr int WARPS = THREADS / 32;
 
-// Counts the elements of each chunk that come before the pivot (low 32 bits of a count) and those equal to it (high 32 bits).
+// PartitionCounts the elements of each chunk that come before the pivot (low 32 bits of a count) and those equal to it (high 32 bits).
 extern "C" __global__ void __launch_bounds__(THREADS)
 partition_count(const Key* __restrict__ from, const SelectState* rows, u64* counts, i64 columns, i64 chunk, u32 chunks) {
     __shared__ u64 sums[WARPS];
@@ -27,23 +27,23 @@ partition_count(const Key* __restrict__ from, const SelectState* rows, u64* coun
 extern "C" __global__ void __launch_bounds__(THREADS)
 partition_write(const Key* __restrict__ from, const SelectState* rows, const u64* counts, Key* __restrict__ values, i64* __restrict__ indices,
                 i64 columns, i64 chunk, u32 chunks) {
-    struct Counts {
+    struct PartitionCounts {
         u64 less, equal;  // elements of earlier chunks
         u64 all_equal;    // elements of all chunks
     };
-    __shared__ Counts sums[WARPS], before;
+    __shared__ PartitionCounts sums[WARPS], before;
     __shared__ u32 warp_counts[WARPS];
     const u32 row = blockIdx.x / chunks, own_chunk = blockIdx.x % chunks;
     const u64 pivot = rows[row].key;
-    Counts part = {0, 0, 0};
+    PartitionCounts part = {0, 0, 0};
     for (u32 c = threadIdx.x; c < chunks; c += THREADS) {
         const u64 count = counts[static_cast<u64>(row) * chunks + c];
         const u64 less = static_cast<u32>(count), equal = count >> 32;
         if (c < own_chunk) part.less += less, part.equal += equal;
         part.all_equal += equal;
     }
-    part = reduce_block<THREADS>(sums, part, [](const Counts& a, const Counts& b) {
-        return Counts{a.less + b.less, a.equal + b.equal, a.all_equal + b.all_equal};
+    part = reduce_block<THREADS>(sums, part, [](const PartitionCounts& a, const PartitionCounts& b) {
+        return PartitionCounts{a.less + b.less, a.equal + b.equal, a.all_equal + b.all_equal};
     });
     if (threadIdx.x == 0) before = part;
     __syncthreads();
@@ -63,7 +63,7 @@ partition_write(const Key* __restrict__ from, const SelectState* rows, const u64
         for (int k = 0; k < ITEMS; k++) {
             if (first + k * 32 < end) x[k] = from[base + first + k * 32];
         }
-        // Counts of the warp's elements before each item: those less than the pivot in the low 16 bits, equal ones in the high 16 bits.
+        // PartitionCounts of the warp's elements before each item: those less than the pivot in the low 16 bits, equal ones in the high 16 bits.
         u32 ranks[ITEMS], count = 0, less_bits = 0, equal_bits = 0;
         #pragma unroll
         for (int k = 0; k < ITEMS; k++) {

@@ -1,12 +1,15 @@
-// Stable radix sort of rows, from the least significant 8-bit digit to the most significant one (Adinets and Merrill, "Onesweep: a faster
-// least significant digit radix sort for GPUs", 2022).
+// Stable radix sort of rows, starting with the least significant 8-bit digit. Source: Adinets and Merrill, "Onesweep: a faster least
+// significant digit radix sort for GPUs", 2022.
 //
 // One kernel counts the digits of all passes. Then each pass reads and writes every element once. Decoupled look-back over the earlier tiles
 // of a row gives a tile the output index of each of its digits. A row skips passes in which all of its digits are equal. Elements of two
 // words are sorted by the less significant word, then by the other.
 //
-// Requires relaxed.cuh, share.cuh and sort_keys.cuh. The host defines what the last requires, `RowIndex` (an unsigned type for indices within
-// a row), `THREADS`, `ITEMS` (elements per thread) and `MIN_BLOCKS` (minimum number of resident blocks per multiprocessor).
+// Requires relaxed.cuh, share.cuh and sort_keys.cuh. The host defines the names that the last requires, and:
+//   RowIndex    unsigned type for indices within a row
+//   THREADS     threads per block
+//   ITEMS       elements per thread
+//   MIN_BLOCKS  minimum number of resident blocks per multiprocessor
 
 namespace cuprum {
 
@@ -38,7 +41,7 @@ sort_count(const Bits* __restrict__ from, RowIndex* counts, i64 columns, i64 chu
 
 // Replaces the counts by the index in the row at which each digit begins. There is a block for each row and pass.
 //
-// `masks`, which must be zeroed, gets a bit for each pass with different digits: of any row in masks[0], of row r in masks[1 + r].
+// `masks` must be zeroed. masks[1 + r] gets a bit for each pass in which row r has different digits. masks[0] gets the bits of all rows.
 extern "C" __global__ void __launch_bounds__(DIGITS) sort_digit_offsets(RowIndex* counts, u32* masks, i64 columns) {
     using Scan = BlockScan<RowIndex, DIGITS>;
     __shared__ typename Scan::TempStorage storage;
@@ -55,8 +58,8 @@ extern "C" __global__ void __launch_bounds__(DIGITS) sort_digit_offsets(RowIndex
     *own = begin;
 }
 
-// The state of a tile for a digit is one word: a tag and a count. The tag says which pass wrote it, and whether the count is that of the tile
-// or of all tiles of the row up to it. Because of the tags, the states need not be zeroed between passes.
+// The state of a tile for a digit is one word, a tag and a count. The tag identifies the pass. It also tells whether the count belongs to the
+// tile alone or includes all earlier tiles of the row. Because of the tags, states are not zeroed between passes.
 constexpr int TAG_SHIFT = sizeof(RowIndex) == 4 ? 28 : 56;
 constexpr RowIndex COUNT = (RowIndex(1) << TAG_SHIFT) - 1;
 
@@ -152,7 +155,7 @@ sort_pass(const Bits* __restrict__ from, const __grid_constant__ PassBuffers buf
     RowIndex* state_word = states + (static_cast<u64>(shared_block) * DIGITS + threadIdx.x);
     u32 in_tile = 0;
     int ranks[ITEMS], digit_begin;
-    // The counts of the first tile are also those of all tiles up to it.
+    // The counts of the first tile include all tiles up to it.
     const Publish publish{has_digit && tiles > 1 ? state_word : nullptr, static_cast<RowIndex>(tile == 0 ? tag + 1 : tag), in_tile};
     Ranks::rank(storage.ranks, keys, ranks, extractor, digit_begin, publish);
     __syncthreads();

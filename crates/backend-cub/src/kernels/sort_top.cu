@@ -1,12 +1,12 @@
 // Selects the first few elements of each row in sorted order, without sorting the row, by radix selection.
 //
 // Each pass counts one digit of the elements that may be the last selected one, starting with the most significant digit. Passes end when
-// all remaining candidates are selected (Alabi and others, "Fast k-selection algorithms for graphics processing units", 2012). The digits of
-// the index follow those of the key, so that no two elements are equal, and the first of equal keys are selected. Then each selected
-// element compares itself with all others to find its rank.
+// all remaining candidates are selected. The digits of the index follow those of the key, so that no two elements are equal, and the first
+// of equal keys are selected. Finally the rank of each selected element is found by comparing it with all others. Source: Alabi and others,
+// "Fast k-selection algorithms for graphics processing units", 2012.
 //
-// Requires block.cuh, share.cuh and sort_keys.cuh. The host defines what the latter requires, and `EXACT`: whether to determine all digits
-// of the last key, even if no other candidate is left.
+// Requires block.cuh, share.cuh and sort_keys.cuh. The host defines the names that the last requires, and `EXACT`. With EXACT, passes determine
+// all digits of the last key, even if no other candidate is left.
 
 namespace cuprum {
 
@@ -17,8 +17,8 @@ constexpr int MAX_SELECTED = 1024;
 
 enum Decided : u32 { NOT_YET, BY_KEYS, BY_INDICES };
 
-// State of the selection in one row; zeroed before the first pass. An element is selected if its bits from `begin_bit` on are not greater
-// than those of the last selected element.
+// State of the selection in one row, zeroed before the first pass. An element is selected if its bits are not greater than those of the last
+// selected element. Bits below `begin_bit` are ignored.
 struct SelectState {
     u64 key, index;  // the known digits of the last selected element
     u64 before;      // number of elements that come before all candidates for it

@@ -66,11 +66,11 @@ enum Fold<'a> {
     Strings(&'a StringReduction),
 }
 
-/// A reduction that CUB runs.
+/// A reduction, with everything that its kernel depends on.
 pub struct ReduceRequest<'a> {
     op: Op,
     fold: Fold<'a>,
-    /// The fused program, or the program that reads the inputs of user code.
+    /// The fused program. For user code it only reads the inputs.
     pub program: &'a Program,
     plan: &'a ReducePlan,
     accumulator: DType,
@@ -108,7 +108,7 @@ fn fold(op: Op, value: DType) -> Result<Fold<'static>, Reason> {
     Ok(Fold::Template(name))
 }
 
-/// Describes a call, or declines it. `addresses` are those of the first element of each input.
+/// Translates a call into a request, or returns the reason to decline. `addresses` are those of the first element of each input.
 pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<ReduceRequest<'a>, Reason> {
     let [output] = call.outputs else { return Err(Reason::new("not a reduction of one output")) };
     let (fold, program, plan, accumulator) = match (&call.work, StringReduction::of(call)) {
@@ -215,7 +215,7 @@ impl ReduceRequest<'_> {
             Fold::Body(body) => Combination::of_body(body, self.accumulator).ok_or(self.op.name())?,
             Fold::Strings(strings) => strings.combination(),
         };
-        d.custom_fold(&combination);
+        d.define_fold(&combination);
         Ok("CustomFold".into())
     }
 
@@ -253,12 +253,12 @@ impl KernelRequest for ReduceRequest<'_> {
         let rank = self.plan.kept.len();
         let all_kernels: &'static [&'static str] = &["reduce_chunks", "reduce_rows_block", "reduce_rows_warp", "reduce_rows_8"];
         let mut d = Definitions::default();
-        d.alias("Index", codegen::index_type(self.wide));
+        d.define_type("Index", codegen::index_type(self.wide));
         let fold = self.define_fold(&mut d)?;
-        d.alias("Fold", &fold);
-        d.alias("Out", ctype(self.output));
-        d.constant("WIDTH", self.width);
-        d.constant("RANK", rank);
+        d.define_type("Fold", &fold);
+        d.define_type("Out", ctype(self.output));
+        d.define_int("WIDTH", self.width);
+        d.define_int("RANK", rank);
         let kernels = if rank == 0 { &all_kernels[..1] } else { all_kernels };
         if rank > 0 {
             d.macros.push_str("#define CUPRUM_ROWS\n");

@@ -41,7 +41,7 @@ pub enum ScanAxis {
     },
 }
 
-/// A scan that CUB runs.
+/// A scan, with everything that its kernel depends on.
 #[derive(Debug)]
 pub struct ScanRequest<'a> {
     op: Op,
@@ -69,7 +69,7 @@ fn fold(op: Op, value: DType) -> Result<&'static str, Reason> {
     Ok(name)
 }
 
-/// Describes a call, or declines it.
+/// Translates a call into a request, or returns the reason to decline.
 pub fn describe<'a>(call: &'a Call) -> Result<ScanRequest<'a>, Reason> {
     let (Work::Scan { program, plan }, [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a scan"));
@@ -189,10 +189,10 @@ impl KernelRequest for ScanRequest<'_> {
 
     fn source(&self) -> Result<Source, &'static str> {
         let mut d = Definitions::default();
-        d.alias("Fold", &format!("{}<{}>", fold(self.op, self.output).map_err(|_| self.op.name())?, ctype(self.accumulator())));
-        d.alias("Out", ctype(self.output));
-        d.constant("ITEMS", self.items());
-        d.constant("RANK", self.plan.lanes.len());
+        d.define_type("Fold", &format!("{}<{}>", fold(self.op, self.output).map_err(|_| self.op.name())?, ctype(self.accumulator())));
+        d.define_type("Out", ctype(self.output));
+        d.define_int("ITEMS", self.items());
+        d.define_int("RANK", self.plan.lanes.len());
         match self.axis {
             ScanAxis::Rows => ROWS.with_program(self.program, self.access, &d, &["scan_rows"]),
             ScanAxis::Columns { .. } => COLUMNS.with_program(self.program, self.access, &d, &["scan_columns"]),

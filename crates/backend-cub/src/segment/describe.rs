@@ -23,7 +23,7 @@ static SEGMENT: Template = Template {
     body: &[include_str!("../kernels/segment.cu")],
 };
 
-/// A reduction of segments that CUB runs.
+/// A reduction of segments, with everything that its kernels depend on.
 #[derive(Debug)]
 pub struct SegmentRequest<'a> {
     /// The fused program, which computes the values.
@@ -38,7 +38,7 @@ pub struct SegmentRequest<'a> {
     pub segments: usize,
 }
 
-/// Describes a call, or declines it.
+/// Translates a call into a request, or returns the reason to decline.
 pub fn describe<'a>(call: &'a Call) -> Result<SegmentRequest<'a>, Reason> {
     let (&Work::Segments { program, reduction, acc }, [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a reduction of segments"));
@@ -98,10 +98,10 @@ impl KernelRequest for SegmentRequest<'_> {
     fn source(&self) -> Result<Source, &'static str> {
         let mut d = Definitions::default();
         let accumulator = ctype(self.accumulator);
-        d.alias("Fold", &format!("{}<{accumulator}>", self.folds.fold));
-        d.alias("Nothing", &format!("{}<{accumulator}>", self.folds.nothing));
-        d.alias("Out", ctype(self.output));
-        d.constant("ITEMS", self.items());
+        d.define_type("Fold", &format!("{}<{accumulator}>", self.folds.fold));
+        d.define_type("Nothing", &format!("{}<{accumulator}>", self.folds.nothing));
+        d.define_type("Out", ctype(self.output));
+        d.define_int("ITEMS", self.items());
         SEGMENT.with_program(self.program, self.access, &d, &["segment_cut", "segment_tile", "segment_join"])
     }
 }

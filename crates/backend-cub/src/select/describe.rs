@@ -18,7 +18,7 @@ static SELECT: Template = Template {
     body: &[include_str!("../kernels/select.cu")],
 };
 
-/// A selection that CUB runs.
+/// A selection, with everything that its kernel depends on.
 #[derive(Debug)]
 pub struct SelectRequest<'a> {
     /// The fused program, which computes the condition.
@@ -41,7 +41,7 @@ pub struct Values {
     condition_input: Option<usize>,
 }
 
-/// Describes a call, or declines it. `addresses` are those of the first element of each input.
+/// Translates a call into a request, or returns the reason to decline. `addresses` are those of the first element of each input.
 pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<SelectRequest<'a>, Reason> {
     let (Work::Select { program, places, .. }, [output, ..]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a selection"));
@@ -109,12 +109,12 @@ impl KernelRequest for SelectRequest<'_> {
     fn source(&self) -> Result<Source, &'static str> {
         let mut d = Definitions::default();
         let size = self.values.map_or(1, |v| v.size);
-        d.alias("Value", &format!("Word<{size}>::type"));
-        d.constant("ITEMS", self.items());
-        d.constant("MIN_BLOCKS", self.min_blocks());
-        d.constant("VALUES", self.values.is_some().into());
-        d.constant("INDICES", self.indices.into());
-        d.constant("SEPARATE_VALUES", self.values.is_some_and(|v| v.condition_input.is_none()).into());
+        d.define_type("Value", &format!("Word<{size}>::type"));
+        d.define_int("ITEMS", self.items());
+        d.define_int("MIN_BLOCKS", self.min_blocks());
+        d.define_int("VALUES", self.values.is_some().into());
+        d.define_int("INDICES", self.indices.into());
+        d.define_int("SEPARATE_VALUES", self.values.is_some_and(|v| v.condition_input.is_none()).into());
         d.declarations.push_str(&match self.values.and_then(|v| v.condition_input) {
             Some(k) => format!(
                 "__device__ inline Value value_of(const Values& v, const Value*, i64) {{\n    Value bits;\n    \

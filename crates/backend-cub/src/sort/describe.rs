@@ -82,7 +82,7 @@ pub struct DigitBits {
     pub end_bit: u32,
 }
 
-/// A sort that CUB runs.
+/// A sort, with everything that its kernels depend on.
 #[derive(Debug)]
 pub struct SortRequest {
     /// The options of the call.
@@ -100,7 +100,7 @@ pub struct SortRequest {
     min_blocks: usize,
 }
 
-/// Describes a call, or declines it.
+/// Translates a call into a request, or returns the reason to decline.
 pub fn describe(call: &Call) -> Result<SortRequest, Reason> {
     if let Work::SegmentSort { .. } = call.work {
         return Err(Reason::new("segments: only the base accelerator sorts them"));
@@ -186,7 +186,7 @@ impl SortRequest {
         if self.dtype == DType::C128 { 2 } else { 1 }
     }
 
-    /// Size of a key in bytes, which is also its number of digits.
+    /// Size of a key in bytes, which is also its number of 8-bit digits.
     pub fn key_size(&self) -> usize {
         self.dtype.itemsize() / self.words()
     }
@@ -249,30 +249,30 @@ impl KernelRequest for SortRequest {
 
     fn source(&self) -> Result<Source, &'static str> {
         let mut d = Definitions::default();
-        d.alias("Element", ctype(self.dtype));
-        d.alias("Key", ["u8", "u16", "u32", "u64"][self.key_size().ilog2() as usize % 4]);
-        d.alias("RowIndex", if self.index_size() == 4 { "u32" } else { "u64" });
-        d.constant("WORDS", self.words());
-        d.constant("PAIRS", self.has_pairs().into());
-        d.constant("DESCENDING", self.options.descending.into());
+        d.define_type("Element", ctype(self.dtype));
+        d.define_type("Key", ["u8", "u16", "u32", "u64"][self.key_size().ilog2() as usize % 4]);
+        d.define_type("RowIndex", if self.index_size() == 4 { "u32" } else { "u64" });
+        d.define_int("WORDS", self.words());
+        d.define_int("PAIRS", self.has_pairs().into());
+        d.define_int("DESCENDING", self.options.descending.into());
         Ok(match self.method {
             SortMethod::BlockPerRow => {
-                d.constant("THREADS", self.threads);
-                d.constant("ITEMS", self.items);
+                d.define_int("THREADS", self.threads);
+                d.define_int("ITEMS", self.items);
                 ROWS.without_program(&d, &["sort_rows"])
             }
             SortMethod::RadixPasses => {
-                d.constant("THREADS", self.threads);
-                d.constant("ITEMS", self.items);
-                d.constant("MIN_BLOCKS", self.min_blocks);
+                d.define_int("THREADS", self.threads);
+                d.define_int("ITEMS", self.items);
+                d.define_int("MIN_BLOCKS", self.min_blocks);
                 PASSES.without_program(&d, &["sort_count", "sort_digit_offsets", "sort_pass"])
             }
             SortMethod::TopK => {
-                d.constant("EXACT", 0);
+                d.define_int("EXACT", 0);
                 TOP.without_program(&d, &["select_digit", "top_gather", "top_rank"])
             }
             SortMethod::Partition => {
-                d.constant("EXACT", 1);
+                d.define_int("EXACT", 1);
                 PARTITION.without_program(&d, &["select_digit", "partition_count", "partition_write"])
             }
         })
