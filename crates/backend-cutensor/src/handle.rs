@@ -249,7 +249,6 @@ impl Handle {
         if !tuning::may_measure() || !registry::order_is_named() || call.stream.is_capturing() {
             return default();
         }
-        // Threads that measure at the identity time would measure each other.
         let _exclusive = self.measuring.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut plans, mut times, mut is_complete) = (SmallVec::<[(Plan, f64); 2]>::new(), Vec::new(), true);
         for variant in Variant::MEASURED {

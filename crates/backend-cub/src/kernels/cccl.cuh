@@ -3,7 +3,7 @@
 // All but one are documented, public interfaces (cub/block) with the same meaning from CCCL 2.7 to 3.6. CUB does not document
 // BlockRadixRankMatchEarlyCounts, but its interface is the same in those versions.
 //
-// This file comes before the prelude, because CCCL's headers must not see the prelude's names.
+// This file precedes the prelude, so that the prelude cannot affect CCCL's headers.
 
 #include <cub/version.cuh>
 #ifdef CUPRUM_CUB_BLOCK

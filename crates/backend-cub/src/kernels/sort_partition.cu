@@ -7,7 +7,7 @@ namespace cuprum {
 constexpr int ITEMS = 8;
 constexpr int WARPS = THREADS / 32;
 
-// PartitionCounts the elements of each chunk that come before the pivot (low 32 bits of a count) and those equal to it (high 32 bits).
+// Counts the elements of each chunk that come before the pivot (low 32 bits of a count) and those equal to it (high 32 bits).
 extern "C" __global__ void __launch_bounds__(THREADS)
 partition_count(const Key* __restrict__ from, const SelectState* rows, u64* counts, i64 columns, i64 chunk, u32 chunks) {
     __shared__ u64 sums[WARPS];
@@ -63,7 +63,7 @@ partition_write(const Key* __restrict__ from, const SelectState* rows, const u64
         for (int k = 0; k < ITEMS; k++) {
             if (first + k * 32 < end) x[k] = from[base + first + k * 32];
         }
-        // PartitionCounts of the warp's elements before each item: those less than the pivot in the low 16 bits, equal ones in the high 16 bits.
+        // Counts of the warp's elements before each item: those less than the pivot in the low 16 bits, equal ones in the high 16 bits.
         u32 ranks[ITEMS], count = 0, less_bits = 0, equal_bits = 0;
         #pragma unroll
         for (int k = 0; k < ITEMS; k++) {
