@@ -63,10 +63,10 @@ template <class T, int Items> struct WarpExchange {
 
     __device__ T* striped() { return items + threadIdx.x % 32; }
     __device__ T* blocked() { return items + threadIdx.x % 32 * Items + threadIdx.x % 32 * Items / 32; }
-    __device__ void striped_to_blocked(T (&own)[Items]) { move<33, 1>(own, striped(), blocked()); }
-    __device__ void blocked_to_striped(T (&own)[Items]) { move<1, 33>(own, blocked(), striped()); }
+    __device__ void striped_to_blocked(T (&own)[Items]) { rearrange<33, 1>(own, striped(), blocked()); }
+    __device__ void blocked_to_striped(T (&own)[Items]) { rearrange<1, 33>(own, blocked(), striped()); }
 
-    template <int WriteStride, int ReadStride> __device__ static void move(T (&own)[Items], T* write, const T* read) {
+    template <int WriteStride, int ReadStride> __device__ static void rearrange(T (&own)[Items], T* write, const T* read) {
         #pragma unroll
         for (int k = 0; k < Items; k++) write[k * WriteStride] = own[k];
         __syncwarp();

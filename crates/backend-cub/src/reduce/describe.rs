@@ -79,7 +79,7 @@ pub struct ReduceRequest<'a> {
     /// Elements that a thread loads at once.
     width: usize,
     /// Whether the kernel uses 64-bit indices.
-    wide: bool,
+    wide_indices: bool,
     /// How many threads reduce a row, which selects the kernel.
     pub split: RowSplit,
 }
@@ -143,7 +143,7 @@ pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<ReduceRequest<'
         output: output.dtype,
         access: Access { repeated, aligned },
         width,
-        wide: !codegen::reduction_fits_narrow(plan),
+        wide_indices: !codegen::reduction_fits_narrow(plan),
         split: row_split(plan.kept_size, plan.reduced_size, step(call.inputs.len(), width)),
     })
 }
@@ -230,13 +230,13 @@ impl ReduceRequest<'_> {
 
     /// The axes of the rows, as a kernel parameter.
     pub fn axes(&self) -> AxesParam {
-        AxesParam(codegen::pack_axes(&self.plan.kept, self.plan.kept_strides.iter().map(|s| s.as_slice()), self.wide))
+        AxesParam(codegen::pack_axes(&self.plan.kept, self.plan.kept_strides.iter().map(|s| s.as_slice()), self.wide_indices))
     }
 }
 
 impl KernelRequest for ReduceRequest<'_> {
     fn key(&self) -> KernelKey<'_> {
-        let layout = (self.width << 16 | self.plan.kept.len() << 8 | usize::from(self.wide)) as u64;
+        let layout = (self.width << 16 | self.plan.kept.len() << 8 | usize::from(self.wide_indices)) as u64;
         let key = KernelKey::new("cub reduce", self.program)
             .with_op(self.op)
             .with_dtype(self.accumulator)
@@ -253,7 +253,7 @@ impl KernelRequest for ReduceRequest<'_> {
         let rank = self.plan.kept.len();
         let all_kernels: &'static [&'static str] = &["reduce_chunks", "reduce_rows_block", "reduce_rows_warp", "reduce_rows_8"];
         let mut d = Definitions::default();
-        d.define_type("Index", codegen::index_type(self.wide));
+        d.define_type("Index", codegen::index_type(self.wide_indices));
         let fold = self.define_fold(&mut d)?;
         d.define_type("Fold", &fold);
         d.define_type("Out", ctype(self.output));
@@ -274,7 +274,7 @@ impl KernelRequest for ReduceRequest<'_> {
 /// Returns name and code of representative sources, to compile without a device.
 pub fn sources() -> Vec<(String, String)> {
     use DType::*;
-    let of = |op: Op, program: Program, accumulator: DType, output: DType, kept: &[usize], wide: bool| {
+    let of = |op: Op, program: Program, accumulator: DType, output: DType, kept: &[usize], wide_indices: bool| {
         let inputs = program.steps.iter().filter(|s| matches!(s.kind, cuprum_core::StepKind::Input(_))).count();
         let size = program.input_dtype(0).map_or(16, DType::itemsize);
         let strides = |s: &[isize]| (0..inputs).map(|_| Strides::from_slice(s)).collect();
@@ -290,7 +290,7 @@ pub fn sources() -> Vec<(String, String)> {
         let access = Access { repeated: 0, aligned: size < 16 };
         let (width, split) = (16 / size, RowSplit::Block);
         let fold = fold(op, accumulator).ok()?;
-        let request = ReduceRequest { op, fold, program: &program, plan: &plan, accumulator, output, access, width, wide, split };
+        let request = ReduceRequest { op, fold, program: &program, plan: &plan, accumulator, output, access, width, wide_indices, split };
         request.source().map(|s| (format!("{} {}<{accumulator}, {output}>, {} axes", s.name, op.name(), kept.len()), s.code)).ok()
     };
     let all = |op, value, acc, out| of(op, Program::identity(value), acc, out, &[], false);
@@ -415,8 +415,8 @@ mod tests {
 
     #[test]
     fn large_arrays_use_64_bit_indices() {
-        let wide = |n| plain(ops::SUM, DType::U8, contiguous(&[n]), &[0], |r| r.wide).unwrap();
-        assert!(!wide(1 << 19) && wide(1 << 31));
+        let wide_indices = |n| plain(ops::SUM, DType::U8, contiguous(&[n]), &[0], |r| r.wide_indices).unwrap();
+        assert!(!wide_indices(1 << 19) && wide_indices(1 << 31));
     }
 
     #[test]

@@ -78,13 +78,13 @@ pub fn launch(context: &LaunchContext, request: &ReduceRequest) -> Result<Outcom
         RowSplit::Lanes(32) => {
             let grid = context.grid::<WarpPerRowParams>(threads, 0, rows.div_ceil(rows_per_block(32)), u32::MAX)?;
             let params = WarpPerRowParams { p, axes, out, rows: Index(rows), columns };
-            // SAFETY: as for a block per row.
+            // SAFETY: the output has `rows` elements. The plan's sizes fit `Index`.
             unsafe { context.launch(grid, threads, 0, &params) }?;
         }
         RowSplit::Lanes(_) => {
             let grid = context.grid::<EightLanesPerRowParams>(threads, 0, rows.div_ceil(rows_per_block(8)), u32::MAX)?;
             let params = EightLanesPerRowParams { p, axes, out, rows: Index(rows), columns };
-            // SAFETY: as for a block per row.
+            // SAFETY: the output has `rows` elements. The plan's sizes fit `Index`.
             unsafe { context.launch(grid, threads, 0, &params) }?;
         }
     }

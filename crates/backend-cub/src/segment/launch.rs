@@ -81,7 +81,7 @@ pub fn launch(context: &LaunchContext, request: &SegmentRequest) -> Result<Outco
     let join = JoinParams { out, length, offsets, segments, cuts, heads, tails, tiles };
     let warps_per_block = THREADS / 32;
     let grid = context.grid::<JoinParams>(threads, 0, tile_count.div_ceil(warps_per_block) as u64, 4)?;
-    // SAFETY: as for the tiles.
+    // SAFETY: the output, `heads` and `tails` have the sizes that the tiles need, and the previous kernel writes them.
     unsafe { context.launch(grid, threads, 0, &join) }?;
     device::done(call, [output])
 }

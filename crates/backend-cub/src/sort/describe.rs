@@ -16,7 +16,7 @@ pub const DIGITS: usize = 256;
 const WIDE_COLUMNS: usize = 1 << 28;
 /// Minimum number of rows to sort long rows by a block each. Fewer rows do not fill the device.
 const MIN_ROWS_FOR_BLOCKS: usize = 16;
-/// Maximum length of rows that a block sorts if there are fewer rows than that.
+/// Maximum length of rows that a block sorts if there are fewer than `MIN_ROWS_FOR_BLOCKS` rows.
 const MAX_BLOCK_COLUMNS: usize = 4096;
 
 /// Threads per block of the selection kernels, as in `sort_top.cu`.
@@ -170,7 +170,7 @@ impl SortRequest {
     }
 
     /// Whether the algorithm is a radix selection.
-    fn selects(&self) -> bool {
+    fn is_selection(&self) -> bool {
         matches!(self.method, SortMethod::TopK | SortMethod::Partition)
     }
 
@@ -178,7 +178,7 @@ impl SortRequest {
     ///
     /// They do if the call returns indices, if a selection needs them, or if values cannot be decoded from keys, as for complex dtypes.
     pub fn has_pairs(&self) -> bool {
-        self.options.indices || self.dtype.is_complex() || self.selects()
+        self.options.indices || self.dtype.is_complex() || self.is_selection()
     }
 
     /// Keys per element: two for complex128, whose keys are sorted one after the other, else one.
@@ -235,7 +235,7 @@ impl SortRequest {
 impl KernelRequest for SortRequest {
     /// Radix selection includes no CUB header and compiles fast. The base accelerator also orders the elements of a partition differently.
     fn takes_long_to_compile(&self) -> bool {
-        !self.selects()
+        !self.is_selection()
     }
 
     fn key(&self) -> KernelKey<'_> {
