@@ -2,18 +2,18 @@
 //!
 //! It serves contractions, sums and products over any axes, and elementwise expressions and copies with transposed operands.
 //!
-//! The family modules (`contract`, `reduce`, `elementwise`, `permute`) translate a call to an `Operation` or decline it. `handle` creates
+//! The family modules (`contract`, `copy`, `map`, `reduce`) translate a call to an `Operation` or decline it. `handle` creates
 //! plans and runs them. `unsafe` is denied here and allowed only in the modules marked below.
 
 #![deny(unsafe_code)]
 
 mod contract;
-mod elementwise;
+mod copy;
 #[allow(unsafe_code)] // cuTENSOR's C interface
 mod handle;
 pub mod library;
+mod map;
 mod operation;
-mod permute;
 mod plan_cache;
 mod reduce;
 #[allow(missing_docs, unsafe_code)] // cuTENSOR's C interface, with the library's names
@@ -48,8 +48,8 @@ pub fn register() -> Result<()> {
 const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Contract, contract::run),
     Kernel::new(Family::Reduce, reduce::run),
-    Kernel::new(Family::Map, elementwise::run),
-    Kernel::new(Family::Copy, permute::run),
+    Kernel::new(Family::Map, map::run),
+    Kernel::new(Family::Copy, copy::run),
 ];
 
 fn probe() -> Availability {

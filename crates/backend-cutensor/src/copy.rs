@@ -5,8 +5,8 @@ use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::registry::if_order_is_named;
 use cuprum_core::{Array, Call, Outcome, Reason, Result};
 
-use crate::elementwise::tensor;
 use crate::handle;
+use crate::map::tensor;
 use crate::operation::{Operation, OperationKind, check_positive_strides, common_type};
 use crate::sys::DataType;
 
@@ -50,7 +50,7 @@ mod tests {
     use crate::operation::Tensor;
     use crate::testing::{array, contiguous, output, reason, with_call};
 
-    fn copy(dtype: DType, layout: Layout) -> Result<Operation, String> {
+    fn describe_copy(dtype: DType, layout: Layout) -> Result<Operation, String> {
         let outputs = [output(dtype, layout.shape())];
         let regions = [outputs[0].layout.clone()];
         with_call(COPY, &[array(dtype, layout)], &outputs, Work::Copy { regions: &regions }, |call| reason(|| describe(call)))
@@ -58,21 +58,24 @@ mod tests {
 
     #[test]
     fn transposes() {
-        let op = copy(DType::F32, contiguous(&[5, 4]).transpose()).unwrap();
+        let op = describe_copy(DType::F32, contiguous(&[5, 4]).transpose()).unwrap();
         assert_eq!((op.kind, op.data), (OperationKind::Permute, DataType::F32));
         assert_eq!((&op.inputs[0], &op.output), (&Tensor::new([(0, 4, 1), (1, 5, 4)]), &Tensor::new([(0, 4, 5), (1, 5, 1)])));
-        let op = copy(DType::C64, contiguous(&[5, 4]).transpose()).unwrap();
+        let op = describe_copy(DType::C64, contiguous(&[5, 4]).transpose()).unwrap();
         assert_eq!((op.data, op.output.modes.len()), (DataType::F64, 2));
-        let op = copy(DType::C128, contiguous(&[5, 4]).transpose()).unwrap();
+        let op = describe_copy(DType::C128, contiguous(&[5, 4]).transpose()).unwrap();
         assert_eq!((op.data, op.output.modes.len()), (DataType::F64, 3));
     }
 
     #[test]
     fn decline_reasons() {
-        assert_eq!(copy(DType::U8, contiguous(&[5, 4]).transpose()).unwrap_err(), "uint8: cuTENSOR has no integer types");
-        assert_eq!(copy(DType::F32, contiguous(&[5, 4])).unwrap_err(), "the copy is not a transpose; the base accelerator is as fast");
+        assert_eq!(describe_copy(DType::U8, contiguous(&[5, 4]).transpose()).unwrap_err(), "uint8: cuTENSOR has no integer types");
+        assert_eq!(
+            describe_copy(DType::F32, contiguous(&[5, 4])).unwrap_err(),
+            "the copy is not a transpose; the base accelerator is as fast"
+        );
         let flipped = contiguous(&[5, 4]).transpose().flip(&[1]);
-        assert_eq!(copy(DType::F32, flipped).unwrap_err(), "negative stride along axis 1 of input 0");
+        assert_eq!(describe_copy(DType::F32, flipped).unwrap_err(), "negative stride along axis 1 of input 0");
         let (inputs, outputs) = ([array(DType::F32, contiguous(&[2])), array(DType::F32, contiguous(&[2]))], [output(DType::F32, &[4])]);
         let regions = [contiguous(&[2]), Layout::strided(&[2], &[1], 2).unwrap()];
         let joined = with_call(COPY, &inputs, &outputs, Work::Copy { regions: &regions }, |call| reason(|| describe(call)));
