@@ -1,4 +1,4 @@
-//! What happens while a kernel is compiled. Each in a process of its own, with a cache folder where nothing is.
+//! Calls during background compilation. Each test runs in its own process with an empty cache directory.
 
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -6,15 +6,16 @@ use std::time::{Duration, Instant};
 use cuprum_backend_cub::CUB;
 use cuprum_core::{Availability, Device, NdArray, Result, explain, registry, with_device};
 
-/// Runs an ignored test of this file by itself, by as many threads as said: with one, on the main thread. `None` where there is no device.
-fn by_itself(test: &str, threads: usize) -> Option<Output> {
+/// Runs an ignored test of this file in a new process with `threads` test threads. With one, the test runs on the main thread. Returns `None`
+/// if there is no device.
+fn run_in_new_process(test: &str, threads: usize) -> Option<Output> {
     if let Availability::Missing { why, help } = registry::availability(&CUB) {
         println!("skipped: {why}; {help}");
         return None;
     }
     let cache = std::env::temp_dir().join(format!("cuprum-{test}-{threads}-{}", std::process::id()));
     let run = Command::new(std::env::current_exe().unwrap())
-        .args([&format!("compile::{test}"), "--exact", "--ignored", "--nocapture", &format!("--test-threads={threads}")])
+        .args([&format!("background_compilation::{test}"), "--exact", "--ignored", "--nocapture", &format!("--test-threads={threads}")])
         .env("CUPRUM_CACHE_DIR", &cache)
         .env_remove("CUPRUM_COMPILE")
         .env_remove("CUPRUM_ACCELERATORS")
@@ -31,18 +32,18 @@ fn check(run: &Output) {
 }
 
 #[test]
-fn the_base_serves_while_a_kernel_is_compiled() {
-    by_itself("sorts_until_cub_has_its_kernel", 2).as_ref().map(check);
+fn the_base_accelerator_serves_calls_during_compilation() {
+    run_in_new_process("sort_until_cub_serves", 2).as_ref().map(check);
 }
 
 #[test]
-fn a_process_ends_well_while_a_kernel_is_compiled() {
+fn a_process_may_end_during_compilation() {
     for threads in [1, 2] {
-        by_itself("sorts_once", threads).as_ref().map(check);
+        run_in_new_process("sort_once", threads).as_ref().map(check);
     }
 }
 
-/// Sorts, and whether cub served it; else it must have said that it compiles.
+/// Sorts and returns whether cub served the call. If not, cub must have declined because it compiles.
 fn sort() -> Result<bool> {
     let values: Vec<f32> = (0..100_000).map(|i| ((i * 7919) % 100_003) as f32).collect();
     let mut want = values.clone();
@@ -52,16 +53,19 @@ fn sort() -> Result<bool> {
         assert_eq!(sorted?.to_vec::<f32>()?, want);
         let record = records.iter().find(|r| r.op == "sort").expect("a sort");
         let by_cub = record.served_by == Some("cub");
-        assert!(by_cub || record.declined.iter().any(|(who, why)| *who == "cub" && why.contains("being compiled")), "{record}");
+        assert!(
+            by_cub || record.declined.iter().any(|(accelerator, why)| *accelerator == "cub" && why.contains("being compiled")),
+            "{record}"
+        );
         Ok(by_cub)
     })
 }
 
 #[test]
-#[ignore = "run by another, in a process of its own"]
-fn sorts_until_cub_has_its_kernel() {
+#[ignore = "run by another test in a new process"]
+fn sort_until_cub_serves() {
     let start = Instant::now();
-    assert!(!sort().unwrap(), "the base serves at first");
+    assert!(!sort().unwrap(), "the base accelerator serves the first call");
     while !sort().unwrap() {
         assert!(start.elapsed() < Duration::from_secs(60), "still compiling");
         std::thread::sleep(Duration::from_millis(10));
@@ -69,7 +73,7 @@ fn sorts_until_cub_has_its_kernel() {
 }
 
 #[test]
-#[ignore = "run by another, in a process of its own"]
-fn sorts_once() {
-    assert!(!sort().unwrap(), "the base serves at first");
+#[ignore = "run by another test in a new process"]
+fn sort_once() {
+    assert!(!sort().unwrap(), "the base accelerator serves the first call");
 }

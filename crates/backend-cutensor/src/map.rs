@@ -1,8 +1,8 @@
-//! Sums, differences and products of two or three arrays of which one lies across the result: `a + b.T`, `(a - b.T) * c`.
+//! Sums, differences and products of two or three arrays, one of which is transposed relative to the result: `a + b.T`, `(a - b.T) * c`.
 //!
-//! Only what is rounded as NumPy rounds it: signs are turned, absolute values taken and a product is scaled, but a scaled or
-//! multiplied operand of a sum would be rounded once instead of twice. Minimum and maximum lose NaN, a complex product is scaled,
-//! and where all operands are walked along one and the same axis the base is as fast.
+//! cuTENSOR serves only expressions that it rounds as NumPy does. A sum of scaled or multiplied operands declines, because cuTENSOR rounds it
+//! once instead of twice. Minimum and maximum decline because cuTENSOR's do not propagate NaN, and complex products because cuTENSOR scales them. If no
+//! operand is transposed, the base accelerator is as fast.
 
 use cuprum_core::call::Work;
 use cuprum_core::ops::elementwise::{ABS, ADD, MAXIMUM, MINIMUM, MULTIPLY, NEGATIVE, SUBTRACT};
@@ -11,13 +11,13 @@ use cuprum_core::{Call, DType, Op, Outcome, Program, Reason, Result, Scalar, Ste
 use smallvec::SmallVec;
 
 use crate::handle;
-use crate::operation::{Kind, Operation, Tensor, common_type, forward_only};
+use crate::operation::{Operation, OperationKind, Tensor, check_positive_strides, common_type};
 use crate::sys::Operator;
 
-/// Two or three arrays of the output's dtype.
+/// Runs an elementwise expression of two or three arrays.
 pub fn run(call: &Call) -> Result<Outcome> {
     match describe(call) {
-        Ok(Joined { operation, terms }) => {
+        Ok(TermExpression { operation, terms }) => {
             let arrays: SmallVec<[_; 3]> = terms.iter().map(|t| &call.inputs[t.input]).collect();
             let factors: SmallVec<[f64; 3]> = terms.iter().map(|t| t.factor).collect();
             handle::run(call, operation, &arrays, &factors)
@@ -26,7 +26,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
     }
 }
 
-/// `factor * |input|` or `factor * input`.
+/// One operand of an expression: `factor * |input|` or `factor * input`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Term {
     input: usize,
@@ -34,75 +34,77 @@ struct Term {
     factor: f64,
 }
 
-/// `out = A op C`, or `(A op B) op C`, each a term; C, the last, lies as the output does.
+/// The expression `A op C` or `(A op B) op C`. C is the last term and has the strides of the output.
 #[derive(Debug)]
-struct Joined {
+struct TermExpression {
     operation: Operation,
     terms: SmallVec<[Term; 3]>,
 }
 
-fn describe(call: &Call) -> Result<Joined, Reason> {
+fn describe(call: &Call) -> Result<TermExpression, Reason> {
     let (Work::Map { program, plan }, [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("more than one result"));
     };
     if plan.dims.len() < 2 {
-        return Err(Reason::new("no input lies across the output: the base is as fast"));
+        return Err(Reason::new("no input is transposed relative to the output; the base accelerator is as fast"));
     }
     let expression = Expression { program, dtype: output.dtype };
-    let (operators, mut terms) = expression.joined()?;
+    let (operators, mut terms) = expression.parse()?;
     let data = common_type(call)?;
     if operators.contains(&Operator::Mul) && output.dtype.is_complex() {
         return Err(Reason::new("complex product: scaling the operands would turn infinities into NaN"));
     }
-    forward_only(call.inputs)?;
-    let is_output = |t: &Term| plan.strides[t.input] == plan.strides[call.inputs.len()];
+    check_positive_strides(call.inputs)?;
+    let has_output_strides = |t: &Term| plan.strides[t.input] == plan.strides[call.inputs.len()];
     if let [first, last] = &mut terms[..]
-        && !is_output(last)
+        && !has_output_strides(last)
     {
         std::mem::swap(first, last);
     }
-    if !terms.last().is_some_and(is_output) {
+    if !terms.last().is_some_and(has_output_strides) {
         return Err(Reason::new(match terms.len() {
-            2 => "neither input lies as the output does",
-            _ => "the input that is joined last does not lie as the output does",
+            2 => "neither input has the strides of the output",
+            _ => "the last operand does not have the strides of the output",
         }));
     }
     let out = tensor(plan, call.inputs.len());
     let inputs: SmallVec<[Tensor; 2]> = terms[..terms.len() - 1].iter().map(|t| tensor(plan, t.input)).collect();
-    if !inputs.iter().any(|input| input.lies_across(&out)) {
-        return Err(Reason::new("no input lies across the output: the base is as fast"));
+    if !inputs.iter().any(|input| input.is_transposed_to(&out)) {
+        return Err(Reason::new("no input is transposed relative to the output; the base accelerator is as fast"));
     }
     let unary = |n: usize| terms[n].unary;
     let kind = match operators[..] {
-        [op] => Kind::Binary { op, unary: [unary(0), unary(1)] },
-        [inner, outer] => Kind::Trinary { inner, outer, unary: [unary(0), unary(1), unary(2)] },
+        [op] => OperationKind::Binary { op, unary: [unary(0), unary(1)] },
+        [inner, outer] => OperationKind::Trinary { inner, outer, unary: [unary(0), unary(1), unary(2)] },
         _ => return Err(Reason::new("no operation")),
     };
     let operation = Operation { kind, data, inputs, output: out };
-    Ok(Joined { operation: operation.by_real_parts().check()?, terms })
+    Ok(TermExpression { operation: operation.with_real_pairs().check()?, terms })
 }
 
-/// The operators of an expression, the inner one first, and its terms in order.
-type Parts = (SmallVec<[Operator; 2]>, SmallVec<[Term; 3]>);
+/// Operators and terms of an expression. The inner operator comes first; the terms are in evaluation order.
+type OperatorsAndTerms = (SmallVec<[Operator; 2]>, SmallVec<[Term; 3]>);
 
-/// A program as a tree.
+/// A program, read as an expression tree.
 struct Expression<'a> {
     program: &'a Program,
     dtype: DType,
 }
 
 impl Expression<'_> {
-    /// cuTENSOR rounds after each operation as the program does; the 16-bit floats it computes in float32.
-    fn rounds_each(&self) -> Result<(), Reason> {
+    /// Declines the 16-bit floats: cuTENSOR computes them in float32, so that it does not round after each operation.
+    fn check_rounding(&self) -> Result<(), Reason> {
         match self.dtype {
             DType::F16 | DType::BF16 => Err(Reason::new("16-bit floats are rounded after each operation")),
             _ => Ok(()),
         }
     }
 
-    /// A scalar as a factor, in the arithmetic of the operands. cuTENSOR does not read what it scales by 0, and NaN times 0 is NaN.
+    /// Converts a scalar to a factor of the operands' dtype.
+    ///
+    /// Declines 0, because cuTENSOR does not read an operand with that factor, and NaN times 0 is NaN.
     fn factor(&self, scalar: Scalar) -> Result<f64, Reason> {
-        self.rounds_each()?;
+        self.check_rounding()?;
         let value = match self.dtype {
             DType::F32 => scalar.as_f64() as f32 as f64,
             DType::F64 => scalar.as_f64(),
@@ -118,7 +120,8 @@ impl Expression<'_> {
         self.program.steps.get(n as usize).map(|s| (s.kind, s.args()))
     }
 
-    fn joined(&self) -> Result<Parts, Reason> {
+    /// Splits the program into operators and terms.
+    fn parse(&self) -> Result<OperatorsAndTerms, Reason> {
         let Some((kind, args)) = self.program.outputs.first().and_then(|&n| self.step(n)) else {
             return Err(Reason::new("no result"));
         };
@@ -130,17 +133,17 @@ impl Expression<'_> {
         };
         let operator = operator(op)?;
         let is_pair = |n: u16| matches!(self.step(n), Some((StepKind::Apply(op), &[l, r])) if !self.is_scaled(op, l, r));
-        let (mut operators, mut terms): Parts = Default::default();
+        let (mut operators, mut terms): OperatorsAndTerms = Default::default();
         match (is_pair(left), is_pair(right)) {
             (false, false) => terms.extend([self.term(left)?, self.term(right)?]),
             (true, true) => return Err(Reason::new("four operands")),
             (true, false) => {
-                self.pair(left, operator, &mut operators, &mut terms)?;
+                self.parse_pair(left, operator, &mut operators, &mut terms)?;
                 terms.push(self.term(right)?);
             }
-            (false, true) if op == SUBTRACT => return Err(Reason::new("a sum or product is subtracted")),
+            (false, true) if op == SUBTRACT => return Err(Reason::new("the subtracted operand is a sum or product")),
             (false, true) => {
-                self.pair(right, operator, &mut operators, &mut terms)?;
+                self.parse_pair(right, operator, &mut operators, &mut terms)?;
                 terms.push(self.term(left)?);
             }
         }
@@ -150,16 +153,16 @@ impl Expression<'_> {
         {
             last.factor = -last.factor;
         }
-        unscaled(operator, &terms)?;
+        check_unscaled(operator, &terms)?;
         let inputs = |n: usize| terms[..n].iter().map(|t| t.input);
         if terms.iter().enumerate().any(|(n, t)| inputs(n).any(|other| other == t.input)) {
-            return Err(Reason::new("one array is several operands"));
+            return Err(Reason::new("an array occurs more than once"));
         }
         Ok((operators, terms))
     }
 
-    /// The operator and both terms of an inner operation.
-    fn pair(
+    /// Appends the operator and both terms of an inner operation.
+    fn parse_pair(
         &self,
         n: u16,
         outer: Operator,
@@ -167,7 +170,7 @@ impl Expression<'_> {
         terms: &mut SmallVec<[Term; 3]>,
     ) -> Result<(), Reason> {
         let Some((StepKind::Apply(op), &[left, right])) = self.step(n) else { return Err(Reason::new("not a pair")) };
-        self.rounds_each()?;
+        self.check_rounding()?;
         let inner = operator(op)?;
         if (inner, outer) == (Operator::Mul, Operator::Add) {
             return Err(Reason::new("a product in a sum would be rounded once instead of twice"));
@@ -176,19 +179,19 @@ impl Expression<'_> {
         if op == SUBTRACT {
             second.factor = -second.factor;
         }
-        unscaled(inner, &[first, second])?;
+        check_unscaled(inner, &[first, second])?;
         operators.push(inner);
         terms.extend([first, second]);
         Ok(())
     }
 
-    /// Whether an operation is a product with a scalar.
+    /// Returns whether an operation is a product with a scalar.
     fn is_scaled(&self, op: Op, left: u16, right: u16) -> bool {
         let is_param = |n: u16| matches!(self.step(n), Some((StepKind::Param(_), _)));
         op == MULTIPLY && (is_param(left) || is_param(right))
     }
 
-    /// One array, with its sign, absolute value or factor.
+    /// Parses one array with its sign, absolute value or factor.
     fn term(&self, n: u16) -> Result<Term, Reason> {
         match self.step(n) {
             Some((StepKind::Input(input), _)) => Ok(Term { input: input as usize, unary: Operator::Identity, factor: 1.0 }),
@@ -213,24 +216,25 @@ impl Expression<'_> {
     }
 }
 
-/// Refuses a sum of scaled operands.
-fn unscaled(operator: Operator, terms: &[Term]) -> Result<(), Reason> {
+/// Declines a sum of scaled operands.
+fn check_unscaled(operator: Operator, terms: &[Term]) -> Result<(), Reason> {
     match operator == Operator::Add && terms.iter().any(|t| t.factor.abs() != 1.0) {
         true => Err(Reason::new("a scaled operand of a sum would be rounded once instead of twice")),
         false => Ok(()),
     }
 }
 
+/// Returns the cuTENSOR operator of an operation.
 fn operator(op: Op) -> Result<Operator, Reason> {
     match op {
         _ if op == ADD || op == SUBTRACT => Ok(Operator::Add),
         _ if op == MULTIPLY => Ok(Operator::Mul),
-        _ if op == MINIMUM || op == MAXIMUM => Err(Reason::with(|| format!("{}: cuTENSOR's loses NaN", op.name()))),
+        _ if op == MINIMUM || op == MAXIMUM => Err(Reason::with(|| format!("{}: cuTENSOR's does not propagate NaN", op.name()))),
         _ => Err(Reason::with(|| format!("{}: cuTENSOR has no such operator", op.name()))),
     }
 }
 
-/// Operand `n` of a loop, its axes as modes.
+/// Returns operand `n` of a loop as a tensor, with the loop's axes as modes.
 pub fn tensor(plan: &LoopPlan, n: usize) -> Tensor {
     Tensor::new(plan.dims.iter().zip(&plan.strides[n]).enumerate().map(|(axis, (&extent, &stride))| (axis, extent, stride)))
 }
@@ -244,7 +248,7 @@ mod tests {
     use crate::sys::DataType;
     use crate::testing::{array, binary, contiguous, negated, output, reason, with_call};
 
-    fn describe_map(program: &Program, inputs: &[StoredArray]) -> Result<Joined, String> {
+    fn describe_map(program: &Program, inputs: &[StoredArray]) -> Result<TermExpression, String> {
         let outputs = [output(inputs[0].dtype(), inputs[0].shape())];
         let layouts: Vec<_> = inputs.iter().map(|a| a.layout()).chain([&outputs[0].layout]).collect();
         let plan = LoopPlan::new(&layouts);
@@ -252,19 +256,19 @@ mod tests {
         with_call(op, inputs, &outputs, Work::Map { program, plan: &plan }, |call| reason(|| describe(call)))
     }
 
-    /// The second lies across the others.
-    fn across(dtype: DType) -> [StoredArray; 3] {
+    /// Returns three arrays, of which the second is transposed.
+    fn one_transposed(dtype: DType) -> [StoredArray; 3] {
         let plain = || array(dtype, contiguous(&[4, 5]));
         [plain(), array(dtype, contiguous(&[5, 4]).transpose()), plain()]
     }
 
     fn pair(dtype: DType) -> [StoredArray; 2] {
-        let [a, b, _] = across(dtype);
+        let [a, b, _] = one_transposed(dtype);
         [a, b]
     }
 
-    /// `outer(inner(x0, x1), x2)`, or with the pair on the right.
-    fn three(inner: Op, outer: Op, dtype: DType, pair_on_the_right: bool) -> Program {
+    /// Builds `outer(inner(x0, x1), x2)`, or `outer(x2, inner(x0, x1))`.
+    fn nested(inner: Op, outer: Op, dtype: DType, pair_on_the_right: bool) -> Program {
         let mut program = Program::default();
         for n in 0..3 {
             program.push(StepKind::Input(n), dtype, &[]);
@@ -276,8 +280,8 @@ mod tests {
         program
     }
 
-    /// `op(unary(x0), x1)` or, with a factor, `op(x0 * factor, x1)`.
-    fn changed(op: Op, unary: Option<Op>, factor: f64, dtype: DType) -> Program {
+    /// Builds `op(unary(x0), x1)`, or `op(x0 * factor, x1)` without a unary operation.
+    fn with_unary(op: Op, unary: Option<Op>, factor: f64, dtype: DType) -> Program {
         let mut program = Program::default();
         for n in 0..2 {
             program.push(StepKind::Input(n), dtype, &[]);
@@ -294,21 +298,21 @@ mod tests {
         program
     }
 
-    fn factors(joined: &Joined) -> Vec<(usize, f64)> {
-        joined.terms.iter().map(|t| (t.input, t.factor)).collect()
+    fn factors(expression: &TermExpression) -> Vec<(usize, f64)> {
+        expression.terms.iter().map(|t| (t.input, t.factor)).collect()
     }
 
     #[test]
     fn a_plus_b_transposed() {
         let b = describe_map(&binary(ADD, DType::F32, [0, 1]), &pair(DType::F32)).unwrap();
         assert_eq!(factors(&b), [(1, 1.0), (0, 1.0)]);
-        assert_eq!(b.operation.kind, Kind::Binary { op: Operator::Add, unary: [Operator::Identity; 2] });
+        assert_eq!(b.operation.kind, OperationKind::Binary { op: Operator::Add, unary: [Operator::Identity; 2] });
         assert_eq!(b.operation.inputs[0], Tensor::new([(0, 4, 1), (1, 5, 4)]));
         assert_eq!(b.operation.output, Tensor::new([(0, 4, 5), (1, 5, 1)]));
     }
 
     #[test]
-    fn subtraction_turns_the_right_sign() {
+    fn subtraction_negates_the_right_term() {
         for (order, signs) in [([0, 1], [(1, -1.0), (0, 1.0)]), ([1, 0], [(1, 1.0), (0, -1.0)])] {
             let b = describe_map(&binary(SUBTRACT, DType::F64, order), &pair(DType::F64)).unwrap();
             assert_eq!(factors(&b), signs, "{order:?}");
@@ -317,45 +321,45 @@ mod tests {
 
     #[test]
     fn three_operands() {
-        let of = |inner, outer, right| describe_map(&three(inner, outer, DType::F32, right), &across(DType::F32));
+        let of = |inner, outer, right| describe_map(&nested(inner, outer, DType::F32, right), &one_transposed(DType::F32));
         let t = of(SUBTRACT, MULTIPLY, true).unwrap();
         assert_eq!(factors(&t), [(0, 1.0), (1, -1.0), (2, 1.0)]);
         let unary = [Operator::Identity; 3];
-        assert_eq!(t.operation.kind, Kind::Trinary { inner: Operator::Add, outer: Operator::Mul, unary });
+        assert_eq!(t.operation.kind, OperationKind::Trinary { inner: Operator::Add, outer: Operator::Mul, unary });
         assert_eq!(t.operation.inputs.len(), 2);
         assert_eq!(factors(&of(ADD, SUBTRACT, false).unwrap()), [(0, 1.0), (1, 1.0), (2, -1.0)]);
-        assert_eq!(of(ADD, SUBTRACT, true).unwrap_err(), "a sum or product is subtracted");
+        assert_eq!(of(ADD, SUBTRACT, true).unwrap_err(), "the subtracted operand is a sum or product");
         assert_eq!(of(MULTIPLY, ADD, false).unwrap_err(), "a product in a sum would be rounded once instead of twice");
-        let half = describe_map(&three(ADD, ADD, DType::F16, false), &across(DType::F16));
+        let half = describe_map(&nested(ADD, ADD, DType::F16, false), &one_transposed(DType::F16));
         assert_eq!(half.unwrap_err(), "16-bit floats are rounded after each operation");
-        let [a, b, c] = across(DType::F32);
-        let last = describe_map(&three(ADD, ADD, DType::F32, false), &[a, c, b]);
-        assert_eq!(last.unwrap_err(), "the input that is joined last does not lie as the output does");
+        let [a, b, c] = one_transposed(DType::F32);
+        let last = describe_map(&nested(ADD, ADD, DType::F32, false), &[a, c, b]);
+        assert_eq!(last.unwrap_err(), "the last operand does not have the strides of the output");
     }
 
     #[test]
-    fn signs_absolute_values_and_factors() {
+    fn signs_absolute_values_and_factors_of_terms() {
         let of = |program| describe_map(&program, &pair(DType::F64));
-        let negative = of(changed(ADD, Some(NEGATIVE), 1.0, DType::F64)).unwrap();
+        let negative = of(with_unary(ADD, Some(NEGATIVE), 1.0, DType::F64)).unwrap();
         assert_eq!(factors(&negative), [(1, 1.0), (0, -1.0)]);
-        let absolute = of(changed(ADD, Some(ABS), 1.0, DType::F64)).unwrap();
-        assert_eq!(absolute.operation.kind, Kind::Binary { op: Operator::Add, unary: [Operator::Identity, Operator::Abs] });
-        assert_eq!(factors(&of(changed(MULTIPLY, None, 2.5, DType::F64)).unwrap()), [(1, 1.0), (0, 2.5)]);
-        let scaled = of(changed(ADD, None, 2.5, DType::F64));
+        let absolute = of(with_unary(ADD, Some(ABS), 1.0, DType::F64)).unwrap();
+        assert_eq!(absolute.operation.kind, OperationKind::Binary { op: Operator::Add, unary: [Operator::Identity, Operator::Abs] });
+        assert_eq!(factors(&of(with_unary(MULTIPLY, None, 2.5, DType::F64)).unwrap()), [(1, 1.0), (0, 2.5)]);
+        let scaled = of(with_unary(ADD, None, 2.5, DType::F64));
         assert_eq!(scaled.unwrap_err(), "a scaled operand of a sum would be rounded once instead of twice");
-        let refused = |factor, dtype| describe_map(&changed(MULTIPLY, None, factor, dtype), &pair(dtype)).unwrap_err();
+        let refused = |factor, dtype| describe_map(&with_unary(MULTIPLY, None, factor, dtype), &pair(dtype)).unwrap_err();
         assert_eq!(refused(0.0, DType::F64), "an operand is scaled by 0", "0 * NaN would be 0");
         assert_eq!(refused(1e-60, DType::F32), "an operand is scaled by 0");
         assert_eq!(refused(f64::INFINITY, DType::F64), "an operand is scaled by inf");
         assert_eq!(refused(1.0, DType::C128), "a scaled operand of complex128");
-        let complex = describe_map(&changed(ADD, None, 1.0, DType::C64), &pair(DType::C64));
+        let complex = describe_map(&with_unary(ADD, None, 1.0, DType::C64), &pair(DType::C64));
         assert_eq!(complex.unwrap_err(), "a scaled operand of complex64", "(1 + 5i) * x is not x");
-        let half = describe_map(&changed(MULTIPLY, None, 2.5, DType::F16), &pair(DType::F16));
+        let half = describe_map(&with_unary(MULTIPLY, None, 2.5, DType::F16), &pair(DType::F16));
         assert_eq!(half.unwrap_err(), "16-bit floats are rounded after each operation");
     }
 
     #[test]
-    fn complex_sums_run_by_parts_products_do_not() {
+    fn complex_sums_use_real_pairs_and_products_decline() {
         let b = describe_map(&binary(ADD, DType::C128, [0, 1]), &pair(DType::C128)).unwrap();
         assert_eq!((b.operation.data, b.operation.output.modes.len()), (DataType::F64, 3));
         let product = describe_map(&binary(MULTIPLY, DType::C64, [0, 1]), &pair(DType::C64));
@@ -363,20 +367,20 @@ mod tests {
     }
 
     #[test]
-    fn declines() {
+    fn decline_reasons() {
         let of = |op, dtype, inputs: &[StoredArray]| describe_map(&binary(op, dtype, [0, 1]), inputs).unwrap_err();
-        assert_eq!(of(MAXIMUM, DType::F32, &pair(DType::F32)), "maximum: cuTENSOR's loses NaN");
+        assert_eq!(of(MAXIMUM, DType::F32, &pair(DType::F32)), "maximum: cuTENSOR's does not propagate NaN");
         assert_eq!(of(DIVIDE, DType::F32, &pair(DType::F32)), "divide: cuTENSOR has no such operator");
         assert_eq!(of(ADD, DType::I32, &pair(DType::I32)), "int32: cuTENSOR has no integer types");
         let flat = [array(DType::F32, contiguous(&[4, 5])), array(DType::F32, contiguous(&[4, 5]))];
-        assert_eq!(of(ADD, DType::F32, &flat), "no input lies across the output: the base is as fast");
+        assert_eq!(of(ADD, DType::F32, &flat), "no input is transposed relative to the output; the base accelerator is as fast");
         let both = [pair(DType::F32)[1].clone(), pair(DType::F32)[1].clone()];
-        assert_eq!(of(ADD, DType::F32, &both), "neither input lies as the output does");
+        assert_eq!(of(ADD, DType::F32, &both), "neither input has the strides of the output");
         let flipped = [pair(DType::F32)[0].clone(), array(DType::F32, contiguous(&[5, 4]).transpose().flip(&[0]))];
         assert_eq!(of(ADD, DType::F32, &flipped), "negative stride along axis 0 of input 1");
         let one = &pair(DType::F32)[1..];
         assert_eq!(describe_map(&negated(DType::F32), one).unwrap_err(), "negative: not an operation of two arrays");
-        assert_eq!(describe_map(&binary(ADD, DType::F32, [0, 0]), one).unwrap_err(), "one array is several operands");
+        assert_eq!(describe_map(&binary(ADD, DType::F32, [0, 0]), one).unwrap_err(), "an array occurs more than once");
         let mut scaled = Program::identity(DType::F32);
         let two = scaled.push_param(Scalar::Float(2.0), DType::F32);
         scaled.outputs[0] = scaled.push(StepKind::Apply(ADD), DType::F32, &[0, two]);

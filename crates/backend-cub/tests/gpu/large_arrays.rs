@@ -1,10 +1,10 @@
-//! More than 2^31 elements.
+//! Arrays of more than 2^31 elements.
 
 use cuprum_core::{DType, Device, NdArray, Result, s, with_accelerators};
 
 use crate::{on_device, served_array};
 
-/// Whether the device has so much memory; says so if not.
+/// Returns whether the device has at least `count` GiB of memory. Prints a message if not.
 fn has_gigabytes(count: usize) -> bool {
     let total = Device::current().and_then(|d| d.info()).map_or(0, |i| i.memory_total) >> 30;
     if total < count {
@@ -16,18 +16,18 @@ fn has_gigabytes(count: usize) -> bool {
 #[test]
 fn more_than_two_to_the_31_elements() {
     on_device(|| {
-        bytes_that_rise(1 << 18)?;
-        columns_of_ones(1 << 10)?;
+        check_repeated_bytes(1 << 18)?;
+        check_columns_of_ones(1 << 10)?;
         if has_gigabytes(70) {
-            bytes_that_rise(1 << 31)?;
-            columns_of_ones(1 << 26)?;
+            check_repeated_bytes(1 << 31)?;
+            check_columns_of_ones(1 << 26)?;
         }
         Ok(())
     });
 }
 
-/// Each family over 0 to 255 again and again, then 0, 1 and 2.
-fn bytes_that_rise(most: i64) -> Result<()> {
+/// Checks each family on the repeated bytes 0 to 255, followed by 0, 1 and 2: `most + 3` elements.
+fn check_repeated_bytes(most: i64) -> Result<()> {
     let (periods, n) = (most / 256, most + 3);
     let numbers = NdArray::arange(0, n, 1)?;
     assert_eq!(served_array(|| numbers.greater(n - 3)?.argmax(()))?.to_vec::<i64>()?, [n - 2]);
@@ -38,7 +38,7 @@ fn bytes_that_rise(most: i64) -> Result<()> {
     let at = |a: &NdArray, i: i64| -> Result<Vec<u8>> { a.index(s![i as isize..i as isize + 1])?.to_bytes() };
 
     assert_eq!(served_array(|| bytes.sum(()))?.to_vec::<u64>()?, [periods as u64 * 32_640 + 3]);
-    let odd = bytes.index(s![1..])?; // packs that are not aligned
+    let odd = bytes.index(s![1..])?; // unaligned
     assert_eq!(served_array(|| odd.sum(()))?.to_vec::<u64>()?, [periods as u64 * 32_640 + 3]);
     let two = bytes.index(s![..-3])?.reshape([2, most as usize / 2])?;
     assert_eq!(served_array(|| two.sum(1))?.to_vec::<u64>()?, [periods as u64 / 2 * 32_640; 2]);
@@ -58,12 +58,12 @@ fn bytes_that_rise(most: i64) -> Result<()> {
     assert_eq!(served_array(|| bytes.bincount(None, 256))?.to_vec::<i64>()?, counts);
     assert_eq!(served_array(|| Ok(bytes.histogram((256, 0.0, 256.0))?.0))?.to_vec::<i64>()?, counts);
 
-    let places = served_array(|| bytes.equal(2)?.flatnonzero())?;
+    let indices = served_array(|| bytes.equal(2)?.flatnonzero())?;
     assert_eq!(
-        (places.size() as i64, at(&places, 0)?, at(&places, periods)?),
+        (indices.size() as i64, at(&indices, 0)?, at(&indices, periods)?),
         (periods + 1, 2i64.to_le_bytes().into(), (n - 1).to_le_bytes().into())
     );
-    drop(places);
+    drop(indices);
     let chosen = served_array(|| bytes.extract(&bytes.less(3)?))?;
     assert_eq!((chosen.size() as i64, at(&chosen, 3 * periods + 1)?), (3 * periods + 3, vec![1]));
     drop(chosen);
@@ -78,7 +78,7 @@ fn bytes_that_rise(most: i64) -> Result<()> {
         assert_eq!(at(&order, i)?, i64::to_le_bytes(want), "{i}");
     }
     drop((order, bytes));
-    // Two passes, and as many of each number as there are of every byte, divided by 256.
+    // int16 sorts take two passes. Each value occurs most / 65536 times, apart from the last three elements.
     let sorted = served_array(|| shorts.sort(0))?;
     for (i, want) in
         [(0, i16::MIN), (n / 2 - 2, -1), (most / 2, 0), (most / 2 + most / 65_536, 0), (most / 2 + most / 65_536 + 1, 1), (n - 1, i16::MAX)]
@@ -88,8 +88,8 @@ fn bytes_that_rise(most: i64) -> Result<()> {
     Ok(())
 }
 
-/// Running sums of so many rows and one, 33 columns side by side.
-fn columns_of_ones(most: i64) -> Result<()> {
+/// Checks running sums along 33 columns of `most + 1` rows.
+fn check_columns_of_ones(most: i64) -> Result<()> {
     let rows = most + 1;
     let ones = NdArray::full([rows as usize, 33], 1, DType::U8)?;
     let running = served_array(|| ones.cumsum_as(0, DType::U8))?;

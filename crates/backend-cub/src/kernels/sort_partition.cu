@@ -1,15 +1,15 @@
-// Rows in three parts: what comes before the last element that `top_digit` has looked for, what is equal to it, and what comes after it, each
-// in the order it had. After top.cu.
+// Partitions rows into the elements that come before a pivot, those equal to it, and those after it, each in their original order. The pivot
+// is the element that `select_digit` found. Requires sort_top.cu.
 
 namespace cuprum {
 
-// Elements of a thread that are under way together.
+// Loads in flight per thread.
 constexpr int ITEMS = 8;
 constexpr int WARPS = THREADS / 32;
 
-// How many of a chunk's elements come before the one looked for, and above these 32 bits, how many are equal to it.
+// Counts the elements of each chunk that come before the pivot (low 32 bits of a count) and those equal to it (high 32 bits).
 extern "C" __global__ void __launch_bounds__(THREADS)
-around_count(const Key* __restrict__ from, const Progress* rows, u64* counts, i64 columns, i64 chunk, u32 chunks) {
+partition_count(const Key* __restrict__ from, const SelectState* rows, u64* counts, i64 columns, i64 chunk, u32 chunks) {
     __shared__ u64 sums[WARPS];
     const u32 row = blockIdx.x / chunks;
     const u64 pivot = rows[row].key;
@@ -23,66 +23,66 @@ around_count(const Key* __restrict__ from, const Progress* rows, u64* counts, i6
     if (threadIdx.x == 0) counts[blockIdx.x] = count;
 }
 
-// Writes a chunk's elements, or their places (to what is not null), into the three parts of their row.
+// Writes the elements of a chunk, and their indices, into the three parts of their row. `values` or `indices` may be null.
 extern "C" __global__ void __launch_bounds__(THREADS)
-around_write(const Key* __restrict__ from, const Progress* rows, const u64* counts, Key* __restrict__ values, i64* __restrict__ places,
-             i64 columns, i64 chunk, u32 chunks) {
-    // Of earlier chunks, elements before the one looked for and equal ones; of all, equal ones.
-    struct Before {
-        u64 less, equal, all_equal;
+partition_write(const Key* __restrict__ from, const SelectState* rows, const u64* counts, Key* __restrict__ values, i64* __restrict__ indices,
+                i64 columns, i64 chunk, u32 chunks) {
+    struct PartitionCounts {
+        u64 less, equal;  // elements of earlier chunks
+        u64 all_equal;    // elements of all chunks
     };
-    __shared__ Before sums[WARPS], before;
-    __shared__ u32 of_warps[WARPS];
-    const u32 row = blockIdx.x / chunks, mine = blockIdx.x % chunks;
+    __shared__ PartitionCounts sums[WARPS], before;
+    __shared__ u32 warp_counts[WARPS];
+    const u32 row = blockIdx.x / chunks, own_chunk = blockIdx.x % chunks;
     const u64 pivot = rows[row].key;
-    Before part = {0, 0, 0};
+    PartitionCounts part = {0, 0, 0};
     for (u32 c = threadIdx.x; c < chunks; c += THREADS) {
         const u64 count = counts[static_cast<u64>(row) * chunks + c];
         const u64 less = static_cast<u32>(count), equal = count >> 32;
-        if (c < mine) part.less += less, part.equal += equal;
+        if (c < own_chunk) part.less += less, part.equal += equal;
         part.all_equal += equal;
     }
-    part = reduce_block<THREADS>(sums, part, [](const Before& a, const Before& b) {
-        return Before{a.less + b.less, a.equal + b.equal, a.all_equal + b.all_equal};
+    part = reduce_block<THREADS>(sums, part, [](const PartitionCounts& a, const PartitionCounts& b) {
+        return PartitionCounts{a.less + b.less, a.equal + b.equal, a.all_equal + b.all_equal};
     });
     if (threadIdx.x == 0) before = part;
     __syncthreads();
 
-    const i64 begin = static_cast<i64>(mine) * chunk, end = columns - begin < chunk ? columns : begin + chunk;
-    const u64 all_less = rows[row].taken, base = static_cast<u64>(row) * columns;
-    // Where the next element of each part goes in the row.
+    const i64 begin = static_cast<i64>(own_chunk) * chunk, end = columns - begin < chunk ? columns : begin + chunk;
+    const u64 all_less = rows[row].before, base = static_cast<u64>(row) * columns;
+    // Index in the row of the next element of each part.
     u64 to_less = before.less, to_equal = all_less + before.equal;
     u64 to_greater = all_less + before.all_equal + (static_cast<u64>(begin) - before.less - before.equal);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const u32 below = (1u << lane) - 1;
     for (i64 tile = begin; tile < end; tile += THREADS * ITEMS) {
-        // Item k of a lane is number 32 * k + lane of its warp's.
+        // Item k of a lane is element 32 * k + lane of its warp.
         const i64 first = tile + warp * 32 * ITEMS + lane;
         Key x[ITEMS];
         #pragma unroll
         for (int k = 0; k < ITEMS; k++) {
             if (first + k * 32 < end) x[k] = from[base + first + k * 32];
         }
-        // Of the warp's elements before each: how many come before the one looked for, and above these 16 bits, how many are equal.
+        // Counts of the warp's elements before each item: those less than the pivot in the low 16 bits, equal ones in the high 16 bits.
         u32 ranks[ITEMS], count = 0, less_bits = 0, equal_bits = 0;
         #pragma unroll
         for (int k = 0; k < ITEMS; k++) {
-            const bool has = first + k * 32 < end;
-            const u64 key = has ? key_of(x[k]) : 0;
-            const bool is_less = has && key < pivot, is_equal = has && key == pivot;
+            const bool in_row = first + k * 32 < end;
+            const u64 key = in_row ? key_of(x[k]) : 0;
+            const bool is_less = in_row && key < pivot, is_equal = in_row && key == pivot;
             const u32 less = __ballot_sync(0xffffffffu, is_less), equal = __ballot_sync(0xffffffffu, is_equal);
             ranks[k] = count + __popc(less & below) + (__popc(equal & below) << 16);
             count += __popc(less) + (__popc(equal) << 16);
             less_bits |= static_cast<u32>(is_less) << k;
             equal_bits |= static_cast<u32>(is_equal) << k;
         }
-        if (lane == 0) of_warps[warp] = count;
+        if (lane == 0) warp_counts[warp] = count;
         __syncthreads();
         u32 in_tile = 0, earlier = 0;
         #pragma unroll
         for (int w = 0; w < WARPS; w++) {
             if (w == warp) earlier = in_tile;
-            in_tile += of_warps[w];
+            in_tile += warp_counts[w];
         }
         #pragma unroll
         for (int k = 0; k < ITEMS; k++) {
@@ -93,7 +93,7 @@ around_write(const Key* __restrict__ from, const Progress* rows, const u64* coun
                            : equal_bits >> k & 1 ? to_equal + equal
                                                  : to_greater + static_cast<u64>(at - tile) - less - equal;
             if (values != nullptr) values[base + to] = x[k];
-            if (places != nullptr) places[base + to] = at;
+            if (indices != nullptr) indices[base + to] = at;
         }
         const u64 size = end - tile < THREADS * ITEMS ? end - tile : THREADS * ITEMS;
         to_less += in_tile & 0xffff;

@@ -1,5 +1,4 @@
-//! Reductions that are not core's, by CUB and by the base on a real device, against float64 sums written out here: kernels from strings,
-//! whose results lie in memory that was full of other things.
+//! Compares reductions of user code, run by CUB and by the base accelerator, with float64 results computed here.
 
 use cuprum_backend_cuda::raw::{Reduction, ReductionKernel};
 use cuprum_core::{Complex, DType, NdArray, Operand, Record, Result, explain, s, with_accelerators};
@@ -9,24 +8,26 @@ use crate::{numbers, on_device};
 const NORM: Reduction =
     Reduction { inputs: "T x", output: "float64 y", map: "x * x", reduce: "a + b", post: "y = sqrt(a)", identity: "0", name: "norm" };
 
-/// The result under an order, in memory that held ones before, and what the chain did for the kernel.
+/// Calls a kernel under an accelerator order. Returns the result and the record of the call.
+///
+/// The result is likely to reuse a freed buffer of other values, which exposes elements that the kernel does not write.
 fn called(order: &str, kernel: &ReductionKernel, args: &[Operand], axes: Option<&[isize]>) -> Result<(NdArray, Record)> {
     drop(NdArray::full([1 << 16], -1, DType::I8)?);
-    // SAFETY: the code of every kernel here reads inside its arrays and writes nothing but its result.
+    // SAFETY: the code of every kernel in this file reads only within its arrays, and writes only its result.
     let (array, records) = with_accelerators(order, || explain(|| unsafe { kernel.call(args, axes) }))?;
     let record = records.into_iter().find(|r| r.op == "ReductionKernel").expect("a call of the kernel");
     Ok((array?, record))
 }
 
-/// The result, which CUB must give, the same bits again; and which the base gives too.
+/// Calls a kernel twice by CUB, which must give the same bits, and once by the base accelerator. Returns both results.
 fn by_both(kernel: &ReductionKernel, args: &[Operand], axes: Option<&[isize]>) -> Result<[NdArray; 2]> {
-    let (ours, record) = called("cub", kernel, args, axes)?;
+    let (by_cub, record) = called("cub", kernel, args, axes)?;
     assert_eq!(record.served_by, Some("cub"), "{record}");
-    assert!(called("cub", kernel, args, axes)?.0.to_bytes()? == ours.to_bytes()?, "another result at another time");
+    assert!(called("cub", kernel, args, axes)?.0.to_bytes()? == by_cub.to_bytes()?, "results differ between runs");
     let (base, record) = called("", kernel, args, axes)?;
     assert_eq!(record.served_by, Some("cuda"), "{record}");
-    assert_eq!((ours.shape(), ours.dtype()), (base.shape(), base.dtype()));
-    Ok([ours, base])
+    assert_eq!((by_cub.shape(), by_cub.dtype()), (base.shape(), base.dtype()));
+    Ok([by_cub, base])
 }
 
 fn close(got: &NdArray, want: &[f64], tolerance: f64, what: &str) -> Result<()> {
@@ -73,7 +74,7 @@ fn rows_of_every_length() {
 }
 
 #[test]
-fn numbers_raw_arrays_and_every_dtype() {
+fn scalars_raw_arrays_and_every_dtype() {
     on_device(|| {
         let parts = Reduction {
             inputs: "T x, float64 scale, raw float64 table, float32 y",
@@ -113,9 +114,9 @@ fn numbers_raw_arrays_and_every_dtype() {
 }
 
 #[test]
-fn an_identity_is_the_result_of_no_elements() {
+fn the_identity_is_the_result_of_an_empty_reduction() {
     on_device(|| {
-        // Not neutral: it must not enter the sums.
+        // 7 is not neutral for addition, so it must not enter the sums.
         let kernel =
             ReductionKernel::new(Reduction { output: "float64 y", map: "x", post: "y = a", identity: "7", name: "total", ..NORM })?;
         let ones = NdArray::ones([40, 3000], DType::F64)?;
@@ -129,24 +130,24 @@ fn an_identity_is_the_result_of_no_elements() {
 }
 
 #[test]
-fn what_cub_declines_the_base_serves() {
+fn the_base_accelerator_serves_declined_calls() {
     on_device(|| {
         let kernel = ReductionKernel::new(NORM)?;
         let x = NdArray::from_vec(numbers(3000), [30, 100])?;
         let including = ReductionKernel::new(NORM)?.option("-I/nowhere");
-        // Code in which a name of CUB's kernels is a macro compiles with the base's alone.
+        // A macro that redefines a function of CUB's kernels breaks their compilation, but not that of the base accelerator's.
         let macros = ReductionKernel::new(NORM)?.preamble("#define reduce_share nothing here");
         let cases: [(&str, &ReductionKernel, NdArray, &[isize]); 5] = [
-            ("the reduced axis is not the last: column", &kernel, x.clone(), &[0]),
+            ("the reduced axis is not the last one", &kernel, x.clone(), &[0]),
             ("not contiguous along the reduced axis", &kernel, x.index(s![.., ..;2])?, &[1]),
             ("one element per result", &kernel, x.index(s![.., ..1])?.contiguous()?, &[1]),
-            ("its code includes files, which the base looks for", &including, x.clone(), &[1]),
+            ("its code includes files, which only the base accelerator finds", &including, x.clone(), &[1]),
             ("does not compile with", &macros, x.clone(), &[1]),
         ];
         for (why, kernel, x, axes) in cases {
             let (result, record) = called("cub", kernel, &[(&x).into()], Some(axes))?;
             assert!(
-                record.served_by == Some("cuda") && record.declined.iter().any(|(who, w)| *who == "cub" && w.contains(why)),
+                record.served_by == Some("cuda") && record.declined.iter().any(|(accelerator, w)| *accelerator == "cub" && w.contains(why)),
                 "{record}"
             );
             let squares = (&x * &x).sum(axes[0])?.sqrt()?;

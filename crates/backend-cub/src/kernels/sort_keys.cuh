@@ -1,13 +1,14 @@
-// Keys of a sort, in the direction asked for, after order.cuh. The host defines `Element`, `Key` (unsigned), `WORDS` (how many keys an
-// element has: two for complex128, of which the first counts for less, else one of the element's size), `PAIRS` (whether places travel
-// with the keys) and `DESCENDING`.
+// Unsigned sort keys of elements, in the requested direction. Requires order.cuh.
+//
+// The host defines `Element`, `Key` (unsigned), `WORDS`, `PAIRS` (whether indices move with the keys) and `DESCENDING`. `WORDS` is the number
+// of keys per element: two for complex128, the less significant one first, else one of the element's size.
 
 namespace cuprum {
 
-// No key comes after it.
+// The largest key.
 inline constexpr Key LAST_KEY = static_cast<Key>(~Key(0));
 
-// An element as it is read.
+// The bits of an element in memory.
 template <int Words> struct BitsOf {
     using type = Key;
 };
@@ -18,7 +19,8 @@ template <> struct BitsOf<2> {
 };
 using Bits = BitsOf<WORDS>::type;
 
-// Where places tell equal elements apart, they must have equal keys; where the keys become elements again, they must not.
+// Returns the key of an element. With PAIRS, equal elements have equal keys (-0.0 and 0.0, all NaNs). Without, each bit pattern has its own
+// key, because the sorted keys are decoded to elements.
 template <class T> __device__ inline Key key_of(const T& bits, u32 word = 0) {
     Key key;
     if constexpr (sizeof(T) > sizeof(Key)) {
@@ -30,6 +32,8 @@ template <class T> __device__ inline Key key_of(const T& bits, u32 word = 0) {
     }
     return DESCENDING ? static_cast<Key>(~key) : key;
 }
+
+// Returns the bits of the element with this key. Only valid without PAIRS.
 __device__ inline Key bits_of(Key key) { return decode<Element>(DESCENDING ? static_cast<Key>(~key) : key); }
 
 }  // namespace cuprum

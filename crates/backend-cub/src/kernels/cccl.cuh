@@ -1,11 +1,12 @@
-// What the kernels use of CCCL, in one place. Every name here but one is documented, public interface (cub/block)
-// that has kept its meaning from CCCL 2.7 to 3.6. The one is BlockRadixRankMatchEarlyCounts, which CUB does not document; its
-// interface is the same in those versions.
+// The parts of CCCL that the kernels use.
 //
-// This comes before the prelude, whose own names live in namespace cuprum.
+// All but one are documented, public interfaces (cub/block) with the same meaning from CCCL 2.7 to 3.6. CUB does not document
+// BlockRadixRankMatchEarlyCounts, but its interface is the same in those versions.
+//
+// This file precedes the prelude, so that the prelude cannot affect CCCL's headers.
 
 #include <cub/version.cuh>
-#ifdef CUPRUM_BLOCKS
+#ifdef CUPRUM_CUB_BLOCK
 #include <cub/block/block_exchange.cuh>
 #include <cub/block/block_radix_sort.cuh>
 #include <cub/block/block_scan.cuh>
@@ -17,25 +18,26 @@
 
 namespace cuprum {
 
-#ifdef CUPRUM_BLOCKS
+#ifdef CUPRUM_CUB_BLOCK
 template <class T, int Threads> using BlockScan = cub::BlockScan<T, Threads, cub::BLOCK_SCAN_WARP_SCANS>;
 template <class T, int Threads, int Items> using BlockExchange = cub::BlockExchange<T, Threads, Items>;
 using NoValue = cub::NullType;
 template <class Key, int Threads, int Items, class Value>
 using BlockRadixSort = cub::BlockRadixSort<Key, Threads, Items, Value, 5>;
 
-// Ranks of a block's keys by a digit of 8 bits, in the order of their warps, items and lanes; each of the first 256 threads
-// gets the rank of its digit's first key, and `counted` is called with how many there are, before ranks are known. `digit` has
-// a member `Digit(key)`.
+// Ranks the keys of a block by an 8-bit digit. Keys of equal digits keep the order of their warps, items and lanes.
+//
+// Thread d < 256 gets the rank of the first key with digit d in `digit_begin`. `counted` is called with the number of keys of each digit,
+// before ranks are known. `digit` has a member function `Digit(key)`.
 template <int Threads> struct RadixRanks {
     using Rank = cub::BlockRadixRankMatchEarlyCounts<Threads, 8, false, cub::BLOCK_SCAN_WARP_SCANS>;
     using TempStorage = typename Rank::TempStorage;
 
     template <class Key, int Items, class Extractor, class Counted>
-    __device__ static void rank(TempStorage& storage, Key (&keys)[Items], int (&ranks)[Items], Extractor digit, int& of_digit, const Counted& counted) {
+    __device__ static void rank(TempStorage& storage, Key (&keys)[Items], int (&ranks)[Items], Extractor digit, int& digit_begin, const Counted& counted) {
         int begin[1];
         Rank(storage).RankKeys(keys, ranks, digit, begin, counted);
-        of_digit = begin[0];
+        digit_begin = begin[0];
     }
 };
 #endif
