@@ -62,7 +62,7 @@ functions! {
     "linalg.norm" ["norm"] ("x, ord=None, axis=None, keepdims=False") |a| Ok(norm(a)?.into()),
         "Norm of vectors (any ord) or matrices ('fro', 1, -1, inf, -inf).";
     "linalg.vector_norm" ["vector_norm"] ("x, *, axis=None, keepdims=False, ord=2") |a| {
-        let (x, axes) = (magnitudes(a)?, a.ints("axis")?);
+        let (x, axes) = (inexact(a)?, a.ints("axis")?);
         Ok(vector_norm(&x, a.scalar_or("ord", 2)?.as_f64(), over(a, axes)?)?.into())
     }, "Norm of vectors along axes.";
     "matrix_transpose" [] ("x") |a| Ok(matrix_transpose(&a.array("x")?)?.into()), "The last two axes exchanged.";
@@ -124,15 +124,14 @@ fn isclose(args: &Args) -> Checked<NdArray> {
     Ok(close)
 }
 
-/// `abs(x)` in floating point.
-fn magnitudes(args: &Args) -> Checked<NdArray> {
+/// `x` in floating point.
+fn inexact(args: &Args) -> Checked<NdArray> {
     let x = args.array("x")?;
-    let x = if x.dtype().is_inexact() { x } else { x.astype(DType::F64)? };
-    Ok(x.abs()?)
+    Ok(if x.dtype().is_inexact() { x } else { x.astype(DType::F64)? })
 }
 
 fn norm(args: &Args) -> Checked<NdArray> {
-    let x = magnitudes(args)?;
+    let x = inexact(args)?;
     let axes = args.ints("axis")?;
     let order = match args.get("ord") {
         None => None,
@@ -161,11 +160,15 @@ enum Order {
     Frobenius,
 }
 
-/// `sum(x**p)**(1/p)` and its limits; `x` is not negative.
+/// `sum(abs(x)**p)**(1/p)` and its limits.
 fn vector_norm(x: &NdArray, p: f64, over: Over) -> Checked<NdArray> {
-    Ok(if p == 2.0 {
-        x.square()?.sum(over)?.sqrt()?
-    } else if p == 1.0 {
+    if p == 2.0 {
+        // Parts are squared one by one, as in NumPy: a size would overflow later, and that of an infinite part beside NaN is infinite.
+        let squares = if x.dtype().is_complex() { add(x.real()?.square()?, x.imag()?.square()?)? } else { x.square()? };
+        return Ok(squares.sum(over)?.sqrt()?);
+    }
+    let x = &x.abs()?;
+    Ok(if p == 1.0 {
         x.sum(over)?
     } else if p == f64::INFINITY {
         x.max(over)?
@@ -178,7 +181,7 @@ fn vector_norm(x: &NdArray, p: f64, over: Over) -> Checked<NdArray> {
     })
 }
 
-/// Largest or smallest sum of columns (`p` = 1, -1) or rows (inf, -inf) of `x`, which is not negative.
+/// Largest or smallest sum of columns (`p` = 1, -1) or rows (inf, -inf) of `abs(x)`.
 fn matrix_norm(args: &Args, x: &NdArray, p: f64, axes: &[isize]) -> Checked<NdArray> {
     let summed = match p.abs() {
         1.0 => axes[0],
@@ -186,7 +189,7 @@ fn matrix_norm(args: &Args, x: &NdArray, p: f64, axes: &[isize]) -> Checked<NdAr
         _ => return Err(Fault::value(format!("the matrix norm of order {p} needs singular values, which are not in this version"))),
     };
     let other = if summed == axes[0] { axes[1] } else { axes[0] };
-    let sums = x.sum(axis(summed).keepdims())?;
+    let sums = x.abs()?.sum(axis(summed).keepdims())?;
     let ends = if p > 0.0 { sums.max(axis(other).keepdims())? } else { sums.min(axis(other).keepdims())? };
     Ok(if args.bool_or("keepdims", false)? { ends } else { ends.squeeze(Some(axes))? })
 }

@@ -137,7 +137,7 @@ rows! {
     CBRT(a) -> T { float => vmath::cbrt::<I, _>(a), }
     EXP(a) -> T { float => vmath::exp::<I, _>(a), complex => a.wide(ComplexMath::exponential), }
     EXP2(a) -> T { float => vmath::exp2::<I, _>(a), complex => a.wide(|z| ComplexMath::exponential(z * std::f64::consts::LN_2)), }
-    EXPM1(a) -> T { float => vmath::expm1::<I, _>(a), complex => a.wide(ComplexMath::exponential_minus_1), }
+    EXPM1(a) -> T { float => vmath::expm1::<I, _>(a), complex => a.exponential_minus_1(), }
     LOG(a) -> T { float => vmath::log::<I, _>(a), complex => a.wide(ComplexMath::logarithm), }
     LOG2(a) -> T { float => vmath::log2::<I, _>(a), complex => a.wide(|z| ComplexMath::logarithm(z) * std::f64::consts::LOG2_E), }
     LOG10(a) -> T { float => vmath::log10::<I, _>(a), complex => a.wide(|z| ComplexMath::logarithm(z) * std::f64::consts::LOG10_E), }
