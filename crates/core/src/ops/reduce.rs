@@ -275,6 +275,10 @@ impl NdArray {
     }
 
     /// Variance: mean of the squared distances from the mean, over `n - correction` (`numpy.var`).
+    ///
+    /// On the CPU, rows of up to 8 KiB are summed twice, as NumPy does, with the same bits inside a fused expression and alone. Other
+    /// reductions are one pass by Chan's formula, and two in a fused expression. There, and on a GPU, the last bits of a variance in a fused
+    /// expression over rows may differ from those of a call alone; [`with_fusion`](crate::with_fusion) switches that off.
     pub fn var(&self, over: impl Into<Over>) -> Result<NdArray> {
         let over = over.into();
         let (work, out) = mean_dtypes(self, over.dtype);
@@ -287,7 +291,7 @@ impl NdArray {
         super::elementwise::divide(&sum, (count - over.correction).max(0.0))?.astype(out.real())
     }
 
-    /// Standard deviation: square root of [`NdArray::var`] (`numpy.std`).
+    /// Standard deviation: square root of [`NdArray::var`], whose notes on the last bits hold here too (`numpy.std`).
     pub fn std(&self, over: impl Into<Over>) -> Result<NdArray> {
         let over = over.into();
         let (work, out) = mean_dtypes(self, over.dtype);
