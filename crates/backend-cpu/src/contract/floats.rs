@@ -23,7 +23,13 @@ impl<T> Shared<T> {
 
 /// Every product of the batch; all of them have been [`check`](super::check)ed.
 pub(super) fn floats<T: Element>(p: &Product, batch: &Batch, a: Elements, b: Elements, c: ElementsMut, zero: T, one: T) {
-    let (a, b, c) = (a.typed::<T>(), b.typed::<T>(), Shared(c.typed::<T>().as_mut_ptr()));
+    let (a, b, c) = (a.typed::<T>(), b.typed::<T>(), c.typed::<T>());
+    // gemm writes sums of at most two products as they are. Adding them to zero makes -0.0 + -0.0 positive, as in NumPy.
+    let accumulate = p.k <= 2;
+    if accumulate {
+        c.fill(zero);
+    }
+    let c = Shared(c.as_mut_ptr());
     let flops = p.m.saturating_mul(p.n).saturating_mul(p.k);
     let run = |start: [isize; 3], parallelism: gemm::Parallelism| {
         let (pa, pb, pc) = (a.as_ptr().wrapping_offset(start[0]), b.as_ptr().wrapping_offset(start[1]), c.at(start[2]));
@@ -36,14 +42,14 @@ pub(super) fn floats<T: Element>(p: &Product, batch: &Batch, a: Elements, b: Ele
                 pc,
                 p.c[1],
                 p.c[0],
-                false,
+                accumulate,
                 pa,
                 p.a[1],
                 p.a[0],
                 pb,
                 p.b[1],
                 p.b[0],
-                zero,
+                if accumulate { one } else { zero },
                 one,
                 false,
                 false,
