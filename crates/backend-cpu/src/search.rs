@@ -28,9 +28,8 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 
 fn search<T: Ordered>(sorted: &[T], values: &[T], after_equal: bool, out: &mut [i64]) {
     let steps = usize::BITS as usize - sorted.len().leading_zeros() as usize;
-    let tasks: Vec<_> = values.chunks(CHUNK).zip(out.chunks_mut(CHUNK)).collect();
     threads::for_each(
-        tasks.into_iter(),
+        values.chunks(CHUNK).zip(out.chunks_mut(CHUNK)),
         values.len().saturating_mul(2 * steps),
         || (),
         |_, (values, out)| match after_equal {

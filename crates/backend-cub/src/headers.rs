@@ -1,14 +1,11 @@
-//! The CCCL headers that the kernels are compiled with, looked for once per process.
+//! Location and version check of the CCCL headers that the kernels include.
 
 use std::sync::OnceLock;
 
-use cuprum_backend_cuda::libraries::{CcclHeaders, Missing};
+use cuprum_backend_cuda::libraries::{CcclHeaders, Missing, OLDEST_CCCL};
 use cuprum_backend_cuda::{CudaError, driver, nvrtc};
 
-/// The oldest CCCL that NVRTC compiles on its own: 2.5 still wants the toolkit's headers.
-const OLDEST: (u32, u32) = (2, 7);
-
-/// Where CCCL is, or why it cannot be used.
+/// Returns the headers of this process, searched once, or the reason why there are none.
 pub fn shared() -> Result<&'static CcclHeaders, Missing> {
     static SHARED: OnceLock<Result<CcclHeaders, Missing>> = OnceLock::new();
     let find = || {
@@ -21,13 +18,13 @@ pub fn shared() -> Result<&'static CcclHeaders, Missing> {
     SHARED.get_or_init(find).as_ref().map_err(Missing::clone)
 }
 
-/// The headers again, if they are new enough.
+/// Refuses headers that are older than the kernels need.
 pub fn check(headers: CcclHeaders) -> Result<CcclHeaders, Missing> {
-    let (major, minor, _) = headers.version;
-    if (major, minor) < OLDEST {
-        return Err(missing(format!("{headers} is too old; {}.{} or later is needed", OLDEST.0, OLDEST.1), HELP));
+    if headers.is_supported() {
+        return Ok(headers);
     }
-    Ok(headers)
+    let (major, minor) = OLDEST_CCCL;
+    Err(missing(format!("{headers} is too old; {major}.{minor} or later is needed"), HELP))
 }
 
 const HELP: &str = "pip install nvidia-cuda-cccl, or set CUPRUM_CCCL_PATH to its include folder";
@@ -48,7 +45,7 @@ mod tests {
 
     #[test]
     fn old_headers_are_refused() {
-        let of = |version| check(CcclHeaders { include: "/x".into(), version });
+        let of = |version| check(CcclHeaders { include: "/x".into(), version, choice: String::new(), is_override: false });
         assert!(of((3, 0, 1)).is_ok() && of((2, 7, 0)).is_ok());
         assert_eq!(of((1, 17, 2)).unwrap_err().reason, "CCCL 1.17.2 in /x is too old; 2.7 or later is needed");
         assert!(of((2, 5, 0)).is_err());

@@ -17,7 +17,7 @@ use crate::recent::Recent;
 /// Threads of a block, where a kernel has no reason to want another number.
 pub(crate) const THREADS: u32 = 256;
 
-/// Element types, axes and the device error word: all that these kernels need of the prelude.
+/// Element types, axes and the error word: all that these kernels need of the prelude.
 const TYPES: &str = concat!(include_str!("codegen/prelude/types.cuh"), include_str!("codegen/prelude/layout.cuh"));
 
 /// An embedded source, compiled behind the element types and the definitions of one use.

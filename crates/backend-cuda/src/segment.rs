@@ -19,17 +19,15 @@ pub(crate) const OPS: &[Op] = &[SEGMENT_SUM, SEGMENT_PROD, SEGMENT_MIN, SEGMENT_
 /// How segments are reduced: templates of `fold.cuh`, over the accumulator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Folds {
-    /// Of a segment's values, of which there is one at the least.
+    /// The fold of a segment's values. Its identity is the result of an empty segment.
     pub fold: &'static str,
-    /// The fold whose identity is the result of an empty segment.
-    pub nothing: &'static str,
 }
 
 impl Folds {
     /// The folds of a reduction, if it is one of segments.
     pub fn of(reduction: Op) -> Option<Folds> {
-        let known = [(SUM, "SumOfSome", "Sum"), (PROD, "Product", "Product"), (MIN, "Minimum", "Minimum"), (MAX, "Maximum", "Maximum")];
-        known.into_iter().find(|(op, ..)| *op == reduction).map(|(_, fold, nothing)| Folds { fold, nothing })
+        let known = [(SUM, "Sum"), (PROD, "Product"), (MIN, "Minimum"), (MAX, "Maximum")];
+        known.into_iter().find(|(op, _)| *op == reduction).map(|(_, fold)| Folds { fold })
     }
 
     /// Whether numbers are added or multiplied, not compared.
@@ -68,9 +66,9 @@ impl<'a> Text<'a> {
 
     fn source(self) -> std::result::Result<String, &'static str> {
         let element = codegen::element(self.program, self.access)?;
-        let (Folds { fold, nothing }, acc) = (self.folds, ctype(self.acc));
+        let (Folds { fold }, acc) = (self.folds, ctype(self.acc));
         let definitions = format!(
-            "namespace cuprum {{\nusing Fold = {fold}<{acc}>;\nusing Nothing = {nothing}<{acc}>;\n}}  // namespace cuprum\n#define TEAM {}\n#define BLOCKS {}\n",
+            "namespace cuprum {{\nusing Fold = {fold}<{acc}>;\n}}  // namespace cuprum\n#define TEAM {}\n#define BLOCKS {}\n",
             self.team,
             blocks(self.program),
         );

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use crate::buffer::{HostBuffer, gather_elements};
+use crate::buffer::{HostBuffer, gather_elements, try_reserve};
 use crate::device::{Buffer, Device, Stream, driver};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::expr::Inner;
 use crate::function::FromArgs;
 use crate::index::Item;
-use crate::layout::{Layout, checked_size, normalize_axes};
+use crate::layout::{Layout, check_ndim, checked_size, normalize_axes, normalize_axis_of_scalar};
 use crate::ops::value::{Args, Value};
 use crate::profiler::trace;
 use crate::scalar::Scalar;
@@ -39,10 +39,17 @@ struct Stored {
 }
 
 impl StoredArray {
-    /// An array over a buffer; an error if the layout reaches outside it.
+    /// An array over a buffer.
+    ///
+    /// # Errors
+    /// The layout reaches outside the buffer, or `dtype` is bool and a buffer in host memory has bytes other than 0 and 1
+    /// ([`NdArray::from_bytes`] converts them).
     #[inline]
     pub fn new(dtype: DType, layout: Layout, buffer: Arc<dyn Buffer>) -> Result<StoredArray> {
         StoredArray::check_inside(dtype, &layout, buffer.nbytes())?;
+        if dtype == DType::Bool {
+            StoredArray::check_bools(buffer.as_ref())?;
+        }
         Ok(StoredArray(Arc::new(Stored { dtype, layout, buffer })))
     }
 
@@ -53,6 +60,15 @@ impl StoredArray {
             return Err(Error::shape("array", message, &[layout.shape()]));
         }
         Ok(())
+    }
+
+    fn check_bools(buffer: &dyn Buffer) -> Result<()> {
+        match buffer.as_any().downcast_ref::<HostBuffer>() {
+            Some(host) if !host.holds_bools() => {
+                Err(Error::value("array", "a bool array over bytes other than 0 and 1; NdArray::from_bytes converts them"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The same memory under another layout; an error if that reaches outside it.
@@ -150,6 +166,16 @@ macro_rules! shape_tuples {
 type U = usize;
 shape_tuples!((0 U), (0 U, 1 U), (0 U, 1 U, 2 U), (0 U, 1 U, 2 U, 3 U), (0 U, 1 U, 2 U, 3 U, 4 U));
 
+fn squeeze_by_name(args: &Args) -> Result<Value> {
+    let a = args.array("a")?;
+    match args.get("axis") {
+        // NumPy accepts axis 0 or -1 of a 0-d array as a number, and refuses it in a tuple.
+        Some(axis) if a.ndim() == 0 && axis.items().is_none() => normalize_axis_of_scalar("squeeze", axis.index("squeeze")?, 0).map(|_| a),
+        _ => a.squeeze(args.ints("axis")?.as_deref()),
+    }
+    .map(Value::Array)
+}
+
 fn permute_dims_by_name(args: &Args) -> Result<Value> {
     let axes: Option<Vec<isize>> = FromArgs::from_args(args, "axes")?;
     let a = args.array("a")?;
@@ -188,10 +214,10 @@ impl NdArray {
         if want != bytes.len() {
             return Err(Error::shape("array", format!("{} bytes given, {want} needed for {dtype}", bytes.len()), &[&shape]));
         }
-        let host = match dtype {
-            DType::Bool => HostBuffer::from_slice(&bytes.iter().map(|b| *b != 0).collect::<Vec<bool>>())?,
-            _ => HostBuffer::from_bytes(bytes)?,
-        };
+        let mut host = HostBuffer::from_bytes(bytes)?;
+        if dtype == DType::Bool {
+            host.as_mut_bytes().iter_mut().for_each(|b| *b = (*b != 0) as u8);
+        }
         Self::from_host(dtype, &shape, host)
     }
 
@@ -271,18 +297,34 @@ impl NdArray {
 
     /// Elements in C order as raw little-endian bytes, on the host. Waits for the device.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        try_reserve("to_bytes", &mut out, self.nbytes())?;
+        self.for_each_run(|run| {
+            out.extend_from_slice(run);
+            Ok(())
+        })?;
+        Ok(out)
+    }
+
+    /// Calls `f` with the bytes of the elements in C order: all of a contiguous array, else some kilobytes at a time. Waits for the device.
+    pub(crate) fn for_each_run(&self, mut f: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        const RUN: usize = 1 << 14;
         let (bytes, layout) = self.host_bytes()?;
         let item = self.dtype().itemsize();
         if layout.is_c_contiguous() {
             let start = layout.offset() * item;
-            return Ok(bytes.get(start..start + layout.size() * item).unwrap_or_default().to_vec());
+            return f(bytes.get(start..start + layout.size() * item).unwrap_or_default());
         }
-        let mut out = Vec::with_capacity(layout.size() * item);
+        let mut run = Vec::with_capacity(RUN);
         for at in crate::buffer::offsets(&layout) {
             let start = at as usize * item;
-            out.extend_from_slice(bytes.get(start..start + item).unwrap_or_default());
+            run.extend_from_slice(bytes.get(start..start + item).unwrap_or_default());
+            if run.len() >= RUN {
+                f(&run)?;
+                run.clear();
+            }
         }
-        Ok(out)
+        f(&run)
     }
 
     /// Host bytes covering the array, and the layout of the array in them.
@@ -297,7 +339,7 @@ impl NdArray {
             return self.contiguous()?.host_bytes();
         }
         let item = self.dtype().itemsize();
-        let bytes = HostBuffer::downloaded(stored.buffer().as_ref(), lo as usize * item, (hi - lo) as usize * item)?;
+        let bytes = HostBuffer::downloaded(self.dtype(), stored.buffer().as_ref(), lo as usize * item, (hi - lo) as usize * item)?;
         trace::flush();
         let layout = stored.layout().with_offset(stored.layout().offset() - lo as usize);
         Ok((HostBytes(Arc::new(bytes)), layout))
@@ -383,8 +425,8 @@ impl NdArray {
     }
 
     /// Drops axes of extent 1: all of them (`None`), or the given ones: a view (`numpy.squeeze`).
-    #[numpy("squeeze(a, axis=None)", method)]
-    pub fn squeeze(&self, #[name("axis")] axes: Option<&[isize]>) -> Result<NdArray> {
+    #[numpy("squeeze(a, axis=None)", method, call = squeeze_by_name)]
+    pub fn squeeze(&self, axes: Option<&[isize]>) -> Result<NdArray> {
         self.view(|l| l.squeeze(axes))
     }
 
@@ -412,7 +454,7 @@ impl NdArray {
     }
 
     /// Diagonals of two axes, as the last axis: a view (`numpy.diagonal`).
-    #[numpy("diagonal(a, offset=0, axis1=0, axis2=1)", aliases("linalg.diagonal"), method)]
+    #[numpy("diagonal(a, offset=0, axis1=0, axis2=1)", method)]
     pub fn diagonal(&self, offset: isize, axis1: isize, axis2: isize) -> Result<NdArray> {
         if self.ndim() < 2 {
             return Err(Error::shape("diagonal", "an array of at least two dimensions is needed", &[self.shape()]));
@@ -522,6 +564,7 @@ impl IntoReshape for () {
 }
 
 fn resolve_reshape(wanted: &[isize], shape: &[usize]) -> Result<crate::layout::Dims> {
+    check_ndim("reshape", wanted.len())?;
     let size: usize = shape.iter().product();
     let text = || wanted.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let fail = || Error::value("reshape", format!("cannot reshape array of shape {} into ({})", crate::error::shape_text(shape), text()));
@@ -539,5 +582,7 @@ fn resolve_reshape(wanted: &[isize], shape: &[usize]) -> Result<crate::layout::D
     if holes == 0 && known != size {
         return Err(fail());
     }
-    Ok(wanted.iter().map(|&n| if n == -1 { hole } else { n as usize }).collect())
+    let shape = wanted.iter().map(|&n| if n == -1 { hole } else { n as usize }).collect::<crate::layout::Dims>();
+    checked_size("reshape", &shape)?;
+    Ok(shape)
 }

@@ -118,7 +118,10 @@ impl Device {
         Ok(())
     }
 
-    /// Waits until everything issued to the device, on all of its streams, has run; reports errors found on the device (such as an index out of bounds).
+    /// Waits until everything issued to the device, on all of its streams, has run.
+    ///
+    /// Reports errors found on the device, such as an index out of bounds, of calls that this thread made, or threads that have ended.
+    /// Every reader of an array that depends on such a call gets the error too.
     pub fn synchronize(self) -> Result<()> {
         driver(self)?.synchronize()?;
         trace::flush();
@@ -150,11 +153,18 @@ impl Device {
     /// Sets or removes (`None`) the limit on the device's memory, in bytes, for the process; what `CUPRUM_CPU_MEMORY_LIMIT`
     /// and `CUPRUM_GPU_MEMORY_LIMIT` set at its start. Arrays alive stay; a request beyond it is an
     /// [`Error::OutOfMemory`]. An error on a device that has no limit.
+    ///
+    /// The limit of the host covers arrays, free blocks that are kept for them, working memory of kernels whose size depends on
+    /// the arguments, lists of [`Value`](crate::ops::value::Value), and files while they are read. Vectors and texts that are returned
+    /// to the caller are checked when they are made. Working memory of constant size, some megabytes a thread, is not counted.
     pub fn set_memory_limit(self, limit: Option<usize>) -> Result<()> {
         driver(self)?.set_memory_limit(limit)
     }
 
     /// Gives memory that is kept for later arrays back to the system, as `free_all_blocks` of CuPy's pools does.
+    ///
+    /// A GPU returns kept memory by itself in two cases. A request of this process does not fit. Or less memory is free for other users of
+    /// the GPU than is kept, which calls that need memory and [`Device::synchronize`] look at every 100 ms. An idle process keeps it.
     pub fn free_all(self) -> Result<()> {
         driver(self)?.free_all()
     }
@@ -255,7 +265,8 @@ pub trait DeviceDriver: Send + Sync {
     fn allocate(&self, nbytes: usize, stream: Stream) -> Result<Arc<dyn Buffer>>;
     /// New memory filled from host bytes.
     fn upload(&self, bytes: &[u8], stream: Stream) -> Result<Arc<dyn Buffer>>;
-    /// Copies `out.len()` bytes from `byte_offset` to the host; waits for all work before it, and reports errors found there.
+    /// Copies `out.len()` bytes from `byte_offset` to the host. Waits for all work before it. Reports errors found in work of this thread
+    /// and in work that the bytes depend on.
     fn download(&self, buffer: &dyn Buffer, byte_offset: usize, out: &mut [u8]) -> Result<()>;
     /// Waits for all work of the device.
     fn synchronize(&self) -> Result<()>;

@@ -110,6 +110,17 @@ pub enum Error {
         /// The failure, with the library's own words.
         message: String,
     },
+    /// The device cannot be used any more in this process, and every call on it fails with this error. Arrays on the host and on other
+    /// devices remain usable. The process has to be restarted to use the device again.
+    #[error("[{op}] {device} is lost: {cause}; restart the process to use it again (other devices and arrays on the host still work)")]
+    DeviceLost {
+        /// NumPy name of the operation.
+        op: &'static str,
+        /// The device.
+        device: Device,
+        /// The first failure of the device, in the driver's words.
+        cause: String,
+    },
     /// A setting (variable or setter) with a value that means nothing.
     #[error("{variable}: {message}")]
     Setting {
@@ -125,6 +136,8 @@ pub enum Error {
         path: String,
         /// The system's or the format's complaint.
         message: String,
+        /// The system's kind of error; `None` if the format is at fault.
+        kind: Option<std::io::ErrorKind>,
     },
 }
 
@@ -149,9 +162,15 @@ impl Error {
         Error::Backend { accelerator, op, message: message.to_string() }
     }
 
-    /// An [`Error::Io`] for a path.
+    /// An [`Error::Io`] for a file whose contents are at fault.
     pub fn io(path: impl AsRef<std::path::Path>, message: impl fmt::Display) -> Error {
-        Error::Io { path: path.as_ref().display().to_string(), message: message.to_string() }
+        Error::Io { path: path.as_ref().display().to_string(), message: message.to_string(), kind: None }
+    }
+
+    /// An [`Error::Io`] for a path, with the system's error.
+    pub fn system(path: impl AsRef<std::path::Path>, e: impl Into<std::io::Error>) -> Error {
+        let e = e.into();
+        Error::Io { path: path.as_ref().display().to_string(), message: e.to_string(), kind: Some(e.kind()) }
     }
 }
 

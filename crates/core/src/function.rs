@@ -100,6 +100,22 @@ impl<T: FromArgs> FromArgs for Option<T> {
     }
 }
 
+/// An array of indices as a call by name reads it: an empty list has an integer dtype.
+pub struct Indices(NdArray);
+
+impl std::ops::Deref for Indices {
+    type Target = NdArray;
+    fn deref(&self) -> &NdArray {
+        &self.0
+    }
+}
+
+impl FromArgs for Indices {
+    fn from_args(args: &Args, name: &str) -> Result<Indices> {
+        args.indices(name).map(Indices)
+    }
+}
+
 /// Implements [`FromArgs`] by a conversion of the argument's value.
 macro_rules! from_value {
     ($($type:ty: |$value:ident, $op:ident, $name:ident| $read:expr;)*) => {$(

@@ -37,42 +37,55 @@ pub struct Shown {
     pub default: &'static str,
 }
 
+/// Every variable, and what holds when it is not set.
+const ALL: [(&str, &str); 18] = [
+    ("CUPRUM_DEVICE", "auto"),
+    (ACCELERATORS, "every ready one, by rank"),
+    ("CUPRUM_FUSION", "1"),
+    ("CUPRUM_MATMUL_PRECISION", "float32"),
+    ("CUPRUM_NUM_THREADS", "all cores"),
+    ("CUPRUM_GPU_MEMORY_LIMIT", "none"),
+    ("CUPRUM_CPU_MEMORY_LIMIT", "none"),
+    ("CUPRUM_GPU_MEMORY_POOL", "1"),
+    ("CUPRUM_CACHE_DIR", "the user's cache folder"),
+    ("CUPRUM_TUNING", "a file in the cache folder"),
+    ("CUPRUM_COMPILE", "wait under a named order, else background"),
+    ("CUPRUM_HOST_FALLBACK", "error"),
+    ("CUPRUM_TRACE", "none"),
+    ("CUPRUM_CUDA_PATH", "none"),
+    ("CUPRUM_CCCL_PATH", "none"),
+    ("CUPRUM_CUTENSOR_PATH", "none"),
+    ("CUPRUM_DUMP_SOURCE", "none"),
+    ("CUPRUM_LOG", "warn"),
+];
+
+/// The one variable whose empty value has a meaning: an order without accelerators.
+pub(crate) const ACCELERATORS: &str = "CUPRUM_ACCELERATORS";
+
 /// Every variable cuprum reads, with its value in this process.
 pub fn shown() -> Vec<Shown> {
-    const ALL: [(&str, &str); 17] = [
-        ("CUPRUM_DEVICE", "auto"),
-        ("CUPRUM_ACCELERATORS", "every ready one, by rank"),
-        ("CUPRUM_FUSION", "1"),
-        ("CUPRUM_MATMUL_PRECISION", "float32"),
-        ("CUPRUM_NUM_THREADS", "all cores"),
-        ("CUPRUM_GPU_MEMORY_LIMIT", "none"),
-        ("CUPRUM_CPU_MEMORY_LIMIT", "none"),
-        ("CUPRUM_GPU_MEMORY_POOL", "1"),
-        ("CUPRUM_CACHE_DIR", "the user's cache folder"),
-        ("CUPRUM_TUNING", "a file in the cache folder"),
-        ("CUPRUM_COMPILE", "wait under a named order, else background"),
-        ("CUPRUM_HOST_FALLBACK", "error"),
-        ("CUPRUM_TRACE", "none"),
-        ("CUPRUM_CUDA_PATH", "none"),
-        ("CUPRUM_CCCL_PATH", "none"),
-        ("CUPRUM_CUTENSOR_PATH", "none"),
-        ("CUPRUM_DUMP_SOURCE", "none"),
-    ];
-    ALL.iter()
-        .map(|&(variable, default)| Shown { variable, value: std::env::var(variable).ok(), default })
-        .chain([Shown { variable: "CUPRUM_LOG", value: std::env::var("CUPRUM_LOG").ok(), default: "warn" }])
-        .collect()
+    let value = |variable| std::env::var_os(variable).map(|v| v.to_string_lossy().into_owned());
+    ALL.iter().map(|&(variable, default)| Shown { variable, value: value(variable), default }).collect()
 }
 
-/// A variable's trimmed value; unset and undecodable read as `None`.
-pub fn env(variable: &str) -> Option<String> {
-    std::env::var(variable).ok().map(|v| v.trim().to_string())
+/// A variable's trimmed value, if it is set. Errors: a value that is not UTF-8.
+pub(crate) fn read(variable: &'static str) -> Result<Option<String>> {
+    match std::env::var_os(variable).map(std::ffi::OsString::into_string) {
+        None => Ok(None),
+        Some(Ok(text)) => Ok(Some(text.trim().to_string())),
+        Some(Err(bytes)) => Err(Error::Setting { variable, message: format!("{bytes:?} is not UTF-8") }),
+    }
+}
+
+/// A variable's trimmed value. An empty or blank value counts as not set; so does one that is not UTF-8, which [`check`] reports.
+pub fn env(variable: &'static str) -> Option<String> {
+    read(variable).ok().flatten().filter(|text| !text.is_empty())
 }
 
 /// The folder for compiled kernels and what was measured: `CUPRUM_CACHE_DIR`, else the user's cache folder + `/cuprum`; `None`
 /// where there is no home.
 pub fn cache_folder() -> Option<PathBuf> {
-    match std::env::var_os("CUPRUM_CACHE_DIR").filter(|v| !v.is_empty()) {
+    match env("CUPRUM_CACHE_DIR") {
         Some(folder) => Some(folder.into()),
         None => directories::BaseDirs::new().map(|dirs| dirs.cache_dir().join("cuprum")),
     }
@@ -105,7 +118,11 @@ pub fn parse_limit(variable: &'static str, text: &str, total: usize) -> Result<O
         "M" | "MB" | "MIB" => 2f64.powi(20),
         "G" | "GB" | "GIB" => 2f64.powi(30),
         "T" | "TB" | "TIB" => 2f64.powi(40),
-        "%" if number <= 100.0 && total > 0 => total as f64 / 100.0,
+        "%" if number <= 100.0 && total == 0 => {
+            let message = format!("'{text}' is a share of a memory whose size this system does not report; use bytes, 512M or 8G");
+            return Err(Error::Setting { variable, message });
+        }
+        "%" if number <= 100.0 => total as f64 / 100.0,
         _ => return Err(bad()),
     };
     let bytes = number * scale;
@@ -148,13 +165,16 @@ pub fn compile() -> Result<Compile> {
     Ok(if crate::dispatch::waiting() { Compile::Wait } else { set.unwrap_or_else(unset) })
 }
 
-/// `CUPRUM_NUM_THREADS`, if set.
+/// Maximum number of threads of a pool. Starting some ten thousand takes longer than any work that they could share.
+pub const MOST_THREADS: usize = 1024;
+
+/// `CUPRUM_NUM_THREADS`, if set; numbers above [`MOST_THREADS`] count as that many.
 pub fn num_threads() -> Result<Option<usize>> {
     let variable = "CUPRUM_NUM_THREADS";
-    match env(variable).filter(|v| !v.is_empty()) {
+    match env(variable) {
         None => Ok(None),
-        Some(v) => match v.parse() {
-            Ok(n) if n > 0 => Ok(Some(n)),
+        Some(v) => match v.parse::<usize>() {
+            Ok(n) if n > 0 => Ok(Some(n.min(MOST_THREADS))),
             _ => Err(Error::Setting { variable, message: format!("'{v}' is not a number of threads") }),
         },
     }
@@ -186,11 +206,14 @@ fn read_cpu_limit() -> Result<Option<usize>> {
     env(variable).map_or(Ok(None), |v| parse_limit(variable, &v, physical_memory()))
 }
 
-/// Bytes of physical memory; 0 where the system does not say.
+/// Bytes of physical memory; 0 on a system that does not report it.
 pub fn physical_memory() -> usize {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find(|l| l.starts_with("MemTotal:")).unwrap_or_default();
-    line.split_whitespace().nth(1).and_then(|kb| kb.parse::<usize>().ok()).map_or(0, |kb| kb * 1024)
+    if cfg!(miri) {
+        return 0; // it does not know the system calls
+    }
+    let memory = sysinfo::MemoryRefreshKind::nothing().with_ram();
+    let system = sysinfo::System::new_with_specifics(sysinfo::RefreshKind::nothing().with_memory(memory));
+    usize::try_from(system.total_memory()).unwrap_or(usize::MAX)
 }
 
 /// Process-wide state of the fusion switch: 0 not yet read, 1 off, 2 on.
@@ -215,6 +238,7 @@ pub fn set_fusion(on: bool) {
 
 /// Checks every variable, so that a program can refuse a bad one at its start.
 pub fn check() -> Result<()> {
+    ALL.iter().try_for_each(|(variable, _)| read(variable).map(|_| ()))?;
     host_fallback()?;
     compile()?;
     num_threads()?;
@@ -239,6 +263,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_system_reports_its_memory() {
+        let total = physical_memory();
+        assert!(total >= 64 << 20, "{total} bytes");
+        if let Ok(text) = std::fs::read_to_string("/proc/meminfo") {
+            let kib = text.lines().find_map(|l| l.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse::<usize>().ok());
+            assert_eq!(kib.map(|kib| kib * 1024), Some(total));
+        }
+    }
+
+    #[test]
     fn limits() {
         let parse = |text| parse_limit("X", text, 1000);
         let good = [("1024", 1024), ("2GiB", 2 << 30), ("1.5 gb", 3 << 29), ("512M", 512 << 20), ("50%", 500), (" 12.5 % ", 125)];
@@ -247,7 +281,9 @@ mod tests {
         for bad in ["lots", "99999999999999999999T", "-1", "101%", "5 apples", "1e9x", "..", "%"] {
             assert!(parse(bad).is_err(), "{bad}");
         }
-        assert!(parse_limit("X", "50%", 0).is_err(), "a share of what is not known");
+        let unknown = parse_limit("X", "50%", 0).unwrap_err().to_string();
+        assert!(unknown.contains("'50%' is a share of a memory whose size this system does not report; use bytes"), "{unknown}");
+        assert!(parse_limit("X", "101%", 0).unwrap_err().to_string().contains("is not a memory limit"));
         assert_eq!(parse_names(" CUB, ,cuTENSOR"), ["cub", "cutensor"]);
     }
 }

@@ -6,6 +6,8 @@ use cuprum_core::ops::value::Value;
 use cuprum_core::{DType, Scalar};
 
 use crate::fault::{Checked, Fault};
+use crate::ops::{BinaryOp, CompareOp};
+use crate::scalar::rounded;
 
 /// A built-in with no function of NumPy under its name.
 pub(crate) type Builtin = fn(&[Value]) -> Checked<Value>;
@@ -52,9 +54,19 @@ pub(crate) fn single(value: &Value) -> Checked<Option<Scalar>> {
 }
 
 /// Python's own functions under their bare names. `None`: it is NumPy's function of this name that is meant.
-pub(crate) fn python(name: &str, args: &[Value]) -> Checked<Option<Value>> {
-    if let ("int" | "float", [Value::Str(text)]) = (name, args) {
-        return parsed(name, text).map(|s| Some(s.into()));
+pub(crate) fn python(name: &str, args: &[Value], keywords: &[(String, Value)]) -> Checked<Option<Value>> {
+    if name == "round" {
+        return python_round(args, keywords);
+    }
+    if !keywords.is_empty() {
+        return Ok(None);
+    }
+    match (name, args) {
+        ("int" | "float", [Value::Str(text)]) => return parsed(name, text).map(|s| Some(s.into())),
+        ("pow", [base @ Value::Array(_), exponent]) => {
+            return crate::evaluate::binary(BinaryOp::Pow, base.clone(), exponent.clone()).map(Some);
+        }
+        _ => {}
     }
     let convert = |as_array: &str| match args {
         [value] => single(value)?.ok_or_else(|| match value {
@@ -82,25 +94,42 @@ pub(crate) fn python(name: &str, args: &[Value]) -> Checked<Option<Value>> {
             Scalar::Complex(_) => return Err(Fault::typed("a complex number cannot be made a float")),
             s => s.as_f64().into(),
         },
-        // By parts: in `re + im * 1j` an infinity would make NaN.
+        // By parts: in `re + im * 1j` an infinity would make NaN, and adding the zero of a real number would lose the sign of -0.0.
         ("complex", Some([re, im])) => {
-            let (re, im) = (re.as_complex(), im.as_complex());
-            cuprum_core::Complex::new(re.re - im.im, re.im + im.re).into()
+            let cross = |part: Scalar| if let Scalar::Complex(c) = part { Some(c.im) } else { None };
+            let real = cross(*im).map_or(re.as_f64(), |i| re.as_f64() - i);
+            let imaginary = cross(*re).map_or(im.as_f64(), |i| i + im.as_f64());
+            cuprum_core::Complex::new(real, imaginary).into()
         }
         ("complex", _) => convert("a complex number")?.as_complex().into(),
         ("abs", Some([Scalar::Complex(c)])) => c.norm().into(),
         ("abs", Some([Scalar::Float(v)])) => v.abs().into(),
         ("abs", Some([s])) => s.as_int().and_then(i128::checked_abs).ok_or_else(|| Fault::value("the result is too large"))?.into(),
-        ("round", Some([Scalar::Float(v)])) => {
-            Scalar::Float(v.round_ties_even()).as_int().ok_or_else(|| Fault::value(format!("{v:e} cannot be made an int")))?.into()
-        }
-        ("round", Some([s @ (Scalar::Int(_) | Scalar::Bool(_))])) => s.as_int().unwrap_or(0).into(),
-        ("pow", Some([a, b])) => crate::scalar::binary(crate::ops::BinaryOp::Pow, *a, *b)?,
-        ("min", Some([first, rest @ ..])) if !rest.is_empty() => extreme(crate::ops::CompareOp::Lt, *first, rest)?,
-        ("max", Some([first, rest @ ..])) if !rest.is_empty() => extreme(crate::ops::CompareOp::Gt, *first, rest)?,
+        ("pow", Some([a, b])) => crate::scalar::binary(BinaryOp::Pow, *a, *b)?,
+        ("min", Some([first, rest @ ..])) if !rest.is_empty() => extreme(CompareOp::Lt, *first, rest)?,
+        ("max", Some([first, rest @ ..])) if !rest.is_empty() => extreme(CompareOp::Gt, *first, rest)?,
         _ => return Ok(None),
     };
     Ok(Some(value.into()))
+}
+
+/// Python's `round(number, ndigits=None)`, if its argument is a real number.
+fn python_round(args: &[Value], keywords: &[(String, Value)]) -> Checked<Option<Value>> {
+    let number = match (args, keywords) {
+        ([Value::Scalar(number @ (Scalar::Bool(_) | Scalar::Int(_) | Scalar::Float(_))), ..], _) => *number,
+        _ => return Ok(None),
+    };
+    let digits = match (&args[1..], keywords) {
+        ([], []) => &Value::None,
+        ([digits], []) => digits,
+        ([], [(name, digits)]) if name == "ndigits" => digits,
+        _ => return Ok(None),
+    };
+    let digits = match digits {
+        Value::None => None,
+        digits => Some(digits.int("round")?),
+    };
+    rounded(number, digits).map(|s| Some(s.into()))
 }
 
 /// `int('12')`, `float('-inf')`.
@@ -114,6 +143,6 @@ fn parsed(name: &str, text: &str) -> Checked<Scalar> {
 }
 
 /// The first of the numbers that no later one is beyond.
-fn extreme(beyond: crate::ops::CompareOp, first: Scalar, rest: &[Scalar]) -> Checked<Scalar> {
+fn extreme(beyond: CompareOp, first: Scalar, rest: &[Scalar]) -> Checked<Scalar> {
     rest.iter().try_fold(first, |best, &s| Ok(if crate::scalar::compare(beyond, s, best)? { s } else { best }))
 }

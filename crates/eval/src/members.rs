@@ -1,8 +1,9 @@
 //! What stands behind a dot: attributes and methods of arrays, numbers and dtypes.
 
+use cuprum_core::buffer::{try_collect, try_ensure, try_reserve};
 use cuprum_core::function::Function;
-use cuprum_core::ops::value::Value;
-use cuprum_core::{Device, Kind, Scalar};
+use cuprum_core::ops::value::{Items, MOST_ITEMS, Value};
+use cuprum_core::{Device, Error, Kind, NdArray, Result, Scalar};
 
 use crate::fault::{Checked, Fault};
 use crate::library::nearest;
@@ -61,14 +62,17 @@ pub(crate) fn attribute(object: &Value, name: &str) -> Checked<Value> {
     }
 }
 
-/// The function that is the method of this name, with the array as its first argument.
+/// The declared function that is the method of this name: `ndarray.name`, or the function `name` if it is a method too.
 fn method(name: &str) -> Option<&'static Function> {
-    Function::find(name).filter(|f| f.is_method)
+    Function::find(&format!("ndarray.{name}")).or_else(|| Function::find(name).filter(|f| f.is_method))
 }
 
 /// The names of [`method`]s.
 fn methods() -> impl Iterator<Item = &'static str> {
-    Function::all().filter(|f| f.is_method).flat_map(|f| std::iter::once(f.name).chain(f.aliases.iter().copied()))
+    Function::paths().filter_map(|path| match path.strip_prefix("ndarray.") {
+        Some(name) => Some(name),
+        None => method(path).map(|_| path),
+    })
 }
 
 /// What to say of an attribute or method that is not there.
@@ -118,9 +122,7 @@ pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, key
         }
         "tolist" => {
             no_keywords(&keyword)?;
-            let items = array.to_bytes()?;
-            let mut items = items.chunks_exact(array.dtype().itemsize()).map(|b| Scalar::from_bytes(array.dtype(), b));
-            Ok(nested(array.shape(), &mut items))
+            Ok(nested(&array)?)
         }
         "get" => {
             no_keywords(&keyword)?;
@@ -142,12 +144,38 @@ pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, key
     }
 }
 
-/// Elements in C order as nested lists; without axes, the element.
-fn nested(shape: &[usize], items: &mut impl Iterator<Item = Scalar>) -> Value {
-    match shape {
-        [] => items.next().unwrap_or(Scalar::Int(0)).into(),
-        [n, inner @ ..] => Value::List((0..*n).map(|_| nested(inner, items)).collect()),
+/// Elements in C order as nested lists; without axes, the element. The lists are made axis by axis, the last one first.
+fn nested(array: &NdArray) -> Result<Value> {
+    const OP: &str = "tolist";
+    let (shape, dtype) = (array.shape(), array.dtype());
+    // Number of lists along each axis.
+    let lists: Vec<usize> = shape.iter().scan(1usize, |count, &n| Some(std::mem::replace(count, count.saturating_mul(n)))).collect();
+    let values = lists.iter().copied().fold(array.size(), usize::saturating_add);
+    if values > MOST_ITEMS {
+        return Err(Error::value(OP, format!("{values} values are too many for a list (at most {MOST_ITEMS}); keep them in the array")));
     }
+    // Each value, and the reference count, length and nesting of each list.
+    let of_lists = (values - array.size()).saturating_mul(size_of::<[usize; 8]>());
+    try_ensure(OP, values.saturating_mul(size_of::<Value>()).saturating_add(of_lists))?;
+    let bytes = array.to_bytes()?;
+    let mut numbers = bytes.chunks_exact(dtype.itemsize()).map(|b| Value::from(Scalar::from_bytes(dtype, b)));
+    let mut extents = lists.iter().copied().zip(shape.iter().copied()).rev();
+    let Some((count, extent)) = extents.next() else { return Ok(numbers.next().unwrap_or(Value::None)) };
+    let mut values = listed(OP, &mut numbers, count, extent)?;
+    for (count, extent) in extents {
+        values = listed(OP, &mut values.into_iter(), count, extent)?;
+    }
+    Ok(values.pop().unwrap_or(Value::None))
+}
+
+/// `count` lists of the next `extent` items each.
+fn listed(op: &'static str, items: &mut dyn Iterator<Item = Value>, count: usize, extent: usize) -> Result<Vec<Value>> {
+    let mut lists = Vec::new();
+    try_reserve(op, &mut lists, count)?;
+    for _ in 0..count {
+        lists.push(Value::List(Items::new(op, try_collect(op, items.take(extent))?)?));
+    }
+    Ok(lists)
 }
 
 fn with_array(array: Value, name: &str, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Checked<Value> {

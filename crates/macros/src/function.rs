@@ -205,6 +205,7 @@ pub(crate) fn expand(declaration: TokenStream, item: TokenStream) -> syn::Result
                 let parameter = named.map_or_else(|| pattern.ident.to_string(), |n| n.value());
                 let parameter = parameter.trim_start_matches("r#");
                 let (target, pass) = match as_type {
+                    Some(target) if matches!(&*typed.ty, Type::Reference(_)) => (quote!(#target), quote!(&#value)),
                     Some(target) => (quote!(#target), quote!(#value)),
                     None if declaration.call.is_some() => continue,
                     None => reading(&typed.ty, &value)?,

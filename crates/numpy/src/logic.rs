@@ -2,7 +2,9 @@
 
 use cuprum_core::function::FromArgs;
 use cuprum_core::ops::value::Args;
-use cuprum_core::{DType, NdArray, Result, add, equal, less_equal, logical_and, logical_or, multiply, numpy, subtract};
+use cuprum_core::{
+    DType, NdArray, Operand, Result, Scalar, add, equal, isfinite, isnan, less_equal, logical_and, logical_or, multiply, numpy, subtract,
+};
 
 /// How far apart two values may be and still be close: `abs(a - b) <= atol + rtol * abs(b)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,7 +53,7 @@ impl FromArgs for Tolerance {
 
 /// Whether `abs(a - b) <= atol + rtol * abs(b)`, elementwise with broadcasting (`numpy.isclose`).
 ///
-/// Infinities are close to themselves alone; NaN is close to nothing, unless the tolerance says so. bool, in the broadcast shape.
+/// Numbers are weak. /// Infinities are close to themselves alone; NaN is close to nothing, unless the tolerance says so. bool, in the broadcast shape.
 ///
 /// # Errors
 /// Shapes that do not broadcast, arrays on different devices.
@@ -70,15 +72,22 @@ impl FromArgs for Tolerance {
 /// # }
 /// ```
 #[numpy("isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False)")]
-pub fn isclose(a: &NdArray, b: &NdArray, tolerance: impl Into<Tolerance>) -> Result<NdArray> {
-    let Tolerance { rtol, atol, equal_nan } = tolerance.into();
+pub fn isclose(a: impl Into<Operand>, b: impl Into<Operand>, tolerance: impl Into<Tolerance>) -> Result<NdArray> {
+    let (a, b, Tolerance { rtol, atol, equal_nan }) = (a.into(), b.into(), tolerance.into());
     // In floating point, as in NumPy: differences of unsigned integers would wrap.
-    let b = if b.dtype().is_inexact() { b.clone() } else { b.astype(DType::F64)? };
-    let limit = add(multiply(b.abs()?, rtol)?, atol)?;
-    let near = less_equal(subtract(a, &b)?.abs()?, limit)?;
-    let close = logical_or(logical_and(near, b.isfinite()?)?, equal(a, &b)?)?;
+    let b = match b {
+        Operand::Array(b) if !b.dtype().is_inexact() => b.astype(DType::F64)?.into(),
+        Operand::Scalar(s @ (Scalar::Bool(_) | Scalar::Int(_))) => s.as_f64().into(),
+        b => b,
+    };
+    let limit: Operand = match &b {
+        Operand::Array(b) => add(multiply(b.abs()?, rtol)?, atol)?.into(),
+        Operand::Scalar(b) => (b.as_complex().norm() * rtol + atol).into(),
+    };
+    let near = less_equal(subtract(&a, &b)?.abs()?, limit)?;
+    let close = logical_or(logical_and(near, isfinite(&b)?)?, equal(&a, &b)?)?;
     if equal_nan {
-        return logical_or(close, logical_and(a.isnan()?, b.isnan()?)?);
+        return logical_or(close, logical_and(isnan(a)?, isnan(b)?)?);
     }
     Ok(close)
 }
@@ -88,7 +97,7 @@ pub fn isclose(a: &NdArray, b: &NdArray, tolerance: impl Into<Tolerance>) -> Res
 /// # Errors
 /// As [`isclose`].
 #[numpy("allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False)")]
-pub fn allclose(a: &NdArray, b: &NdArray, tolerance: impl Into<Tolerance>) -> Result<bool> {
+pub fn allclose(a: impl Into<Operand>, b: impl Into<Operand>, tolerance: impl Into<Tolerance>) -> Result<bool> {
     Ok(isclose(a, b, tolerance)?.all(())?.item()?.as_bool())
 }
 

@@ -13,7 +13,7 @@ pub type Bytes = SmallVec<[u8; 256]>;
 /// Element numbers and offsets below this fit 32-bit index arithmetic: a number and a step of the same size still add up.
 pub const MAX_NARROW: usize = 0x3f00_0000;
 
-/// `Params`: the address of each input's first element, that of the device's error word if the program may meet a bad index, then the
+/// `Params`: the address of each input's first element, that of the launch's error word if the program may meet a bad index, then the
 /// program's scalars in their steps' dtypes. Whether there is an error word says [`fault_address`](crate::device::fault_address).
 pub fn pack_params(program: &Program, inputs: &[u64], fault: Option<u64>) -> Bytes {
     let mut out = Bytes::new();

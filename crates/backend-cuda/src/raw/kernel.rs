@@ -196,7 +196,8 @@ impl RawKernel {
             let launch = KernelLaunch { kernel: name.to_string(), grid, block };
             Record::of_launch(OP, CUDA.name, *device, launch, args.iter().filter_map(Arg::array))
         };
-        beside_chain(Stream::current(*device), describe, queue)
+        beside_chain(Stream::current(*device), describe, queue)?;
+        arg::depends(args)
     }
 
     /// Refuses a launch that the device cannot run, and has it allowed the shared memory that it needs: until then, the driver knows of

@@ -53,7 +53,7 @@ fn join(op: Op, arrays: &[NdArray], axis: usize, shape: &[usize]) -> Result<NdAr
     for other in arrays {
         super::one_device(op, &arrays[0], other)?;
     }
-    let dtype = arrays.iter().map(NdArray::dtype).reduce(DType::promote).unwrap_or(DType::F64);
+    let dtype = DType::promote_all(arrays.iter().map(NdArray::dtype)).unwrap_or(DType::F64);
     let out = OutputSpec::contiguous(dtype, shape)?;
     let (mut parts, mut regions) = (SmallVec::<[StoredArray; 4]>::new(), SmallVec::<[Layout; 4]>::new());
     let mut start = 0;

@@ -7,6 +7,7 @@ pub mod einsum;
 pub mod elementwise;
 pub mod histogram;
 pub mod indexing;
+mod items;
 pub mod manipulation;
 pub mod operators;
 pub mod random;

@@ -1,9 +1,11 @@
 //! Python-like values and argument binding: how `eval` and other callers by name reach the operations.
 
 use crate::array::NdArray;
+use crate::buffer::{HostBuffer, try_collect};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expr::Operand;
+pub use crate::ops::items::{Items, MOST_ITEMS};
 use crate::scalar::Scalar;
 
 /// A value as an expression in text can hold it.
@@ -20,9 +22,9 @@ pub enum Value {
     /// A dtype, such as the name `float32`.
     DType(DType),
     /// A tuple.
-    Tuple(Vec<Value>),
+    Tuple(Items),
     /// A list.
-    List(Vec<Value>),
+    List(Items),
 }
 
 impl From<NdArray> for Value {
@@ -67,7 +69,13 @@ impl Value {
     pub(crate) fn arrays(&self, op: &'static str) -> Result<Vec<NdArray>> {
         match self {
             Value::Tuple(items) | Value::List(items) => items.iter().map(|v| v.array(op)).collect(),
-            Value::Array(a) if a.ndim() > 0 => (0..a.shape()[0] as isize).map(|i| a.index(&[crate::index::Item::At(i)])).collect(),
+            Value::Array(a) if a.ndim() > 0 && a.shape()[0] > MOST_ARRAYS => Err(Error::value(
+                op,
+                format!("an array of {} rows is too long for a sequence of arrays (at most {MOST_ARRAYS}); use reshape", a.shape()[0]),
+            )),
+            Value::Array(a) if a.ndim() > 0 => {
+                try_collect(op, (0..a.shape()[0] as isize).map(|i| a.index(&[crate::index::Item::At(i)])))?.into_iter().collect()
+            }
             other => Err(Error::value(op, format!("expected a sequence of arrays, not {}", other.type_name()))),
         }
     }
@@ -90,6 +98,10 @@ impl Value {
 
     /// The items of a tuple or list.
     pub fn items(&self) -> Option<&[Value]> {
+        self.sequence().map(|items| &items[..])
+    }
+
+    pub(crate) fn sequence(&self) -> Option<&Items> {
         match self {
             Value::Tuple(v) | Value::List(v) => Some(v),
             _ => None,
@@ -142,43 +154,75 @@ impl Value {
     }
 }
 
-/// An array of nested lists of numbers (and arrays of one shape).
-fn nested(op: &'static str, items: &[Value], dtype: Option<DType>) -> Result<NdArray> {
-    fn leaves(op: &'static str, items: &[Value], depth: usize, shape: &mut Vec<usize>, out: &mut Vec<(Scalar, DType)>) -> Result<()> {
+/// Calls `leaf` with each number of nested lists, in order, and finds their shape. Recurses once an axis.
+struct Leaves<'a> {
+    op: &'static str,
+    shape: Vec<usize>,
+    count: usize,
+    leaf: &'a mut dyn FnMut(Scalar, DType) -> Result<()>,
+}
+
+impl Leaves<'_> {
+    fn walk(&mut self, items: &[Value], depth: usize) -> Result<()> {
+        let op = self.op;
         let ragged = || Error::value(op, "nested lists must all have the same lengths");
-        if shape.len() <= depth {
-            if !out.is_empty() {
+        if self.shape.len() <= depth {
+            if self.count > 0 {
                 return Err(ragged());
             }
-            shape.push(items.len());
-        } else if shape[depth] != items.len() {
+            self.shape.push(items.len());
+        } else if self.shape[depth] != items.len() {
             return Err(ragged());
         }
         for item in items {
-            match item {
-                Value::Tuple(inner) | Value::List(inner) => leaves(op, inner, depth + 1, shape, out)?,
-                _ if shape.len() > depth + 1 => return Err(ragged()),
-                Value::Scalar(s) => out.push((*s, s.default_dtype())),
-                Value::Array(a) if a.ndim() == 0 => out.push((a.item()?, a.dtype())),
+            let (number, dtype) = match item {
+                Value::Tuple(inner) | Value::List(inner) => {
+                    self.walk(inner, depth + 1)?;
+                    continue;
+                }
+                _ if self.shape.len() > depth + 1 => return Err(ragged()),
+                Value::Scalar(s) => (*s, s.default_dtype()),
+                Value::Array(a) if a.ndim() == 0 => (a.item()?, a.dtype()),
                 other => return Err(Error::value(op, format!("expected numbers in a list, not {}", other.type_name()))),
-            }
+            };
+            self.count += 1;
+            (self.leaf)(number, dtype)?;
         }
         Ok(())
     }
+}
+
+/// An array of nested lists of numbers (and arrays of one shape).
+fn nested(op: &'static str, items: &Items, dtype: Option<DType>) -> Result<NdArray> {
+    items.check_depth(op)?;
     if items.iter().any(|i| matches!(i, Value::Array(a) if a.ndim() > 0)) {
         let arrays: Result<Vec<NdArray>> = items.iter().map(|i| i.array_as(op, dtype)).collect();
         return crate::ops::manipulation::stack(&arrays?, 0);
     }
-    let (mut shape, mut values) = (Vec::new(), Vec::new());
-    leaves(op, items, 0, &mut shape, &mut values)?;
-    let natural = || values.iter().map(|(_, d)| *d).reduce(DType::promote).unwrap_or(DType::F64);
-    let dtype = dtype.unwrap_or_else(natural);
-    let mut bytes = Vec::with_capacity(values.len() * dtype.itemsize());
-    for (v, _) in &values {
-        bytes.extend_from_slice(&v.checked_for(op, dtype)?.to_bytes(dtype)[..dtype.itemsize()]);
-    }
-    NdArray::from_bytes(dtype, shape, &bytes)
+    let mut natural: Option<DType> = None;
+    let mut promote = |_, dtype| {
+        natural = Some(natural.map_or(dtype, |d| d.promote(dtype)));
+        Ok(())
+    };
+    let mut leaves = Leaves { op, shape: Vec::new(), count: 0, leaf: &mut promote };
+    leaves.walk(items, 0)?;
+    let (shape, count) = (leaves.shape, leaves.count);
+    let dtype = dtype.or(natural).unwrap_or(DType::F64);
+    let item = dtype.itemsize();
+    let mut host = HostBuffer::uninit(count * item)?;
+    let mut places = host.as_mut_bytes().chunks_exact_mut(item);
+    let mut store = |number: Scalar, _| {
+        if let Some(place) = places.next() {
+            place.copy_from_slice(&number.checked_for(op, dtype)?.to_bytes(dtype)[..item]);
+        }
+        Ok(())
+    };
+    Leaves { op, shape: Vec::new(), count: 0, leaf: &mut store }.walk(items, 0)?;
+    NdArray::from_host(dtype, &shape, host)
 }
+
+/// Maximum number of arrays that a sequence argument is split into along its first axis.
+const MOST_ARRAYS: usize = 1 << 20;
 
 /// Arguments bound to a signature such as `a, axis=None, *, keepdims=False`.
 pub struct Args {
@@ -277,6 +321,13 @@ impl Args {
     /// An array argument.
     pub fn array(&self, name: &str) -> Result<NdArray> {
         self.need(name)?.array(self.op)
+    }
+
+    /// An array of indices. A list or tuple without numbers gives int64, not float64, as NumPy's conversion to integers does.
+    pub fn indices(&self, name: &str) -> Result<NdArray> {
+        let value = self.need(name)?;
+        let array = value.array(self.op)?;
+        if value.items().is_some() && array.size() == 0 { array.astype(DType::I64) } else { Ok(array) }
     }
 
     /// An array or weak scalar argument.
