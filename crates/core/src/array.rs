@@ -297,6 +297,7 @@ impl NdArray {
 
     /// Elements in C order as raw little-endian bytes, on the host. Waits for the device.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        self.eval()?;
         let mut out = Vec::new();
         try_reserve("to_bytes", &mut out, self.nbytes())?;
         self.for_each_run(|run| {
