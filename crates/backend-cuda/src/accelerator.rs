@@ -6,10 +6,11 @@ use cuprum_core::ops::indexing::{TAKE, TAKE_EACH};
 use cuprum_core::ops::scan::{CUMMAX, CUMMIN, CUMPROD, CUMSUM};
 use cuprum_core::{Accelerator, Availability, Device, Family, Kernel, Provider, Registration, Result};
 
+use crate::compile::nvrtc::Compiler;
 use crate::device::CudaDevice;
-use crate::nvrtc::Compiler;
-use crate::raw::REDUCTION_KERNEL;
-use crate::{contract, copy, driver, fill, gather, histogram, map, random, reduce, rows, scan, search, segment, select, sort};
+use crate::driver;
+use crate::families::{contract, copy, fill, gather, histogram, map, random, reduce, rows, scan, search, segment, select, sort};
+use crate::user_kernels::REDUCTION_KERNEL;
 
 /// Base CUDA.
 pub static CUDA: Accelerator = Accelerator {

@@ -16,11 +16,11 @@ use cuprum_core::{Array, Call, Device, Error, Op, Outcome, Program, Result, Stor
 use smallvec::SmallVec;
 
 use crate::codegen;
+use crate::compile::module;
+use crate::compile::nvrtc::Compiler;
+use crate::compile::program;
 use crate::driver::{self, Context, DeviceBuffer, fault};
 use crate::error::CudaError;
-use crate::module;
-use crate::nvrtc::Compiler;
-use crate::program;
 
 /// A block of device memory behind an array. Free when the last array over it is gone and all streams have passed its last use.
 #[derive(Debug)]

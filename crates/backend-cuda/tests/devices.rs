@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use cuprum_backend_cpu as _;
 use cuprum_backend_cuda::args;
-use cuprum_backend_cuda::raw::{Launch, RawKernel};
+use cuprum_backend_cuda::user_kernels::{Launch, RawKernel};
 use cuprum_core::{DType, Device, NdArray, Result, Stream, add, concat, matmul, where_, with_device, with_stream};
 
 /// Runs `test` with two devices, in both orders, one at a time: they count memory and time.

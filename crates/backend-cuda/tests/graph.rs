@@ -6,7 +6,7 @@ mod common;
 use std::time::{Duration, Instant};
 
 use cuprum_backend_cuda::args;
-use cuprum_backend_cuda::raw::{Launch, RawKernel};
+use cuprum_backend_cuda::user_kernels::{Launch, RawKernel};
 use cuprum_core::{DType, Device, Event, Graph, NdArray, Result, Stream, explain, matmul, s, with_device};
 
 use common::on_device;

@@ -7,7 +7,9 @@ use std::time::Instant;
 
 use cuprum_backend_cuda::nvrtc::{Compiler, Request, cccl_headers};
 use cuprum_backend_cuda::{
-    CudaError, contract, copy, fill, gather, histogram, libraries, map, random, reduce, rows, scan, search, segment, select, sort,
+    CudaError,
+    families::{contract, copy, fill, gather, histogram, map, random, reduce, rows, scan, search, segment, select, sort},
+    libraries,
 };
 
 /// Any NVRTC will do here: no driver limits the version.

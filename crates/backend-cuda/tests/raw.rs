@@ -5,7 +5,7 @@ use std::process::Command;
 
 use cuprum_backend_cuda::args;
 use cuprum_backend_cuda::nvrtc::Compiler;
-use cuprum_backend_cuda::raw::{Arg, ElementwiseKernel, Launch, RawKernel, RawModule, RawSource, Reduction, ReductionKernel};
+use cuprum_backend_cuda::user_kernels::{Arg, ElementwiseKernel, Launch, RawKernel, RawModule, RawSource, Reduction, ReductionKernel};
 use cuprum_core::{DType, Device, Error, NdArray, with_device};
 
 /// Runs `test` with a CUDA device as the default.

@@ -226,7 +226,7 @@ pub(super) fn write_bodies(out: &mut String, bodies: impl Iterator<Item = &'stat
     for body in bodies {
         if written.is_empty() {
             out.push_str("}  // namespace cuprum\n");
-            out.push_str(include_str!("prelude/own.cuh"));
+            out.push_str(include_str!("prelude/user_defined.cuh"));
             out.push_str("\nnamespace cuprum {\n\n");
         }
         for &(name, text) in body.source {

@@ -99,7 +99,7 @@ fn divisor(value: u32) -> [u32; 3] {
 /// What a kernel is known by: its class and flags, and its program's structure. Never sizes, never scalar values.
 ///
 /// It refers to the program and holds the rest as numbers, so that it can be compared with that of a kernel launched before
-/// ([`Recent`](crate::recent::Recent)) as it is; caches of the process keep it [written out](KernelKey::written).
+/// ([`Recent`](crate::launch_cache::Recent)) as it is; caches of the process keep it [written out](KernelKey::written).
 #[derive(Clone, Debug)]
 pub struct KernelKey<'a> {
     pub(crate) program: Option<&'a Program>,
@@ -189,7 +189,7 @@ impl<'a> KernelKey<'a> {
     }
 }
 
-/// A [`KernelKey`] as bytes, for [`SingleFlight`](crate::single_flight::SingleFlight).
+/// A [`KernelKey`] as bytes, for [`SingleFlight`](crate::compile::single_flight::SingleFlight).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct WrittenKey {
     bytes: SmallVec<[u8; 256]>,

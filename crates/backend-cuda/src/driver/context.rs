@@ -13,9 +13,9 @@ use super::streams::Streams;
 use super::{DeviceInfo, check, probe, sys};
 use cuprum_core::{Device, DeviceKind};
 
-use crate::cublas::Blas;
+use crate::compile::module::KernelCache;
 use crate::error::{CudaError, Result};
-use crate::module::KernelCache;
+use crate::families::contract::cublas::Blas;
 
 /// A device's context, once it is made.
 #[derive(Default)]

@@ -116,7 +116,7 @@ pub struct DeviceInfo {
     pub l2_bytes: u32,
     /// Shared memory that a block may use without opting in.
     pub shared_per_block: u32,
-    /// Shared memory that a block may use after [`crate::module::Function::allow_dynamic_shared`].
+    /// Shared memory that a block may use after [`crate::compile::module::Function::allow_dynamic_shared`].
     pub shared_per_block_optin: u32,
     /// Shared memory of one SM.
     pub shared_per_sm: u32,

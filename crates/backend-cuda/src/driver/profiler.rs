@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 use std::sync::OnceLock;
 
 use super::{Context, check, sys};
+use crate::compile::libraries::{self, LibrarySpec, Loaded};
 use crate::error::{CudaError, Result};
-use crate::libraries::{self, LibrarySpec, Loaded};
 
 /// NVTX's functions (`nvToolsExt.h`) and the library that they are in.
 struct Nvtx {

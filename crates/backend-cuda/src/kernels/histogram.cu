@@ -1,4 +1,4 @@
-// Counts of values in bins, after the prelude, an element's code and bins.cuh. The host defines RULE (of bins.cuh), SHARED (1: counts
+// Counts of values in bins, after the prelude, an element's code and histogram_bins.cuh. The host defines RULE (of histogram_bins.cuh), SHARED (1: counts
 // lie in shared memory until a block is done) and ITEMS (elements of a thread).
 //
 // Counts are whole numbers, so their sums do not depend on the order.

@@ -1,4 +1,4 @@
-// Where values belong in a sorted array, after order.cuh. ELEMENT is their type, AFTER 0 or 1: before or after equal elements.
+// Where values belong in a sorted array, after sort_keys.cuh. ELEMENT is their type, AFTER 0 or 1: before or after equal elements.
 
 using namespace cuprum;
 

@@ -1,5 +1,5 @@
 // The elements at which a condition holds, in order, in one pass over memory. Stands after the prelude, an element's code and
-// look_back.cuh. The host defines ITEM (a value of 1 to 16 bytes), ITEMS (elements of a thread), VALUES and PLACES (0 or 1: what is
+// count_look_back.cuh. The host defines ITEM (a value of 1 to 16 bytes), ITEMS (elements of a thread), VALUES and PLACES (0 or 1: what is
 // asked for).
 
 namespace cuprum {
@@ -8,7 +8,7 @@ constexpr int THREADS = 256;
 constexpr int WARPS = THREADS / 32;
 constexpr int TILE = THREADS * ITEMS;
 
-// `ticket` and `states` (as look_back.cuh says) are 0 before; `length` receives the number of chosen elements. Without room (null
+// `ticket` and `states` (as count_look_back.cuh says) are 0 before; `length` receives the number of chosen elements. Without room (null
 // outputs) they are only counted.
 extern "C" __global__ void __launch_bounds__(THREADS)
 select_flat(const __grid_constant__ Params p, const ITEM* __restrict__ from, ITEM* __restrict__ values, i64* __restrict__ places,

@@ -1,4 +1,4 @@
-// A stable sort of rows of up to a tile, a block each, after radix.cuh: least significant digit first, in shared memory. The host
+// A stable sort of rows of up to a tile, a block each, after sort_radix.cuh: least significant digit first, in shared memory. The host
 // defines INDICES too (1: places are asked for), and SEGMENTS where rows are segments on a list.
 
 using namespace cuprum;

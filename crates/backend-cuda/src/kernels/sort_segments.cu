@@ -1,5 +1,5 @@
 // Stable sorts of segments of 1-D elements: those of a few elements, whatever their lengths, by comparing all pairs, and lists of the others;
-// after order.cuh. The host defines ELEMENT.
+// after sort_keys.cuh. The host defines ELEMENT.
 
 using namespace cuprum;
 

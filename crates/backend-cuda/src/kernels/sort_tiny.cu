@@ -1,4 +1,4 @@
-// A stable sort of rows of up to a block's threads, after order.cuh: a thread an element, which counts those that come before it.
+// A stable sort of rows of up to a block's threads, after sort_keys.cuh: a thread an element, which counts those that come before it.
 // The host defines ELEMENT.
 
 using namespace cuprum;

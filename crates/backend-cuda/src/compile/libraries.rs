@@ -1,0 +1,411 @@
+//! Finds and loads the CUDA libraries at run time, wherever they were installed, and the CCCL headers.
+//!
+//! Nothing here is linked at build time, and a library that is missing is an ordinary value with a reason
+//! ([`Missing`]). Locating reads folders only; loading (`dlopen`) is a separate step, so that a warm kernel
+//! cache never pays for it.
+//!
+//! Order of places: override variable, `CUDA_HOME`/`CUDA_PATH`, the dynamic linker's own places,
+//! `/usr/local/cuda*`, `$CONDA_PREFIX`, Python packages (`$VIRTUAL_ENV`, `$CONDA_PREFIX`, `PYTHONPATH`, user site).
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::compile::ld_cache;
+use crate::error::CudaError;
+
+/// The folder of target-specific libraries inside a toolkit.
+#[cfg(target_arch = "aarch64")]
+const TARGET: &str = "targets/sbsa-linux/lib";
+/// The folder of target-specific libraries inside a toolkit.
+#[cfg(not(target_arch = "aarch64"))]
+const TARGET: &str = "targets/x86_64-linux/lib";
+
+/// Reads one environment variable; tests pass their own.
+pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
+fn process_env(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|v| !v.is_empty())
+}
+
+/// What to look for.
+#[derive(Debug, Clone)]
+pub struct LibrarySpec {
+    /// The name that people know, e.g. `cuBLAS`.
+    pub name: &'static str,
+    /// File names, the preferred first, e.g. `libcublas.so.13`, `libcublas.so.12`.
+    pub sonames: Vec<String>,
+    /// Override variables, each a list of folders that are searched before all else.
+    pub overrides: &'static [&'static str],
+    /// Folders inside a Python site-packages, e.g. `nvidia/cublas/lib`; `nvidia/cu13/lib` and `nvidia/cu12/lib` are always tried.
+    pub wheels: &'static [&'static str],
+    /// Beginnings of file names beside the library that must be loaded before it (the highest version of each is
+    /// taken): libraries it opens or links by bare name without a run path.
+    pub companions: Vec<String>,
+    /// The command that would help when it is missing.
+    pub help: &'static str,
+}
+
+impl LibrarySpec {
+    /// NVRTC of at most this CUDA major version (a newer major does not go with the driver), newest first.
+    pub fn nvrtc(driver_major: u32) -> Self {
+        let majors = (12..=driver_major.max(12)).rev();
+        LibrarySpec {
+            name: "NVRTC",
+            sonames: majors.map(|m| format!("libnvrtc.so.{m}")).collect(),
+            overrides: &["CUPRUM_CUDA_PATH"],
+            wheels: &["nvidia/cuda_nvrtc/lib"],
+            // The 13.0 wheel has no run path: compiling fails unless this is loaded by its absolute path first.
+            companions: vec!["libnvrtc-builtins.so.".into()],
+            help: "pip install nvidia-cuda-nvrtc, or set CUPRUM_CUDA_PATH to a CUDA toolkit",
+        }
+    }
+
+    /// cuBLAS of at most this CUDA major version.
+    pub fn cublas(driver_major: u32) -> Self {
+        let majors = (12..=driver_major.max(12)).rev();
+        LibrarySpec {
+            name: "cuBLAS",
+            sonames: majors.map(|m| format!("libcublas.so.{m}")).collect(),
+            overrides: &["CUPRUM_CUDA_PATH"],
+            wheels: &["nvidia/cublas/lib"],
+            companions: vec!["libcublasLt.so.".into()],
+            help: "pip install nvidia-cublas, or set CUPRUM_CUDA_PATH to a CUDA toolkit",
+        }
+    }
+
+    /// cuBLASLt alone (cuTENSOR links it by bare name: load this first).
+    pub fn cublas_lt(driver_major: u32) -> Self {
+        let majors = (12..=driver_major.max(12)).rev();
+        LibrarySpec {
+            name: "cuBLASLt",
+            sonames: majors.map(|m| format!("libcublasLt.so.{m}")).collect(),
+            overrides: &["CUPRUM_CUDA_PATH"],
+            wheels: &["nvidia/cublas/lib"],
+            companions: Vec::new(),
+            help: "pip install nvidia-cublas, or set CUPRUM_CUDA_PATH to a CUDA toolkit",
+        }
+    }
+
+    /// cuTENSOR 2.
+    pub fn cutensor() -> Self {
+        LibrarySpec {
+            name: "cuTENSOR",
+            sonames: vec!["libcutensor.so.2".into()],
+            overrides: &["CUPRUM_CUTENSOR_PATH", "CUPRUM_CUDA_PATH"],
+            wheels: &["cutensor/lib"],
+            companions: Vec::new(),
+            help: "pip install cutensor-cu13 (or -cu12), or set CUPRUM_CUTENSOR_PATH to its folder",
+        }
+    }
+}
+
+/// Why something is not there, and what would help. One line.
+#[derive(Debug, Clone)]
+pub struct Missing {
+    /// What was looked for.
+    pub name: String,
+    /// Why it cannot be used.
+    pub reason: String,
+    /// The command or setting that would help.
+    pub help: String,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}; try: {}", self.name, self.reason, self.help)
+    }
+}
+
+impl std::error::Error for Missing {}
+
+impl From<Missing> for CudaError {
+    fn from(m: Missing) -> Self {
+        CudaError::Missing(m.to_string())
+    }
+}
+
+/// A library that has been loaded. It is never closed by us: CUDA libraries keep threads and thread-local
+/// destructors that outlive an unload; keep this in a `static`.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The file, absolute unless only the dynamic linker knows it.
+    pub path: PathBuf,
+    /// The handle to take symbols from.
+    pub library: libloading::Library,
+    _companions: Vec<libloading::Library>,
+}
+
+/// Finds a library's file without loading it.
+pub fn locate(spec: &LibrarySpec) -> Result<PathBuf, Missing> {
+    locate_in(spec, &process_env)
+}
+
+/// [`locate`] with the environment given by the caller.
+pub fn locate_in(spec: &LibrarySpec, env: Env<'_>) -> Result<PathBuf, Missing> {
+    let overrides = override_folders(spec, env);
+    if let Some(found) = first_file(&overrides, &spec.sonames) {
+        return Ok(found);
+    }
+    let folders = default_folders(spec, env);
+    // The newest acceptable version wins over the order of places: a stray old toolkit must not hide a new wheel.
+    for soname in &spec.sonames {
+        let one = std::slice::from_ref(soname);
+        let before_linker = first_file(&folders.toolkit_home, one);
+        let found = before_linker.or_else(|| linker_file(soname, env)).or_else(|| first_file(&folders.rest, one));
+        if let Some(path) = found {
+            return Ok(path);
+        }
+    }
+    let count = overrides.len() + folders.toolkit_home.len() + folders.rest.len();
+    Err(Missing {
+        name: spec.name.into(),
+        reason: format!("{} not found (dynamic linker and {count} folders searched)", spec.sonames.join(" or ")),
+        help: spec.help.into(),
+    })
+}
+
+/// Finds and loads a library, its companions first.
+///
+/// When no file is found the bare name is still given to the dynamic linker, which may know more than we do.
+pub fn load(spec: &LibrarySpec) -> Result<Loaded, Missing> {
+    let path = match locate(spec) {
+        Ok(path) => path,
+        Err(missing) => {
+            for soname in &spec.sonames {
+                if let Ok(library) = open(Path::new(soname)) {
+                    return Ok(Loaded { path: soname.into(), library, _companions: Vec::new() });
+                }
+            }
+            return Err(missing);
+        }
+    };
+    load_from(&path, spec)
+}
+
+/// Loads the library file at `path`, its companions from the same folder first.
+pub fn load_from(path: &Path, spec: &LibrarySpec) -> Result<Loaded, Missing> {
+    let companions = companion_files(path, spec);
+    // A companion that fails to load is not fatal here: the library may find its own copy.
+    let companions = companions.iter().filter_map(|p| open(p).ok()).collect();
+    match open(path) {
+        Ok(library) => Ok(Loaded { path: path.into(), library, _companions: companions }),
+        Err(e) => Err(Missing {
+            name: spec.name.into(),
+            reason: format!("{} was found but cannot be loaded: {e}", path.display()),
+            help: spec.help.into(),
+        }),
+    }
+}
+
+/// The companion files that [`load_from`] would load, one per entry of `spec.companions`: same major version as
+/// the library where the name shows it, the highest such.
+pub fn companion_files(path: &Path, spec: &LibrarySpec) -> Vec<PathBuf> {
+    // Follow links: `/usr/lib/libnvrtc.so.13` may point into a toolkit where the companions really are.
+    let real = path.canonicalize().unwrap_or_else(|_| path.into());
+    let major = file_name(path).rsplit(".so.").next().map(|v| v.split('.').next().unwrap_or(v).to_owned());
+    let Some(major) = major else { return Vec::new() };
+    let folders = [path.parent(), real.parent()];
+    let mut found = Vec::new();
+    for prefix in &spec.companions {
+        let wanted = format!("{prefix}{major}");
+        let mut best: Option<PathBuf> = None;
+        for folder in folders.iter().flatten() {
+            let mut files = sorted_entries(folder, &wanted).into_iter();
+            best = files.rfind(|file| matches!(file_name(file).as_bytes().get(wanted.len()), None | Some(b'.')));
+            if best.is_some() {
+                break;
+            }
+        }
+        found.extend(best);
+    }
+    found
+}
+
+fn open(path: &Path) -> Result<libloading::Library, libloading::Error> {
+    // SAFETY: loading runs the library's initialisers. The file is one of NVIDIA's libraries by name, from the
+    // user's own installation or from a folder that the user named; there is no way to check more than that.
+    unsafe { libloading::Library::new(path.as_os_str()) }
+}
+
+struct Folders {
+    toolkit_home: Vec<PathBuf>,
+    rest: Vec<PathBuf>,
+}
+
+fn override_folders(spec: &LibrarySpec, env: Env<'_>) -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    for root in spec.overrides.iter().flat_map(|name| path_list(env, name)) {
+        folders.extend(toolkit_folders(&root));
+        folders.extend(wheel_folders(&root, spec.wheels));
+        folders.push(root);
+    }
+    folders
+}
+
+fn default_folders(spec: &LibrarySpec, env: Env<'_>) -> Folders {
+    let homes = ["CUDA_HOME", "CUDA_PATH"];
+    let toolkit_home = homes.iter().filter_map(|n| env(n)).flat_map(|h| toolkit_folders(Path::new(&h))).collect();
+    let mut rest: Vec<PathBuf> = installed_toolkits().iter().flat_map(|t| toolkit_folders(t)).collect();
+    if let Some(conda) = env("CONDA_PREFIX").map(PathBuf::from) {
+        rest.extend([conda.join("lib"), conda.join(TARGET)]);
+    }
+    rest.extend(site_packages(env).iter().flat_map(|site| wheel_folders(site, spec.wheels)));
+    Folders { toolkit_home, rest }
+}
+
+fn toolkit_folders(root: &Path) -> [PathBuf; 3] {
+    [root.join("lib64"), root.join("lib"), root.join(TARGET)]
+}
+
+fn wheel_folders(site: &Path, wheels: &[&str]) -> Vec<PathBuf> {
+    let common = ["nvidia/cu13/lib", "nvidia/cu12/lib"];
+    common.iter().chain(wheels).map(|w| site.join(w)).collect()
+}
+
+/// `/usr/local/cuda` first (the system's choice), then the numbered ones, newest first.
+fn installed_toolkits() -> Vec<PathBuf> {
+    let mut all = sorted_entries(Path::new("/usr/local"), "cuda-");
+    all.push("/usr/local/cuda".into());
+    all.reverse();
+    all
+}
+
+/// Every folder that Python would import packages from, as far as the environment shows.
+fn site_packages(env: Env<'_>) -> Vec<PathBuf> {
+    let mut sites = Vec::new();
+    for root in ["VIRTUAL_ENV", "CONDA_PREFIX"].iter().filter_map(|n| env(n)) {
+        sites.extend(python_folders(&Path::new(&root).join("lib"), "site-packages"));
+    }
+    sites.extend(path_list(env, "PYTHONPATH"));
+    if let Some(home) = env("HOME") {
+        sites.extend(python_folders(&Path::new(&home).join(".local/lib"), "site-packages"));
+    }
+    sites.extend(python_folders(Path::new("/usr/local/lib"), "dist-packages"));
+    sites
+}
+
+fn python_folders(lib: &Path, packages: &str) -> Vec<PathBuf> {
+    sorted_entries(lib, "python3").into_iter().rev().map(|p| p.join(packages)).filter(|p| p.is_dir()).collect()
+}
+
+fn path_list(env: Env<'_>, name: &str) -> Vec<PathBuf> {
+    let value = env(name).unwrap_or_default();
+    std::env::split_paths(&value).filter(|p| !p.as_os_str().is_empty()).collect()
+}
+
+fn first_file(folders: &[PathBuf], names: &[String]) -> Option<PathBuf> {
+    folders.iter().flat_map(|f| names.iter().map(move |n| f.join(n))).find(|p| p.is_file())
+}
+
+/// Where the dynamic linker would find a bare name: `LD_LIBRARY_PATH`, its cache, the standard folders.
+fn linker_file(soname: &str, env: Env<'_>) -> Option<PathBuf> {
+    let names = [soname.to_owned()];
+    let standard = ["/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"];
+    first_file(&path_list(env, "LD_LIBRARY_PATH"), &names)
+        .or_else(|| ld_cache::lookup(soname))
+        .or_else(|| first_file(&standard.map(PathBuf::from), &names))
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// The entries whose names begin with `prefix`, lowest version first.
+fn sorted_entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let named = entries.flatten().filter(|e| e.file_name().to_string_lossy().starts_with(prefix));
+    let mut all: Vec<_> = named.map(|e| e.path()).collect();
+    all.sort_by_key(|p| version_key(&file_name(p)));
+    all
+}
+
+/// Orders `x.12` after `x.9`: digits compare as numbers.
+fn version_key(name: &str) -> Vec<(u64, String)> {
+    let mut key = Vec::new();
+    for part in name.split(['.', '-']) {
+        let digits: String = part.chars().rev().take_while(char::is_ascii_digit).collect();
+        let number = digits.chars().rev().collect::<String>().parse().unwrap_or(0);
+        key.push((number, part.to_owned()));
+    }
+    key
+}
+
+/// The CUDA C++ Core Libraries' headers (CUB, libcu++).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CcclHeaders {
+    /// The folder to pass to the compiler as `-I`.
+    pub include: PathBuf,
+    /// Major, minor, patch.
+    pub version: (u32, u32, u32),
+}
+
+impl fmt::Display for CcclHeaders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (major, minor, patch) = self.version;
+        write!(f, "CCCL {major}.{minor}.{patch} in {}", self.include.display())
+    }
+}
+
+/// Finds CCCL's headers: `CUPRUM_CCCL_PATH`, then toolkits, then Python packages.
+///
+/// NVRTC 13.3 and later bundle a copy: [`crate::compile::nvrtc::cccl_headers`] goes on to that.
+pub fn find_cccl() -> Result<CcclHeaders, Missing> {
+    find_cccl_in(&process_env)
+}
+
+/// [`find_cccl`] with the environment given by the caller.
+pub fn find_cccl_in(env: Env<'_>) -> Result<CcclHeaders, Missing> {
+    let mut folders = Vec::new();
+    for root in path_list(env, "CUPRUM_CCCL_PATH") {
+        folders.extend(package_includes(&root));
+        folders.extend([root.join("include/cccl"), root.join("include"), root]);
+    }
+    let mut toolkits = path_list(env, "CUPRUM_CUDA_PATH");
+    folders.extend(toolkits.iter().flat_map(|root| package_includes(root)));
+    toolkits.extend(["CUDA_HOME", "CUDA_PATH"].iter().filter_map(|n| env(n)).map(PathBuf::from));
+    toolkits.extend(installed_toolkits());
+    toolkits.extend(env("CONDA_PREFIX").map(PathBuf::from));
+    for root in &toolkits {
+        let target = root.join(TARGET.trim_end_matches("/lib"));
+        folders.extend([root.join("include/cccl"), target.join("include/cccl"), root.join("include")]);
+    }
+    folders.extend(site_packages(env).iter().flat_map(|site| package_includes(site)));
+    let found = folders.iter().find_map(|f| cccl_version(f).map(|version| CcclHeaders { include: f.clone(), version }));
+    found.ok_or_else(|| Missing {
+        name: "CCCL headers".into(),
+        reason: format!("cub/block/block_reduce.cuh not found in {} folders", folders.len()),
+        help: "pip install nvidia-cuda-cccl, or set CUPRUM_CCCL_PATH to its include folder".into(),
+    })
+}
+
+fn package_includes(site: &Path) -> [PathBuf; 4] {
+    let folders = ["nvidia/cu13/include/cccl", "cuda/cccl/headers/include", "nvidia/cuda_cccl/include", "nvidia/cu12/include"];
+    folders.map(|f| site.join(f))
+}
+
+/// The version of the CCCL in an include folder, or `None` if CUB and libcu++ are not both there.
+pub fn cccl_version(include: &Path) -> Option<(u32, u32, u32)> {
+    let whole = include.join("cub/block/block_reduce.cuh").is_file() && include.join("cuda/std/cstdint").is_file();
+    if !whole {
+        return None;
+    }
+    // CCCL 2.2 and later state their version here; CUB's own number differs in 2.x only in its spelling.
+    let cccl = define(&include.join("cuda/std/__cccl/version.h"), "CCCL_VERSION");
+    if let Some(v) = cccl.or_else(|| define(&include.join("cuda/version"), "CCCL_VERSION")) {
+        return Some((v / 1_000_000, v / 1000 % 1000, v % 1000));
+    }
+    let v = define(&include.join("cub/version.cuh"), "CUB_VERSION")?;
+    Some((v / 100_000, v / 100 % 1000, v % 100))
+}
+
+fn define(header: &Path, name: &str) -> Option<u32> {
+    let text = std::fs::read_to_string(header).ok()?;
+    let start = format!("#define {name} ");
+    let value = text.lines().find_map(|line| line.strip_prefix(&start))?;
+    value.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+#[path = "libraries_tests.rs"]
+mod tests;

@@ -1,0 +1,387 @@
+//! A small binding to NVRTC, the run-time compiler, that asks for machine code (cubin), not PTX.
+//!
+//! NVRTC is 60 to 200 MB: it is located at once but loaded at the first compile, so a process on a warm kernel
+//! cache never touches it. The cache key therefore uses [`Compiler::identity`]: the real file's name and size and
+//! those of its builtins library (whose name holds the minor version). Path and time stay out of it, so that a
+//! second virtual environment or a rebuilt container keeps its cache; two different NVRTC of equal names and sizes
+//! would at worst reuse correct code of the same CUDA version.
+//!
+//! NVRTC serialises compiles inside a process; calls are safe from any thread.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::sync::OnceLock;
+
+use crate::compile::libraries::{self, CcclHeaders, LibrarySpec, Loaded, Missing};
+use crate::error::{CudaError, Result};
+
+/// What to compile.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Request<'a> {
+    /// Shown in the log, e.g. `map_add_f32.cu`.
+    pub name: &'a str,
+    /// CUDA C++.
+    pub source: &'a str,
+    /// Options other than the architecture, e.g. `--std=c++17`.
+    pub options: &'a [&'a str],
+    /// Headers in memory: the name to `#include`, and the text.
+    pub headers: &'a [(&'a str, &'a str)],
+    /// C++ expressions naming kernels (`my::kernel<float>`) whose mangled names are wanted.
+    pub name_expressions: &'a [&'a str],
+}
+
+/// What the compiler made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compiled {
+    /// A cubin, or PTX text ending in NUL; the driver takes both.
+    pub code: Vec<u8>,
+    /// True if `code` is PTX, because this NVRTC does not know the device.
+    pub is_ptx: bool,
+    /// Mangled names, in the order of `Request::name_expressions`.
+    pub lowered_names: Vec<String>,
+    /// Warnings.
+    pub log: String,
+}
+
+/// An NVRTC that has been found and is loaded when first needed.
+#[derive(Debug)]
+pub struct Compiler {
+    path: PathBuf,
+    spec: LibrarySpec,
+    api: OnceLock<std::result::Result<Api, Missing>>,
+}
+
+impl Compiler {
+    /// The process's compiler: the newest NVRTC whose major version the driver can serve.
+    ///
+    /// `driver_major` is the CUDA major version of the driver, of which a process has only one.
+    pub fn shared(driver_major: u32) -> Result<&'static Compiler> {
+        static SHARED: OnceLock<std::result::Result<Compiler, Missing>> = OnceLock::new();
+        SHARED.get_or_init(|| Compiler::locate(driver_major)).as_ref().map_err(|m| m.clone().into())
+    }
+
+    /// Finds NVRTC without loading it.
+    pub fn locate(driver_major: u32) -> std::result::Result<Compiler, Missing> {
+        let spec = LibrarySpec::nvrtc(driver_major);
+        libraries::locate(&spec).map(|path| Compiler { path, spec, api: OnceLock::new() })
+    }
+
+    /// The library file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Stands for the NVRTC version in cache keys, without loading it. See the module's head.
+    pub fn identity(&self) -> String {
+        let real = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
+        let files = std::iter::once(real).chain(libraries::companion_files(&self.path, &self.spec));
+        let describe = |p: PathBuf| {
+            let name = p.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+            format!("{name}:{}", std::fs::metadata(&p).map(|m| m.len()).unwrap_or(0))
+        };
+        files.map(describe).collect::<Vec<_>>().join(";")
+    }
+
+    /// True once the library has been loaded.
+    pub fn is_loaded(&self) -> bool {
+        self.api.get().is_some()
+    }
+
+    /// Major and minor version. Loads the library.
+    pub fn version(&self) -> Result<(u32, u32)> {
+        let api = self.api()?;
+        let (mut major, mut minor) = (0, 0);
+        // SAFETY: both out-pointers are valid for the call.
+        api.check("nvrtcVersion", unsafe { (api.version)(&mut major, &mut minor) })?;
+        Ok((major.unsigned_abs(), minor.unsigned_abs()))
+    }
+
+    /// The compute capabilities (`90` for 9.0) that it makes cubins for, ascending. Loads the library.
+    pub fn supported_archs(&self) -> Result<Vec<u32>> {
+        let api = self.api()?;
+        let mut count = 0;
+        // SAFETY: the out-pointer is valid for the call.
+        api.check("nvrtcGetNumSupportedArchs", unsafe { (api.num_archs)(&mut count) })?;
+        let mut archs = vec![0 as c_int; usize::try_from(count).unwrap_or(0)];
+        // SAFETY: the array has the number of elements that NVRTC just asked for.
+        api.check("nvrtcGetSupportedArchs", unsafe { (api.archs)(archs.as_mut_ptr()) })?;
+        let mut archs: Vec<u32> = archs.into_iter().map(c_int::unsigned_abs).collect();
+        archs.sort_unstable();
+        Ok(archs)
+    }
+
+    /// Compiles for a compute capability, given as `90` for 9.0.
+    ///
+    /// Gives a cubin; where the device is newer than this NVRTC, PTX for the newest architecture it knows.
+    pub fn compile(&self, request: &Request<'_>, arch: u32) -> Result<Compiled> {
+        let api = self.api()?;
+        let archs = self.supported_archs()?;
+        let target = archs.iter().rev().find(|&&a| a <= arch).copied().ok_or_else(|| {
+            let known = archs.first().copied().unwrap_or(0);
+            let text =
+                format!("NVRTC at {} starts at sm_{known}, the device is sm_{arch}; an older CUDA major serves it", self.path.display());
+            CudaError::Missing(text)
+        })?;
+        let is_ptx = target != arch;
+        let kind = if is_ptx { "compute" } else { "sm" };
+        let program = ProgramHandle::new(api, request)?;
+        let mut options = vec![c_string(&format!("--gpu-architecture={kind}_{target}"))?];
+        for option in request.options {
+            options.push(c_string(option)?);
+        }
+        program.compile(request, &options)?;
+        Ok(Compiled {
+            code: if is_ptx {
+                program.bytes("nvrtcGetPTX", api.ptx_size, api.ptx)?
+            } else {
+                program.bytes("nvrtcGetCUBIN", api.cubin_size, api.cubin)?
+            },
+            is_ptx,
+            lowered_names: request.name_expressions.iter().map(|e| program.lowered_name(e)).collect::<Result<_>>()?,
+            log: program.log(),
+        })
+    }
+
+    /// Unpacks the CUDA headers and CCCL that NVRTC 13.3 and later carry (20 MB, once per version) below `folder`
+    /// and gives CCCL's include folder.
+    pub fn bundled_cccl(&self, folder: &Path) -> Result<CcclHeaders> {
+        let missing = |reason: String| Missing {
+            name: "CCCL headers".into(),
+            reason,
+            help: "pip install nvidia-cuda-cccl, or set CUPRUM_CCCL_PATH to its include folder".into(),
+        };
+        let api = self.api()?;
+        let Some(install) = api.install_headers else {
+            return Err(missing(format!("not installed, and the NVRTC at {} bundles none (13.3 and later do)", self.path.display())).into());
+        };
+        let (major, minor) = self.version()?;
+        let target = folder.join(format!("nvrtc-headers-{major}.{minor}"));
+        std::fs::create_dir_all(folder).map_err(|e| missing(format!("{}: {e}", folder.display())))?;
+        let path = c_string(&target.to_string_lossy())?;
+        let mut log: *const c_char = ptr::null();
+        // SAFETY: `path` is NUL-terminated and outlives the call; flags 0 skips what is already installed, and the
+        // library takes a lock against other processes. `log` receives a pointer owned by the library.
+        let code = unsafe { install(path.as_ptr(), 0, &mut log) };
+        if code != 0 {
+            let why = if log.is_null() { api.error_name(code) } else { owned_text(log) };
+            return Err(missing(format!("NVRTC could not unpack its headers to {}: {why}", target.display())).into());
+        }
+        let include = target.join("cccl");
+        let version = libraries::cccl_version(&include).ok_or_else(|| missing(format!("none in {}", target.display())))?;
+        Ok(CcclHeaders { include, version })
+    }
+
+    fn api(&self) -> Result<&Api> {
+        let load = || libraries::load_from(&self.path, &self.spec).and_then(|l| Api::new(l, self.spec.help));
+        self.api.get_or_init(load).as_ref().map_err(|m| m.clone().into())
+    }
+}
+
+/// CCCL's headers wherever they are: [`libraries::find_cccl`], else the copy that NVRTC bundles, unpacked into the
+/// cache folder.
+pub fn cccl_headers(driver_major: u32) -> Result<CcclHeaders> {
+    let missing = match libraries::find_cccl() {
+        Ok(found) => return Ok(found),
+        Err(missing) => missing,
+    };
+    match (Compiler::shared(driver_major), cuprum_core::settings::cache_folder()) {
+        (Ok(compiler), Some(folder)) => compiler.bundled_cccl(&folder),
+        _ => Err(missing.into()),
+    }
+}
+
+type ProgramPtr = *mut c_void;
+type SizeFn = unsafe extern "C" fn(ProgramPtr, *mut usize) -> c_int;
+type BytesFn = unsafe extern "C" fn(ProgramPtr, *mut c_char) -> c_int;
+type CreateFn =
+    unsafe extern "C" fn(*mut ProgramPtr, *const c_char, *const c_char, c_int, *const *const c_char, *const *const c_char) -> c_int;
+
+/// NVRTC's functions, with results as plain integers: a newer library may return codes that no enum of ours has.
+#[derive(Debug)]
+struct Api {
+    version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int,
+    error_string: unsafe extern "C" fn(c_int) -> *const c_char,
+    num_archs: unsafe extern "C" fn(*mut c_int) -> c_int,
+    archs: unsafe extern "C" fn(*mut c_int) -> c_int,
+    create: CreateFn,
+    destroy: unsafe extern "C" fn(*mut ProgramPtr) -> c_int,
+    compile: unsafe extern "C" fn(ProgramPtr, c_int, *const *const c_char) -> c_int,
+    log_size: SizeFn,
+    log: BytesFn,
+    ptx_size: SizeFn,
+    ptx: BytesFn,
+    cubin_size: SizeFn,
+    cubin: BytesFn,
+    add_name: unsafe extern "C" fn(ProgramPtr, *const c_char) -> c_int,
+    lowered: unsafe extern "C" fn(ProgramPtr, *const c_char, *mut *const c_char) -> c_int,
+    install_headers: Option<unsafe extern "C" fn(*const c_char, c_uint, *mut *const c_char) -> c_int>,
+    /// Keeps the function pointers valid.
+    _library: std::mem::ManuallyDrop<Loaded>,
+}
+
+impl Api {
+    fn new(loaded: Loaded, help: &str) -> std::result::Result<Api, Missing> {
+        macro_rules! symbol {
+            ($name:literal) => {
+                // SAFETY: the field's type is the function's signature in nvrtc.h; the library is never closed.
+                *unsafe { loaded.library.get($name) }.map_err(|_| Missing {
+                    name: "NVRTC".into(),
+                    reason: format!("{} has no {}", loaded.path.display(), $name),
+                    help: help.into(),
+                })?
+            };
+        }
+        Ok(Api {
+            version: symbol!("nvrtcVersion"),
+            error_string: symbol!("nvrtcGetErrorString"),
+            num_archs: symbol!("nvrtcGetNumSupportedArchs"),
+            archs: symbol!("nvrtcGetSupportedArchs"),
+            create: symbol!("nvrtcCreateProgram"),
+            destroy: symbol!("nvrtcDestroyProgram"),
+            compile: symbol!("nvrtcCompileProgram"),
+            log_size: symbol!("nvrtcGetProgramLogSize"),
+            log: symbol!("nvrtcGetProgramLog"),
+            ptx_size: symbol!("nvrtcGetPTXSize"),
+            ptx: symbol!("nvrtcGetPTX"),
+            cubin_size: symbol!("nvrtcGetCUBINSize"),
+            cubin: symbol!("nvrtcGetCUBIN"),
+            add_name: symbol!("nvrtcAddNameExpression"),
+            lowered: symbol!("nvrtcGetLoweredName"),
+            // SAFETY: as above; absent before 13.3.
+            install_headers: unsafe { loaded.library.get("nvrtcInstallBundledHeaders") }.ok().map(|s| *s),
+            _library: std::mem::ManuallyDrop::new(loaded),
+        })
+    }
+
+    fn error_name(&self, code: c_int) -> String {
+        // SAFETY: takes any integer and returns a static string.
+        let text = unsafe { (self.error_string)(code) };
+        if text.is_null() { "unknown".into() } else { owned_text(text) }
+    }
+
+    fn check(&self, call: &'static str, code: c_int) -> Result<()> {
+        match code {
+            0 => Ok(()),
+            _ => Err(CudaError::Nvrtc { call, code: code.unsigned_abs(), name: self.error_name(code) }),
+        }
+    }
+}
+
+/// A program under compilation; destroyed on drop.
+struct ProgramHandle<'a> {
+    api: &'a Api,
+    raw: ProgramPtr,
+}
+
+impl<'a> ProgramHandle<'a> {
+    fn new(api: &'a Api, request: &Request<'_>) -> Result<Self> {
+        let (source, name) = (c_string(request.source)?, c_string(request.name)?);
+        let texts = request.headers.iter().map(|(_, text)| c_string(text)).collect::<Result<Vec<_>>>()?;
+        let names = request.headers.iter().map(|(name, _)| c_string(name)).collect::<Result<Vec<_>>>()?;
+        let (text_ptrs, name_ptrs) = (pointers(&texts), pointers(&names));
+        let mut raw = ptr::null_mut();
+        // SAFETY: all strings are NUL-terminated and outlive the call, which copies them; both arrays have
+        // `headers.len()` elements.
+        let code =
+            unsafe { (api.create)(&mut raw, source.as_ptr(), name.as_ptr(), count(&names)?, text_ptrs.as_ptr(), name_ptrs.as_ptr()) };
+        api.check("nvrtcCreateProgram", code)?;
+        let program = ProgramHandle { api, raw };
+        for expression in request.name_expressions {
+            let expression = c_string(expression)?;
+            // SAFETY: the program is alive and not yet compiled; the string is copied.
+            api.check("nvrtcAddNameExpression", unsafe { (api.add_name)(raw, expression.as_ptr()) })?;
+        }
+        Ok(program)
+    }
+
+    fn compile(&self, request: &Request<'_>, options: &[CString]) -> Result<()> {
+        let option_ptrs = pointers(options);
+        // SAFETY: the program is alive; the option strings outlive the call.
+        let code = unsafe { (self.api.compile)(self.raw, count(options)?, option_ptrs.as_ptr()) };
+        if code == 0 {
+            return Ok(());
+        }
+        let log = match self.log() {
+            log if log.trim().is_empty() => self.api.error_name(code),
+            log => log,
+        };
+        Err(CudaError::Compile { name: request.name.into(), source_line: offending_line(&log, request), log })
+    }
+
+    fn log(&self) -> String {
+        let bytes = self.bytes("nvrtcGetProgramLog", self.api.log_size, self.api.log).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).trim_end_matches('\0').trim().to_owned()
+    }
+
+    fn bytes(&self, call: &'static str, size: SizeFn, get: BytesFn) -> Result<Vec<u8>> {
+        let mut len = 0;
+        // SAFETY: the program is alive and the out-pointer valid.
+        self.api.check(call, unsafe { size(self.raw, &mut len) })?;
+        let mut bytes = vec![0u8; len];
+        // SAFETY: the buffer has the size that the library just asked for.
+        self.api.check(call, unsafe { get(self.raw, bytes.as_mut_ptr().cast()) })?;
+        Ok(bytes)
+    }
+
+    fn lowered_name(&self, expression: &str) -> Result<String> {
+        let expression = c_string(expression)?;
+        let mut name = ptr::null();
+        // SAFETY: the program is compiled and alive; the name returned belongs to it and is copied at once.
+        self.api.check("nvrtcGetLoweredName", unsafe { (self.api.lowered)(self.raw, expression.as_ptr(), &mut name) })?;
+        Ok(if name.is_null() { String::new() } else { owned_text(name) })
+    }
+}
+
+impl Drop for ProgramHandle<'_> {
+    fn drop(&mut self) {
+        // SAFETY: created by `new` and destroyed only here.
+        unsafe { (self.api.destroy)(&mut self.raw) };
+    }
+}
+
+/// The first source line that the log calls an error: `name.cu(12): error: ...` -> `12 | text`.
+fn offending_line(log: &str, request: &Request<'_>) -> Option<String> {
+    for line in log.lines() {
+        let Some((place, _)) = line.split_once("): ").filter(|(_, rest)| rest.contains("error")) else { continue };
+        let Some((file, number)) = place.rsplit_once('(') else { continue };
+        let Ok(number) = number.parse::<usize>() else { continue };
+        let header = request.headers.iter().find(|(name, _)| *name == file).map(|(_, text)| *text);
+        let text = if file == request.name { Some(request.source) } else { header };
+        if let Some(text) = text.and_then(|t| t.lines().nth(number.checked_sub(1)?)) {
+            return Some(format!("{number} | {}", text.trim_end()));
+        }
+    }
+    None
+}
+
+fn c_string(text: &str) -> Result<CString> {
+    CString::new(text).map_err(|_| CudaError::Invalid("text for the compiler holds a NUL character".into()))
+}
+
+fn pointers(strings: &[CString]) -> Vec<*const c_char> {
+    strings.iter().map(|s| s.as_ptr()).collect()
+}
+
+fn count<T>(items: &[T]) -> Result<c_int> {
+    c_int::try_from(items.len()).map_err(|_| CudaError::Invalid("too many strings for the compiler".into()))
+}
+
+fn owned_text(text: *const c_char) -> String {
+    // SAFETY: callers pass non-null NUL-terminated strings that NVRTC owns and that live until its next call.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_offending_line_is_shown() {
+        let request = Request { name: "k.cu", source: "a\n  b c\nd", headers: &[("h.h", "x\ny")], ..Request::default() };
+        let log = "k.cu(1): warning #1: odd\nk.cu(2): error: what\nk.cu(3): error: more";
+        assert_eq!(offending_line(log, &request).unwrap(), "2 |   b c");
+        assert_eq!(offending_line("h.h(2): error: what", &request).unwrap(), "2 | y");
+        assert_eq!(offending_line("k.cu(0): error: x\nk.cu(99): error: x\nno(place", &request), None);
+    }
+}
