@@ -6,6 +6,7 @@ use cuprum_core::ops::indexing::{TAKE, TAKE_EACH};
 use cuprum_core::ops::scan::{CUMMAX, CUMMIN, CUMPROD, CUMSUM};
 use cuprum_core::{Accelerator, Availability, Device, Family, Kernel, Provider, Registration, Result};
 
+use crate::codegen::reductions;
 use crate::compile::nvrtc::Compiler;
 use crate::device::CudaDevice;
 use crate::driver;
@@ -39,7 +40,7 @@ const KERNELS: &[Kernel] = &[
     // Kernels that take programs read a `take` within them.
     Kernel::new(Family::Gather, gather::run).ops(&[TAKE, TAKE_EACH]),
     Kernel::new(Family::Contract, contract::run),
-    Kernel::new(Family::Reduce, reduce::run).ops_and_bodies(reduce::OPS),
+    Kernel::new(Family::Reduce, reduce::run).ops_and_bodies(reductions::OPS),
     Kernel::new(Family::Reduce, segment::run).ops(segment::OPS),
     Kernel::new(Family::Rows, rows::run),
     Kernel::new(Family::Custom, reduce::run_strings).ops(&[REDUCTION_KERNEL]),

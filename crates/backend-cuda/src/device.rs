@@ -22,6 +22,9 @@ use crate::compile::program;
 use crate::driver::{self, Context, DeviceBuffer, fault};
 use crate::error::CudaError;
 
+/// The kind of CUDA devices, and the name of their base accelerator.
+pub(crate) const KIND: &str = "cuda";
+
 /// A block of device memory behind an array. Free when the last array over it is gone and all streams have passed its last use.
 #[derive(Debug)]
 pub struct CudaBuffer {

@@ -22,6 +22,7 @@ mod combination;
 mod element;
 mod params;
 pub mod parts;
+pub(crate) mod reductions;
 pub mod rows;
 mod table;
 

@@ -40,7 +40,6 @@ pub use self::launch::{IntoExtents, Launch};
 pub use self::raw_kernel::RawKernel;
 pub use self::reduction::{Asked, REDUCTION_KERNEL, Reduction, ReductionKernel, StringReduction, call_for_check};
 use crate::CudaError;
-use crate::accelerator::CUDA;
 use crate::codegen::OPERATIONS;
 use crate::compile::disk_cache::DiskCache;
 pub use crate::compile::module::FunctionAttributes;
@@ -210,7 +209,7 @@ fn option_reads(option: &str) -> bool {
 }
 
 fn context(device: Device) -> Result<&'static driver::Context> {
-    if device.kind().name() != CUDA.device {
+    if device.kind().name() != device::KIND {
         let message = format!("own CUDA kernels run on CUDA devices, not on {device}; see `Device::parse(\"cuda\")` and `with_device`");
         return Err(Error::Device { op: OP, message });
     }

@@ -12,7 +12,6 @@ use super::arg::{self, Arg, Parameters};
 use super::launch::{Launch, Limits, OP};
 use super::signature::{self, Parameter};
 use crate::CudaError;
-use crate::accelerator::CUDA;
 use crate::compile::module::{Args, Function, FunctionAttributes};
 use crate::device;
 
@@ -194,7 +193,7 @@ impl RawKernel {
         };
         let describe = || {
             let launch = KernelLaunch { kernel: name.to_string(), grid, block };
-            Record::of_launch(OP, CUDA.name, *device, launch, args.iter().filter_map(Arg::array))
+            Record::of_launch(OP, device::KIND, *device, launch, args.iter().filter_map(Arg::array))
         };
         beside_chain(Stream::current(*device), describe, queue)
     }

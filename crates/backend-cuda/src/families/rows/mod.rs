@@ -13,13 +13,12 @@ use cuprum_core::{Call, DType, Op, Outcome, Program as Expression, Reason, Resul
 use smallvec::SmallVec;
 
 use crate::codegen::rows::{self as code, Fold, Lie, Stages};
-use crate::codegen::{self, KernelKey};
+use crate::codegen::{self, KernelKey, reductions};
 use crate::compile::module::{Args, Function};
 use crate::device::{self, InCall};
 use crate::driver::Context;
 use crate::families::kernel;
 use crate::families::map::MAX_PARAMETER_BYTES;
-use crate::families::reduce;
 
 mod samples;
 
@@ -146,7 +145,7 @@ fn name(program: &Expression) -> String {
 
 /// How an operation folds a row, after reduce.rs's table.
 fn fold(op: Op) -> Option<Fold<'static>> {
-    let (identity, value, combine) = reduce::combination(op)?;
+    let (identity, value, combine) = reductions::combination(op)?;
     // Where elements may be combined twice reductions begin with one of them; a thread that has none begins with this.
     let end = if op == MIN { "highest<Acc>()" } else { "lowest<Acc>()" };
     Some(Fold { identity: identity.unwrap_or(end), value, combine })
