@@ -33,7 +33,7 @@ pub fn register() -> Result<()> {
 
 /// What it computes, a row per family.
 const KERNELS: &[Kernel] = &[
-    Kernel::new(Family::Map, map::run_again),
+    Kernel::new(Family::Map, map::run_cached),
     Kernel::new(Family::Fill, fill::run),
     Kernel::new(Family::Copy, copy::run),
     Kernel::new(Family::Random, random::run),
@@ -43,7 +43,7 @@ const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Reduce, reduce::run).ops_and_bodies(reductions::OPS),
     Kernel::new(Family::Reduce, segment::run).ops(segment::OPS),
     Kernel::new(Family::Rows, rows::run),
-    Kernel::new(Family::Custom, reduce::run_strings).ops(&[REDUCTION_KERNEL]),
+    Kernel::new(Family::Custom, reduce::run_user_reduction).ops(&[REDUCTION_KERNEL]),
     Kernel::new(Family::Scan, scan::run).ops(&[CUMSUM, CUMPROD, CUMMAX, CUMMIN]),
     Kernel::new(Family::Sort, sort::segments::run).ops(sort::segments::OPS),
     Kernel::new(Family::Sort, sort::run),

@@ -1,5 +1,5 @@
-//! What a thread has launched before, found again by what it was asked for as that stands: no lock, no key written out, no search. What
-//! is not here is looked for where all threads look.
+//! A per-thread cache of compiled kernels and launch data. A lookup takes no lock and allocates nothing. A miss falls through
+//! to the process-wide cache.
 
 use std::cell::RefCell;
 use std::thread::LocalKey;
@@ -8,7 +8,7 @@ use cuprum_core::Program;
 
 use crate::codegen::{Flags, KernelKey};
 
-/// Things that a thread keeps in one table; of two with one place the later stays.
+/// Slots per table. A collision replaces the earlier entry.
 const PLACES: usize = 128;
 
 /// A thread's table of kernels, or of what else follows from a [`KernelKey`].
@@ -52,8 +52,8 @@ impl<T> Recent<T> {
         Recent(RefCell::new(Vec::new()))
     }
 
-    /// What `f` makes of that which was kept under an equal key; `None` if nothing is. A table that is in use further up, or whose thread
-    /// is ending, has nothing.
+    /// Calls `f` with the entry for `key`. Returns `None` if there is none, if the table is borrowed by a caller, or if the
+    /// thread is ending.
     pub fn find<R>(table: &'static LocalKey<Recent<T>>, key: &KernelKey, f: impl FnOnce(&T) -> R) -> Option<R> {
         let find = |Recent(places): &Recent<T>| {
             let places = places.try_borrow().ok()?;
@@ -63,11 +63,11 @@ impl<T> Recent<T> {
         table.try_with(find).ok().flatten()
     }
 
-    /// Keeps something under a key.
+    /// Inserts an entry.
     #[cold]
     pub fn keep(table: &'static LocalKey<Recent<T>>, key: &KernelKey, value: T) {
         let known = Known { flags: key.flags.clone(), program: key.program.cloned(), value };
-        // A table that is in use further up, or whose thread is ending, does without.
+        // A table that is borrowed by a caller, or whose thread is ending, stays as it is.
         let _ = table.try_with(|Recent(places)| {
             if let Ok(mut places) = places.try_borrow_mut() {
                 places.resize_with(PLACES, || None);

@@ -10,20 +10,20 @@ pub(crate) const OPS: &[Op] = &[SUM, PROD, MIN, MAX, ANY, ALL, COUNT_NONZERO, AR
 /// Size of the C++ struct `Moments`, in bytes: an upper bound for every dtype.
 const MOMENTS_SIZE: usize = 32;
 
-/// One reduction in C++.
+/// The C++ expressions of one reduction.
 pub(crate) struct ReductionCode<'a> {
     pub op: Op,
-    /// Type of the accumulator, where it is not the dtype that the call accumulates in.
+    /// Type of the accumulator, where it differs from the call's accumulator dtype.
     pub acc: Option<&'a str>,
-    /// The value that changes nothing; none where elements may be combined twice.
+    /// Neutral accumulator. `None` if an element may be combined twice.
     pub identity: Option<&'a str>,
-    /// An element `x`, number `index`, as an accumulator.
+    /// Accumulator of an element `x` at `index`.
     pub value: &'static str,
-    /// Accumulators `a` and `b` together; a comes first.
+    /// Combination of accumulators `a` and `b`, in this order.
     pub combine: &'a str,
-    /// Whether a later element `x` takes the place of accumulator `a`, where that is less work than combining them.
+    /// Condition for a later element `x` to replace accumulator `a`, where this is cheaper than combining them.
     pub replaces: Option<&'static str>,
-    /// Accumulator `a` as a result.
+    /// Result of accumulator `a`.
     pub finish: &'static str,
 }
 
@@ -88,7 +88,7 @@ pub(crate) static REDUCTIONS: &[ReductionCode<'static>] = &[
     },
 ];
 
-/// The element that an arg-reduction has found: NaN is best, and of equals the first.
+/// Accumulator of arg-reductions: NaN wins, then the first of equal elements.
 pub(crate) const BEST: &str = r#"
 struct Best { Result value; Index index; };
 __device__ inline Best better(const Best& a, const Best& b, bool b_wins) {
@@ -100,8 +100,8 @@ __device__ inline Best better(const Best& a, const Best& b, bool b_wins) {
 }
 "#;
 
-/// Count, mean, and the sum of squared distances from it. Two are merged by the formula of Chan, Golub and LeVeque ("Updating
-/// formulae and a pairwise algorithm for computing sample variances", 1979).
+/// Accumulator of variances: count, mean, and the sum of squared distances from the mean. Merged by the formula of Chan,
+/// Golub and LeVeque ("Updating formulae and a pairwise algorithm for computing sample variances", 1979).
 pub(crate) const MOMENTS: &str = r#"
 using Real = real_of<Result>;
 struct Moments { Result mean; f64 count; Real squares; };
@@ -135,13 +135,13 @@ template <int N> __device__ inline Moments leaf(const Result (&x)[N]) {
 "#;
 
 impl<'a> ReductionCode<'a> {
-    /// Of a reduction that is no row of the table.
+    /// The expressions of a reduction outside the table.
     pub fn of(op: Op, combination: &'a Combination) -> ReductionCode<'a> {
         let Combination { acc, identity, value, combine, finish, .. } = combination;
         ReductionCode { op, acc: Some(acc), identity: Some(identity), value, combine, replaces: None, finish }
     }
 
-    /// Bytes of an accumulator.
+    /// Size of the accumulator, in bytes.
     pub fn acc_size(&self, acc: DType) -> usize {
         match self.acc {
             Some("Best") => 2 * acc.itemsize().max(8),
@@ -153,8 +153,7 @@ impl<'a> ReductionCode<'a> {
     }
 }
 
-/// How an operation combines elements `x` into accumulators `a` and `b`: the identity, if it needs one, an element as an accumulator, two
-/// accumulators together. In C++, for those whose accumulator is a number.
+/// Returns identity, value and combination of an operation whose accumulator is a number.
 pub(crate) fn combination(op: Op) -> Option<(Option<&'static str>, &'static str, &'static str)> {
     let row = REDUCTIONS.iter().find(|row| row.op == op && !matches!(row.acc, Some("Best" | "Moments")))?;
     Some((row.identity, row.value, row.combine))

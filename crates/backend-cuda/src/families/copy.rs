@@ -1,5 +1,5 @@
-//! Copy: strided regions, by item size alone. Contiguous runs are the driver's; where the fastest axes differ a tile of
-//! shared memory turns them; everything else is one strided kernel, over items as wide as the alignment allows.
+//! Copy: strided regions, typed by item size only. Contiguous runs use the driver's copy. Transposes go through tiles in
+//! shared memory. Everything else uses one strided kernel with the widest items that the alignment allows.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::codegen::{fits_narrow, index_type, pack_axes};
 use crate::compile::module::Args;
 use crate::device::{self, InCall};
 use crate::driver::{Context, check, sys};
-use crate::families::kernel::{self, Source, THREADS};
+use crate::families::kernel::{self, KernelSource, THREADS};
 
-static SOURCE: Source = Source { name: "copy.cu", text: include_str!("../kernels/copy.cu") };
+static SOURCE: KernelSource = KernelSource { name: "copy.cu", text: include_str!("../kernels/copy.cu") };
 
-/// Rows and columns of a tile, as in copy.cu.
+/// Side length of a tile, as in copy.cu.
 const TILE: usize = 32;
 
-/// The C++ type that items of a size are moved as.
+/// Returns the C++ type for items of a size.
 pub(crate) const fn item_type(bytes: usize) -> &'static str {
     match bytes {
         1 => "u8",
@@ -30,17 +30,17 @@ pub(crate) const fn item_type(bytes: usize) -> &'static str {
     }
 }
 
-/// Programs of this family for every item, both index types and some ranks, for compiling without a device.
+/// Sources for compiling without a device: every item size, both index types, several ranks.
 pub fn sources() -> Vec<(String, String)> {
     let uses = [(1, false, "1"), (2, true, "2"), (4, false, "0"), (4, false, "2"), (4, true, "5"), (8, true, "0"), (16, false, "1")];
     uses.map(|(item, wide, rank)| SOURCE.listed(&[("ITEM", item_type(item)), ("INDEX", index_type(wide)), ("RANK", rank)])).into()
 }
 
-/// The kernel of family Copy.
+/// Runs a call of family Copy.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (Work::Copy { regions }, [spec]) = (&call.work, call.outputs) else { decline!("not a copy to one output") };
     if call.inputs.iter().any(|a| a.dtype() != spec.dtype) || call.inputs.len() != regions.len() {
-        decline!("a part of another dtype, or without a region");
+        decline!("an input of another dtype, or without a region");
     }
     let out = device::allocate_output(call, 0)?;
     for (input, region) in call.inputs.iter().zip(*regions) {
@@ -60,12 +60,12 @@ pub(crate) fn queue(call: &Call, from: &StoredArray, to: &StoredArray) -> Result
         return Ok(());
     }
     let plan = LoopPlan::new(&[from.layout(), to.layout()]);
-    Strided::new(&plan, from.dtype().itemsize(), source, target).queue(device::context(call.device)?).in_call(call)
+    StridedCopy::new(&plan, from.dtype().itemsize(), source, target).queue(device::context(call.device)?).in_call(call)
 }
 
-/// A copy in items of any width: extents, strides in items, addresses.
+/// A strided copy: extents, strides in items, addresses.
 #[derive(Debug, PartialEq)]
-struct Strided {
+struct StridedCopy {
     item: usize,
     dims: Dims,
     from: Strides,
@@ -74,19 +74,19 @@ struct Strided {
     target: u64,
 }
 
-/// How a copy is best done.
+/// Method of a copy.
 #[derive(Debug, PartialEq)]
 enum Class {
     /// One run of bytes.
     Contiguous(usize),
-    /// Through tiles over this axis and the last.
+    /// Tiles over this axis and the last one.
     Tiled(usize),
     Strided,
 }
 
-impl Strided {
-    /// From a plan over source and target, with the item widened as far as the innermost axis allows.
-    fn new(plan: &LoopPlan, item: usize, source: u64, target: u64) -> Strided {
+impl StridedCopy {
+    /// Makes a copy from a plan over source and target, with the widest item that the innermost axis allows.
+    fn new(plan: &LoopPlan, item: usize, source: u64, target: u64) -> StridedCopy {
         let (mut dims, mut from, mut to) = (plan.dims.clone(), plan.strides[0].clone(), plan.strides[1].clone());
         if let Some((last, outer)) = from.len().checked_sub(1).map(|last| (last, [&from[..last], &to[..last]]))
             && (from[last], to[last]) == (1, 1)
@@ -102,9 +102,9 @@ impl Strided {
                 from.truncate(last);
                 to.truncate(last);
             }
-            return Strided { item: wide, dims, from, to, source, target };
+            return StridedCopy { item: wide, dims, from, to, source, target };
         }
-        Strided { item, dims, from, to, source, target }
+        StridedCopy { item, dims, from, to, source, target }
     }
 
     fn class(&self) -> Class {
@@ -123,7 +123,7 @@ impl Strided {
         match self.class() {
             Class::Contiguous(bytes) => {
                 context.bind()?;
-                // SAFETY: both arrays' layouts were checked against their buffers, and these bytes are all of their elements.
+                // SAFETY: both layouts were checked against their buffers, and these bytes are all of their elements.
                 check("cuMemcpyDtoDAsync", unsafe { sys::cuMemcpyDtoDAsync_v2(self.target, self.source, bytes, context.stream()) })
             }
             Class::Tiled(row) => self.queue_tiled(context, row),
@@ -144,8 +144,8 @@ impl Strided {
         let axes = pack_axes(&self.dims, [&self.from[..], &self.to[..]], wide);
         let mut args = Args::new();
         args.push(&self.target).push(&self.source).push(&count).push_bytes(&axes);
-        // SAFETY: the parameters of copy_strided: `count` is 64 bits long where INDEX is i64, and its lower half (little-endian)
-        // is the number where INDEX is i32; extents and strides stay inside both buffers.
+        // SAFETY: the arguments match copy_strided. `count` has 64 bits; where INDEX is i32, its lower half (little-endian)
+        // is the value. Extents and strides stay inside both buffers.
         unsafe { function.launch(kernel::grid(count as u64, THREADS), [THREADS, 1, 1], 0, args.pointers()) }
     }
 
@@ -165,19 +165,19 @@ impl Strided {
         let mut args = Args::new();
         args.push(&self.target).push(&self.source).push(&tiles).push(&rows).push(&columns);
         args.push(&steps[0]).push(&steps[1]).push_bytes(&axes);
-        // SAFETY: the parameters of copy_tiled, narrow ones in the lower half of what is given; extents and strides stay
-        // inside both buffers.
+        // SAFETY: the arguments match copy_tiled; 32-bit parameters are the lower half of the value passed. Extents and
+        // strides stay inside both buffers.
         unsafe { function.launch(kernel::grid(tiles, 1), [32, 8, 1], 0, args.pointers()) }
     }
 }
 
-/// Two numbers as a struct of two INDEX.
+/// Packs two numbers as a struct of two INDEX values.
 fn index_words([a, b]: [isize; 2], wide: bool) -> [u64; 2] {
     if wide { [a as u64, b as u64] } else { [u64::from(a as u32) | u64::from(b as u32) << 32, 0] }
 }
 
-/// The widest item of up to 16 bytes that `inner` neighbouring elements, all strides (in elements) and all addresses are
-/// whole multiples of.
+/// Returns the widest item, up to 16 bytes, that divides `inner` contiguous elements, all strides (in elements) and all
+/// addresses.
 pub(crate) fn widest_item(item: usize, inner: usize, strides: impl Iterator<Item = isize> + Clone, addresses: [u64; 2]) -> usize {
     let fits = |wide: usize| {
         (inner * item).is_multiple_of(wide)
@@ -193,8 +193,8 @@ mod tests {
 
     use super::*;
 
-    fn strided(from: &Layout, to: &Layout, item: usize, source: u64) -> Strided {
-        Strided::new(&LoopPlan::new(&[from, to]), item, source, 0)
+    fn strided(from: &Layout, to: &Layout, item: usize, source: u64) -> StridedCopy {
+        StridedCopy::new(&LoopPlan::new(&[from, to]), item, source, 0)
     }
 
     #[test]

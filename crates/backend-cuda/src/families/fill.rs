@@ -6,21 +6,21 @@ use crate::codegen::ctype;
 use crate::compile::module::Args;
 use crate::device::{self, CudaBuffer, InCall};
 use crate::driver::Context;
-use crate::families::kernel::{self, Source, THREADS};
+use crate::families::kernel::{self, KernelSource, THREADS};
 
-static SOURCE: Source = Source { name: "fill.cu", text: include_str!("../kernels/fill.cu") };
+static SOURCE: KernelSource = KernelSource { name: "fill.cu", text: include_str!("../kernels/fill.cu") };
 
-/// Every program of this family, for compiling without a device.
+/// Sources for compiling without a device: one per dtype.
 pub fn sources() -> Vec<(String, String)> {
     DType::ALL.iter().map(|d| SOURCE.listed(&[("T", ctype(*d))])).collect()
 }
 
-/// The kernel of family Fill.
+/// Runs a call of family Fill.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (Work::Fill(fill), [spec]) = (&call.work, call.outputs) else { decline!("not a fill of one output") };
     let counted = matches!(fill, Fill::Arange { .. } | Fill::Linspace { .. });
     if counted && !spec.layout.is_c_contiguous() {
-        decline!("a range in another order than C");
+        decline!("a range that is not in C order");
     }
     if matches!(fill, Fill::Eye { .. }) && spec.layout.ndim() != 2 {
         decline!("a diagonal of an array that is not 2-D");
@@ -34,7 +34,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 fn queue(context: &'static Context, fill: Fill, spec: &OutputSpec, out: &CudaBuffer) -> crate::Result<()> {
     let (dtype, size) = (spec.dtype, spec.layout.size());
     match fill {
-        // A byte other than 0 and 1 is no bool.
+        // Bytes other than 0 and 1 are not valid bools.
         Fill::Undefined if dtype == DType::Bool => context.fill(out.memory(), 0, [0], size),
         Fill::Undefined => Ok(()),
         Fill::Constant(value) => constant(context, out, dtype, size, value),
@@ -58,12 +58,12 @@ fn queue(context: &'static Context, fill: Fill, spec: &OutputSpec, out: &CudaBuf
             let [down, right] = *spec.layout.strides() else { return Ok(()) };
             let first = row as isize * down + column as isize * right;
             let pointer = out.pointer() + first.unsigned_abs() as u64 * dtype.itemsize() as u64;
-            every(context, dtype, pointer, count as u64, (down + right) as i64, Scalar::Int(1))
+            fill_strided(context, dtype, pointer, count as u64, (down + right) as i64, Scalar::Int(1))
         }
     }
 }
 
-/// The value in the type that ranges of a dtype are computed in, fill.cu's `Wide`.
+/// Converts a value to the type that ranges are computed in (`Wide` in fill.cu).
 fn wide(value: Scalar, dtype: DType) -> [u8; 16] {
     match dtype.kind() {
         // Integers of any size wrap.
@@ -76,7 +76,7 @@ fn wide(value: Scalar, dtype: DType) -> [u8; 16] {
     }
 }
 
-/// First row and column of a diagonal, and how many elements it has.
+/// Returns the first row and column of a diagonal and its number of elements.
 fn diagonal(rows: usize, columns: usize, k: i64) -> (usize, usize, usize) {
     let away = usize::try_from(k.unsigned_abs()).unwrap_or(usize::MAX);
     let (row, column) = if k < 0 { (away, 0) } else { (0, away) };
@@ -94,20 +94,20 @@ fn constant(context: &'static Context, out: &CudaBuffer, dtype: DType, size: usi
         Some(1) => context.fill(out.memory(), 0, [a], size * item),
         Some(2) => context.fill(out.memory(), 0, [a, b], size * item / 2),
         Some(4) => context.fill(out.memory(), 0, [a, b, c, d], size * item / 4),
-        _ => every(context, dtype, out.pointer(), size as u64, 1, value),
+        _ => fill_strided(context, dtype, out.pointer(), size as u64, 1, value),
     }
 }
 
-/// Elements from `pointer` at a step become the value.
-fn every(context: &'static Context, dtype: DType, pointer: u64, count: u64, step: i64, value: Scalar) -> crate::Result<()> {
+/// Sets `count` elements, `step` apart, from `pointer`.
+fn fill_strided(context: &'static Context, dtype: DType, pointer: u64, count: u64, step: i64, value: Scalar) -> crate::Result<()> {
     let value = value.to_bytes(dtype);
     launch(context, "fill_constant", dtype, count, Args::new().push(&pointer).push(&count).push(&step).push(&value))
 }
 
 fn launch(context: &'static Context, name: &str, dtype: DType, count: u64, args: &mut Args) -> crate::Result<()> {
     let function = SOURCE.kernel(context, name, &[("T", ctype(dtype))])?;
-    // SAFETY: each caller above lists the parameters of that kernel in fill.cu: an address in the output, with `count`
-    // elements from it inside, then values of the declared sizes (16 bytes stand for any T).
+    // SAFETY: each caller above passes the parameters of its kernel in fill.cu: an address in the output with `count`
+    // elements from it, then values of the declared sizes (16 bytes hold any T).
     unsafe { function.launch(kernel::grid(count, THREADS), [THREADS, 1, 1], 0, args.pointers()) }
 }
 

@@ -1,5 +1,5 @@
-//! Histogram: counts in shared memory where the bins fit there, in several copies so that lanes seldom meet; else in global
-//! memory. The values' expression is inlined.
+//! Histogram, with the input expression fused. Counts are in shared memory if the bins fit, in several copies to reduce
+//! conflicts of atomics; otherwise in global memory.
 
 use cuprum_core::call::Binning;
 use cuprum_core::{Array, Call, DType, Outcome, Program as Expression, Result, Work, decline};
@@ -11,26 +11,26 @@ use crate::driver::Context;
 use crate::families::kernel;
 
 const KERNELS: &str = include_str!("../kernels/histogram.cu");
-/// Threads of a block, as in `histogram.cu`.
+/// Block size in threads, as in `histogram.cu`.
 const THREADS: u32 = 512;
-/// Elements of a thread.
+/// Elements per thread.
 const ITEMS: usize = 8;
-/// Shared memory that even edges take for themselves, in `histogram_bins.cuh`, aligned.
+/// Shared memory of the rule for even edges in `histogram_bins.cuh`, in bytes, aligned.
 const WORD: usize = 16;
-/// Bytes of shared memory that copies of the counts may fill; one copy may fill all that a block can have.
+/// Maximum shared memory for several copies of the counts, in bytes. A single copy may use all that a block can have.
 const COPIES_BYTES: usize = 32 << 10;
 
-/// Where counts lie while a block works.
+/// Memory that a block counts in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Counts {
-    /// So many copies, and the edges, in so many bytes of shared memory.
+    /// Shared memory of `bytes` bytes: `copies` of the counts, and the edges.
     Shared { copies: usize, bytes: usize },
-    /// Where the output is.
+    /// The output itself.
     Global,
 }
 
 impl Counts {
-    /// `edge` is the size of an edge, 0 if none is copied; `most` what a block can have.
+    /// `edge` is the size of an edge, or 0 if edges are not copied. `most` is the shared memory that a block can have.
     fn new(bins: usize, edge: usize, most: usize) -> Counts {
         let bytes = |copies: usize| {
             let counts = bins.saturating_mul(4 * copies).saturating_add(15) & !15;
@@ -48,7 +48,7 @@ fn source(program: &Expression, access: Access, binning: Binning, shared: bool) 
     Ok([codegen::PRELUDE, &element, parts::BINS, &defines, KERNELS].concat())
 }
 
-/// Every rule and place of the counts, for compiling without a device.
+/// Sources for compiling without a device: every binning rule, in shared and in global memory.
 pub fn sources() -> Vec<(String, String)> {
     let (number, even, edges) = (Binning::Number { weighted: false }, Binning::Edges { even: true }, Binning::Edges { even: false });
     let uses = [(number, DType::I64), (even, DType::F32), (even, DType::F64), (edges, DType::F32), (edges, DType::F64)];
@@ -61,11 +61,11 @@ pub fn sources() -> Vec<(String, String)> {
     listed.chain(taking.ok().map(|text| ("histogram<of take>".to_owned(), text))).collect()
 }
 
-/// The kernel of family Histogram.
+/// Runs a call of family Histogram.
 pub fn run(call: &Call) -> Result<Outcome> {
     let (&Work::Histogram { program, binning }, [spec]) = (&call.work, call.outputs) else { decline!("not a histogram of one output") };
     if binning == (Binning::Number { weighted: true }) {
-        decline!("sums of weights, which atomics would add in any order");
+        decline!("sums of weights: atomics add in no fixed order");
     }
     let (values, edges) = call.program_inputs();
     let dtype = program.output_dtype(0);
@@ -89,14 +89,14 @@ pub fn run(call: &Call) -> Result<Outcome> {
     let inputs = device::pointers(values)?;
     let edges = edges.map(device::pointer).transpose()?.unwrap_or(0);
     let out = device::allocate_output(call, 0)?;
-    let histogram = Histogram { context, program, access: Access::flat(values), binning, bins, count };
+    let histogram = HistogramLaunch { context, program, access: Access::flat(values), binning, bins, count };
     context.fill(out.memory(), 0, [0u8; 4], 2 * bins).in_call(call)?;
     histogram.queue(&inputs, edges, out.pointer()).in_call(call)?;
     device::done(call, [out])
 }
 
-/// One histogram on its way to the stream.
-struct Histogram<'a> {
+/// The arguments of one launch.
+struct HistogramLaunch<'a> {
     context: &'static Context,
     program: &'a Expression,
     access: Access,
@@ -105,7 +105,7 @@ struct Histogram<'a> {
     count: usize,
 }
 
-impl Histogram<'_> {
+impl HistogramLaunch<'_> {
     fn queue(&self, inputs: &[u64], edges: u64, out: u64) -> crate::Result<()> {
         let edge = if self.binning == (Binning::Edges { even: false }) { self.program.output_dtype(0).itemsize() } else { 0 };
         let info = self.context.info();
@@ -119,8 +119,8 @@ impl Histogram<'_> {
         let mut args = Args::new();
         args.push_bytes(&params).push(&edges).push(&out).push(&self.bins).push(&self.count);
         let Counts::Shared { copies, bytes } = counts else {
-            // SAFETY: the arguments are those of histogram_global in histogram.cu; values have `count` elements (or one, repeated),
-            // `out` has `bins`, and edges, where the rule has any, one more.
+            // SAFETY: the arguments match histogram_global in histogram.cu. Each input has `count` elements (or one,
+            // repeated), `out` has `bins`, and edges, if the rule has any, one more.
             return unsafe { function.launch(kernel::grid(self.count as u64, THREADS), [THREADS, 1, 1], 0, args.pointers()) };
         };
         let (copies, bytes) = (copies as i32, bytes as u32);
@@ -131,7 +131,7 @@ impl Histogram<'_> {
         let resident = function.blocks_per_sm(THREADS, bytes)?.max(1) * info.sm_count;
         let tiles = self.count.div_ceil(THREADS as usize * ITEMS);
         let blocks = u32::try_from(tiles).unwrap_or(u32::MAX).min(resident);
-        // SAFETY: as above, of histogram_shared, with the shared memory that `copies` and the edges take.
+        // SAFETY: the same parameters and `copies`, for histogram_shared. The shared memory holds the copies and the edges.
         unsafe { function.launch([blocks, 1, 1], [THREADS, 1, 1], bytes, args.pointers()) }
     }
 }
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_go_where_they_fit() {
+    fn memory_of_counts_follows_their_size() {
         let of = |bins, edge| Counts::new(bins, edge, 227 << 10);
         assert_eq!(of(10, 4), Counts::Shared { copies: 32, bytes: 10 * 128 + 44 });
         assert_eq!(of(1024, 8), Counts::Shared { copies: 4, bytes: 1024 * 16 + 1025 * 8 });
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn every_listed_source_is_whole() {
+    fn sources_are_complete() {
         let list = sources();
         assert_eq!(list.len(), 11);
         assert!(list.iter().all(|(_, text)| text.contains("histogram_") && text.contains("struct Params")));

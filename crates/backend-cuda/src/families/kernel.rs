@@ -1,5 +1,5 @@
-//! Kernels: compiled at first use, then found by key. Their source is a file of this crate behind the types asked for, or
-//! generated for an expression.
+//! Kernel functions, found by key and compiled at first use. The source is a `.cu` file of this crate after the element
+//! types, or is generated for an expression.
 
 use std::hash::Hasher;
 use std::sync::Arc;
@@ -14,38 +14,38 @@ use crate::driver::Context;
 use crate::error::{CudaError, Result};
 use crate::launch_cache::Recent;
 
-/// Threads of a block, where a kernel has no reason to want another number.
+/// Default block size, in threads.
 pub(crate) const THREADS: u32 = 256;
 
-/// Element types, axes and the device error word: all that these kernels need of the prelude.
+/// The part of the prelude that `.cu` files need: element types, axes, the device error word.
 const TYPES: &str = concat!(include_str!("../codegen/prelude/types.cuh"), include_str!("../codegen/prelude/layout.cuh"));
 
-/// An embedded source, compiled behind the element types and the definitions of one use.
+/// An embedded CUDA source. A use defines its macros.
 #[derive(Debug)]
-pub(crate) struct Source {
-    /// Shown in compile errors; the key of its kernels.
+pub(crate) struct KernelSource {
+    /// File name, in compile errors and kernel keys.
     pub name: &'static str,
-    /// The text.
+    /// CUDA C++ source.
     pub text: &'static str,
 }
 
-/// Macros that a use defines: name and text.
+/// Macro definitions of one use: name and value.
 pub(crate) type Defines<'a> = &'a [(&'static str, &'a str)];
 
-impl Source {
-    /// The text that is compiled.
+impl KernelSource {
+    /// Returns the complete source under these definitions.
     pub fn with(&self, defines: Defines) -> String {
         let defines: String = defines.iter().map(|(name, text)| format!("#define {name} {text}\n")).collect();
         [TYPES, &defines, self.text].concat()
     }
 
-    /// Name and text, for compiling without a device.
+    /// Returns a descriptive name and the source, for compiling without a device.
     pub fn listed(&self, defines: Defines) -> (String, String) {
         let values: Vec<_> = defines.iter().map(|(_, text)| *text).collect();
         (format!("{}<{}>", self.name, values.join(", ")), self.with(defines))
     }
 
-    /// The `extern "C"` kernel of this name under these definitions.
+    /// Returns the `extern "C"` kernel `name` under these definitions.
     pub fn kernel(&self, context: &'static Context, name: &str, defines: Defines) -> Result<Arc<Function>> {
         let mut key = SmallVec::<[u8; 96]>::new();
         let texts = defines.iter().flat_map(|(name, text)| [*name, *text]);
@@ -62,7 +62,8 @@ impl Source {
     }
 }
 
-/// A kernel that is generated for an expression: `make` gives its name and the whole text, or the operation that has none.
+/// Returns a kernel generated for an expression. `make` returns its name and source, or the name of an operation without a
+/// CUDA expression.
 pub(crate) fn generated(
     context: &'static Context,
     key: KernelKey,
@@ -96,7 +97,7 @@ mod tests {
 
     #[test]
     fn definitions_come_between() {
-        let source = Source { name: "a.cu", text: "T f();\n" };
+        let source = KernelSource { name: "a.cu", text: "T f();\n" };
         let defines: Defines = &[("T", "float"), ("N", "3")];
         let whole = source.with(defines);
         assert!(whole.starts_with(TYPES) && whole.ends_with("\n#define T float\n#define N 3\nT f();\n"));

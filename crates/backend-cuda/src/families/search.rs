@@ -1,26 +1,26 @@
-//! Search: where values belong in a sorted array, a thread a value.
+//! Search: insertion points of values in a sorted array, one value per thread.
 
 use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
 
 use crate::codegen::ctype;
 use crate::compile::module::Args;
 use crate::device::{self, InCall};
-use crate::families::kernel::{self, Source, THREADS};
+use crate::families::kernel::{self, KernelSource, THREADS};
 
-static SOURCE: Source =
-    Source { name: "search.cu", text: concat!(include_str!("../kernels/sort_keys.cuh"), include_str!("../kernels/search.cu")) };
+static SOURCE: KernelSource =
+    KernelSource { name: "search.cu", text: concat!(include_str!("../kernels/sort_keys.cuh"), include_str!("../kernels/search.cu")) };
 
-/// What the kernel reads elements as, and the side.
+/// The element type, and the side of equal elements.
 fn defines(dtype: DType, after_equal: bool) -> [(&'static str, &'static str); 2] {
     [("ELEMENT", ctype(dtype)), ("AFTER", if after_equal { "1" } else { "0" })]
 }
 
-/// Every dtype, each on one side, for compiling without a device.
+/// Sources for compiling without a device: every dtype with one side.
 pub fn sources() -> Vec<(String, String)> {
     DType::ALL.iter().enumerate().map(|(n, &dtype)| SOURCE.listed(&defines(dtype, n % 2 == 0))).collect()
 }
 
-/// The kernel of family Search.
+/// Runs a call of family Search.
 pub fn run(call: &Call) -> Result<Outcome> {
     let (&Work::Search { after_equal }, [sorted, values], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a search of one array in another");
@@ -39,7 +39,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
         let function = SOURCE.kernel(context, "search_sorted", &defines(values.dtype(), after_equal))?;
         let mut args = Args::new();
         args.push(&addresses[0]).push(&addresses[1]).push(&size).push(&addresses[2]).push(&count);
-        // SAFETY: the parameters of search_sorted; `sorted` has `size` elements, values and output have `count`.
+        // SAFETY: the arguments match search_sorted. `sorted` has `size` elements, values and output have `count`.
         unsafe { function.launch(kernel::grid(count as u64, THREADS), [THREADS, 1, 1], 0, args.pointers()) }
     };
     queue().in_call(call)?;

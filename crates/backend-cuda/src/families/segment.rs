@@ -1,4 +1,4 @@
-//! Reductions of segments: some lanes of a warp each, a block for the long ones. The values' expression is inlined.
+//! Reductions of segments, with the input expression fused. Part of a warp reduces a short segment, a block a long one.
 
 use cuprum_core::ops::reduce::{MAX, MIN, PROD, SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM, SUM, accumulator};
 use cuprum_core::{Array, Call, DType, Op, Outcome, Program as Expression, Result, Work, decline};
@@ -9,49 +9,49 @@ use crate::device::{self, InCall};
 use crate::driver::Context;
 use crate::families::kernel::{self, THREADS};
 
-/// The kernel, as it is named in its source.
+/// Name of the kernel in its source.
 const NAME: &str = "segment_fold";
 
-/// The operations that this kernel does.
+/// The operations of this module.
 pub(crate) const OPS: &[Op] = &[SEGMENT_SUM, SEGMENT_PROD, SEGMENT_MIN, SEGMENT_MAX];
 
-/// How segments are reduced: templates of `fold.cuh`, over the accumulator.
+/// Names of the templates in `fold.cuh` for one reduction. Their parameter is the accumulator type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Folds {
-    /// Of a segment's values, of which there is one at the least.
+    /// Fold of a segment with at least one value.
     pub fold: &'static str,
-    /// The fold whose identity is the result of an empty segment.
+    /// Fold whose identity is the result of an empty segment.
     pub nothing: &'static str,
 }
 
 impl Folds {
-    /// The folds of a reduction, if it is one of segments.
+    /// The folds of a reduction, or `None` if segments do not support it.
     pub fn of(reduction: Op) -> Option<Folds> {
         let known = [(SUM, "SumOfSome", "Sum"), (PROD, "Product", "Product"), (MIN, "Minimum", "Minimum"), (MAX, "Maximum", "Maximum")];
         known.into_iter().find(|(op, ..)| *op == reduction).map(|(_, fold, nothing)| Folds { fold, nothing })
     }
 
-    /// Whether numbers are added or multiplied, not compared.
+    /// True for sums and products, false for minima and maxima.
     pub fn is_sum_or_product(self) -> bool {
         !["Minimum", "Maximum"].contains(&self.fold)
     }
 }
 
-/// Threads that share a segment: about 4 values each.
+/// Threads per segment: about 4 values each.
 fn team(values: usize, segments: usize) -> u32 {
     1 << (values / segments.max(1) / 4).clamp(1, 32).ilog2()
 }
 
-/// Blocks that a multiprocessor's registers shall suffice for: of programs that need few, as many as hide the latency of reading offsets, then
-/// indices, then elements.
+/// Minimum number of resident blocks per multiprocessor for `__launch_bounds__`. Small programs request more blocks, to hide
+/// the latency of the loads of offsets, indices and elements.
 fn blocks(program: &Expression) -> u32 {
     let is_small = program.steps.len() <= 8 && program.steps.iter().all(|s| s.dtype.itemsize() <= 4);
     if is_small { 6 } else { 1 }
 }
 
-/// What a kernel's text depends on.
+/// Everything that determines the source of a kernel.
 #[derive(Clone, Copy)]
-struct Text<'a> {
+struct SegmentKernel<'a> {
     program: &'a Expression,
     access: Access,
     folds: Folds,
@@ -59,7 +59,7 @@ struct Text<'a> {
     team: u32,
 }
 
-impl<'a> Text<'a> {
+impl<'a> SegmentKernel<'a> {
     fn key(self) -> KernelKey<'a> {
         let key = KernelKey::new(NAME, self.program).with(self.access.repeated).with(u64::from(self.team));
         key.with_dtype(self.acc).with_name(self.folds.fold)
@@ -78,14 +78,20 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Every reduction and dtype of this family, for compiling without a device.
+/// Sources for compiling without a device: every reduction and dtype.
 pub fn sources() -> Vec<(String, String)> {
-    let of = |name: String, reduction: Op, text: Text| Some((format!("{name}, {}, {}>", reduction.name(), text.team), text.source().ok()?));
+    let of = |name: String, reduction: Op, text: SegmentKernel| {
+        Some((format!("{name}, {}, {}>", reduction.name(), text.team), text.source().ok()?))
+    };
     let every = [SUM, PROD, MIN, MAX].into_iter().flat_map(|op| DType::ALL.into_iter().map(move |d| (op, d)));
     let plain = every.filter(|(op, d)| d.sum_dtype() == *d || [MIN, MAX].contains(op)).zip([1, 4, 32].into_iter().cycle());
     let plain = plain.filter_map(|((op, value), team)| {
         let (program, acc) = (Expression::identity(value), accumulator(op, value));
-        of(format!("segment_fold<{value}"), op, Text { program: &program, access: Access::default(), folds: Folds::of(op)?, acc, team })
+        of(
+            format!("segment_fold<{value}"),
+            op,
+            SegmentKernel { program: &program, access: Access::default(), folds: Folds::of(op)?, acc, team },
+        )
     });
     let taking = [(DType::F32, DType::I32, SUM, 8), (DType::F64, DType::I64, MAX, 1), (DType::C64, DType::I32, SUM, 32)];
     let taking = taking.into_iter().filter_map(|(table, indices, op, team)| {
@@ -93,13 +99,13 @@ pub fn sources() -> Vec<(String, String)> {
         of(
             format!("segment_fold<{table} of take by {indices}"),
             op,
-            Text { program: &program, access, folds: Folds::of(op)?, acc: table, team },
+            SegmentKernel { program: &program, access, folds: Folds::of(op)?, acc: table, team },
         )
     });
     plain.chain(taking).collect()
 }
 
-/// A reduction of segments.
+/// Runs a reduction of segments.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (&Work::Segments { program, reduction, acc }, [spec]) = (&call.work, call.outputs) else {
         decline!("not a reduction of segments with one output")
@@ -121,31 +127,31 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let inputs = device::pointers(values)?;
     let out = device::allocate_output(call, 0)?;
     let segments = spec.layout.size();
-    let text = Text { program, access: Access::flat(values), folds, acc, team: team(length, segments) };
-    let reduction = Reduction { context, text, length, segments };
+    let text = SegmentKernel { program, access: Access::flat(values), folds, acc, team: team(length, segments) };
+    let reduction = SegmentLaunch { context, text, length, segments };
     reduction.queue(&inputs, device::pointer(offsets)?, out.pointer(), device::fault_word(call.op, 0)).in_call(call)?;
     device::done(call, [out])
 }
 
-/// The reductions of one call on their way to the stream.
-struct Reduction<'a> {
+/// The arguments of one launch.
+struct SegmentLaunch<'a> {
     context: &'static Context,
-    text: Text<'a>,
+    text: SegmentKernel<'a>,
     length: usize,
     segments: usize,
 }
 
-impl Reduction<'_> {
+impl SegmentLaunch<'_> {
     fn queue(&self, inputs: &[u64], offsets: u64, out: u64, op: u64) -> crate::Result<()> {
-        let Text { program, team, .. } = self.text;
+        let SegmentKernel { program, team, .. } = self.text;
         let function = kernel::generated(self.context, self.text.key(), || Ok((NAME.to_owned(), self.text.source()?)))?;
         let fault = self.context.fault_pointer()?;
         let params = codegen::pack_params(program, inputs, device::fault_address(self.context, program)?);
         let mut args = Args::new();
         args.push_bytes(&params).push(&out).push(&self.length).push(&offsets).push(&self.segments).push(&fault).push(&op);
         let grid = kernel::grid(u64::from(team) * self.segments as u64, THREADS);
-        // SAFETY: the arguments are those of segment_fold in segment.cu; values have `length` elements (or one, repeated), there are
-        // `segments` results and one offset more, and the kernel checks each offset against `length`.
+        // SAFETY: the arguments match segment_fold in segment.cu. Each input has `length` elements (or one, repeated). There
+        // are `segments` results and one offset more, and the kernel checks each offset against `length`.
         unsafe { function.launch(grid, [THREADS, 1, 1], 0, args.pointers()) }
     }
 }

@@ -1,4 +1,4 @@
-//! Select: elements and places at which a condition holds, in one pass, with the condition's expression inlined.
+//! Select: elements and indices where a condition holds, in one pass, with the condition's expression fused.
 
 use std::sync::Arc;
 
@@ -14,34 +14,34 @@ use crate::families::kernel::{self, THREADS};
 
 const KERNELS: &str = include_str!("../kernels/select.cu");
 
-/// What a kernel's text depends on, beside the condition.
+/// Everything besides the condition that determines the source.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
+struct SelectShape {
     access: Access,
-    /// Bytes of a value, if values are asked for.
+    /// Size of a value in bytes, if values are an output.
     values: Option<usize>,
     places: bool,
-    /// Elements of a thread.
+    /// Elements per thread.
     items: usize,
 }
 
-impl Shape {
-    /// Tiles of some 16 KiB of the widest input; values are held in registers until their places are known.
-    fn new(itemsizes: impl IntoIterator<Item = usize>, access: Access, values: Option<usize>, places: bool) -> Shape {
+impl SelectShape {
+    /// Tiles of about 16 KiB of the widest input. Values stay in registers until their output positions are known.
+    fn new(itemsizes: impl IntoIterator<Item = usize>, access: Access, values: Option<usize>, places: bool) -> SelectShape {
         let widest = itemsizes.into_iter().chain(values).max().unwrap_or(1);
-        Shape { access, values, places, items: (64 / widest).clamp(8, if values.is_some() { 16 } else { 32 }) }
+        SelectShape { access, values, places, items: (64 / widest).clamp(8, if values.is_some() { 16 } else { 32 }) }
     }
 }
 
-fn source(condition: &Expression, shape: Shape) -> std::result::Result<String, &'static str> {
-    let Shape { access, values, places, items } = shape;
+fn source(condition: &Expression, shape: SelectShape) -> std::result::Result<String, &'static str> {
+    let SelectShape { access, values, places, items } = shape;
     let element = codegen::element(condition, access)?;
     let (item, has_values, has_places) = (item_type(values.unwrap_or(1)), values.is_some() as u8, places as u8);
     let defines = format!("#define ITEM {item}\n#define ITEMS {items}\n#define VALUES {has_values}\n#define PLACES {has_places}\n");
     Ok([codegen::PRELUDE, &element, &defines, parts::RELAXED, parts::LOOK_BACK, KERNELS].concat())
 }
 
-/// Programs of this family for compiling without a device: every size of value, places, both.
+/// Sources for compiling without a device: every value size, with values, indices or both.
 pub fn sources() -> Vec<(String, String)> {
     let uses = [
         (DType::Bool, Some(1), false),
@@ -52,15 +52,15 @@ pub fn sources() -> Vec<(String, String)> {
         (DType::C128, Some(16), true),
     ];
     let listed = uses.into_iter().filter_map(|(dtype, values, places)| {
-        let shape = Shape::new([dtype.itemsize()], Access::default(), values, places);
+        let shape = SelectShape::new([dtype.itemsize()], Access::default(), values, places);
         let text = source(&condition(dtype), shape).ok()?;
         Some((format!("select<{dtype}, {values:?}, {places}>"), text))
     });
-    let taking = source(&check::taking(DType::Bool, DType::I64), Shape::new([1, 1, 8], Access::default(), None, true));
+    let taking = source(&check::taking(DType::Bool, DType::I64), SelectShape::new([1, 1, 8], Access::default(), None, true));
     listed.chain(taking.ok().map(|text| ("select<of take>".to_owned(), text))).collect()
 }
 
-/// `x != 0` as core writes it: a conversion to bool.
+/// `x != 0`, in the form that core builds it: a conversion to bool.
 fn condition(dtype: DType) -> Expression {
     let mut p = Expression::identity(dtype);
     if dtype != DType::Bool {
@@ -69,14 +69,14 @@ fn condition(dtype: DType) -> Expression {
     p
 }
 
-/// The kernel of family Select.
+/// Runs a call of family Select.
 pub fn run(call: &Call) -> Result<Outcome> {
     let &Work::Select { program, values, places } = &call.work else { decline!("not a selection") };
     let (conditions, from) = call.program_inputs();
     let (Some(size), true) =
         (call.outputs.first().map(|o| o.layout.size()), call.outputs.len() == usize::from(values) + usize::from(places))
     else {
-        decline!("outputs that are not values, places or both");
+        decline!("outputs other than values, indices or both");
     };
     if values != from.is_some_and(|a| a.dtype() == call.outputs[0].dtype) {
         decline!("values of another dtype than the output");
@@ -89,10 +89,10 @@ pub fn run(call: &Call) -> Result<Outcome> {
         return device::done_with_length(call, 0, buffers?);
     }
     let itemsizes = conditions.iter().map(|a| a.dtype().itemsize());
-    let shape = Shape::new(itemsizes, Access::flat(conditions), from.map(|a| a.dtype().itemsize()), places);
+    let shape = SelectShape::new(itemsizes, Access::flat(conditions), from.map(|a| a.dtype().itemsize()), places);
     let inputs = device::pointers(conditions)?;
     let from = from.map(device::pointer).transpose()?.unwrap_or(0);
-    let select = Select { context: device::context(call.device)?, condition: program, shape, inputs, from, size };
+    let select = SelectLaunch { context: device::context(call.device)?, condition: program, shape, inputs, from, size };
 
     let room: Result<Buffers> = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect();
     match room {
@@ -100,7 +100,8 @@ pub fn run(call: &Call) -> Result<Outcome> {
             let length = select.fill(call, &buffers)?;
             device::done_with_length(call, length, buffers)
         }
-        // All that could be chosen has no room, but what is chosen may: once to count, once more to fill.
+        // The output for all elements does not fit in memory, but the selected elements may. The kernel then runs twice: to
+        // count, and to write.
         Err(Error::OutOfMemory { .. }) => {
             let length = select.fill(call, &[])?;
             let exact = call.outputs.iter().map(|o| device::allocate(call, length.saturating_mul(o.dtype.itemsize())));
@@ -114,22 +115,22 @@ pub fn run(call: &Call) -> Result<Outcome> {
 
 type Buffers = SmallVec<[Arc<CudaBuffer>; 2]>;
 
-/// One selection.
-struct Select<'a> {
+/// The arguments of one selection.
+struct SelectLaunch<'a> {
     context: &'static Context,
     condition: &'a Expression,
-    shape: Shape,
+    shape: SelectShape,
     inputs: SmallVec<[u64; 8]>,
     from: u64,
     size: usize,
 }
 
-impl Select<'_> {
-    /// Puts what is chosen into the buffers, one per output, or none to count only; gives the count.
+impl SelectLaunch<'_> {
+    /// Writes the selected elements to the buffers, one per output, and returns their number. Without buffers, only counts.
     fn fill(&self, call: &Call, buffers: &[Arc<CudaBuffer>]) -> Result<usize> {
-        let Shape { access, values, places, items } = self.shape;
+        let SelectShape { access, values, places, items } = self.shape;
         let tiles = self.size.div_ceil(THREADS as usize * items);
-        // The length, the ticket, then the states of tiles.
+        // The count, the ticket, then the states of the tiles.
         let words = 2 + parts::states_of_row(tiles);
         let scratch = device::allocate(call, words * 8)?;
         let queue = || {
@@ -147,8 +148,8 @@ impl Select<'_> {
             args.push_bytes(&params).push(&self.from).push(&to_values).push(&to_places).push(&self.size).push(&tiles);
             args.push(&length).push(&ticket).push(&states);
             let grid = [u32::try_from(tiles).unwrap_or(u32::MAX), 1, 1];
-            // SAFETY: the arguments are those of select_flat in select.cu; inputs have `size` elements (or one, repeated), outputs
-            // room for all of them, or for as many as were counted, or are null.
+            // SAFETY: the arguments match select_flat in select.cu. Each input has `size` elements (or one, repeated).
+            // Outputs hold all of them, or as many as were counted, or are null.
             unsafe { function.launch(grid, [THREADS, 1, 1], 0, args.pointers()) }
         };
         queue().in_call(call)?;
@@ -162,7 +163,7 @@ mod tests {
 
     #[test]
     fn tiles_follow_the_widest_input() {
-        let items = |sizes: &[usize], values| Shape::new(sizes.iter().copied(), Access::default(), values, false).items;
+        let items = |sizes: &[usize], values| SelectShape::new(sizes.iter().copied(), Access::default(), values, false).items;
         assert_eq!(
             [items(&[1], None), items(&[1], Some(1)), items(&[4], None), items(&[1], Some(8)), items(&[16], Some(1))],
             [32, 16, 16, 8, 8]
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn every_listed_source_is_whole() {
+    fn sources_are_complete() {
         let list = sources();
         assert_eq!(list.len(), 7);
         assert!(list.iter().all(|(_, text)| text.contains("select_flat") && text.contains("struct Params")));

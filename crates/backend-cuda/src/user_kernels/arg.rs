@@ -1,4 +1,4 @@
-//! Arguments of a launch: arrays, numbers, structs.
+//! Kernel arguments: arrays, numbers, structs.
 
 use cuprum_core::error::shape_text;
 use cuprum_core::{Complex, DType, Device, Error, NdArray, Result, bf16, f16};
@@ -8,20 +8,20 @@ use super::launch::OP;
 use super::signature::{Parameter, ParameterKind};
 use crate::device;
 
-/// An argument of [`RawKernel::launch`](super::RawKernel::launch); [`args!`](crate::args) makes a list of them.
+/// An argument of [`RawKernel::launch`](super::RawKernel::launch). [`args!`](crate::args) makes a list of them.
 ///
-/// | Rust | is in CUDA C++ |
+/// | Rust | CUDA C++ |
 /// |---|---|
-/// | `&a` | `const T*`, the first element of an array in C order, which the kernel reads |
-/// | `&mut a` | `T*`, the same, which the kernel may write |
+/// | `&a` | `const T*`, the first element of an array in C order; read-only |
+/// | `&mut a` | `T*`, the first element of an array in C order; read and written |
 /// | `2i32`, `2.0f32`, `true`, any number of a dtype's type | `int`, `float`, `bool`, ... by value |
 /// | `2usize`, `-1isize` | `unsigned long long`, `long long` |
-/// | [`Arg::strided`], [`Arg::strided_mut`] | the first element of an array whose strides the kernel minds by itself |
+/// | [`Arg::strided`], [`Arg::strided_mut`] | the first element of an array with arbitrary strides |
 /// | [`Arg::bytes`] | a struct by value |
 /// | [`Arg::null`] | a null pointer |
 ///
-/// An array that the kernel writes is made the only holder of its memory first ([`NdArray::make_unique`]): whoever else has the same
-/// array, a view of it, or an expression over it, keeps the old values.
+/// Before a kernel writes an array, the array becomes the only owner of its memory ([`NdArray::make_unique`]). Other handles,
+/// views and expressions keep the old values.
 #[derive(Debug)]
 pub struct Arg<'a>(Value<'a>);
 
@@ -34,7 +34,7 @@ enum Value<'a> {
     Null,
 }
 
-/// An array, and whether any strides will do.
+/// An array, and whether arbitrary strides are allowed.
 struct Held<A> {
     array: A,
     strided: bool,
@@ -48,19 +48,19 @@ impl<A: std::borrow::Borrow<NdArray>> std::fmt::Debug for Held<A> {
 }
 
 impl<'a> Arg<'a> {
-    /// The address of element 0 of an array with any strides, which the kernel reads; pass it the strides
-    /// ([`NdArray::strides`], in elements) too.
+    /// The address of element 0 of a read-only array with arbitrary strides. Pass the strides ([`NdArray::strides`], in
+    /// elements) too.
     pub fn strided(array: &'a NdArray) -> Arg<'a> {
         Arg(Value::Read(Held { array, strided: true }))
     }
 
-    /// As [`Arg::strided`], of an array that the kernel writes. It is not copied to keep other holders' values, for that would change
-    /// its strides: if it has any, the launch is refused.
+    /// [`Arg::strided`] for an array that the kernel writes. A launch fails if the memory has other owners, because a copy
+    /// would change the strides.
     pub fn strided_mut(array: &'a mut NdArray) -> Arg<'a> {
         Arg(Value::Write(Held { array, strided: true }))
     }
 
-    /// A struct by value, as the bytes that C++ sees.
+    /// A struct by value, as its bytes in C++ layout.
     pub fn bytes(bytes: &[u8]) -> Arg<'static> {
         Arg(Value::Bytes(Bytes::from_slice(bytes)))
     }
@@ -70,7 +70,7 @@ impl<'a> Arg<'a> {
         Arg(Value::Null)
     }
 
-    /// The bytes that the parameter takes.
+    /// Size of the parameter, in bytes.
     fn size(&self) -> usize {
         match &self.0 {
             Value::Read(_) | Value::Write(_) | Value::Null => size_of::<u64>(),
@@ -78,7 +78,7 @@ impl<'a> Arg<'a> {
         }
     }
 
-    /// What it is, for messages.
+    /// Description for messages.
     fn what(&self) -> String {
         match &self.0 {
             Value::Read(held) => format!("an array of {held:?}"),
@@ -97,7 +97,7 @@ impl<'a> Arg<'a> {
         }
     }
 
-    /// Why it cannot be this parameter.
+    /// Returns why the argument does not match a parameter of this kind.
     fn refused_by(&self, kind: ParameterKind) -> Option<String> {
         match (kind, &self.0) {
             (ParameterKind::Pointer { .. }, Value::Number(..)) => Some("which is an array's address".into()),
@@ -116,7 +116,7 @@ impl<'a> Arg<'a> {
         }
     }
 
-    /// The value as its parameter takes it; it was checked.
+    /// Returns the parameter's bytes. The argument has been checked.
     fn prepare(&mut self) -> Result<Bytes> {
         Ok(match &mut self.0 {
             Value::Read(held) => address(device::pointer(&held.array.stored()?)?),
@@ -132,23 +132,23 @@ impl<'a> Arg<'a> {
     }
 }
 
-/// A parameter as the driver copies it.
+/// The bytes of a parameter, as the driver copies them.
 pub(super) type Bytes = SmallVec<[u8; 16]>;
 
 fn address(pointer: u64) -> Bytes {
     Bytes::from_slice(&pointer.to_ne_bytes())
 }
 
-/// What is known of a kernel's parameters.
+/// Known facts about a kernel's parameters.
 #[derive(Debug)]
 pub(super) struct Parameters<'a> {
     /// From its declaration.
     pub declared: Option<&'a [Parameter]>,
-    /// From the driver: their sizes.
+    /// Sizes in bytes, from the driver.
     pub sizes: Option<&'a [usize]>,
 }
 
-/// Checks arguments against what is known of the parameters, and runs deferred arrays.
+/// Checks arguments against the known parameters, and evaluates deferred arrays.
 pub(super) fn check(kernel: &str, device: Device, args: &mut [Arg], parameters: &Parameters) -> Result<()> {
     let counts = [parameters.declared.map(<[_]>::len), parameters.sizes.map(<[_]>::len)];
     if let Some(count) = counts.into_iter().flatten().find(|&count| count != args.len()) {
@@ -177,13 +177,13 @@ pub(super) fn check(kernel: &str, device: Device, args: &mut [Arg], parameters: 
     Ok(())
 }
 
-/// The parameters of checked arguments; makes arrays that are written the only ones on their memory.
+/// Returns the parameters of checked arguments. Makes each written array the only owner of its memory.
 pub(super) fn prepare(args: &mut [Arg]) -> Result<SmallVec<[Bytes; 8]>> {
     args.iter_mut().map(Arg::prepare).collect()
 }
 
 impl Arg<'_> {
-    /// Runs a deferred array, and refuses one that lies elsewhere or otherwise than asked for.
+    /// Evaluates a deferred array. Fails for an array on another device or with the wrong layout.
     fn check_array(&mut self, place: impl Fn() -> String, device: Device) -> Result<()> {
         let Some(array) = self.array() else { return Ok(()) };
         if array.device() != device {
@@ -220,7 +220,7 @@ impl<'a> From<&'a mut NdArray> for Arg<'a> {
     }
 }
 
-/// A number of this dtype, from its bytes.
+/// A number of a dtype, from its bytes.
 pub(super) fn number(dtype: DType, bytes: &[u8]) -> Arg<'static> {
     Arg(Value::Number(dtype, Bytes::from_slice(bytes)))
 }
@@ -256,8 +256,8 @@ impl From<Complex<f64>> for Arg<'_> {
     }
 }
 
-/// The arguments of [`RawKernel::launch`](crate::user_kernels::RawKernel::launch): arrays by `&` (read) or `&mut` (written), numbers by value.
-/// See [`Arg`](crate::user_kernels::Arg).
+/// Makes arguments of [`RawKernel::launch`](crate::user_kernels::RawKernel::launch): arrays by `&` (read) or `&mut`
+/// (written), numbers by value. See [`Arg`](crate::user_kernels::Arg).
 #[macro_export]
 macro_rules! args {
     () => {{
@@ -287,7 +287,7 @@ mod tests {
         array(dtype, Layout::contiguous(&[n]).unwrap())
     }
 
-    /// What a kernel with this declaration, and parameters of these sizes, says to arguments.
+    /// Returns the error for arguments of a kernel with this declaration and these parameter sizes.
     fn refusal<const N: usize>(declared: &str, sizes: Option<&[usize]>, mut args: [Arg; N]) -> String {
         let declared = signature::parse(declared).filter(|all| !all.is_empty());
         match check("k", cuda(), &mut args, &Parameters { declared: declared.as_deref(), sizes }) {
@@ -313,7 +313,7 @@ mod tests {
         assert!(refusal(k, None, args![&x, &mut y, &x]).contains("argument 2 (`int n`), which is a value, was given an array"));
         assert!(refusal(k, None, args![1.0f32, &mut y, 4]).contains("argument 0 (`const float* x`), which is an array's address"));
         assert!(refusal(k, None, args![&x, Arg::null(), Arg::null()]).contains("argument 2 (`int n`), which is a value, was given null"));
-        assert_eq!(refusal(k, None, args![&x, Arg::null(), 4]), "taken", "a null pointer is the kernel's business");
+        assert_eq!(refusal(k, None, args![&x, Arg::null(), 4]), "taken", "null pointers are allowed");
         assert!(refusal("const T* x, Params p", None, args![&x, Arg::bytes(&[1; 24])]).contains("taken"));
     }
 

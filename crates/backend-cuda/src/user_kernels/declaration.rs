@@ -1,4 +1,4 @@
-//! Kernels from strings: their parameters, what arguments make of them, and the text that both give.
+//! Kernels from strings: parsed parameters, the dtypes that arguments imply, and the source.
 
 use std::fmt::Write;
 use std::hash::Hasher;
@@ -15,8 +15,8 @@ use crate::compile::single_flight::SingleFlight;
 
 /// Inputs, outputs and name of a kernel from strings.
 #[derive(Clone, Debug)]
-pub(super) struct Declared {
-    /// For errors.
+pub(super) struct Declaration {
+    /// Function name in errors.
     op: &'static str,
     pub name: String,
     pub inputs: Vec<Parameter>,
@@ -37,30 +37,30 @@ enum Type {
     Any(char),
 }
 
-/// Inputs as their parameters see them: a view of the whole shape, a whole array; `None` for a number.
+/// Inputs as the kernel receives them: a view broadcast to the common shape, or a whole array. `None` for a number.
 pub(super) type Views = SmallVec<[Option<NdArray>; 8]>;
 
 impl Parameter {
-    /// What stands for its dtype, if that is any.
+    /// The letter of a generic dtype.
     pub fn letter(&self) -> Option<char> {
         if let Type::Any(letter) = self.of { Some(letter) } else { None }
     }
 }
 
-impl Declared {
-    pub fn new(op: &'static str, inputs: &str, outputs: &str, name: &str) -> Result<Declared> {
+impl Declaration {
+    pub fn new(op: &'static str, inputs: &str, outputs: &str, name: &str) -> Result<Declaration> {
         let (inputs, outputs) = (parse(op, inputs)?, parse(op, outputs)?);
         if outputs.is_empty() || outputs.iter().any(|o| o.raw) {
             return Err(Error::value(op, "outputs are one or more, and not raw: use RawKernel for scattered results"));
         }
         if let Some(lost) = outputs.iter().find(|o| matches!(o.of, Type::Any(_)) && inputs.iter().all(|i| i.of != o.of)) {
-            return Err(Error::value(op, format!("no input tells the dtype of output `{}`", lost.name)));
+            return Err(Error::value(op, format!("no input determines the dtype of output `{}`", lost.name)));
         }
         check_name(op, name)?;
-        Ok(Declared { op, name: name.to_owned(), inputs, outputs })
+        Ok(Declaration { op, name: name.to_owned(), inputs, outputs })
     }
 
-    /// What the kernel is called in the module: apart from CUDA's own functions, which a user's name may be.
+    /// Name of the kernel in the module. The prefix avoids clashes with CUDA functions.
     pub fn symbol(&self) -> String {
         format!("cuprum_{}", self.name)
     }
@@ -70,7 +70,7 @@ impl Declared {
         Error::value(self.op, format!("{}: {message}", self.name))
     }
 
-    /// The dtypes of inputs, then outputs; those of letters follow from arrays first, then from numbers.
+    /// The dtypes of inputs, then outputs. Arrays determine letters first, then numbers.
     pub fn dtypes(&self, args: &[Operand]) -> Result<SmallVec<[DType; 8]>> {
         if args.len() != self.inputs.len() {
             return Err(Error::value(self.op, format!("{} takes {} inputs, {} given", self.name, self.inputs.len(), args.len())));
@@ -104,15 +104,19 @@ impl Declared {
             if let Some(dtype) = known(&letters, p.of) {
                 s.checked_for(self.op, dtype)?;
                 if s.weak_promote(dtype) != dtype {
-                    return Err(Error::dtype(self.op, format!("{}: `{}` is no {dtype} as the number {s:?}", self.name, p.name), &[]));
+                    return Err(Error::dtype(
+                        self.op,
+                        format!("{}: `{}` is {dtype} here, which cannot hold {s:?}", self.name, p.name),
+                        &[],
+                    ));
                 }
             }
         }
         let all = self.inputs.iter().chain(&self.outputs);
-        all.map(|p| known(&letters, p.of).ok_or_else(|| self.error(format!("nothing tells the dtype of `{}`", p.name)))).collect()
+        all.map(|p| known(&letters, p.of).ok_or_else(|| self.error(format!("no argument determines the dtype of `{}`", p.name)))).collect()
     }
 
-    /// The one device of the arrays; without any, the current one.
+    /// The common device of the arrays, or the current device if there are none.
     pub fn device(&self, args: &[Operand]) -> Result<Device> {
         let mut devices = args.iter().filter_map(array).map(NdArray::device);
         let Some(first) = devices.next() else { return Device::current() };
@@ -122,14 +126,14 @@ impl Declared {
         }
     }
 
-    /// The arrays among the arguments that are not raw.
-    pub fn shaping<'a>(&'a self, args: &'a [Operand]) -> impl Iterator<Item = &'a NdArray> {
+    /// The array arguments that are not raw.
+    pub fn shape_arrays<'a>(&'a self, args: &'a [Operand]) -> impl Iterator<Item = &'a NdArray> {
         self.inputs.iter().zip(args).filter(|(p, _)| !p.raw).filter_map(|(_, arg)| array(arg))
     }
 
-    /// The shape that these broadcast to; `None` if there are none.
+    /// The common shape of these arrays, or `None` if there are none.
     pub fn shape(&self, args: &[Operand]) -> Result<Option<Dims>> {
-        let shapes: SmallVec<[&[usize]; 8]> = self.shaping(args).map(NdArray::shape).collect();
+        let shapes: SmallVec<[&[usize]; 8]> = self.shape_arrays(args).map(NdArray::shape).collect();
         if shapes.is_empty() { Ok(None) } else { broadcast_shapes(self.op, &shapes).map(Some) }
     }
 
@@ -142,12 +146,12 @@ impl Declared {
         views.collect()
     }
 
-    /// The views that the loop walks over, in memory.
-    pub fn looped(&self, views: &Views) -> Result<SmallVec<[StoredArray; 8]>> {
+    /// The arrays that the kernel's loop reads by element.
+    pub fn broadcast_arrays(&self, views: &Views) -> Result<SmallVec<[StoredArray; 8]>> {
         self.inputs.iter().zip(views).filter(|(p, _)| !p.raw).filter_map(|(_, view)| view.as_ref()).map(NdArray::stored).collect()
     }
 
-    /// The kernel's arguments for its inputs, checked by [`Declared::dtypes`].
+    /// The kernel's arguments for its inputs, checked by [`Declaration::dtypes`].
     pub fn arguments<'a>(&self, args: &[Operand], views: &'a Views, dtypes: &[DType]) -> SmallVec<[Arg<'a>; 8]> {
         let one = |((arg, view), &dtype): ((&Operand, &'a Option<NdArray>), &DType)| match (arg, view) {
             (Operand::Scalar(s), _) => Some(arg::number(dtype, &s.to_bytes(dtype)[..dtype.itemsize()])),
@@ -157,24 +161,24 @@ impl Declared {
     }
 }
 
-/// What a kernel's text depends on.
+/// Everything that determines the source of one specialisation.
 #[derive(Clone, Debug)]
-pub(super) struct Use {
+pub(super) struct Specialization {
     pub device: Device,
-    /// Of inputs, then outputs.
+    /// Dtypes of inputs, then outputs.
     pub dtypes: SmallVec<[DType; 8]>,
     /// Which inputs are numbers.
     pub numbers: SmallVec<[bool; 8]>,
-    /// Rank of the loop's axes.
+    /// Number of axes of the loop.
     pub rank: usize,
     /// Whether offsets need 64 bits.
     pub wide: bool,
 }
 
-impl Use {
-    /// What tells the uses of one kernel apart: these have the same number of parameters.
+impl Specialization {
+    /// Key among the specialisations of one kernel, which have the same number of parameters.
     fn key(&self) -> SmallVec<[u8; 64]> {
-        let Use { device, dtypes, numbers, rank, wide } = self;
+        let Specialization { device, dtypes, numbers, rank, wide } = self;
         let mut key = SmallVec::new();
         key.extend([device.ordinal(), *rank].iter().flat_map(|n| n.to_le_bytes()));
         key.extend(dtypes.iter().map(|&d| d as u8).chain(numbers.iter().map(|&is| u8::from(is))));
@@ -184,67 +188,67 @@ impl Use {
     }
 }
 
-/// Kernels by their use, and what all of them are compiled with. Each is compiled once; meanwhile, threads with other uses do not wait.
+/// Compiled specialisations of one kernel, and their common options. Each is compiled once. Threads that need another one do
+/// not wait.
 #[derive(Debug)]
-pub(super) struct Built<K> {
+pub(super) struct Specializations<K> {
     kernels: SingleFlight<K>,
     preamble: String,
     options: Vec<String>,
 }
 
-impl<K> Default for Built<K> {
+impl<K> Default for Specializations<K> {
     fn default() -> Self {
-        Built { kernels: SingleFlight::default(), preamble: String::new(), options: Vec::new() }
+        Specializations { kernels: SingleFlight::default(), preamble: String::new(), options: Vec::new() }
     }
 }
 
-impl<K: Clone> Built<K> {
-    /// None yet, with this code before each.
-    pub fn preamble(self, preamble: String) -> Built<K> {
-        Built { preamble, kernels: SingleFlight::default(), ..self }
+impl<K: Clone> Specializations<K> {
+    /// Sets code before the kernel. Drops compiled specialisations.
+    pub fn preamble(self, preamble: String) -> Specializations<K> {
+        Specializations { preamble, kernels: SingleFlight::default(), ..self }
     }
 
-    /// None yet, with one more option of NVRTC.
-    pub fn option(mut self, option: String) -> Built<K> {
+    /// Adds an NVRTC option. Drops compiled specialisations.
+    pub fn option(mut self, option: String) -> Specializations<K> {
         self.options.push(option);
-        Built { kernels: SingleFlight::default(), ..self }
+        Specializations { kernels: SingleFlight::default(), ..self }
     }
 
-    pub fn get_or(&self, used: &Use, make: impl FnOnce(&Use) -> Result<K>) -> Result<K> {
+    pub fn get_or(&self, used: &Specialization, make: impl FnOnce(&Specialization) -> Result<K>) -> Result<K> {
         let key = used.key();
         let mut hasher = FxHasher::default();
         hasher.write(&key);
         self.kernels.get_or_make(hasher.finish(), &key, || make(used))
     }
 
-    /// The beginning of a use's text.
-    pub fn text<'a>(&self, declared: &'a Declared, used: &'a Use) -> Text<'a> {
-        Text::new(declared, &used.dtypes, &self.preamble)
+    /// Starts the source of a specialisation.
+    pub fn text<'a>(&self, declared: &'a Declaration, used: &'a Specialization) -> SourceWriter<'a> {
+        SourceWriter::new(declared, &used.dtypes, &self.preamble)
     }
 
-    /// The source of a use's text.
-    pub fn source(&self, text: Text) -> RawSource {
+    /// Finishes the source of a specialisation.
+    pub fn source(&self, text: SourceWriter) -> RawSource {
         let name = &text.declared.name;
         let source = RawSource::new([codegen::PRELUDE, &text.out].concat()).name(format!("{name}.cu"));
         source.headers(text.headers).options(&self.options)
     }
 }
 
-/// Text for the dtypes of one use, after the prelude. The user's code stands in headers, so that the compiler's messages have its line
-/// numbers.
-pub(super) struct Text<'a> {
-    declared: &'a Declared,
-    /// Of inputs, then outputs.
+/// Source of one specialisation, after the prelude. User code is in headers, so that compiler messages have its line numbers.
+pub(super) struct SourceWriter<'a> {
+    declared: &'a Declaration,
+    /// Dtypes of inputs, then outputs.
     dtypes: &'a [DType],
     pub out: String,
-    /// Name and text.
+    /// Name and source.
     pub headers: Vec<(String, String)>,
 }
 
-impl<'a> Text<'a> {
-    /// A type for each letter, the user's preamble.
-    pub fn new(declared: &'a Declared, dtypes: &'a [DType], preamble: &str) -> Text<'a> {
-        let mut text = Text { declared, dtypes, out: String::new(), headers: Vec::new() };
+impl<'a> SourceWriter<'a> {
+    /// Starts with a type alias per letter and the user's preamble.
+    pub fn new(declared: &'a Declaration, dtypes: &'a [DType], preamble: &str) -> SourceWriter<'a> {
+        let mut text = SourceWriter { declared, dtypes, out: String::new(), headers: Vec::new() };
         let mut letters: SmallVec<[char; 4]> = SmallVec::new();
         for (p, &dtype) in declared.inputs.iter().chain(&declared.outputs).zip(dtypes) {
             if let Some(letter) = p.letter()
@@ -262,7 +266,7 @@ impl<'a> Text<'a> {
         let _ = writeln!(self.out, "{line}"); // writing to a String cannot fail
     }
 
-    /// Code of the user's, called after its part in messages.
+    /// Includes user code from a header. `part` names it in compiler messages.
     pub fn code(&mut self, part: &str, code: &str) {
         let name = format!("{}.{part}", self.declared.name);
         self.line(format_args!("#include \"{name}\""));
@@ -285,17 +289,17 @@ fn array(arg: &Operand) -> Option<&NdArray> {
     }
 }
 
-/// The type of an element in memory.
+/// C++ type of an element in memory.
 pub(super) fn stored(dtype: DType) -> String {
     if dtype == DType::Bool { ctype(dtype).into() } else { format!("cuprum::{}", ctype(dtype)) }
 }
 
-/// The type that it is computed in.
+/// C++ type of an element in computations.
 pub(super) fn computed(dtype: DType) -> String {
     stored(computed_in(dtype))
 }
 
-/// The dtype that 16-bit floats, and all others, are computed in.
+/// Dtype of computations: float32 for 16-bit floats, else the dtype itself.
 pub(super) fn computed_in(dtype: DType) -> DType {
     if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
 }
@@ -305,7 +309,7 @@ fn check_name(op: &'static str, name: &str) -> Result<()> {
     if is_name { Ok(()) } else { Err(Error::value(op, format!("`{name}` is not a name"))) }
 }
 
-/// Reads `float32 x, raw T y`.
+/// Parses declarations such as `float32 x, raw T y`.
 fn parse(op: &'static str, declarations: &str) -> Result<Vec<Parameter>> {
     let one = |text: &str| -> Result<Parameter> {
         let words: Vec<&str> = text.split_whitespace().collect();
@@ -316,7 +320,7 @@ fn parse(op: &'static str, declarations: &str) -> Result<Vec<Parameter>> {
         };
         check_name(op, name)?;
         if name == "i" || name == "n" || name.starts_with("cuprum_") {
-            return Err(Error::value(op, format!("the name `{name}` is taken: i is the element's number, n how many there are")));
+            return Err(Error::value(op, format!("the name `{name}` is reserved: i is the element's index, n the number of elements")));
         }
         let mut letters = of.chars();
         let of = match (letters.next(), letters.next()) {
@@ -348,7 +352,7 @@ pub(super) mod tests {
         result.unwrap_err().to_string()
     }
 
-    /// The compiler, if there is one.
+    /// Returns NVRTC, if it is installed.
     pub fn compiler() -> Option<Compiler> {
         match Compiler::locate(13) {
             Ok(compiler) => Some(compiler),
@@ -360,14 +364,14 @@ pub(super) mod tests {
         }
     }
 
-    /// A use on arguments.
-    pub fn used(declared: &Declared, args: &[Operand], rank: usize, wide: bool) -> Use {
+    /// Returns the specialisation for arguments.
+    pub fn used(declared: &Declaration, args: &[Operand], rank: usize, wide: bool) -> Specialization {
         let numbers = args.iter().map(|a| super::array(a).is_none()).collect();
-        Use { device: cuda(), dtypes: declared.dtypes(args).unwrap(), numbers, rank, wide }
+        Specialization { device: cuda(), dtypes: declared.dtypes(args).unwrap(), numbers, rank, wide }
     }
 
     #[test]
-    fn axes_have_the_size_that_the_driver_asks_for() {
+    fn axes_have_the_size_of_the_struct() {
         let Some(compiler) = compiler() else { return };
         let mut text = String::from(codegen::PRELUDE);
         for (rank, operands, wide) in (0..4).flat_map(|r| (1..4).flat_map(move |n| [(r, n, false), (r, n, true)])) {
@@ -380,35 +384,35 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn kernels_are_made_once_for_each_use() {
-        let declared = Declared::new("Op", "T x, T y", "T z", "f").unwrap();
+    fn each_specialization_is_compiled_once() {
+        let declared = Declaration::new("Op", "T x, T y", "T z", "f").unwrap();
         let (x, other) = (array(DType::F32), array(DType::F64));
         let base = used(&declared, &[x.clone(), x.clone()], 1, false);
         let uses = [
             base.clone(),
-            Use { rank: 2, ..base.clone() },
-            Use { wide: true, ..base.clone() },
-            Use { device: Device::new(cuda().kind(), 1), ..base.clone() },
+            Specialization { rank: 2, ..base.clone() },
+            Specialization { wide: true, ..base.clone() },
+            Specialization { device: Device::new(cuda().kind(), 1), ..base.clone() },
             used(&declared, &[x, 1.into()], 1, false),
             used(&declared, &[other.clone(), other], 1, false),
         ];
-        let built = Built::default();
+        let built = Specializations::default();
         for round in 0..2 {
             for (n, one) in uses.iter().enumerate() {
-                let make = |_: &Use| if round == 0 { Ok(n) } else { Err(Error::value("Op", "made again")) };
+                let make = |_: &Specialization| if round == 0 { Ok(n) } else { Err(Error::value("Op", "compiled twice")) };
                 assert_eq!(built.get_or(one, make).unwrap(), n);
             }
         }
     }
 
     #[test]
-    fn a_use_does_not_wait_for_another() {
-        let declared = Declared::new("Op", "T x", "T y", "f").unwrap();
+    fn specializations_do_not_wait_for_each_other() {
+        let declared = Declaration::new("Op", "T x", "T y", "f").unwrap();
         let [slow, quick] = [1, 2].map(|rank| used(&declared, &[array(DType::F32)], rank, false));
-        let built = Built::default();
+        let built = Specializations::default();
         let (done, wait) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
-            let compile_slowly = |_: &Use| {
+            let compile_slowly = |_: &Specialization| {
                 scope.spawn(|| done.send(built.get_or(&quick, |_| Ok(2)).unwrap()).unwrap());
                 Ok(wait.recv_timeout(std::time::Duration::from_secs(20)).unwrap_or(0))
             };
@@ -422,21 +426,21 @@ pub(super) mod tests {
         let names: Vec<_> = all.iter().map(|p| (p.name.as_str(), p.of, p.raw)).collect();
         let expected = [("x", Type::Fixed(DType::F32), false), ("y", Type::Any('T'), false), ("table", Type::Fixed(DType::I64), true)];
         assert_eq!(names, expected);
-        let refused = |inputs, outputs, name| why(Declared::new("Op", inputs, outputs, name));
+        let refused = |inputs, outputs, name| why(Declaration::new("Op", inputs, outputs, name));
         assert!(refused("float32", "T y", "f").contains("`float32` is not `dtype name`"));
         assert!(refused("raw T x z", "T y", "f").contains("is not `dtype name` or `raw dtype name`"));
         assert!(refused("string x", "T y", "f").contains("string"));
-        assert!(refused("T x", "U y", "f").contains("no input tells the dtype of output `y`"));
+        assert!(refused("T x", "U y", "f").contains("no input determines the dtype of output `y`"));
         assert!(refused("T x", "raw T y", "f").contains("not raw"));
         assert!(refused("T x", "", "f").contains("one or more"));
-        assert!(refused("T i", "T y", "f").contains("`i` is taken"));
+        assert!(refused("T i", "T y", "f").contains("`i` is reserved"));
         assert!(refused("T x", "T y", "a b").contains("`a b` is not a name"));
         assert!(refused("T x", "T 2y", "f").contains("`2y` is not a name"));
     }
 
     #[test]
     fn dtypes_follow_from_arrays_then_numbers() {
-        let declared = Declared::new("Op", "T x, T y, float64 z", "T a, bool b", "f").unwrap();
+        let declared = Declaration::new("Op", "T x, T y, float64 z", "T a, bool b", "f").unwrap();
         let dtypes = |args: &[Operand]| declared.dtypes(args).map(|d| d.to_vec());
         let half = array(DType::F16);
         assert_eq!(dtypes(&[2.into(), half.clone(), 1.into()]).unwrap(), [DType::F16, DType::F16, DType::F64, DType::F16, DType::Bool]);
@@ -445,7 +449,7 @@ pub(super) mod tests {
         assert!(why(dtypes(&[half.clone(), half.clone(), half.clone()])).contains("`z` is float64 here"));
         assert!(why(dtypes(&[array(DType::I32), 2.5.into(), 1.into()])).contains("`y` is no int32"));
         assert!(why(dtypes(&[half.clone(), half])).contains("f takes 3 inputs, 2 given"));
-        let raw = Declared::new("Op", "raw T x", "T y", "g").unwrap();
+        let raw = Declaration::new("Op", "raw T x", "T y", "g").unwrap();
         assert!(why(raw.dtypes(&[1.into()])).contains("`x` is raw"));
     }
 }

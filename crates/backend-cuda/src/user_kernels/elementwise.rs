@@ -1,4 +1,4 @@
-//! Elementwise kernels from strings. A named unsafe room: the launch of what they become.
+//! Elementwise kernels from strings. Allows unsafe code for their launches.
 #![allow(unsafe_code)]
 
 use cuprum_core::plan::elementwise::LoopPlan;
@@ -6,17 +6,19 @@ use cuprum_core::{Array, DType, Layout, NdArray, Operand, Result, with_device};
 use smallvec::SmallVec;
 
 use super::arg::Arg;
-use super::declaration::{Built, Declared, Parameter, Use, computed, stored};
+use super::declaration::{Declaration, Parameter, Specialization, Specializations, computed, stored};
 use super::{RawKernel, RawSource};
 use crate::codegen;
 
-/// A kernel that computes each element of its outputs from those of its inputs, which are broadcast together; written in CUDA C++
-/// and compiled for the dtypes that it meets (`cupy.ElementwiseKernel`).
+/// A kernel that computes each element of its outputs from the corresponding elements of its inputs, in CUDA C++. Inputs are
+/// broadcast. The kernel is compiled for each combination of dtypes (`cupy.ElementwiseKernel`).
 ///
-/// Parameters are declared as in CuPy, `float32 x, T y, raw T z`: a dtype's name, or an upper-case letter for any dtype, the same
-/// wherever it stands. Inputs are arrays or numbers. `raw` ones are not broadcast: the code sees a pointer to a whole array in C order.
-/// It sees `i`, the number of the element in C order, and `n`, how many there are. float16 and bfloat16 are computed in `float`.
+/// Parameters are declared as in CuPy, `float32 x, T y, raw T z`. An upper-case letter is a generic dtype, the same for all
+/// its parameters. Inputs are arrays or numbers. A `raw` input is not broadcast: the code receives a pointer to a whole array
+/// in C order. `i` is the C-order index of the element, and `n` the number of elements. float16 and bfloat16 are computed in
+/// `float`.
 ///
+/// Array operators and functions fuse automatically. This type is for code that they cannot express.
 /// Operators and functions of arrays fuse into one kernel by themselves; this is for what they cannot say.
 ///
 /// ```no_run
@@ -25,7 +27,7 @@ use crate::codegen;
 /// # fn main() -> cuprum_core::Result<()> {
 /// let squared_difference = ElementwiseKernel::new("T x, T y", "T z", "z = (x - y) * (x - y)", "squared_difference")?;
 /// let x = NdArray::arange(0, 10, 1)?.reshape([2, 5])?;
-/// // SAFETY: the code touches its own elements only.
+/// SAFETY: the code accesses its own elements only.
 /// let z = unsafe { squared_difference.call(&[(&x).into(), 3.into()]) }?.remove(0);
 /// assert_eq!(z.to_vec::<i64>()?, [9, 4, 1, 0, 1, 4, 9, 16, 25, 36]);
 /// # Ok(())
@@ -33,71 +35,72 @@ use crate::codegen;
 /// ```
 #[derive(Debug)]
 pub struct ElementwiseKernel {
-    declared: Declared,
+    declared: Declaration,
     code: String,
-    built: Built<RawKernel>,
+    built: Specializations<RawKernel>,
 }
 
 impl ElementwiseKernel {
-    /// A kernel of these inputs and outputs, whose code assigns the latter.
+    /// Makes a kernel with these inputs and outputs. The code assigns every output.
     ///
     /// # Errors
-    /// [`Error::Value`](cuprum_core::Error::Value) for declarations that mean nothing, names that are none, and outputs of a dtype that
-    /// no input tells.
+    /// [`Error::Value`](cuprum_core::Error::Value) for invalid declarations or names, and for outputs whose dtype no input
+    /// determines.
     pub fn new(inputs: &str, outputs: &str, code: &str, name: &str) -> Result<ElementwiseKernel> {
-        let declared = Declared::new("ElementwiseKernel", inputs, outputs, name)?;
-        Ok(ElementwiseKernel { declared, code: code.into(), built: Built::default() })
+        let declared = Declaration::new("ElementwiseKernel", inputs, outputs, name)?;
+        Ok(ElementwiseKernel { declared, code: code.into(), built: Specializations::default() })
     }
 
-    /// Code before the kernel: functions, constants.
+    /// Sets code before the kernel: functions, constants.
     pub fn preamble(mut self, text: impl Into<String>) -> ElementwiseKernel {
         self.built = self.built.preamble(text.into());
         self
     }
 
-    /// An option of NVRTC.
+    /// Adds an NVRTC option.
     pub fn option(mut self, option: impl Into<String>) -> ElementwiseKernel {
         self.built = self.built.option(option.into());
         self
     }
 
-    /// New arrays of the inputs' common shape, one for each output. Does not wait for the device.
+    /// Returns new arrays of the inputs' common shape, one per output. Does not wait for the device.
     ///
     /// # Errors
-    /// Inputs of another number or dtype than declared, on different devices or none of CUDA, or of shapes that do not broadcast;
-    /// [`Error::Backend`](cuprum_core::Error::Backend) with the log and the line for code that does not compile.
+    /// For the wrong number or dtypes of inputs, inputs on different devices or not on a CUDA device, and shapes that do not
+    /// broadcast. [`Error::Backend`](cuprum_core::Error::Backend) with the compiler's log and line if the code does not
+    /// compile.
     ///
     /// # Safety
-    /// The code reads raw arrays only inside them, writes nothing but its outputs and variables of its own, and assigns every output.
+    /// The code reads raw arrays only within bounds, writes only its outputs and local variables, and assigns every output.
     pub unsafe fn call(&self, args: &[Operand]) -> Result<Vec<NdArray>> {
         let shape = self.declared.shape(args)?;
-        let no_shape = || self.declared.error("no array but raw ones tells how many elements there are; use call_sized");
-        // SAFETY: the caller's word.
+        let no_shape = || self.declared.error("all arrays are raw, so the number of elements is unknown; use call_sized");
+        // SAFETY: guaranteed by the caller.
         unsafe { self.run(args, &shape.ok_or_else(no_shape)?) }
     }
 
-    /// [`ElementwiseKernel::call`] for `n` elements, where all arrays are raw (`size=` in CuPy).
+    /// [`ElementwiseKernel::call`] for `n` elements, if all arrays are raw (`size=` in CuPy).
     ///
     /// # Errors
-    /// As there; and [`Error::Value`](cuprum_core::Error::Value) for an array that is not raw.
+    /// Those of [`ElementwiseKernel::call`], and [`Error::Value`](cuprum_core::Error::Value) for an array that is not raw.
     ///
     /// # Safety
-    /// As there.
+    /// The same as for [`ElementwiseKernel::call`].
     pub unsafe fn call_sized(&self, args: &[Operand], n: usize) -> Result<Vec<NdArray>> {
-        if self.declared.shaping(args).next().is_some() {
-            return Err(self.declared.error("an array that is not raw tells the size"));
+        if self.declared.shape_arrays(args).next().is_some() {
+            return Err(self.declared.error("an array that is not raw determines the size; use call"));
         }
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.run(args, &[n]) }
     }
 
     /// # Safety
-    /// As for [`ElementwiseKernel::call`].
+    /// The same as for [`ElementwiseKernel::call`].
     unsafe fn run(&self, args: &[Operand], shape: &[usize]) -> Result<Vec<NdArray>> {
         let dtypes = self.declared.dtypes(args)?;
         let device = self.declared.device(args)?;
         let views = self.declared.views(args, shape)?;
-        let looped = self.declared.looped(&views)?;
+        let looped = self.declared.broadcast_arrays(&views)?;
         let whole = Layout::contiguous(shape)?;
         let layouts: SmallVec<[&Layout; 8]> = looped.iter().map(|a| a.layout()).chain([&whole]).collect();
         let plan = LoopPlan::new(&layouts);
@@ -105,8 +108,8 @@ impl ElementwiseKernel {
         let wide = !codegen::fits_narrow(plan.size, &plan.dims, strides());
 
         let numbers = views.iter().map(Option::is_none).collect();
-        let used = Use { device, dtypes: dtypes.clone(), numbers, rank: plan.dims.len(), wide };
-        let make = |used: &Use| self.source(used).compile_on(device)?.kernel(&self.declared.symbol());
+        let used = Specialization { device, dtypes: dtypes.clone(), numbers, rank: plan.dims.len(), wide };
+        let make = |used: &Specialization| self.source(used).compile_on(device)?.kernel(&self.declared.symbol());
         let kernel = self.built.get_or(&used, make)?;
 
         let (of_inputs, of_outputs) = dtypes.split_at(self.declared.inputs.len());
@@ -119,16 +122,16 @@ impl ElementwiseKernel {
         list.push(plan.size.into());
         if plan.size > 0 {
             let launch = kernel.over(plan.size)?;
-            // SAFETY: the parameters of the text that `source` writes: `plan` keeps inputs inside their arrays, outputs have `plan.size`
-            // elements, and `axes` are of its rank; what the user's code does is the caller's word.
+            // SAFETY: the arguments match the kernel that `source` writes. `plan` keeps inputs inside their arrays, outputs
+            // have `plan.size` elements, and `axes` has its rank. The caller guarantees the rest for the user's code.
             unsafe { kernel.launch(launch, &mut list[..]) }?;
         }
         drop(list);
         Ok(outputs)
     }
 
-    /// The whole text of a use.
-    fn source(&self, used: &Use) -> RawSource {
+    /// Returns the source of a specialisation.
+    fn source(&self, used: &Specialization) -> RawSource {
         let mut text = self.built.text(&self.declared, used);
         let index = codegen::index_type(used.wide);
         let inputs: Vec<_> = text.inputs().zip(&used.numbers).map(|((p, dtype), &number)| (p, dtype, number)).collect();
@@ -178,15 +181,15 @@ mod tests {
         let (looped, raw) =
             (ElementwiseKernel::new("T x", "T y", "", "f").unwrap(), ElementwiseKernel::new("raw T x", "T y", "", "g").unwrap());
         let x = array(DType::F32);
-        // SAFETY: both are refused.
+        // SAFETY: both calls fail before a launch.
         unsafe {
             assert!(why(raw.call(std::slice::from_ref(&x))).contains("use call_sized"));
-            assert!(why(looped.call_sized(&[x], 3)).contains("an array that is not raw tells the size"));
+            assert!(why(looped.call_sized(&[x], 3)).contains("an array that is not raw determines the size"));
         }
     }
 
     #[test]
-    fn every_kind_of_use_compiles() {
+    fn every_specialization_compiles() {
         let Some(compiler) = compiler() else { return };
         let made = |kernel: &ElementwiseKernel, args: &[Operand], rank, wide| {
             kernel.source(&used(&kernel.declared, args, rank, wide)).compile_code(&compiler, 90)

@@ -1,11 +1,11 @@
-//! How many threads a kernel runs on.
+//! Launch configurations: grid, block and shared memory.
 
 use cuprum_core::{Error, Result};
 
-/// Operation in errors.
+/// Function name in errors.
 pub(super) const OP: &str = "RawKernel";
 
-/// Most threads of a block along each axis, and most blocks of a grid, of every device since compute capability 3.0 (CUDA C++
+/// Maximum threads per block along each axis. The limits hold for every device since compute capability 3.0 (CUDA C++
 /// Programming Guide, "Technical Specifications per Compute Capability").
 const BLOCK: [u32; 3] = [1024, 1024, 64];
 const GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
@@ -22,19 +22,19 @@ const GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Launch {
-    /// Blocks along x, y and z. Without any, nothing runs.
+    /// Blocks along x, y and z. If one is 0, nothing runs.
     pub grid: [u32; 3],
-    /// Threads of a block along x, y and z.
+    /// Threads per block along x, y and z.
     pub block: [u32; 3],
-    /// Bytes of dynamic shared memory (`extern __shared__`) of a block.
+    /// Dynamic shared memory (`extern __shared__`) per block, in bytes.
     pub shared_bytes: u32,
-    /// Whether all blocks run at once and may wait for one another (`cooperative_groups::this_grid().sync()`).
+    /// Whether all blocks are resident at once and may synchronise (`cooperative_groups::this_grid().sync()`).
     pub cooperative: bool,
 }
 
 /// One to three extents: `256`, `[8, 4]`, `(8, 4, 2)`.
 pub trait IntoExtents {
-    /// Along x, y and z.
+    /// Extents along x, y and z.
     fn into_extents(self) -> [u32; 3];
 }
 
@@ -59,25 +59,25 @@ extents! {
 }
 
 impl Launch {
-    /// A grid of blocks.
+    /// Makes a launch from a grid and a block.
     pub fn new(grid: impl IntoExtents, block: impl IntoExtents) -> Launch {
         Launch { grid: grid.into_extents(), block: block.into_extents(), shared_bytes: 0, cooperative: false }
     }
 
-    /// As many blocks of `threads` threads along x as have a thread for each of `items`, in a kernel that begins with
-    /// `i = blockIdx.x * blockDim.x + threadIdx.x` and leaves where `i` is not below the number of items. Past the largest grid, a
-    /// kernel has to step through its items with the grid's stride.
+    /// A 1-D launch with a thread per item, in blocks of `threads` threads. The kernel computes `i = blockIdx.x * blockDim.x
+    /// + threadIdx.x` and returns if `i` is not below the number of items. For more items than the largest grid, it needs a
+    /// grid-stride loop.
     pub fn over(items: usize, threads: u32) -> Launch {
         let blocks = u32::try_from(items.div_ceil(threads.max(1) as usize)).unwrap_or(u32::MAX).min(GRID[0]);
         Launch::new(blocks, threads)
     }
 
-    /// With so much dynamic shared memory.
+    /// Sets the dynamic shared memory per block.
     pub fn shared(self, bytes: u32) -> Launch {
         Launch { shared_bytes: bytes, ..self }
     }
 
-    /// With blocks that all run at once, or an error at the launch if so many cannot.
+    /// Makes the launch cooperative. It fails if not all blocks can be resident at once.
     pub fn cooperative(self) -> Launch {
         Launch { cooperative: true, ..self }
     }
@@ -87,18 +87,18 @@ impl Launch {
         self.grid.iter().map(|&n| u64::from(n)).product() // below 2^63, by GRID
     }
 
-    /// Threads of a block.
+    /// Number of threads per block.
     pub(super) fn threads(&self) -> u32 {
         self.block.iter().copied().fold(1, u32::saturating_mul)
     }
 
-    /// Refuses what no device, or this kernel on its device, can launch.
+    /// Fails for launches that exceed the limits of all devices, or of this kernel on its device.
     pub(super) fn check(&self, kernel: &str, limits: &Limits) -> Result<()> {
         let refused = |why: String| Err(Error::value(OP, format!("{kernel}: {why}")));
         for ((what, extents), most) in [("grid", self.grid), ("block", self.block)].into_iter().zip([GRID, BLOCK]) {
             if let Some(axis) = (0..3).find(|&axis| extents[axis] > most[axis]) {
                 let [n, most, axis] = [extents[axis].to_string(), most[axis].to_string(), ["x", "y", "z"][axis].into()];
-                return refused(format!("a {what} of {n} along {axis}; a device has {most} at the most"));
+                return refused(format!("a {what} of {n} along {axis}; the maximum is {most}"));
             }
         }
         if self.block.contains(&0) {
@@ -106,7 +106,7 @@ impl Launch {
         }
         if self.threads() > limits.threads {
             let (threads, most) = (self.threads(), limits.threads);
-            return refused(format!("a block of {threads} threads; this kernel on this device runs with {most} at the most"));
+            return refused(format!("a block of {threads} threads; the maximum of this kernel on this device is {most}"));
         }
         if self.shared_bytes > limits.shared.saturating_sub(limits.static_shared) {
             let Limits { shared, static_shared, .. } = limits;
@@ -119,14 +119,14 @@ impl Launch {
     }
 }
 
-/// What a kernel on its device can be launched with.
+/// Launch limits of a kernel on its device.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Threads of a block.
+    /// Maximum threads per block.
     pub threads: u32,
-    /// Shared memory of a block.
+    /// Maximum shared memory per block, in bytes.
     pub shared: u32,
-    /// What of it the kernel takes by itself.
+    /// Static shared memory of the kernel, in bytes.
     pub static_shared: u32,
 }
 
@@ -149,8 +149,8 @@ mod tests {
         let limits = Limits { threads: 512, shared: 232_448, static_shared: 1024 };
         let why = |launch: Launch| launch.check("k", &limits).unwrap_err().to_string();
         assert!(Launch::new(i32::MAX as u32, 512).shared(231_424).check("k", &limits).is_ok());
-        assert!(Launch::new(0, 1).check("k", &limits).is_ok(), "nothing to do is no error");
-        assert_eq!(why(Launch::new(1, 513)), "[RawKernel] k: a block of 513 threads; this kernel on this device runs with 512 at the most");
+        assert!(Launch::new(0, 1).check("k", &limits).is_ok(), "an empty launch is valid");
+        assert_eq!(why(Launch::new(1, 513)), "[RawKernel] k: a block of 513 threads; the maximum of this kernel on this device is 512");
         assert!(why(Launch::new(1, [32, 32])).contains("1024 threads"));
         assert!(why(Launch::new(1, (1, 1, 65))).contains("a block of 65 along z; a device has 64"));
         assert!(why(Launch::new((1, 65_536), 1)).contains("a grid of 65536 along y"));

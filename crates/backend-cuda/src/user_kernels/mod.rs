@@ -1,6 +1,6 @@
-//! Your own CUDA kernels: source or machine code ([`RawSource`], [`RawModule`]), kernels and their launches ([`RawKernel`], [`Launch`],
-//! [`Arg`]), variables of a module ([`RawGlobal`]), and kernels from strings ([`ElementwiseKernel`], [`ReductionKernel`]). After CuPy's
-//! classes of these names.
+//! User-written CUDA kernels: source or machine code ([`RawSource`], [`RawModule`]), kernels and their launches
+//! ([`RawKernel`], [`Launch`], [`Arg`]), variables of a module ([`RawGlobal`]), and kernels from strings
+//! ([`ElementwiseKernel`], [`ReductionKernel`]). They follow CuPy's classes of the same names.
 //!
 //! ```no_run
 //! use cuprum_backend_cuda::args;
@@ -49,20 +49,21 @@ use crate::compile::program::Program;
 use crate::device;
 use crate::driver;
 
-/// Operation in errors.
+/// Function name in errors.
 const OP: &str = "RawModule";
-/// cuprum's own element types and operations, for `#include <cuprum.cuh>`.
+/// Name of the header with cuprum's element types and operations, for `#include <cuprum.cuh>`.
 const OWN_HEADER: &str = "cuprum.cuh";
-/// The option, less its hyphens, that keeps NVRTC (from 12.0 on) from looking for `#include "name"` in the folder of the source, which is
-/// the working directory. Headers in folders do not find their neighbours under it, and some versions refuse it twice.
+/// The NVRTC option (from 12.0 on), without hyphens, that excludes the source's folder, which is the working directory, from
+/// the search for `#include "name"`. With it, headers do not find their neighbours. Some versions reject it twice.
 const NO_SOURCE_INCLUDE: &str = "no-source-include";
-/// The newest CUDA whose compiler is asked for where no driver sets a limit.
+/// Newest CUDA version to search a compiler for if no driver limits it.
 const NEWEST: u32 = 13;
 
-/// CUDA C++ on its way to a [`RawModule`]: text, options, headers. Compiled as C++17 by NVRTC, once; then it comes from the cache.
+/// CUDA C++ source of a [`RawModule`], with options and headers. NVRTC compiles it as C++17, and the disk cache keeps the
+/// result.
 ///
-/// `#include <cuprum.cuh>` gives cuprum's own `f16`, `bf16`, `c64`, `c128` and functions of them, in namespace `cuprum`, on machines
-/// that have no CUDA headers. Its templates have parameters named `T`, `A`, `B`, `To` and `From`: macros of these names belong behind it.
+/// `#include <cuprum.cuh>` provides `f16`, `bf16`, `c64`, `c128` and functions of them in namespace `cuprum`, without CUDA
+/// headers. Its templates have parameters named `T`, `A`, `B`, `To` and `From`, so define macros of these names after it.
 #[derive(Clone, Debug, Default)]
 pub struct RawSource {
     name: String,
@@ -74,29 +75,29 @@ pub struct RawSource {
 }
 
 impl RawSource {
-    /// The source of a module.
+    /// Makes a source from CUDA C++.
     pub fn new(text: impl Into<String>) -> RawSource {
         RawSource { name: "raw.cu".into(), text: text.into(), ..RawSource::default() }
     }
 
-    /// The name that stands in error messages; `raw.cu` otherwise.
+    /// Sets the name in error messages. The default is `raw.cu`.
     pub fn name(mut self, name: impl Into<String>) -> RawSource {
         self.name = name.into();
         self
     }
 
-    /// An option of NVRTC, such as `--use_fast_math`. The architecture is added by itself.
+    /// Adds an NVRTC option, such as `--use_fast_math`. The architecture is set automatically.
     pub fn option(mut self, option: impl Into<String>) -> RawSource {
         self.options.push(option.into());
         self
     }
 
-    /// A macro: `define("N", 3)`.
+    /// Defines a macro: `define("N", 3)`.
     pub fn define(self, name: &str, value: impl std::fmt::Display) -> RawSource {
         self.option(format!("-D{name}={value}"))
     }
 
-    /// A header in memory, for `#include "name"`.
+    /// Adds a header in memory, for `#include "name"`.
     pub fn header(mut self, name: impl Into<String>, text: impl Into<String>) -> RawSource {
         self.headers.push((name.into(), text.into()));
         self
@@ -112,30 +113,31 @@ impl RawSource {
         self
     }
 
-    /// A folder for `#include`. As files in it may change, such sources are compiled anew in each process, as are those with an option
-    /// (`-I`, `-include`) or an absolute path that reads files. Without any, no file is read: the working directory is a folder like others.
+    /// Adds a folder for `#include`. Sources that may read files are compiled anew in each process, because the files may
+    /// change. An option (`-I`, `-include`) or an absolute path has the same effect. The working directory is not searched by
+    /// default.
     pub fn include_dir(mut self, folder: impl AsRef<Path>) -> RawSource {
         self.include_dirs.push(folder.as_ref().to_owned());
         self
     }
 
-    /// A C++ expression that names a kernel which is not `extern "C"`, such as `scale<float>` or `my::kernel`, or the address of a
-    /// variable, `&my::table`. [`RawModule::kernel`] and [`RawModule::global`] take the same text.
+    /// Adds a C++ name expression: a kernel that is not `extern "C"` (`scale<float>`, `my::kernel`), or the address of a
+    /// variable (`&my::table`). [`RawModule::kernel`] and [`RawModule::global`] take the same string.
     pub fn expression(mut self, expression: impl Into<String>) -> RawSource {
         self.expressions.push(expression.into());
         self
     }
 
-    /// Compiles it, or takes its code from the cache, and loads it on the current device.
+    /// Compiles the source, or takes the code from the cache, and loads it on the current device.
     ///
     /// # Errors
-    /// [`Error::Backend`] with the compiler's log and the first line that it complains about; [`Error::Device`] if the current device
-    /// is no CUDA device.
+    /// [`Error::Backend`] with the compiler's log and the first line with an error; [`Error::Device`] if the current device
+    /// is not a CUDA device.
     pub fn compile(&self) -> Result<RawModule> {
         self.compile_on(Device::current()?)
     }
 
-    /// [`RawSource::compile`] for another device than the current one.
+    /// [`RawSource::compile`] for a given device.
     pub fn compile_on(&self, device: Device) -> Result<RawModule> {
         let context = context(device)?;
         let build = || {
@@ -149,8 +151,8 @@ impl RawSource {
         Ok(RawModule { module, device, lowered, source: self.text.as_str().into() })
     }
 
-    /// The machine code for a compute capability (`90` for 9.0), for [`RawModule::load`] elsewhere. Needs NVRTC, but no device. Where
-    /// NVRTC does not know the capability yet, PTX.
+    /// Returns the machine code for a compute capability (`90` for 9.0), for [`RawModule::load`] on another machine. Needs
+    /// NVRTC, but no device. Returns PTX if NVRTC does not support the capability.
     ///
     /// # Errors
     /// [`Error::Backend`], as from [`RawSource::compile`].
@@ -189,10 +191,11 @@ impl RawSource {
         std::iter::once(&self.text).chain(self.headers.iter().map(|(_, text)| text)).map(String::as_str)
     }
 
-    /// Whether files may be read whose contents are not in the cache's key: those in folders for `#include`, and those that an option,
-    /// an absolute path or a macro names. Otherwise not even the working directory is looked into, which NVRTC does by itself.
+    /// Whether the compiler may read files, whose contents are not in the cache key: from folders for `#include`, or named by
+    /// an option, an absolute path or a macro. Otherwise even the working directory is excluded, which NVRTC searches by
+    /// default.
     fn reads_files(&self) -> bool {
-        // What a directive names may be a macro, or stand behind a comment: then it may be anything.
+        // An operand that is a macro or follows a comment may name any file.
         let is_relative = |operand: &str| operand.strip_prefix(['"', '<']).is_some_and(|name| !name.starts_with('/'));
         let text_reads = |text: &str| {
             let directives = text.split('#').skip(1).filter_map(|directive| directive.trim_start().strip_prefix("include"));
@@ -202,7 +205,7 @@ impl RawSource {
     }
 }
 
-/// Whether an option of NVRTC names files or folders.
+/// Whether an NVRTC option names files or folders.
 fn option_reads(option: &str) -> bool {
     const OPTIONS: [&str; 4] = ["-I", "--include-path", "-include", "--pre-include"];
     OPTIONS.iter().any(|reads| option.starts_with(reads)) || option.contains("pch")
@@ -210,48 +213,48 @@ fn option_reads(option: &str) -> bool {
 
 fn context(device: Device) -> Result<&'static driver::Context> {
     if device.kind().name() != device::KIND {
-        let message = format!("own CUDA kernels run on CUDA devices, not on {device}; see `Device::parse(\"cuda\")` and `with_device`");
+        let message = format!("CUDA kernels run on CUDA devices, not on {device}; see `Device::parse(\"cuda\")` and `with_device`");
         return Err(Error::Device { op: OP, message });
     }
     device::context(device)
 }
 
-/// A module of CUDA code that is loaded on a device (`cupy.RawModule`). Cheap to clone; unloaded when neither it nor a kernel or
-/// variable of it is left.
+/// A module of CUDA code loaded on a device (`cupy.RawModule`). Cheap to clone. Unloaded when the module and all its kernels
+/// and variables are dropped.
 #[derive(Clone, Debug)]
 pub struct RawModule {
     module: Arc<Module>,
     device: Device,
-    /// Name expressions, and what they are called in the module.
+    /// Name expressions and their mangled names.
     lowered: Arc<[(String, String)]>,
     /// Empty for machine code.
     source: Arc<str>,
 }
 
 impl RawModule {
-    /// Loads a cubin, or PTX, which the driver compiles, on the current device.
+    /// Loads a cubin or PTX on the current device. The driver compiles PTX.
     ///
     /// # Errors
-    /// [`Error::Backend`] for code of another architecture, or that is neither, with the driver's log.
+    /// [`Error::Backend`] with the driver's log for code of another architecture or an invalid format.
     pub fn load(code: &[u8]) -> Result<RawModule> {
         RawModule::load_on(Device::current()?, code)
     }
 
-    /// [`RawModule::load`] on another device than the current one.
+    /// [`RawModule::load`] on a given device.
     pub fn load_on(device: Device, code: &[u8]) -> Result<RawModule> {
         let module = Module::load(context(device)?, code).map_err(|e| device::error("cuda", OP, device, e))?;
         Ok(RawModule { module, device, lowered: Arc::new([]), source: "".into() })
     }
 
-    /// Where it is loaded.
+    /// Returns the device that the module is loaded on.
     pub fn device(&self) -> Device {
         self.device
     }
 
-    /// A kernel: one that is declared `extern "C"` by its name, any other by an expression of [`RawSource::expression`].
+    /// Returns a kernel: by its name if it is `extern "C"`, else by its [`RawSource::expression`].
     ///
     /// # Errors
-    /// [`Error::Value`] if the module has none of this name.
+    /// [`Error::Value`] if the module has no such kernel.
     pub fn kernel(&self, name: &str) -> Result<RawKernel> {
         let function = self.function(name)?;
         let declared = signature::find(&self.source, name);
@@ -262,11 +265,11 @@ impl RawModule {
         self.module.function(self.lowered(name)).map_err(|e| self.not_found("kernel", name, e))
     }
 
-    /// A `__device__` or `__constant__` variable, by its name if it lies in no namespace, else by an expression of
+    /// Returns a `__device__` or `__constant__` variable: by its name if it is in the global namespace, else by its
     /// [`RawSource::expression`].
     ///
     /// # Errors
-    /// [`Error::Value`] if the module has none of this name.
+    /// [`Error::Value`] if the module has no such variable.
     pub fn global(&self, name: &str) -> Result<RawGlobal> {
         let global = self.module.global(self.lowered(name)).map_err(|e| self.not_found("variable", name, e))?;
         Ok(RawGlobal { global, device: self.device })
@@ -276,7 +279,7 @@ impl RawModule {
         self.lowered.iter().find(|(expression, _)| expression == name).map_or(name, |(_, lowered)| lowered)
     }
 
-    /// A driver that finds no symbol says so with this number.
+    /// Code of the driver error for a missing symbol.
     fn not_found(&self, what: &str, name: &str, error: CudaError) -> Error {
         const NOT_FOUND: u32 = driver::sys::CUresult::CUDA_ERROR_NOT_FOUND as u32;
         if !matches!(error, CudaError::Driver { code: NOT_FOUND, .. }) {
@@ -297,31 +300,31 @@ pub struct RawGlobal {
 }
 
 impl RawGlobal {
-    /// Its size in bytes.
+    /// Returns the size in bytes.
     pub fn nbytes(&self) -> usize {
         self.global.nbytes()
     }
 
-    /// Its bytes, once all work queued so far is done.
+    /// Reads the bytes after all work queued so far.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         self.global.read().map_err(|e| self.error(e))
     }
 
-    /// Sets its bytes, once all work queued so far is done.
+    /// Writes the bytes after all work queued so far.
     ///
     /// # Errors
-    /// [`Error::Backend`] for another number of bytes than it has.
+    /// [`Error::Backend`] if the number of bytes differs from [`RawGlobal::nbytes`].
     pub fn set_bytes(&self, bytes: &[u8]) -> Result<()> {
         self.global.write(bytes).map_err(|e| self.error(e))
     }
 
-    /// An array of what it holds, on its device; later changes are not seen there.
+    /// Copies the variable to a new array on its device.
     pub fn to_array(&self, dtype: DType, shape: impl IntoShape) -> Result<NdArray> {
         let bytes = self.to_bytes()?;
         with_device(self.device, || NdArray::from_bytes(dtype, shape, &bytes))
     }
 
-    /// Sets it to an array's elements in C order.
+    /// Sets the variable to an array's elements in C order.
     pub fn set(&self, array: &NdArray) -> Result<()> {
         self.set_bytes(&array.to_bytes()?)
     }

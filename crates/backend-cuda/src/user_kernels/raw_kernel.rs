@@ -1,4 +1,4 @@
-//! A kernel that can be launched. A named unsafe room: the launch itself.
+//! User-written kernels and their launches. Allows unsafe code for the launches.
 #![allow(unsafe_code)]
 
 use std::sync::{Arc, OnceLock};
@@ -15,7 +15,7 @@ use crate::CudaError;
 use crate::compile::module::{Args, Function, FunctionAttributes};
 use crate::device;
 
-/// A CUDA kernel of yours, on one device. Cheap to clone; its module stays loaded as long as it lives.
+/// A user-written CUDA kernel on one device. Cheap to clone. Keeps its module loaded.
 #[derive(Clone, Debug)]
 pub struct RawKernel(Arc<Inner>);
 
@@ -27,18 +27,18 @@ struct Inner {
     attributes: FunctionAttributes,
     declared: Option<Vec<Parameter>>,
     sizes: Option<SmallVec<[usize; 16]>>,
-    /// The size of block without dynamic shared memory that occupies the device best.
+    /// The block size with the best occupancy without dynamic shared memory.
     best: OnceLock<u32>,
-    /// Whether the driver was told that blocks may use all shared memory there is.
+    /// Result of raising the kernel's limit of dynamic shared memory to the device's maximum.
     more_shared: OnceLock<crate::Result<()>>,
 }
 
 impl RawKernel {
-    /// Compiles CUDA C++ for the current device and gives its kernel of this name, which is declared `extern "C"` (`cupy.RawKernel`).
-    /// [`RawSource`] takes options, headers and templates.
+    /// Compiles CUDA C++ for the current device and returns its `extern "C"` kernel `name` (`cupy.RawKernel`). [`RawSource`]
+    /// supports options, headers and templates.
     ///
     /// # Errors
-    /// As [`RawSource::compile`] and [`RawModule::kernel`](super::RawModule::kernel).
+    /// Those of [`RawSource::compile`] and [`RawModule::kernel`](super::RawModule::kernel).
     pub fn compile(source: &str, name: &str) -> Result<RawKernel> {
         RawSource::new(source).compile()?.kernel(name)
     }
@@ -58,9 +58,9 @@ impl RawKernel {
         })))
     }
 
-    /// The kernel with the parameters of this declaration, such as `"const float* x, float* y, int n"`: arguments of another kind or
-    /// dtype are refused then. Kernels of a source have the one that stands there; those of a cubin or PTX have none. A macro or a
-    /// parameter pack among them tells nothing.
+    /// Declares the parameters, such as `"const float* x, float* y, int n"`, so that arguments of another kind or dtype are
+    /// errors. Kernels from source have their declaration already; kernels from cubin or PTX have none. Declarations with
+    /// macros or parameter packs are not checked.
     pub fn with_signature(&self, parameters: &str) -> RawKernel {
         let Inner { function, name, device, attributes, sizes, .. } = &*self.0;
         RawKernel(Arc::new(Inner {
@@ -75,36 +75,36 @@ impl RawKernel {
         }))
     }
 
-    /// Its name, as it was asked for.
+    /// Returns the name that the kernel was requested by.
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// Where it runs.
+    /// Returns the device of the kernel.
     pub fn device(&self) -> Device {
         self.0.device
     }
 
-    /// Registers, local and shared memory, and how many threads a block may have.
+    /// Returns registers, local and shared memory, and the maximum threads per block.
     pub fn attributes(&self) -> FunctionAttributes {
         self.0.attributes
     }
 
-    /// The sizes of its parameters in bytes, where the driver tells them (from CUDA 12.4 on).
+    /// Returns the sizes of the parameters in bytes, if the driver reports them (CUDA 12.4 and later).
     pub fn parameter_sizes(&self) -> Option<&[usize]> {
         self.0.sizes.as_deref()
     }
 
-    /// The number of threads for which blocks with this dynamic shared memory occupy the device best.
+    /// Returns the block size with the best occupancy for this dynamic shared memory.
     ///
     /// # Errors
-    /// [`Error::Value`] for more shared memory than a block has.
+    /// [`Error::Value`] for more shared memory than a block can have.
     pub fn best_block(&self, shared_bytes: u32) -> Result<u32> {
         self.check(&Launch::new(1, 1).shared(shared_bytes))?;
         self.0.function.best_block(shared_bytes).map(|threads| threads.max(1)).map_err(|e| self.error(e))
     }
 
-    /// [`Launch::over`] these items, in blocks of the size that occupies the device best.
+    /// [`Launch::over`] for these items, with the block size of the best occupancy.
     pub fn over(&self, items: usize) -> Result<Launch> {
         let threads = match self.0.best.get() {
             Some(&threads) => threads,
@@ -116,18 +116,18 @@ impl RawKernel {
         Ok(Launch::over(items, threads))
     }
 
-    /// How many blocks of this launch run on one multiprocessor at once.
+    /// Returns how many blocks of this launch are resident on one multiprocessor.
     pub fn blocks_per_multiprocessor(&self, launch: Launch) -> Result<u32> {
         self.check(&launch)?;
         self.0.function.blocks_per_sm(launch.threads(), launch.shared_bytes).map_err(|e| self.error(e))
     }
 
-    /// Queues the kernel on its device's stream, behind all work queued before, and does not wait for it. Arrays may be dropped as soon
-    /// as this returns: their memory is used again only behind the kernel.
+    /// Queues the kernel on its device's stream and does not wait. Arrays may be dropped afterwards: their memory is reused
+    /// in stream order.
     ///
-    /// Arguments are checked by number, by size where the driver tells it, and by kind and dtype where the kernel's declaration does.
-    /// Deferred arrays run first. Errors that the kernel makes (an illegal address, a failed `assert`) come out of a later call that
-    /// waits for the device.
+    /// Arguments are checked by number, by size if the driver reports it, and by kind and dtype if the kernel has a
+    /// declaration. Deferred arrays are evaluated first. Errors of the kernel (an illegal address, a failed `assert`) are
+    /// returned by a later call that waits for the device.
     ///
     /// ```no_run
     /// use cuprum_backend_cuda::args;
@@ -143,7 +143,7 @@ impl RawKernel {
     /// )?;
     /// let x = NdArray::ones(1000, DType::F32)?;
     /// let mut y = NdArray::zeros(1000, DType::F32)?;
-    /// // SAFETY: the kernel reads and writes 1000 elements of either array at the most.
+    /// // SAFETY: the kernel reads and writes at most 1000 elements of each array.
     /// unsafe { axpy.launch(axpy.over(1000)?, args![2.0f32, &x, &mut y, 1000]) }?;
     /// assert_eq!(y.to_vec::<f32>()?, [2.0; 1000]);
     /// # Ok(())
@@ -151,15 +151,15 @@ impl RawKernel {
     /// ```
     ///
     /// # Errors
-    /// Arguments or a launch that the kernel or the device cannot take; then nothing runs.
+    /// Arguments or a launch that the kernel or the device does not support. Then nothing runs.
     ///
     /// # Safety
-    /// What the kernel does is the caller's word:
-    /// - it reads and writes only inside the arrays that it was given, and reads nothing that nobody has written;
-    /// - it writes no array that was given by `&`, and leaves only 0 and 1 in arrays of bool;
-    /// - threads that write one place, or read what others write, do so by atomic operations or behind a barrier;
-    /// - there are as many arguments as parameters, and each is what the kernel takes it for, where neither a declaration nor the driver
-    ///   tells: kernels of a cubin or PTX, macros and packs among the parameters, and the types of structs.
+    /// The caller guarantees that the kernel:
+    /// - reads and writes only inside the arrays of its arguments, and reads only initialised memory;
+    /// - does not write arrays that were passed by `&`, and stores only 0 and 1 in arrays of bool;
+    /// - has no data races: threads that write an address, or read what others write, use atomics or a barrier;
+    /// - matches its arguments in number and type where neither a declaration nor the driver has them: for cubin or PTX,
+    ///   macros and packs among the parameters, and structs.
     pub unsafe fn launch<'a>(&self, launch: Launch, args: impl AsMut<[Arg<'a>]>) -> Result<()> {
         let mut args = args;
         let args = args.as_mut();
@@ -179,8 +179,8 @@ impl RawKernel {
         tracing::debug!(kernel = &**name, ?grid, ?block, shared_bytes, cooperative, %device, "raw kernel");
         let pointers = list.pointers();
         let queue = || {
-            // SAFETY: the arguments have the number and sizes of the parameters as far as these are known, and the caller vouches for
-            // the rest and for what the kernel does; arrays lie on the kernel's device and are alive until it is queued.
+            // SAFETY: the arguments match the parameters in number and size as far as these are known; the caller guarantees
+            // the rest. Arrays are on the kernel's device and are alive until the launch is queued.
             let queued = unsafe {
                 if cooperative {
                     function.launch_cooperative(grid, block, shared_bytes, pointers)
@@ -198,8 +198,8 @@ impl RawKernel {
         beside_chain(Stream::current(*device), describe, queue)
     }
 
-    /// Refuses a launch that the device cannot run, and has it allowed the shared memory that it needs: until then, the driver knows of
-    /// no block that fits.
+    /// Fails for a launch that the device cannot run. Raises the limit of shared memory first, since occupancy is 0 below the
+    /// need.
     fn check(&self, launch: &Launch) -> Result<()> {
         let Inner { function, name, attributes, .. } = &*self.0;
         let info = function.context().info();
@@ -217,21 +217,21 @@ impl RawKernel {
             let most = u64::from(per_sm) * u64::from(info.sm_count);
             if launch.blocks() > most {
                 let message =
-                    format!("{name}: {} blocks of a cooperative launch; the device holds {most} of them at once", launch.blocks());
+                    format!("{name}: {} blocks of a cooperative launch; at most {most} are resident on this device", launch.blocks());
                 return Err(Error::value(OP, message));
             }
         }
         Ok(())
     }
 
-    /// Has the driver allow more shared memory than blocks have without asking.
+    /// Raises the driver's limit of dynamic shared memory for this kernel.
     fn allow_shared(&self, launch: &Launch) -> Result<()> {
         let Inner { function, attributes, more_shared, .. } = &*self.0;
         let info = function.context().info();
         if launch.shared_bytes.saturating_add(attributes.shared_bytes) <= info.shared_per_block {
             return Ok(());
         }
-        // All of it, once: what one launch asks for must not be less than what another needs.
+        // Raised to the maximum once, so that concurrent launches do not lower the limit of each other.
         let all = info.shared_per_block_optin.saturating_sub(attributes.shared_bytes);
         more_shared.get_or_init(|| function.allow_dynamic_shared(all)).clone().map_err(|e| self.error(e))
     }

@@ -1,6 +1,6 @@
-//! Reduction kernels from strings: a call of one is an operation, [`REDUCTION_KERNEL`], that the accelerators of the order are asked for as
-//! for any other. What it needs of the user's code they find in a [`StringReduction`].
-#![allow(unsafe_code)] // functions whose callers vouch for their code
+//! Reduction kernels from strings. A call is an operation, [`REDUCTION_KERNEL`], that goes through dispatch like any other.
+//! Accelerators find the user's code in a [`StringReduction`].
+#![allow(unsafe_code)] // unsafe functions: their callers guarantee properties of the user's code
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use cuprum_core::{
 };
 use smallvec::SmallVec;
 
-use super::declaration::{Declared, Parameter, Text, computed, computed_in, stored};
+use super::declaration::{Declaration, Parameter, SourceWriter, computed, computed_in, stored};
 use super::{RawSource, context, option_reads};
 use crate::codegen::{self, Access, Combination, KernelKey};
 
-/// Operation in errors.
+/// Function name in errors.
 const OP: &str = "ReductionKernel";
 
 static ROW: OpDef = OpDef {
@@ -34,30 +34,31 @@ static ROW: OpDef = OpDef {
     signature: "",
     doc: "A reduction from strings.",
 };
-/// The call of a [`ReductionKernel`]: its [`Work::Custom`] is a [`StringReduction`], its inputs are those of that one's program.
+/// The operation of a [`ReductionKernel`]. Its [`Work::Custom`] is a [`StringReduction`], and its inputs are those of the
+/// reduction's program.
 pub const REDUCTION_KERNEL: Op = Op(&ROW);
 
-/// What a [`ReductionKernel`] computes, each part a piece of CUDA C++ (`cupy.ReductionKernel` has them in this order).
+/// The definition of a [`ReductionKernel`], in CUDA C++. The fields have the order of `cupy.ReductionKernel`.
 #[derive(Clone, Copy, Debug)]
 pub struct Reduction<'a> {
     /// Inputs, as for [`ElementwiseKernel`](super::ElementwiseKernel).
     pub inputs: &'a str,
-    /// The one output. Its type, `float` for the 16-bit floats, is also that in which is reduced.
+    /// Declaration of the one output. Its dtype is the accumulator's, too; 16-bit floats accumulate in `float`.
     pub output: &'a str,
-    /// What an element contributes: an expression of the inputs.
+    /// Mapped value of an element: an expression of the inputs.
     pub map: &'a str,
-    /// What two contributions make together: an expression of `a` and `b`. It must not matter in which order they come.
+    /// Combination of two values `a` and `b`: a commutative and associative expression.
     pub reduce: &'a str,
-    /// How the result follows: a statement that assigns the output from `a`.
+    /// Statement that assigns the output from the reduced value `a`.
     pub post: &'a str,
-    /// The result of no elements before `post`: an expression; empty if there is none.
+    /// Value of an empty reduction before `post`: an expression, or empty if there is none.
     pub identity: &'a str,
-    /// The kernel's name.
+    /// Name of the kernel.
     pub name: &'a str,
 }
 
-/// A kernel that reduces its inputs, which are broadcast together, over some of their axes; written in CUDA C++ and compiled for the
-/// dtypes that it meets. The order of combination follows from shape and strides alone, so results do not depend on timing.
+/// A kernel that reduces its broadcast inputs over axes, in CUDA C++. It is compiled for each combination of dtypes. The
+/// order of combination follows from shape and strides alone, so results do not depend on timing.
 ///
 /// ```no_run
 /// use cuprum_backend_cuda::user_kernels::{Reduction, ReductionKernel};
@@ -73,7 +74,7 @@ pub struct Reduction<'a> {
 ///     name: "norm",
 /// })?;
 /// let x = NdArray::from_vec([3.0, 4.0, 6.0, 8.0], [2, 2])?;
-/// // SAFETY: the code touches its own elements only.
+/// SAFETY: the code accesses its own elements only.
 /// assert_eq!(unsafe { norm.call(&[(&x).into()], Some(&[-1])) }?.to_vec::<f64>()?, [5.0, 10.0]);
 /// # Ok(())
 /// # }
@@ -83,7 +84,7 @@ pub struct ReductionKernel(Arc<Parts>);
 
 #[derive(Clone, Debug)]
 struct Parts {
-    declared: Declared,
+    declared: Declaration,
     map: String,
     reduce: String,
     post: String,
@@ -93,13 +94,13 @@ struct Parts {
 }
 
 impl ReductionKernel {
-    /// The kernel of these parts.
+    /// Makes a kernel from its definition.
     ///
     /// # Errors
-    /// [`Error::Value`](cuprum_core::Error::Value) for declarations that mean nothing, more than one output, or one of a dtype that no
-    /// input tells.
+    /// [`Error::Value`](cuprum_core::Error::Value) for invalid declarations, more than one output, or an output whose dtype
+    /// no input determines.
     pub fn new(of: Reduction) -> Result<ReductionKernel> {
-        let declared = Declared::new(OP, of.inputs, of.output, of.name)?;
+        let declared = Declaration::new(OP, of.inputs, of.output, of.name)?;
         if declared.outputs.len() != 1 {
             return Err(declared.error("a reduction has one output"));
         }
@@ -107,13 +108,13 @@ impl ReductionKernel {
         Ok(ReductionKernel(Arc::new(Parts { declared, map, reduce, post, identity, preamble: String::new(), options: Vec::new() })))
     }
 
-    /// Code before the kernel: functions, constants.
+    /// Sets code before the kernel: functions, constants.
     pub fn preamble(mut self, text: impl Into<String>) -> ReductionKernel {
         Arc::make_mut(&mut self.0).preamble = text.into();
         self
     }
 
-    /// An option of NVRTC.
+    /// Adds an NVRTC option.
     pub fn option(mut self, option: impl Into<String>) -> ReductionKernel {
         Arc::make_mut(&mut self.0).options.push(option.into());
         self
@@ -122,12 +123,12 @@ impl ReductionKernel {
     /// Reduces over these axes, or over all. Does not wait for the device.
     ///
     /// # Errors
-    /// Inputs of another number or dtype than declared, on different devices or none of CUDA, or of shapes that do not broadcast; axes
-    /// that are none; nothing to reduce and no identity; [`Error::Backend`](cuprum_core::Error::Backend) with the log and the line for
-    /// code that does not compile.
+    /// For the wrong number or dtypes of inputs, inputs on different devices or not on a CUDA device, shapes that do not
+    /// broadcast, invalid axes, and empty reductions without an identity. [`Error::Backend`](cuprum_core::Error::Backend)
+    /// with the compiler's log and line if the code does not compile.
     ///
     /// # Safety
-    /// The code reads raw arrays only inside them, writes nothing but its output and variables of its own, and assigns the output.
+    /// The code reads raw arrays only within bounds, writes only its output and local variables, and assigns the output.
     pub unsafe fn call(&self, args: &[Operand], axes: Option<&[isize]>) -> Result<NdArray> {
         let Asked { inputs, output, reduction } = self.asked(args, axes)?;
         let device = self.0.declared.device(args)?;
@@ -137,26 +138,27 @@ impl ReductionKernel {
         done.into_iter().next().map(NdArray::from).ok_or_else(|| self.0.declared.error("no result"))
     }
 
-    /// What a call asks for.
+    /// Returns the call for these arguments.
     fn asked(&self, args: &[Operand], axes: Option<&[isize]>) -> Result<Asked> {
         let declared = &self.0.declared;
         let dtypes = declared.dtypes(args)?;
-        let shape = declared.shape(args)?.ok_or_else(|| declared.error("no array but raw ones tells what is reduced"))?;
+        let shape = declared.shape(args)?.ok_or_else(|| declared.error("all arrays are raw, so the shape is unknown"))?;
         let axes: Dims = axes.map_or_else(|| Ok((0..shape.len()).collect()), |axes| normalize_axes(OP, axes, shape.len()))?;
         let (program, inputs) = self.program(args, &dtypes, &shape)?;
         let plan = ReducePlan::new(&shape, &inputs.iter().map(|a| a.layout()).collect::<Vec<_>>(), &axes, false);
         if plan.reduced_size == 0 && plan.kept_size > 0 && self.0.identity.is_empty() {
-            return Err(declared.error("nothing to reduce, and no identity"));
+            return Err(declared.error("the reduction is empty and has no identity"));
         }
         let kept: Dims = (0..shape.len()).filter(|axis| !axes.contains(axis)).map(|axis| shape[axis]).collect();
         let output = OutputSpec::contiguous(dtypes.last().copied().unwrap_or(DType::F64), &kept)?;
         Ok(Asked { inputs, output, reduction: StringReduction { parts: self.0.clone(), dtypes, program, plan } })
     }
 
-    /// A step for each parameter, and the inputs: arrays of the whole shape, then raw ones, of which the program sees the first element.
+    /// Returns a program with a step per parameter, and its inputs: arrays broadcast to the common shape, then raw arrays as
+    /// their first element.
     fn program(&self, args: &[Operand], dtypes: &[DType], shape: &[usize]) -> Result<(Program, Vec<StoredArray>)> {
         let (mut program, mut inputs, mut raw) = (Program::default(), Vec::new(), Vec::new());
-        let looped = self.0.declared.shaping(args).count();
+        let array_count = self.0.declared.shape_arrays(args).count();
         for ((parameter, arg), &dtype) in self.0.declared.inputs.iter().zip(args).zip(dtypes) {
             let kind = match arg {
                 Operand::Scalar(s) => {
@@ -165,7 +167,7 @@ impl ReductionKernel {
                 }
                 Operand::Array(a) if parameter.raw => {
                     raw.push(first_of(a)?.broadcast_to(shape)?.stored()?);
-                    StepKind::Input((looped + raw.len() - 1) as u16)
+                    StepKind::Input((array_count + raw.len() - 1) as u16)
                 }
                 Operand::Array(a) => {
                     inputs.push(a.broadcast_to(shape)?.stored()?);
@@ -179,7 +181,7 @@ impl ReductionKernel {
     }
 }
 
-/// The first element of an array in C order, behind which the others lie.
+/// Returns the first element of an array in C order. The other elements follow it in memory.
 fn first_of(array: &NdArray) -> Result<NdArray> {
     if array.size() == 0 {
         return with_device(array.device(), || NdArray::zeros((), array.dtype())); // the code reads none of it
@@ -189,22 +191,22 @@ fn first_of(array: &NdArray) -> Result<NdArray> {
     stored.with_layout(first).map(NdArray::from)
 }
 
-/// The call that a [`ReductionKernel`] becomes.
+/// The planned call of a [`ReductionKernel`].
 #[allow(missing_debug_implementations)] // arrays have none
 pub struct Asked {
-    /// Its inputs.
+    /// Inputs of the call.
     pub inputs: Vec<StoredArray>,
-    /// Its one output.
+    /// The output of the call.
     pub output: OutputSpec,
-    /// Its work.
+    /// The work of the call.
     pub reduction: StringReduction,
 }
 
-/// The call of a kernel with parameters of each kind on any array, one of a device that is not there too: for finding out what accelerators
-/// say to such calls, and compiling what they make of them.
+/// Returns the call of a kernel with parameters of each kind on an array, for testing which calls accelerators accept and
+/// compiling their kernels. The device need not exist.
 ///
 /// # Errors
-/// Axes that the array does not have.
+/// For axes that the array does not have.
 pub fn call_for_check(array: &NdArray, axes: &[isize]) -> Result<Asked> {
     let sum = Reduction {
         inputs: "T x, T factor, raw T from",
@@ -218,48 +220,48 @@ pub fn call_for_check(array: &NdArray, axes: &[isize]) -> Result<Asked> {
     ReductionKernel::new(sum)?.asked(&[array.into(), true.into(), array.into()], Some(axes))
 }
 
-/// A reduction from strings on its way to an accelerator: what is read, how it is reduced, and the user's code as functions.
+/// A reduction from strings, as accelerators receive it: its inputs, its plan, and the user's code as functions.
 ///
-/// A kernel's text is the prelude ([`codegen::PRELUDE`]), [`StringReduction::element`], then whatever reduces `Result`s as
-/// [`StringReduction::combination`] says. It is compiled with the [`headers`](StringReduction::headers) and
+/// A kernel's source is the prelude ([`codegen::PRELUDE`]), [`StringReduction::element`], then code that reduces `Result`s by
+/// [`StringReduction::combination`]. It is compiled with [`headers`](StringReduction::headers) and
 /// [`options`](StringReduction::options).
 #[derive(Debug)]
 pub struct StringReduction {
     parts: Arc<Parts>,
-    /// Of inputs, then the output.
+    /// Dtypes of inputs, then the output.
     dtypes: SmallVec<[DType; 8]>,
     program: Program,
     plan: ReducePlan,
 }
 
 impl StringReduction {
-    /// What a call asks for, if it is one of [`REDUCTION_KERNEL`].
+    /// Returns the reduction of a [`REDUCTION_KERNEL`] call, or `None` for other calls.
     pub fn of<'a>(call: &Call<'a>) -> Option<&'a StringReduction> {
         let Work::Custom(work) = call.work else { return None };
         work.downcast_ref()
     }
 
-    /// What is read: a step for each parameter, and no results. Its inputs are the call's.
+    /// Returns a program with a step per parameter and no results. Its inputs are the call's.
     pub fn program(&self) -> &Program {
         &self.program
     }
 
-    /// The axes.
+    /// Returns the plan of the axes.
     pub fn plan(&self) -> &ReducePlan {
         &self.plan
     }
 
-    /// dtype of the results.
+    /// Returns the dtype of the results.
     pub fn output(&self) -> DType {
         self.dtypes.last().copied().unwrap_or(DType::F64)
     }
 
-    /// dtype that is reduced in: that of the results, float32 for the 16-bit floats.
+    /// Returns the accumulator dtype: that of the results, or float32 for 16-bit floats.
     pub fn accumulator(&self) -> DType {
         computed_in(self.output())
     }
 
-    /// How its elements become a result.
+    /// Returns how elements are combined.
     pub fn combination(&self) -> Combination {
         Combination {
             acc: "::cuprum_part",
@@ -271,7 +273,7 @@ impl StringReduction {
         }
     }
 
-    /// A key with all that the code of [`StringReduction::element`] depends on but the program and the access.
+    /// Adds everything to a key that determines [`StringReduction::element`], except program and access.
     pub fn add_to<'a>(&self, key: KernelKey<'a>) -> KernelKey<'a> {
         let Parts { declared, map, reduce, post, identity, preamble, options } = &*self.parts;
         let key = [&declared.name, map, reduce, post, identity, preamble].into_iter().fold(key, |key, text| key.with_name(text));
@@ -280,7 +282,7 @@ impl StringReduction {
         all.fold(key, |key, (p, &dtype)| key.with_name(&p.name).with(p.letter().map_or(0, u64::from)).with(p.raw.into()).with_dtype(dtype))
     }
 
-    /// The user's code as functions, and the element's code (see [`codegen`]) over them.
+    /// Returns the user's code as functions, and the element's code (see [`codegen`]) that calls them.
     pub fn element(&self, access: Access) -> String {
         let value = |(n, (p, &dtype)): (usize, (&Parameter, &DType))| match self.program.steps.get(n).map(|step| step.kind) {
             Some(StepKind::Input(k)) if p.raw => format!("p.in{k}"),
@@ -292,37 +294,37 @@ impl StringReduction {
         [&*self.text().out, &codegen::element_of(&self.program, access, "::cuprum_total", &map)].concat()
     }
 
-    /// The user's code, in the headers that the functions include: name and text.
+    /// Returns the headers with the user's code: name and source.
     pub fn headers(&self) -> Vec<(String, String)> {
         self.text().headers
     }
 
-    /// Further options for NVRTC.
+    /// Returns the additional NVRTC options.
     pub fn options(&self) -> &[String] {
         &self.parts.options
     }
 
-    /// Whether the code includes others', or an option does, which is then looked for in folders.
+    /// Whether code or options include files that must be searched in folders.
     pub fn includes(&self) -> bool {
         let Parts { map, reduce, post, identity, preamble, options, .. } = &*self.parts;
         let directive = |text: &String| text.split('#').skip(1).any(|directive| directive.trim_start().starts_with("include"));
         [map, reduce, post, identity, preamble].into_iter().any(directive) || options.iter().any(|option| option_reads(option))
     }
 
-    /// A text with the headers in it, for compiling it without them.
+    /// Replaces the includes of the user's headers in a source by their contents.
     pub fn inlined(&self, text: String) -> String {
         self.headers().into_iter().fold(text, |text, (name, code)| text.replace(&format!("#include \"{name}\""), &code))
     }
 
-    /// The source of a module with this text.
+    /// Returns the module source for a kernel source.
     pub(crate) fn source(&self, text: String) -> RawSource {
         RawSource::new(text).name(format!("{}.cu", self.parts.declared.name)).headers(self.headers()).options(self.options())
     }
 
-    /// `cuprum_map`, and what kernels/user_reduction.cuh is written in.
-    fn text(&self) -> Text<'_> {
+    /// Writes `cuprum_map` and the functions that kernels/user_reduction.cuh requires.
+    fn text(&self) -> SourceWriter<'_> {
         let Parts { declared, map, reduce, post, identity, preamble, .. } = &*self.parts;
-        let mut text = Text::new(declared, &self.dtypes, preamble);
+        let mut text = SourceWriter::new(declared, &self.dtypes, preamble);
         let (total, name) = (computed(self.output()), declared.outputs.first().map_or("", |output| &output.name));
         let parameter = |(p, dtype): (&Parameter, DType)| match p.raw {
             true => format!("const {}* {}", stored(dtype), p.name),
@@ -363,18 +365,18 @@ mod tests {
     fn wrong_calls_are_refused() {
         assert!(why(ReductionKernel::new(Reduction { output: "T y, T z", ..NORM })).contains("one output"));
         let norm = ReductionKernel::new(NORM).unwrap();
-        // SAFETY: both are refused.
+        // SAFETY: both calls fail before a launch.
         unsafe {
-            assert!(why(norm.call(&[1.into()], None)).contains("no array but raw ones"));
+            assert!(why(norm.call(&[1.into()], None)).contains("all arrays are raw"));
             assert!(why(norm.call(&[array(DType::F32)], Some(&[1]))).contains("axis 1 is out of bounds"));
         }
     }
 
-    /// Compiles a kernel for the reduction of arrays that begin at `address`.
+    /// Compiles a kernel for the reduction of arrays that start at `address`.
     fn compiled(compiler: &Compiler, kernel: &ReductionKernel, args: &[Operand], axes: &[isize], address: u64) -> crate::Result<Compiled> {
         let asked = kernel.asked(args, Some(axes)).unwrap();
-        let shape = reduce::strings_shape(&asked, address);
-        asked.reduction.source(reduce::strings_source(&asked.reduction, shape)).compile_code(compiler, 90)
+        let shape = reduce::user_shape(&asked, address);
+        asked.reduction.source(reduce::user_source(&asked.reduction, shape)).compile_code(compiler, 90)
     }
 
     fn of_shape(dtype: DType, shape: &[usize]) -> Operand {
@@ -382,11 +384,11 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_use_compiles() {
+    fn every_specialization_compiles() {
         let Some(compiler) = compiler() else { return };
         let weighted =
             Reduction { inputs: "T x, T w, float32 t, raw T table", output: "T y", map: "x * w * t + T(table[0])", post: "y = a", ..NORM };
-        // A preamble may use names that the kernels use too.
+        // A preamble may use names of the kernels' own.
         let weighted = ReductionKernel::new(weighted).unwrap().preamble("struct Params {}; struct Shared {}; using Index = int;");
         let cases = [
             (DType::F32, &[4096][..], &[0][..], 256),
@@ -436,7 +438,7 @@ mod tests {
         ];
         let distinct: std::collections::HashSet<_> = keys.iter().collect();
         assert_eq!(distinct.len(), keys.len());
-        assert_eq!(keys[1], of(&kernel(two), &[x, 2.into()]), "numbers are no part of it");
+        assert_eq!(keys[1], of(&kernel(two), &[x, 2.into()]), "the key does not include numbers");
     }
 
     #[test]

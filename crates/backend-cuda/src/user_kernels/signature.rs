@@ -1,28 +1,27 @@
-//! What a kernel's declaration says of its parameters, so that arguments of the wrong kind, dtype or mutability are refused.
+//! Parses a kernel's declaration, so that arguments of the wrong kind, dtype or mutability are errors.
 //!
-//! Only types that mean the same in every program are known (`const float*`, `int`, `uint8_t`, ...); any other is taken as it comes,
-//! and checked by its size at the most. So a declaration that this cannot read costs checks, never a launch.
+//! It knows the types with one meaning in every program (`const float*`, `int`, `uint8_t`, ...). Other types are checked by
+//! size only. A declaration that it cannot parse disables checks, but never prevents a launch.
 
 use cuprum_core::DType;
 
 /// A declared parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Parameter {
-    /// As it is written.
+    /// The parameter as declared.
     pub text: String,
     pub kind: ParameterKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ParameterKind {
-    /// An array. `element` is not known of `void*` or of a type of the program's own.
+    /// A pointer. `element` is `None` for `void*` and types of the program.
     Pointer { element: Option<DType>, writes: bool },
-    /// A value, of a known type or of any.
+    /// A value. `None` for types of the program.
     Value(Option<DType>),
 }
 
-/// The parameters of a declaration, such as `const float* x, float* y, int n`; `None` if there may be others than stand there, behind
-/// a macro or in a pack.
+/// Parses parameters such as `const float* x, float* y, int n`. Returns `None` if a macro or a pack may stand for several.
 pub(super) fn parse(parameters: &str) -> Option<Vec<Parameter>> {
     let pieces: Vec<_> = split(parameters).into_iter().map(str::trim).filter(|p| !p.is_empty() && *p != "void").collect();
     if pieces.iter().any(|piece| may_be_several(piece)) {
@@ -32,16 +31,16 @@ pub(super) fn parse(parameters: &str) -> Option<Vec<Parameter>> {
     Some(pieces.into_iter().map(one).collect())
 }
 
-/// Whether what stands between two commas is a pack (`Ts... all`), a lone word or call (`PARAMS`, `PARAMS(float)`), which may be a macro,
-/// or has a directive of the preprocessor in it.
+/// Whether the text between two commas may be several parameters: a pack (`Ts... all`), a lone word or call (`PARAMS`,
+/// `PARAMS(float)`) that may be a macro, or a preprocessor directive.
 fn may_be_several(piece: &str) -> bool {
     let head = piece.strip_suffix(')').and_then(|call| call.split('(').next()).unwrap_or(piece).trim_end();
     let is_macro = || head.chars().all(is_word) && known(piece).is_none();
     piece.contains("...") || piece.contains('#') || is_macro()
 }
 
-/// The parameters of the one kernel of this name (or name expression) that the source declares; `None` if it is not found, declared
-/// in ways that differ, or such that [`parse`] cannot tell.
+/// Returns the parameters of the kernel with this name (or name expression). `None` if the source has no such kernel,
+/// declarations that differ, or one that [`parse`] cannot read.
 pub(super) fn find(source: &str, name: &str) -> Option<Vec<Parameter>> {
     let base = name.split('<').next().unwrap_or(name).rsplit("::").next().unwrap_or(name).trim();
     let source = without_comments(source);
@@ -61,9 +60,9 @@ pub(super) fn find(source: &str, name: &str) -> Option<Vec<Parameter>> {
     found
 }
 
-/// Name and parameters of what `__global__` stands before.
+/// Returns name and parameters of the declaration after `__global__`.
 fn declaration(text: &str) -> Option<(&str, &str)> {
-    /// Words of CUDA and of compilers that have parentheses of their own.
+    /// CUDA and compiler attributes that have parentheses.
     const ATTRIBUTES: [&str; 6] = ["__launch_bounds__", "__cluster_dims__", "__maxnreg__", "__block_size__", "__attribute__", "alignas"];
     let mut from = 0;
     loop {
@@ -81,7 +80,7 @@ fn declaration(text: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// Where the parenthesis at the beginning is closed.
+/// Returns the index of the parenthesis that closes the first one.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0;
     for (at, c) in text.char_indices() {
@@ -95,7 +94,7 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-/// Pieces between the commas that stand in no brackets.
+/// Splits at commas outside brackets.
 fn split(parameters: &str) -> Vec<&str> {
     let (mut depth, mut start, mut pieces) = (0, 0, Vec::new());
     for (at, c) in parameters.char_indices() {
@@ -113,7 +112,7 @@ fn split(parameters: &str) -> Vec<&str> {
     pieces
 }
 
-/// The text with comments as spaces; what looks like one inside a string is blanked too, which no declaration minds.
+/// Replaces comments by spaces. Text inside strings that looks like a comment is replaced too, which no declaration has.
 fn without_comments(source: &str) -> String {
     let (mut out, mut rest) = (String::with_capacity(source.len()), source);
     while let Some(at) = rest.find('/') {
@@ -136,7 +135,7 @@ fn without_comments(source: &str) -> String {
 }
 
 fn kind(text: &str) -> ParameterKind {
-    // A default value is no part of the type.
+    // A default value is not part of the type.
     let text = text.split('=').next().unwrap_or(text);
     let is_array = text.contains('[');
     let text = text.split('[').next().unwrap_or(text);
@@ -154,7 +153,7 @@ fn pointer(target: &str) -> ParameterKind {
     ParameterKind::Pointer { element: if target.contains('*') { None } else { known(target) }, writes }
 }
 
-/// A declaration less its last word, the parameter's name.
+/// Returns a declaration without its last word, the parameter's name.
 fn without_name(text: &str) -> &str {
     text.trim_end().trim_end_matches(is_word)
 }
@@ -163,12 +162,12 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !is_word(c)).filter(|w| !w.is_empty())
 }
 
-/// Whether a name may have it; names of C++ have letters of every script.
+/// Whether a character may be part of a C++ identifier, which may have letters of any script.
 fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// The dtype of a C++ type that means the same in every program; integers as on 64-bit Linux.
+/// Returns the dtype of a C++ type with one meaning in every program. Integer sizes are those of 64-bit Linux.
 fn known(of: &str) -> Option<DType> {
     let of = of.replace("cuda::std::", "").replace("std::", "").replace("thrust::", "");
     let complex: String = of.chars().filter(|c| !c.is_whitespace()).collect();

@@ -1,5 +1,5 @@
-//! Contract: as a strided, batched matrix product by cuBLAS, or by our own kernels for integers and bool, for vectors'
-//! inner products, and where cuBLAS is not installed. Operands whose axes do not merge are packed first.
+//! Contract: a strided, batched matrix product by cuBLAS. Kernels of this crate compute integers, bool and inner products,
+//! and everything if cuBLAS is missing. Operands whose axes do not merge are packed first.
 
 #[allow(unsafe_code)] // cuBLAS's C interface
 pub mod cublas;
@@ -18,20 +18,20 @@ use crate::device::{self, InCall};
 use crate::driver::Context;
 use crate::error::CudaError;
 use crate::families::copy;
-use crate::families::kernel::{self, Source, THREADS};
+use crate::families::kernel::{self, KernelSource, THREADS};
 use cublas::{Blas, BlasType, Transpose};
 
-static SOURCE: Source = Source { name: "contract.cu", text: include_str!("../../kernels/contract.cu") };
+static SOURCE: KernelSource = KernelSource { name: "contract.cu", text: include_str!("../../kernels/contract.cu") };
 
 /// Rows and columns of a tile of contract_tiled.
 const TILE: usize = 64;
-/// Parts of one sum in contract_dot are at least this long, and at most this many.
-const PART: usize = 2048;
-const MOST_PARTS: usize = 4096;
-/// Products that cuBLAS is called for one by one before packing operands is better.
-const MOST_CALLS: usize = 32;
+/// Minimum length of a partial sum in contract_dot.
+const MIN_PART: usize = 2048;
+const MAX_PARTS: usize = 4096;
+/// Maximum number of cuBLAS calls for one product. Beyond it, operands are packed.
+const MAX_CALLS: usize = 32;
 
-/// The C++ element type; signed integers as their unsigned twins, which wrap alike.
+/// The C++ element type. Signed integers use the unsigned type of their size, which wraps without undefined behaviour.
 fn element_type(dtype: DType) -> &'static str {
     ctype(match dtype {
         DType::I8 => DType::U8,
@@ -42,20 +42,20 @@ fn element_type(dtype: DType) -> &'static str {
     })
 }
 
-/// Programs of this family for every element type, and some numbers of batch axes, for compiling without a device.
+/// Sources for compiling without a device: every element type, several numbers of batch axes.
 pub fn sources() -> Vec<(String, String)> {
     let types = DType::ALL.iter().filter(|d| element_type(**d) == ctype(**d)).enumerate();
     types.map(|(i, d)| SOURCE.listed(&[("T", ctype(*d)), ("BATCH", ["0", "1", "2"][i % 3])])).collect()
 }
 
-/// The kernel of family Contract.
+/// Runs a call of family Contract.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (Work::Contract { plan }, [a, b], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a contraction of two arrays");
     };
     let dtype = spec.dtype;
     if a.dtype() != dtype || b.dtype() != dtype {
-        decline!("operands of other dtypes than the result");
+        decline!("operands whose dtype is not the result's");
     }
     let context = device::context(call.device)?;
     let out = device::allocate_output(call, 0)?;
@@ -63,20 +63,20 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     match blas_for(context, plan, dtype).in_call(call)? {
         Some((blas, kind)) => {
             let Some(arranged) = Arranged::new(plan, a, b, &c, |gemm| calls(gemm).is_some()) else {
-                decline!("the axes do not make a matrix product");
+                decline!("the axes do not form a matrix product");
             };
             let precision = matmul_precision()?;
             arranged.run(call, |gemm, addresses| multiply(blas, kind, precision, gemm, addresses).in_call(call))?;
         }
         None => {
-            let Some(arranged) = Arranged::new(plan, a, b, &c, |_| true) else { decline!("the axes do not make a matrix product") };
-            arranged.run(call, |gemm, addresses| own_kernel(call, context, dtype, gemm, addresses))?;
+            let Some(arranged) = Arranged::new(plan, a, b, &c, |_| true) else { decline!("the axes do not form a matrix product") };
+            arranged.run(call, |gemm, addresses| launch_kernels(call, context, dtype, gemm, addresses))?;
         }
     }
     device::done(call, [out])
 }
 
-/// cuBLAS, where it is there and the right one to ask: not for inner products, for which it keeps one block busy.
+/// Returns cuBLAS if it is installed and suitable. It is not for inner products, which it computes in a single block.
 fn blas_for(context: &'static Context, plan: &ContractPlan, dtype: DType) -> crate::Result<Option<(&'static Blas, BlasType)>> {
     let kind = match dtype {
         DType::F16 => BlasType::F16,
@@ -100,7 +100,7 @@ fn blas_for(context: &'static Context, plan: &ContractPlan, dtype: DType) -> cra
     }
 }
 
-/// Operands in layouts that a gemm fits, and which of them are not the caller's own.
+/// Operands in layouts that a gemm accepts. The packed ones are copies.
 struct Arranged<'a> {
     arrays: [&'a StoredArray; 3],
     layouts: [Layout; 3],
@@ -109,7 +109,7 @@ struct Arranged<'a> {
 }
 
 impl<'a> Arranged<'a> {
-    /// The arrangement that copies least among those whose gemm `fits`.
+    /// Returns the arrangement with the fewest copied elements among those whose gemm `fits`.
     fn new(
         plan: &ContractPlan,
         a: &'a StoredArray,
@@ -122,8 +122,8 @@ impl<'a> Arranged<'a> {
         Some(Arranged { arrays, layouts, packed, gemm })
     }
 
-    /// Packs operands, runs `product` on the addresses of a, b and c, and puts a packed result in its place. Memory dropped
-    /// here is freed in stream order, after the work that uses it.
+    /// Packs operands, runs `product` on the addresses of a, b and c, and copies a packed result back. Memory dropped here is
+    /// freed in stream order, after the work that uses it.
     fn run(&self, call: &Call, product: impl FnOnce(&Gemm, [u64; 3]) -> Result<()>) -> Result<()> {
         let mut operands = SmallVec::<[StoredArray; 3]>::new();
         for (n, array) in self.arrays.iter().enumerate() {
@@ -146,7 +146,7 @@ impl<'a> Arranged<'a> {
 
 type Arrangement = ([Layout; 3], [bool; 3], Gemm);
 
-/// Tries every choice of operands to pack, the fewest elements copied first.
+/// Tries every set of operands to pack, in order of copied elements.
 fn arrange(plan: &ContractPlan, given: [&Layout; 3], fits: impl Fn(&Gemm) -> bool) -> Option<Arrangement> {
     let orders = [plan.packed_order(false), plan.packed_order(true), plan.packed_output_order()];
     let mut choices: [[bool; 3]; 8] = std::array::from_fn(|i| [i & 1 != 0, i & 2 != 0, i & 4 != 0]);
@@ -162,10 +162,10 @@ fn arrange(plan: &ContractPlan, given: [&Layout; 3], fits: impl Fn(&Gemm) -> boo
     })
 }
 
-/// A matrix product in cuBLAS' column-major words.
+/// A matrix product in cuBLAS's column-major terms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct ColumnMajor {
-    /// cuBLAS' first operand is b: the result is computed as its transpose.
+    /// The first cuBLAS operand is b: the result is computed as its transpose.
     swapped: bool,
     transpose: (Transpose, Transpose),
     m: usize,
@@ -175,14 +175,15 @@ struct ColumnMajor {
     ldc: i64,
 }
 
-/// The leading dimension of a matrix of these strides (down a column, along a row), if cuBLAS can take it as stored.
+/// Returns the leading dimension of a matrix with these strides (down a column, along a row), if cuBLAS accepts it as
+/// column-major.
 fn leading(rows: usize, columns: usize, [down, along]: [isize; 2]) -> Option<i64> {
     let least = rows.max(1) as i64;
     let lead = if columns == 1 { least } else { along as i64 };
     ((down == 1 || rows == 1) && lead >= least).then_some(lead)
 }
 
-/// How cuBLAS reads a matrix, if it can.
+/// Returns the transpose flag and leading dimension of a matrix, if cuBLAS accepts it.
 fn operand(rows: usize, columns: usize, [down, along]: [isize; 2]) -> Option<(Transpose, i64)> {
     let plain = leading(rows, columns, [down, along]).map(|lead| (Transpose::No, lead));
     plain.or_else(|| leading(columns, rows, [along, down]).map(|lead| (Transpose::Yes, lead)))
@@ -190,26 +191,26 @@ fn operand(rows: usize, columns: usize, [down, along]: [isize; 2]) -> Option<(Tr
 
 fn column_major(gemm: &Gemm) -> Option<ColumnMajor> {
     let &Gemm { m, n, k, a, b, c, .. } = gemm;
-    let turned = |[x, y]: [isize; 2]| [y, x];
+    let transposed = |[x, y]: [isize; 2]| [y, x];
     let product = |swapped: bool, m: usize, n: usize, a: [isize; 2], b: [isize; 2], c: [isize; 2]| {
         let ((ta, lda), (tb, ldb)) = (operand(m, k, a)?, operand(k, n, b)?);
         Some(ColumnMajor { swapped, transpose: (ta, tb), m, n, lda, ldb, ldc: leading(m, n, c)? })
     };
-    // A row-major result is the column-major one of b^T a^T.
-    product(true, n, m, turned(b), turned(a), turned(c)).or_else(|| product(false, m, n, a, b, c))
+    // A row-major result is the column-major result of b^T a^T.
+    product(true, n, m, transposed(b), transposed(a), transposed(c)).or_else(|| product(false, m, n, a, b, c))
 }
 
-/// How a gemm is cut into cuBLAS calls: its form, and the batch axis that one call steps along. `None` if it does not fit.
+/// How a gemm is split into cuBLAS calls: its form, and the batch axis of each call. `None` if it does not fit.
 fn calls(gemm: &Gemm) -> Option<(ColumnMajor, Option<usize>)> {
     let form = column_major(gemm)?;
     let [a, b, c] = &gemm.batch_strides;
     let steps = |axis: &usize| a[*axis] >= 0 && b[*axis] >= 0 && c[*axis] > 0;
     let axis = (0..gemm.batch.len()).filter(steps).max_by_key(|&axis| gemm.batch[axis]);
     let count: usize = (0..gemm.batch.len()).filter(|&d| Some(d) != axis).map(|d| gemm.batch[d]).product();
-    (count <= MOST_CALLS).then_some((form, axis))
+    (count <= MAX_CALLS).then_some((form, axis))
 }
 
-/// The cuBLAS calls for a gemm on operands at these addresses.
+/// Returns the cuBLAS calls for a gemm on operands at these addresses.
 fn products(dtype: BlasType, precision: MatmulPrecision, gemm: &Gemm, [a, b, c]: [u64; 3]) -> Option<SmallVec<[cublas::Gemm; 1]>> {
     let (form, axis) = calls(gemm)?;
     let item = match dtype {
@@ -265,7 +266,7 @@ fn multiply(blas: &Blas, dtype: BlasType, precision: MatmulPrecision, gemm: &Gem
     Ok(())
 }
 
-/// Extents and strides as contract.cu's `Sizes`.
+/// Extents and strides in the layout of `Sizes` in contract.cu.
 fn sizes(gemm: &Gemm) -> [i64; 9] {
     let extents = [gemm.m, gemm.n, gemm.k].map(|n| n as i64);
     let strides = [gemm.a, gemm.b, gemm.c].map(|s| s.map(|s| s as i64));
@@ -275,46 +276,46 @@ fn sizes(gemm: &Gemm) -> [i64; 9] {
     out
 }
 
-/// Whether a warp for each result is better than tiles: few results, or a matrix and a few vectors walked along k.
-fn by_results(gemm: &Gemm) -> bool {
+/// Whether a warp per result is faster than tiles: few results, or a matrix and a few vectors that are contiguous along k.
+fn has_warp_per_result(gemm: &Gemm) -> bool {
     let along_k = gemm.a[1] == 1 && gemm.b[0] == 1;
     gemm.m.saturating_mul(gemm.n) <= TILE || (gemm.m.min(gemm.n) <= 4 && along_k)
 }
 
-/// How many parts each of `results` sums of `k` products is cut into.
-fn parts(k: usize, results: usize) -> usize {
-    if results > MOST_PARTS { 1 } else { k.div_ceil(PART).min(MOST_PARTS) }
+/// Number of partial sums for each of `results` sums of `k` products.
+fn split_count(k: usize, results: usize) -> usize {
+    if results > MAX_PARTS { 1 } else { k.div_ceil(MIN_PART).min(MAX_PARTS) }
 }
 
-fn own_kernel(call: &Call, context: &'static Context, dtype: DType, gemm: &Gemm, [a, b, c]: [u64; 3]) -> Result<()> {
+fn launch_kernels(call: &Call, context: &'static Context, dtype: DType, gemm: &Gemm, [a, b, c]: [u64; 3]) -> Result<()> {
     let rank = gemm.batch.len().to_string();
     let defines = [("T", element_type(dtype)), ("BATCH", rank.as_str())];
     let strides: [&Strides; 3] = gemm.batch_strides.each_ref();
     let (sizes, batch) = (sizes(gemm), pack_axes(&gemm.batch, strides.map(|s| &s[..]), true));
     let batches: usize = gemm.batch.iter().product();
     let mut args = Args::new();
-    if !by_results(gemm) {
+    if !has_warp_per_result(gemm) {
         let tiles = (batches * gemm.m.div_ceil(TILE) * gemm.n.div_ceil(TILE)) as u64;
         let function = SOURCE.kernel(context, "contract_tiled", &defines).in_call(call)?;
         args.push(&c).push(&a).push(&b).push(&sizes).push(&batches).push_bytes(&batch);
-        // SAFETY: the parameters of contract_tiled; extents and strides are those of layouts checked against their buffers.
+        // SAFETY: the arguments match contract_tiled. Extents and strides are those of layouts checked against their buffers.
         return unsafe { function.launch(kernel::grid(tiles, 1), [THREADS, 1, 1], 0, args.pointers()) }.in_call(call);
     }
     let results = batches * gemm.m * gemm.n;
-    let splits = parts(gemm.k, results);
+    let splits = split_count(gemm.k, results);
     // An accumulator has at most 16 bytes.
     let memory = if splits > 1 { Some(device::allocate(call, results * splits * 16)?) } else { None };
     let partial = memory.as_ref().map_or(0, |buffer| buffer.pointer());
     let function = SOURCE.kernel(context, "contract_dot", &defines).in_call(call)?;
     args.push(&c).push(&partial).push(&a).push(&b).push(&sizes).push(&results).push(&splits).push_bytes(&batch);
     let grid = kernel::grid(32 * (results * splits) as u64, THREADS);
-    // SAFETY: the parameters of contract_dot; `partial` has room for results * splits accumulators where it is used.
+    // SAFETY: the arguments match contract_dot. `partial` holds results * splits accumulators if splits > 1.
     unsafe { function.launch(grid, [THREADS, 1, 1], 0, args.pointers()) }.in_call(call)?;
     if splits > 1 {
         let function = SOURCE.kernel(context, "contract_finish", &defines).in_call(call)?;
         let mut args = Args::new();
         args.push(&c).push(&partial).push(&sizes).push(&results).push(&splits).push_bytes(&batch);
-        // SAFETY: the parameters of contract_finish, with the parts that the kernel before it writes.
+        // SAFETY: the arguments match contract_finish. `partial` holds the sums that the previous kernel writes.
         unsafe { function.launch(kernel::grid(32 * results as u64, THREADS), [THREADS, 1, 1], 0, args.pointers()) }.in_call(call)?;
     }
     Ok(())

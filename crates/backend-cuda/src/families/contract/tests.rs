@@ -2,7 +2,7 @@ use cuprum_core::buffer::offsets;
 
 use super::*;
 
-/// What cuBLAS computes, on the host: addresses are byte offsets into the three buffers.
+/// Computes on the host what cuBLAS would. Addresses are byte offsets into the three buffers.
 fn emulate(p: &cublas::Gemm, a: &[f64], b: &[f64], c: &mut [f64], swapped: bool) {
     let at = |base: u64, index: i64| (base / 8) as usize + index as usize;
     let element = |transpose: Transpose, lead: i64, row: i64, column: i64| match transpose {
@@ -31,7 +31,7 @@ fn packed(values: &[f64], from: &Layout, to: &Layout) -> Vec<f64> {
     out
 }
 
-/// A contraction by the emulated cuBLAS, checked against sums over all modes. Returns what was packed.
+/// Checks a contraction by the emulated cuBLAS against sums over all modes. Returns which operands were packed.
 fn check(a: (&str, &Layout), b: (&str, &Layout), out: &str) -> [bool; 3] {
     let modes = |text: &str| text.bytes().map(|c| c - b'a').collect::<Vec<_>>();
     let (ma, mb, mc) = (modes(a.0), modes(b.0), modes(out));
@@ -131,7 +131,7 @@ fn strides_that_cublas_cannot_take_are_packed() {
     assert_eq!(check(("ab", &loose), ("bc", &b), "ac"), [true, false, false]);
     let repeated = c(&[5]).broadcast_to(&[4, 5]).unwrap();
     assert_eq!(check(("ab", &repeated), ("bc", &b), "ac"), [true, false, false]);
-    // Batch innermost: every matrix is loose.
+    // The batch axis is innermost, so no matrix has a unit stride.
     check(("abc", &c(&[4, 5, 3])), ("bdc", &c(&[5, 6, 3])), "adc");
 }
 
@@ -147,7 +147,7 @@ fn axes_that_do_not_merge_are_packed() {
 }
 
 #[test]
-fn sums_are_cut_by_length() {
-    assert_eq!((parts(1, 1), parts(PART, 1), parts(PART + 1, 1)), (1, 1, 2));
-    assert_eq!((parts(1 << 40, 1), parts(1 << 40, MOST_PARTS + 1)), (MOST_PARTS, 1));
+fn sums_are_split_by_length() {
+    assert_eq!((split_count(1, 1), split_count(MIN_PART, 1), split_count(MIN_PART + 1, 1)), (1, 1, 2));
+    assert_eq!((split_count(1 << 40, 1), split_count(1 << 40, MAX_PARTS + 1)), (MAX_PARTS, 1));
 }

@@ -1,5 +1,5 @@
-//! Flat maps that this thread has launched before: from what was kept of them to the launch, as the way of a small call is shorter than that
-//! of finding out which kernel it needs. All else goes to [`map::run`](super::run).
+//! Fast path for contiguous elementwise kernels that this thread has launched before. All other calls go to
+//! [`map::run`](super::run).
 
 use std::sync::Arc;
 
@@ -12,28 +12,28 @@ use crate::device::{self, InCall};
 use crate::families::kernel::{self, THREADS};
 use crate::launch_cache::Recent;
 
-/// Most inputs and outputs of the maps that are kept.
+/// Maximum number of inputs and outputs on the fast path.
 const MAX_OPERANDS: usize = 8;
 
-/// The kernel of a map with 32-bit indices whose inputs all have stride 1 or 0.
-struct Known {
+/// A compiled kernel with 32-bit indices whose inputs all have stride 1 or 0.
+struct CachedMap {
     aligned: bool,
     width: usize,
     function: Arc<Function>,
 }
 
 thread_local! {
-    static KNOWN: Recent<Known> = const { Recent::new() };
+    static KNOWN: Recent<CachedMap> = const { Recent::new() };
 }
 
-/// The kernel of family Map, by way of what this thread has launched before.
+/// Runs a call of family Map, by the fast path if the kernel is in the launch cache.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    again(call).unwrap_or_else(|| super::run(call))
+    launch_cached(call).unwrap_or_else(|| super::run(call))
 }
 
-/// Keeps the kernel of a flat map with 32-bit indices, `width` elements to a thread.
-pub(super) fn remember(program: &Expression, device: Device, access: Access, width: usize, function: &Arc<Function>) {
-    let known = Known { aligned: access.aligned, width, function: function.clone() };
+/// Adds a flat kernel with 32-bit indices and `width` elements per thread to the launch cache.
+pub(super) fn cache_kernel(program: &Expression, device: Device, access: Access, width: usize, function: &Arc<Function>) {
+    let known = CachedMap { aligned: access.aligned, width, function: function.clone() };
     Recent::keep(&KNOWN, &key(program, device, access.repeated), known);
 }
 
@@ -41,8 +41,8 @@ fn key(program: &Expression, device: Device, repeated: u64) -> KernelKey<'_> {
     KernelKey::new("map_flat", program).with(device.ordinal() as u64).with(repeated)
 }
 
-/// Launches a map as before; `None`, and nothing done, if it is not known.
-fn again(call: &Call) -> Option<Result<Outcome>> {
+/// Launches a cached kernel. Returns `None`, without a side effect, if there is none.
+fn launch_cached(call: &Call) -> Option<Result<Outcome>> {
     let Work::Map { program, plan } = call.work else { return None };
     let (count, results) = (call.inputs.len(), call.outputs.len());
     if count > MAX_OPERANDS || results > MAX_OPERANDS || plan.size >= MAX_NARROW || !plan.is_flat() {
@@ -53,7 +53,7 @@ fn again(call: &Call) -> Option<Result<Outcome>> {
         return None;
     }
     let repeated = (0..count).filter(|&k| is_repeated(k)).fold(0, |bits, k| bits | 1 << k);
-    let launch = |known: &Known| {
+    let launch = |known: &CachedMap| {
         let (mut inputs, mut aligned) = ([0; MAX_OPERANDS], true);
         for (k, array) in call.inputs.iter().enumerate() {
             inputs[k] = device::pointer(array).ok()?;
@@ -65,8 +65,8 @@ fn again(call: &Call) -> Option<Result<Outcome>> {
     Recent::find(&KNOWN, &key(program, call.device, repeated), launch).flatten()
 }
 
-impl Known {
-    /// `program` has this structure, and scalars of its own.
+impl CachedMap {
+    /// Launches the kernel with the scalars of `program`, which has the structure that the kernel was compiled for.
     fn launch(&self, call: &Call, program: &Expression, inputs: &[u64], size: u64) -> Result<Outcome> {
         let fault = device::fault_address(self.function.context(), program).in_call(call)?;
         let params = codegen::pack_params(program, inputs, fault);
@@ -79,8 +79,8 @@ impl Known {
         let mut args = Args::new();
         args.push_bytes(&params).push(&to).push(&size);
         let grid = kernel::grid(size.div_ceil(self.width as u64), THREADS);
-        // SAFETY: the arguments are those of map_flat.cuh, for the program and the access that the kernel was made for; every
-        // input that is not repeated has `size` elements from its address on, as the plan says, and so has each output.
+        // SAFETY: the arguments match map_flat.cuh for the program and access that the kernel was compiled for. Each input
+        // that is not repeated has `size` elements from its address, and so has each output.
         unsafe { self.function.launch(grid, [THREADS, 1, 1], 0, args.pointers()) }.in_call(call)?;
         device::done(call, outputs)
     }

@@ -17,23 +17,23 @@ use crate::device::{self, InCall};
 use crate::driver::Context;
 use crate::families::kernel::{self, THREADS};
 
-pub(crate) use fast_path::run as run_again;
+pub(crate) use fast_path::run as run_cached;
 
-/// Bytes of kernel parameters; CUDA takes 4096 at least, and the compiler adds padding.
+/// Maximum size of the kernel parameters, in bytes. CUDA guarantees 4096; the compiler adds padding.
 pub(crate) const MAX_PARAMETER_BYTES: usize = 4000;
-/// Elements along a side of a tile: a line of memory is as long, for 4-byte elements.
+/// Side length of a tile, in elements: 32 elements of 4 bytes fill a cache line.
 const SIDE: usize = 32;
-/// Shared memory that the tiles of a block may take, so that several blocks find room on a multiprocessor.
+/// Maximum shared memory for the tiles of a block, in bytes, so that several blocks are resident on a multiprocessor.
 const MAX_SHARED_BYTES: usize = 40 << 10;
 
-/// The kernel of family Map.
+/// Runs a call of family Map.
 pub fn run(call: &Call) -> Result<Outcome> {
     let Work::Map { program, plan } = call.work else { decline!("not a map") };
     if let Some(op) = program.ops().find(|op| !codegen::has_row(*op)) {
         decline!("no CUDA expression for {}", op.name());
     }
     if !outputs_are_contiguous(plan, call.inputs.len()) {
-        decline!("an output does not lie in loop order");
+        decline!("an output that is not contiguous in loop order");
     }
     let inputs = device::pointers(call.inputs)?;
     let kernel = MapKernel::new(program, plan, &inputs);
@@ -41,7 +41,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
     let params = codegen::pack_params(program, &inputs, device::fault_address(context, program).in_call(call)?);
     let (axes, span, items) = kernel.loops(plan, inputs.len());
     if params.len() + axes.len() + span.len() + 8 * (call.outputs.len() + 1) > MAX_PARAMETER_BYTES {
-        decline!("{} axes of {} inputs are more than kernel parameters hold", plan.dims.len(), inputs.len());
+        decline!("{} axes of {} inputs exceed the size of kernel parameters", plan.dims.len(), inputs.len());
     }
     let outputs = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<SmallVec<[_; 2]>>>()?;
     let to: SmallVec<[u8; 64]> = outputs.iter().flat_map(|o| o.pointer().to_le_bytes()).collect();
@@ -60,16 +60,16 @@ pub fn run(call: &Call) -> Result<Outcome> {
     };
     let function = kernel.function(context).in_call(call)?;
     if let (Class::Flat(access), false) = (kernel.class, kernel.wide) {
-        fast_path::remember(program, call.device, access, kernel.width(), &function);
+        fast_path::cache_kernel(program, call.device, access, kernel.width(), &function);
     }
-    // SAFETY: the arguments are those of map_flat.cuh (no axes), map_strided.cuh (axes) and map_tiled.cuh (axes and span);
-    // the plan's strides lead from the inputs' addresses to elements inside their buffers, and each output has all of the
-    // plan's points.
+    // SAFETY: the arguments match the parameters of map_flat.cuh (no axes), map_strided.cuh (axes) and map_tiled.cuh (axes
+    // and span). The plan's strides keep every access inside the input buffers, and each output has as many elements as the
+    // plan.
     unsafe { function.launch(grid, [THREADS, 1, 1], 0, args.pointers()) }.in_call(call)?;
     device::done(call, outputs)
 }
 
-/// Whether loop numbers are element numbers of every output.
+/// Returns whether the loop index equals the element index of every output.
 fn outputs_are_contiguous(plan: &LoopPlan, inputs: usize) -> bool {
     plan.strides[inputs..].iter().all(|strides| {
         let mut expected = 1;
@@ -83,7 +83,7 @@ fn outputs_are_contiguous(plan: &LoopPlan, inputs: usize) -> bool {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Class {
-    /// map_flat.cuh: one axis, which every input walks with stride 1 or 0.
+    /// map_flat.cuh: one axis, every input with stride 1 or 0.
     Flat(Access),
     /// map_tiled.cuh.
     Tiled(Tiling),
@@ -91,19 +91,19 @@ enum Class {
     Strided { rank: usize },
 }
 
-/// Inputs that lie along another axis than the outputs.
+/// Inputs whose fastest axis differs from the outputs'.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Tiling {
-    /// Bit k: input k is one of them.
+    /// Bit mask of the inputs that go through a tile.
     crossed: u64,
-    /// Their axis, of the plan's; the outputs' is the last.
+    /// The axis that these inputs are contiguous along. The outputs are contiguous along the last axis.
     across: usize,
-    /// Axes of the plan.
+    /// Number of axes of the plan.
     rank: usize,
 }
 
 impl Tiling {
-    /// Where there is such an input, both axes are long enough to fill lines, and one axis serves all of them.
+    /// Returns the tiling, if such inputs exist, share one axis, and both axes are long enough to fill cache lines.
     fn of(plan: &LoopPlan, inputs: usize, itemsizes: impl Fn(usize) -> usize) -> Option<Tiling> {
         let (last, rank) = (plan.dims.len().checked_sub(1)?, plan.dims.len());
         let (mut crossed, mut across, mut bytes) = (0, None, 0);
@@ -121,7 +121,7 @@ impl Tiling {
     }
 }
 
-/// A map kernel: all that its text depends on.
+/// Everything that determines the source of a map kernel.
 struct MapKernel<'a> {
     program: &'a Expression,
     class: Class,
@@ -146,17 +146,17 @@ impl<'a> MapKernel<'a> {
         MapKernel { program, class: Class::Flat(Access { repeated, aligned }), wide }
     }
 
-    /// Elements of a thread at a time.
+    /// Elements per thread and iteration.
     fn width(&self) -> usize {
         match self.class {
             Class::Flat(access) => width(self.program, access.repeated),
-            // Loops of unlike lengths are spread over more threads.
+            // Bodies with loops have uneven cost, so each thread takes one element.
             Class::Strided { .. } if self.program.ops().any(|op| op.0.body.is_some_and(|body| body.loops)) => 1,
             Class::Tiled(_) | Class::Strided { .. } => 4,
         }
     }
 
-    /// The axes and the span that the kernel takes, where it takes them, and its number of elements or tiles.
+    /// Returns the kernel's axes and span arguments (empty if it takes none) and its number of elements or tiles.
     fn loops(&self, plan: &LoopPlan, inputs: usize) -> (Bytes, Bytes, u64) {
         let all = plan.strides[..inputs].iter().map(|s| s.as_slice());
         match self.class {
@@ -201,7 +201,7 @@ impl<'a> MapKernel<'a> {
         }
     }
 
-    /// The whole text, or the name of an operation that cannot be generated.
+    /// Returns the source, or the name of an operation without a CUDA expression.
     fn source(&self) -> std::result::Result<String, &'static str> {
         let (access, rank, kernel) = match self.class {
             Class::Flat(access) => (access, String::new(), include_str!("../../kernels/map_flat.cuh")),
@@ -226,7 +226,7 @@ impl<'a> MapKernel<'a> {
     }
 }
 
-/// As many elements as the widest dtype puts into 16 bytes; fewer of what is dear, whose code would be unrolled.
+/// Elements per thread: the widest dtype fills 16 bytes. Fewer for expensive operations, which limits unrolled code.
 fn width(program: &Expression, repeated: u64) -> usize {
     let inputs = (0..64).map_while(|k| program.input_dtype(k).map(|d| (k, d))).filter(|(k, _)| repeated >> k & 1 == 0).map(|(_, d)| d);
     let outputs = (0..program.outputs.len()).map(|n| program.output_dtype(n));
@@ -239,7 +239,7 @@ fn width(program: &Expression, repeated: u64) -> usize {
     (16 / widest).min(most)
 }
 
-/// `Outputs`, and storing to them.
+/// The struct `Outputs` and the functions that store to it.
 fn stores(program: &Expression) -> String {
     let lines = |line: &dyn Fn(&mut String, usize, &str)| {
         let mut out = String::new();
@@ -261,7 +261,7 @@ struct Outputs {{
 {fields}}};
 __device__ inline void store(const Outputs& out, Index i, const Results& results) {{
 {single}}}
-// Outputs begin at multiples of 256 bytes.
+// Outputs are aligned to 256 bytes.
 __device__ inline void store_pack(const Outputs& out, Index i, const Results (&results)[WIDTH]) {{
 {packs}    #pragma unroll
     for (int k = 0; k < WIDTH; k++) {{
@@ -271,8 +271,8 @@ __device__ inline void store_pack(const Outputs& out, Index i, const Results (&r
     )
 }
 
-/// Every program of this family for compiling without a device: all operations of all dtypes, many results to a kernel;
-/// unaligned and repeated inputs, several ranks, both index widths.
+/// Sources for compiling without a device: every operation and dtype, many results per kernel, unaligned and repeated inputs,
+/// several ranks, both index widths.
 pub fn sources() -> Vec<(String, String)> {
     let flat = |repeated, aligned| Class::Flat(Access { repeated, aligned });
     let programs = check::programs();
@@ -348,7 +348,7 @@ mod tests {
         assert_eq!(source(1.0), source(123.456));
     }
 
-    /// Every size that fits 32-bit indices is free of overflow: a number and one step of the grid still add up.
+    /// 32-bit indices do not overflow: the sum of an index and one grid stride fits.
     #[test]
     fn narrow_steps_do_not_overflow() {
         let most = codegen::MAX_NARROW as u64;

@@ -1,7 +1,8 @@
-//! Rows: an expression over rows and its own reductions along them (softmax, normalisations), each row read once and held in registers.
+//! Rows: an expression over rows and its own reductions along them (softmax, normalisation). Each row is read once and held
+//! in registers.
 //!
-//! A team of threads takes a row: some of a warp, several warps up to 1024 threads. How many, and how many elements each of them holds, follows from
-//! the row's length and from how many values of an element are alive at once.
+//! A team of threads takes a row: part of a warp, or several warps up to 1024 threads. The row length and the number of live
+//! values per element determine the team size and the elements per thread.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use cuprum_core::plan::rows::{MAX_LENGTH, RowsPlan};
 use cuprum_core::{Call, DType, Op, Outcome, Program as Expression, Reason, Result, Work, decline};
 use smallvec::SmallVec;
 
-use crate::codegen::rows::{self as code, Fold, Lie, Stages};
+use crate::codegen::rows::{self as code, OperandLayout, RowFold, Stages};
 use crate::codegen::{self, KernelKey, reductions};
 use crate::compile::module::{Args, Function};
 use crate::device::{self, InCall};
@@ -22,52 +23,52 @@ use crate::families::map::MAX_PARAMETER_BYTES;
 
 mod samples;
 
-/// Threads of a block whose teams are no larger than a warp.
+/// Block size, in threads, for teams of up to a warp.
 const SMALL_BLOCK: usize = 128;
-/// Words of registers that a thread's elements take in teams of up to a warp, and in larger ones.
+/// Maximum 32-bit registers for a thread's elements, in teams of up to a warp and in larger teams.
 const WORDS: [usize; 2] = [32, 24];
-/// At the most, in a block of 1024 threads, which leaves 64 registers to each.
+/// The same limit in a block of 1024 threads, which has 64 registers per thread.
 const MAX_WORDS: usize = 40;
-/// Threads that keep a device busy: rows that are fewer get larger teams.
-const BUSY: usize = 1 << 17;
-/// Packs of a thread come in these numbers, so that rows of about the same length share a kernel.
+/// Threads that fill the device. Fewer rows get larger teams.
+const FULL_DEVICE_THREADS: usize = 1 << 17;
+/// Possible numbers of packs per thread. Few values let rows of similar length share a kernel.
 const PACKS: [usize; 23] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 36, 40, 44, 46, 48];
 
-/// What a kernel's text depends on beside the program.
+/// Everything besides the program that determines the source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Shape {
+struct RowsShape {
     team: usize,
     /// Index into [`PACKS`].
     packs: usize,
     width: usize,
     rank: usize,
     wide: bool,
-    lie: Lie,
+    layout: OperandLayout,
 }
 
-impl Shape {
-    /// The shape for rows whose inputs begin at these addresses, or why there is none.
-    fn new(stages: &Stages, program: &Expression, plan: &RowsPlan, inputs: &[u64]) -> std::result::Result<Shape, Reason> {
+impl RowsShape {
+    /// Returns the shape for inputs at these addresses, or the reason why rows do not fit.
+    fn new(stages: &Stages, program: &Expression, plan: &RowsPlan, inputs: &[u64]) -> std::result::Result<RowsShape, Reason> {
         let itemsize = |k: usize| program.input_dtype(k).map_or(16, DType::itemsize);
         let along = |k: &usize| plan.row_strides[*k] != 0;
         let smallest = (0..inputs.len()).filter(along).map(itemsize).min().unwrap_or(16);
-        // From the length alone, and the dtypes: how elements are shared out decides the order of combination.
+        // Depends on length and dtypes only, since the distribution of elements determines the order of combination.
         let width = [8, 4, 2].into_iter().find(|w| w * smallest <= 16 && plan.length.is_multiple_of(*w)).unwrap_or(1);
         let units = plan.length / width;
         let words = width * stages.words().max(1);
         let packs_of = |team: usize| units.div_ceil(team);
-        // So many packs of a thread are under way together: 16 bytes.
+        // Packs per thread in flight at once: 16 bytes.
         let few = (16 / (smallest * width)).max(1);
         let mut team = units.div_ceil(few).next_power_of_two().min(32);
         while team < 1024 && packs_of(team) * words > WORDS[(team > 32) as usize] {
             team *= 2;
         }
-        while team < 256 && packs_of(team) > few && plan.rows * team < BUSY {
+        while team < 256 && packs_of(team) > few && plan.rows * team < FULL_DEVICE_THREADS {
             team *= 2;
         }
         let packs = PACKS.iter().position(|&p| p >= packs_of(team)).filter(|&p| PACKS[p] * words <= MAX_WORDS || team <= 32);
         let Some(packs) = packs else {
-            return Err(Reason::with(|| format!("{} elements of {} words are more than registers hold", plan.length, stages.words())));
+            return Err(Reason::with(|| format!("{} elements of {} words do not fit in registers", plan.length, stages.words())));
         };
         let is_aligned = |k: usize| {
             let bytes = (width * itemsize(k)).min(16);
@@ -78,35 +79,35 @@ impl Shape {
             let first = range.start;
             range.filter(|k| !along(k)).fold(0, |bits, k| bits | 1 << (k - first))
         };
-        let lie = Lie {
+        let layout = OperandLayout {
             repeated: bits(0..inputs.len()),
             results: bits(inputs.len()..plan.row_strides.len()),
             aligned: (0..inputs.len()).filter(along).all(is_aligned),
         };
         let wide = !codegen::fits_narrow(plan.rows, &plan.outer, plan.outer_strides.iter().map(|s| s.as_slice()));
-        Ok(Shape { team, packs, width, rank: plan.outer.len(), wide, lie })
+        Ok(RowsShape { team, packs, width, rank: plan.outer.len(), wide, layout })
     }
 
-    /// Threads of a block. Teams of several warps have one each, for they wait for each other.
+    /// Block size, in threads. A team of several warps is a block, because its threads synchronise.
     fn block(self) -> usize {
         if self.team > 32 { self.team } else { SMALL_BLOCK }
     }
 
-    /// Threads of a multiprocessor that the compiler leaves registers for: 64 to each, or 40. While a block waits for its row, others compute.
+    /// Threads per multiprocessor that the compiler reserves registers for. More resident blocks hide the latency of loads.
     fn resident(self, stages: &Stages) -> usize {
         let words = PACKS[self.packs] * self.width * stages.words();
         if stages.is_light() && words <= 24 { 1536 } else { 1024 }
     }
 
     fn key(self, program: &Expression) -> KernelKey<'_> {
-        let Shape { team, packs, width, rank, wide, lie } = self;
-        let numbers = [team, packs, width, rank, wide as usize, lie.aligned as usize].map(|n| n as u64);
-        numbers.into_iter().chain([lie.repeated, lie.results]).fold(KernelKey::new("rows", program), KernelKey::with)
+        let RowsShape { team, packs, width, rank, wide, layout } = self;
+        let numbers = [team, packs, width, rank, wide as usize, layout.aligned as usize].map(|n| n as u64);
+        numbers.into_iter().chain([layout.repeated, layout.results]).fold(KernelKey::new("rows", program), KernelKey::with)
     }
 
-    /// The whole text, or the name of an operation that cannot be generated.
+    /// Returns the source, or the name of an operation without a CUDA expression.
     fn source(self, program: &Expression, stages: &Stages) -> std::result::Result<String, &'static str> {
-        let row = code::row(stages, self.lie, fold)?;
+        let row = code::row(stages, self.layout, fold)?;
         let constants = format!(
             "\nnamespace cuprum {{\n\nusing Index = {};\nconstexpr int RANK = {}, OPERANDS = {}, TEAM = {}, BLOCK = {}, WIDTH = {}, PACKS = {}, FULL = {}, FOLDS = {}, RESIDENT = {};\n\n}}  // namespace cuprum\n",
             codegen::index_type(self.wide),
@@ -138,29 +139,29 @@ impl Shape {
     }
 }
 
-/// The kernel's name.
+/// Name of the kernel.
 fn name(program: &Expression) -> String {
     codegen::kernel_name("rows", program)
 }
 
-/// How an operation folds a row, after reduce.rs's table.
-fn fold(op: Op) -> Option<Fold<'static>> {
+/// How an operation reduces a row, from the table of reductions.
+fn fold(op: Op) -> Option<RowFold<'static>> {
     let (identity, value, combine) = reductions::combination(op)?;
-    // Where elements may be combined twice reductions begin with one of them; a thread that has none begins with this.
+    // Reductions without an identity start with an element. A thread without elements starts with this value.
     let end = if op == MIN { "highest<Acc>()" } else { "lowest<Acc>()" };
-    Some(Fold { identity: identity.unwrap_or(end), value, combine })
+    Some(RowFold { identity: identity.unwrap_or(end), value, combine })
 }
 
-/// The kernel of family Rows.
+/// Runs a call of family Rows.
 pub fn run(call: &Call) -> Result<Outcome> {
     let Work::Rows { program, plan } = call.work else { decline!("not work on rows") };
     launch(call, program, plan)
 }
 
-/// Runs a variance along rows, where this is faster than the kernels of reductions; `None` elsewhere.
+/// Runs a variance along rows if this is faster than the Reduce kernels. Returns `None` otherwise.
 pub(crate) fn variance(call: &Call, program: &Expression, plan: &ReducePlan) -> Option<Result<Outcome>> {
     let is_row = plan.reduced.len() == 1 && plan.reduced_strides.iter().all(|s| matches!(s.as_slice(), [0 | 1]));
-    // Long rows that are few are better shared by several blocks.
+    // A few long rows are faster when several blocks share each.
     let is_gain = plan.kept_size >= 132 || plan.reduced_size <= 4096;
     if call.op != VAR || !is_row || !is_gain || plan.reduced_size > MAX_LENGTH {
         return None;
@@ -191,7 +192,7 @@ fn launch(call: &Call, program: &Expression, plan: &RowsPlan) -> Result<Outcome>
         decline!("no CUDA expression for {}", op.name());
     }
     if let Some(op) = program.folds().find(|op| fold(*op).is_none()) {
-        decline!("no row for {}", op.name());
+        decline!("no CUDA reduction for {}", op.name());
     }
     if let Some(stride) = plan.row_strides.iter().find(|s| !matches!(s, 0 | 1)) {
         decline!("rows with a stride of {stride} elements");
@@ -203,9 +204,9 @@ fn launch(call: &Call, program: &Expression, plan: &RowsPlan) -> Result<Outcome>
     let repeated = (0..inputs.len()).filter(|&k| plan.row_strides[k] == 0).fold(0, |bits, k| bits | 1 << k);
     let stages = Stages::new(program, repeated);
     if (0..call.outputs.len()).any(|n| plan.row_strides[inputs.len() + n] == 0 && stages.varies(program.outputs[n])) {
-        decline!("a result for each row of what differs along it");
+        decline!("an output with one element per row, of a value that varies along the row");
     }
-    let shape = match Shape::new(&stages, program, plan, &inputs) {
+    let shape = match RowsShape::new(&stages, program, plan, &inputs) {
         Ok(shape) => shape,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
@@ -213,7 +214,7 @@ fn launch(call: &Call, program: &Expression, plan: &RowsPlan) -> Result<Outcome>
     let params = codegen::pack_params(program, &inputs, device::fault_address(context, program).in_call(call)?);
     let axes = codegen::pack_axes(&plan.outer, plan.outer_strides.iter().map(|s| s.as_slice()), shape.wide);
     if params.len() + axes.len() + 8 * (call.outputs.len() + 2) > MAX_PARAMETER_BYTES {
-        decline!("{} axes of {} inputs are more than kernel parameters hold", plan.outer.len(), inputs.len());
+        decline!("{} axes of {} inputs exceed the size of kernel parameters", plan.outer.len(), inputs.len());
     }
     let function = shape.function(context, program, &stages).in_call(call)?;
     let outputs = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<SmallVec<[_; 2]>>>()?;
@@ -222,13 +223,13 @@ fn launch(call: &Call, program: &Expression, plan: &RowsPlan) -> Result<Outcome>
     let mut args = Args::new();
     args.push_bytes(&params).push_bytes(&axes).push_bytes(&to).push(&rows).push(&length);
     let grid = kernel::grid(rows * shape.team as u64, block);
-    // SAFETY: the arguments are those of rows.cu; the plan's strides lead from the addresses of inputs and outputs to elements inside
-    // their buffers, for each row and each of its `length` elements, and the team's packs cover a row.
+    // SAFETY: the arguments match rows.cu. The plan's strides keep every access inside the buffers for each row and each of
+    // its `length` elements, and the team's packs cover a row.
     unsafe { function.launch(grid, [block, 1, 1], 0, args.pointers()) }.in_call(call)?;
     device::done(call, outputs)
 }
 
-/// Programs of this family for compiling without a device: what the kernel is for, in each dtype that it is for, over rows of many lengths.
+/// Sources for compiling without a device: typical expressions in several dtypes over rows of many lengths.
 pub fn sources() -> Vec<(String, String)> {
     let floats = [DType::F32, DType::F16, DType::F64, DType::BF16];
     let lengths = [11585, 11584, 1000, 32, 31, 2, 4097, 127, 5000];
@@ -265,10 +266,10 @@ mod tests {
 
     use super::*;
 
-    fn shape_of(program: &Expression, rows: usize, length: usize, address: u64) -> Option<Shape> {
+    fn shape_of(program: &Expression, rows: usize, length: usize, address: u64) -> Option<RowsShape> {
         let layout = Layout::contiguous(&[rows, length]).unwrap();
         let plan = RowsPlan::new(&[rows, length], 1, &[&layout, &layout]).unwrap();
-        Shape::new(&Stages::new(program, 0), program, &plan, &[address]).ok()
+        RowsShape::new(&Stages::new(program, 0), program, &plan, &[address]).ok()
     }
 
     #[test]
@@ -286,12 +287,12 @@ mod tests {
     }
 
     #[test]
-    fn addresses_decide_how_is_loaded_not_what() {
+    fn addresses_decide_only_the_load_width() {
         let program = samples::layer_norm(DType::F32);
         let [even, odd] = [256, 260].map(|address| shape_of(&samples::softmax(DType::F32), 300, 1004, address).unwrap());
-        assert!(even.lie.aligned && !odd.lie.aligned);
-        assert_eq!(Shape { lie: Lie::default(), ..even }, Shape { lie: Lie::default(), ..odd });
-        // What is multiplied at the end is read at the end, and takes no registers before.
+        assert!(even.layout.aligned && !odd.layout.aligned);
+        assert_eq!(RowsShape { layout: OperandLayout::default(), ..even }, RowsShape { layout: OperandLayout::default(), ..odd });
+        // The factor of the final product is loaded at the end and takes no registers before.
         assert_eq!(Stages::new(&program, 0).words(), 1);
         assert_eq!(Stages::new(&samples::variance(DType::C64), 0).words(), 2);
     }

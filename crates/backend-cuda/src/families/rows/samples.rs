@@ -1,4 +1,4 @@
-//! Programs that core makes of well-known expressions, for compiling kernels without a device.
+//! Programs for well-known row expressions, in the form that core builds them, for compiling kernels without a device.
 
 use cuprum_core::ops::elementwise::{ADD, DIVIDE, EXP, LOG, MULTIPLY, SQRT, SUBTRACT};
 use cuprum_core::ops::reduce::{MAX, MIN, SUM};
@@ -10,7 +10,7 @@ fn apply(p: &mut Expression, op: Op, dtype: DType, args: &[u16]) -> u16 {
     p.push(StepKind::Apply(op), dtype, args)
 }
 
-/// `exp(a - max(a))` and its sum, and `a - max(a)`.
+/// Adds `a - max(a)`, its exponential, and the sum of the exponentials.
 fn exponentials(p: &mut Expression, dtype: DType) -> [u16; 3] {
     let half = matches!(dtype, DType::F16 | DType::BF16);
     let a = p.push(StepKind::Input(0), dtype, &[]);
@@ -32,7 +32,7 @@ pub fn softmax(dtype: DType) -> Expression {
     p
 }
 
-/// `v / sum(v)` of `v = a * take(table, indices)`.
+/// `v / sum(v)` with `v = a * take(table, indices)`.
 pub fn share_of_take() -> Expression {
     let mut p = codegen::check::taking(DType::F32, DType::I32);
     let value = p.outputs[0];
@@ -104,7 +104,7 @@ pub fn variance(dtype: DType) -> Expression {
     p
 }
 
-/// The smallest element and the product of all, each row's own.
+/// The minimum and the product of each row.
 pub fn ends(dtype: DType) -> Expression {
     let mut p = Expression::identity(dtype);
     let value = if dtype == DType::Bool { DType::I64 } else { dtype };
@@ -119,7 +119,8 @@ pub fn ends(dtype: DType) -> Expression {
     p
 }
 
-/// Its text over rows of this length, all inputs but the first repeated along rows; the last `results` outputs are numbers of rows.
+/// Returns name and source for rows of this length. Every input but the first is repeated along rows. The last `results`
+/// outputs have one element per row.
 pub fn listed(what: &str, program: &Expression, length: usize, results: usize, n: usize) -> Option<(String, String)> {
     let inputs = program.steps.iter().filter(|s| matches!(s.kind, StepKind::Input(_))).count();
     let shape = [300, length];
@@ -136,7 +137,7 @@ pub fn listed(what: &str, program: &Expression, length: usize, results: usize, n
         (0..inputs).map(|k| if k == 0 { &x } else { &weight }).chain((0..program.outputs.len()).map(of_output)).collect();
     let plan = RowsPlan::new(&shape, 1, &operands)?;
     let stages = Stages::new(program, 0);
-    let shape = Shape::new(&stages, program, &plan, &vec![256 + 4 * (n as u64 % 2); inputs]).ok()?;
+    let shape = RowsShape::new(&stages, program, &plan, &vec![256 + 4 * (n as u64 % 2); inputs]).ok()?;
     let text = shape.source(program, &stages).unwrap_or_else(|op| format!("#error \"no row for {op}\"\n"));
     Some((format!("rows<{what}, {}, {length}, {shape:?}>", program.steps[0].dtype), text))
 }

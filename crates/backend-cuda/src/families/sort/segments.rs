@@ -1,5 +1,5 @@
-//! Sorts within segments: those of up to [`SHORT`] elements by comparing all pairs, whatever their mixture, longer ones by radix in a
-//! block's shared memory, each by the smallest tile of a few that holds it. Those that no tile holds are declined.
+//! Sorts within segments: up to [`SHORT`] elements by comparing all pairs, longer segments by a radix sort in shared memory
+//! with the smallest tile that holds them. Segments that exceed the largest tile are declined.
 
 use cuprum_core::op::Op;
 use cuprum_core::ops::segments::{SEGMENT_ARGSORT, SEGMENT_SORT};
@@ -8,50 +8,51 @@ use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
 use super::{BLOCK, Tile, blocks, element};
 use crate::compile::module::Args;
 use crate::device::{self, InCall};
-use crate::families::kernel::{Source, THREADS, grid};
+use crate::families::kernel::{KernelSource, THREADS, grid};
 
-static SEGMENTS: Source = Source {
+static SEGMENTS: KernelSource = KernelSource {
     name: "sort_segments.cu",
     text: concat!(include_str!("../../kernels/sort_keys.cuh"), include_str!("../../kernels/sort_segments.cu")),
 };
 
-/// The operations that these kernels do.
+/// The operations of this module.
 pub(crate) const OPS: &[Op] = &[SEGMENT_SORT, SEGMENT_ARGSORT];
 
-/// Longest segments that are sorted by comparing all pairs, as in `sort_segments.cu`.
+/// Maximum length of segments that are sorted by comparing all pairs, as in `sort_segments.cu`.
 const SHORT: usize = 128;
-/// Elements among which the segments of a block begin, as there.
+/// Elements per tile of the short-segment kernel, as in `sort_segments.cu`. A block sorts the segments that start in its
+/// tile.
 const TILE: usize = 1024;
-/// Lists of longer segments, as there.
+/// Number of lists of longer segments, as in `sort_segments.cu`.
 const LISTS: usize = 3;
-/// Blocks for each multiprocessor, where there are as many segments on a list: more than it holds at once, so that it is never idle.
+/// Maximum number of blocks per multiprocessor and list. More than are resident, so that no multiprocessor idles.
 const WAVES: usize = 16;
 
-/// The tiles that longer segments are sorted in; a list for each.
-fn tiles(itemsize: usize, places: bool) -> [Tile; LISTS] {
-    [Tile { threads: 256, items: 2 }, Tile { threads: 256, items: 6 }, Tile::largest(itemsize, places)]
+/// Tile sizes for longer segments, one list of segments for each.
+fn tiles(itemsize: usize, indices: bool) -> [Tile; LISTS] {
+    [Tile { threads: 256, items: 2 }, Tile { threads: 256, items: 6 }, Tile::largest(itemsize, indices)]
 }
 
 /// Calls `use_defines` with the definitions of a tile's kernel.
-fn with_defines<R>(tile: Tile, dtype: DType, places: bool, use_defines: impl FnOnce(&[(&'static str, &str)]) -> R) -> R {
+fn with_defines<R>(tile: Tile, dtype: DType, indices: bool, use_defines: impl FnOnce(&[(&'static str, &str)]) -> R) -> R {
     let (threads, items) = (tile.threads.to_string(), tile.items.to_string());
-    let indices = if places { "1" } else { "0" };
+    let indices = if indices { "1" } else { "0" };
     use_defines(&[("ELEMENT", element(dtype)), ("INDICES", indices), ("SEGMENTS", "1"), ("THREADS", &threads), ("ITEMS", &items)])
 }
 
-/// Every dtype, a tile of each, values and places in turn, for compiling without a device.
+/// Sources for compiling without a device: every dtype with one tile, alternately with values and indices.
 pub(super) fn sources() -> impl Iterator<Item = (String, String)> {
     DType::ALL.into_iter().enumerate().flat_map(|(n, dtype)| {
-        let places = n % 2 == 0;
-        let tile = tiles(dtype.itemsize(), places)[n % LISTS];
-        let long = with_defines(tile, dtype, places, |defines| BLOCK.listed(defines));
+        let indices = n % 2 == 0;
+        let tile = tiles(dtype.itemsize(), indices)[n % LISTS];
+        let long = with_defines(tile, dtype, indices, |defines| BLOCK.listed(defines));
         [SEGMENTS.listed(&[("ELEMENT", element(dtype))]), long]
     })
 }
 
-/// A sort within segments.
+/// Runs a sort within segments.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let (&Work::SegmentSort { places, longest }, [input, offsets], [output]) = (&call.work, call.inputs, call.outputs) else {
+    let (&Work::SegmentSort { places: indices, longest }, [input, offsets], [output]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a sort of segments of one array")
     };
     let (dtype, length, segments) = (input.dtype(), input.layout().size(), offsets.layout().size().saturating_sub(1));
@@ -59,7 +60,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     if !is_flat || offsets.dtype() != DType::I64 || output.layout.size() != length {
         decline!("arrays that are not contiguous, or offsets that are not int64");
     }
-    let lists = tiles(dtype.itemsize(), places);
+    let lists = tiles(dtype.itemsize(), indices);
     let most = lists[LISTS - 1].size();
     if longest > most {
         decline!("a segment of {longest} elements: a block holds {most}");
@@ -70,9 +71,9 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let context = device::context(call.device)?;
     let out = device::allocate_output(call, 0)?;
     let (from, offsets) = (device::pointer(input)?, device::pointer(offsets)?);
-    let [to_values, to_places] = if places { [0, out.pointer()] } else { [out.pointer(), 0] };
+    let [to_values, to_places] = if indices { [0, out.pointer()] } else { [out.pointer(), 0] };
 
-    // How many segments are on each list, where the tiles' segments begin, then the lists, none of which can be longer than this.
+    // Capacity of each list. Memory holds the list lengths, the first segment of each tile, then the lists.
     let tile_count = length.div_ceil(TILE);
     let shorter = [SHORT, lists[0].size(), lists[1].size()];
     let capacity = shorter.map(|shorter| if longest > shorter { segments.min(length / (shorter + 1)) } else { 0 });
@@ -83,33 +84,33 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let at = |bytes: usize| scratch.pointer() + bytes as u64;
     let before = [0, capacity[0], capacity[0] + capacity[1]];
     let (counts, cuts, list_at) = (at(0), at(cuts_at), before.map(|segments| at(lists_at + size_of::<i64>() * segments)));
-    // One parameter: the lists, then the longest that is on each.
+    // One parameter: the addresses of the lists, then the maximum length on each.
     let all_lists = [list_at, lists.map(|tile| tile.size() as u64)];
 
     let defines: &[_] = &[("ELEMENT", element(dtype))];
     let function = SEGMENTS.kernel(context, "sort_segments_plan", defines).in_call(call)?;
     let mut args = Args::new();
     args.push(&offsets).push(&segments).push(&cuts).push(&tile_count).push(&all_lists).push(&counts);
-    // SAFETY: the arguments are those of sort_segments_plan in sort_segments.cu, of which `Lists` is laid out as two arrays: one offset more
-    // than there are segments, one cut more than there are tiles, and room on each list for as many segments of its lengths as can be
-    // among `length` elements.
+    // SAFETY: the arguments match sort_segments_plan in sort_segments.cu; `Lists` has the layout of two arrays. There is one
+    // offset more than segments and one cut more than tiles. Each list holds as many segments of its lengths as fit in
+    // `length` elements.
     unsafe { function.launch(grid(segments.max(tile_count + 1) as u64, THREADS), [THREADS, 1, 1], 0, args.pointers()) }.in_call(call)?;
 
     let function = SEGMENTS.kernel(context, "sort_segments_short", defines).in_call(call)?;
     let mut args = Args::new();
     args.push(&from).push(&to_values).push(&to_places).push(&length).push(&offsets).push(&cuts);
-    // SAFETY: as above, of sort_segments_short: `length` elements and as many of the output that is asked for, the other null; core has
-    // seen that the offsets rise from 0 to `length`. A block for each tile.
+    // SAFETY: the arguments match sort_segments_short in sort_segments.cu: `length` elements, one output of as many, the
+    // other null. Core checks that the offsets rise from 0 to `length`. There is a block per tile.
     unsafe { function.launch(blocks(tile_count), [THREADS, 1, 1], 0, args.pointers()) }.in_call(call)?;
 
     let waves = WAVES * context.info().sm_count.max(1) as usize;
     for (n, tile) in lists.into_iter().enumerate().filter(|(n, _)| capacity[*n] > 0) {
-        let function = with_defines(tile, dtype, places, |defines| BLOCK.kernel(context, "sort_segments", defines)).in_call(call)?;
+        let function = with_defines(tile, dtype, indices, |defines| BLOCK.kernel(context, "sort_segments", defines)).in_call(call)?;
         let count = counts + (n * size_of::<u32>()) as u64;
         let mut args = Args::new();
         args.push(&from).push(&to_values).push(&to_places).push(&offsets).push(&list_at[n]).push(&count);
-        // SAFETY: as above, of sort_segments in sort_block.cu: a list and its length; a tile holds each of its segments, and places are
-        // there if it was compiled for them.
+        // SAFETY: the arguments match sort_segments in sort_block.cu: a list and its length. A tile holds each of its
+        // segments, and the index output exists if the kernel was compiled for it.
         unsafe { function.launch(blocks(capacity[n].min(waves)), [tile.threads as u32, 1, 1], 0, args.pointers()) }.in_call(call)?;
     }
     device::done(call, [out])
@@ -122,8 +123,8 @@ mod tests {
     #[test]
     fn tiles_grow() {
         for dtype in DType::ALL {
-            for places in [false, true] {
-                let sizes = tiles(dtype.itemsize(), places).map(Tile::size);
+            for indices in [false, true] {
+                let sizes = tiles(dtype.itemsize(), indices).map(Tile::size);
                 assert!(SHORT < sizes[0] && sizes.is_sorted_by(|a, b| a < b), "{dtype}: {sizes:?}");
             }
         }
