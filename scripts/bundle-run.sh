@@ -1,8 +1,15 @@
 #!/usr/bin/env bash
 # Run the bundle: info, conformance, tour and benches. Full logs go to OUT (default: ./results); a summary is printed last.
-#   run.sh [info] [conformance] [memcheck] [tour] [bench] [native] [peers]      (default: info conformance tour bench)
+#   run.sh [info] [conformance] [memcheck] [sanitize] [tour] [bench] [native] [peers]      (default: info conformance tour bench)
+# The first run unpacks the binaries beside this script; `run.sh unpack` does that alone.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
+if [ ! -e "$here/.unpacked" ]; then
+  # Python reads the format too, where tar has no xz.
+  tar -xf "$here/files.tar.xz" -C "$here" 2>/dev/null || python3 -m tarfile -e "$here/files.tar.xz" "$here" || exit 1
+  touch "$here/.unpacked"
+fi
+[ "$*" != unpack ] || exit 0
 OUT=${OUT:-$PWD/results}
 mkdir -p "$OUT"
 steps=${*:-info conformance tour bench}
@@ -21,6 +28,8 @@ for step in $steps; do
     conformance) run conformance "$here/conformance" --jobs "$(nproc)" ;;
     # After conformance: its kernels are on the disk cache then. Without the pool, whose blocks are larger than what is asked for.
     memcheck) CUPRUM_GPU_MEMORY_POOL=0 run memcheck compute-sanitizer --tool memcheck --target-processes all --error-exitcode 9 "$here/conformance" --jobs "$(nproc)" ;;
+    # Large arrays under racecheck and memcheck, within five minutes.
+    sanitize) run sanitize bash "$here/sanitize.sh" ;;
     # CUB without cuprum, where there is a compiler. Before `peers`, whose table it is part of then.
     native)
       nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)

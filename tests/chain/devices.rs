@@ -13,8 +13,8 @@ use cuprum::core::ops::elementwise::CLIP;
 use cuprum::registry::Provider;
 use cuprum::settings::{self, Compile};
 use cuprum::{
-    Accelerator, Availability, DType, DTypeSet, Device, DeviceKind, Error, Family, Kernel, NdArray, Outcome, Reason, Result, Stream,
-    decline, explain, register, with_accelerators, with_device,
+    Accelerator, Availability, DType, DTypeSet, Device, DeviceKind, Error, Family, Kernel, Layout, NdArray, Outcome, Reason, Result,
+    StoredArray, Stream, decline, explain, register, with_accelerators, with_device,
 };
 
 use crate::environment::in_child;
@@ -110,7 +110,7 @@ static TOY: Accelerator = Accelerator {
     summary: "memory and nothing else",
     probe: || Availability::Ready("wooden".into()),
     kernels: &[],
-    base: Some(Provider { count: || 2, open: |device| Ok(Box::new(ToyDriver(device))) }),
+    base: Some(Provider { count: || 2, is_ready: |_| true, open: |device| Ok(Box::new(ToyDriver(device))) }),
 };
 
 /// A device that is known, and not there.
@@ -118,15 +118,22 @@ static SHELVED: Accelerator = Accelerator {
     name: "shelved",
     device: "shelved",
     probe: || Availability::Missing { why: "out of reach".into(), help: "fetch a ladder".into() },
-    base: Some(Provider { count: || 0, open: |device| Ok(Box::new(ToyDriver(device))) }),
+    base: Some(Provider { count: || 0, is_ready: |_| true, open: |device| Ok(Box::new(ToyDriver(device))) }),
     ..TOY
 };
 
-/// A device that is used before it is known.
+/// A device that is used before it is registered. The second of its kind is not ready.
 static TARDY: Accelerator = Accelerator {
     name: "tardy",
     device: "tardy",
-    base: Some(Provider { count: || 1, open: |device| Ok(Box::new(ToyDriver(device))) }),
+    base: Some(Provider {
+        count: || 2,
+        is_ready: |n| n == 0,
+        open: |device| match device.ordinal() {
+            0 => Ok(Box::new(ToyDriver(device))),
+            _ => Err(Error::Device { op: "device", message: format!("{device} is too old") }),
+        },
+    }),
     ..TOY
 };
 
@@ -192,6 +199,23 @@ fn arrays_go_there_and_come_back() {
     assert!(Device::parse("marble").unwrap_err().to_string().contains("is not a device"));
 }
 
+/// As after a kernel of the device that writes bools its own way.
+#[test]
+fn other_bytes_than_0_are_true_when_they_come_back() {
+    let memory = Arc::new(ToyBuffer(HostBuffer::from_bytes(&[0, 1, 2, 255]).unwrap(), toy()));
+    let there = NdArray::from(StoredArray::new(DType::Bool, Layout::contiguous(&[4]).unwrap(), memory).unwrap());
+    let want = [false, true, true, true];
+    assert_eq!(there.to_vec::<bool>().unwrap(), want);
+    assert_eq!(there.flip(None).unwrap().to_vec::<bool>().unwrap(), [true, true, true, false]);
+    assert_eq!((there.to_bytes().unwrap(), there.index(cuprum::s![2]).unwrap().item().unwrap()), (vec![0, 1, 1, 1], true.into()));
+    let here = there.to_device(Device::CPU).unwrap();
+    assert_eq!(
+        (here.to_vec::<bool>().unwrap(), here.logical_not().unwrap().to_vec::<bool>().unwrap()),
+        (want.into(), want.map(|b| !b).into())
+    );
+    assert_eq!(here.count_nonzero(()).unwrap().item().unwrap(), 3i64.into());
+}
+
 #[test]
 fn views_need_no_kernel() {
     let a = on_toy(&[1.0, 2.0, 3.0, 4.0]).reshape([2, 2]).unwrap();
@@ -247,6 +271,9 @@ fn a_device_that_is_not_there_is_told_so() {
     assert!(ones(tardy).contains("no backend for 'tardy'"), "{}", ones(tardy));
     register(&TARDY).unwrap();
     assert_eq!(tardy.info().unwrap().name, "toy", "it is looked for again");
+    let second = Device::new(tardy.kind(), 1);
+    assert!(Device::all().contains(&tardy) && !Device::all().contains(&second), "{:?}", Device::all());
+    assert!(Device::parse("tardy:1").unwrap_err().to_string().contains("tardy:1 is too old"));
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn names_that_no_list_could_hold_are_refused() {
 #[test]
 fn a_device_has_one_base() {
     let second = Accelerator {
-        base: Some(Provider { count: || 1, open: |_| Err(Error::value("open", "never asked")) }),
+        base: Some(Provider { count: || 1, is_ready: |_| true, open: |_| Err(Error::value("open", "never asked")) }),
         ..Accelerator {
             name: "second",
             device: "cpu",

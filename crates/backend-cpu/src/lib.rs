@@ -63,7 +63,7 @@ pub static CPU: Accelerator = Accelerator {
         Kernel::new(Family::Search, search::run),
         Kernel::new(Family::Histogram, histogram::run),
     ],
-    base: Some(Provider { count: || 1, open: |_| Ok(Box::new(HostDriver::new(info))) }),
+    base: Some(Provider { count: || 1, is_ready: |_| true, open: |_| Ok(Box::new(HostDriver::new(info))) }),
 };
 
 inventory::submit! { Registration(&CPU) }

@@ -39,6 +39,9 @@ impl<'a> Elements<'a> {
     pub fn buffer(array: &'a StoredArray) -> Result<Elements<'a>> {
         let host = host(array.buffer())?;
         let dtype = array.dtype();
+        if dtype == DType::Bool && !host.holds_bools() {
+            return Err(Error::backend("cpu", "buffer", "a bool array has bytes other than 0 and 1"));
+        }
         Ok(Elements { ptr: host.as_ptr(), len: host.nbytes() / dtype.itemsize(), dtype, life: PhantomData })
     }
 
@@ -78,7 +81,7 @@ impl<'a> Elements<'a> {
     pub fn typed<T: Element>(self) -> &'a [T] {
         assert!(T::DTYPE == self.dtype, "{} read as {}", self.dtype, T::DTYPE);
         // SAFETY: made from a slice, a buffer or a scratch block that holds `len` values of `dtype`, which is T's; all
-        // three are aligned for it, live for 'a, and are not written meanwhile.
+        // three are aligned for it, live for 'a, and are not written meanwhile. `buffer` has checked the bytes of bool.
         unsafe { std::slice::from_raw_parts(self.ptr.cast(), self.len) }
     }
 }
@@ -245,6 +248,13 @@ impl Output {
 
     /// The buffer, every element written.
     pub fn finish(self) -> Arc<dyn Buffer> {
+        if self.dtype == DType::Bool
+            && let Ok(host) = host(&self.buffer)
+            && host.nbytes() == self.size
+        {
+            // SAFETY: every element has been written through a slice of `bool`, or copied from one, and these are all bytes.
+            unsafe { host.assume_bools() };
+        }
         self.buffer
     }
 }

@@ -4,6 +4,9 @@
 //! rows, blocks: every element is `carry of the block + (carry of the run + sum within the run)`. Where a row is cut depends
 //! on its length alone, so every bit is the same on any number of threads; and as each level continues from the last
 //! element before it, sums of positive numbers never decrease.
+//!
+//! From the first infinity, NaN or zero product of a row on, results follow one after the other in the row's own dtype, as NumPy computes
+//! them. Partial results are wider, or of other elements, and could return from an overflow that stays in NumPy.
 
 use std::marker::PhantomData;
 
@@ -68,10 +71,43 @@ trait Running: Element {
     fn of_total(total: Self::Total) -> Self;
     fn exact(self) -> Self::Exact;
     fn of_exact(exact: Self::Exact) -> Self;
+    /// An unsigned integer as wide as a float, so that a loop over many is a loop over registers.
+    type Marks: Marks;
+    /// Set if it, or a part of it, is an infinity or NaN.
+    fn beyond(self) -> Self::Marks;
+    /// Set if it is a zero of a floating-point dtype.
+    fn vanished(self) -> Self::Marks;
+}
+
+/// Tests of floats, made of their bits: the highest bit is the answer, the others are anything.
+trait Marks: Copy + Default + std::ops::BitOr<Output = Self> {
+    fn is_set(self) -> bool;
+}
+macro_rules! marks {
+    ($($t:ty)*) => {$(
+        impl Marks for $t {
+            #[inline(always)]
+            fn is_set(self) -> bool { self > <$t>::MAX >> 1 }
+        }
+    )*};
+}
+marks! { u8 u16 u32 u64 }
+
+/// The bits of a float without its sign.
+macro_rules! magnitude {
+    ($v:expr) => {{
+        let bits = $v.to_bits();
+        bits << 1 >> 1
+    }};
 }
 macro_rules! running {
-    ($($t:ty as $total:ty, $exact:ty: $v:ident => $in:expr, $out:expr; $exact_in:expr, $exact_out:expr;)*) => {$(
+    ($($t:ty as $total:ty, $exact:ty: $v:ident => $in:expr, $out:expr; $exact_in:expr, $exact_out:expr; $marks:ty: $beyond:expr, $vanished:expr;)*) => {$(
         impl Running for $t {
+            type Marks = $marks;
+            #[inline(always)]
+            fn beyond(self) -> $marks { let $v = self; let _ = $v; $beyond }
+            #[inline(always)]
+            fn vanished(self) -> $marks { let $v = self; let _ = $v; $vanished }
             type Total = $total;
             type Exact = $exact;
             #[inline(always)]
@@ -84,22 +120,42 @@ macro_rules! running {
             fn of_exact($v: $exact) -> $t { $exact_out }
         }
     )*};
-    (themselves $($t:ty)*) => { running! { $($t as $t, $t: v => v, v; v, v;)* } };
+    (exact $($t:ty)*) => { running! { $($t as $t, $t: v => v, v; v, v; u8: 0, 0;)* } };
 }
-running! { themselves bool i8 i16 i32 i64 u8 u16 u32 u64 f64 Complex<f64> }
+running! { exact bool i8 i16 i32 i64 u8 u16 u32 u64 }
 running! {
-    f32 as f64, f32: v => v as f64, v as f32; v, v;
+    // An exponent of ones carries into the highest bit, and 0 - 1 borrows from it.
+    f64 as f64, f64: v => v, v; v, v; u64: magnitude!(v) + (1 << 52), magnitude!(v).wrapping_sub(1);
+    f32 as f64, f32: v => v as f64, v as f32; v, v; u32: magnitude!(v) + (1 << 23), magnitude!(v).wrapping_sub(1);
     f16 as f32, f32: v => v.to_f32(), f16::from_f32(v); v.to_f32(), f16::from_f32(v);
+        u16: magnitude!(v) + (1 << 10), magnitude!(v).wrapping_sub(1);
     bf16 as f32, f32: v => v.to_f32(), bf16::from_f32(v); v.to_f32(), bf16::from_f32(v);
+        u16: magnitude!(v) + (1 << 7), magnitude!(v).wrapping_sub(1);
+    Complex<f64> as Complex<f64>, Complex<f64>: v => v, v; v, v;
+        u64: v.re.beyond() | v.im.beyond(), (magnitude!(v.re) | magnitude!(v.im)).wrapping_sub(1);
     Complex<f32> as Complex<f64>, Complex<f32>: v => Complex::new(v.re as f64, v.im as f64), Complex::new(v.re as f32, v.im as f32); v, v;
+        u32: v.re.beyond() | v.im.beyond(), (magnitude!(v.re) | magnitude!(v.im)).wrapping_sub(1);
 }
 
 /// What neighbours are combined with, and the type that is done in.
-trait Combine<T>: 'static {
+trait Combine<T: Copy>: 'static {
     type Total: Copy + Default + Send + Sync;
     fn total(value: T) -> Self::Total;
     fn element(total: Self::Total) -> T;
     fn join(a: Self::Total, b: Self::Total) -> Self::Total;
+    type Marks: Marks;
+    /// Set if results after this one follow from it, and not from wider partial results.
+    fn marks(result: T) -> Self::Marks;
+    /// Whether results after this one follow from it.
+    #[inline(always)]
+    fn sticks(result: T) -> bool {
+        Self::marks(result).is_set()
+    }
+    /// Whether one of these results [sticks](Combine::sticks).
+    #[inline(always)]
+    fn has_stuck(results: &[T]) -> bool {
+        results.iter().fold(Self::Marks::default(), |marks, v| marks | Self::marks(*v)).is_set()
+    }
     /// As [`Combine::join`], where there may be nothing before.
     #[inline(always)]
     fn after(carry: Option<Self::Total>, b: Self::Total) -> Self::Total {
@@ -110,7 +166,7 @@ trait Combine<T>: 'static {
     }
 }
 macro_rules! combine {
-    ($($(#[$doc:meta])* $name:ident in $total:ident by $in:ident, $out:ident: |$a:ident, $b:ident| $join:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident in $total:ident by $in:ident, $out:ident: |$a:ident, $b:ident| $join:expr, |$v:ident| $marks:expr;)*) => {$(
         $(#[$doc])*
         struct $name;
         impl<T: Running> Combine<T> for $name {
@@ -121,18 +177,21 @@ macro_rules! combine {
             fn element(total: T::$total) -> T { T::$out(total) }
             #[inline(always)]
             fn join($a: T::$total, $b: T::$total) -> T::$total { $join }
+            type Marks = T::Marks;
+            #[inline(always)]
+            fn marks($v: T) -> T::Marks { $marks }
         }
     )*};
 }
 combine! {
     /// Running sum; "or" of bool.
-    Sum in Total by total, of_total: |a, b| a.plus(b);
+    Sum in Total by total, of_total: |a, b| a.plus(b), |v| v.beyond();
     /// Running product; "and" of bool.
-    Product in Total by total, of_total: |a, b| a.times(b);
+    Product in Total by total, of_total: |a, b| a.times(b), |v| v.beyond() | v.vanished();
     /// Running maximum, or the first NaN.
-    Largest in Exact by exact, of_exact: |a, b| if a.at_least(b) | a.not_a_number() { a } else { b };
+    Largest in Exact by exact, of_exact: |a, b| if a.at_least(b) | a.not_a_number() { a } else { b }, |_v| T::Marks::default();
     /// Running minimum, or the first NaN.
-    Smallest in Exact by exact, of_exact: |a, b| if b.at_least(a) | a.not_a_number() { a } else { b };
+    Smallest in Exact by exact, of_exact: |a, b| if b.at_least(a) | a.not_a_number() { a } else { b }, |_v| T::Marks::default();
 }
 
 /// Scans stretches of `len` rows of `inner` elements, each element over those above it.
@@ -156,7 +215,7 @@ fn scan<T: Running, C: Combine<T>>(compiled: &Compiled, out: ElementsMut, len: u
         || Scanner::<T, C>::new(compiled),
         |scanner, (i, part)| {
             for (row, out) in part.chunks_mut(len).enumerate() {
-                from_here::<T, C>(scanner, i * per_task + row * len, out, None);
+                from_here::<T, C>(scanner, i * per_task + row * len, out, None, &mut None);
             }
         },
     );
@@ -180,21 +239,42 @@ impl<'c, 'a, T: Running, C: Combine<T>> Scanner<'c, 'a, T, C> {
 }
 
 /// Scans a run of points from `start` on, each combined with what was `carry`ed to the run; returns the run's own total.
+///
+/// `last` is the row's last result if an earlier one [sticks](Combine::sticks), or becomes it. No total is needed from then on.
 fn from_here<T: Running, C: Combine<T>>(
     scanner: &mut Scanner<T, C>,
     start: usize,
     out: &mut [T],
     carry: Option<C::Total>,
+    last: &mut Option<T>,
 ) -> Option<C::Total> {
     let mut before = None;
     for (i, out) in out.chunks_mut(scanner.tile).enumerate() {
         let values = scanner.evaluator.read(start + i * scanner.tile, out.len()).typed::<T>();
         for (values, out) in values.chunks(RUN * SIDE_BY_SIDE).zip(out.chunks_mut(RUN * SIDE_BY_SIDE)) {
+            if last.is_some() {
+                one_by_one::<T, C>(values, out, last);
+                continue;
+            }
             dispatch(Within::<T, C>(values, &mut scanner.sums, PhantomData));
-            before = dispatch(Across::<T, C>(&scanner.sums, out, carry, before, PhantomData));
+            let (total, sticks) = dispatch(Across::<T, C>(&scanner.sums, out, carry, before, PhantomData));
+            if sticks && let Some(first) = out.iter().position(|v| C::sticks(*v)) {
+                let earlier = before.map(|b| C::after(carry, b)).or(carry).map(C::element);
+                *last = first.checked_sub(1).map_or(earlier, |place| Some(out[place]));
+                one_by_one::<T, C>(&values[first..], &mut out[first..], last);
+            }
+            before = total;
         }
     }
     before
+}
+
+/// Continues from the `last` result, which it replaces, each result rounded to the dtype.
+fn one_by_one<T: Running, C: Combine<T>>(values: &[T], out: &mut [T], last: &mut Option<T>) {
+    for (v, out) in values.iter().zip(out) {
+        *out = last.map_or(*v, |last| C::element(C::join(C::total(last), C::total(*v))));
+        *last = Some(*out);
+    }
 }
 
 /// The total of a run of points, added up as [`from_here`] does.
@@ -246,13 +326,13 @@ impl<T: Running, C: Combine<T>> Loop for Within<'_, T, C> {
 }
 
 /// Elements from the sums within runs, the carry of the block and the total of the block's runs before. Returns that total
-/// with these runs.
+/// with these runs, and whether an element [sticks](Combine::sticks).
 struct Across<'a, T: Running, C: Combine<T>>(&'a Sums<C::Total>, &'a mut [T], Option<C::Total>, Option<C::Total>, PhantomData<C>);
 
 impl<T: Running, C: Combine<T>> Loop for Across<'_, T, C> {
-    type Output = Option<C::Total>;
+    type Output = (Option<C::Total>, bool);
     #[inline(always)]
-    fn run(self) -> Option<C::Total> {
+    fn run(self) -> (Option<C::Total>, bool) {
         let Across(sums, out, carry, mut before, _) = self;
         for (out, sums) in out.chunks_mut(RUN).zip(sums) {
             match (carry, before) {
@@ -263,7 +343,7 @@ impl<T: Running, C: Combine<T>> Loop for Across<'_, T, C> {
             }
             before = Some(C::after(before, sums[out.len() - 1]));
         }
-        before
+        (before, C::has_stuck(out))
     }
 }
 
@@ -283,9 +363,9 @@ fn long_row<T: Running, C: Combine<T>>(compiled: &Compiled, start: usize, out: &
     };
     if threads::worth(cost) == 1 {
         let mut scanner = Scanner::<T, C>::new(compiled);
-        let mut carry = None;
+        let (mut carry, mut last) = (None, None);
         for (i, block) in out.chunks_mut(BLOCK).enumerate() {
-            let total = from_here::<T, C>(&mut scanner, start + i * BLOCK, block, carry);
+            let total = from_here::<T, C>(&mut scanner, start + i * BLOCK, block, carry, &mut last);
             carry = join(carry, total);
         }
         return;
@@ -303,14 +383,23 @@ fn long_row<T: Running, C: Combine<T>>(compiled: &Compiled, start: usize, out: &
         std::mem::replace(&mut carry, next)
     });
     let blocks: Vec<_> = out.chunks_mut(BLOCK).zip(carries).enumerate().collect();
-    threads::for_each(
+    let ends = threads::map(
         blocks.into_iter(),
         cost,
         || Scanner::<T, C>::new(compiled),
         |scanner, (i, (block, carry))| {
-            from_here::<T, C>(scanner, start + i * BLOCK, block, carry);
+            let mut last = None;
+            from_here::<T, C>(scanner, start + i * BLOCK, block, carry, &mut last);
+            last
         },
     );
+    // Blocks after the first with a result that sticks continue from its last result.
+    if let Some((block, mut last)) = ends.into_iter().enumerate().find(|(_, last)| last.is_some()) {
+        let rest = (block + 1) * BLOCK;
+        if rest < len {
+            from_here::<T, C>(&mut Scanner::new(compiled), start + rest, &mut out[rest..], None, &mut last);
+        }
+    }
 }
 
 struct Down<'a, T: Running, C: Combine<T>>(&'a mut [C::Total], &'a [T], &'a mut [T], PhantomData<C>);
@@ -319,9 +408,17 @@ impl<T: Running, C: Combine<T>> Loop for Down<'_, T, C> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        for ((total, v), out) in self.0.iter_mut().zip(self.1).zip(self.2) {
+        let Down(totals, values, out, _) = self;
+        let mut marks = C::Marks::default();
+        for ((total, v), out) in totals.iter_mut().zip(values).zip(out.iter_mut()) {
             *total = C::join(*total, C::total(*v));
             *out = C::element(*total);
+            marks = marks | C::marks(*out);
+        }
+        if marks.is_set() {
+            for (total, out) in totals.iter_mut().zip(out).filter(|(_, out)| C::sticks(**out)) {
+                *total = C::total(*out);
+            }
         }
     }
 }

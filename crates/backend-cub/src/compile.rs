@@ -9,7 +9,6 @@ use cuprum_backend_cuda::codegen::{KernelKey, WrittenKey};
 use cuprum_backend_cuda::driver::Context;
 use cuprum_backend_cuda::libraries::CcclHeaders;
 use cuprum_backend_cuda::module::Function;
-use cuprum_backend_cuda::nvrtc::Compiler;
 use cuprum_backend_cuda::program::Program;
 use cuprum_backend_cuda::recent::Recent;
 use cuprum_backend_cuda::single_flight::SingleFlight;
@@ -183,7 +182,7 @@ fn is_left_to_thread(context: &'static Context, key: &WrittenKey, source: &Sourc
         return Ok(false);
     }
     // NVRTC is loaded before waiting for its threads is put down for the end of the process: so that comes before its unloading.
-    Compiler::shared(context.driver_version().0)?.version()?;
+    context.compiler()?.version()?;
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
         OWNER.store(std::process::id(), Ordering::Relaxed);

@@ -2,11 +2,8 @@
 
 use std::sync::OnceLock;
 
-use cuprum_backend_cuda::libraries::{CcclHeaders, Missing};
+use cuprum_backend_cuda::libraries::{CcclHeaders, Missing, OLDEST_CCCL};
 use cuprum_backend_cuda::{CudaError, driver, nvrtc};
-
-/// The oldest CCCL that NVRTC compiles on its own: 2.5 still wants the toolkit's headers.
-const OLDEST: (u32, u32) = (2, 7);
 
 /// Where CCCL is, or why it cannot be used.
 pub fn shared() -> Result<&'static CcclHeaders, Missing> {
@@ -23,11 +20,11 @@ pub fn shared() -> Result<&'static CcclHeaders, Missing> {
 
 /// The headers again, if they are new enough.
 pub fn check(headers: CcclHeaders) -> Result<CcclHeaders, Missing> {
-    let (major, minor, _) = headers.version;
-    if (major, minor) < OLDEST {
-        return Err(missing(format!("{headers} is too old; {}.{} or later is needed", OLDEST.0, OLDEST.1), HELP));
+    if headers.is_supported() {
+        return Ok(headers);
     }
-    Ok(headers)
+    let (major, minor) = OLDEST_CCCL;
+    Err(missing(format!("{headers} is too old; {major}.{minor} or later is needed"), HELP))
 }
 
 const HELP: &str = "pip install nvidia-cuda-cccl, or set CUPRUM_CCCL_PATH to its include folder";
@@ -48,7 +45,7 @@ mod tests {
 
     #[test]
     fn old_headers_are_refused() {
-        let of = |version| check(CcclHeaders { include: "/x".into(), version });
+        let of = |version| check(CcclHeaders { include: "/x".into(), version, choice: String::new(), is_override: false });
         assert!(of((3, 0, 1)).is_ok() && of((2, 7, 0)).is_ok());
         assert_eq!(of((1, 17, 2)).unwrap_err().reason, "CCCL 1.17.2 in /x is too old; 2.7 or later is needed");
         assert!(of((2, 5, 0)).is_err());

@@ -98,7 +98,6 @@ impl Described for Segments<'_> {
         let mut d = Definitions::default();
         let acc = ctype(self.acc);
         d.alias("Fold", &format!("{}<{acc}>", self.folds.fold));
-        d.alias("Nothing", &format!("{}<{acc}>", self.folds.nothing));
         d.alias("Out", ctype(self.out));
         d.constant("ITEMS", self.items());
         SEGMENTS.source(self.program, self.access, &d, &["segment_cut", "segment_tile", "segment_join"])

@@ -32,14 +32,17 @@ fn every_listed_source_compiles() {
     let mut wanted = Vec::new();
     for (n, (name, source)) in sources_for_check().into_iter().filter(|(name, _)| name.contains(&only)).enumerate() {
         let others = [80, 100].into_iter().enumerate().filter(|(turn, _)| n % 6 == *turn).map(|(_, arch)| arch);
-        let archs = others.chain([90]).filter(|a| known.contains(a) && arch.is_none_or(|only| *a == only));
-        wanted.extend(archs.map(|arch| (arch, name.clone(), source.clone())));
+        let archs: Vec<u32> = arch.map_or_else(|| others.chain([90]).filter(|a| known.contains(a)).collect(), |only| vec![only]);
+        wanted.extend(archs.into_iter().map(|arch| (arch, name.clone(), source.clone())));
     }
     let mut failures = Vec::new();
     for (arch, name, source) in parts::part("every_listed_source_compiles", wanted) {
         let request = Request { name: "check.cu", source: &source, options: &options, ..Request::default() };
         match compiler.compile(&request, arch) {
-            Ok(made) if made.log.is_empty() => assert!(!made.is_ptx && made.code.starts_with(b"\x7fELF"), "{name}"),
+            // NVRTC 12.9 warns of every architecture before sm_75.
+            Ok(made) if made.log.lines().all(|line| line.contains("Architectures prior to")) => {
+                assert!(!made.is_ptx && made.code.starts_with(b"\x7fELF"), "{name}")
+            }
             Ok(made) => failures.push(format!("{name} for sm_{arch} warns: {}", made.log)),
             Err(e) => failures.push(format!("{name} for sm_{arch}: {e}")),
         }

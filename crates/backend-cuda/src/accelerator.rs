@@ -1,15 +1,18 @@
 //! The accelerator `cuda`: the base of device kind `cuda`, always last in its chain. Needs the driver and NVRTC; cuBLAS
 //! is used where it is found.
 
+use std::path::PathBuf;
+
 use cuprum_core::device::DeviceDriver;
 use cuprum_core::ops::indexing::{TAKE, TAKE_EACH};
 use cuprum_core::ops::scan::{CUMMAX, CUMMIN, CUMPROD, CUMSUM};
-use cuprum_core::{Accelerator, Availability, Device, Family, Kernel, Provider, Registration, Result};
+use cuprum_core::{Accelerator, Availability, Device, Error, Family, Kernel, Provider, Registration, Result};
 
 use crate::codegen::reductions;
-use crate::compile::nvrtc::Compiler;
+use crate::compile::libraries::Missing;
+use crate::compile::nvrtc::{Compiler, OLDEST_ARCH, capability};
 use crate::device::CudaDevice;
-use crate::driver;
+use crate::driver::{self, DeviceInfo};
 use crate::families::{contract, copy, fill, gather, histogram, map, random, reduce, rows, scan, search, segment, select, sort};
 use crate::user_kernels::REDUCTION_KERNEL;
 
@@ -21,7 +24,7 @@ pub static CUDA: Accelerator = Accelerator {
     summary: "NVIDIA GPUs: kernels generated and compiled at run time, cuBLAS for matrix products",
     probe,
     kernels: KERNELS,
-    base: Some(Provider { count, open }),
+    base: Some(Provider { count, is_ready, open }),
 };
 
 cuprum_core::inventory::submit! { Registration(&CUDA) }
@@ -53,29 +56,82 @@ const KERNELS: &[Kernel] = &[
 ];
 
 fn probe() -> Availability {
-    let missing = |text: &str, separator: &str| {
-        let (why, help) = text.split_once(separator).unwrap_or((text, ""));
-        Availability::Missing { why: why.into(), help: help.into() }
-    };
-    let driver = match driver::probe() {
-        Ok(driver) => driver,
-        Err(reason) => return missing(&reason, "; "),
-    };
-    match Compiler::shared(driver.version.0) {
-        Ok(compiler) => {
-            let (major, minor) = driver.version;
-            let devices = driver.devices.len();
-            Availability::Ready(format!("driver for CUDA {major}.{minor}, {devices} device(s), NVRTC {}", compiler.path().display()))
+    match driver::probe() {
+        Ok(driver) => {
+            let devices: Vec<Readiness> = driver.devices.iter().map(|device| readiness(device, driver.version.0)).collect();
+            availability(driver.version, &devices)
         }
-        Err(e) => missing(&e.to_string(), "; try: "),
+        Err(reason) => {
+            let (why, help) = reason.split_once("; ").unwrap_or((&reason, ""));
+            Availability::Missing { why: why.into(), help: help.into() }
+        }
     }
+}
+
+/// The path of the compiler for a device, or why the device cannot be used.
+type Readiness = std::result::Result<PathBuf, Missing>;
+
+fn readiness(device: &DeviceInfo, driver_major: u32) -> Readiness {
+    let locate = |arch| {
+        Compiler::for_arch(driver_major, arch).map(|compiler| compiler.path().to_owned()).map_err(|e| {
+            let text = e.to_string();
+            let (reason, help) = text.split_once("; try: ").unwrap_or((&text, ""));
+            (reason.to_owned(), help.to_owned())
+        })
+    };
+    readiness_with(&format!("cuda:{} ({})", device.ordinal, device.name), device.arch(), locate)
+}
+
+/// `locate` returns the compiler for a compute capability, or the reason and what would help.
+fn readiness_with(name: &str, arch: u32, locate: impl FnOnce(u32) -> std::result::Result<PathBuf, (String, String)>) -> Readiness {
+    let located = if arch < OLDEST_ARCH {
+        Err((format!("compute capability {}; {} is the lowest supported", capability(arch), capability(OLDEST_ARCH)), String::new()))
+    } else {
+        locate(arch)
+    };
+    located.map_err(|(reason, help)| Missing { name: name.into(), reason, help })
+}
+
+/// Ready if one device is. The detail lists the devices that are not, with the reason.
+fn availability((major, minor): (u32, u32), devices: &[Readiness]) -> Availability {
+    let mut left_out: Vec<(Vec<&str>, &Missing)> = Vec::new();
+    for missing in devices.iter().filter_map(|d| d.as_ref().err()) {
+        match left_out.iter_mut().find(|(_, other)| other.reason == missing.reason) {
+            Some((names, _)) => names.push(&missing.name),
+            None => left_out.push((vec![&missing.name], missing)),
+        }
+    }
+    let mut compilers: Vec<String> = devices.iter().filter_map(|d| Some(d.as_ref().ok()?.display().to_string())).collect();
+    let ready = compilers.len();
+    compilers.dedup();
+    if ready == 0 {
+        let reasons: Vec<String> = left_out.iter().map(|(names, missing)| format!("{}: {}", names.join(", "), missing.reason)).collect();
+        let help = left_out.iter().map(|(_, missing)| missing.help.clone()).find(|help| !help.is_empty());
+        return Availability::Missing { why: reasons.join("; "), help: help.unwrap_or_default() };
+    }
+    let left_out = left_out.iter().map(|(names, missing)| format!("; left out: {}: {}", names.join(", "), missing.reason));
+    let left_out: String = left_out.collect();
+    Availability::Ready(format!("driver for CUDA {major}.{minor}, {ready} device(s), NVRTC {}{left_out}", compilers.join(" and ")))
 }
 
 fn count() -> usize {
     driver::probe().map_or(0, |driver| driver.devices.len())
 }
 
+fn readiness_of(ordinal: usize) -> Option<Readiness> {
+    let driver = driver::probe().ok()?;
+    driver.devices.get(ordinal).map(|device| readiness(device, driver.version.0))
+}
+
+fn is_ready(ordinal: usize) -> bool {
+    readiness_of(ordinal).is_some_and(|r| r.is_ok())
+}
+
 fn open(device: Device) -> Result<Box<dyn DeviceDriver>> {
+    if let Some(Err(missing)) = readiness_of(device.ordinal()) {
+        let help = if missing.help.is_empty() { String::new() } else { format!("; {}", missing.help) };
+        return Err(Error::Device { op: "device", message: format!("{} is not ready: {}{help}", missing.name, missing.reason) });
+    }
     Ok(Box::new(CudaDevice::open(device)?))
 }
 
@@ -92,5 +148,33 @@ mod tests {
         register().unwrap();
         register().unwrap();
         assert!(cuprum_core::registry::all().iter().any(|a| std::ptr::eq(*a, &CUDA)));
+    }
+
+    /// NVRTC 13 and 12, or the former alone.
+    fn located(has_older: bool) -> impl Fn(u32) -> std::result::Result<PathBuf, (String, String)> {
+        move |arch| match arch {
+            75.. => Ok("/cu13/libnvrtc.so.13".into()),
+            _ if has_older => Ok("/cu12/libnvrtc.so.12".into()),
+            _ => Err(("no NVRTC for it".into(), "pip install nvidia-cuda-nvrtc-cu12".into())),
+        }
+    }
+
+    #[test]
+    fn each_device_is_ready_on_its_own() {
+        let v100 = |has_older| readiness_with("cuda:1 (V100)", 70, located(has_older));
+        let h200 = || readiness_with("cuda:0 (H200)", 90, located(false));
+        let p100 = || readiness_with("cuda:2 (P100)", 60, located(true));
+
+        let Availability::Ready(both) = availability((13, 0), &[h200(), v100(true)]) else { panic!("ready") };
+        assert_eq!(both, "driver for CUDA 13.0, 2 device(s), NVRTC /cu13/libnvrtc.so.13 and /cu12/libnvrtc.so.12");
+        let Availability::Ready(one) = availability((13, 0), &[h200(), v100(false), p100()]) else { panic!("ready") };
+        assert!(
+            one.starts_with("driver for CUDA 13.0, 1 device(s), NVRTC /cu13/libnvrtc.so.13; left out: cuda:1 (V100): no NVRTC"),
+            "{one}"
+        );
+        assert!(one.ends_with("; left out: cuda:2 (P100): compute capability 6.0; 7.0 is the lowest supported"), "{one}");
+        let Availability::Missing { why, help } = availability((13, 0), &[p100(), v100(false), v100(false)]) else { panic!("missing") };
+        assert!(why.ends_with("7.0 is the lowest supported; cuda:1 (V100), cuda:1 (V100): no NVRTC for it"), "{why}");
+        assert_eq!(help, "pip install nvidia-cuda-nvrtc-cu12");
     }
 }

@@ -17,7 +17,6 @@ use smallvec::SmallVec;
 
 use crate::codegen;
 use crate::compile::module;
-use crate::compile::nvrtc::Compiler;
 use crate::compile::program;
 use crate::driver::{self, Context, DeviceBuffer, fault};
 use crate::error::CudaError;
@@ -139,8 +138,8 @@ pub fn pointers(arrays: &[StoredArray]) -> Result<SmallVec<[u64; 8]>> {
     Ok(addresses)
 }
 
-/// The address of the device's error word, if work of this program may have something to put there.
-pub fn fault_address(context: &Context, program: &Program) -> crate::Result<Option<u64>> {
+/// The address of an error word ([`Context::fault_pointer`]), if a kernel of this program may fault.
+pub fn fault_address(context: &'static Context, program: &Program) -> crate::Result<Option<u64>> {
     if codegen::may_fault(program) { context.fault_pointer().map(Some) } else { Ok(None) }
 }
 
@@ -171,7 +170,21 @@ pub fn done(call: &Call, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> 
     let mut outputs = SmallVec::<[Arc<CudaBuffer>; 2]>::new();
     buffers.into_iter().for_each(|buffer| outputs.push(buffer));
     DeviceBuffer::written(outputs.iter().map(|b| &b.memory));
+    DeviceBuffer::depends(outputs.iter().map(|b| &b.memory), inputs_of(call));
     call.done(outputs.into_iter().map(|b| b as Arc<dyn Buffer>))
+}
+
+/// After a launch outside of a call: arrays that it wrote depend on the launches that the arrays it read or wrote depend on.
+pub(crate) fn depends(written: &[StoredArray], used: &[StoredArray]) {
+    fn memory(arrays: &[StoredArray]) -> impl Iterator<Item = &DeviceBuffer> {
+        arrays.iter().filter_map(|array| CudaBuffer::of(array.buffer().as_ref())).map(|buffer| &buffer.memory)
+    }
+    DeviceBuffer::depends(memory(written), memory(used));
+}
+
+/// The memory of a call's inputs.
+fn inputs_of<'a>(call: &'a Call) -> impl Iterator<Item = &'a DeviceBuffer> {
+    call.inputs.iter().filter_map(|array| CudaBuffer::of(array.buffer().as_ref())).map(|buffer| &buffer.memory)
 }
 
 /// The 64-bit number that queued work leaves at the start of a buffer: waits for the device, and reports what went wrong there.
@@ -203,7 +216,9 @@ pub fn done_with_length(call: &Call, length: usize, buffers: impl IntoIterator<I
         Ok(exact as Arc<dyn Buffer>)
     });
     let fitted: SmallVec<[Arc<dyn Buffer>; 2]> = fitted.collect::<Result<_>>()?;
-    DeviceBuffer::written(fitted.iter().filter_map(|b| CudaBuffer::of(b.as_ref())).map(|b| &b.memory));
+    let outputs = || fitted.iter().filter_map(|b| CudaBuffer::of(b.as_ref())).map(|b| &b.memory);
+    DeviceBuffer::written(outputs());
+    DeviceBuffer::depends(outputs(), inputs_of(call));
     call.done_with_length(length, fitted)
 }
 
@@ -269,7 +284,7 @@ pub(crate) fn queued_kernel(name: &Arc<str>) {
 }
 
 /// The names of what this thread queued last, the latest first.
-fn queued_before() -> String {
+pub(crate) fn queued_before() -> String {
     let name = |queued: &Queued| match queued {
         Queued::Operation(op) => op.name().to_owned(),
         Queued::Kernel(name) => format!("the kernel `{name}`"),
@@ -302,9 +317,8 @@ pub fn error(accelerator: &'static str, op: &'static str, device: Device, error:
             Error::OutOfMemory { op, device, requested: size(requested), used: size(used), limit: Some(size(limit)) }
         }
         CudaError::DeviceFault { code, op: word, value, length } => fault_error(code, word, value, size(length)),
-        lost if lost.is_sticky() => {
-            Error::backend(accelerator, op, format!("{lost}; {device} cannot be used any more in this process; {}", queued_before()))
-        }
+        // A copy may meet the loss of the other device.
+        CudaError::DeviceLost { device: lost, cause } => Error::DeviceLost { op, device: Device::new(device.kind(), lost as u16), cause },
         other => Error::backend(accelerator, op, other),
     }
 }
@@ -422,7 +436,7 @@ impl DeviceDriver for CudaDevice {
         let (major, minor) = info.compute_capability;
         let driver = self.context.driver_version();
         let mut details = vec![("compute capability", format!("{major}.{minor}")), ("driver", format!("CUDA {}.{}", driver.0, driver.1))];
-        if let Ok(compiler) = Compiler::shared(driver.0) {
+        if let Ok(compiler) = self.context.compiler() {
             details.push(("NVRTC", compiler.path().display().to_string()));
         }
         DeviceInfo {
@@ -546,10 +560,13 @@ mod tests {
         assert!(
             matches!(convert(driver(1)), Error::Backend { accelerator: "cuda", op: "matmul", message } if message == "cuLaunchKernel failed: NAME (1)")
         );
-        assert!(convert(driver(700)).to_string().contains("cannot be used any more in this process; this thread had queued nothing"));
+        let lost = convert(CudaError::DeviceLost { device: 1, cause: "cuLaunchKernel failed: NAME (700)".into() });
+        assert!(matches!(&lost, Error::DeviceLost { op: "matmul", device: d, cause } if *d == device && cause.contains("700")));
+        assert!(lost.to_string().starts_with("[matmul] cuda:1 is lost: cuLaunchKernel failed: NAME (700)"), "{lost}");
+        assert_eq!(queued_before(), "this thread had queued nothing");
         (0..9).for_each(|n| queued(Queued::Operation([TAKE, CUMSUM][n % 2])));
         queued_kernel(&"poke".into());
-        assert!(convert(driver(700)).to_string().ends_with("the latest first: the kernel `poke`, take, cumsum, take"));
+        assert!(queued_before().ends_with("the latest first: the kernel `poke`, take, cumsum, take"));
     }
 
     #[test]

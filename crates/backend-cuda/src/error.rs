@@ -3,6 +3,8 @@
 //! They know nothing of operations or shapes; the device driver built on top adds those when it turns a
 //! [`CudaError`] into the core's error.
 
+use crate::driver::sys::CUresult;
+
 /// Shorthand for results of this crate's foundations.
 pub type Result<T> = std::result::Result<T, CudaError>;
 
@@ -43,7 +45,7 @@ pub enum CudaError {
     /// A library, header or device feature is not there; the text says what, why, and what would help.
     #[error("{0}")]
     Missing(String),
-    /// A kernel found a bad value (an index out of bounds) and reported it through the device's error word.
+    /// A kernel found a bad value (an index out of bounds) and reported it in the launch's error word.
     #[error("a kernel reported fault {code} for operation {op}: value {value}, length {length}")]
     DeviceFault {
         /// What kind of fault; `1` is an index out of bounds. See [`crate::driver::fault`].
@@ -75,6 +77,14 @@ pub enum CudaError {
         /// The name of that code.
         name: String,
     },
+    /// The device's context is unusable for the rest of the process: a sticky error of the driver ended it.
+    #[error("cuda:{device} is lost for this process: {cause}")]
+    DeviceLost {
+        /// The device's number.
+        device: usize,
+        /// The first call that failed with the sticky error, and the work queued before it.
+        cause: String,
+    },
     /// An argument is out of range; nothing was done.
     #[error("{0}")]
     Invalid(String),
@@ -84,8 +94,23 @@ impl CudaError {
     /// True for errors after which the CUDA context cannot be used any more in this process
     /// (the driver returns them from every later call).
     pub fn is_sticky(&self) -> bool {
-        // 214 ECC, 219/220 NVLink, 226.., 700 illegal address, 702 launch timeout, 710 assert,
-        // 714..719 hardware stack, illegal instruction, misaligned, address space, pc, launch failed.
-        matches!(self, CudaError::Driver { code: 214 | 219 | 220 | 700 | 702 | 710 | 714..=719, .. })
+        match self {
+            CudaError::Driver { code, .. } => CUresult(*code).is_sticky(),
+            CudaError::DeviceLost { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// True for failures that more free device memory may prevent.
+    pub fn is_out_of_memory(&self) -> bool {
+        const ALLOC_FAILED: u32 = 3;
+        const NOT_INITIALIZED: u32 = 1;
+        match self {
+            CudaError::Driver { code, .. } => CUresult(*code) == CUresult::CUDA_ERROR_OUT_OF_MEMORY,
+            CudaError::OutOfMemory { .. } => true,
+            // A library without memory for its own state reports that it is not initialised.
+            CudaError::Cublas { call, code, .. } => *code == ALLOC_FAILED || (*call == "cublasCreate" && *code == NOT_INITIALIZED),
+            _ => false,
+        }
     }
 }

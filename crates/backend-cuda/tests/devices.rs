@@ -161,6 +161,34 @@ fn each_computes_by_itself() {
     });
 }
 
+/// Returning kept memory drops pinned memory of another device, which makes the other context current. Libraries are called on theirs.
+#[test]
+fn libraries_run_on_their_device_after_kept_memory_was_returned() {
+    on_two(|here, there| {
+        let a = with_device(here, || NdArray::ones([256, 256], DType::F32)?.eval().cloned())?;
+        matmul(&a, &a)?.eval()?;
+        let values = with_device(Device::CPU, || NdArray::ones(1 << 20, DType::F32))?;
+        let stream = Stream::new(here)?;
+        // Room for the product on the stream, and more kept memory than the limit below leaves.
+        with_device(here, || with_stream(stream, || NdArray::zeros([256, 256], DType::F32)?.eval().map(|_| ())))?;
+        with_device(here, || NdArray::zeros(64 << 20, DType::F32)?.eval().map(|_| ()))?;
+        // The copy keeps the pinned memory until somebody looks whether it has ended.
+        let pinned = values.pin_memory(there)?;
+        let copied = pinned.to_device(here)?;
+        drop(pinned);
+        // The workspace of cuBLAS for the stream now needs kept memory to be returned.
+        here.set_memory_limit(Some(here.memory_stats()?.used + (96 << 20)))?;
+        let product = with_stream(stream, || matmul(&a, &a)?.to_vec::<f32>());
+        here.set_memory_limit(None)?;
+        assert!(product?.iter().all(|&x| x == 256.0));
+        assert_eq!(copied.sum(())?.item()?.as_f64(), f64::from(1 << 20));
+        here.free_all()?;
+        let after = with_device(here, || NdArray::full(1000, 2.0, DType::F32)?.sum(())?.item())?;
+        assert_eq!(after.as_f64(), 2000.0);
+        Ok(())
+    });
+}
+
 #[test]
 fn memory_is_counted_by_device() {
     on_two(|here, there| {

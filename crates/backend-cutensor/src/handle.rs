@@ -179,8 +179,14 @@ impl Handle {
         Ok(Owned { raw, destroy: functions.destroy_operation_descriptor })
     }
 
-    /// Makes a plan by one of the library's kernels. The context must be current.
+    /// Makes the device's context current, right before the library is called: an allocation may have freed memory of another device.
+    fn bind(&self) -> Refusable<()> {
+        self.context.bind().map_err(|_| Refusal { call: "cuCtxSetCurrent", status: Status::CUDA_ERROR })
+    }
+
+    /// Makes a plan by one of the library's kernels.
     fn plan(&self, key: &Key, variant: Variant) -> Refusable<Plan> {
+        self.bind()?;
         let functions = &self.library.functions;
         let operation = self.describe(key)?;
         let mut scalar: c_int = 0;
@@ -286,6 +292,7 @@ impl Handle {
     /// The addresses must be valid for what the plan's operands touch, and the workspace for the plan's size, until the
     /// kernels have run.
     unsafe fn launch(&self, kind: Kind, plan: &Plan, factors: &[f64], at: &Addresses) -> Refusable<()> {
+        self.bind()?;
         let functions = &self.library.functions;
         let factor = |n: usize| Factor::new(factors.get(n).copied().unwrap_or(0.0), plan.scalar);
         let factors = [factor(0), factor(1), factor(2)];
@@ -416,7 +423,6 @@ pub fn run(call: &Call, operation: Operation, arrays: &[&StoredArray], factors: 
     // C of an elementwise operation shares D's descriptor, and so its alignment.
     let of_c = inputs.iter().take(arrays.len()).skip(own).map(|a| alignment(*a));
     alignments.push(of_c.fold(ALIGNMENT, u32::min));
-    handle.context.bind().map_err(failed)?;
     let key = Key { operation, alignments };
     let plan = handle.plans.get_or_make(&key, || match handle.best_plan(&key, call, inputs, factors) {
         Ok(plan) => Ok(Ok(plan)),

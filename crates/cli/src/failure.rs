@@ -45,10 +45,10 @@ impl Failure {
 }
 
 impl From<cuprum::Error> for Failure {
-    /// A failing accelerator is the run's fault; everything else follows from the input.
+    /// A failing accelerator or device is the run's fault; everything else follows from the input.
     fn from(e: cuprum::Error) -> Failure {
         match e {
-            cuprum::Error::Backend { .. } => Failure::run(e),
+            cuprum::Error::Backend { .. } | cuprum::Error::DeviceLost { .. } => Failure::run(e),
             _ => Failure::input(e),
         }
     }
@@ -69,7 +69,7 @@ impl From<EvalError> for Failure {
         let text = e.render();
         let text = text.strip_prefix("error: ").unwrap_or(&text);
         match cause {
-            Some(cuprum::Error::Backend { .. }) => Failure::run(text),
+            Some(cuprum::Error::Backend { .. } | cuprum::Error::DeviceLost { .. }) => Failure::run(text),
             _ => Failure::input(text),
         }
     }

@@ -9,7 +9,7 @@ use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::expr::Inner;
 use crate::index::Item;
-use crate::layout::{Layout, checked_size, normalize_axes};
+use crate::layout::{Layout, check_ndim, checked_size, normalize_axes};
 use crate::profiler::trace;
 use crate::scalar::Scalar;
 
@@ -36,10 +36,17 @@ struct Stored {
 }
 
 impl StoredArray {
-    /// An array over a buffer; an error if the layout reaches outside it.
+    /// An array over a buffer.
+    ///
+    /// # Errors
+    /// The layout reaches outside the buffer, or `dtype` is bool and a buffer in host memory has bytes other than 0 and 1
+    /// ([`NdArray::from_bytes`] converts them).
     #[inline]
     pub fn new(dtype: DType, layout: Layout, buffer: Arc<dyn Buffer>) -> Result<StoredArray> {
         StoredArray::check_inside(dtype, &layout, buffer.nbytes())?;
+        if dtype == DType::Bool {
+            StoredArray::check_bools(buffer.as_ref())?;
+        }
         Ok(StoredArray(Arc::new(Stored { dtype, layout, buffer })))
     }
 
@@ -50,6 +57,15 @@ impl StoredArray {
             return Err(Error::shape("array", message, &[layout.shape()]));
         }
         Ok(())
+    }
+
+    fn check_bools(buffer: &dyn Buffer) -> Result<()> {
+        match buffer.as_any().downcast_ref::<HostBuffer>() {
+            Some(host) if !host.holds_bools() => {
+                Err(Error::value("array", "a bool array over bytes other than 0 and 1; NdArray::from_bytes converts them"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The same memory under another layout; an error if that reaches outside it.
@@ -285,7 +301,7 @@ impl NdArray {
             return self.contiguous()?.host_bytes();
         }
         let item = self.dtype().itemsize();
-        let bytes = HostBuffer::downloaded(stored.buffer().as_ref(), lo as usize * item, (hi - lo) as usize * item)?;
+        let bytes = HostBuffer::downloaded(self.dtype(), stored.buffer().as_ref(), lo as usize * item, (hi - lo) as usize * item)?;
         trace::flush();
         let layout = stored.layout().with_offset(stored.layout().offset() - lo as usize);
         Ok((HostBytes(Arc::new(bytes)), layout))
@@ -500,6 +516,7 @@ impl IntoReshape for () {
 }
 
 fn resolve_reshape(wanted: &[isize], shape: &[usize]) -> Result<crate::layout::Dims> {
+    check_ndim("reshape", wanted.len())?;
     let size: usize = shape.iter().product();
     let text = || wanted.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let fail = || Error::value("reshape", format!("cannot reshape array of shape {} into ({})", crate::error::shape_text(shape), text()));
@@ -517,5 +534,7 @@ fn resolve_reshape(wanted: &[isize], shape: &[usize]) -> Result<crate::layout::D
     if holes == 0 && known != size {
         return Err(fail());
     }
-    Ok(wanted.iter().map(|&n| if n == -1 { hole } else { n as usize }).collect())
+    let shape = wanted.iter().map(|&n| if n == -1 { hole } else { n as usize }).collect::<crate::layout::Dims>();
+    checked_size("reshape", &shape)?;
+    Ok(shape)
 }

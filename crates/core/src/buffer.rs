@@ -5,10 +5,11 @@
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use crate::device::{Buffer, Device, DeviceDriver, DeviceEvent, DeviceInfo, MemoryStats, driver};
-use crate::dtype::Element;
+use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::pool;
 use crate::stream::Stream;
@@ -33,6 +34,8 @@ pub struct HostBuffer {
     nbytes: usize,
     /// Whose memory it is, if not the pool's.
     owner: Option<Box<dyn Any + Send + Sync>>,
+    /// Whether every byte is known to be 0 or 1; see [`HostBuffer::holds_bools`].
+    holds_bools: AtomicBool,
 }
 
 // SAFETY: the block is plain memory owned by this value; shared access only reads (see the type's contract).
@@ -43,12 +46,12 @@ unsafe impl Sync for HostBuffer {}
 impl HostBuffer {
     /// Memory with some bytes or other, of which the caller writes every element before anyone reads.
     pub fn uninit(nbytes: usize) -> Result<HostBuffer> {
-        Ok(HostBuffer { ptr: pool::allocate(nbytes, false)?, nbytes, owner: None })
+        Ok(HostBuffer { ptr: pool::allocate(nbytes, false)?, nbytes, owner: None, holds_bools: AtomicBool::new(false) })
     }
 
     /// Memory filled with zeros; large blocks fresh from the system are not touched.
     pub fn zeroed(nbytes: usize) -> Result<HostBuffer> {
-        Ok(HostBuffer { ptr: pool::allocate(nbytes, true)?, nbytes, owner: None })
+        Ok(HostBuffer { ptr: pool::allocate(nbytes, true)?, nbytes, owner: None, holds_bools: AtomicBool::new(true) })
     }
 
     /// Memory that a backend has allocated, and what frees it when it is dropped.
@@ -56,7 +59,7 @@ impl HostBuffer {
     /// # Safety
     /// `nbytes` initialised bytes from `ptr` on, aligned to [`ALIGNMENT`], that nobody else writes as long as `owner` lives.
     pub unsafe fn from_owner(ptr: NonNull<u8>, nbytes: usize, owner: Box<dyn Any + Send + Sync>) -> HostBuffer {
-        HostBuffer { ptr, nbytes, owner: Some(owner) }
+        HostBuffer { ptr, nbytes, owner: Some(owner), holds_bools: AtomicBool::new(false) }
     }
 
     /// What [`HostBuffer::from_owner`] was given.
@@ -87,6 +90,33 @@ impl HostBuffer {
         Self::from_bytes(bytes)
     }
 
+    /// Whether every byte is 0 or 1, so that the buffer may be read as `bool`. Reads the bytes once; later calls know the answer.
+    ///
+    /// A [`StoredArray`](crate::StoredArray) of bool over host memory needs this, and kernels check it before they make a slice of `bool`.
+    #[inline]
+    pub fn holds_bools(&self) -> bool {
+        self.holds_bools.load(Ordering::Relaxed) || self.find_bools()
+    }
+
+    #[cold]
+    fn find_bools(&self) -> bool {
+        // Chunks without an early exit, which the compiler vectorises.
+        let holds = self.as_bytes().chunks(4096).all(|chunk| chunk.iter().fold(0, |bits, byte| bits | byte) <= 1);
+        if holds {
+            self.holds_bools.store(true, Ordering::Relaxed);
+        }
+        holds
+    }
+
+    /// Declares that every byte is 0 or 1, for a kernel that has written a bool output.
+    ///
+    /// # Safety
+    /// Every byte is 0 or 1, and stays so while the buffer is shared.
+    pub unsafe fn assume_bools(&self) {
+        debug_assert!(self.find_bools(), "a bool buffer with other bytes than 0 and 1");
+        self.holds_bools.store(true, Ordering::Relaxed);
+    }
+
     /// Start of the block, for reading.
     pub fn as_ptr(&self) -> *const u8 {
         self.ptr.as_ptr()
@@ -106,14 +136,19 @@ impl HostBuffer {
 
     /// The whole block, for writing.
     pub fn as_mut_bytes(&mut self) -> &mut [u8] {
+        *self.holds_bools.get_mut() = false;
         // SAFETY: as in `as_bytes`; whoever holds the one value of it is the only one who knows the block.
         unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.nbytes) }
     }
 
-    /// A copy of `nbytes` of a device's buffer, from an offset on; waits for the device.
-    pub(crate) fn downloaded(buffer: &dyn Buffer, byte_offset: usize, nbytes: usize) -> Result<HostBuffer> {
+    /// A copy of `nbytes` of a device's buffer of `dtype`, from an offset on; waits for the device. Bytes of bool other than 0 become 1.
+    pub(crate) fn downloaded(dtype: DType, buffer: &dyn Buffer, byte_offset: usize, nbytes: usize) -> Result<HostBuffer> {
         let mut host = Self::uninit(nbytes)?;
         driver(buffer.device())?.download(buffer, byte_offset, host.as_mut_bytes())?;
+        if dtype == DType::Bool {
+            make_bools(host.as_mut_bytes());
+            *host.holds_bools.get_mut() = true;
+        }
         Ok(host)
     }
 
@@ -145,7 +180,12 @@ impl Buffer for HostBuffer {
     }
 }
 
-/// Copies the elements of a strided host region, in C order, into a typed vector.
+/// Makes every byte 0 or 1: other bytes than 0 count as true.
+fn make_bools(bytes: &mut [u8]) {
+    bytes.iter_mut().for_each(|byte| *byte = (*byte != 0) as u8);
+}
+
+/// Copies the elements of a strided host region, in C order, into a typed vector. Bytes of bool other than 0 count as true.
 pub(crate) fn gather_elements<T: Element>(bytes: &[u8], layout: &crate::layout::Layout) -> Result<Vec<T>> {
     let item = std::mem::size_of::<T>();
     let (lo, hi) = layout.extent();
@@ -165,14 +205,24 @@ pub(crate) fn gather_elements<T: Element>(bytes: &[u8], layout: &crate::layout::
     if layout.is_c_contiguous() {
         // SAFETY: `extent` shows that `size` elements from `offset` lie inside `bytes`; `out` has room for them; unaligned copies by bytes.
         unsafe {
-            std::ptr::copy_nonoverlapping(base.add(layout.offset() * item), out.as_mut_ptr().cast::<u8>(), size * item);
+            let target = out.as_mut_ptr().cast::<u8>();
+            std::ptr::copy_nonoverlapping(base.add(layout.offset() * item), target, size * item);
+            if T::DTYPE == DType::Bool {
+                make_bools(std::slice::from_raw_parts_mut(target, size));
+            }
             out.set_len(size);
         }
         return Ok(out);
     }
     for at in offsets(layout) {
-        // SAFETY: every offset lies within `extent`, checked above; bool bytes are written as 0 or 1 only.
-        out.push(unsafe { std::ptr::read_unaligned(base.offset(at * item as isize).cast::<T>()) });
+        let mut element = [0u8; size_of::<crate::Complex<f64>>()];
+        // SAFETY: every offset lies within `extent`, checked above, and no element is longer than `element`.
+        unsafe { std::ptr::copy_nonoverlapping(base.offset(at * item as isize), element.as_mut_ptr(), item) };
+        if T::DTYPE == DType::Bool {
+            make_bools(&mut element[..1]);
+        }
+        // SAFETY: the first bytes are a value of T: any bytes are one of another type than bool.
+        out.push(unsafe { std::ptr::read_unaligned(element.as_ptr().cast::<T>()) });
     }
     Ok(out)
 }
@@ -259,6 +309,33 @@ impl DeviceDriver for HostDriver {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_that_are_no_bool_are_found() {
+        for size in [0, 1, 5, 4096, 10_001] {
+            let mut bytes: Vec<u8> = (0..size).map(|i| (i % 3 == 1) as u8).collect();
+            let buffer = HostBuffer::from_bytes(&bytes).unwrap();
+            assert!(buffer.holds_bools() && buffer.holds_bools());
+            for (at, bad) in [(size / 2, 2), (size.max(1) - 1, 255)].into_iter().filter(|(at, _)| *at < size) {
+                let kept = std::mem::replace(&mut bytes[at], bad);
+                assert!(!HostBuffer::from_bytes(&bytes).unwrap().holds_bools(), "{bad} at {at} of {size}");
+                bytes[at] = kept;
+            }
+        }
+        let mut buffer = HostBuffer::zeroed(3).unwrap();
+        assert!(buffer.holds_bools());
+        buffer.as_mut_bytes()[1] = 7;
+        assert!(!buffer.holds_bools(), "what was known before a write");
+    }
+
+    #[test]
+    fn other_bytes_than_0_are_read_as_true() {
+        let bytes = [0, 1, 2, 255, 0, 128];
+        let read = |layout| gather_elements::<bool>(&bytes, &layout).unwrap();
+        let whole = crate::Layout::contiguous(&[6]).unwrap();
+        assert_eq!(read(whole.clone()), [false, true, true, true, false, true]);
+        assert_eq!(read(whole.flip(&[0])), [true, false, true, true, true, false]);
+    }
 
     #[test]
     fn blocks_are_little_larger_than_asked_for() {

@@ -118,7 +118,10 @@ impl Device {
         Ok(())
     }
 
-    /// Waits until everything issued to the device, on all of its streams, has run; reports errors found on the device (such as an index out of bounds).
+    /// Waits until everything issued to the device, on all of its streams, has run.
+    ///
+    /// Reports errors found on the device, such as an index out of bounds, of calls that this thread made, or threads that have ended.
+    /// Every reader of an array that depends on such a call gets the error too.
     pub fn synchronize(self) -> Result<()> {
         driver(self)?.synchronize()?;
         trace::flush();
@@ -155,6 +158,9 @@ impl Device {
     }
 
     /// Gives memory that is kept for later arrays back to the system, as `free_all_blocks` of CuPy's pools does.
+    ///
+    /// A GPU returns kept memory by itself in two cases. A request of this process does not fit. Or less memory is free for other users of
+    /// the GPU than is kept, which calls that need memory and [`Device::synchronize`] look at every 100 ms. An idle process keeps it.
     pub fn free_all(self) -> Result<()> {
         driver(self)?.free_all()
     }
@@ -255,7 +261,8 @@ pub trait DeviceDriver: Send + Sync {
     fn allocate(&self, nbytes: usize, stream: Stream) -> Result<Arc<dyn Buffer>>;
     /// New memory filled from host bytes.
     fn upload(&self, bytes: &[u8], stream: Stream) -> Result<Arc<dyn Buffer>>;
-    /// Copies `out.len()` bytes from `byte_offset` to the host; waits for all work before it, and reports errors found there.
+    /// Copies `out.len()` bytes from `byte_offset` to the host. Waits for all work before it. Reports errors found in work of this thread
+    /// and in work that the bytes depend on.
     fn download(&self, buffer: &dyn Buffer, byte_offset: usize, out: &mut [u8]) -> Result<()>;
     /// Waits for all work of the device.
     fn synchronize(&self) -> Result<()>;

@@ -490,7 +490,7 @@ fn on_host(call: &Call) -> Result<Outputs> {
         .inputs
         .iter()
         .map(|a| {
-            let bytes = HostBuffer::downloaded(a.buffer().as_ref(), 0, a.buffer().nbytes())?;
+            let bytes = HostBuffer::downloaded(a.dtype(), a.buffer().as_ref(), 0, a.buffer().nbytes())?;
             StoredArray::new(a.dtype(), a.layout().clone(), Arc::new(bytes))
         })
         .collect();

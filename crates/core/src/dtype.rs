@@ -181,6 +181,23 @@ impl DType {
         PROMOTION[self as usize][other as usize]
     }
 
+    /// NumPy 2's `result_type` of several dtypes; `None` of none.
+    ///
+    /// Integers beside a floating or complex dtype promote with it one by one. A chain of [`DType::promote`] differs, because it is not
+    /// associative: int16 with uint16 is int32, which float32 does not hold.
+    ///
+    /// ```
+    /// use cuprum_core::DType;
+    /// assert_eq!(DType::promote_all([DType::I16, DType::U16, DType::F32]), Some(DType::F32));
+    /// ```
+    pub fn promote_all<I: IntoIterator<Item = DType, IntoIter: Clone>>(dtypes: I) -> Option<DType> {
+        let dtypes = dtypes.into_iter();
+        match dtypes.clone().filter(|d| d.is_inexact()).reduce(DType::promote) {
+            Some(inexact) => Some(dtypes.filter(|d| !d.is_inexact()).fold(inexact, DType::promote)),
+            None => dtypes.reduce(DType::promote),
+        }
+    }
+
     /// NumPy's `can_cast(self, to, "same_kind")`: no step down in kind.
     pub fn can_cast_same_kind(self, to: DType) -> bool {
         let rank = |d: DType| match d.kind() {

@@ -110,6 +110,17 @@ pub enum Error {
         /// The failure, with the library's own words.
         message: String,
     },
+    /// The device cannot be used any more in this process, and every call on it fails with this error. Arrays on the host and on other
+    /// devices remain usable. The process has to be restarted to use the device again.
+    #[error("[{op}] {device} is lost: {cause}; restart the process to use it again (other devices and arrays on the host still work)")]
+    DeviceLost {
+        /// NumPy name of the operation.
+        op: &'static str,
+        /// The device.
+        device: Device,
+        /// The first failure of the device, in the driver's words.
+        cause: String,
+    },
     /// A setting (variable or setter) with a value that means nothing.
     #[error("{variable}: {message}")]
     Setting {

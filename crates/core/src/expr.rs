@@ -1,6 +1,6 @@
 //! Deferral. Elementwise operations build an expression; it runs as one Map when its value is needed, or enters a
 //! reduction or scan as its prologue. Reductions that are broadcast back along rows may wait too (`expr/rows.rs`). Values are immutable, so this
-//! cannot be seen except in time.
+//! shows in time alone, but for the last bits of sums along rows: a device may add a row in another order than a reduction by itself.
 
 mod chain;
 mod rows;
@@ -147,6 +147,10 @@ pub fn fusion_enabled() -> bool {
 }
 
 /// Runs `f` with deferral switched on or off for this thread.
+///
+/// Elementwise results are the same bits either way. Sums and means along rows that are part of a fused expression are so on the CPU where
+/// rows follow each other in memory, and variances of rows of up to 8 KiB. Elsewhere their last bits may differ, as terms are added in
+/// another order.
 pub fn with_fusion<R>(on: bool, f: impl FnOnce() -> R) -> R {
     struct Restore(Option<bool>);
     impl Drop for Restore {
@@ -223,7 +227,7 @@ fn arrays(args: &[Operand]) -> impl Iterator<Item = &NdArray> {
 
 /// Refuses arrays on several devices, and scalars that their dtype cannot hold.
 #[inline]
-fn check(name: &'static str, args: &[Operand], signature: &Signature) -> Result<()> {
+pub(crate) fn check(name: &'static str, args: &[Operand], signature: &Signature) -> Result<()> {
     let mut device = None;
     for (arg, dtype) in args.iter().zip(signature.args) {
         match arg {
@@ -242,7 +246,7 @@ fn check(name: &'static str, args: &[Operand], signature: &Signature) -> Result<
 }
 
 /// The shape that the arguments broadcast to.
-fn common_shape(name: &'static str, args: &[Operand]) -> Result<Dims> {
+pub(crate) fn common_shape(name: &'static str, args: &[Operand]) -> Result<Dims> {
     let mut shapes: SmallVec<[&[usize]; 3]> = SmallVec::new();
     for a in arrays(args) {
         shapes.push(a.shape());

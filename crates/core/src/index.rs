@@ -1,7 +1,7 @@
 //! Basic indexing: the [`s!`](crate::s) specification and how it turns a layout into a view. Never copies.
 
 use crate::error::{Error, Result};
-use crate::layout::Layout;
+use crate::layout::{Layout, MAX_NDIM};
 
 /// One item of a basic index, as between the brackets of `a[...]` in NumPy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,6 +146,11 @@ impl Layout {
         if used > self.ndim() {
             return Err(Error::value(op, format!("too many indices: array is {}-dimensional, but {used} were indexed", self.ndim())));
         }
+        let ndim = items.iter().filter(|i| matches!(i, Item::NewAxis | Item::Range { .. })).count() + self.ndim() - used;
+        if ndim > MAX_NDIM {
+            let message = format!("number of dimensions must be within [0, {MAX_NDIM}], indexing result would have {ndim}");
+            return Err(Error::value(op, message));
+        }
         let mut layout = self.clone();
         let mut axis = 0; // axis of `layout` under the cursor
         let mut source = 0; // the same axis of `self`, for messages
@@ -167,7 +172,7 @@ impl Layout {
                     (axis, source) = (axis + 1, source + 1);
                 }
                 Item::NewAxis => {
-                    layout = layout.expand_dims(&[axis as isize])?;
+                    layout = layout.widened(axis);
                     axis += 1;
                 }
                 Item::Ellipsis => {

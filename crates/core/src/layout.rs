@@ -10,6 +10,9 @@ pub type Dims = SmallVec<[usize; 6]>;
 /// Strides in elements, one per axis; negative for flipped axes, zero for broadcast ones.
 pub type Strides = SmallVec<[isize; 6]>;
 
+/// Maximum number of axes of an array, as in NumPy 2 (`NPY_MAXDIMS`).
+pub const MAX_NDIM: usize = 64;
+
 /// Shape, strides (in elements) and offset of an array within its buffer, with contiguity worked out once.
 ///
 /// ```
@@ -36,14 +39,27 @@ impl Clone for Layout {
     }
 }
 
-/// Number of elements of a shape; an error when it (in bytes, at most 16 an element) does not fit an `isize`.
-pub fn checked_size(op: &'static str, shape: &[usize]) -> Result<usize> {
-    let too_large = || Error::shape(op, "array is too large", &[shape]);
-    if shape.contains(&0) {
-        return Ok(0);
+/// Refuses more than [`MAX_NDIM`] axes.
+pub(crate) fn check_ndim(op: &'static str, ndim: usize) -> Result<()> {
+    match ndim {
+        0..=MAX_NDIM => Ok(()),
+        _ => Err(Error::value(op, format!("maximum supported dimension for an ndarray is currently {MAX_NDIM}, found {ndim}"))),
     }
-    let size = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d)).ok_or_else(too_large)?;
-    if size > isize::MAX as usize / 16 { Err(too_large()) } else { Ok(size) }
+}
+
+/// Number of elements of a shape. Errors: more than [`MAX_NDIM`] axes; a size (in bytes, at 16 an element) that does not fit an `isize`;
+/// for an empty shape, as in NumPy, a product of the other extents that does not fit one.
+pub fn checked_size(op: &'static str, shape: &[usize]) -> Result<usize> {
+    check_ndim(op, shape.len())?;
+    let too_large = || Error::shape(op, "array is too large", &[shape]);
+    let is_empty = shape.contains(&0);
+    let size = shape.iter().filter(|&&n| n != 0).try_fold(1usize, |n, &d| n.checked_mul(d)).ok_or_else(too_large)?;
+    let limit = isize::MAX as usize / if is_empty { 1 } else { 16 };
+    match (size > limit, is_empty) {
+        (true, _) => Err(too_large()),
+        (false, true) => Ok(0),
+        (false, false) => Ok(size),
+    }
 }
 
 impl Layout {
@@ -169,6 +185,7 @@ impl Layout {
     /// A new axis of extent 1 before each given position of the result (`numpy.expand_dims`).
     pub fn expand_dims(&self, axes: &[isize]) -> Result<Layout> {
         let ndim = self.ndim() + axes.len();
+        check_ndim("expand_dims", ndim)?;
         let new = normalize_axes("expand_dims", axes, ndim)?;
         let (mut shape, mut strides) = (Dims::new(), Strides::new());
         let mut old = 0;
@@ -183,6 +200,14 @@ impl Layout {
             }
         }
         Ok(Self::new_unchecked(shape, strides, self.offset))
+    }
+
+    /// A new axis of extent 1 before `axis`; the caller checks the axis and the number of axes.
+    pub(crate) fn widened(&self, axis: usize) -> Layout {
+        let mut out = self.clone();
+        out.shape.insert(axis, 1);
+        out.strides.insert(axis, 0);
+        out
     }
 
     /// Drops the given axes, all of extent 1; `None` drops every axis of extent 1 (`numpy.squeeze`).
@@ -236,13 +261,13 @@ impl Layout {
         let mut shape: Dims = keep.clone().map(|a| self.shape[a]).collect();
         let mut strides: Strides = keep.map(|a| self.strides[a]).collect();
         shape.push(len as usize);
-        strides.push(self.strides[axes[0]] + self.strides[axes[1]]);
+        strides.push(self.strides[axes[0]].saturating_add(self.strides[axes[1]])); // strides of empty arrays may be huge
         Ok(Self::new_unchecked(shape, strides, (self.offset as isize + start) as usize))
     }
 
-    /// The same elements in C order under another shape, if that needs no copy (`numpy.reshape`).
+    /// The same elements in C order under another shape of at most [`MAX_NDIM`] axes, if that needs no copy (`numpy.reshape`).
     pub fn reshape(&self, shape: &[usize]) -> Option<Layout> {
-        if shape.iter().product::<usize>() != self.size() {
+        if shape.len() > MAX_NDIM || shape.iter().product::<usize>() != self.size() {
             return None;
         }
         if self.c_contiguous || self.size() == 0 {
@@ -315,6 +340,11 @@ pub fn normalize_axis(op: &'static str, axis: isize, ndim: usize) -> Result<usiz
     if axis >= -n && axis < n { Ok((if axis < 0 { axis + n } else { axis }) as usize) } else { Err(Error::Axis { op, axis, ndim }) }
 }
 
+/// [`normalize_axis`] where NumPy treats a 0-d array as a 1-d array of one element: axes 0 and -1 of it are in bounds.
+pub(crate) fn normalize_axis_of_scalar(op: &'static str, axis: isize, ndim: usize) -> Result<usize> {
+    normalize_axis(op, axis, ndim.max(1)).map_err(|_| Error::Axis { op, axis, ndim })
+}
+
 /// Axes counted from the front, each at most once.
 pub fn normalize_axes(op: &'static str, axes: &[isize], ndim: usize) -> Result<Dims> {
     let mut out = Dims::new();
@@ -382,6 +412,30 @@ mod tests {
         assert!(broadcast_shapes("add", &[&[3], &[4]]).is_err());
         let huge = usize::MAX / 2;
         assert!(Layout::contiguous(&[huge, huge]).is_err());
+    }
+
+    #[test]
+    fn rank_is_at_most_64() {
+        let (most, more) = (vec![1; 64], vec![1; 65]);
+        let l = Layout::contiguous(&most).unwrap();
+        let message = "[expand_dims] maximum supported dimension for an ndarray is currently 64, found 65";
+        assert_eq!(l.expand_dims(&[0]).unwrap_err().to_string(), message);
+        assert!(Layout::contiguous(&more).is_err());
+        assert!(Layout::contiguous_in_order(&more, &(0..65).collect::<Vec<_>>()).is_err());
+        assert!(Layout::strided(&more, &[0; 65], 0).is_err());
+        assert!(l.broadcast_to(&more).is_err() && l.reshape(&more).is_none());
+        assert!(broadcast_shapes("add", &[&more, &[1]]).is_err());
+        assert!(l.index(crate::s![crate::NewAxis]).is_err());
+        assert_eq!(l.index(crate::s![crate::NewAxis, 0]).unwrap().ndim(), 64, "the rank of the result counts");
+        assert!(checked_size("zeros", &[0; 65]).is_err(), "an empty array has a rank as well");
+    }
+
+    #[test]
+    fn diagonals_of_huge_strides() {
+        let l = Layout::contiguous(&[0, 1, 1 << 62]).unwrap();
+        assert_eq!(l.diagonal(0, 0, 1).unwrap().size(), 0);
+        // The number of elements is a product in the order of the axes: without the zero it has to fit as well.
+        assert!(Layout::contiguous(&[1 << 40, 1 << 40, 0]).is_err());
     }
 
     #[test]

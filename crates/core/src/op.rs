@@ -110,7 +110,7 @@ pub struct Signature {
 
 /// NumPy's result dtype of arrays and weak scalars together (`numpy.result_type`).
 pub fn result_type(args: &[ArgType]) -> DType {
-    let arrays = args.iter().filter_map(|a| if let ArgType::Array(d) = a { Some(*d) } else { None }).reduce(DType::promote);
+    let arrays = DType::promote_all(args.iter().filter_map(|a| if let ArgType::Array(d) = a { Some(*d) } else { None }));
     let mut weak = args.iter().filter_map(|a| if let ArgType::Weak(s) = a { Some(*s) } else { None });
     match arrays {
         Some(d) => weak.fold(d, |d, s| s.weak_promote(d)),

@@ -98,8 +98,10 @@ impl Kernel {
 /// How a base accelerator provides its device.
 #[derive(Debug)]
 pub struct Provider {
-    /// Number of devices that are ready; asked after the probe said so.
+    /// Number of devices; asked after the probe said that the accelerator is ready.
     pub count: fn() -> usize,
+    /// Whether the device of this number can be used. If not, `open` says why.
+    pub is_ready: fn(usize) -> bool,
     /// Opens one.
     pub open: fn(Device) -> Result<Box<dyn DeviceDriver>>,
 }
@@ -483,7 +485,8 @@ pub(crate) fn ready_devices() -> Vec<Device> {
     for a in all() {
         let (Some(provider), true) = (&a.base, is_ready(a)) else { continue };
         let Ok(kind) = DeviceKind::intern(a.device) else { continue };
-        devices.extend((0..(provider.count)().min(MAX_ORDINALS)).map(|n| Device::new(kind, n as u16)));
+        let ready = (0..(provider.count)().min(MAX_ORDINALS)).filter(|n| (provider.is_ready)(*n));
+        devices.extend(ready.map(|n| Device::new(kind, n as u16)));
     }
     devices.sort_by_key(|d| (d.kind(), d.ordinal()));
     devices

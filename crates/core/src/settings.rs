@@ -105,7 +105,11 @@ pub fn parse_limit(variable: &'static str, text: &str, total: usize) -> Result<O
         "M" | "MB" | "MIB" => 2f64.powi(20),
         "G" | "GB" | "GIB" => 2f64.powi(30),
         "T" | "TB" | "TIB" => 2f64.powi(40),
-        "%" if number <= 100.0 && total > 0 => total as f64 / 100.0,
+        "%" if number <= 100.0 && total == 0 => {
+            let message = format!("'{text}' is a share of a memory whose size this system does not report; use bytes, 512M or 8G");
+            return Err(Error::Setting { variable, message });
+        }
+        "%" if number <= 100.0 => total as f64 / 100.0,
         _ => return Err(bad()),
     };
     let bytes = number * scale;
@@ -186,11 +190,14 @@ fn read_cpu_limit() -> Result<Option<usize>> {
     env(variable).map_or(Ok(None), |v| parse_limit(variable, &v, physical_memory()))
 }
 
-/// Bytes of physical memory; 0 where the system does not say.
+/// Bytes of physical memory; 0 on a system that does not report it.
 pub fn physical_memory() -> usize {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find(|l| l.starts_with("MemTotal:")).unwrap_or_default();
-    line.split_whitespace().nth(1).and_then(|kb| kb.parse::<usize>().ok()).map_or(0, |kb| kb * 1024)
+    if cfg!(miri) {
+        return 0; // it does not know the system calls
+    }
+    let memory = sysinfo::MemoryRefreshKind::nothing().with_ram();
+    let system = sysinfo::System::new_with_specifics(sysinfo::RefreshKind::nothing().with_memory(memory));
+    usize::try_from(system.total_memory()).unwrap_or(usize::MAX)
 }
 
 /// Process-wide state of the fusion switch: 0 not yet read, 1 off, 2 on.
@@ -239,6 +246,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_system_reports_its_memory() {
+        let total = physical_memory();
+        assert!(total >= 64 << 20, "{total} bytes");
+        if let Ok(text) = std::fs::read_to_string("/proc/meminfo") {
+            let kib = text.lines().find_map(|l| l.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse::<usize>().ok());
+            assert_eq!(kib.map(|kib| kib * 1024), Some(total));
+        }
+    }
+
+    #[test]
     fn limits() {
         let parse = |text| parse_limit("X", text, 1000);
         let good = [("1024", 1024), ("2GiB", 2 << 30), ("1.5 gb", 3 << 29), ("512M", 512 << 20), ("50%", 500), (" 12.5 % ", 125)];
@@ -247,7 +264,9 @@ mod tests {
         for bad in ["lots", "99999999999999999999T", "-1", "101%", "5 apples", "1e9x", "..", "%"] {
             assert!(parse(bad).is_err(), "{bad}");
         }
-        assert!(parse_limit("X", "50%", 0).is_err(), "a share of what is not known");
+        let unknown = parse_limit("X", "50%", 0).unwrap_err().to_string();
+        assert!(unknown.contains("'50%' is a share of a memory whose size this system does not report; use bytes"), "{unknown}");
+        assert!(parse_limit("X", "101%", 0).unwrap_err().to_string().contains("is not a memory limit"));
         assert_eq!(parse_names(" CUB, ,cuTENSOR"), ["cub", "cutensor"]);
     }
 }

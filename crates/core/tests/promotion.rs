@@ -42,3 +42,28 @@ fn python_scalars_are_weak() {
         assert_eq!(result_type(&[ArgType::Weak(scalar), ArgType::Array(left)]), result, "{right} with {left}");
     }
 }
+
+/// Results are `numpy.result_type`'s of NumPy 2.4, in every order of the arguments.
+#[test]
+fn three_dtypes_promote_together() {
+    use DType::*;
+    let rows = [
+        ([I8, U8, F16], F16),
+        ([I8, U16, F16], F32),
+        ([I8, U16, F32], F32),
+        ([I8, U16, C64], C64),
+        ([I16, U16, F16], F32),
+        ([I16, U16, F32], F32),
+        ([I16, U16, C64], C64),
+        ([I32, U32, F32], F64),
+        ([I8, U8, I16], I16),
+        ([Bool, U8, I8], I16),
+    ];
+    for ([a, b, c], result) in rows {
+        for order in [[a, b, c], [a, c, b], [b, a, c], [b, c, a], [c, a, b], [c, b, a]] {
+            assert_eq!(result_type(&order.map(ArgType::Array)), result, "{order:?}");
+            assert_eq!(DType::promote_all(order), Some(result), "{order:?}");
+        }
+    }
+    assert_eq!(DType::promote_all([]), None);
+}

@@ -195,8 +195,8 @@ impl Evaluator<'_> {
         for k in keywords {
             keyword.push((k.name.clone(), self.value(&k.value)?));
         }
-        if let (ExprKind::Name(name), Callee::Member(_), true) = (&callee.kind, &target, keyword.is_empty())
-            && let Some(value) = self.place(span, functions::python(name, &positional))?
+        if let (ExprKind::Name(name), Callee::Member(_)) = (&callee.kind, &target)
+            && let Some(value) = self.place(span, functions::python(name, &positional, &keyword))?
         {
             return Ok(value);
         }
@@ -309,6 +309,8 @@ pub(crate) fn binary(op: BinaryOp, left: Value, right: Value) -> Checked<Value> 
     };
     match (left, right) {
         (Value::Scalar(a), Value::Scalar(b)) => scalar::binary(op, a, b).map(Value::from),
+        // NumPy's `**` has operations of its own for some numbers, which `power` lacks.
+        (Value::Array(base), Value::Scalar(exponent)) if op == BinaryOp::Pow => Ok(base.power(exponent)?.into()),
         (left @ Value::Array(_), right) | (left, right @ Value::Array(_)) => call_named(op.function(), vec![left, right]),
         (Value::Tuple(a), Value::Tuple(b)) if op == BinaryOp::Add => joined(a, b).map(Value::Tuple),
         (Value::List(a), Value::List(b)) if op == BinaryOp::Add => joined(a, b).map(Value::List),

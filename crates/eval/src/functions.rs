@@ -4,11 +4,14 @@
 use cuprum_core::ops::reduce::Over;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
-    DType, Device, Item, NdArray, Scalar, add, axis, concat, equal, less_equal, logical_and, logical_or, multiply, subtract,
+    DType, Device, Item, NdArray, Operand, Scalar, add, axis, concat, equal, isfinite, isnan, less_equal, logical_and, logical_or,
+    multiply, outer, subtract,
 };
 
 use crate::fault::{Checked, Fault};
 use crate::library::call_named;
+use crate::ops::{BinaryOp, CompareOp};
+use crate::scalar::rounded;
 
 /// A row of this crate's table.
 pub(crate) struct Function {
@@ -56,15 +59,27 @@ functions! {
         Ok((x.shape() == y.shape() && equal(&x, &y)?.all(())?.item()?.as_bool()).into())
     }, "Whether shapes and all elements are equal.";
     "ptp" [] ("a, axis=None, *, keepdims=False") |a| {
-        let (x, over) = (a.array("a")?, over(a, a.ints("axis")?)?);
+        let (x, over) = (a.array("a")?, cuprum_core::ops::reduce::over(a)?);
         Ok(subtract(x.max(over.clone())?, x.min(over)?)?.into())
     }, "Largest less smallest element.";
     "linalg.norm" ["norm"] ("x, ord=None, axis=None, keepdims=False") |a| Ok(norm(a)?.into()),
         "Norm of vectors (any ord) or matrices ('fro', 1, -1, inf, -inf).";
     "linalg.vector_norm" ["vector_norm"] ("x, *, axis=None, keepdims=False, ord=2") |a| {
-        let (x, axes) = (magnitudes(a)?, a.ints("axis")?);
+        let (x, axes) = (inexact(a)?, a.ints("axis")?);
         Ok(vector_norm(&x, a.scalar_or("ord", 2)?.as_f64(), over(a, axes)?)?.into())
     }, "Norm of vectors along axes.";
+    "linalg.trace" [] ("x, *, offset=0, dtype=None") |a| {
+        let (diagonals, dtype) = (matrix_diagonals(a)?, a.dtype("dtype")?);
+        Ok(diagonals.sum(dtype.map_or_else(|| axis(-1), |dtype| axis(-1).dtype(dtype)))?.into())
+    }, "Sums of the diagonals of matrices, which are the last two axes.";
+    "linalg.outer" [] ("x1, x2") |a| {
+        let (x, y) = (a.array("x1")?, a.array("x2")?);
+        if x.ndim() != 1 || y.ndim() != 1 {
+            return Err(Fault::value(format!("linalg.outer takes 1-D arrays, not of {} and {} dimensions", x.ndim(), y.ndim())));
+        }
+        Ok(outer(&x, &y)?.into())
+    }, "Products of all pairs of elements of two 1-D arrays.";
+    "linalg.diagonal" [] ("x, *, offset=0") |a| Ok(matrix_diagonals(a)?.into()), "Diagonals of matrices, which are the last two axes.";
     "matrix_transpose" [] ("x") |a| Ok(matrix_transpose(&a.array("x")?)?.into()), "The last two axes exchanged.";
     "flipud" [] ("m") |a| Ok(a.array("m")?.flip(Some(&[0]))?.into()), "The first axis reversed.";
     "fliplr" [] ("m") |a| Ok(a.array("m")?.flip(Some(&[1]))?.into()), "The second axis reversed.";
@@ -78,8 +93,6 @@ functions! {
         let along = if parts.first().is_some_and(|p| p.ndim() == 1) { 0 } else { 1 };
         Ok(concat(&parts, along)?.into())
     }, "Arrays joined along the second axis; 1-D ones along the first.";
-    "deg2rad" ["radians"] ("x") |a| Ok(multiply(a.operand("x")?, std::f64::consts::PI / 180.0)?.into()), "Degrees to radians.";
-    "rad2deg" ["degrees"] ("x") |a| Ok(multiply(a.operand("x")?, 180.0 / std::f64::consts::PI)?.into()), "Radians to degrees.";
     "rand" ["random.rand"] ("*shape, dtype=None, seed=None") |a| drawn("random", a), "Uniform numbers in [0, 1) of shape `rand(2, 3)`.";
     "randn" ["random.randn"] ("*shape, dtype=None, seed=None") |a| drawn("standard_normal", a),
         "Normally distributed numbers of shape `randn(2, 3)`.";
@@ -108,31 +121,37 @@ fn over(args: &Args, axes: Option<Vec<isize>>) -> Checked<Over> {
     Ok(if args.bool_or("keepdims", false)? { over.keepdims() } else { over })
 }
 
-/// `numpy.isclose`: infinities are close to themselves alone, NaN to nothing unless `equal_nan`.
+/// `numpy.isclose`: infinities are close to themselves alone, NaN to nothing unless `equal_nan`. A number is weak.
 fn isclose(args: &Args) -> Checked<NdArray> {
-    let (a, b) = (args.array("a")?, args.array("b")?);
+    let (a, b) = (args.operand("a")?, args.operand("b")?);
     // In floating point, as NumPy does it: differences of unsigned integers would wrap.
-    let b = if b.dtype().is_inexact() { b } else { b.astype(DType::F64)? };
+    let b = match b {
+        Operand::Array(b) if !b.dtype().is_inexact() => b.astype(DType::F64)?.into(),
+        Operand::Scalar(s @ (Scalar::Bool(_) | Scalar::Int(_))) => s.as_f64().into(),
+        b => b,
+    };
     let (rtol, atol) = (args.scalar_or("rtol", 1e-5)?.as_f64(), args.scalar_or("atol", 1e-8)?.as_f64());
-    let tolerance = add(multiply(b.abs()?, rtol)?, atol)?;
+    let tolerance: Operand = match &b {
+        Operand::Array(b) => add(multiply(b.abs()?, rtol)?, atol)?.into(),
+        Operand::Scalar(b) => (b.as_complex().norm() * rtol + atol).into(),
+    };
     let near = less_equal(subtract(&a, &b)?.abs()?, tolerance)?;
     let same = equal(&a, &b)?;
-    let close = logical_or(logical_and(near, b.isfinite()?)?, &same)?;
+    let close = logical_or(logical_and(near, isfinite(&b)?)?, &same)?;
     if args.bool_or("equal_nan", false)? {
-        return Ok(logical_or(close, logical_and(a.isnan()?, b.isnan()?)?)?);
+        return Ok(logical_or(close, logical_and(isnan(a)?, isnan(b)?)?)?);
     }
     Ok(close)
 }
 
-/// `abs(x)` in floating point.
-fn magnitudes(args: &Args) -> Checked<NdArray> {
+/// `x` in floating point.
+fn inexact(args: &Args) -> Checked<NdArray> {
     let x = args.array("x")?;
-    let x = if x.dtype().is_inexact() { x } else { x.astype(DType::F64)? };
-    Ok(x.abs()?)
+    Ok(if x.dtype().is_inexact() { x } else { x.astype(DType::F64)? })
 }
 
 fn norm(args: &Args) -> Checked<NdArray> {
-    let x = magnitudes(args)?;
+    let x = inexact(args)?;
     let axes = args.ints("axis")?;
     let order = match args.get("ord") {
         None => None,
@@ -161,14 +180,18 @@ enum Order {
     Frobenius,
 }
 
-/// `sum(x**p)**(1/p)` and its limits; `x` is not negative.
+/// `sum(abs(x)**p)**(1/p)` and its limits.
 fn vector_norm(x: &NdArray, p: f64, over: Over) -> Checked<NdArray> {
-    Ok(if p == 2.0 {
-        x.square()?.sum(over)?.sqrt()?
-    } else if p == 1.0 {
+    if p == 2.0 {
+        // Parts are squared one by one, as in NumPy: a size would overflow later, and that of an infinite part beside NaN is infinite.
+        let squares = if x.dtype().is_complex() { add(x.real()?.square()?, x.imag()?.square()?)? } else { x.square()? };
+        return Ok(squares.sum(over)?.sqrt()?);
+    }
+    let x = &x.abs()?;
+    Ok(if p == 1.0 {
         x.sum(over)?
     } else if p == f64::INFINITY {
-        x.max(over)?
+        largest(x, over)?
     } else if p == f64::NEG_INFINITY {
         x.min(over)?
     } else if p == 0.0 {
@@ -178,7 +201,12 @@ fn vector_norm(x: &NdArray, p: f64, over: Over) -> Checked<NdArray> {
     })
 }
 
-/// Largest or smallest sum of columns (`p` = 1, -1) or rows (inf, -inf) of `x`, which is not negative.
+/// Largest element of `x`, which is not negative; 0 if there is none.
+fn largest(x: &NdArray, over: Over) -> Checked<NdArray> {
+    Ok(if x.size() == 0 { x.sum(over)? } else { x.max(over)? })
+}
+
+/// Largest or smallest sum of columns (`p` = 1, -1) or rows (inf, -inf) of `abs(x)`.
 fn matrix_norm(args: &Args, x: &NdArray, p: f64, axes: &[isize]) -> Checked<NdArray> {
     let summed = match p.abs() {
         1.0 => axes[0],
@@ -186,9 +214,14 @@ fn matrix_norm(args: &Args, x: &NdArray, p: f64, axes: &[isize]) -> Checked<NdAr
         _ => return Err(Fault::value(format!("the matrix norm of order {p} needs singular values, which are not in this version"))),
     };
     let other = if summed == axes[0] { axes[1] } else { axes[0] };
-    let sums = x.sum(axis(summed).keepdims())?;
-    let ends = if p > 0.0 { sums.max(axis(other).keepdims())? } else { sums.min(axis(other).keepdims())? };
+    let sums = x.abs()?.sum(axis(summed).keepdims())?;
+    let ends = if p > 0.0 { largest(&sums, axis(other).keepdims())? } else { sums.min(axis(other).keepdims())? };
     Ok(if args.bool_or("keepdims", false)? { ends } else { ends.squeeze(Some(axes))? })
+}
+
+/// Diagonals of the last two axes, unlike those of `numpy.diagonal`.
+fn matrix_diagonals(args: &Args) -> Checked<NdArray> {
+    Ok(args.array("x")?.diagonal(args.int_or("offset", 0)?, -2, -1)?)
 }
 
 /// `numpy.ndarray.mT`.
@@ -221,9 +254,19 @@ pub(crate) fn single(value: &Value) -> Checked<Option<Scalar>> {
 }
 
 /// Python's own functions under their bare names. `None`: it is NumPy's function of this name that is meant.
-pub(crate) fn python(name: &str, args: &[Value]) -> Checked<Option<Value>> {
-    if let ("int" | "float", [Value::Str(text)]) = (name, args) {
-        return parsed(name, text).map(|s| Some(s.into()));
+pub(crate) fn python(name: &str, args: &[Value], keywords: &[(String, Value)]) -> Checked<Option<Value>> {
+    if name == "round" {
+        return python_round(args, keywords);
+    }
+    if !keywords.is_empty() {
+        return Ok(None);
+    }
+    match (name, args) {
+        ("int" | "float", [Value::Str(text)]) => return parsed(name, text).map(|s| Some(s.into())),
+        ("pow", [base @ Value::Array(_), exponent]) => {
+            return crate::evaluate::binary(BinaryOp::Pow, base.clone(), exponent.clone()).map(Some);
+        }
+        _ => {}
     }
     let convert = |as_array: &str| match args {
         [value] => single(value)?.ok_or_else(|| match value {
@@ -251,25 +294,42 @@ pub(crate) fn python(name: &str, args: &[Value]) -> Checked<Option<Value>> {
             Scalar::Complex(_) => return Err(Fault::typed("a complex number cannot be made a float")),
             s => s.as_f64().into(),
         },
-        // By parts: in `re + im * 1j` an infinity would make NaN.
+        // By parts: in `re + im * 1j` an infinity would make NaN, and adding the zero of a real number would lose the sign of -0.0.
         ("complex", Some([re, im])) => {
-            let (re, im) = (re.as_complex(), im.as_complex());
-            cuprum_core::Complex::new(re.re - im.im, re.im + im.re).into()
+            let cross = |part: Scalar| if let Scalar::Complex(c) = part { Some(c.im) } else { None };
+            let real = cross(*im).map_or(re.as_f64(), |i| re.as_f64() - i);
+            let imaginary = cross(*re).map_or(im.as_f64(), |i| i + im.as_f64());
+            cuprum_core::Complex::new(real, imaginary).into()
         }
         ("complex", _) => convert("a complex number")?.as_complex().into(),
         ("abs", Some([Scalar::Complex(c)])) => c.norm().into(),
         ("abs", Some([Scalar::Float(v)])) => v.abs().into(),
         ("abs", Some([s])) => s.as_int().and_then(i128::checked_abs).ok_or_else(|| Fault::value("the result is too large"))?.into(),
-        ("round", Some([Scalar::Float(v)])) => {
-            Scalar::Float(v.round_ties_even()).as_int().ok_or_else(|| Fault::value(format!("{v:e} cannot be made an int")))?.into()
-        }
-        ("round", Some([s @ (Scalar::Int(_) | Scalar::Bool(_))])) => s.as_int().unwrap_or(0).into(),
-        ("pow", Some([a, b])) => crate::scalar::binary(crate::ops::BinaryOp::Pow, *a, *b)?,
-        ("min", Some([first, rest @ ..])) if !rest.is_empty() => extreme(crate::ops::CompareOp::Lt, *first, rest)?,
-        ("max", Some([first, rest @ ..])) if !rest.is_empty() => extreme(crate::ops::CompareOp::Gt, *first, rest)?,
+        ("pow", Some([a, b])) => crate::scalar::binary(BinaryOp::Pow, *a, *b)?,
+        ("min", Some([first, rest @ ..])) if !rest.is_empty() => extreme(CompareOp::Lt, *first, rest)?,
+        ("max", Some([first, rest @ ..])) if !rest.is_empty() => extreme(CompareOp::Gt, *first, rest)?,
         _ => return Ok(None),
     };
     Ok(Some(value.into()))
+}
+
+/// Python's `round(number, ndigits=None)`, if its argument is a real number.
+fn python_round(args: &[Value], keywords: &[(String, Value)]) -> Checked<Option<Value>> {
+    let number = match (args, keywords) {
+        ([Value::Scalar(number @ (Scalar::Bool(_) | Scalar::Int(_) | Scalar::Float(_))), ..], _) => *number,
+        _ => return Ok(None),
+    };
+    let digits = match (&args[1..], keywords) {
+        ([], []) => &Value::None,
+        ([digits], []) => digits,
+        ([], [(name, digits)]) if name == "ndigits" => digits,
+        _ => return Ok(None),
+    };
+    let digits = match digits {
+        Value::None => None,
+        digits => Some(digits.int("round")?),
+    };
+    rounded(number, digits).map(|s| Some(s.into()))
 }
 
 /// `int('12')`, `float('-inf')`.
@@ -283,6 +343,6 @@ fn parsed(name: &str, text: &str) -> Checked<Scalar> {
 }
 
 /// The first of the numbers that no later one is beyond.
-fn extreme(beyond: crate::ops::CompareOp, first: Scalar, rest: &[Scalar]) -> Checked<Scalar> {
+fn extreme(beyond: CompareOp, first: Scalar, rest: &[Scalar]) -> Checked<Scalar> {
     rest.iter().try_fold(first, |best, &s| Ok(if crate::scalar::compare(beyond, s, best)? { s } else { best }))
 }

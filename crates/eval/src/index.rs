@@ -1,5 +1,6 @@
 //! `a[...]` once its parts are values: views by ints, slices, `None` and `...`; `take` for an array of indices; a boolean mask.
 
+use cuprum_core::ops::indexing::{TAKE, check_bounds};
 use cuprum_core::ops::value::Value;
 use cuprum_core::{DType, Item, NdArray, Scalar};
 
@@ -33,8 +34,10 @@ pub(crate) fn part(value: &Value) -> Checked<Part> {
         Value::Array(a) if a.dtype().is_int() && a.ndim() == 0 => part(&Value::Scalar(a.item()?)),
         Value::Array(a) if a.dtype().is_int() => Ok(Part::Array(a.clone())),
         Value::Array(a) => Err(bad(&format!("an array of {}", a.dtype()))),
-        Value::List(items) if items.is_empty() => Ok(Part::Array(value.array_as("index", Some(DType::I64))?)),
-        Value::List(_) => part(&Value::Array(value.array("index")?)),
+        Value::List(_) => {
+            let array = value.array("index")?;
+            part(&Value::Array(if array.size() == 0 { array.astype(DType::I64)? } else { array }))
+        }
         other => Err(bad(&format!("{} '{}'", article(other), other.type_name()))),
     }
 }
@@ -83,6 +86,9 @@ pub(crate) fn index_array(array: &NdArray, parts: &[Part]) -> Checked<NdArray> {
         Part::Array(indices) => indices.clone(),
         Part::Basic(_) => return Ok(view),
     };
+    if view.size() == 0 {
+        check_bounds(TAKE, &indices, axis, view.shape()[axis])?; // `take` lets them pass where an axis before this one is empty
+    }
     let taken = view.take(&indices.to_device(view.device())?, axis as isize)?;
     // NumPy: an int beside an index array counts as one too, and axes of separated index arrays come first.
     let advanced = |i: usize| matches!(basic[i], Item::At(_)) || i == place;

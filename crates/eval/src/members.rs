@@ -1,7 +1,7 @@
 //! What stands behind a dot: attributes and methods of arrays, numbers and dtypes.
 
-use cuprum_core::ops::value::Value;
-use cuprum_core::{Device, Kind, Scalar};
+use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::{Device, Kind, Scalar, clip};
 
 use crate::fault::{Checked, Fault};
 use crate::functions::{matrix_transpose, shape};
@@ -165,6 +165,15 @@ pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, key
             [Value::Str(device)] => Ok(array.to_device(Device::parse(device)?)?.into()),
             _ => Err(Fault::typed("to_device takes the name of a device, such as 'cpu' or 'cuda:0'")),
         },
+        // NumPy's methods leave real numbers and bool unchanged, its functions make bool int8.
+        "conj" | "conjugate" if positional.is_empty() => {
+            no_keywords(&keyword)?;
+            Ok(array.conj()?.into())
+        }
+        "clip" => {
+            let args = Args::bind("clip", "min=None, max=None", positional, keyword)?;
+            Ok(clip(array, args.operand_or_none("min")?, args.operand_or_none("max")?)?.into())
+        }
         // `a.reshape(2, -1)` and `a.transpose(1, 0)`: the extents or axes are arguments of their own.
         "reshape" | "transpose" if positional.len() > 1 => with_array(object, name, vec![Value::Tuple(positional)], keyword),
         _ if is_method(name) => with_array(object, name, positional, keyword),

@@ -1,7 +1,7 @@
 //! The operators: their spelling, and the NumPy function each one is.
 //!
-//! The evaluator looks operators up in the op table by [`BinaryOp::function`] and its kin, so that an
-//! operator can never do anything else than the function of that name.
+//! The evaluator looks operators up in the op table by [`BinaryOp::function`] and its kin, so that an operator does what
+//! the function of that name does. The exception is NumPy's own: `**` with a number as exponent is [`cuprum_core::NdArray::power`].
 
 /// Declares an operator enum as rows of (variant, spelling, NumPy name), with both directions of lookup.
 macro_rules! operators {

@@ -183,6 +183,57 @@ fn complex_power(x: Complex<f64>, exponent: Scalar) -> Checked<Scalar> {
     }))
 }
 
+/// Python's `round` of a real number: exact on its decimal digits, ties to even. Without `digits` the result is an int.
+pub(crate) fn rounded(number: Scalar, digits: Option<i128>) -> Checked<Scalar> {
+    let too_large = || Fault::value("the result of round is too large");
+    match (number, digits) {
+        (Scalar::Complex(_), _) => Err(Fault::typed("a complex number cannot be rounded")),
+        (Scalar::Float(v), None) => {
+            let whole = Scalar::Float(v.round_ties_even()).as_int();
+            Ok(Scalar::Int(whole.ok_or_else(|| Fault::value(format!("{v:e} cannot be made an int")))?))
+        }
+        (Scalar::Float(v), Some(digits)) => {
+            let rounded = rounded_float(v, digits);
+            if rounded.is_infinite() && v.is_finite() { Err(too_large()) } else { Ok(Scalar::Float(rounded)) }
+        }
+        (number, digits) => {
+            let v = number.as_int().unwrap_or(0);
+            let digits = digits.unwrap_or(0);
+            if digits >= 0 {
+                return Ok(Scalar::Int(v));
+            }
+            // No int is half of 10**39.
+            let Some(unit) = u32::try_from(digits.unsigned_abs()).ok().and_then(|n| 10i128.checked_pow(n)) else {
+                return Ok(Scalar::Int(0));
+            };
+            let (quotient, rest) = (v.div_euclid(unit), v.rem_euclid(unit));
+            let up = rest > unit - rest || rest == unit - rest && quotient % 2 != 0;
+            (quotient + i128::from(up)).checked_mul(unit).map(Scalar::Int).ok_or_else(too_large)
+        }
+    }
+}
+
+/// The closest float to `v` rounded to `digits` decimals; infinite if that is beyond every float.
+fn rounded_float(v: f64, digits: i128) -> f64 {
+    // 1074 decimals write every float exactly.
+    if !v.is_finite() || v == 0.0 || digits >= 1074 {
+        return v;
+    }
+    let decimal = |text: String| text.parse().unwrap_or(v);
+    if digits >= 0 {
+        return decimal(format!("{v:.*}", digits as usize));
+    }
+    // 767 significant digits write every float exactly.
+    let exact = format!("{:.766e}", v.abs());
+    let Some((mantissa, exponent)) = exact.split_once('e') else { return v };
+    match digits.saturating_add(exponent.parse().unwrap_or(0)) {
+        kept @ 0.. => decimal(format!("{v:.*e}", kept as usize)),
+        // The unit is the power of ten above `v`: a tie goes to zero, which is even.
+        -1 if mantissa.trim_end_matches(['0', '.']) > "5" => decimal(format!("{}1e{}", if v < 0.0 { "-" } else { "" }, -digits)),
+        _ => 0f64.copysign(v),
+    }
+}
+
 /// `op a`; `not` is for the caller.
 pub(crate) fn unary(op: UnaryOp, a: Scalar) -> Checked<Scalar> {
     let whole = a.as_int().filter(|_| matches!(a, Scalar::Int(_) | Scalar::Bool(_)));

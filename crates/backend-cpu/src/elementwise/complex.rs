@@ -20,6 +20,8 @@ pub(crate) trait ComplexArithmetic: Copy {
     fn reciprocal(self) -> Self;
     /// `a ** b`; small integer powers by multiplication.
     fn power(self, b: Self) -> Self;
+    /// `e^a - 1` by NumPy's formula, whose exponentials overflow where those of the dtype do.
+    fn exponential_minus_1(self) -> Self;
     /// `a / |a|`; 0 for 0.
     fn sign(self) -> Self;
     /// `a < b` (or `<=`) by real part, then imaginary; false where NaN is compared.
@@ -66,6 +68,12 @@ macro_rules! arithmetic {
             fn power(self, b: Self) -> Self {
                 let narrow = |z: C| Complex::new(z.re as $t, z.im as $t);
                 narrow(power(C::new(self.re as f64, self.im as f64), C::new(b.re as f64, b.im as f64)))
+            }
+            fn exponential_minus_1(self) -> Self {
+                let (x, y) = (self.re as f64, self.im as f64);
+                let within = |v: f64| if (v as $t).is_infinite() { f64::INFINITY } else { v };
+                let s = (y / 2.0).sin();
+                Complex::new((within(x.exp_m1()) * y.cos() - 2.0 * s * s) as $t, (within(x.exp()) * y.sin()) as $t)
             }
             #[inline(always)]
             fn sign(self) -> Self {
@@ -118,7 +126,7 @@ impl<T> MapParts<T> for Complex<T> {
 /// Parts beyond this are halved or taken apart before they are squared.
 const LARGE: f64 = f64::MAX / 4.0;
 
-/// `x` as long as its exponential is finite, for `|x|` up to twice that: e^x = (e^(x/2))^2 keeps what would overflow between.
+/// The exponential of this and of less is finite.
 const EXP_LIMIT: f64 = 709.0;
 
 /// The standard library's formula loses digits.
@@ -127,6 +135,8 @@ fn arsinh(x: f64) -> f64 {
 }
 
 /// NumPy's rules for zero and integer exponents, then `exp(b log a)`.
+///
+/// NumPy begins the product of other exponents than 1, 2 and 3 with 1, and 1 times an infinite number may have a NaN.
 fn power(a: C, b: C) -> C {
     if b.re == 0.0 && b.im == 0.0 {
         return C::new(1.0, 0.0);
@@ -136,11 +146,11 @@ fn power(a: C, b: C) -> C {
     }
     if b.im == 0.0 && b.re == b.re.trunc() && b.re.abs() < 100.0 {
         let (mut result, mut square, mut rest) = (C::new(1.0, 0.0), a, b.re.abs() as u32);
-        let mut first = true;
+        let mut is_empty = [1.0, 2.0, 3.0].contains(&b.re);
         while rest != 0 {
             if rest & 1 == 1 {
-                result = if first { square } else { result * square };
-                first = false;
+                result = if is_empty { square } else { result * square };
+                is_empty = false;
             }
             rest >>= 1;
             if rest != 0 {
@@ -186,13 +196,16 @@ fn log_abs(z: C) -> f64 {
     size.ln()
 }
 
-/// e^x times each part, without overflow where the product has none.
-fn scaled_exp(x: f64, re: f64, im: f64) -> C {
-    if x > EXP_LIMIT && x < 2.0 * EXP_LIMIT {
-        let half = (x / 2.0).exp();
-        return C::new(half * re * half, half * im * half);
+/// `by` times e^x times each part, without overflow where the product has none. Parts are up to 1, `by` is 1 or a half.
+fn scaled_exp(mut x: f64, mut by: f64, mut re: f64, mut im: f64) -> C {
+    // Twice, as a part may be as small as the smallest subnormal number. The differences are exact.
+    for _ in 0..2 {
+        if x > EXP_LIMIT {
+            let e = by * EXP_LIMIT.exp();
+            (x, by, re, im) = (x - EXP_LIMIT, 1.0, e * re, e * im);
+        }
     }
-    let e = x.exp();
+    let e = by * x.exp();
     C::new(e * re, e * im)
 }
 
@@ -234,24 +247,12 @@ impl ComplexMath {
         }
         if !y.is_finite() {
             return match x {
-                x if x == f64::NEG_INFINITY => C::new(0.0, 0.0),
+                x if x == f64::NEG_INFINITY => C::new(0.0, 0f64.copysign(y)),
                 x if x == f64::INFINITY => C::new(x, f64::NAN),
                 _ => C::new(f64::NAN, f64::NAN),
             };
         }
-        scaled_exp(x, y.cos(), y.sin())
-    }
-
-    pub(crate) fn exponential_minus_1(z: C) -> C {
-        let (x, y) = (z.re, z.im);
-        if y == 0.0 {
-            return C::new(x.exp_m1(), y);
-        }
-        if !x.is_finite() || !y.is_finite() || x > EXP_LIMIT {
-            return Self::exponential(z) - 1.0;
-        }
-        let s = (y / 2.0).sin();
-        C::new(x.exp_m1() * y.cos() - 2.0 * s * s, x.exp() * y.sin())
+        scaled_exp(x, 1.0, y.cos(), y.sin())
     }
 
     pub(crate) fn logarithm(z: C) -> C {
@@ -278,12 +279,12 @@ impl ComplexMath {
             (_, _) if y == 0.0 => C::new(x.sinh(), y),
             (true, true) if x.abs() < 22.0 => C::new(x.sinh() * y.cos(), x.cosh() * y.sin()),
             // Beyond 22, sinh and cosh are half of e^|x|.
-            (true, true) => scaled_exp(x.abs(), 0.5f64.copysign(x) * y.cos(), 0.5 * y.sin()),
+            (true, true) => scaled_exp(x.abs(), 0.5, 1f64.copysign(x) * y.cos(), y.sin()),
             (true, false) if x == 0.0 => C::new(x, f64::NAN),
             (true, false) => C::new(f64::NAN, f64::NAN),
             _ if x.is_nan() => C::new(f64::NAN, f64::NAN),
             (_, true) => C::new(x * y.cos(), f64::INFINITY * y.sin()),
-            _ => C::new(x, f64::NAN),
+            _ => C::new(f64::INFINITY, f64::NAN),
         }
     }
 
@@ -292,8 +293,8 @@ impl ComplexMath {
         match (x.is_finite(), y.is_finite()) {
             (_, _) if y == 0.0 => C::new(x.cosh(), if x.is_nan() { y } else { 0f64.copysign(x) * 1f64.copysign(y) }),
             (true, true) if x.abs() < 22.0 => C::new(x.cosh() * y.cos(), x.sinh() * y.sin()),
-            (true, true) => scaled_exp(x.abs(), 0.5 * y.cos(), 0.5f64.copysign(x) * y.sin()),
-            (true, false) if x == 0.0 => C::new(f64::NAN, x),
+            (true, true) => scaled_exp(x.abs(), 0.5, y.cos(), 1f64.copysign(x) * y.sin()),
+            (true, false) if x == 0.0 => C::new(f64::NAN, 0.0),
             (true, false) => C::new(f64::NAN, f64::NAN),
             _ if x.is_nan() => C::new(f64::NAN, f64::NAN),
             (_, true) => C::new(f64::INFINITY * y.cos(), x * y.sin()),

@@ -12,10 +12,14 @@ pub(crate) trait Real: Copy {
     fn smaller(self, b: Self) -> Self;
     /// -1, +0 or 1; NaN stays.
     fn sign(self) -> Self;
+    /// Degrees to radians.
+    fn deg2rad(self) -> Self;
+    /// Radians to degrees.
+    fn rad2deg(self) -> Self;
 }
 
 macro_rules! real {
-    ($($t:ty),*) => {$(
+    ($($t:ident),*) => {$(
         impl Real for $t {
             #[inline(always)]
             fn floor_divide(self, b: Self) -> Self {
@@ -52,6 +56,15 @@ macro_rules! real {
             #[inline(always)]
             fn sign(self) -> Self {
                 if self.is_nan() { self } else { ((self > 0.0) as i8 - (self < 0.0) as i8) as $t }
+            }
+            #[inline(always)]
+            fn deg2rad(self) -> Self {
+                self * (std::$t::consts::PI / 180.0)
+            }
+            // NumPy divides the constant in the dtype: of float32 it is one unit below the closest, which `to_degrees` uses.
+            #[inline(always)]
+            fn rad2deg(self) -> Self {
+                self * (180.0 / std::$t::consts::PI)
             }
         }
     )*};

@@ -1,7 +1,7 @@
 //! Map: a fused program at every point of a loop nest, tile by tile, on as many threads as it is worth.
 
 pub(crate) mod cast;
-mod complex;
+pub(crate) mod complex;
 mod float;
 pub(crate) mod half;
 mod int;

@@ -137,7 +137,7 @@ rows! {
     CBRT(a) -> T { float => vmath::cbrt::<I, _>(a), }
     EXP(a) -> T { float => vmath::exp::<I, _>(a), complex => a.wide(ComplexMath::exponential), }
     EXP2(a) -> T { float => vmath::exp2::<I, _>(a), complex => a.wide(|z| ComplexMath::exponential(z * std::f64::consts::LN_2)), }
-    EXPM1(a) -> T { float => vmath::expm1::<I, _>(a), complex => a.wide(ComplexMath::exponential_minus_1), }
+    EXPM1(a) -> T { float => vmath::expm1::<I, _>(a), complex => a.exponential_minus_1(), }
     LOG(a) -> T { float => vmath::log::<I, _>(a), complex => a.wide(ComplexMath::logarithm), }
     LOG2(a) -> T { float => vmath::log2::<I, _>(a), complex => a.wide(|z| ComplexMath::logarithm(z) * std::f64::consts::LOG2_E), }
     LOG10(a) -> T { float => vmath::log10::<I, _>(a), complex => a.wide(|z| ComplexMath::logarithm(z) * std::f64::consts::LOG10_E), }
@@ -157,6 +157,8 @@ rows! {
     ASINH(a) -> T { float => vmath::asinh::<I, _>(a), complex => a.wide(ComplexMath::area_sine), }
     ACOSH(a) -> T { float => vmath::acosh::<I, _>(a), complex => a.wide(ComplexMath::area_cosine), }
     ATANH(a) -> T { float => vmath::atanh::<I, _>(a), complex => a.wide(ComplexMath::area_tangent), }
+    DEG2RAD(a) -> T { float => a.deg2rad(), }
+    RAD2DEG(a) -> T { float => a.rad2deg(), }
 
     // Rounding.
     FLOOR(a) -> T { exact => a, float => a.floor(), }

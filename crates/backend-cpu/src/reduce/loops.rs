@@ -85,7 +85,8 @@ impl<T: Value, const N: usize> LinesLoop<'_, T, N> {
             }
             tree.push(leaves_of_products::<T, N, ASK>(leaves, vector), plus_each);
         }
-        tree.take(plus_each).unwrap_or([T::NOTHING; N])
+        // From 0.0, as `Sum::finish`.
+        plus_each(tree.take(plus_each).unwrap_or([T::ZERO; N]), [T::ZERO; N])
     }
 }
 

@@ -43,6 +43,26 @@ pub(crate) fn run_reducer<R: Reducer>(compiled: &Compiled, shape: &Shape, out: E
     with_results(out, reduce)
 }
 
+/// [`run_reducer`], but for short rows, which come out as fused expressions over rows compute them.
+fn run_deviation<R: OfDeviation>(compiled: &Compiled, shape: &Shape, out: ElementsMut) {
+    match *shape {
+        Shape::Rows(len) if len * size_of::<R::Number>() <= deviation::READ_TWICE => {
+            deviation::reduce_rows::<R::Number>(compiled, len, out.typed())
+        }
+        _ => run_reducer::<R>(compiled, shape, out),
+    }
+}
+
+/// [`Deviation`] of some type.
+trait OfDeviation: Reducer {
+    /// That type.
+    type Number: deviation::Number;
+}
+
+impl<T: deviation::Number> OfDeviation for Deviation<T> {
+    type Number = T;
+}
+
 /// Runs `f` on the output's elements, or, for a half dtype, on float32 results that are rounded afterwards.
 fn with_results<T: Element>(out: ElementsMut, f: impl FnOnce(&mut [T])) {
     if !is_half(out.dtype()) {
@@ -90,7 +110,7 @@ static ROWS: [Row; 10] = [
     (ARGMAX, |d| by_dtype!(d, any, run_reducer, ArgMax)),
     (ANY, |d| if d == DType::Bool { Some(run_reducer::<Sum<bool>>) } else { None }),
     (ALL, |d| if d == DType::Bool { Some(run_reducer::<Prod<bool>>) } else { None }),
-    (VAR, |d| by_dtype!(d, inexact, run_reducer, Deviation)),
+    (VAR, |d| by_dtype!(d, inexact, run_deviation, Deviation)),
     (COUNT_NONZERO, |d| if d == DType::Bool { Some(run_reducer::<Count>) } else { None }),
 ];
 

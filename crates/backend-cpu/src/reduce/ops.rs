@@ -168,7 +168,7 @@ pub(crate) trait Identity: Reducer {
 
 /// Reductions whose accumulator is an element: name, how two merge, the result of none, and what else they have.
 macro_rules! folds {
-    ($($(#[$doc:meta])* $name:ident: |$a:ident, $b:ident| $merge:expr, $identity:expr, {$($more:item)*};)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: |$a:ident, $b:ident| $merge:expr, |$acc:ident| $finish:expr, $identity:expr, {$($more:item)*};)*) => {$(
         $(#[$doc])*
         pub(crate) struct $name<T>(PhantomData<T>);
         impl<T: Value> Reducer for $name<T> {
@@ -181,7 +181,7 @@ macro_rules! folds {
             #[inline(always)]
             fn merge($a: T, $b: T) -> T { $merge }
             #[inline(always)]
-            fn finish(acc: T) -> T { acc }
+            fn finish($acc: T) -> T { $finish }
             $($more)*
         }
         impl<T: Value> Identity for $name<T> {
@@ -190,21 +190,21 @@ macro_rules! folds {
     )*};
 }
 folds! {
-    /// Sum; of bool, "any".
-    Sum: |a, b| a.plus(b), T::ZERO, {
+    /// Sum; of bool, "any". NumPy starts from 0.0, so that a sum of negative zeros is positive.
+    Sum: |a, b| a.plus(b), |acc| acc.plus(T::ZERO), T::ZERO, {
         const OF_PRODUCTS: Option<OfProducts<Self>> = Some(sum_products);
     };
     /// Product; of bool, "all".
-    Prod: |a, b| a.times(b), T::ONE, {};
+    Prod: |a, b| a.times(b), |acc| acc, T::ONE, {};
     /// Smallest; the first NaN if there is one.
-    Min: |a, b| if b.at_least(a) | a.not_a_number() { a } else { b }, T::HIGHEST, {
+    Min: |a, b| if b.at_least(a) | a.not_a_number() { a } else { b }, |acc| acc, T::HIGHEST, {
         #[inline(always)]
         fn leaf(values: &[T], ahead: Option<Ahead>, _first: usize) -> T {
             extreme::<Self>(values, fold(values, ahead, |v| v, T::smaller))
         }
     };
     /// Largest; the first NaN if there is one.
-    Max: |a, b| if a.at_least(b) | a.not_a_number() { a } else { b }, T::LOWEST, {
+    Max: |a, b| if a.at_least(b) | a.not_a_number() { a } else { b }, |acc| acc, T::LOWEST, {
         #[inline(always)]
         fn leaf(values: &[T], ahead: Option<Ahead>, _first: usize) -> T {
             extreme::<Self>(values, fold(values, ahead, |v| v, T::larger))

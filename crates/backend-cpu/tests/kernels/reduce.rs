@@ -1,6 +1,9 @@
 //! Reductions over axes and of segments against plain loops.
 
-use cuprum_core::{Complex, DType, Error, NdArray, axis, bf16, f16, segment_max, segment_min, segment_prod, segment_sum};
+use cuprum_core::{
+    Complex, DType, Error, NdArray, Over, axis, bf16, einsum, f16, matmul, multiply, segment_max, segment_min, segment_prod, segment_sum,
+    with_fusion,
+};
 
 use crate::support::{as_f64, layouts, matrix, on_threads};
 
@@ -283,4 +286,76 @@ fn variances_keep_their_digits_beside_a_large_mean() {
         assert!(a.var(()).unwrap().to_vec::<f32>().unwrap()[0].is_nan());
         assert!(a.expand_dims(&[1]).unwrap().var(1).unwrap().to_vec::<f32>().unwrap()[1].is_nan());
     }
+}
+
+#[test]
+fn sums_of_negative_zeros_are_positive() {
+    for (rows, columns) in SIZES.into_iter().filter(|(_, columns)| *columns > 1) {
+        for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64, DType::C64, DType::C128] {
+            let a = NdArray::zeros([rows, columns], dtype).unwrap().negative().unwrap().copy().unwrap();
+            let ones = NdArray::ones([columns], dtype).unwrap();
+            let offsets = NdArray::from_slice(&[0, columns as i64]).unwrap();
+            let mut sums = vec![
+                ("all", on_threads(|| a.sum(()))),
+                ("rows", on_threads(|| a.sum(1))),
+                ("columns", on_threads(|| a.sum(0))),
+                ("means", on_threads(|| a.mean(axis(1).keepdims()))),
+                ("a fused product", on_threads(|| multiply(&a, &ones)?.sum(1))),
+                ("a fused expression", on_threads(|| multiply(&a, 3)?.negative()?.negative()?.sum(0))),
+                ("a segment", on_threads(|| segment_sum(&a.index(cuprum_core::s![0])?, &offsets))),
+                ("einsum", on_threads(|| einsum("ij->i", &[&a]))),
+            ];
+            if !dtype.is_complex() {
+                sums.push(("a product with a vector", on_threads(|| matmul(&a, &ones))));
+                sums.push(("a product with a matrix", on_threads(|| matmul(&a, &ones.reshape([columns, 1])?))));
+            }
+            for (name, sum) in sums {
+                let bytes = sum.to_bytes().unwrap();
+                assert!(bytes.iter().all(|&b| b == 0), "{name} of {rows} x {columns} {dtype}: {sum}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_variance_in_a_fused_expression_is_that_of_rows_alone() {
+    let dtypes = [(DType::F16, 4), (DType::F32, 4), (DType::F64, 8), (DType::C64, 8), (DType::C128, 16)];
+    for (rows, columns) in [(3, 2), (70, 5), (5, 511), (4, 512), (5, 513), (17, 1024), (1, 1000), (9, 2048)] {
+        // Rows of up to 8 KiB.
+        for (dtype, _) in dtypes.into_iter().filter(|(_, bytes)| columns * bytes <= 8192) {
+            let a = NdArray::arange_as(0, (rows * columns) as i64, 1, DType::F64).unwrap().reshape([rows, columns]).unwrap();
+            let a = multiply(&a.sin().unwrap(), 3.7).unwrap().astype(dtype).unwrap();
+            let a = if dtype.is_complex() { multiply(&a, Complex::new(0.3, 0.9)).unwrap() } else { a };
+            let a = a.copy().unwrap();
+            let fused = on_threads(|| with_fusion(true, || multiply(&a.var(axis(-1).keepdims())?, &a.equal(&a)?)));
+            let alone = on_threads(|| a.var(axis(-1).keepdims())?.broadcast_to([rows, columns])?.copy());
+            let unfused = on_threads(|| with_fusion(false, || a.var(-1)?.reshape([rows, 1])?.broadcast_to([rows, columns])?.copy()));
+            let of_expression = on_threads(|| multiply(&a, 1)?.var(-1)?.reshape([rows, 1])?.broadcast_to([rows, columns])?.copy());
+            for (name, other) in [("alone", alone), ("unfused", unfused), ("of an expression", of_expression)] {
+                assert!(fused.to_bytes().unwrap() == other.to_bytes().unwrap(), "{name}, {rows} x {columns} {dtype}");
+            }
+        }
+    }
+}
+
+#[test]
+fn variances_overflow_where_numpy_does() {
+    for (rows, columns) in [(4, 2), (2, 4), (600, 3), (3, 600), (2, 40_000), (40_000, 2), (1, 200_000)] {
+        let a = NdArray::full([rows, columns], 3.4e38f32, DType::F32).unwrap().copy().unwrap();
+        for over in [Over::from(0), Over::from(1), Over::default()] {
+            let values = on_threads(|| a.var(over.clone())).to_vec::<f32>().unwrap();
+            let is_one = values.len() * 1 == rows * columns;
+            let want = if is_one { 0.0 } else { f32::INFINITY };
+            assert!(values.iter().all(|&v| v == want), "{rows} x {columns}, {over:?}: {}", values[0]);
+        }
+    }
+    // The difference of two means squared overflows, not the sum of squares.
+    let a = NdArray::from_slice(&[1.3e19f32, -1.3e19]).unwrap();
+    let columns = a.reshape([2, 1]).unwrap().broadcast_to([2, 3]).unwrap().copy().unwrap();
+    let values = on_threads(|| columns.var(0)).to_vec::<f32>().unwrap();
+    assert!(values.iter().all(|&v| (v / 1.69e38 - 1.0).abs() < 1e-6), "{values:?}");
+    // The variance of an infinity or NaN is NaN.
+    let a = NdArray::from_vec([f32::INFINITY, 1.0, f32::NAN, 1.0, 3.0, 5.0], [3, 2]).unwrap();
+    assert!(on_threads(|| a.var(0)).to_vec::<f32>().unwrap()[0].is_nan());
+    assert!(on_threads(|| a.var(1)).to_vec::<f32>().unwrap()[0].is_nan());
 }

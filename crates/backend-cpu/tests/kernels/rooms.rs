@@ -1,8 +1,14 @@
 //! Every room with unsafe code, on several threads, at sizes that miri gets through: `scripts/miri.sh` runs these. Thresholds of
 //! the library are lower under miri, so that a few hundred elements are several tasks, blocks and tiles there.
 
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use cuprum_backend_cpu::with_threads;
-use cuprum_core::{Complex, DType, NdArray, Result, matmul, s};
+use cuprum_core::buffer::HostBuffer;
+use cuprum_core::device::Buffer;
+use cuprum_core::{Complex, DType, Device, Layout, NdArray, Result, StoredArray, matmul, s};
 
 /// Threads of each test.
 const THREADS: usize = 3;
@@ -102,4 +108,54 @@ fn products_write_into_one_output() {
             assert_eq!(values::<i32>(|| matmul(&a, &b)?.astype(DType::I32)), want, "{dtype} {m} {k} {n}");
         }
     }
+}
+
+fn of_bytes(dtype: DType, bytes: &[u8]) -> Result<NdArray> {
+    let buffer = Arc::new(HostBuffer::from_bytes(bytes)?);
+    StoredArray::new(dtype, Layout::contiguous(&[bytes.len()])?, buffer).map(NdArray::from)
+}
+
+#[test]
+fn bytes_that_are_no_bool_are_refused() {
+    let error = of_bytes(DType::Bool, &[0, 1, 2]).err().unwrap().to_string();
+    assert!(error.contains("bytes other than 0 and 1"), "{error}");
+    assert_eq!(values::<bool>(|| of_bytes(DType::Bool, &[0, 1, 1])?.logical_not()), [true, false, false]);
+
+    // The buffer of an array of another dtype, and of a view of it.
+    let numbers = of_bytes(DType::U8, &[0, 1, 1, 3]).unwrap().stored().unwrap();
+    let first = Layout::contiguous(&[2]).unwrap();
+    assert!(StoredArray::new(DType::Bool, first.clone(), cuprum_core::Array::buffer(&numbers).clone()).is_err());
+    let flags = of_bytes(DType::U8, &[0, 1, 1, 0]).unwrap().stored().unwrap();
+    let flags = StoredArray::new(DType::Bool, first, cuprum_core::Array::buffer(&flags).clone()).map(NdArray::from).unwrap();
+    assert_eq!(values::<bool>(|| flags.logical_not()), [true, false]);
+    assert_eq!(values::<i64>(|| flags.count_nonzero(())), [1]);
+}
+
+#[test]
+fn a_buffer_that_is_exchanged_later_is_refused_by_kernels() {
+    /// Hands out its first block once, then the second.
+    struct Exchanged(AtomicUsize, [HostBuffer; 2]);
+    impl Buffer for Exchanged {
+        fn device(&self) -> Device {
+            Device::CPU
+        }
+        fn nbytes(&self) -> usize {
+            3
+        }
+        fn as_any(&self) -> &dyn Any {
+            &self.1[self.0.fetch_add(1, Ordering::Relaxed).min(1)]
+        }
+    }
+    let blocks = [[0, 1, 1], [0, 1, 2]].map(|bytes| HostBuffer::from_bytes(&bytes).unwrap());
+    let buffer = Arc::new(Exchanged(AtomicUsize::new(0), blocks));
+    let array = NdArray::from(StoredArray::new(DType::Bool, Layout::contiguous(&[3]).unwrap(), buffer).unwrap());
+    assert!(array.logical_not().and_then(|a| a.to_vec::<bool>()).is_err());
+    assert_eq!(array.to_vec::<bool>().unwrap(), [false, true, true]);
+}
+
+#[test]
+fn bytes_are_made_bools() {
+    let array = NdArray::from_bytes(DType::Bool, 4, &[0, 1, 2, 255]).unwrap();
+    assert_eq!(values::<bool>(|| array.logical_not()), [true, false, false, false]);
+    assert_eq!(array.to_bytes().unwrap(), [0, 1, 1, 1]);
 }

@@ -143,3 +143,99 @@ fn running_extremes() {
     assert_eq!(least[..3], [z(1.0, 2.0), z(1.0, 1.0), z(0.0, 9.0)]);
     assert!(least[3].im.is_nan() && least[4].im.is_nan());
 }
+
+#[test]
+fn overflow_stays() {
+    // Blocks, runs, one run; the place where a total overflows, and values that would bring it back.
+    for (columns, place) in [(5, 1), (70, 66), (1100, 600), (70_001, 40_000), (70_001, 32_768), (70_001, 3)] {
+        let sums: Vec<f32> = (0..columns)
+            .map(|i| {
+                if i < place - 1 {
+                    0.0
+                } else if i <= place {
+                    3e38
+                } else {
+                    -3e38
+                }
+            })
+            .collect();
+        let products: Vec<f32> = (0..columns)
+            .map(|i| {
+                if i < place - 1 {
+                    1.0
+                } else if i <= place {
+                    1e30
+                } else {
+                    1e-3
+                }
+            })
+            .collect();
+        let vanishing: Vec<f32> = (0..columns)
+            .map(|i| {
+                if i < place - 1 {
+                    1.0
+                } else if i <= place {
+                    1e-30
+                } else {
+                    2.0
+                }
+            })
+            .collect();
+        let wide: Vec<f64> = sums.iter().map(|&v| if v == 0.0 { 0.0 } else { 1.7e308f64.copysign(v as f64) }).collect();
+        let half: Vec<f16> = sums.iter().map(|&v| if v == 0.0 { f16::ZERO } else { f16::from_f32(60_000f32.copysign(v)) }).collect();
+        let inputs = [&sums, &products, &vanishing].map(|values| NdArray::from_slice(values).unwrap());
+        for (n, a) in inputs.iter().enumerate() {
+            for rows in [false, true] {
+                // As one long row, as rows, and as columns.
+                let of = |a: &NdArray, axis: isize| if n == 0 { a.cumsum(axis) } else { a.cumprod(axis) };
+                let values: Vec<f32> = match rows {
+                    false => on_threads(|| of(a, 0)).to_vec().unwrap(),
+                    true => on_threads(|| of(&stacked(a).t()?, 0)?.t()?.index(cuprum_core::s![1])).to_vec().unwrap(),
+                };
+                let end = if n == 2 { 0.0 } else { f32::INFINITY };
+                assert!(values[place - 1] != end && values[place..].iter().all(|&v| v == end), "{n}: {columns}, {place}, columns: {rows}");
+            }
+        }
+        let wide = on_threads(|| NdArray::from_slice(&wide)?.cumsum(0)).to_vec::<f64>().unwrap();
+        assert!(wide[place..].iter().all(|&v| v == f64::INFINITY), "float64: {columns}, {place}");
+        let half = on_threads(|| NdArray::from_slice(&half)?.cumsum(0)).to_vec::<f16>().unwrap();
+        assert!(half[place..].iter().all(|&v| v == f16::INFINITY), "float16: {columns}, {place}");
+    }
+}
+
+/// Two equal rows.
+fn stacked(a: &NdArray) -> NdArray {
+    cuprum_core::stack(&[a.clone(), a.clone()], 0).unwrap()
+}
+
+#[test]
+fn an_overflow_of_partial_results_alone_does_not_show() {
+    // The second run of 64 overflows by itself, but not after the first.
+    let a: Vec<f64> = (0..200)
+        .map(|i| {
+            if i == 3 {
+                -1.5e308
+            } else if [70, 75].contains(&i) {
+                1.5e308
+            } else {
+                0.0
+            }
+        })
+        .collect();
+    let sums = on_threads(|| NdArray::from_slice(&a)?.cumsum(0)).to_vec::<f64>().unwrap();
+    assert_eq!((sums[69], sums[72], sums[75], sums[199]), (-1.5e308, 0.0, 1.5e308, 1.5e308));
+    let a: Vec<f64> = (0..200)
+        .map(|i| {
+            if i == 3 {
+                1e200
+            } else if [70, 75].contains(&i) {
+                1e-200
+            } else {
+                1.0
+            }
+        })
+        .collect();
+    let products = on_threads(|| NdArray::from_slice(&a)?.cumprod(0)).to_vec::<f64>().unwrap();
+    assert_eq!(products[69], 1e200);
+    assert!((products[199] * 1e200 - 1.0).abs() < 1e-15, "{}", products[199]);
+}

@@ -3,7 +3,7 @@
 // Merrill and Garland, "Merge-based parallel sparse matrix-vector multiplication", SC 2016): a block's work does not depend on lengths.
 //
 // Where tiles are cut follows from the offsets, and the order of combination from that; there are no atomics. The host defines `Fold`,
-// `Nothing` (the fold whose identity is the result of no values), `Out` and `ITEMS` (of the merged sequence, for a thread).
+// `Out` and `ITEMS` (of the merged sequence, for a thread).
 
 namespace cuprum {
 
@@ -171,7 +171,7 @@ segment_tile(const __grid_constant__ Params p, Out* out, i64 length, const i64* 
     for (int s = threadIdx.x; s < ends; s += THREADS) {
         const i64 begin = offsets[tile.segment + s], end = offsets[tile.segment + s + 1];
         if (begin < first_value) heads[blockIdx.x] = results[s];
-        else out[tile.segment + s] = Fold::leave<Out>(begin == end ? Nothing::identity() : results[s]);
+        else out[tile.segment + s] = Fold::leave<Out>(begin == end ? Fold::identity() : results[s]);
     }
     report(p, noticed);
 }
@@ -221,6 +221,8 @@ segment_join(Out* out, i64 length, const i64* offsets, i64 segments, const i64* 
             if (threadIdx.x == 0) out[cuts[shared.last]] = Fold::leave<Out>(total);
             __syncthreads();
         }
+        // All warps have read `long_chains` before the next round overwrites it.
+        __syncthreads();
     }
 }
 

@@ -13,7 +13,7 @@ pub type Bytes = SmallVec<[u8; 256]>;
 /// Upper bound of element indices and offsets in 32-bit arithmetic: the sum of an index and a grid stride does not overflow.
 pub const MAX_NARROW: usize = 0x3f00_0000;
 
-/// The bytes of `Params`: the address of each input's first element, the address of the device's error word if the program
+/// The bytes of `Params`: the address of each input's first element, the address of the launch's error word if the program
 /// may find a bad index, then the scalars in their steps' dtypes. [`fault_address`](crate::device::fault_address) returns the
 /// address of the error word.
 pub fn pack_params(program: &Program, inputs: &[u64], fault: Option<u64>) -> Bytes {

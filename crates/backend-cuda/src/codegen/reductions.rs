@@ -84,7 +84,7 @@ pub(crate) static REDUCTIONS: &[ReductionCode<'static>] = &[
         value: "Moments{x, 1.0, 0}",
         combine: "merged(a, b)",
         replaces: None,
-        finish: "a.squares",
+        finish: "squares_of(a)",
     },
 ];
 
@@ -113,20 +113,36 @@ template <class T> __device__ inline Real squared(T x) {
     if constexpr (is_complex<T>) return add_rn(mul_rn(x.re, x.re), mul_rn(x.im, x.im));
     else return mul_rn(x, x);
 }
+// The square times a number, which overflows only if the result does.
+template <class T> __device__ inline Real squared(T x, Real times) {
+    if constexpr (is_complex<T>) return add_rn(mul_rn(mul_rn(x.re, times), x.re), mul_rn(mul_rn(x.im, times), x.im));
+    else return mul_rn(mul_rn(x, times), x);
+}
 __device__ inline Moments merged(const Moments& a, const Moments& b) {
     if (a.count == 0) return b;
     if (b.count == 0) return a;
     const f64 count = a.count + b.count, share = b.count / count;
     const Result distance = op::subtract(b.mean, a.mean);
-    const Real between = mul_rn(squared(distance), static_cast<Real>(a.count * share));
+    const Real between = squared(distance, static_cast<Real>(a.count * share));
     return {op::add(a.mean, scaled(distance, static_cast<Real>(share))), count, add_rn(add_rn(a.squares, b.squares), between)};
+}
+// NumPy's mean overflows where the sum does, and no value is near it then.
+__device__ inline Real squares_of(const Moments& a) {
+    const Result sum = scaled(a.mean, static_cast<Real>(a.count));
+    return op::isnan(op::subtract(sum, sum)) ? add_rn(a.squares, static_cast<Real>(op::infinity())) : a.squares;
 }
 #define LEAVES
 template <int N> __device__ inline Moments leaf(const Result (&x)[N]) {
     Result sum = x[0];
     #pragma unroll
     for (int k = 1; k < N; k++) sum = op::add(sum, x[k]);
-    const Result mean = scaled(sum, Real(1) / N);
+    Result mean = scaled(sum, Real(1) / N);
+    // Only the sum may be infinite. Two such means would have no distance.
+    if (op::isnan(op::subtract(sum, sum))) {
+        mean = scaled(x[0], Real(1) / N);
+        #pragma unroll
+        for (int k = 1; k < N; k++) mean = op::add(mean, scaled(x[k], Real(1) / N));
+    }
     Real squares = squared(op::subtract(x[0], mean));
     #pragma unroll
     for (int k = 1; k < N; k++) squares = add_rn(squares, squared(op::subtract(x[k], mean)));

@@ -4,9 +4,10 @@
 //! ([`Missing`]). Locating reads folders only; loading (`dlopen`) is a separate step, so that a warm kernel
 //! cache never pays for it.
 //!
-//! Order of places: override variable, `CUDA_HOME`/`CUDA_PATH`, the dynamic linker's own places,
-//! `/usr/local/cuda*`, `$CONDA_PREFIX`, Python packages (`$VIRTUAL_ENV`, `$CONDA_PREFIX`, `PYTHONPATH`, user site).
+//! Order of search: override variable, `CUDA_HOME`/`CUDA_PATH`, the dynamic linker's folders, `/usr/local/cuda*`, `$CONDA_PREFIX`,
+//! Python packages (`$VIRTUAL_ENV`, `$CONDA_PREFIX`, `PYTHONPATH`, user site). Folders relative to the working directory are refused.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -21,10 +22,13 @@ const TARGET: &str = "targets/sbsa-linux/lib";
 #[cfg(not(target_arch = "aarch64"))]
 const TARGET: &str = "targets/x86_64-linux/lib";
 
+/// The oldest CCCL that NVRTC compiles on its own: 2.5 still includes the toolkit's headers.
+pub const OLDEST_CCCL: (u32, u32) = (2, 7);
+
 /// Reads one environment variable; tests pass their own.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
-fn process_env(name: &str) -> Option<OsString> {
+pub(crate) fn process_env(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|v| !v.is_empty())
 }
 
@@ -87,6 +91,19 @@ impl LibrarySpec {
         }
     }
 
+    /// NVTX. NVTX 3 is header-only: its functions come from NVIDIA's interop library, which reads `NVTX_INJECTION64_PATH` as the
+    /// headers do. `libnvToolsExt` is NVTX 2, which CUDA 12.9 and later no longer contain.
+    pub fn nvtx() -> Self {
+        LibrarySpec {
+            name: "NVTX",
+            sonames: vec!["libnvtx3interop.so.1".into(), "libnvToolsExt.so.1".into()],
+            overrides: &["CUPRUM_CUDA_PATH"],
+            wheels: &["nvidia/nvtx/lib"],
+            companions: Vec::new(),
+            help: "pip install nvidia-nvtx",
+        }
+    }
+
     /// cuTENSOR 2.
     pub fn cutensor() -> Self {
         LibrarySpec {
@@ -143,26 +160,36 @@ pub fn locate(spec: &LibrarySpec) -> Result<PathBuf, Missing> {
 
 /// [`locate`] with the environment given by the caller.
 pub fn locate_in(spec: &LibrarySpec, env: Env<'_>) -> Result<PathBuf, Missing> {
-    let overrides = override_folders(spec, env);
-    if let Some(found) = first_file(&overrides, &spec.sonames) {
-        return Ok(found);
-    }
-    let folders = default_folders(spec, env);
-    // The newest acceptable version wins over the order of places: a stray old toolkit must not hide a new wheel.
+    locate_all_in(spec, env).map(|mut found| found.swap_remove(0))
+}
+
+/// Finds a library's files, at least one, the preferred first: those in override folders, then the first of each version, newest
+/// first.
+pub fn locate_all(spec: &LibrarySpec) -> Result<Vec<PathBuf>, Missing> {
+    locate_all_in(spec, &process_env)
+}
+
+/// [`locate_all`] with the environment given by the caller.
+pub fn locate_all_in(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec<PathBuf>, Missing> {
+    let missing = |reason: String| Missing { name: spec.name.into(), reason, help: spec.help.into() };
+    let overrides = override_folders(spec, env).map_err(missing)?;
+    let mut found: Vec<PathBuf> = files(&overrides, &spec.sonames).collect();
+    let (folders, refused) = default_folders(spec, env);
+    // The newest acceptable version wins over the order of folders: a stray old toolkit must not hide a new wheel.
     for soname in &spec.sonames {
         let one = std::slice::from_ref(soname);
-        let before_linker = first_file(&folders.toolkit_home, one);
-        let found = before_linker.or_else(|| linker_file(soname, env)).or_else(|| first_file(&folders.rest, one));
-        if let Some(path) = found {
-            return Ok(path);
-        }
+        let before_linker = files(&folders.toolkit_home, one).next();
+        found.extend(before_linker.or_else(|| linker_file(soname, env)).or_else(|| files(&folders.rest, one).next()));
     }
-    let count = overrides.len() + folders.toolkit_home.len() + folders.rest.len();
-    Err(Missing {
-        name: spec.name.into(),
-        reason: format!("{} not found (dynamic linker and {count} folders searched)", spec.sonames.join(" or ")),
-        help: spec.help.into(),
-    })
+    let mut seen = HashSet::new();
+    found.retain(|path| seen.insert(path.clone()));
+    if found.is_empty() {
+        let count = overrides.len() + folders.toolkit_home.len() + folders.rest.len();
+        let not_searched = refused.iter().map(|r| format!("; {r} was not searched")).collect::<String>();
+        let names = spec.sonames.join(" or ");
+        return Err(missing(format!("{names} not found (dynamic linker and {count} folders searched{not_searched})")));
+    }
+    Ok(found)
 }
 
 /// Finds and loads a library, its companions first.
@@ -173,6 +200,9 @@ pub fn load(spec: &LibrarySpec) -> Result<Loaded, Missing> {
         Ok(path) => path,
         Err(missing) => {
             for soname in &spec.sonames {
+                if let Some(reason) = refused_by_linker(&[soname], &process_env) {
+                    return Err(Missing { reason, ..missing });
+                }
                 if let Ok(library) = open(Path::new(soname)) {
                     return Ok(Loaded { path: soname.into(), library, _companions: Vec::new() });
                 }
@@ -181,6 +211,15 @@ pub fn load(spec: &LibrarySpec) -> Result<Loaded, Missing> {
         }
     };
     load_from(&path, spec)
+}
+
+/// Why the dynamic linker must not be given a bare name: an element of `LD_LIBRARY_PATH` that is relative to the working directory
+/// holds a file whose name begins with one of `prefixes`.
+pub fn refused_by_linker(prefixes: &[&str], env: Env<'_>) -> Option<String> {
+    let (_, refused) = path_list(env, "LD_LIBRARY_PATH");
+    let holds = |r: &&Refused| prefixes.iter().any(|prefix| !sorted_entries(&Path::new(".").join(&r.element), prefix).is_empty());
+    let (found, prefix) = (refused.iter().find(holds)?, prefixes.first()?);
+    Some(format!("{found} holds a file that begins with {prefix}; remove that element"))
 }
 
 /// Loads the library file at `path`, its companions from the same folder first.
@@ -233,25 +272,35 @@ struct Folders {
     rest: Vec<PathBuf>,
 }
 
-fn override_folders(spec: &LibrarySpec, env: Env<'_>) -> Vec<PathBuf> {
+fn override_folders(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec<PathBuf>, String> {
     let mut folders = Vec::new();
-    for root in spec.overrides.iter().flat_map(|name| path_list(env, name)) {
-        folders.extend(toolkit_folders(&root));
-        folders.extend(wheel_folders(&root, spec.wheels));
-        folders.push(root);
+    for name in spec.overrides {
+        for root in override_list(env, name)? {
+            folders.extend(toolkit_folders(&root));
+            folders.extend(wheel_folders(&root, spec.wheels));
+            folders.push(root);
+        }
     }
-    folders
+    Ok(folders)
 }
 
-fn default_folders(spec: &LibrarySpec, env: Env<'_>) -> Folders {
-    let homes = ["CUDA_HOME", "CUDA_PATH"];
-    let toolkit_home = homes.iter().filter_map(|n| env(n)).flat_map(|h| toolkit_folders(Path::new(&h))).collect();
+/// The elements of an override variable. A relative one is an error, because another folder would be used silently.
+fn override_list(env: Env<'_>, name: &'static str) -> Result<Vec<PathBuf>, String> {
+    let (folders, refused) = path_list(env, name);
+    refused.first().map_or(Ok(folders), |r| Err(format!("{r} is refused: give absolute paths")))
+}
+
+/// Folders searched without an override, and the elements of environment variables that are refused.
+fn default_folders(spec: &LibrarySpec, env: Env<'_>) -> (Folders, Vec<Refused>) {
+    let mut refused = path_list(env, "LD_LIBRARY_PATH").1;
+    let homes = roots(env, &["CUDA_HOME", "CUDA_PATH"], &mut refused);
+    let toolkit_home = homes.iter().flat_map(|h| toolkit_folders(h)).collect();
     let mut rest: Vec<PathBuf> = installed_toolkits().iter().flat_map(|t| toolkit_folders(t)).collect();
-    if let Some(conda) = env("CONDA_PREFIX").map(PathBuf::from) {
+    for conda in roots(env, &["CONDA_PREFIX"], &mut refused) {
         rest.extend([conda.join("lib"), conda.join(TARGET)]);
     }
-    rest.extend(site_packages(env).iter().flat_map(|site| wheel_folders(site, spec.wheels)));
-    Folders { toolkit_home, rest }
+    rest.extend(site_packages(env, &mut refused).iter().flat_map(|site| wheel_folders(site, spec.wheels)));
+    (Folders { toolkit_home, rest }, refused)
 }
 
 fn toolkit_folders(root: &Path) -> [PathBuf; 3] {
@@ -272,14 +321,16 @@ fn installed_toolkits() -> Vec<PathBuf> {
 }
 
 /// Every folder that Python would import packages from, as far as the environment shows.
-fn site_packages(env: Env<'_>) -> Vec<PathBuf> {
+fn site_packages(env: Env<'_>, refused: &mut Vec<Refused>) -> Vec<PathBuf> {
     let mut sites = Vec::new();
-    for root in ["VIRTUAL_ENV", "CONDA_PREFIX"].iter().filter_map(|n| env(n)) {
-        sites.extend(python_folders(&Path::new(&root).join("lib"), "site-packages"));
+    for root in roots(env, &["VIRTUAL_ENV", "CONDA_PREFIX"], refused) {
+        sites.extend(python_folders(&root.join("lib"), "site-packages"));
     }
-    sites.extend(path_list(env, "PYTHONPATH"));
-    if let Some(home) = env("HOME") {
-        sites.extend(python_folders(&Path::new(&home).join(".local/lib"), "site-packages"));
+    let (folders, relative) = path_list(env, "PYTHONPATH");
+    sites.extend(folders);
+    refused.extend(relative);
+    for home in roots(env, &["HOME"], refused) {
+        sites.extend(python_folders(&home.join(".local/lib"), "site-packages"));
     }
     sites.extend(python_folders(Path::new("/usr/local/lib"), "dist-packages"));
     sites
@@ -289,22 +340,54 @@ fn python_folders(lib: &Path, packages: &str) -> Vec<PathBuf> {
     sorted_entries(lib, "python3").into_iter().rev().map(|p| p.join(packages)).filter(|p| p.is_dir()).collect()
 }
 
-fn path_list(env: Env<'_>, name: &str) -> Vec<PathBuf> {
-    let value = env(name).unwrap_or_default();
-    std::env::split_paths(&value).filter(|p| !p.as_os_str().is_empty()).collect()
+/// An element of a variable that is relative to the working directory. It is not searched: anyone who can write to that directory
+/// could run code in this process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Refused {
+    variable: &'static str,
+    element: PathBuf,
 }
 
-fn first_file(folders: &[PathBuf], names: &[String]) -> Option<PathBuf> {
-    folders.iter().flat_map(|f| names.iter().map(move |n| f.join(n))).find(|p| p.is_file())
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.element.as_os_str().is_empty() {
+            true => write!(f, "an empty element of {} (the working directory)", self.variable),
+            false => write!(f, "'{}' in {} (relative to the working directory)", self.element.display(), self.variable),
+        }
+    }
+}
+
+/// The absolute elements of a variable, and the others. A variable that is not set, or empty, has none.
+fn path_list(env: Env<'_>, variable: &'static str) -> (Vec<PathBuf>, Vec<Refused>) {
+    let Some(value) = env(variable).filter(|v| !v.is_empty()) else { return (Vec::new(), Vec::new()) };
+    let (absolute, relative): (Vec<PathBuf>, Vec<PathBuf>) = std::env::split_paths(&value).partition(|p| p.is_absolute());
+    (absolute, relative.into_iter().map(|element| Refused { variable, element }).collect())
+}
+
+/// The values of variables that hold one absolute folder each.
+fn roots(env: Env<'_>, variables: &[&'static str], refused: &mut Vec<Refused>) -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    for variable in variables {
+        match env(variable).filter(|v| !v.is_empty()).map(PathBuf::from) {
+            Some(root) if root.is_absolute() => folders.push(root),
+            Some(element) => refused.push(Refused { variable, element }),
+            None => {}
+        }
+    }
+    folders
+}
+
+fn files(folders: &[PathBuf], names: &[String]) -> impl Iterator<Item = PathBuf> {
+    folders.iter().flat_map(|f| names.iter().map(move |n| f.join(n))).filter(|p| p.is_file())
 }
 
 /// Where the dynamic linker would find a bare name: `LD_LIBRARY_PATH`, its cache, the standard folders.
 fn linker_file(soname: &str, env: Env<'_>) -> Option<PathBuf> {
     let names = [soname.to_owned()];
     let standard = ["/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"];
-    first_file(&path_list(env, "LD_LIBRARY_PATH"), &names)
-        .or_else(|| ld_cache::lookup(soname))
-        .or_else(|| first_file(&standard.map(PathBuf::from), &names))
+    let listed = path_list(env, "LD_LIBRARY_PATH").0;
+    let first = |folders: &[PathBuf]| files(folders, &names).next();
+    first(&listed).or_else(|| ld_cache::lookup(soname)).or_else(|| first(&standard.map(PathBuf::from)))
 }
 
 fn file_name(path: &Path) -> String {
@@ -338,16 +421,28 @@ pub struct CcclHeaders {
     pub include: PathBuf,
     /// Major, minor, patch.
     pub version: (u32, u32, u32),
+    /// Why these headers are used, as `cuprum info` shows it. May be empty.
+    pub choice: String,
+    /// True if `CUPRUM_CCCL_PATH` names them.
+    pub is_override: bool,
+}
+
+impl CcclHeaders {
+    /// True from [`OLDEST_CCCL`] on.
+    pub fn is_supported(&self) -> bool {
+        (self.version.0, self.version.1) >= OLDEST_CCCL
+    }
 }
 
 impl fmt::Display for CcclHeaders {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (major, minor, patch) = self.version;
-        write!(f, "CCCL {major}.{minor}.{patch} in {}", self.include.display())
+        write!(f, "CCCL {major}.{minor}.{patch} in {}", self.include.display())?;
+        if self.choice.is_empty() { Ok(()) } else { write!(f, " ({})", self.choice) }
     }
 }
 
-/// Finds CCCL's headers: `CUPRUM_CCCL_PATH`, then toolkits, then Python packages.
+/// Finds CCCL's headers: those in `CUPRUM_CCCL_PATH`, else the newest in toolkits and Python packages.
 ///
 /// NVRTC 13.3 and later bundle a copy: [`crate::compile::nvrtc::cccl_headers`] goes on to that.
 pub fn find_cccl() -> Result<CcclHeaders, Missing> {
@@ -356,27 +451,52 @@ pub fn find_cccl() -> Result<CcclHeaders, Missing> {
 
 /// [`find_cccl`] with the environment given by the caller.
 pub fn find_cccl_in(env: Env<'_>) -> Result<CcclHeaders, Missing> {
-    let mut folders = Vec::new();
-    for root in path_list(env, "CUPRUM_CCCL_PATH") {
-        folders.extend(package_includes(&root));
-        folders.extend([root.join("include/cccl"), root.join("include"), root]);
+    let missing = |reason: String| Missing {
+        name: "CCCL headers".into(),
+        reason,
+        help: "pip install nvidia-cuda-cccl, or set CUPRUM_CCCL_PATH to its include folder".into(),
+    };
+    let mut overrides = Vec::new();
+    for root in override_list(env, "CUPRUM_CCCL_PATH").map_err(missing)? {
+        overrides.extend(package_includes(&root));
+        overrides.extend([root.join("include/cccl"), root.join("include"), root]);
     }
-    let mut toolkits = path_list(env, "CUPRUM_CUDA_PATH");
-    folders.extend(toolkits.iter().flat_map(|root| package_includes(root)));
-    toolkits.extend(["CUDA_HOME", "CUDA_PATH"].iter().filter_map(|n| env(n)).map(PathBuf::from));
+    let with_version = |f: &PathBuf| {
+        let headers = |version| CcclHeaders { include: f.clone(), version, choice: String::new(), is_override: false };
+        cccl_version(f).map(headers)
+    };
+    if let Some(found) = overrides.iter().find_map(with_version) {
+        return Ok(CcclHeaders { choice: "from CUPRUM_CCCL_PATH".into(), is_override: true, ..found });
+    }
+    let mut toolkits = override_list(env, "CUPRUM_CUDA_PATH").map_err(missing)?;
+    let mut folders: Vec<PathBuf> = toolkits.iter().flat_map(|root| package_includes(root)).collect();
+    let mut refused = Vec::new();
+    toolkits.extend(roots(env, &["CUDA_HOME", "CUDA_PATH"], &mut refused));
     toolkits.extend(installed_toolkits());
-    toolkits.extend(env("CONDA_PREFIX").map(PathBuf::from));
+    toolkits.extend(roots(env, &["CONDA_PREFIX"], &mut refused));
     for root in &toolkits {
         let target = root.join(TARGET.trim_end_matches("/lib"));
         folders.extend([root.join("include/cccl"), target.join("include/cccl"), root.join("include")]);
     }
-    folders.extend(site_packages(env).iter().flat_map(|site| package_includes(site)));
-    let found = folders.iter().find_map(|f| cccl_version(f).map(|version| CcclHeaders { include: f.clone(), version }));
-    found.ok_or_else(|| Missing {
-        name: "CCCL headers".into(),
-        reason: format!("cub/block/block_reduce.cuh not found in {} folders", folders.len()),
-        help: "pip install nvidia-cuda-cccl, or set CUPRUM_CCCL_PATH to its include folder".into(),
+    folders.extend(site_packages(env, &mut refused).iter().flat_map(|site| package_includes(site)));
+    newest_cccl(folders.iter().filter_map(with_version)).ok_or_else(|| {
+        let not_searched = refused.iter().map(|r| format!("; {r} was not searched")).collect::<String>();
+        missing(format!("cub/block/block_reduce.cuh not found in {} folders{not_searched}", overrides.len() + folders.len()))
     })
+}
+
+/// The newest of the headers found, the first of those where there are several.
+fn newest_cccl(found: impl IntoIterator<Item = CcclHeaders>) -> Option<CcclHeaders> {
+    let mut all: Vec<CcclHeaders> = found.into_iter().collect();
+    // Toolkits link to one another: `/usr/local/cuda` and `/usr/local/cuda-13.0` are one folder.
+    let mut seen = HashSet::new();
+    all.retain(|headers| seen.insert(headers.include.canonicalize().unwrap_or_else(|_| headers.include.clone())));
+    all.sort_by_key(|headers| std::cmp::Reverse(headers.version));
+    let others = all.split_off(all.len().min(1));
+    let newest = all.pop()?;
+    let others: Vec<String> = others.iter().map(ToString::to_string).collect();
+    let choice = if others.is_empty() { String::new() } else { format!("the newest; also found: {}", others.join(", ")) };
+    Some(CcclHeaders { choice, ..newest })
 }
 
 fn package_includes(site: &Path) -> [PathBuf; 4] {

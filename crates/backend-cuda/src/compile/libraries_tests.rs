@@ -92,21 +92,121 @@ fn versions_order_as_numbers() {
     assert_eq!(names, ["cuda-9.2", "cuda-12.9", "cuda-12.10", "cuda-13.0"]);
 }
 
-#[test]
-fn cccl_is_found_and_its_version_read() {
-    let dir = tempfile::tempdir().unwrap();
-    let include = dir.path().join("site/cuda/cccl/headers/include");
+/// Makes an include folder with CCCL's headers of a version, such as `3006002` for 3.6.2.
+fn cccl_of(include: &Path, version: u32) {
     touch(&include.join("cub/block/block_reduce.cuh"));
     touch(&include.join("cuda/std/cstdint"));
     touch(&include.join("cuda/std/__cccl/version.h"));
-    fs::write(include.join("cuda/std/__cccl/version.h"), "// x\n#define CCCL_VERSION 3006002\n").unwrap();
+    fs::write(include.join("cuda/std/__cccl/version.h"), format!("// x\n#define CCCL_VERSION {version}\n")).unwrap();
+}
+
+#[test]
+fn cccl_is_found_and_its_version_read() {
+    let dir = tempfile::tempdir().unwrap();
     let site = dir.path().join("site");
+    let include = site.join("cuda/cccl/headers/include");
+    cccl_of(&include, 3_006_002);
     let found = find_cccl_in(&env_of(&[("CUPRUM_CCCL_PATH", &site)])).unwrap();
-    assert_eq!(found, CcclHeaders { include: include.clone(), version: (3, 6, 2) });
+    assert_eq!((&found.include, found.version, found.is_override), (&include, (3, 6, 2), true));
+    assert!(found.to_string().ends_with(" (from CUPRUM_CCCL_PATH)"), "{found}");
 
     fs::remove_file(include.join("cuda/std/__cccl/version.h")).unwrap();
     fs::write(include.join("cub/version.cuh"), "#define CUB_VERSION 200802 // x\n").unwrap();
     assert_eq!(cccl_version(&include), Some((2, 8, 2)));
     fs::remove_file(include.join("cub/block/block_reduce.cuh")).unwrap();
     assert_eq!(cccl_version(&include), None);
+}
+
+#[test]
+fn the_newest_cccl_wins_over_the_order_of_folders() {
+    let dir = tempfile::tempdir().unwrap();
+    let [toolkit, home, site] = ["toolkit", "home", "site"].map(|name| dir.path().join(name));
+    cccl_of(&toolkit.join("include"), 2_005_000);
+    cccl_of(&home.join("include/cccl"), 2_008_002);
+    // Newer than any that this machine may have.
+    cccl_of(&site.join("nvidia/cu13/include/cccl"), 999_000_001);
+    let env = env_of(&[("CUPRUM_CUDA_PATH", &toolkit), ("CUDA_HOME", &home), ("PYTHONPATH", &site)]);
+    let found = find_cccl_in(&env).unwrap();
+    assert_eq!(found.version, (999, 0, 1));
+    let text = found.to_string();
+    assert!(text.contains("site/nvidia/cu13/include/cccl (the newest; also found: CCCL 2.8.2 in "), "{text}");
+    assert!(text.contains("CCCL 2.5.0 in "), "{text}");
+
+    // The setting wins with an older version too.
+    let env = env_of(&[("CUPRUM_CCCL_PATH", &home), ("PYTHONPATH", &site)]);
+    assert_eq!(find_cccl_in(&env).unwrap().version, (2, 8, 2));
+}
+
+#[test]
+fn two_names_of_one_cccl_count_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let [toolkit, link] = ["cuda-13.0", "cuda"].map(|name| dir.path().join(name));
+    cccl_of(&toolkit.join("include/cccl"), 999_000_001);
+    std::os::unix::fs::symlink(&toolkit, &link).unwrap();
+    let found = find_cccl_in(&env_of(&[("CUDA_HOME", &toolkit), ("CUDA_PATH", &link)])).unwrap();
+    assert!(found.include.starts_with(&toolkit) && !found.choice.contains(link.to_str().unwrap()), "{found}");
+}
+
+#[test]
+fn every_version_of_a_library_is_a_candidate() {
+    let dir = tempfile::tempdir().unwrap();
+    let [old, new, other] = ["old", "new", "other"].map(|name| dir.path().join(name));
+    let files =
+        [old.join("lib64/libcuprumtest.so.12"), new.join("lib64/libcuprumtest.so.13"), other.join("nvidia/cu12/lib/libcuprumtest.so.12")];
+    files.iter().for_each(|file| touch(file));
+    let env = env_of(&[("CUDA_HOME", &old), ("CUDA_PATH", &new), ("PYTHONPATH", &other)]);
+    assert_eq!(locate_all_in(&made_up(), &env).unwrap(), [files[1].clone(), files[0].clone()]);
+    let env = env_of(&[("CUPRUM_CUDA_PATH", &old), ("CUDA_PATH", &new)]);
+    assert_eq!(locate_all_in(&made_up(), &env).unwrap(), [files[0].clone(), files[1].clone()], "an override comes first");
+}
+
+#[test]
+fn nvtx_3_is_found_in_its_wheel() {
+    let dir = tempfile::tempdir().unwrap();
+    let [new, old] = ["nvidia/cu13/lib/libnvtx3interop.so.1", "nvidia/nvtx/lib/libnvToolsExt.so.1"].map(|file| dir.path().join(file));
+    touch(&old);
+    let env = env_of(&[("CUPRUM_CUDA_PATH", dir.path())]);
+    assert_eq!(locate_in(&LibrarySpec::nvtx(), &env).unwrap(), old);
+    touch(&new);
+    assert_eq!(locate_in(&LibrarySpec::nvtx(), &env).unwrap(), new);
+}
+
+#[test]
+fn folders_relative_to_the_working_directory_are_refused() {
+    let refused = |pairs: &[(&str, &str)]| {
+        let pairs: Vec<(&str, &Path)> = pairs.iter().map(|&(name, value)| (name, Path::new(value))).collect();
+        locate_in(&made_up(), &env_of(&pairs)).unwrap_err().to_string()
+    };
+    // A setting of ours is an error before anything else is searched.
+    for value in ["cuda", "./cuda", "/opt/cuda:", ":/opt/cuda", "/opt/cuda:lib"] {
+        let text = refused(&[("CUPRUM_CUDA_PATH", value)]);
+        assert!(text.contains("CUPRUM_CUDA_PATH") && text.contains("working directory") && text.contains("give absolute paths"), "{text}");
+    }
+    let cccl = find_cccl_in(&env_of(&[("CUPRUM_CCCL_PATH", Path::new("include"))])).unwrap_err().to_string();
+    assert!(cccl.contains("'include' in CUPRUM_CCCL_PATH (relative to the working directory) is refused"), "{cccl}");
+    // Variables of others are searched without these elements, and the reason lists them.
+    let text = refused(&[("LD_LIBRARY_PATH", "/opt/lib:"), ("CUDA_HOME", "toolkit"), ("PYTHONPATH", "src:/opt/python")]);
+    for element in ["an empty element of LD_LIBRARY_PATH", "'toolkit' in CUDA_HOME", "'src' in PYTHONPATH"] {
+        assert!(text.contains(element), "{text}");
+    }
+}
+
+#[test]
+fn relative_folders_are_not_searched() {
+    // Tests run in the crate's folder.
+    let here = Path::new("target-of-the-test-of-relative-folders");
+    let below = here.join("lib64");
+    let remove = || fs::remove_dir_all(here);
+    let _ = remove();
+    touch(&below.join("libcuprumtest.so.13"));
+    let found: Vec<bool> = ["LD_LIBRARY_PATH", "CUDA_HOME", "PYTHONPATH", "CUPRUM_CUDA_PATH"]
+        .into_iter()
+        .map(|variable| locate_in(&made_up(), &env_of(&[(variable, if variable == "LD_LIBRARY_PATH" { &below } else { here })])).is_ok())
+        .collect();
+    let linker = |path: &Path| refused_by_linker(&["libcuprumtest.so"], &env_of(&[("LD_LIBRARY_PATH", path)]));
+    let (refused, other) = (linker(&below), linker(here));
+    remove().unwrap();
+    assert_eq!(found, [false; 4]);
+    assert!(refused.is_some_and(|text| text.contains("relative to the working directory) holds a file that begins with libcuprumtest.so")));
+    assert_eq!(other, None, "an element without such a file does no harm");
 }

@@ -34,14 +34,15 @@ impl Module {
     /// [`CudaError::Invalid`] for bytes that are neither, [`CudaError::Driver`] for code of another architecture,
     /// [`CudaError::Compile`] for PTX that the driver refuses.
     pub fn load(context: &'static Context, code: &[u8]) -> Result<Arc<Module>> {
-        context.bind()?;
         let mut raw = ptr::null_mut();
         if is_whole_elf(code) {
-            // SAFETY: the context is current; the driver takes the length from the ELF header, which was checked against the
-            // slice, and copies what it needs.
-            check("cuModuleLoadData", unsafe { sys::cuModuleLoadData(&mut raw, code.as_ptr().cast()) })?;
+            context.with_room(|| {
+                // SAFETY: the context is current; the driver takes the length from the ELF header, which was checked against the
+                // slice, and copies what it needs.
+                check("cuModuleLoadData", unsafe { sys::cuModuleLoadData(&mut raw, code.as_ptr().cast()) })
+            })?;
         } else if std::str::from_utf8(code).is_ok_and(|text| text.contains(".version")) {
-            raw = load_ptx(code.split(|&b| b == 0).next().unwrap_or_default())?;
+            raw = context.with_room(|| load_ptx(code.split(|&b| b == 0).next().unwrap_or_default()))?;
         } else {
             return Err(CudaError::Invalid("a module's code is neither a whole cubin nor PTX".into()));
         }
@@ -51,21 +52,24 @@ impl Module {
     /// A `__device__` or `__constant__` variable by its name in the module (mangled unless `extern "C"` or global).
     pub fn global(self: &Arc<Self>, name: &str) -> Result<Global> {
         driver::require("cuModuleGetGlobal_v2")?;
-        self.context.bind()?;
         let c_name = CString::new(name).map_err(|_| CudaError::Invalid("a variable's name holds a NUL".into()))?;
         let (mut pointer, mut nbytes) = (0, 0);
-        // SAFETY: the module is loaded in the current context; the name is NUL-terminated, the out-pointers valid.
-        check("cuModuleGetGlobal", unsafe { sys::cuModuleGetGlobal_v2(&mut pointer, &mut nbytes, self.raw, c_name.as_ptr()) })?;
+        self.context.with_room(|| {
+            // SAFETY: the module is loaded in the current context; the name is NUL-terminated, the out-pointers valid.
+            check("cuModuleGetGlobal", unsafe { sys::cuModuleGetGlobal_v2(&mut pointer, &mut nbytes, self.raw, c_name.as_ptr()) })
+        })?;
         Ok(Global { pointer, nbytes, module: self.clone() })
     }
 
     /// A kernel by its name in the module (mangled unless `extern "C"`).
     pub fn function(self: &Arc<Self>, name: &str) -> Result<Arc<Function>> {
-        self.context.bind()?;
         let c_name = CString::new(name).map_err(|_| CudaError::Invalid("a kernel's name holds a NUL".into()))?;
         let mut raw = ptr::null_mut();
-        // SAFETY: the module is loaded in the current context; the name is NUL-terminated.
-        check("cuModuleGetFunction", unsafe { sys::cuModuleGetFunction(&mut raw, self.raw, c_name.as_ptr()) })?;
+        // The driver may load the code of a module only now.
+        self.context.with_room(|| {
+            // SAFETY: the module is loaded in the current context; the name is NUL-terminated.
+            check("cuModuleGetFunction", unsafe { sys::cuModuleGetFunction(&mut raw, self.raw, c_name.as_ptr()) })
+        })?;
         Ok(Arc::new(Function { raw, module: self.clone(), occupancy: Mutex::default() }))
     }
 }
@@ -74,7 +78,7 @@ impl Drop for Module {
     fn drop(&mut self) {
         // Kernels of it may still be queued: unloading waits for them by the driver's own rule only on the same
         // context, so wait here. Modules go rarely, if ever.
-        if self.context.synchronize_quietly() {
+        if self.context.synchronize_quietly() && self.context.bind().is_ok() {
             // SAFETY: loaded by us, unloaded only here, nothing of it is running.
             unsafe { sys::cuModuleUnload(self.raw) };
         }
@@ -120,6 +124,7 @@ impl Global {
     pub fn read(&self) -> Result<Vec<u8>> {
         let (context, mut bytes) = (self.module.context, vec![0u8; self.nbytes]);
         context.synchronize()?; // other streams may be writing it
+        context.bind()?;
         // SAFETY: the variable has so many bytes and its module is loaded; `bytes` has as many, and is not looked at before the wait.
         let code = unsafe { sys::cuMemcpyDtoHAsync_v2(bytes.as_mut_ptr().cast(), self.pointer, self.nbytes, context.stream()) };
         check("cuMemcpyDtoHAsync", code)?;
@@ -137,6 +142,7 @@ impl Global {
         }
         let context = self.module.context;
         context.synchronize()?; // other streams may be reading it
+        context.bind()?;
         // SAFETY: the variable has as many bytes as are given and its module is loaded; they live until the wait has ended.
         let code = unsafe { sys::cuMemcpyHtoDAsync_v2(self.pointer, bytes.as_ptr().cast(), self.nbytes, context.stream()) };
         check("cuMemcpyHtoDAsync", code)?;
@@ -186,23 +192,13 @@ impl Function {
             return Ok(());
         }
         let stream = self.ready()?;
-        // SAFETY: function, context and stream belong together; the caller vouches for the arguments.
-        let code = unsafe {
-            sys::cuLaunchKernel(
-                self.raw,
-                grid[0],
-                grid[1],
-                grid[2],
-                block[0],
-                block[1],
-                block[2],
-                shared_bytes,
-                stream,
-                args.as_mut_ptr(),
-                ptr::null_mut(),
-            )
-        };
-        check("cuLaunchKernel", code)
+        let ([gx, gy, gz], [bx, by, bz]) = (grid, block);
+        // A launch may need memory for the stacks of its threads.
+        self.module.context.with_room(|| {
+            let (args, extra) = (args.as_mut_ptr(), ptr::null_mut());
+            // SAFETY: function, context and stream belong together; the caller vouches for the arguments.
+            check("cuLaunchKernel", unsafe { sys::cuLaunchKernel(self.raw, gx, gy, gz, bx, by, bz, shared_bytes, stream, args, extra) })
+        })
     }
 
     /// [`Function::launch`] of a grid whose blocks all run at once and may wait for one another (`cooperative_groups`' grid).
@@ -214,16 +210,18 @@ impl Function {
         KNOWN.get_or_init(|| driver::require("cuLaunchCooperativeKernel")).clone()?;
         let stream = self.ready()?;
         let ([gx, gy, gz], [bx, by, bz]) = (grid, block);
-        // SAFETY: function, context and stream belong together; the caller vouches for the arguments.
-        let code = unsafe { sys::cuLaunchCooperativeKernel(self.raw, gx, gy, gz, bx, by, bz, shared_bytes, stream, args.as_mut_ptr()) };
-        check("cuLaunchCooperativeKernel", code)
+        self.module.context.with_room(|| {
+            let args = args.as_mut_ptr();
+            // SAFETY: function, context and stream belong together; the caller vouches for the arguments.
+            let code = unsafe { sys::cuLaunchCooperativeKernel(self.raw, gx, gy, gz, bx, by, bz, shared_bytes, stream, args) };
+            check("cuLaunchCooperativeKernel", code)
+        })
     }
 
     /// This thread's stream, to launch it on. A graph that is being captured there keeps the module.
     #[inline]
     fn ready(&self) -> Result<sys::CUstream> {
         let context = self.module.context;
-        context.bind()?;
         let number = context.stream_number();
         if context.is_capture(number) {
             context.keep_other(number, &self.module);

@@ -14,6 +14,7 @@ use std::ptr;
 use std::sync::OnceLock;
 
 use crate::compile::libraries::{self, CcclHeaders, LibrarySpec, Loaded, Missing};
+use crate::driver::Context;
 use crate::error::{CudaError, Result};
 
 /// What to compile.
@@ -52,13 +53,43 @@ pub struct Compiler {
     api: OnceLock<std::result::Result<Api, Missing>>,
 }
 
+/// The lowest compute capability, as `70` for 7.0, that the kernels are written for: they use loads and stores with a memory order.
+pub const OLDEST_ARCH: u32 = 70;
+
 impl Compiler {
-    /// The process's compiler: the newest NVRTC whose major version the driver can serve.
+    /// The process's compiler for a compute capability, given as `90` for 9.0: the preferred NVRTC that serves it, of those whose major
+    /// version the driver can serve.
     ///
     /// `driver_major` is the CUDA major version of the driver, of which a process has only one.
-    pub fn shared(driver_major: u32) -> Result<&'static Compiler> {
-        static SHARED: OnceLock<std::result::Result<Compiler, Missing>> = OnceLock::new();
-        SHARED.get_or_init(|| Compiler::locate(driver_major)).as_ref().map_err(|m| m.clone().into())
+    ///
+    /// # Errors
+    /// [`CudaError::Missing`] if no NVRTC is found, or none that serves the capability; the text lists those found.
+    pub fn for_arch(driver_major: u32, arch: u32) -> Result<&'static Compiler> {
+        choose(Compiler::found(driver_major)?, arch, |compiler| compiler.serves(arch)).map_err(Into::into)
+    }
+
+    /// Every NVRTC found, the preferred first; located once per process.
+    fn found(driver_major: u32) -> Result<&'static [Compiler]> {
+        static FOUND: OnceLock<std::result::Result<Vec<Compiler>, Missing>> = OnceLock::new();
+        let locate = || {
+            let spec = LibrarySpec::nvrtc(driver_major);
+            let paths = libraries::locate_all(&spec)?;
+            Ok(paths.into_iter().map(|path| Compiler { path, spec: spec.clone(), api: OnceLock::new() }).collect())
+        };
+        FOUND.get_or_init(locate).as_deref().map_err(|m| m.clone().into())
+    }
+
+    /// Whether this NVRTC makes code for a compute capability: `Err` with the reason if not. Loads the library only where its file
+    /// name does not tell.
+    fn serves(&self, arch: u32) -> std::result::Result<(), String> {
+        if self.path.file_name().is_some_and(|name| is_known_to_serve(&name.to_string_lossy(), arch)) {
+            return Ok(());
+        }
+        let archs = self.supported_archs().map_err(|e| e.to_string())?;
+        match archs.first() {
+            Some(&oldest) if oldest <= arch => Ok(()),
+            oldest => Err(format!("NVRTC at {} starts at sm_{}", self.path.display(), oldest.copied().unwrap_or_default())),
+        }
     }
 
     /// Finds NVRTC without loading it.
@@ -169,7 +200,7 @@ impl Compiler {
         }
         let include = target.join("cccl");
         let version = libraries::cccl_version(&include).ok_or_else(|| missing(format!("none in {}", target.display())))?;
-        Ok(CcclHeaders { include, version })
+        Ok(CcclHeaders { include, version, choice: "bundled with NVRTC".into(), is_override: false })
     }
 
     fn api(&self) -> Result<&Api> {
@@ -178,17 +209,63 @@ impl Compiler {
     }
 }
 
-/// CCCL's headers wherever they are: [`libraries::find_cccl`], else the copy that NVRTC bundles, unpacked into the
-/// cache folder.
-pub fn cccl_headers(driver_major: u32) -> Result<CcclHeaders> {
-    let missing = match libraries::find_cccl() {
-        Ok(found) => return Ok(found),
-        Err(missing) => missing,
+/// True if every NVRTC of this file name serves a compute capability, so that the library need not be loaded to ask. The lists are
+/// those of NVRTC 12.0 to 12.9 and 13.0 to 13.3; a newer device gets PTX.
+fn is_known_to_serve(file_name: &str, arch: u32) -> bool {
+    let oldest = match file_name.split_once(".so.").map(|(_, version)| version.split('.').next().unwrap_or(version)) {
+        Some("12") => 50,
+        Some("13") => 75,
+        _ => return false,
     };
-    match (Compiler::shared(driver_major), cuprum_core::settings::cache_folder()) {
-        (Ok(compiler), Some(folder)) => compiler.bundled_cccl(&folder),
-        _ => Err(missing.into()),
+    arch >= oldest
+}
+
+/// The first candidate that serves a compute capability.
+fn choose<C>(candidates: &[C], arch: u32, serves: impl Fn(&C) -> std::result::Result<(), String>) -> std::result::Result<&C, Missing> {
+    let mut reasons = Vec::new();
+    for candidate in candidates {
+        match serves(candidate) {
+            Ok(()) => return Ok(candidate),
+            Err(reason) => reasons.push(reason),
+        }
     }
+    // CUDA 13 dropped all devices before compute capability 7.5.
+    let package = if arch < 75 { "nvidia-cuda-nvrtc-cu12" } else { "nvidia-cuda-nvrtc" };
+    Err(Missing {
+        name: "NVRTC".into(),
+        reason: format!("none found serves compute capability {}: {}", capability(arch), reasons.join("; ")),
+        help: format!("pip install {package}, or set CUPRUM_CUDA_PATH to a CUDA toolkit that serves it"),
+    })
+}
+
+/// `7.5` for `75`.
+pub(crate) fn capability(arch: u32) -> String {
+    format!("{}.{}", arch / 10, arch % 10)
+}
+
+impl Context {
+    /// The compiler for this device; see [`Compiler::for_arch`].
+    pub fn compiler(&self) -> Result<&'static Compiler> {
+        Compiler::for_arch(self.driver_version().0, self.info().arch())
+    }
+}
+
+/// CCCL's headers: [`libraries::find_cccl`], else the copy that NVRTC bundles, unpacked into the cache folder. Headers older than
+/// [`libraries::OLDEST_CCCL`] are returned only where no NVRTC bundles newer ones.
+pub fn cccl_headers(driver_major: u32) -> Result<CcclHeaders> {
+    let found = libraries::find_cccl();
+    if found.as_ref().is_ok_and(|headers| headers.is_supported() || headers.is_override) {
+        return found.map_err(Into::into);
+    }
+    let Some(folder) = cuprum_core::settings::cache_folder() else { return found.map_err(Into::into) };
+    let mut failure = None;
+    for compiler in Compiler::found(driver_major).unwrap_or_default() {
+        match compiler.bundled_cccl(&folder) {
+            Ok(headers) => return Ok(headers),
+            Err(e) => failure = failure.or(Some(e)),
+        }
+    }
+    found.map_err(|missing| failure.unwrap_or_else(|| missing.into()))
 }
 
 type ProgramPtr = *mut c_void;
@@ -375,6 +452,29 @@ fn owned_text(text: *const c_char) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_compiler_is_chosen_by_the_device() {
+        // (file name, the lowest compute capability that it serves)
+        type Fake = (&'static str, u32);
+        let serves = |arch| move |c: &Fake| if c.1 <= arch { Ok(()) } else { Err(format!("{} starts at sm_{}", c.0, c.1)) };
+        let both: &[Fake] = &[("nvrtc 13", 75), ("nvrtc 12", 50)];
+        assert_eq!(choose(both, 90, serves(90)).unwrap().0, "nvrtc 13");
+        assert_eq!(choose(both, 70, serves(70)).unwrap().0, "nvrtc 12", "a V100");
+        let missing = choose(&both[..1], 70, serves(70)).unwrap_err();
+        assert_eq!(missing.reason, "none found serves compute capability 7.0: nvrtc 13 starts at sm_75");
+        assert!(missing.help.contains("nvidia-cuda-nvrtc-cu12"), "{missing}");
+        // A library that cannot be loaded does not hide the next one.
+        let broken = |c: &Fake| if c.1 == 75 { Err("cannot be loaded".into()) } else { Ok(()) };
+        assert_eq!(choose(both, 90, broken).unwrap().0, "nvrtc 12");
+    }
+
+    #[test]
+    fn file_names_tell_of_known_versions_only() {
+        let known = |name, arch| is_known_to_serve(name, arch);
+        assert!(known("libnvrtc.so.13", 75) && known("libnvrtc.so.12", 70) && known("libnvrtc.so.12.9.86", 100));
+        assert!(!known("libnvrtc.so.13", 70) && !known("libnvrtc.so.14", 90) && !known("libnvrtc.so", 90));
+    }
 
     #[test]
     fn the_offending_line_is_shown() {

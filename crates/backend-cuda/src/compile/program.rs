@@ -79,7 +79,7 @@ impl Program<'_> {
     /// # Errors
     /// `Missing` when NVRTC is needed and not there, `Compile` with log and line, `Driver` from loading.
     pub fn build(&self, context: &'static Context) -> Result<Built> {
-        let compiler = Compiler::shared(context.driver_version().0)?;
+        let compiler = context.compiler()?;
         let compiled = self.compile(compiler, context.info().arch(), DiskCache::shared())?;
         let module = Module::load(context, &compiled.code)?;
         Ok(Built { module, lowered_names: compiled.lowered_names })
@@ -87,7 +87,7 @@ impl Program<'_> {
 
     /// Whether [`Program::build`] would find its code in the process's disk cache.
     pub fn is_cached(&self, context: &Context) -> Result<bool> {
-        let compiler = Compiler::shared(context.driver_version().0)?;
+        let compiler = context.compiler()?;
         Ok(DiskCache::shared().get(&self.key(&compiler.identity(), context.info().arch())).is_some())
     }
 

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cuprum_core::Stream;
 use cuprum_core::device::Buffer;
 
+use super::fault::FaultCell;
 use super::memory::DeviceBuffer;
 use super::streams::{Mark, Raw};
 use super::{Context, check, require, sys};
@@ -43,6 +44,8 @@ pub(super) struct Capture {
     state: AtomicU8,
     memory: Mutex<GraphMemory>,
     kept: Mutex<Kept>,
+    /// The error word of its kernels.
+    pub(super) fault: Arc<FaultCell>,
 }
 
 /// Blocks of a graph, and those that are free within its capture.
@@ -126,11 +129,13 @@ impl Context {
             require(name)?;
         }
         self.bind()?;
+        let fault = self.new_fault_cell(true)?;
         let stream = self.streams.take_idle()?;
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: a stream of this context that nobody else uses.
         check("cuStreamBeginCapture", unsafe { sys::cuStreamBeginCapture_v2(stream.0, mode) })?;
-        let capture = Capture { context: self, stream, state: AtomicU8::new(OPEN), memory: Mutex::default(), kept: Mutex::default() };
+        let (memory, kept) = (Mutex::default(), Mutex::default());
+        let capture = Capture { context: self, stream, state: AtomicU8::new(OPEN), memory, kept, fault };
         Ok(self.streams.add_capture(Arc::new(capture)))
     }
 
@@ -172,8 +177,10 @@ impl Context {
         let made = ended.and_then(|()| {
             // SAFETY: the graph is ours; without an array the driver gives the number of nodes alone.
             check("cuGraphGetNodes", unsafe { sys::cuGraphGetNodes(graph, ptr::null_mut(), &mut nodes) })?;
-            // SAFETY: as above; the out-pointer is valid.
-            check("cuGraphInstantiate", unsafe { sys::cuGraphInstantiateWithFlags(&mut exec, graph, 0) })
+            self.with_room(|| {
+                // SAFETY: as above; the out-pointer is valid.
+                check("cuGraphInstantiate", unsafe { sys::cuGraphInstantiateWithFlags(&mut exec, graph, 0) })
+            })
         });
         // SAFETY: ours, destroyed only here; what was instantiated does not need it.
         unsafe { sys::cuGraphDestroy(graph) };
@@ -209,6 +216,12 @@ impl Context {
     pub(super) fn alloc_captured(&'static self, number: u32, bytes: usize) -> Result<(Arc<DeviceBuffer>, Arc<Capture>)> {
         let capture = self.streams.capture(number).ok_or_else(|| CudaError::Invalid("the capture has ended".into()))?;
         Ok((capture.take(bytes)?, capture))
+    }
+
+    /// The error word of the kernels that are captured on a stream.
+    pub(super) fn capture_fault_cell(&'static self, number: u32) -> Result<Arc<FaultCell>> {
+        let capture = self.streams.capture(number).ok_or_else(|| CudaError::Invalid("the capture has ended".into()))?;
+        Ok(capture.fault.clone())
     }
 
     /// Keeps an array's memory as long as the graph that is being captured.
@@ -273,6 +286,7 @@ impl Graph {
         context.bind()?;
         let mut last = lock(&self.last);
         let (memory, kept) = (lock(&self.capture.memory), lock(&self.capture.kept));
+        let arrays = kept.arrays.iter().filter_map(|(buffer, _)| memory_of(buffer.as_ref()));
         let mut written: Vec<&DeviceBuffer> = memory.all.iter().map(|block| &**block).collect();
         for (buffer, writes) in &kept.arrays {
             match memory_of(buffer.as_ref()) {
@@ -282,6 +296,7 @@ impl Graph {
             }
         }
         written.iter().try_for_each(|buffer| buffer.writes_on(number))?;
+        context.launch_fault_cell(number, &self.capture.fault, arrays)?;
         // SAFETY: the graph and the stream are of this context; what the graph uses is kept with it, and the stream waits for all
         // others that use it.
         unsafe { context.queue_graph(number, self.exec.0) }?;

@@ -2,9 +2,10 @@
 
 use std::cell::Cell;
 use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::fault::FaultBlock;
+use super::fault::Faults;
 use super::memory::Memory;
 use super::pinned::Lent;
 use super::scratch::Kept;
@@ -24,6 +25,9 @@ struct Slot {
     making: Mutex<()>,
 }
 
+/// The value of [`Context::usable`] that no address has.
+const LOST: usize = usize::MAX;
+
 /// By ordinal.
 static SLOTS: OnceLock<Vec<Slot>> = OnceLock::new();
 
@@ -39,12 +43,16 @@ pub struct Context {
     driver_version: (u32, u32),
     device: Device,
     raw: sys::CUcontext,
+    /// The address of `raw`, or [`LOST`]: the value of [`CURRENT`] for which [`Context::bind`] has nothing to do.
+    usable: AtomicUsize,
+    /// Why the context is unusable, once it is.
+    lost: OnceLock<CudaError>,
     pub(super) streams: Streams,
     pub(super) memory: Memory,
     pub(super) staging: Staging,
     pub(super) lent: Lent,
     pub(super) scratch: Kept,
-    fault: OnceLock<FaultBlock>,
+    pub(super) faults: Faults,
     kernels: KernelCache,
     pub(crate) blas: OnceLock<Blas>,
 }
@@ -103,12 +111,14 @@ impl Context {
             driver_version,
             device: Device::new(kind, info.ordinal as u16),
             raw,
+            usable: AtomicUsize::new(raw as usize),
+            lost: OnceLock::new(),
             streams: Streams::new()?,
             memory: Memory::new(info)?,
             staging: Staging::default(),
             lent: Lent::default(),
             scratch: Kept::new(),
-            fault: OnceLock::new(),
+            faults: Faults::default(),
             kernels: KernelCache::default(),
             blas: OnceLock::new(),
         })
@@ -143,36 +153,82 @@ impl Context {
     ///
     /// Every method here that needs it calls it. After foreign code changed the thread's context behind us
     /// (another CUDA library in the process), call [`Context::rebind`].
+    ///
+    /// Dropping a buffer, event or module of another device makes that device's context current: call this after anything that may
+    /// drop one, right before the driver or a library is called.
+    ///
+    /// # Errors
+    /// [`CudaError::DeviceLost`] once the context is unusable.
     #[inline]
     pub fn bind(&self) -> Result<()> {
-        if CURRENT.get() == self.raw as usize { Ok(()) } else { self.rebind() }
+        if CURRENT.get() == self.usable.load(Ordering::Relaxed) { Ok(()) } else { self.rebind() }
     }
 
     /// [`Context::bind`] without the check.
     #[cold]
     pub fn rebind(&self) -> Result<()> {
+        if let Some(lost) = self.lost.get() {
+            return Err(lost.clone());
+        }
         // SAFETY: our retained primary context.
         check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(self.raw) })?;
         CURRENT.set(self.raw as usize);
         Ok(())
     }
 
-    /// Waits for all work queued so far, on all streams, then reports what went wrong in it: a driver error, or a fault that a
-    /// kernel wrote to the error word.
-    pub fn synchronize(&self) -> Result<()> {
+    /// Marks the context that is current on this thread as lost, if a sticky error is its own; returns the error to report.
+    #[cold]
+    pub(super) fn lose_current(error: CudaError) -> CudaError {
+        let current = SLOTS.get().into_iter().flatten().filter_map(|slot| slot.context.get()).find(|c| c.raw as usize == CURRENT.get());
+        match current {
+            Some(context) => context.lose(error),
+            None => error,
+        }
+    }
+
+    /// A call that names objects of two contexts may return the error of the other one, so this context is asked.
+    fn lose(&self, error: CudaError) -> CudaError {
+        // SAFETY: the first stream lives as long as the context.
+        let is_own = unsafe { sys::cuStreamQuery(self.raw_stream(0)) }.is_sticky();
+        if !is_own {
+            return error;
+        }
+        let cause = || format!("{error}; {}", crate::device::queued_before());
+        let lost = self.lost.get_or_init(|| CudaError::DeviceLost { device: self.info.ordinal, cause: cause() });
+        self.usable.store(LOST, Ordering::Relaxed);
+        lost.clone()
+    }
+
+    /// An error if the context is unusable: libraries report that in codes of their own.
+    ///
+    /// # Errors
+    /// [`CudaError::DeviceLost`] after a sticky error.
+    pub fn check_usable(&self) -> Result<()> {
+        self.bind()?;
+        // SAFETY: the first stream lives as long as the context and is never captured.
+        match unsafe { sys::cuStreamQuery(self.raw_stream(0)) } {
+            sys::CUresult::CUDA_ERROR_NOT_READY => Ok(()),
+            other => check("cuStreamQuery", other),
+        }
+    }
+
+    /// Waits for all work queued so far, on all streams, then reports what went wrong in it: a driver error, or a fault of a kernel
+    /// that this thread queued, or a thread that has ended.
+    pub fn synchronize(&'static self) -> Result<()> {
         self.not_capturing("waiting for the device")?;
-        self.wait()?;
+        let done = self.wait_and_report();
         self.lent.settle();
-        self.check_device_error()
+        self.yield_kept_memory()?;
+        done
     }
 
-    /// [`Context::synchronize`] for the work of one stream; an error may be another's.
-    pub fn synchronize_stream(&self, number: u32) -> Result<()> {
+    /// [`Context::synchronize`] for the work of one stream.
+    pub fn synchronize_stream(&'static self, number: u32) -> Result<()> {
         self.wait_for(number)?;
-        self.check_device_error()
+        self.report_faults(|stream| stream == number)
     }
 
-    /// Waits without taking the error word; false if that failed.
+    /// Waits without reporting faults; false if that failed.
     pub(crate) fn synchronize_quietly(&self) -> bool {
         self.wait().is_ok()
     }
@@ -187,27 +243,6 @@ impl Context {
         match unsafe { sys::cuStreamQuery(self.raw_stream(number)) } {
             sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
             other => check("cuStreamQuery", other).map(|()| true),
-        }
-    }
-
-    /// The device address of this context's error word, to pass to kernels that may find a bad index; allocated at
-    /// the first call. See [`super::fault`].
-    pub fn fault_pointer(&self) -> Result<u64> {
-        if let Some(block) = self.fault.get() {
-            return Ok(block.device_pointer());
-        }
-        // A failure is not kept: there may be room the next time.
-        self.bind()?;
-        let made = FaultBlock::new()?;
-        Ok(self.fault.get_or_init(|| made).device_pointer())
-    }
-
-    /// Reads and clears the error word. Meaningful after a wait; [`Context::synchronize`] and host copies call it.
-    #[inline]
-    pub fn check_device_error(&self) -> Result<()> {
-        match self.fault.get() {
-            Some(block) => block.take(),
-            None => Ok(()),
         }
     }
 }

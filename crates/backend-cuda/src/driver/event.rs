@@ -3,7 +3,7 @@
 use std::ptr;
 
 use super::{Context, check, sys};
-use crate::error::{CudaError, Result};
+use crate::error::Result;
 
 /// A CUDA event of one context.
 pub struct Event {
@@ -84,15 +84,11 @@ impl Event {
 
     /// Device time from `start` to `self` in milliseconds; both made by [`Event::with_timing`], recorded and reached.
     pub fn elapsed_ms(&self, start: &Event) -> Result<f32> {
-        type Elapsed = unsafe extern "C" fn(*mut f32, sys::CUevent, sys::CUevent) -> sys::CUresult;
         self.context.bind()?;
-        // The `_v2` that cudarc binds for CUDA 13 is missing from drivers before 12.8; the old name is in all.
-        // SAFETY: the signature is the driver API's; libcuda was loaded by the probe and is never closed.
-        let symbol = unsafe { sys::culib().get::<Elapsed>("cuEventElapsedTime") };
-        let elapsed = symbol.map_err(|e| CudaError::Missing(format!("cuEventElapsedTime: {e}")))?;
         let mut ms = 0.0;
+        // The `_v2` of CUDA 13's header is missing from drivers before 12.8; the old name is in all.
         // SAFETY: both events are alive and the out-pointer valid; events without timing are an error code.
-        check("cuEventElapsedTime", unsafe { elapsed(&mut ms, start.raw, self.raw) })?;
+        check("cuEventElapsedTime", unsafe { sys::cuEventElapsedTime(&mut ms, start.raw, self.raw) })?;
         Ok(ms)
     }
 }

@@ -1,13 +1,20 @@
 //! Device memory: blocks kept by our [`Pool`] in front of the driver's, a limit, buffers, fills and device copies.
+//!
+//! Free blocks are kept, up to a quarter of the device's memory. They go back to the device when the driver has no memory for a request
+//! of this process ([`Context::with_room`]), when the memory limit would be passed, when less memory is free for other users of the
+//! device than is kept ([`must_yield`]), and when the program asks for it ([`Context::trim`]).
 
 use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use cuprum_core::MemoryStats;
 use cuprum_core::settings::{env, parse_limit, parse_switch};
 use smallvec::SmallVec;
 
 use super::capture::{Capture, FIRST_CAPTURE};
+use super::fault::{FaultCell, Taint};
 use super::order::{Uses, numbers};
 use super::pool::{Block, Pool, Taken};
 use super::streams::Mark;
@@ -23,6 +30,45 @@ pub const POOL_VARIABLE: &str = "CUPRUM_GPU_MEMORY_POOL";
 /// The no-limit value of [`Pool::limit`].
 const UNLIMITED: u64 = u64::MAX;
 
+/// Kept memory below this is not worth a return to the device, in bytes.
+const SMALL_KEPT: usize = 64 << 20;
+/// Requests from this size on look whether kept memory has to be returned, in bytes.
+const LOOK_FROM: usize = 1 << 20;
+/// Minimum time between two looks, in milliseconds: a look costs two calls of the driver.
+const LOOK_MILLIS: u64 = 100;
+
+/// Whether kept memory goes back to the device: another process, or another library of this one, can have no more than `free`.
+///
+/// No more is kept than is free for others. So a user that allocates until the device is full gets what was kept as well, half of the
+/// rest at a time.
+fn must_yield(kept: usize, free: usize) -> bool {
+    kept >= SMALL_KEPT && kept > free
+}
+
+/// When to look next, in milliseconds since the context was made.
+#[derive(Default)]
+struct Looks(AtomicU64);
+
+impl Looks {
+    /// Whether a look is due. Of several threads, one is told so.
+    fn is_due(&self, now: u64) -> bool {
+        let next = self.0.load(Ordering::Relaxed);
+        now >= next && self.0.compare_exchange(next, now + LOOK_MILLIS, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+}
+
+/// Runs `attempt`, and once more behind `make_room` if it fails for lack of memory.
+#[inline]
+fn again_with_room<T>(mut attempt: impl FnMut() -> Result<T>, make_room: impl FnOnce() -> Result<()>) -> Result<T> {
+    match attempt() {
+        Err(error) if error.is_out_of_memory() => {
+            make_room()?;
+            attempt()
+        }
+        done => done,
+    }
+}
+
 /// A limit as [`Pool::limit`] has it.
 fn most(limit: Option<usize>) -> u64 {
     limit.map_or(UNLIMITED, |bytes| bytes as u64)
@@ -36,6 +82,8 @@ pub(super) struct Memory {
     pool: Mutex<Pool<Arc<Mark>>>,
     /// The devices that have been let in, where they can be ([`Context::let_in`]).
     peers: Mutex<SmallVec<[usize; 8]>>,
+    made: Instant,
+    looks: Looks,
 }
 
 impl Memory {
@@ -46,7 +94,13 @@ impl Memory {
         let driver = if info.memory_pools { create_pool(info)? } else { ptr::null_mut() };
         let pooled = env(POOL_VARIABLE).map_or(Ok(true), |text| parse_switch(POOL_VARIABLE, &text));
         let keep = if pooled.map_err(invalid)? { info.total_memory / 4 } else { 0 };
-        Ok(Memory { driver, pool: Mutex::new(Pool::new(most(limit.map_err(invalid)?), keep)), peers: Mutex::default() })
+        Ok(Memory {
+            driver,
+            pool: Mutex::new(Pool::new(most(limit.map_err(invalid)?), keep)),
+            peers: Mutex::default(),
+            made: Instant::now(),
+            looks: Looks::default(),
+        })
     }
 
     fn pool(&self) -> MutexGuard<'_, Pool<Arc<Mark>>> {
@@ -88,7 +142,7 @@ impl Context {
 
     /// [`Context::alloc`] for a stream.
     pub(super) fn alloc_for(&'static self, home: u32, bytes: usize) -> Result<DeviceBuffer> {
-        let of = |block, graphs| DeviceBuffer { block, bytes, context: self, home, uses: Uses::new(home), graphs };
+        let of = |block, graphs| DeviceBuffer { block, bytes, context: self, home, uses: Uses::new(home), graphs, taint: Taint::default() };
         let made = |block| of(block, None);
         if bytes == 0 {
             return Ok(made(Block { pointer: 0, size: 0 }));
@@ -96,6 +150,9 @@ impl Context {
         if home >= FIRST_CAPTURE {
             let (memory, capture) = self.alloc_captured(home, bytes)?;
             return Ok(of(memory.block, Some((memory, capture))));
+        }
+        if bytes >= LOOK_FROM {
+            self.yield_kept_memory()?;
         }
         let taken = self.memory.pool().take(home, bytes as u64);
         match taken {
@@ -117,24 +174,32 @@ impl Context {
             if beyond_limit {
                 self.trim()?; // the limit covers what is kept, too
             }
-            match self.alloc_raw(home, size) {
-                // Frees still queued become room only when the stream has passed them.
-                Err(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY) => self.trim().map(|()| self.alloc_raw(home, size)),
-                other => Ok(other),
-            }
+            self.with_room(|| self.alloc_raw(home, size))
         };
-        let error = match ask() {
-            Ok(Ok(pointer)) => return Ok(Block { pointer, size }),
-            Ok(Err(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => None,
-            Ok(Err(code)) => Some(super::failed("cuMemAllocFromPoolAsync", code)),
-            Err(e) => Some(e),
-        };
-        self.memory.pool().failed(bytes, size);
-        Err(error.unwrap_or_else(|| self.out_of_memory(bytes)))
+        ask().map(|pointer| Block { pointer, size }).map_err(|error| {
+            self.memory.pool().failed(bytes, size);
+            if error.is_out_of_memory() { self.out_of_memory(bytes) } else { error }
+        })
     }
 
-    fn alloc_raw(&self, home: u32, bytes: u64) -> std::result::Result<u64, sys::CUresult> {
-        let bytes = usize::try_from(bytes).map_err(|_| sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY)?;
+    /// Runs `attempt`. If the device has no memory for it, returns kept memory to the device and runs it once more.
+    ///
+    /// The context is current when `attempt` runs. It must have no effect when it fails.
+    #[inline]
+    pub(crate) fn with_room<T>(&self, attempt: impl FnMut() -> Result<T>) -> Result<T> {
+        let mut attempt = attempt;
+        again_with_room(
+            || {
+                self.bind()?;
+                attempt()
+            },
+            || self.trim(),
+        )
+    }
+
+    /// Memory from the driver. The context must be current.
+    fn alloc_raw(&self, home: u32, bytes: u64) -> Result<u64> {
+        let bytes = usize::try_from(bytes).map_err(|_| self.out_of_memory(bytes))?;
         let mut pointer = 0;
         let pool = self.memory.driver;
         // SAFETY: the context is current, the out-pointer valid, pool and stream belong to the context.
@@ -145,7 +210,7 @@ impl Context {
                 sys::cuMemAllocFromPoolAsync(&mut pointer, bytes, pool, self.raw_stream(home))
             }
         };
-        if code == sys::CUresult::CUDA_SUCCESS { Ok(pointer) } else { Err(code) }
+        check("cuMemAllocFromPoolAsync", code).map(|()| pointer)
     }
 
     /// Gives blocks back to the driver, each in the order of its stream.
@@ -187,11 +252,26 @@ impl Context {
         unsafe { self.free_raw(blocks) };
         waited.and_then(|()| self.wait())?;
         self.lent.settle();
+        self.bind()?; // a source was pinned memory of another device, maybe
         if self.memory.driver.is_null() {
             return Ok(());
         }
         // SAFETY: our pool; memory in use is not touched.
         check("cuMemPoolTrimTo", unsafe { sys::cuMemPoolTrimTo(self.memory.driver, 0) })
+    }
+
+    /// Returns kept memory to the device where other users of it have less left than is kept ([`must_yield`]). Looks at most every
+    /// [`LOOK_MILLIS`].
+    pub(super) fn yield_kept_memory(&self) -> Result<()> {
+        if !self.memory.looks.is_due(self.memory.made.elapsed().as_millis() as u64) {
+            return Ok(());
+        }
+        let kept = self.memory_stats()?.cached;
+        if kept >= SMALL_KEPT && must_yield(kept, self.free_memory()?) {
+            tracing::debug!(kept, "kept memory is returned: other users of the device have less left");
+            self.trim()?;
+        }
+        Ok(())
     }
 
     /// Sets or removes the memory limit, in bytes. Buffers alive stay even if they exceed it.
@@ -265,13 +345,16 @@ impl Context {
             return Ok(());
         }
         let (target, source) = (dst.context, src.context);
+        source.bind()?; // the error of a lost device names that device
         src.reads()?;
         let stream = target.raw_stream(dst.writes()?);
         target.bind()?;
         if ptr::eq(target, source) {
             // SAFETY: both ranges were checked; the stream waits for whoever used them before.
             let code = unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream) };
-            return check("cuMemcpyDtoDAsync", code);
+            check("cuMemcpyDtoDAsync", code)?;
+            dst.copied_from(src, bytes == dst.bytes);
+            return Ok(());
         }
         source.let_in(target)?;
         target.let_in(source)?;
@@ -282,6 +365,7 @@ impl Context {
         // SAFETY: both ranges were checked; the copy waits for the source's writers.
         let code = unsafe { sys::cuMemcpyPeerAsync(to, target.raw(), from, source.raw(), bytes, stream) };
         check("cuMemcpyPeerAsync", code)?;
+        dst.copied_from(src, bytes == dst.bytes);
         // The source may be freed, and its memory used again, only after the copy (in its stream's order).
         let ordered = Event::new(target).and_then(|copied| copied.record().and_then(|()| copied.make_wait(source)));
         ordered.or_else(|_| target.wait())
@@ -344,6 +428,8 @@ pub struct DeviceBuffer {
     uses: Uses<Arc<Mark>>,
     /// The block is a graph's, with uses of its own.
     graphs: Option<(Arc<DeviceBuffer>, Arc<Capture>)>,
+    /// The launches that its values depend on.
+    pub(super) taint: Taint,
 }
 
 impl DeviceBuffer {
@@ -404,6 +490,11 @@ impl DeviceBuffer {
             Some((memory, capture)) => capture.check().and_then(|()| memory.ordered(stream, wait)),
             None => Ok(()), // empty; or from outside: the launch sees to it
         }
+    }
+
+    /// The error word of the graph that computes the buffer's values, if a graph does.
+    pub(super) fn graph_fault(&self) -> Option<&Arc<FaultCell>> {
+        self.graphs.as_ref().map(|(_, capture)| &capture.fault)
     }
 
     /// Whether the graph that is being captured on a stream has to keep it: not if the memory is its own.
@@ -480,5 +571,55 @@ impl Drop for DeviceBuffer {
             // waits for all others that used it.
             unsafe { context.free_raw(blocks.into_iter().chain([(home, block.pointer)])) };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::driver::sys::CUresult;
+
+    fn failure(code: u32) -> CudaError {
+        CudaError::Driver { call: "cuModuleLoadData", code, name: String::new() }
+    }
+
+    #[test]
+    fn an_attempt_without_memory_is_made_once_more() {
+        let run = |failures: u32, code: u32| {
+            let (attempts, trims) = (Cell::new(0), Cell::new(0));
+            let attempt = || {
+                attempts.set(attempts.get() + 1);
+                if attempts.get() <= failures { Err(failure(code)) } else { Ok(attempts.get()) }
+            };
+            let done = again_with_room(attempt, || {
+                trims.set(trims.get() + 1);
+                Ok(())
+            });
+            (done.ok(), attempts.get(), trims.get())
+        };
+        let full = CUresult::CUDA_ERROR_OUT_OF_MEMORY.0;
+        assert_eq!(run(0, full), (Some(1), 1, 0));
+        assert_eq!(run(1, full), (Some(2), 2, 1));
+        assert_eq!(run(9, full), (None, 2, 1), "once more, not for ever");
+        assert_eq!(run(9, 1), (None, 1, 0), "another error has nothing to do with memory");
+        let unable = again_with_room(|| Err::<(), _>(failure(full)), || Err(failure(700)));
+        assert!(matches!(unable, Err(CudaError::Driver { code: 700, .. })));
+    }
+
+    #[test]
+    fn kept_memory_is_no_more_than_others_have_left() {
+        let gib = 1 << 30;
+        assert!(must_yield(8 * gib, 4 * gib) && must_yield(8 * gib, 0));
+        assert!(!must_yield(8 * gib, 8 * gib) && !must_yield(SMALL_KEPT - 1, 0));
+    }
+
+    #[test]
+    fn looks_are_rare_and_by_one_thread() {
+        let looks = Looks::default();
+        assert!(looks.is_due(0) && !looks.is_due(0) && !looks.is_due(LOOK_MILLIS - 1));
+        assert!(looks.is_due(LOOK_MILLIS) && !looks.is_due(LOOK_MILLIS + 1));
+        assert!(looks.is_due(100 * LOOK_MILLIS));
     }
 }

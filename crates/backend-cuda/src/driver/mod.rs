@@ -1,7 +1,7 @@
-//! The CUDA driver: probe, contexts, memory, copies, events, the device-side error word. A named unsafe room.
+//! The CUDA driver: probe, contexts, memory, copies, events, faults of kernels. The module contains unsafe code.
 //!
-//! Everything goes through `cudarc::driver::sys`, which panics when `libcuda` or a symbol is missing. [`probe`]
-//! rules both out, and nothing else here runs before it has succeeded: a [`Context`] can only be had after it.
+//! Every driver call goes through [`sys`]. [`probe`] checks that the driver has all functions that this crate requires, and a
+//! [`Context`] exists only after it has succeeded.
 //!
 //! Order is by stream. Memory belongs to the stream that it was allocated on, and what is freed on the host may be handed out there
 //! at once: the device uses it again only after the work that was queued before. What other streams do with it is `order`'s.
@@ -18,10 +18,11 @@ pub mod profiler;
 mod scratch;
 mod staging;
 mod streams;
+#[allow(non_snake_case, clippy::too_many_arguments)] // the names and signatures of cuda.h
+pub mod sys;
 
 pub use capture::Graph;
 pub use context::Context;
-pub use cudarc::driver::sys;
 pub use event::Event;
 pub use memory::DeviceBuffer;
 pub(crate) use pinned::{is_pinned, pinned};
@@ -34,61 +35,11 @@ use std::sync::OnceLock;
 use sys::CUdevice_attribute as Attribute;
 use sys::CUresult;
 
+use crate::compile::libraries;
 use crate::error::{CudaError, Result};
 
 /// The oldest CUDA version of the driver that we use: NVRTC 12 is the oldest compiler supported.
 const OLDEST_DRIVER: i32 = 12000;
-
-/// Every driver function that this crate calls, so that an old or partial `libcuda` is a reason and not a panic.
-const SYMBOLS: &[&str] = &[
-    "cuInit",
-    "cuDriverGetVersion",
-    "cuDeviceGetCount",
-    "cuDeviceGet",
-    "cuDeviceGetName",
-    "cuDeviceTotalMem_v2",
-    "cuDeviceGetAttribute",
-    "cuDeviceCanAccessPeer",
-    "cuDevicePrimaryCtxRetain",
-    "cuCtxEnablePeerAccess",
-    "cuCtxSetCurrent",
-    "cuStreamCreate",
-    "cuStreamSynchronize",
-    "cuStreamQuery",
-    "cuStreamWaitEvent",
-    "cuEventCreate",
-    "cuEventRecord",
-    "cuEventQuery",
-    "cuEventSynchronize",
-    "cuEventDestroy_v2",
-    "cuEventElapsedTime",
-    "cuMemPoolCreate",
-    "cuMemPoolSetAttribute",
-    "cuMemPoolGetAttribute",
-    "cuMemPoolTrimTo",
-    "cuMemPoolSetAccess",
-    "cuMemAllocFromPoolAsync",
-    "cuMemFreeAsync",
-    "cuMemAlloc_v2",
-    "cuMemFree_v2",
-    "cuMemGetInfo_v2",
-    "cuMemHostAlloc",
-    "cuMemHostGetDevicePointer_v2",
-    "cuMemcpyHtoDAsync_v2",
-    "cuMemcpyDtoHAsync_v2",
-    "cuMemcpyDtoDAsync_v2",
-    "cuMemcpyPeerAsync",
-    "cuMemsetD8Async",
-    "cuMemsetD16Async",
-    "cuMemsetD32Async",
-    "cuModuleLoadData",
-    "cuModuleUnload",
-    "cuModuleGetFunction",
-    "cuFuncGetAttribute",
-    "cuFuncSetAttribute",
-    "cuOccupancyMaxActiveBlocksPerMultiprocessor",
-    "cuLaunchKernel",
-];
 
 /// What the driver offers on this machine.
 #[derive(Debug, Clone)]
@@ -144,11 +95,13 @@ pub fn probe() -> std::result::Result<&'static DriverInfo, String> {
 }
 
 fn probe_now() -> std::result::Result<DriverInfo, String> {
-    // SAFETY: opens and closes libcuda, which runs its initialisers; it is the system's driver by name.
-    if !unsafe { sys::is_culib_present() } {
+    if let Some(refusal) = libraries::refused_by_linker(&["libcuda.so", "libcuda64", "libnvcuda"], &libraries::process_env) {
+        return Err(refusal);
+    }
+    if sys::library().is_none() {
         return Err("no NVIDIA driver: libcuda was not found; install the driver of the GPU".into());
     }
-    let lacking: Vec<_> = SYMBOLS.iter().copied().filter(|name| !has_symbol(name)).collect();
+    let lacking: Vec<_> = sys::REQUIRED.iter().copied().filter(|name| !has_symbol(name)).collect();
     if !lacking.is_empty() {
         return Err(format!("the NVIDIA driver is too old: it lacks {}; update it to 525 or later", lacking.join(", ")));
     }
@@ -177,15 +130,15 @@ fn probe_now() -> std::result::Result<DriverInfo, String> {
     Ok(DriverInfo { version: shown, devices })
 }
 
-/// For functions that newer drivers have, or that only some callers need: a reason instead of the panic of `sys`.
+/// Checks for a function that older drivers lack, or that only some callers need.
 pub fn require(name: &'static str) -> Result<()> {
     probe().map_err(CudaError::Missing)?;
     if has_symbol(name) { Ok(()) } else { Err(CudaError::Missing(format!("the NVIDIA driver lacks {name}; update it"))) }
 }
 
 fn has_symbol(name: &str) -> bool {
-    // SAFETY: only looked up, never called through this type; libcuda is present.
-    unsafe { sys::culib().get::<unsafe extern "C" fn()>(name) }.is_ok()
+    // SAFETY: the symbol is looked up and never called through this type.
+    sys::library().is_some_and(|library| unsafe { library.get::<unsafe extern "C" fn()>(name) }.is_ok())
 }
 
 fn device_info(ordinal: c_int) -> Result<DeviceInfo> {
@@ -225,7 +178,7 @@ fn device_info(ordinal: c_int) -> Result<DeviceInfo> {
     })
 }
 
-/// Turns a driver result into ours.
+/// Turns a driver result into ours. A sticky code marks the context that is current on this thread as lost.
 #[inline]
 pub(crate) fn check(call: &'static str, result: CUresult) -> Result<()> {
     if result == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(failed(call, result)) }
@@ -233,5 +186,6 @@ pub(crate) fn check(call: &'static str, result: CUresult) -> Result<()> {
 
 #[cold]
 fn failed(call: &'static str, result: CUresult) -> CudaError {
-    CudaError::Driver { call, code: result as u32, name: format!("{result:?}") }
+    let error = CudaError::Driver { call, code: result.0, name: result.to_string() };
+    if result.is_sticky() { Context::lose_current(error) } else { error }
 }

@@ -1,4 +1,4 @@
-//! Marks and switches for NVIDIA's profilers: NVTX ranges, where its library is there, and `cuProfilerStart`.
+//! Control of NVIDIA's profilers: NVTX ranges, if an NVTX library is found, and `cuProfilerStart`.
 
 use std::ffi::{CString, c_char, c_int};
 use std::marker::PhantomData;
@@ -6,9 +6,9 @@ use std::sync::OnceLock;
 
 use super::{Context, check, sys};
 use crate::compile::libraries::{self, LibrarySpec, Loaded};
-use crate::error::{CudaError, Result};
+use crate::error::Result;
 
-/// NVTX's functions (`nvToolsExt.h`) and the library that they are in.
+/// NVTX's functions (`nvToolsExt.h`) and the library that exports them.
 struct Nvtx {
     _library: Loaded,
     push: unsafe extern "C" fn(*const c_char) -> c_int,
@@ -18,15 +18,7 @@ struct Nvtx {
 fn nvtx() -> Option<&'static Nvtx> {
     static NVTX: OnceLock<Option<Nvtx>> = OnceLock::new();
     let load = || {
-        let spec = LibrarySpec {
-            name: "NVTX",
-            sonames: vec!["libnvToolsExt.so.1".into()],
-            overrides: &["CUPRUM_CUDA_PATH"],
-            wheels: &["nvidia/nvtx/lib"],
-            companions: Vec::new(),
-            help: "pip install nvidia-nvtx-cu12",
-        };
-        let loaded = libraries::load(&spec).ok()?;
+        let loaded = libraries::load(&LibrarySpec::nvtx()).ok()?;
         // SAFETY: the signature is that of nvToolsExt.h; the library stays loaded.
         let push = *unsafe { loaded.library.get("nvtxRangePushA") }.ok()?;
         // SAFETY: as above.
@@ -62,11 +54,13 @@ impl Drop for Range {
 
 /// Tells a profiler that watches this process to record, or to stop.
 pub fn set_recording(context: &Context, on: bool) -> Result<()> {
-    type Switch = unsafe extern "C" fn() -> sys::CUresult;
     context.bind()?;
-    let name = if on { "cuProfilerStart" } else { "cuProfilerStop" };
-    // SAFETY: the signature is the driver API's; libcuda was loaded by the probe and is never closed.
-    let symbol = unsafe { sys::culib().get::<Switch>(name) }.map_err(|e| CudaError::Missing(format!("{name}: {e}")))?;
     // SAFETY: a context is current.
-    check(name, unsafe { symbol() })
+    let (name, code) = unsafe {
+        match on {
+            true => ("cuProfilerStart", sys::cuProfilerStart()),
+            false => ("cuProfilerStop", sys::cuProfilerStop()),
+        }
+    };
+    check(name, code)
 }

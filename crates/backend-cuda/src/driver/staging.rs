@@ -138,7 +138,8 @@ impl Context {
                 self.in_parallel(bytes.div_ceil(CHUNK), || self.download_chunks(stream, &target, from, bytes, &next))?;
             }
         }
-        self.check_device_error()
+        self.report_faults(|number| number == stream)?;
+        src.check_faults()
     }
 
     fn upload_small(&'static self, stream: u32, to: u64, src: &[u8]) -> Result<()> {

@@ -196,10 +196,11 @@ impl Context {
     /// # Safety
     /// As for `cuGraphLaunch`: a graph of this context, not launched by another thread meanwhile, with all that it uses.
     pub(super) unsafe fn queue_graph(&self, stream: u32, graph: sys::CUgraphExec) -> Result<()> {
-        self.bind()?;
-        let _turn = self.turn(stream);
-        // SAFETY: the caller's word, and our stream.
-        check("cuGraphLaunch", unsafe { sys::cuGraphLaunch(graph, self.raw_stream(stream)) })
+        self.with_room(|| {
+            let _turn = self.turn(stream);
+            // SAFETY: the caller's word, and our stream.
+            check("cuGraphLaunch", unsafe { sys::cuGraphLaunch(graph, self.raw_stream(stream)) })
+        })
     }
 
     fn turn(&self, stream: u32) -> Option<MutexGuard<'_, ()>> {

@@ -17,7 +17,7 @@ use crate::launch_cache::Recent;
 /// Default block size, in threads.
 pub(crate) const THREADS: u32 = 256;
 
-/// The part of the prelude that `.cu` files need: element types, axes, the device error word.
+/// The part of the prelude that `.cu` files need: element types, axes, the error word.
 const TYPES: &str = concat!(include_str!("../codegen/prelude/types.cuh"), include_str!("../codegen/prelude/layout.cuh"));
 
 /// An embedded CUDA source. A use defines its macros.

@@ -18,17 +18,15 @@ pub(crate) const OPS: &[Op] = &[SEGMENT_SUM, SEGMENT_PROD, SEGMENT_MIN, SEGMENT_
 /// Names of the templates in `fold.cuh` for one reduction. Their parameter is the accumulator type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Folds {
-    /// Fold of a segment with at least one value.
+    /// The fold of a segment's values. Its identity is the result of an empty segment.
     pub fold: &'static str,
-    /// Fold whose identity is the result of an empty segment.
-    pub nothing: &'static str,
 }
 
 impl Folds {
     /// The folds of a reduction, or `None` if segments do not support it.
     pub fn of(reduction: Op) -> Option<Folds> {
-        let known = [(SUM, "SumOfSome", "Sum"), (PROD, "Product", "Product"), (MIN, "Minimum", "Minimum"), (MAX, "Maximum", "Maximum")];
-        known.into_iter().find(|(op, ..)| *op == reduction).map(|(_, fold, nothing)| Folds { fold, nothing })
+        let known = [(SUM, "Sum"), (PROD, "Product"), (MIN, "Minimum"), (MAX, "Maximum")];
+        known.into_iter().find(|(op, _)| *op == reduction).map(|(_, fold)| Folds { fold })
     }
 
     /// True for sums and products, false for minima and maxima.
@@ -67,9 +65,9 @@ impl<'a> SegmentKernel<'a> {
 
     fn source(self) -> std::result::Result<String, &'static str> {
         let element = codegen::element(self.program, self.access)?;
-        let (Folds { fold, nothing }, acc) = (self.folds, ctype(self.acc));
+        let (Folds { fold }, acc) = (self.folds, ctype(self.acc));
         let definitions = format!(
-            "namespace cuprum {{\nusing Fold = {fold}<{acc}>;\nusing Nothing = {nothing}<{acc}>;\n}}  // namespace cuprum\n#define TEAM {}\n#define BLOCKS {}\n",
+            "namespace cuprum {{\nusing Fold = {fold}<{acc}>;\n}}  // namespace cuprum\n#define TEAM {}\n#define BLOCKS {}\n",
             self.team,
             blocks(self.program),
         );

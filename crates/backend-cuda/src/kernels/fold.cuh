@@ -12,13 +12,6 @@ template <class A> struct Sum {
     template <class Out> __device__ static Out leave(const Acc& acc) { return cast<Out>(acc); }
 };
 
-// A sum of at least one value: of negative zeros alone it is one.
-template <class A> struct SumOfSome : Sum<A> {
-    __device__ static A identity() {
-        if constexpr (is_int<A>) return Sum<A>::identity();
-        else return op::negative(Sum<A>::identity());
-    }
-};
 
 template <class A> struct Product {
     using Acc = A;

@@ -1,5 +1,5 @@
-// Segments of 1-D values, each reduced to one value; after the prelude, an element's code, warp.cuh and fold.cuh. The host defines `Fold`,
-// `Nothing` (the fold whose identity is the result of no values), TEAM, the threads (a power of 2 up to 32) that share a segment, by the
+// Segments of 1-D values, each reduced to one value; after the prelude, an element's code, warp.cuh and fold.cuh. The host defines `Fold`
+// (its identity is the result of an empty segment), TEAM, the threads (a power of 2 up to 32) that share a segment, by the
 // mean length, and BLOCKS that a multiprocessor shall hold at once. The order of combination follows from TEAM and the segment's length alone.
 
 namespace cuprum {
@@ -81,7 +81,7 @@ segment_fold(const __grid_constant__ Params p, Result* out, i64 length, const i6
         // Threads of long segments have nothing, but take part in the warp's shuffles.
         const Acc acc = fold_lanes<TEAM>(fold_every<TEAM>(p, is_long ? Range{0, 0} : range, rank, noticed));
         if (rank == 0 && segment < segments && !is_long) {
-            out[segment] = Fold::leave<Result>(range.begin == range.end ? Nothing::identity() : acc);
+            out[segment] = Fold::leave<Result>(acc);
         }
         if (!__syncthreads_or(is_long)) continue;
         if (rank == 0) long_ranges[team] = is_long ? range : Range{0, 0};

@@ -182,6 +182,22 @@ pub(super) fn prepare(args: &mut [Arg]) -> Result<SmallVec<[Bytes; 8]>> {
     args.iter_mut().map(Arg::prepare).collect()
 }
 
+/// After the launch: the arrays that it wrote depend on the faults of all that it was given.
+pub(super) fn depends(args: &[Arg]) -> Result<()> {
+    let (mut written, mut used) = (SmallVec::<[_; 4]>::new(), SmallVec::<[_; 4]>::new());
+    for arg in args {
+        if let Some(array) = arg.array() {
+            let stored = array.stored()?;
+            if matches!(arg.0, Value::Write(_)) {
+                written.push(stored.clone());
+            }
+            used.push(stored);
+        }
+    }
+    device::depends(&written, &used);
+    Ok(())
+}
+
 impl Arg<'_> {
     /// Evaluates a deferred array. Fails for an array on another device or with the wrong layout.
     fn check_array(&mut self, place: impl Fn() -> String, device: Device) -> Result<()> {

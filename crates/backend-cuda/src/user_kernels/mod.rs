@@ -141,7 +141,7 @@ impl RawSource {
     pub fn compile_on(&self, device: Device) -> Result<RawModule> {
         let context = context(device)?;
         let build = || {
-            let compiler = Compiler::shared(context.driver_version().0)?;
+            let compiler = context.compiler()?;
             let compiled = self.compile_code(compiler, context.info().arch())?;
             let module = Module::load(context, &compiled.code)?;
             Ok((module, compiled))
@@ -159,7 +159,7 @@ impl RawSource {
     pub fn machine_code(&self, arch: u32) -> Result<Vec<u8>> {
         let failed = |e: CudaError| Error::backend("cuda", OP, e);
         let newest = driver::probe().map_or(NEWEST, |driver| driver.version.0);
-        let compiler = Compiler::shared(newest).map_err(failed)?;
+        let compiler = Compiler::for_arch(newest, arch).map_err(failed)?;
         self.compile_code(compiler, arch).map(|compiled| compiled.code).map_err(failed)
     }
 
@@ -281,7 +281,7 @@ impl RawModule {
 
     /// Code of the driver error for a missing symbol.
     fn not_found(&self, what: &str, name: &str, error: CudaError) -> Error {
-        const NOT_FOUND: u32 = driver::sys::CUresult::CUDA_ERROR_NOT_FOUND as u32;
+        const NOT_FOUND: u32 = driver::sys::CUresult::CUDA_ERROR_NOT_FOUND.0;
         if !matches!(error, CudaError::Driver { code: NOT_FOUND, .. }) {
             return device::error("cuda", OP, self.device, error);
         }

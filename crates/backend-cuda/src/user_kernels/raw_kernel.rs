@@ -195,7 +195,8 @@ impl RawKernel {
             let launch = KernelLaunch { kernel: name.to_string(), grid, block };
             Record::of_launch(OP, device::KIND, *device, launch, args.iter().filter_map(Arg::array))
         };
-        beside_chain(Stream::current(*device), describe, queue)
+        beside_chain(Stream::current(*device), describe, queue)?;
+        arg::depends(args)
     }
 
     /// Fails for a launch that the device cannot run. Raises the limit of shared memory first, since occupancy is 0 below the

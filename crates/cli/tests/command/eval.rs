@@ -90,3 +90,21 @@ fn lists_its_functions() {
     let listing = succeed(&Folder::new(), &["eval", "--functions"]);
     assert!(listing.contains("cumsum(a, axis=None, dtype=None)") && listing.contains("linalg.norm("));
 }
+
+/// The scripts that a GPU runs under compute-sanitizer, here with small arrays.
+#[test]
+fn scripts_of_large_arrays_evaluate() {
+    let folder = Folder::new();
+    let scripts = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/large");
+    let mut count = 0;
+    for entry in std::fs::read_dir(scripts).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains("\nn = 30_000_000\n"), "{}: later rounds of loops over a grid need this size", path.display());
+        std::fs::write(folder.path("script.txt"), text.replace("n = 30_000_000", "n = 60_000")).unwrap();
+        let printed = succeed(&folder, &["eval", "--file", "script.txt"]);
+        assert_eq!(printed.lines().count(), text.matches("\nprint(").count(), "{}", path.display());
+        count += 1;
+    }
+    assert!(count >= 7, "{count} scripts");
+}

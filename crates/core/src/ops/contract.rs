@@ -7,7 +7,7 @@ use crate::call::{OutputSpec, Work};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::index::Item;
-use crate::layout::{Dims, normalize_axes};
+use crate::layout::{Dims, check_ndim, normalize_axes};
 use crate::op::Op;
 use crate::ops::value::{Args, Value};
 use crate::plan::contract::{ContractPlan, Mode};
@@ -66,6 +66,7 @@ pub(crate) fn contract(op: Op, a: Labeled, b: Labeled, out: &[Mode], extents: &[
     let b = simplify(b, &a.modes, out, extents, dtype)?;
     // A mode that was of extent 1 in one operand may now be in the other alone.
     let a = simplify(a, &b.modes, out, extents, dtype)?;
+    check_ndim(op.name(), out.len())?;
     let shape: Dims = out.iter().map(|&x| extents[x as usize]).collect();
     let summed = a.modes.iter().any(|x| !out.contains(x));
     if !summed {
@@ -137,13 +138,6 @@ fn labeled(array: &NdArray, modes: impl IntoIterator<Item = usize>) -> Labeled {
     Labeled { array: array.clone(), modes: modes.into_iter().map(|m| m as Mode).collect() }
 }
 
-fn check_ndim(op: &'static str, arrays: &[&NdArray]) -> Result<()> {
-    if arrays.iter().map(|a| a.ndim()).sum::<usize>() > Mode::MAX as usize {
-        return Err(Error::value(op, "too many axes"));
-    }
-    Ok(())
-}
-
 /// Matrix product (`numpy.matmul`, Python's `@`): over the last two axes, batched and broadcast over those before. A 1-D
 /// operand is a row on the left, a column on the right. Integers wrap; bool is "or of ands". float32 is true float32.
 ///
@@ -159,7 +153,6 @@ fn check_ndim(op: &'static str, arrays: &[&NdArray]) -> Result<()> {
 /// ```
 pub fn matmul(a: &NdArray, b: &NdArray) -> Result<NdArray> {
     let name = MATMUL.name();
-    check_ndim(name, &[a, b])?;
     if a.ndim() == 0 || b.ndim() == 0 {
         return Err(Error::shape(name, "operands must have at least one dimension; use multiply", &[a.shape(), b.shape()]));
     }
@@ -250,7 +243,6 @@ pub fn tensordot(a: &NdArray, b: &NdArray, axes: impl TensordotAxes) -> Result<N
 
 fn tensordot_op(op: Op, a: &NdArray, b: &NdArray, axes_a: &[usize], axes_b: &[usize]) -> Result<NdArray> {
     let name = op.name();
-    check_ndim(name, &[a, b])?;
     if axes_a.len() != axes_b.len() || axes_a.iter().zip(axes_b).any(|(&x, &y)| a.shape()[x] != b.shape()[y]) {
         return Err(Error::shape(name, "the summed extents differ", &[a.shape(), b.shape()]));
     }

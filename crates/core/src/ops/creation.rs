@@ -5,7 +5,10 @@ use crate::call::{Fill, OutputSpec, Work};
 use crate::device::Device;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
-use crate::op::Op;
+use crate::expr::Operand;
+use crate::layout::broadcast_shapes;
+use crate::op::{ArgType, Op, result_type};
+use crate::ops::manipulation::concat;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 
@@ -19,18 +22,26 @@ fn like(args: &Args) -> Result<(NdArray, DType)> {
     Ok((a, dtype))
 }
 
+fn full_by_name(args: Args) -> Result<Value> {
+    let value = args.operand("fill_value")?;
+    let dtype = dtype_or(&args, result_type(&[value.arg_type()]))?;
+    filled(FULL, Device::current()?, &args.shape("shape")?, value, dtype).map(Value::Array)
+}
+
+fn full_like_by_name(args: Args) -> Result<Value> {
+    let (a, dtype) = like(&args)?;
+    filled(FULL_LIKE, a.device(), a.shape(), args.operand("fill_value")?, dtype).map(Value::Array)
+}
+
 super::rows! { Fill from 260:
     EMPTY "empty" [] 0 ("shape, dtype=None") Some(|a: Args| NdArray::empty(a.shape("shape")?, dtype_or(&a, DType::F64)?).map(Value::Array)), "A new array of undefined contents.";
     ZEROS "zeros" [] 0 ("shape, dtype=None") Some(|a: Args| NdArray::zeros(a.shape("shape")?, dtype_or(&a, DType::F64)?).map(Value::Array)), "A new array of zeros.";
     ONES "ones" [] 0 ("shape, dtype=None") Some(|a: Args| NdArray::ones(a.shape("shape")?, dtype_or(&a, DType::F64)?).map(Value::Array)), "A new array of ones.";
-    FULL "full" [] 0 ("shape, fill_value, dtype=None") Some(|a: Args| {
-        let value = a.scalar("fill_value")?;
-        NdArray::full(a.shape("shape")?, value, dtype_or(&a, value.default_dtype())?).map(Value::Array)
-    }), "A new array of one value.";
+    FULL "full" [] 0 ("shape, fill_value, dtype=None") Some(full_by_name), "A new array of one value, or of an array broadcast to its shape.";
     EMPTY_LIKE "empty_like" [] 1 ("a, dtype=None") Some(|a: Args| like(&a).and_then(|(a, d)| full_on(a.device(), a.shape(), Scalar::Int(0), d)).map(Value::Array)), "A new array of undefined contents with another's shape.";
     ZEROS_LIKE "zeros_like" [] 1 ("a, dtype=None") Some(|a: Args| like(&a).and_then(|(a, d)| full_on(a.device(), a.shape(), Scalar::Int(0), d)).map(Value::Array)), "A new array of zeros with another's shape.";
     ONES_LIKE "ones_like" [] 1 ("a, dtype=None") Some(|a: Args| like(&a).and_then(|(a, d)| full_on(a.device(), a.shape(), Scalar::Int(1), d)).map(Value::Array)), "A new array of ones with another's shape.";
-    FULL_LIKE "full_like" [] 1 ("a, fill_value, dtype=None") Some(|a: Args| like(&a).and_then(|(x, d)| full_on(x.device(), x.shape(), a.scalar("fill_value")?, d)).map(Value::Array)), "A new array of one value with another's shape.";
+    FULL_LIKE "full_like" [] 1 ("a, fill_value, dtype=None") Some(full_like_by_name), "A new array of one value, or of an array broadcast to its shape, with another's shape.";
     ARANGE "arange" [] 0 ("start, stop=None, step=1, dtype=None") Some(|a: Args| {
         let (start, stop) = match a.get("stop") {
             None => (Scalar::Int(0), a.scalar("start")?),
@@ -41,7 +52,8 @@ super::rows! { Fill from 260:
     LINSPACE "linspace" [] 0 ("start, stop, num=50, endpoint=True, *, dtype=None") Some(|a: Args| {
         let num = a.int_or("num", 50)?;
         let num = usize::try_from(num).map_err(|_| Error::value("linspace", format!("number of samples, {num}, must be non-negative")))?;
-        linspace_scalar(a.scalar("start")?, a.scalar("stop")?, num, a.bool_or("endpoint", true)?, a.dtype("dtype")?).map(Value::Array)
+        let dtype = a.dtype("dtype")?.map_or_else(|| dtype_of_ends(&a), |d| Ok(Some(d)))?;
+        linspace_scalar(a.scalar("start")?, a.scalar("stop")?, num, a.bool_or("endpoint", true)?, dtype).map(Value::Array)
     }), "`num` evenly spaced values from `start` to `stop`.";
     EYE "eye" ["identity"] 0 ("N, M=None, k=0, dtype=None") Some(|a: Args| {
         let extent = |n: isize| usize::try_from(n).map_err(|_| Error::value("eye", "negative dimensions are not allowed"));
@@ -59,52 +71,147 @@ pub(crate) fn full_on(device: Device, shape: &[usize], value: Scalar, dtype: DTy
     fill(FULL, device, shape, dtype, Fill::Constant(value.checked_for("full", dtype)?))
 }
 
+/// `value` everywhere. An array is broadcast, after leading axes of extent 1 that `shape` lacks (`numpy.copyto`).
+fn filled(op: Op, device: Device, shape: &[usize], value: Operand, dtype: DType) -> Result<NdArray> {
+    let array = match value {
+        Operand::Array(array) => array,
+        Operand::Scalar(value) => return fill(op, device, shape, dtype, Fill::Constant(value.checked_for(op.name(), dtype)?)),
+    };
+    if array.device() != device {
+        let message = format!("the fill array is on {}, the result on {device}; use to_device", array.device());
+        return Err(Error::Device { op: op.name(), message });
+    }
+    let refuse = || Error::shape(op.name(), "the fill array cannot be broadcast to this shape", &[array.shape(), shape]);
+    let (leading, own) = array.shape().split_at(array.ndim().saturating_sub(shape.len()));
+    if leading.iter().any(|&n| n != 1) || broadcast_shapes(op.name(), &[own, shape]).map_err(|_| refuse())?[..] != *shape {
+        return Err(refuse());
+    }
+    let leading: Vec<isize> = (0..leading.len() as isize).collect();
+    array.astype(dtype)?.squeeze(Some(&leading))?.broadcast_to(shape)?.copy()
+}
+
+/// The dtype that ends of `linspace` have which are 0-d arrays; `None` of two numbers.
+fn dtype_of_ends(args: &Args) -> Result<Option<DType>> {
+    let ends = [args.operand("start")?, args.operand("stop")?];
+    let mut any_array = false;
+    for end in &ends {
+        let Operand::Array(end) = end else { continue };
+        if end.ndim() > 0 {
+            return Err(Error::shape(LINSPACE.name(), "start and stop must be numbers or 0-d arrays", &[end.shape()]));
+        }
+        any_array = true;
+    }
+    let dtype = result_type(&[ends[0].arg_type(), ends[1].arg_type(), ArgType::Weak(Scalar::Float(0.0))]);
+    Ok(any_array.then_some(dtype))
+}
+
 fn arange_scalar(start: Scalar, stop: Scalar, step: Scalar, dtype: Option<DType>) -> Result<NdArray> {
     let op = ARANGE.name();
+    let device = Device::current()?;
     let natural = [start, stop, step].iter().map(|s| s.default_dtype()).reduce(DType::promote).unwrap_or(DType::I64);
-    let natural = if natural == DType::Bool { DType::I64 } else { natural };
     if natural.is_complex() {
         return Err(Error::value(op, "start, stop and step must be real"));
     }
-    let dtype = dtype.unwrap_or(natural);
-    let count = match (start.as_int(), stop.as_int(), step.as_int()) {
-        (_, _, Some(0)) => return Err(Error::value(op, "step must not be 0")),
-        (Some(a), Some(b), Some(s)) if natural.is_int() => {
-            let span = if s > 0 { b.saturating_sub(a) } else { a.saturating_sub(b) };
-            if span <= 0 { 0 } else { (span as u128).div_ceil(s.unsigned_abs()) }
-        }
-        _ => {
-            let n = ((stop.as_f64() - start.as_f64()) / step.as_f64()).ceil();
-            if n.is_nan() || n > 1e30 {
-                return Err(Error::value(op, "maximum allowed size exceeded"));
+    let dtype = match dtype {
+        Some(dtype) => dtype,
+        None if natural == DType::Bool => DType::I64,
+        None => {
+            for scalar in [start, stop, step] {
+                scalar.checked_for(op, scalar.default_dtype())?; // NumPy's result is an array of Python objects
             }
-            n.max(0.0) as u128
+            natural
         }
     };
-    let count = usize::try_from(count).map_err(|_| Error::value(op, "maximum allowed size exceeded"))?;
+    let count = arange_count(start, stop, step)?;
     if dtype == DType::Bool && count > 2 {
-        return Err(Error::value(op, "no fill of more than two values for bool"));
+        return Err(Error::value(op, "arange() is only supported for booleans when the result has at most length 2"));
     }
-    let (start, step) = first_and_step(start, step, dtype);
-    fill(ARANGE, Device::current()?, &[count], dtype, Fill::Arange { start, step })
+    if count == 0 {
+        return full_on(device, &[0], Scalar::Int(0), dtype);
+    }
+    // As in NumPy, the dtype must hold the first two elements; what follows wraps.
+    let first = element(start, dtype)?;
+    let second = if count > 1 { element(sum(start, step), dtype)? } else { first };
+    let step = match (first, second) {
+        (Scalar::Int(first), Scalar::Int(second)) => Scalar::Int(second - first),
+        _ => {
+            let difference = second.as_f64() - first.as_f64();
+            Scalar::Float(if matches!(dtype, DType::F64 | DType::C128) { difference } else { difference as f32 as f64 })
+        }
+    };
+    if step.as_f64().is_finite() {
+        return fill(ARANGE, device, &[count], dtype, Fill::Arange { start: first, step });
+    }
+    // A step that overflows the dtype: `0 * step` would make the first element NaN. From the third on, all are the same infinity or NaN.
+    let rest = Scalar::Float(first.as_f64() + step.as_f64());
+    let parts = [(1, first), (1, second), (count - 2, rest)].map(|(n, value)| full_on(device, &[n], value, dtype));
+    let [first, second, rest] = parts;
+    concat(&[first?, second?, rest?], 0)
 }
 
-/// Start and step as NumPy sees them: the first two elements, rounded to the dtype, and their difference.
-fn first_and_step(start: Scalar, step: Scalar, dtype: DType) -> (Scalar, Scalar) {
-    if dtype.is_int() || dtype == DType::Bool {
-        return match (start.as_int(), step.as_int()) {
-            (Some(_), Some(_)) => (start, step),
-            _ => {
-                let (first, second) = (start.as_f64() as i128, (start.as_f64() + step.as_f64()) as i128);
-                (Scalar::Int(first), Scalar::Int(second.saturating_sub(first)))
-            }
-        };
+/// Number of elements of `arange`. Ints are counted exactly. A step that underflows the quotient, such as infinity, gives one element.
+fn arange_count(start: Scalar, stop: Scalar, step: Scalar) -> Result<usize> {
+    let bad = |why: &str| Error::value(ARANGE.name(), why);
+    let too_many = || bad("maximum allowed size exceeded");
+    if step.as_f64() == 0.0 {
+        return Err(bad("step must not be 0"));
     }
-    let rounded = |v: f64| Scalar::from_bytes(dtype.real(), &Scalar::Float(v).to_bytes(dtype.real())).as_f64();
-    let (first, second) = (rounded(start.as_f64()), rounded(start.as_f64() + step.as_f64()));
-    let difference = second - first;
-    let step = if matches!(dtype, DType::F64 | DType::C128) { difference } else { difference as f32 as f64 };
-    (Scalar::Float(first), Scalar::Float(step))
+    let ints = match (python_int(start), python_int(stop)) {
+        (Some(a), Some(b)) => Some(b.checked_sub(a).ok_or_else(too_many)?),
+        _ => None,
+    };
+    let count = match (ints, python_int(step)) {
+        (Some(span), Some(step)) => {
+            let whole = span.checked_div(step).ok_or_else(too_many)?;
+            let is_cut = span % step != 0 && (span < 0) == (step < 0);
+            i64::try_from(whole + i128::from(is_cut)).map_err(|_| too_many())?
+        }
+        _ => {
+            let span = ints.map_or(stop.as_f64() - start.as_f64(), |span| span as f64);
+            let quotient = span / step.as_f64();
+            let count = if quotient == 0.0 && span != 0.0 && quotient.is_sign_positive() { 1.0 } else { quotient.ceil() };
+            if count.is_nan() {
+                return Err(bad("cannot compute length"));
+            }
+            if count.abs() >= i64::MAX as f64 {
+                return Err(too_many());
+            }
+            count as i64
+        }
+    };
+    usize::try_from(count.max(0)).map_err(|_| too_many())
+}
+
+/// A Python int or bool as an integer.
+fn python_int(scalar: Scalar) -> Option<i128> {
+    match scalar {
+        Scalar::Bool(_) | Scalar::Int(_) => scalar.as_int(),
+        _ => None,
+    }
+}
+
+/// `a + b` of Python numbers.
+fn sum(a: Scalar, b: Scalar) -> Scalar {
+    match (python_int(a), python_int(b)) {
+        (Some(a), Some(b)) => Scalar::Int(a.saturating_add(b)),
+        _ => Scalar::Float(a.as_f64() + b.as_f64()),
+    }
+}
+
+/// A Python number as an element of an array: an int of the dtype, without its fraction; 0 or 1 of bool; else rounded to the dtype.
+/// Errors: an integer dtype that cannot hold it.
+fn element(value: Scalar, dtype: DType) -> Result<Scalar> {
+    if dtype == DType::Bool {
+        return Ok(Scalar::Int(value.as_bool().into()));
+    }
+    if !dtype.is_int() {
+        return Ok(Scalar::Float(Scalar::from_bytes(dtype.real(), &Scalar::Float(value.as_f64()).to_bytes(dtype.real())).as_f64()));
+    }
+    match python_int(value) {
+        Some(_) => value.checked_for(ARANGE.name(), dtype),
+        None if value.as_f64().is_finite() => Scalar::Int(value.as_f64() as i128).checked_for(ARANGE.name(), dtype),
+        None => Err(Error::value(ARANGE.name(), format!("{} cannot be converted to {dtype}", value.as_f64()))),
+    }
 }
 
 fn linspace_scalar(start: Scalar, stop: Scalar, count: usize, endpoint: bool, dtype: Option<DType>) -> Result<NdArray> {
@@ -150,9 +257,23 @@ impl NdArray {
         Self::full(shape, 1, dtype)
     }
 
-    /// One value everywhere, on the current device (`numpy.full`). Errors: an int that the dtype cannot hold.
-    pub fn full(shape: impl IntoShape, value: impl Into<Scalar>, dtype: DType) -> Result<NdArray> {
-        full_on(Device::current()?, &shape.into_shape(), value.into(), dtype)
+    /// One value everywhere, or an array broadcast to the shape, on the current device (`numpy.full`).
+    ///
+    /// Errors: an int that the dtype cannot hold, an array that does not broadcast to the shape or that is on another device.
+    ///
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, NdArray};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let row = NdArray::from_slice(&[1i32, 2])?;
+    /// assert_eq!(NdArray::full([2, 2], &row, row.dtype())?.to_vec::<i32>()?, [1, 2, 1, 2]);
+    /// assert_eq!(NdArray::full(3, 7, DType::I32)?.to_vec::<i32>()?, [7; 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn full(shape: impl IntoShape, value: impl Into<Operand>, dtype: DType) -> Result<NdArray> {
+        filled(FULL, Device::current()?, &shape.into_shape(), value.into(), dtype)
     }
 
     /// Zeros with this array's shape, dtype and device (`numpy.zeros_like`).
@@ -165,9 +286,9 @@ impl NdArray {
         full_on(self.device(), self.shape(), Scalar::Int(1), self.dtype())
     }
 
-    /// One value with this array's shape, dtype and device (`numpy.full_like`).
-    pub fn full_like(&self, value: impl Into<Scalar>) -> Result<NdArray> {
-        full_on(self.device(), self.shape(), value.into(), self.dtype())
+    /// One value, or an array broadcast, with this array's shape, dtype and device (`numpy.full_like`). Errors as of [`NdArray::full`].
+    pub fn full_like(&self, value: impl Into<Operand>) -> Result<NdArray> {
+        filled(FULL_LIKE, self.device(), self.shape(), value.into(), self.dtype())
     }
 
     /// `start, start + step, ...` before `stop` (`numpy.arange`); int64 of ints, float64 otherwise.

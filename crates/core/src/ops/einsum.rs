@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use crate::array::NdArray;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::layout::Dims;
+use crate::layout::{Dims, check_ndim};
 use crate::ops::contract::{EINSUM, Labeled, contract, simplify, spread};
 use crate::plan::contract::Mode;
 
@@ -58,7 +58,7 @@ fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
             letters.len() as Mode - 1
         }
     };
-    // Ellipsis axes are numbered from the right, so that they broadcast; their modes lie above the 52 letters.
+    // Ellipsis axes are numbered from the right, so that they broadcast. Their modes follow those of the 52 letters: at most 116 in all.
     let mut widest = 0;
     let mut inputs = Vec::new();
     for (t, a) in terms.iter().zip(operands) {
@@ -70,7 +70,7 @@ fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
         };
         widest = widest.max(dots);
         let mut modes: SmallVec<[Mode; 6]> = t.before.iter().map(|&c| mode_of(c)).collect();
-        modes.extend((0..dots).map(|i| (52 + dots - 1 - i).min(254) as Mode));
+        modes.extend((0..dots).map(|i| (52 + dots - 1 - i) as Mode));
         modes.extend(t.after.iter().flatten().map(|&c| mode_of(c)));
         inputs.push(modes);
     }
@@ -100,9 +100,17 @@ fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
             dots.chain(once.into_iter().map(|(_, m)| m)).collect()
         }
     };
+    check_ndim("einsum", output.len())?;
     let mut extents: Dims = SmallVec::from_elem(1, 52 + widest);
     for (modes, a) in inputs.iter().zip(operands) {
-        for (&mode, &n) in modes.iter().zip(a.shape()) {
+        for (axis, (&mode, &n)) in modes.iter().zip(a.shape()).enumerate() {
+            // Operands broadcast against each other; the axes of a diagonal do not.
+            if let Some(first) = modes[..axis].iter().position(|&m| m == mode)
+                && a.shape()[first] != n
+            {
+                let message = format!("'{subscripts}': a repeated subscript has extents {} and {n} in one operand", a.shape()[first]);
+                return Err(Error::shape("einsum", message, &[a.shape()]));
+            }
             let have = &mut extents[mode as usize];
             if *have == 1 {
                 *have = n;
@@ -117,7 +125,11 @@ fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
 
 /// Einstein summation (`numpy.einsum`): one or more operands, repeated subscripts (diagonals), ellipses, implicit output.
 ///
-/// More than two operands are contracted pair by pair, cheapest intermediate first.
+/// All operands are converted to their common dtype. More than two are contracted pair by pair, cheapest intermediate first.
+///
+/// # Errors
+/// Subscripts that do not fit the operands; a subscript with two extents, other than 1 in one operand and n in another; arrays on
+/// several devices.
 ///
 /// ```
 /// # use cuprum_backend_cpu as _;
@@ -136,7 +148,8 @@ pub fn einsum(subscripts: &str, operands: &[&NdArray]) -> Result<NdArray> {
     }
     let Subscripts { inputs, output, extents } = parse(subscripts, operands)?;
     let dtype = operands.iter().map(|a| a.dtype()).reduce(DType::promote).unwrap_or(DType::F64);
-    let mut terms: Vec<Labeled> = operands.iter().zip(inputs).map(|(a, modes)| Labeled { array: (*a).clone(), modes }).collect();
+    let promoted = |(a, modes): (&&NdArray, _)| Ok(Labeled { array: a.astype(dtype)?, modes });
+    let mut terms: Vec<Labeled> = operands.iter().zip(inputs).map(promoted).collect::<Result<_>>()?;
     while terms.len() > 1 {
         let (i, j) = cheapest_pair(&terms, &output, &extents);
         let (b, a) = (terms.remove(j), terms.remove(i));

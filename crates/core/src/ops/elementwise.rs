@@ -14,12 +14,16 @@
 //! # }
 //! ```
 
+use smallvec::SmallVec;
+
 use crate::array::{Array, NdArray, StoredArray};
+use crate::device::Device;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
-use crate::expr::{Operand, apply, build};
-use crate::layout::{Dims, Layout, Strides};
-use crate::op::{Cost, Family, MAX_ARITY, Op, OpDef, Signature, TypeRule, result_type};
+use crate::expr::{Operand, apply, build, check, common_shape};
+use crate::layout::Layout;
+use crate::op::{ArgType, Cost, Family, MAX_ARITY, Op, OpDef, Signature, TypeRule, result_type};
+use crate::ops::creation::full_on;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 
@@ -111,6 +115,8 @@ elementwise! {
         ASINH asinh Inexact Dear ["arcsinh"] "Inverse hyperbolic sine.";
         ACOSH acosh Inexact Dear ["arccosh"] "Inverse hyperbolic cosine.";
         ATANH atanh Inexact Dear ["arctanh"] "Inverse hyperbolic tangent.";
+        DEG2RAD deg2rad Float Cheap ["radians"] "Degrees to radians.";
+        RAD2DEG rad2deg Float Cheap ["degrees"] "Radians to degrees.";
         FLOOR floor Round Cheap [] "Largest integer not above x, in x's dtype.";
         CEIL ceil Round Cheap [] "Smallest integer not below x, in x's dtype.";
         TRUNC trunc Round Cheap ["fix"] "x without its fraction, in x's dtype.";
@@ -122,7 +128,6 @@ elementwise! {
         BITWISE_INVERT bitwise_invert Bitwise Cheap ["invert", "bitwise_not"] "Every bit inverted; of bool, its opposite.";
         REAL real RealPart Cheap [] "Real part.";
         IMAG imag RealPart Cheap [] "Imaginary part; 0 of a real number.";
-        CONJ conj PromoteNumber Cheap ["conjugate"] "Complex conjugate.";
     }
     binary {
         SUBTRACT subtract PromoteNoBool Cheap [] "`x1 - x2`; integers wrap.";
@@ -130,7 +135,6 @@ elementwise! {
         DIVIDE divide Divide Medium ["true_divide"] "`x1 / x2`; of integers in float64.";
         FLOOR_DIVIDE floor_divide PromoteReal Medium [] "`floor(x1 / x2)`; integers by 0 give 0.";
         REMAINDER remainder PromoteReal Medium ["mod"] "Remainder with the divisor's sign (Python's `%`); integers by 0 give 0.";
-        POWER power PromoteNumber Dear ["pow"] "`x1 ** x2`; integers wrap. See [`power()`] on negative integer exponents.";
         MINIMUM minimum Ordered Cheap [] "The smaller; NaN if either is NaN.";
         MAXIMUM maximum Ordered Cheap [] "The larger; NaN if either is NaN.";
         ATAN2 atan2 Float Dear ["arctan2"] "Angle of the point (x2, x1), in radians.";
@@ -152,13 +156,16 @@ elementwise! {
     }
     free {
         ADD add "add" 2 Promote Cheap [] ("x1, x2") None, Some(|a: Args| add(a.operand("x1")?, a.operand("x2")?).map(Value::Array)), "`x1 + x2`; integers wrap, bool is \"or\".";
+        CONJ conj "conj" 1 PromoteNumber Cheap ["conjugate"] ("x") None, Some(|a: Args| conj(a.operand("x")?).map(Value::Array)), "Complex conjugate.";
+        POWER power "power" 2 PromoteNumber Dear ["pow"] ("x1, x2") None, Some(|a: Args| power(a.operand("x1")?, a.operand("x2")?).map(Value::Array)), "`x1 ** x2`; integers wrap.";
         WHERE where_ "where" 3 Where Cheap [] ("condition, x, y") None, Some(|a: Args| where_(a.operand("condition")?, a.operand("x")?, a.operand("y")?).map(Value::Array)), "x where the condition holds, else y.";
         ASTYPE astype "astype" 1 Same Cheap [] ("x, dtype") Some(|x| Ok(x[0].clone())), Some(|a: Args| Ok(Value::Array(a.array("x")?.astype(a.dtype("dtype")?.unwrap_or(DType::F64))?))), "x converted to a dtype.";
-        CLIP clip "clip" 3 Ordered Cheap [] ("a, a_min=None, a_max=None, *, min=None, max=None") Some(|x| minimum(&maximum(&x[0], &x[1])?, &x[2])), Some(|a: Args| {
-            let (lo, hi) = (a.operand_or_none("a_min")?.or(a.operand_or_none("min")?), a.operand_or_none("a_max")?.or(a.operand_or_none("max")?));
-            clip(a.operand("a")?, lo, hi).map(Value::Array)
-        }), "x limited to a range.";
-        ROUND round "round" 1 RoundComplex Cheap ["around"] ("a, decimals=0") Some(|x| x[0].round(0)), Some(|a: Args| a.array("a")?.round(a.int_or("decimals", 0)? as i32).map(Value::Array)), "x rounded to a number of decimals, ties to even.";
+        CLIP clip "clip" 3 Ordered Cheap [] ("a, a_min=None, a_max=None, *, min=None, max=None") Some(|x| minimum(&maximum(&x[0], &x[1])?, &x[2])), Some(clip_by_name), "x limited to a range.";
+        ROUND round "round" 1 RoundComplex Cheap ["around"] ("a, decimals=0") Some(|x| x[0].round(0)), Some(|a: Args| {
+            let decimals = a.int_or("decimals", 0)?;
+            let decimals = i32::try_from(decimals).map_err(|_| Error::value("round", format!("decimals, {decimals}, must fit 32 bits")))?;
+            a.array("a")?.round(decimals).map(Value::Array)
+        }), "x rounded to a number of decimals, ties to even.";
     }
 }
 
@@ -169,24 +176,60 @@ fn binary(op: Op, x1: Operand, x2: Operand) -> Result<NdArray> {
     {
         return Ok(exact);
     }
-    if op == POWER {
-        refuse_negative_power(&x1, &x2)?;
-        if let (Operand::Array(base), Operand::Scalar(exponent)) = (&x1, &x2)
-            && is_two(*exponent, base.dtype())
-        {
-            return square(base); // exact as well, and far cheaper
-        }
-    }
     apply(op, &mut [x1, x2])
 }
 
-/// Whether an exponent is 2 and does not change the dtype of its base.
-fn is_two(exponent: Scalar, base: DType) -> bool {
-    match exponent {
-        Scalar::Int(n) => n == 2 && base != DType::Bool,
-        Scalar::Float(x) => x == 2.0 && base.is_inexact(),
-        _ => false,
+/// `x1 ** x2` (`numpy.power`). Elementwise with broadcasting; integers wrap, bool becomes int8.
+///
+/// A floating `x1` with a number as `x2` is exact for -1, 1 and 2, and of float32 and float64 also for 0.5, which is the square root:
+/// NaN of -inf. An array as `x2` is the power for all its elements: inf of -inf. [`NdArray::power`] is NumPy's `**`, which differs for
+/// a few numbers.
+///
+/// Errors: shapes that do not broadcast, arrays on different devices, an integer `x1` with a negative number as `x2`. For an integer
+/// `x1` with an array of negative exponents, the result is `1 / x1**|x2|` truncated.
+///
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, power};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[1.0, 4.0, 9.0])?;
+/// assert_eq!(power(&a, 0.5)?.to_vec::<f64>()?, [1.0, 2.0, 3.0]);
+/// assert_eq!(power(2, &a)?.to_vec::<f64>()?, [2.0, 16.0, 512.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[doc(alias = "pow")]
+pub fn power(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
+    let (base, exponent) = (x1.into(), x2.into());
+    refuse_negative_power(&base, &exponent)?;
+    if let Operand::Scalar(number) = exponent
+        && let Some(exact) = power_by_number(&base, number)?
+    {
+        return Ok(exact);
     }
+    apply(POWER, &mut [base, exponent])
+}
+
+/// Real bases with exponents that need no power function: NumPy's loops compare the exponent after its conversion to their dtype.
+fn power_by_number(base: &Operand, exponent: Scalar) -> Result<Option<NdArray>> {
+    let dtype = result_type(&[base.arg_type(), Operand::Scalar(exponent).arg_type()]);
+    let exponent = match (dtype.kind(), exponent) {
+        (Kind::Float, _) => Scalar::from_bytes(dtype, &exponent.to_bytes(dtype)).as_f64(),
+        (Kind::Signed | Kind::Unsigned, Scalar::Int(n @ 1..=2)) => n as f64,
+        _ => return Ok(None),
+    };
+    let x = || match base {
+        Operand::Array(a) => a.astype(dtype),
+        Operand::Scalar(s) => NdArray::scalar_as(s.checked_for(POWER.name(), dtype)?, dtype),
+    };
+    Ok(Some(match exponent {
+        -1.0 => reciprocal(&x()?)?,
+        0.5 if matches!(dtype, DType::F32 | DType::F64) => sqrt(&x()?)?,
+        1.0 => x()?,
+        2.0 => square(&x()?)?,
+        _ => return Ok(None),
+    }))
 }
 
 /// NumPy raises for integers to negative integer powers. A scalar exponent is checked here; for an array exponent the
@@ -235,7 +278,7 @@ fn outside(op: Op, a: &NdArray, v: i128, flipped: bool) -> Result<Option<NdArray
     }
     let side = if v < lo { -1 } else { 1 };
     let answer = if flipped { constant_answer(op, side, 0) } else { constant_answer(op, 0, side) };
-    crate::ops::creation::full_on(a.device(), a.shape(), Scalar::Bool(answer), DType::Bool).map(Some)
+    full_on(a.device(), a.shape(), Scalar::Bool(answer), DType::Bool).map(Some)
 }
 
 /// What a comparison says of two ints.
@@ -287,31 +330,84 @@ fn wrapped(x: Operand, dtype: DType) -> Operand {
     }
 }
 
+/// Complex conjugate (`numpy.conj`). Elementwise; bool becomes int8, other real numbers are unchanged.
+///
+/// [`NdArray::conj`] also leaves bool unchanged, as NumPy's method does.
+#[doc(alias = "conjugate")]
+pub fn conj(x: impl Into<Operand>) -> Result<NdArray> {
+    apply(CONJ, &mut [x.into()])
+}
+
 /// `x` limited to `low..=high`; either end may be `None` (`numpy.clip`).
 ///
-/// Python ints outside the dtype's range limit nothing on their side, as in NumPy.
+/// All three broadcast and promote together. Where `low` is greater than `high`, the result is `high`; NaN stays, and a bound that is
+/// NaN gives NaN. A Python int that lies outside an integer dtype's range on its own side limits nothing.
+///
+/// Errors: shapes that do not broadcast, arrays on different devices, a Python int that the promoted dtype cannot hold, bool
+/// without bounds.
+///
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, clip};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[1u8, 20, 200])?;
+/// assert_eq!(clip(&a, Some((-5).into()), Some(100.into()))?.to_vec::<u8>()?, [1, 20, 100]);
+/// # Ok(())
+/// # }
+/// ```
 pub fn clip(x: impl Into<Operand>, low: Option<Operand>, high: Option<Operand>) -> Result<NdArray> {
-    let x = x.into();
-    let dtype = match &x {
-        Operand::Array(a) => a.dtype(),
-        Operand::Scalar(s) => s.default_dtype(),
+    let name = CLIP.name();
+    let x = match x.into() {
+        Operand::Array(a) => a,
+        // A number is an array here: it does not take on the dtype of its bounds.
+        Operand::Scalar(s) => {
+            let device = [&low, &high].into_iter().flatten().find_map(|b| if let Operand::Array(a) = b { Some(a.device()) } else { None });
+            full_on(device.map_or_else(Device::current, Ok)?, &[], s, s.default_dtype())?
+        }
     };
-    // An int bound beyond the dtype cannot be converted to it; it is dropped where it limits nothing.
-    let limits = |bound: &Operand, is_low: bool| match (bound, dtype.int_range()) {
-        (Operand::Scalar(Scalar::Int(v)), Some((min, max))) => !(is_low && *v < min || !is_low && *v > max),
+    let limits = |bound: &Operand, is_low: bool| match (bound, x.dtype().int_range()) {
+        (Operand::Scalar(Scalar::Int(v)), Some((least, _))) if is_low => *v > least,
+        (Operand::Scalar(Scalar::Int(v)), Some((_, greatest))) => *v < greatest,
         _ => true,
     };
-    let raised = match low.filter(|b| limits(b, true)) {
-        Some(low) => Operand::Array(maximum(x, low)?),
-        None => x,
-    };
-    match high.filter(|b| limits(b, false)) {
-        Some(high) => minimum(raised, high),
-        None => match raised {
-            Operand::Array(a) => Ok(a),
-            Operand::Scalar(s) => NdArray::scalar(s),
-        },
+    let (low, high) = (low.filter(|b| limits(b, true)), high.filter(|b| limits(b, false)));
+    let args: SmallVec<[Operand; 3]> = [Some(Operand::from(&x)), low.clone(), high.clone()].into_iter().flatten().collect();
+    if args.len() == 1 {
+        return positive(x);
     }
+    let signature = TypeRule::Ordered.resolve(name, &args.iter().map(Operand::arg_type).collect::<SmallVec<[ArgType; 3]>>())?;
+    check(name, &args, &signature)?;
+    common_shape(name, &args)?;
+    let promoted = |bound: Operand| match bound {
+        Operand::Array(a) => a.astype(signature.result).map(Operand::Array),
+        scalar => Ok(scalar),
+    };
+    let mut result = x.astype(signature.result)?;
+    if let Some(low) = low {
+        result = maximum(result, promoted(low)?)?;
+    }
+    if let Some(high) = high {
+        result = minimum(result, promoted(high)?)?;
+    }
+    Ok(result)
+}
+
+/// `clip(a, a_min, a_max)` or `clip(a, min=, max=)`, as NumPy binds them.
+fn clip_by_name(args: Args) -> Result<Value> {
+    let is_given = |name: &str| args.get(name).is_some() || args.is_none(name);
+    let (low, high) = match (is_given("a_min"), is_given("a_max")) {
+        (false, false) => ("min", "max"),
+        (true, true) if is_given("min") || is_given("max") => {
+            return Err(Error::value(CLIP.name(), "give either 'a_min' and 'a_max', or 'min' and 'max'"));
+        }
+        (true, true) => ("a_min", "a_max"),
+        (has_low, _) => {
+            let missing = if has_low { "a_max" } else { "a_min" };
+            return Err(Error::value(CLIP.name(), format!("argument '{missing}' is missing; it may be None")));
+        }
+    };
+    clip(args.operand("a")?, args.operand_or_none(low)?, args.operand_or_none(high)?).map(Value::Array)
 }
 
 impl NdArray {
@@ -324,46 +420,76 @@ impl NdArray {
         build(ASTYPE, &mut [self.into()], Signature { args: [dtype; MAX_ARITY], result: dtype })
     }
 
+    /// `self ** exponent`, as NumPy's operator computes it.
+    ///
+    /// For three numbers the operator is another function: [`square`] for the integer 2, [`reciprocal`] for the integer -1, [`sqrt`] for
+    /// 0.5, the last two of floating and complex arrays alone. So bool to the power of 2 is int8, and 0.5 gives exact roots of complex
+    /// numbers. For all other exponents it is [`power()`], whose errors it has.
+    ///
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{Complex, NdArray};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_slice(&[Complex::new(-4.0, 0.0)])?;
+    /// assert_eq!(a.power(0.5)?.to_vec::<Complex<f64>>()?, [Complex::new(0.0, 2.0)]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn power(&self, exponent: impl Into<Operand>) -> Result<NdArray> {
+        let exponent = exponent.into();
+        match exponent {
+            Operand::Scalar(Scalar::Int(2)) => square(self),
+            Operand::Scalar(Scalar::Int(-1)) if self.dtype().is_inexact() => reciprocal(self),
+            Operand::Scalar(Scalar::Float(y)) if y == 0.5 && self.dtype().is_inexact() => sqrt(self),
+            exponent => power(self, exponent),
+        }
+    }
+
+    /// Complex conjugate (`numpy.ndarray.conj`). An array of real numbers or bool is returned unchanged: the same handle.
+    #[doc(alias = "conjugate")]
+    pub fn conj(&self) -> Result<NdArray> {
+        if self.dtype().is_complex() { conj(self) } else { Ok(self.clone()) }
+    }
+
     /// Limited to `low..=high` (`numpy.clip`). See [`clip`].
     pub fn clip(&self, low: impl Into<Operand>, high: impl Into<Operand>) -> Result<NdArray> {
         clip(self, Some(low.into()), Some(high.into()))
     }
 
     /// Rounded to a number of decimals, which may be negative; ties to even (`numpy.round`). Integers are unchanged for
-    /// `decimals >= 0`; of a complex number each part is rounded.
+    /// `decimals >= 0`; of a complex number each part is rounded. Scaling by a power of ten that overflows gives infinity or NaN.
+    ///
+    /// Errors: a bool array, unless `decimals` is 0.
     pub fn round(&self, decimals: i32) -> Result<NdArray> {
         let integral = self.dtype().is_int();
         match decimals {
             d if d >= 0 && integral => Ok(self.clone()),
             0 => self.rint(),
-            d if self.dtype().is_complex() => self.parts()?.round(d)?.joined(),
+            _ if self.dtype() == DType::Bool => Err(Error::dtype("round", "bool has no decimals; use astype first", &[DType::Bool])),
+            d if self.dtype().is_complex() => self.parts()?.round(d)?.joined(self.dtype(), self.shape()),
             d if d > 0 => {
                 let scale = 10f64.powi(d);
                 divide(&multiply(self, scale)?.rint()?, scale)
             }
             d => {
-                let scale = 10f64.powi(-d);
+                let scale = 10f64.powi(d.saturating_neg());
                 let rounded = multiply(&divide(self, scale)?.rint()?, scale)?;
                 if integral { rounded.astype(self.dtype()) } else { Ok(rounded) }
             }
         }
     }
 
-    /// Real and imaginary parts of a complex array along a new last axis: a view.
+    /// Real and imaginary parts of a complex array in turn, in one axis.
     fn parts(&self) -> Result<NdArray> {
-        let stored = self.stored()?;
-        let layout = stored.layout();
-        let shape: Dims = layout.shape().iter().copied().chain([2]).collect();
-        let strides: Strides = layout.strides().iter().map(|s| 2 * s).chain([1]).collect();
-        let layout = Layout::strided(&shape, &strides, 2 * layout.offset())?;
+        let stored = self.contiguous()?.stored()?;
+        let layout = Layout::strided(&[2 * self.size()], &[1], 2 * stored.layout().offset())?;
         StoredArray::new(self.dtype().real(), layout, stored.buffer().clone()).map(NdArray::from)
     }
 
-    /// The complex array that [`NdArray::parts`] takes apart.
-    fn joined(&self) -> Result<NdArray> {
+    /// The complex array of which these are the [`NdArray::parts`].
+    fn joined(&self, dtype: DType, shape: &[usize]) -> Result<NdArray> {
         let stored = self.copy()?.stored()?;
-        let layout = Layout::contiguous(&self.shape()[..self.ndim() - 1])?;
-        let dtype = if self.dtype() == DType::F64 { DType::C128 } else { DType::C64 };
-        StoredArray::new(dtype, layout, stored.buffer().clone()).map(NdArray::from)
+        StoredArray::new(dtype, Layout::contiguous(shape)?, stored.buffer().clone()).map(NdArray::from)
     }
 }

@@ -24,7 +24,7 @@ super::rows! { Histogram from 420:
     BINCOUNT "bincount" [] 1 ("x, weights=None, minlength=0") Some(|a: Args| {
         let minlength = usize::try_from(a.int_or("minlength", 0)?).map_err(|_| Error::value("bincount", "minlength must not be negative"))?;
         let weights = a.get("weights").map(|w| w.array("bincount")).transpose()?;
-        a.array("x")?.bincount(weights.as_ref(), minlength).map(Value::Array)
+        a.indices("x")?.bincount(weights.as_ref(), minlength).map(Value::Array)
     }), "How often each non-negative integer occurs (int64), or the sum of its weights (float64).";
 }
 
@@ -80,19 +80,31 @@ fn bins(args: &Args) -> Result<Bins> {
     }
 }
 
+/// The order of the edges of bins.
+#[derive(Clone, Copy, PartialEq)]
+enum Order {
+    /// Rising in even steps.
+    Even,
+    /// Rising.
+    Rising,
+    /// Rising, with NaN last. As in NumPy, NaN is above every value, and the last bin holds NaN values.
+    RisingToNan,
+}
+
 /// Counts of the values of `a` in bins, and the edges of the bins (`numpy.histogram`).
 ///
-/// A bin holds its left edge, the last one its right edge too; NaN and values outside count nowhere. Counts are int64; with
+/// A bin holds its left edge, the last one its right edge too; NaN and values outside count nowhere. If the last edge is NaN, the last bin
+/// holds all values from its left edge on, NaN included. Counts are int64; with
 /// `weights` (of the shape of `a`) they are sums of weights in float64, and with `density` divided by their total and the width of
 /// each bin. Edges are float64, or of the dtype of `a` if that is inexact.
 ///
 /// Errors: complex values, edges or weights; no bins; edges that do not rise; a range that falls or is not finite; weights of
 /// another shape. Waits for the device where the range or the edges must be looked at.
 pub fn histogram(a: &NdArray, bins: impl Into<Bins>, weights: Option<&NdArray>, density: bool) -> Result<(NdArray, NdArray)> {
-    let (edges, even) = a.edges(HISTOGRAM, bins.into())?;
+    let (edges, order) = a.edges(HISTOGRAM, bins.into())?;
     let counts = match weights {
-        None => counts(a, &edges, even)?,
-        Some(weights) => weighted(a, weights, &edges)?,
+        None => counts(a, &edges, order)?,
+        Some(weights) => weighted(a, weights, &edges, order)?,
     };
     if !density {
         return Ok((counts, edges));
@@ -107,16 +119,16 @@ pub fn histogram_bin_edges(a: &NdArray, bins: impl Into<Bins>) -> Result<NdArray
 }
 
 /// How many values of `a` fall between edges.
-fn counts(a: &NdArray, edges: &NdArray, even: bool) -> Result<NdArray> {
+fn counts(a: &NdArray, edges: &NdArray, order: Order) -> Result<NdArray> {
     let bins = edges.size() - 1;
     let common = a.dtype().promote(edges.dtype());
     if a.size() == 0 || bins == 0 {
         return full_on(a.device(), &[bins], Scalar::Int(0), DType::I64);
     }
     let dtype = match common {
-        DType::F16 | DType::BF16 => DType::F32, // exact, and kernels take these two
-        DType::F32 | DType::F64 => common,
-        // Integers between integer edges, which float64 may not tell apart.
+        DType::F16 | DType::BF16 if order != Order::RisingToNan => DType::F32, // exact, and kernels take these two
+        DType::F32 | DType::F64 if order != Order::RisingToNan => common,
+        // Integers between integer edges, which float64 may not tell apart, and an edge that is NaN, which kernels do not take.
         _ => {
             let sorted = a.astype(common)?.sort(())?;
             let (inner, last) = (edges.astype(common)?.index(s![..-1])?, edges.astype(common)?.index(s![-1..])?);
@@ -126,7 +138,7 @@ fn counts(a: &NdArray, edges: &NdArray, even: bool) -> Result<NdArray> {
     };
     let (program, mut inputs) = super::flat_prologue(&a.astype(dtype)?, dtype)?;
     inputs.push(edges.astype(dtype)?.contiguous()?.stored()?);
-    let even = even && dtype == common; // rounded to 16 bits they are even no longer
+    let even = order == Order::Even && dtype == common; // rounded to 16 bits they are even no longer
     let work = Work::Histogram { program: &program, binning: Binning::Edges { even } };
     super::run_one(HISTOGRAM, a.device(), &inputs, OutputSpec::contiguous(DType::I64, &[bins])?, work)
 }
@@ -144,12 +156,14 @@ fn check_weights(op: Op, a: &NdArray, weights: &NdArray) -> Result<()> {
 }
 
 /// Sums of the weights of the values of `a` between edges.
-fn weighted(a: &NdArray, weights: &NdArray, edges: &NdArray) -> Result<NdArray> {
+fn weighted(a: &NdArray, weights: &NdArray, edges: &NdArray, order: Order) -> Result<NdArray> {
     check_weights(HISTOGRAM, a, weights)?;
     let bins = edges.size() - 1;
-    let (first, last) = (edges.index(s![0])?, edges.index(s![-1])?);
-    let inside = a.greater_equal(&first)?.logical_and(a.less_equal(&last)?)?;
     let after = edges.searchsorted(a, Side::Right)?;
+    let mut inside = after.greater(0)?;
+    if order != Order::RisingToNan {
+        inside = inside.logical_and(a.less_equal(edges.index(s![-1])?)?)?;
+    }
     let place = subtract(after.clip(1, bins as i64)?, 1)?;
     let weights = where_(inside, weights.astype(DType::F64)?, 0.0)?;
     numbered(HISTOGRAM, &place.ravel()?, Some(&weights.ravel()?), bins)
@@ -201,7 +215,8 @@ impl NdArray {
     }
 
     /// How often each integer from 0 to the largest element, at least `minlength` of them, occurs in a 1-D array (int64), or the
-    /// sum of the weights of its occurrences (float64) (`numpy.bincount`).
+    /// sum of the weights of its occurrences (float64) (`numpy.bincount`). An array without elements gives int64 zeros and leaves the
+    /// weights unread, as in NumPy.
     ///
     /// Errors: elements that are not integers, or negative; weights that are complex or of another shape. Waits for the device, to
     /// find the largest.
@@ -213,23 +228,23 @@ impl NdArray {
         if !matches!(self.dtype().kind(), Kind::Bool | Kind::Signed | Kind::Unsigned) {
             return Err(Error::dtype(name, "takes integers", &[self.dtype()]));
         }
+        if self.size() == 0 {
+            return full_on(self.device(), &[minlength], Scalar::Int(0), DType::I64);
+        }
         if let Some(weights) = weights {
             check_weights(BINCOUNT, self, weights)?;
         }
-        let mut bins = minlength;
-        if self.size() > 0 {
-            let (least, largest) = (self.min(())?.item()?.as_int().unwrap_or(0), self.max(())?.item()?.as_int().unwrap_or(0));
-            if least < 0 {
-                return Err(Error::value(name, format!("values must not be negative, and {least} is")));
-            }
-            let needed = usize::try_from(largest).ok().and_then(|n| n.checked_add(1)).filter(|n| i64::try_from(*n).is_ok());
-            bins = bins.max(needed.ok_or_else(|| Error::value(name, format!("{largest} is too large to count up to")))?);
+        let (least, largest) = (self.min(())?.item()?.as_int().unwrap_or(0), self.max(())?.item()?.as_int().unwrap_or(0));
+        if least < 0 {
+            return Err(Error::value(name, format!("values must not be negative, and {least} is")));
         }
+        let needed = usize::try_from(largest).ok().and_then(|n| n.checked_add(1)).filter(|n| i64::try_from(*n).is_ok());
+        let bins = minlength.max(needed.ok_or_else(|| Error::value(name, format!("{largest} is too large to count up to")))?);
         numbered(BINCOUNT, &self.astype(DType::I64)?, weights, bins)
     }
 
-    /// The edges of bins for these values, and whether they are even.
-    fn edges(&self, op: Op, bins: Bins) -> Result<(NdArray, bool)> {
+    /// The edges of bins for these values, and their order.
+    fn edges(&self, op: Op, bins: Bins) -> Result<(NdArray, Order)> {
         let (name, device) = (op.name(), self.device());
         if self.dtype().is_complex() {
             return Err(Error::dtype(name, "not defined for complex", &[self.dtype()]));
@@ -243,10 +258,12 @@ impl NdArray {
                 if edges.dtype().is_complex() {
                     return Err(Error::dtype(name, "not defined for complex edges", &[edges.dtype()]));
                 }
-                if !rises(&edges)? {
-                    return Err(Error::value(name, "edges must rise"));
-                }
-                return Ok((edges, false));
+                let order = match rises(&edges)? {
+                    true => Order::Rising,
+                    false if rises_to_nan(&edges)? => Order::RisingToNan,
+                    false => return Err(Error::value(name, "edges must rise, NaN last")),
+                };
+                return Ok((edges, order));
             }
             Bins::Count(count) => (count, None),
             Bins::Range(count, low, high) => (count, Some((low, high))),
@@ -272,8 +289,14 @@ impl NdArray {
             DType::F64 if count <= FEW => few_edges(low, high, count, dtype),
             _ => even_edges(low, high, count, dtype_of_range)?.astype(dtype),
         })?;
-        Ok((edges, true))
+        Ok((edges, Order::Even))
     }
+}
+
+/// Whether the edges of at least one bin rise and have NaN last.
+fn rises_to_nan(edges: &NdArray) -> Result<bool> {
+    let (before, after) = (edges.index(s![..-1])?, edges.index(s![1..])?);
+    Ok(before.less_equal(&after)?.logical_or(after.isnan()?)?.all(())?.item()?.as_bool())
 }
 
 /// `numpy.linspace(low, high, count + 1)` in float64, then converted to `dtype`: computed here, because one copy takes a device less time

@@ -7,7 +7,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::expr::{build, fusion_enabled};
-use crate::layout::{Dims, Layout, normalize_axis};
+use crate::layout::{Dims, Layout, checked_size, normalize_axis_of_scalar};
 use crate::op::{Cost, Family, MAX_ARITY, Op, OpDef, Signature};
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
@@ -15,7 +15,7 @@ use crate::scalar::Scalar;
 super::rows! { Gather from 300:
     TAKE "take" [] 2 ("a, indices, axis=None") Some(|a: Args| {
         let axis = a.get("axis").map(|v| v.index("take")).transpose()?;
-        a.array("a")?.take(&a.array("indices")?, axis).map(Value::Array)
+        a.array("a")?.take(&a.indices("indices")?, axis).map(Value::Array)
     }), "Elements at the given indices along an axis.";
 }
 
@@ -61,9 +61,25 @@ fn gather(device: Device, a: StoredArray, indices: StoredArray, axis: usize, sha
     super::run_one(TAKE, device, &[a, indices], out, Work::Gather { axis })
 }
 
+/// Refuses indices outside an axis of `size` elements. Waits for the device: for results without elements, which no kernel computes.
+pub fn check_bounds(op: Op, indices: &NdArray, axis: usize, size: usize) -> Result<()> {
+    if indices.size() == 0 {
+        return Ok(());
+    }
+    let indices = indices.astype(DType::I64)?;
+    for index in [indices.min(())?, indices.max(())?] {
+        let index = index.item()?.as_int().unwrap_or(0);
+        let extent = size as i128;
+        if !(-extent..extent).contains(&index) {
+            return Err(Error::Index { op: op.name(), index: index as i64, axis, size });
+        }
+    }
+    Ok(())
+}
+
 impl NdArray {
     /// Elements at `indices` along an axis, or of the flattened array for `None` (`numpy.take`). Negative indices count from
-    /// the end. The axis is replaced by the shape of `indices`.
+    /// the end, bool counts as 0 and 1. The axis is replaced by the shape of `indices`; a 0-d array is taken from as one of one element.
     ///
     /// On a GPU a take of a contiguous 1-D array is deferred, as elementwise operations are, so that `&w * &table.take(&i, 0)?` and what
     /// [`segment_sum`](crate::segment_sum) adds up read the table in the pass that uses its elements.
@@ -84,17 +100,28 @@ impl NdArray {
     pub fn take(&self, indices: &NdArray, axis: impl Into<Option<isize>>) -> Result<NdArray> {
         let name = TAKE.name();
         let Some(axis) = axis.into() else { return self.ravel()?.take(indices, 0) };
-        let axis = normalize_axis(name, axis, self.ndim())?;
+        let axis = normalize_axis_of_scalar(name, axis, self.ndim())?;
         let device = super::one_device(TAKE, self, indices)?;
-        if !matches!(indices.dtype().kind(), Kind::Signed | Kind::Unsigned) {
+        if !matches!(indices.dtype().kind(), Kind::Bool | Kind::Signed | Kind::Unsigned) {
             return Err(Error::dtype(name, "indices must be integers", &[indices.dtype()]));
         }
-        let shape: Dims = self.shape()[..axis].iter().chain(indices.shape()).chain(&self.shape()[axis + 1..]).copied().collect();
-        if self.shape()[axis] == 0 && indices.size() > 0 {
+        if self.ndim() == 0 {
+            return self.ravel()?.take(indices, 0);
+        }
+        let (before, size, after) = (&self.shape()[..axis], self.shape()[axis], &self.shape()[axis + 1..]);
+        let shape: Dims = before.iter().chain(indices.shape()).chain(after).copied().collect();
+        if checked_size(name, &shape)? == 0 {
+            // No kernel runs. As in NumPy, indices are checked once for each position on the axes before `axis`.
+            if !before.contains(&0) {
+                check_bounds(TAKE, indices, axis, size)?;
+            }
+            return super::creation::full_on(device, &shape, Scalar::Int(0), self.dtype());
+        }
+        if size == 0 {
             return Err(Error::shape(name, "cannot take from an empty axis", &[self.shape(), indices.shape()]));
         }
         let a = self.stored()?;
-        let is_flat = a.shape().len() == 1 && a.layout().is_c_contiguous() && indices.size() > 0;
+        let is_flat = a.shape().len() == 1 && a.layout().is_c_contiguous();
         if is_flat && fusion_enabled() && dispatch::is_named(TAKE_EACH, device)? {
             return deferred(&a, indices);
         }

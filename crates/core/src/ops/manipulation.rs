@@ -6,7 +6,7 @@ use crate::array::{Array, NdArray, StoredArray};
 use crate::call::{OutputSpec, Work};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::layout::{Dims, Layout, normalize_axis};
+use crate::layout::{Dims, Layout, normalize_axis, normalize_axis_of_scalar};
 use crate::op::Op;
 use crate::ops::value::{Args, Value};
 
@@ -31,7 +31,15 @@ super::rows! { Copy from 280:
     MOVEAXIS "moveaxis" [] 1 ("a, source, destination") Some(|a: Args| {
         a.array("a")?.moveaxis(&a.ints("source")?.unwrap_or_default(), &a.ints("destination")?.unwrap_or_default()).map(Value::Array)
     }), "Axes moved to new places.";
-    SQUEEZE "squeeze" [] 1 ("a, axis=None") Some(|a: Args| a.array("a")?.squeeze(a.ints("axis")?.as_deref()).map(Value::Array)), "Without axes of extent 1.";
+    SQUEEZE "squeeze" [] 1 ("a, axis=None") Some(|a: Args| {
+        let x = a.array("a")?;
+        match a.get("axis") {
+            // NumPy accepts axis 0 or -1 of a 0-d array as a number, and refuses it in a tuple.
+            Some(axis) if x.ndim() == 0 && axis.items().is_none() => normalize_axis_of_scalar("squeeze", axis.index("squeeze")?, 0).map(|_| x),
+            _ => x.squeeze(a.ints("axis")?.as_deref()),
+        }
+        .map(Value::Array)
+    }), "Without axes of extent 1.";
     EXPAND_DIMS "expand_dims" [] 1 ("a, axis") Some(|a: Args| a.array("a")?.expand_dims(&a.ints("axis")?.unwrap_or_default()).map(Value::Array)), "With new axes of extent 1.";
     FLIP "flip" [] 1 ("a, axis=None") Some(|a: Args| a.array("a")?.flip(a.ints("axis")?.as_deref()).map(Value::Array)), "Axes reversed in direction.";
     BROADCAST_TO "broadcast_to" [] 1 ("a, shape") Some(|a: Args| a.array("a")?.broadcast_to(a.shape("shape")?).map(Value::Array)), "Stretched to a shape.";
@@ -62,7 +70,7 @@ fn join(op: Op, arrays: &[NdArray], axis: usize, shape: &[usize]) -> Result<NdAr
     for other in arrays {
         super::one_device(op, &arrays[0], other)?;
     }
-    let dtype = arrays.iter().map(NdArray::dtype).reduce(DType::promote).unwrap_or(DType::F64);
+    let dtype = DType::promote_all(arrays.iter().map(NdArray::dtype)).unwrap_or(DType::F64);
     let out = OutputSpec::contiguous(dtype, shape)?;
     let (mut parts, mut regions) = (SmallVec::<[StoredArray; 4]>::new(), SmallVec::<[Layout; 4]>::new());
     let mut start = 0;

@@ -25,7 +25,7 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expr::{Fold, fusion_enabled};
-use crate::layout::{Dims, Layout, normalize_axes, normalize_axis};
+use crate::layout::{Dims, Layout, normalize_axes, normalize_axis, normalize_axis_of_scalar};
 use crate::op::{Family, Op};
 use crate::ops::segments::{segment_max, segment_min, segment_prod, segment_sum};
 use crate::ops::value::{Args, Value};
@@ -36,11 +36,32 @@ use crate::scalar::Scalar;
 /// Which axes to reduce, whether to keep them with extent 1, and the dtype to compute and return in.
 #[derive(Clone, Debug, Default)]
 pub struct Over {
-    axes: Option<SmallVec<[isize; 6]>>,
+    axes: Axes,
     keepdims: bool,
     dtype: Option<DType>,
     correction: f64,
     descending: bool,
+}
+
+/// Axes as given. NumPy accepts axis 0 or -1 of a 0-d array where it is a number, and refuses it in a tuple.
+#[derive(Clone, Debug, Default)]
+enum Axes {
+    #[default]
+    All,
+    One(isize),
+    Several(SmallVec<[isize; 6]>),
+}
+
+impl Axes {
+    /// Axes counted from the front. `of_scalar`: whether axis 0 or -1 of a 0-d array stands for no axis.
+    fn resolve(&self, op: &'static str, ndim: usize, of_scalar: bool) -> Result<Dims> {
+        match self {
+            Axes::All => Ok((0..ndim).collect()),
+            &Axes::One(axis) if of_scalar && ndim == 0 => normalize_axis_of_scalar(op, axis, ndim).map(|_| Dims::new()),
+            Axes::One(axis) => normalize_axes(op, &[*axis], ndim),
+            Axes::Several(axes) => normalize_axes(op, axes, ndim),
+        }
+    }
 }
 
 /// Reduce over these axes; chain [`Over::keepdims`] and [`Over::dtype`].
@@ -79,11 +100,23 @@ impl Over {
     }
     /// The one axis named, or `None` for the flattened array.
     pub(crate) fn one_axis(&self, op: Op, ndim: usize) -> Result<Option<usize>> {
-        match self.axes.as_deref() {
-            None => Ok(None),
-            Some(&[axis]) => normalize_axis(op.name(), axis, ndim).map(Some),
-            Some(_) => Err(Error::value(op.name(), "takes one axis, or none for all")),
+        match &self.axes {
+            Axes::All => Ok(None),
+            Axes::One(axis) => normalize_axis(op.name(), *axis, ndim).map(Some),
+            Axes::Several(axes) if axes.len() == 1 => normalize_axis(op.name(), axes[0], ndim).map(Some),
+            Axes::Several(_) => Err(Error::value(op.name(), "takes one axis, or none for all")),
         }
+    }
+    /// [`Over::one_axis`] of a function that takes axis 0 or -1 of a 0-d array to mean the flattened array.
+    pub(crate) fn one_axis_of_scalar(&self, op: Op, ndim: usize) -> Result<Option<usize>> {
+        match self.axes {
+            Axes::One(axis) if ndim == 0 => normalize_axis_of_scalar(op.name(), axis, ndim).map(|_| None),
+            _ => self.one_axis(op, ndim),
+        }
+    }
+    /// Refuses axes that are out of bounds, those of a 0-d array included.
+    fn check_axes(&self, op: Op, ndim: usize) -> Result<()> {
+        self.axes.resolve(op.name(), ndim, false).map(|_| ())
     }
 }
 
@@ -100,22 +133,26 @@ impl From<Option<isize>> for Over {
 macro_rules! over_from {
     ($($t:ty),*) => {$(
         impl From<$t> for Over {
-            fn from(axis: $t) -> Over { Over { axes: Some(SmallVec::from_slice(&[axis as isize])), ..Over::default() } }
+            fn from(axis: $t) -> Over { Over { axes: Axes::One(axis as isize), ..Over::default() } }
         }
         impl<const N: usize> From<[$t; N]> for Over {
-            fn from(axes: [$t; N]) -> Over { Over { axes: Some(axes.iter().map(|&a| a as isize).collect()), ..Over::default() } }
+            fn from(axes: [$t; N]) -> Over { Over { axes: Axes::Several(axes.iter().map(|&a| a as isize).collect()), ..Over::default() } }
         }
         impl From<&[$t]> for Over {
-            fn from(axes: &[$t]) -> Over { Over { axes: Some(axes.iter().map(|&a| a as isize).collect()), ..Over::default() } }
+            fn from(axes: &[$t]) -> Over { Over { axes: Axes::Several(axes.iter().map(|&a| a as isize).collect()), ..Over::default() } }
         }
     )*};
 }
 over_from!(i32, isize);
 
 /// The parameters of reductions that are called by name; those that a signature lacks have their defaults.
-pub(crate) fn over(args: &Args) -> Result<Over> {
+pub fn over(args: &Args) -> Result<Over> {
     Ok(Over {
-        axes: args.ints("axis")?.map(SmallVec::from_vec),
+        axes: match args.get("axis") {
+            None => Axes::All,
+            Some(axes) if axes.items().is_some() => Axes::Several(args.ints("axis")?.unwrap_or_default().into()),
+            Some(axis) => Axes::One(axis.index(args.op())?),
+        },
         keepdims: args.bool_or("keepdims", false)?,
         dtype: args.dtype("dtype")?,
         correction: args.scalar_or("correction", args.scalar_or("ddof", 0)?)?.as_f64(),
@@ -169,16 +206,11 @@ pub fn accumulator(op: Op, value: DType) -> DType {
 /// Checks axes, handles empty inputs, plans and dispatches. `value` is the dtype elements enter with, `out` that of results.
 pub(crate) fn reduce(op: Op, a: &NdArray, over: &Over, value: DType, out: DType) -> Result<NdArray> {
     let name = op.name();
-    let mut axes = Dims::new();
-    match &over.axes {
-        None => (0..a.ndim()).for_each(|axis| axes.push(axis)),
-        Some(given) => axes = normalize_axes(name, given, a.ndim())?,
+    let axes = over.axes.resolve(name, a.ndim(), true)?;
+    if [ARGMIN, ARGMAX].contains(&op) {
+        over.one_axis_of_scalar(op, a.ndim())?;
     }
-    let arg = op == ARGMIN || op == ARGMAX;
-    if arg && over.axes.is_some() && axes.len() != 1 {
-        return Err(Error::value(name, "takes one axis, or none for all"));
-    }
-    let (mut shape, mut reduced) = (Dims::new(), 1);
+    let (mut shape, mut reduced) = (Dims::new(), 1usize);
     for (axis, &n) in a.shape().iter().enumerate() {
         if !axes.contains(&axis) {
             shape.push(n);
@@ -198,12 +230,11 @@ pub(crate) fn reduce(op: Op, a: &NdArray, over: &Over, value: DType, out: DType)
     run(op, a, &axes, value, OutputSpec::contiguous(out, &shape)?)
 }
 
-/// The value of a reduction over no elements: the identity, for each result of this shape.
+/// The value of a reduction over no elements: the identity, for each result of this shape. Without one an error, even if there is no result.
 #[cold]
 fn of_nothing(op: Op, a: &NdArray, shape: &[usize], out: DType) -> Result<NdArray> {
     match identity(op, out) {
         Some(value) => super::creation::full_on(a.device(), shape, value, out),
-        None if shape.contains(&0) && ![ARGMIN, ARGMAX].contains(&op) => super::creation::full_on(a.device(), shape, Scalar::Int(0), out),
         None => Err(Error::shape(op.name(), "zero-size array to a reduction which has no identity", &[a.shape()])),
     }
 }
@@ -268,6 +299,7 @@ impl NdArray {
     /// Arithmetic mean (`numpy.mean`), of integers in float64. Empty: NaN.
     pub fn mean(&self, over: impl Into<Over>) -> Result<NdArray> {
         let over = over.into();
+        over.check_axes(MEAN, self.ndim())?;
         let (work, out) = mean_dtypes(self, over.dtype);
         let sum = reduce(SUM, self, &over, work, work)?;
         let count = if sum.size() == 0 { 1.0 } else { self.size() as f64 / sum.size() as f64 };
@@ -275,8 +307,13 @@ impl NdArray {
     }
 
     /// Variance: mean of the squared distances from the mean, over `n - correction` (`numpy.var`).
+    ///
+    /// On the CPU, rows of up to 8 KiB are summed twice, as NumPy does, with the same bits inside a fused expression and alone. Other
+    /// reductions are one pass by Chan's formula, and two in a fused expression. There, and on a GPU, the last bits of a variance in a fused
+    /// expression over rows may differ from those of a call alone; [`with_fusion`](crate::with_fusion) switches that off.
     pub fn var(&self, over: impl Into<Over>) -> Result<NdArray> {
         let over = over.into();
+        over.check_axes(VAR, self.ndim())?;
         let (work, out) = mean_dtypes(self, over.dtype);
         let x = self.astype(work)?;
         let sum = match dispatch::is_named(VAR, self.device())? && self.size() > 0 {
@@ -287,7 +324,7 @@ impl NdArray {
         super::elementwise::divide(&sum, (count - over.correction).max(0.0))?.astype(out.real())
     }
 
-    /// Standard deviation: square root of [`NdArray::var`] (`numpy.std`).
+    /// Standard deviation: square root of [`NdArray::var`], whose notes on the last bits hold here too (`numpy.std`).
     pub fn std(&self, over: impl Into<Over>) -> Result<NdArray> {
         let over = over.into();
         let (work, out) = mean_dtypes(self, over.dtype);

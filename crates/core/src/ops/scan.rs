@@ -6,7 +6,7 @@ use crate::array::{Array, NdArray};
 use crate::call::{OutputSpec, Work};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::layout::{Layout, normalize_axis};
+use crate::layout::{Layout, normalize_axis, normalize_axis_of_scalar};
 use crate::op::Op;
 use crate::ops::value::{Args, Value};
 use crate::plan::scan::ScanPlan;
@@ -24,6 +24,10 @@ fn axis_of(args: &Args) -> Result<Option<isize>> {
 
 fn scan(op: Op, a: &NdArray, axis: Option<isize>, dtype: Option<DType>) -> Result<NdArray> {
     let Some(axis) = axis else { return scan(op, &a.ravel()?, Some(0), dtype) };
+    if a.ndim() == 0 && [CUMSUM, CUMPROD].contains(&op) {
+        normalize_axis_of_scalar(op.name(), axis, 0)?;
+        return scan(op, a, None, dtype);
+    }
     let axis = normalize_axis(op.name(), axis, a.ndim())?;
     let dtype = dtype.unwrap_or(a.dtype().sum_dtype());
     a.with_prologue(dtype, |program, inputs| {
@@ -35,7 +39,8 @@ fn scan(op: Op, a: &NdArray, axis: Option<isize>, dtype: Option<DType>) -> Resul
 }
 
 impl NdArray {
-    /// Running sum along an axis, or over the flattened array for `None` (`numpy.cumsum`). Integers in int64 or uint64.
+    /// Running sum along an axis, or over the flattened array for `None` (`numpy.cumsum`). Integers in int64 or uint64. A 0-d array gives
+    /// one element, with or without an axis.
     ///
     /// ```
     /// # use cuprum_backend_cpu as _;

@@ -73,6 +73,8 @@ impl NdArray {
     /// The bin (int64) that each element falls in (`numpy.digitize`): i for `bins[i - 1] <= x < bins[i]`, or
     /// `bins[i - 1] < x <= bins[i]` if `right`; with falling edges `bins[i - 1] > x >= bins[i]`, or `bins[i - 1] >= x > bins[i]`.
     ///
+    /// NaN is greater than every number, so that it may be the last of rising edges or the first of falling ones.
+    ///
     /// Errors: edges that are not 1-D, or neither rise nor fall. Waits for the device, to look at them.
     pub fn digitize(&self, bins: &NdArray, right: bool) -> Result<NdArray> {
         let name = DIGITIZE.name();
@@ -84,14 +86,35 @@ impl NdArray {
             return Err(Error::dtype(name, "not defined for complex", &[self.dtype(), bins.dtype()]));
         }
         let side = if right { Side::Left } else { Side::Right };
-        if rises(bins)? {
-            return bins.searchsorted(self, side);
+        let order = match rises(bins)? {
+            true => Some(Direction::Rising),
+            false => direction(&bins.astype(DType::F64)?.to_vec()?),
+        };
+        match order {
+            Some(Direction::Rising) => bins.searchsorted(self, side),
+            Some(Direction::Falling) => subtract(bins.size() as i64, bins.flip(None)?.searchsorted(self, side)?),
+            None => Err(Error::value(name, "edges must rise or fall")),
         }
-        let reversed = bins.flip(None)?;
-        if !rises(&reversed)? {
-            return Err(Error::value(name, "edges must rise or fall"));
-        }
-        subtract(bins.size() as i64, reversed.searchsorted(self, side)?)
+    }
+}
+
+/// The order of the edges of bins.
+#[derive(Debug, PartialEq)]
+enum Direction {
+    Rising,
+    Falling,
+}
+
+/// The order of edges, by NumPy's rule (`_monotonicity`), which counts a pair with a NaN as in order. The first pair of different edges
+/// decides between rising and falling; a pair with a NaN counts as falling there.
+fn direction(edges: &[f64]) -> Option<Direction> {
+    let different = edges.windows(2).position(|pair| pair[0] != pair[1]);
+    let Some(first) = different else { return Some(Direction::Rising) };
+    let is_rising = edges[first] < edges[first + 1];
+    let mut later = edges[first + 1..].windows(2);
+    match is_rising {
+        true => (!later.any(|pair| pair[0] > pair[1])).then_some(Direction::Rising),
+        false => (!later.any(|pair| pair[0] < pair[1])).then_some(Direction::Falling),
     }
 }
 

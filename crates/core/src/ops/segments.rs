@@ -6,7 +6,7 @@ use crate::device::{Device, with_device};
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::op::Op;
-use crate::ops::elementwise::{add, subtract};
+use crate::ops::elementwise::{add, subtract, where_};
 use crate::ops::manipulation::concat;
 use crate::ops::reduce::{MAX, MIN, PROD, SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM, SUM, accumulator};
 use crate::ops::search::Side;
@@ -64,6 +64,13 @@ pub fn segment_max(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
 /// Each segment reduced by `reduction`, which takes in and gives values of `dtype`.
 fn reduced(op: Op, reduction: Op, dtype: DType, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
     let device = device_of(op, a, offsets)?;
+    if offsets.size() == 1 {
+        // No segment, so that no kernel runs and checks the offset.
+        let offset = offsets.astype(DType::I64)?.item()?.as_int();
+        if offset.and_then(|offset| usize::try_from(offset).ok()).is_none_or(|offset| offset > a.size()) {
+            return Err(Error::Index { op: op.name(), index: offset.unwrap_or(0) as i64, axis: 0, size: a.size() });
+        }
+    }
     let output = OutputSpec::contiguous(dtype, &[offsets.size() - 1])?;
     let (program, mut inputs) = super::flat_prologue(&a.astype(dtype)?, dtype)?;
     inputs.push(offsets.astype(DType::I64)?.contiguous()?.stored()?);
@@ -193,7 +200,9 @@ fn looked_at(op: Op, a: &NdArray, offsets: &NdArray) -> Result<Offsets> {
     let all = offsets.astype(DType::I64)?.eval()?.clone();
     let mut asked = vec![all.index(s![..1])?, all.index(s![-1..])?];
     if all.size() > 1 {
-        let lengths = subtract(all.index(s![1..])?, all.index(s![..-1])?)?.eval()?.clone();
+        // Comparison first: the difference of two offsets outside the array may wrap.
+        let (begins, ends) = (all.index(s![..-1])?, all.index(s![1..])?);
+        let lengths = where_(ends.less(&begins)?, -1, subtract(&ends, &begins)?)?.eval()?.clone();
         asked.extend([lengths.min(())?.reshape([1])?, lengths.max(())?.reshape([1])?]);
     }
     let answers = concat(&asked, 0)?.to_vec::<i64>()?;

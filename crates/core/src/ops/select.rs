@@ -7,7 +7,7 @@ use crate::array::{Array, NdArray};
 use crate::call::{OutputSpec, Work};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::layout::{Dims, Layout, normalize_axis};
+use crate::layout::{Dims, Layout, normalize_axis_of_scalar};
 use crate::op::Op;
 use crate::ops::elementwise::{floor_divide, remainder};
 use crate::ops::manipulation::stack;
@@ -116,14 +116,14 @@ impl NdArray {
     }
 
     /// Slices along an axis at which a 1-D condition holds, or elements of the flattened array for `None` (`numpy.compress`).
-    /// A condition shorter than the axis stands for its first part. Errors: a condition that is not 1-D, or longer.
+    /// A condition shorter than the axis stands for its first part. Errors: a condition that is not 1-D, or true beyond the axis.
     pub fn compress(&self, condition: &NdArray, axis: impl Into<Option<isize>>) -> Result<NdArray> {
         let name = COMPRESS.name();
         let Some(axis) = axis.into() else { return self.ravel()?.compress(condition, 0) };
-        let axis = normalize_axis(name, axis, self.ndim())?;
+        let axis = normalize_axis_of_scalar(name, axis, self.ndim())?;
         super::one_device(COMPRESS, self, condition)?;
-        if condition.ndim() != 1 || condition.size() > self.shape()[axis] {
-            return Err(Error::shape(name, "a condition is 1-D and no longer than the axis", &[self.shape(), condition.shape()]));
+        if condition.ndim() != 1 {
+            return Err(Error::shape(name, "the condition must be 1-D", &[self.shape(), condition.shape()]));
         }
         let [places] = select(COMPRESS, condition, None, true)?;
         self.take(&places, axis as isize)

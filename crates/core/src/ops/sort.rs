@@ -108,15 +108,23 @@ fn sorted<const N: usize>(
     Ok(arrays)
 }
 
+/// The axis to sort along, or `None` for the flattened array. As in NumPy, places in a 0-d array have an axis 0, its values do not.
+fn axis_of(op: Op, a: &NdArray, over: &Over, part: Part) -> Result<Option<usize>> {
+    match part {
+        Part::Places => over.one_axis_of_scalar(op, a.ndim()),
+        Part::Values => over.one_axis(op, a.ndim()),
+    }
+}
+
 /// One part of a whole sort.
 fn sorted_over(op: Op, a: &NdArray, over: &Over, part: Part) -> Result<NdArray> {
-    let [array] = sorted(op, a, over.one_axis(op, a.ndim())?, over.is_descending(), [part], Extent::Whole)?;
+    let [array] = sorted(op, a, axis_of(op, a, over, part)?, over.is_descending(), [part], Extent::Whole)?;
     Ok(array)
 }
 
 /// One part of rows with element `kth` in its place. Errors: a `kth` outside the axis.
 fn partitioned(op: Op, a: &NdArray, kth: isize, over: &Over, part: Part) -> Result<NdArray> {
-    let axis = over.one_axis(op, a.ndim())?;
+    let axis = axis_of(op, a, over, part)?;
     let size = axis.map_or(a.size(), |axis| a.shape()[axis]);
     let nth = if kth < 0 { kth.checked_add_unsigned(size).and_then(|n| usize::try_from(n).ok()) } else { Some(kth as usize) };
     let Some(nth) = nth.filter(|nth| *nth < size) else {
@@ -183,7 +191,7 @@ impl NdArray {
     }
 
     /// Places (int64) that would sort along one axis, or the flattened array for `()` (`numpy.argsort`, `kind='stable'`): equal
-    /// elements keep their order.
+    /// elements keep their order. A 0-d array gives one place, with or without an axis.
     pub fn argsort(&self, over: impl Into<Over>) -> Result<NdArray> {
         sorted_over(ARGSORT, self, &over.into(), Part::Places)
     }

@@ -232,6 +232,13 @@ impl Args {
         self.need(name)?.array(self.op)
     }
 
+    /// An array of indices. A list or tuple without numbers gives int64, not float64, as NumPy's conversion to integers does.
+    pub fn indices(&self, name: &str) -> Result<NdArray> {
+        let value = self.need(name)?;
+        let array = value.array(self.op)?;
+        if value.items().is_some() && array.size() == 0 { array.astype(DType::I64) } else { Ok(array) }
+    }
+
     /// An array or weak scalar argument.
     pub fn operand(&self, name: &str) -> Result<Operand> {
         self.need(name)?.operand(self.op)

@@ -48,7 +48,34 @@ fn functions_under_all_their_names() {
         ("isclose([nan], [nan], equal_nan=True)", "array([ True])"),
         ("ptp(a), ptp(a, axis=1)", "(array(11.), array([3., 3., 3.]))"),
         ("deg2rad(180) == pi, degrees(pi)", "(array(True), array(180.))"),
+        (
+            "deg2rad(b).dtype, radians(array([1], dtype='u2')).dtype, rad2deg(i).dtype",
+            "(dtype('float16'), dtype('float32'), dtype('float64'))",
+        ),
+        (
+            "isclose(float32(0.1), 0.1, rtol=0, atol=0), isclose(0.1, float32(0.1), 0, 0), isclose(2, 2)",
+            "(array(True), array(True), array(True))",
+        ),
         ("np.ndim(a), np.size(a), np.shape(a), len(a)", "(2, 12, (3, 4), 3)"),
+    ]);
+}
+
+#[test]
+fn powers_by_numbers() {
+    check(&[
+        ("x = array([-inf, -0.0, 4]); x ** 0.5, power(x, 0.5)", "(array([nan, -0.,  2.]), array([nan, -0.,  2.]))"),
+        ("x = array([-inf, -0.0, 4]); x ** [0.5, 0.5, 0.5]", "array([inf,  0.,  2.])"),
+        (
+            "x = array([-inf, -0.0], dtype='f2'); x ** 0.5, power(x, 0.5)",
+            "(array([nan, -0.], dtype=float16), array([inf,  0.], dtype=float16))",
+        ),
+        ("x = array([-4+0j]); x ** 0.5, pow(x, 0.5), x ** -1", "(array([0.+2.j]), array([0.+2.j]), array([-0.25-0.j]))"),
+        ("b ** 2, power(b, 2), np.pow(b, 2)", "(array([1, 0, 1], dtype=int8), array([1, 0, 1]), array([1, 0, 1]))"),
+        ("x = b; x **= 2; x", "array([1, 0, 1], dtype=int8)"),
+        (
+            "b.conj(), conj(b), np.conjugate(b)",
+            "(array([ True, False,  True]), array([1, 0, 1], dtype=int8), array([1, 0, 1], dtype=int8))",
+        ),
     ]);
 }
 
@@ -128,6 +155,11 @@ fn making_arrays() {
             "zeros_like(f), ones_like(i), full_like(f, 2)",
             "(array([0., 0., 0.], dtype=float32), array([1, 1, 1]), array([2., 2., 2.], dtype=float32))",
         ),
+        (
+            "full(2, float32(7)), full((2, 2), [1, 2]), full_like(i, f)",
+            "(array([7., 7.], dtype=float32), array([[1, 2],\n       [1, 2]]), array([1, 4, 9]))",
+        ),
+        ("linspace(float32(0), 1, 3)", "array([0. , 0.5, 1. ], dtype=float32)"),
         ("arange(3), arange(1, 2, 0.5), linspace(0, 1, 3)", "(array([0, 1, 2]), array([1. , 1.5]), array([0. , 0.5, 1. ]))"),
         ("zeros(a.shape[:1] + (2,)).shape, ones(len(a)).shape", "((3, 2), (3,))"),
         (

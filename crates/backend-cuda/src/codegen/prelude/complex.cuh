@@ -14,8 +14,8 @@ constexpr f64 PI = 3.14159265358979323846;
 constexpr f64 LN2 = 0.693147180559945309417;
 constexpr f64 LOG2_E = 1.44269504088896340736;
 constexpr f64 LOG10_E = 0.434294481903251827651;
-// exp and its kin overflow beyond; the square of exp(x / 2) still has the right answer there.
-constexpr f64 EXP_LIMIT = 700.0;
+// The exponential of this and of less is finite.
+constexpr f64 EXP_LIMIT = 709.0;
 
 __device__ inline c128 times_i(c128 z) { return c128(-z.im, z.re); }
 __device__ inline c128 over_i(c128 z) { return c128(z.im, -z.re); }
@@ -39,36 +39,41 @@ __device__ __noinline__ inline c128 sqrt(c128 z) {
     return re >= 0 ? c128(root * back, copysign(other * back, z.im)) : c128(other * back, copysign(root * back, z.im));
 }
 
-// e^re times (cos im, sin im), without overflow between.
-__device__ __noinline__ inline c128 scaled_cis(f64 re, f64 im) {
+// `by` times e^re times (cos im, sin im), without overflow where the product has none; `by` is 1 or a half.
+__device__ __noinline__ inline c128 scaled_cis(f64 re, f64 im, f64 by) {
     f64 s, c;
     ::sincos(im, &s, &c);
-    if (re < EXP_LIMIT) {
-        const f64 e = ::exp(re);
-        return c128(e * c, e * s);
+    // Twice, as the sine may be as small as the smallest subnormal number. The differences are exact.
+    for (int n = 0; n < 2; n++) {
+        if (re > EXP_LIMIT) {
+            const f64 e = by * ::exp(EXP_LIMIT);
+            re -= EXP_LIMIT;
+            by = 1;
+            c *= e;
+            s *= e;
+        }
     }
-    const f64 half = ::exp(0.5 * re);
-    return c128(half * c * half, half * s * half);
+    const f64 e = by * ::exp(re);
+    return c128(e * c, e * s);
 }
 __device__ __noinline__ inline c128 exp(c128 z) {
     if (z.im == 0) return c128(::exp(z.re), z.im);
     if (!isfinite(z.im)) {
-        if (isinf(z.re)) return z.re > 0 ? c128(z.re, not_a_number()) : c128(0, 0);
+        if (isinf(z.re)) return z.re > 0 ? c128(z.re, not_a_number()) : c128(0, copysign(0.0, z.im));
         return c128(not_a_number(), not_a_number());
     }
-    return scaled_cis(z.re, z.im);
+    return scaled_cis(z.re, z.im, 1);
 }
 __device__ inline c128 exp2(c128 z) { return exp(c128(mul_rn(z.re, LN2), mul_rn(z.im, LN2))); }
-__device__ __noinline__ inline c128 expm1(c128 z) {
-    if (z.im == 0) return c128(::expm1(z.re), z.im);
-    if (!isfinite(z.re) || !isfinite(z.im)) {
-        const c128 e = exp(z);
-        return c128(e.re - 1, e.im);
-    }
-    const f64 s = ::sin(0.5 * z.im);
-    if (z.re >= EXP_LIMIT) return exp(z);
-    return c128(::expm1(z.re) * ::cos(z.im) - 2 * s * s, ::exp(z.re) * ::sin(z.im));
+// NumPy's formula. Exponentials beyond `largest`, which is that of the dtype, are infinite.
+__device__ __noinline__ inline c128 expm1_within(c128 z, f64 largest) {
+    f64 s, c;
+    ::sincos(z.im, &s, &c);
+    const f64 half = ::sin(0.5 * z.im), e = ::exp(z.re), e1 = ::expm1(z.re);
+    return c128((e1 > largest ? infinity() : e1) * c - 2 * half * half, (e > largest ? infinity() : e) * s);
 }
+__device__ inline c128 expm1(c128 z) { return expm1_within(z, 0x1.fffffffffffffp1023); }
+__device__ inline c64 expm1(c64 z) { return cast<c64>(expm1_within(cast<c128>(z), 0x1.fffffefffffffp127)); }
 
 // 0.5 log1p(a + x^2 + y^2) with the sum in twice the precision (Knuth's two-sum), for it may cancel.
 __device__ inline f64 half_log1p(f64 a, f64 x, f64 y) {
@@ -102,19 +107,19 @@ __device__ __noinline__ inline c128 log1p(c128 z) {
 
 __device__ __noinline__ inline c128 sinh(c128 z) {
     if (z.im == 0) return c128(::sinh(z.re), z.im);
-    if (!isfinite(z.im)) return c128(z.re == 0 || isinf(z.re) ? z.re : not_a_number(), not_a_number());
+    if (!isfinite(z.im)) return c128(z.re == 0 ? z.re : isinf(z.re) ? infinity() : not_a_number(), not_a_number());
     if (fabs(z.re) < EXP_LIMIT) {
         f64 s, c;
         ::sincos(z.im, &s, &c);
         return c128(::sinh(z.re) * c, ::cosh(z.re) * s);
     }
-    const c128 e = scaled_cis(fabs(z.re) - LN2, z.im);
+    const c128 e = scaled_cis(fabs(z.re), z.im, 0.5);
     return c128(isnan(z.re) ? z.re : copysign(1.0, z.re) * e.re, e.im);
 }
 __device__ __noinline__ inline c128 cosh(c128 z) {
     if (z.im == 0) return c128(::cosh(z.re), copysign(0.0, z.re) * z.im);
     if (!isfinite(z.im)) {
-        if (z.re == 0) return c128(not_a_number(), copysign(0.0, z.re) * copysign(1.0, z.im));
+        if (z.re == 0) return c128(not_a_number(), 0);
         return c128(isinf(z.re) ? infinity() : not_a_number(), not_a_number());
     }
     if (fabs(z.re) < EXP_LIMIT) {
@@ -122,7 +127,7 @@ __device__ __noinline__ inline c128 cosh(c128 z) {
         ::sincos(z.im, &s, &c);
         return c128(::cosh(z.re) * c, ::sinh(z.re) * s);
     }
-    const c128 e = scaled_cis(fabs(z.re) - LN2, z.im);
+    const c128 e = scaled_cis(fabs(z.re), z.im, 0.5);
     return c128(e.re, copysign(1.0, z.re) * e.im);
 }
 __device__ __noinline__ inline c128 tanh(c128 z) {
@@ -178,18 +183,19 @@ __device__ inline c128 acosh(c128 z) {
 __device__ inline c128 atan(c128 z) { return over_i(atanh(times_i(z))); }
 __device__ inline c128 rint(c128 z) { return c128(::rint(z.re), ::rint(z.im)); }
 
-// NumPy's npy_cpow: 0 to a power, and small integer powers by multiplication, before e^(b log a).
+// NumPy's npy_cpow: 0 to a power, and small integer powers by multiplication, before e^(b log a). The product begins with 1, unless the
+// exponent is 1, 2 or 3: 1 times an infinite number may have a NaN.
 __device__ __noinline__ inline c128 power(c128 a, c128 b) {
     if (b.re == 0 && b.im == 0) return c128(1, 0);
     if (a.re == 0 && a.im == 0) return b.re > 0 ? c128(0, 0) : c128(not_a_number(), not_a_number());
     const f64 size = fabs(b.re);
     if (b.im == 0 && size < 100 && size == ::floor(size)) {
         c128 result(1, 0), square = a;
-        bool first = true;  // 1 times an infinity would bring in a NaN
+        bool is_empty = b.re == 1 || b.re == 2 || b.re == 3;
         for (int n = static_cast<int>(size);;) {
             if (n & 1) {
-                result = first ? square : multiply(result, square);
-                first = false;
+                result = is_empty ? square : multiply(result, square);
+                is_empty = false;
             }
             n >>= 1;
             if (n == 0) break;
@@ -205,7 +211,6 @@ __device__ __noinline__ inline c128 power(c128 a, c128 b) {
 CUPRUM_THROUGH_C128(sqrt)
 CUPRUM_THROUGH_C128(exp)
 CUPRUM_THROUGH_C128(exp2)
-CUPRUM_THROUGH_C128(expm1)
 CUPRUM_THROUGH_C128(log)
 CUPRUM_THROUGH_C128(log2)
 CUPRUM_THROUGH_C128(log10)

@@ -41,6 +41,14 @@ CUPRUM_BINARY(atan2, ::atan2f, ::atan2)
 __device__ inline f16 hypot(f16 a, f16 b) { return f16(hypot(widen(a), widen(b))); }
 __device__ inline bf16 hypot(bf16 a, bf16 b) { return bf16(hypot(widen(a), widen(b))); }
 
+// NumPy divides the constants in the dtype: the float of 180 / pi is one unit below the closest one.
+__device__ inline f32 deg2rad_f32(f32 x) { return mul_rn(x, 3.14159265358979323846f / 180.0f); }
+__device__ inline f64 deg2rad_f64(f64 x) { return mul_rn(x, 3.14159265358979323846 / 180.0); }
+__device__ inline f32 rad2deg_f32(f32 x) { return mul_rn(x, 180.0f / 3.14159265358979323846f); }
+__device__ inline f64 rad2deg_f64(f64 x) { return mul_rn(x, 180.0 / 3.14159265358979323846); }
+CUPRUM_UNARY(deg2rad, deg2rad_f32, deg2rad_f64)
+CUPRUM_UNARY(rad2deg, rad2deg_f32, rad2deg_f64)
+
 // Rounding; integers and bool are whole already.
 #define CUPRUM_ROUNDING(name, of_f32, of_f64)                               \
     CUPRUM_UNARY(name, of_f32, of_f64)                                      \

@@ -152,7 +152,7 @@ template <class To, class From> __device__ inline To cast(From x) {
 // float for the 16-bit floats, everything else as it is.
 template <class T> __device__ inline wide_of<T> widen(T x) { return cast<wide_of<T>>(x); }
 
-// ---- the device error word: 32 bytes of mapped host memory; the first fault wins until the host has read it ----
+// ---- the error word of a launch: 32 bytes of mapped host memory, in which the first fault wins ----
 
 struct Fault { u64 code, op; i64 value; u64 length; };
 

@@ -7,6 +7,7 @@
 //! Its functions are bound from the library that [`crate::compile::libraries`] finds, not through cudarc's loader, which
 //! prefers a bare `libcublas.so` of any version and panics on a missing symbol.
 
+use std::collections::BTreeMap;
 use std::ffi::{c_int, c_longlong, c_void};
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
@@ -280,12 +281,23 @@ impl Context {
         if let Some(blas) = self.blas.get() {
             return Ok(blas);
         }
-        // A failure is not kept: a device that was full may have room at the next try.
-        static MAKING: Mutex<()> = Mutex::new(());
-        let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
-        match self.blas.get() {
-            Some(blas) => Ok(blas),
-            None => Blas::new(self).map(|made| self.blas.get_or_init(|| made)),
+        // Refusals are kept by device. Other failures are not: a device that was full may have memory at the next call.
+        static REFUSALS: Mutex<BTreeMap<usize, CudaError>> = Mutex::new(BTreeMap::new());
+        let mut refusals = REFUSALS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(blas) = self.blas.get() {
+            return Ok(blas);
+        }
+        if let Some(refusal) = refusals.get(&self.info().ordinal) {
+            return Err(refusal.clone());
+        }
+        match Blas::new(self) {
+            Ok(made) => Ok(self.blas.get_or_init(|| made)),
+            Err(e) => {
+                if is_refusal(&e) {
+                    refusals.insert(self.info().ordinal, e.clone());
+                }
+                Err(e)
+            }
         }
     }
 }
@@ -293,10 +305,11 @@ impl Context {
 impl Blas {
     fn new(context: &'static Context) -> Result<Blas> {
         let api = Api::shared(context.driver_version().0)?;
-        context.bind()?;
         let mut handle = ptr::null_mut();
-        // SAFETY: the context is current and the out-pointer valid.
-        check("cublasCreate", unsafe { (api.create)(&mut handle) })?;
+        context.with_room(|| {
+            // SAFETY: the context is current and the out-pointer valid.
+            check_on(context, "cublasCreate", unsafe { (api.create)(&mut handle) })
+        })?;
         // DEFAULT_MATH with DISALLOW_REDUCED_PRECISION_REDUCTION: f16 and bf16 sums stay in f32 when k is split.
         // SAFETY: a live handle and a documented flag.
         check("cublasSetMathMode", unsafe { (api.set_math_mode)(handle, 16) })?;
@@ -316,8 +329,9 @@ impl Blas {
             return Ok((on, None));
         }
         on.stream = None;
+        self.context.bind()?;
         // SAFETY: a live handle, and a stream of its context.
-        check("cublasSetStream", unsafe { (self.api.set_stream)(on.handle, self.context.stream()) })?;
+        check_on(self.context, "cublasSetStream", unsafe { (self.api.set_stream)(on.handle, self.context.stream()) })?;
         // A workspace of our own keeps results the same from run to run. Set after the stream, which resets it.
         let (at, bytes) = (number as usize, self.workspace_bytes());
         if self.context.is_capture(number) {
@@ -340,8 +354,10 @@ impl Blas {
 
     fn set_workspace(&self, on: &OnStream, buffer: &DeviceBuffer) -> Result<()> {
         let pointer = ptr::with_exposed_provenance_mut(buffer.pointer() as usize);
+        self.context.bind()?; // the buffer's allocation may have freed memory of another device
         // SAFETY: the buffer lives as long as the handle is set to it, and is used in one stream's order.
-        check("cublasSetWorkspace", unsafe { (self.api.set_workspace)(on.handle, pointer, buffer.len()) })
+        let code = unsafe { (self.api.set_workspace)(on.handle, pointer, buffer.len()) };
+        check_on(self.context, "cublasSetWorkspace", code)
     }
 
     /// NVIDIA's advice: 32 MiB for Hopper and later, 4 MiB before.
@@ -377,7 +393,6 @@ impl Blas {
         if gemm.m == 0 || gemm.n == 0 || gemm.batch == 0 {
             return Ok(());
         }
-        self.context.bind()?;
         let (alpha, beta) = (Scalar::new(gemm.dtype, gemm.alpha), Scalar::new(gemm.dtype, gemm.beta));
         let (alpha, beta) = (ptr::from_ref(&alpha).cast::<c_void>(), ptr::from_ref(&beta).cast::<c_void>());
         let (ta, tb) = (gemm.transpose.0 as c_int, gemm.transpose.1 as c_int);
@@ -387,6 +402,7 @@ impl Blas {
         let c = device(gemm.c).cast_mut();
         const DEFAULT_ALGORITHM: c_int = -1;
         let (on, _workspace) = self.handle()?;
+        self.context.bind()?;
         let small = sizes.map(i32::try_from);
         if let [Ok(m), Ok(n), Ok(k), Ok(lda), Ok(ldb), Ok(ldc), Ok(batch)] = small {
             // SAFETY: the handle is ours while locked; scalars live through the call (host pointer mode, the default);
@@ -418,7 +434,7 @@ impl Blas {
                     DEFAULT_ALGORITHM,
                 )
             };
-            return check("cublasGemmStridedBatchedEx", code);
+            return check_on(self.context, "cublasGemmStridedBatchedEx", code);
         }
         let Some(gemm_64) = self.api.gemm_64 else {
             let text = format!("matrix sizes past 2^31 need cuBLAS 12 or later; {} is older", self.api.path.display());
@@ -452,13 +468,18 @@ impl Blas {
                 DEFAULT_ALGORITHM,
             )
         };
-        check("cublasGemmStridedBatchedEx_64", code)
+        check_on(self.context, "cublasGemmStridedBatchedEx_64", code)
     }
 }
 
 fn device(pointer: u64) -> *const c_void {
     // Device addresses are integers to us; the host never dereferences them.
     ptr::with_exposed_provenance(pointer as usize)
+}
+
+/// [`check`] that reports a lost device as such: cuBLAS returns statuses of its own for the driver's sticky errors.
+fn check_on(context: &Context, call: &'static str, code: c_int) -> Result<()> {
+    check(call, code).or_else(|failure| context.check_usable().and(Err(failure)))
 }
 
 fn check(call: &'static str, code: c_int) -> Result<()> {
@@ -478,9 +499,42 @@ fn check(call: &'static str, code: c_int) -> Result<()> {
     Err(CudaError::Cublas { call, code: code.unsigned_abs(), name: name.into() })
 }
 
+/// `None` for a refusal: cuBLAS does not support the product (`NOT_SUPPORTED`) or the device (`ARCH_MISMATCH`), and has queued
+/// nothing. Other kernels may serve the call.
+pub(crate) fn unless_refused<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Ok(done) => Ok(Some(done)),
+        Err(e) if is_refusal(&e) => {
+            tracing::debug!(%e, "cuBLAS declines");
+            Ok(None)
+        }
+        Err(e) => Err(e),
+    }
+}
+
+fn is_refusal(error: &CudaError) -> bool {
+    const ARCH_MISMATCH: u32 = 8;
+    const NOT_SUPPORTED: u32 = 15;
+    matches!(error, CudaError::Cublas { code: ARCH_MISMATCH | NOT_SUPPORTED, .. })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn refusals_are_declines_and_failures_are_errors() {
+        use cudarc::cublas::sys::cublasStatus_t as Status;
+        let of = |status: Status| unless_refused(check("cublasGemmStridedBatchedEx", status as c_int));
+        assert_eq!(of(Status::CUBLAS_STATUS_SUCCESS).unwrap(), Some(()));
+        assert_eq!(of(Status::CUBLAS_STATUS_NOT_SUPPORTED).unwrap(), None);
+        assert_eq!(of(Status::CUBLAS_STATUS_ARCH_MISMATCH).unwrap(), None);
+        for failure in [Status::CUBLAS_STATUS_ALLOC_FAILED, Status::CUBLAS_STATUS_EXECUTION_FAILED, Status::CUBLAS_STATUS_INVALID_VALUE] {
+            assert!(matches!(of(failure), Err(CudaError::Cublas { .. })), "{failure:?}");
+        }
+        let other = unless_refused::<()>(Err(CudaError::Driver { call: "cuLaunchKernel", code: 8, name: "NAME".into() }));
+        assert!(matches!(other, Err(CudaError::Driver { .. })));
+    }
 
     #[test]
     fn scalars_take_the_compute_types_form() {

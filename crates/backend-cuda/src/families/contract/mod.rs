@@ -60,18 +60,23 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let context = device::context(call.device)?;
     let out = device::allocate_output(call, 0)?;
     let c = StoredArray::new(dtype, spec.layout.clone(), out.clone() as Arc<dyn Buffer>)?;
-    match blas_for(context, plan, dtype).in_call(call)? {
+    let is_done = match blas_for(context, plan, dtype).in_call(call)? {
         Some((blas, kind)) => {
             let Some(arranged) = Arranged::new(plan, a, b, &c, |gemm| calls(gemm).is_some()) else {
                 decline!("the axes do not form a matrix product");
             };
             let precision = matmul_precision()?;
-            arranged.run(call, |gemm, addresses| multiply(blas, kind, precision, gemm, addresses).in_call(call))?;
+            arranged.run(call, |gemm, addresses| {
+                let queued = cublas::unless_refused(multiply(blas, kind, precision, gemm, addresses)).in_call(call)?;
+                Ok(queued.is_some())
+            })?
         }
-        None => {
-            let Some(arranged) = Arranged::new(plan, a, b, &c, |_| true) else { decline!("the axes do not form a matrix product") };
-            arranged.run(call, |gemm, addresses| launch_kernels(call, context, dtype, gemm, addresses))?;
-        }
+        None => false,
+    };
+    // Kernels of this crate write every element, even after cuBLAS refused one of several products.
+    if !is_done {
+        let Some(arranged) = Arranged::new(plan, a, b, &c, |_| true) else { decline!("the axes do not form a matrix product") };
+        arranged.run(call, |gemm, addresses| launch_kernels(call, context, dtype, gemm, addresses).map(|()| true))?;
     }
     device::done(call, [out])
 }
@@ -90,13 +95,12 @@ fn blas_for(context: &'static Context, plan: &ContractPlan, dtype: DType) -> cra
     if plan.size(&plan.m) * plan.size(&plan.n) == 1 {
         return Ok(None);
     }
-    match context.blas() {
-        Ok(blas) => Ok(Some((blas, kind))),
+    match cublas::unless_refused(context.blas()) {
         Err(CudaError::Missing(why)) => {
             tracing::debug!(%why, "matrix product without cuBLAS");
             Ok(None)
         }
-        Err(e) => Err(e),
+        found => Ok(found?.map(|blas| (blas, kind))),
     }
 }
 
@@ -122,9 +126,10 @@ impl<'a> Arranged<'a> {
         Some(Arranged { arrays, layouts, packed, gemm })
     }
 
-    /// Packs operands, runs `product` on the addresses of a, b and c, and copies a packed result back. Memory dropped here is
-    /// freed in stream order, after the work that uses it.
-    fn run(&self, call: &Call, product: impl FnOnce(&Gemm, [u64; 3]) -> Result<()>) -> Result<()> {
+    /// Packs operands, runs `product` on the addresses of a, b and c, and copies a packed result to its array. Returns `false` if
+    /// `product` does, which means that it queued no result. Memory dropped here is freed in stream order, after the work that
+    /// uses it.
+    fn run(&self, call: &Call, product: impl FnOnce(&Gemm, [u64; 3]) -> Result<bool>) -> Result<bool> {
         let mut operands = SmallVec::<[StoredArray; 3]>::new();
         for (n, array) in self.arrays.iter().enumerate() {
             if !self.packed[n] {
@@ -139,8 +144,11 @@ impl<'a> Arranged<'a> {
             operands.push(temporary);
         }
         let [a, b, c] = [&operands[0], &operands[1], &operands[2]];
-        product(&self.gemm, [device::pointer(a)?, device::pointer(b)?, device::pointer(c)?])?;
-        if self.packed[2] { copy::queue(call, c, self.arrays[2]) } else { Ok(()) }
+        let is_done = product(&self.gemm, [device::pointer(a)?, device::pointer(b)?, device::pointer(c)?])?;
+        if is_done && self.packed[2] {
+            copy::queue(call, c, self.arrays[2])?;
+        }
+        Ok(is_done)
     }
 }
 

@@ -1,0 +1,179 @@
+//! A device whose memory others take while the pool keeps some: what needs memory beside arrays gets it, and so do other users. Each
+//! test prints why it skips where there is no device.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use cuprum_backend_cuda::driver::{self, Context, sys};
+use cuprum_backend_cuda::module::Function;
+use cuprum_backend_cuda::program::Program;
+
+/// The first device, one test at a time.
+fn on_device(test: impl FnOnce(&'static Context)) {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    match driver::probe() {
+        Ok(_) => test(Context::get(0).expect("a device that the probe saw")),
+        Err(reason) => println!("skipped: {reason}"),
+    }
+}
+
+const MIB: usize = 1 << 20;
+
+/// Another user of the device: memory taken from the driver, beside the pool.
+struct Other<'a>(&'a Context, Vec<u64>);
+
+impl<'a> Other<'a> {
+    fn new(context: &'a Context) -> Other<'a> {
+        Other(context, Vec::new())
+    }
+
+    fn take(&mut self, bytes: usize) -> bool {
+        self.0.bind().unwrap();
+        let mut pointer = 0;
+        // SAFETY: the context is current and the out-pointer valid.
+        let got = unsafe { sys::cuMemAlloc_v2(&mut pointer, bytes) } == sys::CUresult::CUDA_SUCCESS;
+        if got {
+            self.1.push(pointer);
+        }
+        got
+    }
+
+    /// Takes memory until less than 2 MiB are left.
+    fn take_all(&mut self) {
+        let mut step = 16 << 30;
+        while step >= 2 * MIB {
+            if !self.take(step) {
+                step /= 2;
+            }
+        }
+    }
+}
+
+impl Drop for Other<'_> {
+    fn drop(&mut self) {
+        self.0.bind().unwrap();
+        // SAFETY: from `cuMemAlloc`, freed once.
+        self.1.drain(..).for_each(|pointer| _ = unsafe { sys::cuMemFree_v2(pointer) });
+    }
+}
+
+/// Has the pool keep about `bytes`, in blocks of 256 MiB.
+fn keep(context: &'static Context, bytes: usize) -> usize {
+    context.trim().unwrap();
+    let blocks: Vec<_> = (0..bytes / (256 * MIB)).map(|_| context.alloc(256 * MIB).unwrap()).collect();
+    drop(blocks);
+    context.synchronize().unwrap();
+    context.memory_stats().unwrap().cached
+}
+
+/// A kernel with 64 KiB of stack for each thread: a launch makes the driver allocate gigabytes.
+fn large_stack(context: &'static Context) -> std::sync::Arc<Function> {
+    let source = r#"extern "C" __global__ void stack(int* out, int n) {
+        int values[16384];
+        for (int i = 0; i < n; i++) values[(i * 7 + threadIdx.x) & 16383] = i;
+        if (n > 0) out[0] = values[n & 16383];
+    }"#;
+    let program = Program { name: "stack.cu", source, ..Program::default() };
+    program.build(context).unwrap().function_named("stack").unwrap()
+}
+
+fn launch(function: &Function) -> Result<(), cuprum_backend_cuda::CudaError> {
+    let (out, n) = (0u64, 0i32);
+    let mut args = cuprum_backend_cuda::module::Args::new();
+    args.push(&out).push(&n);
+    // SAFETY: the kernel's parameters; with n = 0 it writes nothing.
+    unsafe { function.launch([1, 1, 1], [32, 1, 1], 0, args.pointers()) }
+}
+
+/// Bytes of the quarter that the pool may keep, less some.
+fn share(context: &Context) -> usize {
+    context.info().total_memory as usize / 5
+}
+
+#[test]
+fn a_module_with_large_variables_is_loaded_on_a_full_device() {
+    on_device(|context| {
+        let source = r#"__device__ char table[1 << 30]; extern "C" __global__ void touch(int i) { table[i] = 1; }"#;
+        let program = Program { name: "table.cu", source, ..Program::default() };
+        drop(program.build(context).unwrap()); // compiled before
+        assert!(keep(context, share(context)) > 2 << 30);
+        let mut other = Other::new(context);
+        other.take_all();
+        let built = program.build(context).unwrap();
+        assert_eq!(built.function_named("touch").unwrap().attributes().unwrap().shared_bytes, 0);
+        assert!(context.memory_stats().unwrap().cached < 1 << 30, "kept memory was returned for it");
+    });
+}
+
+#[test]
+fn a_kernel_with_large_stacks_is_launched_on_a_full_device() {
+    on_device(|context| {
+        let function = large_stack(context);
+        let kept = keep(context, share(context));
+        let needed = context.info().sm_count as usize * context.info().threads_per_sm as usize * (64 << 10);
+        if kept < needed + needed / 4 {
+            println!("skipped: the pool keeps {kept} bytes, the launch needs {needed}");
+            return;
+        }
+        let mut other = Other::new(context);
+        other.take_all();
+        launch(&function).unwrap();
+        context.synchronize().unwrap();
+    });
+}
+
+#[test]
+fn cublas_is_created_on_a_full_device() {
+    on_device(|context| {
+        assert!(keep(context, share(context)) > 1 << 30);
+        let mut other = Other::new(context);
+        other.take_all();
+        println!("cuBLAS {}", context.blas().unwrap().version());
+    });
+}
+
+#[test]
+fn a_graph_is_made_and_launched_on_a_full_device() {
+    on_device(|context| {
+        let built =
+            Program { name: "nop.cu", source: r#"extern "C" __global__ void nop() {}"#, ..Program::default() }.build(context).unwrap();
+        let nop = built.function_named("nop").unwrap();
+        assert!(keep(context, share(context)) > 1 << 30);
+        let mut other = Other::new(context);
+        other.take_all();
+        let number = context.begin_capture().unwrap();
+        let stream = cuprum_core::Stream { device: context.device(), id: number };
+        // SAFETY: a kernel without parameters.
+        stream.scope(|| (0..20_000).for_each(|_| unsafe { nop.launch([1; 3], [32, 1, 1], 0, &mut []) }.unwrap()));
+        let graph = context.end_capture(number).unwrap();
+        assert_eq!(graph.nodes(), 20_000);
+    });
+}
+
+#[test]
+fn kept_memory_goes_to_other_users_that_need_it() {
+    on_device(|context| {
+        let kept = keep(context, share(context));
+        let mut other = Other::new(context);
+        // Others take all but a little less than is kept.
+        let free = context.free_memory().unwrap();
+        assert!(other.take(free - kept / 2), "{free} bytes are free, {kept} kept");
+        assert!(!other.take(kept), "what the pool keeps is not there for others");
+        std::thread::sleep(Duration::from_millis(150)); // looks are rare
+        drop(context.alloc(4 * MIB).unwrap());
+        assert!(context.memory_stats().unwrap().cached < kept / 8, "returned at the next request");
+        assert!(other.take(kept), "others have it");
+    });
+}
+
+#[test]
+fn memory_is_kept_where_others_have_enough() {
+    on_device(|context| {
+        let kept = keep(context, 1 << 30);
+        std::thread::sleep(Duration::from_millis(150));
+        drop(context.alloc(4 * MIB).unwrap());
+        context.synchronize().unwrap();
+        assert!(context.memory_stats().unwrap().cached >= kept);
+    });
+}
