@@ -1,5 +1,5 @@
-//! The accelerator `cuda`: the base of device kind `cuda`, always last in its chain. Needs the driver and NVRTC; cuBLAS
-//! is used where it is found.
+//! The accelerator `cuda`: the base of device kind `cuda`, always last in its chain. Requires the driver and NVRTC. Uses
+//! cuBLAS if it is installed.
 
 use std::path::PathBuf;
 
@@ -29,18 +29,18 @@ pub static CUDA: Accelerator = Accelerator {
 
 cuprum_core::inventory::submit! { Registration(&CUDA) }
 
-/// Makes base CUDA known in a static library, where the linker may drop the registration that nobody refers to.
+/// Registers base CUDA. Static libraries need this call if the linker drops the static registration.
 pub fn register() -> Result<()> {
     cuprum_core::register(&CUDA)
 }
 
-/// What it computes, a row per family.
+/// The kernels, a row per family.
 const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Map, map::run_cached),
     Kernel::new(Family::Fill, fill::run),
     Kernel::new(Family::Copy, copy::run),
     Kernel::new(Family::Random, random::run),
-    // Kernels that take programs read a `take` within them.
+    // Only for separate gathers: kernels with a program fuse `take`.
     Kernel::new(Family::Gather, gather::run).ops(&[TAKE, TAKE_EACH]),
     Kernel::new(Family::Contract, contract::run),
     Kernel::new(Family::Reduce, reduce::run).ops_and_bodies(reductions::OPS),

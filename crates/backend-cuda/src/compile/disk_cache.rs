@@ -1,9 +1,9 @@
 //! The disk cache of compiled kernels.
 //!
-//! One file per entry, named by the SHA-256 of everything that shaped the code. A file is written beside its
-//! final name and renamed, so readers and racing writers only ever see whole files; it carries a checksum, so a
-//! damaged one is a miss and is rebuilt. When the folder cannot be written (read-only home, full disk) entries
-//! stay in memory for this process and one warning is given.
+//! Each entry is a file, named by the SHA-256 of everything that determines the code. Files are written under a temporary
+//! name and renamed, so that concurrent readers and writers see complete files only. A checksum detects damaged files, which
+//! count as misses. If the folder is not writable (read-only home, full disk), entries stay in memory for this process, with
+//! one warning.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,22 +16,22 @@ use std::time::{Duration, SystemTime};
 
 use sha2::{Digest, Sha256};
 
-/// Bytes that the folder may hold before the oldest entries go.
+/// Maximum size of the folder, in bytes. Beyond it, the oldest entries are removed.
 pub const DEFAULT_CAP: u64 = 512 << 20;
 
 const MAGIC: &[u8; 8] = b"cuprumK1";
 const HEADER: usize = 8 + 8 + 32;
 const EXTENSION: &str = "kernel";
 const TEMPORARY: &str = ".writing-";
-/// A hit renews the file's time at most this often: "oldest" then means least recently used, for free.
+/// Minimum age at which a hit renews a file's time, so that the oldest file is the least recently used one.
 const RENEW_AFTER: Duration = Duration::from_secs(24 * 3600);
 
-/// Names one entry.
+/// The key of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CacheKey([u8; 32]);
 
 impl CacheKey {
-    /// Hashes the parts (with their lengths, so that they cannot run into each other) and this crate's version.
+    /// Hashes the parts, with their lengths to delimit them, and this crate's version.
     pub fn new(parts: &[&[u8]]) -> Self {
         let mut hash = Sha256::new();
         for part in std::iter::once(&env!("CARGO_PKG_VERSION").as_bytes()).chain(parts) {
@@ -52,20 +52,20 @@ impl fmt::Display for CacheKey {
     }
 }
 
-/// A folder of compiled kernels. Shared freely between threads and processes.
+/// A folder of compiled kernels, shared between threads and processes.
 #[derive(Debug)]
 pub struct DiskCache {
     /// `None`: memory only.
     folder: Option<PathBuf>,
     cap: u64,
-    /// Estimate of the folder's size; `u64::MAX` until first counted.
+    /// Estimated size of the folder in bytes; `u64::MAX` until it is first measured.
     size: AtomicU64,
     memory: Mutex<HashMap<CacheKey, Arc<[u8]>>>,
     warned: AtomicBool,
 }
 
 impl DiskCache {
-    /// A cache in `folder` (made when first written) that holds at most about `cap` bytes.
+    /// Makes a cache in `folder`, which the first write creates, of at most about `cap` bytes.
     pub fn new(folder: impl Into<PathBuf>, cap: u64) -> Self {
         let mut cache = DiskCache::in_memory();
         cache.folder = Some(folder.into());
@@ -73,7 +73,7 @@ impl DiskCache {
         cache
     }
 
-    /// A cache that forgets at the end of the process.
+    /// Makes a cache in memory, for the life of the process.
     pub fn in_memory() -> Self {
         DiskCache {
             folder: None,
@@ -84,7 +84,7 @@ impl DiskCache {
         }
     }
 
-    /// The process's cache: `kernels` inside [`cache_folder`](cuprum_core::settings::cache_folder).
+    /// Returns the process's cache: `kernels` in [`cache_folder`](cuprum_core::settings::cache_folder).
     pub fn shared() -> &'static DiskCache {
         static SHARED: OnceLock<DiskCache> = OnceLock::new();
         SHARED.get_or_init(|| match cuprum_core::settings::cache_folder() {
@@ -93,12 +93,12 @@ impl DiskCache {
         })
     }
 
-    /// The folder, if there is one.
+    /// Returns the folder, or `None` for a cache in memory.
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
 
-    /// The entry's bytes, or `None` if it is absent or damaged (then the file is removed).
+    /// Returns the entry's bytes, or `None` if it is absent or damaged. Removes damaged files.
     pub fn get(&self, key: &CacheKey) -> Option<Arc<[u8]>> {
         if let Some(folder) = &self.folder {
             let path = folder.join(key.file_name());
@@ -114,7 +114,7 @@ impl DiskCache {
         self.lock_memory().get(key).cloned()
     }
 
-    /// Stores an entry. Never fails: what cannot be written stays in memory.
+    /// Stores an entry. Entries that cannot be written stay in memory.
     pub fn put(&self, key: &CacheKey, bytes: &[u8]) {
         let Some(folder) = &self.folder else {
             self.lock_memory().insert(*key, bytes.into());
@@ -144,7 +144,7 @@ impl DiskCache {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds to the estimate; past the cap, counts the folder and removes the oldest down to 3/4 of it.
+    /// Updates the size estimate. Beyond the cap, measures the folder and removes the oldest entries down to 3/4 of the cap.
     fn grow(&self, folder: &Path, written: u64) {
         let known = self.size.load(Ordering::Relaxed);
         let estimate = known.saturating_add(written);
@@ -160,7 +160,7 @@ impl DiskCache {
                 if total <= self.cap / 4 * 3 {
                     break;
                 }
-                // Another process may have removed it: either way it is gone.
+                // Fails if another process has removed the file already.
                 let _ = fs::remove_file(path);
                 total -= len;
             }
@@ -169,7 +169,7 @@ impl DiskCache {
     }
 }
 
-/// Time, size and path of each of our files, abandoned temporary ones included.
+/// Time, size and path of each cache file, including abandoned temporary files.
 fn entries(folder: &Path) -> Vec<(SystemTime, u64, PathBuf)> {
     let Ok(read) = fs::read_dir(folder) else { return Vec::new() };
     let ours = read.flatten().filter(|e| {
@@ -209,7 +209,7 @@ fn write_entry(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<u64> {
     file.write_all(&(bytes.len() as u64).to_le_bytes())?;
     file.write_all(&Sha256::digest(bytes))?;
     file.write_all(bytes)?;
-    // No fsync: after a crash a half-written file fails its checksum, which costs one compile.
+    // No fsync: after a crash, an incomplete file fails its checksum and costs one compilation.
     file.persist(folder.join(name)).map_err(|e| e.error)?;
     Ok((HEADER + bytes.len()) as u64)
 }

@@ -1,7 +1,7 @@
-//! Reads glibc's `/etc/ld.so.cache`, to learn where a bare library name would be found without loading it.
+//! Reads glibc's `/etc/ld.so.cache`, to find a library by name without loading it.
 //!
-//! Format: glibc `elf/cache.c` (`struct cache_file_new`): a 48-byte header, 24-byte entries, then strings at
-//! offsets counted from the header. Older files carry another table in front; the magic is searched for.
+//! Format: glibc `elf/cache.c` (`struct cache_file_new`): a 48-byte header, 24-byte entries, then strings at offsets from the
+//! header. Some files start with a table of the old format, so the magic is searched for.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ const MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
 const HEADER: usize = 48;
 const ENTRY: usize = 24;
 
-/// The file that the cache gives for a library name, if it still exists.
+/// Returns the file for a library name, if the cache has it and it exists.
 pub fn lookup(soname: &str) -> Option<PathBuf> {
     let cache = std::fs::read("/etc/ld.so.cache").ok()?;
     lookup_in(&cache, soname).into_iter().map(PathBuf::from).find(|p| p.is_file())

@@ -1,8 +1,7 @@
-//! Finds and loads the CUDA libraries at run time, wherever they were installed, and the CCCL headers.
+//! Finds and loads the CUDA libraries at run time, and the CCCL headers.
 //!
-//! Nothing here is linked at build time, and a library that is missing is an ordinary value with a reason
-//! ([`Missing`]). Locating reads folders only; loading (`dlopen`) is a separate step, so that a warm kernel
-//! cache never pays for it.
+//! Nothing is linked at build time, and a missing library is an ordinary value with a reason ([`Missing`]). Locating a
+//! library only reads folders. Loading (`dlopen`) is a separate step, so that a warm kernel cache needs no compiler.
 //!
 //! Order of search: override variable, `CUDA_HOME`/`CUDA_PATH`, the dynamic linker's folders, `/usr/local/cuda*`, `$CONDA_PREFIX`,
 //! Python packages (`$VIRTUAL_ENV`, `$CONDA_PREFIX`, `PYTHONPATH`, user site). Folders relative to the working directory are refused.
@@ -22,7 +21,7 @@ const TARGET: &str = "targets/sbsa-linux/lib";
 #[cfg(not(target_arch = "aarch64"))]
 const TARGET: &str = "targets/x86_64-linux/lib";
 
-/// The oldest CCCL that NVRTC compiles on its own: 2.5 still includes the toolkit's headers.
+/// Oldest CCCL that NVRTC compiles without the toolkit's headers, which 2.5 still includes.
 pub const OLDEST_CCCL: (u32, u32) = (2, 7);
 
 /// Reads one environment variable; tests pass their own.
@@ -32,26 +31,26 @@ pub(crate) fn process_env(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|v| !v.is_empty())
 }
 
-/// What to look for.
+/// How to find a library.
 #[derive(Debug, Clone)]
 pub struct LibrarySpec {
-    /// The name that people know, e.g. `cuBLAS`.
+    /// Display name, such as `cuBLAS`.
     pub name: &'static str,
-    /// File names, the preferred first, e.g. `libcublas.so.13`, `libcublas.so.12`.
+    /// File names, in order of preference, such as `libcublas.so.13`, `libcublas.so.12`.
     pub sonames: Vec<String>,
-    /// Override variables, each a list of folders that are searched before all else.
+    /// Override variables: lists of folders that are searched first.
     pub overrides: &'static [&'static str],
     /// Folders inside a Python site-packages, e.g. `nvidia/cublas/lib`; `nvidia/cu13/lib` and `nvidia/cu12/lib` are always tried.
     pub wheels: &'static [&'static str],
-    /// Beginnings of file names beside the library that must be loaded before it (the highest version of each is
-    /// taken): libraries it opens or links by bare name without a run path.
+    /// File name prefixes of libraries in the same folder that must be loaded first (the highest version of each). The main
+    /// library opens or links them by bare name without a run path.
     pub companions: Vec<String>,
-    /// The command that would help when it is missing.
+    /// The command that installs the library.
     pub help: &'static str,
 }
 
 impl LibrarySpec {
-    /// NVRTC of at most this CUDA major version (a newer major does not go with the driver), newest first.
+    /// NVRTC of at most this CUDA major version, newest first. A newer major version is incompatible with the driver.
     pub fn nvrtc(driver_major: u32) -> Self {
         let majors = (12..=driver_major.max(12)).rev();
         LibrarySpec {
@@ -117,14 +116,14 @@ impl LibrarySpec {
     }
 }
 
-/// Why something is not there, and what would help. One line.
+/// A missing library or header, with the reason and a remedy, in one line.
 #[derive(Debug, Clone)]
 pub struct Missing {
-    /// What was looked for.
+    /// Name of the missing item.
     pub name: String,
     /// Why it cannot be used.
     pub reason: String,
-    /// The command or setting that would help.
+    /// The command or setting that helps.
     pub help: String,
 }
 
@@ -142,18 +141,18 @@ impl From<Missing> for CudaError {
     }
 }
 
-/// A library that has been loaded. It is never closed by us: CUDA libraries keep threads and thread-local
-/// destructors that outlive an unload; keep this in a `static`.
+/// A loaded library. It is never closed, because CUDA libraries keep threads and thread-local destructors that outlive an
+/// unload. Store it in a `static`.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The file, absolute unless only the dynamic linker knows it.
+    /// Path of the file, absolute unless only the dynamic linker knows it.
     pub path: PathBuf,
     /// The handle to take symbols from.
     pub library: libloading::Library,
     _companions: Vec<libloading::Library>,
 }
 
-/// Finds a library's file without loading it.
+/// Returns the path of a library without loading it.
 pub fn locate(spec: &LibrarySpec) -> Result<PathBuf, Missing> {
     locate_in(spec, &process_env)
 }
@@ -163,8 +162,8 @@ pub fn locate_in(spec: &LibrarySpec, env: Env<'_>) -> Result<PathBuf, Missing> {
     locate_all_in(spec, env).map(|mut found| found.swap_remove(0))
 }
 
-/// Finds a library's files, at least one, the preferred first: those in override folders, then the first of each version, newest
-/// first.
+/// Returns the paths of a library's files, at least one, in order of preference: those in override folders, then the first of
+/// each version, newest first.
 pub fn locate_all(spec: &LibrarySpec) -> Result<Vec<PathBuf>, Missing> {
     locate_all_in(spec, &process_env)
 }
@@ -175,7 +174,7 @@ pub fn locate_all_in(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec<PathBuf>, M
     let overrides = override_folders(spec, env).map_err(missing)?;
     let mut found: Vec<PathBuf> = files(&overrides, &spec.sonames).collect();
     let (folders, refused) = default_folders(spec, env);
-    // The newest acceptable version wins over the order of folders: a stray old toolkit must not hide a new wheel.
+    // The version takes precedence over the folder, so that an old toolkit does not hide a new wheel.
     for soname in &spec.sonames {
         let one = std::slice::from_ref(soname);
         let before_linker = files(&folders.toolkit_home, one).next();
@@ -192,9 +191,9 @@ pub fn locate_all_in(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec<PathBuf>, M
     Ok(found)
 }
 
-/// Finds and loads a library, its companions first.
+/// Loads a library after its companions.
 ///
-/// When no file is found the bare name is still given to the dynamic linker, which may know more than we do.
+/// If no file is found, the dynamic linker is given the bare name, since it may have further search paths.
 pub fn load(spec: &LibrarySpec) -> Result<Loaded, Missing> {
     let path = match locate(spec) {
         Ok(path) => path,
@@ -225,7 +224,7 @@ pub fn refused_by_linker(prefixes: &[&str], env: Env<'_>) -> Option<String> {
 /// Loads the library file at `path`, its companions from the same folder first.
 pub fn load_from(path: &Path, spec: &LibrarySpec) -> Result<Loaded, Missing> {
     let companions = companion_files(path, spec);
-    // A companion that fails to load is not fatal here: the library may find its own copy.
+    // A companion that fails to load is not fatal: the library may find its own copy.
     let companions = companions.iter().filter_map(|p| open(p).ok()).collect();
     match open(path) {
         Ok(library) => Ok(Loaded { path: path.into(), library, _companions: companions }),
@@ -237,8 +236,8 @@ pub fn load_from(path: &Path, spec: &LibrarySpec) -> Result<Loaded, Missing> {
     }
 }
 
-/// The companion files that [`load_from`] would load, one per entry of `spec.companions`: same major version as
-/// the library where the name shows it, the highest such.
+/// Returns the companion files that [`load_from`] loads, one per entry of `spec.companions`: the highest version with the
+/// library's major version.
 pub fn companion_files(path: &Path, spec: &LibrarySpec) -> Vec<PathBuf> {
     // Follow links: `/usr/lib/libnvrtc.so.13` may point into a toolkit where the companions really are.
     let real = path.canonicalize().unwrap_or_else(|_| path.into());
@@ -262,8 +261,8 @@ pub fn companion_files(path: &Path, spec: &LibrarySpec) -> Vec<PathBuf> {
 }
 
 fn open(path: &Path) -> Result<libloading::Library, libloading::Error> {
-    // SAFETY: loading runs the library's initialisers. The file is one of NVIDIA's libraries by name, from the
-    // user's own installation or from a folder that the user named; there is no way to check more than that.
+    // SAFETY: loading runs the library's initialisers. The file has the name of an NVIDIA library and comes from the user's
+    // installation or a folder that the user named.
     unsafe { libloading::Library::new(path.as_os_str()) }
 }
 
@@ -320,7 +319,7 @@ fn installed_toolkits() -> Vec<PathBuf> {
     all
 }
 
-/// Every folder that Python would import packages from, as far as the environment shows.
+/// Folders that Python imports packages from, as far as the environment shows.
 fn site_packages(env: Env<'_>, refused: &mut Vec<Refused>) -> Vec<PathBuf> {
     let mut sites = Vec::new();
     for root in roots(env, &["VIRTUAL_ENV", "CONDA_PREFIX"], refused) {
@@ -381,7 +380,8 @@ fn files(folders: &[PathBuf], names: &[String]) -> impl Iterator<Item = PathBuf>
     folders.iter().flat_map(|f| names.iter().map(move |n| f.join(n))).filter(|p| p.is_file())
 }
 
-/// Where the dynamic linker would find a bare name: `LD_LIBRARY_PATH`, its cache, the standard folders.
+/// Returns the file that the dynamic linker would load for a bare name: from `LD_LIBRARY_PATH`, its cache, or the standard
+/// folders.
 fn linker_file(soname: &str, env: Env<'_>) -> Option<PathBuf> {
     let names = [soname.to_owned()];
     let standard = ["/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"];
@@ -444,7 +444,7 @@ impl fmt::Display for CcclHeaders {
 
 /// Finds CCCL's headers: those in `CUPRUM_CCCL_PATH`, else the newest in toolkits and Python packages.
 ///
-/// NVRTC 13.3 and later bundle a copy: [`crate::compile::nvrtc::cccl_headers`] goes on to that.
+/// NVRTC 13.3 and later bundle a copy, which [`crate::compile::nvrtc::cccl_headers`] falls back to.
 pub fn find_cccl() -> Result<CcclHeaders, Missing> {
     find_cccl_in(&process_env)
 }
@@ -510,7 +510,7 @@ pub fn cccl_version(include: &Path) -> Option<(u32, u32, u32)> {
     if !whole {
         return None;
     }
-    // CCCL 2.2 and later state their version here; CUB's own number differs in 2.x only in its spelling.
+    // CCCL 2.2 and later have their version here. CUB's own number differs in 2.x only in its format.
     let cccl = define(&include.join("cuda/std/__cccl/version.h"), "CCCL_VERSION");
     if let Some(v) = cccl.or_else(|| define(&include.join("cuda/version"), "CCCL_VERSION")) {
         return Some((v / 1_000_000, v / 1000 % 1000, v % 1000));

@@ -1,4 +1,4 @@
-//! Loaded machine code, its kernels, and launching them. A named unsafe room.
+//! Loaded machine code, its kernels, and their launches. Allows unsafe code for the driver's C interface.
 
 use std::ffi::{CString, c_int, c_void};
 use std::ptr;
@@ -12,44 +12,44 @@ use crate::driver::{self, Context, check, sys};
 use crate::error::{CudaError, Result};
 use sys::CUfunction_attribute as Attribute;
 
-/// The kernels of one device by structural key. See [`SingleFlight`].
+/// The kernels of one device by key. See [`SingleFlight`].
 pub type KernelCache = SingleFlight<Arc<Function>>;
 
-/// A module loaded on one device; unloaded when its last function is gone.
+/// A module loaded on one device. Unloaded when its last kernel and variable are dropped.
 #[derive(Debug)]
 pub struct Module {
     raw: sys::CUmodule,
     context: &'static Context,
 }
 
-// SAFETY: a module is a handle that any thread may use.
+// SAFETY: any thread may use a module handle.
 unsafe impl Send for Module {}
-// SAFETY: as above.
+// SAFETY: any thread may use a module handle.
 unsafe impl Sync for Module {}
 
 impl Module {
-    /// Loads a cubin, or PTX (which the driver then compiles).
+    /// Loads a cubin or PTX. The driver compiles PTX.
     ///
     /// # Errors
-    /// [`CudaError::Invalid`] for bytes that are neither, [`CudaError::Driver`] for code of another architecture,
-    /// [`CudaError::Compile`] for PTX that the driver refuses.
+    /// [`CudaError::Invalid`] for other bytes, [`CudaError::Driver`] for code of another architecture, [`CudaError::Compile`]
+    /// for PTX that the driver rejects.
     pub fn load(context: &'static Context, code: &[u8]) -> Result<Arc<Module>> {
         let mut raw = ptr::null_mut();
         if is_whole_elf(code) {
             context.with_room(|| {
-                // SAFETY: the context is current; the driver takes the length from the ELF header, which was checked against the
-                // slice, and copies what it needs.
+                // SAFETY: the context is current. The driver takes the length from the ELF header, which was checked against
+                // the slice, and copies the code.
                 check("cuModuleLoadData", unsafe { sys::cuModuleLoadData(&mut raw, code.as_ptr().cast()) })
             })?;
         } else if std::str::from_utf8(code).is_ok_and(|text| text.contains(".version")) {
             raw = context.with_room(|| load_ptx(code.split(|&b| b == 0).next().unwrap_or_default()))?;
         } else {
-            return Err(CudaError::Invalid("a module's code is neither a whole cubin nor PTX".into()));
+            return Err(CudaError::Invalid("a module's code is neither a complete cubin nor PTX".into()));
         }
         Ok(Arc::new(Module { raw, context }))
     }
 
-    /// A `__device__` or `__constant__` variable by its name in the module (mangled unless `extern "C"` or global).
+    /// Returns a `__device__` or `__constant__` variable by its name in the module (mangled unless `extern "C"` or global).
     pub fn global(self: &Arc<Self>, name: &str) -> Result<Global> {
         driver::require("cuModuleGetGlobal_v2")?;
         let c_name = CString::new(name).map_err(|_| CudaError::Invalid("a variable's name holds a NUL".into()))?;
@@ -61,11 +61,11 @@ impl Module {
         Ok(Global { pointer, nbytes, module: self.clone() })
     }
 
-    /// A kernel by its name in the module (mangled unless `extern "C"`).
+    /// Returns a kernel by its name in the module (mangled unless `extern "C"`).
     pub fn function(self: &Arc<Self>, name: &str) -> Result<Arc<Function>> {
         let c_name = CString::new(name).map_err(|_| CudaError::Invalid("a kernel's name holds a NUL".into()))?;
         let mut raw = ptr::null_mut();
-        // The driver may load the code of a module only now.
+        // The driver may load the module's code lazily, in this call.
         self.context.with_room(|| {
             // SAFETY: the module is loaded in the current context; the name is NUL-terminated.
             check("cuModuleGetFunction", unsafe { sys::cuModuleGetFunction(&mut raw, self.raw, c_name.as_ptr()) })
@@ -76,16 +76,15 @@ impl Module {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        // Kernels of it may still be queued: unloading waits for them by the driver's own rule only on the same
-        // context, so wait here. Modules go rarely, if ever.
+        // The driver waits for queued kernels of the same context only, so this waits for all. Modules are rarely unloaded.
         if self.context.synchronize_quietly() && self.context.bind().is_ok() {
-            // SAFETY: loaded by us, unloaded only here, nothing of it is running.
+            // SAFETY: unloaded only here; no code of the module is running.
             unsafe { sys::cuModuleUnload(self.raw) };
         }
     }
 }
 
-/// Has the driver compile PTX. The context must be current.
+/// Compiles PTX with the driver. Requires a current context.
 fn load_ptx(ptx: &[u8]) -> Result<sys::CUmodule> {
     let image = CString::new(ptx).map_err(|_| CudaError::Invalid("PTX holds a NUL".into()))?;
     let mut raw = ptr::null_mut();
@@ -93,8 +92,8 @@ fn load_ptx(ptx: &[u8]) -> Result<sys::CUmodule> {
     let mut options = [sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER, sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
     let mut values = [log.as_mut_ptr().cast(), ptr::without_provenance_mut::<c_void>(log.len())];
     driver::require("cuModuleLoadDataEx")?;
-    // SAFETY: the text ends in NUL; there are two options, of which one takes a buffer and the other its size as the pointer's
-    // value; the driver copies what it needs of all of it.
+    // SAFETY: the text ends in NUL. The two options take a buffer, and its size as the value of the pointer. The driver
+    // copies its inputs.
     let code = unsafe { sys::cuModuleLoadDataEx(&mut raw, image.as_ptr().cast(), 2, options.as_mut_ptr(), values.as_mut_ptr()) };
     match check("cuModuleLoadDataEx", code) {
         Ok(()) => Ok(raw),
@@ -106,7 +105,7 @@ fn load_ptx(ptx: &[u8]) -> Result<sys::CUmodule> {
     }
 }
 
-/// A variable of a module in device memory; the module stays loaded as long as it lives.
+/// A variable of a module in device memory. Keeps the module loaded.
 #[derive(Debug, Clone)]
 pub struct Global {
     pointer: u64,
@@ -115,27 +114,28 @@ pub struct Global {
 }
 
 impl Global {
-    /// Its size in bytes.
+    /// Returns the size in bytes.
     pub fn nbytes(&self) -> usize {
         self.nbytes
     }
 
-    /// All of its bytes, after the work queued so far; waits for the device.
+    /// Reads all bytes after the work queued so far. Blocks.
     pub fn read(&self) -> Result<Vec<u8>> {
         let (context, mut bytes) = (self.module.context, vec![0u8; self.nbytes]);
         context.synchronize()?; // other streams may be writing it
         context.bind()?;
-        // SAFETY: the variable has so many bytes and its module is loaded; `bytes` has as many, and is not looked at before the wait.
+        // SAFETY: the variable and `bytes` have `nbytes` bytes, and the module is loaded. `bytes` is not read before the
+        // wait.
         let code = unsafe { sys::cuMemcpyDtoHAsync_v2(bytes.as_mut_ptr().cast(), self.pointer, self.nbytes, context.stream()) };
         check("cuMemcpyDtoHAsync", code)?;
         context.synchronize()?;
         Ok(bytes)
     }
 
-    /// Sets all of its bytes, after the work queued so far; waits for the device.
+    /// Writes all bytes after the work queued so far. Blocks.
     ///
     /// # Errors
-    /// [`CudaError::Invalid`] for another number of bytes than it has.
+    /// [`CudaError::Invalid`] if the number of bytes differs from the variable's size.
     pub fn write(&self, bytes: &[u8]) -> Result<()> {
         if bytes.len() != self.nbytes {
             return Err(CudaError::Invalid(format!("{} bytes for a variable of {}", bytes.len(), self.nbytes)));
@@ -143,14 +143,14 @@ impl Global {
         let context = self.module.context;
         context.synchronize()?; // other streams may be reading it
         context.bind()?;
-        // SAFETY: the variable has as many bytes as are given and its module is loaded; they live until the wait has ended.
+        // SAFETY: the variable and `bytes` have the same size, and the module is loaded. `bytes` lives until the wait ends.
         let code = unsafe { sys::cuMemcpyHtoDAsync_v2(self.pointer, bytes.as_ptr().cast(), self.nbytes, context.stream()) };
         check("cuMemcpyHtoDAsync", code)?;
         context.synchronize()
     }
 }
 
-/// What the compiler gave a kernel.
+/// Resources of a compiled kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FunctionAttributes {
     /// Registers per thread.
@@ -159,7 +159,7 @@ pub struct FunctionAttributes {
     pub local_bytes: u32,
     /// Static shared memory per block in bytes.
     pub shared_bytes: u32,
-    /// Threads that a block may have.
+    /// Maximum threads per block.
     pub max_threads: u32,
 }
 
@@ -168,24 +168,24 @@ pub struct FunctionAttributes {
 pub struct Function {
     raw: sys::CUfunction,
     module: Arc<Module>,
-    /// (threads per block, dynamic shared bytes) -> blocks per SM. Few, so a list.
+    /// (threads per block, dynamic shared bytes) -> blocks per multiprocessor. A list, since there are few.
     occupancy: Mutex<SmallVec<[(u32, u32, u32); 2]>>,
 }
 
-// SAFETY: a function is a handle that any thread may use while its module is loaded, which `module` ensures.
+// SAFETY: any thread may use a function handle while its module is loaded, which `module` ensures.
 unsafe impl Send for Function {}
-// SAFETY: as above.
+// SAFETY: any thread may use a function handle while its module is loaded, which `module` ensures.
 unsafe impl Sync for Function {}
 
 impl Function {
-    /// Queues the kernel on its context's stream. Allocates nothing; a grid without blocks does nothing.
+    /// Queues the kernel on its context's stream. Allocates nothing. An empty grid does nothing.
     ///
-    /// `args` points to one value per kernel parameter, in order ([`Args`] makes such a list); the values are copied
-    /// before this returns. Errors that the kernel makes come out of a later wait.
+    /// `args` points to one value per kernel parameter, in order ([`Args`] makes such a list). The values are copied before
+    /// this returns. Errors of the kernel are returned by a later wait.
     ///
     /// # Safety
-    /// `args` must match the kernel's parameters in number, size and type, and every device address among them must
-    /// be valid for what the kernel does with it until it has run.
+    /// `args` must match the kernel's parameters in number, size and type. Every device address among them must stay valid
+    /// for the kernel's accesses until it has run.
     #[inline]
     pub unsafe fn launch(&self, grid: [u32; 3], block: [u32; 3], shared_bytes: u32, args: &mut [*mut c_void]) -> Result<()> {
         if grid.contains(&0) {
@@ -196,15 +196,15 @@ impl Function {
         // A launch may need memory for the stacks of its threads.
         self.module.context.with_room(|| {
             let (args, extra) = (args.as_mut_ptr(), ptr::null_mut());
-            // SAFETY: function, context and stream belong together; the caller vouches for the arguments.
+            // SAFETY: function, context and stream belong together; the caller guarantees the arguments.
             check("cuLaunchKernel", unsafe { sys::cuLaunchKernel(self.raw, gx, gy, gz, bx, by, bz, shared_bytes, stream, args, extra) })
         })
     }
 
-    /// [`Function::launch`] of a grid whose blocks all run at once and may wait for one another (`cooperative_groups`' grid).
+    /// [`Function::launch`] of a cooperative grid, whose blocks are all resident and may synchronise.
     ///
     /// # Safety
-    /// As for [`Function::launch`].
+    /// The same as for [`Function::launch`].
     pub unsafe fn launch_cooperative(&self, grid: [u32; 3], block: [u32; 3], shared_bytes: u32, args: &mut [*mut c_void]) -> Result<()> {
         static KNOWN: OnceLock<Result<()>> = OnceLock::new();
         KNOWN.get_or_init(|| driver::require("cuLaunchCooperativeKernel")).clone()?;
@@ -212,13 +212,13 @@ impl Function {
         let ([gx, gy, gz], [bx, by, bz]) = (grid, block);
         self.module.context.with_room(|| {
             let args = args.as_mut_ptr();
-            // SAFETY: function, context and stream belong together; the caller vouches for the arguments.
+            // SAFETY: function, context and stream belong together; the caller guarantees the arguments.
             let code = unsafe { sys::cuLaunchCooperativeKernel(self.raw, gx, gy, gz, bx, by, bz, shared_bytes, stream, args) };
             check("cuLaunchCooperativeKernel", code)
         })
     }
 
-    /// This thread's stream, to launch it on. A graph that is being captured there keeps the module.
+    /// Returns this thread's stream for a launch. A graph that is being captured there keeps the module loaded.
     #[inline]
     fn ready(&self) -> Result<sys::CUstream> {
         let context = self.module.context;
@@ -229,7 +229,7 @@ impl Function {
         Ok(context.raw_stream(number))
     }
 
-    /// The sizes of its parameters in bytes, where the driver tells them (from CUDA 12.4 on).
+    /// Returns the sizes of the parameters in bytes, if the driver reports them (CUDA 12.4 and later).
     pub fn parameter_sizes(&self) -> Result<Option<SmallVec<[usize; 16]>>> {
         if driver::require("cuFuncGetParamInfo").is_err() {
             return Ok(None);
@@ -238,7 +238,8 @@ impl Function {
         let mut sizes = SmallVec::new();
         loop {
             let (mut offset, mut size) = (0, 0);
-            // SAFETY: the function is alive and both out-pointers valid; a number past the last one is an error code.
+            // SAFETY: the function is alive and both out-pointers are valid; an index past the last parameter is an error
+            // code.
             match unsafe { sys::cuFuncGetParamInfo(self.raw, sizes.len(), &mut offset, &mut size) } {
                 sys::CUresult::CUDA_SUCCESS => sizes.push(size),
                 sys::CUresult::CUDA_ERROR_INVALID_VALUE => return Ok(Some(sizes)),
@@ -247,20 +248,21 @@ impl Function {
         }
     }
 
-    /// The number of threads for which a block with this dynamic shared memory lets the most threads of a multiprocessor run; 0 if more
-    /// than 48 KiB were not allowed before ([`Function::allow_dynamic_shared`]).
+    /// Returns the block size with the best occupancy for this dynamic shared memory. Returns 0 for more than 48 KiB without
+    /// [`Function::allow_dynamic_shared`].
     pub fn best_block(&self, shared_bytes: u32) -> Result<u32> {
         driver::require("cuOccupancyMaxPotentialBlockSize")?;
         self.module.context.bind()?;
         let (mut blocks, mut threads): (c_int, c_int) = (0, 0);
-        // SAFETY: the function is alive and both out-pointers valid; without a callback the shared memory is the same for every size.
+        // SAFETY: the function is alive and both out-pointers are valid; without a callback, the shared memory does not
+        // depend on the block size.
         let code = unsafe { sys::cuOccupancyMaxPotentialBlockSize(&mut blocks, &mut threads, self.raw, None, shared_bytes as usize, 0) };
         check("cuOccupancyMaxPotentialBlockSize", code)?;
         Ok(threads.unsigned_abs())
     }
 
-    /// How many blocks of this shape fit on one SM at once; asked from the driver once per shape. None fits that needs more shared memory
-    /// than is allowed so far, so that this answer is not kept.
+    /// Returns how many blocks of this shape are resident on one multiprocessor. The result is cached, except 0, which a
+    /// later [`Function::allow_dynamic_shared`] may change.
     pub fn blocks_per_sm(&self, threads: u32, shared_bytes: u32) -> Result<u32> {
         let mut known = self.occupancy.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(&(_, _, blocks)) = known.iter().find(|(t, s, _)| (*t, *s) == (threads, shared_bytes)) {
@@ -278,16 +280,16 @@ impl Function {
         Ok(blocks.unsigned_abs())
     }
 
-    /// Lets launches use this much dynamic shared memory, beyond the 48 KiB that need no permission.
+    /// Raises the limit of dynamic shared memory for later launches, beyond the default 48 KiB.
     pub fn allow_dynamic_shared(&self, bytes: u32) -> Result<()> {
         self.module.context.bind()?;
         let value = c_int::try_from(bytes).map_err(|_| CudaError::Invalid(format!("{bytes} bytes of shared memory")))?;
         let attribute = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        // SAFETY: the function is alive; a value too large is an error code.
+        // SAFETY: the function is alive; a value that is too large is an error code.
         check("cuFuncSetAttribute", unsafe { sys::cuFuncSetAttribute(self.raw, attribute, value) })
     }
 
-    /// What the compiler gave it.
+    /// Returns the resources of the compiled kernel.
     pub fn attributes(&self) -> Result<FunctionAttributes> {
         self.module.context.bind()?;
         let get = |attribute| {
@@ -304,19 +306,19 @@ impl Function {
         })
     }
 
-    /// The device that it is loaded on.
+    /// Returns the device that the kernel is loaded on.
     pub fn context(&self) -> &'static Context {
         self.module.context
     }
 
-    /// The raw handle.
+    /// Returns the raw handle.
     pub fn raw(&self) -> sys::CUfunction {
         self.raw
     }
 }
 
-/// Launches a kernel without parameters, which keeps one warp busy for so many microseconds, and does nothing else: what no call can
-/// undercut.
+/// Returns a closure that launches a kernel without parameters, which occupies one warp for `micros` microseconds. Its host
+/// time is a lower bound for any call.
 pub fn bare_launch(context: &'static Context, micros: u32) -> Result<impl Fn() -> Result<()>> {
     let source = include_str!("../kernels/spin.cu");
     let options = [&*format!("-DMICROS={micros}")];
@@ -325,7 +327,7 @@ pub fn bare_launch(context: &'static Context, micros: u32) -> Result<impl Fn() -
     Ok(move || unsafe { bare.launch([1; 3], [32, 1, 1], 0, &mut []) })
 }
 
-/// The argument list of a launch, on the stack up to 24 arguments. Borrows the values.
+/// The argument list of a launch, on the stack for up to 24 arguments. Borrows the values.
 ///
 /// ```
 /// # use cuprum_backend_cuda::module::Args;
@@ -353,21 +355,21 @@ impl<'a> Args<'a> {
         self
     }
 
-    /// Adds a parameter that is a struct, given as its bytes: at least as many as the struct has.
+    /// Adds a struct parameter as its bytes, of which there are at least as many as the struct has.
     #[inline]
     pub fn push_bytes(&mut self, bytes: &'a [u8]) -> &mut Self {
         self.pointers.push(bytes.as_ptr().cast_mut().cast());
         self
     }
 
-    /// For [`Function::launch`].
+    /// Returns the list for [`Function::launch`].
     #[inline]
     pub fn pointers(&mut self) -> &mut [*mut c_void] {
         &mut self.pointers
     }
 }
 
-/// Whether an ELF file (little-endian, 64 bits) holds all that its header speaks of.
+/// Whether a little-endian 64-bit ELF file contains everything that its header refers to.
 fn is_whole_elf(code: &[u8]) -> bool {
     let number = |at: usize, len: usize| -> Option<u64> {
         let mut bytes = [0; 8];

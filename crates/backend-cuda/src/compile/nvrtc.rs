@@ -1,12 +1,11 @@
-//! A small binding to NVRTC, the run-time compiler, that asks for machine code (cubin), not PTX.
+//! A binding to NVRTC, the run-time compiler. It produces machine code (cubin), not PTX.
 //!
-//! NVRTC is 60 to 200 MB: it is located at once but loaded at the first compile, so a process on a warm kernel
-//! cache never touches it. The cache key therefore uses [`Compiler::identity`]: the real file's name and size and
-//! those of its builtins library (whose name holds the minor version). Path and time stay out of it, so that a
-//! second virtual environment or a rebuilt container keeps its cache; two different NVRTC of equal names and sizes
-//! would at worst reuse correct code of the same CUDA version.
+//! NVRTC has 60 to 200 MB. It is located at once but loaded at the first compilation, so a process with a warm kernel cache
+//! does not load it. Therefore the cache key uses [`Compiler::identity`]: name and size of the library file and of its
+//! builtins library, whose name has the minor version. Path and time are excluded, so that a second virtual environment or a
+//! rebuilt container shares the cache.
 //!
-//! NVRTC serialises compiles inside a process; calls are safe from any thread.
+//! NVRTC serialises compilations within a process. Calls are safe from any thread.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::path::{Path, PathBuf};
@@ -17,7 +16,7 @@ use crate::compile::libraries::{self, CcclHeaders, LibrarySpec, Loaded, Missing}
 use crate::driver::Context;
 use crate::error::{CudaError, Result};
 
-/// What to compile.
+/// A compilation request.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Request<'a> {
     /// Shown in the log, e.g. `map_add_f32.cu`.
@@ -28,16 +27,16 @@ pub struct Request<'a> {
     pub options: &'a [&'a str],
     /// Headers in memory: the name to `#include`, and the text.
     pub headers: &'a [(&'a str, &'a str)],
-    /// C++ expressions naming kernels (`my::kernel<float>`) whose mangled names are wanted.
+    /// C++ expressions for kernels (`my::kernel<float>`) whose mangled names are returned.
     pub name_expressions: &'a [&'a str],
 }
 
-/// What the compiler made.
+/// Result of a compilation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compiled {
-    /// A cubin, or PTX text ending in NUL; the driver takes both.
+    /// A cubin, or NUL-terminated PTX. The driver accepts both.
     pub code: Vec<u8>,
-    /// True if `code` is PTX, because this NVRTC does not know the device.
+    /// True if `code` is PTX, because this NVRTC does not support the device.
     pub is_ptx: bool,
     /// Mangled names, in the order of `Request::name_expressions`.
     pub lowered_names: Vec<String>,
@@ -45,7 +44,7 @@ pub struct Compiled {
     pub log: String,
 }
 
-/// An NVRTC that has been found and is loaded when first needed.
+/// An NVRTC library, loaded at first use.
 #[derive(Debug)]
 pub struct Compiler {
     path: PathBuf,
@@ -103,7 +102,7 @@ impl Compiler {
         &self.path
     }
 
-    /// Stands for the NVRTC version in cache keys, without loading it. See the module's head.
+    /// Identifies the NVRTC version in cache keys, without loading the library. See the module documentation.
     pub fn identity(&self) -> String {
         let real = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
         let files = std::iter::once(real).chain(libraries::companion_files(&self.path, &self.spec));
@@ -144,7 +143,7 @@ impl Compiler {
 
     /// Compiles for a compute capability, given as `90` for 9.0.
     ///
-    /// Gives a cubin; where the device is newer than this NVRTC, PTX for the newest architecture it knows.
+    /// Returns a cubin. For a device that is newer than this NVRTC, returns PTX for the newest supported architecture.
     pub fn compile(&self, request: &Request<'_>, arch: u32) -> Result<Compiled> {
         let api = self.api()?;
         let archs = self.supported_archs()?;
@@ -174,8 +173,8 @@ impl Compiler {
         })
     }
 
-    /// Unpacks the CUDA headers and CCCL that NVRTC 13.3 and later carry (20 MB, once per version) below `folder`
-    /// and gives CCCL's include folder.
+    /// Unpacks the CUDA headers and CCCL that NVRTC 13.3 and later bundle (20 MB, once per version) to `folder`. Returns
+    /// CCCL's include folder.
     pub fn bundled_cccl(&self, folder: &Path) -> Result<CcclHeaders> {
         let missing = |reason: String| Missing {
             name: "CCCL headers".into(),
@@ -274,7 +273,7 @@ type BytesFn = unsafe extern "C" fn(ProgramPtr, *mut c_char) -> c_int;
 type CreateFn =
     unsafe extern "C" fn(*mut ProgramPtr, *const c_char, *const c_char, c_int, *const *const c_char, *const *const c_char) -> c_int;
 
-/// NVRTC's functions, with results as plain integers: a newer library may return codes that no enum of ours has.
+/// NVRTC's functions. Results are plain integers, because a newer library may return unknown codes.
 #[derive(Debug)]
 struct Api {
     version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int,
@@ -417,7 +416,7 @@ impl Drop for ProgramHandle<'_> {
     }
 }
 
-/// The first source line that the log calls an error: `name.cu(12): error: ...` -> `12 | text`.
+/// Returns the first source line with an error in the log: `name.cu(12): error: ...` -> `12 | text`.
 fn offending_line(log: &str, request: &Request<'_>) -> Option<String> {
     for line in log.lines() {
         let Some((place, _)) = line.split_once("): ").filter(|(_, rest)| rest.contains("error")) else { continue };

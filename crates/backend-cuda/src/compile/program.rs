@@ -1,4 +1,4 @@
-//! From source text to a loaded module: the disk cache is asked first, NVRTC only on a miss.
+//! From CUDA C++ to a loaded module: by the disk cache, or by NVRTC on a miss.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::compile::source_dump::{self, Origin};
 use crate::driver::Context;
 use crate::error::Result;
 
-/// CUDA C++ source and all that shapes its code.
+/// CUDA C++ source and everything that determines its code.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Program<'a> {
-    /// Shown in compile errors; not part of the cache key.
+    /// Name in compile errors; not part of the cache key.
     pub name: &'a str,
     /// The source. Compiled as C++17.
     pub source: &'a str,
@@ -23,11 +23,11 @@ pub struct Program<'a> {
     pub options: &'a [&'a str],
     /// Headers in memory: name and text.
     pub headers: &'a [(&'a str, &'a str)],
-    /// Folders for `#include`. Not part of the cache key, nor are the files in them: say in `identity` what they hold.
+    /// Folders for `#include`. Neither they nor their files are part of the cache key: describe their contents in `identity`.
     pub include_dirs: &'a [&'a Path],
-    /// Stands in the cache key for what is not hashed, e.g. `CCCL 3.0.1`.
+    /// Part of the cache key for contents that are not hashed, such as `CCCL 3.0.1`.
     pub identity: &'a str,
-    /// Expressions naming template kernels, for [`Built::function`] by number; without any, kernels are `extern "C"`.
+    /// Name expressions of template kernels, for [`Built::function`] by index. Without any, kernels are `extern "C"`.
     pub name_expressions: &'a [&'a str],
 }
 
@@ -40,22 +40,22 @@ pub struct Built {
 }
 
 impl Built {
-    /// The kernel of the `index`-th name expression.
+    /// Returns the kernel of the `index`-th name expression.
     pub fn function(&self, index: usize) -> Result<Arc<Function>> {
         let name = self.lowered_names.get(index).map_or("", String::as_str);
         self.module.function(name)
     }
 
-    /// A kernel declared `extern "C"`.
+    /// Returns an `extern "C"` kernel.
     pub fn function_named(&self, name: &str) -> Result<Arc<Function>> {
         self.module.function(name)
     }
 }
 
-/// What this process has done so far.
+/// Compilation statistics of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {
-    /// Programs that came from the disk cache.
+    /// Programs loaded from the disk cache.
     pub hits: u64,
     /// Programs that NVRTC compiled.
     pub compiles: u64,
@@ -67,17 +67,17 @@ static HITS: AtomicU64 = AtomicU64::new(0);
 static COMPILES: AtomicU64 = AtomicU64::new(0);
 static COMPILE_MICROS: AtomicU64 = AtomicU64::new(0);
 
-/// The counts since the process began.
+/// Returns the statistics since the process began.
 pub fn stats() -> Stats {
     let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     Stats { hits: read(&HITS), compiles: read(&COMPILES), compile_micros: read(&COMPILE_MICROS) }
 }
 
 impl Program<'_> {
-    /// Compiles (or takes from the process's disk cache) and loads on a device.
+    /// Compiles the program, or takes it from the disk cache, and loads it on a device.
     ///
     /// # Errors
-    /// `Missing` when NVRTC is needed and not there, `Compile` with log and line, `Driver` from loading.
+    /// `Missing` if NVRTC is needed but missing, `Compile` with log and line, `Driver` from loading.
     pub fn build(&self, context: &'static Context) -> Result<Built> {
         let compiler = context.compiler()?;
         let compiled = self.compile(compiler, context.info().arch(), DiskCache::shared())?;
@@ -85,13 +85,13 @@ impl Program<'_> {
         Ok(Built { module, lowered_names: compiled.lowered_names })
     }
 
-    /// Whether [`Program::build`] would find its code in the process's disk cache.
+    /// Whether the disk cache has the code for [`Program::build`].
     pub fn is_cached(&self, context: &Context) -> Result<bool> {
         let compiler = context.compiler()?;
         Ok(DiskCache::shared().get(&self.key(&compiler.identity(), context.info().arch())).is_some())
     }
 
-    /// The machine code for a compute capability (`90` for 9.0), from `cache` or else by `compiler`.
+    /// Returns the machine code for a compute capability (`90` for 9.0), from `cache` or by `compiler`.
     pub fn compile(&self, compiler: &Compiler, arch: u32, cache: &DiskCache) -> Result<Compiled> {
         let key = self.key(&compiler.identity(), arch);
         let includes: Vec<String> = self.include_dirs.iter().map(|d| format!("-I{}", d.display())).collect();
@@ -134,7 +134,7 @@ impl Program<'_> {
     }
 }
 
-/// The cached form: kind, names (each ended by NUL) with their length in front, code.
+/// The format in the cache: kind, total length of the names, NUL-terminated names, code.
 fn encode(compiled: &Compiled) -> Vec<u8> {
     let names: String = compiled.lowered_names.iter().flat_map(|n| [n.as_str(), "\0"]).collect();
     let mut bytes = vec![u8::from(compiled.is_ptx)];

@@ -1,20 +1,19 @@
-//! A map from structural keys to things that are expensive to make: each is made once, however many threads ask.
+//! A concurrent map that computes each value once, even if several threads request it at the same time.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// See the module's head. `T` is cheap to clone, e.g. an `Arc`.
+/// A concurrent map that computes each value once. `T` is cheap to clone, such as an `Arc`.
 ///
-/// The caller supplies a hash (computed once, with the key's structure) and the key's bytes, which are compared in
-/// full: two keys with the same hash are two entries.
+/// The caller provides a hash and the key's bytes. Keys are compared in full, so equal hashes do not collide.
 #[derive(Debug)]
 pub struct SingleFlight<T> {
     entries: RwLock<FxHashMap<u64, SameHash<T>>>,
 }
 
-/// Entries whose hashes are equal; nearly always one.
+/// Entries with equal hashes; nearly always one.
 type SameHash<T> = SmallVec<[Arc<Entry<T>>; 1]>;
 
 #[derive(Debug)]
@@ -31,17 +30,17 @@ impl<T> Default for SingleFlight<T> {
 }
 
 impl<T: Clone> SingleFlight<T> {
-    /// The value, if it has been made.
+    /// Returns the value if it exists.
     #[inline]
     pub fn get(&self, hash: u64, key: &[u8]) -> Option<T> {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         entries.get(&hash)?.iter().find(|e| *e.key == *key)?.value.get().cloned()
     }
 
-    /// The value, made by `make` if this is the first to ask; others that ask for the same key meanwhile wait, those
-    /// that ask for another do not. A failure is returned to this caller only, and the next one tries again.
+    /// Returns the value, which `make` computes at the first request. Other threads wait for the same key only. An error is
+    /// returned to this caller, and the next request tries again.
     ///
-    /// `make` must not ask for the same key.
+    /// `make` must not request the same key.
     pub fn get_or_make<E>(&self, hash: u64, key: &[u8], make: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         if let Some(value) = self.get(hash, key) {
             return Ok(value);
@@ -55,13 +54,13 @@ impl<T: Clone> SingleFlight<T> {
         Ok(entry.value.get_or_init(|| value).clone())
     }
 
-    /// How many values have been made.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         entries.values().flatten().filter(|e| e.value.get().is_some()).count()
     }
 
-    /// True if none has.
+    /// True if there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,8 +1,8 @@
-//! Sources as they are compiled, in a folder of the user's: `CUPRUM_DUMP_SOURCE=folder`.
+//! Writes compiled sources to a folder: `CUPRUM_DUMP_SOURCE=folder`.
 //!
-//! Each program leaves `name-key.cu`, its text and below it, behind `#if 0`, its headers in memory, among them the code of kernels from
-//! strings; and `name-key.log`: the whole key of the disk cache, architecture, options, where its code came from, and what the compiler
-//! said. Programs that the cache serves are written too.
+//! Each program writes `name-key.cu`: its source, then its in-memory headers after `#if 0`, which include user code. It also
+//! writes `name-key.log`: cache key, architecture, options, origin of the code, and the compiler's log. Programs from the
+//! cache are written too.
 
 use std::fs;
 use std::io;
@@ -16,24 +16,24 @@ use crate::compile::disk_cache::CacheKey;
 use crate::compile::nvrtc::{Compiled, Request};
 use crate::error::CudaError;
 
-/// The variable that names the folder.
+/// Name of the variable.
 pub const VARIABLE: &str = "CUPRUM_DUMP_SOURCE";
 
-/// Characters of a program's name and of its key in file names.
+/// Maximum number of characters of the program's name in file names.
 const NAME: usize = 80;
 const KEY: usize = 16;
 
-/// Where a program's code came from.
+/// Origin of a program's code.
 pub enum Origin<'a> {
     /// The disk cache.
     Cache,
-    /// NVRTC, in this time.
+    /// NVRTC, with the time of the compilation.
     Compiled(&'a Compiled, Duration),
-    /// NVRTC refused it.
+    /// An NVRTC error.
     Failed(&'a CudaError),
 }
 
-/// Writes a program to the folder of the variable, if it is set. What cannot be written is a warning, and given up.
+/// Writes a program to the folder, if the variable is set. A failure is a warning.
 pub fn write(request: &Request, arch: u32, key: &CacheKey, origin: &Origin) {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     let folder = || settings::env(VARIABLE).filter(|v| !v.is_empty()).map(PathBuf::from);
@@ -50,13 +50,13 @@ fn write_to(folder: &Path, request: &Request, arch: u32, key: &CacheKey, origin:
     fs::write(folder.join(format!("{stem}.log")), log(request, arch, key, origin))
 }
 
-/// The source as it is, for the compiler's messages have its line numbers, then the headers.
+/// The source first, so that line numbers match compiler messages, then the headers.
 fn text(request: &Request) -> String {
     let headers = request.headers.iter().map(|(name, text)| format!("\n#if 0 // header {name}\n{text}\n#endif\n"));
     std::iter::once(request.source.to_owned()).chain(headers).collect()
 }
 
-/// The program's name as far as file names go, and the beginning of its key.
+/// The program's name in file name characters, and the start of its key.
 fn file_stem(name: &str, key: &CacheKey) -> String {
     let name = name.strip_suffix(".cu").unwrap_or(name);
     let kept: String = name.chars().take(NAME).map(|c| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { '_' }).collect();

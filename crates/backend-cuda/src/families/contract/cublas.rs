@@ -1,11 +1,12 @@
-//! cuBLAS: one handle per device, which goes to the stream of each call, and the one call that contraction needs. A named unsafe room.
+//! cuBLAS: one handle per device, which is set to the stream of each call, and the function that contractions need. Allows
+//! unsafe code for its C interface.
 //!
-//! cuBLAS is **column-major**. For row-major C = A B pass B as `a`, A as `b`, n as `m`, m as `n` (that computes
-//! C^T = B^T A^T, which is C in row-major); a row-major operand that is used transposed takes `Transpose::Yes`
-//! in its place. Leading dimensions are in elements. The caller does this; nothing here reorders.
+//! cuBLAS is **column-major**. For row-major C = A B, pass B as `a`, A as `b`, n as `m`, m as `n`: this computes C^T = B^T
+//! A^T, which is C in row-major order. A row-major operand that is used transposed takes `Transpose::Yes` there. Leading
+//! dimensions are in elements. The caller does this.
 //!
-//! Its functions are bound from the library that [`crate::compile::libraries`] finds, not through cudarc's loader, which
-//! prefers a bare `libcublas.so` of any version and panics on a missing symbol.
+//! Its functions are loaded from the library that [`crate::compile::libraries`] finds. cudarc's loader prefers a
+//! `libcublas.so` of any version and panics on a missing symbol.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_longlong, c_void};
@@ -27,7 +28,7 @@ pub enum BlasType {
     F16,
     /// bfloat16, accumulated in f32.
     Bf16,
-    /// True f32 unless [`Gemm::precision`] says otherwise.
+    /// f32, computed in full precision unless [`Gemm::precision`] allows less.
     F32,
     /// f64.
     F64,
@@ -37,7 +38,7 @@ pub enum BlasType {
     C128,
 }
 
-/// How an operand is read.
+/// The form of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum Transpose {
@@ -56,43 +57,43 @@ pub enum Transpose {
 pub struct Gemm {
     /// Type of A, B and C.
     pub dtype: BlasType,
-    /// How A and B are read.
+    /// Forms of A and B.
     pub transpose: (Transpose, Transpose),
     /// Rows of C.
     pub m: i64,
     /// Columns of C.
     pub n: i64,
-    /// The contracted length.
+    /// Length of the contracted axis.
     pub k: i64,
-    /// Real and imaginary part.
+    /// Factor of the product: real and imaginary part.
     pub alpha: (f64, f64),
     /// A.
     pub a: u64,
     /// Leading dimension of A as stored.
     pub lda: i64,
-    /// From one A to the next.
+    /// Stride between consecutive A, in elements.
     pub stride_a: i64,
     /// B.
     pub b: u64,
     /// Leading dimension of B as stored.
     pub ldb: i64,
-    /// From one B to the next.
+    /// Stride between consecutive B, in elements.
     pub stride_b: i64,
-    /// Real and imaginary part. With (0, 0), C is not read.
+    /// Factor of C: real and imaginary part. With (0, 0), C is not read.
     pub beta: (f64, f64),
     /// C.
     pub c: u64,
     /// Leading dimension of C.
     pub ldc: i64,
-    /// From one C to the next.
+    /// Stride between consecutive C, in elements.
     pub stride_c: i64,
     /// Number of products.
     pub batch: i64,
-    /// What `F32` and `C64` are multiplied in.
+    /// Precision of products of `F32` and `C64`.
     pub precision: MatmulPrecision,
 }
 
-/// A scalar in the form that the compute type wants.
+/// A scalar in the representation of the compute type.
 #[repr(C, align(16))]
 struct Scalar([u8; 16]);
 
@@ -194,7 +195,7 @@ type Gemm64 = unsafe extern "C" fn(
     c_int,
 ) -> c_int;
 
-/// cuBLAS's functions; enums are passed as the integers that they are in C.
+/// cuBLAS's functions. Enums are passed as integers.
 struct Api {
     create: unsafe extern "C" fn(*mut Handle) -> c_int,
     set_stream: unsafe extern "C" fn(Handle, sys::CUstream) -> c_int,
@@ -243,7 +244,7 @@ impl Api {
     }
 }
 
-/// Where cuBLAS is, without loading it, or why it cannot be had.
+/// Returns the path of cuBLAS without loading it, or the reason why it is missing.
 pub fn probe(driver_major: u32) -> std::result::Result<PathBuf, String> {
     libraries::locate(&LibrarySpec::cublas(driver_major)).map_err(|m| m.to_string())
 }
@@ -252,12 +253,12 @@ pub fn probe(driver_major: u32) -> std::result::Result<PathBuf, String> {
 pub struct Blas {
     api: &'static Api,
     context: &'static Context,
-    /// A handle may be used by one thread at a time; calls only queue work, so the lock is held briefly.
+    /// A handle is used by one thread at a time. Calls only queue work, so the lock is held briefly.
     handle: Mutex<OnStream>,
     version: u32,
 }
 
-/// The handle, and where its work goes.
+/// The handle and the stream that it is set to.
 struct OnStream {
     handle: Handle,
     /// The stream that was set last.
