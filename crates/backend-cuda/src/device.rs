@@ -17,7 +17,7 @@ use cuprum_core::{Array, Call, Device, Error, Op, Outcome, Program, Result, Stor
 use smallvec::SmallVec;
 
 use crate::codegen;
-use crate::compile::module;
+use crate::compile::minimal_launch;
 use crate::compile::program;
 use crate::driver::{self, Context, DeviceBuffer, fault};
 use crate::error::CudaError;
@@ -91,7 +91,7 @@ pub fn context(device: Device) -> Result<&'static Context> {
 /// ```
 pub fn bare_launch(device: Device, micros: u32) -> Result<impl Fn() -> Result<()>> {
     let failed = move |e| error("cuda", "device", device, e);
-    let launch = module::bare_launch(context(device)?, micros).map_err(failed)?;
+    let launch = minimal_launch::minimal_launch(context(device)?, micros).map_err(failed)?;
     Ok(move || launch().map_err(failed))
 }
 

@@ -9,82 +9,82 @@ use cuprum_core::Program;
 use crate::codegen::{Flags, KernelKey};
 
 /// Slots per table. A collision replaces the earlier entry.
-const PLACES: usize = 128;
+const SLOTS: usize = 128;
 
-/// A thread's table of kernels, or of what else follows from a [`KernelKey`].
+/// A per-thread table of values that a [`KernelKey`] determines, such as compiled kernels.
 ///
 /// ```
 /// use cuprum_backend_cuda::codegen::KernelKey;
-/// use cuprum_backend_cuda::launch_cache::Recent;
+/// use cuprum_backend_cuda::launch_cache::LaunchCache;
 /// use cuprum_core::{DType, Program};
 /// thread_local! {
-///     static WIDTHS: Recent<usize> = const { Recent::new() };
+///     static WIDTHS: LaunchCache<usize> = const { LaunchCache::new() };
 /// }
 /// let (floats, doubles) = (Program::identity(DType::F32), Program::identity(DType::F64));
-/// Recent::keep(&WIDTHS, &KernelKey::new("sum", &floats).with(1), 4);
-/// assert_eq!(Recent::find(&WIDTHS, &KernelKey::new("sum", &floats).with(1), |width| *width), Some(4));
-/// assert_eq!(Recent::find(&WIDTHS, &KernelKey::new("sum", &floats).with(2), |width| *width), None);
-/// assert_eq!(Recent::find(&WIDTHS, &KernelKey::new("sum", &doubles).with(1), |width| *width), None);
+/// LaunchCache::keep(&WIDTHS, &KernelKey::new("sum", &floats).with(1), 4);
+/// assert_eq!(LaunchCache::find(&WIDTHS, &KernelKey::new("sum", &floats).with(1), |width| *width), Some(4));
+/// assert_eq!(LaunchCache::find(&WIDTHS, &KernelKey::new("sum", &floats).with(2), |width| *width), None);
+/// assert_eq!(LaunchCache::find(&WIDTHS, &KernelKey::new("sum", &doubles).with(1), |width| *width), None);
 /// ```
 #[derive(Debug)]
-pub struct Recent<T>(RefCell<Vec<Option<Box<Known<T>>>>>);
+pub struct LaunchCache<T>(RefCell<Vec<Option<Box<Entry<T>>>>>);
 
 #[derive(Debug)]
-struct Known<T> {
+struct Entry<T> {
     flags: Flags,
     program: Option<Program>,
     value: T,
 }
 
-impl<T> Known<T> {
-    fn is_for(&self, key: &KernelKey) -> bool {
+impl<T> Entry<T> {
+    fn matches(&self, key: &KernelKey) -> bool {
         let has_program = match (&self.program, key.program) {
-            (Some(ours), Some(asked)) => ours.same_structure(asked),
-            (ours, asked) => ours.is_none() && asked.is_none(),
+            (Some(program), Some(other)) => program.same_structure(other),
+            (program, other) => program.is_none() && other.is_none(),
         };
         has_program && self.flags == key.flags
     }
 }
 
-impl<T> Recent<T> {
+impl<T> LaunchCache<T> {
     /// An empty table.
-    pub const fn new() -> Recent<T> {
-        Recent(RefCell::new(Vec::new()))
+    pub const fn new() -> LaunchCache<T> {
+        LaunchCache(RefCell::new(Vec::new()))
     }
 
     /// Calls `f` with the entry for `key`. Returns `None` if there is none, if the table is borrowed by a caller, or if the
     /// thread is ending.
-    pub fn find<R>(table: &'static LocalKey<Recent<T>>, key: &KernelKey, f: impl FnOnce(&T) -> R) -> Option<R> {
-        let find = |Recent(places): &Recent<T>| {
-            let places = places.try_borrow().ok()?;
-            let known = places.get(place(key))?.as_deref().filter(|known| known.is_for(key))?;
-            Some(f(&known.value))
+    pub fn find<R>(table: &'static LocalKey<LaunchCache<T>>, key: &KernelKey, f: impl FnOnce(&T) -> R) -> Option<R> {
+        let find = |LaunchCache(slots): &LaunchCache<T>| {
+            let slots = slots.try_borrow().ok()?;
+            let entry = slots.get(slot(key))?.as_deref().filter(|entry| entry.matches(key))?;
+            Some(f(&entry.value))
         };
         table.try_with(find).ok().flatten()
     }
 
     /// Inserts an entry.
     #[cold]
-    pub fn keep(table: &'static LocalKey<Recent<T>>, key: &KernelKey, value: T) {
-        let known = Known { flags: key.flags.clone(), program: key.program.cloned(), value };
+    pub fn keep(table: &'static LocalKey<LaunchCache<T>>, key: &KernelKey, value: T) {
+        let entry = Entry { flags: key.flags.clone(), program: key.program.cloned(), value };
         // A table that is borrowed by a caller, or whose thread is ending, stays as it is.
-        let _ = table.try_with(|Recent(places)| {
-            if let Ok(mut places) = places.try_borrow_mut() {
-                places.resize_with(PLACES, || None);
-                places[place(key)] = Some(Box::new(known));
+        let _ = table.try_with(|LaunchCache(slots)| {
+            if let Ok(mut slots) = slots.try_borrow_mut() {
+                slots.resize_with(SLOTS, || None);
+                slots[slot(key)] = Some(Box::new(entry));
             }
         });
     }
 }
 
-impl<T> Default for Recent<T> {
+impl<T> Default for LaunchCache<T> {
     fn default() -> Self {
-        Recent::new()
+        LaunchCache::new()
     }
 }
 
-fn place(key: &KernelKey) -> usize {
-    key.fingerprint() as usize % PLACES
+fn slot(key: &KernelKey) -> usize {
+    key.fingerprint() as usize % SLOTS
 }
 
 #[cfg(test)]
@@ -95,11 +95,11 @@ mod tests {
     use super::*;
 
     thread_local! {
-        static TABLE: Recent<u32> = const { Recent::new() };
+        static TABLE: LaunchCache<u32> = const { LaunchCache::new() };
     }
 
     fn get(key: &KernelKey) -> Option<u32> {
-        Recent::find(&TABLE, key, |value| *value)
+        LaunchCache::find(&TABLE, key, |value| *value)
     }
 
     fn with_number(op: Op, number: f64) -> Program {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_kernel_depends_on_tells_keys_apart() {
+    fn keys_differ_in_each_part() {
         let (identity, sum, product) = (Program::identity(DType::F32), with_number(ADD, 2.0), with_number(MULTIPLY, 2.0));
         let (mut twice, doubles) = (sum.clone(), Program::identity(DType::F64));
         twice.outputs.push(0);
@@ -130,7 +130,7 @@ mod tests {
         ];
         let keys: Vec<KernelKey> = programs.into_iter().chain(others).collect();
         for (n, key) in (0..).zip(&keys) {
-            Recent::keep(&TABLE, key, n);
+            LaunchCache::keep(&TABLE, key, n);
             assert_eq!(get(key), Some(n));
             let found = keys.iter().filter(|other| get(other) == Some(n)).count();
             assert_eq!(found, 1, "{key:?}");
@@ -140,21 +140,25 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_a_program_are_no_part_of_it() {
-        Recent::keep(&TABLE, &KernelKey::new("map", &with_number(ADD, 1.0)), 7);
+    fn keys_do_not_include_scalars() {
+        LaunchCache::keep(&TABLE, &KernelKey::new("map", &with_number(ADD, 1.0)), 7);
         assert_eq!(get(&KernelKey::new("map", &with_number(ADD, 3.0))), Some(7));
-        assert_eq!(std::thread::spawn(|| get(&KernelKey::new("map", &with_number(ADD, 1.0)))).join().unwrap(), None, "of its thread alone");
+        assert_eq!(
+            std::thread::spawn(|| get(&KernelKey::new("map", &with_number(ADD, 1.0)))).join().unwrap(),
+            None,
+            "tables are per thread"
+        );
     }
 
     #[test]
-    fn a_table_in_use_answers_nothing() {
+    fn a_borrowed_table_is_not_changed() {
         let program = with_number(ADD, 1.0);
         let key = KernelKey::new("map", &program);
-        Recent::keep(&TABLE, &key, 7);
-        let inside = Recent::find(&TABLE, &key, |_| {
-            Recent::keep(&TABLE, &key, 8);
+        LaunchCache::keep(&TABLE, &key, 7);
+        let inside = LaunchCache::find(&TABLE, &key, |_| {
+            LaunchCache::keep(&TABLE, &key, 8);
             get(&key)
         });
-        assert_eq!((inside, get(&key)), (Some(Some(7)), Some(7)), "it may be read, not changed");
+        assert_eq!((inside, get(&key)), (Some(Some(7)), Some(7)), "it can be read, but not changed");
     }
 }

@@ -5,6 +5,8 @@ pub mod disk_cache;
 mod ld_cache;
 #[allow(unsafe_code)] // dlopen
 pub mod libraries;
+#[allow(unsafe_code)] // a kernel launch
+pub mod minimal_launch;
 #[allow(unsafe_code)] // the driver's C interface
 pub mod module;
 #[allow(unsafe_code)] // NVRTC's C interface

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use smallvec::SmallVec;
 
-use crate::compile::program::Program;
 use crate::compile::single_flight::SingleFlight;
 use crate::driver::{self, Context, check, sys};
 use crate::error::{CudaError, Result};
@@ -315,16 +314,6 @@ impl Function {
     pub fn raw(&self) -> sys::CUfunction {
         self.raw
     }
-}
-
-/// Returns a closure that launches a kernel without parameters, which occupies one warp for `micros` microseconds. Its host
-/// time is a lower bound for any call.
-pub fn bare_launch(context: &'static Context, micros: u32) -> Result<impl Fn() -> Result<()>> {
-    let source = include_str!("../kernels/spin.cu");
-    let options = [&*format!("-DMICROS={micros}")];
-    let bare = Program { name: "spin.cu", source, options: &options, ..Program::default() }.build(context)?.function_named("bare")?;
-    // SAFETY: the kernel has no parameters.
-    Ok(move || unsafe { bare.launch([1; 3], [32, 1, 1], 0, &mut []) })
 }
 
 /// The argument list of a launch, on the stack for up to 24 arguments. Borrows the values.

@@ -324,7 +324,7 @@ impl Api {
             cubin: symbol!("nvrtcGetCUBIN"),
             add_name: symbol!("nvrtcAddNameExpression"),
             lowered: symbol!("nvrtcGetLoweredName"),
-            // SAFETY: as above; absent before 13.3.
+            // SAFETY: the type is the function's signature in nvrtc.h; absent before 13.3.
             install_headers: unsafe { loaded.library.get("nvrtcInstallBundledHeaders") }.ok().map(|s| *s),
             _library: std::mem::ManuallyDrop::new(loaded),
         })

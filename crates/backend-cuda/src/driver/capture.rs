@@ -16,8 +16,8 @@ use cuprum_core::Stream;
 use cuprum_core::device::Buffer;
 
 use super::fault::FaultCell;
+use super::mark::{Mark, Raw};
 use super::memory::DeviceBuffer;
-use super::streams::{Mark, Raw};
 use super::{Context, check, require, sys};
 use crate::error::{CudaError, Result};
 

@@ -15,9 +15,9 @@ use smallvec::SmallVec;
 
 use super::capture::{Capture, FIRST_CAPTURE};
 use super::fault::{FaultCell, Taint};
+use super::mark::Mark;
 use super::order::{Uses, numbers};
 use super::pool::{Block, Pool, Taken};
-use super::streams::Mark;
 use super::{Context, DeviceInfo, Event, check, sys};
 use crate::error::{CudaError, Result};
 
@@ -221,7 +221,7 @@ impl Context {
             return;
         }
         for (stream, pointer) in blocks {
-            // SAFETY: the caller's word. A failure (the context is broken, the process is ending) leaves nothing to be
+            // SAFETY: guaranteed by the caller. A failure (the context is broken, the process is ending) leaves nothing to be
             // done. `cuMemFree` waits for the work that is queued.
             unsafe {
                 if self.memory.driver.is_null() {

@@ -10,6 +10,7 @@ mod capture;
 mod context;
 mod event;
 pub mod fault;
+mod mark;
 mod memory;
 mod order;
 mod pinned;

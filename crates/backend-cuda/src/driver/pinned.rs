@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::Buffer;
 
+use super::mark::Mark;
 use super::memory::DeviceBuffer;
 use super::pool::Fence;
-use super::streams::Mark;
 use super::{Context, check, require, sys};
 use crate::error::{CudaError, Result};
 

@@ -1,9 +1,8 @@
-//! The streams of a context, and the events that order work between streams.
+//! The streams of a context.
 //!
 //! Stream 0 is created with the context, others by [`Context::new_stream`], up to [`MOST`], which are then reused in turn. No
 //! stream is destroyed, because memory blocks refer to streams.
 
-use std::fmt;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -11,10 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use cuprum_core::Stream;
 
 use super::capture::{Capture, FIRST_CAPTURE};
+use super::mark::{Raw, RawEvent};
 use super::order::{Queues, StreamSet, numbers};
-use super::pool::Fence;
 use super::{Context, check, sys};
-use crate::error::{CudaError, Result};
+use crate::error::Result;
 
 /// Maximum number of streams besides the first. CUDA runs at most 128 kernels at once, and maps more streams to few hardware
 /// queues.
@@ -25,7 +24,7 @@ pub(super) struct Streams {
     first: Raw,
     others: [OnceLock<Raw>; MOST],
     /// Number of streams that were requested.
-    asked: AtomicU32,
+    requested: AtomicU32,
     /// Whether more than the first stream exists.
     several: AtomicBool,
     making: Mutex<()>,
@@ -38,29 +37,23 @@ pub(super) struct Streams {
     idle: Mutex<Vec<Raw>>,
 }
 
-#[derive(Clone, Copy)]
-pub(super) struct Raw(pub sys::CUstream);
-
-// SAFETY: any thread may use a stream handle.
-unsafe impl Send for Raw {}
-// SAFETY: any thread may use a stream handle.
-unsafe impl Sync for Raw {}
-
-#[derive(Clone, Copy)]
-struct RawEvent(sys::CUevent);
-
-// SAFETY: any thread may use an event handle.
-unsafe impl Send for RawEvent {}
-// SAFETY: any thread may use an event handle.
-unsafe impl Sync for RawEvent {}
-
 impl Streams {
+    /// Returns an unused event, if there is one.
+    pub(super) fn take_event(&self) -> Option<RawEvent> {
+        lock(&self.events).pop()
+    }
+
+    /// Returns an event for reuse.
+    pub(super) fn put_event(&self, event: RawEvent) {
+        lock(&self.events).push(event);
+    }
+
     /// Requires a current context.
     pub(super) fn new() -> Result<Streams> {
         Ok(Streams {
             first: make()?,
             others: [const { OnceLock::new() }; MOST],
-            asked: AtomicU32::new(0),
+            requested: AtomicU32::new(0),
             several: AtomicBool::new(false),
             making: Mutex::new(()),
             turns: [const { Mutex::new(()) }; Context::MOST_STREAMS],
@@ -119,7 +112,7 @@ impl Context {
     /// Returns the number of a stream for new work. Creates a stream until there are 32 besides the first, then reuses these
     /// in turn.
     pub fn new_stream(&self) -> Result<u32> {
-        let at = self.streams.asked.fetch_add(1, Ordering::Relaxed) as usize % MOST;
+        let at = self.streams.requested.fetch_add(1, Ordering::Relaxed) as usize % MOST;
         let slot = &self.streams.others[at];
         let _making = lock(&self.streams.making);
         if slot.get().is_none() {
@@ -212,80 +205,5 @@ impl Context {
     /// Makes a stream wait for all work queued so far on other streams.
     pub(super) fn wait_behind(&'static self, stream: u32, others: StreamSet) -> Result<()> {
         numbers(others).try_for_each(|other| Queues::wait(&self, stream, &self.mark(other)?))
-    }
-}
-
-/// A point in a stream, for ordering. Its event is reused after the last reference is dropped.
-pub(super) struct Mark {
-    event: RawEvent,
-    stream: u32,
-    context: &'static Context,
-}
-
-impl fmt::Debug for Mark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Mark(stream {} of {:?})", self.stream, self.context)
-    }
-}
-
-impl Drop for Mark {
-    fn drop(&mut self) {
-        // Waits that are queued on the device refer to the event's earlier record and stay valid.
-        lock(&self.context.streams.events).push(self.event);
-    }
-}
-
-impl Mark {
-    /// Blocks the host until the device reaches the point.
-    pub(super) fn wait(&self) -> Result<()> {
-        self.context.bind()?;
-        // SAFETY: the event is alive.
-        check("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.event.0) })
-    }
-}
-
-impl Context {
-    /// Returns a point after all work queued so far on a stream.
-    pub(super) fn mark(&'static self, stream: u32) -> Result<Arc<Mark>> {
-        self.bind()?;
-        let kept = lock(&self.streams.events).pop();
-        let event = match kept {
-            Some(event) => event,
-            None => {
-                let mut raw = ptr::null_mut();
-                let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
-                // SAFETY: the context is current and the out-pointer valid.
-                check("cuEventCreate", unsafe { sys::cuEventCreate(&mut raw, flags) })?;
-                RawEvent(raw)
-            }
-        };
-        let mark = Mark { event, stream, context: self };
-        // SAFETY: event and stream are of this context, which is current.
-        check("cuEventRecord", unsafe { sys::cuEventRecord(mark.event.0, self.raw_stream(stream)) })?;
-        Ok(Arc::new(mark))
-    }
-}
-
-impl Queues for &'static Context {
-    type Mark = Arc<Mark>;
-    type Error = CudaError;
-
-    fn mark(&self, stream: u32) -> Result<Arc<Mark>> {
-        Context::mark(self, stream)
-    }
-
-    fn wait(&self, stream: u32, mark: &Arc<Mark>) -> Result<()> {
-        self.queue_wait(stream, mark.event.0)
-    }
-}
-
-impl Fence for Arc<Mark> {
-    fn stream(&self) -> u32 {
-        self.stream
-    }
-
-    fn is_passed(&self) -> bool {
-        // SAFETY: the event is alive. After an error of the device, the state is never known.
-        self.context.bind().is_ok() && unsafe { sys::cuEventQuery(self.event.0) } == sys::CUresult::CUDA_SUCCESS
     }
 }

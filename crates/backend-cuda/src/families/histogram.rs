@@ -15,7 +15,7 @@ const KERNELS: &str = include_str!("../kernels/histogram.cu");
 const THREADS: u32 = 512;
 /// Elements per thread.
 const ITEMS: usize = 8;
-/// Shared memory of the rule for even edges in `histogram_bins.cuh`, in bytes, aligned.
+/// Shared memory that `Bins` in histogram_bins.cuh takes under the rule EVEN, in bytes.
 const WORD: usize = 16;
 /// Maximum shared memory for several copies of the counts, in bytes. A single copy may use all that a block can have.
 const COPIES_BYTES: usize = 32 << 10;

@@ -12,7 +12,7 @@ use crate::compile::module::Function;
 use crate::compile::program::Program;
 use crate::driver::Context;
 use crate::error::{CudaError, Result};
-use crate::launch_cache::Recent;
+use crate::launch_cache::LaunchCache;
 
 /// Default block size, in threads.
 pub(crate) const THREADS: u32 = 256;
@@ -20,7 +20,7 @@ pub(crate) const THREADS: u32 = 256;
 /// The part of the prelude that `.cu` files need: element types, axes, the error word.
 const TYPES: &str = concat!(include_str!("../codegen/prelude/types.cuh"), include_str!("../codegen/prelude/layout.cuh"));
 
-/// An embedded CUDA source. A use defines its macros.
+/// A `.cu` file that is compiled with macro definitions for dtypes and sizes.
 #[derive(Debug)]
 pub(crate) struct KernelSource {
     /// File name, in compile errors and kernel keys.
@@ -70,10 +70,10 @@ pub(crate) fn generated(
     make: impl FnOnce() -> std::result::Result<(String, String), &'static str>,
 ) -> Result<Arc<Function>> {
     thread_local! {
-        static RECENT: Recent<Arc<Function>> = const { Recent::new() };
+        static CACHE: LaunchCache<Arc<Function>> = const { LaunchCache::new() };
     }
     let key = key.with(context.info().ordinal as u64);
-    if let Some(function) = Recent::find(&RECENT, &key, Arc::clone) {
+    if let Some(function) = LaunchCache::find(&CACHE, &key, Arc::clone) {
         return Ok(function);
     }
     let written = key.written();
@@ -81,7 +81,7 @@ pub(crate) fn generated(
         let (name, source) = make().map_err(|op| CudaError::Invalid(format!("no CUDA expression for {op}")))?;
         Program { name: &name, source: &source, ..Program::default() }.build(context)?.function_named(&name)
     })?;
-    Recent::keep(&RECENT, &key, function.clone());
+    LaunchCache::keep(&CACHE, &key, function.clone());
     Ok(function)
 }
 

@@ -16,7 +16,7 @@ use crate::device::{self, InCall};
 use crate::driver::{COUNTERS, Context};
 use crate::families::kernel::{self, THREADS};
 use crate::families::rows;
-use crate::user_kernels::{self, Asked, REDUCTION_KERNEL, StringReduction};
+use crate::user_kernels::{self, REDUCTION_KERNEL, ReductionCall, StringReduction};
 
 const COMMON: &str = concat!(include_str!("../kernels/warp.cuh"), include_str!("../kernels/reduce.cuh"));
 /// Maximum number of kept axes, and of reduced axes.
@@ -264,7 +264,7 @@ struct Blocks {
 }
 
 /// Returns the shape of a user-defined reduction whose inputs start at `address`.
-pub(crate) fn user_shape(asked: &Asked, address: u64) -> ReduceShape {
+pub(crate) fn user_shape(asked: &ReductionCall, address: u64) -> ReduceShape {
     let itemsizes: Vec<usize> = asked.inputs.iter().map(|a| a.dtype().itemsize()).collect();
     let (addresses, most) = (vec![address; itemsizes.len()], max_columns(asked.reduction.combination().size));
     shape(asked.reduction.plan(), &addresses, &itemsizes, (most, COLUMN_BLOCKS)).0

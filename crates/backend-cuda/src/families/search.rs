@@ -15,7 +15,7 @@ fn defines(dtype: DType, after_equal: bool) -> [(&'static str, &'static str); 2]
     [("ELEMENT", ctype(dtype)), ("AFTER", if after_equal { "1" } else { "0" })]
 }
 
-/// Sources for compiling without a device: every dtype with one side.
+/// Sources for compiling without a device: every dtype, alternately for both sides of equal elements.
 pub fn sources() -> Vec<(String, String)> {
     DType::ALL.iter().enumerate().map(|(n, &dtype)| SOURCE.listed(&defines(dtype, n % 2 == 0))).collect()
 }

@@ -1,8 +1,8 @@
-// A block's share of a row, element by element.
+// Loops over a block's range of a row, element by element.
 
 namespace cuprum {
 
-// Calls `use(element, place)` for the elements from `begin` to `end`. A thread has `Unroll` loads under way at a time.
+// Calls `use(element, index)` for the elements from `begin` to `end`. Each thread has `Unroll` loads in flight.
 template <int Threads, int Unroll = 8, class T, class Use>
 __device__ inline void for_each_in(const T* row, i64 begin, i64 end, const Use& use) {
     i64 i = begin + threadIdx.x;

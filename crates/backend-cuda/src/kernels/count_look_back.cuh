@@ -1,21 +1,21 @@
-// How many come before a tile, in one pass over memory, after relaxed.cuh: decoupled look-back (Merrill and Garland, "Single-pass
-// parallel prefix scan with decoupled look-back", 2016), first among the tiles of a span of 32, then among spans, so that whoever looks
-// back meets a finished count within a thousand tiles at once. A state is one word, its status in the upper 2 bits and a count in the
-// others, so that it is never met half written. Tiles are numbered by tickets in the order in which they start: those that a tile waits
-// for are running or done.
+// Number of elements in all tiles before a tile, in one pass over memory. Follows relaxed.cuh. It uses decoupled look-back
+// (Merrill and Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016) over the tiles of a span of 32,
+// then over spans. A state is one word with a status in the upper 2 bits and a count in the others, so that reads are never
+// torn. Tickets number tiles in the order of their start, so a tile waits only for tiles that run or are done.
 
 namespace cuprum {
 
 template <class Word> struct State {
     static constexpr int SHIFT = 8 * sizeof(Word) - 2;
     static constexpr Word COUNT = (Word(1) << SHIFT) - 1;
-    // Nothing yet (memory is zeroed before), the count of a tile or span alone, or that of all up to its end.
+    // Empty (memory is zeroed at the start), the count of a tile or span alone, or the count of everything up to its end.
     static constexpr Word TOTAL = Word(1) << SHIFT, PREFIX = Word(2) << SHIFT;
     __device__ static bool is_empty(Word w) { return w >> SHIFT == 0; }
     __device__ static bool is_prefix(Word w) { return w >> SHIFT == 2; }
 };
 
-// Tells the count of a tile; gives that of all before it. `states` are those of the tiles, then those of their spans. A whole warp calls.
+// Publishes the count of a tile. Returns the count of all tiles before it. `states` has the states of the tiles, then those
+// of their spans. A whole warp calls this.
 __device__ inline u64 look_back(u64* states, i64 tiles, i64 tile, u32 count) {
     using S = State<u64>;
     constexpr u32 ALL = 0xffffffffu;
@@ -38,12 +38,12 @@ __device__ inline u64 look_back(u64* states, i64 tiles, i64 tile, u32 count) {
 
     u64 before = 0;
     bool ended = span == 0;
-    // Lane 0 stands nearest. Before the first span there is nothing, all of it known.
+    // Lane 0 reads the nearest span. Before the first span the count is 0.
     for (i64 near = span - 1 - lane; !ended; near -= SPAN) {
         u32 needed;
         do {
             word = near >= 0 ? load_relaxed(spans + near) : S::PREFIX;
-            // What lies beyond the nearest prefix does not matter.
+            // States before the nearest prefix are not needed.
             const u32 ending = __ballot_sync(ALL, S::is_prefix(word));
             ended = ending != 0;
             needed = ended ? ending ^ (ending - 1) : ALL;

@@ -1,29 +1,29 @@
-// What a tile of a scan continues from, after warp.cuh and relaxed.cuh: decoupled look-back (Merrill and Garland, "Single-pass
-// parallel prefix scan with decoupled look-back", 2016) among the tiles of a row.
+// Prefix of a tile of a scan. Follows warp.cuh and relaxed.cuh. It uses decoupled look-back (Merrill and Garland,
+// "Single-pass parallel prefix scan with decoupled look-back", 2016) over the tiles of a row.
 //
-// Unlike the paper's, this look-back has one result whatever the timing, for floats too. Tiles lie in spans of 32. What is before a tile
-// in its span is folded by shuffles, in an order that its place there says. Spans are folded from left to right: whoever needs the prefix
-// P(s) of a span starts from the nearest that is finished and adds the totals of the spans after it one by one. That one was made the
-// same way, so by induction every prefix is (((S0 + S1) + S2) + ...), rounded at the same places, whatever was met. A fold over single
-// tiles from left to right would be a chain of as many additions as there are tiles, which takes longer than the memory.
+// Unlike the paper's version, the result does not depend on timing, even for floats. Tiles are grouped in spans of 32.
+// Shuffles fold the tiles before a tile in its span, in an order that depends only on its position. Spans are folded from
+// left to right: the prefix P(s) of a span starts from the nearest finished prefix and adds the totals of later spans one by
+// one. By induction every prefix is (((S0 + S1) + S2) + ...) with the same rounding. A left-to-right fold over single tiles
+// would be a dependency chain as long as the number of tiles, which takes longer than the memory accesses.
 
 namespace cuprum {
 
-// What a tile or a span has told: nothing yet (memory is zeroed before), its own total, or that of its row up to its end.
+// Status of a tile or span: empty (memory is zeroed at the start), its own total, or the total of its row up to its end.
 enum TileStatus : u32 { EMPTY, TOTAL, PREFIX };
 
-// A state for each tile, in words of 32 bits of status and 32 of value, so that none is ever met half written.
+// State of a tile, in words with 32 bits of status and 32 of value, so that reads of a word are never torn.
 template <class T> struct TileStates {
     static constexpr int WORDS = Words<T>::COUNT;
     u64* words;
-    u64 tiles;  // of all rows: how far a state's words lie apart
+    u64 tiles;  // of all rows: the stride between the words of a state
 
     __device__ void put(u64 tile, TileStatus status, const T& value) const {
         const Words<T> parts(value);
         #pragma unroll
         for (int w = 0; w < WORDS; w++) store_relaxed(words + w * tiles + tile, static_cast<u64>(status) << 32 | parts.at[w]);
     }
-    // The status: EMPTY as long as words of different statuses are met.
+    // The status, or EMPTY if words have different statuses.
     __device__ u32 get(u64 tile, T& value) const {
         u32 parts[WORDS], status = EMPTY;
         bool whole = true;
@@ -40,14 +40,14 @@ template <class T> struct TileStates {
     }
 };
 
-// Tiles of a span, one for each lane of a warp.
+// Tiles per span, one for each lane of a warp.
 constexpr int SPAN = 32;
 
-// States of a row: those of its tiles, then those of its spans.
+// Number of states of a row: of its tiles, then of its spans.
 __device__ inline u64 states_of_row(u64 tiles) { return tiles + (tiles + SPAN - 1) / SPAN; }
 
-// Tells the `total` of a tile; gives the fold of what is before it in its row, if it is not the first. `row` is the row's first state. A
-// whole warp calls.
+// Publishes the `total` of a tile. Returns the fold of everything before it in its row, if it is not the first. `row` is the
+// row's first state. A whole warp calls this.
 template <class T, class Combine>
 __device__ inline T fold_back(const TileStates<T>& states, u64 row, u64 tiles, u64 tile, const T& total, const Combine& combine) {
     constexpr u32 ALL = 0xffffffffu;
@@ -56,7 +56,7 @@ __device__ inline T fold_back(const TileStates<T>& states, u64 row, u64 tiles, u
     const bool ends = place == SPAN - 1;
     if (lane == 0 && !ends) states.put(row + tile, TOTAL, total);
 
-    // Totals of the span's tiles up to this one.
+    // Fold of the span's tiles up to this one.
     T value = total;
     while (!__all_sync(ALL, lane >= place || states.get(row + span * SPAN + lane, value) != EMPTY)) __nanosleep(20);
     #pragma unroll
@@ -68,14 +68,14 @@ __device__ inline T fold_back(const TileStates<T>& states, u64 row, u64 tiles, u
     if (lane == 0 && ends) states.put(spans + span, span == 0 ? PREFIX : TOTAL, of_span);
     if (span == 0) return before;
 
-    // In the order of spans; those that are negative belong to none.
+    // In the order of spans. Negative indices belong to no span.
     const i64 near = static_cast<i64>(span) - SPAN + lane;
     T found = total;
     int from;
     while (true) {
         const u32 status = near >= 0 ? states.get(spans + near, found) : EMPTY;
         const u32 finished = __ballot_sync(ALL, status == PREFIX), known = __ballot_sync(ALL, status != EMPTY);
-        // The last prefix that was met; all that follows it must be known.
+        // The latest known prefix. All totals after it must be known.
         from = 31 - __clz(finished);
         if (finished != 0 && ~known >> from == 0) break;
         __nanosleep(20);

@@ -1,12 +1,12 @@
-// Which bin of a histogram a value falls in, after the prelude. Between edges, bin i holds edges[i] <= x < edges[i + 1], and the last
-// one its right edge too; a negative number is none. A block makes its `Bins` together.
+// The histogram bin of a value. Follows the prelude. With edges, bin i holds edges[i] <= x < edges[i + 1], and the last bin
+// includes its right edge. A negative result means no bin. All threads of a block construct `Bins` together.
 
 namespace cuprum {
 
-// What bins are: values that are their numbers, or lie between even edges, or any.
+// Binning rules: values that are bin indices, bins between even edges, or bins between any edges.
 enum class Rule { NUMBER, EVEN, EDGES };
 
-// The last bin whose edge is not above a value that lies between the first edge and the last.
+// Returns the last bin whose edge is not above a value, which is between the first edge and the last.
 template <class T> __device__ inline i64 bisect(const T* edges, i64 bins, T value) {
     i64 low = 0, high = bins;
     while (high - low > 1) {
@@ -17,8 +17,8 @@ template <class T> __device__ inline i64 bisect(const T* edges, i64 bins, T valu
     return low;
 }
 
-// `Shared`: the bins are few enough to be counted in shared memory (and then fit into i32). `storage` is shared memory for the edges, which
-// only Rule::EDGES asks for.
+// `Shared`: the bins fit in shared memory (and their indices in i32). `storage` is shared memory for the edges, which only
+// Rule::EDGES uses.
 template <Rule, bool Shared, class T> struct Bins;
 
 template <bool Shared, class T> struct Bins<Rule::NUMBER, Shared, T> {
@@ -27,9 +27,10 @@ template <bool Shared, class T> struct Bins<Rule::NUMBER, Shared, T> {
     __device__ i64 operator()(T value) const { return value < bins ? value : -1; }
 };
 
-// By multiplication, which gives no smaller a quotient for a greater value. So where each edge's quotient lies within `margin` of the
-// edge's number, one that is further than that from whole numbers names its bin; others need the edges. Edges whose difference
-// overflows leave a margin that sends every value to them. A quotient is rounded alike wherever it is asked: it may not be contracted.
+// Multiplication is monotonic. The quotient of each edge is within `margin` of the edge's index. So a quotient that is
+// further than `margin` from every integer determines the bin, and other values need the edges. If the difference of the
+// edges overflows, the margin sends every value to the edges. The quotient must not be contracted, so that it is rounded the
+// same everywhere.
 template <bool Shared, class T> struct Bins<Rule::EVEN, Shared, T> {
     const T* edges;
     i64 bins;
@@ -65,7 +66,7 @@ template <bool Shared, class T> struct Bins<Rule::EVEN, Shared, T> {
     }
 };
 
-// By bisection, in a copy of the edges that lies in shared memory where the counts do.
+// Bisection, in a copy of the edges in shared memory if the counts are there.
 template <bool Shared, class T> struct Bins<Rule::EDGES, Shared, T> {
     const T* edges;
     i64 bins;

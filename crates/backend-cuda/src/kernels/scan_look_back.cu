@@ -1,10 +1,10 @@
-// Scans of long lanes in one pass over memory, after scan.cuh and fold_look_back.cuh, which says why the order of combination is fixed.
+// Scans of long lanes in one pass over memory. Follows scan.cuh and fold_look_back.cuh, which fixes the order of combination.
 
-// Neighbours that a thread scans: 128 bytes, or 32.
+// Adjacent elements per thread: 128 bytes, or 32 elements.
 constexpr int ITEMS = sizeof(Sum) < 4 ? 32 : 128 / sizeof(Sum);
 constexpr int TILE = THREADS * ITEMS;
 
-// `ticket` and the words of states are 0 before; `tiles` are those of a lane, `all_tiles` of all.
+// `ticket` and the state words are 0 at the start. `tiles` is the number of tiles per lane, `all_tiles` of all lanes.
 extern "C" __global__ void __launch_bounds__(THREADS)
 scan_sweep(const __grid_constant__ Params p, const __grid_constant__ Lanes lanes, const __grid_constant__ Place step,
            Result* __restrict__ out, u64 length, u64 tiles, u64 all_tiles, u32* ticket, u64* words) {
@@ -26,7 +26,7 @@ scan_sweep(const __grid_constant__ Params p, const __grid_constant__ Lanes lanes
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) s.item(k * THREADS + threadIdx.x) = x[k];
     __syncthreads();
-    // A thread past the end has none.
+    // A thread past the end has no elements.
     const int first = threadIdx.x * ITEMS, mine = count - first;
     Sum running = Sum();
     #pragma unroll

@@ -1,6 +1,5 @@
-// Elements as unsigned keys in NumPy's order: -0.0 equal to 0.0, NaN last and all equal, whatever their signs; complex numbers
-// without NaN first, then those with a NaN imaginary part, then those with a NaN real part, then those with both, each by real, then
-// by imaginary part.
+// Elements as unsigned keys in NumPy's sort order: -0.0 equals 0.0, and all NaN are equal and last. Complex numbers without
+// NaN are first, then those with a NaN imaginary part, a NaN real part, and both, each ordered by real, then imaginary part.
 
 namespace cuprum {
 
@@ -16,7 +15,7 @@ __device__ inline u32 byte_at(const u128& key, u32 shift) {
 }
 template <class U> __device__ inline u32 byte_at(U key, u32 shift) { return static_cast<u32>(key >> shift) & 0xff; }
 
-// Of the bits of a float with `Key`'s size: the sign, infinity, and how many NaN of one sign there are.
+// Bit constants of a float with the size of `Key`: sign, infinity, and the number of NaN of one sign.
 template <class T, class Key> struct FloatBits {
     static constexpr int MANTISSA = is_same<T, f16> ? 10 : is_same<T, bf16> ? 7 : is_same<T, f64> ? 52 : 23;
     static constexpr Key SIGN = static_cast<Key>(Key(1) << (8 * sizeof(Key) - 1));
@@ -24,8 +23,8 @@ template <class T, class Key> struct FloatBits {
     static constexpr Key NANS = static_cast<Key>(SIGN - 1 - INFINITE);
 };
 
-// One key for each element (of a real dtype), so that `decode` finds it again. Negative floats are reversed below the others; then
-// all keys move down by the number of negative NaN, which thereby come round to the top.
+// A bijective key of an element of a real dtype, which `decode` inverts. Negative floats are reversed below the others. Then
+// all keys move down by the number of negative NaN, which wrap to the top.
 template <class T, class Key> __device__ inline Key encode(Key bits) {
     if constexpr (is_float<T>) {
         using F = FloatBits<T, Key>;
@@ -49,15 +48,15 @@ template <class T, class Key> __device__ inline Key decode(Key key) {
 
 template <class T, class Key> __device__ inline Key encode_equal(Key bits);
 
-// A complex number's key in two words, from the bits of its parts, of type T. NaN is a part's largest key, and the numbers after it
-// are free for the classes with NaN.
+// The key of a complex number in two words, from the bits of its parts, of type T. NaN is the largest key of a part, and
+// larger numbers encode the classes with NaN.
 template <class T, class Key> __device__ inline void encode_complex(Key re_bits, Key im_bits, Key& high, Key& low) {
     const Key re = encode_equal<T>(re_bits), im = encode_equal<T>(im_bits), nan = encode_equal<T>(~Key(0));
     high = re == nan ? nan + (im == nan ? 2 : 1) : im == nan ? nan : re;
     low = re == nan ? (im == nan ? Key(0) : im) : im == nan ? re : im;
 }
 
-// One key for all elements that are equal: zeros of either sign, NaN of any bits. Not for complex128.
+// One key for all equal elements: zeros of either sign, NaN of any bits. Not for complex128.
 template <class T, class Key> __device__ inline Key encode_equal(Key bits) {
     if constexpr (is_float<T>) {
         using F = FloatBits<T, Key>;
@@ -78,7 +77,7 @@ template <> struct Unsigned<2> { using type = u16; };
 template <> struct Unsigned<4> { using type = u32; };
 template <> struct Unsigned<8> { using type = u64; };
 
-// The key of an element, the same for all that are equal.
+// The key of an element, the same for all equal elements.
 template <class T> __device__ inline auto order(const T& x) {
     if constexpr (is_same<T, c128>) {
         u64 parts[2];

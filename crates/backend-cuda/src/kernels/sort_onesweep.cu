@@ -1,19 +1,20 @@
-// A stable sort of long rows, after count_look_back.cuh, block_range.cuh and sort_radix.cuh: one pass over memory counts all digits, then one pass a digit, least
-// significant first, moves the elements, tiles learning from those before how many have each digit (Adinets and Merrill, "Onesweep: a
-// faster least significant digit radix sort for GPUs", 2022). The host defines INDICES too (1: places are asked for), and Word, what
-// counts and places within a row fit into, the former with two bits to spare: u32 or u64.
+// A stable LSD radix sort of long rows (Adinets and Merrill, "Onesweep: a faster least significant digit radix sort for
+// GPUs", 2022). Follows count_look_back.cuh, block_range.cuh and sort_radix.cuh. One pass over memory counts all digits. Then
+// one pass per digit moves the elements, with decoupled look-back between tiles. The host also defines INDICES (1: indices
+// are an output) and Word, u32 or u64: it holds indices within a row, and counts with two bits to spare.
 //
-// Passes over a digit that all elements of a row share are skipped, row by row. A row's `mask` has a bit for each pass that is not.
+// Rows skip a pass if all their elements have the same digit. A row's `mask` has a bit for each pass that is not skipped.
 
 using namespace cuprum;
 
 using Key = decltype(order(*static_cast<const ELEMENT*>(nullptr)));
 constexpr int PASSES = sizeof(Key);
-// Counts of each digit, for as many lanes, while a block counts.
+// Digit counts of a block, in one copy for each of several lanes.
 constexpr int COPIES = PASSES <= 2 ? 8 : 16 / PASSES;
 constexpr int MOVED = INDICES && sizeof(ELEMENT) < sizeof(Word) ? sizeof(Word) : sizeof(ELEMENT);
 
-// Adds to counts[row][pass][digit], 0 before; a block takes a chunk of a row. `flip` is 255 for descending order, else 0.
+// Adds to counts[row][pass][digit], which are 0 at the start. A block takes a chunk of a row. `flip` is 255 for descending
+// order, else 0.
 extern "C" __global__ void __launch_bounds__(THREADS)
 sort_count(const ELEMENT* __restrict__ in, Word* __restrict__ counts, i64 length, i64 chunk, i64 chunks, u32 flip) {
     __shared__ u32 own[PASSES * RADIX * COPIES];
@@ -35,7 +36,7 @@ sort_count(const ELEMENT* __restrict__ in, Word* __restrict__ counts, i64 length
     }
 }
 
-// Turns the counts of each digit into the places where its elements begin, a block for each row and pass; masks are 0 before.
+// Converts the counts of each digit to start positions, with one block per row and pass. Masks are 0 at the start.
 extern "C" __global__ void __launch_bounds__(RADIX) sort_starts(Word* __restrict__ counts, u32* __restrict__ masks, i64 length) {
     __shared__ Word sums[RADIX / 32];
     Word* at = counts + static_cast<i64>(blockIdx.x) * RADIX + threadIdx.x;
@@ -45,20 +46,20 @@ extern "C" __global__ void __launch_bounds__(RADIX) sort_starts(Word* __restrict
     *at = sum_below(sums, count);
 }
 
-// Where the elements of a sort are.
+// Buffers of a sort.
 struct Buffers {
     const ELEMENT* in;
-    // Between passes.
+    // Elements and indices between passes.
     ELEMENT* values[2];
     Word* places[2];
-    // From one row to the next in `places`.
+    // Row strides of `places`, in elements.
     i64 pitches[2];
-    // The results, `limit` of each row; values may be null.
+    // Outputs, `limit` elements per row. `values` may be null.
     ELEMENT* out_values;
     i64* out_places;
 };
 
-// The number of elements of this row with digit threadIdx.x in all tiles before.
+// Returns the number of elements of this row with digit threadIdx.x in all earlier tiles.
 __device__ inline Word tiles_before(const Word* states, i64 tile) {
     using S = State<Word>;
     constexpr int LOOK = 4;
@@ -76,7 +77,7 @@ __device__ inline Word tiles_before(const Word* states, i64 tile) {
     }
 }
 
-// One pass. `ticket` and `states` (RADIX words a tile) are 0 before; `next_states` are made so.
+// One pass. `ticket` and `states` (RADIX words per tile) are 0 at the start. `next_states` are set to 0.
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 sort_pass(const __grid_constant__ Buffers buffers, const Word* __restrict__ starts, const u32* __restrict__ masks, u32* ticket,
           Word* states, Word* next_states, i64 length, i64 limit, i64 tiles, u32 pass, u32 flip) {
@@ -91,9 +92,9 @@ sort_pass(const __grid_constant__ Buffers buffers, const Word* __restrict__ star
     const i64 row = shared_ticket / tiles, tile = shared_ticket % tiles;
     if (threadIdx.x < RADIX) next_states[static_cast<i64>(shared_ticket) * RADIX + threadIdx.x] = 0;
     u32 mask = masks[row];
-    if (mask == 0) mask = 1;  // somebody has to write the result
+    if (mask == 0) mask = 1;  // one pass writes the result
     if ((mask >> pass & 1) == 0) return;
-    // Passes alternate between the buffers so that the one before the last writes to buffer 1.
+    // Passes alternate between the buffers so that the last but one writes to buffer 1.
     const u32 turn = __popc(mask & ((1u << pass) - 1)), turns = __popc(mask);
     const bool from_input = turn == 0, last = turn == turns - 1;
     const u32 source = turns - turn & 1, target = source ^ 1;
@@ -110,7 +111,7 @@ sort_pass(const __grid_constant__ Buffers buffers, const Word* __restrict__ star
     for (int k = 0; k < ITEMS; k++) {
         if (first + k * 32 < valid) x[k] = from[first + k * 32];
     }
-    // What is past the end stays there: it comes last and has the last digit.
+    // Padding past the end keeps its position: it is last and has the largest digit.
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) codes[k] = (first + k * 32 < valid ? byte_at(order(x[k]), shift) ^ flip : RADIX - 1) << DIGIT;
     rank_in_warp(room.counts, codes);

@@ -1,5 +1,6 @@
-// Stable ranks of a tile's elements by a digit of 8 bits, after sort_keys.cuh. The host defines ELEMENT, THREADS (at least 256) and
-// ITEMS (elements of a thread). A tile is striped over warps: item k of lane l of warp w is its element (w * ITEMS + k) * 32 + l.
+// Stable ranks of a tile's elements by a digit of 8 bits. Follows sort_keys.cuh. The host defines ELEMENT, THREADS (at least
+// 256) and ITEMS (elements per thread). A tile is striped over warps: item k of lane l of warp w is its element (w * ITEMS +
+// k) * 32 + l.
 
 namespace cuprum {
 
@@ -8,7 +9,7 @@ constexpr int WARPS = THREADS / 32;
 constexpr int TILE = THREADS * ITEMS;
 static_assert(THREADS >= RADIX, "a thread for each digit");
 
-// Lanes of this warp that have the same digit; ballots are faster than __match_any_sync, which takes the values one by one.
+// Lanes of this warp with the same digit. Ballots are faster than __match_any_sync, which handles one value at a time.
 __device__ inline u32 same_digit(u32 digit) {
     u32 same = 0xffffffffu;
     #pragma unroll
@@ -20,17 +21,17 @@ __device__ inline u32 same_digit(u32 digit) {
     return same;
 }
 
-// What ranking needs of shared memory.
+// Shared memory for ranking.
 struct Counts {
     u32 of[WARPS][RADIX];
 };
 
-// A rank and a digit share a word: registers are what limits the size of tiles.
+// Rank and digit share a word, because registers limit the tile size.
 constexpr u32 DIGIT = 16, RANK = (1u << DIGIT) - 1;
 static_assert(TILE <= static_cast<int>(RANK), "ranks of 16 bits");
 
-// codes[k], a digit above 0, gets the number of elements of this warp before item k that have this digit. counts.of[warp] becomes
-// how many have each.
+// Adds to codes[k], above its digit, the number of earlier items of this warp with the same digit. counts.of[warp] receives
+// the number of each digit.
 __device__ inline void rank_in_warp(Counts& counts, u32 (&codes)[ITEMS]) {
     const int lane = threadIdx.x % 32;
     u32* own = counts.of[threadIdx.x / 32];
@@ -48,7 +49,7 @@ __device__ inline void rank_in_warp(Counts& counts, u32 (&codes)[ITEMS]) {
     }
 }
 
-// The tile's number of elements with digit threadIdx.x; all warps have counted.
+// Returns the tile's number of elements with digit threadIdx.x, after all warps have counted.
 __device__ inline u32 tile_total(const Counts& counts) {
     u32 total = 0;
     #pragma unroll
@@ -56,7 +57,7 @@ __device__ inline u32 tile_total(const Counts& counts) {
     return total;
 }
 
-// The sum of `count` over the threads below, of the first RADIX threads. All threads call; `sums` are RADIX / 32 words.
+// Exclusive prefix sum of `count` over the first RADIX threads. All threads call this; `sums` has RADIX / 32 words.
 template <class Count> __device__ inline Count sum_below(Count* sums, Count count) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     Count inclusive = count;
@@ -73,8 +74,7 @@ template <class Count> __device__ inline Count sum_below(Count* sums, Count coun
     return below;
 }
 
-// Turns the counts of digit threadIdx.x into the ranks at which each warp's elements begin, in a tile where the digit begins at
-// `start`.
+// Converts the counts of digit threadIdx.x to the start rank of each warp, in a tile where the digit starts at `start`.
 __device__ inline void spread(Counts& counts, u32 start) {
     #pragma unroll
     for (int w = 0; w < WARPS; w++) {
@@ -84,8 +84,8 @@ __device__ inline void spread(Counts& counts, u32 start) {
     }
 }
 
-// From ranks in warps, all of them known, to ranks in the tile. `total` is the tile's of digit threadIdx.x, whose rank of the first
-// element it returns. All threads call; counts are of no use after it.
+// Converts ranks in warps to ranks in the tile, after all warps have ranked. `total` is the tile's count of digit
+// threadIdx.x. Returns the digit's start rank. All threads call this; counts are invalid afterwards.
 __device__ inline u32 rank_in_tile(Counts& counts, u32* sums, u32 total, u32 (&codes)[ITEMS]) {
     const u32 start = sum_below(sums, total);
     if (threadIdx.x < RADIX) spread(counts, start);
@@ -102,15 +102,15 @@ __device__ inline int first_item() { return threadIdx.x / 32 * 32 * ITEMS + thre
 template <int SIZE> union Room {
     Counts counts;
     alignas(16) unsigned char moved[TILE * SIZE];
-    // Raw bytes, because complex numbers have a constructor and shared memory may not.
+    // Raw bytes, because complex numbers have a constructor, which shared memory does not allow.
     template <class X> __device__ X& at(int i) { return reinterpret_cast<X*>(moved)[i]; }
 
-    // Puts this thread's items where their ranks are.
+    // Stores this thread's items at their ranks.
     template <class X> __device__ void put(const u32 (&codes)[ITEMS], const X (&items)[ITEMS]) {
         #pragma unroll
         for (int k = 0; k < ITEMS; k++) at<X>(codes[k] & RANK) = items[k];
     }
-    // Brings the tile's items into the order of their ranks; all threads call.
+    // Reorders the tile's items by rank. All threads call this.
     template <class X> __device__ void sort(const u32 (&codes)[ITEMS], X (&items)[ITEMS]) {
         put(codes, items);
         __syncthreads();

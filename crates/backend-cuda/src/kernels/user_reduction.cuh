@@ -1,7 +1,8 @@
-// What reductions from strings combine; after the prelude. The host defines `cuprum_total`, `cuprum_reduce`, `cuprum_identity` and
-// `cuprum_post`, out of the user's code. The identity is the result of no elements and need not be neutral, so it is never combined.
+// Combination of user-defined reductions from strings. Follows the prelude. The host defines `cuprum_total`, `cuprum_reduce`,
+// `cuprum_identity` and `cuprum_post` from the user's code. The identity is the result of an empty reduction. It need not be
+// neutral, so it is never combined.
 
-// The total of some elements; without `has`, of none.
+// A partial result. `has` is false if it has no elements.
 struct cuprum_part {
     cuprum_total value;
     bool has;

@@ -27,7 +27,7 @@ use crate::codegen;
 /// # fn main() -> cuprum_core::Result<()> {
 /// let squared_difference = ElementwiseKernel::new("T x, T y", "T z", "z = (x - y) * (x - y)", "squared_difference")?;
 /// let x = NdArray::arange(0, 10, 1)?.reshape([2, 5])?;
-/// SAFETY: the code accesses its own elements only.
+/// // SAFETY: the code accesses its own elements only.
 /// let z = unsafe { squared_difference.call(&[(&x).into(), 3.into()]) }?.remove(0);
 /// assert_eq!(z.to_vec::<i64>()?, [9, 4, 1, 0, 1, 4, 9, 16, 25, 36]);
 /// # Ok(())

@@ -38,7 +38,7 @@ pub use self::arg::Arg;
 pub use self::elementwise::ElementwiseKernel;
 pub use self::launch::{IntoExtents, Launch};
 pub use self::raw_kernel::RawKernel;
-pub use self::reduction::{Asked, REDUCTION_KERNEL, Reduction, ReductionKernel, StringReduction, call_for_check};
+pub use self::reduction::{REDUCTION_KERNEL, Reduction, ReductionCall, ReductionKernel, StringReduction, call_for_check};
 use crate::CudaError;
 use crate::codegen::OPERATIONS;
 use crate::compile::disk_cache::DiskCache;

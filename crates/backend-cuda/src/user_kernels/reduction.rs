@@ -74,7 +74,7 @@ pub struct Reduction<'a> {
 ///     name: "norm",
 /// })?;
 /// let x = NdArray::from_vec([3.0, 4.0, 6.0, 8.0], [2, 2])?;
-/// SAFETY: the code accesses its own elements only.
+/// // SAFETY: the code accesses its own elements only.
 /// assert_eq!(unsafe { norm.call(&[(&x).into()], Some(&[-1])) }?.to_vec::<f64>()?, [5.0, 10.0]);
 /// # Ok(())
 /// # }
@@ -130,7 +130,7 @@ impl ReductionKernel {
     /// # Safety
     /// The code reads raw arrays only within bounds, writes only its output and local variables, and assigns the output.
     pub unsafe fn call(&self, args: &[Operand], axes: Option<&[isize]>) -> Result<NdArray> {
-        let Asked { inputs, output, reduction } = self.asked(args, axes)?;
+        let ReductionCall { inputs, output, reduction } = self.asked(args, axes)?;
         let device = self.0.declared.device(args)?;
         context(device)?;
         let (stream, work) = (Stream::current(device), Work::Custom(&reduction));
@@ -139,7 +139,7 @@ impl ReductionKernel {
     }
 
     /// Returns the call for these arguments.
-    fn asked(&self, args: &[Operand], axes: Option<&[isize]>) -> Result<Asked> {
+    fn asked(&self, args: &[Operand], axes: Option<&[isize]>) -> Result<ReductionCall> {
         let declared = &self.0.declared;
         let dtypes = declared.dtypes(args)?;
         let shape = declared.shape(args)?.ok_or_else(|| declared.error("all arrays are raw, so the shape is unknown"))?;
@@ -151,7 +151,7 @@ impl ReductionKernel {
         }
         let kept: Dims = (0..shape.len()).filter(|axis| !axes.contains(axis)).map(|axis| shape[axis]).collect();
         let output = OutputSpec::contiguous(dtypes.last().copied().unwrap_or(DType::F64), &kept)?;
-        Ok(Asked { inputs, output, reduction: StringReduction { parts: self.0.clone(), dtypes, program, plan } })
+        Ok(ReductionCall { inputs, output, reduction: StringReduction { parts: self.0.clone(), dtypes, program, plan } })
     }
 
     /// Returns a program with a step per parameter, and its inputs: arrays broadcast to the common shape, then raw arrays as
@@ -193,7 +193,7 @@ fn first_of(array: &NdArray) -> Result<NdArray> {
 
 /// The planned call of a [`ReductionKernel`].
 #[allow(missing_debug_implementations)] // arrays have none
-pub struct Asked {
+pub struct ReductionCall {
     /// Inputs of the call.
     pub inputs: Vec<StoredArray>,
     /// The output of the call.
@@ -207,7 +207,7 @@ pub struct Asked {
 ///
 /// # Errors
 /// For axes that the array does not have.
-pub fn call_for_check(array: &NdArray, axes: &[isize]) -> Result<Asked> {
+pub fn call_for_check(array: &NdArray, axes: &[isize]) -> Result<ReductionCall> {
     let sum = Reduction {
         inputs: "T x, T factor, raw T from",
         output: "T y",

@@ -230,7 +230,7 @@ impl Api {
             set_math_mode: symbol!("cublasSetMathMode"),
             get_version: symbol!("cublasGetVersion_v2"),
             gemm: symbol!("cublasGemmStridedBatchedEx"),
-            // SAFETY: as above; absent before CUDA 12.
+            // SAFETY: the type is the function's signature in cublas_api.h; absent before CUDA 12.
             gemm_64: unsafe { loaded.library.get("cublasGemmStridedBatchedEx_64") }.ok().map(|s| *s),
             path: loaded.path.clone(),
             _library: ManuallyDrop::new(loaded),
@@ -441,7 +441,7 @@ impl Blas {
             let text = format!("matrix sizes past 2^31 need cuBLAS 12 or later; {} is older", self.api.path.display());
             return Err(CudaError::Invalid(text));
         };
-        // SAFETY: as above.
+        // SAFETY: extents and addresses are those that the caller guarantees; the handle is alive.
         let code = unsafe {
             gemm_64(
                 on.handle,

@@ -10,7 +10,7 @@ use crate::codegen::{self, Access, KernelKey, MAX_NARROW};
 use crate::compile::module::{Args, Function};
 use crate::device::{self, InCall};
 use crate::families::kernel::{self, THREADS};
-use crate::launch_cache::Recent;
+use crate::launch_cache::LaunchCache;
 
 /// Maximum number of inputs and outputs on the fast path.
 const MAX_OPERANDS: usize = 8;
@@ -23,7 +23,7 @@ struct CachedMap {
 }
 
 thread_local! {
-    static KNOWN: Recent<CachedMap> = const { Recent::new() };
+    static KNOWN: LaunchCache<CachedMap> = const { LaunchCache::new() };
 }
 
 /// Runs a call of family Map, by the fast path if the kernel is in the launch cache.
@@ -34,7 +34,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 /// Adds a flat kernel with 32-bit indices and `width` elements per thread to the launch cache.
 pub(super) fn cache_kernel(program: &Expression, device: Device, access: Access, width: usize, function: &Arc<Function>) {
     let known = CachedMap { aligned: access.aligned, width, function: function.clone() };
-    Recent::keep(&KNOWN, &key(program, device, access.repeated), known);
+    LaunchCache::keep(&KNOWN, &key(program, device, access.repeated), known);
 }
 
 fn key(program: &Expression, device: Device, repeated: u64) -> KernelKey<'_> {
@@ -62,7 +62,7 @@ fn launch_cached(call: &Call) -> Option<Result<Outcome>> {
         }
         (aligned == known.aligned).then(|| known.launch(call, program, &inputs[..count], plan.size as u64))
     };
-    Recent::find(&KNOWN, &key(program, call.device, repeated), launch).flatten()
+    LaunchCache::find(&KNOWN, &key(program, call.device, repeated), launch).flatten()
 }
 
 impl CachedMap {
