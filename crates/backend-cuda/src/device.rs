@@ -6,7 +6,6 @@
 //! reads it is queued.
 
 use std::any::Any;
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use cuprum_core::buffer::HostBuffer;
@@ -19,7 +18,7 @@ use smallvec::SmallVec;
 use crate::codegen;
 use crate::compile::minimal_launch;
 use crate::compile::program;
-use crate::driver::{self, Context, DeviceBuffer, fault};
+use crate::driver::{self, Context, DeviceBuffer, fault, recent_work};
 use crate::error::CudaError;
 
 /// The kind of CUDA devices, and the name of their base accelerator.
@@ -168,7 +167,7 @@ pub fn allocate_output(call: &Call, n: usize) -> Result<Arc<CudaBuffer>> {
 
 /// Returns `Done` with one buffer per output, in the specified layouts. The work that writes them is queued.
 pub fn done(call: &Call, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> Result<Outcome> {
-    queued(Queued::Operation(call.op));
+    recent_work::record_operation(call.op);
     let mut outputs = SmallVec::<[Arc<CudaBuffer>; 2]>::new();
     buffers.into_iter().for_each(|buffer| outputs.push(buffer));
     DeviceBuffer::written(outputs.iter().map(|b| &b.memory));
@@ -204,7 +203,7 @@ const SLACK: usize = 1 << 20;
 /// Returns `Done` with the first `length` elements of each buffer, one buffer per output ([`Call::done_with_length`]). A
 /// large buffer that is less than a quarter full is replaced by a smaller copy.
 pub fn done_with_length(call: &Call, length: usize, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> Result<Outcome> {
-    queued(Queued::Operation(call.op));
+    recent_work::record_operation(call.op);
     let fitted = call.outputs.iter().zip(buffers).map(|(spec, buffer)| {
         let bytes = length.saturating_mul(spec.dtype.itemsize());
         if buffer.nbytes() <= SLACK || bytes > buffer.nbytes() / 4 {
@@ -248,57 +247,6 @@ fn failed_call(call: &Call, failure: CudaError) -> Error {
             Error::Backend { accelerator, op, message: format!("{message} (called with {})", inputs.join(", ")) }
         }
         other => other,
-    }
-}
-
-/// Queued work that may cause an error of the device later.
-#[derive(Clone)]
-enum Queued {
-    Operation(Op),
-    /// A user-written kernel, by name.
-    Kernel(Arc<str>),
-}
-
-/// A ring buffer of the work that a thread queued last.
-struct Last {
-    ring: [Option<Queued>; 4],
-    /// Index of the latest entry.
-    at: usize,
-}
-
-thread_local! {
-    static QUEUED: RefCell<Last> = const { RefCell::new(Last { ring: [const { None }; 4], at: 0 }) };
-}
-
-fn queued(latest: Queued) {
-    // A thread that is ending has no ring buffer.
-    let _ = QUEUED.try_with(|last| {
-        if let Ok(mut last) = last.try_borrow_mut() {
-            last.at = (last.at + 1) % last.ring.len();
-            let at = last.at;
-            last.ring[at] = Some(latest);
-        }
-    });
-}
-
-/// Records a user-written kernel that was queued.
-pub(crate) fn queued_kernel(name: &Arc<str>) {
-    queued(Queued::Kernel(name.clone()));
-}
-
-/// Returns the names of the work that this thread queued last, latest first.
-pub(crate) fn queued_before() -> String {
-    let name = |queued: &Queued| match queued {
-        Queued::Operation(op) => op.name().to_owned(),
-        Queued::Kernel(name) => format!("the kernel `{name}`"),
-    };
-    let names = QUEUED.try_with(|last| {
-        let Last { ring, at } = &*last.borrow();
-        (0..ring.len()).filter_map(|before| ring[(at + ring.len() - before) % ring.len()].as_ref()).map(name).collect::<Vec<_>>()
-    });
-    match names.unwrap_or_default().join(", ") {
-        names if names.is_empty() => "this thread had queued nothing".into(),
-        names => format!("this thread had queued, the latest first: {names}"),
     }
 }
 
@@ -565,10 +513,10 @@ mod tests {
         let lost = convert(CudaError::DeviceLost { device: 1, cause: "cuLaunchKernel failed: NAME (700)".into() });
         assert!(matches!(&lost, Error::DeviceLost { op: "matmul", device: d, cause } if *d == device && cause.contains("700")));
         assert!(lost.to_string().starts_with("[matmul] cuda:1 is lost: cuLaunchKernel failed: NAME (700)"), "{lost}");
-        assert_eq!(queued_before(), "this thread had queued nothing");
-        (0..9).for_each(|n| queued(Queued::Operation([TAKE, CUMSUM][n % 2])));
-        queued_kernel(&"poke".into());
-        assert!(queued_before().ends_with("the latest first: the kernel `poke`, take, cumsum, take"));
+        assert_eq!(recent_work::describe(), "this thread had queued nothing");
+        (0..9).for_each(|n| recent_work::record_operation([TAKE, CUMSUM][n % 2]));
+        recent_work::record_kernel(&"poke".into());
+        assert!(recent_work::describe().ends_with("the latest first: the kernel `poke`, take, cumsum, take"));
     }
 
     #[test]

@@ -193,7 +193,7 @@ impl Context {
         if !is_own {
             return error;
         }
-        let cause = || format!("{error}; {}", crate::device::queued_before());
+        let cause = || format!("{error}; {}", super::recent_work::describe());
         let lost = self.lost.get_or_init(|| CudaError::DeviceLost { device: self.info.ordinal, cause: cause() });
         self.usable.store(LOST, Ordering::Relaxed);
         lost.clone()

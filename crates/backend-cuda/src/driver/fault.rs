@@ -23,7 +23,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
 
-use super::capture::FIRST_CAPTURE;
+use cuprum_core::Stream;
+
 use super::memory::DeviceBuffer;
 use super::{Context, check, sys};
 use crate::error::{CudaError, Result};
@@ -391,7 +392,7 @@ impl Context {
         if let Some(known) = known.ok().flatten() {
             return Ok(known);
         }
-        let cell = match stream >= FIRST_CAPTURE {
+        let cell = match stream >= Stream::FIRST_CAPTURE {
             true => self.capture_fault_cell(stream)?,
             false => self.open_fault_cell(stream)?,
         };

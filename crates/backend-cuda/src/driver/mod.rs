@@ -16,6 +16,7 @@ mod order;
 mod pinned;
 mod pool;
 pub mod profiler;
+pub(crate) mod recent_work;
 mod scratch;
 mod staging;
 mod streams;

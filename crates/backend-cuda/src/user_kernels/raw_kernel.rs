@@ -14,6 +14,7 @@ use super::signature::{self, Parameter};
 use crate::CudaError;
 use crate::compile::module::{Args, Function, FunctionAttributes};
 use crate::device;
+use crate::driver::recent_work;
 
 /// A user-written CUDA kernel on one device. Cheap to clone. Keeps its module loaded.
 #[derive(Clone, Debug)]
@@ -188,7 +189,7 @@ impl RawKernel {
                     function.launch(grid, block, shared_bytes, pointers)
                 }
             };
-            device::queued_kernel(name);
+            recent_work::record_kernel(name);
             queued.map_err(|e| self.error(e))
         };
         let describe = || {
