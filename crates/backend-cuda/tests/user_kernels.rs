@@ -1,5 +1,5 @@
-//! Own kernels. What needs a device, or NVRTC, prints why it skips where there is none; compiling fails instead if
-//! `CUPRUM_REQUIRE_NVRTC=1`.
+//! User kernels. Tests print why they skip without a device or NVRTC. With `CUPRUM_REQUIRE_NVRTC=1`, a missing compiler is a
+//! failure.
 
 use std::process::Command;
 
@@ -61,7 +61,7 @@ fn the_example_compiles() {
 }
 
 #[test]
-fn options_headers_templates_and_own_types_compile() {
+fn options_headers_templates_and_element_types_compile() {
     if !has_compiler() {
         return;
     }
@@ -87,7 +87,7 @@ fn options_headers_templates_and_own_types_compile() {
 }
 
 #[test]
-fn files_are_read_where_a_source_asks_for_them_and_each_time() {
+fn included_files_are_read_at_each_compilation() {
     if !has_compiler() {
         return;
     }
@@ -124,7 +124,7 @@ fn files_are_read_where_a_source_asks_for_them_and_each_time() {
 }
 
 #[test]
-fn headers_in_memory_have_own_types_too() {
+fn headers_in_memory_have_element_types_too() {
     if has_compiler() {
         let source = RawSource::new("#include \"half.h\"").header("half.h", "#include <cuprum.cuh>\n__device__ cuprum::f16 x;");
         source.machine_code(90).unwrap();
@@ -192,7 +192,7 @@ fn a_kernel_reads_and_writes_arrays() {
         assert_eq!(y.to_vec::<f32>().unwrap(), expected);
         assert_eq!(before.to_vec::<f32>().unwrap(), [1.0; 1000], "another handle keeps its value");
 
-        // What lies elsewhere in memory, and views.
+        // Arrays of other layouts, and views.
         let mut table = NdArray::zeros([4, 500], DType::F32).unwrap();
         let row = table.index(cuprum_core::s![1]).unwrap();
         // SAFETY: as above, of 500 elements.
@@ -200,7 +200,7 @@ fn a_kernel_reads_and_writes_arrays() {
             .unwrap();
         assert_eq!((table.sum(()).unwrap().item().unwrap().as_f64(), row.sum(()).unwrap().item().unwrap().as_f64()), (500.0, 0.0));
         let columns = table.t().unwrap();
-        // SAFETY: the argument is refused.
+        // SAFETY: the launch fails before it is queued.
         let refused = message(unsafe { axpy.launch(launch, args![1.0f32, &columns, &mut y, 1000]) });
         assert!(refused.contains("`const float* x`) has strides [1, 500]"), "{refused}");
     });
@@ -212,7 +212,7 @@ fn wrong_arguments_and_launches_do_nothing() {
         let axpy = RawKernel::compile(AXPY, "axpy").unwrap();
         let x = NdArray::ones(10, DType::F64).unwrap();
         let mut y = NdArray::zeros(10, DType::F32).unwrap();
-        // SAFETY: every one is refused.
+        // SAFETY: every launch fails before it is queued.
         let mut refusal = |launch, arg: Arg| message(unsafe { axpy.launch(launch, [2.0f32.into(), arg, (&mut y).into(), 10.into()]) });
         let one = Launch::new(1, 32);
         assert!(refusal(one, (&x).into()).contains("array of float32"), "float64 is not read as float32");
@@ -327,7 +327,7 @@ fn variables_of_a_module() {
 }
 
 #[test]
-fn blocks_that_wait_for_one_another_and_much_shared_memory() {
+fn cooperative_launches_and_large_shared_memory() {
     on_device(|_| {
         let source = r#"
             __device__ unsigned arrived;
@@ -394,7 +394,7 @@ fn machine_code_and_ptx_are_loaded() {
         // SAFETY: both arrays have 5 elements.
         unsafe { axpy.launch(launch, args![3.0f32, &x, &mut y, 5]) }.unwrap();
         assert_eq!(y.to_vec::<f32>().unwrap(), [3.0; 5]);
-        // SAFETY: the argument is refused.
+        // SAFETY: the launch fails before it is queued.
         assert!(message(unsafe { axpy.launch(launch, args![3.0, &x, &mut y, 5]) }).contains("value of float32"));
 
         let ptx =
@@ -407,7 +407,7 @@ fn machine_code_and_ptx_are_loaded() {
         unsafe { seven.launch(Launch::new(1, 1), args![&mut out]) }.unwrap();
         assert_eq!(out.to_vec::<i32>().unwrap(), [7]);
         if seven.parameter_sizes().is_some() {
-            // SAFETY: the argument is refused.
+            // SAFETY: the launch fails before it is queued.
             assert!(message(unsafe { seven.launch(Launch::new(1, 1), args![7]) }).contains("argument 0 has 8 bytes, was given int32"));
         }
         assert!(message(RawModule::load(b"neither")).contains("neither a whole cubin nor PTX"));

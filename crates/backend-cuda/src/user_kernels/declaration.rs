@@ -447,7 +447,7 @@ pub(super) mod tests {
         assert_eq!(dtypes(&[2.into(), 3.into(), 1.into()]).unwrap()[3], DType::I64);
         assert!(why(dtypes(&[half.clone(), array(DType::F32), 1.into()])).contains("`y` is float16 here; use astype (dtypes: float32)"));
         assert!(why(dtypes(&[half.clone(), half.clone(), half.clone()])).contains("`z` is float64 here"));
-        assert!(why(dtypes(&[array(DType::I32), 2.5.into(), 1.into()])).contains("`y` is no int32"));
+        assert!(why(dtypes(&[array(DType::I32), 2.5.into(), 1.into()])).contains("`y` is int32 here"));
         assert!(why(dtypes(&[half.clone(), half])).contains("f takes 3 inputs, 2 given"));
         let raw = Declaration::new("Op", "raw T x", "T y", "g").unwrap();
         assert!(why(raw.dtypes(&[1.into()])).contains("`x` is raw"));

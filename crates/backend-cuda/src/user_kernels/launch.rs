@@ -64,9 +64,10 @@ impl Launch {
         Launch { grid: grid.into_extents(), block: block.into_extents(), shared_bytes: 0, cooperative: false }
     }
 
-    /// A 1-D launch with a thread per item, in blocks of `threads` threads. The kernel computes `i = blockIdx.x * blockDim.x
-    /// + threadIdx.x` and returns if `i` is not below the number of items. For more items than the largest grid, it needs a
-    /// grid-stride loop.
+    /// A 1-D launch with a thread per item, in blocks of `threads` threads.
+    ///
+    /// The kernel computes `i = blockIdx.x * blockDim.x + threadIdx.x` and returns if `i` is not below the number of items.
+    /// For more items than the largest grid, it needs a grid-stride loop.
     pub fn over(items: usize, threads: u32) -> Launch {
         let blocks = u32::try_from(items.div_ceil(threads.max(1) as usize)).unwrap_or(u32::MAX).min(GRID[0]);
         Launch::new(blocks, threads)
@@ -152,7 +153,7 @@ mod tests {
         assert!(Launch::new(0, 1).check("k", &limits).is_ok(), "an empty launch is valid");
         assert_eq!(why(Launch::new(1, 513)), "[RawKernel] k: a block of 513 threads; the maximum of this kernel on this device is 512");
         assert!(why(Launch::new(1, [32, 32])).contains("1024 threads"));
-        assert!(why(Launch::new(1, (1, 1, 65))).contains("a block of 65 along z; a device has 64"));
+        assert!(why(Launch::new(1, (1, 1, 65))).contains("a block of 65 along z; the maximum is 64"));
         assert!(why(Launch::new((1, 65_536), 1)).contains("a grid of 65536 along y"));
         assert!(why(Launch::new(1 << 31, 1)).contains("a grid of 2147483648 along x"));
         assert!(why(Launch::new(1, (4, 0))).contains("[4, 0, 1] has no threads"));
