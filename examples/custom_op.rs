@@ -4,23 +4,22 @@
 //!
 //!     cargo run --release --example custom_op
 
+use cuprum::call;
 use std::sync::Arc;
 
 use cuprum::core::array::Array;
-use cuprum::core::body::Named;
 use cuprum::core::buffer::HostBuffer;
 use cuprum::core::op::{Cost, OpDef};
 use cuprum::cuda::{RawKernel, args};
 use cuprum::inventory::submit;
 use cuprum::{
-    Accelerator, Args, Availability, Call, DType, Device, Error, Family, Kernel, NdArray, Op, Outcome, OutputSpec, Registration, Result,
-    Stream, Value, Work, decline, dispatch, explain, with_device,
+    Accelerator, Availability, Call, DType, Device, Error, Family, Kernel, NdArray, Op, Outcome, OutputSpec, Registration, Result, Stream,
+    Work, decline, dispatch, explain, numpy, with_device,
 };
 
 /// The operation: a row like those of the library's own table.
 static ROW: OpDef = OpDef {
     name: "moving_sum",
-    aliases: &[],
     family: Family::Custom,
     arity: 1,
     index: u16::MAX,
@@ -28,21 +27,14 @@ static ROW: OpDef = OpDef {
     cost: Cost::Cheap,
     composite: None,
     body: None,
-    call: Some(|args: Args| {
-        let width = args.int_or("width", 1)?;
-        let width = usize::try_from(width).map_err(|_| Error::value("moving_sum", "a negative width"))?;
-        moving_sum(&args.array("a")?, width).map(Value::Array)
-    }),
-    signature: "a, width",
-    doc: "Sums of `width` neighbouring elements.",
 };
 const MOVING_SUM: Op = Op(&ROW);
-submit! { Named(&ROW) } // for `eval`
 
 /// What kernels are told beside their inputs.
 struct Width(usize);
 
 /// Sums of `width` neighbouring elements of a 1-D array: `n` elements give `n - width + 1`.
+#[numpy("moving_sum(a, width)")] // for `eval`
 fn moving_sum(a: &NdArray, width: usize) -> Result<NdArray> {
     if a.ndim() != 1 || width == 0 || width > a.size() {
         return Err(Error::value("moving_sum", format!("width {width} of shape {:?}", a.shape())));
@@ -50,7 +42,7 @@ fn moving_sum(a: &NdArray, width: usize) -> Result<NdArray> {
     let inputs = [a.astype(DType::F64)?.contiguous()?.stored()?];
     let outputs = [OutputSpec::contiguous(DType::F64, &[a.size() - width + 1])?];
     let (device, stream) = (a.device(), Stream::current(a.device()));
-    let work = Work::Custom(&Width(width));
+    let work = Work::Custom(call::Custom(&Width(width)));
     let done = dispatch::run(&Call { op: MOVING_SUM, device, stream, inputs: &inputs, outputs: &outputs, work })?;
     done.into_iter().next().map(NdArray::from).ok_or_else(|| Error::value("moving_sum", "no result"))
 }
@@ -76,7 +68,7 @@ submit! { Registration(&ON_CPU) }
 submit! { Registration(&ON_CUDA) }
 
 fn width(call: &Call) -> Option<usize> {
-    let Work::Custom(work) = call.work else { return None };
+    let Work::Custom(call::Custom(work)) = call.work else { return None };
     work.downcast_ref::<Width>().map(|w| w.0)
 }
 

@@ -27,6 +27,7 @@
 
 pub use cuprum_core as core;
 pub use cuprum_core::*;
+pub use cuprum_numpy::*;
 
 /// Elementwise operations and reductions of your own, written once in Rust for CPU and GPU.
 ///

@@ -1,5 +1,6 @@
 //! Reductions that wait: on a host with a made-up kernel for work on rows, what becomes one call, what does not, and that values are the same.
 
+use cuprum::call;
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ thread_local! {
 type Scalars = fn(f64, f64) -> f64;
 
 fn run(call: &Call) -> Result<Outcome> {
-    let Work::Rows { program, plan } = call.work else { decline!("not work on rows") };
+    let Work::Rows(call::Rows { program, plan }) = call.work else { decline!("not work on rows") };
     if call.inputs.iter().any(|a| NdArray::from(a.clone()).dtype() == DType::F32) {
         decline!("float32 is not taken today");
     }

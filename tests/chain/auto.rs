@@ -1,6 +1,7 @@
 //! The order `auto`, over made-up accelerators of the CPU that differ in speed. Each test runs in a process of its own, with a
 //! cache folder of its own.
 
+use cuprum::call;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -194,7 +195,6 @@ in_own_process! {
 /// An operation of this crate, which the base does not know.
 static MADE_UP_OP: OpDef = OpDef {
     name: "made_up",
-    aliases: &[],
     family: Family::Custom,
     arity: 0,
     index: u16::MAX,
@@ -202,9 +202,6 @@ static MADE_UP_OP: OpDef = OpDef {
     cost: Cost::Cheap,
     composite: None,
     body: None,
-    call: None,
-    signature: "",
-    doc: "Made up.",
 };
 
 static FAILING_AT_IT: Accelerator = Accelerator {
@@ -236,7 +233,7 @@ in_own_process! {
         let outputs = [OutputSpec::contiguous(DType::U16, &[1]).unwrap()];
         let device = Device::CPU;
         let call =
-            Call { op: Op(&MADE_UP_OP), device, stream: Stream::current(device), inputs: &[], outputs: &outputs, work: Work::Custom(&()) };
+            Call { op: Op(&MADE_UP_OP), device, stream: Stream::current(device), inputs: &[], outputs: &outputs, work: Work::Custom(call::Custom(&())) };
         let error = dispatch::run(&call).err().unwrap();
         assert_eq!(error.to_string(), "[made_up] failing failed: always");
     }
@@ -379,7 +376,14 @@ fn child_keeps() {
     let (name, folder) = (std::env::var("NAME").unwrap(), std::env::var("CUPRUM_CACHE_DIR").unwrap());
     let outputs = [OutputSpec::contiguous(DType::U16, &[1]).unwrap()];
     let device = Device::CPU;
-    let call = Call { op: CUMPROD, device, stream: Stream::current(device), inputs: &[], outputs: &outputs, work: Work::Custom(&()) };
+    let call = Call {
+        op: CUMPROD,
+        device,
+        stream: Stream::current(device),
+        inputs: &[],
+        outputs: &outputs,
+        work: Work::Custom(call::Custom(&())),
+    };
     let started = |name: &str| Path::new(&folder).join(name);
     std::fs::write(started(&name), "").unwrap();
     let began = Instant::now();

@@ -6,7 +6,6 @@ use cuprum::{Device, Error, Family, NdArray, Op, Operand, Result, explain, with_
 
 static DOUBLED: OpDef = OpDef {
     name: "doubled",
-    aliases: &[],
     family: Family::Map,
     arity: 1,
     index: u16::MAX,
@@ -14,18 +13,10 @@ static DOUBLED: OpDef = OpDef {
     cost: Cost::Cheap,
     composite: Some(|x| x[0].multiply(2)),
     body: None,
-    call: None,
-    signature: "x",
-    doc: "Twice x.",
 };
 
-static SCALED_SUM: OpDef = OpDef {
-    name: "scaled_sum",
-    arity: 3,
-    composite: Some(|x| cuprum::add(&x[0], x[1].multiply(&x[2])?)),
-    signature: "x, y, by",
-    ..DOUBLED
-};
+static SCALED_SUM: OpDef =
+    OpDef { name: "scaled_sum", arity: 3, composite: Some(|x| cuprum::add(&x[0], x[1].multiply(&x[2])?)), ..DOUBLED };
 
 static UNKNOWN: OpDef = OpDef { name: "unknown", composite: None, ..DOUBLED };
 

@@ -8,14 +8,11 @@ use std::collections::{HashMap, HashSet};
 use cuprum::core::op::ArgType;
 use cuprum::expressions::ast::{Expr, ExprKind};
 use cuprum::expressions::parse_expression;
+use cuprum::function::Function;
 use cuprum::{DType, Family, Op};
 
 use crate::checks::Check;
 use crate::families;
-
-/// Operations that look at no element, so that a case of any dtype will do.
-const VIEWS: [&str; 10] =
-    ["reshape", "ravel", "permute_dims", "swapaxes", "moveaxis", "squeeze", "expand_dims", "flip", "broadcast_to", "diagonal"];
 
 pub fn check() -> Check {
     Check::plain("coverage: every operation has a case for every dtype that it takes", |_| {
@@ -31,11 +28,12 @@ fn missing(covered: &Covered) -> Vec<String> {
     for op in Op::all() {
         let seen = covered.0.get(op.name()).unwrap_or(&none);
         let lacking: Vec<&str> = DType::ALL.into_iter().filter(|d| takes(op, *d) && !seen.contains(d)).map(|d| d.name()).collect();
-        let any_will_do = VIEWS.contains(&op.name()) && !seen.is_empty();
-        if !lacking.is_empty() && !any_will_do {
+        if !lacking.is_empty() {
             lines.push(format!("{}: {}", op.name(), lacking.join(", ")));
         }
     }
+    let untested = Function::all().filter(|f| f.rust.starts_with("cuprum_") && !covered.1.contains(f.rust));
+    lines.extend(untested.map(|f| format!("{}: any dtype", f.path())));
     lines
 }
 
@@ -52,9 +50,9 @@ fn takes(op: Op, dtype: DType) -> bool {
     }
 }
 
-/// The dtypes that each operation has a case for.
+/// The dtypes that each operation has a case for, and the functions (by Rust path) that have any case.
 #[derive(Default)]
-struct Covered(HashMap<&'static str, HashSet<DType>>);
+struct Covered(HashMap<&'static str, HashSet<DType>>, HashSet<&'static str>);
 
 /// An argument of an operation.
 #[derive(Clone, Copy, PartialEq)]
@@ -123,11 +121,16 @@ impl Covered {
             (Arg::Neutral, Some(ExprKind::Str(name))) => DType::parse(name).ok(),
             _ => None,
         };
-        match (Op::by_name(name), decided) {
-            (Some(op), Some(dtype)) => {
-                self.0.entry(op.name()).or_default().insert(dtype);
-                if VIEWS.contains(&op.name()) { arg } else { Arg::Other }
-            }
+        let function = Function::find(name).or_else(|| Function::find(&format!("linalg.{name}")));
+        self.1.extend(function.map(|f| f.rust));
+        match (function.map(|f| f.name), decided) {
+            (Some(name), Some(dtype)) => match Op::by_name(name) {
+                Some(op) => {
+                    self.0.entry(op.name()).or_default().insert(dtype);
+                    Arg::Other
+                }
+                None => arg, // a function without an operation of its own is a view
+            },
             _ => Arg::Other,
         }
     }

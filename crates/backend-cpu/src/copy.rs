@@ -2,6 +2,7 @@
 //! by row where both sides are contiguous, in square blocks where they are not.
 
 use cuprum_core::array::Array;
+use cuprum_core::call;
 use cuprum_core::layout::{Dims, Layout, Strides};
 use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{Call, Element, Outcome, Result, StoredArray, Work, decline, with_dtype};
@@ -12,7 +13,7 @@ use crate::threads;
 
 /// The Copy kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let Work::Copy { regions } = &call.work else { decline!("not a copy") };
+    let Work::Copy(call::Copy { regions }) = &call.work else { decline!("not a copy") };
     let mut output = Output::allocate(call, 0)?;
     for (input, region) in call.inputs.iter().zip(*regions) {
         copy(input, region, output.elements()?)?;

@@ -38,7 +38,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 /// Runs `body` on chunks of the output, with the number of each one's first element.
 fn chunks(elements: ElementsMut, body: impl Fn(usize, ElementsMut) + Sync) {
     let cost = elements.len();
-    threads::for_each(elements.chunks(CHUNK).into_iter().enumerate(), cost, || (), |_, (i, run)| body(i * CHUNK, run));
+    threads::for_each(elements.chunks(CHUNK).enumerate(), cost, || (), |_, (i, run)| body(i * CHUNK, run));
 }
 
 /// A number that float64 or complex128 values are stored as.

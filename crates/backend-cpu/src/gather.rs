@@ -1,12 +1,15 @@
 //! Gather: elements at given indices along an axis. Indices are checked on the way; a bad one is an error that names it.
 
+use cuprum_core::call;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cuprum_core::array::Array;
+use cuprum_core::buffer::offsets;
 use cuprum_core::{Call, DType, Element, Error, Layout, Outcome, Result, Work, decline, with_dtype};
+use smallvec::SmallVec;
 
 use crate::cache::prefetch;
-use crate::raw::{Elements, ElementsMut, Output};
+use crate::raw::{Elements, ElementsMut, Output, Room, for_op};
 use crate::threads;
 
 /// Elements per task, about.
@@ -44,25 +47,61 @@ impl Index for i32 {}
 impl Index for i64 {}
 
 /// Where the elements lie that belong to one index.
-enum Inner {
+enum Inner<'a> {
     /// One after the other.
     Run(usize),
     /// At these offsets.
-    Offsets(Vec<isize>),
+    Offsets(&'a [isize]),
+}
+
+/// The axes outside the one that is read along, without those of one point and with neighbours joined where they are one.
+struct Outer(SmallVec<[(usize, isize); 4]>);
+
+impl Outer {
+    fn new(shape: &[usize], strides: &[isize]) -> Outer {
+        let mut axes = SmallVec::<[(usize, isize); 4]>::new();
+        for (&extent, &stride) in shape.iter().zip(strides).filter(|(n, _)| **n != 1) {
+            match axes.last_mut() {
+                Some(last) if last.1 == stride.saturating_mul(extent as isize) => *last = (last.0 * extent, stride),
+                _ => axes.push((extent, stride)),
+            }
+        }
+        Outer(axes)
+    }
+
+    /// Offset of a point in C order.
+    #[inline]
+    fn offset(&self, mut n: usize) -> isize {
+        let Some((&(_, first), rest)) = self.0.split_first() else { return 0 };
+        let mut offset = 0;
+        for &(extent, stride) in rest.iter().rev() {
+            offset += (n % extent) as isize * stride;
+            n /= extent;
+        }
+        offset + n as isize * first
+    }
 }
 
 /// The Gather kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let (Work::Gather { axis }, [source, indices]) = (&call.work, call.inputs) else { decline!("not a take of an array by indices") };
+    let (Work::Gather(call::Gather { axis }), [source, indices]) = (&call.work, call.inputs) else {
+        decline!("not a take of an array by indices")
+    };
     let layout = source.layout();
     let indices = Elements::contiguous(indices)?;
     // Offsets of what lies outside and inside the axis, in C order; the axis itself is stepped through.
     let part = |axes: std::ops::Range<usize>| (&layout.shape()[axes.clone()], &layout.strides()[axes]);
     let ((shape, strides), (inner_shape, inner_strides)) = (part(0..*axis), part(*axis + 1..layout.ndim()));
-    let outer = offsets(shape, strides);
-    let inner = match Layout::strided(inner_shape, inner_strides, 0)?.is_c_contiguous() {
-        true => Inner::Run(inner_shape.iter().product()),
-        false => Inner::Offsets(offsets(inner_shape, inner_strides)),
+    let outer = Outer::new(shape, strides);
+    let inner_layout = Layout::strided(inner_shape, inner_strides, 0)?;
+    let mut places;
+    let inner = match inner_layout.is_c_contiguous() {
+        true => Inner::Run(inner_layout.size()),
+        false => {
+            places = Room::<isize>::new(inner_layout.size()).map_err(|e| for_op(call, e))?;
+            places.records().iter_mut().zip(offsets(&inner_layout)).for_each(|(place, offset)| *place = offset);
+            Inner::Offsets(places.records())
+        }
     };
     let along = Axis { start: layout.offset() as isize, stride: layout.strides()[*axis], extent: layout.shape()[*axis] };
 
@@ -80,9 +119,9 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 }
 
 /// Gathers by indices of either type. Returns the first one that the axis has not.
-fn gather<I: Index>(source: Elements, along: Axis, outer: &[isize], inner: &Inner, indices: &[I], out: ElementsMut) -> Option<i64> {
-    let good = with_dtype!(source.dtype(), T => match (outer, inner) {
-        ([0], Inner::Run(1)) => single(source.typed::<T>(), along, indices, out),
+fn gather<I: Index>(source: Elements, along: Axis, outer: &Outer, inner: &Inner, indices: &[I], out: ElementsMut) -> Option<i64> {
+    let good = with_dtype!(source.dtype(), T => match inner {
+        Inner::Run(1) if outer.0.is_empty() => single(source.typed::<T>(), along, indices, out),
         _ => rows(source.typed::<T>(), along, outer, inner, indices, out),
     });
     if good { None } else { indices.iter().map(|&i| i.into()).find(|&i| !along.has(i)) }
@@ -91,7 +130,7 @@ fn gather<I: Index>(source: Elements, along: Axis, outer: &[isize], inner: &Inne
 /// One element an index. Returns whether the axis has all of them.
 fn single<T: Element, I: Index>(values: &[T], axis: Axis, indices: &[I], out: ElementsMut) -> bool {
     let good = AtomicBool::new(true);
-    let tasks = out.chunks(CHUNK).into_iter().zip(indices.chunks(CHUNK));
+    let tasks = out.chunks(CHUNK).zip(indices.chunks(CHUNK));
     threads::for_each(
         tasks,
         indices.len().saturating_mul(COST),
@@ -113,7 +152,7 @@ fn single<T: Element, I: Index>(values: &[T], axis: Axis, indices: &[I], out: El
 }
 
 /// What lies inside the axis for each index, for each point outside it.
-fn rows<T: Element, I: Index>(values: &[T], axis: Axis, outer: &[isize], inner: &Inner, indices: &[I], out: ElementsMut) -> bool {
+fn rows<T: Element, I: Index>(values: &[T], axis: Axis, outer: &Outer, inner: &Inner, indices: &[I], out: ElementsMut) -> bool {
     if !indices.iter().fold(true, |good, &i| good & axis.has(i.into())) {
         return false;
     }
@@ -122,28 +161,29 @@ fn rows<T: Element, I: Index>(values: &[T], axis: Axis, outer: &[isize], inner: 
         Inner::Offsets(offsets) => (offsets.len(), out.len().saturating_mul(COST)),
     };
     let rows_per_task = (CHUNK / len).max(1);
-    let tasks = out.chunks(rows_per_task * len).into_iter().enumerate();
+    let tasks = out.chunks(rows_per_task * len).enumerate();
     threads::for_each(
         tasks,
         cost,
         || (),
         |_, (task, run)| {
-            for (row, out) in run.typed::<T>().chunks_exact_mut(len).enumerate() {
-                let row = task * rows_per_task + row;
-                let from = outer[row / indices.len()] + axis.at(indices[row % indices.len()].into());
+            let (mut point, mut n) = (task * rows_per_task / indices.len(), task * rows_per_task % indices.len());
+            let mut start = outer.offset(point);
+            for out in run.typed::<T>().chunks_exact_mut(len) {
+                if n == indices.len() {
+                    (point, n) = (point + 1, 0);
+                    start = outer.offset(point);
+                }
+                let from = start + axis.at(indices[n].into());
+                n += 1;
                 match inner {
                     Inner::Run(_) => out.copy_from_slice(&values[from as usize..from as usize + out.len()]),
                     Inner::Offsets(offsets) => {
-                        out.iter_mut().zip(offsets).for_each(|(out, &offset)| *out = values[(from + offset) as usize])
+                        out.iter_mut().zip(*offsets).for_each(|(out, &offset)| *out = values[(from + offset) as usize])
                     }
                 }
             }
         },
     );
     true
-}
-
-/// Offsets of all points of some axes, in C order; one point without axes.
-fn offsets(shape: &[usize], strides: &[isize]) -> Vec<isize> {
-    shape.iter().zip(strides).fold(vec![0], |outer, (&n, &s)| outer.iter().flat_map(|o| (0..n as isize).map(move |i| o + i * s)).collect())
 }

@@ -3,12 +3,13 @@
 //! A tile of values becomes a tile of bin numbers, which are then counted. Every thread has counters of its own; sums of weights
 //! are cut at places fixed by sizes alone and merged in order, so that they do not depend on the number of threads.
 
+use cuprum_core::call;
 use std::ops::{Add, Mul, Sub};
 
 use cuprum_core::array::Array;
 use cuprum_core::{Binning, Call, DType, Element, Outcome, Result, Work, decline};
 
-use crate::raw::{Elements, Output};
+use crate::raw::{Elements, Output, Room};
 use crate::search;
 use crate::simd::{Loop, dispatch};
 use crate::threads;
@@ -29,7 +30,7 @@ const COST: usize = 4;
 
 /// The Histogram kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let Work::Histogram { program, binning } = &call.work else { decline!("not a histogram") };
+    let Work::Histogram(call::Histogram { program, binning }) = &call.work else { decline!("not a histogram") };
     let (values, last) = call.program_inputs();
     let last = last.map(Elements::contiguous).transpose()?;
     let size = values.first().map_or(1, |v| v.layout().size());
@@ -42,11 +43,11 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let mut output = Output::allocate(call, 0)?;
     let out = output.elements()?;
     match (binning, last) {
-        (Binning::Number { weighted: false }, None) => count(&compiled, size, Numbers(bins), out.typed()),
-        (Binning::Number { weighted: true }, Some(weights)) => sum(&compiled, weights.typed(), out.typed()),
+        (Binning::Number { weighted: false }, None) => count(&compiled, size, Numbers(bins), out.typed())?,
+        (Binning::Number { weighted: true }, Some(weights)) => sum(&compiled, weights.typed(), out.typed())?,
         (Binning::Edges { even }, Some(edges)) => match edges.dtype() {
-            DType::F32 => between::<f32>(&compiled, size, edges.typed(), *even, out.typed()),
-            DType::F64 => between::<f64>(&compiled, size, edges.typed(), *even, out.typed()),
+            DType::F32 => between::<f32>(&compiled, size, edges.typed(), *even, out.typed())?,
+            DType::F64 => between::<f64>(&compiled, size, edges.typed(), *even, out.typed())?,
             _ => decline!("edges that are neither float32 nor float64"),
         },
         _ => decline!("bins without edges or weights"),
@@ -74,7 +75,7 @@ impl Bins for Numbers {
 }
 
 /// Counts the values in each bin.
-fn count<B: Bins>(compiled: &Compiled, size: usize, bins: B, out: &mut [i64]) {
+fn count<B: Bins>(compiled: &Compiled, size: usize, bins: B, out: &mut [i64]) -> Result<()> {
     let cost = size.saturating_mul(compiled.cost() + COST);
     // Counters are of 32 bits.
     let chunk = size.div_ceil(threads::worth(cost)).max(CHUNK).max(PER_BIN.saturating_mul(out.len())).min(u32::MAX as usize);
@@ -87,7 +88,7 @@ fn count<B: Bins>(compiled: &Compiled, size: usize, bins: B, out: &mut [i64]) {
             bins.find(evaluator.read(start, found.len()).typed(), found);
             found.iter().for_each(|&bin| out.get_mut(bin as usize).into_iter().for_each(|count| *count += 1));
         }
-        return;
+        return Ok(());
     }
     let counts = threads::map(
         (0..size).step_by(chunk.next_multiple_of(tile)),
@@ -95,7 +96,9 @@ fn count<B: Bins>(compiled: &Compiled, size: usize, bins: B, out: &mut [i64]) {
         || Evaluator::new(compiled),
         |evaluator, start| {
             let end = size.min(start + chunk.next_multiple_of(tile));
-            let mut counts = vec![[0u32; SETS]; out.len() + 1];
+            let mut room = Room::<[u32; SETS]>::new(out.len() + 1)?;
+            let counts = room.records();
+            counts.fill([0; SETS]);
             let mut found = [0; MAX_TILE];
             for start in (start..end).step_by(tile) {
                 let found = &mut found[..tile.min(end - start)];
@@ -109,23 +112,24 @@ fn count<B: Bins>(compiled: &Compiled, size: usize, bins: B, out: &mut [i64]) {
                 fours.iter().for_each(|four| (0..SETS).for_each(|set| add(four[set], set)));
                 rest.iter().for_each(|&bin| add(bin, 0));
             }
-            counts
+            Ok(room)
         },
-    );
+    )?;
     for counts in counts {
-        out.iter_mut().zip(counts).for_each(|(out, sets)| *out += sets.iter().map(|&n| n as i64).sum::<i64>());
+        out.iter_mut().zip(counts?.records()).for_each(|(out, sets)| *out += sets.iter().map(|&n| n as i64).sum::<i64>());
     }
+    Ok(())
 }
 
 /// Adds up the weights of the values, which are bin numbers, in each bin.
-fn sum(compiled: &Compiled, weights: &[f64], out: &mut [f64]) {
+fn sum(compiled: &Compiled, weights: &[f64], out: &mut [f64]) -> Result<()> {
     let size = weights.len();
     let tile = compiled.tile();
     let chunk = CHUNK.max(PER_BIN.saturating_mul(out.len())).max(size.div_ceil(SUMS));
     out.fill(0.0);
     if size <= chunk && out.len() > MANY {
         add_weights(&mut Evaluator::new(compiled), tile, 0, weights, out);
-        return;
+        return Ok(());
     }
     let chunk = chunk.next_multiple_of(tile);
     let sums = threads::map(
@@ -133,14 +137,16 @@ fn sum(compiled: &Compiled, weights: &[f64], out: &mut [f64]) {
         size.saturating_mul(compiled.cost() + COST),
         || Evaluator::new(compiled),
         |evaluator, start| {
-            let mut sums = vec![0.0; out.len()];
-            add_weights(evaluator, tile, start, &weights[start..size.min(start + chunk)], &mut sums);
-            sums
+            let mut sums = Room::<f64>::new(out.len())?;
+            sums.records().fill(0.0);
+            add_weights(evaluator, tile, start, &weights[start..size.min(start + chunk)], sums.records());
+            Ok(sums)
         },
-    );
+    )?;
     for sums in sums {
-        out.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum);
+        out.iter_mut().zip(sums?.records()).for_each(|(out, sum)| *out += *sum);
     }
+    Ok(())
 }
 
 /// Adds weights to the bins that the values from `start` on name.
@@ -156,7 +162,7 @@ fn add_weights(evaluator: &mut Evaluator, tile: usize, start: usize, weights: &[
 }
 
 /// Counts the values between edges.
-fn between<T: Float>(compiled: &Compiled, size: usize, edges: &[T], even: bool, out: &mut [i64]) {
+fn between<T: Float>(compiled: &Compiled, size: usize, edges: &[T], even: bool, out: &mut [i64]) -> Result<()> {
     match Even::new(edges).filter(|_| even) {
         Some(bins) => count(compiled, size, bins, out),
         None => count(compiled, size, Uneven(edges), out),

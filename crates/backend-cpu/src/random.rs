@@ -25,7 +25,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let per_task = CHUNK * random.distribution.per_block(dtype);
     let cost = elements.len().saturating_mul(COST);
     threads::for_each(
-        elements.chunks(per_task).into_iter().enumerate(),
+        elements.chunks(per_task).enumerate(),
         cost,
         || (),
         |_, (i, run)| {

@@ -86,6 +86,31 @@ impl<'a> Elements<'a> {
     }
 }
 
+/// Parts of a run of elements, in order.
+pub struct Chunks<'a> {
+    rest: ElementsMut<'a>,
+    chunk: usize,
+}
+
+impl<'a> Iterator for Chunks<'a> {
+    type Item = ElementsMut<'a>;
+    fn next(&mut self) -> Option<ElementsMut<'a>> {
+        if self.rest.len == 0 {
+            return None;
+        }
+        let mid = self.chunk.min(self.rest.len);
+        let (part, rest) = std::mem::take(&mut self.rest).split_at(mid);
+        self.rest = rest;
+        Some(part)
+    }
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let len = self.rest.len.div_ceil(self.chunk);
+        (len, Some(len))
+    }
+}
+
+impl ExactSizeIterator for Chunks<'_> {}
+
 /// A run of elements for writing; the only access to them while it lives.
 pub struct ElementsMut<'a> {
     ptr: *mut u8,
@@ -128,16 +153,8 @@ impl<'a> ElementsMut<'a> {
     }
 
     /// Parts of `chunk` elements, the last one shorter.
-    pub fn chunks(mut self, chunk: usize) -> Vec<ElementsMut<'a>> {
-        let chunk = chunk.max(1);
-        let mut parts = Vec::with_capacity(self.len.div_ceil(chunk));
-        while self.len > chunk {
-            let (head, tail) = self.split_at(chunk);
-            parts.push(head);
-            self = tail;
-        }
-        parts.push(self);
-        parts
+    pub fn chunks(self, chunk: usize) -> Chunks<'a> {
+        Chunks { rest: self, chunk: chunk.max(1) }
     }
 
     /// The same run for a shorter time.
@@ -195,7 +212,7 @@ fn host(buffer: &Arc<dyn Buffer>) -> Result<&HostBuffer> {
 }
 
 /// An error of the allocator with the call's operation in it.
-fn for_op(call: &Call, error: Error) -> Error {
+pub(crate) fn for_op(call: &Call, error: Error) -> Error {
     match error {
         Error::OutOfMemory { device, requested, used, limit, .. } => {
             Error::OutOfMemory { op: call.op.name(), device, requested, used, limit }
@@ -229,7 +246,12 @@ impl Output {
 
     /// Memory for values on the way to an output.
     pub fn beside(call: &Call, dtype: DType, size: usize) -> Result<Output> {
-        let buffer = HostBuffer::uninit(size.saturating_mul(dtype.itemsize())).map_err(|e| for_op(call, e))?;
+        Output::temporary(dtype, size).map_err(|e| for_op(call, e))
+    }
+
+    /// As [`Output::beside`], where the call is not known.
+    pub fn temporary(dtype: DType, size: usize) -> Result<Output> {
+        let buffer = HostBuffer::uninit(size.saturating_mul(dtype.itemsize()))?;
         Ok(Output { buffer: Arc::new(buffer), dtype, size })
     }
 

@@ -1,6 +1,7 @@
 //! Rows: an expression over reductions of its own rows, a few rows at a time. Each is read from memory once, and stays in cache until its
 //! results are written. A reduction's number fills the row, so that further steps are as they are elsewhere; its bits are those of Reduce.
 
+use cuprum_core::call;
 use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::{Call, Outcome, Result, Work, decline};
 use smallvec::SmallVec;
@@ -19,7 +20,7 @@ struct Part<'o> {
 
 /// The Rows kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let Work::Rows { program, plan } = call.work else { decline!("not work on rows") };
+    let Work::Rows(call::Rows { program, plan }) = call.work else { decline!("not work on rows") };
     let (inputs, len) = (call.inputs.len(), plan.length);
     if plan.rows == 0 || len == 0 {
         decline!("no elements");

@@ -8,8 +8,10 @@
 //! From the first infinity, NaN or zero product of a row on, results follow one after the other in the row's own dtype, as NumPy computes
 //! them. Partial results are wider, or of other elements, and could return from an overflow that stays in NumPy.
 
+use cuprum_core::call;
 use std::marker::PhantomData;
 
+use cuprum_core::buffer::try_collect;
 use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::op::Op;
 use cuprum_core::ops::scan::{CUMMAX, CUMMIN, CUMPROD, CUMSUM};
@@ -32,7 +34,7 @@ const COLUMNS: usize = 64;
 
 /// The Scan kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let Work::Scan { program, plan } = &call.work else { decline!("not a scan") };
+    let Work::Scan(call::Scan { program, plan }) = &call.work else { decline!("not a scan") };
     // The loop in the output's order: lanes that lie outside the axis, the axis, lanes inside it.
     let inner = plan.out_axis_stride as usize;
     let Some(split) = (0..=plan.lanes.len()).rev().find(|&d| plan.lanes[d..].iter().product::<usize>() >= inner || plan.len == 1) else {
@@ -52,10 +54,10 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let elements = output.elements()?;
     let inner = if plan.len == 1 { 1 } else { inner };
     with_dtype!(call.outputs[0].dtype, T => match call.op {
-        op if op == CUMSUM => scan::<T, Sum>(&compiled, elements, plan.len, inner),
-        op if op == CUMPROD => scan::<T, Product>(&compiled, elements, plan.len, inner),
-        op if op == CUMMAX => scan::<T, Largest>(&compiled, elements, plan.len, inner),
-        op if op == CUMMIN => scan::<T, Smallest>(&compiled, elements, plan.len, inner),
+        op if op == CUMSUM => scan::<T, Sum>(&compiled, elements, plan.len, inner)?,
+        op if op == CUMPROD => scan::<T, Product>(&compiled, elements, plan.len, inner)?,
+        op if op == CUMMAX => scan::<T, Largest>(&compiled, elements, plan.len, inner)?,
+        op if op == CUMMIN => scan::<T, Smallest>(&compiled, elements, plan.len, inner)?,
         op => decline!("{} is not a running sum, product or extreme", Op::name(op)),
     });
     call.done([output.finish()])
@@ -195,7 +197,7 @@ combine! {
 }
 
 /// Scans stretches of `len` rows of `inner` elements, each element over those above it.
-fn scan<T: Running, C: Combine<T>>(compiled: &Compiled, out: ElementsMut, len: usize, inner: usize) {
+fn scan<T: Running, C: Combine<T>>(compiled: &Compiled, out: ElementsMut, len: usize, inner: usize) -> Result<()> {
     let out = out.typed::<T>();
     let cost = out.len().saturating_mul(compiled.cost() + 2);
     if inner > 1 {
@@ -204,9 +206,9 @@ fn scan<T: Running, C: Combine<T>>(compiled: &Compiled, out: ElementsMut, len: u
     let rows = out.len() / len;
     if len > 2 * BLOCK && rows < 64 {
         for (row, out) in out.chunks_mut(len).enumerate() {
-            long_row::<T, C>(compiled, row * len, out, cost / rows);
+            long_row::<T, C>(compiled, row * len, out, cost / rows)?;
         }
-        return;
+        return Ok(());
     }
     let per_task = (BLOCK / len).max(1) * len;
     threads::for_each(
@@ -219,6 +221,7 @@ fn scan<T: Running, C: Combine<T>>(compiled: &Compiled, out: ElementsMut, len: u
             }
         },
     );
+    Ok(())
 }
 
 /// Sums of [`SIDE_BY_SIDE`] runs, each from the run's first element on.
@@ -356,7 +359,7 @@ fn put<T: Running, C: Combine<T>>(out: &mut [T], sums: &[C::Total], make: impl F
 
 /// One long row: totals of its blocks, running totals of those, then every block from its carry. One thread goes through
 /// the blocks once, to the same bits.
-fn long_row<T: Running, C: Combine<T>>(compiled: &Compiled, start: usize, out: &mut [T], cost: usize) {
+fn long_row<T: Running, C: Combine<T>>(compiled: &Compiled, start: usize, out: &mut [T], cost: usize) -> Result<()> {
     let join = |carry: Option<C::Total>, total: Option<C::Total>| match total {
         Some(total) => Some(C::after(carry, total)),
         None => carry,
@@ -368,7 +371,7 @@ fn long_row<T: Running, C: Combine<T>>(compiled: &Compiled, start: usize, out: &
             let total = from_here::<T, C>(&mut scanner, start + i * BLOCK, block, carry, &mut last);
             carry = join(carry, total);
         }
-        return;
+        return Ok(());
     }
     let len = out.len();
     let totals = threads::map(
@@ -376,7 +379,7 @@ fn long_row<T: Running, C: Combine<T>>(compiled: &Compiled, start: usize, out: &
         cost,
         || Scanner::<T, C>::new(compiled),
         |scanner, at| total::<T, C>(scanner, start + at, BLOCK.min(len - at)),
-    );
+    )?;
     let mut carry = None;
     let carries = totals.into_iter().map(|total| {
         let next = join(carry, total);
@@ -392,7 +395,7 @@ fn long_row<T: Running, C: Combine<T>>(compiled: &Compiled, start: usize, out: &
             from_here::<T, C>(scanner, start + i * BLOCK, block, carry, &mut last);
             last
         },
-    );
+    )?;
     // Blocks after the first with a result that sticks continue from its last result.
     if let Some((block, mut last)) = ends.into_iter().enumerate().find(|(_, last)| last.is_some()) {
         let rest = (block + 1) * BLOCK;
@@ -400,6 +403,7 @@ fn long_row<T: Running, C: Combine<T>>(compiled: &Compiled, start: usize, out: &
             from_here::<T, C>(&mut Scanner::new(compiled), start + rest, &mut out[rest..], None, &mut last);
         }
     }
+    Ok(())
 }
 
 struct Down<'a, T: Running, C: Combine<T>>(&'a mut [C::Total], &'a [T], &'a mut [T], PhantomData<C>);
@@ -425,12 +429,13 @@ impl<T: Running, C: Combine<T>> Loop for Down<'_, T, C> {
 
 /// The axis is not the last: row upon row, a block of columns at a time, totals beside the output so that the 16-bit floats
 /// are not rounded at every step.
-fn columns<T: Running, C: Combine<T>>(compiled: &Compiled, out: &mut [T], len: usize, inner: usize, cost: usize) {
+fn columns<T: Running, C: Combine<T>>(compiled: &Compiled, out: &mut [T], len: usize, inner: usize, cost: usize) -> Result<()> {
     let stretches = out.len() / (len * inner);
     let wanted = (threads::worth(cost) * 4).div_ceil(stretches);
     let width = inner.div_ceil(wanted).max(COLUMNS).min(compiled.tile()).min(inner);
     let blocks_across = inner.div_ceil(width);
-    let blocks: Vec<_> = out.chunks_mut(len * inner).flat_map(|stretch| column_blocks(stretch, inner, width)).enumerate().collect();
+    let blocks = out.chunks_mut(len * inner).flat_map(|stretch| column_blocks(stretch, inner, width)).enumerate();
+    let blocks = try_collect("scan", blocks)?;
     // Whole rows are evaluated several at a time, as many as a tile holds.
     let together = if width == inner { (compiled.tile() / width).max(1) } else { 1 };
     threads::for_each(
@@ -456,4 +461,5 @@ fn columns<T: Running, C: Combine<T>>(compiled: &Compiled, out: &mut [T], len: u
             }
         },
     );
+    Ok(())
 }

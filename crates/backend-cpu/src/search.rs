@@ -2,6 +2,7 @@
 //!
 //! Several values are looked for side by side: as all take the same number of steps, their reads overlap.
 
+use cuprum_core::call;
 use cuprum_core::{Call, Outcome, Result, Work, decline, with_dtype};
 
 use crate::raw::{Elements, Output};
@@ -15,7 +16,9 @@ const SIDE_BY_SIDE: usize = 16;
 
 /// The Search kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let (Work::Search { after_equal }, [sorted, values]) = (&call.work, call.inputs) else { decline!("not a search in an array") };
+    let (Work::Search(call::Search { after_equal }), [sorted, values]) = (&call.work, call.inputs) else {
+        decline!("not a search in an array")
+    };
     let (sorted, values) = (Elements::contiguous(sorted)?, Elements::contiguous(values)?);
     let mut output = Output::allocate(call, 0)?;
     let out = output.elements()?.typed::<i64>();
@@ -25,9 +28,8 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 
 fn search<T: Ordered>(sorted: &[T], values: &[T], after_equal: bool, out: &mut [i64]) {
     let steps = usize::BITS as usize - sorted.len().leading_zeros() as usize;
-    let tasks: Vec<_> = values.chunks(CHUNK).zip(out.chunks_mut(CHUNK)).collect();
     threads::for_each(
-        tasks.into_iter(),
+        values.chunks(CHUNK).zip(out.chunks_mut(CHUNK)),
         values.len().saturating_mul(2 * steps),
         || (),
         |_, (values, out)| match after_equal {

@@ -4,10 +4,11 @@
 //! knows where its elements go.
 
 use cuprum_core::array::Array;
+use cuprum_core::call;
 use cuprum_core::{Call, Element, Outcome, Result, Work, decline, with_dtype};
 use smallvec::SmallVec;
 
-use crate::raw::{Elements, ElementsMut, Output};
+use crate::raw::{Elements, ElementsMut, Output, Room, for_op};
 use crate::threads;
 use crate::tile::{Compiled, Evaluator, Nest, Results};
 
@@ -18,7 +19,7 @@ const WORD: usize = u64::BITS as usize;
 
 /// The Select kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let Work::Select { program, values, places } = &call.work else { decline!("not a selection") };
+    let Work::Select(call::Select { program, values, indices: places }) = &call.work else { decline!("not a selection") };
     let (conditions, source) = call.program_inputs();
     let size = call.outputs[0].layout.size();
     let nest = Nest::new(&[size], conditions, |k| conditions[k].layout().strides().into())?;
@@ -26,8 +27,9 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         Ok(compiled) => compiled,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
-    let mut words = vec![0u64; size.div_ceil(WORD)];
-    let counts = mark(&compiled, size, &mut words);
+    let mut words = Room::<u64>::new(size.div_ceil(WORD)).map_err(|e| for_op(call, e))?;
+    let words = words.records();
+    let counts = mark(&compiled, size, words).map_err(|e| for_op(call, e))?;
     let total = counts.iter().sum();
 
     let mut outputs = (0..call.outputs.len()).map(|n| Output::with_length(call, n, total)).collect::<Result<SmallVec<[_; 2]>>>()?;
@@ -36,17 +38,17 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         let source = Elements::contiguous(source)?;
         with_dtype!(source.dtype(), T => {
             let source = source.typed::<T>();
-            write::<T>(&words, &counts, output.elements()?, |point| source[point]);
+            write::<T>(words, &counts, output.elements()?, |point| source[point]);
         });
     }
     if let (true, Some(output)) = (*places, outputs_iter.next()) {
-        write::<i64>(&words, &counts, output.elements()?, |point| point as i64);
+        write::<i64>(words, &counts, output.elements()?, |point| point as i64);
     }
     call.done_with_length(total, outputs.into_iter().map(Output::finish))
 }
 
 /// Sets the bit of every point at which the condition holds; returns the number of them in each chunk.
-fn mark(compiled: &Compiled, size: usize, words: &mut [u64]) -> Vec<usize> {
+fn mark(compiled: &Compiled, size: usize, words: &mut [u64]) -> Result<Vec<usize>> {
     let tile = compiled.tile();
     threads::map(
         words.chunks_mut(CHUNK / WORD).enumerate(),

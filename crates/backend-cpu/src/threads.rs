@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
+use cuprum_core::buffer::{try_collect, try_reserve};
 use cuprum_core::{Error, Result, settings};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -58,7 +59,8 @@ pub(crate) fn count() -> usize {
     pool().map_or(1, |p| p.current_num_threads())
 }
 
-/// Runs `f` with kernels of this thread using `threads` threads. Results do not depend on it.
+/// Runs `f` with kernels of this thread using `threads` threads, of which at most [`settings::MOST_THREADS`] are started. Results do not
+/// depend on it.
 ///
 /// Errors: threads cannot be started, or `threads` is 0.
 pub fn with_threads<R>(threads: usize, f: impl FnOnce() -> R) -> Result<R> {
@@ -72,6 +74,7 @@ pub fn with_threads<R>(threads: usize, f: impl FnOnce() -> R) -> Result<R> {
     if threads == 0 {
         return Err(Error::value("with_threads", "at least one thread is needed"));
     }
+    let threads = threads.min(settings::MOST_THREADS);
     let pool = {
         let mut pools = POOLS.lock().unwrap_or_else(|e| e.into_inner());
         let pools = pools.get_or_insert_default();
@@ -122,17 +125,22 @@ pub(crate) fn for_each<I: Send, S>(
     }
 }
 
-/// As [`for_each`], and collects the results in the items' order.
+/// As [`for_each`], and collects the results in the items' order. There may be very many items where inputs are broadcast.
+///
+/// # Errors
+/// [`Error::OutOfMemory`] before any work.
 pub(crate) fn map<I: Send, S, R: Send>(
     items: impl ExactSizeIterator<Item = I> + Send,
     cost: usize,
     init: impl Fn() -> S + Sync,
     body: impl Fn(&mut S, I) -> R + Sync,
-) -> Vec<R> {
-    let mut results: Vec<Option<R>> = (0..items.len()).map(|_| None).collect();
-    let pairs: Vec<(I, &mut Option<R>)> = items.zip(results.iter_mut()).collect();
-    for_each(pairs.into_iter(), cost, init, |state, (item, slot)| *slot = Some(body(state, item)));
-    results.into_iter().flatten().collect()
+) -> Result<Vec<R>> {
+    let mut results: Vec<Option<R>> = try_collect("map", (0..items.len()).map(|_| None))?;
+    let mut found = Vec::new();
+    try_reserve("map", &mut found, results.len())?;
+    for_each(items.zip(results.iter_mut()), cost, init, |state, (item, slot)| *slot = Some(body(state, item)));
+    found.extend(results.into_iter().flatten());
+    Ok(found)
 }
 
 /// Runs `f` inside the pool, for libraries that use rayon's current one, with the number of threads that `cost` is worth.
@@ -150,9 +158,15 @@ mod tests {
     #[test]
     fn every_item_once_in_order() {
         for threads in [1, 3] {
-            let squares = with_threads(threads, || map(0..1000usize, usize::MAX, || (), |_, i| i * i)).unwrap();
+            let squares = with_threads(threads, || map(0..1000usize, usize::MAX, || (), |_, i| i * i)).unwrap().unwrap();
             assert!(squares.iter().enumerate().all(|(i, &s)| s == i * i));
         }
         assert!(with_threads(0, || ()).is_err());
+    }
+
+    #[test]
+    fn more_results_than_memory_are_an_error() {
+        let results = map(0..usize::MAX >> 4, 1, || (), |_, i| i);
+        assert!(matches!(results, Err(Error::OutOfMemory { .. })));
     }
 }

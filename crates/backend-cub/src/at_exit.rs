@@ -1,4 +1,4 @@
-//! What is to be done before the process ends. A named unsafe room: the C library's `atexit`, and the number of a thread.
+//! Functions that run before the process ends. `unsafe` is allowed here for the C library's `atexit` and thread ids.
 
 use std::cell::RefCell;
 use std::ffi::c_int;
@@ -7,38 +7,39 @@ unsafe extern "C" {
     fn atexit(f: extern "C" fn()) -> c_int;
 }
 
-/// Calls a function when its thread ends.
-struct AtEnd(extern "C" fn());
+/// Calls a function when dropped.
+struct CallOnDrop(extern "C" fn());
 
-impl Drop for AtEnd {
+impl Drop for CallOnDrop {
     fn drop(&mut self) {
         (self.0)();
     }
 }
 
 thread_local! {
-    static AT_END: RefCell<Option<AtEnd>> = const { RefCell::new(None) };
+    static ON_THREAD_EXIT: RefCell<Option<CallOnDrop>> = const { RefCell::new(None) };
 }
 
-/// Has the C library call `f` when the process ends, before what was put down earlier (libraries' own ends, as they are loaded).
+/// Registers `f` with the C library's `atexit`. Handlers run in reverse order of registration, so `f` runs before the exit handlers of
+/// libraries that are already loaded.
 pub fn register(f: extern "C" fn()) {
-    // SAFETY: the function is `atexit` of ISO C; what it is given has that signature and lives as long as the process.
+    // SAFETY: the function is `atexit` of ISO C. Its argument has the required signature and lives as long as the process.
     if unsafe { atexit(f) } != 0 {
-        tracing::debug!("atexit refused: compilations may be cut off by the end of the process");
+        tracing::debug!("atexit failed: the end of the process may interrupt background compilations");
     }
 }
 
-/// Has `f` called when this thread ends. Where the main thread ends the process, that comes before anything that was put down for the end of
-/// the process, even later than this.
+/// Registers `f` to run when this thread ends. On the main thread it runs before all `atexit` handlers, including those that are registered
+/// later.
 pub fn register_on_thread(f: extern "C" fn()) {
-    // A thread that is ending does without.
-    let _ = AT_END.try_with(|at_end| at_end.try_borrow_mut().map(|mut at_end| at_end.get_or_insert(AtEnd(f)).0));
+    // Fails only on a thread whose thread-local values are already destroyed.
+    let _ = ON_THREAD_EXIT.try_with(|slot| slot.try_borrow_mut().map(|mut slot| slot.get_or_insert(CallOnDrop(f)).0));
 }
 
-/// Whether this is the thread that the process began with.
+/// Returns whether this is the main thread of the process.
 #[cfg(target_os = "linux")]
 pub fn is_main_thread() -> bool {
-    // SAFETY: neither takes or touches anything.
+    // SAFETY: both functions take no arguments and access no memory.
     unsafe { libc::gettid() == libc::getpid() }
 }
 

@@ -1,4 +1,5 @@
-//! Kernels under their keys: compiled where the caller waits, or on a thread of their own while the base serves.
+//! Compilation of kernels, with a process-wide cache: by the calling thread, or on a background thread while the base accelerator runs
+//! the calls.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,10 +8,10 @@ use std::thread::{self, JoinHandle};
 
 use cuprum_backend_cuda::codegen::{KernelKey, WrittenKey};
 use cuprum_backend_cuda::driver::Context;
+use cuprum_backend_cuda::launch_cache::LaunchCache;
 use cuprum_backend_cuda::libraries::CcclHeaders;
 use cuprum_backend_cuda::module::Function;
 use cuprum_backend_cuda::program::Program;
-use cuprum_backend_cuda::recent::Recent;
 use cuprum_backend_cuda::single_flight::SingleFlight;
 use cuprum_backend_cuda::{CudaError, Result};
 use cuprum_core::Reason;
@@ -20,61 +21,72 @@ use smallvec::SmallVec;
 use crate::source::{OPTIONS, Source};
 use crate::{at_exit, headers};
 
-/// The kernels of one source, in its order.
-pub type Kernels = Arc<SmallVec<[Arc<Function>; 4]>>;
+/// The compiled kernels of one source.
+#[derive(Clone)]
+pub struct CompiledKernels {
+    names: &'static [&'static str],
+    functions: Arc<SmallVec<[Arc<Function>; 4]>>,
+}
 
-/// Kernels, or why their source does not compile.
-type Built = std::result::Result<Kernels, Arc<str>>;
+impl CompiledKernels {
+    /// Returns the kernel with this name.
+    pub fn get(&self, name: &str) -> Option<&Arc<Function>> {
+        self.functions.get(self.names.iter().position(|n| *n == name)?)
+    }
+}
 
-static BUILT: LazyLock<SingleFlight<Built>> = LazyLock::new(SingleFlight::default);
+/// Compiled kernels, or the reason why their source does not compile with the installed CCCL.
+type CompileResult = std::result::Result<CompiledKernels, Arc<str>>;
 
-const COMPILING: &str = "its kernel is being compiled; later calls have it";
+static CACHE: LazyLock<SingleFlight<CompileResult>> = LazyLock::new(SingleFlight::default);
 
-/// How a key's compilation on a thread stands; one that has succeeded is not here.
+const COMPILING: &str = "its kernel is being compiled in the background";
+
+/// State of a background compilation. A key whose compilation succeeded has no entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Background {
+enum BackgroundState {
     Running,
-    /// It ended with an error or a panic, which the next caller shall meet.
+    /// The compilation ended with an error or a panic. The next caller compiles again, and returns the error.
     Failed,
 }
 
-static BACKGROUND: LazyLock<Mutex<HashMap<Box<[u8]>, Background>>> = LazyLock::new(Mutex::default);
+static BACKGROUND: LazyLock<Mutex<HashMap<Box<[u8]>, BackgroundState>>> = LazyLock::new(Mutex::default);
 
-fn background() -> MutexGuard<'static, HashMap<Box<[u8]>, Background>> {
+fn background() -> MutexGuard<'static, HashMap<Box<[u8]>, BackgroundState>> {
     BACKGROUND.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How a caller that finds no kernels comes by them.
+/// How a caller proceeds when its kernels are not compiled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Next {
-    /// It makes them: it may not decline, or a thread failed to make them.
-    Make,
-    /// It may leave them to a thread, and decline.
-    Leave,
-    /// It declines: a thread is making them.
+enum Decision {
+    /// Compile on this thread: the caller may not decline, or a background compilation failed.
+    CompileNow,
+    /// Start a background compilation and decline.
+    StartBackground,
+    /// Decline, because a background compilation is running.
     Decline,
 }
 
-fn next(key: &[u8], may_decline: bool) -> Next {
+fn decide(key: &[u8], may_decline: bool) -> Decision {
     if !may_decline {
-        return Next::Make;
+        return Decision::CompileNow;
     }
     match background().get(key) {
-        None => Next::Leave,
-        Some(Background::Running) => Next::Decline,
-        Some(Background::Failed) => Next::Make,
+        None => Decision::StartBackground,
+        Some(BackgroundState::Running) => Decision::Decline,
+        Some(BackgroundState::Failed) => Decision::CompileNow,
     }
 }
 
-/// Threads that compile, or have.
+/// Background threads that have not been joined.
 static THREADS: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
 
 fn threads() -> MutexGuard<'static, Vec<JoinHandle<()>>> {
     THREADS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Begins a thread that the end of the process waits for; whether there is one.
-fn begin(compile: impl FnOnce() + Send + 'static) -> bool {
+/// Starts a background thread, which is joined before the process ends. Returns whether the thread could be started.
+fn spawn(compile: impl FnOnce() + Send + 'static) -> bool {
     let Ok(thread) = thread::Builder::new().name("cuprum-compile".into()).spawn(compile) else { return false };
     let mut all = threads();
     let (done, mut running): (Vec<_>, Vec<_>) = all.drain(..).partition(JoinHandle::is_finished);
@@ -86,25 +98,25 @@ fn begin(compile: impl FnOnce() + Send + 'static) -> bool {
 }
 
 fn join(threads: Vec<JoinHandle<()>>) {
-    // What a compilation ended with, a panic too, its `Run` has told.
+    // Errors and panics are recorded by `BackgroundJob`.
     threads.into_iter().for_each(|thread| drop(thread.join()));
 }
 
-/// A compilation on a thread. However it ends, callers look for it no longer.
-struct Run {
+/// An entry of [`BACKGROUND`] for a running compilation. Dropping the job records success or failure, also after a panic.
+struct BackgroundJob {
     key: Box<[u8]>,
     succeeded: bool,
 }
 
-impl Run {
-    /// Puts it down as running, unless something else is put down for its key.
-    fn begin(key: &[u8]) -> Option<Run> {
+impl BackgroundJob {
+    /// Records a running compilation. Returns `None` if the key already has an entry.
+    fn begin(key: &[u8]) -> Option<BackgroundJob> {
         let mut all = background();
         if all.contains_key(key) {
             return None;
         }
-        all.insert(key.into(), Background::Running);
-        Some(Run { key: key.into(), succeeded: false })
+        all.insert(key.into(), BackgroundState::Running);
+        Some(BackgroundJob { key: key.into(), succeeded: false })
     }
 
     fn succeed(mut self) {
@@ -112,111 +124,117 @@ impl Run {
     }
 }
 
-impl Drop for Run {
+impl Drop for BackgroundJob {
     fn drop(&mut self) {
         let mut all = background();
         if self.succeeded {
             all.remove(&self.key);
         } else {
-            all.insert(std::mem::take(&mut self.key), Background::Failed);
+            all.insert(std::mem::take(&mut self.key), BackgroundState::Failed);
         }
     }
 }
 
-/// The kernels under a key, compiled from `source` if they are not there yet. If that takes longer than what another accelerator needs to
-/// give exactly the same results, and the settings allow it, it happens on a thread, and until it is done this is a passing reason to decline.
+/// Returns the kernels for a key. Compiles them from `source` if they are not in the cache.
 ///
-/// A source that does not compile with the CCCL found here is a reason to decline, and is not tried again.
+/// With `takes_long`, and if the settings allow it, compilation happens on a background thread. Until it is done the call declines with a
+/// temporary reason. A source that does not compile with the installed CCCL is a permanent reason to decline, and is not tried again.
+///
+/// # Errors
+/// No compiler or headers, or an error of the CUDA driver.
 pub fn kernels(
     context: &'static Context,
     key: KernelKey,
     takes_long: bool,
     source: impl FnOnce() -> std::result::Result<Source, &'static str>,
-) -> Result<std::result::Result<Kernels, Reason>> {
+) -> Result<std::result::Result<CompiledKernels, Reason>> {
     thread_local! {
-        static RECENT: Recent<Kernels> = const { Recent::new() };
+        static CACHE: LaunchCache<CompiledKernels> = const { LaunchCache::new() };
     }
     let key = key.with(context.info().ordinal as u64);
-    if let Some(kernels) = Recent::find(&RECENT, &key, Arc::clone) {
+    if let Some(kernels) = LaunchCache::find(&CACHE, &key, CompiledKernels::clone) {
         return Ok(Ok(kernels));
     }
-    let found = find_or_make(context, &key.written(), takes_long, source)?;
+    let found = find_or_compile(context, &key.written(), takes_long, source)?;
     if let Ok(kernels) = &found {
-        Recent::keep(&RECENT, &key, kernels.clone());
+        LaunchCache::keep(&CACHE, &key, kernels.clone());
     }
     Ok(found)
 }
 
-/// [`kernels`] that this thread has not had lately.
-fn find_or_make(
+/// Implements [`kernels`] for keys that the thread-local cache does not hold.
+fn find_or_compile(
     context: &'static Context,
     key: &WrittenKey,
     takes_long: bool,
     source: impl FnOnce() -> std::result::Result<Source, &'static str>,
-) -> Result<std::result::Result<Kernels, Reason>> {
-    let built = match BUILT.get(key.hash(), key.bytes()) {
-        Some(built) => built,
+) -> Result<std::result::Result<CompiledKernels, Reason>> {
+    let result = match CACHE.get(key.hash(), key.bytes()) {
+        Some(result) => result,
         None => {
             let may_decline = takes_long && settings::compile().is_ok_and(|c| c == Compile::Background);
-            let next = next(key.bytes(), may_decline);
-            if next == Next::Decline {
+            let decision = decide(key.bytes(), may_decline);
+            if decision == Decision::Decline {
                 return Ok(Err(Reason::passing(COMPILING)));
             }
             let source = match source() {
                 Ok(source) => source,
-                Err(op) => return Ok(Err(Reason::with(|| format!("{op}: no code for it")))),
+                Err(op) => return Ok(Err(Reason::with(|| format!("{op} has no CUDA implementation")))),
             };
-            if next == Next::Leave && is_left_to_thread(context, key, &source)? {
+            if decision == Decision::StartBackground && start_background(context, key, &source)? {
                 return Ok(Err(Reason::passing(COMPILING)));
             }
-            make(context, key, &source)?
+            compile(context, key, &source)?
         }
     };
-    Ok(built.map_err(|text| Reason::with(|| text.to_string())))
+    Ok(result.map_err(|text| Reason::with(|| text.to_string())))
 }
 
-/// Whether a thread compiles the kernels now. It need not if their code is cached, and cannot if there is none to be had.
-fn is_left_to_thread(context: &'static Context, key: &WrittenKey, source: &Source) -> Result<bool> {
+/// Compiles the kernels on a background thread. Returns whether such a compilation is running.
+///
+/// Returns false if the machine code is in the disk cache, so that loading it takes no time, or if no thread can be started.
+fn start_background(context: &'static Context, key: &WrittenKey, source: &Source) -> Result<bool> {
     let headers = headers::shared()?;
     if with_program(headers, source, |program| program.is_cached(context))? {
         return Ok(false);
     }
-    // NVRTC is loaded before waiting for its threads is put down for the end of the process: so that comes before its unloading.
+    // Exit handlers run in reverse order. Loading NVRTC first makes `join_all` run before NVRTC's own handlers.
     context.compiler()?.version()?;
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
-        OWNER.store(std::process::id(), Ordering::Relaxed);
-        at_exit::register(wait);
+        OWNER_PROCESS.store(std::process::id(), Ordering::Relaxed);
+        at_exit::register(join_all);
     });
-    at_exit::register_on_thread(wait);
-    let Some(run) = Run::begin(key.bytes()) else {
-        return Ok(next(key.bytes(), true) == Next::Decline); // another caller was faster
+    at_exit::register_on_thread(join_all);
+    let Some(job) = BackgroundJob::begin(key.bytes()) else {
+        return Ok(decide(key.bytes(), true) == Decision::Decline); // another caller started one
     };
     let (key, source) = (key.clone(), source.clone());
-    let compile = move || match make(context, &key, &source) {
-        Ok(_) => run.succeed(),
-        Err(error) => tracing::warn!(source = source.name, %error, "a kernel could not be made in the background"),
+    let compile = move || match compile(context, &key, &source) {
+        Ok(_) => job.succeed(),
+        Err(error) => tracing::warn!(source = source.name, %error, "background compilation failed"),
     };
-    // A thread that cannot begin drops its run, which fails thereby.
-    Ok(begin(compile))
+    // If no thread starts, the closure is dropped, and the job with it is recorded as failed.
+    Ok(spawn(compile))
 }
 
-/// Has what threads compile finished before the main thread ends the process, if this is the main thread.
-pub fn finish_before_main_ends() {
+/// Makes the main thread wait for background compilations when it ends. Does nothing on other threads.
+pub fn join_before_main_ends() {
     if at_exit::is_main_thread() {
-        at_exit::register_on_thread(wait);
+        at_exit::register_on_thread(join_all);
     }
 }
 
-/// Waits until no thread compiles, however long that takes: the compiler cannot be unloaded under a thread that is in it, or that puts away
-/// what the compiler and the driver keep for each thread, which is done when a thread ends. So threads are joined: that their work is done is
-/// not enough. Each takes seconds, and what it makes is there for the next process.
+/// Joins all background threads.
 ///
-/// It has to come before the ends of the compiler and the driver, which put some of them down as late as in the middle of a compilation:
-/// the end of a thread's own values does, of the main thread's and of those that began a compilation; `atexit` only mostly.
-extern "C" fn wait() {
-    if std::process::id() != OWNER.load(Ordering::Relaxed) {
-        return; // a copy of the process (`fork`) has none of its threads
+/// NVRTC and the driver must not be unloaded while a thread compiles. A thread also releases thread-local data of these libraries when it
+/// ends, so joining is necessary. A compilation takes seconds; its result is in the disk cache for the next process.
+///
+/// The call must precede the exit handlers of the libraries, some of which are registered as late as during a compilation. Thread-local
+/// destructors of the main thread, and of threads that start a compilation, run early enough. `atexit` handlers mostly do.
+extern "C" fn join_all() {
+    if std::process::id() != OWNER_PROCESS.load(Ordering::Relaxed) {
+        return; // a forked process has none of the threads
     }
     loop {
         let all = std::mem::take(&mut *threads());
@@ -227,21 +245,21 @@ extern "C" fn wait() {
     }
 }
 
-/// The process whose threads compile.
-static OWNER: AtomicU32 = AtomicU32::new(0);
+/// Id of the process that owns the background threads.
+static OWNER_PROCESS: AtomicU32 = AtomicU32::new(0);
 
-fn make(context: &'static Context, key: &WrittenKey, source: &Source) -> Result<Built> {
-    BUILT.get_or_make(key.hash(), key.bytes(), || {
+fn compile(context: &'static Context, key: &WrittenKey, source: &Source) -> Result<CompileResult> {
+    CACHE.get_or_make(key.hash(), key.bytes(), || {
         let headers = headers::shared()?;
         let built = with_program(headers, source, |program| {
             let built = program.build(context)?;
             let functions: Result<SmallVec<_>> = source.kernels.iter().map(|name| built.function_named(name)).collect();
-            Ok(Arc::new(functions?))
+            Ok(CompiledKernels { names: source.kernels, functions: Arc::new(functions?) })
         });
         match built {
             Ok(kernels) => Ok(Ok(kernels)),
             Err(CudaError::Compile { log, .. }) => {
-                tracing::warn!(source = source.name, %headers, log, "a kernel does not compile; its calls go to the base");
+                tracing::warn!(source = source.name, %headers, log, "a kernel does not compile; the base accelerator runs its calls");
                 Ok(Err(format!("{} does not compile with {headers}", source.name).into()))
             }
             Err(e) => Err(e),
@@ -252,12 +270,12 @@ fn make(context: &'static Context, key: &WrittenKey, source: &Source) -> Result<
 fn with_program<R>(headers: &CcclHeaders, source: &Source, f: impl FnOnce(Program) -> Result<R>) -> Result<R> {
     let (major, minor, patch) = headers.version;
     let options: Vec<&str> = OPTIONS.iter().copied().chain(source.options.iter().map(String::as_str)).collect();
-    let own: Vec<(&str, &str)> = source.headers.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let extra_headers: Vec<(&str, &str)> = source.headers.iter().map(|(name, code)| (name.as_str(), code.as_str())).collect();
     f(Program {
         name: &source.name,
-        source: &source.text,
+        source: &source.code,
         options: &options,
-        headers: &own,
+        headers: &extra_headers,
         include_dirs: &[&headers.include],
         identity: &format!("CCCL {major}.{minor}.{patch}"),
         ..Program::default()
@@ -274,32 +292,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_that_ends_is_waited_for_no_longer() {
-        let key = b"a run of this test";
-        assert_eq!((next(key, false), next(key, true)), (Next::Make, Next::Leave));
-        let run = Run::begin(key).unwrap();
-        assert!(Run::begin(key).is_none(), "one at a time");
-        assert_eq!((next(key, false), next(key, true)), (Next::Make, Next::Decline));
-        run.succeed();
-        assert_eq!(next(key, true), Next::Leave);
+    fn a_job_ends_when_it_succeeds() {
+        let key = b"a job that succeeds";
+        assert_eq!((decide(key, false), decide(key, true)), (Decision::CompileNow, Decision::StartBackground));
+        let job = BackgroundJob::begin(key).unwrap();
+        assert!(BackgroundJob::begin(key).is_none(), "one at a time");
+        assert_eq!((decide(key, false), decide(key, true)), (Decision::CompileNow, Decision::Decline));
+        job.succeed();
+        assert_eq!(decide(key, true), Decision::StartBackground);
     }
 
     #[test]
-    fn a_thread_that_panics_leaves_the_kernels_to_the_next_caller() {
-        let key = b"a run that panics";
-        let run = Run::begin(key).unwrap();
+    fn the_next_caller_compiles_after_a_panic() {
+        let key = b"a job that panics";
+        let job = BackgroundJob::begin(key).unwrap();
         let thread = std::thread::spawn(move || {
-            let _run = run;
-            std::panic::resume_unwind(Box::new("a bug")); // without the hook's message
+            let _job = job;
+            std::panic::resume_unwind(Box::new("a bug")); // skips the panic hook's message
         });
         assert!(thread.join().is_err());
-        assert_eq!(next(key, true), Next::Make);
+        assert_eq!(decide(key, true), Decision::CompileNow);
     }
 
-    /// Told when the thread that holds it ends: later than its work.
-    struct AtEnd(&'static AtomicBool);
+    /// Sets a flag when its thread has released its thread-local values, which is later than the end of its closure.
+    struct SetOnDrop(&'static AtomicBool);
 
-    impl Drop for AtEnd {
+    impl Drop for SetOnDrop {
         fn drop(&mut self) {
             thread::sleep(Duration::from_millis(20));
             self.0.store(true, Ordering::SeqCst);
@@ -307,23 +325,23 @@ mod tests {
     }
 
     thread_local! {
-        static AT_END: RefCell<Option<AtEnd>> = const { RefCell::new(None) };
+        static ON_THREAD_EXIT: RefCell<Option<SetOnDrop>> = const { RefCell::new(None) };
     }
 
     #[test]
-    fn the_end_of_the_process_waits_for_threads_that_compile() {
+    fn join_all_waits_for_thread_local_destructors() {
         static ENDED: AtomicBool = AtomicBool::new(false);
-        let (go, gone) = mpsc::channel();
+        let (start, started) = mpsc::channel();
         let work = move || {
-            AT_END.with(|at_end| *at_end.borrow_mut() = Some(AtEnd(&ENDED)));
-            gone.recv().unwrap();
+            ON_THREAD_EXIT.with(|slot| *slot.borrow_mut() = Some(SetOnDrop(&ENDED)));
+            started.recv().unwrap();
         };
-        assert!(begin(work));
-        wait(); // another process's: returns
-        OWNER.store(std::process::id(), Ordering::Relaxed);
-        go.send(()).unwrap();
-        wait();
-        assert!(ENDED.load(Ordering::SeqCst), "with what is put away when a thread ends");
+        assert!(spawn(work));
+        join_all(); // returns at once in a process that does not own the threads
+        OWNER_PROCESS.store(std::process::id(), Ordering::Relaxed);
+        start.send(()).unwrap();
+        join_all();
+        assert!(ENDED.load(Ordering::SeqCst));
         assert!(threads().is_empty());
     }
 }

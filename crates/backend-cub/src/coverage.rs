@@ -1,37 +1,40 @@
-//! What CUB takes of each operation, dtype by dtype, found by asking the families' own descriptions about made-up calls. A device
-//! test goes through the reasons listed here: calls that are declined for each, and have the base's result.
+//! Table of the operations and dtypes that CUB supports. Calls of every kind are passed to the `describe` functions of the families.
+//!
+//! A test on a device checks that the base accelerator serves a call for each reason to decline.
 
-use cuprum_backend_cuda::raw::{self, Asked, REDUCTION_KERNEL};
+use cuprum_backend_cuda::user_kernels::{self, REDUCTION_KERNEL, ReductionCall};
+use cuprum_core::call;
 use cuprum_core::call::{Binning, Sort, Work};
 use cuprum_core::layout::Layout;
-use cuprum_core::ops::{histogram, reduce as reductions, scan as scans, segments, select as selections, sort as sorts};
+use cuprum_core::ops::{histogram as histograms, reduce as reductions, scan as scans, segments, select as selections, sort as sorts};
 use cuprum_core::plan::reduce::ReducePlan;
 use cuprum_core::plan::scan::ScanPlan;
 use cuprum_core::testing::calls::{array, reason, with_call};
 use cuprum_core::{Array, Call, DType, Device, DeviceKind, Family, Op, OutputSpec, Program, Reason, Result, StoredArray};
 use smallvec::SmallVec;
 
-use crate::source::LARGER;
+use crate::source::USER_MAX;
+use crate::{histogram, reduce, scan, segment, select, sort};
 
-/// What CUB says to one kind of call.
+/// Whether CUB supports one kind of call.
 #[derive(Clone, Debug)]
 pub struct Coverage {
     /// The family.
     pub family: Family,
     /// The operation.
     pub op: Op,
-    /// What is asked of it: an axis, an output.
+    /// The variant of the operation, such as the axis.
     pub case: &'static str,
-    /// Of what.
+    /// The dtype of the input.
     pub dtype: DType,
-    /// Why it declines, if it does.
+    /// The reason to decline, or `None` if CUB supports the call.
     pub declined: Option<String>,
 }
 
-/// What CUB takes and declines, for each operation and dtype. Needs no device.
+/// Returns what CUB supports, for each operation and dtype. Needs no device.
 ///
 /// # Errors
-/// No name is left for the device kind.
+/// The table of device kinds is full.
 pub fn coverage() -> Result<Vec<Coverage>> {
     let device = Device::new(DeviceKind::intern("cuda")?, 0);
     let mut list = Vec::new();
@@ -48,10 +51,10 @@ pub fn coverage() -> Result<Vec<Coverage>> {
             reductions::ALL,
             reductions::COUNT_NONZERO,
             reductions::VAR,
-            LARGER,
+            USER_MAX,
         ] {
-            if op == LARGER && (dtype == DType::Bool || dtype.is_complex()) {
-                continue; // numbers are compared
+            if op == USER_MAX && (dtype == DType::Bool || dtype.is_complex()) {
+                continue; // the example compares real numbers
             }
             let arg = op == reductions::ARGMIN || op == reductions::ARGMAX;
             let truth = op == reductions::ANY || op == reductions::ALL || op == reductions::COUNT_NONZERO;
@@ -62,13 +65,13 @@ pub fn coverage() -> Result<Vec<Coverage>> {
                 let program = converted(dtype, value);
                 let plan = ReducePlan::new(a.shape(), &[a.layout()], axes, arg);
                 let kept: SmallVec<[usize; 2]> = (0..2).filter(|axis| !axes.contains(axis)).map(|axis| a.shape()[axis]).collect();
-                let work = Work::Reduce { program: &program, plan: &plan, acc: value };
-                list.push(asked(op, case, dtype, &[a], &[spec(out, &kept)?], work));
+                let work = Work::Reduce(call::Reduce { program: &program, plan: &plan, acc: value });
+                list.push(coverage_of(op, case, dtype, &[a], &[spec(out, &kept)?], work));
             }
         }
         for (case, axes) in [("everything", &[0, 1][..]), ("last axis", &[1]), ("first axis", &[0])] {
-            let Asked { inputs, output, reduction } = raw::call_for_check(&input(&[1000, 1000])?.into(), axes)?;
-            list.push(asked(REDUCTION_KERNEL, case, dtype, &inputs, &[output], Work::Custom(&reduction)));
+            let ReductionCall { inputs, output, reduction } = user_kernels::call_for_check(&input(&[1000, 1000])?.into(), axes)?;
+            list.push(coverage_of(REDUCTION_KERNEL, case, dtype, &inputs, &[output], Work::Custom(call::Custom(&reduction))));
         }
         for op in [scans::CUMSUM, scans::CUMPROD, scans::CUMMAX, scans::CUMMIN] {
             let shapes = [("one row", 0, &[1 << 20][..]), ("last axis", 1, &[1000, 1000]), ("first axis", 0, &[1000, 1000])];
@@ -77,8 +80,8 @@ pub fn coverage() -> Result<Vec<Coverage>> {
                 let a = input(shape)?;
                 let program = Program::identity(dtype);
                 let plan = ScanPlan::new(a.shape(), &[a.layout()], axis);
-                let work = Work::Scan { program: &program, plan: &plan };
-                list.push(asked(op, case, dtype, &[a], &[spec(dtype, shape)?], work));
+                let work = Work::Scan(call::Scan { program: &program, plan: &plan });
+                list.push(coverage_of(op, case, dtype, &[a], &[spec(dtype, shape)?], work));
             }
         }
         for (op, reduction, value) in [
@@ -90,36 +93,43 @@ pub fn coverage() -> Result<Vec<Coverage>> {
             let values = converted(dtype, value);
             for (case, length, segments) in [("segments", 1 << 20, 1000), ("few values", 6400, 4)] {
                 let inputs = [input(&[length])?, array(device, DType::I64, Layout::contiguous(&[segments + 1])?)?];
-                let work = Work::Segments { program: &values, reduction, acc: reductions::accumulator(reduction, value) };
-                list.push(asked(op, case, dtype, &inputs, &[spec(value, &[segments])?], work));
+                let work = Work::Segments(call::Segments { program: &values, reduction, acc: reductions::accumulator(reduction, value) });
+                list.push(coverage_of(op, case, dtype, &inputs, &[spec(value, &[segments])?], work));
             }
         }
         for (op, values, indices, limit) in
             [(sorts::SORT, true, false, 1000), (sorts::ARGSORT, false, true, 1000), (sorts::TOPK, true, true, 10)]
         {
-            let asked_for = [(values, dtype), (indices, DType::I64)].into_iter().filter(|(asked, _)| *asked);
-            let outputs = asked_for.map(|(_, d)| spec(d, &[1000, limit])).collect::<Result<SmallVec<[OutputSpec; 2]>>>()?;
+            let returned = [(values, dtype), (indices, DType::I64)].into_iter().filter(|(returned, _)| *returned);
+            let outputs = returned.map(|(_, d)| spec(d, &[1000, limit])).collect::<Result<SmallVec<[OutputSpec; 2]>>>()?;
             let work = Work::Sort(Sort { descending: false, values, indices, nth: None });
-            list.push(asked(op, "last axis", dtype, &[input(&[1000, 1000])?], &outputs, work));
+            list.push(coverage_of(op, "last axis", dtype, &[input(&[1000, 1000])?], &outputs, work));
         }
-        for (op, places) in [(segments::SEGMENT_SORT, false), (segments::SEGMENT_ARGSORT, true)] {
+        for (op, indices) in [(segments::SEGMENT_SORT, false), (segments::SEGMENT_ARGSORT, true)] {
             let inputs = [input(&[1000])?, array(device, DType::I64, Layout::contiguous(&[101])?)?];
-            let output = spec(if places { DType::I64 } else { dtype }, &[1000])?;
-            list.push(asked(op, "segments", dtype, &inputs, &[output], Work::SegmentSort { places, longest: 20 }));
+            let output = spec(if indices { DType::I64 } else { dtype }, &[1000])?;
+            list.push(coverage_of(
+                op,
+                "segments",
+                dtype,
+                &inputs,
+                &[output],
+                Work::SegmentSort(call::SegmentSort { indices, longest: 20 }),
+            ));
         }
         let condition = Program::identity(DType::Bool);
         let mask = array(device, DType::Bool, Layout::contiguous(&[1000])?)?;
-        let work = Work::Select { program: &condition, values: true, places: false };
-        list.push(asked(selections::EXTRACT, "values", dtype, &[mask, input(&[1000])?], &[spec(dtype, &[1000])?], work));
+        let work = Work::Select(call::Select { program: &condition, values: true, indices: false });
+        list.push(coverage_of(selections::EXTRACT, "values", dtype, &[mask, input(&[1000])?], &[spec(dtype, &[1000])?], work));
         let truth = converted(dtype, DType::Bool);
-        let work = Work::Select { program: &truth, values: false, places: true };
-        list.push(asked(selections::FLATNONZERO, "places", dtype, &[input(&[1000])?], &[spec(DType::I64, &[1000])?], work));
+        let work = Work::Select(call::Select { program: &truth, values: false, indices: true });
+        list.push(coverage_of(selections::FLATNONZERO, "indices", dtype, &[input(&[1000])?], &[spec(DType::I64, &[1000])?], work));
         if !dtype.is_complex() {
             let program = converted(dtype, DType::F64);
             let inputs = [input(&[1000])?, array(device, DType::F64, Layout::contiguous(&[11])?)?];
             for (case, even) in [("even edges", true), ("edges", false)] {
-                let work = Work::Histogram { program: &program, binning: Binning::Edges { even } };
-                list.push(asked(histogram::HISTOGRAM, case, dtype, &inputs, &[spec(DType::I64, &[10])?], work));
+                let work = Work::Histogram(call::Histogram { program: &program, binning: Binning::Edges { even } });
+                list.push(coverage_of(histograms::HISTOGRAM, case, dtype, &inputs, &[spec(DType::I64, &[10])?], work));
             }
         }
         if !dtype.is_inexact() {
@@ -128,8 +138,8 @@ pub fn coverage() -> Result<Vec<Coverage>> {
             for (case, weighted) in [("counts", false), ("weights", true)] {
                 let out = spec(if weighted { DType::F64 } else { DType::I64 }, &[10])?;
                 let inputs = if weighted { &inputs[..] } else { &inputs[..1] };
-                let work = Work::Histogram { program: &program, binning: Binning::Number { weighted } };
-                list.push(asked(histogram::BINCOUNT, case, dtype, inputs, &[out], work));
+                let work = Work::Histogram(call::Histogram { program: &program, binning: Binning::Number { weighted } });
+                list.push(coverage_of(histograms::BINCOUNT, case, dtype, inputs, &[out], work));
             }
         }
     }
@@ -140,7 +150,7 @@ fn spec(dtype: DType, shape: &[usize]) -> Result<OutputSpec> {
     Ok(OutputSpec { dtype, layout: Layout::contiguous(shape)? })
 }
 
-/// The elements of one input, converted.
+/// A program that converts its input to another dtype.
 fn converted(from: DType, to: DType) -> Program {
     let mut program = Program::identity(from);
     if from != to {
@@ -150,24 +160,24 @@ fn converted(from: DType, to: DType) -> Program {
     program
 }
 
-fn asked(op: Op, case: &'static str, dtype: DType, inputs: &[StoredArray], outputs: &[OutputSpec], work: Work) -> Coverage {
+fn coverage_of(op: Op, case: &'static str, dtype: DType, inputs: &[StoredArray], outputs: &[OutputSpec], work: Work) -> Coverage {
     with_call(op, inputs, outputs, work, |call| {
-        let declined = reason(|| refusal(call)).err();
+        let declined = reason(|| describe(call)).err();
         Coverage { family: call.family(), op, case, dtype, declined }
     })
 }
 
-/// Whether the description of the call's family refuses it. Memory is taken to be aligned.
-fn refusal(call: &Call) -> std::result::Result<(), Reason> {
+/// Describes a call whose memory is aligned to 256 bytes.
+fn describe(call: &Call) -> std::result::Result<(), Reason> {
     let addresses = vec![256; call.inputs.len()];
     match call.family() {
-        Family::Reduce if matches!(call.work, Work::Segments { .. }) => crate::segment::describe(call).map(|_| ()),
-        Family::Reduce | Family::Custom => crate::reduce::describe(call, &addresses).map(|_| ()),
-        Family::Scan => crate::scan::describe(call).map(|_| ()),
-        Family::Sort => crate::sort::describe(call).map(|_| ()),
-        Family::Select => crate::select::describe(call, &addresses).map(|_| ()),
-        Family::Histogram => crate::histogram::describe(call, &addresses).map(|_| ()),
-        _ => Err(Reason::new("has no kernels of this family")),
+        Family::Reduce if matches!(call.work, Work::Segments(call::Segments { .. })) => segment::describe::describe(call).map(|_| ()),
+        Family::Reduce | Family::Custom => reduce::describe::describe(call, &addresses).map(|_| ()),
+        Family::Scan => scan::describe::describe(call).map(|_| ()),
+        Family::Sort => sort::describe::describe(call).map(|_| ()),
+        Family::Select => select::describe::describe(call, &addresses).map(|_| ()),
+        Family::Histogram => histogram::describe::describe(call, &addresses).map(|_| ()),
+        _ => Err(Reason::new("the family is not supported")),
     }
 }
 
@@ -176,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_says_what_the_descriptions_say() {
+    fn the_table_contains_known_cases() {
         let table = coverage().unwrap();
         let find = |op: Op, case: &str, dtype: DType| {
             let found = table.iter().filter(|c| c.op == op && c.case == case && c.dtype == dtype).collect::<Vec<_>>();
@@ -185,7 +195,7 @@ mod tests {
         };
         assert_eq!(find(reductions::SUM, "everything", DType::BF16), None);
         assert!(find(reductions::SUM, "first axis", DType::F32).unwrap().contains("not the last"));
-        assert_eq!(find(LARGER, "last axis", DType::I32), None);
+        assert_eq!(find(USER_MAX, "last axis", DType::I32), None);
         assert_eq!(find(REDUCTION_KERNEL, "everything", DType::C128), None);
         assert!(find(REDUCTION_KERNEL, "first axis", DType::Bool).unwrap().contains("not the last"));
         assert_eq!(find(reductions::SEGMENT_SUM, "segments", DType::F16), None);
@@ -196,9 +206,9 @@ mod tests {
         assert!(find(scans::CUMMAX, "last axis", DType::C64).unwrap().contains("only added and multiplied"));
         assert_eq!(find(sorts::ARGSORT, "last axis", DType::C64), None);
         assert_eq!(find(sorts::SORT, "last axis", DType::C128), None);
-        assert!(find(segments::SEGMENT_SORT, "segments", DType::F32).unwrap().contains("the base's kernels"));
+        assert!(find(segments::SEGMENT_SORT, "segments", DType::F32).unwrap().contains("only the base accelerator"));
         assert_eq!(find(selections::EXTRACT, "values", DType::C128), None);
-        assert_eq!(find(histogram::HISTOGRAM, "even edges", DType::U8), None);
-        assert!(find(histogram::BINCOUNT, "weights", DType::I32).unwrap().contains("weights"));
+        assert_eq!(find(histograms::HISTOGRAM, "even edges", DType::U8), None);
+        assert!(find(histograms::BINCOUNT, "weights", DType::I32).unwrap().contains("weights"));
     }
 }

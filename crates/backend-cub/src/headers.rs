@@ -1,11 +1,11 @@
-//! The CCCL headers that the kernels are compiled with, looked for once per process.
+//! Location and version check of the CCCL headers that the kernels include.
 
 use std::sync::OnceLock;
 
 use cuprum_backend_cuda::libraries::{CcclHeaders, Missing, OLDEST_CCCL};
 use cuprum_backend_cuda::{CudaError, driver, nvrtc};
 
-/// Where CCCL is, or why it cannot be used.
+/// Returns the headers of this process, searched once, or the reason why there are none.
 pub fn shared() -> Result<&'static CcclHeaders, Missing> {
     static SHARED: OnceLock<Result<CcclHeaders, Missing>> = OnceLock::new();
     let find = || {
@@ -18,7 +18,7 @@ pub fn shared() -> Result<&'static CcclHeaders, Missing> {
     SHARED.get_or_init(find).as_ref().map_err(Missing::clone)
 }
 
-/// The headers again, if they are new enough.
+/// Refuses headers that are older than the kernels need.
 pub fn check(headers: CcclHeaders) -> Result<CcclHeaders, Missing> {
     if headers.is_supported() {
         return Ok(headers);

@@ -1,21 +1,26 @@
-//! The accelerator `cub` for CUDA devices: reductions along contiguous axes and of segments, scans, selections and histograms, their prologue
-//! expression fused, and sorts, by CUB's algorithms; sorts on its block primitives too. Kernels are compiled by NVRTC with the
-//! CCCL headers found at run time; no other header is needed.
+//! The accelerator `cub` for CUDA devices, built on the algorithms of NVIDIA CUB.
 //!
-//! A family's module (`reduce`, `scan`, `select`, ...) describes a call or says why it cannot; `source` puts kernels together,
-//! `compile` compiles them, `launch` runs them. `unsafe` is denied here and allowed only in the modules marked below.
+//! It serves reductions along contiguous axes and of segments, scans, selections and histograms with fused programs, and sorts. NVRTC
+//! compiles the kernels with the CCCL headers that are found at run time.
+//!
+//! Each family is a folder: `describe` turns a call into a request or declines it, and generates the CUDA source; `launch` declares the
+//! parameters of the kernels and queues them. `source` assembles sources, `compile` compiles them, and `launch` runs a request.
+//! `unsafe` is denied here and allowed only in the modules marked below.
 
 #![deny(unsafe_code)]
 
+mod access;
 #[allow(unsafe_code)] // the C library's atexit
 mod at_exit;
 mod compile;
 mod coverage;
-mod flat;
 pub mod headers;
 mod histogram;
 #[allow(unsafe_code)] // kernel launches
 mod launch;
+#[cfg(test)]
+mod parameter_tests;
+mod parameters;
 mod reduce;
 mod scan;
 mod segment;
@@ -26,16 +31,15 @@ mod source;
 mod testing;
 
 pub use coverage::{Coverage, coverage};
+use cuprum_core::call;
 pub use source::OPTIONS;
 
-use cuprum_backend_cuda::raw::REDUCTION_KERNEL;
+use cuprum_backend_cuda::user_kernels::REDUCTION_KERNEL;
 use cuprum_core::{Accelerator, Availability, Family, Kernel, Registration, Result, Work};
 
-const NAME: &str = "cub";
-
-/// CUB.
+/// The accelerator `cub`.
 pub static CUB: Accelerator = Accelerator {
-    name: NAME,
+    name: launch::NAME,
     device: "cuda",
     rank: 10,
     summary: "NVIDIA CUB through NVRTC: reductions, scans, sorts, selections and histograms",
@@ -46,36 +50,46 @@ pub static CUB: Accelerator = Accelerator {
 
 cuprum_core::inventory::submit! { Registration(&CUB) }
 
-/// Makes CUB known in a static library, where the linker may drop the registration that nobody refers to.
+/// Registers the accelerator. Needed in static libraries, where the linker may drop the automatic registration.
+///
+/// # Errors
+/// Another accelerator has the same name.
 pub fn register() -> Result<()> {
     cuprum_core::register(&CUB)
 }
 
-/// Kernels look at operations and dtypes themselves, so that each has a reason of its own to decline.
+/// The kernels have no filters by operation or dtype, so that each declines with its own reason.
 const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Reduce, |call| match call.work {
-        Work::Segments { .. } => launch::run(call, |_| segment::describe(call)),
+        Work::Segments(call::Segments { .. }) => segment::run(call),
         _ => reduce::run(call),
     }),
     Kernel::new(Family::Custom, reduce::run).ops(&[REDUCTION_KERNEL]),
-    Kernel::new(Family::Scan, |call| launch::run(call, |_| scan::describe(call))),
-    Kernel::new(Family::Select, |call| launch::run(call, |addresses| select::describe(call, addresses))),
-    Kernel::new(Family::Histogram, |call| launch::run(call, |addresses| histogram::describe(call, addresses))),
-    Kernel::new(Family::Sort, |call| launch::run(call, |_| sort::describe(call))),
+    Kernel::new(Family::Scan, scan::run),
+    Kernel::new(Family::Select, select::run),
+    Kernel::new(Family::Histogram, histogram::run),
+    Kernel::new(Family::Sort, sort::run),
 ];
 
 fn probe() -> Availability {
-    compile::finish_before_main_ends(); // asked for once, mostly where a program begins
+    compile::join_before_main_ends(); // the first probe is usually on the main thread
     match headers::shared() {
         Ok(headers) => Availability::Ready(headers.to_string()),
         Err(missing) => Availability::Missing { why: missing.reason, help: missing.help },
     }
 }
 
-/// Name and text of kernels over a representative list, to be compiled with [`OPTIONS`] and CCCL's include folder where
-/// there is no device.
+/// Returns name and code of representative sources. They compile without a device, with [`OPTIONS`] and CCCL's include directory.
 pub fn sources_for_check() -> Vec<(String, String)> {
-    [reduce::sources(), segment::sources(), scan::sources(), select::sources(), histogram::sources(), sort::sources()].concat()
+    [
+        reduce::describe::sources(),
+        segment::describe::sources(),
+        scan::describe::sources(),
+        select::describe::sources(),
+        histogram::describe::sources(),
+        sort::describe::sources(),
+    ]
+    .concat()
 }
 
 #[cfg(test)]
@@ -83,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_probe_answers_in_one_line() {
+    fn the_probe_returns_one_line() {
         match probe() {
             Availability::Ready(detail) => assert!(detail.contains("CCCL"), "{detail}"),
             Availability::Missing { why, .. } => assert!(!why.is_empty() && !why.contains('\n'), "{why}"),
@@ -91,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn it_comes_first() {
+    fn cub_is_registered_first() {
         register().unwrap();
         register().unwrap();
         assert!(cuprum_core::registry::all().iter().any(|a| std::ptr::eq(*a, &CUB)));
@@ -99,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn every_listed_source_has_a_name_of_its_own() {
+    fn source_names_are_unique() {
         let mut names: Vec<String> = sources_for_check().into_iter().map(|(name, _)| name).collect();
         let all = names.len();
         names.sort();

@@ -1,4 +1,4 @@
-//! Sources of kernels, put together from parts.
+//! Assembles the CUDA source of kernels from fixed files, generated definitions and the fused program.
 
 use std::fmt::Write;
 
@@ -7,66 +7,68 @@ use cuprum_core::body::{Body, Bound, Identity, Type};
 use cuprum_core::op::{Cost, OpDef};
 use cuprum_core::{Op, Program};
 
-/// Compiling options. The unroll limit halves the front end's time and leaves the code as it is (NVRTC's default is 16,
-/// nvcc's 10); programmatic dependent launch would need device code linked at run time.
+/// NVRTC options for every source.
+///
+/// The unroll limit of CCCL's metaprograms halves the front end's time without changing the generated code (NVRTC's default is 16,
+/// nvcc's is 10). Programmatic dependent launch is disabled because it would need device code that is linked at run time.
 pub const OPTIONS: &[&str] = &["-D_CCCL_META_UNROLL_LIMIT=8", "-DCCCL_DISABLE_PDL"];
 
-/// Reductions and scans within a block. After [`codegen::parts::WARP`].
+/// Block-wide reductions and scans. Requires [`codegen::parts::WARP`].
 pub const BLOCK: &str = include_str!("kernels/block.cuh");
 
-/// CUDA C++ of one family for one program.
+/// CUDA C++ source of one or more kernels.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Source {
-    /// Shown in compile errors.
+    /// File name that compile errors show.
     pub name: String,
-    /// The text.
-    pub text: String,
-    /// The `extern "C"` kernels in it.
+    /// The complete source code.
+    pub code: String,
+    /// Names of the `extern "C"` kernels in the source.
     pub kernels: &'static [&'static str],
-    /// Headers that the text includes beside CCCL's: name and text.
+    /// Additional headers that the source includes, as (name, code).
     pub headers: Vec<(String, String)>,
-    /// Options beside [`OPTIONS`].
+    /// NVRTC options in addition to [`OPTIONS`].
     pub options: Vec<String>,
 }
 
-/// The fixed text of a family of kernels.
-pub struct Family {
-    /// File name.
+/// The fixed part of a source.
+pub struct Template {
+    /// File name that compile errors show.
     pub name: &'static str,
-    /// Whether it takes algorithms of blocks from CUB.
-    pub blocks: bool,
-    /// Text that [`Definitions`] may speak of.
-    pub head: &'static [&'static str],
-    /// The kernels' text, in parts.
-    pub text: &'static [&'static str],
+    /// Whether the source includes CUB's block algorithms.
+    pub includes_cub: bool,
+    /// Headers that come before the generated definitions.
+    pub headers: &'static [&'static str],
+    /// Files that come after the generated definitions.
+    pub body: &'static [&'static str],
 }
 
-/// Macros and types that a use of a family's text defines.
+/// Generated macros and declarations that select one instance of a template.
 #[derive(Default)]
 pub struct Definitions {
-    /// Preprocessor lines, for the head.
+    /// Preprocessor lines at the start of the source.
     pub macros: String,
-    /// Declarations in namespace `cuprum`, after the family's head and the program's element.
+    /// Declarations in namespace `cuprum`, between the fused program and the template's body.
     pub declarations: String,
 }
 
 impl Definitions {
     /// Adds `constexpr type name = value;`.
-    pub fn value(&mut self, of: &str, name: &str, value: &str) {
-        let _ = writeln!(self.declarations, "constexpr {of} {name} = {value};"); // writing to a String cannot fail
+    pub fn define_value(&mut self, cuda_type: &str, name: &str, value: &str) {
+        let _ = writeln!(self.declarations, "constexpr {cuda_type} {name} = {value};"); // writing to a String cannot fail
     }
 
     /// Adds `using name = type;`.
-    pub fn alias(&mut self, name: &str, of: &str) {
-        let _ = writeln!(self.declarations, "using {name} = {of};"); // writing to a String cannot fail
+    pub fn define_type(&mut self, name: &str, cuda_type: &str) {
+        let _ = writeln!(self.declarations, "using {name} = {cuda_type};"); // writing to a String cannot fail
     }
 
-    /// Adds the fold `Own` (see `fold.cuh`) of a reduction that is not core's.
-    pub fn own_fold(&mut self, of: &Combination) {
-        let Combination { acc, identity, value, combine, finish, .. } = of;
+    /// Adds the fold `CustomFold` (see `fold.cuh`) of a reduction that core does not define.
+    pub fn define_fold(&mut self, combination: &Combination) {
+        let Combination { acc, identity, value, combine, finish, .. } = combination;
         let _ = write!(
             self.declarations,
-            "struct Own {{
+            "struct CustomFold {{
     using Acc = {acc};
     __device__ static Acc identity() {{ return {identity}; }}
     __device__ static Acc enter(const Result& x, i64) {{ return {value}; }}
@@ -78,45 +80,48 @@ impl Definitions {
     }
 
     /// Adds `constexpr int name = value;`.
-    pub fn constant(&mut self, name: &str, value: usize) {
-        self.value("int", name, &value.to_string());
+    pub fn define_int(&mut self, name: &str, value: usize) {
+        self.define_value("int", name, &value.to_string());
     }
 }
 
-impl Family {
-    /// The source for a program; an error names the operation that has no code.
-    pub fn source(
+impl Template {
+    /// Returns the source of kernels that evaluate a fused program.
+    ///
+    /// # Errors
+    /// The name of an operation that has no CUDA implementation.
+    pub fn with_program(
         &self,
         program: &Program,
         access: Access,
         d: &Definitions,
         kernels: &'static [&'static str],
     ) -> Result<Source, &'static str> {
-        Ok(self.with_element(&codegen::element(program, access)?, d, kernels))
+        Ok(self.with_element_code(&codegen::element(program, access)?, d, kernels))
     }
 
-    /// The source of kernels that evaluate no program.
-    pub fn plain_source(&self, d: &Definitions, kernels: &'static [&'static str]) -> Source {
-        self.with_element("", d, kernels)
+    /// Returns the source of kernels that evaluate no program.
+    pub fn without_program(&self, d: &Definitions, kernels: &'static [&'static str]) -> Source {
+        self.with_element_code("", d, kernels)
     }
 
-    /// The source of kernels for an element's code.
-    pub fn with_element(&self, element: &str, d: &Definitions, kernels: &'static [&'static str]) -> Source {
+    /// Returns the source of kernels that compute each element by `element_code`.
+    pub fn with_element_code(&self, element_code: &str, d: &Definitions, kernels: &'static [&'static str]) -> Source {
         let parts = [
-            if self.blocks { "#define CUPRUM_BLOCKS\n" } else { "" },
+            if self.includes_cub { "#define CUPRUM_CUB_BLOCK\n" } else { "" },
             &d.macros,
-            include_str!("kernels/shim.cuh"),
+            include_str!("kernels/cccl.cuh"),
             PRELUDE,
-            &self.head.concat(),
-            element,
+            &self.headers.concat(),
+            element_code,
             &format!("namespace cuprum {{\n{}}}\n\n", d.declarations),
-            &self.text.concat(),
+            &self.body.concat(),
         ];
-        Source { name: self.name.into(), text: parts.concat(), kernels, headers: Vec::new(), options: Vec::new() }
+        Source { name: self.name.into(), code: parts.concat(), kernels, headers: Vec::new(), options: Vec::new() }
     }
 }
 
-/// `cast<result>(inputs[0] * inputs[1] + 0.5)`, for the lists of sources that are compiled without a device.
+/// The program `cast<result>(inputs[0] * inputs[1] + 0.5)`, an example for compile checks and tests.
 pub(crate) fn fused_example(input: cuprum_core::DType, result: cuprum_core::DType) -> Program {
     use cuprum_core::ops::elementwise::{ADD, MULTIPLY};
     use cuprum_core::{Scalar, StepKind};
@@ -131,11 +136,10 @@ pub(crate) fn fused_example(input: cuprum_core::DType, result: cuprum_core::DTyp
     p
 }
 
-/// The larger of two: a reduction as another crate has it, for the lists of sources and of what is taken.
-pub(crate) const LARGER: Op = Op(&LARGER_ROW);
-static LARGER_ROW: OpDef = OpDef {
+/// A user-defined maximum, an example for compile checks and the coverage table.
+pub(crate) const USER_MAX: Op = Op(&USER_MAX_DEF);
+static USER_MAX_DEF: OpDef = OpDef {
     name: "kernel! reduction",
-    aliases: &[],
     family: cuprum_core::Family::Reduce,
     arity: 1,
     index: u16::MAX,
@@ -151,7 +155,4 @@ static LARGER_ROW: OpDef = OpDef {
         identity: Some(Identity::Lowest),
         native: &(),
     }),
-    call: None,
-    signature: "",
-    doc: "",
 };

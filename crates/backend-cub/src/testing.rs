@@ -1,4 +1,4 @@
-//! Made-up calls on a CUDA device that need not be there, for the tests of descriptions.
+//! Calls on a CUDA device that may not exist, for the unit tests of `describe`.
 
 use cuprum_core::testing::calls;
 pub use cuprum_core::testing::calls::{reason, with_call};
@@ -16,7 +16,7 @@ pub fn output(dtype: DType, shape: &[usize]) -> OutputSpec {
     OutputSpec { dtype, layout: contiguous(shape) }
 }
 
-/// A program with an operation that is not one of elements.
+/// A program with an operation that has no elementwise CUDA implementation.
 pub fn program_without_code(dtype: DType) -> Program {
     let mut program = Program::identity(dtype);
     let out = program.push(StepKind::Apply(cuprum_core::ops::scan::CUMSUM), dtype, &[0]);

@@ -1,6 +1,7 @@
-//! Compiles the kernels with a real NVRTC and CCCL, wherever they are found; needs no GPU and no driver. Prints why it
-//! skips otherwise, or fails if `CUPRUM_REQUIRE_NVRTC` is 1. `CUPRUM_NVRTC_ONLY` names a part of the sources (`select`),
-//! `CUPRUM_NVRTC_ARCH` the one architecture to compile for.
+//! Compiles the CUDA sources with an installed NVRTC and CCCL. Needs no GPU and no driver.
+//!
+//! Without NVRTC or CCCL the test prints why it is skipped, or fails if `CUPRUM_REQUIRE_NVRTC` is 1. `CUPRUM_NVRTC_ONLY` restricts it to sources
+//! whose name contains the value (`select`). `CUPRUM_NVRTC_ARCH` restricts it to one architecture (`90`).
 
 #[path = "../../backend-cuda/tests/parts/mod.rs"]
 mod parts;
@@ -9,7 +10,7 @@ use cuprum_backend_cub::{OPTIONS, headers, sources_for_check};
 use cuprum_backend_cuda::nvrtc::{Compiler, Request, cccl_headers};
 use cuprum_backend_cuda::{CudaError, Result};
 
-/// No driver limits the version here.
+/// Newest CUDA major version to look for. There is no driver that limits it.
 const NEWEST: u32 = 13;
 
 #[test]
@@ -22,10 +23,10 @@ fn every_listed_source_compiles() {
     };
     println!("{headers}, NVRTC {:?}", compiler.version().unwrap());
     let include = format!("-I{}", headers.include.display());
-    // CCCL 2.8 warns of names of its own.
+    // CCCL 2.8 itself uses names that it deprecates.
     let fixed = ["--std=c++17", "-DCCCL_IGNORE_DEPRECATED_API", &include];
     let options: Vec<&str> = fixed.into_iter().chain(OPTIONS.iter().copied()).collect();
-    // Every source for one architecture, every sixth of them for each of the others: the text hardly depends on it.
+    // All sources compile for sm_90, and one in six for each other architecture, because sources hardly depend on the architecture.
     let known = compiler.supported_archs().unwrap();
     let only = std::env::var("CUPRUM_NVRTC_ONLY").unwrap_or_default();
     let arch: Option<u32> = std::env::var("CUPRUM_NVRTC_ARCH").ok().map(|text| text.parse().expect("an architecture such as 90"));

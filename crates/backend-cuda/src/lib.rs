@@ -31,14 +31,3 @@ pub use compile::{libraries, module, nvrtc, program, single_flight};
 pub use error::{CudaError, Result};
 pub use families::contract::cublas;
 pub use families::segment;
-
-/// Paths of [`launch_cache`] that other crates use.
-pub mod recent {
-    pub use crate::launch_cache::LaunchCache as Recent;
-}
-
-/// Paths of [`user_kernels`] that other crates use.
-pub mod raw {
-    pub use crate::user_kernels::ReductionCall as Asked;
-    pub use crate::user_kernels::*;
-}

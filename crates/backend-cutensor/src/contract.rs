@@ -1,13 +1,16 @@
-//! Contraction of two operands by modes, as `cutensorContract` takes them: no transposes, no copies, no grouping needed.
+//! Contractions of two operands (`cutensorContract`) with any strides, without copies.
 
+use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::plan::contract::{ContractPlan, Mode};
 use cuprum_core::{Array, Call, Layout, MatmulPrecision, Outcome, Reason, Result, StoredArray, matmul_precision};
 
 use crate::handle;
-use crate::operation::{Kind, Operation, Tensor, common_type, forward_only};
+use crate::operation::{Operation, OperationKind, Tensor, check_positive_strides, common_type};
 
-/// Sums run in the operands' own precision (float32 for the 16-bit floats); float32 is multiplied in the precision in force.
+/// Runs a contraction.
+///
+/// Sums have the precision of the operands, and float32 for the 16-bit floats. Products of float32 have the precision of the setting.
 pub fn run(call: &Call) -> Result<Outcome> {
     match describe(call, matmul_precision()?) {
         Ok(operation) => handle::run(call, operation, &[&call.inputs[0], &call.inputs[1]], &[1.0, 0.0]),
@@ -16,18 +19,19 @@ pub fn run(call: &Call) -> Result<Outcome> {
 }
 
 fn describe(call: &Call, precision: MatmulPrecision) -> Result<Operation, Reason> {
-    let (Work::Contract { plan }, [a, b], [out]) = (&call.work, call.inputs, call.outputs) else {
+    let (Work::Contract(call::Contract { plan }), [a, b], [out]) = (&call.work, call.inputs, call.outputs) else {
         return Err(Reason::new("not a contraction of two operands"));
     };
     let data = common_type(call)?;
-    forward_only(call.inputs)?;
+    check_positive_strides(call.inputs)?;
     let inputs = [operand(plan, 0, a)?, operand(plan, 1, b)?].into_iter().collect();
     let precision = precision.of(out.dtype);
-    Operation { kind: Kind::Contract(precision), data, inputs, output: tensor(&plan.out, &out.layout) }.check()
+    Operation { kind: OperationKind::Contract(precision), data, inputs, output: tensor(&plan.out, &out.layout) }.check()
 }
 
-/// An input. A broadcast mode (stride 0) may be left out where the other operand and the output have it: cuTENSOR then
-/// sees it as one of the other operand alone.
+/// Returns input `n` as a tensor.
+///
+/// A broadcast mode (stride 0) is left out if the other operand and the output have it. To cuTENSOR it then belongs to the other operand.
 fn operand(plan: &ContractPlan, n: usize, array: &StoredArray) -> Result<Tensor, Reason> {
     let (modes, other) = if n == 0 { (&plan.a, &plan.b) } else { (&plan.b, &plan.a) };
     let layout = array.layout();
@@ -58,14 +62,16 @@ mod tests {
         let plan = ContractPlan::new(&modes(a), &modes(b), &modes(out), extents);
         let shape: Vec<usize> = modes(out).iter().map(|&m| extents[m as usize]).collect();
         let outputs = [output(arrays[0].dtype(), &shape)];
-        with_call(EINSUM, &arrays, &outputs, Work::Contract { plan: &plan }, |call| reason(|| describe(call, MatmulPrecision::Float32)))
+        with_call(EINSUM, &arrays, &outputs, Work::Contract(call::Contract { plan: &plan }), |call| {
+            reason(|| describe(call, MatmulPrecision::Float32))
+        })
     }
 
     #[test]
     fn matmul_with_a_transposed_operand() {
         let b = array(DType::F32, contiguous(&[6, 5]).transpose());
         let op = describe_einsum("ac", "cb", "ab", &[4, 6, 5], [array(DType::F32, contiguous(&[4, 5])), b]).unwrap();
-        assert_eq!(op.kind, Kind::Contract(MatmulPrecision::Float32));
+        assert_eq!(op.kind, OperationKind::Contract(MatmulPrecision::Float32));
         assert_eq!(op.data, DataType::F32);
         assert_eq!(op.inputs[0], Tensor::new([(0, 4, 5), (2, 5, 1)]));
         assert_eq!(op.inputs[1], Tensor::new([(2, 5, 1), (1, 6, 5)]));
@@ -73,8 +79,8 @@ mod tests {
     }
 
     #[test]
-    fn broadcast_batches_are_left_out_other_broadcasts_declined() {
-        // dab,dbc->dac with a repeated over d
+    fn broadcast_batch_modes_are_left_out_and_others_decline() {
+        // dab,dbc->dac with `a` broadcast along d
         let b = || array(DType::F64, contiguous(&[3, 5, 6]));
         let over_batch = strided(DType::F64, &[3, 4, 5], &[0, 5, 1]);
         let op = describe_einsum("dab", "dbc", "dac", &[4, 5, 6, 3], [over_batch, b()]).unwrap();
@@ -86,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn declines() {
+    fn decline_reasons() {
         let f32s = || array(DType::F32, contiguous(&[4, 4]));
         let of = |a, b| describe_einsum("ab", "bc", "ac", &[4, 4, 4], [a, b]).unwrap_err();
         let ints = || array(DType::I64, contiguous(&[4, 4]));

@@ -1,7 +1,6 @@
-//! cuTENSOR on one device: the handle, plans made from requests, and their execution. A named unsafe room.
+//! cuTENSOR on one device: library handle, creation of plans, execution. `unsafe` is allowed here for calls of the library.
 //!
-//! Whatever the library refuses is a [`Reason`] to decline, so that the base does the call; only a device that can do
-//! nothing any more is an error.
+//! If the library refuses an operation, the call declines, so that the base accelerator serves it. A failed device is an error.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -13,96 +12,101 @@ use cuprum_backend_cuda::driver::{self, Context};
 use cuprum_core::{Array, Call, Error, Outcome, Reason, Result, StoredArray, registry, tuning};
 use smallvec::SmallVec;
 
-use crate::NAME;
 use crate::library::{self, Library};
-use crate::operation::{Kind, Operation, Tensor};
+use crate::operation::{Operation, OperationKind, Tensor};
 use crate::plan_cache::{Key, PlanCache};
 use crate::sys::{self, DataType, Operator, Status, Variant};
 
-/// What the choice of a kernel is kept under.
-const CHOICE: &str = "cutensor's kernel";
+/// Name of the accelerator.
+pub const NAME: &str = "cutensor";
 
-/// Alignment of new memory, and of workspaces, in bytes: the most that cuTENSOR makes use of.
+/// Key of the measured kernel in the tuning store.
+const TUNING_KEY: &str = "cutensor's kernel";
+
+/// Alignment of outputs and workspaces in bytes. cuTENSOR benefits from no larger one.
 const ALIGNMENT: u32 = 256;
 
-/// A refused call of the library: its name and what it returned.
+/// An error status of a library function.
 #[derive(Clone, Copy, Debug)]
-struct Refusal {
-    call: &'static str,
+struct LibraryError {
+    function: &'static str,
     status: Status,
 }
 
-type Refusable<T> = std::result::Result<T, Refusal>;
+type LibraryResult<T> = std::result::Result<T, LibraryError>;
 
-fn check(call: &'static str, status: Status) -> Refusable<()> {
-    if status == Status::SUCCESS { Ok(()) } else { Err(Refusal { call, status }) }
+fn check(function: &'static str, status: Status) -> LibraryResult<()> {
+    if status == Status::SUCCESS { Ok(()) } else { Err(LibraryError { function, status }) }
 }
 
-/// Why there is no plan.
-enum Failure {
-    Refused(Refusal),
-    /// Something else went wrong: the call's own error.
-    Error(Error),
+/// The reason why no plan was created.
+enum PlanError {
+    Library(LibraryError),
+    /// An error that the call returns, such as a failed allocation.
+    Call(Error),
 }
 
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Failure {
-        Failure::Refused(refusal)
+impl From<LibraryError> for PlanError {
+    fn from(error: LibraryError) -> PlanError {
+        PlanError::Library(error)
     }
 }
-impl From<Error> for Failure {
-    fn from(error: Error) -> Failure {
-        Failure::Error(error)
+impl From<Error> for PlanError {
+    fn from(error: Error) -> PlanError {
+        PlanError::Call(error)
     }
 }
 
-impl Refusal {
-    /// The status says that this request cannot be done, and would say so again.
-    fn is_final(self) -> bool {
-        let finals = [Status::NOT_SUPPORTED, Status::ARCH_MISMATCH, Status::INVALID_VALUE, Status::INSUFFICIENT_WORKSPACE];
-        finals.contains(&self.status)
+impl LibraryError {
+    /// Returns whether the library does not support the operation, so that another attempt would fail too.
+    fn is_permanent(self) -> bool {
+        let permanent = [Status::NOT_SUPPORTED, Status::ARCH_MISMATCH, Status::INVALID_VALUE, Status::INSUFFICIENT_WORKSPACE];
+        permanent.contains(&self.status)
     }
 
-    /// A reason to decline; an error if it was the device that broke.
+    /// Returns a reason to decline, or an error if the device failed.
     fn reason(self, handle: &Handle, call: &Call) -> Result<Reason> {
-        if !self.is_final()
+        if !self.is_permanent()
             && let Err(e) = handle.context.is_idle()
         {
             return Err(device::error(NAME, call.op.name(), call.device, e));
         }
-        tracing::debug!(call = self.call, status = %self.status, "refused");
-        Ok(Reason::with(|| format!("{}: {}", self.call, sys::describe(&handle.library.functions, self.status))))
+        tracing::debug!(function = self.function, status = %self.status, "cuTENSOR error");
+        Ok(Reason::with(|| format!("{}: {}", self.function, sys::describe(&handle.library.functions, self.status))))
     }
 }
 
-/// The library on one device. Lives as long as the process.
+/// A cuTENSOR handle for one device. It lives as long as the process.
 pub struct Handle {
     raw: sys::Handle,
     library: &'static Library,
     context: &'static Context,
-    plans: PlanCache<Refusable<Plan>>,
-    /// Held while kernels are timed.
+    plans: PlanCache<LibraryResult<Plan>>,
+    /// Held while kernels are measured, because concurrent measurements would disturb each other.
     measuring: Mutex<()>,
 }
 
-// SAFETY: cutensor.h marks every call made with a handle here as thread-safe.
+// SAFETY: cutensor.h marks every function that is called with a handle here as thread-safe.
 unsafe impl Send for Handle {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Handle {}
 
 impl Handle {
-    /// The handle of a call's device, made at the first call; `Err` is the reason why there is none.
-    fn of(call: &Call) -> std::result::Result<&'static Handle, Reason> {
+    /// Returns the handle of the call's device, which is created at the first call.
+    ///
+    /// # Errors
+    /// The reason why there is no handle.
+    fn get(call: &Call) -> std::result::Result<&'static Handle, Reason> {
         static SLOTS: OnceLock<Vec<OnceLock<std::result::Result<Handle, String>>>> = OnceLock::new();
         let count = || driver::probe().map_or(0, |d| d.devices.len());
         let slots = SLOTS.get_or_init(|| (0..count()).map(|_| OnceLock::new()).collect());
         let ordinal = call.device.ordinal();
         let slot = slots.get(ordinal).ok_or(Reason::new("no such device"))?;
-        let made = slot.get_or_init(|| Handle::make(ordinal).map_err(|e| e.to_string()));
-        made.as_ref().map_err(|e| Reason::with(|| e.clone()))
+        let handle = slot.get_or_init(|| Handle::create(ordinal).map_err(|e| e.to_string()));
+        handle.as_ref().map_err(|e| Reason::with(|| e.clone()))
     }
 
-    fn make(ordinal: usize) -> std::result::Result<Handle, CudaError> {
+    fn create(ordinal: usize) -> std::result::Result<Handle, CudaError> {
         let library = library::shared()?;
         let context = Context::get(ordinal)?;
         context.bind()?;
@@ -110,11 +114,12 @@ impl Handle {
         // SAFETY: the context of the device is current; the out-pointer is valid.
         let status = unsafe { (library.functions.create)(&mut raw) };
         check("cutensorCreate", status)
-            .map_err(|r| CudaError::Missing(format!("{}: {}", r.call, sys::describe(&library.functions, r.status))))?;
+            .map_err(|r| CudaError::Missing(format!("{}: {}", r.function, sys::describe(&library.functions, r.status))))?;
         Ok(Handle { raw, library, context, plans: PlanCache::default(), measuring: Mutex::new(()) })
     }
 
-    fn descriptor(&self, tensor: &Tensor, data: DataType, alignment: u32) -> Refusable<Owned> {
+    /// Creates the descriptor of an operand.
+    fn tensor_descriptor(&self, tensor: &Tensor, data: DataType, alignment: u32) -> LibraryResult<LibraryObject> {
         let mut raw = ptr::null_mut();
         let modes = tensor.modes.len() as u32;
         // SAFETY: extents and strides have `modes` elements each and are copied.
@@ -123,89 +128,91 @@ impl Handle {
             create(self.raw, &mut raw, modes, tensor.extents.as_ptr(), tensor.strides.as_ptr(), data, alignment)
         };
         check("cutensorCreateTensorDescriptor", status)?;
-        Ok(Owned { raw, destroy: self.library.functions.destroy_tensor_descriptor })
+        Ok(LibraryObject { raw, destroy: self.library.functions.destroy_tensor_descriptor })
     }
 
-    fn describe(&self, key: &Key) -> Refusable<Owned> {
+    /// Creates the descriptor of an operation.
+    fn operation_descriptor(&self, key: &Key) -> LibraryResult<LibraryObject> {
         let Operation { kind, data, inputs, output } = &key.operation;
         let functions = &self.library.functions;
         let compute = key
             .operation
             .compute(&self.library.computes)
-            .ok_or(Refusal { call: "CUTENSOR_COMPUTE_DESC", status: Status::NOT_SUPPORTED })?;
-        let descriptors: Refusable<SmallVec<[Owned; 3]>> =
-            inputs.iter().chain([output]).zip(&key.alignments).map(|(t, &a)| self.descriptor(t, *data, a)).collect();
+            .ok_or(LibraryError { function: "CUTENSOR_COMPUTE_DESC", status: Status::NOT_SUPPORTED })?;
+        let descriptors: LibraryResult<SmallVec<[LibraryObject; 3]>> =
+            inputs.iter().chain([output]).zip(&key.alignments).map(|(t, &a)| self.tensor_descriptor(t, *data, a)).collect();
         let descriptors = descriptors?;
-        let (same, mut raw) = (Operator::Identity, ptr::null_mut());
-        // SAFETY: the descriptors are alive, each goes with the modes of its tensor, D's stand for C as well; all is
-        // copied.
-        let (call, status) = unsafe {
+        let (identity, mut raw) = (Operator::Identity, ptr::null_mut());
+        // SAFETY: the descriptors are alive, and each mode array has the length that its descriptor states. C has the descriptor and the
+        // modes of D. The library copies all arguments.
+        let (function, status) = unsafe {
             match (kind, &inputs[..], &descriptors[..]) {
-                (Kind::Contract(_), [a, b], [da, db, d]) => {
+                (OperationKind::Contract(_), [a, b], [da, db, d]) => {
                     let (a, b, out) = (a.modes.as_ptr(), b.modes.as_ptr(), output.modes.as_ptr());
                     let create = functions.create_contraction;
-                    let status = create(self.raw, &mut raw, da.raw, a, same, db.raw, b, same, d.raw, out, same, d.raw, out, compute);
+                    let status =
+                        create(self.raw, &mut raw, da.raw, a, identity, db.raw, b, identity, d.raw, out, identity, d.raw, out, compute);
                     ("cutensorCreateContraction", status)
                 }
-                (Kind::Reduce(op), [a], [da, d]) => {
+                (OperationKind::Reduce(op), [a], [da, d]) => {
                     let (a, out) = (a.modes.as_ptr(), output.modes.as_ptr());
                     let create = functions.create_reduction;
-                    let status = create(self.raw, &mut raw, da.raw, a, same, d.raw, out, same, d.raw, out, *op, compute);
+                    let status = create(self.raw, &mut raw, da.raw, a, identity, d.raw, out, identity, d.raw, out, *op, compute);
                     ("cutensorCreateReduction", status)
                 }
-                (Kind::Binary { op, unary: [of_a, of_c] }, [a], [da, d]) => {
+                (OperationKind::Binary { op, unary: [unary_a, unary_c] }, [a], [da, d]) => {
                     let (a, out) = (a.modes.as_ptr(), output.modes.as_ptr());
                     let create = functions.create_elementwise_binary;
-                    let status = create(self.raw, &mut raw, da.raw, a, *of_a, d.raw, out, *of_c, d.raw, out, *op, compute);
+                    let status = create(self.raw, &mut raw, da.raw, a, *unary_a, d.raw, out, *unary_c, d.raw, out, *op, compute);
                     ("cutensorCreateElementwiseBinary", status)
                 }
-                (Kind::Trinary { inner, outer, unary: [of_a, of_b, of_c] }, [a, b], [da, db, d]) => {
+                (OperationKind::Trinary { inner, outer, unary: [unary_a, unary_b, unary_c] }, [a, b], [da, db, d]) => {
                     let (a, b, out) = (a.modes.as_ptr(), b.modes.as_ptr(), output.modes.as_ptr());
                     let create = functions.create_elementwise_trinary;
-                    let (a, b, c) = ((da.raw, a, *of_a), (db.raw, b, *of_b), (d.raw, out, *of_c));
+                    let (a, b, c) = ((da.raw, a, *unary_a), (db.raw, b, *unary_b), (d.raw, out, *unary_c));
                     let status =
                         create(self.raw, &mut raw, a.0, a.1, a.2, b.0, b.1, b.2, c.0, c.1, c.2, d.raw, out, *inner, *outer, compute);
                     ("cutensorCreateElementwiseTrinary", status)
                 }
-                (Kind::Permute, [a], [da, d]) => {
+                (OperationKind::Permute, [a], [da, d]) => {
                     let (a, out) = (a.modes.as_ptr(), output.modes.as_ptr());
-                    let status = (functions.create_permutation)(self.raw, &mut raw, da.raw, a, same, d.raw, out, compute);
+                    let status = (functions.create_permutation)(self.raw, &mut raw, da.raw, a, identity, d.raw, out, compute);
                     ("cutensorCreatePermutation", status)
                 }
                 _ => ("operands", Status::INVALID_VALUE),
             }
         };
-        check(call, status)?;
-        Ok(Owned { raw, destroy: functions.destroy_operation_descriptor })
+        check(function, status)?;
+        Ok(LibraryObject { raw, destroy: functions.destroy_operation_descriptor })
     }
 
-    /// Makes the device's context current, right before the library is called: an allocation may have freed memory of another device.
-    fn bind(&self) -> Refusable<()> {
-        self.context.bind().map_err(|_| Refusal { call: "cuCtxSetCurrent", status: Status::CUDA_ERROR })
+    /// Makes the device's context current. Call it directly before the library: an allocation may free memory of another device.
+    fn bind(&self) -> LibraryResult<()> {
+        self.context.bind().map_err(|_| LibraryError { function: "cuCtxSetCurrent", status: Status::CUDA_ERROR })
     }
 
-    /// Makes a plan by one of the library's kernels.
-    fn plan(&self, key: &Key, variant: Variant) -> Refusable<Plan> {
+    /// Creates a plan that uses one of the kernels of the library.
+    fn plan(&self, key: &Key, variant: Variant) -> LibraryResult<Plan> {
         self.bind()?;
         let functions = &self.library.functions;
-        let operation = self.describe(key)?;
+        let operation = self.operation_descriptor(key)?;
         let mut scalar: c_int = 0;
         let (scalar_ptr, scalar_size) = ((&raw mut scalar).cast(), size_of::<c_int>());
-        // SAFETY: the descriptor is alive; this attribute is a cudaDataType_t, an enum of int size.
+        // SAFETY: the descriptor is alive. This attribute is a cudaDataType_t, an enum with the size of an int.
         let status =
             unsafe { (functions.operation_get_attribute)(self.raw, operation.raw, sys::OPERATION_SCALAR_TYPE, scalar_ptr, scalar_size) };
         check("cutensorOperationDescriptorGetAttribute", status)?;
-        let unknown = Refusal { call: "the scalar type", status: Status::NOT_SUPPORTED };
+        let unknown = LibraryError { function: "the scalar type", status: Status::NOT_SUPPORTED };
         let scalar = DataType::from_raw(scalar).ok_or(unknown)?;
 
         let mut raw = ptr::null_mut();
         // SAFETY: the out-pointer is valid.
         let status = unsafe { (functions.create_plan_preference)(self.raw, &mut raw, variant.algorithm, sys::JIT_MODE_NONE) };
         check("cutensorCreatePlanPreference", status)?;
-        let preference = Owned { raw, destroy: functions.destroy_plan_preference };
+        let preference = LibraryObject { raw, destroy: functions.destroy_plan_preference };
         if variant.rank > 0 {
             let rank = std::ptr::from_ref(&variant.rank).cast();
-            // SAFETY: the preference is alive; this attribute is an int32.
+            // SAFETY: the preference is alive. This attribute is an int32.
             let status = unsafe {
                 (functions.plan_preference_set_attribute)(self.raw, preference.raw, sys::PREFERENCE_KERNEL_RANK, rank, size_of::<i32>())
             };
@@ -213,44 +220,45 @@ impl Handle {
         }
 
         let mut limit = 0u64;
-        // SAFETY: both descriptors are alive, the out-pointer is valid.
+        // SAFETY: the descriptor and the preference are alive, and the out-pointer is valid.
         let status =
             unsafe { (functions.estimate_workspace_size)(self.raw, operation.raw, preference.raw, sys::WORKSPACE_DEFAULT, &mut limit) };
         check("cutensorEstimateWorkspaceSize", status)?;
         let mut raw = ptr::null_mut();
-        // SAFETY: as above; the context is current.
+        // SAFETY: the descriptor and the preference are alive, the out-pointer is valid, and the context is current.
         let status = unsafe { (functions.create_plan)(self.raw, &mut raw, operation.raw, preference.raw, limit) };
         check("cutensorCreatePlan", status)?;
-        let plan = Owned { raw, destroy: functions.destroy_plan };
+        let plan = LibraryObject { raw, destroy: functions.destroy_plan };
 
         let mut workspace = 0u64;
         let (out, size) = ((&raw mut workspace).cast(), size_of::<u64>());
-        // SAFETY: the plan is alive; this attribute is a uint64_t.
+        // SAFETY: the plan is alive. This attribute is a uint64_t.
         let status = unsafe { (functions.plan_get_attribute)(self.raw, plan.raw, sys::PLAN_REQUIRED_WORKSPACE, out, size) };
         check("cutensorPlanGetAttribute", status)?;
-        Ok(Plan { owned: plan, scalar, workspace })
+        Ok(Plan { object: plan, scalar, workspace })
     }
 
-    /// Returns the plan for a request. A large contraction uses the stored winner of its signature, which is measured if the
-    /// user named the order. Otherwise the library chooses (`docs/notes/cutensor-algorithms.md`).
-    fn best_plan(&self, key: &Key, call: &Call, inputs: [u64; 3], factors: &[f64]) -> std::result::Result<Plan, Failure> {
+    /// Creates the plan of an operation.
+    ///
+    /// A large contraction uses the kernel in the tuning store. If there is none, and the user named an accelerator order, all kernels are
+    /// measured. Otherwise the library chooses, and its choice took up to twice as long (`docs/notes/cutensor-algorithms.md`).
+    fn best_plan(&self, key: &Key, call: &Call, inputs: [u64; 3], factors: &[f64]) -> std::result::Result<Plan, PlanError> {
         let default = || Ok(self.plan(key, Variant::DEFAULT)?);
-        if !key.operation.is_worth_measuring() {
+        if !key.operation.is_large_contraction() {
             return default();
         }
-        if let Some(known) = tuning::recall(call, CHOICE)? {
-            // It was measured on arrays of another alignment, maybe, and may refuse these.
+        if let Some(known) = tuning::recall(call, TUNING_KEY)? {
+            // The kernel may have been measured on arrays of another alignment, and may not support these.
             let known = Variant::named(&known).map(|variant| self.plan(key, variant));
             return known.and_then(std::result::Result::ok).map_or_else(default, Ok);
         }
         if !tuning::may_measure() || !registry::order_is_named() || call.stream.is_capturing() {
             return default();
         }
-        // Threads that measure at the same time would measure each other.
-        let _alone = self.measuring.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut plans, mut times, mut all_ran) = (SmallVec::<[(Plan, f64); 2]>::new(), Vec::new(), true);
+        let _exclusive = self.measuring.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut plans, mut times, mut is_complete) = (SmallVec::<[(Plan, f64); 2]>::new(), Vec::new(), true);
         for variant in Variant::MEASURED {
-            let measured = self.plan(key, variant).map_err(Failure::from).and_then(|plan| {
+            let measured = self.plan(key, variant).map_err(PlanError::from).and_then(|plan| {
                 let time = self.measure(key, &plan, call, inputs, factors)?;
                 Ok((plan, time))
             });
@@ -259,25 +267,25 @@ impl Handle {
                     times.push((variant.to_string(), time));
                     plans.push((plan, time));
                 }
-                // There may be room the next time.
-                Err(Failure::Error(Error::OutOfMemory { .. })) => all_ran = false,
-                Err(Failure::Refused(refusal)) => all_ran &= refusal.is_final(),
+                // More memory may be free at the next attempt.
+                Err(PlanError::Call(Error::OutOfMemory { .. })) => is_complete = false,
+                Err(PlanError::Library(error)) => is_complete &= error.is_permanent(),
                 Err(error) => return Err(error),
             }
         }
-        if all_ran {
-            tuning::keep(call, CHOICE, times)?;
+        if is_complete {
+            tuning::keep(call, TUNING_KEY, times)?;
         }
         plans.sort_by(|a, b| a.1.total_cmp(&b.1));
         plans.into_iter().next().map_or_else(default, |(plan, _)| Ok(plan))
     }
 
-    /// Microseconds that a plan takes on the device for the call's own inputs, the second time, into memory of its own.
-    fn measure(&self, key: &Key, plan: &Plan, call: &Call, inputs: [u64; 3], factors: &[f64]) -> std::result::Result<f64, Failure> {
+    /// Returns the device time of a plan in microseconds, for the inputs of the call and a temporary output. The first run is not measured.
+    fn measure(&self, key: &Key, plan: &Plan, call: &Call, inputs: [u64; 3], factors: &[f64]) -> std::result::Result<f64, PlanError> {
         let workspace = device::allocate(call, plan.workspace as usize)?;
         let (_output, written) = new_output(call, &key.operation)?;
         let at = Addresses { inputs, output: written, workspace: workspace.pointer() };
-        // SAFETY: the inputs' addresses were checked by the caller, the output's by `new_output`; buffers are freed in stream order.
+        // SAFETY: the caller checked the addresses of the inputs, and `new_output` that of the output. Buffers are freed in stream order.
         let launch = || unsafe { self.launch(key.operation.kind, plan, factors, &at) };
         launch()?;
         let driver = cuprum_core::device::driver(call.device)?;
@@ -286,85 +294,83 @@ impl Handle {
         Ok(driver.record_event(call.stream)?.millis_since(before.as_ref())? * 1e3)
     }
 
-    /// Queues a plan. `factors` scale the operands that its kind takes, in order; of a contraction A * B and C.
+    /// Queues a plan. `factors` scale the operands in order; for a contraction they scale A * B and C.
     ///
     /// # Safety
-    /// The addresses must be valid for what the plan's operands touch, and the workspace for the plan's size, until the
-    /// kernels have run.
-    unsafe fn launch(&self, kind: Kind, plan: &Plan, factors: &[f64], at: &Addresses) -> Refusable<()> {
+    /// Until the kernels have run, the addresses must be valid for all elements of the plan's operands, and the workspace for its size.
+    unsafe fn launch(&self, kind: OperationKind, plan: &Plan, factors: &[f64], at: &Addresses) -> LibraryResult<()> {
         self.bind()?;
         let functions = &self.library.functions;
         let factor = |n: usize| Factor::new(factors.get(n).copied().unwrap_or(0.0), plan.scalar);
         let factors = [factor(0), factor(1), factor(2)];
         let [alpha, beta, gamma] = factors.each_ref().map(|f| std::ptr::from_ref(f).cast::<c_void>());
-        let (raw, plan_raw, stream) = (self.raw, plan.owned.raw, self.context.stream().cast());
+        let (raw, plan_raw, stream) = (self.raw, plan.object.raw, self.context.stream().cast());
         let Addresses { inputs: [first, second, third], output, workspace } = *at;
-        // SAFETY: the handle and plan are alive, the factors are of the plan's scalar type, the caller vouches for the
-        // addresses.
-        let (call, status) = unsafe {
+        // SAFETY: handle and plan are alive, and the factors have the scalar type of the plan. The caller vouches for the addresses.
+        let (function, status) = unsafe {
             match kind {
-                Kind::Contract(_) => {
+                OperationKind::Contract(_) => {
                     let run = functions.contract;
                     let size = plan.workspace;
                     let status = run(raw, plan_raw, alpha, first, second, beta, output, output, workspace, size, stream);
                     ("cutensorContract", status)
                 }
-                Kind::Reduce(_) => {
+                OperationKind::Reduce(_) => {
                     let run = functions.reduce;
                     let status = run(raw, plan_raw, alpha, first, beta, output, output, workspace, plan.workspace, stream);
                     ("cutensorReduce", status)
                 }
-                Kind::Binary { .. } => {
+                OperationKind::Binary { .. } => {
                     let run = functions.elementwise_binary_execute;
                     ("cutensorElementwiseBinaryExecute", run(raw, plan_raw, alpha, first, beta, second, output, stream))
                 }
-                Kind::Trinary { .. } => {
+                OperationKind::Trinary { .. } => {
                     let run = functions.elementwise_trinary_execute;
                     let status = run(raw, plan_raw, alpha, first, beta, second, gamma, third, output, stream);
                     ("cutensorElementwiseTrinaryExecute", status)
                 }
-                Kind::Permute => ("cutensorPermute", (functions.permute)(raw, plan_raw, alpha, first, output, stream)),
+                OperationKind::Permute => ("cutensorPermute", (functions.permute)(raw, plan_raw, alpha, first, output, stream)),
             }
         };
-        check(call, status)
+        check(function, status)
     }
 }
 
-/// Device addresses of a launch; inputs in the order of the operands, as many as there are.
+/// Device addresses of a launch. `inputs` are in the order of the operands; unused ones are 0.
 struct Addresses {
     inputs: [u64; 3],
     output: u64,
     workspace: u64,
 }
 
-/// Something of the library that is destroyed on drop.
-struct Owned {
+/// A descriptor, preference or plan of the library, which is destroyed on drop.
+struct LibraryObject {
     raw: *mut c_void,
     destroy: unsafe extern "C" fn(*mut c_void) -> Status,
 }
 
-// SAFETY: descriptors and plans are host objects; cutensor.h marks making, using and destroying them as thread-safe.
-unsafe impl Send for Owned {}
-// SAFETY: as above; nothing here changes one after it was made.
-unsafe impl Sync for Owned {}
+// SAFETY: the objects live in host memory, and cutensor.h marks their creation, use and destruction as thread-safe.
+unsafe impl Send for LibraryObject {}
+// SAFETY: as for `Send`. Nothing here changes an object after its creation.
+unsafe impl Sync for LibraryObject {}
 
-impl Drop for Owned {
+impl Drop for LibraryObject {
     fn drop(&mut self) {
-        // SAFETY: made by us with the function that goes with `destroy`, destroyed only here.
+        // SAFETY: the object was created by the counterpart of `destroy`, and is destroyed only here.
         unsafe { (self.destroy)(self.raw) };
     }
 }
 
-/// A kernel chosen for a request, with the workspace it needs.
+/// A plan: the kernel that the library chose for an operation.
 struct Plan {
-    owned: Owned,
+    object: LibraryObject,
     /// Type of the scaling factors.
     scalar: DataType,
-    /// Bytes.
+    /// Size of the workspace in bytes.
     workspace: u64,
 }
 
-/// A scaling factor in the form that a plan wants.
+/// A scaling factor in the scalar type of a plan.
 #[repr(C, align(16))]
 struct Factor([u8; 16]);
 
@@ -381,17 +387,17 @@ impl Factor {
     }
 }
 
-/// The alignment to promise for an address, in bytes.
+/// Returns the alignment of an address in bytes, at most [`ALIGNMENT`].
 fn alignment(address: u64) -> u32 {
     1 << address.trailing_zeros().min(ALIGNMENT.trailing_zeros())
 }
 
-/// The address of an operand, if all that the tensor touches lies inside its buffer.
+/// Returns the address of an operand. Fails if an element of the tensor is outside its buffer.
 fn address(buffer: &CudaBuffer, byte_offset: usize, tensor: &Tensor, data: DataType) -> std::result::Result<u64, CudaError> {
     buffer.memory().range(byte_offset, tensor.span().saturating_mul(data.size()))
 }
 
-/// New memory for the output, and its address.
+/// Allocates the output. Returns its buffer and address.
 fn new_output(call: &Call, operation: &Operation) -> Result<(Arc<CudaBuffer>, u64)> {
     let output = device::allocate_output(call, 0)?;
     let written =
@@ -402,10 +408,10 @@ fn new_output(call: &Call, operation: &Operation) -> Result<(Arc<CudaBuffer>, u6
     }
 }
 
-/// Does a call as `operation` on these arrays: A, then B and C where there are such. `factors` scale them, of a contraction A * B
-/// and C.
+/// Runs a call as `operation` on the arrays A, B and C, as far as its kind has them. `factors` scale the arrays; for a contraction they scale
+/// A * B and C.
 pub fn run(call: &Call, operation: Operation, arrays: &[&StoredArray], factors: &[f64]) -> Result<Outcome> {
-    let handle = match Handle::of(call) {
+    let handle = match Handle::get(call) {
         Ok(handle) => handle,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
@@ -418,34 +424,34 @@ pub fn run(call: &Call, operation: Operation, arrays: &[&StoredArray], factors: 
         let offset = array.layout().offset() * array.dtype().itemsize();
         *at = address(buffer, offset, tensor, data).map_err(failed)?;
     }
-    let own = operation.inputs.len();
-    let mut alignments: SmallVec<[u32; 3]> = inputs.iter().take(own).map(|a| alignment(*a)).collect();
-    // C of an elementwise operation shares D's descriptor, and so its alignment.
-    let of_c = inputs.iter().take(arrays.len()).skip(own).map(|a| alignment(*a));
-    alignments.push(of_c.fold(ALIGNMENT, u32::min));
+    let descriptor_count = operation.inputs.len();
+    let mut alignments: SmallVec<[u32; 3]> = inputs.iter().take(descriptor_count).map(|a| alignment(*a)).collect();
+    // C of an elementwise operation shares the descriptor of D, and so must share its alignment.
+    let alignment_of_c = inputs.iter().take(arrays.len()).skip(descriptor_count).map(|a| alignment(*a));
+    alignments.push(alignment_of_c.fold(ALIGNMENT, u32::min));
     let key = Key { operation, alignments };
     let plan = handle.plans.get_or_make(&key, || match handle.best_plan(&key, call, inputs, factors) {
         Ok(plan) => Ok(Ok(plan)),
-        Err(Failure::Refused(refusal)) if refusal.is_final() => Ok(Err(refusal)),
-        Err(failure) => Err(failure),
+        Err(PlanError::Library(error)) if error.is_permanent() => Ok(Err(error)),
+        Err(error) => Err(error),
     });
     let plan = match plan.as_deref() {
         Ok(Ok(plan)) => plan,
-        Ok(Err(refusal)) | Err(Failure::Refused(refusal)) => return Ok(Outcome::Declined(refusal.reason(handle, call)?)),
-        Err(Failure::Error(error)) => return Err(error.clone()),
+        Ok(Err(error)) | Err(PlanError::Library(error)) => return Ok(Outcome::Declined(error.reason(handle, call)?)),
+        Err(PlanError::Call(error)) => return Err(error.clone()),
     };
     let workspace = match device::allocate(call, plan.workspace as usize) {
         Ok(workspace) => workspace,
-        Err(Error::OutOfMemory { requested, .. }) => cuprum_core::decline!("no room for a workspace of {requested} bytes"),
+        Err(Error::OutOfMemory { requested, .. }) => cuprum_core::decline!("not enough memory for a workspace of {requested} bytes"),
         Err(e) => return Err(e),
     };
     let (output, written) = new_output(call, &key.operation)?;
     let at = Addresses { inputs, output: written, workspace: workspace.pointer() };
-    // SAFETY: each address was checked against its buffer for all that its tensor touches; buffers are freed in stream
-    // order, and the launch is queued on that stream before any of them can be dropped.
+    // SAFETY: all elements of each tensor are inside its buffer. Buffers are freed in stream order, and the launch is queued before any of them
+    // is dropped.
     match unsafe { handle.launch(kind, plan, factors, &at) } {
         Ok(()) => device::done(call, [output]),
-        Err(refusal) => Ok(Outcome::Declined(refusal.reason(handle, call)?)),
+        Err(error) => Ok(Outcome::Declined(error.reason(handle, call)?)),
     }
 }
 
@@ -469,9 +475,9 @@ mod tests {
     }
 
     #[test]
-    fn only_plain_refusals_are_kept() {
-        let refusal = |status| Refusal { call: "x", status };
-        assert!(refusal(Status::NOT_SUPPORTED).is_final() && refusal(Status::ARCH_MISMATCH).is_final());
-        assert!(!refusal(Status::CUDA_ERROR).is_final() && !refusal(Status::ALLOC_FAILED).is_final());
+    fn only_permanent_errors_are_cached() {
+        let error = |status| LibraryError { function: "x", status };
+        assert!(error(Status::NOT_SUPPORTED).is_permanent() && error(Status::ARCH_MISMATCH).is_permanent());
+        assert!(!error(Status::CUDA_ERROR).is_permanent() && !error(Status::ALLOC_FAILED).is_permanent());
     }
 }

@@ -1,32 +1,31 @@
-//! The accelerator `cutensor` for CUDA devices: contractions, sums and products over any axes, and elementwise work and
-//! copies of arrays that lie across each other. cuTENSOR 2 is loaded at run time; without it everything is declined.
+//! The accelerator `cutensor` for CUDA devices, built on NVIDIA cuTENSOR 2, which is loaded at run time.
 //!
-//! A kernel module (`contract`, `reduce`, `elementwise`, `permute`) puts a call into cuTENSOR's words or says why it cannot;
-//! `handle` makes and runs plans. `unsafe` is denied here and allowed only in the modules marked below.
+//! It serves contractions, sums and products over any axes, and elementwise expressions and copies with transposed operands.
+//!
+//! The family modules (`contract`, `copy`, `map`, `reduce`) translate a call to an `Operation` or decline it. `handle` creates
+//! plans and runs them. `unsafe` is denied here and allowed only in the modules marked below.
 
 #![deny(unsafe_code)]
 
 mod contract;
-mod elementwise;
+mod copy;
 #[allow(unsafe_code)] // cuTENSOR's C interface
 mod handle;
 pub mod library;
+mod map;
 mod operation;
-mod permute;
 mod plan_cache;
 mod reduce;
-#[allow(missing_docs, unsafe_code)] // cuTENSOR's C interface; names are the library's own
+#[allow(missing_docs, unsafe_code)] // cuTENSOR's C interface, with the library's names
 pub mod sys;
 #[cfg(test)]
 mod testing;
 
 use cuprum_core::{Accelerator, Availability, Family, Kernel, Registration, Result};
 
-const NAME: &str = "cutensor";
-
-/// cuTENSOR.
+/// The accelerator `cutensor`.
 pub static CUTENSOR: Accelerator = Accelerator {
-    name: NAME,
+    name: handle::NAME,
     device: "cuda",
     rank: 20,
     summary: "NVIDIA cuTENSOR: contractions, reductions and permutations of any strides",
@@ -37,17 +36,20 @@ pub static CUTENSOR: Accelerator = Accelerator {
 
 cuprum_core::inventory::submit! { Registration(&CUTENSOR) }
 
-/// Makes cuTENSOR known in a static library, where the linker may drop the registration that nobody refers to.
+/// Registers the accelerator. Needed in static libraries, where the linker may drop the automatic registration.
+///
+/// # Errors
+/// Another accelerator has the same name.
 pub fn register() -> Result<()> {
     cuprum_core::register(&CUTENSOR)
 }
 
-/// Kernels look at operations and dtypes themselves, so that each has a reason of its own to decline.
+/// The kernels have no filters by operation or dtype, so that each declines with its own reason.
 const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Contract, contract::run),
     Kernel::new(Family::Reduce, reduce::run),
-    Kernel::new(Family::Map, elementwise::run),
-    Kernel::new(Family::Copy, permute::run),
+    Kernel::new(Family::Map, map::run),
+    Kernel::new(Family::Copy, copy::run),
 ];
 
 fn probe() -> Availability {
@@ -65,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_probe_answers_in_one_line() {
+    fn the_probe_returns_one_line() {
         match probe() {
             Availability::Ready(detail) => assert!(detail.contains("libcutensor"), "{detail}"),
             Availability::Missing { why, .. } => assert!(!why.is_empty() && !why.contains('\n'), "{why}"),
@@ -73,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn it_comes_after_cub_and_before_the_base() {
+    fn cutensor_is_registered_after_cub() {
         register().unwrap();
         register().unwrap();
         assert!(cuprum_core::registry::all().iter().any(|a| std::ptr::eq(*a, &CUTENSOR)));

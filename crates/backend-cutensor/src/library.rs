@@ -1,4 +1,4 @@
-//! Finds and loads `libcutensor.so.2`, once per process. It links cuBLASLt by bare name, so that is loaded first.
+//! Finds and loads `libcutensor.so.2`, once per process. It links cuBLASLt without a path, so cuBLASLt is loaded first.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -6,26 +6,26 @@ use std::sync::OnceLock;
 use cuprum_backend_cuda::driver;
 use cuprum_backend_cuda::libraries::{self, LibrarySpec, Loaded, Missing};
 
-use crate::sys::{self, Computes, Functions};
+use crate::sys::{self, ComputeDescriptors, Functions};
 
-/// The loaded library. Never closed: it keeps threads and handlers of its own.
+/// The loaded library. It is never closed, because it owns threads and exit handlers.
 #[derive(Debug)]
 pub struct Library {
-    /// Its functions.
+    /// The functions of the C interface.
     pub functions: Functions,
-    /// Its precisions.
-    pub computes: Computes,
-    /// Major, minor, patch.
+    /// The supported precisions.
+    pub computes: ComputeDescriptors,
+    /// Version: major, minor, patch.
     pub version: (usize, usize, usize),
-    /// The CUDA version that it was built for.
+    /// CUDA version of the build: major, minor.
     pub built_for: (usize, usize),
-    /// The file.
+    /// Path of the library file.
     pub path: PathBuf,
     _cutensor: Loaded,
     _cublas_lt: Option<Loaded>,
 }
 
-/// The process's library, loaded at the first call; needs a working driver first, which says what CUDA major to take.
+/// Returns the library, loaded at the first call. The CUDA driver must work, because its version selects the CUDA major version.
 pub fn shared() -> Result<&'static Library, Missing> {
     static SHARED: OnceLock<Result<Library, Missing>> = OnceLock::new();
     let load = || match driver::probe() {
@@ -39,12 +39,15 @@ pub fn shared() -> Result<&'static Library, Missing> {
 }
 
 /// Loads the library for a driver of this CUDA major version.
+///
+/// # Errors
+/// The library or cuBLASLt is missing, or has an unsupported version.
 pub fn load(driver_major: u32) -> Result<Library, Missing> {
     let spec = LibrarySpec::cutensor();
     let help = format!("pip install cutensor-cu{driver_major}, or set CUPRUM_CUTENSOR_PATH to the folder of libcutensor.so.2");
     let missing = |reason: String| Missing { name: spec.name.into(), reason, help: help.clone() };
     let (cublas_lt, cutensor) = load_both(&spec, driver_major).map_err(|e| Missing {
-        // Its own help names the library that the linker did not find.
+        // The dynamic linker may have failed on cuBLASLt instead of cuTENSOR.
         help: if e.reason.contains("libcublasLt") { LibrarySpec::cublas_lt(driver_major).help.into() } else { help.clone() },
         ..e
     })?;
@@ -52,11 +55,13 @@ pub fn load(driver_major: u32) -> Result<Library, Missing> {
     let functions = Functions::bind(&cutensor.library).map_err(|symbol| missing(format!("{} has no {symbol}", path.display())))?;
     let (version, built_for) = (sys::version(&functions), sys::built_for(&functions));
     check_versions(&path, version, built_for, driver_major).map_err(missing)?;
-    let computes = Computes::bind(&cutensor.library);
+    let computes = ComputeDescriptors::bind(&cutensor.library);
     Ok(Library { functions, computes, version, built_for, path, _cutensor: cutensor, _cublas_lt: cublas_lt })
 }
 
-/// cuTENSOR of either CUDA major has one and the same file name, and wants the cuBLASLt of its own: try the newest first.
+/// Loads cuBLASLt and cuTENSOR.
+///
+/// cuTENSOR's file name does not tell its CUDA major version, which its cuBLASLt must have too. The newest major version is tried first.
 fn load_both(spec: &LibrarySpec, driver_major: u32) -> Result<(Option<Loaded>, Loaded), Missing> {
     libraries::locate(spec)?;
     let mut first_failure = None;
@@ -77,7 +82,7 @@ fn check_versions(path: &Path, version: (usize, usize, usize), built_for: (usize
         return Err(format!("{path} is cuTENSOR {}.{}.{}; 2.x is needed", version.0, version.1, version.2));
     }
     if built_for.0 > driver_major as usize {
-        return Err(format!("{path} is built for CUDA {}, the driver serves CUDA {driver_major}", built_for.0));
+        return Err(format!("{path} is built for CUDA {}, but the driver supports only CUDA {driver_major}", built_for.0));
     }
     Ok(())
 }
@@ -87,11 +92,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_must_go_together() {
+    fn library_and_driver_versions_must_match() {
         let check = |version, built_for, driver| check_versions(Path::new("/x/libcutensor.so.2"), version, built_for, driver);
         assert_eq!(check((2, 3, 1), (13, 0), 13), Ok(()));
         assert_eq!(check((2, 3, 1), (12, 6), 13), Ok(()));
-        assert_eq!(check((2, 3, 1), (13, 0), 12).unwrap_err(), "/x/libcutensor.so.2 is built for CUDA 13, the driver serves CUDA 12");
+        assert_eq!(
+            check((2, 3, 1), (13, 0), 12).unwrap_err(),
+            "/x/libcutensor.so.2 is built for CUDA 13, but the driver supports only CUDA 12"
+        );
         assert!(check((1, 7, 0), (11, 0), 13).unwrap_err().contains("cuTENSOR 1.7.0"));
     }
 }

@@ -1,6 +1,7 @@
-//! What cuTENSOR is asked for, as plain values: operands by mode, extent and stride, the operator, the precision.
-//! Pure arithmetic on a [`Call`]; what cannot be put in cuTENSOR's words is a [`Reason`]. Its rules (`cutensor.h`):
-//! extents and strides are positive, a mode stands in an operand at most once, elements of an operand do not overlap.
+//! Descriptions of cuTENSOR operations as plain values: operands by mode, extent and stride, operators, precision.
+//!
+//! cuTENSOR's rules (`cutensor.h`): extents and strides are positive, an operand has each mode at most once, and elements of an operand do not
+//! overlap. A [`Call`] that breaks them declines with a [`Reason`].
 
 use std::hash::{Hash, Hasher};
 
@@ -8,25 +9,25 @@ use cuprum_core::{Array, Call, DType, Layout, MatmulPrecision, Reason, StoredArr
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
-use crate::sys::{ComputeDescriptor, Computes, DataType, Operator};
+use crate::sys::{ComputeDescriptor, ComputeDescriptors, DataType, Operator};
 
-/// The most modes of one operand (the library's documented limit).
+/// Maximum number of modes of an operand (the library's documented limit).
 const MAX_MODES: usize = 64;
 
-/// An operand: its modes with their extents and strides in elements. Modes of extent 1 are left out.
+/// An operand: its modes, with their extents and strides in elements. Modes of extent 1 or stride 0 are left out.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Tensor {
-    /// Names of the modes.
+    /// The modes, which are arbitrary numbers. Equal modes of different operands have equal extents.
     pub modes: SmallVec<[i32; 6]>,
-    /// Extents, by place.
+    /// Extent of each mode.
     pub extents: SmallVec<[i64; 6]>,
-    /// Strides, by place.
+    /// Stride of each mode, in elements.
     pub strides: SmallVec<[i64; 6]>,
 }
 
 impl Tensor {
-    /// An operand of these (mode, extent, stride); what has extent 1 or stride 0 is left out: a mode that an elementwise
-    /// operand lacks is broadcast.
+    /// Returns an operand of these (mode, extent, stride). Modes of extent 1 or stride 0 are left out: cuTENSOR broadcasts an elementwise
+    /// operand along the modes that it lacks.
     pub fn new(axes: impl IntoIterator<Item = (usize, usize, isize)>) -> Tensor {
         let mut tensor = Tensor::default();
         for (mode, extent, stride) in axes.into_iter().filter(|(_, n, s)| *n != 1 && *s != 0) {
@@ -41,27 +42,26 @@ impl Tensor {
         self.strides.push(stride);
     }
 
-    /// Elements from the first to one past the last.
+    /// Number of elements from the first to the last one in memory, inclusive.
     pub fn span(&self) -> usize {
         let steps = self.extents.iter().zip(&self.strides).map(|(n, s)| (n - 1).saturating_mul(*s));
         1 + steps.fold(0i64, i64::saturating_add).unsigned_abs() as usize
     }
 
-    /// The mode whose elements are neighbours in memory.
+    /// The mode of stride 1.
     fn innermost(&self) -> Option<i32> {
         self.strides.iter().position(|&s| s == 1).map(|i| self.modes[i])
     }
 
-    /// Its neighbours in memory lie along another mode than the output's, so that reading or writing must jump: what a
-    /// plain loop is slow at.
-    pub fn lies_across(&self, output: &Tensor) -> bool {
+    /// Returns whether this operand and the output have different innermost modes, so that a simple loop has strided reads or writes.
+    pub fn is_transposed_to(&self, output: &Tensor) -> bool {
         match (self.innermost(), output.innermost()) {
             (Some(own), Some(other)) => own != other && self.modes.contains(&other),
             _ => false,
         }
     }
 
-    /// The same memory seen as pairs of real numbers: one more mode, of extent 2.
+    /// Returns the operand with complex elements replaced by pairs of real numbers, along an additional mode of extent 2.
     fn as_real_pairs(&self, mode: i32) -> Tensor {
         let mut pairs = self.clone();
         pairs.strides.iter_mut().for_each(|s| *s *= 2);
@@ -69,7 +69,7 @@ impl Tensor {
         pairs
     }
 
-    /// Two indices lead to one element, or might: strides do not clear each other.
+    /// Returns whether different indices may refer to the same element.
     fn overlaps(&self) -> bool {
         let mut axes: SmallVec<[(i64, i64); 6]> = self.strides.iter().copied().zip(self.extents.iter().copied()).collect();
         axes.sort_unstable();
@@ -77,52 +77,52 @@ impl Tensor {
     }
 }
 
-/// The kind of work.
+/// The kind of an operation, with its operators. A, B and C are inputs, D is the output.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Kind {
-    /// `D = A * B`, summed over the modes that D lacks; what float32 is multiplied in.
+pub enum OperationKind {
+    /// `D = A * B`, summed over the modes that D lacks. The field is the precision of float32 products.
     Contract(MatmulPrecision),
     /// `D = A`, reduced over the modes that D lacks.
     Reduce(Operator),
-    /// `D = A op C`, each after an operator of its own; C lies as D does.
+    /// `D = unary(A) op unary(C)`. C has the strides of D.
     Binary {
-        /// Joins A and C.
+        /// Combines A and C.
         op: Operator,
-        /// Of A and C.
+        /// Unary operators of A and C.
         unary: [Operator; 2],
     },
-    /// `D = (A inner B) outer C`, each after an operator of its own; C lies as D does.
+    /// `D = (unary(A) inner unary(B)) outer unary(C)`. C has the strides of D.
     Trinary {
-        /// Joins A and B.
+        /// Combines A and B.
         inner: Operator,
-        /// Joins that and C.
+        /// Combines the result of `inner` and C.
         outer: Operator,
-        /// Of A, B and C.
+        /// Unary operators of A, B and C.
         unary: [Operator; 3],
     },
     /// `D = A`.
     Permute,
 }
 
-/// A request in cuTENSOR's words; equal requests share a plan.
+/// An operation that cuTENSOR can run. Equal operations share a plan.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Operation {
-    /// What to do.
-    pub kind: Kind,
-    /// Type of every operand.
+    /// Kind and operators.
+    pub kind: OperationKind,
+    /// Element type of all operands.
     pub data: DataType,
-    /// A and, for a contraction or three operands, B.
+    /// A, and B if the kind has it.
     pub inputs: SmallVec<[Tensor; 2]>,
-    /// D (and C, where there is one).
+    /// D. C has the same modes, extents and strides.
     pub output: Tensor,
 }
 
 impl Operation {
-    /// With complex operands seen as pairs of real numbers, for work that treats the parts alike.
+    /// Replaces complex elements by pairs of real numbers. Valid for operations that treat both parts in the same way.
     ///
-    /// cuTENSOR scales every operand by a factor of its own type; `(1 + 0i) * x` in complex arithmetic turns an infinite
-    /// part into NaN beside it, a real factor of 1 changes nothing.
-    pub fn by_real_parts(mut self) -> Operation {
+    /// cuTENSOR scales every operand by a factor of the same type. In complex arithmetic, `(1 + 0i) * x` makes one part NaN if the other is
+    /// infinite. A real factor of 1 preserves both parts.
+    pub fn with_real_pairs(mut self) -> Operation {
         let real = match self.data {
             DataType::C64 => DataType::F32,
             DataType::C128 => DataType::F64,
@@ -136,7 +136,7 @@ impl Operation {
         self
     }
 
-    /// What would break cuTENSOR's rules for operands, whatever the kind.
+    /// Declines operands that break cuTENSOR's rules.
     pub fn check(self) -> Result<Operation, Reason> {
         let tensors = || self.inputs.iter().chain([&self.output]);
         if tensors().any(|t| t.modes.len() > MAX_MODES) {
@@ -148,25 +148,25 @@ impl Operation {
         Ok(self)
     }
 
-    /// What sums and products are computed in, if the library has it.
-    pub fn compute(&self, computes: &Computes) -> Option<ComputeDescriptor> {
+    /// Returns the precision of the arithmetic, or `None` if the library does not export it.
+    pub fn compute(&self, computes: &ComputeDescriptors) -> Option<ComputeDescriptor> {
         match (self.data, self.kind) {
             (DataType::F64 | DataType::C128, _) => computes.f64,
-            (_, Kind::Contract(MatmulPrecision::TensorFloat32)) => computes.tf32,
-            (_, Kind::Contract(MatmulPrecision::BFloat16)) => computes.bf16,
+            (_, OperationKind::Contract(MatmulPrecision::TensorFloat32)) => computes.tf32,
+            (_, OperationKind::Contract(MatmulPrecision::BFloat16)) => computes.bf16,
             _ => computes.f32,
         }
     }
 
-    /// A contraction that takes long enough for another algorithm to matter: 2^24 products and more.
-    pub fn is_worth_measuring(&self) -> bool {
+    /// Returns whether this is a contraction of at least 2^24 products, for which the choice of the algorithm matters.
+    pub fn is_large_contraction(&self) -> bool {
         let summed =
             self.inputs.first().into_iter().flat_map(|a| a.modes.iter().zip(&a.extents)).filter(|(m, _)| !self.output.modes.contains(m));
         let products = self.output.extents.iter().chain(summed.map(|(_, n)| n)).fold(1i64, |product, n| product.saturating_mul(*n));
-        matches!(self.kind, Kind::Contract(_)) && products >= 1 << 24
+        matches!(self.kind, OperationKind::Contract(_)) && products >= 1 << 24
     }
 
-    /// Hash, with the alignment of each operand: what a plan is found by.
+    /// Hash of the operation and the alignment of each operand.
     pub fn fingerprint(&self, alignments: &[u32]) -> u64 {
         let mut hasher = FxHasher::default();
         self.hash(&mut hasher);
@@ -175,7 +175,7 @@ impl Operation {
     }
 }
 
-/// cuTENSOR's name of a dtype.
+/// Returns cuTENSOR's type for a dtype.
 pub fn data_type(dtype: DType) -> Result<DataType, Reason> {
     Ok(match dtype {
         DType::F16 => DataType::F16,
@@ -189,7 +189,7 @@ pub fn data_type(dtype: DType) -> Result<DataType, Reason> {
     })
 }
 
-/// The common type of a call's inputs and its first output.
+/// Returns the common type of all inputs and outputs of a call.
 pub fn common_type(call: &Call) -> Result<DataType, Reason> {
     let dtypes = call.inputs.iter().map(|a| a.dtype()).chain(call.outputs.iter().map(|o| o.dtype));
     let mut common = None;
@@ -203,18 +203,18 @@ pub fn common_type(call: &Call) -> Result<DataType, Reason> {
     common.ok_or(Reason::new("no operands"))
 }
 
-/// Declines an array that is walked backwards.
-pub fn forward_only(inputs: &[StoredArray]) -> Result<(), Reason> {
+/// Declines arrays with negative strides.
+pub fn check_positive_strides(inputs: &[StoredArray]) -> Result<(), Reason> {
     for (n, layout) in inputs.iter().map(|a| a.layout()).enumerate() {
-        if let Some(axis) = axis_where(layout, |s| s < 0) {
+        if let Some(axis) = find_axis(layout, |s| s < 0) {
             return Err(Reason::with(|| format!("negative stride along axis {axis} of input {n}")));
         }
     }
     Ok(())
 }
 
-/// The first axis of more than one element whose stride is so.
-pub fn axis_where(layout: &Layout, wanted: impl Fn(isize) -> bool) -> Option<usize> {
+/// Returns the first axis of more than one element whose stride is `wanted`.
+pub fn find_axis(layout: &Layout, wanted: impl Fn(isize) -> bool) -> Option<usize> {
     layout.shape().iter().zip(layout.strides()).position(|(&n, &s)| n > 1 && wanted(s))
 }
 
@@ -225,30 +225,30 @@ mod tests {
     use super::*;
 
     fn permute(input: Tensor, output: Tensor, data: DataType) -> Operation {
-        Operation { kind: Kind::Permute, data, inputs: [input].into_iter().collect(), output }
+        Operation { kind: OperationKind::Permute, data, inputs: [input].into_iter().collect(), output }
     }
 
     #[test]
-    fn extents_of_one_and_broadcast_modes_are_left_out() {
+    fn extents_of_1_and_broadcast_modes_are_left_out() {
         let t = Tensor::new([(0, 3, 20), (1, 1, 7), (2, 4, 0), (3, 5, 1)]);
         assert_eq!((&t.modes[..], &t.extents[..], &t.strides[..]), (&[0, 3][..], &[3, 5][..], &[20, 1][..]));
         assert_eq!(t.innermost(), Some(3));
         let out = Tensor::new([(0, 3, 5), (3, 5, 1)]);
-        assert!(!t.lies_across(&out));
-        assert!(Tensor::new([(0, 3, 1), (3, 5, 3)]).lies_across(&out));
-        assert!(!Tensor::new([(0, 3, 1)]).lies_across(&out), "broadcast along the innermost axis");
-        assert!(!Tensor::new([(0, 3, 20), (3, 5, 2)]).lies_across(&out), "strided");
+        assert!(!t.is_transposed_to(&out));
+        assert!(Tensor::new([(0, 3, 1), (3, 5, 3)]).is_transposed_to(&out));
+        assert!(!Tensor::new([(0, 3, 1)]).is_transposed_to(&out), "broadcast along the innermost axis");
+        assert!(!Tensor::new([(0, 3, 20), (3, 5, 2)]).is_transposed_to(&out), "strided");
         assert_eq!(Tensor::new([(0, 1, 1)]), Tensor::default());
     }
 
     #[test]
-    fn complex_becomes_pairs() {
-        let op = permute(Tensor::new([(0, 3, 1), (1, 4, 3)]), Tensor::new([(0, 3, 4), (1, 4, 1)]), DataType::C64).by_real_parts();
+    fn complex_elements_become_real_pairs() {
+        let op = permute(Tensor::new([(0, 3, 1), (1, 4, 3)]), Tensor::new([(0, 3, 4), (1, 4, 1)]), DataType::C64).with_real_pairs();
         assert_eq!(op.data, DataType::F32);
         assert_eq!(op.inputs[0], Tensor::new([(0, 3, 2), (1, 4, 6), (2, 2, 1)]));
         assert_eq!(op.output, Tensor::new([(0, 3, 8), (1, 4, 2), (2, 2, 1)]));
         let real = permute(Tensor::default(), Tensor::default(), DataType::F32);
-        assert_eq!(real.clone().by_real_parts(), real);
+        assert_eq!(real.clone().with_real_pairs(), real);
     }
 
     #[test]
@@ -263,11 +263,11 @@ mod tests {
     }
 
     #[test]
-    fn keys_see_everything() {
+    fn fingerprints_depend_on_every_field() {
         let base = permute(Tensor::new([(0, 3, 1), (1, 4, 3)]), Tensor::new([(0, 3, 4), (1, 4, 1)]), DataType::F32);
         let mut others = vec![base.clone(); 4];
         others[0].data = DataType::F64;
-        others[1].kind = Kind::Reduce(Operator::Add);
+        others[1].kind = OperationKind::Reduce(Operator::Add);
         others[2].inputs[0].strides[1] = 6;
         others[3].output.extents[0] = 8;
         assert!(others.iter().all(|o| *o != base && o.fingerprint(&[256]) != base.fingerprint(&[256])));
@@ -276,21 +276,26 @@ mod tests {
     }
 
     #[test]
-    fn large_contractions_are_worth_measuring() {
+    fn large_contractions_have_2_to_the_24_products() {
         let product = |m: usize, k: usize, n: usize| {
             let (n, stride) = (n, n as isize);
             let inputs = [Tensor::new([(0, m, k as isize), (1, k, 1)]), Tensor::new([(1, k, stride), (2, n, 1)])];
             let output = Tensor::new([(0, m, stride), (2, n, 1)]);
-            Operation { kind: Kind::Contract(MatmulPrecision::Float32), data: DataType::F32, inputs: inputs.into_iter().collect(), output }
+            Operation {
+                kind: OperationKind::Contract(MatmulPrecision::Float32),
+                data: DataType::F32,
+                inputs: inputs.into_iter().collect(),
+                output,
+            }
         };
-        assert!(product(256, 256, 256).is_worth_measuring());
-        assert!(!product(256, 255, 256).is_worth_measuring());
+        assert!(product(256, 256, 256).is_large_contraction());
+        assert!(!product(256, 255, 256).is_large_contraction());
         let permuted = permute(Tensor::new([(0, 1 << 24, 1)]), Tensor::new([(0, 1 << 24, 1)]), DataType::F32);
-        assert!(!permuted.is_worth_measuring());
+        assert!(!permuted.is_large_contraction());
     }
 
     #[test]
-    fn integers_are_named() {
+    fn integers_decline() {
         let (refused, _) = explain(|| data_type(DType::I64));
         assert_eq!(refused.err().map(|r| r.text().to_owned()).as_deref(), Some("int64: cuTENSOR has no integer types"));
     }

@@ -1,5 +1,7 @@
-//! Plans by request: making one asks the library's heuristics and takes far longer than looking it up. Bounded; the
-//! least recently used goes first. Generic over the plan, so that it can be tested without the library.
+//! A bounded cache of cuTENSOR plans with least-recently-used eviction.
+//!
+//! Creating a plan runs the library's heuristics, which takes far longer than a lookup. The cache is generic over the plan type, so that tests
+//! need no library.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -8,15 +10,15 @@ use smallvec::SmallVec;
 
 use crate::operation::Operation;
 
-/// How many plans one device keeps.
+/// Maximum number of plans per device.
 const CAPACITY: usize = 512;
 
-/// What a plan depends on besides the device: the request, and how each operand is aligned, in bytes.
+/// Cache key: everything that a plan depends on besides the device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Key {
-    /// The request.
+    /// The operation.
     pub operation: Operation,
-    /// Inputs, then the output.
+    /// Alignment of each input and of the output, in bytes.
     pub alignments: SmallVec<[u32; 3]>,
 }
 
@@ -24,13 +26,15 @@ struct Entry<P> {
     fingerprint: u64,
     key: Key,
     plan: Arc<P>,
-    used: AtomicU64,
+    /// Value of the cache's clock at the last use.
+    last_used: AtomicU64,
 }
 
-/// See the module's head.
+/// A cache of plans by operation and alignment.
 pub struct PlanCache<P> {
     /// Sorted by fingerprint.
     entries: RwLock<Vec<Entry<P>>>,
+    /// Counts lookups.
     clock: AtomicU64,
     capacity: usize,
 }
@@ -42,13 +46,14 @@ impl<P> Default for PlanCache<P> {
 }
 
 impl<P> PlanCache<P> {
-    /// A cache of at most `capacity` plans, at least one.
+    /// Returns an empty cache of at most `capacity` plans. A capacity of 0 counts as 1.
     pub fn with_capacity(capacity: usize) -> Self {
         PlanCache { entries: RwLock::default(), clock: AtomicU64::new(0), capacity: capacity.max(1) }
     }
 
-    /// The plan for a key, made by `make` if it is not there. Threads that miss at the same time each make one, and the
-    /// first to finish is kept. A failure is not kept.
+    /// Returns the plan for a key, or creates it with `make`.
+    ///
+    /// Threads that miss at the same time each create a plan, and the cache keeps the first. Errors are not cached.
     pub fn get_or_make<E>(&self, key: &Key, make: impl FnOnce() -> Result<P, E>) -> Result<Arc<P>, E> {
         let fingerprint = key.operation.fingerprint(&key.alignments);
         if let Some(plan) = self.get(fingerprint, key) {
@@ -60,19 +65,19 @@ impl<P> PlanCache<P> {
             return Ok(entries[at].plan.clone());
         }
         if entries.len() >= self.capacity
-            && let Some(oldest) = (0..entries.len()).min_by_key(|&i| entries[i].used.load(Ordering::Relaxed))
+            && let Some(oldest) = (0..entries.len()).min_by_key(|&i| entries[i].last_used.load(Ordering::Relaxed))
         {
             entries.remove(oldest);
         }
         let at = entries.partition_point(|e| e.fingerprint < fingerprint);
-        entries.insert(at, Entry { fingerprint, key: key.clone(), plan: made.clone(), used: AtomicU64::new(self.tick()) });
+        entries.insert(at, Entry { fingerprint, key: key.clone(), plan: made.clone(), last_used: AtomicU64::new(self.tick()) });
         Ok(made)
     }
 
     fn get(&self, fingerprint: u64, key: &Key) -> Option<Arc<P>> {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         let entry = &entries[find(&entries, fingerprint, key)?];
-        entry.used.store(self.tick(), Ordering::Relaxed);
+        entry.last_used.store(self.tick(), Ordering::Relaxed);
         Some(entry.plan.clone())
     }
 
@@ -81,7 +86,7 @@ impl<P> PlanCache<P> {
     }
 }
 
-/// The place of a key; equal fingerprints of different keys stand side by side.
+/// Returns the index of a key. Different keys with equal fingerprints are adjacent.
 fn find<P>(entries: &[Entry<P>], fingerprint: u64, key: &Key) -> Option<usize> {
     let start = entries.partition_point(|e| e.fingerprint < fingerprint);
     let same = entries[start..].iter().take_while(|e| e.fingerprint == fingerprint);
@@ -91,13 +96,13 @@ fn find<P>(entries: &[Entry<P>], fingerprint: u64, key: &Key) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operation::{Kind, Tensor};
+    use crate::operation::{OperationKind, Tensor};
     use crate::sys::DataType;
 
     fn key(n: usize) -> Key {
         let tensor = Tensor::new([(0, n, 1)]);
         let operation =
-            Operation { kind: Kind::Permute, data: DataType::F32, inputs: [tensor.clone()].into_iter().collect(), output: tensor };
+            Operation { kind: OperationKind::Permute, data: DataType::F32, inputs: [tensor.clone()].into_iter().collect(), output: tensor };
         Key { operation, alignments: SmallVec::from_slice(&[256, 256]) }
     }
 
@@ -110,13 +115,13 @@ mod tests {
     }
 
     #[test]
-    fn made_once_and_the_least_used_goes() {
+    fn plans_are_created_once_and_the_least_recently_used_is_evicted() {
         let (cache, mut made) = (PlanCache::with_capacity(3), 0);
         for n in [2, 3, 4, 2, 3, 2] {
             assert_eq!(get(&cache, n, &mut made), n);
         }
         assert_eq!(made, 3);
-        get(&cache, 5, &mut made); // 4 was used longest ago
+        get(&cache, 5, &mut made); // evicts 4
         for n in [2, 3, 5] {
             get(&cache, n, &mut made);
         }
@@ -126,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn alignment_is_part_of_the_key_and_failures_are_not_kept() {
+    fn alignment_is_part_of_the_key_and_errors_are_not_cached() {
         let cache = PlanCache::<u32>::default();
         assert_eq!(cache.get_or_make(&key(2), || Err("no")).unwrap_err(), "no");
         assert_eq!(*cache.get_or_make(&key(2), || Ok::<_, ()>(1)).unwrap(), 1);
@@ -135,12 +140,12 @@ mod tests {
     }
 
     #[test]
-    fn equal_fingerprints_are_told_apart() {
+    fn keys_with_equal_fingerprints_are_distinguished() {
         let cache = PlanCache::<usize>::default();
         {
             let mut entries = cache.entries.write().unwrap();
             let clash = key(3).operation.fingerprint(&key(3).alignments);
-            entries.push(Entry { fingerprint: clash, key: key(9), plan: Arc::new(9), used: AtomicU64::new(0) });
+            entries.push(Entry { fingerprint: clash, key: key(9), plan: Arc::new(9), last_used: AtomicU64::new(0) });
         }
         let mut made = 0;
         assert_eq!(get(&cache, 3, &mut made), 3);

@@ -1,18 +1,19 @@
-//! Sums and products over any axes of a stored array. Minimum and maximum lose NaN in cuTENSOR and are declined.
+//! Sums and products over any axes of an array. Minimum and maximum decline, because cuTENSOR's do not propagate NaN.
 
+use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::ops::reduce::{MAX, MIN, PROD, SUM};
 use cuprum_core::registry::if_order_is_named;
 use cuprum_core::{Array, Call, Layout, Op, Outcome, Reason, Result};
 
 use crate::handle;
-use crate::operation::{Kind, Operation, Tensor, axis_where, common_type, data_type, forward_only};
+use crate::operation::{Operation, OperationKind, Tensor, check_positive_strides, common_type, data_type, find_axis};
 use crate::sys::Operator;
 
 /// Reason to decline in the default order (`docs/notes/accelerator-order.md`).
-const SLOWER: &str = "the base adds faster; an order that names cutensor is followed";
+const SLOWER: &str = "the base accelerator adds faster; an order that names cutensor is followed";
 
-/// Sum or product.
+/// Runs a sum or a product.
 pub fn run(call: &Call) -> Result<Outcome> {
     match if_order_is_named(SLOWER).and_then(|()| describe(call)) {
         Ok(operation) => handle::run(call, operation, &[&call.inputs[0]], &[1.0, 0.0]),
@@ -20,24 +21,25 @@ pub fn run(call: &Call) -> Result<Outcome> {
     }
 }
 
+/// Returns the cuTENSOR operator of a reduction.
 fn operator(op: Op) -> Result<Operator, Reason> {
     match op {
         _ if op == SUM => Ok(Operator::Add),
         _ if op == PROD => Ok(Operator::Mul),
-        _ if op == MIN || op == MAX => Err(Reason::with(|| format!("{}: cuTENSOR's loses NaN", op.name()))),
-        _ => Err(Reason::with(|| format!("{}: cuTENSOR has sum and product only", op.name()))),
+        _ if op == MIN || op == MAX => Err(Reason::with(|| format!("{}: cuTENSOR's does not propagate NaN", op.name()))),
+        _ => Err(Reason::with(|| format!("{}: cuTENSOR has only sum and product", op.name()))),
     }
 }
 
 fn describe(call: &Call) -> Result<Operation, Reason> {
-    let (Work::Reduce { program, plan, acc }, [input], [output]) = (&call.work, call.inputs, call.outputs) else {
-        return Err(Reason::new("not the reduction of one array"));
+    let (Work::Reduce(call::Reduce { program, plan, acc }), [input], [output]) = (&call.work, call.inputs, call.outputs) else {
+        return Err(Reason::new("not a reduction of one array"));
     };
     data_type(input.dtype())?;
     let operator = operator(call.op)?;
     let data = common_type(call)?;
     if !program.is_identity() {
-        return Err(Reason::new("a fused expression or a cast comes before the reduction"));
+        return Err(Reason::new("the reduction has a fused program or a cast"));
     }
     if *acc != output.dtype {
         return Err(Reason::with(|| format!("{} is summed in {acc}", output.dtype)));
@@ -45,18 +47,18 @@ fn describe(call: &Call) -> Result<Operation, Reason> {
     if operator == Operator::Mul && output.dtype.is_complex() {
         return Err(Reason::new("complex product: scaling its result would turn infinities into NaN"));
     }
-    forward_only(call.inputs)?;
-    if let Some(axis) = axis_where(input.layout(), |s| s == 0) {
+    check_positive_strides(call.inputs)?;
+    if let Some(axis) = find_axis(input.layout(), |s| s == 0) {
         return Err(Reason::with(|| format!("zero stride along axis {axis}")));
     }
     let axes = plan.kept.iter().zip(&plan.kept_strides[0]).chain(plan.reduced.iter().zip(&plan.reduced_strides[0]));
     let inputs = [tensor(axes)].into_iter().collect();
-    let lies = Layout::contiguous(&plan.kept).map_err(|_| Reason::new("the result is too large"))?;
-    let output = tensor(plan.kept.iter().zip(lies.strides()));
-    Operation { kind: Kind::Reduce(operator), data, inputs, output }.by_real_parts().check()
+    let layout = Layout::contiguous(&plan.kept).map_err(|_| Reason::new("the result is too large"))?;
+    let output = tensor(plan.kept.iter().zip(layout.strides()));
+    Operation { kind: OperationKind::Reduce(operator), data, inputs, output }.with_real_pairs().check()
 }
 
-/// An operand of these extents and strides, numbered from 0: kept axes come first in both.
+/// Returns a tensor of these (extent, stride) axes with modes numbered from 0. Kept axes come first, so they have equal modes in input and output.
 fn tensor<'a>(axes: impl Iterator<Item = (&'a usize, &'a isize)>) -> Tensor {
     Tensor::new(axes.enumerate().map(|(mode, (&extent, &stride))| (mode, extent, stride)))
 }
@@ -75,7 +77,7 @@ mod tests {
         let plan = ReducePlan::new(layout.shape(), &[&layout], axes, false);
         let kept: Vec<usize> = (0..layout.ndim()).filter(|a| !axes.contains(a)).map(|a| layout.shape()[a]).collect();
         let (inputs, outputs) = ([array(dtype, layout.clone())], [output(dtype, &kept)]);
-        let work = Work::Reduce { program: &program, plan: &plan, acc };
+        let work = Work::Reduce(call::Reduce { program: &program, plan: &plan, acc });
         with_call(op, &inputs, &outputs, work, |call| reason(|| describe(call)))
     }
 
@@ -86,7 +88,7 @@ mod tests {
     #[test]
     fn any_axes_of_any_layout() {
         let op = plain(SUM, DType::F32, contiguous(&[4, 5, 6]), &[0, 2]).unwrap();
-        assert_eq!(op.kind, Kind::Reduce(Operator::Add));
+        assert_eq!(op.kind, OperationKind::Reduce(Operator::Add));
         assert_eq!(op.inputs[0], Tensor::new([(0, 5, 6), (1, 4, 30), (2, 6, 1)]));
         assert_eq!(op.output, Tensor::new([(0, 5, 1)]));
         let op = plain(PROD, DType::F64, contiguous(&[4, 5, 6]).transpose(), &[0, 1, 2]).unwrap();
@@ -96,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn complex_sums_run_by_parts() {
+    fn complex_sums_use_real_pairs() {
         let op = plain(SUM, DType::C64, contiguous(&[4, 5]), &[0]).unwrap();
         assert_eq!(op.data, DataType::F32);
         assert_eq!(op.inputs[0], Tensor::new([(0, 5, 2), (1, 4, 10), (2, 2, 1)]));
@@ -104,10 +106,10 @@ mod tests {
     }
 
     #[test]
-    fn declines() {
+    fn decline_reasons() {
         let l = || contiguous(&[4, 5]);
-        assert_eq!(plain(MAX, DType::F32, l(), &[0]).unwrap_err(), "max: cuTENSOR's loses NaN");
-        assert_eq!(plain(ARGMAX, DType::F32, l(), &[0]).unwrap_err(), "argmax: cuTENSOR has sum and product only");
+        assert_eq!(plain(MAX, DType::F32, l(), &[0]).unwrap_err(), "max: cuTENSOR's does not propagate NaN");
+        assert_eq!(plain(ARGMAX, DType::F32, l(), &[0]).unwrap_err(), "argmax: cuTENSOR has only sum and product");
         assert_eq!(plain(SUM, DType::I64, l(), &[0]).unwrap_err(), "int64: cuTENSOR has no integer types");
         assert_eq!(plain(MAX, DType::Bool, l(), &[0]).unwrap_err(), "bool: cuTENSOR has no boolean type");
         assert_eq!(plain(SUM, DType::F32, l().flip(&[1]), &[1]).unwrap_err(), "negative stride along axis 1 of input 0");
@@ -117,6 +119,6 @@ mod tests {
         let half = reduce(SUM, DType::F16, l(), &[0], DType::F32, Program::identity(DType::F16));
         assert_eq!(half.unwrap_err(), "float16 is summed in float32");
         let fused = reduce(SUM, DType::F32, l(), &[0], DType::F32, negated(DType::F32));
-        assert_eq!(fused.unwrap_err(), "a fused expression or a cast comes before the reduction");
+        assert_eq!(fused.unwrap_err(), "the reduction has a fused program or a cast");
     }
 }

@@ -1,7 +1,7 @@
-//! The part of cuTENSOR 2's C interface that this crate calls. A named unsafe room: signatures and constants as the
-//! library's `cutensor.h` and `types.h` (2.0 to 2.8) declare them, bound at run time.
+//! The part of cuTENSOR 2's C interface that this crate uses, bound at run time. `unsafe` is allowed here.
 //!
-//! Results are plain integers ([`Status`]): a newer library may return codes that no enum of ours has.
+//! Signatures and constants are those of the library's `cutensor.h` and `types.h`, versions 2.0 to 2.8. Status codes are plain integers
+//! ([`Status`]), because a newer library may return codes that an enum lacks.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fmt;
@@ -59,7 +59,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// `cudaDataType_t`, those that cuTENSOR computes with.
+/// `cudaDataType_t`, restricted to types that cuTENSOR computes with.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(i32)]
 pub enum DataType {
@@ -82,14 +82,14 @@ impl DataType {
         }
     }
 
-    /// The type of this number, if it is one of ours.
+    /// Returns the type with this number, if the enum has it.
     pub fn from_raw(raw: c_int) -> Option<DataType> {
         use DataType::*;
         [F32, F64, F16, C64, C128, Bf16].into_iter().find(|d| *d as c_int == raw)
     }
 }
 
-/// `cutensorOperator_t`, those that this crate asks for.
+/// `cutensorOperator_t`, restricted to operators that this crate uses.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(i32)]
 pub enum Operator {
@@ -99,34 +99,34 @@ pub enum Operator {
     Abs = 24,
 }
 
-/// `cutensorAlgo_t`, those that this crate asks for.
+/// `cutensorAlgo_t`, restricted to algorithms that this crate uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(i32)]
 pub enum Algorithm {
-    /// The library's heuristic chooses.
+    /// Chosen by the heuristics of the library.
     Default = -1,
-    /// Operands are transposed into matrices, which are multiplied: a copy more, and the fastest product.
+    /// Transposes the operands to matrices, which costs copies, and multiplies those, which is the fastest product.
     Ttgt = -2,
-    /// One operand is transposed, the other read as it lies.
+    /// Transposes one operand and reads the other in place.
     Tgett = -3,
-    /// Operands are read as they lie.
+    /// Reads both operands in place.
     Gett = -4,
 }
 
-/// A kernel for a contraction.
+/// One of the kernels of the library for a contraction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Variant {
     /// The algorithm.
     pub algorithm: Algorithm,
-    /// Its place in the order of the library's model, from 0.
+    /// Rank of the kernel in the library's performance model, from 0.
     pub rank: i32,
 }
 
 impl Variant {
-    /// The library's own choice.
+    /// The choice of the library.
     pub const DEFAULT: Variant = Variant::new(Algorithm::Default, 0);
 
-    /// The variants that are timed. Each is the fastest for some contraction (`docs/notes/cutensor-algorithms.md`).
+    /// The variants to measure. Each is the fastest for some contractions (`docs/notes/cutensor-algorithms.md`).
     pub const MEASURED: [Variant; 7] = [
         Variant::new(Algorithm::Gett, 0),
         Variant::new(Algorithm::Gett, 1),
@@ -141,13 +141,13 @@ impl Variant {
         Variant { algorithm, rank }
     }
 
-    /// The one of this name.
+    /// Returns the measured variant with this name.
     pub fn named(name: &str) -> Option<Variant> {
         Variant::MEASURED.into_iter().find(|v| v.to_string() == name)
     }
 }
 
-/// Its name in listings and in what was measured: `gett`, `ttgt2`.
+/// Writes the name of the variant, such as `gett` or `ttgt2`.
 impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.algorithm {
@@ -160,7 +160,7 @@ impl fmt::Display for Variant {
     }
 }
 
-/// `CUTENSOR_JIT_MODE_NONE`: no compiling, which takes seconds and forbids graph capture.
+/// `CUTENSOR_JIT_MODE_NONE`. Compilation at run time would take seconds and prevent graph capture.
 pub const JIT_MODE_NONE: c_int = 0;
 /// `CUTENSOR_PLAN_PREFERENCE_KERNEL_RANK`, an int32.
 pub const PREFERENCE_KERNEL_RANK: c_int = 4;
@@ -176,21 +176,24 @@ pub type TensorDescriptor = *mut c_void;
 pub type OperationDescriptor = *mut c_void;
 pub type PlanPreference = *mut c_void;
 pub type Plan = *mut c_void;
-/// `cutensorComputeDescriptor_t`: an exported pointer variable, read once at load.
+/// `cutensorComputeDescriptor_t`. The library exports variables of this pointer type.
 pub type ComputeDescriptor = *mut c_void;
 pub type Stream = *mut c_void;
 
-/// Declares the table of functions, each bound by its C name.
+/// Declares a table of functions, which are bound by their C names.
 macro_rules! functions {
     ($($(#[$doc:meta])* $field:ident = $symbol:literal: fn($($arg:ty),* $(,)?) -> $ret:ty;)*) => {
-        /// cuTENSOR's functions. The library behind them is never closed.
+        /// The functions of cuTENSOR. The library is never closed, so that they stay valid.
         #[derive(Clone, Copy, Debug)]
         pub struct Functions {
             $($(#[$doc])* pub $field: unsafe extern "C" fn($($arg),*) -> $ret,)*
         }
 
         impl Functions {
-            /// Binds all of them, or names the first that is missing.
+            /// Binds all functions.
+            ///
+            /// # Errors
+            /// The name of the first missing function.
             pub fn bind(library: &Library) -> Result<Functions, &'static str> {
                 Ok(Functions {
                     // SAFETY: each field's type is the function's signature in cutensor.h.
@@ -206,64 +209,64 @@ functions! {
     get_cudart_version = "cutensorGetCudartVersion": fn() -> usize;
     get_error_string = "cutensorGetErrorString": fn(Status) -> *const c_char;
     create = "cutensorCreate": fn(*mut Handle) -> Status;
-    /// Handle, out, number of modes, extents, strides in elements, type, alignment of the base pointer in bytes.
+    /// Arguments: handle, out, number of modes, extents, strides in elements, type, alignment of the base pointer in bytes.
     create_tensor_descriptor = "cutensorCreateTensorDescriptor":
         fn(Handle, *mut TensorDescriptor, u32, *const i64, *const i64, DataType, u32) -> Status;
     destroy_tensor_descriptor = "cutensorDestroyTensorDescriptor": fn(TensorDescriptor) -> Status;
-    /// Handle, out, then (descriptor, modes, unary operator) of A, B and C, (descriptor, modes) of D, precision.
+    /// Arguments: handle, out, then (descriptor, modes, unary operator) of A, B and C, (descriptor, modes) of D, precision.
     create_contraction = "cutensorCreateContraction":
         fn(Handle, *mut OperationDescriptor, TensorDescriptor, *const i32, Operator, TensorDescriptor, *const i32, Operator,
            TensorDescriptor, *const i32, Operator, TensorDescriptor, *const i32, ComputeDescriptor) -> Status;
-    /// Handle, out, then (descriptor, modes, unary operator) of A and C, (descriptor, modes) of D, reduction, precision.
+    /// Arguments: handle, out, then (descriptor, modes, unary operator) of A and C, (descriptor, modes) of D, reduction, precision.
     create_reduction = "cutensorCreateReduction":
         fn(Handle, *mut OperationDescriptor, TensorDescriptor, *const i32, Operator, TensorDescriptor, *const i32, Operator,
            TensorDescriptor, *const i32, Operator, ComputeDescriptor) -> Status;
-    /// As [`Functions::create_reduction`], with the operator that joins A and C.
+    /// Arguments: handle, out, then (descriptor, modes, unary operator) of A and C, (descriptor, modes) of D, the operator between A and C, precision.
     create_elementwise_binary = "cutensorCreateElementwiseBinary":
         fn(Handle, *mut OperationDescriptor, TensorDescriptor, *const i32, Operator, TensorDescriptor, *const i32, Operator,
            TensorDescriptor, *const i32, Operator, ComputeDescriptor) -> Status;
-    /// Handle, out, then (descriptor, modes, unary operator) of A, B and C, (descriptor, modes) of D, the operators that join A and B
-    /// and then C, precision.
+    /// Arguments: handle, out, then (descriptor, modes, unary operator) of A, B and C, (descriptor, modes) of D, inner and outer operator,
+    /// precision.
     create_elementwise_trinary = "cutensorCreateElementwiseTrinary":
         fn(Handle, *mut OperationDescriptor, TensorDescriptor, *const i32, Operator, TensorDescriptor, *const i32, Operator,
            TensorDescriptor, *const i32, Operator, TensorDescriptor, *const i32, Operator, Operator, ComputeDescriptor) -> Status;
-    /// Handle, out, (descriptor, modes, unary operator) of A, (descriptor, modes) of B, precision.
+    /// Arguments: handle, out, (descriptor, modes, unary operator) of A, (descriptor, modes) of B, precision.
     create_permutation = "cutensorCreatePermutation":
         fn(Handle, *mut OperationDescriptor, TensorDescriptor, *const i32, Operator, TensorDescriptor, *const i32,
            ComputeDescriptor) -> Status;
     destroy_operation_descriptor = "cutensorDestroyOperationDescriptor": fn(OperationDescriptor) -> Status;
     operation_get_attribute = "cutensorOperationDescriptorGetAttribute":
         fn(Handle, OperationDescriptor, c_int, *mut c_void, usize) -> Status;
-    /// Handle, out, algorithm, JIT mode.
+    /// Arguments: handle, out, algorithm, JIT mode.
     create_plan_preference = "cutensorCreatePlanPreference": fn(Handle, *mut PlanPreference, Algorithm, c_int) -> Status;
     destroy_plan_preference = "cutensorDestroyPlanPreference": fn(PlanPreference) -> Status;
     plan_preference_set_attribute = "cutensorPlanPreferenceSetAttribute":
         fn(Handle, PlanPreference, c_int, *const c_void, usize) -> Status;
     estimate_workspace_size = "cutensorEstimateWorkspaceSize":
         fn(Handle, OperationDescriptor, PlanPreference, c_int, *mut u64) -> Status;
-    /// Handle, out, operation, preference, the most workspace it may want.
+    /// Arguments: handle, out, operation, preference, maximum workspace in bytes.
     create_plan = "cutensorCreatePlan": fn(Handle, *mut Plan, OperationDescriptor, PlanPreference, u64) -> Status;
     destroy_plan = "cutensorDestroyPlan": fn(Plan) -> Status;
     plan_get_attribute = "cutensorPlanGetAttribute": fn(Handle, Plan, c_int, *mut c_void, usize) -> Status;
-    /// Handle, plan, alpha, A, B, beta, C, D, workspace and its size, stream.
+    /// Arguments: handle, plan, alpha, A, B, beta, C, D, workspace and its size, stream.
     contract = "cutensorContract":
         fn(Handle, Plan, *const c_void, u64, u64, *const c_void, u64, u64, u64, u64, Stream) -> Status;
-    /// Handle, plan, alpha, A, beta, C, D, workspace and its size, stream.
+    /// Arguments: handle, plan, alpha, A, beta, C, D, workspace and its size, stream.
     reduce = "cutensorReduce": fn(Handle, Plan, *const c_void, u64, *const c_void, u64, u64, u64, u64, Stream) -> Status;
-    /// Handle, plan, alpha, A, gamma, C, D, stream.
+    /// Arguments: handle, plan, alpha, A, gamma, C, D, stream.
     elementwise_binary_execute = "cutensorElementwiseBinaryExecute":
         fn(Handle, Plan, *const c_void, u64, *const c_void, u64, u64, Stream) -> Status;
-    /// Handle, plan, alpha, A, beta, B, gamma, C, D, stream.
+    /// Arguments: handle, plan, alpha, A, beta, B, gamma, C, D, stream.
     elementwise_trinary_execute = "cutensorElementwiseTrinaryExecute":
         fn(Handle, Plan, *const c_void, u64, *const c_void, u64, *const c_void, u64, u64, Stream) -> Status;
-    /// Handle, plan, alpha, A, B, stream.
+    /// Arguments: handle, plan, alpha, A, B, stream.
     permute = "cutensorPermute": fn(Handle, Plan, *const c_void, u64, u64, Stream) -> Status;
 }
 
-/// The precisions that this crate computes in; `None` where the library does not export one.
+/// The precisions of the arithmetic. `None` if the library does not export one.
 #[derive(Clone, Copy, Debug)]
-pub struct Computes {
-    /// `CUTENSOR_COMPUTE_DESC_32F`: true float32, no tensor cores.
+pub struct ComputeDescriptors {
+    /// `CUTENSOR_COMPUTE_DESC_32F`: full float32 without tensor cores.
     pub f32: Option<ComputeDescriptor>,
     /// `CUTENSOR_COMPUTE_DESC_64F`.
     pub f64: Option<ComputeDescriptor>,
@@ -273,21 +276,21 @@ pub struct Computes {
     pub bf16: Option<ComputeDescriptor>,
 }
 
-// SAFETY: the descriptors are addresses of the library's own constants.
-unsafe impl Send for Computes {}
-// SAFETY: as above.
-unsafe impl Sync for Computes {}
+// SAFETY: the descriptors are addresses of constants in the library.
+unsafe impl Send for ComputeDescriptors {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for ComputeDescriptors {}
 
-impl Computes {
-    /// Reads the exported variables.
-    pub fn bind(library: &Library) -> Computes {
+impl ComputeDescriptors {
+    /// Reads the descriptors that the library exports.
+    pub fn bind(library: &Library) -> ComputeDescriptors {
         let read = |name: &str| {
-            // SAFETY: an exported variable of pointer type, initialised by the library; it is never closed.
+            // SAFETY: the symbol is a variable of pointer type. The library initialises it and is never closed.
             let variable = unsafe { library.get::<*const ComputeDescriptor>(name) }.ok()?;
-            // SAFETY: the symbol's address is that of the variable.
+            // SAFETY: the address of the symbol is that of the variable.
             Some(unsafe { **variable }).filter(|d| !d.is_null())
         };
-        Computes {
+        ComputeDescriptors {
             f32: read("CUTENSOR_COMPUTE_DESC_32F"),
             f64: read("CUTENSOR_COMPUTE_DESC_64F"),
             tf32: read("CUTENSOR_COMPUTE_DESC_TF32"),
@@ -296,27 +299,27 @@ impl Computes {
     }
 }
 
-/// The library's own words for a status.
+/// Returns the description that the library gives for a status.
 pub fn describe(functions: &Functions, status: Status) -> String {
-    // SAFETY: takes any status and returns a static string or null.
+    // SAFETY: the function takes any status and returns a static string or null.
     let text = unsafe { (functions.get_error_string)(status) };
     if text.is_null() {
         return status.to_string();
     }
-    // SAFETY: NUL-terminated and static, see above.
+    // SAFETY: the string is static and NUL-terminated.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
-/// cuTENSOR's version: major, minor, patch.
+/// Returns the version of the library: major, minor, patch.
 pub fn version(functions: &Functions) -> (usize, usize, usize) {
-    // SAFETY: takes and touches nothing.
+    // SAFETY: the function has no arguments and no side effects.
     let v = unsafe { (functions.get_version)() };
     (v / 10_000, v / 100 % 100, v % 100)
 }
 
-/// The CUDA version that the library was built for: major, minor.
+/// Returns the CUDA version that the library was built for: major, minor.
 pub fn built_for(functions: &Functions) -> (usize, usize) {
-    // SAFETY: takes and touches nothing.
+    // SAFETY: the function has no arguments and no side effects.
     let v = unsafe { (functions.get_cudart_version)() };
     (v / 1000, v % 1000 / 10)
 }
@@ -326,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statuses_have_names() {
+    fn statuses_data_types_and_variants_have_names() {
         assert_eq!(Status::INSUFFICIENT_WORKSPACE.to_string(), "INSUFFICIENT_WORKSPACE (19)");
         assert_eq!(Status(99).to_string(), "unknown status (99)");
         assert_eq!(DataType::from_raw(14), Some(DataType::Bf16));

@@ -1,4 +1,4 @@
-//! Made-up calls on a CUDA device that need not be there, for the tests of descriptions.
+//! Calls on a CUDA device that may not exist, for the unit tests of `describe`.
 
 use cuprum_core::testing::calls;
 pub use cuprum_core::testing::calls::{reason, with_call};
@@ -20,7 +20,7 @@ pub fn output(dtype: DType, shape: &[usize]) -> OutputSpec {
     OutputSpec { dtype, layout: contiguous(shape) }
 }
 
-/// `op(inputs[order[0]], inputs[order[1]])`.
+/// The program `op(inputs[order[0]], inputs[order[1]])`.
 pub fn binary(op: Op, dtype: DType, order: [u16; 2]) -> Program {
     let mut program = Program::default();
     for n in 0..=order[0].max(order[1]) {
@@ -31,7 +31,7 @@ pub fn binary(op: Op, dtype: DType, order: [u16; 2]) -> Program {
     program
 }
 
-/// `-inputs[0]`.
+/// The program `-inputs[0]`.
 pub fn negated(dtype: DType) -> Program {
     let mut program = Program::identity(dtype);
     program.outputs[0] = program.push(StepKind::Apply(cuprum_core::ops::elementwise::NEGATIVE), dtype, &[0]);

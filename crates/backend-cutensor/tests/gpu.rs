@@ -1,4 +1,4 @@
-//! Calls served by cuTENSOR on a real device, against sums written out here. Prints why it skips without one.
+//! Compares calls that cuTENSOR serves with results computed here. Without a device, each test prints why it is skipped.
 
 use cuprum_backend_cutensor::CUTENSOR;
 use cuprum_core::{
@@ -18,7 +18,7 @@ fn on_device(test: impl FnOnce() -> Result<()>) {
     with_device(device, || with_accelerators("cutensor", test)).unwrap().unwrap();
 }
 
-/// The value of `f`, which must be one call that cuTENSOR serves.
+/// Evaluates the array and returns its elements. cuTENSOR must serve the last call.
 fn served<T: Element>(f: impl FnOnce() -> Result<NdArray>) -> Result<Vec<T>> {
     let (array, records) = explain(|| f().and_then(|a| a.eval().cloned()));
     let array = array?;
@@ -50,7 +50,7 @@ fn close(got: impl IntoIterator<Item = f64>, want: &[f64], tolerance: f64) {
 }
 
 #[test]
-fn products_in_every_type() {
+fn matmul_of_every_dtype() {
     on_device(|| {
         let (m, n, k) = (33, 65, 47);
         let want = product(m, n, k);
@@ -73,7 +73,7 @@ fn products_in_every_type() {
 #[test]
 fn contractions_without_copies() {
     on_device(|| {
-        // k = (b, c) stands in another order in each operand; the output's modes are mixed.
+        // The summed modes b and c have another order in each operand, and the output mixes modes of both.
         let (a, b) = (array(&[3, 4, 5, 6], 1, |x| x)?, array(&[5, 4, 7], 2, |x| x)?);
         let (x, y) = (numbers(360, 1), numbers(140, 2));
         let mut want = vec![0.0; 7 * 3 * 6];
@@ -82,7 +82,7 @@ fn contractions_without_copies() {
             *w = (0..20).map(|p| x[((a * 4 + p / 5) * 5 + p % 5) * 6 + d] * y[(p % 5 * 4 + p / 5) * 7 + e]).sum();
         }
         close(served::<f64>(|| einsum("abcd,cbe->ead", &[&a, &b]))?, &want, 1e-13);
-        // A batch that one operand repeats.
+        // One operand is broadcast along the batch.
         let a = array(&[1, 4, 5], 1, |x| x)?.broadcast_to([3, 4, 5])?;
         let b = array(&[3, 5, 2], 2, |x| x)?;
         let (x, y) = (numbers(20, 1), numbers(30, 2));
@@ -119,9 +119,9 @@ fn sums_and_products_over_axes() {
 }
 
 #[test]
-fn products_as_exact_as_asked() {
+fn matmul_has_the_requested_precision() {
     on_device(|| {
-        // 1 + 2^-12 squared keeps bits that rounded factors lose.
+        // The square of 1 + 2^-12 has bits that are lost if the factors are rounded.
         let ones = NdArray::full([256, 256], 1.0 + 1.0 / 4096.0, DType::F32)?;
         let exact = 256.0 * (1.0 + 1.0 / 4096.0f64).powi(2);
         use MatmulPrecision::*;
@@ -135,7 +135,7 @@ fn products_as_exact_as_asked() {
 }
 
 #[test]
-fn infinities_and_signed_zeros_of_complex_numbers_survive() {
+fn complex_infinities_and_signed_zeros_are_preserved() {
     on_device(|| {
         let inf = f32::INFINITY;
         let values = [Complex::new(inf, 1.0f32), Complex::new(-0.0, -1.0), Complex::new(2.0, inf), Complex::new(-0.0, -1.0)];
@@ -151,7 +151,7 @@ fn infinities_and_signed_zeros_of_complex_numbers_survive() {
 }
 
 #[test]
-fn arrays_that_lie_across() {
+fn elementwise_expressions_with_a_transposed_operand() {
     on_device(|| {
         macro_rules! check {
             ($t:ty, $of:expr) => {

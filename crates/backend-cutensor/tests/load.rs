@@ -1,14 +1,14 @@
-//! Loads the real library wherever one is found; needs no GPU. Prints why it skips otherwise.
+//! Loads an installed cuTENSOR library. Needs no GPU. Without the library, the test prints why it is skipped.
 
 use cuprum_backend_cuda::driver;
 use cuprum_backend_cutensor::library;
 use cuprum_backend_cutensor::sys::{self, Status};
 
-/// No driver limits the version here.
+/// Newest CUDA major version to look for. There is no driver that limits it.
 const NEWEST: u32 = 13;
 
 #[test]
-fn the_library_loads_and_says_what_it_is() {
+fn the_library_loads_and_has_a_version() {
     let library = match library::load(NEWEST) {
         Ok(library) => library,
         Err(missing) => return println!("skipped: {missing}"),
@@ -20,7 +20,7 @@ fn the_library_loads_and_says_what_it_is() {
     assert!(!sys::describe(&library.functions, Status::NOT_SUPPORTED).is_empty());
     if driver::probe().is_err() {
         let mut raw = std::ptr::null_mut();
-        // SAFETY: the out-pointer is valid; without a device the library refuses.
+        // SAFETY: the out-pointer is valid. Without a device the function returns an error.
         let status = unsafe { (library.functions.create)(&mut raw) };
         assert_eq!(status, Status::CUDA_ERROR, "{}", sys::describe(&library.functions, status));
     }

@@ -6,6 +6,7 @@ use cuprum::{Device, Value};
 use serde_json::json;
 
 use crate::failure::Failure;
+use crate::output;
 
 /// What to time.
 #[derive(Clone, Debug)]
@@ -29,9 +30,9 @@ pub fn run(options: &Options, session: &mut Session) -> Result<(), Failure> {
     let (_, times) =
         benchmark_on(&[device], options.effort, || Ok(session.run_script(&script).map_err(array_error)?.unwrap_or(Value::None)))?;
     if options.json {
-        println!("{}", report(options.expression, device, &times));
+        output::line(report(options.expression, device, &times))?;
     } else {
-        println!("{}\n{times}", options.expression);
+        output::line(format_args!("{}\n{times}", options.expression))?;
     }
     Ok(())
 }

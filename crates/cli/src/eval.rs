@@ -1,7 +1,8 @@
 //! `cuprum eval`: an expression or a script over named arrays; the result printed or written.
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use cuprum::core::device::driver;
@@ -11,6 +12,7 @@ use cuprum::{Device, NdArray, Stream, Value, explain, io};
 
 use crate::bindings::bind;
 use crate::failure::Failure;
+use crate::output;
 use crate::place::Place;
 
 const EXAMPLES: &str = "\
@@ -62,9 +64,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     arguments.place.apply()?;
 
     let mut session = Session::new();
-    session.on_print(|line| {
-        // The result is what counts; a full disk behind standard output shows when it is printed.
-        let _ = writeln!(std::io::stdout(), "{line}");
+    let printed = Arc::new(Mutex::new(Ok(())));
+    let of_session = printed.clone();
+    session.on_print(move |line| {
+        let mut printed = of_session.lock().unwrap_or_else(PoisonError::into_inner);
+        if printed.is_ok() {
+            *printed = output::line(line);
+        }
     });
     let before = Instant::now();
     bind(&words, &mut session)?;
@@ -75,6 +81,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let work = || compute(&script, &mut session, &output);
     let (result, took, records) = timed(device, work)?;
     let result = result?;
+    std::mem::replace(&mut *printed.lock().unwrap_or_else(PoisonError::into_inner), Ok(()))?;
 
     let before = Instant::now();
     match &output {
@@ -83,20 +90,18 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let written = before.elapsed();
     // Standard error after the file is there, so that a reader who leaves cannot stop it half-way.
-    let mut stderr = std::io::stderr().lock();
     if arguments.explain {
-        records.iter().try_for_each(|record| writeln!(stderr, "{record}"))?;
+        records.iter().for_each(output::note);
     }
     if arguments.time {
         let ms = |t: std::time::Duration| t.as_secs_f64() * 1e3;
-        writeln!(
-            stderr,
+        output::note(format_args!(
             "inputs {:.3} ms; computed in {:.3} ms on {device} (host {:.3} ms); output {:.3} ms",
             ms(loaded),
             took.device_ms,
             took.host_ms,
             ms(written)
-        )?;
+        ));
     }
     Ok(())
 }
@@ -234,7 +239,7 @@ fn arrays(values: &[(String, Value)]) -> Result<Vec<(&str, NdArray)>, Failure> {
     for (name, value) in values {
         match value {
             Value::None | Value::Str(_) | Value::DType(_) => {
-                writeln!(std::io::stderr(), "note: {name} is not written: it is '{}', not an array", value.type_name())?;
+                output::note(format_args!("note: {name} is not written: it is '{}', not an array", value.type_name()));
             }
             value => arrays.push((name.as_str(), value.array("save").map_err(|e| Failure::from(e).within(name))?)),
         }
@@ -254,14 +259,14 @@ fn print(outcome: &Outcome) -> Result<(), Failure> {
             }
         }
     }
-    Ok(std::io::stdout().write_all(text.as_bytes())?)
+    Ok(output::text(&text)?)
 }
 
 fn list_functions() -> Result<(), Failure> {
     let mut text = String::new();
     for f in functions() {
         let aliases = if f.aliases.is_empty() { String::new() } else { format!(" (also {})", f.aliases.join(", ")) };
-        text += &format!("{}({}){aliases}\n    {}\n", f.name, f.signature, f.doc);
+        text += &format!("{}({}){aliases}\n    {}\n", f.path(), f.parameters, f.doc);
     }
-    Ok(std::io::stdout().write_all(text.as_bytes())?)
+    Ok(output::text(&text)?)
 }

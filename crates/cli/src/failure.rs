@@ -1,11 +1,20 @@
-//! How a command ends when it does not succeed: one message, and the exit code.
+//! How a command ends when it does not succeed: one message, and the exit code. All exit codes are decided here.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use cuprum::expressions::EvalError;
 
-/// A failed command. Exit code 2 is bad input, 1 a run that failed or a result that disagrees.
+use crate::output;
+
+/// Exit code of a run that failed although its input is right: an accelerator or the system failed, the output could not be written, or
+/// a result disagrees.
+const FAILED: u8 = 1;
+/// Exit code of bad input: the command line, a setting, an expression or a file. What exceeds a limit of memory is bad input too.
+const BAD_INPUT: u8 = 2;
+
+/// A failed command.
 #[derive(Debug)]
 pub struct Failure {
     code: u8,
@@ -15,17 +24,17 @@ pub struct Failure {
 impl Failure {
     /// Something in what was given is wrong.
     pub fn input(message: impl fmt::Display) -> Failure {
-        Failure { code: 2, message: Some(message.to_string()) }
+        Failure { code: BAD_INPUT, message: Some(message.to_string()) }
     }
 
     /// What was given is right, yet it could not be done.
     pub fn run(message: impl fmt::Display) -> Failure {
-        Failure { code: 1, message: Some(message.to_string()) }
+        Failure { code: FAILED, message: Some(message.to_string()) }
     }
 
     /// A result is wrong; what there is to say was said where it was found.
     pub fn disagreement() -> Failure {
-        Failure { code: 1, message: None }
+        Failure { code: FAILED, message: None }
     }
 
     /// The message with where it comes from in front: a file, a binding.
@@ -35,22 +44,29 @@ impl Failure {
 
     /// Writes the message to standard error; the code is for `main` to return.
     pub fn report(&self) -> ExitCode {
-        use std::io::Write;
         if let Some(message) = &self.message {
-            // Nobody is left to tell if standard error is closed.
-            let _ = writeln!(std::io::stderr(), "error: {message}");
+            output::note(format_args!("error: {message}"));
         }
         ExitCode::from(self.code)
     }
 }
 
-impl From<cuprum::Error> for Failure {
-    /// A failing accelerator or device is the run's fault; everything else follows from the input.
-    fn from(e: cuprum::Error) -> Failure {
-        match e {
-            cuprum::Error::Backend { .. } | cuprum::Error::DeviceLost { .. } => Failure::run(e),
-            _ => Failure::input(e),
+/// Whether an error is a failure of the run, not of its input.
+fn is_failure(e: &cuprum::Error) -> bool {
+    use ErrorKind::*;
+    match e {
+        cuprum::Error::Backend { .. } | cuprum::Error::DeviceLost { .. } => true,
+        // A path that is wrong, as opposed to a system that fails.
+        cuprum::Error::Io { kind: Some(kind), .. } => {
+            !matches!(kind, NotFound | PermissionDenied | IsADirectory | NotADirectory | AlreadyExists | InvalidInput | InvalidFilename)
         }
+        _ => false,
+    }
+}
+
+impl From<cuprum::Error> for Failure {
+    fn from(e: cuprum::Error) -> Failure {
+        if is_failure(&e) { Failure::run(e) } else { Failure::input(e) }
     }
 }
 
@@ -68,10 +84,7 @@ impl From<EvalError> for Failure {
         let cause = std::error::Error::source(&e).and_then(|cause| cause.downcast_ref::<cuprum::Error>());
         let text = e.render();
         let text = text.strip_prefix("error: ").unwrap_or(&text);
-        match cause {
-            Some(cuprum::Error::Backend { .. } | cuprum::Error::DeviceLost { .. }) => Failure::run(text),
-            _ => Failure::input(text),
-        }
+        if cause.is_some_and(is_failure) { Failure::run(text) } else { Failure::input(text) }
     }
 }
 

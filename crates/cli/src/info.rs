@@ -1,14 +1,12 @@
 //! `cuprum info`: what this machine has, what is used of it, and what would help.
 
-use std::io::Write;
-
 use comfy_table::{Table, presets};
 use cuprum::core::{registry, settings};
 use cuprum::{Availability, Device};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::{ops, tune};
+use crate::{ops, output, tune};
 
 /// Show the devices, the accelerators and why one is missing, and the settings in force.
 #[derive(clap::Args, Debug)]
@@ -33,7 +31,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         _ => (report()?, text),
     };
     let text = if arguments.json { format!("{report:#}\n") } else { text(&report) };
-    std::io::stdout().write_all(text.as_bytes())?;
+    output::text(&text)?;
     problem.map_or(Ok(()), |e| Err(e.into()))
 }
 

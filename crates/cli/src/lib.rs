@@ -8,6 +8,7 @@ pub mod eval;
 pub mod failure;
 pub mod info;
 pub mod ops;
+pub mod output;
 pub mod place;
 pub mod sigpipe;
 pub mod tour;

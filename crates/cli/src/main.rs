@@ -8,7 +8,7 @@ use cuprum::profiler::{Effort, trace};
 use cuprum::{Device, warm_up};
 use cuprum_cli::failure::Failure;
 use cuprum_cli::place::Place;
-use cuprum_cli::{bench, bindings, eval, info, sigpipe, tour, tune};
+use cuprum_cli::{bench, bindings, eval, info, output, sigpipe, tour, tune};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -18,7 +18,7 @@ Examples:
   cuprum bench 'sqrt(sum(a**2, axis=-1))' a='random((256, 1024))'
   cuprum warm-up                                         compiles usual kernels ahead
 
-Exit codes: 0 done, 1 a run failed or a result disagreed, 2 bad input.";
+Exit codes: 0 done; 1 a run failed, its output could not be written, or a result disagreed; 2 bad input.";
 
 /// n-dimensional arrays with NumPy's semantics, on the best accelerator that the machine has.
 #[derive(Parser, Debug)]
@@ -77,17 +77,33 @@ struct Bench {
     #[arg(long, default_value_t = 10)]
     warmup: u32,
     /// Seconds after which no further call begins
-    #[arg(long, default_value_t = 10.0)]
+    #[arg(long, default_value_t = 10.0, value_parser = seconds)]
     max_seconds: f64,
     /// One JSON line instead of text
     #[arg(long)]
     json: bool,
 }
 
+/// A number of seconds above 0.
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(n) if n.is_finite() && n > 0.0 => Ok(n),
+        _ => Err("not a number of seconds above 0".to_string()),
+    }
+}
+
 fn main() -> ExitCode {
     sigpipe::restore();
-    // Clap itself prints help (exit code 0) and complaints about the command line (2).
-    let command_line = CommandLine::parse();
+    let command_line = match CommandLine::try_parse() {
+        Ok(command_line) => command_line,
+        // Help and version (exit code 0), or a complaint about the command line (2).
+        Err(e) => {
+            return match e.print() {
+                Err(failed) if !e.use_stderr() => Failure::from(failed).report(),
+                _ => ExitCode::from(e.exit_code() as u8),
+            };
+        }
+    };
     let code = match log().and_then(|()| run(&command_line.command)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
@@ -108,16 +124,13 @@ fn run(command: &Command) -> Result<(), Failure> {
                 None => Device::current()?,
             };
             let done = warm_up(device)?;
-            println!("{device}: {} usual calls, {} programs compiled in {:.1} s", done.calls, done.compiled, done.time.as_secs_f64());
-            Ok(())
+            let seconds = done.time.as_secs_f64();
+            let text = format!("{device}: {} usual calls, {} programs compiled in {seconds:.1} s", done.calls, done.compiled);
+            Ok(output::line(text)?)
         }
         Command::Tour(Tour { quick, json }) => {
             cuprum::core::settings::check()?;
-            if tour::run(&tour::Options { quick: *quick, json: *json }).map_err(Failure::run)? {
-                Ok(())
-            } else {
-                Err(Failure::disagreement())
-            }
+            if tour::run(&tour::Options { quick: *quick, json: *json })? { Ok(()) } else { Err(Failure::disagreement()) }
         }
         Command::Bench(arguments) => {
             arguments.place.apply()?;
@@ -132,8 +145,8 @@ fn run(command: &Command) -> Result<(), Failure> {
 
 /// Events of `tracing` go to standard error, as `CUPRUM_LOG` filters them.
 fn log() -> Result<(), Failure> {
-    let filter = cuprum::core::settings::env("CUPRUM_LOG").filter(|f| !f.is_empty()).unwrap_or_else(|| "warn".into());
+    let filter = cuprum::core::settings::env("CUPRUM_LOG").unwrap_or_else(|| "warn".into());
     let filter = tracing_subscriber::EnvFilter::try_new(&filter).map_err(|e| Failure::input(format!("CUPRUM_LOG: '{filter}': {e}")))?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).log_internal_errors(false).init();
     Ok(())
 }

@@ -1,12 +1,16 @@
 //! `cuprum tour`: the works on each device under each order of accelerators that can differ there, with times, who served,
 //! and the largest error against the CPU.
 
+use std::io;
+
 use comfy_table::{CellAlignment, Table, presets};
 use cuprum::core::registry;
 use cuprum::profiler::{Effort, benchmark_on};
 use cuprum::{Availability, Device, NdArray, Result, with_accelerators, with_device};
 use serde::Serialize;
 
+use crate::failure::Failure;
+use crate::output;
 use crate::works::{ErrorUnit, Size, WORKS, Work};
 
 /// What to show.
@@ -50,16 +54,16 @@ fn orders(device: Device) -> Vec<String> {
 }
 
 /// Runs the tour. `Ok(false)` if a work disagreed or failed.
-pub fn run(options: &Options) -> Result<bool> {
+pub fn run(options: &Options) -> Result<bool, Failure> {
     // A machine with little memory gets the small arrays: the largest work needs some 4 GB on the host.
     let memory = cuprum::core::settings::physical_memory();
     let size = if options.quick || (memory > 0 && memory < 12 << 30) { Size::Quick } else { Size::Full };
     let mut rows = Vec::new();
     for work in WORKS {
-        let inputs = work.host_inputs(size)?;
-        let reference = work.host_reference(&inputs)?;
+        let inputs = work.host_inputs(size).map_err(Failure::run)?;
+        let reference = work.host_reference(&inputs).map_err(Failure::run)?;
         if !options.json {
-            println!("\n{}: {}", work.name, work.what);
+            output::line(format_args!("\n{}: {}", work.name, work.what))?;
         }
         for device in Device::all() {
             let on_device: Result<Vec<NdArray>> = inputs.iter().map(|a| a.to_device(device)).collect();
@@ -68,17 +72,17 @@ pub fn run(options: &Options) -> Result<bool> {
                     Ok(inputs) => one(work, device, &order, inputs, &reference, size).unwrap_or_else(|e| failed(work, device, &order, &e)),
                     Err(e) => failed(work, device, &order, e),
                 };
-                print_row(&row, options.json);
+                print_row(&row, options.json)?;
                 rows.push(row);
             }
         }
     }
     let agree = rows.iter().all(|r| r.agrees);
     if !options.json {
-        print_table(&rows);
-        print_absent();
+        print_table(&rows)?;
+        print_absent()?;
         let wrong = rows.iter().filter(|r| !r.agrees).count();
-        println!("{} results, {wrong} of them wrong or failed", rows.len());
+        output::line(format_args!("{} results, {wrong} of them wrong or failed", rows.len()))?;
     }
     Ok(agree)
 }
@@ -149,27 +153,26 @@ fn setting(row: &Row) -> String {
     if row.accelerators.is_empty() { "(base)".into() } else { row.accelerators.clone() }
 }
 
-fn print_row(row: &Row, json: bool) {
+fn print_row(row: &Row, json: bool) -> io::Result<()> {
     if json {
-        println!("{}", serde_json::to_string(row).unwrap_or_default());
-        return;
+        return output::line(serde_json::to_string(row).unwrap_or_default());
     }
     let place = format!("{} {}", row.device, setting(row));
     match &row.message {
-        Some(message) => println!("  {place:<22} FAILED: {message}"),
-        None => println!(
+        Some(message) => output::line(format_args!("  {place:<22} FAILED: {message}")),
+        None => output::line(format_args!(
             "  {place:<22} host {:>9}  device {:>9}  by {:<10} error {}{}",
             time_text(row.host_us),
             time_text(row.device_us),
             row.served_by,
             error_text(row),
             if row.agrees { "" } else { "  DISAGREES" }
-        ),
+        )),
     }
 }
 
 /// One line a work, one column a setting: device time and who served.
-fn print_table(rows: &[Row]) {
+fn print_table(rows: &[Row]) -> io::Result<()> {
     let mut places: Vec<(String, String)> = Vec::new();
     for r in rows {
         let place = (r.device.clone(), setting(r));
@@ -200,14 +203,16 @@ fn print_table(rows: &[Row]) {
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    println!("\n{table}\n(device time, median; below it who served)");
+    output::line(format_args!("\n{table}\n(device time, median; below it who served)"))
 }
 
 /// What the tour would have used, and why not.
-fn print_absent() {
+fn print_absent() -> io::Result<()> {
     for accelerator in registry::all() {
         if let Availability::Missing { why, help } = registry::availability(accelerator) {
-            println!("not here: {} ({}): {why}{}{help}", accelerator.name, accelerator.summary, if help.is_empty() { "" } else { "; " });
+            let between = if help.is_empty() { "" } else { "; " };
+            output::line(format_args!("not here: {} ({}): {why}{between}{help}", accelerator.name, accelerator.summary))?;
         }
     }
+    Ok(())
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::bindings::bind;
 use crate::failure::Failure;
 use crate::info::table;
+use crate::output;
 
 /// Measure which accelerator serves which calls best, for CUPRUM_ACCELERATORS=auto, and keep it.
 #[derive(clap::Args, Debug)]
@@ -94,14 +95,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.suite {
         suite()?;
     }
-    print!("{}", text(&listings()?));
-    Ok(())
+    Ok(output::text(&text(&listings()?))?)
 }
 
 fn suite() -> Result<(), Failure> {
     for dtype in DTYPES {
         for rows in ROWS {
-            eprintln!("{rows} rows of {dtype}");
+            output::note(format_args!("{rows} rows of {dtype}"));
             let mut session = Session::new();
             let random = |seed: usize| format!("random(({rows}, {rows}), dtype='{dtype}', seed={seed})");
             bind(&[format!("a={}", random(1)), format!("b={}", random(2))], &mut session)?;

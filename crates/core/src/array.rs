@@ -3,15 +3,18 @@
 
 use std::sync::Arc;
 
-use crate::buffer::{HostBuffer, gather_elements};
+use crate::buffer::{HostBuffer, gather_elements, try_reserve};
 use crate::device::{Buffer, Device, Stream, driver};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::expr::Inner;
+use crate::function::FromArgs;
 use crate::index::Item;
-use crate::layout::{Layout, check_ndim, checked_size, normalize_axes};
+use crate::layout::{Layout, check_ndim, checked_size, normalize_axes, normalize_axis_of_scalar};
+use crate::ops::value::{Args, Value};
 use crate::profiler::trace;
 use crate::scalar::Scalar;
+use cuprum_macros::numpy;
 
 /// What every stored array answers. Small and read-only; nothing to do with arithmetic.
 pub trait Array {
@@ -163,6 +166,22 @@ macro_rules! shape_tuples {
 type U = usize;
 shape_tuples!((0 U), (0 U, 1 U), (0 U, 1 U, 2 U), (0 U, 1 U, 2 U, 3 U), (0 U, 1 U, 2 U, 3 U, 4 U));
 
+fn squeeze_by_name(args: &Args) -> Result<Value> {
+    let a = args.array("a")?;
+    match args.get("axis") {
+        // NumPy accepts axis 0 or -1 of a 0-d array as a number, and refuses it in a tuple.
+        Some(axis) if a.ndim() == 0 && axis.items().is_none() => normalize_axis_of_scalar("squeeze", axis.index("squeeze")?, 0).map(|_| a),
+        _ => a.squeeze(args.ints("axis")?.as_deref()),
+    }
+    .map(Value::Array)
+}
+
+fn permute_dims_by_name(args: &Args) -> Result<Value> {
+    let axes: Option<Vec<isize>> = FromArgs::from_args(args, "axes")?;
+    let a = args.array("a")?;
+    axes.map_or_else(|| a.t(), |axes| a.permute_dims(&axes)).map(Value::Array)
+}
+
 impl NdArray {
     /// A 1-D array holding a copy of the values, on the current device (`numpy.array`).
     pub fn from_slice<T: Element>(values: &[T]) -> Result<NdArray> {
@@ -195,10 +214,10 @@ impl NdArray {
         if want != bytes.len() {
             return Err(Error::shape("array", format!("{} bytes given, {want} needed for {dtype}", bytes.len()), &[&shape]));
         }
-        let host = match dtype {
-            DType::Bool => HostBuffer::from_slice(&bytes.iter().map(|b| *b != 0).collect::<Vec<bool>>())?,
-            _ => HostBuffer::from_bytes(bytes)?,
-        };
+        let mut host = HostBuffer::from_bytes(bytes)?;
+        if dtype == DType::Bool {
+            host.as_mut_bytes().iter_mut().for_each(|b| *b = (*b != 0) as u8);
+        }
         Self::from_host(dtype, &shape, host)
     }
 
@@ -220,16 +239,19 @@ impl NdArray {
     }
 
     /// Extents.
+    #[numpy("shape(a)", call = |args| Ok(Value::tuple(args.array("a")?.shape().iter().map(|&n| n.into()))))]
     pub fn shape(&self) -> &[usize] {
         &self.0.shape
     }
 
     /// Number of axes.
+    #[numpy("ndim(a)", call = |args| Ok(args.array("a")?.ndim().into()))]
     pub fn ndim(&self) -> usize {
         self.0.shape.len()
     }
 
     /// Number of elements.
+    #[numpy("size(a)", call = |args| Ok(args.array("a")?.size().into()))]
     pub fn size(&self) -> usize {
         self.0.shape.iter().product()
     }
@@ -275,18 +297,34 @@ impl NdArray {
 
     /// Elements in C order as raw little-endian bytes, on the host. Waits for the device.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        try_reserve("to_bytes", &mut out, self.nbytes())?;
+        self.for_each_run(|run| {
+            out.extend_from_slice(run);
+            Ok(())
+        })?;
+        Ok(out)
+    }
+
+    /// Calls `f` with the bytes of the elements in C order: all of a contiguous array, else some kilobytes at a time. Waits for the device.
+    pub(crate) fn for_each_run(&self, mut f: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        const RUN: usize = 1 << 14;
         let (bytes, layout) = self.host_bytes()?;
         let item = self.dtype().itemsize();
         if layout.is_c_contiguous() {
             let start = layout.offset() * item;
-            return Ok(bytes.get(start..start + layout.size() * item).unwrap_or_default().to_vec());
+            return f(bytes.get(start..start + layout.size() * item).unwrap_or_default());
         }
-        let mut out = Vec::with_capacity(layout.size() * item);
+        let mut run = Vec::with_capacity(RUN);
         for at in crate::buffer::offsets(&layout) {
             let start = at as usize * item;
-            out.extend_from_slice(bytes.get(start..start + item).unwrap_or_default());
+            run.extend_from_slice(bytes.get(start..start + item).unwrap_or_default());
+            if run.len() >= RUN {
+                f(&run)?;
+                run.clear();
+            }
         }
-        Ok(out)
+        f(&run)
     }
 
     /// Host bytes covering the array, and the layout of the array in them.
@@ -330,7 +368,8 @@ impl NdArray {
 
     /// The elements in C order under another shape; one extent may be -1. A view where the layout allows, else a copy
     /// (`numpy.reshape`). Takes `[isize]`-like shapes.
-    pub fn reshape<S: IntoReshape>(&self, shape: S) -> Result<NdArray> {
+    #[numpy("reshape(a, shape)", method)]
+    pub fn reshape(&self, #[read(Vec<isize>)] shape: impl IntoReshape) -> Result<NdArray> {
         let shape = resolve_reshape(&shape.into_reshape(), self.shape())?;
         if shape[..] == *self.shape() {
             return Ok(self.clone());
@@ -343,6 +382,7 @@ impl NdArray {
     }
 
     /// All elements in one axis, in C order; a view where the layout allows (`numpy.ravel`).
+    #[numpy("ravel(a)", aliases("flatten"), method)]
     pub fn ravel(&self) -> Result<NdArray> {
         self.reshape([-1])
     }
@@ -353,11 +393,13 @@ impl NdArray {
     }
 
     /// Axes in the given order: a view (`numpy.permute_dims`, `numpy.transpose`).
+    #[numpy("permute_dims(a, axes=None)", aliases("transpose"), method, call = permute_dims_by_name)]
     pub fn permute_dims(&self, axes: &[isize]) -> Result<NdArray> {
         self.view(|l| l.permute(axes))
     }
 
     /// Two axes exchanged: a view (`numpy.swapaxes`).
+    #[numpy("swapaxes(a, axis1, axis2)", method)]
     pub fn swapaxes(&self, axis1: isize, axis2: isize) -> Result<NdArray> {
         let a = crate::layout::normalize_axis("swapaxes", axis1, self.ndim())?;
         let b = crate::layout::normalize_axis("swapaxes", axis2, self.ndim())?;
@@ -367,6 +409,7 @@ impl NdArray {
     }
 
     /// Axes moved to new places, the others keeping their order: a view (`numpy.moveaxis`).
+    #[numpy("moveaxis(a, source, destination)")]
     pub fn moveaxis(&self, source: &[isize], destination: &[isize]) -> Result<NdArray> {
         let from = normalize_axes("moveaxis", source, self.ndim())?;
         let to = normalize_axes("moveaxis", destination, self.ndim())?;
@@ -382,17 +425,20 @@ impl NdArray {
     }
 
     /// Drops axes of extent 1: all of them (`None`), or the given ones: a view (`numpy.squeeze`).
+    #[numpy("squeeze(a, axis=None)", method, call = squeeze_by_name)]
     pub fn squeeze(&self, axes: Option<&[isize]>) -> Result<NdArray> {
         self.view(|l| l.squeeze(axes))
     }
 
     /// New axes of extent 1 at the given places of the result: a view (`numpy.expand_dims`).
-    pub fn expand_dims(&self, axes: &[isize]) -> Result<NdArray> {
+    #[numpy("expand_dims(a, axis)")]
+    pub fn expand_dims(&self, #[name("axis")] axes: &[isize]) -> Result<NdArray> {
         self.view(|l| l.expand_dims(axes))
     }
 
     /// Axes reversed in direction, all of them for `None`: a view (`numpy.flip`).
-    pub fn flip(&self, axes: Option<&[isize]>) -> Result<NdArray> {
+    #[numpy("flip(a, axis=None)")]
+    pub fn flip(&self, #[name("axis")] axes: Option<&[isize]>) -> Result<NdArray> {
         let axes = match axes {
             None => (0..self.ndim()).collect(),
             Some(axes) => normalize_axes("flip", axes, self.ndim())?,
@@ -401,12 +447,14 @@ impl NdArray {
     }
 
     /// Stretched to a shape by repeating axes of extent 1: a view (`numpy.broadcast_to`).
-    pub fn broadcast_to(&self, shape: impl IntoShape) -> Result<NdArray> {
+    #[numpy("broadcast_to(a, shape)")]
+    pub fn broadcast_to(&self, #[read(Vec<usize>)] shape: impl IntoShape) -> Result<NdArray> {
         let shape = shape.into_shape();
         self.view(|l| l.broadcast_to(&shape))
     }
 
     /// Diagonals of two axes, as the last axis: a view (`numpy.diagonal`).
+    #[numpy("diagonal(a, offset=0, axis1=0, axis2=1)", method)]
     pub fn diagonal(&self, offset: isize, axis1: isize, axis2: isize) -> Result<NdArray> {
         if self.ndim() < 2 {
             return Err(Error::shape("diagonal", "an array of at least two dimensions is needed", &[self.shape()]));

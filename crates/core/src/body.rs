@@ -9,8 +9,9 @@ use crate::array::{Array, NdArray};
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::expr::{Operand, Operands, build};
+use crate::function::FromArgs;
 use crate::layout::{Layout, broadcast_shapes};
-use crate::op::{ArgType, MAX_ARITY, Op, OpDef, Signature, result_type};
+use crate::op::{ArgType, MAX_ARITY, Op, Signature, result_type};
 use crate::ops::reduce::Over;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
@@ -291,9 +292,9 @@ pub fn call(op: Op, args: &Args) -> Result<Value> {
 
 /// As [`call`], of a reduction: `a, axis=None, *, keepdims=False`.
 pub fn call_reduction(op: Op, args: &Args) -> Result<Value> {
-    reduce(op, &args.operand("a")?, &crate::ops::reduce::over(args)?).map(Value::Array)
+    reduce(op, &args.operand("a")?, &Over::from_args(args, "axis")?).map(Value::Array)
 }
 
-/// A row of another crate that can be found by its name, as `eval` does; submitted with `inventory::submit!`.
-pub struct Named(pub &'static OpDef);
-inventory::collect!(Named);
+/// An operation that `cuprum::kernel!` declares, for tests that compile every body.
+pub struct Declared(pub Op);
+inventory::collect!(Declared);

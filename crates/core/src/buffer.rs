@@ -185,6 +185,64 @@ fn make_bools(bytes: &mut [u8]) {
     bytes.iter_mut().for_each(|byte| *byte = (*byte != 0) as u8);
 }
 
+/// Reserves capacity for `additional` more values, within the limit of host memory.
+///
+/// Use it for every vector whose length a caller of the library chooses.
+///
+/// # Errors
+/// [`Error::OutOfMemory`] if the limit or the system refuses, where [`Vec::reserve`] would abort.
+pub fn try_reserve<T>(op: &'static str, values: &mut Vec<T>, additional: usize) -> Result<()> {
+    if values.capacity() - values.len() >= additional {
+        return Ok(());
+    }
+    let nbytes = values.len().saturating_add(additional).saturating_mul(size_of::<T>());
+    pool::check(op, nbytes)?;
+    let reserved = if values.is_empty() { values.try_reserve_exact(additional) } else { values.try_reserve(additional) };
+    reserved.map_err(|_| out_of_memory(op, nbytes))
+}
+
+/// As [`Iterator::collect`] into a vector, with [`try_reserve`].
+///
+/// # Errors
+/// [`Error::OutOfMemory`].
+pub fn try_collect<T>(op: &'static str, items: impl IntoIterator<Item = T>) -> Result<Vec<T>> {
+    let items = items.into_iter();
+    let mut values = Vec::new();
+    try_reserve(op, &mut values, items.size_hint().0)?;
+    for item in items {
+        try_reserve(op, &mut values, 1)?;
+        values.push(item);
+    }
+    Ok(values)
+}
+
+/// Appends to a text, with [`try_reserve`].
+///
+/// # Errors
+/// [`Error::OutOfMemory`].
+pub fn try_push_str(op: &'static str, text: &mut String, more: &str) -> Result<()> {
+    if text.capacity() - text.len() < more.len() {
+        let nbytes = text.len().saturating_add(more.len());
+        pool::check(op, nbytes)?;
+        text.try_reserve(more.len()).map_err(|_| out_of_memory(op, nbytes))?;
+    }
+    text.push_str(more);
+    Ok(())
+}
+
+/// Checks that `nbytes` of temporary memory can be had in one piece, before many small allocations that cannot fail take as much.
+///
+/// # Errors
+/// [`Error::OutOfMemory`].
+pub fn try_ensure(op: &'static str, nbytes: usize) -> Result<()> {
+    try_reserve(op, &mut Vec::<u8>::new(), nbytes)
+}
+
+fn out_of_memory(op: &'static str, requested: usize) -> Error {
+    let limit = crate::settings::cpu_memory_limit();
+    Error::OutOfMemory { op, device: Device::CPU, requested, used: HostBuffer::bytes_in_use(), limit }
+}
+
 /// Copies the elements of a strided host region, in C order, into a typed vector. Bytes of bool other than 0 count as true.
 pub(crate) fn gather_elements<T: Element>(bytes: &[u8], layout: &crate::layout::Layout) -> Result<Vec<T>> {
     let item = std::mem::size_of::<T>();
@@ -194,13 +252,7 @@ pub(crate) fn gather_elements<T: Element>(bytes: &[u8], layout: &crate::layout::
     }
     let size = layout.size();
     let mut out: Vec<T> = Vec::new();
-    out.try_reserve_exact(size).map_err(|_| Error::OutOfMemory {
-        op: "to_vec",
-        device: Device::CPU,
-        requested: size.saturating_mul(item),
-        used: HostBuffer::bytes_in_use(),
-        limit: None,
-    })?;
+    try_reserve("to_vec", &mut out, size)?;
     let base = bytes.as_ptr();
     if layout.is_c_contiguous() {
         // SAFETY: `extent` shows that `size` elements from `offset` lie inside `bytes`; `out` has room for them; unaligned copies by bytes.

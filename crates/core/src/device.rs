@@ -153,6 +153,10 @@ impl Device {
     /// Sets or removes (`None`) the limit on the device's memory, in bytes, for the process; what `CUPRUM_CPU_MEMORY_LIMIT`
     /// and `CUPRUM_GPU_MEMORY_LIMIT` set at its start. Arrays alive stay; a request beyond it is an
     /// [`Error::OutOfMemory`]. An error on a device that has no limit.
+    ///
+    /// The limit of the host covers arrays, free blocks that are kept for them, working memory of kernels whose size depends on
+    /// the arguments, lists of [`Value`](crate::ops::value::Value), and files while they are read. Vectors and texts that are returned
+    /// to the caller are checked when they are made. Working memory of constant size, some megabytes a thread, is not counted.
     pub fn set_memory_limit(self, limit: Option<usize>) -> Result<()> {
         driver(self)?.set_memory_limit(limit)
     }

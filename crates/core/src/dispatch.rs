@@ -501,32 +501,10 @@ fn on_host(call: &Call) -> Result<Outputs> {
         stream: Stream::current(Device::CPU),
         inputs: &inputs,
         outputs: call.outputs,
-        work: clone_work(call),
+        work: call.work,
     };
     let outputs = with_device(Device::CPU, || run(&host))?;
     outputs.into_iter().map(|a| NdArray::from(a).to_device(call.device)?.stored()).collect()
-}
-
-fn clone_work<'a>(call: &'a Call) -> crate::call::Work<'a> {
-    use crate::call::Work::*;
-    match &call.work {
-        Map { program, plan } => Map { program, plan },
-        Reduce { program, plan, acc } => Reduce { program, plan, acc: *acc },
-        Rows { program, plan } => Rows { program, plan },
-        Scan { program, plan } => Scan { program, plan },
-        Contract { plan } => Contract { plan },
-        Fill(fill) => Fill(*fill),
-        Copy { regions } => Copy { regions },
-        Random(random) => Random(*random),
-        Sort(sort) => Sort(*sort),
-        Select { program, values, places } => Select { program, values: *values, places: *places },
-        Search { after_equal } => Search { after_equal: *after_equal },
-        Histogram { program, binning } => Histogram { program, binning: *binning },
-        Gather { axis } => Gather { axis: *axis },
-        Segments { program, reduction, acc } => Segments { program, reduction: *reduction, acc: *acc },
-        SegmentSort { places, longest } => SegmentSort { places: *places, longest: *longest },
-        Custom(any) => Custom(*any),
-    }
 }
 
 /// Outputs without elements need no kernel.

@@ -136,6 +136,8 @@ pub enum Error {
         path: String,
         /// The system's or the format's complaint.
         message: String,
+        /// The system's kind of error; `None` if the format is at fault.
+        kind: Option<std::io::ErrorKind>,
     },
 }
 
@@ -160,9 +162,15 @@ impl Error {
         Error::Backend { accelerator, op, message: message.to_string() }
     }
 
-    /// An [`Error::Io`] for a path.
+    /// An [`Error::Io`] for a file whose contents are at fault.
     pub fn io(path: impl AsRef<std::path::Path>, message: impl fmt::Display) -> Error {
-        Error::Io { path: path.as_ref().display().to_string(), message: message.to_string() }
+        Error::Io { path: path.as_ref().display().to_string(), message: message.to_string(), kind: None }
+    }
+
+    /// An [`Error::Io`] for a path, with the system's error.
+    pub fn system(path: impl AsRef<std::path::Path>, e: impl Into<std::io::Error>) -> Error {
+        let e = e.into();
+        Error::Io { path: path.as_ref().display().to_string(), message: e.to_string(), kind: Some(e.kind()) }
     }
 }
 

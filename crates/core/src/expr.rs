@@ -5,6 +5,7 @@
 mod chain;
 mod rows;
 
+use crate::call;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -654,6 +655,6 @@ pub(crate) fn run_map(
         stream: Stream::current(device),
         inputs,
         outputs: &outputs,
-        work: Work::Map { program, plan: &plan },
+        work: Work::Map(call::Map { program, plan: &plan }),
     })
 }

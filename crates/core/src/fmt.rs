@@ -6,6 +6,7 @@ use std::fmt;
 use half::{bf16, f16};
 
 use crate::array::NdArray;
+use crate::buffer::try_ensure;
 use crate::dtype::{DType, Kind};
 use crate::error::{Result, shape_text};
 use crate::index::Item;
@@ -138,6 +139,11 @@ pub fn scalar_text(value: Scalar, dtype: DType) -> String {
     }
 }
 
+/// Numbers that are formatted without asking whether there is memory for their text.
+const FEW: usize = 1 << 12;
+/// Bytes that formatting takes for each number, about.
+const PER_NUMBER: usize = 256;
+
 /// Elements formatted to one width, and the shape they are laid out in.
 struct Printer<'a> {
     words: Vec<String>,
@@ -163,6 +169,10 @@ impl<'a> Printer<'a> {
             };
             let ends = [part(Item::range(None, edge as isize, 1))?, part(Item::range(-(edge as isize), None, 1))?];
             shown = crate::ops::manipulation::concat(&ends, axis as isize)?;
+        }
+        // Numbers, words and the text of each axis take many small allocations, which cannot fail one by one.
+        if shown.size() > FEW {
+            try_ensure("array2string", shown.size().saturating_mul(PER_NUMBER))?;
         }
         let (dtype, item) = (array.dtype(), array.dtype().itemsize());
         let values: Vec<Scalar> = shown.to_bytes()?.chunks_exact(item).map(|b| Scalar::from_bytes(dtype, b)).collect();

@@ -4,6 +4,9 @@
 //! a thread pool or SIMD: backends register [`Accelerator`]s, and [`dispatch`] walks their kernels in order.
 #![deny(unsafe_code)]
 
+// Paths that macros write begin with the facade's name.
+extern crate self as cuprum;
+
 pub mod array;
 pub mod body;
 pub mod buffer;
@@ -14,6 +17,7 @@ pub mod dtype;
 pub mod error;
 pub mod expr;
 pub mod fmt;
+pub mod function;
 pub mod graph;
 pub mod index;
 pub mod io;
@@ -35,6 +39,7 @@ pub mod warm_up;
 
 pub use array::{Array, IntoReshape, IntoShape, NdArray, StoredArray};
 pub use call::{Binning, Call, Distribution, Fill, Outcome, OutputSpec, Outputs, Random, Reason, Sort, Work};
+pub use cuprum_macros::numpy;
 pub use device::{Device, DeviceKind, MemoryStats, with_device};
 pub use dispatch::{KernelLaunch, Record, explain};
 pub use dtype::{DType, DTypeSet, Element, Kind};

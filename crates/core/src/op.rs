@@ -4,10 +4,9 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use crate::array::NdArray;
-use crate::body::{Body, Named};
+use crate::body::Body;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
-use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 
 /// The few shapes that kernels come in.
@@ -195,15 +194,10 @@ pub enum Cost {
 /// A composed body: an operation written over others, so that it works on every device.
 pub type Composite = fn(&[NdArray]) -> Result<NdArray>;
 
-/// How `eval` and other dynamic callers call an operation.
-pub type DynCall = fn(Args) -> Result<Value>;
-
 /// One operation: a row of core's table.
 pub struct OpDef {
     /// NumPy 2's name.
     pub name: &'static str,
-    /// NumPy's other names for it, known to `eval`.
-    pub aliases: &'static [&'static str],
     /// The shape of kernel it needs.
     pub family: Family,
     /// Number of array arguments; 0 when it varies.
@@ -218,12 +212,6 @@ pub struct OpDef {
     pub composite: Option<Composite>,
     /// Body of an elementwise operation of another crate, as `cuprum::kernel!` makes it.
     pub body: Option<&'static Body>,
-    /// Call by name, with Python-like arguments.
-    pub call: Option<DynCall>,
-    /// Parameters in Python's notation, e.g. `a, axis=None, *, keepdims=False`.
-    pub signature: &'static str,
-    /// One line of documentation.
-    pub doc: &'static str,
 }
 
 /// An operation, as passed around: a reference to its row. Compared by identity.
@@ -255,13 +243,9 @@ impl Op {
     pub fn all() -> impl Iterator<Item = Op> {
         crate::ops::TABLE.iter().flat_map(|t| t.iter()).map(|d| Op(d))
     }
-    /// Operations of other crates that can be found by name.
-    pub fn named() -> impl Iterator<Item = Op> {
-        inventory::iter::<Named>().map(|Named(d)| Op(d))
-    }
-    /// The operation of this name or alias; a built-in one before those of other crates.
+    /// The built-in operation of this name.
     pub fn by_name(name: &str) -> Option<Op> {
-        Op::all().chain(Op::named()).find(|op| op.name() == name || op.0.aliases.contains(&name))
+        Op::all().find(|op| op.name() == name)
     }
 }
 

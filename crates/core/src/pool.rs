@@ -2,8 +2,8 @@
 //! fresh pages costs as much as the work on them.
 //!
 //! Up to [`SMALL`] bytes a block goes back to its thread's own list; larger ones to one pool of the process, by size class,
-//! at least 2 MiB of them on huge pages. The limit (`CUPRUM_CPU_MEMORY_LIMIT`, [`Device::set_memory_limit`]) covers arrays
-//! and what is kept; kept blocks are given back before a request fails. All blocks are aligned to [`ALIGNMENT`] and initialised:
+//! at least 2 MiB of them on huge pages. The limit (`CUPRUM_CPU_MEMORY_LIMIT`, [`Device::set_memory_limit`]) covers arrays,
+//! reservations and free blocks; free blocks are given back before a request fails. All blocks are aligned to [`ALIGNMENT`] and initialised:
 //! zeros from the system, later what their owners left, who write values without padding.
 #![allow(unsafe_code)]
 
@@ -83,6 +83,41 @@ pub(crate) fn allocate(nbytes: usize, zero: bool) -> Result<NonNull<u8>> {
         USED.fetch_sub(nbytes, Ordering::Relaxed);
         Error::OutOfMemory { op: "allocate", device: Device::CPU, requested: nbytes, used, limit }
     })
+}
+
+/// Checks `nbytes` of temporary memory from elsewhere against the limit.
+pub(crate) fn check(op: &'static str, nbytes: usize) -> Result<()> {
+    let (used, limit) = (used(), settings::cpu_memory_limit());
+    match limit {
+        Some(most) if used.saturating_add(nbytes) > most => {
+            Err(Error::OutOfMemory { op, device: Device::CPU, requested: nbytes, used, limit })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Host memory from elsewhere that counts towards the limit until it is dropped.
+pub(crate) struct Reservation(usize);
+
+impl Reservation {
+    /// Counts `nbytes`. Errors: the limit.
+    pub fn new(op: &'static str, nbytes: usize) -> Result<Reservation> {
+        let limit = settings::cpu_memory_limit();
+        let used = USED.fetch_add(nbytes, Ordering::Relaxed);
+        let reservation = Reservation(nbytes);
+        let now = used.saturating_add(nbytes);
+        if limit.is_some_and(|most| now > most) {
+            return Err(Error::OutOfMemory { op, device: Device::CPU, requested: nbytes, used, limit });
+        }
+        PEAK.fetch_max(now, Ordering::Relaxed);
+        Ok(reservation)
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        USED.fetch_sub(self.0, Ordering::Relaxed);
+    }
 }
 
 /// Takes back a block.

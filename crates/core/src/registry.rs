@@ -264,7 +264,7 @@ fn is_ready(accelerator: &'static Accelerator) -> bool {
 pub fn order() -> Result<Option<Vec<String>>> {
     match with_state(|s| s.process_order.clone()) {
         Some(order) => Ok(order),
-        None => std::env::var("CUPRUM_ACCELERATORS").ok().map(|text| parse_order(&text)).transpose(),
+        None => settings::read(settings::ACCELERATORS)?.map(|text| parse_order(&text)).transpose(),
     }
 }
 
@@ -276,7 +276,7 @@ fn is_auto(names: &[String]) -> bool {
 fn parse_order(text: &str) -> Result<Vec<String>> {
     let mut names = settings::parse_names(text);
     let known = all();
-    let variable = "CUPRUM_ACCELERATORS";
+    let variable = settings::ACCELERATORS;
     if is_auto(&names) {
         return Ok(names);
     }

@@ -37,42 +37,55 @@ pub struct Shown {
     pub default: &'static str,
 }
 
+/// Every variable, and what holds when it is not set.
+const ALL: [(&str, &str); 18] = [
+    ("CUPRUM_DEVICE", "auto"),
+    (ACCELERATORS, "every ready one, by rank"),
+    ("CUPRUM_FUSION", "1"),
+    ("CUPRUM_MATMUL_PRECISION", "float32"),
+    ("CUPRUM_NUM_THREADS", "all cores"),
+    ("CUPRUM_GPU_MEMORY_LIMIT", "none"),
+    ("CUPRUM_CPU_MEMORY_LIMIT", "none"),
+    ("CUPRUM_GPU_MEMORY_POOL", "1"),
+    ("CUPRUM_CACHE_DIR", "the user's cache folder"),
+    ("CUPRUM_TUNING", "a file in the cache folder"),
+    ("CUPRUM_COMPILE", "wait under a named order, else background"),
+    ("CUPRUM_HOST_FALLBACK", "error"),
+    ("CUPRUM_TRACE", "none"),
+    ("CUPRUM_CUDA_PATH", "none"),
+    ("CUPRUM_CCCL_PATH", "none"),
+    ("CUPRUM_CUTENSOR_PATH", "none"),
+    ("CUPRUM_DUMP_SOURCE", "none"),
+    ("CUPRUM_LOG", "warn"),
+];
+
+/// The one variable whose empty value has a meaning: an order without accelerators.
+pub(crate) const ACCELERATORS: &str = "CUPRUM_ACCELERATORS";
+
 /// Every variable cuprum reads, with its value in this process.
 pub fn shown() -> Vec<Shown> {
-    const ALL: [(&str, &str); 17] = [
-        ("CUPRUM_DEVICE", "auto"),
-        ("CUPRUM_ACCELERATORS", "every ready one, by rank"),
-        ("CUPRUM_FUSION", "1"),
-        ("CUPRUM_MATMUL_PRECISION", "float32"),
-        ("CUPRUM_NUM_THREADS", "all cores"),
-        ("CUPRUM_GPU_MEMORY_LIMIT", "none"),
-        ("CUPRUM_CPU_MEMORY_LIMIT", "none"),
-        ("CUPRUM_GPU_MEMORY_POOL", "1"),
-        ("CUPRUM_CACHE_DIR", "the user's cache folder"),
-        ("CUPRUM_TUNING", "a file in the cache folder"),
-        ("CUPRUM_COMPILE", "wait under a named order, else background"),
-        ("CUPRUM_HOST_FALLBACK", "error"),
-        ("CUPRUM_TRACE", "none"),
-        ("CUPRUM_CUDA_PATH", "none"),
-        ("CUPRUM_CCCL_PATH", "none"),
-        ("CUPRUM_CUTENSOR_PATH", "none"),
-        ("CUPRUM_DUMP_SOURCE", "none"),
-    ];
-    ALL.iter()
-        .map(|&(variable, default)| Shown { variable, value: std::env::var(variable).ok(), default })
-        .chain([Shown { variable: "CUPRUM_LOG", value: std::env::var("CUPRUM_LOG").ok(), default: "warn" }])
-        .collect()
+    let value = |variable| std::env::var_os(variable).map(|v| v.to_string_lossy().into_owned());
+    ALL.iter().map(|&(variable, default)| Shown { variable, value: value(variable), default }).collect()
 }
 
-/// A variable's trimmed value; unset and undecodable read as `None`.
-pub fn env(variable: &str) -> Option<String> {
-    std::env::var(variable).ok().map(|v| v.trim().to_string())
+/// A variable's trimmed value, if it is set. Errors: a value that is not UTF-8.
+pub(crate) fn read(variable: &'static str) -> Result<Option<String>> {
+    match std::env::var_os(variable).map(std::ffi::OsString::into_string) {
+        None => Ok(None),
+        Some(Ok(text)) => Ok(Some(text.trim().to_string())),
+        Some(Err(bytes)) => Err(Error::Setting { variable, message: format!("{bytes:?} is not UTF-8") }),
+    }
+}
+
+/// A variable's trimmed value. An empty or blank value counts as not set; so does one that is not UTF-8, which [`check`] reports.
+pub fn env(variable: &'static str) -> Option<String> {
+    read(variable).ok().flatten().filter(|text| !text.is_empty())
 }
 
 /// The folder for compiled kernels and what was measured: `CUPRUM_CACHE_DIR`, else the user's cache folder + `/cuprum`; `None`
 /// where there is no home.
 pub fn cache_folder() -> Option<PathBuf> {
-    match std::env::var_os("CUPRUM_CACHE_DIR").filter(|v| !v.is_empty()) {
+    match env("CUPRUM_CACHE_DIR") {
         Some(folder) => Some(folder.into()),
         None => directories::BaseDirs::new().map(|dirs| dirs.cache_dir().join("cuprum")),
     }
@@ -152,13 +165,16 @@ pub fn compile() -> Result<Compile> {
     Ok(if crate::dispatch::waiting() { Compile::Wait } else { set.unwrap_or_else(unset) })
 }
 
-/// `CUPRUM_NUM_THREADS`, if set.
+/// Maximum number of threads of a pool. Starting some ten thousand takes longer than any work that they could share.
+pub const MOST_THREADS: usize = 1024;
+
+/// `CUPRUM_NUM_THREADS`, if set; numbers above [`MOST_THREADS`] count as that many.
 pub fn num_threads() -> Result<Option<usize>> {
     let variable = "CUPRUM_NUM_THREADS";
-    match env(variable).filter(|v| !v.is_empty()) {
+    match env(variable) {
         None => Ok(None),
-        Some(v) => match v.parse() {
-            Ok(n) if n > 0 => Ok(Some(n)),
+        Some(v) => match v.parse::<usize>() {
+            Ok(n) if n > 0 => Ok(Some(n.min(MOST_THREADS))),
             _ => Err(Error::Setting { variable, message: format!("'{v}' is not a number of threads") }),
         },
     }
@@ -222,6 +238,7 @@ pub fn set_fusion(on: bool) {
 
 /// Checks every variable, so that a program can refuse a bad one at its start.
 pub fn check() -> Result<()> {
+    ALL.iter().try_for_each(|(variable, _)| read(variable).map(|_| ()))?;
     host_fallback()?;
     compile()?;
     num_threads()?;

@@ -1,6 +1,7 @@
 //! Operations that share a node, and expressions that were evaluated a moment ago: neither can be seen in a value, in what `explain` tells
 //! or in who is asked.
 
+use cuprum_core::call;
 use cuprum_core::ops::elementwise::SQUARE;
 use cuprum_core::{
     Accelerator, Array, Availability, Call, DType, Family, Kernel, NdArray, Outcome, Result, Work, add, decline, explain, register, s,
@@ -148,7 +149,7 @@ static SEVENS: Accelerator = Accelerator {
 };
 
 fn sevens(call: &Call) -> Result<Outcome> {
-    let Work::Map { .. } = call.work else { decline!("a map") };
+    let Work::Map(call::Map { .. }) = call.work else { decline!("a map") };
     if call.inputs[0].dtype() != DType::U16 {
         decline!("not uint16");
     }

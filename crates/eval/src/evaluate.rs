@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 
-use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::ops::value::{Args, Items, Value};
 use cuprum_core::{Complex, DType, Item, Scalar};
 
 use crate::ast::{Comparison, Expr, ExprKind, Index, IndexItem, IndexItemKind, KeywordArg};
+use crate::builtins;
 use crate::error::EvalError;
 use crate::fault::{Checked, Fault};
-use crate::functions;
 use crate::index::{self, Part, Picked};
-use crate::library::{self, Member, call_named, call_op};
+use crate::library::{self, Member, call_named};
 use crate::members;
 use crate::ops::{BinaryOp, CompareOp, LogicalOp, UnaryOp};
 use crate::primary::NAMESPACES;
@@ -68,8 +68,8 @@ impl Evaluator<'_> {
                 Some(value) => self.attributes(expr.span, value.clone(), path),
                 None => self.member_value(expr.span, path),
             },
-            ExprKind::Tuple(items) => Ok(Value::Tuple(self.values(items)?)),
-            ExprKind::List(items) => Ok(Value::List(self.values(items)?)),
+            ExprKind::Tuple(items) => self.items(expr.span, "tuple", items).map(Value::Tuple),
+            ExprKind::List(items) => self.items(expr.span, "list", items).map(Value::List),
             ExprKind::Unary { op, operand } => self.unary(expr.span, *op, operand),
             ExprKind::Binary { op, op_span, left, right } => {
                 let (left, right) = (self.value(left)?, self.value(right)?);
@@ -100,6 +100,11 @@ impl Evaluator<'_> {
         exprs.iter().map(|e| self.value(e)).collect()
     }
 
+    fn items(&mut self, span: Span, kind: &'static str, exprs: &[Expr]) -> Evaluated<Items> {
+        let values = self.values(exprs)?;
+        self.place(span, Items::new(kind, values).map_err(Fault::from))
+    }
+
     /// `linalg.norm` written without a prefix: the path of a name of the library, if it is one.
     fn library_path(&self, expr: &Expr) -> Option<String> {
         let path = expr.dotted_name()?;
@@ -114,7 +119,7 @@ impl Evaluator<'_> {
             Some(Member::Constant(v)) => Ok(v.into()),
             Some(Member::NewAxis) => Ok(Value::None),
             Some(Member::DType(d)) => Ok(Value::DType(d)),
-            Some(Member::Op(_) | Member::Function(_)) => {
+            Some(Member::Function(_) | Member::Builtin(..)) => {
                 self.fail(span, Fault::typed(format!("`{path}` is a function")).help(format!("call it: `{path}(...)`")))
             }
             None => self.fail(span, self.unknown(path)),
@@ -196,15 +201,16 @@ impl Evaluator<'_> {
             keyword.push((k.name.clone(), self.value(&k.value)?));
         }
         if let (ExprKind::Name(name), Callee::Member(_)) = (&callee.kind, &target)
-            && let Some(value) = self.place(span, functions::python(name, &positional, &keyword))?
+            && let Some(value) = self.place(span, builtins::python(name, &positional, &keyword))?
         {
             return Ok(value);
         }
         let result = match target {
-            Callee::Member(Member::Op(op)) => call_op(op, positional, keyword),
-            Callee::Member(Member::Function(f)) => {
-                Args::bind(f.name, f.signature, positional, keyword).map_err(Fault::from).and_then(|args| (f.call)(&args))
+            Callee::Member(Member::Function(function)) => function.call(positional, keyword).map_err(Fault::from),
+            Callee::Member(Member::Builtin(name, _)) if !keyword.is_empty() => {
+                Err(Fault::typed(format!("{name}() takes no keyword arguments")))
             }
+            Callee::Member(Member::Builtin(_, call)) => call(&positional),
             Callee::Member(Member::DType(d)) | Callee::Value(Value::DType(d)) => converted(d, positional, keyword),
             Callee::Member(Member::Constant(_) | Member::NewAxis) => Err(Fault::typed("a constant cannot be called")),
             Callee::Method(object, name) => members::call_method(object, name, positional, keyword),
@@ -276,8 +282,8 @@ impl Evaluator<'_> {
             Value::Array(a) => index::index_array(a, &parts).map(Value::Array),
             Value::Tuple(items) | Value::List(items) => index::index_sequence(items, &parts).map(|picked| match (picked, &object) {
                 (Picked::One(value), _) => value,
-                (Picked::Some(values), Value::Tuple(_)) => Value::Tuple(values),
-                (Picked::Some(values), _) => Value::List(values),
+                (Picked::Some(values), Value::Tuple(_)) => Value::Tuple(values.into()),
+                (Picked::Some(values), _) => Value::List(values.into()),
             }),
             other => Err(Fault::typed(format!("'{}' cannot be indexed", other.type_name()))),
         };
@@ -328,18 +334,17 @@ fn is_inexact(s: Scalar) -> bool {
     matches!(s, Scalar::Float(_) | Scalar::Complex(_))
 }
 
-fn joined(mut a: Vec<Value>, b: Vec<Value>) -> Checked<Vec<Value>> {
+fn joined(a: Items, b: Items) -> Checked<Items> {
     if a.len() + b.len() > LONGEST_SEQUENCE {
         return Err(Fault::value("this sequence is too long").help("data belongs in an array: `concat((a, b))`"));
     }
-    a.extend(b);
-    Ok(a)
+    Ok(Items::new("add", [&a[..], &b[..]].concat())?)
 }
 
-fn repeated(items: &[Value], count: Scalar) -> Checked<Vec<Value>> {
+fn repeated(items: &[Value], count: Scalar) -> Checked<Items> {
     let count = usize::try_from(count.as_int().unwrap_or(0).max(0)).unwrap_or(usize::MAX);
     match items.len().checked_mul(count) {
-        Some(n) if n <= LONGEST_SEQUENCE => Ok(items.iter().cycle().take(n).cloned().collect()),
+        Some(n) if n <= LONGEST_SEQUENCE => Ok(Items::new("multiply", items.iter().cycle().take(n).cloned().collect())?),
         _ => Err(Fault::value("this sequence is too long").help("data belongs in an array: `full(n, value)`")),
     }
 }
@@ -362,26 +367,39 @@ fn compare(op: CompareOp, left: &Value, right: &Value) -> Checked<Value> {
     }
 }
 
-/// Equality of values other than arrays: a dtype equals its name.
+/// Equality of values other than arrays. Nested sequences are compared without recursion.
 fn same(left: &Value, right: &Value) -> Checked<bool> {
-    Ok(match (left, right) {
-        (Value::Tuple(a), Value::Tuple(b)) | (Value::List(a), Value::List(b)) => {
-            if a.len() != b.len() {
-                return Ok(false);
+    let mut open = vec![std::slice::from_ref(left).iter().zip(std::slice::from_ref(right))];
+    while let Some(pairs) = open.last_mut() {
+        match pairs.next() {
+            None => drop(open.pop()),
+            Some((Value::Tuple(a), Value::Tuple(b)) | (Value::List(a), Value::List(b))) => {
+                if a.len() != b.len() {
+                    return Ok(false);
+                }
+                open.push(a.iter().zip(&b[..]));
             }
-            for (x, y) in a.iter().zip(b) {
+            Some((x @ Value::Array(_), y) | (x, y @ Value::Array(_)) | (x @ Value::Scalar(_), y @ Value::Scalar(_))) => {
                 if !truth(&compare(CompareOp::Eq, x, y)?)? {
                     return Ok(false);
                 }
             }
-            true
+            Some((x, y)) if !alike(x, y) => return Ok(false),
+            Some(_) => {}
         }
+    }
+    Ok(true)
+}
+
+/// Equality of values that are neither numbers nor arrays nor sequences: a dtype equals its name.
+fn alike(left: &Value, right: &Value) -> bool {
+    match (left, right) {
         (Value::Str(a), Value::Str(b)) => a == b,
         (Value::DType(a), Value::DType(b)) => a == b,
         (Value::DType(d), Value::Str(s)) | (Value::Str(s), Value::DType(d)) => DType::parse(s).is_ok_and(|parsed| parsed == *d),
         (Value::None, Value::None) => true,
         _ => false,
-    })
+    }
 }
 
 /// Python's truth value.

@@ -95,11 +95,11 @@
 #![forbid(unsafe_code)]
 
 pub mod ast;
+mod builtins;
 mod diagnose;
 mod error;
 mod evaluate;
 mod fault;
-mod functions;
 mod index;
 mod lexer;
 mod library;
@@ -116,8 +116,9 @@ mod show;
 mod span;
 mod statement;
 
+pub use cuprum_core::function::Function;
 pub use error::{Diagnostic, EvalError, EvalErrorKind, ParseError};
-pub use library::{FunctionInfo, functions};
+pub use library::functions;
 pub use names::NameUse;
 pub use parser::{MAX_HEIGHT, MAX_NESTING};
 pub use session::{Session, eval};

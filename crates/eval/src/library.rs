@@ -1,21 +1,25 @@
-//! The names of the library: core's op table, this crate's own [`functions`](crate::functions), dtypes and constants.
+//! The names of the library: declared functions, Python's built-ins, dtypes and constants.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use cuprum_core::ops::value::{Args, Value};
-use cuprum_core::{DType, Family, Op};
+use cuprum_core::DType;
+use cuprum_core::function::Function;
+use cuprum_core::ops::value::Value;
 
+use crate::builtins::{BUILTINS, Builtin};
 use crate::fault::{Checked, Fault};
-use crate::functions::{self, Function};
 
-/// What a name of the library stands for.
+// Links the functions that NumPy composes of others.
+use cuprum_numpy as _;
+
+/// The meaning of a name of the library.
 #[derive(Clone, Copy)]
 pub(crate) enum Member {
-    /// A row of core's table that can be called by name.
-    Op(Op),
-    /// A function of this crate.
+    /// A declared function.
     Function(&'static Function),
+    /// A built-in of Python.
+    Builtin(&'static str, Builtin),
     /// A dtype: a value, and a conversion when called.
     DType(DType),
     /// A number.
@@ -39,22 +43,10 @@ const DTYPE_NAMES: [&str; 19] = [
     "float", "csingle", "cdouble", "complex",
 ];
 
-/// Functions that NumPy has in `linalg` too, with the same meaning.
-const LINALG: [&str; 4] = ["matmul", "tensordot", "matrix_transpose", "norm"];
+/// The public functions of NumPy, written by `scripts/numpy_names.py`.
+const NUMPY_NAMES: &str = include_str!("numpy_names.txt");
 
-/// NumPy functions that this version lacks: said so, rather than likened to another name. The table is asked first, so a
-/// name that has come since does no harm here.
-const NOT_YET: &str = "angle append apply_along_axis array_split array_str average bitwise_count broadcast_arrays broadcast_shapes \
-    cholesky choose cond convolve copysign corrcoef correlate cov cross cumulative_prod cumulative_sum default_rng delete det diag \
-    diagflat diff divmod ediff1d eig eigh eigvals eigvalsh erf exponential fabs fft fft2 fftfreq fftn fftshift finfo float_power fmax \
-    fmin fmod frexp frombuffer fromfile fromfunction fromiter gamma gcd geomspace gradient hanning heaviside i0 ifft iinfo indices \
-    insert interp intersect1d inv irfft iscomplex isin isreal ix_ kron lcm ldexp lexsort load loadtxt logaddexp logaddexp2 logspace \
-    lstsq lu matrix_power matrix_rank median meshgrid mgrid modf multi_dot nan_to_num nancumprod nancumsum nanmax nanmean nanmedian \
-    nanmin nanprod nanstd nansum nanvar nextafter packbits pad percentile permutation piecewise pinv place poly polyfit polyval \
-    promote_types put put_along_axis putmask qr quantile ravel_multi_index repeat resize result_type rfft roll rollaxis rot90 save \
-    savez select shuffle signbit sinc slogdet solve spacing split sqrtm svd take_along_axis tile trapezoid trapz tri tril triu \
-    trim_zeros union1d unpackbits unravel_index unwrap vander vectorize vsplit weibull";
-
+/// Names that are no declared functions.
 static MEMBERS: LazyLock<HashMap<&'static str, Member>> = LazyLock::new(|| {
     let mut members = HashMap::new();
     for name in DType::ALL.iter().map(|d| d.name()).chain(DTYPE_NAMES) {
@@ -62,64 +54,35 @@ static MEMBERS: LazyLock<HashMap<&'static str, Member>> = LazyLock::new(|| {
             members.insert(name, Member::DType(dtype));
         }
     }
-    // The first of one name is meant, a built-in one before all others, as in `Op::by_name`.
-    let others: Vec<Op> = Op::named().collect();
-    for op in others.into_iter().rev().chain(Op::all()).filter(|op| op.0.call.is_some()) {
-        for name in [op.name()].iter().chain(op.0.aliases) {
-            members.insert(name, Member::Op(op));
-        }
-    }
-    for (name, value) in CONSTANTS {
-        members.insert(name, Member::Constant(value));
-    }
+    members.extend(CONSTANTS.map(|(name, value)| (name, Member::Constant(value))));
+    members.extend(BUILTINS.map(|(name, call)| (name, Member::Builtin(name, call))));
     members.insert("newaxis", Member::NewAxis);
-    for function in functions::ALL {
-        for name in [function.name].iter().chain(function.aliases) {
-            members.insert(name, Member::Function(function));
-        }
-    }
     members
 });
 
-/// Looks up a name with its namespace: `sum`, `linalg.norm`, `random.uniform`.
+/// Looks up a path: `sum`, `linalg.norm`, `pi`.
 pub(crate) fn lookup(path: &str) -> Option<Member> {
-    if let Some(member) = MEMBERS.get(path) {
-        return Some(*member);
-    }
-    let (namespace, name) = path.split_once('.')?;
-    let member = *MEMBERS.get(name)?;
-    let belongs = match (namespace, member) {
-        ("linalg", _) => LINALG.contains(&name),
-        ("random", Member::Op(op)) => op.family() == Family::Random,
-        _ => false,
-    };
-    belongs.then_some(member)
+    Function::find(path).map(Member::Function).or_else(|| MEMBERS.get(path).copied())
 }
 
-/// Calls a row of core's table.
-pub(crate) fn call_op(op: Op, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Checked<Value> {
-    let call = op.0.call.ok_or_else(|| Fault::name(format!("`{}` cannot be called by name", op.name())))?;
-    Ok(call(Args::bind(op.name(), op.0.signature, positional, keyword)?)?)
-}
-
-/// Calls the function that an operator is.
-pub(crate) fn call_named(name: &str, positional: Vec<Value>) -> Checked<Value> {
-    match lookup(name) {
-        Some(Member::Op(op)) => call_op(op, positional, Vec::new()),
-        _ => Err(Fault::name(format!("`{name}` is not in the table of operations"))),
+/// Calls the declared function of this path.
+pub(crate) fn call_named(path: &str, positional: Vec<Value>) -> Checked<Value> {
+    match Function::find(path) {
+        Some(function) => Ok(function.call(positional, Vec::new())?),
+        None => Err(Fault::name(format!("no function `{path}`"))),
     }
 }
 
-/// What to say of a name that nothing has.
+/// The error for an unknown name: a function of NumPy that is missing here, or a typing error.
 pub(crate) fn unknown<'a>(path: &str, variables: impl Iterator<Item = &'a str>) -> Fault {
-    let name = path.rsplit('.').next().unwrap_or(path);
-    let numpy_has_it = NOT_YET.split_whitespace().any(|n| n == name);
-    if numpy_has_it {
+    // `shuffle` is `random.shuffle`: pasted code often imports from a namespace.
+    if NUMPY_NAMES.lines().any(|n| n == path || n.rsplit('.').next() == Some(path)) {
         return Fault::name(format!("`{path}` is not in this version"));
     }
     let fault = Fault::name(format!("no variable or function `{path}`"));
-    let known = variables.chain(MEMBERS.keys().copied());
-    match nearest(name, known) {
+    let library = MEMBERS.keys().copied().chain(Function::paths()).map(|name| -> &'a str { name });
+    let known = variables.chain(library);
+    match nearest(path, known) {
         Some(near) => fault.help(format!("did you mean `{near}`?")),
         None => fault,
     }
@@ -155,36 +118,16 @@ fn distance(a: &str, b: &str) -> usize {
     last[b.len()]
 }
 
-/// One function as a listing shows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FunctionInfo {
-    /// NumPy's name, with its namespace.
-    pub name: &'static str,
-    /// Other names for it.
-    pub aliases: &'static [&'static str],
-    /// Parameters in Python's notation.
-    pub signature: &'static str,
-    /// What it does, in one line.
-    pub doc: &'static str,
-}
-
-/// Every function that an expression can call, by name.
+/// Every function that an expression can call, by path.
 ///
 /// ```
 /// let functions = cuprum_eval::functions();
 /// let cumsum = functions.iter().find(|f| f.name == "cumsum").unwrap();
-/// assert_eq!(cumsum.signature, "a, axis=None, dtype=None");
+/// assert_eq!(cumsum.parameters, "a, axis=None, dtype=None");
 /// ```
-pub fn functions() -> Vec<FunctionInfo> {
-    let ops = Op::all().chain(Op::named()).filter(|op| op.0.call.is_some()).map(|Op(d)| FunctionInfo {
-        name: d.name,
-        aliases: d.aliases,
-        signature: d.signature,
-        doc: d.doc,
-    });
-    let own = functions::ALL.iter().map(|f| FunctionInfo { name: f.name, aliases: f.aliases, signature: f.signature, doc: f.doc });
-    let mut all: Vec<FunctionInfo> = ops.chain(own).collect();
-    all.sort_by_key(|f| f.name);
+pub fn functions() -> Vec<&'static Function> {
+    let mut all: Vec<&'static Function> = Function::all().collect();
+    all.sort_by_key(|f| f.path());
     all
 }
 
@@ -202,11 +145,9 @@ mod tests {
 
     #[test]
     fn names_are_found_with_and_without_namespace() {
-        assert!(matches!(lookup("linalg.norm"), Some(Member::Function(_))));
-        assert!(matches!(lookup("linalg.matmul"), Some(Member::Op(_))));
-        assert!(matches!((lookup("linalg.trace"), lookup("trace")), (Some(Member::Function(_)), Some(Member::Op(_)))));
-        assert!(matches!(lookup("random.uniform"), Some(Member::Op(_))));
-        assert!(matches!(lookup("random.standard_normal"), Some(Member::Op(_))));
+        for path in ["linalg.norm", "linalg.trace", "random.uniform", "uniform", "random.standard_normal", "trace"] {
+            assert!(matches!(lookup(path), Some(Member::Function(_))), "{path}");
+        }
         assert!(lookup("random.sin").is_none() && lookup("linalg.sin").is_none());
         assert!(matches!(lookup("float32"), Some(Member::DType(DType::F32))));
         for name in DTYPE_NAMES {

@@ -1,51 +1,12 @@
 //! What stands behind a dot: attributes and methods of arrays, numbers and dtypes.
 
-use cuprum_core::ops::value::{Args, Value};
-use cuprum_core::{Device, Kind, Scalar, clip};
+use cuprum_core::buffer::{try_collect, try_ensure, try_reserve};
+use cuprum_core::function::Function;
+use cuprum_core::ops::value::{Items, MOST_ITEMS, Value};
+use cuprum_core::{Device, Error, Kind, NdArray, Result, Scalar};
 
 use crate::fault::{Checked, Fault};
-use crate::functions::{matrix_transpose, shape};
-use crate::library::{self, Member, call_op, nearest};
-
-/// Methods of `numpy.ndarray` that are the function of the same name with the array as its first argument.
-const METHODS: [&str; 36] = [
-    "all",
-    "any",
-    "argmax",
-    "argmin",
-    "argpartition",
-    "argsort",
-    "astype",
-    "clip",
-    "conj",
-    "conjugate",
-    "copy",
-    "cumprod",
-    "cumsum",
-    "diagonal",
-    "dot",
-    "flatten",
-    "max",
-    "mean",
-    "min",
-    "nonzero",
-    "partition",
-    "prod",
-    "ravel",
-    "repeat",
-    "reshape",
-    "round",
-    "searchsorted",
-    "sort",
-    "squeeze",
-    "std",
-    "sum",
-    "swapaxes",
-    "take",
-    "trace",
-    "transpose",
-    "var",
-];
+use crate::library::nearest;
 
 /// Methods with bodies of their own.
 const OWN_METHODS: [&str; 4] = ["item", "tolist", "get", "to_device"];
@@ -57,10 +18,10 @@ pub(crate) fn attribute(object: &Value, name: &str) -> Checked<Value> {
     match object {
         Value::Array(a) => Ok(match name {
             "T" => a.t()?.into(),
-            "mT" => matrix_transpose(a)?.into(),
+            "mT" => cuprum_numpy::matrix_transpose(a)?.into(),
             "real" => a.real()?.into(),
             "imag" => a.imag()?.into(),
-            "shape" => shape(a),
+            "shape" => Value::tuple(a.shape().iter().map(|&n| n.into())),
             "dtype" => Value::DType(a.dtype()),
             "ndim" => a.ndim().into(),
             "size" => a.size().into(),
@@ -101,9 +62,17 @@ pub(crate) fn attribute(object: &Value, name: &str) -> Checked<Value> {
     }
 }
 
-/// Whether arrays have a method of this name.
-fn is_method(name: &str) -> bool {
-    OWN_METHODS.contains(&name) || METHODS.contains(&name) && library::lookup(name).is_some()
+/// The declared function that is the method of this name: `ndarray.name`, or the function `name` if it is a method too.
+fn method(name: &str) -> Option<&'static Function> {
+    Function::find(&format!("ndarray.{name}")).or_else(|| Function::find(name).filter(|f| f.is_method))
+}
+
+/// The names of [`method`]s.
+fn methods() -> impl Iterator<Item = &'static str> {
+    Function::paths().filter_map(|path| match path.strip_prefix("ndarray.") {
+        Some(name) => Some(name),
+        None => method(path).map(|_| path),
+    })
 }
 
 /// What to say of an attribute or method that is not there.
@@ -111,13 +80,13 @@ fn missing(object: &Value, name: &str) -> Fault {
     if !matches!(object, Value::Array(_)) {
         return Fault::typed(format!("'{}' has no attribute `{name}`", object.type_name()));
     }
-    if is_method(name) {
+    if OWN_METHODS.contains(&name) || method(name).is_some() {
         return Fault::typed(format!("`{name}` is a method")).help(format!("call it: `.{name}()`"));
     }
     let fault = Fault::typed(format!("arrays have no attribute or method `{name}`"));
-    let known = ATTRIBUTES.into_iter().chain(OWN_METHODS).chain(METHODS);
-    match (library::lookup(name), nearest(name, known)) {
-        (Some(Member::Op(_) | Member::Function(_)), _) => fault.help(format!("it is a function: `{name}(a)`")),
+    let known = ATTRIBUTES.into_iter().chain(OWN_METHODS).chain(methods());
+    match (Function::find(name), nearest(name, known)) {
+        (Some(_), _) => fault.help(format!("it is a function: `{name}(a)`")),
         (_, Some(near)) => fault.help(format!("did you mean `{near}`?")),
         _ => fault,
     }
@@ -153,9 +122,7 @@ pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, key
         }
         "tolist" => {
             no_keywords(&keyword)?;
-            let items = array.to_bytes()?;
-            let mut items = items.chunks_exact(array.dtype().itemsize()).map(|b| Scalar::from_bytes(array.dtype(), b));
-            Ok(nested(array.shape(), &mut items))
+            Ok(nested(&array)?)
         }
         "get" => {
             no_keywords(&keyword)?;
@@ -165,18 +132,9 @@ pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, key
             [Value::Str(device)] => Ok(array.to_device(Device::parse(device)?)?.into()),
             _ => Err(Fault::typed("to_device takes the name of a device, such as 'cpu' or 'cuda:0'")),
         },
-        // NumPy's methods leave real numbers and bool unchanged, its functions make bool int8.
-        "conj" | "conjugate" if positional.is_empty() => {
-            no_keywords(&keyword)?;
-            Ok(array.conj()?.into())
-        }
-        "clip" => {
-            let args = Args::bind("clip", "min=None, max=None", positional, keyword)?;
-            Ok(clip(array, args.operand_or_none("min")?, args.operand_or_none("max")?)?.into())
-        }
         // `a.reshape(2, -1)` and `a.transpose(1, 0)`: the extents or axes are arguments of their own.
-        "reshape" | "transpose" if positional.len() > 1 => with_array(object, name, vec![Value::Tuple(positional)], keyword),
-        _ if is_method(name) => with_array(object, name, positional, keyword),
+        "reshape" | "transpose" if positional.len() > 1 => with_array(object, name, vec![Value::tuple(positional)], keyword),
+        _ if method(name).is_some() => with_array(object, name, positional, keyword),
         _ => match attribute(&object, name) {
             Ok(_) => {
                 Err(Fault::typed(format!("`{name}` is an attribute, not a method")).help(format!("write `.{name}` without parentheses")))
@@ -186,17 +144,43 @@ pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, key
     }
 }
 
-/// Elements in C order as nested lists; without axes, the element.
-fn nested(shape: &[usize], items: &mut impl Iterator<Item = Scalar>) -> Value {
-    match shape {
-        [] => items.next().unwrap_or(Scalar::Int(0)).into(),
-        [n, inner @ ..] => Value::List((0..*n).map(|_| nested(inner, items)).collect()),
+/// Elements in C order as nested lists; without axes, the element. The lists are made axis by axis, the last one first.
+fn nested(array: &NdArray) -> Result<Value> {
+    const OP: &str = "tolist";
+    let (shape, dtype) = (array.shape(), array.dtype());
+    // Number of lists along each axis.
+    let lists: Vec<usize> = shape.iter().scan(1usize, |count, &n| Some(std::mem::replace(count, count.saturating_mul(n)))).collect();
+    let values = lists.iter().copied().fold(array.size(), usize::saturating_add);
+    if values > MOST_ITEMS {
+        return Err(Error::value(OP, format!("{values} values are too many for a list (at most {MOST_ITEMS}); keep them in the array")));
     }
+    // Each value, and the reference count, length and nesting of each list.
+    let of_lists = (values - array.size()).saturating_mul(size_of::<[usize; 8]>());
+    try_ensure(OP, values.saturating_mul(size_of::<Value>()).saturating_add(of_lists))?;
+    let bytes = array.to_bytes()?;
+    let mut numbers = bytes.chunks_exact(dtype.itemsize()).map(|b| Value::from(Scalar::from_bytes(dtype, b)));
+    let mut extents = lists.iter().copied().zip(shape.iter().copied()).rev();
+    let Some((count, extent)) = extents.next() else { return Ok(numbers.next().unwrap_or(Value::None)) };
+    let mut values = listed(OP, &mut numbers, count, extent)?;
+    for (count, extent) in extents {
+        values = listed(OP, &mut values.into_iter(), count, extent)?;
+    }
+    Ok(values.pop().unwrap_or(Value::None))
+}
+
+/// `count` lists of the next `extent` items each.
+fn listed(op: &'static str, items: &mut dyn Iterator<Item = Value>, count: usize, extent: usize) -> Result<Vec<Value>> {
+    let mut lists = Vec::new();
+    try_reserve(op, &mut lists, count)?;
+    for _ in 0..count {
+        lists.push(Value::List(Items::new(op, try_collect(op, items.take(extent))?)?));
+    }
+    Ok(lists)
 }
 
 fn with_array(array: Value, name: &str, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Checked<Value> {
-    match library::lookup(name) {
-        Some(Member::Op(op)) => call_op(op, [vec![array], positional].concat(), keyword),
-        _ => Err(missing(&array, name)),
+    match method(name) {
+        Some(function) => Ok(function.call([vec![array], positional].concat(), keyword)?),
+        None => Err(missing(&array, name)),
     }
 }

@@ -177,7 +177,10 @@ fn immutable() -> Fault {
 /// The parts of a value along its first axis, of which there must be `count`.
 fn unpacked(value: Value, count: usize) -> Checked<Vec<Value>> {
     let parts = match value {
-        Value::Tuple(items) | Value::List(items) => items,
+        Value::Tuple(items) | Value::List(items) if items.len() == count => items.to_vec(),
+        Value::Tuple(items) | Value::List(items) => {
+            return Err(Fault::value(format!("cannot unpack {} values into {count} names", items.len())));
+        }
         Value::Array(a) if a.ndim() > 0 => {
             // The count is checked before the parts are made: there may be a great many.
             if a.shape()[0] != count {
@@ -187,9 +190,6 @@ fn unpacked(value: Value, count: usize) -> Checked<Vec<Value>> {
         }
         other => return Err(Fault::typed(format!("'{}' cannot be unpacked", other.type_name()))),
     };
-    if parts.len() != count {
-        return Err(Fault::value(format!("cannot unpack {} values into {count} names", parts.len())));
-    }
     Ok(parts)
 }
 

@@ -1,6 +1,7 @@
 //! Values as Python prints them.
 
 use cuprum_core::Result;
+use cuprum_core::buffer::try_push_str;
 use cuprum_core::fmt::scalar_text;
 use cuprum_core::ops::value::Value;
 
@@ -8,22 +9,53 @@ use cuprum_core::ops::value::Value;
 ///
 /// ```
 /// use cuprum_core::{DType, ops::value::Value};
-/// let value = Value::Tuple(vec![2.into(), 0.5.into(), Value::Str("ij".into()), Value::None]);
+/// let value = Value::Tuple(vec![2.into(), 0.5.into(), Value::Str("ij".into()), Value::None].into());
 /// assert_eq!(cuprum_eval::repr(&value)?, "(2, 0.5, 'ij', None)");
 /// assert_eq!(cuprum_eval::repr(&Value::DType(DType::F32))?, "dtype('float32')");
 /// # Ok::<(), cuprum_core::Error>(())
 /// ```
 pub fn repr(value: &Value) -> Result<String> {
-    let joined = |items: &[Value]| Ok::<_, cuprum_core::Error>(items.iter().map(repr).collect::<Result<Vec<_>>>()?.join(", "));
+    let mut out = String::new();
+    // The sequences that are open, with the items that are left of each: no recursion, as lists may be nested deeply.
+    let mut open: Vec<(std::slice::Iter<Value>, &'static str)> = Vec::new();
+    let mut next = Some(value);
+    loop {
+        match next {
+            Some(Value::Tuple(items)) => {
+                push(&mut out, "(")?;
+                open.push((items.iter(), if items.len() == 1 { ",)" } else { ")" }));
+            }
+            Some(Value::List(items)) => {
+                push(&mut out, "[")?;
+                open.push((items.iter(), "]"));
+            }
+            Some(value) => push(&mut out, &single(value)?)?,
+            None => {
+                let Some((_, close)) = open.pop() else { break };
+                push(&mut out, close)?;
+            }
+        }
+        let Some((items, _)) = open.last_mut() else { break };
+        next = items.next();
+        if next.is_some() && !out.ends_with(['(', '[']) {
+            push(&mut out, ", ")?;
+        }
+    }
+    Ok(out)
+}
+
+fn push(out: &mut String, text: &str) -> Result<()> {
+    try_push_str("repr", out, text)
+}
+
+/// [`repr`] of what is neither a tuple nor a list.
+fn single(value: &Value) -> Result<String> {
     Ok(match value {
         Value::Array(a) => a.repr()?,
         Value::Scalar(s) => scalar_text(*s, s.default_dtype()),
-        Value::None => "None".into(),
         Value::Str(s) => quoted(s),
         Value::DType(d) => format!("dtype('{d}')"),
-        Value::Tuple(items) if items.len() == 1 => format!("({},)", joined(items)?),
-        Value::Tuple(items) => format!("({})", joined(items)?),
-        Value::List(items) => format!("[{}]", joined(items)?),
+        Value::None | Value::Tuple(_) | Value::List(_) => "None".into(),
     })
 }
 

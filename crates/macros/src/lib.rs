@@ -4,6 +4,7 @@
 //! CUDA C++, and what follows here is the row of core's table and the function that the caller sees.
 
 mod cuda;
+mod function;
 mod native;
 mod read;
 mod tree;
@@ -20,6 +21,12 @@ use crate::types::Type;
 #[proc_macro]
 pub fn kernel(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     expand(input.into()).unwrap_or_else(|e| e.to_compile_error()).into()
+}
+
+/// Registers a function under NumPy's name, so that `eval` and other callers by name find it. See `cuprum::numpy` in the facade crate.
+#[proc_macro_attribute]
+pub fn numpy(declaration: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    function::expand(declaration.into(), item.into()).unwrap_or_else(|e| e.to_compile_error()).into()
 }
 
 fn expand(input: TokenStream) -> syn::Result<TokenStream> {
@@ -143,7 +150,6 @@ fn operation(function: &Function, functions: &[Function], source: TokenStream, l
             };
             op::OpDef {
                 name: #text,
-                aliases: &[],
                 family: op::Family::#family,
                 arity: #arity,
                 index: ::core::primitive::u16::MAX,
@@ -151,12 +157,21 @@ fn operation(function: &Function, functions: &[Function], source: TokenStream, l
                 cost: op::Cost::#cost,
                 composite: ::core::option::Option::None,
                 body: ::core::option::Option::Some(&BODY),
-                call: ::core::option::Option::Some(|args| body::#call(op::Op(&#row), &args)),
-                signature: #signature,
-                doc: #doc,
             }
         };
-        ::cuprum::inventory::submit! { ::cuprum::core::body::Named(&#row) }
+        ::cuprum::inventory::submit! { ::cuprum::core::body::Declared(::cuprum::Op(&#row)) }
+        ::cuprum::inventory::submit! {
+            ::cuprum::function::Function {
+                namespace: "",
+                name: #text,
+                aliases: &[],
+                parameters: #signature,
+                doc: #doc,
+                rust: ::core::concat!(::core::module_path!(), "::", #text),
+                is_method: false,
+                call: |args| ::cuprum::core::body::#call(::cuprum::Op(&#row), args),
+            }
+        }
 
         #(#attrs)*
         #[allow(dead_code)]

@@ -5,6 +5,7 @@
 //! It needs `cuprum-core` alone. An application names the crate once (`use cuprum_example_accelerator as _;`) and may then
 //! order it with `CUPRUM_ACCELERATORS=exact` or `with_accelerators`.
 
+use cuprum_core::call;
 use std::sync::Arc;
 
 use cuprum_core::buffer::HostBuffer;
@@ -30,7 +31,7 @@ cuprum_core::inventory::submit! { Registration(&EXACT) }
 
 /// Sums a whole contiguous array; declines, before doing anything, what it is not made for.
 fn sum(call: &Call) -> Result<Outcome> {
-    let Work::Reduce { program, plan, .. } = &call.work else { decline!("not a reduction") };
+    let Work::Reduce(call::Reduce { program, plan, .. }) = &call.work else { decline!("not a reduction") };
     if plan.class != ReduceClass::All {
         decline!("only sums over all elements of a contiguous array, not {:?}", plan.class);
     }

@@ -1,51 +1,95 @@
-//! Matrix products of numbers that wrap, and of bool: blocks of the result are held in registers while k goes by.
+//! Matrix products of integers, which wrap, and of bool. Blocks of the operands are packed into scratch of constant size; a block of the
+//! result is held in registers along a block of k.
 #![allow(unsafe_code)]
 
 use cuprum_core::Element;
 
-use super::Product;
 use super::floats::Shared;
+use super::{Batch, Product};
 use crate::raw::{Elements, ElementsMut};
 use crate::simd::{Loop, dispatch};
 use crate::threads;
 
-/// Rows of a block of the result.
-const ROWS: usize = 4;
-/// Columns of a block of the result: a few registers of each dtype.
-const COLUMNS: usize = 32;
-/// Rows that one task takes.
-const BAND: usize = 8 * ROWS;
+/// Rows of a register block of the result.
+const ROWS: usize = 2;
+/// Length of a block of k.
+const DEPTH: usize = 256;
+/// Columns of a packed block of b. With [`DEPTH`] rows of 8 bytes it takes half a megabyte, which the second-level cache holds.
+const WIDTH: usize = 256;
+/// Columns of a register block of results that have no more.
+const NARROW: usize = 16;
+/// Rows of the result that one task computes: b is packed once for each band.
+const BAND: usize = 128;
+/// Rows of a band where there are few tasks.
+const NARROW_BAND: usize = 32;
+/// Multiplications of a task, at least, where products are small.
+const TASK: usize = 1 << 16;
 
-/// Numbers that wrap, and bool.
+/// Elements of exact matrix products.
 pub(super) trait Exact: Element {
-    fn multiply_add(acc: Self, a: Self, b: Self) -> Self;
+    /// The type of operands and sums in registers. Bytes are multiplied as 16-bit integers, as no level multiplies bytes.
+    type Wide: Copy + Default + Send;
+    fn widen(self) -> Self::Wide;
+    fn narrow(wide: Self::Wide) -> Self;
+    fn add(a: Self::Wide, b: Self::Wide) -> Self::Wide;
+    fn multiply(a: Self::Wide, b: Self::Wide) -> Self::Wide;
+    /// [`products`] with a number of columns of a register block that suits the type: long enough that LLVM vectorises the loop over them
+    /// and does not unroll it.
+    fn products(p: &Product, batch: &Batch, a: &[Self], b: &[Self], c: &mut [Self]);
 }
 macro_rules! exact {
-    ($($t:ty)*) => {$( impl Exact for $t {
+    ($columns:literal: $($t:ty as $wide:ty)*) => {$( impl Exact for $t {
+        type Wide = $wide;
         #[inline(always)]
-        fn multiply_add(acc: $t, a: $t, b: $t) -> $t { acc.wrapping_add(a.wrapping_mul(b)) }
+        fn widen(self) -> $wide { self as $wide }
+        #[inline(always)]
+        fn narrow(wide: $wide) -> $t { wide as $t }
+        #[inline(always)]
+        fn add(a: $wide, b: $wide) -> $wide { a.wrapping_add(b) }
+        #[inline(always)]
+        fn multiply(a: $wide, b: $wide) -> $wide { a.wrapping_mul(b) }
+        fn products(p: &Product, batch: &Batch, a: &[$t], b: &[$t], c: &mut [$t]) {
+            if p.n <= NARROW { products::<$t, NARROW>(p, batch, a, b, c) } else { products::<$t, $columns>(p, batch, a, b, c) }
+        }
     } )*};
 }
-exact!(i8 i16 i32 i64 u8 u16 u32 u64);
+exact!(128: i8 as i16 u8 as i16 i16 as i16 u16 as i16);
+exact!(64: i32 as i32 u32 as i32 i64 as i64 u64 as i64);
 impl Exact for bool {
+    type Wide = u8;
     #[inline(always)]
-    fn multiply_add(acc: bool, a: bool, b: bool) -> bool {
-        acc | (a & b)
+    fn widen(self) -> u8 {
+        self as u8
+    }
+    #[inline(always)]
+    fn narrow(wide: u8) -> bool {
+        wide != 0
+    }
+    #[inline(always)]
+    fn add(a: u8, b: u8) -> u8 {
+        a | b
+    }
+    #[inline(always)]
+    fn multiply(a: u8, b: u8) -> u8 {
+        a & b
+    }
+    fn products(p: &Product, batch: &Batch, a: &[bool], b: &[bool], c: &mut [bool]) {
+        products::<bool, 128>(p, batch, a, b, c)
     }
 }
 
-/// One block: rows of a (k by k, [`ROWS`] side by side) times a panel of b ([`COLUMNS`] side by side).
-struct Block<'a, T>(&'a [[T; ROWS]], &'a [[T; COLUMNS]]);
+/// A register block: rows of a, [`ROWS`] side by side, times a panel of b, `N` columns side by side. Both are as long as a block of k.
+struct Block<'a, T: Exact, const N: usize>(&'a [[T::Wide; ROWS]], &'a [[T::Wide; N]]);
 
-impl<T: Exact> Loop for Block<'_, T> {
-    type Output = [[T; COLUMNS]; ROWS];
+impl<T: Exact, const N: usize> Loop for Block<'_, T, N> {
+    type Output = [[T::Wide; N]; ROWS];
     #[inline(always)]
-    fn run(self) -> [[T; COLUMNS]; ROWS] {
-        let mut acc = [[T::default(); COLUMNS]; ROWS];
+    fn run(self) -> [[T::Wide; N]; ROWS] {
+        let mut acc = [[T::Wide::default(); N]; ROWS];
         for (a, b) in self.0.iter().zip(self.1) {
             for i in 0..ROWS {
-                for j in 0..COLUMNS {
-                    acc[i][j] = T::multiply_add(acc[i][j], a[i], b[j]);
+                for j in 0..N {
+                    acc[i][j] = T::add(acc[i][j], T::multiply(a[i], b[j]));
                 }
             }
         }
@@ -54,34 +98,121 @@ impl<T: Exact> Loop for Block<'_, T> {
 }
 
 /// Every product of the batch; all of them have been [`check`](super::check)ed.
-pub(super) fn exact<T: Exact>(p: &Product, starts: &[[isize; 3]], a: Elements, b: Elements, c: ElementsMut) {
-    let (a, b, c) = (a.typed::<T>(), b.typed::<T>(), Shared(c.typed::<T>().as_mut_ptr()));
-    let cost = p.m.saturating_mul(p.n).saturating_mul(p.k);
-    for start in starts {
-        let at = |operand: usize, steps: [isize; 2], i: usize, j: usize| {
-            (start[operand] + i as isize * steps[0] + j as isize * steps[1]) as usize
-        };
-        let panel = |n: usize| -> Vec<[T; COLUMNS]> {
-            let row = |l: usize| std::array::from_fn(|j| if n + j < p.n { b[at(1, p.b, l, n + j)] } else { T::default() });
-            (0..p.k).map(row).collect()
-        };
-        let panels = threads::map((0..p.n.div_ceil(COLUMNS)).map(|n| n * COLUMNS), p.k.saturating_mul(p.n), || (), |_, n| panel(n));
-        threads::for_each((0..p.m.div_ceil(BAND)).map(|band| band * BAND), cost, Vec::new, |rows: &mut Vec<[T; ROWS]>, band| {
-            for top in (band..p.m.min(band + BAND)).step_by(ROWS) {
-                rows.clear();
-                let value = |i: usize, l: usize| if top + i < p.m { a[at(0, p.a, top + i, l)] } else { T::default() };
-                rows.extend((0..p.k).map(|l| std::array::from_fn(|i| value(i, l))));
-                for (n, panel) in panels.iter().enumerate() {
-                    let block = dispatch(Block(rows, panel));
-                    for (i, row) in block.iter().enumerate().take(p.m - top) {
-                        for (j, &v) in row.iter().enumerate().take(p.n - n * COLUMNS) {
-                            let place = c.at(at(2, p.c, top + i, n * COLUMNS + j) as isize);
-                            // SAFETY: `check` has shown that the element lies inside the output; this task alone has the row.
-                            unsafe { *place = v };
+pub(super) fn exact<T: Exact>(p: &Product, batch: &Batch, a: Elements, b: Elements, c: ElementsMut) {
+    T::products(p, batch, a.typed(), b.typed(), c.typed());
+}
+
+fn products<T: Exact, const N: usize>(p: &Product, batch: &Batch, a: &[T], b: &[T], c: &mut [T]) {
+    let c = Shared(c.as_mut_ptr());
+    let across = p.n.div_ceil(WIDTH);
+    let tasks = |band: usize| batch.len().saturating_mul(p.m.div_ceil(band)).saturating_mul(across);
+    let band = if tasks(BAND) < 4 * threads::count() { NARROW_BAND } else { BAND };
+    let down = p.m.div_ceil(band);
+    let each = p.m.min(band).saturating_mul(p.n.min(WIDTH)).saturating_mul(p.k.max(1));
+    let together = (TASK / each.max(1)).max(1);
+    let all = tasks(band);
+    threads::for_each((0..all).step_by(together), all.saturating_mul(each), Scratch::<T, N>::new, |scratch, first| {
+        for task in first..all.min(first + together) {
+            let (product, task) = (task / (down * across), task % (down * across));
+            let (top, left) = (task / across * band, task % across * WIDTH);
+            let part = Part { rows: top..p.m.min(top + band), columns: left..p.n.min(left + WIDTH), start: batch.start(product) };
+            part.compute(p, a, b, c, scratch);
+        }
+    });
+}
+
+/// What one task computes: rows and columns of one product of the batch.
+struct Part {
+    rows: std::ops::Range<usize>,
+    columns: std::ops::Range<usize>,
+    start: [isize; 3],
+}
+
+/// Packed blocks of the operands, at most [`DEPTH`] times [`ROWS`] and [`WIDTH`] elements.
+struct Scratch<T: Exact, const N: usize> {
+    rows: Vec<[T::Wide; ROWS]>,
+    panels: Vec<[T::Wide; N]>,
+}
+
+impl<T: Exact, const N: usize> Scratch<T, N> {
+    fn new() -> Self {
+        Scratch { rows: Vec::new(), panels: Vec::new() }
+    }
+}
+
+impl Part {
+    fn compute<T: Exact, const N: usize>(&self, p: &Product, a: &[T], b: &[T], c: Shared<T>, scratch: &mut Scratch<T, N>) {
+        let at =
+            |operand: usize, steps: [isize; 2], i: usize, j: usize| self.start[operand] + i as isize * steps[0] + j as isize * steps[1];
+        // A sum of no products is zero, and is written too.
+        for first in (0..p.k.max(1)).step_by(DEPTH) {
+            let depth = DEPTH.min(p.k - first.min(p.k));
+            scratch.panels.clear();
+            for left in self.columns.clone().step_by(N) {
+                let width = N.min(self.columns.end - left);
+                for l in first..first + depth {
+                    let mut line = [T::Wide::default(); N];
+                    let from = at(1, p.b, l, left);
+                    match p.b[1] {
+                        1 => line.iter_mut().zip(&b[from as usize..from as usize + width]).for_each(|(to, v)| *to = v.widen()),
+                        step => (0..width).for_each(|j| line[j] = b[(from + j as isize * step) as usize].widen()),
+                    }
+                    scratch.panels.push(line);
+                }
+            }
+            for top in self.rows.clone().step_by(ROWS) {
+                let height = ROWS.min(self.rows.end - top);
+                scratch.rows.clear();
+                scratch.rows.resize(depth, [T::Wide::default(); ROWS]);
+                for i in 0..height {
+                    let from = at(0, p.a, top + i, first);
+                    for (l, row) in scratch.rows.iter_mut().enumerate() {
+                        row[i] = a[(from + l as isize * p.a[1]) as usize].widen();
+                    }
+                }
+                for (n, left) in self.columns.clone().step_by(N).enumerate() {
+                    let block = dispatch(Block::<T, N>(&scratch.rows, &scratch.panels[n * depth..(n + 1) * depth]));
+                    for (i, row) in block.iter().enumerate().take(height) {
+                        for (j, &sum) in row.iter().enumerate().take(self.columns.end - left) {
+                            let place = c.at(at(2, p.c, top + i, left + j));
+                            // SAFETY: `check` has shown that the element lies inside the output, and this task alone has it. It holds
+                            // a value of T: `typed` has seen to it.
+                            unsafe { *place = T::narrow(if first == 0 { sum } else { T::add((*place).widen(), sum) }) };
                         }
                     }
                 }
             }
-        });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::threads::with_threads;
+
+    fn wrapping(p: &Product, a: &[i8], b: &[i8]) -> Vec<i8> {
+        let dot = |i: usize, j: usize| (0..p.k).fold(0i8, |sum, l| sum.wrapping_add(a[i * p.k + l].wrapping_mul(b[l * p.n + j])));
+        (0..p.m).flat_map(|i| (0..p.n).map(move |j| (i, j))).map(|(i, j)| dot(i, j)).collect()
+    }
+
+    #[test]
+    fn blocks_of_every_size_agree_with_the_definition() {
+        let sizes: &[(usize, usize, usize)] = if cfg!(miri) {
+            &[(5, 3, 7)]
+        } else {
+            &[(1, 1, 1), (5, 3, 7), (4, 33, 256), (131, 259, 3), (9, 300, 515), (3, 16, 300), (2, 17, 9), (3, 2, 0)]
+        };
+        for &(m, n, k) in sizes {
+            let p = Product { m, n, k, a: [k as isize, 1], b: [n as isize, 1], c: [n as isize, 1] };
+            let values = |count: usize, step: usize| -> Vec<i8> { (0..count).map(|i| (i * step % 251) as i8).collect() };
+            let (a, b) = (values(m * k, 7), values(k * n, 11));
+            for threads in [1, 3] {
+                let mut c = vec![1i8; m * n];
+                let run = || exact::<i8>(&p, &Batch::one(), Elements::of(&a), Elements::of(&b), ElementsMut::of(&mut c));
+                with_threads(threads, run).unwrap();
+                assert_eq!(c, wrapping(&p, &a, &b), "{m} {n} {k}");
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 
 use cuprum_core::Element;
 
-use super::Product;
+use super::{Batch, Product};
 use crate::raw::{Elements, ElementsMut};
 use crate::threads;
 
@@ -22,10 +22,16 @@ impl<T> Shared<T> {
 }
 
 /// Every product of the batch; all of them have been [`check`](super::check)ed.
-pub(super) fn floats<T: Element>(p: &Product, starts: &[[isize; 3]], a: Elements, b: Elements, c: ElementsMut, zero: T, one: T) {
-    let (a, b, c) = (a.typed::<T>(), b.typed::<T>(), Shared(c.typed::<T>().as_mut_ptr()));
+pub(super) fn floats<T: Element>(p: &Product, batch: &Batch, a: Elements, b: Elements, c: ElementsMut, zero: T, one: T) {
+    let (a, b, c) = (a.typed::<T>(), b.typed::<T>(), c.typed::<T>());
+    // gemm writes sums of at most two products as they are. Adding them to zero makes -0.0 + -0.0 positive, as in NumPy.
+    let accumulate = p.k <= 2;
+    if accumulate {
+        c.fill(zero);
+    }
+    let c = Shared(c.as_mut_ptr());
     let flops = p.m.saturating_mul(p.n).saturating_mul(p.k);
-    let run = |start: &[isize; 3], parallelism: gemm::Parallelism| {
+    let run = |start: [isize; 3], parallelism: gemm::Parallelism| {
         let (pa, pb, pc) = (a.as_ptr().wrapping_offset(start[0]), b.as_ptr().wrapping_offset(start[1]), c.at(start[2]));
         // SAFETY: `check` has shown that all elements lie inside their buffers; c is fresh memory that only this product writes.
         unsafe {
@@ -36,14 +42,14 @@ pub(super) fn floats<T: Element>(p: &Product, starts: &[[isize; 3]], a: Elements
                 pc,
                 p.c[1],
                 p.c[0],
-                false,
+                accumulate,
                 pa,
                 p.a[1],
                 p.a[0],
                 pb,
                 p.b[1],
                 p.b[0],
-                zero,
+                if accumulate { one } else { zero },
                 one,
                 false,
                 false,
@@ -52,20 +58,21 @@ pub(super) fn floats<T: Element>(p: &Product, starts: &[[isize; 3]], a: Elements
             );
         }
     };
-    if starts.len() > 1 && flops < 1 << 22 {
+    let count = batch.len();
+    if count > 1 && flops < 1 << 22 {
         // Small products: one thread each, several at a time.
         let per_task = ((1 << 18) / flops.max(1)).max(1);
         threads::for_each(
-            starts.chunks(per_task),
-            flops.saturating_mul(starts.len()),
+            (0..count).step_by(per_task),
+            flops.saturating_mul(count),
             || (),
-            |_, part| {
-                part.iter().for_each(|s| run(s, gemm::Parallelism::None));
-            },
+            |_, first| (first..count.min(first + per_task)).for_each(|n| run(batch.start(n), gemm::Parallelism::None)),
         );
     } else {
-        for start in starts {
-            threads::inside(flops, |n| run(start, if n > 1 { gemm::Parallelism::Rayon(n) } else { gemm::Parallelism::None }));
+        for n in 0..count {
+            threads::inside(flops, |n_threads| {
+                run(batch.start(n), if n_threads > 1 { gemm::Parallelism::Rayon(n_threads) } else { gemm::Parallelism::None })
+            });
         }
     }
 }

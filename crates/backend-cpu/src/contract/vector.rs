@@ -73,7 +73,7 @@ pub(super) fn product(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usiz
     let Ok(compiled) = Compiled::new(&program, Nest::new(&dims, &inputs, strides)?, Results::Read) else { return Ok(false) };
     let results = c.len();
     let shape = if by_columns { Shape::Columns(g.k) } else { Shape::Rows(g.k) };
-    Ok(sums(&compiled, dtype, &shape, c.slice(0, results)))
+    sums(&compiled, dtype, &shape, c.slice(0, results))
 }
 
 /// Scalar products of contiguous lines of a matrix, `pitch` apart, with a contiguous vector.

@@ -8,6 +8,7 @@ mod int;
 pub(crate) mod loops;
 pub(crate) mod table;
 
+use cuprum_core::call;
 use cuprum_core::{Call, Outcome, Result, Work, decline};
 use smallvec::SmallVec;
 
@@ -24,7 +25,7 @@ type Part<'o> = SmallVec<[ElementsMut<'o>; 2]>;
 
 /// The Map kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let Work::Map { program, plan } = &call.work else { decline!("not a map") };
+    let Work::Map(call::Map { program, plan }) = &call.work else { decline!("not a map") };
     let in_loop_order = (0..call.outputs.len()).all(|n| {
         let (strides, mut step) = (&plan.strides[call.inputs.len() + n], 1);
         plan.dims.iter().zip(strides).rev().all(|(&extent, &s)| (extent == 1 || s == step, step *= extent as isize).0)

@@ -1,5 +1,6 @@
 //! Reductions whose kept axis is innermost (`[reduced.. kept..]`): whole rows are added to rows of accumulators.
 
+use cuprum_core::Result;
 use smallvec::SmallVec;
 
 use super::loops::{merge_each, reduce_columns};
@@ -25,7 +26,7 @@ struct Block {
 }
 
 /// Reduces `rows` rows of `out.len()` points each into `out`, one result per column.
-pub(super) fn reduce<R: Reducer>(compiled: &Compiled, rows: usize, out: &mut [R::Out]) {
+pub(super) fn reduce<R: Reducer>(compiled: &Compiled, rows: usize, out: &mut [R::Out]) -> Result<()> {
     let columns = out.len();
     let cost = rows.saturating_mul(columns).saturating_mul(compiled.cost());
     let width = columns.min(if compiled.is_in_place() { WIDEST } else { compiled.tile() });
@@ -38,12 +39,24 @@ pub(super) fn reduce<R: Reducer>(compiled: &Compiled, rows: usize, out: &mut [R:
         let (c, r) = (task / row_blocks * width, task % row_blocks * block_rows);
         Block { columns: c..columns.min(c + width), rows: r..rows.min(r + block_rows) }
     };
+    if row_blocks == 1 {
+        threads::for_each(
+            out.chunks_mut(width).enumerate(),
+            cost,
+            || Evaluator::in_bands(compiled),
+            |evaluator, (task, results)| {
+                let acc = reduce_block::<R>(evaluator, compiled.tile(), columns, block(task));
+                results.iter_mut().zip(acc).for_each(|(result, acc)| *result = R::finish(acc));
+            },
+        );
+        return Ok(());
+    }
     let partial = threads::map(
         0..column_blocks * row_blocks,
         cost,
         || Evaluator::in_bands(compiled),
         |evaluator, task| reduce_block::<R>(evaluator, compiled.tile(), columns, block(task)),
-    );
+    )?;
     let mut partial = partial.into_iter();
     for results in out.chunks_mut(width) {
         let mut tree = Tree::new();
@@ -52,6 +65,7 @@ pub(super) fn reduce<R: Reducer>(compiled: &Compiled, rows: usize, out: &mut [R:
             *result = R::finish(acc);
         }
     }
+    Ok(())
 }
 
 fn merge<R: Reducer>(mut a: Vec<R::Acc>, b: Vec<R::Acc>) -> Vec<R::Acc> {

@@ -9,6 +9,7 @@ mod rows;
 mod segments;
 mod tree;
 
+use cuprum_core::call;
 use cuprum_core::layout::Dims;
 use cuprum_core::ops::reduce::{ALL, ANY, ARGMAX, ARGMIN, COUNT_NONZERO, MAX, MIN, PROD, SUM, VAR};
 use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
@@ -21,11 +22,11 @@ use self::ops::{ArgMax, ArgMin, Count, Max, Min, Prod, Reducer, Sum};
 pub(crate) use self::ops::{Combined, Value};
 use crate::elementwise::half::{is_half, narrow};
 use crate::own::NativeReduction;
-use crate::raw::{Elements, ElementsMut, Output};
+use crate::raw::{Elements, ElementsMut, Output, for_op};
 use crate::tile::{Compiled, Nest, Results};
 
 /// How a planned reduction is computed, for one reducer.
-pub(crate) type Run = fn(&Compiled, &Shape, ElementsMut);
+pub(crate) type Run = fn(&Compiled, &Shape, ElementsMut) -> Result<()>;
 
 /// The loop of a reduction.
 pub(crate) enum Shape {
@@ -35,7 +36,7 @@ pub(crate) enum Shape {
     Columns(usize),
 }
 
-pub(crate) fn run_reducer<R: Reducer>(compiled: &Compiled, shape: &Shape, out: ElementsMut) {
+pub(crate) fn run_reducer<R: Reducer>(compiled: &Compiled, shape: &Shape, out: ElementsMut) -> Result<()> {
     let reduce = |results: &mut [R::Out]| match *shape {
         Shape::Rows(len) => rows::reduce::<R>(compiled, len, results),
         Shape::Columns(rows) => columns::reduce::<R>(compiled, rows, results),
@@ -44,10 +45,11 @@ pub(crate) fn run_reducer<R: Reducer>(compiled: &Compiled, shape: &Shape, out: E
 }
 
 /// [`run_reducer`], but for short rows, which come out as fused expressions over rows compute them.
-fn run_deviation<R: OfDeviation>(compiled: &Compiled, shape: &Shape, out: ElementsMut) {
+fn run_deviation<R: OfDeviation>(compiled: &Compiled, shape: &Shape, out: ElementsMut) -> Result<()> {
     match *shape {
         Shape::Rows(len) if len * size_of::<R::Number>() <= deviation::READ_TWICE => {
-            deviation::reduce_rows::<R::Number>(compiled, len, out.typed())
+            deviation::reduce_rows::<R::Number>(compiled, len, out.typed());
+            Ok(())
         }
         _ => run_reducer::<R>(compiled, shape, out),
     }
@@ -64,13 +66,14 @@ impl<T: deviation::Number> OfDeviation for Deviation<T> {
 }
 
 /// Runs `f` on the output's elements, or, for a half dtype, on float32 results that are rounded afterwards.
-fn with_results<T: Element>(out: ElementsMut, f: impl FnOnce(&mut [T])) {
+fn with_results<T: Element>(out: ElementsMut, f: impl FnOnce(&mut [T]) -> Result<()>) -> Result<()> {
     if !is_half(out.dtype()) {
         return f(out.typed());
     }
-    let mut wide = vec![T::default(); out.len()];
-    f(&mut wide);
-    narrow(Elements::of(&wide).typed(), out);
+    let mut wide = Output::temporary(T::DTYPE, out.len())?;
+    f(wide.elements()?.typed())?;
+    narrow(wide.elements()?.as_elements().typed(), out);
+    Ok(())
 }
 
 /// `$run` for `$reducer` of the element type that `$dtype` is: any `number`, `inexact` ones, or `bool` too.
@@ -95,9 +98,9 @@ macro_rules! by_dtype {
 use by_dtype;
 
 /// Sums of a program's values, of a dtype other than bool and the 16-bit floats; says whether it takes the dtype.
-pub(crate) fn sums(compiled: &Compiled, dtype: DType, shape: &Shape, out: ElementsMut) -> bool {
+pub(crate) fn sums(compiled: &Compiled, dtype: DType, shape: &Shape, out: ElementsMut) -> Result<bool> {
     let run: Option<Run> = by_dtype!(dtype, number, run_reducer, Sum);
-    run.map(|run| run(compiled, shape, out)).is_some()
+    Ok(run.map(|run| run(compiled, shape, out)).transpose()?.is_some())
 }
 
 /// The operations of the family, each with its reducer by dtype of the values (float32 for the half ones).
@@ -154,8 +157,8 @@ fn widened(program: &Program) -> Program {
 /// The kernel of the family.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     match &call.work {
-        Work::Reduce { program, plan, acc } => reduce(call, program, plan, *acc),
-        Work::Segments { program, reduction, acc } => segments::run(call, program, *reduction, *acc),
+        Work::Reduce(call::Reduce { program, plan, acc }) => reduce(call, program, plan, *acc),
+        Work::Segments(call::Segments { program, reduction, acc }) => segments::run(call, program, *reduction, *acc),
         _ => decline!("not a reduction"),
     }
 }
@@ -189,7 +192,7 @@ fn reduce(call: &Call, program: &Program, plan: &ReducePlan, acc: DType) -> Resu
     };
     let shape = if by_columns { Shape::Columns(plan.reduced_size) } else { Shape::Rows(plan.reduced_size) };
     let mut output = Output::allocate(call, 0)?;
-    run(&compiled, &shape, output.elements()?);
+    run(&compiled, &shape, output.elements()?).map_err(|e| for_op(call, e))?;
     call.done([output.finish()])
 }
 

@@ -1,5 +1,7 @@
 //! Reductions whose elements follow each other in the loop (`[kept.. reduced..]`): all, rows, and what has to be gathered.
 
+use cuprum_core::Result;
+
 use super::lanes::{LEAF, TOGETHER};
 use super::loops::{leaves, push_leaves, reduce_rows};
 use super::ops::Reducer;
@@ -80,7 +82,7 @@ fn in_quarters<R: Reducer>(block: &[R::In]) -> Option<R::Acc> {
 }
 
 /// Reduces rows of `len` points each into `out`, one result per row.
-pub(super) fn reduce<R: Reducer>(compiled: &Compiled, len: usize, out: &mut [R::Out]) {
+pub(super) fn reduce<R: Reducer>(compiled: &Compiled, len: usize, out: &mut [R::Out]) -> Result<()> {
     let (tile, rows) = (compiled.tile(), out.len());
     let cost = rows.saturating_mul(len).saturating_mul(compiled.cost());
     let threads = threads::worth(cost);
@@ -114,6 +116,7 @@ pub(super) fn reduce<R: Reducer>(compiled: &Compiled, len: usize, out: &mut [R::
             }
         },
     );
+    Ok(())
 }
 
 /// Elements that a task takes of a reduction of `len`: a power of two of [`BLOCK`], so that each thread has sixteen.
@@ -123,7 +126,7 @@ fn block(len: usize, cost: usize) -> usize {
 }
 
 /// Few long rows: blocks of each by different threads, then the rest of each row's tree.
-fn split_rows<R: Reducer>(compiled: &Compiled, len: usize, cost: usize, out: &mut [R::Out]) {
+fn split_rows<R: Reducer>(compiled: &Compiled, len: usize, cost: usize, out: &mut [R::Out]) -> Result<()> {
     let block = block(len, cost);
     let blocks = len.div_ceil(block);
     let partial = threads::map(
@@ -134,24 +137,25 @@ fn split_rows<R: Reducer>(compiled: &Compiled, len: usize, cost: usize, out: &mu
             let (row, at) = (task / blocks, task % blocks * block);
             reduce_run::<R>(evaluator, compiled.tile(), row * len + at, block.min(len - at), at)
         },
-    );
+    )?;
     for (result, blocks) in out.iter_mut().zip(partial.chunks(blocks)) {
         if let Some(acc) = finished::<R>(blocks) {
             *result = R::finish(acc);
         }
     }
+    Ok(())
 }
 
 /// [`reduce_run`] of a whole reduction whose blocks different threads take.
-pub(super) fn reduce_blocks<R: Reducer>(compiled: &Compiled, start: usize, len: usize) -> Option<R::Acc> {
+pub(super) fn reduce_blocks<R: Reducer>(compiled: &Compiled, start: usize, len: usize) -> Result<Option<R::Acc>> {
     let cost = len.saturating_mul(compiled.cost());
     let block = block(len, cost);
     let run = |evaluator: &mut Evaluator, n: usize| {
         let at = n * block;
         reduce_run::<R>(evaluator, compiled.tile(), start + at, block.min(len - at), at)
     };
-    let partial = threads::map(0..len.div_ceil(block), cost, || Evaluator::new(compiled), run);
-    finished::<R>(&partial)
+    let partial = threads::map(0..len.div_ceil(block), cost, || Evaluator::new(compiled), run)?;
+    Ok(finished::<R>(&partial))
 }
 
 /// The result of a reduction's blocks, in their order.

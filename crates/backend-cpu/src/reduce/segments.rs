@@ -8,14 +8,14 @@ use super::ops::{Identity, Max, Min, Prod, Sum};
 use super::rows::{self, BLOCK};
 use super::{by_dtype, widened, with_results};
 use crate::elementwise::half::is_half;
-use crate::raw::{Elements, ElementsMut, Output};
+use crate::raw::{Elements, ElementsMut, Output, for_op};
 use crate::threads;
 use crate::tile::{Compiled, Evaluator, Nest, Results};
 
 /// Reduces each segment of a program's values.
-type Run = fn(&Compiled, &[i64], ElementsMut);
+type Run = fn(&Compiled, &[i64], ElementsMut) -> Result<()>;
 
-fn run_segments<R: Identity>(compiled: &Compiled, offsets: &[i64], out: ElementsMut) {
+fn run_segments<R: Identity>(compiled: &Compiled, offsets: &[i64], out: ElementsMut) -> Result<()> {
     with_results(out, |results: &mut [R::Out]| {
         let bounds = |segment: usize| (offsets[segment] as usize, offsets[segment + 1] as usize);
         let covered = offsets.first().zip(offsets.last()).map_or(0, |(first, last)| (last - first) as usize);
@@ -35,9 +35,10 @@ fn run_segments<R: Identity>(compiled: &Compiled, offsets: &[i64], out: Elements
         threads::for_each(shares(offsets, results, 4 * threads).into_iter(), cost, || Evaluator::new(compiled), reduce);
         for segment in (0..results.len()).filter(|&s| bounds(s).1 - bounds(s).0 > longest) {
             let (start, end) = bounds(segment);
-            results[segment] = rows::reduce_blocks::<R>(compiled, start, end - start).map_or(R::IDENTITY, R::finish);
+            results[segment] = rows::reduce_blocks::<R>(compiled, start, end - start)?.map_or(R::IDENTITY, R::finish);
         }
-    });
+        Ok(())
+    })
 }
 
 /// The results in as many parts as are asked for or fewer, each with the number of its first segment, cut so that all have about as many
@@ -96,7 +97,7 @@ pub(super) fn run(call: &Call, program: &Program, reduction: Op, acc: DType) -> 
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
     let mut output = Output::allocate(call, 0)?;
-    run(&compiled, offsets, output.elements()?);
+    run(&compiled, offsets, output.elements()?).map_err(|e| for_op(call, e))?;
     call.done([output.finish()])
 }
 

@@ -94,7 +94,7 @@ fn long<T: Halves>(row: &[T], flip: u64, results: Results<T>) -> Result<()> {
             let keys = part.iter().map(|v| v.halves()[0] ^ flip);
             keys.fold((u64::MAX, 0), |(least, greatest), key| (key.min(least), key.max(greatest)))
         },
-    );
+    )?;
     let (least, greatest) = ends.into_iter().fold((u64::MAX, 0), |a, b| (a.0.min(b.0), a.1.max(b.1)));
     let end = |key| Pair { key, place: 0 };
     let mut sorted = Room::new(row.len())?;

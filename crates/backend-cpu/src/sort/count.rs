@@ -1,5 +1,7 @@
 //! Sort by counting, where few different keys can occur.
 
+use cuprum_core::Result;
+
 use crate::threads;
 
 /// Keys up to which counters are kept: as many as stay in the second-level cache.
@@ -14,7 +16,7 @@ pub(super) fn sort<T: Copy + Send + Sync>(
     key: impl Fn(T) -> usize + Sync,
     element: impl Fn(usize) -> T + Sync,
     out: &mut [T],
-) {
+) -> Result<()> {
     let cost = row.len().saturating_mul(2);
     let chunk = row.len().div_ceil(threads::worth(cost)).clamp(CHUNK, u32::MAX as usize);
     let counts = threads::map(
@@ -36,7 +38,7 @@ pub(super) fn sort<T: Copy + Send + Sync>(
             rest.iter().for_each(|&v| add(v, 0));
             counts.iter().map(|sets| sets.iter().map(|&n| n as usize).sum()).collect::<Vec<usize>>()
         },
-    );
+    )?;
     // Where the elements of each key end.
     let mut ends = vec![0; range];
     counts.iter().for_each(|counts| ends.iter_mut().zip(counts).for_each(|(end, count)| *end += count));
@@ -59,4 +61,5 @@ pub(super) fn sort<T: Copy + Send + Sync>(
             }
         },
     );
+    Ok(())
 }

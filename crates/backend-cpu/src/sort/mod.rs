@@ -18,6 +18,7 @@ mod rows;
 mod vector;
 
 use cuprum_core::array::Array;
+use cuprum_core::call;
 use cuprum_core::{Call, Complex, Outcome, Result, Sort, Work, bf16, decline, f16, with_dtype};
 use smallvec::SmallVec;
 
@@ -44,7 +45,7 @@ sortable!(complex::sort: Complex<f32>, Complex<f64>);
 
 /// The Sort kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    if let Work::SegmentSort { places, .. } = call.work {
+    if let Work::SegmentSort(call::SegmentSort { indices: places, .. }) = call.work {
         return segments(call, places);
     }
     let (Work::Sort(Sort { descending, values, indices, nth }), [input]) = (&call.work, call.inputs) else {

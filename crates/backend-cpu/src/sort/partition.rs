@@ -4,6 +4,8 @@
 //! fast as writing each record to its place, which fetches every line first.
 #![allow(unsafe_code)]
 
+use cuprum_core::Result;
+
 use super::record::Record;
 use crate::cache::{LINE, Line, NonTemporal};
 use crate::threads;
@@ -64,7 +66,7 @@ pub(super) struct Counts {
 
 impl Counts {
     /// Counts all records.
-    pub fn new<T, R, F>(source: &Source<T, F>, digit: Digit<R>) -> Counts
+    pub fn new<T, R, F>(source: &Source<T, F>, digit: Digit<R>) -> Result<Counts>
     where
         T: Copy + Sync,
         R: Record,
@@ -87,8 +89,8 @@ impl Counts {
                 }
                 counts.iter().map(|[a, b]| a + b).collect()
             },
-        );
-        Counts { chunk, by_chunk }
+        )?;
+        Ok(Counts { chunk, by_chunk })
     }
 
     /// Copies the records with the first `wanted` values, in the order they had, to `out`, which is as long as they are many.

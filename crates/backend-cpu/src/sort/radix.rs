@@ -63,7 +63,7 @@ where
     let is_short = bits <= BUCKETS;
     let width = if is_short { bits } else { bits.min((len / full).max(1).ilog2() + FINER) };
     let digit = Digit { base, shift: low + bits - width, bits: width };
-    let counts = Counts::new(source, digit);
+    let counts = Counts::new(source, digit)?;
     let totals = counts.totals();
     let wanted = reach(&totals, sink.len());
     let kept: usize = totals[..wanted].iter().sum();
@@ -105,7 +105,7 @@ pub(super) fn sort_again<R: Record, S: Sink<R>>(records: &mut [R], low: u32, sin
         sink.take(blocks.sort(records, low));
         return Ok(());
     }
-    let ends = threads::map(records.chunks(BLOCK), records.len(), || (), |_, part| dispatch(Extremes(part)));
+    let ends = threads::map(records.chunks(BLOCK), records.len(), || (), |_, part| dispatch(Extremes(part)))?;
     let ends = ends.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or_default();
     if ends.1.bits_from(ends.0.at_place_0(low), low) == 0 {
         take_all(records, sink);

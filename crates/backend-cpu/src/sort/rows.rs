@@ -483,7 +483,7 @@ impl<T: Copy, U: Unsigned, K: Fn(T) -> U> Loop for Extremes<'_, T, K> {
 fn long<T: Real>(row: &[T], descending: bool, results: Results<T>) -> Result<()> {
     let with_places = results.places.is_some();
     let key = move |v: T| if with_places { v.key() } else { v.bits_key() };
-    let ends = threads::map(row.chunks(BLOCK), row.len(), || (), |_, part| dispatch(Extremes(part, key)));
+    let ends = threads::map(row.chunks(BLOCK), row.len(), || (), |_, part| dispatch(Extremes(part, key)))?;
     let (least, greatest) = ends.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or_default();
     let range = greatest.wide() - least.wide();
     let whole = Coder::new(descending, 0);
@@ -491,7 +491,7 @@ fn long<T: Real>(row: &[T], descending: bool, results: Results<T>) -> Result<()>
     let place_bits = usize::BITS - (row.len() - 1).leading_zeros();
     if !with_places && range < count::RANGE {
         let of_key = |key: usize| coder.element::<T>(key as u64);
-        count::sort(row, range as usize + 1, |v| coder.key(v.bits_key()) as usize, of_key, results.values.unwrap_or_default());
+        count::sort(row, range as usize + 1, |v| coder.key(v.bits_key()) as usize, of_key, results.values.unwrap_or_default())?;
         return Ok(());
     }
     match (with_places, range) {

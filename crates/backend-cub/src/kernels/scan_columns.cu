@@ -1,7 +1,8 @@
-// Inclusive scan of many columns that lie side by side, in a single pass over memory: the lanes of a warp are neighbours, each thread
-// takes `ITEMS` rows, and a block `TILE` of them. The host defines what scan.cu names.
+// Inclusive scan of many adjacent columns in a single pass over memory. The lanes of a warp scan adjacent columns. Each thread scans `ITEMS`
+// successive rows of its column, and a block `TILE` rows. Requires the same headers and definitions as scan_rows.cu.
 //
-// A tile's prefix is the left fold of the totals of the tiles above it, as that of spans is in fold_back.cuh, wherever looking back began.
+// The prefix of a tile is the left fold of the totals of the tiles above it. It does not depend on how far look-back had to go, for the
+// reason that fold_back.cuh gives for spans.
 
 namespace cuprum {
 
@@ -12,37 +13,39 @@ constexpr int LANES = 32;
 constexpr int WARPS = THREADS / LANES;
 constexpr int TILE = WARPS * ITEMS;
 
-// The fold of the tiles above a lane's tile, of which there are `above` (> 0), their states `apart`. Lanes need not agree.
+// Waits for the states of the tiles above a tile, and returns the fold of their totals. There are `above` > 0 of them. The state of the tile has
+// index `own`, and those of successive tiles are `stride` apart. Lanes may return after different numbers of attempts.
 template <class Combine>
-__device__ inline Acc fold_above(const TileStates<Acc>& states, u64 mine, u64 apart, u32 above, const Combine& combine) {
-    constexpr int WORDS = TileStates<Acc>::WORDS, LOOK = 16 / WORDS;
-    Acc values[LOOK];  // of the nearest last
+__device__ inline Acc fold_above(const TileStates<Acc>& states, u64 own, u64 stride, u32 above, const Combine& combine) {
+    constexpr int WORDS = TileStates<Acc>::WORDS, WINDOW = 16 / WORDS;
+    Acc values[WINDOW];  // the nearest tile comes last
     int newest;
     while (true) {
-        bool whole = false;
+        bool complete = false;
         newest = -1;
         #pragma unroll
-        for (int k = 0; k < LOOK; k++) {
-            const u32 status = LOOK - k <= above ? states.get(mine - (LOOK - k) * apart, values[k]) : EMPTY;
-            whole = status == PREFIX || (whole && status != EMPTY);
+        for (int k = 0; k < WINDOW; k++) {
+            const u32 status = WINDOW - k <= above ? states.get(own - (WINDOW - k) * stride, values[k]) : EMPTY;
+            complete = status == PREFIX || (complete && status != EMPTY);
             if (status == PREFIX) newest = k;
         }
-        if (whole) break;
+        if (complete) break;
         __nanosleep(40);
     }
-    Acc prefix = values[LOOK - 1];
+    Acc prefix = values[WINDOW - 1];
     #pragma unroll
-    for (int k = 0; k < LOOK; k++) {
+    for (int k = 0; k < WINDOW; k++) {
         if (k == newest) prefix = values[k];
         else if (k > newest) prefix = combine(prefix, values[k]);
     }
     return prefix;
 }
 
-// `columns` in groups of as many as a warp has lanes, `tiles` of rows each. In the output, `pitch` columns lie side by side. `ticket`
-// and the words of `states` (one for each lane of each tile) are 0 before; with one tile neither is used.
+// Scans `columns` columns of `rows` elements. A group is the columns of one warp, and has `tiles` tiles. `step` holds the input strides along
+// a column, `out_stride` the output stride. `words` holds a look-back state for each lane of each tile; `ticket` numbers the tiles. Both
+// must be zeroed. With one tile per group they are not used.
 extern "C" __global__ void __launch_bounds__(THREADS)
-scan_columns(Params p, Axes<Index, RANK, INPUTS> axes, Offsets<Index, INPUTS> step, Out* out, i64 rows, i64 columns, i64 pitch,
+scan_columns(Params p, Axes<Index, RANK, INPUTS> axes, Offsets<Index, INPUTS> step, Out* out, i64 rows, i64 columns, i64 out_stride,
              u32* ticket, u64* words, u32 groups, u32 tiles) {
     __shared__ Acc totals[WARPS][LANES];
     __shared__ Acc prefixes[LANES];
@@ -50,7 +53,7 @@ scan_columns(Params p, Axes<Index, RANK, INPUTS> axes, Offsets<Index, INPUTS> st
     const Fold fold;
     const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
 
-    // Tiles are taken in order, so those that a tile waits for are running or done.
+    // Blocks take tiles in order, so the tiles that a block waits for are running or done.
     u32 number = blockIdx.x;
     if (tiles > 1) {
         if (threadIdx.x == 0) shared_number = atomicAdd(ticket, 1u);
@@ -58,18 +61,18 @@ scan_columns(Params p, Axes<Index, RANK, INPUTS> axes, Offsets<Index, INPUTS> st
         number = shared_number;
     }
     const u32 group = number % groups, tile = number / groups;
-    const u32 later = number + tiles_ahead(TILE * LANES * sizeof(Values));
-    if (later < gridDim.x) {
-        Offsets<Index, INPUTS> there = axes.offsets(later % groups * LANES);
-        const i64 first = static_cast<i64>(later / groups) * TILE, end = first + TILE < rows ? first + TILE : rows;
+    const u32 prefetched = number + tiles_ahead(TILE * LANES * sizeof(Values));
+    if (prefetched < gridDim.x) {
+        Offsets<Index, INPUTS> start = axes.offsets(prefetched % groups * LANES);
+        const i64 first = static_cast<i64>(prefetched / groups) * TILE, end = first + TILE < rows ? first + TILE : rows;
         for (i64 row = first + threadIdx.x; row < end; row += THREADS) {
-            Offsets<Index, INPUTS> at = there;
+            Offsets<Index, INPUTS> at = start;
             #pragma unroll
             for (int k = 0; k < INPUTS; k++) at.at[k] += row * step.at[k];
             prefetch(p, at);
         }
     }
-    // Lanes past the last column do as the last one does, and write nothing.
+    // Lanes past the last column repeat it and write nothing.
     const i64 wanted = static_cast<i64>(group) * LANES + lane;
     const i64 column = wanted < columns ? wanted : columns - 1;
     Offsets<Index, INPUTS> at = axes.offsets(column);
@@ -95,29 +98,29 @@ scan_columns(Params p, Axes<Index, RANK, INPUTS> axes, Offsets<Index, INPUTS> st
         total = fold(total, totals[w][lane]);
     }
 
-    bool follows = warp > 0;
+    bool has_prefix = warp > 0;
     if (tiles > 1) {
-        const u64 apart = static_cast<u64>(groups) * LANES, mine = static_cast<u64>(number) * LANES + lane;
-        const TileStates<Acc> states{words, apart * tiles};
+        const u64 stride = static_cast<u64>(groups) * LANES, own = static_cast<u64>(number) * LANES + lane;
+        const TileStates<Acc> states{words, stride * tiles};
         if (tile == 0) {
-            if (warp == 0) states.put(mine, PREFIX, total);
+            if (warp == 0) states.put(own, PREFIX, total);
         } else {
             if (warp == 0) {
-                states.put(mine, TOTAL, total);
-                const Acc prefix = fold_above(states, mine, apart, tile, fold);
-                states.put(mine, PREFIX, fold(prefix, total));
+                states.put(own, TOTAL, total);
+                const Acc prefix = fold_above(states, own, stride, tile, fold);
+                states.put(own, PREFIX, fold(prefix, total));
                 prefixes[lane] = prefix;
             }
             __syncthreads();
-            before = follows ? fold(prefixes[lane], before) : prefixes[lane];
-            follows = true;
+            before = has_prefix ? fold(prefixes[lane], before) : prefixes[lane];
+            has_prefix = true;
         }
     }
     if (wanted >= columns) return;
-    Out* to = out + (column / pitch * rows * pitch + column % pitch + first * pitch);
+    Out* to = out + (column / out_stride * rows * out_stride + column % out_stride + first * out_stride);
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
-        if (k < left) to[k * pitch] = Fold::leave<Out>(follows ? fold(before, items[k]) : items[k]);
+        if (k < left) to[k * out_stride] = Fold::leave<Out>(has_prefix ? fold(before, items[k]) : items[k]);
     }
 }
 

@@ -1,9 +1,15 @@
-// Segments of 1-D values, whatever their lengths, each reduced to one value; after block.cuh and fold.cuh. The ends of the segments and
-// the values are merged into one sequence, an end before the first value behind it, and that is cut into equal tiles ("merge path":
-// Merrill and Garland, "Merge-based parallel sparse matrix-vector multiplication", SC 2016): a block's work does not depend on lengths.
+// Reduces each segment of 1-D values to one value, for segments of any lengths. Requires block.cuh and fold.cuh.
 //
-// Where tiles are cut follows from the offsets, and the order of combination from that; there are no atomics. The host defines `Fold`,
-// `Out` and `ITEMS` (of the merged sequence, for a thread).
+// The values and the ends of the segments are merged into one sequence, in which an end precedes the first value after it. Tiles of equal
+// size divide the sequence, so that the load per block does not depend on segment lengths. Source ("merge path"): Merrill and Garland,
+// "Merge-based parallel sparse matrix-vector multiplication", SC 2016.
+//
+// The tile boundaries, and with them the order of combination, depend only on the offsets. There are no atomics.
+//
+// The host defines:
+//   Fold   the combining operation
+//   Out    element type of the output
+//   ITEMS  items of the merged sequence per thread
 
 namespace cuprum {
 
@@ -11,9 +17,10 @@ using Acc = Fold::Acc;
 constexpr int THREADS = 256;
 constexpr int WARPS = THREADS / 32;
 constexpr int TILE = THREADS * ITEMS;
-static_assert(ITEMS < 32, "a bit for each item");
+static_assert(ITEMS < 32, "`ended` has a bit for each item");
 
-// The values that segments cover: `count` from `base` on. None, if offsets are such that a tile finds an error among them.
+// The values that the segments cover: `count` values, the first at index `base`. Empty if the first or last offset is invalid; a tile then
+// reports the fault.
 struct Covered {
     i64 base, count;
     __device__ Covered(const i64* offsets, i64 segments, i64 length) : base(offsets[0]), count(offsets[segments] - base) {
@@ -23,7 +30,8 @@ struct Covered {
 
 __device__ inline i64 clamped(i64 x, i64 low, i64 high) { return x < low ? low : x < high ? x : high; }
 
-// How many of the first `diagonal` items of the merged sequence are ends. `end_of(s)` is the number of values before the end of segment s.
+// Returns the number of segment ends among the first `diagonal` items of the merged sequence. `end_of(s)` is the number of values before the
+// end of segment s.
 template <class Index, class End> __device__ inline Index ends_before(Index diagonal, Index ends, Index values, const End& end_of) {
     Index low = diagonal > values ? diagonal - values : 0, high = diagonal < ends ? diagonal : ends;
     while (low < high) {
@@ -34,7 +42,7 @@ template <class Index, class End> __device__ inline Index ends_before(Index diag
     return low;
 }
 
-// Where tiles begin: the first segment whose end is not in an earlier one. `cuts` has one more than there are tiles.
+// Writes to `cuts` the first segment of each tile: the first one whose end is not in an earlier tile. `cuts` has `tiles` + 1 elements.
 extern "C" __global__ void __launch_bounds__(THREADS) segment_cut(const i64* offsets, i64 segments, i64 length, i64* cuts, i64 tiles) {
     const i64 tile = static_cast<i64>(blockIdx.x) * THREADS + threadIdx.x;
     if (tile > tiles) return;
@@ -43,18 +51,19 @@ extern "C" __global__ void __launch_bounds__(THREADS) segment_cut(const i64* off
     cuts[tile] = ends_before(diagonal, segments, covered.count, [&](i64 s) { return offsets[s + 1] - covered.base; });
 }
 
-// A tile's part of the merged sequence.
+// The part of the merged sequence in one tile.
 struct Tile {
-    i64 segment, last_segment, value, last_value;  // whose ends, and which of the covered values are in it
+    // Ranges of the segments whose ends are in the tile, and of the covered values; the upper bounds are exclusive.
+    i64 segment, last_segment, value, last_value;
     __device__ Tile(i64 tile, const i64* cuts, i64 items) {
         segment = cuts[tile], last_segment = cuts[tile + 1];
         value = clamped(tile * TILE, 0, items) - segment, last_value = clamped((tile + 1) * TILE, 0, items) - last_segment;
     }
-    // Offsets that fall may make it otherwise.
+    // Decreasing offsets may make the ranges invalid.
     __device__ bool is_sound() const { return segment <= last_segment && value <= last_value; }
 };
 
-// What a thread, or a warp, has of the segment that is open behind it, and whether one ended in it.
+// Partial result of the segment that continues after the items of a thread or warp, and whether a segment ended among these items.
 struct Open {
     Acc value;
     u32 has_end;
@@ -66,12 +75,12 @@ struct FoldOpen {
     }
 };
 
-// A block a tile. `heads` gets what the tile has of a segment that ends in it and begins before it, `tails` what it has of the
-// segment that is open behind it.
+// Reduces each tile by one block. Complete segments are written to `out`. `heads` gets the partial result of the segment that begins before
+// the tile and ends in it. `tails` gets the partial result of the segment that continues after the tile.
 extern "C" __global__ void __launch_bounds__(THREADS)
 segment_tile(const __grid_constant__ Params p, Out* out, i64 length, const i64* offsets, i64 segments, const i64* cuts, Acc* heads, Acc* tails,
              Fault* fault, u64 op) {
-    // The tile's values, then its ends, by the number of values before them; after that its results.
+    // First the values of the tile, followed by its ends (each the number of values before it). Later the results of the tile.
     __shared__ alignas(16) unsigned char slots[TILE * (sizeof(Acc) < 4 ? 4 : sizeof(Acc))];
     __shared__ Open of_warps[WARPS], ends_of_warps[WARPS];
     __shared__ Acc totals[WARPS];
@@ -79,12 +88,12 @@ segment_tile(const __grid_constant__ Params p, Out* out, i64 length, const i64* 
     const Covered covered(offsets, segments, length);
     const Tile tile(blockIdx.x, cuts, segments + covered.count);
 
-    // What a tile that is sound covers lies among the values, whatever else is wrong with the offsets.
+    // The values of a tile with valid ranges are in bounds, even if other offsets are invalid.
     bool is_sound = tile.is_sound();
     const int ends = is_sound ? static_cast<int>(tile.last_segment - tile.segment) : 0;
     const int values = is_sound ? static_cast<int>(tile.last_value - tile.value) : 0;
     const i64 first_value = covered.base + tile.value;
-    // In turns, so that the loads of all items are under way together; what expressions take elements of stays in the caches.
+    // Separate loops keep the loads of all items in flight. Streaming loads leave the arrays that a fused `take` reads in the caches.
     Values inputs[ITEMS];
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
@@ -99,7 +108,7 @@ segment_tile(const __grid_constant__ Params p, Out* out, i64 length, const i64* 
         if (k * THREADS + threadIdx.x < values) items[k] = Fold::enter(evaluate(p, inputs[k], noticed).r0, 0);
     }
 
-    // Every segment's end is in a tile, which tells of a range that is none.
+    // Each segment end is in exactly one tile, which reports a fault if the offsets of the segment are invalid.
     for (i64 s = tile.segment + threadIdx.x; s < tile.last_segment; s += THREADS) {
         const i64 begin = offsets[s], end = offsets[s + 1];
         if (begin >= 0 && begin <= end && end <= length) continue;
@@ -111,7 +120,7 @@ segment_tile(const __grid_constant__ Params p, Out* out, i64 length, const i64* 
         report(p, noticed);
         return;
     }
-    if (ends == 0) {  // amid one segment
+    if (ends == 0) {  // the tile is inside one segment
         Acc total = items[0];
         #pragma unroll
         for (int k = 1; k < ITEMS; k++) total = fold(total, items[k]);
@@ -132,7 +141,8 @@ segment_tile(const __grid_constant__ Params p, Out* out, i64 length, const i64* 
     }
     __syncthreads();
 
-    // Each thread walks its items in their order. `items` are now what segments have at their ends, from the thread's first item on.
+    // Each thread combines its items in order. `items[k]` becomes the partial result of the segment that ends at item k, counted from the first
+    // item of the thread.
     const int diagonal = threadIdx.x * ITEMS < ends + values ? threadIdx.x * ITEMS : ends + values;
     int segment = ends_before(diagonal, ends, values, [&](int s) { return static_cast<int>(ends_here[s]); });
     int value = diagonal - segment, result = segment;
@@ -176,10 +186,10 @@ segment_tile(const __grid_constant__ Params p, Out* out, i64 length, const i64* 
     report(p, noticed);
 }
 
-// Segments that are longer than this many tiles are joined by a block.
+// A block combines the partial results of a segment of more tiles than this. A warp combines shorter segments.
 constexpr i64 MANY = 64;
 
-// Some tiles in a row, of which the last has a segment's end and the others nothing but its values, but for the first.
+// The tiles begin..last of one segment. The segment starts in the first tile and ends in the last. The tiles between contain only its values.
 struct Chain {
     i64 begin, last;
     __device__ Acc fold_every(const Acc* tails, const Acc* heads, int first, int width) const {
@@ -189,7 +199,7 @@ struct Chain {
     }
 };
 
-// The results of segments that lie in several tiles: a warp for each tile in which such a one ends.
+// Combines the partial results of segments that span several tiles. There is a warp for each tile, which handles the segment that ends there.
 extern "C" __global__ void __launch_bounds__(THREADS)
 segment_join(Out* out, i64 length, const i64* offsets, i64 segments, const i64* cuts, const Acc* heads, const Acc* tails, i64 tiles) {
     __shared__ Chain long_chains[WARPS];

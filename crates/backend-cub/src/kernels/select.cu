@@ -1,9 +1,15 @@
-// The elements at which a condition holds, and their places, in C order: one pass over memory, after
-// look_back.cuh. Ranks come from ballots, so that elements stay where coalesced loads put them; a tile's chosen elements are put
-// side by side in shared memory and leave in coalesced stores.
+// Selects the elements at which a condition holds, and their indices, in C order and a single pass over memory. Requires look_back.cuh.
 //
-// The host defines `Value` (a word of the values' size), `value_of`, `VALUES`, `PLACES` (what is asked for), `SEPARATE` (whether the
-// values are none of the condition's inputs), `ITEMS`, and `BLOCKS` that a multiprocessor shall hold at once.
+// Ranks within a warp come from ballots, so elements stay in the order of coalesced loads. The selected elements of a tile are compacted in
+// shared memory and written by coalesced stores.
+//
+// The host defines:
+//   Value            unsigned type with the size of the values
+//   value_of         function that returns the value at an index
+//   VALUES, INDICES  whether the call returns values and indices
+//   SEPARATE_VALUES  whether the values are not an input of the condition
+//   ITEMS            elements per thread
+//   MIN_BLOCKS       minimum number of resident blocks per multiprocessor
 
 namespace cuprum {
 
@@ -13,26 +19,27 @@ constexpr int WARPS = THREADS / WARP;
 constexpr int TILE = THREADS * ITEMS;
 constexpr u32 ALL = 0xffffffffu;
 
-// `ticket` and `states` are 0 before; with one tile neither is used. `length` receives the number of chosen elements.
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-select_flat(Params p, const Value* from, Value* values, i64* places, i64 count, u32* ticket, u64* states, u32 tiles, u64* length) {
-    __shared__ Value chosen_values[VALUES ? TILE : 1];
-    __shared__ u16 chosen_places[PLACES ? TILE : 1];
+// Selects from `count` elements. `states` holds the look-back states of all tiles; `ticket` numbers the tiles. Both must be zeroed. With one
+// tile they are not used. `length` receives the number of selected elements.
+extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
+select_elements(Params p, const Value* from, Value* values, i64* indices, i64 count, u32* ticket, u64* states, u32 tiles, u64* length) {
+    __shared__ Value selected_values[VALUES ? TILE : 1];
+    __shared__ u16 selected_indices[INDICES ? TILE : 1];
     __shared__ u32 warp_counts[WARPS];
     __shared__ u64 shared_before;
     __shared__ u32 shared_tile;
     const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
 
-    // Tiles are taken in order, so those that a tile waits for are running or done.
+    // Blocks take tiles in order, so the tiles that a block waits for are running or done.
     u32 tile = 0;
     if (tiles > 1) {
         if (threadIdx.x == 0) shared_tile = atomicAdd(ticket, 1u);
         __syncthreads();
         tile = shared_tile;
-        const u32 later = tile + tiles_ahead(TILE * (sizeof(Values) + SEPARATE * sizeof(Value)));
-        const i64 begin = static_cast<i64>(later) * TILE, end = begin + TILE < count ? begin + TILE : count;
+        const u32 prefetched = tile + tiles_ahead(TILE * (sizeof(Values) + SEPARATE_VALUES * sizeof(Value)));
+        const i64 begin = static_cast<i64>(prefetched) * TILE, end = begin + TILE < count ? begin + TILE : count;
         prefetch_along<THREADS>(p, Offsets<i64, INPUTS>{}, begin, end);
-        if constexpr (SEPARATE) prefetch_lines<THREADS>(from, begin, end);
+        if constexpr (SEPARATE_VALUES) prefetch_lines<THREADS>(from, begin, end);
     }
     const i64 base = static_cast<i64>(tile) * TILE, left = count - base;
     const int end = left < TILE ? static_cast<int>(left) : TILE, first = warp * WARP * ITEMS + lane;
@@ -43,24 +50,24 @@ select_flat(Params p, const Value* from, Value* values, i64* places, i64 count, 
         const int i = first + k * WARP;
         if (i < end) inputs[k] = load_along(p, Offsets<i64, INPUTS>{}, base + i);
     }
-    u32 held = 0;
+    u32 selected = 0;
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
-        if (first + k * WARP < end && compute(p, inputs[k]).r0) held |= 1u << k;
+        if (first + k * WARP < end && compute(p, inputs[k]).r0) selected |= 1u << k;
     }
     Value items[ITEMS];
     if constexpr (VALUES) {
         #pragma unroll
         for (int k = 0; k < ITEMS; k++) {
-            if (held >> k & 1) items[k] = value_of(inputs[k], from, base + first + k * WARP);
+            if (selected >> k & 1) items[k] = value_of(inputs[k], from, base + first + k * WARP);
         }
     }
     u32 ranks[ITEMS], in_warp = 0;
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
-        const u32 chosen = __ballot_sync(ALL, held >> k & 1);
-        ranks[k] = in_warp + __popc(chosen & ((1u << lane) - 1));
-        in_warp += __popc(chosen);
+        const u32 ballot = __ballot_sync(ALL, selected >> k & 1);
+        ranks[k] = in_warp + __popc(ballot & ((1u << lane) - 1));
+        in_warp += __popc(ballot);
     }
     if (lane == 0) warp_counts[warp] = in_warp;
     __syncthreads();
@@ -73,9 +80,9 @@ select_flat(Params p, const Value* from, Value* values, i64* places, i64 count, 
 
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
-        if (held >> k & 1) {
-            if constexpr (VALUES) chosen_values[start + ranks[k]] = items[k];
-            if constexpr (PLACES) chosen_places[start + ranks[k]] = static_cast<u16>(first + k * WARP);
+        if (selected >> k & 1) {
+            if constexpr (VALUES) selected_values[start + ranks[k]] = items[k];
+            if constexpr (INDICES) selected_indices[start + ranks[k]] = static_cast<u16>(first + k * WARP);
         }
     }
     if (warp == 0) {
@@ -88,8 +95,8 @@ select_flat(Params p, const Value* from, Value* values, i64* places, i64 count, 
     __syncthreads();
     const u64 before = shared_before;
     for (u32 i = threadIdx.x; i < in_tile; i += THREADS) {
-        if constexpr (VALUES) values[before + i] = chosen_values[i];
-        if constexpr (PLACES) places[before + i] = base + chosen_places[i];
+        if constexpr (VALUES) values[before + i] = selected_values[i];
+        if constexpr (INDICES) indices[before + i] = base + selected_indices[i];
     }
 }
 

@@ -1,10 +1,11 @@
-// Stable radix sort of short rows: a block each. After keys.cuh; the host defines what that names, `THREADS` and `ITEMS`.
+// Stable radix sort of short rows, one block per row. Requires sort_keys.cuh. The host defines the names that it
+// requires, `THREADS` and `ITEMS` (elements per thread).
 
 namespace cuprum {
 
-// Rows of `columns` elements, of which the first `limit` are asked for: a block a row. `values` or `places` may be null.
+// Sorts rows of `columns` elements, and writes the first `limit` of each. `values` or `indices` may be null.
 extern "C" __global__ void __launch_bounds__(THREADS)
-sort_rows(const Bits* __restrict__ from, Bits* __restrict__ values, i64* __restrict__ places, i64 rows, u32 columns, u32 limit) {
+sort_rows(const Bits* __restrict__ from, Bits* __restrict__ values, i64* __restrict__ indices, i64 rows, u32 columns, u32 limit) {
     using Sort = BlockRadixSort<Key, THREADS, ITEMS, choose<PAIRS, u16, NoValue>::type>;
     using Exchange = BlockExchange<Key, THREADS, ITEMS>;
     __shared__ union Storage {
@@ -14,7 +15,7 @@ sort_rows(const Bits* __restrict__ from, Bits* __restrict__ values, i64* __restr
     for (i64 row = blockIdx.x; row < rows; row += gridDim.x) {
         const Bits* elements = from + row * columns;
         Key keys[ITEMS];
-        // The keys after the row's last are equal to its largest at the least, and stand behind it.
+        // Threads past the end of the row have the largest key. The sort is stable, so these keys come after all elements.
         #pragma unroll
         for (int k = 0; k < ITEMS; k++) {
             const u32 i = k * THREADS + threadIdx.x;
@@ -23,22 +24,22 @@ sort_rows(const Bits* __restrict__ from, Bits* __restrict__ values, i64* __restr
         Exchange(storage.exchange).StripedToBlocked(keys, keys);
         __syncthreads();
         if constexpr (PAIRS) {
-            u16 at[ITEMS];
+            u16 index[ITEMS];
             #pragma unroll
-            for (int k = 0; k < ITEMS; k++) at[k] = static_cast<u16>(threadIdx.x * ITEMS + k);
+            for (int k = 0; k < ITEMS; k++) index[k] = static_cast<u16>(threadIdx.x * ITEMS + k);
             if constexpr (WORDS == 2) {
-                Sort(storage.sort).Sort(keys, at);
+                Sort(storage.sort).Sort(keys, index);
                 __syncthreads();
                 #pragma unroll
-                for (int k = 0; k < ITEMS; k++) keys[k] = at[k] < columns ? key_of(elements[at[k]], 1) : LAST_KEY;
+                for (int k = 0; k < ITEMS; k++) keys[k] = index[k] < columns ? key_of(elements[index[k]], 1) : LAST_KEY;
             }
-            Sort(storage.sort).SortBlockedToStriped(keys, at);
+            Sort(storage.sort).SortBlockedToStriped(keys, index);
             #pragma unroll
             for (int k = 0; k < ITEMS; k++) {
                 const u32 i = k * THREADS + threadIdx.x;
                 if (i < limit) {
-                    if (places != nullptr) places[row * limit + i] = at[k];
-                    if (values != nullptr) values[row * limit + i] = elements[at[k]];
+                    if (indices != nullptr) indices[row * limit + i] = index[k];
+                    if (values != nullptr) values[row * limit + i] = elements[index[k]];
                 }
             }
         } else {

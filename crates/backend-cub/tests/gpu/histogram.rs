@@ -5,7 +5,7 @@ use cuprum_core::{DType, NdArray};
 use crate::{numbers, on_device, served};
 
 #[test]
-fn histograms_count_by_their_edges() {
+fn histograms_match_a_binary_search() {
     on_device(|| {
         let oracle = |x: &[f64], edges: &[f64]| {
             let mut counts = vec![0i64; edges.len() - 1];
@@ -28,13 +28,13 @@ fn histograms_count_by_their_edges() {
                 let edges = cuprum_core::histogram_bin_edges(&f, (bins, -0.3, 1.0))?.to_vec::<f32>()?;
                 let edges: Vec<f64> = edges.into_iter().map(f64::from).collect();
                 assert!(served::<i64>(|| Ok(f.histogram((bins, -0.3, 1.0))?.0))? == oracle(&singles, &edges), "float32 {what}");
-                // Uneven ones, some of them equal.
+                // Uneven edges, some of them equal.
                 let edges: Vec<f64> = (0..=bins).map(|i| (i / 2 * 2) as f64 / bins as f64 - 0.5).map(|e| e * e * e * 4.0).collect();
                 let e = NdArray::from_slice(&edges)?;
                 assert!(served::<i64>(|| Ok(a.histogram(&e)?.0))? == oracle(&x, &edges), "edges {what}");
             }
         }
-        // A range so narrow that all edges are two floats.
+        // A range so narrow that the edges have only two distinct values.
         let x = NdArray::from_slice(&[1.0f32, 1.0 + f32::EPSILON, 1.0])?;
         let (counts, edges) = x.histogram((10, 1.0, 1.0 + f64::from(f32::EPSILON)))?;
         let edges: Vec<f64> = edges.to_vec::<f32>()?.into_iter().map(f64::from).collect();
@@ -44,7 +44,7 @@ fn histograms_count_by_their_edges() {
 }
 
 #[test]
-fn numbers_are_counted() {
+fn bincount_counts_integers() {
     on_device(|| {
         for (n, bins) in [(1, 1), (1000, 3), (100_003, 256), (100_003, 12_000), (50_000, 40_000)] {
             let x: Vec<i32> = numbers(n).iter().map(|x| ((x.abs() * bins as f64) as i32).min(bins - 1)).collect();

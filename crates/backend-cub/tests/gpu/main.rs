@@ -1,33 +1,33 @@
-//! Calls served by CUB on a real device, against sums written out here. Prints why it skips without one.
+//! Compares calls that CUB serves with results computed here. Without a device, each test prints why it is skipped.
 
-mod compile;
+mod background_compilation;
 mod declines;
 mod histogram;
-mod large;
-mod own;
+mod large_arrays;
 mod reduce;
 mod scan;
 mod segment;
 mod select;
 mod sort;
+mod user_reductions;
 
 use std::sync::{PoisonError, RwLock};
 
 use cuprum_backend_cub::CUB;
 use cuprum_core::{Availability, Device, Element, NdArray, Result, explain, registry, with_accelerators, with_device};
 
-/// Held by tests beside each other, but by one alone that makes errors which the device finds: it has one word for those of all.
+/// Lets tests run concurrently, except a test that causes device faults: the device has one fault word for all threads.
 static DEVICE: RwLock<()> = RwLock::new(());
 
 /// Runs a test on the first CUDA device with CUB alone before the base.
 fn on_device(test: impl FnOnce() -> Result<()>) {
-    let _beside = DEVICE.read().unwrap_or_else(PoisonError::into_inner);
+    let _shared = DEVICE.read().unwrap_or_else(PoisonError::into_inner);
     run(test);
 }
 
-/// [`on_device`], with no other test meanwhile.
+/// Like [`on_device`], but no other test runs at the same time.
 fn alone_on_device(test: impl FnOnce() -> Result<()>) {
-    let _alone = DEVICE.write().unwrap_or_else(PoisonError::into_inner);
+    let _exclusive = DEVICE.write().unwrap_or_else(PoisonError::into_inner);
     run(test);
 }
 
@@ -42,7 +42,7 @@ fn run(test: impl FnOnce() -> Result<()>) {
     with_device(device, || with_accelerators("cub", test)).unwrap().unwrap();
 }
 
-/// The value of `f`, whose last call CUB must serve.
+/// Evaluates the array. CUB must serve the last call.
 fn served_array(f: impl Fn() -> Result<NdArray>) -> Result<NdArray> {
     let (array, records) = explain(|| f().and_then(|a| a.eval().cloned()));
     let array = array?;
@@ -51,16 +51,16 @@ fn served_array(f: impl Fn() -> Result<NdArray>) -> Result<NdArray> {
     Ok(array)
 }
 
-/// The elements of [`served_array`], the same bits three times.
+/// Evaluates the array three times, which must give the same bits, and returns its elements. CUB must serve the last call.
 fn served<T: Element>(f: impl Fn() -> Result<NdArray>) -> Result<Vec<T>> {
     let first = served_array(&f)?;
     for _ in 0..2 {
-        assert!(served_array(&f)?.to_bytes()? == first.to_bytes()?, "another result at another time");
+        assert!(served_array(&f)?.to_bytes()? == first.to_bytes()?, "results differ between runs");
     }
     first.to_vec()
 }
 
-/// Numbers in -1..1 without a pattern that blocks could hide in.
+/// Pseudo-random numbers in -1..1.
 fn numbers(count: usize) -> Vec<f64> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut next = || {

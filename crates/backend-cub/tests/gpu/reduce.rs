@@ -16,7 +16,7 @@ fn sums_of_everything_at_every_size() {
             let want: f64 = single.iter().map(|x| f64::from(*x)).sum();
             let f32s = NdArray::from_slice(&single)?;
             close(&[served::<f32>(|| f32s.sum(()))?[0].into()], &[want], 1e-5 * (n as f64).sqrt().max(1.0), &format!("float32 {n}"));
-            // One element further on in memory: no aligned packs.
+            // A view that starts at the second element, so that loads are not aligned.
             let tail = f32s.index(s![1..])?;
             if n > 2 {
                 let want = want - f64::from(single[0]);
@@ -33,7 +33,7 @@ fn sums_of_everything_at_every_size() {
 }
 
 #[test]
-fn extremes_places_and_truths() {
+fn extremes_their_indices_and_truth_values() {
     on_device(|| {
         for n in SIZES {
             let mut x: Vec<f32> = numbers(n).into_iter().map(|x| x as f32).collect();
@@ -77,15 +77,15 @@ fn rows_of_every_shape() {
             close(&served::<f64>(|| a.sum(-1))?, &sums, 1e-12 * columns as f64, &what);
             let squares: Vec<f64> = x.chunks(columns).map(|r| r.iter().map(|x| x * x).sum()).collect();
             close(&served::<f64>(|| multiply(&a, &a)?.sum(-1))?, &squares, 1e-12 * columns as f64, &what);
-            let places: Vec<i64> =
+            let indices: Vec<i64> =
                 x.chunks(columns).map(|r| (0..columns).rev().max_by(|&i, &j| r[i].total_cmp(&r[j])).unwrap() as i64).collect();
-            assert_eq!(served::<i64>(|| a.argmax(-1))?, places, "{what}");
-            // Every other row, backwards.
+            assert_eq!(served::<i64>(|| a.argmax(-1))?, indices, "{what}");
+            // Every other row in reverse order.
             let some: Vec<f64> = sums.iter().rev().step_by(2).copied().collect();
             let view = a.index(s![..;-2, ..])?;
             close(&served::<f64>(|| view.sum(1))?, &some, 1e-12 * columns as f64, &what);
         }
-        // Two axes of rows, one of them broadcast, and a prologue with a row that repeats.
+        // Rows along two axes, one of them broadcast, and a fused addition of a broadcast row.
         let x = numbers(5 * 40);
         let a = NdArray::from_vec(&x, [5, 1, 40])?;
         let row = NdArray::from_vec(numbers(40), [40])?;
@@ -97,7 +97,7 @@ fn rows_of_every_shape() {
 }
 
 #[test]
-fn types_keep_their_rules() {
+fn dtypes_follow_numpy_rules() {
     on_device(|| {
         let halves = NdArray::from_slice(&vec![f16::from_f64(0.1); 4096])?;
         let want = f16::from_f64(4096.0 * f16::from_f64(0.1).to_f64());

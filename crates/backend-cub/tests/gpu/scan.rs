@@ -75,7 +75,7 @@ fn scans_of_rows_and_running_extremes() {
             close(&served::<f64>(|| a.cumsum(-1))?, &running(|a, b| a + b), 1e-12 * columns as f64, &what);
             assert!(served::<f64>(|| a.cummax(-1))? == running(f64::max), "{what}");
             assert!(served::<f64>(|| a.cummin(-1))? == running(f64::min), "{what}");
-            // Every other row, and a prologue.
+            // Rows in reverse order with a fused program.
             let view = a.index(s![..;-1, ..])?;
             let want: Vec<f64> = running(|a, b| a + b).chunks(columns).rev().flatten().copied().collect();
             close(&served::<f64>(|| add(&view, 0.0)?.cumsum(-1))?, &want, 1e-12 * columns as f64, &what);
@@ -100,7 +100,7 @@ fn scans_of_rows_and_running_extremes() {
 #[test]
 fn scans_of_columns() {
     on_device(|| {
-        // Running results along the middle axis.
+        // Inclusive scan along the middle axis.
         fn running<T: Copy>(x: &[T], [outer, rows, columns]: [usize; 3], f: impl Fn(T, T) -> T) -> Vec<T> {
             let mut out = x.to_vec();
             for i in (0..outer).flat_map(|o| (1..rows).map(move |r| o * rows + r)) {
@@ -130,7 +130,7 @@ fn scans_of_columns() {
             let z = NdArray::from_vec(x.iter().map(|x| Complex::new(*x, -x)).collect::<Vec<_>>(), shape)?;
             let got = served::<Complex<f64>>(|| z.cumsum(1))?;
             assert!(got.iter().zip(&sums).all(|(z, w)| (z.re - w).abs() <= 1e-12 * shape[1] as f64 && z.im == -z.re), "complex128 {what}");
-            // Backwards along both axes, with a row that repeats and a number.
+            // Reversed along both axes, with a fused addition of a broadcast row and a scalar.
             let row = NdArray::from_slice(&x[..shape[2]])?;
             let view = a.index(s![.., ..;-1, ..;-1])?;
             let terms: Vec<f64> = (0..count)
@@ -143,7 +143,7 @@ fn scans_of_columns() {
             let fused = || add(&add(&view, &row)?, 0.5)?.cumsum(1);
             close(&served::<f64>(fused)?, &want, 1e-12 * shape[1] as f64, &what);
         }
-        // Fortran order: the scanned axis is contiguous in memory, but not in the result.
+        // Fortran order: the scanned axis is contiguous in the input, but not in the result.
         let x = numbers(100 * 700);
         let a = NdArray::from_vec(&x, [100, 700])?;
         let turned: Vec<f64> = (0..x.len()).map(|i| x[i % 100 * 700 + i / 100]).collect();

@@ -1,10 +1,10 @@
-//! Reductions of segments, at every mixture of lengths.
+//! Reductions of segments of many lengths.
 
 use cuprum_core::{Complex, DType, Element, Error, NdArray, Result, bf16, f16, segment_max, segment_min, segment_prod, segment_sum};
 
 use crate::{alone_on_device, numbers, on_device, served};
 
-/// Lengths of segments around the tiles of `tile` values and ends: many of one kind, none, a few long ones among short ones.
+/// Lists of segment lengths relative to a tile of `tile` values and segment ends: equal, empty, and a few long segments among short ones.
 fn mixtures(tile: usize) -> Vec<Vec<usize>> {
     let skewed = |short: usize| (0..9000).map(|n| if n % 3000 == 1500 { 7 * tile + n } else { n % (short + 1) }).collect();
     vec![
@@ -31,7 +31,7 @@ fn offsets_of(lengths: &[usize], first: usize) -> Vec<i64> {
     offsets
 }
 
-/// Checks sums of values in these segments against sums in order, within so many units of the sum of magnitudes.
+/// Checks segment sums against sequential sums. `tolerance` is relative to the sum of magnitudes.
 fn check<T: Element>(values: &[T], wide: impl Fn(&T) -> Complex<f64>, offsets: &[i64], tolerance: f64, what: &str) -> Result<()> {
     let (a, o) = (NdArray::from_slice(values)?, NdArray::from_slice(offsets)?);
     let got = served::<T>(|| segment_sum(&a, &o))?;
@@ -52,7 +52,7 @@ fn check<T: Element>(values: &[T], wide: impl Fn(&T) -> Complex<f64>, offsets: &
 fn sums_of_segments_of_any_lengths() {
     on_device(|| {
         for (n, lengths) in mixtures(256 * 15).into_iter().enumerate() {
-            let offsets = offsets_of(&lengths, n % 2 * 7); // values before the first segment, and after the last
+            let offsets = offsets_of(&lengths, n % 2 * 7); // with values before the first segment and after the last
             let count = offsets[lengths.len()] as usize + n % 3;
             let values: Vec<f32> = numbers(count).into_iter().map(|x| x as f32).collect();
             check(&values, |x| Complex::new(f64::from(*x), 0.0), &offsets, 1e-6, &format!("float32, mixture {n}"))?;
@@ -91,7 +91,7 @@ fn sums_of_segments_of_every_dtype() {
     });
 }
 
-/// Checks minima and maxima of values without NaN, given the smallest and the largest of their type.
+/// Checks minima and maxima of values without NaN. `lowest` and `highest` are the results of empty segments.
 fn check_extremes<T: Element + PartialOrd>(values: &[T], (lowest, highest): (T, T), offsets: &[i64], what: &str) -> Result<()> {
     let (a, o) = (NdArray::from_slice(values)?, NdArray::from_slice(offsets)?);
     let segments = || offsets.windows(2).map(|w| &values[w[0] as usize..w[1] as usize]);
@@ -123,7 +123,7 @@ fn extremes_and_products_of_segments() {
         check_extremes(&x.iter().map(|x| f16::from_f64(*x)).collect::<Vec<_>>(), (f16::NEG_INFINITY, f16::INFINITY), &offsets, "float16")?;
         check_extremes(&x.iter().map(|x| (x * 1e18) as i64).collect::<Vec<_>>(), (i64::MIN, i64::MAX), &offsets, "int64")?;
         check_extremes(&x.iter().map(|x| (x * 120.0) as i8).collect::<Vec<_>>(), (i8::MIN, i8::MAX), &offsets, "int8")?;
-        // A NaN anywhere in a segment is its extreme.
+        // A NaN in a segment is both its minimum and its maximum.
         let mut with_nan = x.clone();
         with_nan.iter_mut().step_by(977).for_each(|x| *x = f64::NAN);
         let (a, o) = (NdArray::from_slice(&with_nan)?, NdArray::from_slice(&offsets)?);
@@ -135,7 +135,7 @@ fn extremes_and_products_of_segments() {
         let got = served::<u64>(|| segment_prod(&NdArray::from_slice(&odd)?, &NdArray::from_slice(&offsets)?))?;
         let product = |x: &[u64]| x.iter().fold(1u64, |a, b| a.wrapping_mul(*b));
         assert!(got == offsets.windows(2).map(|w| product(&odd[w[0] as usize..w[1] as usize])).collect::<Vec<_>>());
-        // Of few twos: no order of multiplication leaves the range.
+        // Few factors of two, so that products stay finite and exact in any order.
         let powers: Vec<f32> = (0..count).map(|i| if i % 977 == 0 { 2.0 } else { [1.0, -1.0][i % 2] }).collect();
         let got = served::<f32>(|| segment_prod(&NdArray::from_slice(&powers)?, &NdArray::from_slice(&offsets)?))?;
         assert!(got == offsets.windows(2).map(|w| powers[w[0] as usize..w[1] as usize].iter().product()).collect::<Vec<f32>>());
@@ -144,7 +144,7 @@ fn extremes_and_products_of_segments() {
 }
 
 #[test]
-fn what_is_summed_is_computed_in_the_same_pass() {
+fn fused_programs_compute_the_values() {
     on_device(|| {
         let n = 200_000;
         let (values, offsets) = ((0..n).collect::<Vec<i64>>(), (0..=n).step_by(10).collect::<Vec<i64>>());
@@ -160,7 +160,7 @@ fn what_is_summed_is_computed_in_the_same_pass() {
 }
 
 #[test]
-fn zeros_keep_their_sign_and_nothing_is_positive() {
+fn negative_zeros_keep_their_sign_and_empty_sums_are_positive() {
     on_device(|| {
         let n = 70_000;
         let a = NdArray::full(n, -0.0f64, DType::F64)?;
@@ -172,13 +172,13 @@ fn zeros_keep_their_sign_and_nothing_is_positive() {
 }
 
 #[test]
-fn bad_offsets_are_told_of() {
+fn invalid_offsets_are_errors() {
     alone_on_device(|| {
         let n = 100_000i64;
         let a = NdArray::full(n as usize, 1.0f32, DType::F32)?;
         let good: Vec<i64> = (0..=n / 10).map(|k| 10 * k).collect();
         let last = good.len() - 1;
-        // One that is too large, one below the others, ends outside, everything falling.
+        // An offset that is too large, one below its predecessor, a first or last one out of range, and decreasing offsets.
         let changed = |at: usize, to: i64| {
             let mut offsets = good.clone();
             offsets[at] = to;

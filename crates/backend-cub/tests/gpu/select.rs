@@ -4,7 +4,7 @@ use cuprum_core::{Complex, DType, NdArray, f16, s};
 
 use crate::{numbers, on_device, served};
 
-/// Sizes at the edges of warps and of the tiles of `tile` elements.
+/// Sizes near multiples of a warp and of tiles of `tile` elements.
 fn edges(tile: usize) -> [usize; 9] {
     [1, 31, 33, tile - 1, tile, tile + 1, 2 * tile, 35 * tile + 7, 100_003]
 }
@@ -15,13 +15,13 @@ fn selections_at_every_size() {
         for n in edges(384 * 16).into_iter().chain(edges(384 * 10)) {
             let x: Vec<f32> = numbers(n).into_iter().map(|x| x as f32).collect();
             let a = NdArray::from_slice(&x)?;
-            // All, none, half, one in a hundred.
+            // Selects all, none, half and 1 % of the elements.
             for above in [-2.0f32, 2.0, 0.0, 0.98] {
                 let want: Vec<f32> = x.iter().copied().filter(|x| *x > above).collect();
-                let places: Vec<i64> = (0..n as i64).filter(|i| x[*i as usize] > above).collect();
+                let indices: Vec<i64> = (0..n as i64).filter(|i| x[*i as usize] > above).collect();
                 let what = format!("{} of {n}", want.len());
                 assert!(served::<f32>(|| a.extract(&a.greater(above)?))? == want, "{what}");
-                assert!(served::<i64>(|| a.greater(above)?.flatnonzero())? == places, "{what}");
+                assert!(served::<i64>(|| a.greater(above)?.flatnonzero())? == indices, "{what}");
                 let mask = a.greater(above)?.eval()?.clone();
                 assert!(served::<f32>(|| a.extract(&mask))? == want, "{what}");
                 let wide = a.astype(DType::F64)?.eval()?.clone();
@@ -34,7 +34,7 @@ fn selections_at_every_size() {
 }
 
 #[test]
-fn selections_of_every_width() {
+fn selections_of_every_element_size() {
     on_device(|| {
         let n = 10_007;
         let x = numbers(n);
@@ -50,7 +50,7 @@ fn selections_of_every_width() {
         let complex: Vec<Complex<f64>> = x.iter().map(|x| Complex::new(*x, -x)).collect();
         let want: Vec<Complex<f64>> = (0..n).filter(|i| chosen(*i)).map(|i| complex[i]).collect();
         assert!(served::<Complex<f64>>(|| NdArray::from_slice(&complex)?.extract(&m))? == want);
-        // One element that stands for all, and a view that begins elsewhere.
+        // A broadcast element, and a view with an offset.
         let ones = NdArray::full(1, 1.0f64, DType::F64)?.broadcast_to(100)?;
         assert_eq!(served::<i64>(|| ones.flatnonzero())?.len(), 100);
         let tail = NdArray::from_slice(&x)?.index(s![1..])?;

@@ -1,10 +1,10 @@
-//! Sorts, and the first few of what is sorted.
+//! Sorts, partitions, and the first elements of sorted rows.
 
 use cuprum_core::{Complex, Element, NdArray, Result, axis, bf16, explain, f16};
 
 use crate::{numbers, on_device, served, served_array};
 
-/// NumPy's order of floats, NaN last; of other elements their own.
+/// NumPy's sort order: NaN comes last.
 trait Ordered: Element + Copy + PartialEq + std::fmt::Debug {
     fn order(&self, other: &Self) -> std::cmp::Ordering;
 }
@@ -45,7 +45,7 @@ ordered! {
     Complex<f64>: |a, b| by_parts(*a, *b);
 }
 
-/// Sorts, places and the largest few of rows of `columns` elements, both ways.
+/// Checks `sort`, `argsort` and `topk` of rows of `columns` elements, ascending and descending.
 fn check_sorts<T: Ordered>(x: &[T], columns: usize) -> Result<()> {
     let a = NdArray::from_vec(x, [x.len() / columns, columns])?;
     let itemsize = a.dtype().itemsize();
@@ -59,27 +59,27 @@ fn check_sorts<T: Ordered>(x: &[T], columns: usize) -> Result<()> {
         let over = || if descending { axis(-1).descending() } else { axis(-1) };
         let order = |a: &T, b: &T| if descending { b.order(a) } else { a.order(b) };
         let rows = || x.chunks(columns);
-        let places: Vec<i64> = rows()
+        let indices: Vec<i64> = rows()
             .flat_map(|row| {
-                let mut places: Vec<i64> = (0..columns as i64).collect();
-                places.sort_by(|i, j| order(&row[*i as usize], &row[*j as usize]));
-                places
+                let mut indices: Vec<i64> = (0..columns as i64).collect();
+                indices.sort_by(|i, j| order(&row[*i as usize], &row[*j as usize]));
+                indices
             })
             .collect();
         let got = served_array(|| a.argsort(over()))?.to_vec::<i64>()?;
-        let wrong = got.iter().zip(&places).position(|(a, b)| a != b);
-        assert!(wrong.is_none(), "places of {what}: at {wrong:?}");
+        let wrong = got.iter().zip(&indices).position(|(a, b)| a != b);
+        assert!(wrong.is_none(), "indices of {what}: at {wrong:?}");
         let values = served_array(|| a.sort(over()))?;
         let elements = values.to_vec::<T>()?;
-        let wrong = (0..x.len()).find(|i| order(&elements[*i], &x[i / columns * columns + places[*i] as usize]).is_ne());
+        let wrong = (0..x.len()).find(|i| order(&elements[*i], &x[i / columns * columns + indices[*i] as usize]).is_ne());
         assert!(wrong.is_none(), "values of {what}: at {wrong:?}");
         assert!(sorted_bits(&values.to_bytes()?) == sorted_bits(&a.to_bytes()?), "elements of {what}");
         for k in [columns.min(5), columns] {
             let (best, at) = a.topk(k, -1, descending)?;
-            let head: Vec<i64> = places.chunks(columns).flat_map(|row| &row[..k]).copied().collect();
+            let head: Vec<i64> = indices.chunks(columns).flat_map(|row| &row[..k]).copied().collect();
             let at = at.to_vec::<i64>()?;
             let wrong = at.iter().zip(&head).position(|(a, b)| a != b);
-            assert!(wrong.is_none() && at.len() == head.len(), "places of the top {k} of {what}: at {wrong:?}");
+            assert!(wrong.is_none() && at.len() == head.len(), "indices of the top {k} of {what}: at {wrong:?}");
             let best = best.to_vec::<T>()?;
             assert!((0..head.len()).all(|i| order(&best[i], &x[i / k * columns + head[i] as usize]).is_eq()), "top {k} of {what}");
         }
@@ -106,7 +106,7 @@ fn sorts_of_rows() {
         ];
         for (rows, columns) in shapes {
             let x = numbers(rows * columns);
-            // Many of a kind, all kinds of NaN and zeros.
+            // Random numbers, repeated values, NaNs, infinities and zeros of both signs.
             let floats: Vec<f32> = x
                 .iter()
                 .enumerate()
@@ -127,11 +127,11 @@ fn sorts_of_rows() {
 }
 
 #[test]
-fn sorts_leave_out_digits_that_are_alike() {
+fn passes_over_equal_digits_are_skipped() {
     on_device(|| {
         let columns = 9_001;
         let x = numbers(columns);
-        // Rows that need no pass, the first, the last, two, three, all but the first, all.
+        // Masks of the bytes that differ within a row: none, the first, the last, two, three, all but the first, all.
         let row = |n: usize, x: f64| {
             let bits = (x * 9e18) as i64 as u64;
             let mask = [0, 0xff, 0xff << 56, 0xffff, 0xff_00ff_0000_00ff, !0xff, u64::MAX][n];
@@ -155,23 +155,23 @@ fn sorts_leave_out_digits_that_are_alike() {
     });
 }
 
-/// The first `k` of each row, both ways.
+/// Checks the smallest and the largest `k` elements of each row.
 fn check_first<T: Ordered>(x: &[T], columns: usize, k: usize) -> Result<()> {
     let a = NdArray::from_vec(x, [x.len() / columns, columns])?;
     for largest in [false, true] {
         let what = format!("the first {k} of {} {} x {columns}, largest: {largest}", a.dtype(), x.len() / columns);
         let order = |a: &T, b: &T| if largest { b.order(a) } else { a.order(b) };
         let of_row = |row: &[T]| {
-            let mut places: Vec<i64> = (0..columns as i64).collect();
-            places.sort_by(|i, j| order(&row[*i as usize], &row[*j as usize]));
-            places.truncate(k);
-            places
+            let mut indices: Vec<i64> = (0..columns as i64).collect();
+            indices.sort_by(|i, j| order(&row[*i as usize], &row[*j as usize]));
+            indices.truncate(k);
+            indices
         };
         let want: Vec<i64> = x.chunks(columns).flat_map(of_row).collect();
         let (arrays, records) = explain(|| a.topk(k, -1, largest));
-        let (values, places) = arrays?;
+        let (values, indices) = arrays?;
         assert_eq!(records.last().and_then(|r| r.served_by), Some("cub"), "{what}");
-        assert!(places.to_vec::<i64>()? == want, "places of {what}");
+        assert!(indices.to_vec::<i64>()? == want, "indices of {what}");
         let values = values.to_vec::<T>()?;
         assert!((0..want.len()).all(|i| order(&values[i], &x[i / k * columns + want[i] as usize]).is_eq()), "{what}");
     }
@@ -179,11 +179,11 @@ fn check_first<T: Ordered>(x: &[T], columns: usize, k: usize) -> Result<()> {
 }
 
 #[test]
-fn the_first_few() {
+fn few_elements_of_long_rows() {
     on_device(|| {
         for (rows, columns) in [(1, 9_000), (3, 20_000)] {
             let x = numbers(rows * columns);
-            // Nothing alike, few numbers, one number, all kinds of NaN and zeros.
+            // Distinct numbers, few distinct numbers, one number, and NaNs and zeros of both signs.
             let nan_or_zero = |x: &f64| if x.abs() > 0.5 { f64::NAN.copysign(*x) } else { 0.0f64.copysign(*x) };
             let kinds: [Vec<f64>; 4] =
                 [x.clone(), x.iter().map(|x| (x * 3.0).round()).collect(), vec![7.0; x.len()], x.iter().map(nan_or_zero).collect()];
@@ -204,10 +204,10 @@ fn the_first_few() {
     });
 }
 
-/// Rows parted around element `nth`: before it, equal to it, behind it, each in the order it had.
-fn check_around<T: Ordered>(x: &[T], columns: usize, nth: usize) -> Result<()> {
+/// Checks stable partitions of rows around sorted element `nth`.
+fn check_partition<T: Ordered>(x: &[T], columns: usize, nth: usize) -> Result<()> {
     let a = NdArray::from_vec(x, [x.len() / columns, columns])?;
-    // Memory that is handed out again holds what nobody asked for.
+    // The partition is likely to reuse this buffer, which exposes elements that the kernel does not write.
     drop(NdArray::full(a.shape(), 1, a.dtype())?.eval()?.clone());
     for descending in [false, true] {
         let what = format!("{} {} x {columns} around {nth}, descending: {descending}", a.dtype(), x.len() / columns);
@@ -216,12 +216,12 @@ fn check_around<T: Ordered>(x: &[T], columns: usize, nth: usize) -> Result<()> {
         let of_row = |row: &[T]| {
             let mut sorted = row.to_vec();
             sorted.sort_by(order);
-            let mut places: Vec<i64> = (0..columns as i64).collect();
-            places.sort_by_key(|i| order(&row[*i as usize], &sorted[nth]));
-            places
+            let mut indices: Vec<i64> = (0..columns as i64).collect();
+            indices.sort_by_key(|i| order(&row[*i as usize], &sorted[nth]));
+            indices
         };
         let want: Vec<i64> = x.chunks(columns).flat_map(of_row).collect();
-        assert!(served::<i64>(|| a.argpartition(nth as isize, over()))? == want, "places of {what}");
+        assert!(served::<i64>(|| a.argpartition(nth as isize, over()))? == want, "indices of {what}");
         let got = served_array(|| a.partition(nth as isize, over()))?.to_bytes()?;
         let taken: Vec<T> = want.iter().enumerate().map(|(i, p)| x[i / columns * columns + *p as usize]).collect();
         assert!(got == NdArray::from_vec(taken, a.shape())?.to_bytes()?, "{what}");
@@ -232,7 +232,7 @@ fn check_around<T: Ordered>(x: &[T], columns: usize, nth: usize) -> Result<()> {
 #[test]
 fn partitions_of_long_rows() {
     on_device(|| {
-        // Tiles of 4096 elements, pieces of many.
+        // Sizes around tiles of 4096 elements, up to several chunks.
         for (rows, columns) in [(1, 4097), (1, 8192), (3, 8193), (2, 100_003), (1, 3_000_001)] {
             let x = numbers(rows * columns);
             let nan_or_zero = |x: &f64| if x.abs() > 0.5 { f64::NAN.copysign(*x) } else { 0.0f64.copysign(*x) };
@@ -240,16 +240,16 @@ fn partitions_of_long_rows() {
                 [x.clone(), x.iter().map(|x| (x * 3.0).round()).collect(), vec![7.0; x.len()], x.iter().map(nan_or_zero).collect()];
             for (n, x) in kinds.iter().enumerate() {
                 let nth = [0, columns / 2, columns - 1, columns / 3][(n + rows) % 4];
-                check_around(x, columns, nth)?;
-                check_around(&x.iter().map(|x| *x as f32).collect::<Vec<_>>(), columns, nth)?;
+                check_partition(x, columns, nth)?;
+                check_partition(&x.iter().map(|x| *x as f32).collect::<Vec<_>>(), columns, nth)?;
             }
-            check_around(&x.iter().map(|x| *x > 0.9).collect::<Vec<_>>(), columns, columns - 7)?;
-            check_around(&x.iter().map(|x| (x * 1e18) as i64).collect::<Vec<_>>(), columns, columns / 2)?;
-            check_around(&x.iter().map(|x| (x * 30_000.0) as i16).collect::<Vec<_>>(), columns, 1)?;
-            check_around(&x.iter().map(|x| bf16::from_f64(*x)).collect::<Vec<_>>(), columns, columns / 2)?;
+            check_partition(&x.iter().map(|x| *x > 0.9).collect::<Vec<_>>(), columns, columns - 7)?;
+            check_partition(&x.iter().map(|x| (x * 1e18) as i64).collect::<Vec<_>>(), columns, columns / 2)?;
+            check_partition(&x.iter().map(|x| (x * 30_000.0) as i16).collect::<Vec<_>>(), columns, 1)?;
+            check_partition(&x.iter().map(|x| bf16::from_f64(*x)).collect::<Vec<_>>(), columns, columns / 2)?;
             let part = |x: f64| if x > 0.6 { f32::NAN } else { (x * 2.0).round() as f32 };
             let pairs: Vec<_> = x.iter().zip(x.iter().rev()).map(|(a, b)| Complex::new(part(*a), part(*b))).collect();
-            check_around(&pairs, columns, columns / 2)?;
+            check_partition(&pairs, columns, columns / 2)?;
         }
         Ok(())
     });
@@ -263,7 +263,7 @@ fn sorts_of_every_dtype() {
             fn of<T>(x: &[f64], f: impl Fn(f64) -> T) -> Vec<T> {
                 x.iter().map(|x| f(*x)).collect()
             }
-            // Every bit pattern of the 16-bit floats among them.
+            // All bit patterns of the 16-bit floats.
             let bits = |x: f64| (x.abs() * 65536.0) as u16;
             check_sorts(&of(&x, |x| x > 0.3), columns)?;
             check_sorts(&of(&x, |x| (x.abs() * 256.0) as u8), columns)?;
@@ -289,7 +289,7 @@ fn sorts_of_two_words() {
         for (rows, columns) in [(1, 1), (7, 33), (2, 1000), (1, 4096), (1, 4097), (20, 3000), (3, 12_001), (1, 100_003)] {
             let x = numbers(2 * rows * columns);
             let special = [f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0];
-            // Parts that many have, parts that nearly nobody has, and those that are no numbers; real parts that are all alike.
+            // Common parts, distinct parts, and NaN or infinite parts.
             let part = |x: f64| match (x.abs() * 1000.0) as usize % 10 {
                 0 | 1 => special[(x.abs() * 1e6) as usize % 6],
                 2..5 => (x * 3.0).round(),
@@ -311,7 +311,7 @@ fn sorts_of_two_words() {
 }
 
 #[test]
-fn sorts_of_many() {
+fn sorts_of_20_million_elements() {
     on_device(|| {
         let n = 20_000_003;
         let x: Vec<f32> = numbers(n).into_iter().map(|x| x as f32).collect();

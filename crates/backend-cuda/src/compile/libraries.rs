@@ -28,7 +28,7 @@ pub const OLDEST_CCCL: (u32, u32) = (2, 7);
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 pub(crate) fn process_env(name: &str) -> Option<OsString> {
-    std::env::var_os(name).filter(|v| !v.is_empty())
+    std::env::var_os(name).filter(|v| !v.to_string_lossy().trim().is_empty())
 }
 
 /// How to find a library.

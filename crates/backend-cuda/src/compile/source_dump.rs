@@ -36,7 +36,7 @@ pub enum Origin<'a> {
 /// Writes a program to the folder, if the variable is set. A failure is a warning.
 pub fn write(request: &Request, arch: u32, key: &CacheKey, origin: &Origin) {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let folder = || settings::env(VARIABLE).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let folder = || settings::env(VARIABLE).map(PathBuf::from);
     let Some(folder) = FOLDER.get_or_init(folder) else { return };
     if let Err(error) = write_to(folder, request, arch, key, origin) {
         tracing::warn!(name = request.name, "{VARIABLE}: {} cannot be written: {error}", folder.display());

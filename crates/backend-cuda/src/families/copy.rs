@@ -1,6 +1,7 @@
 //! Copy: strided regions, typed by item size only. Contiguous runs use the driver's copy. Transposes go through tiles in
 //! shared memory. Everything else uses one strided kernel with the widest items that the alignment allows.
 
+use cuprum_core::call;
 use std::sync::Arc;
 
 use cuprum_core::device::Buffer;
@@ -38,7 +39,7 @@ pub fn sources() -> Vec<(String, String)> {
 
 /// Runs a call of family Copy.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let (Work::Copy { regions }, [spec]) = (&call.work, call.outputs) else { decline!("not a copy to one output") };
+    let (Work::Copy(call::Copy { regions }), [spec]) = (&call.work, call.outputs) else { decline!("not a copy to one output") };
     if call.inputs.iter().any(|a| a.dtype() != spec.dtype) || call.inputs.len() != regions.len() {
         decline!("an input of another dtype, or without a region");
     }

@@ -1,6 +1,7 @@
 //! Gather: elements at indices along an axis, one thread per item. An item holds several contiguous elements where alignment
 //! allows.
 
+use cuprum_core::call;
 use cuprum_core::layout::{Dims, Layout, Strides};
 use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{Array, Call, DType, Outcome, Result, StoredArray, Work, decline};
@@ -25,7 +26,7 @@ pub fn sources() -> Vec<(String, String)> {
 
 /// Runs a call of family Gather.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let (&Work::Gather { axis }, [values, indices], [spec]) = (&call.work, call.inputs, call.outputs) else {
+    let (&Work::Gather(call::Gather { axis }), [values, indices], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a gather of one array by another");
     };
     if !matches!(indices.dtype(), DType::I32 | DType::I64) || !indices.layout().is_c_contiguous() || !spec.layout.is_c_contiguous() {

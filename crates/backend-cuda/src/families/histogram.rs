@@ -1,6 +1,7 @@
 //! Histogram, with the input expression fused. Counts are in shared memory if the bins fit, in several copies to reduce
 //! conflicts of atomics; otherwise in global memory.
 
+use cuprum_core::call;
 use cuprum_core::call::Binning;
 use cuprum_core::{Array, Call, DType, Outcome, Program as Expression, Result, Work, decline};
 
@@ -63,7 +64,9 @@ pub fn sources() -> Vec<(String, String)> {
 
 /// Runs a call of family Histogram.
 pub fn run(call: &Call) -> Result<Outcome> {
-    let (&Work::Histogram { program, binning }, [spec]) = (&call.work, call.outputs) else { decline!("not a histogram of one output") };
+    let (&Work::Histogram(call::Histogram { program, binning }), [spec]) = (&call.work, call.outputs) else {
+        decline!("not a histogram of one output")
+    };
     if binning == (Binning::Number { weighted: true }) {
         decline!("sums of weights: atomics add in no fixed order");
     }

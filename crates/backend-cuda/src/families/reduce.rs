@@ -3,6 +3,7 @@
 //! Rows are reduced by teams of threads: up to a warp, or a block, by length. Several blocks share a long row. Columns are
 //! read 32 neighbours at a time. The last block to finish combines the partial results in block order.
 
+use cuprum_core::call;
 use std::sync::Arc;
 
 use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
@@ -165,7 +166,9 @@ pub fn sources() -> Vec<(String, String)> {
 
 /// Runs a call of family Reduce.
 pub fn run(call: &Call) -> Result<Outcome> {
-    let (Work::Reduce { program, plan, acc }, [spec]) = (&call.work, call.outputs) else { decline!("not a reduction of one output") };
+    let (Work::Reduce(call::Reduce { program, plan, acc }), [spec]) = (&call.work, call.outputs) else {
+        decline!("not a reduction of one output")
+    };
     let (own, of_own);
     let (row, acc_size) = match (REDUCTIONS.iter().find(|row| row.op == call.op), call.op.0.body) {
         (Some(row), _) => (row, row.acc_size(*acc)),

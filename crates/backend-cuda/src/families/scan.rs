@@ -3,6 +3,7 @@
 //! A lane is a 1-D slice along the axis. Short lanes, and many adjacent ones, take a thread each; others take a block each. A
 //! few long lanes are cut into tiles that use decoupled look-back. The order of combination follows from the shape alone.
 
+use cuprum_core::call;
 use std::sync::Arc;
 
 use cuprum_core::op::Op;
@@ -94,7 +95,7 @@ pub fn sources() -> Vec<(String, String)> {
 
 /// Runs a call of family Scan.
 pub fn run(call: &Call) -> Result<Outcome> {
-    let (Work::Scan { program, plan }, [spec]) = (&call.work, call.outputs) else { decline!("not a scan of one output") };
+    let (Work::Scan(call::Scan { program, plan }), [spec]) = (&call.work, call.outputs) else { decline!("not a scan of one output") };
     let Some(combine) = combine(call.op) else { decline!("{} is not a running sum, product or extreme", call.op.name()) };
     let rank = plan.lanes.len();
     if rank > MAX_RANK {

@@ -1,5 +1,6 @@
 //! Search: insertion points of values in a sorted array, one value per thread.
 
+use cuprum_core::call;
 use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
 
 use crate::codegen::ctype;
@@ -22,7 +23,7 @@ pub fn sources() -> Vec<(String, String)> {
 
 /// Runs a call of family Search.
 pub fn run(call: &Call) -> Result<Outcome> {
-    let (&Work::Search { after_equal }, [sorted, values], [spec]) = (&call.work, call.inputs, call.outputs) else {
+    let (&Work::Search(call::Search { after_equal }), [sorted, values], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a search of one array in another");
     };
     if sorted.dtype() != values.dtype() || spec.dtype != DType::I64 {

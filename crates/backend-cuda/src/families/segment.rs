@@ -1,5 +1,6 @@
 //! Reductions of segments, with the input expression fused. Part of a warp reduces a short segment, a block a long one.
 
+use cuprum_core::call;
 use cuprum_core::ops::reduce::{MAX, MIN, PROD, SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM, SUM, accumulator};
 use cuprum_core::{Array, Call, DType, Op, Outcome, Program as Expression, Result, Work, decline};
 
@@ -105,7 +106,7 @@ pub fn sources() -> Vec<(String, String)> {
 
 /// Runs a reduction of segments.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let (&Work::Segments { program, reduction, acc }, [spec]) = (&call.work, call.outputs) else {
+    let (&Work::Segments(call::Segments { program, reduction, acc }), [spec]) = (&call.work, call.outputs) else {
         decline!("not a reduction of segments with one output")
     };
     let (values, Some(offsets)) = call.program_inputs() else { decline!("no offsets") };

@@ -1,5 +1,6 @@
 //! Select: elements and indices where a condition holds, in one pass, with the condition's expression fused.
 
+use cuprum_core::call;
 use std::sync::Arc;
 
 use cuprum_core::{Array, Call, DType, Error, Outcome, Program as Expression, Result, Work, decline};
@@ -71,7 +72,7 @@ fn condition(dtype: DType) -> Expression {
 
 /// Runs a call of family Select.
 pub fn run(call: &Call) -> Result<Outcome> {
-    let &Work::Select { program, values, places } = &call.work else { decline!("not a selection") };
+    let &Work::Select(call::Select { program, values, indices: places }) = &call.work else { decline!("not a selection") };
     let (conditions, from) = call.program_inputs();
     let (Some(size), true) =
         (call.outputs.first().map(|o| o.layout.size()), call.outputs.len() == usize::from(values) + usize::from(places))

@@ -2,6 +2,7 @@
 //! Accelerators find the user's code in a [`StringReduction`].
 #![allow(unsafe_code)] // unsafe functions: their callers guarantee properties of the user's code
 
+use cuprum_core::call;
 use std::sync::Arc;
 
 use cuprum_core::array::StoredArray;
@@ -20,20 +21,8 @@ use crate::codegen::{self, Access, Combination, KernelKey};
 /// Function name in errors.
 const OP: &str = "ReductionKernel";
 
-static ROW: OpDef = OpDef {
-    name: OP,
-    aliases: &[],
-    family: Family::Custom,
-    arity: 0,
-    index: u16::MAX,
-    rule: None,
-    cost: Cost::Cheap,
-    composite: None,
-    body: None,
-    call: None,
-    signature: "",
-    doc: "A reduction from strings.",
-};
+static ROW: OpDef =
+    OpDef { name: OP, family: Family::Custom, arity: 0, index: u16::MAX, rule: None, cost: Cost::Cheap, composite: None, body: None };
 /// The operation of a [`ReductionKernel`]. Its [`Work::Custom`] is a [`StringReduction`], and its inputs are those of the
 /// reduction's program.
 pub const REDUCTION_KERNEL: Op = Op(&ROW);
@@ -133,7 +122,7 @@ impl ReductionKernel {
         let ReductionCall { inputs, output, reduction } = self.asked(args, axes)?;
         let device = self.0.declared.device(args)?;
         context(device)?;
-        let (stream, work) = (Stream::current(device), Work::Custom(&reduction));
+        let (stream, work) = (Stream::current(device), Work::Custom(call::Custom(&reduction)));
         let done = dispatch::run(&Call { op: REDUCTION_KERNEL, device, stream, inputs: &inputs, outputs: &[output], work })?;
         done.into_iter().next().map(NdArray::from).ok_or_else(|| self.0.declared.error("no result"))
     }
@@ -237,7 +226,7 @@ pub struct StringReduction {
 impl StringReduction {
     /// Returns the reduction of a [`REDUCTION_KERNEL`] call, or `None` for other calls.
     pub fn of<'a>(call: &Call<'a>) -> Option<&'a StringReduction> {
-        let Work::Custom(work) = call.work else { return None };
+        let Work::Custom(call::Custom(work)) = call.work else { return None };
         work.downcast_ref()
     }
 

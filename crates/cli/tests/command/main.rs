@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod eval;
+mod limits;
 mod others;
 
 use std::path::{Path, PathBuf};

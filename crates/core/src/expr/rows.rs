@@ -2,6 +2,7 @@
 //! reductions (softmax, `(a - mean) / std`) then reads each row once. Only where a kernel of the device takes such work, and where all
 //! of them decline each reduction runs on its own, as it does elsewhere.
 
+use crate::call;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -148,7 +149,7 @@ impl NdArray {
             stream: Stream::current(device),
             inputs: &flat.inputs,
             outputs: &outputs,
-            work: Work::Rows { program: &flat.program, plan: &plan },
+            work: Work::Rows(call::Rows { program: &flat.program, plan: &plan }),
         });
         let values = match done {
             Err(Error::Unsupported { .. }) => return Ok(false),

@@ -30,13 +30,14 @@ pub use npz::{load_npz, load_npz_bytes, save_npz, save_npz_compressed};
 /// ```
 pub fn load(path: impl AsRef<Path>) -> Result<NdArray> {
     let path = path.as_ref();
-    let bytes = std::fs::read(path).map_err(|e| Error::io(path, e))?;
-    npy::decode(&bytes).map_err(|e| at(path, e))
+    let file = std::fs::File::open(path).map_err(|e| Error::system(path, e))?;
+    let size = file.metadata().ok().filter(std::fs::Metadata::is_file).map(|m| m.len());
+    npy::decode(&mut std::io::BufReader::new(file), size).map_err(|e| at(path, e))
 }
 
 /// Reads an array from the bytes of a `.npy` file.
 pub fn load_bytes(bytes: &[u8]) -> Result<NdArray> {
-    npy::decode(bytes)
+    npy::decode(&mut &*bytes, Some(bytes.len() as u64))
 }
 
 /// Writes a `.npy` file in C order (`numpy.save`). The name is used as given.
@@ -44,15 +45,24 @@ pub fn load_bytes(bytes: &[u8]) -> Result<NdArray> {
 /// Errors: [`Error::Io`]; bfloat16, which the format lacks (`astype` float32 first).
 pub fn save(path: impl AsRef<Path>, array: &NdArray) -> Result<()> {
     let path = path.as_ref();
-    let bytes = npy::encode(array).map_err(|e| at(path, e))?;
-    write_whole(path, |file| file.write_all(&bytes).map_err(|e| Error::io(path, e)))
+    let header = npy::encode_header(array).map_err(|e| at(path, e))?;
+    array.eval()?;
+    write_whole(path, |file| write_array(path, file, &header, array))
+}
+
+/// Writes a header and the elements behind it.
+fn write_array(path: &Path, file: &mut dyn Write, header: &[u8], array: &NdArray) -> Result<()> {
+    file.write_all(header).map_err(|e| Error::system(path, e))?;
+    array.for_each_run(|run| file.write_all(run).map_err(|e| Error::system(path, e)))
 }
 
 /// The error with the file's name in front.
 fn at(path: &Path, e: Error) -> Error {
     match e {
-        Error::Io { message, path: member } if member.is_empty() => Error::io(path, message),
-        Error::Io { message, path: member } => Error::io(path, format!("{member}: {message}")),
+        Error::Io { message, path: member, kind } => {
+            let message = if member.is_empty() { message } else { format!("{member}: {message}") };
+            Error::Io { path: path.display().to_string(), message, kind }
+        }
         e => e,
     }
 }
@@ -77,10 +87,10 @@ fn write_whole(path: &Path, write: impl FnOnce(&mut std::fs::File) -> Result<()>
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
     // Without the name of the temporary file, which tempfile adds.
-    let mut temporary =
-        builder.tempfile_in(folder).map_err(|e| Error::io(path, e.to_string().split(" at path ").next().unwrap_or_default()))?;
+    let plain = |e: std::io::Error| std::io::Error::new(e.kind(), e.to_string().split(" at path ").next().unwrap_or_default().to_string());
+    let mut temporary = builder.tempfile_in(folder).map_err(|e| Error::system(path, plain(e)))?;
     write(temporary.as_file_mut())?;
-    temporary.as_file().sync_all().map_err(|e| Error::io(path, e))?;
-    temporary.persist(path).map_err(|e| Error::io(path, e.error))?;
+    temporary.as_file().sync_all().map_err(|e| Error::system(path, e))?;
+    temporary.persist(path).map_err(|e| Error::system(path, e.error))?;
     Ok(())
 }

@@ -1,22 +1,61 @@
 //! The `.npy` format (NEP 1, `numpy.lib.format`): one array, a header and its bytes.
 
-use std::io::Cursor;
+use std::io::{Cursor, Read};
 
 use npyz::{Endianness, NpyHeader, Order, TypeChar};
 
 use super::bad;
 use crate::array::NdArray;
+use crate::buffer::HostBuffer;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::checked_size;
 
-/// Reads an array; every length is checked against the bytes that are there.
-pub(super) fn decode(bytes: &[u8]) -> Result<NdArray> {
-    if !bytes.starts_with(b"\x93NUMPY") {
+const MAGIC: &[u8] = b"\x93NUMPY";
+/// Longest header in bytes: that of `numpy.load`.
+const MOST_HEADER: usize = 10_000;
+/// Deepest nesting of brackets in a header. Its parser recurses.
+const MOST_NESTING: usize = 32;
+
+/// Reads the header, and returns it with its length in the file.
+fn header(source: &mut dyn Read) -> Result<(NpyHeader, usize)> {
+    let mut bytes = Vec::new();
+    let mut read = |len: usize, bytes: &mut Vec<u8>| {
+        let wanted = bytes.len() + len;
+        source.take(len as u64).read_to_end(bytes).map_err(bad)?;
+        if bytes.len() < wanted && bytes.starts_with(MAGIC) { Err(bad("damaged npy header: the file ends in it")) } else { Ok(()) }
+    };
+    read(MAGIC.len() + 2, &mut bytes)?;
+    if !bytes.starts_with(MAGIC) {
         return Err(bad("not an npy file (its first bytes are not \\x93NUMPY)"));
     }
-    let mut cursor = Cursor::new(bytes);
-    let header = NpyHeader::from_reader(&mut cursor).map_err(|e| bad(format!("damaged npy header: {e}")))?;
+    let len_bytes = if bytes[MAGIC.len()] < 2 { 2 } else { 4 };
+    read(len_bytes, &mut bytes)?;
+    let start = bytes.len();
+    let len = bytes[start - len_bytes..].iter().rev().fold(0, |len, &b| len << 8 | b as usize);
+    if len > MOST_HEADER {
+        return Err(bad(format!("damaged npy header: {len} bytes long, where at most {MOST_HEADER} are read")));
+    }
+    read(len, &mut bytes)?;
+    let mut depth = 0;
+    for byte in &bytes[start..] {
+        match byte {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth -= 1,
+            _ => {}
+        }
+        if depth > MOST_NESTING as isize {
+            return Err(bad(format!("damaged npy header: brackets nested more than {MOST_NESTING} deep")));
+        }
+    }
+    let header = NpyHeader::from_reader(&mut Cursor::new(&bytes)).map_err(|e| bad(format!("damaged npy header: {e}")))?;
+    Ok((header, bytes.len()))
+}
+
+/// Reads an array into memory of its own. Every length is checked against the limit of host memory, and against the size of the
+/// source where that is known.
+pub(super) fn decode(source: &mut dyn Read, size: Option<u64>) -> Result<NdArray> {
+    let (header, header_len) = header(source)?;
     let npyz::DType::Plain(kind) = header.dtype() else {
         return Err(bad(format!("structured dtype {} is not supported", header.dtype().descr())));
     };
@@ -40,31 +79,37 @@ pub(super) fn decode(bytes: &[u8]) -> Result<NdArray> {
     let extents: Option<Vec<usize>> = header.shape().iter().map(|&n| usize::try_from(n).ok()).collect();
     let shape = extents.ok_or_else(|| bad("an extent does not fit this machine"))?;
     let want = checked_size("load", &shape)?.saturating_mul(dtype.itemsize());
-    let data = bytes.get(cursor.position() as usize..).unwrap_or_default();
-    if data.len() < want {
-        return Err(bad(format!(
-            "truncated: {} bytes of data for {dtype} {}, {want} needed",
-            data.len(),
-            crate::error::shape_text(&shape)
-        )));
+    let truncated =
+        |found: u64| bad(format!("truncated: {found} bytes of data for {dtype} {}, {want} needed", crate::error::shape_text(&shape)));
+    if let Some(found) = size.map(|size| size.saturating_sub(header_len as u64)).filter(|&found| found < want as u64) {
+        return Err(truncated(found));
     }
-    let data = &data[..want];
-    let swapped;
-    let data = if kind.endianness() == Endianness::Big {
+    let mut host = HostBuffer::uninit(want)?;
+    let data = host.as_mut_bytes();
+    let mut filled = 0;
+    while filled < want {
+        match source.read(&mut data[filled..]) {
+            Ok(0) => return Err(truncated(filled as u64)),
+            Ok(n) => filled += n,
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(bad(e)),
+        }
+    }
+    if dtype == DType::Bool {
+        data.iter_mut().for_each(|b| *b = (*b != 0) as u8);
+    }
+    if kind.endianness() == Endianness::Big {
         let part = if dtype.is_complex() { dtype.itemsize() / 2 } else { dtype.itemsize() };
-        swapped = data.chunks_exact(part).flat_map(|c| c.iter().rev().copied()).collect::<Vec<u8>>();
-        &swapped
-    } else {
-        data
-    };
+        data.chunks_exact_mut(part).for_each(<[u8]>::reverse);
+    }
     match header.order() {
-        Order::C => NdArray::from_bytes(dtype, shape, data),
-        Order::Fortran => NdArray::from_bytes(dtype, shape.iter().rev().copied().collect::<Vec<_>>(), data)?.t(),
+        Order::C => NdArray::from_host(dtype, &shape, host),
+        Order::Fortran => NdArray::from_host(dtype, &shape.iter().rev().copied().collect::<Vec<_>>(), host)?.t(),
     }
 }
 
-/// Writes an array, version 1.0, C order, little-endian.
-pub(super) fn encode(array: &NdArray) -> Result<Vec<u8>> {
+/// The header of an array, version 1.0, C order, little-endian. The elements follow it.
+pub(super) fn encode_header(array: &NdArray) -> Result<Vec<u8>> {
     let code = match array.dtype() {
         DType::Bool => "|b1",
         DType::I8 => "|i1",
@@ -87,11 +132,10 @@ pub(super) fn encode(array: &NdArray) -> Result<Vec<u8>> {
     let padding = (64 - (10 + header.len() + 1) % 64) % 64;
     header.extend(std::iter::repeat_n(' ', padding));
     header.push('\n');
-    let data = array.to_bytes()?;
-    let mut out = Vec::with_capacity(10 + header.len() + data.len());
-    out.extend_from_slice(b"\x93NUMPY\x01\x00");
+    let mut out = Vec::with_capacity(10 + header.len());
+    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(&[1, 0]);
     out.extend_from_slice(&(header.len() as u16).to_le_bytes());
     out.extend_from_slice(header.as_bytes());
-    out.extend_from_slice(&data);
     Ok(out)
 }

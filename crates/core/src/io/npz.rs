@@ -1,19 +1,19 @@
 //! The `.npz` format: a zip archive of `.npy` members.
 
-use std::io::{Cursor, Read, Seek, Write};
+use std::io::{Cursor, Read, Seek};
 use std::path::Path;
 
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
-use super::{at, bad, npy, write_whole};
+use super::{at, bad, npy, write_array, write_whole};
 use crate::array::NdArray;
 use crate::error::{Error, Result};
 
 /// Reads every member of a `.npz` file, in the archive's order (`numpy.load`).
 pub fn load_npz(path: impl AsRef<Path>) -> Result<Vec<(String, NdArray)>> {
     let path = path.as_ref();
-    let file = std::fs::File::open(path).map_err(|e| Error::io(path, e))?;
+    let file = std::fs::File::open(path).map_err(|e| Error::system(path, e))?;
     read(std::io::BufReader::new(file)).map_err(|e| at(path, e))
 }
 
@@ -28,9 +28,11 @@ fn read(source: impl Read + Seek) -> Result<Vec<(String, NdArray)>> {
     for i in 0..archive.len() {
         let mut member = archive.by_index(i).map_err(|e| bad(format!("damaged npz file: {e}")))?;
         let Some(name) = member.name().strip_suffix(".npy").map(str::to_string) else { continue };
-        let mut bytes = Vec::new();
-        member.read_to_end(&mut bytes).map_err(|e| Error::io(&name, format!("damaged member: {e}")))?;
-        out.push((name.clone(), npy::decode(&bytes).map_err(|e| at(Path::new(&name), e))?));
+        let size = member.size();
+        let array = npy::decode(&mut member, Some(size)).map_err(|e| at(Path::new(&name), e))?;
+        // The checksum is compared where the member ends. What follows the array is not read, however long it is.
+        member.read(&mut [0]).map_err(|e| Error::io(&name, format!("damaged member: {e}")))?;
+        out.push((name, array));
     }
     Ok(out)
 }
@@ -46,18 +48,22 @@ pub fn save_npz_compressed(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) 
 }
 
 fn write(path: &Path, arrays: &[(&str, &NdArray)], method: CompressionMethod) -> Result<()> {
-    // Everything is computed and encoded before the file is begun.
-    let members: Result<Vec<(String, Vec<u8>)>> =
-        arrays.iter().map(|(name, a)| Ok((format!("{name}.npy"), npy::encode(a).map_err(|e| at(Path::new(name), e))?))).collect();
-    let members = members.map_err(|e| at(path, e))?;
+    // Everything is computed before the file is begun.
+    let mut members = Vec::new();
+    for (name, array) in arrays {
+        let header = npy::encode_header(array).map_err(|e| at(path, at(Path::new(name), e)))?;
+        array.eval()?;
+        members.push((format!("{name}.npy"), header, array));
+    }
     write_whole(path, |file| {
         let mut archive = ZipWriter::new(file);
-        for (name, bytes) in &members {
-            let options = SimpleFileOptions::default().compression_method(method).large_file(bytes.len() > u32::MAX as usize);
-            archive.start_file(name.as_str(), options).map_err(|e| Error::io(path, e))?;
-            archive.write_all(bytes).map_err(|e| Error::io(path, e))?;
+        for (name, header, array) in &members {
+            let size = header.len().saturating_add(array.nbytes());
+            let options = SimpleFileOptions::default().compression_method(method).large_file(size > u32::MAX as usize);
+            archive.start_file(name.as_str(), options).map_err(|e| Error::system(path, e))?;
+            write_array(path, &mut archive, header, array)?;
         }
-        archive.finish().map_err(|e| Error::io(path, e))?;
+        archive.finish().map_err(|e| Error::system(path, e))?;
         Ok(())
     })
 }

@@ -1,5 +1,6 @@
 //! Products that sum over shared axes: `matmul`, `dot` and their kin, all of them contractions of two operands by modes.
 
+use crate::call;
 use smallvec::SmallVec;
 
 use crate::array::NdArray;
@@ -11,44 +12,17 @@ use crate::layout::{Dims, check_ndim, normalize_axes};
 use crate::op::Op;
 use crate::ops::value::{Args, Value};
 use crate::plan::contract::{ContractPlan, Mode};
+use cuprum_macros::numpy;
 
-fn two(a: &Args, x: &str, y: &str) -> Result<(NdArray, NdArray)> {
-    Ok((a.array(x)?, a.array(y)?))
-}
-
-super::rows! { Contract from 320:
-    MATMUL "matmul" [] 2 ("x1, x2") Some(|a: Args| two(&a, "x1", "x2").and_then(|(a, b)| matmul(&a, &b)).map(Value::Array)), "Matrix product, batched and broadcast over leading axes.";
-    DOT "dot" [] 2 ("a, b") Some(|a: Args| two(&a, "a", "b").and_then(|(a, b)| dot(&a, &b)).map(Value::Array)), "Sum over the last axis of a and the last but one of b.";
-    VDOT "vdot" [] 2 ("a, b") Some(|a: Args| two(&a, "a", "b").and_then(|(a, b)| vdot(&a, &b)).map(Value::Array)), "Sum of `conj(a) * b` over all elements.";
-    INNER "inner" [] 2 ("a, b") Some(|a: Args| two(&a, "a", "b").and_then(|(a, b)| inner(&a, &b)).map(Value::Array)), "Sum over the last axes of both.";
-    OUTER "outer" [] 2 ("a, b") Some(|a: Args| two(&a, "a", "b").and_then(|(a, b)| outer(&a, &b)).map(Value::Array)), "Products of all pairs of elements.";
-    TENSORDOT "tensordot" [] 2 ("a, b, axes=2") Some(|args: Args| {
-        let (a, b) = two(&args, "a", "b")?;
-        match args.get("axes").and_then(Value::items) {
-            None => {
-                let n = args.int_or("axes", 2)?;
-                let n = usize::try_from(n).map_err(|_| Error::value("tensordot", "the number of axes must be non-negative"))?;
-                tensordot(&a, &b, n)
-            }
-            Some([x, y]) => {
-                let list = |v: &Value| match v.items() {
-                    Some(items) => items.iter().map(|i| i.index("tensordot")).collect::<Result<Vec<_>>>(),
-                    None => Ok(vec![v.index("tensordot")?]),
-                };
-                tensordot(&a, &b, (list(x)?, list(y)?))
-            }
-            Some(_) => Err(Error::value("tensordot", "axes must be an int or a pair of sequences")),
-        }
-        .map(Value::Array)
-    }), "Sum over given axes of both.";
-    EINSUM "einsum" [] 0 ("subscripts, *operands, optimize=True") Some(|a: Args| {
-        // Taken and not asked: the order of pairs is always chosen by cost.
-        let operands: Result<Vec<NdArray>> = a.rest().iter().map(|v| v.array("einsum")).collect();
-        crate::ops::einsum::einsum(a.str("subscripts")?, &operands?.iter().collect::<Vec<_>>()).map(Value::Array)
-    }), "Einstein summation over one or more operands.";
-    TRACE "trace" [] 1 ("a, offset=0, axis1=0, axis2=1") Some(|a: Args| {
-        a.array("a")?.trace(a.int_or("offset", 0)?, a.int_or("axis1", 0)?, a.int_or("axis2", 1)?).map(Value::Array)
-    }), "Sum of the diagonals of two axes.";
+super::rows! { Contract after scan:
+    MATMUL "matmul" 2;
+    DOT "dot" 2;
+    VDOT "vdot" 2;
+    INNER "inner" 2;
+    OUTER "outer" 2;
+    TENSORDOT "tensordot" 2;
+    EINSUM "einsum" 0;
+    TRACE "trace" 1;
 }
 
 /// An operand of a contraction: an array whose axes carry modes.
@@ -83,7 +57,8 @@ pub(crate) fn contract(op: Op, a: Labeled, b: Labeled, out: &[Mode], extents: &[
     let plan = ContractPlan::new(&a.modes, &b.modes, &present, extents);
     let inner: Dims = present.iter().map(|&x| extents[x as usize]).collect();
     let inputs = [a.array.astype(dtype)?.stored()?, b.array.astype(dtype)?.stored()?];
-    let result = super::run_one(op, device, &inputs, OutputSpec::contiguous(dtype, &inner)?, Work::Contract { plan: &plan })?;
+    let result =
+        super::run_one(op, device, &inputs, OutputSpec::contiguous(dtype, &inner)?, Work::Contract(call::Contract { plan: &plan }))?;
     if present.len() == out.len() { Ok(result) } else { result.reshape(shape) }
 }
 
@@ -151,7 +126,8 @@ fn labeled(array: &NdArray, modes: impl IntoIterator<Item = usize>) -> Labeled {
 /// # Ok(())
 /// # }
 /// ```
-pub fn matmul(a: &NdArray, b: &NdArray) -> Result<NdArray> {
+#[numpy("matmul(x1, x2, /)", aliases("linalg.matmul"))]
+pub fn matmul(#[name("x1")] a: &NdArray, #[name("x2")] b: &NdArray) -> Result<NdArray> {
     let name = MATMUL.name();
     if a.ndim() == 0 || b.ndim() == 0 {
         return Err(Error::shape(name, "operands must have at least one dimension; use multiply", &[a.shape(), b.shape()]));
@@ -185,6 +161,7 @@ pub fn matmul(a: &NdArray, b: &NdArray) -> Result<NdArray> {
 
 /// Sum of products over the last axis of `a` and the last but one of `b` (its only one, if 1-D) (`numpy.dot`). With a 0-d
 /// operand: `multiply`.
+#[numpy("dot(a, b)", method)]
 pub fn dot(a: &NdArray, b: &NdArray) -> Result<NdArray> {
     if a.ndim() == 0 || b.ndim() == 0 {
         return super::elementwise::multiply(a, b);
@@ -193,6 +170,7 @@ pub fn dot(a: &NdArray, b: &NdArray) -> Result<NdArray> {
 }
 
 /// Sum of `conj(a) * b` over all elements of arrays of equal size (`numpy.vdot`). 0-d.
+#[numpy("vdot(a, b)")]
 pub fn vdot(a: &NdArray, b: &NdArray) -> Result<NdArray> {
     if a.size() != b.size() {
         return Err(Error::shape(VDOT.name(), "sizes differ", &[a.shape(), b.shape()]));
@@ -202,6 +180,7 @@ pub fn vdot(a: &NdArray, b: &NdArray) -> Result<NdArray> {
 }
 
 /// Sum of products over the last axes of both (`numpy.inner`). With a 0-d operand: `multiply`.
+#[numpy("inner(a, b)")]
 pub fn inner(a: &NdArray, b: &NdArray) -> Result<NdArray> {
     if a.ndim() == 0 || b.ndim() == 0 {
         return super::elementwise::multiply(a, b);
@@ -210,8 +189,29 @@ pub fn inner(a: &NdArray, b: &NdArray) -> Result<NdArray> {
 }
 
 /// Products of all pairs of elements, 2-D (`numpy.outer`). Deferred, like any elementwise operation.
+#[numpy("outer(a, b)")]
 pub fn outer(a: &NdArray, b: &NdArray) -> Result<NdArray> {
     super::elementwise::multiply(a.ravel()?.expand_dims(&[1])?, b.ravel()?.expand_dims(&[0])?)
+}
+
+fn tensordot_by_name(args: &Args) -> Result<Value> {
+    let (a, b) = (args.array("a")?, args.array("b")?);
+    match args.get("axes").and_then(Value::items) {
+        None => {
+            let n = args.int_or("axes", 2)?;
+            let n = usize::try_from(n).map_err(|_| Error::value("tensordot", "the number of axes must be non-negative"))?;
+            tensordot(&a, &b, n)
+        }
+        Some([x, y]) => {
+            let list = |v: &Value| match v.items() {
+                Some(items) => items.iter().map(|i| i.index("tensordot")).collect::<Result<Vec<_>>>(),
+                None => Ok(vec![v.index("tensordot")?]),
+            };
+            tensordot(&a, &b, (list(x)?, list(y)?))
+        }
+        Some(_) => Err(Error::value("tensordot", "axes must be an int or a pair of sequences")),
+    }
+    .map(Value::Array)
 }
 
 /// Axes that [`tensordot`] sums over: a number (the last of a, the first of b), or a list for each side.
@@ -236,6 +236,7 @@ impl<A: AsRef<[isize]>, B: AsRef<[isize]>> TensordotAxes for (A, B) {
 /// Sum of products over given axes of both; the result has a's other axes, then b's (`numpy.tensordot`).
 ///
 /// `axes`: a number n (the last n of a, the first n of b), or a pair of lists such as `([2, 3], [1, 0])`.
+#[numpy("tensordot(a, b, axes=2)", aliases("linalg.tensordot"), call = tensordot_by_name)]
 pub fn tensordot(a: &NdArray, b: &NdArray, axes: impl TensordotAxes) -> Result<NdArray> {
     let (x, y) = axes.resolve(a, b)?;
     tensordot_op(TENSORDOT, a, b, &x, &y)
@@ -277,6 +278,7 @@ impl NdArray {
     }
 
     /// Sum of the diagonals of two axes (`numpy.trace`).
+    #[numpy("trace(a, offset=0, axis1=0, axis2=1)", method)]
     pub fn trace(&self, offset: isize, axis1: isize, axis2: isize) -> Result<NdArray> {
         self.diagonal(offset, axis1, axis2)?.sum(-1)
     }

@@ -11,55 +11,66 @@ use crate::op::{ArgType, Op, result_type};
 use crate::ops::manipulation::concat;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
+use cuprum_macros::numpy;
 
 fn dtype_or(args: &Args, default: DType) -> Result<DType> {
     Ok(args.dtype("dtype")?.unwrap_or(default))
 }
 
-fn like(args: &Args) -> Result<(NdArray, DType)> {
+/// Calls `make` with `a`, in `dtype` if it is given.
+fn like(args: &Args, make: impl FnOnce(&NdArray) -> Result<NdArray>) -> Result<Value> {
     let a = args.array("a")?;
-    let dtype = dtype_or(args, a.dtype())?;
-    Ok((a, dtype))
+    let model = args.dtype("dtype")?.map_or(Ok(a.clone()), |dtype| a.astype(dtype))?;
+    make(&model).map(Value::Array)
 }
 
-fn full_by_name(args: Args) -> Result<Value> {
+fn full_by_name(args: &Args) -> Result<Value> {
     let value = args.operand("fill_value")?;
-    let dtype = dtype_or(&args, result_type(&[value.arg_type()]))?;
+    let dtype = dtype_or(args, result_type(&[value.arg_type()]))?;
     filled(FULL, Device::current()?, &args.shape("shape")?, value, dtype).map(Value::Array)
 }
 
-fn full_like_by_name(args: Args) -> Result<Value> {
-    let (a, dtype) = like(&args)?;
-    filled(FULL_LIKE, a.device(), a.shape(), args.operand("fill_value")?, dtype).map(Value::Array)
+fn full_like_by_name(args: &Args) -> Result<Value> {
+    let value = args.operand("fill_value")?;
+    like(args, |a| a.full_like(value))
 }
 
-super::rows! { Fill from 260:
-    EMPTY "empty" [] 0 ("shape, dtype=None") Some(|a: Args| NdArray::empty(a.shape("shape")?, dtype_or(&a, DType::F64)?).map(Value::Array)), "A new array of undefined contents.";
-    ZEROS "zeros" [] 0 ("shape, dtype=None") Some(|a: Args| NdArray::zeros(a.shape("shape")?, dtype_or(&a, DType::F64)?).map(Value::Array)), "A new array of zeros.";
-    ONES "ones" [] 0 ("shape, dtype=None") Some(|a: Args| NdArray::ones(a.shape("shape")?, dtype_or(&a, DType::F64)?).map(Value::Array)), "A new array of ones.";
-    FULL "full" [] 0 ("shape, fill_value, dtype=None") Some(full_by_name), "A new array of one value, or of an array broadcast to its shape.";
-    EMPTY_LIKE "empty_like" [] 1 ("a, dtype=None") Some(|a: Args| like(&a).and_then(|(a, d)| full_on(a.device(), a.shape(), Scalar::Int(0), d)).map(Value::Array)), "A new array of undefined contents with another's shape.";
-    ZEROS_LIKE "zeros_like" [] 1 ("a, dtype=None") Some(|a: Args| like(&a).and_then(|(a, d)| full_on(a.device(), a.shape(), Scalar::Int(0), d)).map(Value::Array)), "A new array of zeros with another's shape.";
-    ONES_LIKE "ones_like" [] 1 ("a, dtype=None") Some(|a: Args| like(&a).and_then(|(a, d)| full_on(a.device(), a.shape(), Scalar::Int(1), d)).map(Value::Array)), "A new array of ones with another's shape.";
-    FULL_LIKE "full_like" [] 1 ("a, fill_value, dtype=None") Some(full_like_by_name), "A new array of one value, or of an array broadcast to its shape, with another's shape.";
-    ARANGE "arange" [] 0 ("start, stop=None, step=1, dtype=None") Some(|a: Args| {
-        let (start, stop) = match a.get("stop") {
-            None => (Scalar::Int(0), a.scalar("start")?),
-            Some(_) => (a.scalar("start")?, a.scalar("stop")?),
-        };
-        arange_scalar(start, stop, a.scalar_or("step", 1)?, a.dtype("dtype")?).map(Value::Array)
-    }), "Evenly spaced values `start, start + step, ...` before `stop`.";
-    LINSPACE "linspace" [] 0 ("start, stop, num=50, endpoint=True, *, dtype=None") Some(|a: Args| {
-        let num = a.int_or("num", 50)?;
-        let num = usize::try_from(num).map_err(|_| Error::value("linspace", format!("number of samples, {num}, must be non-negative")))?;
-        let dtype = a.dtype("dtype")?.map_or_else(|| dtype_of_ends(&a), |d| Ok(Some(d)))?;
-        linspace_scalar(a.scalar("start")?, a.scalar("stop")?, num, a.bool_or("endpoint", true)?, dtype).map(Value::Array)
-    }), "`num` evenly spaced values from `start` to `stop`.";
-    EYE "eye" ["identity"] 0 ("N, M=None, k=0, dtype=None") Some(|a: Args| {
-        let extent = |n: isize| usize::try_from(n).map_err(|_| Error::value("eye", "negative dimensions are not allowed"));
-        let rows = a.int_or("N", 0)?;
-        NdArray::eye(extent(rows)?, extent(a.int_or("M", rows)?)?, a.int_or("k", 0)? as i64, dtype_or(&a, DType::F64)?).map(Value::Array)
-    }), "Ones on a diagonal, zeros elsewhere.";
+/// `arange(stop)` and `arange(start, stop, step)`.
+fn arange_by_name(args: &Args) -> Result<Value> {
+    let (start, stop) = match args.get("stop") {
+        None => (Scalar::Int(0), args.scalar("start")?),
+        Some(_) => (args.scalar("start")?, args.scalar("stop")?),
+    };
+    arange_scalar(start, stop, args.scalar_or("step", 1)?, args.dtype("dtype")?).map(Value::Array)
+}
+
+fn linspace_by_name(args: &Args) -> Result<Value> {
+    let num = args.int_or("num", 50)?;
+    let num = usize::try_from(num).map_err(|_| Error::value("linspace", format!("number of samples, {num}, must be non-negative")))?;
+    let dtype = args.dtype("dtype")?.map_or_else(|| dtype_of_ends(args), |d| Ok(Some(d)))?;
+    let (start, stop) = (args.scalar("start")?, args.scalar("stop")?);
+    linspace_scalar(start, stop, num, args.bool_or("endpoint", true)?, dtype).map(Value::Array)
+}
+
+fn eye_by_name(args: &Args) -> Result<Value> {
+    let extent = |n: isize| usize::try_from(n).map_err(|_| Error::value("eye", "negative dimensions are not allowed"));
+    let rows = args.int_or("N", 0)?;
+    let (columns, k) = (extent(args.int_or("M", rows)?)?, args.int_or("k", 0)? as i64);
+    NdArray::eye(extent(rows)?, columns, k, dtype_or(args, DType::F64)?).map(Value::Array)
+}
+
+super::rows! { Fill after contract:
+    EMPTY "empty" 0;
+    ZEROS "zeros" 0;
+    ONES "ones" 0;
+    FULL "full" 0;
+    EMPTY_LIKE "empty_like" 1;
+    ZEROS_LIKE "zeros_like" 1;
+    ONES_LIKE "ones_like" 1;
+    FULL_LIKE "full_like" 1;
+    ARANGE "arange" 0;
+    LINSPACE "linspace" 0;
+    EYE "eye" 0;
 }
 
 fn fill(op: Op, device: Device, shape: &[usize], dtype: DType, fill: Fill) -> Result<NdArray> {
@@ -233,6 +244,7 @@ fn linspace_scalar(start: Scalar, stop: Scalar, count: usize, endpoint: bool, dt
 
 impl NdArray {
     /// A new array on the current device whose contents mean nothing (`numpy.empty`).
+    #[numpy("empty(shape, dtype=None)", call = |a| NdArray::empty(a.shape("shape")?, dtype_or(a, DType::F64)?).map(Value::Array))]
     pub fn empty(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
         fill(EMPTY, Device::current()?, &shape.into_shape(), dtype, Fill::Undefined)
     }
@@ -248,11 +260,13 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
+    #[numpy("zeros(shape, dtype=None)", call = |a| NdArray::zeros(a.shape("shape")?, dtype_or(a, DType::F64)?).map(Value::Array))]
     pub fn zeros(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
         Self::full(shape, 0, dtype)
     }
 
     /// Ones on the current device (`numpy.ones`).
+    #[numpy("ones(shape, dtype=None)", call = |a| NdArray::ones(a.shape("shape")?, dtype_or(a, DType::F64)?).map(Value::Array))]
     pub fn ones(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
         Self::full(shape, 1, dtype)
     }
@@ -272,26 +286,37 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
+    #[numpy("full(shape, fill_value, dtype=None)", call = full_by_name)]
     pub fn full(shape: impl IntoShape, value: impl Into<Operand>, dtype: DType) -> Result<NdArray> {
         filled(FULL, Device::current()?, &shape.into_shape(), value.into(), dtype)
     }
 
+    /// An array with this array's shape, dtype and device, whose contents are undefined (`numpy.empty_like`).
+    #[numpy("empty_like(a, dtype=None)", call = |args| like(args, |a| a.empty_like()))]
+    pub fn empty_like(&self) -> Result<NdArray> {
+        fill(EMPTY_LIKE, self.device(), self.shape(), self.dtype(), Fill::Undefined)
+    }
+
     /// Zeros with this array's shape, dtype and device (`numpy.zeros_like`).
+    #[numpy("zeros_like(a, dtype=None)", call = |args| like(args, |a| a.zeros_like()))]
     pub fn zeros_like(&self) -> Result<NdArray> {
         full_on(self.device(), self.shape(), Scalar::Int(0), self.dtype())
     }
 
     /// Ones with this array's shape, dtype and device (`numpy.ones_like`).
+    #[numpy("ones_like(a, dtype=None)", call = |args| like(args, |a| a.ones_like()))]
     pub fn ones_like(&self) -> Result<NdArray> {
         full_on(self.device(), self.shape(), Scalar::Int(1), self.dtype())
     }
 
     /// One value, or an array broadcast, with this array's shape, dtype and device (`numpy.full_like`). Errors as of [`NdArray::full`].
+    #[numpy("full_like(a, fill_value, dtype=None)", call = full_like_by_name)]
     pub fn full_like(&self, value: impl Into<Operand>) -> Result<NdArray> {
         filled(FULL_LIKE, self.device(), self.shape(), value.into(), self.dtype())
     }
 
     /// `start, start + step, ...` before `stop` (`numpy.arange`); int64 of ints, float64 otherwise.
+    #[numpy("arange(start, stop=None, step=1, dtype=None)", call = arange_by_name)]
     pub fn arange(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl Into<Scalar>) -> Result<NdArray> {
         arange_scalar(start.into(), stop.into(), step.into(), None)
     }
@@ -302,11 +327,13 @@ impl NdArray {
     }
 
     /// `count` evenly spaced values from `start` to `stop`, both included, in float64 (`numpy.linspace`).
+    #[numpy("linspace(start, stop, num=50, endpoint=True, *, dtype=None)", call = linspace_by_name)]
     pub fn linspace(start: impl Into<Scalar>, stop: impl Into<Scalar>, count: usize) -> Result<NdArray> {
         linspace_scalar(start.into(), stop.into(), count, true, None)
     }
 
     /// `rows` x `columns` with ones where column = row + k, zeros elsewhere (`numpy.eye`).
+    #[numpy("eye(N, M=None, k=0, dtype=None)", aliases("identity"), call = eye_by_name)]
     pub fn eye(rows: usize, columns: usize, k: i64, dtype: DType) -> Result<NdArray> {
         fill(EYE, Device::current()?, &[rows, columns], dtype, Fill::Eye { k })
     }

@@ -7,7 +7,15 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, check_ndim};
 use crate::ops::contract::{EINSUM, Labeled, contract, simplify, spread};
+use crate::ops::value::{Args, Value};
 use crate::plan::contract::Mode;
+use cuprum_macros::numpy;
+
+/// `optimize` is accepted and has no effect: pairs are always chosen by cost.
+fn einsum_by_name(args: &Args) -> Result<Value> {
+    let operands: Result<Vec<NdArray>> = args.rest().iter().map(|v| v.array("einsum")).collect();
+    einsum(args.str("subscripts")?, &operands?.iter().collect::<Vec<_>>()).map(Value::Array)
+}
 
 /// Subscripts with letters and ellipses turned into modes.
 struct Subscripts {
@@ -142,12 +150,13 @@ fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
 /// # Ok(())
 /// # }
 /// ```
+#[numpy("einsum(subscripts, *operands, optimize=True)", call = einsum_by_name)]
 pub fn einsum(subscripts: &str, operands: &[&NdArray]) -> Result<NdArray> {
     if operands.is_empty() {
         return Err(Error::value("einsum", "at least one operand is needed"));
     }
     let Subscripts { inputs, output, extents } = parse(subscripts, operands)?;
-    let dtype = operands.iter().map(|a| a.dtype()).reduce(DType::promote).unwrap_or(DType::F64);
+    let dtype = DType::promote_all(operands.iter().map(|a| a.dtype())).unwrap_or(DType::F64);
     let promoted = |(a, modes): (&&NdArray, _)| Ok(Labeled { array: a.astype(dtype)?, modes });
     let mut terms: Vec<Labeled> = operands.iter().zip(inputs).map(promoted).collect::<Result<_>>()?;
     while terms.len() > 1 {

@@ -16,46 +16,53 @@
 
 use smallvec::SmallVec;
 
+use cuprum_macros::numpy;
+
 use crate::array::{Array, NdArray, StoredArray};
 use crate::device::Device;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::expr::{Operand, apply, build, check, common_shape};
+use crate::function::Function;
 use crate::layout::Layout;
 use crate::op::{ArgType, Cost, Family, MAX_ARITY, Op, OpDef, Signature, TypeRule, result_type};
 use crate::ops::creation::full_on;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 
+/// Whether a row names its function a method of `ndarray`.
+const fn is_method(words: &[&str]) -> bool {
+    !words.is_empty()
+}
+
 macro_rules! elementwise {
     (
-        unary { $($U:ident $u:ident $urule:ident $ucost:ident [$($ualias:literal),*] $udoc:literal;)* }
+        unary { $($U:ident $u:ident $urule:ident $ucost:ident [$($ualias:literal),*] $($umethod:ident)? $udoc:literal;)* }
         binary { $($B:ident $b:ident $brule:ident $bcost:ident [$($balias:literal),*] $bdoc:literal;)* }
-        free { $($F:ident $f:ident $fname:literal $farity:literal $frule:ident $fcost:ident [$($falias:literal),*] ($fsig:literal) $fcomposite:expr, $fcall:expr, $fdoc:literal;)* }
+        free { $($F:ident $fname:literal $farity:literal $frule:ident $fcost:ident $fcomposite:expr;)* }
     ) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
-        enum Place { $($U,)* $($B,)* $($F,)* }
+        enum Place { $($U,)* $($B,)* $($F,)* End }
+        /// The index after the last row.
+        pub(crate) const END: u16 = Place::End as u16;
         mod defs {
             use super::*;
             $(pub(super) static $U: OpDef = OpDef {
-                name: stringify!($u), aliases: &[$($ualias),*], family: Family::Map, arity: 1, index: Place::$U as u16,
+                name: stringify!($u), family: Family::Map, arity: 1, index: Place::$U as u16,
                 rule: Some(TypeRule::$urule), cost: Cost::$ucost, composite: None, body: None,
-                call: Some(|a: Args| $u(a.operand("x")?).map(Value::Array)), signature: "x", doc: $udoc,
             };)*
             $(pub(super) static $B: OpDef = OpDef {
-                name: stringify!($b), aliases: &[$($balias),*], family: Family::Map, arity: 2, index: Place::$B as u16,
+                name: stringify!($b), family: Family::Map, arity: 2, index: Place::$B as u16,
                 rule: Some(TypeRule::$brule), cost: Cost::$bcost, composite: None, body: None,
-                call: Some(|a: Args| $b(a.operand("x1")?, a.operand("x2")?).map(Value::Array)), signature: "x1, x2", doc: $bdoc,
             };)*
             $(pub(super) static $F: OpDef = OpDef {
-                name: $fname, aliases: &[$($falias),*], family: Family::Map, arity: $farity, index: Place::$F as u16,
+                name: $fname, family: Family::Map, arity: $farity, index: Place::$F as u16,
                 rule: Some(TypeRule::$frule), cost: Cost::$fcost, composite: $fcomposite, body: None,
-                call: $fcall, signature: $fsig, doc: $fdoc,
             };)*
         }
         $(#[doc = $udoc] pub const $U: Op = Op(&defs::$U);)*
         $(#[doc = $bdoc] pub const $B: Op = Op(&defs::$B);)*
-        $(#[doc = $fdoc] pub const $F: Op = Op(&defs::$F);)*
+        $(#[doc = concat!("The operation `", $fname, "`.")] pub const $F: Op = Op(&defs::$F);)*
         /// The rows of this family.
         pub static ROWS: &[&OpDef] = &[$(&defs::$U,)* $(&defs::$B,)* $(&defs::$F,)*];
 
@@ -64,12 +71,28 @@ macro_rules! elementwise {
             $(#[doc(alias = $ualias)])*
             #[doc = concat!("\n\nElementwise; `numpy.", stringify!($u), "`. Errors: a dtype that the operation is not defined for.")]
             pub fn $u(x: impl Into<Operand>) -> Result<NdArray> { apply($U, &mut [x.into()]) }
+
+            inventory::submit! {
+                Function {
+                    namespace: "", name: stringify!($u), aliases: &[$($ualias),*], parameters: "x, /", doc: $udoc,
+                    rust: concat!(module_path!(), "::", stringify!($u)), is_method: is_method(&[$(stringify!($umethod))?]),
+                    call: |args| $u(args.operand("x")?).map(Value::Array),
+                }
+            }
         )*
         $(
             #[doc = $bdoc]
             $(#[doc(alias = $balias)])*
             #[doc = concat!("\n\nElementwise with broadcasting; `numpy.", stringify!($b), "`. Errors: shapes that do not broadcast, dtypes that the operation is not defined for, arrays on different devices.")]
             pub fn $b(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> { binary($B, x1.into(), x2.into()) }
+
+            inventory::submit! {
+                Function {
+                    namespace: "", name: stringify!($b), aliases: &[$($balias),*], parameters: "x1, x2, /", doc: $bdoc,
+                    rust: concat!(module_path!(), "::", stringify!($b)), is_method: false,
+                    call: |args| $b(args.operand("x1")?, args.operand("x2")?).map(Value::Array),
+                }
+            }
         )*
         impl NdArray {
             $(
@@ -155,17 +178,13 @@ elementwise! {
         RIGHT_SHIFT right_shift Shift Cheap ["bitwise_right_shift"] "`x1 >> x2`, with the sign; all sign when x2 is negative or at least the number of bits.";
     }
     free {
-        ADD add "add" 2 Promote Cheap [] ("x1, x2") None, Some(|a: Args| add(a.operand("x1")?, a.operand("x2")?).map(Value::Array)), "`x1 + x2`; integers wrap, bool is \"or\".";
-        CONJ conj "conj" 1 PromoteNumber Cheap ["conjugate"] ("x") None, Some(|a: Args| conj(a.operand("x")?).map(Value::Array)), "Complex conjugate.";
-        POWER power "power" 2 PromoteNumber Dear ["pow"] ("x1, x2") None, Some(|a: Args| power(a.operand("x1")?, a.operand("x2")?).map(Value::Array)), "`x1 ** x2`; integers wrap.";
-        WHERE where_ "where" 3 Where Cheap [] ("condition, x, y") None, Some(|a: Args| where_(a.operand("condition")?, a.operand("x")?, a.operand("y")?).map(Value::Array)), "x where the condition holds, else y.";
-        ASTYPE astype "astype" 1 Same Cheap [] ("x, dtype") Some(|x| Ok(x[0].clone())), Some(|a: Args| Ok(Value::Array(a.array("x")?.astype(a.dtype("dtype")?.unwrap_or(DType::F64))?))), "x converted to a dtype.";
-        CLIP clip "clip" 3 Ordered Cheap [] ("a, a_min=None, a_max=None, *, min=None, max=None") Some(|x| minimum(&maximum(&x[0], &x[1])?, &x[2])), Some(clip_by_name), "x limited to a range.";
-        ROUND round "round" 1 RoundComplex Cheap ["around"] ("a, decimals=0") Some(|x| x[0].round(0)), Some(|a: Args| {
-            let decimals = a.int_or("decimals", 0)?;
-            let decimals = i32::try_from(decimals).map_err(|_| Error::value("round", format!("decimals, {decimals}, must fit 32 bits")))?;
-            a.array("a")?.round(decimals).map(Value::Array)
-        }), "x rounded to a number of decimals, ties to even.";
+        ADD "add" 2 Promote Cheap None;
+        CONJ "conj" 1 PromoteNumber Cheap None;
+        POWER "power" 2 PromoteNumber Dear None;
+        WHERE "where" 3 Where Cheap None;
+        ASTYPE "astype" 1 Same Cheap Some(|x| Ok(x[0].clone()));
+        CLIP "clip" 3 Ordered Cheap Some(|x| minimum(&maximum(&x[0], &x[1])?, &x[2]));
+        ROUND "round" 1 RoundComplex Cheap Some(|x| x[0].round(0));
     }
 }
 
@@ -200,6 +219,7 @@ fn binary(op: Op, x1: Operand, x2: Operand) -> Result<NdArray> {
 /// # }
 /// ```
 #[doc(alias = "pow")]
+#[numpy("power(x1, x2, /)", aliases("pow"))]
 pub fn power(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
     let (base, exponent) = (x1.into(), x2.into());
     refuse_negative_power(&base, &exponent)?;
@@ -297,6 +317,7 @@ fn constant_answer(op: Op, a: i32, b: i32) -> bool {
 /// `x1 + x2`; integers wrap, bool is "or". Elementwise with broadcasting; `numpy.add`, the fallible form of `+`.
 ///
 /// Errors: shapes that do not broadcast, arrays on different devices.
+#[numpy("add(x1, x2, /)")]
 pub fn add(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
     apply(ADD, &mut [x1.into(), x2.into()])
 }
@@ -313,6 +334,7 @@ pub fn add(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
+#[numpy("where(condition, x, y, /)")]
 pub fn where_(condition: impl Into<Operand>, x: impl Into<Operand>, y: impl Into<Operand>) -> Result<NdArray> {
     let (x, y) = (x.into(), y.into());
     let dtype = result_type(&[x.arg_type(), y.arg_type()]);
@@ -330,10 +352,15 @@ fn wrapped(x: Operand, dtype: DType) -> Operand {
     }
 }
 
+fn astype_by_name(args: &Args) -> Result<Value> {
+    args.array("x")?.astype(args.dtype("dtype")?.unwrap_or(DType::F64)).map(Value::Array)
+}
+
 /// Complex conjugate (`numpy.conj`). Elementwise; bool becomes int8, other real numbers are unchanged.
 ///
 /// [`NdArray::conj`] also leaves bool unchanged, as NumPy's method does.
 #[doc(alias = "conjugate")]
+#[numpy("conj(x, /)", aliases("conjugate"))]
 pub fn conj(x: impl Into<Operand>) -> Result<NdArray> {
     apply(CONJ, &mut [x.into()])
 }
@@ -356,6 +383,7 @@ pub fn conj(x: impl Into<Operand>) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
+#[numpy("clip(a, a_min=None, a_max=None, *, min=None, max=None)", call = clip_by_name)]
 pub fn clip(x: impl Into<Operand>, low: Option<Operand>, high: Option<Operand>) -> Result<NdArray> {
     let name = CLIP.name();
     let x = match x.into() {
@@ -394,7 +422,7 @@ pub fn clip(x: impl Into<Operand>, low: Option<Operand>, high: Option<Operand>) 
 }
 
 /// `clip(a, a_min, a_max)` or `clip(a, min=, max=)`, as NumPy binds them.
-fn clip_by_name(args: Args) -> Result<Value> {
+fn clip_by_name(args: &Args) -> Result<Value> {
     let is_given = |name: &str| args.get(name).is_some() || args.is_none(name);
     let (low, high) = match (is_given("a_min"), is_given("a_max")) {
         (false, false) => ("min", "max"),
@@ -413,6 +441,7 @@ fn clip_by_name(args: Args) -> Result<Value> {
 impl NdArray {
     /// Converted to `dtype`: ints wrap, floats to ints truncate and saturate (NaN is 0), complex to real drops the
     /// imaginary part, anything to bool is "not zero" (`numpy.ndarray.astype`). Same dtype: the same handle.
+    #[numpy("astype(x, dtype)", method, call = astype_by_name)]
     pub fn astype(&self, dtype: DType) -> Result<NdArray> {
         if dtype == self.dtype() {
             return Ok(self.clone());
@@ -448,11 +477,13 @@ impl NdArray {
 
     /// Complex conjugate (`numpy.ndarray.conj`). An array of real numbers or bool is returned unchanged: the same handle.
     #[doc(alias = "conjugate")]
+    #[numpy("ndarray.conj(a)", aliases("ndarray.conjugate"))]
     pub fn conj(&self) -> Result<NdArray> {
         if self.dtype().is_complex() { conj(self) } else { Ok(self.clone()) }
     }
 
     /// Limited to `low..=high` (`numpy.clip`). See [`clip`].
+    #[numpy("ndarray.clip(a, min=None, max=None)", call = |args| clip(args.operand("a")?, args.operand_or_none("min")?, args.operand_or_none("max")?).map(Value::Array))]
     pub fn clip(&self, low: impl Into<Operand>, high: impl Into<Operand>) -> Result<NdArray> {
         clip(self, Some(low.into()), Some(high.into()))
     }
@@ -461,6 +492,7 @@ impl NdArray {
     /// `decimals >= 0`; of a complex number each part is rounded. Scaling by a power of ten that overflows gives infinity or NaN.
     ///
     /// Errors: a bool array, unless `decimals` is 0.
+    #[numpy("round(a, decimals=0)", aliases("around"), method)]
     pub fn round(&self, decimals: i32) -> Result<NdArray> {
         let integral = self.dtype().is_int();
         match decimals {

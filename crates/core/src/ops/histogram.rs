@@ -1,10 +1,12 @@
 //! How many values fall in each bin.
 
 use crate::array::NdArray;
+use crate::call;
 use crate::call::{Binning, OutputSpec, Work};
 use crate::device::with_device;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
+use crate::function::FromArgs;
 use crate::op::Op;
 use crate::ops::creation::full_on;
 use crate::ops::elementwise::{add, divide, multiply, subtract, where_};
@@ -13,19 +15,12 @@ use crate::ops::search::{Side, rises};
 use crate::ops::value::{Args, Value};
 use crate::s;
 use crate::scalar::Scalar;
+use cuprum_macros::numpy;
 
-super::rows! { Histogram from 420:
-    HISTOGRAM "histogram" [] 1 ("a, bins=10, range=None, density=None, weights=None") Some(|a: Args| {
-        let weights = a.get("weights").map(|w| w.array("histogram")).transpose()?;
-        let (counts, edges) = histogram(&a.array("a")?, bins(&a)?, weights.as_ref(), a.bool_or("density", false)?)?;
-        Ok(Value::Tuple(vec![counts.into(), edges.into()]))
-    }), "Counts (int64) of values in bins, and the edges of the bins.";
-    HISTOGRAM_BIN_EDGES "histogram_bin_edges" [] 1 ("a, bins=10, range=None") Some(|a: Args| histogram_bin_edges(&a.array("a")?, bins(&a)?).map(Value::Array)), "The edges that histogram would use.";
-    BINCOUNT "bincount" [] 1 ("x, weights=None, minlength=0") Some(|a: Args| {
-        let minlength = usize::try_from(a.int_or("minlength", 0)?).map_err(|_| Error::value("bincount", "minlength must not be negative"))?;
-        let weights = a.get("weights").map(|w| w.array("bincount")).transpose()?;
-        a.indices("x")?.bincount(weights.as_ref(), minlength).map(Value::Array)
-    }), "How often each non-negative integer occurs (int64), or the sum of its weights (float64).";
+super::rows! { Histogram after search:
+    HISTOGRAM "histogram" 1;
+    HISTOGRAM_BIN_EDGES "histogram_bin_edges" 1;
+    BINCOUNT "bincount" 1;
 }
 
 /// Bins between even edges, at the most: the integers that float64 can count.
@@ -80,6 +75,17 @@ fn bins(args: &Args) -> Result<Bins> {
     }
 }
 
+fn bincount_by_name(args: &Args) -> Result<Value> {
+    let (weights, minlength): (Option<NdArray>, usize) = (FromArgs::from_args(args, "weights")?, FromArgs::from_args(args, "minlength")?);
+    args.indices("x")?.bincount(weights.as_ref(), minlength).map(Value::Array)
+}
+
+fn histogram_by_name(args: &Args) -> Result<Value> {
+    let weights = args.get("weights").map(|w| w.array("histogram")).transpose()?;
+    let (counts, edges) = histogram(&args.array("a")?, bins(args)?, weights.as_ref(), args.bool_or("density", false)?)?;
+    Ok(Value::tuple([counts.into(), edges.into()]))
+}
+
 /// The order of the edges of bins.
 #[derive(Clone, Copy, PartialEq)]
 enum Order {
@@ -100,6 +106,7 @@ enum Order {
 ///
 /// Errors: complex values, edges or weights; no bins; edges that do not rise; a range that falls or is not finite; weights of
 /// another shape. Waits for the device where the range or the edges must be looked at.
+#[numpy("histogram(a, bins=10, range=None, density=None, weights=None)", call = histogram_by_name)]
 pub fn histogram(a: &NdArray, bins: impl Into<Bins>, weights: Option<&NdArray>, density: bool) -> Result<(NdArray, NdArray)> {
     let (edges, order) = a.edges(HISTOGRAM, bins.into())?;
     let counts = match weights {
@@ -113,7 +120,12 @@ pub fn histogram(a: &NdArray, bins: impl Into<Bins>, weights: Option<&NdArray>, 
     Ok((divide(divide(&counts, &widths)?, counts.sum(())?)?, edges))
 }
 
+fn bin_edges_by_name(args: &Args) -> Result<Value> {
+    histogram_bin_edges(&args.array("a")?, bins(args)?).map(Value::Array)
+}
+
 /// The edges that [`histogram`] uses (`numpy.histogram_bin_edges`), with its errors.
+#[numpy("histogram_bin_edges(a, bins=10, range=None)", call = bin_edges_by_name)]
 pub fn histogram_bin_edges(a: &NdArray, bins: impl Into<Bins>) -> Result<NdArray> {
     Ok(a.edges(HISTOGRAM_BIN_EDGES, bins.into())?.0)
 }
@@ -139,7 +151,7 @@ fn counts(a: &NdArray, edges: &NdArray, order: Order) -> Result<NdArray> {
     let (program, mut inputs) = super::flat_prologue(&a.astype(dtype)?, dtype)?;
     inputs.push(edges.astype(dtype)?.contiguous()?.stored()?);
     let even = order == Order::Even && dtype == common; // rounded to 16 bits they are even no longer
-    let work = Work::Histogram { program: &program, binning: Binning::Edges { even } };
+    let work = Work::Histogram(call::Histogram { program: &program, binning: Binning::Edges { even } });
     super::run_one(HISTOGRAM, a.device(), &inputs, OutputSpec::contiguous(DType::I64, &[bins])?, work)
 }
 
@@ -179,7 +191,7 @@ fn numbered(op: Op, numbers: &NdArray, weights: Option<&NdArray>, bins: usize) -
     if let Some(weights) = weights {
         inputs.push(weights.astype(DType::F64)?.contiguous()?.stored()?);
     }
-    let work = Work::Histogram { program: &program, binning: Binning::Number { weighted: weights.is_some() } };
+    let work = Work::Histogram(call::Histogram { program: &program, binning: Binning::Number { weighted: weights.is_some() } });
     match (super::run_one(op, numbers.device(), &inputs, OutputSpec::contiguous(dtype, &[bins])?, work), weights) {
         (Err(Error::Unsupported { .. }), Some(weights)) => segments(numbers, weights, bins),
         (counts, _) => counts,
@@ -220,6 +232,7 @@ impl NdArray {
     ///
     /// Errors: elements that are not integers, or negative; weights that are complex or of another shape. Waits for the device, to
     /// find the largest.
+    #[numpy("bincount(x, weights=None, minlength=0)", call = bincount_by_name)]
     pub fn bincount(&self, weights: Option<&NdArray>, minlength: usize) -> Result<NdArray> {
         let name = BINCOUNT.name();
         if self.ndim() != 1 {

@@ -1,22 +1,21 @@
 //! Reading elements by index arrays.
 
 use crate::array::{Array, NdArray, StoredArray};
+use crate::call;
 use crate::call::{OutputSpec, Work};
 use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::expr::{build, fusion_enabled};
+use crate::function::Indices;
 use crate::layout::{Dims, Layout, checked_size, normalize_axis_of_scalar};
 use crate::op::{Cost, Family, MAX_ARITY, Op, OpDef, Signature};
-use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
+use cuprum_macros::numpy;
 
-super::rows! { Gather from 300:
-    TAKE "take" [] 2 ("a, indices, axis=None") Some(|a: Args| {
-        let axis = a.get("axis").map(|v| v.index("take")).transpose()?;
-        a.array("a")?.take(&a.indices("indices")?, axis).map(Value::Array)
-    }), "Elements at the given indices along an axis.";
+super::rows! { Gather after manipulation:
+    TAKE "take" 2;
 }
 
 /// [`TAKE`] of a 1-D array as a step of an expression, for devices with a kernel that names it. Arguments: the array, of which the program sees
@@ -26,17 +25,13 @@ pub const TAKE_EACH: Op = Op(&TAKE_EACH_ROW);
 // No row of the table: `take` is the one that has a name.
 static TAKE_EACH_ROW: OpDef = OpDef {
     name: "take",
-    aliases: &[],
     family: Family::Gather,
     arity: 3,
-    index: 319,
+    index: super::histogram::END, // the last family
     rule: None,
     cost: Cost::Dear,
     composite: None,
     body: None,
-    call: None,
-    signature: "",
-    doc: "",
 };
 
 /// `take` of a contiguous 1-D array as an operation of an expression. int32 indices and narrower ones stay so where they can count the array.
@@ -58,7 +53,7 @@ pub(crate) fn take_alone(first: &StoredArray, indices: &StoredArray, size: usize
 
 fn gather(device: Device, a: StoredArray, indices: StoredArray, axis: usize, shape: &[usize]) -> Result<NdArray> {
     let out = OutputSpec::contiguous(a.dtype(), shape)?;
-    super::run_one(TAKE, device, &[a, indices], out, Work::Gather { axis })
+    super::run_one(TAKE, device, &[a, indices], out, Work::Gather(call::Gather { axis }))
 }
 
 /// Refuses indices outside an axis of `size` elements. Waits for the device: for results without elements, which no kernel computes.
@@ -97,7 +92,8 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn take(&self, indices: &NdArray, axis: impl Into<Option<isize>>) -> Result<NdArray> {
+    #[numpy("take(a, indices, axis=None)", method)]
+    pub fn take(&self, #[read(Indices)] indices: &NdArray, axis: impl Into<Option<isize>>) -> Result<NdArray> {
         let name = TAKE.name();
         let Some(axis) = axis.into() else { return self.ravel()?.take(indices, 0) };
         let axis = normalize_axis_of_scalar(name, axis, self.ndim())?;

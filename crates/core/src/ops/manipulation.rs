@@ -1,51 +1,22 @@
 //! Copies and joins, and the view methods as rows for callers by name.
 
+use crate::call;
 use smallvec::SmallVec;
 
 use crate::array::{Array, NdArray, StoredArray};
 use crate::call::{OutputSpec, Work};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::layout::{Dims, Layout, normalize_axis, normalize_axis_of_scalar};
+use crate::function::FromArgs;
+use crate::layout::{Dims, Layout, normalize_axis};
 use crate::op::Op;
 use crate::ops::value::{Args, Value};
+use cuprum_macros::numpy;
 
-super::rows! { Copy from 280:
-    COPY "copy" ["ascontiguousarray", "ndarray.copy"] 1 ("a") Some(|a: Args| a.array("a")?.copy().map(Value::Array)), "A copy in C order.";
-    CONCAT "concat" ["concatenate"] 0 ("arrays, axis=0") Some(|a: Args| match a.get("axis") {
-        None if a.is_none("axis") => {
-            let flat: Result<Vec<NdArray>> = a.arrays("arrays")?.iter().map(NdArray::ravel).collect();
-            concat(&flat?, 0)
-        }
-        None => concat(&a.arrays("arrays")?, 0),
-        Some(v) => concat(&a.arrays("arrays")?, v.index("concat")?),
-    }.map(Value::Array)), "Arrays joined along an axis.";
-    STACK "stack" [] 0 ("arrays, axis=0") Some(|a: Args| stack(&a.arrays("arrays")?, a.int_or("axis", 0)?).map(Value::Array)), "Arrays joined along a new axis.";
-    RESHAPE "reshape" [] 1 ("a, shape") Some(|a: Args| a.array("a")?.reshape(a.ints("shape")?.unwrap_or_default()).map(Value::Array)), "The elements under another shape; one extent may be -1.";
-    RAVEL "ravel" ["flatten"] 1 ("a") Some(|a: Args| a.array("a")?.ravel().map(Value::Array)), "All elements in one axis, in C order.";
-    PERMUTE_DIMS "permute_dims" ["transpose"] 1 ("a, axes=None") Some(|a: Args| match a.ints("axes")? {
-        None => a.array("a")?.t(),
-        Some(axes) => a.array("a")?.permute_dims(&axes),
-    }.map(Value::Array)), "Axes in another order, reversed if none is given.";
-    SWAPAXES "swapaxes" [] 1 ("a, axis1, axis2") Some(|a: Args| a.array("a")?.swapaxes(a.int_or("axis1", 0)?, a.int_or("axis2", 0)?).map(Value::Array)), "Two axes exchanged.";
-    MOVEAXIS "moveaxis" [] 1 ("a, source, destination") Some(|a: Args| {
-        a.array("a")?.moveaxis(&a.ints("source")?.unwrap_or_default(), &a.ints("destination")?.unwrap_or_default()).map(Value::Array)
-    }), "Axes moved to new places.";
-    SQUEEZE "squeeze" [] 1 ("a, axis=None") Some(|a: Args| {
-        let x = a.array("a")?;
-        match a.get("axis") {
-            // NumPy accepts axis 0 or -1 of a 0-d array as a number, and refuses it in a tuple.
-            Some(axis) if x.ndim() == 0 && axis.items().is_none() => normalize_axis_of_scalar("squeeze", axis.index("squeeze")?, 0).map(|_| x),
-            _ => x.squeeze(a.ints("axis")?.as_deref()),
-        }
-        .map(Value::Array)
-    }), "Without axes of extent 1.";
-    EXPAND_DIMS "expand_dims" [] 1 ("a, axis") Some(|a: Args| a.array("a")?.expand_dims(&a.ints("axis")?.unwrap_or_default()).map(Value::Array)), "With new axes of extent 1.";
-    FLIP "flip" [] 1 ("a, axis=None") Some(|a: Args| a.array("a")?.flip(a.ints("axis")?.as_deref()).map(Value::Array)), "Axes reversed in direction.";
-    BROADCAST_TO "broadcast_to" [] 1 ("a, shape") Some(|a: Args| a.array("a")?.broadcast_to(a.shape("shape")?).map(Value::Array)), "Stretched to a shape.";
-    DIAGONAL "diagonal" [] 1 ("a, offset=0, axis1=0, axis2=1") Some(|a: Args| {
-        a.array("a")?.diagonal(a.int_or("offset", 0)?, a.int_or("axis1", 0)?, a.int_or("axis2", 1)?).map(Value::Array)
-    }), "Diagonals of two axes.";
+super::rows! { Copy after creation:
+    COPY "copy" 1;
+    CONCAT "concat" 0;
+    STACK "stack" 0;
 }
 
 impl NdArray {
@@ -57,12 +28,24 @@ impl NdArray {
     }
 
     /// A copy in C order (`numpy.copy`).
+    #[numpy("copy(a)", aliases("ascontiguousarray", "ndarray.copy"), method)]
     pub fn copy(&self) -> Result<NdArray> {
         let stored = self.stored()?;
         let out = OutputSpec::contiguous(self.dtype(), self.shape())?;
         let whole = out.layout.clone();
-        super::run_one(COPY, self.device(), &[stored], out, Work::Copy { regions: &[whole] })
+        super::run_one(COPY, self.device(), &[stored], out, Work::Copy(call::Copy { regions: &[whole] }))
     }
+}
+
+/// `axis=None` joins the flattened arrays.
+fn concat_by_name(args: &Args) -> Result<Value> {
+    let arrays = args.arrays("arrays")?;
+    let axis: Option<isize> = FromArgs::from_args(args, "axis")?;
+    match axis {
+        Some(axis) => concat(&arrays, axis),
+        None => concat(&arrays.iter().map(NdArray::ravel).collect::<Result<Vec<_>>>()?, 0),
+    }
+    .map(Value::Array)
 }
 
 fn join(op: Op, arrays: &[NdArray], axis: usize, shape: &[usize]) -> Result<NdArray> {
@@ -85,7 +68,7 @@ fn join(op: Op, arrays: &[NdArray], axis: usize, shape: &[usize]) -> Result<NdAr
     if parts.is_empty() {
         return super::creation::full_on(device, shape, crate::scalar::Scalar::Int(0), dtype);
     }
-    super::run_one(op, device, &parts, out, Work::Copy { regions: &regions })
+    super::run_one(op, device, &parts, out, Work::Copy(call::Copy { regions: &regions }))
 }
 
 /// Arrays joined along an axis; the other extents must agree; dtypes are promoted (`numpy.concat`, `numpy.concatenate`).
@@ -101,6 +84,7 @@ fn join(op: Op, arrays: &[NdArray], axis: usize, shape: &[usize]) -> Result<NdAr
 /// # }
 /// ```
 #[doc(alias = "concatenate")]
+#[numpy("concat(arrays, axis=0)", aliases("concatenate"), call = concat_by_name)]
 pub fn concat(arrays: &[NdArray], axis: isize) -> Result<NdArray> {
     let name = CONCAT.name();
     let Some(head) = arrays.first() else { return Err(Error::value(name, "need at least one array")) };
@@ -122,6 +106,7 @@ pub fn concat(arrays: &[NdArray], axis: isize) -> Result<NdArray> {
 }
 
 /// Arrays of one shape joined along a new axis (`numpy.stack`).
+#[numpy("stack(arrays, axis=0)")]
 pub fn stack(arrays: &[NdArray], axis: isize) -> Result<NdArray> {
     let name = STACK.name();
     let Some(head) = arrays.first() else { return Err(Error::value(name, "need at least one array")) };

@@ -7,6 +7,7 @@ pub mod einsum;
 pub mod elementwise;
 pub mod histogram;
 pub mod indexing;
+mod items;
 pub mod manipulation;
 pub mod operators;
 pub mod random;
@@ -96,30 +97,28 @@ fn flat(a: &StoredArray) -> Option<Result<StoredArray>> {
     matches!(layout.strides(), [0 | 1]).then(|| a.with_layout(layout))
 }
 
-/// Declares the rows of a family that is not elementwise: a constant and a static for each, and `ROWS`. A row may end with `else` and the
-/// body that computes it by other operations where no kernel does.
+/// Declares the operations of a family that is not elementwise: a constant and a static for each, and `ROWS`. A row may end with
+/// `else` and the composite that serves where no kernel does. Indices follow those of the module that `after` names.
 macro_rules! rows {
-    ($family:ident from $base:literal: $($CONST:ident $name:literal [$($alias:literal),*] $arity:literal ($signature:literal) $call:expr, $doc:literal $(, else $composite:expr)?;)*) => {
+    ($family:ident after $before:ident: $($CONST:ident $name:literal $arity:literal $(else $composite:expr)?;)*) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
-        enum Place { $($CONST),* }
+        enum Place { $($CONST,)* End }
+        /// The index after the last row.
+        pub(crate) const END: u16 = crate::ops::$before::END + Place::End as u16;
         mod defs {
             use super::*;
             $(pub(super) static $CONST: crate::op::OpDef = crate::op::OpDef {
                 name: $name,
-                aliases: &[$($alias),*],
                 family: crate::op::Family::$family,
                 arity: $arity,
-                index: $base + Place::$CONST as u16,
+                index: crate::ops::$before::END + Place::$CONST as u16,
                 rule: None,
                 cost: crate::op::Cost::Cheap,
                 composite: [$(Some($composite as crate::op::Composite),)? None][0],
                 body: None,
-                call: $call,
-                signature: $signature,
-                doc: $doc,
             };)*
         }
-        $(#[doc = $doc] pub const $CONST: crate::op::Op = crate::op::Op(&defs::$CONST);)*
+        $(#[doc = concat!("The operation `", $name, "`.")] pub const $CONST: crate::op::Op = crate::op::Op(&defs::$CONST);)*
         /// The rows of this family.
         pub static ROWS: &[&crate::op::OpDef] = &[$(&defs::$CONST),*];
     };

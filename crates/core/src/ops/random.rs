@@ -10,30 +10,14 @@ use crate::error::{Error, Result};
 use crate::layout::checked_size;
 use crate::op::Op;
 use crate::ops::value::{Args, Value};
+use cuprum_macros::numpy;
 
-super::rows! { Random from 340:
-    RANDOM "random" ["rand", "random.random", "random_sample"] 0 ("size=None, dtype=None, seed=None") Some(|a: Args| {
-        draw_with(&a, |g, shape, dtype| g.random(shape, dtype))
-    }), "Uniform numbers in [0, 1).";
-    UNIFORM "uniform" ["random.uniform"] 0 ("low=0.0, high=1.0, size=None, dtype=None, seed=None") Some(|a: Args| {
-        let (low, high) = (a.scalar_or("low", 0.0)?.as_f64(), a.scalar_or("high", 1.0)?.as_f64());
-        draw_with(&a, |g, shape, dtype| g.uniform(low, high, shape, dtype))
-    }), "Uniform numbers in [low, high).";
-    NORMAL "normal" ["random.normal"] 0 ("loc=0.0, scale=1.0, size=None, dtype=None, seed=None") Some(|a: Args| {
-        let (mean, std) = (a.scalar_or("loc", 0.0)?.as_f64(), a.scalar_or("scale", 1.0)?.as_f64());
-        draw_with(&a, |g, shape, dtype| g.normal(mean, std, shape, dtype))
-    }), "Normally distributed numbers.";
-    STANDARD_NORMAL "standard_normal" ["randn", "random.standard_normal"] 0 ("size=None, dtype=None, seed=None") Some(|a: Args| {
-        draw_with(&a, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype))
-    }), "Normally distributed numbers of mean 0 and deviation 1.";
-    INTEGERS "integers" ["randint", "random.integers", "random.randint"] 0 ("low, high=None, size=None, dtype=None, endpoint=False, seed=None") Some(|a: Args| {
-        let whole = |name: &str| a.scalar(name)?.as_int().ok_or_else(|| Error::value("integers", format!("'{name}' must be an integer")));
-        let (low, high) = if a.get("high").is_some() { (whole("low")?, whole("high")?) } else { (0, whole("low")?) };
-        let high = if a.bool_or("endpoint", false)? { high.saturating_add(1) } else { high };
-        let dtype = a.dtype("dtype")?.unwrap_or(DType::I64);
-        let shape = size_of(&a)?;
-        generator_of(&a)?.as_ref().unwrap_or(&SHARED).integers_wide(low, high, &shape, dtype).map(Value::Array)
-    }), "Uniform integers in [low, high).";
+super::rows! { Random after indexing:
+    RANDOM "random" 0;
+    UNIFORM "uniform" 0;
+    NORMAL "normal" 0;
+    STANDARD_NORMAL "standard_normal" 0;
+    INTEGERS "integers" 0;
 }
 
 fn size_of(args: &Args) -> Result<Vec<usize>> {
@@ -44,6 +28,25 @@ fn generator_of(args: &Args) -> Result<Option<Generator>> {
     args.get("seed").map(|v| v.int(args.op())).transpose().map(|s| s.map(|s| Generator::new(s as u64)))
 }
 
+fn uniform_by_name(args: &Args) -> Result<Value> {
+    let (low, high) = (args.scalar_or("low", 0.0)?.as_f64(), args.scalar_or("high", 1.0)?.as_f64());
+    draw_with(args, |g, shape, dtype| g.uniform(low, high, shape, dtype))
+}
+
+fn normal_by_name(args: &Args) -> Result<Value> {
+    let (mean, std) = (args.scalar_or("loc", 0.0)?.as_f64(), args.scalar_or("scale", 1.0)?.as_f64());
+    draw_with(args, |g, shape, dtype| g.normal(mean, std, shape, dtype))
+}
+
+fn integers_by_name(args: &Args) -> Result<Value> {
+    let whole = |name: &str| args.scalar(name)?.as_int().ok_or_else(|| Error::value("integers", format!("'{name}' must be an integer")));
+    let (low, high) = if args.get("high").is_some() { (whole("low")?, whole("high")?) } else { (0, whole("low")?) };
+    let high = if args.bool_or("endpoint", false)? { high.saturating_add(1) } else { high };
+    let dtype = args.dtype("dtype")?.unwrap_or(DType::I64);
+    let shape = size_of(args)?;
+    generator_of(args)?.as_ref().unwrap_or(&SHARED).integers_wide(low, high, &shape, dtype).map(Value::Array)
+}
+
 fn draw_with(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Result<NdArray>) -> Result<Value> {
     let dtype = args.dtype("dtype")?.unwrap_or(DType::F64);
     draw(generator_of(args)?.as_ref().unwrap_or(&SHARED), &size_of(args)?, dtype).map(Value::Array)
@@ -51,6 +54,26 @@ fn draw_with(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Resu
 
 /// What calls by name draw from without `seed=`: one stream for the process, from seed 0.
 static SHARED: Generator = Generator { key: 0, next_block: AtomicU64::new(0) };
+
+/// `size` of [`draw_with`] from positional arguments.
+fn drawn_as_arguments(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Result<NdArray>) -> Result<Value> {
+    let extent = |v: &Value| usize::try_from(v.index(args.op())?).map_err(|_| Error::value(args.op(), "negative dimension"));
+    let shape: Vec<usize> = args.rest().iter().map(extent).collect::<Result<_>>()?;
+    let dtype = args.dtype("dtype")?.unwrap_or(DType::F64);
+    draw(generator_of(args)?.as_ref().unwrap_or(&SHARED), &shape, dtype).map(Value::Array)
+}
+
+/// Uniform float64 numbers in [0, 1) from the generator of the process (`numpy.random.rand`).
+#[numpy("random.rand(*shape, dtype=None, seed=None)", aliases("rand"), call = |args| drawn_as_arguments(args, |g, shape, dtype| g.random(shape, dtype)))]
+pub fn rand(shape: impl IntoShape) -> Result<NdArray> {
+    SHARED.random(shape, DType::F64)
+}
+
+/// Normally distributed float64 numbers of mean 0 and deviation 1 from the generator of the process (`numpy.random.randn`).
+#[numpy("random.randn(*shape, dtype=None, seed=None)", aliases("randn"), call = |args| drawn_as_arguments(args, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype)))]
+pub fn randn(shape: impl IntoShape) -> Result<NdArray> {
+    SHARED.normal(0.0, 1.0, shape, DType::F64)
+}
 
 /// A stream of random numbers (`numpy.random.Generator`), from Philox 4x32-10: counter-based, so that the numbers depend on
 /// the seed and the order of calls alone, not on the device, the number of threads or the shape of a launch.
@@ -93,12 +116,14 @@ impl Generator {
     }
 
     /// Uniform in [0, 1), on the current device: 53 random bits in float64, 24 in float32.
+    #[numpy("random.random(size=None, dtype=None, seed=None)", aliases("random", "random_sample", "random.random_sample"), call = |a| draw_with(a, |g, shape, dtype| g.random(shape, dtype)))]
     pub fn random(&self, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
         Self::float(RANDOM, dtype)?;
         self.draw(RANDOM, &shape.into_shape(), dtype, Distribution::Uniform { low: 0.0, high: 1.0 })
     }
 
     /// Uniform in [low, high), as `low + u * (high - low)`.
+    #[numpy("random.uniform(low=0.0, high=1.0, size=None, dtype=None, seed=None)", aliases("uniform"), call = uniform_by_name)]
     pub fn uniform(&self, low: f64, high: f64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
         Self::float(UNIFORM, dtype)?;
         if !(high - low).is_finite() {
@@ -108,6 +133,8 @@ impl Generator {
     }
 
     /// Normally distributed, by Box-Muller.
+    #[numpy("random.normal(loc=0.0, scale=1.0, size=None, dtype=None, seed=None)", aliases("normal"), call = normal_by_name)]
+    #[numpy("random.standard_normal(size=None, dtype=None, seed=None)", aliases("standard_normal"), call = |a| draw_with(a, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype)))]
     pub fn normal(&self, mean: f64, std: f64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
         Self::float(NORMAL, dtype)?;
         if std.is_nan() || std < 0.0 {
@@ -117,6 +144,7 @@ impl Generator {
     }
 
     /// Uniform integers in [low, high).
+    #[numpy("random.integers(low, high=None, size=None, dtype=None, endpoint=False, seed=None)", aliases("integers", "randint", "random.randint"), call = integers_by_name)]
     pub fn integers(&self, low: i64, high: i64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
         self.integers_wide(low as i128, high as i128, &shape.into_shape(), dtype)
     }

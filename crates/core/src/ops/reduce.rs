@@ -17,6 +17,7 @@
 //! # }
 //! ```
 
+use crate::call;
 use smallvec::SmallVec;
 
 use crate::array::{Array, NdArray};
@@ -25,13 +26,14 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expr::{Fold, fusion_enabled};
+use crate::function::FromArgs;
 use crate::layout::{Dims, Layout, normalize_axes, normalize_axis, normalize_axis_of_scalar};
 use crate::op::{Family, Op};
-use crate::ops::segments::{segment_max, segment_min, segment_prod, segment_sum};
 use crate::ops::value::{Args, Value};
 use crate::plan::reduce::ReducePlan;
 use crate::plan::rows;
 use crate::scalar::Scalar;
+use cuprum_macros::numpy;
 
 /// Which axes to reduce, whether to keep them with extent 1, and the dtype to compute and return in.
 #[derive(Clone, Debug, Default)]
@@ -90,6 +92,18 @@ impl Over {
         self.descending = true;
         self
     }
+    /// The axes as given; `None` for all.
+    pub fn axes(&self) -> Option<&[isize]> {
+        match &self.axes {
+            Axes::All => None,
+            Axes::One(axis) => Some(std::slice::from_ref(axis)),
+            Axes::Several(axes) => Some(axes),
+        }
+    }
+    /// Whether reduced axes are kept with extent 1.
+    pub fn keeps_dims(&self) -> bool {
+        self.keepdims
+    }
     /// Whether a dtype was asked for.
     pub(crate) fn has_dtype(&self) -> bool {
         self.dtype.is_some()
@@ -145,38 +159,46 @@ macro_rules! over_from {
 }
 over_from!(i32, isize);
 
-/// The parameters of reductions that are called by name; those that a signature lacks have their defaults.
-pub fn over(args: &Args) -> Result<Over> {
-    Ok(Over {
-        axes: match args.get("axis") {
-            None => Axes::All,
-            Some(axes) if axes.items().is_some() => Axes::Several(args.ints("axis")?.unwrap_or_default().into()),
-            Some(axis) => Axes::One(axis.index(args.op())?),
-        },
-        keepdims: args.bool_or("keepdims", false)?,
-        dtype: args.dtype("dtype")?,
-        correction: args.scalar_or("correction", args.scalar_or("ddof", 0)?)?.as_f64(),
-        descending: false,
-    })
+impl FromArgs for Over {
+    /// Reads `axis`, `keepdims`, `dtype`, `correction` or `ddof`, `descending` and `kind`, as far as the signature has them.
+    fn from_args(args: &Args, _name: &str) -> Result<Over> {
+        let known = ["quicksort", "mergesort", "heapsort", "stable"];
+        match args.get("kind") {
+            Some(Value::Str(kind)) if known.contains(&kind.as_str()) => {} // every sort is stable
+            None => {}
+            Some(_) => return Err(Error::value(args.op(), "kind is one of 'quicksort', 'mergesort', 'heapsort' and 'stable'")),
+        }
+        Ok(Over {
+            axes: match args.value("axis") {
+                None | Some(Value::None) => Axes::All,
+                Some(axes) if axes.items().is_some() => Axes::Several(Vec::from_args(args, "axis")?.into()),
+                Some(axis) => Axes::One(axis.index(args.op())?),
+            },
+            keepdims: args.bool_or("keepdims", false)?,
+            dtype: args.dtype("dtype")?,
+            correction: args.scalar_or("correction", args.scalar_or("ddof", 0)?)?.as_f64(),
+            descending: args.bool_or("descending", false)?,
+        })
+    }
 }
 
-super::rows! { Reduce from 200:
-    SUM "sum" [] 1 ("a, axis=None, dtype=None, *, keepdims=False") Some(|a: Args| a.array("a")?.sum(over(&a)?).map(Value::Array)), "Sum; of bool and small integers in int64 or uint64.";
-    PROD "prod" [] 1 ("a, axis=None, dtype=None, *, keepdims=False") Some(|a: Args| a.array("a")?.prod(over(&a)?).map(Value::Array)), "Product; of bool and small integers in int64 or uint64.";
-    MEAN "mean" [] 1 ("a, axis=None, dtype=None, *, keepdims=False") Some(|a: Args| a.array("a")?.mean(over(&a)?).map(Value::Array)), "Arithmetic mean; of integers in float64.";
-    MIN "min" ["amin"] 1 ("a, axis=None, *, keepdims=False") Some(|a: Args| a.array("a")?.min(over(&a)?).map(Value::Array)), "Smallest element; NaN if any is NaN.";
-    MAX "max" ["amax"] 1 ("a, axis=None, *, keepdims=False") Some(|a: Args| a.array("a")?.max(over(&a)?).map(Value::Array)), "Largest element; NaN if any is NaN.";
-    ANY "any" [] 1 ("a, axis=None, *, keepdims=False") Some(|a: Args| a.array("a")?.any(over(&a)?).map(Value::Array)), "Whether any element is not zero.";
-    ALL "all" [] 1 ("a, axis=None, *, keepdims=False") Some(|a: Args| a.array("a")?.all(over(&a)?).map(Value::Array)), "Whether every element is not zero.";
-    ARGMIN "argmin" [] 1 ("a, axis=None, *, keepdims=False") Some(|a: Args| a.array("a")?.argmin(over(&a)?).map(Value::Array)), "Index (int64) of the first smallest element; NaN counts as smallest.";
-    ARGMAX "argmax" [] 1 ("a, axis=None, *, keepdims=False") Some(|a: Args| a.array("a")?.argmax(over(&a)?).map(Value::Array)), "Index (int64) of the first largest element; NaN counts as largest.";
-    COUNT_NONZERO "count_nonzero" [] 1 ("a, axis=None, *, keepdims=False") Some(|a: Args| a.array("a")?.count_nonzero(over(&a)?).map(Value::Array)), "Number (int64) of elements that are not zero.";
-    VAR "var" [] 1 ("a, axis=None, dtype=None, *, ddof=0, correction=None, keepdims=False") Some(|a: Args| a.array("a")?.var(over(&a)?).map(Value::Array)), "Variance: mean squared distance from the mean.";
-    STD "std" [] 1 ("a, axis=None, dtype=None, *, ddof=0, correction=None, keepdims=False") Some(|a: Args| a.array("a")?.std(over(&a)?).map(Value::Array)), "Standard deviation: square root of the variance.";
-    SEGMENT_SUM "segment_sum" [] 2 ("a, offsets") Some(|a: Args| segment_sum(&a.array("a")?, &a.array("offsets")?).map(Value::Array)), "Sums of the segments `offsets[i]..offsets[i + 1]` of a 1-D array; an empty segment gives 0.";
-    SEGMENT_PROD "segment_prod" [] 2 ("a, offsets") Some(|a: Args| segment_prod(&a.array("a")?, &a.array("offsets")?).map(Value::Array)), "Products of the segments of a 1-D array; an empty segment gives 1.";
-    SEGMENT_MIN "segment_min" [] 2 ("a, offsets") Some(|a: Args| segment_min(&a.array("a")?, &a.array("offsets")?).map(Value::Array)), "Smallest elements of the segments of a 1-D array; NaN if any is NaN; an empty segment gives the largest value of the dtype.";
-    SEGMENT_MAX "segment_max" [] 2 ("a, offsets") Some(|a: Args| segment_max(&a.array("a")?, &a.array("offsets")?).map(Value::Array)), "Largest elements of the segments of a 1-D array; NaN if any is NaN; an empty segment gives the smallest value of the dtype.";
+super::rows! { Reduce after elementwise:
+    SUM "sum" 1;
+    PROD "prod" 1;
+    MEAN "mean" 1;
+    MIN "min" 1;
+    MAX "max" 1;
+    ANY "any" 1;
+    ALL "all" 1;
+    ARGMIN "argmin" 1;
+    ARGMAX "argmax" 1;
+    COUNT_NONZERO "count_nonzero" 1;
+    VAR "var" 1;
+    STD "std" 1;
+    SEGMENT_SUM "segment_sum" 2;
+    SEGMENT_PROD "segment_prod" 2;
+    SEGMENT_MIN "segment_min" 2;
+    SEGMENT_MAX "segment_max" 2;
 }
 
 /// The value of an empty reduction, if it has one.
@@ -245,7 +267,7 @@ pub(crate) fn run(op: Op, a: &NdArray, axes: &[usize], value: DType, output: Out
         let mut layouts = SmallVec::<[&Layout; 4]>::new();
         inputs.iter().for_each(|input| layouts.push(input.layout()));
         let plan = ReducePlan::new(a.shape(), &layouts, axes, [ARGMIN, ARGMAX].contains(&op));
-        let work = Work::Reduce { program, plan: &plan, acc: accumulator(op, value) };
+        let work = Work::Reduce(call::Reduce { program, plan: &plan, acc: accumulator(op, value) });
         super::run_one(op, a.device(), inputs, output, work)
     })
 }
@@ -279,6 +301,7 @@ fn squared_distances(x: &NdArray, over: &Over) -> Result<NdArray> {
 
 impl NdArray {
     /// Sum (`numpy.sum`). Bool and integers are summed in int64 or uint64 and wrap; float16 in float32. Empty: 0.
+    #[numpy("sum(a, axis=None, dtype=None, *, keepdims=False)", method)]
     pub fn sum(&self, over: impl Into<Over>) -> Result<NdArray> {
         let over = over.into();
         match over.dtype.unwrap_or(self.dtype().sum_dtype()) {
@@ -288,6 +311,7 @@ impl NdArray {
     }
 
     /// Product (`numpy.prod`), with `sum`'s dtypes. Empty: 1.
+    #[numpy("prod(a, axis=None, dtype=None, *, keepdims=False)", method)]
     pub fn prod(&self, over: impl Into<Over>) -> Result<NdArray> {
         let over = over.into();
         match over.dtype.unwrap_or(self.dtype().sum_dtype()) {
@@ -297,6 +321,7 @@ impl NdArray {
     }
 
     /// Arithmetic mean (`numpy.mean`), of integers in float64. Empty: NaN.
+    #[numpy("mean(a, axis=None, dtype=None, *, keepdims=False)", method)]
     pub fn mean(&self, over: impl Into<Over>) -> Result<NdArray> {
         let over = over.into();
         over.check_axes(MEAN, self.ndim())?;
@@ -311,6 +336,7 @@ impl NdArray {
     /// On the CPU, rows of up to 8 KiB are summed twice, as NumPy does, with the same bits inside a fused expression and alone. Other
     /// reductions are one pass by Chan's formula, and two in a fused expression. There, and on a GPU, the last bits of a variance in a fused
     /// expression over rows may differ from those of a call alone; [`with_fusion`](crate::with_fusion) switches that off.
+    #[numpy("var(a, axis=None, dtype=None, *, ddof=0, correction=None, keepdims=False)", method)]
     pub fn var(&self, over: impl Into<Over>) -> Result<NdArray> {
         let over = over.into();
         over.check_axes(VAR, self.ndim())?;
@@ -325,6 +351,7 @@ impl NdArray {
     }
 
     /// Standard deviation: square root of [`NdArray::var`], whose notes on the last bits hold here too (`numpy.std`).
+    #[numpy("std(a, axis=None, dtype=None, *, ddof=0, correction=None, keepdims=False)", method)]
     pub fn std(&self, over: impl Into<Over>) -> Result<NdArray> {
         let over = over.into();
         let (work, out) = mean_dtypes(self, over.dtype);
@@ -332,38 +359,45 @@ impl NdArray {
     }
 
     /// Smallest element; NaN if any is NaN; complex by real part, then imaginary (`numpy.min`). Empty: an error.
+    #[numpy("min(a, axis=None, *, keepdims=False)", aliases("amin"), method)]
     pub fn min(&self, over: impl Into<Over>) -> Result<NdArray> {
         reduce(MIN, self, &over.into(), self.dtype(), self.dtype())
     }
 
     /// Largest element; NaN if any is NaN; complex by real part, then imaginary (`numpy.max`). Empty: an error.
+    #[numpy("max(a, axis=None, *, keepdims=False)", aliases("amax"), method)]
     pub fn max(&self, over: impl Into<Over>) -> Result<NdArray> {
         reduce(MAX, self, &over.into(), self.dtype(), self.dtype())
     }
 
     /// Whether any element is not zero; NaN is not zero (`numpy.any`).
+    #[numpy("any(a, axis=None, *, keepdims=False)", method)]
     pub fn any(&self, over: impl Into<Over>) -> Result<NdArray> {
         reduce(ANY, self, &over.into(), DType::Bool, DType::Bool)
     }
 
     /// Whether every element is not zero (`numpy.all`).
+    #[numpy("all(a, axis=None, *, keepdims=False)", method)]
     pub fn all(&self, over: impl Into<Over>) -> Result<NdArray> {
         reduce(ALL, self, &over.into(), DType::Bool, DType::Bool)
     }
 
     /// Index of the first smallest element, int64, along one axis or over the flattened array (`numpy.argmin`). NaN counts
     /// as smallest. Empty: an error.
+    #[numpy("argmin(a, axis=None, *, keepdims=False)", method)]
     pub fn argmin(&self, over: impl Into<Over>) -> Result<NdArray> {
         reduce(ARGMIN, self, &over.into(), self.dtype(), DType::I64)
     }
 
     /// Index of the first largest element, int64, along one axis or over the flattened array (`numpy.argmax`). NaN counts
     /// as largest. Empty: an error.
+    #[numpy("argmax(a, axis=None, *, keepdims=False)", method)]
     pub fn argmax(&self, over: impl Into<Over>) -> Result<NdArray> {
         reduce(ARGMAX, self, &over.into(), self.dtype(), DType::I64)
     }
 
     /// Number of elements that are not zero, int64 (`numpy.count_nonzero`).
+    #[numpy("count_nonzero(a, axis=None, *, keepdims=False)")]
     pub fn count_nonzero(&self, over: impl Into<Over>) -> Result<NdArray> {
         reduce(COUNT_NONZERO, self, &over.into(), DType::Bool, DType::I64)
     }

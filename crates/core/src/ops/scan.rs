@@ -1,5 +1,6 @@
 //! Scans along an axis: running sums, products and extremes.
 
+use crate::call;
 use smallvec::SmallVec;
 
 use crate::array::{Array, NdArray};
@@ -8,18 +9,14 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::{Layout, normalize_axis, normalize_axis_of_scalar};
 use crate::op::Op;
-use crate::ops::value::{Args, Value};
 use crate::plan::scan::ScanPlan;
+use cuprum_macros::numpy;
 
-super::rows! { Scan from 240:
-    CUMSUM "cumsum" [] 1 ("a, axis=None, dtype=None") Some(|a: Args| a.array("a")?.cumsum_as(axis_of(&a)?, a.dtype("dtype")?).map(Value::Array)), "Running sum along an axis, or over the flattened array.";
-    CUMPROD "cumprod" [] 1 ("a, axis=None, dtype=None") Some(|a: Args| a.array("a")?.cumprod_as(axis_of(&a)?, a.dtype("dtype")?).map(Value::Array)), "Running product along an axis, or over the flattened array.";
-    CUMMAX "cummax" [] 1 ("a, axis=None") Some(|a: Args| a.array("a")?.cummax(axis_of(&a)?).map(Value::Array)), "Running maximum along an axis, or over the flattened array; NaN from the first NaN on.";
-    CUMMIN "cummin" [] 1 ("a, axis=None") Some(|a: Args| a.array("a")?.cummin(axis_of(&a)?).map(Value::Array)), "Running minimum along an axis, or over the flattened array; NaN from the first NaN on.";
-}
-
-fn axis_of(args: &Args) -> Result<Option<isize>> {
-    args.get("axis").map(|v| v.index(args.op())).transpose()
+super::rows! { Scan after reduce:
+    CUMSUM "cumsum" 1;
+    CUMPROD "cumprod" 1;
+    CUMMAX "cummax" 1;
+    CUMMIN "cummin" 1;
 }
 
 fn scan(op: Op, a: &NdArray, axis: Option<isize>, dtype: Option<DType>) -> Result<NdArray> {
@@ -33,7 +30,7 @@ fn scan(op: Op, a: &NdArray, axis: Option<isize>, dtype: Option<DType>) -> Resul
     a.with_prologue(dtype, |program, inputs| {
         let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|i| i.layout()).collect();
         let plan = ScanPlan::new(a.shape(), &layouts, axis);
-        let work = Work::Scan { program, plan: &plan };
+        let work = Work::Scan(call::Scan { program, plan: &plan });
         super::run_one(op, a.device(), inputs, OutputSpec::contiguous(dtype, a.shape())?, work)
     })
 }
@@ -57,6 +54,7 @@ impl NdArray {
     }
 
     /// [`NdArray::cumsum`] computed and returned in a dtype.
+    #[numpy("cumsum(a, axis=None, dtype=None)", method)]
     pub fn cumsum_as(&self, axis: impl Into<Option<isize>>, dtype: impl Into<Option<DType>>) -> Result<NdArray> {
         scan(CUMSUM, self, axis.into(), dtype.into())
     }
@@ -67,6 +65,7 @@ impl NdArray {
     }
 
     /// [`NdArray::cumprod`] computed and returned in a dtype.
+    #[numpy("cumprod(a, axis=None, dtype=None)", method)]
     pub fn cumprod_as(&self, axis: impl Into<Option<isize>>, dtype: impl Into<Option<DType>>) -> Result<NdArray> {
         scan(CUMPROD, self, axis.into(), dtype.into())
     }
@@ -74,6 +73,7 @@ impl NdArray {
     /// Running maximum along an axis, or over the flattened array for `None` (`numpy.maximum.accumulate`). NaN from the first NaN
     /// on; complex numbers by real part, then imaginary.
     #[doc(alias = "maximum.accumulate")]
+    #[numpy("cummax(a, axis=None)")]
     pub fn cummax(&self, axis: impl Into<Option<isize>>) -> Result<NdArray> {
         scan(CUMMAX, self, axis.into(), Some(self.dtype()))
     }
@@ -81,6 +81,7 @@ impl NdArray {
     /// Running minimum along an axis, or over the flattened array for `None` (`numpy.minimum.accumulate`), as
     /// [`NdArray::cummax`].
     #[doc(alias = "minimum.accumulate")]
+    #[numpy("cummin(a, axis=None)")]
     pub fn cummin(&self, axis: impl Into<Option<isize>>) -> Result<NdArray> {
         scan(CUMMIN, self, axis.into(), Some(self.dtype()))
     }

@@ -1,22 +1,18 @@
 //! Where values belong in sorted arrays.
 
 use crate::array::NdArray;
+use crate::call;
 use crate::call::{OutputSpec, Work};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::subtract;
 use crate::ops::value::{Args, Value};
 use crate::s;
+use cuprum_macros::numpy;
 
-super::rows! { Search from 400:
-    SEARCHSORTED "searchsorted" [] 2 ("a, v, side='left', sorter=None") Some(|a: Args| {
-        let sorted = match a.get("sorter") {
-            Some(_) => a.array("a")?.take(&a.array("sorter")?, 0)?,
-            None => a.array("a")?,
-        };
-        sorted.searchsorted(&a.array("v")?, side(&a)?).map(Value::Array)
-    }), "Places (int64) at which values would be put into a sorted array.";
-    DIGITIZE "digitize" [] 2 ("x, bins, right=False") Some(|a: Args| a.array("x")?.digitize(&a.array("bins")?, a.bool_or("right", false)?).map(Value::Array)), "The bin (int64) that each value falls in, of bins between rising or falling edges.";
+super::rows! { Search after select:
+    SEARCHSORTED "searchsorted" 2;
+    DIGITIZE "digitize" 2;
 }
 
 /// On which side of equal elements a value goes.
@@ -27,6 +23,15 @@ pub enum Side {
     Left,
     /// After them.
     Right,
+}
+
+fn searchsorted_by_name(args: &Args) -> Result<Value> {
+    let a = args.array("a")?;
+    let sorted = match args.get("sorter") {
+        Some(_) => a.take(&args.array("sorter")?, 0)?,
+        None => a,
+    };
+    sorted.searchsorted(&args.array("v")?, side(args)?).map(Value::Array)
 }
 
 fn side(args: &Args) -> Result<Side> {
@@ -55,6 +60,7 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
+    #[numpy("searchsorted(a, v, side='left', sorter=None)", method, call = searchsorted_by_name)]
     pub fn searchsorted(&self, values: &NdArray, side: Side) -> Result<NdArray> {
         let name = SEARCHSORTED.name();
         let device = super::one_device(SEARCHSORTED, self, values)?;
@@ -67,7 +73,7 @@ impl NdArray {
         let dtype = self.dtype().promote(values.dtype());
         let inputs = [self.astype(dtype)?.contiguous()?.stored()?, values.astype(dtype)?.contiguous()?.stored()?];
         let places = OutputSpec::contiguous(DType::I64, values.shape())?;
-        super::run_one(SEARCHSORTED, device, &inputs, places, Work::Search { after_equal: side == Side::Right })
+        super::run_one(SEARCHSORTED, device, &inputs, places, Work::Search(call::Search { after_equal: side == Side::Right }))
     }
 
     /// The bin (int64) that each element falls in (`numpy.digitize`): i for `bins[i - 1] <= x < bins[i]`, or
@@ -76,6 +82,7 @@ impl NdArray {
     /// NaN is greater than every number, so that it may be the last of rising edges or the first of falling ones.
     ///
     /// Errors: edges that are not 1-D, or neither rise nor fall. Waits for the device, to look at them.
+    #[numpy("digitize(x, bins, right=False)")]
     pub fn digitize(&self, bins: &NdArray, right: bool) -> Result<NdArray> {
         let name = DIGITIZE.name();
         super::one_device(DIGITIZE, self, bins)?;

@@ -1,6 +1,7 @@
 //! Reductions of the segments `offsets[i]..offsets[i + 1]` of a 1-D array, whose rows stand with the other reductions, and sorts within them.
 
 use crate::array::NdArray;
+use crate::call;
 use crate::call::{OutputSpec, Work};
 use crate::device::{Device, with_device};
 use crate::dtype::{DType, Kind};
@@ -10,12 +11,12 @@ use crate::ops::elementwise::{add, subtract, where_};
 use crate::ops::manipulation::concat;
 use crate::ops::reduce::{MAX, MIN, PROD, SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM, SUM, accumulator};
 use crate::ops::search::Side;
-use crate::ops::value::{Args, Value};
 use crate::s;
+use cuprum_macros::numpy;
 
-super::rows! { Sort from 372:
-    SEGMENT_SORT "segment_sort" [] 2 ("a, offsets") Some(|a: Args| segment_sort(&a.array("a")?, &a.array("offsets")?).map(Value::Array)), "Sorted within each of the segments `offsets[i]..offsets[i + 1]` of a 1-D array; NaN last.", else |inputs| composed(super::SEGMENT_SORT, inputs);
-    SEGMENT_ARGSORT "segment_argsort" [] 2 ("a, offsets") Some(|a: Args| segment_argsort(&a.array("a")?, &a.array("offsets")?).map(Value::Array)), "Places (int64) in a 1-D array that sort within each of its segments; equal elements keep their order.", else |inputs| composed(super::SEGMENT_ARGSORT, inputs);
+super::rows! { Sort after sort:
+    SEGMENT_SORT "segment_sort" 2 else |inputs| composed(super::SEGMENT_SORT, inputs);
+    SEGMENT_ARGSORT "segment_argsort" 2 else |inputs| composed(super::SEGMENT_ARGSORT, inputs);
 }
 
 /// Segments that kernels may find too long to sort beside others.
@@ -40,23 +41,27 @@ const FEW: usize = 32;
 /// # Ok(())
 /// # }
 /// ```
+#[numpy("segment_sum(a, offsets)")]
 pub fn segment_sum(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
     reduced(SEGMENT_SUM, SUM, a.dtype().sum_dtype(), a, offsets)
 }
 
 /// Products of the segments of a 1-D array, in the dtypes of [`NdArray::prod`]; otherwise as [`segment_sum`]. An empty segment gives 1.
+#[numpy("segment_prod(a, offsets)")]
 pub fn segment_prod(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
     reduced(SEGMENT_PROD, PROD, a.dtype().sum_dtype(), a, offsets)
 }
 
 /// Smallest elements of the segments of a 1-D array, as [`NdArray::min`] finds them; otherwise as [`segment_sum`]. An empty segment gives
 /// what no element exceeds (as `jax.ops.segment_min` does): infinity, the largest integer, true.
+#[numpy("segment_min(a, offsets)")]
 pub fn segment_min(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
     reduced(SEGMENT_MIN, MIN, a.dtype(), a, offsets)
 }
 
 /// Largest elements of the segments of a 1-D array, as [`NdArray::max`] finds them; otherwise as [`segment_sum`]. An empty segment gives
 /// what exceeds no element (as `jax.ops.segment_max` does): minus infinity, the smallest integer, false.
+#[numpy("segment_max(a, offsets)")]
 pub fn segment_max(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
     reduced(SEGMENT_MAX, MAX, a.dtype(), a, offsets)
 }
@@ -74,7 +79,7 @@ fn reduced(op: Op, reduction: Op, dtype: DType, a: &NdArray, offsets: &NdArray) 
     let output = OutputSpec::contiguous(dtype, &[offsets.size() - 1])?;
     let (program, mut inputs) = super::flat_prologue(&a.astype(dtype)?, dtype)?;
     inputs.push(offsets.astype(DType::I64)?.contiguous()?.stored()?);
-    let work = Work::Segments { program: &program, reduction, acc: accumulator(reduction, dtype) };
+    let work = Work::Segments(call::Segments { program: &program, reduction, acc: accumulator(reduction, dtype) });
     super::run_one(op, device, &inputs, output, work)
 }
 
@@ -105,11 +110,13 @@ fn device_of(op: Op, a: &NdArray, offsets: &NdArray) -> Result<Device> {
 /// # Ok(())
 /// # }
 /// ```
+#[numpy("segment_sort(a, offsets)")]
 pub fn segment_sort(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
     sorted(SEGMENT_SORT, a, offsets)
 }
 
 /// The places (int64) that [`segment_sort`] takes its elements from; equal elements keep their order.
+#[numpy("segment_argsort(a, offsets)")]
 pub fn segment_argsort(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
     sorted(SEGMENT_ARGSORT, a, offsets)
 }
@@ -134,7 +141,7 @@ fn sorted_up_to(op: Op, longest: usize, a: &NdArray, offsets: &NdArray) -> Resul
     let places = op == SEGMENT_ARGSORT;
     let output = OutputSpec::contiguous(if places { DType::I64 } else { a.dtype() }, a.shape())?;
     let inputs = [a.contiguous()?.stored()?, offsets.contiguous()?.stored()?];
-    super::run_one(op, a.device(), &inputs, output, Work::SegmentSort { places, longest })
+    super::run_one(op, a.device(), &inputs, output, Work::SegmentSort(call::SegmentSort { indices: places, longest }))
 }
 
 /// The sort over other operations, where no kernel takes it. A few long segments are sorted one by one, what lies between them together;

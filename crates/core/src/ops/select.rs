@@ -1,6 +1,7 @@
 //! Elements and places at which a condition holds. The number of results is known only when they are, so these calls wait for
 //! the device.
 
+use crate::call;
 use smallvec::SmallVec;
 
 use crate::array::{Array, NdArray};
@@ -12,19 +13,19 @@ use crate::op::Op;
 use crate::ops::elementwise::{floor_divide, remainder};
 use crate::ops::manipulation::stack;
 use crate::ops::value::{Args, Value};
+use cuprum_macros::numpy;
 
-super::rows! { Select from 380:
-    NONZERO "nonzero" [] 1 ("a") Some(|a: Args| a.array("a")?.nonzero().map(|axes| Value::Tuple(axes.into_iter().map(Value::Array).collect()))), "Indices (int64) of elements that are not zero, one array for each axis.";
-    FLATNONZERO "flatnonzero" [] 1 ("a") Some(|a: Args| a.array("a")?.flatnonzero().map(Value::Array)), "Places (int64) in the flattened array of elements that are not zero.";
-    ARGWHERE "argwhere" [] 1 ("a") Some(|a: Args| a.array("a")?.argwhere().map(Value::Array)), "Indices (int64) of elements that are not zero, a row for each.";
-    EXTRACT "extract" [] 1 ("condition, arr") Some(|a: Args| {
-        let (condition, arr) = (a.array("condition")?, a.array("arr")?);
-        arr.ravel()?.extract(&condition.astype(DType::Bool)?.ravel()?).map(Value::Array)
-    }), "Elements of the flattened array at which a condition of the same size holds.";
-    COMPRESS "compress" [] 1 ("condition, a, axis=None") Some(|a: Args| {
-        let axis = a.get("axis").map(|v| v.index("compress")).transpose()?;
-        a.array("a")?.compress(&a.array("condition")?, axis).map(Value::Array)
-    }), "Slices along an axis at which a 1-D condition holds.";
+super::rows! { Select after segments:
+    NONZERO "nonzero" 1;
+    FLATNONZERO "flatnonzero" 1;
+    ARGWHERE "argwhere" 1;
+    EXTRACT "extract" 1;
+    COMPRESS "compress" 1;
+}
+
+fn extract_by_name(args: &Args) -> Result<Value> {
+    let (condition, arr) = (args.array("condition")?, args.array("arr")?);
+    arr.ravel()?.extract(&condition.astype(DType::Bool)?.ravel()?).map(Value::Array)
 }
 
 /// Runs a Select: the values chosen from 1-D `from`, and their places if asked for.
@@ -40,7 +41,7 @@ fn select<const N: usize>(op: Op, condition: &NdArray, from: Option<&NdArray>, p
     if places {
         outputs.push(OutputSpec { dtype: DType::I64, layout });
     }
-    let work = Work::Select { program: &program, values: from.is_some(), places };
+    let work = Work::Select(call::Select { program: &program, values: from.is_some(), indices: places });
     super::run(op, condition.device(), &inputs, &outputs, work)
 }
 
@@ -58,6 +59,7 @@ fn unravel(places: &NdArray, shape: &[usize]) -> Result<Vec<NdArray>> {
 impl NdArray {
     /// Indices (int64) of the elements that are not zero, in C order, one array for each axis (`numpy.nonzero`). Errors: a 0-d
     /// array.
+    #[numpy("nonzero(a)", method)]
     pub fn nonzero(&self) -> Result<Vec<NdArray>> {
         if self.ndim() == 0 {
             return Err(Error::value(NONZERO.name(), "a 0-d array has no axis to index; reshape it to one element"));
@@ -67,12 +69,14 @@ impl NdArray {
     }
 
     /// Places (int64) in the flattened array of the elements that are not zero (`numpy.flatnonzero`).
+    #[numpy("flatnonzero(a)")]
     pub fn flatnonzero(&self) -> Result<NdArray> {
         let [places] = select(FLATNONZERO, self, None, true)?;
         Ok(places)
     }
 
     /// Indices (int64) of the elements that are not zero, a row for each (`numpy.argwhere`).
+    #[numpy("argwhere(a)")]
     pub fn argwhere(&self) -> Result<NdArray> {
         let [places] = select(ARGWHERE, self, None, true)?;
         if self.ndim() == 0 {
@@ -96,6 +100,7 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
+    #[numpy("extract(condition, arr)", call = extract_by_name)]
     pub fn extract(&self, mask: &NdArray) -> Result<NdArray> {
         let name = EXTRACT.name();
         super::one_device(EXTRACT, self, mask)?;
@@ -117,6 +122,7 @@ impl NdArray {
 
     /// Slices along an axis at which a 1-D condition holds, or elements of the flattened array for `None` (`numpy.compress`).
     /// A condition shorter than the axis stands for its first part. Errors: a condition that is not 1-D, or true beyond the axis.
+    #[numpy("compress(condition, a, axis=None)", receiver = "a")]
     pub fn compress(&self, condition: &NdArray, axis: impl Into<Option<isize>>) -> Result<NdArray> {
         let name = COMPRESS.name();
         let Some(axis) = axis.into() else { return self.ravel()?.compress(condition, 0) };

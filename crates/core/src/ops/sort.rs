@@ -4,6 +4,7 @@ use crate::array::NdArray;
 use crate::call::{OutputSpec, Sort, Work};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::function::IntoValue;
 use crate::layout::{Dims, Layout};
 use crate::op::Op;
 use crate::ops::creation::full_on;
@@ -12,56 +13,37 @@ use crate::ops::manipulation::concat;
 use crate::ops::reduce::{Over, axis};
 use crate::ops::value::{Args, Value};
 use crate::s;
+use cuprum_macros::numpy;
 
-super::rows! { Sort from 360:
-    SORT "sort" [] 1 ("a, axis=-1, kind=None, *, descending=False, stable=True") Some(|a: Args| a.array("a")?.sort(along(&a)?).map(Value::Array)), "Sorted along an axis, or flattened; NaN last.";
-    ARGSORT "argsort" [] 1 ("a, axis=-1, kind=None, *, descending=False, stable=True") Some(|a: Args| a.array("a")?.argsort(along(&a)?).map(Value::Array)), "Places (int64) that sort along an axis; equal elements keep their order.";
-    PARTITION "partition" [] 1 ("a, kth, axis=-1") Some(|a: Args| a.array("a")?.partition(kth(&a)?, along(&a)?).map(Value::Array)), "Element kth where sorting would put it, smaller ones before, larger ones after.";
-    ARGPARTITION "argpartition" [] 1 ("a, kth, axis=-1") Some(|a: Args| a.array("a")?.argpartition(kth(&a)?, along(&a)?).map(Value::Array)), "Places (int64) that partition along an axis.";
-    TOPK "topk" [] 1 ("a, k, axis=-1, *, largest=True") Some(|a: Args| {
-        let k = usize::try_from(a.int_or("k", 0)?).map_err(|_| Error::value("topk", "k must not be negative"))?;
-        let (values, places) = a.array("a")?.topk(k, a.int_or("axis", -1)?, a.bool_or("largest", true)?)?;
-        Ok(Value::Tuple(vec![values.into(), places.into()]))
-    }), "The k largest (or smallest) elements along an axis, in order, and their places (int64).";
-    UNIQUE "unique" [] 1 ("ar, return_index=False, return_inverse=False, return_counts=False") Some(|a: Args| {
-        let x = a.array("ar")?;
-        let flags = [a.bool_or("return_index", false)?, a.bool_or("return_inverse", false)?, a.bool_or("return_counts", false)?];
-        if flags == [false; 3] {
-            return x.unique().map(Value::Array);
-        }
-        let all = x.unique_all()?;
-        let asked = [all.indices, all.inverse, all.counts].into_iter().zip(flags).filter(|(_, asked)| *asked);
-        Ok(Value::Tuple([all.values].into_iter().chain(asked.map(|(a, _)| a)).map(Value::Array).collect()))
-    }), "The distinct elements of the flattened array, sorted; with the first place, the inverse or the counts of each.";
-    UNIQUE_VALUES "unique_values" [] 1 ("x") Some(|a: Args| a.array("x")?.unique().map(Value::Array)), "The distinct elements of the flattened array, sorted.";
-    UNIQUE_COUNTS "unique_counts" [] 1 ("x") Some(|a: Args| {
-        let (values, counts) = a.array("x")?.unique_counts()?;
-        Ok(Value::Tuple(vec![values.into(), counts.into()]))
-    }), "The distinct elements, sorted, and how often each occurs (int64).";
-    UNIQUE_INVERSE "unique_inverse" [] 1 ("x") Some(|a: Args| {
-        let all = a.array("x")?.unique_all()?;
-        Ok(Value::Tuple(vec![all.values.into(), all.inverse.into()]))
-    }), "The distinct elements, sorted, and the place among them (int64) of each element.";
-    UNIQUE_ALL "unique_all" [] 1 ("x") Some(|a: Args| {
-        let all = a.array("x")?.unique_all()?;
-        Ok(Value::Tuple(vec![all.values.into(), all.indices.into(), all.inverse.into(), all.counts.into()]))
-    }), "The distinct elements, sorted, with first places, inverse and counts (int64).";
+super::rows! { Sort after random:
+    SORT "sort" 1;
+    ARGSORT "argsort" 1;
+    PARTITION "partition" 1;
+    ARGPARTITION "argpartition" 1;
+    TOPK "topk" 1;
+    UNIQUE "unique" 1;
+    UNIQUE_VALUES "unique_values" 1;
+    UNIQUE_COUNTS "unique_counts" 1;
+    UNIQUE_INVERSE "unique_inverse" 1;
+    UNIQUE_ALL "unique_all" 1;
 }
 
-/// `axis`, which is the last if left out and all if `None`; `kind` is known but not needed: every sort here is stable.
-fn along(args: &Args) -> Result<Over> {
-    if let Some(kind) = args.get("kind") {
-        match kind {
-            Value::Str(k) if ["quicksort", "mergesort", "heapsort", "stable"].contains(&k.as_str()) => {}
-            _ => return Err(Error::value(args.op(), "kind is one of 'quicksort', 'mergesort', 'heapsort' and 'stable'")),
-        }
+/// A tuple of the values and each part that a `return_` flag names.
+fn unique_by_name(args: &Args) -> Result<Value> {
+    let x = args.array("ar")?;
+    let flags = [args.bool_or("return_index", false)?, args.bool_or("return_inverse", false)?, args.bool_or("return_counts", false)?];
+    if flags == [false; 3] {
+        return x.unique().map(Value::Array);
     }
-    let over = if args.is_none("axis") { axis(()) } else { axis(args.int_or("axis", -1)?) };
-    Ok(if args.bool_or("descending", false)? { over.descending() } else { over })
+    let all = x.unique_all()?;
+    let chosen = [all.indices, all.inverse, all.counts].into_iter().zip(flags).filter(|(_, wanted)| *wanted).map(|(a, _)| a);
+    Ok(Value::tuple([all.values].into_iter().chain(chosen).map(Value::Array)))
 }
 
-fn kth(args: &Args) -> Result<isize> {
-    args.int_or("kth", 0)
+impl IntoValue for Unique {
+    fn into_value(self) -> Value {
+        Value::tuple([self.values, self.indices, self.inverse, self.counts].map(Value::Array))
+    }
 }
 
 /// A result of a sort.
@@ -186,29 +168,34 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
+    #[numpy("sort(a, axis=-1, kind=None, *, descending=False, stable=True)", method)]
     pub fn sort(&self, over: impl Into<Over>) -> Result<NdArray> {
         sorted_over(SORT, self, &over.into(), Part::Values)
     }
 
     /// Places (int64) that would sort along one axis, or the flattened array for `()` (`numpy.argsort`, `kind='stable'`): equal
     /// elements keep their order. A 0-d array gives one place, with or without an axis.
+    #[numpy("argsort(a, axis=-1, kind=None, *, descending=False, stable=True)", method)]
     pub fn argsort(&self, over: impl Into<Over>) -> Result<NdArray> {
         sorted_over(ARGSORT, self, &over.into(), Part::Places)
     }
 
     /// An array with element `kth` where [`NdArray::sort`] would put it, no larger ones before it and no smaller ones after it
     /// (`numpy.partition`), in no other order. Errors: `kth` outside the axis.
+    #[numpy("partition(a, kth, axis=-1)", method)]
     pub fn partition(&self, kth: isize, over: impl Into<Over>) -> Result<NdArray> {
         partitioned(PARTITION, self, kth, &over.into(), Part::Values)
     }
 
     /// Places (int64) of [`NdArray::partition`] (`numpy.argpartition`).
+    #[numpy("argpartition(a, kth, axis=-1)", method)]
     pub fn argpartition(&self, kth: isize, over: impl Into<Over>) -> Result<NdArray> {
         partitioned(ARGPARTITION, self, kth, &over.into(), Part::Places)
     }
 
     /// The `k` largest (else smallest) elements along an axis, in order, and their places (int64); of equal ones the first
     /// (`torch.topk`, `jax.lax.top_k`). NaN counts as largest. Errors: `k` greater than the axis.
+    #[numpy("topk(a, k, axis=-1, *, largest=True)")]
     pub fn topk(&self, k: usize, axis: isize, largest: bool) -> Result<(NdArray, NdArray)> {
         let axis = crate::layout::normalize_axis(TOPK.name(), axis, self.ndim())?;
         if k > self.shape()[axis] {
@@ -234,6 +221,8 @@ impl NdArray {
     /// # }
     /// ```
     #[doc(alias = "unique_values")]
+    #[numpy("unique(ar, return_index=False, return_inverse=False, return_counts=False)", call = unique_by_name)]
+    #[numpy("unique_values(x)")]
     pub fn unique(&self) -> Result<NdArray> {
         let sorted = sorted_over(UNIQUE, self, &axis(()), Part::Values)?;
         if sorted.size() < 2 {
@@ -244,6 +233,7 @@ impl NdArray {
     }
 
     /// The distinct elements of the flattened array, sorted, and how often each occurs, int64 (`numpy.unique_counts`).
+    #[numpy("unique_counts(x)")]
     pub fn unique_counts(&self) -> Result<(NdArray, NdArray)> {
         let sorted = sorted_over(UNIQUE_COUNTS, self, &axis(()), Part::Values)?;
         if sorted.size() == 0 {
@@ -253,7 +243,16 @@ impl NdArray {
         Ok((sorted.take(&starts, 0)?, run_lengths(&starts, sorted.size())?))
     }
 
+    /// The distinct elements of the flattened array, sorted, and for each element its index among them, int64, in the shape of the
+    /// array (`numpy.unique_inverse`).
+    #[numpy("unique_inverse(x)")]
+    pub fn unique_inverse(&self) -> Result<(NdArray, NdArray)> {
+        let all = self.unique_all()?;
+        Ok((all.values, all.inverse))
+    }
+
     /// The distinct elements of the flattened array with first places, inverse and counts (`numpy.unique_all`).
+    #[numpy("unique_all(x)")]
     pub fn unique_all(&self) -> Result<Unique> {
         let [sorted, order] = sorted(UNIQUE_ALL, self, None, false, [Part::Values, Part::Places], Extent::Whole)?;
         if sorted.size() == 0 {

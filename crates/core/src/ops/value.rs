@@ -1,9 +1,11 @@
 //! Python-like values and argument binding: how `eval` and other callers by name reach the operations.
 
 use crate::array::NdArray;
+use crate::buffer::{HostBuffer, try_collect};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expr::Operand;
+pub use crate::ops::items::{Items, MOST_ITEMS};
 use crate::scalar::Scalar;
 
 /// A value as an expression in text can hold it.
@@ -20,9 +22,9 @@ pub enum Value {
     /// A dtype, such as the name `float32`.
     DType(DType),
     /// A tuple.
-    Tuple(Vec<Value>),
+    Tuple(Items),
     /// A list.
-    List(Vec<Value>),
+    List(Items),
 }
 
 impl From<NdArray> for Value {
@@ -42,6 +44,42 @@ impl<T: Into<Scalar>> From<T> for Value {
 }
 
 impl Value {
+    /// A tuple of values.
+    pub fn tuple(items: impl IntoIterator<Item = Value>) -> Value {
+        Value::Tuple(items.into_iter().collect())
+    }
+
+    /// The value of a literal in a signature: `None`, `True`, `1e-05`, `'left'`. `None` for other text.
+    fn literal(text: &str) -> Option<Value> {
+        let quoted = |quote: char| text.strip_prefix(quote).and_then(|t| t.strip_suffix(quote));
+        Some(match text {
+            "None" => Value::None,
+            "True" => Value::Scalar(true.into()),
+            "False" => Value::Scalar(false.into()),
+            _ => match (quoted('\'').or(quoted('"')), text.parse::<i128>(), text.parse::<f64>()) {
+                (Some(inner), ..) => Value::Str(inner.into()),
+                (_, Ok(n), _) => Value::Scalar(n.into()),
+                (_, _, Ok(x)) => Value::Scalar(x.into()),
+                _ => return None,
+            },
+        })
+    }
+
+    /// As a list of arrays: the items of a tuple or list, or the slices of an array along its first axis.
+    pub(crate) fn arrays(&self, op: &'static str) -> Result<Vec<NdArray>> {
+        match self {
+            Value::Tuple(items) | Value::List(items) => items.iter().map(|v| v.array(op)).collect(),
+            Value::Array(a) if a.ndim() > 0 && a.shape()[0] > MOST_ARRAYS => Err(Error::value(
+                op,
+                format!("an array of {} rows is too long for a sequence of arrays (at most {MOST_ARRAYS}); use reshape", a.shape()[0]),
+            )),
+            Value::Array(a) if a.ndim() > 0 => {
+                try_collect(op, (0..a.shape()[0] as isize).map(|i| a.index(&[crate::index::Item::At(i)])))?.into_iter().collect()
+            }
+            other => Err(Error::value(op, format!("expected a sequence of arrays, not {}", other.type_name()))),
+        }
+    }
+
     /// Python's name for the type of this value, for messages.
     pub fn type_name(&self) -> &'static str {
         match self {
@@ -60,6 +98,10 @@ impl Value {
 
     /// The items of a tuple or list.
     pub fn items(&self) -> Option<&[Value]> {
+        self.sequence().map(|items| &items[..])
+    }
+
+    pub(crate) fn sequence(&self) -> Option<&Items> {
         match self {
             Value::Tuple(v) | Value::List(v) => Some(v),
             _ => None,
@@ -112,68 +154,108 @@ impl Value {
     }
 }
 
-/// An array of nested lists of numbers (and arrays of one shape).
-fn nested(op: &'static str, items: &[Value], dtype: Option<DType>) -> Result<NdArray> {
-    fn leaves(op: &'static str, items: &[Value], depth: usize, shape: &mut Vec<usize>, out: &mut Vec<(Scalar, DType)>) -> Result<()> {
+/// Calls `leaf` with each number of nested lists, in order, and finds their shape. Recurses once an axis.
+struct Leaves<'a> {
+    op: &'static str,
+    shape: Vec<usize>,
+    count: usize,
+    leaf: &'a mut dyn FnMut(Scalar, DType) -> Result<()>,
+}
+
+impl Leaves<'_> {
+    fn walk(&mut self, items: &[Value], depth: usize) -> Result<()> {
+        let op = self.op;
         let ragged = || Error::value(op, "nested lists must all have the same lengths");
-        if shape.len() <= depth {
-            if !out.is_empty() {
+        if self.shape.len() <= depth {
+            if self.count > 0 {
                 return Err(ragged());
             }
-            shape.push(items.len());
-        } else if shape[depth] != items.len() {
+            self.shape.push(items.len());
+        } else if self.shape[depth] != items.len() {
             return Err(ragged());
         }
         for item in items {
-            match item {
-                Value::Tuple(inner) | Value::List(inner) => leaves(op, inner, depth + 1, shape, out)?,
-                _ if shape.len() > depth + 1 => return Err(ragged()),
-                Value::Scalar(s) => out.push((*s, s.default_dtype())),
-                Value::Array(a) if a.ndim() == 0 => out.push((a.item()?, a.dtype())),
+            let (number, dtype) = match item {
+                Value::Tuple(inner) | Value::List(inner) => {
+                    self.walk(inner, depth + 1)?;
+                    continue;
+                }
+                _ if self.shape.len() > depth + 1 => return Err(ragged()),
+                Value::Scalar(s) => (*s, s.default_dtype()),
+                Value::Array(a) if a.ndim() == 0 => (a.item()?, a.dtype()),
                 other => return Err(Error::value(op, format!("expected numbers in a list, not {}", other.type_name()))),
-            }
+            };
+            self.count += 1;
+            (self.leaf)(number, dtype)?;
         }
         Ok(())
     }
+}
+
+/// An array of nested lists of numbers (and arrays of one shape).
+fn nested(op: &'static str, items: &Items, dtype: Option<DType>) -> Result<NdArray> {
+    items.check_depth(op)?;
     if items.iter().any(|i| matches!(i, Value::Array(a) if a.ndim() > 0)) {
         let arrays: Result<Vec<NdArray>> = items.iter().map(|i| i.array_as(op, dtype)).collect();
         return crate::ops::manipulation::stack(&arrays?, 0);
     }
-    let (mut shape, mut values) = (Vec::new(), Vec::new());
-    leaves(op, items, 0, &mut shape, &mut values)?;
-    let natural = || values.iter().map(|(_, d)| *d).reduce(DType::promote).unwrap_or(DType::F64);
-    let dtype = dtype.unwrap_or_else(natural);
-    let mut bytes = Vec::with_capacity(values.len() * dtype.itemsize());
-    for (v, _) in &values {
-        bytes.extend_from_slice(&v.checked_for(op, dtype)?.to_bytes(dtype)[..dtype.itemsize()]);
-    }
-    NdArray::from_bytes(dtype, shape, &bytes)
+    let mut natural: Option<DType> = None;
+    let mut promote = |_, dtype| {
+        natural = Some(natural.map_or(dtype, |d| d.promote(dtype)));
+        Ok(())
+    };
+    let mut leaves = Leaves { op, shape: Vec::new(), count: 0, leaf: &mut promote };
+    leaves.walk(items, 0)?;
+    let (shape, count) = (leaves.shape, leaves.count);
+    let dtype = dtype.or(natural).unwrap_or(DType::F64);
+    let item = dtype.itemsize();
+    let mut host = HostBuffer::uninit(count * item)?;
+    let mut places = host.as_mut_bytes().chunks_exact_mut(item);
+    let mut store = |number: Scalar, _| {
+        if let Some(place) = places.next() {
+            place.copy_from_slice(&number.checked_for(op, dtype)?.to_bytes(dtype)[..item]);
+        }
+        Ok(())
+    };
+    Leaves { op, shape: Vec::new(), count: 0, leaf: &mut store }.walk(items, 0)?;
+    NdArray::from_host(dtype, &shape, host)
 }
+
+/// Maximum number of arrays that a sequence argument is split into along its first axis.
+const MOST_ARRAYS: usize = 1 << 20;
 
 /// Arguments bound to a signature such as `a, axis=None, *, keepdims=False`.
 pub struct Args {
     op: &'static str,
     bound: Vec<(&'static str, Option<Value>)>,
+    /// Values of the parameters that were left out and have a literal as default.
+    defaults: Vec<(&'static str, Value)>,
     /// Positional arguments beyond the named ones, where the signature ends in `*name`.
     rest: Vec<Value>,
 }
 
 impl Args {
-    /// Binds arguments the way Python does; parameters after `*` are by keyword only, a last `*name` takes the rest.
+    /// Binds arguments the way Python does; parameters before `/` are positional only, those after `*` are by keyword only, a
+    /// last `*name` takes the rest.
     pub fn bind(op: &'static str, signature: &'static str, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Result<Args> {
         let mut bound: Vec<(&'static str, Option<Value>)> = Vec::new();
         let mut required = Vec::new();
+        let mut defaults = Vec::new();
         let mut positional_max = None;
+        let mut positional_only = 0;
         let mut takes_rest = false;
         for p in signature.split(',').map(str::trim).filter(|p| !p.is_empty()) {
-            if p == "*" {
+            if p == "/" {
+                positional_only = bound.len();
+            } else if p == "*" {
                 positional_max = Some(bound.len());
             } else if p.starts_with('*') {
                 takes_rest = true;
                 positional_max = Some(bound.len());
             } else {
-                let name = p.split('=').next().unwrap_or(p).trim();
-                required.push(!p.contains('='));
+                let (name, default) = p.split_once('=').map_or((p, None), |(name, text)| (name.trim(), Some(text.trim())));
+                required.push(default.is_none());
+                defaults.extend(default.and_then(Value::literal).map(|value| (name, value)));
                 bound.push((name, None));
             }
         }
@@ -191,6 +273,9 @@ impl Args {
             ));
         }
         for (name, value) in keyword {
+            if bound[..positional_only].iter().any(|(n, _)| *n == name) {
+                return Err(Error::value(op, format!("argument '{name}' is positional only; the parameters are ({signature})")));
+            }
             match bound.iter_mut().find(|(n, _)| *n == name) {
                 Some((_, Some(_))) => return Err(Error::value(op, format!("argument '{name}' is given twice"))),
                 Some(slot) => slot.1 = Some(value),
@@ -200,7 +285,7 @@ impl Args {
         if let Some(((name, _), _)) = bound.iter().zip(&required).find(|((_, v), required)| v.is_none() && **required) {
             return Err(Error::value(op, format!("argument '{name}' is missing; its parameters are ({signature})")));
         }
-        Ok(Args { op, bound, rest })
+        Ok(Args { op, bound, defaults, rest })
     }
 
     /// The operation, for messages.
@@ -216,6 +301,12 @@ impl Args {
     /// A parameter's value, if given and not `None`.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.bound.iter().find(|(n, _)| *n == name).and_then(|(_, v)| v.as_ref()).filter(|v| !matches!(v, Value::None))
+    }
+
+    /// A parameter's value as given, or its default from the signature.
+    pub fn value(&self, name: &str) -> Option<&Value> {
+        let given = self.bound.iter().find(|(n, _)| *n == name).and_then(|(_, v)| v.as_ref());
+        given.or_else(|| self.defaults.iter().find(|(n, _)| *n == name).map(|(_, v)| v))
     }
 
     /// Whether `None` was written for a parameter, where that differs from leaving it out.
@@ -251,11 +342,7 @@ impl Args {
 
     /// A list or tuple of arrays.
     pub fn arrays(&self, name: &str) -> Result<Vec<NdArray>> {
-        match self.need(name)? {
-            Value::Tuple(items) | Value::List(items) => items.iter().map(|v| v.array(self.op)).collect(),
-            Value::Array(a) if a.ndim() > 0 => (0..a.shape()[0] as isize).map(|i| a.index(&[crate::index::Item::At(i)])).collect(),
-            other => Err(Error::value(self.op, format!("expected a sequence of arrays, not {}", other.type_name()))),
-        }
+        self.need(name)?.arrays(self.op)
     }
 
     /// A number.

@@ -79,11 +79,16 @@ impl Evaluate for NdArray {
 }
 impl Evaluate for Value {
     fn evaluate(&self) -> Result<()> {
-        match self {
-            Value::Array(a) => a.evaluate(),
-            Value::Tuple(items) | Value::List(items) => items.evaluate(),
-            _ => Ok(()),
+        // No recursion: lists may be nested deeply.
+        let mut open = vec![std::slice::from_ref(self).iter()];
+        while let Some(items) = open.last_mut() {
+            match items.next() {
+                None => drop(open.pop()),
+                Some(Value::Array(a)) => a.evaluate()?,
+                Some(value) => open.extend(value.items().map(<[Value]>::iter)),
+            }
         }
+        Ok(())
     }
 }
 impl<T: Evaluate> Evaluate for Vec<T> {

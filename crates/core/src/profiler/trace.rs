@@ -86,7 +86,7 @@ fn microseconds() -> f64 {
 }
 
 fn open() -> Result<Option<Trace>> {
-    let Some(path) = settings::env(VARIABLE).filter(|v| !v.is_empty()).map(PathBuf::from) else { return Ok(None) };
+    let Some(path) = settings::env(VARIABLE).map(PathBuf::from) else { return Ok(None) };
     let created = File::create(&path).and_then(|mut file| file.write_all(b"[\n]\n").map(|()| file));
     let file = created.map_err(|e| Error::Setting { variable: VARIABLE, message: format!("{}: {e}", path.display()) })?;
     microseconds();

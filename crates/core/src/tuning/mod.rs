@@ -11,7 +11,6 @@
 //! such calls would see. Winners are kept in memory and in the cache folder, with the versions of everything that was measured;
 //! see [`entries`]. An accelerator that has several ways of its own may keep what it measured in the same place: [`recall`], [`keep`].
 
-mod signature;
 mod table;
 
 use std::cell::RefCell;
@@ -23,7 +22,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::array::Array;
-use crate::call::Call;
+use crate::call::{Call, Signature};
 use crate::device::{Device, DeviceEvent, driver};
 use crate::error::{Error, Result, shape_text};
 use crate::registry::{Accelerator, Link};
@@ -180,7 +179,7 @@ pub(crate) fn advise(call: &Call, links: &'static [Link]) -> Result<Option<Advic
     if std::ptr::eq(first.accelerator, last.accelerator) {
         return Ok(None);
     }
-    let key = (signature::key(call)?, links.as_ptr() as usize);
+    let key = (Signature::of(call)?, links.as_ptr() as usize);
     if let Some(choice) = chosen(&key) {
         return Ok(Some(choice.into()));
     }
@@ -320,7 +319,7 @@ impl Running {
 /// What an accelerator measured within itself for calls like this one, such as which of several algorithms is fastest: the winner
 /// that was kept under this name, in this process or an earlier one.
 pub fn recall(call: &Call, choice: &str) -> Result<Option<String>> {
-    let key = signature::within(signature::key(call)?, choice);
+    let key = Signature::of_choice(call, choice)?;
     Ok(table::find(call.device, key)?.map(|entry| entry.winner))
 }
 
@@ -342,7 +341,7 @@ pub fn keep(call: &Call, choice: &str, mut times: Vec<(String, f64)>) -> Result<
     }
     times.sort_by(|a, b| a.1.total_cmp(&b.1));
     if let Some((winner, _)) = times.first() {
-        let key = signature::within(signature::key(call)?, choice);
+        let key = Signature::of_choice(call, choice)?;
         table::insert(call.device, Entry { key, winner: winner.clone(), times, what: format!("{choice} of {}", what(call)) });
     }
     Ok(())

@@ -84,7 +84,7 @@ fn read(text: &str) -> Option<Entries> {
 pub(super) fn pinned() -> std::result::Result<Option<&'static (PathBuf, Entries)>, &'static Error> {
     static PINNED: OnceLock<Result<Option<(PathBuf, Entries)>>> = OnceLock::new();
     let read_it = || {
-        let Some(path) = settings::env(VARIABLE).filter(|v| !v.is_empty()).map(PathBuf::from) else { return Ok(None) };
+        let Some(path) = settings::env(VARIABLE).map(PathBuf::from) else { return Ok(None) };
         let bad = |message: String| Error::Setting { variable: VARIABLE, message: format!("{}: {message}", path.display()) };
         let text = std::fs::read_to_string(&path).map_err(|e| bad(e.to_string()))?;
         let entries = read(&text).ok_or_else(|| bad(format!("not a tuning file: its first line is not '{HEAD}'")))?;

@@ -12,7 +12,7 @@ const TABLE: &[Row] = &[
     ("a + x1", Name, 5, "no variable or function `x1`", ""),
     ("shuffle(a)", Name, 1, "`shuffle` is not in this version", ""),
     ("linalg.svd(a)", Name, 1, "`linalg.svd` is not in this version", ""),
-    ("np.linalg.nrm(a)", Name, 1, "no variable or function `linalg.nrm`", "`norm`"),
+    ("np.linalg.nrm(a)", Name, 1, "no variable or function `linalg.nrm`", "`linalg.norm`"),
     ("foo.T", Name, 1, "no variable or function `foo`", ""),
     ("sum", Type, 1, "`sum` is a function", "call it: `sum(...)`"),
     ("a.sum", Type, 3, "`sum` is a method", "call it: `.sum()`"),

@@ -7,6 +7,7 @@ mod calls;
 mod errors;
 mod hostile;
 mod index;
+mod nested;
 mod python;
 mod scripts;
 mod table;

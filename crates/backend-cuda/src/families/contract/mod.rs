@@ -4,6 +4,7 @@
 #[allow(unsafe_code)] // cuBLAS's C interface
 pub mod cublas;
 
+use cuprum_core::call;
 use std::sync::Arc;
 
 use cuprum_core::device::Buffer;
@@ -50,7 +51,7 @@ pub fn sources() -> Vec<(String, String)> {
 
 /// Runs a call of family Contract.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let (Work::Contract { plan }, [a, b], [spec]) = (&call.work, call.inputs, call.outputs) else {
+    let (Work::Contract(call::Contract { plan }), [a, b], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a contraction of two arrays");
     };
     let dtype = spec.dtype;

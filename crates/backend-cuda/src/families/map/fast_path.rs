@@ -1,6 +1,7 @@
 //! Fast path for contiguous elementwise kernels that this thread has launched before. All other calls go to
 //! [`map::run`](super::run).
 
+use cuprum_core::call;
 use std::sync::Arc;
 
 use cuprum_core::{Array, Call, Device, Outcome, Program as Expression, Result, Work};
@@ -43,7 +44,7 @@ fn key(program: &Expression, device: Device, repeated: u64) -> KernelKey<'_> {
 
 /// Launches a cached kernel. Returns `None`, without a side effect, if there is none.
 fn launch_cached(call: &Call) -> Option<Result<Outcome>> {
-    let Work::Map { program, plan } = call.work else { return None };
+    let Work::Map(call::Map { program, plan }) = call.work else { return None };
     let (count, results) = (call.inputs.len(), call.outputs.len());
     if count > MAX_OPERANDS || results > MAX_OPERANDS || plan.size >= MAX_NARROW || !plan.is_flat() {
         return None;

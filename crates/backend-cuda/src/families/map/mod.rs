@@ -2,6 +2,7 @@
 
 mod fast_path;
 
+use cuprum_core::call;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ const MAX_SHARED_BYTES: usize = 40 << 10;
 
 /// Runs a call of family Map.
 pub fn run(call: &Call) -> Result<Outcome> {
-    let Work::Map { program, plan } = call.work else { decline!("not a map") };
+    let Work::Map(call::Map { program, plan }) = call.work else { decline!("not a map") };
     if let Some(op) = program.ops().find(|op| !codegen::has_row(*op)) {
         decline!("no CUDA expression for {}", op.name());
     }

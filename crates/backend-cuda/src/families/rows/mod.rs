@@ -4,6 +4,7 @@
 //! A team of threads takes a row: part of a warp, or several warps up to 1024 threads. The row length and the number of live
 //! values per element determine the team size and the elements per thread.
 
+use cuprum_core::call;
 use std::sync::Arc;
 
 use cuprum_core::layout::Strides;
@@ -154,7 +155,7 @@ fn fold(op: Op) -> Option<RowFold<'static>> {
 
 /// Runs a call of family Rows.
 pub fn run(call: &Call) -> Result<Outcome> {
-    let Work::Rows { program, plan } = call.work else { decline!("not work on rows") };
+    let Work::Rows(call::Rows { program, plan }) = call.work else { decline!("not work on rows") };
     launch(call, program, plan)
 }
 

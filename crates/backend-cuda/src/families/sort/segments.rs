@@ -1,6 +1,7 @@
 //! Sorts within segments: up to [`SHORT`] elements by comparing all pairs, longer segments by a radix sort in shared memory
 //! with the smallest tile that holds them. Segments that exceed the largest tile are declined.
 
+use cuprum_core::call;
 use cuprum_core::op::Op;
 use cuprum_core::ops::segments::{SEGMENT_ARGSORT, SEGMENT_SORT};
 use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
@@ -52,7 +53,8 @@ pub(super) fn sources() -> impl Iterator<Item = (String, String)> {
 
 /// Runs a sort within segments.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let (&Work::SegmentSort { places: indices, longest }, [input, offsets], [output]) = (&call.work, call.inputs, call.outputs) else {
+    let (&Work::SegmentSort(call::SegmentSort { indices, longest }), [input, offsets], [output]) = (&call.work, call.inputs, call.outputs)
+    else {
         decline!("not a sort of segments of one array")
     };
     let (dtype, length, segments) = (input.dtype(), input.layout().size(), offsets.layout().size().saturating_sub(1));

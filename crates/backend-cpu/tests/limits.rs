@@ -1,0 +1,120 @@
+//! The limit of host memory covers what kernels, files and texts take beside arrays. One test, because the limit and the peak are the
+//! process'.
+#![allow(clippy::unwrap_used)]
+
+use std::io::{Seek, SeekFrom, Write};
+
+use cuprum_backend_cpu::with_threads;
+use cuprum_core::{DType, Device, Error, NdArray, PrintOptions, Result, array2string, io, matmul, with_device};
+
+const MIB: usize = 1 << 20;
+
+/// A number of `/proc/self/status` in bytes; `None` where the system does not say.
+fn status(name: &str) -> Option<usize> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find(|l| l.starts_with(name))?;
+    Some(line.split_whitespace().nth(1)?.parse::<usize>().ok()? * 1024)
+}
+
+/// Runs `f` under a limit of `limit` bytes beside what is in use. Returns its result and how far the resident memory rose meanwhile.
+fn limited<T>(limit: usize, f: impl FnOnce() -> Result<T>) -> (Result<T>, usize) {
+    Device::CPU.free_all().unwrap();
+    let used = Device::CPU.memory_stats().unwrap().used;
+    // Resets the peak.
+    let reset = std::fs::write("/proc/self/clear_refs", "5").is_ok();
+    let before = status("VmRSS:").unwrap_or(0);
+    Device::CPU.set_memory_limit(Some(used + limit)).unwrap();
+    let result = with_threads(2, || with_device(Device::CPU, f)).unwrap();
+    Device::CPU.set_memory_limit(None).unwrap();
+    let rise = if reset { status("VmHWM:").unwrap_or(before).saturating_sub(before) } else { 0 };
+    (result, rise)
+}
+
+fn succeeds<T>(what: &str, limit: usize, f: impl FnOnce() -> Result<T>) -> T {
+    let (result, rise) = limited(limit, f);
+    // Stacks, caches of threads and fragments of the system's allocator.
+    assert!(rise <= limit + 12 * MIB, "{what}: the peak rose by {} MiB under {} MiB", rise / MIB, limit / MIB);
+    result.unwrap_or_else(|e| panic!("{what}: {e}"))
+}
+
+fn runs_out<T>(what: &str, limit: usize, f: impl FnOnce() -> Result<T>) {
+    let (result, rise) = limited(limit, f);
+    assert!(rise <= limit + 12 * MIB, "{what}: the peak rose by {} MiB under {} MiB", rise / MIB, limit / MIB);
+    match result {
+        Err(Error::OutOfMemory { requested, limit, .. }) => assert!(requested > 0 && limit.is_some(), "{what}"),
+        Err(e) => panic!("{what}: {e}"),
+        Ok(_) => panic!("{what}: more memory than the limit"),
+    }
+}
+
+fn ones(shape: &[usize], dtype: DType) -> NdArray {
+    with_device(Device::CPU, || NdArray::scalar_as(1, dtype)?.broadcast_to(shape)).unwrap()
+}
+
+#[test]
+fn the_limit_covers_all_memory() {
+    // The threads' stacks and spare blocks come first.
+    with_threads(2, || (&ones(&[1 << 20], DType::F32) + 1).eval().cloned()).unwrap().unwrap();
+
+    let product = succeeds("integer matmul", MIB, || {
+        let product = matmul(&ones(&[2, 12_000], DType::I8), &ones(&[12_000, 3_000], DType::I8))?;
+        product.to_vec::<i8>()
+    });
+    assert!(product.iter().all(|&v| v == 12_000i32 as i8));
+    let products = succeeds("a batch of integer matmuls", 9 * MIB, || {
+        matmul(&ones(&[1_000_000, 1, 1], DType::I64), &ones(&[1_000_000, 1, 1], DType::I64))?.eval().cloned()
+    });
+    assert_eq!(products.sum(()).unwrap().item().unwrap(), 1_000_000i64.into());
+
+    let rows = ones(&[4_000_000, 2], DType::I8).copy().unwrap();
+    let index = NdArray::from_slice(&[1i64]).unwrap();
+    let taken = succeeds("take of many rows", 5 * MIB, || rows.take(&index, 1)?.eval().cloned());
+    assert_eq!(taken.shape(), [4_000_000, 1]);
+    let scattered = ones(&[2000, 2000], DType::I8).copy().and_then(|a| a.t()?.expand_dims(&[0])).unwrap();
+    runs_out("take of scattered elements", 5 * MIB, || scattered.take(&NdArray::from_slice(&[0i64])?, 0)?.eval().cloned());
+
+    runs_out("nonzero", 8 * MIB, || ones(&[200_000, 200_000], DType::I8).nonzero());
+    runs_out("a sum of broadcast values", 8 * MIB, || ones(&[1 << 50], DType::F64).sum(())?.item());
+    runs_out("counters of bins", 20 * MIB, || ones(&[1 << 24], DType::I64).bincount(None, 1 << 20)?.eval().cloned());
+    runs_out("elements for the caller", 8 * MIB, || ones(&[1 << 30], DType::F64).to_vec::<f64>());
+    runs_out("bytes for the caller", 8 * MIB, || ones(&[1 << 30], DType::F64).to_bytes());
+    let all = PrintOptions { threshold: usize::MAX, ..PrintOptions::default() };
+    runs_out("the text of all elements", 8 * MIB, || array2string(&ones(&[1 << 20], DType::F64), &all));
+
+    files();
+}
+
+fn files() {
+    let folder = std::env::temp_dir().join(format!("cuprum-limits-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (npy, npz) = (folder.join("a.npy"), folder.join("a.npz"));
+    // Elements that are no bytes on the disk.
+    io::save(&npy, &ones(&[32 * MIB], DType::U8)).unwrap();
+    runs_out("load", 20 * MIB, || io::load(&npy));
+    assert_eq!(succeeds("load", 33 * MIB, || io::load(&npy)).size(), 32 * MIB);
+
+    let columns = ones(&[8 * MIB, 2], DType::U8).copy().unwrap();
+    let reversed = columns.t().unwrap();
+    succeeds("save of a transposed array", MIB, || io::save(&npy, &reversed));
+    succeeds("save_npz of a transposed array", MIB, || io::save_npz_compressed(&npz, &[("a", &reversed)]));
+    runs_out("load_npz", 8 * MIB, || io::load_npz(&npz));
+    let (_, back) = succeeds("load_npz", 17 * MIB, || io::load_npz(&npz)).remove(0);
+    assert_eq!(back.sum(()).unwrap().item().unwrap(), (16 * MIB as u64).into());
+
+    // A header that promises more than any machine has, and one that is very long.
+    let mut file = std::fs::File::create(&npy).unwrap();
+    let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }\n";
+    file.write_all(b"\x93NUMPY\x01\x00").unwrap();
+    file.write_all(&(header.len() as u16).to_le_bytes()).unwrap();
+    file.write_all(header.as_bytes()).unwrap();
+    let message = succeeds("load", MIB, || Ok(io::load(&npy).unwrap_err().to_string()));
+    assert!(message.contains("truncated: 0 bytes"), "{message}");
+    file.seek(SeekFrom::Start(6)).unwrap();
+    file.write_all(b"\x02\x00\xff\xff\xff\xff").unwrap();
+    let message = succeeds("load", MIB, || Ok(io::load(&npy).unwrap_err().to_string()));
+    assert!(message.contains("4294967295 bytes long"), "{message}");
+    let deep = format!("\u{1}\u{0}{}", "(".repeat(9000));
+    let bytes = [b"\x93NUMPY\x01\x00".as_slice(), &9000u16.to_le_bytes(), &deep.as_bytes()[2..]].concat();
+    assert!(io::load_bytes(&bytes).unwrap_err().to_string().contains("nested more than"));
+    std::fs::remove_dir_all(&folder).unwrap();
+}

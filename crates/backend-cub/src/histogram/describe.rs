@@ -1,0 +1,213 @@
+//! Counts of values per bin, with a fused program that computes the values.
+
+use cuprum_backend_cuda::codegen::{Access, KernelKey, check, parts};
+use cuprum_core::call;
+use cuprum_core::call::{Binning, Work};
+use cuprum_core::{Array, Call, DType, Program, Reason, Result};
+
+use crate::access;
+use crate::launch::KernelRequest;
+use crate::source::{Definitions, Source, Template};
+
+/// Threads per block, as in `histogram.cu`.
+pub const THREADS: u32 = 512;
+/// Shared memory for edges and counters, in bytes: the 48 KiB that every device allows, less the kernel's static 16 bytes.
+const MAX_SHARED: usize = (48 << 10) - 16;
+/// Maximum number of counters if there are several per bin.
+const MAX_COPIED_COUNTERS: usize = 2048;
+
+static HISTOGRAM: Template =
+    Template { name: "cub_histogram.cu", includes_cub: false, headers: &[parts::BINS], body: &[include_str!("../kernels/histogram.cu")] };
+
+/// A histogram, with everything that its kernel depends on.
+#[derive(Debug)]
+pub struct HistogramRequest<'a> {
+    /// The fused program, which computes the values.
+    pub program: &'a Program,
+    binning: Binning,
+    access: Access,
+    /// Elements that a thread loads at once.
+    width: usize,
+    /// Number of values.
+    pub count: usize,
+    /// Number of bins.
+    pub bins: usize,
+    counters: CounterMemory,
+}
+
+/// The memory in which a block counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum CounterMemory {
+    /// Shared memory: first the edges, then `2^log2_copies` counters per bin.
+    Shared { edge_bytes: usize, log2_copies: u32 },
+    /// The output in global memory.
+    Global,
+}
+
+/// Dynamic shared memory of a block. All sizes are 0 if the block counts in global memory.
+pub struct SharedMemory {
+    /// Bytes of the edges, which precede the counters.
+    pub edge_bytes: u32,
+    /// Bytes of edges and counters.
+    pub total_bytes: u32,
+    /// Base-2 logarithm of the number of counters per bin.
+    pub log2_copies: u32,
+}
+
+/// Translates a call into a request, or returns the reason to decline. `addresses` are those of the first element of each input.
+pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<HistogramRequest<'a>, Reason> {
+    let (Work::Histogram(call::Histogram { program, binning }), [output]) = (&call.work, call.outputs) else {
+        return Err(Reason::new("not a histogram"));
+    };
+    if *binning == (Binning::Number { weighted: true }) {
+        return Err(Reason::new("weights: atomic additions would add them in a different order each time"));
+    }
+    let (program_inputs, _edges) = call.program_inputs();
+    access::check_program(program)?;
+    let Some(first) = program_inputs.first() else {
+        return Err(Reason::new("the values are not an array"));
+    };
+    let bins = output.layout.size();
+    if bins >= 1 << 30 {
+        return Err(Reason::with(|| format!("{bins} bins are too many")));
+    }
+    let (access, width) = access::vector_access(program_inputs, addresses);
+    let value = program.output_dtype(0);
+    let counters = counter_memory(*binning, bins, value);
+    Ok(HistogramRequest { program, binning: *binning, access, width, count: first.layout().size(), bins, counters })
+}
+
+fn counter_memory(binning: Binning, bins: usize, value: DType) -> CounterMemory {
+    let edge_bytes = if binning == (Binning::Edges { even: false }) { ((bins + 1) * value.itemsize()).next_multiple_of(16) } else { 0 };
+    if edge_bytes + bins * size_of::<u32>() > MAX_SHARED {
+        return CounterMemory::Global;
+    }
+    // At most one counter per bin for each lane of a warp.
+    let copies = (0..=5).rev().find(|c| bins << c <= MAX_COPIED_COUNTERS && edge_bytes + (bins << c) * size_of::<u32>() <= MAX_SHARED);
+    CounterMemory::Shared { edge_bytes, log2_copies: copies.unwrap_or(0) }
+}
+
+impl HistogramRequest<'_> {
+    /// Dynamic shared memory of a block.
+    pub fn shared_memory(&self) -> SharedMemory {
+        match self.counters {
+            CounterMemory::Shared { edge_bytes, log2_copies } => {
+                let total_bytes = (edge_bytes + (self.bins << log2_copies) * size_of::<u32>()) as u32;
+                SharedMemory { edge_bytes: edge_bytes as u32, total_bytes, log2_copies }
+            }
+            CounterMemory::Global => SharedMemory { edge_bytes: 0, total_bytes: 0, log2_copies: 0 },
+        }
+    }
+
+    /// Values that a block loads at once, as in `histogram.cu`.
+    pub fn values_per_block(&self) -> usize {
+        let inputs = self.program.steps.iter().filter(|s| matches!(s.kind, cuprum_core::StepKind::Input(_))).count();
+        THREADS as usize * self.width * if inputs > 2 { 1 } else { 2 }
+    }
+}
+
+impl KernelRequest for HistogramRequest<'_> {
+    fn key(&self) -> KernelKey<'_> {
+        KernelKey::new("cub histogram", self.program)
+            .with(self.access.repeated << 1 | u64::from(self.access.aligned))
+            .with(self.width as u64)
+            .with_name(parts::binning_rule(self.binning))
+            .with(u64::from(self.counters != CounterMemory::Global))
+    }
+
+    fn source(&self) -> Result<Source, &'static str> {
+        let mut d = Definitions::default();
+        d.define_int("WIDTH", self.width);
+        d.define_value("Rule", "RULE", &format!("Rule::{}", parts::binning_rule(self.binning)));
+        d.define_int("SHARED", (self.counters != CounterMemory::Global).into());
+        HISTOGRAM.with_program(self.program, self.access, &d, &["histogram"])
+    }
+}
+
+/// Returns name and code of representative sources, to compile without a device.
+pub fn sources() -> Vec<(String, String)> {
+    use DType::*;
+    let of = |program: Program, binning: Binning, bins: usize, width: usize| {
+        let access = Access { repeated: 0, aligned: width > 1 };
+        let counters = counter_memory(binning, bins, program.output_dtype(0));
+        let request = HistogramRequest { program: &program, binning, access, width, count: 0, bins, counters };
+        request.source().map(|s| (format!("{} {binning:?}, {bins} bins, vectors of {width}: {program}", s.name), s.code)).ok()
+    };
+    let (even, edges, number) = (Binning::Edges { even: true }, Binning::Edges { even: false }, Binning::Number { weighted: false });
+    let list = [
+        of(Program::identity(F32), even, 256, 4),
+        of(Program::identity(F64), even, 1 << 20, 2),
+        of(crate::source::fused_example(U8, F32), even, 256, 16),
+        of(Program::identity(F32), edges, 100, 1),
+        of(Program::identity(F64), edges, 1 << 20, 2),
+        of(Program::identity(I64), number, 1000, 2),
+        of(crate::source::fused_example(I16, I64), number, 1 << 20, 8),
+        of(check::taking(I64, I32), number, 1000, 1),
+    ];
+    list.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use cuprum_core::ops::histogram::{BINCOUNT, HISTOGRAM};
+    use cuprum_core::{Layout, StoredArray};
+
+    use super::*;
+    use crate::testing::{array, contiguous, output, program_without_code, reason, with_call};
+
+    fn with_request<R>(
+        program: &Program,
+        inputs: &[StoredArray],
+        binning: Binning,
+        bins: usize,
+        check: impl FnOnce(HistogramRequest) -> R,
+    ) -> Result<R, String> {
+        let outputs = [output(DType::I64, &[bins])];
+        let op = if matches!(binning, Binning::Edges { .. }) { HISTOGRAM } else { BINCOUNT };
+        let addresses = vec![0x1000; inputs.len()];
+        let work = Work::Histogram(call::Histogram { program, binning });
+        with_call(op, inputs, &outputs, work, |call| reason(|| describe(call, &addresses)).map(check))
+    }
+
+    #[test]
+    fn few_bins_have_several_counters() {
+        let even = Binning::Edges { even: true };
+        assert_eq!(counter_memory(even, 10, DType::F32), CounterMemory::Shared { edge_bytes: 0, log2_copies: 5 });
+        assert_eq!(counter_memory(even, 256, DType::F32), CounterMemory::Shared { edge_bytes: 0, log2_copies: 3 });
+        assert_eq!(counter_memory(even, 12_284, DType::F32), CounterMemory::Shared { edge_bytes: 0, log2_copies: 0 });
+        assert_eq!(counter_memory(even, 12_285, DType::F32), CounterMemory::Global);
+        assert_eq!(
+            counter_memory(Binning::Edges { even: false }, 256, DType::F64),
+            CounterMemory::Shared { edge_bytes: 2064, log2_copies: 3 }
+        );
+        assert_eq!(counter_memory(Binning::Edges { even: false }, 6_144, DType::F32), CounterMemory::Global, "edges and counters");
+    }
+
+    #[test]
+    fn vector_width_and_count_follow_from_the_values() {
+        let inputs = |n: usize| [array(DType::F32, contiguous(&[n])), array(DType::F32, contiguous(&[11]))];
+        let program = Program::identity(DType::F32);
+        let even = Binning::Edges { even: true };
+        let seen = with_request(&program, &inputs(1 << 33), even, 10, |h| (h.count, h.width, h.values_per_block())).unwrap();
+        assert_eq!(seen, (1 << 33, 4, 512 * 8));
+        let one = [array(DType::F32, Layout::strided(&[10], &[0], 0).unwrap()), array(DType::F32, contiguous(&[3]))];
+        assert_eq!(with_request(&program, &one, even, 2, |h| (h.access.repeated, h.width, h.count)).unwrap(), (1, 1, 10));
+    }
+
+    #[test]
+    fn decline_reasons() {
+        let values = || array(DType::I64, contiguous(&[10]));
+        let program = Program::identity(DType::I64);
+        let why =
+            |program: &Program, inputs: &[StoredArray], binning, bins| with_request(program, inputs, binning, bins, |_| ()).unwrap_err();
+        let weights = [values(), array(DType::F64, contiguous(&[10]))];
+        let weighted = Binning::Number { weighted: true };
+        assert_eq!(why(&program, &weights, weighted, 4), "weights: atomic additions would add them in a different order each time");
+        assert_eq!(why(&program, &[values()], Binning::Number { weighted: false }, 1 << 30), "1073741824 bins are too many");
+        assert_eq!(why(&program, &[values()], Binning::Edges { even: true }, 4), "the values are not an array");
+        assert_eq!(
+            why(&program_without_code(DType::I64), &[values()], Binning::Number { weighted: false }, 4),
+            "cumsum has no CUDA implementation"
+        );
+    }
+}

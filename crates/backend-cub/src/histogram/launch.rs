@@ -1,0 +1,44 @@
+//! Launches of the kernel in `kernels/histogram.cu`.
+
+use cuprum_backend_cuda::device;
+use cuprum_core::{Outcome, Result};
+
+use super::describe::{HistogramRequest, SharedMemory, THREADS};
+use crate::launch::LaunchContext;
+use crate::parameters::{DevicePointer, ProgramParams, kernel_parameters};
+
+kernel_parameters! {
+    /// Parameters of `histogram`. `edges` is null if values are bin numbers.
+    struct HistogramParams for "histogram" {
+        p: ProgramParams,
+        edges: DevicePointer,
+        count: i64,
+        bins: u32,
+        out: DevicePointer,
+        edge_bytes: u32,
+        log2_copies: u32,
+    }
+}
+
+/// Queues the kernel of a histogram.
+pub fn launch(context: &LaunchContext, request: &HistogramRequest) -> Result<Outcome> {
+    let output = device::allocate_output(context.call, 0)?;
+    context.zero_words(&output, 0, 2 * request.bins)?;
+    let (program_inputs, edges) = context.program_inputs();
+    let SharedMemory { edge_bytes, total_bytes, log2_copies } = request.shared_memory();
+    let params = HistogramParams {
+        p: context.program_params(request.program, program_inputs)?,
+        edges,
+        count: request.count as i64,
+        bins: request.bins as u32,
+        out: DevicePointer(output.pointer()),
+        edge_bytes,
+        log2_copies,
+    };
+    let work = request.count.div_ceil(request.values_per_block()) as u64;
+    let grid = context.grid::<HistogramParams>(THREADS, total_bytes, work, 1)?;
+    // SAFETY: there are `bins + 1` edges, or none if values are bin numbers. The output has a zeroed 64-bit counter for each bin. The
+    // shared memory holds the edges and the copies of the counters.
+    unsafe { context.launch(grid, THREADS, total_bytes, &params) }?;
+    device::done(context.call, [output])
+}

@@ -1,0 +1,39 @@
+// Unsigned sort keys of elements, in the requested direction. Requires order.cuh.
+//
+// The host defines `Element`, `Key` (unsigned), `WORDS`, `PAIRS` (whether indices move with the keys) and `DESCENDING`. `WORDS` is the number
+// of keys per element: two for complex128, the less significant one first, else one of the element's size.
+
+namespace cuprum {
+
+// The largest key.
+inline constexpr Key LAST_KEY = static_cast<Key>(~Key(0));
+
+// The bits of an element in memory.
+template <int Words> struct BitsOf {
+    using type = Key;
+};
+template <> struct BitsOf<2> {
+    struct alignas(16) type {
+        Key re, im;
+    };
+};
+using Bits = BitsOf<WORDS>::type;
+
+// Returns the key of an element. With PAIRS, equal elements have equal keys (-0.0 and 0.0, all NaNs). Without, each bit pattern has its own
+// key, because the sorted keys are decoded to elements.
+template <class T> __device__ inline Key key_of(const T& bits, u32 word = 0) {
+    Key key;
+    if constexpr (sizeof(T) > sizeof(Key)) {
+        Key high, low;
+        encode_complex<f64>(bits.re, bits.im, high, low);
+        key = word == 0 ? low : high;
+    } else {
+        key = PAIRS ? encode_equal<Element>(bits) : encode<Element>(bits);
+    }
+    return DESCENDING ? static_cast<Key>(~key) : key;
+}
+
+// Returns the bits of the element with this key. Only valid without PAIRS.
+__device__ inline Key bits_of(Key key) { return decode<Element>(DESCENDING ? static_cast<Key>(~key) : key); }
+
+}  // namespace cuprum

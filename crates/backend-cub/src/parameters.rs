@@ -1,0 +1,134 @@
+//! Typed parameter lists of CUDA kernels.
+//!
+//! [`kernel_parameters!`] declares the parameter list of one kernel as a struct. Its fields have the names, order and types of the
+//! parameters in the `.cu` source. A test of this module compares the two.
+
+use cuprum_backend_cuda::codegen::Bytes;
+use cuprum_backend_cuda::module::Args;
+
+/// A value that a kernel takes as one parameter.
+pub trait Parameter {
+    /// Appends the value to the argument list of a launch.
+    fn push_to<'a>(&'a self, args: &mut Args<'a>);
+
+    /// Returns whether a parameter of the C++ type `declared` takes this value.
+    #[cfg(test)]
+    fn matches(declared: &str) -> bool;
+}
+
+/// The name of a parameter, and the check of its C++ type.
+#[cfg(test)]
+pub type Field = (&'static str, fn(&str) -> bool);
+
+/// The complete parameter list of one kernel.
+pub trait KernelParameters {
+    /// Name of the `extern "C"` kernel.
+    const KERNEL: &'static str;
+
+    /// Returns pointers to the parameters, in order.
+    fn args(&self) -> Args<'_>;
+
+    /// Returns the fields.
+    #[cfg(test)]
+    fn declaration() -> Vec<Field>;
+}
+
+/// A device address. Null where the kernel allows it.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct DevicePointer(pub u64);
+
+/// A number of the C++ type `Index`, which is `i32` or `i64`.
+///
+/// The value is stored in 64 bits. A kernel with 32-bit indices reads the low half, which comes first on a little-endian host.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct Index(pub u64);
+
+/// The C++ struct `Params`: input addresses and scalars of the fused program.
+#[derive(Debug)]
+pub struct ProgramParams(pub Bytes);
+
+/// The C++ struct `Axes`: extents of the outer axes, and the strides of each input along them.
+#[derive(Debug)]
+pub struct AxesParam(pub Bytes);
+
+/// The C++ struct `Offsets`: one number for each input.
+#[derive(Debug)]
+pub struct OffsetsParam(pub Bytes);
+
+/// Implements [`Parameter`] for types that are passed by value.
+macro_rules! parameter_by_value {
+    ($($type:ty: $matches:expr;)*) => { $(
+        impl Parameter for $type {
+            #[inline]
+            fn push_to<'a>(&'a self, args: &mut Args<'a>) {
+                args.push(self);
+            }
+
+            #[cfg(test)]
+            fn matches(declared: &str) -> bool {
+                $matches(declared)
+            }
+        }
+    )* };
+}
+pub(crate) use parameter_by_value;
+
+parameter_by_value! {
+    u32: |declared| declared == "u32";
+    u64: |declared| declared == "u64";
+    i64: |declared| declared == "i64";
+    Index: |declared| declared == "Index";
+    DevicePointer: |declared: &str| declared.ends_with('*');
+}
+
+/// Implements [`Parameter`] for structs that are packed at run time.
+macro_rules! packed_parameter {
+    ($($type:ty: $matches:expr;)*) => { $(
+        impl Parameter for $type {
+            #[inline]
+            fn push_to<'a>(&'a self, args: &mut Args<'a>) {
+                args.push_bytes(&self.0);
+            }
+
+            #[cfg(test)]
+            fn matches(declared: &str) -> bool {
+                $matches(declared)
+            }
+        }
+    )* };
+}
+
+packed_parameter! {
+    ProgramParams: |declared| declared == "Params";
+    AxesParam: |declared: &str| declared == "RowAxes" || declared.starts_with("Axes<");
+    OffsetsParam: |declared: &str| declared.starts_with("Offsets<");
+}
+
+/// Declares the parameter list of a kernel: `struct ScanRows for "scan_rows" { params: ProgramParams, .. }`.
+macro_rules! kernel_parameters {
+    ($(#[$attribute:meta])* struct $name:ident for $kernel:literal { $($field:ident: $type:ty,)* }) => {
+        $(#[$attribute])*
+        pub struct $name {
+            $(pub $field: $type,)*
+        }
+
+        impl $crate::parameters::KernelParameters for $name {
+            const KERNEL: &'static str = $kernel;
+
+            #[inline]
+            fn args(&self) -> cuprum_backend_cuda::module::Args<'_> {
+                let mut args = cuprum_backend_cuda::module::Args::new();
+                $($crate::parameters::Parameter::push_to(&self.$field, &mut args);)*
+                args
+            }
+
+            #[cfg(test)]
+            fn declaration() -> Vec<$crate::parameters::Field> {
+                vec![$((stringify!($field), <$type as $crate::parameters::Parameter>::matches),)*]
+            }
+        }
+    };
+}
+pub(crate) use kernel_parameters;

@@ -1,0 +1,452 @@
+//! Reductions along a contiguous axis with a fused program: of all elements, or of each row.
+//!
+//! The shape alone decides which kernel runs and in what order it combines elements.
+
+use cuprum_backend_cuda::codegen::{self, Access, Combination, KernelKey, ctype, parts};
+use cuprum_backend_cuda::driver::COUNTERS;
+use cuprum_backend_cuda::user_kernels::{self, REDUCTION_KERNEL, ReductionCall, StringReduction};
+use cuprum_core::body::Body;
+use cuprum_core::call;
+use cuprum_core::call::Work;
+use cuprum_core::layout::Strides;
+use cuprum_core::ops::reduce as ops;
+use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
+use cuprum_core::testing::calls;
+use cuprum_core::{Array, Call, DType, Device, DeviceKind, Layout, Op, Program, Reason, Result};
+
+use crate::access;
+use crate::launch::KernelRequest;
+use crate::parameters::AxesParam;
+use crate::source::{BLOCK, Definitions, Source, Template, USER_MAX};
+
+/// Threads per block, as in `reduce.cu`.
+pub const THREADS: usize = 256;
+/// Maximum number of chunks of a reduction.
+const MAX_CHUNKS: usize = 8192;
+/// Fewer rows than this are split into chunks, so that they fill the device.
+const MAX_CHUNKED_ROWS: usize = 256;
+const _: () = assert!(MAX_CHUNKED_ROWS <= COUNTERS);
+/// Rows that a group of lanes reduces at the same time, as in `reduce.cu`.
+const ROWS_PER_GROUP: usize = 2;
+/// Maximum length of rows that 8 lanes reduce.
+const MAX_8_LANES: usize = 128;
+/// Maximum length of rows that a warp reduces.
+const MAX_32_LANES: usize = 2048;
+
+static REDUCE: Template = Template {
+    name: "cub_reduce.cu",
+    includes_cub: false,
+    headers: &[parts::EXTREMES, parts::FOLD, parts::WARP, BLOCK],
+    body: &[include_str!("../kernels/reduce.cu")],
+};
+
+/// How many threads reduce a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RowSplit {
+    /// One block per chunk of a row.
+    Chunks {
+        /// Chunks per row.
+        chunks: usize,
+        /// Elements per chunk.
+        chunk: usize,
+    },
+    /// One block per row.
+    Block,
+    /// 8 or 32 lanes of a warp per row.
+    Lanes(usize),
+}
+
+/// The combining operation of a reduction.
+#[derive(Clone, Copy)]
+enum Fold<'a> {
+    /// A template of `fold.cuh`, for an operation of core.
+    Template(&'static str),
+    /// The body of an operation that another crate defines.
+    Body(&'static Body),
+    /// CUDA code that the user supplies as strings.
+    Strings(&'a StringReduction),
+}
+
+/// A reduction, with everything that its kernel depends on.
+pub struct ReduceRequest<'a> {
+    op: Op,
+    fold: Fold<'a>,
+    /// The fused program. For user code it only reads the inputs.
+    pub program: &'a Program,
+    plan: &'a ReducePlan,
+    accumulator: DType,
+    output: DType,
+    access: Access,
+    /// Elements that a thread loads at once.
+    width: usize,
+    /// Whether the kernel uses 64-bit indices.
+    wide_indices: bool,
+    /// How many threads reduce a row, which selects the kernel.
+    pub split: RowSplit,
+}
+
+/// Returns the combining operation for values of a dtype. Declines operations that CUB does not support.
+fn fold(op: Op, value: DType) -> Result<Fold<'static>, Reason> {
+    if let Some(body) = op.0.body.filter(|body| body.identity.is_some()) {
+        return Ok(Fold::Body(body));
+    }
+    // The minimum of several complex NaNs is the first of them, but these kernels do not combine elements in order.
+    let (name, supports_complex) = match op {
+        _ if op == ops::SUM => ("Sum", true),
+        _ if op == ops::PROD => ("Product", true),
+        _ if op == ops::MIN => ("Minimum", false),
+        _ if op == ops::MAX => ("Maximum", false),
+        _ if op == ops::ARGMIN => ("ArgMin", false),
+        _ if op == ops::ARGMAX => ("ArgMax", false),
+        _ if op == ops::ANY => ("Any", false),
+        _ if op == ops::ALL => ("All", false),
+        _ if op == ops::COUNT_NONZERO => ("Count", false),
+        _ => return Err(Reason::with(|| format!("{} is not supported", op.name()))),
+    };
+    if value.is_complex() && !supports_complex {
+        return Err(Reason::with(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
+    }
+    Ok(Fold::Template(name))
+}
+
+/// Translates a call into a request, or returns the reason to decline. `addresses` are those of the first element of each input.
+pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<ReduceRequest<'a>, Reason> {
+    let [output] = call.outputs else { return Err(Reason::new("not a reduction of one output")) };
+    let (fold, program, plan, accumulator) = match (&call.work, StringReduction::of(call)) {
+        (&Work::Reduce(call::Reduce { program, plan, acc }), _) => (fold(call.op, program.output_dtype(0))?, program, plan, acc),
+        (_, Some(strings)) => (Fold::Strings(strings), strings.program(), strings.plan(), strings.accumulator()),
+        _ => return Err(Reason::new("not a reduction along axes")),
+    };
+    match plan.class {
+        ReduceClass::All | ReduceClass::Row => {}
+        ReduceClass::Column => return Err(Reason::new("the reduced axis is not the last one")),
+        ReduceClass::General => return Err(Reason::new("not contiguous along the reduced axis")),
+    }
+    match plan.reduced_size {
+        0 => return Err(Reason::new("no elements to reduce")),
+        1 => return Err(Reason::new("one element per result")),
+        _ => {}
+    }
+    if let Fold::Strings(strings) = fold
+        && strings.includes()
+    {
+        return Err(Reason::new("its code includes files, which only the base accelerator finds"));
+    }
+    access::check_program(program)?;
+    let repeated = (0..call.inputs.len()).filter(|&k| plan.reduced_strides[k].last() == Some(&0)).fold(0, |bits, k| bits | 1 << k);
+    let (width, aligned) = vector_width(call, plan, repeated, addresses);
+    Ok(ReduceRequest {
+        op: call.op,
+        fold,
+        program,
+        plan,
+        accumulator,
+        output: output.dtype,
+        access: Access { repeated, aligned },
+        width,
+        wide_indices: !codegen::reduction_fits_narrow(plan),
+        split: row_split(plan.kept_size, plan.reduced_size, step(call.inputs.len(), width)),
+    })
+}
+
+/// Returns how many elements a thread loads at once, and whether these loads are aligned.
+///
+/// The width is 16 bytes of the widest input if every row of every input is aligned for it, and one element otherwise.
+fn vector_width(call: &Call, plan: &ReducePlan, repeated: u64, addresses: &[u64]) -> (usize, bool) {
+    let streamed = || (0..call.inputs.len()).filter(|k| repeated >> k & 1 == 0);
+    let size = |k: usize| call.inputs[k].dtype().itemsize();
+    let width = 16 / streamed().map(size).max().unwrap_or(16);
+    let aligned = streamed().all(|k| {
+        let bytes = width * size(k);
+        let rows = plan.kept_strides[k].iter().all(|s| s.unsigned_abs() % width == 0);
+        rows && addresses.get(k).is_some_and(|a| a % bytes as u64 == 0)
+    });
+    if aligned && width > 1 { (width, true) } else { (1, false) }
+}
+
+/// Elements that a block loads at once, as in `reduce.cu`.
+fn step(inputs: usize, width: usize) -> usize {
+    THREADS * width * if inputs > 2 { 2 } else { 4 }
+}
+
+/// Rows that a block reduces at the same time if `lanes` threads reduce each.
+pub fn rows_per_block(lanes: usize) -> u64 {
+    (THREADS / lanes * ROWS_PER_GROUP) as u64
+}
+
+fn row_split(rows: usize, columns: usize, step: usize) -> RowSplit {
+    if rows < MAX_CHUNKED_ROWS && (rows == 1 || columns > 2 * step) {
+        let steps = columns.div_ceil(step);
+        let per_chunk = steps.saturating_mul(rows).div_ceil(MAX_CHUNKS).max(1);
+        return RowSplit::Chunks { chunks: steps.div_ceil(per_chunk), chunk: per_chunk * step };
+    }
+    match columns {
+        n if n <= MAX_8_LANES => RowSplit::Lanes(8),
+        n if n <= MAX_32_LANES => RowSplit::Lanes(32),
+        _ => RowSplit::Block,
+    }
+}
+
+impl ReduceRequest<'_> {
+    /// Number of rows, which is the number of results.
+    pub fn rows(&self) -> usize {
+        self.plan.kept_size
+    }
+
+    /// Elements per row.
+    pub fn columns(&self) -> usize {
+        self.plan.reduced_size
+    }
+
+    /// Size of an accumulator in bytes.
+    pub fn accumulator_size(&self) -> usize {
+        match self.op {
+            _ if let Fold::Strings(strings) = self.fold => strings.combination().size,
+            op if op == ops::ANY || op == ops::ALL => 4,
+            op if op == ops::COUNT_NONZERO => 8,
+            op if op == ops::ARGMIN || op == ops::ARGMAX => 16, // a value of up to 8 bytes and a 64-bit index
+            _ => self.accumulator.itemsize(),
+        }
+    }
+
+    /// Returns the C++ type of the fold. Defines it if it is not a template of `fold.cuh`.
+    fn define_fold(&self, d: &mut Definitions) -> Result<String, &'static str> {
+        let combination = match self.fold {
+            Fold::Template(name) => return Ok(format!("{name}<{}>", ctype(self.accumulator))),
+            Fold::Body(body) => Combination::of_body(body, self.accumulator).ok_or(self.op.name())?,
+            Fold::Strings(strings) => strings.combination(),
+        };
+        d.define_fold(&combination);
+        Ok("CustomFold".into())
+    }
+
+    /// Returns the CUDA code that computes one element.
+    fn element_code(&self) -> Result<String, &'static str> {
+        match self.fold {
+            Fold::Template(_) => codegen::element(self.program, self.access),
+            Fold::Body(body) => codegen::element_and(self.program, self.access, Some(body)),
+            Fold::Strings(strings) => Ok(strings.element(self.access)),
+        }
+    }
+
+    /// The axes of the rows, as a kernel parameter.
+    pub fn axes(&self) -> AxesParam {
+        AxesParam(codegen::pack_axes(&self.plan.kept, self.plan.kept_strides.iter().map(|s| s.as_slice()), self.wide_indices))
+    }
+}
+
+impl KernelRequest for ReduceRequest<'_> {
+    fn key(&self) -> KernelKey<'_> {
+        let layout = (self.width << 16 | self.plan.kept.len() << 8 | usize::from(self.wide_indices)) as u64;
+        let key = KernelKey::new("cub reduce", self.program)
+            .with_op(self.op)
+            .with_dtype(self.accumulator)
+            .with_dtype(self.output)
+            .with(layout)
+            .with(self.access.repeated);
+        match self.fold {
+            Fold::Template(_) | Fold::Body(_) => key,
+            Fold::Strings(strings) => strings.add_to(key),
+        }
+    }
+
+    fn source(&self) -> Result<Source, &'static str> {
+        let rank = self.plan.kept.len();
+        let all_kernels: &'static [&'static str] = &["reduce_chunks", "reduce_rows_block", "reduce_rows_warp", "reduce_rows_8"];
+        let mut d = Definitions::default();
+        d.define_type("Index", codegen::index_type(self.wide_indices));
+        let fold = self.define_fold(&mut d)?;
+        d.define_type("Fold", &fold);
+        d.define_type("Out", ctype(self.output));
+        d.define_int("WIDTH", self.width);
+        d.define_int("RANK", rank);
+        let kernels = if rank == 0 { &all_kernels[..1] } else { all_kernels };
+        if rank > 0 {
+            d.macros.push_str("#define CUPRUM_ROWS\n");
+        }
+        let source = REDUCE.with_element_code(&self.element_code()?, &d, kernels);
+        Ok(match self.fold {
+            Fold::Strings(strings) => Source { headers: strings.headers(), options: strings.options().to_vec(), ..source },
+            _ => source,
+        })
+    }
+}
+
+/// Returns name and code of representative sources, to compile without a device.
+pub fn sources() -> Vec<(String, String)> {
+    use DType::*;
+    let of = |op: Op, program: Program, accumulator: DType, output: DType, kept: &[usize], wide_indices: bool| {
+        let inputs = program.steps.iter().filter(|s| matches!(s.kind, cuprum_core::StepKind::Input(_))).count();
+        let size = program.input_dtype(0).map_or(16, DType::itemsize);
+        let strides = |s: &[isize]| (0..inputs).map(|_| Strides::from_slice(s)).collect();
+        let plan = ReducePlan {
+            class: ReduceClass::Row,
+            kept: kept.into(),
+            reduced: [4096].into_iter().collect(),
+            kept_strides: strides(&vec![4096; kept.len()]),
+            reduced_strides: strides(&[1]),
+            kept_size: kept.iter().product(),
+            reduced_size: 4096,
+        };
+        let access = Access { repeated: 0, aligned: size < 16 };
+        let (width, split) = (16 / size, RowSplit::Block);
+        let fold = fold(op, accumulator).ok()?;
+        let request = ReduceRequest { op, fold, program: &program, plan: &plan, accumulator, output, access, width, wide_indices, split };
+        request.source().map(|s| (format!("{} {}<{accumulator}, {output}>, {} axes", s.name, op.name(), kept.len()), s.code)).ok()
+    };
+    let all = |op, value, acc, out| of(op, Program::identity(value), acc, out, &[], false);
+    let rows = |op, value, acc, out| of(op, Program::identity(value), acc, out, &[300, 7], true);
+    let mut list = vec![
+        all(ops::SUM, F32, F32, F32),
+        all(ops::SUM, I64, I64, I64),
+        all(ops::SUM, C128, C128, C128),
+        all(ops::PROD, C64, C64, C64),
+        all(ops::ANY, Bool, Bool, Bool),
+        all(ops::ARGMAX, F32, F32, I64),
+        all(ops::ARGMIN, U8, U8, I64),
+        rows(ops::SUM, F16, F32, F16),
+        rows(ops::SUM, C64, C64, C64),
+        rows(ops::PROD, F64, F64, F64),
+        rows(ops::ALL, Bool, Bool, Bool),
+        rows(ops::COUNT_NONZERO, Bool, Bool, I64),
+        rows(ops::ARGMAX, BF16, BF16, I64),
+        of(ops::SUM, crate::source::fused_example(F32, F64), F64, F64, &[], false),
+        of(ops::MAX, crate::source::fused_example(F64, F64), F64, F64, &[300], false),
+        of(ops::MAX, Program::identity(U8), U8, U8, &[], true),
+        of(ops::ARGMIN, Program::identity(I16), I16, I64, &[], true),
+        of(ops::SUM, codegen::check::taking(F32, I32), F32, F32, &[300], false),
+        all(USER_MAX, F32, F32, F32),
+        rows(USER_MAX, I8, I8, I8),
+    ];
+    let dtypes = [F32, BF16, C64, Bool, I64, C128].into_iter().enumerate();
+    list.extend(dtypes.map(|(n, dtype)| from_strings(dtype, if n % 2 == 0 { &[1] } else { &[0, 1] })));
+    let ordered = DType::ALL.into_iter().filter(|d| !d.is_complex());
+    list.extend(ordered.enumerate().map(|(n, d)| if n % 2 == 0 { all(ops::MIN, d, d, d) } else { rows(ops::MAX, d, d, d) }));
+    list.into_iter().flatten().collect()
+}
+
+/// Returns name and code of a reduction by user code over axes of a matrix.
+fn from_strings(dtype: DType, axes: &[isize]) -> Option<(String, String)> {
+    let device = Device::new(DeviceKind::intern("cuda").ok()?, 0);
+    let matrix = calls::array(device, dtype, Layout::contiguous(&[300, 4096]).ok()?).ok()?;
+    let ReductionCall { inputs, output, reduction } = user_kernels::call_for_check(&matrix.into(), axes).ok()?;
+    calls::with_call(REDUCTION_KERNEL, &inputs, &[output], Work::Custom(call::Custom(&reduction)), |call| {
+        let source = describe(call, &vec![256; inputs.len()]).ok()?.source().ok()?;
+        Some((format!("{} of user code <{dtype}>, axes {axes:?}", source.name), reduction.inlined(source.code)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use cuprum_core::StoredArray;
+
+    use super::*;
+    use crate::source::fused_example;
+    use crate::testing::{array, contiguous, output, reason, with_call};
+
+    /// Describes the reduction of inputs of equal shapes in aligned memory.
+    fn with_request<R>(
+        op: Op,
+        program: Program,
+        inputs: &[StoredArray],
+        axes: &[usize],
+        check: impl FnOnce(ReduceRequest) -> R,
+    ) -> Result<R, String> {
+        let shape = inputs[0].shape().to_vec();
+        let layouts: Vec<&Layout> = inputs.iter().map(|a| a.layout()).collect();
+        let ordered = op == ops::ARGMIN || op == ops::ARGMAX;
+        let plan = ReducePlan::new(&shape, &layouts, axes, ordered);
+        let kept: Vec<usize> = (0..shape.len()).filter(|a| !axes.contains(a)).map(|a| shape[a]).collect();
+        let value = program.output_dtype(0);
+        let outputs = [output(if ordered { DType::I64 } else { value }, &kept)];
+        let addresses: Vec<u64> = inputs.iter().map(|a| 0x1000 + (a.layout().offset() * a.dtype().itemsize()) as u64).collect();
+        let work = Work::Reduce(call::Reduce { program: &program, plan: &plan, acc: value });
+        with_call(op, inputs, &outputs, work, |call| reason(|| describe(call, &addresses)).map(check))
+    }
+
+    fn plain<R>(op: Op, dtype: DType, layout: Layout, axes: &[usize], check: impl FnOnce(ReduceRequest) -> R) -> Result<R, String> {
+        with_request(op, Program::identity(dtype), &[array(dtype, layout)], axes, check)
+    }
+
+    #[test]
+    fn chunks_depend_on_length_alone() {
+        let split = |n: usize| row_split(1, n, step(1, 4));
+        assert_eq!(split(1), RowSplit::Chunks { chunks: 1, chunk: 4096 });
+        assert_eq!(split(4097), RowSplit::Chunks { chunks: 2, chunk: 4096 });
+        assert_eq!(split(1 << 25), RowSplit::Chunks { chunks: 8192, chunk: 4096 });
+        assert_eq!(split((1 << 27) + 1), RowSplit::Chunks { chunks: 6554, chunk: 5 * 4096 });
+        let RowSplit::Chunks { chunks, chunk } = split(1 << 34) else { panic!() };
+        assert!(chunks <= MAX_CHUNKS && chunks * chunk >= 1 << 34);
+    }
+
+    #[test]
+    fn threads_per_row_follow_from_the_shape() {
+        let split = |rows, columns| row_split(rows, columns, 4096);
+        assert_eq!(split(1_000_000, 32), RowSplit::Lanes(8));
+        assert_eq!(split(100, 2000), RowSplit::Lanes(32));
+        assert_eq!(split(10_000, 10_000), RowSplit::Block);
+        assert_eq!(split(4, 1 << 20), RowSplit::Chunks { chunks: 256, chunk: 4096 });
+        assert_eq!(split(4, 5000), RowSplit::Block);
+    }
+
+    #[test]
+    fn vector_width_follows_from_alignment() {
+        let width = |dtype, layout: Layout| plain(ops::SUM, dtype, layout, &[1], |r| (r.width, r.access.aligned)).unwrap();
+        assert_eq!(width(DType::F32, contiguous(&[10, 100])), (4, true));
+        assert_eq!(width(DType::U8, contiguous(&[10, 160])), (16, true));
+        assert_eq!(width(DType::C128, contiguous(&[10, 100])), (1, false));
+        assert_eq!(width(DType::F32, contiguous(&[10, 99])), (1, false), "rows are not aligned");
+        assert_eq!(width(DType::F32, Layout::strided(&[10, 96], &[100, 1], 1).unwrap()), (1, false), "offset");
+        let row = array(DType::F64, contiguous(&[10, 1]).broadcast_to(&[10, 100]).unwrap());
+        let inputs = [array(DType::F32, contiguous(&[10, 100])), row];
+        let mixed = with_request(ops::SUM, fused_example(DType::F32, DType::F32), &inputs, &[1], |r| (r.width, r.access)).unwrap();
+        assert_eq!(mixed, (4, Access { repeated: 0b10, aligned: true }));
+    }
+
+    #[test]
+    fn keys_depend_on_structure_not_size() {
+        let key = |op, dtype, shape: &[usize], axes: &[usize]| plain(op, dtype, contiguous(shape), axes, |r| r.key().written()).unwrap();
+        let base = key(ops::SUM, DType::F32, &[8, 64], &[1]);
+        assert_eq!(base, key(ops::SUM, DType::F32, &[9000, 6400], &[1]));
+        assert_ne!(base, key(ops::MAX, DType::F32, &[8, 64], &[1]));
+        assert_ne!(base, key(ops::SUM, DType::F64, &[8, 64], &[1]));
+        assert_ne!(base, key(ops::SUM, DType::F32, &[8, 64], &[0, 1]));
+        assert_ne!(base, key(ops::SUM, DType::F32, &[8, 63], &[1]));
+    }
+
+    #[test]
+    fn large_arrays_use_64_bit_indices() {
+        let wide_indices = |n| plain(ops::SUM, DType::U8, contiguous(&[n]), &[0], |r| r.wide_indices).unwrap();
+        assert!(!wide_indices(1 << 19) && wide_indices(1 << 31));
+    }
+
+    #[test]
+    fn decline_reasons() {
+        let why = |op, dtype, layout, axes: &[usize]| plain(op, dtype, layout, axes, |_| ()).unwrap_err();
+        let l = || contiguous(&[4, 5, 6]);
+        assert_eq!(why(ops::SUM, DType::F32, l(), &[0]), "the reduced axis is not the last one");
+        assert_eq!(why(ops::SUM, DType::F32, l(), &[0, 2]), "not contiguous along the reduced axis");
+        assert_eq!(why(ops::SUM, DType::F32, l().flip(&[2]), &[2]), "not contiguous along the reduced axis");
+        assert_eq!(why(ops::SUM, DType::F32, contiguous(&[4, 1]), &[1]), "one element per result");
+        assert_eq!(why(ops::MAX, DType::C64, l(), &[2]), "max of complex64: complex numbers are only added and multiplied");
+        assert_eq!(why(ops::VAR, DType::F32, l(), &[2]), "var is not supported");
+        assert!(plain(ops::ARGMAX, DType::I64, l(), &[1, 2], |r| r.accumulator_size() == 16).unwrap());
+    }
+
+    #[test]
+    fn reductions_of_other_crates_and_user_code() {
+        let size = |op| plain(op, DType::F32, contiguous(&[40, 64]), &[1], |r| (r.accumulator_size(), r.key().written())).unwrap();
+        assert_eq!(size(USER_MAX).0, 4);
+        assert_ne!(size(USER_MAX).1, size(ops::MAX).1);
+        let strings = |dtype, shape: &[usize], axes: &[isize]| {
+            let ReductionCall { inputs, output, reduction } =
+                user_kernels::call_for_check(&array(dtype, contiguous(shape)).into(), axes).unwrap();
+            with_call(REDUCTION_KERNEL, &inputs, &[output], Work::Custom(call::Custom(&reduction)), |call| {
+                reason(|| describe(call, &[256, 256])).map(|r| (r.width, r.accumulator_size(), r.split))
+            })
+        };
+        assert_eq!(strings(DType::F16, &[40, 64], &[-1]).unwrap(), (8, 8, RowSplit::Lanes(8)));
+        assert_eq!(strings(DType::I64, &[40, 64], &[0, 1]).unwrap(), (2, 16, RowSplit::Chunks { chunks: 2, chunk: 2048 }));
+        assert_eq!(strings(DType::F32, &[40, 64], &[0]).unwrap_err(), "the reduced axis is not the last one");
+    }
+}

@@ -1,0 +1,92 @@
+//! Launches of the kernels in `kernels/reduce.cu`.
+
+use cuprum_backend_cuda::device;
+use cuprum_core::{Outcome, Result};
+
+use super::describe::{ReduceRequest, RowSplit, THREADS, rows_per_block};
+use crate::launch::LaunchContext;
+use crate::parameters::{AxesParam, DevicePointer, Index, ProgramParams, kernel_parameters};
+
+kernel_parameters! {
+    /// Parameters of `reduce_chunks`. `partials` and `tickets` may be null if there is one chunk per row.
+    struct ChunksParams for "reduce_chunks" {
+        p: ProgramParams,
+        axes: AxesParam,
+        out: DevicePointer,
+        partials: DevicePointer,
+        tickets: DevicePointer,
+        rows: u32,
+        chunks: u32,
+        columns: Index,
+        chunk: Index,
+    }
+}
+
+/// Declares the parameters of the kernels that differ in the number of threads per row.
+macro_rules! row_parameters {
+    ($($name:ident for $kernel:literal;)*) => { $(
+        kernel_parameters! {
+            /// Parameters of a kernel that reduces whole rows.
+            struct $name for $kernel {
+                p: ProgramParams,
+                axes: AxesParam,
+                out: DevicePointer,
+                rows: Index,
+                columns: Index,
+            }
+        }
+    )* };
+}
+
+row_parameters! {
+    BlockPerRowParams for "reduce_rows_block";
+    WarpPerRowParams for "reduce_rows_warp";
+    EightLanesPerRowParams for "reduce_rows_8";
+}
+
+/// Queues the kernel of a reduction.
+pub fn launch(context: &LaunchContext, request: &ReduceRequest) -> Result<Outcome> {
+    let output = device::allocate_output(context.call, 0)?;
+    let p = context.program_params(request.program, context.inputs)?;
+    let (axes, out) = (request.axes(), DevicePointer(output.pointer()));
+    let (rows, columns) = (request.rows() as u64, Index(request.columns() as u64));
+    let threads = THREADS as u32;
+    match request.split {
+        RowSplit::Chunks { chunks, chunk } => {
+            let (rows, chunks, chunk) = (rows as u32, chunks as u32, Index(chunk as u64));
+            let work = u64::from(rows) * u64::from(chunks);
+            let scratch = match chunks {
+                1 => None,
+                _ => Some(context.context.scratch(work as usize * request.accumulator_size()).map_err(|e| context.error(e))?),
+            };
+            let (partials, tickets) = scratch.as_ref().map_or((0, 0), |s| (s.room, s.counters));
+            let (partials, tickets) = (DevicePointer(partials), DevicePointer(tickets));
+            let params = ChunksParams { p, axes, out, partials, tickets, rows, chunks, columns, chunk };
+            let grid = context.grid::<ChunksParams>(threads, 0, work, 1)?;
+            // SAFETY: the output has `rows` elements. The scratch memory has an accumulator per chunk, and a zeroed counter per row:
+            // `MAX_CHUNKED_ROWS` is at most `COUNTERS`. The plan's sizes fit `Index`.
+            unsafe { context.launch(grid, threads, 0, &params) }?;
+        }
+        RowSplit::Block => {
+            // Long rows gain from blocks that reduce several rows.
+            let grid = context.grid::<BlockPerRowParams>(threads, 0, rows, 4)?;
+            let params = BlockPerRowParams { p, axes, out, rows: Index(rows), columns };
+            // SAFETY: the output has `rows` elements. The plan's sizes fit `Index`.
+            unsafe { context.launch(grid, threads, 0, &params) }?;
+        }
+        // Short rows gain 3 % from blocks that do not loop.
+        RowSplit::Lanes(32) => {
+            let grid = context.grid::<WarpPerRowParams>(threads, 0, rows.div_ceil(rows_per_block(32)), u32::MAX)?;
+            let params = WarpPerRowParams { p, axes, out, rows: Index(rows), columns };
+            // SAFETY: the output has `rows` elements. The plan's sizes fit `Index`.
+            unsafe { context.launch(grid, threads, 0, &params) }?;
+        }
+        RowSplit::Lanes(_) => {
+            let grid = context.grid::<EightLanesPerRowParams>(threads, 0, rows.div_ceil(rows_per_block(8)), u32::MAX)?;
+            let params = EightLanesPerRowParams { p, axes, out, rows: Index(rows), columns };
+            // SAFETY: the output has `rows` elements. The plan's sizes fit `Index`.
+            unsafe { context.launch(grid, threads, 0, &params) }?;
+        }
+    }
+    device::done(context.call, [output])
+}

@@ -1,0 +1,321 @@
+//! Inclusive scans of contiguous rows or of adjacent columns, with a fused program, in a single pass over memory.
+
+use cuprum_backend_cuda::codegen::{self, Access, KernelKey, check, ctype, parts};
+use cuprum_core::call;
+use cuprum_core::call::Work;
+use cuprum_core::ops::scan as ops;
+use cuprum_core::plan::scan::ScanPlan;
+use cuprum_core::{Call, DType, Layout, Op, Program, Reason, Result};
+
+use crate::access;
+use crate::launch::KernelRequest;
+use crate::parameters::{AxesParam, OffsetsParam};
+use crate::source::{BLOCK, Definitions, Source, Template};
+
+/// Threads per block, as in `scan_rows.cu` and `scan_columns.cu`.
+pub const THREADS: usize = 256;
+/// Minimum row length. Shorter rows leave too many threads of a block idle.
+const MIN_ROW: usize = 512;
+/// Lanes of a warp, which scan adjacent columns.
+const LANES: usize = 32;
+/// Minimum number of adjacent columns. With fewer, a load covers less than a 32-byte sector.
+const MIN_ADJACENT: usize = 8;
+/// Columns up to this length need only one thread each.
+const MAX_SHORT_COLUMN: usize = 32;
+
+const HEADERS: &[&str] = &[parts::EXTREMES, parts::FOLD, parts::WARP, BLOCK, parts::RELAXED, parts::FOLD_BACK];
+
+static ROWS: Template =
+    Template { name: "cub_scan_rows.cu", includes_cub: false, headers: HEADERS, body: &[include_str!("../kernels/scan_rows.cu")] };
+static COLUMNS: Template =
+    Template { name: "cub_scan_columns.cu", includes_cub: false, headers: HEADERS, body: &[include_str!("../kernels/scan_columns.cu")] };
+
+/// The scanned axis, which decides how threads share the work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ScanAxis {
+    /// Contiguous rows. A block scans one tile of a row.
+    Rows,
+    /// Adjacent columns. A warp scans 32 of them, and each thread several successive elements of its column.
+    Columns {
+        /// Output stride along a column, in elements.
+        out_stride: usize,
+    },
+}
+
+/// A scan, with everything that its kernel depends on.
+#[derive(Debug)]
+pub struct ScanRequest<'a> {
+    op: Op,
+    /// The fused program.
+    pub program: &'a Program,
+    plan: &'a ScanPlan,
+    output: DType,
+    access: Access,
+    /// The scanned axis, which selects the kernel.
+    pub axis: ScanAxis,
+}
+
+/// Returns the C++ fold template of an operation. Declines operations that CUB does not support.
+fn fold(op: Op, value: DType) -> Result<&'static str, Reason> {
+    let (name, supports_complex) = match op {
+        _ if op == ops::CUMSUM => ("Sum", true),
+        _ if op == ops::CUMPROD => ("Product", true),
+        _ if op == ops::CUMMAX => ("Maximum", false),
+        _ if op == ops::CUMMIN => ("Minimum", false),
+        _ => return Err(Reason::with(|| format!("{} is not supported", op.name()))),
+    };
+    if value.is_complex() && !supports_complex {
+        return Err(Reason::with(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
+    }
+    Ok(name)
+}
+
+/// Translates a call into a request, or returns the reason to decline.
+pub fn describe<'a>(call: &'a Call) -> Result<ScanRequest<'a>, Reason> {
+    let (Work::Scan(call::Scan { program, plan }), [output]) = (&call.work, call.outputs) else {
+        return Err(Reason::new("not a scan"));
+    };
+    fold(call.op, output.dtype)?;
+    let axis = match plan.out_axis_stride {
+        1 => ScanAxis::Rows,
+        stride => ScanAxis::Columns { out_stride: stride.unsigned_abs() },
+    };
+    match axis {
+        ScanAxis::Rows if plan.axis_strides.iter().any(|s| !matches!(s, 0 | 1)) => {
+            return Err(Reason::new("not contiguous along the scanned axis"));
+        }
+        ScanAxis::Rows if plan.lane_count > 1 && plan.len < MIN_ROW => {
+            return Err(Reason::with(|| format!("rows of {} elements are too short for a block each", plan.len)));
+        }
+        ScanAxis::Columns { out_stride } if out_stride < MIN_ADJACENT => {
+            return Err(Reason::with(|| format!("only {out_stride} adjacent columns")));
+        }
+        ScanAxis::Columns { .. } if plan.len <= MAX_SHORT_COLUMN => {
+            return Err(Reason::with(|| format!("columns of {} elements are too short", plan.len)));
+        }
+        _ => {}
+    }
+    access::check_program(program)?;
+    let repeated = match axis {
+        ScanAxis::Rows => plan.axis_strides.iter().enumerate().filter(|(_, s)| **s == 0).fold(0, |bits, (k, _)| bits | 1 << k),
+        ScanAxis::Columns { .. } => 0,
+    };
+    let request = ScanRequest { op: call.op, program, plan, output: output.dtype, access: Access { repeated, aligned: false }, axis };
+    if request.groups().saturating_mul(request.tiles()) > i32::MAX as usize {
+        return Err(Reason::with(|| format!("{} lanes of {} elements are more than 2^31 tiles", plan.lane_count, plan.len)));
+    }
+    Ok(request)
+}
+
+impl ScanRequest<'_> {
+    /// Number of rows or columns.
+    pub fn lanes(&self) -> usize {
+        self.plan.lane_count
+    }
+
+    /// Length of a row or column.
+    pub fn length(&self) -> usize {
+        self.plan.len
+    }
+
+    /// Rows or columns that a block scans at the same time.
+    fn lanes_per_block(&self) -> usize {
+        if self.axis == ScanAxis::Rows { 1 } else { LANES }
+    }
+
+    /// Groups of rows or columns. The tiles of a group belong to the same rows or columns.
+    pub fn groups(&self) -> usize {
+        self.plan.lane_count.div_ceil(self.lanes_per_block())
+    }
+
+    /// Tiles per group. A block scans one tile.
+    pub fn tiles(&self) -> usize {
+        self.plan.len.div_ceil(self.tile())
+    }
+
+    /// Accumulator dtype: float32 for the 16-bit floats, else the output's dtype.
+    fn accumulator(&self) -> DType {
+        match self.output {
+            DType::F16 | DType::BF16 => DType::F32,
+            dtype => dtype,
+        }
+    }
+
+    /// Elements per thread: 128 bytes for one long row. Otherwise only as many as the row or column needs.
+    fn items(&self) -> usize {
+        let most = 128 / self.accumulator().itemsize().max(4);
+        match (self.axis, self.plan.lane_count) {
+            (ScanAxis::Rows, 1) => most,
+            _ => self.plan.len.div_ceil(THREADS / self.lanes_per_block()).next_power_of_two().min(most),
+        }
+    }
+
+    /// Elements of a row or column in one tile.
+    pub fn tile(&self) -> usize {
+        THREADS / self.lanes_per_block() * self.items()
+    }
+
+    /// Size of the look-back states of all tiles, in 64-bit words.
+    pub fn state_words(&self) -> usize {
+        let per_group = if self.axis == ScanAxis::Rows { parts::states_of_row(self.tiles()) } else { self.tiles() * LANES };
+        self.words_per_state() * self.groups() * per_group
+    }
+
+    /// Size of one look-back state in 64-bit words, as in `fold_back.cuh`.
+    fn words_per_state(&self) -> usize {
+        self.accumulator().itemsize().div_ceil(4)
+    }
+
+    /// The axes of the rows or columns, as a kernel parameter.
+    pub fn axes(&self) -> AxesParam {
+        AxesParam(codegen::pack_axes(&self.plan.lanes, self.plan.lane_strides.iter().map(|s| s.as_slice()), true))
+    }
+
+    /// The stride of each input along a column, as a kernel parameter.
+    pub fn step(&self) -> OffsetsParam {
+        OffsetsParam(codegen::pack_offsets(&self.plan.axis_strides, true))
+    }
+}
+
+impl KernelRequest for ScanRequest<'_> {
+    fn key(&self) -> KernelKey<'_> {
+        KernelKey::new("cub scan", self.program)
+            .with(self.op.index() as u64)
+            .with_dtype(self.output)
+            .with(self.access.repeated)
+            .with(self.items() as u64)
+            .with(self.plan.lanes.len() as u64)
+            .with(self.lanes_per_block() as u64)
+    }
+
+    fn source(&self) -> Result<Source, &'static str> {
+        let mut d = Definitions::default();
+        d.define_type("Fold", &format!("{}<{}>", fold(self.op, self.output).map_err(|_| self.op.name())?, ctype(self.accumulator())));
+        d.define_type("Out", ctype(self.output));
+        d.define_int("ITEMS", self.items());
+        d.define_int("RANK", self.plan.lanes.len());
+        match self.axis {
+            ScanAxis::Rows => ROWS.with_program(self.program, self.access, &d, &["scan_rows"]),
+            ScanAxis::Columns { .. } => COLUMNS.with_program(self.program, self.access, &d, &["scan_columns"]),
+        }
+    }
+}
+
+/// Returns name and code of representative sources, to compile without a device.
+pub fn sources() -> Vec<(String, String)> {
+    use DType::*;
+    let along_axis = |axis: usize, op: Op, dtype: DType, program: Program, shape: &[usize]| {
+        let layout = Layout::contiguous(shape).ok()?;
+        let inputs = program.steps.iter().filter(|s| matches!(s.kind, cuprum_core::StepKind::Input(_))).count();
+        let plan = ScanPlan::new(shape, &vec![&layout; inputs], axis);
+        let axis = if plan.out_axis_stride == 1 { ScanAxis::Rows } else { ScanAxis::Columns { out_stride: 1 } };
+        let request = ScanRequest { op, program: &program, plan: &plan, output: dtype, access: Access::default(), axis };
+        request.source().map(|s| (format!("{} {}<{dtype}> of {program}, {shape:?}", s.name, op.name()), s.code)).ok()
+    };
+    let along_last = |op: Op, dtype: DType, program: Program, shape: &[usize]| along_axis(shape.len() - 1, op, dtype, program, shape);
+    let plain = [
+        (ops::CUMSUM, I64, vec![9]),
+        (ops::CUMSUM, I8, vec![9]),
+        (ops::CUMSUM, F16, vec![9]),
+        (ops::CUMSUM, F32, vec![9]),
+        (ops::CUMSUM, C128, vec![7, 900]),
+        (ops::CUMPROD, C64, vec![9]),
+        (ops::CUMSUM, F32, vec![7, 1000]),
+        (ops::CUMMAX, F64, vec![9]),
+        (ops::CUMMAX, BF16, vec![7, 5000]),
+        (ops::CUMMIN, Bool, vec![9]),
+        (ops::CUMMIN, U64, vec![9]),
+    ];
+    let fused = [
+        along_last(ops::CUMPROD, F64, crate::source::fused_example(F64, F64), &[9]),
+        along_last(ops::CUMSUM, F32, crate::source::fused_example(F64, F32), &[7, 600]),
+        along_last(ops::CUMSUM, F64, check::taking(F64, I64), &[9]),
+    ];
+    let columns = [
+        along_axis(0, ops::CUMSUM, F32, Program::identity(F32), &[900, 70]),
+        along_axis(1, ops::CUMSUM, F16, Program::identity(F16), &[3, 100, 70]),
+        along_axis(0, ops::CUMPROD, C128, Program::identity(C128), &[900, 70]),
+        along_axis(0, ops::CUMMAX, Bool, Program::identity(Bool), &[900, 70]),
+        along_axis(0, ops::CUMMIN, I64, Program::identity(I64), &[40, 70]),
+        along_axis(1, ops::CUMSUM, F64, crate::source::fused_example(F32, F64), &[3, 900, 70]),
+    ];
+    let plain = plain.into_iter().map(|(op, d, shape)| along_last(op, d, Program::identity(d), &shape));
+    plain.chain(fused).chain(columns).flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use cuprum_core::{Array, StoredArray};
+
+    use super::*;
+    use crate::testing::{array, contiguous, output, reason, with_call};
+
+    fn with_request<R>(input: StoredArray, axis: usize, op: Op, check: impl FnOnce(ScanRequest) -> R) -> Result<R, String> {
+        let (program, inputs) = (Program::identity(input.dtype()), [input]);
+        let plan = ScanPlan::new(inputs[0].shape(), &[inputs[0].layout()], axis);
+        let outputs = [output(inputs[0].dtype(), inputs[0].shape())];
+        let work = Work::Scan(call::Scan { program: &program, plan: &plan });
+        with_call(op, &inputs, &outputs, work, |call| reason(|| describe(call)).map(check))
+    }
+
+    #[test]
+    fn tile_sizes() {
+        let shape = |dtype| {
+            with_request(array(dtype, contiguous(&[1000])), 0, ops::CUMSUM, |s| (s.tile(), s.words_per_state(), s.length())).unwrap()
+        };
+        assert_eq!(shape(DType::F32), (8192, 1, 1000));
+        assert_eq!(shape(DType::F16), (8192, 1, 1000));
+        assert_eq!(shape(DType::I8), (8192, 1, 1000));
+        assert_eq!(shape(DType::I64), (4096, 2, 1000));
+        assert_eq!(shape(DType::C128), (2048, 4, 1000));
+    }
+
+    #[test]
+    fn keys_depend_on_op_and_dtype() {
+        let key = |dtype, op| with_request(array(dtype, contiguous(&[10])), 0, op, |s| s.key().written()).unwrap();
+        assert_eq!(key(DType::F32, ops::CUMSUM), key(DType::F32, ops::CUMSUM));
+        assert_ne!(key(DType::F32, ops::CUMSUM), key(DType::F32, ops::CUMPROD));
+        assert_ne!(key(DType::F32, ops::CUMSUM), key(DType::F64, ops::CUMSUM));
+    }
+
+    #[test]
+    fn tiles_of_rows() {
+        let tiling = |shape: &[usize], axis| {
+            with_request(array(DType::F32, contiguous(shape)), axis, ops::CUMMAX, |s| (s.groups(), s.tiles(), s.tile(), s.state_words()))
+                .unwrap()
+        };
+        assert_eq!(tiling(&[8193], 0), (1, 2, 8192, 3));
+        assert_eq!(tiling(&[300, 513], 1), (300, 1, 1024, 600));
+        assert_eq!(tiling(&[2, 3, 100_000], 2), (6, 13, 8192, 6 * 14));
+        assert_eq!(tiling(&[1 << 20], 0), (1, 128, 8192, 128 + 4));
+    }
+
+    #[test]
+    fn tiles_of_columns() {
+        let tiling = |dtype, shape: &[usize], axis| {
+            with_request(array(dtype, contiguous(shape)), axis, ops::CUMSUM, |s| (s.axis, s.groups(), s.tiles(), s.tile(), s.state_words()))
+                .unwrap()
+        };
+        let columns = |out_stride| ScanAxis::Columns { out_stride };
+        assert_eq!(tiling(DType::F32, &[4000, 33], 0), (columns(33), 2, 16, 256, 2 * 16 * 32));
+        assert_eq!(tiling(DType::F64, &[3, 100, 20], 1), (columns(20), 2, 1, 128, 2 * 2 * 32));
+        assert_eq!(tiling(DType::C128, &[500, 32], 0), (columns(32), 1, 8, 64, 4 * 8 * 32));
+    }
+
+    #[test]
+    fn decline_reasons() {
+        let why = |input, axis| with_request(input, axis, ops::CUMSUM, |_| ()).unwrap_err();
+        assert_eq!(why(array(DType::F32, contiguous(&[4000, 5])), 0), "only 5 adjacent columns");
+        assert_eq!(why(array(DType::F32, contiguous(&[32, 500])), 0), "columns of 32 elements are too short");
+        assert_eq!(why(array(DType::F32, contiguous(&[4, 5])), 1), "rows of 5 elements are too short for a block each");
+        assert_eq!(
+            why(array(DType::F32, contiguous(&[1 << 30, 1 << 20])), 1),
+            "1073741824 lanes of 1048576 elements are more than 2^31 tiles"
+        );
+        let every_other = Layout::strided(&[5], &[2], 0).unwrap();
+        assert_eq!(why(array(DType::F32, every_other), 0), "not contiguous along the scanned axis");
+        assert_eq!(why(array(DType::F32, contiguous(&[5]).flip(&[0])), 0), "not contiguous along the scanned axis");
+        let complex = with_request(array(DType::C64, contiguous(&[5])), 0, ops::CUMMAX, |_| ()).unwrap_err();
+        assert_eq!(complex, "cummax of complex64: complex numbers are only added and multiplied");
+    }
+}

@@ -1,0 +1,12 @@
+//! Family `Scan`: inclusive scans with a fused program.
+
+pub mod describe;
+#[allow(unsafe_code)] // kernel launches
+pub mod launch;
+
+use cuprum_core::{Call, Outcome, Result};
+
+/// Runs a scan.
+pub fn run(call: &Call) -> Result<Outcome> {
+    crate::launch::run(call, |_| describe::describe(call), launch::launch)
+}

@@ -1,0 +1,194 @@
+//! Reductions of segments with a fused program. Tiles contain equal numbers of values and segment ends, so that the load per block does not
+//! depend on segment lengths.
+
+use cuprum_backend_cuda::codegen::{Access, KernelKey, check, ctype, parts};
+use cuprum_backend_cuda::segment::Folds;
+use cuprum_core::call;
+use cuprum_core::call::Work;
+use cuprum_core::ops::reduce::{MAX, MIN, PROD, SUM};
+use cuprum_core::{Array, Call, DType, Op, Program, Reason, Result};
+
+use crate::access;
+use crate::launch::KernelRequest;
+use crate::source::{BLOCK, Definitions, Source, Template};
+
+/// Threads per block, as in `segment.cu`.
+pub const THREADS: usize = 256;
+/// Minimum number of tiles. With fewer, three launches take longer than the base accelerator's one.
+const MIN_TILES: usize = 16;
+
+static SEGMENT: Template = Template {
+    name: "cub_segment.cu",
+    includes_cub: false,
+    headers: &[parts::EXTREMES, parts::FOLD, parts::WARP, BLOCK],
+    body: &[include_str!("../kernels/segment.cu")],
+};
+
+/// A reduction of segments, with everything that its kernels depend on.
+#[derive(Debug)]
+pub struct SegmentRequest<'a> {
+    /// The fused program, which computes the values.
+    pub program: &'a Program,
+    folds: Folds,
+    accumulator: DType,
+    output: DType,
+    access: Access,
+    /// Number of values.
+    pub length: usize,
+    /// Number of segments.
+    pub segments: usize,
+}
+
+/// Translates a call into a request, or returns the reason to decline.
+pub fn describe<'a>(call: &'a Call) -> Result<SegmentRequest<'a>, Reason> {
+    let (&Work::Segments(call::Segments { program, reduction, acc }), [output]) = (&call.work, call.outputs) else {
+        return Err(Reason::new("not a reduction of segments"));
+    };
+    let folds = Folds::of(reduction).ok_or_else(|| Reason::with(|| format!("{} of segments is not supported", reduction.name())))?;
+    if acc.is_complex() && !folds.is_sum_or_product() {
+        // The minimum of several complex NaNs is the first of them, but these kernels do not combine elements in order.
+        return Err(Reason::with(|| format!("{} of {acc}: complex numbers are only added and multiplied", reduction.name())));
+    }
+    let (values, Some(offsets)) = call.program_inputs() else { return Err(Reason::new("the call has no offsets")) };
+    if offsets.dtype() != DType::I64 || !offsets.layout().is_c_contiguous() {
+        return Err(Reason::new("the offsets are not contiguous int64"));
+    }
+    let Some(first) = values.first() else { return Err(Reason::new("the values are not an array")) };
+    access::check_program(program)?;
+    let (length, segments) = (first.layout().size(), output.layout.size());
+    let request = SegmentRequest { program, folds, accumulator: acc, output: output.dtype, access: Access::flat(values), length, segments };
+    match request.tiles() {
+        few if few < MIN_TILES => Err(Reason::with(|| format!("{length} values in {segments} segments are too few for three kernels"))),
+        many if many > i32::MAX as usize => {
+            Err(Reason::with(|| format!("{length} values in {segments} segments are more than 2^31 tiles")))
+        }
+        _ => Ok(request),
+    }
+}
+
+impl SegmentRequest<'_> {
+    /// Size of an accumulator in bytes.
+    pub fn accumulator_size(&self) -> usize {
+        self.accumulator.itemsize()
+    }
+
+    /// Values and segment ends per thread. An odd number avoids bank conflicts in shared memory.
+    fn items(&self) -> usize {
+        match self.accumulator_size() {
+            ..=4 => 15,
+            8 => 11,
+            _ => 7,
+        }
+    }
+
+    /// Number of tiles of the merged sequence of values and segment ends.
+    pub fn tiles(&self) -> usize {
+        self.length.saturating_add(self.segments).div_ceil(THREADS * self.items())
+    }
+}
+
+impl KernelRequest for SegmentRequest<'_> {
+    fn key(&self) -> KernelKey<'_> {
+        KernelKey::new("cub segment", self.program)
+            .with_name(self.folds.fold)
+            .with_dtype(self.accumulator)
+            .with_dtype(self.output)
+            .with(self.access.repeated)
+    }
+
+    fn source(&self) -> Result<Source, &'static str> {
+        let mut d = Definitions::default();
+        let accumulator = ctype(self.accumulator);
+        d.define_type("Fold", &format!("{}<{accumulator}>", self.folds.fold));
+        d.define_type("Out", ctype(self.output));
+        d.define_int("ITEMS", self.items());
+        SEGMENT.with_program(self.program, self.access, &d, &["segment_cut", "segment_tile", "segment_join"])
+    }
+}
+
+/// Returns name and code of representative sources, to compile without a device.
+pub fn sources() -> Vec<(String, String)> {
+    use DType::*;
+    let of = |reduction: Op, program: Program, accumulator: DType| {
+        let (output, folds) = (program.output_dtype(0), Folds::of(reduction)?);
+        let request = SegmentRequest { program: &program, folds, accumulator, output, access: Access::default(), length: 0, segments: 0 };
+        request.source().map(|s| (format!("{} {} {output} in {accumulator} of {program}", s.name, reduction.name()), s.code)).ok()
+    };
+    let plain = [(I64, I64), (U64, U64), (F16, F32), (BF16, F32), (F32, F32), (F64, F64), (C64, C64), (C128, C128)];
+    let fused = [
+        of(SUM, crate::source::fused_example(F32, F32), F32),
+        of(SUM, crate::source::fused_example(I16, I64), I64),
+        of(SUM, check::taking(F32, I32), F32),
+        of(MAX, crate::source::fused_example(I16, I16), I16),
+        of(PROD, Program::identity(F16), F32),
+        of(PROD, Program::identity(C64), C64),
+    ];
+    let sums = plain.into_iter().map(|(value, acc)| of(SUM, Program::identity(value), acc));
+    let extremes = DType::ALL.into_iter().filter(|d| !d.is_complex()).zip([MIN, MAX].into_iter().cycle());
+    sums.chain(fused).chain(extremes.map(|(d, op)| of(op, Program::identity(d), d))).flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use cuprum_core::ops::reduce::SEGMENT_SUM;
+    use cuprum_core::{Layout, StoredArray};
+
+    use super::*;
+    use crate::source::fused_example;
+    use crate::testing::{array, contiguous, output, program_without_code, reason, with_call};
+
+    fn with_request<R>(
+        program: &Program,
+        values: &[StoredArray],
+        acc: DType,
+        count: usize,
+        check: impl FnOnce(SegmentRequest) -> R,
+    ) -> Result<R, String> {
+        let offsets = array(DType::I64, contiguous(&[count + 1]));
+        let inputs: Vec<StoredArray> = values.iter().cloned().chain([offsets]).collect();
+        let outputs = [output(program.output_dtype(0), &[count])];
+        let work = Work::Segments(call::Segments { program, reduction: SUM, acc });
+        with_call(SEGMENT_SUM, &inputs, &outputs, work, |call| reason(|| describe(call)).map(check))
+    }
+
+    fn plain<R>(value: DType, acc: DType, length: usize, count: usize, check: impl FnOnce(SegmentRequest) -> R) -> Result<R, String> {
+        with_request(&Program::identity(value), &[array(value, contiguous(&[length]))], acc, count, check)
+    }
+
+    #[test]
+    fn tiles_count_values_and_segment_ends() {
+        let tiles = |value, acc, length, count| plain(value, acc, length, count, |s| s.tiles()).unwrap();
+        assert_eq!(tiles(DType::F32, DType::F32, 1 << 20, 1), 274);
+        assert_eq!(tiles(DType::F32, DType::F32, 1, 1 << 20), 274);
+        assert_eq!(tiles(DType::F16, DType::F32, 1 << 20, 0), 274);
+        assert_eq!(tiles(DType::C128, DType::C128, 7 * 256 * 15, 1), 16);
+    }
+
+    #[test]
+    fn tiles_fit_shared_memory() {
+        for dtype in DType::ALL {
+            let bytes = plain(dtype, dtype, 1 << 20, 1, |s| THREADS * s.items() * s.accumulator_size().max(4)).unwrap();
+            assert!(bytes + 17 * (16 + 16) <= 48 << 10, "{dtype}");
+        }
+    }
+
+    #[test]
+    fn keys_depend_on_structure_not_size() {
+        let key = |value, acc, length| plain(value, acc, length, 9, |s| s.key().written()).unwrap();
+        assert_eq!(key(DType::F32, DType::F32, 1 << 20), key(DType::F32, DType::F32, 1 << 33));
+        assert_ne!(key(DType::F32, DType::F32, 1 << 20), key(DType::F64, DType::F64, 1 << 20));
+        let one = array(DType::F32, Layout::strided(&[1 << 20], &[0], 0).unwrap());
+        let values = [array(DType::F32, contiguous(&[1 << 20])), one];
+        assert_eq!(with_request(&fused_example(DType::F32, DType::F32), &values, DType::F32, 9, |s| s.access.repeated).unwrap(), 0b10);
+    }
+
+    #[test]
+    fn decline_reasons() {
+        let why = |length, count| plain(DType::F32, DType::F32, length, count, |_| ()).unwrap_err();
+        assert_eq!(why(50_000, 7600), "50000 values in 7600 segments are too few for three kernels");
+        assert_eq!(why(1 << 43, 7), "8796093022208 values in 7 segments are more than 2^31 tiles");
+        let values = [array(DType::F32, contiguous(&[1 << 20]))];
+        let none = with_request(&program_without_code(DType::F32), &values, DType::F32, 9, |_| ()).unwrap_err();
+        assert_eq!(none, "cumsum has no CUDA implementation");
+    }
+}

@@ -1,0 +1,87 @@
+//! Launches of the kernels in `kernels/segment.cu`.
+
+use cuprum_backend_cuda::device;
+use cuprum_core::{Outcome, Result};
+
+use super::describe::{SegmentRequest, THREADS};
+use crate::launch::LaunchContext;
+use crate::parameters::{DevicePointer, ProgramParams, kernel_parameters};
+
+kernel_parameters! {
+    /// Parameters of `segment_cut`.
+    struct CutParams for "segment_cut" {
+        offsets: DevicePointer,
+        segments: i64,
+        length: i64,
+        cuts: DevicePointer,
+        tiles: i64,
+    }
+}
+
+kernel_parameters! {
+    /// Parameters of `segment_tile`.
+    struct TileParams for "segment_tile" {
+        p: ProgramParams,
+        out: DevicePointer,
+        length: i64,
+        offsets: DevicePointer,
+        segments: i64,
+        cuts: DevicePointer,
+        heads: DevicePointer,
+        tails: DevicePointer,
+        fault: DevicePointer,
+        op: u64,
+    }
+}
+
+kernel_parameters! {
+    /// Parameters of `segment_join`.
+    struct JoinParams for "segment_join" {
+        out: DevicePointer,
+        length: i64,
+        offsets: DevicePointer,
+        segments: i64,
+        cuts: DevicePointer,
+        heads: DevicePointer,
+        tails: DevicePointer,
+        tiles: i64,
+    }
+}
+
+/// Queues the three kernels of a segment reduction: find the tiles, reduce each tile, combine segments that span several tiles.
+pub fn launch(context: &LaunchContext, request: &SegmentRequest) -> Result<Outcome> {
+    let call = context.call;
+    let output = device::allocate_output(call, 0)?;
+    if request.segments == 0 {
+        return device::done(call, [output]);
+    }
+    // The workspace holds two partial results per tile, then the first segment of each tile.
+    let tile_count = request.tiles();
+    let partial_bytes = (tile_count * request.accumulator_size()).next_multiple_of(16);
+    let workspace = device::allocate(call, 2 * partial_bytes + (tile_count + 1) * size_of::<i64>())?;
+    let at = |offset: usize| DevicePointer(workspace.pointer() + offset as u64);
+    let [heads, tails, cuts] = [0, partial_bytes, 2 * partial_bytes].map(at);
+    let (program_inputs, offsets) = context.program_inputs();
+    let p = context.program_params(request.program, program_inputs)?;
+    let out = DevicePointer(output.pointer());
+    let (segments, length, tiles) = (request.segments as i64, request.length as i64, tile_count as i64);
+    let fault = DevicePointer(context.context.fault_pointer().map_err(|e| context.error(e))?);
+    let threads = THREADS as u32;
+
+    let cut = CutParams { offsets, segments, length, cuts, tiles };
+    // SAFETY: there are `segments + 1` offsets, and memory for `tiles + 1` segment numbers. The grid has a thread for each of the latter.
+    unsafe { context.launch((tile_count / THREADS + 1) as u32, threads, 0, &cut) }?;
+
+    let op = device::fault_word(call.op, 0);
+    let tile = TileParams { p, out, length, offsets, segments, cuts, heads, tails, fault, op };
+    // SAFETY: the inputs have `length` values, or one that is repeated. The output has `segments` elements, and `heads` and `tails` an
+    // accumulator per tile. The kernel checks the offsets against `length`. The grid has a block for each tile.
+    unsafe { context.launch(tile_count as u32, threads, 0, &tile) }?;
+
+    let join = JoinParams { out, length, offsets, segments, cuts, heads, tails, tiles };
+    let warps_per_block = THREADS / 32;
+    let grid = context.grid::<JoinParams>(threads, 0, tile_count.div_ceil(warps_per_block) as u64, 4)?;
+    // SAFETY: the output, `heads` and `tails` have the sizes that the tiles need, and the previous kernel writes them.
+    unsafe { context.launch(grid, threads, 0, &join) }?;
+    device::done(call, [output])
+}

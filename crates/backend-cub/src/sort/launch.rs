@@ -1,0 +1,336 @@
+//! Launches of the kernels in `kernels/sort_*.cu`.
+
+use std::sync::Arc;
+
+use cuprum_backend_cuda::device::{self, CudaBuffer};
+use cuprum_backend_cuda::module::Args;
+use cuprum_core::plan::sort::SortPlan;
+use cuprum_core::{Outcome, Result};
+
+use super::describe::{DIGITS, DigitBits, SELECT_BINS, SortMethod, SortRequest};
+use crate::launch::LaunchContext;
+use crate::parameters::{DevicePointer, KernelParameters, Parameter, kernel_parameters, parameter_by_value};
+
+/// Queues the kernels of a sort.
+pub fn launch(context: &LaunchContext, request: &SortRequest) -> Result<Outcome> {
+    let call = context.call;
+    let outputs: Vec<Arc<CudaBuffer>> = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<_>>()?;
+    if !request.plan.is_empty() {
+        let values = outputs.first().filter(|_| request.options.values);
+        let indices = outputs.last().filter(|_| request.options.indices);
+        let from = DevicePointer(context.inputs.first().copied().unwrap_or(0));
+        match request.method {
+            SortMethod::BlockPerRow => sort_rows(context, request, from, values, indices)?,
+            SortMethod::TopK => sort_top(context, request, from, values, indices)?,
+            SortMethod::Partition => sort_partition(context, request, from, values, indices)?,
+            SortMethod::RadixPasses => sort_passes(context, request, from, values, indices)?,
+        }
+    }
+    device::done(call, outputs)
+}
+
+/// An output, or `None` if the call does not return it.
+type Output<'a> = Option<&'a Arc<CudaBuffer>>;
+
+fn pointer(buffer: Output) -> DevicePointer {
+    DevicePointer(buffer.map_or(0, |b| b.pointer()))
+}
+
+/// Returns the chunk length and the number of chunks per row, for a kernel with a block per chunk.
+fn chunks<P: KernelParameters>(context: &LaunchContext, request: &SortRequest) -> Result<(usize, u32)> {
+    let SortPlan { rows, columns, .. } = request.plan;
+    let blocks = context.resident_blocks::<P>(request.threads as u32, 0)? as usize;
+    let count = blocks.div_ceil(rows).min(columns.div_ceil(request.threads * 16)).max(1);
+    Ok((columns.div_ceil(count), count as u32))
+}
+
+kernel_parameters! {
+    /// Parameters of `sort_rows`. `values` or `indices` may be null.
+    struct SortRowsParams for "sort_rows" {
+        from: DevicePointer,
+        values: DevicePointer,
+        indices: DevicePointer,
+        rows: i64,
+        columns: u32,
+        limit: u32,
+    }
+}
+
+/// Sorts short rows, one per block.
+fn sort_rows(context: &LaunchContext, request: &SortRequest, from: DevicePointer, values: Output, indices: Output) -> Result<()> {
+    let SortPlan { rows, columns, kept } = request.plan;
+    let (values, indices, threads) = (pointer(values), pointer(indices), request.threads as u32);
+    let params = SortRowsParams { from, values, indices, rows: rows as i64, columns: columns as u32, limit: kept as u32 };
+    let grid = context.grid::<SortRowsParams>(threads, 0, rows as u64, 16)?;
+    // SAFETY: the input has `rows` rows of `columns` elements, and each output `limit` elements per row. A block holds `columns` elements.
+    unsafe { context.launch(grid, threads, 0, &params) }
+}
+
+kernel_parameters! {
+    /// Parameters of `select_digit`.
+    struct DigitParams for "select_digit" {
+        from: DevicePointer,
+        rows: DevicePointer,
+        counts: DevicePointer,
+        columns: i64,
+        limit: u64,
+        chunk: i64,
+        chunks: u32,
+        of_indices: u32,
+        begin_bit: u32,
+        end_bit: u32,
+    }
+}
+
+/// Size of `SelectState` in `sort_top.cu`, in bytes.
+const SELECT_STATE_SIZE: usize = 40;
+
+/// The result of a radix selection, and the chunks of its rows.
+struct Selection {
+    /// Starts with a `SelectState` per row. Keeps the memory alive until all kernels are queued.
+    workspace: Arc<CudaBuffer>,
+    /// Additional memory in the workspace, for the kernels that follow.
+    extra: DevicePointer,
+    chunk: i64,
+    chunks: u32,
+}
+
+/// Finds the last selected element of each row.
+///
+/// The workspace has `extra_words(chunks per row)` additional 64-bit words per row. A pass ends at once if earlier passes decided its row.
+fn select_last(
+    context: &LaunchContext,
+    request: &SortRequest,
+    from: DevicePointer,
+    extra_words: impl Fn(usize) -> usize,
+) -> Result<Selection> {
+    let SortPlan { rows, columns, .. } = request.plan;
+    let (chunk, chunks) = chunks::<DigitParams>(context, request)?;
+    let chunk = chunk as i64;
+    let zeroed_bytes = rows * (SELECT_STATE_SIZE + SELECT_BINS * size_of::<u64>());
+    let workspace = device::allocate(context.call, zeroed_bytes + rows * extra_words(chunks as usize) * size_of::<u64>())?;
+    context.zero_words(&workspace, 0, zeroed_bytes / 4)?;
+    let at = |offset: usize| DevicePointer(workspace.pointer() + offset as u64);
+    let [states, counts, extra] = [0, rows * SELECT_STATE_SIZE, zeroed_bytes].map(at);
+    let (columns, limit) = (columns as i64, request.selected() as u64);
+    for DigitBits { of_indices, begin_bit, end_bit } in request.digits() {
+        let of_indices = u32::from(of_indices);
+        let params = DigitParams { from, rows: states, counts, columns, limit, chunk, chunks, of_indices, begin_bit, end_bit };
+        // SAFETY: the state and the counters of each row are zeroed, and the grid has a block for each chunk.
+        unsafe { context.launch(rows as u32 * chunks, request.threads as u32, 0, &params) }?;
+    }
+    Ok(Selection { workspace, extra, chunk, chunks })
+}
+
+kernel_parameters! {
+    /// Parameters of `top_gather`.
+    struct GatherParams for "top_gather" {
+        from: DevicePointer,
+        rows: DevicePointer,
+        chosen: DevicePointer,
+        columns: i64,
+        limit: u64,
+        chunk: i64,
+        chunks: u32,
+    }
+}
+
+kernel_parameters! {
+    /// Parameters of `top_rank`. `values` or `indices` may be null.
+    struct RankParams for "top_rank" {
+        from: DevicePointer,
+        chosen: DevicePointer,
+        values: DevicePointer,
+        indices: DevicePointer,
+        columns: i64,
+        limit: u32,
+    }
+}
+
+/// Selects and sorts the first elements of each row.
+fn sort_top(context: &LaunchContext, request: &SortRequest, from: DevicePointer, values: Output, indices: Output) -> Result<()> {
+    let SortPlan { rows, columns, kept } = request.plan;
+    let Selection { workspace, extra: chosen, chunk, chunks } = select_last(context, request, from, |_| kept)?;
+    let (states, columns, threads) = (DevicePointer(workspace.pointer()), columns as i64, request.threads as u32);
+    let params = GatherParams { from, rows: states, chosen, columns, limit: kept as u64, chunk, chunks };
+    // SAFETY: `chosen` has `limit` words per row, and the grid has a block for each chunk.
+    unsafe { context.launch(rows as u32 * chunks, threads, 0, &params) }?;
+    let params = RankParams { from, chosen, values: pointer(values), indices: pointer(indices), columns, limit: kept as u32 };
+    // SAFETY: each output has `limit` elements per row. `limit` is at most `MAX_SELECTED`, for which the kernel has shared memory.
+    unsafe { context.launch(rows as u32, threads, 0, &params) }
+}
+
+kernel_parameters! {
+    /// Parameters of `partition_count`.
+    struct PartitionCountParams for "partition_count" {
+        from: DevicePointer,
+        rows: DevicePointer,
+        counts: DevicePointer,
+        columns: i64,
+        chunk: i64,
+        chunks: u32,
+    }
+}
+
+kernel_parameters! {
+    /// Parameters of `partition_write`. `values` or `indices` may be null.
+    struct PartitionWriteParams for "partition_write" {
+        from: DevicePointer,
+        rows: DevicePointer,
+        counts: DevicePointer,
+        values: DevicePointer,
+        indices: DevicePointer,
+        columns: i64,
+        chunk: i64,
+        chunks: u32,
+    }
+}
+
+/// Partitions each row into elements less than the selected one, equal to it, and greater than it.
+fn sort_partition(context: &LaunchContext, request: &SortRequest, from: DevicePointer, values: Output, indices: Output) -> Result<()> {
+    let SortPlan { rows, columns, .. } = request.plan;
+    let Selection { workspace, extra: counts, chunk, chunks } = select_last(context, request, from, |chunks| chunks)?;
+    let (states, columns) = (DevicePointer(workspace.pointer()), columns as i64);
+    let (grid, threads) = (rows as u32 * chunks, request.threads as u32);
+    let params = PartitionCountParams { from, rows: states, counts, columns, chunk, chunks };
+    // SAFETY: `counts` has a word per chunk, and the grid a block for each.
+    unsafe { context.launch(grid, threads, 0, &params) }?;
+    let (values, indices) = (pointer(values), pointer(indices));
+    let params = PartitionWriteParams { from, rows: states, counts, values, indices, columns, chunk, chunks };
+    // SAFETY: the outputs are as long as the input, or null.
+    unsafe { context.launch(grid, threads, 0, &params) }
+}
+
+kernel_parameters! {
+    /// Parameters of `sort_count`.
+    struct CountDigitsParams for "sort_count" {
+        from: DevicePointer,
+        counts: DevicePointer,
+        columns: i64,
+        chunk: i64,
+        chunks: u32,
+        word: u32,
+    }
+}
+
+kernel_parameters! {
+    /// Parameters of `sort_digit_offsets`.
+    struct DigitOffsetsParams for "sort_digit_offsets" {
+        counts: DevicePointer,
+        masks: DevicePointer,
+        columns: i64,
+    }
+}
+
+kernel_parameters! {
+    /// Parameters of `sort_pass`. `values`, `indices` and `word_order` may be null if they are not needed. `states` is not used if there is
+    /// one tile per row.
+    struct PassParams for "sort_pass" {
+        from: DevicePointer,
+        buffers: PassBuffers,
+        values: DevicePointer,
+        indices: DevicePointer,
+        digit_offsets: DevicePointer,
+        masks: DevicePointer,
+        states: DevicePointer,
+        ticket: DevicePointer,
+        columns: i64,
+        limit: i64,
+        tiles: u32,
+        pass: u32,
+        tag: u32,
+        word_order: DevicePointer,
+        word: u32,
+    }
+}
+
+/// The C++ struct `PassBuffers`: keys and indices between passes, in two buffers that passes use alternately.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct PassBuffers {
+    keys: [DevicePointer; 2],
+    indices: [DevicePointer; 2],
+    index_strides: [i64; 2],
+}
+
+parameter_by_value! {
+    PassBuffers: |declared| declared == "PassBuffers";
+}
+
+/// Sorts all rows by radix passes.
+///
+/// Passes write alternately to temporary buffers and, where possible, to the outputs. The last pass of a row reads a temporary buffer.
+fn sort_passes(context: &LaunchContext, request: &SortRequest, from: DevicePointer, values: Output, indices: Output) -> Result<()> {
+    let call = context.call;
+    let SortPlan { rows, columns, kept } = request.plan;
+    let (passes, index_size, tiles) = (request.key_size(), request.index_size(), request.tiles());
+    let (elements, keeps_all) = (rows * columns, kept == columns);
+    // The workspace holds 32-bit tile counters per pass, the masks of all rows and of each row, the digit counts, and the tile states.
+    let words = (passes + 1 + rows).next_multiple_of(2);
+    let count_bytes = rows * passes * DIGITS * index_size;
+    let state_bytes = if tiles > 1 { rows * tiles * DIGITS * index_size } else { 0 };
+    let [masks_at, counts_at, states_at, end] = [passes * 4, words * 4, words * 4 + count_bytes, words * 4 + count_bytes + state_bytes];
+    let workspace = device::allocate(call, end)?;
+    context.zero_words(&workspace, 0, end / 4)?;
+    let at = |offset: usize| DevicePointer(workspace.pointer() + offset as u64);
+    let (masks, digit_offsets, states) = (at(masks_at), at(counts_at), at(states_at));
+
+    let temporary = |needed: bool, bytes: usize| if needed { device::allocate(call, bytes * elements).map(Some) } else { Ok(None) };
+    let pairs = request.has_pairs();
+    let keys = [temporary(passes > 1, passes)?, temporary(passes > 2 && !(keeps_all && values.is_some()), passes)?];
+    let index_buffers =
+        [temporary(pairs && passes > 1, index_size)?, temporary(pairs && passes > 2 && !(keeps_all && indices.is_some()), index_size)?];
+    // Narrow indices in the memory of the int64 output are spread out, so that no row overwrites results of another.
+    let output_stride = if index_buffers[1].is_some() { columns } else { columns * size_of::<i64>() / index_size };
+    let buffers = PassBuffers {
+        keys: [pointer(keys[0].as_ref()), pointer(keys[1].as_ref().or(values))],
+        indices: [pointer(index_buffers[0].as_ref()), pointer(index_buffers[1].as_ref().or(indices))],
+        index_strides: [columns as i64, output_stride as i64],
+    };
+    let word_order_buffer = temporary(request.words() > 1, index_size)?;
+    let word_order = pointer(word_order_buffer.as_ref());
+
+    let threads = request.threads as u32;
+    let (chunk, chunks) = chunks::<CountDigitsParams>(context, request)?;
+    let (row_count, columns, limit) = (rows as u32, columns as i64, kept as i64);
+    let (values, indices, tiles) = (pointer(values), pointer(indices), tiles as u32);
+    for word in 0..request.words() as u32 {
+        if word > 0 {
+            context.zero_words(&workspace, 0, end / 4)?;
+        }
+        let params = CountDigitsParams { from, counts: digit_offsets, columns, chunk: chunk as i64, chunks, word };
+        // SAFETY: there is a zeroed counter for each row, pass and digit, and a block for each chunk.
+        unsafe { context.launch(row_count * chunks, threads, 0, &params) }?;
+        let params = DigitOffsetsParams { counts: digit_offsets, masks, columns };
+        // SAFETY: there is a zeroed mask for each row and one more. The grid has a block for each row and pass.
+        unsafe { context.launch((rows * passes) as u32, DIGITS as u32, 0, &params) }?;
+
+        for pass in 0..passes {
+            let tag_number = pass % request.tagged_passes();
+            if pass > 0 && tag_number == 0 {
+                context.zero_words(&workspace, states_at, state_bytes / 4)?;
+            }
+            let params = PassParams {
+                from,
+                buffers,
+                values,
+                indices,
+                digit_offsets,
+                masks,
+                states,
+                ticket: at(pass * 4),
+                columns,
+                limit,
+                tiles,
+                pass: pass as u32,
+                tag: 1 + 2 * tag_number as u32,
+                word_order,
+                word,
+            };
+            // SAFETY: each buffer that this pass reads or writes has an element per input element; others may be null. The tile states
+            // have tags of other passes or are zeroed, the tile counter is zeroed, and the grid has a block for each tile.
+            unsafe { context.launch(row_count * tiles, threads, 0, &params) }?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! Copies that transpose (`cutensorPermute`): the innermost axes of array and copy differ.
+
+use cuprum_core::call;
+use cuprum_core::call::Work;
+use cuprum_core::plan::elementwise::LoopPlan;
+use cuprum_core::registry::if_order_is_named;
+use cuprum_core::{Array, Call, Outcome, Reason, Result};
+
+use crate::handle;
+use crate::map::tensor;
+use crate::operation::{Operation, OperationKind, check_positive_strides, common_type};
+use crate::sys::DataType;
+
+/// Reason to decline in the default order (`docs/notes/accelerator-order.md`).
+const SLOWER: &str = "the base accelerator copies faster; an order that names cutensor is followed";
+
+/// Runs a copy of one array to another order of axes.
+pub fn run(call: &Call) -> Result<Outcome> {
+    match if_order_is_named(SLOWER).and_then(|()| describe(call)) {
+        Ok(operation) => handle::run(call, operation, &[&call.inputs[0]], &[1.0, 0.0]),
+        Err(reason) => Ok(Outcome::Declined(reason)),
+    }
+}
+
+fn describe(call: &Call) -> Result<Operation, Reason> {
+    let (Work::Copy(call::Copy { regions: [region] }), [input], [_]) = (&call.work, call.inputs, call.outputs) else {
+        return Err(Reason::new("the copy joins several arrays"));
+    };
+    let data = common_type(call)?;
+    check_positive_strides(call.inputs)?;
+    if region.offset() != 0 {
+        return Err(Reason::new("the copy does not start at the first element of its output"));
+    }
+    let plan = LoopPlan::new(&[input.layout(), region]);
+    let (a, output) = (tensor(&plan, 0), tensor(&plan, 1));
+    if !a.is_transposed_to(&output) {
+        return Err(Reason::new("the copy is not a transpose; the base accelerator is as fast"));
+    }
+    let operation = Operation { kind: OperationKind::Permute, data, inputs: [a].into_iter().collect(), output };
+    // A complex64 element moves as one float64, because a factor of 1 preserves all bits.
+    let permutation = if data == DataType::C64 { Operation { data: DataType::F64, ..operation } } else { operation.with_real_pairs() };
+    permutation.check()
+}
+
+#[cfg(test)]
+mod tests {
+    use cuprum_core::ops::manipulation::COPY;
+    use cuprum_core::{DType, Layout};
+
+    use super::*;
+    use crate::operation::Tensor;
+    use crate::testing::{array, contiguous, output, reason, with_call};
+
+    fn describe_copy(dtype: DType, layout: Layout) -> Result<Operation, String> {
+        let outputs = [output(dtype, layout.shape())];
+        let regions = [outputs[0].layout.clone()];
+        with_call(COPY, &[array(dtype, layout)], &outputs, Work::Copy(call::Copy { regions: &regions }), |call| reason(|| describe(call)))
+    }
+
+    #[test]
+    fn transposes() {
+        let op = describe_copy(DType::F32, contiguous(&[5, 4]).transpose()).unwrap();
+        assert_eq!((op.kind, op.data), (OperationKind::Permute, DataType::F32));
+        assert_eq!((&op.inputs[0], &op.output), (&Tensor::new([(0, 4, 1), (1, 5, 4)]), &Tensor::new([(0, 4, 5), (1, 5, 1)])));
+        let op = describe_copy(DType::C64, contiguous(&[5, 4]).transpose()).unwrap();
+        assert_eq!((op.data, op.output.modes.len()), (DataType::F64, 2));
+        let op = describe_copy(DType::C128, contiguous(&[5, 4]).transpose()).unwrap();
+        assert_eq!((op.data, op.output.modes.len()), (DataType::F64, 3));
+    }
+
+    #[test]
+    fn decline_reasons() {
+        assert_eq!(describe_copy(DType::U8, contiguous(&[5, 4]).transpose()).unwrap_err(), "uint8: cuTENSOR has no integer types");
+        assert_eq!(
+            describe_copy(DType::F32, contiguous(&[5, 4])).unwrap_err(),
+            "the copy is not a transpose; the base accelerator is as fast"
+        );
+        let flipped = contiguous(&[5, 4]).transpose().flip(&[1]);
+        assert_eq!(describe_copy(DType::F32, flipped).unwrap_err(), "negative stride along axis 1 of input 0");
+        let (inputs, outputs) = ([array(DType::F32, contiguous(&[2])), array(DType::F32, contiguous(&[2]))], [output(DType::F32, &[4])]);
+        let regions = [contiguous(&[2]), Layout::strided(&[2], &[1], 2).unwrap()];
+        let joined = with_call(COPY, &inputs, &outputs, Work::Copy(call::Copy { regions: &regions }), |call| reason(|| describe(call)));
+        assert_eq!(joined.unwrap_err(), "the copy joins several arrays");
+    }
+}

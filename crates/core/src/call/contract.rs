@@ -1,0 +1,31 @@
+//! Contract: products that sum over shared modes.
+
+use super::{Call, Request, Signature};
+use crate::array::Array;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::op::Family;
+use crate::plan::contract::ContractPlan;
+use crate::precision::matmul_precision;
+
+/// `out[modes] = sum over shared modes of a * b`; see [`ContractPlan`]. Two inputs, one output.
+#[derive(Clone, Copy)]
+pub struct Contract<'a> {
+    /// Modes and their grouping into batch, m, n and k.
+    pub plan: &'a ContractPlan,
+}
+
+impl Request for Contract<'_> {
+    fn family(&self) -> Family {
+        Family::Contract
+    }
+    fn sign(&self, call: &Call, signature: &mut Signature) -> Result<()> {
+        let dtype = call.inputs.first().map_or(DType::F64, Array::dtype);
+        signature.add(matmul_precision()?.of(dtype));
+        for modes in [&self.plan.a, &self.plan.b, &self.plan.out] {
+            signature.add(modes);
+        }
+        signature.add_layouts(call);
+        Ok(())
+    }
+}

@@ -1,0 +1,29 @@
+//! Map: elementwise loops.
+
+use super::{Call, Request, Signature};
+use crate::error::Result;
+use crate::op::Family;
+use crate::plan::elementwise::LoopPlan;
+use crate::program::Program;
+
+/// Evaluate `program` at every point of the loop. Inputs are the program's, broadcast to the loop shape.
+#[derive(Clone, Copy)]
+pub struct Map<'a> {
+    /// The expression; result n goes to output n.
+    pub program: &'a Program,
+    /// Collapsed loop over inputs, then outputs.
+    pub plan: &'a LoopPlan,
+}
+
+impl Request for Map<'_> {
+    fn family(&self) -> Family {
+        Family::Map
+    }
+    fn program(&self) -> Option<&Program> {
+        Some(self.program)
+    }
+    fn sign(&self, _call: &Call, signature: &mut Signature) -> Result<()> {
+        signature.add_axes(&self.plan.dims, &self.plan.strides);
+        Ok(())
+    }
+}

@@ -1,0 +1,35 @@
+//! Reduce: reductions over axes.
+
+use super::{Call, Request, Signature};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::op::Family;
+use crate::plan::reduce::ReducePlan;
+use crate::program::Program;
+
+/// Reduce the values of `program` (one result) over the plan's reduced axes. Inputs are the program's, broadcast to the loop shape.
+///
+/// `var` asks for the sum of squared distances from the mean; only kernels that name it receive it.
+#[derive(Clone, Copy)]
+pub struct Reduce<'a> {
+    /// The prologue; its result has the dtype in which values enter the reduction.
+    pub program: &'a Program,
+    /// Collapsed axes, kept and reduced.
+    pub plan: &'a ReducePlan,
+    /// dtype to accumulate in (float32 for float16 and bfloat16 sums).
+    pub acc: DType,
+}
+
+impl Request for Reduce<'_> {
+    fn family(&self) -> Family {
+        Family::Reduce
+    }
+    fn program(&self) -> Option<&Program> {
+        Some(self.program)
+    }
+    fn sign(&self, _call: &Call, signature: &mut Signature) -> Result<()> {
+        signature.add_axes(&self.plan.kept, &self.plan.kept_strides);
+        signature.add_axes(&self.plan.reduced, &self.plan.reduced_strides);
+        Ok(())
+    }
+}

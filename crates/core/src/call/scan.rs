@@ -1,0 +1,30 @@
+//! Scan: running reductions along an axis.
+
+use super::{Call, Request, Signature};
+use crate::error::Result;
+use crate::op::Family;
+use crate::plan::scan::ScanPlan;
+use crate::program::Program;
+
+/// Inclusive scan of the values of `program` (one result) along one axis. Inputs are the program's, broadcast to the loop shape.
+#[derive(Clone, Copy)]
+pub struct Scan<'a> {
+    /// The prologue; its result has the output dtype.
+    pub program: &'a Program,
+    /// The axis and the loop around it.
+    pub plan: &'a ScanPlan,
+}
+
+impl Request for Scan<'_> {
+    fn family(&self) -> Family {
+        Family::Scan
+    }
+    fn program(&self) -> Option<&Program> {
+        Some(self.program)
+    }
+    fn sign(&self, _call: &Call, signature: &mut Signature) -> Result<()> {
+        signature.add_axes(&[self.plan.len], &[&self.plan.axis_strides[..]]);
+        signature.add_axes(&self.plan.lanes, &self.plan.lane_strides);
+        Ok(())
+    }
+}

@@ -1,0 +1,35 @@
+//! Segments: reductions of consecutive parts of a 1-D array.
+
+use super::Request;
+use crate::dtype::DType;
+use crate::op::{Family, Op};
+use crate::program::Program;
+
+/// Reduce each segment `offsets[i]..offsets[i + 1]` of the values of `program` (one result of the output's dtype).
+///
+/// The program reads all inputs but the last; each is 1-D with stride 1, or 0 for a repeated element. The last input holds the offsets:
+/// C-contiguous int64, non-decreasing. Offsets outside the values are an error found at run time.
+///
+/// An empty segment gives the identity: 0 for sums, 1 for products, the dtype's largest value (infinity, true) for minima, its smallest
+/// value for maxima.
+#[derive(Clone, Copy)]
+pub struct Segments<'a> {
+    /// The values.
+    pub program: &'a Program,
+    /// `sum`, `prod`, `min` or `max`.
+    pub reduction: Op,
+    /// dtype to accumulate in.
+    pub acc: DType,
+}
+
+impl Request for Segments<'_> {
+    fn family(&self) -> Family {
+        Family::Reduce
+    }
+    fn program(&self) -> Option<&Program> {
+        Some(self.program)
+    }
+    fn has_extra_input(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,240 @@
+//! Functions by name: the declarations that `eval`, the NumPy table and other callers by name read.
+//!
+//! A function is declared once, at its Rust definition, by `#[numpy("name(parameters)")]`. The attribute submits a [`Function`]:
+//! NumPy's name and signature, the summary of the Rust documentation, and a call that reads each Rust parameter from [`Args`].
+//! Other crates declare functions in the same way.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use crate::array::NdArray;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::expr::Operand;
+use crate::ops::value::{Args, Value};
+use crate::scalar::Scalar;
+
+/// A function that can be called by name. Submitted by `#[numpy(..)]`.
+pub struct Function {
+    /// Namespace under `numpy`, such as `linalg`; empty for `numpy` itself.
+    pub namespace: &'static str,
+    /// NumPy's name, without the namespace.
+    pub name: &'static str,
+    /// Other paths of the function, each with its namespace: `absolute`, `linalg.matmul`.
+    pub aliases: &'static [&'static str],
+    /// Parameters in Python's notation, e.g. `a, axis=None, *, keepdims=False`.
+    pub parameters: &'static str,
+    /// Summary of the documentation.
+    pub doc: &'static str,
+    /// Path of the Rust function, for listings.
+    pub rust: &'static str,
+    /// Whether `ndarray` has a method of this name, which takes the array as the first parameter.
+    pub is_method: bool,
+    /// The call.
+    pub call: fn(&Args) -> Result<Value>,
+}
+
+inventory::collect!(Function);
+
+impl Function {
+    /// Every function of this process: those of cuprum, and those of other crates that are linked in.
+    pub fn all() -> impl Iterator<Item = &'static Function> {
+        inventory::iter::<Function>()
+    }
+
+    /// The function with this path or alias: `sum`, `linalg.norm`.
+    ///
+    /// If two crates declare one path, the first by Rust path serves.
+    pub fn find(path: &str) -> Option<&'static Function> {
+        PATHS.get(path).copied()
+    }
+
+    /// Every path of every function, aliases included.
+    pub fn paths() -> impl Iterator<Item = &'static str> {
+        PATHS.keys().map(String::as_str)
+    }
+
+    /// The path: `linalg.norm`.
+    pub fn path(&self) -> String {
+        if self.namespace.is_empty() { self.name.to_owned() } else { format!("{}.{}", self.namespace, self.name) }
+    }
+
+    /// Calls the function with Python-like arguments.
+    ///
+    /// # Errors
+    /// Arguments that do not fit the parameters, and the errors of the function itself.
+    pub fn call(&self, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Result<Value> {
+        (self.call)(&Args::bind(self.name, self.parameters, positional, keyword)?)
+    }
+}
+
+static PATHS: LazyLock<HashMap<String, &'static Function>> = LazyLock::new(|| {
+    let mut functions: Vec<&'static Function> = Function::all().collect();
+    // Built-in functions come first, then the order of the Rust paths: the same at every start of the process.
+    functions.sort_by_key(|f| (!f.rust.starts_with("cuprum"), f.rust));
+    let mut paths = HashMap::new();
+    for function in functions {
+        let aliases = function.aliases.iter().map(|a| (*a).to_owned());
+        for path in std::iter::once(function.path()).chain(aliases) {
+            paths.entry(path).or_insert(function);
+        }
+    }
+    paths
+});
+
+/// A type that a call by name can read from its arguments.
+pub trait FromArgs: Sized {
+    /// Reads the parameter `name`. A type that stands for several parameters, such as `Over`, reads those instead.
+    ///
+    /// # Errors
+    /// A missing argument, or one of another type.
+    fn from_args(args: &Args, name: &str) -> Result<Self>;
+}
+
+impl<T: FromArgs> FromArgs for Option<T> {
+    fn from_args(args: &Args, name: &str) -> Result<Option<T>> {
+        match args.value(name) {
+            None | Some(Value::None) => Ok(None),
+            Some(_) => T::from_args(args, name).map(Some),
+        }
+    }
+}
+
+/// An array of indices as a call by name reads it: an empty list has an integer dtype.
+pub struct Indices(NdArray);
+
+impl std::ops::Deref for Indices {
+    type Target = NdArray;
+    fn deref(&self) -> &NdArray {
+        &self.0
+    }
+}
+
+impl FromArgs for Indices {
+    fn from_args(args: &Args, name: &str) -> Result<Indices> {
+        args.indices(name).map(Indices)
+    }
+}
+
+/// Implements [`FromArgs`] by a conversion of the argument's value.
+macro_rules! from_value {
+    ($($type:ty: |$value:ident, $op:ident, $name:ident| $read:expr;)*) => {$(
+        impl FromArgs for $type {
+            fn from_args(args: &Args, name: &str) -> Result<$type> {
+                let ($op, $name) = (args.op(), name);
+                match args.value(name) {
+                    None | Some(Value::None) => Err(Error::value($op, format!("argument '{}' is missing", $name))),
+                    Some($value) => $read,
+                }
+            }
+        }
+    )*};
+}
+
+from_value! {
+    NdArray: |value, op, _name| value.array(op);
+    Operand: |value, op, _name| value.operand(op);
+    Vec<NdArray>: |value, op, _name| value.arrays(op);
+    Scalar: |value, op, name| match value {
+        Value::Scalar(s) => Ok(*s),
+        Value::Array(a) if a.size() == 1 => a.item(),
+        other => Err(expected(op, name, "a number", other)),
+    };
+    bool: |value, op, name| match value {
+        Value::Scalar(s) => Ok(s.as_bool()),
+        other => Err(expected(op, name, "True or False", other)),
+    };
+    isize: |value, op, _name| value.index(op);
+    i64: |value, op, _name| value.index(op).map(|n| n as i64);
+    i32: |value, op, name| i32::try_from(value.index(op)?).map_err(|_| Error::value(op, format!("'{name}' is too large")));
+    usize: |value, op, name| {
+        let n = value.index(op)?;
+        usize::try_from(n).map_err(|_| Error::value(op, format!("'{name}' must not be negative, is {n}")))
+    };
+    f64: |value, op, name| match value {
+        Value::Scalar(Scalar::Complex(_)) => Err(expected(op, name, "a real number", value)),
+        Value::Scalar(s) => Ok(s.as_f64()),
+        Value::Array(a) if a.size() == 1 && !a.dtype().is_complex() => Ok(a.item()?.as_f64()),
+        other => Err(expected(op, name, "a real number", other)),
+    };
+    DType: |value, op, name| match value {
+        Value::DType(d) => Ok(*d),
+        Value::Str(s) => DType::parse(s),
+        other => Err(expected(op, name, "a dtype", other)),
+    };
+    String: |value, op, name| match value {
+        Value::Str(s) => Ok(s.clone()),
+        other => Err(expected(op, name, "a string", other)),
+    };
+    Vec<isize>: |value, op, _name| match value.items() {
+        Some(items) => items.iter().map(|v| v.index(op)).collect(),
+        None => Ok(vec![value.index(op)?]),
+    };
+    Vec<usize>: |value, op, name| {
+        let extent = |v: &Value| {
+            let n = v.index(op)?;
+            usize::try_from(n).map_err(|_| Error::value(op, format!("negative dimension {n} in '{name}'")))
+        };
+        match value.items() {
+            Some(items) => items.iter().map(extent).collect(),
+            None => Ok(vec![extent(value)?]),
+        }
+    };
+}
+
+fn expected(op: &'static str, name: &str, what: &str, value: &Value) -> Error {
+    Error::value(op, format!("'{name}' must be {what}, not {}", value.type_name()))
+}
+
+/// A result that a call by name can return.
+pub trait IntoValue {
+    /// The result as a value.
+    fn into_value(self) -> Value;
+}
+
+impl IntoValue for Value {
+    fn into_value(self) -> Value {
+        self
+    }
+}
+
+impl IntoValue for NdArray {
+    fn into_value(self) -> Value {
+        Value::Array(self)
+    }
+}
+
+impl IntoValue for Vec<NdArray> {
+    fn into_value(self) -> Value {
+        Value::tuple(self.into_iter().map(Value::Array))
+    }
+}
+
+macro_rules! into_scalar {
+    ($($type:ty),*) => {$(
+        impl IntoValue for $type {
+            fn into_value(self) -> Value {
+                Value::Scalar(self.into())
+            }
+        }
+    )*};
+}
+into_scalar!(bool, i64, usize, f64, Scalar);
+
+impl IntoValue for DType {
+    fn into_value(self) -> Value {
+        Value::DType(self)
+    }
+}
+
+impl<A: IntoValue, B: IntoValue> IntoValue for (A, B) {
+    fn into_value(self) -> Value {
+        Value::tuple([self.0.into_value(), self.1.into_value()])
+    }
+}
+
+impl<A: IntoValue, B: IntoValue, C: IntoValue> IntoValue for (A, B, C) {
+    fn into_value(self) -> Value {
+        Value::tuple([self.0.into_value(), self.1.into_value(), self.2.into_value()])
+    }
+}

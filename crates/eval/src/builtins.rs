@@ -1,0 +1,148 @@
+//! Python's built-in functions, as far as array programs use them: `len`, `dtype`, `int`, `round`, `min` and others.
+//!
+//! NumPy's functions are not here: they are declared at their Rust definitions (`cuprum_core::function`).
+
+use cuprum_core::ops::value::Value;
+use cuprum_core::{DType, Scalar};
+
+use crate::fault::{Checked, Fault};
+use crate::ops::{BinaryOp, CompareOp};
+use crate::scalar::rounded;
+
+/// A built-in with no function of NumPy under its name.
+pub(crate) type Builtin = fn(&[Value]) -> Checked<Value>;
+
+/// The built-ins that take any value.
+pub(crate) static BUILTINS: [(&str, Builtin); 2] = [("len", length), ("dtype", dtype)];
+
+/// `len(x)`: extent of the first axis, or number of items.
+fn length(args: &[Value]) -> Checked<Value> {
+    let [value] = args else { return Err(one_argument("len", args)) };
+    match value {
+        Value::Array(a) => match a.shape().first() {
+            Some(n) => Ok((*n).into()),
+            None => Err(Fault::typed("an array of 0 dimensions has no length")),
+        },
+        Value::Tuple(items) | Value::List(items) => Ok(items.len().into()),
+        Value::Str(s) => Ok(s.chars().count().into()),
+        other => Err(Fault::typed(format!("'{}' has no length", other.type_name()))),
+    }
+}
+
+/// `dtype('f4')`: a dtype by its name.
+fn dtype(args: &[Value]) -> Checked<Value> {
+    match args {
+        [Value::DType(d)] => Ok(Value::DType(*d)),
+        [Value::Str(name)] => Ok(Value::DType(DType::parse(name)?)),
+        [Value::None] => Ok(Value::DType(DType::F64)),
+        [other] => Err(Fault::typed(format!("'{}' is not a dtype or its name", other.type_name()))),
+        _ => Err(one_argument("dtype", args)),
+    }
+}
+
+fn one_argument(name: &str, args: &[Value]) -> Fault {
+    Fault::typed(format!("{name}() takes one argument, {} given", args.len()))
+}
+
+/// A 0-d or one-element array as a number; numbers as they are.
+pub(crate) fn single(value: &Value) -> Checked<Option<Scalar>> {
+    match value {
+        Value::Scalar(s) => Ok(Some(*s)),
+        Value::Array(a) if a.size() == 1 => Ok(Some(a.item()?)),
+        _ => Ok(None),
+    }
+}
+
+/// Python's own functions under their bare names. `None`: it is NumPy's function of this name that is meant.
+pub(crate) fn python(name: &str, args: &[Value], keywords: &[(String, Value)]) -> Checked<Option<Value>> {
+    if name == "round" {
+        return python_round(args, keywords);
+    }
+    if !keywords.is_empty() {
+        return Ok(None);
+    }
+    match (name, args) {
+        ("int" | "float", [Value::Str(text)]) => return parsed(name, text).map(|s| Some(s.into())),
+        ("pow", [base @ Value::Array(_), exponent]) => {
+            return crate::evaluate::binary(BinaryOp::Pow, base.clone(), exponent.clone()).map(Some);
+        }
+        _ => {}
+    }
+    let convert = |as_array: &str| match args {
+        [value] => single(value)?.ok_or_else(|| match value {
+            Value::Array(_) | Value::List(_) => {
+                Fault::typed(format!("only a single number can be made {as_array}")).help(format!("use `.astype({name})` on arrays"))
+            }
+            other => Fault::typed(format!("'{}' cannot be made {as_array}", other.type_name())),
+        }),
+        _ => Err(one_argument(name, args)),
+    };
+    let numbers: Option<Vec<Scalar>> = args.iter().map(|v| if let Value::Scalar(s) = v { Some(*s) } else { None }).collect();
+    let value: Scalar = match (name, numbers.as_deref()) {
+        ("bool", _) => match args {
+            [value] => crate::evaluate::truth(value)?.into(),
+            _ => convert("a bool")?,
+        },
+        ("int", _) => match convert("an int")? {
+            Scalar::Complex(_) => return Err(Fault::typed("a complex number cannot be made an int")),
+            Scalar::Float(v) => {
+                Scalar::Float(v.trunc()).as_int().ok_or_else(|| Fault::value(format!("{v:e} cannot be made an int")))?.into()
+            }
+            s => s.as_int().unwrap_or(0).into(),
+        },
+        ("float", _) => match convert("a float")? {
+            Scalar::Complex(_) => return Err(Fault::typed("a complex number cannot be made a float")),
+            s => s.as_f64().into(),
+        },
+        // By parts: in `re + im * 1j` an infinity would make NaN, and adding the zero of a real number would lose the sign of -0.0.
+        ("complex", Some([re, im])) => {
+            let cross = |part: Scalar| if let Scalar::Complex(c) = part { Some(c.im) } else { None };
+            let real = cross(*im).map_or(re.as_f64(), |i| re.as_f64() - i);
+            let imaginary = cross(*re).map_or(im.as_f64(), |i| i + im.as_f64());
+            cuprum_core::Complex::new(real, imaginary).into()
+        }
+        ("complex", _) => convert("a complex number")?.as_complex().into(),
+        ("abs", Some([Scalar::Complex(c)])) => c.norm().into(),
+        ("abs", Some([Scalar::Float(v)])) => v.abs().into(),
+        ("abs", Some([s])) => s.as_int().and_then(i128::checked_abs).ok_or_else(|| Fault::value("the result is too large"))?.into(),
+        ("pow", Some([a, b])) => crate::scalar::binary(BinaryOp::Pow, *a, *b)?,
+        ("min", Some([first, rest @ ..])) if !rest.is_empty() => extreme(CompareOp::Lt, *first, rest)?,
+        ("max", Some([first, rest @ ..])) if !rest.is_empty() => extreme(CompareOp::Gt, *first, rest)?,
+        _ => return Ok(None),
+    };
+    Ok(Some(value.into()))
+}
+
+/// Python's `round(number, ndigits=None)`, if its argument is a real number.
+fn python_round(args: &[Value], keywords: &[(String, Value)]) -> Checked<Option<Value>> {
+    let number = match (args, keywords) {
+        ([Value::Scalar(number @ (Scalar::Bool(_) | Scalar::Int(_) | Scalar::Float(_))), ..], _) => *number,
+        _ => return Ok(None),
+    };
+    let digits = match (&args[1..], keywords) {
+        ([], []) => &Value::None,
+        ([digits], []) => digits,
+        ([], [(name, digits)]) if name == "ndigits" => digits,
+        _ => return Ok(None),
+    };
+    let digits = match digits {
+        Value::None => None,
+        digits => Some(digits.int("round")?),
+    };
+    rounded(number, digits).map(|s| Some(s.into()))
+}
+
+/// `int('12')`, `float('-inf')`.
+fn parsed(name: &str, text: &str) -> Checked<Scalar> {
+    let plain = text.trim();
+    let number = match name {
+        "int" => plain.parse::<i128>().ok().map(Scalar::from),
+        _ => plain.parse::<f64>().ok().map(Scalar::from),
+    };
+    number.ok_or_else(|| Fault::value(format!("'{text}' is no number that {name}() can read")))
+}
+
+/// The first of the numbers that no later one is beyond.
+fn extreme(beyond: CompareOp, first: Scalar, rest: &[Scalar]) -> Checked<Scalar> {
+    rest.iter().try_fold(first, |best, &s| Ok(if crate::scalar::compare(beyond, s, best)? { s } else { best }))
+}

@@ -1,0 +1,294 @@
+//! `#[numpy(..)]`: registers a Rust function under NumPy's name.
+//!
+//! The function itself is left as written. Its body gains one item: the submission of a `cuprum::function::Function`, whose call
+//! reads each Rust parameter from the arguments and returns the result as a value.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{format_ident, quote};
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::{Attribute, Expr, ExprLit, FnArg, GenericArgument, Lit, LitStr, Pat, PathArguments, Token, Type, TypeParamBound};
+
+/// The arguments of the attribute.
+struct Declaration {
+    signature: LitStr,
+    aliases: Vec<LitStr>,
+    is_method: bool,
+    receiver: Option<LitStr>,
+    call: Option<Expr>,
+}
+
+impl Parse for Declaration {
+    fn parse(input: ParseStream) -> syn::Result<Declaration> {
+        let signature = input.parse()?;
+        let mut declaration = Declaration { signature, aliases: Vec::new(), is_method: false, receiver: None, call: None };
+        while input.parse::<Option<Token![,]>>()?.is_some() && !input.is_empty() {
+            let option: syn::Ident = input.parse()?;
+            match option.to_string().as_str() {
+                "aliases" => {
+                    let list;
+                    syn::parenthesized!(list in input);
+                    declaration.aliases = Punctuated::<LitStr, Token![,]>::parse_terminated(&list)?.into_iter().collect();
+                }
+                "method" => declaration.is_method = true,
+                "receiver" => {
+                    input.parse::<Token![=]>()?;
+                    declaration.receiver = Some(input.parse()?);
+                }
+                "call" => {
+                    input.parse::<Token![=]>()?;
+                    declaration.call = Some(input.parse()?);
+                }
+                _ => return Err(syn::Error::new(option.span(), "expected `aliases(..)`, `method`, `receiver = \"..\"` or `call = ..`")),
+            }
+        }
+        Ok(declaration)
+    }
+}
+
+/// A NumPy signature: `linalg.trace(x, /, *, offset=0)` is the path and the parameters.
+fn split(signature: &LitStr) -> syn::Result<(String, String)> {
+    let text = signature.value();
+    let parts = text.trim().strip_suffix(')').and_then(|t| t.split_once('('));
+    let Some((path, parameters)) = parts else {
+        return Err(syn::Error::new(signature.span(), "expected NumPy's signature, such as \"trace(a, offset=0)\""));
+    };
+    Ok((path.trim().to_owned(), parameters.trim().to_owned()))
+}
+
+/// The names of the parameters, in order, without `*`, `/` and defaults.
+fn names(parameters: &str) -> Vec<String> {
+    let each = parameters.split(',').map(|p| p.split('=').next().unwrap_or(p).trim().trim_start_matches('*').to_owned());
+    each.filter(|p| !p.is_empty() && p != "/").collect()
+}
+
+/// The first paragraph of the documentation, with links as plain code.
+fn summary(attributes: &[Attribute]) -> String {
+    let mut lines = Vec::new();
+    for attribute in attributes.iter().filter(|a| a.path().is_ident("doc")) {
+        if let syn::Meta::NameValue(doc) = &attribute.meta
+            && let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = &doc.value
+        {
+            let line = text.value().trim().to_owned();
+            if line.is_empty() && !lines.is_empty() {
+                break;
+            }
+            lines.push(line);
+        }
+    }
+    without_links(lines.join(" ").trim())
+}
+
+/// "[`a`]" and "[`a`](b)" as "`a`".
+fn without_links(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("[`") {
+        let Some(end) = rest[start..].find("`]").map(|n| start + n) else { break };
+        out.push_str(&rest[..start]);
+        out.push_str(&rest[start + 1..=end]);
+        rest = &rest[end + 2..];
+        if rest.starts_with('(')
+            && let Some(close) = rest.find(')')
+        {
+            rest = &rest[close + 1..];
+        }
+    }
+    out + rest
+}
+
+/// How an argument is read, and how it is passed on.
+struct Argument {
+    read: TokenStream,
+    pass: TokenStream,
+}
+
+/// `Into<T>` of `impl Into<T>`.
+fn into_target(bounds: &Punctuated<TypeParamBound, Token![+]>) -> Option<Type> {
+    bounds.iter().find_map(|bound| {
+        let TypeParamBound::Trait(bound) = bound else { return None };
+        generic(bound.path.segments.last()?, "Into")
+    })
+}
+
+/// `T` of `name<T>`.
+fn generic(segment: &syn::PathSegment, name: &str) -> Option<Type> {
+    let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
+    match arguments.args.first()? {
+        GenericArgument::Type(target) if segment.ident == name => Some(target.clone()),
+        _ => None,
+    }
+}
+
+/// The type that is read for a parameter of this type, and the expression that passes `value` on.
+fn reading(ty: &Type, value: &syn::Ident) -> syn::Result<(TokenStream, TokenStream)> {
+    match ty {
+        Type::Reference(reference) => match &*reference.elem {
+            Type::Slice(slice) => {
+                let element = &slice.elem;
+                Ok((quote!(::std::vec::Vec<#element>), quote!(&#value)))
+            }
+            Type::Path(path) if path.path.is_ident("str") => Ok((quote!(::std::string::String), quote!(&#value))),
+            owned => Ok((quote!(#owned), quote!(&#value))),
+        },
+        Type::ImplTrait(of) => match into_target(&of.bounds) {
+            Some(target) => Ok((quote!(#target), quote!(#value))),
+            None => Err(syn::Error::new_spanned(ty, "name the type to read the argument as: `#[read(Vec<usize>)]` before the parameter")),
+        },
+        Type::Path(path) => {
+            let optional = path.path.segments.last().and_then(|segment| generic(segment, "Option"));
+            if let Some(Type::Reference(inner)) = &optional {
+                let (owned, _) = reading(&Type::Reference(inner.clone()), value)?;
+                let borrowed = match &*inner.elem {
+                    Type::Slice(_) => quote!(#value.as_deref()),
+                    Type::Path(path) if path.path.is_ident("str") => quote!(#value.as_deref()),
+                    _ => quote!(#value.as_ref()),
+                };
+                return Ok((quote!(::core::option::Option<#owned>), borrowed));
+            }
+            Ok((quote!(#ty), quote!(#value)))
+        }
+        _ => Err(syn::Error::new_spanned(ty, "no argument of a call by name can be read as this type; give `call = ..`")),
+    }
+}
+
+/// Takes `#[read(T)]` and `#[name("n")]` off a parameter.
+fn options(attributes: &mut Vec<Attribute>) -> syn::Result<(Option<Type>, Option<LitStr>)> {
+    let (mut read, mut name) = (None, None);
+    for attribute in attributes.iter() {
+        if attribute.path().is_ident("read") {
+            read = Some(attribute.parse_args()?);
+        } else if attribute.path().is_ident("name") {
+            name = Some(attribute.parse_args()?);
+        }
+    }
+    attributes.retain(|a| !a.path().is_ident("read") && !a.path().is_ident("name"));
+    Ok((read, name))
+}
+
+/// Expands `#[numpy(declaration)] item`.
+pub(crate) fn expand(declaration: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
+    let declaration: Declaration = syn::parse2(declaration)?;
+    let mut function: syn::ImplItemFn = syn::parse2(item)?;
+    let (path, parameters) = split(&declaration.signature)?;
+    let known = names(&parameters);
+    let (namespace, name) = path.rsplit_once('.').unwrap_or(("", &path));
+    let doc = summary(&function.attrs);
+    if doc.is_empty() {
+        return Err(syn::Error::new(
+            function.sig.ident.span(),
+            "a declared function needs a doc comment: its first paragraph is shown to users",
+        ));
+    }
+
+    let mut arguments = Vec::new();
+    let mut has_receiver = false;
+    for (n, input) in function.sig.inputs.iter_mut().enumerate() {
+        let value = format_ident!("argument_{n}");
+        match input {
+            FnArg::Receiver(_) if declaration.call.is_some() => {}
+            FnArg::Receiver(receiver) => {
+                has_receiver = true;
+                let named = declaration.receiver.as_ref().map(LitStr::value);
+                let Some(first) = named.as_ref().or(known.first()) else {
+                    return Err(syn::Error::new_spanned(receiver, "the signature has no parameter for `self`"));
+                };
+                let read = quote!(let #value: ::cuprum::NdArray = ::cuprum::function::FromArgs::from_args(args, #first)?;);
+                let pass = if receiver.reference.is_some() { quote!(&#value) } else { quote!(#value) };
+                arguments.push(Argument { read, pass });
+            }
+            FnArg::Typed(typed) => {
+                let (as_type, named) = options(&mut typed.attrs)?;
+                let Pat::Ident(pattern) = &*typed.pat else {
+                    return Err(syn::Error::new_spanned(&typed.pat, "a parameter of a declared function is a plain name"));
+                };
+                let parameter = named.map_or_else(|| pattern.ident.to_string(), |n| n.value());
+                let parameter = parameter.trim_start_matches("r#");
+                let (target, pass) = match as_type {
+                    Some(target) if matches!(&*typed.ty, Type::Reference(_)) => (quote!(#target), quote!(&#value)),
+                    Some(target) => (quote!(#target), quote!(#value)),
+                    None if declaration.call.is_some() => continue,
+                    None => reading(&typed.ty, &value)?,
+                };
+                let read = quote!(let #value: #target = ::cuprum::function::FromArgs::from_args(args, #parameter)?;);
+                arguments.push(Argument { read, pass });
+            }
+        }
+    }
+
+    let ident = &function.sig.ident;
+    let called = if has_receiver { quote!(::cuprum::NdArray::#ident) } else { quote!(#ident) };
+    let call = match &declaration.call {
+        Some(call) => quote!(#call),
+        None => {
+            let (reads, passes): (Vec<_>, Vec<_>) = arguments.into_iter().map(|a| (a.read, a.pass)).unzip();
+            quote!(|args: &::cuprum::Args| {
+                #(#reads)*
+                ::core::result::Result::Ok(::cuprum::function::IntoValue::into_value(#called(#(#passes),*)?))
+            })
+        }
+    };
+    let aliases = &declaration.aliases;
+    let is_method = declaration.is_method;
+    let rust_name = ident.to_string();
+    let submission = quote! {
+        ::cuprum::inventory::submit! {
+            ::cuprum::function::Function {
+                namespace: #namespace,
+                name: #name,
+                aliases: &[#(#aliases),*],
+                parameters: #parameters,
+                doc: #doc,
+                rust: concat!(module_path!(), "::", #rust_name),
+                is_method: #is_method,
+                call: #call,
+            }
+        }
+    };
+    let statement: syn::Stmt = syn::parse2(submission).map_err(|e| syn::Error::new(Span::call_site(), e))?;
+    function.block.stmts.insert(0, statement);
+    Ok(quote!(#function))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signatures_are_split_into_path_and_parameters() {
+        let literal = LitStr::new("linalg.trace(x, /, *, offset=0)", Span::call_site());
+        let (path, parameters) = split(&literal).unwrap();
+        assert_eq!((path.as_str(), parameters.as_str()), ("linalg.trace", "x, /, *, offset=0"));
+        assert_eq!(names(&parameters), ["x", "offset"]);
+        assert!(split(&LitStr::new("trace", Span::call_site())).is_err());
+    }
+
+    #[test]
+    fn summaries_show_links_as_code() {
+        assert_eq!(without_links("See [`a`], [`b`](c) and [d]."), "See `a`, `b` and [d].");
+    }
+
+    #[test]
+    fn a_function_without_documentation_is_refused() {
+        let error = expand(
+            quote!("f(a)"),
+            quote!(
+                pub fn f(a: &NdArray) -> Result<NdArray> {
+                    a.copy()
+                }
+            ),
+        )
+        .unwrap_err();
+        assert!(error.to_string().contains("doc comment"), "{error}");
+    }
+
+    #[test]
+    fn a_parameter_that_cannot_be_read_is_refused() {
+        let item = quote! {
+            /// Documented.
+            pub fn f(shape: impl IntoShape) -> Result<NdArray> { NdArray::zeros(shape, DType::F64) }
+        };
+        let error = expand(quote!("f(shape)"), item).unwrap_err();
+        assert!(error.to_string().contains("#[read("), "{error}");
+    }
+}

@@ -1,0 +1,18 @@
+//! NumPy's functions that are compositions of core's operations: one file for each page of NumPy's reference.
+//!
+//! Every function is declared by `#[numpy(..)]`, so callers by name find it. No kernels: a composition runs on every device.
+#![forbid(unsafe_code)]
+
+// Paths that `#[numpy(..)]` writes begin with the facade's name.
+extern crate cuprum_core as cuprum;
+
+pub mod creation;
+pub mod linalg;
+pub mod logic;
+pub mod manipulation;
+pub mod statistics;
+
+pub use creation::asarray;
+pub use logic::{Tolerance, allclose, array_equal, isclose};
+pub use manipulation::{fliplr, flipud, hstack, matrix_transpose, vstack};
+pub use statistics::ptp;

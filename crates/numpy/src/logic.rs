@@ -1,0 +1,108 @@
+//! Logic functions: comparisons within tolerances, and of whole arrays.
+
+use cuprum_core::function::FromArgs;
+use cuprum_core::ops::value::Args;
+use cuprum_core::{
+    DType, NdArray, Operand, Result, Scalar, add, equal, isfinite, isnan, less_equal, logical_and, logical_or, multiply, numpy, subtract,
+};
+
+/// How far apart two values may be and still be close: `abs(a - b) <= atol + rtol * abs(b)`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tolerance {
+    /// Relative tolerance; 1e-5 by default.
+    pub rtol: f64,
+    /// Absolute tolerance; 1e-8 by default.
+    pub atol: f64,
+    /// Whether NaN is close to NaN; not by default.
+    pub equal_nan: bool,
+}
+
+impl Default for Tolerance {
+    fn default() -> Tolerance {
+        Tolerance { rtol: 1e-5, atol: 1e-8, equal_nan: false }
+    }
+}
+
+impl Tolerance {
+    /// The same tolerance, with NaN close to NaN.
+    pub fn equal_nan(self) -> Tolerance {
+        Tolerance { equal_nan: true, ..self }
+    }
+}
+
+impl From<()> for Tolerance {
+    fn from(_: ()) -> Tolerance {
+        Tolerance::default()
+    }
+}
+
+/// `(rtol, atol)`.
+impl From<(f64, f64)> for Tolerance {
+    fn from((rtol, atol): (f64, f64)) -> Tolerance {
+        Tolerance { rtol, atol, ..Tolerance::default() }
+    }
+}
+
+impl FromArgs for Tolerance {
+    /// Reads `rtol`, `atol` and `equal_nan`.
+    fn from_args(args: &Args, _name: &str) -> Result<Tolerance> {
+        let (rtol, atol) = (f64::from_args(args, "rtol")?, f64::from_args(args, "atol")?);
+        Ok(Tolerance { rtol, atol, equal_nan: args.bool_or("equal_nan", false)? })
+    }
+}
+
+/// Whether `abs(a - b) <= atol + rtol * abs(b)`, elementwise with broadcasting (`numpy.isclose`).
+///
+/// Numbers are weak. /// Infinities are close to themselves alone; NaN is close to nothing, unless the tolerance says so. bool, in the broadcast shape.
+///
+/// # Errors
+/// Shapes that do not broadcast, arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// use cuprum_numpy::isclose;
+/// # fn main() -> cuprum::Result<()> {
+/// let (a, b) = (NdArray::from_slice(&[1.0, 2.0])?, NdArray::from_slice(&[1.0 + 1e-9, 2.1])?);
+/// assert_eq!(isclose(&a, &b, ())?.to_vec::<bool>()?, [true, false]);
+/// assert_eq!(isclose(&a, &b, (0.1, 0.0))?.to_vec::<bool>()?, [true, true]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False)")]
+pub fn isclose(a: impl Into<Operand>, b: impl Into<Operand>, tolerance: impl Into<Tolerance>) -> Result<NdArray> {
+    let (a, b, Tolerance { rtol, atol, equal_nan }) = (a.into(), b.into(), tolerance.into());
+    // In floating point, as in NumPy: differences of unsigned integers would wrap.
+    let b = match b {
+        Operand::Array(b) if !b.dtype().is_inexact() => b.astype(DType::F64)?.into(),
+        Operand::Scalar(s @ (Scalar::Bool(_) | Scalar::Int(_))) => s.as_f64().into(),
+        b => b,
+    };
+    let limit: Operand = match &b {
+        Operand::Array(b) => add(multiply(b.abs()?, rtol)?, atol)?.into(),
+        Operand::Scalar(b) => (b.as_complex().norm() * rtol + atol).into(),
+    };
+    let near = less_equal(subtract(&a, &b)?.abs()?, limit)?;
+    let close = logical_or(logical_and(near, isfinite(&b)?)?, equal(&a, &b)?)?;
+    if equal_nan {
+        return logical_or(close, logical_and(isnan(a)?, isnan(b)?)?);
+    }
+    Ok(close)
+}
+
+/// Whether [`isclose`] holds for every pair of elements (`numpy.allclose`). Waits for the result.
+///
+/// # Errors
+/// As [`isclose`].
+#[numpy("allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False)")]
+pub fn allclose(a: impl Into<Operand>, b: impl Into<Operand>, tolerance: impl Into<Tolerance>) -> Result<bool> {
+    Ok(isclose(a, b, tolerance)?.all(())?.item()?.as_bool())
+}
+
+/// Whether two arrays have the same shape and equal elements (`numpy.array_equal`). Waits for the result.
+#[numpy("array_equal(a1, a2)")]
+pub fn array_equal(a1: &NdArray, a2: &NdArray) -> Result<bool> {
+    Ok(a1.shape() == a2.shape() && equal(a1, a2)?.all(())?.item()?.as_bool())
+}
