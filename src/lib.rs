@@ -118,7 +118,7 @@ pub use cuprum_backend_cutensor as backend_cutensor;
 #[cfg(feature = "cuda")]
 pub mod cuda {
     pub use cuprum_backend_cuda::args;
-    pub use cuprum_backend_cuda::raw::{
+    pub use cuprum_backend_cuda::user_kernels::{
         Arg, ElementwiseKernel, FunctionAttributes, IntoExtents, Launch, RawGlobal, RawKernel, RawModule, RawSource, Reduction,
         ReductionKernel,
     };

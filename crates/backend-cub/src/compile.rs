@@ -8,10 +8,10 @@ use std::thread::{self, JoinHandle};
 
 use cuprum_backend_cuda::codegen::{KernelKey, WrittenKey};
 use cuprum_backend_cuda::driver::Context;
+use cuprum_backend_cuda::launch_cache::LaunchCache;
 use cuprum_backend_cuda::libraries::CcclHeaders;
 use cuprum_backend_cuda::module::Function;
 use cuprum_backend_cuda::program::Program;
-use cuprum_backend_cuda::recent::Recent;
 use cuprum_backend_cuda::single_flight::SingleFlight;
 use cuprum_backend_cuda::{CudaError, Result};
 use cuprum_core::Reason;
@@ -149,15 +149,15 @@ pub fn kernels(
     source: impl FnOnce() -> std::result::Result<Source, &'static str>,
 ) -> Result<std::result::Result<CompiledKernels, Reason>> {
     thread_local! {
-        static RECENT: Recent<CompiledKernels> = const { Recent::new() };
+        static CACHE: LaunchCache<CompiledKernels> = const { LaunchCache::new() };
     }
     let key = key.with(context.info().ordinal as u64);
-    if let Some(kernels) = Recent::find(&RECENT, &key, CompiledKernels::clone) {
+    if let Some(kernels) = LaunchCache::find(&CACHE, &key, CompiledKernels::clone) {
         return Ok(Ok(kernels));
     }
     let found = find_or_compile(context, &key.written(), takes_long, source)?;
     if let Ok(kernels) = &found {
-        Recent::keep(&RECENT, &key, kernels.clone());
+        LaunchCache::keep(&CACHE, &key, kernels.clone());
     }
     Ok(found)
 }

@@ -2,7 +2,7 @@
 //!
 //! A test on a device checks that the base accelerator serves a call for each reason to decline.
 
-use cuprum_backend_cuda::raw::{self, Asked, REDUCTION_KERNEL};
+use cuprum_backend_cuda::user_kernels::{self, REDUCTION_KERNEL, ReductionCall};
 use cuprum_core::call;
 use cuprum_core::call::{Binning, Sort, Work};
 use cuprum_core::layout::Layout;
@@ -70,7 +70,7 @@ pub fn coverage() -> Result<Vec<Coverage>> {
             }
         }
         for (case, axes) in [("everything", &[0, 1][..]), ("last axis", &[1]), ("first axis", &[0])] {
-            let Asked { inputs, output, reduction } = raw::call_for_check(&input(&[1000, 1000])?.into(), axes)?;
+            let ReductionCall { inputs, output, reduction } = user_kernels::call_for_check(&input(&[1000, 1000])?.into(), axes)?;
             list.push(coverage_of(REDUCTION_KERNEL, case, dtype, &inputs, &[output], Work::Custom(call::Custom(&reduction))));
         }
         for op in [scans::CUMSUM, scans::CUMPROD, scans::CUMMAX, scans::CUMMIN] {
@@ -114,7 +114,7 @@ pub fn coverage() -> Result<Vec<Coverage>> {
                 dtype,
                 &inputs,
                 &[output],
-                Work::SegmentSort(call::SegmentSort { indices: indices, longest: 20 }),
+                Work::SegmentSort(call::SegmentSort { indices, longest: 20 }),
             ));
         }
         let condition = Program::identity(DType::Bool);

@@ -34,7 +34,7 @@ pub use coverage::{Coverage, coverage};
 use cuprum_core::call;
 pub use source::OPTIONS;
 
-use cuprum_backend_cuda::raw::REDUCTION_KERNEL;
+use cuprum_backend_cuda::user_kernels::REDUCTION_KERNEL;
 use cuprum_core::{Accelerator, Availability, Family, Kernel, Registration, Result, Work};
 
 /// The accelerator `cub`.

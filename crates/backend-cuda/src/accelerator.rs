@@ -1,5 +1,5 @@
-//! The accelerator `cuda`: the base of device kind `cuda`, always last in its chain. Needs the driver and NVRTC; cuBLAS
-//! is used where it is found.
+//! The accelerator `cuda`: the base of device kind `cuda`, always last in its chain. Requires the driver and NVRTC. Uses
+//! cuBLAS if it is installed.
 
 use std::path::PathBuf;
 
@@ -8,12 +8,13 @@ use cuprum_core::ops::indexing::{TAKE, TAKE_EACH};
 use cuprum_core::ops::scan::{CUMMAX, CUMMIN, CUMPROD, CUMSUM};
 use cuprum_core::{Accelerator, Availability, Device, Error, Family, Kernel, Provider, Registration, Result};
 
+use crate::codegen::reductions;
+use crate::compile::libraries::Missing;
+use crate::compile::nvrtc::{Compiler, OLDEST_ARCH, capability};
 use crate::device::CudaDevice;
-use crate::driver::DeviceInfo;
-use crate::libraries::Missing;
-use crate::nvrtc::{Compiler, OLDEST_ARCH, capability};
-use crate::raw::REDUCTION_KERNEL;
-use crate::{contract, copy, driver, fill, gather, histogram, map, random, reduce, rows, scan, search, segment, select, sort};
+use crate::driver::{self, DeviceInfo};
+use crate::families::{contract, copy, fill, gather, histogram, map, random, reduce, rows, scan, search, segment, select, sort};
+use crate::user_kernels::REDUCTION_KERNEL;
 
 /// Base CUDA.
 pub static CUDA: Accelerator = Accelerator {
@@ -28,24 +29,24 @@ pub static CUDA: Accelerator = Accelerator {
 
 cuprum_core::inventory::submit! { Registration(&CUDA) }
 
-/// Makes base CUDA known in a static library, where the linker may drop the registration that nobody refers to.
+/// Registers base CUDA. Static libraries need this call if the linker drops the static registration.
 pub fn register() -> Result<()> {
     cuprum_core::register(&CUDA)
 }
 
-/// What it computes, a row per family.
+/// The kernels, a row per family.
 const KERNELS: &[Kernel] = &[
-    Kernel::new(Family::Map, map::run_again),
+    Kernel::new(Family::Map, map::run_cached),
     Kernel::new(Family::Fill, fill::run),
     Kernel::new(Family::Copy, copy::run),
     Kernel::new(Family::Random, random::run),
-    // Kernels that take programs read a `take` within them.
+    // Only for separate gathers: kernels with a program fuse `take`.
     Kernel::new(Family::Gather, gather::run).ops(&[TAKE, TAKE_EACH]),
     Kernel::new(Family::Contract, contract::run),
-    Kernel::new(Family::Reduce, reduce::run).ops_and_bodies(reduce::OPS),
+    Kernel::new(Family::Reduce, reduce::run).ops_and_bodies(reductions::OPS),
     Kernel::new(Family::Reduce, segment::run).ops(segment::OPS),
     Kernel::new(Family::Rows, rows::run),
-    Kernel::new(Family::Custom, reduce::run_strings).ops(&[REDUCTION_KERNEL]),
+    Kernel::new(Family::Custom, reduce::run_user_reduction).ops(&[REDUCTION_KERNEL]),
     Kernel::new(Family::Scan, scan::run).ops(&[CUMSUM, CUMPROD, CUMMAX, CUMMIN]),
     Kernel::new(Family::Sort, sort::segments::run).ops(sort::segments::OPS),
     Kernel::new(Family::Sort, sort::run),

@@ -1,11 +1,11 @@
-//! CUDA devices as core sees them: memory, host copies, waiting, timing. Also what this crate's kernels, and the
-//! accelerators that stand on this crate, need to get from a [`Call`] to addresses: context, pointers, errors.
+//! CUDA devices for core: memory, host copies, waiting, timing. Also the helpers that kernels of this and other crates use to
+//! get contexts, addresses and errors for a [`Call`].
 //!
-//! Work goes to this thread's stream of the context ([`Context::stream`]). Asking for an array's address ([`pointer()`], [`memory`]) has
-//! that stream wait for whoever wrote the array elsewhere; the array may be dropped as soon as the work that reads it is queued.
+//! Work is queued on this thread's stream of the context ([`Context::stream`]). Getting an array's address ([`pointer()`],
+//! [`memory`]) makes that stream wait for the array's writer on another stream. The array may be dropped once the work that
+//! reads it is queued.
 
 use std::any::Any;
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use cuprum_core::buffer::HostBuffer;
@@ -16,12 +16,15 @@ use cuprum_core::{Array, Call, Device, Error, Op, Outcome, Program, Result, Stor
 use smallvec::SmallVec;
 
 use crate::codegen;
-use crate::driver::{self, Context, DeviceBuffer, fault};
+use crate::compile::minimal_launch;
+use crate::compile::program;
+use crate::driver::{self, Context, DeviceBuffer, fault, recent_work};
 use crate::error::CudaError;
-use crate::module;
-use crate::program;
 
-/// A block of device memory behind an array. Free when the last array over it is gone and all streams have passed its last use.
+/// The kind of CUDA devices, and the name of their base accelerator.
+pub(crate) const KIND: &str = "cuda";
+
+/// Device memory of an array. Freed after its last array is dropped and all streams have passed its last use.
 #[derive(Debug)]
 pub struct CudaBuffer {
     memory: DeviceBuffer,
@@ -29,26 +32,26 @@ pub struct CudaBuffer {
 }
 
 impl CudaBuffer {
-    /// New memory with undefined contents, aligned to 256 bytes, in stream order.
+    /// Allocates uninitialised memory, aligned to 256 bytes, in stream order.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], naming `op`.
+    /// [`Error::OutOfMemory`] with the function name `op`.
     pub fn allocate(op: &'static str, device: Device, bytes: usize) -> Result<Arc<CudaBuffer>> {
         let memory = context(device)?.alloc(bytes).map_err(|e| error("cuda", op, device, e))?;
         Ok(Arc::new(CudaBuffer { memory, device }))
     }
 
-    /// The buffer of a core array or call, if it is CUDA memory.
+    /// Returns the CUDA buffer behind a buffer of core, or `None` for other memory.
     pub fn of(buffer: &dyn Buffer) -> Option<&CudaBuffer> {
         buffer.as_any().downcast_ref()
     }
 
-    /// The address of its first byte; 0 for an empty buffer.
+    /// Returns the address of the first byte, or 0 for an empty buffer.
     pub fn pointer(&self) -> u64 {
         self.memory.pointer()
     }
 
-    /// The memory itself, for copies and fills.
+    /// Returns the memory, for copies and fills.
     pub fn memory(&self) -> &DeviceBuffer {
         &self.memory
     }
@@ -66,13 +69,13 @@ impl Buffer for CudaBuffer {
     }
 }
 
-/// The context of a device: its stream, memory and kernels.
+/// Returns the context of a device: its streams, memory and kernels.
 pub fn context(device: Device) -> Result<&'static Context> {
     Context::get(device.ordinal()).map_err(|e| error("cuda", "device", device, e))
 }
 
-/// Launches a kernel on this thread's stream, and does nothing else: what the host's time of no call on the device can undercut. The kernel
-/// takes `micros` microseconds, so that a wait for it can be as long as one for a call.
+/// Returns a closure that launches a minimal kernel on this thread's stream. Its host time is a lower bound for any call on
+/// the device. The kernel takes `micros` microseconds, so that a wait for it can be as long as one for a call.
 ///
 /// ```no_run
 /// use cuprum_backend_cuda::device::bare_launch;
@@ -87,11 +90,12 @@ pub fn context(device: Device) -> Result<&'static Context> {
 /// ```
 pub fn bare_launch(device: Device, micros: u32) -> Result<impl Fn() -> Result<()>> {
     let failed = move |e| error("cuda", "device", device, e);
-    let launch = module::bare_launch(context(device)?, micros).map_err(failed)?;
+    let launch = minimal_launch::minimal_launch(context(device)?, micros).map_err(failed)?;
     Ok(move || launch().map_err(failed))
 }
 
-/// The memory of an array that work queued next on this thread's stream reads: the stream waits for who wrote it, if that was another.
+/// Returns the memory of an array for work that reads it and is queued next on this thread's stream. The stream waits for the
+/// array's writer.
 ///
 /// # Errors
 /// [`Error::Device`] for an array that is not in CUDA memory.
@@ -116,8 +120,8 @@ fn element_0(buffer: &CudaBuffer, array: &StoredArray) -> u64 {
     buffer.pointer() + (array.layout().offset() * array.dtype().itemsize()) as u64
 }
 
-/// The address of an array's element 0 (its layout's offset included), for work queued next on this thread's stream that reads it, as
-/// [`memory`]; strides may lead to lower addresses.
+/// Returns the address of an array's element 0 (including its layout's offset), for work that reads it and is queued next on
+/// this thread's stream. The stream waits for the writer. Negative strides lead to lower addresses.
 ///
 /// # Errors
 /// [`Error::Device`] for an array that is not in CUDA memory.
@@ -126,7 +130,7 @@ pub fn pointer(array: &StoredArray) -> Result<u64> {
     memory(array).map(|buffer| element_0(buffer, array))
 }
 
-/// [`pointer()`] of some arrays, as a call's inputs.
+/// Returns [`pointer()`] of each array, such as a call's inputs.
 pub fn pointers(arrays: &[StoredArray]) -> Result<SmallVec<[u64; 8]>> {
     let mut addresses = SmallVec::new();
     for array in arrays {
@@ -135,12 +139,12 @@ pub fn pointers(arrays: &[StoredArray]) -> Result<SmallVec<[u64; 8]>> {
     Ok(addresses)
 }
 
-/// The address of an error word ([`Context::fault_pointer`]), if a kernel of this program may fault.
+/// Returns the address of an error word ([`Context::fault_pointer`]), if a kernel of this program may fault.
 pub fn fault_address(context: &'static Context, program: &Program) -> crate::Result<Option<u64>> {
     if codegen::may_fault(program) { context.fault_pointer().map(Some) } else { Ok(None) }
 }
 
-/// [`pointer()`] for work that writes the array, of which the caller is the only holder: the stream waits for all that use it.
+/// [`pointer()`] for work that writes the array, which has no other owner. The stream waits for all users.
 pub fn pointer_to_write(array: &StoredArray) -> Result<u64> {
     let buffer = cuda_buffer(array)?;
     let stream = buffer.memory.writes().map_err(|e| error("cuda", "array", buffer.device, e))?;
@@ -150,20 +154,20 @@ pub fn pointer_to_write(array: &StoredArray) -> Result<u64> {
     Ok(element_0(buffer, array))
 }
 
-/// Temporary device memory of a call; queue the work that uses it, then drop it.
+/// Allocates temporary device memory of a call. It may be dropped once the work that uses it is queued.
 pub fn allocate(call: &Call, bytes: usize) -> Result<Arc<CudaBuffer>> {
     CudaBuffer::allocate(call.op.name(), call.device, bytes)
 }
 
-/// New device memory for output `n` of a call, of the size that its specification asks for.
+/// Allocates device memory for output `n` of a call, in its specified size.
 pub fn allocate_output(call: &Call, n: usize) -> Result<Arc<CudaBuffer>> {
     let spec = &call.outputs[n];
     allocate(call, spec.layout.size().saturating_mul(spec.dtype.itemsize()))
 }
 
-/// `Done` with these buffers, one per output, each in its specified layout. The work that writes them is queued.
+/// Returns `Done` with one buffer per output, in the specified layouts. The work that writes them is queued.
 pub fn done(call: &Call, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> Result<Outcome> {
-    queued(Queued::Operation(call.op));
+    recent_work::record_operation(call.op);
     let mut outputs = SmallVec::<[Arc<CudaBuffer>; 2]>::new();
     buffers.into_iter().for_each(|buffer| outputs.push(buffer));
     DeviceBuffer::written(outputs.iter().map(|b| &b.memory));
@@ -171,7 +175,8 @@ pub fn done(call: &Call, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> 
     call.done(outputs.into_iter().map(|b| b as Arc<dyn Buffer>))
 }
 
-/// After a launch outside of a call: arrays that it wrote depend on the launches that the arrays it read or wrote depend on.
+/// Records dependencies after a launch outside a call: arrays that it wrote depend on the launches that its other arrays
+/// depend on.
 pub(crate) fn depends(written: &[StoredArray], used: &[StoredArray]) {
     fn memory(arrays: &[StoredArray]) -> impl Iterator<Item = &DeviceBuffer> {
         arrays.iter().filter_map(|array| CudaBuffer::of(array.buffer().as_ref())).map(|buffer| &buffer.memory)
@@ -184,7 +189,7 @@ fn inputs_of<'a>(call: &'a Call) -> impl Iterator<Item = &'a DeviceBuffer> {
     call.inputs.iter().filter_map(|array| CudaBuffer::of(array.buffer().as_ref())).map(|buffer| &buffer.memory)
 }
 
-/// The 64-bit number that queued work leaves at the start of a buffer: waits for the device, and reports what went wrong there.
+/// Reads the 64-bit number at the start of a buffer. Blocks, and reports errors of the device.
 pub fn read_length(call: &Call, buffer: &CudaBuffer) -> Result<usize> {
     let mut bytes = [0; 8];
     buffer.memory.context().copy_to_host(&mut bytes, &buffer.memory, 0).in_call(call)?;
@@ -192,19 +197,19 @@ pub fn read_length(call: &Call, buffer: &CudaBuffer) -> Result<usize> {
     usize::try_from(length).map_err(|_| Error::value(call.op.name(), format!("a kernel counted {length} elements")))
 }
 
-/// Memory that an output may hold without using it.
+/// Maximum unused bytes of an output.
 const SLACK: usize = 1 << 20;
 
-/// `Done` with the first `length` elements of each buffer, one buffer per output ([`Call::done_with_length`]). Those that use
-/// less than a quarter of a large buffer are copied into one of their size, so that its memory comes back.
+/// Returns `Done` with the first `length` elements of each buffer, one buffer per output ([`Call::done_with_length`]). A
+/// large buffer that is less than a quarter full is replaced by a smaller copy.
 pub fn done_with_length(call: &Call, length: usize, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> Result<Outcome> {
-    queued(Queued::Operation(call.op));
+    recent_work::record_operation(call.op);
     let fitted = call.outputs.iter().zip(buffers).map(|(spec, buffer)| {
         let bytes = length.saturating_mul(spec.dtype.itemsize());
         if buffer.nbytes() <= SLACK || bytes > buffer.nbytes() / 4 {
             return Ok(buffer as Arc<dyn Buffer>);
         }
-        // Without memory for the copy the large one is as good.
+        // Without memory for the copy, the large buffer is kept.
         let exact = match allocate(call, bytes) {
             Err(Error::OutOfMemory { .. }) => return Ok(buffer as Arc<dyn Buffer>),
             exact => exact?,
@@ -219,9 +224,9 @@ pub fn done_with_length(call: &Call, length: usize, buffers: impl IntoIterator<I
     call.done_with_length(length, fitted)
 }
 
-/// Turns a result of this crate's foundations into core's, with the operation and device of a call.
+/// Converts a result of this crate to core's, with the operation and device of a call.
 pub trait InCall<T> {
-    /// The result with its error in core's words.
+    /// Returns the result with core's error type.
     fn in_call(self, call: &Call) -> Result<T>;
 }
 
@@ -232,7 +237,7 @@ impl<T> InCall<T> for crate::Result<T> {
     }
 }
 
-/// A failure of the driver or a library, with what the call was made with.
+/// An error of the driver or a library, with the dtypes and shapes of the call.
 #[cold]
 fn failed_call(call: &Call, failure: CudaError) -> Error {
     match error("cuda", call.op.name(), call.device, failure) {
@@ -245,67 +250,15 @@ fn failed_call(call: &Call, failure: CudaError) -> Error {
     }
 }
 
-/// What an error that the device finds later may be the fault of.
-#[derive(Clone)]
-enum Queued {
-    Operation(Op),
-    /// A kernel of the user's, by its name.
-    Kernel(Arc<str>),
-}
-
-/// What a thread queued last, in a ring.
-struct Last {
-    ring: [Option<Queued>; 4],
-    /// The latest one's place.
-    at: usize,
-}
-
-thread_local! {
-    static QUEUED: RefCell<Last> = const { RefCell::new(Last { ring: [const { None }; 4], at: 0 }) };
-}
-
-fn queued(latest: Queued) {
-    // A thread that is ending does without.
-    let _ = QUEUED.try_with(|last| {
-        if let Ok(mut last) = last.try_borrow_mut() {
-            last.at = (last.at + 1) % last.ring.len();
-            let at = last.at;
-            last.ring[at] = Some(latest);
-        }
-    });
-}
-
-/// Notes a kernel of the user's that was queued.
-pub(crate) fn queued_kernel(name: &Arc<str>) {
-    queued(Queued::Kernel(name.clone()));
-}
-
-/// The names of what this thread queued last, the latest first.
-pub(crate) fn queued_before() -> String {
-    let name = |queued: &Queued| match queued {
-        Queued::Operation(op) => op.name().to_owned(),
-        Queued::Kernel(name) => format!("the kernel `{name}`"),
-    };
-    let names = QUEUED.try_with(|last| {
-        let Last { ring, at } = &*last.borrow();
-        (0..ring.len()).filter_map(|before| ring[(at + ring.len() - before) % ring.len()].as_ref()).map(name).collect::<Vec<_>>()
-    });
-    match names.unwrap_or_default().join(", ") {
-        names if names.is_empty() => "this thread had queued nothing".into(),
-        names => format!("this thread had queued, the latest first: {names}"),
-    }
-}
-
-/// What a kernel passes as `op` to `cuprum_fault`, so that the error can name operation and axis.
+/// Returns the value that a kernel passes as `op` to `cuprum_fault`, so that the error can name operation and axis.
 pub fn fault_word(op: Op, axis: usize) -> u64 {
     op.index() as u64 | (axis as u64) << 32
 }
 
-/// The fault code of a segment offset that is outside the values, or smaller than the one before it.
+/// Fault code of a segment offset that is out of bounds or smaller than the previous one.
 pub const OFFSET_OUT_OF_BOUNDS: u64 = 2;
 
-/// An error of the CUDA foundations in core's words. A fault found on the device names the operation that made it, not
-/// the one that waited.
+/// Converts an error to core's. A fault of the device names the operation that caused it, not the one that waited.
 #[cold]
 pub fn error(accelerator: &'static str, op: &'static str, device: Device, error: CudaError) -> Error {
     let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
@@ -314,7 +267,7 @@ pub fn error(accelerator: &'static str, op: &'static str, device: Device, error:
             Error::OutOfMemory { op, device, requested: size(requested), used: size(used), limit: Some(size(limit)) }
         }
         CudaError::DeviceFault { code, op: word, value, length } => fault_error(code, word, value, size(length)),
-        // A copy may meet the loss of the other device.
+        // A copy may report the loss of the other device.
         CudaError::DeviceLost { device: lost, cause } => Error::DeviceLost { op, device: Device::new(device.kind(), lost as u16), cause },
         other => Error::backend(accelerator, op, other),
     }
@@ -331,7 +284,7 @@ fn fault_error(code: u64, word: u64, value: i64, size: usize) -> Error {
     }
 }
 
-/// A device that core has opened.
+/// An open CUDA device.
 pub(crate) struct CudaDevice {
     context: &'static Context,
     device: Device,
@@ -355,7 +308,7 @@ impl DeviceDriver for CudaDevice {
     }
 
     fn upload(&self, bytes: &[u8], stream: Stream) -> Result<Arc<dyn Buffer>> {
-        // What is uploaded while work is captured is a constant of the graph: it is there before the first launch.
+        // Data that is uploaded during a capture is a constant of the graph: it is there before the first launch.
         if stream.is_capturing() {
             return Stream::default_of(self.device).scope(|| self.upload(bytes, Stream::default_of(self.device)));
         }
@@ -469,7 +422,7 @@ impl DeviceDriver for CudaDevice {
                 self.context.copy_from_pinned(&memory, source)?;
                 Ok(Arc::new(CudaBuffer { memory, device: self.device }) as Arc<dyn Buffer>)
             };
-            // As in `upload`, a constant where work is captured.
+            // As in `upload`, a constant of the graph during a capture.
             let uploaded = if stream.is_capturing() { Stream::default_of(self.device).scope(upload) } else { upload() };
             return Some(uploaded.map_err(self.error("to_device")));
         }
@@ -505,7 +458,7 @@ impl DeviceGraph for CudaGraph {
     }
 }
 
-/// A timed point in a device's stream.
+/// A timed event in a device's stream.
 struct CudaEvent {
     event: driver::Event,
     device: Device,
@@ -560,10 +513,10 @@ mod tests {
         let lost = convert(CudaError::DeviceLost { device: 1, cause: "cuLaunchKernel failed: NAME (700)".into() });
         assert!(matches!(&lost, Error::DeviceLost { op: "matmul", device: d, cause } if *d == device && cause.contains("700")));
         assert!(lost.to_string().starts_with("[matmul] cuda:1 is lost: cuLaunchKernel failed: NAME (700)"), "{lost}");
-        assert_eq!(queued_before(), "this thread had queued nothing");
-        (0..9).for_each(|n| queued(Queued::Operation([TAKE, CUMSUM][n % 2])));
-        queued_kernel(&"poke".into());
-        assert!(queued_before().ends_with("the latest first: the kernel `poke`, take, cumsum, take"));
+        assert_eq!(recent_work::describe(), "this thread had queued nothing");
+        (0..9).for_each(|n| recent_work::record_operation([TAKE, CUMSUM][n % 2]));
+        recent_work::record_kernel(&"poke".into());
+        assert!(recent_work::describe().ends_with("the latest first: the kernel `poke`, take, cumsum, take"));
     }
 
     #[test]

@@ -1,18 +1,17 @@
-//! The errors of the CUDA foundations: what the driver, the compiler and the libraries can say.
+//! Errors of the driver, the compiler and the libraries.
 //!
-//! They know nothing of operations or shapes; the device driver built on top adds those when it turns a
-//! [`CudaError`] into the core's error.
+//! They do not refer to operations or shapes, which [`crate::device`] adds when it converts a [`CudaError`] to core's error.
 
 use crate::driver::sys::CUresult;
 
 /// Shorthand for results of this crate's foundations.
 pub type Result<T> = std::result::Result<T, CudaError>;
 
-/// What can go wrong between us and the GPU.
+/// An error of the driver, the compiler or a library.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum CudaError {
-    /// A driver call failed. Errors of earlier asynchronous work are returned by whichever call comes next.
+    /// A driver call failed. Errors of earlier asynchronous work are returned by any later call.
     #[error("{call} failed: {name} ({code})")]
     Driver {
         /// The driver function.
@@ -29,32 +28,32 @@ pub enum CudaError {
         name: String,
         /// NVRTC's log.
         log: String,
-        /// The first line that the log complains about, as `number | text`, when it lies in the program itself.
+        /// The first line with an error, as `number | text`, if it is in the program itself.
         source_line: Option<String>,
     },
-    /// The device (or the limit set for it) has no room, even after unused pool memory was returned.
-    #[error("out of GPU memory: {requested} bytes asked for, {used} in use by arrays, limit {limit}")]
+    /// The device, or the limit for it, has no memory left, even after unused pool memory was returned.
+    #[error("out of GPU memory: {requested} bytes requested, {used} in use by arrays, limit {limit}")]
     OutOfMemory {
-        /// Bytes asked for.
+        /// Requested bytes.
         requested: u64,
-        /// Bytes held by live buffers of this process on this device.
+        /// Bytes of live buffers of this process on this device.
         used: u64,
-        /// The limit in force: the configured one, else the device's memory.
+        /// The limit: the configured one, else the device's memory.
         limit: u64,
     },
-    /// A library, header or device feature is not there; the text says what, why, and what would help.
+    /// A library, header or device feature is missing. The text has the name, the reason and a remedy.
     #[error("{0}")]
     Missing(String),
     /// A kernel found a bad value (an index out of bounds) and reported it in the launch's error word.
     #[error("a kernel reported fault {code} for operation {op}: value {value}, length {length}")]
     DeviceFault {
-        /// What kind of fault; `1` is an index out of bounds. See [`crate::driver::fault`].
+        /// The kind of fault; `1` is an index out of bounds. See [`crate::driver::fault`].
         code: u64,
-        /// The operation id that the launch passed in.
+        /// The operation id that the launch passed.
         op: u64,
-        /// The offending value, e.g. the index.
+        /// The invalid value, such as the index.
         value: i64,
-        /// The length that it had to respect.
+        /// The length that bounds the value.
         length: u64,
     },
     /// A cuBLAS call failed.
@@ -80,19 +79,19 @@ pub enum CudaError {
     /// The device's context is unusable for the rest of the process: a sticky error of the driver ended it.
     #[error("cuda:{device} is lost for this process: {cause}")]
     DeviceLost {
-        /// The device's number.
+        /// Index of the device.
         device: usize,
         /// The first call that failed with the sticky error, and the work queued before it.
         cause: String,
     },
-    /// An argument is out of range; nothing was done.
+    /// An argument is out of range. Nothing was done.
     #[error("{0}")]
     Invalid(String),
 }
 
 impl CudaError {
-    /// True for errors after which the CUDA context cannot be used any more in this process
-    /// (the driver returns them from every later call).
+    /// True for errors after which the CUDA context is unusable in this process. The driver returns them from every later
+    /// call.
     pub fn is_sticky(&self) -> bool {
         match self {
             CudaError::Driver { code, .. } => CUresult(*code).is_sticky(),

@@ -1,5 +1,5 @@
-//! What a call takes from the host's heap, once its kernel is there: a result's handle, what it shares of layout and memory, and its buffer, a handle for each
-//! deferred operation that somebody holds, and one block for those of a chain; nothing for plans, keys, programs or launches.
+//! Heap allocations of a call with a compiled kernel: the result's handle with layout and memory, its buffer, a handle per
+//! live deferred operation, and one block per chain. Plans, keys, programs and launches allocate nothing.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -13,11 +13,11 @@ thread_local! {
     static COUNT: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: hands every request to the system's allocator; the count allocates nothing.
+// SAFETY: forwards every request to the system's allocator; the count allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
-        // SAFETY: the caller's layout.
+        // SAFETY: the caller's layout is valid.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
@@ -29,7 +29,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Allocations of one call, after some that warm caches up.
+/// Allocations of one call, after warm-up calls.
 fn allocations(call: impl Fn() -> Result<NdArray>) -> Result<usize> {
     for _ in 0..3 {
         call()?.eval()?;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use cuprum_backend_cpu as _;
 use cuprum_backend_cuda::args;
-use cuprum_backend_cuda::raw::{Launch, RawKernel};
+use cuprum_backend_cuda::user_kernels::{Launch, RawKernel};
 use cuprum_core::{DType, Device, Error, NdArray, Result, Stream, matmul, with_device};
 
 #[test]

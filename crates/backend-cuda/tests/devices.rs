@@ -1,4 +1,4 @@
-//! Two GPUs in one program: arrays stay on theirs, copies cross, each computes by itself and beside the other. Each test prints why it
+//! Two GPUs in one program: arrays stay on their device, copies between devices, computations on each and on both at once. Each test prints why it
 //! skips where there are fewer.
 
 use std::sync::{Mutex, PoisonError};
@@ -6,10 +6,10 @@ use std::time::Instant;
 
 use cuprum_backend_cpu as _;
 use cuprum_backend_cuda::args;
-use cuprum_backend_cuda::raw::{Launch, RawKernel};
+use cuprum_backend_cuda::user_kernels::{Launch, RawKernel};
 use cuprum_core::{DType, Device, NdArray, Result, Stream, add, concat, matmul, where_, with_device, with_stream};
 
-/// Runs `test` with two devices, in both orders, one at a time: they count memory and time.
+/// Runs `test` with two devices, in both orders. Tests run one at a time, because they measure memory and time.
 fn on_two(test: impl Fn(Device, Device) -> Result<()>) {
     static ONE: Mutex<()> = Mutex::new(());
     let _guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -23,7 +23,7 @@ fn ramp(n: usize, offset: usize) -> Vec<f32> {
     (0..n).map(|i| ((i + offset) % 1000) as f32).collect()
 }
 
-/// Keeps the current stream of the device that it was compiled for busy for some 10 ms.
+/// Keeps the current stream of the device that it was compiled for busy for about 10 ms.
 fn delay(device: Device) -> Result<impl Fn() -> Result<()>> {
     let source = r#"extern "C" __global__ void delay(long long cycles) {
         for (long long start = clock64(); clock64() - start < cycles;) {}
@@ -50,7 +50,7 @@ fn copies_cross() {
         assert_eq!(turned.to_vec::<f32>()?, table.t()?.to_vec::<f32>()?);
         let part = table.index(cuprum_core::s![5..50, ..;3])?.to_device(there)?;
         assert_eq!(part.to_vec::<f32>()?, table.index(cuprum_core::s![5..50, ..;3])?.to_vec::<f32>()?);
-        // What is deferred runs where it is, and its value goes over.
+        // A deferred array is evaluated on its device, then copied.
         let deferred = (&table * 2.0f32 + 1.0f32).to_device(there)?;
         assert_eq!(deferred.sum(())?.item()?, (&table * 2.0f32 + 1.0f32).sum(())?.item()?);
         for dtype in DType::ALL {
@@ -97,7 +97,7 @@ fn copies_keep_their_order() {
 }
 
 #[test]
-fn mixing_is_an_error_that_says_both() {
+fn mixing_devices_is_an_error_that_names_both() {
     on_two(|here, there| {
         let a = with_device(here, || NdArray::ones([4, 4], DType::F32))?;
         let b = with_device(there, || NdArray::ones([4, 4], DType::F32))?;
@@ -116,9 +116,9 @@ fn mixing_is_an_error_that_says_both() {
     });
 }
 
-/// Every family that has state on a device: kernels, libraries, workspaces, pools.
+/// Covers every family with state per device: kernels, libraries, workspaces, pools.
 #[test]
-fn each_computes_by_itself() {
+fn each_device_computes_alone_and_concurrently() {
     fn works(device: Device) -> Result<Vec<f64>> {
         with_device(device, || {
             let a = NdArray::from_vec(ramp(300 * 200, 0), [300, 200])?;
@@ -139,7 +139,7 @@ fn each_computes_by_itself() {
     on_two(|here, there| {
         let want = works(here)?;
         assert_eq!(works(there)?, want);
-        // And at the same time, each from a thread of its own, both devices from each.
+        // Concurrently from several threads, each of which uses both devices.
         std::thread::scope(|threads| {
             let both = [[here, there], [there, here]];
             let running: Vec<_> = both
@@ -203,7 +203,7 @@ fn memory_is_counted_by_device() {
     });
 }
 
-/// Prints the rate of a large copy, for a look at whether it goes from peer to peer.
+/// Prints the rate of a large copy, which shows whether it is peer to peer.
 #[test]
 fn rate() {
     on_two(|here, there| {

@@ -1,5 +1,5 @@
 //! Fill, Copy, Random, Gather, reductions, segment sums, scans and Contract on a real device, against plain loops on the host. Each test
-//! prints why it skips where there is none.
+//! prints why it skips without one.
 
 use cuprum_backend_cuda as _;
 use cuprum_core::random::Generator;
@@ -21,7 +21,7 @@ fn bytes_of(values: impl IntoIterator<Item = Scalar>, dtype: DType) -> Vec<u8> {
     values.into_iter().flat_map(|v| v.to_bytes(dtype)[..dtype.itemsize()].to_vec()).collect()
 }
 
-/// An array of small whole numbers, some negative where the dtype has them.
+/// An array of small integers, some negative if the dtype is signed.
 fn numbers(shape: &[usize], dtype: DType, seed: usize) -> NdArray {
     let n: usize = shape.iter().product();
     let values = (0..n).map(|i| {
@@ -159,7 +159,7 @@ fn takes() {
                     let n = a.shape()[axis];
                     let indices: Vec<i64> = (0..17).map(|i| (i * 5 % (2 * n as i64)) - n as i64).collect();
                     let got = a.take(&NdArray::from_slice(&indices).unwrap(), axis as isize).unwrap();
-                    // The same by slices.
+                    // The same result from slices.
                     let parts: Vec<NdArray> = indices
                         .iter()
                         .map(|&i| {
@@ -329,7 +329,7 @@ fn draws() {
                 assert!(generator().normal(0.0, 1.0, [n], d).unwrap().to_bytes().is_ok());
             }
         }
-        // The stream goes on where it stopped.
+        // The random stream continues where it stopped.
         let g = Generator::new(want.0);
         g.random([4], DType::F32).unwrap();
         assert_eq!(g.random([1], DType::F32).unwrap().to_vec::<f32>().unwrap()[0], want.unit_f32(4));
@@ -350,7 +350,7 @@ fn scalars(a: &NdArray) -> Vec<Scalar> {
     a.to_bytes().unwrap().chunks(a.dtype().itemsize()).map(|b| Scalar::from_bytes(a.dtype(), b)).collect()
 }
 
-/// The numbers are small and whole, so every dtype's answer is exact (or wraps).
+/// The numbers are small integers, so the result of every dtype is exact (or wraps).
 fn check_matmul(a: &NdArray, b: &NdArray) {
     let (m, k, n, d) = (a.shape()[a.ndim() - 2], a.shape()[a.ndim() - 1], b.shape()[b.ndim() - 1], a.dtype());
     let got = matmul(a, b).unwrap();
@@ -381,7 +381,7 @@ fn products_of_matrices() {
             check_matmul(&a, &numbers(&[5, 7], d, 3));
             check_matmul(&a.swapaxes(0, 1).unwrap(), &numbers(&[3, 2, 5, 7], d, 2));
             check_matmul(&a.swapaxes(1, 3).unwrap(), &numbers(&[2, 5, 3, 7], d, 5).swapaxes(2, 2).unwrap());
-            // Long vectors, in parts.
+            // Long vectors, which are split.
             let (x, y) = (numbers(&[1, 9000], d, 6), numbers(&[9000, 1], d, 7));
             if !matches!(d, DType::F16 | DType::BF16) {
                 check_matmul(&x, &y);
@@ -408,7 +408,7 @@ fn contractions_of_any_axes() {
 }
 
 #[test]
-fn elements_come_back_as_they_went() {
+fn round_trips_keep_elements() {
     fn check<T: Element>(values: Vec<T>) {
         assert_eq!(NdArray::from_slice(&values).unwrap().to_vec::<T>().unwrap(), values);
     }
@@ -421,7 +421,7 @@ fn elements_come_back_as_they_went() {
     });
 }
 
-/// The largest of real numbers, or its index: what the host says.
+/// Host reference: the extreme of real numbers and its index.
 fn extreme(values: &[f64], smallest: bool) -> (f64, i64) {
     let better = |a: f64, b: f64| if smallest { a < b } else { a > b };
     let mut best = (values[0], 0);
@@ -436,7 +436,7 @@ fn extreme(values: &[f64], smallest: bool) -> (f64, i64) {
 #[test]
 fn reductions() {
     on_device(|_| {
-        // One row a class, some split over blocks, some with loads that are not aligned.
+        // One row per class, some split over blocks, some with unaligned loads.
         let shapes: [(&[usize], &[isize]); 10] = [
             (&[7], &[0]),
             (&[300_001], &[0]),
@@ -486,7 +486,7 @@ fn reductions() {
 }
 
 #[test]
-fn the_order_of_addition_does_not_depend_on_alignment() {
+fn the_order_of_addition_is_independent_of_alignment() {
     on_device(|_| {
         // Columns in packs; rows of a small team, of a block, and of several blocks.
         let cases: [(&[usize], isize); 5] =

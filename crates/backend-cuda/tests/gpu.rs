@@ -1,4 +1,4 @@
-//! The foundations on a real device. Each test prints why it skips where there is none.
+//! Driver, compiler and libraries on a real device. Each test prints why it skips without one.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -10,7 +10,7 @@ use cuprum_backend_cuda::module::{Args, Module};
 use cuprum_backend_cuda::program::{self, Program};
 use cuprum_core::MatmulPrecision;
 
-/// The first device, one test at a time: they set limits and read the error word, which are the device's.
+/// Returns the first device. Tests run one at a time, because limits and error words are shared.
 fn device() -> Option<(&'static Context, MutexGuard<'static, ()>)> {
     static ONE: Mutex<()> = Mutex::new(());
     let guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -61,7 +61,7 @@ fn copies_round_trip_at_every_size() {
         let buffer = upload(context, &data);
         assert!(download::<u8>(context, &buffer) == data, "{bytes} bytes");
     }
-    // Many small ones through the ring, more than it holds.
+    // Many small copies, more than the upload ring holds.
     let buffer = context.alloc(3000 * 1000).unwrap();
     let data = pattern(3000 * 1000, 7);
     for (i, part) in data.chunks(1000).enumerate() {
@@ -125,7 +125,7 @@ fn memory_is_counted_limited_and_returned() {
     assert_eq!(context.memory_stats().unwrap().used, before.used);
     context.trim().unwrap();
     assert!(context.memory_stats().unwrap().reserved <= during.reserved);
-    // Nearly all of the device, twice: the second needs the first one's memory.
+    // Nearly all memory, twice: the second request reuses the memory of the first.
     let most = context.free_memory().unwrap() / 10 * 8;
     drop(context.alloc(most).unwrap());
     drop(context.alloc(most / 2).unwrap());
@@ -135,7 +135,7 @@ fn memory_is_counted_limited_and_returned() {
 }
 
 #[test]
-fn blocks_are_handed_out_again_in_stream_order() {
+fn blocks_are_reused_in_stream_order() {
     let Some((context, _guard)) = device() else { return };
     context.trim().unwrap();
     let before = context.memory_stats().unwrap();
@@ -154,7 +154,7 @@ fn blocks_are_handed_out_again_in_stream_order() {
     let after = context.memory_stats().unwrap();
     assert_eq!((after.hits - before.hits, after.misses - before.misses), (100, 2));
 
-    // Each thread has what it wrote, whatever blocks the others free meanwhile.
+    // Each thread reads what it wrote while others free blocks.
     std::thread::scope(|scope| {
         for seed in 0..4u8 {
             scope.spawn(move || {
@@ -176,7 +176,7 @@ fn blocks_are_handed_out_again_in_stream_order() {
 }
 
 #[test]
-fn kept_blocks_make_room_before_a_request_fails() {
+fn kept_blocks_are_returned_before_a_request_fails() {
     let Some((context, _guard)) = device() else { return };
     context.trim().unwrap();
     let before = context.memory_stats().unwrap();
@@ -189,7 +189,7 @@ fn kept_blocks_make_room_before_a_request_fails() {
     context.trim().unwrap();
     assert_eq!(context.memory_stats().unwrap().cached, 0);
 
-    // A fifth of the device is kept, then nine tenths are asked for.
+    // A fifth of the memory is kept, then nine tenths are requested.
     let free = context.free_memory().unwrap();
     drop(context.alloc(free / 5).unwrap());
     drop(context.alloc(free / 10 * 9).unwrap());
@@ -277,7 +277,7 @@ fn kernels_compile_once_launch_and_fault() {
     let bad = Program { name: "bad.cu", source: "int f() { return oops; }", ..Program::default() };
     assert!(matches!(bad.build(context), Err(CudaError::Compile { source_line: Some(_), .. })));
 
-    // Costs, for the record.
+    // Prints the costs.
     let nothing = built.function_named("nothing").unwrap();
     let (from, to) = (Event::with_timing(context).unwrap(), Event::with_timing(context).unwrap());
     for what in ["launch", "alloc + free", "launch"] {
@@ -311,7 +311,7 @@ fn kernels_compile_once_launch_and_fault() {
     }
 }
 
-/// Row-major C = A B by the rule in the module's head.
+/// Row-major C = A B by the rule in the documentation of `cublas`.
 fn row_major(dtype: BlasType, [a, b, c]: [&DeviceBuffer; 3], [m, n, k, batch]: [i64; 4]) -> Gemm {
     Gemm {
         dtype,
@@ -377,7 +377,7 @@ fn products() {
     check!(BlasType::C64, Complex<f32>, |v: f64| Complex::new(v as f32, 0.0), |v: Complex<f32>| v.re.into(), 1e-6);
     check!(BlasType::C128, Complex<f64>, |v: f64| Complex::new(v, 0.0), |v: Complex<f64>| v.re, 1e-14);
 
-    // True f32: 1 + 2^-12 squared keeps bits that the others drop.
+    // Full precision: the square of 1 + 2^-12 keeps bits that lower precisions drop.
     let ones = upload(context, &vec![1.0f32 + 1.0 / 4096.0; 256 * 256]);
     let out = context.alloc(256 * 256 * 4).unwrap();
     let gemm = row_major(BlasType::F32, [&ones, &ones, &out], [256, 256, 256, 1]);

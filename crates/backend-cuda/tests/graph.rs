@@ -6,7 +6,7 @@ mod common;
 use std::time::{Duration, Instant};
 
 use cuprum_backend_cuda::args;
-use cuprum_backend_cuda::raw::{Launch, RawKernel};
+use cuprum_backend_cuda::user_kernels::{Launch, RawKernel};
 use cuprum_core::{DType, Device, Event, Graph, NdArray, Result, Stream, explain, matmul, s, with_device};
 
 use common::on_device;
@@ -16,7 +16,7 @@ fn values(n: usize, seed: usize) -> Vec<f32> {
 }
 
 #[test]
-fn a_graph_does_what_its_closure_did() {
+fn a_launch_repeats_the_captured_work() {
     on_device(|_| {
         let n = 128;
         let w = NdArray::from_vec(values(n * n, 1), [n, n])?;
@@ -53,7 +53,7 @@ fn a_graph_does_what_its_closure_did() {
 }
 
 #[test]
-fn memory_is_the_graphs_until_it_is_gone() {
+fn a_graph_owns_its_memory() {
     on_device(|device| {
         let n = 1 << 20;
         let x = NdArray::from_slice(&values(n, 0))?;
@@ -72,7 +72,7 @@ fn memory_is_the_graphs_until_it_is_gone() {
         let blocks = (during.used - before.used).div_ceil(4 * n);
         assert!((2..=3).contains(&blocks), "{blocks} blocks for six steps: memory is used again within the graph");
         let want = y.to_vec::<f32>()?;
-        // What others allocate and write is not the graph's.
+        // Other allocations do not overlap the graph's memory.
         let noise = (0..8).map(|_| NdArray::full(n, -1.0, DType::F32)).collect::<Result<Vec<_>>>()?;
         graph.launch()?;
         assert!(y.to_vec::<f32>()? == want && noise.iter().all(|a| a.to_vec::<f32>().unwrap() == vec![-1.0; n]));
@@ -90,7 +90,7 @@ fn memory_is_the_graphs_until_it_is_gone() {
 }
 
 #[test]
-fn what_cannot_be_captured_is_an_error_and_harmless() {
+fn uncapturable_work_is_an_error_without_effect() {
     on_device(|device| {
         let x = NdArray::from_slice(&values(1000, 0))?;
         let other = Stream::new(device)?;
@@ -144,7 +144,7 @@ fn what_cannot_be_captured_is_an_error_and_harmless() {
 fn uploads_and_compiles_in_a_capture() {
     on_device(|_| {
         let x = NdArray::from_slice(&values(777, 0))?;
-        // A constant of the graph, and an expression that nothing else here has.
+        // A constant of the graph, and an expression that needs its own kernel.
         let step = || {
             let c = NdArray::from_slice(&values(777, 5))?;
             ((&x + &c).cosh()? * (&c - 0.125f32).atan()?).eval().cloned()
@@ -152,7 +152,7 @@ fn uploads_and_compiles_in_a_capture() {
         let (graph, y) = Graph::capture(step)?;
         let want = step()?.to_vec::<f32>()?;
         for _ in 0..3 {
-            // Would lie where the constant lay, had it been let go.
+            // Would reuse the constant's memory if the graph had freed it.
             let noise = NdArray::from_slice(&values(777, 9))?;
             graph.launch()?;
             assert!(y.to_vec::<f32>()? == want);
@@ -194,7 +194,7 @@ fn an_update_may_overlap_what_it_reads() {
 }
 
 #[test]
-fn kernels_of_the_users_own_are_kept() {
+fn user_kernels_are_kept() {
     on_device(|_| {
         let n = 1000usize;
         let mut x = NdArray::zeros(n, DType::F32)?;

@@ -1,5 +1,5 @@
-//! Map on a real device, against plain loops on the host: views at every alignment, layouts of every class, several results
-//! at once, and more elements than 32 bits count. Each test prints why it skips where there is no device.
+//! Map on a real device, compared with plain loops on the host: views at every alignment, every layout class, several results
+//! per kernel, and more than 2^32 elements. Each test prints why it skips without a device.
 
 use cuprum_backend_cuda as _;
 use cuprum_core::{DType, Device, Element, NdArray, s, with_device};
@@ -16,7 +16,7 @@ fn values<T>(n: usize, f: impl Fn(usize) -> T) -> Vec<T> {
     (0..n).map(|i| f((i * 7 + 3) % 101)).collect()
 }
 
-/// `2 a + b` over views that begin at every place of a 16-byte access, of lengths around one.
+/// `2 a + b` over views that start at every offset in a 16-byte access, with lengths around one.
 fn unaligned<T: Element>(from: impl Fn(usize) -> T, twice_plus: impl Fn(T, T) -> T) {
     let host = values(300, from);
     let (a, b) = (NdArray::from_slice(&host).unwrap(), NdArray::from_slice(&host).unwrap());
@@ -42,7 +42,7 @@ fn views_at_every_alignment() {
 }
 
 #[test]
-fn a_map_launched_again_takes_its_own_scalars_sizes_and_inputs() {
+fn a_cached_map_takes_new_scalars_sizes_and_inputs() {
     on_device(|_| {
         let host = values(4000, |v| v as f32);
         let a = NdArray::from_slice(&host).unwrap();
@@ -52,7 +52,7 @@ fn a_map_launched_again_takes_its_own_scalars_sizes_and_inputs() {
             for factor in [0.5, 3.0] {
                 let got = (&x * factor + 1).to_vec::<f32>().unwrap();
                 assert!((0..n).all(|i| got[i] == host[i] * factor + 1.0), "{n} elements times {factor}");
-                // The same program over an element that serves all.
+                // The same program with a repeated input.
                 let got = (&x * factor + &one).to_vec::<f32>().unwrap();
                 assert!((0..n).all(|i| got[i] == host[i] * factor + host[n - 1]), "{n} elements and the last one");
                 let got = (&x * factor + &x).to_vec::<f32>().unwrap();
@@ -88,12 +88,12 @@ fn layouts_of_every_class() {
 }
 
 #[test]
-fn shared_parts_are_stored_beside() {
+fn shared_subexpressions_are_stored_by_the_same_launch() {
     on_device(|_| {
         let a = NdArray::from_slice(&values(1000, |v| v as f64 / 101.0)).unwrap();
         let inner = a.exp().unwrap();
         let outer = (&inner + 1).to_vec::<f64>().unwrap();
-        assert!(!inner.is_deferred(), "a dear part that is still held comes out of the same launch");
+        assert!(!inner.is_deferred(), "a live expensive subexpression is a second result");
         assert!(inner.to_vec::<f64>().unwrap().iter().zip(outer).all(|(x, y)| x + 1.0 == y));
     });
 }
@@ -106,7 +106,7 @@ fn more_elements_than_32_bits_count() {
         if free < 4 * n {
             return println!("skipped: {free} bytes of device memory, {} needed", 4 * n);
         }
-        // Flat, then with strides: a row of elements repeated down the rows.
+        // Flat, then strided: a row of elements repeated down the rows.
         let ones = NdArray::full([n], 3, DType::U8).unwrap();
         let sum = (&ones + &ones).eval().unwrap().clone();
         for at in [0, 1 << 30, (1 << 31) - 1, 1 << 31, n - 1] {

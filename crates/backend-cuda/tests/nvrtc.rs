@@ -1,6 +1,6 @@
-//! Compiles with a real NVRTC, wherever one is found; needs no GPU and no driver. Prints why it skips otherwise, or fails
-//! if `CUPRUM_REQUIRE_NVRTC=1`. `CUPRUM_NVRTC_ONLY` names a part of the sources (`sort`), `CUPRUM_NVRTC_ARCH` the one architecture to
-//! compile for.
+//! Compiles all sources with NVRTC, if it is found. Needs no GPU and no driver. Prints the reason for a skip;
+//! `CUPRUM_REQUIRE_NVRTC=1` makes it a failure. `CUPRUM_NVRTC_ONLY` selects sources by name (`sort`), `CUPRUM_NVRTC_ARCH` a
+//! single architecture.
 
 mod parts;
 
@@ -8,10 +8,12 @@ use std::time::Instant;
 
 use cuprum_backend_cuda::nvrtc::{Compiler, Request, cccl_headers};
 use cuprum_backend_cuda::{
-    CudaError, contract, copy, fill, gather, histogram, libraries, map, random, reduce, rows, scan, search, segment, select, sort,
+    CudaError,
+    families::{contract, copy, fill, gather, histogram, map, random, reduce, rows, scan, search, segment, select, sort},
+    libraries,
 };
 
-/// Any NVRTC will do here: no driver limits the version.
+/// Any NVRTC version is accepted, since no driver limits it.
 const NEWEST: u32 = 13;
 
 fn compiler() -> Option<Compiler> {
@@ -25,7 +27,7 @@ fn compiler() -> Option<Compiler> {
     }
 }
 
-/// Every kernel source of this crate, or many that together hold all that can be generated.
+/// Every kernel source of this crate, or a sample that covers all generated code.
 fn sources() -> Vec<(String, String)> {
     let static_ones = [
         fill::sources(),
@@ -48,7 +50,7 @@ fn every_source_compiles_without_a_warning() {
     assert!(sources.len() >= 200, "{}", sources.len());
     let only = std::env::var("CUPRUM_NVRTC_ONLY").unwrap_or_default();
     let options: Vec<&str> = vec!["--std=c++17"];
-    // Every source for one architecture, every third of them for each of the others: the text does not depend on it.
+    // Every source for one architecture, and every third for each of the others, because sources do not depend on it.
     let for_each = |(n, source)| {
         [80, 100]
             .into_iter()
@@ -86,7 +88,7 @@ fn simple_maps_stay_in_registers() {
         let made = compiler.compile(&Request { name, source, options: &options, ..Request::default() }, 90).unwrap();
         assert!(made.log.contains("0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"), "{name}: {}", made.log);
         let registers = made.log.split_once("Used ").and_then(|(_, rest)| rest.split_once(" registers")?.0.parse::<u32>().ok());
-        // 65536 registers of an SM over its 2048 threads are 32; 64 still leave half of them resident.
+        // An SM has 65536 registers: 32 for each of 2048 threads. With 64, half of the threads are resident.
         assert!(registers.is_some_and(|r| r <= 64), "{name}: {}", made.log);
     }
 }
@@ -131,7 +133,7 @@ fn a_kernel_becomes_a_cubin_for_each_architecture() {
         assert!(is_elf(&made.code) && !made.is_ptx, "sm_{arch}");
         assert!(made.lowered_names[0].contains("scale") && made.lowered_names[0] != made.lowered_names[1]);
     }
-    // A device that this NVRTC has never heard of gets PTX.
+    // For an unknown device, NVRTC produces PTX.
     let made = compiler.compile(&request, 9999).unwrap();
     assert!(made.is_ptx && made.code.windows(8).any(|w| w == b".version"));
     assert!(matches!(compiler.compile(&request, 10), Err(CudaError::Missing(_))));

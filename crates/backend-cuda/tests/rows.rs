@@ -9,7 +9,7 @@ use cuprum_core::{Complex, DType, Family, Graph, NdArray, Over, Record, Result, 
 
 use common::on_device;
 
-/// Around the sizes of packs, warps and blocks, and the longest.
+/// Lengths near the sizes of packs, warps and blocks, and the maximum.
 const LENGTHS: [usize; 12] = [2, 3, 31, 32, 33, 127, 1000, 4096, 4097, 11585, 16384, 32768];
 
 fn rows() -> Over {
@@ -47,13 +47,13 @@ fn logsumexp(x: &NdArray) -> Result<NdArray> {
     Ok(log(exp(x - &max)?.sum(rows())?)? + max)
 }
 
-/// The value, and what was run for it.
+/// Runs `f` and returns its value with the records of all calls.
 fn run(f: impl FnOnce() -> Result<NdArray>) -> Result<(NdArray, Vec<Record>)> {
     let (value, records) = explain(|| f().and_then(|a| a.eval().cloned()));
     Ok((value?, records))
 }
 
-/// [`run`], which must be one call over rows.
+/// [`run`], which must be a single call of family Rows.
 fn in_one_pass(f: impl FnOnce() -> Result<NdArray>) -> Result<NdArray> {
     let (value, records) = run(f)?;
     let families: Vec<Family> = records.iter().map(|r| r.family).collect();
@@ -66,7 +66,7 @@ fn floats(a: &NdArray) -> Result<Vec<f64>> {
     a.astype(DType::F64)?.to_vec::<f64>()
 }
 
-/// Each row of `x` by a function of its values on the host.
+/// Applies a host function to each row of `x`.
 fn by_row(x: &NdArray, f: impl Fn(&[f64]) -> Vec<f64>) -> Result<Vec<f64>> {
     let length = *x.shape().last().unwrap_or(&1);
     Ok(floats(x)?.chunks(length).flat_map(f).collect())
@@ -197,7 +197,7 @@ fn variances_along_rows() {
 }
 
 #[test]
-fn not_a_number_and_infinity() {
+fn nan_and_infinity() {
     on_device(|_| {
         let mut values = vec![0.5f32; 4 * 1000];
         values[7] = f32::NAN;
@@ -220,7 +220,7 @@ fn not_a_number_and_infinity() {
 }
 
 #[test]
-fn integers_and_truth() {
+fn integers_and_bools() {
     on_device(|_| {
         let x = Generator::new(3).integers(-50, 50, [40, 333], DType::I32)?;
         let host = x.to_vec::<i32>()?;
@@ -265,7 +265,7 @@ fn any_outer_axes() {
         let two = in_one_pass(|| Ok(&big - big.mean(both.clone())?))?;
         let plain = with_fusion(false, || (&big - big.mean(both)?).to_vec::<f32>())?;
         assert!(two.to_vec::<f32>()?.iter().zip(&plain).all(|(a, b)| (a - b).abs() < 1e-6), "rows of two axes");
-        // Columns of a transposed array are no rows: each reduction runs on its own.
+        // Rows of a transposed array are strided: each reduction is a separate call.
         let (t, records) = run(|| softmax(&big.index(s![0, 0])?.t()?))?;
         let want = by_row(&big.index(s![0, 0])?.t()?.copy()?, host_softmax)?;
         assert_close("transposed", &t, &want, 1e-5, 1e-3)?;
@@ -275,7 +275,7 @@ fn any_outer_axes() {
 }
 
 #[test]
-fn what_others_hold_is_kept() {
+fn live_intermediate_values_are_kept() {
     on_device(|_| {
         let x = Generator::new(2).normal(0.0, 1.0, [50, 700], DType::F32)?;
         let (mean, std) = (x.mean(rows())?, x.std(rows())?);
@@ -286,7 +286,7 @@ fn what_others_hold_is_kept() {
         let want = by_row(&x, |row| vec![mean_and_variance(row).1.sqrt()])?;
         assert_close("std", &std, &want, 1e-5, 1.0)?;
         assert!(y.to_vec::<f32>()?.iter().all(|v| v.is_finite()));
-        // Alone it is the reduction that it always was.
+        // Alone, it is a call of family Reduce.
         let (max, records) = run(|| x.max(rows()))?;
         assert_eq!((max.shape(), records.len(), records[0].family), (&[50, 1][..], 1, Family::Reduce));
         let (_, records) = run(|| Ok(&max + x.max(rows())?.max(())?))?;
@@ -339,7 +339,7 @@ fn sixteen_bits_keep_their_dtype_between_operations() {
 }
 
 #[test]
-fn rows_that_no_kernel_holds_are_reduced_one_by_one() {
+fn rows_too_long_for_registers_are_reduced_separately() {
     on_device(|_| {
         let x = Generator::new(7).normal(0.0, 1.0, [3, 32768], DType::F64)?;
         let (got, records) = run(|| softmax(&x))?;

@@ -1,5 +1,5 @@
-//! Streams and events on a real device: arrays that cross streams, memory that comes back, points in time. A delay in front of the work
-//! that has to come first makes a missing wait show. Each test prints why it skips where there is no device.
+//! Streams and events on a real device: arrays used across streams, reuse of memory, and timing. A delay before the work that
+//! must run first exposes a missing wait. Each test prints why it skips without a device.
 
 mod common;
 
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use cuprum_backend_cpu as _;
 use cuprum_backend_cuda::args;
-use cuprum_backend_cuda::raw::{Launch, RawKernel};
+use cuprum_backend_cuda::user_kernels::{Launch, RawKernel};
 use cuprum_core::{DType, Device, Event, KernelLaunch, NdArray, Result, Stream, explain, matmul, with_stream};
 
 use common::on_device;
 
-/// Keeps the current stream busy for some 10 ms.
+/// Keeps the current stream busy for about 10 ms.
 struct Delay(RawKernel);
 
 impl Delay {
@@ -36,7 +36,7 @@ fn ramp(n: usize, offset: usize) -> Vec<f32> {
 }
 
 #[test]
-fn streams_are_told_apart() {
+fn streams_are_distinct() {
     on_device(|device| {
         let streams = (0..40).map(|_| Stream::new(device)).collect::<Result<Vec<_>>>()?;
         assert!(streams.iter().all(|s| s.id > 0 && !s.is_capturing()));
@@ -49,21 +49,21 @@ fn streams_are_told_apart() {
 }
 
 #[test]
-fn what_one_stream_makes_another_reads() {
+fn a_stream_reads_what_another_wrote() {
     on_device(|device| {
         let (delay, n) = (Delay::new()?, 1 << 20);
         let (one, two) = (Stream::new(device)?, Stream::new(device)?);
         let want: Vec<f32> = ramp(n, 0).iter().map(|x| (x + 1.0) * 2.0).collect();
         for (from, to) in [(one, two), (Stream::default_of(device), one), (one, Stream::default_of(device))] {
-            // A kernel's output, by a kernel.
+            // A kernel reads a kernel's output.
             let a = NdArray::from_slice(&ramp(n, 0))?;
             let made = from.scope(|| delay.queue().and_then(|()| (&a + 1.0f32).eval().cloned()))?;
             let read = to.scope(|| (&made * 2.0f32).eval().cloned())?;
             assert!(to.scope(|| read.to_vec::<f32>())? == want, "{from} to {to}");
-            // By a copy to the host.
+            // A copy to the host reads it.
             let made = from.scope(|| delay.queue().and_then(|()| ((&a + 1.0f32) * 2.0f32).eval().cloned()))?;
             assert!(to.scope(|| made.to_vec::<f32>())? == want, "{from} to {to}");
-            // An upload, small and large.
+            // An upload, small and large, is read.
             for part in [1000, n] {
                 let up = from.scope(|| delay.queue().and_then(|()| NdArray::from_slice(&ramp(part, 3))))?;
                 let sum = to.scope(|| up.astype(DType::F64)?.sum(())?.item())?;
@@ -75,7 +75,7 @@ fn what_one_stream_makes_another_reads() {
 }
 
 #[test]
-fn memory_is_not_handed_out_while_another_stream_reads_it() {
+fn memory_is_not_reused_while_another_stream_reads_it() {
     on_device(|device| {
         let (delay, n) = (Delay::new()?, 1 << 20);
         let (home, reader) = (Stream::new(device)?, Stream::new(device)?);
@@ -83,7 +83,7 @@ fn memory_is_not_handed_out_while_another_stream_reads_it() {
         for round in 0..5 {
             let a = home.scope(|| NdArray::from_slice(&ramp(n, round)))?;
             let twice = reader.scope(|| delay.queue().and_then(|()| (&a * 2.0f32).eval().cloned()))?;
-            // On another thread, while `twice` is not there yet; then its size is asked for again where it lay.
+            // Dropped on another thread before `twice` is computed; then the same size is requested again.
             std::thread::spawn(move || drop(a)).join().unwrap();
             let noise = home.scope(|| (0..4).map(|_| NdArray::full(n, -1.0, DType::F32)?.eval().cloned()).collect::<Result<Vec<_>>>())?;
             let want: Vec<f32> = ramp(n, round).iter().map(|x| x * 2.0).collect();
@@ -100,7 +100,7 @@ fn memory_is_not_handed_out_while_another_stream_reads_it() {
 }
 
 #[test]
-fn blocks_come_back_once_the_others_have_passed() {
+fn blocks_are_reused_after_other_streams_have_passed() {
     on_device(|device| {
         let (home, reader) = (Stream::new(device)?, Stream::new(device)?);
         let n = 3 << 20;
@@ -121,7 +121,7 @@ fn blocks_come_back_once_the_others_have_passed() {
 }
 
 #[test]
-fn kernels_of_the_users_own_are_waited_for() {
+fn user_kernels_are_ordered_between_streams() {
     on_device(|device| {
         let source = r#"extern "C" __global__ void add(float* x, float by, int n) {
             int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -137,7 +137,7 @@ fn kernels_of_the_users_own_are_waited_for() {
                 // SAFETY: adds to each of n elements.
                 unsafe { add.launch(Launch::over(n, 256), args![&mut x, 1.0f32, n as i32]) }
             })?;
-            // Read on the stream after the next; the writer of the next round must wait for that.
+            // Read on the stream after the next; the writer of the next round must wait for it.
             read.push(streams[(round + 2) % 3].scope(|| delay.queue().and_then(|()| (&x * 1.0f32).eval().cloned()))?);
         }
         for (round, array) in read.iter().enumerate() {
@@ -149,7 +149,7 @@ fn kernels_of_the_users_own_are_waited_for() {
 }
 
 #[test]
-fn kernels_of_the_users_own_are_told_of() {
+fn user_kernels_are_recorded() {
     on_device(|device| {
         let (delay, other) = (Delay::new()?, Stream::new(device)?);
         let (queued, records) = explain(|| other.scope(|| delay.queue()));
@@ -162,7 +162,7 @@ fn kernels_of_the_users_own_are_told_of() {
 }
 
 #[test]
-fn pinned_arrays_are_copied_while_the_program_goes_on() {
+fn pinned_arrays_are_copied_asynchronously() {
     on_device(|device| {
         let (delay, n) = (Delay::new()?, 64 << 20);
         let values = NdArray::from_slice(&ramp(n, 0))?.to_device(Device::CPU)?;
@@ -176,7 +176,7 @@ fn pinned_arrays_are_copied_while_the_program_goes_on() {
         drop(pinned); // kept by the copy
         assert!(queued < Duration::from_millis(5), "queued in {queued:?}");
         assert!(up.to_vec::<f32>()? == ramp(n, 0));
-        // At the bus's speed, beside what goes through the library's own blocks.
+        // At the bus's speed, concurrently with copies through the staging buffers.
         for (name, source) in [("pinned", values.pin_memory(device)?), ("any memory", values)] {
             let mut best = f64::MAX;
             for _ in 0..5 {
@@ -235,7 +235,7 @@ fn events_mark_points_in_time() {
         assert!(took > Duration::from_millis(3) && took < Duration::from_secs(1), "{took:?}");
         assert_eq!(before.elapsed(&after)?, Duration::ZERO);
         assert!(behind.elapsed(&before)? >= took);
-        // A stream is waited for alone.
+        // A wait for a stream waits for that stream only.
         delay.queue()?;
         let start = Instant::now();
         other.synchronize()?;

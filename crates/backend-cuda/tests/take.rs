@@ -1,5 +1,5 @@
-//! `take` within expressions on a real device: each family of kernels reads the table in the pass that uses its elements. Results are
-//! compared with those of node by node. Each test prints why it skips where there is no device.
+//! `take` within expressions on a real device: kernels of each family read the table in the same pass. Results are compared
+//! with unfused ones. Each test prints why it skips without a device.
 
 mod common;
 
@@ -14,18 +14,18 @@ fn array<T: Element>(n: usize, f: impl Fn(usize) -> T) -> Result<NdArray> {
     NdArray::from_slice(&(0..n).map(f).collect::<Vec<T>>())
 }
 
-/// Small whole numbers, whose sums are exact in float32.
+/// Small integers, whose sums are exact in float32.
 fn table(n: usize) -> Result<NdArray> {
     array(n, |i| (i * 7919 % 21) as f32 - 10.0)
 }
 
-/// Indices of a table of `size`, every third negative, stored.
+/// Stored indices into a table of `size` elements, every third negative.
 fn indices(n: usize, size: usize, dtype: DType) -> Result<NdArray> {
     let at = array(n, |i| (i * 7 % size) as i64 - if i % 3 == 0 { size as i64 } else { 0 })?.astype(dtype)?;
     Ok(at.eval()?.clone())
 }
 
-/// Runs `f` fused, and checks its bytes against those of node by node, and that one call of `family` alone read a table.
+/// Runs `f` fused and compares its bytes with the unfused result. Checks that exactly one call of `family` read a table.
 fn in_one_pass(what: &str, family: Family, f: impl Fn() -> Result<NdArray>) -> Result<()> {
     let (got, records) = explain(|| f()?.to_bytes());
     let want = with_fusion(false, || f()?.to_bytes())?;
@@ -37,7 +37,7 @@ fn in_one_pass(what: &str, family: Family, f: impl Fn() -> Result<NdArray>) -> R
 }
 
 #[test]
-fn every_family_reads_the_table_itself() {
+fn every_family_fuses_take() {
     on_device(|_| {
         let x = table(1000)?;
         for n in [1usize, 3, 31, 1024, 100_003] {
@@ -112,20 +112,20 @@ fn tables_and_indices_of_every_dtype() {
 }
 
 #[test]
-fn a_take_alone_or_kept_is_a_call_of_its_own() {
+fn a_lone_or_shared_take_is_a_separate_call() {
     on_device(|_| {
         let (x, at) = (table(1000)?, indices(4000, 1000, DType::I64)?);
         let (alone, records) = explain(|| x.take(&at, 0)?.to_bytes());
         assert_eq!(records.iter().map(|r| (r.op, r.family)).collect::<Vec<_>>(), [("take", Family::Gather)]);
-        // Broadcast over rows it would be read 50 times.
+        // Broadcast over rows, it would be read 50 times.
         let rows = table(50 * 4000)?.reshape([50, 4000])?;
         let (_, records) = explain(|| (&rows * &x.take(&at, 0)?).sum(()).and_then(|s| s.item()));
         assert_eq!(records.iter().map(|r| r.family).collect::<Vec<_>>(), [Family::Gather, Family::Reduce]);
-        // Who asks again, stores it.
+        // A second use stores it.
         let taken = x.take(&at, 0)?;
         let (_, records) = explain(|| Ok::<_, Error>((taken.sum(())?, taken.max(())?, taken.min(())?)));
         assert_eq!(records.iter().map(|r| r.family).collect::<Vec<_>>(), [Family::Reduce, Family::Gather, Family::Reduce, Family::Reduce]);
-        // Beside an expression of its shape it is a second result.
+        // With an expression of its shape, it is a second result.
         let taken = x.take(&at, 0)?;
         let (_, records) = explain(|| (&taken * 2).eval().map(drop));
         assert!(!taken.is_deferred() && records.len() == 1, "{records:?}");
@@ -135,7 +135,7 @@ fn a_take_alone_or_kept_is_a_call_of_its_own() {
 }
 
 #[test]
-fn indices_outside_are_told_once() {
+fn indices_out_of_bounds_are_reported_once() {
     on_device(|device: Device| {
         let x = table(1000)?;
         for n in [1usize, 5, 100_000] {
@@ -165,11 +165,11 @@ fn indices_outside_are_told_once() {
                 }
             }
         }
-        // Of two tables the right one is named.
+        // With two tables, the error names the right one.
         let (small, at) = (table(10)?, array(100, |i| i as i64 % 20)?);
         let sum = &x.take(&at, 0)? + &small.take(&at, 0)?;
         assert!(matches!(sum.to_bytes(), Err(Error::Index { op: "take", index: 10..=19, size: 10, .. })));
-        // What cannot be at all is refused at once.
+        // An index into an empty table fails at once.
         let none = NdArray::zeros(0, DType::F32)?;
         assert!(matches!(none.take(&at, 0), Err(Error::Shape { .. })) && x.take(&x, 0).is_err());
         let empty = at.index(s![..0])?;
@@ -191,7 +191,7 @@ fn a_graph_reads_the_table_again() {
         graph.update(&x, &other)?;
         graph.launch()?;
         assert!(y.to_bytes()? == step(&other)?.to_bytes()? && y.to_bytes()? != want);
-        // Indices that go bad between launches are found by the launch that reads them.
+        // Indices that become invalid between launches are reported by the launch that reads them.
         graph.update(&at, &NdArray::full(at.shape(), 1000, DType::I32)?)?;
         graph.launch()?;
         assert!(matches!(y.to_bytes(), Err(Error::Index { op: "take", index: 1000, axis: 0, size: 1000 })));

@@ -4,7 +4,7 @@
 
 use cuprum_backend_cuda::codegen::{self, Access, Combination, KernelKey, ctype, parts};
 use cuprum_backend_cuda::driver::COUNTERS;
-use cuprum_backend_cuda::raw::{self, Asked, REDUCTION_KERNEL, StringReduction};
+use cuprum_backend_cuda::user_kernels::{self, REDUCTION_KERNEL, ReductionCall, StringReduction};
 use cuprum_core::body::Body;
 use cuprum_core::call;
 use cuprum_core::call::Work;
@@ -329,7 +329,7 @@ pub fn sources() -> Vec<(String, String)> {
 fn from_strings(dtype: DType, axes: &[isize]) -> Option<(String, String)> {
     let device = Device::new(DeviceKind::intern("cuda").ok()?, 0);
     let matrix = calls::array(device, dtype, Layout::contiguous(&[300, 4096]).ok()?).ok()?;
-    let Asked { inputs, output, reduction } = raw::call_for_check(&matrix.into(), axes).ok()?;
+    let ReductionCall { inputs, output, reduction } = user_kernels::call_for_check(&matrix.into(), axes).ok()?;
     calls::with_call(REDUCTION_KERNEL, &inputs, &[output], Work::Custom(call::Custom(&reduction)), |call| {
         let source = describe(call, &vec![256; inputs.len()]).ok()?.source().ok()?;
         Some((format!("{} of user code <{dtype}>, axes {axes:?}", source.name), reduction.inlined(source.code)))
@@ -439,7 +439,8 @@ mod tests {
         assert_eq!(size(USER_MAX).0, 4);
         assert_ne!(size(USER_MAX).1, size(ops::MAX).1);
         let strings = |dtype, shape: &[usize], axes: &[isize]| {
-            let Asked { inputs, output, reduction } = raw::call_for_check(&array(dtype, contiguous(shape)).into(), axes).unwrap();
+            let ReductionCall { inputs, output, reduction } =
+                user_kernels::call_for_check(&array(dtype, contiguous(shape)).into(), axes).unwrap();
             with_call(REDUCTION_KERNEL, &inputs, &[output], Work::Custom(call::Custom(&reduction)), |call| {
                 reason(|| describe(call, &[256, 256])).map(|r| (r.width, r.accumulator_size(), r.split))
             })

@@ -1,6 +1,6 @@
 //! Compares reductions of user code, run by CUB and by the base accelerator, with float64 results computed here.
 
-use cuprum_backend_cuda::raw::{Reduction, ReductionKernel};
+use cuprum_backend_cuda::user_kernels::{Reduction, ReductionKernel};
 use cuprum_core::{Complex, DType, NdArray, Operand, Record, Result, explain, s, with_accelerators};
 
 use crate::{numbers, on_device};

@@ -1,30 +1,30 @@
-//! What reductions combine that are no rows of a table: those with a body, and those from strings.
+//! C++ expressions for user-defined reductions: those with a body, and those from strings.
 
 use cuprum_core::body::Body;
 use cuprum_core::{DType, Scalar};
 
 use super::ctype;
 
-/// C++ expressions by which elements become a result.
+/// The C++ expressions of a user-defined reduction.
 #[derive(Clone, Debug)]
 pub struct Combination {
     /// Type of the accumulator.
     pub acc: &'static str,
-    /// Its bytes.
+    /// Size of the accumulator, in bytes.
     pub size: usize,
-    /// The accumulator that changes nothing.
+    /// Neutral accumulator.
     pub identity: String,
-    /// An element `x` as an accumulator.
+    /// Accumulator of an element `x`.
     pub value: &'static str,
-    /// Accumulators `a` and `b` together; the order does not matter.
+    /// Combination of accumulators `a` and `b`. Commutative.
     pub combine: String,
-    /// Accumulator `a` as a result, an `Out`.
+    /// Result of accumulator `a`, of type `Out`.
     pub finish: &'static str,
 }
 
 impl Combination {
-    /// That of a body on elements of a dtype; none if it is not a reduction's. Its functions are written by
-    /// [`element_and`](super::element_and).
+    /// Returns the combination of a body for elements of a dtype, or `None` if the body is not a reduction.
+    /// [`element_and`](super::element_and) writes the body's functions.
     pub fn of_body(body: &Body, dtype: DType) -> Option<Combination> {
         let ((name, _), identity) = (body.source.last()?, body.identity?.of(dtype));
         let (acc, size) = (ctype(dtype), dtype.itemsize());
@@ -33,7 +33,7 @@ impl Combination {
     }
 }
 
-/// A number of a type.
+/// A C++ literal of a value, converted to a type.
 fn number(of: &str, value: Scalar) -> String {
     let literal = match value {
         Scalar::Bool(value) => value.to_string(),

@@ -1,4 +1,4 @@
-//! The code of one element: a program as C++ statements, and how its inputs are read.
+//! The code of one element: a program as C++ statements, and the loads of its inputs.
 
 use std::fmt::Write;
 
@@ -9,17 +9,17 @@ use cuprum_core::{Array, Program, Step, StepKind, StoredArray};
 use super::{ctype, may_fault, table};
 use crate::device::fault_word;
 
-/// How a kernel reads the inputs along the innermost axis; part of the kernel's structure.
+/// How a kernel reads its inputs along the innermost axis. Part of the kernel's key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Access {
-    /// Bit k: input k has stride 0 there, so its one element serves all. The other inputs have stride 1.
+    /// Bit k: input k has stride 0, so one element serves the whole axis. All other inputs have stride 1.
     pub repeated: u64,
-    /// Packs lie at multiples of their size (up to 16 bytes) in every input that is not repeated.
+    /// True if packs are aligned to their size (up to 16 bytes) in every input that is not repeated.
     pub aligned: bool,
 }
 
 impl Access {
-    /// Of 1-D inputs of stride 1, or 0 where one element serves all; nothing is said of their alignment.
+    /// The access of 1-D inputs with stride 1 or 0, without alignment.
     pub fn flat(inputs: &[StoredArray]) -> Access {
         let is_repeated = |a: &StoredArray| a.layout().strides().first() == Some(&0);
         let repeated = inputs.iter().enumerate().filter(|(_, a)| is_repeated(a)).fold(0, |bits, (k, _)| bits | 1 << k);
@@ -27,18 +27,18 @@ impl Access {
     }
 }
 
-/// Defines `Params`, `Values`, `Results`, `Result`, `INPUTS` and the functions that the module's head lists.
+/// Writes `Params`, `Values`, `Results`, `Result`, `INPUTS` and the functions that the module documentation lists.
 ///
 /// # Errors
-/// The name of an operation without a row in the table (one of another crate).
+/// The name of an operation without a C++ expression, such as one of another crate.
 pub fn element(program: &Program, access: Access) -> Result<String, &'static str> {
     element_and(program, access, None)
 }
 
-/// As [`element()`], with the functions of one more body beside those of the program's.
+/// [`element()`], with the functions of one more body.
 ///
 /// # Errors
-/// As there.
+/// The name of an operation without a C++ expression.
 pub fn element_and(program: &Program, access: Access, body: Option<&'static Body>) -> Result<String, &'static str> {
     let mut out = String::from("\nnamespace cuprum {\n\n");
     let inputs = input_types(program);
@@ -51,8 +51,8 @@ pub fn element_and(program: &Program, access: Access, body: Option<&'static Body
     Ok(out)
 }
 
-/// As [`element()`], of a program that says what is read and has no results: the one there is, of type `result`, is an expression of the
-/// inputs' values `v.v0`, `v.v1`, ..., their addresses `p.in0`, ..., and `p.sN`, the scalar that step `N` is.
+/// [`element()`] for a program without results, which only declares inputs. `value` is the result, of type `result`: an
+/// expression of the input values `v.v0`, ..., the addresses `p.in0`, ..., and the scalar `p.sN` of step `N`.
 pub fn element_of(program: &Program, access: Access, result: &str, value: &str) -> String {
     let mut out = String::from("\nnamespace cuprum {\n\n");
     let inputs = input_types(program);
@@ -76,14 +76,14 @@ template <class Index> __device__ inline Result element(const Params& p, Index i
 }  // namespace cuprum
 "#;
 
-/// Defines `Staged` (tiles of shared memory, `SIDE` elements a side, one for each input that is set in `crossed`),
-/// `stage(staged, p, offsets, row, column)`, which puts the elements at `offsets` there, and `load_staged(...)`, which reads
-/// those inputs from there and the others from memory. Stands after [`element()`].
+/// Defines `Staged`, `stage` and `load_staged`, which follow [`element()`]. `Staged` has a tile of `SIDE` x `SIDE` elements
+/// in shared memory for each input in `crossed`. `stage(staged, p, offsets, row, column)` stores the elements at `offsets`
+/// there. `load_staged(...)` reads these inputs from the tile and the others from memory.
 pub fn staging(program: &Program, crossed: u64) -> String {
     let inputs = input_types(program);
     let is_crossed = |n: usize| crossed >> n & 1 == 1;
     let lines = |line: &dyn Fn(usize) -> Option<String>| (0..inputs.len()).filter_map(line).collect::<Vec<_>>().join("\n    ");
-    // Raw bytes, because complex numbers have a constructor and shared memory may not.
+    // Raw bytes, because complex numbers have a constructor, which shared memory does not allow.
     let tiles = lines(&|n| is_crossed(n).then(|| format!("alignas(16) unsigned char s{n}[SIDE * (SIDE + 1) * sizeof({})];", inputs[n])));
     let place = |n: usize| format!("reinterpret_cast<{0}*>(staged.s{n})[row * (SIDE + 1) + column]", inputs[n]);
     let puts = lines(&|n| is_crossed(n).then(|| format!("{} = p.in{n}[offsets.at[{n}]];", place(n))));
@@ -167,7 +167,8 @@ fn write_loads(out: &mut String, program: &Program, inputs: &[&str], access: Acc
         out.push_str("    return v;\n}\n");
     }
 
-    // Of inputs that are not seen whole; those that do not step along are in the caches anyway.
+    // Prefetches only inputs with a stride: whole inputs have no fixed position, and repeated elements are in the cache
+    // already.
     let mut fetch = |head: &str, line: &dyn Fn(usize) -> String| {
         let _ = writeln!(out, "{head}");
         for n in (0..inputs.len()).filter(|&n| !repeated(n) && !is_seen_whole(program, n)) {
@@ -208,7 +209,7 @@ fn write_loads(out: &mut String, program: &Program, inputs: &[&str], access: Acc
     out.push_str("    }\n}\n");
 }
 
-/// Whether some step reads any of an input's elements: a take, or a body that has its address.
+/// Whether a step may read any element of an input: a take, or a body that receives its address.
 fn is_seen_whole(program: &Program, input: usize) -> bool {
     let is_input = |step: u16| program.steps[step as usize].kind == StepKind::Input(input as u16);
     program.steps.iter().any(|step| match step.kind {
@@ -220,13 +221,13 @@ fn is_seen_whole(program: &Program, input: usize) -> bool {
     })
 }
 
-/// The functions of operations with a body of their own, each once.
+/// Writes the functions of user-defined bodies, each once.
 pub(super) fn write_bodies(out: &mut String, bodies: impl Iterator<Item = &'static Body>) {
     let mut written: Vec<&str> = Vec::new();
     for body in bodies {
         if written.is_empty() {
             out.push_str("}  // namespace cuprum\n");
-            out.push_str(include_str!("prelude/own.cuh"));
+            out.push_str(include_str!("prelude/user_defined.cuh"));
             out.push_str("\nnamespace cuprum {\n\n");
         }
         for &(name, text) in body.source {
@@ -251,10 +252,10 @@ fn call(program: &Program, step: &Step, body: &Body) -> Option<String> {
     Some(format!("{name}<{}>({})", ctype(body.generic(dtype, step.dtype)), arguments.join(", ")))
 }
 
-/// `evaluate`, which keeps a bad index in `noticed`, and `compute`, which reports it.
+/// Writes `evaluate`, which stores a bad index in `noticed`, and `compute`, which reports it.
 fn write_compute(out: &mut String, program: &Program) -> Result<(), &'static str> {
     write_takes(out, program);
-    // Without the scalars' values, which must not enter the text.
+    // Without scalar values, which must not be part of the source.
     let _ = writeln!(out, "\n// {}", Program { params: Default::default(), ..program.clone() });
     let noticed = if may_fault(program) { "noticed" } else { "" };
     let _ = writeln!(out, "__device__ inline Results evaluate(const Params& p, const Values& v, Noticed& {noticed}) {{");
@@ -266,7 +267,7 @@ fn write_compute(out: &mut String, program: &Program) -> Result<(), &'static str
             StepKind::Fold(op) => return Err(op.name()),
             _ => value(program, n)?.unwrap_or_default(),
         };
-        // Of an input that is seen whole, the address is taken.
+        // An input that is used by address has no other use.
         let unused = if has_whole && matches!(step.kind, StepKind::Input(_)) { "[[maybe_unused]] " } else { "" };
         let _ = writeln!(out, "    {unused}const {t} t{n} = {value};");
     }
@@ -279,7 +280,7 @@ fn write_compute(out: &mut String, program: &Program) -> Result<(), &'static str
     Ok(())
 }
 
-/// The expression of a step that computes something, over `tN`; none of inputs and reductions along rows.
+/// Returns the expression of a computing step over `tN`. `None` for inputs and reductions along rows.
 pub(super) fn value(program: &Program, n: usize) -> Result<Option<String>, &'static str> {
     let step = &program.steps[n];
     Ok(Some(match step.kind {
@@ -294,14 +295,14 @@ pub(super) fn value(program: &Program, n: usize) -> Result<Option<String>, &'sta
     }))
 }
 
-/// The element of a whole input at an index, which step `n` is.
+/// The C++ expression of step `n`, a take: the element of an input at an index.
 fn taken(program: &Program, n: usize) -> Option<String> {
     let &[all, index, length] = program.steps[n].args() else { return None };
     let StepKind::Input(k) = program.steps[all as usize].kind else { return None };
     Some(format!("taken<{n}>(p.in{k}, t{index}, t{length}, noticed)"))
 }
 
-/// `Noticed`, and `report`, which tells of the bad index that one holds.
+/// Writes `Noticed`, and `report`, which reports the bad index that it holds.
 pub(super) fn write_takes(out: &mut String, program: &Program) {
     if !may_fault(program) {
         out.push_str(NO_TAKES);

@@ -1,20 +1,21 @@
-//! From a core program to CUDA C++: the prelude every kernel starts with, the code of one element, and the bytes of
-//! kernel parameters. Text only: nothing here touches the driver.
+//! CUDA C++ for core programs: the prelude of every kernel, the code of one element, and the bytes of the kernel parameters.
+//! Nothing here uses the driver.
 //!
-//! A kernel's source is [`PRELUDE`], then [`element()`], then the kernel itself, all inside `namespace cuprum`. The
-//! kernel takes by value a `Params` (input addresses, the error word, scalars: [`pack_params`]) and, where inputs are not flat, an
-//! `Axes<Index, Rank, INPUTS>` (extents and strides, [`pack_axes`]); so neither sizes nor constants are source text.
+//! A kernel's source is [`PRELUDE`], then [`element()`], then the kernel itself, all inside `namespace cuprum`. The kernel
+//! takes a `Params` by value (input addresses, address of the error word, scalars: [`pack_params`]). If inputs are strided,
+//! it also takes an `Axes<Index, Rank, INPUTS>` (extents and strides: [`pack_axes`]). Neither sizes nor scalar values are
+//! part of the source.
 //!
-//! | in C++ | is |
+//! | in C++ | meaning |
 //! |---|---|
-//! | `Offsets<Index, INPUTS>` | where each input stands, in elements; `Axes::offsets(number)` makes one from a C-order number |
-//! | `load(p, offsets)` | the inputs' values there |
-//! | `load_along(p, offsets, i)` | the values `i` further along the innermost axis, where inputs have stride 1, or 0 if [`Access::repeated`] |
-//! | `load_once(p, offsets, i)` | the same, of lines that nobody reads again: they are the first to leave the caches |
-//! | `load_pack(p, offsets, i, values)` | as many in a row, in 16-byte accesses when [`Access::aligned`] |
+//! | `Offsets<Index, INPUTS>` | offset of each input, in elements; `Axes::offsets(number)` computes it from a C-order index |
+//! | `load(p, offsets)` | values of the inputs at these offsets |
+//! | `load_along(p, offsets, i)` | values `i` further along the innermost axis, where inputs have stride 1, or 0 if [`Access::repeated`] |
+//! | `load_once(p, offsets, i)` | `load_along` with the evict-first cache hint, for data that is read once |
+//! | `load_pack(p, offsets, i, values)` | several consecutive values, in 16-byte accesses if [`Access::aligned`] |
 //! | `compute(p, values)` | all results, `.r0`, `.r1`, ... |
-//! | `evaluate(p, values, noticed)` | the same, but that a bad index is kept in `noticed`, a `Noticed`, for `report(p, noticed)` to tell of: loads of several elements stay under way together |
-//! | `stage`, `load_staged` | inputs through tiles of shared memory, where [`staging()`] is put in too |
+//! | `evaluate(p, values, noticed)` | `compute`, but a bad index is stored in `noticed` for `report(p, noticed)`, so that loads of several elements stay in flight |
+//! | `stage`, `load_staged` | inputs through tiles of shared memory, if [`staging()`] is included |
 //! | `element(p, i)`, `element(p, offsets, i)` | the first result, a `Result`, of flat inputs, or along the innermost axis |
 
 pub mod check;
@@ -22,6 +23,7 @@ mod combination;
 mod element;
 mod params;
 pub mod parts;
+pub(crate) mod reductions;
 pub mod rows;
 mod table;
 
@@ -33,8 +35,7 @@ pub use table::{expression, has_row, may_fault};
 
 use cuprum_core::{DType, Op, Program};
 
-/// CUDA C++ that every kernel starts with: element types, conversions, the operations of core's elementwise table, axes.
-/// Needs no headers.
+/// The prelude of every kernel: element types, conversions, core's elementwise operations, axes. Includes no headers.
 pub const PRELUDE: &str = concat!(
     include_str!("prelude/types.cuh"),
     include_str!("prelude/layout.cuh"),
@@ -43,7 +44,7 @@ pub const PRELUDE: &str = concat!(
     include_str!("prelude/complex.cuh"),
 );
 
-/// The part of [`PRELUDE`] that kernels of other authors have a use for: element types, conversions and operations.
+/// The part of [`PRELUDE`] for user kernels: element types, conversions and operations.
 pub const OPERATIONS: &str = concat!(
     include_str!("prelude/types.cuh"),
     include_str!("prelude/arithmetic.cuh"),
@@ -51,7 +52,7 @@ pub const OPERATIONS: &str = concat!(
     include_str!("prelude/complex.cuh"),
 );
 
-/// A kernel's name for profilers: its class, then the operations, or how many when they are many.
+/// Returns a kernel's name for profilers: its class, then the operations, or their number if there are more than four.
 pub fn kernel_name(class: &str, program: &Program) -> String {
     let ops: Vec<_> = program.ops().map(Op::name).collect();
     match ops.len() {
@@ -61,7 +62,7 @@ pub fn kernel_name(class: &str, program: &Program) -> String {
     }
 }
 
-/// The C++ type of an element, a name inside `namespace cuprum`.
+/// Returns the C++ type of an element, a name in `namespace cuprum`.
 pub const fn ctype(dtype: DType) -> &'static str {
     match dtype {
         DType::Bool => "bool",
@@ -82,7 +83,7 @@ pub const fn ctype(dtype: DType) -> &'static str {
     }
 }
 
-/// The C++ type of offsets and element numbers: 64 bits wide or not.
+/// Returns the C++ type of offsets and element indices. `wide`: 64 bits.
 pub const fn index_type(wide: bool) -> &'static str {
     if wide { "i64" } else { "i32" }
 }

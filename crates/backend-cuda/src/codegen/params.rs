@@ -1,4 +1,4 @@
-//! Kernel parameters as bytes, laid out as the C++ structs are, and the keys that kernels are cached under.
+//! Kernel parameters as bytes in the layout of the C++ structs, and the keys of the kernel caches.
 
 use std::hash::Hasher;
 
@@ -10,11 +10,12 @@ use smallvec::SmallVec;
 /// Bytes of a struct passed by value.
 pub type Bytes = SmallVec<[u8; 256]>;
 
-/// Element numbers and offsets below this fit 32-bit index arithmetic: a number and a step of the same size still add up.
+/// Upper bound of element indices and offsets in 32-bit arithmetic: the sum of an index and a grid stride does not overflow.
 pub const MAX_NARROW: usize = 0x3f00_0000;
 
-/// `Params`: the address of each input's first element, that of the launch's error word if the program may meet a bad index, then the
-/// program's scalars in their steps' dtypes. Whether there is an error word says [`fault_address`](crate::device::fault_address).
+/// The bytes of `Params`: the address of each input's first element, the address of the launch's error word if the program
+/// may find a bad index, then the scalars in their steps' dtypes. [`fault_address`](crate::device::fault_address) returns the
+/// address of the error word.
 pub fn pack_params(program: &Program, inputs: &[u64], fault: Option<u64>) -> Bytes {
     let mut out = Bytes::new();
     for address in inputs.iter().chain(&fault) {
@@ -33,13 +34,13 @@ pub fn pack_params(program: &Program, inputs: &[u64], fault: Option<u64>) -> Byt
     out
 }
 
-/// Whether a loop of `size` elements over operands with these extents and strides needs no 64-bit indices.
+/// Whether 32-bit indices suffice for a loop of `size` elements over operands with these extents and strides.
 pub fn fits_narrow<'a, S: IntoIterator<Item = &'a isize>>(
     size: usize,
     dims: impl IntoIterator<Item = &'a usize> + Clone,
     strides: impl IntoIterator<Item = S>,
 ) -> bool {
-    // The sums before the last axis stay within the sum of absolute spans, so no partial sum overflows either.
+    // Partial sums over axes stay within the sum of absolute spans, so they do not overflow either.
     let span = |s: S| {
         let axes = dims.clone().into_iter().zip(s);
         axes.fold(0usize, |sum, (&n, &s)| sum.saturating_add(n.saturating_sub(1).saturating_mul(s.unsigned_abs())))
@@ -47,14 +48,14 @@ pub fn fits_narrow<'a, S: IntoIterator<Item = &'a isize>>(
     size < MAX_NARROW && dims.clone().into_iter().all(|&n| n < MAX_NARROW) && strides.into_iter().all(|s| span(s) < MAX_NARROW)
 }
 
-/// [`fits_narrow`] of a reduction: over all of its axes.
+/// [`fits_narrow`] for all axes of a reduction.
 pub fn reduction_fits_narrow(plan: &ReducePlan) -> bool {
     let strides = plan.kept_strides.iter().zip(&plan.reduced_strides).map(|(kept, reduced)| kept.iter().chain(reduced));
     fits_narrow(plan.kept_size.saturating_mul(plan.reduced_size), plan.kept.iter().chain(&plan.reduced), strides)
 }
 
-/// `Axes<Index, Rank, N>`: extents, prepared for division, then the strides of each input; outermost axis first.
-/// `wide` is for 64-bit indices.
+/// The bytes of `Axes<Index, Rank, N>`: extents with their fast-division constants, then the strides of each input, outermost
+/// axis first. `wide`: 64-bit indices.
 pub fn pack_axes<'a>(dims: &[usize], strides: impl IntoIterator<Item = &'a [isize]>, wide: bool) -> Bytes {
     let mut out = Bytes::new();
     if dims.is_empty() {
@@ -80,7 +81,7 @@ pub fn pack_axes<'a>(dims: &[usize], strides: impl IntoIterator<Item = &'a [isiz
     out
 }
 
-/// `Offsets<Index, N>`: one number for each input.
+/// The bytes of `Offsets<Index, N>`: one number per input.
 pub fn pack_offsets(offsets: &[isize], wide: bool) -> Bytes {
     let mut out = Bytes::new();
     for &o in if offsets.is_empty() { &[0] } else { offsets } {
@@ -89,40 +90,41 @@ pub fn pack_offsets(offsets: &[isize], wide: bool) -> Bytes {
     out
 }
 
-/// `Divisor<i32>`: value, multiplier, shift, with `n / value == (mulhi(n, multiplier) + n) >> shift` for `n < 2^31`.
+/// The bytes of `Divisor<i32>`: value, multiplier, shift, with `n / value == (mulhi(n, multiplier) + n) >> shift` for `n <
+/// 2^31`.
 fn divisor(value: u32) -> [u32; 3] {
     let shift = u32::BITS - (value - 1).leading_zeros();
     let magic = ((1u64 << 32) * ((1u64 << shift) - u64::from(value)) / u64::from(value) + 1) as u32;
     [value, magic, shift]
 }
 
-/// What a kernel is known by: its class and flags, and its program's structure. Never sizes, never scalar values.
+/// The key of a kernel: its class and flags, and its program's structure. Sizes and scalar values are not part of it.
 ///
-/// It refers to the program and holds the rest as numbers, so that it can be compared with that of a kernel launched before
-/// ([`Recent`](crate::recent::Recent)) as it is; caches of the process keep it [written out](KernelKey::written).
+/// It borrows the program, so that a lookup in the per-thread [`LaunchCache`](crate::launch_cache::LaunchCache) allocates
+/// nothing. Process-wide caches store it [as bytes](KernelKey::written).
 #[derive(Clone, Debug)]
 pub struct KernelKey<'a> {
     pub(crate) program: Option<&'a Program>,
     pub(crate) flags: Flags,
 }
 
-/// What a [`KernelKey`] has beside its program.
+/// The parts of a [`KernelKey`] other than the program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Flags {
     class: &'static str,
     numbers: SmallVec<[u64; 8]>,
-    /// Each ended by NUL.
+    /// Names, each terminated by NUL.
     names: SmallVec<[u8; 16]>,
 }
 
 impl<'a> KernelKey<'a> {
-    /// The key of a kernel `class` over a program.
+    /// Returns the key of a kernel `class` over a program.
     #[inline]
     pub fn new(class: &'static str, program: &'a Program) -> KernelKey<'a> {
         KernelKey { program: Some(program), ..KernelKey::of_class(class) }
     }
 
-    /// The key of a kernel without a program.
+    /// Returns the key of a kernel without a program.
     #[inline]
     pub fn of_class(class: &'static str) -> KernelKey<'a> {
         KernelKey { program: None, flags: Flags { class, numbers: SmallVec::new(), names: SmallVec::new() } }
@@ -149,20 +151,20 @@ impl<'a> KernelKey<'a> {
         self.with(dtype as u64)
     }
 
-    /// Adds an operation. Those of other crates share a number, so it is known by its row.
+    /// Adds an operation. Operations of other crates share an index, so the address of its row identifies it.
     #[inline]
     pub fn with_op(self, op: Op) -> KernelKey<'a> {
         self.with(std::ptr::from_ref(op.0) as u64)
     }
 
-    /// A number that equal keys share, and few others.
+    /// A hash of the key.
     #[inline]
     pub(crate) fn fingerprint(&self) -> u64 {
         let mix = |hash: u64, &number: &u64| (hash.rotate_left(5) ^ number).wrapping_mul(0x517c_c1b7_2722_0a95);
         self.flags.numbers.iter().fold(self.program.map_or(0, Program::fingerprint), mix) >> 48
     }
 
-    /// All of it as bytes.
+    /// Returns the key as bytes.
     #[cold]
     pub fn written(&self) -> WrittenKey {
         let Flags { class, numbers, names } = &self.flags;
@@ -177,7 +179,7 @@ impl<'a> KernelKey<'a> {
                 if let StepKind::Apply(op) = step.kind
                     && op.is_foreign()
                 {
-                    bytes.extend_from_slice(&(std::ptr::from_ref(op.0) as usize).to_le_bytes()); // they share a number
+                    bytes.extend_from_slice(&(std::ptr::from_ref(op.0) as usize).to_le_bytes()); // they share an index
                 }
             }
             bytes.push(0xff);
@@ -189,21 +191,21 @@ impl<'a> KernelKey<'a> {
     }
 }
 
-/// A [`KernelKey`] as bytes, for [`SingleFlight`](crate::single_flight::SingleFlight).
+/// A [`KernelKey`] as bytes, for [`SingleFlight`](crate::compile::single_flight::SingleFlight).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct WrittenKey {
     bytes: SmallVec<[u8; 256]>,
 }
 
 impl WrittenKey {
-    /// Of its bytes.
+    /// Returns the hash of the bytes.
     pub fn hash(&self) -> u64 {
         let mut hasher = FxHasher::default();
         hasher.write(&self.bytes);
         hasher.finish()
     }
 
-    /// The whole key.
+    /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

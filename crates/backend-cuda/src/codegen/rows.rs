@@ -1,5 +1,6 @@
-//! The code of one row: a program with reductions along rows, in stages. Each stage goes over the elements that a thread holds, and ends with
-//! the reductions whose arguments it has computed; what later stages need stays in arrays, which become registers.
+//! The code of one row: a program with reductions along rows, in stages. Each stage loops over the elements that a thread
+//! holds, and ends with the reductions whose arguments it computed. Values for later stages are kept in arrays, which the
+//! compiler maps to registers.
 
 use std::fmt::Write;
 
@@ -11,42 +12,42 @@ use smallvec::SmallVec;
 use super::element::{input_types, value, write_bodies, write_takes, write_types};
 use super::{ctype, may_fault};
 
-/// How the operands lie; part of the kernel's structure.
+/// Layout of the operands along a row. Part of the kernel's key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Lie {
-    /// Bit k: input k has one element for each row.
+pub struct OperandLayout {
+    /// Bit k: input k has one element per row.
     pub repeated: u64,
-    /// Bit n: output n has one element for each row.
+    /// Bit n: output n has one element per row.
     pub results: u64,
-    /// Packs lie at multiples of their size (up to 16 bytes) in every input that is not repeated.
+    /// True if packs are aligned to their size (up to 16 bytes) in every input that is not repeated.
     pub aligned: bool,
 }
 
-/// A reduction along rows in C++.
-pub struct Fold<'a> {
-    /// The accumulator that changes nothing.
+/// The C++ expressions of a reduction along rows.
+pub struct RowFold<'a> {
+    /// Neutral accumulator.
     pub identity: &'a str,
-    /// An element `x` as an accumulator.
+    /// Accumulator of an element `x`.
     pub value: &'a str,
-    /// Accumulators `a` and `b` together.
+    /// Combination of accumulators `a` and `b`.
     pub combine: &'a str,
 }
 
-/// When each step of a program is computed.
+/// The stage that computes each step of a program.
 pub struct Stages<'a> {
     program: &'a Program,
-    /// Bit n of a word: the value of step n differs along a row.
+    /// Whether the value of step n varies along a row.
     varies: SmallVec<[bool; 32]>,
-    /// Per step, the stage that computes it; for a reduction, the stage after the one that ends with it.
+    /// Per step, the stage that computes it. For a reduction, the stage after it.
     at: SmallVec<[usize; 32]>,
-    /// Per step, the last stage that needs it.
+    /// Per step, the last stage that uses it.
     until: SmallVec<[usize; 32]>,
     /// Number of stages.
     count: usize,
 }
 
 impl<'a> Stages<'a> {
-    /// A step is computed in the first stage that needs it.
+    /// Assigns each step to the first stage that uses it.
     pub fn new(program: &'a Program, repeated: u64) -> Stages<'a> {
         let steps = &program.steps;
         let (mut varies, mut at) = (SmallVec::<[bool; 32]>::new(), SmallVec::<[usize; 32]>::new());
@@ -61,7 +62,7 @@ impl<'a> Stages<'a> {
         }
         let count = at.iter().max().map_or(1, |last| last + 1);
         let mut until = at.clone();
-        // From the end, so that what is needed late is computed late: a weight is read when it is multiplied by.
+        // Backwards, so that a value with a late use is computed late: a weight is loaded when it is multiplied.
         let mut first_use: SmallVec<[usize; 32]> = SmallVec::from_elem(usize::MAX, steps.len());
         for (n, step) in steps.iter().enumerate().rev() {
             let is_fold = matches!(step.kind, StepKind::Fold(_));
@@ -78,12 +79,12 @@ impl<'a> Stages<'a> {
         Stages { program, varies, at, until, count }
     }
 
-    /// Whether the values of a step differ along a row.
+    /// Whether the value of a step varies along a row.
     pub fn varies(&self, step: u16) -> bool {
         self.varies[step as usize]
     }
 
-    /// Registers that an element of the row takes: what is carried between stages, or loaded for the first.
+    /// Registers per element of the row: values that are kept between stages, or loaded for the first stage.
     pub fn words(&self) -> usize {
         let words = |n: usize| self.program.steps[n].dtype.itemsize().div_ceil(4);
         let all = 0..self.program.steps.len();
@@ -93,7 +94,7 @@ impl<'a> Stages<'a> {
         (1..self.count).map(carried).chain([loaded]).max().unwrap_or(0)
     }
 
-    /// Whether little is computed for an element, an instruction or two a step, so that few registers are needed beside its values.
+    /// Whether the program has few instructions per element (one or two per step), so that temporaries need few registers.
     pub fn is_light(&self) -> bool {
         let steps = &self.program.steps;
         let is_cheap = |op: Op| op.0.cost == Cost::Cheap && op.0.body.is_none() && op != TAKE_EACH;
@@ -105,7 +106,7 @@ impl<'a> Stages<'a> {
         self.varies[n] && matches!(self.program.steps[n].kind, StepKind::Input(_))
     }
 
-    /// Whether the values of a step are kept for a later stage.
+    /// Whether a later stage uses the value of a step.
     fn is_carried(&self, n: usize) -> bool {
         self.varies[n] && self.until[n] > self.at[n]
     }
@@ -119,12 +120,12 @@ impl<'a> Stages<'a> {
     }
 }
 
-/// Defines `Params`, `Outputs`, a struct for each reduction, and `compute_row(p, out, offsets, rank, length, is_mine, scratch)`. Stands between
-/// the constants that rows.cuh lists with that file, and rows.cu.
+/// Writes `Params`, `Outputs`, a struct for each reduction, and `compute_row(p, out, offsets, rank, length, is_mine,
+/// scratch)`. Follows the constants that rows.cuh lists and that file. rows.cu follows.
 ///
 /// # Errors
-/// The name of an operation that has no C++ expression.
-pub fn row(stages: &Stages, lie: Lie, fold: impl Fn(Op) -> Option<Fold<'static>>) -> Result<String, &'static str> {
+/// The name of an operation without a C++ expression.
+pub fn row(stages: &Stages, layout: OperandLayout, fold: impl Fn(Op) -> Option<RowFold<'static>>) -> Result<String, &'static str> {
     let program = stages.program;
     let mut out = String::from("\nnamespace cuprum {\n\n");
     let inputs = input_types(program);
@@ -140,7 +141,7 @@ pub fn row(stages: &Stages, lie: Lie, fold: impl Fn(Op) -> Option<Fold<'static>>
     out.push_str("};\n");
     for (n, step) in program.steps.iter().enumerate() {
         let StepKind::Fold(op) = step.kind else { continue };
-        let Fold { identity, value, combine } = fold(op).ok_or(op.name())?;
+        let RowFold { identity, value, combine } = fold(op).ok_or(op.name())?;
         let (acc, x) = (ctype(step.dtype), ctype(program.steps[step.args[0] as usize].dtype));
         let _ = writeln!(
             out,
@@ -148,7 +149,7 @@ pub fn row(stages: &Stages, lie: Lie, fold: impl Fn(Op) -> Option<Fold<'static>>
             op.name()
         );
     }
-    // Without the scalars' values, which must not enter the text.
+    // Without scalar values, which must not be part of the source.
     let _ = writeln!(out, "\n// {}", Program { params: Default::default(), ..program.clone() });
     out.push_str(
         "__device__ inline void compute_row(const Params& p, const Outputs& out, const Place& at, const int rank, const int length,\n                                   const bool is_mine, Scratch& scratch) {\n",
@@ -167,10 +168,10 @@ pub fn row(stages: &Stages, lie: Lie, fold: impl Fn(Op) -> Option<Fold<'static>>
             _ => {}
         }
     }
-    write_first_loads(&mut out, stages, lie);
+    write_first_loads(&mut out, stages, layout);
     let mut folds = 0;
     for stage in 0..stages.count {
-        write_stage(&mut out, stages, lie, stage, &mut folds)?;
+        write_stage(&mut out, stages, layout, stage, &mut folds)?;
     }
     if may_fault(program) {
         out.push_str("    report(p, noticed);\n");
@@ -179,16 +180,16 @@ pub fn row(stages: &Stages, lie: Lie, fold: impl Fn(Op) -> Option<Fold<'static>>
     Ok(out)
 }
 
-/// Everything that the first stage reads, so that all of it is under way together.
-fn write_first_loads(out: &mut String, stages: &Stages, lie: Lie) {
+/// Writes all loads of the first stage, so that they are in flight together.
+fn write_first_loads(out: &mut String, stages: &Stages, layout: OperandLayout) {
     for (n, step) in stages.program.steps.iter().enumerate() {
         if let (StepKind::Input(k), true) = (step.kind, stages.is_loaded(n) && stages.at[n] == 0) {
-            let _ = writeln!(out, "    load_row<{}>(p.in{k} + at.at[{k}], rank, length, a{n});", lie.aligned);
+            let _ = writeln!(out, "    load_row<{}>(p.in{k} + at.at[{k}], rank, length, a{n});", layout.aligned);
         }
     }
 }
 
-fn write_stage(out: &mut String, stages: &Stages, lie: Lie, stage: usize, folds: &mut usize) -> Result<(), &'static str> {
+fn write_stage(out: &mut String, stages: &Stages, layout: OperandLayout, stage: usize, folds: &mut usize) -> Result<(), &'static str> {
     let program = stages.program;
     let steps = || program.steps.iter().enumerate();
     let _ = writeln!(out, "    // stage {stage}");
@@ -202,9 +203,9 @@ fn write_stage(out: &mut String, stages: &Stages, lie: Lie, stage: usize, folds:
     for n in &ends {
         let _ = writeln!(out, "    Chains<Fold{n}> c{n};");
     }
-    let is_row = |o: usize| lie.results >> o & 1 == 1;
+    let is_row = |o: usize| layout.results >> o & 1 == 1;
     let stored = |n: usize| program.outputs.iter().enumerate().filter(move |&(o, &step)| step as usize == n && !is_row(o)).map(|(o, _)| o);
-    // Values that are the same along the row are known to the stage that computes them, too.
+    // A value that is constant along the row is available in the stage that computes it, too.
     let in_stage = |n: usize| stages.at[n] == stage;
     let stores: SmallVec<[(usize, usize); 2]> =
         steps().filter(|&(n, _)| in_stage(n)).flat_map(|(n, _)| stored(n).map(move |o| (n, o))).collect();
@@ -215,7 +216,8 @@ fn write_stage(out: &mut String, stages: &Stages, lie: Lie, stage: usize, folds:
         for (n, step) in steps().filter(|&(n, _)| stages.is_loaded(n) && stage > 0 && in_stage(n)) {
             if let StepKind::Input(k) = step.kind {
                 let t = ctype(step.dtype);
-                let _ = writeln!(out, "        const Pack<{t}, WIDTH> x{n} = load_read_only<{}>(p.in{k} + at.at[{k}] + i);", lie.aligned);
+                let _ =
+                    writeln!(out, "        const Pack<{t}, WIDTH> x{n} = load_read_only<{}>(p.in{k} + at.at[{k}] + i);", layout.aligned);
             }
         }
         for &(n, o) in &stores {

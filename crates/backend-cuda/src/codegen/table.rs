@@ -1,7 +1,7 @@
 //! The expression table: one row per operation of core's elementwise table, in its order.
 //!
-//! `$0`, `$1`, `$2` stand for the arguments, already of the argument dtypes that the operation's type rule gives. What
-//! needs more than an expression is a function of namespace `op` in the prelude.
+//! `$0`, `$1`, `$2` are the arguments, converted to the argument dtypes of the operation's type rule. Operations that need
+//! more than an expression are functions of namespace `op` in the prelude.
 
 use std::ops::Deref;
 
@@ -9,12 +9,12 @@ use cuprum_core::ops::elementwise as core;
 use cuprum_core::ops::indexing::TAKE_EACH;
 use cuprum_core::{Op, Program};
 
-/// A row's C++ expression.
+/// The C++ expression of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Expression(&'static str);
 
 impl Expression {
-    /// The expression over steps `args`, named `tN` in generated code.
+    /// Substitutes steps `args`, which are named `tN` in generated code.
     pub fn apply(self, args: &[u16]) -> String {
         (0..args.len()).fold(self.0.to_owned(), |text, n| text.replace(&format!("${n}"), &format!("t{}", args[n])))
     }
@@ -27,19 +27,19 @@ impl Deref for Expression {
     }
 }
 
-/// The expression of an operation; `None` for operations of other crates.
+/// Returns the expression of an operation, or `None` for operations of other crates.
 pub fn expression(op: Op) -> Option<Expression> {
-    // Rows stand in core's order, so the index finds them; the identity proves it.
+    // Rows are in core's order, so the index usually finds them.
     let at = ROWS.get(op.index()).filter(|row| row.0 == op).or_else(|| ROWS.iter().find(|row| row.0 == op));
     at.map(|row| Expression(row.1))
 }
 
-/// Whether an operation can be generated.
+/// Whether an operation has a C++ expression.
 pub fn has_row(op: Op) -> bool {
     op.0.body.is_some() || op == TAKE_EACH || expression(op).is_some()
 }
 
-/// Whether elements of a program may be found not to exist, when it runs.
+/// Whether a program can find an index out of bounds at run time.
 pub fn may_fault(program: &Program) -> bool {
     program.ops().any(|op| op == TAKE_EACH)
 }

@@ -1,11 +1,11 @@
-//! Graphs: a stream that writes work down instead of running it, the memory that such work has for itself, and launching it again.
+//! CUDA graphs: captured work of one stream, the memory that it owns, and its launches.
 //!
-//! A capture has a stream of its own, with a number from [`FIRST_CAPTURE`] on, that one thread uses. While it lasts, memory comes from
-//! blocks that the graph owns: what is freed is handed out again within the capture, since a graph of one stream runs in order, and
-//! nothing of it goes back before the graph and all arrays over it are gone. Arrays from outside and modules of kernels are kept.
+//! A capture has its own stream, numbered from [`FIRST_CAPTURE`], and belongs to one thread. Memory allocated during a
+//! capture belongs to the graph. Freed blocks are reused within the capture, since the graph runs in order. They return to
+//! the pool after the graph and all arrays over them are gone. The graph keeps outside arrays and kernel modules alive.
 //!
-//! Captures are relaxed (`CU_STREAM_CAPTURE_MODE_RELAXED`): allocating, compiling and loading go on meanwhile. What would wait for the
-//! captured work is refused here ([`Context::not_capturing`]), before the driver sees it and spoils the capture.
+//! Captures are relaxed (`CU_STREAM_CAPTURE_MODE_RELAXED`), so that allocation, compilation and loading continue.
+//! [`Context::not_capturing`] rejects waits for captured work, because the driver would invalidate the capture.
 
 use std::any::Any;
 use std::ptr;
@@ -16,28 +16,28 @@ use cuprum_core::Stream;
 use cuprum_core::device::Buffer;
 
 use super::fault::FaultCell;
+use super::mark::{Mark, Raw};
 use super::memory::DeviceBuffer;
-use super::streams::{Mark, Raw};
 use super::{Context, check, require, sys};
 use crate::error::{CudaError, Result};
 
-/// Numbers from here on are those of captures.
+/// First stream number of captures.
 pub(super) const FIRST_CAPTURE: u32 = Stream::FIRST_CAPTURE;
 
 const OPEN: u8 = 0;
 const ENDED: u8 = 1;
 const ABANDONED: u8 = 2;
 
-/// What captured work needs to be there whenever it runs.
+/// Objects that a graph keeps alive.
 #[derive(Default)]
 struct Kept {
-    /// Memory of arrays from outside, and whether it is written.
+    /// Memory of outside arrays, and whether the graph writes it.
     arrays: Vec<(Arc<dyn Buffer>, bool)>,
-    /// Modules of kernels.
+    /// Kernel modules.
     others: Vec<Arc<dyn Any + Send + Sync>>,
 }
 
-/// A capture that goes on, and the memory of the graph that it becomes.
+/// An active capture, and the memory of its graph.
 pub(super) struct Capture {
     context: &'static Context,
     stream: Raw,
@@ -48,7 +48,7 @@ pub(super) struct Capture {
     pub(super) fault: Arc<FaultCell>,
 }
 
-/// Blocks of a graph, and those that are free within its capture.
+/// All blocks of a graph, and those that are free within its capture.
 #[derive(Default)]
 struct GraphMemory {
     all: Vec<Arc<DeviceBuffer>>,
@@ -65,7 +65,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The place of the free block that fits best: large enough, and not by more than half.
+/// Returns the index of the smallest free block that fits and is not more than twice as large.
 fn best_fit(free: impl Iterator<Item = usize>, bytes: usize) -> Option<usize> {
     let fitting = free.enumerate().filter(|&(_, size)| size >= bytes && size / 2 <= bytes.max(512));
     fitting.min_by_key(|&(_, size)| size).map(|(at, _)| at)
@@ -76,7 +76,7 @@ impl Capture {
         self.stream
     }
 
-    /// Memory for work of the capture: a block of the graph's.
+    /// Allocates a block of the graph.
     fn take(&self, bytes: usize) -> Result<Arc<DeviceBuffer>> {
         let mut memory = lock(&self.memory);
         if let Some(at) = best_fit(memory.free.iter().map(|b| b.len()), bytes) {
@@ -87,28 +87,28 @@ impl Capture {
         Ok(block)
     }
 
-    /// Work that is captured from now on may use the block; after the capture it stays as it is.
+    /// Returns a block to the graph. Later work of the capture may reuse it; after the capture this has no effect.
     pub(super) fn put(&self, block: Arc<DeviceBuffer>) {
         if self.state.load(Ordering::Acquire) == OPEN {
             lock(&self.memory).free.push(block);
         }
     }
 
-    /// Whether it goes on, on the stream of this number.
+    /// Whether this capture is active on the stream with this number.
     pub(super) fn is_on(&self, number: u32) -> bool {
         number >= FIRST_CAPTURE
             && self.state.load(Ordering::Acquire) == OPEN
             && self.context.streams.capture(number).is_some_and(|c| ptr::eq(&*c, self))
     }
 
-    /// Lets go of what it has kept; arrays over its memory keep theirs.
+    /// Drops all kept objects. Arrays over the graph's memory keep their blocks.
     fn forget(&self) {
         let kept = std::mem::take(&mut *lock(&self.kept));
         let memory = std::mem::take(&mut *lock(&self.memory));
         drop((kept, memory)); // outside the locks
     }
 
-    /// Refuses arrays that have no value: those of a capture that goes on, or was given up.
+    /// Fails for arrays without a value: those of an active or abandoned capture.
     pub(super) fn check(&self) -> Result<()> {
         let why = match self.state.load(Ordering::Acquire) {
             OPEN => "is of a graph that is still being captured, on another stream",
@@ -120,7 +120,7 @@ impl Capture {
 }
 
 impl Context {
-    /// Starts a capture of this thread's work; returns the number of its stream.
+    /// Starts a capture of this thread's work. Returns the number of its stream.
     pub fn begin_capture(&'static self) -> Result<u32> {
         for name in ["cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphGetNodes", "cuGraphInstantiateWithFlags", "cuGraphLaunch"] {
             require(name)?;
@@ -132,14 +132,14 @@ impl Context {
         let fault = self.new_fault_cell(true)?;
         let stream = self.streams.take_idle()?;
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-        // SAFETY: a stream of this context that nobody else uses.
+        // SAFETY: an idle stream of this context.
         check("cuStreamBeginCapture", unsafe { sys::cuStreamBeginCapture_v2(stream.0, mode) })?;
         let (memory, kept) = (Mutex::default(), Mutex::default());
         let capture = Capture { context: self, stream, state: AtomicU8::new(OPEN), memory, kept, fault };
         Ok(self.streams.add_capture(Arc::new(capture)))
     }
 
-    /// Ends a capture: the graph of what this thread queued since it began.
+    /// Ends a capture and returns the graph of the work that this thread queued since its begin.
     pub fn end_capture(&'static self, number: u32) -> Result<Graph> {
         let capture = self.streams.remove_capture(number).ok_or_else(|| CudaError::Invalid("no such capture".into()))?;
         let ended = self.end(&capture);
@@ -149,21 +149,21 @@ impl Context {
         Ok(Graph { exec, nodes, capture, last: Mutex::new(None) })
     }
 
-    /// Gives a capture up. Arrays that it was to compute are without value from now on.
+    /// Abandons a capture. Arrays that it would have computed have no value.
     pub fn abandon_capture(&'static self, number: u32) {
         if let Some(capture) = self.streams.remove_capture(number) {
             capture.state.store(ABANDONED, Ordering::Release);
             let ended = self.end(&capture);
             tracing::debug!(instantiated = ended.is_ok(), "a capture was given up");
             if let Ok((exec, _)) = ended {
-                // SAFETY: made a moment ago, never launched.
+                // SAFETY: just instantiated and never launched.
                 unsafe { sys::cuGraphExecDestroy(exec.0) };
             }
             capture.forget();
         }
     }
 
-    /// Takes the stream out of its capture, whatever became of that, and makes what was captured ready to launch.
+    /// Ends the capture of the stream, even after an error, and instantiates the graph.
     fn end(&'static self, capture: &Capture) -> Result<(Exec, usize)> {
         self.bind()?;
         let mut graph = ptr::null_mut();
@@ -171,18 +171,18 @@ impl Context {
         let ended = check("cuStreamEndCapture", unsafe { sys::cuStreamEndCapture(capture.stream.0, &mut graph) });
         self.streams.put_idle(capture.stream);
         if graph.is_null() {
-            return ended.and(Err(CudaError::Invalid("the capture came to nothing: its work left the stream".into())));
+            return ended.and(Err(CudaError::Invalid("the capture is invalid: its work joined another stream".into())));
         }
         let (mut exec, mut nodes) = (ptr::null_mut(), 0usize);
         let made = ended.and_then(|()| {
-            // SAFETY: the graph is ours; without an array the driver gives the number of nodes alone.
+            // SAFETY: the graph is valid; without an array the driver returns the number of nodes only.
             check("cuGraphGetNodes", unsafe { sys::cuGraphGetNodes(graph, ptr::null_mut(), &mut nodes) })?;
             self.with_room(|| {
-                // SAFETY: as above; the out-pointer is valid.
+                // SAFETY: the graph and the out-pointer are valid.
                 check("cuGraphInstantiate", unsafe { sys::cuGraphInstantiateWithFlags(&mut exec, graph, 0) })
             })
         });
-        // SAFETY: ours, destroyed only here; what was instantiated does not need it.
+        // SAFETY: destroyed only here; the instantiated graph does not depend on it.
         unsafe { sys::cuGraphDestroy(graph) };
         made.map(|()| (Exec(exec), nodes))
     }
@@ -193,18 +193,18 @@ impl Context {
         self.stream_number() >= FIRST_CAPTURE
     }
 
-    /// Whether a stream of this number is a capture's.
+    /// Whether a stream number is a capture's.
     #[inline]
     pub(crate) fn is_capture(&self, number: u32) -> bool {
         number >= FIRST_CAPTURE
     }
 
-    /// An error where this thread's work is being captured, which has not run.
+    /// Returns an error if this thread's work is being captured and so has not run.
     pub(crate) fn not_capturing(&self, what: &str) -> Result<()> {
         Self::not_captured(self.stream_number(), what)
     }
 
-    /// An error for the stream of a capture.
+    /// Returns an error for the stream of a capture.
     pub(super) fn not_captured(number: u32, what: &str) -> Result<()> {
         if number >= FIRST_CAPTURE {
             return Err(CudaError::Invalid(format!("{what} cannot be captured into a graph: do it before the capture, or after a launch")));
@@ -212,7 +212,7 @@ impl Context {
         Ok(())
     }
 
-    /// Memory for captured work: a block of the graph's.
+    /// Allocates a block of the graph for captured work.
     pub(super) fn alloc_captured(&'static self, number: u32, bytes: usize) -> Result<(Arc<DeviceBuffer>, Arc<Capture>)> {
         let capture = self.streams.capture(number).ok_or_else(|| CudaError::Invalid("the capture has ended".into()))?;
         Ok((capture.take(bytes)?, capture))
@@ -224,7 +224,7 @@ impl Context {
         Ok(capture.fault.clone())
     }
 
-    /// Keeps an array's memory as long as the graph that is being captured.
+    /// Keeps an array's memory alive as long as the graph that is being captured.
     pub(crate) fn keep_array(&self, buffer: &Arc<dyn Buffer>, writes: bool) {
         let Some(capture) = self.streams.capture(self.stream_number()) else { return };
         let mut kept = lock(&capture.kept);
@@ -234,7 +234,7 @@ impl Context {
         }
     }
 
-    /// Keeps something as long as the graph that is being captured on a stream.
+    /// Keeps an object alive as long as the graph that is being captured on a stream.
     pub(crate) fn keep_other<T: Any + Send + Sync>(&self, number: u32, other: &Arc<T>) {
         let Some(capture) = self.streams.capture(number) else { return };
         let mut kept = lock(&capture.kept);
@@ -245,20 +245,20 @@ impl Context {
     }
 }
 
-/// What can be launched.
+/// An instantiated graph.
 struct Exec(sys::CUgraphExec);
 
-// SAFETY: a handle; the mutex beside it has it used by one thread at a time, as the driver asks.
+// SAFETY: a handle; the mutex next to it restricts it to one thread at a time, as the driver requires.
 unsafe impl Send for Exec {}
-// SAFETY: as above.
+// SAFETY: a handle, used under a mutex.
 unsafe impl Sync for Exec {}
 
-/// Captured work, with all that it uses.
+/// Captured work, with everything that it uses.
 pub struct Graph {
     exec: Exec,
     nodes: usize,
     capture: Arc<Capture>,
-    /// Behind the last launch. Its lock is held while the graph is used.
+    /// Point after the last launch. Locked while the graph is used.
     last: Mutex<Option<Arc<Mark>>>,
 }
 
@@ -269,18 +269,18 @@ impl std::fmt::Debug for Graph {
 }
 
 impl Graph {
-    /// How many kernels, copies and fills it has.
+    /// Returns the number of kernels, copies and fills.
     pub fn nodes(&self) -> usize {
         self.nodes
     }
 
-    /// Whether it reads or writes this memory of somebody's.
+    /// Whether the graph reads or writes this outside memory.
     pub fn holds(&self, buffer: &dyn Buffer) -> bool {
         let address = ptr::from_ref(buffer).cast::<()>();
         lock(&self.capture.kept).arrays.iter().any(|(b, _)| Arc::as_ptr(b).cast::<()>() == address)
     }
 
-    /// Queues it on a stream of its context. `memory_of` gives the memory behind an array's buffer.
+    /// Launches the graph on a stream of its context. `memory_of` returns the device memory of a buffer.
     pub(crate) fn launch(&self, number: u32, memory_of: fn(&dyn Buffer) -> Option<&DeviceBuffer>) -> Result<()> {
         let context = self.capture.context;
         context.bind()?;
@@ -297,8 +297,8 @@ impl Graph {
         }
         written.iter().try_for_each(|buffer| buffer.writes_on(number))?;
         context.launch_fault_cell(number, &self.capture.fault, arrays)?;
-        // SAFETY: the graph and the stream are of this context; what the graph uses is kept with it, and the stream waits for all
-        // others that use it.
+        // SAFETY: graph and stream are of this context. The graph keeps its memory and modules, and the stream waits for all
+        // other users of them.
         unsafe { context.queue_graph(number, self.exec.0) }?;
         let mark = context.mark(number)?;
         if context.has_several_streams() {
@@ -312,10 +312,10 @@ impl Graph {
 impl Drop for Graph {
     fn drop(&mut self) {
         let last = lock(&self.last).take();
-        // Memory and modules go after this: what runs must have ended.
+        // Running work must end before memory and modules are dropped.
         let ended = last.is_none_or(|mark| mark.wait().is_ok());
         if ended && self.capture.context.bind().is_ok() {
-            // SAFETY: instantiated by us, destroyed only here, not running.
+            // SAFETY: destroyed only here and not running.
             unsafe { sys::cuGraphExecDestroy(self.exec.0) };
         }
     }
@@ -330,8 +330,8 @@ mod tests {
         let fit = |sizes: &[usize], bytes| best_fit(sizes.iter().copied(), bytes);
         assert_eq!(fit(&[], 1), None);
         assert_eq!(fit(&[1000, 4000, 1500], 1200), Some(2), "the smallest that is large enough");
-        assert_eq!(fit(&[4000], 1200), None, "more than half would lie idle");
-        assert_eq!(fit(&[1024], 8), Some(0), "but not of a small one");
+        assert_eq!(fit(&[4000], 1200), None, "more than half would be unused");
+        assert_eq!(fit(&[1024], 8), Some(0), "small blocks are exempt");
         assert_eq!(fit(&[1000], 1001), None);
     }
 }

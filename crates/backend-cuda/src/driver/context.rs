@@ -1,4 +1,4 @@
-//! One context per device for the life of the process: the primary context, its streams, and what hangs on it.
+//! One context per device for the life of the process: the primary context, with its streams, memory and kernels.
 
 use std::cell::Cell;
 use std::ptr;
@@ -14,38 +14,38 @@ use super::streams::Streams;
 use super::{DeviceInfo, check, probe, sys};
 use cuprum_core::{Device, DeviceKind};
 
-use crate::cublas::Blas;
+use crate::compile::module::KernelCache;
 use crate::error::{CudaError, Result};
-use crate::module::KernelCache;
+use crate::families::contract::cublas::Blas;
 
-/// A device's context, once it is made.
+/// A device's context, once it exists.
 #[derive(Default)]
 struct Slot {
     context: OnceLock<Context>,
     making: Mutex<()>,
 }
 
-/// The value of [`Context::usable`] that no address has.
+/// A value of [`Context::usable`] that no address equals.
 const LOST: usize = usize::MAX;
 
-/// By ordinal.
+/// Contexts by device index.
 static SLOTS: OnceLock<Vec<Slot>> = OnceLock::new();
 
 thread_local! {
-    /// The context that we last made current on this thread, as an address.
+    /// Address of the context that this crate last made current on this thread.
     static CURRENT: Cell<usize> = const { Cell::new(0) };
 }
 
-/// A device in use. Lives until the process ends, so everything may refer to it as `&'static Context`:
-/// no reference counts on the hot path, and no teardown race with the driver's own exit handlers.
+/// A device in use. It lives until the process ends and is referred to as `&'static Context`. So the hot path has no
+/// reference counts, and teardown does not race with the driver's exit handlers.
 pub struct Context {
     info: &'static DeviceInfo,
     driver_version: (u32, u32),
     device: Device,
     raw: sys::CUcontext,
-    /// The address of `raw`, or [`LOST`]: the value of [`CURRENT`] for which [`Context::bind`] has nothing to do.
+    /// The address of `raw`, or [`LOST`]. [`Context::bind`] returns at once if [`CURRENT`] equals it.
     usable: AtomicUsize,
-    /// Why the context is unusable, once it is.
+    /// The error that made the context unusable.
     lost: OnceLock<CudaError>,
     pub(super) streams: Streams,
     pub(super) memory: Memory,
@@ -57,9 +57,9 @@ pub struct Context {
     pub(crate) blas: OnceLock<Blas>,
 }
 
-// SAFETY: the raw context is a handle that the driver lets any thread use; all else is Send + Sync.
+// SAFETY: any thread may use the raw context; all other fields are Send + Sync.
 unsafe impl Send for Context {}
-// SAFETY: as above; driver calls on a shared context are thread-safe.
+// SAFETY: driver calls on a shared context are thread-safe.
 unsafe impl Sync for Context {}
 
 impl std::fmt::Debug for Context {
@@ -69,10 +69,10 @@ impl std::fmt::Debug for Context {
 }
 
 impl Context {
-    /// The context of a device, made at the first call.
+    /// Returns the context of a device, which the first call creates.
     ///
     /// # Errors
-    /// [`CudaError::Missing`] with the probe's reason, [`CudaError::Invalid`] for a number that no device has.
+    /// [`CudaError::Missing`] with the probe's reason, [`CudaError::Invalid`] if there is no such device.
     #[inline]
     pub fn get(ordinal: usize) -> Result<&'static Context> {
         match SLOTS.get().and_then(|slots| slots.get(ordinal)?.context.get()) {
@@ -81,7 +81,7 @@ impl Context {
         }
     }
 
-    /// Apart, because its frame takes as much stack as a context.
+    /// Not inlined, because its frame is as large as a context.
     #[cold]
     fn get_or_make(ordinal: usize) -> Result<&'static Context> {
         let driver = probe().map_err(CudaError::Missing)?;
@@ -89,7 +89,7 @@ impl Context {
         let slot = slots
             .get(ordinal)
             .ok_or_else(|| CudaError::Invalid(format!("there is no cuda:{ordinal}; this machine has {} CUDA device(s)", slots.len())))?;
-        // A failure is not kept: a device that was busy may be free at the next try.
+        // A failure is not cached: a busy device may be free at the next call.
         let _making = slot.making.lock().unwrap_or_else(PoisonError::into_inner);
         if slot.context.get().is_none() {
             let made = Context::make(&driver.devices[ordinal], driver.version)?;
@@ -124,38 +124,38 @@ impl Context {
         })
     }
 
-    /// The device's properties.
+    /// Returns the device's properties.
     pub fn info(&self) -> &'static DeviceInfo {
         self.info
     }
 
-    /// The CUDA version of the driver: major, minor.
+    /// Returns the CUDA version of the driver: major, minor.
     pub fn driver_version(&self) -> (u32, u32) {
         self.driver_version
     }
 
-    /// The kernels loaded on this device.
+    /// Returns the cache of kernels loaded on this device.
     pub fn kernels(&self) -> &KernelCache {
         &self.kernels
     }
 
-    /// The raw primary context, for libraries that take one.
+    /// Returns the raw primary context, for libraries that take one.
     pub fn raw(&self) -> sys::CUcontext {
         self.raw
     }
 
-    /// The device as core knows it.
+    /// Returns the device in core's form.
     pub fn device(&self) -> Device {
         self.device
     }
 
-    /// Makes this context current on the calling thread; a thread-local compare when it already is.
+    /// Makes this context current on the calling thread. If it is current already, this is a thread-local comparison.
     ///
-    /// Every method here that needs it calls it. After foreign code changed the thread's context behind us
-    /// (another CUDA library in the process), call [`Context::rebind`].
+    /// Every method that requires a current context calls this. Call [`Context::rebind`] if other code changed the thread's
+    /// context, such as another CUDA library in the process.
     ///
-    /// Dropping a buffer, event or module of another device makes that device's context current: call this after anything that may
-    /// drop one, right before the driver or a library is called.
+    /// Dropping a buffer, event or module of another device makes that device's context current. So call this after anything
+    /// that may drop one, immediately before a call of the driver or a library.
     ///
     /// # Errors
     /// [`CudaError::DeviceLost`] once the context is unusable.
@@ -170,13 +170,13 @@ impl Context {
         if let Some(lost) = self.lost.get() {
             return Err(lost.clone());
         }
-        // SAFETY: our retained primary context.
+        // SAFETY: the primary context is retained and never released.
         check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(self.raw) })?;
         CURRENT.set(self.raw as usize);
         Ok(())
     }
 
-    /// Marks the context that is current on this thread as lost, if a sticky error is its own; returns the error to report.
+    /// Marks the context that is current on this thread as lost if the sticky error is its own. Returns the error to report.
     #[cold]
     pub(super) fn lose_current(error: CudaError) -> CudaError {
         let current = SLOTS.get().into_iter().flatten().filter_map(|slot| slot.context.get()).find(|c| c.raw as usize == CURRENT.get());
@@ -186,20 +186,20 @@ impl Context {
         }
     }
 
-    /// A call that names objects of two contexts may return the error of the other one, so this context is asked.
+    /// A call with objects of two contexts may return the error of the other one, so this context's stream is queried.
     fn lose(&self, error: CudaError) -> CudaError {
         // SAFETY: the first stream lives as long as the context.
         let is_own = unsafe { sys::cuStreamQuery(self.raw_stream(0)) }.is_sticky();
         if !is_own {
             return error;
         }
-        let cause = || format!("{error}; {}", crate::device::queued_before());
+        let cause = || format!("{error}; {}", super::recent_work::describe());
         let lost = self.lost.get_or_init(|| CudaError::DeviceLost { device: self.info.ordinal, cause: cause() });
         self.usable.store(LOST, Ordering::Relaxed);
         lost.clone()
     }
 
-    /// An error if the context is unusable: libraries report that in codes of their own.
+    /// Returns an error if the context is unusable, which libraries report with error codes of their own.
     ///
     /// # Errors
     /// [`CudaError::DeviceLost`] after a sticky error.
@@ -212,8 +212,8 @@ impl Context {
         }
     }
 
-    /// Waits for all work queued so far, on all streams, then reports what went wrong in it: a driver error, or a fault of a kernel
-    /// that this thread queued, or a thread that has ended.
+    /// Waits for all work queued so far on all streams. Then reports driver errors, and faults of kernels that this thread,
+    /// or a thread that has ended, queued.
     pub fn synchronize(&'static self) -> Result<()> {
         self.not_capturing("waiting for the device")?;
         let done = self.wait_and_report();
@@ -228,18 +228,18 @@ impl Context {
         self.report_faults(|stream| stream == number)
     }
 
-    /// Waits without reporting faults; false if that failed.
+    /// Waits without reporting faults. Returns false on failure.
     pub(crate) fn synchronize_quietly(&self) -> bool {
         self.wait().is_ok()
     }
 
-    /// True when nothing is queued or running on this thread's stream (on the first, while this thread's is being captured). Errors of
-    /// finished work come out here too.
+    /// Whether nothing is queued or running on this thread's stream, or on the first stream during a capture. Reports errors
+    /// of completed work too.
     pub fn is_idle(&self) -> Result<bool> {
         self.bind()?;
-        // Asking a stream that is being captured would spoil the capture.
+        // A query of a capturing stream would invalidate the capture.
         let number = if self.is_capturing() { 0 } else { self.stream_number() };
-        // SAFETY: our stream, in its context.
+        // SAFETY: a stream of this context.
         match unsafe { sys::cuStreamQuery(self.raw_stream(number)) } {
             sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
             other => check("cuStreamQuery", other).map(|()| true),

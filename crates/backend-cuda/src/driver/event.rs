@@ -1,4 +1,4 @@
-//! Marks in the stream: for waiting on a point, and for device time.
+//! CUDA events: points in a stream, and device time.
 
 use std::ptr;
 
@@ -11,9 +11,9 @@ pub struct Event {
     context: &'static Context,
 }
 
-// SAFETY: an event is a handle that any thread may use.
+// SAFETY: any thread may use an event handle.
 unsafe impl Send for Event {}
-// SAFETY: as above; the driver synchronises calls on it.
+// SAFETY: the driver synchronises calls on an event.
 unsafe impl Sync for Event {}
 
 impl std::fmt::Debug for Event {
@@ -23,12 +23,12 @@ impl std::fmt::Debug for Event {
 }
 
 impl Event {
-    /// An event that only orders, the cheap kind.
+    /// Creates an event without timing, which is cheaper.
     pub fn new(context: &'static Context) -> Result<Event> {
         Event::with_flags(context, sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32)
     }
 
-    /// An event that also keeps the device's time, for [`Event::elapsed_ms`].
+    /// Creates an event with timing, for [`Event::elapsed_ms`].
     pub fn with_timing(context: &'static Context) -> Result<Event> {
         Event::with_flags(context, sys::CUevent_flags::CU_EVENT_DEFAULT as u32)
     }
@@ -41,12 +41,12 @@ impl Event {
         Ok(Event { raw, context })
     }
 
-    /// Marks the point that this thread's stream of the context has been queued up to.
+    /// Records the end of the work queued so far on this thread's stream.
     pub fn record(&self) -> Result<()> {
         self.record_on(self.context.stream_number())
     }
 
-    /// Marks the point that a stream of the context has been queued up to.
+    /// Records the end of the work queued so far on a stream.
     pub fn record_on(&self, stream: u32) -> Result<()> {
         Context::not_captured(stream, "recording an event")?;
         self.context.bind()?;
@@ -54,14 +54,14 @@ impl Event {
         check("cuEventRecord", unsafe { sys::cuEventRecord(self.raw, self.context.raw_stream(stream)) })
     }
 
-    /// Waits until the device has reached the recorded point (at once if never recorded).
+    /// Blocks until the device reaches the recorded point. Returns at once if none was recorded.
     pub fn synchronize(&self) -> Result<()> {
         self.context.bind()?;
         // SAFETY: the event is alive.
         check("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.raw) })
     }
 
-    /// Whether the device has reached the recorded point (so too if never recorded).
+    /// Whether the device has reached the recorded point. True if none was recorded.
     pub fn is_reached(&self) -> Result<bool> {
         self.context.bind()?;
         // SAFETY: the event is alive.
@@ -71,18 +71,19 @@ impl Event {
         }
     }
 
-    /// Makes this thread's stream of another context (or of this one) wait on the device for this event; the host does not wait.
+    /// Makes this thread's stream of a context wait on the device for this event. The host does not wait.
     pub fn make_wait(&self, waiter: &Context) -> Result<()> {
         self.make_wait_on(waiter, waiter.stream_number())
     }
 
-    /// Makes a stream of a context wait on the device for this event; the host does not wait.
+    /// Makes a stream of a context wait on the device for this event. The host does not wait.
     pub fn make_wait_on(&self, waiter: &Context, stream: u32) -> Result<()> {
         Context::not_captured(stream, "waiting for an event")?;
         waiter.queue_wait(stream, self.raw)
     }
 
-    /// Device time from `start` to `self` in milliseconds; both made by [`Event::with_timing`], recorded and reached.
+    /// Returns the device time from `start` to `self` in milliseconds. Both must come from [`Event::with_timing`] and be
+    /// reached.
     pub fn elapsed_ms(&self, start: &Event) -> Result<f32> {
         self.context.bind()?;
         let mut ms = 0.0;
@@ -96,7 +97,7 @@ impl Event {
 impl Drop for Event {
     fn drop(&mut self) {
         if self.context.bind().is_ok() {
-            // SAFETY: created by us, destroyed only here; the driver keeps it until pending work has passed it.
+            // SAFETY: destroyed only here; the driver keeps the event until pending work has passed it.
             unsafe { sys::cuEventDestroy_v2(self.raw) };
         }
     }

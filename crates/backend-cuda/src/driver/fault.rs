@@ -23,7 +23,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
 
-use super::capture::FIRST_CAPTURE;
+use cuprum_core::Stream;
+
 use super::memory::DeviceBuffer;
 use super::{Context, check, sys};
 use crate::error::{CudaError, Result};
@@ -85,7 +86,7 @@ struct Word {
 
 // SAFETY: the memory lives until the process ends and is accessed by volatile reads and writes only.
 unsafe impl Send for Word {}
-// SAFETY: as above.
+// SAFETY: the memory lives until the process ends and is accessed by volatile reads and writes only.
 unsafe impl Sync for Word {}
 
 impl Word {
@@ -96,12 +97,12 @@ impl Word {
 
     /// Reads the fault and clears the word.
     fn take(self) -> Option<Fault> {
-        // SAFETY: as for `clear`.
+        // SAFETY: valid and aligned for the life of the process; volatile, because the device may write at the same time.
         let code = unsafe { self.host.cast::<u64>().read_volatile() };
         if code == 0 || code == BUSY {
             return None;
         }
-        // SAFETY: as for `clear`; a kernel sets a final code only after the other fields.
+        // SAFETY: valid and aligned for the life of the process; a kernel sets a final code only after the other fields.
         let [_, op, value, length] = unsafe { self.host.read_volatile() };
         self.clear();
         Some(Fault { code, op, value: value.cast_signed(), length })
@@ -391,7 +392,7 @@ impl Context {
         if let Some(known) = known.ok().flatten() {
             return Ok(known);
         }
-        let cell = match stream >= FIRST_CAPTURE {
+        let cell = match stream >= Stream::FIRST_CAPTURE {
             true => self.capture_fault_cell(stream)?,
             false => self.open_fault_cell(stream)?,
         };
@@ -502,7 +503,7 @@ fn allocate_words() -> Result<Vec<Word>> {
     let word = |n: usize| {
         // SAFETY: the block is page-aligned and has WORDS_PER_BLOCK words; no kernel knows of it yet.
         let host = unsafe { host.add(n) };
-        // SAFETY: as above.
+        // SAFETY: the word is inside the block, and no kernel knows it yet.
         unsafe { host.write_volatile([0; 4]) };
         Word { host, device: device + (n * size_of::<[u64; 4]>()) as u64 }
     };

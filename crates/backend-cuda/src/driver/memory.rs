@@ -1,4 +1,4 @@
-//! Device memory: blocks kept by our [`Pool`] in front of the driver's, a limit, buffers, fills and device copies.
+//! Device memory: this crate's [`Pool`] over the driver's, a memory limit, buffers, fills and device copies.
 //!
 //! Free blocks are kept, up to a quarter of the device's memory. They go back to the device when the driver has no memory for a request
 //! of this process ([`Context::with_room`]), when the memory limit would be passed, when less memory is free for other users of the
@@ -15,19 +15,19 @@ use smallvec::SmallVec;
 
 use super::capture::{Capture, FIRST_CAPTURE};
 use super::fault::{FaultCell, Taint};
+use super::mark::Mark;
 use super::order::{Uses, numbers};
 use super::pool::{Block, Pool, Taken};
-use super::streams::Mark;
 use super::{Context, DeviceInfo, Event, check, sys};
 use crate::error::{CudaError, Result};
 
-/// The variable that limits device memory: bytes (`8000000000`, `8GiB`) or a share (`80%`).
+/// Variable for the memory limit: bytes (`8000000000`, `8GiB`) or a percentage (`80%`).
 pub const LIMIT_VARIABLE: &str = "CUPRUM_GPU_MEMORY_LIMIT";
 
-/// Set to `0`, nothing is kept and sizes are not rounded, so that a memory checker sees every buffer as it is.
+/// Variable for the pool. With `0`, no block is kept and sizes are not rounded, so that a memory checker sees each buffer.
 pub const POOL_VARIABLE: &str = "CUPRUM_GPU_MEMORY_POOL";
 
-/// The no-limit value of [`Pool::limit`].
+/// Value of [`Pool::limit`] for no limit.
 const UNLIMITED: u64 = u64::MAX;
 
 /// Kept memory below this is not worth a return to the device, in bytes.
@@ -69,25 +69,25 @@ fn again_with_room<T>(mut attempt: impl FnMut() -> Result<T>, make_room: impl Fn
     }
 }
 
-/// A limit as [`Pool::limit`] has it.
+/// Converts a limit to the form of [`Pool::limit`].
 fn most(limit: Option<usize>) -> u64 {
     limit.map_or(UNLIMITED, |bytes| bytes as u64)
 }
 
 /// The allocator of one context.
 pub(super) struct Memory {
-    /// The driver's pool; null where the device has none, and `cuMemAlloc` serves.
+    /// The driver's pool. Null if the device has none; then `cuMemAlloc` is used.
     driver: sys::CUmemoryPool,
-    /// In front of it: what is free and kept, and all counts.
+    /// Free blocks and statistics.
     pool: Mutex<Pool<Arc<Mark>>>,
-    /// The devices that have been let in, where they can be ([`Context::let_in`]).
+    /// Devices that have access to this memory, or cannot have it ([`Context::allow_peer_access`]).
     peers: Mutex<SmallVec<[usize; 8]>>,
     made: Instant,
     looks: Looks,
 }
 
 impl Memory {
-    /// The context must be current.
+    /// Requires a current context.
     pub(super) fn new(info: &DeviceInfo) -> Result<Memory> {
         let invalid = |e: cuprum_core::Error| CudaError::Invalid(e.to_string());
         let limit = env(LIMIT_VARIABLE).map_or(Ok(None), |text| parse_limit(LIMIT_VARIABLE, &text, info.total_memory as usize));
@@ -108,7 +108,7 @@ impl Memory {
     }
 }
 
-/// A driver's pool of our own: the device's default one is shared with every other library of the process.
+/// Creates a separate driver pool, because other libraries of the process share the default pool.
 fn create_pool(info: &DeviceInfo) -> Result<sys::CUmemoryPool> {
     let props = sys::CUmemPoolProps {
         allocType: sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -122,7 +122,7 @@ fn create_pool(info: &DeviceInfo) -> Result<sys::CUmemoryPool> {
     let mut pool = ptr::null_mut();
     // SAFETY: the struct is fully set and the out-pointer valid; the pool is never destroyed.
     check("cuMemPoolCreate", unsafe { sys::cuMemPoolCreate(&mut pool, &props) })?;
-    // With the default threshold of 0 every wait returns all unused memory to the system.
+    // With the default threshold of 0, every synchronisation returns all unused memory to the system.
     let mut keep = u64::MAX;
     let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
     // SAFETY: this attribute takes a cuuint64_t.
@@ -134,8 +134,7 @@ impl Context {
     /// Allocates `bytes` of uninitialised device memory (aligned to at least 256), in the order of this thread's stream.
     ///
     /// # Errors
-    /// [`CudaError::OutOfMemory`] past the limit, or when the device is full after unused memory was returned and the
-    /// allocation tried once more.
+    /// [`CudaError::OutOfMemory`] beyond the limit, or if the device is full after unused memory was returned.
     pub fn alloc(&'static self, bytes: usize) -> Result<DeviceBuffer> {
         self.alloc_for(self.stream_number(), bytes)
     }
@@ -162,7 +161,7 @@ impl Context {
         }
     }
 
-    /// A new block of `size` bytes for a request of `bytes`, which the pool has counted.
+    /// Allocates a new block of `size` bytes for a request of `bytes`, which the pool has counted.
     #[cold]
     fn alloc_from_driver(&'static self, home: u32, bytes: u64, size: u64) -> Result<Block> {
         let ask = || {
@@ -172,7 +171,7 @@ impl Context {
                 pool.held > pool.limit && pool.kept > 0
             };
             if beyond_limit {
-                self.trim()?; // the limit covers what is kept, too
+                self.trim()?; // kept blocks count towards the limit
             }
             self.with_room(|| self.alloc_raw(home, size))
         };
@@ -197,7 +196,7 @@ impl Context {
         )
     }
 
-    /// Memory from the driver. The context must be current.
+    /// Allocates memory from the driver. The context must be current.
     fn alloc_raw(&self, home: u32, bytes: u64) -> Result<u64> {
         let bytes = usize::try_from(bytes).map_err(|_| self.out_of_memory(bytes))?;
         let mut pointer = 0;
@@ -213,16 +212,16 @@ impl Context {
         check("cuMemAllocFromPoolAsync", code).map(|()| pointer)
     }
 
-    /// Gives blocks back to the driver, each in the order of its stream.
+    /// Frees blocks, each in the order of its stream.
     ///
     /// # Safety
-    /// They came from [`Context::alloc_raw`], are freed only here, and other streams than theirs do not use them any more.
+    /// They came from [`Context::alloc_raw`], are freed only here, and no other stream uses them any more.
     unsafe fn free_raw(&self, blocks: impl IntoIterator<Item = (u32, u64)>) {
         if self.bind().is_err() {
             return;
         }
         for (stream, pointer) in blocks {
-            // SAFETY: the caller's word. A failure (the context is broken, the process is ending) leaves nothing to be
+            // SAFETY: guaranteed by the caller. A failure (the context is broken, the process is ending) leaves nothing to be
             // done. `cuMemFree` waits for the work that is queued.
             unsafe {
                 if self.memory.driver.is_null() {
@@ -325,7 +324,7 @@ impl Context {
         }
         self.bind()?;
         let stream = self.raw_stream(dst.writes()?);
-        // SAFETY: the range was checked against the buffer, the address is aligned to N, the stream is ours.
+        // SAFETY: the range was checked against the buffer, the address is aligned to N, the stream is of this context.
         let code = unsafe {
             match *pattern.as_slice() {
                 [a] => sys::cuMemsetD8Async(to, a, count, stream),
@@ -337,8 +336,8 @@ impl Context {
         check("cuMemsetAsync", code)
     }
 
-    /// Copies between buffers in stream order. The ranges must not overlap. Buffers of two devices are copied peer to
-    /// peer (through the host where the machine has no such path), each stream waiting for the other as needed.
+    /// Copies between buffers in stream order. The ranges must not overlap. Between devices, the copy is peer to peer, or
+    /// through the host if there is no such path; the streams wait for each other as needed.
     pub fn copy(dst: &DeviceBuffer, dst_offset: usize, src: &DeviceBuffer, src_offset: usize, bytes: usize) -> Result<()> {
         let (to, from) = (dst.range(dst_offset, bytes)?, src.range(src_offset, bytes)?);
         if bytes == 0 {
@@ -350,14 +349,14 @@ impl Context {
         let stream = target.raw_stream(dst.writes()?);
         target.bind()?;
         if ptr::eq(target, source) {
-            // SAFETY: both ranges were checked; the stream waits for whoever used them before.
+            // SAFETY: both ranges were checked; the stream waits for their earlier users.
             let code = unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream) };
             check("cuMemcpyDtoDAsync", code)?;
             dst.copied_from(src, bytes == dst.bytes);
             return Ok(());
         }
-        source.let_in(target)?;
-        target.let_in(source)?;
+        source.allow_peer_access(target)?;
+        target.allow_peer_access(source)?;
         target.bind()?;
         let written = Event::new(source)?;
         written.record()?;
@@ -366,14 +365,14 @@ impl Context {
         let code = unsafe { sys::cuMemcpyPeerAsync(to, target.raw(), from, source.raw(), bytes, stream) };
         check("cuMemcpyPeerAsync", code)?;
         dst.copied_from(src, bytes == dst.bytes);
-        // The source may be freed, and its memory used again, only after the copy (in its stream's order).
+        // The source may be freed, and its memory reused, only after the copy (in its stream's order).
         let ordered = Event::new(target).and_then(|copied| copied.record().and_then(|()| copied.make_wait(source)));
         ordered.or_else(|_| target.wait())
     }
 
-    /// Lets another device at this one's memory, so that copies between them go from peer to peer. Where there is no such path, copies go
-    /// through the host.
-    fn let_in(&self, peer: &Context) -> Result<()> {
+    /// Gives another device access to this device's memory, for peer-to-peer copies. Without such a path, copies go through
+    /// the host.
+    fn allow_peer_access(&self, peer: &Context) -> Result<()> {
         let mut peers = self.memory.peers.lock().unwrap_or_else(PoisonError::into_inner);
         if peers.contains(&peer.info().ordinal) {
             return Ok(());
@@ -398,7 +397,7 @@ impl Context {
                 }
             };
             if let Err(refused) = opened {
-                tracing::debug!(%refused, "no path from peer to peer");
+                tracing::debug!(%refused, "no peer-to-peer path");
             }
         }
         peers.push(peer.info().ordinal);
@@ -414,32 +413,32 @@ impl Context {
     }
 }
 
-/// How a stream waits before it uses a block: [`Uses::read`] or [`Uses::write`].
+/// Orders a stream before its use of a block: [`Uses::read`] or [`Uses::write`].
 type Wait = fn(&Uses<Arc<Mark>>, u32, &&'static Context) -> Result<()>;
 
-/// Device memory of one context. May be dropped on any thread as soon as the work that uses it is queued, whatever the streams.
+/// Device memory of one context. May be dropped on any thread once the work that uses it is queued, on any stream.
 #[derive(Debug)]
 pub struct DeviceBuffer {
     block: Block,
     bytes: usize,
     context: &'static Context,
-    /// The stream that its block belongs to.
+    /// The stream that owns the block.
     home: u32,
     uses: Uses<Arc<Mark>>,
-    /// The block is a graph's, with uses of its own.
+    /// The graph's block and its capture, if the memory belongs to a graph.
     graphs: Option<(Arc<DeviceBuffer>, Arc<Capture>)>,
-    /// The launches that its values depend on.
+    /// The launches that the values depend on.
     pub(super) taint: Taint,
 }
 
 impl DeviceBuffer {
-    /// The device address; 0 for an empty buffer.
+    /// Returns the device address, or 0 for an empty buffer.
     #[inline]
     pub fn pointer(&self) -> u64 {
         self.block.pointer
     }
 
-    /// The size in bytes.
+    /// Returns the size in bytes.
     #[inline]
     pub fn len(&self) -> usize {
         self.bytes
@@ -450,8 +449,8 @@ impl DeviceBuffer {
         self.bytes == 0
     }
 
-    /// Says that work of this thread's stream, queued next, reads the buffer: the stream waits for who wrote it, if that was another.
-    /// Returns the stream's number.
+    /// Announces a read by work that is queued next on this thread's stream, which waits for the last write on another
+    /// stream. Returns the stream's number.
     #[inline]
     pub fn reads(&self) -> Result<u32> {
         let stream = self.context.stream_number();
@@ -463,8 +462,8 @@ impl DeviceBuffer {
         self.ordered(stream, Uses::read)
     }
 
-    /// Says that work of this thread's stream, queued next, writes the buffer: the stream waits for all others that use it. Nobody may
-    /// queue anything else with it meanwhile. Not needed before the first use of a new buffer on the stream that it was allocated on.
+    /// Announces a write by work that is queued next on this thread's stream, which waits for all other users. No other
+    /// thread may queue work on the buffer meanwhile. Not needed before the first use of a new buffer on its own stream.
     pub fn writes(&self) -> Result<u32> {
         let stream = self.context.stream_number();
         self.writes_on(stream).map(|()| stream)
@@ -482,13 +481,13 @@ impl DeviceBuffer {
         }
     }
 
-    /// Work that is captured has no order yet but that of its capture; what the graph owns is used by way of its block.
+    /// Captured work is ordered within its capture only. Memory of a graph is ordered by the state of its block.
     #[cold]
     fn ordered_by_graph(&self, stream: u32, wait: Wait) -> Result<()> {
         match &self.graphs {
             Some((_, capture)) if capture.is_on(stream) => Ok(()),
             Some((memory, capture)) => capture.check().and_then(|()| memory.ordered(stream, wait)),
-            None => Ok(()), // empty; or from outside: the launch sees to it
+            None => Ok(()), // empty, or outside memory, which the launch of the graph orders
         }
     }
 
@@ -497,18 +496,18 @@ impl DeviceBuffer {
         self.graphs.as_ref().map(|(_, capture)| &capture.fault)
     }
 
-    /// Whether the graph that is being captured on a stream has to keep it: not if the memory is its own.
+    /// Whether the graph that is being captured on a stream must keep the buffer alive: unless it owns the memory.
     pub(crate) fn is_kept_by(&self, stream: u32) -> bool {
         stream >= FIRST_CAPTURE && !self.graphs.as_ref().is_some_and(|(_, capture)| capture.is_on(stream))
     }
 
-    /// A point behind the work that wrote it last.
+    /// Records a point after the last write.
     pub(super) fn written_at(&self, mark: &Arc<Mark>) {
         self.graphs.as_ref().map_or(self, |(memory, _)| memory).uses.written_at(mark.clone());
     }
 
-    /// Says that the work which writes these buffers is queued, on this thread's stream. A reader on another stream then waits for that
-    /// work alone, and not for what is queued between.
+    /// Records that the work which writes these buffers is queued on this thread's stream. A reader on another stream then
+    /// waits for this work only.
     #[inline]
     pub fn written<'a>(buffers: impl IntoIterator<Item = &'a DeviceBuffer>) {
         let mut mark = None;
@@ -526,13 +525,13 @@ impl DeviceBuffer {
         }
     }
 
-    /// The device that it lives on.
+    /// Returns the device of the buffer.
     #[inline]
     pub fn context(&self) -> &'static Context {
         self.context
     }
 
-    /// The address of `offset`, if `bytes` from there lie inside.
+    /// Returns the address of `offset`, if `bytes` bytes from there are in bounds.
     pub fn range(&self, offset: usize, bytes: usize) -> Result<u64> {
         match offset.checked_add(bytes) {
             Some(end) if end <= self.bytes => Ok(self.block.pointer + offset as u64),
@@ -553,7 +552,7 @@ impl Drop for DeviceBuffer {
         let bytes = self.bytes as u64;
         let others = self.uses.others(home);
         if others != 0 && context.memory.pool().keeps() {
-            // A point that cannot be had is one of a broken context, whose memory nobody will use again.
+            // Marking fails only in a broken context, whose memory is never used again.
             if let Ok(fences) = numbers(others).map(|stream| context.mark(stream)).collect() {
                 context.memory.pool().put_behind(home, block, bytes, fences);
             }
@@ -567,8 +566,8 @@ impl Drop for DeviceBuffer {
             if pool.put(home, block, bytes) { None } else { Some(pool.empty()) }
         };
         if let Some(blocks) = full {
-            // SAFETY: the pool did not keep the block and has forgotten the others; no buffer has any of them. The block's stream
-            // waits for all others that used it.
+            // SAFETY: the pool has released these blocks and no buffer owns them. The block's stream waits for all other
+            // streams that used it.
             unsafe { context.free_raw(blocks.into_iter().chain([(home, block.pointer)])) };
         }
     }
@@ -602,8 +601,8 @@ mod tests {
         let full = CUresult::CUDA_ERROR_OUT_OF_MEMORY.0;
         assert_eq!(run(0, full), (Some(1), 1, 0));
         assert_eq!(run(1, full), (Some(2), 2, 1));
-        assert_eq!(run(9, full), (None, 2, 1), "once more, not for ever");
-        assert_eq!(run(9, 1), (None, 1, 0), "another error has nothing to do with memory");
+        assert_eq!(run(9, full), (None, 2, 1), "a single retry");
+        assert_eq!(run(9, 1), (None, 1, 0), "other errors are not retried");
         let unable = again_with_room(|| Err::<(), _>(failure(full)), || Err(failure(700)));
         assert!(matches!(unable, Err(CudaError::Driver { code: 700, .. })));
     }

@@ -3,18 +3,20 @@
 //! Every driver call goes through [`sys`]. [`probe`] checks that the driver has all functions that this crate requires, and a
 //! [`Context`] exists only after it has succeeded.
 //!
-//! Order is by stream. Memory belongs to the stream that it was allocated on, and what is freed on the host may be handed out there
-//! at once: the device uses it again only after the work that was queued before. What other streams do with it is `order`'s.
+//! Memory belongs to the stream that it was allocated on. A freed block may be reused on that stream at once, because the
+//! device runs the stream's work in order. Module `order` orders accesses from other streams.
 
 mod capture;
 mod context;
 mod event;
 pub mod fault;
+mod mark;
 mod memory;
 mod order;
 mod pinned;
 mod pool;
 pub mod profiler;
+pub(crate) mod recent_work;
 mod scratch;
 mod staging;
 mod streams;
@@ -35,13 +37,13 @@ use std::sync::OnceLock;
 use sys::CUdevice_attribute as Attribute;
 use sys::CUresult;
 
+use crate::compile::libraries;
 use crate::error::{CudaError, Result};
-use crate::libraries;
 
-/// The oldest CUDA version of the driver that we use: NVRTC 12 is the oldest compiler supported.
+/// Minimum CUDA version of the driver: NVRTC 12 is the oldest supported compiler.
 const OLDEST_DRIVER: i32 = 12000;
 
-/// What the driver offers on this machine.
+/// Properties of the driver on this machine.
 #[derive(Debug, Clone)]
 pub struct DriverInfo {
     /// The CUDA version that the driver supports: major, minor.
@@ -50,38 +52,38 @@ pub struct DriverInfo {
     pub devices: Vec<DeviceInfo>,
 }
 
-/// What is known of a device without using it. Memory sizes are in bytes.
+/// Properties of a device that are known before a context exists. Memory sizes are in bytes.
 #[derive(Debug, Clone)]
 pub struct DeviceInfo {
-    /// Its number, as in `cuda:N`.
+    /// Device index, as in `cuda:N`.
     pub ordinal: usize,
     /// E.g. `NVIDIA H100 80GB HBM3`.
     pub name: String,
     /// Compute capability: major, minor.
     pub compute_capability: (u32, u32),
-    /// Streaming multiprocessors.
+    /// Number of streaming multiprocessors.
     pub sm_count: u32,
-    /// Device memory.
+    /// Device memory, in bytes.
     pub total_memory: u64,
-    /// L2 cache.
+    /// Size of the L2 cache, in bytes.
     pub l2_bytes: u32,
-    /// Shared memory that a block may use without opting in.
+    /// Shared memory per block without opt-in, in bytes.
     pub shared_per_block: u32,
-    /// Shared memory that a block may use after [`crate::module::Function::allow_dynamic_shared`].
+    /// Shared memory per block after [`crate::compile::module::Function::allow_dynamic_shared`], in bytes.
     pub shared_per_block_optin: u32,
-    /// Shared memory of one SM.
+    /// Shared memory per multiprocessor, in bytes.
     pub shared_per_sm: u32,
-    /// Resident threads of one SM.
+    /// Maximum resident threads per multiprocessor.
     pub threads_per_sm: u32,
-    /// Threads of one block.
+    /// Maximum threads per block.
     pub threads_per_block: u32,
-    /// Whether stream-ordered allocation exists.
+    /// Whether the device supports stream-ordered allocation.
     pub memory_pools: bool,
     pub(crate) handle: sys::CUdevice,
 }
 
 impl DeviceInfo {
-    /// The compute capability as one number, `90` for 9.0, as NVRTC counts.
+    /// Returns the compute capability as one number, `90` for 9.0, in NVRTC's form.
     pub fn arch(&self) -> u32 {
         self.compute_capability.0 * 10 + self.compute_capability.1
     }
@@ -178,7 +180,7 @@ fn device_info(ordinal: c_int) -> Result<DeviceInfo> {
     })
 }
 
-/// Turns a driver result into ours. A sticky code marks the context that is current on this thread as lost.
+/// Converts a driver result. A sticky error marks the context that is current on this thread as lost.
 #[inline]
 pub(crate) fn check(call: &'static str, result: CUresult) -> Result<()> {
     if result == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(failed(call, result)) }

@@ -1,55 +1,55 @@
-//! What keeps streams apart that use one block of memory: who wrote it last, and who has used it since.
+//! Ordering of streams that share a block of memory: its last writer, and its users since then.
 //!
-//! A reader on the writer's stream, or on one that has waited for the writer before, costs one load. Any other waits, on the device,
-//! for a point behind the write. Only bits and points; the driver is not known here.
+//! A read on the writer's stream, or on a stream that has waited for the write, costs one load. Any other stream waits on the
+//! device for a point after the write. This module does not use the driver.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Streams by number, as bits.
+/// A set of streams: bit n for stream n.
 pub(super) type StreamSet = u64;
 
 pub(super) fn only(stream: u32) -> StreamSet {
     1 << (stream & 63)
 }
 
-/// The numbers in a set.
+/// Returns the stream numbers in a set.
 pub(super) fn numbers(set: StreamSet) -> impl Iterator<Item = u32> {
     (0..64).filter(move |&n| set & only(n) != 0)
 }
 
-/// Queues that can wait for one another: the driver's streams; clocks in tests.
+/// An abstract set of streams, so that ordering can be tested without a GPU.
 pub(super) trait Queues {
-    /// A point in a queue.
+    /// A point in a stream.
     type Mark: Clone;
     type Error;
-    /// The point behind everything queued so far.
+    /// Returns a point after all work queued so far on a stream.
     fn mark(&self, stream: u32) -> Result<Self::Mark, Self::Error>;
-    /// What is queued from now on runs behind the point.
+    /// Makes later work of a stream wait for the point.
     fn wait(&self, stream: u32, mark: &Self::Mark) -> Result<(), Self::Error>;
 }
 
-/// The streams that a block has been used on.
+/// The streams that have used a block.
 #[derive(Debug)]
 pub(super) struct Uses<M> {
-    /// The last to write it.
+    /// The stream of the last write.
     writer: AtomicU32,
-    /// The writer, and all that have used it behind the last write.
+    /// The writer, and the streams ordered after its last write.
     current: AtomicU64,
-    /// All since the block was handed out.
+    /// All streams that have used the block since its allocation.
     all: AtomicU64,
-    /// A point behind the last write, once one is known. Its lock orders those that wait.
+    /// A point after the last write, once it exists. Its lock orders the streams that wait.
     written: Mutex<Option<M>>,
 }
 
 impl<M: Clone> Uses<M> {
-    /// A block that was handed out to a stream, which is about to write it.
+    /// State of a block that was allocated on a stream, whose first use is a write there.
     pub fn new(stream: u32) -> Uses<M> {
         let set = only(stream);
         Uses { writer: AtomicU32::new(stream), current: AtomicU64::new(set), all: AtomicU64::new(set), written: Mutex::new(None) }
     }
 
-    /// Work that reads the block is about to be queued.
+    /// Orders work that reads the block and is queued next on a stream.
     #[inline]
     pub fn read<Q: Queues<Mark = M>>(&self, stream: u32, queues: &Q) -> Result<(), Q::Error> {
         if self.current.load(Ordering::Acquire) & only(stream) != 0 { Ok(()) } else { self.read_elsewhere(stream, queues) }
@@ -59,7 +59,7 @@ impl<M: Clone> Uses<M> {
     fn read_elsewhere<Q: Queues<Mark = M>>(&self, stream: u32, queues: &Q) -> Result<(), Q::Error> {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         if self.current.load(Ordering::Acquire) & only(stream) != 0 {
-            return Ok(()); // by another thread, meanwhile
+            return Ok(()); // another thread has waited meanwhile
         }
         let mark = match &*written {
             Some(mark) => mark,
@@ -71,7 +71,8 @@ impl<M: Clone> Uses<M> {
         Ok(())
     }
 
-    /// Work that writes the block is about to be queued. The caller sees to it that nobody queues anything else with it meanwhile.
+    /// Orders work that writes the block and is queued next on a stream. The caller prevents other threads from queuing work
+    /// on the block meanwhile.
     #[inline]
     pub fn write<Q: Queues<Mark = M>>(&self, stream: u32, queues: &Q) -> Result<(), Q::Error> {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,12 +87,13 @@ impl<M: Clone> Uses<M> {
         Ok(())
     }
 
-    /// A point behind the last write. Without one, the first reader on another stream waits for all that was queued until then.
+    /// Records a point after the last write. Without one, the first reader on another stream waits for all work queued until
+    /// then.
     pub fn written_at(&self, mark: M) {
         *self.written.lock().unwrap_or_else(PoisonError::into_inner) = Some(mark);
     }
 
-    /// All streams that have used it, but for one.
+    /// Returns all streams that have used the block, except one.
     pub fn others(&self, stream: u32) -> StreamSet {
         self.all.load(Ordering::Acquire) & !only(stream)
     }
@@ -107,10 +109,10 @@ mod tests {
 
     const STREAMS: usize = 4;
 
-    /// How far each stream had come, as another knows: a vector clock.
+    /// A vector clock: per stream, the number of completed operations that are known.
     type Clock = [usize; STREAMS];
 
-    /// A device that runs what is queued on its streams in any order that the waits allow.
+    /// A simulated device that runs queued work in any order that the waits allow.
     #[derive(Default)]
     struct Device {
         state: RefCell<State>,
@@ -119,7 +121,7 @@ mod tests {
     #[derive(Default)]
     struct State {
         clocks: [Clock; STREAMS],
-        /// What each piece of work waits for.
+        /// The clock that each queued operation waits for.
         queued: [Vec<Clock>; STREAMS],
         done: Clock,
         marks: usize,
@@ -127,7 +129,7 @@ mod tests {
         memory: HashMap<u64, Cell>,
     }
 
-    /// Who wrote a block and who has read it since: streams and places in them.
+    /// The last writer of a block and its readers since, as stream and position.
     #[derive(Default)]
     struct Cell {
         write: Option<(usize, usize)>,
@@ -153,7 +155,7 @@ mod tests {
     }
 
     impl Device {
-        /// Queues work that reads some blocks and writes others, and checks that it is behind all that it must be behind.
+        /// Queues work that reads and writes blocks, and checks that it is ordered after all conflicting work.
         fn queue(&self, stream: u32, reads: &[u64], writes: &[u64]) {
             let state = &mut *self.state.borrow_mut();
             let s = stream as usize;
@@ -175,7 +177,7 @@ mod tests {
             }
         }
 
-        /// Runs the next piece of work of a stream, if what it waits for has run.
+        /// Runs the next operation of a stream, if its waits are satisfied.
         fn advance(&self, stream: usize) {
             let mut state = self.state.borrow_mut();
             let Some(clock) = state.queued[stream].get(state.done[stream]).copied() else { return };
@@ -203,7 +205,7 @@ mod tests {
         uses: Uses<(u32, Clock)>,
     }
 
-    /// A program of random calls on random streams. `marks` says whether a call leaves a point behind what it wrote.
+    /// Runs a random program on random streams. `marks`: whether each call records a point after its write.
     fn random_program(seed: u64, streams: u64, marks: bool) -> (usize, usize, u64) {
         let mut z = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1;
         let mut random = |n: u64| {
@@ -281,7 +283,7 @@ mod tests {
         let uses = Uses::new(0);
         device.queue(0, &[], &[1]);
         uses.written_at(device.mark(0).unwrap());
-        device.queue(0, &[], &[2]); // a long piece of work that the reader need not wait for
+        device.queue(0, &[], &[2]); // long work that the reader need not wait for
         for _ in 0..3 {
             uses.read(1, &device).unwrap();
         }
@@ -301,7 +303,7 @@ mod tests {
         }
         uses.write(3, &device).unwrap();
         device.queue(3, &[], &[1]);
-        uses.write(3, &device).unwrap(); // nobody else since
+        uses.write(3, &device).unwrap(); // no other use since
         let waits = device.state.borrow().waits;
         assert_eq!(waits, 2 + 3);
         uses.read(0, &device).unwrap();

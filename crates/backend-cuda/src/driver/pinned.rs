@@ -1,4 +1,4 @@
-//! Host memory that the device reads directly: arrays of the user's in it are copied without a detour, and while the program goes on.
+//! Pinned host memory: arrays in it are copied to the device directly and asynchronously.
 
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
@@ -7,43 +7,43 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::Buffer;
 
+use super::mark::Mark;
 use super::memory::DeviceBuffer;
 use super::pool::Fence;
-use super::streams::Mark;
 use super::{Context, check, require, sys};
 use crate::error::{CudaError, Result};
 
-/// A page-locked block, freed on drop.
+/// A pinned block, freed on drop.
 struct PinnedBlock {
     memory: NonNull<u8>,
     context: &'static Context,
 }
 
-// SAFETY: pinned memory may be touched by any thread; who may is the array's business.
+// SAFETY: any thread may access pinned memory; the owning array controls access.
 unsafe impl Send for PinnedBlock {}
-// SAFETY: as above.
+// SAFETY: any thread may access pinned memory; the owning array controls access.
 unsafe impl Sync for PinnedBlock {}
 
 impl Drop for PinnedBlock {
     fn drop(&mut self) {
         if self.context.bind().is_ok() {
-            // SAFETY: from `cuMemHostAlloc`, freed only here; copies from it keep the buffer that owns it.
+            // SAFETY: from `cuMemHostAlloc` and freed only here; copies from it keep the buffer that owns it.
             unsafe { sys::cuMemFreeHost(self.memory.as_ptr().cast()) };
         }
     }
 }
 
-/// Page-locked memory for an array of the host, of zeros.
+/// Allocates zeroed pinned memory for a host array.
 pub(crate) fn pinned(context: &'static Context, nbytes: usize) -> Result<HostBuffer> {
     require("cuMemFreeHost")?;
-    context.lent.settle(); // what is free by now makes room
+    context.lent.settle(); // frees the sources of completed copies
     context.bind()?;
     let mut memory: *mut c_void = ptr::null_mut();
     // SAFETY: the context is current and the out-pointer valid.
     check("cuMemHostAlloc", unsafe { sys::cuMemHostAlloc(&mut memory, nbytes.max(1), sys::CU_MEMHOSTALLOC_PORTABLE) })?;
     let memory = NonNull::new(memory.cast::<u8>()).ok_or_else(|| CudaError::Invalid("no pinned memory was given".into()))?;
     let block = PinnedBlock { memory, context };
-    // SAFETY: `nbytes` bytes, aligned to a page, that the block owns; zeros make them initialised.
+    // SAFETY: the block owns `nbytes` page-aligned bytes; writing zeros initialises them.
     unsafe {
         memory.write_bytes(0, nbytes);
         Ok(HostBuffer::from_owner(memory, nbytes, Box::new(block)))
@@ -55,15 +55,15 @@ fn host_bytes(buffer: &dyn Buffer) -> Option<&[u8]> {
     host.owner()?.is::<PinnedBlock>().then(|| host.as_bytes())
 }
 
-/// Whether a buffer is memory of [`pinned`].
+/// Whether a buffer was allocated by [`pinned`].
 pub(crate) fn is_pinned(buffer: &dyn Buffer) -> bool {
     host_bytes(buffer).is_some()
 }
 
-/// A point behind a copy, and its source.
+/// A point after a copy, and its source.
 type Loan = (Arc<Mark>, Arc<dyn Buffer>);
 
-/// Sources of copies that may still run.
+/// Sources of copies that may still be running.
 #[derive(Default)]
 pub(super) struct Lent(Mutex<Vec<Loan>>);
 
@@ -72,22 +72,22 @@ impl Lent {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a source until its copy has ended.
+    /// Keeps a source alive until its copy has ended.
     fn keep(&self, mark: Arc<Mark>, source: Arc<dyn Buffer>) {
         self.settle();
         self.loans().push((mark, source));
     }
 
-    /// Lets go of those whose copies have ended.
+    /// Drops the sources of completed copies.
     pub(super) fn settle(&self) {
         let (ended, running): (Vec<Loan>, _) = self.loans().drain(..).partition(|(mark, _)| mark.is_passed());
         self.loans().extend::<Vec<Loan>>(running);
-        drop(ended); // what they free is freed outside the lock
+        drop(ended); // dropped outside the lock
     }
 }
 
 impl Context {
-    /// Queues a copy from memory of [`pinned`] to the beginning of a buffer. Keeps the source until it has ended.
+    /// Queues a copy from pinned memory to the start of a buffer. Keeps the source alive until the copy has ended.
     pub(crate) fn copy_from_pinned(&'static self, dst: &DeviceBuffer, source: &Arc<dyn Buffer>) -> Result<()> {
         let bytes = host_bytes(source.as_ref()).ok_or_else(|| CudaError::Invalid("not pinned memory".into()))?;
         let to = dst.range(0, bytes.len())?;
@@ -98,7 +98,7 @@ impl Context {
         self.not_capturing("a copy from the host to an array that is there")?;
         let stream = dst.writes()?;
         self.bind()?;
-        // SAFETY: the range was checked; the source is kept until a point behind the copy has been passed, and arrays are not written.
+        // SAFETY: the range was checked; the source is kept until the copy has ended, and arrays are immutable.
         let code = unsafe { sys::cuMemcpyHtoDAsync_v2(to, bytes.as_ptr().cast(), bytes.len(), self.raw_stream(stream)) };
         check("cuMemcpyHtoDAsync", code)?;
         match self.mark(stream) {
@@ -107,7 +107,7 @@ impl Context {
                 self.lent.keep(mark, source.clone());
                 Ok(())
             }
-            // Without a point to wait for, wait for all.
+            // Without a point, wait for the whole stream.
             Err(error) => self.wait_for(stream).and(Err(error)),
         }
     }

@@ -1,10 +1,9 @@
-//! Blocks of device memory that are free, kept to be handed out again: asking the driver for a block and giving it back
-//! costs over a microsecond, as much as the rest of a small call.
+//! A cache of free blocks of device memory. A driver allocation takes over a microsecond, as long as the rest of a small
+//! call.
 //!
-//! A block belongs to the stream that it was handed out to. What it was used for there runs before whatever its next owner queues, so
-//! it may be handed out again at once, without an event or a wait. A block that other streams have used too waits here until these have
-//! passed the last of it; whether they have is asked when a request would go to the driver otherwise. Only counts and lists; the driver
-//! is not known here.
+//! A block belongs to the stream that it was allocated on. Work of that stream runs in order, so its next owner needs no
+//! event and no wait. A block that other streams have used becomes free after they pass the recorded points, which are
+//! checked before a request goes to the driver. This module does not use the driver.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +12,16 @@ use smallvec::SmallVec;
 
 use super::order::{StreamSet, only};
 
-/// The driver's own granularity, and the alignment that arrays are promised.
+/// Smallest block size, in bytes: the driver's granularity, which also gives arrays their alignment.
 const SMALLEST: u64 = 512;
-/// Sizes up to this fall into classes, eight to each power of two; above, into multiples of [`LARGE_STEP`].
+/// Sizes up to this are rounded to classes, eight per power of two; larger ones to multiples of [`LARGE_STEP`].
 const CLASSED: u64 = 32 << 20;
-/// The page that the driver maps device memory in.
+/// Page size of the driver's device memory, in bytes.
 const LARGE_STEP: u64 = 2 << 20;
-/// Classes up to and including [`CLASSED`]: sixteen powers of two.
+/// Number of classes up to [`CLASSED`]: sixteen powers of two.
 const CLASSES: usize = 8 * 16 + 1;
 
-/// The size that a block for `bytes` really has: at most an eighth larger, or one granule.
+/// Returns the size of the block for `bytes`: larger by at most an eighth or one granule.
 fn size_of_block(bytes: u64) -> u64 {
     match bytes {
         0..=CLASSED => block_size(bytes as usize, SMALLEST as usize) as u64,
@@ -30,7 +29,7 @@ fn size_of_block(bytes: u64) -> u64 {
     }
 }
 
-/// The list of a block size of at most [`CLASSED`]: eight to each power of two, of which the lowest are not all in use.
+/// Returns the class index of a block size up to [`CLASSED`].
 fn class(size: u64) -> usize {
     let octave = (size - 1).checked_ilog2().map_or(0, |n| n.saturating_sub(8)); // 0 up to 512, 1 up to 1024
     if octave == 0 {
@@ -46,28 +45,28 @@ pub(super) trait Fence {
     fn is_passed(&self) -> bool;
 }
 
-/// Counts and free blocks of one context.
+/// Free blocks and statistics of one context.
 #[derive(Debug)]
 pub(super) struct Pool<F> {
-    /// Bytes of live buffers, as asked for.
+    /// Requested bytes of live buffers.
     pub used: u64,
-    /// The most that `used` has been.
+    /// Maximum of `used` so far.
     pub peak: u64,
-    /// The most that `used` may be.
+    /// Upper bound of `used`.
     pub limit: u64,
-    /// Bytes of blocks had from the driver, in use and kept.
+    /// Bytes of all blocks from the driver, in use and free.
     pub held: u64,
-    /// Bytes of the blocks that are kept.
+    /// Bytes of free blocks.
     pub kept: u64,
-    /// Requests that a kept block met.
+    /// Requests served by a free block.
     pub hits: u64,
-    /// Requests that went to the driver.
+    /// Requests served by the driver.
     pub misses: u64,
-    /// The most that is kept.
+    /// Upper bound of `kept`.
     keep: u64,
     /// Free blocks, by stream.
     shelves: Vec<Shelf>,
-    /// Free blocks that other streams may still be using, in the order that they were put back.
+    /// Free blocks that other streams may still use, in the order of their return.
     waiting: Vec<Waiting<F>>,
 }
 
@@ -87,7 +86,7 @@ impl Shelf {
         if size <= CLASSED {
             return self.classes.get_mut(class(size))?.pop().map(|pointer| Block { pointer, size });
         }
-        // The smallest that is large enough, and not by more than an eighth.
+        // The smallest block that fits with at most an eighth to spare.
         let (&size, list) = self.large.range_mut(size..=size.saturating_add(size / 8)).next()?;
         let pointer = list.pop()?;
         if list.is_empty() {
@@ -109,7 +108,7 @@ impl Shelf {
     }
 }
 
-/// A free block, and what has to be passed before it may be handed out.
+/// A free block, and the points that must be passed before its reuse.
 #[derive(Debug)]
 struct Waiting<F> {
     home: u32,
@@ -124,30 +123,30 @@ pub(super) struct Block {
     pub size: u64,
 }
 
-/// What a request leads to.
+/// Result of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// A kept block.
+    /// A free block.
     Kept(Block),
-    /// The driver has to be asked for this many bytes; [`Pool::failed`] if it does not have them.
+    /// The driver must allocate this many bytes. Call [`Pool::failed`] if it cannot.
     Missing(u64),
-    /// It would pass the limit; nothing was counted.
+    /// The request exceeds the limit and was not counted.
     Refused,
 }
 
 impl<F: Fence> Pool<F> {
-    /// An empty pool that keeps at most `keep` bytes; with 0, every request goes to the driver as it is.
+    /// An empty pool that keeps at most `keep` bytes. With 0, every request goes to the driver with its exact size.
     pub fn new(limit: u64, keep: u64) -> Pool<F> {
         let shelves = vec![Shelf::new()];
         Pool { used: 0, peak: 0, limit, held: 0, kept: 0, hits: 0, misses: 0, keep, shelves, waiting: Vec::new() }
     }
 
-    /// Whether blocks are kept at all.
+    /// Whether freed blocks are kept.
     pub fn keeps(&self) -> bool {
         self.keep > 0
     }
 
-    /// Counts a request of a stream, and meets it if one of its blocks fits.
+    /// Counts a request of a stream, and serves it from a free block if one fits.
     pub fn take(&mut self, stream: u32, bytes: u64) -> Taken {
         let used = self.used.saturating_add(bytes);
         if used > self.limit {
@@ -187,14 +186,14 @@ impl<F: Fence> Pool<F> {
         &mut self.shelves[at]
     }
 
-    /// The driver did not have what [`Taken::Missing`] asked for.
+    /// Reverts the counts of [`Taken::Missing`] after the driver failed.
     pub fn failed(&mut self, bytes: u64, size: u64) {
         self.used -= bytes;
         self.held -= size;
     }
 
-    /// Takes back a block of a buffer of `bytes` that no other stream than its own has used. False if it is too much to keep beside the
-    /// others: [`Pool::empty`] the pool and free the block too.
+    /// Takes back a block that only its own stream has used. Returns false if the pool is full: then [`Pool::empty`] it and
+    /// free the block too.
     #[must_use]
     pub fn put(&mut self, home: u32, block: Block, bytes: u64) -> bool {
         self.used -= bytes;
@@ -207,16 +206,17 @@ impl<F: Fence> Pool<F> {
         true
     }
 
-    /// Takes back a block of a buffer of `bytes` that other streams have used up to these points.
+    /// Takes back a block that other streams have used up to these points.
     pub fn put_behind(&mut self, home: u32, block: Block, bytes: u64, fences: SmallVec<[F; 2]>) {
         self.used -= bytes;
         self.kept += block.size;
         self.waiting.push(Waiting { home, block, fences });
     }
 
-    /// Makes those blocks free that no other stream is using any more.
+    /// Frees the blocks whose points have been passed.
     pub fn settle(&mut self) {
-        // A stream that has not passed one point has not passed a later one: each is asked once more than it has passed.
+        // A stream that has not passed a point has not passed later ones, so each stream is queried at most once after its
+        // last passed point.
         let mut behind: StreamSet = 0;
         let waiting = std::mem::take(&mut self.waiting);
         for mut one in waiting {
@@ -233,7 +233,7 @@ impl<F: Fence> Pool<F> {
         }
     }
 
-    /// Takes out every kept block, with the stream that it belongs to, but for those that other streams may be using.
+    /// Removes all free blocks that no other stream may use, and returns them with their streams.
     pub fn empty(&mut self) -> Vec<(u32, u64)> {
         let waiting: u64 = self.waiting.iter().map(|w| w.block.size).sum();
         self.held -= self.kept - waiting;
@@ -246,7 +246,7 @@ impl<F: Fence> Pool<F> {
 mod tests {
     use super::*;
 
-    /// A point of stream 1 that is passed when the flag is up.
+    /// A point of stream 1, which is passed once the flag is set.
     #[derive(Debug)]
     struct Flag<'a>(&'a std::cell::Cell<bool>);
 

@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 use std::sync::OnceLock;
 
 use super::{Context, check, sys};
+use crate::compile::libraries::{self, LibrarySpec, Loaded};
 use crate::error::Result;
-use crate::libraries::{self, LibrarySpec, Loaded};
 
 /// NVTX's functions (`nvToolsExt.h`) and the library that exports them.
 struct Nvtx {
@@ -21,25 +21,25 @@ fn nvtx() -> Option<&'static Nvtx> {
         let loaded = libraries::load(&LibrarySpec::nvtx()).ok()?;
         // SAFETY: the signature is that of nvToolsExt.h; the library stays loaded.
         let push = *unsafe { loaded.library.get("nvtxRangePushA") }.ok()?;
-        // SAFETY: as above.
+        // SAFETY: the signature is that of nvToolsExt.h; the library stays loaded.
         let pop = *unsafe { loaded.library.get("nvtxRangePop") }.ok()?;
         Some(Nvtx { _library: loaded, push, pop })
     };
     NVTX.get_or_init(load).as_ref()
 }
 
-/// An NVTX range of this thread, up to its drop.
+/// An NVTX range of this thread, which ends on drop.
 pub struct Range {
     nvtx: &'static Nvtx,
-    /// It must be ended by the thread that began it.
+    /// A range must end on the thread that began it.
     _thread: PhantomData<*const ()>,
 }
 
 impl Range {
-    /// Begins a range, if NVTX is there.
+    /// Begins a range. Returns `None` without NVTX.
     pub fn begin(name: &str) -> Option<Range> {
         let (nvtx, name) = (nvtx()?, CString::new(name.replace('\0', " ")).ok()?);
-        // SAFETY: a NUL-terminated text, which is copied.
+        // SAFETY: a NUL-terminated string, which NVTX copies.
         unsafe { (nvtx.push)(name.as_ptr()) };
         Some(Range { nvtx, _thread: PhantomData })
     }
@@ -47,12 +47,12 @@ impl Range {
 
 impl Drop for Range {
     fn drop(&mut self) {
-        // SAFETY: takes and touches nothing of ours.
+        // SAFETY: takes no arguments.
         unsafe { (self.nvtx.pop)() };
     }
 }
 
-/// Tells a profiler that watches this process to record, or to stop.
+/// Starts or stops recording in a profiler that observes this process.
 pub fn set_recording(context: &Context, on: bool) -> Result<()> {
     context.bind()?;
     // SAFETY: a context is current.

@@ -1,5 +1,5 @@
-//! Memory that the kernels of a stream use in turn: counters, and room for what the blocks of a kernel hand to each other. It is there
-//! before a call needs it, so that a small reduction costs neither an allocation nor a fill.
+//! Scratch buffers of a stream, which its kernels reuse: counters, and memory for partial results. They exist before a call,
+//! so that a small reduction needs neither an allocation nor a fill.
 
 use std::sync::OnceLock;
 
@@ -7,12 +7,12 @@ use super::capture::FIRST_CAPTURE;
 use super::{Context, DeviceBuffer};
 use crate::error::{CudaError, Result};
 
-/// The most counters that a kernel has.
+/// Number of counters in a scratch buffer.
 pub const COUNTERS: usize = 4352;
-/// Room behind a stream's counters, in bytes; a kernel that needs more has memory of its own for it.
+/// Size of a stream's memory for partial results, in bytes. Larger requests get a separate allocation.
 const ROOM: usize = 256 << 10;
 
-/// Counters and room of the streams that have had a use for them, by stream.
+/// Scratch buffers by stream, allocated at first use.
 pub(super) struct Kept([OnceLock<DeviceBuffer>; Context::MOST_STREAMS]);
 
 impl Kept {
@@ -21,21 +21,22 @@ impl Kept {
     }
 }
 
-/// Addresses for one kernel. Queue it on the stream that this was asked for on, then drop this.
+/// Scratch addresses for one kernel. Queue the kernel on the stream that was current for [`Context::scratch`], then drop
+/// this.
 pub struct Scratch {
-    /// [`COUNTERS`] of 32 bits, 0 when the kernel begins; it must leave them so.
+    /// [`COUNTERS`] counters of 32 bits, all 0. The kernel must leave them 0.
     pub counters: u64,
-    /// The room, with undefined contents.
+    /// Memory for partial results, uninitialised.
     pub room: u64,
-    /// What is the kernel's alone.
+    /// A separate allocation, if the stream's buffer was too small.
     _own: Option<DeviceBuffer>,
 }
 
 impl Context {
-    /// Counters, and room for `bytes`, for a kernel that is queued next on this thread's stream.
+    /// Returns counters and `bytes` of memory for a kernel that is queued next on this thread's stream.
     pub fn scratch(&'static self, bytes: usize) -> Result<Scratch> {
         let number = self.stream_number();
-        // A graph runs beside whatever else is captured or runs.
+        // A graph may run concurrently with the stream, so it has its own scratch buffer.
         if number >= FIRST_CAPTURE {
             return self.own_scratch(number, bytes);
         }
@@ -53,7 +54,7 @@ impl Context {
         if let Some(kept) = slot.get() {
             return Ok(kept);
         }
-        // Of two threads that make it at once, each has filled its own; what one of them drops is free in stream order.
+        // If two threads allocate at once, one buffer is dropped and freed in stream order.
         let made = self.filled(number, ROOM)?;
         Ok(slot.get_or_init(|| made))
     }
@@ -63,7 +64,7 @@ impl Context {
         Ok(Scratch { counters: own.pointer(), room: own.pointer() + COUNTER_BYTES as u64, _own: Some(own) })
     }
 
-    /// Counters of 0, and room for `bytes` behind them.
+    /// Allocates zeroed counters, followed by `bytes` of memory.
     fn filled(&'static self, number: u32, bytes: usize) -> Result<DeviceBuffer> {
         let buffer = self.alloc_for(number, COUNTER_BYTES.saturating_add(bytes))?;
         self.fill(&buffer, 0, [0u8; 4], COUNTERS)?;
@@ -71,5 +72,5 @@ impl Context {
     }
 }
 
-/// The counters' share of a buffer: a multiple of the alignment of device memory.
+/// Size of the counters, rounded up to the alignment of device memory.
 const COUNTER_BYTES: usize = (COUNTERS * size_of::<u32>()).next_multiple_of(256);

@@ -1,10 +1,10 @@
-//! Copies between pageable host memory and the device, through pinned blocks that are kept and reused.
+//! Copies between pageable host memory and the device through reusable pinned blocks.
 //!
-//! The driver can only transfer at full speed, and asynchronously, from pinned memory. Large copies are cut into
-//! chunks; a few threads move chunks through two blocks each (one in transfer, one being filled or emptied), since one
-//! core's memcpy is several times slower than the bus. Small uploads go through a ring and never wait in practice.
+//! Only pinned memory transfers at full speed and asynchronously. Large copies are split into chunks. Several threads move
+//! chunks, each with two blocks, since one core's memcpy is slower than the bus. Small uploads use a ring buffer and rarely
+//! wait.
 //!
-//! Host to device returns when the source has been read: the caller may reuse it. Device to host returns with the data.
+//! An upload returns when the source has been read, so the caller may reuse it. A download returns with the data.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -15,23 +15,22 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::{Context, DeviceBuffer, Event, check, sys};
 use crate::error::{CudaError, Result};
 
-/// Copies up to this size go through the small blocks.
+/// Maximum size of copies through small blocks, in bytes.
 const SMALL: usize = 64 << 10;
-/// One half of the upload ring.
+/// Size of one half of the upload ring, in bytes.
 const RING_HALF: usize = 256 << 10;
-/// One step of a large copy. With 8 workers, 1 and 2 MiB reach 46 of the 55 GB/s that pinned memory does (PCIe 5, 16
-/// cores; one worker: 9); larger ones are slower at 16 MiB in all.
+/// Chunk size of a large copy, in bytes. With 8 workers, 1 and 2 MiB reach 46 of the 55 GB/s of pinned memory.
 const CHUNK: usize = 1 << 20;
-/// Threads of a large copy, the caller included. More than 8 gain nothing.
+/// Number of threads of a large copy, including the caller. More do not help.
 const WORKERS: usize = 8;
-/// Copies of fewer chunks than this stay on the calling thread.
+/// Minimum number of chunks for a parallel copy.
 const PARALLEL_FROM: usize = 4;
 
 /// The pinned blocks of one context.
 pub(super) struct Staging {
     chunks: Mutex<Vec<Pinned>>,
     small: Mutex<Vec<Pinned>>,
-    /// One for each stream: what leaves it is in that stream's order.
+    /// Upload rings by stream.
     rings: [Mutex<Option<Ring>>; Context::MOST_STREAMS],
 }
 
@@ -44,12 +43,12 @@ impl Default for Staging {
 /// A pinned block. Never freed: it returns to its list.
 struct Pinned {
     memory: *mut u8,
-    /// Marks the end of the last transfer through it.
+    /// Recorded after the last transfer through the block.
     done: Event,
     in_flight: bool,
 }
 
-// SAFETY: the block belongs to whoever holds the value; pinned memory may be touched by any thread.
+// SAFETY: the holder of the value owns the block; any thread may access pinned memory.
 unsafe impl Send for Pinned {}
 
 impl Pinned {
@@ -77,17 +76,17 @@ impl Pinned {
     }
 }
 
-/// Two halves used in turn: one is filled by small uploads while the other's transfers end.
+/// A ring of two halves: small uploads fill one while the transfers of the other end.
 struct Ring {
     halves: [Pinned; 2],
     current: usize,
     used: usize,
 }
 
-/// A destination shared by the workers of one copy, which write disjoint chunks of it.
+/// A destination shared by the workers of one copy, which write disjoint chunks.
 struct Target(*mut u8);
 
-// SAFETY: workers write through it at disjoint ranges only, while the caller's exclusive borrow lasts.
+// SAFETY: workers write disjoint ranges while the caller's exclusive borrow lasts.
 unsafe impl Sync for Target {}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -95,7 +94,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Context {
-    /// Copies host bytes to a buffer. Returns when `src` has been read, before the transfer ends.
+    /// Copies host bytes to a buffer. Returns when `src` has been read, which may be before the transfer ends.
     pub fn copy_to_device(&'static self, dst: &DeviceBuffer, offset: usize, src: &[u8]) -> Result<()> {
         let to = dst.range(offset, src.len())?;
         self.owns(dst)?;
@@ -115,15 +114,15 @@ impl Context {
         Ok(())
     }
 
-    /// Copies a buffer's bytes to the host and waits for them, and so for all work queued before.
-    /// Reports errors of that work, faults written by kernels included.
+    /// Copies a buffer's bytes to the host. Waits for them and all work queued before, and reports its errors, including
+    /// faults of kernels.
     pub fn copy_to_host(&'static self, dst: &mut [u8], src: &DeviceBuffer, offset: usize) -> Result<()> {
         // SAFETY: `MaybeUninit<u8>` has the layout of `u8`, and the copy writes initialised bytes only.
         let dst = unsafe { &mut *(ptr::from_mut(dst) as *mut [MaybeUninit<u8>]) };
         self.copy_to_host_uninit(dst, src, offset)
     }
 
-    /// [`Context::copy_to_host`] into memory that need not be initialised; all of it is on `Ok`.
+    /// [`Context::copy_to_host`] into uninitialised memory. On `Ok`, all of it is initialised.
     pub fn copy_to_host_uninit(&'static self, dst: &mut [MaybeUninit<u8>], src: &DeviceBuffer, offset: usize) -> Result<()> {
         let from = src.range(offset, dst.len())?;
         self.owns(src)?;
@@ -158,8 +157,8 @@ impl Context {
             ring.used = 0;
             ring.halves[ring.current].wait()?;
         }
-        // SAFETY: `used + len <= RING_HALF`, and no transfer in flight reads this part: the half was waited for when it
-        // became current, and `used` only grows since.
+        // SAFETY: `used + len <= RING_HALF`. No transfer in flight reads this part: the half was waited for when it became
+        // current, and `used` only grows since.
         unsafe {
             let block = ring.halves[ring.current].memory.add(ring.used);
             ptr::copy_nonoverlapping(src.as_ptr(), block, src.len());
@@ -175,8 +174,8 @@ impl Context {
             Some(block) => block,
             None => Pinned::new(self, SMALL)?,
         };
-        // SAFETY: the block is ours alone and SMALL bytes long; the source range was checked. On a failed wait the block
-        // is not put back, since the transfer may still write to it.
+        // SAFETY: this call owns the block, which has SMALL bytes; the source range was checked. After a failed wait the
+        // block is not reused, since the transfer may still write to it.
         unsafe {
             let code = sys::cuMemcpyDtoHAsync_v2(block.memory.cast(), from, dst.len(), self.raw_stream(stream));
             check("cuMemcpyDtoHAsync", code)?;
@@ -195,8 +194,8 @@ impl Context {
                 let part = &rest[..rest.len().min(CHUNK)];
                 let block = &mut blocks[turn % 2];
                 block.wait()?;
-                // SAFETY: the block is ours alone, CHUNK bytes long, and its last transfer has ended; the destination
-                // range lies inside the one that was checked.
+                // SAFETY: this worker owns the block, which has CHUNK bytes and no transfer in flight. The destination range
+                // is inside the checked one.
                 let code = unsafe {
                     ptr::copy_nonoverlapping(part.as_ptr(), block.memory, part.len());
                     sys::cuMemcpyHtoDAsync_v2(to + start as u64, block.memory.cast(), part.len(), self.raw_stream(stream))
@@ -217,7 +216,8 @@ impl Context {
                 if more {
                     let block = &mut blocks[turn % 2];
                     block.wait()?;
-                    // SAFETY: the block is ours alone, CHUNK bytes long and idle; the source range was checked.
+                    // SAFETY: this worker owns the block, which has CHUNK bytes and no transfer in flight. The source range
+                    // was checked.
                     let code = unsafe {
                         let len = CHUNK.min(bytes - start);
                         sys::cuMemcpyDtoHAsync_v2(block.memory.cast(), from + start as u64, len, self.raw_stream(stream))
@@ -228,8 +228,8 @@ impl Context {
                 if let Some(start) = waiting.take() {
                     let block = &mut blocks[(turn + 1) % 2];
                     block.wait()?;
-                    // SAFETY: this worker alone took the chunk at `start`, which lies inside `bytes`; the transfer into
-                    // the block has ended.
+                    // SAFETY: only this worker took the chunk at `start`, which is inside `bytes`; the transfer into the
+                    // block has ended.
                     unsafe { ptr::copy_nonoverlapping(block.memory, dst.0.add(start), CHUNK.min(bytes - start)) };
                 }
                 if !more {
@@ -246,15 +246,15 @@ impl Context {
             let popped = lock(&self.staging.chunks).pop();
             popped.map_or_else(|| Pinned::new(self, CHUNK), Ok)
         };
-        self.bind()?; // this may be a helper's thread
+        self.bind()?; // this may be a worker thread
         let mut blocks = [take()?, take()?];
         let result = work(&mut blocks);
-        // Blocks still in transfer go back too: the next user waits for them.
+        // Blocks in transfer are returned too: the next user waits for them.
         lock(&self.staging.chunks).extend(blocks);
         result
     }
 
-    /// Runs `work` on the calling thread, and on a few more when there are chunks enough.
+    /// Runs `work` on the calling thread, and on worker threads if there are enough chunks.
     fn in_parallel(&self, chunks: usize, work: impl Fn() -> Result<()> + Sync) -> Result<()> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let helpers = if chunks < PARALLEL_FROM { 0 } else { WORKERS.min(cores).min(chunks / 2).saturating_sub(1) };
@@ -262,7 +262,7 @@ impl Context {
             return work();
         }
         std::thread::scope(|scope| {
-            // A thread that cannot be had is one worker less.
+            // If a thread cannot be spawned, fewer workers run.
             let spawn = |_| std::thread::Builder::new().name("cuprum-copy".into()).spawn_scoped(scope, &work).ok();
             let threads: Vec<_> = (0..helpers).filter_map(spawn).collect();
             let mut result = work();

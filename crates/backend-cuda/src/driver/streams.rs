@@ -1,9 +1,8 @@
-//! The streams of a context, and the points in them that order arrays between streams.
+//! The streams of a context.
 //!
-//! Stream 0 is made with the context; others at [`Context::new_stream`], up to [`MOST`], and handed out in turn. None is ever destroyed:
-//! blocks of memory belong to streams, and a stream costs less than finding out when the last of them is gone.
+//! Stream 0 is created with the context, others by [`Context::new_stream`], up to [`MOST`], which are then reused in turn. No
+//! stream is destroyed, because memory blocks refer to streams.
 
-use std::fmt;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -11,55 +10,50 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use cuprum_core::Stream;
 
 use super::capture::{Capture, FIRST_CAPTURE};
+use super::mark::{Raw, RawEvent};
 use super::order::{Queues, StreamSet, numbers};
-use super::pool::Fence;
 use super::{Context, check, sys};
-use crate::error::{CudaError, Result};
+use crate::error::Result;
 
-/// Streams beside the first. CUDA runs kernels of at most 128 at once, and queues the work of many more on few hardware channels.
+/// Maximum number of streams besides the first. CUDA runs at most 128 kernels at once, and maps more streams to few hardware
+/// queues.
 const MOST: usize = 32;
 
-/// Those of one context.
+/// The streams of one context.
 pub(super) struct Streams {
     first: Raw,
     others: [OnceLock<Raw>; MOST],
-    /// How often one was asked for.
-    asked: AtomicU32,
-    /// Whether there is another than the first.
+    /// Number of streams that were requested.
+    requested: AtomicU32,
+    /// Whether more than the first stream exists.
     several: AtomicBool,
     making: Mutex<()>,
-    /// By stream: whose turn it is to launch a graph there, or to make it wait ([`Context::queue_wait`]).
+    /// Per stream, the lock for launching a graph on it or making it wait ([`Context::queue_wait`]).
     turns: [Mutex<()>; Context::MOST_STREAMS],
-    /// Events without time that nobody uses now.
+    /// Unused events without timing.
     events: Mutex<Vec<RawEvent>>,
-    /// Captures that go on, by number from [`FIRST_CAPTURE`] on, and streams for the next ones.
+    /// Active captures, by number from [`FIRST_CAPTURE`], and idle streams for the next ones.
     captures: Mutex<Vec<Option<Arc<Capture>>>>,
     idle: Mutex<Vec<Raw>>,
 }
 
-#[derive(Clone, Copy)]
-pub(super) struct Raw(pub sys::CUstream);
-
-// SAFETY: a stream is a handle that the driver lets any thread use.
-unsafe impl Send for Raw {}
-// SAFETY: as above.
-unsafe impl Sync for Raw {}
-
-#[derive(Clone, Copy)]
-struct RawEvent(sys::CUevent);
-
-// SAFETY: an event is a handle that the driver lets any thread use.
-unsafe impl Send for RawEvent {}
-// SAFETY: as above.
-unsafe impl Sync for RawEvent {}
-
 impl Streams {
-    /// The context must be current.
+    /// Returns an unused event, if there is one.
+    pub(super) fn take_event(&self) -> Option<RawEvent> {
+        lock(&self.events).pop()
+    }
+
+    /// Returns an event for reuse.
+    pub(super) fn put_event(&self, event: RawEvent) {
+        lock(&self.events).push(event);
+    }
+
+    /// Requires a current context.
     pub(super) fn new() -> Result<Streams> {
         Ok(Streams {
             first: make()?,
             others: [const { OnceLock::new() }; MOST],
-            asked: AtomicU32::new(0),
+            requested: AtomicU32::new(0),
             several: AtomicBool::new(false),
             making: Mutex::new(()),
             turns: [const { Mutex::new(()) }; Context::MOST_STREAMS],
@@ -69,7 +63,7 @@ impl Streams {
         })
     }
 
-    /// A stream to capture on. The context must be current.
+    /// Returns an idle stream for a capture. Requires a current context.
     pub(super) fn take_idle(&self) -> Result<Raw> {
         let idle = lock(&self.idle).pop();
         idle.map_or_else(make, Ok)
@@ -79,7 +73,7 @@ impl Streams {
         lock(&self.idle).push(stream);
     }
 
-    /// Gives a capture its number.
+    /// Registers a capture and returns its number.
     pub(super) fn add_capture(&self, capture: Arc<Capture>) -> u32 {
         let mut captures = lock(&self.captures);
         let at = captures.iter().position(Option::is_none).unwrap_or(captures.len());
@@ -112,12 +106,13 @@ fn make() -> Result<Raw> {
 }
 
 impl Context {
-    /// How many streams there can be, the first included.
+    /// Maximum number of streams, including the first.
     pub(super) const MOST_STREAMS: usize = MOST + 1;
 
-    /// The number of a stream for new work: another one each time, until there are 32 beside the first, then these in turn.
+    /// Returns the number of a stream for new work. Creates a stream until there are 32 besides the first, then reuses these
+    /// in turn.
     pub fn new_stream(&self) -> Result<u32> {
-        let at = self.streams.asked.fetch_add(1, Ordering::Relaxed) as usize % MOST;
+        let at = self.streams.requested.fetch_add(1, Ordering::Relaxed) as usize % MOST;
         let slot = &self.streams.others[at];
         let _making = lock(&self.streams.making);
         if slot.get().is_none() {
@@ -129,23 +124,23 @@ impl Context {
         Ok(at as u32 + 1)
     }
 
-    /// The number of the stream that this thread's work goes to (`cuprum_core::Stream::current`).
+    /// Returns the number of this thread's stream (`cuprum_core::Stream::current`).
     #[inline]
     pub fn stream_number(&self) -> u32 {
         match Stream::current(self.device()).id {
             0 => 0,
             number if self.known(number).is_some() => number,
-            _ => 0, // of a capture that has ended
+            _ => 0, // a capture that has ended
         }
     }
 
-    /// The stream that this thread's work goes to (a `cudaStream_t` to runtime libraries).
+    /// Returns this thread's stream (a `cudaStream_t` for runtime libraries).
     #[inline]
     pub fn stream(&self) -> sys::CUstream {
         self.raw_stream(self.stream_number())
     }
 
-    /// The stream of this number; the first, if there is none.
+    /// Returns the stream with this number, or the first stream if there is none.
     #[inline]
     pub(crate) fn raw_stream(&self, number: u32) -> sys::CUstream {
         if number == 0 { self.streams.first.0 } else { self.known(number).unwrap_or(self.streams.first).0 }
@@ -158,7 +153,7 @@ impl Context {
         self.streams.others.get((number as usize).checked_sub(1)?)?.get().copied()
     }
 
-    /// Whether work may go to another stream than the first.
+    /// Whether work may be on another stream than the first.
     #[inline]
     pub fn has_several_streams(&self) -> bool {
         self.streams.several.load(Ordering::Acquire)
@@ -168,7 +163,7 @@ impl Context {
     pub(super) fn wait_for(&self, number: u32) -> Result<()> {
         Self::not_captured(number, "waiting for the device")?;
         self.bind()?;
-        // SAFETY: our stream, in its context.
+        // SAFETY: a stream of this context.
         check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.raw_stream(number)) })
     }
 
@@ -179,26 +174,26 @@ impl Context {
         if self.has_several_streams() { made.into_iter().try_for_each(|number| self.wait_for(number)) } else { Ok(()) }
     }
 
-    /// Makes a stream wait for an event of this context or another, of which the caller says that it is alive.
+    /// Makes a stream wait for an event of any context. The caller guarantees that the event is alive.
     ///
-    /// A wait that comes while another thread launches a graph on the same stream is lost now and then (driver 580.159: 176 of 274,000,
-    /// each read of memory that was still being written; none of 285,000 where the two take turns). Hence they do, here and in
-    /// [`Context::queue_graph`].
+    /// A wait that is queued while another thread launches a graph on the same stream is occasionally lost (driver 580.159,
+    /// `docs/notes/streams-and-graphs.md`). A lock prevents this, here and in [`Context::queue_graph`].
     pub(super) fn queue_wait(&self, stream: u32, event: sys::CUevent) -> Result<()> {
         self.bind()?;
         let _turn = self.turn(stream);
-        // SAFETY: the caller's word; a stream may wait for an event of another, whatever its context.
+        // SAFETY: the event is alive. A stream may wait for an event of any context.
         check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(self.raw_stream(stream), event, 0) })
     }
 
-    /// Launches a graph on a stream, when nobody makes that wait for anything.
+    /// Launches a graph on a stream, excluding concurrent waits on it.
     ///
     /// # Safety
-    /// As for `cuGraphLaunch`: a graph of this context, not launched by another thread meanwhile, with all that it uses.
+    /// The requirements of `cuGraphLaunch`: a graph of this context that no other thread launches, whose memory and modules
+    /// are alive.
     pub(super) unsafe fn queue_graph(&self, stream: u32, graph: sys::CUgraphExec) -> Result<()> {
         self.with_room(|| {
             let _turn = self.turn(stream);
-            // SAFETY: the caller's word, and our stream.
+            // SAFETY: guaranteed by the caller; the stream is of this context.
             check("cuGraphLaunch", unsafe { sys::cuGraphLaunch(graph, self.raw_stream(stream)) })
         })
     }
@@ -207,83 +202,8 @@ impl Context {
         self.streams.turns.get(stream as usize).map(lock)
     }
 
-    /// Makes a stream wait for all that others have been given.
+    /// Makes a stream wait for all work queued so far on other streams.
     pub(super) fn wait_behind(&'static self, stream: u32, others: StreamSet) -> Result<()> {
         numbers(others).try_for_each(|other| Queues::wait(&self, stream, &self.mark(other)?))
-    }
-}
-
-/// A point in a stream, for ordering. Its event is used again when nobody holds it any more.
-pub(super) struct Mark {
-    event: RawEvent,
-    stream: u32,
-    context: &'static Context,
-}
-
-impl fmt::Debug for Mark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Mark(stream {} of {:?})", self.stream, self.context)
-    }
-}
-
-impl Drop for Mark {
-    fn drop(&mut self) {
-        // Who waits for it on the device has queued that already, and waits for the point that it was at then.
-        lock(&self.context.streams.events).push(self.event);
-    }
-}
-
-impl Mark {
-    /// Waits, on the host, until it is passed.
-    pub(super) fn wait(&self) -> Result<()> {
-        self.context.bind()?;
-        // SAFETY: the event is alive.
-        check("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.event.0) })
-    }
-}
-
-impl Context {
-    /// The point behind everything that a stream has been given.
-    pub(super) fn mark(&'static self, stream: u32) -> Result<Arc<Mark>> {
-        self.bind()?;
-        let kept = lock(&self.streams.events).pop();
-        let event = match kept {
-            Some(event) => event,
-            None => {
-                let mut raw = ptr::null_mut();
-                let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
-                // SAFETY: the context is current and the out-pointer valid.
-                check("cuEventCreate", unsafe { sys::cuEventCreate(&mut raw, flags) })?;
-                RawEvent(raw)
-            }
-        };
-        let mark = Mark { event, stream, context: self };
-        // SAFETY: event and stream are of this context, which is current.
-        check("cuEventRecord", unsafe { sys::cuEventRecord(mark.event.0, self.raw_stream(stream)) })?;
-        Ok(Arc::new(mark))
-    }
-}
-
-impl Queues for &'static Context {
-    type Mark = Arc<Mark>;
-    type Error = CudaError;
-
-    fn mark(&self, stream: u32) -> Result<Arc<Mark>> {
-        Context::mark(self, stream)
-    }
-
-    fn wait(&self, stream: u32, mark: &Arc<Mark>) -> Result<()> {
-        self.queue_wait(stream, mark.event.0)
-    }
-}
-
-impl Fence for Arc<Mark> {
-    fn stream(&self) -> u32 {
-        self.stream
-    }
-
-    fn is_passed(&self) -> bool {
-        // SAFETY: the event is alive. An error is one of the device, which will never tell.
-        self.context.bind().is_ok() && unsafe { sys::cuEventQuery(self.event.0) } == sys::CUresult::CUDA_SUCCESS
     }
 }

@@ -1,12 +1,12 @@
-// Matrix products of any strides and element type: c[i, j] = sum over p of a[i, p] * b[p, j] at every point of a batch loop.
-// T is the element type (signed integers as their unsigned twins: both wrap alike), BATCH the number of batch axes.
+// Matrix products with any strides and element type: c[i, j] = sum over p of a[i, p] * b[p, j] at each point of a batch loop.
+// T is the element type (unsigned for signed integers, which wrap alike). BATCH is the number of batch axes.
 
 using namespace cuprum;
 
 // Accumulator: float for the 16-bit floats, at least int for integers; bool is "or of ands".
 using A = choose<is_half<T>, f32, choose<is_complex<T> || is_float<T>, T, wrap_of<T>>::type>::type;
 
-// bool is 0 or 1 in an accumulator, which `cast` keeps to.
+// A bool accumulator is 0 or 1, which `cast` preserves.
 __device__ inline A load(T x) { return cast<A>(x); }
 __device__ inline T result(A x) { return cast<T>(x); }
 __device__ inline A none() { return cast<A>(T()); }
@@ -27,13 +27,13 @@ template <class X> __device__ inline X add(X a, X b) {
     else if constexpr (is_complex<X>) return X(a.re + b.re, a.im + b.im);
     else return a + b;
 }
-template <class X> __device__ inline X from_lane_below(X x, int distance) {
+template <class X> __device__ inline X shuffle_down(X x, int distance) {
     if constexpr (is_complex<X>) return X(__shfl_down_sync(~0u, x.re, distance), __shfl_down_sync(~0u, x.im, distance));
     else return __shfl_down_sync(~0u, x, distance);
 }
 __device__ inline A sum_warp(A sum) {
     #pragma unroll
-    for (int distance = 16; distance > 0; distance /= 2) sum = add(sum, from_lane_below(sum, distance));
+    for (int distance = 16; distance > 0; distance /= 2) sum = add(sum, shuffle_down(sum, distance));
     return sum;
 }
 
@@ -45,7 +45,7 @@ struct Sizes {
 
 using Batch = Axes<i64, BATCH, 3>;
 
-// Tiles of 64 x 64, each by one block of 256 threads that hold 4 x 4 results each.
+// Tiles of 64 x 64 per block of 256 threads, which hold 4 x 4 results each.
 extern "C" __global__ void __launch_bounds__(256)
 contract_tiled(T* c, const T* a, const T* b, const __grid_constant__ Sizes s, i64 batches, const __grid_constant__ Batch batch) {
     constexpr int SIDE = 64, DEPTH = 16, PER = 4;
@@ -54,7 +54,7 @@ contract_tiled(T* c, const T* a, const T* b, const __grid_constant__ Sizes s, i6
     A (*tile_b)[SIDE + 1] = tile_a + DEPTH;
     const int thread = threadIdx.x, x = thread % 16, y = thread / 16;
     const i64 down = (s.m + SIDE - 1) / SIDE, across = (s.n + SIDE - 1) / SIDE, tiles = down * across * batches;
-    // Neighbouring threads read along the axis of stride 1.
+    // Adjacent threads read along the axis with stride 1.
     const bool a_by_depth = s.a[1] == 1, b_by_depth = s.b[0] == 1;
     for (i64 t = blockIdx.x; t < tiles; t += gridDim.x) {
         const i64 number = t / (down * across), inside = t - number * (down * across);
@@ -104,7 +104,7 @@ contract_tiled(T* c, const T* a, const T* b, const __grid_constant__ Sizes s, i6
     }
 }
 
-// Where result `number` (batch, then row, then column) comes from and goes to.
+// Offsets of operands and result for result `number` (batch, then row, then column).
 struct Place {
     i64 a, b, c;
 };
@@ -114,8 +114,8 @@ __device__ inline Place place_of(i64 number, const Sizes& s, const Batch& batch)
     return {at.at[0] + i * s.a[0], at.at[1] + j * s.b[1], at.at[2] + i * s.c[0] + j * s.c[1]};
 }
 
-// Few results of long sums: a warp for each of `splits` parts of k of each result. With one part the result is written,
-// with more `partial` takes them for contract_finish.
+// For few results of long sums: a warp computes each of `splits` parts of k of each result. A single part is the result.
+// Otherwise `partial` holds the parts for contract_finish.
 extern "C" __global__ void __launch_bounds__(256)
 contract_dot(T* c, A* partial, const T* a, const T* b, const __grid_constant__ Sizes s, i64 results, i64 splits,
              const __grid_constant__ Batch batch) {
@@ -142,7 +142,7 @@ contract_dot(T* c, A* partial, const T* a, const T* b, const __grid_constant__ S
     }
 }
 
-// Adds up the parts of each result, a warp each.
+// Sums the parts of each result, with a warp per result.
 extern "C" __global__ void __launch_bounds__(256)
 contract_finish(T* c, const A* partial, const __grid_constant__ Sizes s, i64 results, i64 splits, const __grid_constant__ Batch batch) {
     const int lane = threadIdx.x % 32;

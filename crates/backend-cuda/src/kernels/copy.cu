@@ -1,5 +1,5 @@
-// Strided copies of items of 1 to 16 bytes. ITEM is the item, INDEX i32 or i64, RANK the number of axes, outermost first;
-// operand 0 of the axes is read, operand 1 written.
+// Strided copies of items of 1 to 16 bytes. ITEM is the item type, INDEX is i32 or i64, RANK the number of axes, outermost
+// first. Operand 0 of the axes is read, operand 1 written.
 
 using namespace cuprum;
 
@@ -12,13 +12,13 @@ copy_strided(ITEM* out, const ITEM* in, INDEX count, const __grid_constant__ Axe
     }
 }
 
-// Strides of the two axes that a tile spans.
+// Strides of the two axes of a tile.
 struct Steps {
     INDEX row, column;
 };
 
-// Axes "row" (where `in` has its small stride) and "column" (where `out` has it), RANK further axes outside: through a tile
-// of shared memory, so that both sides touch whole lines. Blocks of 32 x 8.
+// Copies through tiles in shared memory, so that reads and writes use full cache lines. "row" is the axis that `in` is
+// contiguous along, "column" the one for `out`. RANK further axes are outside. Blocks of 32 x 8.
 extern "C" __global__ void __launch_bounds__(256)
 copy_tiled(ITEM* out, const ITEM* in, i64 tiles, INDEX rows, INDEX columns, Steps from, Steps to,
            const __grid_constant__ Axes<INDEX, RANK, 2> outer) {

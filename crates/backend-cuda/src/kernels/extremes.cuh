@@ -1,4 +1,4 @@
-// What loses against every value, in an order without NaN.
+// Identities of minimum and maximum, without NaN.
 
 namespace cuprum {
 

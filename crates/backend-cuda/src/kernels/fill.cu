@@ -1,8 +1,8 @@
-// Values made from nothing. T is the output's type; element i is counted in C order.
+// Constants and ranges. T is the output's type. Element i is in C order.
 
 using namespace cuprum;
 
-// Every step-th element, from the first, becomes the value.
+// Sets elements `step` apart, from the first, to the value.
 extern "C" __global__ void __launch_bounds__(256) fill_constant(T* out, u64 count, i64 step, T value) {
     const u64 stride = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
@@ -10,7 +10,7 @@ extern "C" __global__ void __launch_bounds__(256) fill_constant(T* out, u64 coun
     }
 }
 
-// What a range is computed in: 64-bit integers, which wrap to the narrower ones and to bool; float32 for the 16-bit floats.
+// Type that a range is computed in: 64-bit integers, which wrap to narrower ones and to bool; float32 for 16-bit floats.
 using Wide = choose<is_complex<T>, T, choose<is_float<T>, wide_of<T>, u64>::type>::type;
 
 template <class X> __device__ inline X arange(u64 i, X start, X step) {
@@ -36,7 +36,7 @@ template <class X> __device__ inline X linspace(u64 i, c128 start, c128 step) {
     else return cast<X>(re);
 }
 
-// Element `last` is stop.
+// Element `last` is exactly `stop`.
 extern "C" __global__ void __launch_bounds__(256) fill_linspace(T* out, u64 count, u64 last, c128 start, c128 step, c128 stop) {
     const u64 stride = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {

@@ -1,11 +1,11 @@
-// What reductions and scans combine with; after extremes.cuh. A fold has an accumulator `Acc`, its `identity()`, `enter(value, i)` for element
-// i of a row, the combination, and `leave<Out>(acc)` for the result.
+// Folds for reductions and scans. Follows extremes.cuh. A fold has an accumulator `Acc`, `identity()`, `enter(value, i)` for
+// element i of a row, the combination, and `leave<Out>(acc)` for the result.
 
 namespace cuprum {
 
 template <class A> struct Sum {
     using Acc = A;
-    // +0.0, as NumPy starts from it: a sum of negative zeros is positive.
+    // +0.0, as in NumPy: a sum of negative zeros is positive.
     __device__ static Acc identity() { return cast<A>(i64(0)); }
     template <class T> __device__ static Acc enter(T value, i64) { return cast<A>(value); }
     __device__ Acc operator()(const Acc& a, const Acc& b) const { return op::add(a, b); }
@@ -38,7 +38,7 @@ template <class A> struct Maximum {
     template <class Out> __device__ static Out leave(const Acc& acc) { return cast<Out>(acc); }
 };
 
-// Truth values are combined as whole words. The parameter is the value's type, always bool.
+// Bools are combined as 32-bit words. The parameter is the value's type, always bool.
 template <class> struct Any {
     using Acc = u32;
     __device__ static Acc identity() { return 0; }
@@ -63,13 +63,13 @@ template <class> struct Count {
     template <class Out> __device__ static Out leave(Acc acc) { return acc; }
 };
 
-// A value and its place; a negative place stands for no value.
+// A value and its index; a negative index means no value.
 template <class T> struct Place {
     T value;
     i64 at;
 };
 
-// NaN wins, then the better value, then the first place: the same answer in whatever order elements come.
+// NaN wins, then the better value, then the smaller index: the result does not depend on the order of elements.
 template <class T, bool Smallest> struct Arg {
     using Acc = Place<T>;
     __device__ static Acc identity() { return Acc{cast<T>(0.0), -1}; }
@@ -83,7 +83,7 @@ template <class T, bool Smallest> struct Arg {
         if (a.at < 0 || better(b.value, a.value)) return b;
         return better(a.value, b.value) || a.at < b.at ? a : b;
     }
-    // Whether a later value takes the place of `acc`: it must be better, not equal.
+    // Whether a later value replaces `acc`: it must be better, not equal.
     __device__ static bool replaces(const T& value, const Acc& acc) {
         const bool worse = Smallest ? op::less_equal(acc.value, value) : op::less_equal(value, acc.value);
         return acc.at < 0 || (!worse && !op::isnan(acc.value));
@@ -96,7 +96,7 @@ template <class T> using ArgMax = Arg<T, false>;
 template <class Fold> constexpr bool takes_in_order = false;
 template <class T, bool Smallest> constexpr bool takes_in_order<Arg<T, Smallest>> = true;
 
-// Elements of a thread, each later in its row than those before, folded and put on top of `total`.
+// Folds the elements of a thread, in the order of their row, into `total`.
 template <class Fold, class T, class Index, int Count>
 __device__ inline void take(typename Fold::Acc& total, const T (&values)[Count], const Index (&at)[Count]) {
     if constexpr (takes_in_order<Fold>) {

@@ -1,10 +1,10 @@
-// Elements at indices along one axis. ITEM is 1 to 16 bytes, PLACE (an index) and INDEX i32 or
-// i64, RANK the number of axes of the output.
+// Elements at indices along one axis. ITEM has 1 to 16 bytes. PLACE (the type of indices) and INDEX are i32 or i64. RANK is
+// the number of axes of the output.
 
 using namespace cuprum;
 
-// Operand 0 of the axes is the input without the indexed axis, operand 1 the place in `indices`. `size` and `step` are the
-// indexed axis' extent and stride. Negative indices count from the end; one outside is reported and gives zero.
+// Operand 0 of the axes is the input without the indexed axis, operand 1 is `indices`. `size` and `step` are the extent and
+// stride of the indexed axis. Negative indices count from the end. An index out of bounds is reported and gives zero.
 extern "C" __global__ void __launch_bounds__(256)
 gather_take(ITEM* out, const ITEM* in, const PLACE* indices, INDEX count, i64 size, i64 step, Fault* fault, u64 op,
             const __grid_constant__ Axes<INDEX, RANK, 2> axes) {

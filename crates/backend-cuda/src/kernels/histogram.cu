@@ -1,7 +1,7 @@
-// Counts of values in bins, after the prelude, an element's code and bins.cuh. The host defines RULE (of bins.cuh), SHARED (1: counts
-// lie in shared memory until a block is done) and ITEMS (elements of a thread).
+// Counts of values in bins. Follows the prelude, an element's code and histogram_bins.cuh. The host defines RULE (of
+// histogram_bins.cuh), SHARED (1: a block counts in shared memory) and ITEMS (elements per thread).
 //
-// Counts are whole numbers, so their sums do not depend on the order.
+// Counts are integers, so the order of additions does not matter.
 
 namespace cuprum {
 
@@ -11,7 +11,8 @@ using Binning = Bins<Rule::RULE, SHARED, Result>;
 #if SHARED
 constexpr i64 TILE = THREADS * ITEMS;
 
-// `counts` is 0 before. In shared memory stand `copies` counts of each bin, for as many lanes, then the edges if RULE is EDGES.
+// `counts` is 0 at the start. Shared memory holds `copies` counts per bin, one for each of as many lanes, then the edges if
+// RULE is EDGES.
 extern "C" __global__ void __launch_bounds__(THREADS)
 histogram_shared(const __grid_constant__ Params p, const Result* __restrict__ edges, u64* __restrict__ counts, i64 bins, i64 count, i32 copies) {
     extern __shared__ uint4 shared[];
@@ -42,12 +43,12 @@ histogram_shared(const __grid_constant__ Params p, const Result* __restrict__ ed
     __syncthreads();
     for (i32 bin = threadIdx.x; bin < bins; bin += THREADS) {
         u64 sum = 0;
-        for (i32 c = 0; c < copies; c++) sum += own[bin * copies + ((c + bin) & (copies - 1))];  // in different banks
+        for (i32 c = 0; c < copies; c++) sum += own[bin * copies + ((c + bin) & (copies - 1))];  // distinct banks
         if (sum != 0) atomicAdd(counts + bin, sum);
     }
 }
 #else
-// `counts` is 0 before.
+// `counts` is 0 at the start.
 extern "C" __global__ void __launch_bounds__(THREADS)
 histogram_global(const __grid_constant__ Params p, const Result* __restrict__ edges, u64* __restrict__ counts, i64 bins, i64 count) {
     const Binning binning(edges, bins, nullptr);

@@ -1,7 +1,7 @@
-// An elementwise expression over inputs that are all walked with stride 1, or repeated: WIDTH neighbouring elements to a
-// thread, up to 16 bytes an access.
+// An elementwise expression over inputs with stride 1, or repeated: WIDTH adjacent elements per thread, up to 16 bytes per
+// access.
 //
-// Given before: Index, WIDTH; element(); Outputs, store(), store_pack().
+// Requires: Index, WIDTH; element(); Outputs, store(), store_pack().
 
 namespace cuprum {
 

@@ -1,7 +1,7 @@
-// An elementwise expression over inputs of any strides. Outputs lie in loop order without gaps: a loop number is an
-// output's element number. WIDTH elements to a thread, a block apart, so that their loads are under way together.
+// An elementwise expression over inputs with any strides. Outputs are contiguous in loop order, so the loop index is the
+// output's element index. Each thread takes WIDTH elements, a block apart, so that their loads are in flight together.
 //
-// Given before: Index, WIDTH, RANK; element(); Outputs, store().
+// Requires: Index, WIDTH, RANK; element(); Outputs, store().
 
 namespace cuprum {
 

@@ -1,15 +1,16 @@
-// An elementwise expression where some inputs ("crossed") lie along another axis than the outputs do: through tiles of shared
-// memory, so that every operand is walked along its own memory.
+// An elementwise expression in which some inputs ("crossed") are contiguous along another axis than the outputs. These inputs
+// go through tiles in shared memory, so that every access is contiguous.
 //
-// Given before: Index, RANK (axes outside the two of a tile), SIDE; element(); Staged, stage(), load_staged(); Outputs, store().
+// Requires: Index, RANK (axes besides the two of a tile), SIDE; element(); Staged, stage(), load_staged(); Outputs, store().
 
 namespace cuprum {
 
-// What a tile spans. "along" is the axis where outputs have stride 1, "across" the one where the crossed inputs have it.
+// Extents and strides of a tile's axes. "along" is the axis where outputs have stride 1, "across" the one where the crossed
+// inputs have it.
 struct Span {
     Index along, across;              // extents
     Offsets<Index, INPUTS> one_along, one_across;  // strides of the inputs
-    Index out_across;                 // stride of the outputs; along it is 1
+    Index out_across;                 // stride of the outputs across; their stride along is 1
 };
 
 // Blocks of SIDE x (256 / SIDE) threads. The last operand of `outer` is the outputs' offset.

@@ -1,4 +1,4 @@
-// Random numbers from a counter. T is the output's type. One thread draws one block of four words.
+// Counter-based random numbers. T is the output's type. Each thread computes one block of four words.
 
 using namespace cuprum;
 
@@ -25,7 +25,7 @@ __device__ inline Words philox(u64 counter, u64 key) {
     return {{c[0], c[1], c[2], c[3]}};
 }
 
-// Numbers are made in R: float64 for itself, float32 for the narrower ones.
+// R is the type of computations: float64 for float64, float32 for narrower types.
 using R = choose<is_same<T, f64>, f64, f32>::type;
 constexpr int UNIFORMS = is_same<T, f64> ? 2 : 4;
 
@@ -35,7 +35,7 @@ __device__ inline R uniform(const Words& words, int n) {
     else return static_cast<f32>(words.w[n] >> 8) * 0x1p-24f;
 }
 
-// The N numbers of a block, as far as the output goes.
+// Stores the N numbers of a block that are inside the output.
 template <int N> __device__ inline void store(T* out, u64 block, u64 count, const Pack<T, N>& values) {
     const u64 at = block * N;
     if (at + N <= count) {
@@ -63,13 +63,13 @@ random_uniform(T* out, u64 count, u64 key, u64 first_block, R low, R high, u32 i
     }
 }
 
-// `radius` sqrt(-2 ln(1 - first)), and the cosine and sine of 2 pi second.
+// Computes `radius` = sqrt(-2 ln(1 - first)), and the cosine and sine of 2 pi second.
 template <class X> struct Polar {
     X radius, cosine, sine;
 };
 
-// In float32 by functions of our own, within 1 ulp (the root) and 2 (cosine and sine), of all 2^24 words: none of the cases comes up that
-// slow CUDA's down. Polynomials by weighted least squares.
+// Float32 functions with errors of at most 1 ulp (root) and 2 ulp (cosine, sine) for all 2^24 inputs. They avoid the slow
+// paths of CUDA's functions. The polynomials are weighted least-squares fits.
 __device__ inline Polar<f32> polar_of(u32 first, u32 second) {
     // 1 - first = 2^exponent * (1 + f), f from -1/3 to 1/3; ln(1 + f) = f + f^2 q(f).
     const f32 rest = 1 - static_cast<f32>(first >> 8) * 0x1p-24f;
@@ -86,13 +86,13 @@ __device__ inline Polar<f32> polar_of(u32 first, u32 second) {
     q = __fmaf_rn(q, f, -0.5f);
     const f32 logarithm = __fmaf_rn(__fmul_rn(q, f), f, f);
     const f32 square = __fmaf_rn(static_cast<f32>(static_cast<i32>(shifted)), -2 * 0.693147180559945f * 0x1p-23f, -2 * logarithm);
-    // A root of one step of Newton's; of 0 it is 0.
+    // Square root with one Newton step; 0 for 0.
     f32 inverse;
     asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(fmaxf(square, 0x1p-126f)));
     f32 root = __fmul_rn(square, inverse);
     root = __fmaf_rn(__fmaf_rn(-root, root, square), __fmul_rn(0.5f, inverse), root);
 
-    // The nearest quarter of the circle, and the angle from there: exact in fixed point.
+    // The nearest quarter turn and the remaining angle, exact in fixed point.
     const u32 turns = second & 0xffffff00u, quarter = turns + 0x20000000u;
     const f32 angle = static_cast<f32>(static_cast<i32>(turns << 2)) * (6.283185307179586f * 0x1p-34f), x = angle * angle;
     f32 s = -0.0001951878803083673f;
@@ -110,7 +110,7 @@ __device__ inline Polar<f32> polar_of(u32 first, u32 second) {
     return {root, __uint_as_float(cosine), __uint_as_float(sine)};
 }
 
-// Pair `n` of a block's uniform numbers.
+// Returns pair `n` of a block's uniform numbers.
 template <class X> __device__ inline Polar<X> polar(const Words& words, int n) {
     if constexpr (is_same<X, f32>) {
         return polar_of(words.w[2 * n], words.w[2 * n + 1]);
@@ -122,7 +122,7 @@ template <class X> __device__ inline Polar<X> polar(const Words& words, int n) {
     }
 }
 
-// Box and Muller's transform: two normal numbers from two uniform ones.
+// The Box-Muller transform: two normal numbers from two uniform numbers.
 extern "C" __global__ void __launch_bounds__(256) random_normal(T* out, u64 count, u64 key, u64 first_block, R mean, R deviation) {
     const u64 blocks = (count + UNIFORMS - 1) / UNIFORMS, stride = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 b = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; b < blocks; b += stride) {
@@ -138,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(256) random_normal(T* out, u64 coun
     }
 }
 
-// low + high half of (64 random bits * span); span 0 is 2^64.
+// low + high half of (64 random bits * span). A span of 0 means 2^64.
 extern "C" __global__ void __launch_bounds__(256) random_integers(T* out, u64 count, u64 key, u64 first_block, u64 low, u64 span) {
     const u64 blocks = (count + 1) / 2, stride = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 b = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; b < blocks; b += stride) {

@@ -1,10 +1,10 @@
-// Reductions over any axes, after the prelude, an element's code and warp.cuh; before reduce_rows.cu or reduce_columns.cu. The
-// host defines Index (i32 or i64), KEPT_RANK and REDUCED_RANK, WIDTH (elements loaded together), Out, and `struct Reduction`:
+// Reductions over any axes. Follows the prelude, an element's code and warp.cuh. reduce_rows.cu or reduce_columns.cu follows.
+// The host defines Index (i32 or i64), KEPT_RANK and REDUCED_RANK, WIDTH (elements per load), Out, and `struct Reduction`:
 // Acc, idempotent, identity(), value(x, index), take(a, x, index) for a later element, combine(a, b), finish(a). With LEAVES
-// there is also leaf(values), an Acc of several elements at once, which is less work then.
+// there is also leaf(values), an Acc of several elements at once, which is cheaper.
 //
-// Every order of combination follows from the shape alone, so results depend neither on timing nor on alignment. What several blocks share
-// is finished by the last of them, in the blocks' order.
+// The order of combination follows from the shape alone, so results depend neither on timing nor on alignment. The last block
+// of a shared result combines the parts in block order.
 
 namespace cuprum {
 
@@ -14,15 +14,15 @@ using Reduced = Axes<Index, REDUCED_RANK, INPUTS>;
 using Place = Offsets<Index, INPUTS>;
 
 constexpr int THREADS = 256;
-// Loads of a thread that are under way together. Leaves are as long whatever the width, which alignment may decide.
+// Loads of a thread in flight at once. Leaves have the same length for every width, which alignment may decide.
 #ifdef LEAVES
 [[maybe_unused]] constexpr int UNROLL = INPUTS > 2 ? 2 : 4;
 #else
 [[maybe_unused]] constexpr int UNROLL = (INPUTS > 2 ? 2 : 4) * (WIDTH > 1 ? 1 : 2);
 #endif
 
-// Whether this block is the last of `splits` to arrive with its part. All threads call, after the parts are written. The ticket is 0
-// before the first arrives, and after the last.
+// Returns whether this block is the last of `splits` blocks to finish its part. All threads call this after the parts are
+// written. The ticket is 0 before the first block and after the last.
 __device__ inline bool is_last(u32* ticket, u32 splits) {
     __shared__ u32 arrived;
     __threadfence();

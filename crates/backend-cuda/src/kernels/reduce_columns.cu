@@ -1,5 +1,6 @@
-// Reductions column by column: LANES threads (which the host defines) side by side, each over WIDTH neighbours of the kept axes
-// (columns come in multiples of WIDTH), the other threads of the block below them, `splits` blocks down the reduced axes.
+// Column reductions. LANES threads (defined by the host) are adjacent, and each takes WIDTH adjacent columns of the kept
+// axes. The number of columns is a multiple of WIDTH. The other threads of the block take further rows, and `splits` blocks
+// share the reduced axes.
 
 namespace cuprum {
 
@@ -10,7 +11,7 @@ struct Shared {
     __device__ Acc& at(int k, int x, int y) { return reinterpret_cast<Acc*>(bytes)[(k * DOWN + y) * LANES + x]; }
 };
 
-// Combines what the threads below one another have, for those on top.
+// Combines the partial results of threads with the same columns, in the first of them.
 __device__ inline void combine_down(Shared& s, Acc (&acc)[WIDTH], int x, int y) {
     #pragma unroll
     for (int half = DOWN / 2; half > 0; half /= 2) {

@@ -1,9 +1,9 @@
-// Reductions row by row. The host defines TEAM: threads that share a row, a power of 2 up to 32, or 256. WIDTH is 0 where the
-// reduced axis is not flat.
+// Row reductions. The host defines TEAM: threads that share a row, a power of 2 up to 32, or 256. WIDTH is 0 if the reduced
+// axis is not contiguous.
 
 namespace cuprum {
 
-// Element `j` of the row at `row`.
+// Returns element `j` of the row at `row`.
 __device__ inline Result element_of(const Params& p, const Place& row, const Reduced& reduced, Index j) {
 #if WIDTH > 0
     return compute(p, load_along(p, row, j)).r0;
@@ -12,23 +12,23 @@ __device__ inline Result element_of(const Params& p, const Place& row, const Red
 #endif
 }
 
-// Rows that a team of few threads takes together: more loads are under way where each row has few.
+// Number of rows that a small team takes together, which keeps more loads in flight.
 #ifdef LEAVES
 constexpr int ROWS = 1;
 #else
 constexpr int ROWS = TEAM <= 8 ? 2 : 1;
 #endif
 
-// A thread's shares of elements begin..end of each row.
+// Reduces a thread's share of elements begin..end of each row.
 __device__ inline void shares(const Params& p, const Place (&rows)[ROWS], const Reduced& reduced, Index begin, Index end, int rank, Acc (&acc)[ROWS]) {
-    // What a thread begins with: the identity, or an element where combining it twice changes nothing.
+    // A thread starts with the identity, or with an element if combining it twice has no effect.
     #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         if constexpr (Reduction::idempotent) acc[r] = Reduction::value(element_of(p, rows[r], reduced, begin), begin);
         else acc[r] = Reduction::identity();
     }
 #if WIDTH > 1
-    // Several chains of combination, so that one does not wait for the other.
+    // Several independent chains of combination hide latency.
     constexpr int CHAINS = WIDTH < 4 ? WIDTH : 4, STEPS = UNROLL / ROWS;
     constexpr Index STEP = TEAM * WIDTH;
     Acc chains[ROWS][CHAINS];
@@ -92,13 +92,13 @@ __device__ inline void shares(const Params& p, const Place (&rows)[ROWS], const 
     }
 }
 
-// Raw bytes, because Acc may have a constructor and shared memory may not.
+// Raw bytes, because Acc may have a constructor, which shared memory does not allow.
 struct Shared {
     alignas(32) unsigned char bytes[THREADS * sizeof(Acc)];
     __device__ Acc& at(int i) { return reinterpret_cast<Acc*>(bytes)[i]; }
 };
 
-// The team's shares together, in its first thread. All threads of the block call.
+// Combines the partial results of a team, in its first thread. All threads of the block call this.
 __device__ inline Acc team_total(Shared& s, Acc acc) {
     #pragma unroll
     for (int d = (TEAM < 32 ? TEAM : 32) / 2; d > 0; d /= 2) acc = Reduction::combine(acc, shuffle_down(acc, d));
@@ -113,7 +113,7 @@ __device__ inline Acc team_total(Shared& s, Acc acc) {
     return acc;
 }
 
-// Rows: a team each, or `splits` blocks each (then TEAM is a block and `parts` has rows * splits slots).
+// One team per row, or `splits` blocks per row (then TEAM is a block and `parts` has rows * splits slots).
 extern "C" __global__ void __launch_bounds__(THREADS)
 reduce_rows(const __grid_constant__ Params p, const __grid_constant__ Kept kept, const __grid_constant__ Reduced reduced,
             Out* __restrict__ out, Slot<Acc>* parts, u32* tickets, u64 rows, u64 length, u32 splits) {
@@ -125,7 +125,7 @@ reduce_rows(const __grid_constant__ Params p, const __grid_constant__ Kept kept,
     for (u64 base = static_cast<u64>(blockIdx.x) * TEAMS * ROWS; base < items; base += static_cast<u64>(gridDim.x) * TEAMS * ROWS) {
         Place places[ROWS];
         Acc totals[ROWS];
-        // Only blocks share rows; a long division would cost a short row more than its elements.
+        // Only blocks share rows, so small teams avoid the expensive division.
         u64 row = base, begin = 0, end = length;
         if (TEAM == THREADS && splits > 1) {
             row = base / splits;
@@ -135,7 +135,7 @@ reduce_rows(const __grid_constant__ Params p, const __grid_constant__ Kept kept,
         }
         #pragma unroll
         for (int r = 0; r < ROWS; r++) {
-            // Teams past the end repeat the last row, for all threads of a warp take part in shuffles.
+            // Teams past the end repeat the last row, because all threads of a warp take part in shuffles.
             const u64 mine = row + r * TEAMS + threadIdx.x / TEAM;
             places[r] = kept.offsets(static_cast<Index>(mine < rows ? mine : rows - 1));
         }
@@ -152,7 +152,7 @@ reduce_rows(const __grid_constant__ Params p, const __grid_constant__ Kept kept,
             const Slot<Acc>* of_row = parts + row * splits;
             Acc acc = of_row[threadIdx.x < splits ? threadIdx.x : 0].get();
             for (u32 i = threadIdx.x + THREADS; i < splits; i += THREADS) acc = Reduction::combine(acc, of_row[i].get());
-            // Threads without a part stay out: an identity would do for some operations only.
+            // Threads without elements are skipped, because not every operation has an identity.
             s.at(threadIdx.x) = acc;
             __syncthreads();
             const int live = splits < THREADS ? splits : THREADS;

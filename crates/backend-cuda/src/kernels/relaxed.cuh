@@ -1,5 +1,5 @@
-// Words by which the blocks of a kernel tell one another what they have. Each says all there is to know, so that no other
-// write needs to be seen before or after it.
+// Relaxed loads and stores of words for communication between blocks. Each word is self-contained, so that no other write
+// needs to be ordered with it.
 
 namespace cuprum {
 

@@ -1,4 +1,4 @@
-// An expression over rows and its own reductions along them: a team to a row, or a block. After the code of a row.
+// An expression over rows and its reductions along them: one team or block per row. Follows the code of a row.
 
 namespace cuprum {
 
@@ -9,10 +9,11 @@ KERNEL(const __grid_constant__ Params p, const __grid_constant__ Axes<Index, RAN
     constexpr int TEAMS = BLOCK / TEAM;
     const int rank = threadIdx.x % TEAM;
     for (u64 base = static_cast<u64>(blockIdx.x) * TEAMS; base < rows; base += static_cast<u64>(gridDim.x) * TEAMS) {
-        // Teams past the end repeat the last row, for all threads of a warp take part in shuffles.
+        // Teams past the end repeat the last row, because all threads of a warp take part in shuffles.
         const u64 mine = base + threadIdx.x / TEAM, row = mine < rows ? mine : rows - 1;
         compute_row(p, out, axes.offsets(static_cast<Index>(row)), rank, static_cast<int>(length), mine < rows, scratch);
-        // The next row's totals may not overtake; with several reductions another one's barrier lies between.
+        // Without a barrier, totals of the next row may overwrite these. With several reductions, the barrier of another one
+        // suffices.
         if constexpr (TEAM > 32 && FOLDS < 2) __syncthreads();
     }
 }

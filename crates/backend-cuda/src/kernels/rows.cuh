@@ -1,9 +1,10 @@
-// Rows that a team of threads holds in registers. After the prelude, warp.cuh and extremes.cuh; before the code of a row. The host defines Index (i32 or
-// i64), RANK (axes that number rows), OPERANDS, TEAM (threads of a row: a power of 2), BLOCK, WIDTH (elements loaded together), PACKS (of a
-// thread), FULL (of those, how many every thread has), FOLDS, and RESIDENT (blocks of a multiprocessor).
+// Rows in the registers of a team of threads. Follows the prelude, warp.cuh and extremes.cuh. The code of a row follows. The
+// host defines Index (i32 or i64), RANK (axes of the row index), OPERANDS, TEAM (threads per row, a power of 2), BLOCK, WIDTH
+// (elements per load), PACKS (per thread), FULL (packs that every thread has), FOLDS, and RESIDENT (blocks per
+// multiprocessor).
 //
-// Thread `rank` of a team holds the packs rank, rank + TEAM, ... of its row. Which elements these are follows from the row's length alone, so that the
-// order of combination does too.
+// Thread `rank` of a team holds the packs rank, rank + TEAM, ... of its row. The row's length alone determines the
+// assignment, and so the order of combination.
 
 namespace cuprum {
 
@@ -11,7 +12,8 @@ static_assert(TEAM <= 32 || TEAM == BLOCK, "teams of several warps meet at the b
 constexpr int ELEMENTS = PACKS * WIDTH, WARPS = TEAM > 32 ? TEAM / 32 : 1;
 using Place = Offsets<Index, OPERANDS>;
 
-// Totals of the warps of a team, for each reduction. Raw bytes, because numbers may have a constructor and shared memory may not.
+// Totals of the warps of a team, for each reduction. Raw bytes, because numbers may have a constructor, which shared memory
+// does not allow.
 struct Scratch {
     struct Totals {
         alignas(16) unsigned char bytes[WARPS * 16];
@@ -19,7 +21,7 @@ struct Scratch {
     Totals at[FOLDS];
 };
 
-// A pack of what no thread writes meanwhile, so that the load may pass stores before it.
+// Loads a pack of read-only data, so that the load may be moved before stores.
 template <bool Aligned, class T> __device__ inline Pack<T, WIDTH> load_read_only(const T* from) {
     constexpr int COUNT = Aligned ? 1 : WIDTH;
     using P = Pack<T, WIDTH / COUNT>;
@@ -46,7 +48,7 @@ template <bool Aligned, class T> __device__ inline void load_row(const T* from, 
     }
 }
 
-// A thread's share of a reduction, in several chains, so that one does not wait for the other.
+// A thread's part of a reduction, in several independent chains to hide latency.
 template <class Fold> struct Chains {
     using Acc = typename Fold::Acc;
     static constexpr int COUNT = ELEMENTS < 4 ? ELEMENTS : 4;
@@ -64,7 +66,7 @@ template <class Fold> struct Chains {
     }
 };
 
-// The team's shares together, in each of its threads. All threads of the block call.
+// Combines the partial results of a team, in each of its threads. All threads of the block call this.
 template <class Fold> __device__ inline typename Fold::Acc team_total(typename Fold::Acc acc, Scratch::Totals& totals) {
     using Acc = typename Fold::Acc;
     constexpr int LANES = TEAM < 32 ? TEAM : 32;

@@ -1,9 +1,9 @@
-// Scans of short lanes, of many side by side and of those that a block each keeps the device busy with; after scan.cuh.
+// Scans with a thread or a block per lane. Follows scan.cuh.
 
 constexpr int ITEMS = 8;
 constexpr int TILE = THREADS * ITEMS;
 
-// One thread a lane, step by step: for many lanes, side by side in memory, and for short ones.
+// One thread per lane, for many adjacent lanes and for short ones.
 extern "C" __global__ void __launch_bounds__(THREADS)
 scan_serial(const __grid_constant__ Params p, const __grid_constant__ Lanes lanes, const __grid_constant__ Place step,
             Result* __restrict__ out, u64 lane_count, u64 length) {
@@ -19,7 +19,7 @@ scan_serial(const __grid_constant__ Params p, const __grid_constant__ Lanes lane
     }
 }
 
-// One block a lane, tile by tile.
+// One block per lane, tile by tile.
 extern "C" __global__ void __launch_bounds__(THREADS)
 scan_blocks(const __grid_constant__ Params p, const __grid_constant__ Lanes lanes, const __grid_constant__ Place step,
             Result* __restrict__ out, u64 lane_count, u64 length) {
@@ -31,7 +31,7 @@ scan_blocks(const __grid_constant__ Params p, const __grid_constant__ Lanes lane
             const int count = length - tile < TILE ? static_cast<int>(length - tile) : TILE;
             for (int i = threadIdx.x; i < count; i += THREADS) s.item(i) = value(p, lane, step, static_cast<Index>(tile + i));
             __syncthreads();
-            // Each thread scans ITEMS neighbours; a thread past the end repeats its last valid neighbour's duties with none.
+            // Each thread scans ITEMS adjacent elements. A thread past the end has no elements.
             const int first = threadIdx.x * ITEMS, mine = count - first < 0 ? 0 : count - first < ITEMS ? count - first : ITEMS;
             Sum running = Sum();
             for (int k = 0; k < mine; k++) {

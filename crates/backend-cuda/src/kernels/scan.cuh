@@ -1,11 +1,11 @@
-// What inclusive scans along one axis share; after the prelude, an element's code and warp.cuh. The host defines Index (i32 or i64),
-// RANK (axes around the scanned one) and COMBINE (an operation of namespace op).
+// Common parts of inclusive scans along one axis. Follows the prelude, an element's code and warp.cuh. The host defines Index
+// (i32 or i64), RANK (axes besides the scanned one) and COMBINE (a function of namespace op).
 //
-// Every order of combination follows from the shape alone, so results do not depend on timing.
+// The order of combination follows from the shape alone, so results do not depend on timing.
 
 using namespace cuprum;
 
-// The 16-bit floats accumulate in float.
+// 16-bit floats accumulate in float.
 using Sum = wide_of<Result>;
 using Lanes = Axes<Index, RANK, INPUTS + 1>;
 using Place = Offsets<Index, INPUTS + 1>;
@@ -15,7 +15,7 @@ constexpr int WARPS = THREADS / 32;
 
 __device__ inline Sum combine(Sum a, Sum b) { return op::COMBINE(a, b); }
 
-// Element i of the lane at `lane`; inputs first, the output last.
+// Offsets of element i of the lane at `lane`: of the inputs, then of the output.
 __device__ inline Offsets<Index, INPUTS> inputs_at(const Place& lane, const Place& step, Index i) {
     Offsets<Index, INPUTS> at;
     at.at[0] = 0;
@@ -30,18 +30,18 @@ __device__ inline Index output_at(const Place& lane, const Place& step, Index i)
     return lane.at[INPUTS] + i * step.at[INPUTS];
 }
 
-// A tile in shared memory: raw bytes, because Sum may have a constructor and shared memory may not.
+// A tile in shared memory. Raw bytes, because Sum may have a constructor, which shared memory does not allow.
 template <int TILE> struct Shared {
     alignas(16) unsigned char items[(TILE + TILE / 32) * sizeof(Sum)];
     alignas(16) unsigned char warps[WARPS * sizeof(Sum)];
     alignas(16) unsigned char total[sizeof(Sum)];
-    // One item of padding in 32 keeps the threads' runs in different banks.
+    // One item of padding per 32 puts the runs of the threads in different banks.
     __device__ Sum& item(int i) { return reinterpret_cast<Sum*>(items)[i + i / 32]; }
     __device__ Sum& warp(int i) { return reinterpret_cast<Sum*>(warps)[i]; }
     __device__ Sum& sum() { return *reinterpret_cast<Sum*>(total); }
 };
 
-// Combines a value of each thread below this one. `has` is false for thread 0, which has none below. All threads call it;
+// Returns the combination of the values of all threads before this one. `has` is false for thread 0. All threads call this;
 // `s.sum()` then holds the block's total.
 template <class S> __device__ inline Sum combine_below(S& s, Sum mine, bool& has) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -58,7 +58,7 @@ template <class S> __device__ inline Sum combine_below(S& s, Sum mine, bool& has
         Sum running = s.warp(0);
         for (int w = 1; w < WARPS; w++) {
             Sum total = combine(running, s.warp(w));
-            s.warp(w) = running;  // what lies below warp w
+            s.warp(w) = running;  // total of the warps before w
             running = total;
         }
         s.sum() = running;

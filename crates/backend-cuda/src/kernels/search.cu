@@ -1,4 +1,5 @@
-// Where values belong in a sorted array, after order.cuh. ELEMENT is their type, AFTER 0 or 1: before or after equal elements.
+// Insertion points in a sorted array. Follows sort_keys.cuh. ELEMENT is the element type. AFTER is 1 for insertion after
+// equal elements, else 0.
 
 using namespace cuprum;
 

@@ -1,6 +1,7 @@
-// Segments of 1-D values, each reduced to one value; after the prelude, an element's code, warp.cuh and fold.cuh. The host defines `Fold`
-// (its identity is the result of an empty segment), TEAM, the threads (a power of 2 up to 32) that share a segment, by the
-// mean length, and BLOCKS that a multiprocessor shall hold at once. The order of combination follows from TEAM and the segment's length alone.
+// Reductions of segments of 1-D values. Follows the prelude, an element's code, warp.cuh and fold.cuh. The host defines
+// `Fold` (its identity is the result of an empty segment), TEAM (threads per segment, a power of 2 up to 32, by the mean
+// length), and BLOCKS (minimum resident blocks per multiprocessor). The order of combination follows from TEAM and the
+// segment's length alone.
 
 namespace cuprum {
 
@@ -8,20 +9,20 @@ using Acc = Fold::Acc;
 constexpr int THREADS = 256;
 constexpr int WARPS = THREADS / 32;
 constexpr int TEAMS = THREADS / TEAM;
-// Segments longer than this are shared by a whole block.
+// Minimum length of segments that a whole block shares.
 constexpr i64 LONG = 4096;
 
 struct Range {
     i64 begin, end;
 };
 
-// An offset that does not fit, to be reported when a thread has nothing else left to keep in registers.
+// An invalid offset. Reported at the end of the thread, to save registers before.
 struct BadOffset {
     bool met;
     i64 value;
 };
 
-// A segment's range; one that is not inside the values counts as empty.
+// Returns a segment's range. An invalid range counts as empty.
 __device__ inline Range range_of(const i64* offsets, u64 segment, i64 length, BadOffset& bad) {
     const i64 begin = offsets[segment], end = offsets[segment + 1];
     if (begin >= 0 && begin <= end && end <= length) return {begin, end};
@@ -29,7 +30,7 @@ __device__ inline Range range_of(const i64* offsets, u64 segment, i64 length, Ba
     return {0, 0};
 }
 
-// Every Width-th value from `first`, in runs of 4 whose loads are under way together, and which are combined one by one.
+// Folds every Width-th value from `first`, one by one, in runs of 4 with all loads in flight.
 template <int Width> __device__ inline Acc fold_every(const Params& p, Range range, int first, Noticed& noticed) {
     constexpr int RUN = 4;
     const Fold fold;
@@ -78,7 +79,7 @@ segment_fold(const __grid_constant__ Params p, Result* out, i64 length, const i6
         Range range = {0, 0};
         if (segment < segments) range = range_of(offsets, segment, length, bad);
         const bool is_long = range.end - range.begin > LONG;
-        // Threads of long segments have nothing, but take part in the warp's shuffles.
+        // Threads of long segments have no elements, but take part in the warp's shuffles.
         const Acc acc = fold_lanes<TEAM>(fold_every<TEAM>(p, is_long ? Range{0, 0} : range, rank, noticed));
         if (rank == 0 && segment < segments && !is_long) {
             out[segment] = Fold::leave<Result>(acc);

@@ -1,6 +1,6 @@
-// The elements at which a condition holds, in order, in one pass over memory. Stands after the prelude, an element's code and
-// look_back.cuh. The host defines ITEM (a value of 1 to 16 bytes), ITEMS (elements of a thread), VALUES and PLACES (0 or 1: what is
-// asked for).
+// Elements and indices where a condition holds, in order, in one pass over memory. Follows the prelude, an element's code and
+// count_look_back.cuh. The host defines ITEM (a value of 1 to 16 bytes), ITEMS (elements per thread), and VALUES and PLACES
+// (1 if values or indices are outputs).
 
 namespace cuprum {
 
@@ -8,8 +8,8 @@ constexpr int THREADS = 256;
 constexpr int WARPS = THREADS / 32;
 constexpr int TILE = THREADS * ITEMS;
 
-// `ticket` and `states` (as look_back.cuh says) are 0 before; `length` receives the number of chosen elements. Without room (null
-// outputs) they are only counted.
+// `ticket` and `states` (see count_look_back.cuh) are 0 at the start. `length` receives the number of selected elements. With
+// null outputs, elements are only counted.
 extern "C" __global__ void __launch_bounds__(THREADS)
 select_flat(const __grid_constant__ Params p, const ITEM* __restrict__ from, ITEM* __restrict__ values, i64* __restrict__ places,
             i64 count, i64 tiles, u64* length, u32* ticket, u64* states) {
@@ -28,7 +28,7 @@ select_flat(const __grid_constant__ Params p, const ITEM* __restrict__ from, ITE
     prefetch_lines<THREADS>(from, later, end);
 #endif
 
-    u32 chosen[ITEMS];  // by the lanes of this warp
+    u32 chosen[ITEMS];  // ballot of the selected lanes of this warp
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
         const i64 i = base + k * 32;

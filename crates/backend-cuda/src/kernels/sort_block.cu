@@ -1,13 +1,13 @@
-// A stable sort of rows of up to a tile, a block each, after radix.cuh: least significant digit first, in shared memory. The host
-// defines INDICES too (1: places are asked for), and SEGMENTS where rows are segments on a list.
+// A stable LSD radix sort of rows of up to a tile in shared memory, one block per row. Follows sort_radix.cuh. The host also
+// defines INDICES (1: indices are an output), and SEGMENTS if rows are segments on a list.
 
 using namespace cuprum;
 
 using Key = decltype(order(*static_cast<const ELEMENT*>(nullptr)));
 constexpr int SIZE = INDICES && sizeof(ELEMENT) < 4 ? 4 : sizeof(ELEMENT);
 
-// Writes the first `limit` elements of a row and their places, counted from `base` (to what is not null). `flip` is 255 for descending
-// order, else 0.
+// Writes the first `limit` elements of a row and their indices, counted from `base`, to outputs that are not null. `flip` is
+// 255 for descending order, else 0.
 __device__ inline void sort_row(const ELEMENT* __restrict__ row, i32 length, i32 limit, u32 flip, ELEMENT* __restrict__ values,
                                 i64* __restrict__ places, i64 base) {
     __shared__ Room<SIZE> room;
@@ -26,7 +26,7 @@ __device__ inline void sort_row(const ELEMENT* __restrict__ row, i32 length, i32
     #pragma unroll 1
     for (u32 shift = 0; shift < 8 * sizeof(Key); shift += 8) {
         u32 codes[ITEMS];
-        // What is past the end stays there: it comes last and has the last digit.
+        // Padding past the end keeps its position: it is last and has the largest digit.
         #pragma unroll
         for (int k = 0; k < ITEMS; k++) {
             codes[k] = (first + k * 32 < length ? byte_at(order(x[k]), shift) ^ flip : RADIX - 1) << DIGIT;
@@ -58,7 +58,7 @@ __device__ inline void sort_row(const ELEMENT* __restrict__ row, i32 length, i32
 template <class T> __device__ inline T* past(T* first, i64 count) { return first == nullptr ? nullptr : first + count; }
 
 #ifdef SEGMENTS
-// The segments offsets[s]..offsets[s + 1] for the first `count` of the numbers on the list.
+// Sorts the segments offsets[s]..offsets[s + 1] for the first `count` entries s of the list.
 extern "C" __global__ void __launch_bounds__(THREADS, 768 / THREADS)
 sort_segments(const ELEMENT* __restrict__ in, ELEMENT* __restrict__ values, i64* __restrict__ places, const i64* __restrict__ offsets,
               const i64* __restrict__ list, const u32* __restrict__ count) {

@@ -1,24 +1,25 @@
-// Stable sorts of segments of 1-D elements: those of a few elements, whatever their lengths, by comparing all pairs, and lists of the others;
-// after order.cuh. The host defines ELEMENT.
+// Stable sorts of short segments of 1-D elements by comparing all pairs, and lists of longer segments. Follows sort_keys.cuh.
+// The host defines ELEMENT.
 
 using namespace cuprum;
 
 using Key = decltype(order(*static_cast<const ELEMENT*>(nullptr)));
 
 constexpr int THREADS = 256;
-// A block takes the segments that begin among so many elements.
+// Elements per tile. A block sorts the segments that start in its tile.
 constexpr int TILE = 1024;
-// The longest that are sorted by comparing all pairs.
+// Maximum length of segments that are sorted by comparing all pairs.
 constexpr int SHORT = 128;
-// Lists of longer ones, by length.
+// Number of lists of longer segments, by length.
 constexpr int LISTS = 3;
 
 struct Lists {
     i64* segments[LISTS];
-    i64 longest[LISTS];  // of the segments of a list
+    i64 longest[LISTS];  // maximum segment length of each list
 };
 
-// Where the segments of each tile begin among the offsets (`cuts` has one more than there are tiles), and which segments are in which list.
+// Finds the first segment of each tile (`cuts` has one entry more than there are tiles), and puts longer segments on the
+// lists.
 extern "C" __global__ void __launch_bounds__(THREADS)
 sort_segments_plan(const i64* offsets, i64 segments, i64* cuts, i64 tiles, Lists lists, u32* counts) {
     const i64 n = static_cast<i64>(blockIdx.x) * THREADS + threadIdx.x;
@@ -47,14 +48,15 @@ sort_segments_plan(const i64* offsets, i64 segments, i64* cuts, i64 tiles, Lists
     }
 }
 
-// A block a tile, a thread an element, which counts those of its segment that come before it. `values` or `places` may be null.
+// One block per tile, one thread per element, which counts the elements before it in its sorted segment. `values` or `places`
+// may be null.
 extern "C" __global__ void __launch_bounds__(THREADS)
 sort_segments_short(const ELEMENT* __restrict__ in, ELEMENT* __restrict__ values, i64* __restrict__ places, i64 length,
                     const i64* __restrict__ offsets, const i64* __restrict__ cuts) {
-    // A segment that begins in the tile may end behind it.
+    // A segment that starts in the tile may end after it.
     constexpr int ROOM = TILE + SHORT, EACH = (ROOM + THREADS - 1) / THREADS, TEAM = 8;
     __shared__ Key keys[ROOM];
-    // Of the segment that an element lies in: its length, then where it begins. 0 where it is none of the block's short ones.
+    // Length and start of the segment of each element. 0 for elements of other segments.
     __shared__ u32 spans[ROOM];
     const i64 base = static_cast<i64>(blockIdx.x) * TILE;
     const int count = length - base < ROOM ? static_cast<int>(length - base) : ROOM;

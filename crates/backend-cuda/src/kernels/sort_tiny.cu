@@ -1,11 +1,12 @@
-// A stable sort of rows of up to a block's threads, after order.cuh: a thread an element, which counts those that come before it.
-// The host defines ELEMENT.
+// A stable sort of rows of up to a block's threads by comparing all pairs. Each thread counts the elements before its own.
+// Follows sort_keys.cuh. The host defines ELEMENT.
 
 using namespace cuprum;
 
 using Key = decltype(order(*static_cast<const ELEMENT*>(nullptr)));
 
-// Each block takes `together` rows at a time, and writes the first `limit` elements of each and their places (to what is not null).
+// Each block takes `together` rows at a time. It writes the first `limit` elements of each row and their indices to outputs
+// that are not null.
 extern "C" __global__ void __launch_bounds__(256)
 sort_tiny(const ELEMENT* __restrict__ in, ELEMENT* __restrict__ values, i64* __restrict__ places, i64 rows, i32 length, i32 limit,
           i32 together, i32 descending) {

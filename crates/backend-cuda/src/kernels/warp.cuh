@@ -1,4 +1,4 @@
-// Values of any size between the threads of a warp, and past the first-level cache.
+// Warp shuffles of values of any size, and accesses that bypass the L1 cache.
 
 namespace cuprum {
 
@@ -13,7 +13,7 @@ template <class T> struct Words {
     }
 };
 
-// A value whose words are moved one by one.
+// A value that is moved word by word.
 template <class T, class Move> __device__ inline T each_word(const T& x, const Move& move) {
     Words<T> w(x);
     #pragma unroll
@@ -21,7 +21,7 @@ template <class T, class Move> __device__ inline T each_word(const T& x, const M
     return w;
 }
 
-// The value of the thread `distance` below, `distance` above, or in `lane`; all 32 threads call.
+// Shuffles: the value of the thread `distance` below, `distance` above, or in `lane`. All 32 threads call these.
 template <class T> __device__ inline T shuffle_up(const T& x, unsigned distance) {
     return each_word(x, [=](u32 word) { return __shfl_up_sync(0xffffffffu, word, distance); });
 }
@@ -32,7 +32,7 @@ template <class T> __device__ inline T shuffle(const T& x, int lane) {
     return each_word(x, [=](u32 word) { return __shfl_sync(0xffffffffu, word, lane); });
 }
 
-// A value that blocks hand to each other: read and written past the first-level cache, which other blocks do not see.
+// A value for other blocks: read and written in the L2 cache, since L1 caches are not coherent.
 template <class T> struct Slot {
     u32 words[Words<T>::COUNT];
     __device__ void put(const T& x) volatile {

@@ -1,10 +1,10 @@
-//! What tests of a device share.
+//! Helpers for tests on a device.
 
 use std::sync::{Mutex, PoisonError};
 
 use cuprum_core::{Device, Result, with_device};
 
-/// Runs `test` with a CUDA device as the default, one at a time: they count memory and time.
+/// Runs `test` with a CUDA device as the default. Tests run one at a time, because they measure memory and time.
 pub fn on_device(test: impl FnOnce(Device) -> Result<()>) {
     static ONE: Mutex<()> = Mutex::new(());
     let _guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);

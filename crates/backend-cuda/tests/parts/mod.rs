@@ -1,12 +1,12 @@
-//! A long list of sources in as many processes as there are cores: NVRTC compiles one at a time inside a process.
+//! Splits a list of sources among processes, one per core, because NVRTC serialises compilations within a process.
 
 use std::process::{Command, Stdio};
 
-/// Which part of the list a process has, and of how many.
+/// Variable with the part of a process and the number of parts, such as `0/2`.
 const PART: &str = "CUPRUM_NVRTC_PART";
 
-/// The items that are this process's. The process that was not started by this function has none: it starts one for each part,
-/// which runs the test of this name alone, and fails if one of them does.
+/// Returns the items of this process. The initial process gets none: it starts a process per part, which runs only the test
+/// with this name. Fails if one of them fails.
 pub fn part<T>(test: &str, items: Vec<T>) -> Vec<T> {
     if let Ok(text) = std::env::var(PART) {
         let (part, parts) = text.split_once('/').expect("a part such as 0/2");

@@ -1,5 +1,5 @@
-// Operations that have a meaning of their own for bool, integers, floats and complex numbers, as NumPy 2 defines them.
-// Bool and integers wrap; the 16-bit floats go through float.
+// Operations with separate definitions for bool, integers, floats and complex numbers, as in NumPy 2. Bool and integers wrap;
+// 16-bit floats are computed in float.
 
 namespace cuprum {
 namespace op {
@@ -56,7 +56,7 @@ template <class T> __device__ inline T negative(T x) {
 
 // ---- division ----
 
-// Smith's algorithm (CACM 5, 1962), as NumPy's.
+// Smith's algorithm (CACM 5, 1962), as in NumPy.
 template <class T> __device__ inline complex<T> divide_complex(complex<T> a, complex<T> b) {
     const T re = fabs(b.re), im = fabs(b.im);
     if (re >= im) {
@@ -76,7 +76,7 @@ template <class T> __device__ inline T reciprocal(T x) {
     if constexpr (is_int<T>) return x == 0 ? T(0) : static_cast<T>(T(1) / x);
     else if constexpr (is_half<T>) return T(1.0f / widen(x));
     else if constexpr (is_complex<T>) {
-        // NumPy's loop: the larger part divides.
+        // As NumPy's loop: divides by the larger part.
         using R = real_of<T>;
         if (fabs(x.im) <= fabs(x.re)) {
             const R ratio = x.im / x.re, scale = add_rn(x.re, mul_rn(x.im, ratio));
@@ -171,7 +171,7 @@ template <class T> __device__ inline T conj(T x) {
 __device__ inline f32 hypot(f32 a, f32 b) { return ::hypotf(a, b); }
 __device__ inline f64 hypot(f64 a, f64 b) {
     const f64 large = fmax(fabs(a), fabs(b)), small = fmin(fabs(a), fabs(b));
-    // Too small to change the larger; CUDA's function would round the largest number up to infinity.
+    // A part too small to change the larger. CUDA's function would round the largest number up to infinity.
     return small < large * 0x1p-28 ? large : ::hypot(a, b);
 }
 template <class T> __device__ inline real_of<T> abs(T x) {
@@ -190,7 +190,7 @@ template <class T> __device__ inline T sign(T x) {
         if (isnan(size) || (re && im)) return T(size - size, size - size);
         if (re) return T(copysign(R(1), x.re), R(0));
         if (im) return T(R(0), copysign(R(1), x.im));
-        if (isinf(size)) return sign(T(mul_rn(x.re, R(0.25)), mul_rn(x.im, R(0.25))));  // the size alone overflowed
+        if (isinf(size)) return sign(T(mul_rn(x.re, R(0.25)), mul_rn(x.im, R(0.25))));  // only the size overflowed
         return size == 0 ? T(R(0), R(0)) : T(x.re / size, x.im / size);
     }
     else if constexpr (is_float<T>) return x > 0 ? T(1) : x < 0 ? T(-1) : x == 0 ? T(0) : x;
@@ -204,7 +204,7 @@ template <class T> __device__ inline T bitwise_invert(T x) {
     if constexpr (is_same<T, bool>) return !x;
     else return static_cast<T>(~x);
 }
-// A count that is negative or not below the number of bits shifts everything out.
+// A shift count that is negative or at least the number of bits shifts out all bits.
 template <class T> __device__ inline bool shifts_out(T count) {
     return static_cast<u64>(count) >= 8 * sizeof(T);
 }
@@ -218,7 +218,7 @@ template <class T> __device__ inline T right_shift(T x, T count) {
 
 // ---- power ----
 
-// By repeated squaring; a negative exponent truncates 1 / x^n: 1 and -1 stay units, all else (0 too) becomes 0.
+// Repeated squaring. A negative exponent truncates 1 / x^n: 1 and -1 give a unit, all others, including 0, give 0.
 template <class T> __device__ inline T power_int(T base, T exponent) {
     if (is_signed<T> && exponent < 0) {
         if (base == T(1)) return T(1);

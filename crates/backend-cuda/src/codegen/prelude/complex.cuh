@@ -1,7 +1,7 @@
-// Functions of complex numbers, with the special values of C99's Annex G (which NumPy takes from the C library). They are
-// written for double; complex64 goes through complex128, whose range makes its overflows and cancellations harmless.
-// The longer ones are not inlined: a call is little beside them, and compiling them over and over is much. It also keeps
-// their sums and products, which the compiler may contract, apart from what surrounds a call.
+// Functions of complex numbers, with the special values of C99's Annex G, which NumPy takes from the C library. They are
+// written for double. complex64 is computed in complex128, whose range avoids overflow and cancellation. The longer functions
+// are not inlined: this saves compile time, and separates their sums and products, which the compiler may contract, from the
+// caller's.
 //
 // Inverse functions: W. Kahan, "Branch cuts for complex elementary functions", 1987.
 
@@ -14,7 +14,7 @@ constexpr f64 PI = 3.14159265358979323846;
 constexpr f64 LN2 = 0.693147180559945309417;
 constexpr f64 LOG2_E = 1.44269504088896340736;
 constexpr f64 LOG10_E = 0.434294481903251827651;
-// The exponential of this and of less is finite.
+// Largest argument with a finite exponential.
 constexpr f64 EXP_LIMIT = 709.0;
 
 __device__ inline c128 times_i(c128 z) { return c128(-z.im, z.re); }
@@ -39,11 +39,11 @@ __device__ __noinline__ inline c128 sqrt(c128 z) {
     return re >= 0 ? c128(root * back, copysign(other * back, z.im)) : c128(other * back, copysign(root * back, z.im));
 }
 
-// `by` times e^re times (cos im, sin im), without overflow where the product has none; `by` is 1 or a half.
+// `by` times e^re times (cos im, sin im), without intermediate overflow. `by` is 1 or a half.
 __device__ __noinline__ inline c128 scaled_cis(f64 re, f64 im, f64 by) {
     f64 s, c;
     ::sincos(im, &s, &c);
-    // Twice, as the sine may be as small as the smallest subnormal number. The differences are exact.
+    // In two steps, because the sine may be as small as the smallest subnormal number. The differences are exact.
     for (int n = 0; n < 2; n++) {
         if (re > EXP_LIMIT) {
             const f64 e = by * ::exp(EXP_LIMIT);
@@ -65,7 +65,7 @@ __device__ __noinline__ inline c128 exp(c128 z) {
     return scaled_cis(z.re, z.im, 1);
 }
 __device__ inline c128 exp2(c128 z) { return exp(c128(mul_rn(z.re, LN2), mul_rn(z.im, LN2))); }
-// NumPy's formula. Exponentials beyond `largest`, which is that of the dtype, are infinite.
+// NumPy's formula. Exponentials beyond `largest`, the dtype's maximum, are infinite.
 __device__ __noinline__ inline c128 expm1_within(c128 z, f64 largest) {
     f64 s, c;
     ::sincos(z.im, &s, &c);
@@ -75,7 +75,7 @@ __device__ __noinline__ inline c128 expm1_within(c128 z, f64 largest) {
 __device__ inline c128 expm1(c128 z) { return expm1_within(z, 0x1.fffffffffffffp1023); }
 __device__ inline c64 expm1(c64 z) { return cast<c64>(expm1_within(cast<c128>(z), 0x1.fffffefffffffp127)); }
 
-// 0.5 log1p(a + x^2 + y^2) with the sum in twice the precision (Knuth's two-sum), for it may cancel.
+// 0.5 log1p(a + x^2 + y^2), with the sum in twice the precision (Knuth's two-sum) because of cancellation.
 __device__ inline f64 half_log1p(f64 a, f64 x, f64 y) {
     const f64 x2 = mul_rn(x, x), y2 = mul_rn(y, y), x2_error = __fma_rn(x, x, -x2), y2_error = __fma_rn(y, y, -y2);
     const f64 head = add_rn(a, x2), t = sub_rn(head, a), head_error = add_rn(sub_rn(a, sub_rn(head, t)), sub_rn(x2, t));
@@ -138,7 +138,7 @@ __device__ __noinline__ inline c128 tanh(c128 z) {
     if (!isfinite(z.im)) return c128(z.re == 0 ? z.re : not_a_number(), not_a_number());
     if (isnan(z.re)) return c128(z.re, z.im == 0 ? z.im : z.re);
     if (fabs(z.re) > 22) {
-        // tanh is 1 to the last place; the imaginary part is 4 sin cos e^(-2 |re|).
+        // tanh is 1 to the last bit; the imaginary part is 4 sin cos e^(-2 |re|).
         const f64 e = ::exp(-fabs(z.re));
         return c128(copysign(1.0, z.re), 4 * ::sin(z.im) * ::cos(z.im) * e * e);
     }
@@ -171,7 +171,7 @@ __device__ __noinline__ inline c128 atanh(c128 z) {
         const f64 size = ::hypot(z.re, z.im);
         return c128(z.re / size / size, copysign(0.5 * PI, z.im));
     }
-    // At 1 + iy with a small y the square of y would vanish.
+    // At 1 + iy with a small y, the square of y would underflow.
     const f64 re = x == 1 && y < 0x1p-500 ? 0.5 * ::log(2 / y) : 0.25 * ::log1p(4 * x / ((1 - x) * (1 - x) + y * y));
     return c128(copysign(re, z.re), 0.5 * ::atan2(2 * z.im, (1 - x) * (1 + x) - y * y));
 }

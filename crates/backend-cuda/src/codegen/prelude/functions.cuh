@@ -1,5 +1,5 @@
-// Functions of real numbers: CUDA's accurate ones (no fast-math), in float for the 16-bit floats; integers where rounding
-// leaves them unchanged.
+// Functions of real numbers: CUDA's accurate versions (no fast-math), in float for 16-bit floats. Integers where rounding has
+// no effect.
 
 namespace cuprum {
 namespace op {
@@ -41,7 +41,7 @@ CUPRUM_BINARY(atan2, ::atan2f, ::atan2)
 __device__ inline f16 hypot(f16 a, f16 b) { return f16(hypot(widen(a), widen(b))); }
 __device__ inline bf16 hypot(bf16 a, bf16 b) { return bf16(hypot(widen(a), widen(b))); }
 
-// NumPy divides the constants in the dtype: the float of 180 / pi is one unit below the closest one.
+// NumPy divides the constants in the dtype: the float of 180 / pi is one ulp below the nearest one.
 __device__ inline f32 deg2rad_f32(f32 x) { return mul_rn(x, 3.14159265358979323846f / 180.0f); }
 __device__ inline f64 deg2rad_f64(f64 x) { return mul_rn(x, 3.14159265358979323846 / 180.0); }
 __device__ inline f32 rad2deg_f32(f32 x) { return mul_rn(x, 180.0f / 3.14159265358979323846f); }
@@ -49,7 +49,7 @@ __device__ inline f64 rad2deg_f64(f64 x) { return mul_rn(x, 180.0 / 3.1415926535
 CUPRUM_UNARY(deg2rad, deg2rad_f32, deg2rad_f64)
 CUPRUM_UNARY(rad2deg, rad2deg_f32, rad2deg_f64)
 
-// Rounding; integers and bool are whole already.
+// Rounding. Integers and bool are unchanged.
 #define CUPRUM_ROUNDING(name, of_f32, of_f64)                               \
     CUPRUM_UNARY(name, of_f32, of_f64)                                      \
     template <class T> __device__ inline T name(T x) {                      \
@@ -61,7 +61,7 @@ CUPRUM_ROUNDING(ceil, ::ceilf, ::ceil)
 CUPRUM_ROUNDING(trunc, ::truncf, ::trunc)
 CUPRUM_ROUNDING(rint, ::rintf, ::rint)
 
-// x ** 1 and x ** 2 are exact products (the correctly rounded powers), and by far the most used.
+// x ** 1 and x ** 2 are exact products (the correctly rounded powers), and the most frequent powers.
 __device__ inline f32 power(f32 x, f32 y) { return y == 2 ? mul_rn(x, x) : y == 1 ? x : ::powf(x, y); }
 __device__ inline f64 power(f64 x, f64 y) { return y == 2 ? mul_rn(x, x) : y == 1 ? x : ::pow(x, y); }
 __device__ inline f16 power(f16 x, f16 y) { return f16(power(widen(x), widen(y))); }

@@ -1,15 +1,15 @@
-// Where elements lie: axes as run-time values, linear index to offsets, and aligned groups of elements.
+// Layouts at run time: axes, conversion of linear indices to offsets, and vectors of elements.
 
 namespace cuprum {
 
-// Divides by a number that the host has prepared. 64 bits: by the hardware's long division.
+// Division by an invariant number. 64 bits: the hardware's long division.
 template <class Index> struct Divisor {
     u64 value;
     __device__ u64 quotient(u64 n) const { return n / value; }
 };
 
-// 32 bits: a multiplication and a shift, right for n and value below 2^31
-// (Granlund and Montgomery, "Division by invariant integers using multiplication", 1994).
+// 32 bits: a multiplication and a shift, exact for n and value below 2^31 (Granlund and Montgomery, "Division by invariant
+// integers using multiplication", 1994).
 template <> struct Divisor<i32> {
     u32 value, magic, shift;
     __device__ u32 quotient(u32 n) const { return (__umulhi(n, magic) + n) >> shift; }
@@ -25,7 +25,7 @@ template <class Index, int Rank, int N> struct Axes {
     Divisor<Index> extents[Rank];
     Index strides[N > 0 ? N : 1][Rank];
 
-    // Offsets of the element with this number in C order.
+    // Offsets of the element with this C-order index.
     __device__ Offsets<Index, N> offsets(Index number) const {
         Offsets<Index, N> out;
         #pragma unroll
@@ -45,7 +45,7 @@ template <class Index, int Rank, int N> struct Axes {
     }
 };
 
-// No axes: a single element. Not an empty array, which C++ does not have.
+// No axes: a single element. A separate definition, because C++ has no empty arrays.
 template <class Index, int N> struct Axes<Index, 0, N> {
     u64 unused;
     __device__ Offsets<Index, N> offsets(Index) const {
@@ -62,18 +62,18 @@ template <class Index, int N> __device__ inline Offsets<Index, N> operator+(Offs
     return a;
 }
 
-// Fetches the line of an address into the second-level cache.
+// Prefetches the cache line of an address into the L2 cache.
 __device__ inline void prefetch_line(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
 
-// The same of elements that lie side by side, by the threads of a block.
+// Prefetches adjacent elements into the L2 cache, shared among the threads of a block.
 template <int Threads, class T, class Index> __device__ inline void prefetch_lines(const T* from, Index begin, Index end) {
     constexpr int LINE = 128 / sizeof(T);
     for (Index i = begin + static_cast<int>(threadIdx.x) * LINE; i < end; i += Threads * LINE) prefetch_line(from + i);
 }
 
-// How far ahead a block that takes a tile of `bytes` and then waits for those before it fetches another, in tiles: 24 KiB for each
-// multiprocessor, some 3 us of an H100's memory. Whoever takes that tile waits for the second-level cache alone; without it no more is
-// asked of memory at a time than blocks have registers for. Twice as far is too far: the lines are gone again.
+// Prefetch distance, in tiles, for blocks that take a tile of `bytes` and then wait for earlier tiles: 24 KiB per
+// multiprocessor, about 3 us of an H100's memory. Without prefetch, registers limit the bytes in flight. At twice the
+// distance, lines are evicted before their use.
 __device__ inline u32 tiles_ahead(u32 bytes) {
     u32 multiprocessors;
     asm("mov.u32 %0, %%nsmid;" : "=r"(multiprocessors));
@@ -92,8 +92,8 @@ template <> struct Word<4> { using type = u32; };
 template <> struct Word<8> { using type = uint2; };
 template <> struct Word<16> { using type = uint4; };
 
-// An element whose line leaves the caches before those that are read again (`ld.global.cs`). Threads of a warp should read whole sectors
-// at once: of what one leaves to a later load, nothing may be there any more.
+// Loads an element with the evict-first hint (`ld.global.cs`). Threads of a warp should read full sectors at once, since the
+// rest of a sector may be evicted.
 template <class T> __device__ inline T load_first_to_leave(const T* from) {
     using W = typename Word<sizeof(T)>::type;
     const W word = __ldcs(reinterpret_cast<const W*>(from));
@@ -102,7 +102,7 @@ template <class T> __device__ inline T load_first_to_leave(const T* from) {
     return out;
 }
 
-// One access per word of the pack's alignment, whatever the element type. `from` must have that alignment.
+// One access per word of the pack's alignment, for any element type. `from` must have that alignment.
 template <int Width, class T> __device__ inline Pack<T, Width> load_aligned(const T* from) {
     using P = Pack<T, Width>;
     using W = typename Word<alignof(P)>::type;

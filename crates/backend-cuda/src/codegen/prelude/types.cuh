@@ -1,8 +1,8 @@
-// Element types and conversions between them. Self-contained: no headers, NVRTC's built-ins only.
+// Element types and conversions between them. Self-contained: no headers, only NVRTC's built-ins.
 //
-// CUDA's own functions are as accurate as documented only where the compiler may contract a * b + c into one rounding. What is
-// written here must not be contracted, across operations least of all: use add_rn, sub_rn and mul_rn, so that an expression has
-// the same value fused and unfused, on GPU and CPU.
+// CUDA's functions have their documented accuracy only if the compiler may contract a * b + c into one rounding. Code in this
+// file must not be contracted, least of all across operations. Use add_rn, sub_rn and mul_rn, so that an expression has the
+// same value fused and unfused, on GPU and CPU.
 
 namespace cuprum {
 
@@ -40,7 +40,7 @@ struct f16 {
     u16 bits;
     f16() = default;
     __device__ explicit f16(f32 x) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x)); }
-    // Directly, for a double rounded twice can miss the nearest value.
+    // Converted directly, because a double rounded twice can miss the nearest value.
     __device__ explicit f16(f64 x) { asm("cvt.rn.f16.f64 %0, %1;" : "=h"(bits) : "d"(x)); }
     __device__ explicit operator f32() const {
         f32 x;
@@ -57,7 +57,7 @@ struct bf16 {
         // Round to nearest even on the lower half; NaN keeps its sign and becomes quiet.
         bits = x != x ? static_cast<u16>(b >> 16 | 0x40u) : static_cast<u16>((b + 0x7fffu + (b >> 16 & 1u)) >> 16);
     }
-    // To float with the last bit sticky ("round to odd"), so that the second rounding is the only one.
+    // To float with a sticky last bit ("round to odd"), so that the second rounding is the only one.
     __device__ explicit bf16(f64 x) : bf16(round_to_odd(x)) {}
     __device__ explicit operator f32() const { return __uint_as_float(static_cast<u32>(bits) << 16); }
 
@@ -95,9 +95,9 @@ template <class T> struct real_part { using type = T; };
 template <class T> struct real_part<complex<T>> { using type = T; };
 template <class T> using real_of = typename real_part<T>::type;
 
-// The type that T computes in: float for the 16-bit floats.
+// The type of computations with T: float for 16-bit floats.
 template <class T> using wide_of = typename choose<is_half<T>, f32, T>::type;
-// Unsigned arithmetic that wraps and is not narrower than int: what signed overflow would leave undefined.
+// Unsigned arithmetic at least as wide as int, which wraps, since signed overflow is undefined.
 template <class T> using wrap_of = typename choose<sizeof(T) == 8, u64, u32>::type;
 
 // ---- cast<To>(x): NumPy's astype; floats to integers truncate, saturate at the target's ends, and NaN gives 0 ----
@@ -106,7 +106,7 @@ template <class T> __device__ constexpr T int_min() { return is_signed<T> ? stat
 template <class T> __device__ constexpr T int_max() { return static_cast<T>(~int_min<T>()); }
 
 template <class To> __device__ inline To float_to_int(f64 x) {
-    // PTX clamps to the range of the instruction's own type; NaN it does not always turn into 0.
+    // PTX clamps to the range of the instruction's type, but does not always convert NaN to 0.
     if (x != x) return To(0);
     if constexpr (is_same<To, i64>) return __double2ll_rz(x);
     else if constexpr (is_same<To, u64>) return __double2ull_rz(x);
@@ -149,14 +149,14 @@ template <class To, class From> __device__ inline To cast(From x) {
     else return static_cast<To>(x);
 }
 
-// float for the 16-bit floats, everything else as it is.
+// float for 16-bit floats, all other types unchanged.
 template <class T> __device__ inline wide_of<T> widen(T x) { return cast<wide_of<T>>(x); }
 
 // ---- the error word of a launch: 32 bytes of mapped host memory, in which the first fault wins ----
 
 struct Fault { u64 code, op; i64 value; u64 length; };
 
-// A kernel that meets a bad value reports it here and carries on without touching memory out of bounds.
+// A kernel that finds an invalid value reports it here and continues without accesses out of bounds.
 __device__ __noinline__ inline void report_fault(Fault* word, u64 code, u64 op, i64 value, u64 length) {
     if (atomicCAS(&word->code, u64(0), ~u64(0)) != 0) return;
     volatile Fault* out = word;

@@ -1,0 +1,219 @@
+//! The disk cache of compiled kernels.
+//!
+//! Each entry is a file, named by the SHA-256 of everything that determines the code. Files are written under a temporary
+//! name and renamed, so that concurrent readers and writers see complete files only. A checksum detects damaged files, which
+//! count as misses. If the folder is not writable (read-only home, full disk), entries stay in memory for this process, with
+//! one warning.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use sha2::{Digest, Sha256};
+
+/// Maximum size of the folder, in bytes. Beyond it, the oldest entries are removed.
+pub const DEFAULT_CAP: u64 = 512 << 20;
+
+const MAGIC: &[u8; 8] = b"cuprumK1";
+const HEADER: usize = 8 + 8 + 32;
+const EXTENSION: &str = "kernel";
+const TEMPORARY: &str = ".writing-";
+/// Minimum age at which a hit renews a file's time, so that the oldest file is the least recently used one.
+const RENEW_AFTER: Duration = Duration::from_secs(24 * 3600);
+
+/// The key of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CacheKey([u8; 32]);
+
+impl CacheKey {
+    /// Hashes the parts, with their lengths to delimit them, and this crate's version.
+    pub fn new(parts: &[&[u8]]) -> Self {
+        let mut hash = Sha256::new();
+        for part in std::iter::once(&env!("CARGO_PKG_VERSION").as_bytes()).chain(parts) {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        CacheKey(hash.finalize().into())
+    }
+
+    fn file_name(&self) -> String {
+        format!("{self}.{EXTENSION}")
+    }
+}
+
+impl fmt::Display for CacheKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}
+
+/// A folder of compiled kernels, shared between threads and processes.
+#[derive(Debug)]
+pub struct DiskCache {
+    /// `None`: memory only.
+    folder: Option<PathBuf>,
+    cap: u64,
+    /// Estimated size of the folder in bytes; `u64::MAX` until it is first measured.
+    size: AtomicU64,
+    memory: Mutex<HashMap<CacheKey, Arc<[u8]>>>,
+    warned: AtomicBool,
+}
+
+impl DiskCache {
+    /// Makes a cache in `folder`, which the first write creates, of at most about `cap` bytes.
+    pub fn new(folder: impl Into<PathBuf>, cap: u64) -> Self {
+        let mut cache = DiskCache::in_memory();
+        cache.folder = Some(folder.into());
+        cache.cap = cap;
+        cache
+    }
+
+    /// Makes a cache in memory, for the life of the process.
+    pub fn in_memory() -> Self {
+        DiskCache {
+            folder: None,
+            cap: DEFAULT_CAP,
+            size: AtomicU64::new(u64::MAX),
+            memory: Mutex::default(),
+            warned: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns the process's cache: `kernels` in [`cache_folder`](cuprum_core::settings::cache_folder).
+    pub fn shared() -> &'static DiskCache {
+        static SHARED: OnceLock<DiskCache> = OnceLock::new();
+        SHARED.get_or_init(|| match cuprum_core::settings::cache_folder() {
+            Some(folder) => DiskCache::new(folder.join("kernels"), DEFAULT_CAP),
+            None => DiskCache::in_memory(),
+        })
+    }
+
+    /// Returns the folder, or `None` for a cache in memory.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    /// Returns the entry's bytes, or `None` if it is absent or damaged. Removes damaged files.
+    pub fn get(&self, key: &CacheKey) -> Option<Arc<[u8]>> {
+        if let Some(folder) = &self.folder {
+            let path = folder.join(key.file_name());
+            match read_entry(&path) {
+                Ok(bytes) => return Some(bytes.into()),
+                Err(e) if e.kind() == io::ErrorKind::InvalidData => {
+                    tracing::debug!(file = %path.display(), "damaged cache entry: {e}");
+                    let _ = fs::remove_file(&path);
+                }
+                Err(_) => {}
+            }
+        }
+        self.lock_memory().get(key).cloned()
+    }
+
+    /// Stores an entry. Entries that cannot be written stay in memory.
+    pub fn put(&self, key: &CacheKey, bytes: &[u8]) {
+        let Some(folder) = &self.folder else {
+            self.lock_memory().insert(*key, bytes.into());
+            return;
+        };
+        match write_entry(folder, &key.file_name(), bytes) {
+            Ok(written) => self.grow(folder, written),
+            Err(e) => {
+                if !self.warned.swap(true, Ordering::Relaxed) {
+                    tracing::warn!("kernel cache {} cannot be written ({e}); kernels are kept in memory only", folder.display());
+                }
+                self.lock_memory().insert(*key, bytes.into());
+            }
+        }
+    }
+
+    /// Removes every entry.
+    pub fn clear(&self) {
+        self.lock_memory().clear();
+        for (_, _, path) in self.folder.iter().flat_map(|f| entries(f)) {
+            let _ = fs::remove_file(path);
+        }
+        self.size.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    fn lock_memory(&self) -> std::sync::MutexGuard<'_, HashMap<CacheKey, Arc<[u8]>>> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Updates the size estimate. Beyond the cap, measures the folder and removes the oldest entries down to 3/4 of the cap.
+    fn grow(&self, folder: &Path, written: u64) {
+        let known = self.size.load(Ordering::Relaxed);
+        let estimate = known.saturating_add(written);
+        if known != u64::MAX && estimate <= self.cap {
+            self.size.store(estimate, Ordering::Relaxed);
+            return;
+        }
+        let mut all = entries(folder);
+        let mut total: u64 = all.iter().map(|(_, len, _)| len).sum();
+        if total > self.cap {
+            all.sort();
+            for (_, len, path) in all {
+                if total <= self.cap / 4 * 3 {
+                    break;
+                }
+                // Fails if another process has removed the file already.
+                let _ = fs::remove_file(path);
+                total -= len;
+            }
+        }
+        self.size.store(total, Ordering::Relaxed);
+    }
+}
+
+/// Time, size and path of each cache file, including abandoned temporary files.
+fn entries(folder: &Path) -> Vec<(SystemTime, u64, PathBuf)> {
+    let Ok(read) = fs::read_dir(folder) else { return Vec::new() };
+    let ours = read.flatten().filter(|e| {
+        let name = e.file_name();
+        let name = name.to_string_lossy();
+        name.starts_with(TEMPORARY) || name.ends_with(EXTENSION)
+    });
+    ours.filter_map(|e| e.metadata().ok().and_then(|m| Some((m.modified().ok()?, m.len(), e.path())))).collect()
+}
+
+fn read_entry(path: &Path) -> io::Result<Vec<u8>> {
+    let damaged = |why| io::Error::new(io::ErrorKind::InvalidData, why);
+    let mut file = File::open(path)?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    let (header, payload) = bytes.split_at_checked(HEADER).ok_or_else(|| damaged("shorter than its header"))?;
+    if &header[..8] != MAGIC || header[8..16] != (payload.len() as u64).to_le_bytes() {
+        return Err(damaged("wrong magic or length"));
+    }
+    if header[16..] != Sha256::digest(payload)[..] {
+        return Err(damaged("wrong checksum"));
+    }
+    if file.metadata()?.modified()?.elapsed().is_ok_and(|age| age > RENEW_AFTER) {
+        let renewed = File::options().append(true).open(path).and_then(|f| f.set_modified(SystemTime::now()));
+        if let Err(e) = renewed {
+            tracing::trace!("cache entry not renewed: {e}");
+        }
+    }
+    bytes.drain(..HEADER);
+    Ok(bytes)
+}
+
+fn write_entry(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<u64> {
+    fs::create_dir_all(folder)?;
+    let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder)?;
+    file.write_all(MAGIC)?;
+    file.write_all(&(bytes.len() as u64).to_le_bytes())?;
+    file.write_all(&Sha256::digest(bytes))?;
+    file.write_all(bytes)?;
+    // No fsync: after a crash, an incomplete file fails its checksum and costs one compilation.
+    file.persist(folder.join(name)).map_err(|e| e.error)?;
+    Ok((HEADER + bytes.len()) as u64)
+}
+
+#[cfg(test)]
+#[path = "disk_cache_tests.rs"]
+mod tests;

@@ -1,0 +1,531 @@
+//! Finds and loads the CUDA libraries at run time, and the CCCL headers.
+//!
+//! Nothing is linked at build time, and a missing library is an ordinary value with a reason ([`Missing`]). Locating a
+//! library only reads folders. Loading (`dlopen`) is a separate step, so that a warm kernel cache needs no compiler.
+//!
+//! Order of search: override variable, `CUDA_HOME`/`CUDA_PATH`, the dynamic linker's folders, `/usr/local/cuda*`, `$CONDA_PREFIX`,
+//! Python packages (`$VIRTUAL_ENV`, `$CONDA_PREFIX`, `PYTHONPATH`, user site). Folders relative to the working directory are refused.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::compile::ld_cache;
+use crate::error::CudaError;
+
+/// The folder of target-specific libraries inside a toolkit.
+#[cfg(target_arch = "aarch64")]
+const TARGET: &str = "targets/sbsa-linux/lib";
+/// The folder of target-specific libraries inside a toolkit.
+#[cfg(not(target_arch = "aarch64"))]
+const TARGET: &str = "targets/x86_64-linux/lib";
+
+/// Oldest CCCL that NVRTC compiles without the toolkit's headers, which 2.5 still includes.
+pub const OLDEST_CCCL: (u32, u32) = (2, 7);
+
+/// Reads one environment variable; tests pass their own.
+pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
+pub(crate) fn process_env(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|v| !v.to_string_lossy().trim().is_empty())
+}
+
+/// How to find a library.
+#[derive(Debug, Clone)]
+pub struct LibrarySpec {
+    /// Display name, such as `cuBLAS`.
+    pub name: &'static str,
+    /// File names, in order of preference, such as `libcublas.so.13`, `libcublas.so.12`.
+    pub sonames: Vec<String>,
+    /// Override variables: lists of folders that are searched first.
+    pub overrides: &'static [&'static str],
+    /// Folders inside a Python site-packages, e.g. `nvidia/cublas/lib`; `nvidia/cu13/lib` and `nvidia/cu12/lib` are always tried.
+    pub wheels: &'static [&'static str],
+    /// File name prefixes of libraries in the same folder that must be loaded first (the highest version of each). The main
+    /// library opens or links them by bare name without a run path.
+    pub companions: Vec<String>,
+    /// The command that installs the library.
+    pub help: &'static str,
+}
+
+impl LibrarySpec {
+    /// NVRTC of at most this CUDA major version, newest first. A newer major version is incompatible with the driver.
+    pub fn nvrtc(driver_major: u32) -> Self {
+        let majors = (12..=driver_major.max(12)).rev();
+        LibrarySpec {
+            name: "NVRTC",
+            sonames: majors.map(|m| format!("libnvrtc.so.{m}")).collect(),
+            overrides: &["CUPRUM_CUDA_PATH"],
+            wheels: &["nvidia/cuda_nvrtc/lib"],
+            // The 13.0 wheel has no run path: compiling fails unless this is loaded by its absolute path first.
+            companions: vec!["libnvrtc-builtins.so.".into()],
+            help: "pip install nvidia-cuda-nvrtc, or set CUPRUM_CUDA_PATH to a CUDA toolkit",
+        }
+    }
+
+    /// cuBLAS of at most this CUDA major version.
+    pub fn cublas(driver_major: u32) -> Self {
+        let majors = (12..=driver_major.max(12)).rev();
+        LibrarySpec {
+            name: "cuBLAS",
+            sonames: majors.map(|m| format!("libcublas.so.{m}")).collect(),
+            overrides: &["CUPRUM_CUDA_PATH"],
+            wheels: &["nvidia/cublas/lib"],
+            companions: vec!["libcublasLt.so.".into()],
+            help: "pip install nvidia-cublas, or set CUPRUM_CUDA_PATH to a CUDA toolkit",
+        }
+    }
+
+    /// cuBLASLt alone (cuTENSOR links it by bare name: load this first).
+    pub fn cublas_lt(driver_major: u32) -> Self {
+        let majors = (12..=driver_major.max(12)).rev();
+        LibrarySpec {
+            name: "cuBLASLt",
+            sonames: majors.map(|m| format!("libcublasLt.so.{m}")).collect(),
+            overrides: &["CUPRUM_CUDA_PATH"],
+            wheels: &["nvidia/cublas/lib"],
+            companions: Vec::new(),
+            help: "pip install nvidia-cublas, or set CUPRUM_CUDA_PATH to a CUDA toolkit",
+        }
+    }
+
+    /// NVTX. NVTX 3 is header-only: its functions come from NVIDIA's interop library, which reads `NVTX_INJECTION64_PATH` as the
+    /// headers do. `libnvToolsExt` is NVTX 2, which CUDA 12.9 and later no longer contain.
+    pub fn nvtx() -> Self {
+        LibrarySpec {
+            name: "NVTX",
+            sonames: vec!["libnvtx3interop.so.1".into(), "libnvToolsExt.so.1".into()],
+            overrides: &["CUPRUM_CUDA_PATH"],
+            wheels: &["nvidia/nvtx/lib"],
+            companions: Vec::new(),
+            help: "pip install nvidia-nvtx",
+        }
+    }
+
+    /// cuTENSOR 2.
+    pub fn cutensor() -> Self {
+        LibrarySpec {
+            name: "cuTENSOR",
+            sonames: vec!["libcutensor.so.2".into()],
+            overrides: &["CUPRUM_CUTENSOR_PATH", "CUPRUM_CUDA_PATH"],
+            wheels: &["cutensor/lib"],
+            companions: Vec::new(),
+            help: "pip install cutensor-cu13 (or -cu12), or set CUPRUM_CUTENSOR_PATH to its folder",
+        }
+    }
+}
+
+/// A missing library or header, with the reason and a remedy, in one line.
+#[derive(Debug, Clone)]
+pub struct Missing {
+    /// Name of the missing item.
+    pub name: String,
+    /// Why it cannot be used.
+    pub reason: String,
+    /// The command or setting that helps.
+    pub help: String,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}; try: {}", self.name, self.reason, self.help)
+    }
+}
+
+impl std::error::Error for Missing {}
+
+impl From<Missing> for CudaError {
+    fn from(m: Missing) -> Self {
+        CudaError::Missing(m.to_string())
+    }
+}
+
+/// A loaded library. It is never closed, because CUDA libraries keep threads and thread-local destructors that outlive an
+/// unload. Store it in a `static`.
+#[derive(Debug)]
+pub struct Loaded {
+    /// Path of the file, absolute unless only the dynamic linker knows it.
+    pub path: PathBuf,
+    /// The handle to take symbols from.
+    pub library: libloading::Library,
+    _companions: Vec<libloading::Library>,
+}
+
+/// Returns the path of a library without loading it.
+pub fn locate(spec: &LibrarySpec) -> Result<PathBuf, Missing> {
+    locate_in(spec, &process_env)
+}
+
+/// [`locate`] with the environment given by the caller.
+pub fn locate_in(spec: &LibrarySpec, env: Env<'_>) -> Result<PathBuf, Missing> {
+    locate_all_in(spec, env).map(|mut found| found.swap_remove(0))
+}
+
+/// Returns the paths of a library's files, at least one, in order of preference: those in override folders, then the first of
+/// each version, newest first.
+pub fn locate_all(spec: &LibrarySpec) -> Result<Vec<PathBuf>, Missing> {
+    locate_all_in(spec, &process_env)
+}
+
+/// [`locate_all`] with the environment given by the caller.
+pub fn locate_all_in(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec<PathBuf>, Missing> {
+    let missing = |reason: String| Missing { name: spec.name.into(), reason, help: spec.help.into() };
+    let overrides = override_folders(spec, env).map_err(missing)?;
+    let mut found: Vec<PathBuf> = files(&overrides, &spec.sonames).collect();
+    let (folders, refused) = default_folders(spec, env);
+    // The version takes precedence over the folder, so that an old toolkit does not hide a new wheel.
+    for soname in &spec.sonames {
+        let one = std::slice::from_ref(soname);
+        let before_linker = files(&folders.toolkit_home, one).next();
+        found.extend(before_linker.or_else(|| linker_file(soname, env)).or_else(|| files(&folders.rest, one).next()));
+    }
+    let mut seen = HashSet::new();
+    found.retain(|path| seen.insert(path.clone()));
+    if found.is_empty() {
+        let count = overrides.len() + folders.toolkit_home.len() + folders.rest.len();
+        let not_searched = refused.iter().map(|r| format!("; {r} was not searched")).collect::<String>();
+        let names = spec.sonames.join(" or ");
+        return Err(missing(format!("{names} not found (dynamic linker and {count} folders searched{not_searched})")));
+    }
+    Ok(found)
+}
+
+/// Loads a library after its companions.
+///
+/// If no file is found, the dynamic linker is given the bare name, since it may have further search paths.
+pub fn load(spec: &LibrarySpec) -> Result<Loaded, Missing> {
+    let path = match locate(spec) {
+        Ok(path) => path,
+        Err(missing) => {
+            for soname in &spec.sonames {
+                if let Some(reason) = refused_by_linker(&[soname], &process_env) {
+                    return Err(Missing { reason, ..missing });
+                }
+                if let Ok(library) = open(Path::new(soname)) {
+                    return Ok(Loaded { path: soname.into(), library, _companions: Vec::new() });
+                }
+            }
+            return Err(missing);
+        }
+    };
+    load_from(&path, spec)
+}
+
+/// Why the dynamic linker must not be given a bare name: an element of `LD_LIBRARY_PATH` that is relative to the working directory
+/// holds a file whose name begins with one of `prefixes`.
+pub fn refused_by_linker(prefixes: &[&str], env: Env<'_>) -> Option<String> {
+    let (_, refused) = path_list(env, "LD_LIBRARY_PATH");
+    let holds = |r: &&Refused| prefixes.iter().any(|prefix| !sorted_entries(&Path::new(".").join(&r.element), prefix).is_empty());
+    let (found, prefix) = (refused.iter().find(holds)?, prefixes.first()?);
+    Some(format!("{found} holds a file that begins with {prefix}; remove that element"))
+}
+
+/// Loads the library file at `path`, its companions from the same folder first.
+pub fn load_from(path: &Path, spec: &LibrarySpec) -> Result<Loaded, Missing> {
+    let companions = companion_files(path, spec);
+    // A companion that fails to load is not fatal: the library may find its own copy.
+    let companions = companions.iter().filter_map(|p| open(p).ok()).collect();
+    match open(path) {
+        Ok(library) => Ok(Loaded { path: path.into(), library, _companions: companions }),
+        Err(e) => Err(Missing {
+            name: spec.name.into(),
+            reason: format!("{} was found but cannot be loaded: {e}", path.display()),
+            help: spec.help.into(),
+        }),
+    }
+}
+
+/// Returns the companion files that [`load_from`] loads, one per entry of `spec.companions`: the highest version with the
+/// library's major version.
+pub fn companion_files(path: &Path, spec: &LibrarySpec) -> Vec<PathBuf> {
+    // Follow links: `/usr/lib/libnvrtc.so.13` may point into a toolkit where the companions really are.
+    let real = path.canonicalize().unwrap_or_else(|_| path.into());
+    let major = file_name(path).rsplit(".so.").next().map(|v| v.split('.').next().unwrap_or(v).to_owned());
+    let Some(major) = major else { return Vec::new() };
+    let folders = [path.parent(), real.parent()];
+    let mut found = Vec::new();
+    for prefix in &spec.companions {
+        let wanted = format!("{prefix}{major}");
+        let mut best: Option<PathBuf> = None;
+        for folder in folders.iter().flatten() {
+            let mut files = sorted_entries(folder, &wanted).into_iter();
+            best = files.rfind(|file| matches!(file_name(file).as_bytes().get(wanted.len()), None | Some(b'.')));
+            if best.is_some() {
+                break;
+            }
+        }
+        found.extend(best);
+    }
+    found
+}
+
+fn open(path: &Path) -> Result<libloading::Library, libloading::Error> {
+    // SAFETY: loading runs the library's initialisers. The file has the name of an NVIDIA library and comes from the user's
+    // installation or a folder that the user named.
+    unsafe { libloading::Library::new(path.as_os_str()) }
+}
+
+struct Folders {
+    toolkit_home: Vec<PathBuf>,
+    rest: Vec<PathBuf>,
+}
+
+fn override_folders(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec<PathBuf>, String> {
+    let mut folders = Vec::new();
+    for name in spec.overrides {
+        for root in override_list(env, name)? {
+            folders.extend(toolkit_folders(&root));
+            folders.extend(wheel_folders(&root, spec.wheels));
+            folders.push(root);
+        }
+    }
+    Ok(folders)
+}
+
+/// The elements of an override variable. A relative one is an error, because another folder would be used silently.
+fn override_list(env: Env<'_>, name: &'static str) -> Result<Vec<PathBuf>, String> {
+    let (folders, refused) = path_list(env, name);
+    refused.first().map_or(Ok(folders), |r| Err(format!("{r} is refused: give absolute paths")))
+}
+
+/// Folders searched without an override, and the elements of environment variables that are refused.
+fn default_folders(spec: &LibrarySpec, env: Env<'_>) -> (Folders, Vec<Refused>) {
+    let mut refused = path_list(env, "LD_LIBRARY_PATH").1;
+    let homes = roots(env, &["CUDA_HOME", "CUDA_PATH"], &mut refused);
+    let toolkit_home = homes.iter().flat_map(|h| toolkit_folders(h)).collect();
+    let mut rest: Vec<PathBuf> = installed_toolkits().iter().flat_map(|t| toolkit_folders(t)).collect();
+    for conda in roots(env, &["CONDA_PREFIX"], &mut refused) {
+        rest.extend([conda.join("lib"), conda.join(TARGET)]);
+    }
+    rest.extend(site_packages(env, &mut refused).iter().flat_map(|site| wheel_folders(site, spec.wheels)));
+    (Folders { toolkit_home, rest }, refused)
+}
+
+fn toolkit_folders(root: &Path) -> [PathBuf; 3] {
+    [root.join("lib64"), root.join("lib"), root.join(TARGET)]
+}
+
+fn wheel_folders(site: &Path, wheels: &[&str]) -> Vec<PathBuf> {
+    let common = ["nvidia/cu13/lib", "nvidia/cu12/lib"];
+    common.iter().chain(wheels).map(|w| site.join(w)).collect()
+}
+
+/// `/usr/local/cuda` first (the system's choice), then the numbered ones, newest first.
+fn installed_toolkits() -> Vec<PathBuf> {
+    let mut all = sorted_entries(Path::new("/usr/local"), "cuda-");
+    all.push("/usr/local/cuda".into());
+    all.reverse();
+    all
+}
+
+/// Folders that Python imports packages from, as far as the environment shows.
+fn site_packages(env: Env<'_>, refused: &mut Vec<Refused>) -> Vec<PathBuf> {
+    let mut sites = Vec::new();
+    for root in roots(env, &["VIRTUAL_ENV", "CONDA_PREFIX"], refused) {
+        sites.extend(python_folders(&root.join("lib"), "site-packages"));
+    }
+    let (folders, relative) = path_list(env, "PYTHONPATH");
+    sites.extend(folders);
+    refused.extend(relative);
+    for home in roots(env, &["HOME"], refused) {
+        sites.extend(python_folders(&home.join(".local/lib"), "site-packages"));
+    }
+    sites.extend(python_folders(Path::new("/usr/local/lib"), "dist-packages"));
+    sites
+}
+
+fn python_folders(lib: &Path, packages: &str) -> Vec<PathBuf> {
+    sorted_entries(lib, "python3").into_iter().rev().map(|p| p.join(packages)).filter(|p| p.is_dir()).collect()
+}
+
+/// An element of a variable that is relative to the working directory. It is not searched: anyone who can write to that directory
+/// could run code in this process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Refused {
+    variable: &'static str,
+    element: PathBuf,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.element.as_os_str().is_empty() {
+            true => write!(f, "an empty element of {} (the working directory)", self.variable),
+            false => write!(f, "'{}' in {} (relative to the working directory)", self.element.display(), self.variable),
+        }
+    }
+}
+
+/// The absolute elements of a variable, and the others. A variable that is not set, or empty, has none.
+fn path_list(env: Env<'_>, variable: &'static str) -> (Vec<PathBuf>, Vec<Refused>) {
+    let Some(value) = env(variable).filter(|v| !v.is_empty()) else { return (Vec::new(), Vec::new()) };
+    let (absolute, relative): (Vec<PathBuf>, Vec<PathBuf>) = std::env::split_paths(&value).partition(|p| p.is_absolute());
+    (absolute, relative.into_iter().map(|element| Refused { variable, element }).collect())
+}
+
+/// The values of variables that hold one absolute folder each.
+fn roots(env: Env<'_>, variables: &[&'static str], refused: &mut Vec<Refused>) -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    for variable in variables {
+        match env(variable).filter(|v| !v.is_empty()).map(PathBuf::from) {
+            Some(root) if root.is_absolute() => folders.push(root),
+            Some(element) => refused.push(Refused { variable, element }),
+            None => {}
+        }
+    }
+    folders
+}
+
+fn files(folders: &[PathBuf], names: &[String]) -> impl Iterator<Item = PathBuf> {
+    folders.iter().flat_map(|f| names.iter().map(move |n| f.join(n))).filter(|p| p.is_file())
+}
+
+/// Returns the file that the dynamic linker would load for a bare name: from `LD_LIBRARY_PATH`, its cache, or the standard
+/// folders.
+fn linker_file(soname: &str, env: Env<'_>) -> Option<PathBuf> {
+    let names = [soname.to_owned()];
+    let standard = ["/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"];
+    let listed = path_list(env, "LD_LIBRARY_PATH").0;
+    let first = |folders: &[PathBuf]| files(folders, &names).next();
+    first(&listed).or_else(|| ld_cache::lookup(soname)).or_else(|| first(&standard.map(PathBuf::from)))
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// The entries whose names begin with `prefix`, lowest version first.
+fn sorted_entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let named = entries.flatten().filter(|e| e.file_name().to_string_lossy().starts_with(prefix));
+    let mut all: Vec<_> = named.map(|e| e.path()).collect();
+    all.sort_by_key(|p| version_key(&file_name(p)));
+    all
+}
+
+/// Orders `x.12` after `x.9`: digits compare as numbers.
+fn version_key(name: &str) -> Vec<(u64, String)> {
+    let mut key = Vec::new();
+    for part in name.split(['.', '-']) {
+        let digits: String = part.chars().rev().take_while(char::is_ascii_digit).collect();
+        let number = digits.chars().rev().collect::<String>().parse().unwrap_or(0);
+        key.push((number, part.to_owned()));
+    }
+    key
+}
+
+/// The CUDA C++ Core Libraries' headers (CUB, libcu++).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CcclHeaders {
+    /// The folder to pass to the compiler as `-I`.
+    pub include: PathBuf,
+    /// Major, minor, patch.
+    pub version: (u32, u32, u32),
+    /// Why these headers are used, as `cuprum info` shows it. May be empty.
+    pub choice: String,
+    /// True if `CUPRUM_CCCL_PATH` names them.
+    pub is_override: bool,
+}
+
+impl CcclHeaders {
+    /// True from [`OLDEST_CCCL`] on.
+    pub fn is_supported(&self) -> bool {
+        (self.version.0, self.version.1) >= OLDEST_CCCL
+    }
+}
+
+impl fmt::Display for CcclHeaders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (major, minor, patch) = self.version;
+        write!(f, "CCCL {major}.{minor}.{patch} in {}", self.include.display())?;
+        if self.choice.is_empty() { Ok(()) } else { write!(f, " ({})", self.choice) }
+    }
+}
+
+/// Finds CCCL's headers: those in `CUPRUM_CCCL_PATH`, else the newest in toolkits and Python packages.
+///
+/// NVRTC 13.3 and later bundle a copy, which [`crate::compile::nvrtc::cccl_headers`] falls back to.
+pub fn find_cccl() -> Result<CcclHeaders, Missing> {
+    find_cccl_in(&process_env)
+}
+
+/// [`find_cccl`] with the environment given by the caller.
+pub fn find_cccl_in(env: Env<'_>) -> Result<CcclHeaders, Missing> {
+    let missing = |reason: String| Missing {
+        name: "CCCL headers".into(),
+        reason,
+        help: "pip install nvidia-cuda-cccl, or set CUPRUM_CCCL_PATH to its include folder".into(),
+    };
+    let mut overrides = Vec::new();
+    for root in override_list(env, "CUPRUM_CCCL_PATH").map_err(missing)? {
+        overrides.extend(package_includes(&root));
+        overrides.extend([root.join("include/cccl"), root.join("include"), root]);
+    }
+    let with_version = |f: &PathBuf| {
+        let headers = |version| CcclHeaders { include: f.clone(), version, choice: String::new(), is_override: false };
+        cccl_version(f).map(headers)
+    };
+    if let Some(found) = overrides.iter().find_map(with_version) {
+        return Ok(CcclHeaders { choice: "from CUPRUM_CCCL_PATH".into(), is_override: true, ..found });
+    }
+    let mut toolkits = override_list(env, "CUPRUM_CUDA_PATH").map_err(missing)?;
+    let mut folders: Vec<PathBuf> = toolkits.iter().flat_map(|root| package_includes(root)).collect();
+    let mut refused = Vec::new();
+    toolkits.extend(roots(env, &["CUDA_HOME", "CUDA_PATH"], &mut refused));
+    toolkits.extend(installed_toolkits());
+    toolkits.extend(roots(env, &["CONDA_PREFIX"], &mut refused));
+    for root in &toolkits {
+        let target = root.join(TARGET.trim_end_matches("/lib"));
+        folders.extend([root.join("include/cccl"), target.join("include/cccl"), root.join("include")]);
+    }
+    folders.extend(site_packages(env, &mut refused).iter().flat_map(|site| package_includes(site)));
+    newest_cccl(folders.iter().filter_map(with_version)).ok_or_else(|| {
+        let not_searched = refused.iter().map(|r| format!("; {r} was not searched")).collect::<String>();
+        missing(format!("cub/block/block_reduce.cuh not found in {} folders{not_searched}", overrides.len() + folders.len()))
+    })
+}
+
+/// The newest of the headers found, the first of those where there are several.
+fn newest_cccl(found: impl IntoIterator<Item = CcclHeaders>) -> Option<CcclHeaders> {
+    let mut all: Vec<CcclHeaders> = found.into_iter().collect();
+    // Toolkits link to one another: `/usr/local/cuda` and `/usr/local/cuda-13.0` are one folder.
+    let mut seen = HashSet::new();
+    all.retain(|headers| seen.insert(headers.include.canonicalize().unwrap_or_else(|_| headers.include.clone())));
+    all.sort_by_key(|headers| std::cmp::Reverse(headers.version));
+    let others = all.split_off(all.len().min(1));
+    let newest = all.pop()?;
+    let others: Vec<String> = others.iter().map(ToString::to_string).collect();
+    let choice = if others.is_empty() { String::new() } else { format!("the newest; also found: {}", others.join(", ")) };
+    Some(CcclHeaders { choice, ..newest })
+}
+
+fn package_includes(site: &Path) -> [PathBuf; 4] {
+    let folders = ["nvidia/cu13/include/cccl", "cuda/cccl/headers/include", "nvidia/cuda_cccl/include", "nvidia/cu12/include"];
+    folders.map(|f| site.join(f))
+}
+
+/// The version of the CCCL in an include folder, or `None` if CUB and libcu++ are not both there.
+pub fn cccl_version(include: &Path) -> Option<(u32, u32, u32)> {
+    let whole = include.join("cub/block/block_reduce.cuh").is_file() && include.join("cuda/std/cstdint").is_file();
+    if !whole {
+        return None;
+    }
+    // CCCL 2.2 and later have their version here. CUB's own number differs in 2.x only in its format.
+    let cccl = define(&include.join("cuda/std/__cccl/version.h"), "CCCL_VERSION");
+    if let Some(v) = cccl.or_else(|| define(&include.join("cuda/version"), "CCCL_VERSION")) {
+        return Some((v / 1_000_000, v / 1000 % 1000, v % 1000));
+    }
+    let v = define(&include.join("cub/version.cuh"), "CUB_VERSION")?;
+    Some((v / 100_000, v / 100 % 1000, v % 100))
+}
+
+fn define(header: &Path, name: &str) -> Option<u32> {
+    let text = std::fs::read_to_string(header).ok()?;
+    let start = format!("#define {name} ");
+    let value = text.lines().find_map(|line| line.strip_prefix(&start))?;
+    value.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+#[path = "libraries_tests.rs"]
+mod tests;

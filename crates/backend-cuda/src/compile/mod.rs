@@ -1,0 +1,16 @@
+//! From CUDA C++ to loaded kernels: [`libraries`] finds shared libraries and headers, [`nvrtc`] compiles, [`disk_cache`] keeps cubins,
+//! [`program`] ties source to a loaded [`module`]. [`source_dump`] writes sources to a folder on request.
+
+pub mod disk_cache;
+mod ld_cache;
+#[allow(unsafe_code)] // dlopen
+pub mod libraries;
+#[allow(unsafe_code)] // a kernel launch
+pub mod minimal_launch;
+#[allow(unsafe_code)] // the driver's C interface
+pub mod module;
+#[allow(unsafe_code)] // NVRTC's C interface
+pub mod nvrtc;
+pub mod program;
+pub mod single_flight;
+pub mod source_dump;

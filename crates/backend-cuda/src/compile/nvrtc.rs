@@ -1,0 +1,486 @@
+//! A binding to NVRTC, the run-time compiler. It produces machine code (cubin), not PTX.
+//!
+//! NVRTC has 60 to 200 MB. It is located at once but loaded at the first compilation, so a process with a warm kernel cache
+//! does not load it. Therefore the cache key uses [`Compiler::identity`]: name and size of the library file and of its
+//! builtins library, whose name has the minor version. Path and time are excluded, so that a second virtual environment or a
+//! rebuilt container shares the cache.
+//!
+//! NVRTC serialises compilations within a process. Calls are safe from any thread.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::sync::OnceLock;
+
+use crate::compile::libraries::{self, CcclHeaders, LibrarySpec, Loaded, Missing};
+use crate::driver::Context;
+use crate::error::{CudaError, Result};
+
+/// A compilation request.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Request<'a> {
+    /// Shown in the log, e.g. `map_add_f32.cu`.
+    pub name: &'a str,
+    /// CUDA C++.
+    pub source: &'a str,
+    /// Options other than the architecture, e.g. `--std=c++17`.
+    pub options: &'a [&'a str],
+    /// Headers in memory: the name to `#include`, and the text.
+    pub headers: &'a [(&'a str, &'a str)],
+    /// C++ expressions for kernels (`my::kernel<float>`) whose mangled names are returned.
+    pub name_expressions: &'a [&'a str],
+}
+
+/// Result of a compilation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compiled {
+    /// A cubin, or NUL-terminated PTX. The driver accepts both.
+    pub code: Vec<u8>,
+    /// True if `code` is PTX, because this NVRTC does not support the device.
+    pub is_ptx: bool,
+    /// Mangled names, in the order of `Request::name_expressions`.
+    pub lowered_names: Vec<String>,
+    /// Warnings.
+    pub log: String,
+}
+
+/// An NVRTC library, loaded at first use.
+#[derive(Debug)]
+pub struct Compiler {
+    path: PathBuf,
+    spec: LibrarySpec,
+    api: OnceLock<std::result::Result<Api, Missing>>,
+}
+
+/// The lowest compute capability, as `70` for 7.0, that the kernels are written for: they use loads and stores with a memory order.
+pub const OLDEST_ARCH: u32 = 70;
+
+impl Compiler {
+    /// The process's compiler for a compute capability, given as `90` for 9.0: the preferred NVRTC that serves it, of those whose major
+    /// version the driver can serve.
+    ///
+    /// `driver_major` is the CUDA major version of the driver, of which a process has only one.
+    ///
+    /// # Errors
+    /// [`CudaError::Missing`] if no NVRTC is found, or none that serves the capability; the text lists those found.
+    pub fn for_arch(driver_major: u32, arch: u32) -> Result<&'static Compiler> {
+        choose(Compiler::found(driver_major)?, arch, |compiler| compiler.serves(arch)).map_err(Into::into)
+    }
+
+    /// Every NVRTC found, the preferred first; located once per process.
+    fn found(driver_major: u32) -> Result<&'static [Compiler]> {
+        static FOUND: OnceLock<std::result::Result<Vec<Compiler>, Missing>> = OnceLock::new();
+        let locate = || {
+            let spec = LibrarySpec::nvrtc(driver_major);
+            let paths = libraries::locate_all(&spec)?;
+            Ok(paths.into_iter().map(|path| Compiler { path, spec: spec.clone(), api: OnceLock::new() }).collect())
+        };
+        FOUND.get_or_init(locate).as_deref().map_err(|m| m.clone().into())
+    }
+
+    /// Whether this NVRTC makes code for a compute capability: `Err` with the reason if not. Loads the library only where its file
+    /// name does not tell.
+    fn serves(&self, arch: u32) -> std::result::Result<(), String> {
+        if self.path.file_name().is_some_and(|name| is_known_to_serve(&name.to_string_lossy(), arch)) {
+            return Ok(());
+        }
+        let archs = self.supported_archs().map_err(|e| e.to_string())?;
+        match archs.first() {
+            Some(&oldest) if oldest <= arch => Ok(()),
+            oldest => Err(format!("NVRTC at {} starts at sm_{}", self.path.display(), oldest.copied().unwrap_or_default())),
+        }
+    }
+
+    /// Finds NVRTC without loading it.
+    pub fn locate(driver_major: u32) -> std::result::Result<Compiler, Missing> {
+        let spec = LibrarySpec::nvrtc(driver_major);
+        libraries::locate(&spec).map(|path| Compiler { path, spec, api: OnceLock::new() })
+    }
+
+    /// The library file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Identifies the NVRTC version in cache keys, without loading the library. See the module documentation.
+    pub fn identity(&self) -> String {
+        let real = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
+        let files = std::iter::once(real).chain(libraries::companion_files(&self.path, &self.spec));
+        let describe = |p: PathBuf| {
+            let name = p.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+            format!("{name}:{}", std::fs::metadata(&p).map(|m| m.len()).unwrap_or(0))
+        };
+        files.map(describe).collect::<Vec<_>>().join(";")
+    }
+
+    /// True once the library has been loaded.
+    pub fn is_loaded(&self) -> bool {
+        self.api.get().is_some()
+    }
+
+    /// Major and minor version. Loads the library.
+    pub fn version(&self) -> Result<(u32, u32)> {
+        let api = self.api()?;
+        let (mut major, mut minor) = (0, 0);
+        // SAFETY: both out-pointers are valid for the call.
+        api.check("nvrtcVersion", unsafe { (api.version)(&mut major, &mut minor) })?;
+        Ok((major.unsigned_abs(), minor.unsigned_abs()))
+    }
+
+    /// The compute capabilities (`90` for 9.0) that it makes cubins for, ascending. Loads the library.
+    pub fn supported_archs(&self) -> Result<Vec<u32>> {
+        let api = self.api()?;
+        let mut count = 0;
+        // SAFETY: the out-pointer is valid for the call.
+        api.check("nvrtcGetNumSupportedArchs", unsafe { (api.num_archs)(&mut count) })?;
+        let mut archs = vec![0 as c_int; usize::try_from(count).unwrap_or(0)];
+        // SAFETY: the array has the number of elements that NVRTC just asked for.
+        api.check("nvrtcGetSupportedArchs", unsafe { (api.archs)(archs.as_mut_ptr()) })?;
+        let mut archs: Vec<u32> = archs.into_iter().map(c_int::unsigned_abs).collect();
+        archs.sort_unstable();
+        Ok(archs)
+    }
+
+    /// Compiles for a compute capability, given as `90` for 9.0.
+    ///
+    /// Returns a cubin. For a device that is newer than this NVRTC, returns PTX for the newest supported architecture.
+    pub fn compile(&self, request: &Request<'_>, arch: u32) -> Result<Compiled> {
+        let api = self.api()?;
+        let archs = self.supported_archs()?;
+        let target = archs.iter().rev().find(|&&a| a <= arch).copied().ok_or_else(|| {
+            let known = archs.first().copied().unwrap_or(0);
+            let text =
+                format!("NVRTC at {} starts at sm_{known}, the device is sm_{arch}; an older CUDA major serves it", self.path.display());
+            CudaError::Missing(text)
+        })?;
+        let is_ptx = target != arch;
+        let kind = if is_ptx { "compute" } else { "sm" };
+        let program = ProgramHandle::new(api, request)?;
+        let mut options = vec![c_string(&format!("--gpu-architecture={kind}_{target}"))?];
+        for option in request.options {
+            options.push(c_string(option)?);
+        }
+        program.compile(request, &options)?;
+        Ok(Compiled {
+            code: if is_ptx {
+                program.bytes("nvrtcGetPTX", api.ptx_size, api.ptx)?
+            } else {
+                program.bytes("nvrtcGetCUBIN", api.cubin_size, api.cubin)?
+            },
+            is_ptx,
+            lowered_names: request.name_expressions.iter().map(|e| program.lowered_name(e)).collect::<Result<_>>()?,
+            log: program.log(),
+        })
+    }
+
+    /// Unpacks the CUDA headers and CCCL that NVRTC 13.3 and later bundle (20 MB, once per version) to `folder`. Returns
+    /// CCCL's include folder.
+    pub fn bundled_cccl(&self, folder: &Path) -> Result<CcclHeaders> {
+        let missing = |reason: String| Missing {
+            name: "CCCL headers".into(),
+            reason,
+            help: "pip install nvidia-cuda-cccl, or set CUPRUM_CCCL_PATH to its include folder".into(),
+        };
+        let api = self.api()?;
+        let Some(install) = api.install_headers else {
+            return Err(missing(format!("not installed, and the NVRTC at {} bundles none (13.3 and later do)", self.path.display())).into());
+        };
+        let (major, minor) = self.version()?;
+        let target = folder.join(format!("nvrtc-headers-{major}.{minor}"));
+        std::fs::create_dir_all(folder).map_err(|e| missing(format!("{}: {e}", folder.display())))?;
+        let path = c_string(&target.to_string_lossy())?;
+        let mut log: *const c_char = ptr::null();
+        // SAFETY: `path` is NUL-terminated and outlives the call; flags 0 skips what is already installed, and the
+        // library takes a lock against other processes. `log` receives a pointer owned by the library.
+        let code = unsafe { install(path.as_ptr(), 0, &mut log) };
+        if code != 0 {
+            let why = if log.is_null() { api.error_name(code) } else { owned_text(log) };
+            return Err(missing(format!("NVRTC could not unpack its headers to {}: {why}", target.display())).into());
+        }
+        let include = target.join("cccl");
+        let version = libraries::cccl_version(&include).ok_or_else(|| missing(format!("none in {}", target.display())))?;
+        Ok(CcclHeaders { include, version, choice: "bundled with NVRTC".into(), is_override: false })
+    }
+
+    fn api(&self) -> Result<&Api> {
+        let load = || libraries::load_from(&self.path, &self.spec).and_then(|l| Api::new(l, self.spec.help));
+        self.api.get_or_init(load).as_ref().map_err(|m| m.clone().into())
+    }
+}
+
+/// True if every NVRTC of this file name serves a compute capability, so that the library need not be loaded to ask. The lists are
+/// those of NVRTC 12.0 to 12.9 and 13.0 to 13.3; a newer device gets PTX.
+fn is_known_to_serve(file_name: &str, arch: u32) -> bool {
+    let oldest = match file_name.split_once(".so.").map(|(_, version)| version.split('.').next().unwrap_or(version)) {
+        Some("12") => 50,
+        Some("13") => 75,
+        _ => return false,
+    };
+    arch >= oldest
+}
+
+/// The first candidate that serves a compute capability.
+fn choose<C>(candidates: &[C], arch: u32, serves: impl Fn(&C) -> std::result::Result<(), String>) -> std::result::Result<&C, Missing> {
+    let mut reasons = Vec::new();
+    for candidate in candidates {
+        match serves(candidate) {
+            Ok(()) => return Ok(candidate),
+            Err(reason) => reasons.push(reason),
+        }
+    }
+    // CUDA 13 dropped all devices before compute capability 7.5.
+    let package = if arch < 75 { "nvidia-cuda-nvrtc-cu12" } else { "nvidia-cuda-nvrtc" };
+    Err(Missing {
+        name: "NVRTC".into(),
+        reason: format!("none found serves compute capability {}: {}", capability(arch), reasons.join("; ")),
+        help: format!("pip install {package}, or set CUPRUM_CUDA_PATH to a CUDA toolkit that serves it"),
+    })
+}
+
+/// `7.5` for `75`.
+pub(crate) fn capability(arch: u32) -> String {
+    format!("{}.{}", arch / 10, arch % 10)
+}
+
+impl Context {
+    /// The compiler for this device; see [`Compiler::for_arch`].
+    pub fn compiler(&self) -> Result<&'static Compiler> {
+        Compiler::for_arch(self.driver_version().0, self.info().arch())
+    }
+}
+
+/// CCCL's headers: [`libraries::find_cccl`], else the copy that NVRTC bundles, unpacked into the cache folder. Headers older than
+/// [`libraries::OLDEST_CCCL`] are returned only where no NVRTC bundles newer ones.
+pub fn cccl_headers(driver_major: u32) -> Result<CcclHeaders> {
+    let found = libraries::find_cccl();
+    if found.as_ref().is_ok_and(|headers| headers.is_supported() || headers.is_override) {
+        return found.map_err(Into::into);
+    }
+    let Some(folder) = cuprum_core::settings::cache_folder() else { return found.map_err(Into::into) };
+    let mut failure = None;
+    for compiler in Compiler::found(driver_major).unwrap_or_default() {
+        match compiler.bundled_cccl(&folder) {
+            Ok(headers) => return Ok(headers),
+            Err(e) => failure = failure.or(Some(e)),
+        }
+    }
+    found.map_err(|missing| failure.unwrap_or_else(|| missing.into()))
+}
+
+type ProgramPtr = *mut c_void;
+type SizeFn = unsafe extern "C" fn(ProgramPtr, *mut usize) -> c_int;
+type BytesFn = unsafe extern "C" fn(ProgramPtr, *mut c_char) -> c_int;
+type CreateFn =
+    unsafe extern "C" fn(*mut ProgramPtr, *const c_char, *const c_char, c_int, *const *const c_char, *const *const c_char) -> c_int;
+
+/// NVRTC's functions. Results are plain integers, because a newer library may return unknown codes.
+#[derive(Debug)]
+struct Api {
+    version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int,
+    error_string: unsafe extern "C" fn(c_int) -> *const c_char,
+    num_archs: unsafe extern "C" fn(*mut c_int) -> c_int,
+    archs: unsafe extern "C" fn(*mut c_int) -> c_int,
+    create: CreateFn,
+    destroy: unsafe extern "C" fn(*mut ProgramPtr) -> c_int,
+    compile: unsafe extern "C" fn(ProgramPtr, c_int, *const *const c_char) -> c_int,
+    log_size: SizeFn,
+    log: BytesFn,
+    ptx_size: SizeFn,
+    ptx: BytesFn,
+    cubin_size: SizeFn,
+    cubin: BytesFn,
+    add_name: unsafe extern "C" fn(ProgramPtr, *const c_char) -> c_int,
+    lowered: unsafe extern "C" fn(ProgramPtr, *const c_char, *mut *const c_char) -> c_int,
+    install_headers: Option<unsafe extern "C" fn(*const c_char, c_uint, *mut *const c_char) -> c_int>,
+    /// Keeps the function pointers valid.
+    _library: std::mem::ManuallyDrop<Loaded>,
+}
+
+impl Api {
+    fn new(loaded: Loaded, help: &str) -> std::result::Result<Api, Missing> {
+        macro_rules! symbol {
+            ($name:literal) => {
+                // SAFETY: the field's type is the function's signature in nvrtc.h; the library is never closed.
+                *unsafe { loaded.library.get($name) }.map_err(|_| Missing {
+                    name: "NVRTC".into(),
+                    reason: format!("{} has no {}", loaded.path.display(), $name),
+                    help: help.into(),
+                })?
+            };
+        }
+        Ok(Api {
+            version: symbol!("nvrtcVersion"),
+            error_string: symbol!("nvrtcGetErrorString"),
+            num_archs: symbol!("nvrtcGetNumSupportedArchs"),
+            archs: symbol!("nvrtcGetSupportedArchs"),
+            create: symbol!("nvrtcCreateProgram"),
+            destroy: symbol!("nvrtcDestroyProgram"),
+            compile: symbol!("nvrtcCompileProgram"),
+            log_size: symbol!("nvrtcGetProgramLogSize"),
+            log: symbol!("nvrtcGetProgramLog"),
+            ptx_size: symbol!("nvrtcGetPTXSize"),
+            ptx: symbol!("nvrtcGetPTX"),
+            cubin_size: symbol!("nvrtcGetCUBINSize"),
+            cubin: symbol!("nvrtcGetCUBIN"),
+            add_name: symbol!("nvrtcAddNameExpression"),
+            lowered: symbol!("nvrtcGetLoweredName"),
+            // SAFETY: the type is the function's signature in nvrtc.h; absent before 13.3.
+            install_headers: unsafe { loaded.library.get("nvrtcInstallBundledHeaders") }.ok().map(|s| *s),
+            _library: std::mem::ManuallyDrop::new(loaded),
+        })
+    }
+
+    fn error_name(&self, code: c_int) -> String {
+        // SAFETY: takes any integer and returns a static string.
+        let text = unsafe { (self.error_string)(code) };
+        if text.is_null() { "unknown".into() } else { owned_text(text) }
+    }
+
+    fn check(&self, call: &'static str, code: c_int) -> Result<()> {
+        match code {
+            0 => Ok(()),
+            _ => Err(CudaError::Nvrtc { call, code: code.unsigned_abs(), name: self.error_name(code) }),
+        }
+    }
+}
+
+/// A program under compilation; destroyed on drop.
+struct ProgramHandle<'a> {
+    api: &'a Api,
+    raw: ProgramPtr,
+}
+
+impl<'a> ProgramHandle<'a> {
+    fn new(api: &'a Api, request: &Request<'_>) -> Result<Self> {
+        let (source, name) = (c_string(request.source)?, c_string(request.name)?);
+        let texts = request.headers.iter().map(|(_, text)| c_string(text)).collect::<Result<Vec<_>>>()?;
+        let names = request.headers.iter().map(|(name, _)| c_string(name)).collect::<Result<Vec<_>>>()?;
+        let (text_ptrs, name_ptrs) = (pointers(&texts), pointers(&names));
+        let mut raw = ptr::null_mut();
+        // SAFETY: all strings are NUL-terminated and outlive the call, which copies them; both arrays have
+        // `headers.len()` elements.
+        let code =
+            unsafe { (api.create)(&mut raw, source.as_ptr(), name.as_ptr(), count(&names)?, text_ptrs.as_ptr(), name_ptrs.as_ptr()) };
+        api.check("nvrtcCreateProgram", code)?;
+        let program = ProgramHandle { api, raw };
+        for expression in request.name_expressions {
+            let expression = c_string(expression)?;
+            // SAFETY: the program is alive and not yet compiled; the string is copied.
+            api.check("nvrtcAddNameExpression", unsafe { (api.add_name)(raw, expression.as_ptr()) })?;
+        }
+        Ok(program)
+    }
+
+    fn compile(&self, request: &Request<'_>, options: &[CString]) -> Result<()> {
+        let option_ptrs = pointers(options);
+        // SAFETY: the program is alive; the option strings outlive the call.
+        let code = unsafe { (self.api.compile)(self.raw, count(options)?, option_ptrs.as_ptr()) };
+        if code == 0 {
+            return Ok(());
+        }
+        let log = match self.log() {
+            log if log.trim().is_empty() => self.api.error_name(code),
+            log => log,
+        };
+        Err(CudaError::Compile { name: request.name.into(), source_line: offending_line(&log, request), log })
+    }
+
+    fn log(&self) -> String {
+        let bytes = self.bytes("nvrtcGetProgramLog", self.api.log_size, self.api.log).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).trim_end_matches('\0').trim().to_owned()
+    }
+
+    fn bytes(&self, call: &'static str, size: SizeFn, get: BytesFn) -> Result<Vec<u8>> {
+        let mut len = 0;
+        // SAFETY: the program is alive and the out-pointer valid.
+        self.api.check(call, unsafe { size(self.raw, &mut len) })?;
+        let mut bytes = vec![0u8; len];
+        // SAFETY: the buffer has the size that the library just asked for.
+        self.api.check(call, unsafe { get(self.raw, bytes.as_mut_ptr().cast()) })?;
+        Ok(bytes)
+    }
+
+    fn lowered_name(&self, expression: &str) -> Result<String> {
+        let expression = c_string(expression)?;
+        let mut name = ptr::null();
+        // SAFETY: the program is compiled and alive; the name returned belongs to it and is copied at once.
+        self.api.check("nvrtcGetLoweredName", unsafe { (self.api.lowered)(self.raw, expression.as_ptr(), &mut name) })?;
+        Ok(if name.is_null() { String::new() } else { owned_text(name) })
+    }
+}
+
+impl Drop for ProgramHandle<'_> {
+    fn drop(&mut self) {
+        // SAFETY: created by `new` and destroyed only here.
+        unsafe { (self.api.destroy)(&mut self.raw) };
+    }
+}
+
+/// Returns the first source line with an error in the log: `name.cu(12): error: ...` -> `12 | text`.
+fn offending_line(log: &str, request: &Request<'_>) -> Option<String> {
+    for line in log.lines() {
+        let Some((place, _)) = line.split_once("): ").filter(|(_, rest)| rest.contains("error")) else { continue };
+        let Some((file, number)) = place.rsplit_once('(') else { continue };
+        let Ok(number) = number.parse::<usize>() else { continue };
+        let header = request.headers.iter().find(|(name, _)| *name == file).map(|(_, text)| *text);
+        let text = if file == request.name { Some(request.source) } else { header };
+        if let Some(text) = text.and_then(|t| t.lines().nth(number.checked_sub(1)?)) {
+            return Some(format!("{number} | {}", text.trim_end()));
+        }
+    }
+    None
+}
+
+fn c_string(text: &str) -> Result<CString> {
+    CString::new(text).map_err(|_| CudaError::Invalid("text for the compiler holds a NUL character".into()))
+}
+
+fn pointers(strings: &[CString]) -> Vec<*const c_char> {
+    strings.iter().map(|s| s.as_ptr()).collect()
+}
+
+fn count<T>(items: &[T]) -> Result<c_int> {
+    c_int::try_from(items.len()).map_err(|_| CudaError::Invalid("too many strings for the compiler".into()))
+}
+
+fn owned_text(text: *const c_char) -> String {
+    // SAFETY: callers pass non-null NUL-terminated strings that NVRTC owns and that live until its next call.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_compiler_is_chosen_by_the_device() {
+        // (file name, the lowest compute capability that it serves)
+        type Fake = (&'static str, u32);
+        let serves = |arch| move |c: &Fake| if c.1 <= arch { Ok(()) } else { Err(format!("{} starts at sm_{}", c.0, c.1)) };
+        let both: &[Fake] = &[("nvrtc 13", 75), ("nvrtc 12", 50)];
+        assert_eq!(choose(both, 90, serves(90)).unwrap().0, "nvrtc 13");
+        assert_eq!(choose(both, 70, serves(70)).unwrap().0, "nvrtc 12", "a V100");
+        let missing = choose(&both[..1], 70, serves(70)).unwrap_err();
+        assert_eq!(missing.reason, "none found serves compute capability 7.0: nvrtc 13 starts at sm_75");
+        assert!(missing.help.contains("nvidia-cuda-nvrtc-cu12"), "{missing}");
+        // A library that cannot be loaded does not hide the next one.
+        let broken = |c: &Fake| if c.1 == 75 { Err("cannot be loaded".into()) } else { Ok(()) };
+        assert_eq!(choose(both, 90, broken).unwrap().0, "nvrtc 12");
+    }
+
+    #[test]
+    fn file_names_tell_of_known_versions_only() {
+        let known = |name, arch| is_known_to_serve(name, arch);
+        assert!(known("libnvrtc.so.13", 75) && known("libnvrtc.so.12", 70) && known("libnvrtc.so.12.9.86", 100));
+        assert!(!known("libnvrtc.so.13", 70) && !known("libnvrtc.so.14", 90) && !known("libnvrtc.so", 90));
+    }
+
+    #[test]
+    fn the_offending_line_is_shown() {
+        let request = Request { name: "k.cu", source: "a\n  b c\nd", headers: &[("h.h", "x\ny")], ..Request::default() };
+        let log = "k.cu(1): warning #1: odd\nk.cu(2): error: what\nk.cu(3): error: more";
+        assert_eq!(offending_line(log, &request).unwrap(), "2 |   b c");
+        assert_eq!(offending_line("h.h(2): error: what", &request).unwrap(), "2 | y");
+        assert_eq!(offending_line("k.cu(0): error: x\nk.cu(99): error: x\nno(place", &request), None);
+    }
+}

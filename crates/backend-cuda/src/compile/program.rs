@@ -1,0 +1,193 @@
+//! From CUDA C++ to a loaded module: by the disk cache, or by NVRTC on a miss.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use crate::compile::disk_cache::{CacheKey, DiskCache};
+use crate::compile::module::{Function, Module};
+use crate::compile::nvrtc::{Compiled, Compiler, Request};
+use crate::compile::source_dump::{self, Origin};
+use crate::driver::Context;
+use crate::error::Result;
+
+/// CUDA C++ source and everything that determines its code.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Program<'a> {
+    /// Name in compile errors; not part of the cache key.
+    pub name: &'a str,
+    /// The source. Compiled as C++17.
+    pub source: &'a str,
+    /// Further options, e.g. `--use_fast_math`. The architecture is added.
+    pub options: &'a [&'a str],
+    /// Headers in memory: name and text.
+    pub headers: &'a [(&'a str, &'a str)],
+    /// Folders for `#include`. Neither they nor their files are part of the cache key: describe their contents in `identity`.
+    pub include_dirs: &'a [&'a Path],
+    /// Part of the cache key for contents that are not hashed, such as `CCCL 3.0.1`.
+    pub identity: &'a str,
+    /// Name expressions of template kernels, for [`Built::function`] by index. Without any, kernels are `extern "C"`.
+    pub name_expressions: &'a [&'a str],
+}
+
+/// A program loaded on a device.
+#[derive(Debug, Clone)]
+pub struct Built {
+    /// The module.
+    pub module: Arc<Module>,
+    lowered_names: Vec<String>,
+}
+
+impl Built {
+    /// Returns the kernel of the `index`-th name expression.
+    pub fn function(&self, index: usize) -> Result<Arc<Function>> {
+        let name = self.lowered_names.get(index).map_or("", String::as_str);
+        self.module.function(name)
+    }
+
+    /// Returns an `extern "C"` kernel.
+    pub fn function_named(&self, name: &str) -> Result<Arc<Function>> {
+        self.module.function(name)
+    }
+}
+
+/// Compilation statistics of this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stats {
+    /// Programs loaded from the disk cache.
+    pub hits: u64,
+    /// Programs that NVRTC compiled.
+    pub compiles: u64,
+    /// Time spent in NVRTC, loading it included, in microseconds.
+    pub compile_micros: u64,
+}
+
+static HITS: AtomicU64 = AtomicU64::new(0);
+static COMPILES: AtomicU64 = AtomicU64::new(0);
+static COMPILE_MICROS: AtomicU64 = AtomicU64::new(0);
+
+/// Returns the statistics since the process began.
+pub fn stats() -> Stats {
+    let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    Stats { hits: read(&HITS), compiles: read(&COMPILES), compile_micros: read(&COMPILE_MICROS) }
+}
+
+impl Program<'_> {
+    /// Compiles the program, or takes it from the disk cache, and loads it on a device.
+    ///
+    /// # Errors
+    /// `Missing` if NVRTC is needed but missing, `Compile` with log and line, `Driver` from loading.
+    pub fn build(&self, context: &'static Context) -> Result<Built> {
+        let compiler = context.compiler()?;
+        let compiled = self.compile(compiler, context.info().arch(), DiskCache::shared())?;
+        let module = Module::load(context, &compiled.code)?;
+        Ok(Built { module, lowered_names: compiled.lowered_names })
+    }
+
+    /// Whether the disk cache has the code for [`Program::build`].
+    pub fn is_cached(&self, context: &Context) -> Result<bool> {
+        let compiler = context.compiler()?;
+        Ok(DiskCache::shared().get(&self.key(&compiler.identity(), context.info().arch())).is_some())
+    }
+
+    /// Returns the machine code for a compute capability (`90` for 9.0), from `cache` or by `compiler`.
+    pub fn compile(&self, compiler: &Compiler, arch: u32, cache: &DiskCache) -> Result<Compiled> {
+        let key = self.key(&compiler.identity(), arch);
+        let includes: Vec<String> = self.include_dirs.iter().map(|d| format!("-I{}", d.display())).collect();
+        let mut options = vec!["--std=c++17"];
+        options.extend(self.options);
+        options.extend(includes.iter().map(String::as_str));
+        let request = Request {
+            name: self.name,
+            source: self.source,
+            options: &options,
+            headers: self.headers,
+            name_expressions: self.name_expressions,
+        };
+        if let Some(compiled) = cache.get(&key).and_then(|bytes| decode(&bytes)) {
+            HITS.fetch_add(1, Ordering::Relaxed);
+            source_dump::write(&request, arch, &key, &Origin::Cache);
+            return Ok(compiled);
+        }
+        let start = Instant::now();
+        let compiled = compiler.compile(&request, arch).inspect_err(|e| source_dump::write(&request, arch, &key, &Origin::Failed(e)))?;
+        let time = start.elapsed();
+        source_dump::write(&request, arch, &key, &Origin::Compiled(&compiled, time));
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        COMPILES.fetch_add(1, Ordering::Relaxed);
+        COMPILE_MICROS.fetch_add(micros, Ordering::Relaxed);
+        tracing::debug!(name = self.name, arch, micros, "compiled");
+        cache.put(&key, &encode(&compiled));
+        Ok(compiled)
+    }
+
+    fn key(&self, compiler: &str, arch: u32) -> CacheKey {
+        let counts = [self.options.len(), self.headers.len(), self.name_expressions.len()].map(|n| n as u64);
+        let counts: Vec<u8> = counts.iter().flat_map(|n| n.to_le_bytes()).collect();
+        let arch = arch.to_le_bytes();
+        let mut parts: Vec<&[u8]> = vec![&arch, compiler.as_bytes(), self.source.as_bytes(), self.identity.as_bytes(), &counts];
+        parts.extend(self.options.iter().map(|o| o.as_bytes()));
+        parts.extend(self.headers.iter().flat_map(|(name, text)| [name.as_bytes(), text.as_bytes()]));
+        parts.extend(self.name_expressions.iter().map(|e| e.as_bytes()));
+        CacheKey::new(&parts)
+    }
+}
+
+/// The format in the cache: kind, total length of the names, NUL-terminated names, code.
+fn encode(compiled: &Compiled) -> Vec<u8> {
+    let names: String = compiled.lowered_names.iter().flat_map(|n| [n.as_str(), "\0"]).collect();
+    let mut bytes = vec![u8::from(compiled.is_ptx)];
+    bytes.extend((names.len() as u64).to_le_bytes());
+    bytes.extend(names.as_bytes());
+    bytes.extend(&compiled.code);
+    bytes
+}
+
+fn decode(bytes: &[u8]) -> Option<Compiled> {
+    let (&kind, rest) = bytes.split_first()?;
+    let (len, rest) = rest.split_first_chunk::<8>()?;
+    let (names, code) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*len)).ok()?)?;
+    let names = std::str::from_utf8(names).ok()?;
+    Some(Compiled {
+        code: code.to_vec(),
+        is_ptx: kind != 0,
+        lowered_names: names.split_terminator('\0').map(str::to_owned).collect(),
+        log: String::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cached_form_round_trips() {
+        let names = [vec![], vec!["_Z1aIfEvPT_".to_owned(), "b".to_owned()]];
+        for lowered_names in names {
+            let compiled = Compiled { code: vec![1, 2, 0, 3], is_ptx: true, lowered_names, log: String::new() };
+            assert_eq!(decode(&encode(&compiled)), Some(compiled));
+        }
+        assert_eq!(decode(&[]), None);
+        assert_eq!(decode(&[0, 255, 0, 0, 0, 0, 0, 0, 0, 1]), None);
+    }
+
+    #[test]
+    fn the_key_depends_on_everything_but_name_and_folders() {
+        let base = Program { name: "a", source: "s", options: &["-x"], ..Program::default() };
+        let key = base.key("nvrtc", 90);
+        let folders = [Path::new("/x")];
+        assert_eq!(key, Program { name: "b", include_dirs: &folders, ..base }.key("nvrtc", 90));
+        let others = [
+            Program { source: "t", ..base },
+            Program { options: &["-y"], ..base },
+            Program { headers: &[("h", "")], ..base },
+            Program { identity: "i", ..base },
+            Program { name_expressions: &["k<int>"], ..base },
+        ];
+        let mut keys: Vec<_> = others.iter().map(|p| p.key("nvrtc", 90)).collect();
+        keys.extend([key, base.key("nvrtc", 80), base.key("other", 90)]);
+        let distinct: std::collections::HashSet<_> = keys.iter().collect();
+        assert_eq!(distinct.len(), keys.len());
+    }
+}

@@ -1,0 +1,128 @@
+//! Writes compiled sources to a folder: `CUPRUM_DUMP_SOURCE=folder`.
+//!
+//! Each program writes `name-key.cu`: its source, then its in-memory headers after `#if 0`, which include user code. It also
+//! writes `name-key.log`: cache key, architecture, options, origin of the code, and the compiler's log. Programs from the
+//! cache are written too.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use cuprum_core::settings;
+
+use crate::compile::disk_cache::CacheKey;
+use crate::compile::nvrtc::{Compiled, Request};
+use crate::error::CudaError;
+
+/// Name of the variable.
+pub const VARIABLE: &str = "CUPRUM_DUMP_SOURCE";
+
+/// Maximum number of characters of the program's name in file names.
+const NAME: usize = 80;
+const KEY: usize = 16;
+
+/// Origin of a program's code.
+pub enum Origin<'a> {
+    /// The disk cache.
+    Cache,
+    /// NVRTC, with the time of the compilation.
+    Compiled(&'a Compiled, Duration),
+    /// An NVRTC error.
+    Failed(&'a CudaError),
+}
+
+/// Writes a program to the folder, if the variable is set. A failure is a warning.
+pub fn write(request: &Request, arch: u32, key: &CacheKey, origin: &Origin) {
+    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let folder = || settings::env(VARIABLE).map(PathBuf::from);
+    let Some(folder) = FOLDER.get_or_init(folder) else { return };
+    if let Err(error) = write_to(folder, request, arch, key, origin) {
+        tracing::warn!(name = request.name, "{VARIABLE}: {} cannot be written: {error}", folder.display());
+    }
+}
+
+fn write_to(folder: &Path, request: &Request, arch: u32, key: &CacheKey, origin: &Origin) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let stem = file_stem(request.name, key);
+    fs::write(folder.join(format!("{stem}.cu")), text(request))?;
+    fs::write(folder.join(format!("{stem}.log")), log(request, arch, key, origin))
+}
+
+/// The source first, so that line numbers match compiler messages, then the headers.
+fn text(request: &Request) -> String {
+    let headers = request.headers.iter().map(|(name, text)| format!("\n#if 0 // header {name}\n{text}\n#endif\n"));
+    std::iter::once(request.source.to_owned()).chain(headers).collect()
+}
+
+/// The program's name in file name characters, and the start of its key.
+fn file_stem(name: &str, key: &CacheKey) -> String {
+    let name = name.strip_suffix(".cu").unwrap_or(name);
+    let kept: String = name.chars().take(NAME).map(|c| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { '_' }).collect();
+    let key: String = key.to_string().chars().take(KEY).collect();
+    format!("{kept}-{key}")
+}
+
+fn log(request: &Request, arch: u32, key: &CacheKey, origin: &Origin) -> String {
+    let mut lines = vec![
+        format!("name: {}", request.name),
+        format!("key: {key}"),
+        format!("architecture: sm_{arch}"),
+        format!("options: {}", request.options.join(" ")),
+    ];
+    lines.extend(request.headers.iter().map(|(name, text)| format!("header: {name}, {} bytes", text.len())));
+    lines.extend(request.name_expressions.iter().map(|e| format!("kernel: {e}")));
+    match origin {
+        Origin::Cache => lines.push("code: from the disk cache".into()),
+        Origin::Compiled(made, time) => {
+            let kind = if made.is_ptx { "PTX" } else { "cubin" };
+            lines.push(format!("code: {kind} of {} bytes, compiled in {time:.1?}", made.code.len()));
+            lines.push(if made.log.is_empty() { "log: nothing".into() } else { format!("log:\n{}", made.log) });
+        }
+        Origin::Failed(error) => lines.push(format!("failed: {error}")),
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_leaves_its_text_and_what_became_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let nested = folder.path().join("made").join("here");
+        let headers = [("own.h", "#define N 3\n")];
+        let request =
+            Request { name: "a<b>/c.cu", source: "text", options: &["-x", "-y"], headers: &headers, name_expressions: &["k<int>"] };
+        let key = CacheKey::new(&[b"all that shapes it"]);
+        let made = Compiled { code: vec![0; 10], is_ptx: false, lowered_names: vec![], log: "k.cu(1): warning".into() };
+        write_to(&nested, &request, 90, &key, &Origin::Compiled(&made, Duration::from_millis(1500))).unwrap();
+        let mut files: Vec<String> = fs::read_dir(&nested).unwrap().map(|f| f.unwrap().file_name().into_string().unwrap()).collect();
+        files.sort();
+        let stem = format!("a_b__c-{}", &key.to_string()[..KEY]);
+        assert_eq!(files, [format!("{stem}.cu"), format!("{stem}.log")]);
+        assert_eq!(fs::read_to_string(nested.join(&files[0])).unwrap(), "text\n#if 0 // header own.h\n#define N 3\n\n#endif\n");
+        let expected = format!(
+            "name: a<b>/c.cu\nkey: {key}\narchitecture: sm_90\noptions: -x -y\nheader: own.h, 12 bytes\nkernel: k<int>\n\
+             code: cubin of 10 bytes, compiled in 1.5s\nlog:\nk.cu(1): warning\n"
+        );
+        assert_eq!(fs::read_to_string(nested.join(&files[1])).unwrap(), expected);
+
+        write_to(&nested, &request, 90, &key, &Origin::Cache).unwrap();
+        assert!(fs::read_to_string(nested.join(&files[1])).unwrap().ends_with("code: from the disk cache\n"));
+        let error = CudaError::Compile { name: "k.cu".into(), log: "k.cu(2): error: what".into(), source_line: Some("2 | b".into()) };
+        write_to(&nested, &request, 90, &key, &Origin::Failed(&error)).unwrap();
+        let failed = fs::read_to_string(nested.join(&files[1])).unwrap();
+        assert!(failed.contains("failed: compiling k.cu failed at: 2 | b\nk.cu(2): error: what"), "{failed}");
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_is_an_error() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let key = CacheKey::new(&[]);
+        assert!(write_to(&file.path().join("below"), &Request::default(), 90, &key, &Origin::Cache).is_err());
+    }
+}

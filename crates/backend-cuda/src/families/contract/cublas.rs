@@ -1,0 +1,568 @@
+//! cuBLAS: one handle per device, which is set to the stream of each call, and the function that contractions need. Allows
+//! unsafe code for its C interface.
+//!
+//! cuBLAS is **column-major**. For row-major C = A B, pass B as `a`, A as `b`, n as `m`, m as `n`: this computes C^T = B^T
+//! A^T, which is C in row-major order. A row-major operand that is used transposed takes `Transpose::Yes` there. Leading
+//! dimensions are in elements. The caller does this.
+//!
+//! Its functions are loaded from the library that [`crate::compile::libraries`] finds. cudarc's loader prefers a
+//! `libcublas.so` of any version and panics on a missing symbol.
+
+use std::collections::BTreeMap;
+use std::ffi::{c_int, c_longlong, c_void};
+use std::mem::ManuallyDrop;
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use cuprum_core::MatmulPrecision;
+
+use crate::compile::libraries::{self, LibrarySpec, Loaded, Missing};
+use crate::driver::{Context, DeviceBuffer, sys};
+use crate::error::{CudaError, Result};
+
+/// Element types of a product. The names are cuprum's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BlasType {
+    /// IEEE half, accumulated in f32.
+    F16,
+    /// bfloat16, accumulated in f32.
+    Bf16,
+    /// f32, computed in full precision unless [`Gemm::precision`] allows less.
+    F32,
+    /// f64.
+    F64,
+    /// Complex of f32.
+    C64,
+    /// Complex of f64.
+    C128,
+}
+
+/// The form of an operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(i32)]
+pub enum Transpose {
+    /// As stored.
+    No = 0,
+    /// Transposed.
+    Yes = 1,
+    /// Transposed and conjugated.
+    Conjugate = 2,
+}
+
+/// `batch` products C = alpha op(A) op(B) + beta C in column-major order: op(A) is m x k, op(B) k x n, C m x n.
+///
+/// Addresses are device addresses; strides between batches are in elements, 0 repeats an operand (not C).
+#[derive(Debug, Clone, Copy)]
+pub struct Gemm {
+    /// Type of A, B and C.
+    pub dtype: BlasType,
+    /// Forms of A and B.
+    pub transpose: (Transpose, Transpose),
+    /// Rows of C.
+    pub m: i64,
+    /// Columns of C.
+    pub n: i64,
+    /// Length of the contracted axis.
+    pub k: i64,
+    /// Factor of the product: real and imaginary part.
+    pub alpha: (f64, f64),
+    /// A.
+    pub a: u64,
+    /// Leading dimension of A as stored.
+    pub lda: i64,
+    /// Stride between consecutive A, in elements.
+    pub stride_a: i64,
+    /// B.
+    pub b: u64,
+    /// Leading dimension of B as stored.
+    pub ldb: i64,
+    /// Stride between consecutive B, in elements.
+    pub stride_b: i64,
+    /// Factor of C: real and imaginary part. With (0, 0), C is not read.
+    pub beta: (f64, f64),
+    /// C.
+    pub c: u64,
+    /// Leading dimension of C.
+    pub ldc: i64,
+    /// Stride between consecutive C, in elements.
+    pub stride_c: i64,
+    /// Number of products.
+    pub batch: i64,
+    /// Precision of products of `F32` and `C64`.
+    pub precision: MatmulPrecision,
+}
+
+/// A scalar in the representation of the compute type.
+#[repr(C, align(16))]
+struct Scalar([u8; 16]);
+
+impl Scalar {
+    fn new(dtype: BlasType, (re, im): (f64, f64)) -> Scalar {
+        let mut bytes = [0; 16];
+        match dtype {
+            BlasType::F64 | BlasType::C128 => {
+                bytes[..8].copy_from_slice(&re.to_ne_bytes());
+                bytes[8..].copy_from_slice(&im.to_ne_bytes());
+            }
+            _ => {
+                bytes[..4].copy_from_slice(&(re as f32).to_ne_bytes());
+                bytes[4..8].copy_from_slice(&(im as f32).to_ne_bytes());
+            }
+        }
+        Scalar(bytes)
+    }
+}
+
+impl BlasType {
+    /// `cudaDataType_t`.
+    fn data_type(self) -> c_int {
+        match self {
+            BlasType::F16 => 2,
+            BlasType::Bf16 => 14,
+            BlasType::F32 => 0,
+            BlasType::F64 => 1,
+            BlasType::C64 => 4,
+            BlasType::C128 => 5,
+        }
+    }
+
+    /// `cublasComputeType_t`.
+    fn compute_type(self, precision: MatmulPrecision) -> c_int {
+        const COMPUTE_32F: c_int = 68;
+        const COMPUTE_32F_FAST_16BF: c_int = 75;
+        const COMPUTE_32F_FAST_TF32: c_int = 77;
+        const COMPUTE_64F: c_int = 70;
+        match (self, precision) {
+            (BlasType::F64 | BlasType::C128, _) => COMPUTE_64F,
+            (BlasType::F32 | BlasType::C64, MatmulPrecision::TensorFloat32) => COMPUTE_32F_FAST_TF32,
+            (BlasType::F32 | BlasType::C64, MatmulPrecision::BFloat16) => COMPUTE_32F_FAST_16BF,
+            _ => COMPUTE_32F,
+        }
+    }
+}
+
+type Handle = *mut c_void;
+type Operand<I> = (*const c_void, c_int, I, c_longlong);
+type Gemm32 = unsafe extern "C" fn(
+    Handle,
+    c_int,
+    c_int,
+    c_int,
+    c_int,
+    c_int,
+    *const c_void,
+    *const c_void,
+    c_int,
+    c_int,
+    c_longlong,
+    *const c_void,
+    c_int,
+    c_int,
+    c_longlong,
+    *const c_void,
+    *mut c_void,
+    c_int,
+    c_int,
+    c_longlong,
+    c_int,
+    c_int,
+    c_int,
+) -> c_int;
+type Gemm64 = unsafe extern "C" fn(
+    Handle,
+    c_int,
+    c_int,
+    i64,
+    i64,
+    i64,
+    *const c_void,
+    *const c_void,
+    c_int,
+    i64,
+    c_longlong,
+    *const c_void,
+    c_int,
+    i64,
+    c_longlong,
+    *const c_void,
+    *mut c_void,
+    c_int,
+    i64,
+    c_longlong,
+    i64,
+    c_int,
+    c_int,
+) -> c_int;
+
+/// cuBLAS's functions. Enums are passed as integers.
+struct Api {
+    create: unsafe extern "C" fn(*mut Handle) -> c_int,
+    set_stream: unsafe extern "C" fn(Handle, sys::CUstream) -> c_int,
+    set_workspace: unsafe extern "C" fn(Handle, *mut c_void, usize) -> c_int,
+    set_math_mode: unsafe extern "C" fn(Handle, c_int) -> c_int,
+    get_version: unsafe extern "C" fn(Handle, *mut c_int) -> c_int,
+    gemm: Gemm32,
+    /// CUDA 12 and later.
+    gemm_64: Option<Gemm64>,
+    path: PathBuf,
+    _library: ManuallyDrop<Loaded>,
+}
+
+impl Api {
+    fn load(driver_major: u32) -> std::result::Result<Api, Missing> {
+        let spec = LibrarySpec::cublas(driver_major);
+        let loaded = libraries::load(&spec)?;
+        macro_rules! symbol {
+            ($name:literal) => {
+                // SAFETY: the field's type is the function's signature in cublas_api.h; the library is never closed.
+                *unsafe { loaded.library.get($name) }.map_err(|_| Missing {
+                    name: spec.name.into(),
+                    reason: format!("{} has no {}", loaded.path.display(), $name),
+                    help: spec.help.into(),
+                })?
+            };
+        }
+        Ok(Api {
+            create: symbol!("cublasCreate_v2"),
+            set_stream: symbol!("cublasSetStream_v2"),
+            set_workspace: symbol!("cublasSetWorkspace_v2"),
+            set_math_mode: symbol!("cublasSetMathMode"),
+            get_version: symbol!("cublasGetVersion_v2"),
+            gemm: symbol!("cublasGemmStridedBatchedEx"),
+            // SAFETY: the type is the function's signature in cublas_api.h; absent before CUDA 12.
+            gemm_64: unsafe { loaded.library.get("cublasGemmStridedBatchedEx_64") }.ok().map(|s| *s),
+            path: loaded.path.clone(),
+            _library: ManuallyDrop::new(loaded),
+        })
+    }
+
+    /// The library, loaded once per process.
+    fn shared(driver_major: u32) -> Result<&'static Api> {
+        static SHARED: OnceLock<std::result::Result<Api, Missing>> = OnceLock::new();
+        SHARED.get_or_init(|| Api::load(driver_major)).as_ref().map_err(|m| m.clone().into())
+    }
+}
+
+/// Returns the path of cuBLAS without loading it, or the reason why it is missing.
+pub fn probe(driver_major: u32) -> std::result::Result<PathBuf, String> {
+    libraries::locate(&LibrarySpec::cublas(driver_major)).map_err(|m| m.to_string())
+}
+
+/// cuBLAS on one device.
+pub struct Blas {
+    api: &'static Api,
+    context: &'static Context,
+    /// A handle is used by one thread at a time. Calls only queue work, so the lock is held briefly.
+    handle: Mutex<OnStream>,
+    version: u32,
+}
+
+/// The handle and the stream that it is set to.
+struct OnStream {
+    handle: Handle,
+    /// The stream that was set last.
+    stream: Option<u32>,
+    /// Work on different streams may run at the same time: each has a workspace, by number.
+    workspaces: Vec<Option<DeviceBuffer>>,
+}
+
+// SAFETY: the handle may move between threads; the mutex around it serialises its use.
+unsafe impl Send for OnStream {}
+
+impl std::fmt::Debug for Blas {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Blas({} at {})", self.version, self.api.path.display())
+    }
+}
+
+impl Context {
+    /// cuBLAS on this device; loaded and initialised at the first call (some 50 ms).
+    pub fn blas(&'static self) -> Result<&'static Blas> {
+        if let Some(blas) = self.blas.get() {
+            return Ok(blas);
+        }
+        // Refusals are kept by device. Other failures are not: a device that was full may have memory at the next call.
+        static REFUSALS: Mutex<BTreeMap<usize, CudaError>> = Mutex::new(BTreeMap::new());
+        let mut refusals = REFUSALS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(blas) = self.blas.get() {
+            return Ok(blas);
+        }
+        if let Some(refusal) = refusals.get(&self.info().ordinal) {
+            return Err(refusal.clone());
+        }
+        match Blas::new(self) {
+            Ok(made) => Ok(self.blas.get_or_init(|| made)),
+            Err(e) => {
+                if is_refusal(&e) {
+                    refusals.insert(self.info().ordinal, e.clone());
+                }
+                Err(e)
+            }
+        }
+    }
+}
+
+impl Blas {
+    fn new(context: &'static Context) -> Result<Blas> {
+        let api = Api::shared(context.driver_version().0)?;
+        let mut handle = ptr::null_mut();
+        context.with_room(|| {
+            // SAFETY: the context is current and the out-pointer valid.
+            check_on(context, "cublasCreate", unsafe { (api.create)(&mut handle) })
+        })?;
+        // DEFAULT_MATH with DISALLOW_REDUCED_PRECISION_REDUCTION: f16 and bf16 sums stay in f32 when k is split.
+        // SAFETY: a live handle and a documented flag.
+        check("cublasSetMathMode", unsafe { (api.set_math_mode)(handle, 16) })?;
+        let mut version = 0;
+        // SAFETY: a live handle and a valid out-pointer.
+        check("cublasGetVersion", unsafe { (api.get_version)(handle, &mut version) })?;
+        let handle = Mutex::new(OnStream { handle, stream: None, workspaces: Vec::new() });
+        Ok(Blas { api, context, handle, version: version.unsigned_abs() })
+    }
+
+    /// The handle, set to this thread's stream; and the workspace of a graph that is being captured there, to be held until the work is
+    /// queued.
+    fn handle(&self) -> Result<(MutexGuard<'_, OnStream>, Option<DeviceBuffer>)> {
+        let mut on = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = self.context.stream_number();
+        if on.stream == Some(number) {
+            return Ok((on, None));
+        }
+        on.stream = None;
+        self.context.bind()?;
+        // SAFETY: a live handle, and a stream of its context.
+        check_on(self.context, "cublasSetStream", unsafe { (self.api.set_stream)(on.handle, self.context.stream()) })?;
+        // A workspace of our own keeps results the same from run to run. Set after the stream, which resets it.
+        let (at, bytes) = (number as usize, self.workspace_bytes());
+        if self.context.is_capture(number) {
+            let workspace = self.context.alloc(bytes)?;
+            self.set_workspace(&on, &workspace)?;
+            return Ok((on, Some(workspace)));
+        }
+        if on.workspaces.len() <= at {
+            on.workspaces.resize_with(at + 1, || None);
+        }
+        if on.workspaces[at].is_none() {
+            on.workspaces[at] = self.context.alloc(bytes).ok();
+        }
+        if let Some(buffer) = &on.workspaces[at] {
+            self.set_workspace(&on, buffer)?;
+        }
+        on.stream = Some(number);
+        Ok((on, None))
+    }
+
+    fn set_workspace(&self, on: &OnStream, buffer: &DeviceBuffer) -> Result<()> {
+        let pointer = ptr::with_exposed_provenance_mut(buffer.pointer() as usize);
+        self.context.bind()?; // the buffer's allocation may have freed memory of another device
+        // SAFETY: the buffer lives as long as the handle is set to it, and is used in one stream's order.
+        let code = unsafe { (self.api.set_workspace)(on.handle, pointer, buffer.len()) };
+        check_on(self.context, "cublasSetWorkspace", code)
+    }
+
+    /// NVIDIA's advice: 32 MiB for Hopper and later, 4 MiB before.
+    fn workspace_bytes(&self) -> usize {
+        if self.context.info().compute_capability.0 >= 9 { 32 << 20 } else { 4 << 20 }
+    }
+
+    /// E.g. `130002` for 13.0.2.
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// The library file.
+    pub fn path(&self) -> &Path {
+        &self.api.path
+    }
+
+    /// Queues the products on this thread's stream. Nothing to do (m, n or batch 0) is `Ok`; with k = 0, C becomes
+    /// beta C.
+    ///
+    /// # Errors
+    /// [`CudaError::Invalid`] for negative sizes, or sizes past i32 where this cuBLAS has no 64-bit interface;
+    /// [`CudaError::Cublas`] for the rest.
+    ///
+    /// # Safety
+    /// The addresses must be valid on this handle's device for the shapes, strides and batches given, until the
+    /// work has run.
+    pub unsafe fn gemm_strided_batched_ex(&self, gemm: &Gemm) -> Result<()> {
+        let sizes = [gemm.m, gemm.n, gemm.k, gemm.lda, gemm.ldb, gemm.ldc, gemm.batch];
+        if sizes.iter().any(|&s| s < 0) {
+            return Err(CudaError::Invalid(format!("a matrix product with a negative size: {gemm:?}")));
+        }
+        if gemm.m == 0 || gemm.n == 0 || gemm.batch == 0 {
+            return Ok(());
+        }
+        let (alpha, beta) = (Scalar::new(gemm.dtype, gemm.alpha), Scalar::new(gemm.dtype, gemm.beta));
+        let (alpha, beta) = (ptr::from_ref(&alpha).cast::<c_void>(), ptr::from_ref(&beta).cast::<c_void>());
+        let (ta, tb) = (gemm.transpose.0 as c_int, gemm.transpose.1 as c_int);
+        let (dtype, compute) = (gemm.dtype.data_type(), gemm.dtype.compute_type(gemm.precision));
+        let a: Operand<i64> = (device(gemm.a), dtype, gemm.lda, gemm.stride_a);
+        let b: Operand<i64> = (device(gemm.b), dtype, gemm.ldb, gemm.stride_b);
+        let c = device(gemm.c).cast_mut();
+        const DEFAULT_ALGORITHM: c_int = -1;
+        let (on, _workspace) = self.handle()?;
+        self.context.bind()?;
+        let small = sizes.map(i32::try_from);
+        if let [Ok(m), Ok(n), Ok(k), Ok(lda), Ok(ldb), Ok(ldc), Ok(batch)] = small {
+            // SAFETY: the handle is ours while locked; scalars live through the call (host pointer mode, the default);
+            // the caller vouches for the device addresses.
+            let code = unsafe {
+                (self.api.gemm)(
+                    on.handle,
+                    ta,
+                    tb,
+                    m,
+                    n,
+                    k,
+                    alpha,
+                    a.0,
+                    a.1,
+                    lda,
+                    a.3,
+                    b.0,
+                    b.1,
+                    ldb,
+                    b.3,
+                    beta,
+                    c,
+                    dtype,
+                    ldc,
+                    gemm.stride_c,
+                    batch,
+                    compute,
+                    DEFAULT_ALGORITHM,
+                )
+            };
+            return check_on(self.context, "cublasGemmStridedBatchedEx", code);
+        }
+        let Some(gemm_64) = self.api.gemm_64 else {
+            let text = format!("matrix sizes past 2^31 need cuBLAS 12 or later; {} is older", self.api.path.display());
+            return Err(CudaError::Invalid(text));
+        };
+        // SAFETY: extents and addresses are those that the caller guarantees; the handle is alive.
+        let code = unsafe {
+            gemm_64(
+                on.handle,
+                ta,
+                tb,
+                gemm.m,
+                gemm.n,
+                gemm.k,
+                alpha,
+                a.0,
+                a.1,
+                a.2,
+                a.3,
+                b.0,
+                b.1,
+                b.2,
+                b.3,
+                beta,
+                c,
+                dtype,
+                gemm.ldc,
+                gemm.stride_c,
+                gemm.batch,
+                compute,
+                DEFAULT_ALGORITHM,
+            )
+        };
+        check_on(self.context, "cublasGemmStridedBatchedEx_64", code)
+    }
+}
+
+fn device(pointer: u64) -> *const c_void {
+    // Device addresses are integers to us; the host never dereferences them.
+    ptr::with_exposed_provenance(pointer as usize)
+}
+
+/// [`check`] that reports a lost device as such: cuBLAS returns statuses of its own for the driver's sticky errors.
+fn check_on(context: &Context, call: &'static str, code: c_int) -> Result<()> {
+    check(call, code).or_else(|failure| context.check_usable().and(Err(failure)))
+}
+
+fn check(call: &'static str, code: c_int) -> Result<()> {
+    let name = match code {
+        0 => return Ok(()),
+        1 => "CUBLAS_STATUS_NOT_INITIALIZED",
+        3 => "CUBLAS_STATUS_ALLOC_FAILED",
+        7 => "CUBLAS_STATUS_INVALID_VALUE",
+        8 => "CUBLAS_STATUS_ARCH_MISMATCH",
+        11 => "CUBLAS_STATUS_MAPPING_ERROR",
+        13 => "CUBLAS_STATUS_EXECUTION_FAILED",
+        14 => "CUBLAS_STATUS_INTERNAL_ERROR",
+        15 => "CUBLAS_STATUS_NOT_SUPPORTED",
+        16 => "CUBLAS_STATUS_LICENSE_ERROR",
+        _ => "unknown status",
+    };
+    Err(CudaError::Cublas { call, code: code.unsigned_abs(), name: name.into() })
+}
+
+/// `None` for a refusal: cuBLAS does not support the product (`NOT_SUPPORTED`) or the device (`ARCH_MISMATCH`), and has queued
+/// nothing. Other kernels may serve the call.
+pub(crate) fn unless_refused<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Ok(done) => Ok(Some(done)),
+        Err(e) if is_refusal(&e) => {
+            tracing::debug!(%e, "cuBLAS declines");
+            Ok(None)
+        }
+        Err(e) => Err(e),
+    }
+}
+
+fn is_refusal(error: &CudaError) -> bool {
+    const ARCH_MISMATCH: u32 = 8;
+    const NOT_SUPPORTED: u32 = 15;
+    matches!(error, CudaError::Cublas { code: ARCH_MISMATCH | NOT_SUPPORTED, .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_are_declines_and_failures_are_errors() {
+        use cudarc::cublas::sys::cublasStatus_t as Status;
+        let of = |status: Status| unless_refused(check("cublasGemmStridedBatchedEx", status as c_int));
+        assert_eq!(of(Status::CUBLAS_STATUS_SUCCESS).unwrap(), Some(()));
+        assert_eq!(of(Status::CUBLAS_STATUS_NOT_SUPPORTED).unwrap(), None);
+        assert_eq!(of(Status::CUBLAS_STATUS_ARCH_MISMATCH).unwrap(), None);
+        for failure in [Status::CUBLAS_STATUS_ALLOC_FAILED, Status::CUBLAS_STATUS_EXECUTION_FAILED, Status::CUBLAS_STATUS_INVALID_VALUE] {
+            assert!(matches!(of(failure), Err(CudaError::Cublas { .. })), "{failure:?}");
+        }
+        let other = unless_refused::<()>(Err(CudaError::Driver { call: "cuLaunchKernel", code: 8, name: "NAME".into() }));
+        assert!(matches!(other, Err(CudaError::Driver { .. })));
+    }
+
+    #[test]
+    fn scalars_take_the_compute_types_form() {
+        assert_eq!(Scalar::new(BlasType::F16, (1.0, 0.0)).0[..4], 1.0f32.to_ne_bytes());
+        assert_eq!(Scalar::new(BlasType::C128, (1.0, 2.0)).0[8..], 2.0f64.to_ne_bytes());
+    }
+
+    #[test]
+    fn constants_are_those_of_the_headers() {
+        use c::{cublasComputeType_t as Compute, cublasOperation_t as Op, cudaDataType_t as Data};
+        use cudarc::cublas::sys as c;
+        let types = [
+            (BlasType::F16, Data::CUDA_R_16F, Compute::CUBLAS_COMPUTE_32F),
+            (BlasType::Bf16, Data::CUDA_R_16BF, Compute::CUBLAS_COMPUTE_32F),
+            (BlasType::F32, Data::CUDA_R_32F, Compute::CUBLAS_COMPUTE_32F),
+            (BlasType::F64, Data::CUDA_R_64F, Compute::CUBLAS_COMPUTE_64F),
+            (BlasType::C64, Data::CUDA_C_32F, Compute::CUBLAS_COMPUTE_32F),
+            (BlasType::C128, Data::CUDA_C_64F, Compute::CUBLAS_COMPUTE_64F),
+        ];
+        for (ours, data, compute) in types {
+            assert_eq!(ours.data_type(), data as c_int);
+            assert_eq!(ours.compute_type(MatmulPrecision::Float32), compute as c_int);
+        }
+        let f32s = |precision| BlasType::F32.compute_type(precision);
+        assert_eq!(f32s(MatmulPrecision::TensorFloat32), Compute::CUBLAS_COMPUTE_32F_FAST_TF32 as c_int);
+        assert_eq!(f32s(MatmulPrecision::BFloat16), Compute::CUBLAS_COMPUTE_32F_FAST_16BF as c_int);
+        assert_eq!(Transpose::Conjugate as c_int, Op::CUBLAS_OP_C as c_int);
+        assert_eq!(16, c::cublasMath_t::CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION as c_int);
+    }
+}

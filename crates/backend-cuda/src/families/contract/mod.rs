@@ -1,0 +1,334 @@
+//! Contract: a strided, batched matrix product by cuBLAS. Kernels of this crate compute integers, bool and inner products,
+//! and everything if cuBLAS is missing. Operands whose axes do not merge are packed first.
+
+#[allow(unsafe_code)] // cuBLAS's C interface
+pub mod cublas;
+
+use cuprum_core::call;
+use std::sync::Arc;
+
+use cuprum_core::device::Buffer;
+use cuprum_core::layout::{Layout, Strides};
+use cuprum_core::plan::contract::{ContractPlan, Gemm};
+use cuprum_core::{Array, Call, DType, MatmulPrecision, Outcome, Result, StoredArray, Work, decline, matmul_precision};
+use smallvec::SmallVec;
+
+use crate::codegen::{ctype, pack_axes};
+use crate::compile::module::Args;
+use crate::device::{self, InCall};
+use crate::driver::Context;
+use crate::error::CudaError;
+use crate::families::copy;
+use crate::families::kernel::{self, KernelSource, THREADS};
+use cublas::{Blas, BlasType, Transpose};
+
+static SOURCE: KernelSource = KernelSource { name: "contract.cu", text: include_str!("../../kernels/contract.cu") };
+
+/// Rows and columns of a tile of contract_tiled.
+const TILE: usize = 64;
+/// Minimum length of a partial sum in contract_dot.
+const MIN_PART: usize = 2048;
+const MAX_PARTS: usize = 4096;
+/// Maximum number of cuBLAS calls for one product. Beyond it, operands are packed.
+const MAX_CALLS: usize = 32;
+
+/// The C++ element type. Signed integers use the unsigned type of their size, which wraps without undefined behaviour.
+fn element_type(dtype: DType) -> &'static str {
+    ctype(match dtype {
+        DType::I8 => DType::U8,
+        DType::I16 => DType::U16,
+        DType::I32 => DType::U32,
+        DType::I64 => DType::U64,
+        other => other,
+    })
+}
+
+/// Sources for compiling without a device: every element type, several numbers of batch axes.
+pub fn sources() -> Vec<(String, String)> {
+    let types = DType::ALL.iter().filter(|d| element_type(**d) == ctype(**d)).enumerate();
+    types.map(|(i, d)| SOURCE.listed(&[("T", ctype(*d)), ("BATCH", ["0", "1", "2"][i % 3])])).collect()
+}
+
+/// Runs a call of family Contract.
+pub(crate) fn run(call: &Call) -> Result<Outcome> {
+    let (Work::Contract(call::Contract { plan }), [a, b], [spec]) = (&call.work, call.inputs, call.outputs) else {
+        decline!("not a contraction of two arrays");
+    };
+    let dtype = spec.dtype;
+    if a.dtype() != dtype || b.dtype() != dtype {
+        decline!("operands whose dtype is not the result's");
+    }
+    let context = device::context(call.device)?;
+    let out = device::allocate_output(call, 0)?;
+    let c = StoredArray::new(dtype, spec.layout.clone(), out.clone() as Arc<dyn Buffer>)?;
+    let is_done = match blas_for(context, plan, dtype).in_call(call)? {
+        Some((blas, kind)) => {
+            let Some(arranged) = Arranged::new(plan, a, b, &c, |gemm| calls(gemm).is_some()) else {
+                decline!("the axes do not form a matrix product");
+            };
+            let precision = matmul_precision()?;
+            arranged.run(call, |gemm, addresses| {
+                let queued = cublas::unless_refused(multiply(blas, kind, precision, gemm, addresses)).in_call(call)?;
+                Ok(queued.is_some())
+            })?
+        }
+        None => false,
+    };
+    // Kernels of this crate write every element, even after cuBLAS refused one of several products.
+    if !is_done {
+        let Some(arranged) = Arranged::new(plan, a, b, &c, |_| true) else { decline!("the axes do not form a matrix product") };
+        arranged.run(call, |gemm, addresses| launch_kernels(call, context, dtype, gemm, addresses).map(|()| true))?;
+    }
+    device::done(call, [out])
+}
+
+/// Returns cuBLAS if it is installed and suitable. It is not for inner products, which it computes in a single block.
+fn blas_for(context: &'static Context, plan: &ContractPlan, dtype: DType) -> crate::Result<Option<(&'static Blas, BlasType)>> {
+    let kind = match dtype {
+        DType::F16 => BlasType::F16,
+        DType::BF16 => BlasType::Bf16,
+        DType::F32 => BlasType::F32,
+        DType::F64 => BlasType::F64,
+        DType::C64 => BlasType::C64,
+        DType::C128 => BlasType::C128,
+        _ => return Ok(None),
+    };
+    if plan.size(&plan.m) * plan.size(&plan.n) == 1 {
+        return Ok(None);
+    }
+    match cublas::unless_refused(context.blas()) {
+        Err(CudaError::Missing(why)) => {
+            tracing::debug!(%why, "matrix product without cuBLAS");
+            Ok(None)
+        }
+        found => Ok(found?.map(|blas| (blas, kind))),
+    }
+}
+
+/// Operands in layouts that a gemm accepts. The packed ones are copies.
+struct Arranged<'a> {
+    arrays: [&'a StoredArray; 3],
+    layouts: [Layout; 3],
+    packed: [bool; 3],
+    gemm: Gemm,
+}
+
+impl<'a> Arranged<'a> {
+    /// Returns the arrangement with the fewest copied elements among those whose gemm `fits`.
+    fn new(
+        plan: &ContractPlan,
+        a: &'a StoredArray,
+        b: &'a StoredArray,
+        c: &'a StoredArray,
+        fits: impl Fn(&Gemm) -> bool,
+    ) -> Option<Arranged<'a>> {
+        let arrays = [a, b, c];
+        let (layouts, packed, gemm) = arrange(plan, arrays.map(Array::layout), fits)?;
+        Some(Arranged { arrays, layouts, packed, gemm })
+    }
+
+    /// Packs operands, runs `product` on the addresses of a, b and c, and copies a packed result to its array. Returns `false` if
+    /// `product` does, which means that it queued no result. Memory dropped here is freed in stream order, after the work that
+    /// uses it.
+    fn run(&self, call: &Call, product: impl FnOnce(&Gemm, [u64; 3]) -> Result<bool>) -> Result<bool> {
+        let mut operands = SmallVec::<[StoredArray; 3]>::new();
+        for (n, array) in self.arrays.iter().enumerate() {
+            if !self.packed[n] {
+                operands.push((*array).clone());
+                continue;
+            }
+            let memory = device::allocate(call, array.layout().size().saturating_mul(array.dtype().itemsize()))?;
+            let temporary = StoredArray::new(array.dtype(), self.layouts[n].clone(), memory)?;
+            if n < 2 {
+                copy::queue(call, array, &temporary)?;
+            }
+            operands.push(temporary);
+        }
+        let [a, b, c] = [&operands[0], &operands[1], &operands[2]];
+        let is_done = product(&self.gemm, [device::pointer(a)?, device::pointer(b)?, device::pointer(c)?])?;
+        if is_done && self.packed[2] {
+            copy::queue(call, c, self.arrays[2])?;
+        }
+        Ok(is_done)
+    }
+}
+
+type Arrangement = ([Layout; 3], [bool; 3], Gemm);
+
+/// Tries every set of operands to pack, in order of copied elements.
+fn arrange(plan: &ContractPlan, given: [&Layout; 3], fits: impl Fn(&Gemm) -> bool) -> Option<Arrangement> {
+    let orders = [plan.packed_order(false), plan.packed_order(true), plan.packed_output_order()];
+    let mut choices: [[bool; 3]; 8] = std::array::from_fn(|i| [i & 1 != 0, i & 2 != 0, i & 4 != 0]);
+    let cost = |choice: &[bool; 3]| -> usize { (0..3).filter(|&n| choice[n]).map(|n| given[n].size()).sum() };
+    choices.sort_by_key(cost);
+    choices.into_iter().find_map(|packed| {
+        let layout = |n: usize| {
+            if packed[n] { Layout::contiguous_in_order(given[n].shape(), &orders[n]).ok() } else { Some(given[n].clone()) }
+        };
+        let layouts = [layout(0)?, layout(1)?, layout(2)?];
+        let gemm = plan.gemm(&layouts[0], &layouts[1], &layouts[2]).filter(&fits)?;
+        Some((layouts, packed, gemm))
+    })
+}
+
+/// A matrix product in cuBLAS's column-major terms.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct ColumnMajor {
+    /// The first cuBLAS operand is b: the result is computed as its transpose.
+    swapped: bool,
+    transpose: (Transpose, Transpose),
+    m: usize,
+    n: usize,
+    lda: i64,
+    ldb: i64,
+    ldc: i64,
+}
+
+/// Returns the leading dimension of a matrix with these strides (down a column, along a row), if cuBLAS accepts it as
+/// column-major.
+fn leading(rows: usize, columns: usize, [down, along]: [isize; 2]) -> Option<i64> {
+    let least = rows.max(1) as i64;
+    let lead = if columns == 1 { least } else { along as i64 };
+    ((down == 1 || rows == 1) && lead >= least).then_some(lead)
+}
+
+/// Returns the transpose flag and leading dimension of a matrix, if cuBLAS accepts it.
+fn operand(rows: usize, columns: usize, [down, along]: [isize; 2]) -> Option<(Transpose, i64)> {
+    let plain = leading(rows, columns, [down, along]).map(|lead| (Transpose::No, lead));
+    plain.or_else(|| leading(columns, rows, [along, down]).map(|lead| (Transpose::Yes, lead)))
+}
+
+fn column_major(gemm: &Gemm) -> Option<ColumnMajor> {
+    let &Gemm { m, n, k, a, b, c, .. } = gemm;
+    let transposed = |[x, y]: [isize; 2]| [y, x];
+    let product = |swapped: bool, m: usize, n: usize, a: [isize; 2], b: [isize; 2], c: [isize; 2]| {
+        let ((ta, lda), (tb, ldb)) = (operand(m, k, a)?, operand(k, n, b)?);
+        Some(ColumnMajor { swapped, transpose: (ta, tb), m, n, lda, ldb, ldc: leading(m, n, c)? })
+    };
+    // A row-major result is the column-major result of b^T a^T.
+    product(true, n, m, transposed(b), transposed(a), transposed(c)).or_else(|| product(false, m, n, a, b, c))
+}
+
+/// How a gemm is split into cuBLAS calls: its form, and the batch axis of each call. `None` if it does not fit.
+fn calls(gemm: &Gemm) -> Option<(ColumnMajor, Option<usize>)> {
+    let form = column_major(gemm)?;
+    let [a, b, c] = &gemm.batch_strides;
+    let steps = |axis: &usize| a[*axis] >= 0 && b[*axis] >= 0 && c[*axis] > 0;
+    let axis = (0..gemm.batch.len()).filter(steps).max_by_key(|&axis| gemm.batch[axis]);
+    let count: usize = (0..gemm.batch.len()).filter(|&d| Some(d) != axis).map(|d| gemm.batch[d]).product();
+    (count <= MAX_CALLS).then_some((form, axis))
+}
+
+/// Returns the cuBLAS calls for a gemm on operands at these addresses.
+fn products(dtype: BlasType, precision: MatmulPrecision, gemm: &Gemm, [a, b, c]: [u64; 3]) -> Option<SmallVec<[cublas::Gemm; 1]>> {
+    let (form, axis) = calls(gemm)?;
+    let item = match dtype {
+        BlasType::F16 | BlasType::Bf16 => 2,
+        BlasType::F32 => 4,
+        BlasType::F64 | BlasType::C64 => 8,
+        BlasType::C128 => 16,
+    };
+    let (first, second) = if form.swapped { (1, 0) } else { (0, 1) };
+    let stride = |operand: usize| axis.map_or(0, |axis| gemm.batch_strides[operand][axis] as i64);
+    let outer: SmallVec<[usize; 6]> = (0..gemm.batch.len()).filter(|&d| Some(d) != axis).collect();
+    let count: usize = outer.iter().map(|&d| gemm.batch[d]).product();
+    let product = |number: usize| {
+        let (mut at, mut rest) = ([a, b, c], number);
+        for &d in outer.iter().rev() {
+            let i = (rest % gemm.batch[d]) as i64;
+            rest /= gemm.batch[d];
+            for (operand, address) in at.iter_mut().enumerate() {
+                *address = address.wrapping_add_signed(gemm.batch_strides[operand][d] as i64 * i * item);
+            }
+        }
+        cublas::Gemm {
+            dtype,
+            transpose: form.transpose,
+            m: form.m as i64,
+            n: form.n as i64,
+            k: gemm.k as i64,
+            alpha: (1.0, 0.0),
+            a: at[first],
+            lda: form.lda,
+            stride_a: stride(first),
+            b: at[second],
+            ldb: form.ldb,
+            stride_b: stride(second),
+            beta: (0.0, 0.0),
+            c: at[2],
+            ldc: form.ldc,
+            stride_c: stride(2),
+            batch: axis.map_or(1, |axis| gemm.batch[axis] as i64),
+            precision,
+        }
+    };
+    Some((0..count).map(product).collect())
+}
+
+fn multiply(blas: &Blas, dtype: BlasType, precision: MatmulPrecision, gemm: &Gemm, addresses: [u64; 3]) -> crate::Result<()> {
+    let products = products(dtype, precision, gemm, addresses);
+    for product in products.ok_or_else(|| CudaError::Invalid(format!("not a cuBLAS product: {gemm:?}")))? {
+        // SAFETY: extents and strides are those of layouts that were checked against the operands' buffers, which live until
+        // this work is queued.
+        unsafe { blas.gemm_strided_batched_ex(&product) }?;
+    }
+    Ok(())
+}
+
+/// Extents and strides in the layout of `Sizes` in contract.cu.
+fn sizes(gemm: &Gemm) -> [i64; 9] {
+    let extents = [gemm.m, gemm.n, gemm.k].map(|n| n as i64);
+    let strides = [gemm.a, gemm.b, gemm.c].map(|s| s.map(|s| s as i64));
+    let mut out = [0; 9];
+    out[..3].copy_from_slice(&extents);
+    out[3..].copy_from_slice(strides.as_flattened());
+    out
+}
+
+/// Whether a warp per result is faster than tiles: few results, or a matrix and a few vectors that are contiguous along k.
+fn has_warp_per_result(gemm: &Gemm) -> bool {
+    let along_k = gemm.a[1] == 1 && gemm.b[0] == 1;
+    gemm.m.saturating_mul(gemm.n) <= TILE || (gemm.m.min(gemm.n) <= 4 && along_k)
+}
+
+/// Number of partial sums for each of `results` sums of `k` products.
+fn split_count(k: usize, results: usize) -> usize {
+    if results > MAX_PARTS { 1 } else { k.div_ceil(MIN_PART).min(MAX_PARTS) }
+}
+
+fn launch_kernels(call: &Call, context: &'static Context, dtype: DType, gemm: &Gemm, [a, b, c]: [u64; 3]) -> Result<()> {
+    let rank = gemm.batch.len().to_string();
+    let defines = [("T", element_type(dtype)), ("BATCH", rank.as_str())];
+    let strides: [&Strides; 3] = gemm.batch_strides.each_ref();
+    let (sizes, batch) = (sizes(gemm), pack_axes(&gemm.batch, strides.map(|s| &s[..]), true));
+    let batches: usize = gemm.batch.iter().product();
+    let mut args = Args::new();
+    if !has_warp_per_result(gemm) {
+        let tiles = (batches * gemm.m.div_ceil(TILE) * gemm.n.div_ceil(TILE)) as u64;
+        let function = SOURCE.kernel(context, "contract_tiled", &defines).in_call(call)?;
+        args.push(&c).push(&a).push(&b).push(&sizes).push(&batches).push_bytes(&batch);
+        // SAFETY: the arguments match contract_tiled. Extents and strides are those of layouts checked against their buffers.
+        return unsafe { function.launch(kernel::grid(tiles, 1), [THREADS, 1, 1], 0, args.pointers()) }.in_call(call);
+    }
+    let results = batches * gemm.m * gemm.n;
+    let splits = split_count(gemm.k, results);
+    // An accumulator has at most 16 bytes.
+    let memory = if splits > 1 { Some(device::allocate(call, results * splits * 16)?) } else { None };
+    let partial = memory.as_ref().map_or(0, |buffer| buffer.pointer());
+    let function = SOURCE.kernel(context, "contract_dot", &defines).in_call(call)?;
+    args.push(&c).push(&partial).push(&a).push(&b).push(&sizes).push(&results).push(&splits).push_bytes(&batch);
+    let grid = kernel::grid(32 * (results * splits) as u64, THREADS);
+    // SAFETY: the arguments match contract_dot. `partial` holds results * splits accumulators if splits > 1.
+    unsafe { function.launch(grid, [THREADS, 1, 1], 0, args.pointers()) }.in_call(call)?;
+    if splits > 1 {
+        let function = SOURCE.kernel(context, "contract_finish", &defines).in_call(call)?;
+        let mut args = Args::new();
+        args.push(&c).push(&partial).push(&sizes).push(&results).push(&splits).push_bytes(&batch);
+        // SAFETY: the arguments match contract_finish. `partial` holds the sums that the previous kernel writes.
+        unsafe { function.launch(kernel::grid(32 * results as u64, THREADS), [THREADS, 1, 1], 0, args.pointers()) }.in_call(call)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,242 @@
+//! Copy: strided regions, typed by item size only. Contiguous runs use the driver's copy. Transposes go through tiles in
+//! shared memory. Everything else uses one strided kernel with the widest items that the alignment allows.
+
+use cuprum_core::call;
+use std::sync::Arc;
+
+use cuprum_core::device::Buffer;
+use cuprum_core::layout::{Dims, Strides};
+use cuprum_core::plan::elementwise::{self, LoopPlan};
+use cuprum_core::{Array, Call, Error, Outcome, Result, StoredArray, Work, decline};
+
+use crate::codegen::{fits_narrow, index_type, pack_axes};
+use crate::compile::module::Args;
+use crate::device::{self, InCall};
+use crate::driver::{Context, check, sys};
+use crate::families::kernel::{self, KernelSource, THREADS};
+
+static SOURCE: KernelSource = KernelSource { name: "copy.cu", text: include_str!("../kernels/copy.cu") };
+
+/// Side length of a tile, as in copy.cu.
+const TILE: usize = 32;
+
+/// Returns the C++ type for items of a size.
+pub(crate) const fn item_type(bytes: usize) -> &'static str {
+    match bytes {
+        1 => "u8",
+        2 => "u16",
+        4 => "u32",
+        8 => "u64",
+        _ => "Pack<u64, 2>",
+    }
+}
+
+/// Sources for compiling without a device: every item size, both index types, several ranks.
+pub fn sources() -> Vec<(String, String)> {
+    let uses = [(1, false, "1"), (2, true, "2"), (4, false, "0"), (4, false, "2"), (4, true, "5"), (8, true, "0"), (16, false, "1")];
+    uses.map(|(item, wide, rank)| SOURCE.listed(&[("ITEM", item_type(item)), ("INDEX", index_type(wide)), ("RANK", rank)])).into()
+}
+
+/// Runs a call of family Copy.
+pub(crate) fn run(call: &Call) -> Result<Outcome> {
+    let (Work::Copy(call::Copy { regions }), [spec]) = (&call.work, call.outputs) else { decline!("not a copy to one output") };
+    if call.inputs.iter().any(|a| a.dtype() != spec.dtype) || call.inputs.len() != regions.len() {
+        decline!("an input of another dtype, or without a region");
+    }
+    let out = device::allocate_output(call, 0)?;
+    for (input, region) in call.inputs.iter().zip(*regions) {
+        let target = StoredArray::new(spec.dtype, region.clone(), out.clone() as Arc<dyn Buffer>)?;
+        queue(call, input, &target)?;
+    }
+    device::done(call, [out])
+}
+
+/// Queues the copy of an array's elements into another of the same shape and dtype. The two must not overlap.
+pub(crate) fn queue(call: &Call, from: &StoredArray, to: &StoredArray) -> Result<()> {
+    let (source, target) = (device::pointer(from)?, device::pointer(to)?);
+    if from.shape() != to.shape() || from.dtype() != to.dtype() {
+        return Err(Error::shape(call.op.name(), "a part does not fit its region", &[from.shape(), to.shape()]));
+    }
+    if from.layout().size() == 0 {
+        return Ok(());
+    }
+    let plan = LoopPlan::new(&[from.layout(), to.layout()]);
+    StridedCopy::new(&plan, from.dtype().itemsize(), source, target).queue(device::context(call.device)?).in_call(call)
+}
+
+/// A strided copy: extents, strides in items, addresses.
+#[derive(Debug, PartialEq)]
+struct StridedCopy {
+    item: usize,
+    dims: Dims,
+    from: Strides,
+    to: Strides,
+    source: u64,
+    target: u64,
+}
+
+/// Method of a copy.
+#[derive(Debug, PartialEq)]
+enum Class {
+    /// One run of bytes.
+    Contiguous(usize),
+    /// Tiles over this axis and the last one.
+    Tiled(usize),
+    Strided,
+}
+
+impl StridedCopy {
+    /// Makes a copy from a plan over source and target, with the widest item that the innermost axis allows.
+    fn new(plan: &LoopPlan, item: usize, source: u64, target: u64) -> StridedCopy {
+        let (mut dims, mut from, mut to) = (plan.dims.clone(), plan.strides[0].clone(), plan.strides[1].clone());
+        if let Some((last, outer)) = from.len().checked_sub(1).map(|last| (last, [&from[..last], &to[..last]]))
+            && (from[last], to[last]) == (1, 1)
+        {
+            let wide = widest_item(item, dims[last], outer.into_iter().flatten().copied(), [source, target]);
+            let factor = wide / item;
+            dims[last] /= factor;
+            for strides in [&mut from, &mut to] {
+                strides[..last].iter_mut().for_each(|s| *s /= factor as isize);
+            }
+            if dims[last] == 1 {
+                dims.truncate(last);
+                from.truncate(last);
+                to.truncate(last);
+            }
+            return StridedCopy { item: wide, dims, from, to, source, target };
+        }
+        StridedCopy { item, dims, from, to, source, target }
+    }
+
+    fn class(&self) -> Class {
+        let Some(last) = self.dims.len().checked_sub(1) else { return Class::Contiguous(self.item) };
+        if last == 0 && (self.from[0], self.to[0]) == (1, 1) {
+            return Class::Contiguous(self.dims[0] * self.item);
+        }
+        let long = |axis: usize| self.dims[axis] >= TILE / 2;
+        match elementwise::across(&self.from) {
+            Some(row) if self.to[last].unsigned_abs() == 1 && long(row) && long(last) => Class::Tiled(row),
+            _ => Class::Strided,
+        }
+    }
+
+    fn queue(&self, context: &'static Context) -> crate::Result<()> {
+        match self.class() {
+            Class::Contiguous(bytes) => {
+                context.bind()?;
+                // SAFETY: both layouts were checked against their buffers, and these bytes are all of their elements.
+                check("cuMemcpyDtoDAsync", unsafe { sys::cuMemcpyDtoDAsync_v2(self.target, self.source, bytes, context.stream()) })
+            }
+            Class::Tiled(row) => self.queue_tiled(context, row),
+            Class::Strided => self.queue_strided(context),
+        }
+    }
+
+    fn is_wide(&self) -> bool {
+        !fits_narrow(self.dims.iter().product(), &self.dims, [&self.from[..], &self.to[..]])
+    }
+
+    fn queue_strided(&self, context: &'static Context) -> crate::Result<()> {
+        let wide = self.is_wide();
+        let rank = self.dims.len().to_string();
+        let defines = [("ITEM", item_type(self.item)), ("INDEX", index_type(wide)), ("RANK", rank.as_str())];
+        let function = SOURCE.kernel(context, "copy_strided", &defines)?;
+        let count: usize = self.dims.iter().product();
+        let axes = pack_axes(&self.dims, [&self.from[..], &self.to[..]], wide);
+        let mut args = Args::new();
+        args.push(&self.target).push(&self.source).push(&count).push_bytes(&axes);
+        // SAFETY: the arguments match copy_strided. `count` has 64 bits; where INDEX is i32, its lower half (little-endian)
+        // is the value. Extents and strides stay inside both buffers.
+        unsafe { function.launch(kernel::grid(count as u64, THREADS), [THREADS, 1, 1], 0, args.pointers()) }
+    }
+
+    fn queue_tiled(&self, context: &'static Context, row: usize) -> crate::Result<()> {
+        let last = self.dims.len() - 1;
+        let outer: Dims = (0..last).filter(|&axis| axis != row).collect();
+        let dims: Dims = outer.iter().map(|&axis| self.dims[axis]).collect();
+        let [from, to] = [&self.from, &self.to].map(|s| outer.iter().map(|&axis| s[axis]).collect::<Strides>());
+        let wide = self.is_wide();
+        let rank = outer.len().to_string();
+        let defines = [("ITEM", item_type(self.item)), ("INDEX", index_type(wide)), ("RANK", rank.as_str())];
+        let function = SOURCE.kernel(context, "copy_tiled", &defines)?;
+        let (rows, columns) = (self.dims[row], self.dims[last]);
+        let tiles = (dims.iter().product::<usize>() * rows.div_ceil(TILE) * columns.div_ceil(TILE)) as u64;
+        let steps = [[self.from[row], self.from[last]], [self.to[row], self.to[last]]].map(|s| index_words(s, wide));
+        let axes = pack_axes(&dims, [&from[..], &to[..]], wide);
+        let mut args = Args::new();
+        args.push(&self.target).push(&self.source).push(&tiles).push(&rows).push(&columns);
+        args.push(&steps[0]).push(&steps[1]).push_bytes(&axes);
+        // SAFETY: the arguments match copy_tiled; 32-bit parameters are the lower half of the value passed. Extents and
+        // strides stay inside both buffers.
+        unsafe { function.launch(kernel::grid(tiles, 1), [32, 8, 1], 0, args.pointers()) }
+    }
+}
+
+/// Packs two numbers as a struct of two INDEX values.
+fn index_words([a, b]: [isize; 2], wide: bool) -> [u64; 2] {
+    if wide { [a as u64, b as u64] } else { [u64::from(a as u32) | u64::from(b as u32) << 32, 0] }
+}
+
+/// Returns the widest item, up to 16 bytes, that divides `inner` contiguous elements, all strides (in elements) and all
+/// addresses.
+pub(crate) fn widest_item(item: usize, inner: usize, strides: impl Iterator<Item = isize> + Clone, addresses: [u64; 2]) -> usize {
+    let fits = |wide: usize| {
+        (inner * item).is_multiple_of(wide)
+            && strides.clone().all(|s| (s.unsigned_abs() * item).is_multiple_of(wide))
+            && addresses.iter().all(|a| a.is_multiple_of(wide as u64))
+    };
+    [16, 8, 4, 2].into_iter().find(|&wide| wide > item && fits(wide)).unwrap_or(item)
+}
+
+#[cfg(test)]
+mod tests {
+    use cuprum_core::Layout;
+
+    use super::*;
+
+    fn strided(from: &Layout, to: &Layout, item: usize, source: u64) -> StridedCopy {
+        StridedCopy::new(&LoopPlan::new(&[from, to]), item, source, 0)
+    }
+
+    #[test]
+    fn classes() {
+        let c = |shape: &[usize]| Layout::contiguous(shape).unwrap();
+        assert_eq!(strided(&c(&[3, 5]), &c(&[3, 5]), 4, 4).class(), Class::Contiguous(60));
+        assert_eq!(strided(&c(&[]), &c(&[]), 8, 0).class(), Class::Contiguous(8));
+        let turned = strided(&c(&[7, 100, 64]).permute(&[0, 2, 1]).unwrap(), &c(&[7, 64, 100]), 4, 0);
+        assert_eq!((turned.class(), &turned.dims[..]), (Class::Tiled(1), &[7, 64, 100][..]));
+        let small = strided(&c(&[100, 4]).transpose(), &c(&[4, 100]), 4, 0);
+        assert_eq!(small.class(), Class::Strided);
+        let flipped = strided(&c(&[100]).flip(&[0]), &c(&[100]), 4, 396);
+        assert_eq!((flipped.class(), flipped.from[0]), (Class::Strided, -1));
+        let repeated = strided(&c(&[100]).broadcast_to(&[50, 100]).unwrap().transpose(), &c(&[100, 50]), 4, 0);
+        assert_eq!(repeated.class(), Class::Strided);
+    }
+
+    #[test]
+    fn items_widen_with_alignment() {
+        // Columns 0..8 of rows of 20 float32: 32 bytes every 80.
+        let part = Layout::strided(&[6, 8], &[20, 1], 0).unwrap();
+        let whole = Layout::contiguous(&[6, 8]).unwrap();
+        let wide = strided(&part, &whole, 4, 0);
+        assert_eq!((wide.item, &wide.dims[..], &wide.from[..], &wide.to[..]), (16, &[6, 2][..], &[5, 1][..], &[2, 1][..]));
+        let turned = strided(
+            &Layout::contiguous(&[70, 40, 4]).unwrap().permute(&[1, 0, 2]).unwrap(),
+            &Layout::contiguous(&[40, 70, 4]).unwrap(),
+            4,
+            0,
+        );
+        assert_eq!((turned.item, &turned.dims[..], turned.class()), (16, &[40, 70][..], Class::Tiled(0)));
+        assert_eq!(strided(&part, &whole, 4, 8).item, 8);
+        assert_eq!(strided(&part, &whole, 4, 4).item, 4);
+        let odd = Layout::strided(&[6, 8], &[-22, 1], 110).unwrap();
+        assert_eq!((strided(&odd, &whole, 4, 0).item, strided(&odd, &whole, 4, 0).from[0]), (8, -11));
+        assert_eq!(strided(&whole.transpose(), &Layout::contiguous(&[8, 6]).unwrap(), 2, 0).item, 2);
+    }
+
+    #[test]
+    fn steps_are_two_indices() {
+        assert_eq!(index_words([-1, 7], true), [u64::MAX, 7]);
+        assert_eq!(index_words([-1, 7], false), [0x7_ffff_ffff, 0]);
+    }
+}

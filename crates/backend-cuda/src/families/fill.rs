@@ -1,0 +1,137 @@
+//! Fill: constants by the driver's memset where the pattern allows, ranges and linear spaces by kernels.
+
+use cuprum_core::{Call, DType, Fill, Kind, Outcome, OutputSpec, Result, Scalar, Work, decline};
+
+use crate::codegen::ctype;
+use crate::compile::module::Args;
+use crate::device::{self, CudaBuffer, InCall};
+use crate::driver::Context;
+use crate::families::kernel::{self, KernelSource, THREADS};
+
+static SOURCE: KernelSource = KernelSource { name: "fill.cu", text: include_str!("../kernels/fill.cu") };
+
+/// Sources for compiling without a device: one per dtype.
+pub fn sources() -> Vec<(String, String)> {
+    DType::ALL.iter().map(|d| SOURCE.listed(&[("T", ctype(*d))])).collect()
+}
+
+/// Runs a call of family Fill.
+pub(crate) fn run(call: &Call) -> Result<Outcome> {
+    let (Work::Fill(fill), [spec]) = (&call.work, call.outputs) else { decline!("not a fill of one output") };
+    let counted = matches!(fill, Fill::Arange { .. } | Fill::Linspace { .. });
+    if counted && !spec.layout.is_c_contiguous() {
+        decline!("a range that is not in C order");
+    }
+    if matches!(fill, Fill::Eye { .. }) && spec.layout.ndim() != 2 {
+        decline!("a diagonal of an array that is not 2-D");
+    }
+    let context = device::context(call.device)?;
+    let out = device::allocate_output(call, 0)?;
+    queue(context, *fill, spec, &out).in_call(call)?;
+    device::done(call, [out])
+}
+
+fn queue(context: &'static Context, fill: Fill, spec: &OutputSpec, out: &CudaBuffer) -> crate::Result<()> {
+    let (dtype, size) = (spec.dtype, spec.layout.size());
+    match fill {
+        // Bytes other than 0 and 1 are not valid bools.
+        Fill::Undefined if dtype == DType::Bool => context.fill(out.memory(), 0, [0], size),
+        Fill::Undefined => Ok(()),
+        Fill::Constant(value) => constant(context, out, dtype, size, value),
+        Fill::Arange { start, step } => {
+            let (start, step) = (wide(start, dtype), wide(step, dtype));
+            let (pointer, count) = (out.pointer(), size as u64);
+            launch(context, "fill_arange", dtype, count, Args::new().push(&pointer).push(&count).push(&start).push(&step))
+        }
+        Fill::Linspace { start, stop, step, count, endpoint } => {
+            let last = if endpoint { (count as u64).wrapping_sub(1) } else { u64::MAX };
+            let [start, stop, step] = [start, stop, step].map(|s| s.to_bytes(DType::C128));
+            let (pointer, count) = (out.pointer(), size as u64);
+            let mut args = Args::new();
+            args.push(&pointer).push(&count).push(&last).push(&start).push(&step).push(&stop);
+            launch(context, "fill_linspace", dtype, count, &mut args)
+        }
+        Fill::Eye { k } => {
+            context.fill(out.memory(), 0, [0], out.memory().len())?;
+            let [rows, columns] = *spec.layout.shape() else { return Ok(()) };
+            let (row, column, count) = diagonal(rows, columns, k);
+            let [down, right] = *spec.layout.strides() else { return Ok(()) };
+            let first = row as isize * down + column as isize * right;
+            let pointer = out.pointer() + first.unsigned_abs() as u64 * dtype.itemsize() as u64;
+            fill_strided(context, dtype, pointer, count as u64, (down + right) as i64, Scalar::Int(1))
+        }
+    }
+}
+
+/// Converts a value to the type that ranges are computed in (`Wide` in fill.cu).
+fn wide(value: Scalar, dtype: DType) -> [u8; 16] {
+    match dtype.kind() {
+        // Integers of any size wrap.
+        Kind::Bool | Kind::Signed | Kind::Unsigned => {
+            let whole = value.as_int().unwrap_or(value.as_f64() as i128);
+            Scalar::Int(whole).to_bytes(DType::U64)
+        }
+        Kind::Float if dtype != DType::F64 => value.to_bytes(DType::F32),
+        _ => value.to_bytes(dtype),
+    }
+}
+
+/// Returns the first row and column of a diagonal and its number of elements.
+fn diagonal(rows: usize, columns: usize, k: i64) -> (usize, usize, usize) {
+    let away = usize::try_from(k.unsigned_abs()).unwrap_or(usize::MAX);
+    let (row, column) = if k < 0 { (away, 0) } else { (0, away) };
+    match (rows.checked_sub(row), columns.checked_sub(column)) {
+        (Some(below), Some(beside)) => (row, column, below.min(beside)),
+        _ => (0, 0, 0),
+    }
+}
+
+fn constant(context: &'static Context, out: &CudaBuffer, dtype: DType, size: usize, value: Scalar) -> crate::Result<()> {
+    let (bytes, item) = (value.to_bytes(dtype), dtype.itemsize());
+    let repeats = |n: usize| bytes[..item].chunks(n).all(|c| *c == bytes[..n]);
+    let [a, b, c, d, ..] = bytes;
+    match (1..=4).find(|&n| item % n == 0 && repeats(n)) {
+        Some(1) => context.fill(out.memory(), 0, [a], size * item),
+        Some(2) => context.fill(out.memory(), 0, [a, b], size * item / 2),
+        Some(4) => context.fill(out.memory(), 0, [a, b, c, d], size * item / 4),
+        _ => fill_strided(context, dtype, out.pointer(), size as u64, 1, value),
+    }
+}
+
+/// Sets `count` elements, `step` apart, from `pointer`.
+fn fill_strided(context: &'static Context, dtype: DType, pointer: u64, count: u64, step: i64, value: Scalar) -> crate::Result<()> {
+    let value = value.to_bytes(dtype);
+    launch(context, "fill_constant", dtype, count, Args::new().push(&pointer).push(&count).push(&step).push(&value))
+}
+
+fn launch(context: &'static Context, name: &str, dtype: DType, count: u64, args: &mut Args) -> crate::Result<()> {
+    let function = SOURCE.kernel(context, name, &[("T", ctype(dtype))])?;
+    // SAFETY: each caller above passes the parameters of its kernel in fill.cu: an address in the output with `count`
+    // elements from it, then values of the declared sizes (16 bytes hold any T).
+    unsafe { function.launch(kernel::grid(count, THREADS), [THREADS, 1, 1], 0, args.pointers()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_computed_wide() {
+        assert_eq!(wide(Scalar::Int(-1), DType::I8)[..9], [255, 255, 255, 255, 255, 255, 255, 255, 0]);
+        assert_eq!(wide(Scalar::Float(-2.7), DType::Bool)[..8], (-2i64).to_le_bytes());
+        assert_eq!(wide(Scalar::Float(0.1), DType::F16)[..4], 0.1f32.to_le_bytes());
+        assert_eq!(wide(Scalar::Int(2), DType::C64)[..8], [0, 0, 0, 64, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn diagonals() {
+        assert_eq!(diagonal(3, 4, 0), (0, 0, 3));
+        assert_eq!(diagonal(3, 4, 1), (0, 1, 3));
+        assert_eq!(diagonal(3, 4, 2), (0, 2, 2));
+        assert_eq!(diagonal(3, 4, -1), (1, 0, 2));
+        assert_eq!(diagonal(3, 4, 4).2, 0);
+        assert_eq!(diagonal(3, 4, 5).2, 0);
+        assert_eq!(diagonal(3, 4, i64::MIN).2, 0);
+        assert_eq!(diagonal(3, 4, i64::MAX).2, 0);
+    }
+}

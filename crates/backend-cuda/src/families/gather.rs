@@ -1,0 +1,135 @@
+//! Gather: elements at indices along an axis, one thread per item. An item holds several contiguous elements where alignment
+//! allows.
+
+use cuprum_core::call;
+use cuprum_core::layout::{Dims, Layout, Strides};
+use cuprum_core::plan::elementwise::LoopPlan;
+use cuprum_core::{Array, Call, DType, Outcome, Result, StoredArray, Work, decline};
+
+use crate::codegen::{ctype, fits_narrow, index_type, pack_axes};
+use crate::compile::module::Args;
+use crate::device::{self, InCall};
+use crate::driver::Context;
+use crate::families::copy::{item_type, widest_item};
+use crate::families::kernel::{self, KernelSource, THREADS};
+
+static SOURCE: KernelSource = KernelSource { name: "gather.cu", text: include_str!("../kernels/gather.cu") };
+
+/// Sources for compiling without a device: every item size, both index types, several ranks.
+pub fn sources() -> Vec<(String, String)> {
+    let uses = [(1, "i64", false, "1"), (2, "i32", true, "2"), (4, "i64", false, "0"), (8, "i64", true, "3"), (16, "i32", false, "2")];
+    let listed = |(item, index, wide, rank)| {
+        SOURCE.listed(&[("ITEM", item_type(item)), ("PLACE", index), ("INDEX", index_type(wide)), ("RANK", rank)])
+    };
+    uses.map(listed).into()
+}
+
+/// Runs a call of family Gather.
+pub(crate) fn run(call: &Call) -> Result<Outcome> {
+    let (&Work::Gather(call::Gather { axis }), [values, indices], [spec]) = (&call.work, call.inputs, call.outputs) else {
+        decline!("not a gather of one array by another");
+    };
+    if !matches!(indices.dtype(), DType::I32 | DType::I64) || !indices.layout().is_c_contiguous() || !spec.layout.is_c_contiguous() {
+        decline!("indices that are not contiguous int32 or int64, or an output that is not in C order");
+    }
+    let context = device::context(call.device)?;
+    let out = device::allocate_output(call, 0)?;
+    let take = TakeLoop::new(values, axis, indices.layout().size(), [device::pointer(values)?, out.pointer()])?;
+    let op = device::fault_word(call.op, axis);
+    take.queue(context, device::pointer(indices)?, indices.dtype(), op).in_call(call)?;
+    device::done(call, [out])
+}
+
+/// The loop over the output, in items. Operand 0 is the input without the indexed axis, operand 1 is the index array.
+#[derive(Debug, PartialEq)]
+struct TakeLoop {
+    item: usize,
+    dims: Dims,
+    strides: [Strides; 2],
+    /// Extent and stride of the indexed axis.
+    size: usize,
+    step: isize,
+    addresses: [u64; 2],
+}
+
+impl TakeLoop {
+    fn new(values: &StoredArray, axis: usize, indices: usize, addresses: [u64; 2]) -> Result<TakeLoop> {
+        let layout = values.layout();
+        let with = |list: &[isize], at_axis: isize| -> Strides {
+            list.iter().enumerate().map(|(a, &s)| if a == axis { at_axis } else { s }).collect()
+        };
+        let mut shape: Dims = layout.shape().into();
+        shape[axis] = indices;
+        let source = Layout::strided(&shape, &with(layout.strides(), 0), 0)?;
+        let index_layout = Layout::strided(&shape, &with(&Strides::from_elem(0, shape.len()), 1), 0)?;
+        let LoopPlan { mut dims, strides, .. } = LoopPlan::new(&[&source, &index_layout, &Layout::contiguous(&shape)?]);
+        let (mut source, index_strides) = (strides[0].clone(), strides[1].clone());
+        let (mut item, mut step) = (values.dtype().itemsize(), layout.strides()[axis]);
+        if let Some(last) = dims.len().checked_sub(1)
+            && (source[last], index_strides[last]) == (1, 0)
+        {
+            let others = source[..last].iter().copied().chain([step]);
+            let wide = widest_item(item, dims[last], others, addresses);
+            let factor = wide / item;
+            dims[last] /= factor;
+            source[..last].iter_mut().for_each(|s| *s /= factor as isize);
+            (item, step) = (wide, step / factor as isize);
+        }
+        Ok(TakeLoop { item, dims, strides: [source, index_strides], size: layout.shape()[axis], step, addresses })
+    }
+
+    fn queue(&self, context: &'static Context, indices: u64, index_dtype: DType, op: u64) -> crate::Result<()> {
+        let count: usize = self.dims.iter().product();
+        let strides = [&self.strides[0][..], &self.strides[1][..]];
+        let wide = !fits_narrow(count, &self.dims, strides);
+        let rank = self.dims.len().to_string();
+        let defines = [("ITEM", item_type(self.item)), ("PLACE", ctype(index_dtype)), ("INDEX", index_type(wide)), ("RANK", rank.as_str())];
+        let function = SOURCE.kernel(context, "gather_take", &defines)?;
+        let axes = pack_axes(&self.dims, strides, wide);
+        let [source, target] = self.addresses;
+        let fault = context.fault_pointer()?;
+        let mut args = Args::new();
+        args.push(&target).push(&source).push(&indices).push(&count).push(&self.size).push(&self.step);
+        args.push(&fault).push(&op).push_bytes(&axes);
+        // SAFETY: the arguments match gather_take (a 32-bit `count` is the lower half). The axes stay inside the input, and
+        // the kernel checks every index against `size`.
+        unsafe { function.launch(kernel::grid(count as u64, THREADS), [THREADS, 1, 1], 0, args.pointers()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use cuprum_core::buffer::HostBuffer;
+
+    use super::*;
+
+    fn array(shape: &[usize]) -> StoredArray {
+        let layout = Layout::contiguous(shape).unwrap();
+        StoredArray::new(DType::F32, layout.clone(), Arc::new(HostBuffer::zeroed(layout.size() * 4).unwrap())).unwrap()
+    }
+
+    #[test]
+    fn loops_walk_the_output() {
+        // Rows of 6 floats: a multiple of 8 bytes, not of 16.
+        let rows = TakeLoop::new(&array(&[10, 6]), 0, 3, [0, 0]).unwrap();
+        assert_eq!((rows.item, &rows.dims[..], rows.size, rows.step), (8, &[3, 3][..], 10, 3));
+        assert_eq!(rows.strides.each_ref().map(|s| s.to_vec()), [vec![0, 1], vec![1, 0]]);
+        assert_eq!(TakeLoop::new(&array(&[10, 6]), 0, 3, [4, 0]).unwrap().item, 4);
+        let columns = TakeLoop::new(&array(&[10, 6]), 1, 4, [0, 0]).unwrap();
+        assert_eq!((columns.item, &columns.dims[..], columns.size, columns.step), (4, &[10, 4][..], 6, 1));
+        assert_eq!(columns.strides.each_ref().map(|s| s.to_vec()), [vec![6, 0], vec![0, 1]]);
+        // One index: its axis is dropped, and every element reads index 0.
+        let one = TakeLoop::new(&array(&[10, 6]), 1, 1, [0, 0]).unwrap();
+        assert_eq!((&one.dims[..], one.strides.each_ref().map(|s| s.to_vec())), (&[10][..], [vec![6], vec![0]]));
+    }
+
+    #[test]
+    fn flipped_views_step_backwards() {
+        let a = array(&[10, 8]);
+        let flipped = a.with_layout(a.layout().flip(&[0])).unwrap();
+        let take = TakeLoop::new(&flipped, 0, 5, [0, 0]).unwrap();
+        assert_eq!((take.item, take.step, &take.dims[..]), (16, -2, &[5, 2][..]));
+    }
+}

@@ -1,0 +1,162 @@
+//! Histogram, with the input expression fused. Counts are in shared memory if the bins fit, in several copies to reduce
+//! conflicts of atomics; otherwise in global memory.
+
+use cuprum_core::call;
+use cuprum_core::call::Binning;
+use cuprum_core::{Array, Call, DType, Outcome, Program as Expression, Result, Work, decline};
+
+use crate::codegen::{self, Access, KernelKey, check, parts};
+use crate::compile::module::Args;
+use crate::device::{self, InCall};
+use crate::driver::Context;
+use crate::families::kernel;
+
+const KERNELS: &str = include_str!("../kernels/histogram.cu");
+/// Block size in threads, as in `histogram.cu`.
+const THREADS: u32 = 512;
+/// Elements per thread.
+const ITEMS: usize = 8;
+/// Shared memory that `Bins` in histogram_bins.cuh takes under the rule EVEN, in bytes.
+const WORD: usize = 16;
+/// Maximum shared memory for several copies of the counts, in bytes. A single copy may use all that a block can have.
+const COPIES_BYTES: usize = 32 << 10;
+
+/// Memory that a block counts in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Counts {
+    /// Shared memory of `bytes` bytes: `copies` of the counts, and the edges.
+    Shared { copies: usize, bytes: usize },
+    /// The output itself.
+    Global,
+}
+
+impl Counts {
+    /// `edge` is the size of an edge, or 0 if edges are not copied. `most` is the shared memory that a block can have.
+    fn new(bins: usize, edge: usize, most: usize) -> Counts {
+        let bytes = |copies: usize| {
+            let counts = bins.saturating_mul(4 * copies).saturating_add(15) & !15;
+            counts.saturating_add(bins.saturating_add(1).saturating_mul(edge))
+        };
+        let copies = [32, 16, 8, 4, 2].into_iter().find(|&c| bytes(c) <= COPIES_BYTES).unwrap_or(1);
+        if bytes(copies) <= most { Counts::Shared { copies, bytes: bytes(copies) } } else { Counts::Global }
+    }
+}
+
+fn source(program: &Expression, access: Access, binning: Binning, shared: bool) -> std::result::Result<String, &'static str> {
+    let element = codegen::element(program, access)?;
+    let rule = parts::binning_rule(binning);
+    let defines = format!("#define RULE {rule}\n#define SHARED {}\n#define ITEMS {ITEMS}\n", shared as u8);
+    Ok([codegen::PRELUDE, &element, parts::BINS, &defines, KERNELS].concat())
+}
+
+/// Sources for compiling without a device: every binning rule, in shared and in global memory.
+pub fn sources() -> Vec<(String, String)> {
+    let (number, even, edges) = (Binning::Number { weighted: false }, Binning::Edges { even: true }, Binning::Edges { even: false });
+    let uses = [(number, DType::I64), (even, DType::F32), (even, DType::F64), (edges, DType::F32), (edges, DType::F64)];
+    let all = uses.into_iter().flat_map(|(binning, dtype)| [true, false].map(|shared| (binning, dtype, shared)));
+    let listed = all.filter_map(|(binning, dtype, shared)| {
+        let text = source(&Expression::identity(dtype), Access::default(), binning, shared).ok()?;
+        Some((format!("histogram<{dtype}, {binning:?}, {shared}>"), text))
+    });
+    let taking = source(&check::taking(DType::I64, DType::I32), Access::default(), number, true);
+    listed.chain(taking.ok().map(|text| ("histogram<of take>".to_owned(), text))).collect()
+}
+
+/// Runs a call of family Histogram.
+pub fn run(call: &Call) -> Result<Outcome> {
+    let (&Work::Histogram(call::Histogram { program, binning }), [spec]) = (&call.work, call.outputs) else {
+        decline!("not a histogram of one output")
+    };
+    if binning == (Binning::Number { weighted: true }) {
+        decline!("sums of weights: atomics add in no fixed order");
+    }
+    let (values, edges) = call.program_inputs();
+    let dtype = program.output_dtype(0);
+    let is_right = match (binning, edges) {
+        (Binning::Edges { .. }, Some(edges)) => edges.dtype() == dtype && matches!(dtype, DType::F32 | DType::F64),
+        (Binning::Edges { .. }, None) => false,
+        _ => dtype == DType::I64,
+    };
+    let bins = spec.layout.size();
+    if spec.dtype != DType::I64 || !is_right {
+        decline!("values of {dtype} for these bins");
+    }
+    if edges.is_some_and(|e| e.layout().size() != bins + 1 || !e.layout().is_c_contiguous()) {
+        decline!("edges that do not fit the output");
+    }
+    if let Some(op) = program.ops().find(|op| !codegen::has_row(*op)) {
+        decline!("no CUDA expression for {}", op.name());
+    }
+    let Some(count) = values.first().map(|a| a.layout().size()) else { decline!("no values") };
+    let context = device::context(call.device)?;
+    let inputs = device::pointers(values)?;
+    let edges = edges.map(device::pointer).transpose()?.unwrap_or(0);
+    let out = device::allocate_output(call, 0)?;
+    let histogram = HistogramLaunch { context, program, access: Access::flat(values), binning, bins, count };
+    context.fill(out.memory(), 0, [0u8; 4], 2 * bins).in_call(call)?;
+    histogram.queue(&inputs, edges, out.pointer()).in_call(call)?;
+    device::done(call, [out])
+}
+
+/// The arguments of one launch.
+struct HistogramLaunch<'a> {
+    context: &'static Context,
+    program: &'a Expression,
+    access: Access,
+    binning: Binning,
+    bins: usize,
+    count: usize,
+}
+
+impl HistogramLaunch<'_> {
+    fn queue(&self, inputs: &[u64], edges: u64, out: u64) -> crate::Result<()> {
+        let edge = if self.binning == (Binning::Edges { even: false }) { self.program.output_dtype(0).itemsize() } else { 0 };
+        let info = self.context.info();
+        let counts = Counts::new(self.bins, edge, (info.shared_per_block_optin as usize).saturating_sub(WORD));
+        let is_shared = counts != Counts::Global;
+        let name = if is_shared { "histogram_shared" } else { "histogram_global" };
+        let key = KernelKey::new(name, self.program).with(self.access.repeated).with_name(parts::binning_rule(self.binning));
+        let make = || Ok((name.to_owned(), source(self.program, self.access, self.binning, is_shared)?));
+        let function = kernel::generated(self.context, key, make)?;
+        let params = codegen::pack_params(self.program, inputs, device::fault_address(self.context, self.program)?);
+        let mut args = Args::new();
+        args.push_bytes(&params).push(&edges).push(&out).push(&self.bins).push(&self.count);
+        let Counts::Shared { copies, bytes } = counts else {
+            // SAFETY: the arguments match histogram_global in histogram.cu. Each input has `count` elements (or one,
+            // repeated), `out` has `bins`, and edges, if the rule has any, one more.
+            return unsafe { function.launch(kernel::grid(self.count as u64, THREADS), [THREADS, 1, 1], 0, args.pointers()) };
+        };
+        let (copies, bytes) = (copies as i32, bytes as u32);
+        args.push(&copies);
+        if bytes > info.shared_per_block {
+            function.allow_dynamic_shared(bytes)?;
+        }
+        let resident = function.blocks_per_sm(THREADS, bytes)?.max(1) * info.sm_count;
+        let tiles = self.count.div_ceil(THREADS as usize * ITEMS);
+        let blocks = u32::try_from(tiles).unwrap_or(u32::MAX).min(resident);
+        // SAFETY: the same parameters and `copies`, for histogram_shared. The shared memory holds the copies and the edges.
+        unsafe { function.launch([blocks, 1, 1], [THREADS, 1, 1], bytes, args.pointers()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_of_counts_follows_their_size() {
+        let of = |bins, edge| Counts::new(bins, edge, 227 << 10);
+        assert_eq!(of(10, 4), Counts::Shared { copies: 32, bytes: 10 * 128 + 44 });
+        assert_eq!(of(1024, 8), Counts::Shared { copies: 4, bytes: 1024 * 16 + 1025 * 8 });
+        assert_eq!(of(50_000, 0), Counts::Shared { copies: 1, bytes: 200_000 });
+        assert_eq!(of(50_000, 4), Counts::Global);
+        assert_eq!(of(usize::MAX / 2, 8), Counts::Global);
+    }
+
+    #[test]
+    fn sources_are_complete() {
+        let list = sources();
+        assert_eq!(list.len(), 11);
+        assert!(list.iter().all(|(_, text)| text.contains("histogram_") && text.contains("struct Params")));
+    }
+}

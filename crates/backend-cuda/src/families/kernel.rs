@@ -1,0 +1,114 @@
+//! Kernel functions, found by key and compiled at first use. The source is a `.cu` file of this crate after the element
+//! types, or is generated for an expression.
+
+use std::hash::Hasher;
+use std::sync::Arc;
+
+use rustc_hash::FxHasher;
+use smallvec::SmallVec;
+
+use crate::codegen::KernelKey;
+use crate::compile::module::Function;
+use crate::compile::program::Program;
+use crate::driver::Context;
+use crate::error::{CudaError, Result};
+use crate::launch_cache::LaunchCache;
+
+/// Default block size, in threads.
+pub(crate) const THREADS: u32 = 256;
+
+/// The part of the prelude that `.cu` files need: element types, axes, the error word.
+const TYPES: &str = concat!(include_str!("../codegen/prelude/types.cuh"), include_str!("../codegen/prelude/layout.cuh"));
+
+/// A `.cu` file that is compiled with macro definitions for dtypes and sizes.
+#[derive(Debug)]
+pub(crate) struct KernelSource {
+    /// File name, in compile errors and kernel keys.
+    pub name: &'static str,
+    /// CUDA C++ source.
+    pub text: &'static str,
+}
+
+/// Macro definitions of one use: name and value.
+pub(crate) type Defines<'a> = &'a [(&'static str, &'a str)];
+
+impl KernelSource {
+    /// Returns the complete source under these definitions.
+    pub fn with(&self, defines: Defines) -> String {
+        let defines: String = defines.iter().map(|(name, text)| format!("#define {name} {text}\n")).collect();
+        [TYPES, &defines, self.text].concat()
+    }
+
+    /// Returns a descriptive name and the source, for compiling without a device.
+    pub fn listed(&self, defines: Defines) -> (String, String) {
+        let values: Vec<_> = defines.iter().map(|(_, text)| *text).collect();
+        (format!("{}<{}>", self.name, values.join(", ")), self.with(defines))
+    }
+
+    /// Returns the `extern "C"` kernel `name` under these definitions.
+    pub fn kernel(&self, context: &'static Context, name: &str, defines: Defines) -> Result<Arc<Function>> {
+        let mut key = SmallVec::<[u8; 96]>::new();
+        let texts = defines.iter().flat_map(|(name, text)| [*name, *text]);
+        for text in [self.name, name].into_iter().chain(texts) {
+            key.extend_from_slice(text.as_bytes());
+            key.push(0);
+        }
+        let mut hasher = FxHasher::default();
+        hasher.write(&key);
+        context.kernels().get_or_make(hasher.finish(), &key, || {
+            let source = self.with(defines);
+            Program { name: self.name, source: &source, ..Program::default() }.build(context)?.function_named(name)
+        })
+    }
+}
+
+/// Returns a kernel generated for an expression. `make` returns its name and source, or the name of an operation without a
+/// CUDA expression.
+pub(crate) fn generated(
+    context: &'static Context,
+    key: KernelKey,
+    make: impl FnOnce() -> std::result::Result<(String, String), &'static str>,
+) -> Result<Arc<Function>> {
+    thread_local! {
+        static CACHE: LaunchCache<Arc<Function>> = const { LaunchCache::new() };
+    }
+    let key = key.with(context.info().ordinal as u64);
+    if let Some(function) = LaunchCache::find(&CACHE, &key, Arc::clone) {
+        return Ok(function);
+    }
+    let written = key.written();
+    let function = context.kernels().get_or_make(written.hash(), written.bytes(), || {
+        let (name, source) = make().map_err(|op| CudaError::Invalid(format!("no CUDA expression for {op}")))?;
+        Program { name: &name, source: &source, ..Program::default() }.build(context)?.function_named(&name)
+    })?;
+    LaunchCache::keep(&CACHE, &key, function.clone());
+    Ok(function)
+}
+
+/// Returns the grid of a grid-stride kernel over `items`: one thread per item, up to the largest grid. Smaller grids are
+/// slower (`docs/notes/gpu-elementwise.md`).
+pub(crate) fn grid(items: u64, threads: u32) -> [u32; 3] {
+    [u32::try_from(items.div_ceil(u64::from(threads))).unwrap_or(u32::MAX).min(i32::MAX.unsigned_abs()), 1, 1]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_come_between() {
+        let source = KernelSource { name: "a.cu", text: "T f();\n" };
+        let defines: Defines = &[("T", "float"), ("N", "3")];
+        let whole = source.with(defines);
+        assert!(whole.starts_with(TYPES) && whole.ends_with("\n#define T float\n#define N 3\nT f();\n"));
+        assert_eq!(source.listed(defines).0, "a.cu<float, 3>");
+    }
+
+    #[test]
+    fn grids_cover() {
+        assert_eq!(grid(0, 256), [0, 1, 1]);
+        assert_eq!(grid(1, 256), [1, 1, 1]);
+        assert_eq!(grid(257, 256), [2, 1, 1]);
+        assert_eq!(grid(1 << 40, 256), [i32::MAX as u32, 1, 1]);
+    }
+}

@@ -1,0 +1,88 @@
+//! Fast path for contiguous elementwise kernels that this thread has launched before. All other calls go to
+//! [`map::run`](super::run).
+
+use cuprum_core::call;
+use std::sync::Arc;
+
+use cuprum_core::{Array, Call, Device, Outcome, Program as Expression, Result, Work};
+use smallvec::SmallVec;
+
+use crate::codegen::{self, Access, KernelKey, MAX_NARROW};
+use crate::compile::module::{Args, Function};
+use crate::device::{self, InCall};
+use crate::families::kernel::{self, THREADS};
+use crate::launch_cache::LaunchCache;
+
+/// Maximum number of inputs and outputs on the fast path.
+const MAX_OPERANDS: usize = 8;
+
+/// A compiled kernel with 32-bit indices whose inputs all have stride 1 or 0.
+struct CachedMap {
+    aligned: bool,
+    width: usize,
+    function: Arc<Function>,
+}
+
+thread_local! {
+    static KNOWN: LaunchCache<CachedMap> = const { LaunchCache::new() };
+}
+
+/// Runs a call of family Map, by the fast path if the kernel is in the launch cache.
+pub(crate) fn run(call: &Call) -> Result<Outcome> {
+    launch_cached(call).unwrap_or_else(|| super::run(call))
+}
+
+/// Adds a flat kernel with 32-bit indices and `width` elements per thread to the launch cache.
+pub(super) fn cache_kernel(program: &Expression, device: Device, access: Access, width: usize, function: &Arc<Function>) {
+    let known = CachedMap { aligned: access.aligned, width, function: function.clone() };
+    LaunchCache::keep(&KNOWN, &key(program, device, access.repeated), known);
+}
+
+fn key(program: &Expression, device: Device, repeated: u64) -> KernelKey<'_> {
+    KernelKey::new("map_flat", program).with(device.ordinal() as u64).with(repeated)
+}
+
+/// Launches a cached kernel. Returns `None`, without a side effect, if there is none.
+fn launch_cached(call: &Call) -> Option<Result<Outcome>> {
+    let Work::Map(call::Map { program, plan }) = call.work else { return None };
+    let (count, results) = (call.inputs.len(), call.outputs.len());
+    if count > MAX_OPERANDS || results > MAX_OPERANDS || plan.size >= MAX_NARROW || !plan.is_flat() {
+        return None;
+    }
+    let is_repeated = |k: usize| plan.strides[k].first() == Some(&0);
+    if (count..count + results).any(is_repeated) {
+        return None;
+    }
+    let repeated = (0..count).filter(|&k| is_repeated(k)).fold(0, |bits, k| bits | 1 << k);
+    let launch = |known: &CachedMap| {
+        let (mut inputs, mut aligned) = ([0; MAX_OPERANDS], true);
+        for (k, array) in call.inputs.iter().enumerate() {
+            inputs[k] = device::pointer(array).ok()?;
+            let pack = (array.dtype().itemsize() * known.width).min(16) as u64;
+            aligned &= repeated >> k & 1 == 1 || inputs[k].is_multiple_of(pack);
+        }
+        (aligned == known.aligned).then(|| known.launch(call, program, &inputs[..count], plan.size as u64))
+    };
+    LaunchCache::find(&KNOWN, &key(program, call.device, repeated), launch).flatten()
+}
+
+impl CachedMap {
+    /// Launches the kernel with the scalars of `program`, which has the structure that the kernel was compiled for.
+    fn launch(&self, call: &Call, program: &Expression, inputs: &[u64], size: u64) -> Result<Outcome> {
+        let fault = device::fault_address(self.function.context(), program).in_call(call)?;
+        let params = codegen::pack_params(program, inputs, fault);
+        let (mut outputs, mut to) = (SmallVec::<[_; 2]>::new(), [0; MAX_OPERANDS]);
+        for (n, address) in to.iter_mut().enumerate().take(call.outputs.len()) {
+            let buffer = device::allocate_output(call, n)?;
+            *address = buffer.pointer();
+            outputs.push(buffer);
+        }
+        let mut args = Args::new();
+        args.push_bytes(&params).push(&to).push(&size);
+        let grid = kernel::grid(size.div_ceil(self.width as u64), THREADS);
+        // SAFETY: the arguments match map_flat.cuh for the program and access that the kernel was compiled for. Each input
+        // that is not repeated has `size` elements from its address, and so has each output.
+        unsafe { self.function.launch(grid, [THREADS, 1, 1], 0, args.pointers()) }.in_call(call)?;
+        device::done(call, outputs)
+    }
+}

@@ -1,0 +1,60 @@
+//! Random: Philox 4x32-10, one block of random words per thread. The bits are the same on every device.
+
+use cuprum_core::{Call, DType, Distribution, Outcome, Random, Result, Work, decline};
+
+use crate::codegen::ctype;
+use crate::compile::module::Args;
+use crate::device::{self, InCall};
+use crate::driver::Context;
+use crate::families::kernel::{self, KernelSource, THREADS};
+
+static SOURCE: KernelSource = KernelSource { name: "random.cu", text: include_str!("../kernels/random.cu") };
+
+/// Sources for compiling without a device: one per dtype.
+pub fn sources() -> Vec<(String, String)> {
+    DType::ALL.iter().filter(|d| d.is_int() || d.is_float()).map(|d| SOURCE.listed(&[("T", ctype(*d))])).collect()
+}
+
+/// Runs a call of family Random.
+pub(crate) fn run(call: &Call) -> Result<Outcome> {
+    let (Work::Random(random), [spec]) = (&call.work, call.outputs) else { decline!("not a draw of one output") };
+    if !spec.layout.is_c_contiguous() {
+        decline!("an output that is not in C order");
+    }
+    let dtype = spec.dtype;
+    let takes = if matches!(random.distribution, Distribution::Integers { .. }) { dtype.is_int() } else { dtype.is_float() };
+    if !takes {
+        decline!("{dtype} is not drawn from this distribution");
+    }
+    let context = device::context(call.device)?;
+    let out = device::allocate_output(call, 0)?;
+    queue(context, random, dtype, out.pointer(), spec.layout.size() as u64).in_call(call)?;
+    device::done(call, [out])
+}
+
+fn queue(context: &'static Context, random: &Random, dtype: DType, pointer: u64, count: u64) -> crate::Result<()> {
+    // The type `R` of the kernel.
+    let real = |x: f64| cuprum_core::Scalar::Float(x).to_bytes(if dtype == DType::F64 { DType::F64 } else { DType::F32 });
+    let integer = |x: u64| {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&x.to_ne_bytes());
+        bytes
+    };
+    let is_unit = u32::from(random.distribution == Distribution::Uniform { low: 0.0, high: 1.0 });
+    let (name, values) = match random.distribution {
+        Distribution::Uniform { low, high } => ("random_uniform", [real(low), real(high)]),
+        Distribution::Normal { mean, std } => ("random_normal", [real(mean), real(std)]),
+        // Wraps: only the low bits that fit the output are used.
+        Distribution::Integers { low, span } => ("random_integers", [integer(low as u64), integer(span)]),
+    };
+    let mut args = Args::new();
+    args.push(&pointer).push(&count).push(&random.key).push(&random.first_block).push(&values[0]).push(&values[1]);
+    if name == "random_uniform" {
+        args.push(&is_unit);
+    }
+    let function = SOURCE.kernel(context, name, &[("T", ctype(dtype))])?;
+    let blocks = count.div_ceil(random.distribution.per_block(dtype) as u64);
+    // SAFETY: the arguments match the kernel in random.cu: an output with `count` elements, then values at least as long as
+    // the parameters.
+    unsafe { function.launch(kernel::grid(blocks, THREADS), [THREADS, 1, 1], 0, args.pointers()) }
+}

@@ -1,0 +1,432 @@
+//! Reduce: every layout in one launch, with the input expression fused.
+//!
+//! Rows are reduced by teams of threads: up to a warp, or a block, by length. Several blocks share a long row. Columns are
+//! read 32 neighbours at a time. The last block to finish combines the partial results in block order.
+
+use cuprum_core::call;
+use std::sync::Arc;
+
+use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
+use cuprum_core::{Array, Call, DType, Device, DeviceKind, Layout, Outcome, Program as Expression, Result, Work, decline, testing};
+use smallvec::SmallVec;
+
+use crate::codegen::reductions::{BEST, MOMENTS, REDUCTIONS, ReductionCode};
+use crate::codegen::{self, Access, Combination, KernelKey, check, ctype};
+use crate::compile::module::{Args, Function};
+use crate::device::{self, InCall};
+use crate::driver::{COUNTERS, Context};
+use crate::families::kernel::{self, THREADS};
+use crate::families::rows;
+use crate::user_kernels::{self, REDUCTION_KERNEL, ReductionCall, StringReduction};
+
+const COMMON: &str = concat!(include_str!("../kernels/warp.cuh"), include_str!("../kernels/reduce.cuh"));
+/// Maximum number of kept axes, and of reduced axes.
+const MAX_RANK: usize = 8;
+/// Blocks that fill any current device when several blocks share a row. A constant, so that results do not depend on the
+/// device.
+const ROW_BLOCKS: usize = 1056;
+/// Blocks for column sums and products. Few blocks with long columns reach 95 % of an H100's copy rate, more blocks 92 %.
+/// Minima and maxima are compute bound and use [`ROW_BLOCKS`] (`docs/notes/gpu-reductions.md`).
+const COLUMN_BLOCKS: usize = 396;
+/// Each group that shares blocks has a counter. There are at most half as many groups as blocks, or eight times that where
+/// columns are loaded one by one.
+const _: () = assert!(ROW_BLOCKS / 2 * 8 <= COUNTERS);
+
+/// The kernel, and its thread arrangement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Threads {
+    /// `reduce_rows` with this many threads per row.
+    Team(usize),
+    /// `reduce_columns` with this many threads over adjacent columns.
+    Lanes(usize),
+}
+
+impl Threads {
+    /// Name of the kernel.
+    fn kernel(self) -> &'static str {
+        match self {
+            Threads::Team(_) => "reduce_rows",
+            Threads::Lanes(_) => "reduce_columns",
+        }
+    }
+}
+
+/// Everything besides program, operation and dtypes that determines the source.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ReduceShape {
+    threads: Threads,
+    kept_rank: usize,
+    reduced_rank: usize,
+    width: usize,
+    wide: bool,
+    access: Access,
+}
+
+/// Returns the source of a reduction of an expression.
+fn source(
+    program: &Expression,
+    row: &ReductionCode<'_>,
+    (acc, acc_size): (DType, usize),
+    out: DType,
+    shape: ReduceShape,
+) -> std::result::Result<String, &'static str> {
+    let element = codegen::element_and(program, shape.access, row.op.0.body)?;
+    Ok([codegen::PRELUDE, &element, &kernel_text(row, (acc, acc_size), out, shape)].concat())
+}
+
+/// Returns the source that follows the code of the element.
+fn kernel_text(row: &ReductionCode<'_>, (acc, acc_size): (DType, usize), out: DType, shape: ReduceShape) -> String {
+    let ReductionCode { identity, value, combine, replaces, finish, .. } = row;
+    let acc = row.acc.unwrap_or(ctype(acc));
+    let ReduceShape { kept_rank, reduced_rank, width, wide, .. } = shape;
+    let (threads, count, kernel) = match shape.threads {
+        Threads::Team(n) => ("TEAM", n, include_str!("../kernels/reduce_rows.cu")),
+        Threads::Lanes(n) => ("LANES", n, include_str!("../kernels/reduce_columns.cu")),
+    };
+    let take = match replaces {
+        Some(condition) => format!("if ({condition}) a = value(x, index);"),
+        None => "a = combine(a, value(x, index));".into(),
+    };
+    let (index, out) = (codegen::index_type(wide), ctype(out));
+    let declarations = match acc {
+        "Best" => BEST,
+        "Moments" => MOMENTS,
+        _ => "",
+    };
+    let definitions = format!(
+        r#"
+namespace cuprum {{
+using Index = {index};
+using Out = {out};{declarations}
+struct Reduction {{
+    using Acc = {acc};
+    static constexpr bool idempotent = {idempotent};
+    __device__ static Acc identity() {{ return {identity}; }}
+    __device__ static Acc value(Result x, Index index) {{ return {value}; }}
+    __device__ static Acc combine(const Acc& a, const Acc& b) {{ return {combine}; }}
+    __device__ static void take(Acc& a, Result x, Index index) {{ {take} }}
+    __device__ static Out finish(const Acc& a) {{ return {finish}; }}
+}};
+}}  // namespace cuprum
+static_assert(sizeof(cuprum::Reduction::Acc) <= {acc_size}, "a partial result fits");
+#define KEPT_RANK {kept_rank}
+#define REDUCED_RANK {reduced_rank}
+#define {threads} {count}
+#define WIDTH {width}
+"#,
+        idempotent = identity.is_none(),
+        identity = identity.unwrap_or("Acc()"),
+    );
+    [&definitions, COMMON, kernel].concat()
+}
+
+/// Sources for compiling without a device: every operation and dtype, in several shapes.
+pub fn sources() -> Vec<(String, String)> {
+    let mut list = Vec::new();
+    for (n, dtype) in DType::ALL.into_iter().enumerate() {
+        for (m, row) in REDUCTIONS.iter().enumerate().filter(|(m, _)| (n + m) % 3 == 0) {
+            let logical = row.acc.is_some_and(|a| a == "bool" || a == "i64");
+            if row.acc == Some("Moments") && (!dtype.is_inexact() || dtype.itemsize() == 2) {
+                continue;
+            }
+            if logical && dtype != DType::Bool || (row.acc.is_none() && row.identity.is_some() && dtype == DType::Bool) {
+                continue;
+            }
+            let half = matches!(dtype, DType::F16 | DType::BF16) && row.identity.is_some();
+            let out = match row.acc {
+                Some("Best" | "i64") => DType::I64,
+                Some("Moments") => dtype.real(),
+                _ => dtype,
+            };
+            let width = [0, 1, 16 / dtype.itemsize()][(n + m / 3) % 3];
+            let access = Access { repeated: 0, aligned: width > 1 };
+            let threads = [Threads::Team(8), Threads::Lanes(32), Threads::Team(256), Threads::Lanes(2)][(n + m) / 3 % 4];
+            let width = if let Threads::Lanes(_) = threads { width.clamp(1, max_columns(row.acc_size(dtype))) } else { width };
+            let shape = ReduceShape { threads, kept_rank: n % 3, reduced_rank: m % 3, width, wide: n % 2 == 0, access };
+            let acc = if half { DType::F32 } else { dtype };
+            let accumulator = (acc, row.acc_size(acc));
+            if let Ok(text) = source(&Expression::identity(dtype), row, accumulator, out, shape) {
+                list.push((format!("reduce<{}, {dtype}, {shape:?}>", row.op.name()), text));
+            }
+        }
+    }
+    let taking = check::taking(DType::F32, DType::I32);
+    for (row, threads, width) in [(&REDUCTIONS[0], Threads::Team(8), 4), (&REDUCTIONS[1], Threads::Lanes(32), 1)] {
+        let shape =
+            ReduceShape { threads, kept_rank: 1, reduced_rank: 1, width, wide: false, access: Access { repeated: 0b10, aligned: true } };
+        if let Ok(text) = source(&taking, row, (DType::F32, 4), DType::F32, shape) {
+            list.push((format!("reduce<{} of take, {shape:?}>", row.op.name()), text));
+        }
+    }
+    let ways = [([300, 5000], &[1][..], 256), ([300, 5000], &[0], 256), ([1, 100_001], &[0, 1], 8), ([300, 40], &[-1], 256)];
+    let strings = DType::ALL.into_iter().enumerate().map(|(n, dtype)| (dtype, ways[n % ways.len()]));
+    list.extend(strings.filter_map(|(dtype, (shape, axes, address))| listed_user_reduction(dtype, shape, axes, address)));
+    list
+}
+
+/// Runs a call of family Reduce.
+pub fn run(call: &Call) -> Result<Outcome> {
+    let (Work::Reduce(call::Reduce { program, plan, acc }), [spec]) = (&call.work, call.outputs) else {
+        decline!("not a reduction of one output")
+    };
+    let (own, of_own);
+    let (row, acc_size) = match (REDUCTIONS.iter().find(|row| row.op == call.op), call.op.0.body) {
+        (Some(row), _) => (row, row.acc_size(*acc)),
+        (None, Some(body)) => {
+            let Some(combination) = Combination::of_body(body, *acc) else { decline!("{} is not a reduction", call.op.name()) };
+            own = combination;
+            of_own = ReductionCode::of(call.op, &own);
+            (&of_own, own.size)
+        }
+        (None, None) => decline!("no CUDA reduction for {}", call.op.name()),
+    };
+    if let Some(op) = program.ops().find(|op| !codegen::has_row(*op)) {
+        decline!("no CUDA expression for {}", op.name());
+    }
+    if let Some(done) = rows::variance(call, program, plan) {
+        return done;
+    }
+    let column_blocks = if row.identity.is_some() { COLUMN_BLOCKS } else { ROW_BLOCKS };
+    launch(call, program, plan, (acc_size, column_blocks), |context, shape| {
+        let key = key(program, shape).with_dtype(*acc).with_dtype(spec.dtype).with_op(call.op);
+        let make = || Ok((shape.threads.kernel().to_owned(), source(program, row, (*acc, acc_size), spec.dtype, shape)?));
+        kernel::generated(context, key, make).in_call(call)
+    })
+}
+
+/// Runs a user-defined reduction from strings.
+pub fn run_user_reduction(call: &Call) -> Result<Outcome> {
+    let Some(reduction) = StringReduction::of(call) else { decline!("not a reduction from strings") };
+    launch(call, reduction.program(), reduction.plan(), (reduction.combination().size, COLUMN_BLOCKS), |context, shape| {
+        let key = reduction.add_to(key(reduction.program(), shape)).written();
+        context.kernels().get_or_make(key.hash(), key.bytes(), || {
+            reduction.source(user_source(reduction, shape)).compile_on(call.device)?.function(shape.threads.kernel())
+        })
+    })
+}
+
+/// Returns the source of a user-defined reduction.
+pub(crate) fn user_source(reduction: &StringReduction, shape: ReduceShape) -> String {
+    let combination = reduction.combination();
+    let kernel = kernel_text(
+        &ReductionCode::of(REDUCTION_KERNEL, &combination),
+        (reduction.accumulator(), combination.size),
+        reduction.output(),
+        shape,
+    );
+    [codegen::PRELUDE, &reduction.element(shape.access), &kernel].concat()
+}
+
+/// Key of everything that determines the source, except the operation.
+fn key(program: &Expression, shape: ReduceShape) -> KernelKey<'_> {
+    let ReduceShape { threads, kept_rank, reduced_rank, width, wide, access } = shape;
+    let (Threads::Team(count) | Threads::Lanes(count)) = threads;
+    // Every value but the thread count fits eight bits.
+    let numbers = [wide as usize, access.aligned as usize, kept_rank, reduced_rank, width, count];
+    let packed = numbers.iter().rev().fold(0, |bits, &n| bits << 8 | n as u64);
+    KernelKey::new(threads.kernel(), program).with(packed).with(access.repeated)
+}
+
+/// Reduces with the kernel that `function` returns for a shape.
+fn launch(
+    call: &Call,
+    program: &Expression,
+    plan: &ReducePlan,
+    (acc_size, column_blocks): (usize, usize),
+    function: impl FnOnce(&'static Context, ReduceShape) -> Result<Arc<Function>>,
+) -> Result<Outcome> {
+    if plan.kept.len() > MAX_RANK || plan.reduced.len() > MAX_RANK {
+        decline!("{} kept and {} reduced axes after merging, more than {MAX_RANK}", plan.kept.len(), plan.reduced.len());
+    }
+    let context = device::context(call.device)?;
+    let inputs = device::pointers(call.inputs)?;
+    let mut itemsizes = SmallVec::<[usize; 4]>::new();
+    call.inputs.iter().for_each(|array| itemsizes.push(array.dtype().itemsize()));
+    let (shape, blocks) = shape(plan, &inputs, &itemsizes, (max_columns(acc_size), column_blocks));
+    let function = function(context, shape)?;
+    let out = device::allocate_output(call, 0)?;
+    let reduction = ReduceLaunch { context, program, plan, shape, blocks, slot: acc_size.next_multiple_of(4) };
+    reduction.queue(&function, &inputs, out.pointer()).in_call(call)?;
+    device::done(call, [out])
+}
+
+/// Maximum number of adjacent columns per thread, so that a block's accumulators (128 bytes per thread) fit in shared memory.
+fn max_columns(acc_size: usize) -> usize {
+    (128 / acc_size).min(8)
+}
+
+/// How the work is split into blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Blocks {
+    /// Number of rows, or of groups of adjacent columns.
+    groups: usize,
+    /// Blocks per group.
+    splits: usize,
+    /// Number of partial results in scratch memory.
+    slots: usize,
+}
+
+/// Returns the shape of a user-defined reduction whose inputs start at `address`.
+pub(crate) fn user_shape(asked: &ReductionCall, address: u64) -> ReduceShape {
+    let itemsizes: Vec<usize> = asked.inputs.iter().map(|a| a.dtype().itemsize()).collect();
+    let (addresses, most) = (vec![address; itemsizes.len()], max_columns(asked.reduction.combination().size));
+    shape(asked.reduction.plan(), &addresses, &itemsizes, (most, COLUMN_BLOCKS)).0
+}
+
+/// Returns the name and source of a user-defined reduction over axes of a matrix.
+fn listed_user_reduction(dtype: DType, shape: [usize; 2], axes: &[isize], address: u64) -> Option<(String, String)> {
+    let device = Device::new(DeviceKind::intern("cuda").ok()?, 0);
+    let matrix = testing::calls::array(device, dtype, Layout::contiguous(&shape).ok()?).ok()?;
+    let asked = user_kernels::call_for_check(&matrix.into(), axes).ok()?;
+    let shape = user_shape(&asked, address);
+    Some((format!("reduce<strings, {dtype}, {shape:?}>"), asked.reduction.inlined(user_source(&asked.reduction, shape))))
+}
+
+/// Selects the kernel and its split from the plan, and the load width from the addresses too. `columns`: maximum columns per
+/// thread, and the number of blocks to share columns among.
+fn shape(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns: (usize, usize)) -> (ReduceShape, Blocks) {
+    let (max_columns, column_blocks) = columns;
+    let itemsize = itemsizes.iter().copied().max().unwrap_or(1);
+    let pack = (16 / itemsize).clamp(1, 8);
+    let is_column = plan.class == ReduceClass::Column;
+    // The axis of vectorised loads, and all other axes, along which they must stay aligned.
+    let (along, other) = if is_column { (&plan.kept_strides, &plan.reduced_strides) } else { (&plan.reduced_strides, &plan.kept_strides) };
+    let repeated = |k: usize| along[k].last().is_none_or(|s| *s == 0);
+    let is_aligned = |width: usize| {
+        (0..inputs.len()).filter(|&k| !repeated(k)).all(|k| {
+            let bytes = (width * itemsizes[k]).min(16);
+            let outer = along[k].iter().rev().skip(1).chain(&other[k]);
+            inputs[k].is_multiple_of(bytes as u64) && outer.copied().all(|s| (s.unsigned_abs() * itemsizes[k]).is_multiple_of(bytes))
+        })
+    };
+    let (threads, width, aligned, blocks) = if is_column {
+        let inner = plan.kept.last().copied().unwrap_or(1);
+        let widest = (0..).map(|n| 1 << n).take_while(|w| *w <= pack.min(max_columns) && inner % w == 0).last().unwrap_or(1);
+        // The order of combination follows from the shape alone. Addresses only decide the load width.
+        let lanes = plan.kept_size.div_ceil(widest).next_power_of_two().min(32);
+        let shared = plan.kept_size.div_ceil(lanes * widest).max(1);
+        let splits = (column_blocks / shared).min(plan.reduced_size / (8 * THREADS as usize / lanes)).clamp(1, 256);
+        let width = if widest > 1 && is_aligned(widest) { widest } else { 1 };
+        let groups = plan.kept_size.div_ceil(lanes * width);
+        (Threads::Lanes(lanes), width, width > 1, Blocks { groups, splits, slots: groups * splits * lanes * width })
+    } else {
+        let flat = plan.reduced.len() <= 1 && plan.reduced_strides.iter().all(|s| matches!(s.last(), None | Some(0 | 1)));
+        let width = if flat && plan.reduced_size >= pack { pack } else { flat as usize };
+        let packs = plan.reduced_size.div_ceil(width.max(1));
+        // With one warp per row, few rows would leave most of the device idle.
+        let team = match packs {
+            0..=8 => packs.next_power_of_two(),
+            9..=32 => 8,
+            33..=64 => 32,
+            65..=512 if plan.kept_size >= 2 * ROW_BLOCKS => 32,
+            _ => THREADS as usize,
+        };
+        // Only rows that take a whole block are shared by several.
+        let splits =
+            if team < THREADS as usize { 1 } else { (ROW_BLOCKS / plan.kept_size.max(1)).min(plan.reduced_size / 8192).clamp(1, 1024) };
+        let blocks = Blocks { groups: plan.kept_size, splits, slots: plan.kept_size * splits };
+        (Threads::Team(team), width, width > 1 && is_aligned(width), blocks)
+    };
+    let repeated = (0..inputs.len()).filter(|&k| repeated(k)).fold(0, |bits, k| bits | 1 << k);
+    let shape = ReduceShape {
+        threads,
+        kept_rank: plan.kept.len(),
+        reduced_rank: plan.reduced.len(),
+        width,
+        wide: !codegen::reduction_fits_narrow(plan),
+        access: if width > 0 { Access { repeated, aligned } } else { Access::default() },
+    };
+    (shape, blocks)
+}
+
+/// The arguments of one launch.
+struct ReduceLaunch<'a> {
+    context: &'static Context,
+    program: &'a Expression,
+    plan: &'a ReducePlan,
+    shape: ReduceShape,
+    blocks: Blocks,
+    /// Size of a partial result, in bytes: `Slot` in warp.cuh.
+    slot: usize,
+}
+
+impl ReduceLaunch<'_> {
+    fn queue(&self, function: &Function, inputs: &[u64], out: u64) -> crate::Result<()> {
+        let (plan, shape, Blocks { groups, splits, slots }) = (self.plan, self.shape, self.blocks);
+        let params = codegen::pack_params(self.program, inputs, device::fault_address(self.context, self.program)?);
+        let kept = codegen::pack_axes(&plan.kept, plan.kept_strides.iter().map(|s| &s[..]), shape.wide);
+        let reduced = codegen::pack_axes(&plan.reduced, plan.reduced_strides.iter().map(|s| &s[..]), shape.wide);
+        let scratch = if splits > 1 { Some(self.context.scratch(slots * self.slot)?) } else { None };
+        let (parts, tickets) = scratch.as_ref().map_or((0, 0), |s| (s.room, s.counters));
+        let (results, length, split_count) = (plan.kept_size as u64, plan.reduced_size as u64, splits as u32);
+        let mut args = Args::new();
+        args.push_bytes(&params).push_bytes(&kept).push_bytes(&reduced);
+        args.push(&out).push(&parts).push(&tickets).push(&results).push(&length).push(&split_count);
+        // Blocks of a group do not wait for each other, so any grid size is valid. A small team takes two rows at once.
+        let blocks = match shape.threads {
+            Threads::Team(n) => (groups * splits).div_ceil(THREADS as usize / n * if n <= 8 { 2 } else { 1 }),
+            Threads::Lanes(_) => groups * splits,
+        };
+        let grid = [u32::try_from(blocks).unwrap_or(u32::MAX).min(1 << 20), 1, 1];
+        // SAFETY: the arguments match reduce_rows.cu and reduce_columns.cu. The plan keeps every element inside its input,
+        // and `out` has one element per result. With splits, scratch memory has a slot for each partial result and a counter
+        // for each of at most COUNTERS groups.
+        unsafe { function.launch(grid, [THREADS, 1, 1], 0, args.pointers()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pick(shape_of: &[usize], axes: &[usize], address: u64) -> (ReduceShape, Blocks) {
+        let layout = Layout::contiguous(shape_of).unwrap();
+        let plan = ReducePlan::new(shape_of, &[&layout], axes, false);
+        shape(&plan, &[address], &[4], (8, COLUMN_BLOCKS))
+    }
+
+    #[test]
+    fn kernels_follow_the_plan() {
+        let (all, blocks) = pick(&[1 << 24], &[0], 256);
+        assert!((all.width, all.threads, blocks.groups) == (4, Threads::Team(256), 1) && all.access.aligned && blocks.splits == 1024);
+        assert!(!pick(&[1 << 24], &[0], 4).0.access.aligned);
+        let (rows, blocks) = pick(&[4096, 32], &[1], 256);
+        assert_eq!((rows.threads, rows.width, blocks.splits), (Threads::Team(8), 4, 1));
+        assert_eq!(pick(&[4096, 3], &[1], 256).0.threads, Threads::Team(4), "no vectorised loads");
+        assert_eq!(pick(&[100_000, 1000], &[1], 256).0.threads, Threads::Team(32));
+        assert_eq!(pick(&[256, 1000], &[1], 256).0.threads, Threads::Team(256), "few rows");
+        assert!(!pick(&[100, 1001], &[1], 256).0.access.aligned, "rows of 1001 do not all begin at a multiple of 16 bytes");
+        assert_eq!(pick(&[10, 11, 12], &[0, 2], 256).0.width, 0);
+    }
+
+    #[test]
+    fn columns_follow_the_plan() {
+        let (wide, blocks) = pick(&[1000, 1000], &[0], 256);
+        assert_eq!((wide.threads, wide.width, wide.access.aligned), (Threads::Lanes(32), 4, true));
+        assert_eq!(blocks, Blocks { groups: 8, splits: 15, slots: 8 * 15 * 128 });
+        let (unaligned, blocks) = pick(&[1000, 1000], &[0], 4);
+        assert_eq!((unaligned.width, blocks.groups, blocks.splits), (1, 32, 15), "the same split, without vectorised loads");
+        assert_eq!(pick(&[1000, 1001], &[0], 256).0.width, 1);
+        assert_eq!(pick(&[1_000_000, 4], &[0], 256).0.threads, Threads::Lanes(1), "the other threads take further rows");
+    }
+
+    #[test]
+    fn keys_differ_exactly_where_shapes_do() {
+        let extents: [&[usize]; 9] =
+            [&[7], &[100], &[1 << 24], &[4096, 32], &[4096, 3], &[100, 1001], &[10, 11, 12], &[1 << 31], &[2, 1 << 31]];
+        let axes: [&[usize]; 4] = [&[0], &[1], &[0, 2], &[0, 1]];
+        let asked = extents.iter().flat_map(|&shape| axes.iter().map(move |&axes| (shape, axes)));
+        let asked = asked.filter(|(shape, axes)| axes.iter().all(|&axis| axis < shape.len()));
+        let shapes: Vec<ReduceShape> = asked.flat_map(|(shape, axes)| [256, 4].map(|address| pick(shape, axes, address).0)).collect();
+        let program = Expression::identity(DType::F32);
+        for (a, b) in shapes.iter().flat_map(|a| shapes.iter().map(move |b| (*a, *b))) {
+            assert_eq!(key(&program, a).written() == key(&program, b).written(), a == b, "{a:?}, {b:?}");
+        }
+        assert!(shapes.iter().any(|shape| shape.wide) && shapes.iter().any(|shape| shape.threads == Threads::Lanes(32)));
+    }
+
+    #[test]
+    fn sources_are_listed() {
+        assert!(sources().len() > 20);
+    }
+}

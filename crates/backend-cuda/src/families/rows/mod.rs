@@ -1,0 +1,300 @@
+//! Rows: an expression over rows and its own reductions along them (softmax, normalisation). Each row is read once and held
+//! in registers.
+//!
+//! A team of threads takes a row: part of a warp, or several warps up to 1024 threads. The row length and the number of live
+//! values per element determine the team size and the elements per thread.
+
+use cuprum_core::call;
+use std::sync::Arc;
+
+use cuprum_core::layout::Strides;
+use cuprum_core::ops::reduce::{MIN, VAR};
+use cuprum_core::plan::reduce::ReducePlan;
+use cuprum_core::plan::rows::{MAX_LENGTH, RowsPlan};
+use cuprum_core::{Call, DType, Op, Outcome, Program as Expression, Reason, Result, Work, decline};
+use smallvec::SmallVec;
+
+use crate::codegen::rows::{self as code, OperandLayout, RowFold, Stages};
+use crate::codegen::{self, KernelKey, reductions};
+use crate::compile::module::{Args, Function};
+use crate::device::{self, InCall};
+use crate::driver::Context;
+use crate::families::kernel;
+use crate::families::map::MAX_PARAMETER_BYTES;
+
+mod samples;
+
+/// Block size, in threads, for teams of up to a warp.
+const SMALL_BLOCK: usize = 128;
+/// Maximum 32-bit registers for a thread's elements, in teams of up to a warp and in larger teams.
+const WORDS: [usize; 2] = [32, 24];
+/// The same limit in a block of 1024 threads, which has 64 registers per thread.
+const MAX_WORDS: usize = 40;
+/// Threads that fill the device. Fewer rows get larger teams.
+const FULL_DEVICE_THREADS: usize = 1 << 17;
+/// Possible numbers of packs per thread. Few values let rows of similar length share a kernel.
+const PACKS: [usize; 23] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 36, 40, 44, 46, 48];
+
+/// Everything besides the program that determines the source.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct RowsShape {
+    team: usize,
+    /// Index into [`PACKS`].
+    packs: usize,
+    width: usize,
+    rank: usize,
+    wide: bool,
+    layout: OperandLayout,
+}
+
+impl RowsShape {
+    /// Returns the shape for inputs at these addresses, or the reason why rows do not fit.
+    fn new(stages: &Stages, program: &Expression, plan: &RowsPlan, inputs: &[u64]) -> std::result::Result<RowsShape, Reason> {
+        let itemsize = |k: usize| program.input_dtype(k).map_or(16, DType::itemsize);
+        let along = |k: &usize| plan.row_strides[*k] != 0;
+        let smallest = (0..inputs.len()).filter(along).map(itemsize).min().unwrap_or(16);
+        // Depends on length and dtypes only, since the distribution of elements determines the order of combination.
+        let width = [8, 4, 2].into_iter().find(|w| w * smallest <= 16 && plan.length.is_multiple_of(*w)).unwrap_or(1);
+        let units = plan.length / width;
+        let words = width * stages.words().max(1);
+        let packs_of = |team: usize| units.div_ceil(team);
+        // Packs per thread in flight at once: 16 bytes.
+        let few = (16 / (smallest * width)).max(1);
+        let mut team = units.div_ceil(few).next_power_of_two().min(32);
+        while team < 1024 && packs_of(team) * words > WORDS[(team > 32) as usize] {
+            team *= 2;
+        }
+        while team < 256 && packs_of(team) > few && plan.rows * team < FULL_DEVICE_THREADS {
+            team *= 2;
+        }
+        let packs = PACKS.iter().position(|&p| p >= packs_of(team)).filter(|&p| PACKS[p] * words <= MAX_WORDS || team <= 32);
+        let Some(packs) = packs else {
+            return Err(Reason::with(|| format!("{} elements of {} words do not fit in registers", plan.length, stages.words())));
+        };
+        let is_aligned = |k: usize| {
+            let bytes = (width * itemsize(k)).min(16);
+            inputs[k].is_multiple_of(bytes as u64)
+                && plan.outer_strides[k].iter().all(|s| (s.unsigned_abs() * itemsize(k)).is_multiple_of(bytes))
+        };
+        let bits = |range: std::ops::Range<usize>| {
+            let first = range.start;
+            range.filter(|k| !along(k)).fold(0, |bits, k| bits | 1 << (k - first))
+        };
+        let layout = OperandLayout {
+            repeated: bits(0..inputs.len()),
+            results: bits(inputs.len()..plan.row_strides.len()),
+            aligned: (0..inputs.len()).filter(along).all(is_aligned),
+        };
+        let wide = !codegen::fits_narrow(plan.rows, &plan.outer, plan.outer_strides.iter().map(|s| s.as_slice()));
+        Ok(RowsShape { team, packs, width, rank: plan.outer.len(), wide, layout })
+    }
+
+    /// Block size, in threads. A team of several warps is a block, because its threads synchronise.
+    fn block(self) -> usize {
+        if self.team > 32 { self.team } else { SMALL_BLOCK }
+    }
+
+    /// Threads per multiprocessor that the compiler reserves registers for. More resident blocks hide the latency of loads.
+    fn resident(self, stages: &Stages) -> usize {
+        let words = PACKS[self.packs] * self.width * stages.words();
+        if stages.is_light() && words <= 24 { 1536 } else { 1024 }
+    }
+
+    fn key(self, program: &Expression) -> KernelKey<'_> {
+        let RowsShape { team, packs, width, rank, wide, layout } = self;
+        let numbers = [team, packs, width, rank, wide as usize, layout.aligned as usize].map(|n| n as u64);
+        numbers.into_iter().chain([layout.repeated, layout.results]).fold(KernelKey::new("rows", program), KernelKey::with)
+    }
+
+    /// Returns the source, or the name of an operation without a CUDA expression.
+    fn source(self, program: &Expression, stages: &Stages) -> std::result::Result<String, &'static str> {
+        let row = code::row(stages, self.layout, fold)?;
+        let constants = format!(
+            "\nnamespace cuprum {{\n\nusing Index = {};\nconstexpr int RANK = {}, OPERANDS = {}, TEAM = {}, BLOCK = {}, WIDTH = {}, PACKS = {}, FULL = {}, FOLDS = {}, RESIDENT = {};\n\n}}  // namespace cuprum\n",
+            codegen::index_type(self.wide),
+            self.rank,
+            (0..).take_while(|&k| program.input_dtype(k).is_some()).count() + program.outputs.len(),
+            self.team,
+            self.block(),
+            self.width,
+            PACKS[self.packs],
+            self.packs.checked_sub(1).map_or(0, |fewer| PACKS[fewer]),
+            program.folds().count().max(1),
+            self.resident(stages) / self.block(),
+        );
+        let kernel = include_str!("../../kernels/rows.cu").replace("KERNEL", &name(program));
+        Ok([
+            codegen::PRELUDE,
+            codegen::parts::WARP,
+            codegen::parts::EXTREMES,
+            &constants,
+            include_str!("../../kernels/rows.cuh"),
+            &row,
+            &kernel,
+        ]
+        .concat())
+    }
+
+    fn function(self, context: &'static Context, program: &Expression, stages: &Stages) -> crate::Result<Arc<Function>> {
+        kernel::generated(context, self.key(program), || Ok((name(program), self.source(program, stages)?)))
+    }
+}
+
+/// Name of the kernel.
+fn name(program: &Expression) -> String {
+    codegen::kernel_name("rows", program)
+}
+
+/// How an operation reduces a row, from the table of reductions.
+fn fold(op: Op) -> Option<RowFold<'static>> {
+    let (identity, value, combine) = reductions::combination(op)?;
+    // Reductions without an identity start with an element. A thread without elements starts with this value.
+    let end = if op == MIN { "highest<Acc>()" } else { "lowest<Acc>()" };
+    Some(RowFold { identity: identity.unwrap_or(end), value, combine })
+}
+
+/// Runs a call of family Rows.
+pub fn run(call: &Call) -> Result<Outcome> {
+    let Work::Rows(call::Rows { program, plan }) = call.work else { decline!("not work on rows") };
+    launch(call, program, plan)
+}
+
+/// Runs a variance along rows if this is faster than the Reduce kernels. Returns `None` otherwise.
+pub(crate) fn variance(call: &Call, program: &Expression, plan: &ReducePlan) -> Option<Result<Outcome>> {
+    let is_row = plan.reduced.len() == 1 && plan.reduced_strides.iter().all(|s| matches!(s.as_slice(), [0 | 1]));
+    // A few long rows are faster when several blocks share each.
+    let is_gain = plan.kept_size >= 132 || plan.reduced_size <= 4096;
+    if call.op != VAR || !is_row || !is_gain || plan.reduced_size > MAX_LENGTH {
+        return None;
+    }
+    let mut steps = program.clone();
+    let squares = steps.push_squared_distances(program.outputs[0], plan.reduced_size);
+    steps.outputs[0] = squares;
+    let mut step = 1;
+    let mut results = Strides::from_elem(0, plan.kept.len());
+    for (stride, &n) in results.iter_mut().zip(&plan.kept).rev() {
+        (*stride, step) = (step, step * n as isize);
+    }
+    let rows = RowsPlan {
+        length: plan.reduced_size,
+        rows: plan.kept_size,
+        outer: plan.kept.clone(),
+        outer_strides: plan.kept_strides.iter().cloned().chain([results]).collect(),
+        row_strides: plan.reduced_strides.iter().map(|s| s[0]).chain([0]).collect(),
+    };
+    match launch(call, &steps, &rows) {
+        Ok(Outcome::Declined(_)) => None,
+        done => Some(done),
+    }
+}
+
+fn launch(call: &Call, program: &Expression, plan: &RowsPlan) -> Result<Outcome> {
+    if let Some(op) = program.ops().find(|op| !codegen::has_row(*op)) {
+        decline!("no CUDA expression for {}", op.name());
+    }
+    if let Some(op) = program.folds().find(|op| fold(*op).is_none()) {
+        decline!("no CUDA reduction for {}", op.name());
+    }
+    if let Some(stride) = plan.row_strides.iter().find(|s| !matches!(s, 0 | 1)) {
+        decline!("rows with a stride of {stride} elements");
+    }
+    if call.inputs.len() > 64 || plan.length > MAX_LENGTH {
+        decline!("{} inputs, rows of {}: more than 64 or {MAX_LENGTH}", call.inputs.len(), plan.length);
+    }
+    let inputs = device::pointers(call.inputs)?;
+    let repeated = (0..inputs.len()).filter(|&k| plan.row_strides[k] == 0).fold(0, |bits, k| bits | 1 << k);
+    let stages = Stages::new(program, repeated);
+    if (0..call.outputs.len()).any(|n| plan.row_strides[inputs.len() + n] == 0 && stages.varies(program.outputs[n])) {
+        decline!("an output with one element per row, of a value that varies along the row");
+    }
+    let shape = match RowsShape::new(&stages, program, plan, &inputs) {
+        Ok(shape) => shape,
+        Err(reason) => return Ok(Outcome::Declined(reason)),
+    };
+    let context = device::context(call.device)?;
+    let params = codegen::pack_params(program, &inputs, device::fault_address(context, program).in_call(call)?);
+    let axes = codegen::pack_axes(&plan.outer, plan.outer_strides.iter().map(|s| s.as_slice()), shape.wide);
+    if params.len() + axes.len() + 8 * (call.outputs.len() + 2) > MAX_PARAMETER_BYTES {
+        decline!("{} axes of {} inputs exceed the size of kernel parameters", plan.outer.len(), inputs.len());
+    }
+    let function = shape.function(context, program, &stages).in_call(call)?;
+    let outputs = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<SmallVec<[_; 2]>>>()?;
+    let to: SmallVec<[u8; 64]> = outputs.iter().flat_map(|o| o.pointer().to_le_bytes()).collect();
+    let (rows, length, block) = (plan.rows as u64, plan.length as u64, shape.block() as u32);
+    let mut args = Args::new();
+    args.push_bytes(&params).push_bytes(&axes).push_bytes(&to).push(&rows).push(&length);
+    let grid = kernel::grid(rows * shape.team as u64, block);
+    // SAFETY: the arguments match rows.cu. The plan's strides keep every access inside the buffers for each row and each of
+    // its `length` elements, and the team's packs cover a row.
+    unsafe { function.launch(grid, [block, 1, 1], 0, args.pointers()) }.in_call(call)?;
+    device::done(call, outputs)
+}
+
+/// Sources for compiling without a device: typical expressions in several dtypes over rows of many lengths.
+pub fn sources() -> Vec<(String, String)> {
+    let floats = [DType::F32, DType::F16, DType::F64, DType::BF16];
+    let lengths = [11585, 11584, 1000, 32, 31, 2, 4097, 127, 5000];
+    type Maker = fn(DType) -> Expression;
+    let makers: [(&str, Maker, usize); 6] = [
+        ("softmax", samples::softmax, 0),
+        ("log_softmax", samples::log_softmax, 0),
+        ("layer_norm", samples::layer_norm, 0),
+        ("min_max", samples::min_max, 0),
+        ("logsumexp", samples::logsumexp, 1),
+        ("variance", samples::variance, 1),
+    ];
+    let mut list = Vec::new();
+    for (m, (what, make, results)) in makers.into_iter().enumerate() {
+        for (d, dtype) in floats.into_iter().enumerate() {
+            let length = if m + d == 0 { 11585 } else { lengths[(4 * m + d) % lengths.len()] };
+            list.extend(samples::listed(what, &make(dtype), length, results, m + d));
+        }
+    }
+    list.extend(samples::listed("variance", &samples::variance(DType::F32), 11584, 1, 0));
+    list.extend(samples::listed("layer_norm", &samples::layer_norm(DType::F32), 11584, 0, 0));
+    list.extend(samples::listed("variance", &samples::variance(DType::C64), 11585, 1, 0));
+    list.extend(samples::listed("variance", &samples::variance(DType::C128), 3000, 1, 1));
+    for (n, dtype) in DType::ALL.into_iter().enumerate() {
+        list.extend(samples::listed("ends", &samples::ends(dtype), lengths[n % lengths.len()], 2, n));
+    }
+    list.extend(samples::listed("share of take", &samples::share_of_take(), 4097, 0, 0));
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use cuprum_core::Layout;
+
+    use super::*;
+
+    fn shape_of(program: &Expression, rows: usize, length: usize, address: u64) -> Option<RowsShape> {
+        let layout = Layout::contiguous(&[rows, length]).unwrap();
+        let plan = RowsPlan::new(&[rows, length], 1, &[&layout, &layout]).unwrap();
+        RowsShape::new(&Stages::new(program, 0), program, &plan, &[address]).ok()
+    }
+
+    #[test]
+    fn teams_follow_the_length() {
+        let program = samples::softmax(DType::F32);
+        let team = |rows, length| shape_of(&program, rows, length, 256).map(|s| (s.team, PACKS[s.packs] * s.width));
+        assert_eq!(team(100_000, 32), Some((8, 4)));
+        assert_eq!(team(100_000, 31), Some((8, 4)));
+        assert_eq!(team(100_000, 1000), Some((32, 32)));
+        assert_eq!(team(256, 1000), Some((256, 4)), "few rows");
+        assert_eq!(team(11585, 11585), Some((512, 24)));
+        assert_eq!(team(11584, 11584), Some((512, 24)));
+        assert_eq!(team(1000, 32768), Some((1024, 32)));
+        assert_eq!(shape_of(&samples::softmax(DType::F64), 1000, 32768, 256), None, "64 words of registers");
+    }
+
+    #[test]
+    fn addresses_decide_only_the_load_width() {
+        let program = samples::layer_norm(DType::F32);
+        let [even, odd] = [256, 260].map(|address| shape_of(&samples::softmax(DType::F32), 300, 1004, address).unwrap());
+        assert!(even.layout.aligned && !odd.layout.aligned);
+        assert_eq!(RowsShape { layout: OperandLayout::default(), ..even }, RowsShape { layout: OperandLayout::default(), ..odd });
+        // The factor of the final product is loaded at the end and takes no registers before.
+        assert_eq!(Stages::new(&program, 0).words(), 1);
+        assert_eq!(Stages::new(&samples::variance(DType::C64), 0).words(), 2);
+    }
+}

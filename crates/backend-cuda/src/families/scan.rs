@@ -1,0 +1,216 @@
+//! Scan: cumulative sums, products and extremes along an axis, with the input expression fused.
+//!
+//! A lane is a 1-D slice along the axis. Short lanes, and many adjacent ones, take a thread each; others take a block each. A
+//! few long lanes are cut into tiles that use decoupled look-back. The order of combination follows from the shape alone.
+
+use cuprum_core::call;
+use std::sync::Arc;
+
+use cuprum_core::op::Op;
+use cuprum_core::ops::scan::{CUMMAX, CUMMIN, CUMPROD, CUMSUM};
+use cuprum_core::plan::scan::ScanPlan;
+use cuprum_core::{Call, DType, Outcome, Program as Expression, Result, Work, decline};
+use smallvec::SmallVec;
+
+use crate::codegen::{self, Access, KernelKey, check, parts};
+use crate::compile::module::{Args, Function};
+use crate::device::{self, CudaBuffer, InCall};
+use crate::driver::Context;
+use crate::families::kernel::{self, THREADS};
+
+const COMMON: &str = include_str!("../kernels/scan.cuh");
+const LOOK_BACK: &str = include_str!("../kernels/scan_look_back.cu");
+/// Length up to which one block scans a lane faster than several.
+const MAX_BLOCK_LENGTH: usize = 1 << 15;
+/// Maximum number of axes besides the scanned one.
+const MAX_RANK: usize = 8;
+
+/// Scan algorithms.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Strategy {
+    /// One thread per lane.
+    ThreadPerLane,
+    /// One block per lane.
+    BlockPerLane,
+    /// One block per tile, with decoupled look-back.
+    LookBack,
+}
+
+/// Selects the algorithm from the shape alone, which fixes the order of combination.
+fn strategy(plan: &ScanPlan) -> Strategy {
+    let side_by_side = plan.out_lane_strides.last() == Some(&1);
+    if plan.len <= 32 || (side_by_side && plan.lane_count >= 2048) {
+        Strategy::ThreadPerLane
+    } else if plan.lane_count >= 256 || plan.len <= MAX_BLOCK_LENGTH {
+        Strategy::BlockPerLane
+    } else {
+        Strategy::LookBack
+    }
+}
+
+/// Size of the accumulator type `Sum`, in bytes. 16-bit floats accumulate in float32.
+fn sum_bytes(dtype: DType) -> usize {
+    if matches!(dtype, DType::F16 | DType::BF16) { 4 } else { dtype.itemsize() }
+}
+
+/// Elements per tile, as in `scan_look_back.cu`.
+fn tile(dtype: DType) -> usize {
+    THREADS as usize * (128 / sum_bytes(dtype).max(4))
+}
+
+/// Name of the prelude function that combines two values.
+fn combine(op: Op) -> Option<&'static str> {
+    [(CUMSUM, "add"), (CUMPROD, "multiply"), (CUMMAX, "maximum"), (CUMMIN, "minimum")]
+        .into_iter()
+        .find(|(o, _)| *o == op)
+        .map(|(_, name)| name)
+}
+
+fn source(program: &Expression, combine: &str, rank: usize, wide: bool, look_back: bool) -> std::result::Result<String, &'static str> {
+    let element = codegen::element(program, Access::default())?;
+    let defines = format!("using Index = cuprum::{};\n#define RANK {rank}\n#define COMBINE {combine}\n", codegen::index_type(wide));
+    let kernels =
+        if look_back { [parts::RELAXED, parts::FOLD_BACK, LOOK_BACK].concat() } else { include_str!("../kernels/scan.cu").into() };
+    Ok([codegen::PRELUDE, &element, &defines, parts::WARP, COMMON, &kernels].concat())
+}
+
+/// Sources for compiling without a device: the operations over every dtype, several ranks, both index widths.
+pub fn sources() -> Vec<(String, String)> {
+    let mut list = Vec::new();
+    for (n, dtype) in DType::ALL.into_iter().enumerate() {
+        let (op, rank, wide) = (["add", "multiply", "maximum", "minimum"][n % 4], [0, 1, 3][n % 3], n % 2 == 1);
+        for look_back in [false, true] {
+            if let Ok(text) = source(&Expression::identity(dtype), op, rank, wide, look_back) {
+                list.push((format!("scan<{op}, {dtype}, {rank}, {}, sweep: {look_back}>", codegen::index_type(wide)), text));
+            }
+        }
+    }
+    for look_back in [false, true] {
+        if let Ok(text) = source(&check::taking(DType::F64, DType::I32), "add", 1, false, look_back) {
+            list.push((format!("scan<add of take, sweep: {look_back}>"), text));
+        }
+    }
+    list
+}
+
+/// Runs a call of family Scan.
+pub fn run(call: &Call) -> Result<Outcome> {
+    let (Work::Scan(call::Scan { program, plan }), [spec]) = (&call.work, call.outputs) else { decline!("not a scan of one output") };
+    let Some(combine) = combine(call.op) else { decline!("{} is not a running sum, product or extreme", call.op.name()) };
+    let rank = plan.lanes.len();
+    if rank > MAX_RANK {
+        decline!("{rank} axes around the scanned one, after merging");
+    }
+    if let Some(op) = program.ops().find(|op| !codegen::has_row(*op)) {
+        decline!("no CUDA expression for {}", op.name());
+    }
+    let context = device::context(call.device)?;
+    let inputs = device::pointers(call.inputs)?;
+    let out = device::allocate_output(call, 0)?;
+    let strategy = strategy(plan);
+    // A ticket, then the states of the tiles.
+    let tiles = plan.len.div_ceil(tile(spec.dtype));
+    let state_words = 1 + plan.lane_count * parts::states_of_row(tiles) * sum_bytes(spec.dtype).div_ceil(4);
+    let states = if strategy == Strategy::LookBack { Some(device::allocate(call, 8 * state_words)?) } else { None };
+    let scan = ScanLaunch { context, program, plan, op: call.op, combine, inputs: &inputs, out: out.pointer() };
+    scan.queue(strategy, tiles, states.as_deref()).in_call(call)?;
+    device::done(call, [out])
+}
+
+/// The arguments of one launch.
+struct ScanLaunch<'a> {
+    context: &'static Context,
+    program: &'a Expression,
+    plan: &'a ScanPlan,
+    op: Op,
+    combine: &'static str,
+    inputs: &'a [u64],
+    out: u64,
+}
+
+impl ScanLaunch<'_> {
+    /// Strides along the scanned axis: of each input, then of the output.
+    fn steps(&self) -> SmallVec<[isize; 5]> {
+        self.plan.axis_strides.iter().copied().chain([self.plan.out_axis_stride]).collect()
+    }
+
+    fn is_wide(&self) -> bool {
+        let (plan, steps) = (self.plan, self.steps());
+        // The full index space: the axes of the lanes, then the scanned axis.
+        let dims: SmallVec<[usize; 8]> = plan.lanes.iter().copied().chain([plan.len]).collect();
+        let lanes = plan.lane_strides.iter().chain([&plan.out_lane_strides]);
+        let all: SmallVec<[SmallVec<[isize; 8]>; 5]> = lanes.zip(&steps).map(|(l, s)| l.iter().copied().chain([*s]).collect()).collect();
+        let size = plan.lane_count.saturating_mul(plan.len);
+        !codegen::fits_narrow(size, &dims, all.iter().map(|s| &s[..]))
+    }
+
+    fn function(&self, name: &'static str, wide: bool, look_back: bool) -> crate::Result<Arc<Function>> {
+        let rank = self.plan.lanes.len();
+        let key = KernelKey::new(name, self.program).with(rank as u64).with(wide as u64).with(self.op.index() as u64);
+        kernel::generated(self.context, key, || Ok((name.to_owned(), source(self.program, self.combine, rank, wide, look_back)?)))
+    }
+
+    fn queue(&self, strategy: Strategy, tiles: usize, states: Option<&CudaBuffer>) -> crate::Result<()> {
+        let (plan, wide) = (self.plan, self.is_wide());
+        let params = codegen::pack_params(self.program, self.inputs, device::fault_address(self.context, self.program)?);
+        let lanes = codegen::pack_axes(&plan.lanes, plan.lane_strides.iter().chain([&plan.out_lane_strides]).map(|s| &s[..]), wide);
+        let step = codegen::pack_offsets(&self.steps(), wide);
+        let (lane_count, length, tiles) = (plan.lane_count as u64, plan.len as u64, tiles as u64);
+        let all_tiles = lane_count * tiles;
+        let block = [THREADS, 1, 1];
+        let mut args = Args::new();
+        args.push_bytes(&params).push_bytes(&lanes).push_bytes(&step).push(&self.out);
+        if let (Strategy::LookBack, Some(states)) = (strategy, states) {
+            self.context.fill(states.memory(), 0, [0u8; 4], states.memory().len() / 4)?;
+            let (ticket, words) = (states.pointer(), states.pointer() + 8);
+            args.push(&length).push(&tiles).push(&all_tiles).push(&ticket).push(&words);
+            let function = self.function("scan_sweep", wide, true)?;
+            let grid = [u32::try_from(all_tiles).unwrap_or(u32::MAX), 1, 1];
+            // SAFETY: the arguments match scan_sweep in scan_look_back.cu: one block per tile, and the states of all lanes.
+            // The plan keeps every lane inside inputs and output.
+            return unsafe { function.launch(grid, block, 0, args.pointers()) };
+        }
+        args.push(&lane_count).push(&length);
+        let (name, grid) = match strategy {
+            Strategy::ThreadPerLane => ("scan_serial", kernel::grid(lane_count, THREADS)),
+            _ => ("scan_blocks", [u32::try_from(lane_count).unwrap_or(u32::MAX).min(1 << 20), 1, 1]),
+        };
+        let function = self.function(name, wide, false)?;
+        // SAFETY: the arguments match scan_serial and scan_blocks in scan.cu. The plan keeps every lane inside inputs and
+        // output.
+        unsafe { function.launch(grid, block, 0, args.pointers()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cuprum_core::Layout;
+
+    fn plan(shape: &[usize], axis: usize) -> ScanPlan {
+        let layout = Layout::contiguous(shape).unwrap();
+        ScanPlan::new(shape, &[&layout], axis)
+    }
+
+    #[test]
+    fn the_strategy_follows_from_the_shape() {
+        assert_eq!(strategy(&plan(&[100, 5000], 0)), Strategy::ThreadPerLane);
+        assert_eq!(strategy(&plan(&[1_000_000, 4], 1)), Strategy::ThreadPerLane);
+        assert_eq!(strategy(&plan(&[5000, 1000], 1)), Strategy::BlockPerLane);
+        assert_eq!(strategy(&plan(&[10_000], 0)), Strategy::BlockPerLane);
+        assert_eq!(strategy(&plan(&[100_000_000], 0)), Strategy::LookBack);
+        assert_eq!(strategy(&plan(&[3, 10_000_000], 1)), Strategy::LookBack);
+    }
+
+    #[test]
+    fn tiles_are_32_kib() {
+        assert_eq!([DType::I8, DType::F16, DType::F32, DType::I64, DType::C128].map(tile), [8192, 8192, 8192, 4096, 2048]);
+    }
+
+    #[test]
+    fn sources_are_complete() {
+        let list = sources();
+        assert_eq!(list.len(), 2 * DType::ALL.len() + 2);
+        assert!(list.iter().all(|(_, text)| text.contains("combine_below") && text.contains("struct Params")));
+    }
+}

@@ -1,0 +1,48 @@
+//! Search: insertion points of values in a sorted array, one value per thread.
+
+use cuprum_core::call;
+use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
+
+use crate::codegen::ctype;
+use crate::compile::module::Args;
+use crate::device::{self, InCall};
+use crate::families::kernel::{self, KernelSource, THREADS};
+
+static SOURCE: KernelSource =
+    KernelSource { name: "search.cu", text: concat!(include_str!("../kernels/sort_keys.cuh"), include_str!("../kernels/search.cu")) };
+
+/// The element type, and the side of equal elements.
+fn defines(dtype: DType, after_equal: bool) -> [(&'static str, &'static str); 2] {
+    [("ELEMENT", ctype(dtype)), ("AFTER", if after_equal { "1" } else { "0" })]
+}
+
+/// Sources for compiling without a device: every dtype, alternately for both sides of equal elements.
+pub fn sources() -> Vec<(String, String)> {
+    DType::ALL.iter().enumerate().map(|(n, &dtype)| SOURCE.listed(&defines(dtype, n % 2 == 0))).collect()
+}
+
+/// Runs a call of family Search.
+pub fn run(call: &Call) -> Result<Outcome> {
+    let (&Work::Search(call::Search { after_equal }), [sorted, values], [spec]) = (&call.work, call.inputs, call.outputs) else {
+        decline!("not a search of one array in another");
+    };
+    if sorted.dtype() != values.dtype() || spec.dtype != DType::I64 {
+        decline!("values of another dtype than the sorted array");
+    }
+    if !sorted.layout().is_c_contiguous() || !values.layout().is_c_contiguous() || !spec.layout.is_c_contiguous() {
+        decline!("an array that is not contiguous");
+    }
+    let context = device::context(call.device)?;
+    let out = device::allocate_output(call, 0)?;
+    let (size, count) = (sorted.layout().size(), values.layout().size());
+    let addresses = [out.pointer(), device::pointer(sorted)?, device::pointer(values)?];
+    let queue = || {
+        let function = SOURCE.kernel(context, "search_sorted", &defines(values.dtype(), after_equal))?;
+        let mut args = Args::new();
+        args.push(&addresses[0]).push(&addresses[1]).push(&size).push(&addresses[2]).push(&count);
+        // SAFETY: the arguments match search_sorted. `sorted` has `size` elements, values and output have `count`.
+        unsafe { function.launch(kernel::grid(count as u64, THREADS), [THREADS, 1, 1], 0, args.pointers()) }
+    };
+    queue().in_call(call)?;
+    device::done(call, [out])
+}

@@ -1,0 +1,174 @@
+//! Reductions of segments, with the input expression fused. Part of a warp reduces a short segment, a block a long one.
+
+use cuprum_core::call;
+use cuprum_core::ops::reduce::{MAX, MIN, PROD, SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM, SUM, accumulator};
+use cuprum_core::{Array, Call, DType, Op, Outcome, Program as Expression, Result, Work, decline};
+
+use crate::codegen::{self, Access, KernelKey, check, ctype, parts};
+use crate::compile::module::Args;
+use crate::device::{self, InCall};
+use crate::driver::Context;
+use crate::families::kernel::{self, THREADS};
+
+/// Name of the kernel in its source.
+const NAME: &str = "segment_fold";
+
+/// The operations of this module.
+pub(crate) const OPS: &[Op] = &[SEGMENT_SUM, SEGMENT_PROD, SEGMENT_MIN, SEGMENT_MAX];
+
+/// Names of the templates in `fold.cuh` for one reduction. Their parameter is the accumulator type.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Folds {
+    /// The fold of a segment's values. Its identity is the result of an empty segment.
+    pub fold: &'static str,
+}
+
+impl Folds {
+    /// The folds of a reduction, or `None` if segments do not support it.
+    pub fn of(reduction: Op) -> Option<Folds> {
+        let known = [(SUM, "Sum"), (PROD, "Product"), (MIN, "Minimum"), (MAX, "Maximum")];
+        known.into_iter().find(|(op, _)| *op == reduction).map(|(_, fold)| Folds { fold })
+    }
+
+    /// True for sums and products, false for minima and maxima.
+    pub fn is_sum_or_product(self) -> bool {
+        !["Minimum", "Maximum"].contains(&self.fold)
+    }
+}
+
+/// Threads per segment: about 4 values each.
+fn team(values: usize, segments: usize) -> u32 {
+    1 << (values / segments.max(1) / 4).clamp(1, 32).ilog2()
+}
+
+/// Minimum number of resident blocks per multiprocessor for `__launch_bounds__`. Small programs request more blocks, to hide
+/// the latency of the loads of offsets, indices and elements.
+fn blocks(program: &Expression) -> u32 {
+    let is_small = program.steps.len() <= 8 && program.steps.iter().all(|s| s.dtype.itemsize() <= 4);
+    if is_small { 6 } else { 1 }
+}
+
+/// Everything that determines the source of a kernel.
+#[derive(Clone, Copy)]
+struct SegmentKernel<'a> {
+    program: &'a Expression,
+    access: Access,
+    folds: Folds,
+    acc: DType,
+    team: u32,
+}
+
+impl<'a> SegmentKernel<'a> {
+    fn key(self) -> KernelKey<'a> {
+        let key = KernelKey::new(NAME, self.program).with(self.access.repeated).with(u64::from(self.team));
+        key.with_dtype(self.acc).with_name(self.folds.fold)
+    }
+
+    fn source(self) -> std::result::Result<String, &'static str> {
+        let element = codegen::element(self.program, self.access)?;
+        let (Folds { fold }, acc) = (self.folds, ctype(self.acc));
+        let definitions = format!(
+            "namespace cuprum {{\nusing Fold = {fold}<{acc}>;\n}}  // namespace cuprum\n#define TEAM {}\n#define BLOCKS {}\n",
+            self.team,
+            blocks(self.program),
+        );
+        let parts = [codegen::PRELUDE, parts::WARP, parts::EXTREMES, parts::FOLD, &element, &definitions];
+        Ok([&parts.concat(), include_str!("../kernels/segment.cu")].concat())
+    }
+}
+
+/// Sources for compiling without a device: every reduction and dtype.
+pub fn sources() -> Vec<(String, String)> {
+    let of = |name: String, reduction: Op, text: SegmentKernel| {
+        Some((format!("{name}, {}, {}>", reduction.name(), text.team), text.source().ok()?))
+    };
+    let every = [SUM, PROD, MIN, MAX].into_iter().flat_map(|op| DType::ALL.into_iter().map(move |d| (op, d)));
+    let plain = every.filter(|(op, d)| d.sum_dtype() == *d || [MIN, MAX].contains(op)).zip([1, 4, 32].into_iter().cycle());
+    let plain = plain.filter_map(|((op, value), team)| {
+        let (program, acc) = (Expression::identity(value), accumulator(op, value));
+        of(
+            format!("segment_fold<{value}"),
+            op,
+            SegmentKernel { program: &program, access: Access::default(), folds: Folds::of(op)?, acc, team },
+        )
+    });
+    let taking = [(DType::F32, DType::I32, SUM, 8), (DType::F64, DType::I64, MAX, 1), (DType::C64, DType::I32, SUM, 32)];
+    let taking = taking.into_iter().filter_map(|(table, indices, op, team)| {
+        let (program, access) = (check::taking(table, indices), Access { repeated: 0b10, aligned: false });
+        of(
+            format!("segment_fold<{table} of take by {indices}"),
+            op,
+            SegmentKernel { program: &program, access, folds: Folds::of(op)?, acc: table, team },
+        )
+    });
+    plain.chain(taking).collect()
+}
+
+/// Runs a reduction of segments.
+pub(crate) fn run(call: &Call) -> Result<Outcome> {
+    let (&Work::Segments(call::Segments { program, reduction, acc }), [spec]) = (&call.work, call.outputs) else {
+        decline!("not a reduction of segments with one output")
+    };
+    let (values, Some(offsets)) = call.program_inputs() else { decline!("no offsets") };
+    let Some(folds) = Folds::of(reduction) else { decline!("{} of segments", reduction.name()) };
+    let dtype = program.output_dtype(0);
+    if spec.dtype != dtype || acc != accumulator(reduction, dtype) {
+        decline!("values of {dtype} reduced to {} in {acc}", spec.dtype);
+    }
+    if offsets.dtype() != DType::I64 || !offsets.layout().is_c_contiguous() {
+        decline!("offsets that are not contiguous int64");
+    }
+    if let Some(op) = program.ops().find(|op| !codegen::has_row(*op)) {
+        decline!("no CUDA expression for {}", op.name());
+    }
+    let Some(length) = values.first().map(|a| a.layout().size()) else { decline!("no values") };
+    let context = device::context(call.device)?;
+    let inputs = device::pointers(values)?;
+    let out = device::allocate_output(call, 0)?;
+    let segments = spec.layout.size();
+    let text = SegmentKernel { program, access: Access::flat(values), folds, acc, team: team(length, segments) };
+    let reduction = SegmentLaunch { context, text, length, segments };
+    reduction.queue(&inputs, device::pointer(offsets)?, out.pointer(), device::fault_word(call.op, 0)).in_call(call)?;
+    device::done(call, [out])
+}
+
+/// The arguments of one launch.
+struct SegmentLaunch<'a> {
+    context: &'static Context,
+    text: SegmentKernel<'a>,
+    length: usize,
+    segments: usize,
+}
+
+impl SegmentLaunch<'_> {
+    fn queue(&self, inputs: &[u64], offsets: u64, out: u64, op: u64) -> crate::Result<()> {
+        let SegmentKernel { program, team, .. } = self.text;
+        let function = kernel::generated(self.context, self.text.key(), || Ok((NAME.to_owned(), self.text.source()?)))?;
+        let fault = self.context.fault_pointer()?;
+        let params = codegen::pack_params(program, inputs, device::fault_address(self.context, program)?);
+        let mut args = Args::new();
+        args.push_bytes(&params).push(&out).push(&self.length).push(&offsets).push(&self.segments).push(&fault).push(&op);
+        let grid = kernel::grid(u64::from(team) * self.segments as u64, THREADS);
+        // SAFETY: the arguments match segment_fold in segment.cu. Each input has `length` elements (or one, repeated). There
+        // are `segments` results and one offset more, and the kernel checks each offset against `length`.
+        unsafe { function.launch(grid, [THREADS, 1, 1], 0, args.pointers()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reduction_of_core_has_folds() {
+        assert!([SUM, PROD, MIN, MAX].into_iter().all(|op| Folds::of(op).is_some()));
+        assert_eq!(Folds::of(SEGMENT_SUM), None);
+        assert!(sources().len() > 40);
+    }
+
+    #[test]
+    fn teams_follow_the_mean_length() {
+        let lengths = [0, 3, 8, 12, 16, 31, 32, 64, 100, 128, 10_000];
+        assert_eq!(lengths.map(|n| team(1000 * n, 1000)), [1, 1, 2, 2, 4, 4, 8, 16, 16, 32, 32]);
+    }
+}

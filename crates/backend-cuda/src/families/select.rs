@@ -1,0 +1,180 @@
+//! Select: elements and indices where a condition holds, in one pass, with the condition's expression fused.
+
+use cuprum_core::call;
+use std::sync::Arc;
+
+use cuprum_core::{Array, Call, DType, Error, Outcome, Program as Expression, Result, Work, decline};
+use smallvec::SmallVec;
+
+use crate::codegen::{self, Access, KernelKey, check, parts};
+use crate::compile::module::Args;
+use crate::device::{self, CudaBuffer, InCall};
+use crate::driver::Context;
+use crate::families::copy::item_type;
+use crate::families::kernel::{self, THREADS};
+
+const KERNELS: &str = include_str!("../kernels/select.cu");
+
+/// Everything besides the condition that determines the source.
+#[derive(Clone, Copy, Debug)]
+struct SelectShape {
+    access: Access,
+    /// Size of a value in bytes, if values are an output.
+    values: Option<usize>,
+    places: bool,
+    /// Elements per thread.
+    items: usize,
+}
+
+impl SelectShape {
+    /// Tiles of about 16 KiB of the widest input. Values stay in registers until their output positions are known.
+    fn new(itemsizes: impl IntoIterator<Item = usize>, access: Access, values: Option<usize>, places: bool) -> SelectShape {
+        let widest = itemsizes.into_iter().chain(values).max().unwrap_or(1);
+        SelectShape { access, values, places, items: (64 / widest).clamp(8, if values.is_some() { 16 } else { 32 }) }
+    }
+}
+
+fn source(condition: &Expression, shape: SelectShape) -> std::result::Result<String, &'static str> {
+    let SelectShape { access, values, places, items } = shape;
+    let element = codegen::element(condition, access)?;
+    let (item, has_values, has_places) = (item_type(values.unwrap_or(1)), values.is_some() as u8, places as u8);
+    let defines = format!("#define ITEM {item}\n#define ITEMS {items}\n#define VALUES {has_values}\n#define PLACES {has_places}\n");
+    Ok([codegen::PRELUDE, &element, &defines, parts::RELAXED, parts::LOOK_BACK, KERNELS].concat())
+}
+
+/// Sources for compiling without a device: every value size, with values, indices or both.
+pub fn sources() -> Vec<(String, String)> {
+    let uses = [
+        (DType::Bool, Some(1), false),
+        (DType::Bool, None, true),
+        (DType::F16, Some(2), false),
+        (DType::F32, Some(4), true),
+        (DType::F64, Some(8), false),
+        (DType::C128, Some(16), true),
+    ];
+    let listed = uses.into_iter().filter_map(|(dtype, values, places)| {
+        let shape = SelectShape::new([dtype.itemsize()], Access::default(), values, places);
+        let text = source(&condition(dtype), shape).ok()?;
+        Some((format!("select<{dtype}, {values:?}, {places}>"), text))
+    });
+    let taking = source(&check::taking(DType::Bool, DType::I64), SelectShape::new([1, 1, 8], Access::default(), None, true));
+    listed.chain(taking.ok().map(|text| ("select<of take>".to_owned(), text))).collect()
+}
+
+/// `x != 0`, in the form that core builds it: a conversion to bool.
+fn condition(dtype: DType) -> Expression {
+    let mut p = Expression::identity(dtype);
+    if dtype != DType::Bool {
+        p.outputs[0] = p.push(cuprum_core::StepKind::Cast, DType::Bool, &[0]);
+    }
+    p
+}
+
+/// Runs a call of family Select.
+pub fn run(call: &Call) -> Result<Outcome> {
+    let &Work::Select(call::Select { program, values, indices: places }) = &call.work else { decline!("not a selection") };
+    let (conditions, from) = call.program_inputs();
+    let (Some(size), true) =
+        (call.outputs.first().map(|o| o.layout.size()), call.outputs.len() == usize::from(values) + usize::from(places))
+    else {
+        decline!("outputs other than values, indices or both");
+    };
+    if values != from.is_some_and(|a| a.dtype() == call.outputs[0].dtype) {
+        decline!("values of another dtype than the output");
+    }
+    if let Some(op) = program.ops().find(|op| !codegen::has_row(*op)) {
+        decline!("no CUDA expression for {}", op.name());
+    }
+    if size == 0 {
+        let buffers: Result<SmallVec<[_; 2]>> = call.outputs.iter().map(|_| device::allocate(call, 0)).collect();
+        return device::done_with_length(call, 0, buffers?);
+    }
+    let itemsizes = conditions.iter().map(|a| a.dtype().itemsize());
+    let shape = SelectShape::new(itemsizes, Access::flat(conditions), from.map(|a| a.dtype().itemsize()), places);
+    let inputs = device::pointers(conditions)?;
+    let from = from.map(device::pointer).transpose()?.unwrap_or(0);
+    let select = SelectLaunch { context: device::context(call.device)?, condition: program, shape, inputs, from, size };
+
+    let room: Result<Buffers> = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect();
+    match room {
+        Ok(buffers) => {
+            let length = select.fill(call, &buffers)?;
+            device::done_with_length(call, length, buffers)
+        }
+        // The output for all elements does not fit in memory, but the selected elements may. The kernel then runs twice: to
+        // count, and to write.
+        Err(Error::OutOfMemory { .. }) => {
+            let length = select.fill(call, &[])?;
+            let exact = call.outputs.iter().map(|o| device::allocate(call, length.saturating_mul(o.dtype.itemsize())));
+            let buffers = exact.collect::<Result<Buffers>>()?;
+            select.fill(call, &buffers)?;
+            device::done_with_length(call, length, buffers)
+        }
+        Err(e) => Err(e),
+    }
+}
+
+type Buffers = SmallVec<[Arc<CudaBuffer>; 2]>;
+
+/// The arguments of one selection.
+struct SelectLaunch<'a> {
+    context: &'static Context,
+    condition: &'a Expression,
+    shape: SelectShape,
+    inputs: SmallVec<[u64; 8]>,
+    from: u64,
+    size: usize,
+}
+
+impl SelectLaunch<'_> {
+    /// Writes the selected elements to the buffers, one per output, and returns their number. Without buffers, only counts.
+    fn fill(&self, call: &Call, buffers: &[Arc<CudaBuffer>]) -> Result<usize> {
+        let SelectShape { access, values, places, items } = self.shape;
+        let tiles = self.size.div_ceil(THREADS as usize * items);
+        // The count, the ticket, then the states of the tiles.
+        let words = 2 + parts::states_of_row(tiles);
+        let scratch = device::allocate(call, words * 8)?;
+        let queue = || {
+            self.context.fill(scratch.memory(), 0, [0u8; 4], 2 * words)?;
+            let key = KernelKey::new("select", self.condition).with(access.repeated).with(values.unwrap_or(0) as u64);
+            let key = key.with(places as u64).with(items as u64);
+            let make = || Ok(("select_flat".to_owned(), source(self.condition, self.shape)?));
+            let function = kernel::generated(self.context, key, make)?;
+            let params = codegen::pack_params(self.condition, &self.inputs, device::fault_address(self.context, self.condition)?);
+            let mut addresses = buffers.iter().map(|b| b.pointer());
+            let mut next = |asked: bool| if asked { addresses.next().unwrap_or(0) } else { 0 };
+            let (to_values, to_places) = (next(values.is_some()), next(places));
+            let (length, ticket, states) = (scratch.pointer(), scratch.pointer() + 8, scratch.pointer() + 16);
+            let mut args = Args::new();
+            args.push_bytes(&params).push(&self.from).push(&to_values).push(&to_places).push(&self.size).push(&tiles);
+            args.push(&length).push(&ticket).push(&states);
+            let grid = [u32::try_from(tiles).unwrap_or(u32::MAX), 1, 1];
+            // SAFETY: the arguments match select_flat in select.cu. Each input has `size` elements (or one, repeated).
+            // Outputs hold all of them, or as many as were counted, or are null.
+            unsafe { function.launch(grid, [THREADS, 1, 1], 0, args.pointers()) }
+        };
+        queue().in_call(call)?;
+        device::read_length(call, &scratch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_follow_the_widest_input() {
+        let items = |sizes: &[usize], values| SelectShape::new(sizes.iter().copied(), Access::default(), values, false).items;
+        assert_eq!(
+            [items(&[1], None), items(&[1], Some(1)), items(&[4], None), items(&[1], Some(8)), items(&[16], Some(1))],
+            [32, 16, 16, 8, 8]
+        );
+    }
+
+    #[test]
+    fn sources_are_complete() {
+        let list = sources();
+        assert_eq!(list.len(), 7);
+        assert!(list.iter().all(|(_, text)| text.contains("select_flat") && text.contains("struct Params")));
+    }
+}

@@ -1,0 +1,330 @@
+//! Sort: short rows by comparing all pairs, several rows per block; rows that fit in shared memory by a radix sort, one block
+//! per row; longer rows by a radix sort on the whole device. Elements are moved unchanged and compared by keys computed on
+//! the fly.
+
+pub(crate) mod segments;
+
+use std::sync::Arc;
+
+use cuprum_core::call::Sort;
+use cuprum_core::plan::sort::SortPlan;
+use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
+
+use crate::codegen::ctype;
+use crate::compile::module::{Args, Function};
+use crate::device::{self, CudaBuffer, InCall};
+use crate::driver::Context;
+use crate::families::kernel::{KernelSource, THREADS};
+
+static ALL_PAIRS: KernelSource = KernelSource {
+    name: "sort_tiny.cu",
+    text: concat!(include_str!("../../kernels/sort_keys.cuh"), include_str!("../../kernels/sort_tiny.cu")),
+};
+static BLOCK: KernelSource = KernelSource {
+    name: "sort_block.cu",
+    text: concat!(
+        include_str!("../../kernels/sort_keys.cuh"),
+        include_str!("../../kernels/sort_radix.cuh"),
+        include_str!("../../kernels/sort_block.cu")
+    ),
+};
+static ONESWEEP: KernelSource = KernelSource {
+    name: "sort_onesweep.cu",
+    text: concat!(
+        include_str!("../../kernels/sort_keys.cuh"),
+        include_str!("../../kernels/relaxed.cuh"),
+        include_str!("../../kernels/count_look_back.cuh"),
+        include_str!("../../kernels/block_range.cuh"),
+        include_str!("../../kernels/sort_radix.cuh"),
+        include_str!("../../kernels/sort_onesweep.cu")
+    ),
+};
+
+/// Maximum length of rows that are sorted by comparing all pairs.
+const MAX_ALL_PAIRS: usize = 128;
+/// Number of digit values, as in `sort_radix.cuh`.
+const RADIX: usize = 256;
+/// Minimum number of elements that a block counts before it adds to the global counts.
+const CHUNK: usize = 1 << 15;
+
+/// Sort algorithms.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Strategy {
+    /// Comparison of all pairs, one element per thread.
+    AllPairs,
+    /// Radix sort in shared memory, one row per block.
+    SharedRadix(Tile),
+    /// Onesweep radix sort over tiles of rows. `wide`: indices and counts need 64 bits.
+    Onesweep { tile: Tile, wide: bool },
+}
+
+/// The elements that a block holds in shared memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Tile {
+    threads: usize,
+    items: usize,
+}
+
+impl Tile {
+    fn size(self) -> usize {
+        self.threads * self.items
+    }
+
+    /// The largest tile for 48 KiB of shared memory and 80 registers per thread. `moved` is the larger size of an element and
+    /// an index, in bytes.
+    fn largest(moved: usize, indices: bool) -> Tile {
+        let items = match moved {
+            0..=4 if indices => 17,
+            0..=4 => 21,
+            8 => 11,
+            _ => 5,
+        };
+        Tile { threads: 384, items }
+    }
+
+    /// The smallest tile that holds a row.
+    fn for_row(length: usize, itemsize: usize, indices: bool) -> Option<Tile> {
+        let largest = Tile::largest(itemsize, indices);
+        let small = [1, 2, 4, 8, 16].map(|items| Tile { threads: 256, items }).into_iter().filter(|t| t.size() < largest.size());
+        small.chain([largest]).find(|t| t.size() >= length)
+    }
+}
+
+fn strategy(length: usize, itemsize: usize, indices: bool) -> Strategy {
+    if length <= MAX_ALL_PAIRS {
+        return Strategy::AllPairs;
+    }
+    match Tile::for_row(length, itemsize, indices) {
+        Some(tile) => Strategy::SharedRadix(tile),
+        None => {
+            let wide = length >= 1 << 30;
+            let moved = if indices && wide { itemsize.max(8) } else { itemsize };
+            Strategy::Onesweep { tile: Tile::largest(moved, indices), wide }
+        }
+    }
+}
+
+/// The C++ element type.
+fn element(dtype: DType) -> &'static str {
+    if dtype == DType::Bool { "u8" } else { ctype(dtype) }
+}
+
+/// Calls `use_defines` with the source and the definitions of an algorithm.
+fn with_defines<R>(
+    strategy: Strategy,
+    dtype: DType,
+    indices: bool,
+    use_defines: impl FnOnce(&KernelSource, &[(&'static str, &str)]) -> R,
+) -> R {
+    let indices = ("INDICES", if indices { "1" } else { "0" });
+    let texts = |tile: Tile| (tile.threads.to_string(), tile.items.to_string());
+    let element = ("ELEMENT", element(dtype));
+    match strategy {
+        Strategy::AllPairs => use_defines(&ALL_PAIRS, &[element]),
+        Strategy::SharedRadix(tile) => {
+            let (threads, items) = texts(tile);
+            use_defines(&BLOCK, &[element, indices, ("THREADS", &threads), ("ITEMS", &items)])
+        }
+        Strategy::Onesweep { tile, wide } => {
+            let (threads, items) = texts(tile);
+            let word = ("Word", if wide { "u64" } else { "u32" });
+            use_defines(&ONESWEEP, &[element, indices, word, ("THREADS", &threads), ("ITEMS", &items)])
+        }
+    }
+}
+
+/// Sources for compiling without a device: every dtype and algorithm, alternately with values and indices.
+pub fn sources() -> Vec<(String, String)> {
+    let lengths = [2, 200, 1000, 3000, 1 << 20, 1 << 30];
+    let uses = DType::ALL.into_iter().enumerate().flat_map(|(n, dtype)| {
+        let pick = move |(m, length): (usize, usize)| (n + m).is_multiple_of(2).then_some((dtype, length, (n + m).is_multiple_of(4)));
+        lengths.into_iter().enumerate().filter_map(pick)
+    });
+    let listed = uses.map(|(dtype, length, indices)| {
+        with_defines(strategy(length, dtype.itemsize(), indices), dtype, indices, |source, defines| source.listed(defines))
+    });
+    listed.chain(segments::sources()).collect()
+}
+
+/// Runs a call of family Sort.
+pub fn run(call: &Call) -> Result<Outcome> {
+    let (&Work::Sort(sort), [input]) = (&call.work, call.inputs) else { decline!("not a sort of one array") };
+    let output_count = usize::from(sort.values) + usize::from(sort.indices);
+    let Some(plan) = call.outputs.first().and_then(|o| SortPlan::new(input.layout(), &o.layout)) else { decline!("no axis to sort along") };
+    if call.outputs.len() != output_count || !input.layout().is_c_contiguous() || !call.outputs.iter().all(|o| o.layout.is_c_contiguous()) {
+        decline!("arrays that are not contiguous, or outputs other than values, indices or both");
+    }
+    let outputs = (0..output_count).map(|n| device::allocate_output(call, n)).collect::<Result<Vec<_>>>()?;
+    if !plan.is_empty() {
+        let SortPlan { rows, columns: length, kept: limit } = plan;
+        let context = device::context(call.device)?;
+        let values = outputs.first().filter(|_| sort.values);
+        let index_out = outputs.last().filter(|_| sort.indices);
+        let rows =
+            SortLaunch { call, context, dtype: input.dtype(), sort, from: device::pointer(input)?, rows, length, limit, values, index_out };
+        rows.queue(strategy(length, input.dtype().itemsize(), sort.indices))?;
+    }
+    device::done(call, outputs)
+}
+
+/// The arguments of one sort.
+struct SortLaunch<'a> {
+    call: &'a Call<'a>,
+    context: &'static Context,
+    dtype: DType,
+    sort: Sort,
+    from: u64,
+    rows: usize,
+    length: usize,
+    limit: usize,
+    values: Option<&'a Arc<CudaBuffer>>,
+    index_out: Option<&'a Arc<CudaBuffer>>,
+}
+
+/// Returns the grid for `count` blocks. Kernels loop if the grid is smaller than `count`.
+fn blocks(count: usize) -> [u32; 3] {
+    [u32::try_from(count).unwrap_or(u32::MAX).min(i32::MAX.unsigned_abs()), 1, 1]
+}
+
+fn pointer(buffer: Option<&Arc<CudaBuffer>>) -> u64 {
+    buffer.map_or(0, |b| b.pointer())
+}
+
+impl SortLaunch<'_> {
+    fn function(&self, strategy: Strategy, name: &str) -> Result<Arc<Function>> {
+        with_defines(strategy, self.dtype, self.sort.indices, |source, defines| source.kernel(self.context, name, defines))
+            .in_call(self.call)
+    }
+
+    /// Mask that digits are XORed with: all ones for descending order.
+    fn digit_mask(&self) -> u32 {
+        if self.sort.descending { 0xff } else { 0 }
+    }
+
+    fn queue(&self, strategy: Strategy) -> Result<()> {
+        let (values, index_out) = (pointer(self.values), pointer(self.index_out));
+        // These values fit in 32 bits, since such rows are short.
+        let (length, limit, digit_mask) = (self.length as i32, self.limit as i32, self.digit_mask());
+        let mut args = Args::new();
+        args.push(&self.from).push(&values).push(&index_out).push(&self.rows).push(&length).push(&limit);
+        match strategy {
+            Strategy::AllPairs => {
+                let (together, descending) = ((THREADS as usize / self.length) as i32, i32::from(self.sort.descending));
+                args.push(&together).push(&descending);
+                let function = self.function(strategy, "sort_tiny")?;
+                let grid = blocks(self.rows.div_ceil(together as usize));
+                // SAFETY: the arguments match sort_tiny in sort_tiny.cu: `rows` rows of `length` elements, and outputs of
+                // `limit` elements per row, or null.
+                unsafe { function.launch(grid, [THREADS, 1, 1], 0, args.pointers()) }.in_call(self.call)
+            }
+            Strategy::SharedRadix(tile) => {
+                args.push(&digit_mask);
+                let function = self.function(strategy, "sort_block")?;
+                // SAFETY: the same parameters, for sort_block in sort_block.cu. A tile holds a row, and the index output
+                // exists if the kernel was compiled for it.
+                unsafe { function.launch(blocks(self.rows), [tile.threads as u32, 1, 1], 0, args.pointers()) }.in_call(self.call)
+            }
+            Strategy::Onesweep { tile, wide } => self.onesweep(strategy, tile, if wide { 8 } else { 4 }),
+        }
+    }
+
+    fn onesweep(&self, strategy: Strategy, tile: Tile, word: usize) -> Result<()> {
+        let SortLaunch { call, rows, length, limit, .. } = *self;
+        let itemsize = self.dtype.itemsize();
+        let (elements, digit_mask, passes) = (rows * length, self.digit_mask(), itemsize);
+        let tiles = length.div_ceil(tile.size());
+        let chunk = CHUNK.max(elements.div_ceil(16 * self.context.info().sm_count.max(1) as usize)).next_multiple_of(tile.threads);
+        let chunks = length.div_ceil(chunk);
+
+        // Digit counts, tile states, row masks and tickets, all 0. Then the states that each pass clears for the next.
+        let (counts, states) = (rows * passes * RADIX * word, rows * tiles * RADIX * word);
+        let zeros = counts + states + (rows + passes) * 4;
+        let other_states = zeros.next_multiple_of(16);
+        let scratch = device::allocate(call, other_states + if passes > 1 { states } else { 0 })?;
+        self.context.fill(scratch.memory(), 0, [0u8; 4], zeros / 4).in_call(call)?;
+        let at = |offset: usize| scratch.pointer() + offset as u64;
+        let (starts, masks) = (at(0), at(counts + states));
+        // A single pass has no successor and may clear its own states after use.
+        let states = [at(counts), if passes > 1 { at(other_states) } else { at(counts) }];
+
+        // Between passes, elements and indices are in two more buffers, or in one and the output.
+        let whole = limit == length;
+        let moved = |size: usize, output: Option<&Arc<CudaBuffer>>| -> Result<[Arc<CudaBuffer>; 2]> {
+            let other = device::allocate(call, if passes > 1 { elements * size } else { 0 })?;
+            match output.filter(|_| whole) {
+                Some(output) => Ok([output.clone(), other]),
+                None => Ok([device::allocate(call, if passes > 1 { elements * size } else { 0 })?, other]),
+            }
+        };
+        let values = moved(itemsize, self.values)?;
+        let index_out = if self.sort.indices { Some(moved(word, self.index_out)?) } else { None };
+        // In the output, intermediate indices of a row are at the row's start, which no other row writes.
+        let row_pitches = [if whole { length * (8 / word) } else { length }, length];
+
+        let threads = [tile.threads as u32, 1, 1];
+        let function = self.function(strategy, "sort_count")?;
+        let mut args = Args::new();
+        args.push(&self.from).push(&starts).push(&length).push(&chunk).push(&chunks).push(&digit_mask);
+        // SAFETY: the arguments match sort_count in sort_onesweep.cu. `starts` has RADIX counts for each row and pass.
+        unsafe { function.launch(blocks(rows * chunks), threads, 0, args.pointers()) }.in_call(call)?;
+        let function = self.function(strategy, "sort_starts")?;
+        let mut args = Args::new();
+        args.push(&starts).push(&masks).push(&length);
+        // SAFETY: the arguments match sort_starts in sort_onesweep.cu. There is a mask for each row.
+        unsafe { function.launch(blocks(rows * passes), [RADIX as u32, 1, 1], 0, args.pointers()) }.in_call(call)?;
+
+        let function = self.function(strategy, "sort_pass")?;
+        let address = |pair: Option<&[Arc<CudaBuffer>; 2]>, n: usize| pair.map_or(0, |p| p[n].pointer());
+        let buffers = [
+            self.from,
+            address(Some(&values), 0),
+            address(Some(&values), 1),
+            address(index_out.as_ref(), 0),
+            address(index_out.as_ref(), 1),
+            row_pitches[0] as u64,
+            row_pitches[1] as u64,
+            pointer(self.values),
+            pointer(self.index_out),
+        ];
+        for pass in 0..passes as u32 {
+            let ticket = masks + 4 * (rows as u64 + u64::from(pass));
+            let [mine, next] = if pass % 2 == 0 { states } else { [states[1], states[0]] };
+            let mut args = Args::new();
+            args.push(&buffers).push(&starts).push(&masks).push(&ticket).push(&mine).push(&next);
+            args.push(&length).push(&limit).push(&tiles).push(&pass).push(&digit_mask);
+            // SAFETY: the arguments match sort_pass in sort_onesweep.cu. `buffers` has the layout of its struct. Each buffer
+            // has `length` elements per row, the outputs `limit`. There are RADIX states per tile, and a block per tile.
+            unsafe { function.launch(blocks(rows * tiles), threads, 0, args.pointers()) }.in_call(call)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strategies_follow_the_row_length() {
+        assert_eq!(strategy(128, 4, true), Strategy::AllPairs);
+        assert_eq!(strategy(129, 4, false), Strategy::SharedRadix(Tile { threads: 256, items: 1 }));
+        assert_eq!(strategy(4097, 4, false), Strategy::SharedRadix(Tile { threads: 384, items: 21 }));
+        assert_eq!(strategy(1500, 16, false), Strategy::SharedRadix(Tile { threads: 384, items: 5 }));
+        assert_eq!(strategy(8065, 4, false), Strategy::Onesweep { tile: Tile { threads: 384, items: 21 }, wide: false });
+        assert_eq!(strategy(8065, 1, true), Strategy::Onesweep { tile: Tile { threads: 384, items: 17 }, wide: false });
+        assert_eq!(strategy(1 << 30, 4, true), Strategy::Onesweep { tile: Tile { threads: 384, items: 11 }, wide: true });
+        for (itemsize, indices) in [(1, true), (2, false), (4, true), (8, true), (16, false)] {
+            let Strategy::Onesweep { tile, .. } = strategy(1 << 20, itemsize, indices) else { panic!() };
+            assert!(tile.size() * itemsize.max(4) <= 46 << 10, "shared memory for {itemsize} bytes");
+        }
+    }
+
+    #[test]
+    fn sources_are_complete() {
+        let list = sources();
+        assert_eq!(list.len(), 45 + 30);
+        for name in ["sort_tiny(", "sort_block(", "sort_pass(", "sort_segments(", "sort_segments_short("] {
+            assert!(list.iter().any(|(_, text)| text.contains(name)), "{name}");
+        }
+    }
+}

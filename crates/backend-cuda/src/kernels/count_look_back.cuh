@@ -1,0 +1,60 @@
+// Number of elements in all tiles before a tile, in one pass over memory. Follows relaxed.cuh. It uses decoupled look-back
+// (Merrill and Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016) over the tiles of a span of 32,
+// then over spans. A state is one word with a status in the upper 2 bits and a count in the others, so that reads are never
+// torn. Tickets number tiles in the order of their start, so a tile waits only for tiles that run or are done.
+
+namespace cuprum {
+
+template <class Word> struct State {
+    static constexpr int SHIFT = 8 * sizeof(Word) - 2;
+    static constexpr Word COUNT = (Word(1) << SHIFT) - 1;
+    // Empty (memory is zeroed at the start), the count of a tile or span alone, or the count of everything up to its end.
+    static constexpr Word TOTAL = Word(1) << SHIFT, PREFIX = Word(2) << SHIFT;
+    __device__ static bool is_empty(Word w) { return w >> SHIFT == 0; }
+    __device__ static bool is_prefix(Word w) { return w >> SHIFT == 2; }
+};
+
+// Publishes the count of a tile. Returns the count of all tiles before it. `states` has the states of the tiles, then those
+// of their spans. A whole warp calls this.
+__device__ inline u64 look_back(u64* states, i64 tiles, i64 tile, u32 count) {
+    using S = State<u64>;
+    constexpr u32 ALL = 0xffffffffu;
+    constexpr int SPAN = 32;
+    const int lane = threadIdx.x % SPAN, place = static_cast<int>(tile % SPAN);
+    const i64 span = tile / SPAN;
+    u64* const spans = states + tiles;
+    const bool ends = place == SPAN - 1;
+    if (lane == 0 && !ends) store_relaxed(states + tile, S::TOTAL | count);
+
+    u64 word = S::TOTAL;
+    do {
+        if (lane < place) word = load_relaxed(states + span * SPAN + lane);
+    } while (__any_sync(ALL, S::is_empty(word)));
+    u32 in_span = static_cast<u32>(word & S::COUNT);
+    #pragma unroll
+    for (int d = SPAN / 2; d > 0; d /= 2) in_span += __shfl_xor_sync(ALL, in_span, d);
+    const u64 of_span = u64(in_span) + count;
+    if (lane == 0 && ends) store_relaxed(spans + span, (span == 0 ? S::PREFIX : S::TOTAL) | of_span);
+
+    u64 before = 0;
+    bool ended = span == 0;
+    // Lane 0 reads the nearest span. Before the first span the count is 0.
+    for (i64 near = span - 1 - lane; !ended; near -= SPAN) {
+        u32 needed;
+        do {
+            word = near >= 0 ? load_relaxed(spans + near) : S::PREFIX;
+            // States before the nearest prefix are not needed.
+            const u32 ending = __ballot_sync(ALL, S::is_prefix(word));
+            ended = ending != 0;
+            needed = ended ? ending ^ (ending - 1) : ALL;
+        } while ((__ballot_sync(ALL, S::is_empty(word)) & needed) != 0);
+        u64 counted = needed >> lane & 1 ? word & S::COUNT : 0;
+        #pragma unroll
+        for (int d = SPAN / 2; d > 0; d /= 2) counted += __shfl_xor_sync(ALL, counted, d);
+        before += counted;
+    }
+    if (lane == 0 && ends && span > 0) store_relaxed(spans + span, S::PREFIX | (before + of_span));
+    return before + in_span;
+}
+
+}  // namespace cuprum

@@ -1,0 +1,89 @@
+// Prefix of a tile of a scan. Follows warp.cuh and relaxed.cuh. It uses decoupled look-back (Merrill and Garland,
+// "Single-pass parallel prefix scan with decoupled look-back", 2016) over the tiles of a row.
+//
+// Unlike the paper's version, the result does not depend on timing, even for floats. Tiles are grouped in spans of 32.
+// Shuffles fold the tiles before a tile in its span, in an order that depends only on its position. Spans are folded from
+// left to right: the prefix P(s) of a span starts from the nearest finished prefix and adds the totals of later spans one by
+// one. By induction every prefix is (((S0 + S1) + S2) + ...) with the same rounding. A left-to-right fold over single tiles
+// would be a dependency chain as long as the number of tiles, which takes longer than the memory accesses.
+
+namespace cuprum {
+
+// Status of a tile or span: empty (memory is zeroed at the start), its own total, or the total of its row up to its end.
+enum TileStatus : u32 { EMPTY, TOTAL, PREFIX };
+
+// State of a tile, in words with 32 bits of status and 32 of value, so that reads of a word are never torn.
+template <class T> struct TileStates {
+    static constexpr int WORDS = Words<T>::COUNT;
+    u64* words;
+    u64 tiles;  // of all rows: the stride between the words of a state
+
+    __device__ void put(u64 tile, TileStatus status, const T& value) const {
+        const Words<T> parts(value);
+        #pragma unroll
+        for (int w = 0; w < WORDS; w++) store_relaxed(words + w * tiles + tile, static_cast<u64>(status) << 32 | parts.at[w]);
+    }
+    // The status, or EMPTY if words have different statuses.
+    __device__ u32 get(u64 tile, T& value) const {
+        u32 parts[WORDS], status = EMPTY;
+        bool whole = true;
+        #pragma unroll
+        for (int w = 0; w < WORDS; w++) {
+            const u64 word = load_relaxed(words + w * tiles + tile);
+            parts[w] = static_cast<u32>(word);
+            const u32 here = static_cast<u32>(word >> 32);
+            whole = whole && (w == 0 || here == status);
+            status = here;
+        }
+        memcpy(&value, parts, sizeof(T));
+        return whole ? status : EMPTY;
+    }
+};
+
+// Tiles per span, one for each lane of a warp.
+constexpr int SPAN = 32;
+
+// Number of states of a row: of its tiles, then of its spans.
+__device__ inline u64 states_of_row(u64 tiles) { return tiles + (tiles + SPAN - 1) / SPAN; }
+
+// Publishes the `total` of a tile. Returns the fold of everything before it in its row, if it is not the first. `row` is the
+// row's first state. A whole warp calls this.
+template <class T, class Combine>
+__device__ inline T fold_back(const TileStates<T>& states, u64 row, u64 tiles, u64 tile, const T& total, const Combine& combine) {
+    constexpr u32 ALL = 0xffffffffu;
+    const int lane = threadIdx.x % SPAN, place = static_cast<int>(tile % SPAN);
+    const u64 span = tile / SPAN, spans = row + tiles;
+    const bool ends = place == SPAN - 1;
+    if (lane == 0 && !ends) states.put(row + tile, TOTAL, total);
+
+    // Fold of the span's tiles up to this one.
+    T value = total;
+    while (!__all_sync(ALL, lane >= place || states.get(row + span * SPAN + lane, value) != EMPTY)) __nanosleep(20);
+    #pragma unroll
+    for (int d = 1; d < SPAN; d *= 2) {
+        const T below = shuffle_up(value, d);
+        if (lane >= d) value = combine(below, value);
+    }
+    const T before = shuffle(value, place > 0 ? place - 1 : 0), of_span = shuffle(value, place);
+    if (lane == 0 && ends) states.put(spans + span, span == 0 ? PREFIX : TOTAL, of_span);
+    if (span == 0) return before;
+
+    // In the order of spans. Negative indices belong to no span.
+    const i64 near = static_cast<i64>(span) - SPAN + lane;
+    T found = total;
+    int from;
+    while (true) {
+        const u32 status = near >= 0 ? states.get(spans + near, found) : EMPTY;
+        const u32 finished = __ballot_sync(ALL, status == PREFIX), known = __ballot_sync(ALL, status != EMPTY);
+        // The latest known prefix. All totals after it must be known.
+        from = 31 - __clz(finished);
+        if (finished != 0 && ~known >> from == 0) break;
+        __nanosleep(20);
+    }
+    T prefix = shuffle(found, from);
+    while (++from < SPAN) prefix = combine(prefix, shuffle(found, from));
+    if (lane == 0 && ends) states.put(spans + span, PREFIX, combine(prefix, of_span));
+    return place > 0 ? combine(prefix, before) : prefix;
+}
+
+}  // namespace cuprum

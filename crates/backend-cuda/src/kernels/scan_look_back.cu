@@ -1,0 +1,60 @@
+// Scans of long lanes in one pass over memory. Follows scan.cuh and fold_look_back.cuh, which fixes the order of combination.
+
+// Adjacent elements per thread: 128 bytes, or 32 elements.
+constexpr int ITEMS = sizeof(Sum) < 4 ? 32 : 128 / sizeof(Sum);
+constexpr int TILE = THREADS * ITEMS;
+
+// `ticket` and the state words are 0 at the start. `tiles` is the number of tiles per lane, `all_tiles` of all lanes.
+extern "C" __global__ void __launch_bounds__(THREADS)
+scan_sweep(const __grid_constant__ Params p, const __grid_constant__ Lanes lanes, const __grid_constant__ Place step,
+           Result* __restrict__ out, u64 length, u64 tiles, u64 all_tiles, u32* ticket, u64* words) {
+    __shared__ Shared<TILE> s;
+    __shared__ u32 shared_ticket;
+    alignas(16) __shared__ unsigned char shared_prefix[sizeof(Sum)];
+    if (threadIdx.x == 0) shared_ticket = atomicAdd(ticket, 1u);
+    __syncthreads();
+    const u64 number = shared_ticket, tile = number % tiles, begin = tile * TILE;
+    const Place lane = lanes.offsets(static_cast<Index>(number / tiles));
+    const int count = length - begin < TILE ? static_cast<int>(length - begin) : TILE;
+
+    Sum x[ITEMS];
+    #pragma unroll
+    for (int k = 0; k < ITEMS; k++) {
+        const int i = k * THREADS + threadIdx.x;
+        if (i < count) x[k] = value(p, lane, step, static_cast<Index>(begin + i));
+    }
+    #pragma unroll
+    for (int k = 0; k < ITEMS; k++) s.item(k * THREADS + threadIdx.x) = x[k];
+    __syncthreads();
+    // A thread past the end has no elements.
+    const int first = threadIdx.x * ITEMS, mine = count - first;
+    Sum running = Sum();
+    #pragma unroll
+    for (int k = 0; k < ITEMS; k++) {
+        if (k < mine) x[k] = running = k == 0 ? s.item(first) : combine(running, s.item(first + k));
+    }
+    bool has;
+    const Sum below = combine_below(s, running, has);
+    if (threadIdx.x < 32) {
+        const u64 of_lane = states_of_row(tiles);
+        const TileStates<Sum> states{words, all_tiles / tiles * of_lane};
+        const auto add = [](const Sum& a, const Sum& b) { return combine(a, b); };
+        const Sum prefix = fold_back(states, number / tiles * of_lane, tiles, tile, s.sum(), add);
+        if (threadIdx.x == 0) *reinterpret_cast<Sum*>(shared_prefix) = prefix;
+    }
+    __syncthreads();
+    const Sum prefix = *reinterpret_cast<const Sum*>(shared_prefix);
+    #pragma unroll
+    for (int k = 0; k < ITEMS; k++) {
+        if (k < mine) {
+            Sum y = has ? combine(below, x[k]) : x[k];
+            s.item(first + k) = tile > 0 ? combine(prefix, y) : y;
+        }
+    }
+    __syncthreads();
+    #pragma unroll
+    for (int k = 0; k < ITEMS; k++) {
+        const int i = k * THREADS + threadIdx.x;
+        if (i < count) out[output_at(lane, step, static_cast<Index>(begin + i))] = cast<Result>(s.item(i));
+    }
+}

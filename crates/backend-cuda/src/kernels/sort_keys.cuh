@@ -1,0 +1,95 @@
+// Elements as unsigned keys in NumPy's sort order: -0.0 equals 0.0, and all NaN are equal and last. Complex numbers without
+// NaN are first, then those with a NaN imaginary part, a NaN real part, and both, each ordered by real, then imaginary part.
+
+namespace cuprum {
+
+struct u128 {
+    u64 high, low;
+    __device__ friend bool operator<(const u128& a, const u128& b) { return a.high < b.high || (a.high == b.high && a.low < b.low); }
+    __device__ friend bool operator<=(const u128& a, const u128& b) { return !(b < a); }
+    __device__ friend u128 operator~(const u128& a) { return u128{~a.high, ~a.low}; }
+};
+// 8 bits from `shift` on, a multiple of 8.
+__device__ inline u32 byte_at(const u128& key, u32 shift) {
+    return static_cast<u32>((shift < 64 ? key.low >> shift : key.high >> (shift - 64)) & 0xff);
+}
+template <class U> __device__ inline u32 byte_at(U key, u32 shift) { return static_cast<u32>(key >> shift) & 0xff; }
+
+// Bit constants of a float with the size of `Key`: sign, infinity, and the number of NaN of one sign.
+template <class T, class Key> struct FloatBits {
+    static constexpr int MANTISSA = is_same<T, f16> ? 10 : is_same<T, bf16> ? 7 : is_same<T, f64> ? 52 : 23;
+    static constexpr Key SIGN = static_cast<Key>(Key(1) << (8 * sizeof(Key) - 1));
+    static constexpr Key INFINITE = static_cast<Key>(SIGN - (Key(1) << MANTISSA));
+    static constexpr Key NANS = static_cast<Key>(SIGN - 1 - INFINITE);
+};
+
+// A bijective key of an element of a real dtype, which `decode` inverts. Negative floats are reversed below the others. Then
+// all keys move down by the number of negative NaN, which wrap to the top.
+template <class T, class Key> __device__ inline Key encode(Key bits) {
+    if constexpr (is_float<T>) {
+        using F = FloatBits<T, Key>;
+        const Key rising = static_cast<Key>(bits & F::SIGN ? ~bits : bits | F::SIGN);
+        return static_cast<Key>(rising - F::NANS);
+    } else if constexpr (is_signed<T>) {
+        return static_cast<Key>(bits ^ Key(1) << (8 * sizeof(Key) - 1));
+    } else {
+        return bits;
+    }
+}
+template <class T, class Key> __device__ inline Key decode(Key key) {
+    if constexpr (is_float<T>) {
+        using F = FloatBits<T, Key>;
+        const Key rising = static_cast<Key>(key + F::NANS);
+        return static_cast<Key>(rising & F::SIGN ? rising ^ F::SIGN : ~rising);
+    } else {
+        return encode<T>(key);
+    }
+}
+
+template <class T, class Key> __device__ inline Key encode_equal(Key bits);
+
+// The key of a complex number in two words, from the bits of its parts, of type T. NaN is the largest key of a part, and
+// larger numbers encode the classes with NaN.
+template <class T, class Key> __device__ inline void encode_complex(Key re_bits, Key im_bits, Key& high, Key& low) {
+    const Key re = encode_equal<T>(re_bits), im = encode_equal<T>(im_bits), nan = encode_equal<T>(~Key(0));
+    high = re == nan ? nan + (im == nan ? 2 : 1) : im == nan ? nan : re;
+    low = re == nan ? (im == nan ? Key(0) : im) : im == nan ? re : im;
+}
+
+// One key for all equal elements: zeros of either sign, NaN of any bits. Not for complex128.
+template <class T, class Key> __device__ inline Key encode_equal(Key bits) {
+    if constexpr (is_float<T>) {
+        using F = FloatBits<T, Key>;
+        const Key magnitude = static_cast<Key>(bits & ~F::SIGN);
+        return encode<T>(static_cast<Key>(magnitude > F::INFINITE ? F::SIGN - 1 : magnitude == 0 ? 0 : bits));
+    } else if constexpr (is_same<T, c64>) {
+        u32 high, low;
+        encode_complex<f32>(static_cast<u32>(bits), static_cast<u32>(bits >> 32), high, low);
+        return u64(high) << 32 | low;
+    } else {
+        return encode<T>(bits);
+    }
+}
+
+template <int Bytes> struct Unsigned;
+template <> struct Unsigned<1> { using type = u8; };
+template <> struct Unsigned<2> { using type = u16; };
+template <> struct Unsigned<4> { using type = u32; };
+template <> struct Unsigned<8> { using type = u64; };
+
+// The key of an element, the same for all equal elements.
+template <class T> __device__ inline auto order(const T& x) {
+    if constexpr (is_same<T, c128>) {
+        u64 parts[2];
+        memcpy(parts, &x, sizeof(T));
+        u128 key;
+        encode_complex<f64>(parts[0], parts[1], key.high, key.low);
+        return key;
+    } else {
+        typename Unsigned<sizeof(T)>::type bits;
+        memcpy(&bits, &x, sizeof(T));
+        return encode_equal<T>(bits);
+    }
+}
+
+}  // namespace cuprum

@@ -1,0 +1,180 @@
+// A stable LSD radix sort of long rows (Adinets and Merrill, "Onesweep: a faster least significant digit radix sort for
+// GPUs", 2022). Follows count_look_back.cuh, block_range.cuh and sort_radix.cuh. One pass over memory counts all digits. Then
+// one pass per digit moves the elements, with decoupled look-back between tiles. The host also defines INDICES (1: indices
+// are an output) and Word, u32 or u64: it holds indices within a row, and counts with two bits to spare.
+//
+// Rows skip a pass if all their elements have the same digit. A row's `mask` has a bit for each pass that is not skipped.
+
+using namespace cuprum;
+
+using Key = decltype(order(*static_cast<const ELEMENT*>(nullptr)));
+constexpr int PASSES = sizeof(Key);
+// Digit counts of a block, in one copy for each of several lanes.
+constexpr int COPIES = PASSES <= 2 ? 8 : 16 / PASSES;
+constexpr int MOVED = INDICES && sizeof(ELEMENT) < sizeof(Word) ? sizeof(Word) : sizeof(ELEMENT);
+
+// Adds to counts[row][pass][digit], which are 0 at the start. A block takes a chunk of a row. `flip` is 255 for descending
+// order, else 0.
+extern "C" __global__ void __launch_bounds__(THREADS)
+sort_count(const ELEMENT* __restrict__ in, Word* __restrict__ counts, i64 length, i64 chunk, i64 chunks, u32 flip) {
+    __shared__ u32 own[PASSES * RADIX * COPIES];
+    for (int i = threadIdx.x; i < PASSES * RADIX * COPIES; i += THREADS) own[i] = 0;
+    __syncthreads();
+    const i64 row = blockIdx.x / chunks, begin = blockIdx.x % chunks * chunk, end = begin + chunk < length ? begin + chunk : length;
+    u32* mine = own + threadIdx.x % COPIES;
+    for_each_in<THREADS>(in + row * length, begin, end, [&](const ELEMENT& x, i64) {
+        const Key key = order(x);
+        #pragma unroll
+        for (int p = 0; p < PASSES; p++) atomicAdd(mine + (p * RADIX + byte_at(key, 8 * p)) * COPIES, 1u);
+    });
+    __syncthreads();
+    for (int d = threadIdx.x; d < PASSES * RADIX; d += THREADS) {
+        u32 sum = 0;
+        #pragma unroll
+        for (int c = 0; c < COPIES; c++) sum += own[d * COPIES + c];
+        if (sum != 0) atomicAdd(counts + row * PASSES * RADIX + (static_cast<u32>(d) ^ flip), static_cast<Word>(sum));
+    }
+}
+
+// Converts the counts of each digit to start positions, with one block per row and pass. Masks are 0 at the start.
+extern "C" __global__ void __launch_bounds__(RADIX) sort_starts(Word* __restrict__ counts, u32* __restrict__ masks, i64 length) {
+    __shared__ Word sums[RADIX / 32];
+    Word* at = counts + static_cast<i64>(blockIdx.x) * RADIX + threadIdx.x;
+    const Word count = *at;
+    const bool constant = __syncthreads_or(count == static_cast<Word>(length));
+    if (!constant && threadIdx.x == 0) atomicOr(masks + blockIdx.x / PASSES, 1u << blockIdx.x % PASSES);
+    *at = sum_below(sums, count);
+}
+
+// Buffers of a sort.
+struct Buffers {
+    const ELEMENT* in;
+    // Elements and indices between passes.
+    ELEMENT* values[2];
+    Word* places[2];
+    // Row strides of `places`, in elements.
+    i64 pitches[2];
+    // Outputs, `limit` elements per row. `values` may be null.
+    ELEMENT* out_values;
+    i64* out_places;
+};
+
+// Returns the number of elements of this row with digit threadIdx.x in all earlier tiles.
+__device__ inline Word tiles_before(const Word* states, i64 tile) {
+    using S = State<Word>;
+    constexpr int LOOK = 4;
+    Word before = 0;
+    for (i64 nearest = tile - 1;; nearest -= LOOK) {
+        Word words[LOOK];
+        #pragma unroll
+        for (int k = 0; k < LOOK; k++) words[k] = nearest - k >= 0 ? load_relaxed(states + (nearest - k) * RADIX + threadIdx.x) : S::PREFIX;
+        #pragma unroll
+        for (int k = 0; k < LOOK; k++) {
+            while (S::is_empty(words[k])) words[k] = load_relaxed(states + (nearest - k) * RADIX + threadIdx.x);
+            before += words[k] & S::COUNT;
+            if (S::is_prefix(words[k])) return before;
+        }
+    }
+}
+
+// One pass. `ticket` and `states` (RADIX words per tile) are 0 at the start. `next_states` are set to 0.
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+sort_pass(const __grid_constant__ Buffers buffers, const Word* __restrict__ starts, const u32* __restrict__ masks, u32* ticket,
+          Word* states, Word* next_states, i64 length, i64 limit, i64 tiles, u32 pass, u32 flip) {
+    __shared__ Room<MOVED> room;
+    __shared__ i64 where[RADIX];
+    __shared__ u32 sums[RADIX / 32];
+    __shared__ u32 shared_ticket;
+    using S = State<Word>;
+
+    if (threadIdx.x == 0) shared_ticket = atomicAdd(ticket, 1u);
+    __syncthreads();
+    const i64 row = shared_ticket / tiles, tile = shared_ticket % tiles;
+    if (threadIdx.x < RADIX) next_states[static_cast<i64>(shared_ticket) * RADIX + threadIdx.x] = 0;
+    u32 mask = masks[row];
+    if (mask == 0) mask = 1;  // one pass writes the result
+    if ((mask >> pass & 1) == 0) return;
+    // Passes alternate between the buffers so that the last but one writes to buffer 1.
+    const u32 turn = __popc(mask & ((1u << pass) - 1)), turns = __popc(mask);
+    const bool from_input = turn == 0, last = turn == turns - 1;
+    const u32 source = turns - turn & 1, target = source ^ 1;
+
+    const ELEMENT* from = (from_input ? buffers.in : buffers.values[source]) + row * length + tile * TILE;
+    const i64 left = length - tile * TILE;
+    const int valid = left < TILE ? static_cast<int>(left) : TILE;
+    const int first = first_item();
+    const u32 shift = 8 * pass;
+
+    ELEMENT x[ITEMS];
+    u32 codes[ITEMS];
+    #pragma unroll
+    for (int k = 0; k < ITEMS; k++) {
+        if (first + k * 32 < valid) x[k] = from[first + k * 32];
+    }
+    // Padding past the end keeps its position: it is last and has the largest digit.
+    #pragma unroll
+    for (int k = 0; k < ITEMS; k++) codes[k] = (first + k * 32 < valid ? byte_at(order(x[k]), shift) ^ flip : RADIX - 1) << DIGIT;
+    rank_in_warp(room.counts, codes);
+    __syncthreads();
+    u32 total = 0;
+    if (threadIdx.x < RADIX) {
+        total = tile_total(room.counts);
+        store_relaxed(states + static_cast<i64>(shared_ticket) * RADIX + threadIdx.x, (tile == 0 ? S::PREFIX : S::TOTAL) | total);
+    }
+    const u32 start = rank_in_tile(room.counts, sums, total, codes);
+    room.put(codes, x);
+#if INDICES
+    const Word* places = buffers.places[source] + row * buffers.pitches[source] + tile * TILE;
+    Word place[ITEMS];
+    #pragma unroll
+    for (int k = 0; k < ITEMS; k++) {
+        const int i = first + k * 32;
+        place[k] = from_input || i >= valid ? static_cast<Word>(tile * TILE + i) : places[i];
+    }
+#endif
+    if (threadIdx.x < RADIX) {
+        Word before = 0;
+        if (tile > 0) {
+            before = tiles_before(states + row * tiles * RADIX, tile);
+            store_relaxed(states + static_cast<i64>(shared_ticket) * RADIX + threadIdx.x, S::PREFIX | (before + total));
+        }
+        const Word digit_start = starts[(row * PASSES + pass) * RADIX + threadIdx.x];
+        where[threadIdx.x] = static_cast<i64>(digit_start + before) - start;
+    }
+    __syncthreads();
+
+    ELEMENT* values = last ? buffers.out_values : buffers.values[target];
+    const i64 end = last ? limit : length;
+#if INDICES
+    u8 digits[ITEMS];
+#endif
+    #pragma unroll
+    for (int k = 0; k < ITEMS; k++) {
+        const int i = k * THREADS + threadIdx.x;
+        if (i < valid) {
+            const ELEMENT moved = room.template at<ELEMENT>(i);
+            const u32 digit = byte_at(order(moved), shift) ^ flip;
+            const i64 to = where[digit] + i;
+#if INDICES
+            digits[k] = static_cast<u8>(digit);
+#endif
+            if (values != nullptr && to < end) values[row * end + to] = moved;
+        }
+    }
+#if INDICES
+    __syncthreads();
+    room.put(codes, place);
+    __syncthreads();
+    Word* next_places = buffers.places[target] + row * buffers.pitches[target];
+    #pragma unroll
+    for (int k = 0; k < ITEMS; k++) {
+        const int i = k * THREADS + threadIdx.x;
+        if (i < valid) {
+            const i64 to = where[digits[k]] + i;
+            const Word moved = room.template at<Word>(i);
+            if (!last) next_places[to] = moved;
+            else if (to < limit) buffers.out_places[row * limit + to] = moved;
+        }
+    }
+#endif
+}

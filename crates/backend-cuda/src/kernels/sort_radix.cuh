@@ -1,0 +1,124 @@
+// Stable ranks of a tile's elements by a digit of 8 bits. Follows sort_keys.cuh. The host defines ELEMENT, THREADS (at least
+// 256) and ITEMS (elements per thread). A tile is striped over warps: item k of lane l of warp w is its element (w * ITEMS +
+// k) * 32 + l.
+
+namespace cuprum {
+
+constexpr int RADIX = 256;
+constexpr int WARPS = THREADS / 32;
+constexpr int TILE = THREADS * ITEMS;
+static_assert(THREADS >= RADIX, "a thread for each digit");
+
+// Lanes of this warp with the same digit. Ballots are faster than __match_any_sync, which handles one value at a time.
+__device__ inline u32 same_digit(u32 digit) {
+    u32 same = 0xffffffffu;
+    #pragma unroll
+    for (int bit = 0; bit < 8; bit++) {
+        const bool set = digit >> bit & 1;
+        const u32 those = __ballot_sync(0xffffffffu, set);
+        same &= set ? those : ~those;
+    }
+    return same;
+}
+
+// Shared memory for ranking.
+struct Counts {
+    u32 of[WARPS][RADIX];
+};
+
+// Rank and digit share a word, because registers limit the tile size.
+constexpr u32 DIGIT = 16, RANK = (1u << DIGIT) - 1;
+static_assert(TILE <= static_cast<int>(RANK), "ranks of 16 bits");
+
+// Adds to codes[k], above its digit, the number of earlier items of this warp with the same digit. counts.of[warp] receives
+// the number of each digit.
+__device__ inline void rank_in_warp(Counts& counts, u32 (&codes)[ITEMS]) {
+    const int lane = threadIdx.x % 32;
+    u32* own = counts.of[threadIdx.x / 32];
+    #pragma unroll
+    for (int k = 0; k < RADIX / 32; k++) own[k * 32 + lane] = 0;
+    __syncwarp();
+    const u32 below = (1u << lane) - 1;
+    #pragma unroll
+    for (int k = 0; k < ITEMS; k++) {
+        const u32 digit = codes[k] >> DIGIT, same = same_digit(digit), before = own[digit];
+        __syncwarp();
+        if ((same & below) == 0) own[digit] = before + __popc(same);
+        codes[k] += before + __popc(same & below);
+        __syncwarp();
+    }
+}
+
+// Returns the tile's number of elements with digit threadIdx.x, after all warps have counted.
+__device__ inline u32 tile_total(const Counts& counts) {
+    u32 total = 0;
+    #pragma unroll
+    for (int w = 0; w < WARPS; w++) total += counts.of[w][threadIdx.x];
+    return total;
+}
+
+// Exclusive prefix sum of `count` over the first RADIX threads. All threads call this; `sums` has RADIX / 32 words.
+template <class Count> __device__ inline Count sum_below(Count* sums, Count count) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    Count inclusive = count;
+    #pragma unroll
+    for (int d = 1; d < 32; d *= 2) {
+        const Count other = __shfl_up_sync(0xffffffffu, inclusive, d);
+        if (lane >= d) inclusive += other;
+    }
+    if (lane == 31 && warp < RADIX / 32) sums[warp] = inclusive;
+    __syncthreads();
+    Count below = inclusive - count;
+    #pragma unroll
+    for (int w = 0; w < RADIX / 32; w++) below += w < warp ? sums[w] : 0;
+    return below;
+}
+
+// Converts the counts of digit threadIdx.x to the start rank of each warp, in a tile where the digit starts at `start`.
+__device__ inline void spread(Counts& counts, u32 start) {
+    #pragma unroll
+    for (int w = 0; w < WARPS; w++) {
+        const u32 count = counts.of[w][threadIdx.x];
+        counts.of[w][threadIdx.x] = start;
+        start += count;
+    }
+}
+
+// Converts ranks in warps to ranks in the tile, after all warps have ranked. `total` is the tile's count of digit
+// threadIdx.x. Returns the digit's start rank. All threads call this; counts are invalid afterwards.
+__device__ inline u32 rank_in_tile(Counts& counts, u32* sums, u32 total, u32 (&codes)[ITEMS]) {
+    const u32 start = sum_below(sums, total);
+    if (threadIdx.x < RADIX) spread(counts, start);
+    __syncthreads();
+    #pragma unroll
+    for (int k = 0; k < ITEMS; k++) codes[k] += counts.of[threadIdx.x / 32][codes[k] >> DIGIT];
+    __syncthreads();
+    return start;
+}
+
+__device__ inline int first_item() { return threadIdx.x / 32 * 32 * ITEMS + threadIdx.x % 32; }
+
+// Shared memory for counting, then for moving elements of up to SIZE bytes.
+template <int SIZE> union Room {
+    Counts counts;
+    alignas(16) unsigned char moved[TILE * SIZE];
+    // Raw bytes, because complex numbers have a constructor, which shared memory does not allow.
+    template <class X> __device__ X& at(int i) { return reinterpret_cast<X*>(moved)[i]; }
+
+    // Stores this thread's items at their ranks.
+    template <class X> __device__ void put(const u32 (&codes)[ITEMS], const X (&items)[ITEMS]) {
+        #pragma unroll
+        for (int k = 0; k < ITEMS; k++) at<X>(codes[k] & RANK) = items[k];
+    }
+    // Reorders the tile's items by rank. All threads call this.
+    template <class X> __device__ void sort(const u32 (&codes)[ITEMS], X (&items)[ITEMS]) {
+        put(codes, items);
+        __syncthreads();
+        const int first = first_item();
+        #pragma unroll
+        for (int k = 0; k < ITEMS; k++) items[k] = at<X>(first + k * 32);
+        __syncthreads();
+    }
+};
+
+}  // namespace cuprum

@@ -1,0 +1,10 @@
+// An empty kernel, or one warp that spins for MICROS microseconds.
+extern "C" __global__ void bare() {
+#if MICROS > 0
+    unsigned long long begin, now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
+    do {
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    } while (now - begin < MICROS * 1000ull);
+#endif
+}

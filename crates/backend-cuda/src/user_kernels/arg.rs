@@ -1,0 +1,379 @@
+//! Kernel arguments: arrays, numbers, structs.
+
+use cuprum_core::error::shape_text;
+use cuprum_core::{Complex, DType, Device, Error, NdArray, Result, bf16, f16};
+use smallvec::SmallVec;
+
+use super::launch::OP;
+use super::signature::{Parameter, ParameterKind};
+use crate::device;
+
+/// An argument of [`RawKernel::launch`](super::RawKernel::launch). [`args!`](crate::args) makes a list of them.
+///
+/// | Rust | CUDA C++ |
+/// |---|---|
+/// | `&a` | `const T*`, the first element of an array in C order; read-only |
+/// | `&mut a` | `T*`, the first element of an array in C order; read and written |
+/// | `2i32`, `2.0f32`, `true`, any number of a dtype's type | `int`, `float`, `bool`, ... by value |
+/// | `2usize`, `-1isize` | `unsigned long long`, `long long` |
+/// | [`Arg::strided`], [`Arg::strided_mut`] | the first element of an array with arbitrary strides |
+/// | [`Arg::bytes`] | a struct by value |
+/// | [`Arg::null`] | a null pointer |
+///
+/// Before a kernel writes an array, the array becomes the only owner of its memory ([`NdArray::make_unique`]). Other handles,
+/// views and expressions keep the old values.
+#[derive(Debug)]
+pub struct Arg<'a>(Value<'a>);
+
+#[derive(Debug)]
+enum Value<'a> {
+    Read(Held<&'a NdArray>),
+    Write(Held<&'a mut NdArray>),
+    Number(DType, Bytes),
+    Bytes(Bytes),
+    Null,
+}
+
+/// An array, and whether arbitrary strides are allowed.
+struct Held<A> {
+    array: A,
+    strided: bool,
+}
+
+impl<A: std::borrow::Borrow<NdArray>> std::fmt::Debug for Held<A> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let a = self.array.borrow();
+        write!(f, "{} {} on {}", a.dtype(), shape_text(a.shape()), a.device())
+    }
+}
+
+impl<'a> Arg<'a> {
+    /// The address of element 0 of a read-only array with arbitrary strides. Pass the strides ([`NdArray::strides`], in
+    /// elements) too.
+    pub fn strided(array: &'a NdArray) -> Arg<'a> {
+        Arg(Value::Read(Held { array, strided: true }))
+    }
+
+    /// [`Arg::strided`] for an array that the kernel writes. A launch fails if the memory has other owners, because a copy
+    /// would change the strides.
+    pub fn strided_mut(array: &'a mut NdArray) -> Arg<'a> {
+        Arg(Value::Write(Held { array, strided: true }))
+    }
+
+    /// A struct by value, as its bytes in C++ layout.
+    pub fn bytes(bytes: &[u8]) -> Arg<'static> {
+        Arg(Value::Bytes(Bytes::from_slice(bytes)))
+    }
+
+    /// A null pointer.
+    pub fn null() -> Arg<'static> {
+        Arg(Value::Null)
+    }
+
+    /// Size of the parameter, in bytes.
+    fn size(&self) -> usize {
+        match &self.0 {
+            Value::Read(_) | Value::Write(_) | Value::Null => size_of::<u64>(),
+            Value::Number(_, bytes) | Value::Bytes(bytes) => bytes.len(),
+        }
+    }
+
+    /// Description for messages.
+    fn what(&self) -> String {
+        match &self.0 {
+            Value::Read(held) => format!("an array of {held:?}"),
+            Value::Write(held) => format!("an array to write, of {held:?}"),
+            Value::Number(dtype, _) => dtype.to_string(),
+            Value::Bytes(bytes) => format!("{} bytes", bytes.len()),
+            Value::Null => "null".into(),
+        }
+    }
+
+    pub(super) fn array(&self) -> Option<&NdArray> {
+        match &self.0 {
+            Value::Read(held) => Some(held.array),
+            Value::Write(held) => Some(held.array),
+            _ => None,
+        }
+    }
+
+    /// Returns why the argument does not match a parameter of this kind.
+    fn refused_by(&self, kind: ParameterKind) -> Option<String> {
+        match (kind, &self.0) {
+            (ParameterKind::Pointer { .. }, Value::Number(..)) => Some("which is an array's address".into()),
+            (ParameterKind::Pointer { writes: true, .. }, Value::Read(_)) => {
+                Some("which the kernel may write: pass `&mut`, or declare it `const`".into())
+            }
+            (ParameterKind::Pointer { element: Some(element), .. }, Value::Read(_) | Value::Write(_)) => {
+                let dtype = self.array()?.dtype();
+                (dtype != element).then(|| format!("which is an array of {element}: use `astype`, or another kernel"))
+            }
+            (ParameterKind::Value(_), Value::Read(_) | Value::Write(_) | Value::Null) => Some("which is a value".into()),
+            (ParameterKind::Value(Some(declared)), Value::Number(dtype, _)) => {
+                (declared != *dtype).then(|| format!("which is a value of {declared}"))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the parameter's bytes. The argument has been checked.
+    fn prepare(&mut self) -> Result<Bytes> {
+        Ok(match &mut self.0 {
+            Value::Read(held) => address(device::pointer(&held.array.stored()?)?),
+            Value::Write(held) => {
+                if !held.strided {
+                    held.array.make_unique()?;
+                }
+                address(device::pointer_to_write(&held.array.stored()?)?)
+            }
+            Value::Number(_, bytes) | Value::Bytes(bytes) => bytes.clone(),
+            Value::Null => address(0),
+        })
+    }
+}
+
+/// The bytes of a parameter, as the driver copies them.
+pub(super) type Bytes = SmallVec<[u8; 16]>;
+
+fn address(pointer: u64) -> Bytes {
+    Bytes::from_slice(&pointer.to_ne_bytes())
+}
+
+/// Known facts about a kernel's parameters.
+#[derive(Debug)]
+pub(super) struct Parameters<'a> {
+    /// From its declaration.
+    pub declared: Option<&'a [Parameter]>,
+    /// Sizes in bytes, from the driver.
+    pub sizes: Option<&'a [usize]>,
+}
+
+/// Checks arguments against the known parameters, and evaluates deferred arrays.
+pub(super) fn check(kernel: &str, device: Device, args: &mut [Arg], parameters: &Parameters) -> Result<()> {
+    let counts = [parameters.declared.map(<[_]>::len), parameters.sizes.map(<[_]>::len)];
+    if let Some(count) = counts.into_iter().flatten().find(|&count| count != args.len()) {
+        let list = parameters.declared.map(|all| all.iter().map(|p| p.text.as_str()).collect::<Vec<_>>().join(", "));
+        let list = list.map_or(String::new(), |list| format!(" ({list})"));
+        return Err(Error::value(OP, format!("{kernel} takes {count} arguments{list}, {} given", args.len())));
+    }
+    for (n, arg) in args.iter_mut().enumerate() {
+        let declared = parameters.declared.and_then(|all| all.get(n));
+        let place = || {
+            let name = declared.map_or(String::new(), |p| format!(" (`{}`)", p.text));
+            format!("{kernel}: argument {n}{name}")
+        };
+        if let Some(why) = declared.and_then(|p| arg.refused_by(p.kind)) {
+            let message = format!("{}, {why}, was given {}", place(), arg.what());
+            return Err(match arg.array() {
+                Some(array) => Error::dtype(OP, message, &[array.dtype()]),
+                None => Error::value(OP, message),
+            });
+        }
+        if let Some(&size) = parameters.sizes.and_then(|all| all.get(n)).filter(|&&size| size != arg.size()) {
+            return Err(Error::value(OP, format!("{} has {size} bytes, was given {} ({} bytes)", place(), arg.what(), arg.size())));
+        }
+        arg.check_array(place, device)?;
+    }
+    Ok(())
+}
+
+/// Returns the parameters of checked arguments. Makes each written array the only owner of its memory.
+pub(super) fn prepare(args: &mut [Arg]) -> Result<SmallVec<[Bytes; 8]>> {
+    args.iter_mut().map(Arg::prepare).collect()
+}
+
+/// After the launch: the arrays that it wrote depend on the faults of all that it was given.
+pub(super) fn depends(args: &[Arg]) -> Result<()> {
+    let (mut written, mut used) = (SmallVec::<[_; 4]>::new(), SmallVec::<[_; 4]>::new());
+    for arg in args {
+        if let Some(array) = arg.array() {
+            let stored = array.stored()?;
+            if matches!(arg.0, Value::Write(_)) {
+                written.push(stored.clone());
+            }
+            used.push(stored);
+        }
+    }
+    device::depends(&written, &used);
+    Ok(())
+}
+
+impl Arg<'_> {
+    /// Evaluates a deferred array. Fails for an array on another device or with the wrong layout.
+    fn check_array(&mut self, place: impl Fn() -> String, device: Device) -> Result<()> {
+        let Some(array) = self.array() else { return Ok(()) };
+        if array.device() != device {
+            let message = format!("{} is on {}, the kernel on {device}; use `to_device`", place(), array.device());
+            return Err(Error::Device { op: OP, message });
+        }
+        array.eval()?;
+        match &mut self.0 {
+            Value::Read(held) if !held.strided && !held.array.is_contiguous()? => {
+                let message = format!("{} has strides {:?}; use `contiguous`, or `Arg::strided`", place(), held.array.strides()?);
+                Err(Error::shape(OP, message, &[held.array.shape()]))
+            }
+            Value::Write(held) => {
+                if held.strided && !held.array.is_unique() {
+                    let why = "is written in place, but another array, view or expression shares its memory; copy it first";
+                    return Err(Error::value(OP, format!("{} {why}", place())));
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<'a> From<&'a NdArray> for Arg<'a> {
+    fn from(array: &'a NdArray) -> Arg<'a> {
+        Arg(Value::Read(Held { array, strided: false }))
+    }
+}
+
+impl<'a> From<&'a mut NdArray> for Arg<'a> {
+    fn from(array: &'a mut NdArray) -> Arg<'a> {
+        Arg(Value::Write(Held { array, strided: false }))
+    }
+}
+
+/// A number of a dtype, from its bytes.
+pub(super) fn number(dtype: DType, bytes: &[u8]) -> Arg<'static> {
+    Arg(Value::Number(dtype, Bytes::from_slice(bytes)))
+}
+
+macro_rules! numbers {
+    ($($t:ty, $dtype:ident;)*) => {$(
+        impl From<$t> for Arg<'_> {
+            fn from(value: $t) -> Self {
+                number(DType::$dtype, &value.to_ne_bytes())
+            }
+        }
+    )*};
+}
+numbers! {
+    i8, I8; i16, I16; i32, I32; i64, I64; isize, I64;
+    u8, U8; u16, U16; u32, U32; u64, U64; usize, U64;
+    f16, F16; bf16, BF16; f32, F32; f64, F64;
+}
+
+impl From<bool> for Arg<'_> {
+    fn from(value: bool) -> Self {
+        number(DType::Bool, &[value.into()])
+    }
+}
+impl From<Complex<f32>> for Arg<'_> {
+    fn from(value: Complex<f32>) -> Self {
+        number(DType::C64, &[value.re.to_ne_bytes(), value.im.to_ne_bytes()].concat())
+    }
+}
+impl From<Complex<f64>> for Arg<'_> {
+    fn from(value: Complex<f64>) -> Self {
+        number(DType::C128, &[value.re.to_ne_bytes(), value.im.to_ne_bytes()].concat())
+    }
+}
+
+/// Makes arguments of [`RawKernel::launch`](crate::user_kernels::RawKernel::launch): arrays by `&` (read) or `&mut`
+/// (written), numbers by value. See [`Arg`](crate::user_kernels::Arg).
+#[macro_export]
+macro_rules! args {
+    () => {{
+        let none: [$crate::user_kernels::Arg<'static>; 0] = [];
+        none
+    }};
+    ($($arg:expr),+ $(,)?) => { [$($crate::user_kernels::Arg::from($arg)),+] };
+}
+
+#[cfg(test)]
+mod tests {
+    use cuprum_core::testing::calls;
+    use cuprum_core::{DeviceKind, Layout};
+
+    use super::super::signature;
+    use super::*;
+
+    fn cuda() -> Device {
+        Device::new(DeviceKind::intern("cuda").unwrap(), 0)
+    }
+
+    fn array(dtype: DType, layout: Layout) -> NdArray {
+        calls::array(cuda(), dtype, layout).unwrap().into()
+    }
+
+    fn vector(dtype: DType, n: usize) -> NdArray {
+        array(dtype, Layout::contiguous(&[n]).unwrap())
+    }
+
+    /// Returns the error for arguments of a kernel with this declaration and these parameter sizes.
+    fn refusal<const N: usize>(declared: &str, sizes: Option<&[usize]>, mut args: [Arg; N]) -> String {
+        let declared = signature::parse(declared).filter(|all| !all.is_empty());
+        match check("k", cuda(), &mut args, &Parameters { declared: declared.as_deref(), sizes }) {
+            Ok(()) => "taken".into(),
+            Err(e) => e.to_string(),
+        }
+    }
+
+    #[test]
+    fn counts_kinds_and_dtypes_are_checked() {
+        let (x, mut y) = (vector(DType::F64, 4), vector(DType::F32, 4));
+        let k = "const float* x, float* y, int n";
+        assert_eq!(refusal(k, None, args![&x, 4]), "[RawKernel] k takes 3 arguments (const float* x, float* y, int n), 2 given");
+        let why = refusal(k, None, args![&x, &mut y, 4]);
+        assert_eq!(
+            why,
+            "[RawKernel] k: argument 0 (`const float* x`), which is an array of float32: use `astype`, or another kernel, was given an \
+             array of float64 (4,) on cuda:0 (dtypes: float64)"
+        );
+        let x = vector(DType::F32, 4);
+        assert!(refusal(k, None, args![&x, &x, 4]).contains("argument 1 (`float* y`), which the kernel may write: pass `&mut`"));
+        assert!(refusal(k, None, args![&x, &mut y, 4i64]).contains("argument 2 (`int n`), which is a value of int32, was given int64"));
+        assert!(refusal(k, None, args![&x, &mut y, &x]).contains("argument 2 (`int n`), which is a value, was given an array"));
+        assert!(refusal(k, None, args![1.0f32, &mut y, 4]).contains("argument 0 (`const float* x`), which is an array's address"));
+        assert!(refusal(k, None, args![&x, Arg::null(), Arg::null()]).contains("argument 2 (`int n`), which is a value, was given null"));
+        assert_eq!(refusal(k, None, args![&x, Arg::null(), 4]), "taken", "null pointers are allowed");
+        assert!(refusal("const T* x, Params p", None, args![&x, Arg::bytes(&[1; 24])]).contains("taken"));
+    }
+
+    #[test]
+    fn sizes_are_checked_where_nothing_is_declared() {
+        let x = vector(DType::F64, 4);
+        assert_eq!(refusal("", Some(&[8, 4]), args![&x]), "[RawKernel] k takes 2 arguments, 1 given");
+        assert!(refusal("", Some(&[8, 4]), args![&x, 4i64]).contains("argument 1 has 4 bytes, was given int64 (8 bytes)"));
+        assert!(refusal("", Some(&[8, 24]), args![&x, Arg::bytes(&[0; 20])]).contains("argument 1 has 24 bytes, was given 20 bytes"));
+        assert_eq!(refusal("", Some(&[]), args![]), "taken");
+    }
+
+    #[test]
+    fn arrays_must_lie_right() {
+        let x = vector(DType::F32, 4);
+        let other: NdArray = calls::array(Device::new(cuda().kind(), 1), DType::F32, Layout::contiguous(&[4]).unwrap()).unwrap().into();
+        assert!(refusal("", None, args![&other]).contains("argument 0 is on cuda:1, the kernel on cuda:0; use `to_device`"));
+        let strided = array(DType::F32, Layout::strided(&[4], &[2], 0).unwrap());
+        assert!(refusal("", None, args![&strided]).contains("argument 0 has strides [2]; use `contiguous`, or `Arg::strided`: (4,)"));
+        assert_eq!(refusal("", None, args![Arg::strided(&strided)]), "taken");
+        let mut shared = x.clone();
+        assert!(refusal("", None, args![Arg::strided_mut(&mut shared)]).contains("shares its memory; copy it first"));
+    }
+
+    #[test]
+    fn a_list_can_be_launched_again() {
+        let mut list = args![7i32, Arg::bytes(&[1, 2, 3]), Arg::null()];
+        let first = prepare(&mut list).unwrap();
+        assert_eq!(first.iter().map(|b| b.len()).collect::<Vec<_>>(), [4, 3, 8]);
+        assert_eq!(prepare(&mut list).unwrap(), first);
+        assert_eq!(list.each_ref().map(Arg::size), [4, 3, 8]);
+    }
+
+    #[test]
+    fn numbers_are_their_bytes() {
+        let bytes = |arg: Arg| match arg.0 {
+            Value::Number(dtype, bytes) => (dtype, bytes.to_vec()),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(bytes(Arg::from(-2)), (DType::I32, (-2i32).to_ne_bytes().to_vec()));
+        assert_eq!(bytes(Arg::from(3usize)), (DType::U64, 3u64.to_ne_bytes().to_vec()));
+        assert_eq!(bytes(Arg::from(true)), (DType::Bool, vec![1]));
+        assert_eq!(bytes(Arg::from(f16::ONE)).1.len(), 2);
+        let c = Complex::new(1.0f32, 2.0);
+        assert_eq!(bytes(Arg::from(c)), (DType::C64, [1.0f32.to_ne_bytes(), 2.0f32.to_ne_bytes()].concat()));
+    }
+}

@@ -1,0 +1,455 @@
+//! Kernels from strings: parsed parameters, the dtypes that arguments imply, and the source.
+
+use std::fmt::Write;
+use std::hash::Hasher;
+
+use cuprum_core::layout::{Dims, broadcast_shapes};
+use cuprum_core::{DType, Device, Error, NdArray, Operand, Result, StoredArray};
+use rustc_hash::FxHasher;
+use smallvec::SmallVec;
+
+use super::RawSource;
+use super::arg::{self, Arg};
+use crate::codegen::{self, ctype};
+use crate::compile::single_flight::SingleFlight;
+
+/// Inputs, outputs and name of a kernel from strings.
+#[derive(Clone, Debug)]
+pub(super) struct Declaration {
+    /// Function name in errors.
+    op: &'static str,
+    pub name: String,
+    pub inputs: Vec<Parameter>,
+    pub outputs: Vec<Parameter>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Parameter {
+    pub name: String,
+    of: Type,
+    pub raw: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Type {
+    Fixed(DType),
+    /// Any dtype, the same for every parameter with this letter.
+    Any(char),
+}
+
+/// Inputs as the kernel receives them: a view broadcast to the common shape, or a whole array. `None` for a number.
+pub(super) type Views = SmallVec<[Option<NdArray>; 8]>;
+
+impl Parameter {
+    /// The letter of a generic dtype.
+    pub fn letter(&self) -> Option<char> {
+        if let Type::Any(letter) = self.of { Some(letter) } else { None }
+    }
+}
+
+impl Declaration {
+    pub fn new(op: &'static str, inputs: &str, outputs: &str, name: &str) -> Result<Declaration> {
+        let (inputs, outputs) = (parse(op, inputs)?, parse(op, outputs)?);
+        if outputs.is_empty() || outputs.iter().any(|o| o.raw) {
+            return Err(Error::value(op, "outputs are one or more, and not raw: use RawKernel for scattered results"));
+        }
+        if let Some(lost) = outputs.iter().find(|o| matches!(o.of, Type::Any(_)) && inputs.iter().all(|i| i.of != o.of)) {
+            return Err(Error::value(op, format!("no input determines the dtype of output `{}`", lost.name)));
+        }
+        check_name(op, name)?;
+        Ok(Declaration { op, name: name.to_owned(), inputs, outputs })
+    }
+
+    /// Name of the kernel in the module. The prefix avoids clashes with CUDA functions.
+    pub fn symbol(&self) -> String {
+        format!("cuprum_{}", self.name)
+    }
+
+    /// An [`Error::Value`] that names the kernel.
+    pub fn error(&self, message: impl std::fmt::Display) -> Error {
+        Error::value(self.op, format!("{}: {message}", self.name))
+    }
+
+    /// The dtypes of inputs, then outputs. Arrays determine letters first, then numbers.
+    pub fn dtypes(&self, args: &[Operand]) -> Result<SmallVec<[DType; 8]>> {
+        if args.len() != self.inputs.len() {
+            return Err(Error::value(self.op, format!("{} takes {} inputs, {} given", self.name, self.inputs.len(), args.len())));
+        }
+        let mut letters: SmallVec<[(char, DType); 4]> = SmallVec::new();
+        let known = |letters: &[(char, DType)], of: Type| match of {
+            Type::Fixed(dtype) => Some(dtype),
+            Type::Any(letter) => letters.iter().find(|(l, _)| *l == letter).map(|(_, d)| *d),
+        };
+        let arrays = || self.inputs.iter().zip(args).filter_map(|(p, arg)| Some((p, array(arg)?.dtype())));
+        let numbers = self.inputs.iter().zip(args).filter_map(|(p, arg)| match arg {
+            Operand::Scalar(s) => Some((p, s.default_dtype())),
+            Operand::Array(_) => None,
+        });
+        for (p, dtype) in arrays().chain(numbers) {
+            if let (Type::Any(letter), None) = (p.of, known(&letters, p.of)) {
+                letters.push((letter, dtype));
+            }
+        }
+        for (p, given) in arrays() {
+            if let Some(wanted) = known(&letters, p.of).filter(|d| *d != given) {
+                let message = format!("{}: `{}` is {wanted} here; use astype", self.name, p.name);
+                return Err(Error::dtype(self.op, message, &[given]));
+            }
+        }
+        for (p, arg) in self.inputs.iter().zip(args) {
+            let Operand::Scalar(s) = arg else { continue };
+            if p.raw {
+                return Err(self.error(format!("`{}` is raw: an array, not a number", p.name)));
+            }
+            if let Some(dtype) = known(&letters, p.of) {
+                s.checked_for(self.op, dtype)?;
+                if s.weak_promote(dtype) != dtype {
+                    return Err(Error::dtype(
+                        self.op,
+                        format!("{}: `{}` is {dtype} here, which cannot hold {s:?}", self.name, p.name),
+                        &[],
+                    ));
+                }
+            }
+        }
+        let all = self.inputs.iter().chain(&self.outputs);
+        all.map(|p| known(&letters, p.of).ok_or_else(|| self.error(format!("no argument determines the dtype of `{}`", p.name)))).collect()
+    }
+
+    /// The common device of the arrays, or the current device if there are none.
+    pub fn device(&self, args: &[Operand]) -> Result<Device> {
+        let mut devices = args.iter().filter_map(array).map(NdArray::device);
+        let Some(first) = devices.next() else { return Device::current() };
+        match devices.find(|d| *d != first) {
+            Some(other) => Err(Error::Device { op: self.op, message: format!("{}: inputs are on {first} and {other}", self.name) }),
+            None => Ok(first),
+        }
+    }
+
+    /// The array arguments that are not raw.
+    pub fn shape_arrays<'a>(&'a self, args: &'a [Operand]) -> impl Iterator<Item = &'a NdArray> {
+        self.inputs.iter().zip(args).filter(|(p, _)| !p.raw).filter_map(|(_, arg)| array(arg))
+    }
+
+    /// The common shape of these arrays, or `None` if there are none.
+    pub fn shape(&self, args: &[Operand]) -> Result<Option<Dims>> {
+        let shapes: SmallVec<[&[usize]; 8]> = self.shape_arrays(args).map(NdArray::shape).collect();
+        if shapes.is_empty() { Ok(None) } else { broadcast_shapes(self.op, &shapes).map(Some) }
+    }
+
+    pub fn views(&self, args: &[Operand], shape: &[usize]) -> Result<Views> {
+        let views = self.inputs.iter().zip(args).map(|(p, arg)| match arg {
+            Operand::Array(a) if p.raw => a.contiguous().map(Some),
+            Operand::Array(a) => a.broadcast_to(shape).map(Some),
+            Operand::Scalar(_) => Ok(None),
+        });
+        views.collect()
+    }
+
+    /// The arrays that the kernel's loop reads by element.
+    pub fn broadcast_arrays(&self, views: &Views) -> Result<SmallVec<[StoredArray; 8]>> {
+        self.inputs.iter().zip(views).filter(|(p, _)| !p.raw).filter_map(|(_, view)| view.as_ref()).map(NdArray::stored).collect()
+    }
+
+    /// The kernel's arguments for its inputs, checked by [`Declaration::dtypes`].
+    pub fn arguments<'a>(&self, args: &[Operand], views: &'a Views, dtypes: &[DType]) -> SmallVec<[Arg<'a>; 8]> {
+        let one = |((arg, view), &dtype): ((&Operand, &'a Option<NdArray>), &DType)| match (arg, view) {
+            (Operand::Scalar(s), _) => Some(arg::number(dtype, &s.to_bytes(dtype)[..dtype.itemsize()])),
+            (_, view) => view.as_ref().map(Arg::strided),
+        };
+        args.iter().zip(views).zip(dtypes).filter_map(one).collect()
+    }
+}
+
+/// Everything that determines the source of one specialisation.
+#[derive(Clone, Debug)]
+pub(super) struct Specialization {
+    pub device: Device,
+    /// Dtypes of inputs, then outputs.
+    pub dtypes: SmallVec<[DType; 8]>,
+    /// Which inputs are numbers.
+    pub numbers: SmallVec<[bool; 8]>,
+    /// Number of axes of the loop.
+    pub rank: usize,
+    /// Whether offsets need 64 bits.
+    pub wide: bool,
+}
+
+impl Specialization {
+    /// Key among the specialisations of one kernel, which have the same number of parameters.
+    fn key(&self) -> SmallVec<[u8; 64]> {
+        let Specialization { device, dtypes, numbers, rank, wide } = self;
+        let mut key = SmallVec::new();
+        key.extend([device.ordinal(), *rank].iter().flat_map(|n| n.to_le_bytes()));
+        key.extend(dtypes.iter().map(|&d| d as u8).chain(numbers.iter().map(|&is| u8::from(is))));
+        key.push(u8::from(*wide));
+        key.extend_from_slice(device.kind().name().as_bytes());
+        key
+    }
+}
+
+/// Compiled specialisations of one kernel, and their common options. Each is compiled once. Threads that need another one do
+/// not wait.
+#[derive(Debug)]
+pub(super) struct Specializations<K> {
+    kernels: SingleFlight<K>,
+    preamble: String,
+    options: Vec<String>,
+}
+
+impl<K> Default for Specializations<K> {
+    fn default() -> Self {
+        Specializations { kernels: SingleFlight::default(), preamble: String::new(), options: Vec::new() }
+    }
+}
+
+impl<K: Clone> Specializations<K> {
+    /// Sets code before the kernel. Drops compiled specialisations.
+    pub fn preamble(self, preamble: String) -> Specializations<K> {
+        Specializations { preamble, kernels: SingleFlight::default(), ..self }
+    }
+
+    /// Adds an NVRTC option. Drops compiled specialisations.
+    pub fn option(mut self, option: String) -> Specializations<K> {
+        self.options.push(option);
+        Specializations { kernels: SingleFlight::default(), ..self }
+    }
+
+    pub fn get_or(&self, used: &Specialization, make: impl FnOnce(&Specialization) -> Result<K>) -> Result<K> {
+        let key = used.key();
+        let mut hasher = FxHasher::default();
+        hasher.write(&key);
+        self.kernels.get_or_make(hasher.finish(), &key, || make(used))
+    }
+
+    /// Starts the source of a specialisation.
+    pub fn text<'a>(&self, declared: &'a Declaration, used: &'a Specialization) -> SourceWriter<'a> {
+        SourceWriter::new(declared, &used.dtypes, &self.preamble)
+    }
+
+    /// Finishes the source of a specialisation.
+    pub fn source(&self, text: SourceWriter) -> RawSource {
+        let name = &text.declared.name;
+        let source = RawSource::new([codegen::PRELUDE, &text.out].concat()).name(format!("{name}.cu"));
+        source.headers(text.headers).options(&self.options)
+    }
+}
+
+/// Source of one specialisation, after the prelude. User code is in headers, so that compiler messages have its line numbers.
+pub(super) struct SourceWriter<'a> {
+    declared: &'a Declaration,
+    /// Dtypes of inputs, then outputs.
+    dtypes: &'a [DType],
+    pub out: String,
+    /// Name and source.
+    pub headers: Vec<(String, String)>,
+}
+
+impl<'a> SourceWriter<'a> {
+    /// Starts with a type alias per letter and the user's preamble.
+    pub fn new(declared: &'a Declaration, dtypes: &'a [DType], preamble: &str) -> SourceWriter<'a> {
+        let mut text = SourceWriter { declared, dtypes, out: String::new(), headers: Vec::new() };
+        let mut letters: SmallVec<[char; 4]> = SmallVec::new();
+        for (p, &dtype) in declared.inputs.iter().chain(&declared.outputs).zip(dtypes) {
+            if let Some(letter) = p.letter()
+                && !letters.contains(&letter)
+            {
+                letters.push(letter);
+                text.line(format_args!("using {letter} = {};", computed(dtype)));
+            }
+        }
+        text.code("preamble", preamble);
+        text
+    }
+
+    pub fn line(&mut self, line: impl std::fmt::Display) {
+        let _ = writeln!(self.out, "{line}"); // writing to a String cannot fail
+    }
+
+    /// Includes user code from a header. `part` names it in compiler messages.
+    pub fn code(&mut self, part: &str, code: &str) {
+        let name = format!("{}.{part}", self.declared.name);
+        self.line(format_args!("#include \"{name}\""));
+        self.headers.push((name, code.to_owned()));
+    }
+
+    pub fn inputs(&self) -> impl Iterator<Item = (&'a Parameter, DType)> + use<'a> {
+        self.declared.inputs.iter().zip(self.dtypes.iter().copied())
+    }
+
+    pub fn outputs(&self) -> impl Iterator<Item = (&'a Parameter, DType)> + use<'a> {
+        self.declared.outputs.iter().zip(self.dtypes.iter().skip(self.declared.inputs.len()).copied())
+    }
+}
+
+fn array(arg: &Operand) -> Option<&NdArray> {
+    match arg {
+        Operand::Array(a) => Some(a),
+        Operand::Scalar(_) => None,
+    }
+}
+
+/// C++ type of an element in memory.
+pub(super) fn stored(dtype: DType) -> String {
+    if dtype == DType::Bool { ctype(dtype).into() } else { format!("cuprum::{}", ctype(dtype)) }
+}
+
+/// C++ type of an element in computations.
+pub(super) fn computed(dtype: DType) -> String {
+    stored(computed_in(dtype))
+}
+
+/// Dtype of computations: float32 for 16-bit floats, else the dtype itself.
+pub(super) fn computed_in(dtype: DType) -> DType {
+    if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
+}
+
+fn check_name(op: &'static str, name: &str) -> Result<()> {
+    let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && name.starts_with(|c: char| !c.is_ascii_digit());
+    if is_name { Ok(()) } else { Err(Error::value(op, format!("`{name}` is not a name"))) }
+}
+
+/// Parses declarations such as `float32 x, raw T y`.
+fn parse(op: &'static str, declarations: &str) -> Result<Vec<Parameter>> {
+    let one = |text: &str| -> Result<Parameter> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let (raw, of, name) = match words[..] {
+            [of, name] => (false, of, name),
+            ["raw", of, name] => (true, of, name),
+            _ => return Err(Error::value(op, format!("`{}` is not `dtype name` or `raw dtype name`", text.trim()))),
+        };
+        check_name(op, name)?;
+        if name == "i" || name == "n" || name.starts_with("cuprum_") {
+            return Err(Error::value(op, format!("the name `{name}` is reserved: i is the element's index, n the number of elements")));
+        }
+        let mut letters = of.chars();
+        let of = match (letters.next(), letters.next()) {
+            (Some(letter), None) if letter.is_ascii_uppercase() => Type::Any(letter),
+            _ => Type::Fixed(DType::parse(of)?),
+        };
+        Ok(Parameter { name: name.into(), of, raw })
+    };
+    declarations.split(',').filter(|d| !d.trim().is_empty()).map(one).collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use cuprum_core::testing::calls;
+    use cuprum_core::{DeviceKind, Layout};
+
+    use super::*;
+    use crate::compile::nvrtc::Compiler;
+
+    pub fn cuda() -> Device {
+        Device::new(DeviceKind::intern("cuda").unwrap(), 0)
+    }
+
+    pub fn array(dtype: DType) -> Operand {
+        Operand::Array(calls::array(cuda(), dtype, Layout::contiguous(&[3]).unwrap()).unwrap().into())
+    }
+
+    pub fn why<T: std::fmt::Debug>(result: Result<T>) -> String {
+        result.unwrap_err().to_string()
+    }
+
+    /// Returns NVRTC, if it is installed.
+    pub fn compiler() -> Option<Compiler> {
+        match Compiler::locate(13) {
+            Ok(compiler) => Some(compiler),
+            Err(missing) => {
+                assert!(std::env::var("CUPRUM_REQUIRE_NVRTC").as_deref() != Ok("1"), "no NVRTC: {missing}");
+                println!("skipped: {missing}");
+                None
+            }
+        }
+    }
+
+    /// Returns the specialisation for arguments.
+    pub fn used(declared: &Declaration, args: &[Operand], rank: usize, wide: bool) -> Specialization {
+        let numbers = args.iter().map(|a| super::array(a).is_none()).collect();
+        Specialization { device: cuda(), dtypes: declared.dtypes(args).unwrap(), numbers, rank, wide }
+    }
+
+    #[test]
+    fn axes_have_the_size_of_the_struct() {
+        let Some(compiler) = compiler() else { return };
+        let mut text = String::from(codegen::PRELUDE);
+        for (rank, operands, wide) in (0..4).flat_map(|r| (1..4).flat_map(move |n| [(r, n, false), (r, n, true)])) {
+            let strides = vec![vec![1isize; rank]; operands];
+            let packed = codegen::pack_axes(&vec![2; rank], strides.iter().map(|s| &s[..]), wide);
+            let axes = format!("cuprum::Axes<cuprum::{}, {rank}, {operands}>", codegen::index_type(wide));
+            let _ = writeln!(text, "static_assert(sizeof({axes}) == {}, \"{axes}\");", packed.len());
+        }
+        RawSource::new(text).compile_code(&compiler, 90).unwrap();
+    }
+
+    #[test]
+    fn each_specialization_is_compiled_once() {
+        let declared = Declaration::new("Op", "T x, T y", "T z", "f").unwrap();
+        let (x, other) = (array(DType::F32), array(DType::F64));
+        let base = used(&declared, &[x.clone(), x.clone()], 1, false);
+        let uses = [
+            base.clone(),
+            Specialization { rank: 2, ..base.clone() },
+            Specialization { wide: true, ..base.clone() },
+            Specialization { device: Device::new(cuda().kind(), 1), ..base.clone() },
+            used(&declared, &[x, 1.into()], 1, false),
+            used(&declared, &[other.clone(), other], 1, false),
+        ];
+        let built = Specializations::default();
+        for round in 0..2 {
+            for (n, one) in uses.iter().enumerate() {
+                let make = |_: &Specialization| if round == 0 { Ok(n) } else { Err(Error::value("Op", "compiled twice")) };
+                assert_eq!(built.get_or(one, make).unwrap(), n);
+            }
+        }
+    }
+
+    #[test]
+    fn specializations_do_not_wait_for_each_other() {
+        let declared = Declaration::new("Op", "T x", "T y", "f").unwrap();
+        let [slow, quick] = [1, 2].map(|rank| used(&declared, &[array(DType::F32)], rank, false));
+        let built = Specializations::default();
+        let (done, wait) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let compile_slowly = |_: &Specialization| {
+                scope.spawn(|| done.send(built.get_or(&quick, |_| Ok(2)).unwrap()).unwrap());
+                Ok(wait.recv_timeout(std::time::Duration::from_secs(20)).unwrap_or(0))
+            };
+            assert_eq!(built.get_or(&slow, compile_slowly).unwrap(), 2);
+        });
+    }
+
+    #[test]
+    fn declarations_are_read() {
+        let all = parse("Op", "float32 x, T y,\n raw int64 table").unwrap();
+        let names: Vec<_> = all.iter().map(|p| (p.name.as_str(), p.of, p.raw)).collect();
+        let expected = [("x", Type::Fixed(DType::F32), false), ("y", Type::Any('T'), false), ("table", Type::Fixed(DType::I64), true)];
+        assert_eq!(names, expected);
+        let refused = |inputs, outputs, name| why(Declaration::new("Op", inputs, outputs, name));
+        assert!(refused("float32", "T y", "f").contains("`float32` is not `dtype name`"));
+        assert!(refused("raw T x z", "T y", "f").contains("is not `dtype name` or `raw dtype name`"));
+        assert!(refused("string x", "T y", "f").contains("string"));
+        assert!(refused("T x", "U y", "f").contains("no input determines the dtype of output `y`"));
+        assert!(refused("T x", "raw T y", "f").contains("not raw"));
+        assert!(refused("T x", "", "f").contains("one or more"));
+        assert!(refused("T i", "T y", "f").contains("`i` is reserved"));
+        assert!(refused("T x", "T y", "a b").contains("`a b` is not a name"));
+        assert!(refused("T x", "T 2y", "f").contains("`2y` is not a name"));
+    }
+
+    #[test]
+    fn dtypes_follow_from_arrays_then_numbers() {
+        let declared = Declaration::new("Op", "T x, T y, float64 z", "T a, bool b", "f").unwrap();
+        let dtypes = |args: &[Operand]| declared.dtypes(args).map(|d| d.to_vec());
+        let half = array(DType::F16);
+        assert_eq!(dtypes(&[2.into(), half.clone(), 1.into()]).unwrap(), [DType::F16, DType::F16, DType::F64, DType::F16, DType::Bool]);
+        assert_eq!(dtypes(&[2.into(), 3.into(), 1.into()]).unwrap()[3], DType::I64);
+        assert!(why(dtypes(&[half.clone(), array(DType::F32), 1.into()])).contains("`y` is float16 here; use astype (dtypes: float32)"));
+        assert!(why(dtypes(&[half.clone(), half.clone(), half.clone()])).contains("`z` is float64 here"));
+        assert!(why(dtypes(&[array(DType::I32), 2.5.into(), 1.into()])).contains("`y` is int32 here"));
+        assert!(why(dtypes(&[half.clone(), half])).contains("f takes 3 inputs, 2 given"));
+        let raw = Declaration::new("Op", "raw T x", "T y", "g").unwrap();
+        assert!(why(raw.dtypes(&[1.into()])).contains("`x` is raw"));
+    }
+}

@@ -1,0 +1,335 @@
+//! User-written CUDA kernels: source or machine code ([`RawSource`], [`RawModule`]), kernels and their launches
+//! ([`RawKernel`], [`Launch`], [`Arg`]), variables of a module ([`RawGlobal`]), and kernels from strings
+//! ([`ElementwiseKernel`], [`ReductionKernel`]). They follow CuPy's classes of the same names.
+//!
+//! ```no_run
+//! use cuprum_backend_cuda::args;
+//! use cuprum_backend_cuda::user_kernels::RawSource;
+//! use cuprum_core::{DType, NdArray};
+//! # fn main() -> cuprum_core::Result<()> {
+//! let module = RawSource::new("template <class T> __global__ void fill(T* x, T value, int n) { if (threadIdx.x < n) x[threadIdx.x] = value; }")
+//!     .name("fill.cu")
+//!     .expression("fill<float>")
+//!     .expression("fill<int>")
+//!     .compile()?;
+//! let fill = module.kernel("fill<int>")?;
+//! let mut x = NdArray::zeros(10, DType::I32)?;
+//! // SAFETY: the kernel writes below `n`, which is the array's length.
+//! unsafe { fill.launch(fill.over(10)?, args![&mut x, 7, 10]) }?;
+//! assert_eq!(x.to_vec::<i32>()?, [7; 10]);
+//! # Ok(())
+//! # }
+//! ```
+
+mod arg;
+mod declaration;
+mod elementwise;
+mod launch;
+mod raw_kernel;
+mod reduction;
+mod signature;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cuprum_core::{DType, Device, Error, IntoShape, NdArray, Result, with_device};
+
+pub use self::arg::Arg;
+pub use self::elementwise::ElementwiseKernel;
+pub use self::launch::{IntoExtents, Launch};
+pub use self::raw_kernel::RawKernel;
+pub use self::reduction::{REDUCTION_KERNEL, Reduction, ReductionCall, ReductionKernel, StringReduction, call_for_check};
+use crate::CudaError;
+use crate::codegen::OPERATIONS;
+use crate::compile::disk_cache::DiskCache;
+pub use crate::compile::module::FunctionAttributes;
+use crate::compile::module::{Function, Global, Module};
+use crate::compile::nvrtc::{Compiled, Compiler};
+use crate::compile::program::Program;
+use crate::device;
+use crate::driver;
+
+/// Function name in errors.
+const OP: &str = "RawModule";
+/// Name of the header with cuprum's element types and operations, for `#include <cuprum.cuh>`.
+const OWN_HEADER: &str = "cuprum.cuh";
+/// The NVRTC option (from 12.0 on), without hyphens, that excludes the source's folder, which is the working directory, from
+/// the search for `#include "name"`. With it, headers do not find their neighbours. Some versions reject it twice.
+const NO_SOURCE_INCLUDE: &str = "no-source-include";
+/// Newest CUDA version to search a compiler for if no driver limits it.
+const NEWEST: u32 = 13;
+
+/// CUDA C++ source of a [`RawModule`], with options and headers. NVRTC compiles it as C++17, and the disk cache keeps the
+/// result.
+///
+/// `#include <cuprum.cuh>` provides `f16`, `bf16`, `c64`, `c128` and functions of them in namespace `cuprum`, without CUDA
+/// headers. Its templates have parameters named `T`, `A`, `B`, `To` and `From`, so define macros of these names after it.
+#[derive(Clone, Debug, Default)]
+pub struct RawSource {
+    name: String,
+    text: String,
+    options: Vec<String>,
+    headers: Vec<(String, String)>,
+    include_dirs: Vec<PathBuf>,
+    expressions: Vec<String>,
+}
+
+impl RawSource {
+    /// Makes a source from CUDA C++.
+    pub fn new(text: impl Into<String>) -> RawSource {
+        RawSource { name: "raw.cu".into(), text: text.into(), ..RawSource::default() }
+    }
+
+    /// Sets the name in error messages. The default is `raw.cu`.
+    pub fn name(mut self, name: impl Into<String>) -> RawSource {
+        self.name = name.into();
+        self
+    }
+
+    /// Adds an NVRTC option, such as `--use_fast_math`. The architecture is set automatically.
+    pub fn option(mut self, option: impl Into<String>) -> RawSource {
+        self.options.push(option.into());
+        self
+    }
+
+    /// Defines a macro: `define("N", 3)`.
+    pub fn define(self, name: &str, value: impl std::fmt::Display) -> RawSource {
+        self.option(format!("-D{name}={value}"))
+    }
+
+    /// Adds a header in memory, for `#include "name"`.
+    pub fn header(mut self, name: impl Into<String>, text: impl Into<String>) -> RawSource {
+        self.headers.push((name.into(), text.into()));
+        self
+    }
+
+    fn headers(mut self, headers: impl IntoIterator<Item = (String, String)>) -> RawSource {
+        self.headers.extend(headers);
+        self
+    }
+
+    fn options(mut self, options: &[String]) -> RawSource {
+        self.options.extend_from_slice(options);
+        self
+    }
+
+    /// Adds a folder for `#include`. Sources that may read files are compiled anew in each process, because the files may
+    /// change. An option (`-I`, `-include`) or an absolute path has the same effect. The working directory is not searched by
+    /// default.
+    pub fn include_dir(mut self, folder: impl AsRef<Path>) -> RawSource {
+        self.include_dirs.push(folder.as_ref().to_owned());
+        self
+    }
+
+    /// Adds a C++ name expression: a kernel that is not `extern "C"` (`scale<float>`, `my::kernel`), or the address of a
+    /// variable (`&my::table`). [`RawModule::kernel`] and [`RawModule::global`] take the same string.
+    pub fn expression(mut self, expression: impl Into<String>) -> RawSource {
+        self.expressions.push(expression.into());
+        self
+    }
+
+    /// Compiles the source, or takes the code from the cache, and loads it on the current device.
+    ///
+    /// # Errors
+    /// [`Error::Backend`] with the compiler's log and the first line with an error; [`Error::Device`] if the current device
+    /// is not a CUDA device.
+    pub fn compile(&self) -> Result<RawModule> {
+        self.compile_on(Device::current()?)
+    }
+
+    /// [`RawSource::compile`] for a given device.
+    pub fn compile_on(&self, device: Device) -> Result<RawModule> {
+        let context = context(device)?;
+        let build = || {
+            let compiler = context.compiler()?;
+            let compiled = self.compile_code(compiler, context.info().arch())?;
+            let module = Module::load(context, &compiled.code)?;
+            Ok((module, compiled))
+        };
+        let (module, compiled) = build().map_err(|e| device::error("cuda", OP, device, e))?;
+        let lowered = self.expressions.iter().cloned().zip(compiled.lowered_names).collect();
+        Ok(RawModule { module, device, lowered, source: self.text.as_str().into() })
+    }
+
+    /// Returns the machine code for a compute capability (`90` for 9.0), for [`RawModule::load`] on another machine. Needs
+    /// NVRTC, but no device. Returns PTX if NVRTC does not support the capability.
+    ///
+    /// # Errors
+    /// [`Error::Backend`], as from [`RawSource::compile`].
+    pub fn machine_code(&self, arch: u32) -> Result<Vec<u8>> {
+        let failed = |e: CudaError| Error::backend("cuda", OP, e);
+        let newest = driver::probe().map_or(NEWEST, |driver| driver.version.0);
+        let compiler = Compiler::for_arch(newest, arch).map_err(failed)?;
+        self.compile_code(compiler, arch).map(|compiled| compiled.code).map_err(failed)
+    }
+
+    fn compile_code(&self, compiler: &Compiler, arch: u32) -> crate::Result<Compiled> {
+        let reads_files = self.reads_files();
+        let mut options: Vec<&str> = self.options.iter().map(String::as_str).collect();
+        if !reads_files && !options.iter().any(|option| option.trim_start_matches('-') == NO_SOURCE_INCLUDE) {
+            options.push("--no-source-include");
+        }
+        let own = (reads_files || self.texts().any(|text| text.contains(OWN_HEADER))).then_some((OWN_HEADER, OPERATIONS));
+        let headers: Vec<_> = self.headers.iter().map(|(name, text)| (name.as_str(), text.as_str())).chain(own).collect();
+        let include_dirs: Vec<&Path> = self.include_dirs.iter().map(PathBuf::as_path).collect();
+        let name_expressions: Vec<&str> = self.expressions.iter().map(String::as_str).collect();
+        let program = Program {
+            name: &self.name,
+            source: &self.text,
+            options: &options,
+            headers: &headers,
+            include_dirs: &include_dirs,
+            identity: "raw",
+            name_expressions: &name_expressions,
+        };
+        let once = DiskCache::in_memory();
+        program.compile(compiler, arch, if reads_files { &once } else { DiskCache::shared() })
+    }
+
+    /// The source, then the headers in memory.
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.text).chain(self.headers.iter().map(|(_, text)| text)).map(String::as_str)
+    }
+
+    /// Whether the compiler may read files, whose contents are not in the cache key: from folders for `#include`, or named by
+    /// an option, an absolute path or a macro. Otherwise even the working directory is excluded, which NVRTC searches by
+    /// default.
+    fn reads_files(&self) -> bool {
+        // An operand that is a macro or follows a comment may name any file.
+        let is_relative = |operand: &str| operand.strip_prefix(['"', '<']).is_some_and(|name| !name.starts_with('/'));
+        let text_reads = |text: &str| {
+            let directives = text.split('#').skip(1).filter_map(|directive| directive.trim_start().strip_prefix("include"));
+            directives.map(str::trim_start).any(|operand| !is_relative(operand))
+        };
+        !self.include_dirs.is_empty() || self.options.iter().any(|option| option_reads(option)) || self.texts().any(text_reads)
+    }
+}
+
+/// Whether an NVRTC option names files or folders.
+fn option_reads(option: &str) -> bool {
+    const OPTIONS: [&str; 4] = ["-I", "--include-path", "-include", "--pre-include"];
+    OPTIONS.iter().any(|reads| option.starts_with(reads)) || option.contains("pch")
+}
+
+fn context(device: Device) -> Result<&'static driver::Context> {
+    if device.kind().name() != device::KIND {
+        let message = format!("CUDA kernels run on CUDA devices, not on {device}; see `Device::parse(\"cuda\")` and `with_device`");
+        return Err(Error::Device { op: OP, message });
+    }
+    device::context(device)
+}
+
+/// A module of CUDA code loaded on a device (`cupy.RawModule`). Cheap to clone. Unloaded when the module and all its kernels
+/// and variables are dropped.
+#[derive(Clone, Debug)]
+pub struct RawModule {
+    module: Arc<Module>,
+    device: Device,
+    /// Name expressions and their mangled names.
+    lowered: Arc<[(String, String)]>,
+    /// Empty for machine code.
+    source: Arc<str>,
+}
+
+impl RawModule {
+    /// Loads a cubin or PTX on the current device. The driver compiles PTX.
+    ///
+    /// # Errors
+    /// [`Error::Backend`] with the driver's log for code of another architecture or an invalid format.
+    pub fn load(code: &[u8]) -> Result<RawModule> {
+        RawModule::load_on(Device::current()?, code)
+    }
+
+    /// [`RawModule::load`] on a given device.
+    pub fn load_on(device: Device, code: &[u8]) -> Result<RawModule> {
+        let module = Module::load(context(device)?, code).map_err(|e| device::error("cuda", OP, device, e))?;
+        Ok(RawModule { module, device, lowered: Arc::new([]), source: "".into() })
+    }
+
+    /// Returns the device that the module is loaded on.
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// Returns a kernel: by its name if it is `extern "C"`, else by its [`RawSource::expression`].
+    ///
+    /// # Errors
+    /// [`Error::Value`] if the module has no such kernel.
+    pub fn kernel(&self, name: &str) -> Result<RawKernel> {
+        let function = self.function(name)?;
+        let declared = signature::find(&self.source, name);
+        RawKernel::new(function, name, self.device, declared).map_err(|e| device::error("cuda", OP, self.device, e))
+    }
+
+    pub(crate) fn function(&self, name: &str) -> Result<Arc<Function>> {
+        self.module.function(self.lowered(name)).map_err(|e| self.not_found("kernel", name, e))
+    }
+
+    /// Returns a `__device__` or `__constant__` variable: by its name if it is in the global namespace, else by its
+    /// [`RawSource::expression`].
+    ///
+    /// # Errors
+    /// [`Error::Value`] if the module has no such variable.
+    pub fn global(&self, name: &str) -> Result<RawGlobal> {
+        let global = self.module.global(self.lowered(name)).map_err(|e| self.not_found("variable", name, e))?;
+        Ok(RawGlobal { global, device: self.device })
+    }
+
+    fn lowered<'a>(&'a self, name: &'a str) -> &'a str {
+        self.lowered.iter().find(|(expression, _)| expression == name).map_or(name, |(_, lowered)| lowered)
+    }
+
+    /// Code of the driver error for a missing symbol.
+    fn not_found(&self, what: &str, name: &str, error: CudaError) -> Error {
+        const NOT_FOUND: u32 = driver::sys::CUresult::CUDA_ERROR_NOT_FOUND.0;
+        if !matches!(error, CudaError::Driver { code: NOT_FOUND, .. }) {
+            return device::error("cuda", OP, self.device, error);
+        }
+        let known: Vec<&str> = self.lowered.iter().map(|(expression, _)| expression.as_str()).collect();
+        let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+        let help = "declare it `extern \"C\"`, or name it by `RawSource::expression`";
+        Error::value(OP, format!("the module has no {what} `{name}`; {help} (expressions: {known})"))
+    }
+}
+
+/// A `__device__` or `__constant__` variable of a module.
+#[derive(Clone, Debug)]
+pub struct RawGlobal {
+    global: Global,
+    device: Device,
+}
+
+impl RawGlobal {
+    /// Returns the size in bytes.
+    pub fn nbytes(&self) -> usize {
+        self.global.nbytes()
+    }
+
+    /// Reads the bytes after all work queued so far.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        self.global.read().map_err(|e| self.error(e))
+    }
+
+    /// Writes the bytes after all work queued so far.
+    ///
+    /// # Errors
+    /// [`Error::Backend`] if the number of bytes differs from [`RawGlobal::nbytes`].
+    pub fn set_bytes(&self, bytes: &[u8]) -> Result<()> {
+        self.global.write(bytes).map_err(|e| self.error(e))
+    }
+
+    /// Copies the variable to a new array on its device.
+    pub fn to_array(&self, dtype: DType, shape: impl IntoShape) -> Result<NdArray> {
+        let bytes = self.to_bytes()?;
+        with_device(self.device, || NdArray::from_bytes(dtype, shape, &bytes))
+    }
+
+    /// Sets the variable to an array's elements in C order.
+    pub fn set(&self, array: &NdArray) -> Result<()> {
+        self.set_bytes(&array.to_bytes()?)
+    }
+
+    fn error(&self, error: CudaError) -> Error {
+        device::error("cuda", OP, self.device, error)
+    }
+}

@@ -1,0 +1,244 @@
+//! User-written kernels and their launches. Allows unsafe code for the launches.
+#![allow(unsafe_code)]
+
+use std::sync::{Arc, OnceLock};
+
+use cuprum_core::dispatch::beside_chain;
+use cuprum_core::{Device, Error, KernelLaunch, Record, Result, Stream};
+use smallvec::SmallVec;
+
+use super::RawSource;
+use super::arg::{self, Arg, Parameters};
+use super::launch::{Launch, Limits, OP};
+use super::signature::{self, Parameter};
+use crate::CudaError;
+use crate::compile::module::{Args, Function, FunctionAttributes};
+use crate::device;
+use crate::driver::recent_work;
+
+/// A user-written CUDA kernel on one device. Cheap to clone. Keeps its module loaded.
+#[derive(Clone, Debug)]
+pub struct RawKernel(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    function: Arc<Function>,
+    name: Arc<str>,
+    device: Device,
+    attributes: FunctionAttributes,
+    declared: Option<Vec<Parameter>>,
+    sizes: Option<SmallVec<[usize; 16]>>,
+    /// The block size with the best occupancy without dynamic shared memory.
+    best: OnceLock<u32>,
+    /// Result of raising the kernel's limit of dynamic shared memory to the device's maximum.
+    more_shared: OnceLock<crate::Result<()>>,
+}
+
+impl RawKernel {
+    /// Compiles CUDA C++ for the current device and returns its `extern "C"` kernel `name` (`cupy.RawKernel`). [`RawSource`]
+    /// supports options, headers and templates.
+    ///
+    /// # Errors
+    /// Those of [`RawSource::compile`] and [`RawModule::kernel`](super::RawModule::kernel).
+    pub fn compile(source: &str, name: &str) -> Result<RawKernel> {
+        RawSource::new(source).compile()?.kernel(name)
+    }
+
+    pub(super) fn new(function: Arc<Function>, name: &str, device: Device, declared: Option<Vec<Parameter>>) -> crate::Result<RawKernel> {
+        let (attributes, sizes) = (function.attributes()?, function.parameter_sizes()?);
+        let declared = declared.filter(|all| sizes.as_ref().is_none_or(|sizes| sizes.len() == all.len()));
+        Ok(RawKernel(Arc::new(Inner {
+            function,
+            name: name.into(),
+            device,
+            attributes,
+            declared,
+            sizes,
+            best: OnceLock::new(),
+            more_shared: OnceLock::new(),
+        })))
+    }
+
+    /// Declares the parameters, such as `"const float* x, float* y, int n"`, so that arguments of another kind or dtype are
+    /// errors. Kernels from source have their declaration already; kernels from cubin or PTX have none. Declarations with
+    /// macros or parameter packs are not checked.
+    pub fn with_signature(&self, parameters: &str) -> RawKernel {
+        let Inner { function, name, device, attributes, sizes, .. } = &*self.0;
+        RawKernel(Arc::new(Inner {
+            function: function.clone(),
+            name: name.clone(),
+            device: *device,
+            attributes: *attributes,
+            declared: signature::parse(parameters),
+            sizes: sizes.clone(),
+            best: OnceLock::new(),
+            more_shared: OnceLock::new(),
+        }))
+    }
+
+    /// Returns the name that the kernel was requested by.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Returns the device of the kernel.
+    pub fn device(&self) -> Device {
+        self.0.device
+    }
+
+    /// Returns registers, local and shared memory, and the maximum threads per block.
+    pub fn attributes(&self) -> FunctionAttributes {
+        self.0.attributes
+    }
+
+    /// Returns the sizes of the parameters in bytes, if the driver reports them (CUDA 12.4 and later).
+    pub fn parameter_sizes(&self) -> Option<&[usize]> {
+        self.0.sizes.as_deref()
+    }
+
+    /// Returns the block size with the best occupancy for this dynamic shared memory.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for more shared memory than a block can have.
+    pub fn best_block(&self, shared_bytes: u32) -> Result<u32> {
+        self.check(&Launch::new(1, 1).shared(shared_bytes))?;
+        self.0.function.best_block(shared_bytes).map(|threads| threads.max(1)).map_err(|e| self.error(e))
+    }
+
+    /// [`Launch::over`] for these items, with the block size of the best occupancy.
+    pub fn over(&self, items: usize) -> Result<Launch> {
+        let threads = match self.0.best.get() {
+            Some(&threads) => threads,
+            None => {
+                let threads = self.best_block(0)?;
+                *self.0.best.get_or_init(|| threads)
+            }
+        };
+        Ok(Launch::over(items, threads))
+    }
+
+    /// Returns how many blocks of this launch are resident on one multiprocessor.
+    pub fn blocks_per_multiprocessor(&self, launch: Launch) -> Result<u32> {
+        self.check(&launch)?;
+        self.0.function.blocks_per_sm(launch.threads(), launch.shared_bytes).map_err(|e| self.error(e))
+    }
+
+    /// Queues the kernel on its device's stream and does not wait. Arrays may be dropped afterwards: their memory is reused
+    /// in stream order.
+    ///
+    /// Arguments are checked by number, by size if the driver reports it, and by kind and dtype if the kernel has a
+    /// declaration. Deferred arrays are evaluated first. Errors of the kernel (an illegal address, a failed `assert`) are
+    /// returned by a later call that waits for the device.
+    ///
+    /// ```no_run
+    /// use cuprum_backend_cuda::args;
+    /// use cuprum_backend_cuda::user_kernels::RawKernel;
+    /// use cuprum_core::{DType, NdArray};
+    /// # fn main() -> cuprum_core::Result<()> {
+    /// let axpy = RawKernel::compile(
+    ///     r#"extern "C" __global__ void axpy(float a, const float* x, float* y, int n) {
+    ///         int i = blockIdx.x * blockDim.x + threadIdx.x;
+    ///         if (i < n) y[i] += a * x[i];
+    ///     }"#,
+    ///     "axpy",
+    /// )?;
+    /// let x = NdArray::ones(1000, DType::F32)?;
+    /// let mut y = NdArray::zeros(1000, DType::F32)?;
+    /// // SAFETY: the kernel reads and writes at most 1000 elements of each array.
+    /// unsafe { axpy.launch(axpy.over(1000)?, args![2.0f32, &x, &mut y, 1000]) }?;
+    /// assert_eq!(y.to_vec::<f32>()?, [2.0; 1000]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Arguments or a launch that the kernel or the device does not support. Then nothing runs.
+    ///
+    /// # Safety
+    /// The caller guarantees that the kernel:
+    /// - reads and writes only inside the arrays of its arguments, and reads only initialised memory;
+    /// - does not write arrays that were passed by `&`, and stores only 0 and 1 in arrays of bool;
+    /// - has no data races: threads that write an address, or read what others write, use atomics or a barrier;
+    /// - matches its arguments in number and type where neither a declaration nor the driver has them: for cubin or PTX,
+    ///   macros and packs among the parameters, and structs.
+    pub unsafe fn launch<'a>(&self, launch: Launch, args: impl AsMut<[Arg<'a>]>) -> Result<()> {
+        let mut args = args;
+        let args = args.as_mut();
+        let Inner { function, name, device, declared, sizes, .. } = &*self.0;
+        self.check(&launch)?;
+        let parameters = Parameters { declared: declared.as_deref(), sizes: sizes.as_deref() };
+        arg::check(name, *device, args, &parameters)?;
+        if launch.grid.contains(&0) {
+            return Ok(());
+        }
+        let prepared = arg::prepare(args)?;
+        let mut list = Args::new();
+        for bytes in &prepared {
+            list.push_bytes(bytes);
+        }
+        let Launch { grid, block, shared_bytes, cooperative } = launch;
+        tracing::debug!(kernel = &**name, ?grid, ?block, shared_bytes, cooperative, %device, "raw kernel");
+        let pointers = list.pointers();
+        let queue = || {
+            // SAFETY: the arguments match the parameters in number and size as far as these are known; the caller guarantees
+            // the rest. Arrays are on the kernel's device and are alive until the launch is queued.
+            let queued = unsafe {
+                if cooperative {
+                    function.launch_cooperative(grid, block, shared_bytes, pointers)
+                } else {
+                    function.launch(grid, block, shared_bytes, pointers)
+                }
+            };
+            recent_work::record_kernel(name);
+            queued.map_err(|e| self.error(e))
+        };
+        let describe = || {
+            let launch = KernelLaunch { kernel: name.to_string(), grid, block };
+            Record::of_launch(OP, device::KIND, *device, launch, args.iter().filter_map(Arg::array))
+        };
+        beside_chain(Stream::current(*device), describe, queue)?;
+        arg::depends(args)
+    }
+
+    /// Fails for a launch that the device cannot run. Raises the limit of shared memory first, since occupancy is 0 below the
+    /// need.
+    fn check(&self, launch: &Launch) -> Result<()> {
+        let Inner { function, name, attributes, .. } = &*self.0;
+        let info = function.context().info();
+        launch.check(
+            name,
+            &Limits {
+                threads: attributes.max_threads.min(info.threads_per_block),
+                shared: info.shared_per_block_optin.max(info.shared_per_block),
+                static_shared: attributes.shared_bytes,
+            },
+        )?;
+        self.allow_shared(launch)?;
+        if launch.cooperative {
+            let per_sm = function.blocks_per_sm(launch.threads(), launch.shared_bytes).map_err(|e| self.error(e))?;
+            let most = u64::from(per_sm) * u64::from(info.sm_count);
+            if launch.blocks() > most {
+                let message =
+                    format!("{name}: {} blocks of a cooperative launch; at most {most} are resident on this device", launch.blocks());
+                return Err(Error::value(OP, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Raises the driver's limit of dynamic shared memory for this kernel.
+    fn allow_shared(&self, launch: &Launch) -> Result<()> {
+        let Inner { function, attributes, more_shared, .. } = &*self.0;
+        let info = function.context().info();
+        if launch.shared_bytes.saturating_add(attributes.shared_bytes) <= info.shared_per_block {
+            return Ok(());
+        }
+        // Raised to the maximum once, so that concurrent launches do not lower the limit of each other.
+        let all = info.shared_per_block_optin.saturating_sub(attributes.shared_bytes);
+        more_shared.get_or_init(|| function.allow_dynamic_shared(all)).clone().map_err(|e| self.error(e))
+    }
+
+    fn error(&self, error: CudaError) -> Error {
+        device::error("cuda", OP, self.0.device, error)
+    }
+}
