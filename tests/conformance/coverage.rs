@@ -94,8 +94,12 @@ impl Covered {
                 let object = if let ExprKind::Attribute { base, .. } = &callee.kind { Some(&**base) } else { None };
                 let (dtype, others): (Vec<_>, Vec<_>) = keywords.iter().partition(|k| k.name == "dtype");
                 let args: Vec<&Expr> = object.into_iter().chain(args).chain(others.into_iter().map(|k| &k.value)).collect();
-                match &callee.kind {
-                    ExprKind::Name(name) | ExprKind::Attribute { name, .. } => self.operation(name, &args, dtype.first().map(|k| &k.value)),
+                let path = callee.dotted_name().filter(|path| Function::find(path).is_some());
+                match (&path, &callee.kind) {
+                    (Some(path), _) => self.operation(path, &args, dtype.first().map(|k| &k.value)),
+                    (None, ExprKind::Name(name) | ExprKind::Attribute { name, .. }) => {
+                        self.operation(name, &args, dtype.first().map(|k| &k.value))
+                    }
                     _ => Arg::Other,
                 }
             }
@@ -121,7 +125,7 @@ impl Covered {
             (Arg::Neutral, Some(ExprKind::Str(name))) => DType::parse(name).ok(),
             _ => None,
         };
-        let function = Function::find(name).or_else(|| Function::find(&format!("linalg.{name}")));
+        let function = Function::find(name);
         self.1.extend(function.map(|f| f.rust));
         match (function.map(|f| f.name), decided) {
             (Some(name), Some(dtype)) => match Op::by_name(name) {

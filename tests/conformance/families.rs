@@ -15,7 +15,7 @@ macro_rules! families {
 
 /// Name, cases, results.
 const FAMILIES: &[(&str, &str, &[u8])] = families![
-    "map" "fill" "copy" "reduce" "scan" "contract" "gather" "sort" "select" "search" "histogram" "random" "edges" "differences"
+    "map" "fill" "copy" "reduce" "scan" "contract" "gather" "sort" "select" "search" "histogram" "random" "composed" "edges" "differences"
 ];
 
 /// NumPy's answer to an expression.

@@ -181,7 +181,8 @@ fn takes() {
             Err(Error::Index { op: "take", index: 3 | -4, axis: 0, size: 3 }) => {}
             other => panic!("{other:?}"),
         }
-        assert_eq!(bad.to_vec::<i32>().unwrap(), [10, 0, 0, 20]);
+        // The array has no value: every read fails.
+        assert!(matches!(bad.to_vec::<i32>(), Err(Error::Index { op: "take", .. })));
         // Reading waits, too, and names the axis.
         let m = numbers(&[2, 3, 4], DType::F64, 1).take(&NdArray::from_slice(&[9i64]).unwrap(), 1).unwrap();
         assert!(matches!(m.to_bytes(), Err(Error::Index { op: "take", index: 9, axis: 1, size: 3 })));
@@ -222,7 +223,7 @@ fn sums_of_segments() {
         check!(bf16, |i| bf16::from_f64((i % 7) as f64 * 0.25 - 0.5), |v: &bf16| v.to_f64(), 1e-2);
         check!(Complex<f64>, |i| Complex::new((i % 5) as f64, -1.0), |v: &Complex<f64>| v.re, 1e-15);
         let zero = segment_sum(&NdArray::from_slice(&[-0.0f64]).unwrap(), &NdArray::from_slice(&[0i64, 0, 1]).unwrap()).unwrap();
-        assert_eq!(zero.to_vec::<f64>().unwrap().map_bits(), [0, 1 << 63]);
+        assert_eq!(zero.to_vec::<f64>().unwrap().map_bits(), [0, 0]);
         for bad in [[0i64, 3], [-1, 2], [2, 1]] {
             let sum = segment_sum(&NdArray::from_slice(&[1.0, 2.0]).unwrap(), &NdArray::from_slice(&bad).unwrap()).unwrap();
             assert!(matches!(sum.to_vec::<f64>(), Err(Error::Value { op: "segment_sum", .. })), "{bad:?}");

@@ -98,6 +98,14 @@ pub fn outer(x1: &NdArray, x2: &NdArray) -> Result<NdArray> {
     cuprum_core::outer(x1, x2)
 }
 
+/// Refuses axes of a 0-d array, as NumPy's norms do.
+fn check_axes(x: &NdArray, over: &Over) -> Result<()> {
+    match over.axes() {
+        Some(&[axis, ..]) if x.ndim() == 0 => Err(Error::value("norm", format!("axis {axis} is out of bounds for array of dimension 0"))),
+        _ => Ok(()),
+    }
+}
+
 /// Norm of a vector or a matrix, or of vectors or matrices along axes (`numpy.linalg.norm`).
 ///
 /// One axis in `over` takes vectors, two take matrices. Integers are computed in float64; complex arrays give a real norm.
@@ -121,6 +129,7 @@ pub fn outer(x1: &NdArray, x2: &NdArray) -> Result<NdArray> {
 #[numpy("linalg.norm(x, ord=None, axis=None, keepdims=False)", aliases("norm"))]
 pub fn norm(x: &NdArray, #[name("ord")] order: impl Into<Norm>, over: impl Into<Over>) -> Result<NdArray> {
     let (x, order, over) = (inexact(x)?, order.into(), over.into());
+    check_axes(&x, &over)?;
     let axes = over.axes().map_or(x.ndim(), <[isize]>::len);
     match order {
         Norm::Elements => p_norm(&x, 2.0, over),
@@ -137,7 +146,9 @@ pub fn norm(x: &NdArray, #[name("ord")] order: impl Into<Norm>, over: impl Into<
 /// Axes that the array does not have.
 #[numpy("linalg.vector_norm(x, /, *, axis=None, keepdims=False, ord=2)", aliases("vector_norm"))]
 pub fn vector_norm(x: &NdArray, #[name("ord")] order: f64, over: impl Into<Over>) -> Result<NdArray> {
-    p_norm(&inexact(x)?, order, over.into())
+    let over = over.into();
+    check_axes(x, &over)?;
+    p_norm(&inexact(x)?, order, over)
 }
 
 /// `sum(abs(x)**p)**(1/p)` and its limits.

@@ -117,7 +117,7 @@ impl Context {
         let _making = lock(&self.streams.making);
         if slot.get().is_none() {
             self.bind()?;
-            let raw = make()?;
+            let raw = self.with_room(make)?;
             slot.get_or_init(|| raw);
         }
         self.streams.several.store(true, Ordering::Release);
