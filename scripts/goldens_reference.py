@@ -135,7 +135,7 @@ def cummin(a, axis=None):
     return np.minimum.accumulate(np.ravel(a) if axis is None else a, 0 if axis is None else axis)
 
 
-# ---- random numbers: Philox 4x32-10 (Salmon et al., SC 2011), as crates/core/src/call.rs lays it out ----
+# ---- random numbers: Philox 4x32-10 (Salmon et al., SC 2011), as crates/core/src/op/call/ lays it out ----
 
 MASK = 0xFFFFFFFF
 

@@ -7,35 +7,37 @@
 // Paths that macros write begin with the facade's name.
 extern crate self as cuprum;
 
-pub mod array;
-pub mod body;
-pub mod buffer;
-pub mod call;
-pub mod device;
-pub mod dispatch;
-pub mod dtype;
-pub mod error;
-pub mod expr;
-pub mod fmt;
-pub mod function;
-pub mod graph;
-pub mod index;
-pub mod io;
-pub mod layout;
-pub mod op;
-pub mod ops;
-pub mod plan;
-mod pool;
-pub mod precision;
-pub mod profiler;
-pub mod program;
-pub mod registry;
-pub mod scalar;
+// Layers, lowest first; a module imports from its own layer and from those above it in this list.
+mod types;
+
 pub mod settings;
-pub mod stream;
+
+pub mod device;
+
+pub mod op;
+
+pub mod array;
+
+pub mod dispatch;
+
+pub mod expr;
+
+pub mod ops;
+
+pub mod fmt;
+pub mod graph;
+pub mod io;
+pub mod profiler;
 pub mod testing;
-pub mod tuning;
 pub mod warm_up;
+
+use device::pool;
+pub use device::{buffer, stream};
+pub use dispatch::{registry, tuning};
+pub use op::{body, call, plan, program};
+pub use ops::function;
+pub use settings::precision;
+pub use types::{dtype, error, index, layout, scalar};
 
 pub use array::{Array, IntoReshape, IntoShape, NdArray, StoredArray};
 pub use call::{Binning, Call, Distribution, Fill, Outcome, OutputSpec, Outputs, Random, Reason, Sort, Work};

@@ -5,6 +5,7 @@ pub mod contract;
 pub mod creation;
 pub mod einsum;
 pub mod elementwise;
+pub mod function;
 pub mod histogram;
 pub mod indexing;
 mod items;

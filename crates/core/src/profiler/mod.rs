@@ -2,7 +2,6 @@
 //! viewers open ([`trace`]), switch an outer profiler on ([`profile`]). What one expression did is [`explain`]'s.
 
 mod range;
-pub mod trace;
 
 use std::fmt;
 use std::time::Instant;
@@ -13,6 +12,7 @@ use crate::dispatch::{Record, explain};
 use crate::error::{Error, Result};
 use crate::ops::value::Value;
 
+pub use crate::dispatch::trace;
 pub use range::{Profiling, TimeRange, profile, time_range};
 
 /// How often to run.

@@ -184,13 +184,13 @@ pub(crate) fn end(begun: Option<Begun>, record: Option<&Record>, error: Option<&
 }
 
 /// A range of the host that is being traced; written when it is dropped.
-pub(super) struct HostRange {
+pub(crate) struct HostRange {
     name: String,
     at: f64,
 }
 
 /// Begins a range, if calls are traced.
-pub(super) fn host_range(name: &str) -> Option<HostRange> {
+pub(crate) fn host_range(name: &str) -> Option<HostRange> {
     is_on().then(|| HostRange { name: name.into(), at: microseconds() })
 }
 

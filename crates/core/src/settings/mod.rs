@@ -1,5 +1,7 @@
 //! Settings: environment variables read once, and the setters that share their parsers.
 
+pub mod precision;
+
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};

@@ -1,0 +1,9 @@
+//! Operations: rows of the op table, fused programs, user-defined bodies, plans and calls.
+
+pub mod body;
+pub mod call;
+mod definition;
+pub mod plan;
+pub mod program;
+
+pub use definition::*;

@@ -1,0 +1,7 @@
+//! Errors, dtypes, scalars, layouts and basic indices. This layer knows no memory.
+
+pub mod dtype;
+pub mod error;
+pub mod index;
+pub mod layout;
+pub mod scalar;
