@@ -339,7 +339,7 @@ def main():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(contents)
             elif not path.exists() or path.read_bytes() != contents:
-                print(f"{path.relative_to(ROOT)} is not what the case files make", file=sys.stderr)
+                print(f"{path.relative_to(ROOT)} differs from the generated contents", file=sys.stderr)
                 different += 1
         return min(different, 1)
 

@@ -88,11 +88,11 @@ SPECIAL = [
 ]
 
 
-def show(name, what, coefficients, error=None, type="f64"):
+def show(name, description, coefficients, error=None, type="f64"):
     if isinstance(coefficients, float):
-        print(f"/// {what}.\npub const {name}: f64 = {coefficients!r};")
+        print(f"/// {description}.\npub const {name}: f64 = {coefficients!r};")
         return
-    what += f"; error 2^{float(mp.log(error, 2)):.1f}" if error else ""
+    description += f"; error 2^{float(mp.log(error, 2)):.1f}" if error else ""
     lines, line = [], "   "
     for c in coefficients:
         text = f" {c!r}," if type == "f64" else f" {c:#018x},"
@@ -102,7 +102,7 @@ def show(name, what, coefficients, error=None, type="f64"):
         line += text
     body = "\n".join(lines + [line])
     one = f"pub const {name}: [{type}; {len(coefficients)}] = [{body.strip().rstrip(',')}];"
-    print(f"/// {what}.")
+    print(f"/// {description}.")
     print(one if "\n" not in body and len(one) <= 140 else f"pub const {name}: [{type}; {len(coefficients)}] = [\n{body}\n];")
 
 
@@ -176,12 +176,12 @@ def main():
     print("//! Made by scripts/vmath_coefficients.py; change it there. Errors are relative to the function's result.")
     print("#![allow(clippy::approx_constant, clippy::excessive_precision)]\n")
     constants()
-    for name, what, f, a, b, weight in POLYNOMIALS:
+    for name, description, f, a, b, weight in POLYNOMIALS:
         for format in (F32, F64):
             coefficients, error = fit(f, a, b, weight, format, TARGETS[format])
-            show(f"{name}_{format.upper()}", f"{what}", coefficients, error)
-    for name, format, what, f, a, b, weight, target in SPECIAL:
-        show(name, what, *fit(f, a, b, weight, format, target))
+            show(f"{name}_{format.upper()}", f"{description}", coefficients, error)
+    for name, format, description, f, a, b, weight, target in SPECIAL:
+        show(name, description, *fit(f, a, b, weight, format, target))
     log_table()
 
 

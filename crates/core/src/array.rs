@@ -328,18 +328,18 @@ impl NdArray {
 
     /// Calls `f` with the bytes of the elements in C order: once if contiguous, else in chunks of 16 KiB. Waits for the device.
     pub(crate) fn for_each_run(&self, mut f: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        const RUN: usize = 1 << 14;
+        const CHUNK_BYTES: usize = 1 << 14;
         let (bytes, layout) = self.host_bytes()?;
         let item = self.dtype().itemsize();
         if layout.is_c_contiguous() {
             let start = layout.offset() * item;
             return f(bytes.get(start..start + layout.size() * item).unwrap_or_default());
         }
-        let mut run = Vec::with_capacity(RUN);
+        let mut run = Vec::with_capacity(CHUNK_BYTES);
         for at in crate::buffer::offsets(&layout) {
             let start = at as usize * item;
             run.extend_from_slice(bytes.get(start..start + item).unwrap_or_default());
-            if run.len() >= RUN {
+            if run.len() >= CHUNK_BYTES {
                 f(&run)?;
                 run.clear();
             }

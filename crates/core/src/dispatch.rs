@@ -379,9 +379,9 @@ fn retry_blocking(call: &Call, chain: &[ChainEntry], state: &mut DispatchState) 
     try_kernels(call, chain, state)
 }
 
-/// Tries the kernels of the advised accelerator first, and times them during a trial.
+/// Tries the accelerator chosen by [`tuning`] first, then the rest of the chain. Times the call during a trial.
 ///
-/// A failing trial excludes the accelerator, and the rest of the chain is tried. Its error is returned if no other kernel accepts.
+/// An accelerator that fails on trial is excluded from further trials. Its error is returned if no other kernel accepts the call.
 fn run_advised(call: &Call, chain: &'static [ChainEntry], advice: &Advice, state: &mut DispatchState) -> Result<bool> {
     if state.wants_reasons {
         state.chosen = Some(advice.text());
@@ -422,8 +422,9 @@ fn is_data_error(error: &Error, call: &Call) -> bool {
     }
 }
 
-/// Whether a kernel of the device names this operation in its filter. Kernels of whole families do not count:
-/// core composes an operation that only some devices have a kernel for.
+/// Whether a kernel of the device lists this operation in its filter, as opposed to accepting the whole family.
+///
+/// If not, core composes the operation of others.
 pub(crate) fn is_named(op: crate::op::Op, device: Device) -> Result<bool> {
     let chain = registry::chains()?.get(op.family(), device.kind());
     Ok(chain.iter().any(|entry| entry.kernel.ops.names(op)))

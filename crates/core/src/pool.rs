@@ -53,7 +53,7 @@ struct Free {
     since: u64,
 }
 
-// SAFETY: a free block has no other reference.
+// SAFETY: the pool has the only pointer to a free block.
 unsafe impl Send for Free {}
 
 /// Free blocks that the pool gives back to the system, with their sizes.
@@ -217,7 +217,7 @@ fn allocate_large(size: usize, zero: bool, available: usize) -> Option<NonNull<u
         if let Some(free) = pool.take(size) {
             drop(pool);
             if zero {
-                // SAFETY: the block has `size` bytes and no other reference.
+                // SAFETY: the block has `size` bytes, and this function has the only pointer.
                 unsafe { free.block.write_bytes(0, size) };
             }
             return Some(free.block);

@@ -38,7 +38,7 @@ pub struct Variable {
 }
 
 /// Every variable with a description of its default.
-const ALL: [(&str, &str); 18] = [
+const ALL_VARIABLES: [(&str, &str); 18] = [
     ("CUPRUM_DEVICE", "auto"),
     (ACCELERATORS, "every ready one, by rank"),
     ("CUPRUM_FUSION", "1"),
@@ -65,7 +65,7 @@ pub(crate) const ACCELERATORS: &str = "CUPRUM_ACCELERATORS";
 /// Returns every environment variable that cuprum reads, with its value in this process.
 pub fn variables() -> Vec<Variable> {
     let value = |variable| std::env::var_os(variable).map(|v| v.to_string_lossy().into_owned());
-    ALL.iter().map(|&(variable, default)| Variable { variable, value: value(variable), default }).collect()
+    ALL_VARIABLES.iter().map(|&(variable, default)| Variable { variable, value: value(variable), default }).collect()
 }
 
 /// Returns the trimmed value of a variable, or `None` if it is not set.
@@ -263,7 +263,7 @@ pub fn set_fusion(on: bool) {
 /// # Errors
 /// [`Error::Setting`] for the first invalid value.
 pub fn check() -> Result<()> {
-    ALL.iter().try_for_each(|(variable, _)| read(variable).map(|_| ()))?;
+    ALL_VARIABLES.iter().try_for_each(|(variable, _)| read(variable).map(|_| ()))?;
     host_fallback()?;
     compile()?;
     num_threads()?;

@@ -27,7 +27,7 @@ pub struct WarmUp {
 /// A common call, on two matrices of equal shape and dtype.
 type SampleCall = fn(&NdArray, &NdArray) -> Result<NdArray>;
 
-/// Calls for every dtype in [`DTYPES`].
+/// Sample calls for every dtype in [`DTYPES`].
 const ALL_DTYPE_CALLS: &[SampleCall] = &[
     |a, b| Ok(a + b),
     |a, b| Ok(a * b),
@@ -50,7 +50,7 @@ const ALL_DTYPE_CALLS: &[SampleCall] = &[
     |a, _| a.take(&NdArray::from_slice(&[0i64, 1])?, 0),
 ];
 
-/// Additional calls for floating-point dtypes.
+/// Additional sample calls for floating-point dtypes.
 const FLOAT_CALLS: &[SampleCall] = &[
     |a, b| Ok(a / b),
     |a, b| Ok((a * a + b).sqrt()? - 1),
@@ -68,7 +68,7 @@ const FLOAT_CALLS: &[SampleCall] = &[
 /// The dtypes of the sample calls.
 const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::I32, DType::I64];
 /// Sides of the square matrices: one fits a single thread block, the other needs many.
-const SIDES: [usize; 2] = [32, 1024];
+const MATRIX_SIDES: [usize; 2] = [32, 1024];
 
 /// Compiles the kernels of common calls for a device and all of its accelerators.
 ///
@@ -96,7 +96,7 @@ pub fn warm_up(device: Device) -> Result<WarmUp> {
     let mut calls: Vec<(SampleCall, DType, usize)> = Vec::new();
     for dtype in DTYPES {
         let samples = ALL_DTYPE_CALLS.iter().chain(FLOAT_CALLS.iter().filter(|_| dtype.is_float()));
-        calls.extend(samples.flat_map(|&work| SIDES.map(|side| (work, dtype, side))));
+        calls.extend(samples.flat_map(|&work| MATRIX_SIDES.map(|side| (work, dtype, side))));
     }
     // A compiler uses one core, so the calls are made from all cores.
     let next = AtomicUsize::new(0);

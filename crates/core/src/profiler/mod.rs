@@ -111,7 +111,7 @@ impl<A: Evaluate, B: Evaluate> Evaluate for (A, B) {
     }
 }
 
-/// Times of all measured calls in microseconds, and the records of one call.
+/// Result of a benchmark: the times of all measured calls in microseconds, and the dispatch records of one call.
 #[derive(Clone, Debug)]
 pub struct Benchmark {
     /// Host time from call to return, without waiting for the device.

@@ -65,10 +65,10 @@ struct Trace {
     path: PathBuf,
     pending: Mutex<VecDeque<FinishedSpan>>,
     anchors: Mutex<Vec<Anchor>>,
-    output: Mutex<Output>,
+    output: Mutex<TraceFile>,
 }
 
-struct Output {
+struct TraceFile {
     file: File,
     /// File offset of the next event: the closing bracket.
     end: u64,
@@ -81,7 +81,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Returns the microseconds since the first call of this function, which is at the start of the trace.
-fn microseconds() -> f64 {
+fn now_micros() -> f64 {
     static START: OnceLock<Instant> = OnceLock::new();
     START.get_or_init(Instant::now).elapsed().as_secs_f64() * 1e6
 }
@@ -90,23 +90,23 @@ fn open() -> Result<Option<Trace>> {
     let Some(path) = settings::env(VARIABLE).map(PathBuf::from) else { return Ok(None) };
     let created = File::create(&path).and_then(|mut file| file.write_all(b"[\n]\n").map(|()| file));
     let file = created.map_err(|e| Error::Setting { variable: VARIABLE, message: format!("{}: {e}", path.display()) })?;
-    microseconds();
-    let output = Mutex::new(Output { file, end: 2, named: Vec::new() });
+    now_micros();
+    let output = Mutex::new(TraceFile { file, end: 2, named: Vec::new() });
     Ok(Some(Trace { path, pending: Mutex::default(), anchors: Mutex::default(), output }))
 }
 
-fn global() -> &'static Result<Option<Trace>> {
+fn global_trace() -> &'static Result<Option<Trace>> {
     static TRACE: OnceLock<Result<Option<Trace>>> = OnceLock::new();
     TRACE.get_or_init(|| open().inspect_err(|error| tracing::warn!(%error, "calls are not traced")))
 }
 
 /// Opens the trace file if `CUPRUM_TRACE` is set, and returns the error if that fails.
 pub(crate) fn check() -> Result<()> {
-    global().as_ref().map(|_| ()).map_err(Error::clone)
+    global_trace().as_ref().map(|_| ()).map_err(Error::clone)
 }
 
 fn trace() -> Option<&'static Trace> {
-    global().as_ref().ok().and_then(|trace| trace.as_ref())
+    global_trace().as_ref().ok().and_then(|trace| trace.as_ref())
 }
 
 /// Whether calls are traced.
@@ -157,7 +157,7 @@ pub(crate) fn begin(stream: Stream) -> Option<OpenCall> {
         false if stream.is_capturing() => None,
         false => trace.event(stream).inspect_err(|error| tracing::warn!(%error, "the device is not traced")).ok(),
     };
-    Some(OpenCall { at: microseconds(), stream, before })
+    Some(OpenCall { at: now_micros(), stream, before })
 }
 
 /// Records the end of a call, successful or not.
@@ -166,7 +166,7 @@ pub(crate) fn end(begun: Option<OpenCall>, record: Option<&Record>, error: Optio
     let device = || driver(record.device);
     let after = || device()?.record_event(stream);
     let on_device = before.and_then(|before| Some(OnDevice { stream, before, after: after().ok()? }));
-    let duration = microseconds() - at;
+    let duration = now_micros() - at;
     let memory = device().and_then(|d| d.memory_stats()).map_or(Value::Null, |stats| json!(stats.used));
     let details = json!({
         "accelerator": record.served_by,
@@ -193,12 +193,12 @@ pub(super) struct HostRange {
 
 /// Starts a range, if calls are traced.
 pub(super) fn host_range(name: &str) -> Option<HostRange> {
-    is_on().then(|| HostRange { name: name.into(), at: microseconds() })
+    is_on().then(|| HostRange { name: name.into(), at: now_micros() })
 }
 
 impl Drop for HostRange {
     fn drop(&mut self) {
-        let (name, duration) = (std::mem::take(&mut self.name), microseconds() - self.at);
+        let (name, duration) = (std::mem::take(&mut self.name), now_micros() - self.at);
         let ended = FinishedSpan {
             name,
             category: "range".into(),
@@ -217,14 +217,14 @@ impl Drop for HostRange {
 impl Trace {
     /// Records an event on a stream. First records an anchor for the device if no recent one exists.
     fn event(&self, stream: Stream) -> Result<Box<dyn DeviceEvent>> {
-        let (device, now) = (stream.device, microseconds());
+        let (device, now) = (stream.device, now_micros());
         let driver = driver(device)?;
         let mut anchors = lock(&self.anchors);
         if !anchors.iter().any(|a| a.device == device && now - a.at < ANCHOR_VALIDITY) {
             let event = driver.record_event(stream)?;
             event.millis_since(event.as_ref())?; // waits for it
             anchors.retain(|a| now - a.at < ANCHOR_RETENTION);
-            anchors.push(Anchor { device, event: event.into(), at: microseconds() });
+            anchors.push(Anchor { device, event: event.into(), at: now_micros() });
         }
         driver.record_event(stream)
     }
@@ -260,14 +260,14 @@ impl Trace {
     }
 
     /// Appends the bars of a call to `lines`, preceded by the names of new rows. The host bar is independent of device errors.
-    fn bars(&self, ended: FinishedSpan, output: &mut Output, lines: &mut Vec<Value>) -> Result<()> {
+    fn bars(&self, ended: FinishedSpan, output: &mut TraceFile, lines: &mut Vec<Value>) -> Result<()> {
         let FinishedSpan { name, category, thread, begin, duration, details, on_device } = ended;
         let bar = |group: u64, row: u64, begin: f64, duration: f64| json!({"name": name, "cat": category, "ph": "X", "pid": group, "tid": row, "ts": begin, "dur": duration, "args": details});
         output.name_row(HOST_GROUP, thread, "host", &format!("thread {thread}"), lines);
         lines.push(bar(HOST_GROUP, thread, begin, duration));
         let Some(OnDevice { stream: Stream { device, id }, before, after }) = on_device else { return Ok(()) };
         let on_device = after.millis_since(before.as_ref())? * 1e3;
-        let begin = self.device_time(device, before.as_ref(), begin)?;
+        let begin = self.to_host_time(device, before.as_ref(), begin)?;
         let group = 1 + (device.kind().index() as u64) * 64 + device.ordinal() as u64;
         let row = u64::from(id);
         output.name_row(group, row, &device.to_string(), &format!("stream {id}"), lines);
@@ -276,14 +276,14 @@ impl Trace {
     }
 
     /// Converts the time of an event, recorded at host time `recorded`, to host time.
-    fn device_time(&self, device: Device, event: &dyn DeviceEvent, recorded: f64) -> Result<f64> {
+    fn to_host_time(&self, device: Device, event: &dyn DeviceEvent, recorded: f64) -> Result<f64> {
         let newest = lock(&self.anchors).iter().rfind(|a| a.device == device && a.at <= recorded).map(|a| (a.at, a.event.clone()));
         let (at, anchor) = newest.ok_or_else(|| Error::value("trace", format!("no reference time for {device}")))?;
         Ok(at + event.millis_since(anchor.as_ref())? * 1e3)
     }
 }
 
-impl Output {
+impl TraceFile {
     fn write(&mut self, lines: &[Value]) -> std::io::Result<()> {
         if lines.is_empty() {
             return Ok(());

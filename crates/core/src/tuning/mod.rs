@@ -54,7 +54,7 @@ struct Trial {
 }
 
 /// The next step of a trial.
-enum Next {
+enum NextStep {
     Run { candidate: usize, timed: bool },
     Decide { winner: usize },
 }
@@ -71,7 +71,7 @@ impl Trial {
     }
 
     /// Returns the next step, or `None` if every candidate is excluded.
-    fn next(&mut self) -> Option<Next> {
+    fn next(&mut self) -> Option<NextStep> {
         // The last of the candidates is always the base.
         let accepted = self.candidates.iter().filter(|c| !c.excluded && c.runs > 0).count();
         if accepted + 1 >= MAX_CANDIDATES {
@@ -79,23 +79,23 @@ impl Trial {
         }
         let mut in_play: SmallVec<[usize; 4]> = (0..self.candidates.len()).filter(|&n| !self.candidates[n].excluded).collect();
         if in_play.len() < 2 {
-            return in_play.first().map(|&winner| Next::Decide { winner });
+            return in_play.first().map(|&winner| NextStep::Decide { winner });
         }
         if let Some(&candidate) = in_play.iter().find(|&&n| self.candidates[n].runs == 0) {
-            return Some(Next::Run { candidate, timed: false });
+            return Some(NextStep::Run { candidate, timed: false });
         }
         if let Some(&candidate) = in_play.iter().find(|&&n| self.candidates[n].best.is_none()) {
-            return Some(Next::Run { candidate, timed: true });
+            return Some(NextStep::Run { candidate, timed: true });
         }
         let time = |n: usize| self.candidates[n].best.unwrap_or(f64::INFINITY);
         in_play.sort_by(|&a, &b| time(a).total_cmp(&time(b)));
         let (winner, second) = (in_play[0], in_play[1]);
         let others: usize = in_play[1..].iter().map(|&n| self.candidates[n].runs).sum();
         if time(second) > CLOSE_RATIO * time(winner) || others >= MAX_LOSING_RUNS {
-            return Some(Next::Decide { winner });
+            return Some(NextStep::Decide { winner });
         }
         let candidate = if self.candidates[winner].runs < self.candidates[second].runs { winner } else { second };
-        Some(Next::Run { candidate, timed: true })
+        Some(NextStep::Run { candidate, timed: true })
     }
 }
 
@@ -110,7 +110,7 @@ enum Step {
     Won { accelerator: &'static Accelerator, candidates: SmallVec<[Candidate; 4]> },
 }
 
-/// A winner with the formatted times for `explain`.
+/// The accelerator chosen for a signature, and its formatted times for `explain`.
 #[derive(Clone)]
 struct Choice {
     accelerator: &'static Accelerator,
@@ -185,7 +185,7 @@ pub(crate) fn advise(call: &Call, chain: &'static [ChainEntry]) -> Result<Option
     if let Some(known) = table::find(call.device, key.0)?
         && let Some(entry) = chain.iter().find(|e| e.accelerator.name == known.winner)
     {
-        return Ok(Some(remember(key, entry.accelerator, known.times_text()).into()));
+        return Ok(Some(store_choice(key, entry.accelerator, known.times_text()).into()));
     }
     if table::uses_named_file() || call.stream.is_capturing() {
         return Ok(None);
@@ -201,12 +201,12 @@ fn try_next(call: &Call, chain: &'static [ChainEntry], key: Key) -> Option<Advic
             return None;
         }
         match trial.next()? {
-            Next::Run { candidate, timed } => {
+            NextStep::Run { candidate, timed } => {
                 trial.busy = true;
                 let accelerator = trial.candidates[candidate].accelerator;
                 Some(Step::Run { accelerator, guard: TrialGuard { key, candidate }, timed })
             }
-            Next::Decide { winner } => {
+            NextStep::Decide { winner } => {
                 let candidates = trials.remove(&key)?.candidates;
                 Some(Step::Won { accelerator: candidates[winner].accelerator, candidates })
             }
@@ -219,7 +219,7 @@ fn try_next(call: &Call, chain: &'static [ChainEntry], key: Key) -> Option<Advic
             let mut times: Vec<(String, f64)> = candidates.iter().filter_map(time).collect();
             times.sort_by(|a, b| a.1.total_cmp(&b.1));
             let entry = Entry { key: key.0, winner: accelerator.name.into(), times, description: describe(call) };
-            let choice = remember(key, accelerator, entry.times_text());
+            let choice = store_choice(key, accelerator, entry.times_text());
             table::insert(call.device, entry);
             Some(choice.into())
         }
@@ -239,7 +239,7 @@ fn chosen(key: &Key) -> Option<Choice> {
     CHOICES.try_with(find).ok().flatten() // `Err` while the thread ends
 }
 
-fn remember(key: Key, accelerator: &'static Accelerator, times: String) -> Choice {
+fn store_choice(key: Key, accelerator: &'static Accelerator, times: String) -> Choice {
     let choice = Choice { accelerator, times: times.into() };
     let _ = CHOICES.try_with(|known| known.borrow_mut().1.insert(key, choice.clone()));
     choice
@@ -290,7 +290,7 @@ impl Advice {
             }
             None => None,
         };
-        guard.report(|c| {
+        guard.update_candidate(|c| {
             c.runs += 1;
             c.best = time.into_iter().chain(c.best).reduce(f64::min);
         });
@@ -300,13 +300,13 @@ impl Advice {
     /// Reports that the accelerator declined the call or failed.
     pub fn refused(&self) {
         if let Kind::Trial { guard, .. } = &self.kind {
-            guard.report(|c| c.excluded = true);
+            guard.update_candidate(|c| c.excluded = true);
         }
     }
 }
 
 impl TrialGuard {
-    fn report(&self, f: impl FnOnce(&mut Candidate)) {
+    fn update_candidate(&self, f: impl FnOnce(&mut Candidate)) {
         with_trials(|t| {
             if let Some(candidate) = t.get_mut(&self.key).and_then(|t| t.candidates.get_mut(self.candidate)) {
                 f(candidate);

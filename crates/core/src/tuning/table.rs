@@ -43,7 +43,7 @@ pub struct Listing {
     pub device: Device,
     /// The file of the results, if they are stored.
     pub file: Option<PathBuf>,
-    /// Whether `CUPRUM_TUNING` names the file.
+    /// Whether the file is one that `CUPRUM_TUNING` names, which is never written.
     pub read_only: bool,
     /// Entries, sorted by description.
     pub entries: Vec<Entry>,
@@ -189,7 +189,7 @@ fn with_table<R>(device: Device, f: impl FnOnce(&mut Table) -> R) -> R {
     f(&mut tables[at].1)
 }
 
-/// Returns the entry of a signature, if there is one.
+/// Returns the tuning result of the call signature `key`, if there is one.
 pub(super) fn find(device: Device, key: u64) -> Result<Option<Entry>> {
     match named_file() {
         Err(e) => Err(e.clone()),
@@ -198,7 +198,7 @@ pub(super) fn find(device: Device, key: u64) -> Result<Option<Entry>> {
     }
 }
 
-/// Stores an entry.
+/// Stores a tuning result in memory and, if it was measured, in the file.
 pub(super) fn insert(device: Device, entry: Entry) {
     with_table(device, |t| {
         let measured = !entry.times.is_empty();
