@@ -457,7 +457,7 @@ fn filter(entry: &ChainEntry, call: &Call) -> std::result::Result<(), &'static s
 /// Handles a call that every kernel declined: composite, host fallback, then an error that lists every reason.
 #[cold]
 fn run_fallback(call: &Call) -> Result<Outputs> {
-    // `expr` runs composites of Map on the error, because it knows the scalars, and the reductions of Rows one by one.
+    // For these calls `expr` handles `Unsupported`: it runs the composite of a Map with its scalars, and the reductions of Rows one by one.
     let has_later_fallback = call.program().is_some() && call.op.0.composite.is_some() || call.family() == Family::Rows;
     let policy = if has_later_fallback { HostFallback::Error } else { settings::host_fallback()? };
     if let Some(composite) = call.op.0.composite.filter(|_| call.program().is_none()) {
@@ -488,7 +488,7 @@ fn run_fallback(call: &Call) -> Result<Outputs> {
         }
     }
     drop(guard);
-    // A missing device reports itself. A device that exists may lack the family, unlike its accelerators.
+    // Returns the error of a device that is not available. Otherwise the base may lack kernels of the family.
     driver(call.device)?;
     if let Some(base) = registry::base_of(call.device.kind().name())
         && base.kernels.iter().all(|k| k.family != call.family())

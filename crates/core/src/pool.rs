@@ -36,7 +36,7 @@ static POOL: Mutex<Pool> = Mutex::new(Pool { classes: BTreeMap::new(), clock: 0,
 
 /// The cache of free large blocks, by block size.
 struct Pool {
-    classes: BTreeMap<usize, Vec<Free>>,
+    classes: BTreeMap<usize, Vec<FreeBlock>>,
     /// Number of frees so far: the time stamp that orders blocks by age.
     clock: u64,
     /// Bytes obtained from the system, in use and free.
@@ -48,16 +48,16 @@ struct Pool {
 }
 
 /// A free block.
-struct Free {
+struct FreeBlock {
     block: NonNull<u8>,
     since: u64,
 }
 
 // SAFETY: the pool has the only pointer to a free block.
-unsafe impl Send for Free {}
+unsafe impl Send for FreeBlock {}
 
-/// Free blocks that the pool gives back to the system, with their sizes.
-type Evicted = SmallVec<[(Free, usize); 4]>;
+/// FreeBlock blocks that the pool gives back to the system, with their sizes.
+type Evicted = SmallVec<[(FreeBlock, usize); 4]>;
 
 fn pool() -> MutexGuard<'static, Pool> {
     POOL.lock().unwrap_or_else(|e| e.into_inner())
@@ -238,7 +238,7 @@ fn allocate_large(size: usize, zero: bool, available: usize) -> Option<NonNull<u
 }
 
 impl Pool {
-    fn take(&mut self, size: usize) -> Option<Free> {
+    fn take(&mut self, size: usize) -> Option<FreeBlock> {
         let free = self.classes.get_mut(&size)?.pop()?;
         self.cached -= size;
         self.hits += 1;
@@ -248,7 +248,7 @@ impl Pool {
     /// Caches a free block. Returns the blocks evicted to keep at most `max_bytes`.
     fn insert(&mut self, block: NonNull<u8>, size: usize, max_bytes: usize) -> Evicted {
         self.clock += 1;
-        self.classes.entry(size).or_default().push(Free { block, since: self.clock });
+        self.classes.entry(size).or_default().push(FreeBlock { block, since: self.clock });
         self.cached += size;
         self.evict(max_bytes)
     }
@@ -352,7 +352,7 @@ mod system {
         let before = start.align_offset(HUGE_PAGE);
         let block = start.wrapping_byte_add(before);
         // SAFETY: all three ranges are within the mapping, at page boundaries; the unmapped ones are outside the block.
-        // Failing advice has no effect.
+        // A failing `madvise` has no effect.
         unsafe {
             if before > 0 {
                 libc::munmap(start, before);

@@ -11,7 +11,7 @@ use crate::error::Result;
 /// A named range of this thread's work, which ends when the value is dropped; see [`time_range`].
 #[must_use = "it lasts until it is dropped"]
 pub struct TimeRange {
-    // Fields drop in this order, which ends the inner marks first.
+    // Fields drop in declaration order: the mark, which starts last, ends first.
     _mark: Option<Box<dyn Any>>,
     _traced: Option<trace::HostRange>,
     _span: EnteredSpan,
