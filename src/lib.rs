@@ -68,8 +68,8 @@ pub use cuprum_numpy::*;
 /// - `+ - * / %`, comparisons, `&& || !`, `as`, and bit operations and shifts of integers
 /// - methods of Rust's numbers: `abs min max sqrt floor ceil trunc round_ties_even copysign mul_add sin cos tan asin acos atan atan2
 ///   sinh
-/// cosh tanh asinh acosh atanh exp exp2 exp_m1 ln log2 log10 ln_1p cbrt hypot powf is_nan is_finite is_infinite`, and `powi` with a
-/// literal exponent
+///   cosh tanh asinh acosh atanh exp exp2 exp_m1 ln log2 log10 ln_1p cbrt hypot powf is_nan is_finite is_infinite`, and `powi` with a
+///   literal exponent
 /// - the constants `PI TAU LN_2 LN_10 SQRT_2 FRAC_1_SQRT_2 INFINITY NAN` and `std::f64::consts::E`
 /// - calls of functions defined earlier in the block; private functions become no operations
 ///
