@@ -1,10 +1,10 @@
-"""Join JSON lines of `workloads --json` and of the peers into a markdown table of ratios: peer's time over ours, above 1 we win.
+"""Joins JSON lines of `workloads --json` and of the peers into a markdown table of speedups: peer time / cuprum time.
 
     python3 ratios.py [--subject cuprum] [--key us] [--limit GB_s=45] FILE|NAME=FILE ...
 
-NAME=FILE gives the file's lines another peer name (`before=old.json`). Of a workload that was run several times the smallest
-time counts. Times are medians (`us`, or `gpu_us` on a GPU); `--key min_us` compares minima. `--limit GB_s=45` adds the share of
-that rate that we reach where a line has it; `--limit GB_s=copy_f32_128M` takes our rate in that row.
+NAME=FILE sets the peer name of the file's lines (`before=old.json`). The minimum of several runs of a workload counts. Times are
+medians (`us`, or `gpu_us` on a GPU); `--key min_us` compares minima. `--limit GB_s=45` adds the percentage of that rate that the
+subject reaches; `--limit GB_s=copy_f32_128M` uses the subject's rate in that row as the limit.
 """
 import argparse
 import json
@@ -14,8 +14,8 @@ import sys
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("files", nargs="+")
 parser.add_argument("--subject", default="cuprum")
-parser.add_argument("--key", help="us, min_us, gpu_us or cpu_us; by default gpu_us where there is one, else us")
-parser.add_argument("--limit", action="append", default=[], help="GB_s or GFLOP_s = a number, or a workload")
+parser.add_argument("--key", help="us, min_us, gpu_us or cpu_us; default: gpu_us if present, else us")
+parser.add_argument("--limit", action="append", default=[], help="GB_s or GFLOP_s = a number or a workload")
 args = parser.parse_args()
 
 times, lines, order, peers, errors = {}, {}, [], [], []
@@ -37,7 +37,7 @@ for argument in args.files:
             times[peer, workload], lines[peer, workload] = time, line
 others = [peer for peer in peers if peer != args.subject]
 if not others or args.subject not in peers:
-    sys.exit(f"nothing to compare: there are {', '.join(peers) or 'no lines'}; the subject is {args.subject}")
+    sys.exit(f"nothing to compare: found {', '.join(peers) or 'no lines'}; the subject is {args.subject}")
 
 
 def limit(unit, value):
@@ -45,7 +45,7 @@ def limit(unit, value):
         return float(value)
     except ValueError:
         line = lines.get((args.subject, value), {})
-        return line[unit] if unit in line else sys.exit(f"--limit {unit}={value}: no number, and no workload of {args.subject} with {unit}")
+        return line[unit] if unit in line else sys.exit(f"--limit {unit}={value}: neither a number nor a workload of {args.subject} with {unit}")
 
 
 limits = {unit: limit(unit, value) for unit, _, value in (text.partition("=") for text in args.limit)}
@@ -66,7 +66,7 @@ def share(workload):
 
 head = ["workload", f"{args.subject} ms"] + [f"{peer} ms" for peer in others] + [f"x {peer}" for peer in others]
 best = len(others) > 1
-head += ["x best"] * best + ["of the limit"] * bool(limits)
+head += ["x best"] * best + ["% of limit"] * bool(limits)
 print("|", " | ".join(head), "|")
 print("|", " | ".join(["---"] + ["---:"] * (len(head) - 1)), "|")
 ratios = {peer: {} for peer in others + ["best"] * best}
@@ -91,6 +91,6 @@ for peer, by_workload in ratios.items():
         worst = min(by_workload, key=by_workload.get)
         print(f"- {peer}: geometric mean {mean:.2f}x over {len(by_workload)} workloads; worst {worst} {by_workload[worst]:.2f}x")
 if missing:
-    print(f"- not in {args.subject}: {', '.join(missing)}")
+    print(f"- missing in {args.subject}: {', '.join(missing)}")
 for error in errors:
     print(f"- {error}")

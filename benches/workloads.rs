@@ -1,19 +1,26 @@
-//! Timed workloads: JSON lines to set beside those of the peers in `benches/peers/` (`benches/ratios.py` joins them).
+//! Benchmark of named workloads. `--json` prints JSON lines, which `benches/ratios.py` joins with those of `benches/peers/`.
 //!
 //!     cargo bench --bench workloads -- [--suite works|cpu|scale|gpu|contractions|kernels] [--list] [--json] [--only add,sum] [--seconds 0.5] [--threads N]
 //!                                      [--device cuda] [--quick] [--orders 'auto;;cub;cutensor,cub' [--rounds 3]]
 //!
-//! `works` (the default) are the tour's, on any device; `cpu` and `gpu` are the tables that `peers/cpu.py` and `peers/gpu.py` run;
-//! `scale` (`peers/cpu.py --suite scale`) goes through sizes from 2^10 to 2^28;
-//! `kernels` (`peers/kernels.py`) are operations of one's own, on any device; `contractions` is for comparing orders of accelerators;
-//! `gpu` begins with bare launches, whose host time no call can undercut: `bare_launch` in a loop, and `bare_launch_waited` as the rows are timed,
-//! each after a wait of some 40 us in which caches grow cold. That is what the host time of a row is to be set beside. Medians: `us` is the
-//! time of a call on the CPU that ends with its value computed, `min_us` the shortest; on a GPU `gpu_us` is device time
-//! between events and `cpu_us` host time of the call.
+//! Suites:
 //!
-//! `--orders` measures each workload of a suite under these orders of accelerators in turn (an empty one is the base alone), so often as
-//! `--rounds` says: what two processes differ by, where one finds its memory or how busy the host is, is then no difference of orders.
-//! Each line has its order as its peer, `base` for the empty one.
+//! - `works` (default): the workloads of the tour, on any device; peer `peers/works.py`
+//! - `cpu`, `gpu`: peers `peers/cpu.py` and `peers/gpu.py`
+//! - `scale`: sizes from 2^10 to 2^28; peer `peers/cpu.py --suite scale`
+//! - `kernels`: user-defined operations, on any device; peer `peers/kernels.py`
+//! - `contractions`: compares orders of accelerators
+//!
+//! Times are medians in microseconds. On the CPU `us` covers the call and its evaluation, and `min_us` is the minimum. On a GPU
+//! `gpu_us` is
+//! device time between events, and `cpu_us` host time of the call.
+//!
+//! `gpu` starts with the host time of bare launches, a lower bound for every call: `bare_launch` in a loop, and `bare_launch_waited`
+//! after a 40 us wait, in which caches cool down, as for the workloads.
+//!
+//! `--orders` measures each workload under several orders of accelerators in turn, `--rounds` times, so that differences between
+//! processes
+//! do not count. An empty order is the base alone. The order becomes the peer of the JSON line, `base` for the empty one.
 
 mod suite;
 
@@ -28,7 +35,7 @@ use serde_json::{Value, json};
 use suite::{SUITES, Suite, Workload};
 
 struct Options {
-    /// `None` for the tour's works.
+    /// `None` for the workloads of the tour.
     suite: Option<&'static Suite>,
     list: bool,
     json: bool,
@@ -37,7 +44,7 @@ struct Options {
     threads: Option<usize>,
     device: Option<String>,
     size: Size,
-    /// Orders of accelerators to measure in turn; none for the one in force.
+    /// Orders of accelerators to measure in turn. Empty: only the current order.
     orders: Vec<String>,
     rounds: usize,
 }
@@ -75,7 +82,7 @@ fn options() -> std::result::Result<Options, String> {
             "--device" => o.device = Some(value()?),
             "--orders" => o.orders = value()?.split(';').map(str::to_string).collect(),
             "--rounds" => o.rounds = value()?.parse().map_err(|_| "--rounds takes a number".to_string())?,
-            "--bench" | "--test" => {} // cargo's own
+            "--bench" | "--test" => {} // passed by cargo
             other => return Err(format!("unknown option {other}")),
         }
     }
@@ -122,7 +129,7 @@ fn run(o: &Options) -> Result<()> {
     }
 }
 
-/// Names of the suite, and of what it lacks.
+/// Lists the workloads of the suite and the missing ones.
 fn list(o: &Options) {
     match o.suite {
         None => WORKS.iter().filter(|w| o.wants(w.name)).for_each(|w| println!("{:<28} {}", w.name, w.what)),
@@ -147,7 +154,7 @@ fn show(o: &Options, line: &Value) {
     println!("{:<28} {time:>12.1} us  {rate:>14}{host}  by {by}", line["workload"].as_str().unwrap_or_default());
 }
 
-/// One workload of a suite, under each order in turn if there are several.
+/// Measures one workload of a suite, under each order in turn.
 fn workload(o: &Options, w: &Workload, device: Device) -> Result<()> {
     let inputs = (w.inputs)()?;
     inputs.iter().try_for_each(|a| a.eval().map(|_| ()))?;
@@ -167,7 +174,7 @@ fn workload(o: &Options, w: &Workload, device: Device) -> Result<()> {
     Ok(())
 }
 
-/// One workload of the CPU: as `peers/cpu.py` does, two calls, then calls until the time is up, at least three.
+/// Measures one workload on the CPU, as `peers/cpu.py`: two warm-up calls, then calls until the time is up, at least three.
 fn on_cpu(w: &Workload, inputs: &[NdArray], seconds: f64) -> Result<Value> {
     let call = || (w.run)(inputs)?.eval().map(|_| ());
     let (first, calls) = explain(call);
@@ -176,7 +183,7 @@ fn on_cpu(w: &Workload, inputs: &[NdArray], seconds: f64) -> Result<Value> {
     let (began, mut times) = (Instant::now(), Vec::new());
     while times.len() < 3 || began.elapsed().as_secs_f64() < seconds {
         let start = Instant::now();
-        call()?; // drops its result, as the peers do
+        call()?; // includes freeing the result, as for the peers
         times.push(start.elapsed().as_secs_f64() * 1e6);
     }
     let taken = Statistics::of(&times);
@@ -186,7 +193,7 @@ fn on_cpu(w: &Workload, inputs: &[NdArray], seconds: f64) -> Result<Value> {
     Ok(line)
 }
 
-/// Host time of a launch and nothing else: of an empty kernel in a loop, and of one that takes 40 us, timed as a workload is.
+/// Measures the host time of bare launches: an empty kernel in a loop, and a 40 us kernel timed like a workload.
 fn bare_launches(device: Device) -> Result<[Value; 2]> {
     let empty = bare_launch(device, 0)?;
     let time = |_| {
@@ -199,10 +206,10 @@ fn bare_launches(device: Device) -> Result<[Value; 2]> {
     Ok([line("bare_launch", Statistics::of(&in_a_loop)), line("bare_launch_waited", waited.host())])
 }
 
-/// As CuPy's benchmark does: 5 calls, then 20 that count.
+/// The effort of CuPy's benchmark: 5 warm-up calls, then 20 measured ones.
 const EFFORT: Effort = Effort { warmup: 5, repeat: 20, max_seconds: 2.0 };
 
-/// One workload of a GPU.
+/// Measures one workload on a GPU.
 fn on_gpu(w: &Workload, inputs: &[NdArray], device: Device, seconds: f64) -> Result<Value> {
     let effort = Effort { max_seconds: seconds, ..EFFORT };
     let timing = benchmark_on(&[device], effort, || (w.run)(inputs))?.1;
@@ -222,7 +229,7 @@ fn rates(line: &mut Value, w: &Workload, us: f64) {
     }
 }
 
-/// The tour's works.
+/// Measures the workloads of the tour.
 fn works(o: &Options) -> Result<()> {
     let device = Device::parse(o.device.as_deref().unwrap_or("auto"))?;
     for work in WORKS.iter().filter(|w| o.wants(w.name)) {

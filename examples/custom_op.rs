@@ -1,6 +1,8 @@
-//! An operation that the library does not know, with a kernel for the CPU and one for CUDA: `moving_sum(a, width)`, the sums of neighbouring
-//! elements of a 1-D float64 array. It is dispatched, traced and explained as the built-in ones are, and `eval` calls it by name. (What is
-//! elementwise, or a reduction, needs none of this: see `cuprum::kernel!`.)
+//! A new operation with a CPU kernel and a CUDA kernel: `moving_sum(a, width)`, sums of adjacent elements of a 1-D float64 array.
+//!
+//! Dispatch, tracing, `explain` and `eval` treat it like a built-in operation. Elementwise operations and reductions are simpler to
+//! add:
+//! see `cuprum::kernel!`.
 //!
 //!     cargo run --release --example custom_op
 
@@ -17,7 +19,7 @@ use cuprum::{
     Work, decline, dispatch, explain, numpy, with_device,
 };
 
-/// The operation: a row like those of the library's own table.
+/// The operation, in the form of the library's own table.
 static ROW: OpDef = OpDef {
     name: "moving_sum",
     family: Family::Custom,
@@ -30,24 +32,24 @@ static ROW: OpDef = OpDef {
 };
 const MOVING_SUM: Op = Op(&ROW);
 
-/// What kernels are told beside their inputs.
+/// Parameter of the kernels besides the input arrays.
 struct Width(usize);
 
-/// Sums of `width` neighbouring elements of a 1-D array: `n` elements give `n - width + 1`.
-#[numpy("moving_sum(a, width)")] // for `eval`
+/// Returns the sums of `width` adjacent elements of a 1-D array: shape `(n - width + 1,)` for `n` elements.
+#[numpy("moving_sum(a, width)")] // makes it available in `eval`
 fn moving_sum(a: &NdArray, width: usize) -> Result<NdArray> {
     if a.ndim() != 1 || width == 0 || width > a.size() {
-        return Err(Error::value("moving_sum", format!("width {width} of shape {:?}", a.shape())));
+        return Err(Error::value("moving_sum", format!("width {width} is invalid for shape {:?}", a.shape())));
     }
     let inputs = [a.astype(DType::F64)?.contiguous()?.stored()?];
     let outputs = [OutputSpec::contiguous(DType::F64, &[a.size() - width + 1])?];
     let (device, stream) = (a.device(), Stream::current(a.device()));
     let work = Work::Custom(call::Custom(&Width(width)));
     let done = dispatch::run(&Call { op: MOVING_SUM, device, stream, inputs: &inputs, outputs: &outputs, work })?;
-    done.into_iter().next().map(NdArray::from).ok_or_else(|| Error::value("moving_sum", "no result"))
+    done.into_iter().next().map(NdArray::from).ok_or_else(|| Error::value("moving_sum", "the kernel returned no output"))
 }
 
-/// Two accelerators, one for each kind of device. They take this operation and nothing else.
+/// Two accelerators, one per kind of device, which take only this operation.
 static ON_CPU: Accelerator = Accelerator {
     name: "moving-cpu",
     device: "cpu",
@@ -73,7 +75,7 @@ fn width(call: &Call) -> Option<usize> {
 }
 
 fn on_cpu(call: &Call) -> Result<Outcome> {
-    let Some(width) = width(call) else { decline!("not a width") };
+    let Some(width) = width(call) else { decline!("the call has no width") };
     let a = NdArray::from(call.inputs[0].clone()).to_vec::<f64>()?;
     let mut sums = Vec::with_capacity(a.len() - width + 1);
     for window in a.windows(width) {
@@ -83,7 +85,7 @@ fn on_cpu(call: &Call) -> Result<Outcome> {
 }
 
 fn on_cuda(call: &Call) -> Result<Outcome> {
-    let Some(width) = width(call) else { decline!("not a width") };
+    let Some(width) = width(call) else { decline!("the call has no width") };
     let (a, outputs) = (NdArray::from(call.inputs[0].clone()), call.outputs[0].layout.size());
     let mut sums = with_device(call.device, || NdArray::empty(outputs, DType::F64))?;
     let kernel = RawKernel::compile(
@@ -96,7 +98,7 @@ fn on_cuda(call: &Call) -> Result<Outcome> {
         }"#,
         "moving_sum",
     )?;
-    // SAFETY: thread i of the first n reads `width` elements from i on, which are there because n is `width - 1` less than the length.
+    // SAFETY: thread i < n reads `width` elements from i on, which exist because the input has `n + width - 1` elements.
     unsafe { kernel.launch(kernel.over(outputs)?, args![&a, &mut sums, outputs as u64, width as u64]) }?;
     let stored = sums.stored()?;
     call.done([stored.buffer().clone()])
@@ -110,7 +112,7 @@ fn main() -> Result<()> {
         println!("{device}: {means:?}");
         calls.iter().for_each(|call| println!("    {call}"));
         if means != [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0] {
-            return Err(Error::value("custom_op", "these are not the means of three"));
+            return Err(Error::value("custom_op", "wrong moving means"));
         }
     }
     Ok(())

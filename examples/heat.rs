@@ -1,5 +1,5 @@
-//! Heat spreading over a plate: an explicit five-point step, written with slices as one would in NumPy. Each step is one
-//! fused pass over the interior on every device.
+//! Heat diffusion on a plate: an explicit five-point step, written with slices as in NumPy. Each step is one fused pass over the
+//! interior.
 //!
 //!     cargo run --release --example heat -- [side] [steps]
 
@@ -10,7 +10,7 @@ fn main() -> Result<()> {
     let side: usize = args.next().and_then(|a| a.parse().ok()).unwrap_or(256);
     let steps: usize = args.next().and_then(|a| a.parse().ok()).unwrap_or(100);
 
-    // A plate at 0 degrees with its left edge held at 100.
+    // A plate at 0 degrees with its left edge held at 100 degrees.
     let hot = NdArray::full([side, 1], 100, DType::F32)?;
     let mut plate = concat(&[hot, NdArray::zeros([side, side - 1], DType::F32)?], 1)?;
     let (result, calls) = explain(|| -> Result<()> {

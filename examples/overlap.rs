@@ -1,5 +1,5 @@
-//! Copies and computation at the same time: batches go to the device on one stream while another computes on those before. Nothing here
-//! waits for an event: an array that one stream makes and another reads is waited for by itself.
+//! Overlaps copies with computation: one stream copies batches to the device while another computes on earlier ones.
+//! No events are needed, because a stream waits for arrays of another stream automatically.
 //!
 //!     cargo run --release --example overlap -- [batches] [rows of a batch] [device]
 
@@ -24,15 +24,15 @@ fn run(device: Device, batches: usize, rows: usize) -> Result<()> {
     let weights = NdArray::full([COLUMNS, COLUMNS], 1.0 / COLUMNS as f32, DType::F32)?;
     let (copies, compute) = (Stream::new(device)?, Stream::new(device)?);
 
-    // Everything once, so that kernels are compiled and pinned memory is there.
-    one_after_the_other(&host, &weights)?;
+    // A warm-up run compiles kernels and allocates pinned memory.
+    sequential(&host, &weights)?;
     overlapped(&host, &weights, copies, compute)?;
     device.synchronize()?;
 
-    let (serial, serial_sums) = timed(device, || one_after_the_other(&host, &weights))?;
+    let (serial, serial_sums) = timed(device, || sequential(&host, &weights))?;
     let (both, sums) = timed(device, || overlapped(&host, &weights, copies, compute))?;
     println!("{batches} batches of {rows} x {COLUMNS} float32 on {device}");
-    println!("one after the other  {:8.2} ms", serial.as_secs_f64() * 1e3);
+    println!("sequential           {:8.2} ms", serial.as_secs_f64() * 1e3);
     println!("overlapped           {:8.2} ms", both.as_secs_f64() * 1e3);
     assert_eq!(sums, serial_sums, "the same sums");
     for (n, sum) in sums.iter().enumerate() {
@@ -43,7 +43,7 @@ fn run(device: Device, batches: usize, rows: usize) -> Result<()> {
     graph(&host[batches / 2], &weights, device)
 }
 
-/// What is computed of a batch, all of whose elements are `x` here.
+/// Returns the expected result per element of a batch whose elements all equal `x`.
 fn layers(x: f64) -> f64 {
     x.tanh().tanh()
 }
@@ -53,7 +53,7 @@ fn work(batch: &NdArray, weights: &NdArray) -> Result<NdArray> {
     matmul(&h, weights)?.tanh()?.sum(())
 }
 
-fn one_after_the_other(host: &[NdArray], weights: &NdArray) -> Result<Vec<f64>> {
+fn sequential(host: &[NdArray], weights: &NdArray) -> Result<Vec<f64>> {
     host.iter().map(|batch| Ok(work(&batch.to_device(weights.device())?, weights)?.item()?.as_f64())).collect()
 }
 
@@ -61,7 +61,7 @@ fn overlapped(host: &[NdArray], weights: &NdArray, copies: Stream, compute: Stre
     let mut sums = Vec::new();
     for batch in host {
         let batch = copies.scope(|| batch.to_device(weights.device()))?;
-        // Queued at once; the stream waits for the copy, and the batch's memory is used again when it has been read.
+        // Asynchronous: the stream waits for the copy, and the memory of the batch is reused after its last read.
         sums.push(compute.scope(|| work(&batch, weights)?.eval().cloned())?);
     }
     compute.scope(|| sums.iter().map(|sum| Ok(sum.item()?.as_f64())).collect())
@@ -74,7 +74,7 @@ fn timed<T>(device: Device, work: impl FnOnce() -> Result<T>) -> Result<(Duratio
     Ok((start.elapsed(), result))
 }
 
-/// The same work as a graph, where the device has such.
+/// Captures the same work as a graph and launches it, if the device supports graphs.
 fn graph(batch: &NdArray, weights: &NdArray, device: Device) -> Result<()> {
     let batch = batch.to_device(device)?;
     let captured = Graph::capture(|| work(&batch, weights));
@@ -88,6 +88,6 @@ fn graph(batch: &NdArray, weights: &NdArray, device: Device) -> Result<()> {
     let want = sum.item()?.as_f64();
     let (took, ()) = timed(device, || (0..10).try_for_each(|_| graph.launch()))?;
     assert_eq!(sum.item()?.as_f64(), want);
-    println!("ten launches of a graph of {} pieces of work: {:.2} ms", graph.nodes(), took.as_secs_f64() * 1e3);
+    println!("ten launches of a graph with {} nodes: {:.2} ms", graph.nodes(), took.as_secs_f64() * 1e3);
     Ok(())
 }

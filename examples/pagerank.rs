@@ -1,5 +1,4 @@
-//! PageRank by power iteration on whichever device there is: the sparse matrix-vector product is written as `take` and
-//! `segment_sum`, the damping step is one fused pass.
+//! PageRank by power iteration. The sparse matrix-vector product is `take` and `segment_sum`, the damping step one fused pass.
 //!
 //!     cargo run --release --example pagerank -- [pages] [links per page] [device]
 
@@ -14,7 +13,7 @@ fn main() -> Result<()> {
 }
 
 fn run(pages: usize, links: usize) -> Result<()> {
-    // Row i of the matrix in CSR form: the pages that link to page i. Here every page has equally many, drawn at random.
+    // CSR form: row i lists the pages that link to page i. Every page has the same number of random links.
     let sources = Generator::new(1).integers(0, pages as i64, pages * links, DType::I64)?;
     let offsets = NdArray::arange(0, pages * links + 1, links)?;
     let share = 1.0 / links as f64;
@@ -29,7 +28,7 @@ fn run(pages: usize, links: usize) -> Result<()> {
         let change = (&next - &rank).abs()?.sum(())?.item()?.as_f64();
         rank = next;
         if change < 1e-10 {
-            println!("settled after {step} steps on {}", rank.device());
+            println!("converged after {step} steps on {}", rank.device());
             break;
         }
     }

@@ -1,4 +1,4 @@
-//! The README's example.
+//! The example of the README.
 
 use cuprum::{DType, Device, NdArray, explain, io, matmul, random::Generator, with_device};
 
@@ -9,7 +9,7 @@ fn main() -> cuprum::Result<()> {
     let gram = matmul(&scaled, &scaled.t()?)?; // cuTENSOR, cuBLAS or gemm
     println!("{gram}");
 
-    let (_, calls) = explain(|| a.power(2)?.sum(())?.item()); // who did it, and who declined
+    let (_, calls) = explain(|| a.power(2)?.sum(())?.item()); // which accelerator ran it, and which declined
     calls.iter().for_each(|c| println!("{c}"));
 
     let host = with_device(Device::CPU, || NdArray::linspace(0, 1, 11))?;

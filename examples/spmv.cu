@@ -1,5 +1,5 @@
-// y = A x for a matrix in compressed sparse row form: row i has the elements data[k] in the columns col[k], for k from row[i] up to,
-// but not including, row[i + 1].
+// y = A x for a matrix in compressed sparse row (CSR) form. Row i has the elements data[k] in the columns col[k],
+// for row[i] <= k < row[i + 1].
 extern "C" __global__
 void spmv(const int* row, const int* col, const float* data, const float* x, float* y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

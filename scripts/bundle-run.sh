@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Run the bundle: info, conformance, tour and benches. Full logs go to OUT (default: ./results); a summary is printed last.
+# Runs the bundle: info, conformance, tour and benches. Writes logs to OUT (default: ./results) and prints a summary.
 #   run.sh [info] [conformance] [memcheck] [sanitize] [tour] [bench] [native] [peers]      (default: info conformance tour bench)
-# The first run unpacks the binaries beside this script; `run.sh unpack` does that alone.
+# The first run unpacks the binaries into the script's folder; `run.sh unpack` only unpacks.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 if [ ! -e "$here/.unpacked" ]; then
-  # Python reads the format too, where tar has no xz.
+  # Python is the fallback if tar has no xz.
   tar -xf "$here/files.tar.xz" -C "$here" 2>/dev/null || python3 -m tarfile -e "$here/files.tar.xz" "$here" || exit 1
   touch "$here/.unpacked"
 fi
@@ -14,7 +14,7 @@ OUT=${OUT:-$PWD/results}
 mkdir -p "$OUT"
 steps=${*:-info conformance tour bench}
 summary=()
-# run NAME COMMAND...: log to OUT/NAME.log, remember the last line and the exit code
+# run NAME COMMAND...: writes OUT/NAME.log, and adds the last line and the exit code to the summary
 run() {
   local name=$1 start=$SECONDS
   shift
@@ -26,11 +26,11 @@ for step in $steps; do
   case $step in
     info) run info "$here/cuprum" info ;;
     conformance) run conformance "$here/conformance" --jobs "$(nproc)" ;;
-    # After conformance: its kernels are on the disk cache then. Without the pool, whose blocks are larger than what is asked for.
+    # After conformance, which fills the kernel cache. Without the pool, whose blocks exceed the requested size and hide accesses past the end.
     memcheck) CUPRUM_GPU_MEMORY_POOL=0 run memcheck compute-sanitizer --tool memcheck --target-processes all --error-exitcode 9 "$here/conformance" --jobs "$(nproc)" ;;
-    # Large arrays under racecheck and memcheck, within five minutes.
+    # Large arrays under racecheck and memcheck, for at most five minutes.
     sanitize) run sanitize bash "$here/sanitize.sh" ;;
-    # CUB without cuprum, where there is a compiler. Before `peers`, whose table it is part of then.
+    # CUB without cuprum; needs nvcc. Run before `peers`, so that its table includes the results.
     native)
       nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
       run native-build "$nvcc" -O3 -std=c++17 -arch=native --extended-lambda -o "$OUT/native_cub" "$here/peers/native_cub.cu"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Make target/bundle: an archive of stripped release binaries, and a run.sh that unpacks it, for a GPU machine that has no Rust toolchain.
+# Builds target/bundle for a GPU machine without a Rust toolchain: an archive of stripped release binaries, and run.sh, which unpacks it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bundle=target/bundle out=target/bundle-files
 rm -rf "$bundle" "$out" && mkdir -p "$bundle" "$out"
 
 cargo build --release --locked -p cuprum-cli
-# The newest executable of a cargo target, from cargo's own messages.
+# executable COMMAND...: prints the executable that a cargo command builds, read from cargo's JSON messages
 executable() { "$@" --message-format=json | python3 -c '
 import json, sys
 last = [m["executable"] for m in map(json.loads, sys.stdin) if m.get("executable")][-1:]
@@ -19,7 +19,7 @@ cp scripts/sanitize.sh "$out/"
 cp -r tests/large "$out/large"
 cp -r benches/peers "$out/peers"
 cp benches/ratios.py "$out/peers/"
-# The binaries have most of their code in common, which a dictionary of 96 MiB finds.
+# The binaries share most of their code. A dictionary of 96 MiB covers all of them.
 tar -C "$out" --owner=0 --group=0 -c . | xz -T1 --lzma2=preset=3,dict=96MiB >"$bundle/files.tar.xz"
 cp scripts/bundle-run.sh "$bundle/run.sh"
 unpacked=$(du -sm "$out" | cut -f1) size=$(du -sm "$bundle" | cut -f1)

@@ -16,7 +16,7 @@ LOWEST, HIGHEST = 0.5, 64.0
 
 
 def read(page):
-    """The ratios per peer in the first table of a page, and the geometric means listed below it."""
+    """Returns the ratios per peer in the first table of a page, and the geometric means listed below it."""
     rows, means = [], {}
     for line in (DOCS / "results" / page).read_text().splitlines():
         if line.startswith("| workload") and not rows:

@@ -9,13 +9,13 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LONGEST_ARCHITECTURE = 1500
+MAX_ARCHITECTURE_WORDS = 1500
 FOLDERS = ("benches/", "crates/", "docs/", "examples/", "scripts/", "src/", "tests/", ".ci/")
 CRATES = tuple(f"{crate.name}/" for crate in (ROOT / "crates").iterdir())
 
 
 def anchors(page):
-    """The anchors of a page's headings, by GitHub's rule."""
+    """Returns the anchors that GitHub gives the headings of a page."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
     return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
 
@@ -28,20 +28,20 @@ def faults(page):
             continue
         file = (page.parent / path).resolve() if path else page
         if not file.exists():
-            yield f"no file {target}"
+            yield f"missing file {target}"
         elif anchor and anchor not in anchors(file):
-            yield f"no heading {target}"
+            yield f"missing heading {target}"
     for code in re.findall(r"`([\w./-]+)`", text):
         path = f"crates/{code}" if code.startswith(CRATES) else code
         if path.startswith(FOLDERS) and not (ROOT / path).exists():
-            yield f"no path {code}"
+            yield f"missing path {code}"
 
 
 listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
 pages = [ROOT / name for name in listed if (ROOT / name).exists()]
 found = [f"{page.relative_to(ROOT)}: {fault}" for page in pages for fault in faults(page)]
 words = len((ROOT / "docs/architecture.md").read_text().split())
-if words > LONGEST_ARCHITECTURE:
-    found.append(f"docs/architecture.md: {words} words of {LONGEST_ARCHITECTURE}")
+if words > MAX_ARCHITECTURE_WORDS:
+    found.append(f"docs/architecture.md: {words} words, limit {MAX_ARCHITECTURE_WORDS}")
 print("\n".join(found) or f"{len(pages)} documents checked")
 sys.exit(bool(found))

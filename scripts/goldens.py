@@ -1,30 +1,29 @@
 #!/usr/bin/env python3
-"""Makes the goldens of tests/conformance: what NumPy 2 answers to every case.
+"""Generates the expected results (goldens) of tests/conformance with NumPy 2.
 
     python3 -m venv .venv && .venv/bin/pip install -r scripts/goldens-requirements.txt
     .venv/bin/python scripts/goldens.py            # writes tests/conformance/goldens and the promotion table
     .venv/bin/python scripts/goldens.py --check    # compares instead of writing; exit code 1 if anything differs
     .venv/bin/python scripts/goldens.py --show 'sum(a_f32)'
 
-Case files, tests/conformance/cases/FAMILY.txt, hold one expression a line, read by NumPy here and by `cuprum::eval` in
-the Rust program. Lines that begin with a colon set rules for the lines below them:
+Case files, tests/conformance/cases/FAMILY.txt, hold one expression per line, which NumPy evaluates here and
+`cuprum::eval` in the Rust program. Lines that start with a colon set rules for the following lines:
 
-    :section TITLE       forgets all rules
-    :for d in floats     makes a case for each item: `{d}` stands for it, `{D}` for the full name of a dtype.
-                         Several make all combinations. Lists of dtypes have names: see LISTS
+    :section TITLE       resets all rules
+    :for d in floats     makes one case per item: `{d}` is replaced by it, `{D}` by the full name of the dtype.
+                         Several loops make all combinations. LISTS defines names for lists of dtypes
     :ulp N               results may differ from NumPy's by N units in the last place (the default is 0)
-    :wide N              the same, but the golden is computed in more precision than the dtype has: NumPy's own
-                         functions err by up to 4 units
-    :sum N               the golden is wide; the error may be one unit plus N times epsilon times the sum of magnitudes
+    :wide N              as ulp, with a golden in extended precision, because NumPy's functions err by up to 4 units
+    :sum N               as wide; the error may be one unit plus N * epsilon * sum of magnitudes
     :anyzero             the sign of zeros is not compared
-    :raises              NumPy refuses these, and so must cuprum
-    :unraised            NumPy's refusal is not wanted of cuprum: used with `=>`
+    :raises              NumPy raises an error, and cuprum must return one
+    :unraised            cuprum returns a result where NumPy raises: used with `=>`
 
-`EXPRESSION => REFERENCE` gives cuprum the first and NumPy the second: for functions that NumPy does not have, and for
-the deliberate differences from NumPy, all of which stand in cases/differences.txt with their reasons.
+`EXPRESSION => REFERENCE` evaluates the first with cuprum and the second with NumPy: for functions that NumPy lacks,
+and for deliberate differences, which cases/differences.txt lists with their reasons.
 
-Files: FAMILY.cases has a line for each case after expansion (expression, rule, dtype, shape, parted by tabs), FAMILY.npz
-one array for each dtype: the results one after the other. bfloat16 is stored as uint16 under a name ending in `|bf16`.
+Files: FAMILY.cases has a line per expanded case (expression, rule, dtype, shape, separated by tabs), FAMILY.npz
+one array per dtype with the concatenated results. bfloat16 is stored as uint16 under a name ending in `|bf16`.
 """
 
 import argparse
@@ -57,7 +56,7 @@ LISTS = goldens_inputs.LISTS
 
 
 class Rules:
-    """What the lines with a colon say."""
+    """The rules in force, set by lines that start with a colon."""
 
     def __init__(self):
         self.loops, self.kind, self.amount = [], "ulp", 0
@@ -86,7 +85,7 @@ class Rules:
 
 
 def expand(line, loops):
-    """The line for every combination of the loops that it uses."""
+    """Yields the line for every combination of the loops that it uses."""
     used = [loop for loop in loops if f"{{{loop[0]}}}" in line or f"{{{loop[0].upper()}}}" in line]
     for combination in itertools.product(*(values for _, values in used)):
         text = line
@@ -98,7 +97,7 @@ def expand(line, loops):
 
 
 def read_cases(path):
-    """Pairs of an expression and its reference, with the rules in force."""
+    """Yields position, expression, reference and rules of every case."""
     rules = Rules()
     for number, line in enumerate(path.read_text().splitlines(), 1):
         line = line.strip()
@@ -114,7 +113,7 @@ def read_cases(path):
 
 
 class Evaluator:
-    """NumPy's answer to an expression."""
+    """Evaluates expressions with NumPy."""
 
     def __init__(self, inputs):
         self.names = {**vars(np), **goldens_reference.FUNCTIONS, **inputs}
@@ -123,7 +122,7 @@ class Evaluator:
         return eval(compile(ast.parse(text, mode="eval"), text, "eval"), dict(self.names))  # noqa: S307
 
     def native(self, text):
-        """As NumPy computes it; for bfloat16, as NumPy would if it treated it like float16."""
+        """Returns the result of NumPy. bfloat16 follows NumPy's rules for float16."""
         if "bf16" not in text and "bfloat16" not in text:
             return np.asarray(self.run(text))
         mixed = "_f16" in text or "'float16'" in text
@@ -136,13 +135,13 @@ class Evaluator:
             result = None
         if wanted is None or (result is not None and result.dtype == wanted):
             return result
-        # ml_dtypes lacks the function, or gives another dtype (float32 beside a Python float): one operation in
-        # float32, its scalars rounded, the result rounded, is the same.
+        # ml_dtypes lacks the function or returns another dtype (float32 for a Python float operand). An operation in
+        # float32 with rounded scalars and a rounded result is equivalent.
         wider = np.asarray(self.run(self.scalars_in_bf16(text.replace("_bf16", "_bf16w").replace("'bfloat16'", "'float32'"))))
         return wider.astype(wanted)
 
     def like_float16(self, text):
-        """The dtype that the expression has when bfloat16 promotes as float16 does."""
+        """Returns the dtype of the expression if bfloat16 promotes like float16."""
         dtype = np.asarray(self.run(text.replace("_bf16", "_bf16h").replace("'bfloat16'", "'float16'"))).dtype
         return BF16 if dtype == np.float16 else dtype
 
@@ -157,8 +156,8 @@ class Evaluator:
         return ast.unparse(Round().visit(ast.parse(text, mode="eval")))
 
     def wide(self, text, scale=False):
-        """The outermost operation in more precision than the dtype has, its arguments as NumPy computes them; with
-        `scale`, over the magnitudes of its arguments."""
+        """Returns the outermost operation in extended precision, on arguments computed by NumPy. With `scale`, on the
+        magnitudes of the arguments."""
         native = self.native(text)
         node, trailing = ast.parse(text, mode="eval").body, []
         while isinstance(node, ast.Subscript):
@@ -196,7 +195,7 @@ def real_of(dtype):
 
 
 def widen(value, native, magnitudes):
-    """An argument in more precision; Python floats first take the dtype of the operation, as in NumPy."""
+    """Returns an argument in extended precision. Python floats are first rounded to the dtype of the operation."""
     if isinstance(value, (list, tuple)):
         return type(value)(widen(v, native, magnitudes) for v in value)
     if isinstance(value, (float, complex)) and not isinstance(value, np.generic):
@@ -219,7 +218,7 @@ def widen(value, native, magnitudes):
 
 
 class Goldens:
-    """The results of a family, dtype by dtype."""
+    """The results of a family, grouped by dtype."""
 
     def __init__(self):
         self.lines, self.results, self.scales = [], {}, []
@@ -245,7 +244,7 @@ def family(path, evaluator):
     for place, expression, reference, rules in read_cases(path):
         text = reference or expression
         asked = (text, rules.text(), rules.raises)
-        if expression in seen:  # another loop has made it already
+        if expression in seen:  # generated by another loop
             if seen[expression] != asked:
                 failures.append(f"{place}: '{expression}' is there twice, with other rules")
             continue
@@ -260,7 +259,7 @@ def family(path, evaluator):
                 result, dtype = evaluator.wide(text)
                 result = result.astype(dtype)
                 scale = evaluator.wide(text, scale=True)[0] if rules.kind == "sum" else None
-        except Exception as error:  # noqa: BLE001 -- what NumPy refuses is part of the goldens
+        except Exception as error:  # noqa: BLE001 -- errors of NumPy are part of the goldens
             if rules.raises or text == "raises":
                 goldens.lines.append(f"{expression}\traises {type(error).__name__}")
             else:
@@ -275,7 +274,7 @@ def family(path, evaluator):
 
 
 def npz(members):
-    """The bytes of an npz that depend on the arrays alone."""
+    """Returns the bytes of a reproducible npz file."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, array in members.items():
@@ -293,11 +292,11 @@ def npz(members):
 
 
 def promotion():
-    """The text of the promotion table: what `add` gives, which for bfloat16 says more than `promote_types`."""
+    """Returns the promotion table, from the dtypes of `add`. For bfloat16 it is more exact than `promote_types`."""
     lines = [
-        "# Made by scripts/goldens.py: the dtype of `a + b` for arrays of one element, and beside Python scalars.",
-        "# bfloat16 is that of ml_dtypes, but for Python floats, which ml_dtypes takes to float32: here they are weak,",
-        "# as they are for NumPy's own floats.",
+        "# Generated by scripts/goldens.py: the dtype of `a + b` for arrays of one element, and with Python scalars.",
+        "# bfloat16 follows ml_dtypes, except that Python floats are weak, as for NumPy's own dtypes. ml_dtypes promotes",
+        "# them to float32.",
     ]
     one = {name: np.ones(1, dtype) for name, dtype in DTYPES.items()}
     for x, y in itertools.product(DTYPES, DTYPES):
@@ -310,7 +309,7 @@ def promotion():
 
 
 def outputs():
-    """Every file this script makes, with its contents."""
+    """Returns the path and contents of every generated file."""
     inputs = goldens_inputs.make()
     evaluator = Evaluator({**inputs, **goldens_inputs.stand_ins(inputs)})
     yield GOLDENS / "inputs.npz", npz(inputs)
@@ -324,8 +323,8 @@ def outputs():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="compare with the files that are there")
-    parser.add_argument("--show", metavar="EXPRESSION", help="print what NumPy answers")
+    parser.add_argument("--check", action="store_true", help="compare with the existing files")
+    parser.add_argument("--show", metavar="EXPRESSION", help="print the result of NumPy")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     with np.errstate(all="ignore"):
@@ -340,7 +339,7 @@ def main():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(contents)
             elif not path.exists() or path.read_bytes() != contents:
-                print(f"{path.relative_to(ROOT)} is not what the case files make", file=sys.stderr)
+                print(f"{path.relative_to(ROOT)} differs from the generated contents", file=sys.stderr)
                 different += 1
         return min(different, 1)
 

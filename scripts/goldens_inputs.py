@@ -1,4 +1,4 @@
-"""The named arrays that conformance cases compute with: `{kind}_{dtype}`, such as `a_f32`."""
+"""The input arrays of conformance cases, named `{kind}_{dtype}`, such as `a_f32`."""
 
 import ml_dtypes
 import numpy as np
@@ -26,10 +26,10 @@ LISTS["inexact"] = LISTS["floats"] + LISTS["complexes"]
 LISTS["reals"] = LISTS["ints"] + LISTS["floats"]
 LISTS["numbers"] = LISTS["ints"] + LISTS["inexact"]
 LISTS["every"] = ["bool"] + LISTS["numbers"]
-# A few that stand for the rest where every dtype would make too many cases.
+# Representative dtypes, for cases that would be too many with every dtype.
 LISTS["some"] = ["bool", "i8", "i32", "u8", "u64", "f16", "f32", "f64", "c64"]
 
-# Values that may be anything, at places where two inputs agree or where rounding has ties.
+# Values at fixed indices, where two inputs are equal or rounding has ties.
 FIXED = [0, 1, -1, 2.5, -0.5, 3]
 
 
@@ -77,7 +77,7 @@ def _specials(dtype):
 
 
 def make():
-    """All inputs by name."""
+    """Returns all inputs by name."""
     inputs = {}
     for number, (name, dtype) in enumerate(DTYPES.items()):
         rng = np.random.default_rng(1000 + number)
@@ -99,7 +99,7 @@ def make():
             "e": draw((0, 3), 0, 1),
             "s": _specials(dtype),
         }
-        # Many vector registers long, with a tail, and next to nothing when compressed.
+        # Several vector registers plus a tail; compresses well.
         kinds["x"], kinds["y"] = np.tile(kinds["a"], 23), np.tile(kinds["b"], 23)
         inputs.update({f"{kind}_{name}": np.asarray(array) for kind, array in kinds.items()})
     inputs["index"] = np.array([2, 0, -1, 1, 1])
@@ -109,6 +109,6 @@ def make():
 
 
 def stand_ins(inputs):
-    """bfloat16 inputs as float16, for dtypes, and as float32, for values."""
+    """Returns the bfloat16 inputs as float16, to find dtypes, and as float32, to find values."""
     of = {n: a for n, a in inputs.items() if n.endswith("_bf16")}
     return {n + "h": a.astype(np.float16) for n, a in of.items()} | {n + "w": a.astype(np.float32) for n, a in of.items()}

@@ -1,4 +1,4 @@
-"""What conformance cases use beside NumPy: functions that NumPy lacks, and cuprum's deliberate differences from it."""
+"""Reference functions of conformance cases besides NumPy: functions that NumPy lacks, and cuprum's deliberate differences."""
 
 import ast
 
@@ -8,11 +8,11 @@ OPERATORS = {ast.MatMult: np.matmul, ast.Pow: np.power, ast.Div: np.divide, ast.
 
 
 class Refused(Exception):
-    """cuprum refuses what NumPy computes."""
+    """An input that NumPy accepts and cuprum rejects."""
 
 
 def saturate(x, dtype):
-    """Floats to integers as cuprum converts them: truncated, limited to the range, NaN to 0."""
+    """Converts floats to integers as cuprum does: truncates and saturates, NaN becomes 0."""
     info = np.iinfo(dtype)
     values = [0 if v != v else max(info.min, min(info.max, _trunc(v))) for v in np.asarray(x).real.astype(float).ravel().tolist()]
     return np.array(values, dtype).reshape(np.shape(x))
@@ -23,7 +23,7 @@ def _trunc(v):
 
 
 def int_power(x, y):
-    """Integer powers as cuprum computes them: a negative exponent gives `1 / x**|y|`, truncated; 1 / 0 is 0."""
+    """Computes integer powers as cuprum does: negative exponents give `1 / x**|y|`, truncated, with 1 / 0 = 0."""
     dtype = np.result_type(x, y)
     bits = 8 * dtype.itemsize
 
@@ -38,22 +38,22 @@ def int_power(x, y):
     return np.array([one(*pair) for pair in zip(x.ravel(), y.ravel())], dtype).reshape(x.shape)
 
 
-def _folded(fold, a, offsets, wide, magnitudes):
+def _segment_reduce(ufunc, a, offsets, wide, magnitudes):
     a = np.asarray(a)
-    dtype = fold.reduce(np.zeros(0, a.dtype)).dtype
+    dtype = ufunc.reduce(np.zeros(0, a.dtype)).dtype
     if wide and dtype.kind in "fcV":
         a = a.astype(np.clongdouble if a.dtype.kind == "c" else np.longdouble)
     a = np.abs(a) if magnitudes else a
-    result = [fold.reduce(a[i:j]) for i, j in zip(offsets[:-1], offsets[1:])]
+    result = [ufunc.reduce(a[i:j]) for i, j in zip(offsets[:-1], offsets[1:])]
     return np.array(result, None if wide or magnitudes else dtype)
 
 
 def segment_sum(a, offsets, wide=False, magnitudes=False):
-    return _folded(np.add, a, offsets, wide, magnitudes)
+    return _segment_reduce(np.add, a, offsets, wide, magnitudes)
 
 
 def segment_prod(a, offsets, wide=False, magnitudes=False):
-    return _folded(np.multiply, a, offsets, wide, magnitudes)
+    return _segment_reduce(np.multiply, a, offsets, wide, magnitudes)
 
 
 segment_sum.scaled = lambda a, offsets: segment_sum(a, offsets, wide=True, magnitudes=True)
@@ -66,7 +66,7 @@ def _extremes(a, offsets, extreme, none):
 
 
 def _limits(dtype):
-    """What exceeds no value of a dtype, and what no value exceeds."""
+    """Returns the minimum and the maximum of a dtype, infinities included."""
     if dtype.kind == "b":
         return False, True
     if dtype.kind in "iu":
@@ -83,7 +83,7 @@ def segment_max(a, offsets):
 
 
 def segment_argsort(a, offsets):
-    """Places of a stable sort within each segment."""
+    """Returns the indices that sort each segment stably."""
     a = np.asarray(a)
     sorted_places = [i + np.argsort(a[i:j], kind="stable") for i, j in zip(offsets[:-1], offsets[1:])]
     return np.concatenate(sorted_places or [np.zeros(0, np.int64)])
@@ -93,11 +93,11 @@ def segment_sort(a, offsets):
     return np.asarray(a)[segment_argsort(a, offsets)]
 
 
-# ---- functions that NumPy has under other names, or not at all ----
+# ---- functions that NumPy lacks or names differently ----
 
 
 def descending_places(a, axis=-1):
-    """Places of a stable sort with the largest first: NaN, as the largest, come first."""
+    """Returns the indices of a stable descending sort. NaN counts as the largest."""
     a = np.asarray(a)
     places = np.argsort(np.flip(a, axis), axis, kind="stable")
     return a.shape[axis] - 1 - np.flip(places, axis)
@@ -122,7 +122,7 @@ weighted_bincount.scaled = lambda x, weights, minlength=0: weighted_bincount(x, 
 
 
 def even_edges(a, bins):
-    """numpy.linspace over the range of `a` as it computes edges of float16: each step rounded to the dtype of `a`."""
+    """Returns numpy.linspace over the range of `a`, with each step rounded to the dtype of `a`, as for float16 bin edges."""
     low, high = a.min(), a.max()
     return np.append(np.arange(bins).astype(a.dtype) * ((high - low) / a.dtype.type(bins)) + low, high)
 
@@ -135,13 +135,13 @@ def cummin(a, axis=None):
     return np.minimum.accumulate(np.ravel(a) if axis is None else a, 0 if axis is None else axis)
 
 
-# ---- random numbers: Philox 4x32-10 (Salmon et al., SC 2011), as crates/core/src/op/call/ lays it out ----
+# ---- random numbers: Philox 4x32-10 (Salmon et al., SC 2011), in the layout of core's `call::Random` ----
 
 MASK = 0xFFFFFFFF
 
 
 def philox(block, key):
-    """Four words from a counter of 64 bits and a key of 64 bits."""
+    """Returns four words for a 64-bit counter and a 64-bit key."""
     c = [block & MASK, block >> 32 & MASK, 0, 0]
     k = [key & MASK, key >> 32 & MASK]
     for _ in range(10):
@@ -151,7 +151,7 @@ def philox(block, key):
     return c
 
 
-# The known answers of the Random123 distribution.
+# Known answer of Random123, the authors' library.
 assert philox(0, 0) == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
 assert philox((1 << 64) - 1, (1 << 64) - 1) != philox(0, 0)
 
@@ -170,7 +170,7 @@ def _count(size):
 
 
 def _units(count, dtype, seed):
-    """Uniform numbers in [0, 1): float64, or float32 for the narrower dtypes."""
+    """Returns uniform numbers in [0, 1): float64, or float32 for narrower dtypes."""
     if dtype == np.float64:
         return np.array([(w >> 11) * 2.0**-53 for w in _pairs(_words(count, 2, seed))])[:count]
     return np.array([(w >> 8) * 2.0**-24 for w in _words(count, 4, seed)], np.float32)[:count]
@@ -200,7 +200,7 @@ def integers(low, high=None, size=None, dtype="int64", endpoint=False, seed=0):
 
 
 def _polar(loc, scale, size, dtype, seed):
-    """Radius and angle of Box-Muller for each element, in more precision than the dtype has."""
+    """Returns radius and direction of the Box-Muller transform per element, in extended precision."""
     dtype = np.dtype(dtype)
     count = _count(size)
     u = _units(count + count % 2, dtype, seed).astype(np.longdouble)
@@ -214,7 +214,7 @@ def normal(loc=0.0, scale=1.0, size=None, dtype="float64", seed=0, wide=False):
     return result if wide else result.astype(dtype)
 
 
-# The angle, up to 2 pi, is rounded before its sine is taken.
+# The error scale includes the angle of up to 2 pi, which is rounded before its sine.
 normal.scaled = lambda loc=0.0, scale=1.0, size=None, dtype="float64", seed=0: _shaped(
     abs(loc) + scale * 2 * np.pi * _polar(loc, scale, size, dtype, seed)[0], size
 )

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Run the rooms with unsafe code under miri: the pool of host memory, and the CPU backend's kernels at small sizes.
+# Runs unsafe code under miri: the host memory pool, and the kernels of the CPU backend at small sizes.
 #   rustup toolchain install nightly --component miri,rust-src
 #   scripts/miri.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
-# Statistics are read from the system, and threads of the pool never end. Rayon's queues turn numbers into pointers and break the
-# older of the two sets of rules for references.
+# Isolation: memory statistics come from the system. Leaks: pool threads never end. Provenance and tree borrows: rayon's queues convert
+# integers to pointers and violate stacked borrows.
 export MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-ignore-leaks -Zmiri-permissive-provenance -Zmiri-tree-borrows ${MIRIFLAGS:-}"
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target/miri}
 miri() { cargo +nightly miri test --locked "$@"; }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes crates/eval/src/numpy_names.txt: the public functions and ufuncs of NumPy, one path a line.
+"""Writes crates/eval/src/numpy_names.txt: the public functions and ufuncs of NumPy, one path per line.
 
 Run with the NumPy of scripts/goldens-requirements.txt. `eval` uses the list to tell a function that this version lacks from a typing error.
 """

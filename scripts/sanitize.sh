@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# Run the scripts of tests/large under compute-sanitizer, with the kernels of cub and of the base. Their arrays are large enough for
-# later rounds of every grid-stride loop, which conformance does not reach. Prints a line per run; fails if a run reports a hazard or
-# an error, or does not end within the budget.
+# Runs the scripts of tests/large under compute-sanitizer, with the kernels of cub and of the base. Their arrays are large enough for
+# several iterations of every grid-stride loop, unlike those of conformance. Prints a line per run. Fails if a run reports a hazard or
+# an error, or exceeds the time budget.
 #   sanitize.sh [racecheck] [memcheck]      (default: both)
-# CUPRUM: the command (default: ./cuprum beside this script, else target/release/cuprum). JOBS: runs at a time (default 4).
-# BUDGET: seconds for all runs together (default 280). OUT: folder of the logs (default ./results).
+# CUPRUM: the command (default: cuprum in the script's folder, else target/release/cuprum). JOBS: parallel runs (default 4).
+# BUDGET: total seconds (default 280). OUT: folder of the logs (default ./results).
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 if [ -d "$here/large" ]; then lists=$here/large default=$here/cuprum; else lists=$here/../tests/large default=$here/../target/release/cuprum; fi
 cuprum=${CUPRUM:-$default} JOBS=${JOBS:-4} BUDGET=${BUDGET:-280} OUT=${OUT:-$PWD/results}
 tools=${*:-racecheck memcheck}
 mkdir -p "$OUT"
-# Blocks of the pool are larger than the arrays in them, so that memcheck would miss accesses past an array's end.
+# Pool blocks exceed the size of their arrays, which would hide accesses past the end from memcheck.
 export CUPRUM_GPU_MEMORY_POOL=0 CUPRUM_COMPILE=wait
 sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
 
-# evaluate LIST ORDER [COMMAND...]: the list by the accelerators ORDER, `base` for the base alone
+# evaluate LIST ORDER [COMMAND...]: runs the list under the order of accelerators ORDER, `base` for the base alone
 evaluate() {
   local list=$1 order=${2#base}
   shift 2
@@ -23,7 +23,7 @@ evaluate() {
   [ "$left" -gt 0 ] || return 124
   timeout "$left" "$@" "$cuprum" eval --device cuda --accelerators "$order" --file "$lists/$list.txt"
 }
-# check TOOL LIST ORDER: one run under a tool, or without one (`warm`), which leaves its kernels in the cache
+# check TOOL LIST ORDER: one run under a tool, or without one (`warm`), which fills the kernel cache
 check() {
   local tool=$1 list=$2 order=$3 start=$SECONDS rc verdict=ok
   local log=$OUT/$tool-$list-$order.log
@@ -33,7 +33,7 @@ check() {
   else
     evaluate "$list" "$order" "$sanitizer" --tool "$tool" --error-exitcode 9 >"$log" 2>&1
     rc=$?
-    # A summary without findings; racecheck's warnings leave the exit code 0.
+    # Check the summary too, because racecheck exits with 0 after warnings.
     grep -Eq 'ERROR SUMMARY: 0 errors|RACECHECK SUMMARY: 0 hazards' "$log" || verdict=FAILED
   fi
   [ "$rc" = 0 ] || verdict=FAILED
@@ -41,7 +41,7 @@ check() {
   printf '%-10s %-10s %-5s %4ds rc=%d %s  %s\n' "$tool" "$list" "$order" $((SECONDS - start)) "$rc" "$verdict" "$(grep SUMMARY "$log" | tail -n 1)"
 }
 for tool in warm $tools; do
-  # Segments first, so that a short budget covers the kernel with the most barriers.
+  # Segments first: with a short budget, the kernel with the most barriers still runs.
   for list in segment $(cd "$lists" && ls ./*.txt | sed 's|./||; s|\.txt$||' | grep -v '^segment$'); do
     for order in cub base; do
       while [ "$(jobs -rp | wc -l)" -ge "$JOBS" ]; do wait -n; done

@@ -20,7 +20,7 @@ F64, F32 = "f64", "f32"
 
 
 def rounded(x, format):
-    """The nearest value of a format, as a Python float."""
+    """Rounds to the nearest value of a format, as a Python float."""
     x = float(x)
     return x if format == F64 else struct.unpack("f", struct.pack("f", x))[0]
 
@@ -40,7 +40,7 @@ def fit(f, a, b, weight, format, target):
                 rest[i] = w * (y - fixed)
                 for j in range(n):
                     rows[i, j] = w * x ** (k + j)
-            # Normal equations; 300 bits leave room for squaring the condition.
+            # Normal equations square the condition number; 300 bits are enough for that.
             solution = mp.lu_solve(rows.T * rows, rows.T * rest)
             if k == 0:
                 error = max(abs(e) for e in rows * solution - rest)
@@ -54,16 +54,16 @@ def fit(f, a, b, weight, format, target):
 
 
 def series(f, order, at_zero):
-    """f, with its limit near 0, where the formula cancels."""
+    """Returns f, with its limit near 0, where the formula cancels."""
     return lambda x: f(x) if abs(x) > mpf(2) ** -60 else mpf(at_zero)
 
 
 LN2, PI = mp.log(2), mp.pi
 HALF_LN2 = LN2 / 2 * mpf("1.01")
 OCTANT = PI / 4
-root = lambda f: lambda z: f(mp.sqrt(z))  # of the argument's square
+root = lambda f: lambda z: f(mp.sqrt(z))  # f as a function of the square of its argument
 
-# name, what it is, f, a, b, weight that makes the error relative to the result
+# Name, description, f, a, b, weight that makes the error relative to the result.
 POLYNOMIALS = [
     ("EXP", "(e^r - 1 - r) / r^2, |r| <= ln 2 / 2", lambda r: (mp.exp(r) - 1 - r) / r**2, -HALF_LN2, HALF_LN2, lambda r: r**2),
     ("EXP2", "(2^r - 1) / r, |r| <= 1/2", lambda r: (2**r - 1) / r, mpf("-0.51"), mpf("0.51"), lambda r: r),
@@ -76,7 +76,7 @@ POLYNOMIALS = [
 ]
 TARGETS = {F64: mpf(2) ** -57, F32: mpf(2) ** -27.5}
 
-# For one format only: name, format, what it is, f, a, b, weight, target.
+# For one format only: name, format, description, f, a, b, weight, target.
 LOG_POLY = lambda f: (mp.log1p(f) - f + f**2 / 2) / f**3
 SPECIAL = [
     ("LOG_F32", F32, "(log(1 + f) - f + f^2 / 2) / f^3, sqrt(1/2) <= 1 + f <= sqrt 2", LOG_POLY, 1 / mp.sqrt(2) - 1, mp.sqrt(2) - 1, lambda f: f**2, mpf(2) ** -26.5),
@@ -88,11 +88,11 @@ SPECIAL = [
 ]
 
 
-def show(name, what, coefficients, error=None, type="f64"):
+def show(name, description, coefficients, error=None, type="f64"):
     if isinstance(coefficients, float):
-        print(f"/// {what}.\npub const {name}: f64 = {coefficients!r};")
+        print(f"/// {description}.\npub const {name}: f64 = {coefficients!r};")
         return
-    what += f"; error 2^{float(mp.log(error, 2)):.1f}" if error else ""
+    description += f"; error 2^{float(mp.log(error, 2)):.1f}" if error else ""
     lines, line = [], "   "
     for c in coefficients:
         text = f" {c!r}," if type == "f64" else f" {c:#018x},"
@@ -102,12 +102,12 @@ def show(name, what, coefficients, error=None, type="f64"):
         line += text
     body = "\n".join(lines + [line])
     one = f"pub const {name}: [{type}; {len(coefficients)}] = [{body.strip().rstrip(',')}];"
-    print(f"/// {what}.")
+    print(f"/// {description}.")
     print(one if "\n" not in body and len(one) <= 140 else f"pub const {name}: [{type}; {len(coefficients)}] = [\n{body}\n];")
 
 
 def head(x, bits):
-    """x with its mantissa cut to so many bits."""
+    """Truncates the mantissa of x to `bits` bits."""
     m, e = mp.frexp(x)
     return mp.ldexp(mp.floor(mp.ldexp(m, bits)), e - bits)
 
@@ -154,7 +154,7 @@ def log_table():
         middle, log, tries = 2 / (edges[0] + edges[1]), 0.0, 0
         inverse = middle
         if i in (TABLE_ONE - 1, TABLE_ONE):
-            inverse = 1.0  # so that logarithms near 0 lose nothing
+            inverse = 1.0  # exact, so that logarithms near 0 keep full precision
         while inverse != 1.0:
             tries += 1
             inverse = middle + tries * 1.23456789e-9
@@ -176,12 +176,12 @@ def main():
     print("//! Made by scripts/vmath_coefficients.py; change it there. Errors are relative to the function's result.")
     print("#![allow(clippy::approx_constant, clippy::excessive_precision)]\n")
     constants()
-    for name, what, f, a, b, weight in POLYNOMIALS:
+    for name, description, f, a, b, weight in POLYNOMIALS:
         for format in (F32, F64):
             coefficients, error = fit(f, a, b, weight, format, TARGETS[format])
-            show(f"{name}_{format.upper()}", f"{what}", coefficients, error)
-    for name, format, what, f, a, b, weight, target in SPECIAL:
-        show(name, what, *fit(f, a, b, weight, format, target))
+            show(f"{name}_{format.upper()}", f"{description}", coefficients, error)
+    for name, format, description, f, a, b, weight, target in SPECIAL:
+        show(name, description, *fit(f, a, b, weight, format, target))
     log_table()
 
 

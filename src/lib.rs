@@ -1,39 +1,38 @@
-//! n-dimensional arrays with NumPy's semantics, on the best accelerator that the machine has.
+//! n-dimensional arrays with NumPy's semantics, on the best accelerator of the machine.
 //!
-//! One binary, built without any CUDA toolkit, runs everywhere; where it finds a GPU it uses it. Each operation goes to
-//! the first accelerator of the chain that takes it: those named in `CUPRUM_ACCELERATORS` (`cub`, `cutensor`, or one that
-//! another crate registers), then the device's own kernels.
+//! One binary, built without a CUDA toolkit, runs everywhere and uses a GPU where it finds one. The first accelerator of the chain that
+//! accepts an operation runs it. The chain starts with the accelerators in `CUPRUM_ACCELERATORS` (`cub`, `cutensor`, or one of another
+//! crate) and ends with the device's own kernels.
 //!
 //! ```
 //! use cuprum::{NdArray, explain};
 //! # fn main() -> cuprum::Result<()> {
 //! let a = NdArray::arange(0, 12, 1)?.reshape([3, 4])?.astype(cuprum::DType::F32)?;
-//! let norms = (&a * &a).sum(-1)?.sqrt()?;          // nothing has run but the sum, in one pass over `a`
+//! let norms = (&a * &a).sum(-1)?.sqrt()?;          // the sum has run, in one pass over `a`
 //! assert_eq!(norms.shape(), &[3]);
-//! let (_, calls) = explain(|| norms.eval().cloned()); // which accelerator does it, and who declined
+//! let (_, calls) = explain(|| norms.eval().cloned()); // which accelerator ran the call, which declined
 //! assert_eq!(calls.len(), 1);
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! - [`NdArray`] is the handle: cheap to clone, an immutable value, shared between threads.
-//! - Elementwise operations are deferred and fused into one pass ([`with_fusion`] switches that off).
-//! - [`Device`] and [`with_device`] choose where arrays are made; [`NdArray::to_device`] copies.
-//! - [`with_accelerators`] and [`set_accelerators`] change the order; [`explain`] shows what was done.
-//! - Every function returns a [`Result`]; operators (`&a + &b`) panic where the named form (`add(&a, &b)?`) returns an error.
+//! - [`NdArray`] is a cheap handle to an immutable value, shared between threads.
+//! - Elementwise operations are deferred and fused into one pass. [`with_fusion`] can disable that.
+//! - [`Device`] and [`with_device`] select the device of new arrays; [`NdArray::to_device`] copies.
+//! - [`with_accelerators`] and [`set_accelerators`] set the order of accelerators; [`explain`] shows which one ran each call.
+//! - Every function returns a [`Result`]. Operators (`&a + &b`) panic where the named function (`add(&a, &b)?`) returns an error.
 //!
-//! Authors of accelerators need the crate `cuprum-core` alone: see [`Accelerator`].
+//! Authors of accelerators need only the crate `cuprum-core`: see [`Accelerator`].
 #![deny(unsafe_code)]
 
 pub use cuprum_core as core;
 pub use cuprum_core::*;
 pub use cuprum_numpy::*;
 
-/// Elementwise operations and reductions of your own, written once in Rust for CPU and GPU.
+/// User-defined elementwise operations and reductions, written once in Rust for CPU and GPU.
 ///
-/// Each function of the block becomes an operation: a function of arrays and numbers that broadcasts, is deferred and fuses with what stands
-/// around it, as the built-in ones do. The CPU runs it as machine code, vectorised as built-in loops are; CUDA compiles it into the kernel of
-/// the expression. [`eval`] finds it by name.
+/// Each function becomes an operation on arrays and numbers, which broadcasts, is deferred, and fuses like a built-in one.
+/// The CPU runs it as vectorised machine code; CUDA compiles it into the kernel of the expression. [`eval`] finds it by name.
 ///
 /// ```
 /// use cuprum::NdArray;
@@ -55,18 +54,26 @@ pub use cuprum_numpy::*;
 /// # fn main() -> cuprum::Result<()> {
 /// let x = NdArray::linspace(-1.0, 1.0, 5)?;
 /// assert_eq!(ramp(&x, 3.0)?.to_vec::<f64>()?, [0.0, 0.0, 0.0, 1.0, 1.0]);
-/// assert_eq!(largest((ramp(&x, 0.5)? - 2).abs()?, ())?.item()?, 2.0.into()); // one pass over x
+/// assert_eq!(largest((ramp(&x, 0.5)? - 2).abs()?, ())?.item()?, 2.0.into()); // one pass over `x`
 /// # Ok(())
 /// # }
 /// ```
 ///
-/// **What a function is made of**: `let`, assignment to `let mut`, `if`/`else` as statement and as value, `for i in a..b` with `break` and
-/// `continue`, `return`, `+ - * / %`, comparisons, `&& || !`, bit operations and shifts of integers, `as`, the methods of Rust's numbers
-/// (`abs min max sqrt floor ceil trunc round_ties_even copysign mul_add sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh exp
-/// exp2 exp_m1 ln log2 log10 ln_1p cbrt hypot powf powi is_nan is_finite is_infinite`), the constants `PI TAU LN_2 LN_10 SQRT_2 FRAC_1_SQRT_2
-/// INFINITY NAN` (and `std::f64::consts::E`), and calls of functions that stand above it in the block; private ones that are called
-/// are parts of others and become no operations. `while` and `loop` are not there: a `for` with a bound and a `break` is. The exponent of
-/// `powi` is a literal. A mistake is an error of the compiler at its place.
+/// # Function bodies
+///
+/// Supported are:
+///
+/// - `let`, assignment to `let mut`, `return`, `if`/`else` as statement and as value
+/// - `for i in a..b` with `break` and `continue`; `while` and `loop` are not supported
+/// - `+ - * / %`, comparisons, `&& || !`, `as`, and bit operations and shifts of integers
+/// - methods of Rust's numbers: `abs min max sqrt floor ceil trunc round_ties_even copysign mul_add sin cos tan asin acos atan atan2
+///   sinh
+///   cosh tanh asinh acosh atanh exp exp2 exp_m1 ln log2 log10 ln_1p cbrt hypot powf is_nan is_finite is_infinite`, and `powi` with a
+///   literal exponent
+/// - the constants `PI TAU LN_2 LN_10 SQRT_2 FRAC_1_SQRT_2 INFINITY NAN` and `std::f64::consts::E`
+/// - calls of functions defined earlier in the block; private functions become no operations
+///
+/// Anything else is a compile error at its position:
 ///
 /// ```compile_fail
 /// cuprum::kernel! {
@@ -76,23 +83,33 @@ pub use cuprum_numpy::*;
 /// }
 /// ```
 ///
-/// **Types**: bool, i8 to i64, u8 to u64, f32, f64, and one generic type. `T: Float` is what all its arguments promote to, at least the float
-/// that NumPy gives integers; `T: Integer` and `T: Number` (either) stay what they are. These three are words of the macro, with nothing to
-/// import. float16 and bfloat16 are computed in float32. Literals take the type beside them, `2` that of a float too, and must be numbers of
-/// all that it stands for. Arguments of a fixed type must be of a dtype that casts to it safely.
+/// # Types
 ///
-/// **Arrays seen whole**: a parameter `c: &[T]` is all elements of an array in C order, whatever the shape of the others: `c[i]` by an integer
-/// of any type, `c.len()`, an i64. An index outside gives the nearest element. **The own index**: `index(0)` is the element's index along
-/// an axis, an i64.
+/// bool, i8 to i64, u8 to u64, f32, f64, and one generic type. `T: Float` is the promoted dtype of the arguments, at least the float
+/// dtype
+/// that NumPy uses for integers. `T: Integer` and `T: Number` keep the promoted dtype. These names need no import. float16 and bfloat16
+/// are computed in float32. Literals adopt the type of the other operand. Arguments of a fixed type must cast to it safely.
 ///
-/// **Arithmetic** is meant to be the same on every device: integers wrap, integers divided by zero give zero, `as` saturates, products and
-/// sums are rounded one by one (`mul_add` rounds once, `powi` multiplies squares). Functions such as `exp` differ in their last places, as
-/// those of arrays do.
+/// # Whole arrays and indices
 ///
-/// **Reductions**: a function of two arguments with `#[reduction(identity = ..)]` (a number, or `MIN` and `MAX`, of floats the infinities)
-/// becomes an operation of an array and the axes, as [`NdArray::sum`] is. The function must be associative and commutative up to rounding,
-/// and give its other argument where one is the identity; the order follows from the shape. What is to be done before and after is written
-/// around the call, and is fused.
+/// A parameter `c: &[T]` is an entire array in C order, whatever the shapes of the other arguments. `c[i]` takes any integer type and
+/// clamps the index to the bounds; `c.len()` is an i64. `index(0)` is the index of the current element along axis 0, an i64.
+///
+/// # Arithmetic
+///
+/// The arithmetic is the same on every device: integers wrap, integer division by zero gives zero, `as` saturates, and products and
+/// sums
+/// are rounded separately (`mul_add` rounds once, `powi` multiplies squares). Functions such as `exp` differ in the last bits between
+/// devices, as the array functions do.
+///
+/// # Reductions
+///
+/// A function of two arguments with `#[reduction(identity = ..)]` becomes a reduction over axes, like [`NdArray::sum`]. The identity is
+/// a
+/// number, or `MIN` or `MAX` (infinities for floats). The function must be associative and commutative up to rounding, and return its
+/// other argument if one is the identity. The order of evaluation depends only on the shape. Operations around the call are fused.
+///
+/// # Limits
 ///
 /// At most eight arguments: a whole array counts as two, `index(..)` as one.
 #[cfg(feature = "cpu")]
@@ -103,7 +120,7 @@ pub use cuprum_eval as expressions;
 #[cfg(feature = "eval")]
 pub use cuprum_eval::eval;
 
-// Naming a backend links it in, and with it its registration.
+// Importing a backend links it, which registers its accelerators.
 #[cfg(feature = "cpu")]
 pub use cuprum_backend_cpu as backend_cpu;
 #[cfg(feature = "cub")]
@@ -113,7 +130,7 @@ pub use cuprum_backend_cuda as backend_cuda;
 #[cfg(feature = "cutensor")]
 pub use cuprum_backend_cutensor as backend_cutensor;
 
-/// CUDA kernels of your own: source, machine code, launches with checked arguments. See `docs/own-kernels.md` and
+/// User-defined CUDA kernels: source, machine code, and launches with checked arguments. See `docs/own-kernels.md` and
 /// [`RawKernel`](cuda::RawKernel).
 #[cfg(feature = "cuda")]
 pub mod cuda {
@@ -124,13 +141,17 @@ pub mod cuda {
     };
 }
 
-/// The examples of `docs/streams.md`.
+/// Compiles the examples of `docs/streams.md` as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/streams.md")]
 pub struct StreamsPage;
 
-/// Registers every backend of this build. Needed only where the linker drops registrations: static libraries linked by
-/// another language's linker, and WebAssembly. Twice is fine.
+/// Registers every backend of this build. Repeated calls have no effect.
+///
+/// Only needed where the linker drops registrations: static libraries linked by another language's linker, and WebAssembly.
+///
+/// # Errors
+/// [`Error::Setting`] if another accelerator has the name of a backend.
 pub fn register_all() -> Result<()> {
     #[cfg(feature = "cpu")]
     cuprum_backend_cpu::register()?;

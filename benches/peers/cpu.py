@@ -1,9 +1,9 @@
-"""The CPU suite of `workloads` in NumPy, numexpr, PyTorch or JAX (jitted): one JSON line a workload, all cores open to the peer.
+"""The CPU suite of `workloads` in NumPy, numexpr, PyTorch or JAX (jitted): one JSON line per workload, on all cores.
 
     python3 cpu.py --peer numpy|numexpr|torch|jax [--suite cpu|scale] [--only add,sum] [--seconds 0.5] [--list]
 
-`us` is the median and `min_us` the minimum of a call that ends with its value computed; inputs are made outside the timing.
-A workload that a peer lacks is a line with an `error`.
+`us` is the median and `min_us` the minimum time of a call including its evaluation. Creating the inputs is not timed.
+A workload that a peer does not support prints a line with an `error`.
 """
 import functools
 import os
@@ -34,7 +34,7 @@ def integers(high, count, dtype=np.int64):
 
 
 class Peer:
-    """What differs between the peers; `NumPy` is the model."""
+    """The operations of NumPy, which the other peers override."""
 
     xp = np
 
@@ -163,7 +163,7 @@ def norms(p):
 
 
 def table(p):
-    """Rows: name, call, inputs, and the bytes or the floating-point operations that limit it."""
+    """Rows: name, call, inputs, and the bytes or floating-point operations that limit the call."""
     xp, square, half = p.xp, f32(4096, 4096), N // 2
 
     def gb(count):
@@ -227,7 +227,7 @@ def table(p):
 
 
 def scale_table(p):
-    """A few functions at sizes from 2^10 to 2^28."""
+    """Rows of the suite `scale`: several functions at sizes from 2^10 to 2^28."""
     rows = []
     for power in range(10, 29, 2):
         n = 1 << power
@@ -241,7 +241,7 @@ def scale_table(p):
 
 
 def numexpr_table():
-    """numexpr has elementwise expressions only, and no suite but `cpu`."""
+    """Rows for numexpr, which has only elementwise expressions. For the suite `cpu`."""
     import numexpr
 
     numexpr.set_num_threads(os.cpu_count())
@@ -276,5 +276,5 @@ def measure(function, inputs, limits):
 
 peer = {"torch": Torch, "jax": Jax}.get(args.peer, Peer)()
 tables = {"cpu": table, "scale": scale_table}
-works = numexpr_table() if args.peer == "numexpr" else tables[args.suite](peer)
-lines.show(args, args.peer, works, measure)
+workloads = numexpr_table() if args.peer == "numexpr" else tables[args.suite](peer)
+lines.show(args, args.peer, workloads, measure)

@@ -1,9 +1,9 @@
-"""The GPU suite of `workloads` in CuPy or PyTorch: one JSON line a workload.
+"""The GPU suite of `workloads` in CuPy or PyTorch: one JSON line per workload.
 
     python3 gpu.py --peer cupy|torch [--name cupy-cub] [--only add,sum] [--repeat 20] [--list]
 
-`gpu_us` is the median device time between two events, `cpu_us` the median host time of the call; 5 calls before do not count.
-CuPy reads CUPY_ACCELERATORS; `--name` tells its settings apart. A workload that a peer lacks is a line with an `error`.
+`gpu_us` is the median device time between two events, `cpu_us` the median host time of the call, after 5 warm-up calls.
+CuPy reads CUPY_ACCELERATORS; `--name` labels its settings. A workload that a peer does not support prints a line with an `error`.
 """
 import statistics
 import time
@@ -94,7 +94,7 @@ class CuPy:
     def segments(self, a, offsets):
         import cupyx.scipy.sparse as sparse
 
-        # The sums of a matrix's rows, which are products with ones. Equal columns of a row would be added up before the first product.
+        # Row sums as a product with ones. Columns are distinct within a row, because equal ones would be merged beforehand.
         columns = self.xp.arange(a.size, dtype="int32") % (1 << 22)
         matrix = sparse.csr_matrix((a, columns, offsets.astype("int32")), shape=(offsets.size - 1, 1 << 22))
         ones = self.xp.ones(1 << 22, dtype=a.dtype)
@@ -202,7 +202,7 @@ xp, R = peer.xp, peer.uniform
 
 
 def skewed():
-    """A million segments of 64 values each but for 16 of 4 Mi, which have half of all."""
+    """A million segments: 16 of 4 Mi values, which are half of all, the others of 64 values."""
     segments = 1 << 20
     every = segments // 16
     number = xp.arange(segments + 1, device="cuda") if args.peer == "torch" else xp.arange(segments + 1)
@@ -218,7 +218,7 @@ def chain10(a):
     return ((x * 0.5 - a) * a + 1) * 2
 
 
-# Name: inputs (made outside the timing), call, bytes, floating-point operations.
+# Name: function that creates the inputs (not timed), call, bytes, floating-point operations.
 WORKS = {
     "add_small_f32_1k": (lambda: (R(1024), R(1024)), lambda a, b: a + b, 0, 0),
     "sum_small_f32_1k": (lambda: (R(1024),), lambda a: peer.sum(a), 0, 0),

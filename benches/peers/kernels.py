@@ -1,9 +1,9 @@
-"""The suite `kernels` of `workloads` in NumPy, or in CuPy's best form: one JSON line a workload.
+"""The suite `kernels` of `workloads` in NumPy or CuPy: one JSON line per workload.
 
     python3 kernels.py --peer numpy|cupy [--only mandelbrot] [--seconds 0.5] [--list]
 
-CuPy: an ElementwiseKernel for what is elementwise, its own reductions. `us` is the median time of a call on the host, `gpu_us` that between
-two events; calls before do not count.
+CuPy uses an ElementwiseKernel for elementwise parts and its own reductions. `us` is the median host time of a call, `gpu_us` the
+median time between two events, both after warm-up calls.
 """
 import time
 
@@ -124,7 +124,7 @@ if on_gpu:
         return xp.divide(e, e.sum(-1, keepdims=True), out=e)
 
 
-WORKS = [
+WORKLOADS = [
     ("mandelbrot_f32_3M_200", mandelbrot, plane, 0),
     ("heat_step_f32_4k", heat_step, lambda: (uniform(4096, 4096),), 8 << 24),
     ("black_scholes_f32_8M", black_scholes, lambda: (uniform(8 * M) * 100 + 50, uniform(8 * M) + xp.float32(0.1)), 96 * M),
@@ -156,4 +156,4 @@ def measure(function, inputs, moved):
     return {"us": round(middle(host), 2), "min_us": round(min(host), 2)} | lines.rates(middle(host), moved)
 
 
-lines.show(args, args.peer, WORKS, measure)
+lines.show(args, args.peer, WORKLOADS, measure)

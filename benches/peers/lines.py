@@ -1,19 +1,19 @@
-"""What the scripts of this folder share: their options, and one JSON line for each workload that was asked for."""
+"""Shared code of the peer scripts: options and JSON output."""
 import argparse
 import json
 
 
 def options(doc, peers):
-    """A parser with the options that every script has."""
+    """Returns a parser with the options common to all scripts."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", required=True, choices=peers)
-    parser.add_argument("--only", default="", help="parts of names, with commas between them")
-    parser.add_argument("--list", action="store_true", help="print the names, run nothing")
+    parser.add_argument("--only", default="", help="comma-separated parts of names")
+    parser.add_argument("--list", action="store_true", help="print the names only")
     return parser
 
 
 def rates(us, bytes=0, flops=0):
-    """What a time means for a workload that these bytes or operations limit."""
+    """Returns the rates of a workload with this time, bytes and floating-point operations."""
     line = {}
     if bytes:
         line["GB_s"] = round(bytes / us / 1e3, 2)
@@ -23,7 +23,7 @@ def rates(us, bytes=0, flops=0):
 
 
 def show(args, peer, works, measure):
-    """Prints what `measure` returns for each of `works`, rows that begin with a name."""
+    """Prints the result of `measure` for each selected row of `works`; a row starts with the name."""
     for name, *work in works:
         if args.only and not any(part in name for part in args.only.split(",")):
             continue
@@ -32,6 +32,6 @@ def show(args, peer, works, measure):
             continue
         try:
             line = measure(*work)
-        except Exception as error:  # a peer that lacks a workload, or memory, is a line and not an end
+        except Exception as error:  # an unsupported workload or lack of memory must not end the run
             line = {"error": repr(error)[:200]}
         print(json.dumps({"peer": peer, "workload": name} | line), flush=True)

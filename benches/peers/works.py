@@ -1,9 +1,9 @@
-"""The tour's works in NumPy, CuPy or PyTorch: one JSON line each, to set beside `workloads --json`.
+"""The tour's works in NumPy, CuPy or PyTorch: one JSON line per workload.
 
     python3 works.py --peer numpy|cupy|torch [--only NAME,...] [--repeat N] [--seconds S] [--list]
 
-gpu_us is the median device time between two events (CuPy and PyTorch), cpu_us the median host time of the call;
-for NumPy us is the median time of the call.
+`gpu_us` is the median device time between two events (CuPy and PyTorch), `cpu_us` the median host time of the call.
+`us` is the median time of a NumPy call.
 """
 import time
 

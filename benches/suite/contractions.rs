@@ -1,22 +1,22 @@
-//! Contractions beyond matrix products: high ranks, small extents, permuted outputs, batch modes in the middle. Several are of the
-//! kinds that the TCCG benchmark collects (Springer and Bientinesi, "Design of a high-performance GEMM-like tensor-tensor
-//! multiplication", ACM TOMS 2018). They are run under several orders of accelerators, against each other.
+//! Contractions beyond matrix products: high ranks, small extents, permuted outputs, batch modes in the middle. Compares orders of
+//! accelerators. Several are from the TCCG benchmark (Springer and Bientinesi, "Design of a high-performance GEMM-like tensor-tensor
+//! multiplication", ACM TOMS 2018).
 
 use cuprum::{DType, NdArray, Result, einsum};
 
 use super::{Suite, Workload, limit, uniform, workloads};
 
-/// The two operands of a contraction, whose modes `a`, `b`, ... have these extents.
+/// Returns the two operands of a contraction; `extents` are those of the modes `a`, `b`, ... in order.
 fn operands(subscripts: &str, extents: &[usize], dtype: DType) -> Result<Vec<NdArray>> {
     let inputs = subscripts.split("->").next().unwrap_or_default();
     let shapes: Vec<Vec<usize>> = inputs.split(',').map(|modes| modes.bytes().map(|m| extents[(m - b'a') as usize]).collect()).collect();
     let [first, second] = &shapes[..] else { return Ok(Vec::new()) };
-    // Random numbers are real; complex ones with a zero part would be as fast to multiply.
+    // Complex operands have a zero imaginary part. The time does not depend on the values.
     let real = if dtype.is_complex() { dtype.real() } else { dtype };
     uniform([first, second], real)?.iter().map(|a| a.astype(dtype)).collect()
 }
 
-/// Multiplications and additions: every mode is looped over once.
+/// Returns the number of multiplications and additions of a loop over all modes.
 const fn flops(extents: &[usize]) -> usize {
     let (mut product, mut n) = (2, 0);
     while n < extents.len() {
@@ -26,7 +26,7 @@ const fn flops(extents: &[usize]) -> usize {
     product
 }
 
-/// A row for each: name, subscripts, extents of the modes in alphabetical order, dtype.
+/// A row: name, subscripts, extents of the modes in alphabetical order, dtype.
 macro_rules! contractions {
     ($($name:literal: $subscripts:literal $extents:expr, $dtype:ident;)*) => {
         workloads! {

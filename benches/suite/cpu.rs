@@ -1,4 +1,4 @@
-//! The CPU suite: what NumPy, numexpr, PyTorch and JAX run in `peers/cpu.py`.
+//! The CPU suite. Peers: NumPy, numexpr, PyTorch and JAX in `peers/cpu.py`.
 
 use cuprum::random::Generator;
 use cuprum::{DType, NdArray, Result, concat, einsum, matmul, where_};

@@ -1,4 +1,4 @@
-//! The GPU suite: what CuPy and PyTorch run in `peers/gpu.py`. Arrays of 2^27 elements do not fit any cache.
+//! The GPU suite. Peers: CuPy and PyTorch in `peers/gpu.py`. Arrays of 2^27 elements exceed every cache.
 
 use cuprum::random::Generator;
 use cuprum::{Complex, DType, NdArray, Result, concat, einsum, matmul, segment_max, segment_sort, segment_sum, tensordot};
@@ -7,7 +7,7 @@ use super::expressions::{chain10, layer_norm, norm_rows, softmax_rows};
 use super::{Missing, Suite, Workload, f32s, f64s, limit, reductions, uniform, workloads};
 
 const N: usize = 1 << 27;
-/// Side of a square of about N elements.
+/// Side of a square matrix with about [`N`] elements.
 const SIDE: usize = 11584;
 const SQUARE: usize = SIDE * SIDE;
 
@@ -15,7 +15,7 @@ fn square() -> Result<Vec<NdArray>> {
     f32s([&[SIDE, SIDE]])
 }
 
-/// A CSR matrix with `per` random columns in each of `rows` rows, and a vector.
+/// Returns a CSR matrix with `per` random columns in each of `rows` rows, and a vector.
 fn csr(rows: usize, per: usize) -> Result<Vec<NdArray>> {
     let values = Generator::new(0).random(rows * per, DType::F32)?;
     let columns = Generator::new(1).integers(0, rows as i64, rows * per, DType::I32)?;
@@ -23,7 +23,7 @@ fn csr(rows: usize, per: usize) -> Result<Vec<NdArray>> {
     Ok(vec![values, columns, offsets, Generator::new(2).random(rows, DType::F32)?])
 }
 
-/// Values of a million segments, and their offsets: 64 values each but for 16 segments of 4 Mi, which have half of all.
+/// Returns the values and offsets of a million segments: 16 of 4 Mi values, which are half of all, the others of 64 values.
 fn skewed() -> Result<Vec<NdArray>> {
     const SEGMENTS: i64 = 1 << 20;
     const EVERY: i64 = SEGMENTS / 16;
@@ -32,7 +32,7 @@ fn skewed() -> Result<Vec<NdArray>> {
     Ok(vec![f32s([&[N - 1024]])?.remove(0), offsets])
 }
 
-/// A million segments of 0 to 127 values, and their offsets.
+/// Returns the values and offsets of a million segments of 0 to 127 values.
 fn short_segments() -> Result<Vec<NdArray>> {
     const SEGMENTS: i64 = 1 << 20;
     let lengths = (NdArray::arange_as(0, SEGMENTS, 1, DType::I64)? * 7919).remainder(128)?;
@@ -40,7 +40,7 @@ fn short_segments() -> Result<Vec<NdArray>> {
     Ok(vec![f32s([&[SEGMENTS as usize / 2 * 127]])?.remove(0), offsets])
 }
 
-/// Complex numbers, each with a part that several have.
+/// Returns complex numbers with repeated real parts, so that sorting compares imaginary parts.
 fn complex(count: usize) -> Result<Vec<NdArray>> {
     let real = Generator::new(0).integers(0, 1 << 20, count, DType::I64)?.astype(DType::C128)?;
     Ok(vec![(real + Generator::new(1).random(count, DType::F64)? * Complex::new(0.0, 1.0)).eval()?.clone()])

@@ -1,4 +1,4 @@
-//! Operations of one's own: those of the example `kernels`. The device is given by `--device`; peers are `peers/kernels.py`.
+//! User-defined operations of the example `kernels`, on the device of `--device`. Peers: `peers/kernels.py`.
 
 use cuprum::{DType, NdArray, Result};
 

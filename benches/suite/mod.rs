@@ -1,7 +1,7 @@
-//! Tables of workloads that the peers run too, by the same names and at the same sizes.
+//! Tables of workloads, with the names and sizes of the peers' scripts.
 //!
-//! A suite is a list of [`Workload`]s for one kind of device and a list of those whose functions are not here yet. What
-//! several of them time stands in `expressions`.
+//! A suite has [`Workload`]s for one kind of device, and lists the peers' workloads that are missing here. `expressions` has shared
+//! code.
 
 pub mod contractions;
 pub mod cpu;
@@ -14,44 +14,44 @@ pub mod scale;
 use cuprum::random::Generator;
 use cuprum::{DType, NdArray, Result};
 
-/// One row of a suite.
+/// A workload: a row of a suite.
 pub struct Workload {
-    /// Its name in the peers' scripts.
+    /// Name, as in the peers' scripts.
     pub name: &'static str,
-    /// Inputs, made outside the timing.
+    /// Creates the inputs, outside the measured time.
     pub inputs: fn() -> Result<Vec<NdArray>>,
-    /// The call that is timed; the bench evaluates what it returns.
+    /// The measured call. The benchmark evaluates its result.
     pub run: fn(&[NdArray]) -> Result<NdArray>,
-    /// Bytes that it must read and write, or 0 where they do not limit it.
+    /// Minimum number of bytes read and written; 0 if memory is not the limit.
     pub bytes: usize,
-    /// Floating-point operations, or 0 where they do not limit it.
+    /// Number of floating-point operations; 0 if arithmetic is not the limit.
     pub flops: usize,
 }
 
-/// A workload of the peers that cannot run yet, and the function it waits for.
+/// A workload of the peers that needs a function cuprum does not have.
 pub struct Missing {
-    /// Its name in the peers' scripts.
+    /// Name, as in the peers' scripts.
     pub name: &'static str,
-    /// What it needs.
+    /// The missing function.
     pub needs: &'static str,
 }
 
-/// A named table.
+/// A named list of workloads.
 pub struct Suite {
     /// Name for `--suite`.
     pub name: &'static str,
-    /// The device that it runs on, unless `--device` names one.
+    /// Default device.
     pub device: &'static str,
-    /// What runs.
+    /// The workloads.
     pub workloads: &'static [Workload],
-    /// What does not.
+    /// Workloads of the peers that are missing.
     pub missing: &'static [Missing],
 }
 
 /// Every suite.
 pub static SUITES: &[&Suite] = &[&cpu::SUITE, &scale::SUITE, &gpu::SUITE, &contractions::SUITE, &kernels::SUITE];
 
-/// Numbers in `[0, 1)`, one array per shape.
+/// Returns arrays of uniform numbers in `[0, 1)`, one per shape.
 fn uniform<const K: usize>(shapes: [&[usize]; K], dtype: DType) -> Result<Vec<NdArray>> {
     let one = |(seed, shape): (usize, &&[usize])| Generator::new(seed as u64).random(*shape, dtype);
     shapes.iter().enumerate().map(one).collect()
@@ -65,7 +65,7 @@ fn f64s<const K: usize>(shapes: [&[usize]; K]) -> Result<Vec<NdArray>> {
     uniform(shapes, DType::F64)
 }
 
-/// A row: name, inputs, call, and what limits it.
+/// Builds workloads from rows: name, inputs, call, and limit.
 macro_rules! workloads {
     ($($name:literal: $inputs:expr => |$x:ident| $run:expr $(, $limit:ident $amount:expr)?;)*) => {
         &[$(Workload {

@@ -1,4 +1,4 @@
-//! Reductions of one's own, from strings. A named unsafe room: each call says what its code touches.
+//! User-defined reductions from source strings. This module may contain unsafe code (`docs/unsafe.md`).
 #![allow(unsafe_code)]
 
 use std::sync::LazyLock;
@@ -18,9 +18,9 @@ static NORM: LazyLock<Result<ReductionKernel>> = LazyLock::new(|| {
     })
 });
 
-/// Euclidean norms along an axis, or that of the whole array.
+/// Returns Euclidean norms along an axis, or of the whole array for `None`.
 pub fn norm(a: &NdArray, axis: Option<isize>) -> Result<NdArray> {
     let axes = axis.map(|axis| [axis]);
-    // SAFETY: the code reads its element alone and assigns its output.
+    // SAFETY: the code reads only its element and assigns its output.
     unsafe { NORM.as_ref().map_err(Clone::clone)?.call(&[a.into()], axes.as_ref().map(|axes| &axes[..])) }
 }

@@ -1,8 +1,8 @@
-//! A few functions of float32 from 2^10 to 2^28 elements: where fixed costs end, and where the caches do.
+//! Functions of float32 arrays from 2^10 to 2^28 elements: shows fixed costs and the effect of caches.
 
 use super::{Suite, Workload, f32s};
 
-/// Rows for each power of two.
+/// Builds the workloads of each power of two.
 macro_rules! sizes {
     ($($power:literal)*) => {
         &[$(

@@ -1,5 +1,5 @@
-//! `cuprum::kernel!`: Mandelbrot, a 5-point stencil, Black-Scholes, a step of k-means and a softmax, each from one source, on every device that
-//! is there, checked against NumPy's numbers.
+//! `cuprum::kernel!`: Mandelbrot, a 5-point stencil, Black-Scholes, a k-means step and a softmax, each from one source.
+//! Runs them on every device and compares the results with NumPy.
 //!
 //!     cargo run --release --example kernels
 
@@ -8,24 +8,24 @@ use cuprum::{DType, Device, NdArray, Result, explain, with_device};
 mod operations;
 use operations::{black_scholes, heat_step, mandelbrot, nearest_centre, softmax};
 
-/// A result as one number, to be compared with that of NumPy.
+/// A computation with a scalar result, to compare with NumPy.
 struct Check {
     name: &'static str,
     compute: fn() -> Result<NdArray>,
-    /// What NumPy 2.4 gives in float64, by the expression beside it.
+    /// Result of NumPy 2.4 in float64 for the expression in the comment of the entry.
     numpy: f64,
-    /// Relative difference that rounding explains.
+    /// Maximum relative difference due to rounding.
     tolerance: f64,
 }
 
-/// `arange(n) / n`
+/// Returns `arange(n) / n`.
 fn ramp(n: usize) -> Result<NdArray> {
     NdArray::arange_as(0, n, 1, DType::F64)?.divide(n)
 }
 
 static CHECKS: &[Check] = &[
-    // The loop of `mandelbrot` over whole arrays, x in linspace(-2, 0.5, 300), y in linspace(-1.2, 1.2, 200), 100 steps. Where a point
-    // leaves late, rounding decides when: products are rounded once here.
+    // `mandelbrot` with array operations: x in linspace(-2, 0.5, 300), y in linspace(-1.2, 1.2, 200), 100 steps.
+    // Fused multiply-adds change the number of steps of points that escape late.
     Check {
         name: "mandelbrot",
         compute: || mandelbrot(NdArray::linspace(-2.0, 0.5, 300)?, NdArray::linspace(-1.2, 1.2, 200)?.reshape([200, 1])?, 100)?.sum(()),
@@ -83,7 +83,7 @@ fn main() -> Result<()> {
         }
     }
     if wrong > 0 {
-        return Err(cuprum::Error::value("kernels", format!("{wrong} results are not NumPy's")));
+        return Err(cuprum::Error::value("kernels", format!("{wrong} results differ from NumPy")));
     }
     Ok(())
 }

@@ -1,9 +1,9 @@
-//! Operations of our own, each written once for CPU and GPU, and what is made of them. The bench suite `kernels` times them.
+//! User-defined operations, each written once for CPU and GPU, and functions composed of them. The bench suite `kernels` times them.
 
 use cuprum::{NdArray, Over, Result, axis, s};
 
 cuprum::kernel! {
-    /// Steps until the point `re + i im` has left the circle of radius 2, at most `limit` of them.
+    /// Number of steps, at most `limit`, until the orbit of `re + i im` leaves the circle of radius 2.
     pub fn mandelbrot<T: Float>(re: T, im: T, limit: i32) -> i32 {
         let mut x = re;
         let mut y = im;
@@ -20,12 +20,12 @@ cuprum::kernel! {
         steps
     }
 
-    /// One explicit step of the heat equation at a point and its four neighbours.
+    /// One explicit step of the heat equation at an element, from its four neighbours.
     pub fn diffuse<T: Float>(here: T, north: T, south: T, west: T, east: T, rate: T) -> T {
         here + rate * (north + south + west + east - 4.0 * here)
     }
 
-    /// Distribution function of the standard normal (Abramowitz and Stegun, 26.2.17; absolute error below 7.5e-8).
+    /// Cumulative distribution of the standard normal (Abramowitz and Stegun, 26.2.17; absolute error below 7.5e-8).
     fn normal_cdf<T: Float>(x: T) -> T {
         let k = 1.0 / (1.0 + 0.2316419 * x.abs());
         let poly = k * (0.31938153 + k * (-0.356563782 + k * (1.781477937 + k * (-1.821255978 + k * 1.330274429))));
@@ -33,14 +33,14 @@ cuprum::kernel! {
         if x < 0.0 { tail } else { 1.0 - tail }
     }
 
-    /// Price of a European call (Black and Scholes, 1973): spot, strike, years to expiry, interest, volatility.
+    /// Price of a European call option (Black and Scholes, 1973).
     pub fn black_scholes<T: Float>(spot: T, strike: T, years: T, interest: T, volatility: T) -> T {
         let spread = volatility * years.sqrt();
         let d = ((spot / strike).ln() + (interest + 0.5 * volatility * volatility) * years) / spread;
         spot * normal_cdf(d) - strike * (-interest * years).exp() * normal_cdf(d - spread)
     }
 
-    /// Number of the centre (rows of x, y) that is nearest to a point of the plane.
+    /// Index of the centre nearest to the point (x, y); the rows of `centres` are x, y.
     pub fn nearest_centre<T: Float>(x: T, y: T, centres: &[T]) -> i32 {
         let mut nearest = 0;
         let mut least = INFINITY;
@@ -62,13 +62,13 @@ cuprum::kernel! {
         a.max(b)
     }
 
-    /// Exponential of a distance.
+    /// Exponential of `x - top`.
     pub fn exp_from<T: Float>(x: T, top: T) -> T {
         (x - top).exp()
     }
 }
 
-/// One step of the heat equation inside a field whose border stands still: `[m, n]` gives `[m - 2, n - 2]`.
+/// Returns one step of the heat equation on the interior of a field with fixed border: `[m, n]` gives `[m - 2, n - 2]`.
 pub fn heat_step(field: &NdArray, rate: f64) -> Result<NdArray> {
     let here = field.index(s![1..-1, 1..-1])?;
     let (north, south) = (field.index(s![..-2, 1..-1])?, field.index(s![2.., 1..-1])?);
@@ -76,7 +76,7 @@ pub fn heat_step(field: &NdArray, rate: f64) -> Result<NdArray> {
     diffuse(here, north, south, west, east, rate)
 }
 
-/// Softmax of each row: two passes that read the input, one that divides.
+/// Returns the softmax of each row: two passes that read the input, one that divides.
 pub fn softmax(a: &NdArray) -> Result<NdArray> {
     let rows: Over = axis(-1).keepdims();
     let e = exp_from(a, largest(a, rows.clone())?)?;

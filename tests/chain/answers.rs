@@ -18,8 +18,8 @@ fn explain_tells_who_served_and_who_declined_and_why() {
             ("alpha", "60 elements are more than 8"),
             ("beta", "its first kernel takes nothing"),
             ("beta", "more than one axis"),
-            ("filtered", "not one of its dtypes"),
-            ("filtered", "not one of its operations"),
+            ("filtered", "does not take this dtype"),
+            ("filtered", "does not take this operation"),
             ("liar", "its library is not there after all"),
         ]
     );

@@ -159,7 +159,7 @@ static KILN: Accelerator = Accelerator {
     name: "kiln",
     summary: "compiles",
     kernels: &[Kernel::new(Family::Scan, |call| match settings::compile()? {
-        Compile::Background => Ok(Outcome::Declined(Reason::passing("not baked yet"))),
+        Compile::Background => Ok(Outcome::Declined(Reason::temporary("not baked yet"))),
         Compile::Wait => {
             std::thread::sleep(BAKING);
             call.done([call.allocate_output(0)?])
@@ -228,7 +228,7 @@ fn when_all_decline_the_error_lists_everyone_with_a_reason() {
     let (error, records) = explain(|| a.sqrt().unwrap().to_vec::<f64>().unwrap_err());
     let text = error.to_string();
     assert!(text.starts_with("[sqrt] no accelerator of toy:0 takes float64 (3,)"), "{text}");
-    assert!(text.contains("spring: not one of its dtypes") && text.contains("spring: not wound up for sqrt"), "{text}");
+    assert!(text.contains("spring: does not take this dtype") && text.contains("spring: not wound up for sqrt"), "{text}");
     assert_eq!((records.len(), records[0].served_by), (1, None));
     let Error::Unsupported { op, dtypes, shapes, device, tried } = error else { panic!("{text}") };
     assert_eq!((op, &dtypes[..], &shapes[..], device), ("sqrt", &[DType::F64][..], &[vec![3]][..], toy()));

@@ -18,7 +18,7 @@ fn a_capture_has_a_stream_of_its_own_and_is_launched_once() {
     let (graph, ()) = captured.unwrap();
     assert!(!is_capturing());
     assert_eq!((graph.device(), graph.nodes(), records.len()), (toy(), 3, 1));
-    assert_eq!(records[0].to_string(), "graph [Custom] on toy:0: toy\n    computes 3 pieces of work");
+    assert_eq!(records[0].to_string(), "graph [Custom] on toy:0: toy\n    computes 3 nodes");
     let (worn_out, records) = explain(|| graph.launch());
     assert_eq!(worn_out.unwrap_err().to_string(), "[graph] worn out");
     assert_eq!(records[0].served_by, None);
@@ -29,7 +29,7 @@ fn a_capture_has_a_stream_of_its_own_and_is_launched_once() {
 fn what_is_not_the_graphs_is_not_updated() {
     let (graph, ()) = Graph::capture_on(toy(), || Ok(())).unwrap();
     let text = graph.update(&on_toy(&[1.0]), &on_toy(&[2.0])).unwrap_err().to_string();
-    assert!(text.contains("not one that the graph reads"), "{text}");
+    assert!(text.contains("does not read the array to update"), "{text}");
 }
 
 #[test]

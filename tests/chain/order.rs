@@ -67,7 +67,7 @@ fn missing_accelerators_are_passed_over_and_asked_once() {
     let text = |name: &str| format!("{:?}", of(name).availability);
     assert_eq!(text("ghost"), r#"Missing { why: "no ghost in this house", help: "hold a seance" }"#);
     assert_eq!(text("jumpy"), r#"Missing { why: "its probe panicked", help: "" }"#);
-    assert_eq!((of("ghost").place, of("jumpy").place), (None, None));
+    assert_eq!((of("ghost").position, of("jumpy").position), (None, None));
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn the_process_has_an_order_that_every_thread_sees() {
     set_accelerators("gamma, beta").unwrap();
     assert_eq!((here(), elsewhere()), (13, 13));
     assert_eq!(registry::order().unwrap(), Some(vec!["gamma".to_string(), "beta".to_string()]));
-    let places: Vec<_> = registry::status().unwrap().iter().filter_map(|s| Some((s.place?, s.accelerator.name))).collect();
+    let places: Vec<_> = registry::status().unwrap().iter().filter_map(|s| Some((s.position?, s.accelerator.name))).collect();
     assert!(places.contains(&(0, "gamma")) && places.contains(&(1, "beta")), "{places:?}");
     set_accelerators(["beta", "gamma"]).unwrap();
     assert_eq!((here(), elsewhere()), (12, 12));

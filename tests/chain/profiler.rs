@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cuprum::core::dispatch::beside_chain;
+use cuprum::core::dispatch::record_launch;
 use cuprum::profiler::{Effort, benchmark_on, time_range, trace};
 use cuprum::{DType, Device, Error, KernelLaunch, NdArray, Record, Result, Stream, explain};
 use serde_json::Value;
@@ -100,7 +100,7 @@ fn child_traces_a_device() {
 fn launched(a: &NdArray, fails: bool) -> Result<f64> {
     let launch = KernelLaunch { kernel: "twice".into(), grid: [2, 1, 1], block: [128, 1, 1] };
     let describe = || Record::of_launch("ToyKernel", "toy", a.device(), launch, [a]);
-    beside_chain(Stream::current(a.device()), describe, || match fails {
+    record_launch(Stream::current(a.device()), describe, || match fails {
         true => Err(Error::value("ToyKernel", "it broke")),
         false => Ok(2.0 * a.to_vec::<f64>()?[0]),
     })
@@ -113,9 +113,9 @@ fn kernels_beside_the_chain_are_told_of() {
     assert_eq!((done.unwrap(), failed.unwrap_err().to_string().as_str()), (2.0, "[ToyKernel] it broke"));
     let told: Vec<String> = records.iter().map(Record::to_string).collect();
     let of = |by| format!("ToyKernel [Custom] float64 (2,) on toy:0: {by}\n    launches twice, blocks [2, 1, 1] of threads [128, 1, 1]");
-    assert_eq!(told, [of("toy"), of("nobody")]);
+    assert_eq!(told, [of("toy"), of("no accelerator")]);
     assert_eq!(records[0].bytes, 16);
-    let quiet = beside_chain(Stream::current(toy()), || panic!("nobody listens"), || Ok(1));
+    let quiet = record_launch(Stream::current(toy()), || panic!("the record is not needed"), || Ok(1));
     assert_eq!(quiet.unwrap(), 1);
 }
 

@@ -67,7 +67,7 @@ fn a_device_has_one_base() {
 #[test]
 fn a_late_one_joins_the_chains() {
     let _turn = process_order();
-    let places = || registry::status().unwrap().iter().find(|s| s.accelerator.name == "late").map(|s| s.place);
+    let places = || registry::status().unwrap().iter().find(|s| s.accelerator.name == "late").map(|s| s.position);
     assert_eq!(places(), None);
     assert!(cuprum::with_accelerators("late", || ()).is_err());
     register(made("late")).unwrap();

@@ -59,7 +59,7 @@ pub(crate) fn count() -> usize {
     pool().map_or(1, |p| p.current_num_threads())
 }
 
-/// Runs `f` with kernels of this thread using `threads` threads, of which at most [`settings::MOST_THREADS`] are started. Results do not
+/// Runs `f` with kernels of this thread using `threads` threads, of which at most [`settings::MAX_THREADS`] are started. Results do not
 /// depend on it.
 ///
 /// Errors: threads cannot be started, or `threads` is 0.
@@ -74,7 +74,7 @@ pub fn with_threads<R>(threads: usize, f: impl FnOnce() -> R) -> Result<R> {
     if threads == 0 {
         return Err(Error::value("with_threads", "at least one thread is needed"));
     }
-    let threads = threads.min(settings::MOST_THREADS);
+    let threads = threads.min(settings::MAX_THREADS);
     let pool = {
         let mut pools = POOLS.lock().unwrap_or_else(|e| e.into_inner());
         let pools = pools.get_or_insert_default();

@@ -3,7 +3,7 @@
 
 use cuprum_backend_cuda as _;
 use cuprum_core::random::Generator;
-use cuprum_core::testing::draws::Draws;
+use cuprum_core::testing::philox::PhiloxStream;
 use cuprum_core::{
     Complex, DType, Device, Element, Error, NdArray, Scalar, axis, bf16, concat, explain, f16, matmul, s, segment_max, segment_min,
     segment_prod, segment_sum, stack, tensordot, with_device,
@@ -310,7 +310,7 @@ impl MapBits for Vec<f64> {
 #[test]
 fn draws() {
     on_device(|_| {
-        let want = Draws(0x0123_4567_89ab_cdef);
+        let want = PhiloxStream(0x0123_4567_89ab_cdef);
         for n in [1, 2, 3, 5, 10_007] {
             let generator = || Generator::new(want.0);
             let f64s = generator().random([n], DType::F64).unwrap().to_vec::<f64>().unwrap();

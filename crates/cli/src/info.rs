@@ -43,7 +43,7 @@ fn report() -> Result<Value, Failure> {
     let accelerators: Vec<Value> = registry::all()
         .into_iter()
         .map(|a| {
-            let place = placed.iter().find(|s| s.accelerator.name == a.name).and_then(|s| s.place);
+            let place = placed.iter().find(|s| s.accelerator.name == a.name).and_then(|s| s.position);
             let (ready, detail, help) = match registry::availability(a) {
                 Availability::Ready(detail) => (true, detail, String::new()),
                 Availability::Missing { why, help } => (false, why, help),
@@ -53,7 +53,7 @@ fn report() -> Result<Value, Failure> {
         })
         .collect();
     let settings: Vec<Value> =
-        settings::shown().into_iter().map(|s| json!({"variable": s.variable, "value": s.value, "default": s.default})).collect();
+        settings::variables().into_iter().map(|s| json!({"variable": s.variable, "value": s.value, "default": s.default})).collect();
     let current = Device::current().map(|d| d.to_string()).ok();
     Ok(json!({
         "version": env!("CARGO_PKG_VERSION"),

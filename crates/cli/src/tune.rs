@@ -2,7 +2,7 @@
 
 use cuprum::expressions::{EvalError, Session, parse};
 use cuprum::profiler::Evaluate;
-use cuprum::tuning::{self, Listing, MOST_CANDIDATES, MOST_OTHER_RUNS};
+use cuprum::tuning::{self, Listing, MAX_CANDIDATES, MAX_LOSING_RUNS};
 use cuprum::{Device, set_accelerators, settings};
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ pub struct Arguments {
 }
 
 /// Calls until each signature has a winner: one untimed for each candidate, then timed ones.
-const CALLS: usize = 2 * (MOST_CANDIDATES + MOST_OTHER_RUNS);
+const CALLS: usize = 2 * (MAX_CANDIDATES + MAX_LOSING_RUNS);
 
 /// Usual calls, over square matrices of `n` rows of `d`: reductions of all, rows and columns, plain and fused, scans, copies, mixed
 /// layouts, products, sorts and selections.
@@ -83,7 +83,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::input("nothing to tune: give an expression, --suite or --forget"));
     }
     let measures = arguments.suite || arguments.expression.is_some();
-    if measures && tuning::entries()?.iter().any(|listing| listing.pinned) {
+    if measures && tuning::entries()?.iter().any(|listing| listing.read_only) {
         return Err(Failure::input("CUPRUM_TUNING pins a file, which is only read; unset it to measure"));
     }
     set_accelerators("auto")?;
@@ -128,10 +128,10 @@ fn measure(expression: &str, session: &mut Session) -> Result<(), Failure> {
 pub fn listings() -> Result<Value, Failure> {
     let entry = |e: tuning::Entry| {
         let times: serde_json::Map<String, Value> = e.times.into_iter().map(|(name, us)| (name, us.into())).collect();
-        json!({"winner": e.winner, "us": times, "what": e.what})
+        json!({"winner": e.winner, "us": times, "what": e.description})
     };
     let listing = |l: Listing| {
-        json!({"device": l.device.to_string(), "file": l.file, "pinned": l.pinned,
+        json!({"device": l.device.to_string(), "file": l.file, "pinned": l.read_only,
             "entries": l.entries.into_iter().map(entry).collect::<Vec<_>>()})
     };
     Ok(tuning::entries()?.into_iter().map(listing).collect())

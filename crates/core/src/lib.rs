@@ -1,10 +1,10 @@
-//! The core of cuprum: what an array is, and how a call finds its kernel.
+//! The core of cuprum: arrays, operations, and the dispatch of calls to kernels.
 //!
-//! Applications depend on the facade crate `cuprum`; authors of accelerators depend on this one. Nothing here knows a GPU,
-//! a thread pool or SIMD: backends register [`Accelerator`]s, and [`dispatch`] walks their kernels in order.
+//! Applications use the facade crate `cuprum`; authors of accelerators use this crate. It has no GPU code, no thread pool and no SIMD.
+//! Backends register [`Accelerator`]s, and [`dispatch`] tries their kernels in order.
 #![deny(unsafe_code)]
 
-// Paths that macros write begin with the facade's name.
+// Macro-generated paths start with the name of the facade.
 extern crate self as cuprum;
 
 // Layers, lowest first; a module imports from its own layer and from those above it in this list.
@@ -73,5 +73,5 @@ pub use settings::set_fusion;
 pub use stream::{Event, Stream, with_stream};
 pub use warm_up::{WarmUp, warm_up};
 
-/// For backends: `cuprum_core::inventory::submit! { Registration(&ACCELERATOR) }`.
+/// Registration for backends: `cuprum_core::inventory::submit! { Registration(&ACCELERATOR) }`.
 pub use inventory;

@@ -1,4 +1,4 @@
-//! Compiling ahead: a usual set of calls, made once so that their kernels are in the cache folder before a program needs them.
+//! Warm-up: runs a set of common calls, so that their kernels are in the on-disk cache before a program needs them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -13,22 +13,22 @@ use crate::ops::elementwise::where_;
 use crate::ops::manipulation::concat;
 use crate::ops::random::Generator;
 
-/// What a [`warm_up`] did.
+/// Result of [`warm_up`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WarmUp {
-    /// Calls that were made; none on a device that compiles nothing.
+    /// Number of calls made; 0 on a device that compiles nothing.
     pub calls: usize,
-    /// Programs that had to be compiled: those that were not in the cache.
+    /// Number of programs compiled because the cache did not contain them.
     pub compiled: usize,
-    /// How long it took.
+    /// Total time.
     pub time: Duration,
 }
 
-/// A usual call, on a matrix and another of its shape and dtype.
-type Usual = fn(&NdArray, &NdArray) -> Result<NdArray>;
+/// A common call, on two matrices of equal shape and dtype.
+type SampleCall = fn(&NdArray, &NdArray) -> Result<NdArray>;
 
-/// Of every dtype.
-const ALL: &[Usual] = &[
+/// Sample calls for every dtype in [`DTYPES`].
+const ALL_DTYPE_CALLS: &[SampleCall] = &[
     |a, b| Ok(a + b),
     |a, b| Ok(a * b),
     |a, _| Ok(a + 1),
@@ -50,8 +50,8 @@ const ALL: &[Usual] = &[
     |a, _| a.take(&NdArray::from_slice(&[0i64, 1])?, 0),
 ];
 
-/// Of floating-point dtypes too.
-const FLOATS: &[Usual] = &[
+/// Additional sample calls for floating-point dtypes.
+const FLOAT_CALLS: &[SampleCall] = &[
     |a, b| Ok(a / b),
     |a, b| Ok((a * a + b).sqrt()? - 1),
     |a, _| a.exp(),
@@ -65,16 +65,18 @@ const FLOATS: &[Usual] = &[
     },
 ];
 
-/// The dtypes of the usual set.
+/// The dtypes of the sample calls.
 const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::I32, DType::I64];
-/// Sides of the matrices: one block's work, and many blocks'.
-const SIDES: [usize; 2] = [32, 1024];
+/// Sides of the square matrices: one fits a single thread block, the other needs many.
+const MATRIX_SIDES: [usize; 2] = [32, 1024];
 
-/// Compiles the kernels of a usual set of calls for a device and everything that serves it: elementwise operations, reductions, scans,
-/// products, sorts, selections and copies of float32, float64, int32 and int64. They stay in the cache folder (`CUPRUM_CACHE_DIR`), so
-/// that the first calls of later processes find them; `cuprum warm-up` does the same. A program that knows what it will call warms up
-/// by calling that.
+/// Compiles the kernels of common calls for a device and all of its accelerators.
 ///
+/// Covers elementwise operations, reductions, scans, products, sorts, selections and copies of float32, float64, int32 and int64.
+/// The kernels are stored in the cache folder (`CUPRUM_CACHE_DIR`) for later processes. `cuprum warm-up` does the same. A program
+/// with known calls warms up best by making those calls.
+///
+/// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
 /// # extern crate cuprum_core as cuprum;
@@ -86,47 +88,48 @@ const SIDES: [usize; 2] = [32, 1024];
 /// # }
 /// ```
 ///
-/// Errors: a device that is not there; the first call that fails, but for one that nobody takes.
+/// # Errors
+/// [`Error::Device`] if the device is not ready. The first error of a call, except [`Error::Unsupported`].
 pub fn warm_up(device: Device) -> Result<WarmUp> {
     let (driver, began) = (driver(device)?, Instant::now());
     let Some(compiled) = driver.compiled() else { return Ok(WarmUp { calls: 0, compiled: 0, time: began.elapsed() }) };
-    let mut works: Vec<(Usual, DType, usize)> = Vec::new();
+    let mut calls: Vec<(SampleCall, DType, usize)> = Vec::new();
     for dtype in DTYPES {
-        let usual = ALL.iter().chain(FLOATS.iter().filter(|_| dtype.is_float()));
-        works.extend(usual.flat_map(|&work| SIDES.map(|side| (work, dtype, side))));
+        let samples = ALL_DTYPE_CALLS.iter().chain(FLOAT_CALLS.iter().filter(|_| dtype.is_float()));
+        calls.extend(samples.flat_map(|&work| MATRIX_SIDES.map(|side| (work, dtype, side))));
     }
-    // A compiler works on one core: all of them have something to do.
+    // A compiler uses one core, so the calls are made from all cores.
     let next = AtomicUsize::new(0);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(works.len());
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(calls.len());
     let work = || -> Result<()> {
         let run = || {
-            while let Some(&(work, dtype, side)) = works.get(next.fetch_add(1, Ordering::Relaxed)) {
-                match once(work, dtype, side) {
+            while let Some(&(work, dtype, side)) = calls.get(next.fetch_add(1, Ordering::Relaxed)) {
+                match run_sample(work, dtype, side) {
                     Ok(()) | Err(Error::Unsupported { .. }) => {}
                     Err(e) => return Err(e),
                 }
             }
             Ok(())
         };
-        with_device(device, || dispatch::with_waiting(run))
+        with_device(device, || dispatch::with_blocking_compilation(run))
     };
     std::thread::scope(|scope| {
-        // A thread that cannot be had is one worker less.
+        // Warm-up continues with fewer workers if a thread cannot be started.
         let spawn = |_| std::thread::Builder::new().name("cuprum-warm-up".into()).spawn_scoped(scope, work).ok();
         let spawned: Vec<_> = (1..threads).filter_map(spawn).collect();
         let mut result = work();
         for thread in spawned {
-            let ended = thread.join().unwrap_or_else(|_| Err(Error::value("warm_up", "a thread panicked")));
+            let ended = thread.join().unwrap_or_else(|_| Err(Error::value("warm_up", "a worker thread panicked")));
             result = result.and(ended);
         }
         result
     })?;
     device.synchronize()?;
     let compiled = driver.compiled().unwrap_or(compiled) - compiled;
-    Ok(WarmUp { calls: works.len(), compiled, time: began.elapsed() })
+    Ok(WarmUp { calls: calls.len(), compiled, time: began.elapsed() })
 }
 
-fn once(work: Usual, dtype: DType, side: usize) -> Result<()> {
+fn run_sample(work: SampleCall, dtype: DType, side: usize) -> Result<()> {
     let random = Generator::new(1);
     let [a, b] = [0, 1].map(|_| random.integers(1, 100, [side, side], DType::I64).and_then(|x| x.astype(dtype)?.eval().cloned()));
     work(&a?, &b?)?.eval().map(|_| ())

@@ -36,7 +36,7 @@ fn events_tell_the_hosts_time() -> Result<()> {
 #[test]
 fn the_cpu_has_no_graphs_and_says_so() -> Result<()> {
     let refused = Graph::capture_on(Device::CPU, || NdArray::ones(3, DType::F32)).unwrap_err().to_string();
-    assert_eq!(refused, "[graph] work of this device runs when it is called and cannot be captured into a graph");
+    assert_eq!(refused, "[graph] the device runs work synchronously and cannot capture it into a graph");
     let a = with_device(Device::CPU, || NdArray::ones(3, DType::F32))?;
     assert_eq!(a.to_vec::<f32>()?, [1.0; 3]);
     Ok(())

@@ -1,9 +1,10 @@
-//! An accelerator in its own crate, as a third party would write it: `exact`, which takes over `sum` of float64 arrays on
-//! the CPU with compensated summation (A. Neumaier, "Rundungsfehleranalyse einiger Verfahren zur Summation endlicher
-//! Summen", ZAMM 54, 1974), and leaves everything else to those after it in the chain.
+//! An accelerator in its own crate, as a third party would write it: `exact`, compensated summation of float64 arrays on the CPU.
 //!
-//! It needs `cuprum-core` alone. An application names the crate once (`use cuprum_example_accelerator as _;`) and may then
-//! order it with `CUPRUM_ACCELERATORS=exact` or `with_accelerators`.
+//! Algorithm: A. Neumaier, "Rundungsfehleranalyse einiger Verfahren zur Summation endlicher Summen", ZAMM 54, 1974.
+//! Other calls go to the next accelerator of the chain.
+//!
+//! The crate depends only on `cuprum-core`. An application links it with `use cuprum_example_accelerator as _;`, and can then select it
+//! with `CUPRUM_ACCELERATORS=exact` or `with_accelerators`.
 
 use cuprum_core::call;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ pub static EXACT: Accelerator = Accelerator {
 
 cuprum_core::inventory::submit! { Registration(&EXACT) }
 
-/// Sums a whole contiguous array; declines, before doing anything, what it is not made for.
+/// Sums a contiguous array. Declines every other call before any side effect.
 fn sum(call: &Call) -> Result<Outcome> {
     let Work::Reduce(call::Reduce { program, plan, .. }) = &call.work else { decline!("not a reduction") };
     if plan.class != ReduceClass::All {
@@ -41,7 +42,9 @@ fn sum(call: &Call) -> Result<Outcome> {
     let input = &call.inputs[0];
     let Some(host) = input.buffer().as_any().downcast_ref::<HostBuffer>() else { decline!("not in host memory") };
     let start = input.layout().offset() * size_of::<f64>();
-    let Some(bytes) = host.as_bytes().get(start..start + plan.reduced_size * size_of::<f64>()) else { decline!("outside its buffer") };
+    let Some(bytes) = host.as_bytes().get(start..start + plan.reduced_size * size_of::<f64>()) else {
+        decline!("the layout exceeds the buffer")
+    };
     let total = neumaier(bytes.chunks_exact(8).filter_map(|b| b.try_into().ok()).map(f64::from_le_bytes));
     debug_assert_eq!(call.device, Device::CPU);
     let output: Arc<dyn Buffer> = Arc::new(HostBuffer::from_slice(&[total])?);

@@ -1,12 +1,12 @@
 //! Random numbers: the words that Philox gives, made into numbers as core says.
 
 use cuprum_core::random::Generator;
-use cuprum_core::testing::draws::Draws;
+use cuprum_core::testing::philox::PhiloxStream;
 use cuprum_core::{DType, bf16, f16};
 
 use crate::support::{as_f64, on_threads};
 
-const WANT: Draws = Draws(0x0123_4567_89ab_cdef);
+const WANT: PhiloxStream = PhiloxStream(0x0123_4567_89ab_cdef);
 
 /// One element, parts of a block of words, and runs that several threads share.
 const SIZES: [usize; 6] = [1, 2, 3, 5, 1000, 100_003];

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use cuprum_core::dispatch::beside_chain;
+use cuprum_core::dispatch::record_launch;
 use cuprum_core::{Device, Error, KernelLaunch, Record, Result, Stream};
 use smallvec::SmallVec;
 
@@ -196,7 +196,7 @@ impl RawKernel {
             let launch = KernelLaunch { kernel: name.to_string(), grid, block };
             Record::of_launch(OP, device::KIND, *device, launch, args.iter().filter_map(Arg::array))
         };
-        beside_chain(Stream::current(*device), describe, queue)?;
+        record_launch(Stream::current(*device), describe, queue)?;
         arg::depends(args)
     }
 

@@ -55,7 +55,7 @@ const TABLE: &[Row] = &[
     (&["bench", "a + 1", "a=missing.npy"], &["missing.npy"]),
     (&["bench", "a + 1", "a=a.npy", "--repeat", "0"], &["--repeat"]),
     (&["bench", "a + 1", "a=a.npy", "--device", "tpu"], &["'tpu'"]),
-    (&["eval", "1 + 1", "--accelerators", "auto,cub"], &["--accelerators", "'auto' stands alone"]),
+    (&["eval", "1 + 1", "--accelerators", "auto,cub"], &["--accelerators", "'auto' cannot be combined with names"]),
     (&["tune"], &["nothing to tune", "--suite"]),
     (&["tune", "smu(a)", "a=a.npy"], &["`smu`"]),
     (&["tune", "a", "a=missing.npy"], &["missing.npy"]),

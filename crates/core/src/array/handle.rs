@@ -1,5 +1,5 @@
-//! What every stored array answers ([`Array`]), an array in memory ([`StoredArray`]), and the user's handle ([`NdArray`]):
-//! its construction, reading and views. Arithmetic lives in `ops/`, deferral in `expr`.
+//! The trait of stored arrays ([`Array`]), an array in memory ([`StoredArray`]) and the user's handle ([`NdArray`]).
+//! This module holds construction, reading and views. Arithmetic is in `ops`, deferred evaluation in `expr`.
 
 use std::sync::Arc;
 
@@ -16,19 +16,21 @@ use crate::profiler::trace;
 use crate::scalar::Scalar;
 use cuprum_macros::numpy;
 
-/// What every stored array answers. Small and read-only; nothing to do with arithmetic.
+/// A stored array: its dtype, layout, device and buffer. Read-only.
 pub trait Array {
     /// Element type.
     fn dtype(&self) -> DType;
     /// Shape, strides and offset.
     fn layout(&self) -> &Layout;
-    /// Where it lies.
+    /// The device that holds the buffer.
     fn device(&self) -> Device;
-    /// Its memory.
+    /// The buffer that holds the elements.
     fn buffer(&self) -> &Arc<dyn Buffer>;
 }
 
-/// An array in memory: a dtype, a layout, a shared buffer. What kernels read and return. Cheap to clone and to hand on.
+/// An array in memory: a dtype, a layout and a shared buffer.
+///
+/// Kernels read and return this type. Cloning increments a reference count.
 #[derive(Clone)]
 pub struct StoredArray(Arc<Stored>);
 
@@ -39,11 +41,11 @@ struct Stored {
 }
 
 impl StoredArray {
-    /// An array over a buffer.
+    /// Returns an array over a buffer.
     ///
     /// # Errors
-    /// The layout reaches outside the buffer, or `dtype` is bool and a buffer in host memory has bytes other than 0 and 1
-    /// ([`NdArray::from_bytes`] converts them).
+    /// [`Error::Shape`] if the layout reaches outside the buffer. [`Error::Value`] if `dtype` is bool and a host buffer has bytes other
+    /// than 0 and 1; [`NdArray::from_bytes`] converts them.
     #[inline]
     pub fn new(dtype: DType, layout: Layout, buffer: Arc<dyn Buffer>) -> Result<StoredArray> {
         StoredArray::check_inside(dtype, &layout, buffer.nbytes())?;
@@ -71,17 +73,20 @@ impl StoredArray {
         }
     }
 
-    /// The same memory under another layout; an error if that reaches outside it.
+    /// Returns an array over the same buffer with another layout.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the layout reaches outside the buffer.
     pub fn with_layout(&self, layout: Layout) -> Result<StoredArray> {
         StoredArray::new(self.0.dtype, layout, self.0.buffer.clone())
     }
 
-    /// Shape.
+    /// Returns the shape.
     pub fn shape(&self) -> &[usize] {
         self.0.layout.shape()
     }
 
-    /// Whether nobody else holds its buffer.
+    /// Whether this handle is the only owner of the array and its buffer.
     pub(crate) fn is_unique(&mut self) -> bool {
         Arc::get_mut(&mut self.0).is_some_and(|stored| Arc::get_mut(&mut stored.buffer).is_some())
     }
@@ -102,10 +107,10 @@ impl Array for StoredArray {
     }
 }
 
-/// An n-dimensional array: a cheap handle on an immutable value, in memory or still an expression.
+/// An n-dimensional array with NumPy's semantics: a cheap handle to an immutable value. The model is `numpy.ndarray`.
 ///
-/// dtype, shape and device are values, known without running anything. Elementwise operations are deferred and fused;
-/// they run when the value is needed (see `eval`). Cloning shares the value. `numpy.ndarray` is its model.
+/// dtype, shape and device are known without evaluation. Elementwise operations are deferred and fused;
+/// they run when the value is needed (see [`NdArray::eval`]). Cloning shares the value.
 ///
 /// ```
 /// # extern crate cuprum_core as cuprum;
@@ -121,9 +126,9 @@ impl Array for StoredArray {
 #[derive(Clone)]
 pub struct NdArray(pub(crate) Arc<Inner>);
 
-/// Shapes that constructors take: `4`, `[2, 3]`, `(2, 3)`, `vec![..]`, `&[..]`.
+/// Shape arguments of constructors: `4`, `[2, 3]`, `(2, 3)`, `vec![..]`, `&[..]`.
 pub trait IntoShape {
-    /// The extents.
+    /// Returns the extents.
     fn into_shape(self) -> Vec<usize>;
 }
 impl IntoShape for usize {
@@ -169,7 +174,7 @@ shape_tuples!((0 U), (0 U, 1 U), (0 U, 1 U, 2 U), (0 U, 1 U, 2 U, 3 U), (0 U, 1 
 fn squeeze_by_name(args: &Args) -> Result<Value> {
     let a = args.array("a")?;
     match args.get("axis") {
-        // NumPy accepts axis 0 or -1 of a 0-d array as a number, and refuses it in a tuple.
+        // NumPy accepts the integers 0 and -1 as axes of a 0-d array, but not inside a tuple.
         Some(axis) if a.ndim() == 0 && axis.items().is_none() => normalize_axis_of_scalar("squeeze", axis.index("squeeze")?, 0).map(|_| a),
         _ => a.squeeze(args.ints("axis")?.as_deref()),
     }
@@ -183,12 +188,18 @@ fn permute_dims_by_name(args: &Args) -> Result<Value> {
 }
 
 impl NdArray {
-    /// A 1-D array holding a copy of the values, on the current device (`numpy.array`).
+    /// Returns a 1-D array with a copy of `values` on the current device (`numpy.array`).
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], or an error of the current device.
     pub fn from_slice<T: Element>(values: &[T]) -> Result<NdArray> {
         Self::from_vec(values, values.len())
     }
 
-    /// An array of the given shape holding a copy of the values in C order, on the current device.
+    /// Returns an array of the given shape with a copy of `values` in C order, on the current device.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the number of values differs from the size of the shape; [`Error::OutOfMemory`].
     pub fn from_vec<T: Element>(values: impl AsRef<[T]>, shape: impl IntoShape) -> Result<NdArray> {
         let (values, shape) = (values.as_ref(), shape.into_shape());
         if checked_size("array", &shape)? != values.len() {
@@ -198,7 +209,7 @@ impl NdArray {
         Self::from_host(T::DTYPE, &shape, host)
     }
 
-    /// An array over host memory in C order, moved to the current device.
+    /// Returns an array over a C-order host buffer, copied to the current device if that is not the host.
     pub(crate) fn from_host(dtype: DType, shape: &[usize], host: HostBuffer) -> Result<NdArray> {
         let device = Device::current()?;
         let layout = Layout::contiguous(shape)?;
@@ -207,7 +218,10 @@ impl NdArray {
         Ok(NdArray::from(StoredArray::new(dtype, layout, buffer)?))
     }
 
-    /// An array from raw little-endian bytes in C order; bool bytes other than 0 count as true.
+    /// Returns an array of raw little-endian bytes in C order. Nonzero bytes of bool count as true.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the number of bytes does not match the shape and dtype; [`Error::OutOfMemory`].
     pub fn from_bytes(dtype: DType, shape: impl IntoShape, bytes: &[u8]) -> Result<NdArray> {
         let shape = shape.into_shape();
         let want = checked_size("array", &shape)?.saturating_mul(dtype.itemsize());
@@ -221,62 +235,65 @@ impl NdArray {
         Self::from_host(dtype, &shape, host)
     }
 
-    /// A 0-d array of a scalar, in the dtype the scalar has on its own.
+    /// Returns a 0-d array of a scalar in its default dtype ([`Scalar::default_dtype`]).
     pub fn scalar(value: impl Into<Scalar>) -> Result<NdArray> {
         let value = value.into();
         Self::scalar_as(value, value.default_dtype())
     }
 
-    /// A 0-d array of a scalar converted to `dtype`.
+    /// Returns a 0-d array of a scalar converted to `dtype`.
     pub fn scalar_as(value: impl Into<Scalar>, dtype: DType) -> Result<NdArray> {
         let bytes = value.into().to_bytes(dtype);
         Self::from_bytes(dtype, (), &bytes[..dtype.itemsize()])
     }
 
-    /// Element type.
+    /// Returns the element type.
     pub fn dtype(&self) -> DType {
         self.0.dtype
     }
 
-    /// Extents.
+    /// Returns the shape: one extent per axis.
     #[numpy("shape(a)", call = |args| Ok(Value::tuple(args.array("a")?.shape().iter().map(|&n| n.into()))))]
     pub fn shape(&self) -> &[usize] {
         &self.0.shape
     }
 
-    /// Number of axes.
+    /// Returns the number of axes.
     #[numpy("ndim(a)", call = |args| Ok(args.array("a")?.ndim().into()))]
     pub fn ndim(&self) -> usize {
         self.0.shape.len()
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     #[numpy("size(a)", call = |args| Ok(args.array("a")?.size().into()))]
     pub fn size(&self) -> usize {
         self.0.shape.iter().product()
     }
 
-    /// Bytes of all elements.
+    /// Returns the size of all elements in bytes.
     pub fn nbytes(&self) -> usize {
         self.size() * self.dtype().itemsize()
     }
 
-    /// Where it lives.
+    /// Returns the device that holds the array.
     pub fn device(&self) -> Device {
         self.0.device
     }
 
-    /// Strides in elements; runs a deferred expression.
+    /// Returns the strides in elements. Evaluates a deferred array.
     pub fn strides(&self) -> Result<Vec<isize>> {
         Ok(self.stored()?.layout().strides().to_vec())
     }
 
-    /// Whether elements lie in C order without gaps; runs a deferred expression.
+    /// Whether the elements are in C order without gaps. Evaluates a deferred array.
     pub fn is_contiguous(&self) -> Result<bool> {
         Ok(self.stored()?.layout().is_c_contiguous())
     }
 
-    /// Elements in C order, on the host. `T` must be the array's dtype (`astype` first, if not). Waits for the device.
+    /// Returns a copy of the elements in C order, in host memory. Waits for the device.
+    ///
+    /// # Errors
+    /// [`Error::DType`] if `T` is not the array's dtype ([`NdArray::astype`] converts); errors of deferred and queued work.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         if T::DTYPE != self.dtype() {
             return Err(Error::dtype("to_vec", format!("array is {}, asked for {}; use astype", self.dtype(), T::DTYPE), &[self.dtype()]));
@@ -285,7 +302,10 @@ impl NdArray {
         gather_elements(&bytes, &layout)
     }
 
-    /// The value of an array of one element (`numpy.ndarray.item`). Waits for the device.
+    /// Returns the only element of an array of size 1 (`numpy.ndarray.item`). Waits for the device.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for any other size; errors of deferred and queued work.
     pub fn item(&self) -> Result<Scalar> {
         if self.size() != 1 {
             return Err(Error::shape("item", "can only convert an array of size 1 to a scalar", &[self.shape()]));
@@ -295,7 +315,7 @@ impl NdArray {
         Ok(Scalar::from_bytes(self.dtype(), bytes.get(at..).unwrap_or_default()))
     }
 
-    /// Elements in C order as raw little-endian bytes, on the host. Waits for the device.
+    /// Returns a copy of the elements in C order as raw little-endian bytes, in host memory. Waits for the device.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         self.eval()?;
         let mut out = Vec::new();
@@ -307,20 +327,20 @@ impl NdArray {
         Ok(out)
     }
 
-    /// Calls `f` with the bytes of the elements in C order: all of a contiguous array, else some kilobytes at a time. Waits for the device.
+    /// Calls `f` with the bytes of the elements in C order: once if contiguous, else in chunks of 16 KiB. Waits for the device.
     pub(crate) fn for_each_run(&self, mut f: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        const RUN: usize = 1 << 14;
+        const CHUNK_BYTES: usize = 1 << 14;
         let (bytes, layout) = self.host_bytes()?;
         let item = self.dtype().itemsize();
         if layout.is_c_contiguous() {
             let start = layout.offset() * item;
             return f(bytes.get(start..start + layout.size() * item).unwrap_or_default());
         }
-        let mut run = Vec::with_capacity(RUN);
+        let mut run = Vec::with_capacity(CHUNK_BYTES);
         for at in crate::buffer::offsets(&layout) {
             let start = at as usize * item;
             run.extend_from_slice(bytes.get(start..start + item).unwrap_or_default());
-            if run.len() >= RUN {
+            if run.len() >= CHUNK_BYTES {
                 f(&run)?;
                 run.clear();
             }
@@ -328,13 +348,13 @@ impl NdArray {
         f(&run)
     }
 
-    /// Host bytes covering the array, and the layout of the array in them.
+    /// Returns host bytes that cover the array, and the array's layout within them.
     fn host_bytes(&self) -> Result<(HostBytes, Layout)> {
         let stored = self.stored()?;
         if stored.buffer().as_any().is::<HostBuffer>() {
             return Ok((HostBytes(stored.buffer().clone()), stored.layout().clone()));
         }
-        // Elements spread thinly over the buffer are packed on the device first.
+        // A sparse view is packed on the device, so that only its elements are copied.
         let (lo, hi) = stored.layout().extent();
         if (hi - lo) as usize > 2 * stored.layout().size() {
             return self.contiguous()?.host_bytes();
@@ -346,13 +366,13 @@ impl NdArray {
         Ok((HostBytes(Arc::new(bytes)), layout))
     }
 
-    /// A view of the same elements under another layout.
+    /// Returns a view of the same buffer with another layout.
     fn view(&self, layout: impl FnOnce(&Layout) -> Result<Layout>) -> Result<NdArray> {
         let stored = self.stored()?;
         Ok(NdArray::from(stored.with_layout(layout(stored.layout())?)?))
     }
 
-    /// Basic indexing: a view (`a[1:, ::2, None]`). See [`s!`](crate::s).
+    /// Basic indexing (`a[1:, ::2, None]`): a view. The macro [`s!`](crate::s) writes the items.
     ///
     /// ```
     /// # extern crate cuprum_core as cuprum;
@@ -367,8 +387,12 @@ impl NdArray {
         self.view(|l| l.index(items))
     }
 
-    /// The elements in C order under another shape; one extent may be -1. A view where the layout allows, else a copy
-    /// (`numpy.reshape`). Takes `[isize]`-like shapes.
+    /// Returns the elements in C order with another shape, as a view where possible, else a copy (`numpy.reshape`).
+    ///
+    /// One extent may be -1 and is then computed.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if the sizes differ or more than one extent is -1.
     #[numpy("reshape(a, shape)", method)]
     pub fn reshape(&self, #[read(Vec<isize>)] shape: impl IntoReshape) -> Result<NdArray> {
         let shape = resolve_reshape(&shape.into_reshape(), self.shape())?;
@@ -382,24 +406,24 @@ impl NdArray {
         }
     }
 
-    /// All elements in one axis, in C order; a view where the layout allows (`numpy.ravel`).
+    /// Returns the elements in C order as a 1-D array, as a view where possible, else a copy (`numpy.ravel`).
     #[numpy("ravel(a)", aliases("flatten"), method)]
     pub fn ravel(&self) -> Result<NdArray> {
         self.reshape([-1])
     }
 
-    /// Axes reversed: a view (`numpy.ndarray.T`).
+    /// Reverses the order of the axes: a view (`numpy.ndarray.T`).
     pub fn t(&self) -> Result<NdArray> {
         self.view(|l| Ok(l.transpose()))
     }
 
-    /// Axes in the given order: a view (`numpy.permute_dims`, `numpy.transpose`).
+    /// Permutes the axes: a view (`numpy.permute_dims`, `numpy.transpose`).
     #[numpy("permute_dims(a, axes=None)", aliases("transpose"), method, call = permute_dims_by_name)]
     pub fn permute_dims(&self, axes: &[isize]) -> Result<NdArray> {
         self.view(|l| l.permute(axes))
     }
 
-    /// Two axes exchanged: a view (`numpy.swapaxes`).
+    /// Exchanges two axes: a view (`numpy.swapaxes`).
     #[numpy("swapaxes(a, axis1, axis2)", method)]
     pub fn swapaxes(&self, axis1: isize, axis2: isize) -> Result<NdArray> {
         let a = crate::layout::normalize_axis("swapaxes", axis1, self.ndim())?;
@@ -409,7 +433,7 @@ impl NdArray {
         self.permute_dims(&order)
     }
 
-    /// Axes moved to new places, the others keeping their order: a view (`numpy.moveaxis`).
+    /// Moves axes to other positions, the remaining axes keeping their order: a view (`numpy.moveaxis`).
     #[numpy("moveaxis(a, source, destination)")]
     pub fn moveaxis(&self, source: &[isize], destination: &[isize]) -> Result<NdArray> {
         let from = normalize_axes("moveaxis", source, self.ndim())?;
@@ -425,19 +449,19 @@ impl NdArray {
         self.permute_dims(&order)
     }
 
-    /// Drops axes of extent 1: all of them (`None`), or the given ones: a view (`numpy.squeeze`).
+    /// Removes axes of extent 1: all of them (`None`) or the given ones. A view (`numpy.squeeze`).
     #[numpy("squeeze(a, axis=None)", method, call = squeeze_by_name)]
     pub fn squeeze(&self, axes: Option<&[isize]>) -> Result<NdArray> {
         self.view(|l| l.squeeze(axes))
     }
 
-    /// New axes of extent 1 at the given places of the result: a view (`numpy.expand_dims`).
+    /// Inserts axes of extent 1 at the given positions of the result: a view (`numpy.expand_dims`).
     #[numpy("expand_dims(a, axis)")]
     pub fn expand_dims(&self, #[name("axis")] axes: &[isize]) -> Result<NdArray> {
         self.view(|l| l.expand_dims(axes))
     }
 
-    /// Axes reversed in direction, all of them for `None`: a view (`numpy.flip`).
+    /// Reverses the elements along the given axes (`None`: all): a view (`numpy.flip`).
     #[numpy("flip(a, axis=None)")]
     pub fn flip(&self, #[name("axis")] axes: Option<&[isize]>) -> Result<NdArray> {
         let axes = match axes {
@@ -447,14 +471,14 @@ impl NdArray {
         self.view(|l| Ok(l.flip(&axes)))
     }
 
-    /// Stretched to a shape by repeating axes of extent 1: a view (`numpy.broadcast_to`).
+    /// Broadcasts to a shape by repeating axes of extent 1: a view (`numpy.broadcast_to`).
     #[numpy("broadcast_to(a, shape)")]
     pub fn broadcast_to(&self, #[read(Vec<usize>)] shape: impl IntoShape) -> Result<NdArray> {
         let shape = shape.into_shape();
         self.view(|l| l.broadcast_to(&shape))
     }
 
-    /// Diagonals of two axes, as the last axis: a view (`numpy.diagonal`).
+    /// Returns the diagonals of two axes as the last axis: a view (`numpy.diagonal`).
     #[numpy("diagonal(a, offset=0, axis1=0, axis2=1)", method)]
     pub fn diagonal(&self, offset: isize, axis1: isize, axis2: isize) -> Result<NdArray> {
         if self.ndim() < 2 {
@@ -463,9 +487,13 @@ impl NdArray {
         self.view(|l| l.diagonal(offset, axis1, axis2))
     }
 
-    /// A copy in host memory that `device` reads from directly (pinned, or page-locked), or the same handle if `device` is the host.
-    /// `to_device` of such an array returns at once, and its copy runs at the bus's full speed beside other work, where one from any
-    /// memory goes through pinned blocks of the library first. Pinning takes longer than a copy: keep such arrays.
+    /// Returns a copy in pinned (page-locked) host memory, which `device` reads directly. For the host, returns the same handle.
+    ///
+    /// [`NdArray::to_device`] of such an array returns at once, and the copy runs at full bus speed. Copies from other memory go
+    /// through
+    /// the library's own pinned blocks. Pinning takes longer than a copy, so keep such arrays.
+    ///
+    /// # Examples
     ///
     /// ```no_run
     /// # extern crate cuprum_core as cuprum;
@@ -489,8 +517,7 @@ impl NdArray {
         Ok(NdArray::from(StoredArray::new(self.dtype(), Layout::contiguous(self.shape())?, Arc::new(host))?))
     }
 
-    /// A copy on another device, or the same handle if it is there already (`to_device`). Copies wait for neither side where
-    /// the device allows.
+    /// Returns a copy on another device, or the same handle if the array is on it already. Asynchronous where the device allows.
     pub fn to_device(&self, device: Device) -> Result<NdArray> {
         if self.device() == device {
             return Ok(self.clone());
@@ -515,7 +542,7 @@ impl NdArray {
     }
 }
 
-/// Bytes on the host: a buffer there, an array's own or a copy from a device.
+/// Bytes in a host buffer, which is the array's own or a downloaded copy.
 struct HostBytes(Arc<dyn Buffer>);
 
 impl std::ops::Deref for HostBytes {
@@ -531,9 +558,9 @@ impl AsRef<NdArray> for NdArray {
     }
 }
 
-/// Shapes that [`NdArray::reshape`] takes: extents, one of which may be -1.
+/// Shape arguments of [`NdArray::reshape`]: extents, one of which may be -1.
 pub trait IntoReshape {
-    /// The extents as given.
+    /// Returns the extents as given.
     fn into_reshape(self) -> Vec<isize>;
 }
 macro_rules! reshape_from {

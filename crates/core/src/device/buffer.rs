@@ -1,5 +1,4 @@
-//! Host memory: blocks from the pool (`pool`), aligned for any SIMD width, and copies in and out of them. Running out is an
-//! error, not an abort.
+//! Host memory: aligned buffers from the pool, and copies into and out of them. Running out of memory is an error, not an abort.
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -14,60 +13,64 @@ use crate::error::{Error, Result};
 use crate::pool;
 use crate::stream::Stream;
 
-/// Alignment of every host buffer: a cache line, and the widest SIMD register.
+/// Alignment of every host buffer in bytes: a cache line, and the widest SIMD register.
 pub const ALIGNMENT: usize = 64;
 
-/// The size that an allocator which keeps blocks gives one for `nbytes`: an eighth of a power of two at a time, in multiples of
-/// `granule` (a power of two), so that requests of about one size share blocks and at most an eighth, or one granule, is not used.
+/// Returns the block size that a pooling allocator uses for `nbytes`.
+///
+/// Sizes have eight steps per power of two, in multiples of `granule` (a power of two), so that requests of similar size share blocks.
+/// At most an eighth of a block, or one granule, is unused.
 #[inline]
 pub fn block_size(nbytes: usize, granule: usize) -> usize {
     let step = nbytes.checked_next_power_of_two().map_or(granule, |power| (power / 16).max(granule));
     nbytes.max(1).checked_next_multiple_of(step).unwrap_or(usize::MAX)
 }
 
-/// A block of host memory of fixed size.
+/// A fixed-size block of host memory.
 ///
-/// Its contents may be written through [`HostBuffer::as_mut_ptr`] by the kernel that has just allocated it; once an
-/// array over it is handed out, it is only read.
+/// The kernel that allocates it may write through [`HostBuffer::as_mut_ptr`]. Once an array over it is returned, it is only read.
 pub struct HostBuffer {
     ptr: NonNull<u8>,
     nbytes: usize,
-    /// Whose memory it is, if not the pool's.
+    /// Owner of the memory if it does not come from the pool.
     owner: Option<Box<dyn Any + Send + Sync>>,
     /// Whether every byte is known to be 0 or 1; see [`HostBuffer::holds_bools`].
     holds_bools: AtomicBool,
 }
 
-// SAFETY: the block is plain memory owned by this value; shared access only reads (see the type's contract).
+// SAFETY: the block is plain memory that this value owns; shared access only reads (see the contract of the type).
 unsafe impl Send for HostBuffer {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for HostBuffer {}
 
 impl HostBuffer {
-    /// Memory with some bytes or other, of which the caller writes every element before anyone reads.
+    /// Returns memory with unspecified contents. The caller writes every element before it is read.
     pub fn uninit(nbytes: usize) -> Result<HostBuffer> {
         Ok(HostBuffer { ptr: pool::allocate(nbytes, false)?, nbytes, owner: None, holds_bools: AtomicBool::new(false) })
     }
 
-    /// Memory filled with zeros; large blocks fresh from the system are not touched.
+    /// Returns memory filled with zeros. Pages fresh from the system are zero already and are not written.
     pub fn zeroed(nbytes: usize) -> Result<HostBuffer> {
         Ok(HostBuffer { ptr: pool::allocate(nbytes, true)?, nbytes, owner: None, holds_bools: AtomicBool::new(true) })
     }
 
-    /// Memory that a backend has allocated, and what frees it when it is dropped.
+    /// Wraps memory that a backend has allocated. Dropping `owner` frees it.
     ///
     /// # Safety
-    /// `nbytes` initialised bytes from `ptr` on, aligned to [`ALIGNMENT`], that nobody else writes as long as `owner` lives.
+    /// `ptr` points to `nbytes` initialised bytes, aligned to [`ALIGNMENT`]. No other code writes them while `owner` lives.
     pub unsafe fn from_owner(ptr: NonNull<u8>, nbytes: usize, owner: Box<dyn Any + Send + Sync>) -> HostBuffer {
         HostBuffer { ptr, nbytes, owner: Some(owner), holds_bools: AtomicBool::new(false) }
     }
 
-    /// What [`HostBuffer::from_owner`] was given.
+    /// Returns the owner given to [`HostBuffer::from_owner`].
     pub fn owner(&self) -> Option<&(dyn Any + Send + Sync)> {
         self.owner.as_deref()
     }
 
-    /// Writes all of it, before it is shared. An error if it has another size.
+    /// Overwrites the whole buffer, before it is shared.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if `bytes` has another size.
     pub(crate) fn fill_from(&mut self, bytes: &[u8]) -> Result<()> {
         if bytes.len() != self.nbytes {
             return Err(Error::value("allocate", format!("{} bytes for a buffer of {}", bytes.len(), self.nbytes)));
@@ -76,31 +79,31 @@ impl HostBuffer {
         Ok(())
     }
 
-    /// A copy of the bytes.
+    /// Returns a buffer with a copy of `bytes`.
     pub fn from_bytes(bytes: &[u8]) -> Result<HostBuffer> {
         let mut buffer = Self::uninit(bytes.len())?;
         buffer.fill_from(bytes)?;
         Ok(buffer)
     }
 
-    /// A copy of typed values.
+    /// Returns a buffer with a copy of typed values.
     pub fn from_slice<T: Element>(values: &[T]) -> Result<HostBuffer> {
-        // SAFETY: elements are plain data without padding, readable as bytes.
+        // SAFETY: elements are plain data without padding, so their bytes are initialised.
         let bytes = unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), std::mem::size_of_val(values)) };
         Self::from_bytes(bytes)
     }
 
-    /// Whether every byte is 0 or 1, so that the buffer may be read as `bool`. Reads the bytes once; later calls know the answer.
+    /// Whether every byte is 0 or 1, so that the buffer may be read as `bool`. The first call scans the buffer, later ones are free.
     ///
-    /// A [`StoredArray`](crate::StoredArray) of bool over host memory needs this, and kernels check it before they make a slice of `bool`.
+    /// Creating a bool [`StoredArray`](crate::StoredArray) over host memory requires it. Kernels check it before they form a `&[bool]`.
     #[inline]
     pub fn holds_bools(&self) -> bool {
-        self.holds_bools.load(Ordering::Relaxed) || self.find_bools()
+        self.holds_bools.load(Ordering::Relaxed) || self.scan_for_bools()
     }
 
     #[cold]
-    fn find_bools(&self) -> bool {
-        // Chunks without an early exit, which the compiler vectorises.
+    fn scan_for_bools(&self) -> bool {
+        // Whole chunks without an early exit let the compiler vectorise.
         let holds = self.as_bytes().chunks(4096).all(|chunk| chunk.iter().fold(0, |bits, byte| bits | byte) <= 1);
         if holds {
             self.holds_bools.store(true, Ordering::Relaxed);
@@ -113,46 +116,46 @@ impl HostBuffer {
     /// # Safety
     /// Every byte is 0 or 1, and stays so while the buffer is shared.
     pub unsafe fn assume_bools(&self) {
-        debug_assert!(self.find_bools(), "a bool buffer with other bytes than 0 and 1");
+        debug_assert!(self.scan_for_bools(), "a bool buffer has bytes other than 0 and 1");
         self.holds_bools.store(true, Ordering::Relaxed);
     }
 
-    /// Start of the block, for reading.
+    /// Returns the start of the block, for reading.
     pub fn as_ptr(&self) -> *const u8 {
         self.ptr.as_ptr()
     }
 
-    /// Start of the block, for the kernel that allocated it to write to (see the type's contract).
+    /// Returns the start of the block, for writes by the kernel that allocated it (see the contract of the type).
     pub fn as_mut_ptr(&self) -> *mut u8 {
         self.ptr.as_ptr()
     }
 
-    /// The whole block as bytes.
+    /// Returns the whole block as bytes.
     pub fn as_bytes(&self) -> &[u8] {
-        // SAFETY: the block is `nbytes` long, initialised by the pool and, by contract, no longer written to when an array over it
-        // is handed out.
+        // SAFETY: the block has `nbytes` initialised bytes. By the contract of the type, no one writes to a shared buffer.
         unsafe { std::slice::from_raw_parts(self.ptr.as_ptr(), self.nbytes) }
     }
 
-    /// The whole block, for writing.
+    /// Returns the whole block for writing.
     pub fn as_mut_bytes(&mut self) -> &mut [u8] {
         *self.holds_bools.get_mut() = false;
-        // SAFETY: as in `as_bytes`; whoever holds the one value of it is the only one who knows the block.
+        // SAFETY: as in `as_bytes`; `&mut self` excludes every other access.
         unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.nbytes) }
     }
 
-    /// A copy of `nbytes` of a device's buffer of `dtype`, from an offset on; waits for the device. Bytes of bool other than 0 become 1.
+    /// Copies `nbytes` of a device buffer, starting at `byte_offset`, to the host. Waits for the device. Nonzero bytes of bool become
+    /// 1.
     pub(crate) fn downloaded(dtype: DType, buffer: &dyn Buffer, byte_offset: usize, nbytes: usize) -> Result<HostBuffer> {
         let mut host = Self::uninit(nbytes)?;
         driver(buffer.device())?.download(buffer, byte_offset, host.as_mut_bytes())?;
         if dtype == DType::Bool {
-            make_bools(host.as_mut_bytes());
+            normalize_bools(host.as_mut_bytes());
             *host.holds_bools.get_mut() = true;
         }
         Ok(host)
     }
 
-    /// Bytes held by all host buffers of the process, but for memory of backends.
+    /// Returns the total size of the live host buffers of the process, without memory owned by backends.
     pub fn bytes_in_use() -> usize {
         pool::used()
     }
@@ -163,7 +166,7 @@ impl Drop for HostBuffer {
         if self.owner.is_some() {
             return;
         }
-        // SAFETY: from `pool::allocate` with this size; nobody uses it after its owner.
+        // SAFETY: the block comes from `pool::allocate` with this size, and the only owner is being dropped.
         unsafe { pool::free(self.ptr, self.nbytes) };
     }
 }
@@ -180,17 +183,17 @@ impl Buffer for HostBuffer {
     }
 }
 
-/// Makes every byte 0 or 1: other bytes than 0 count as true.
-fn make_bools(bytes: &mut [u8]) {
+/// Replaces every nonzero byte by 1.
+fn normalize_bools(bytes: &mut [u8]) {
     bytes.iter_mut().for_each(|byte| *byte = (*byte != 0) as u8);
 }
 
-/// Reserves capacity for `additional` more values, within the limit of host memory.
+/// Reserves capacity for `additional` more values, within the limit on host memory.
 ///
-/// Use it for every vector whose length a caller of the library chooses.
+/// Every vector whose length a caller of the library chooses is allocated this way.
 ///
 /// # Errors
-/// [`Error::OutOfMemory`] if the limit or the system refuses, where [`Vec::reserve`] would abort.
+/// [`Error::OutOfMemory`] if the limit or the system refuses. [`Vec::reserve`] would abort.
 pub fn try_reserve<T>(op: &'static str, values: &mut Vec<T>, additional: usize) -> Result<()> {
     if values.capacity() - values.len() >= additional {
         return Ok(());
@@ -201,10 +204,10 @@ pub fn try_reserve<T>(op: &'static str, values: &mut Vec<T>, additional: usize) 
     reserved.map_err(|_| out_of_memory(op, nbytes))
 }
 
-/// As [`Iterator::collect`] into a vector, with [`try_reserve`].
+/// Collects an iterator into a vector, as [`Iterator::collect`] does, with fallible allocation.
 ///
 /// # Errors
-/// [`Error::OutOfMemory`].
+/// [`Error::OutOfMemory`] if the limit on host memory or the system refuses.
 pub fn try_collect<T>(op: &'static str, items: impl IntoIterator<Item = T>) -> Result<Vec<T>> {
     let items = items.into_iter();
     let mut values = Vec::new();
@@ -216,10 +219,10 @@ pub fn try_collect<T>(op: &'static str, items: impl IntoIterator<Item = T>) -> R
     Ok(values)
 }
 
-/// Appends to a text, with [`try_reserve`].
+/// Appends to a string with fallible allocation.
 ///
 /// # Errors
-/// [`Error::OutOfMemory`].
+/// [`Error::OutOfMemory`] if the limit on host memory or the system refuses.
 pub fn try_push_str(op: &'static str, text: &mut String, more: &str) -> Result<()> {
     if text.capacity() - text.len() < more.len() {
         let nbytes = text.len().saturating_add(more.len());
@@ -230,10 +233,10 @@ pub fn try_push_str(op: &'static str, text: &mut String, more: &str) -> Result<(
     Ok(())
 }
 
-/// Checks that `nbytes` of temporary memory can be had in one piece, before many small allocations that cannot fail take as much.
+/// Checks that `nbytes` of temporary memory can be allocated, ahead of many small infallible allocations of that total size.
 ///
 /// # Errors
-/// [`Error::OutOfMemory`].
+/// [`Error::OutOfMemory`] if the limit on host memory or the system refuses.
 pub fn try_ensure(op: &'static str, nbytes: usize) -> Result<()> {
     try_reserve(op, &mut Vec::<u8>::new(), nbytes)
 }
@@ -243,7 +246,7 @@ fn out_of_memory(op: &'static str, requested: usize) -> Error {
     Error::OutOfMemory { op, device: Device::CPU, requested, used: HostBuffer::bytes_in_use(), limit }
 }
 
-/// Copies the elements of a strided host region, in C order, into a typed vector. Bytes of bool other than 0 count as true.
+/// Copies the elements of a strided host region in C order. Nonzero bytes of bool count as true.
 pub(crate) fn gather_elements<T: Element>(bytes: &[u8], layout: &crate::layout::Layout) -> Result<Vec<T>> {
     let item = std::mem::size_of::<T>();
     let (lo, hi) = layout.extent();
@@ -255,12 +258,12 @@ pub(crate) fn gather_elements<T: Element>(bytes: &[u8], layout: &crate::layout::
     try_reserve("to_vec", &mut out, size)?;
     let base = bytes.as_ptr();
     if layout.is_c_contiguous() {
-        // SAFETY: `extent` shows that `size` elements from `offset` lie inside `bytes`; `out` has room for them; unaligned copies by bytes.
+        // SAFETY: `extent` shows that the `size` elements from `offset` are within `bytes`, and `out` has capacity for them.
         unsafe {
             let target = out.as_mut_ptr().cast::<u8>();
             std::ptr::copy_nonoverlapping(base.add(layout.offset() * item), target, size * item);
             if T::DTYPE == DType::Bool {
-                make_bools(std::slice::from_raw_parts_mut(target, size));
+                normalize_bools(std::slice::from_raw_parts_mut(target, size));
             }
             out.set_len(size);
         }
@@ -268,18 +271,18 @@ pub(crate) fn gather_elements<T: Element>(bytes: &[u8], layout: &crate::layout::
     }
     for at in offsets(layout) {
         let mut element = [0u8; size_of::<crate::Complex<f64>>()];
-        // SAFETY: every offset lies within `extent`, checked above, and no element is longer than `element`.
+        // SAFETY: every offset is within `extent`, checked at the top, and no element is larger than `element`.
         unsafe { std::ptr::copy_nonoverlapping(base.offset(at * item as isize), element.as_mut_ptr(), item) };
         if T::DTYPE == DType::Bool {
-            make_bools(&mut element[..1]);
+            normalize_bools(&mut element[..1]);
         }
-        // SAFETY: the first bytes are a value of T: any bytes are one of another type than bool.
+        // SAFETY: the leading bytes are a valid `T`: bool is normalised, and every other type accepts any bytes.
         out.push(unsafe { std::ptr::read_unaligned(element.as_ptr().cast::<T>()) });
     }
     Ok(out)
 }
 
-/// Element offsets of a layout in C order.
+/// Iterates over the element offsets of a layout in C order.
 pub fn offsets(layout: &crate::layout::Layout) -> impl Iterator<Item = isize> + '_ {
     let (shape, strides) = (layout.shape(), layout.strides());
     let mut index = vec![0usize; shape.len()];
@@ -299,13 +302,13 @@ pub fn offsets(layout: &crate::layout::Layout) -> impl Iterator<Item = isize> + 
     })
 }
 
-/// Memory of the host. The CPU backend registers it with its base accelerator.
+/// The driver of host memory. The CPU backend registers it with its base accelerator.
 pub struct HostDriver {
     info: fn() -> DeviceInfo,
 }
 
 impl HostDriver {
-    /// A driver whose [`DeviceInfo`] comes from the backend, which knows the SIMD level and the thread pool.
+    /// Returns a driver that reports `info` of the backend, such as the SIMD level and the number of threads.
     pub fn new(info: fn() -> DeviceInfo) -> HostDriver {
         HostDriver { info }
     }
@@ -363,7 +366,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_that_are_no_bool_are_found() {
+    fn detects_bytes_other_than_0_and_1() {
         for size in [0, 1, 5, 4096, 10_001] {
             let mut bytes: Vec<u8> = (0..size).map(|i| (i % 3 == 1) as u8).collect();
             let buffer = HostBuffer::from_bytes(&bytes).unwrap();
@@ -377,11 +380,11 @@ mod tests {
         let mut buffer = HostBuffer::zeroed(3).unwrap();
         assert!(buffer.holds_bools());
         buffer.as_mut_bytes()[1] = 7;
-        assert!(!buffer.holds_bools(), "what was known before a write");
+        assert!(!buffer.holds_bools(), "a write invalidates the cached answer");
     }
 
     #[test]
-    fn other_bytes_than_0_are_read_as_true() {
+    fn nonzero_bytes_are_read_as_true() {
         let bytes = [0, 1, 2, 255, 0, 128];
         let read = |layout| gather_elements::<bool>(&bytes, &layout).unwrap();
         let whole = crate::Layout::contiguous(&[6]).unwrap();
@@ -390,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_little_larger_than_asked_for() {
+    fn block_size_wastes_at_most_an_eighth() {
         for granule in [ALIGNMENT, 512] {
             for n in (0..5000).chain([100_000, 1 << 20, (1 << 20) + 1, (64 << 20) - 1, 64 << 20, (64 << 20) + 1]) {
                 let size = block_size(n, granule);

@@ -1,5 +1,5 @@
-//! Devices, and what a backend must provide so that arrays can live on one: memory, copies, waiting, timing.
-//! No backend is named here but the host (`cpu`), which core itself provides the memory of.
+//! Devices, and the interface that a backend implements for its devices: memory, copies, synchronisation and timing.
+//! Core itself provides only host memory (`cpu`).
 
 use std::any::Any;
 use std::cell::Cell;
@@ -13,11 +13,11 @@ use crate::profiler::trace;
 use crate::registry;
 pub use crate::stream::Stream;
 
-/// A kind of device, known by its name (`"cpu"`, `"cuda"`). The set is open: a backend interns its own.
+/// A kind of device, identified by a name such as `"cpu"` or `"cuda"`. Backends add their own kinds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeviceKind(u8);
 
-/// How many kinds one process can know; an array of chains is indexed by it.
+/// Maximum number of device kinds in a process.
 pub(crate) const MAX_KINDS: usize = 8;
 
 static KINDS: RwLock<Vec<&'static str>> = RwLock::new(Vec::new());
@@ -26,7 +26,10 @@ impl DeviceKind {
     /// The host.
     pub const CPU: DeviceKind = DeviceKind(0);
 
-    /// The kind of this name, made known if it is new. The name must be lower case. Past eight kinds, an error.
+    /// Returns the kind with this lower-case name, adding it if it is new.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if eight kinds exist already.
     pub fn intern(name: &'static str) -> Result<DeviceKind> {
         let mut kinds = KINDS.write().unwrap_or_else(|e| e.into_inner());
         if kinds.is_empty() {
@@ -36,13 +39,16 @@ impl DeviceKind {
             return Ok(DeviceKind(i as u8));
         }
         if kinds.len() == MAX_KINDS {
-            return Err(Error::Device { op: "register", message: format!("no room for device kind '{name}': {MAX_KINDS} are known") });
+            return Err(Error::Device {
+                op: "register",
+                message: format!("cannot add device kind '{name}': there are {MAX_KINDS} already"),
+            });
         }
         kinds.push(name);
         Ok(DeviceKind(kinds.len() as u8 - 1))
     }
 
-    /// The name it was made known by.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         KINDS.read().unwrap_or_else(|e| e.into_inner()).get(self.index()).copied().unwrap_or("cpu")
     }
@@ -58,7 +64,7 @@ impl fmt::Debug for DeviceKind {
     }
 }
 
-/// One device: a kind and a number. Prints as `cpu`, `cuda:0`.
+/// A device: a kind and an ordinal. Displays as `cpu` or `cuda:0`.
 ///
 /// ```
 /// # use cuprum_backend_cpu as _;
@@ -77,33 +83,40 @@ impl Device {
     /// The host.
     pub const CPU: Device = Device { kind: DeviceKind::CPU, ordinal: 0 };
 
-    /// Number `ordinal` of a kind; whether it exists shows at first use.
+    /// Returns the device `ordinal` of a kind. Its existence is checked on first use.
     pub const fn new(kind: DeviceKind, ordinal: u16) -> Device {
         Device { kind, ordinal }
     }
 
-    /// Its kind.
+    /// Returns the kind.
     pub fn kind(self) -> DeviceKind {
         self.kind
     }
 
-    /// Its number among those of its kind.
+    /// Returns the index among devices of the same kind.
     pub fn ordinal(self) -> usize {
         self.ordinal as usize
     }
 
-    /// Reads `cpu`, `cuda`, `cuda:1`, or `auto` (the first GPU that is ready, else `cpu`); says why when it is not ready.
+    /// Parses `cpu`, `cuda`, `cuda:1`, or `auto` (the first ready GPU, else `cpu`).
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for an unknown kind, [`Error::Device`] with the reason if the device is not ready.
     pub fn parse(text: &str) -> Result<Device> {
         registry::parse_device(text)
     }
 
-    /// Every device that is ready on this machine, the host first.
+    /// Returns every ready device of this machine, the host first.
     pub fn all() -> Vec<Device> {
         registry::ready_devices()
     }
 
-    /// The device that new arrays are made on: that of the enclosing [`with_device`], else the process-wide one
-    /// ([`Device::set_default`]), else `CUPRUM_DEVICE`, else the first GPU that is ready, else the host.
+    /// Returns the device of new arrays.
+    ///
+    /// The first of: the innermost [`with_device`], [`Device::set_default`], `CUPRUM_DEVICE`, the first ready GPU, the host.
+    ///
+    /// # Errors
+    /// Errors of [`Device::parse`] for the value of `CUPRUM_DEVICE`.
     pub fn current() -> Result<Device> {
         if let Some(d) = SCOPED.with(Cell::get) {
             return Ok(d);
@@ -111,16 +124,19 @@ impl Device {
         registry::default_device()
     }
 
-    /// Sets the process-wide default device.
+    /// Sets the default device of the process.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if the device is not ready.
     pub fn set_default(device: Device) -> Result<()> {
         driver(device)?;
         registry::set_default_device(device);
         Ok(())
     }
 
-    /// Waits until everything issued to the device, on all of its streams, has run.
+    /// Waits for all work on all streams of the device.
     ///
-    /// Reports errors found on the device, such as an index out of bounds, of calls that this thread made, or threads that have ended.
+    /// Also reports asynchronous errors, such as an index out of bounds, of calls by this thread or by threads that have ended.
     /// Every reader of an array that depends on such a call gets the error too.
     pub fn synchronize(self) -> Result<()> {
         driver(self)?.synchronize()?;
@@ -128,12 +144,12 @@ impl Device {
         Ok(())
     }
 
-    /// What is known of the device.
+    /// Returns the properties of the device.
     pub fn info(self) -> Result<DeviceInfo> {
         Ok(driver(self)?.info())
     }
 
-    /// How much memory arrays hold here, and how much is kept for the next ones.
+    /// Returns the memory in use by arrays and the memory cached for reuse.
     ///
     /// ```
     /// # use cuprum_backend_cpu as _;
@@ -150,21 +166,27 @@ impl Device {
         driver(self)?.memory_stats()
     }
 
-    /// Sets or removes (`None`) the limit on the device's memory, in bytes, for the process; what `CUPRUM_CPU_MEMORY_LIMIT`
-    /// and `CUPRUM_GPU_MEMORY_LIMIT` set at its start. Arrays alive stay; a request beyond it is an
-    /// [`Error::OutOfMemory`]. An error on a device that has no limit.
+    /// Sets or removes (`None`) the memory limit of the device for the process, in bytes.
     ///
-    /// The limit of the host covers arrays, free blocks that are kept for them, working memory of kernels whose size depends on
-    /// the arguments, lists of [`Value`](crate::ops::value::Value), and files while they are read. Vectors and texts that are returned
-    /// to the caller are checked when they are made. Working memory of constant size, some megabytes a thread, is not counted.
+    /// The initial limit is `CUPRUM_CPU_MEMORY_LIMIT` or `CUPRUM_GPU_MEMORY_LIMIT`. Live arrays stay; a request beyond the limit
+    /// returns [`Error::OutOfMemory`].
+    ///
+    /// On the host the limit covers arrays, cached blocks, scratch memory whose size depends on the arguments, lists of
+    /// [`Value`](crate::ops::value::Value), and files while they are read. Vectors and strings returned to the caller are checked
+    /// when they are allocated. Scratch memory of constant size, some megabytes per thread, is not counted.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if the device has no settable limit.
     pub fn set_memory_limit(self, limit: Option<usize>) -> Result<()> {
         driver(self)?.set_memory_limit(limit)
     }
 
-    /// Gives memory that is kept for later arrays back to the system, as `free_all_blocks` of CuPy's pools does.
+    /// Returns cached memory to the system, like `free_all_blocks` of CuPy's pools.
     ///
-    /// A GPU returns kept memory by itself in two cases. A request of this process does not fit. Or less memory is free for other users of
-    /// the GPU than is kept, which calls that need memory and [`Device::synchronize`] look at every 100 ms. An idle process keeps it.
+    /// A GPU releases cached memory automatically if a request of this process does not fit. It also releases memory if less is free
+    /// for
+    /// other processes than is cached; allocations and [`Device::synchronize`] check this every 100 ms. An idle process keeps its
+    /// cache.
     pub fn free_all(self) -> Result<()> {
         driver(self)?.free_all()
     }
@@ -174,7 +196,7 @@ thread_local! {
     static SCOPED: Cell<Option<Device>> = const { Cell::new(None) };
 }
 
-/// Runs `f` with `device` as this thread's default for new arrays.
+/// Runs `f` with `device` as the device of new arrays on this thread.
 pub fn with_device<R>(device: Device, f: impl FnOnce() -> R) -> R {
     struct Restore(Option<Device>);
     impl Drop for Restore {
@@ -198,79 +220,81 @@ impl fmt::Debug for Device {
     }
 }
 
-/// A device's own account of itself, for `cuprum info`.
+/// Properties of a device, for `cuprum info`.
 #[derive(Clone, Debug, Default)]
 pub struct DeviceInfo {
     /// Product name.
     pub name: String,
-    /// Compute units: cores of a CPU, multiprocessors of a GPU.
+    /// Number of compute units: cores of a CPU, multiprocessors of a GPU.
     pub units: usize,
-    /// Bytes of memory; 0 when not known.
+    /// Total memory in bytes; 0 if unknown.
     pub memory_total: usize,
-    /// Bytes in use by cuprum.
+    /// Memory used by cuprum, in bytes.
     pub memory_used: usize,
-    /// Further facts, as name and value (SIMD level, compute capability, driver).
+    /// Further properties as name and value (SIMD level, compute capability, driver).
     pub details: Vec<(&'static str, String)>,
 }
 
-/// Memory of a device as cuprum uses it, in bytes.
+/// Memory use of a device, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStats {
-    /// Held by arrays.
+    /// Memory in arrays.
     pub used: usize,
-    /// The most that `used` has been.
+    /// Maximum of `used` so far.
     pub peak: usize,
-    /// Held by the pool: blocks of arrays, rounded up, and free ones. Blocks up to 32 KiB on the host are not counted.
+    /// Memory held by the pool: rounded-up blocks of arrays, and free blocks. Excludes host blocks up to 32 KiB.
     pub reserved: usize,
-    /// The part of `reserved` that is free.
+    /// Memory in free blocks of the pool.
     pub cached: usize,
-    /// The limit in force, if any.
+    /// The current limit, if any.
     pub limit: Option<usize>,
-    /// Requests of the pool that a free block has met.
+    /// Number of allocations served from free blocks.
     pub hits: u64,
-    /// Requests of the pool that needed new memory.
+    /// Number of allocations that needed new memory.
     pub misses: u64,
 }
 
-/// A block of device memory. Backends downcast [`Buffer::as_any`] to their own type.
+/// A block of memory on a device. Backends downcast [`Buffer::as_any`] to their own type.
 pub trait Buffer: Any + Send + Sync {
-    /// Where it lies.
+    /// The device of the memory.
     fn device(&self) -> Device;
-    /// Its size.
+    /// Size in bytes.
     fn nbytes(&self) -> usize;
-    /// For downcasting.
+    /// Returns `self` for downcasting.
     fn as_any(&self) -> &dyn Any;
 }
 
-/// A backend's [`Event`](crate::Event): a point in a device's work, and its time.
+/// A backend's [`Event`](crate::Event): a point in a stream, with its time.
 pub trait DeviceEvent: Send + Sync {
-    /// Milliseconds from `earlier` (of the same device) to this one; waits for both. What went wrong on the device before (such as an
-    /// index out of bounds) is not told here but where the program reads or synchronises.
+    /// Returns the milliseconds from `earlier`, an event of the same device, to this one. Waits for both.
+    ///
+    /// Asynchronous errors are not reported here, but by reads and [`DeviceDriver::synchronize`].
     fn millis_since(&self, earlier: &dyn DeviceEvent) -> Result<f64>;
-    /// Waits for it. By default it is reached when it was recorded.
+    /// Waits for the event. By default an event is complete when it is recorded.
     fn synchronize(&self) -> Result<()> {
         Ok(())
     }
-    /// Whether it has been reached.
+    /// Whether the event is complete.
     fn is_reached(&self) -> Result<bool> {
         Ok(true)
     }
-    /// For downcasting.
+    /// Returns `self` for downcasting.
     fn as_any(&self) -> &dyn Any;
 }
 
-/// What a device's base accelerator provides: memory, copies, waiting.
+/// The driver of a device, provided by its base accelerator: memory, copies, synchronisation.
 pub trait DeviceDriver: Send + Sync {
-    /// New memory, contents undefined, ready in stream order.
+    /// Allocates memory with undefined contents, usable in stream order.
     fn allocate(&self, nbytes: usize, stream: Stream) -> Result<Arc<dyn Buffer>>;
-    /// New memory filled from host bytes.
+    /// Allocates memory and copies host bytes into it.
     fn upload(&self, bytes: &[u8], stream: Stream) -> Result<Arc<dyn Buffer>>;
-    /// Copies `out.len()` bytes from `byte_offset` to the host. Waits for all work before it. Reports errors found in work of this thread
-    /// and in work that the bytes depend on.
+    /// Copies `out.len()` bytes from `byte_offset` of a buffer to the host, after all earlier work.
+    ///
+    /// Reports asynchronous errors of this thread's calls and of calls that the bytes depend on.
     fn download(&self, buffer: &dyn Buffer, byte_offset: usize, out: &mut [u8]) -> Result<()>;
     /// Waits for all work of the device.
     fn synchronize(&self) -> Result<()>;
-    /// The id of a stream for new work. By default all work is done when it is called, and there is one stream.
+    /// Returns the id of a new stream. By default the device is synchronous and has one stream.
     fn new_stream(&self) -> Result<u32> {
         Ok(0)
     }
@@ -278,65 +302,70 @@ pub trait DeviceDriver: Send + Sync {
     fn synchronize_stream(&self, _stream: Stream) -> Result<()> {
         self.synchronize()
     }
-    /// A point in the work issued so far.
+    /// Records an event after the work queued on `stream` so far.
     fn record_event(&self, stream: Stream) -> Result<Box<dyn DeviceEvent>>;
-    /// Makes a stream wait for an event, of this device or another. By default the host waits.
+    /// Makes `stream` wait for an event of any device. By default the host waits.
     fn wait_event(&self, _stream: Stream, event: &dyn DeviceEvent) -> Result<()> {
         event.synchronize()
     }
-    /// Starts to write this thread's work into a graph instead of running it: what goes to the stream returned. By default an error.
+    /// Starts to capture this thread's work into a graph instead of running it. Returns the stream that captures.
+    ///
+    /// Unsupported by default.
     fn begin_capture(&self) -> Result<Stream> {
-        Err(Error::Device { op: "graph", message: "work of this device runs when it is called and cannot be captured into a graph".into() })
+        Err(Error::Device { op: "graph", message: "the device runs work synchronously and cannot capture it into a graph".into() })
     }
-    /// Ends a capture.
+    /// Ends a capture and returns the graph.
     fn end_capture(&self, _stream: Stream) -> Result<Box<dyn DeviceGraph>> {
-        self.begin_capture().and(Err(Error::value("graph", "no capture has begun")))
+        self.begin_capture().and(Err(Error::value("graph", "no capture is in progress")))
     }
-    /// Gives a capture up.
+    /// Discards a capture.
     fn abandon_capture(&self, _stream: Stream) {}
-    /// Copies bytes from one buffer of the device to another, each from an offset, on a stream. For [`Graph::update`](crate::Graph::update).
+    /// Copies `nbytes` between two buffers of the device, each with a byte offset, for [`Graph::update`](crate::Graph::update).
     fn copy_within(&self, _to: (&dyn Buffer, usize), _from: (&dyn Buffer, usize), _nbytes: usize, _stream: Stream) -> Result<()> {
-        Err(Error::value("graph", "the device has no copies within itself"))
+        Err(Error::value("graph", "the device cannot copy between its buffers"))
     }
-    /// What is known of the device.
+    /// Returns the properties of the device.
     fn info(&self) -> DeviceInfo;
-    /// Counts of the device's allocator. By default only what [`DeviceDriver::info`] knows.
+    /// Returns the counters of the device's allocator. By default only the memory in use is known.
     fn memory_stats(&self) -> Result<MemoryStats> {
         let used = self.info().memory_used;
         Ok(MemoryStats { used, reserved: used, ..MemoryStats::default() })
     }
-    /// Sets or removes the limit on its memory.
+    /// Sets or removes the memory limit.
     fn set_memory_limit(&self, _limit: Option<usize>) -> Result<()> {
-        Err(Error::value("set_memory_limit", "the device has no memory limit that can be set"))
+        Err(Error::value("set_memory_limit", "the device has no settable memory limit"))
     }
-    /// Gives unused memory back to the system. By default there is none.
+    /// Returns cached memory to the system. By default nothing is cached.
     fn free_all(&self) -> Result<()> {
         Ok(())
     }
-    /// Marks a stretch of this thread's work for tools of the device's maker, until the value is dropped. By default there are none.
+    /// Marks a range of this thread's work for the vendor's profiling tools, until the value is dropped. No effect by default.
     fn mark_range(&self, _name: &str) -> Option<Box<dyn Any>> {
         None
     }
-    /// Tells a profiler that watches the process to record, or to stop. By default none watches.
+    /// Starts or stops the recording of an attached profiler. No effect by default.
     fn set_profiling(&self, _on: bool) -> Result<()> {
         Ok(())
     }
-    /// How many programs this process has compiled for devices of the kind; by default nothing is compiled.
+    /// Returns the number of programs that this process has compiled for this kind of device; `None` if it compiles nothing.
     fn compiled(&self) -> Option<usize> {
         None
     }
-    /// Host memory that the device copies from directly; see [`NdArray::pin_memory`](crate::NdArray::pin_memory). By default any will do.
+    /// Allocates pinned host memory, which the device copies from directly; see [`NdArray::pin_memory`](crate::NdArray::pin_memory).
+    ///
+    /// By default any host memory.
     fn pinned(&self, nbytes: usize) -> Result<HostBuffer> {
         HostBuffer::uninit(nbytes)
     }
-    /// Direct copy from a buffer of another device, or of host memory, where there is a faster way than [`DeviceDriver::upload`]. It may
-    /// go on after the return, and then keeps the source.
+    /// Copies a buffer of another device or of pinned host memory directly; `None` if [`DeviceDriver::upload`] is needed.
+    ///
+    /// The copy may be asynchronous, and keeps its source alive then.
     fn upload_from(&self, _source: &Arc<dyn Buffer>, _stream: Stream) -> Option<Result<Arc<dyn Buffer>>> {
         None
     }
 }
 
-/// The driver of a device: opened at first use, then found without a lock.
+/// Returns the driver of a device. Opens the device on first use; lock-free afterwards.
 pub fn driver(device: Device) -> Result<&'static dyn DeviceDriver> {
     registry::driver(device)
 }

@@ -1,10 +1,10 @@
-//! The allocator of host memory: blocks are kept when they are freed and handed out again, because the first touch of
-//! fresh pages costs as much as the work on them.
+//! The allocator of host memory. Freed blocks are cached, because the first touch of fresh pages costs as much as the work on them.
 //!
-//! Up to [`SMALL`] bytes a block goes back to its thread's own list; larger ones to one pool of the process, by size class,
-//! at least 2 MiB of them on huge pages. The limit (`CUPRUM_CPU_MEMORY_LIMIT`, [`Device::set_memory_limit`]) covers arrays,
-//! reservations and free blocks; free blocks are given back before a request fails. All blocks are aligned to [`ALIGNMENT`] and initialised:
-//! zeros from the system, later what their owners left, who write values without padding.
+//! Blocks up to [`MAX_SMALL`] bytes are cached per thread, larger ones in one pool of the process, both by size class.
+//! Blocks of 2 MiB and more use huge pages. The limit (`CUPRUM_CPU_MEMORY_LIMIT`, [`Device::set_memory_limit`]) covers arrays,
+//! reservations and cached blocks; cached blocks are released before a request fails.
+//!
+//! All blocks are aligned to [`ALIGNMENT`] and initialised: zeros from the system, or bytes of an earlier owner.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -21,49 +21,49 @@ use crate::device::{Device, MemoryStats};
 use crate::error::{Error, Result};
 use crate::settings;
 
-/// Largest block of the threads' own lists.
-const SMALL: usize = 32 << 10;
-/// Blocks of one class that a thread keeps.
-const KEPT_BY_THREAD: usize = 8;
-/// Smallest block that is mapped by itself, on huge pages.
-const HUGE: usize = 2 << 20;
+/// Maximum size of a block in the per-thread caches.
+const MAX_SMALL: usize = 32 << 10;
+/// Maximum number of blocks that a thread caches per size class.
+const MAX_CACHED_PER_CLASS: usize = 8;
+/// Size of a huge page. Blocks of at least this size are mapped separately.
+const HUGE_PAGE: usize = 2 << 20;
 
-/// Bytes of live buffers, as asked for.
+/// Total size of the live buffers, as requested.
 static USED: AtomicUsize = AtomicUsize::new(0);
-/// The most that [`USED`] has been.
+/// Maximum value of [`USED`] so far.
 static PEAK: AtomicUsize = AtomicUsize::new(0);
-static POOL: Mutex<Pool> = Mutex::new(Pool { classes: BTreeMap::new(), clock: 0, held: 0, cached: 0, hits: 0, misses: 0 });
+static POOL: Mutex<Pool> = Mutex::new(Pool { classes: BTreeMap::new(), clock: 0, reserved: 0, cached: 0, hits: 0, misses: 0 });
 
-/// Blocks that are free, by their size.
+/// The cache of free large blocks, by block size.
 struct Pool {
-    classes: BTreeMap<usize, Vec<Free>>,
-    /// Counts frees, to find the block that has been free for longest.
+    classes: BTreeMap<usize, Vec<FreeBlock>>,
+    /// Number of frees so far: the time stamp that orders blocks by age.
     clock: u64,
-    /// Bytes had from the system, in use and free.
-    held: usize,
-    /// Bytes of free blocks.
+    /// Bytes obtained from the system, in use and free.
+    reserved: usize,
+    /// Bytes in free blocks.
     cached: usize,
     hits: u64,
     misses: u64,
 }
 
 /// A free block.
-struct Free {
+struct FreeBlock {
     block: NonNull<u8>,
     since: u64,
 }
 
-// SAFETY: a free block is memory that nobody else knows.
-unsafe impl Send for Free {}
+// SAFETY: the pool has the only pointer to a free block.
+unsafe impl Send for FreeBlock {}
 
-/// Free blocks on their way back to the system.
-type Evicted = SmallVec<[(Free, usize); 4]>;
+/// FreeBlock blocks that the pool gives back to the system, with their sizes.
+type Evicted = SmallVec<[(FreeBlock, usize); 4]>;
 
 fn pool() -> MutexGuard<'static, Pool> {
     POOL.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// A block of at least `nbytes`, initialised: zeros if `zero`, else these or what its last owner left.
+/// Allocates at least `nbytes` initialised bytes: zeros if `zero`, else unspecified.
 pub(crate) fn allocate(nbytes: usize, zero: bool) -> Result<NonNull<u8>> {
     let limit = settings::cpu_memory_limit();
     let used = USED.fetch_add(nbytes, Ordering::Relaxed);
@@ -71,10 +71,10 @@ pub(crate) fn allocate(nbytes: usize, zero: bool) -> Result<NonNull<u8>> {
     let within = nbytes <= isize::MAX as usize / 2 && limit.is_none_or(|l| now <= l);
     let block = if !within {
         None
-    } else if nbytes <= SMALL {
-        small(nbytes, zero)
+    } else if nbytes <= MAX_SMALL {
+        allocate_small(nbytes, zero)
     } else {
-        large(block_size(nbytes, ALIGNMENT), zero, limit.map_or(usize::MAX, |l| l - used))
+        allocate_large(block_size(nbytes, ALIGNMENT), zero, limit.map_or(usize::MAX, |l| l - used))
     };
     if PEAK.load(Ordering::Relaxed) < now && block.is_some() {
         PEAK.fetch_max(now, Ordering::Relaxed);
@@ -85,28 +85,31 @@ pub(crate) fn allocate(nbytes: usize, zero: bool) -> Result<NonNull<u8>> {
     })
 }
 
-/// Checks `nbytes` of temporary memory from elsewhere against the limit.
+/// Checks `nbytes` of temporary memory of another allocator against the limit.
 pub(crate) fn check(op: &'static str, nbytes: usize) -> Result<()> {
     let (used, limit) = (used(), settings::cpu_memory_limit());
     match limit {
-        Some(most) if used.saturating_add(nbytes) > most => {
+        Some(max_bytes) if used.saturating_add(nbytes) > max_bytes => {
             Err(Error::OutOfMemory { op, device: Device::CPU, requested: nbytes, used, limit })
         }
         _ => Ok(()),
     }
 }
 
-/// Host memory from elsewhere that counts towards the limit until it is dropped.
+/// Memory of another allocator that counts towards the limit until the value is dropped.
 pub(crate) struct Reservation(usize);
 
 impl Reservation {
-    /// Counts `nbytes`. Errors: the limit.
+    /// Counts `nbytes`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] if the limit is exceeded.
     pub fn new(op: &'static str, nbytes: usize) -> Result<Reservation> {
         let limit = settings::cpu_memory_limit();
         let used = USED.fetch_add(nbytes, Ordering::Relaxed);
         let reservation = Reservation(nbytes);
         let now = used.saturating_add(nbytes);
-        if limit.is_some_and(|most| now > most) {
+        if limit.is_some_and(|max_bytes| now > max_bytes) {
             return Err(Error::OutOfMemory { op, device: Device::CPU, requested: nbytes, used, limit });
         }
         PEAK.fetch_max(now, Ordering::Relaxed);
@@ -120,28 +123,28 @@ impl Drop for Reservation {
     }
 }
 
-/// Takes back a block.
+/// Returns a block to the cache.
 ///
 /// # Safety
-/// It came from [`allocate`] for `nbytes`, and nobody uses it any more.
+/// The block comes from [`allocate`] with the same `nbytes`, and no reference to it remains.
 pub(crate) unsafe fn free(block: NonNull<u8>, nbytes: usize) {
     USED.fetch_sub(nbytes, Ordering::Relaxed);
-    if nbytes > SMALL {
-        let evicted = pool().keep(block, block_size(nbytes, ALIGNMENT), cache_limit());
+    if nbytes > MAX_SMALL {
+        let evicted = pool().insert(block, block_size(nbytes, ALIGNMENT), cache_limit());
         release_all(evicted);
         return;
     }
     let (index, size) = small_class(nbytes);
-    let kept = LISTS.try_with(|lists| {
+    let kept = THREAD_CACHE.try_with(|lists| {
         let list = &mut lists.borrow_mut().0[index];
-        list.len() < KEPT_BY_THREAD && (list.push(block), true).1
+        list.len() < MAX_CACHED_PER_CLASS && (list.push(block), true).1
     });
     if kept != Ok(true) {
         system::release(block, size);
     }
 }
 
-/// The most that is kept free: a quarter of the machine's memory, and no more than the limit leaves.
+/// Maximum size of the free-block cache in bytes: a quarter of physical memory, and no more than the limit leaves.
 fn cache_limit() -> usize {
     static QUARTER: OnceLock<usize> = OnceLock::new();
     let quarter = *QUARTER.get_or_init(|| match settings::physical_memory() / 4 {
@@ -153,17 +156,17 @@ fn cache_limit() -> usize {
 
 // ---- small blocks ----
 
-/// Classes of small blocks: four to each power of two, from a cache line up.
+/// Number of size classes of small blocks: four per power of two, starting at a cache line.
 const CLASSES: usize = 40;
 
-/// A thread's free small blocks, by class.
-struct Lists([Vec<NonNull<u8>>; CLASSES]);
+/// The free small blocks of a thread, by size class.
+struct ThreadCache([Vec<NonNull<u8>>; CLASSES]);
 
-impl Lists {
-    const EMPTY: Lists = Lists([const { Vec::new() }; CLASSES]);
+impl ThreadCache {
+    const EMPTY: ThreadCache = ThreadCache([const { Vec::new() }; CLASSES]);
 }
 
-impl Drop for Lists {
+impl Drop for ThreadCache {
     fn drop(&mut self) {
         for (index, list) in self.0.iter_mut().enumerate() {
             list.drain(..).for_each(|block| system::release(block, small_size(index)));
@@ -172,10 +175,10 @@ impl Drop for Lists {
 }
 
 thread_local! {
-    static LISTS: RefCell<Lists> = const { RefCell::new(Lists::EMPTY) };
+    static THREAD_CACHE: RefCell<ThreadCache> = const { RefCell::new(ThreadCache::EMPTY) };
 }
 
-/// Class and size of a small block.
+/// Returns the index and block size of the class for `nbytes`.
 fn small_class(nbytes: usize) -> (usize, usize) {
     let lines = nbytes.div_ceil(ALIGNMENT).max(1);
     let index = match lines {
@@ -189,17 +192,17 @@ fn small_class(nbytes: usize) -> (usize, usize) {
     (index, small_size(index))
 }
 
-/// Size of a class of small blocks.
+/// Returns the block size of a class of small blocks.
 fn small_size(index: usize) -> usize {
     let lines = if index < 4 { index + 1 } else { (index % 4 + 5) << (index / 4 - 1) };
     lines * ALIGNMENT
 }
 
-fn small(nbytes: usize, zero: bool) -> Option<NonNull<u8>> {
+fn allocate_small(nbytes: usize, zero: bool) -> Option<NonNull<u8>> {
     let (index, size) = small_class(nbytes);
-    let kept = LISTS.try_with(|lists| lists.borrow_mut().0[index].pop()).ok().flatten();
+    let kept = THREAD_CACHE.try_with(|lists| lists.borrow_mut().0[index].pop()).ok().flatten();
     if let (Some(block), true) = (kept, zero) {
-        // SAFETY: the block has `size` bytes, and at least `nbytes`.
+        // SAFETY: the block has `size >= nbytes` bytes.
         unsafe { block.write_bytes(0, nbytes) };
     }
     kept.or_else(|| system::obtain(size))
@@ -207,21 +210,21 @@ fn small(nbytes: usize, zero: bool) -> Option<NonNull<u8>> {
 
 // ---- large blocks ----
 
-/// A block of a class; `room` is how many bytes the limit leaves for it and what is kept.
-fn large(size: usize, zero: bool, room: usize) -> Option<NonNull<u8>> {
+/// Allocates a block of exactly `size` bytes; `available` is what the limit leaves for it and the cached blocks.
+fn allocate_large(size: usize, zero: bool, available: usize) -> Option<NonNull<u8>> {
     let evicted = {
         let mut pool = pool();
         if let Some(free) = pool.take(size) {
             drop(pool);
             if zero {
-                // SAFETY: the block has `size` bytes and nobody else knows it.
+                // SAFETY: the block has `size` bytes, and this function has the only pointer.
                 unsafe { free.block.write_bytes(0, size) };
             }
             return Some(free.block);
         }
         pool.misses += 1;
-        pool.held += size;
-        pool.evict(room.saturating_sub(size))
+        pool.reserved += size;
+        pool.evict(available.saturating_sub(size))
     };
     release_all(evicted);
     let block = system::obtain(size).or_else(|| {
@@ -229,37 +232,37 @@ fn large(size: usize, zero: bool, room: usize) -> Option<NonNull<u8>> {
         system::obtain(size)
     });
     if block.is_none() {
-        pool().held -= size;
+        pool().reserved -= size;
     }
     block
 }
 
 impl Pool {
-    fn take(&mut self, size: usize) -> Option<Free> {
+    fn take(&mut self, size: usize) -> Option<FreeBlock> {
         let free = self.classes.get_mut(&size)?.pop()?;
         self.cached -= size;
         self.hits += 1;
         Some(free)
     }
 
-    /// Keeps a block; returns those that then exceed `most` bytes.
-    fn keep(&mut self, block: NonNull<u8>, size: usize, most: usize) -> Evicted {
+    /// Caches a free block. Returns the blocks evicted to keep at most `max_bytes`.
+    fn insert(&mut self, block: NonNull<u8>, size: usize, max_bytes: usize) -> Evicted {
         self.clock += 1;
-        self.classes.entry(size).or_default().push(Free { block, since: self.clock });
+        self.classes.entry(size).or_default().push(FreeBlock { block, since: self.clock });
         self.cached += size;
-        self.evict(most)
+        self.evict(max_bytes)
     }
 
-    /// Takes out the blocks that have been free for longest, until at most `most` bytes are kept.
-    fn evict(&mut self, most: usize) -> Evicted {
+    /// Removes the blocks that have been free longest until at most `max_bytes` remain.
+    fn evict(&mut self, max_bytes: usize) -> Evicted {
         let mut evicted = Evicted::new();
-        while self.cached > most {
-            // Lists grow at their ends, so the first of each has been free for longest.
+        while self.cached > max_bytes {
+            // Each list is ordered by age, so its first block has been free longest.
             let oldest = self.classes.iter().filter_map(|(&size, list)| list.first().map(|f| (f.since, size))).min();
             let Some((list, size)) = oldest.and_then(|(_, size)| Some((self.classes.get_mut(&size)?, size))) else { break };
             evicted.push((list.remove(0), size));
             self.cached -= size;
-            self.held -= size;
+            self.reserved -= size;
         }
         evicted
     }
@@ -269,28 +272,28 @@ fn release_all(evicted: Evicted) {
     evicted.into_iter().for_each(|(free, size)| system::release(free.block, size));
 }
 
-/// Gives every free large block back to the system, and the free small ones of this thread.
+/// Gives all cached large blocks, and the small ones of this thread, back to the system.
 pub(crate) fn free_all() {
     let evicted = pool().evict(0);
     release_all(evicted);
-    let lists = LISTS.try_with(|lists| lists.replace(Lists::EMPTY));
+    let lists = THREAD_CACHE.try_with(|lists| lists.replace(ThreadCache::EMPTY));
     drop(lists);
 }
 
-/// Sets or removes the limit. Arrays alive stay, even if they exceed it; what is kept beyond it is given back.
+/// Sets or removes the limit. Live arrays stay even if they exceed it; cached blocks beyond it are released.
 pub(crate) fn set_limit(limit: Option<usize>) {
     settings::set_cpu_memory_limit(limit);
     let evicted = pool().evict(cache_limit());
     release_all(evicted);
 }
 
-/// The counts at this moment.
+/// Returns the current counters.
 pub(crate) fn stats() -> MemoryStats {
     let pool = pool();
     MemoryStats {
         used: USED.load(Ordering::Relaxed),
         peak: PEAK.load(Ordering::Relaxed),
-        reserved: pool.held,
+        reserved: pool.reserved,
         cached: pool.cached,
         limit: settings::cpu_memory_limit(),
         hits: pool.hits,
@@ -298,16 +301,16 @@ pub(crate) fn stats() -> MemoryStats {
     }
 }
 
-/// Bytes of live buffers.
+/// Returns the total size of the live buffers, as requested.
 pub(crate) fn used() -> usize {
     USED.load(Ordering::Relaxed)
 }
 
-/// Where blocks come from.
+/// Memory of the operating system.
 mod system {
     use super::*;
 
-    /// A block of `size` zeros, a positive multiple of [`ALIGNMENT`].
+    /// Allocates `size` zeroed bytes, a positive multiple of [`ALIGNMENT`].
     pub(super) fn obtain(size: usize) -> Option<NonNull<u8>> {
         if is_mapped(size) {
             return map(size);
@@ -317,7 +320,7 @@ mod system {
         NonNull::new(unsafe { alloc_zeroed(layout) })
     }
 
-    /// Gives back a block that `obtain` gave for `size`, and that nobody uses.
+    /// Frees a block from `obtain(size)`.
     pub(super) fn release(block: NonNull<u8>, size: usize) {
         if is_mapped(size) {
             return unmap(block, size);
@@ -328,17 +331,17 @@ mod system {
         }
     }
 
-    /// Whether a block gets pages of its own.
+    /// Whether a block of this size has its own memory mapping.
     fn is_mapped(size: usize) -> bool {
-        cfg!(all(target_os = "linux", not(miri))) && size >= HUGE
+        cfg!(all(target_os = "linux", not(miri))) && size >= HUGE_PAGE
     }
 
-    /// Pages of their own, aligned so that huge ones fit, which the kernel is asked for.
+    /// Maps memory aligned to huge pages, and asks the kernel to use them.
     #[cfg(all(target_os = "linux", not(miri)))]
     fn map(size: usize) -> Option<NonNull<u8>> {
         let size = size.next_multiple_of(4096);
-        let total = size.checked_add(HUGE)?;
-        // SAFETY: a new private mapping, no address asked for.
+        let total = size.checked_add(HUGE_PAGE)?;
+        // SAFETY: a new private mapping at an address that the kernel chooses.
         let start = unsafe {
             let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
             libc::mmap(std::ptr::null_mut(), total, access, kind, -1, 0)
@@ -346,10 +349,10 @@ mod system {
         if start == libc::MAP_FAILED {
             return None;
         }
-        let before = start.align_offset(HUGE);
+        let before = start.align_offset(HUGE_PAGE);
         let block = start.wrapping_byte_add(before);
-        // SAFETY: all three ranges lie in the mapping, at page borders; those unmapped are not part of the block. Advice
-        // that the kernel does not take changes nothing.
+        // SAFETY: all three ranges are within the mapping, at page boundaries; the unmapped ones are outside the block.
+        // A failing `madvise` has no effect.
         unsafe {
             if before > 0 {
                 libc::munmap(start, before);
@@ -380,11 +383,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_hold_what_is_asked_for() {
-        for n in (0..=SMALL).step_by(7).chain([1, 64, 65, 255, 256, 257, 320, 321, SMALL]) {
+    fn size_classes_fit_their_requests() {
+        for n in (0..=MAX_SMALL).step_by(7).chain([1, 64, 65, 255, 256, 257, 320, 321, MAX_SMALL]) {
             let (index, size) = small_class(n);
             assert!(index < CLASSES && size >= n && size <= (n + n / 4).next_multiple_of(ALIGNMENT).max(ALIGNMENT), "{n}: {index}, {size}");
-            assert!(index == 0 || small_size(index - 1) < n, "{n} fits the class before {index}");
+            assert!(index == 0 || small_size(index - 1) < n, "{n} also fits class {index} - 1");
         }
     }
 }

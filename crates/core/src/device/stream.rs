@@ -1,7 +1,7 @@
-//! Streams and events: queues of a device's work, and points in them.
+//! Streams and events: queues of work on a device, and points in them.
 //!
-//! Every call goes to the stream that is current on its thread. Calls of one stream run in order, those of different streams may
-//! overlap; an array that was made on one stream and is used on another is waited for there, by the device and without being asked.
+//! Each call goes to the current stream of its thread. Work on one stream runs in order, work on different streams may overlap.
+//! A stream that uses an array of another stream waits for it on the device, without blocking the host.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::device::{Device, DeviceEvent, driver};
 use crate::error::{Error, Result};
 
-/// A queue of work on a device. Cheap to copy; it lives as long as the process.
+/// A queue of work on a device. `Copy`; lives as long as the process.
 ///
 /// ```
 /// # use cuprum_backend_cpu as _;
@@ -28,9 +28,9 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Stream {
-    /// The device it belongs to.
+    /// The device of the stream.
     pub device: Device,
-    /// 0 for the default stream; from [`Stream::FIRST_CAPTURE`] on that of a [`Graph`](crate::Graph) which is being captured.
+    /// 0 for the default stream. Ids from [`Stream::FIRST_CAPTURE`] belong to streams that capture a [`Graph`](crate::Graph).
     pub id: u32,
 }
 
@@ -40,31 +40,36 @@ thread_local! {
 }
 
 impl Stream {
-    /// Ids from here on belong to captures.
+    /// First id of streams that capture a graph.
     pub const FIRST_CAPTURE: u32 = 64;
 
-    /// Another stream of the device. A device has as many as its backend finds sensible (32 with CUDA) and hands them out in turn, so
-    /// that two of very many may be one; on a device whose work is done when it is called, such as the CPU, all are one.
+    /// Returns a further stream of the device.
+    ///
+    /// A backend has a fixed number of streams (CUDA: 32) and assigns them in turn, so that two of very many may be equal.
+    /// A synchronous device, such as the CPU, has one stream.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if the device is not ready.
     pub fn new(device: Device) -> Result<Stream> {
         Ok(Stream { device, id: driver(device)?.new_stream()? })
     }
 
-    /// The stream that all work goes to outside of [`Stream::scope`].
+    /// Returns the default stream, which is current outside of [`Stream::scope`].
     pub fn default_of(device: Device) -> Stream {
         Stream { device, id: 0 }
     }
 
-    /// The stream that calls of this thread go to on `device`: that of the innermost enclosing [`Stream::scope`], else the default one.
+    /// Returns this thread's current stream of `device`: that of the innermost enclosing [`Stream::scope`], else the default stream.
     #[inline]
     pub fn current(device: Device) -> Stream {
-        // While a thread ends its scopes are gone.
+        // The thread-local may be destroyed while the thread ends.
         let scoped = SCOPES.try_with(|scopes| scopes.borrow().iter().rev().find(|stream| stream.device == device).copied());
         scoped.ok().flatten().unwrap_or(Stream { device, id: 0 })
     }
 
     /// Runs `f` with this as the current stream of its device on this thread.
     ///
-    /// What is deferred in `f` and runs later goes to the stream that is current then: `eval()` it inside.
+    /// Deferred work runs on the stream that is current when it is evaluated: call [`NdArray::eval`](crate::NdArray::eval) inside `f`.
     pub fn scope<R>(self, f: impl FnOnce() -> R) -> R {
         struct Leave;
         impl Drop for Leave {
@@ -77,24 +82,26 @@ impl Stream {
         f()
     }
 
-    /// Waits until everything queued so far has run; reports errors found on the device, as [`Device::synchronize`] does.
+    /// Waits for all work queued on the stream. Reports asynchronous errors, as [`Device::synchronize`] does.
     pub fn synchronize(self) -> Result<()> {
         driver(self.device)?.synchronize_stream(self)
     }
 
-    /// A point behind everything queued so far.
+    /// Records an event after all work queued on the stream so far.
     pub fn record(self) -> Result<Event> {
         let inner = driver(self.device)?.record_event(self)?;
         Ok(Event { inner, stream: self })
     }
 
-    /// Makes what is queued from now on wait for an event, of this device or another; the host does not wait. Arrays need no such
-    /// call: it is for what the library does not see, such as what kernels of your own share.
+    /// Makes later work of this stream wait for an event of any device. The host does not wait.
+    ///
+    /// Arrays are synchronised automatically. Explicit waits are for memory that the library does not track, such as that of user
+    /// kernels.
     pub fn wait(self, event: &Event) -> Result<()> {
         driver(self.device)?.wait_event(self, event.inner.as_ref())
     }
 
-    /// Whether work is written into a graph instead of being run.
+    /// Whether work is captured into a graph instead of running.
     pub fn is_capturing(self) -> bool {
         self.id >= Stream::FIRST_CAPTURE
     }
@@ -106,12 +113,12 @@ impl fmt::Display for Stream {
     }
 }
 
-/// Runs `f` with `stream` as the current one of its device on this thread ([`Stream::scope`]).
+/// Runs `f` with `stream` as the current stream of its device on this thread, as [`Stream::scope`] does.
 pub fn with_stream<R>(stream: Stream, f: impl FnOnce() -> R) -> R {
     stream.scope(f)
 }
 
-/// A point in a stream, with its time: the device's clock on a GPU, the host's on the CPU.
+/// A point in a stream, with its time: the device's clock on a GPU, the host's clock on the CPU.
 ///
 /// ```
 /// # use cuprum_backend_cpu as _;
@@ -132,28 +139,32 @@ pub struct Event {
 }
 
 impl Event {
-    /// A point behind everything that this thread's current stream of the device has been given ([`Stream::record`]).
+    /// Records an event on this thread's current stream of the device, as [`Stream::record`] does.
     pub fn record(device: Device) -> Result<Event> {
         Stream::current(device).record()
     }
 
-    /// The stream it was recorded on.
+    /// Returns the stream of the event.
     pub fn stream(&self) -> Stream {
         self.stream
     }
 
-    /// Waits until the device has reached it.
+    /// Waits until the event is complete.
     pub fn synchronize(&self) -> Result<()> {
         self.inner.synchronize()
     }
 
-    /// Whether the device has reached it.
+    /// Whether the event is complete.
     pub fn is_reached(&self) -> Result<bool> {
         self.inner.is_reached()
     }
 
-    /// The time from `earlier`, of any stream of the same device, to this event; zero if it is not earlier. Waits for both. On a GPU
-    /// it is good to about half a microsecond.
+    /// Returns the time from `earlier` to this event, or zero if the order is reversed. Waits for both. The resolution on a GPU is
+    /// about
+    /// half a microsecond.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if the events are on different devices.
     pub fn elapsed(&self, earlier: &Event) -> Result<Duration> {
         if self.stream.device != earlier.stream.device {
             let message = format!("events on {} and {} have no common clock", self.stream.device, earlier.stream.device);
@@ -189,7 +200,7 @@ mod tests {
             assert_eq!((Stream::current(one).id, Stream::current(two).id), (3, 0));
         });
         let thrown = std::panic::catch_unwind(|| stream(one, 9).scope(|| panic!("out")));
-        assert!(thrown.is_err() && Stream::current(one).id == 0, "left by a panic too");
+        assert!(thrown.is_err() && Stream::current(one).id == 0, "a panic restores the stream");
         assert!(stream(one, Stream::FIRST_CAPTURE).is_capturing() && !stream(one, 32).is_capturing());
     }
 }

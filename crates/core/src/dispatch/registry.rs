@@ -1,7 +1,7 @@
-//! Accelerators: how a backend makes itself known, which of them are ready, and the chain of kernels for each family and device.
+//! The registry of accelerators: their availability, and the chain of kernels for each family and device.
 //!
-//! A chain is computed once per order and then read through a thread-local pointer: no lock, no hash, no text on the way
-//! of a call. Backends register with one `inventory::submit!` or, in static libraries, through [`register`].
+//! A chain is built once per order of accelerators. A call reads it through a thread-local pointer, without lock, hashing or strings.
+//! Backends register with one `inventory::submit!` or, in static libraries, through [`register`].
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -18,30 +18,30 @@ use crate::settings;
 /// Whether an accelerator can be used on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Availability {
-    /// Yes; one line of detail (version, where it was found).
+    /// Usable; with one line of detail (version, path).
     Ready(String),
-    /// No.
+    /// Not usable.
     Missing {
-        /// What is not there.
+        /// The missing part.
         why: String,
-        /// The command or setting that would help; may be empty.
+        /// The command or setting that helps; may be empty.
         help: String,
     },
 }
 
-/// Which operations a kernel takes; of a fused expression, all of its operations must be among them.
+/// The operations that a kernel takes. A fused expression passes if all of its operations do.
 #[derive(Clone, Copy, Debug)]
 pub enum OpFilter {
     /// Every operation of the family.
     All,
-    /// These.
+    /// Only these operations.
     Only(&'static [Op]),
-    /// These, and operations of other crates that have a body.
+    /// These operations, and operations of other crates that are defined by a body (see [`body`](crate::body)).
     OnlyAndBodies(&'static [Op]),
 }
 
 impl OpFilter {
-    /// Whether it lets an operation through.
+    /// Whether the filter accepts an operation.
     pub fn takes(self, op: Op) -> bool {
         match self {
             OpFilter::All => true,
@@ -49,13 +49,13 @@ impl OpFilter {
             OpFilter::OnlyAndBodies(ops) => op.0.body.is_some() || ops.contains(&op),
         }
     }
-    /// Whether it lets an operation through by its name.
+    /// Whether the filter names an operation explicitly.
     pub(crate) fn names(self, op: Op) -> bool {
         matches!(self, OpFilter::Only(ops) | OpFilter::OnlyAndBodies(ops) if ops.contains(&op))
     }
 }
 
-/// One kernel: a cheap static filter and the function behind it.
+/// A kernel: a function of a call, with a cheap static filter.
 ///
 /// ```
 /// # use cuprum_core::{Call, DType, DTypeSet, Family, Kernel, Outcome, Result, decline, ops::reduce::SUM};
@@ -66,43 +66,43 @@ impl OpFilter {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
-    /// The family it belongs to.
+    /// The family of the kernel.
     pub family: Family,
-    /// Operations it takes.
+    /// Operations that it takes.
     pub ops: OpFilter,
-    /// Input dtypes it takes; output dtypes too, where there is no input.
+    /// Input dtypes that it takes, or output dtypes if there are no inputs.
     pub dtypes: DTypeSet,
-    /// Does the work, or declines before any side effect.
+    /// Runs the call, or declines before any side effect.
     pub run: fn(&Call) -> Result<Outcome>,
 }
 
 impl Kernel {
-    /// A kernel for every operation and dtype of a family.
+    /// Returns a kernel that takes every operation and dtype of a family.
     pub const fn new(family: Family, run: fn(&Call) -> Result<Outcome>) -> Kernel {
         Kernel { family, ops: OpFilter::All, dtypes: DTypeSet::ALL, run }
     }
-    /// For these operations only.
+    /// Restricts the kernel to these operations.
     pub const fn ops(self, ops: &'static [Op]) -> Kernel {
         Kernel { ops: OpFilter::Only(ops), ..self }
     }
-    /// For these operations, and those of other crates that have a body.
+    /// Restricts the kernel to these operations and operations of other crates that are defined by a body.
     pub const fn ops_and_bodies(self, ops: &'static [Op]) -> Kernel {
         Kernel { ops: OpFilter::OnlyAndBodies(ops), ..self }
     }
-    /// For these dtypes only.
+    /// Restricts the kernel to these dtypes.
     pub const fn dtypes(self, dtypes: DTypeSet) -> Kernel {
         Kernel { dtypes, ..self }
     }
 }
 
-/// How a base accelerator provides its device.
+/// Access to the devices of a base accelerator.
 #[derive(Debug)]
 pub struct Provider {
-    /// Number of devices; asked after the probe said that the accelerator is ready.
+    /// Returns the number of devices. Called only if the probe returned [`Availability::Ready`].
     pub count: fn() -> usize,
-    /// Whether the device of this number can be used. If not, `open` says why.
+    /// Whether the device with this ordinal can be used. If not, `open` returns the reason as an error.
     pub is_ready: fn(usize) -> bool,
-    /// Opens one.
+    /// Opens a device.
     pub open: fn(Device) -> Result<Box<dyn DeviceDriver>>,
 }
 
@@ -113,62 +113,62 @@ pub struct Accelerator {
     pub name: &'static str,
     /// Name of the device kind it serves.
     pub device: &'static str,
-    /// Order when no other is asked for: lower first; ties by name. The base comes last whatever its rank.
+    /// Position in the default order: lower first, ties by name. A base comes last whatever its rank.
     pub rank: i32,
-    /// One line for `cuprum info`.
+    /// One-line description for `cuprum info`.
     pub summary: &'static str,
-    /// Looks, once, whether it can be used here. Never panics.
+    /// Checks whether the accelerator can be used on this machine. Called once per process; must not panic.
     pub probe: fn() -> Availability,
-    /// Its kernels; within an accelerator they are asked in this order.
+    /// Kernels, tried in this order.
     pub kernels: &'static [Kernel],
-    /// Set for the base accelerator of a device kind, which is the device itself.
+    /// Access to devices; set for the base accelerator of a device kind, `None` for all others.
     pub base: Option<Provider>,
 }
 
-/// What `inventory` collects: `inventory::submit! { Registration(&MY_ACCELERATOR) }`.
+/// A registration for `inventory::submit! { Registration(&MY_ACCELERATOR) }`.
 pub struct Registration(pub &'static Accelerator);
 inventory::collect!(Registration);
 
-/// A link of a chain.
+/// A kernel in a chain, with its accelerator.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Link {
+pub(crate) struct ChainEntry {
     pub accelerator: &'static Accelerator,
     pub kernel: &'static Kernel,
 }
 
-/// The ordered kernels for every family and device kind, under one order of accelerators.
+/// The chains of all families and device kinds, under one order of accelerators.
 #[derive(Debug, Default)]
 pub(crate) struct Chains {
-    links: [[Vec<Link>; Family::ALL.len()]; MAX_KINDS],
-    /// The order is `auto`.
-    measures: bool,
-    /// Somebody asked for this order.
-    named: bool,
+    entries: [[Vec<ChainEntry>; Family::ALL.len()]; MAX_KINDS],
+    /// Whether the order is `auto`.
+    is_auto: bool,
+    /// Whether the order is set by the user, not the default.
+    is_named: bool,
 }
 
 impl Chains {
-    pub(crate) fn get(&self, family: Family, kind: DeviceKind) -> &[Link] {
-        &self.links[kind.index()][family as usize]
+    pub(crate) fn get(&self, family: Family, kind: DeviceKind) -> &[ChainEntry] {
+        &self.entries[kind.index()][family as usize]
     }
 
-    /// Whether whom to ask first is found by measurement.
-    pub(crate) fn measures(&self) -> bool {
-        self.measures
+    /// Whether measurements decide the order.
+    pub(crate) fn is_auto(&self) -> bool {
+        self.is_auto
     }
 }
 
-/// One accelerator as `cuprum info` shows it.
+/// Status of an accelerator for `cuprum info`.
 #[derive(Clone, Debug)]
 pub struct Status {
     /// The accelerator.
     pub accelerator: &'static Accelerator,
-    /// What its probe said.
+    /// Result of its probe.
     pub availability: Availability,
-    /// Its place in the order in force, or `None` if it is left out.
-    pub place: Option<usize>,
+    /// Position in the current order; `None` if it does not take part.
+    pub position: Option<usize>,
 }
 
-/// What is registered: changed rarely, under a lock; hot paths read leaked snapshots.
+/// Registered accelerators and derived state. Changed rarely, under a lock; calls read leaked snapshots.
 #[derive(Default)]
 struct State {
     added: Vec<&'static Accelerator>,
@@ -178,7 +178,7 @@ struct State {
 }
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
-/// Grows with every change, so that thread-local chains are looked up again.
+/// Incremented by every change. Thread-local chains of an older generation are looked up again.
 static GENERATION: AtomicU64 = AtomicU64::new(1);
 
 thread_local! {
@@ -191,13 +191,16 @@ fn with_state<R>(f: impl FnOnce(&mut State) -> R) -> R {
     f(guard.get_or_insert_with(State::default))
 }
 
-/// Makes an accelerator known, for static libraries and tests; twice the same is fine, another of the same name is an error.
+/// Registers an accelerator, for static libraries and tests. Repeated registration of the same static has no effect.
+///
+/// # Errors
+/// [`Error::Setting`] for an invalid name, a name that is taken, or a second base of a device kind.
 pub fn register(accelerator: &'static Accelerator) -> Result<()> {
     let known = all();
     if known.iter().any(|a| std::ptr::eq(*a, accelerator)) {
         return Ok(());
     }
-    check_new(&known, accelerator)?;
+    check_registration(&known, accelerator)?;
     with_state(|s| {
         s.added.push(accelerator);
         s.chains.clear();
@@ -206,7 +209,7 @@ pub fn register(accelerator: &'static Accelerator) -> Result<()> {
     Ok(())
 }
 
-fn check_new(known: &[&'static Accelerator], new: &'static Accelerator) -> Result<()> {
+fn check_registration(known: &[&'static Accelerator], new: &'static Accelerator) -> Result<()> {
     let bad = |message: String| Err(Error::Setting { variable: "accelerator registration", message });
     if new.name.is_empty() || new.name.contains([',', ' ']) || new.name != new.name.to_ascii_lowercase() || new.name == "auto" {
         return bad(format!("'{}' is not a name: lower case, no comma or space, not 'auto'", new.name));
@@ -220,7 +223,7 @@ fn check_new(known: &[&'static Accelerator], new: &'static Accelerator) -> Resul
     Ok(())
 }
 
-/// Every registered accelerator, by rank and name. Of two with one name the first (by rank) stays; `settings::check` reports it.
+/// Returns all registered accelerators by rank and name. Of several with one name the first is kept; `settings::check` reports it.
 pub fn all() -> Vec<&'static Accelerator> {
     let mut list: Vec<&'static Accelerator> = inventory::iter::<Registration>.into_iter().map(|r| r.0).collect();
     list.extend(with_state(|s| s.added.clone()));
@@ -234,7 +237,7 @@ pub fn all() -> Vec<&'static Accelerator> {
     unique
 }
 
-/// What an accelerator's probe said; asked once per process.
+/// Returns the result of the accelerator's probe, which runs once per process.
 pub fn availability(accelerator: &'static Accelerator) -> Availability {
     static SEEN: Mutex<Vec<(usize, &'static OnceLock<Availability>)>> = Mutex::new(Vec::new());
     let key = std::ptr::from_ref(accelerator) as usize;
@@ -260,7 +263,10 @@ fn is_ready(accelerator: &'static Accelerator) -> bool {
     matches!(availability(accelerator), Availability::Ready(_))
 }
 
-/// The order in force: names as given, or `None` for "every ready one, by rank".
+/// Returns the current order of accelerators, or `None` for the default: all ready ones by rank.
+///
+/// # Errors
+/// [`Error::Setting`] if `CUPRUM_ACCELERATORS` names an unknown accelerator.
 pub fn order() -> Result<Option<Vec<String>>> {
     match with_state(|s| s.process_order.clone()) {
         Some(order) => Ok(order),
@@ -268,7 +274,7 @@ pub fn order() -> Result<Option<Vec<String>>> {
     }
 }
 
-/// The order that measures; see [`tuning`](crate::tuning).
+/// Whether the order is `auto`, under which measurements decide; see [`tuning`](crate::tuning).
 fn is_auto(names: &[String]) -> bool {
     matches!(names, [name] if name == "auto")
 }
@@ -284,7 +290,7 @@ fn parse_order(text: &str) -> Result<Vec<String>> {
         let list = known.iter().filter(|a| a.base.is_none()).map(|a| a.name).collect::<Vec<_>>().join(", ");
         let list = if list.is_empty() { "none" } else { &list };
         let message = match unknown.as_str() {
-            "auto" => format!("'auto' stands alone: it measures all of them ({list})"),
+            "auto" => format!("'auto' cannot be combined with names: it measures all accelerators ({list})"),
             _ => format!("unknown accelerator '{unknown}'; known: {list}, or auto"),
         };
         return Err(Error::Setting { variable, message });
@@ -294,9 +300,9 @@ fn parse_order(text: &str) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The order as a setter takes it: `"cub,cutensor"`, `["cub", "cutensor"]`, `"auto"`, or `None` for the default.
+/// An order of accelerators: `"cub,cutensor"`, `["cub", "cutensor"]`, `"auto"`, or `None` for the default.
 pub trait IntoOrder {
-    /// The text form, or `None` for the default order.
+    /// Returns the comma-separated names, or `None` for the default order.
     fn into_order(self) -> Option<String>;
 }
 impl IntoOrder for &str {
@@ -320,7 +326,10 @@ impl IntoOrder for Option<&str> {
     }
 }
 
-/// Sets the order for the process, as `CUPRUM_ACCELERATORS` would; `None` returns to the default order.
+/// Sets the order of accelerators for the process, as `CUPRUM_ACCELERATORS` does. `None` restores the default order.
+///
+/// # Errors
+/// [`Error::Setting`] for an unknown accelerator.
 pub fn set_accelerators(order: impl IntoOrder) -> Result<()> {
     let order = order.into_order().map(|t| parse_order(&t)).transpose()?;
     with_state(|s| s.process_order = Some(order));
@@ -328,7 +337,10 @@ pub fn set_accelerators(order: impl IntoOrder) -> Result<()> {
     Ok(())
 }
 
-/// Runs `f` under another order of accelerators on this thread. Empty: the base only.
+/// Runs `f` under another order of accelerators on this thread. An empty order leaves only the base.
+///
+/// # Errors
+/// [`Error::Setting`] for an unknown accelerator; `f` does not run then.
 pub fn with_accelerators<R>(order: impl IntoOrder, f: impl FnOnce() -> R) -> Result<R> {
     struct Restore(Option<&'static Chains>);
     impl Drop for Restore {
@@ -342,7 +354,7 @@ pub fn with_accelerators<R>(order: impl IntoOrder, f: impl FnOnce() -> R) -> Res
     Ok(f())
 }
 
-/// The chains of this thread: a scoped order's, else the process'.
+/// Returns the chains for this thread: those of the innermost scoped order, else of the process.
 pub(crate) fn chains() -> Result<&'static Chains> {
     if let Some(scoped) = SCOPED.with(Cell::get) {
         return Ok(scoped);
@@ -358,18 +370,19 @@ pub(crate) fn chains() -> Result<&'static Chains> {
     Ok(chains)
 }
 
-/// Whether accelerators are asked here in an order that somebody named, and not in that of their ranks.
+/// Whether the user set the order of accelerators, instead of the default by rank.
 pub fn order_is_named() -> bool {
-    chains().is_ok_and(|c| c.named)
+    chains().is_ok_and(|c| c.is_named)
 }
 
-/// For kernels that are known to be slower than those after them: a reason to decline unless somebody named the order, which is then
-/// followed (and `auto` measures for itself).
+/// Declines with `otherwise` under the default order.
+///
+/// For kernels known to be slower than later ones of the chain. An order set by the user is followed, and `auto` measures.
 pub fn if_order_is_named(otherwise: &'static str) -> std::result::Result<(), Reason> {
     if order_is_named() { Ok(()) } else { Err(Reason::new(otherwise)) }
 }
 
-/// Chains under an order, built once and kept for the life of the process.
+/// Returns the chains for an order. They are built once and kept for the life of the process.
 fn chains_for(order: Option<Vec<String>>) -> Result<&'static Chains> {
     loop {
         if let Some(chains) = with_state(|s| s.chains.get(&order).copied()) {
@@ -377,7 +390,7 @@ fn chains_for(order: Option<Vec<String>>) -> Result<&'static Chains> {
         }
         let generation = GENERATION.load(Ordering::Acquire);
         let chains: &'static Chains = Box::leak(Box::new(build(order.as_deref())?));
-        // An accelerator that registered meanwhile may be missing from them.
+        // An accelerator registered in the meantime may be missing, so chains of an old generation are not cached.
         with_state(|s| {
             if GENERATION.load(Ordering::Acquire) == generation {
                 s.chains.insert(order.clone(), chains);
@@ -386,8 +399,8 @@ fn chains_for(order: Option<Vec<String>>) -> Result<&'static Chains> {
     }
 }
 
-/// Accelerators taking part under an order: the named (or all) ready ones, then the bases.
-fn members(order: Option<&[String]>) -> Vec<&'static Accelerator> {
+/// Returns the ready accelerators of an order (`None`: all), followed by the bases.
+fn active_accelerators(order: Option<&[String]>) -> Vec<&'static Accelerator> {
     let known = all();
     let (bases, others): (Vec<_>, Vec<_>) = known.iter().copied().partition(|a| a.base.is_some());
     let chosen: Vec<_> = match order {
@@ -399,25 +412,25 @@ fn members(order: Option<&[String]>) -> Vec<&'static Accelerator> {
 }
 
 fn build(order: Option<&[String]>) -> Result<Chains> {
-    let mut chains = Chains { measures: order.is_some_and(is_auto), named: order.is_some(), ..Chains::default() };
-    for accelerator in members(order) {
+    let mut chains = Chains { is_auto: order.is_some_and(is_auto), is_named: order.is_some(), ..Chains::default() };
+    for accelerator in active_accelerators(order) {
         let kind = DeviceKind::intern(accelerator.device)?;
         for kernel in accelerator.kernels {
-            chains.links[kind.index()][kernel.family as usize].push(Link { accelerator, kernel });
+            chains.entries[kind.index()][kernel.family as usize].push(ChainEntry { accelerator, kernel });
         }
     }
     Ok(chains)
 }
 
-/// Every accelerator with its availability and its place in the order in force, for `cuprum info`.
+/// Returns every accelerator with its availability and its position in the current order, for `cuprum info`.
 pub fn status() -> Result<Vec<Status>> {
     let order = order()?;
-    let members = members(order.as_deref());
-    let place = |a: &'static Accelerator| members.iter().position(|m| std::ptr::eq(*m, a));
-    Ok(all().into_iter().map(|a| Status { accelerator: a, availability: availability(a), place: place(a) }).collect())
+    let active_accelerators = active_accelerators(order.as_deref());
+    let position = |a: &'static Accelerator| active_accelerators.iter().position(|m| std::ptr::eq(*m, a));
+    Ok(all().into_iter().map(|a| Status { accelerator: a, availability: availability(a), position: position(a) }).collect())
 }
 
-/// Reports bad names in `CUPRUM_ACCELERATORS` and `CUPRUM_DEVICE`, and accelerators that share a name.
+/// Checks `CUPRUM_ACCELERATORS`, `CUPRUM_DEVICE` and the registrations.
 pub(crate) fn check_settings() -> Result<()> {
     order()?;
     if let Some(text) = settings::env("CUPRUM_DEVICE") {
@@ -425,7 +438,7 @@ pub(crate) fn check_settings() -> Result<()> {
     }
     let mut seen: Vec<&'static Accelerator> = Vec::new();
     for r in inventory::iter::<Registration> {
-        check_new(&seen, r.0)?;
+        check_registration(&seen, r.0)?;
         seen.push(r.0);
     }
     Ok(())
@@ -433,14 +446,14 @@ pub(crate) fn check_settings() -> Result<()> {
 
 // ---- devices ----
 
-/// The base accelerator of a kind of device, ready or not.
+/// Returns the base accelerator of a device kind, ready or not.
 pub(crate) fn base_of(kind_name: &str) -> Option<&'static Accelerator> {
     all().into_iter().find(|a| a.base.is_some() && a.device == kind_name)
 }
 
 const MAX_ORDINALS: usize = 64;
 
-/// The opened driver of a device, without a lock once it is open.
+/// Returns the driver of a device, opening it on first use. Lock-free once the device is open.
 pub(crate) fn driver(device: Device) -> Result<&'static dyn DeviceDriver> {
     struct Slot {
         opened: OnceLock<Box<dyn DeviceDriver>>,
@@ -453,7 +466,7 @@ pub(crate) fn driver(device: Device) -> Result<&'static dyn DeviceDriver> {
     if let Some(driver) = slot.opened.get() {
         return Ok(driver.as_ref());
     }
-    // A failure is not kept: a backend may register, or a busy device be free, before the next try.
+    // Failures are not cached: a later attempt may find a new backend or a free device.
     let _opening = slot.opening.lock().unwrap_or_else(|e| e.into_inner());
     match slot.opened.get() {
         Some(driver) => Ok(driver.as_ref()),
@@ -479,7 +492,7 @@ fn open(device: Device) -> Result<Box<dyn DeviceDriver>> {
     (provider.open)(device)
 }
 
-/// Every device of every ready base, the host first.
+/// Returns every ready device of every base, the host first.
 pub(crate) fn ready_devices() -> Vec<Device> {
     let mut devices = Vec::new();
     for a in all() {

@@ -1,4 +1,4 @@
-//! The chain: each kernel in order, until one does the work. Also what listens to it: `explain`, and tracing spans.
+//! Dispatch: runs a call on the first kernel of its chain that accepts it. Also [`explain`] and the tracing spans of calls.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -15,51 +15,51 @@ use crate::dtype::DType;
 use crate::error::{Error, Result, shape_text};
 use crate::op::Family;
 use crate::profiler::trace;
-use crate::registry::{self, Accelerator, Link, OpFilter};
+use crate::registry::{self, Accelerator, ChainEntry, OpFilter};
 use crate::settings::{self, HostFallback};
 use crate::tuning::{self, Advice};
 
-/// What the chain did with one call.
+/// Record of one dispatched call.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// NumPy name of the operation; of a fused expression, its last one.
+    /// NumPy name of the operation. For a fused expression, the name of its last operation.
     pub op: &'static str,
-    /// The shape of kernel.
+    /// The family of kernels.
     pub family: Family,
-    /// The device.
+    /// The device of the call.
     pub device: Device,
-    /// Input dtypes.
+    /// Dtypes of the inputs, or of the outputs if there are no inputs.
     pub dtypes: Vec<DType>,
-    /// Input shapes, broadcast for Map, Reduce, Rows and Scan, flattened for Select and Histogram.
+    /// Shapes of the inputs: broadcast for Map, Reduce, Rows and Scan, flattened for Select and Histogram.
     pub shapes: Vec<Vec<usize>>,
-    /// The fused expression, for the families that have one.
+    /// The fused expression, if the call has one.
     pub expression: Option<String>,
-    /// Bytes read and written at the least.
+    /// Minimum number of bytes read and written.
     pub bytes: usize,
-    /// Who did it; `None` if everyone declined or it failed.
+    /// The accelerator that ran the call; `None` if all declined or one failed.
     pub served_by: Option<&'static str>,
-    /// Who declined before, and why.
+    /// Accelerators that declined, with their reasons.
     pub declined: Vec<(&'static str, String)>,
-    /// Under the order `auto`: who was asked first, and why (see [`tuning`]).
+    /// Under the order `auto`: the accelerator tried first, with the reason (see [`tuning`]).
     pub chosen: Option<String>,
-    /// Of what was launched beside the chain ([`beside_chain`]): which kernel.
+    /// The kernel, if the record is of a launch that bypassed dispatch ([`record_launch`]).
     pub launch: Option<KernelLaunch>,
 }
 
-/// A kernel that was launched beside the chain.
+/// A kernel launch that bypassed dispatch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelLaunch {
-    /// Its name.
+    /// Name of the kernel.
     pub kernel: String,
-    /// Blocks along x, y and z.
+    /// Grid size: blocks along x, y and z.
     pub grid: [u32; 3],
-    /// Threads of a block along x, y and z.
+    /// Block size: threads along x, y and z.
     pub block: [u32; 3],
 }
 
 impl Record {
     #[cold]
-    fn of_call(call: &Call, story: &mut Story) -> Record {
+    fn of_call(call: &Call, state: &mut DispatchState) -> Record {
         Record {
             op: call.op.name(),
             family: call.family(),
@@ -68,14 +68,14 @@ impl Record {
             shapes: shapes(call),
             expression: call.program().map(ToString::to_string),
             bytes: call.bytes(),
-            served_by: story.served_by,
-            declined: std::mem::take(&mut story.declined),
-            chosen: story.chosen.take(),
+            served_by: state.served_by,
+            declined: std::mem::take(&mut state.declined),
+            chosen: state.chosen.take(),
             launch: None,
         }
     }
 
-    /// Of all the work of a graph, launched at once.
+    /// Returns the record of a graph launch with `nodes` nodes.
     pub(crate) fn of_graph(device: Device, nodes: usize) -> Record {
         Record {
             op: "graph",
@@ -83,7 +83,7 @@ impl Record {
             device,
             dtypes: Vec::new(),
             shapes: Vec::new(),
-            expression: Some(format!("{nodes} pieces of work")),
+            expression: Some(format!("{nodes} nodes")),
             bytes: 0,
             served_by: registry::base_of(device.kind().name()).map(|base| base.name),
             declined: Vec::new(),
@@ -92,7 +92,7 @@ impl Record {
         }
     }
 
-    /// Of a kernel that an accelerator launches on these arrays because the user said so, for [`beside_chain`].
+    /// Returns the record of a user-requested kernel launch on `arrays`, for [`record_launch`].
     pub fn of_launch<'a>(
         op: &'static str,
         accelerator: &'static str,
@@ -116,7 +116,7 @@ impl Record {
         }
     }
 
-    /// The fused expression, if it computes anything.
+    /// Returns the fused expression, or `None` if it is the identity.
     pub(crate) fn computes(&self) -> Option<&str> {
         self.expression.as_deref().filter(|e| *e != "a0")
     }
@@ -130,7 +130,7 @@ impl fmt::Display for Record {
         if !dtypes.is_empty() {
             write!(f, " {} {}", dtypes.join(","), shapes.join(","))?;
         }
-        write!(f, " on {}: {}", self.device, self.served_by.unwrap_or("nobody"))?;
+        write!(f, " on {}: {}", self.device, self.served_by.unwrap_or("no accelerator"))?;
         if let Some(e) = self.computes() {
             write!(f, "\n    computes {e}")?;
         }
@@ -149,47 +149,47 @@ impl fmt::Display for Record {
 
 thread_local! {
     static RECORDS: RefCell<Option<Vec<Record>>> = const { RefCell::new(None) };
-    static LISTENING: Cell<bool> = const { Cell::new(false) };
-    static WAITING: Cell<bool> = const { Cell::new(false) };
+    static WANTS_REASONS: Cell<bool> = const { Cell::new(false) };
+    static BLOCKS_ON_COMPILATION: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A flag of this thread, up until this is dropped.
-struct Raised {
+/// Sets a thread-local flag until the guard is dropped.
+struct FlagGuard {
     flag: &'static LocalKey<Cell<bool>>,
-    was: bool,
+    previous: bool,
 }
 
-impl Raised {
-    fn new(flag: &'static LocalKey<Cell<bool>>) -> Raised {
-        Raised { flag, was: flag.replace(true) }
+impl FlagGuard {
+    fn new(flag: &'static LocalKey<Cell<bool>>) -> FlagGuard {
+        FlagGuard { flag, previous: flag.replace(true) }
     }
 }
 
-impl Drop for Raised {
+impl Drop for FlagGuard {
     fn drop(&mut self) {
-        self.flag.set(self.was);
+        self.flag.set(self.previous);
     }
 }
 
-/// Whether reasons are worth formatting.
-pub(crate) fn listening() -> bool {
-    LISTENING.get()
+/// Whether declined kernels should format their reasons.
+pub(crate) fn wants_reasons() -> bool {
+    WANTS_REASONS.get()
 }
 
-/// Whether kernels are asked once more and should take the call even if that takes a while: nobody else has.
-pub(crate) fn waiting() -> bool {
-    WAITING.get()
+/// Whether kernels should compile now instead of declining, because no other accelerator has accepted the call.
+pub(crate) fn blocks_on_compilation() -> bool {
+    BLOCKS_ON_COMPILATION.get()
 }
 
-/// Runs `f` with kernels that take calls even if compiling them takes a while ([`Compile::Wait`](settings::Compile::Wait)).
-pub(crate) fn with_waiting<R>(f: impl FnOnce() -> R) -> R {
-    let _waiting = Raised::new(&WAITING);
+/// Runs `f` with kernels that compile in the foreground, as under [`Compile::Wait`](settings::Compile::Wait).
+pub(crate) fn with_blocking_compilation<R>(f: impl FnOnce() -> R) -> R {
+    let _blocking = FlagGuard::new(&BLOCKS_ON_COMPILATION);
     f()
 }
 
-/// Runs `f` and returns what the chain did for each call of this thread, in order.
+/// Runs `f` and returns its result with the record of every call that this thread dispatched, in order.
 ///
-/// Deferred arrays that `f` only builds do not run in it: `eval()` them inside.
+/// Deferred arrays that `f` builds but does not evaluate are not included: call [`NdArray::eval`] inside.
 pub fn explain<R>(f: impl FnOnce() -> R) -> (R, Vec<Record>) {
     struct Restore(Option<Vec<Record>>);
     impl Drop for Restore {
@@ -197,28 +197,31 @@ pub fn explain<R>(f: impl FnOnce() -> R) -> (R, Vec<Record>) {
             RECORDS.replace(self.0.take());
         }
     }
-    let (_listening, _restore) = (Raised::new(&LISTENING), Restore(RECORDS.replace(Some(Vec::new()))));
+    let (_guard, _restore) = (FlagGuard::new(&WANTS_REASONS), Restore(RECORDS.replace(Some(Vec::new()))));
     let result = f();
     let records = RECORDS.take().unwrap_or_default();
     (result, records)
 }
 
-/// Gives a call to the first kernel of its chain that takes it.
+/// Runs a call on the first kernel of its chain that accepts it.
+///
+/// # Errors
+/// The error of the kernel that failed. [`Error::Unsupported`] with all reasons if every kernel declines and no fallback applies.
 pub fn run(call: &Call) -> Result<Outputs> {
     if call.outputs.iter().all(|o| o.layout.size() == 0) {
         return empty_outputs(call);
     }
-    if listening() || trace::is_on() || tracing::level_enabled!(tracing::Level::DEBUG) {
-        return run_and_tell(call);
+    if wants_reasons() || trace::is_on() || tracing::level_enabled!(tracing::Level::DEBUG) {
+        return run_observed(call);
     }
-    let mut story = Story::new(false);
-    let served = serve_by_chain(call, &mut story);
-    outputs(call, served, &mut story)
+    let mut state = DispatchState::new(false);
+    let served = run_chain(call, &mut state);
+    finish(call, served, &mut state)
 }
 
-/// [`run`] where somebody may listen: `explain`, the trace, a subscriber.
+/// [`run`] with observers: `explain`, the trace or a `tracing` subscriber.
 #[cold]
-fn run_and_tell(call: &Call) -> Result<Outputs> {
+fn run_observed(call: &Call) -> Result<Outputs> {
     let span = tracing::debug_span!(
         "call",
         op = call.op.name(),
@@ -235,36 +238,37 @@ fn run_and_tell(call: &Call) -> Result<Outputs> {
         span.record("shapes", tracing::field::debug(shapes(call)));
         span.record("dtypes", tracing::field::debug(dtypes(call)));
     }
-    let mut story = Story::new(listening());
+    let mut state = DispatchState::new(wants_reasons());
     let watch = trace::begin(call.stream);
-    let served = serve_by_chain(call, &mut story);
-    let record = (story.listening || watch.is_some()).then(|| Record::of_call(call, &mut story));
-    if story.listening {
-        keep(record.clone());
+    let served = run_chain(call, &mut state);
+    let record = (state.wants_reasons || watch.is_some()).then(|| Record::of_call(call, &mut state));
+    if state.wants_reasons {
+        push_record(record.clone());
     }
-    if let Some(name) = story.served_by {
+    if let Some(name) = state.served_by {
         span.record("served_by", name);
     }
-    let outputs = outputs(call, served, &mut story);
+    let outputs = finish(call, served, &mut state);
     trace::end(watch, record.as_ref(), outputs.as_ref().err());
     outputs
 }
 
-/// What a call whose chain has been asked returns.
-fn outputs(call: &Call, served: Result<bool>, story: &mut Story) -> Result<Outputs> {
-    match (served?, story.failed.take()) {
-        (true, _) => Ok(std::mem::take(&mut story.outputs)),
-        (false, None) => unserved(call),
-        // The failure is the reason why nobody serves it.
-        (false, Some(failed)) => unserved(call).map_err(|e| if matches!(e, Error::Unsupported { .. }) { failed } else { e }),
+/// Returns the outputs of a served call, or runs the fallback if every kernel declined.
+fn finish(call: &Call, served: Result<bool>, state: &mut DispatchState) -> Result<Outputs> {
+    match (served?, state.failed.take()) {
+        (true, _) => Ok(std::mem::take(&mut state.outputs)),
+        (false, None) => run_fallback(call),
+        // A failed trial explains better than `Unsupported` why no accelerator serves the call.
+        (false, Some(failed)) => run_fallback(call).map_err(|e| if matches!(e, Error::Unsupported { .. }) { failed } else { e }),
     }
 }
 
-/// Queues work that is no call, such as a kernel of the user's, and tells of it where calls are told of: [`explain`] and
-/// `CUPRUM_TRACE`. For backends; `describe` is asked only if somebody listens.
-pub fn beside_chain<R>(stream: Stream, describe: impl FnOnce() -> Record, work: impl FnOnce() -> Result<R>) -> Result<R> {
-    let listening = listening();
-    if !listening && !trace::is_on() {
+/// Records a launch that bypassed dispatch, so that [`explain`] and `CUPRUM_TRACE` show it. For backends.
+///
+/// Runs `work` and returns its result. `describe` is called only if the record is needed.
+pub fn record_launch<R>(stream: Stream, describe: impl FnOnce() -> Record, work: impl FnOnce() -> Result<R>) -> Result<R> {
+    let explaining = wants_reasons();
+    if !explaining && !trace::is_on() {
         return work();
     }
     let mut record = describe();
@@ -274,14 +278,14 @@ pub fn beside_chain<R>(stream: Stream, describe: impl FnOnce() -> Record, work: 
         record.served_by = None;
     }
     trace::end(watch, Some(&record), result.as_ref().err());
-    if listening {
-        keep(Some(record));
+    if explaining {
+        push_record(Some(record));
     }
     result
 }
 
-/// Puts a record with those of the innermost [`explain`].
-fn keep(record: Option<Record>) {
+/// Appends a record to those of the innermost [`explain`].
+fn push_record(record: Option<Record>) {
     RECORDS.with_borrow_mut(|records| {
         if let Some(list) = records {
             list.extend(record);
@@ -289,119 +293,128 @@ fn keep(record: Option<Record>) {
     });
 }
 
-/// What became of a call, and what is told of it if somebody listens.
-struct Story {
-    listening: bool,
-    /// Who did it.
+/// State of one call on its way through the chain.
+struct DispatchState {
+    wants_reasons: bool,
+    /// The accelerator that ran the call.
     served_by: Option<&'static str>,
-    /// What it made; here, because to hand them from caller to caller costs more than some calls.
+    /// Outputs of the call. Stored here, because returning them through several functions costs more than a small call.
     outputs: Outputs,
-    /// Somebody declined for a passing reason.
-    passing: bool,
+    /// Whether a kernel declined for a temporary reason.
+    declined_temporarily: bool,
     declined: Vec<(&'static str, String)>,
     chosen: Option<String>,
-    /// What an accelerator on trial failed with: the call's error if nobody else takes it.
+    /// Error of an accelerator that failed on trial. Returned if no other accelerator serves the call.
     failed: Option<Error>,
 }
 
-impl Story {
-    fn new(listening: bool) -> Story {
-        Story { listening, served_by: None, outputs: Outputs::new(), passing: false, declined: Vec::new(), chosen: None, failed: None }
+impl DispatchState {
+    fn new(wants_reasons: bool) -> DispatchState {
+        DispatchState {
+            wants_reasons,
+            served_by: None,
+            outputs: Outputs::new(),
+            declined_temporarily: false,
+            declined: Vec::new(),
+            chosen: None,
+            failed: None,
+        }
     }
 
     fn declined(&mut self, accelerator: &Accelerator, why: &str) {
-        if self.listening {
+        if self.wants_reasons {
             self.declined.push((accelerator.name, why.to_string()));
         }
     }
 }
 
-/// Asks one kernel; says whether it has served.
-fn ask(call: &Call, link: &Link, story: &mut Story) -> Result<bool> {
-    if let Err(why) = filter(link, call) {
-        story.declined(link.accelerator, why);
+/// Tries one kernel. Returns whether it served the call.
+fn try_kernel(call: &Call, entry: &ChainEntry, state: &mut DispatchState) -> Result<bool> {
+    if let Err(why) = filter(entry, call) {
+        state.declined(entry.accelerator, why);
         return Ok(false);
     }
-    match (link.kernel.run)(call)? {
+    match (entry.kernel.run)(call)? {
         Outcome::Done(outputs) => {
-            (story.served_by, story.outputs) = (Some(link.accelerator.name), outputs);
+            (state.served_by, state.outputs) = (Some(entry.accelerator.name), outputs);
             Ok(true)
         }
         Outcome::Declined(reason) => {
-            story.passing |= reason.is_passing();
-            story.declined(link.accelerator, reason.text());
+            state.declined_temporarily |= reason.is_temporary();
+            state.declined(entry.accelerator, reason.text());
             Ok(false)
         }
     }
 }
 
-/// Asks the kernels of the chain, in its order or the one that was measured.
-fn serve_by_chain(call: &Call, story: &mut Story) -> Result<bool> {
+/// Tries the kernels of the chain, in its order or in the measured one.
+fn run_chain(call: &Call, state: &mut DispatchState) -> Result<bool> {
     let chains = registry::chains()?;
-    let links = chains.get(call.family(), call.device.kind());
-    let advice = if chains.measures() { tuning::advise(call, links)? } else { None };
+    let chain = chains.get(call.family(), call.device.kind());
+    let advice = if chains.is_auto() { tuning::advise(call, chain)? } else { None };
     let served = match advice {
-        Some(advice) => serve_advised(call, links, &advice, story),
-        None => serve(call, links, story),
+        Some(advice) => run_advised(call, chain, &advice, state),
+        None => try_kernels(call, chain, state),
     };
     match served {
-        Ok(false) if story.passing => serve_waiting(call, links, story),
+        Ok(false) if state.declined_temporarily => retry_blocking(call, chain, state),
         served => served,
     }
 }
 
-/// Asks kernels in order.
-fn serve<'a>(call: &Call, links: impl IntoIterator<Item = &'a Link>, story: &mut Story) -> Result<bool> {
-    for link in links {
-        if ask(call, link, story)? {
+/// Tries kernels in order. Returns whether one served the call.
+fn try_kernels<'a>(call: &Call, chain: impl IntoIterator<Item = &'a ChainEntry>, state: &mut DispatchState) -> Result<bool> {
+    for entry in chain {
+        if try_kernel(call, entry, state)? {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-/// Asks kernels once more when all have declined, one of them for a passing reason.
-fn serve_waiting(call: &Call, links: &[Link], story: &mut Story) -> Result<bool> {
-    story.declined.clear();
-    let _waiting = Raised::new(&WAITING);
-    serve(call, links, story)
+/// Retries all kernels in blocking mode, after each has declined and at least one for a temporary reason.
+fn retry_blocking(call: &Call, chain: &[ChainEntry], state: &mut DispatchState) -> Result<bool> {
+    state.declined.clear();
+    let _blocking = FlagGuard::new(&BLOCKS_ON_COMPILATION);
+    try_kernels(call, chain, state)
 }
 
-/// Asks the kernels of one accelerator first, and times them if that is wanted. One that fails on trial is out: another serves,
-/// or its error is the call's.
-fn serve_advised(call: &Call, links: &'static [Link], advice: &Advice, story: &mut Story) -> Result<bool> {
-    if story.listening {
-        story.chosen = Some(advice.text());
+/// Tries the accelerator chosen by [`tuning`] first, then the rest of the chain. Times the call during a trial.
+///
+/// An accelerator that fails on trial is excluded from further trials. Its error is returned if no other kernel accepts the call.
+fn run_advised(call: &Call, chain: &'static [ChainEntry], advice: &Advice, state: &mut DispatchState) -> Result<bool> {
+    if state.wants_reasons {
+        state.chosen = Some(advice.text());
     }
-    let is_first = |link: &&Link| std::ptr::eq(link.accelerator, advice.accelerator);
+    let is_first = |entry: &&ChainEntry| std::ptr::eq(entry.accelerator, advice.accelerator);
     let watch = advice.start(call)?;
-    match serve(call, links.iter().filter(is_first), story) {
+    match try_kernels(call, chain.iter().filter(is_first), state) {
         Ok(true) => {
             advice.served(call, watch)?;
             return Ok(true);
         }
-        Err(error) if advice.is_trial() && !is_of_data(&error, call) => {
-            tracing::warn!(accelerator = advice.accelerator.name, %error, op = call.op.name(), "failed on trial; another serves");
-            story.declined(advice.accelerator, &format!("failed: {error}"));
-            // Memory may be there the next time.
+        Err(error) if advice.is_trial() && !is_data_error(&error, call) => {
+            tracing::warn!(accelerator = advice.accelerator.name, %error, op = call.op.name(), "failed on trial; the rest of the chain is tried");
+            state.declined(advice.accelerator, &format!("failed: {error}"));
+            // Out of memory may be temporary.
             if !matches!(error, Error::OutOfMemory { .. }) {
                 advice.refused();
             }
-            story.failed = Some(error);
+            state.failed = Some(error);
         }
         other => {
             other?;
-            // Who declines for a reason that passes may serve the next call.
-            if !story.passing {
+            // A temporary reason does not exclude the accelerator from later calls.
+            if !state.declined_temporarily {
                 advice.refused();
             }
         }
     }
-    serve(call, links.iter().filter(|link| !is_first(link)), story)
+    try_kernels(call, chain.iter().filter(|entry| !is_first(entry)), state)
 }
 
-/// Whether an error tells of data, of an earlier call's perhaps, which is found when somebody waits: not the accelerator's, and told once.
-fn is_of_data(error: &Error, call: &Call) -> bool {
+/// Whether an error is about the data of this or an earlier call. Such an error is not the accelerator's fault and is reported once.
+fn is_data_error(error: &Error, call: &Call) -> bool {
     match error {
         Error::Index { .. } => true,
         Error::Value { op, .. } => *op != call.op.name(),
@@ -409,11 +422,12 @@ fn is_of_data(error: &Error, call: &Call) -> bool {
     }
 }
 
-/// Whether a kernel of the device takes this operation by name. Those that take whole families are not meant: core has
-/// another way for what only some devices do in one call.
+/// Whether a kernel of the device lists this operation in its filter, as opposed to accepting the whole family.
+///
+/// If not, core composes the operation of others.
 pub(crate) fn is_named(op: crate::op::Op, device: Device) -> Result<bool> {
-    let links = registry::chains()?.get(op.family(), device.kind());
-    Ok(links.iter().any(|link| link.kernel.ops.names(op)))
+    let chain = registry::chains()?.get(op.family(), device.kind());
+    Ok(chain.iter().any(|entry| entry.kernel.ops.names(op)))
 }
 
 /// Whether a device has a kernel of this family.
@@ -421,9 +435,9 @@ pub(crate) fn has_family(family: Family, device: Device) -> Result<bool> {
     Ok(!registry::chains()?.get(family, device.kind()).is_empty())
 }
 
-/// The static filter of a kernel.
-fn filter(link: &Link, call: &Call) -> std::result::Result<(), &'static str> {
-    let kernel = link.kernel;
+/// Applies the static filter of a kernel: operations and dtypes.
+fn filter(entry: &ChainEntry, call: &Call) -> std::result::Result<(), &'static str> {
+    let kernel = entry.kernel;
     if !matches!(kernel.ops, OpFilter::All) {
         let mut fused = call.program().into_iter().flat_map(|p| p.ops().chain(p.folds())).peekable();
         let fits = match call.family() {
@@ -431,21 +445,21 @@ fn filter(link: &Link, call: &Call) -> std::result::Result<(), &'static str> {
             _ => kernel.ops.takes(call.op),
         };
         if !fits {
-            return Err("not one of its operations");
+            return Err("does not take this operation");
         }
     }
     let takes = |d: DType| kernel.dtypes.contains(d);
     let fits =
         if call.inputs.is_empty() { call.outputs.iter().all(|o| takes(o.dtype)) } else { call.inputs.iter().all(|a| takes(a.dtype())) };
-    if fits { Ok(()) } else { Err("not one of its dtypes") }
+    if fits { Ok(()) } else { Err("does not take this dtype") }
 }
 
-/// Everybody declined: the composite body, then the policy, then an error that lists every reason.
+/// Handles a call that every kernel declined: composite, host fallback, then an error that lists every reason.
 #[cold]
-fn unserved(call: &Call) -> Result<Outputs> {
-    // The composite of a Map needs its scalars too: `expr`, which knows them, runs it on the error, and reductions one by one on that of rows.
-    let core_goes_on = call.program().is_some() && call.op.0.composite.is_some() || call.family() == Family::Rows;
-    let policy = if core_goes_on { HostFallback::Error } else { settings::host_fallback()? };
+fn run_fallback(call: &Call) -> Result<Outputs> {
+    // For these calls `expr` handles `Unsupported`: it runs the composite of a Map with its scalars, and the reductions of Rows one by one.
+    let has_later_fallback = call.program().is_some() && call.op.0.composite.is_some() || call.family() == Family::Rows;
+    let policy = if has_later_fallback { HostFallback::Error } else { settings::host_fallback()? };
     if let Some(composite) = call.op.0.composite.filter(|_| call.program().is_none()) {
         let inputs: Vec<NdArray> = call.inputs.iter().map(|a| NdArray::from(a.clone())).collect();
         return Ok(SmallVec::from_elem(composite(&inputs)?.stored()?, 1));
@@ -460,21 +474,21 @@ fn unserved(call: &Call) -> Result<Outputs> {
             return on_host(call);
         }
     }
-    // Ask again, now listening, for the reasons; declining has no side effect.
-    let listening = Raised::new(&LISTENING);
+    // Try again with reasons formatted. Declining has no side effect.
+    let guard = FlagGuard::new(&WANTS_REASONS);
     let mut tried = Vec::new();
-    for link in registry::chains()?.get(call.family(), call.device.kind()) {
-        match filter(link, call) {
-            Err(why) => tried.push((link.accelerator.name, why.to_string())),
+    for entry in registry::chains()?.get(call.family(), call.device.kind()) {
+        match filter(entry, call) {
+            Err(why) => tried.push((entry.accelerator.name, why.to_string())),
             Ok(()) => {
-                if let Ok(Outcome::Declined(reason)) = (link.kernel.run)(call) {
-                    tried.push((link.accelerator.name, reason.text().to_string()));
+                if let Ok(Outcome::Declined(reason)) = (entry.kernel.run)(call) {
+                    tried.push((entry.accelerator.name, reason.text().to_string()));
                 }
             }
         }
     }
-    drop(listening);
-    // A device that is not there says so itself. One that is there may lack the family, unlike its accelerators.
+    drop(guard);
+    // Returns the error of a device that is not available. Otherwise the base may lack kernels of the family.
     driver(call.device)?;
     if let Some(base) = registry::base_of(call.device.kind().name())
         && base.kernels.iter().all(|k| k.family != call.family())
@@ -484,7 +498,7 @@ fn unserved(call: &Call) -> Result<Outputs> {
     Err(Error::Unsupported { op: call.op.name(), dtypes: dtypes(call), shapes: shapes(call), device: call.device, tried })
 }
 
-/// The call on the host: inputs copied there, outputs copied back.
+/// Runs the call on the host: copies inputs to the host and outputs back.
 fn on_host(call: &Call) -> Result<Outputs> {
     let inputs: Result<SmallVec<[StoredArray; 4]>> = call
         .inputs
@@ -507,19 +521,19 @@ fn on_host(call: &Call) -> Result<Outputs> {
     outputs.into_iter().map(|a| NdArray::from(a).to_device(call.device)?.stored()).collect()
 }
 
-/// Outputs without elements need no kernel.
+/// Returns outputs without elements, which need no kernel.
 fn empty_outputs(call: &Call) -> Result<Outputs> {
     let driver = driver(call.device)?;
     let make = |o: &OutputSpec| StoredArray::new(o.dtype, o.layout.clone(), driver.allocate(0, call.stream)?);
     call.outputs.iter().map(make).collect()
 }
 
-/// dtypes of the inputs; of the outputs where there is no input.
+/// Returns the dtypes of the inputs, or of the outputs if there are no inputs.
 fn dtypes(call: &Call) -> Vec<DType> {
     if call.inputs.is_empty() { call.outputs.iter().map(|o| o.dtype).collect() } else { call.inputs.iter().map(|a| a.dtype()).collect() }
 }
 
-/// As [`dtypes`].
+/// Returns the shapes of the inputs, or of the outputs if there are no inputs.
 fn shapes(call: &Call) -> Vec<Vec<usize>> {
     if call.inputs.is_empty() {
         call.outputs.iter().map(|o| o.layout.shape().to_vec()).collect()

@@ -1,5 +1,5 @@
-//! Seeing where time goes: [`benchmark`] a piece of work, mark a stretch of it ([`time_range`]), write all calls to a file that trace
-//! viewers open ([`trace`]), switch an outer profiler on ([`profile`]). What one expression did is [`explain`]'s.
+//! Profiling: [`benchmark`] times a closure, [`time_range`] marks a range, [`trace`] writes all calls to a file for trace viewers, and
+//! [`profile`] starts an attached profiler. [`explain`] records the calls of one expression.
 
 mod range;
 
@@ -15,41 +15,41 @@ use crate::ops::value::Value;
 pub use crate::dispatch::trace;
 pub use range::{Profiling, TimeRange, profile, time_range};
 
-/// How often to run.
+/// Number of calls and duration of a benchmark.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Effort {
-    /// Calls before the first that counts; one at the least.
+    /// Number of warm-up calls, which are not measured; at least one.
     pub warmup: usize,
-    /// Calls that count, at the most.
+    /// Maximum number of measured calls.
     pub repeat: usize,
-    /// Seconds after which no further call begins; at least one counts.
+    /// Maximum duration in seconds: no call starts later, but at least one is measured.
     pub max_seconds: f64,
 }
 
 impl Default for Effort {
-    /// 10 calls that do not count, then calls for 2 seconds, at most 10,000.
+    /// 10 warm-up calls, then calls for 2 seconds, at most 10,000.
     fn default() -> Effort {
         Effort { warmup: 10, repeat: 10_000, max_seconds: 2.0 }
     }
 }
 
-/// Mean, deviation and order statistics of some times, in their unit.
+/// Mean, standard deviation and order statistics of a sample, in its unit.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Statistics {
     /// Arithmetic mean.
     pub mean: f64,
-    /// Standard deviation, over n.
+    /// Population standard deviation (divisor n).
     pub std: f64,
-    /// The shortest.
+    /// Minimum.
     pub min: f64,
-    /// Half of them are shorter.
+    /// Median; the upper one for an even count.
     pub median: f64,
-    /// The longest.
+    /// Maximum.
     pub max: f64,
 }
 
 impl Statistics {
-    /// Of at least one time; zeros for none.
+    /// Returns the statistics of `times`; zeros if it is empty.
     pub fn of(times: &[f64]) -> Statistics {
         let mut sorted = times.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -61,9 +61,12 @@ impl Statistics {
     }
 }
 
-/// What a benchmarked closure may return: arrays are evaluated before its time ends, so that deferred work counts.
+/// Results of a benchmarked closure. Arrays are evaluated within the measured time, so that deferred work counts.
 pub trait Evaluate {
-    /// Evaluates the arrays in it; waits for no device.
+    /// Evaluates all arrays, without waiting for a device.
+    ///
+    /// # Errors
+    /// The first error of an evaluation.
     fn evaluate(&self) -> Result<()>;
 }
 
@@ -79,7 +82,7 @@ impl Evaluate for NdArray {
 }
 impl Evaluate for Value {
     fn evaluate(&self) -> Result<()> {
-        // No recursion: lists may be nested deeply.
+        // Iterative, because lists may be deeply nested.
         let mut open = vec![std::slice::from_ref(self).iter()];
         while let Some(items) = open.last_mut() {
             match items.next() {
@@ -108,39 +111,39 @@ impl<A: Evaluate, B: Evaluate> Evaluate for (A, B) {
     }
 }
 
-/// Times of all counted calls, in microseconds, and what the chain did in one of them.
+/// Result of a benchmark: the times of all measured calls in microseconds, and the dispatch records of one call.
 #[derive(Clone, Debug)]
 pub struct Benchmark {
-    /// Host time from the call to its return, nothing waited for.
+    /// Host time from call to return, without waiting for the device.
     pub host: Vec<f64>,
-    /// For each device, the time between events before and after; on the CPU that of the whole call.
+    /// Per device, the time between events before and after the call. On the CPU, the time of the whole call.
     pub devices: Vec<(Device, Vec<f64>)>,
-    /// What the chain did in the last call that does not count.
+    /// Records of the last warm-up call.
     pub calls: Vec<Record>,
 }
 
 impl Benchmark {
-    /// Host times.
+    /// Returns statistics of the host times.
     pub fn host(&self) -> Statistics {
         Statistics::of(&self.host)
     }
 
-    /// Times of the first device.
+    /// Returns statistics of the times of the first device.
     pub fn device(&self) -> Statistics {
         Statistics::of(self.devices.first().map_or(&[], |(_, times)| times))
     }
 
-    /// Bytes that a call reads and writes at the least.
+    /// Returns the minimum number of bytes that a call reads and writes.
     pub fn bytes(&self) -> usize {
         self.calls.iter().map(|c| c.bytes).sum()
     }
 
-    /// [`Benchmark::bytes`] over the median time of the first device, in 10^9 bytes a second.
+    /// Returns [`Benchmark::bytes`] per median time of the first device, in GB/s (10^9 bytes per second).
     pub fn gigabytes_per_second(&self) -> f64 {
         self.bytes() as f64 / self.device().median.max(1e-9) / 1e3
     }
 
-    /// [`served_by`] of its calls.
+    /// Returns the accelerators of the calls; see [`served_by`].
     pub fn served_by(&self) -> String {
         served_by(&self.calls)
     }
@@ -158,11 +161,11 @@ impl fmt::Display for Benchmark {
             line(&device.to_string(), times)?;
         }
         writeln!(f, "  {} calls, served by {}", self.host.len(), self.served_by())?;
-        write!(f, "  {} bytes read and written at the least: {:.1} GB/s", self.bytes(), self.gigabytes_per_second())
+        write!(f, "  at least {} bytes read and written: {:.1} GB/s", self.bytes(), self.gigabytes_per_second())
     }
 }
 
-/// Who served these calls, each once, in order.
+/// Returns the names of the accelerators in the records, without duplicates, joined by `+`.
 pub fn served_by(calls: &[Record]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for name in calls.iter().filter_map(|c| c.served_by) {
@@ -173,8 +176,15 @@ pub fn served_by(calls: &[Record]) -> String {
     if names.is_empty() { "none (a view)".into() } else { names.join("+") }
 }
 
-/// Runs `work` repeatedly on the current device and tells its times (`cupyx.profiler.benchmark`): on the host from call to return,
-/// and on the device between two events around it. Arrays that it returns are evaluated inside the timing.
+/// Runs `work` repeatedly on the current device and returns its times (`cupyx.profiler.benchmark`).
+///
+/// The host time ends at the return of `work`; the device time is between two events around it. Returned arrays are evaluated
+/// within the measured time.
+///
+/// # Errors
+/// Errors of `work` and of the device.
+///
+/// # Examples
 ///
 /// ```
 /// # use cuprum_backend_cpu as _;
@@ -192,9 +202,10 @@ pub fn benchmark<T: Evaluate>(work: impl FnMut() -> Result<T>) -> Result<Benchma
     Ok(benchmark_on(&[Device::current()?], Effort::default(), work)?.1)
 }
 
-/// [`benchmark`] with events on several devices and an effort of your choice; returns the last result too.
+/// Benchmarks `work` with events on several devices. Also returns the last result.
 ///
-/// Errors: those of `work`; no device.
+/// # Errors
+/// Errors of `work`; [`Error::Value`] if `devices` is empty.
 pub fn benchmark_on<T: Evaluate>(devices: &[Device], effort: Effort, mut work: impl FnMut() -> Result<T>) -> Result<(T, Benchmark)> {
     if devices.is_empty() {
         return Err(Error::value("benchmark", "needs a device"));
@@ -208,7 +219,7 @@ pub fn benchmark_on<T: Evaluate>(devices: &[Device], effort: Effort, mut work: i
     for _ in 1..effort.warmup {
         evaluated()?;
     }
-    // What served before may have been there for a compiler only.
+    // Records a late warm-up call: another accelerator may serve earlier ones while kernels compile.
     let (last, calls) = explain(&mut evaluated);
     let mut last = last?;
     synchronize()?;
@@ -232,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statistics_of_times() {
+    fn computes_statistics() {
         let s = Statistics::of(&[3.0, 1.0, 2.0, 6.0]);
         assert_eq!((s.min, s.median, s.max, s.mean), (1.0, 3.0, 6.0, 3.0));
         assert!((s.std - 3.5f64.sqrt()).abs() < 1e-12);
@@ -240,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_needed() {
+    fn benchmark_needs_a_device() {
         let error = benchmark_on(&[], Effort::default(), || Ok(())).unwrap_err();
         assert_eq!(error.to_string(), "[benchmark] needs a device");
     }

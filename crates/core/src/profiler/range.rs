@@ -1,4 +1,4 @@
-//! Named stretches of a program, and switching an outer profiler on.
+//! Named ranges of a program, and control of an attached profiler.
 
 use std::any::Any;
 
@@ -8,17 +8,21 @@ use super::trace;
 use crate::device::{Device, driver};
 use crate::error::Result;
 
-/// A named stretch of this thread's work, up to its drop; see [`time_range`].
+/// A named range of this thread's work, which ends when the value is dropped; see [`time_range`].
 #[must_use = "it lasts until it is dropped"]
 pub struct TimeRange {
-    // In the order in which they end.
+    // Fields drop in declaration order: the mark, which starts last, ends first.
     _mark: Option<Box<dyn Any>>,
     _traced: Option<trace::HostRange>,
     _span: EnteredSpan,
 }
 
-/// Marks a stretch of work until the value is dropped (`cupyx.profiler.time_range`): a `tracing` span named `range`, a bar in the file of
-/// `CUPRUM_TRACE`, and, on a CUDA device where NVIDIA's tools extension is there, an NVTX range that Nsight shows.
+/// Marks this thread's work as a named range until the value is dropped (`cupyx.profiler.time_range`).
+///
+/// The range is a `tracing` span named `range` and a bar in the `CUPRUM_TRACE` file. On a CUDA device with NVIDIA's tools extension,
+/// it is also an NVTX range, which Nsight shows.
+///
+/// # Examples
 ///
 /// ```
 /// # use cuprum_backend_cpu as _;
@@ -39,7 +43,7 @@ pub fn time_range(name: &str) -> TimeRange {
     }
 }
 
-/// An outer profiler records until this is dropped; see [`profile`].
+/// An active recording of an attached profiler, which stops when the value is dropped; see [`profile`].
 #[must_use = "it lasts until it is dropped"]
 pub struct Profiling(Device);
 
@@ -51,8 +55,12 @@ impl Drop for Profiling {
     }
 }
 
-/// Tells a profiler that watches this process (Nsight with `--capture-range=cudaProfilerApi`) to record the device until the value is
-/// dropped (`cupyx.profiler.profile`). Does nothing on the CPU, or where none watches.
+/// Starts recording in an attached profiler until the value is dropped (`cupyx.profiler.profile`).
+///
+/// For example Nsight with `--capture-range=cudaProfilerApi`. Has no effect on the CPU or without a profiler.
+///
+/// # Errors
+/// [`Error::Device`](crate::Error::Device) if the device is not ready; errors of the profiler interface.
 pub fn profile(device: Device) -> Result<Profiling> {
     driver(device)?.set_profiling(true)?;
     Ok(Profiling(device))

@@ -1,4 +1,4 @@
-//! Settings: environment variables read once, and the setters that share their parsers.
+//! Settings: environment variables, read once, and setters that share their parsers.
 
 pub mod precision;
 
@@ -8,39 +8,39 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use crate::error::{Error, Result};
 
-/// What to do when no accelerator of a device takes a call (`CUPRUM_HOST_FALLBACK`).
+/// Action when no accelerator of a device accepts a call (`CUPRUM_HOST_FALLBACK`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HostFallback {
-    /// Return [`Error::Unsupported`]: the default.
+    /// Returns [`Error::Unsupported`]. The default.
     Error,
-    /// Compute on the host, copy back, and log a warning.
+    /// Computes on the host, copies the result back, and logs a warning.
     Warn,
-    /// Compute on the host and copy back.
+    /// Computes on the host and copies the result back.
     Allow,
 }
 
-/// What a call does whose kernel is not compiled yet, where another accelerator gives the same result (`CUPRUM_COMPILE`).
+/// Action when the kernel of a call is not compiled yet and another accelerator gives the same result (`CUPRUM_COMPILE`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Compile {
-    /// Compile it, then run.
+    /// Compiles the kernel, then runs it.
     Wait,
-    /// Go to the other, while a thread compiles for later calls.
+    /// Runs the call on the other accelerator, and compiles on a background thread for later calls.
     Background,
 }
 
-/// One setting as `cuprum info` shows it.
+/// An environment variable and its value, for `cuprum info`.
 #[derive(Clone, Debug)]
-pub struct Shown {
+pub struct Variable {
     /// The environment variable.
     pub variable: &'static str,
-    /// Its value, if set.
+    /// The value, if set.
     pub value: Option<String>,
-    /// What holds when it is not set.
+    /// Description of the default.
     pub default: &'static str,
 }
 
-/// Every variable, and what holds when it is not set.
-const ALL: [(&str, &str); 18] = [
+/// Every variable with a description of its default.
+const ALL_VARIABLES: [(&str, &str); 18] = [
     ("CUPRUM_DEVICE", "auto"),
     (ACCELERATORS, "every ready one, by rank"),
     ("CUPRUM_FUSION", "1"),
@@ -61,16 +61,19 @@ const ALL: [(&str, &str); 18] = [
     ("CUPRUM_LOG", "warn"),
 ];
 
-/// The one variable whose empty value has a meaning: an order without accelerators.
+/// The only variable whose empty value has a meaning: no accelerators except the base.
 pub(crate) const ACCELERATORS: &str = "CUPRUM_ACCELERATORS";
 
-/// Every variable cuprum reads, with its value in this process.
-pub fn shown() -> Vec<Shown> {
+/// Returns every environment variable that cuprum reads, with its value in this process.
+pub fn variables() -> Vec<Variable> {
     let value = |variable| std::env::var_os(variable).map(|v| v.to_string_lossy().into_owned());
-    ALL.iter().map(|&(variable, default)| Shown { variable, value: value(variable), default }).collect()
+    ALL_VARIABLES.iter().map(|&(variable, default)| Variable { variable, value: value(variable), default }).collect()
 }
 
-/// A variable's trimmed value, if it is set. Errors: a value that is not UTF-8.
+/// Returns the trimmed value of a variable, or `None` if it is not set.
+///
+/// # Errors
+/// [`Error::Setting`] if the value is not UTF-8.
 pub(crate) fn read(variable: &'static str) -> Result<Option<String>> {
     match std::env::var_os(variable).map(std::ffi::OsString::into_string) {
         None => Ok(None),
@@ -79,13 +82,14 @@ pub(crate) fn read(variable: &'static str) -> Result<Option<String>> {
     }
 }
 
-/// A variable's trimmed value. An empty or blank value counts as not set; so does one that is not UTF-8, which [`check`] reports.
+/// Returns the trimmed value of a variable. Blank and non-UTF-8 values count as not set; [`check`] reports the latter.
 pub fn env(variable: &'static str) -> Option<String> {
     read(variable).ok().flatten().filter(|text| !text.is_empty())
 }
 
-/// The folder for compiled kernels and what was measured: `CUPRUM_CACHE_DIR`, else the user's cache folder + `/cuprum`; `None`
-/// where there is no home.
+/// Returns the folder of compiled kernels and tuning results: `CUPRUM_CACHE_DIR`, else `cuprum` in the user's cache folder.
+///
+/// `None` if the user has no home directory.
 pub fn cache_folder() -> Option<PathBuf> {
     match env("CUPRUM_CACHE_DIR") {
         Some(folder) => Some(folder.into()),
@@ -93,7 +97,10 @@ pub fn cache_folder() -> Option<PathBuf> {
     }
 }
 
-/// Reads a switch: `1`, `0`, `on`, `off`, `true`, `false`.
+/// Parses a switch: `1`, `on`, `true`, `yes` or `0`, `off`, `false`, `no`, in any case.
+///
+/// # Errors
+/// [`Error::Setting`] for any other text.
 pub fn parse_switch(variable: &'static str, text: &str) -> Result<bool> {
     match text.trim().to_ascii_lowercase().as_str() {
         "1" | "on" | "true" | "yes" => Ok(true),
@@ -102,8 +109,11 @@ pub fn parse_switch(variable: &'static str, text: &str) -> Result<bool> {
     }
 }
 
-/// Reads a memory limit: bytes, with an optional `K`, `M`, `G` or `T` (powers of 1024, whether `GB` or `GiB`), or a share of
-/// `total` such as `80%`.
+/// Parses a memory limit: bytes with an optional unit `K`, `M`, `G` or `T` (powers of 1024, also `GB`, `GiB`), or a percentage of
+/// `total`. `none` and the empty text return `None`.
+///
+/// # Errors
+/// [`Error::Setting`] for any other text, or for a percentage if `total` is 0.
 pub fn parse_limit(variable: &'static str, text: &str, total: usize) -> Result<Option<usize>> {
     let bad =
         || Error::Setting { variable, message: format!("'{text}' is not a memory limit; use bytes, 512M, 8G, or a share such as 80%") };
@@ -131,12 +141,15 @@ pub fn parse_limit(variable: &'static str, text: &str, total: usize) -> Result<O
     if bytes < usize::MAX as f64 { Ok(Some(bytes as usize)) } else { Err(bad()) }
 }
 
-/// Reads an accelerator list: names separated by commas, trimmed, in lower case; empty pieces dropped.
+/// Parses comma-separated names: trimmed, in lower case, without empty names.
 pub fn parse_names(text: &str) -> Vec<String> {
     text.split(',').map(|n| n.trim().to_ascii_lowercase()).filter(|n| !n.is_empty()).collect()
 }
 
-/// `CUPRUM_HOST_FALLBACK`.
+/// Returns the value of `CUPRUM_HOST_FALLBACK`.
+///
+/// # Errors
+/// [`Error::Setting`] for an unknown value.
 pub fn host_fallback() -> Result<HostFallback> {
     static PARSED: OnceLock<Result<HostFallback>> = OnceLock::new();
     PARSED
@@ -152,8 +165,12 @@ pub fn host_fallback() -> Result<HostFallback> {
         .clone()
 }
 
-/// `CUPRUM_COMPILE`; if it is not set, [`Compile::Wait`] where an order of accelerators was named. [`Compile::Wait`] too while a
-/// call that nobody has taken is asked of kernels once more.
+/// Returns the value of `CUPRUM_COMPILE`. The default is [`Compile::Wait`] if the user set an order of accelerators.
+///
+/// Dispatch also uses [`Compile::Wait`] when it retries a call that no accelerator accepted.
+///
+/// # Errors
+/// [`Error::Setting`] for an unknown value.
 pub fn compile() -> Result<Compile> {
     static PARSED: OnceLock<Result<Option<Compile>>> = OnceLock::new();
     let parse = || match env("CUPRUM_COMPILE").unwrap_or_default().to_ascii_lowercase().as_str() {
@@ -164,30 +181,35 @@ pub fn compile() -> Result<Compile> {
     };
     let unset = || if crate::registry::order_is_named() { Compile::Wait } else { Compile::Background };
     let set = PARSED.get_or_init(parse).clone()?;
-    Ok(if crate::dispatch::waiting() { Compile::Wait } else { set.unwrap_or_else(unset) })
+    Ok(if crate::dispatch::blocks_on_compilation() { Compile::Wait } else { set.unwrap_or_else(unset) })
 }
 
-/// Maximum number of threads of a pool. Starting some ten thousand takes longer than any work that they could share.
-pub const MOST_THREADS: usize = 1024;
+/// Maximum number of threads of a pool. Starting ten thousand threads takes longer than any work they could share.
+pub const MAX_THREADS: usize = 1024;
 
-/// `CUPRUM_NUM_THREADS`, if set; numbers above [`MOST_THREADS`] count as that many.
+/// Returns the value of `CUPRUM_NUM_THREADS`, limited to [`MAX_THREADS`]; `None` if it is not set.
+///
+/// # Errors
+/// [`Error::Setting`] if the value is not a positive integer.
 pub fn num_threads() -> Result<Option<usize>> {
     let variable = "CUPRUM_NUM_THREADS";
     match env(variable) {
         None => Ok(None),
         Some(v) => match v.parse::<usize>() {
-            Ok(n) if n > 0 => Ok(Some(n.min(MOST_THREADS))),
+            Ok(n) if n > 0 => Ok(Some(n.min(MAX_THREADS))),
             _ => Err(Error::Setting { variable, message: format!("'{v}' is not a number of threads") }),
         },
     }
 }
 
-/// The limit of host memory in bytes: not yet read, none (`usize::MAX`), or a number.
+/// The limit of host memory in bytes; `usize::MAX` for none, [`UNREAD`] before the variable is read.
 static CPU_LIMIT: AtomicUsize = AtomicUsize::new(UNREAD);
 const UNREAD: usize = usize::MAX - 1;
 
-/// `CUPRUM_CPU_MEMORY_LIMIT` in bytes, or what [`Device::set_memory_limit`](crate::Device::set_memory_limit) set. A share is
-/// of the physical memory. A value that cannot be read holds as no limit; [`check`] reports it.
+/// Returns the limit of host memory in bytes: `CUPRUM_CPU_MEMORY_LIMIT` or the value of
+/// [`Device::set_memory_limit`](crate::Device::set_memory_limit).
+///
+/// A percentage is of physical memory. An invalid value counts as no limit; [`check`] reports it.
 pub fn cpu_memory_limit() -> Option<usize> {
     match CPU_LIMIT.load(Ordering::Relaxed) {
         UNREAD => {
@@ -208,20 +230,20 @@ fn read_cpu_limit() -> Result<Option<usize>> {
     env(variable).map_or(Ok(None), |v| parse_limit(variable, &v, physical_memory()))
 }
 
-/// Bytes of physical memory; 0 on a system that does not report it.
+/// Returns the size of physical memory in bytes; 0 if the system does not report it.
 pub fn physical_memory() -> usize {
     if cfg!(miri) {
-        return 0; // it does not know the system calls
+        return 0; // miri does not support the system calls
     }
     let memory = sysinfo::MemoryRefreshKind::nothing().with_ram();
     let system = sysinfo::System::new_with_specifics(sysinfo::RefreshKind::nothing().with_memory(memory));
     usize::try_from(system.total_memory()).unwrap_or(usize::MAX)
 }
 
-/// Process-wide state of the fusion switch: 0 not yet read, 1 off, 2 on.
+/// The fusion switch of the process: 0 before the variable is read, 1 off, 2 on.
 static FUSION: AtomicU8 = AtomicU8::new(0);
 
-/// `CUPRUM_FUSION`, or what [`set_fusion`] set.
+/// Returns the fusion switch of the process: `CUPRUM_FUSION` or the value of [`set_fusion`].
 pub(crate) fn fusion_default() -> bool {
     match FUSION.load(Ordering::Relaxed) {
         0 => {
@@ -238,9 +260,12 @@ pub fn set_fusion(on: bool) {
     FUSION.store(1 + on as u8, Ordering::Relaxed);
 }
 
-/// Checks every variable, so that a program can refuse a bad one at its start.
+/// Checks every variable, so that a program can reject invalid settings at startup.
+///
+/// # Errors
+/// [`Error::Setting`] for the first invalid value.
 pub fn check() -> Result<()> {
-    ALL.iter().try_for_each(|(variable, _)| read(variable).map(|_| ()))?;
+    ALL_VARIABLES.iter().try_for_each(|(variable, _)| read(variable).map(|_| ()))?;
     host_fallback()?;
     compile()?;
     num_threads()?;
@@ -265,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_system_reports_its_memory() {
+    fn physical_memory_matches_proc_meminfo() {
         let total = physical_memory();
         assert!(total >= 64 << 20, "{total} bytes");
         if let Ok(text) = std::fs::read_to_string("/proc/meminfo") {
@@ -275,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn limits() {
+    fn parses_memory_limits() {
         let parse = |text| parse_limit("X", text, 1000);
         let good = [("1024", 1024), ("2GiB", 2 << 30), ("1.5 gb", 3 << 29), ("512M", 512 << 20), ("50%", 500), (" 12.5 % ", 125)];
         good.iter().for_each(|&(text, bytes)| assert_eq!(parse(text).unwrap(), Some(bytes), "{text}"));

@@ -1,4 +1,4 @@
-//! How exactly matrix products of float32 are computed: a setting of the process or of a scope.
+//! Precision of float32 matrix products: a setting of the process or of a scope.
 
 use std::cell::Cell;
 use std::str::FromStr;
@@ -11,25 +11,26 @@ use crate::settings;
 
 const VARIABLE: &str = "CUPRUM_MATMUL_PRECISION";
 
-/// What products of float32 and complex64 are computed in, in `matmul`, `einsum` and their like (`CUPRUM_MATMUL_PRECISION`; PyTorch's
-/// `set_float32_matmul_precision`, JAX's `default_matmul_precision`). Sums are float32 in each, other dtypes are not touched, and
-/// what has no faster units (the CPU, base kernels without cuBLAS) computes in float32 whatever is asked.
+/// Precision of float32 and complex64 products in `matmul`, `einsum` and related functions (`CUPRUM_MATMUL_PRECISION`).
+///
+/// Equivalent of PyTorch's `set_float32_matmul_precision` and JAX's `default_matmul_precision`. Sums are float32 in every mode, and
+/// other dtypes are unaffected. The CPU, and CUDA without cuBLAS, always compute in float32.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[repr(u8)]
 pub enum MatmulPrecision {
-    /// float32 (`highest`): as NumPy.
+    /// Full float32 (`highest`), as NumPy.
     #[default]
     Float32,
-    /// Factors rounded to 11 bits, 3 decimal digits (`high`): several times faster on a GPU with tensor cores.
+    /// Factors rounded to 11 significant bits, 3 decimal digits (`high`). Several times faster on a GPU with tensor cores.
     TensorFloat32,
-    /// Factors rounded to 8 bits, 2 decimal digits (`medium`).
+    /// Factors rounded to 8 significant bits, 2 decimal digits (`medium`).
     BFloat16,
 }
 
 use MatmulPrecision::*;
 
 impl MatmulPrecision {
-    /// What matters to products of this dtype: float32 for all but float32 and complex64.
+    /// Returns the precision for products of `dtype`: `self` for float32 and complex64, else [`MatmulPrecision::Float32`].
     pub fn of(self, dtype: DType) -> MatmulPrecision {
         if matches!(dtype, DType::F32 | DType::C64) { self } else { Float32 }
     }
@@ -42,7 +43,7 @@ impl MatmulPrecision {
 impl FromStr for MatmulPrecision {
     type Err = Error;
 
-    /// `float32` or `highest`, `tensorfloat32`, `tf32` or `high`, `bfloat16` or `medium`.
+    /// Parses `float32` or `highest`; `tensorfloat32`, `tf32` or `high`; `bfloat16` or `medium`.
     fn from_str(text: &str) -> Result<MatmulPrecision> {
         match text.trim().to_ascii_lowercase().as_str() {
             "" | "float32" | "highest" => Ok(Float32),
@@ -63,14 +64,18 @@ thread_local! {
     static SCOPED: Cell<Option<MatmulPrecision>> = const { Cell::new(None) };
 }
 
-/// `CUPRUM_MATMUL_PRECISION`, read once.
+/// Returns the value of `CUPRUM_MATMUL_PRECISION`, read once.
 pub(crate) fn from_environment() -> Result<MatmulPrecision> {
     static PARSED: OnceLock<Result<MatmulPrecision>> = OnceLock::new();
     PARSED.get_or_init(|| settings::env(VARIABLE).unwrap_or_default().parse()).clone()
 }
 
-/// The precision in force on this thread: [`with_matmul_precision`], else [`set_matmul_precision`], else
-/// `CUPRUM_MATMUL_PRECISION`, else float32. Errors: a value of the variable that is not known.
+/// Returns the current precision of this thread.
+///
+/// The first of: the innermost [`with_matmul_precision`], [`set_matmul_precision`], `CUPRUM_MATMUL_PRECISION`, float32.
+///
+/// # Errors
+/// [`Error::Setting`] for an unknown value of the variable.
 pub fn matmul_precision() -> Result<MatmulPrecision> {
     match SCOPED.get().or_else(|| MatmulPrecision::from_code(PROCESS.load(Ordering::Relaxed))) {
         Some(precision) => Ok(precision),
@@ -78,7 +83,7 @@ pub fn matmul_precision() -> Result<MatmulPrecision> {
     }
 }
 
-/// Sets the precision for the process.
+/// Sets the precision of the process.
 ///
 /// ```
 /// use cuprum_core::{MatmulPrecision, matmul_precision, set_matmul_precision, with_matmul_precision};
@@ -110,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_scopes_and_dtypes() {
+    fn parses_names_nests_scopes_and_selects_dtypes() {
         for (text, precision) in [("highest", Float32), (" TF32 ", TensorFloat32), ("medium", BFloat16), ("", Float32)] {
             assert_eq!(text.parse::<MatmulPrecision>().unwrap(), precision);
         }

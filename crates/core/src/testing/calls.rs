@@ -1,4 +1,4 @@
-//! Made-up calls: what an accelerator says to a call can be tested without its device, over arrays in memory that does not exist.
+//! Synthetic calls over arrays without memory: tests what an accelerator answers to a call without its device.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::error::Result;
 use crate::layout::Layout;
 use crate::op::Op;
 
-/// Memory that does not exist: as large as addresses go.
-struct Nowhere(Device);
+/// A buffer without memory, of the maximum size.
+struct UnbackedBuffer(Device);
 
-impl Buffer for Nowhere {
+impl Buffer for UnbackedBuffer {
     fn device(&self) -> Device {
         self.0
     }
@@ -27,18 +27,21 @@ impl Buffer for Nowhere {
     }
 }
 
-/// An array of any size on a device that need not be there. Its elements cannot be read.
+/// Returns an array of any size on a device that need not exist. Its elements must not be read.
+///
+/// # Errors
+/// [`Error::Shape`](crate::Error::Shape) if the layout does not fit the address space.
 pub fn array(device: Device, dtype: DType, layout: Layout) -> Result<StoredArray> {
-    StoredArray::new(dtype, layout, Arc::new(Nowhere(device)))
+    StoredArray::new(dtype, layout, Arc::new(UnbackedBuffer(device)))
 }
 
-/// What `f` makes of a call, on the device of its first input (without one: the host).
+/// Runs `f` with a call on the device of its first input, or on the host without inputs.
 pub fn with_call<R>(op: Op, inputs: &[StoredArray], outputs: &[OutputSpec], work: Work, f: impl FnOnce(&Call) -> R) -> R {
     let device = inputs.first().map_or(Device::CPU, |a| a.device());
     f(&Call { op, device, stream: Stream::current(device), inputs, outputs, work })
 }
 
-/// The result of `f` with the text of its reason, which is made only while somebody listens.
+/// Runs `f` and returns its result with the text of the reason. Reasons are formatted only under [`explain`].
 pub fn reason<T>(f: impl FnOnce() -> Result<T, Reason>) -> Result<T, String> {
     explain(f).0.map_err(|r| r.text().to_owned())
 }

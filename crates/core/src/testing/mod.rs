@@ -1,5 +1,5 @@
-//! Helpers for tests of accelerators: distances in units in the last place (ULP), comparison of arrays with a tolerance, made-up
-//! calls, and what streams of random numbers must hold. cuprum's own conformance program uses them; backends of other crates may.
+//! Helpers for tests of accelerators: comparison of arrays with a tolerance, distances in units in the last place (ULP), synthetic
+//! calls, and a reference for random numbers. cuprum's conformance program uses them; other backends may as well.
 //!
 //! ```
 //! # extern crate cuprum_core as cuprum;
@@ -14,7 +14,7 @@
 //! ```
 
 pub mod calls;
-pub mod draws;
+pub mod philox;
 
 use std::fmt;
 
@@ -23,57 +23,56 @@ use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result, shape_text};
 use crate::scalar::Scalar;
 
-/// How far a result may lie from the one wanted. NaN matches NaN of any payload and sign; infinities must agree.
+/// Maximum difference between an element and its expected value. All NaNs match each other; infinities must agree in sign.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
-    /// Units in the last place of the wanted element; of a complex number, of its larger part. Float dtypes of 16 bits are
-    /// computed in float32: they are never allowed more than one.
+    /// Distance in units in the last place of the expected element; of a complex number, of its larger part. For float16 and bfloat16,
+    /// which are computed in float32, at most 1 counts.
     pub ulp: f64,
-    /// Further, this many times the epsilon of the dtype that sums are accumulated in times the scale of the element: see
-    /// [`compare_scaled`].
+    /// Additional distance, in epsilons of the accumulator dtype times the scale of the element; see [`compare_scaled`].
     pub epsilons: f64,
     /// Whether -0.0 and 0.0 match.
     pub any_zero: bool,
 }
 
 impl Tolerance {
-    /// Bit for bit, but for the payload of NaN.
+    /// Bitwise equality, except for NaN payloads.
     pub const EXACT: Tolerance = Tolerance { ulp: 0.0, epsilons: 0.0, any_zero: false };
 
-    /// A number of units in the last place.
+    /// Returns a tolerance of `n` units in the last place.
     pub const fn ulp(n: f64) -> Tolerance {
         Tolerance { ulp: n, ..Tolerance::EXACT }
     }
 
-    /// For sums of many terms: one unit in the last place, and `n` epsilons times the sum of the terms' magnitudes.
+    /// Returns the tolerance for long sums: 1 ULP plus `n` epsilons times the sum of the magnitudes of the terms.
     pub const fn sum(n: f64) -> Tolerance {
         Tolerance { ulp: 1.0, epsilons: n, any_zero: true }
     }
 }
 
-/// Where two arrays differ.
+/// A difference between two arrays.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Difference {
-    /// In dtype: what it is, what was wanted.
+    /// Different dtypes: actual, expected.
     DType(DType, DType),
-    /// In shape: what it is, what was wanted.
+    /// Different shapes: actual, expected.
     Shape(Vec<usize>, Vec<usize>),
-    /// In elements.
+    /// Different elements.
     Element {
-        /// Index of the worst one.
+        /// Index of the element with the largest difference.
         index: Vec<usize>,
-        /// Its value.
+        /// Its actual value.
         got: Scalar,
-        /// The value wanted.
+        /// Its expected value.
         want: Scalar,
-        /// Their distance in ULP; infinite where one is not a number or not finite.
+        /// Distance in ULP; infinite if only one value is NaN or infinite.
         ulp: f64,
-        /// How many elements are out of tolerance.
+        /// Number of elements out of tolerance.
         count: usize,
-        /// How many there are.
+        /// Number of elements of the array.
         size: usize,
     },
-    /// One of the arrays could not be read.
+    /// Reading one of the arrays failed.
     Unreadable(String),
 }
 
@@ -83,7 +82,7 @@ impl fmt::Display for Difference {
             Difference::DType(got, want) => write!(f, "dtype is {got}, not {want}"),
             Difference::Shape(got, want) => write!(f, "shape is {}, not {}", shape_text(got), shape_text(want)),
             Difference::Element { index, got, want, ulp, count, size } => {
-                write!(f, "element {index:?} is {}, not {} ({ulp} ULP; {count} of {size} differ)", Shown(*got), Shown(*want))
+                write!(f, "element {index:?} is {}, not {} ({ulp} ULP; {count} of {size} differ)", ScalarText(*got), ScalarText(*want))
             }
             Difference::Unreadable(why) => f.write_str(why),
         }
@@ -98,15 +97,15 @@ impl From<Error> for Difference {
     }
 }
 
-/// A scalar as its number alone.
-struct Shown(Scalar);
+/// Displays a scalar as a plain number.
+struct ScalarText(Scalar);
 
-impl fmt::Display for Shown {
+impl fmt::Display for ScalarText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Scalar::Bool(v) => write!(f, "{v}"),
             Scalar::Int(v) => write!(f, "{v}"),
-            // The shortest form that a float32 needs, if it is one.
+            // A float32 value is shown in the shortest form that identifies it as float32.
             Scalar::Float(v) if v as f32 as f64 == v => write!(f, "{}", v as f32),
             Scalar::Float(v) => write!(f, "{v}"),
             Scalar::Complex(v) => write!(f, "{v}"),
@@ -115,12 +114,19 @@ impl fmt::Display for Shown {
 }
 
 /// Compares dtype, shape and every element.
+///
+/// # Errors
+/// The first kind of difference found, with the worst element.
 pub fn compare(got: &NdArray, want: &NdArray, tolerance: Tolerance) -> Result<(), Difference> {
     compare_scaled(got, want, tolerance, &[])
 }
 
-/// As [`compare`], with a scale for each element: for a sum, the sum of the terms' magnitudes. Without scales, the magnitude
-/// of the wanted element is its scale.
+/// Compares as [`compare`], with a scale per element for [`Tolerance::epsilons`].
+///
+/// The scale of a sum is the sum of the magnitudes of its terms. Without scales, it is the magnitude of the expected element.
+///
+/// # Errors
+/// As for [`compare`].
 pub fn compare_scaled(got: &NdArray, want: &NdArray, tolerance: Tolerance, scales: &[f64]) -> Result<(), Difference> {
     let dtype = want.dtype();
     if got.dtype() != dtype {
@@ -157,8 +163,8 @@ fn allowed_ulp(tolerance: Tolerance, want: Scalar, dtype: DType, scale: f64) -> 
     let narrow = dtype.itemsize() == 2 && dtype.is_float();
     let ulp = if narrow { tolerance.ulp.min(1.0) } else { tolerance.ulp };
     let accumulator = if narrow { DType::F32 } else { dtype.real() };
-    let further = tolerance.epsilons * epsilon(accumulator) * scale;
-    if further > 0.0 { ulp + further / spacing(larger_part(want), dtype.real()) } else { ulp }
+    let additional = tolerance.epsilons * epsilon(accumulator) * scale;
+    if additional > 0.0 { ulp + additional / spacing(larger_part(want), dtype.real()) } else { ulp }
 }
 
 fn larger_part(s: Scalar) -> f64 {
@@ -166,7 +172,7 @@ fn larger_part(s: Scalar) -> f64 {
     c.re.abs().max(c.im.abs())
 }
 
-/// Distance in ULP between an element and the one wanted; infinite where they cannot be compared so.
+/// Returns the distance between two elements in ULP; infinite if it is not defined.
 fn distance(got: Scalar, want: Scalar, dtype: DType, any_zero: bool) -> f64 {
     match dtype.kind() {
         Kind::Float => part_distance(got.as_f64(), want.as_f64(), spacing(want.as_f64(), dtype), any_zero),
@@ -191,7 +197,7 @@ fn part_distance(got: f64, want: f64, unit: f64, any_zero: bool) -> f64 {
     if got.is_finite() && want.is_finite() { (got - want).abs() / unit } else { f64::INFINITY }
 }
 
-/// Machine epsilon of a real floating dtype: the distance from 1 to the next larger number.
+/// Returns the machine epsilon of a real floating dtype: the distance from 1 to the next larger number.
 pub fn epsilon(dtype: DType) -> f64 {
     match dtype {
         DType::F16 => 2f64.powi(-10),
@@ -201,19 +207,19 @@ pub fn epsilon(dtype: DType) -> f64 {
     }
 }
 
-/// One unit in the last place of `x` in a real floating dtype (`numpy.spacing`, of the magnitude).
+/// Returns one unit in the last place of `x` in a real floating dtype (`numpy.spacing` of the magnitude).
 pub fn spacing(x: f64, dtype: DType) -> f64 {
-    let least_exponent = match dtype {
+    let min_exponent = match dtype {
         DType::F16 => -14,
         DType::BF16 | DType::F32 => -126,
         _ => -1022,
     };
-    let exponent = if x == 0.0 || !x.is_finite() { least_exponent } else { exponent_of(x).max(least_exponent) };
-    // In two steps, as the smallest spacing of float64 has no normal factor.
+    let exponent = if x == 0.0 || !x.is_finite() { min_exponent } else { exponent_of(x).max(min_exponent) };
+    // Two factors, because the smallest spacing of float64 is not a product of normal numbers.
     2f64.powi(exponent / 2) * (epsilon(dtype) * 2f64.powi(exponent - exponent / 2))
 }
 
-/// The exponent of a finite float64 other than 0.
+/// Returns the exponent of a finite nonzero float64; -1023 for subnormals.
 fn exponent_of(x: f64) -> i32 {
     let biased = (x.to_bits() >> 52 & 0x7ff) as i32;
     if biased == 0 { -1023 } else { biased - 1023 }
@@ -234,7 +240,7 @@ mod tests {
     use half::f16;
 
     #[test]
-    fn spacings() {
+    fn spacing_matches_known_values() {
         assert_eq!(spacing(1.0, DType::F64), f64::EPSILON);
         assert_eq!(spacing(-3.0, DType::F32), 2.0 * f32::EPSILON as f64);
         assert_eq!(spacing(0.0, DType::F64), 5e-324);
@@ -250,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn elements() {
+    fn compares_special_values() {
         let (nan, inf) = (f64::NAN, f64::INFINITY);
         assert_eq!(differ(&[nan, -inf], &[-nan, -inf], Tolerance::EXACT), None);
         assert_eq!(differ(&[0.0], &[-0.0], Tolerance::ulp(4.0)).unwrap(), "element [0] is 0, not -0 (inf ULP; 1 of 1 differ)");
@@ -262,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_are_measured_by_their_terms() {
+    fn tolerance_of_sums_scales_with_terms() {
         crate::with_device(crate::Device::CPU, || {
             let (got, want) = (NdArray::from_slice(&[1e-7f32]).unwrap(), NdArray::from_slice(&[0.0f32]).unwrap());
             assert!(compare(&got, &want, Tolerance::sum(2.0)).is_err());
@@ -272,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn complex_parts_share_a_unit() {
+    fn complex_parts_share_one_ulp() {
         use num_complex::Complex;
         crate::with_device(crate::Device::CPU, || {
             let make = |re, im| NdArray::from_slice(&[Complex::new(re, im)]).unwrap();
@@ -282,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn dtype_and_shape() {
+    fn reports_dtype_shape_and_element() {
         crate::with_device(crate::Device::CPU, || {
             let a = NdArray::from_slice(&[1i32, 2]).unwrap();
             let text = |b: &NdArray| compare(&a, b, Tolerance::EXACT).unwrap_err().to_string();

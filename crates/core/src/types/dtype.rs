@@ -1,5 +1,4 @@
-//! The 15 element types, NumPy 2 promotion between them, and the one dtype switch ([`with_dtype!`](crate::with_dtype)).
-//! Nothing here knows of arrays or devices.
+//! The 15 element types, NumPy 2 promotion, and the macro [`with_dtype!`](crate::with_dtype) that maps a dtype to its Rust type.
 
 use std::fmt;
 
@@ -8,7 +7,7 @@ use num_complex::Complex;
 
 use crate::error::{Error, Result};
 
-/// Element type of an array. Names and promotion are NumPy 2's; `bfloat16` follows `ml_dtypes`.
+/// Element type of an array. Names and promotion follow NumPy 2, `bfloat16` follows `ml_dtypes`.
 ///
 /// ```
 /// use cuprum_core::DType;
@@ -37,7 +36,7 @@ pub enum DType {
     C128,
 }
 
-/// The kind of number a [`DType`] holds, in promotion order.
+/// The kind of a [`DType`], in promotion order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 #[allow(missing_docs)]
 pub enum Kind {
@@ -54,7 +53,7 @@ impl DType {
     /// All dtypes, in declaration order; `ALL[d as usize] == d`.
     pub const ALL: [DType; 15] = [Bool, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64, C64, C128];
 
-    /// Bytes of one element.
+    /// Returns the size of one element in bytes.
     pub const fn itemsize(self) -> usize {
         match self {
             Bool | I8 | U8 => 1,
@@ -65,7 +64,7 @@ impl DType {
         }
     }
 
-    /// NumPy's name (`"float32"`, `"bool"`, ...).
+    /// Returns the NumPy name (`"float32"`, `"bool"`).
     pub const fn name(self) -> &'static str {
         match self {
             Bool => "bool",
@@ -86,8 +85,13 @@ impl DType {
         }
     }
 
-    /// Reads a NumPy dtype name, a Python type name (`int`, `float`, `complex`, `bool`), a short name
-    /// (`f4`, `i8`, `u1`, `c16`, with an optional byte-order sign) or a Rust-like name (`f32`, `c64`).
+    /// Parses the name of a dtype.
+    ///
+    /// Accepts NumPy names, Python types (`int`, `float`, `complex`, `bool`), short names with an optional byte-order sign
+    /// (`f4`, `i8`, `u1`, `c16`), and Rust names (`f32`, `c64`). `i8` is the NumPy short name of int64.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for an unknown name.
     pub fn parse(text: &str) -> Result<DType> {
         let t = text.trim();
         if let Some(d) =
@@ -116,7 +120,7 @@ impl DType {
         })
     }
 
-    /// Whether the dtype is boolean, integer, floating or complex.
+    /// Returns the kind: boolean, unsigned, signed, float or complex.
     pub const fn kind(self) -> Kind {
         match self {
             Bool => Kind::Bool,
@@ -127,27 +131,27 @@ impl DType {
         }
     }
 
-    /// Signed or unsigned integer (not bool).
+    /// Whether the dtype is a signed or unsigned integer; false for bool.
     pub const fn is_int(self) -> bool {
         matches!(self.kind(), Kind::Signed | Kind::Unsigned)
     }
 
-    /// Real floating point.
+    /// Whether the dtype is a real floating-point type.
     pub const fn is_float(self) -> bool {
         matches!(self.kind(), Kind::Float)
     }
 
-    /// Complex floating point.
+    /// Whether the dtype is complex.
     pub const fn is_complex(self) -> bool {
         matches!(self.kind(), Kind::Complex)
     }
 
-    /// Real or complex floating point.
+    /// Whether the dtype is a real or complex floating-point type.
     pub const fn is_inexact(self) -> bool {
         self.is_float() || self.is_complex()
     }
 
-    /// The dtype of the real part: `complex64 -> float32`; real dtypes are their own.
+    /// Returns the dtype of the real part (`complex64 -> float32`). A real dtype returns itself.
     pub const fn real(self) -> DType {
         match self {
             C64 => F32,
@@ -156,8 +160,9 @@ impl DType {
         }
     }
 
-    /// The smallest inexact dtype that NumPy's unary float functions use for this one
-    /// (`int8 -> float16`, `int16 -> float32`, `int32 -> float64`; inexact dtypes are their own).
+    /// Returns the floating-point dtype of NumPy's unary float functions: `int8 -> float16`, `int16 -> float32`, `int32 -> float64`.
+    ///
+    /// Floating-point and complex dtypes return themselves.
     pub const fn to_inexact(self) -> DType {
         match self {
             Bool | I8 | U8 => F16,
@@ -167,7 +172,7 @@ impl DType {
         }
     }
 
-    /// The dtype sums and products are accumulated in and returned as (`int32 -> int64`, `bool -> int64`).
+    /// Returns the accumulator and result dtype of sums and products (`int32 -> int64`, `bool -> int64`).
     pub const fn sum_dtype(self) -> DType {
         match self.kind() {
             Kind::Bool | Kind::Signed => I64,
@@ -176,15 +181,15 @@ impl DType {
         }
     }
 
-    /// NumPy 2's `promote_types(self, other)`.
+    /// Returns the common dtype of two dtypes (`numpy.promote_types`).
     pub const fn promote(self, other: DType) -> DType {
         PROMOTION[self as usize][other as usize]
     }
 
-    /// NumPy 2's `result_type` of several dtypes; `None` of none.
+    /// Returns the common dtype of several dtypes (`numpy.result_type`), or `None` without dtypes.
     ///
-    /// Integers beside a floating or complex dtype promote with it one by one. A chain of [`DType::promote`] differs, because it is not
-    /// associative: int16 with uint16 is int32, which float32 does not hold.
+    /// Integers promote with the floating-point dtypes one by one. Repeated [`DType::promote`] differs, because it is not associative:
+    /// int16 with uint16 gives int32, which does not fit float32.
     ///
     /// ```
     /// use cuprum_core::DType;
@@ -198,7 +203,7 @@ impl DType {
         }
     }
 
-    /// NumPy's `can_cast(self, to, "same_kind")`: no step down in kind.
+    /// Whether a cast to `to` stays within the kind or goes up (`numpy.can_cast` with `casting="same_kind"`).
     pub fn can_cast_same_kind(self, to: DType) -> bool {
         let rank = |d: DType| match d.kind() {
             Kind::Bool => 0,
@@ -210,7 +215,7 @@ impl DType {
         rank(self) <= rank(to)
     }
 
-    /// Every value of `self` is a value of `to` (NumPy's `can_cast(self, to, "safe")`).
+    /// Whether every value of `self` is a value of `to` (`numpy.can_cast` with `casting="safe"`).
     ///
     /// ```
     /// use cuprum_core::DType;
@@ -220,7 +225,7 @@ impl DType {
         self.promote(to) as u8 == to as u8
     }
 
-    /// Range of an integer dtype as `(min, max)`; `None` for others (`numpy.iinfo`).
+    /// Returns the range of an integer dtype as `(min, max)`, or `None` for other dtypes (`numpy.iinfo`).
     pub const fn int_range(self) -> Option<(i128, i128)> {
         Some(match self {
             I8 => (i8::MIN as i128, i8::MAX as i128),
@@ -264,7 +269,7 @@ impl fmt::Debug for DType {
     }
 }
 
-/// `PROMOTION[a][b]`, built by rule at compile time and compared with NumPy's own table in the tests.
+/// Promotion of every pair of dtypes, computed at compile time. A test compares it with NumPy's table.
 static PROMOTION: [[DType; 15]; 15] = {
     let mut table = [[Bool; 15]; 15];
     let mut i = 0;
@@ -289,7 +294,7 @@ const fn signed(bytes: usize) -> DType {
 }
 
 const fn promote_rule(a: DType, b: DType) -> DType {
-    // Order the pair so that `a` has the lower kind (and, within floats, the lower discriminant).
+    // Sorted so that `a` has the lower kind and, within a kind, the lower discriminant.
     let (a, b) = if a.kind() as u8 > b.kind() as u8 || (a.kind() as u8 == b.kind() as u8 && a as u8 > b as u8) { (b, a) } else { (a, b) };
     match (a.kind(), b.kind()) {
         (Kind::Bool, _) => b,
@@ -344,7 +349,7 @@ const fn complex_of(float: DType) -> DType {
     }
 }
 
-/// A set of dtypes, for a kernel's static filter.
+/// A set of dtypes, for the static filters of kernels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DTypeSet(u32);
 
@@ -354,7 +359,7 @@ impl DTypeSet {
     /// No dtype.
     pub const NONE: DTypeSet = DTypeSet(0);
 
-    /// The set of the given dtypes.
+    /// Returns the set of the given dtypes.
     pub const fn of(dtypes: &[DType]) -> DTypeSet {
         let mut bits = 0;
         let mut i = 0;
@@ -365,18 +370,18 @@ impl DTypeSet {
         DTypeSet(bits)
     }
 
-    /// Membership.
+    /// Whether the set contains `dtype`.
     pub const fn contains(self, dtype: DType) -> bool {
         self.0 & (1 << dtype as u32) != 0
     }
 
-    /// The members, in declaration order.
+    /// Iterates over the members in declaration order.
     pub fn iter(self) -> impl Iterator<Item = DType> {
         DType::ALL.into_iter().filter(move |d| self.contains(*d))
     }
 }
 
-/// A Rust type that an array can hold. Sealed: the 15 dtypes are the whole list.
+/// A Rust type of array elements. Sealed: the 15 dtypes are the complete list.
 pub trait Element: Copy + Default + PartialEq + fmt::Debug + Send + Sync + sealed::Sealed + 'static {
     /// The dtype of this type.
     const DTYPE: DType;
@@ -397,7 +402,7 @@ elements! {
     f16 => F16, bf16 => BF16, f32 => F32, f64 => F64, Complex<f32> => C64, Complex<f64> => C128,
 }
 
-/// The one dtype switch: runs `body` with `T` bound to the Rust type of `dtype`.
+/// Evaluates `body` with `T` as the Rust type of `dtype`.
 ///
 /// ```
 /// use cuprum_core::{DType, with_dtype};
@@ -478,7 +483,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_round_trip() {
+    fn parse_accepts_every_name() {
         for d in DType::ALL {
             assert_eq!(DType::parse(d.name()).unwrap(), d);
             assert_eq!(DType::ALL[d as usize], d);
@@ -490,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn promotion_is_symmetric_and_absorbs() {
+    fn promotion_is_symmetric_and_idempotent() {
         for a in DType::ALL {
             assert_eq!(a.promote(a), a);
             for b in DType::ALL {

@@ -1,4 +1,4 @@
-//! The one error type. Every variant carries what a user needs to act: the op, shapes, dtypes, device.
+//! The error type. Every variant carries the operation and the shapes, dtypes or device involved.
 
 use std::fmt;
 
@@ -8,71 +8,71 @@ use crate::dtype::DType;
 /// `Result` with cuprum's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What can go wrong. Messages begin with `[op]`.
+/// An error of a cuprum operation. Messages begin with `[op]`.
 ///
-/// Cloneable, because a failed deferred array keeps its error and hands it to every reader.
+/// Cloneable, because a failed deferred array stores its error and returns it to every reader.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Shapes that do not fit together, or a shape that is not possible.
+    /// Incompatible shapes, or an invalid shape.
     #[error("[{op}] {message}{}", shapes_suffix(.shapes))]
     Shape {
         /// NumPy name of the operation.
         op: &'static str,
-        /// What does not fit.
+        /// Description of the problem.
         message: String,
         /// The shapes involved, in argument order.
         shapes: Vec<Vec<usize>>,
     },
-    /// A dtype that the operation does not take.
+    /// A dtype that the operation does not accept.
     #[error("[{op}] {message} (dtypes: {})", names(.dtypes))]
     DType {
         /// NumPy name of the operation.
         op: &'static str,
-        /// What is wrong, and what to do.
+        /// Description of the problem and the remedy.
         message: String,
         /// The dtypes involved, in argument order.
         dtypes: Vec<DType>,
     },
-    /// An axis outside `-ndim..ndim`, or one named twice.
+    /// An axis outside `-ndim..ndim`.
     #[error("[{op}] axis {axis} is out of bounds for an array of dimension {ndim}")]
     Axis {
         /// NumPy name of the operation.
         op: &'static str,
-        /// The axis as given.
+        /// The axis as passed.
         axis: isize,
-        /// The array's number of dimensions.
+        /// Number of axes of the array.
         ndim: usize,
     },
-    /// An index outside its axis.
+    /// An index out of bounds.
     #[error("[{op}] index {index} is out of bounds for axis {axis} with size {size}")]
     Index {
         /// NumPy name of the operation.
         op: &'static str,
-        /// The index as given.
+        /// The index as passed.
         index: i64,
-        /// The axis it addresses.
+        /// The indexed axis.
         axis: usize,
-        /// That axis' extent.
+        /// Extent of the axis.
         size: usize,
     },
-    /// An argument whose value is not allowed.
+    /// An argument with an invalid value.
     #[error("[{op}] {message}")]
     Value {
         /// NumPy name of the operation.
         op: &'static str,
-        /// What is wrong, and what to do.
+        /// Description of the problem and the remedy.
         message: String,
     },
-    /// Inputs on different devices, or a device that is not there.
+    /// Inputs on different devices, or a device that is not available.
     #[error("[{op}] {message}")]
     Device {
         /// NumPy name of the operation.
         op: &'static str,
-        /// What is wrong; names every device involved.
+        /// Description of the problem, with all devices involved.
         message: String,
     },
-    /// No accelerator of the device takes this call.
+    /// No accelerator of the device accepts the call.
     #[error("[{op}] no accelerator of {device} takes {} {}{}", names(.dtypes), shapes_text(.shapes), tried_text(.tried))]
     Unsupported {
         /// NumPy name of the operation.
@@ -81,37 +81,38 @@ pub enum Error {
         dtypes: Vec<DType>,
         /// Input shapes.
         shapes: Vec<Vec<usize>>,
-        /// The device asked.
+        /// The device of the call.
         device: Device,
-        /// Each accelerator asked, with its reason to decline; the device's own too if it has no kernel of the family.
+        /// Every accelerator tried, with its reason. Includes the base if it has no kernel of the family.
         tried: Vec<(&'static str, String)>,
     },
-    /// Memory ran out, or a limit was reached.
+    /// An allocation failed or exceeded a memory limit.
     #[error("[{op}] out of memory on {device}: {requested} bytes requested, {used} in use{}", limit_text(.limit))]
     OutOfMemory {
         /// NumPy name of the operation, or `allocate`.
         op: &'static str,
         /// The device.
         device: Device,
-        /// Bytes asked for.
+        /// Requested bytes.
         requested: usize,
-        /// Bytes in use by cuprum at that time.
+        /// Bytes in use by cuprum at the time.
         used: usize,
-        /// The limit in force, if any.
+        /// The current limit, if any.
         limit: Option<usize>,
     },
-    /// An accelerator failed while it ran (a driver error, a failed compile): never "not supported".
+    /// A failure inside an accelerator, such as a driver error or a failed compilation.
     #[error("[{op}] {accelerator} failed: {message}")]
     Backend {
         /// Name of the accelerator.
         accelerator: &'static str,
         /// NumPy name of the operation.
         op: &'static str,
-        /// The failure, with the library's own words.
+        /// Description of the failure, in the library's words.
         message: String,
     },
-    /// The device cannot be used any more in this process, and every call on it fails with this error. Arrays on the host and on other
-    /// devices remain usable. The process has to be restarted to use the device again.
+    /// The device is unusable for the rest of the process, and every call on it returns this error.
+    ///
+    /// Arrays on the host and on other devices remain usable.
     #[error("[{op}] {device} is lost: {cause}; restart the process to use it again (other devices and arrays on the host still work)")]
     DeviceLost {
         /// NumPy name of the operation.
@@ -121,60 +122,60 @@ pub enum Error {
         /// The first failure of the device, in the driver's words.
         cause: String,
     },
-    /// A setting (variable or setter) with a value that means nothing.
+    /// A setting with an invalid value, from an environment variable or a setter.
     #[error("{variable}: {message}")]
     Setting {
-        /// The environment variable's name.
+        /// Name of the environment variable.
         variable: &'static str,
-        /// What is wrong and what is allowed.
+        /// Description of the problem and the accepted values.
         message: String,
     },
     /// A file could not be read or written.
     #[error("{path}: {message}")]
     Io {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// The system's or the format's complaint.
+        /// Message of the system or of the format's parser.
         message: String,
-        /// The system's kind of error; `None` if the format is at fault.
+        /// Kind of the system error; `None` for invalid contents.
         kind: Option<std::io::ErrorKind>,
     },
 }
 
 impl Error {
-    /// An [`Error::Value`].
+    /// Returns an [`Error::Value`].
     pub fn value(op: &'static str, message: impl Into<String>) -> Error {
         Error::Value { op, message: message.into() }
     }
 
-    /// An [`Error::Shape`] with the shapes involved.
+    /// Returns an [`Error::Shape`] with the shapes involved.
     pub fn shape(op: &'static str, message: impl Into<String>, shapes: &[&[usize]]) -> Error {
         Error::Shape { op, message: message.into(), shapes: shapes.iter().map(|s| s.to_vec()).collect() }
     }
 
-    /// An [`Error::DType`] with the dtypes involved.
+    /// Returns an [`Error::DType`] with the dtypes involved.
     pub fn dtype(op: &'static str, message: impl Into<String>, dtypes: &[DType]) -> Error {
         Error::DType { op, message: message.into(), dtypes: dtypes.to_vec() }
     }
 
-    /// An [`Error::Backend`].
+    /// Returns an [`Error::Backend`].
     pub fn backend(accelerator: &'static str, op: &'static str, message: impl fmt::Display) -> Error {
         Error::Backend { accelerator, op, message: message.to_string() }
     }
 
-    /// An [`Error::Io`] for a file whose contents are at fault.
+    /// Returns an [`Error::Io`] for a file with invalid contents.
     pub fn io(path: impl AsRef<std::path::Path>, message: impl fmt::Display) -> Error {
         Error::Io { path: path.as_ref().display().to_string(), message: message.to_string(), kind: None }
     }
 
-    /// An [`Error::Io`] for a path, with the system's error.
+    /// Returns an [`Error::Io`] for a system error.
     pub fn system(path: impl AsRef<std::path::Path>, e: impl Into<std::io::Error>) -> Error {
         let e = e.into();
         Error::Io { path: path.as_ref().display().to_string(), message: e.to_string(), kind: Some(e.kind()) }
     }
 }
 
-/// A shape as NumPy prints it: `()`, `(3,)`, `(2, 3)`.
+/// Formats a shape as NumPy does: `()`, `(3,)`, `(2, 3)`.
 pub fn shape_text(shape: &[usize]) -> String {
     match shape {
         [n] => format!("({n},)"),

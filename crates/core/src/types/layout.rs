@@ -1,5 +1,4 @@
-//! Where elements lie: shape, strides and offset, all in elements, and every view that can be had without a copy.
-//! Nothing here touches memory.
+//! Array layouts: shape, strides and offset, all in elements, and the views that need no copy. No code here accesses memory.
 
 use smallvec::SmallVec;
 
@@ -7,13 +6,13 @@ use crate::error::{Error, Result, shape_text};
 
 /// Extents, one per axis.
 pub type Dims = SmallVec<[usize; 6]>;
-/// Strides in elements, one per axis; negative for flipped axes, zero for broadcast ones.
+/// Strides in elements, one per axis: negative for flipped axes, zero for broadcast axes.
 pub type Strides = SmallVec<[isize; 6]>;
 
 /// Maximum number of axes of an array, as in NumPy 2 (`NPY_MAXDIMS`).
 pub const MAX_NDIM: usize = 64;
 
-/// Shape, strides (in elements) and offset of an array within its buffer, with contiguity worked out once.
+/// Shape, strides and offset (in elements) of an array within its buffer. Contiguity is computed once.
 ///
 /// ```
 /// use cuprum_core::Layout;
@@ -31,7 +30,7 @@ pub struct Layout {
     f_contiguous: bool,
 }
 
-// Written out, because `SmallVec`'s own clone goes element by element.
+// Explicit, because `SmallVec::clone` copies one element at a time.
 impl Clone for Layout {
     #[inline]
     fn clone(&self) -> Layout {
@@ -39,7 +38,7 @@ impl Clone for Layout {
     }
 }
 
-/// Refuses more than [`MAX_NDIM`] axes.
+/// Checks that an array has at most [`MAX_NDIM`] axes.
 pub(crate) fn check_ndim(op: &'static str, ndim: usize) -> Result<()> {
     match ndim {
         0..=MAX_NDIM => Ok(()),
@@ -47,8 +46,11 @@ pub(crate) fn check_ndim(op: &'static str, ndim: usize) -> Result<()> {
     }
 }
 
-/// Number of elements of a shape. Errors: more than [`MAX_NDIM`] axes; a size (in bytes, at 16 an element) that does not fit an `isize`;
-/// for an empty shape, as in NumPy, a product of the other extents that does not fit one.
+/// Returns the number of elements of a shape.
+///
+/// # Errors
+/// [`Error::Value`] for more than [`MAX_NDIM`] axes. [`Error::Shape`] if the size in bytes, at 16 per element, exceeds `isize::MAX`.
+/// As in NumPy, the nonzero extents of an empty shape must not overflow either.
 pub fn checked_size(op: &'static str, shape: &[usize]) -> Result<usize> {
     check_ndim(op, shape.len())?;
     let too_large = || Error::shape(op, "array is too large", &[shape]);
@@ -63,15 +65,21 @@ pub fn checked_size(op: &'static str, shape: &[usize]) -> Result<usize> {
 }
 
 impl Layout {
-    /// C-order layout of a shape.
+    /// Returns the C-order layout of a shape.
+    ///
+    /// # Errors
+    /// As for [`checked_size`].
     pub fn contiguous(shape: &[usize]) -> Result<Layout> {
         checked_size("layout", shape)?;
         let strides = c_strides(shape);
-        let f_contiguous = shape.len() < 2 || follows(shape.iter().zip(&strides));
+        let f_contiguous = shape.len() < 2 || is_dense(shape.iter().zip(&strides));
         Ok(Layout { shape: Dims::from_slice(shape), strides, offset: 0, c_contiguous: true, f_contiguous })
     }
 
-    /// Layout whose axes lie in memory in the order `order` (outermost first), without gaps.
+    /// Returns a layout without gaps whose axes have the memory order `order`, the outermost first.
+    ///
+    /// # Errors
+    /// As for [`checked_size`].
     pub fn contiguous_in_order(shape: &[usize], order: &[usize]) -> Result<Layout> {
         checked_size("layout", shape)?;
         let mut strides: Strides = SmallVec::from_elem(0, shape.len());
@@ -83,57 +91,60 @@ impl Layout {
         Ok(Self::new_unchecked(shape.into(), strides, 0))
     }
 
-    /// Any layout; the caller answers for its staying inside the buffer (checked by [`StoredArray::new`](crate::StoredArray::new)).
+    /// Returns a layout with arbitrary strides. [`StoredArray::new`](crate::StoredArray::new) checks that it stays inside the buffer.
+    ///
+    /// # Errors
+    /// As for [`checked_size`]; [`Error::Shape`] if the number of strides differs from the number of axes.
     pub fn strided(shape: &[usize], strides: &[isize], offset: usize) -> Result<Layout> {
         checked_size("layout", shape)?;
         if shape.len() != strides.len() {
-            return Err(Error::shape("layout", format!("{} strides given", strides.len()), &[shape]));
+            return Err(Error::shape("layout", format!("got {} strides", strides.len()), &[shape]));
         }
         Ok(Self::new_unchecked(shape.into(), strides.into(), offset))
     }
 
     fn new_unchecked(shape: Dims, strides: Strides, offset: usize) -> Layout {
-        let c_contiguous = follows(shape.iter().rev().zip(strides.iter().rev()));
-        let f_contiguous = follows(shape.iter().zip(strides.iter()));
+        let c_contiguous = is_dense(shape.iter().rev().zip(strides.iter().rev()));
+        let f_contiguous = is_dense(shape.iter().zip(strides.iter()));
         Layout { shape, strides, offset, c_contiguous, f_contiguous }
     }
 
-    /// Extents.
+    /// Returns the extents.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
 
-    /// Strides in elements.
+    /// Returns the strides in elements.
     pub fn strides(&self) -> &[isize] {
         &self.strides
     }
 
-    /// First element's place in the buffer, in elements.
+    /// Returns the index of the first element in the buffer.
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// Number of axes.
+    /// Returns the number of axes.
     pub fn ndim(&self) -> usize {
         self.shape.len()
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn size(&self) -> usize {
         self.shape.iter().product()
     }
 
-    /// Elements lie in C order without gaps.
+    /// Whether the elements are in C order without gaps.
     pub fn is_c_contiguous(&self) -> bool {
         self.c_contiguous
     }
 
-    /// Elements lie in Fortran order without gaps.
+    /// Whether the elements are in Fortran order without gaps.
     pub fn is_f_contiguous(&self) -> bool {
         self.f_contiguous
     }
 
-    /// Lowest and one past the highest element touched; `(0, 0)` when there is none.
+    /// Returns the range of buffer elements that the layout covers, as `(lowest, highest + 1)`; `(0, 0)` if it is empty.
     pub fn extent(&self) -> (isize, isize) {
         if self.size() == 0 {
             return (0, 0);
@@ -146,17 +157,20 @@ impl Layout {
         (lo, hi.saturating_add(1))
     }
 
-    /// Axes reversed (`numpy.ndarray.T`).
+    /// Reverses the order of the axes (`numpy.ndarray.T`).
     pub fn transpose(&self) -> Layout {
         let order: Dims = (0..self.ndim()).rev().collect();
         self.permuted(&order)
     }
 
-    /// Axes in the given order; `axes` must be a permutation (`numpy.permute_dims`).
+    /// Permutes the axes (`numpy.permute_dims`).
+    ///
+    /// # Errors
+    /// [`Error::Axis`], [`Error::Value`] or [`Error::Shape`] if `axes` is not a permutation.
     pub fn permute(&self, axes: &[isize]) -> Result<Layout> {
         let order = normalize_axes("permute_dims", axes, self.ndim())?;
         if order.len() != self.ndim() {
-            return Err(Error::shape("permute_dims", format!("{} axes given", axes.len()), &[&self.shape]));
+            return Err(Error::shape("permute_dims", format!("got {} axes", axes.len()), &[&self.shape]));
         }
         Ok(self.permuted(&order))
     }
@@ -165,7 +179,10 @@ impl Layout {
         Self::new_unchecked(order.iter().map(|&a| self.shape[a]).collect(), order.iter().map(|&a| self.strides[a]).collect(), self.offset)
     }
 
-    /// Stretches axes of extent 1, and adds axes in front, with stride 0 (`numpy.broadcast_to`).
+    /// Broadcasts to a shape: stretches axes of extent 1 and prepends axes, with stride 0 (`numpy.broadcast_to`).
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the shapes are not compatible.
     pub fn broadcast_to(&self, shape: &[usize]) -> Result<Layout> {
         let fail = || Error::shape("broadcast_to", "shape cannot be broadcast", &[&self.shape, shape]);
         checked_size("broadcast_to", shape)?;
@@ -182,7 +199,10 @@ impl Layout {
         Ok(Self::new_unchecked(shape.into(), strides, self.offset))
     }
 
-    /// A new axis of extent 1 before each given position of the result (`numpy.expand_dims`).
+    /// Inserts axes of extent 1 at the given positions of the result (`numpy.expand_dims`).
+    ///
+    /// # Errors
+    /// [`Error::Axis`] or [`Error::Value`] for an invalid or repeated axis, or too many axes.
     pub fn expand_dims(&self, axes: &[isize]) -> Result<Layout> {
         let ndim = self.ndim() + axes.len();
         check_ndim("expand_dims", ndim)?;
@@ -202,7 +222,7 @@ impl Layout {
         Ok(Self::new_unchecked(shape, strides, self.offset))
     }
 
-    /// A new axis of extent 1 before `axis`; the caller checks the axis and the number of axes.
+    /// Inserts an axis of extent 1 before `axis`. The caller checks the axis and the number of axes.
     pub(crate) fn widened(&self, axis: usize) -> Layout {
         let mut out = self.clone();
         out.shape.insert(axis, 1);
@@ -210,7 +230,10 @@ impl Layout {
         out
     }
 
-    /// Drops the given axes, all of extent 1; `None` drops every axis of extent 1 (`numpy.squeeze`).
+    /// Removes the given axes of extent 1; `None` removes every axis of extent 1 (`numpy.squeeze`).
+    ///
+    /// # Errors
+    /// [`Error::Axis`] for an invalid axis, [`Error::Shape`] for an axis of another extent.
     pub fn squeeze(&self, axes: Option<&[isize]>) -> Result<Layout> {
         let drop: Dims = match axes {
             None => (0..self.ndim()).filter(|&a| self.shape[a] == 1).collect(),
@@ -223,7 +246,7 @@ impl Layout {
         Ok(Self::new_unchecked(keep.clone().map(|a| self.shape[a]).collect(), keep.map(|a| self.strides[a]).collect(), self.offset))
     }
 
-    /// One axis cut to `start, start + step, ...`, `len` elements; the caller has checked the range.
+    /// Restricts an axis to the `len` elements `start, start + step, ...`. The caller checks the range.
     pub(crate) fn sliced(&self, axis: usize, start: usize, step: isize, len: usize) -> Layout {
         let mut out = self.clone();
         if len > 0 {
@@ -234,7 +257,7 @@ impl Layout {
         Self::new_unchecked(out.shape, out.strides, out.offset)
     }
 
-    /// One axis fixed at an index and dropped; the caller has checked the index.
+    /// Fixes an axis at an index and removes it. The caller checks the index.
     pub(crate) fn fixed(&self, axis: usize, index: usize) -> Layout {
         let mut out = self.sliced(axis, index, 1, 1);
         out.shape.remove(axis);
@@ -242,7 +265,7 @@ impl Layout {
         Self::new_unchecked(out.shape, out.strides, out.offset)
     }
 
-    /// Axes reversed in direction (`numpy.flip`).
+    /// Reverses the elements along the given axes (`numpy.flip`).
     pub fn flip(&self, axes: &[usize]) -> Layout {
         axes.iter().fold(self.clone(), |l, &a| {
             let n = l.shape[a];
@@ -250,7 +273,10 @@ impl Layout {
         })
     }
 
-    /// The diagonal of two axes as a new last axis (`numpy.diagonal`).
+    /// Replaces two axes by their diagonal as the last axis (`numpy.diagonal`).
+    ///
+    /// # Errors
+    /// [`Error::Axis`] or [`Error::Value`] for invalid or equal axes.
     pub fn diagonal(&self, offset: isize, axis1: isize, axis2: isize) -> Result<Layout> {
         let axes = normalize_axes("diagonal", &[axis1, axis2], self.ndim())?;
         let (rows, cols) = (self.shape[axes[0]] as isize, self.shape[axes[1]] as isize);
@@ -261,11 +287,11 @@ impl Layout {
         let mut shape: Dims = keep.clone().map(|a| self.shape[a]).collect();
         let mut strides: Strides = keep.map(|a| self.strides[a]).collect();
         shape.push(len as usize);
-        strides.push(self.strides[axes[0]].saturating_add(self.strides[axes[1]])); // strides of empty arrays may be huge
+        strides.push(self.strides[axes[0]].saturating_add(self.strides[axes[1]])); // strides of empty arrays may overflow
         Ok(Self::new_unchecked(shape, strides, (self.offset as isize + start) as usize))
     }
 
-    /// The same elements in C order under another shape of at most [`MAX_NDIM`] axes, if that needs no copy (`numpy.reshape`).
+    /// Returns the layout of the same elements in C order with another shape, or `None` if that needs a copy (`numpy.reshape`).
     pub fn reshape(&self, shape: &[usize]) -> Option<Layout> {
         if shape.len() > MAX_NDIM || shape.iter().product::<usize>() != self.size() {
             return None;
@@ -273,7 +299,7 @@ impl Layout {
         if self.c_contiguous || self.size() == 0 {
             return Some(Self::new_unchecked(shape.into(), c_strides(shape), self.offset));
         }
-        // Match runs of old axes that step evenly with runs of new ones.
+        // Match groups of mergeable old axes with groups of new axes of equal size.
         let old: SmallVec<[(usize, isize); 6]> =
             self.shape.iter().zip(&self.strides).filter(|(n, _)| **n != 1).map(|(&n, &s)| (n, s)).collect();
         let mut strides: Strides = SmallVec::from_elem(0, shape.len());
@@ -303,14 +329,14 @@ impl Layout {
         Some(Self::new_unchecked(shape.into(), strides, self.offset))
     }
 
-    /// The same layout starting elsewhere in the buffer.
+    /// Returns the same layout with another offset.
     pub fn with_offset(&self, offset: usize) -> Layout {
         Layout { offset, ..self.clone() }
     }
 }
 
-/// Each extent's stride is the product of those before it; axes of extent 1 may have any stride; empty is contiguous.
-fn follows<'a>(axes: impl Iterator<Item = (&'a usize, &'a isize)> + Clone) -> bool {
+/// Whether each stride is the product of the preceding extents. Strides of extent-1 axes are ignored; empty arrays are contiguous.
+fn is_dense<'a>(axes: impl Iterator<Item = (&'a usize, &'a isize)> + Clone) -> bool {
     if axes.clone().any(|(&n, _)| n == 0) {
         return true;
     }
@@ -334,18 +360,24 @@ fn c_strides(shape: &[usize]) -> Strides {
     strides
 }
 
-/// `axis` counted from the front, or an [`Error::Axis`].
+/// Returns `axis` as a non-negative index.
+///
+/// # Errors
+/// [`Error::Axis`] if it is outside `-ndim..ndim`.
 pub fn normalize_axis(op: &'static str, axis: isize, ndim: usize) -> Result<usize> {
     let n = ndim as isize;
     if axis >= -n && axis < n { Ok((if axis < 0 { axis + n } else { axis }) as usize) } else { Err(Error::Axis { op, axis, ndim }) }
 }
 
-/// [`normalize_axis`] where NumPy treats a 0-d array as a 1-d array of one element: axes 0 and -1 of it are in bounds.
+/// [`normalize_axis`] for functions in which NumPy accepts axes 0 and -1 of a 0-d array.
 pub(crate) fn normalize_axis_of_scalar(op: &'static str, axis: isize, ndim: usize) -> Result<usize> {
     normalize_axis(op, axis, ndim.max(1)).map_err(|_| Error::Axis { op, axis, ndim })
 }
 
-/// Axes counted from the front, each at most once.
+/// Returns `axes` as non-negative indices.
+///
+/// # Errors
+/// [`Error::Axis`] for an axis out of bounds, [`Error::Value`] for a repeated axis.
 pub fn normalize_axes(op: &'static str, axes: &[isize], ndim: usize) -> Result<Dims> {
     let mut out = Dims::new();
     for &axis in axes {
@@ -358,12 +390,15 @@ pub fn normalize_axes(op: &'static str, axes: &[isize], ndim: usize) -> Result<D
     Ok(out)
 }
 
-/// The shape that all given shapes broadcast to (`numpy.broadcast_shapes`).
+/// Returns the shape that all given shapes broadcast to (`numpy.broadcast_shapes`).
+///
+/// # Errors
+/// [`Error::Value`] if the shapes are not compatible; errors of [`checked_size`].
 pub fn broadcast_shapes(op: &'static str, shapes: &[&[usize]]) -> Result<Dims> {
     if let Some((first, rest)) = shapes.split_first()
         && rest.iter().all(|s| s == first)
     {
-        return Ok(Dims::from_slice(first)); // of arrays, so its size has been checked
+        return Ok(Dims::from_slice(first)); // the shape of existing arrays, whose size is valid
     }
     let ndim = shapes.iter().map(|s| s.len()).max().unwrap_or(0);
     let mut out: Dims = SmallVec::from_elem(1, ndim);
@@ -388,7 +423,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reshape_without_copy() {
+    fn reshape_returns_views() {
         let l = Layout::contiguous(&[4, 6]).unwrap();
         assert_eq!(l.reshape(&[2, 2, 6]).unwrap().strides(), &[12, 6, 1]);
         let t = l.transpose();
@@ -399,14 +434,14 @@ mod tests {
     }
 
     #[test]
-    fn reshape_trailing_ones() {
+    fn reshape_accepts_trailing_ones() {
         let l = Layout::contiguous(&[4]).unwrap().sliced(0, 0, 2, 2);
         assert_eq!(l.reshape(&[2, 1, 1]).unwrap().shape(), &[2, 1, 1]);
         assert_eq!(l.reshape(&[1, 2]).unwrap().strides()[1], 2);
     }
 
     #[test]
-    fn broadcasting() {
+    fn broadcast_follows_numpy() {
         assert_eq!(&broadcast_shapes("add", &[&[3, 1], &[4]]).unwrap()[..], &[3, 4]);
         assert_eq!(&broadcast_shapes("add", &[&[0], &[1]]).unwrap()[..], &[0]);
         assert!(broadcast_shapes("add", &[&[3], &[4]]).is_err());
@@ -415,9 +450,9 @@ mod tests {
     }
 
     #[test]
-    fn rank_is_at_most_64() {
-        let (most, more) = (vec![1; 64], vec![1; 65]);
-        let l = Layout::contiguous(&most).unwrap();
+    fn ndim_is_at_most_64() {
+        let (max, more) = (vec![1; 64], vec![1; 65]);
+        let l = Layout::contiguous(&max).unwrap();
         let message = "[expand_dims] maximum supported dimension for an ndarray is currently 64, found 65";
         assert_eq!(l.expand_dims(&[0]).unwrap_err().to_string(), message);
         assert!(Layout::contiguous(&more).is_err());
@@ -426,20 +461,20 @@ mod tests {
         assert!(l.broadcast_to(&more).is_err() && l.reshape(&more).is_none());
         assert!(broadcast_shapes("add", &[&more, &[1]]).is_err());
         assert!(l.index(crate::s![crate::NewAxis]).is_err());
-        assert_eq!(l.index(crate::s![crate::NewAxis, 0]).unwrap().ndim(), 64, "the rank of the result counts");
-        assert!(checked_size("zeros", &[0; 65]).is_err(), "an empty array has a rank as well");
+        assert_eq!(l.index(crate::s![crate::NewAxis, 0]).unwrap().ndim(), 64, "only the ndim of the result counts");
+        assert!(checked_size("zeros", &[0; 65]).is_err(), "the limit also holds for empty arrays");
     }
 
     #[test]
-    fn diagonals_of_huge_strides() {
+    fn diagonal_accepts_huge_strides() {
         let l = Layout::contiguous(&[0, 1, 1 << 62]).unwrap();
         assert_eq!(l.diagonal(0, 0, 1).unwrap().size(), 0);
-        // The number of elements is a product in the order of the axes: without the zero it has to fit as well.
+        // The nonzero extents must have a valid product, even in an empty array.
         assert!(Layout::contiguous(&[1 << 40, 1 << 40, 0]).is_err());
     }
 
     #[test]
-    fn extents() {
+    fn extent_covers_flipped_and_diagonal_views() {
         let l = Layout::contiguous(&[3, 4]).unwrap().flip(&[1]);
         assert_eq!(l.extent(), (0, 12));
         assert_eq!(l.diagonal(1, 0, 1).unwrap().shape(), &[3]);

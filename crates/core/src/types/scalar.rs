@@ -1,4 +1,4 @@
-//! Python-like scalars: weakly typed values that take on the dtype of the array beside them (NumPy 2, NEP 50).
+//! Python-like scalars: weakly typed values that adopt the dtype of the array operand (NumPy 2, NEP 50).
 
 use half::{bf16, f16};
 use num_complex::Complex;
@@ -6,14 +6,14 @@ use num_complex::Complex;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 
-/// A weakly typed scalar, as Python's `True`, `2`, `2.0` or `2j` are to NumPy 2.
+/// A weakly typed scalar, like Python's `True`, `2`, `2.0` or `2j` in NumPy 2.
 ///
-/// Every Rust number converts into one, so `&a + 2` and `&a + 2.0` keep the dtype of a `float32` array.
+/// Every Rust number converts into a scalar, so `&a + 2` and `&a + 2.0` keep the dtype of a `float32` array.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
     /// Python `bool`.
     Bool(bool),
-    /// Python `int`, as far as any dtype can hold it.
+    /// Python `int`, within the range of `i128`.
     Int(i128),
     /// Python `float`.
     Float(f64),
@@ -22,7 +22,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// The dtype that this scalar has on its own: bool, int64 (uint64 past `i64::MAX`), float64 or complex128.
+    /// Returns the dtype of the scalar by itself: bool, int64 (uint64 above `i64::MAX`), float64 or complex128.
     pub fn default_dtype(self) -> DType {
         match self {
             Scalar::Bool(_) => DType::Bool,
@@ -33,7 +33,7 @@ impl Scalar {
         }
     }
 
-    /// The dtype of an operation between an array of `array` dtype and this scalar.
+    /// Returns the result dtype of an operation between an array of dtype `array` and this scalar.
     pub fn weak_promote(self, array: DType) -> DType {
         match (self, array.kind()) {
             (Scalar::Bool(_), _) => array,
@@ -47,7 +47,10 @@ impl Scalar {
         }
     }
 
-    /// The value as it will be seen in `dtype`; an int that `dtype` cannot hold is an error, as in NumPy 2.
+    /// Checks that `dtype` can represent the scalar. Only integers are checked, as in NumPy 2.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for an integer out of the range of `dtype`.
     pub fn checked_for(self, op: &'static str, dtype: DType) -> Result<Scalar> {
         if let (Scalar::Int(v), Some((lo, hi))) = (self, dtype.int_range())
             && (v < lo || v > hi)
@@ -57,7 +60,7 @@ impl Scalar {
         Ok(self)
     }
 
-    /// The value as a complex number.
+    /// Converts to a complex number.
     pub fn as_complex(self) -> Complex<f64> {
         match self {
             Scalar::Complex(c) => c,
@@ -65,12 +68,12 @@ impl Scalar {
         }
     }
 
-    /// The real part as `f64`.
+    /// Returns the real part.
     pub fn as_f64(self) -> f64 {
         match self {
             Scalar::Bool(b) => b as u8 as f64,
             Scalar::Int(v) => match i64::try_from(v) {
-                Ok(v) => v as f64, // one instruction, where 128 bits take a call
+                Ok(v) => v as f64, // one instruction; the conversion of i128 is a function call
                 Err(_) => v as f64,
             },
             Scalar::Float(v) => v,
@@ -78,7 +81,7 @@ impl Scalar {
         }
     }
 
-    /// The value as an integer, if it is one exactly.
+    /// Returns the value as an integer, or `None` if it is not one exactly.
     pub fn as_int(self) -> Option<i128> {
         match self {
             Scalar::Bool(b) => Some(b as i128),
@@ -89,7 +92,7 @@ impl Scalar {
         }
     }
 
-    /// The value as a truth value.
+    /// Returns the truth value: whether the scalar is nonzero.
     pub fn as_bool(self) -> bool {
         match self {
             Scalar::Bool(b) => b,
@@ -99,8 +102,9 @@ impl Scalar {
         }
     }
 
-    /// The value converted to `dtype`, as little-endian bytes in the first `dtype.itemsize()` places: a kernel parameter.
-    /// Conversions are those of `astype`: ints wrap, floats to ints saturate.
+    /// Converts to `dtype`, as little-endian bytes in the first `dtype.itemsize()` elements.
+    ///
+    /// Conversions follow `astype`: integers wrap, floats to integers saturate.
     pub fn to_bytes(self, dtype: DType) -> [u8; 16] {
         let mut out = [0u8; 16];
         fn put(out: &mut [u8; 16], b: &[u8]) {
@@ -146,7 +150,7 @@ impl Scalar {
         out
     }
 
-    /// Reads the scalar of `dtype` that starts `bytes`; the inverse of [`Scalar::to_bytes`]. Short input reads as zeros.
+    /// Reads a scalar of `dtype` from the start of `bytes`. Inverse of [`Scalar::to_bytes`]; missing bytes count as zero.
     pub fn from_bytes(dtype: DType, bytes: &[u8]) -> Scalar {
         let mut b = [0u8; 16];
         let n = bytes.len().min(dtype.itemsize());

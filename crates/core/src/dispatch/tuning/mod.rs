@@ -1,15 +1,14 @@
-//! `CUPRUM_ACCELERATORS=auto`: an order that measures. Of the accelerators that take a call, the one that was fastest on the
-//! caller's own data serves all further calls of the same signature.
+//! Autotuning (`CUPRUM_ACCELERATORS=auto`): measures accelerators on the caller's data and keeps the fastest per call signature.
 //!
-//! The first few calls of a signature are trials: each is served whole by one candidate, so that nothing is computed twice and
-//! no buffer of the caller is touched. A candidate first runs once untimed (it may compile), then timed; two that are close are
-//! timed again. At most [`MOST_CANDIDATES`] accelerators are tried, and at most [`MOST_OTHER_RUNS`] calls are served by others than
-//! the winner: of a program of 1,000 calls less than 2 % is lost while every candidate takes less than six times as long as the
-//! winner (compiling aside). A candidate that declines or fails is out; the rest of the chain then serves the call.
+//! The first calls of a signature are trials. One candidate serves each of them, so that no work is repeated and no buffer is copied.
+//! A candidate runs once untimed, because it may compile, and then timed. Two close candidates are timed again.
+//! At most [`MAX_CANDIDATES`] accelerators are tried, and the losers serve at most [`MAX_LOSING_RUNS`] calls. A program of 1,000 calls
+//! loses less than 2 % if no candidate takes over six times the time of the winner, compilation aside.
+//! A candidate that declines or fails is excluded, and the rest of the chain serves the call.
 //!
-//! The time of a call is the larger of what the host spends issuing it and what the device spends on it: what a program of many
-//! such calls would see. Winners are kept in memory and in the cache folder, with the versions of everything that was measured;
-//! see [`entries`]. An accelerator that has several ways of its own may keep what it measured in the same place: [`recall`], [`keep`].
+//! The time of a call is the larger of its host time and its device time, which bounds the throughput of many such calls.
+//! Winners are stored in memory and in the cache folder, with the versions of all measured components; see [`entries`].
+//! An accelerator with several algorithms may store its own measurements with [`keep`] and read them with [`recall`].
 
 mod table;
 
@@ -25,93 +24,93 @@ use crate::array::Array;
 use crate::call::{Call, Signature};
 use crate::device::{Device, DeviceEvent, driver};
 use crate::error::{Error, Result, shape_text};
-use crate::registry::{Accelerator, Link};
+use crate::registry::{Accelerator, ChainEntry};
 
 pub use table::{Entry, Listing};
 
-/// The most accelerators that are tried for one signature: the first that take it, and the base.
-pub const MOST_CANDIDATES: usize = 3;
-/// The most calls of a signature that others than the winner serve.
-pub const MOST_OTHER_RUNS: usize = 5;
-/// Two candidates are close when the slower takes at most this many times as long.
-const CLOSE: f64 = 1.25;
+/// Maximum number of accelerators tried per signature: the first that accept the call, and the base.
+pub const MAX_CANDIDATES: usize = 3;
+/// Maximum number of calls per signature that accelerators other than the winner serve.
+pub const MAX_LOSING_RUNS: usize = 5;
+/// Two candidates are close if their times differ by at most this factor.
+const CLOSE_RATIO: f64 = 1.25;
 
-/// What is known of an accelerator that may serve a signature.
+/// State of an accelerator that may serve a signature.
 struct Candidate {
     accelerator: &'static Accelerator,
-    /// Calls that it has served.
+    /// Number of calls served.
     runs: usize,
-    /// The shortest timed one, in microseconds.
+    /// Minimum time in microseconds.
     best: Option<f64>,
-    /// Declined, failed, or one too many.
-    out: bool,
+    /// Declined, failed, or exceeded the number of candidates.
+    excluded: bool,
 }
 
-/// A signature whose winner is not known yet.
+/// A signature whose winner is still open.
 struct Trial {
     candidates: SmallVec<[Candidate; 4]>,
-    /// A thread is at it; others are served down the chain meanwhile.
+    /// Whether a thread is running a trial. Other threads use the chain in its default order meanwhile.
     busy: bool,
 }
 
-/// What the trial wants of the next call.
-enum Next {
+/// The next step of a trial.
+enum NextStep {
     Run { candidate: usize, timed: bool },
     Decide { winner: usize },
 }
 
 impl Trial {
-    fn new(links: &'static [Link]) -> Trial {
+    fn new(chain: &'static [ChainEntry]) -> Trial {
         let mut candidates = SmallVec::<[Candidate; 4]>::new();
-        for link in links {
-            if candidates.iter().all(|c| !std::ptr::eq(c.accelerator, link.accelerator)) {
-                candidates.push(Candidate { accelerator: link.accelerator, runs: 0, best: None, out: false });
+        for entry in chain {
+            if candidates.iter().all(|c| !std::ptr::eq(c.accelerator, entry.accelerator)) {
+                candidates.push(Candidate { accelerator: entry.accelerator, runs: 0, best: None, excluded: false });
             }
         }
         Trial { candidates, busy: false }
     }
 
-    /// What to do next; `None` when nobody takes the call.
-    fn next(&mut self) -> Option<Next> {
-        // The base is always among those tried, so it takes the last place.
-        let accepted = self.candidates.iter().filter(|c| !c.out && c.runs > 0).count();
-        if accepted + 1 >= MOST_CANDIDATES {
-            self.candidates.iter_mut().filter(|c| c.runs == 0 && c.accelerator.base.is_none()).for_each(|c| c.out = true);
+    /// Returns the next step, or `None` if every candidate is excluded.
+    fn next(&mut self) -> Option<NextStep> {
+        // The last of the candidates is always the base.
+        let accepted = self.candidates.iter().filter(|c| !c.excluded && c.runs > 0).count();
+        if accepted + 1 >= MAX_CANDIDATES {
+            self.candidates.iter_mut().filter(|c| c.runs == 0 && c.accelerator.base.is_none()).for_each(|c| c.excluded = true);
         }
-        let mut in_play: SmallVec<[usize; 4]> = (0..self.candidates.len()).filter(|&n| !self.candidates[n].out).collect();
+        let mut in_play: SmallVec<[usize; 4]> = (0..self.candidates.len()).filter(|&n| !self.candidates[n].excluded).collect();
         if in_play.len() < 2 {
-            return in_play.first().map(|&winner| Next::Decide { winner });
+            return in_play.first().map(|&winner| NextStep::Decide { winner });
         }
         if let Some(&candidate) = in_play.iter().find(|&&n| self.candidates[n].runs == 0) {
-            return Some(Next::Run { candidate, timed: false });
+            return Some(NextStep::Run { candidate, timed: false });
         }
         if let Some(&candidate) = in_play.iter().find(|&&n| self.candidates[n].best.is_none()) {
-            return Some(Next::Run { candidate, timed: true });
+            return Some(NextStep::Run { candidate, timed: true });
         }
         let time = |n: usize| self.candidates[n].best.unwrap_or(f64::INFINITY);
         in_play.sort_by(|&a, &b| time(a).total_cmp(&time(b)));
         let (winner, second) = (in_play[0], in_play[1]);
         let others: usize = in_play[1..].iter().map(|&n| self.candidates[n].runs).sum();
-        if time(second) > CLOSE * time(winner) || others >= MOST_OTHER_RUNS {
-            return Some(Next::Decide { winner });
+        if time(second) > CLOSE_RATIO * time(winner) || others >= MAX_LOSING_RUNS {
+            return Some(NextStep::Decide { winner });
         }
         let candidate = if self.candidates[winner].runs < self.candidates[second].runs { winner } else { second };
-        Some(Next::Run { candidate, timed: true })
+        Some(NextStep::Run { candidate, timed: true })
     }
 }
 
-/// A signature under one chain.
+/// Signature of a call, and address of its chain.
 type Key = (u64, usize);
 
-/// The next step of a trial, taken.
+/// The step that a thread takes for one call.
 enum Step {
     /// A candidate serves the call.
-    Run { accelerator: &'static Accelerator, running: Running, timed: bool },
-    /// It is over; the candidates tell their times.
+    Run { accelerator: &'static Accelerator, guard: TrialGuard, timed: bool },
+    /// The trial is over, with a winner.
     Won { accelerator: &'static Accelerator, candidates: SmallVec<[Candidate; 4]> },
 }
 
-/// A winner, and the text of its times for `explain`.
+/// The accelerator chosen for a signature, and its formatted times for `explain`.
 #[derive(Clone)]
 struct Choice {
     accelerator: &'static Accelerator,
@@ -119,7 +118,7 @@ struct Choice {
 }
 
 static TRIALS: Mutex<Option<FxHashMap<Key, Trial>>> = Mutex::new(None);
-/// Grows when choices are forgotten, so that every thread's own are too.
+/// Incremented by [`forget`]. Thread-local choices of an older generation are dropped.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
@@ -131,18 +130,18 @@ fn with_trials<R>(f: impl FnOnce(&mut FxHashMap<Key, Trial>) -> R) -> R {
     f(guard.get_or_insert_with(FxHashMap::default))
 }
 
-/// Who is asked first for a call, and whether that is a trial.
+/// The accelerator to try first for a call.
 pub(crate) struct Advice {
-    /// The accelerator to ask first.
+    /// The accelerator.
     pub accelerator: &'static Accelerator,
     kind: Kind,
 }
 
 enum Kind {
-    /// Measured before; with its times.
+    /// The winner of an earlier trial, with the formatted times.
     Chosen(Arc<str>),
-    /// On trial; the guard lets others try when it is dropped.
-    Trial { running: Running, timed: bool },
+    /// A candidate in a trial. Dropping the guard admits other threads to the trial.
+    Trial { guard: TrialGuard, timed: bool },
 }
 
 impl From<Choice> for Advice {
@@ -151,13 +150,13 @@ impl From<Choice> for Advice {
     }
 }
 
-/// A trial that this thread is at.
-struct Running {
+/// Exclusive right of this thread to run the next call of a trial.
+struct TrialGuard {
     key: Key,
     candidate: usize,
 }
 
-impl Drop for Running {
+impl Drop for TrialGuard {
     fn drop(&mut self) {
         with_trials(|t| {
             if let Some(trial) = t.get_mut(&self.key) {
@@ -167,60 +166,60 @@ impl Drop for Running {
     }
 }
 
-/// The start of a timed call.
-pub(crate) struct Watch {
+/// Start times of a measured call, on device and host.
+pub(crate) struct Timer {
     before: Box<dyn DeviceEvent>,
     host: Instant,
 }
 
-/// Whom to ask first; `None` where there is nobody to choose between, or nothing is known and nothing may be tried.
-pub(crate) fn advise(call: &Call, links: &'static [Link]) -> Result<Option<Advice>> {
-    let [first, .., last] = links else { return Ok(None) };
+/// Returns the accelerator to try first. `None` for a single accelerator, or if nothing is known and trials are not possible.
+pub(crate) fn advise(call: &Call, chain: &'static [ChainEntry]) -> Result<Option<Advice>> {
+    let [first, .., last] = chain else { return Ok(None) };
     if std::ptr::eq(first.accelerator, last.accelerator) {
         return Ok(None);
     }
-    let key = (Signature::of(call)?, links.as_ptr() as usize);
+    let key = (Signature::of(call)?, chain.as_ptr() as usize);
     if let Some(choice) = chosen(&key) {
         return Ok(Some(choice.into()));
     }
-    if let Some(entry) = table::find(call.device, key.0)?
-        && let Some(link) = links.iter().find(|l| l.accelerator.name == entry.winner)
+    if let Some(known) = table::find(call.device, key.0)?
+        && let Some(entry) = chain.iter().find(|e| e.accelerator.name == known.winner)
     {
-        return Ok(Some(remember(key, link.accelerator, entry.times_text()).into()));
+        return Ok(Some(store_choice(key, entry.accelerator, known.times_text()).into()));
     }
-    if table::is_pinned() || call.stream.is_capturing() {
+    if table::uses_named_file() || call.stream.is_capturing() {
         return Ok(None);
     }
-    Ok(try_next(call, links, key))
+    Ok(try_next(call, chain, key))
 }
 
 /// Takes the next step of a trial, or ends it.
-fn try_next(call: &Call, links: &'static [Link], key: Key) -> Option<Advice> {
+fn try_next(call: &Call, chain: &'static [ChainEntry], key: Key) -> Option<Advice> {
     let step = with_trials(|trials| {
-        let trial = trials.entry(key).or_insert_with(|| Trial::new(links));
+        let trial = trials.entry(key).or_insert_with(|| Trial::new(chain));
         if trial.busy {
             return None;
         }
         match trial.next()? {
-            Next::Run { candidate, timed } => {
+            NextStep::Run { candidate, timed } => {
                 trial.busy = true;
                 let accelerator = trial.candidates[candidate].accelerator;
-                Some(Step::Run { accelerator, running: Running { key, candidate }, timed })
+                Some(Step::Run { accelerator, guard: TrialGuard { key, candidate }, timed })
             }
-            Next::Decide { winner } => {
+            NextStep::Decide { winner } => {
                 let candidates = trials.remove(&key)?.candidates;
                 Some(Step::Won { accelerator: candidates[winner].accelerator, candidates })
             }
         }
     })?;
     match step {
-        Step::Run { accelerator, running, timed } => Some(Advice { accelerator, kind: Kind::Trial { running, timed } }),
+        Step::Run { accelerator, guard, timed } => Some(Advice { accelerator, kind: Kind::Trial { guard, timed } }),
         Step::Won { accelerator, candidates } => {
             let time = |c: &Candidate| Some((c.accelerator.name.to_string(), c.best?));
             let mut times: Vec<(String, f64)> = candidates.iter().filter_map(time).collect();
             times.sort_by(|a, b| a.1.total_cmp(&b.1));
-            let entry = Entry { key: key.0, winner: accelerator.name.into(), times, what: what(call) };
-            let choice = remember(key, accelerator, entry.times_text());
+            let entry = Entry { key: key.0, winner: accelerator.name.into(), times, description: describe(call) };
+            let choice = store_choice(key, accelerator, entry.times_text());
             table::insert(call.device, entry);
             Some(choice.into())
         }
@@ -237,77 +236,77 @@ fn chosen(key: &Key) -> Option<Choice> {
         }
         choices.get(key).cloned()
     };
-    CHOICES.try_with(find).ok().flatten() // while a thread ends, its own are gone
+    CHOICES.try_with(find).ok().flatten() // `Err` while the thread ends
 }
 
-fn remember(key: Key, accelerator: &'static Accelerator, times: String) -> Choice {
+fn store_choice(key: Key, accelerator: &'static Accelerator, times: String) -> Choice {
     let choice = Choice { accelerator, times: times.into() };
     let _ = CHOICES.try_with(|known| known.borrow_mut().1.insert(key, choice.clone()));
     choice
 }
 
-/// A call in words, for listings: the first one seen of its signature.
-fn what(call: &Call) -> String {
+/// Describes a call for listings.
+fn describe(call: &Call) -> String {
     let inputs: Vec<String> = call.inputs.iter().map(|a| format!("{} {}", a.dtype(), shape_text(a.shape()))).collect();
     let expression = call.program().filter(|p| !p.is_identity()).map_or_else(String::new, |p| format!(" of {p}"));
     format!("{} [{:?}]{expression}: {}", call.op.name(), call.family(), inputs.join(", "))
 }
 
 impl Advice {
-    /// Whether the call is a trial of its accelerator.
+    /// Whether the call is part of a trial.
     pub fn is_trial(&self) -> bool {
         matches!(self.kind, Kind::Trial { .. })
     }
 
-    /// In words, for `explain`.
+    /// Describes the choice for `explain`.
     pub fn text(&self) -> String {
         let name = self.accelerator.name;
         match &self.kind {
-            Kind::Chosen(times) if times.is_empty() => format!("{name}, the only one that takes it"),
-            Kind::Chosen(times) => format!("{name}, by measurement ({times})"),
-            Kind::Trial { timed: true, .. } => format!("{name}, timed"),
-            Kind::Trial { timed: false, .. } => format!("{name}, for the first time"),
+            Kind::Chosen(times) if times.is_empty() => format!("{name}, the only candidate"),
+            Kind::Chosen(times) => format!("{name}, measured fastest ({times})"),
+            Kind::Trial { timed: true, .. } => format!("{name}, timed trial"),
+            Kind::Trial { timed: false, .. } => format!("{name}, untimed trial"),
         }
     }
 
-    /// Starts the watch, if the call is to be timed.
-    pub fn start(&self, call: &Call) -> Result<Option<Watch>> {
+    /// Starts the timer, if the call is measured.
+    pub fn start(&self, call: &Call) -> Result<Option<Timer>> {
         match &self.kind {
             Kind::Trial { timed: true, .. } => {
-                Ok(Some(Watch { before: driver(call.device)?.record_event(call.stream)?, host: Instant::now() }))
+                Ok(Some(Timer { before: driver(call.device)?.record_event(call.stream)?, host: Instant::now() }))
             }
             _ => Ok(None),
         }
     }
 
-    /// The accelerator has served the call.
-    pub fn served(&self, call: &Call, watch: Option<Watch>) -> Result<()> {
-        let Kind::Trial { running, .. } = &self.kind else { return Ok(()) };
-        let time = match watch {
-            Some(Watch { before, host }) => {
+    /// Reports that the accelerator served the call.
+    pub fn served(&self, call: &Call, timer: Option<Timer>) -> Result<()> {
+        let Kind::Trial { guard, .. } = &self.kind else { return Ok(()) };
+        let time = match timer {
+            Some(Timer { before, host }) => {
                 let host = host.elapsed().as_secs_f64() * 1e6;
                 let after = driver(call.device)?.record_event(call.stream)?;
                 Some(host.max(after.millis_since(before.as_ref())? * 1e3))
             }
             None => None,
         };
-        running.report(|c| {
+        guard.update_candidate(|c| {
             c.runs += 1;
             c.best = time.into_iter().chain(c.best).reduce(f64::min);
         });
         Ok(())
     }
 
-    /// The accelerator has declined the call, or failed at it.
+    /// Reports that the accelerator declined the call or failed.
     pub fn refused(&self) {
-        if let Kind::Trial { running, .. } = &self.kind {
-            running.report(|c| c.out = true);
+        if let Kind::Trial { guard, .. } = &self.kind {
+            guard.update_candidate(|c| c.excluded = true);
         }
     }
 }
 
-impl Running {
-    fn report(&self, f: impl FnOnce(&mut Candidate)) {
+impl TrialGuard {
+    fn update_candidate(&self, f: impl FnOnce(&mut Candidate)) {
         with_trials(|t| {
             if let Some(candidate) = t.get_mut(&self.key).and_then(|t| t.candidates.get_mut(self.candidate)) {
                 f(candidate);
@@ -316,20 +315,26 @@ impl Running {
     }
 }
 
-/// What an accelerator measured within itself for calls like this one, such as which of several algorithms is fastest: the winner
-/// that was kept under this name, in this process or an earlier one.
+/// Returns the winner that [`keep`] stored under the name `choice` for calls like this one, now or in an earlier process.
+///
+/// # Errors
+/// [`Error::Setting`] if the file of `CUPRUM_TUNING` is invalid.
 pub fn recall(call: &Call, choice: &str) -> Result<Option<String>> {
     let key = Signature::of_choice(call, choice)?;
     Ok(table::find(call.device, key)?.map(|entry| entry.winner))
 }
 
-/// Whether an accelerator may measure within itself: not where `CUPRUM_TUNING` pins what was measured.
+/// Whether an accelerator may run its own measurements. `CUPRUM_TUNING` with a file disables them.
 pub fn may_measure() -> bool {
-    !table::is_pinned()
+    !table::uses_named_file()
 }
 
-/// Keeps what an accelerator measured within itself: names (without spaces, commas and `=`) and microseconds. The fastest is what
-/// [`recall`] gives. Does nothing where [`may_measure`] says no.
+/// Stores an accelerator's own measurements under the name `choice`: names and microseconds. [`recall`] returns the fastest.
+///
+/// Names have no whitespace, commas or `=`. Has no effect if [`may_measure`] returns false.
+///
+/// # Errors
+/// [`Error::Value`] for an invalid name.
 pub fn keep(call: &Call, choice: &str, mut times: Vec<(String, f64)>) -> Result<()> {
     if let Some((name, _)) =
         times.iter().find(|(name, _)| name.is_empty() || name.contains(|c: char| c.is_whitespace() || ",=".contains(c)))
@@ -342,24 +347,30 @@ pub fn keep(call: &Call, choice: &str, mut times: Vec<(String, f64)>) -> Result<
     times.sort_by(|a, b| a.1.total_cmp(&b.1));
     if let Some((winner, _)) = times.first() {
         let key = Signature::of_choice(call, choice)?;
-        table::insert(call.device, Entry { key, winner: winner.clone(), times, what: format!("{choice} of {}", what(call)) });
+        table::insert(call.device, Entry { key, winner: winner.clone(), times, description: format!("{choice} of {}", describe(call)) });
     }
     Ok(())
 }
 
-/// What has been measured on each device, here and in earlier processes, for `cuprum info --tuning`.
+/// Returns all results per device, of this and earlier processes, for `cuprum info --tuning`.
+///
+/// # Errors
+/// [`Error::Setting`] if the file of `CUPRUM_TUNING` is invalid.
 pub fn entries() -> Result<Vec<Listing>> {
     Device::all().into_iter().map(table::listing).collect()
 }
 
-/// Forgets all choices, in memory and in the cache folder, so that they are measured anew. A pinned file stays.
+/// Removes all results from memory and from the cache folder. A file named by `CUPRUM_TUNING` is not changed.
+///
+/// # Errors
+/// [`Error::Io`] if a file cannot be removed.
 pub fn forget() -> Result<()> {
     with_trials(FxHashMap::clear);
     GENERATION.fetch_add(1, Ordering::Release);
     table::forget()
 }
 
-/// Reads the file that `CUPRUM_TUNING` names, if it is set; an error if that cannot be done.
+/// Checks that the file named by `CUPRUM_TUNING`, if any, is readable.
 pub(crate) fn check() -> Result<()> {
-    table::pinned().map(|_| ()).map_err(Error::clone)
+    table::named_file().map(|_| ()).map_err(Error::clone)
 }

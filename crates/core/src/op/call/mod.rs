@@ -155,25 +155,25 @@ pub enum Outcome {
 /// Why a kernel declined. Text is made only when somebody listens.
 pub struct Reason {
     text: Cow<'static, str>,
-    passing: bool,
+    is_temporary: bool,
 }
 
 impl Reason {
     /// A fixed reason.
     pub fn new(text: &'static str) -> Reason {
-        Reason { text: Cow::Borrowed(text), passing: false }
+        Reason { text: Cow::Borrowed(text), is_temporary: false }
     }
 
     /// A reason that will soon be gone, such as a kernel that is being compiled. If nobody else takes the call, the kernel is asked
     /// once more, under [`Compile::Wait`](crate::settings::Compile::Wait).
-    pub fn passing(text: &'static str) -> Reason {
-        Reason { text: Cow::Borrowed(text), passing: true }
+    pub fn temporary(text: &'static str) -> Reason {
+        Reason { text: Cow::Borrowed(text), is_temporary: true }
     }
 
     /// A reason worth formatting, made only inside [`explain`](crate::explain) or for an error.
     pub fn with(text: impl FnOnce() -> String) -> Reason {
-        let text = if crate::dispatch::listening() { Cow::Owned(text()) } else { Cow::Borrowed("declined") };
-        Reason { text, passing: false }
+        let text = if crate::dispatch::wants_reasons() { Cow::Owned(text()) } else { Cow::Borrowed("declined") };
+        Reason { text, is_temporary: false }
     }
 
     /// The text.
@@ -182,8 +182,8 @@ impl Reason {
     }
 
     /// Whether it will soon be gone.
-    pub(crate) fn is_passing(&self) -> bool {
-        self.passing
+    pub(crate) fn is_temporary(&self) -> bool {
+        self.is_temporary
     }
 }
 

@@ -1,8 +1,8 @@
-//! What a stream of random numbers must hold, one number at a time: Philox 4x32-10 as in its paper (Salmon et al., "Parallel
-//! random numbers: as easy as 1, 2, 3", SC 2011), and what [`Generator`](crate::random::Generator) makes of its words. Backends
-//! compute many at once, so this is no part of theirs.
+//! A scalar reference for random numbers: Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011), and
+//! the
+//! conversions of [`Generator`](crate::random::Generator). Backends compute blocks in parallel and do not use it.
 
-/// The block of four words at a place of a stream.
+/// Returns block `counter` of the stream with this key: four words.
 fn philox(counter: u64, key: u64) -> [u32; 4] {
     let (mut c, mut k) = ([counter as u32, (counter >> 32) as u32, 0, 0], [key as u32, (key >> 32) as u32]);
     for _ in 0..10 {
@@ -13,37 +13,37 @@ fn philox(counter: u64, key: u64) -> [u32; 4] {
     c
 }
 
-/// The stream of a new [`Generator`](crate::random::Generator) with this seed. Numbers count from 0.
+/// The stream of a new [`Generator`](crate::random::Generator) with this seed. Numbers are indexed from 0.
 #[derive(Clone, Copy, Debug)]
-pub struct Draws(pub u64);
+pub struct PhiloxStream(pub u64);
 
-impl Draws {
-    /// Word `n`.
+impl PhiloxStream {
+    /// Returns word `n`.
     pub fn word(self, n: usize) -> u32 {
         philox(n as u64 / 4, self.0)[n % 4]
     }
 
-    /// 64 bits, number `n`: two words, the first one low.
+    /// Returns 64-bit number `n`: two words, the low one first.
     pub fn pair(self, n: usize) -> u64 {
         u64::from(self.word(2 * n)) | u64::from(self.word(2 * n + 1)) << 32
     }
 
-    /// Uniform float32 number `n`; float16 and bfloat16 are rounded from it.
+    /// Returns uniform float32 number `n`. float16 and bfloat16 are rounded from it.
     pub fn unit_f32(self, n: usize) -> f32 {
         (self.word(n) >> 8) as f32 * 2f32.powi(-24)
     }
 
-    /// Uniform float64 number `n`.
+    /// Returns uniform float64 number `n`.
     pub fn unit_f64(self, n: usize) -> f64 {
         (self.pair(n) >> 11) as f64 * 2f64.powi(-53)
     }
 
-    /// Uniform integer number `n` in `0..span`.
+    /// Returns uniform integer number `n` in `0..span`.
     pub fn below(self, n: usize, span: u64) -> u64 {
         ((u128::from(self.pair(n)) * u128::from(span)) >> 64) as u64
     }
 
-    /// Normally distributed float64 number `n`, of mean 0 and deviation 1: Box and Muller's from each two uniform ones.
+    /// Returns standard normal float64 number `n`, by the Box-Muller transform of two uniform numbers.
     pub fn normal(self, n: usize) -> f64 {
         let (radius, angle) = ((-2.0 * (1.0 - self.unit_f64(n & !1)).ln()).sqrt(), std::f64::consts::TAU * self.unit_f64(n | 1));
         radius * if n.is_multiple_of(2) { angle.cos() } else { angle.sin() }
@@ -54,10 +54,10 @@ impl Draws {
 mod tests {
     use super::*;
 
-    /// The first known answer of the authors' library, Random123.
+    /// First known answer of Random123, the authors' library.
     #[test]
-    fn known_answer() {
+    fn matches_known_answer() {
         assert_eq!(philox(0, 0), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
-        assert_eq!(Draws(0).pair(1), 0x9b00_dbd8_bc57_ac4c);
+        assert_eq!(PhiloxStream(0).pair(1), 0x9b00_dbd8_bc57_ac4c);
     }
 }
