@@ -328,7 +328,7 @@ fn ask(call: &Call, link: &Link, story: &mut Story) -> Result<bool> {
             Ok(true)
         }
         Outcome::Declined(reason) => {
-            story.passing |= reason.is_passing();
+            story.passing |= reason.is_retryable();
             story.declined(link.accelerator, reason.text());
             Ok(false)
         }

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use cuprum_core::op::Cost;
-use cuprum_core::ops::indexing::TAKE_EACH;
+use cuprum_core::ops::indexing::FUSED_TAKE;
 use cuprum_core::{Op, Program, StepKind};
 use smallvec::SmallVec;
 
@@ -96,7 +96,7 @@ impl<'a> Stages<'a> {
     /// Whether little is computed for an element, an instruction or two a step, so that few registers are needed beside its values.
     pub fn is_light(&self) -> bool {
         let steps = &self.program.steps;
-        let is_cheap = |op: Op| op.0.cost == Cost::Cheap && op.0.body.is_none() && op != TAKE_EACH;
+        let is_cheap = |op: Op| op.0.cost == Cost::Cheap && op.0.body.is_none() && op != FUSED_TAKE;
         steps.len() <= 16
             && steps.iter().zip(&self.varies).all(|(s, varies)| !varies || !matches!(s.kind, StepKind::Apply(op) if !is_cheap(op)))
     }
