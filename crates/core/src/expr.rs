@@ -32,9 +32,9 @@ use chain::{ChainedOperation, Operation};
 pub(crate) use rows::Fold;
 use rows::RowLoop;
 
-/// Maximum number of nodes in an expression. Beyond it, parts are evaluated first.
+/// Maximum number of nodes in an expression. A larger one evaluates its heaviest arguments first.
 const MAX_NODES: u32 = 48;
-/// Maximum number of distinct inputs of an expression. Beyond it, parts are evaluated first.
+/// Maximum number of inputs of an expression. A larger one evaluates its heaviest arguments first.
 const MAX_INPUTS: u32 = 12;
 
 /// The shared state of array handles: dtype, shape, device, and a value that is stored or deferred.
@@ -73,11 +73,11 @@ pub(crate) type Operands = SmallVec<[Operand; 3]>;
 struct Weight {
     /// Number of nodes. Shared nodes count once per use, so this is an upper bound.
     nodes: u32,
-    /// Number of stored inputs, counted in the same way.
+    /// Number of stored inputs. Shared nodes count once per use.
     inputs: u32,
     /// Cost of one element of the expression, in cheap operations.
     cost: u32,
-    /// Number of deferred reductions, counted in the same way.
+    /// Number of deferred reductions. Shared nodes count once per use.
     folds: u32,
 }
 
@@ -431,7 +431,7 @@ impl NdArray {
         Ok(())
     }
 
-    /// Runs a fused take that is the whole expression and has stored indices, as one Gather. Returns `None` for other expressions.
+    /// Runs the expression as one Gather if it is a single take with stored indices. Returns `None` for other expressions.
     fn run_take(&self) -> Option<Result<StoredArray>> {
         if self.0.op != Some(FUSED_TAKE) {
             return None;
@@ -599,7 +599,7 @@ impl Flattened {
         Ok(step)
     }
 
-    /// Returns a conversion of a step to `dtype`, reusing an equal one.
+    /// Returns the step that converts `step` to `dtype`. It is appended unless it exists.
     fn cast(&mut self, step: u16, dtype: DType) -> u16 {
         let same = |s: &crate::program::Step| s.kind == StepKind::Cast && s.dtype == dtype && s.args[0] == step;
         match self.program.steps.iter().position(same) {
@@ -648,7 +648,7 @@ impl Flattened {
         self.rows.as_ref().is_some_and(|rows| array.0.weight.folds > 0 && array.shape() == &rows.results[..])
     }
 
-    /// Counts this evaluation in each deferred node that it computed.
+    /// Increments the `inlined` counter of each deferred node that this evaluation computed.
     fn mark_inlined(&self) {
         for seen in self.seen.iter().filter(|s| s.inner_cost.is_some()) {
             seen.array.0.inlined.fetch_add(1, Ordering::Relaxed);

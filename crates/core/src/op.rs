@@ -124,7 +124,7 @@ pub fn result_type(args: &[ArgType]) -> DType {
 ///
 /// Integer arrays are converted to floats one by one and then promoted. Thus `hypot` of int8 and uint8 is float16, although the two
 /// promote to int16.
-fn inexact(args: &[ArgType], promoted: DType) -> DType {
+fn inexact_dtype(args: &[ArgType], promoted: DType) -> DType {
     let alone = |a: &ArgType| if let ArgType::Array(d) = a { (!d.is_inexact()).then_some(d.to_inexact()) } else { None };
     match args.iter().map(alone).collect::<Option<smallvec::SmallVec<[DType; 3]>>>() {
         Some(each) => each.into_iter().reduce(DType::promote).unwrap_or(promoted),
@@ -142,7 +142,7 @@ impl TypeRule {
             TypeRule::Where => result_type(args.get(1..).unwrap_or_default()),
             _ => result_type(args),
         };
-        self.signature(op, promoted, || inexact(args, promoted))
+        self.signature(op, promoted, || inexact_dtype(args, promoted))
     }
 
     /// [`TypeRule::resolve`] for arrays of one dtype and scalars that adopt it. Not valid for [`TypeRule::Where`], whose condition is bool.

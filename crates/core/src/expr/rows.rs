@@ -30,7 +30,7 @@ pub(crate) struct Fold {
     pub op: Op,
     /// The array to reduce.
     pub argument: NdArray,
-    /// The reduced axes, which are the last ones.
+    /// The reduced axes: the last axes of the argument.
     pub axes: Dims,
     /// dtype in which values enter the reduction.
     pub value: DType,
@@ -84,7 +84,7 @@ impl RowLoop {
         (!is_alone && !root.is_foreign()).then_some(rows)
     }
 
-    /// Searches `array` for the reduction that determines the loop of `root`.
+    /// Searches the expression of `array` for a reduction whose rows can be the loop of `root`.
     fn find(array: &NdArray, root: &NdArray) -> Option<RowLoop> {
         let find_in = |a: &NdArray| if a.is_deferred() && a.0.weight.folds > 0 { RowLoop::find(a, root) } else { None };
         match array.expr().as_ref()? {

@@ -19,7 +19,7 @@ fn dtype_or(args: &Args, default: DType) -> Result<DType> {
 }
 
 /// Calls `make` with the argument `a`, converted to the `dtype` argument if there is one.
-fn like(args: &Args, make: impl FnOnce(&NdArray) -> Result<NdArray>) -> Result<Value> {
+fn make_like(args: &Args, make: impl FnOnce(&NdArray) -> Result<NdArray>) -> Result<Value> {
     let a = args.array("a")?;
     let model = args.dtype("dtype")?.map_or(Ok(a.clone()), |dtype| a.astype(dtype))?;
     make(&model).map(Value::Array)
@@ -28,12 +28,12 @@ fn like(args: &Args, make: impl FnOnce(&NdArray) -> Result<NdArray>) -> Result<V
 fn full_by_name(args: &Args) -> Result<Value> {
     let value = args.operand("fill_value")?;
     let dtype = dtype_or(args, result_type(&[value.arg_type()]))?;
-    filled(FULL, Device::current()?, &args.shape("shape")?, value, dtype).map(Value::Array)
+    full_from_operand(FULL, Device::current()?, &args.shape("shape")?, value, dtype).map(Value::Array)
 }
 
 fn full_like_by_name(args: &Args) -> Result<Value> {
     let value = args.operand("fill_value")?;
-    like(args, |a| a.full_like(value))
+    make_like(args, |a| a.full_like(value))
 }
 
 /// Binds `arange(stop)` and `arange(start, stop, step)`.
@@ -86,7 +86,7 @@ pub(crate) fn full_on(device: Device, shape: &[usize], value: Scalar, dtype: DTy
 /// Returns an array filled with `value`.
 ///
 /// An array as `value` is broadcast; as in `numpy.copyto`, it may have extra leading axes of extent 1.
-fn filled(op: Op, device: Device, shape: &[usize], value: Operand, dtype: DType) -> Result<NdArray> {
+fn full_from_operand(op: Op, device: Device, shape: &[usize], value: Operand, dtype: DType) -> Result<NdArray> {
     let array = match value {
         Operand::Array(array) => array,
         Operand::Scalar(value) => return fill(op, device, shape, dtype, Fill::Constant(value.checked_for(op.name(), dtype)?)),
@@ -144,8 +144,8 @@ fn arange_scalar(start: Scalar, stop: Scalar, step: Scalar, dtype: Option<DType>
         return full_on(device, &[0], Scalar::Int(0), dtype);
     }
     // As in NumPy, the dtype must hold the first two elements; later ones wrap.
-    let first = element(start, dtype)?;
-    let second = if count > 1 { element(sum(start, step), dtype)? } else { first };
+    let first = to_element(start, dtype)?;
+    let second = if count > 1 { to_element(add_numbers(start, step), dtype)? } else { first };
     let step = match (first, second) {
         (Scalar::Int(first), Scalar::Int(second)) => Scalar::Int(second - first),
         _ => {
@@ -207,7 +207,7 @@ fn python_int(scalar: Scalar) -> Option<i128> {
 }
 
 /// Returns `a + b` for real Python numbers.
-fn sum(a: Scalar, b: Scalar) -> Scalar {
+fn add_numbers(a: Scalar, b: Scalar) -> Scalar {
     match (python_int(a), python_int(b)) {
         (Some(a), Some(b)) => Scalar::Int(a.saturating_add(b)),
         _ => Scalar::Float(a.as_f64() + b.as_f64()),
@@ -220,7 +220,7 @@ fn sum(a: Scalar, b: Scalar) -> Scalar {
 ///
 /// # Errors
 /// A number that an integer dtype cannot hold.
-fn element(value: Scalar, dtype: DType) -> Result<Scalar> {
+fn to_element(value: Scalar, dtype: DType) -> Result<Scalar> {
     if dtype == DType::Bool {
         return Ok(Scalar::Int(value.as_bool().into()));
     }
@@ -309,14 +309,14 @@ impl NdArray {
     /// ```
     #[numpy("full(shape, fill_value, dtype=None)", call = full_by_name)]
     pub fn full(shape: impl IntoShape, value: impl Into<Operand>, dtype: DType) -> Result<NdArray> {
-        filled(FULL, Device::current()?, &shape.into_shape(), value.into(), dtype)
+        full_from_operand(FULL, Device::current()?, &shape.into_shape(), value.into(), dtype)
     }
 
     /// Returns an array of this shape, dtype and device with undefined contents (`numpy.empty_like`).
     ///
     /// # Errors
     /// Too little memory.
-    #[numpy("empty_like(a, dtype=None)", call = |args| like(args, |a| a.empty_like()))]
+    #[numpy("empty_like(a, dtype=None)", call = |args| make_like(args, |a| a.empty_like()))]
     pub fn empty_like(&self) -> Result<NdArray> {
         fill(EMPTY_LIKE, self.device(), self.shape(), self.dtype(), Fill::Undefined)
     }
@@ -325,7 +325,7 @@ impl NdArray {
     ///
     /// # Errors
     /// Too little memory.
-    #[numpy("zeros_like(a, dtype=None)", call = |args| like(args, |a| a.zeros_like()))]
+    #[numpy("zeros_like(a, dtype=None)", call = |args| make_like(args, |a| a.zeros_like()))]
     pub fn zeros_like(&self) -> Result<NdArray> {
         full_on(self.device(), self.shape(), Scalar::Int(0), self.dtype())
     }
@@ -334,7 +334,7 @@ impl NdArray {
     ///
     /// # Errors
     /// Too little memory.
-    #[numpy("ones_like(a, dtype=None)", call = |args| like(args, |a| a.ones_like()))]
+    #[numpy("ones_like(a, dtype=None)", call = |args| make_like(args, |a| a.ones_like()))]
     pub fn ones_like(&self) -> Result<NdArray> {
         full_on(self.device(), self.shape(), Scalar::Int(1), self.dtype())
     }
@@ -345,7 +345,7 @@ impl NdArray {
     /// The errors of [`NdArray::full`].
     #[numpy("full_like(a, fill_value, dtype=None)", call = full_like_by_name)]
     pub fn full_like(&self, value: impl Into<Operand>) -> Result<NdArray> {
-        filled(FULL_LIKE, self.device(), self.shape(), value.into(), self.dtype())
+        full_from_operand(FULL_LIKE, self.device(), self.shape(), value.into(), self.dtype())
     }
 
     /// Returns `start, start + step, ...` up to but excluding `stop` (`numpy.arange`).

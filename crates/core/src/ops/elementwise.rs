@@ -351,11 +351,11 @@ pub fn add(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
 pub fn where_(condition: impl Into<Operand>, x: impl Into<Operand>, y: impl Into<Operand>) -> Result<NdArray> {
     let (x, y) = (x.into(), y.into());
     let dtype = result_type(&[x.arg_type(), y.arg_type()]);
-    apply(WHERE, &mut [condition.into(), wrapped(x, dtype), wrapped(y, dtype)])
+    apply(WHERE, &mut [condition.into(), wrap_int(x, dtype), wrap_int(y, dtype)])
 }
 
 /// Wraps a Python int into an integer dtype's range, as `astype` does. NumPy rejects such ints in ufuncs, and `where` is not a ufunc.
-fn wrapped(x: Operand, dtype: DType) -> Operand {
+fn wrap_int(x: Operand, dtype: DType) -> Operand {
     match (&x, dtype.int_range()) {
         (Operand::Scalar(Scalar::Int(v)), Some((low, high))) if (i64::MIN.into()..=u64::MAX.into()).contains(v) => {
             Operand::Scalar(Scalar::Int(low + (v - low).rem_euclid(high - low + 1)))
@@ -371,9 +371,6 @@ fn astype_by_name(args: &Args) -> Result<Value> {
 /// Complex conjugate, elementwise (`numpy.conj`).
 ///
 /// Bool becomes int8, and other real numbers are unchanged. [`NdArray::conj`] also leaves bool unchanged, as NumPy's method does.
-///
-/// # Errors
-/// None for arrays on one device.
 #[doc(alias = "conjugate")]
 #[numpy("conj(x, /)", aliases("conjugate"))]
 pub fn conj(x: impl Into<Operand>) -> Result<NdArray> {
@@ -534,7 +531,7 @@ impl NdArray {
             d if d >= 0 && integral => Ok(self.clone()),
             0 => self.rint(),
             _ if self.dtype() == DType::Bool => Err(Error::dtype("round", "bool has no decimals; use astype first", &[DType::Bool])),
-            d if self.dtype().is_complex() => self.parts()?.round(d)?.joined(self.dtype(), self.shape()),
+            d if self.dtype().is_complex() => self.parts()?.round(d)?.parts_to_complex(self.dtype(), self.shape()),
             d if d > 0 => {
                 let scale = 10f64.powi(d);
                 divide(&multiply(self, scale)?.rint()?, scale)
@@ -555,7 +552,7 @@ impl NdArray {
     }
 
     /// Returns the complex array with these interleaved [`NdArray::parts`].
-    fn joined(&self, dtype: DType, shape: &[usize]) -> Result<NdArray> {
+    fn parts_to_complex(&self, dtype: DType, shape: &[usize]) -> Result<NdArray> {
         let stored = self.copy()?.stored()?;
         StoredArray::new(dtype, Layout::contiguous(shape)?, stored.buffer().clone()).map(NdArray::from)
     }

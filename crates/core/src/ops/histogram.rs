@@ -11,7 +11,7 @@ use crate::op::Op;
 use crate::ops::creation::full_on;
 use crate::ops::elementwise::{add, divide, multiply, subtract, where_};
 use crate::ops::manipulation::concat;
-use crate::ops::search::{Side, rises};
+use crate::ops::search::{Side, is_non_decreasing};
 use crate::ops::value::{Args, Value};
 use crate::s;
 use crate::scalar::Scalar;
@@ -113,8 +113,8 @@ enum Order {
 pub fn histogram(a: &NdArray, bins: impl Into<Bins>, weights: Option<&NdArray>, density: bool) -> Result<(NdArray, NdArray)> {
     let (edges, order) = a.edges(HISTOGRAM, bins.into())?;
     let counts = match weights {
-        None => counts(a, &edges, order)?,
-        Some(weights) => weighted(a, weights, &edges, order)?,
+        None => count_between(a, &edges, order)?,
+        Some(weights) => sum_weights(a, weights, &edges, order)?,
     };
     if !density {
         return Ok((counts, edges));
@@ -137,7 +137,7 @@ pub fn histogram_bin_edges(a: &NdArray, bins: impl Into<Bins>) -> Result<NdArray
 }
 
 /// Returns the number of values of `a` between consecutive edges.
-fn counts(a: &NdArray, edges: &NdArray, order: Order) -> Result<NdArray> {
+fn count_between(a: &NdArray, edges: &NdArray, order: Order) -> Result<NdArray> {
     let bins = edges.size() - 1;
     let common = a.dtype().promote(edges.dtype());
     if a.size() == 0 || bins == 0 {
@@ -174,7 +174,7 @@ fn check_weights(op: Op, a: &NdArray, weights: &NdArray) -> Result<()> {
 }
 
 /// Returns the sums of the weights of values between consecutive edges.
-fn weighted(a: &NdArray, weights: &NdArray, edges: &NdArray, order: Order) -> Result<NdArray> {
+fn sum_weights(a: &NdArray, weights: &NdArray, edges: &NdArray, order: Order) -> Result<NdArray> {
     check_weights(HISTOGRAM, a, weights)?;
     let bins = edges.size() - 1;
     let after = edges.searchsorted(a, Side::Right)?;
@@ -184,11 +184,11 @@ fn weighted(a: &NdArray, weights: &NdArray, edges: &NdArray, order: Order) -> Re
     }
     let bin = subtract(after.clip(1, bins as i64)?, 1)?;
     let weights = where_(inside, weights.astype(DType::F64)?, 0.0)?;
-    numbered(HISTOGRAM, &bin.ravel()?, Some(&weights.ravel()?), bins)
+    count_bin_numbers(HISTOGRAM, &bin.ravel()?, Some(&weights.ravel()?), bins)
 }
 
 /// Counts int64 bin numbers below `bins`, or sums their weights.
-fn numbered(op: Op, numbers: &NdArray, weights: Option<&NdArray>, bins: usize) -> Result<NdArray> {
+fn count_bin_numbers(op: Op, numbers: &NdArray, weights: Option<&NdArray>, bins: usize) -> Result<NdArray> {
     let dtype = if weights.is_some() { DType::F64 } else { DType::I64 };
     if bins == 0 || numbers.size() == 0 {
         return full_on(numbers.device(), &[bins], Scalar::Int(0), dtype);
@@ -199,13 +199,13 @@ fn numbered(op: Op, numbers: &NdArray, weights: Option<&NdArray>, bins: usize) -
     }
     let work = Work::Histogram(call::Histogram { program: &program, binning: Binning::Number { weighted: weights.is_some() } });
     match (super::run_one(op, numbers.device(), &inputs, OutputSpec::contiguous(dtype, &[bins])?, work), weights) {
-        (Err(Error::Unsupported { .. }), Some(weights)) => segments(numbers, weights, bins),
+        (Err(Error::Unsupported { .. }), Some(weights)) => sum_by_segment(numbers, weights, bins),
         (counts, _) => counts,
     }
 }
 
 /// Sums weights by bin without a histogram kernel: sorts the weights by bin and sums each segment.
-fn segments(numbers: &NdArray, weights: &NdArray, bins: usize) -> Result<NdArray> {
+fn sum_by_segment(numbers: &NdArray, weights: &NdArray, bins: usize) -> Result<NdArray> {
     let order = numbers.argsort(-1)?;
     let bounds = with_device(numbers.device(), || NdArray::arange_as(0, bins as i64 + 1, 1, DType::I64))?;
     let offsets = numbers.take(&order, 0)?.searchsorted(&bounds, Side::Left)?;
@@ -265,7 +265,7 @@ impl NdArray {
         }
         let needed = usize::try_from(largest).ok().and_then(|n| n.checked_add(1)).filter(|n| i64::try_from(*n).is_ok());
         let bins = minlength.max(needed.ok_or_else(|| Error::value(name, format!("{largest} is too large to count up to")))?);
-        numbered(BINCOUNT, &self.astype(DType::I64)?, weights, bins)
+        count_bin_numbers(BINCOUNT, &self.astype(DType::I64)?, weights, bins)
     }
 
     /// Returns the edges of `bins` for these values, and their order.
@@ -283,9 +283,9 @@ impl NdArray {
                 if edges.dtype().is_complex() {
                     return Err(Error::dtype(name, "not defined for complex edges", &[edges.dtype()]));
                 }
-                let order = match rises(&edges)? {
+                let order = match is_non_decreasing(&edges)? {
                     true => Order::Rising,
-                    false if rises_to_nan(&edges)? => Order::RisingToNan,
+                    false if ends_with_nan(&edges)? => Order::RisingToNan,
                     false => return Err(Error::value(name, "edges must not decrease; NaN may only be last")),
                 };
                 return Ok((edges, order));
@@ -319,7 +319,7 @@ impl NdArray {
 }
 
 /// Returns whether edges do not decrease and end with NaN.
-fn rises_to_nan(edges: &NdArray) -> Result<bool> {
+fn ends_with_nan(edges: &NdArray) -> Result<bool> {
     let (before, after) = (edges.index(s![..-1])?, edges.index(s![1..])?);
     Ok(before.less_equal(&after)?.logical_or(after.isnan()?)?.all(())?.item()?.as_bool())
 }

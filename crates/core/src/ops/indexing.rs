@@ -37,7 +37,7 @@ static FUSED_TAKE_DEF: OpDef = OpDef {
 };
 
 /// Builds a deferred `take` of a contiguous 1-D array. Narrow indices become int32 if that holds the array's length.
-fn deferred(a: &StoredArray, indices: &NdArray) -> Result<NdArray> {
+fn build_fused_take(a: &StoredArray, indices: &NdArray) -> Result<NdArray> {
     let first = a.with_layout(Layout::strided(&[], &[], a.layout().offset())?)?;
     let size = a.layout().size();
     let is_narrow = indices.dtype().can_cast_safe(DType::I32) && i32::try_from(size).is_ok();
@@ -58,10 +58,12 @@ fn gather(device: Device, a: StoredArray, indices: StoredArray, axis: usize, sha
     super::run_one(TAKE, device, &[a, indices], out, Work::Gather(call::Gather { axis }))
 }
 
-/// Checks that indices are within an axis of `size` elements. Only results without elements need it, since kernels check indices.
+/// Checks that indices are within an axis of `size` elements. Waits for the device.
+///
+/// Kernels check the indices that they read, so only results without elements need this.
 ///
 /// # Errors
-/// [`Error::Index`] for the first index out of bounds. Waits for the device.
+/// [`Error::Index`] with the smallest or the largest index, if that is out of bounds.
 pub fn check_bounds(op: Op, indices: &NdArray, axis: usize, size: usize) -> Result<()> {
     if indices.size() == 0 {
         return Ok(());
@@ -128,7 +130,7 @@ impl NdArray {
         let a = self.stored()?;
         let is_flat = a.shape().len() == 1 && a.layout().is_c_contiguous();
         if is_flat && fusion_enabled() && dispatch::is_named(FUSED_TAKE, device)? {
-            return deferred(&a, indices);
+            return build_fused_take(&a, indices);
         }
         let indices = if indices.dtype() == DType::I32 { indices.clone() } else { indices.astype(DType::I64)? };
         gather(device, a, indices.contiguous()?.stored()?, axis, &shape)

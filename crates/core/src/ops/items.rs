@@ -9,10 +9,10 @@ use crate::ops::value::Value;
 use crate::pool::Reservation;
 
 /// Maximum number of values in a tuple or list. A nested sequence counts each time that it occurs.
-pub const MOST_ITEMS: usize = 1 << 24;
+pub const MAX_ITEMS: usize = 1 << 24;
 
 /// Maximum nesting of a tuple or list that becomes an array: NumPy's limit on dimensions.
-pub(crate) const MOST_NESTING: usize = 64;
+pub(crate) const MAX_NESTING: usize = 64;
 
 /// The items of a tuple or list. Clones share the items.
 #[derive(Clone)]
@@ -32,15 +32,15 @@ impl Items {
     /// Creates the items of a sequence whose length a user chooses. Their memory counts towards the limit on host memory.
     ///
     /// # Errors
-    /// [`Error::Value`] above [`MOST_ITEMS`] values, including nested ones, and [`Error::OutOfMemory`] above the memory limit.
+    /// [`Error::Value`] above [`MAX_ITEMS`] values, including nested ones, and [`Error::OutOfMemory`] above the memory limit.
     pub fn new(op: &'static str, items: Vec<Value>) -> Result<Items> {
         let memory = Reservation::new(op, items.len().saturating_mul(size_of::<Value>()))?;
         let all = Items::with_memory(items, Some(memory));
         match all.0.total {
-            0..=MOST_ITEMS => Ok(all),
+            0..=MAX_ITEMS => Ok(all),
             n => Err(Error::value(
                 op,
-                format!("a sequence of {n} values, nested ones included, is too long (at most {MOST_ITEMS}); keep data in an array"),
+                format!("a sequence of {n} values, nested ones included, is too long (at most {MAX_ITEMS}); keep data in an array"),
             )),
         }
     }
@@ -63,9 +63,9 @@ impl Items {
     /// Returns an error if the sequence is nested deeper than an array can have dimensions.
     pub(crate) fn check_depth(&self, op: &'static str) -> Result<()> {
         match self.depth() {
-            0..=MOST_NESTING => Ok(()),
+            0..=MAX_NESTING => Ok(()),
             n => {
-                Err(Error::value(op, format!("a sequence nested {n} deep cannot be an array, which has at most {MOST_NESTING} dimensions")))
+                Err(Error::value(op, format!("a sequence nested {n} deep cannot be an array, which has at most {MAX_NESTING} dimensions")))
             }
         }
     }
@@ -103,7 +103,7 @@ impl FromIterator<Value> for Items {
 impl fmt::Debug for Items {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.depth() {
-            0..=MOST_NESTING => f.debug_list().entries(self.iter()).finish(),
+            0..=MAX_NESTING => f.debug_list().entries(self.iter()).finish(),
             depth => write!(f, "[{} items, nested {depth} deep]", self.len()),
         }
     }

@@ -77,7 +77,7 @@ fn run_one(op: Op, device: Device, inputs: &[StoredArray], output: OutputSpec, w
 /// The program has one result of `dtype`. Its inputs are 1-D arrays of stride 1, or 0 for a repeated element.
 fn flat_prologue(a: &NdArray, dtype: DType) -> Result<(Program, SmallVec<[StoredArray; 4]>)> {
     let prologue = |program: &Program, inputs: &[StoredArray]| {
-        let inputs = inputs.iter().map(flat).collect::<Option<Result<SmallVec<_>>>>();
+        let inputs = inputs.iter().map(flat_view).collect::<Option<Result<SmallVec<_>>>>();
         inputs.map(|inputs| Ok((program.clone(), inputs?))).transpose()
     };
     match a.with_prologue(dtype, prologue)? {
@@ -90,7 +90,7 @@ fn flat_prologue(a: &NdArray, dtype: DType) -> Result<(Program, SmallVec<[Stored
 }
 
 /// Returns a view of the elements in C order as one axis of stride 1 or 0, if the layout allows it.
-fn flat(a: &StoredArray) -> Option<Result<StoredArray>> {
+fn flat_view(a: &StoredArray) -> Option<Result<StoredArray>> {
     let size = a.layout().size();
     let layout = match a.layout().reshape(&[size])? {
         layout if size <= 1 => Layout::strided(&[size], &[1], layout.offset()).ok()?,

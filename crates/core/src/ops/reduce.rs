@@ -218,7 +218,7 @@ fn identity(op: Op, out: DType) -> Option<Scalar> {
 }
 
 /// Reductions that can be part of a row program.
-const FOLDS: [Op; 7] = [SUM, PROD, MIN, MAX, ANY, ALL, VAR];
+const ROW_REDUCTIONS: [Op; 7] = [SUM, PROD, MIN, MAX, ANY, ALL, VAR];
 
 /// Returns the dtype that a reduction accumulates in: float32 for sums and products of 16-bit floats, else `value`.
 pub fn accumulator(op: Op, value: DType) -> DType {
@@ -277,7 +277,7 @@ pub(crate) fn run(op: Op, a: &NdArray, axes: &[usize], value: DType, output: Out
 fn should_defer(op: Op, a: &NdArray, axes: &[usize], length: usize) -> Result<bool> {
     let is_over_last_axes = axes.len() <= a.ndim() && (a.ndim() - axes.len()..a.ndim()).all(|axis| axes.contains(&axis));
     let is_row_reduction =
-        FOLDS.contains(&op) && is_over_last_axes && (2..=rows::MAX_LENGTH).contains(&length) && a.size() > 0 && fusion_enabled();
+        ROW_REDUCTIONS.contains(&op) && is_over_last_axes && (2..=rows::MAX_LENGTH).contains(&length) && a.size() > 0 && fusion_enabled();
     Ok(is_row_reduction && dispatch::has_family(Family::Rows, a.device())?)
 }
 

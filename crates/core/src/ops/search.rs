@@ -100,7 +100,7 @@ impl NdArray {
             return Err(Error::dtype(name, "not defined for complex", &[self.dtype(), bins.dtype()]));
         }
         let side = if right { Side::Left } else { Side::Right };
-        let order = match rises(bins)? {
+        let order = match is_non_decreasing(bins)? {
             true => Some(Direction::Rising),
             false => direction(&bins.astype(DType::F64)?.to_vec()?),
         };
@@ -135,7 +135,7 @@ fn direction(edges: &[f64]) -> Option<Direction> {
 }
 
 /// Returns whether a 1-D array never decreases.
-pub(crate) fn rises(a: &NdArray) -> Result<bool> {
+pub(crate) fn is_non_decreasing(a: &NdArray) -> Result<bool> {
     if a.size() < 2 {
         return Ok(true);
     }

@@ -50,7 +50,7 @@ const MAX_SEPARATE_SORTS: usize = 32;
 /// ```
 #[numpy("segment_sum(a, offsets)")]
 pub fn segment_sum(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
-    reduced(SEGMENT_SUM, SUM, a.dtype().sum_dtype(), a, offsets)
+    reduce_segments(SEGMENT_SUM, SUM, a.dtype().sum_dtype(), a, offsets)
 }
 
 /// Returns the product of each segment of a 1-D array; 1 for an empty segment. See [`segment_sum`].
@@ -61,7 +61,7 @@ pub fn segment_sum(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
 /// The errors of [`segment_sum`].
 #[numpy("segment_prod(a, offsets)")]
 pub fn segment_prod(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
-    reduced(SEGMENT_PROD, PROD, a.dtype().sum_dtype(), a, offsets)
+    reduce_segments(SEGMENT_PROD, PROD, a.dtype().sum_dtype(), a, offsets)
 }
 
 /// Returns the smallest element of each segment of a 1-D array (`jax.ops.segment_min`). See [`segment_sum`].
@@ -73,7 +73,7 @@ pub fn segment_prod(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
 /// The errors of [`segment_sum`].
 #[numpy("segment_min(a, offsets)")]
 pub fn segment_min(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
-    reduced(SEGMENT_MIN, MIN, a.dtype(), a, offsets)
+    reduce_segments(SEGMENT_MIN, MIN, a.dtype(), a, offsets)
 }
 
 /// Returns the largest element of each segment of a 1-D array (`jax.ops.segment_max`). See [`segment_sum`].
@@ -85,11 +85,11 @@ pub fn segment_min(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
 /// The errors of [`segment_sum`].
 #[numpy("segment_max(a, offsets)")]
 pub fn segment_max(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
-    reduced(SEGMENT_MAX, MAX, a.dtype(), a, offsets)
+    reduce_segments(SEGMENT_MAX, MAX, a.dtype(), a, offsets)
 }
 
 /// Dispatches the reduction of each segment. Elements and results have `dtype`.
-fn reduced(op: Op, reduction: Op, dtype: DType, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
+fn reduce_segments(op: Op, reduction: Op, dtype: DType, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
     let device = device_of(op, a, offsets)?;
     if offsets.size() == 1 {
         // Without segments no kernel runs, so the only offset is checked here.
@@ -183,7 +183,7 @@ fn sort_by_composition(op: Op, inputs: &[NdArray]) -> Result<NdArray> {
     let long = lengths.greater(LONG_SEGMENT as i64)?.flatnonzero()?;
     if (1..=MAX_SEPARATE_SORTS).contains(&long.size()) {
         let of_others = lengths.less_equal(LONG_SEGMENT as i64)?.multiply(&lengths)?.max(())?.item()?.as_int();
-        return piecewise(op, a, offsets, &long.to_vec::<i64>()?, of_others.map_or(LONG_SEGMENT, |n| n as usize));
+        return sort_long_separately(op, a, offsets, &long.to_vec::<i64>()?, of_others.map_or(LONG_SEGMENT, |n| n as usize));
     }
     let by_value = a.argsort(-1)?;
     let numbers = with_device(a.device(), || NdArray::arange_as(0, a.size() as i64, 1, DType::I64))?;
@@ -195,7 +195,7 @@ fn sort_by_composition(op: Op, inputs: &[NdArray]) -> Result<NdArray> {
 }
 
 /// Sorts the segments `long` separately. The other segments have at most `longest` elements.
-fn piecewise(op: Op, a: &NdArray, offsets: &NdArray, long: &[i64], longest: usize) -> Result<NdArray> {
+fn sort_long_separately(op: Op, a: &NdArray, offsets: &NdArray, long: &[i64], longest: usize) -> Result<NdArray> {
     let numbers: Vec<i64> = long.iter().flat_map(|&segment| [segment, segment + 1]).collect();
     let numbers = with_device(a.device(), || NdArray::from_slice(&numbers))?;
     let ends = offsets.take(&numbers, 0)?.to_vec::<i64>()?;
@@ -207,12 +207,12 @@ fn piecewise(op: Op, a: &NdArray, offsets: &NdArray, long: &[i64], longest: usiz
         if begin < from {
             let of_piece = subtract(offsets.index(s![segment..next + 1])?, begin as i64)?;
             let piece = dispatch_sort(op, longest, &a.index(s![begin..from])?, &of_piece)?;
-            pieces.push(shifted(op, piece, begin)?);
+            pieces.push(offset_indices(op, piece, begin)?);
         }
         if from < to {
             let piece = a.index(s![from..to])?;
             let piece = if op == SEGMENT_ARGSORT { piece.argsort(-1)? } else { piece.sort(-1)? };
-            pieces.push(shifted(op, piece, from)?);
+            pieces.push(offset_indices(op, piece, from)?);
         }
         (segment, begin) = (next + 1, to);
     }
@@ -220,7 +220,7 @@ fn piecewise(op: Op, a: &NdArray, offsets: &NdArray, long: &[i64], longest: usiz
 }
 
 /// Turns indices into a piece into indices into the whole array. Values are unchanged.
-fn shifted(op: Op, piece: NdArray, begin: isize) -> Result<NdArray> {
+fn offset_indices(op: Op, piece: NdArray, begin: isize) -> Result<NdArray> {
     if op == SEGMENT_ARGSORT && begin > 0 { add(piece, begin as i64) } else { Ok(piece) }
 }
 

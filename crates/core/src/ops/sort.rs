@@ -132,7 +132,7 @@ pub struct Unique {
 }
 
 /// Returns whether each element of a sorted 1-D array, except the first, differs from its predecessor. NaN equals NaN.
-fn changes(a: &NdArray) -> Result<NdArray> {
+fn differs_from_previous(a: &NdArray) -> Result<NdArray> {
     let (before, after) = (a.index(s![..-1])?, a.index(s![1..])?);
     let differs = not_equal(&after, &before)?;
     match a.dtype().is_inexact() {
@@ -141,7 +141,7 @@ fn changes(a: &NdArray) -> Result<NdArray> {
     }
 }
 
-/// Returns the index of the first element of each run of equal elements, from [`changes`].
+/// Returns the index of the first element of each run of equal elements, from [`differs_from_previous`].
 fn run_starts(changes: &NdArray) -> Result<NdArray> {
     let later = add(changes.flatnonzero()?, 1)?;
     concat(&[full_on(changes.device(), &[1], 0.into(), DType::I64)?, later], 0)
@@ -254,7 +254,7 @@ impl NdArray {
         if sorted.size() < 2 {
             return Ok(sorted);
         }
-        let later = sorted.index(s![1..])?.extract(&changes(&sorted)?)?;
+        let later = sorted.index(s![1..])?.extract(&differs_from_previous(&sorted)?)?;
         concat(&[sorted.index(s![..1])?, later], 0)
     }
 
@@ -268,7 +268,7 @@ impl NdArray {
         if sorted.size() == 0 {
             return Ok((sorted, full_on(self.device(), &[0], 0.into(), DType::I64)?));
         }
-        let starts = run_starts(&changes(&sorted)?)?;
+        let starts = run_starts(&differs_from_previous(&sorted)?)?;
         Ok((sorted.take(&starts, 0)?, run_lengths(&starts, sorted.size())?))
     }
 
@@ -295,7 +295,7 @@ impl NdArray {
             let none = full_on(self.device(), &[0], 0.into(), DType::I64)?;
             return Ok(Unique { values: sorted, indices: none.clone(), inverse: none.reshape(self.shape())?, counts: none });
         }
-        let changes = changes(&sorted)?;
+        let changes = differs_from_previous(&sorted)?;
         changes.eval()?; // used twice below
         let starts = run_starts(&changes)?;
         // Sorting a permutation inverts it: element i of the result is the sorted index of element i.

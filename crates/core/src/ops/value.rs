@@ -5,7 +5,7 @@ use crate::buffer::{HostBuffer, try_collect};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expr::Operand;
-pub use crate::ops::items::{Items, MOST_ITEMS};
+pub use crate::ops::items::{Items, MAX_ITEMS};
 use crate::scalar::Scalar;
 
 /// A value of a text expression: an array or a Python object.
@@ -69,9 +69,9 @@ impl Value {
     pub(crate) fn arrays(&self, op: &'static str) -> Result<Vec<NdArray>> {
         match self {
             Value::Tuple(items) | Value::List(items) => items.iter().map(|v| v.array(op)).collect(),
-            Value::Array(a) if a.ndim() > 0 && a.shape()[0] > MOST_ARRAYS => Err(Error::value(
+            Value::Array(a) if a.ndim() > 0 && a.shape()[0] > MAX_ARRAYS => Err(Error::value(
                 op,
-                format!("an array of {} rows is too long for a sequence of arrays (at most {MOST_ARRAYS}); use reshape", a.shape()[0]),
+                format!("an array of {} rows is too long for a sequence of arrays (at most {MAX_ARRAYS}); use reshape", a.shape()[0]),
             )),
             Value::Array(a) if a.ndim() > 0 => {
                 try_collect(op, (0..a.shape()[0] as isize).map(|i| a.index(&[crate::index::Item::At(i)])))?.into_iter().collect()
@@ -141,7 +141,7 @@ impl Value {
                 let dtype = dtype.unwrap_or(s.default_dtype());
                 NdArray::scalar_as(s.checked_for(op, dtype)?, dtype)
             }
-            Value::Tuple(items) | Value::List(items) => nested(op, items, dtype),
+            Value::Tuple(items) | Value::List(items) => array_from_nested(op, items, dtype),
             other => Err(Error::value(op, format!("expected an array, not {}", other.type_name()))),
         }
     }
@@ -209,7 +209,7 @@ impl Leaves<'_> {
 }
 
 /// Converts nested lists of numbers, or of arrays of equal shape, to an array.
-fn nested(op: &'static str, items: &Items, dtype: Option<DType>) -> Result<NdArray> {
+fn array_from_nested(op: &'static str, items: &Items, dtype: Option<DType>) -> Result<NdArray> {
     items.check_depth(op)?;
     if items.iter().any(|i| matches!(i, Value::Array(a) if a.ndim() > 0)) {
         let arrays: Result<Vec<NdArray>> = items.iter().map(|i| i.array_as(op, dtype)).collect();
@@ -238,7 +238,7 @@ fn nested(op: &'static str, items: &Items, dtype: Option<DType>) -> Result<NdArr
 }
 
 /// Maximum number of arrays that a sequence argument is split into along its first axis.
-const MOST_ARRAYS: usize = 1 << 20;
+const MAX_ARRAYS: usize = 1 << 20;
 
 /// Arguments bound to the parameters of a signature such as `a, axis=None, *, keepdims=False`.
 pub struct Args {
