@@ -179,8 +179,8 @@ impl Body {
 /// The result is deferred, like that of other elementwise operations. Whole-array arguments are evaluated first.
 ///
 /// # Errors
-/// A wrong number of arguments, shapes that do not broadcast, dtypes that the body does not take, arrays on different devices, an empty
-/// whole-array argument, or an index along an axis that does not exist.
+/// A wrong number of arguments, shapes that do not broadcast, dtypes that the body does not take, or arrays on different devices. An
+/// empty whole-array argument, or an index along an axis that does not exist.
 pub fn apply(op: Op, operands: &[Operand]) -> Result<NdArray> {
     let name = op.name();
     let body = op.0.body.ok_or_else(|| Error::value(name, "the operation has no body"))?;
@@ -292,7 +292,7 @@ fn index(op: &'static str, axis: usize, shape: &[usize], device: Option<crate::D
 /// Calls an elementwise user-defined operation by name, with arguments named like its parameters.
 ///
 /// # Errors
-/// The errors of [`apply`](crate::body::apply), and missing arguments.
+/// The errors of [`apply`], and missing arguments.
 pub fn call(op: Op, args: &Args) -> Result<Value> {
     let body = op.0.body.ok_or_else(|| Error::value(op.name(), "the operation has no body"))?;
     let operands: SmallVec<[Operand; 8]> = body.given().map(|p| args.operand(p.name)).collect::<Result<_>>()?;
@@ -302,7 +302,7 @@ pub fn call(op: Op, args: &Args) -> Result<Value> {
 /// Calls a user-defined reduction by name: `a, axis=None, *, keepdims=False`.
 ///
 /// # Errors
-/// The errors of [`reduce`](crate::body::reduce), and missing arguments.
+/// The errors of [`reduce`], and missing arguments.
 pub fn call_reduction(op: Op, args: &Args) -> Result<Value> {
     reduce(op, &args.operand("a")?, &Over::from_args(args, "axis")?).map(Value::Array)
 }

@@ -11,7 +11,7 @@ use crate::program::Program;
 pub struct Histogram<'a> {
     /// Computes the values, with one result. Its inputs are 1-D with stride 1, or 0 for a repeated element.
     ///
-    /// The last input of the call belongs to [`Binning`] if that names one.
+    /// The last input of the call holds edges or weights where [`Binning`] requires them, and is not an input of the program.
     pub program: &'a Program,
     /// The rule that assigns values to bins.
     pub binning: Binning,

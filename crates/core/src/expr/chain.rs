@@ -36,7 +36,7 @@ pub(super) struct ChainedOperation {
 const CHAIN_CAPACITY: usize = 10;
 
 /// Returns whether an operation can be chained: every device computes it as a step of a program.
-fn is_plain(op: Op) -> bool {
+fn is_chainable(op: Op) -> bool {
     op.family() == Family::Map && !op.is_foreign() && op != FUSED_TAKE && (op.0.composite.is_none() || op == ASTYPE)
 }
 
@@ -54,8 +54,8 @@ fn chainable_argument(op: Op, args: &[Operand]) -> Option<usize> {
     };
     let fits = Arc::strong_count(inner) == 1
         && array.is_deferred()
-        && inner.op.is_some_and(is_plain)
-        && is_plain(op)
+        && inner.op.is_some_and(is_chainable)
+        && is_chainable(op)
         && inner.inlined.load(Ordering::Relaxed) == 0
         && args[index + 1..].iter().all(is_covered);
     fits.then_some(index)

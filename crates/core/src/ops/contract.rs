@@ -300,11 +300,17 @@ fn tensordot_op(op: Op, a: &NdArray, b: &NdArray, axes_a: &[usize], axes_b: &[us
 
 impl NdArray {
     /// Returns the matrix product with `other` (`numpy.matmul`). See [`matmul`].
+    ///
+    /// # Errors
+    /// The errors of [`matmul`].
     pub fn matmul(&self, other: &NdArray) -> Result<NdArray> {
         matmul(self, other)
     }
 
     /// Returns the sum of products over the last axis of this array and the second-to-last of `other` (`numpy.dot`). See [`dot`].
+    ///
+    /// # Errors
+    /// The errors of [`dot`].
     pub fn dot(&self, other: &NdArray) -> Result<NdArray> {
         dot(self, other)
     }

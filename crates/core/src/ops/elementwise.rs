@@ -371,6 +371,9 @@ fn astype_by_name(args: &Args) -> Result<Value> {
 /// Complex conjugate, elementwise (`numpy.conj`).
 ///
 /// Bool becomes int8, and other real numbers are unchanged. [`NdArray::conj`] also leaves bool unchanged, as NumPy's method does.
+///
+/// # Errors
+/// Errors of evaluation, if deferral is disabled.
 #[doc(alias = "conjugate")]
 #[numpy("conj(x, /)", aliases("conjugate"))]
 pub fn conj(x: impl Into<Operand>) -> Result<NdArray> {

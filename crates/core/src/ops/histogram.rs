@@ -146,7 +146,7 @@ fn count_between(a: &NdArray, edges: &NdArray, order: Order) -> Result<NdArray> 
     let dtype = match common {
         DType::F16 | DType::BF16 if order != Order::RisingToNan => DType::F32, // exact; kernels take float32 and float64 only
         DType::F32 | DType::F64 if order != Order::RisingToNan => common,
-        // float64 may not distinguish integers from integer edges, and kernels do not take a NaN edge: count by sorting.
+        // Count by sorting: float64 cannot represent large integers exactly, and kernels do not take a NaN edge.
         _ => {
             let sorted = a.astype(common)?.sort(())?;
             let (inner, last) = (edges.astype(common)?.index(s![..-1])?, edges.astype(common)?.index(s![-1..])?);

@@ -118,7 +118,7 @@ impl NdArray {
         let (before, size, after) = (&self.shape()[..axis], self.shape()[axis], &self.shape()[axis + 1..]);
         let shape: Dims = before.iter().chain(indices.shape()).chain(after).copied().collect();
         if checked_size(name, &shape)? == 0 {
-            // No kernel checks the indices. As in NumPy, they are checked unless an axis before `axis` is empty.
+            // No kernel runs, so the indices are checked here. As in NumPy, they are not checked if an axis before `axis` is empty.
             if !before.contains(&0) {
                 check_bounds(TAKE, indices, axis, size)?;
             }

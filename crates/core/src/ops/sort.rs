@@ -93,7 +93,7 @@ fn sort_along<const N: usize>(
 /// Returns the axis to sort along, or `None` for the flattened array.
 ///
 /// As in NumPy, a 0-d array has an axis 0 in an argsort, but not in a sort.
-fn axis_of(op: Op, a: &NdArray, over: &Over, part: Part) -> Result<Option<usize>> {
+fn sort_axis(op: Op, a: &NdArray, over: &Over, part: Part) -> Result<Option<usize>> {
     match part {
         Part::Indices => over.one_axis_of_scalar(op, a.ndim()),
         Part::Values => over.one_axis(op, a.ndim()),
@@ -102,13 +102,13 @@ fn axis_of(op: Op, a: &NdArray, over: &Over, part: Part) -> Result<Option<usize>
 
 /// Returns one output of a complete sort.
 fn sort_over(op: Op, a: &NdArray, over: &Over, part: Part) -> Result<NdArray> {
-    let [array] = sort_along(op, a, axis_of(op, a, over, part)?, over.is_descending(), [part], Extent::Whole)?;
+    let [array] = sort_along(op, a, sort_axis(op, a, over, part)?, over.is_descending(), [part], Extent::Whole)?;
     Ok(array)
 }
 
 /// Returns one output of a partition around element `kth`, or an error if `kth` is out of bounds.
 fn partition_over(op: Op, a: &NdArray, kth: isize, over: &Over, part: Part) -> Result<NdArray> {
-    let axis = axis_of(op, a, over, part)?;
+    let axis = sort_axis(op, a, over, part)?;
     let size = axis.map_or(a.size(), |axis| a.shape()[axis]);
     let nth = if kth < 0 { kth.checked_add_unsigned(size).and_then(|n| usize::try_from(n).ok()) } else { Some(kth as usize) };
     let Some(nth) = nth.filter(|nth| *nth < size) else {

@@ -341,11 +341,17 @@ impl Args {
     }
 
     /// Returns an array argument.
+    ///
+    /// # Errors
+    /// A missing argument, or one of another type.
     pub fn array(&self, name: &str) -> Result<NdArray> {
         self.required(name)?.array(self.op)
     }
 
     /// Returns an array of indices. As in NumPy's conversion to integers, an empty list gives int64, not float64.
+    ///
+    /// # Errors
+    /// A missing argument, or one of another type.
     pub fn indices(&self, name: &str) -> Result<NdArray> {
         let value = self.required(name)?;
         let array = value.array(self.op)?;
@@ -353,21 +359,33 @@ impl Args {
     }
 
     /// Returns an array or weak scalar argument.
+    ///
+    /// # Errors
+    /// A missing argument, or one of another type.
     pub fn operand(&self, name: &str) -> Result<Operand> {
         self.required(name)?.operand(self.op)
     }
 
     /// Returns an optional array or weak scalar argument.
+    ///
+    /// # Errors
+    /// An argument of another type.
     pub fn operand_or_none(&self, name: &str) -> Result<Option<Operand>> {
         self.get(name).map(|v| v.operand(self.op)).transpose()
     }
 
     /// Returns a sequence of arrays.
+    ///
+    /// # Errors
+    /// A missing argument, or one of another type.
     pub fn arrays(&self, name: &str) -> Result<Vec<NdArray>> {
         self.required(name)?.arrays(self.op)
     }
 
     /// Returns a number, given as a number or an array of one element.
+    ///
+    /// # Errors
+    /// A missing argument, or one of another type.
     pub fn scalar(&self, name: &str) -> Result<Scalar> {
         match self.required(name)? {
             Value::Scalar(s) => Ok(*s),
@@ -377,16 +395,25 @@ impl Args {
     }
 
     /// Returns an optional number.
+    ///
+    /// # Errors
+    /// An argument of another type.
     pub fn scalar_or(&self, name: &str, default: impl Into<Scalar>) -> Result<Scalar> {
         if self.get(name).is_some() { self.scalar(name) } else { Ok(default.into()) }
     }
 
     /// Returns an optional int.
+    ///
+    /// # Errors
+    /// An argument of another type.
     pub fn int_or(&self, name: &str, default: isize) -> Result<isize> {
         self.get(name).map_or(Ok(default), |v| v.index(self.op))
     }
 
     /// Returns an optional truth value.
+    ///
+    /// # Errors
+    /// An argument of another type.
     pub fn bool_or(&self, name: &str, default: bool) -> Result<bool> {
         match self.get(name) {
             None => Ok(default),
@@ -396,6 +423,9 @@ impl Args {
     }
 
     /// Returns an optional dtype, given as a dtype or by name.
+    ///
+    /// # Errors
+    /// An argument of another type.
     pub fn dtype(&self, name: &str) -> Result<Option<DType>> {
         match self.get(name) {
             None => Ok(None),
@@ -406,6 +436,9 @@ impl Args {
     }
 
     /// Returns a string argument.
+    ///
+    /// # Errors
+    /// A missing argument, or one of another type.
     pub fn str(&self, name: &str) -> Result<&str> {
         match self.required(name)? {
             Value::Str(s) => Ok(s),
@@ -414,6 +447,9 @@ impl Args {
     }
 
     /// Returns an optional int or sequence of ints (`axis`, `shift`).
+    ///
+    /// # Errors
+    /// An argument of another type.
     pub fn ints(&self, name: &str) -> Result<Option<Vec<isize>>> {
         match self.get(name) {
             None => Ok(None),
@@ -423,6 +459,9 @@ impl Args {
     }
 
     /// Returns a shape, given as an int or a sequence of non-negative ints.
+    ///
+    /// # Errors
+    /// A missing argument, or one of another type.
     pub fn shape(&self, name: &str) -> Result<Vec<usize>> {
         self.required(name)?;
         let to_extent = |n: isize| usize::try_from(n).map_err(|_| Error::value(self.op, format!("negative dimension {n} in '{name}'")));
