@@ -12,25 +12,42 @@ use crate::scalar::Scalar;
 /// A kind of kernel. Each op belongs to one family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 #[repr(u8)]
-#[allow(missing_docs)]
 pub enum Family {
+    /// Elementwise loops.
     Map,
+    /// Reductions over axes and of segments.
     Reduce,
+    /// Expressions that contain reductions along rows.
     Rows,
+    /// Running reductions along an axis.
     Scan,
+    /// Sums of products over shared axes.
     Contract,
+    /// Sorts of rows and of segments.
     Sort,
+    /// Elements at which a condition is true.
     Select,
+    /// Binary search in sorted arrays.
     Search,
+    /// Counts of values in bins.
     Histogram,
+    /// Elements selected by index.
     Gather,
+    /// Writes to elements selected by index.
     Scatter,
+    /// Arrays computed without inputs.
     Fill,
+    /// Copies and joins.
     Copy,
+    /// Random numbers.
     Random,
+    /// Fourier transforms.
     Fft,
+    /// Matrix decompositions and solvers.
     Linalg,
+    /// Operations on sparse matrices.
     Sparse,
+    /// Operations defined by other crates.
     Custom,
 }
 
