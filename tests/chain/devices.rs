@@ -159,7 +159,7 @@ static KILN: Accelerator = Accelerator {
     name: "kiln",
     summary: "compiles",
     kernels: &[Kernel::new(Family::Scan, |call| match settings::compile()? {
-        Compile::Background => Ok(Outcome::Declined(Reason::temporary("not baked yet"))),
+        Compile::Background => Ok(Outcome::Declined(Reason::retryable("not baked yet"))),
         Compile::Wait => {
             std::thread::sleep(BAKING);
             call.done([call.allocate_output(0)?])

@@ -289,7 +289,7 @@ fn own_indices() {
     let a = on_cpu(|| NdArray::ones([4, 5], DType::I16));
     assert_eq!(above(&a).unwrap().sum(axis(1)).unwrap().to_vec::<i64>().unwrap(), [4, 3, 2, 1]);
     let error = above(on_cpu(|| NdArray::ones(4, DType::I16))).unwrap_err().to_string();
-    assert!(error.contains("index(1) of elements that have 1 axes"), "{error}");
+    assert!(error.contains("index(1) is out of bounds for 1 axes"), "{error}");
 }
 
 #[test]
@@ -472,10 +472,10 @@ fn wrong_calls_say_why() {
     let (a, c) = on_cpu(|| Ok((NdArray::ones(3, DType::F64)?, NdArray::ones(3, DType::C128)?)));
     let why = |r: Result<NdArray>| r.unwrap_err().to_string();
     assert!(why(escape(&c, 1.0, 5)).contains("real numbers"));
-    assert!(why(escape(&a, 1.0, 2.5)).contains("`limit` is int32 here, and 2.5 is none (dtypes: float64)"));
-    assert!(why(escape(&a, 1.0, &a)).contains("`limit` is int32 here; use astype"));
-    assert!(why(nearest(&a, 1.0, 2.0)).contains("`centres` is a whole array"));
-    assert!(why(nearest(&a, 1.0, on_cpu(|| NdArray::ones(0, DType::F64)))).contains("`centres` is empty"));
+    assert!(why(escape(&a, 1.0, 2.5)).contains("`limit` must be int32, which cannot hold 2.5 (dtypes: float64)"));
+    assert!(why(escape(&a, 1.0, &a)).contains("`limit` must be int32; use astype"));
+    assert!(why(nearest(&a, 1.0, 2.0)).contains("`centres` must be an array"));
+    assert!(why(nearest(&a, 1.0, on_cpu(|| NdArray::ones(0, DType::F64)))).contains("`centres` must not be empty"));
     assert!(why(integers(&a, 1)).contains("takes integers"));
     assert!(why(escape(&a, on_cpu(|| NdArray::ones(4, DType::F64)), 5)).contains("broadcast"));
 }

@@ -3,14 +3,14 @@
 
 use std::sync::Once;
 
-use cuprum::core::ops::indexing::{TAKE, TAKE_EACH};
+use cuprum::core::ops::indexing::{FUSED_TAKE, TAKE};
 use cuprum::{
     Accelerator, Array, Availability, Call, DType, Device, Error, Family, Kernel, NdArray, Outcome, Record, Result, decline, explain,
     register, with_accelerators, with_device, with_fusion,
 };
 
 const KERNELS: &[Kernel] = &[
-    Kernel::new(Family::Gather, |_| decline!("the host does this")).ops(&[TAKE, TAKE_EACH]),
+    Kernel::new(Family::Gather, |_| decline!("the host does this")).ops(&[TAKE, FUSED_TAKE]),
     Kernel::new(Family::Map, ones),
     Kernel::new(Family::Reduce, ones),
 ];
@@ -27,7 +27,7 @@ static READER: Accelerator = Accelerator {
 
 /// Ones, for programs that take.
 fn ones(call: &Call) -> Result<Outcome> {
-    if call.program().is_none_or(|p| p.ops().all(|op| op != TAKE_EACH)) {
+    if call.program().is_none_or(|p| p.ops().all(|op| op != FUSED_TAKE)) {
         decline!("the host does this");
     }
     let ones = |n: usize| NdArray::full(call.outputs[n].layout.shape(), 1, call.outputs[n].dtype)?.stored();

@@ -175,14 +175,14 @@ fn find_or_compile(
             let may_decline = takes_long && settings::compile().is_ok_and(|c| c == Compile::Background);
             let decision = decide(key.bytes(), may_decline);
             if decision == Decision::Decline {
-                return Ok(Err(Reason::temporary(COMPILING)));
+                return Ok(Err(Reason::retryable(COMPILING)));
             }
             let source = match source() {
                 Ok(source) => source,
                 Err(op) => return Ok(Err(Reason::with(|| format!("{op} has no CUDA implementation")))),
             };
             if decision == Decision::StartBackground && start_background(context, key, &source)? {
-                return Ok(Err(Reason::temporary(COMPILING)));
+                return Ok(Err(Reason::retryable(COMPILING)));
             }
             compile(context, key, &source)?
         }

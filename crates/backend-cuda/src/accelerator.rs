@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use cuprum_core::device::DeviceDriver;
-use cuprum_core::ops::indexing::{TAKE, TAKE_EACH};
+use cuprum_core::ops::indexing::{FUSED_TAKE, TAKE};
 use cuprum_core::ops::scan::{CUMMAX, CUMMIN, CUMPROD, CUMSUM};
 use cuprum_core::{Accelerator, Availability, Device, Error, Family, Kernel, Provider, Registration, Result};
 
@@ -41,7 +41,7 @@ const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Copy, copy::run),
     Kernel::new(Family::Random, random::run),
     // Only for separate gathers: kernels with a program fuse `take`.
-    Kernel::new(Family::Gather, gather::run).ops(&[TAKE, TAKE_EACH]),
+    Kernel::new(Family::Gather, gather::run).ops(&[TAKE, FUSED_TAKE]),
     Kernel::new(Family::Contract, contract::run),
     Kernel::new(Family::Reduce, reduce::run).ops_and_bodies(reductions::OPS),
     Kernel::new(Family::Reduce, segment::run).ops(segment::OPS),

@@ -1,5 +1,6 @@
-//! Printing as NumPy does: `str` ([`Display`](std::fmt::Display)), `repr` ([`NdArray::repr`]), and the options of
-//! `numpy.printoptions`. The rules are those of NumPy's `array2string` with `floatmode='maxprec'`.
+//! Printing as NumPy does: `str` ([`Display`](std::fmt::Display)), `repr` ([`NdArray::repr`]), and `numpy.printoptions`.
+//!
+//! The rules are those of NumPy's `array2string` with `floatmode='maxprec'`.
 
 use std::fmt;
 
@@ -12,18 +13,18 @@ use crate::error::{Result, shape_text};
 use crate::index::Item;
 use crate::scalar::Scalar;
 
-/// `numpy.printoptions`.
+/// Print options (`numpy.printoptions`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrintOptions {
-    /// Digits after the point at most.
+    /// Maximum number of digits after the point.
     pub precision: usize,
-    /// Number of elements past which the middle is left out.
+    /// Maximum number of elements that are printed in full.
     pub threshold: usize,
-    /// Elements shown at each end of an axis that is cut.
+    /// Number of elements shown at each end of a summarized axis.
     pub edgeitems: usize,
-    /// Characters a line at most.
+    /// Maximum number of characters per line.
     pub linewidth: usize,
-    /// Never exponents, however small or different the numbers.
+    /// Whether to never use exponents.
     pub suppress: bool,
 }
 
@@ -43,14 +44,14 @@ impl fmt::Display for NdArray {
 }
 
 impl fmt::Display for Scalar {
-    /// Python's text of the number: `True`, `1e+16`, `(1-2j)`. [`scalar_text`] gives that of a narrower dtype.
+    /// Formats the number as Python does: `True`, `1e+16`, `(1-2j)`. See [`scalar_text`] for narrower dtypes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&scalar_text(*self, self.default_dtype()))
     }
 }
 
 impl fmt::Debug for NdArray {
-    /// Says what the array is without running it.
+    /// Formats dtype, shape and device, without evaluating the array.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = if self.is_deferred() { ", deferred" } else { "" };
         write!(f, "NdArray({} {} on {}{state})", self.dtype(), shape_text(self.shape()), self.device())
@@ -58,8 +59,12 @@ impl fmt::Debug for NdArray {
 }
 
 impl NdArray {
-    /// NumPy's `repr`: `array([1., 2.], dtype=float32)`. Waits for the device.
+    /// Returns NumPy's `repr`, such as `array([1., 2.], dtype=float32)`. Waits for the device.
     ///
+    /// # Errors
+    /// Errors of evaluation, or too little memory.
+    ///
+    /// # Examples
     /// ```
     /// # use cuprum_backend_cpu as _;
     /// # extern crate cuprum_core as cuprum;
@@ -92,7 +97,10 @@ impl NdArray {
     }
 }
 
-/// NumPy's `str` under given options (`numpy.array2string`). Of a large array only the shown edges leave the device.
+/// Returns NumPy's `str` under given options (`numpy.array2string`). Only the printed elements of a large array are copied to the host.
+///
+/// # Errors
+/// Errors of evaluation, or too little memory.
 pub fn array2string(array: &NdArray, options: &PrintOptions) -> Result<String> {
     if array.size() == 0 {
         return Ok("[]".to_string());
@@ -103,7 +111,7 @@ pub fn array2string(array: &NdArray, options: &PrintOptions) -> Result<String> {
     Ok(Printer::new(array, options, " ", "")?.text())
 }
 
-/// Python's text of a single number of a dtype (`str(numpy.float32(0.1))`).
+/// Returns Python's text of a number of a dtype (`str(numpy.float32(0.1))`).
 pub fn scalar_text(value: Scalar, dtype: DType) -> String {
     let float = |v: f64, dtype: DType| {
         if v.is_nan() {
@@ -113,12 +121,12 @@ pub fn scalar_text(value: Scalar, dtype: DType) -> String {
             return if v < 0.0 { "-inf" } else { "inf" }.to_string();
         }
         let size = v.abs();
-        let most = match dtype {
+        let limit = match dtype {
             DType::F16 => 1e3,
             DType::F32 => 1e6,
             _ => 1e16,
         };
-        if size != 0.0 && !(1e-4..most).contains(&size) {
+        if size != 0.0 && !(1e-4..limit).contains(&size) {
             return scientific(v, dtype, usize::MAX, 0).replace(".e", "e");
         }
         let text = positional(v, dtype, usize::MAX);
@@ -139,16 +147,16 @@ pub fn scalar_text(value: Scalar, dtype: DType) -> String {
     }
 }
 
-/// Numbers that are formatted without asking whether there is memory for their text.
-const FEW: usize = 1 << 12;
-/// Bytes that formatting takes for each number, about.
-const PER_NUMBER: usize = 256;
+/// Maximum number of elements that are formatted without a check of available memory.
+const MAX_UNCHECKED: usize = 1 << 12;
+/// Estimated bytes that formatting needs per element.
+const BYTES_PER_ELEMENT: usize = 256;
 
-/// Elements formatted to one width, and the shape they are laid out in.
+/// Elements formatted to a common width, and the shape to print them in.
 struct Printer<'a> {
     words: Vec<String>,
     shape: Vec<usize>,
-    /// Axes whose middle is left out; their extent in `shape` is twice `edgeitems`.
+    /// Whether each axis is summarized; its extent in `shape` is then twice `edgeitems`.
     cut: Vec<bool>,
     options: &'a PrintOptions,
     separator: &'a str,
@@ -170,9 +178,9 @@ impl<'a> Printer<'a> {
             let ends = [part(Item::range(None, edge as isize, 1))?, part(Item::range(-(edge as isize), None, 1))?];
             shown = crate::ops::manipulation::concat(&ends, axis as isize)?;
         }
-        // Numbers, words and the text of each axis take many small allocations, which cannot fail one by one.
-        if shown.size() > FEW {
-            try_ensure("array2string", shown.size().saturating_mul(PER_NUMBER))?;
+        // Formatting makes many small infallible allocations, so their total is checked first.
+        if shown.size() > MAX_UNCHECKED {
+            try_ensure("array2string", shown.size().saturating_mul(BYTES_PER_ELEMENT))?;
         }
         let (dtype, item) = (array.dtype(), array.dtype().itemsize());
         let values: Vec<Scalar> = shown.to_bytes()?.chunks_exact(item).map(|b| Scalar::from_bytes(dtype, b)).collect();
@@ -181,14 +189,14 @@ impl<'a> Printer<'a> {
 
     fn text(&self) -> String {
         if self.shape.is_empty() {
-            // Alone, `True` needs no space to stand under `False`.
+            // A 0-d bool is not padded to the width of `False`.
             return self.words.first().map(|w| w.trim_start().to_string()).unwrap_or_default();
         }
-        self.level(0, 0, self.prefix + 1, self.options.linewidth)
+        self.format_axis(0, 0, self.prefix + 1, self.options.linewidth)
     }
 
-    /// One axis, from word `start`, continuing lines at column `indent`.
-    fn level(&self, axis: usize, start: usize, indent: usize, width: usize) -> String {
+    /// Formats one axis from word `start`. Continuation lines are indented to column `indent`.
+    fn format_axis(&self, axis: usize, start: usize, indent: usize, width: usize) -> String {
         let n = self.shape[axis];
         let stride: usize = self.shape[axis + 1..].iter().product();
         let gap = self.cut[axis].then_some(n / 2);
@@ -223,7 +231,7 @@ impl<'a> Printer<'a> {
                     out += &format!("{hanging}...{between}");
                 }
                 out += &hanging;
-                out += &self.level(axis + 1, start + i * stride, indent + 1, width - 1);
+                out += &self.format_axis(axis + 1, start + i * stride, indent + 1, width - 1);
                 if i + 1 < n {
                     out += &between;
                 }
@@ -233,6 +241,7 @@ impl<'a> Printer<'a> {
     }
 }
 
+/// Formats elements to a common width.
 fn words(values: &[Scalar], dtype: DType, options: &PrintOptions) -> Vec<String> {
     match dtype.kind() {
         Kind::Float => {
@@ -259,10 +268,10 @@ fn words(values: &[Scalar], dtype: DType, options: &PrintOptions) -> Vec<String>
     }
 }
 
-/// Common layout of some floats: NumPy's `FloatingFormat`.
+/// A common format for several floats (NumPy's `FloatingFormat`).
 struct FloatFormat {
     dtype: DType,
-    exponent: bool,
+    has_exponent: bool,
     precision: usize,
     left: usize,
     right: usize,
@@ -275,17 +284,17 @@ impl FloatFormat {
         let finite: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
         let sizes = finite.iter().map(|v| v.abs()).filter(|v| *v != 0.0);
         let (max, min) = (sizes.clone().fold(0.0, f64::max), sizes.fold(f64::INFINITY, f64::min));
-        // NumPy's own limits, where it compares in the dtype.
-        let most = match dtype {
+        // NumPy compares these limits in the dtype.
+        let limit = match dtype {
             DType::F16 => 1e3,
             DType::F32 => 1e6,
             _ => 1e8,
         };
-        let exponent =
-            max > 0.0 && (max >= most || (!options.suppress && (min < rounded(1e-4, dtype) || rounded(max / min, dtype) > 1000.0)));
-        let mut f = FloatFormat { dtype, exponent, precision: options.precision, left: 0, right: 0, exponent_digits: 0, plus };
+        let has_exponent =
+            max > 0.0 && (max >= limit || (!options.suppress && (min < rounded(1e-4, dtype) || rounded(max / min, dtype) > 1000.0)));
+        let mut f = FloatFormat { dtype, has_exponent, precision: options.precision, left: 0, right: 0, exponent_digits: 0, plus };
         let signed = |v: f64, text: String| if plus && !v.is_sign_negative() { format!("+{text}") } else { text };
-        if exponent {
+        if has_exponent {
             let texts: Vec<String> = finite.iter().map(|&v| signed(v, scientific(v, dtype, options.precision, 0))).collect();
             let parts = texts.iter().filter_map(|t| t.split_once('e')).filter_map(|(m, e)| m.split_once('.').map(|(i, frac)| (i, frac, e)));
             for (int, fraction, e) in parts {
@@ -325,15 +334,15 @@ impl FloatFormat {
             let text = if plus { format!("+{text}") } else { text.to_string() };
             return format!("{text:>width$}");
         }
-        let text = if self.exponent {
-            // Mantissas have one length: digits of the number itself, where the shortest text has fewer.
+        let text = if self.has_exponent {
+            // All mantissas have the same length, so a shorter text is extended with exact digits.
             let (digits, e) = exact(v, self.precision);
             exponential(v, &digits, e, self.exponent_digits)
         } else {
             positional(v, self.dtype, self.precision)
         };
         let text = if plus { format!("+{text}") } else { text };
-        if self.exponent {
+        if self.has_exponent {
             return format!("{text:>width$}");
         }
         let (int, fraction) = text.split_once('.').unwrap_or((&text, ""));
@@ -341,7 +350,7 @@ impl FloatFormat {
     }
 }
 
-/// Fewest decimal digits that read back as the same number of `dtype`: mantissa digits and decimal exponent.
+/// Returns the fewest mantissa digits that parse to the same number of `dtype`, and the decimal exponent.
 fn shortest(v: f64, dtype: DType) -> (String, i32) {
     let text = match dtype {
         DType::F32 => format!("{:e}", v as f32),
@@ -358,7 +367,7 @@ fn shortest(v: f64, dtype: DType) -> (String, i32) {
     (mantissa.trim_start_matches('-').replace('.', ""), e.parse().unwrap_or(0))
 }
 
-/// Without exponent: shortest digits, at most `precision` after the point, trailing zeros off but the point kept.
+/// Formats without exponent, with the shortest digits and at most `precision` after the point. Keeps the point, drops trailing zeros.
 fn positional(v: f64, dtype: DType, precision: usize) -> String {
     let (digits, e) = shortest(v, dtype);
     let fraction_digits = (digits.len() as i32 - 1 - e).max(0) as usize;
@@ -379,7 +388,7 @@ fn positional(v: f64, dtype: DType, precision: usize) -> String {
     format!("{sign}{text}")
 }
 
-/// With exponent: shortest digits, at most `precision` after the point, and at least two digits of exponent.
+/// Formats with an exponent of at least two digits and the shortest mantissa, at most `precision` digits after the point.
 fn scientific(v: f64, dtype: DType, precision: usize, exponent_digits: usize) -> String {
     let (mut digits, mut e) = shortest(v, dtype);
     if digits.len() - 1 > precision {
@@ -389,21 +398,21 @@ fn scientific(v: f64, dtype: DType, precision: usize, exponent_digits: usize) ->
     exponential(v, &digits[..=kept], e, exponent_digits)
 }
 
-/// The digits of a number, rounded to so many after the first, and its decimal exponent.
+/// Returns the exact digits of a number, rounded to `precision` digits after the first, and its decimal exponent.
 fn exact(v: f64, precision: usize) -> (String, i32) {
     let text = format!("{:.*e}", precision, v.abs());
     let (mantissa, e) = text.split_once('e').unwrap_or((&text, "0"));
     (mantissa.replace('.', ""), e.parse().unwrap_or(0))
 }
 
-/// Digits with sign, point and exponent.
+/// Formats digits with sign, point and exponent.
 fn exponential(v: f64, digits: &str, e: i32, exponent_digits: usize) -> String {
     let sign = if v.is_sign_negative() { "-" } else { "" };
     let width = exponent_digits.max(2);
     format!("{sign}{}.{}e{}{:0width$}", &digits[..1], &digits[1..], if e < 0 { '-' } else { '+' }, e.unsigned_abs())
 }
 
-/// A number as `dtype` holds it.
+/// Returns a number rounded to `dtype`.
 fn rounded(v: f64, dtype: DType) -> f64 {
     match dtype {
         DType::F16 => f16::from_f64(v).to_f64(),
@@ -432,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn floats_as_numpy_prints_them() {
+    fn floats_print_as_in_numpy() {
         assert_eq!(text(&[1.0, 2.5, -3.0], DType::F64), "[ 1.   2.5 -3. ]");
         assert_eq!(text(&[1e-5, 1.0], DType::F64), "[1.e-05 1.e+00]");
         assert_eq!(text(&[0.1, 1.0 / 3.0], DType::F64), "[0.1        0.33333333]");
@@ -442,7 +451,7 @@ mod tests {
         assert_eq!(text(&[0.0], DType::F64), "[0.]");
         assert_eq!(text(&[f16::from_f64(0.1).to_f64()], DType::F16), "[0.1]");
         assert_eq!(text(&[1e100, -1e-100], DType::F64), "[ 1.e+100 -1.e-100]");
-        // Wide enough, the text shows what the narrow dtypes hold.
+        // In float64 the text shows the rounded values of narrow dtypes.
         let narrow = |v: f64| (v as f32).into();
         assert_eq!(text(&[narrow(1e-5), narrow(1.2345678e10)], DType::F32), "[9.9999997e-06 1.2345678e+10]");
         assert_eq!(text(&[narrow(1e-4), 1.0], DType::F32), "[1.e-04 1.e+00]");
@@ -453,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn scalars_as_python_prints_them() {
+    fn scalars_print_as_in_python() {
         assert_eq!(scalar_text(Scalar::Float(1.0), DType::F64), "1.0");
         assert_eq!(scalar_text(Scalar::Float(1e16), DType::F64), "1e+16");
         assert_eq!(format!("{:>5} {} {}", Scalar::Bool(true), Scalar::Int(-3), Scalar::Float(2.0)), " True -3 2.0");

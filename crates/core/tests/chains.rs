@@ -1,5 +1,4 @@
-//! Operations that share a node, and expressions that were evaluated a moment ago: neither can be seen in a value, in what `explain` tells
-//! or in who is asked.
+//! Operation chaining and launch caches change neither values nor `explain` nor the accelerators that serve a call.
 
 use cuprum_core::call;
 use cuprum_core::ops::elementwise::SQUARE;
@@ -10,8 +9,8 @@ use cuprum_core::{
 
 use cuprum_backend_cpu as _;
 
-/// 0, 1, ... as float32 in memory of its own.
-fn counted(n: usize) -> NdArray {
+/// Returns 0, 1, ... as a stored float32 array.
+fn iota(n: usize) -> NdArray {
     NdArray::arange(0, n, 1).unwrap().astype(DType::F32).unwrap().eval().unwrap().clone()
 }
 
@@ -19,8 +18,8 @@ fn values(a: &NdArray) -> Vec<f32> {
     a.to_vec().unwrap()
 }
 
-/// An expression gives the same bytes fused and run node by node.
-fn same_without_fusion(expression: impl Fn() -> Result<NdArray>) -> Vec<u8> {
+/// Returns the bytes of an expression, after checking that fusion does not change them.
+fn bytes_with_and_without_fusion(expression: impl Fn() -> Result<NdArray>) -> Vec<u8> {
     let alone = with_fusion(false, || expression().unwrap().to_bytes().unwrap());
     let fused = expression().unwrap().to_bytes().unwrap();
     assert_eq!(fused, alone);
@@ -28,8 +27,8 @@ fn same_without_fusion(expression: impl Fn() -> Result<NdArray>) -> Vec<u8> {
 }
 
 #[test]
-fn who_is_held_keeps_its_value() {
-    let a = counted(5);
+fn held_arrays_keep_their_values() {
+    let a = iota(5);
     let x = &a + 1;
     let y = &x * 2;
     assert_eq!((values(&y), values(&x)), (vec![2.0, 4.0, 6.0, 8.0, 10.0], vec![1.0, 2.0, 3.0, 4.0, 5.0]));
@@ -41,20 +40,20 @@ fn who_is_held_keeps_its_value() {
 
     let x = &a + 1;
     let held_by_an_expression = &x - 1;
-    let y = x * 2; // nor here
+    let y = x * 2; // `held_by_an_expression` refers to it
     assert_eq!((values(&y)[4], values(&held_by_an_expression)), (10.0, values(&a)));
 }
 
 #[test]
-fn a_chain_has_the_dtypes_and_shapes_of_its_operations() {
-    let a = counted(6);
+fn chains_keep_dtypes_and_shapes() {
+    let a = iota(6);
     let x = (&a + 1).astype(DType::I64).unwrap() * 3;
     assert_eq!((x.dtype(), x.to_vec::<i64>().unwrap()[5]), (DType::I64, 18));
     let x = 1 - (&a - 2) / 4;
     assert_eq!(values(&x), [1.5, 1.25, 1.0, 0.75, 0.5, 0.25]);
-    let wide = (&a + 1) + counted(12).reshape([2, 6]).unwrap() * 2;
+    let wide = (&a + 1) + iota(12).reshape([2, 6]).unwrap() * 2;
     assert_eq!((wide.shape(), values(&wide)[11]), (&[2, 6][..], 28.0));
-    let stays = counted(12).reshape([2, 6]).unwrap() * 2 + &a;
+    let stays = iota(12).reshape([2, 6]).unwrap() * 2 + &a;
     assert_eq!((stays.shape(), values(&stays)[11]), (&[2, 6][..], 27.0));
     let above = where_((&a + 1).greater(3).unwrap(), &a * -1, 0.5).unwrap();
     assert_eq!(values(&above), [0.5, 0.5, 0.5, -3.0, -4.0, -5.0]);
@@ -62,14 +61,14 @@ fn a_chain_has_the_dtypes_and_shapes_of_its_operations() {
 }
 
 #[test]
-#[allow(clippy::assign_op_pattern)] // `x += 1` leaves the handle where it is, and would be no chain
-fn long_chains_are_cut() {
-    let mut x = counted(3) - counted(3);
+#[allow(clippy::assign_op_pattern)] // `x += 1` keeps its handle and would not be chained
+fn long_chains_are_split() {
+    let mut x = iota(3) - iota(3);
     for _ in 0..1000 {
         x = x + 1;
     }
     assert_eq!(values(&x), [1000.0; 3]);
-    let a = counted(3);
+    let a = iota(3);
     let (sum, records) = explain(|| {
         let mut x = &a - &a;
         for _ in 0..60 {
@@ -78,12 +77,12 @@ fn long_chains_are_cut() {
         values(&x)
     });
     assert_eq!(sum, [0.0, 60.0, 120.0]);
-    assert!((2..10).contains(&records.len()), "a dozen inputs at a time: {}", records.len());
+    assert!((2..10).contains(&records.len()), "twelve inputs per expression: {}", records.len());
 }
 
 #[test]
-fn what_a_reduction_took_in_is_computed_once_more_at_most() {
-    let a = counted(4);
+fn fused_inputs_of_reductions_are_recomputed_at_most_once() {
+    let a = iota(4);
     let (sums, records) = explain(|| {
         let mut sums = Vec::new();
         let mut x = &a - &a;
@@ -99,45 +98,45 @@ fn what_a_reduction_took_in_is_computed_once_more_at_most() {
 }
 
 #[test]
-fn expressions_alike_but_for_a_part_are_told_apart() {
-    let f32s = counted(24);
+fn similar_expressions_do_not_share_cache_entries() {
+    let f32s = iota(24);
     let f64s = f32s.astype(DType::F64).unwrap().eval().unwrap().clone();
-    let turned = f32s.reshape([4, 6]).unwrap().t().unwrap();
-    let every_other = counted(48).index(s![..;2]).unwrap();
+    let transposed = f32s.reshape([4, 6]).unwrap().t().unwrap();
+    let every_other = iota(48).index(s![..;2]).unwrap();
     let backwards = f32s.index(s![..;-1]).unwrap();
-    let one = counted(2).index(s![1..]).unwrap();
+    let one = iota(2).index(s![1..]).unwrap();
     let flat = f32s.reshape([6, 4]).unwrap();
     let mut seen = Vec::new();
     for _ in 0..2 {
         for constant in [3.0, -0.0, 0.0, f64::NAN, 3.0] {
-            for a in [&f32s, &f64s, &every_other, &backwards, &turned, &flat] {
-                seen.push(same_without_fusion(|| Ok((a * constant + &one) / 7 - a)));
-                seen.push(same_without_fusion(|| Ok((a * constant + a) / 7 - &one)));
-                seen.push(same_without_fusion(|| Ok(((a * constant + a) / 7).sqrt()? - a)));
+            for a in [&f32s, &f64s, &every_other, &backwards, &transposed, &flat] {
+                seen.push(bytes_with_and_without_fusion(|| Ok((a * constant + &one) / 7 - a)));
+                seen.push(bytes_with_and_without_fusion(|| Ok((a * constant + a) / 7 - &one)));
+                seen.push(bytes_with_and_without_fusion(|| Ok(((a * constant + a) / 7).sqrt()? - a)));
             }
         }
     }
     let (first, second) = seen.split_at(seen.len() / 2);
     assert_eq!(first, second);
-    assert_ne!(first[0], first[3 * 6], "another constant");
-    assert_ne!(first[0], first[3 * 2], "other strides");
+    assert_ne!(first[0], first[3 * 6], "different constants");
+    assert_ne!(first[0], first[3 * 2], "different strides");
 }
 
 #[test]
 fn constants_reach_every_element() {
     for n in [1, 2, 255, 256, 257, 511, 512, 1000, 1024, 2047, 2048, 2049, 5000] {
-        let a = counted(n);
+        let a = iota(n);
         let expected: Vec<f32> = (0..n).map(|i| if i % 2 == 0 { (1.0 - i as f32) * 2.0 } else { 0.25 }).collect();
         let even = (&a % 2).equal(0).unwrap();
         assert_eq!(values(&where_(even, (1 - &a) * 2, 0.25).unwrap()), expected, "{n}");
         let two = NdArray::from_slice(&[2.0f32]).unwrap();
         assert_eq!(values(&(&two * &a + &two * &two)), (0..n).map(|i| i as f32 * 2.0 + 4.0).collect::<Vec<_>>(), "{n}");
-        let halves = same_without_fusion(|| add((&a * 0.5).astype(DType::F16)?.multiply(3)?, &two));
+        let halves = bytes_with_and_without_fusion(|| add((&a * 0.5).astype(DType::F16)?.multiply(3)?, &two));
         assert_eq!(halves.len(), 4 * n);
     }
 }
 
-/// Takes squares of uint16, and says that all are 7.
+/// A wrong accelerator that answers 7 for all squares of uint16.
 static SEVENS: Accelerator = Accelerator {
     name: "sevens",
     device: "cpu",
@@ -158,19 +157,19 @@ fn sevens(call: &Call) -> Result<Outcome> {
 }
 
 #[test]
-fn orders_and_explain_hold_for_what_was_evaluated_before() {
+fn cached_expressions_follow_changes_of_order() {
     register(&SEVENS).unwrap();
-    let a = counted(10).astype(DType::U16).unwrap().eval().unwrap().clone();
+    let a = iota(10).astype(DType::U16).unwrap().eval().unwrap().clone();
     let squares = || explain(|| a.square().unwrap().to_vec::<u16>().unwrap()[3]);
     for _ in 0..3 {
         for (order, expected, by) in [("", 9, "cpu"), ("sevens", 7, "sevens")] {
             let (value, records) = with_accelerators(order, squares).unwrap();
-            let [record] = &records[..] else { panic!("one call, not {records:?}") };
+            let [record] = &records[..] else { panic!("expected one call, got {records:?}") };
             assert_eq!((value, record.served_by), (expected, Some(by)));
             assert_eq!(record.expression.as_deref(), Some("square(a0)"));
         }
     }
-    let floats = counted(10);
+    let floats = iota(10);
     let (value, records) = with_accelerators("sevens", || explain(|| values(&floats.square().unwrap())[3])).unwrap();
     assert_eq!((value, records[0].declined.len()), (9.0, 1), "declined, then served by the base");
 }

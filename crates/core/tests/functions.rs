@@ -1,4 +1,4 @@
-//! Functions declared by `#[numpy(..)]` outside the core.
+//! Functions declared by `#[numpy(..)]` outside of core.
 
 use cuprum_backend_cpu as _;
 extern crate cuprum_core as cuprum;
@@ -22,9 +22,9 @@ pub fn count(arrays: &[NdArray], label: &str) -> Result<(usize, bool)> {
     Ok((arrays.len(), label != "none"))
 }
 
-/// A number by a call of its own.
-#[numpy("test.own(x)", call = |args: &cuprum::Args| Ok(Value::Scalar(args.scalar("x")?)))]
-pub fn own(_x: f64) -> Result<f64> {
+/// A number, read by a custom `call`.
+#[numpy("test.custom_call(x)", call = |args: &cuprum::Args| Ok(Value::Scalar(args.scalar("x")?)))]
+pub fn custom_call(_x: f64) -> Result<f64> {
     Ok(0.0)
 }
 
@@ -42,7 +42,7 @@ fn numbers(value: Value) -> Vec<f64> {
 }
 
 #[test]
-fn a_declaration_carries_path_signature_and_summary() {
+fn declarations_have_path_signature_and_summary() {
     let function = Function::find("test.scaled_sum").unwrap();
     assert_eq!((function.namespace, function.name), ("test", "scaled_sum"));
     assert_eq!(function.parameters, "x1, x2, /, factor=2, *, dtype=None");
@@ -63,7 +63,7 @@ fn arguments_are_read_by_position_keyword_and_default() {
     assert_eq!((result.dtype(), result.to_vec::<f32>().unwrap()), (DType::F32, vec![1.0, 1.5]));
     let Value::Tuple(items) = call("test.count", vec![Value::tuple([a.clone(), a])], &[]).unwrap() else { panic!() };
     assert!(matches!(items[..], [Value::Scalar(Scalar::Int(2)), Value::Scalar(Scalar::Bool(false))]), "{items:?}");
-    assert_eq!(numbers(call("test.own", vec![7.into()], &[]).unwrap()), [7.0]);
+    assert_eq!(numbers(call("test.custom_call", vec![7.into()], &[]).unwrap()), [7.0]);
 }
 
 #[test]

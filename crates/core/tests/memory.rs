@@ -1,10 +1,10 @@
-//! The pool of host memory: reuse, statistics, the limit. One test, because the counts are the process'.
+//! The pool of host memory: reuse, statistics and the limit. It is one test, since the counters are process-wide.
 
 use cuprum_backend_cpu as _;
 use cuprum_core::buffer::HostBuffer;
 use cuprum_core::{DType, Device, Error, NdArray, with_device};
 
-/// Smaller under miri, which takes a thousand times as long.
+/// Smaller under Miri, which is about 1000 times slower.
 const MIB: usize = if cfg!(miri) { 1 << 13 } else { 1 << 20 };
 
 #[test]
@@ -15,7 +15,7 @@ fn reuse_statistics_and_limit() {
     let start = stats();
     assert_eq!((start.used, start.cached, start.limit), (0, 0, None));
 
-    // A freed block is handed out again to a request of its class, whatever the dtype.
+    // A request of the same size class reuses a freed block, whatever the dtype.
     let a = array(8).unwrap();
     assert_eq!((stats().used, stats().misses), (8 * MIB, start.misses + 1));
     let first = HostBuffer::uninit(8 * MIB).unwrap();
@@ -30,7 +30,7 @@ fn reuse_statistics_and_limit() {
     drop((a, zeros));
     assert_eq!((stats().used, stats().cached), (0, 16 * MIB));
 
-    // The limit covers arrays and what is kept; kept blocks make room.
+    // The limit covers arrays and cached blocks. Cached blocks are released to stay within it.
     Device::CPU.set_memory_limit(Some(20 * MIB)).unwrap();
     let a = array(12).unwrap();
     assert!(stats().reserved <= 20 * MIB, "{:?}", stats());
@@ -47,13 +47,13 @@ fn reuse_statistics_and_limit() {
     array(16).unwrap();
     Device::CPU.set_memory_limit(None).unwrap();
 
-    // What no machine has is an error as well, and nothing is lost by it.
+    // Requests beyond the machine's memory are errors without side effects.
     assert!(matches!(HostBuffer::uninit(usize::MAX), Err(Error::OutOfMemory { .. })));
     assert!(cfg!(miri) || matches!(HostBuffer::uninit(1 << 60), Err(Error::OutOfMemory { .. })));
     Device::CPU.free_all().unwrap();
     assert_eq!((stats().used, stats().cached, stats().reserved), (0, 0, 0));
 
-    // Many threads at once: everything comes back, and no two hold the same block.
+    // Blocks that threads hold at the same time are distinct, and all are returned.
     std::thread::scope(|scope| {
         for t in 0..4u8 {
             scope.spawn(move || {

@@ -1,9 +1,9 @@
-//! Promotion against the table that NumPy 2 and ml_dtypes make (`promotion.txt`, written by scripts/goldens.py).
+//! Promotion compared with the table of NumPy 2 and ml_dtypes (`promotion.txt`, written by scripts/goldens.py).
 
 use cuprum_core::op::{ArgType, result_type};
 use cuprum_core::{Complex, DType, Scalar};
 
-/// Lines of the table: left, right, result.
+/// Returns the lines of the table: left, right, result.
 fn table() -> Vec<(DType, &'static str, DType)> {
     let parse = |name: &str| DType::parse(name).unwrap();
     include_str!("promotion.txt")
@@ -17,7 +17,7 @@ fn table() -> Vec<(DType, &'static str, DType)> {
 }
 
 #[test]
-fn pairs_promote_as_numpy_promotes_them() {
+fn pairs_promote_as_in_numpy() {
     let pairs: Vec<_> = table().into_iter().filter(|(_, right, _)| !right.starts_with("Python-")).collect();
     assert_eq!(pairs.len(), 15 * 15);
     for (left, right, result) in pairs {
@@ -43,7 +43,7 @@ fn python_scalars_are_weak() {
     }
 }
 
-/// Results are `numpy.result_type`'s of NumPy 2.4, in every order of the arguments.
+/// Expected results are from `numpy.result_type` of NumPy 2.4, for every order of the arguments.
 #[test]
 fn three_dtypes_promote_together() {
     use DType::*;

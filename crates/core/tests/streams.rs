@@ -1,4 +1,4 @@
-//! Streams, events and graphs where work is done when it is called: the same program runs, and graphs say that there are none.
+//! Streams, events and graphs on the CPU, which runs work immediately: streams are one, and graphs are unsupported.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn all_streams_of_the_cpu_are_one() -> Result<()> {
 }
 
 #[test]
-fn events_tell_the_hosts_time() -> Result<()> {
+fn events_use_the_host_clock() -> Result<()> {
     let before = Event::record(Device::CPU)?;
     std::thread::sleep(Duration::from_millis(5));
     let after = Stream::new(Device::CPU)?.record()?;
@@ -34,7 +34,7 @@ fn events_tell_the_hosts_time() -> Result<()> {
 }
 
 #[test]
-fn the_cpu_has_no_graphs_and_says_so() -> Result<()> {
+fn graph_capture_on_the_cpu_is_an_error() -> Result<()> {
     let refused = Graph::capture_on(Device::CPU, || NdArray::ones(3, DType::F32)).unwrap_err().to_string();
     assert_eq!(refused, "[graph] the device runs work synchronously and cannot capture it into a graph");
     let a = with_device(Device::CPU, || NdArray::ones(3, DType::F32))?;

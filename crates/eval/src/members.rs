@@ -2,7 +2,7 @@
 
 use cuprum_core::buffer::{try_collect, try_ensure, try_reserve};
 use cuprum_core::function::Function;
-use cuprum_core::ops::value::{Items, MOST_ITEMS, Value};
+use cuprum_core::ops::value::{Items, MAX_ITEMS, Value};
 use cuprum_core::{Device, Error, Kind, NdArray, Result, Scalar};
 
 use crate::fault::{Checked, Fault};
@@ -151,8 +151,8 @@ fn nested(array: &NdArray) -> Result<Value> {
     // Number of lists along each axis.
     let lists: Vec<usize> = shape.iter().scan(1usize, |count, &n| Some(std::mem::replace(count, count.saturating_mul(n)))).collect();
     let values = lists.iter().copied().fold(array.size(), usize::saturating_add);
-    if values > MOST_ITEMS {
-        return Err(Error::value(OP, format!("{values} values are too many for a list (at most {MOST_ITEMS}); keep them in the array")));
+    if values > MAX_ITEMS {
+        return Err(Error::value(OP, format!("{values} values are too many for a list (at most {MAX_ITEMS}); keep them in the array")));
     }
     // Each value, and the reference count, length and nesting of each list.
     let of_lists = (values - array.size()).saturating_mul(size_of::<[usize; 8]>());

@@ -86,7 +86,7 @@ fn operation(function: &Function, functions: &[Function], source: TokenStream, l
         match function.cost {
             Cost::Cheap => "Cheap",
             Cost::Medium => "Medium",
-            Cost::Dear => "Dear",
+            Cost::Expensive => "Expensive",
         },
         Span::call_site(),
     );

@@ -2,7 +2,7 @@
 
 use cuprum_core::array::Array;
 use cuprum_core::layout::{Dims, Strides};
-use cuprum_core::plan::elementwise::across;
+use cuprum_core::plan::elementwise::transposed_axis;
 use cuprum_core::{Element, Result, StoredArray, with_dtype};
 use smallvec::SmallVec;
 
@@ -88,7 +88,7 @@ impl<'a> Source<'a> {
 
     /// Whether it is contiguous from row to row, and in long steps along them: rows are gathered a band at a time.
     pub fn is_turned(&self) -> bool {
-        let rows = across(&self.strides).filter(|axis| axis + 2 == self.strides.len());
+        let rows = transposed_axis(&self.strides).filter(|axis| axis + 2 == self.strides.len());
         self.access == Access::Strided && rows.is_some_and(|axis| self.strides[axis] == 1)
     }
 

@@ -371,9 +371,9 @@ fn cost(program: &Program) -> usize {
             Cost::Cheap => 1,
             Cost::Medium => 4,
             // A loop, or several functions.
-            Cost::Dear if op.0.body.is_some() => 64,
-            Cost::Dear if program.steps[step.args[0] as usize].dtype == DType::F32 => 4,
-            Cost::Dear => 16,
+            Cost::Expensive if op.0.body.is_some() => 64,
+            Cost::Expensive if program.steps[step.args[0] as usize].dtype == DType::F32 => 4,
+            Cost::Expensive => 16,
         },
         StepKind::Fold(_) => 1,
         _ => 0,
@@ -489,11 +489,11 @@ fn body_instruction(program: &Program, i: usize, op: Op, body: &Body) -> Result<
     let generic = body.generic(dtype, step.dtype);
     let of = |of: Type| if let Type::Fixed(dtype) = of { dtype } else { generic };
     let arity = usize::from(Body::arity(body.parameters));
-    if step.args().len() != arity || step.dtype != of(body.result) || body.places().any(|(at, p)| dtype(at) != of(p.of)) {
+    if step.args().len() != arity || step.dtype != of(body.result) || body.indexed_parameters().any(|(at, p)| dtype(at) != of(p.of)) {
         return Err(refuse());
     }
     let mut whole = SmallVec::new();
-    for (at, _) in body.places().filter(|(_, p)| p.kind == ParameterKind::Whole) {
+    for (at, _) in body.indexed_parameters().filter(|(_, p)| p.kind == ParameterKind::Whole) {
         let [elements, len] = [at, at + 1].map(|n| program.steps[step.args[n] as usize]);
         let (StepKind::Input(input), StepKind::Param(n), DType::I64) = (elements.kind, len.kind, len.dtype) else {
             return Err(refuse());

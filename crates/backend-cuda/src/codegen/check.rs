@@ -1,7 +1,7 @@
 //! Programs that together use every row of the expression table, for compiling kernels without a device.
 
 use cuprum_core::op::{ArgType, MAX_ARITY};
-use cuprum_core::ops::indexing::TAKE_EACH;
+use cuprum_core::ops::indexing::FUSED_TAKE;
 use cuprum_core::{DType, Family, Op, Program, Scalar, StepKind};
 
 /// For each dtype, programs with many results: every operation that takes it, and its conversions.
@@ -74,7 +74,7 @@ pub fn taking(table: DType, indices: DType) -> Program {
     let first = p.push(StepKind::Input(1), table, &[]);
     let index = p.push(StepKind::Input(2), indices, &[]);
     let length = p.push_param(Scalar::Int(1), indices);
-    let element = p.push(StepKind::Apply(TAKE_EACH), table, &[first, index, length]);
+    let element = p.push(StepKind::Apply(FUSED_TAKE), table, &[first, index, length]);
     let product = p.push(StepKind::Apply(MULTIPLY), table, &[a, element]);
     p.outputs.push(product);
     p

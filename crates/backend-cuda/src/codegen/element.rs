@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use cuprum_core::body::Body;
-use cuprum_core::ops::indexing::{TAKE, TAKE_EACH};
+use cuprum_core::ops::indexing::{FUSED_TAKE, TAKE};
 use cuprum_core::{Array, Program, Step, StepKind, StoredArray};
 
 use super::{ctype, may_fault, table};
@@ -213,7 +213,7 @@ fn write_loads(out: &mut String, program: &Program, inputs: &[&str], access: Acc
 fn is_seen_whole(program: &Program, input: usize) -> bool {
     let is_input = |step: u16| program.steps[step as usize].kind == StepKind::Input(input as u16);
     program.steps.iter().any(|step| match step.kind {
-        StepKind::Apply(op) if op == TAKE_EACH => step.args().first().is_some_and(|&all| is_input(all)),
+        StepKind::Apply(op) if op == FUSED_TAKE => step.args().first().is_some_and(|&all| is_input(all)),
         StepKind::Apply(op) => {
             op.0.body.is_some_and(|body| step.args().iter().enumerate().any(|(n, &arg)| body.is_whole(n) && is_input(arg)))
         }
@@ -287,7 +287,7 @@ pub(super) fn value(program: &Program, n: usize) -> Result<Option<String>, &'sta
         StepKind::Input(_) | StepKind::Fold(_) => return Ok(None),
         StepKind::Param(_) => format!("p.s{n}"),
         StepKind::Cast => format!("cast<{}>(t{})", ctype(step.dtype), step.args[0]),
-        StepKind::Apply(op) if op == TAKE_EACH => taken(program, n).ok_or(op.name())?,
+        StepKind::Apply(op) if op == FUSED_TAKE => taken(program, n).ok_or(op.name())?,
         StepKind::Apply(op) => match op.0.body {
             Some(body) => call(program, step, body).ok_or(op.name())?,
             None => table::expression(op).ok_or(op.name())?.apply(step.args()),
@@ -312,7 +312,7 @@ pub(super) fn write_takes(out: &mut String, program: &Program) {
     out.push_str(include_str!("prelude/take.cuh"));
     out.push_str("\nnamespace cuprum {\n\n__device__ inline void report(const Params& p, const Noticed& noticed) {\n");
     out.push_str("    if (noticed.step == 0) return;\n    u64 length = 0;\n");
-    for (n, step) in program.steps.iter().enumerate().filter(|(_, s)| s.kind == StepKind::Apply(TAKE_EACH)) {
+    for (n, step) in program.steps.iter().enumerate().filter(|(_, s)| s.kind == StepKind::Apply(FUSED_TAKE)) {
         let _ = writeln!(out, "    if (noticed.step == {n}) length = p.s{};", step.args[2]);
     }
     let _ = writeln!(out, "    report_fault(p.fault, 1, {}, noticed.index, length);\n}}", fault_word(TAKE, 0));

@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use cuprum_core::op::Cost;
-use cuprum_core::ops::indexing::TAKE_EACH;
+use cuprum_core::ops::indexing::FUSED_TAKE;
 use cuprum_core::{Op, Program, StepKind};
 use smallvec::SmallVec;
 
@@ -97,7 +97,7 @@ impl<'a> Stages<'a> {
     /// Whether the program has few instructions per element (one or two per step), so that temporaries need few registers.
     pub fn is_light(&self) -> bool {
         let steps = &self.program.steps;
-        let is_cheap = |op: Op| op.0.cost == Cost::Cheap && op.0.body.is_none() && op != TAKE_EACH;
+        let is_cheap = |op: Op| op.0.cost == Cost::Cheap && op.0.body.is_none() && op != FUSED_TAKE;
         steps.len() <= 16
             && steps.iter().zip(&self.varies).all(|(s, varies)| !varies || !matches!(s.kind, StepKind::Apply(op) if !is_cheap(op)))
     }

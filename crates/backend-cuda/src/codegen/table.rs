@@ -6,7 +6,7 @@
 use std::ops::Deref;
 
 use cuprum_core::ops::elementwise as core;
-use cuprum_core::ops::indexing::TAKE_EACH;
+use cuprum_core::ops::indexing::FUSED_TAKE;
 use cuprum_core::{Op, Program};
 
 /// The C++ expression of a row.
@@ -36,12 +36,12 @@ pub fn expression(op: Op) -> Option<Expression> {
 
 /// Whether an operation has a C++ expression.
 pub fn has_row(op: Op) -> bool {
-    op.0.body.is_some() || op == TAKE_EACH || expression(op).is_some()
+    op.0.body.is_some() || op == FUSED_TAKE || expression(op).is_some()
 }
 
 /// Whether a program can find an index out of bounds at run time.
 pub fn may_fault(program: &Program) -> bool {
-    program.ops().any(|op| op == TAKE_EACH)
+    program.ops().any(|op| op == FUSED_TAKE)
 }
 
 static ROWS: &[(Op, &str)] = &[

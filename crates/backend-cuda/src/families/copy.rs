@@ -114,7 +114,7 @@ impl StridedCopy {
             return Class::Contiguous(self.dims[0] * self.item);
         }
         let long = |axis: usize| self.dims[axis] >= TILE / 2;
-        match elementwise::across(&self.from) {
+        match elementwise::transposed_axis(&self.from) {
             Some(row) if self.to[last].unsigned_abs() == 1 && long(row) && long(last) => Class::Tiled(row),
             _ => Class::Strided,
         }

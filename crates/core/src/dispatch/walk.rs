@@ -340,7 +340,7 @@ fn try_kernel(call: &Call, entry: &ChainEntry, state: &mut DispatchState) -> Res
             Ok(true)
         }
         Outcome::Declined(reason) => {
-            state.declined_temporarily |= reason.is_temporary();
+            state.declined_temporarily |= reason.is_retryable();
             state.declined(entry.accelerator, reason.text());
             Ok(false)
         }

@@ -1,6 +1,8 @@
-//! Deferral. Elementwise operations build an expression; it runs as one Map when its value is needed, or enters a
-//! reduction or scan as its prologue. Reductions that are broadcast back along rows may wait too (`expr/rows.rs`). Values are immutable, so this
-//! shows in time alone, but for the last bits of sums along rows: a device may add a row in another order than a reduction by itself.
+//! Deferred evaluation of elementwise operations.
+//!
+//! Operations build an expression. It runs as one Map when its value is needed, or becomes the fused input of a reduction or scan.
+//! Reductions along rows that keep their dims may be deferred too (`expr/rows.rs`). Deferral does not change values, except for the last
+//! bits of sums along rows: a fused kernel may add a row in another order.
 
 mod chain;
 mod rows;
@@ -20,60 +22,62 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Layout, broadcast_shapes};
 use crate::op::{ArgType, Cost, MAX_ARITY, Op, Signature, TypeRule};
-use crate::ops::indexing::{TAKE_EACH, take_alone};
+use crate::ops::indexing::{FUSED_TAKE, run_fused_take};
 use crate::plan::elementwise::{LoopPlan, output_order};
 use crate::program::{Program, StepKind};
 use crate::scalar::Scalar;
 use crate::settings;
 
-use chain::{Link, Operation, chained};
+use chain::{ChainedOperation, Operation};
 pub(crate) use rows::Fold;
 use rows::RowLoop;
 
-/// Nodes in one expression before its parts are run.
+/// Maximum number of nodes in an expression. A larger one evaluates its heaviest arguments first.
 const MAX_NODES: u32 = 48;
-/// Distinct inputs of one expression before its parts are run.
+/// Maximum number of inputs of an expression. A larger one evaluates its heaviest arguments first.
 const MAX_INPUTS: u32 = 12;
 
-/// What a handle shares: dtype, shape, device, and a value in memory or still to be computed.
+/// The shared state of array handles: dtype, shape, device, and a value that is stored or deferred.
 pub struct Inner {
     pub(crate) dtype: DType,
     pub(crate) device: Device,
     pub(crate) shape: Dims,
-    /// The operation that makes the value; `None` if it was there from the beginning.
+    /// The operation that computes the value; `None` for arrays created with a value.
     op: Option<Op>,
-    /// Of an elementwise expression, the operation on its arguments; more may follow in a chain.
+    /// The first operation of an elementwise expression. Chained operations follow in [`Expr::Elementwise`].
     first: Option<Operation>,
-    /// What hung below when the operation was built.
+    /// Size and cost of the deferred expression.
     weight: Weight,
     value: OnceLock<Result<StoredArray, Box<Error>>>,
-    /// Gone once the value is there. Whoever holds the lock takes only those of arguments, which cannot lead back here.
+    /// The expression, until the value is computed.
+    ///
+    /// A thread that holds this lock locks only arguments. Expressions are acyclic, so this cannot deadlock.
     expr: Mutex<Option<Expr>>,
-    /// How often this node was computed inside somebody else's evaluation.
+    /// Number of times that this node was computed inside another array's evaluation.
     inlined: AtomicU32,
 }
 
-/// What a deferred array is computed from.
+/// The source of a deferred array's value.
 enum Expr {
-    /// The arguments of an elementwise operation, and operations on its result.
-    Elementwise { args: Operands, then: Vec<Link> },
-    /// A reduction along rows, one number for each.
+    /// An elementwise operation on `args`, and the operations chained to its result.
+    Elementwise { args: Operands, then: Vec<ChainedOperation> },
+    /// A reduction along rows, with one result per row.
     Fold(Fold),
 }
 
-/// Arguments of one operation.
+/// The arguments of an operation.
 pub(crate) type Operands = SmallVec<[Operand; 3]>;
 
-/// How much a deferred operation drags along.
+/// Size and cost of a deferred expression, including all deferred arguments.
 #[derive(Clone, Copy, Default)]
 struct Weight {
-    /// Nodes below and including this one, shared ones counted each time: an upper bound.
+    /// Number of nodes. Shared nodes count once per use, so this is an upper bound.
     nodes: u32,
-    /// Stored inputs below, likewise.
+    /// Number of stored inputs. Shared nodes count once per use.
     inputs: u32,
-    /// Cost of one element of the whole expression, in cheap operations.
+    /// Cost of one element of the expression, in cheap operations.
     cost: u32,
-    /// Deferred reductions below and including this one, likewise.
+    /// Number of deferred reductions. Shared nodes count once per use.
     folds: u32,
 }
 
@@ -82,17 +86,17 @@ struct Weight {
 pub enum Operand {
     /// An array.
     Array(NdArray),
-    /// A Python-like scalar: takes on the dtype beside it.
+    /// A Python-like scalar, which adopts the dtype of the array arguments.
     Scalar(Scalar),
 }
 
 impl Operand {
-    /// Takes it out of its place.
+    /// Moves the operand out and leaves a placeholder.
     fn take(&mut self) -> Operand {
         std::mem::replace(self, Operand::Scalar(Scalar::Bool(false)))
     }
 
-    /// What a type rule sees of it.
+    /// Returns the operand as type rules need it: an array's dtype, or a weak scalar.
     pub(crate) fn arg_type(&self) -> ArgType {
         match self {
             Operand::Array(a) => ArgType::Array(a.dtype()),
@@ -142,16 +146,16 @@ thread_local! {
     static FUSION: Cell<Option<bool>> = const { Cell::new(None) };
 }
 
-/// Whether elementwise operations of this thread are deferred: [`with_fusion`], else `CUPRUM_FUSION`, else yes.
+/// Returns whether this thread defers elementwise operations: the value of [`with_fusion`], else of `CUPRUM_FUSION`, else true.
 pub fn fusion_enabled() -> bool {
     FUSION.with(Cell::get).unwrap_or_else(settings::fusion_default)
 }
 
-/// Runs `f` with deferral switched on or off for this thread.
+/// Runs `f` with deferral enabled or disabled on this thread.
 ///
-/// Elementwise results are the same bits either way. Sums and means along rows that are part of a fused expression are so on the CPU where
-/// rows follow each other in memory, and variances of rows of up to 8 KiB. Elsewhere their last bits may differ, as terms are added in
-/// another order.
+/// Elementwise results are bit-identical either way. Reductions along rows in a fused expression may differ in the last bits, since a
+/// device may add the terms in another order. On the CPU they are identical for sums and means of contiguous rows and for variances of
+/// rows of up to 8 KiB.
 pub fn with_fusion<R>(on: bool, f: impl FnOnce() -> R) -> R {
     struct Restore(Option<bool>);
     impl Drop for Restore {
@@ -163,12 +167,15 @@ pub fn with_fusion<R>(on: bool, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Builds (and, without fusion, runs) an elementwise operation. Shape, dtype and device errors come from here.
+/// Builds an elementwise operation, and runs it unless deferral is enabled.
+///
+/// # Errors
+/// Shapes that do not broadcast, dtypes that the operation does not take, arrays on different devices, or a wrong number of arguments.
 pub fn elementwise(op: Op, args: &[Operand]) -> Result<NdArray> {
     apply(op, &mut args.iter().cloned().collect::<Operands>())
 }
 
-/// As [`elementwise`], taking the arguments out of their places.
+/// Like [`elementwise`], but moves the arguments out of the slice.
 pub(crate) fn apply(op: Op, args: &mut [Operand]) -> Result<NdArray> {
     let name = op.name();
     let rule = op.0.rule.ok_or_else(|| Error::value(name, "not an elementwise operation"))?;
@@ -182,7 +189,7 @@ pub(crate) fn apply(op: Op, args: &mut [Operand]) -> Result<NdArray> {
     build(op, args, signature)
 }
 
-/// The dtype that all arrays have and all scalars take on, if there is one.
+/// Returns the dtype that all arrays have, if all scalars can adopt it.
 fn shared_dtype(args: &[Operand]) -> Option<DType> {
     let dtype = arrays(args).next()?.dtype();
     let has_it = |arg: &Operand| match arg {
@@ -192,12 +199,12 @@ fn shared_dtype(args: &[Operand]) -> Option<DType> {
     args.iter().all(has_it).then_some(dtype)
 }
 
-/// As [`apply`], with the dtypes already decided (`astype`, and comparisons of mixed integers).
+/// Like [`apply`], with given dtypes (`astype`, and comparisons of mixed integers).
 pub(crate) fn build(op: Op, args: &mut [Operand], signature: Signature) -> Result<NdArray> {
     check(op.name(), args, &signature)?;
     let weight = bounded_weight(op, args)?;
     let operation = Operation { op, signature };
-    let out = match chained(operation, args, weight) {
+    let out = match chain::chain(operation, args, weight) {
         Some(array) => array,
         None => {
             let device = arrays(args).next().map_or_else(Device::current, |a| Ok(a.device()))?;
@@ -221,12 +228,12 @@ pub(crate) fn build(op: Op, args: &mut [Operand], signature: Signature) -> Resul
     Ok(out)
 }
 
-/// The arrays among the arguments.
+/// Returns the arrays among the arguments.
 fn arrays(args: &[Operand]) -> impl Iterator<Item = &NdArray> {
     args.iter().filter_map(|arg| if let Operand::Array(a) = arg { Some(a) } else { None })
 }
 
-/// Refuses arrays on several devices, and scalars that their dtype cannot hold.
+/// Rejects arrays on different devices and scalars that their dtype cannot hold.
 #[inline]
 pub(crate) fn check(name: &'static str, args: &[Operand], signature: &Signature) -> Result<()> {
     let mut device = None;
@@ -246,7 +253,7 @@ pub(crate) fn check(name: &'static str, args: &[Operand], signature: &Signature)
     Ok(())
 }
 
-/// The shape that the arguments broadcast to.
+/// Returns the shape that the arguments broadcast to.
 pub(crate) fn common_shape(name: &'static str, args: &[Operand]) -> Result<Dims> {
     let mut shapes: SmallVec<[&[usize]; 3]> = SmallVec::new();
     for a in arrays(args) {
@@ -255,13 +262,13 @@ pub(crate) fn common_shape(name: &'static str, args: &[Operand]) -> Result<Dims>
     broadcast_shapes(name, &shapes)
 }
 
-/// Counts what hangs below an operation, and runs the heaviest arguments while that is too much.
+/// Returns the weight of an operation on `args`. If it exceeds the limits, the heaviest arguments are evaluated first.
 fn bounded_weight(op: Op, args: &[Operand]) -> Result<Weight> {
     loop {
         let cost = match op.0.cost {
             Cost::Cheap => 1,
             Cost::Medium => 4,
-            Cost::Dear => 16,
+            Cost::Expensive => 16,
         };
         let mut sum = Weight { nodes: 1, inputs: 0, cost, folds: 0 };
         let mut heaviest: Option<(u32, &NdArray)> = None;
@@ -286,43 +293,55 @@ fn bounded_weight(op: Op, args: &[Operand]) -> Result<Weight> {
 }
 
 impl NdArray {
-    /// The arguments, while the value is not there.
+    /// Locks and returns the expression; `None` once the value is computed.
     fn expr(&self) -> MutexGuard<'_, Option<Expr>> {
         self.0.expr.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether another crate's operation that nothing is fused with has still to run.
+    /// Returns whether this is a deferred operation of another crate that cannot be fused.
     fn is_foreign(&self) -> bool {
         self.is_deferred() && self.0.op.is_some_and(|op| op.is_foreign() && op.0.body.is_none())
     }
 
-    /// Whether the value has still to be computed.
+    /// Returns whether the value is still to be computed.
     pub fn is_deferred(&self) -> bool {
         self.0.value.get().is_none()
     }
 
-    /// Runs a deferred expression now; the handle holds the value afterwards. Does not wait for the device.
+    /// Runs a deferred expression and stores its value in the handle. Does not wait for the device.
+    ///
+    /// # Errors
+    /// Errors of the evaluation. Later calls return the same error.
     pub fn eval(&self) -> Result<&NdArray> {
         self.value()?;
         Ok(self)
     }
 
-    /// The array in memory; runs a deferred expression. A failed array keeps its error and returns it each time.
+    /// Returns the array in memory, and runs a deferred expression first.
+    ///
+    /// # Errors
+    /// Errors of the evaluation. Later calls return the same error.
     pub fn stored(&self) -> Result<StoredArray> {
         self.value().cloned()
     }
 
-    /// Whether this handle alone holds the array's elements: they are in memory, and no other handle, view or deferred expression
-    /// refers to them.
+    /// Returns whether this handle is the only reference to the array's elements.
+    ///
+    /// The elements are then in memory, and no other handle, view or deferred expression refers to them.
     pub fn is_unique(&mut self) -> bool {
         let value = Arc::get_mut(&mut self.0).and_then(|inner| inner.value.get_mut());
         value.is_some_and(|value| value.as_mut().is_ok_and(StoredArray::is_unique))
     }
 
-    /// Makes this handle the only one on elements in C order, as [`Arc::make_mut`] does: a deferred array runs, and one that is
-    /// shared ([`NdArray::is_unique`]) or lies otherwise is copied. For code that then writes in place, as a kernel of the user's may:
-    /// all others keep the value that they have.
+    /// Makes the elements unique and C-contiguous, with copy-on-write like [`Arc::make_mut`].
     ///
+    /// A deferred array is evaluated. An array that is shared ([`NdArray::is_unique`]) or not contiguous is copied. A kernel may then write
+    /// to the elements in place, without effect on other handles.
+    ///
+    /// # Errors
+    /// Errors of the evaluation, or too little memory for a copy.
+    ///
+    /// # Examples
     /// ```
     /// # use cuprum_backend_cpu as _;
     /// # extern crate cuprum_core as cuprum;
@@ -346,7 +365,7 @@ impl NdArray {
         Ok(())
     }
 
-    /// [`NdArray::stored`] where it lies.
+    /// Returns a reference to the stored value. See [`NdArray::stored`].
     pub(crate) fn value(&self) -> Result<&StoredArray> {
         if self.0.value.get().is_none()
             && let Err(e) = self.run()
@@ -360,14 +379,16 @@ impl NdArray {
         }
     }
 
+    /// Stores the result of the evaluation and drops the expression.
     fn settle(&self, value: Result<StoredArray>) {
-        let _ = self.0.value.set(value.map_err(Box::new)); // a thread that raced us computed the same value
+        let _ = self.0.value.set(value.map_err(Box::new)); // if another thread was first, its value is equal
         let done = self.expr().take();
-        drop(done); // and arguments that nobody else holds, outside the lock
+        drop(done); // outside the lock, since this may drop many nodes
     }
 
+    /// Evaluates the expression and stores the value.
     fn run(&self) -> Result<()> {
-        if let Some(value) = self.taken() {
+        if let Some(value) = self.run_take() {
             self.settle(Ok(value?));
             return Ok(());
         }
@@ -384,7 +405,7 @@ impl NdArray {
         }
         if self.0.weight.nodes == 1 {
             let (mut program, mut inputs) = (Program::default(), SmallVec::new());
-            if self.flatten_alone(&mut program, &mut inputs) {
+            if self.flatten_single(&mut program, &mut inputs) {
                 if let Some(value) = self.run_program(&program, &inputs)?.pop() {
                     self.settle(Ok(value));
                 }
@@ -394,8 +415,8 @@ impl NdArray {
         let mut flat = Flattened::new(self.is_foreign(), false);
         let root = flat.visit(self, self.shape(), true)?;
         flat.program.outputs.push(root);
-        let beside = flat.worth_keeping(self.shape());
-        for (step, _) in &beside {
+        let kept = flat.extra_outputs(self.shape());
+        for (step, _) in &kept {
             flat.program.outputs.push(*step);
         }
         let outputs = self.run_program(&flat.program, &flat.inputs)?;
@@ -404,15 +425,15 @@ impl NdArray {
         if let Some(first) = outputs.next() {
             self.settle(Ok(first));
         }
-        for ((_, array), value) in beside.into_iter().zip(outputs) {
+        for ((_, array), value) in kept.into_iter().zip(outputs) {
             array.settle(Ok(value));
         }
         Ok(())
     }
 
-    /// The value of a `take` by stored indices, which a kernel of its own reads.
-    fn taken(&self) -> Option<Result<StoredArray>> {
-        if self.0.op != Some(TAKE_EACH) {
+    /// Runs the expression as one Gather if it is a single take with stored indices. Returns `None` for other expressions.
+    fn run_take(&self) -> Option<Result<StoredArray>> {
+        if self.0.op != Some(FUSED_TAKE) {
             return None;
         }
         let (first, indices, size) = {
@@ -425,22 +446,23 @@ impl NdArray {
             }
             (first.clone(), stored.clone(), usize::try_from(*size).ok()?)
         };
-        Some(first.value().and_then(|first| take_alone(first, &indices, size)))
+        Some(first.value().and_then(|first| run_fused_take(first, &indices, size)))
     }
 
-    /// Results of a program whose first one is this array.
+    /// Runs a program whose first result is this array, and returns its results.
     fn run_program(&self, program: &Program, inputs: &[StoredArray]) -> Result<SmallVec<[StoredArray; 1]>> {
         let op = self.0.op.unwrap_or(crate::ops::elementwise::POSITIVE);
         let outputs = run_map(op, self.device(), self.shape(), program, inputs);
         if let Err(unsupported @ Error::Unsupported { .. }) = outputs {
-            return Ok(SmallVec::from_elem(self.composed(op, unsupported)?, 1));
+            return Ok(SmallVec::from_elem(self.run_composite(op, unsupported)?, 1));
         }
         outputs
     }
 
-    /// Flattens a single operation on stored arrays of its own shape and dtypes, where there is nothing to walk through; says
-    /// whether it is one. If not, what it wrote means nothing.
-    fn flatten_alone(&self, program: &mut Program, inputs: &mut SmallVec<[StoredArray; 4]>) -> bool {
+    /// Flattens a single operation on stored arrays of its own shape and dtypes, which needs no traversal.
+    ///
+    /// Returns false for other expressions; `program` and `inputs` are then unspecified.
+    fn flatten_single(&self, program: &mut Program, inputs: &mut SmallVec<[StoredArray; 4]>) -> bool {
         let guard = self.expr();
         let Some((Expr::Elementwise { args: operands, .. }, Operation { op, signature })) = guard.as_ref().zip(self.0.first) else {
             return false;
@@ -470,10 +492,10 @@ impl NdArray {
         op != crate::ops::elementwise::ASTYPE
     }
 
-    /// The value by the operation's composite body, which takes arrays of the operation's dtypes; else the error.
+    /// Computes the value by the operation's composite, with arguments in the operation's dtypes. Returns the error if there is none.
     #[cold]
-    fn composed(&self, op: Op, unsupported: Error) -> Result<StoredArray> {
-        // A conversion that every kernel declines is an error: its arguments would have to be converted first.
+    fn run_composite(&self, op: Op, unsupported: Error) -> Result<StoredArray> {
+        // The composite of `astype` would need converted arguments, so a conversion that every kernel declines is an error.
         let body = op.0.composite.filter(|_| op != crate::ops::elementwise::ASTYPE);
         let args = match self.expr().as_ref() {
             Some(Expr::Elementwise { args, .. }) => Some(args.clone()),
@@ -488,10 +510,11 @@ impl NdArray {
         body(&args)?.astype(self.dtype())?.broadcast_to(self.shape())?.stored()
     }
 
-    /// Runs `f` with the array as the prologue of a reduction or scan: a program with one result of `dtype`, and its inputs broadcast to
-    /// the shape. Both are large, and handed on where they lie.
+    /// Calls `f` with the array as the fused input of a reduction or scan.
+    ///
+    /// The program has one result of `dtype`, and its inputs are broadcast to the shape. `f` borrows both, since they are large.
     pub(crate) fn with_prologue<R>(&self, dtype: DType, f: impl FnOnce(&Program, &[StoredArray]) -> Result<R>) -> Result<R> {
-        // What was computed once inside another evaluation is stored now, so that loops over `x` and `x.sum()` stay linear.
+        // A node that another evaluation computed before is stored now, so that a loop over `x` and `x.sum()` takes linear time.
         if self.0.inlined.load(Ordering::Relaxed) > 0 || self.is_foreign() || self.is_fold() || !fusion_enabled() {
             self.value()?;
         }
@@ -513,35 +536,36 @@ impl NdArray {
     }
 }
 
-/// An expression being flattened into a program.
+/// An expression that is being flattened into a program.
 struct Flattened {
     program: Program,
     inputs: SmallVec<[StoredArray; 4]>,
     seen: SmallVec<[Seen; 12]>,
-    /// A prologue: nothing can be kept beside its result.
+    /// Whether the program is a fused input, which cannot have further outputs.
     single_output: bool,
-    /// The root is another crate's operation, which only its own kernels or its composite body know: nothing is fused into it.
-    alone: bool,
-    /// The loop goes row by row, so that reductions along rows are steps of the program.
+    /// Whether the root is an operation of another crate without a body, into which nothing is fused.
+    unfused: bool,
+    /// The row loop, if reductions along rows are steps of the program.
     rows: Option<RowLoop>,
 }
 
-/// A node already visited that others may refer to: its step, and how many arguments of this expression refer to it.
+/// A visited node that may have other references: its step, and the number of references from this expression.
 struct Seen {
     array: NdArray,
     step: u16,
     references: usize,
-    /// Cost if it is a deferred node; `None` for inputs.
+    /// Cost of a deferred node; `None` for inputs.
     inner_cost: Option<u32>,
 }
 
 impl Flattened {
-    fn new(alone: bool, single_output: bool) -> Flattened {
-        Flattened { program: Program::default(), inputs: SmallVec::new(), seen: SmallVec::new(), single_output, alone, rows: None }
+    fn new(unfused: bool, single_output: bool) -> Flattened {
+        Flattened { program: Program::default(), inputs: SmallVec::new(), seen: SmallVec::new(), single_output, unfused, rows: None }
     }
 
+    /// Appends the steps of an array and returns its step.
     fn visit(&mut self, array: &NdArray, shape: &[usize], root: bool) -> Result<u16> {
-        // What has one handle has one argument that refers to it: this one. Nobody meets it again, or keeps it.
+        // A node with one handle has one reference, so it needs no entry in `seen`.
         let is_shared = !root && Arc::strong_count(&array.0) > 1;
         if is_shared && let Some(seen) = self.seen.iter_mut().find(|s| Arc::ptr_eq(&s.array.0, &array.0)) {
             seen.references += 1;
@@ -564,7 +588,7 @@ impl Flattened {
         Ok(step)
     }
 
-    /// A stored array, as an input of the loop's shape.
+    /// Appends a stored array as an input, broadcast to the loop's shape.
     fn input(&mut self, array: &NdArray, shape: &[usize]) -> Result<u16> {
         let stored = array.value()?;
         let step = self.program.push(StepKind::Input(self.inputs.len() as u16), stored.dtype(), &[]);
@@ -575,6 +599,7 @@ impl Flattened {
         Ok(step)
     }
 
+    /// Returns the step that converts `step` to `dtype`. It is appended unless it exists.
     fn cast(&mut self, step: u16, dtype: DType) -> u16 {
         let same = |s: &crate::program::Step| s.kind == StepKind::Cast && s.dtype == dtype && s.args[0] == step;
         match self.program.steps.iter().position(same) {
@@ -583,15 +608,17 @@ impl Flattened {
         }
     }
 
-    /// Inner nodes of the loop's shape that somebody else still holds and that are dear, or computed before: kept as further outputs. So are
-    /// numbers of rows that took a reduction.
-    fn worth_keeping(&self, shape: &[usize]) -> SmallVec<[(u16, NdArray); 2]> {
+    /// Returns inner nodes that become further outputs, as steps and arrays.
+    ///
+    /// These are nodes of the loop's shape that have other references and are expensive or were computed before. Results per row of
+    /// reductions are kept too.
+    fn extra_outputs(&self, shape: &[usize]) -> SmallVec<[(u16, NdArray); 2]> {
         self.seen
             .iter()
             .filter(|s| {
-                let held_elsewhere = Arc::strong_count(&s.array.0) > s.references + 1; // this list holds one
-                let dear = s.inner_cost.is_some_and(|c| c >= 16 || s.array.0.inlined.load(Ordering::Relaxed) > 0);
-                let keeps = if s.array.shape() == shape { dear } else { s.inner_cost.is_some() && self.is_of_rows(&s.array) };
+                let held_elsewhere = Arc::strong_count(&s.array.0) > s.references + 1; // `seen` holds one reference
+                let is_expensive = s.inner_cost.is_some_and(|c| c >= 16 || s.array.0.inlined.load(Ordering::Relaxed) > 0);
+                let keeps = if s.array.shape() == shape { is_expensive } else { s.inner_cost.is_some() && self.is_per_row(&s.array) };
                 keeps && held_elsewhere && self.program.steps[s.step as usize].dtype == s.array.dtype()
             })
             .take(3)
@@ -599,26 +626,29 @@ impl Flattened {
             .collect()
     }
 
-    /// Whether an inner node runs on its own first: one that nothing is fused with, that broadcasting would compute many
-    /// times over, or that was computed inside another evaluation already and cannot be kept beside this one.
+    /// Returns whether an inner node is evaluated before this expression.
+    ///
+    /// That holds for operations that cannot be fused and for nodes that broadcasting would compute repeatedly. It also holds for nodes
+    /// that were computed before and cannot be a further output.
     fn runs_first(&self, array: &NdArray, shape: &[usize]) -> bool {
         if !array.is_deferred() {
             return false;
         }
-        if array.is_fold() && !self.rows.as_ref().is_some_and(|rows| rows.has(array)) {
+        if array.is_fold() && !self.rows.as_ref().is_some_and(|rows| rows.contains(array)) {
             return true;
         }
         let Weight { inputs, cost, folds, .. } = array.0.weight;
-        let stretched = (cost >= 4 || inputs > 1 || folds > 0) && array.size() < shape.iter().product() && !self.is_of_rows(array);
-        let again = self.single_output && cost >= 4 && array.0.inlined.load(Ordering::Relaxed) > 0;
-        self.alone || array.is_foreign() || stretched || again
+        let stretched = (cost >= 4 || inputs > 1 || folds > 0) && array.size() < shape.iter().product() && !self.is_per_row(array);
+        let is_recomputed = self.single_output && cost >= 4 && array.0.inlined.load(Ordering::Relaxed) > 0;
+        self.unfused || array.is_foreign() || stretched || is_recomputed
     }
 
-    /// Whether an array has one number for each row of this loop, with reductions in it.
-    fn is_of_rows(&self, array: &NdArray) -> bool {
+    /// Returns whether an array contains reductions and has one element per row of this loop.
+    fn is_per_row(&self, array: &NdArray) -> bool {
         self.rows.as_ref().is_some_and(|rows| array.0.weight.folds > 0 && array.shape() == &rows.results[..])
     }
 
+    /// Increments the `inlined` counter of each deferred node that this evaluation computed.
     fn mark_inlined(&self) {
         for seen in self.seen.iter().filter(|s| s.inner_cost.is_some()) {
             seen.array.0.inlined.fetch_add(1, Ordering::Relaxed);
@@ -626,7 +656,7 @@ impl Flattened {
     }
 }
 
-/// Dispatches one Map over inputs already broadcast to `shape`.
+/// Dispatches a Map over inputs that are broadcast to `shape`.
 pub(crate) fn run_map(
     op: Op,
     device: Device,

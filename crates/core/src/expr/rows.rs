@@ -1,6 +1,7 @@
-//! Reductions that wait: along the last axes, with their dims kept, which says that they will be broadcast back. An expression over its own
-//! reductions (softmax, `(a - mean) / std`) then reads each row once. Only where a kernel of the device takes such work, and where all
-//! of them decline each reduction runs on its own, as it does elsewhere.
+//! Deferred reductions over the last axes with `keepdims`, which are about to be broadcast.
+//!
+//! An expression over its own reductions, such as softmax or `(a - mean) / std`, then reads each row once. Only devices with row programs
+//! defer reductions. If all their kernels decline, each reduction runs as a call of its own.
 
 use crate::call;
 use std::sync::atomic::AtomicU32;
@@ -27,21 +28,21 @@ use crate::program::StepKind;
 pub(crate) struct Fold {
     /// The reduction.
     pub op: Op,
-    /// What is reduced.
+    /// The array to reduce.
     pub argument: NdArray,
-    /// The reduced axes: the last ones.
+    /// The reduced axes: the last axes of the argument.
     pub axes: Dims,
-    /// dtype that values enter the reduction with.
+    /// dtype in which values enter the reduction.
     pub value: DType,
 }
 
 impl Fold {
-    /// The reduction as an array that is still to be computed.
+    /// Returns the reduction as a deferred array.
     pub fn deferred(self, shape: Dims, dtype: DType) -> NdArray {
-        let below = if self.argument.is_deferred() { self.argument.0.weight } else { Weight { inputs: 1, ..Weight::default() } };
-        // Conversions before and after; what a variance is made of.
+        let argument = if self.argument.is_deferred() { self.argument.0.weight } else { Weight { inputs: 1, ..Weight::default() } };
+        // Estimated number of program steps: conversions, and for a variance its whole computation.
         let nodes = if self.op == VAR { 8 } else { 3 };
-        let weight = Weight { nodes: below.nodes + nodes, cost: below.cost + nodes, folds: below.folds + 1, ..below };
+        let weight = Weight { nodes: argument.nodes + nodes, cost: argument.cost + nodes, folds: argument.folds + 1, ..argument };
         NdArray(Arc::new(Inner {
             dtype,
             device: self.argument.device(),
@@ -55,35 +56,37 @@ impl Fold {
         }))
     }
 
-    /// Runs it on its own; `array` is its result.
+    /// Dispatches the reduction as a call of its own. `array` is its result.
     pub fn run(&self, array: &NdArray) -> Result<StoredArray> {
         let output = OutputSpec::contiguous(array.dtype(), array.shape())?;
         reduce::run(self.op, &self.argument, &self.axes, self.value, output)?.stored()
     }
 }
 
-/// A loop that goes row by row.
+/// The loop of a row program.
 pub(super) struct RowLoop {
-    /// Its shape.
+    /// Shape of the loop.
     pub shape: Dims,
-    /// The shape of what has one number for each row: that of the loop, with extent 1 from `split` on.
+    /// Shape of arrays with one element per row: `shape` with extent 1 from `split` on.
     pub results: Dims,
     /// The first axis of the rows.
     pub split: usize,
 }
 
 impl RowLoop {
-    /// The loop that computes `root` in one pass over rows: that of the first deferred reduction of which it, or its number for each row,
-    /// has the shape. None where that would gain nothing.
+    /// Returns the loop that computes `root` in one pass over rows, or `None` if that has no advantage.
+    ///
+    /// Its shape follows from the first deferred reduction whose argument or result has the shape of `root`.
     pub fn of(root: &NdArray) -> Option<RowLoop> {
-        let rows = RowLoop::below(root, root)?;
-        // One reduction alone has kernels of its own, which share long rows between blocks.
+        let rows = RowLoop::find(root, root)?;
+        // A single reduction has its own kernels, which split long rows over several blocks.
         let is_alone = root.0.weight.folds == 1 && root.shape() == &rows.results[..];
         (!is_alone && !root.is_foreign()).then_some(rows)
     }
 
-    fn below(array: &NdArray, root: &NdArray) -> Option<RowLoop> {
-        let below = |a: &NdArray| if a.is_deferred() && a.0.weight.folds > 0 { RowLoop::below(a, root) } else { None };
+    /// Searches the expression of `array` for a reduction whose rows can be the loop of `root`.
+    fn find(array: &NdArray, root: &NdArray) -> Option<RowLoop> {
+        let find_in = |a: &NdArray| if a.is_deferred() && a.0.weight.folds > 0 { RowLoop::find(a, root) } else { None };
         match array.expr().as_ref()? {
             Expr::Fold(Fold { argument, axes, .. }) => {
                 let is_of_loop = root.shape() == argument.shape() || root.shape() == array.shape();
@@ -92,29 +95,31 @@ impl RowLoop {
                     results: Dims::from_slice(array.shape()),
                     split: argument.ndim() - axes.len(),
                 };
-                if is_of_loop { Some(rows()) } else { below(argument) }
+                if is_of_loop { Some(rows()) } else { find_in(argument) }
             }
-            Expr::Elementwise { args, then } => args.iter().chain(then.iter().flat_map(|link| &link.others)).find_map(|arg| match arg {
-                Operand::Array(a) => below(a),
-                Operand::Scalar(_) => None,
-            }),
+            Expr::Elementwise { args, then } => {
+                args.iter().chain(then.iter().flat_map(|chained| &chained.others)).find_map(|arg| match arg {
+                    Operand::Array(a) => find_in(a),
+                    Operand::Scalar(_) => None,
+                })
+            }
         }
     }
 
-    /// Whether a deferred reduction is one over rows of this loop.
-    pub fn has(&self, array: &NdArray) -> bool {
+    /// Returns whether a deferred reduction is over the rows of this loop.
+    pub fn contains(&self, array: &NdArray) -> bool {
         let is_over_loop = |e: &Expr| matches!(e, Expr::Fold(fold) if fold.argument.shape() == &self.shape[..]);
         array.shape() == &self.results[..] && array.expr().as_ref().is_some_and(is_over_loop)
     }
 }
 
 impl NdArray {
-    /// Whether it is a reduction that has still to run.
+    /// Returns whether this is a deferred reduction.
     pub(super) fn is_fold(&self) -> bool {
         self.is_deferred() && self.0.op.is_some_and(|op| op.family() == Family::Reduce)
     }
 
-    /// The deferred reduction that it is.
+    /// Returns the deferred reduction, if this array is one.
     pub(super) fn fold(&self) -> Option<Fold> {
         match self.expr().as_ref() {
             Some(Expr::Fold(fold)) => Some(fold.clone()),
@@ -122,18 +127,18 @@ impl NdArray {
         }
     }
 
-    /// Runs the expression in one pass over rows; says whether that was done. If not, nothing was.
+    /// Runs the expression in one pass over rows. Returns false, without any effect, if no kernel can.
     pub(super) fn run_rows(&self, rows: RowLoop) -> Result<bool> {
         let (shape, results, split) = (rows.shape.clone(), rows.results.clone(), rows.split);
         let mut flat = Flattened::new(false, false);
         flat.rows = Some(rows);
         let root = flat.visit(self, &shape, true)?;
         flat.program.outputs.push(root);
-        let beside = flat.worth_keeping(&shape);
-        flat.program.outputs.extend(beside.iter().map(|(step, _)| *step));
+        let kept = flat.extra_outputs(&shape);
+        flat.program.outputs.extend(kept.iter().map(|(step, _)| *step));
         let inputs: SmallVec<[&Layout; 8]> = flat.inputs.iter().map(|a| a.layout()).collect();
         let (mut outputs, mut in_loop) = (SmallVec::<[OutputSpec; 2]>::new(), SmallVec::<[Layout; 2]>::new());
-        for (n, array) in [self].into_iter().chain(beside.iter().map(|(_, array)| array)).enumerate() {
+        for (n, array) in [self].into_iter().chain(kept.iter().map(|(_, array)| array)).enumerate() {
             let is_result = array.shape() == &results[..];
             let order = if is_result { (0..shape.len()).collect() } else { output_order(&shape, &inputs) };
             let layout = Layout::contiguous_in_order(array.shape(), &order)?;
@@ -156,7 +161,7 @@ impl NdArray {
             values => values?,
         };
         flat.mark_inlined();
-        for (array, value) in [self].into_iter().chain(beside.iter().map(|(_, array)| array)).zip(values) {
+        for (array, value) in [self].into_iter().chain(kept.iter().map(|(_, array)| array)).zip(values) {
             array.settle(Ok(value));
         }
         Ok(true)
@@ -164,7 +169,7 @@ impl NdArray {
 }
 
 impl Flattened {
-    /// The steps of a reduction along rows.
+    /// Appends the steps of a reduction along rows.
     pub(super) fn fold(&mut self, array: &NdArray, fold: &Fold, shape: &[usize]) -> Result<u16> {
         let mut step = self.visit(&fold.argument, shape, false)?;
         if fold.argument.dtype() != fold.value {

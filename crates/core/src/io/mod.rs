@@ -1,5 +1,6 @@
-//! Files: NumPy's `.npy` and `.npz`. What is read is checked before memory is taken for it; what is written is written
-//! beside its place and renamed, so that a file is there whole or not at all.
+//! NumPy's `.npy` and `.npz` files.
+//!
+//! Readers check sizes before they allocate. Writers write to a temporary file and rename it, so that a file is never incomplete.
 
 mod npy;
 mod npz;
@@ -12,10 +13,12 @@ use crate::error::{Error, Result};
 
 pub use npz::{load_npz, load_npz_bytes, save_npz, save_npz_compressed};
 
-/// Reads a `.npy` file onto the current device (`numpy.load`). Either byte order, C or Fortran order.
+/// Reads a `.npy` file onto the current device (`numpy.load`), in either byte order and in C or Fortran order.
 ///
-/// Errors: [`Error::Io`] for a file that is missing, truncated, or of a dtype that cuprum lacks.
+/// # Errors
+/// [`Error::Io`] for a file that is missing, truncated, or of an unsupported dtype.
 ///
+/// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
 /// # extern crate cuprum_core as cuprum;
@@ -32,32 +35,36 @@ pub fn load(path: impl AsRef<Path>) -> Result<NdArray> {
     let path = path.as_ref();
     let file = std::fs::File::open(path).map_err(|e| Error::system(path, e))?;
     let size = file.metadata().ok().filter(std::fs::Metadata::is_file).map(|m| m.len());
-    npy::decode(&mut std::io::BufReader::new(file), size).map_err(|e| at(path, e))
+    npy::decode(&mut std::io::BufReader::new(file), size).map_err(|e| with_path(path, e))
 }
 
 /// Reads an array from the bytes of a `.npy` file.
+///
+/// # Errors
+/// [`Error::Io`] for bytes that are truncated or of an unsupported dtype.
 pub fn load_bytes(bytes: &[u8]) -> Result<NdArray> {
     npy::decode(&mut &*bytes, Some(bytes.len() as u64))
 }
 
-/// Writes a `.npy` file in C order (`numpy.save`). The name is used as given.
+/// Writes a `.npy` file in C order (`numpy.save`). Unlike NumPy, it does not add a suffix to the name.
 ///
-/// Errors: [`Error::Io`]; bfloat16, which the format lacks (`astype` float32 first).
+/// # Errors
+/// [`Error::Io`], also for bfloat16, which the format does not support (convert to float32), and errors of evaluation.
 pub fn save(path: impl AsRef<Path>, array: &NdArray) -> Result<()> {
     let path = path.as_ref();
-    let header = npy::encode_header(array).map_err(|e| at(path, e))?;
+    let header = npy::encode_header(array).map_err(|e| with_path(path, e))?;
     array.eval()?;
-    write_whole(path, |file| write_array(path, file, &header, array))
+    write_atomically(path, |file| write_array(path, file, &header, array))
 }
 
-/// Writes a header and the elements behind it.
+/// Writes a header, then the elements.
 fn write_array(path: &Path, file: &mut dyn Write, header: &[u8], array: &NdArray) -> Result<()> {
     file.write_all(header).map_err(|e| Error::system(path, e))?;
     array.for_each_run(|run| file.write_all(run).map_err(|e| Error::system(path, e)))
 }
 
-/// The error with the file's name in front.
-fn at(path: &Path, e: Error) -> Error {
+/// Adds the file's name to an error.
+fn with_path(path: &Path, e: Error) -> Error {
     match e {
         Error::Io { message, path: member, kind } => {
             let message = if member.is_empty() { message } else { format!("{member}: {message}") };
@@ -67,26 +74,26 @@ fn at(path: &Path, e: Error) -> Error {
     }
 }
 
-/// An error of the format, before the file's name is known.
-fn bad(message: impl std::fmt::Display) -> Error {
+/// Returns an error of the format. The caller adds the file's name.
+fn format_error(message: impl std::fmt::Display) -> Error {
     Error::io("", message)
 }
 
-/// Writes to a temporary file in the same folder, then renames it into place.
-fn write_whole(path: &Path, write: impl FnOnce(&mut std::fs::File) -> Result<()>) -> Result<()> {
+/// Writes a temporary file in the same folder, then renames it to `path`.
+fn write_atomically(path: &Path, write: impl FnOnce(&mut std::fs::File) -> Result<()>) -> Result<()> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
-        return Err(Error::io(path, format!("there is no folder {}", folder.display())));
+        return Err(Error::io(path, format!("folder {} does not exist", folder.display())));
     }
     let mut builder = tempfile::Builder::new();
     builder.prefix(".cuprum-").suffix(".part");
     #[cfg(unix)]
     {
-        // As any new file, readable by whom the umask lets; a temporary file's own default is private.
+        // The mode of ordinary new files, before the umask; temporary files are private by default.
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
-    // Without the name of the temporary file, which tempfile adds.
+    // tempfile appends the name of the temporary file, which is of no use to the caller.
     let plain = |e: std::io::Error| std::io::Error::new(e.kind(), e.to_string().split(" at path ").next().unwrap_or_default().to_string());
     let mut temporary = builder.tempfile_in(folder).map_err(|e| Error::system(path, plain(e)))?;
     write(temporary.as_file_mut())?;

@@ -4,7 +4,7 @@ use std::io::{Cursor, Read};
 
 use npyz::{Endianness, NpyHeader, Order, TypeChar};
 
-use super::bad;
+use super::format_error;
 use crate::array::NdArray;
 use crate::buffer::HostBuffer;
 use crate::dtype::DType;
@@ -12,29 +12,33 @@ use crate::error::Result;
 use crate::layout::checked_size;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
-/// Longest header in bytes: that of `numpy.load`.
-const MOST_HEADER: usize = 10_000;
-/// Deepest nesting of brackets in a header. Its parser recurses.
-const MOST_NESTING: usize = 32;
+/// Maximum header size in bytes, as in `numpy.load`.
+const MAX_HEADER: usize = 10_000;
+/// Maximum nesting of brackets in a header, since its parser recurses.
+const MAX_NESTING: usize = 32;
 
-/// Reads the header, and returns it with its length in the file.
+/// Reads the header. Returns it with its length in bytes.
 fn header(source: &mut dyn Read) -> Result<(NpyHeader, usize)> {
     let mut bytes = Vec::new();
     let mut read = |len: usize, bytes: &mut Vec<u8>| {
         let wanted = bytes.len() + len;
-        source.take(len as u64).read_to_end(bytes).map_err(bad)?;
-        if bytes.len() < wanted && bytes.starts_with(MAGIC) { Err(bad("damaged npy header: the file ends in it")) } else { Ok(()) }
+        source.take(len as u64).read_to_end(bytes).map_err(format_error)?;
+        if bytes.len() < wanted && bytes.starts_with(MAGIC) {
+            Err(format_error("damaged npy header: the file ends within it"))
+        } else {
+            Ok(())
+        }
     };
     read(MAGIC.len() + 2, &mut bytes)?;
     if !bytes.starts_with(MAGIC) {
-        return Err(bad("not an npy file (its first bytes are not \\x93NUMPY)"));
+        return Err(format_error("not an npy file (its first bytes are not \\x93NUMPY)"));
     }
     let len_bytes = if bytes[MAGIC.len()] < 2 { 2 } else { 4 };
     read(len_bytes, &mut bytes)?;
     let start = bytes.len();
     let len = bytes[start - len_bytes..].iter().rev().fold(0, |len, &b| len << 8 | b as usize);
-    if len > MOST_HEADER {
-        return Err(bad(format!("damaged npy header: {len} bytes long, where at most {MOST_HEADER} are read")));
+    if len > MAX_HEADER {
+        return Err(format_error(format!("damaged npy header: its length is {len} bytes, the maximum is {MAX_HEADER}")));
     }
     read(len, &mut bytes)?;
     let mut depth = 0;
@@ -44,20 +48,21 @@ fn header(source: &mut dyn Read) -> Result<(NpyHeader, usize)> {
             b')' | b']' | b'}' => depth -= 1,
             _ => {}
         }
-        if depth > MOST_NESTING as isize {
-            return Err(bad(format!("damaged npy header: brackets nested more than {MOST_NESTING} deep")));
+        if depth > MAX_NESTING as isize {
+            return Err(format_error(format!("damaged npy header: brackets are nested deeper than {MAX_NESTING}")));
         }
     }
-    let header = NpyHeader::from_reader(&mut Cursor::new(&bytes)).map_err(|e| bad(format!("damaged npy header: {e}")))?;
+    let header = NpyHeader::from_reader(&mut Cursor::new(&bytes)).map_err(|e| format_error(format!("damaged npy header: {e}")))?;
     Ok((header, bytes.len()))
 }
 
-/// Reads an array into memory of its own. Every length is checked against the limit of host memory, and against the size of the
-/// source where that is known.
+/// Reads an array into newly allocated memory.
+///
+/// The length is checked against the limit on host memory, and against the size of the source if that is known.
 pub(super) fn decode(source: &mut dyn Read, size: Option<u64>) -> Result<NdArray> {
     let (header, header_len) = header(source)?;
     let npyz::DType::Plain(kind) = header.dtype() else {
-        return Err(bad(format!("structured dtype {} is not supported", header.dtype().descr())));
+        return Err(format_error(format!("structured dtype {} is not supported", header.dtype().descr())));
     };
     let dtype = match (kind.type_char(), kind.size_field()) {
         (TypeChar::Bool, 1) => DType::Bool,
@@ -74,13 +79,14 @@ pub(super) fn decode(source: &mut dyn Read, size: Option<u64>) -> Result<NdArray
         (TypeChar::Float, 8) => DType::F64,
         (TypeChar::Complex, 8) => DType::C64,
         (TypeChar::Complex, 16) => DType::C128,
-        _ => return Err(bad(format!("dtype {} is not supported", header.dtype().descr()))),
+        _ => return Err(format_error(format!("dtype {} is not supported", header.dtype().descr()))),
     };
     let extents: Option<Vec<usize>> = header.shape().iter().map(|&n| usize::try_from(n).ok()).collect();
-    let shape = extents.ok_or_else(|| bad("an extent does not fit this machine"))?;
+    let shape = extents.ok_or_else(|| format_error("an extent is too large for this machine"))?;
     let want = checked_size("load", &shape)?.saturating_mul(dtype.itemsize());
-    let truncated =
-        |found: u64| bad(format!("truncated: {found} bytes of data for {dtype} {}, {want} needed", crate::error::shape_text(&shape)));
+    let truncated = |found: u64| {
+        format_error(format!("truncated: {found} bytes of data for {dtype} {}, {want} needed", crate::error::shape_text(&shape)))
+    };
     if let Some(found) = size.map(|size| size.saturating_sub(header_len as u64)).filter(|&found| found < want as u64) {
         return Err(truncated(found));
     }
@@ -92,7 +98,7 @@ pub(super) fn decode(source: &mut dyn Read, size: Option<u64>) -> Result<NdArray
             Ok(0) => return Err(truncated(filled as u64)),
             Ok(n) => filled += n,
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(bad(e)),
+            Err(e) => return Err(format_error(e)),
         }
     }
     if dtype == DType::Bool {
@@ -108,7 +114,7 @@ pub(super) fn decode(source: &mut dyn Read, size: Option<u64>) -> Result<NdArray
     }
 }
 
-/// The header of an array, version 1.0, C order, little-endian. The elements follow it.
+/// Returns the header of an array: version 1.0, C order, little-endian.
 pub(super) fn encode_header(array: &NdArray) -> Result<Vec<u8>> {
     let code = match array.dtype() {
         DType::Bool => "|b1",
@@ -125,7 +131,7 @@ pub(super) fn encode_header(array: &NdArray) -> Result<Vec<u8>> {
         DType::F64 => "<f8",
         DType::C64 => "<c8",
         DType::C128 => "<c16",
-        DType::BF16 => return Err(bad("the npy format has no bfloat16; use astype(float32)")),
+        DType::BF16 => return Err(format_error("the npy format does not support bfloat16; use astype(float32)")),
     };
     let shape = crate::error::shape_text(array.shape());
     let mut header = format!("{{'descr': '{code}', 'fortran_order': False, 'shape': {shape}, }}");

@@ -6,56 +6,68 @@ use std::path::Path;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
-use super::{at, bad, npy, write_array, write_whole};
+use super::{format_error, npy, with_path, write_array, write_atomically};
 use crate::array::NdArray;
 use crate::error::{Error, Result};
 
-/// Reads every member of a `.npz` file, in the archive's order (`numpy.load`).
+/// Reads all arrays of a `.npz` file with their names, in the order of the archive (`numpy.load`).
+///
+/// # Errors
+/// [`Error::Io`] for a file that is missing or damaged, or has an array of an unsupported dtype.
 pub fn load_npz(path: impl AsRef<Path>) -> Result<Vec<(String, NdArray)>> {
     let path = path.as_ref();
     let file = std::fs::File::open(path).map_err(|e| Error::system(path, e))?;
-    read(std::io::BufReader::new(file)).map_err(|e| at(path, e))
+    read(std::io::BufReader::new(file)).map_err(|e| with_path(path, e))
 }
 
-/// Reads every member from the bytes of a `.npz` file.
+/// Reads all arrays from the bytes of a `.npz` file.
+///
+/// # Errors
+/// [`Error::Io`] for bytes that are damaged or have an array of an unsupported dtype.
 pub fn load_npz_bytes(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
     read(Cursor::new(bytes))
 }
 
 fn read(source: impl Read + Seek) -> Result<Vec<(String, NdArray)>> {
-    let mut archive = ZipArchive::new(source).map_err(|e| bad(format!("not an npz file: {e}")))?;
+    let mut archive = ZipArchive::new(source).map_err(|e| format_error(format!("not an npz file: {e}")))?;
     let mut out = Vec::new();
     for i in 0..archive.len() {
-        let mut member = archive.by_index(i).map_err(|e| bad(format!("damaged npz file: {e}")))?;
+        let mut member = archive.by_index(i).map_err(|e| format_error(format!("damaged npz file: {e}")))?;
         let Some(name) = member.name().strip_suffix(".npy").map(str::to_string) else { continue };
         let size = member.size();
-        let array = npy::decode(&mut member, Some(size)).map_err(|e| at(Path::new(&name), e))?;
-        // The checksum is compared where the member ends. What follows the array is not read, however long it is.
+        let array = npy::decode(&mut member, Some(size)).map_err(|e| with_path(Path::new(&name), e))?;
+        // Reading past the array makes `zip` verify the checksum. Trailing data is ignored.
         member.read(&mut [0]).map_err(|e| Error::io(&name, format!("damaged member: {e}")))?;
         out.push((name, array));
     }
     Ok(out)
 }
 
-/// Writes arrays under their names, uncompressed (`numpy.savez`).
+/// Writes named arrays to an uncompressed `.npz` file (`numpy.savez`).
+///
+/// # Errors
+/// [`Error::Io`], also for bfloat16, and errors of evaluation.
 pub fn save_npz(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) -> Result<()> {
     write(path.as_ref(), arrays, CompressionMethod::Stored)
 }
 
-/// Writes arrays under their names, compressed (`numpy.savez_compressed`).
+/// Writes named arrays to a compressed `.npz` file (`numpy.savez_compressed`).
+///
+/// # Errors
+/// The errors of [`save_npz`].
 pub fn save_npz_compressed(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) -> Result<()> {
     write(path.as_ref(), arrays, CompressionMethod::Deflated)
 }
 
 fn write(path: &Path, arrays: &[(&str, &NdArray)], method: CompressionMethod) -> Result<()> {
-    // Everything is computed before the file is begun.
+    // All arrays are evaluated before the file is created.
     let mut members = Vec::new();
     for (name, array) in arrays {
-        let header = npy::encode_header(array).map_err(|e| at(path, at(Path::new(name), e)))?;
+        let header = npy::encode_header(array).map_err(|e| with_path(path, with_path(Path::new(name), e)))?;
         array.eval()?;
         members.push((format!("{name}.npy"), header, array));
     }
-    write_whole(path, |file| {
+    write_atomically(path, |file| {
         let mut archive = ZipWriter::new(file);
         for (name, header, array) in &members {
             let size = header.len().saturating_add(array.nbytes());

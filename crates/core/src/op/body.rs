@@ -1,5 +1,7 @@
-//! Operations with a body of their own: what `cuprum::kernel!` makes of a function. Each backend runs the body in its own way
-//! (the CPU calls machine code, CUDA compiles text), so that such an operation fuses with others as a built-in one does.
+//! Bodies of user-defined operations, which `cuprum::kernel!` generates from Rust functions.
+//!
+//! Each backend runs a body in its own way: the CPU calls machine code, CUDA compiles C++. Thus such an operation fuses with others like
+//! a built-in one.
 
 use std::any::Any;
 
@@ -16,49 +18,50 @@ use crate::ops::reduce::Over;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 
-/// A body, and how it is called.
+/// The body of a user-defined operation, and how to call it.
 pub struct Body {
-    /// What the function in the source takes, in order.
+    /// Parameters of the source function, in order.
     pub parameters: &'static [Parameter],
-    /// dtypes that the generic type stands for.
+    /// dtypes that the generic type may be.
     pub bound: Bound,
     /// dtype of the result.
     pub result: Type,
-    /// C++ functions, each with its name, those that are called first; the last one is the body. Templates over the generic type `T`, in
-    /// the terms of the CUDA backend's prelude.
+    /// C++ functions with their names, callees first. The last one is the body.
+    ///
+    /// They are templates over the generic type `T` and use the CUDA backend's prelude.
     pub source: &'static [(&'static str, &'static str)],
-    /// Whether it loops: elements may take unlike times.
+    /// Whether the body has loops, so that elements may differ in cost.
     pub loops: bool,
-    /// Of a reduction: what combining with changes nothing.
+    /// The identity element, for reductions.
     pub identity: Option<Identity>,
-    /// What the CPU backend calls; its type is that backend's matter.
+    /// Machine code of the body, in a type that the CPU backend defines.
     pub native: &'static (dyn Any + Send + Sync),
 }
 
 /// A parameter of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter {
-    /// For messages, and in calls by name.
+    /// Name in messages and in calls by name.
     pub name: &'static str,
-    /// dtype of its elements.
+    /// dtype of the elements.
     pub of: Type,
-    /// What of an argument it sees.
+    /// How the body receives the argument.
     pub kind: ParameterKind,
 }
 
-/// What a body sees of an argument.
+/// How the body receives an argument: element, whole array or index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParameterKind {
-    /// The element at hand, after broadcasting.
+    /// The element at the loop index, after broadcasting.
     Each,
-    /// All elements in C order, whatever the shape: two arguments in the source, the elements and how many there are (int64).
+    /// All elements in C order. The source function has two arguments for it: the elements and their number (int64).
     Whole,
-    /// The element's own index along an axis (int64): no argument of the call.
+    /// The loop index along an axis (int64), which is not an argument of the call.
     Index(usize),
 }
 
 impl ParameterKind {
-    /// How many arguments of the function in the source belong to such a parameter.
+    /// Returns the number of arguments of the source function for a parameter of this kind.
     pub const fn arguments(self) -> usize {
         match self {
             ParameterKind::Each | ParameterKind::Index(_) => 1,
@@ -67,19 +70,19 @@ impl ParameterKind {
     }
 }
 
-/// dtype of a parameter or result.
+/// The dtype of a parameter or result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// The generic type: what all such arguments promote to.
+    /// The generic type: the promoted dtype of all arguments that have it.
     Generic,
-    /// This one.
+    /// A fixed dtype.
     Fixed(DType),
 }
 
-/// dtypes that a generic type stands for. 16-bit floats are computed in float32.
+/// The dtypes that a generic type accepts. 16-bit floats are computed in float32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// Floats; bool and integers become the float that NumPy gives them.
+    /// Floats; bool and integers become floats as in NumPy.
     Float,
     /// Integers.
     Integer,
@@ -87,19 +90,19 @@ pub enum Bound {
     Number,
 }
 
-/// What a reduction begins with.
+/// The initial value of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Identity {
-    /// A number.
+    /// A given number.
     Value(Scalar),
-    /// The smallest number of the dtype; of floats, minus infinity.
+    /// The smallest value of the dtype; minus infinity for floats.
     Lowest,
-    /// The largest number of the dtype; of floats, infinity.
+    /// The largest value of the dtype; infinity for floats.
     Highest,
 }
 
 impl Identity {
-    /// As a number of a dtype.
+    /// Returns the identity as a number of `dtype`.
     pub fn of(self, dtype: DType) -> Scalar {
         let bits = 8 * dtype.itemsize() as u32;
         match (self, dtype.kind()) {
@@ -116,8 +119,8 @@ impl Identity {
 }
 
 impl Bound {
-    /// The dtype that the body is compiled for and that of the result as the caller sees it, where arguments promote to `dtype`.
-    fn admit(self, op: &'static str, dtype: DType) -> Result<(DType, DType)> {
+    /// Returns the dtype in which the body computes and the dtype of the result, for arguments that promote to `dtype`.
+    fn resolve(self, op: &'static str, dtype: DType) -> Result<(DType, DType)> {
         let refuse = |what: &str| Err(Error::dtype(op, format!("takes {what}"), &[dtype]));
         let own = match (self, dtype.kind()) {
             (Bound::Float, Kind::Complex) => return refuse("real numbers"),
@@ -132,12 +135,12 @@ impl Bound {
 }
 
 impl Body {
-    /// Arguments of a call: parameters without those for indices.
+    /// Returns the parameters that are arguments of a call, that is all except indices.
     fn given(&self) -> impl Iterator<Item = &'static Parameter> + use<> {
         self.parameters.iter().filter(|p| !matches!(p.kind, ParameterKind::Index(_)))
     }
 
-    /// Arguments that the function in the source takes.
+    /// Returns the number of arguments of the source function.
     pub const fn arity(parameters: &[Parameter]) -> u8 {
         let (mut n, mut arity) = (0, 0);
         while n < parameters.len() {
@@ -147,8 +150,8 @@ impl Body {
         arity
     }
 
-    /// Parameters, each with the place of its first argument in a call of the function.
-    pub fn places(&self) -> impl Iterator<Item = (usize, &'static Parameter)> + use<> {
+    /// Returns the parameters, each with the index of its first argument of the source function.
+    pub fn indexed_parameters(&self) -> impl Iterator<Item = (usize, &'static Parameter)> + use<> {
         self.parameters.iter().scan(0, |next, p| {
             let at = *next;
             *next += p.kind.arguments();
@@ -156,14 +159,14 @@ impl Body {
         })
     }
 
-    /// Whether the function's `n`th argument is all elements of an array.
+    /// Returns whether argument `n` of the source function is a whole array.
     pub fn is_whole(&self, n: usize) -> bool {
-        self.places().any(|(at, p)| at == n && p.kind == ParameterKind::Whole)
+        self.indexed_parameters().any(|(at, p)| at == n && p.kind == ParameterKind::Whole)
     }
 
-    /// The generic type in a call of the function, by the dtypes of its arguments; any, if no parameter has it.
+    /// Returns the generic type of a call with arguments of these dtypes, or float32 if the function is not generic.
     pub fn generic(&self, dtype: impl Fn(usize) -> DType, result: DType) -> DType {
-        match self.places().find(|(_, p)| p.of == Type::Generic) {
+        match self.indexed_parameters().find(|(_, p)| p.of == Type::Generic) {
             Some((at, _)) => dtype(at),
             None if self.result == Type::Generic => result,
             None => DType::F32,
@@ -171,11 +174,13 @@ impl Body {
     }
 }
 
-/// Applies an operation with a body to arrays and numbers, one for each parameter that is not an index. Deferred, as other elementwise
-/// operations are; arrays that the body sees whole are evaluated first.
+/// Applies a user-defined operation to arrays and numbers, one for each parameter that is not an index.
 ///
-/// Errors: another number of arguments, shapes that do not broadcast, dtypes that the body does not take, arrays on different devices, an empty
-/// array that the body sees whole, an index along an axis that is not there.
+/// The result is deferred, like that of other elementwise operations. Whole-array arguments are evaluated first.
+///
+/// # Errors
+/// A wrong number of arguments, shapes that do not broadcast, dtypes that the body does not take, or arrays on different devices. An
+/// empty whole-array argument, or an index along an axis that does not exist.
 pub fn apply(op: Op, operands: &[Operand]) -> Result<NdArray> {
     let name = op.name();
     let body = op.0.body.ok_or_else(|| Error::value(name, "the operation has no body"))?;
@@ -185,7 +190,7 @@ pub fn apply(op: Op, operands: &[Operand]) -> Result<NdArray> {
     }
     let of_generic = body.given().zip(operands).filter(|(p, _)| p.of == Type::Generic);
     let types: SmallVec<[ArgType; 8]> = of_generic.map(|(_, operand)| operand.arg_type()).collect();
-    let (generic, seen) = body.bound.admit(name, if types.is_empty() { DType::F64 } else { result_type(&types) })?;
+    let (generic, visible) = body.bound.resolve(name, if types.is_empty() { DType::F64 } else { result_type(&types) })?;
     let dtype = |of: Type| if let Type::Fixed(dtype) = of { dtype } else { generic };
 
     let each = body.given().zip(operands).filter(|(p, _)| p.kind == ParameterKind::Each);
@@ -204,10 +209,10 @@ pub fn apply(op: Op, operands: &[Operand]) -> Result<NdArray> {
             ParameterKind::Each => args.extend(operands.next().map(|o| checked(name, p, o)).transpose()?),
             ParameterKind::Whole => {
                 let Some(Operand::Array(a)) = operands.next() else {
-                    return Err(Error::value(name, format!("`{}` is a whole array, not a number", p.name)));
+                    return Err(Error::value(name, format!("`{}` must be an array, not a number", p.name)));
                 };
                 if a.size() == 0 {
-                    return Err(Error::value(name, format!("`{}` is empty", p.name)));
+                    return Err(Error::value(name, format!("`{}` must not be empty", p.name)));
                 }
                 checked(name, p, &Operand::Array(a.clone()))?;
                 let stored = a.astype(dtype(p.of))?.contiguous()?.stored()?;
@@ -218,49 +223,50 @@ pub fn apply(op: Op, operands: &[Operand]) -> Result<NdArray> {
         }
     }
     let array = build(op, &mut args, signature)?;
-    if body.result == Type::Generic && seen != generic { array.astype(seen) } else { Ok(array) }
+    if body.result == Type::Generic && visible != generic { array.astype(visible) } else { Ok(array) }
 }
 
-/// Reduces an array by an operation whose body combines two elements. What is deferred is computed in the same pass.
+/// Reduces an array by a user-defined operation, whose body combines two elements. A deferred array is fused.
 ///
-/// Errors: a dtype that the body does not take, one that is asked for (`dtype=`), an identity that is no number of the dtype, axes that are
-/// not there.
+/// # Errors
+/// A dtype that the body does not take, the options `dtype` or `descending`, an identity that the dtype cannot hold, or axes out of
+/// bounds.
 pub fn reduce(op: Op, values: &Operand, over: &Over) -> Result<NdArray> {
     let name = op.name();
     let values = &match values {
         Operand::Array(a) => a.clone(),
         Operand::Scalar(s) => NdArray::scalar_as(*s, s.default_dtype())?,
     };
-    let body = op.0.body.filter(|b| b.identity.is_some()).ok_or_else(|| Error::value(name, "the operation is no reduction"))?;
-    let (dtype, seen) = match body.result {
-        Type::Generic => body.bound.admit(name, values.dtype())?,
+    let body = op.0.body.filter(|b| b.identity.is_some()).ok_or_else(|| Error::value(name, "the operation is not a reduction"))?;
+    let (dtype, visible) = match body.result {
+        Type::Generic => body.bound.resolve(name, values.dtype())?,
         Type::Fixed(dtype) if values.dtype().can_cast_safe(dtype) => (dtype, dtype),
         Type::Fixed(dtype) => return Err(Error::dtype(name, format!("takes {dtype}; use astype"), &[values.dtype()])),
     };
     if over.has_dtype() {
-        return Err(Error::value(name, "has the dtype of its values; use astype"));
+        return Err(Error::value(name, "takes no dtype argument; use astype on the values"));
     }
     if over.is_descending() {
-        return Err(Error::value(name, "has no order to turn"));
+        return Err(Error::value(name, "takes no descending argument"));
     }
     if let Some(identity) = body.identity.map(|identity| identity.of(dtype)) {
         identity.checked_for(name, dtype)?;
         if identity.weak_promote(dtype) != dtype {
-            return Err(Error::dtype(name, format!("begins with {identity}, which is none"), &[dtype]));
+            return Err(Error::dtype(name, format!("the identity {identity} is not a value of this dtype"), &[dtype]));
         }
     }
-    crate::ops::reduce::reduce(op, values, over, dtype, dtype)?.astype(seen)
+    crate::ops::reduce::reduce(op, values, over, dtype, dtype)?.astype(visible)
 }
 
-/// An argument for a parameter of a fixed dtype must be of one that casts safely; a number must be a value of it.
+/// Checks an argument for a parameter of a fixed dtype: an array has to cast safely, and a number has to be a value of the dtype.
 fn checked(op: &'static str, p: &Parameter, operand: &Operand) -> Result<Operand> {
     if let Type::Fixed(wanted) = p.of {
         match operand {
             Operand::Array(a) if !a.dtype().can_cast_safe(wanted) => {
-                return Err(Error::dtype(op, format!("`{}` is {wanted} here; use astype", p.name), &[a.dtype()]));
+                return Err(Error::dtype(op, format!("`{}` must be {wanted}; use astype", p.name), &[a.dtype()]));
             }
             Operand::Scalar(s) if s.weak_promote(wanted) != wanted => {
-                return Err(Error::dtype(op, format!("`{}` is {wanted} here, and {s} is none", p.name), &[s.default_dtype()]));
+                return Err(Error::dtype(op, format!("`{}` must be {wanted}, which cannot hold {s}", p.name), &[s.default_dtype()]));
             }
             _ => {}
         }
@@ -268,10 +274,10 @@ fn checked(op: &'static str, p: &Parameter, operand: &Operand) -> Result<Operand
     Ok(operand.clone())
 }
 
-/// The elements' own indices along an axis, as an array that broadcasts to the shape.
+/// Returns the loop indices along an axis, as an array that broadcasts to the shape.
 fn index(op: &'static str, axis: usize, shape: &[usize], device: Option<crate::Device>) -> Result<NdArray> {
     let Some(&extent) = shape.get(axis) else {
-        return Err(Error::value(op, format!("index({axis}) of elements that have {} axes", shape.len())));
+        return Err(Error::value(op, format!("index({axis}) is out of bounds for {} axes", shape.len())));
     };
     let make = || NdArray::arange_as(0, extent, 1, DType::I64);
     let along = match device {
@@ -283,18 +289,24 @@ fn index(op: &'static str, axis: usize, shape: &[usize], device: Option<crate::D
     along.reshape(dims)
 }
 
-/// What `call` of an operation with a body does: arguments by the names of its parameters.
+/// Calls an elementwise user-defined operation by name, with arguments named like its parameters.
+///
+/// # Errors
+/// The errors of [`apply`], and missing arguments.
 pub fn call(op: Op, args: &Args) -> Result<Value> {
     let body = op.0.body.ok_or_else(|| Error::value(op.name(), "the operation has no body"))?;
     let operands: SmallVec<[Operand; 8]> = body.given().map(|p| args.operand(p.name)).collect::<Result<_>>()?;
     apply(op, &operands).map(Value::Array)
 }
 
-/// As [`call`], of a reduction: `a, axis=None, *, keepdims=False`.
+/// Calls a user-defined reduction by name: `a, axis=None, *, keepdims=False`.
+///
+/// # Errors
+/// The errors of [`reduce`], and missing arguments.
 pub fn call_reduction(op: Op, args: &Args) -> Result<Value> {
     reduce(op, &args.operand("a")?, &Over::from_args(args, "axis")?).map(Value::Array)
 }
 
-/// An operation that `cuprum::kernel!` declares, for tests that compile every body.
+/// An operation declared by `cuprum::kernel!`, registered for tests that compile every body.
 pub struct Declared(pub Op);
 inventory::collect!(Declared);

@@ -1,4 +1,4 @@
-//! What an operation is: one row of a table. The rows themselves stand in `ops/`, a file per family.
+//! Operations as rows of a table, dtype rules and costs. The rows are in `ops/`, one file per family.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -9,28 +9,45 @@ use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;
 
-/// The few shapes that kernels come in.
+/// A kind of kernel. Each op belongs to one family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 #[repr(u8)]
-#[allow(missing_docs)]
 pub enum Family {
+    /// Elementwise loops.
     Map,
+    /// Reductions over axes and of segments.
     Reduce,
+    /// Expressions that contain reductions along rows.
     Rows,
+    /// Running reductions along an axis.
     Scan,
+    /// Sums of products over shared axes.
     Contract,
+    /// Sorts of rows and of segments.
     Sort,
+    /// Elements at which a condition is true.
     Select,
+    /// Binary search in sorted arrays.
     Search,
+    /// Counts of values in bins.
     Histogram,
+    /// Elements selected by index.
     Gather,
+    /// Writes to elements selected by index.
     Scatter,
+    /// Arrays computed without inputs.
     Fill,
+    /// Copies and joins.
     Copy,
+    /// Random numbers.
     Random,
+    /// Fourier transforms.
     Fft,
+    /// Matrix decompositions and solvers.
     Linalg,
+    /// Operations on sparse matrices.
     Sparse,
+    /// Operations defined by other crates.
     Custom,
 }
 
@@ -45,48 +62,48 @@ impl Family {
     };
 }
 
-/// How an elementwise operation's argument and result dtypes follow from its inputs' (NumPy's `ufunc.types`, as a rule).
+/// The rule that determines argument and result dtypes of an elementwise operation (NumPy's `ufunc.types`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TypeRule {
-    /// Promote; result is the promoted dtype. Bool stays bool (`add` is then "or", `multiply` "and").
+    /// Promotes; the result has the promoted dtype. Bool stays bool (`add` is "or", `multiply` "and").
     Promote,
-    /// As [`TypeRule::Promote`], but bool is refused (`subtract`, `negative`, `positive`, `sign`).
+    /// Like [`TypeRule::Promote`], but rejects bool (`subtract`, `negative`, `positive`, `sign`).
     PromoteNoBool,
-    /// As [`TypeRule::PromoteNoBool`] over real dtypes; bool becomes int8 (`floor_divide`, `remainder`).
+    /// Promotes real dtypes; bool becomes int8 (`floor_divide`, `remainder`).
     PromoteReal,
-    /// Promote, bool becomes int8 (`power`, `square`, `conj`).
+    /// Promotes; bool becomes int8 (`power`, `square`, `conj`).
     PromoteNumber,
-    /// Promote over ordered dtypes, complex included lexicographically (`maximum`, `minimum`).
+    /// Promotes; complex numbers are ordered lexicographically (`maximum`, `minimum`).
     Ordered,
-    /// Ints become the smallest float that NumPy gives them; complex allowed (`sin`, `exp`, `rint`).
+    /// Integers become the smallest sufficient float, as in NumPy; complex is allowed (`sin`, `exp`, `rint`).
     Inexact,
-    /// As [`TypeRule::Inexact`] without complex (`cbrt`, `hypot`, `atan2`).
+    /// Like [`TypeRule::Inexact`], but rejects complex (`cbrt`, `hypot`, `atan2`).
     Float,
-    /// Ints become float64 (`divide`).
+    /// Promotes; integers become float64 (`divide`).
     Divide,
-    /// Real only; bool and ints are returned unchanged (`floor`, `ceil`, `trunc`).
+    /// Real only; bool and integers are returned unchanged (`floor`, `ceil`, `trunc`).
     Round,
-    /// As [`TypeRule::Round`], and complex is rounded by part (`round`).
+    /// Like [`TypeRule::Round`], but complex numbers round by part (`round`).
     RoundComplex,
-    /// Promote; result is bool (`less`).
+    /// Promotes; the result is bool (`less`).
     Compare,
-    /// Every argument is taken as a truth value; result is bool (`logical_and`).
+    /// Converts every argument to bool; the result is bool (`logical_and`).
     Logical,
-    /// Bool and ints (`bitwise_and`).
+    /// Promotes bool and integers (`bitwise_and`).
     Bitwise,
-    /// Ints; bool becomes int8 (`left_shift`).
+    /// Promotes integers; bool becomes int8 (`left_shift`).
     Shift,
-    /// Any dtype; result is the dtype of the real part (`abs`, `real`, `imag`).
+    /// Any dtype; the result has the dtype of the real part (`abs`, `real`, `imag`).
     RealPart,
     /// Any dtype unchanged (`astype`).
     Same,
-    /// Inexact dtypes and ints; result is bool (`isnan`).
+    /// Any dtype; the result is bool (`isnan`).
     Test,
-    /// First argument a truth value, the others promoted (`where`).
+    /// Converts the first argument to bool and promotes the others (`where`).
     Where,
 }
 
-/// An argument as a type rule sees it: an array's dtype, or a weak scalar.
+/// The type of an argument: an array's dtype, or a weak scalar.
 #[derive(Clone, Copy, Debug)]
 pub enum ArgType {
     /// An array of this dtype.
@@ -95,19 +112,19 @@ pub enum ArgType {
     Weak(Scalar),
 }
 
-/// Most arguments that an elementwise operation has.
+/// Maximum number of arguments of an elementwise operation.
 pub const MAX_ARITY: usize = 8;
 
-/// dtypes that an op computes with.
+/// The dtypes of an operation's arguments and result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// dtype each argument is converted to; only the first `arity` count.
+    /// dtype to which each argument is converted; only the first `arity` are used.
     pub args: [DType; MAX_ARITY],
     /// dtype of the result.
     pub result: DType,
 }
 
-/// NumPy's result dtype of arrays and weak scalars together (`numpy.result_type`).
+/// Returns NumPy's result dtype of arrays and weak scalars (`numpy.result_type`).
 pub fn result_type(args: &[ArgType]) -> DType {
     let arrays = DType::promote_all(args.iter().filter_map(|a| if let ArgType::Array(d) = a { Some(*d) } else { None }));
     let mut weak = args.iter().filter_map(|a| if let ArgType::Weak(s) = a { Some(*s) } else { None });
@@ -120,9 +137,11 @@ pub fn result_type(args: &[ArgType]) -> DType {
     }
 }
 
-/// The floating dtype of integer arrays is that of each taken alone: `hypot` of int8 and uint8 is float16, though the two
+/// Returns the floating dtype for arguments that promote to `promoted`.
+///
+/// Integer arrays are converted to floats one by one and then promoted. Thus `hypot` of int8 and uint8 is float16, although the two
 /// promote to int16.
-fn inexact(args: &[ArgType], promoted: DType) -> DType {
+fn inexact_dtype(args: &[ArgType], promoted: DType) -> DType {
     let alone = |a: &ArgType| if let ArgType::Array(d) = a { (!d.is_inexact()).then_some(d.to_inexact()) } else { None };
     match args.iter().map(alone).collect::<Option<smallvec::SmallVec<[DType; 3]>>>() {
         Some(each) => each.into_iter().reduce(DType::promote).unwrap_or(promoted),
@@ -131,22 +150,25 @@ fn inexact(args: &[ArgType], promoted: DType) -> DType {
 }
 
 impl TypeRule {
-    /// Argument and result dtypes for these inputs, or an [`Error::DType`] that says what the op takes.
+    /// Returns the argument and result dtypes.
+    ///
+    /// # Errors
+    /// [`Error::DType`] for dtypes that the op does not take.
     pub fn resolve(self, op: &'static str, args: &[ArgType]) -> Result<Signature> {
         let promoted = match self {
             TypeRule::Where => result_type(args.get(1..).unwrap_or_default()),
             _ => result_type(args),
         };
-        self.signature(op, promoted, || inexact(args, promoted))
+        self.signature(op, promoted, || inexact_dtype(args, promoted))
     }
 
-    /// As [`TypeRule::resolve`] for arrays of one dtype and scalars that take it on. Not for [`TypeRule::Where`], whose condition is of another.
+    /// [`TypeRule::resolve`] for arrays of one dtype and scalars that adopt it. Not valid for [`TypeRule::Where`], whose condition is bool.
     #[inline(always)]
     pub(crate) fn resolve_shared(self, op: &'static str, shared: DType) -> Result<Signature> {
         self.signature(op, shared, || shared.to_inexact())
     }
 
-    /// `floating` gives the floating dtype of the arguments.
+    /// Applies the rule to the promoted dtype. `floating` returns the floating dtype of the arguments.
     #[inline(always)]
     fn signature(self, op: &'static str, promoted: DType, floating: impl FnOnce() -> DType) -> Result<Signature> {
         let refuse = |what: &str| Err(Error::dtype(op, format!("not defined for {what}"), &[promoted]));
@@ -180,70 +202,70 @@ impl TypeRule {
     }
 }
 
-/// Rough cost of computing one element, for deciding between recomputing and storing.
+/// Rough cost of one element, used to choose between recomputing and storing a value.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Cost {
-    /// An instruction or two.
+    /// One or two instructions.
     Cheap,
-    /// A division, a square root, an integer power.
+    /// A division, a square root, or an integer power.
     Medium,
     /// A transcendental function.
-    Dear,
+    Expensive,
 }
 
-/// A composed body: an operation written over others, so that it works on every device.
+/// A composite: an implementation by other operations, which works on every device.
 pub type Composite = fn(&[NdArray]) -> Result<NdArray>;
 
-/// One operation: a row of core's table.
+/// Definition of an operation: a row of the op table.
 pub struct OpDef {
     /// NumPy 2's name.
     pub name: &'static str,
-    /// The shape of kernel it needs.
+    /// Family, which selects the kernels.
     pub family: Family,
-    /// Number of array arguments; 0 when it varies.
+    /// Number of array arguments; 0 if it varies.
     pub arity: u8,
-    /// Place in the table of built-in rows; `u16::MAX` for operations of other crates.
+    /// Index in the table of built-in rows; `u16::MAX` for operations of other crates.
     pub index: u16,
     /// dtype rule, for elementwise operations.
     pub rule: Option<TypeRule>,
     /// Cost of one element, for elementwise operations.
     pub cost: Cost,
-    /// Body over other operations, tried when every accelerator declines.
+    /// Composite, which runs if every accelerator declines.
     pub composite: Option<Composite>,
-    /// Body of an elementwise operation of another crate, as `cuprum::kernel!` makes it.
+    /// Body of an operation that `cuprum::kernel!` declares.
     pub body: Option<&'static Body>,
 }
 
-/// An operation, as passed around: a reference to its row. Compared by identity.
+/// An operation: a reference to its definition, compared by identity.
 #[derive(Clone, Copy)]
 pub struct Op(pub &'static OpDef);
 
 impl Op {
-    /// NumPy's name.
+    /// Returns NumPy's name.
     pub fn name(self) -> &'static str {
         self.0.name
     }
-    /// Place among the built-in rows.
+    /// Returns the index among the built-in rows.
     pub fn index(self) -> usize {
         self.0.index as usize
     }
-    /// Whether it is a row of another crate.
+    /// Returns whether another crate defines the operation.
     pub fn is_foreign(self) -> bool {
         self.0.index == u16::MAX
     }
-    /// The kernel shape it needs.
+    /// Returns the family.
     pub fn family(self) -> Family {
         self.0.family
     }
-    /// Number of array arguments.
+    /// Returns the number of array arguments, or 0 if it varies.
     pub fn arity(self) -> usize {
         self.0.arity as usize
     }
-    /// Every built-in operation, all families.
+    /// Returns all built-in operations.
     pub fn all() -> impl Iterator<Item = Op> {
         crate::ops::TABLE.iter().flat_map(|t| t.iter()).map(|d| Op(d))
     }
-    /// The built-in operation of this name.
+    /// Returns the built-in operation of this name.
     pub fn by_name(name: &str) -> Option<Op> {
         Op::all().find(|op| op.name() == name)
     }
@@ -270,7 +292,7 @@ impl fmt::Debug for Op {
 mod tests {
     use super::*;
 
-    /// Results are NumPy 2.4's.
+    /// Expected results are from NumPy 2.4.
     #[test]
     fn floats_of_integers() {
         let float = |args: &[ArgType]| TypeRule::Float.resolve("hypot", args).map(|s| s.result).ok();

@@ -1,5 +1,7 @@
-//! A fused elementwise expression, flattened: what every backend's Map, Reduce, Rows and Scan kernels compute per element.
-//! Single assignment, in order of use; values that differ between calls (inputs, scalars) are numbered, not embedded.
+//! Fused elementwise expressions, flattened to programs that Map, Reduce, Rows and Scan kernels compute per element.
+//!
+//! A program is in single-assignment form. Inputs and scalars are numbered rather than embedded, so that calls with other values share a
+//! compiled kernel.
 
 use std::fmt;
 
@@ -7,29 +9,31 @@ use smallvec::SmallVec;
 
 use crate::dtype::DType;
 use crate::op::{MAX_ARITY, Op};
-use crate::ops::indexing::TAKE_EACH;
+use crate::ops::indexing::FUSED_TAKE;
 use crate::ops::reduce::SUM;
 use crate::scalar::Scalar;
 
-/// What one step does.
+/// The kind of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum StepKind {
-    /// Element of input number n, already of the step's dtype.
+    /// Element of input n, which has the step's dtype.
     Input(u16),
-    /// Scalar parameter number n, converted to the step's dtype.
+    /// Scalar parameter n, converted to the step's dtype.
     Param(u16),
     /// Conversion of the first argument to the step's dtype (`astype`).
     Cast,
     /// An elementwise operation on the arguments.
     Apply(Op),
-    /// The argument's values over a whole row, reduced in the step's dtype: one number, which all elements of the row share.
-    /// In programs of [`Work::Rows`](crate::Work::Rows) only.
+    /// A reduction of the argument along the whole row, in the step's dtype, with one result per row.
+    ///
+    /// It occurs only in programs of [`Work::Rows`](crate::Work::Rows).
     Fold(Op),
 }
 
 impl StepKind {
-    /// A tag and a number that tell kinds apart in the keys of kernel caches, but for operations of other crates: those share
-    /// a number ([`Op::is_foreign`]).
+    /// Returns a tag and a number that identify the kind in keys of kernel caches.
+    ///
+    /// Operations of other crates share one number ([`Op::is_foreign`]).
     pub fn code(self) -> (u8, u16) {
         match self {
             StepKind::Input(n) => (0, n),
@@ -41,19 +45,19 @@ impl StepKind {
     }
 }
 
-/// One step; its value has `dtype`, its arguments are earlier steps.
+/// One step of a program. Its arguments are earlier steps.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Step {
-    /// What it does.
+    /// What the step computes.
     pub kind: StepKind,
     /// dtype of the value.
     pub dtype: DType,
-    /// Steps it reads; how many count follows from `kind`.
+    /// Indices of the argument steps; `kind` determines how many are used.
     pub args: [u16; MAX_ARITY],
 }
 
 impl Step {
-    /// The steps it reads.
+    /// Returns the indices of the argument steps.
     pub fn args(&self) -> &[u16] {
         match self.kind {
             StepKind::Input(_) | StepKind::Param(_) => &[],
@@ -66,16 +70,16 @@ impl Step {
 /// A flattened expression with one or more results.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    /// In order: a step reads only earlier ones.
+    /// The steps in order of computation.
     pub steps: SmallVec<[Step; 20]>,
-    /// Steps whose values are results.
+    /// Indices of the steps whose values are results.
     pub outputs: SmallVec<[u16; 2]>,
-    /// Values of the scalar parameters; not part of the structure.
+    /// Values of the scalar parameters, which are not part of the structure.
     pub params: SmallVec<[Scalar; 6]>,
 }
 
 impl Program {
-    /// The program that returns its one input.
+    /// Returns the program whose result is its only input.
     pub fn identity(dtype: DType) -> Program {
         let mut p = Program::default();
         p.steps.push(Step { kind: StepKind::Input(0), dtype, args: [0; MAX_ARITY] });
@@ -83,24 +87,24 @@ impl Program {
         p
     }
 
-    /// Appends a step over the given ones and returns its number.
+    /// Appends a step and returns its index.
     #[inline(always)]
     pub fn push(&mut self, kind: StepKind, dtype: DType, args: &[u16]) -> u16 {
         let at = self.push_leaf(kind, dtype);
-        let places = &mut self.steps[at as usize].args;
+        let slots = &mut self.steps[at as usize].args;
         match *args {
-            [a] => places[0] = a,
-            [a, b] => (places[0], places[1]) = (a, b),
+            [a] => slots[0] = a,
+            [a, b] => (slots[0], slots[1]) = (a, b),
             _ => {
-                for (place, &arg) in places.iter_mut().zip(args) {
-                    *place = arg;
+                for (slot, &arg) in slots.iter_mut().zip(args) {
+                    *slot = arg;
                 }
             }
         }
         at
     }
 
-    /// Fills a step in where it stays: a structure that is written in pieces and read whole at once makes the processor wait.
+    /// Appends a step without arguments, filled in place: a copy right after partial writes would stall store forwarding.
     #[inline(always)]
     fn push_leaf(&mut self, kind: StepKind, dtype: DType) -> u16 {
         let at = self.steps.len();
@@ -110,14 +114,16 @@ impl Program {
         at as u16
     }
 
-    /// Appends a scalar parameter, converted to `dtype`, and returns its step.
+    /// Appends a scalar parameter of `dtype` and returns its step.
     pub fn push_param(&mut self, value: Scalar, dtype: DType) -> u16 {
         self.params.push(value);
         self.push_leaf(StepKind::Param(self.params.len() as u16 - 1), dtype)
     }
 
-    /// As [`Program::push`], but an equal step that is there already serves again. Scalars among the arguments are equal if their bits in
-    /// the step's dtype are; those that were pushed for this step alone go again.
+    /// Returns an equal step that exists, or appends one as [`Program::push`] does.
+    ///
+    /// Scalar arguments are equal if they have equal bits in their dtype. Parameters that were appended for this step are removed if an
+    /// equal step exists.
     pub fn push_once(&mut self, kind: StepKind, dtype: DType, args: &[u16]) -> u16 {
         let value = |step: u16| match self.steps[step as usize].kind {
             StepKind::Param(n) => {
@@ -139,8 +145,9 @@ impl Program {
         found as u16
     }
 
-    /// Appends what `var` sums: the squared distances of step `x`'s values from their mean over a row of `count`, in the real dtype, and
-    /// their sum. Two passes over values that are at hand lose no digits where the mean is large.
+    /// Appends the sum of squared distances from the mean along a row of `count` elements, as `var` needs it.
+    ///
+    /// The result has the real dtype. Two passes lose no digits if the mean is large.
     pub fn push_squared_distances(&mut self, x: u16, count: usize) -> u16 {
         use crate::ops::elementwise::{ADD, DIVIDE, IMAG, REAL, SQUARE, SUBTRACT};
         let dtype = self.steps[x as usize].dtype;
@@ -159,32 +166,35 @@ impl Program {
         self.push_once(StepKind::Fold(SUM), real, &[squares])
     }
 
-    /// Whether it only hands through input 0.
+    /// Returns whether the only result is input 0.
     pub fn is_identity(&self) -> bool {
         self.steps.len() == 1 && self.outputs.len() == 1 && matches!(self.steps[0].kind, StepKind::Input(0))
     }
 
-    /// dtype of result number `n`.
+    /// Returns the dtype of result `n`.
+    ///
+    /// # Panics
+    /// If `n` is not the index of a result.
     pub fn output_dtype(&self, n: usize) -> DType {
         self.steps[self.outputs[n] as usize].dtype
     }
 
-    /// dtype of input number `n`.
+    /// Returns the dtype of input `n`, if the program reads it.
     pub fn input_dtype(&self, n: usize) -> Option<DType> {
         self.steps.iter().find(|s| s.kind == StepKind::Input(n as u16)).map(|s| s.dtype)
     }
 
-    /// The operations applied, in order.
+    /// Returns the applied operations, in order.
     pub fn ops(&self) -> impl Iterator<Item = Op> + '_ {
         self.steps.iter().filter_map(|s| if let StepKind::Apply(op) = s.kind { Some(op) } else { None })
     }
 
-    /// The reductions along rows, in order.
+    /// Returns the reductions along rows, in order.
     pub fn folds(&self) -> impl Iterator<Item = Op> + '_ {
         self.steps.iter().filter_map(|s| if let StepKind::Fold(op) = s.kind { Some(op) } else { None })
     }
 
-    /// A number that programs of the same structure share, and few others: for finding what was kept for one.
+    /// Returns a hash of the structure, for cache lookups. Different structures may have equal hashes.
     pub fn fingerprint(&self) -> u64 {
         let mut hash = self.outputs.first().copied().map_or(0, u64::from);
         for Step { kind, dtype, args } in &self.steps {
@@ -196,13 +206,13 @@ impl Program {
         hash >> 48
     }
 
-    /// Same structure (steps and outputs).
+    /// Returns whether both programs have the same steps and outputs.
     pub fn same_structure(&self, other: &Program) -> bool {
         self.steps == other.steps && self.outputs == other.outputs
     }
 }
 
-/// The expression in NumPy-like notation (`sqrt(add(a0, 1))`), for `explain` and logs.
+/// Writes the expression in NumPy-like notation (`sqrt(add(a0, 1))`), for `explain` and logs.
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, &out) in self.outputs.iter().enumerate() {
@@ -237,7 +247,7 @@ impl Program {
             }
             StepKind::Apply(op) | StepKind::Fold(op) => {
                 write!(f, "{}(", op.name())?;
-                let shown = if op == TAKE_EACH { 2 } else { usize::MAX }; // the length says nothing
+                let shown = if op == FUSED_TAKE { 2 } else { usize::MAX }; // hides the array's length
                 for (i, &a) in step.args().iter().enumerate().take(shown) {
                     if i > 0 {
                         f.write_str(", ")?;
@@ -256,12 +266,16 @@ mod tests {
     use crate::ops::elementwise::MULTIPLY;
 
     #[test]
-    fn equal_steps_serve_again() {
+    fn push_once_reuses_equal_steps() {
         let mut p = Program::identity(DType::F64);
         let mut times = |by: f64| {
             let by = p.push_param(Scalar::Float(by), DType::F64);
             (p.push_once(StepKind::Apply(MULTIPLY), DType::F64, &[0, by]), p.params.len())
         };
-        assert_eq!([times(0.0), times(2.0), times(0.0), times(-0.0)], [(2, 1), (4, 2), (2, 2), (6, 3)], "zeros of either sign are two");
+        assert_eq!(
+            [times(0.0), times(2.0), times(0.0), times(-0.0)],
+            [(2, 1), (4, 2), (2, 2), (6, 3)],
+            "0.0 and -0.0 are different scalars"
+        );
     }
 }

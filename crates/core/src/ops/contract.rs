@@ -1,4 +1,4 @@
-//! Products that sum over shared axes: `matmul`, `dot` and their kin, all of them contractions of two operands by modes.
+//! Contractions of two operands over shared axes: `matmul`, `dot`, `tensordot` and related functions.
 
 use crate::call;
 use smallvec::SmallVec;
@@ -25,34 +25,36 @@ super::rows! { Contract after scan:
     TRACE "trace" 1;
 }
 
-/// An operand of a contraction: an array whose axes carry modes.
+/// An operand of a contraction: an array and the mode (label) of each axis.
 #[derive(Clone)]
 pub(crate) struct Labeled {
     pub array: NdArray,
     pub modes: SmallVec<[Mode; 6]>,
 }
 
-/// `out[..] = sum a[..] * b[..]` over the modes that are not in `out`. Extents agree or are 1. dtypes are promoted.
+/// Computes `out[..] = sum a[..] * b[..]` over the modes that are not in `out`, in the promoted dtype.
+///
+/// `extents` holds the extent of each mode. An operand has that extent or 1.
 pub(crate) fn contract(op: Op, a: Labeled, b: Labeled, out: &[Mode], extents: &[usize]) -> Result<NdArray> {
     let device = super::one_device(op, &a.array, &b.array)?;
     let dtype = a.array.dtype().promote(b.array.dtype());
-    let a = simplify(a, &b.modes, out, extents, dtype)?;
-    let b = simplify(b, &a.modes, out, extents, dtype)?;
-    // A mode that was of extent 1 in one operand may now be in the other alone.
-    let a = simplify(a, &b.modes, out, extents, dtype)?;
+    let a = simplify_operand(a, &b.modes, out, extents, dtype)?;
+    let b = simplify_operand(b, &a.modes, out, extents, dtype)?;
+    // Simplifying `b` can drop a mode of extent 1, which `a` then has to sum.
+    let a = simplify_operand(a, &b.modes, out, extents, dtype)?;
     check_ndim(op.name(), out.len())?;
     let shape: Dims = out.iter().map(|&x| extents[x as usize]).collect();
     let summed = a.modes.iter().any(|x| !out.contains(x));
     if !summed {
-        // A sum over one product: it starts from +0, so a product of -0 becomes +0, as in NumPy.
-        let product = super::elementwise::multiply(spread(&a, out)?, spread(&b, out)?)?;
+        // NumPy's sum starts from +0, so a product of -0 becomes +0.
+        let product = super::elementwise::multiply(align_axes(&a, out)?, align_axes(&b, out)?)?;
         let sum = if dtype.is_inexact() { super::elementwise::add(product, 0)? } else { product };
         return sum.broadcast_to(&shape[..])?.astype(dtype);
     }
     if a.array.size() == 0 || b.array.size() == 0 || shape.contains(&0) {
         return super::creation::full_on(a.array.device(), &shape, crate::scalar::Scalar::Int(0), dtype);
     }
-    // Modes of the output that neither has any more (extent 1 in both) come back as axes of extent 1.
+    // Modes of extent 1 in both operands were dropped. The reshape below restores them.
     let present: SmallVec<[Mode; 6]> = out.iter().copied().filter(|x| a.modes.contains(x) || b.modes.contains(x)).collect();
     let plan = ContractPlan::new(&a.modes, &b.modes, &present, extents);
     let inner: Dims = present.iter().map(|&x| extents[x as usize]).collect();
@@ -62,9 +64,8 @@ pub(crate) fn contract(op: Op, a: Labeled, b: Labeled, out: &[Mode], extents: &[
     if present.len() == out.len() { Ok(result) } else { result.reshape(shape) }
 }
 
-/// Takes diagonals of repeated modes, drops modes of extent 1 that another operand or the output stretches, and sums
-/// modes that nobody else has.
-pub(crate) fn simplify(mut x: Labeled, other: &[Mode], out: &[Mode], extents: &[usize], dtype: DType) -> Result<Labeled> {
+/// Takes diagonals of repeated modes, drops stretched modes of extent 1, and sums modes that are neither in `other` nor in `out`.
+pub(crate) fn simplify_operand(mut x: Labeled, other: &[Mode], out: &[Mode], extents: &[usize], dtype: DType) -> Result<Labeled> {
     while let Some((i, j)) = repeated(&x.modes) {
         let mode = x.modes[i];
         x.array = x.array.diagonal(0, i as isize, j as isize)?;
@@ -82,28 +83,29 @@ pub(crate) fn simplify(mut x: Labeled, other: &[Mode], out: &[Mode], extents: &[
             axis += 1;
         }
     }
-    let alone: SmallVec<[isize; 6]> =
+    let unshared: SmallVec<[isize; 6]> =
         (0..x.modes.len()).filter(|&i| !other.contains(&x.modes[i]) && !out.contains(&x.modes[i])).map(|i| i as isize).collect();
-    if !alone.is_empty() {
+    if !unshared.is_empty() {
         x.array = match dtype {
-            DType::Bool => x.array.any(&alone[..])?,
-            _ => x.array.sum(super::reduce::axis(&alone[..]).dtype(dtype))?,
+            DType::Bool => x.array.any(&unshared[..])?,
+            _ => x.array.sum(super::reduce::axis(&unshared[..]).dtype(dtype))?,
         };
         let mut at = 0;
         x.modes.retain(|_| {
             at += 1;
-            !alone.contains(&(at - 1))
+            !unshared.contains(&(at - 1))
         });
     }
     Ok(x)
 }
 
+/// Returns the positions of the first pair of equal modes.
 fn repeated(modes: &[Mode]) -> Option<(usize, usize)> {
     (0..modes.len()).find_map(|i| modes[i + 1..].iter().position(|m| *m == modes[i]).map(|j| (i, i + 1 + j)))
 }
 
-/// The operand with its axes in `out`'s order, and axes of extent 1 for the modes it lacks.
-pub(crate) fn spread(x: &Labeled, out: &[Mode]) -> Result<NdArray> {
+/// Returns the array with its axes in the order of `out`; a mode that it lacks becomes an axis of extent 1.
+pub(crate) fn align_axes(x: &Labeled, out: &[Mode]) -> Result<NdArray> {
     let order: Vec<isize> = out.iter().filter_map(|m| x.modes.iter().position(|y| y == m)).map(|i| i as isize).collect();
     let missing: Vec<isize> = (0..out.len()).filter(|&i| !x.modes.contains(&out[i])).map(|i| i as isize).collect();
     x.array.permute_dims(&order)?.expand_dims(&missing)
@@ -113,9 +115,16 @@ fn labeled(array: &NdArray, modes: impl IntoIterator<Item = usize>) -> Labeled {
     Labeled { array: array.clone(), modes: modes.into_iter().map(|m| m as Mode).collect() }
 }
 
-/// Matrix product (`numpy.matmul`, Python's `@`): over the last two axes, batched and broadcast over those before. A 1-D
-/// operand is a row on the left, a column on the right. Integers wrap; bool is "or of ands". float32 is true float32.
+/// Returns the matrix product of two arrays (`numpy.matmul`, Python's `@`).
 ///
+/// The product is over the last two axes; leading axes broadcast. A 1-D operand is a row vector on the left and a column vector on
+/// the right. The result has the promoted dtype: integers wrap, and bool combines "and" products with "or". float32 is not
+/// computed in reduced precision such as TF32.
+///
+/// # Errors
+/// A 0-d operand, summed extents that differ, leading axes that do not broadcast, or arrays on different devices.
+///
+/// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
 /// # extern crate cuprum_core as cuprum;
@@ -159,8 +168,12 @@ pub fn matmul(#[name("x1")] a: &NdArray, #[name("x2")] b: &NdArray) -> Result<Nd
     contract(MATMUL, left, right, &out, &extents)
 }
 
-/// Sum of products over the last axis of `a` and the last but one of `b` (its only one, if 1-D) (`numpy.dot`). With a 0-d
-/// operand: `multiply`.
+/// Returns the sum of products over the last axis of `a` and the second-to-last axis of `b` (`numpy.dot`).
+///
+/// If `b` is 1-D, its only axis is summed. With a 0-d operand this is [`multiply`](crate::ops::elementwise::multiply()).
+///
+/// # Errors
+/// Summed extents that differ, or arrays on different devices.
 #[numpy("dot(a, b)", method)]
 pub fn dot(a: &NdArray, b: &NdArray) -> Result<NdArray> {
     if a.ndim() == 0 || b.ndim() == 0 {
@@ -169,7 +182,10 @@ pub fn dot(a: &NdArray, b: &NdArray) -> Result<NdArray> {
     tensordot_op(DOT, a, b, &[a.ndim() - 1], &[b.ndim().saturating_sub(2)])
 }
 
-/// Sum of `conj(a) * b` over all elements of arrays of equal size (`numpy.vdot`). 0-d.
+/// Returns the 0-d sum of `conj(a) * b` over all elements, in C order (`numpy.vdot`).
+///
+/// # Errors
+/// Arrays of different sizes or on different devices.
 #[numpy("vdot(a, b)")]
 pub fn vdot(a: &NdArray, b: &NdArray) -> Result<NdArray> {
     if a.size() != b.size() {
@@ -179,7 +195,13 @@ pub fn vdot(a: &NdArray, b: &NdArray) -> Result<NdArray> {
     tensordot_op(VDOT, &a.ravel()?, &b.ravel()?, &[0], &[0])
 }
 
-/// Sum of products over the last axes of both (`numpy.inner`). With a 0-d operand: `multiply`.
+/// Returns the sum of products over the last axis of both arrays (`numpy.inner`).
+///
+/// The result has the other axes of `a`, then those of `b`. With a 0-d operand this is
+/// [`multiply`](crate::ops::elementwise::multiply()).
+///
+/// # Errors
+/// Last axes of different extents, or arrays on different devices.
 #[numpy("inner(a, b)")]
 pub fn inner(a: &NdArray, b: &NdArray) -> Result<NdArray> {
     if a.ndim() == 0 || b.ndim() == 0 {
@@ -188,7 +210,10 @@ pub fn inner(a: &NdArray, b: &NdArray) -> Result<NdArray> {
     tensordot_op(INNER, a, b, &[a.ndim() - 1], &[b.ndim() - 1])
 }
 
-/// Products of all pairs of elements, 2-D (`numpy.outer`). Deferred, like any elementwise operation.
+/// Returns the products of all pairs of elements as a deferred 2-D array of shape `[a.size(), b.size()]` (`numpy.outer`).
+///
+/// # Errors
+/// Arrays on different devices.
 #[numpy("outer(a, b)")]
 pub fn outer(a: &NdArray, b: &NdArray) -> Result<NdArray> {
     super::elementwise::multiply(a.ravel()?.expand_dims(&[1])?, b.ravel()?.expand_dims(&[0])?)
@@ -214,15 +239,18 @@ fn tensordot_by_name(args: &Args) -> Result<Value> {
     .map(Value::Array)
 }
 
-/// Axes that [`tensordot`] sums over: a number (the last of a, the first of b), or a list for each side.
+/// The `axes` argument of [`tensordot`]: a number of axes, or a list of axes for each operand.
 pub trait TensordotAxes {
-    /// Axes of a and of b, counted from the front.
+    /// Returns the summed axes of `a` and of `b`, counted from the front.
+    ///
+    /// # Errors
+    /// Axes that are out of bounds or repeated.
     fn resolve(self, a: &NdArray, b: &NdArray) -> Result<(Dims, Dims)>;
 }
 impl TensordotAxes for usize {
     fn resolve(self, a: &NdArray, b: &NdArray) -> Result<(Dims, Dims)> {
         if self > a.ndim() || self > b.ndim() {
-            return Err(Error::shape("tensordot", format!("{self} axes asked for"), &[a.shape(), b.shape()]));
+            return Err(Error::shape("tensordot", format!("cannot sum over {self} axes"), &[a.shape(), b.shape()]));
         }
         Ok(((a.ndim() - self..a.ndim()).collect(), (0..self).collect()))
     }
@@ -233,9 +261,13 @@ impl<A: AsRef<[isize]>, B: AsRef<[isize]>> TensordotAxes for (A, B) {
     }
 }
 
-/// Sum of products over given axes of both; the result has a's other axes, then b's (`numpy.tensordot`).
+/// Returns the sum of products over given axes of both arrays (`numpy.tensordot`).
 ///
-/// `axes`: a number n (the last n of a, the first n of b), or a pair of lists such as `([2, 3], [1, 0])`.
+/// `axes` is a number n (the last n axes of `a`, the first n of `b`), or a pair of lists such as `([2, 3], [1, 0])`.
+/// The result has the remaining axes of `a`, then those of `b`.
+///
+/// # Errors
+/// Axes out of bounds, summed extents that differ, or arrays on different devices.
 #[numpy("tensordot(a, b, axes=2)", aliases("linalg.tensordot"), call = tensordot_by_name)]
 pub fn tensordot(a: &NdArray, b: &NdArray, axes: impl TensordotAxes) -> Result<NdArray> {
     let (x, y) = axes.resolve(a, b)?;
@@ -267,17 +299,28 @@ fn tensordot_op(op: Op, a: &NdArray, b: &NdArray, axes_a: &[usize], axes_b: &[us
 }
 
 impl NdArray {
-    /// Matrix product with `other`. See [`matmul`].
+    /// Returns the matrix product with `other` (`numpy.matmul`). See [`matmul`].
+    ///
+    /// # Errors
+    /// The errors of [`matmul`].
     pub fn matmul(&self, other: &NdArray) -> Result<NdArray> {
         matmul(self, other)
     }
 
-    /// `numpy.dot` with `other`. See [`dot`].
+    /// Returns the sum of products over the last axis of this array and the second-to-last of `other` (`numpy.dot`). See [`dot`].
+    ///
+    /// # Errors
+    /// The errors of [`dot`].
     pub fn dot(&self, other: &NdArray) -> Result<NdArray> {
         dot(self, other)
     }
 
-    /// Sum of the diagonals of two axes (`numpy.trace`).
+    /// Returns the sum of the diagonal of axes `axis1` and `axis2` (`numpy.trace`).
+    ///
+    /// `offset` selects a diagonal above (positive) or below (negative) the main one.
+    ///
+    /// # Errors
+    /// Axes that are out of bounds or equal.
     #[numpy("trace(a, offset=0, axis1=0, axis2=1)", method)]
     pub fn trace(&self, offset: isize, axis1: isize, axis2: isize) -> Result<NdArray> {
         self.diagonal(offset, axis1, axis2)?.sum(-1)

@@ -1,4 +1,4 @@
-//! Arrays made from nothing: zeros, ranges, identity matrices.
+//! Array creation: constants, ranges and identity matrices.
 
 use crate::array::{IntoShape, NdArray};
 use crate::call::{Fill, OutputSpec, Work};
@@ -13,12 +13,13 @@ use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 use cuprum_macros::numpy;
 
+/// Returns the `dtype` argument, or `default`.
 fn dtype_or(args: &Args, default: DType) -> Result<DType> {
     Ok(args.dtype("dtype")?.unwrap_or(default))
 }
 
-/// Calls `make` with `a`, in `dtype` if it is given.
-fn like(args: &Args, make: impl FnOnce(&NdArray) -> Result<NdArray>) -> Result<Value> {
+/// Calls `make` with the argument `a`, converted to the `dtype` argument if there is one.
+fn make_like(args: &Args, make: impl FnOnce(&NdArray) -> Result<NdArray>) -> Result<Value> {
     let a = args.array("a")?;
     let model = args.dtype("dtype")?.map_or(Ok(a.clone()), |dtype| a.astype(dtype))?;
     make(&model).map(Value::Array)
@@ -27,15 +28,15 @@ fn like(args: &Args, make: impl FnOnce(&NdArray) -> Result<NdArray>) -> Result<V
 fn full_by_name(args: &Args) -> Result<Value> {
     let value = args.operand("fill_value")?;
     let dtype = dtype_or(args, result_type(&[value.arg_type()]))?;
-    filled(FULL, Device::current()?, &args.shape("shape")?, value, dtype).map(Value::Array)
+    full_from_operand(FULL, Device::current()?, &args.shape("shape")?, value, dtype).map(Value::Array)
 }
 
 fn full_like_by_name(args: &Args) -> Result<Value> {
     let value = args.operand("fill_value")?;
-    like(args, |a| a.full_like(value))
+    make_like(args, |a| a.full_like(value))
 }
 
-/// `arange(stop)` and `arange(start, stop, step)`.
+/// Binds `arange(stop)` and `arange(start, stop, step)`.
 fn arange_by_name(args: &Args) -> Result<Value> {
     let (start, stop) = match args.get("stop") {
         None => (Scalar::Int(0), args.scalar("start")?),
@@ -77,13 +78,15 @@ fn fill(op: Op, device: Device, shape: &[usize], dtype: DType, fill: Fill) -> Re
     super::run_one(op, device, &[], OutputSpec::contiguous(dtype, shape)?, Work::Fill(fill))
 }
 
-/// One value everywhere, on a given device.
+/// Returns an array on `device` filled with `value`.
 pub(crate) fn full_on(device: Device, shape: &[usize], value: Scalar, dtype: DType) -> Result<NdArray> {
     fill(FULL, device, shape, dtype, Fill::Constant(value.checked_for("full", dtype)?))
 }
 
-/// `value` everywhere. An array is broadcast, after leading axes of extent 1 that `shape` lacks (`numpy.copyto`).
-fn filled(op: Op, device: Device, shape: &[usize], value: Operand, dtype: DType) -> Result<NdArray> {
+/// Returns an array filled with `value`.
+///
+/// An array as `value` is broadcast; as in `numpy.copyto`, it may have extra leading axes of extent 1.
+fn full_from_operand(op: Op, device: Device, shape: &[usize], value: Operand, dtype: DType) -> Result<NdArray> {
     let array = match value {
         Operand::Array(array) => array,
         Operand::Scalar(value) => return fill(op, device, shape, dtype, Fill::Constant(value.checked_for(op.name(), dtype)?)),
@@ -101,7 +104,7 @@ fn filled(op: Op, device: Device, shape: &[usize], value: Operand, dtype: DType)
     array.astype(dtype)?.squeeze(Some(&leading))?.broadcast_to(shape)?.copy()
 }
 
-/// The dtype that ends of `linspace` have which are 0-d arrays; `None` of two numbers.
+/// Returns the result dtype of `linspace` if `start` or `stop` is a 0-d array; `None` for two numbers.
 fn dtype_of_ends(args: &Args) -> Result<Option<DType>> {
     let ends = [args.operand("start")?, args.operand("stop")?];
     let mut any_array = false;
@@ -128,7 +131,7 @@ fn arange_scalar(start: Scalar, stop: Scalar, step: Scalar, dtype: Option<DType>
         None if natural == DType::Bool => DType::I64,
         None => {
             for scalar in [start, stop, step] {
-                scalar.checked_for(op, scalar.default_dtype())?; // NumPy's result is an array of Python objects
+                scalar.checked_for(op, scalar.default_dtype())?; // NumPy would return an object array
             }
             natural
         }
@@ -140,9 +143,9 @@ fn arange_scalar(start: Scalar, stop: Scalar, step: Scalar, dtype: Option<DType>
     if count == 0 {
         return full_on(device, &[0], Scalar::Int(0), dtype);
     }
-    // As in NumPy, the dtype must hold the first two elements; what follows wraps.
-    let first = element(start, dtype)?;
-    let second = if count > 1 { element(sum(start, step), dtype)? } else { first };
+    // As in NumPy, the dtype must hold the first two elements; later ones wrap.
+    let first = to_element(start, dtype)?;
+    let second = if count > 1 { to_element(add_numbers(start, step), dtype)? } else { first };
     let step = match (first, second) {
         (Scalar::Int(first), Scalar::Int(second)) => Scalar::Int(second - first),
         _ => {
@@ -153,14 +156,16 @@ fn arange_scalar(start: Scalar, stop: Scalar, step: Scalar, dtype: Option<DType>
     if step.as_f64().is_finite() {
         return fill(ARANGE, device, &[count], dtype, Fill::Arange { start: first, step });
     }
-    // A step that overflows the dtype: `0 * step` would make the first element NaN. From the third on, all are the same infinity or NaN.
+    // The step overflows the dtype, and `0 * step` would make the first element NaN. All elements from the third on are equal.
     let rest = Scalar::Float(first.as_f64() + step.as_f64());
     let parts = [(1, first), (1, second), (count - 2, rest)].map(|(n, value)| full_on(device, &[n], value, dtype));
     let [first, second, rest] = parts;
     concat(&[first?, second?, rest?], 0)
 }
 
-/// Number of elements of `arange`. Ints are counted exactly. A step that underflows the quotient, such as infinity, gives one element.
+/// Returns the number of elements of `arange`, exactly for ints.
+///
+/// As in NumPy, a quotient that underflows to zero, such as that of an infinite step, gives one element.
 fn arange_count(start: Scalar, stop: Scalar, step: Scalar) -> Result<usize> {
     let bad = |why: &str| Error::value(ARANGE.name(), why);
     let too_many = || bad("maximum allowed size exceeded");
@@ -193,7 +198,7 @@ fn arange_count(start: Scalar, stop: Scalar, step: Scalar) -> Result<usize> {
     usize::try_from(count.max(0)).map_err(|_| too_many())
 }
 
-/// A Python int or bool as an integer.
+/// Returns a Python int or bool as an integer, and `None` for other numbers.
 fn python_int(scalar: Scalar) -> Option<i128> {
     match scalar {
         Scalar::Bool(_) | Scalar::Int(_) => scalar.as_int(),
@@ -201,17 +206,21 @@ fn python_int(scalar: Scalar) -> Option<i128> {
     }
 }
 
-/// `a + b` of Python numbers.
-fn sum(a: Scalar, b: Scalar) -> Scalar {
+/// Returns `a + b` for real Python numbers.
+fn add_numbers(a: Scalar, b: Scalar) -> Scalar {
     match (python_int(a), python_int(b)) {
         (Some(a), Some(b)) => Scalar::Int(a.saturating_add(b)),
         _ => Scalar::Float(a.as_f64() + b.as_f64()),
     }
 }
 
-/// A Python number as an element of an array: an int of the dtype, without its fraction; 0 or 1 of bool; else rounded to the dtype.
-/// Errors: an integer dtype that cannot hold it.
-fn element(value: Scalar, dtype: DType) -> Result<Scalar> {
+/// Converts a real Python number to an element of `dtype`.
+///
+/// Floats are truncated to integer dtypes; any number becomes 0 or 1 in bool.
+///
+/// # Errors
+/// A number that an integer dtype cannot hold.
+fn to_element(value: Scalar, dtype: DType) -> Result<Scalar> {
     if dtype == DType::Bool {
         return Ok(Scalar::Int(value.as_bool().into()));
     }
@@ -228,7 +237,7 @@ fn element(value: Scalar, dtype: DType) -> Result<Scalar> {
 fn linspace_scalar(start: Scalar, stop: Scalar, count: usize, endpoint: bool, dtype: Option<DType>) -> Result<NdArray> {
     let complex = matches!((start, stop), (Scalar::Complex(_), _) | (_, Scalar::Complex(_)));
     let dtype = dtype.unwrap_or(if complex { DType::C128 } else { DType::F64 });
-    // NumPy floors before it converts to an integer dtype.
+    // As NumPy: floor before the conversion to an integer dtype.
     if matches!(dtype.kind(), Kind::Signed | Kind::Unsigned) {
         return linspace_scalar(start, stop, count, endpoint, Some(DType::F64))?.floor()?.astype(dtype);
     }
@@ -243,14 +252,21 @@ fn linspace_scalar(start: Scalar, stop: Scalar, count: usize, endpoint: bool, dt
 }
 
 impl NdArray {
-    /// A new array on the current device whose contents mean nothing (`numpy.empty`).
+    /// Returns a new array on the current device with undefined contents (`numpy.empty`).
+    ///
+    /// # Errors
+    /// A shape whose size overflows, or too little memory.
     #[numpy("empty(shape, dtype=None)", call = |a| NdArray::empty(a.shape("shape")?, dtype_or(a, DType::F64)?).map(Value::Array))]
     pub fn empty(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
         fill(EMPTY, Device::current()?, &shape.into_shape(), dtype, Fill::Undefined)
     }
 
-    /// Zeros on the current device (`numpy.zeros`).
+    /// Returns an array of zeros on the current device (`numpy.zeros`).
     ///
+    /// # Errors
+    /// A shape whose size overflows, or too little memory.
+    ///
+    /// # Examples
     /// ```
     /// # use cuprum_backend_cpu as _;
     /// # extern crate cuprum_core as cuprum;
@@ -265,16 +281,21 @@ impl NdArray {
         Self::full(shape, 0, dtype)
     }
 
-    /// Ones on the current device (`numpy.ones`).
+    /// Returns an array of ones on the current device (`numpy.ones`).
+    ///
+    /// # Errors
+    /// A shape whose size overflows, or too little memory.
     #[numpy("ones(shape, dtype=None)", call = |a| NdArray::ones(a.shape("shape")?, dtype_or(a, DType::F64)?).map(Value::Array))]
     pub fn ones(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
         Self::full(shape, 1, dtype)
     }
 
-    /// One value everywhere, or an array broadcast to the shape, on the current device (`numpy.full`).
+    /// Returns an array filled with a number, or with an array broadcast to the shape, on the current device (`numpy.full`).
     ///
-    /// Errors: an int that the dtype cannot hold, an array that does not broadcast to the shape or that is on another device.
+    /// # Errors
+    /// An int that the dtype cannot hold, or a fill array that is on another device or does not broadcast to the shape.
     ///
+    /// # Examples
     /// ```
     /// # use cuprum_backend_cpu as _;
     /// # extern crate cuprum_core as cuprum;
@@ -288,51 +309,79 @@ impl NdArray {
     /// ```
     #[numpy("full(shape, fill_value, dtype=None)", call = full_by_name)]
     pub fn full(shape: impl IntoShape, value: impl Into<Operand>, dtype: DType) -> Result<NdArray> {
-        filled(FULL, Device::current()?, &shape.into_shape(), value.into(), dtype)
+        full_from_operand(FULL, Device::current()?, &shape.into_shape(), value.into(), dtype)
     }
 
-    /// An array with this array's shape, dtype and device, whose contents are undefined (`numpy.empty_like`).
-    #[numpy("empty_like(a, dtype=None)", call = |args| like(args, |a| a.empty_like()))]
+    /// Returns an array of this shape, dtype and device with undefined contents (`numpy.empty_like`).
+    ///
+    /// # Errors
+    /// Too little memory.
+    #[numpy("empty_like(a, dtype=None)", call = |args| make_like(args, |a| a.empty_like()))]
     pub fn empty_like(&self) -> Result<NdArray> {
         fill(EMPTY_LIKE, self.device(), self.shape(), self.dtype(), Fill::Undefined)
     }
 
-    /// Zeros with this array's shape, dtype and device (`numpy.zeros_like`).
-    #[numpy("zeros_like(a, dtype=None)", call = |args| like(args, |a| a.zeros_like()))]
+    /// Returns zeros of this shape, dtype and device (`numpy.zeros_like`).
+    ///
+    /// # Errors
+    /// Too little memory.
+    #[numpy("zeros_like(a, dtype=None)", call = |args| make_like(args, |a| a.zeros_like()))]
     pub fn zeros_like(&self) -> Result<NdArray> {
         full_on(self.device(), self.shape(), Scalar::Int(0), self.dtype())
     }
 
-    /// Ones with this array's shape, dtype and device (`numpy.ones_like`).
-    #[numpy("ones_like(a, dtype=None)", call = |args| like(args, |a| a.ones_like()))]
+    /// Returns ones of this shape, dtype and device (`numpy.ones_like`).
+    ///
+    /// # Errors
+    /// Too little memory.
+    #[numpy("ones_like(a, dtype=None)", call = |args| make_like(args, |a| a.ones_like()))]
     pub fn ones_like(&self) -> Result<NdArray> {
         full_on(self.device(), self.shape(), Scalar::Int(1), self.dtype())
     }
 
-    /// One value, or an array broadcast, with this array's shape, dtype and device (`numpy.full_like`). Errors as of [`NdArray::full`].
+    /// Returns an array of this shape, dtype and device, filled with a number or a broadcast array (`numpy.full_like`).
+    ///
+    /// # Errors
+    /// The errors of [`NdArray::full`].
     #[numpy("full_like(a, fill_value, dtype=None)", call = full_like_by_name)]
     pub fn full_like(&self, value: impl Into<Operand>) -> Result<NdArray> {
-        filled(FULL_LIKE, self.device(), self.shape(), value.into(), self.dtype())
+        full_from_operand(FULL_LIKE, self.device(), self.shape(), value.into(), self.dtype())
     }
 
-    /// `start, start + step, ...` before `stop` (`numpy.arange`); int64 of ints, float64 otherwise.
+    /// Returns `start, start + step, ...` up to but excluding `stop` (`numpy.arange`).
+    ///
+    /// The dtype is int64 if all three are ints, else float64.
+    ///
+    /// # Errors
+    /// A zero step, complex arguments, or too many elements.
     #[numpy("arange(start, stop=None, step=1, dtype=None)", call = arange_by_name)]
     pub fn arange(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl Into<Scalar>) -> Result<NdArray> {
         arange_scalar(start.into(), stop.into(), step.into(), None)
     }
 
-    /// [`NdArray::arange`] in a given dtype.
+    /// Returns [`NdArray::arange`] in a given dtype (`numpy.arange(.., dtype=)`).
+    ///
+    /// # Errors
+    /// The errors of [`NdArray::arange`], and first elements that the dtype cannot hold.
     pub fn arange_as(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl Into<Scalar>, dtype: DType) -> Result<NdArray> {
         arange_scalar(start.into(), stop.into(), step.into(), Some(dtype))
     }
 
-    /// `count` evenly spaced values from `start` to `stop`, both included, in float64 (`numpy.linspace`).
+    /// Returns `count` evenly spaced values from `start` to `stop`, both included (`numpy.linspace`).
+    ///
+    /// The dtype is float64, or complex128 if an end is complex.
+    ///
+    /// # Errors
+    /// Too little memory.
     #[numpy("linspace(start, stop, num=50, endpoint=True, *, dtype=None)", call = linspace_by_name)]
     pub fn linspace(start: impl Into<Scalar>, stop: impl Into<Scalar>, count: usize) -> Result<NdArray> {
         linspace_scalar(start.into(), stop.into(), count, true, None)
     }
 
-    /// `rows` x `columns` with ones where column = row + k, zeros elsewhere (`numpy.eye`).
+    /// Returns a `rows` x `columns` array with ones where column = row + `k` and zeros elsewhere (`numpy.eye`).
+    ///
+    /// # Errors
+    /// A shape whose size overflows, or too little memory.
     #[numpy("eye(N, M=None, k=0, dtype=None)", aliases("identity"), call = eye_by_name)]
     pub fn eye(rows: usize, columns: usize, k: i64, dtype: DType) -> Result<NdArray> {
         fill(EYE, Device::current()?, &[rows, columns], dtype, Fill::Eye { k })

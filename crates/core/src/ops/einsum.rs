@@ -1,4 +1,4 @@
-//! `einsum`: reading subscripts, choosing the order of pairwise contractions, and running them.
+//! `einsum`: parses subscripts, chooses the order of pairwise contractions, and runs them.
 
 use smallvec::SmallVec;
 
@@ -6,38 +6,40 @@ use crate::array::NdArray;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, check_ndim};
-use crate::ops::contract::{EINSUM, Labeled, contract, simplify, spread};
+use crate::ops::contract::{EINSUM, Labeled, align_axes, contract, simplify_operand};
 use crate::ops::value::{Args, Value};
 use crate::plan::contract::Mode;
 use cuprum_macros::numpy;
 
-/// `optimize` is accepted and has no effect: pairs are always chosen by cost.
+/// Accepts `optimize` without effect: pairs are always chosen by cost.
 fn einsum_by_name(args: &Args) -> Result<Value> {
     let operands: Result<Vec<NdArray>> = args.rest().iter().map(|v| v.array("einsum")).collect();
     einsum(args.str("subscripts")?, &operands?.iter().collect::<Vec<_>>()).map(Value::Array)
 }
 
-/// Subscripts with letters and ellipses turned into modes.
+/// Parsed subscripts: a mode for each axis of each operand and of the output, and the extent of each mode.
 struct Subscripts {
     inputs: Vec<SmallVec<[Mode; 6]>>,
     output: SmallVec<[Mode; 6]>,
     extents: Dims,
 }
 
+/// Returns an error that quotes the subscripts.
 fn bad(subscripts: &str, why: impl std::fmt::Display) -> Error {
     Error::value("einsum", format!("'{subscripts}': {why}"))
 }
 
-/// Letters before and after an ellipsis, if there is one.
+/// The subscripts of one operand or of the output: letters before and after an optional ellipsis.
 struct Term {
     before: Vec<char>,
     after: Option<Vec<char>>,
 }
 
+/// Parses one term of `subscripts`.
 fn term(subscripts: &str, text: &str) -> Result<Term> {
     let letters = |part: &str| -> Result<Vec<char>> {
         match part.chars().find(|c| !c.is_ascii_alphabetic()) {
-            Some('.') => Err(bad(subscripts, "an ellipsis is three dots, at most one a term")),
+            Some('.') => Err(bad(subscripts, "an ellipsis is three dots, at most one per term")),
             Some(c) => Err(bad(subscripts, format!("'{c}' is not a subscript; use letters"))),
             None => Ok(part.chars().collect()),
         }
@@ -48,6 +50,7 @@ fn term(subscripts: &str, text: &str) -> Result<Term> {
     }
 }
 
+/// Parses subscripts and checks them against the operands' shapes.
 fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
     let text: String = subscripts.chars().filter(|c| !c.is_whitespace()).collect();
     let (left, right) = match text.split_once("->") {
@@ -66,7 +69,7 @@ fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
             letters.len() as Mode - 1
         }
     };
-    // Ellipsis axes are numbered from the right, so that they broadcast. Their modes follow those of the 52 letters: at most 116 in all.
+    // Ellipsis axes are numbered from the right, so that they broadcast. Modes 0 to 51 are letters, those from 52 on ellipsis axes.
     let mut widest = 0;
     let mut inputs = Vec::new();
     for (t, a) in terms.iter().zip(operands) {
@@ -96,9 +99,9 @@ fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
             if widest > 0 && t.after.is_none() {
                 return Err(bad(subscripts, "operands have axes under an ellipsis, so the output needs one"));
             }
-            let place = |c: &char| letters.iter().position(|l| l == c).unwrap_or(0) as Mode;
+            let mode_of = |c: &char| letters.iter().position(|l| l == c).unwrap_or(0) as Mode;
             let middle: Vec<Mode> = if t.after.is_some() { dots.collect() } else { vec![] };
-            t.before.iter().map(place).chain(middle).chain(t.after.iter().flatten().map(place)).collect()
+            t.before.iter().map(mode_of).chain(middle).chain(t.after.iter().flatten().map(mode_of)).collect()
         }
         None => {
             let count = |m: Mode| inputs.iter().flatten().filter(|x| **x == m).count();
@@ -131,14 +134,15 @@ fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
     Ok(Subscripts { inputs, output, extents })
 }
 
-/// Einstein summation (`numpy.einsum`): one or more operands, repeated subscripts (diagonals), ellipses, implicit output.
+/// Evaluates Einstein summation over one or more operands (`numpy.einsum`).
 ///
-/// All operands are converted to their common dtype. More than two are contracted pair by pair, cheapest intermediate first.
+/// Subscripts may repeat (diagonals), contain ellipses, and omit the output. Operands are converted to their common dtype, which is
+/// the result's. More than two operands are contracted in pairs, smallest intermediate first.
 ///
 /// # Errors
-/// Subscripts that do not fit the operands; a subscript with two extents, other than 1 in one operand and n in another; arrays on
-/// several devices.
+/// Subscripts that do not match the operands, extents of one subscript that do not broadcast, or arrays on different devices.
 ///
+/// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
 /// # extern crate cuprum_core as cuprum;
@@ -167,12 +171,12 @@ pub fn einsum(subscripts: &str, operands: &[&NdArray]) -> Result<NdArray> {
         terms.push(Labeled { array, modes: kept });
     }
     let Some(last) = terms.pop() else { return Err(Error::value("einsum", "no operand is left")) };
-    let last = simplify(last, &[], &output, &extents, dtype)?;
+    let last = simplify_operand(last, &[], &output, &extents, dtype)?;
     let shape: Dims = output.iter().map(|&m| extents[m as usize]).collect();
-    spread(&last, &output)?.broadcast_to(&shape[..])?.astype(dtype)
+    align_axes(&last, &output)?.broadcast_to(&shape[..])?.astype(dtype)
 }
 
-/// Modes of a pair that the output or a remaining operand still needs, in order of appearance.
+/// Returns the modes of a pair that the output or a remaining operand needs, in order of appearance.
 fn kept_modes(a: &Labeled, b: &Labeled, rest: &[Labeled], output: &[Mode]) -> SmallVec<[Mode; 6]> {
     let mut kept = SmallVec::new();
     for &m in a.modes.iter().chain(&b.modes) {
@@ -183,8 +187,9 @@ fn kept_modes(a: &Labeled, b: &Labeled, rest: &[Labeled], output: &[Mode]) -> Sm
     kept
 }
 
-/// The pair whose contraction leaves the least behind, then costs the least: greedy, as opt_einsum's default is
-/// (Smith and Gray, "opt_einsum", JOSS 3(26), 2018).
+/// Returns the pair whose contraction shrinks the total operand size most, and among equals costs least.
+///
+/// This is the greedy strategy of opt_einsum (Smith and Gray, "opt_einsum", JOSS 3(26), 2018).
 fn cheapest_pair(terms: &[Labeled], output: &[Mode], extents: &[usize]) -> (usize, usize) {
     let size = |modes: &[Mode]| modes.iter().map(|&m| extents[m as usize] as f64).product::<f64>();
     let mut best = ((0, 1), (f64::INFINITY, f64::INFINITY));

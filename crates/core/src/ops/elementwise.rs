@@ -1,6 +1,6 @@
-//! Elementwise operations: one row each. From a row come the op, the free function, the method and the name in `eval`.
+//! Elementwise operations, one table row each. A row defines the op, the free function, the method and the name in `eval`.
 //!
-//! Functions take arrays and numbers alike and return a deferred array; shape, dtype and device errors come at once.
+//! The functions take arrays and numbers and return a deferred array. Errors of shape, dtype and device are returned immediately.
 //!
 //! ```
 //! # use cuprum_backend_cpu as _;
@@ -30,7 +30,7 @@ use crate::ops::creation::full_on;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 
-/// Whether a row names its function a method of `ndarray`.
+/// Returns whether a row marks its function as a method of `ndarray`.
 const fn is_method(words: &[&str]) -> bool {
     !words.is_empty()
 }
@@ -42,34 +42,34 @@ macro_rules! elementwise {
         free { $($F:ident $fname:literal $farity:literal $frule:ident $fcost:ident $fcomposite:expr;)* }
     ) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
-        enum Place { $($U,)* $($B,)* $($F,)* End }
+        enum RowIndex { $($U,)* $($B,)* $($F,)* End }
         /// The index after the last row.
-        pub(crate) const END: u16 = Place::End as u16;
+        pub(crate) const END: u16 = RowIndex::End as u16;
         mod defs {
             use super::*;
             $(pub(super) static $U: OpDef = OpDef {
-                name: stringify!($u), family: Family::Map, arity: 1, index: Place::$U as u16,
+                name: stringify!($u), family: Family::Map, arity: 1, index: RowIndex::$U as u16,
                 rule: Some(TypeRule::$urule), cost: Cost::$ucost, composite: None, body: None,
             };)*
             $(pub(super) static $B: OpDef = OpDef {
-                name: stringify!($b), family: Family::Map, arity: 2, index: Place::$B as u16,
+                name: stringify!($b), family: Family::Map, arity: 2, index: RowIndex::$B as u16,
                 rule: Some(TypeRule::$brule), cost: Cost::$bcost, composite: None, body: None,
             };)*
             $(pub(super) static $F: OpDef = OpDef {
-                name: $fname, family: Family::Map, arity: $farity, index: Place::$F as u16,
+                name: $fname, family: Family::Map, arity: $farity, index: RowIndex::$F as u16,
                 rule: Some(TypeRule::$frule), cost: Cost::$fcost, composite: $fcomposite, body: None,
             };)*
         }
         $(#[doc = $udoc] pub const $U: Op = Op(&defs::$U);)*
         $(#[doc = $bdoc] pub const $B: Op = Op(&defs::$B);)*
         $(#[doc = concat!("The operation `", $fname, "`.")] pub const $F: Op = Op(&defs::$F);)*
-        /// The rows of this family.
+        /// Op definitions of this family.
         pub static ROWS: &[&OpDef] = &[$(&defs::$U,)* $(&defs::$B,)* $(&defs::$F,)*];
 
         $(
             #[doc = $udoc]
             $(#[doc(alias = $ualias)])*
-            #[doc = concat!("\n\nElementwise; `numpy.", stringify!($u), "`. Errors: a dtype that the operation is not defined for.")]
+            #[doc = concat!("\n\nElementwise (`numpy.", stringify!($u), "`); the result is deferred.\n\n# Errors\nA dtype that the operation is not defined for.")]
             pub fn $u(x: impl Into<Operand>) -> Result<NdArray> { apply($U, &mut [x.into()]) }
 
             inventory::submit! {
@@ -83,7 +83,7 @@ macro_rules! elementwise {
         $(
             #[doc = $bdoc]
             $(#[doc(alias = $balias)])*
-            #[doc = concat!("\n\nElementwise with broadcasting; `numpy.", stringify!($b), "`. Errors: shapes that do not broadcast, dtypes that the operation is not defined for, arrays on different devices.")]
+            #[doc = concat!("\n\nElementwise with broadcasting (`numpy.", stringify!($b), "`); the result is deferred.\n\n# Errors\nShapes that do not broadcast, dtypes that the operation is not defined for, or arrays on different devices.")]
             pub fn $b(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> { binary($B, x1.into(), x2.into()) }
 
             inventory::submit! {
@@ -111,57 +111,57 @@ macro_rules! elementwise {
 
 elementwise! {
     unary {
-        POSITIVE positive PromoteNoBool Cheap [] "The value itself.";
+        POSITIVE positive PromoteNoBool Cheap [] "The value unchanged (`+x`).";
         NEGATIVE negative PromoteNoBool Cheap [] "`-x`.";
-        ABS abs RealPart Cheap ["absolute"] "Absolute value; of a complex number, its magnitude.";
-        SIGN sign PromoteNoBool Cheap [] "-1, 0 or 1; NaN stays; of a complex number, `x / |x|`.";
+        ABS abs RealPart Cheap ["absolute"] "Absolute value; the magnitude of complex numbers.";
+        SIGN sign PromoteNoBool Cheap [] "Sign: -1, 0 or 1, and NaN for NaN; `x / |x|` for complex numbers.";
         SQUARE square PromoteNumber Cheap [] "`x * x`.";
-        RECIPROCAL reciprocal PromoteNumber Medium [] "`1 / x`; for integers truncated, and 0 for 0.";
+        RECIPROCAL reciprocal PromoteNumber Medium [] "`1 / x`; integers truncate, and 0 gives 0.";
         SQRT sqrt Inexact Medium [] "Square root.";
-        CBRT cbrt Float Dear [] "Cube root.";
-        EXP exp Inexact Dear [] "`e**x`.";
-        EXP2 exp2 Inexact Dear [] "`2**x`.";
-        EXPM1 expm1 Inexact Dear [] "`e**x - 1`, exact near 0.";
-        LOG log Inexact Dear [] "Natural logarithm.";
-        LOG2 log2 Inexact Dear [] "Logarithm to base 2.";
-        LOG10 log10 Inexact Dear [] "Logarithm to base 10.";
-        LOG1P log1p Inexact Dear [] "`log(1 + x)`, exact near 0.";
-        SIN sin Inexact Dear [] "Sine; x in radians.";
-        COS cos Inexact Dear [] "Cosine; x in radians.";
-        TAN tan Inexact Dear [] "Tangent; x in radians.";
-        ASIN asin Inexact Dear ["arcsin"] "Inverse sine, in radians.";
-        ACOS acos Inexact Dear ["arccos"] "Inverse cosine, in radians.";
-        ATAN atan Inexact Dear ["arctan"] "Inverse tangent, in radians.";
-        SINH sinh Inexact Dear [] "Hyperbolic sine.";
-        COSH cosh Inexact Dear [] "Hyperbolic cosine.";
-        TANH tanh Inexact Dear [] "Hyperbolic tangent.";
-        ASINH asinh Inexact Dear ["arcsinh"] "Inverse hyperbolic sine.";
-        ACOSH acosh Inexact Dear ["arccosh"] "Inverse hyperbolic cosine.";
-        ATANH atanh Inexact Dear ["arctanh"] "Inverse hyperbolic tangent.";
+        CBRT cbrt Float Expensive [] "Cube root.";
+        EXP exp Inexact Expensive [] "`e**x`.";
+        EXP2 exp2 Inexact Expensive [] "`2**x`.";
+        EXPM1 expm1 Inexact Expensive [] "`e**x - 1`, accurate near 0.";
+        LOG log Inexact Expensive [] "Natural logarithm.";
+        LOG2 log2 Inexact Expensive [] "Logarithm to base 2.";
+        LOG10 log10 Inexact Expensive [] "Logarithm to base 10.";
+        LOG1P log1p Inexact Expensive [] "`log(1 + x)`, accurate near 0.";
+        SIN sin Inexact Expensive [] "Sine; x in radians.";
+        COS cos Inexact Expensive [] "Cosine; x in radians.";
+        TAN tan Inexact Expensive [] "Tangent; x in radians.";
+        ASIN asin Inexact Expensive ["arcsin"] "Inverse sine, in radians.";
+        ACOS acos Inexact Expensive ["arccos"] "Inverse cosine, in radians.";
+        ATAN atan Inexact Expensive ["arctan"] "Inverse tangent, in radians.";
+        SINH sinh Inexact Expensive [] "Hyperbolic sine.";
+        COSH cosh Inexact Expensive [] "Hyperbolic cosine.";
+        TANH tanh Inexact Expensive [] "Hyperbolic tangent.";
+        ASINH asinh Inexact Expensive ["arcsinh"] "Inverse hyperbolic sine.";
+        ACOSH acosh Inexact Expensive ["arccosh"] "Inverse hyperbolic cosine.";
+        ATANH atanh Inexact Expensive ["arctanh"] "Inverse hyperbolic tangent.";
         DEG2RAD deg2rad Float Cheap ["radians"] "Degrees to radians.";
         RAD2DEG rad2deg Float Cheap ["degrees"] "Radians to degrees.";
         FLOOR floor Round Cheap [] "Largest integer not above x, in x's dtype.";
         CEIL ceil Round Cheap [] "Smallest integer not below x, in x's dtype.";
-        TRUNC trunc Round Cheap ["fix"] "x without its fraction, in x's dtype.";
+        TRUNC trunc Round Cheap ["fix"] "Integer part of x (rounds toward zero), in x's dtype.";
         RINT rint Inexact Cheap [] "Nearest integer, ties to even, as a float.";
         ISNAN isnan Test Cheap [] "Whether x is NaN.";
         ISINF isinf Test Cheap [] "Whether x is infinite.";
         ISFINITE isfinite Test Cheap [] "Whether x is neither infinite nor NaN.";
         LOGICAL_NOT logical_not Logical Cheap [] "Whether x is zero.";
-        BITWISE_INVERT bitwise_invert Bitwise Cheap ["invert", "bitwise_not"] "Every bit inverted; of bool, its opposite.";
+        BITWISE_INVERT bitwise_invert Bitwise Cheap ["invert", "bitwise_not"] "Bitwise not; logical not of bool.";
         REAL real RealPart Cheap [] "Real part.";
-        IMAG imag RealPart Cheap [] "Imaginary part; 0 of a real number.";
+        IMAG imag RealPart Cheap [] "Imaginary part; 0 for real numbers.";
     }
     binary {
         SUBTRACT subtract PromoteNoBool Cheap [] "`x1 - x2`; integers wrap.";
         MULTIPLY multiply Promote Cheap [] "`x1 * x2`; integers wrap, bool is \"and\".";
-        DIVIDE divide Divide Medium ["true_divide"] "`x1 / x2`; of integers in float64.";
-        FLOOR_DIVIDE floor_divide PromoteReal Medium [] "`floor(x1 / x2)`; integers by 0 give 0.";
-        REMAINDER remainder PromoteReal Medium ["mod"] "Remainder with the divisor's sign (Python's `%`); integers by 0 give 0.";
+        DIVIDE divide Divide Medium ["true_divide"] "`x1 / x2`; integers divide in float64.";
+        FLOOR_DIVIDE floor_divide PromoteReal Medium [] "`floor(x1 / x2)`; integer division by 0 gives 0.";
+        REMAINDER remainder PromoteReal Medium ["mod"] "Remainder with the divisor's sign (Python's `%`); integer division by 0 gives 0.";
         MINIMUM minimum Ordered Cheap [] "The smaller; NaN if either is NaN.";
         MAXIMUM maximum Ordered Cheap [] "The larger; NaN if either is NaN.";
-        ATAN2 atan2 Float Dear ["arctan2"] "Angle of the point (x2, x1), in radians.";
-        HYPOT hypot Float Dear [] "`sqrt(x1**2 + x2**2)` without overflow between.";
+        ATAN2 atan2 Float Expensive ["arctan2"] "Angle of the point (x2, x1), in radians.";
+        HYPOT hypot Float Expensive [] "`sqrt(x1**2 + x2**2)` without intermediate overflow.";
         EQUAL equal Compare Cheap [] "`x1 == x2`.";
         NOT_EQUAL not_equal Compare Cheap [] "`x1 != x2`.";
         LESS less Compare Cheap [] "`x1 < x2`; complex numbers compare by real part, then imaginary.";
@@ -175,12 +175,12 @@ elementwise! {
         BITWISE_OR bitwise_or Bitwise Cheap [] "Bits set in either.";
         BITWISE_XOR bitwise_xor Bitwise Cheap [] "Bits set in exactly one.";
         LEFT_SHIFT left_shift Shift Cheap ["bitwise_left_shift"] "`x1 << x2`; 0 when x2 is negative or at least the number of bits.";
-        RIGHT_SHIFT right_shift Shift Cheap ["bitwise_right_shift"] "`x1 >> x2`, with the sign; all sign when x2 is negative or at least the number of bits.";
+        RIGHT_SHIFT right_shift Shift Cheap ["bitwise_right_shift"] "`x1 >> x2`, arithmetic; only sign bits remain when x2 is negative or at least the number of bits.";
     }
     free {
         ADD "add" 2 Promote Cheap None;
         CONJ "conj" 1 PromoteNumber Cheap None;
-        POWER "power" 2 PromoteNumber Dear None;
+        POWER "power" 2 PromoteNumber Expensive None;
         WHERE "where" 3 Where Cheap None;
         ASTYPE "astype" 1 Same Cheap Some(|x| Ok(x[0].clone()));
         CLIP "clip" 3 Ordered Cheap Some(|x| minimum(&maximum(&x[0], &x[1])?, &x[2]));
@@ -188,7 +188,7 @@ elementwise! {
     }
 }
 
-/// A binary operation, with NumPy's exact answers where promotion alone would lose them.
+/// Applies a binary operation. Comparisons that the promoted dtype cannot represent exactly are computed without promotion.
 fn binary(op: Op, x1: Operand, x2: Operand) -> Result<NdArray> {
     if op.0.rule == Some(TypeRule::Compare)
         && let Some(exact) = compare_exactly(op, &x1, &x2)?
@@ -198,15 +198,17 @@ fn binary(op: Op, x1: Operand, x2: Operand) -> Result<NdArray> {
     apply(op, &mut [x1, x2])
 }
 
-/// `x1 ** x2` (`numpy.power`). Elementwise with broadcasting; integers wrap, bool becomes int8.
+/// `x1 ** x2`, elementwise with broadcasting (`numpy.power`).
 ///
-/// A floating `x1` with a number as `x2` is exact for -1, 1 and 2, and of float32 and float64 also for 0.5, which is the square root:
-/// NaN of -inf. An array as `x2` is the power for all its elements: inf of -inf. [`NdArray::power`] is NumPy's `**`, which differs for
-/// a few numbers.
+/// Integers wrap, and bool becomes int8. A floating `x1` with the number -1, 1 or 2 as `x2` is computed exactly. For float32 and
+/// float64 the number 0.5 is the square root, so -inf gives NaN. An array as `x2` calls the power function for each element, which
+/// gives inf for `-inf ** 0.5`. For an integer `x1` and an array of negative exponents, the result is `1 / x1**|x2|` truncated.
+/// [`NdArray::power`] is NumPy's `**` operator, which differs for a few exponents.
 ///
-/// Errors: shapes that do not broadcast, arrays on different devices, an integer `x1` with a negative number as `x2`. For an integer
-/// `x1` with an array of negative exponents, the result is `1 / x1**|x2|` truncated.
+/// # Errors
+/// Shapes that do not broadcast, arrays on different devices, or an integer `x1` with a negative int as `x2`.
 ///
+/// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
 /// # extern crate cuprum_core as cuprum;
@@ -231,7 +233,7 @@ pub fn power(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> 
     apply(POWER, &mut [base, exponent])
 }
 
-/// Real bases with exponents that need no power function: NumPy's loops compare the exponent after its conversion to their dtype.
+/// Handles numbers as exponents that need no power function. As in NumPy's loops, the exponent is first converted to the dtype.
 fn power_by_number(base: &Operand, exponent: Scalar) -> Result<Option<NdArray>> {
     let dtype = result_type(&[base.arg_type(), Operand::Scalar(exponent).arg_type()]);
     let exponent = match (dtype.kind(), exponent) {
@@ -252,8 +254,9 @@ fn power_by_number(base: &Operand, exponent: Scalar) -> Result<Option<NdArray>> 
     }))
 }
 
-/// NumPy raises for integers to negative integer powers. A scalar exponent is checked here; for an array exponent the
-/// result is that of truncating `1 / x1**|x2|`, on every device.
+/// Rejects a negative int as the exponent of integers, as NumPy does.
+///
+/// Array exponents are not checked, since that would wait for the device; kernels truncate `1 / x1**|x2|`.
 fn refuse_negative_power(base: &Operand, exponent: &Operand) -> Result<()> {
     let integral = match base {
         Operand::Array(a) => matches!(a.dtype().kind(), Kind::Signed | Kind::Unsigned | Kind::Bool),
@@ -267,7 +270,7 @@ fn refuse_negative_power(base: &Operand, exponent: &Operand) -> Result<()> {
     }
 }
 
-/// Comparisons that the promoted dtype cannot decide: int64 with uint64, and integer arrays with ints outside their range.
+/// Compares where the promoted dtype cannot decide: int64 with uint64, and integer arrays with ints outside their range.
 fn compare_exactly(op: Op, x1: &Operand, x2: &Operand) -> Result<Option<NdArray>> {
     let compare = |a: Operand, b: Operand| build(op, &mut [a, b], Signature { args: [DType::U64; MAX_ARITY], result: DType::Bool });
     match (x1, x2) {
@@ -278,20 +281,21 @@ fn compare_exactly(op: Op, x1: &Operand, x2: &Operand) -> Result<Option<NdArray>
                 (u, s) if mixed(s, u) => (true, b, a),
                 _ => return Ok(None),
             };
-            // A negative number is below every unsigned one; the others compare as uint64.
+            // A negative number is less than every unsigned one; other values compare as uint64.
             let negative = less(signed, 0)?;
             let as_unsigned = signed.astype(DType::U64)?;
             let plain = if flipped { compare(unsigned.into(), as_unsigned.into())? } else { compare(as_unsigned.into(), unsigned.into())? };
             let when_negative = if flipped { constant_answer(op, 1, 0) } else { constant_answer(op, 0, 1) };
             Ok(Some(where_(&negative, when_negative, &plain)?))
         }
-        (Operand::Array(a), Operand::Scalar(Scalar::Int(v))) => Ok(outside(op, a, *v, false)?),
-        (Operand::Scalar(Scalar::Int(v)), Operand::Array(a)) => Ok(outside(op, a, *v, true)?),
+        (Operand::Array(a), Operand::Scalar(Scalar::Int(v))) => Ok(compare_out_of_range(op, a, *v, false)?),
+        (Operand::Scalar(Scalar::Int(v)), Operand::Array(a)) => Ok(compare_out_of_range(op, a, *v, true)?),
         _ => Ok(None),
     }
 }
 
-fn outside(op: Op, a: &NdArray, v: i128, flipped: bool) -> Result<Option<NdArray>> {
+/// Compares an integer array with an int outside its dtype's range, where all elements give one answer.
+fn compare_out_of_range(op: Op, a: &NdArray, v: i128, flipped: bool) -> Result<Option<NdArray>> {
     let Some((lo, hi)) = a.dtype().int_range() else { return Ok(None) };
     if (lo..=hi).contains(&v) {
         return Ok(None);
@@ -301,7 +305,7 @@ fn outside(op: Op, a: &NdArray, v: i128, flipped: bool) -> Result<Option<NdArray
     full_on(a.device(), a.shape(), Scalar::Bool(answer), DType::Bool).map(Some)
 }
 
-/// What a comparison says of two ints.
+/// Evaluates a comparison of two ints.
 fn constant_answer(op: Op, a: i32, b: i32) -> bool {
     let ordering = a.cmp(&b);
     let answers = [
@@ -314,16 +318,25 @@ fn constant_answer(op: Op, a: i32, b: i32) -> bool {
     answers.iter().find(|(o, _)| *o == op).map_or(ordering.is_ge(), |(_, answer)| *answer)
 }
 
-/// `x1 + x2`; integers wrap, bool is "or". Elementwise with broadcasting; `numpy.add`, the fallible form of `+`.
+/// `x1 + x2`, elementwise with broadcasting (`numpy.add`), the fallible form of `+`.
 ///
-/// Errors: shapes that do not broadcast, arrays on different devices.
+/// Integers wrap, and bool is "or".
+///
+/// # Errors
+/// Shapes that do not broadcast, or arrays on different devices.
 #[numpy("add(x1, x2, /)")]
 pub fn add(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
     apply(ADD, &mut [x1.into(), x2.into()])
 }
 
-/// `x` where `condition` holds, else `y`; all three broadcast (`numpy.where`). Python ints beyond the dtype wrap.
+/// Selects `x` where `condition` is true and `y` elsewhere, with broadcasting (`numpy.where`).
 ///
+/// Python ints outside the result dtype wrap.
+///
+/// # Errors
+/// Shapes that do not broadcast, or arrays on different devices.
+///
+/// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
 /// # extern crate cuprum_core as cuprum;
@@ -338,12 +351,11 @@ pub fn add(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
 pub fn where_(condition: impl Into<Operand>, x: impl Into<Operand>, y: impl Into<Operand>) -> Result<NdArray> {
     let (x, y) = (x.into(), y.into());
     let dtype = result_type(&[x.arg_type(), y.arg_type()]);
-    apply(WHERE, &mut [condition.into(), wrapped(x, dtype), wrapped(y, dtype)])
+    apply(WHERE, &mut [condition.into(), wrap_int(x, dtype), wrap_int(y, dtype)])
 }
 
-/// A Python int in the range of an integer dtype, as `astype` converts it: NumPy refuses ints out of range in its ufuncs
-/// alone, and `where` is none.
-fn wrapped(x: Operand, dtype: DType) -> Operand {
+/// Wraps a Python int into an integer dtype's range, as `astype` does. NumPy rejects such ints in ufuncs, and `where` is not a ufunc.
+fn wrap_int(x: Operand, dtype: DType) -> Operand {
     match (&x, dtype.int_range()) {
         (Operand::Scalar(Scalar::Int(v)), Some((low, high))) if (i64::MIN.into()..=u64::MAX.into()).contains(v) => {
             Operand::Scalar(Scalar::Int(low + (v - low).rem_euclid(high - low + 1)))
@@ -356,23 +368,28 @@ fn astype_by_name(args: &Args) -> Result<Value> {
     args.array("x")?.astype(args.dtype("dtype")?.unwrap_or(DType::F64)).map(Value::Array)
 }
 
-/// Complex conjugate (`numpy.conj`). Elementwise; bool becomes int8, other real numbers are unchanged.
+/// Complex conjugate, elementwise (`numpy.conj`).
 ///
-/// [`NdArray::conj`] also leaves bool unchanged, as NumPy's method does.
+/// Bool becomes int8, and other real numbers are unchanged. [`NdArray::conj`] also leaves bool unchanged, as NumPy's method does.
+///
+/// # Errors
+/// Errors of evaluation, if deferral is disabled.
 #[doc(alias = "conjugate")]
 #[numpy("conj(x, /)", aliases("conjugate"))]
 pub fn conj(x: impl Into<Operand>) -> Result<NdArray> {
     apply(CONJ, &mut [x.into()])
 }
 
-/// `x` limited to `low..=high`; either end may be `None` (`numpy.clip`).
+/// Limits `x` to `low..=high`; either bound may be `None` (`numpy.clip`).
 ///
-/// All three broadcast and promote together. Where `low` is greater than `high`, the result is `high`; NaN stays, and a bound that is
-/// NaN gives NaN. A Python int that lies outside an integer dtype's range on its own side limits nothing.
+/// All three broadcast and promote together. Where `low` is greater than `high`, the result is `high`. NaN in `x` or in a bound
+/// gives NaN. A Python int as a bound has no effect if every value of the integer dtype satisfies it.
 ///
-/// Errors: shapes that do not broadcast, arrays on different devices, a Python int that the promoted dtype cannot hold, bool
+/// # Errors
+/// Shapes that do not broadcast, arrays on different devices, a Python int that the promoted dtype cannot hold, or bool
 /// without bounds.
 ///
+/// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
 /// # extern crate cuprum_core as cuprum;
@@ -388,7 +405,7 @@ pub fn clip(x: impl Into<Operand>, low: Option<Operand>, high: Option<Operand>) 
     let name = CLIP.name();
     let x = match x.into() {
         Operand::Array(a) => a,
-        // A number is an array here: it does not take on the dtype of its bounds.
+        // A number becomes an array: unlike a weak scalar, it does not adopt the dtype of its bounds.
         Operand::Scalar(s) => {
             let device = [&low, &high].into_iter().flatten().find_map(|b| if let Operand::Array(a) = b { Some(a.device()) } else { None });
             full_on(device.map_or_else(Device::current, Ok)?, &[], s, s.default_dtype())?
@@ -421,7 +438,7 @@ pub fn clip(x: impl Into<Operand>, low: Option<Operand>, high: Option<Operand>) 
     Ok(result)
 }
 
-/// `clip(a, a_min, a_max)` or `clip(a, min=, max=)`, as NumPy binds them.
+/// Binds `clip(a, a_min, a_max)` or `clip(a, min=, max=)`, as NumPy does.
 fn clip_by_name(args: &Args) -> Result<Value> {
     let is_given = |name: &str| args.get(name).is_some() || args.is_none(name);
     let (low, high) = match (is_given("a_min"), is_given("a_max")) {
@@ -439,8 +456,13 @@ fn clip_by_name(args: &Args) -> Result<Value> {
 }
 
 impl NdArray {
-    /// Converted to `dtype`: ints wrap, floats to ints truncate and saturate (NaN is 0), complex to real drops the
-    /// imaginary part, anything to bool is "not zero" (`numpy.ndarray.astype`). Same dtype: the same handle.
+    /// Returns the array converted to `dtype` (`numpy.ndarray.astype`).
+    ///
+    /// Integers wrap. Floats to integers truncate and saturate, and NaN becomes 0. Complex to real drops the imaginary part. Anything to
+    /// bool is "not zero". If the dtype is unchanged, the result is this handle.
+    ///
+    /// # Errors
+    /// Errors of evaluation, if the array's expression has to be evaluated.
     #[numpy("astype(x, dtype)", method, call = astype_by_name)]
     pub fn astype(&self, dtype: DType) -> Result<NdArray> {
         if dtype == self.dtype() {
@@ -449,12 +471,16 @@ impl NdArray {
         build(ASTYPE, &mut [self.into()], Signature { args: [dtype; MAX_ARITY], result: dtype })
     }
 
-    /// `self ** exponent`, as NumPy's operator computes it.
+    /// `self ** exponent`, as NumPy's operator computes it (`numpy.ndarray.__pow__`).
     ///
-    /// For three numbers the operator is another function: [`square`] for the integer 2, [`reciprocal`] for the integer -1, [`sqrt`] for
-    /// 0.5, the last two of floating and complex arrays alone. So bool to the power of 2 is int8, and 0.5 gives exact roots of complex
-    /// numbers. For all other exponents it is [`power()`], whose errors it has.
+    /// Three exponents have their own functions: [`square`] for the integer 2, and for floating and complex arrays [`reciprocal`] for
+    /// the integer -1 and [`sqrt`] for 0.5. Thus bool to the power of 2 is int8, and complex roots are exact. Other exponents
+    /// use [`power()`].
     ///
+    /// # Errors
+    /// The errors of [`power()`].
+    ///
+    /// # Examples
     /// ```
     /// # use cuprum_backend_cpu as _;
     /// # extern crate cuprum_core as cuprum;
@@ -475,23 +501,32 @@ impl NdArray {
         }
     }
 
-    /// Complex conjugate (`numpy.ndarray.conj`). An array of real numbers or bool is returned unchanged: the same handle.
+    /// Returns the complex conjugate (`numpy.ndarray.conj`); for real numbers and bool, this handle.
+    ///
+    /// # Errors
+    /// Errors of evaluation.
     #[doc(alias = "conjugate")]
     #[numpy("ndarray.conj(a)", aliases("ndarray.conjugate"))]
     pub fn conj(&self) -> Result<NdArray> {
         if self.dtype().is_complex() { conj(self) } else { Ok(self.clone()) }
     }
 
-    /// Limited to `low..=high` (`numpy.clip`). See [`clip`].
+    /// Returns the array limited to `low..=high` (`numpy.ndarray.clip`). See [`clip`].
+    ///
+    /// # Errors
+    /// The errors of [`clip`].
     #[numpy("ndarray.clip(a, min=None, max=None)", call = |args| clip(args.operand("a")?, args.operand_or_none("min")?, args.operand_or_none("max")?).map(Value::Array))]
     pub fn clip(&self, low: impl Into<Operand>, high: impl Into<Operand>) -> Result<NdArray> {
         clip(self, Some(low.into()), Some(high.into()))
     }
 
-    /// Rounded to a number of decimals, which may be negative; ties to even (`numpy.round`). Integers are unchanged for
-    /// `decimals >= 0`; of a complex number each part is rounded. Scaling by a power of ten that overflows gives infinity or NaN.
+    /// Rounds to a number of decimals, ties to even (`numpy.round`).
     ///
-    /// Errors: a bool array, unless `decimals` is 0.
+    /// `decimals` may be negative. Integers are unchanged for `decimals >= 0`, and complex numbers round each part. A power of ten that
+    /// overflows gives infinity or NaN.
+    ///
+    /// # Errors
+    /// A bool array, unless `decimals` is 0.
     #[numpy("round(a, decimals=0)", aliases("around"), method)]
     pub fn round(&self, decimals: i32) -> Result<NdArray> {
         let integral = self.dtype().is_int();
@@ -499,7 +534,7 @@ impl NdArray {
             d if d >= 0 && integral => Ok(self.clone()),
             0 => self.rint(),
             _ if self.dtype() == DType::Bool => Err(Error::dtype("round", "bool has no decimals; use astype first", &[DType::Bool])),
-            d if self.dtype().is_complex() => self.parts()?.round(d)?.joined(self.dtype(), self.shape()),
+            d if self.dtype().is_complex() => self.parts()?.round(d)?.parts_to_complex(self.dtype(), self.shape()),
             d if d > 0 => {
                 let scale = 10f64.powi(d);
                 divide(&multiply(self, scale)?.rint()?, scale)
@@ -512,15 +547,15 @@ impl NdArray {
         }
     }
 
-    /// Real and imaginary parts of a complex array in turn, in one axis.
+    /// Returns the real and imaginary parts of a complex array, interleaved along one axis.
     fn parts(&self) -> Result<NdArray> {
         let stored = self.contiguous()?.stored()?;
         let layout = Layout::strided(&[2 * self.size()], &[1], 2 * stored.layout().offset())?;
         StoredArray::new(self.dtype().real(), layout, stored.buffer().clone()).map(NdArray::from)
     }
 
-    /// The complex array of which these are the [`NdArray::parts`].
-    fn joined(&self, dtype: DType, shape: &[usize]) -> Result<NdArray> {
+    /// Returns the complex array with these interleaved [`NdArray::parts`].
+    fn parts_to_complex(&self, dtype: DType, shape: &[usize]) -> Result<NdArray> {
         let stored = self.copy()?.stored()?;
         StoredArray::new(dtype, Layout::contiguous(shape)?, stored.buffer().clone()).map(NdArray::from)
     }

@@ -1,8 +1,9 @@
-//! Functions by name: the declarations that `eval`, the NumPy table and other callers by name read.
+//! Functions by name: declarations for `eval`, the NumPy table and other callers by name.
 //!
-//! A function is declared once, at its Rust definition, by `#[numpy("name(parameters)")]`. The attribute submits a [`Function`]:
-//! NumPy's name and signature, the summary of the Rust documentation, and a call that reads each Rust parameter from [`Args`].
-//! Other crates declare functions in the same way.
+//! A function is declared once, at its Rust definition, by `#[numpy("name(parameters)")]`. Other crates may declare functions too.
+//!
+//! The attribute submits a [`Function`] with NumPy's name and signature, the summary of the documentation, and a call. The call reads
+//! each Rust parameter from [`Args`].
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -30,31 +31,31 @@ pub struct Function {
     pub rust: &'static str,
     /// Whether `ndarray` has a method of this name, which takes the array as the first parameter.
     pub is_method: bool,
-    /// The call.
+    /// Calls the function with bound arguments.
     pub call: fn(&Args) -> Result<Value>,
 }
 
 inventory::collect!(Function);
 
 impl Function {
-    /// Every function of this process: those of cuprum, and those of other crates that are linked in.
+    /// Returns all functions of this process, including those of other linked crates.
     pub fn all() -> impl Iterator<Item = &'static Function> {
         inventory::iter::<Function>()
     }
 
-    /// The function with this path or alias: `sum`, `linalg.norm`.
+    /// Returns the function with this path or alias, such as `sum` or `linalg.norm`.
     ///
-    /// If two crates declare one path, the first by Rust path serves.
+    /// If two crates declare the same path, a function of cuprum is preferred, then the first Rust path in alphabetical order.
     pub fn find(path: &str) -> Option<&'static Function> {
         PATHS.get(path).copied()
     }
 
-    /// Every path of every function, aliases included.
+    /// Returns the paths and aliases of all functions.
     pub fn paths() -> impl Iterator<Item = &'static str> {
         PATHS.keys().map(String::as_str)
     }
 
-    /// The path: `linalg.norm`.
+    /// Returns the path, such as `linalg.norm`.
     pub fn path(&self) -> String {
         if self.namespace.is_empty() { self.name.to_owned() } else { format!("{}.{}", self.namespace, self.name) }
     }
@@ -62,15 +63,16 @@ impl Function {
     /// Calls the function with Python-like arguments.
     ///
     /// # Errors
-    /// Arguments that do not fit the parameters, and the errors of the function itself.
+    /// Arguments that do not match the parameters, and errors of the function.
     pub fn call(&self, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Result<Value> {
         (self.call)(&Args::bind(self.name, self.parameters, positional, keyword)?)
     }
 }
 
+/// All functions by path and alias.
 static PATHS: LazyLock<HashMap<String, &'static Function>> = LazyLock::new(|| {
     let mut functions: Vec<&'static Function> = Function::all().collect();
-    // Built-in functions come first, then the order of the Rust paths: the same at every start of the process.
+    // The order is deterministic: functions of cuprum first, then Rust paths in alphabetical order.
     functions.sort_by_key(|f| (!f.rust.starts_with("cuprum"), f.rust));
     let mut paths = HashMap::new();
     for function in functions {
@@ -82,9 +84,9 @@ static PATHS: LazyLock<HashMap<String, &'static Function>> = LazyLock::new(|| {
     paths
 });
 
-/// A type that a call by name can read from its arguments.
+/// A parameter type of functions that are called by name.
 pub trait FromArgs: Sized {
-    /// Reads the parameter `name`. A type that stands for several parameters, such as `Over`, reads those instead.
+    /// Reads the parameter `name`. Types that combine several parameters, such as `Over`, read all of them.
     ///
     /// # Errors
     /// A missing argument, or one of another type.
@@ -100,7 +102,7 @@ impl<T: FromArgs> FromArgs for Option<T> {
     }
 }
 
-/// An array of indices as a call by name reads it: an empty list has an integer dtype.
+/// An array of indices. When it is read from an empty list, its dtype is an integer.
 pub struct Indices(NdArray);
 
 impl std::ops::Deref for Indices {
@@ -116,7 +118,7 @@ impl FromArgs for Indices {
     }
 }
 
-/// Implements [`FromArgs`] by a conversion of the argument's value.
+/// Implements [`FromArgs`] for types that convert from one argument's value.
 macro_rules! from_value {
     ($($type:ty: |$value:ident, $op:ident, $name:ident| $read:expr;)*) => {$(
         impl FromArgs for $type {
@@ -182,13 +184,14 @@ from_value! {
     };
 }
 
+/// Returns the error for an argument of a wrong type.
 fn expected(op: &'static str, name: &str, what: &str, value: &Value) -> Error {
     Error::value(op, format!("'{name}' must be {what}, not {}", value.type_name()))
 }
 
-/// A result that a call by name can return.
+/// A result type of functions that are called by name.
 pub trait IntoValue {
-    /// The result as a value.
+    /// Converts the result to a value.
     fn into_value(self) -> Value;
 }
 

@@ -1,4 +1,4 @@
-//! How many values fall in each bin.
+//! Histograms: counts of values in bins.
 
 use crate::array::NdArray;
 use crate::call;
@@ -11,7 +11,7 @@ use crate::op::Op;
 use crate::ops::creation::full_on;
 use crate::ops::elementwise::{add, divide, multiply, subtract, where_};
 use crate::ops::manipulation::concat;
-use crate::ops::search::{Side, rises};
+use crate::ops::search::{Side, is_non_decreasing};
 use crate::ops::value::{Args, Value};
 use crate::s;
 use crate::scalar::Scalar;
@@ -23,21 +23,20 @@ super::rows! { Histogram after search:
     BINCOUNT "bincount" 1;
 }
 
-/// Bins between even edges, at the most: the integers that float64 can count.
-const MOST_BINS: u64 = 1 << f64::MANTISSA_DIGITS;
+/// Maximum number of even bins: more edges than float64 has distinct integers cannot differ.
+const MAX_BINS: u64 = 1 << f64::MANTISSA_DIGITS;
 
-/// The most bins whose edges are computed on the host.
-const FEW: usize = 1 << 12;
+/// Maximum number of bins whose edges are computed on the host.
+const MAX_HOST_BINS: usize = 1 << 12;
 
-/// The bins of a histogram: `10` even ones from the smallest to the largest value, `(10, 0.0, 1.0)` even ones over a range, or
-/// rising edges.
+/// The bins of a histogram: `10`, `(10, 0.0, 1.0)` or an array of edges.
 #[derive(Clone, Debug)]
 pub enum Bins {
-    /// So many even ones from the smallest to the largest value.
+    /// This many even bins from the smallest to the largest value.
     Count(usize),
-    /// So many even ones over a range.
+    /// This many even bins over a range.
     Range(usize, f64, f64),
-    /// Between these edges (1-D, rising).
+    /// Bins between these non-decreasing edges (1-D).
     Edges(NdArray),
 }
 
@@ -57,12 +56,13 @@ impl From<&NdArray> for Bins {
     }
 }
 
+/// Reads the arguments `bins` and `range`.
 fn bins(args: &Args) -> Result<Bins> {
     let op = args.op();
     let count = match args.get("bins") {
         None => 10,
         Some(Value::Str(_)) => {
-            return Err(Error::value(op, "rules for the number of bins are not in this version; give a number or edges"));
+            return Err(Error::value(op, "named rules for the number of bins are not supported; give a number or edges"));
         }
         Some(Value::Array(a)) if a.ndim() > 0 => return Ok(Bins::Edges(a.clone())),
         Some(edges @ (Value::List(_) | Value::Tuple(_))) => return Ok(Bins::Edges(edges.array(op)?)),
@@ -86,32 +86,35 @@ fn histogram_by_name(args: &Args) -> Result<Value> {
     Ok(Value::tuple([counts.into(), edges.into()]))
 }
 
-/// The order of the edges of bins.
+/// The order of bin edges.
 #[derive(Clone, Copy, PartialEq)]
 enum Order {
-    /// Rising in even steps.
+    /// Evenly spaced and increasing.
     Even,
-    /// Rising.
+    /// Non-decreasing.
     Rising,
-    /// Rising, with NaN last. As in NumPy, NaN is above every value, and the last bin holds NaN values.
+    /// Non-decreasing, with NaN last. As in NumPy, NaN is greater than every value, and the last bin holds NaN values.
     RisingToNan,
 }
 
-/// Counts of the values of `a` in bins, and the edges of the bins (`numpy.histogram`).
+/// Returns the number of values in each bin, and the bin edges (`numpy.histogram`).
 ///
-/// A bin holds its left edge, the last one its right edge too; NaN and values outside count nowhere. If the last edge is NaN, the last bin
-/// holds all values from its left edge on, NaN included. Counts are int64; with
-/// `weights` (of the shape of `a`) they are sums of weights in float64, and with `density` divided by their total and the width of
-/// each bin. Edges are float64, or of the dtype of `a` if that is inexact.
+/// A bin includes its left edge, and the last bin also its right edge. NaN and values outside the bins are not counted. If the last
+/// edge is NaN, the last bin holds all values from its left edge on, NaN included.
 ///
-/// Errors: complex values, edges or weights; no bins; edges that do not rise; a range that falls or is not finite; weights of
-/// another shape. Waits for the device where the range or the edges must be looked at.
+/// Counts are int64. With `weights`, of the shape of `a`, they are float64 sums of weights. With `density`, they are divided by their
+/// total and by the bin width. Edges are float64, or of the dtype of `a` if that is inexact. The call waits for the device if it
+/// has to read the range or the edges.
+///
+/// # Errors
+/// Complex values, edges or weights; zero bins; edges that decrease; a range that decreases or is not finite; weights of
+/// another shape; or arrays on different devices.
 #[numpy("histogram(a, bins=10, range=None, density=None, weights=None)", call = histogram_by_name)]
 pub fn histogram(a: &NdArray, bins: impl Into<Bins>, weights: Option<&NdArray>, density: bool) -> Result<(NdArray, NdArray)> {
     let (edges, order) = a.edges(HISTOGRAM, bins.into())?;
     let counts = match weights {
-        None => counts(a, &edges, order)?,
-        Some(weights) => weighted(a, weights, &edges, order)?,
+        None => count_between(a, &edges, order)?,
+        Some(weights) => sum_weights(a, weights, &edges, order)?,
     };
     if !density {
         return Ok((counts, edges));
@@ -124,23 +127,26 @@ fn bin_edges_by_name(args: &Args) -> Result<Value> {
     histogram_bin_edges(&args.array("a")?, bins(args)?).map(Value::Array)
 }
 
-/// The edges that [`histogram`] uses (`numpy.histogram_bin_edges`), with its errors.
+/// Returns the edges that [`histogram`] uses (`numpy.histogram_bin_edges`).
+///
+/// # Errors
+/// The errors of [`histogram`].
 #[numpy("histogram_bin_edges(a, bins=10, range=None)", call = bin_edges_by_name)]
 pub fn histogram_bin_edges(a: &NdArray, bins: impl Into<Bins>) -> Result<NdArray> {
     Ok(a.edges(HISTOGRAM_BIN_EDGES, bins.into())?.0)
 }
 
-/// How many values of `a` fall between edges.
-fn counts(a: &NdArray, edges: &NdArray, order: Order) -> Result<NdArray> {
+/// Returns the number of values of `a` between consecutive edges.
+fn count_between(a: &NdArray, edges: &NdArray, order: Order) -> Result<NdArray> {
     let bins = edges.size() - 1;
     let common = a.dtype().promote(edges.dtype());
     if a.size() == 0 || bins == 0 {
         return full_on(a.device(), &[bins], Scalar::Int(0), DType::I64);
     }
     let dtype = match common {
-        DType::F16 | DType::BF16 if order != Order::RisingToNan => DType::F32, // exact, and kernels take these two
+        DType::F16 | DType::BF16 if order != Order::RisingToNan => DType::F32, // exact; kernels take float32 and float64 only
         DType::F32 | DType::F64 if order != Order::RisingToNan => common,
-        // Integers between integer edges, which float64 may not tell apart, and an edge that is NaN, which kernels do not take.
+        // Count by sorting: float64 cannot represent large integers exactly, and kernels do not take a NaN edge.
         _ => {
             let sorted = a.astype(common)?.sort(())?;
             let (inner, last) = (edges.astype(common)?.index(s![..-1])?, edges.astype(common)?.index(s![-1..])?);
@@ -150,12 +156,12 @@ fn counts(a: &NdArray, edges: &NdArray, order: Order) -> Result<NdArray> {
     };
     let (program, mut inputs) = super::flat_prologue(&a.astype(dtype)?, dtype)?;
     inputs.push(edges.astype(dtype)?.contiguous()?.stored()?);
-    let even = order == Order::Even && dtype == common; // rounded to 16 bits they are even no longer
+    let even = order == Order::Even && dtype == common; // edges rounded to 16 bits are not even
     let work = Work::Histogram(call::Histogram { program: &program, binning: Binning::Edges { even } });
     super::run_one(HISTOGRAM, a.device(), &inputs, OutputSpec::contiguous(DType::I64, &[bins])?, work)
 }
 
-/// Refuses weights that are elsewhere, of another shape, or complex.
+/// Rejects weights that are on another device, of another shape, or complex.
 fn check_weights(op: Op, a: &NdArray, weights: &NdArray) -> Result<()> {
     super::one_device(op, a, weights)?;
     if weights.shape() != a.shape() {
@@ -167,8 +173,8 @@ fn check_weights(op: Op, a: &NdArray, weights: &NdArray) -> Result<()> {
     Ok(())
 }
 
-/// Sums of the weights of the values of `a` between edges.
-fn weighted(a: &NdArray, weights: &NdArray, edges: &NdArray, order: Order) -> Result<NdArray> {
+/// Returns the sums of the weights of values between consecutive edges.
+fn sum_weights(a: &NdArray, weights: &NdArray, edges: &NdArray, order: Order) -> Result<NdArray> {
     check_weights(HISTOGRAM, a, weights)?;
     let bins = edges.size() - 1;
     let after = edges.searchsorted(a, Side::Right)?;
@@ -176,13 +182,13 @@ fn weighted(a: &NdArray, weights: &NdArray, edges: &NdArray, order: Order) -> Re
     if order != Order::RisingToNan {
         inside = inside.logical_and(a.less_equal(edges.index(s![-1])?)?)?;
     }
-    let place = subtract(after.clip(1, bins as i64)?, 1)?;
+    let bin = subtract(after.clip(1, bins as i64)?, 1)?;
     let weights = where_(inside, weights.astype(DType::F64)?, 0.0)?;
-    numbered(HISTOGRAM, &place.ravel()?, Some(&weights.ravel()?), bins)
+    count_bin_numbers(HISTOGRAM, &bin.ravel()?, Some(&weights.ravel()?), bins)
 }
 
-/// Counts of int64 bin numbers below `bins`, or sums of their weights.
-fn numbered(op: Op, numbers: &NdArray, weights: Option<&NdArray>, bins: usize) -> Result<NdArray> {
+/// Counts int64 bin numbers below `bins`, or sums their weights.
+fn count_bin_numbers(op: Op, numbers: &NdArray, weights: Option<&NdArray>, bins: usize) -> Result<NdArray> {
     let dtype = if weights.is_some() { DType::F64 } else { DType::I64 };
     if bins == 0 || numbers.size() == 0 {
         return full_on(numbers.device(), &[bins], Scalar::Int(0), dtype);
@@ -193,13 +199,13 @@ fn numbered(op: Op, numbers: &NdArray, weights: Option<&NdArray>, bins: usize) -
     }
     let work = Work::Histogram(call::Histogram { program: &program, binning: Binning::Number { weighted: weights.is_some() } });
     match (super::run_one(op, numbers.device(), &inputs, OutputSpec::contiguous(dtype, &[bins])?, work), weights) {
-        (Err(Error::Unsupported { .. }), Some(weights)) => segments(numbers, weights, bins),
+        (Err(Error::Unsupported { .. }), Some(weights)) => sum_by_segment(numbers, weights, bins),
         (counts, _) => counts,
     }
 }
 
-/// Sums of weights by bin over other operations: weights in the order of their bins, summed by segment.
-fn segments(numbers: &NdArray, weights: &NdArray, bins: usize) -> Result<NdArray> {
+/// Sums weights by bin without a histogram kernel: sorts the weights by bin and sums each segment.
+fn sum_by_segment(numbers: &NdArray, weights: &NdArray, bins: usize) -> Result<NdArray> {
     let order = numbers.argsort(-1)?;
     let bounds = with_device(numbers.device(), || NdArray::arange_as(0, bins as i64 + 1, 1, DType::I64))?;
     let offsets = numbers.take(&order, 0)?.searchsorted(&bounds, Side::Left)?;
@@ -207,9 +213,14 @@ fn segments(numbers: &NdArray, weights: &NdArray, bins: usize) -> Result<NdArray
 }
 
 impl NdArray {
-    /// Counts (int64) of the elements in bins, and the edges of the bins (`numpy.histogram`); see [`histogram`] for weights and
-    /// densities.
+    /// Returns the int64 number of elements in each bin, and the bin edges (`numpy.histogram`).
     ///
+    /// The function [`histogram`] also takes weights and computes densities.
+    ///
+    /// # Errors
+    /// The errors of [`histogram`].
+    ///
+    /// # Examples
     /// ```
     /// # use cuprum_backend_cpu as _;
     /// # extern crate cuprum_core as cuprum;
@@ -226,12 +237,13 @@ impl NdArray {
         histogram(self, bins, None, false)
     }
 
-    /// How often each integer from 0 to the largest element, at least `minlength` of them, occurs in a 1-D array (int64), or the
-    /// sum of the weights of its occurrences (float64) (`numpy.bincount`). An array without elements gives int64 zeros and leaves the
-    /// weights unread, as in NumPy.
+    /// Returns the number of occurrences of each integer from 0 to the largest element (`numpy.bincount`).
     ///
-    /// Errors: elements that are not integers, or negative; weights that are complex or of another shape. Waits for the device, to
-    /// find the largest.
+    /// The array is 1-D. The result has at least `minlength` elements, int64; with `weights` it holds float64 sums of weights. An empty
+    /// array gives int64 zeros and ignores the weights, as in NumPy. The call waits for the device to find the largest element.
+    ///
+    /// # Errors
+    /// An array that is not 1-D or not of integers, negative elements, or weights that are complex or of another shape.
     #[numpy("bincount(x, weights=None, minlength=0)", call = bincount_by_name)]
     pub fn bincount(&self, weights: Option<&NdArray>, minlength: usize) -> Result<NdArray> {
         let name = BINCOUNT.name();
@@ -253,10 +265,10 @@ impl NdArray {
         }
         let needed = usize::try_from(largest).ok().and_then(|n| n.checked_add(1)).filter(|n| i64::try_from(*n).is_ok());
         let bins = minlength.max(needed.ok_or_else(|| Error::value(name, format!("{largest} is too large to count up to")))?);
-        numbered(BINCOUNT, &self.astype(DType::I64)?, weights, bins)
+        count_bin_numbers(BINCOUNT, &self.astype(DType::I64)?, weights, bins)
     }
 
-    /// The edges of bins for these values, and their order.
+    /// Returns the edges of `bins` for these values, and their order.
     fn edges(&self, op: Op, bins: Bins) -> Result<(NdArray, Order)> {
         let (name, device) = (op.name(), self.device());
         if self.dtype().is_complex() {
@@ -271,10 +283,10 @@ impl NdArray {
                 if edges.dtype().is_complex() {
                     return Err(Error::dtype(name, "not defined for complex edges", &[edges.dtype()]));
                 }
-                let order = match rises(&edges)? {
+                let order = match is_non_decreasing(&edges)? {
                     true => Order::Rising,
-                    false if rises_to_nan(&edges)? => Order::RisingToNan,
-                    false => return Err(Error::value(name, "edges must rise, NaN last")),
+                    false if ends_with_nan(&edges)? => Order::RisingToNan,
+                    false => return Err(Error::value(name, "edges must not decrease; NaN may only be last")),
                 };
                 return Ok((edges, order));
             }
@@ -284,12 +296,12 @@ impl NdArray {
         if count == 0 {
             return Err(Error::value(name, "the number of bins must be positive"));
         }
-        if count as u64 > MOST_BINS {
-            return Err(Error::value(name, format!("{count} bins are more than 2^53, which no float64 edge tells apart")));
+        if count as u64 > MAX_BINS {
+            return Err(Error::value(name, format!("{count} bins are more than 2^53, whose edges float64 cannot distinguish")));
         }
         let dtype = if self.dtype().is_inexact() { self.dtype() } else { DType::F64 };
         let (low, high, dtype_of_range) = match range {
-            Some((low, high)) if low > high => return Err(Error::value(name, "the range must rise")),
+            Some((low, high)) if low > high => return Err(Error::value(name, "the range's start must not exceed its end")),
             Some((low, high)) => (low, high, DType::F64),
             None if self.size() == 0 => (0.0, 1.0, DType::F64),
             None => (self.min(())?.item()?.as_f64(), self.max(())?.item()?.as_f64(), dtype),
@@ -299,21 +311,22 @@ impl NdArray {
         }
         let (low, high) = if low == high { (low - 0.5, high + 0.5) } else { (low, high) };
         let edges = with_device(device, || match dtype_of_range {
-            DType::F64 if count <= FEW => few_edges(low, high, count, dtype),
+            DType::F64 if count <= MAX_HOST_BINS => few_edges(low, high, count, dtype),
             _ => even_edges(low, high, count, dtype_of_range)?.astype(dtype),
         })?;
         Ok((edges, Order::Even))
     }
 }
 
-/// Whether the edges of at least one bin rise and have NaN last.
-fn rises_to_nan(edges: &NdArray) -> Result<bool> {
+/// Returns whether edges do not decrease and end with NaN.
+fn ends_with_nan(edges: &NdArray) -> Result<bool> {
     let (before, after) = (edges.index(s![..-1])?, edges.index(s![1..])?);
     Ok(before.less_equal(&after)?.logical_or(after.isnan()?)?.all(())?.item()?.as_bool())
 }
 
-/// `numpy.linspace(low, high, count + 1)` in float64, then converted to `dtype`: computed here, because one copy takes a device less time
-/// than kernels and their scalars.
+/// Computes `numpy.linspace(low, high, count + 1)` on the host in float64 and converts it to `dtype`.
+///
+/// One copy to the device takes less time than several small kernels.
 fn few_edges(low: f64, high: f64, count: usize, dtype: DType) -> Result<NdArray> {
     let step = (high - low) / count as f64;
     let edges = (0..=count).map(|i| if i < count { i as f64 * step + low } else { high });
@@ -323,10 +336,10 @@ fn few_edges(low: f64, high: f64, count: usize, dtype: DType) -> Result<NdArray>
     }
 }
 
-/// `numpy.linspace(low, high, count + 1)`, computed in the dtype of its ends as NumPy does.
+/// Computes `numpy.linspace(low, high, count + 1)` on the device, in the dtype of its ends as NumPy does.
 fn even_edges(low: f64, high: f64, count: usize, dtype: DType) -> Result<NdArray> {
     let (low, high) = (NdArray::scalar_as(low, dtype)?, NdArray::scalar_as(high, dtype)?);
     let step = divide(subtract(&high, &low)?, count as i64)?;
-    let place = NdArray::arange_as(0, count as i64 + 1, 1, dtype)?;
-    where_(place.less(count as i64)?, add(multiply(&place, step)?, low)?, high)
+    let number = NdArray::arange_as(0, count as i64 + 1, 1, dtype)?;
+    where_(number.less(count as i64)?, add(multiply(&number, step)?, low)?, high)
 }

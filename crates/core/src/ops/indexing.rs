@@ -1,4 +1,4 @@
-//! Reading elements by index arrays.
+//! Indexing by index arrays.
 
 use crate::array::{Array, NdArray, StoredArray};
 use crate::call;
@@ -18,35 +18,37 @@ super::rows! { Gather after manipulation:
     TAKE "take" 2;
 }
 
-/// [`TAKE`] of a 1-D array as a step of an expression, for devices with a kernel that names it. Arguments: the array, of which the program sees
-/// the first element as an input that is repeated; the index at hand, int32 or int64; the array's length, a number of the index's dtype.
-pub const TAKE_EACH: Op = Op(&TAKE_EACH_ROW);
+/// Fused [`TAKE`] of a 1-D array inside an expression, for devices with a kernel that lists this op.
+///
+/// Its arguments are the array's first element as a repeated input, the index (int32 or int64), and the array's length in the
+/// index's dtype.
+pub const FUSED_TAKE: Op = Op(&FUSED_TAKE_DEF);
 
-// No row of the table: `take` is the one that has a name.
-static TAKE_EACH_ROW: OpDef = OpDef {
+// Not in the op table: `TAKE` has the public name.
+static FUSED_TAKE_DEF: OpDef = OpDef {
     name: "take",
     family: Family::Gather,
     arity: 3,
     index: super::histogram::END, // the last family
     rule: None,
-    cost: Cost::Dear,
+    cost: Cost::Expensive,
     composite: None,
     body: None,
 };
 
-/// `take` of a contiguous 1-D array as an operation of an expression. int32 indices and narrower ones stay so where they can count the array.
-fn deferred(a: &StoredArray, indices: &NdArray) -> Result<NdArray> {
+/// Builds a deferred `take` of a contiguous 1-D array. Narrow indices become int32 if that holds the array's length.
+fn build_fused_take(a: &StoredArray, indices: &NdArray) -> Result<NdArray> {
     let first = a.with_layout(Layout::strided(&[], &[], a.layout().offset())?)?;
     let size = a.layout().size();
     let is_narrow = indices.dtype().can_cast_safe(DType::I32) && i32::try_from(size).is_ok();
-    let place = if is_narrow { DType::I32 } else { DType::I64 };
-    let mut signature = Signature { args: [place; MAX_ARITY], result: a.dtype() };
+    let index_dtype = if is_narrow { DType::I32 } else { DType::I64 };
+    let mut signature = Signature { args: [index_dtype; MAX_ARITY], result: a.dtype() };
     signature.args[0] = a.dtype();
-    build(TAKE_EACH, &mut [NdArray::from(first).into(), indices.into(), Scalar::Int(size as i128).into()], signature)
+    build(FUSED_TAKE, &mut [NdArray::from(first).into(), indices.into(), Scalar::Int(size as i128).into()], signature)
 }
 
-/// What a [`TAKE_EACH`] that stands alone is: one call, of the whole array whose first element is given.
-pub(crate) fn take_alone(first: &StoredArray, indices: &StoredArray, size: usize) -> Result<StoredArray> {
+/// Runs a fused take that is not part of a larger expression as one Gather call. `first` is the array's first element.
+pub(crate) fn run_fused_take(first: &StoredArray, indices: &StoredArray, size: usize) -> Result<StoredArray> {
     let whole = first.with_layout(Layout::strided(&[size], &[1], first.layout().offset())?)?;
     gather(first.device(), whole, indices.clone(), 0, indices.shape())?.stored()
 }
@@ -56,7 +58,12 @@ fn gather(device: Device, a: StoredArray, indices: StoredArray, axis: usize, sha
     super::run_one(TAKE, device, &[a, indices], out, Work::Gather(call::Gather { axis }))
 }
 
-/// Refuses indices outside an axis of `size` elements. Waits for the device: for results without elements, which no kernel computes.
+/// Checks that indices are within an axis of `size` elements. Waits for the device.
+///
+/// Kernels check the indices that they read, so only results without elements need this.
+///
+/// # Errors
+/// [`Error::Index`] with the smallest or the largest index, if that is out of bounds.
 pub fn check_bounds(op: Op, indices: &NdArray, axis: usize, size: usize) -> Result<()> {
     if indices.size() == 0 {
         return Ok(());
@@ -73,14 +80,18 @@ pub fn check_bounds(op: Op, indices: &NdArray, axis: usize, size: usize) -> Resu
 }
 
 impl NdArray {
-    /// Elements at `indices` along an axis, or of the flattened array for `None` (`numpy.take`). Negative indices count from
-    /// the end, bool counts as 0 and 1. The axis is replaced by the shape of `indices`; a 0-d array is taken from as one of one element.
+    /// Returns the elements at `indices` along an axis, or of the flattened array for `None` (`numpy.take`).
     ///
-    /// On a GPU a take of a contiguous 1-D array is deferred, as elementwise operations are, so that `&w * &table.take(&i, 0)?` and what
-    /// [`segment_sum`](crate::segment_sum) adds up read the table in the pass that uses its elements.
+    /// The shape of `indices` replaces the axis. Negative indices count from the end, and bool counts as 0 and 1. A 0-d array is treated
+    /// as an array of one element.
     ///
-    /// Errors: indices that are not integers; an index outside the axis, on a GPU at the next call that waits after the elements were computed.
+    /// On a GPU, a take of a contiguous 1-D array is deferred like elementwise operations. An expression such as
+    /// `&w * &table.take(&i, 0)?`, or the argument of [`segment_sum`](crate::segment_sum), then reads the table in one pass.
     ///
+    /// # Errors
+    /// Indices that are not integers, or an index out of bounds. On a GPU, the next call that waits for the device reports the latter.
+    ///
+    /// # Examples
     /// ```
     /// # use cuprum_backend_cpu as _;
     /// # extern crate cuprum_core as cuprum;
@@ -107,7 +118,7 @@ impl NdArray {
         let (before, size, after) = (&self.shape()[..axis], self.shape()[axis], &self.shape()[axis + 1..]);
         let shape: Dims = before.iter().chain(indices.shape()).chain(after).copied().collect();
         if checked_size(name, &shape)? == 0 {
-            // No kernel runs. As in NumPy, indices are checked once for each position on the axes before `axis`.
+            // No kernel runs, so the indices are checked here. As in NumPy, they are not checked if an axis before `axis` is empty.
             if !before.contains(&0) {
                 check_bounds(TAKE, indices, axis, size)?;
             }
@@ -118,8 +129,8 @@ impl NdArray {
         }
         let a = self.stored()?;
         let is_flat = a.shape().len() == 1 && a.layout().is_c_contiguous();
-        if is_flat && fusion_enabled() && dispatch::is_named(TAKE_EACH, device)? {
-            return deferred(&a, indices);
+        if is_flat && fusion_enabled() && dispatch::is_named(FUSED_TAKE, device)? {
+            return build_fused_take(&a, indices);
         }
         let indices = if indices.dtype() == DType::I32 { indices.clone() } else { indices.astype(DType::I64)? };
         gather(device, a, indices.contiguous()?.stored()?, axis, &shape)

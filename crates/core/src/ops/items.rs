@@ -1,4 +1,4 @@
-//! The items of tuples and lists: shared between clones, counted against a limit, and free of recursion, however deep they are nested.
+//! Items of tuples and lists. Clones share them, their memory counts towards the limit, and no operation recurses into nested items.
 
 use std::fmt;
 use std::ops::Deref;
@@ -8,39 +8,39 @@ use crate::error::{Error, Result};
 use crate::ops::value::Value;
 use crate::pool::Reservation;
 
-/// Maximum number of values in a tuple or list, those of nested ones included each time that they occur.
-pub const MOST_ITEMS: usize = 1 << 24;
+/// Maximum number of values in a tuple or list. A nested sequence counts each time that it occurs.
+pub const MAX_ITEMS: usize = 1 << 24;
 
 /// Maximum nesting of a tuple or list that becomes an array: NumPy's limit on dimensions.
-pub(crate) const MOST_NESTING: usize = 64;
+pub(crate) const MAX_NESTING: usize = 64;
 
-/// The items of a tuple or list. Clones share them.
+/// The items of a tuple or list. Clones share the items.
 #[derive(Clone)]
 pub struct Items(Arc<Inner>);
 
 struct Inner {
     items: Vec<Value>,
-    /// Number of values, those of nested sequences included.
+    /// Number of values, including those of nested sequences.
     total: usize,
-    /// Nesting: 1 without a sequence among the items.
+    /// Nesting depth: 1 if no item is a sequence.
     depth: usize,
-    /// The items' part of the host memory that the limit covers.
+    /// Reservation of host memory for the items.
     _memory: Option<Reservation>,
 }
 
 impl Items {
-    /// The items of a sequence whose length a user chooses. Their memory counts towards the limit of host memory.
+    /// Creates the items of a sequence whose length a user chooses. Their memory counts towards the limit on host memory.
     ///
     /// # Errors
-    /// [`Error::Value`] above [`MOST_ITEMS`] values, nested ones included; [`Error::OutOfMemory`].
+    /// [`Error::Value`] above [`MAX_ITEMS`] values, including nested ones, and [`Error::OutOfMemory`] above the memory limit.
     pub fn new(op: &'static str, items: Vec<Value>) -> Result<Items> {
         let memory = Reservation::new(op, items.len().saturating_mul(size_of::<Value>()))?;
         let all = Items::with_memory(items, Some(memory));
         match all.0.total {
-            0..=MOST_ITEMS => Ok(all),
+            0..=MAX_ITEMS => Ok(all),
             n => Err(Error::value(
                 op,
-                format!("a sequence of {n} values, nested ones included, is too long (at most {MOST_ITEMS}); keep data in an array"),
+                format!("a sequence of {n} values, nested ones included, is too long (at most {MAX_ITEMS}); keep data in an array"),
             )),
         }
     }
@@ -55,17 +55,17 @@ impl Items {
         Items(Arc::new(Inner { items, total, depth, _memory: memory }))
     }
 
-    /// Nesting: 1 if no item is a tuple or list.
+    /// Returns the nesting depth: 1 if no item is a tuple or list.
     pub fn depth(&self) -> usize {
         self.0.depth
     }
 
-    /// Checks that the nesting is not deeper than an array has dimensions.
+    /// Returns an error if the sequence is nested deeper than an array can have dimensions.
     pub(crate) fn check_depth(&self, op: &'static str) -> Result<()> {
         match self.depth() {
-            0..=MOST_NESTING => Ok(()),
+            0..=MAX_NESTING => Ok(()),
             n => {
-                Err(Error::value(op, format!("a sequence nested {n} deep cannot be an array, which has at most {MOST_NESTING} dimensions")))
+                Err(Error::value(op, format!("a sequence nested {n} deep cannot be an array, which has at most {MAX_NESTING} dimensions")))
             }
         }
     }
@@ -86,14 +86,14 @@ impl<'a> IntoIterator for &'a Items {
     }
 }
 
-/// A few items, as operations return them.
+/// For the few items that operations return: reserves no memory.
 impl From<Vec<Value>> for Items {
     fn from(items: Vec<Value>) -> Items {
         Items::with_memory(items, None)
     }
 }
 
-/// A few items, as operations return them.
+/// For the few items that operations return: reserves no memory.
 impl FromIterator<Value> for Items {
     fn from_iter<I: IntoIterator<Item = Value>>(items: I) -> Items {
         Items::from(items.into_iter().collect::<Vec<_>>())
@@ -103,13 +103,13 @@ impl FromIterator<Value> for Items {
 impl fmt::Debug for Items {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.depth() {
-            0..=MOST_NESTING => f.debug_list().entries(self.iter()).finish(),
+            0..=MAX_NESTING => f.debug_list().entries(self.iter()).finish(),
             depth => write!(f, "[{} items, nested {depth} deep]", self.len()),
         }
     }
 }
 
-/// Drops nested sequences one after the other: the drop that the compiler derives recurses.
+/// Drops nested sequences in a loop, since the derived drop would recurse.
 impl Drop for Inner {
     fn drop(&mut self) {
         if self.depth == 1 {
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nesting_needs_no_stack_to_clone_drop_and_show() {
+    fn clone_drop_and_debug_of_deep_nesting_do_not_recurse() {
         let mut value = Value::from(1);
         for _ in 0..if cfg!(miri) { 1000 } else { 300_000 } {
             value = Value::List(Items::new("test", vec![value]).unwrap());
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn nested_values_are_counted_each_time() {
+    fn shared_nested_values_count_each_time() {
         let mut value = Value::List(vec![Value::from(1)].into());
         for n in 1.. {
             match Items::new("test", vec![value.clone(), value.clone()]) {

@@ -1,4 +1,4 @@
-//! Copies and joins, and the view methods as rows for callers by name.
+//! Copies and joins of arrays.
 
 use crate::call;
 use smallvec::SmallVec;
@@ -20,14 +20,21 @@ super::rows! { Copy after creation:
 }
 
 impl NdArray {
-    /// The same values in C order without gaps: this array if it is so already, else a copy (`numpy.ascontiguousarray`,
-    /// but for 0-d arrays, which stay 0-d).
+    /// Returns the array in C order without gaps: this handle if it is contiguous, else a copy.
+    ///
+    /// This is `numpy.ascontiguousarray`, except that 0-d arrays stay 0-d.
+    ///
+    /// # Errors
+    /// Errors of evaluation, or too little memory.
     pub fn contiguous(&self) -> Result<NdArray> {
         let stored = self.stored()?;
         if stored.layout().is_c_contiguous() { Ok(self.clone()) } else { self.copy() }
     }
 
-    /// A copy in C order (`numpy.copy`).
+    /// Returns a copy in C order (`numpy.copy`).
+    ///
+    /// # Errors
+    /// Errors of evaluation, or too little memory.
     #[numpy("copy(a)", aliases("ascontiguousarray", "ndarray.copy"), method)]
     pub fn copy(&self) -> Result<NdArray> {
         let stored = self.stored()?;
@@ -37,7 +44,7 @@ impl NdArray {
     }
 }
 
-/// `axis=None` joins the flattened arrays.
+/// Binds `concat`; `axis=None` joins the flattened arrays.
 fn concat_by_name(args: &Args) -> Result<Value> {
     let arrays = args.arrays("arrays")?;
     let axis: Option<isize> = FromArgs::from_args(args, "axis")?;
@@ -48,6 +55,7 @@ fn concat_by_name(args: &Args) -> Result<Value> {
     .map(Value::Array)
 }
 
+/// Copies arrays one after another along `axis` of a new array of `shape`.
 fn join(op: Op, arrays: &[NdArray], axis: usize, shape: &[usize]) -> Result<NdArray> {
     let device = arrays[0].device();
     for other in arrays {
@@ -71,8 +79,14 @@ fn join(op: Op, arrays: &[NdArray], axis: usize, shape: &[usize]) -> Result<NdAr
     super::run_one(op, device, &parts, out, Work::Copy(call::Copy { regions: &regions }))
 }
 
-/// Arrays joined along an axis; the other extents must agree; dtypes are promoted (`numpy.concat`, `numpy.concatenate`).
+/// Joins arrays along an existing axis (`numpy.concat`, `numpy.concatenate`).
 ///
+/// The other extents must be equal. The result has the promoted dtype.
+///
+/// # Errors
+/// No arrays, 0-d arrays, extents that differ, an axis out of bounds, or arrays on different devices.
+///
+/// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
 /// # extern crate cuprum_core as cuprum;
@@ -97,7 +111,7 @@ pub fn concat(arrays: &[NdArray], axis: isize) -> Result<NdArray> {
     for a in arrays {
         let fits = a.ndim() == head.ndim() && (0..head.ndim()).all(|i| i == axis || a.shape()[i] == head.shape()[i]);
         if !fits {
-            let message = format!("all extents but that of axis {axis} must agree");
+            let message = format!("all extents except that of axis {axis} must be equal");
             return Err(Error::shape(name, message, &[head.shape(), a.shape()]));
         }
         shape[axis] += a.shape()[axis];
@@ -105,7 +119,10 @@ pub fn concat(arrays: &[NdArray], axis: isize) -> Result<NdArray> {
     join(CONCAT, arrays, axis, &shape)
 }
 
-/// Arrays of one shape joined along a new axis (`numpy.stack`).
+/// Joins arrays of one shape along a new axis (`numpy.stack`).
+///
+/// # Errors
+/// No arrays, shapes that differ, an axis out of bounds, or arrays on different devices.
 #[numpy("stack(arrays, axis=0)")]
 pub fn stack(arrays: &[NdArray], axis: isize) -> Result<NdArray> {
     let name = STACK.name();

@@ -1,5 +1,6 @@
-//! Operations, a file per family: the table's rows, result shapes and dtypes, public functions and methods, composites.
-//! No kernel is here: a function checks, plans and dispatches.
+//! Operations, one file per family: table rows, result shapes and dtypes, public functions and methods, composites.
+//!
+//! These functions check, plan and dispatch. Kernels are in the backends.
 
 pub mod contract;
 pub mod creation;
@@ -32,7 +33,7 @@ use crate::layout::Layout;
 use crate::op::{Op, OpDef};
 use crate::program::Program;
 
-/// Every built-in row.
+/// Definitions of all built-in ops, by family.
 pub static TABLE: [&[&OpDef]; 13] = [
     elementwise::ROWS,
     reduce::ROWS,
@@ -49,7 +50,7 @@ pub static TABLE: [&[&OpDef]; 13] = [
     histogram::ROWS,
 ];
 
-/// The device that all arrays of a call lie on.
+/// Returns the common device of two arrays, or an error.
 fn one_device(op: Op, a: &NdArray, b: &NdArray) -> Result<Device> {
     let (device, other) = (a.device(), b.device());
     if device == other {
@@ -58,25 +59,26 @@ fn one_device(op: Op, a: &NdArray, b: &NdArray) -> Result<Device> {
     Err(Error::Device { op: op.name(), message: format!("arrays are on {device} and {other}; use to_device") })
 }
 
-/// Dispatches a call on the current stream of a device, and returns its outputs as arrays, in order.
+/// Dispatches a call on the current stream of a device, and returns its outputs in order.
 fn run<const N: usize>(op: Op, device: Device, inputs: &[StoredArray], outputs: &[OutputSpec], work: Work) -> Result<[NdArray; N]> {
     let done = dispatch::run(&Call { op, device, stream: Stream::current(device), inputs, outputs, work })?;
-    let mut arrays = SmallVec::<[NdArray; N]>::new(); // pushed one by one: a large value passes through fewer hands than in `collect`
+    let mut arrays = SmallVec::<[NdArray; N]>::new(); // `collect` would move the large arrays more often
     done.into_iter().for_each(|array| arrays.push(array.into()));
     arrays.into_inner().map_err(|a| Error::value(op.name(), format!("the kernel returned {} outputs, not {N}", a.len())))
 }
 
-/// [`run`] for a call with one output.
+/// Dispatches a call with one output. See [`run`].
 fn run_one(op: Op, device: Device, inputs: &[StoredArray], output: OutputSpec, work: Work) -> Result<NdArray> {
     let [array] = run(op, device, inputs, &[output], work)?;
     Ok(array)
 }
 
-/// `a` as the prologue of a loop over its elements in C order: a program with one result of `dtype`, and its inputs as 1-D
-/// arrays of stride 1, or 0 where one element serves all.
+/// Returns `a` as the fused input of a loop over its elements in C order.
+///
+/// The program has one result of `dtype`. Its inputs are 1-D arrays of stride 1, or 0 for a repeated element.
 fn flat_prologue(a: &NdArray, dtype: DType) -> Result<(Program, SmallVec<[StoredArray; 4]>)> {
     let prologue = |program: &Program, inputs: &[StoredArray]| {
-        let inputs = inputs.iter().map(flat).collect::<Option<Result<SmallVec<_>>>>();
+        let inputs = inputs.iter().map(flat_view).collect::<Option<Result<SmallVec<_>>>>();
         inputs.map(|inputs| Ok((program.clone(), inputs?))).transpose()
     };
     match a.with_prologue(dtype, prologue)? {
@@ -88,8 +90,8 @@ fn flat_prologue(a: &NdArray, dtype: DType) -> Result<(Program, SmallVec<[Stored
     }
 }
 
-/// The elements in C order as one axis of stride 1 or 0, where memory allows that.
-fn flat(a: &StoredArray) -> Option<Result<StoredArray>> {
+/// Returns a view of the elements in C order as one axis of stride 1 or 0, if the layout allows it.
+fn flat_view(a: &StoredArray) -> Option<Result<StoredArray>> {
     let size = a.layout().size();
     let layout = match a.layout().reshape(&[size])? {
         layout if size <= 1 => Layout::strided(&[size], &[1], layout.offset()).ok()?,
@@ -98,21 +100,22 @@ fn flat(a: &StoredArray) -> Option<Result<StoredArray>> {
     matches!(layout.strides(), [0 | 1]).then(|| a.with_layout(layout))
 }
 
-/// Declares the operations of a family that is not elementwise: a constant and a static for each, and `ROWS`. A row may end with
-/// `else` and the composite that serves where no kernel does. Indices follow those of the module that `after` names.
+/// Declares the ops of a family other than elementwise: a constant and a static for each, and `ROWS`.
+///
+/// A row may end with `else` and a composite, which runs if no kernel takes the call. Op indices follow those of the module `after`.
 macro_rules! rows {
     ($family:ident after $before:ident: $($CONST:ident $name:literal $arity:literal $(else $composite:expr)?;)*) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
-        enum Place { $($CONST,)* End }
+        enum RowIndex { $($CONST,)* End }
         /// The index after the last row.
-        pub(crate) const END: u16 = crate::ops::$before::END + Place::End as u16;
+        pub(crate) const END: u16 = crate::ops::$before::END + RowIndex::End as u16;
         mod defs {
             use super::*;
             $(pub(super) static $CONST: crate::op::OpDef = crate::op::OpDef {
                 name: $name,
                 family: crate::op::Family::$family,
                 arity: $arity,
-                index: crate::ops::$before::END + Place::$CONST as u16,
+                index: crate::ops::$before::END + RowIndex::$CONST as u16,
                 rule: None,
                 cost: crate::op::Cost::Cheap,
                 composite: [$(Some($composite as crate::op::Composite),)? None][0],
@@ -120,7 +123,7 @@ macro_rules! rows {
             };)*
         }
         $(#[doc = concat!("The operation `", $name, "`.")] pub const $CONST: crate::op::Op = crate::op::Op(&defs::$CONST);)*
-        /// The rows of this family.
+        /// Op definitions of this family.
         pub static ROWS: &[&crate::op::OpDef] = &[$(&defs::$CONST),*];
     };
 }

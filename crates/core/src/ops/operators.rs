@@ -1,7 +1,8 @@
-//! `+ - * / %`, `& | ^ << >>`, unary `-` and `!`, and the assigning forms, on arrays, references and numbers.
+//! Operators on arrays, references and numbers: `+ - * / %`, `& | ^ << >>`, unary `-` and `!`, and assignment forms.
 //!
-//! Operators panic on shapes that do not broadcast and on dtypes that an operation is not defined for, with the message
-//! of the error; each has a fallible named form (`add(&a, &b)?`).
+//! # Panics
+//! Operators panic with the error's message if shapes do not broadcast or an operation is not defined for a dtype. Each has a
+//! fallible named form (`add(&a, &b)?`).
 
 use std::ops;
 
@@ -10,9 +11,9 @@ use crate::error::Result;
 use crate::expr::Operand;
 use crate::ops::elementwise as e;
 
-/// The documented panic of operators: Rust gives them no way to return an error.
+/// Unwraps an operator's result. Operators document this panic, since Rust's operator traits cannot return an error.
 #[track_caller]
-fn value(result: Result<NdArray>) -> NdArray {
+fn unwrap_or_panic(result: Result<NdArray>) -> NdArray {
     match result {
         Ok(a) => a,
         #[allow(clippy::panic)]
@@ -25,16 +26,16 @@ macro_rules! operators {
         impl<T: Into<Operand>> ops::$Trait<T> for &NdArray {
             type Output = NdArray;
             #[track_caller]
-            fn $method(self, other: T) -> NdArray { value($function(self, other)) }
+            fn $method(self, other: T) -> NdArray { unwrap_or_panic($function(self, other)) }
         }
         impl<T: Into<Operand>> ops::$Trait<T> for NdArray {
             type Output = NdArray;
             #[track_caller]
-            fn $method(self, other: T) -> NdArray { value($function(self, other)) }
+            fn $method(self, other: T) -> NdArray { unwrap_or_panic($function(self, other)) }
         }
         impl<T: Into<Operand>> ops::$Assign<T> for NdArray {
             #[track_caller]
-            fn $assign(&mut self, other: T) { *self = value($function(&*self, other)) }
+            fn $assign(&mut self, other: T) { *self = unwrap_or_panic($function(&*self, other)) }
         }
         operators!(@left $Trait $method $function: f64 f32 i64 i32 u8 bool crate::Complex<f64> crate::Complex<f32>);
     )*};
@@ -42,12 +43,12 @@ macro_rules! operators {
         impl ops::$Trait<NdArray> for $t {
             type Output = NdArray;
             #[track_caller]
-            fn $method(self, other: NdArray) -> NdArray { value($function(self, other)) }
+            fn $method(self, other: NdArray) -> NdArray { unwrap_or_panic($function(self, other)) }
         }
         impl ops::$Trait<&NdArray> for $t {
             type Output = NdArray;
             #[track_caller]
-            fn $method(self, other: &NdArray) -> NdArray { value($function(self, other)) }
+            fn $method(self, other: &NdArray) -> NdArray { unwrap_or_panic($function(self, other)) }
         }
     )*};
 }
@@ -69,12 +70,12 @@ macro_rules! prefix {
         impl ops::$Trait for NdArray {
             type Output = NdArray;
             #[track_caller]
-            fn $method(self) -> NdArray { value($function(self)) }
+            fn $method(self) -> NdArray { unwrap_or_panic($function(self)) }
         }
         impl ops::$Trait for &NdArray {
             type Output = NdArray;
             #[track_caller]
-            fn $method(self) -> NdArray { value($function(self)) }
+            fn $method(self) -> NdArray { unwrap_or_panic($function(self)) }
         }
     )*};
 }

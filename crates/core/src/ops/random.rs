@@ -1,4 +1,4 @@
-//! Random numbers from a counter: the same seed gives the same numbers on every device.
+//! Counter-based random numbers: a seed gives the same numbers on every device.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,10 +20,12 @@ super::rows! { Random after indexing:
     INTEGERS "integers" 0;
 }
 
+/// Returns the `size` argument, or the shape of a 0-d array.
 fn size_of(args: &Args) -> Result<Vec<usize>> {
     if args.get("size").is_some() { args.shape("size") } else { Ok(vec![]) }
 }
 
+/// Returns a generator for the `seed` argument, if there is one.
 fn generator_of(args: &Args) -> Result<Option<Generator>> {
     args.get("seed").map(|v| v.int(args.op())).transpose().map(|s| s.map(|s| Generator::new(s as u64)))
 }
@@ -47,39 +49,47 @@ fn integers_by_name(args: &Args) -> Result<Value> {
     generator_of(args)?.as_ref().unwrap_or(&SHARED).integers_wide(low, high, &shape, dtype).map(Value::Array)
 }
 
+/// Draws an array with the arguments `size`, `dtype` and `seed`.
 fn draw_with(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Result<NdArray>) -> Result<Value> {
     let dtype = args.dtype("dtype")?.unwrap_or(DType::F64);
     draw(generator_of(args)?.as_ref().unwrap_or(&SHARED), &size_of(args)?, dtype).map(Value::Array)
 }
 
-/// What calls by name draw from without `seed=`: one stream for the process, from seed 0.
+/// The generator of the process, used by calls by name without `seed=`. Its seed is 0.
 static SHARED: Generator = Generator { key: 0, next_block: AtomicU64::new(0) };
 
-/// `size` of [`draw_with`] from positional arguments.
-fn drawn_as_arguments(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Result<NdArray>) -> Result<Value> {
+/// Draws an array whose extents are positional arguments, as those of `rand` are.
+fn draw_with_extents(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Result<NdArray>) -> Result<Value> {
     let extent = |v: &Value| usize::try_from(v.index(args.op())?).map_err(|_| Error::value(args.op(), "negative dimension"));
     let shape: Vec<usize> = args.rest().iter().map(extent).collect::<Result<_>>()?;
     let dtype = args.dtype("dtype")?.unwrap_or(DType::F64);
     draw(generator_of(args)?.as_ref().unwrap_or(&SHARED), &shape, dtype).map(Value::Array)
 }
 
-/// Uniform float64 numbers in [0, 1) from the generator of the process (`numpy.random.rand`).
-#[numpy("random.rand(*shape, dtype=None, seed=None)", aliases("rand"), call = |args| drawn_as_arguments(args, |g, shape, dtype| g.random(shape, dtype)))]
+/// Returns uniform float64 numbers in [0, 1) from the process-wide generator (`numpy.random.rand`).
+///
+/// # Errors
+/// A shape whose size overflows, or too little memory.
+#[numpy("random.rand(*shape, dtype=None, seed=None)", aliases("rand"), call = |args| draw_with_extents(args, |g, shape, dtype| g.random(shape, dtype)))]
 pub fn rand(shape: impl IntoShape) -> Result<NdArray> {
     SHARED.random(shape, DType::F64)
 }
 
-/// Normally distributed float64 numbers of mean 0 and deviation 1 from the generator of the process (`numpy.random.randn`).
-#[numpy("random.randn(*shape, dtype=None, seed=None)", aliases("randn"), call = |args| drawn_as_arguments(args, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype)))]
+/// Returns normal float64 numbers of mean 0 and deviation 1 from the process-wide generator (`numpy.random.randn`).
+///
+/// # Errors
+/// A shape whose size overflows, or too little memory.
+#[numpy("random.randn(*shape, dtype=None, seed=None)", aliases("randn"), call = |args| draw_with_extents(args, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype)))]
 pub fn randn(shape: impl IntoShape) -> Result<NdArray> {
     SHARED.normal(0.0, 1.0, shape, DType::F64)
 }
 
-/// A stream of random numbers (`numpy.random.Generator`), from Philox 4x32-10: counter-based, so that the numbers depend on
-/// the seed and the order of calls alone, not on the device, the number of threads or the shape of a launch.
+/// A random number generator (`numpy.random.Generator`).
 ///
-/// The numbers are not NumPy's.
+/// It uses the counter-based Philox 4x32-10 (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011). The numbers
+/// depend only on the seed and the order of calls, not on the device or the number of threads. They differ from NumPy's.
 ///
+/// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
 /// # extern crate cuprum_core as cuprum;
@@ -97,11 +107,12 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// A stream from a seed.
+    /// Creates a generator from a seed (`numpy.random.default_rng(seed)`).
     pub fn new(seed: u64) -> Generator {
         Generator { key: seed, next_block: AtomicU64::new(0) }
     }
 
+    /// Draws an array on the current device and advances the counter.
     fn draw(&self, op: Op, shape: &[usize], dtype: DType, distribution: Distribution) -> Result<NdArray> {
         let blocks = checked_size(op.name(), shape)?.div_ceil(distribution.per_block(dtype)) as u64;
         let device = Device::current()?;
@@ -111,44 +122,60 @@ impl Generator {
         super::run_one(op, device, &[], output, work)
     }
 
-    fn float(op: Op, dtype: DType) -> Result<()> {
+    /// Returns an error unless the dtype is floating.
+    fn check_float(op: Op, dtype: DType) -> Result<()> {
         if dtype.is_float() { Ok(()) } else { Err(Error::dtype(op.name(), "a real floating dtype is needed", &[dtype])) }
     }
 
-    /// Uniform in [0, 1), on the current device: 53 random bits in float64, 24 in float32.
+    /// Returns uniform numbers in [0, 1) on the current device (`numpy.random.Generator.random`).
+    ///
+    /// float64 has 53 random bits, float32 has 24.
+    ///
+    /// # Errors
+    /// A dtype that is not floating, a shape whose size overflows, or too little memory.
     #[numpy("random.random(size=None, dtype=None, seed=None)", aliases("random", "random_sample", "random.random_sample"), call = |a| draw_with(a, |g, shape, dtype| g.random(shape, dtype)))]
     pub fn random(&self, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
-        Self::float(RANDOM, dtype)?;
+        Self::check_float(RANDOM, dtype)?;
         self.draw(RANDOM, &shape.into_shape(), dtype, Distribution::Uniform { low: 0.0, high: 1.0 })
     }
 
-    /// Uniform in [low, high), as `low + u * (high - low)`.
+    /// Returns uniform numbers in [low, high), computed as `low + u * (high - low)` (`numpy.random.Generator.uniform`).
+    ///
+    /// # Errors
+    /// A range that is not finite, and the errors of [`Generator::random`].
     #[numpy("random.uniform(low=0.0, high=1.0, size=None, dtype=None, seed=None)", aliases("uniform"), call = uniform_by_name)]
     pub fn uniform(&self, low: f64, high: f64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
-        Self::float(UNIFORM, dtype)?;
+        Self::check_float(UNIFORM, dtype)?;
         if !(high - low).is_finite() {
             return Err(Error::value(UNIFORM.name(), format!("range from {low} to {high} is not finite")));
         }
         self.draw(UNIFORM, &shape.into_shape(), dtype, Distribution::Uniform { low, high })
     }
 
-    /// Normally distributed, by Box-Muller.
+    /// Returns normally distributed numbers, computed by the Box-Muller transform (`numpy.random.Generator.normal`).
+    ///
+    /// # Errors
+    /// A negative or NaN deviation, and the errors of [`Generator::random`].
     #[numpy("random.normal(loc=0.0, scale=1.0, size=None, dtype=None, seed=None)", aliases("normal"), call = normal_by_name)]
     #[numpy("random.standard_normal(size=None, dtype=None, seed=None)", aliases("standard_normal"), call = |a| draw_with(a, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype)))]
     pub fn normal(&self, mean: f64, std: f64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
-        Self::float(NORMAL, dtype)?;
+        Self::check_float(NORMAL, dtype)?;
         if std.is_nan() || std < 0.0 {
             return Err(Error::value(NORMAL.name(), format!("scale {std} is negative")));
         }
         self.draw(NORMAL, &shape.into_shape(), dtype, Distribution::Normal { mean, std })
     }
 
-    /// Uniform integers in [low, high).
+    /// Returns uniform integers in [low, high) (`numpy.random.Generator.integers`).
+    ///
+    /// # Errors
+    /// An empty range, a dtype that is not an integer or cannot hold the range, or too little memory.
     #[numpy("random.integers(low, high=None, size=None, dtype=None, endpoint=False, seed=None)", aliases("integers", "randint", "random.randint"), call = integers_by_name)]
     pub fn integers(&self, low: i64, high: i64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
         self.integers_wide(low as i128, high as i128, &shape.into_shape(), dtype)
     }
 
+    /// [`Generator::integers`] with bounds that cover uint64.
     fn integers_wide(&self, low: i128, high: i128, shape: &[usize], dtype: DType) -> Result<NdArray> {
         let op = INTEGERS.name();
         let (min, max) = dtype.int_range().ok_or_else(|| Error::dtype(op, "an integer dtype is needed", &[dtype]))?;
@@ -158,7 +185,7 @@ impl Generator {
         if low < min || high - 1 > max {
             return Err(Error::value(op, format!("range {low}..{high} is out of bounds for {dtype}")));
         }
-        let span = u64::try_from(high - low).unwrap_or(0); // 2^64 is written 0
+        let span = u64::try_from(high - low).unwrap_or(0); // 0 encodes 2^64
         self.draw(INTEGERS, shape, dtype, Distribution::Integers { low, span })
     }
 }

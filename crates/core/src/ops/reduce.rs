@@ -1,8 +1,9 @@
-//! Reductions over any axes: result shapes and dtypes, empty inputs, and those composed of others.
+//! Reductions over any axes: result shapes and dtypes, empty inputs, and composed reductions.
 //!
-//! One that keeps its dims may be deferred as elementwise operations are, on devices that compute several reductions of an expression in one pass
-//! over its rows.
+//! A reduction with `keepdims` may be deferred like an elementwise operation. Devices with row programs then compute several
+//! reductions of an expression in one pass over its rows.
 //!
+//! # Examples
 //! ```
 //! # use cuprum_backend_cpu as _;
 //! # extern crate cuprum_core as cuprum;
@@ -35,7 +36,7 @@ use crate::plan::rows;
 use crate::scalar::Scalar;
 use cuprum_macros::numpy;
 
-/// Which axes to reduce, whether to keep them with extent 1, and the dtype to compute and return in.
+/// Options of a reduction: the axes, whether to keep them with extent 1, and the dtype of computation and result.
 #[derive(Clone, Debug, Default)]
 pub struct Over {
     axes: Axes,
@@ -45,7 +46,7 @@ pub struct Over {
     descending: bool,
 }
 
-/// Axes as given. NumPy accepts axis 0 or -1 of a 0-d array where it is a number, and refuses it in a tuple.
+/// Axes as given. NumPy accepts axis 0 or -1 of a 0-d array as a number, but not in a tuple.
 #[derive(Clone, Debug, Default)]
 enum Axes {
     #[default]
@@ -55,7 +56,7 @@ enum Axes {
 }
 
 impl Axes {
-    /// Axes counted from the front. `of_scalar`: whether axis 0 or -1 of a 0-d array stands for no axis.
+    /// Returns axes counted from the front. With `of_scalar`, axis 0 or -1 of a 0-d array means no axis.
     fn resolve(&self, op: &'static str, ndim: usize, of_scalar: bool) -> Result<Dims> {
         match self {
             Axes::All => Ok((0..ndim).collect()),
@@ -66,33 +67,33 @@ impl Axes {
     }
 }
 
-/// Reduce over these axes; chain [`Over::keepdims`] and [`Over::dtype`].
+/// Returns options for a reduction over `axes`, to be extended by [`Over::keepdims`] and [`Over::dtype`].
 pub fn axis(axes: impl Into<Over>) -> Over {
     axes.into()
 }
 
 impl Over {
-    /// Keep reduced axes with extent 1 (`keepdims=True`), so that the result is broadcast back: `a - a.mean(axis(-1).keepdims())?`.
+    /// Keeps reduced axes with extent 1 (`keepdims=True`), so that the result broadcasts: `a - a.mean(axis(-1).keepdims())?`.
     pub fn keepdims(mut self) -> Over {
         self.keepdims = true;
         self
     }
-    /// Compute and return in this dtype (`dtype=`); `sum`, `prod` and `mean` only.
+    /// Sets the dtype of computation and result (`dtype=`), for `sum`, `prod` and `mean`.
     pub fn dtype(mut self, dtype: DType) -> Over {
         self.dtype = Some(dtype);
         self
     }
-    /// Degrees of freedom taken off the divisor of `var` and `std` (`correction=`, `ddof=`).
+    /// Sets the degrees of freedom subtracted from the divisor of `var` and `std` (`correction=`, `ddof=`).
     pub fn correction(mut self, correction: f64) -> Over {
         self.correction = correction;
         self
     }
-    /// Largest first (`descending=True`); `sort` and `argsort` only.
+    /// Sorts in descending order (`descending=True`), for `sort` and `argsort`.
     pub fn descending(mut self) -> Over {
         self.descending = true;
         self
     }
-    /// The axes as given; `None` for all.
+    /// Returns the axes as given, or `None` for all.
     pub fn axes(&self) -> Option<&[isize]> {
         match &self.axes {
             Axes::All => None,
@@ -100,19 +101,19 @@ impl Over {
             Axes::Several(axes) => Some(axes),
         }
     }
-    /// Whether reduced axes are kept with extent 1.
+    /// Returns whether reduced axes are kept with extent 1.
     pub fn keeps_dims(&self) -> bool {
         self.keepdims
     }
-    /// Whether a dtype was asked for.
+    /// Returns whether a dtype was set.
     pub(crate) fn has_dtype(&self) -> bool {
         self.dtype.is_some()
     }
-    /// Whether [`Over::descending`] was asked for.
+    /// Returns whether [`Over::descending`] was set.
     pub(crate) fn is_descending(&self) -> bool {
         self.descending
     }
-    /// The one axis named, or `None` for the flattened array.
+    /// Returns the only axis, or `None` for the flattened array.
     pub(crate) fn one_axis(&self, op: Op, ndim: usize) -> Result<Option<usize>> {
         match &self.axes {
             Axes::All => Ok(None),
@@ -121,14 +122,14 @@ impl Over {
             Axes::Several(_) => Err(Error::value(op.name(), "takes one axis, or none for all")),
         }
     }
-    /// [`Over::one_axis`] of a function that takes axis 0 or -1 of a 0-d array to mean the flattened array.
+    /// [`Over::one_axis`] for functions that treat axis 0 or -1 of a 0-d array as the flattened array.
     pub(crate) fn one_axis_of_scalar(&self, op: Op, ndim: usize) -> Result<Option<usize>> {
         match self.axes {
             Axes::One(axis) if ndim == 0 => normalize_axis_of_scalar(op.name(), axis, ndim).map(|_| None),
             _ => self.one_axis(op, ndim),
         }
     }
-    /// Refuses axes that are out of bounds, those of a 0-d array included.
+    /// Returns an error if an axis is out of bounds, including axes of a 0-d array.
     fn check_axes(&self, op: Op, ndim: usize) -> Result<()> {
         self.axes.resolve(op.name(), ndim, false).map(|_| ())
     }
@@ -160,7 +161,7 @@ macro_rules! over_from {
 over_from!(i32, isize);
 
 impl FromArgs for Over {
-    /// Reads `axis`, `keepdims`, `dtype`, `correction` or `ddof`, `descending` and `kind`, as far as the signature has them.
+    /// Reads the parameters of the signature among `axis`, `keepdims`, `dtype`, `correction`, `ddof`, `descending` and `kind`.
     fn from_args(args: &Args, _name: &str) -> Result<Over> {
         let known = ["quicksort", "mergesort", "heapsort", "stable"];
         match args.get("kind") {
@@ -201,7 +202,7 @@ super::rows! { Reduce after elementwise:
     SEGMENT_MAX "segment_max" 2;
 }
 
-/// The value of an empty reduction, if it has one.
+/// Returns the value of an empty reduction, if the op has one.
 fn identity(op: Op, out: DType) -> Option<Scalar> {
     if let Some(body) = op.0.body {
         return body.identity.map(|identity| identity.of(out));
@@ -216,16 +217,16 @@ fn identity(op: Op, out: DType) -> Option<Scalar> {
     known.into_iter().find(|(o, _)| *o == op).map(|(_, value)| value)
 }
 
-/// Reductions that may be part of an expression over rows.
-const FOLDS: [Op; 7] = [SUM, PROD, MIN, MAX, ANY, ALL, VAR];
+/// Reductions that can be part of a row program.
+const ROW_REDUCTIONS: [Op; 7] = [SUM, PROD, MIN, MAX, ANY, ALL, VAR];
 
-/// dtype that a reduction accumulates in: float32 for the 16-bit floats' sums and products, else the value's own.
+/// Returns the dtype that a reduction accumulates in: float32 for sums and products of 16-bit floats, else `value`.
 pub fn accumulator(op: Op, value: DType) -> DType {
     let sums = [SUM, PROD].contains(&op);
     if sums && matches!(value, DType::F16 | DType::BF16) { DType::F32 } else { value }
 }
 
-/// Checks axes, handles empty inputs, plans and dispatches. `value` is the dtype elements enter with, `out` that of results.
+/// Checks axes, handles empty inputs, plans and dispatches. `value` is the dtype of elements, `out` that of results.
 pub(crate) fn reduce(op: Op, a: &NdArray, over: &Over, value: DType, out: DType) -> Result<NdArray> {
     let name = op.name();
     let axes = over.axes.resolve(name, a.ndim(), true)?;
@@ -244,17 +245,17 @@ pub(crate) fn reduce(op: Op, a: &NdArray, over: &Over, value: DType, out: DType)
         }
     }
     if reduced == 0 {
-        return of_nothing(op, a, &shape, out);
+        return reduce_empty(op, a, &shape, out);
     }
-    if over.keepdims && waits(op, a, &axes, reduced)? {
+    if over.keepdims && should_defer(op, a, &axes, reduced)? {
         return Ok(Fold { op, argument: a.clone(), axes, value }.deferred(shape, out));
     }
     run(op, a, &axes, value, OutputSpec::contiguous(out, &shape)?)
 }
 
-/// The value of a reduction over no elements: the identity, for each result of this shape. Without one an error, even if there is no result.
+/// Returns the identity for each result of a reduction over no elements. An op without identity is an error even if there is no result.
 #[cold]
-fn of_nothing(op: Op, a: &NdArray, shape: &[usize], out: DType) -> Result<NdArray> {
+fn reduce_empty(op: Op, a: &NdArray, shape: &[usize], out: DType) -> Result<NdArray> {
     match identity(op, out) {
         Some(value) => super::creation::full_on(a.device(), shape, value, out),
         None => Err(Error::shape(op.name(), "zero-size array to a reduction which has no identity", &[a.shape()])),
@@ -272,21 +273,24 @@ pub(crate) fn run(op: Op, a: &NdArray, axes: &[usize], value: DType, output: Out
     })
 }
 
-/// Whether a reduction that keeps its dims is deferred, for it will be broadcast back: along rows that a kernel of the device may hold.
-fn waits(op: Op, a: &NdArray, axes: &[usize], length: usize) -> Result<bool> {
-    let is_along_rows = axes.len() <= a.ndim() && (a.ndim() - axes.len()..a.ndim()).all(|axis| axes.contains(&axis));
-    let is_one = FOLDS.contains(&op) && is_along_rows && (2..=rows::MAX_LENGTH).contains(&length) && a.size() > 0 && fusion_enabled();
-    Ok(is_one && dispatch::has_family(Family::Rows, a.device())?)
+/// Returns whether a reduction with `keepdims` is deferred. The device must run row programs, and a row must fit into a kernel.
+fn should_defer(op: Op, a: &NdArray, axes: &[usize], length: usize) -> Result<bool> {
+    let is_over_last_axes = axes.len() <= a.ndim() && (a.ndim() - axes.len()..a.ndim()).all(|axis| axes.contains(&axis));
+    let is_row_reduction =
+        ROW_REDUCTIONS.contains(&op) && is_over_last_axes && (2..=rows::MAX_LENGTH).contains(&length) && a.size() > 0 && fusion_enabled();
+    Ok(is_row_reduction && dispatch::has_family(Family::Rows, a.device())?)
 }
 
-/// The dtype that means and variances are computed in and returned in: float64 of integers; float16 sums run in float32.
-fn mean_dtypes(a: &NdArray, asked: Option<DType>) -> (DType, DType) {
-    let out = asked.unwrap_or(if a.dtype().is_inexact() { a.dtype() } else { DType::F64 });
+/// Returns the dtypes in which means and variances are computed and returned.
+///
+/// Integers give float64. 16-bit floats are computed in float32.
+fn mean_dtypes(a: &NdArray, requested: Option<DType>) -> (DType, DType) {
+    let out = requested.unwrap_or(if a.dtype().is_inexact() { a.dtype() } else { DType::F64 });
     let work = if matches!(out, DType::F16 | DType::BF16) { DType::F32 } else { out };
     (work, out)
 }
 
-/// Sum of squared distances from the mean, in two passes.
+/// Returns the sum of squared distances from the mean, in two passes.
 fn squared_distances(x: &NdArray, over: &Over) -> Result<NdArray> {
     let mean = x.mean(Over { keepdims: true, dtype: None, ..over.clone() })?;
     let d = super::elementwise::subtract(x, &mean)?;
@@ -300,27 +304,38 @@ fn squared_distances(x: &NdArray, over: &Over) -> Result<NdArray> {
 }
 
 impl NdArray {
-    /// Sum (`numpy.sum`). Bool and integers are summed in int64 or uint64 and wrap; float16 in float32. Empty: 0.
+    /// Returns the sum over `over` (`numpy.sum`); 0 for no elements.
+    ///
+    /// Bool and integers are summed in int64 or uint64 and wrap. float16 is summed in float32.
+    ///
+    /// # Errors
+    /// Axes that are out of bounds or repeated, or errors of evaluation.
     #[numpy("sum(a, axis=None, dtype=None, *, keepdims=False)", method)]
     pub fn sum(&self, over: impl Into<Over>) -> Result<NdArray> {
         let over = over.into();
         match over.dtype.unwrap_or(self.dtype().sum_dtype()) {
-            DType::Bool => self.any(over), // "or" is what `add` does to bool
+            DType::Bool => self.any(over), // `add` of bool is "or"
             dtype => reduce(SUM, self, &over, dtype, dtype),
         }
     }
 
-    /// Product (`numpy.prod`), with `sum`'s dtypes. Empty: 1.
+    /// Returns the product over `over` (`numpy.prod`); 1 for no elements. The dtypes are those of [`NdArray::sum`].
+    ///
+    /// # Errors
+    /// The errors of [`NdArray::sum`].
     #[numpy("prod(a, axis=None, dtype=None, *, keepdims=False)", method)]
     pub fn prod(&self, over: impl Into<Over>) -> Result<NdArray> {
         let over = over.into();
         match over.dtype.unwrap_or(self.dtype().sum_dtype()) {
-            DType::Bool => self.all(over), // "and" is what `multiply` does to bool
+            DType::Bool => self.all(over), // `multiply` of bool is "and"
             dtype => reduce(PROD, self, &over, dtype, dtype),
         }
     }
 
-    /// Arithmetic mean (`numpy.mean`), of integers in float64. Empty: NaN.
+    /// Returns the arithmetic mean (`numpy.mean`), in float64 for integers; NaN for no elements.
+    ///
+    /// # Errors
+    /// The errors of [`NdArray::sum`].
     #[numpy("mean(a, axis=None, dtype=None, *, keepdims=False)", method)]
     pub fn mean(&self, over: impl Into<Over>) -> Result<NdArray> {
         let over = over.into();
@@ -331,11 +346,14 @@ impl NdArray {
         super::elementwise::divide(&sum, count)?.astype(out)
     }
 
-    /// Variance: mean of the squared distances from the mean, over `n - correction` (`numpy.var`).
+    /// Returns the variance: the sum of squared distances from the mean, divided by `n - correction` (`numpy.var`).
     ///
-    /// On the CPU, rows of up to 8 KiB are summed twice, as NumPy does, with the same bits inside a fused expression and alone. Other
-    /// reductions are one pass by Chan's formula, and two in a fused expression. There, and on a GPU, the last bits of a variance in a fused
-    /// expression over rows may differ from those of a call alone; [`with_fusion`](crate::with_fusion) switches that off.
+    /// The algorithm, and so the last bits, may differ between a variance computed alone and one in a fused expression.
+    /// [`with_fusion`](crate::with_fusion) disables fusion. On the CPU, rows of up to 8 KiB use NumPy's two passes in both cases. Longer
+    /// rows alone use one pass (Chan, Golub and LeVeque, 1983).
+    ///
+    /// # Errors
+    /// The errors of [`NdArray::sum`].
     #[numpy("var(a, axis=None, dtype=None, *, ddof=0, correction=None, keepdims=False)", method)]
     pub fn var(&self, over: impl Into<Over>) -> Result<NdArray> {
         let over = over.into();
@@ -350,7 +368,10 @@ impl NdArray {
         super::elementwise::divide(&sum, (count - over.correction).max(0.0))?.astype(out.real())
     }
 
-    /// Standard deviation: square root of [`NdArray::var`], whose notes on the last bits hold here too (`numpy.std`).
+    /// Returns the standard deviation, the square root of [`NdArray::var`] (`numpy.std`).
+    ///
+    /// # Errors
+    /// The errors of [`NdArray::sum`].
     #[numpy("std(a, axis=None, dtype=None, *, ddof=0, correction=None, keepdims=False)", method)]
     pub fn std(&self, over: impl Into<Over>) -> Result<NdArray> {
         let over = over.into();
@@ -358,45 +379,72 @@ impl NdArray {
         self.var(Over { dtype: Some(work), ..over })?.sqrt()?.astype(out.real())
     }
 
-    /// Smallest element; NaN if any is NaN; complex by real part, then imaginary (`numpy.min`). Empty: an error.
+    /// Returns the smallest element (`numpy.min`).
+    ///
+    /// NaN if any element is NaN. Complex numbers compare by real part, then imaginary part.
+    ///
+    /// # Errors
+    /// No elements, and the errors of [`NdArray::sum`].
     #[numpy("min(a, axis=None, *, keepdims=False)", aliases("amin"), method)]
     pub fn min(&self, over: impl Into<Over>) -> Result<NdArray> {
         reduce(MIN, self, &over.into(), self.dtype(), self.dtype())
     }
 
-    /// Largest element; NaN if any is NaN; complex by real part, then imaginary (`numpy.max`). Empty: an error.
+    /// Returns the largest element (`numpy.max`).
+    ///
+    /// NaN if any element is NaN. Complex numbers compare by real part, then imaginary part.
+    ///
+    /// # Errors
+    /// No elements, and the errors of [`NdArray::sum`].
     #[numpy("max(a, axis=None, *, keepdims=False)", aliases("amax"), method)]
     pub fn max(&self, over: impl Into<Over>) -> Result<NdArray> {
         reduce(MAX, self, &over.into(), self.dtype(), self.dtype())
     }
 
-    /// Whether any element is not zero; NaN is not zero (`numpy.any`).
+    /// Returns whether any element is non-zero (`numpy.any`); NaN is non-zero.
+    ///
+    /// # Errors
+    /// The errors of [`NdArray::sum`].
     #[numpy("any(a, axis=None, *, keepdims=False)", method)]
     pub fn any(&self, over: impl Into<Over>) -> Result<NdArray> {
         reduce(ANY, self, &over.into(), DType::Bool, DType::Bool)
     }
 
-    /// Whether every element is not zero (`numpy.all`).
+    /// Returns whether all elements are non-zero (`numpy.all`); NaN is non-zero.
+    ///
+    /// # Errors
+    /// The errors of [`NdArray::sum`].
     #[numpy("all(a, axis=None, *, keepdims=False)", method)]
     pub fn all(&self, over: impl Into<Over>) -> Result<NdArray> {
         reduce(ALL, self, &over.into(), DType::Bool, DType::Bool)
     }
 
-    /// Index of the first smallest element, int64, along one axis or over the flattened array (`numpy.argmin`). NaN counts
-    /// as smallest. Empty: an error.
+    /// Returns the int64 index of the first smallest element, along one axis or in the flattened array (`numpy.argmin`).
+    ///
+    /// The first NaN counts as smallest.
+    ///
+    /// # Errors
+    /// No elements, more than one axis, and the errors of [`NdArray::sum`].
     #[numpy("argmin(a, axis=None, *, keepdims=False)", method)]
     pub fn argmin(&self, over: impl Into<Over>) -> Result<NdArray> {
         reduce(ARGMIN, self, &over.into(), self.dtype(), DType::I64)
     }
 
-    /// Index of the first largest element, int64, along one axis or over the flattened array (`numpy.argmax`). NaN counts
-    /// as largest. Empty: an error.
+    /// Returns the int64 index of the first largest element, along one axis or in the flattened array (`numpy.argmax`).
+    ///
+    /// The first NaN counts as largest.
+    ///
+    /// # Errors
+    /// No elements, more than one axis, and the errors of [`NdArray::sum`].
     #[numpy("argmax(a, axis=None, *, keepdims=False)", method)]
     pub fn argmax(&self, over: impl Into<Over>) -> Result<NdArray> {
         reduce(ARGMAX, self, &over.into(), self.dtype(), DType::I64)
     }
 
-    /// Number of elements that are not zero, int64 (`numpy.count_nonzero`).
+    /// Returns the int64 number of non-zero elements (`numpy.count_nonzero`).
+    ///
+    /// # Errors
+    /// The errors of [`NdArray::sum`].
     #[numpy("count_nonzero(a, axis=None, *, keepdims=False)")]
     pub fn count_nonzero(&self, over: impl Into<Over>) -> Result<NdArray> {
         reduce(COUNT_NONZERO, self, &over.into(), DType::Bool, DType::I64)

@@ -1,4 +1,4 @@
-//! Scans along an axis: running sums, products and extremes.
+//! Scans along an axis: running sums, products, maxima and minima.
 
 use crate::call;
 use smallvec::SmallVec;
@@ -19,6 +19,7 @@ super::rows! { Scan after reduce:
     CUMMIN "cummin" 1;
 }
 
+/// Plans and dispatches a scan along an axis, or of the flattened array for `None`.
 fn scan(op: Op, a: &NdArray, axis: Option<isize>, dtype: Option<DType>) -> Result<NdArray> {
     let Some(axis) = axis else { return scan(op, &a.ravel()?, Some(0), dtype) };
     if a.ndim() == 0 && [CUMSUM, CUMPROD].contains(&op) {
@@ -36,9 +37,14 @@ fn scan(op: Op, a: &NdArray, axis: Option<isize>, dtype: Option<DType>) -> Resul
 }
 
 impl NdArray {
-    /// Running sum along an axis, or over the flattened array for `None` (`numpy.cumsum`). Integers in int64 or uint64. A 0-d array gives
-    /// one element, with or without an axis.
+    /// Returns the running sum along an axis, or over the flattened array for `None` (`numpy.cumsum`).
     ///
+    /// Bool and integers are summed in int64 or uint64 and wrap. A 0-d array gives a 1-D result of one element.
+    ///
+    /// # Errors
+    /// An axis out of bounds, or errors of evaluation.
+    ///
+    /// # Examples
     /// ```
     /// # use cuprum_backend_cpu as _;
     /// # extern crate cuprum_core as cuprum;
@@ -53,33 +59,52 @@ impl NdArray {
         scan(CUMSUM, self, axis.into(), None)
     }
 
-    /// [`NdArray::cumsum`] computed and returned in a dtype.
+    /// Returns [`NdArray::cumsum`], computed and returned in `dtype` (`numpy.cumsum(.., dtype=)`).
+    ///
+    /// # Errors
+    /// The errors of [`NdArray::cumsum`].
     #[numpy("cumsum(a, axis=None, dtype=None)", method)]
     pub fn cumsum_as(&self, axis: impl Into<Option<isize>>, dtype: impl Into<Option<DType>>) -> Result<NdArray> {
         scan(CUMSUM, self, axis.into(), dtype.into())
     }
 
-    /// Running product along an axis, or over the flattened array for `None` (`numpy.cumprod`). Integers in int64 or uint64.
+    /// Returns the running product along an axis, or over the flattened array for `None` (`numpy.cumprod`).
+    ///
+    /// The dtypes are those of [`NdArray::cumsum`].
+    ///
+    /// # Errors
+    /// The errors of [`NdArray::cumsum`].
     pub fn cumprod(&self, axis: impl Into<Option<isize>>) -> Result<NdArray> {
         scan(CUMPROD, self, axis.into(), None)
     }
 
-    /// [`NdArray::cumprod`] computed and returned in a dtype.
+    /// Returns [`NdArray::cumprod`], computed and returned in `dtype` (`numpy.cumprod(.., dtype=)`).
+    ///
+    /// # Errors
+    /// The errors of [`NdArray::cumsum`].
     #[numpy("cumprod(a, axis=None, dtype=None)", method)]
     pub fn cumprod_as(&self, axis: impl Into<Option<isize>>, dtype: impl Into<Option<DType>>) -> Result<NdArray> {
         scan(CUMPROD, self, axis.into(), dtype.into())
     }
 
-    /// Running maximum along an axis, or over the flattened array for `None` (`numpy.maximum.accumulate`). NaN from the first NaN
-    /// on; complex numbers by real part, then imaginary.
+    /// Returns the running maximum along an axis, or over the flattened array for `None` (`numpy.maximum.accumulate`).
+    ///
+    /// All results from the first NaN on are NaN. Complex numbers compare by real part, then imaginary part.
+    ///
+    /// # Errors
+    /// An axis out of bounds, or errors of evaluation.
     #[doc(alias = "maximum.accumulate")]
     #[numpy("cummax(a, axis=None)")]
     pub fn cummax(&self, axis: impl Into<Option<isize>>) -> Result<NdArray> {
         scan(CUMMAX, self, axis.into(), Some(self.dtype()))
     }
 
-    /// Running minimum along an axis, or over the flattened array for `None` (`numpy.minimum.accumulate`), as
-    /// [`NdArray::cummax`].
+    /// Returns the running minimum along an axis, or over the flattened array for `None` (`numpy.minimum.accumulate`).
+    ///
+    /// NaN and complex numbers are treated as by [`NdArray::cummax`].
+    ///
+    /// # Errors
+    /// The errors of [`NdArray::cummax`].
     #[doc(alias = "minimum.accumulate")]
     #[numpy("cummin(a, axis=None)")]
     pub fn cummin(&self, axis: impl Into<Option<isize>>) -> Result<NdArray> {

@@ -1,4 +1,4 @@
-//! Where values belong in sorted arrays.
+//! Binary search in sorted arrays.
 
 use crate::array::NdArray;
 use crate::call;
@@ -15,13 +15,13 @@ super::rows! { Search after select:
     DIGITIZE "digitize" 2;
 }
 
-/// On which side of equal elements a value goes.
+/// The insertion point among equal elements (`side=` of `numpy.searchsorted`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Side {
-    /// Before them.
+    /// Before equal elements.
     #[default]
     Left,
-    /// After them.
+    /// After equal elements.
     Right,
 }
 
@@ -34,6 +34,7 @@ fn searchsorted_by_name(args: &Args) -> Result<Value> {
     sorted.searchsorted(&args.array("v")?, side(args)?).map(Value::Array)
 }
 
+/// Reads the `side` argument.
 fn side(args: &Args) -> Result<Side> {
     match args.get("side") {
         None => Ok(Side::Left),
@@ -44,11 +45,15 @@ fn side(args: &Args) -> Result<Side> {
 }
 
 impl NdArray {
-    /// Places (int64, in the shape of `values`) at which values would be put into this sorted 1-D array so that it stays sorted
-    /// (`numpy.searchsorted`); dtypes are promoted. In an array that is not sorted the places mean nothing.
+    /// Returns the indices at which values would be inserted to keep this sorted 1-D array sorted (`numpy.searchsorted`).
     ///
-    /// Errors: an array that is not 1-D.
+    /// The result is int64, in the shape of `values`. Both arrays are converted to their promoted dtype. The result is unspecified if
+    /// this array is not sorted.
     ///
+    /// # Errors
+    /// An array that is not 1-D, or arrays on different devices.
+    ///
+    /// # Examples
     /// ```
     /// # use cuprum_backend_cpu as _;
     /// # extern crate cuprum_core as cuprum;
@@ -72,16 +77,18 @@ impl NdArray {
         }
         let dtype = self.dtype().promote(values.dtype());
         let inputs = [self.astype(dtype)?.contiguous()?.stored()?, values.astype(dtype)?.contiguous()?.stored()?];
-        let places = OutputSpec::contiguous(DType::I64, values.shape())?;
-        super::run_one(SEARCHSORTED, device, &inputs, places, Work::Search(call::Search { after_equal: side == Side::Right }))
+        let output = OutputSpec::contiguous(DType::I64, values.shape())?;
+        super::run_one(SEARCHSORTED, device, &inputs, output, Work::Search(call::Search { after_equal: side == Side::Right }))
     }
 
-    /// The bin (int64) that each element falls in (`numpy.digitize`): i for `bins[i - 1] <= x < bins[i]`, or
-    /// `bins[i - 1] < x <= bins[i]` if `right`; with falling edges `bins[i - 1] > x >= bins[i]`, or `bins[i - 1] >= x > bins[i]`.
+    /// Returns the int64 index of the bin that each element belongs to (`numpy.digitize`).
     ///
-    /// NaN is greater than every number, so that it may be the last of rising edges or the first of falling ones.
+    /// Index i means `bins[i - 1] <= x < bins[i]`, or `bins[i - 1] < x <= bins[i]` if `right`. With decreasing edges it means
+    /// `bins[i - 1] > x >= bins[i]`, or `bins[i - 1] >= x > bins[i]`. NaN is greater than every number, so it may be the last of
+    /// increasing edges or the first of decreasing ones. The call waits for the device to read the edges.
     ///
-    /// Errors: edges that are not 1-D, or neither rise nor fall. Waits for the device, to look at them.
+    /// # Errors
+    /// Edges that are not 1-D or not monotonic, complex values or edges, or arrays on different devices.
     #[numpy("digitize(x, bins, right=False)")]
     pub fn digitize(&self, bins: &NdArray, right: bool) -> Result<NdArray> {
         let name = DIGITIZE.name();
@@ -93,27 +100,29 @@ impl NdArray {
             return Err(Error::dtype(name, "not defined for complex", &[self.dtype(), bins.dtype()]));
         }
         let side = if right { Side::Left } else { Side::Right };
-        let order = match rises(bins)? {
+        let order = match is_non_decreasing(bins)? {
             true => Some(Direction::Rising),
             false => direction(&bins.astype(DType::F64)?.to_vec()?),
         };
         match order {
             Some(Direction::Rising) => bins.searchsorted(self, side),
             Some(Direction::Falling) => subtract(bins.size() as i64, bins.flip(None)?.searchsorted(self, side)?),
-            None => Err(Error::value(name, "edges must rise or fall")),
+            None => Err(Error::value(name, "edges must be monotonically increasing or decreasing")),
         }
     }
 }
 
-/// The order of the edges of bins.
+/// The order of bin edges, which may contain equal neighbours.
 #[derive(Debug, PartialEq)]
 enum Direction {
     Rising,
     Falling,
 }
 
-/// The order of edges, by NumPy's rule (`_monotonicity`), which counts a pair with a NaN as in order. The first pair of different edges
-/// decides between rising and falling; a pair with a NaN counts as falling there.
+/// Returns the order of edges by NumPy's rule (`_monotonicity`), or `None` if they are not monotonic.
+///
+/// A comparison with NaN is false, so such a pair is never out of order. The first pair of different edges decides between rising
+/// and falling; with a NaN it counts as falling.
 fn direction(edges: &[f64]) -> Option<Direction> {
     let different = edges.windows(2).position(|pair| pair[0] != pair[1]);
     let Some(first) = different else { return Some(Direction::Rising) };
@@ -125,8 +134,8 @@ fn direction(edges: &[f64]) -> Option<Direction> {
     }
 }
 
-/// Whether no element of a 1-D array is less than the one before.
-pub(crate) fn rises(a: &NdArray) -> Result<bool> {
+/// Returns whether a 1-D array never decreases.
+pub(crate) fn is_non_decreasing(a: &NdArray) -> Result<bool> {
     if a.size() < 2 {
         return Ok(true);
     }

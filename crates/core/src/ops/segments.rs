@@ -1,4 +1,4 @@
-//! Reductions of the segments `offsets[i]..offsets[i + 1]` of a 1-D array, whose rows stand with the other reductions, and sorts within them.
+//! Reductions and sorts of the segments `offsets[i]..offsets[i + 1]` of a 1-D array. The reductions' table rows are in `reduce.rs`.
 
 use crate::array::NdArray;
 use crate::call;
@@ -15,21 +15,28 @@ use crate::s;
 use cuprum_macros::numpy;
 
 super::rows! { Sort after sort:
-    SEGMENT_SORT "segment_sort" 2 else |inputs| composed(super::SEGMENT_SORT, inputs);
-    SEGMENT_ARGSORT "segment_argsort" 2 else |inputs| composed(super::SEGMENT_ARGSORT, inputs);
+    SEGMENT_SORT "segment_sort" 2 else |inputs| sort_by_composition(super::SEGMENT_SORT, inputs);
+    SEGMENT_ARGSORT "segment_argsort" 2 else |inputs| sort_by_composition(super::SEGMENT_ARGSORT, inputs);
 }
 
-/// Segments that kernels may find too long to sort beside others.
-const LONG: usize = 4096;
-/// Of those, as many are sorted one by one: a sort of the whole array by segments takes as long as so many small ones.
-const FEW: usize = 32;
+/// Length above which kernels may be unable to sort a segment.
+const LONG_SEGMENT: usize = 4096;
+/// Maximum number of long segments that are sorted one by one. More take longer than a sort of the whole array by segment.
+const MAX_SEPARATE_SORTS: usize = 32;
 
-/// Sums of the segments `offsets[i]..offsets[i + 1]` of a 1-D array: the last step of a CSR matrix-vector product. What is deferred is
-/// computed in the same pass; on a GPU so is a `take`: `segment_sum(&(&data * &x.take(&columns, 0)?), &offsets)` reads `x` as it adds.
+/// Returns the sum of each segment `offsets[i]..offsets[i + 1]` of a 1-D array (`jax.ops.segment_sum`).
 ///
-/// `offsets` are integers, non-decreasing, from 0 to `a`'s length; the result has one element less than they are. An empty
-/// segment gives 0 (unlike `numpy.add.reduceat`). Offsets outside the array are an error, on a GPU at the next call that waits.
+/// `offsets` are non-decreasing integers from 0 to the length of `a`. The result has `offsets.size() - 1` elements in the dtype of
+/// [`NdArray::sum`]. An empty segment gives 0, unlike in `numpy.add.reduceat`.
 ///
+/// A deferred `a` is computed in the same pass. On a GPU that includes `take`, so a CSR matrix-vector product
+/// `segment_sum(&(&data * &x.take(&columns, 0)?), &offsets)` stores no products.
+///
+/// # Errors
+/// Arrays that are not 1-D, no offsets, offsets that are not integers or out of bounds, or arrays on different devices. On a GPU, the
+/// next call that waits for the device reports offsets out of bounds.
+///
+/// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
 /// # extern crate cuprum_core as cuprum;
@@ -43,34 +50,49 @@ const FEW: usize = 32;
 /// ```
 #[numpy("segment_sum(a, offsets)")]
 pub fn segment_sum(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
-    reduced(SEGMENT_SUM, SUM, a.dtype().sum_dtype(), a, offsets)
+    reduce_segments(SEGMENT_SUM, SUM, a.dtype().sum_dtype(), a, offsets)
 }
 
-/// Products of the segments of a 1-D array, in the dtypes of [`NdArray::prod`]; otherwise as [`segment_sum`]. An empty segment gives 1.
+/// Returns the product of each segment of a 1-D array; 1 for an empty segment. See [`segment_sum`].
+///
+/// The dtypes are those of [`NdArray::prod`].
+///
+/// # Errors
+/// The errors of [`segment_sum`].
 #[numpy("segment_prod(a, offsets)")]
 pub fn segment_prod(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
-    reduced(SEGMENT_PROD, PROD, a.dtype().sum_dtype(), a, offsets)
+    reduce_segments(SEGMENT_PROD, PROD, a.dtype().sum_dtype(), a, offsets)
 }
 
-/// Smallest elements of the segments of a 1-D array, as [`NdArray::min`] finds them; otherwise as [`segment_sum`]. An empty segment gives
-/// what no element exceeds (as `jax.ops.segment_min` does): infinity, the largest integer, true.
+/// Returns the smallest element of each segment of a 1-D array (`jax.ops.segment_min`). See [`segment_sum`].
+///
+/// NaN and complex numbers compare as in [`NdArray::min`]. An empty segment gives the dtype's maximum: infinity, the largest
+/// integer, or true.
+///
+/// # Errors
+/// The errors of [`segment_sum`].
 #[numpy("segment_min(a, offsets)")]
 pub fn segment_min(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
-    reduced(SEGMENT_MIN, MIN, a.dtype(), a, offsets)
+    reduce_segments(SEGMENT_MIN, MIN, a.dtype(), a, offsets)
 }
 
-/// Largest elements of the segments of a 1-D array, as [`NdArray::max`] finds them; otherwise as [`segment_sum`]. An empty segment gives
-/// what exceeds no element (as `jax.ops.segment_max` does): minus infinity, the smallest integer, false.
+/// Returns the largest element of each segment of a 1-D array (`jax.ops.segment_max`). See [`segment_sum`].
+///
+/// NaN and complex numbers compare as in [`NdArray::max`]. An empty segment gives the dtype's minimum: minus infinity, the smallest
+/// integer, or false.
+///
+/// # Errors
+/// The errors of [`segment_sum`].
 #[numpy("segment_max(a, offsets)")]
 pub fn segment_max(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
-    reduced(SEGMENT_MAX, MAX, a.dtype(), a, offsets)
+    reduce_segments(SEGMENT_MAX, MAX, a.dtype(), a, offsets)
 }
 
-/// Each segment reduced by `reduction`, which takes in and gives values of `dtype`.
-fn reduced(op: Op, reduction: Op, dtype: DType, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
+/// Dispatches the reduction of each segment. Elements and results have `dtype`.
+fn reduce_segments(op: Op, reduction: Op, dtype: DType, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
     let device = device_of(op, a, offsets)?;
     if offsets.size() == 1 {
-        // No segment, so that no kernel runs and checks the offset.
+        // Without segments no kernel runs, so the only offset is checked here.
         let offset = offsets.astype(DType::I64)?.item()?.as_int();
         if offset.and_then(|offset| usize::try_from(offset).ok()).is_none_or(|offset| offset > a.size()) {
             return Err(Error::Index { op: op.name(), index: offset.unwrap_or(0) as i64, axis: 0, size: a.size() });
@@ -83,7 +105,7 @@ fn reduced(op: Op, reduction: Op, dtype: DType, a: &NdArray, offsets: &NdArray) 
     super::run_one(op, device, &inputs, output, work)
 }
 
-/// Refuses what are no values and offsets of one device; their values are not looked at.
+/// Checks the shapes, dtypes and devices of an array and its offsets, and returns the device.
 fn device_of(op: Op, a: &NdArray, offsets: &NdArray) -> Result<Device> {
     let name = op.name();
     if a.ndim() != 1 || offsets.ndim() != 1 || offsets.size() == 0 {
@@ -95,10 +117,14 @@ fn device_of(op: Op, a: &NdArray, offsets: &NdArray) -> Result<Device> {
     super::one_device(op, a, offsets)
 }
 
-/// A 1-D array sorted within each of the segments `offsets[i]..offsets[i + 1]`, in the order of [`NdArray::sort`].
+/// Returns a 1-D array sorted within each segment `offsets[i]..offsets[i + 1]`, in the order of [`NdArray::sort`].
 ///
-/// `offsets` are integers, non-decreasing, from 0 to `a`'s length. Errors: other offsets; they are looked at, which waits for the device.
+/// `offsets` are non-decreasing integers from 0 to the length of `a`. The call waits for the device to read them.
 ///
+/// # Errors
+/// Arrays that are not 1-D, other offsets, or arrays on different devices.
+///
+/// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
 /// # extern crate cuprum_core as cuprum;
@@ -112,22 +138,25 @@ fn device_of(op: Op, a: &NdArray, offsets: &NdArray) -> Result<Device> {
 /// ```
 #[numpy("segment_sort(a, offsets)")]
 pub fn segment_sort(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
-    sorted(SEGMENT_SORT, a, offsets)
+    sort_segments(SEGMENT_SORT, a, offsets)
 }
 
-/// The places (int64) that [`segment_sort`] takes its elements from; equal elements keep their order.
+/// Returns the int64 indices into `a` of the elements of [`segment_sort`]. Equal elements keep their order.
+///
+/// # Errors
+/// The errors of [`segment_sort`].
 #[numpy("segment_argsort(a, offsets)")]
 pub fn segment_argsort(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
-    sorted(SEGMENT_ARGSORT, a, offsets)
+    sort_segments(SEGMENT_ARGSORT, a, offsets)
 }
 
-/// What `segment_sort` or `segment_argsort`, whichever `op` is, gives.
-fn sorted(op: Op, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
-    let Offsets { all, shortest, longest } = looked_at(op, a, offsets)?;
+/// Computes `segment_sort` or `segment_argsort`, according to `op`.
+fn sort_segments(op: Op, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
+    let Offsets { all, shortest, longest } = read_offsets(op, a, offsets)?;
     if shortest < longest || longest == 0 {
-        return sorted_up_to(op, longest, a, &all);
+        return dispatch_sort(op, longest, a, &all);
     }
-    // Segments of one length are rows.
+    // Segments of equal length are the rows of a matrix.
     let rows = a.reshape([(a.size() / longest) as isize, longest as isize])?;
     if op == SEGMENT_SORT {
         return rows.sort(-1)?.ravel();
@@ -136,35 +165,37 @@ fn sorted(op: Op, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
     add(rows.argsort(-1)?, begins)?.ravel()
 }
 
-/// The sort of segments none of which is longer than `longest`, by offsets that have been looked at.
-fn sorted_up_to(op: Op, longest: usize, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
-    let places = op == SEGMENT_ARGSORT;
-    let output = OutputSpec::contiguous(if places { DType::I64 } else { a.dtype() }, a.shape())?;
+/// Dispatches the sort of segments of at most `longest` elements. The offsets are checked.
+fn dispatch_sort(op: Op, longest: usize, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
+    let indices = op == SEGMENT_ARGSORT;
+    let output = OutputSpec::contiguous(if indices { DType::I64 } else { a.dtype() }, a.shape())?;
     let inputs = [a.contiguous()?.stored()?, offsets.contiguous()?.stored()?];
-    super::run_one(op, a.device(), &inputs, output, Work::SegmentSort(call::SegmentSort { indices: places, longest }))
+    super::run_one(op, a.device(), &inputs, output, Work::SegmentSort(call::SegmentSort { indices, longest }))
 }
 
-/// The sort over other operations, where no kernel takes it. A few long segments are sorted one by one, what lies between them together;
-/// otherwise everything is sorted by value, then by segment.
-fn composed(op: Op, inputs: &[NdArray]) -> Result<NdArray> {
+/// The composite of a segment sort, for devices without a kernel.
+///
+/// A few long segments are sorted one by one, and the segments between them together. Otherwise all elements are sorted by value, then
+/// by segment.
+fn sort_by_composition(op: Op, inputs: &[NdArray]) -> Result<NdArray> {
     let [a, offsets] = inputs else { return Err(Error::value(op.name(), "takes an array and offsets")) };
     let lengths = subtract(offsets.index(s![1..])?, offsets.index(s![..-1])?)?;
-    let long = lengths.greater(LONG as i64)?.flatnonzero()?;
-    if (1..=FEW).contains(&long.size()) {
-        let of_others = lengths.less_equal(LONG as i64)?.multiply(&lengths)?.max(())?.item()?.as_int();
-        return piecewise(op, a, offsets, &long.to_vec::<i64>()?, of_others.map_or(LONG, |n| n as usize));
+    let long = lengths.greater(LONG_SEGMENT as i64)?.flatnonzero()?;
+    if (1..=MAX_SEPARATE_SORTS).contains(&long.size()) {
+        let of_others = lengths.less_equal(LONG_SEGMENT as i64)?.multiply(&lengths)?.max(())?.item()?.as_int();
+        return sort_long_separately(op, a, offsets, &long.to_vec::<i64>()?, of_others.map_or(LONG_SEGMENT, |n| n as usize));
     }
     let by_value = a.argsort(-1)?;
     let numbers = with_device(a.device(), || NdArray::arange_as(0, a.size() as i64, 1, DType::I64))?;
-    // As many segments have ended at an element as come before its own. Radix sorts of 32 bits take half as many passes.
+    // An element's segment is the number of segments that end at or before it. int32 halves the passes of a radix sort.
     let segments = offsets.index(s![1..])?.searchsorted(&numbers, Side::Right)?;
     let segments = if i32::try_from(offsets.size()).is_ok() { segments.astype(DType::I32)? } else { segments };
-    let places = by_value.take(&segments.take(&by_value, 0)?.argsort(-1)?, 0)?;
-    if op == SEGMENT_ARGSORT { Ok(places) } else { a.take(&places, 0) }
+    let order = by_value.take(&segments.take(&by_value, 0)?.argsort(-1)?, 0)?;
+    if op == SEGMENT_ARGSORT { Ok(order) } else { a.take(&order, 0) }
 }
 
-/// The sort with the segments `long` on their own; none of the others is longer than `longest`.
-fn piecewise(op: Op, a: &NdArray, offsets: &NdArray, long: &[i64], longest: usize) -> Result<NdArray> {
+/// Sorts the segments `long` separately. The other segments have at most `longest` elements.
+fn sort_long_separately(op: Op, a: &NdArray, offsets: &NdArray, long: &[i64], longest: usize) -> Result<NdArray> {
     let numbers: Vec<i64> = long.iter().flat_map(|&segment| [segment, segment + 1]).collect();
     let numbers = with_device(a.device(), || NdArray::from_slice(&numbers))?;
     let ends = offsets.take(&numbers, 0)?.to_vec::<i64>()?;
@@ -175,47 +206,47 @@ fn piecewise(op: Op, a: &NdArray, offsets: &NdArray, long: &[i64], longest: usiz
     for (next, from, to) in of_long.chain([(offsets.size() as isize - 1, end, end)]) {
         if begin < from {
             let of_piece = subtract(offsets.index(s![segment..next + 1])?, begin as i64)?;
-            let piece = sorted_up_to(op, longest, &a.index(s![begin..from])?, &of_piece)?;
-            pieces.push(shifted(op, piece, begin)?);
+            let piece = dispatch_sort(op, longest, &a.index(s![begin..from])?, &of_piece)?;
+            pieces.push(offset_indices(op, piece, begin)?);
         }
         if from < to {
             let piece = a.index(s![from..to])?;
             let piece = if op == SEGMENT_ARGSORT { piece.argsort(-1)? } else { piece.sort(-1)? };
-            pieces.push(shifted(op, piece, from)?);
+            pieces.push(offset_indices(op, piece, from)?);
         }
         (segment, begin) = (next + 1, to);
     }
     concat(&pieces, 0)
 }
 
-/// Places in a piece as places in the whole.
-fn shifted(op: Op, piece: NdArray, begin: isize) -> Result<NdArray> {
+/// Turns indices into a piece into indices into the whole array. Values are unchanged.
+fn offset_indices(op: Op, piece: NdArray, begin: isize) -> Result<NdArray> {
     if op == SEGMENT_ARGSORT && begin > 0 { add(piece, begin as i64) } else { Ok(piece) }
 }
 
-/// Offsets in int64 that cut the whole array, and what is known of the segments' lengths.
+/// Checked int64 offsets, and the lengths of the shortest and the longest segment.
 struct Offsets {
     all: NdArray,
     shortest: usize,
     longest: usize,
 }
 
-/// Looks at the offsets, which waits for the device, and refuses those that do not cut the whole array.
-fn looked_at(op: Op, a: &NdArray, offsets: &NdArray) -> Result<Offsets> {
+/// Reads the offsets, which waits for the device, and checks that they divide the whole array into segments.
+fn read_offsets(op: Op, a: &NdArray, offsets: &NdArray) -> Result<Offsets> {
     let name = op.name();
     device_of(op, a, offsets)?;
     let all = offsets.astype(DType::I64)?.eval()?.clone();
-    let mut asked = vec![all.index(s![..1])?, all.index(s![-1..])?];
+    let mut queries = vec![all.index(s![..1])?, all.index(s![-1..])?];
     if all.size() > 1 {
-        // Comparison first: the difference of two offsets outside the array may wrap.
+        // The difference of two offsets out of bounds may wrap, so they are compared first.
         let (begins, ends) = (all.index(s![..-1])?, all.index(s![1..])?);
         let lengths = where_(ends.less(&begins)?, -1, subtract(&ends, &begins)?)?.eval()?.clone();
-        asked.extend([lengths.min(())?.reshape([1])?, lengths.max(())?.reshape([1])?]);
+        queries.extend([lengths.min(())?.reshape([1])?, lengths.max(())?.reshape([1])?]);
     }
-    let answers = concat(&asked, 0)?.to_vec::<i64>()?;
+    let answers = concat(&queries, 0)?.to_vec::<i64>()?;
     let (first, last) = (answers.first().copied().unwrap_or(0), answers.get(1).copied().unwrap_or(0));
     if first != 0 || usize::try_from(last) != Ok(a.size()) {
-        return Err(Error::value(name, format!("offsets are from {first} to {last}, not from 0 to {}", a.size())));
+        return Err(Error::value(name, format!("offsets must start at 0 and end at {}, not at {first} and {last}", a.size())));
     }
     let length = |n: usize| usize::try_from(answers.get(n).copied().unwrap_or(0));
     match (length(2), length(3)) {

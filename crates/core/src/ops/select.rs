@@ -1,5 +1,4 @@
-//! Elements and places at which a condition holds. The number of results is known only when they are, so these calls wait for
-//! the device.
+//! Elements and indices selected by a condition. The size of the result depends on values, so these calls wait for the device.
 
 use crate::call;
 use smallvec::SmallVec;
@@ -28,8 +27,8 @@ fn extract_by_name(args: &Args) -> Result<Value> {
     arr.ravel()?.extract(&condition.astype(DType::Bool)?.ravel()?).map(Value::Array)
 }
 
-/// Runs a Select: the values chosen from 1-D `from`, and their places if asked for.
-fn select<const N: usize>(op: Op, condition: &NdArray, from: Option<&NdArray>, places: bool) -> Result<[NdArray; N]> {
+/// Dispatches a Select over the elements of `condition`: outputs the selected elements of `from`, and their indices if requested.
+fn select<const N: usize>(op: Op, condition: &NdArray, from: Option<&NdArray>, indices: bool) -> Result<[NdArray; N]> {
     let (program, mut inputs) = super::flat_prologue(condition, DType::Bool)?;
     let layout = Layout::contiguous(&[condition.size()])?;
     let mut outputs: SmallVec<[OutputSpec; 2]> = SmallVec::new();
@@ -38,58 +37,70 @@ fn select<const N: usize>(op: Op, condition: &NdArray, from: Option<&NdArray>, p
         outputs.push(OutputSpec { dtype: stored.dtype(), layout: layout.clone() });
         inputs.push(stored);
     }
-    if places {
+    if indices {
         outputs.push(OutputSpec { dtype: DType::I64, layout });
     }
-    let work = Work::Select(call::Select { program: &program, values: from.is_some(), indices: places });
+    let work = Work::Select(call::Select { program: &program, values: from.is_some(), indices });
     super::run(op, condition.device(), &inputs, &outputs, work)
 }
 
-/// The index along each axis of places in a flattened array.
-fn unravel(places: &NdArray, shape: &[usize]) -> Result<Vec<NdArray>> {
+/// Returns the index along each axis for indices into the flattened array (`numpy.unravel_index`).
+fn unravel(indices: &NdArray, shape: &[usize]) -> Result<Vec<NdArray>> {
     let mut inner = shape.iter().product::<usize>();
     let along = |(axis, &extent): (usize, &usize)| {
         inner /= extent.max(1);
-        let index = if inner > 1 { floor_divide(places, inner as i64)? } else { places.clone() };
+        let index = if inner > 1 { floor_divide(indices, inner as i64)? } else { indices.clone() };
         if axis == 0 { Ok(index) } else { remainder(index, extent.max(1) as i64) }
     };
     shape.iter().enumerate().map(along).collect()
 }
 
 impl NdArray {
-    /// Indices (int64) of the elements that are not zero, in C order, one array for each axis (`numpy.nonzero`). Errors: a 0-d
-    /// array.
+    /// Returns the int64 indices of the non-zero elements in C order, one array per axis (`numpy.nonzero`).
+    ///
+    /// # Errors
+    /// A 0-d array, or errors of evaluation.
     #[numpy("nonzero(a)", method)]
     pub fn nonzero(&self) -> Result<Vec<NdArray>> {
         if self.ndim() == 0 {
             return Err(Error::value(NONZERO.name(), "a 0-d array has no axis to index; reshape it to one element"));
         }
-        let [places] = select(NONZERO, self, None, true)?;
-        unravel(&places, self.shape())
+        let [indices] = select(NONZERO, self, None, true)?;
+        unravel(&indices, self.shape())
     }
 
-    /// Places (int64) in the flattened array of the elements that are not zero (`numpy.flatnonzero`).
+    /// Returns the int64 indices into the flattened array of the non-zero elements (`numpy.flatnonzero`).
+    ///
+    /// # Errors
+    /// Errors of evaluation.
     #[numpy("flatnonzero(a)")]
     pub fn flatnonzero(&self) -> Result<NdArray> {
-        let [places] = select(FLATNONZERO, self, None, true)?;
-        Ok(places)
+        let [indices] = select(FLATNONZERO, self, None, true)?;
+        Ok(indices)
     }
 
-    /// Indices (int64) of the elements that are not zero, a row for each (`numpy.argwhere`).
+    /// Returns the int64 indices of the non-zero elements, one row per element (`numpy.argwhere`).
+    ///
+    /// # Errors
+    /// Errors of evaluation.
     #[numpy("argwhere(a)")]
     pub fn argwhere(&self) -> Result<NdArray> {
-        let [places] = select(ARGWHERE, self, None, true)?;
+        let [indices] = select(ARGWHERE, self, None, true)?;
         if self.ndim() == 0 {
-            return super::creation::full_on(self.device(), &[places.size(), 0], 0.into(), DType::I64);
+            return super::creation::full_on(self.device(), &[indices.size(), 0], 0.into(), DType::I64);
         }
-        stack(&unravel(&places, self.shape())?, 1)
+        stack(&unravel(&indices, self.shape())?, 1)
     }
 
-    /// The elements at which a boolean mask holds, in C order (`a[mask]`). A mask with fewer axes chooses along the first ones
-    /// and keeps the others. An expression as the mask is fused: `a.extract(&a.greater(0)?)` stores no mask.
+    /// Returns the elements at which a boolean mask is true, in C order (`a[mask]`, `numpy.extract`).
     ///
-    /// Errors: a mask that is not bool, or whose shape is not that of the first axes.
+    /// A mask with fewer axes than the array selects along the first axes. A deferred mask is fused: `a.extract(&a.greater(0)?)` stores no
+    /// mask.
     ///
+    /// # Errors
+    /// A mask that is not bool or whose shape is not that of the array's first axes, or arrays on different devices.
+    ///
+    /// # Examples
     /// ```
     /// # use cuprum_backend_cpu as _;
     /// # extern crate cuprum_core as cuprum;
@@ -115,13 +126,18 @@ impl NdArray {
             let [chosen] = select(EXTRACT, mask, Some(self), false)?;
             return Ok(chosen);
         }
-        let [places] = select(EXTRACT, mask, None, true)?;
+        let [indices] = select(EXTRACT, mask, None, true)?;
         let rows: Dims = [mask.size()].into_iter().chain(rest.iter().copied()).collect();
-        self.reshape(&rows[..])?.take(&places, 0)
+        self.reshape(&rows[..])?.take(&indices, 0)
     }
 
-    /// Slices along an axis at which a 1-D condition holds, or elements of the flattened array for `None` (`numpy.compress`).
-    /// A condition shorter than the axis stands for its first part. Errors: a condition that is not 1-D, or true beyond the axis.
+    /// Returns the slices along an axis for which a 1-D condition is true (`numpy.compress`).
+    ///
+    /// With `None` as the axis, it selects elements of the flattened array. A condition shorter than the axis selects among the first
+    /// slices.
+    ///
+    /// # Errors
+    /// A condition that is not 1-D or is true beyond the axis, an axis out of bounds, or arrays on different devices.
     #[numpy("compress(condition, a, axis=None)", receiver = "a")]
     pub fn compress(&self, condition: &NdArray, axis: impl Into<Option<isize>>) -> Result<NdArray> {
         let name = COMPRESS.name();
@@ -131,7 +147,7 @@ impl NdArray {
         if condition.ndim() != 1 {
             return Err(Error::shape(name, "the condition must be 1-D", &[self.shape(), condition.shape()]));
         }
-        let [places] = select(COMPRESS, condition, None, true)?;
-        self.take(&places, axis as isize)
+        let [indices] = select(COMPRESS, condition, None, true)?;
+        self.take(&indices, axis as isize)
     }
 }

@@ -1,4 +1,4 @@
-//! Sorting along an axis, places of sorted elements, the largest few, and distinct values.
+//! Sorting along an axis: values, indices, partitions, the k largest, and distinct values.
 
 use crate::array::NdArray;
 use crate::call::{OutputSpec, Sort, Work};
@@ -28,7 +28,7 @@ super::rows! { Sort after random:
     UNIQUE_ALL "unique_all" 1;
 }
 
-/// A tuple of the values and each part that a `return_` flag names.
+/// Returns the distinct values, or a tuple of them and of each result that a `return_` flag requests.
 fn unique_by_name(args: &Args) -> Result<Value> {
     let x = args.array("ar")?;
     let flags = [args.bool_or("return_index", false)?, args.bool_or("return_inverse", false)?, args.bool_or("return_counts", false)?];
@@ -46,25 +46,25 @@ impl IntoValue for Unique {
     }
 }
 
-/// A result of a sort.
+/// An output of a sort.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
     Values,
-    Places,
+    Indices,
 }
 
-/// How much of each sorted row is asked for.
+/// The required part of each sorted row.
 #[derive(Clone, Copy)]
 enum Extent {
     Whole,
-    /// The first few.
+    /// The first elements of the sorted row.
     First(usize),
-    /// All elements, of which this one is in its place.
-    Around(usize),
+    /// All elements, partitioned so that this one has its sorted index.
+    Partition(usize),
 }
 
-/// Sorts along one axis, or the flattened array for `None`, as much as is asked for: the parts asked for, values before places.
-fn sorted<const N: usize>(
+/// Dispatches a sort along one axis, or of the flattened array for `None`, and returns `parts` in order, values before indices.
+fn sort_along<const N: usize>(
     op: Op,
     a: &NdArray,
     axis: Option<usize>,
@@ -72,7 +72,7 @@ fn sorted<const N: usize>(
     parts: [Part; N],
     extent: Extent,
 ) -> Result<[NdArray; N]> {
-    let Some(axis) = axis else { return sorted(op, &a.ravel()?, Some(0), descending, parts, extent) };
+    let Some(axis) = axis else { return sort_along(op, &a.ravel()?, Some(0), descending, parts, extent) };
     let axis = [axis as isize];
     let rows = a.moveaxis(&axis, &[-1])?.contiguous()?;
     let mut shape: Dims = rows.shape().into();
@@ -81,8 +81,8 @@ fn sorted<const N: usize>(
     }
     let layout = Layout::contiguous(&shape)?;
     let outputs = parts.map(|part| OutputSpec { dtype: if part == Part::Values { a.dtype() } else { DType::I64 }, layout: layout.clone() });
-    let nth = if let Extent::Around(nth) = extent { Some(nth) } else { None };
-    let sort = Sort { descending, values: parts.contains(&Part::Values), indices: parts.contains(&Part::Places), nth };
+    let nth = if let Extent::Partition(nth) = extent { Some(nth) } else { None };
+    let sort = Sort { descending, values: parts.contains(&Part::Values), indices: parts.contains(&Part::Indices), nth };
     let mut arrays = super::run(op, a.device(), &[rows.stored()?], &outputs, Work::Sort(sort))?;
     for array in &mut arrays {
         *array = array.moveaxis(&[-1], &axis)?;
@@ -90,47 +90,49 @@ fn sorted<const N: usize>(
     Ok(arrays)
 }
 
-/// The axis to sort along, or `None` for the flattened array. As in NumPy, places in a 0-d array have an axis 0, its values do not.
-fn axis_of(op: Op, a: &NdArray, over: &Over, part: Part) -> Result<Option<usize>> {
+/// Returns the axis to sort along, or `None` for the flattened array.
+///
+/// As in NumPy, a 0-d array has an axis 0 in an argsort, but not in a sort.
+fn sort_axis(op: Op, a: &NdArray, over: &Over, part: Part) -> Result<Option<usize>> {
     match part {
-        Part::Places => over.one_axis_of_scalar(op, a.ndim()),
+        Part::Indices => over.one_axis_of_scalar(op, a.ndim()),
         Part::Values => over.one_axis(op, a.ndim()),
     }
 }
 
-/// One part of a whole sort.
-fn sorted_over(op: Op, a: &NdArray, over: &Over, part: Part) -> Result<NdArray> {
-    let [array] = sorted(op, a, axis_of(op, a, over, part)?, over.is_descending(), [part], Extent::Whole)?;
+/// Returns one output of a complete sort.
+fn sort_over(op: Op, a: &NdArray, over: &Over, part: Part) -> Result<NdArray> {
+    let [array] = sort_along(op, a, sort_axis(op, a, over, part)?, over.is_descending(), [part], Extent::Whole)?;
     Ok(array)
 }
 
-/// One part of rows with element `kth` in its place. Errors: a `kth` outside the axis.
-fn partitioned(op: Op, a: &NdArray, kth: isize, over: &Over, part: Part) -> Result<NdArray> {
-    let axis = axis_of(op, a, over, part)?;
+/// Returns one output of a partition around element `kth`, or an error if `kth` is out of bounds.
+fn partition_over(op: Op, a: &NdArray, kth: isize, over: &Over, part: Part) -> Result<NdArray> {
+    let axis = sort_axis(op, a, over, part)?;
     let size = axis.map_or(a.size(), |axis| a.shape()[axis]);
     let nth = if kth < 0 { kth.checked_add_unsigned(size).and_then(|n| usize::try_from(n).ok()) } else { Some(kth as usize) };
     let Some(nth) = nth.filter(|nth| *nth < size) else {
         return Err(Error::Index { op: op.name(), index: kth as i64, axis: axis.unwrap_or(0), size });
     };
-    let [array] = sorted(op, a, axis, over.is_descending(), [part], Extent::Around(nth))?;
+    let [array] = sort_along(op, a, axis, over.is_descending(), [part], Extent::Partition(nth))?;
     Ok(array)
 }
 
-/// The distinct elements of an array and where they are; see [`NdArray::unique_all`].
+/// The result of [`NdArray::unique_all`]: distinct elements, their indices and counts.
 #[derive(Clone, Debug)]
 pub struct Unique {
     /// The distinct elements, sorted.
     pub values: NdArray,
-    /// Where each occurs first in the flattened array, int64.
+    /// Index of the first occurrence of each in the flattened array, int64.
     pub indices: NdArray,
-    /// For each element of the array, in its shape, its place in `values`, int64.
+    /// Index into `values` for each element of the array, in its shape, int64.
     pub inverse: NdArray,
-    /// How often each occurs, int64.
+    /// Number of occurrences of each, int64.
     pub counts: NdArray,
 }
 
-/// Whether each element of sorted 1-D `a` but the first differs from the one before; NaN equals NaN.
-fn changes(a: &NdArray) -> Result<NdArray> {
+/// Returns whether each element of a sorted 1-D array, except the first, differs from its predecessor. NaN equals NaN.
+fn differs_from_previous(a: &NdArray) -> Result<NdArray> {
     let (before, after) = (a.index(s![..-1])?, a.index(s![1..])?);
     let differs = not_equal(&after, &before)?;
     match a.dtype().is_inexact() {
@@ -139,24 +141,28 @@ fn changes(a: &NdArray) -> Result<NdArray> {
     }
 }
 
-/// Places of the first of each run of equal elements, from [`changes`].
+/// Returns the index of the first element of each run of equal elements, from [`differs_from_previous`].
 fn run_starts(changes: &NdArray) -> Result<NdArray> {
     let later = add(changes.flatnonzero()?, 1)?;
     concat(&[full_on(changes.device(), &[1], 0.into(), DType::I64)?, later], 0)
 }
 
-/// Lengths of runs that start at `starts` and end at `size`.
+/// Returns the lengths of runs that start at `starts`, the last of which ends at `size`.
 fn run_lengths(starts: &NdArray, size: usize) -> Result<NdArray> {
     let end = full_on(starts.device(), &[1], (size as i64).into(), DType::I64)?;
     subtract(&concat(&[starts.index(s![1..])?, end], 0)?, starts)
 }
 
 impl NdArray {
-    /// Sorted along one axis, or the flattened array for `()` (`numpy.sort`): NaN last, complex numbers by real part, then
-    /// imaginary. `axis(-1).descending()` gives the reverse order, NaN first.
+    /// Returns the array sorted along one axis, or flattened and sorted for `()` (`numpy.sort`).
     ///
-    /// Errors: an axis that is not there.
+    /// NaN is last. Complex numbers compare by real part, then imaginary part. `axis(-1).descending()` reverses the order, with NaN
+    /// first.
     ///
+    /// # Errors
+    /// An axis out of bounds, or more than one axis.
+    ///
+    /// # Examples
     /// ```
     /// # use cuprum_backend_cpu as _;
     /// # extern crate cuprum_core as cuprum;
@@ -170,43 +176,63 @@ impl NdArray {
     /// ```
     #[numpy("sort(a, axis=-1, kind=None, *, descending=False, stable=True)", method)]
     pub fn sort(&self, over: impl Into<Over>) -> Result<NdArray> {
-        sorted_over(SORT, self, &over.into(), Part::Values)
+        sort_over(SORT, self, &over.into(), Part::Values)
     }
 
-    /// Places (int64) that would sort along one axis, or the flattened array for `()` (`numpy.argsort`, `kind='stable'`): equal
-    /// elements keep their order. A 0-d array gives one place, with or without an axis.
+    /// Returns the int64 indices that sort along one axis, or the flattened array for `()` (`numpy.argsort`, `kind='stable'`).
+    ///
+    /// Equal elements keep their order. A 0-d array gives a 1-D result of one index.
+    ///
+    /// # Errors
+    /// The errors of [`NdArray::sort`].
     #[numpy("argsort(a, axis=-1, kind=None, *, descending=False, stable=True)", method)]
     pub fn argsort(&self, over: impl Into<Over>) -> Result<NdArray> {
-        sorted_over(ARGSORT, self, &over.into(), Part::Places)
+        sort_over(ARGSORT, self, &over.into(), Part::Indices)
     }
 
-    /// An array with element `kth` where [`NdArray::sort`] would put it, no larger ones before it and no smaller ones after it
-    /// (`numpy.partition`), in no other order. Errors: `kth` outside the axis.
+    /// Returns the elements partitioned around the sorted position `kth` (`numpy.partition`).
+    ///
+    /// Element `kth` is where [`NdArray::sort`] would put it. No larger element precedes it and no smaller one follows it. The order is
+    /// otherwise unspecified. A negative `kth` counts from the end.
+    ///
+    /// # Errors
+    /// `kth` out of bounds, and the errors of [`NdArray::sort`].
     #[numpy("partition(a, kth, axis=-1)", method)]
     pub fn partition(&self, kth: isize, over: impl Into<Over>) -> Result<NdArray> {
-        partitioned(PARTITION, self, kth, &over.into(), Part::Values)
+        partition_over(PARTITION, self, kth, &over.into(), Part::Values)
     }
 
-    /// Places (int64) of [`NdArray::partition`] (`numpy.argpartition`).
+    /// Returns the int64 indices of the elements of [`NdArray::partition`] (`numpy.argpartition`).
+    ///
+    /// # Errors
+    /// The errors of [`NdArray::partition`].
     #[numpy("argpartition(a, kth, axis=-1)", method)]
     pub fn argpartition(&self, kth: isize, over: impl Into<Over>) -> Result<NdArray> {
-        partitioned(ARGPARTITION, self, kth, &over.into(), Part::Places)
+        partition_over(ARGPARTITION, self, kth, &over.into(), Part::Indices)
     }
 
-    /// The `k` largest (else smallest) elements along an axis, in order, and their places (int64); of equal ones the first
-    /// (`torch.topk`, `jax.lax.top_k`). NaN counts as largest. Errors: `k` greater than the axis.
+    /// Returns the `k` largest or smallest elements along an axis, in order, and their int64 indices (`torch.topk`).
+    ///
+    /// Of equal elements the first is preferred. NaN counts as largest. `jax.lax.top_k` is the same with `largest` set.
+    ///
+    /// # Errors
+    /// `k` greater than the axis' extent, or an axis out of bounds.
     #[numpy("topk(a, k, axis=-1, *, largest=True)")]
     pub fn topk(&self, k: usize, axis: isize, largest: bool) -> Result<(NdArray, NdArray)> {
         let axis = crate::layout::normalize_axis(TOPK.name(), axis, self.ndim())?;
         if k > self.shape()[axis] {
-            return Err(Error::shape(TOPK.name(), format!("k = {k} is more than axis {axis} has"), &[self.shape()]));
+            return Err(Error::shape(TOPK.name(), format!("k = {k} exceeds the extent of axis {axis}"), &[self.shape()]));
         }
-        let [values, places] = sorted(TOPK, self, Some(axis), largest, [Part::Values, Part::Places], Extent::First(k))?;
-        Ok((values, places))
+        let [values, indices] = sort_along(TOPK, self, Some(axis), largest, [Part::Values, Part::Indices], Extent::First(k))?;
+        Ok((values, indices))
     }
 
-    /// The distinct elements of the flattened array, sorted (`numpy.unique`, `unique_values`). All NaN count as one.
+    /// Returns the sorted distinct elements of the flattened array (`numpy.unique`, `numpy.unique_values`). All NaN are equal.
     ///
+    /// # Errors
+    /// Errors of evaluation.
+    ///
+    /// # Examples
     /// ```
     /// # use cuprum_backend_cpu as _;
     /// # extern crate cuprum_core as cuprum;
@@ -224,45 +250,55 @@ impl NdArray {
     #[numpy("unique(ar, return_index=False, return_inverse=False, return_counts=False)", call = unique_by_name)]
     #[numpy("unique_values(x)")]
     pub fn unique(&self) -> Result<NdArray> {
-        let sorted = sorted_over(UNIQUE, self, &axis(()), Part::Values)?;
+        let sorted = sort_over(UNIQUE, self, &axis(()), Part::Values)?;
         if sorted.size() < 2 {
             return Ok(sorted);
         }
-        let later = sorted.index(s![1..])?.extract(&changes(&sorted)?)?;
+        let later = sorted.index(s![1..])?.extract(&differs_from_previous(&sorted)?)?;
         concat(&[sorted.index(s![..1])?, later], 0)
     }
 
-    /// The distinct elements of the flattened array, sorted, and how often each occurs, int64 (`numpy.unique_counts`).
+    /// Returns the sorted distinct elements of the flattened array and their int64 counts (`numpy.unique_counts`).
+    ///
+    /// # Errors
+    /// Errors of evaluation.
     #[numpy("unique_counts(x)")]
     pub fn unique_counts(&self) -> Result<(NdArray, NdArray)> {
-        let sorted = sorted_over(UNIQUE_COUNTS, self, &axis(()), Part::Values)?;
+        let sorted = sort_over(UNIQUE_COUNTS, self, &axis(()), Part::Values)?;
         if sorted.size() == 0 {
             return Ok((sorted, full_on(self.device(), &[0], 0.into(), DType::I64)?));
         }
-        let starts = run_starts(&changes(&sorted)?)?;
+        let starts = run_starts(&differs_from_previous(&sorted)?)?;
         Ok((sorted.take(&starts, 0)?, run_lengths(&starts, sorted.size())?))
     }
 
-    /// The distinct elements of the flattened array, sorted, and for each element its index among them, int64, in the shape of the
-    /// array (`numpy.unique_inverse`).
+    /// Returns the sorted distinct elements, and the int64 index among them of each element (`numpy.unique_inverse`).
+    ///
+    /// The indices have the shape of the array.
+    ///
+    /// # Errors
+    /// Errors of evaluation.
     #[numpy("unique_inverse(x)")]
     pub fn unique_inverse(&self) -> Result<(NdArray, NdArray)> {
         let all = self.unique_all()?;
         Ok((all.values, all.inverse))
     }
 
-    /// The distinct elements of the flattened array with first places, inverse and counts (`numpy.unique_all`).
+    /// Returns the sorted distinct elements with first indices, inverse and counts (`numpy.unique_all`).
+    ///
+    /// # Errors
+    /// Errors of evaluation.
     #[numpy("unique_all(x)")]
     pub fn unique_all(&self) -> Result<Unique> {
-        let [sorted, order] = sorted(UNIQUE_ALL, self, None, false, [Part::Values, Part::Places], Extent::Whole)?;
+        let [sorted, order] = sort_along(UNIQUE_ALL, self, None, false, [Part::Values, Part::Indices], Extent::Whole)?;
         if sorted.size() == 0 {
             let none = full_on(self.device(), &[0], 0.into(), DType::I64)?;
             return Ok(Unique { values: sorted, indices: none.clone(), inverse: none.reshape(self.shape())?, counts: none });
         }
-        let changes = changes(&sorted)?;
-        changes.eval()?; // it is used twice
+        let changes = differs_from_previous(&sorted)?;
+        changes.eval()?; // used twice below
         let starts = run_starts(&changes)?;
-        // Sorting the permutation inverts it: its element i is where element i went.
+        // Sorting a permutation inverts it: element i of the result is the sorted index of element i.
         let first = full_on(self.device(), &[1], 0.into(), DType::I64)?;
         let rank = concat(&[first, changes.cumsum(0)?], 0)?;
         let inverse = rank.take(&order.argsort(-1)?, 0)?.reshape(self.shape())?;

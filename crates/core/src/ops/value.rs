@@ -1,14 +1,14 @@
-//! Python-like values and argument binding: how `eval` and other callers by name reach the operations.
+//! Python-like values and argument binding, for `eval` and other callers by name.
 
 use crate::array::NdArray;
 use crate::buffer::{HostBuffer, try_collect};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expr::Operand;
-pub use crate::ops::items::{Items, MOST_ITEMS};
+pub use crate::ops::items::{Items, MAX_ITEMS};
 use crate::scalar::Scalar;
 
-/// A value as an expression in text can hold it.
+/// A value of a text expression: an array or a Python object.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// An array.
@@ -49,7 +49,7 @@ impl Value {
         Value::Tuple(items.into_iter().collect())
     }
 
-    /// The value of a literal in a signature: `None`, `True`, `1e-05`, `'left'`. `None` for other text.
+    /// Parses a default of a signature: `None`, `True`, `1e-05`, `'left'`. Returns `None` for other text.
     fn literal(text: &str) -> Option<Value> {
         let quoted = |quote: char| text.strip_prefix(quote).and_then(|t| t.strip_suffix(quote));
         Some(match text {
@@ -65,13 +65,13 @@ impl Value {
         })
     }
 
-    /// As a list of arrays: the items of a tuple or list, or the slices of an array along its first axis.
+    /// Returns the items of a tuple or list, or the slices of an array along its first axis, as arrays.
     pub(crate) fn arrays(&self, op: &'static str) -> Result<Vec<NdArray>> {
         match self {
             Value::Tuple(items) | Value::List(items) => items.iter().map(|v| v.array(op)).collect(),
-            Value::Array(a) if a.ndim() > 0 && a.shape()[0] > MOST_ARRAYS => Err(Error::value(
+            Value::Array(a) if a.ndim() > 0 && a.shape()[0] > MAX_ARRAYS => Err(Error::value(
                 op,
-                format!("an array of {} rows is too long for a sequence of arrays (at most {MOST_ARRAYS}); use reshape", a.shape()[0]),
+                format!("an array of {} rows is too long for a sequence of arrays (at most {MAX_ARRAYS}); use reshape", a.shape()[0]),
             )),
             Value::Array(a) if a.ndim() > 0 => {
                 try_collect(op, (0..a.shape()[0] as isize).map(|i| a.index(&[crate::index::Item::At(i)])))?.into_iter().collect()
@@ -80,7 +80,7 @@ impl Value {
         }
     }
 
-    /// Python's name for the type of this value, for messages.
+    /// Returns Python's name for the type of this value, for messages.
     pub fn type_name(&self) -> &'static str {
         match self {
             Value::Array(_) => "array",
@@ -96,11 +96,12 @@ impl Value {
         }
     }
 
-    /// The items of a tuple or list.
+    /// Returns the items of a tuple or list, and `None` for other values.
     pub fn items(&self) -> Option<&[Value]> {
         self.sequence().map(|items| &items[..])
     }
 
+    /// Returns the shared items of a tuple or list.
     pub(crate) fn sequence(&self) -> Option<&Items> {
         match self {
             Value::Tuple(v) | Value::List(v) => Some(v),
@@ -108,7 +109,10 @@ impl Value {
         }
     }
 
-    /// As an argument of an elementwise operation; a (nested) list of numbers becomes an array, as in NumPy.
+    /// Converts the value to an operand of an elementwise operation. A (nested) list of numbers becomes an array, as in NumPy.
+    ///
+    /// # Errors
+    /// A value that is neither an array nor a number nor a list of numbers.
     pub fn operand(&self, op: &'static str) -> Result<Operand> {
         match self {
             Value::Array(a) => Ok(Operand::Array(a.clone())),
@@ -118,12 +122,18 @@ impl Value {
         }
     }
 
-    /// As an array (`numpy.asarray`): scalars become 0-d, nested lists are stacked.
+    /// Converts the value to an array (`numpy.asarray`). Scalars become 0-d, nested lists are stacked.
+    ///
+    /// # Errors
+    /// A value that is neither an array nor a number nor a list of numbers, lists of unequal lengths, or too deep nesting.
     pub fn array(&self, op: &'static str) -> Result<NdArray> {
         self.array_as(op, None)
     }
 
-    /// As an array of a given dtype (`numpy.asarray(a, dtype)`); an int that the dtype cannot hold is an error.
+    /// Converts the value to an array of a given dtype (`numpy.asarray(a, dtype)`).
+    ///
+    /// # Errors
+    /// The errors of [`Value::array`], or an int that the dtype cannot hold.
     pub fn array_as(&self, op: &'static str, dtype: Option<DType>) -> Result<NdArray> {
         match self {
             Value::Array(a) => dtype.map_or(Ok(a.clone()), |d| a.astype(d)),
@@ -131,12 +141,15 @@ impl Value {
                 let dtype = dtype.unwrap_or(s.default_dtype());
                 NdArray::scalar_as(s.checked_for(op, dtype)?, dtype)
             }
-            Value::Tuple(items) | Value::List(items) => nested(op, items, dtype),
+            Value::Tuple(items) | Value::List(items) => array_from_nested(op, items, dtype),
             other => Err(Error::value(op, format!("expected an array, not {}", other.type_name()))),
         }
     }
 
-    /// As an int.
+    /// Converts an int, a bool or an integer array of one element to an int.
+    ///
+    /// # Errors
+    /// Other values.
     pub fn int(&self, op: &'static str) -> Result<i128> {
         match self {
             Value::Scalar(s @ (Scalar::Int(_) | Scalar::Bool(_))) => s.as_int().ok_or_else(|| Error::value(op, "expected an integer")),
@@ -147,14 +160,17 @@ impl Value {
         }
     }
 
-    /// As an `isize`.
+    /// Converts the value to an `isize`, as [`Value::int`] does.
+    ///
+    /// # Errors
+    /// A value that is not an integer or is out of range.
     pub fn index(&self, op: &'static str) -> Result<isize> {
         let v = self.int(op)?;
         isize::try_from(v).map_err(|_| Error::value(op, format!("integer {v} is too large")))
     }
 }
 
-/// Calls `leaf` with each number of nested lists, in order, and finds their shape. Recurses once an axis.
+/// Visitor of the numbers of nested lists: calls `leaf` for each in order and records the shape. Recursion is one level per axis.
 struct Leaves<'a> {
     op: &'static str,
     shape: Vec<usize>,
@@ -192,8 +208,8 @@ impl Leaves<'_> {
     }
 }
 
-/// An array of nested lists of numbers (and arrays of one shape).
-fn nested(op: &'static str, items: &Items, dtype: Option<DType>) -> Result<NdArray> {
+/// Converts nested lists of numbers, or of arrays of equal shape, to an array.
+fn array_from_nested(op: &'static str, items: &Items, dtype: Option<DType>) -> Result<NdArray> {
     items.check_depth(op)?;
     if items.iter().any(|i| matches!(i, Value::Array(a) if a.ndim() > 0)) {
         let arrays: Result<Vec<NdArray>> = items.iter().map(|i| i.array_as(op, dtype)).collect();
@@ -210,10 +226,10 @@ fn nested(op: &'static str, items: &Items, dtype: Option<DType>) -> Result<NdArr
     let dtype = dtype.or(natural).unwrap_or(DType::F64);
     let item = dtype.itemsize();
     let mut host = HostBuffer::uninit(count * item)?;
-    let mut places = host.as_mut_bytes().chunks_exact_mut(item);
+    let mut slots = host.as_mut_bytes().chunks_exact_mut(item);
     let mut store = |number: Scalar, _| {
-        if let Some(place) = places.next() {
-            place.copy_from_slice(&number.checked_for(op, dtype)?.to_bytes(dtype)[..item]);
+        if let Some(slot) = slots.next() {
+            slot.copy_from_slice(&number.checked_for(op, dtype)?.to_bytes(dtype)[..item]);
         }
         Ok(())
     };
@@ -222,21 +238,26 @@ fn nested(op: &'static str, items: &Items, dtype: Option<DType>) -> Result<NdArr
 }
 
 /// Maximum number of arrays that a sequence argument is split into along its first axis.
-const MOST_ARRAYS: usize = 1 << 20;
+const MAX_ARRAYS: usize = 1 << 20;
 
-/// Arguments bound to a signature such as `a, axis=None, *, keepdims=False`.
+/// Arguments bound to the parameters of a signature such as `a, axis=None, *, keepdims=False`.
 pub struct Args {
     op: &'static str,
     bound: Vec<(&'static str, Option<Value>)>,
-    /// Values of the parameters that were left out and have a literal as default.
+    /// Literal defaults of parameters.
     defaults: Vec<(&'static str, Value)>,
-    /// Positional arguments beyond the named ones, where the signature ends in `*name`.
+    /// Positional arguments collected by a trailing `*name`.
     rest: Vec<Value>,
 }
 
 impl Args {
-    /// Binds arguments the way Python does; parameters before `/` are positional only, those after `*` are by keyword only, a
-    /// last `*name` takes the rest.
+    /// Binds arguments to parameters as Python does.
+    ///
+    /// Parameters before `/` are positional only, those after `*` are keyword only, and a final `*name` collects the remaining
+    /// positional arguments.
+    ///
+    /// # Errors
+    /// Missing, repeated, unexpected or too many arguments.
     pub fn bind(op: &'static str, signature: &'static str, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Result<Args> {
         let mut bound: Vec<(&'static str, Option<Value>)> = Vec::new();
         let mut required = Vec::new();
@@ -288,83 +309,111 @@ impl Args {
         Ok(Args { op, bound, defaults, rest })
     }
 
-    /// The operation, for messages.
+    /// Returns the operation's name, for messages.
     pub fn op(&self) -> &'static str {
         self.op
     }
 
-    /// Positional arguments beyond the named ones.
+    /// Returns the positional arguments collected by a trailing `*name`.
     pub fn rest(&self) -> &[Value] {
         &self.rest
     }
 
-    /// A parameter's value, if given and not `None`.
+    /// Returns a parameter's value, if it is given and not `None`.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.bound.iter().find(|(n, _)| *n == name).and_then(|(_, v)| v.as_ref()).filter(|v| !matches!(v, Value::None))
     }
 
-    /// A parameter's value as given, or its default from the signature.
+    /// Returns a parameter's value as given, or its default from the signature.
     pub fn value(&self, name: &str) -> Option<&Value> {
         let given = self.bound.iter().find(|(n, _)| *n == name).and_then(|(_, v)| v.as_ref());
         given.or_else(|| self.defaults.iter().find(|(n, _)| *n == name).map(|(_, v)| v))
     }
 
-    /// Whether `None` was written for a parameter, where that differs from leaving it out.
+    /// Returns whether a parameter was given explicitly as `None`.
     pub fn is_none(&self, name: &str) -> bool {
         self.bound.iter().any(|(n, v)| *n == name && matches!(v, Some(Value::None)))
     }
 
-    fn need(&self, name: &str) -> Result<&Value> {
+    /// Returns a parameter's value, or an error if it is missing or `None`.
+    fn required(&self, name: &str) -> Result<&Value> {
         self.get(name).ok_or_else(|| Error::value(self.op, format!("argument '{name}' is missing")))
     }
 
-    /// An array argument.
+    /// Returns an array argument.
+    ///
+    /// # Errors
+    /// A missing argument, or one of another type.
     pub fn array(&self, name: &str) -> Result<NdArray> {
-        self.need(name)?.array(self.op)
+        self.required(name)?.array(self.op)
     }
 
-    /// An array of indices. A list or tuple without numbers gives int64, not float64, as NumPy's conversion to integers does.
+    /// Returns an array of indices. As in NumPy's conversion to integers, an empty list gives int64, not float64.
+    ///
+    /// # Errors
+    /// A missing argument, or one of another type.
     pub fn indices(&self, name: &str) -> Result<NdArray> {
-        let value = self.need(name)?;
+        let value = self.required(name)?;
         let array = value.array(self.op)?;
         if value.items().is_some() && array.size() == 0 { array.astype(DType::I64) } else { Ok(array) }
     }
 
-    /// An array or weak scalar argument.
+    /// Returns an array or weak scalar argument.
+    ///
+    /// # Errors
+    /// A missing argument, or one of another type.
     pub fn operand(&self, name: &str) -> Result<Operand> {
-        self.need(name)?.operand(self.op)
+        self.required(name)?.operand(self.op)
     }
 
-    /// An optional array or weak scalar argument.
+    /// Returns an optional array or weak scalar argument.
+    ///
+    /// # Errors
+    /// An argument of another type.
     pub fn operand_or_none(&self, name: &str) -> Result<Option<Operand>> {
         self.get(name).map(|v| v.operand(self.op)).transpose()
     }
 
-    /// A list or tuple of arrays.
+    /// Returns a sequence of arrays.
+    ///
+    /// # Errors
+    /// A missing argument, or one of another type.
     pub fn arrays(&self, name: &str) -> Result<Vec<NdArray>> {
-        self.need(name)?.arrays(self.op)
+        self.required(name)?.arrays(self.op)
     }
 
-    /// A number.
+    /// Returns a number, given as a number or an array of one element.
+    ///
+    /// # Errors
+    /// A missing argument, or one of another type.
     pub fn scalar(&self, name: &str) -> Result<Scalar> {
-        match self.need(name)? {
+        match self.required(name)? {
             Value::Scalar(s) => Ok(*s),
             Value::Array(a) if a.size() == 1 => a.item(),
             other => Err(Error::value(self.op, format!("'{name}' must be a number, not {}", other.type_name()))),
         }
     }
 
-    /// An optional number.
+    /// Returns an optional number.
+    ///
+    /// # Errors
+    /// An argument of another type.
     pub fn scalar_or(&self, name: &str, default: impl Into<Scalar>) -> Result<Scalar> {
         if self.get(name).is_some() { self.scalar(name) } else { Ok(default.into()) }
     }
 
-    /// An optional int.
+    /// Returns an optional int.
+    ///
+    /// # Errors
+    /// An argument of another type.
     pub fn int_or(&self, name: &str, default: isize) -> Result<isize> {
         self.get(name).map_or(Ok(default), |v| v.index(self.op))
     }
 
-    /// An optional truth value.
+    /// Returns an optional truth value.
+    ///
+    /// # Errors
+    /// An argument of another type.
     pub fn bool_or(&self, name: &str, default: bool) -> Result<bool> {
         match self.get(name) {
             None => Ok(default),
@@ -373,7 +422,10 @@ impl Args {
         }
     }
 
-    /// An optional dtype, given as a dtype or its name.
+    /// Returns an optional dtype, given as a dtype or by name.
+    ///
+    /// # Errors
+    /// An argument of another type.
     pub fn dtype(&self, name: &str) -> Result<Option<DType>> {
         match self.get(name) {
             None => Ok(None),
@@ -383,15 +435,21 @@ impl Args {
         }
     }
 
-    /// A string.
+    /// Returns a string argument.
+    ///
+    /// # Errors
+    /// A missing argument, or one of another type.
     pub fn str(&self, name: &str) -> Result<&str> {
-        match self.need(name)? {
+        match self.required(name)? {
             Value::Str(s) => Ok(s),
             other => Err(Error::value(self.op, format!("'{name}' must be a string, not {}", other.type_name()))),
         }
     }
 
-    /// An optional int or tuple of ints (`axis`, `shift`); `None` when left out.
+    /// Returns an optional int or sequence of ints (`axis`, `shift`).
+    ///
+    /// # Errors
+    /// An argument of another type.
     pub fn ints(&self, name: &str) -> Result<Option<Vec<isize>>> {
         match self.get(name) {
             None => Ok(None),
@@ -400,9 +458,12 @@ impl Args {
         }
     }
 
-    /// A shape: an int or a tuple of non-negative ints.
+    /// Returns a shape, given as an int or a sequence of non-negative ints.
+    ///
+    /// # Errors
+    /// A missing argument, or one of another type.
     pub fn shape(&self, name: &str) -> Result<Vec<usize>> {
-        self.need(name)?;
+        self.required(name)?;
         let to_extent = |n: isize| usize::try_from(n).map_err(|_| Error::value(self.op, format!("negative dimension {n} in '{name}'")));
         self.ints(name)?.unwrap_or_default().into_iter().map(to_extent).collect()
     }

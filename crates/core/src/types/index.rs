@@ -1,30 +1,30 @@
-//! Basic indexing: the [`s!`](crate::s) specification and how it turns a layout into a view. Never copies.
+//! Basic indexing: the [`s!`](crate::s) macro, and views of layouts.
 
 use crate::error::{Error, Result};
 use crate::layout::{Layout, MAX_NDIM};
 
-/// One item of a basic index, as between the brackets of `a[...]` in NumPy.
+/// An item of a basic index, as in NumPy's `a[...]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// A single position; the axis is dropped. Negative counts from the end.
+    /// A single index, which drops the axis. Negative indices count from the end.
     At(isize),
-    /// `start:stop:step`, with Python's meaning of left-out and negative parts.
+    /// `start:stop:step`. Negative and omitted bounds are as in Python.
     Range {
-        /// First position, or the end that the step starts from.
+        /// First index.
         start: Option<isize>,
-        /// Position before which to stop.
+        /// Index before which to stop.
         stop: Option<isize>,
-        /// Step, not 0.
+        /// Step, which must not be 0.
         step: isize,
     },
     /// `None`: a new axis of extent 1.
     NewAxis,
-    /// `...`: as many whole axes as are needed.
+    /// `...`: as many complete axes as needed.
     Ellipsis,
 }
 
 impl Item {
-    /// `start:stop:step`.
+    /// Returns the item `start:stop:step`.
     pub fn range(start: impl Into<Option<isize>>, stop: impl Into<Option<isize>>, step: isize) -> Item {
         Item::Range { start: start.into(), stop: stop.into(), step }
     }
@@ -83,8 +83,9 @@ impl From<Ellipsis> for Item {
     }
 }
 
-/// A basic index, written as in NumPy: ints, ranges with `; step`, [`NewAxis`] and [`Ellipsis`].
+/// Writes a basic index as in NumPy: ints, ranges, ranges with `; step`, [`NewAxis`] and [`Ellipsis`].
 ///
+/// # Examples
 /// ```
 /// use cuprum_core::{Ellipsis, Layout, NewAxis, s};
 /// let l = Layout::contiguous(&[4, 5, 6])?;
@@ -106,7 +107,7 @@ macro_rules! s {
         $crate::s!(@item [$($done,)* $crate::s!(@one $crate::index::Item::from($e)),] $($rest)*)
     };
     (@item [$($done:expr,)*] $e:expr) => { $crate::s!(@item [$($done,)* $crate::s!(@one $crate::index::Item::from($e)),]) };
-    // `1..-1` is empty to Rust and to its lints, but not to an index.
+    // Rust considers `1..-1` empty, but an index does not.
     (@one $item:expr) => {{
         #[allow(clippy::reversed_empty_ranges)]
         let item = $item;
@@ -115,7 +116,7 @@ macro_rules! s {
     ($($all:tt)*) => { $crate::s!(@item [] $($all)*) };
 }
 
-/// A range item with a step; what `s![a..b; step]` expands to.
+/// Returns a range item with a step, for the expansion of `s![a..b; step]`.
 pub fn with_step(range: impl Into<Item>, step: isize) -> Item {
     match range.into() {
         Item::Range { start, stop, .. } => Item::Range { start, stop, step },
@@ -123,7 +124,7 @@ pub fn with_step(range: impl Into<Item>, step: isize) -> Item {
     }
 }
 
-/// Python's `slice.indices(len)`: first position, step, number of positions.
+/// Returns the first index and the number of indices of a slice (Python's `slice.indices(len)`).
 fn resolve(len: usize, start: Option<isize>, stop: Option<isize>, step: isize) -> (usize, usize) {
     let n = len as isize;
     let (lo, hi) = if step > 0 { (0, n) } else { (-1, n - 1) };
@@ -136,7 +137,10 @@ fn resolve(len: usize, start: Option<isize>, stop: Option<isize>, step: isize) -
 }
 
 impl Layout {
-    /// The view that a basic index selects (`a[...]` with ints, slices, `None` and `...`).
+    /// Returns the view that a basic index selects (`a[...]` with ints, slices, `None` and `...`).
+    ///
+    /// # Errors
+    /// Indices out of bounds, too many indices, a zero step, several ellipses, or too many axes in the result.
     pub fn index(&self, items: &[Item]) -> Result<Layout> {
         let op = "index";
         let used = items.iter().filter(|i| matches!(i, Item::At(_) | Item::Range { .. })).count();
@@ -152,8 +156,8 @@ impl Layout {
             return Err(Error::value(op, message));
         }
         let mut layout = self.clone();
-        let mut axis = 0; // axis of `layout` under the cursor
-        let mut source = 0; // the same axis of `self`, for messages
+        let mut axis = 0; // current axis of `layout`
+        let mut source = 0; // corresponding axis of `self`, for messages
         for item in items {
             match *item {
                 Item::At(i) => {

@@ -166,7 +166,7 @@ impl Reader<'_> {
         }
         let variable = self.declare(name, to.of, false);
         self.loops += 1;
-        self.cost = Cost::Dear;
+        self.cost = Cost::Expensive;
         let body = self.no_value(&loop_.body);
         self.loops -= 1;
         self.scope.truncate(depth);

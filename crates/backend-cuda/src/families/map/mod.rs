@@ -109,7 +109,7 @@ impl Tiling {
         let (last, rank) = (plan.dims.len().checked_sub(1)?, plan.dims.len());
         let (mut crossed, mut across, mut bytes) = (0, None, 0);
         for k in 0..inputs.min(64) {
-            let Some(axis) = elementwise::across(&plan.strides[k]) else { continue };
+            let Some(axis) = elementwise::transposed_axis(&plan.strides[k]) else { continue };
             if *across.get_or_insert(axis) != axis {
                 return None;
             }
@@ -232,7 +232,7 @@ fn width(program: &Expression, repeated: u64) -> usize {
     let inputs = (0..64).map_while(|k| program.input_dtype(k).map(|d| (k, d))).filter(|(k, _)| repeated >> k & 1 == 0).map(|(_, d)| d);
     let outputs = (0..program.outputs.len()).map(|n| program.output_dtype(n));
     let widest = inputs.chain(outputs).map(DType::itemsize).max().unwrap_or(16);
-    let most = match program.ops().filter(|op| op.0.cost == Cost::Dear).count() {
+    let most = match program.ops().filter(|op| op.0.cost == Cost::Expensive).count() {
         0 => 16,
         1 => 8,
         _ => 4,

@@ -1,4 +1,4 @@
-//! Contract: products that sum over shared modes.
+//! Contract: sums of products over shared modes.
 
 use super::{Call, Request, Signature};
 use crate::array::Array;
@@ -8,7 +8,7 @@ use crate::op::Family;
 use crate::plan::contract::ContractPlan;
 use crate::precision::matmul_precision;
 
-/// `out[modes] = sum over shared modes of a * b`; see [`ContractPlan`]. Two inputs, one output.
+/// A contraction: `out[modes] = sum over shared modes of a * b`. It has two inputs and one output.
 #[derive(Clone, Copy)]
 pub struct Contract<'a> {
     /// Modes and their grouping into batch, m, n and k.

@@ -4,10 +4,10 @@ use super::Request;
 use crate::layout::Layout;
 use crate::op::Family;
 
-/// Copy input n to region n of the output. The regions do not overlap and together fill it.
+/// A copy of each input n to region n of the output. The regions are disjoint and cover the output.
 #[derive(Clone, Copy)]
 pub struct Copy<'a> {
-    /// The position of each input within the output's buffer.
+    /// The layout of each input within the output's buffer.
     pub regions: &'a [Layout],
 }
 

@@ -1,11 +1,11 @@
-//! Custom: operations of other crates.
+//! Custom: operations defined by other crates.
 
 use std::any::Any;
 
 use super::Request;
 use crate::op::Family;
 
-/// A request of another crate's operation; the operation and its kernels agree on the type.
+/// A request of an operation of another crate, whose kernels downcast it to a common type.
 #[derive(Clone, Copy)]
 pub struct Custom<'a>(pub &'a (dyn Any + Send + Sync));
 

@@ -1,39 +1,39 @@
-//! Fill: arrays made from nothing.
+//! Fill: arrays computed without inputs.
 
 use super::Request;
 use crate::op::Family;
 use crate::scalar::Scalar;
 
-/// Values made from nothing, in the output's dtype. Element i is counted in C order.
+/// Values computed without inputs, in the output's dtype. Elements are numbered in C order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fill {
-    /// Anything (`empty`); the kernel may leave memory as it is if reading it is harmless, else zeros.
+    /// Undefined contents (`empty`). The kernel writes zeros unless uninitialized memory is safe to read.
     Undefined,
     /// One value (`full`, `zeros`, `ones`).
     Constant(Scalar),
-    /// `start + i * step`, computed in the output's dtype; integers wrap (`arange`).
+    /// `start + i * step`, computed in the output's dtype (`arange`); integers wrap.
     Arange {
         /// Element 0.
         start: Scalar,
-        /// Difference of neighbours.
+        /// Difference between successive elements.
         step: Scalar,
     },
-    /// `start + i * step`, computed in float64 (complex128 for complex) and converted; the last element of `count` is `stop` exactly when `endpoint`.
+    /// `start + i * step`, computed in float64 or complex128 and converted (`linspace`).
     Linspace {
         /// Element 0.
         start: Scalar,
         /// End of the range.
         stop: Scalar,
-        /// Difference of neighbours.
+        /// Difference between successive elements.
         step: Scalar,
         /// Number of elements.
         count: usize,
-        /// Whether `stop` is the last element.
+        /// Whether the last element is exactly `stop`.
         endpoint: bool,
     },
     /// 1 where column = row + k of a 2-D output, else 0 (`eye`).
     Eye {
-        /// The diagonal.
+        /// Offset of the diagonal; positive is above the main one.
         k: i64,
     },
 }

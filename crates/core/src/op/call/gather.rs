@@ -1,10 +1,11 @@
-//! Gather: elements by index.
+//! Gather: elements selected by index.
 
 use super::Request;
 use crate::op::Family;
 
-/// `out = take(inputs[0], inputs[1], axis)`. `inputs[1]` is C-contiguous int32 or int64. An index outside the axis is an error found at run
-/// time.
+/// `out = take(inputs[0], inputs[1], axis)`. `inputs[1]` is C-contiguous int32 or int64.
+///
+/// The kernel checks the indices. One out of bounds is an error at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gather {
     /// The axis of `inputs[0]` that the indices address.

@@ -6,28 +6,33 @@ use crate::error::Result;
 use crate::op::Family;
 use crate::program::Program;
 
-/// Number of values in each bin; see [`Binning`].
+/// The number of values in each bin.
 #[derive(Clone, Copy)]
 pub struct Histogram<'a> {
-    /// The values (one result), over all inputs that [`Binning`] does not name. Each is 1-D with stride 1, or 0 for a repeated element.
+    /// Computes the values, with one result. Its inputs are 1-D with stride 1, or 0 for a repeated element.
+    ///
+    /// The last input of the call holds edges or weights where [`Binning`] requires them, and is not an input of the program.
     pub program: &'a Program,
     /// The rule that assigns values to bins.
     pub binning: Binning,
 }
 
-/// Which bin of a histogram a value falls in.
+/// The assignment of values to bins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Binning {
-    /// The value (int64) is the number of its bin; other values do not occur. With `weighted`, the last input (1-D, contiguous,
-    /// float64) holds what each value counts, and the output is float64: sums of a fixed order.
+    /// The int64 value is the index of its bin and within bounds.
+    ///
+    /// With `weighted`, the last input (1-D, contiguous, float64) holds weights. The output is then their float64 sums, added in a
+    /// deterministic order.
     Number {
-        /// Whether values count by weight.
+        /// Whether values are weighted.
         weighted: bool,
     },
-    /// The last input (1-D, contiguous, of the values' dtype: float32 or float64) holds the edges, rising. Bin i holds
-    /// `edges[i] <= value < edges[i + 1]`, the last bin its right edge too; NaN and values outside count nowhere.
+    /// The last input (1-D, contiguous, of the values' dtype, float32 or float64) holds non-decreasing edges.
+    ///
+    /// Bin i holds `edges[i] <= value < edges[i + 1]`, and the last bin also its right edge. NaN and values outside are not counted.
     Edges {
-        /// Edges are those of `linspace`: computing the bin from the first and the last gives at most its neighbour.
+        /// Whether the edges are evenly spaced. A bin computed from the first and last edge is then off by at most one.
         even: bool,
     },
 }

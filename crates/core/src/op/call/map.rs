@@ -6,10 +6,10 @@ use crate::op::Family;
 use crate::plan::elementwise::LoopPlan;
 use crate::program::Program;
 
-/// Evaluate `program` at every point of the loop. Inputs are the program's, broadcast to the loop shape.
+/// An elementwise loop: evaluates `program` at every point. Inputs are broadcast to the loop shape.
 #[derive(Clone, Copy)]
 pub struct Map<'a> {
-    /// The expression; result n goes to output n.
+    /// The expression; result n is written to output n.
     pub program: &'a Program,
     /// Collapsed loop over inputs, then outputs.
     pub plan: &'a LoopPlan,

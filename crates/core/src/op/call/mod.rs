@@ -1,4 +1,4 @@
-//! Calls: a planned request to a kernel, and the kernel's answer. One file per family states what the family asks for.
+//! Calls: planned requests to kernels, and the kernels' answers. Each family's file defines its request.
 
 mod contract;
 mod copy;
@@ -46,55 +46,59 @@ use crate::layout::Layout;
 use crate::op::{Family, Op};
 use crate::program::Program;
 
-/// A planned request: everything a kernel needs, worked out once for every accelerator.
+/// A planned request: all that a kernel needs. It is planned once for all accelerators.
 pub struct Call<'a> {
-    /// The NumPy-level operation, for messages and `explain`; of a fused expression, its last one.
+    /// The NumPy-level operation, for messages and `explain`. For a fused expression, its last operation.
     pub op: Op,
-    /// The device; all inputs are on it.
+    /// The device of all inputs and outputs.
     pub device: Device,
     /// The stream on which the kernel runs.
     pub stream: Stream,
-    /// Stored inputs: those of the program, then those that the family names.
+    /// Stored inputs: the program's, then the family's extra input.
     pub inputs: &'a [StoredArray],
-    /// Specification of each array that the kernel returns.
+    /// dtype and layout of each output.
     pub outputs: &'a [OutputSpec],
-    /// The request.
+    /// The request of the family.
     pub work: Work<'a>,
 }
 
-/// dtype and layout of an output. The layout has offset 0 and no gaps.
+/// The dtype and layout of an output. The layout has offset 0 and no gaps.
 #[derive(Clone, Debug)]
 pub struct OutputSpec {
     /// Element type.
     pub dtype: DType,
-    /// Where elements go in the new buffer.
+    /// Layout of the elements in the new buffer.
     pub layout: Layout,
 }
 
 impl OutputSpec {
-    /// An output in C order. Errors: more elements than memory can hold.
+    /// Returns the specification of an output in C order.
+    ///
+    /// # Errors
+    /// A size that overflows.
     pub fn contiguous(dtype: DType, shape: &[usize]) -> Result<OutputSpec> {
         Ok(OutputSpec { dtype, layout: Layout::contiguous(shape)? })
     }
 }
 
-/// The parts of a request that every family has.
+/// The interface of a request that all families share.
 pub trait Request {
-    /// The family, which selects the chain.
+    /// Returns the family, which selects the chain of kernels.
     fn family(&self) -> Family;
 
-    /// The fused program, for families that have one.
+    /// Returns the fused program, for families that have one.
     fn program(&self) -> Option<&Program> {
         None
     }
 
-    /// Whether the last input belongs to the family rather than to the program: the values of a selection, the edges or weights of a
-    /// histogram, the offsets of segments.
+    /// Returns whether the last input belongs to the family rather than to the program.
+    ///
+    /// Examples are the values of a selection, the edges or weights of a histogram, and the offsets of segments.
     fn has_extra_input(&self) -> bool {
         false
     }
 
-    /// Adds what distinguishes calls of this family to a tuning signature. By default: the layouts.
+    /// Adds to a tuning signature what distinguishes calls of this family. The default adds the layouts.
     ///
     /// # Errors
     /// A setting that cannot be read.
@@ -104,7 +108,7 @@ pub trait Request {
     }
 }
 
-/// Declares [`Work`]: one line for each kind of request.
+/// Declares [`Work`], with one line per kind of request.
 macro_rules! work {
     ($($name:ident($request:ty): $doc:literal;)*) => {
         /// The request, by family. Each struct states its contract.
@@ -114,7 +118,7 @@ macro_rules! work {
         }
 
         impl<'a> Work<'a> {
-            /// The parts that every family has.
+            /// Returns the interface that all families share.
             pub fn request(&self) -> &(dyn Request + 'a) {
                 match self { $(Work::$name(request) => request,)* }
             }
@@ -123,67 +127,68 @@ macro_rules! work {
 }
 
 work! {
-    Map(Map<'a>): "Elementwise loops.";
-    Reduce(Reduce<'a>): "Reductions over axes.";
-    Rows(Rows<'a>): "Expressions that contain reductions along rows.";
-    Scan(Scan<'a>): "Running reductions along an axis.";
-    Contract(Contract<'a>): "Products that sum over shared modes.";
-    Fill(Fill): "Arrays made from nothing.";
-    Copy(Copy<'a>): "Copies and joins.";
+    Map(Map<'a>): "An elementwise loop.";
+    Reduce(Reduce<'a>): "A reduction over axes.";
+    Rows(Rows<'a>): "An expression that contains reductions along rows.";
+    Scan(Scan<'a>): "A running reduction along an axis.";
+    Contract(Contract<'a>): "A sum of products over shared modes.";
+    Fill(Fill): "An array computed without inputs.";
+    Copy(Copy<'a>): "A copy or join.";
     Random(Random): "Random numbers.";
-    Sort(Sort): "Sorts of rows.";
-    SegmentSort(SegmentSort): "Sorts within segments.";
-    Select(Select<'a>): "Elements at which a condition holds.";
-    Search(Search): "Positions in a sorted array.";
+    Sort(Sort): "A sort of rows.";
+    SegmentSort(SegmentSort): "A sort within segments.";
+    Select(Select<'a>): "The elements at which a condition is true.";
+    Search(Search): "A binary search.";
     Histogram(Histogram<'a>): "Counts of values in bins.";
-    Gather(Gather): "Elements by index.";
-    Segments(Segments<'a>): "Reductions of segments.";
-    Custom(Custom<'a>): "Requests of other crates' operations.";
+    Gather(Gather): "Elements selected by index.";
+    Segments(Segments<'a>): "A reduction of segments.";
+    Custom(Custom<'a>): "A request of another crate's operation.";
 }
 
 /// Arrays that a kernel returns.
 pub type Outputs = SmallVec<[StoredArray; 1]>;
 
-/// A kernel's answer. Failing is an `Err`; not being able to is [`Outcome::Declined`], before any side effect.
+/// A kernel's answer. A failure is an `Err`. A kernel that does not support a call declines before any side effect.
 pub enum Outcome {
     /// The outputs, in the order of [`Call::outputs`].
     Done(Outputs),
-    /// Somebody else must do it.
+    /// The kernel does not take the call; dispatch tries the next one.
     Declined(Reason),
 }
 
-/// Why a kernel declined. Text is made only when somebody listens.
+/// The reason why a kernel declined. The text is formatted only for `explain` and errors.
 pub struct Reason {
     text: Cow<'static, str>,
-    is_temporary: bool,
+    retryable: bool,
 }
 
 impl Reason {
-    /// A fixed reason.
+    /// Creates a reason with a fixed text.
     pub fn new(text: &'static str) -> Reason {
-        Reason { text: Cow::Borrowed(text), is_temporary: false }
+        Reason { text: Cow::Borrowed(text), retryable: false }
     }
 
-    /// A reason that will soon be gone, such as a kernel that is being compiled. If nobody else takes the call, the kernel is asked
-    /// once more, under [`Compile::Wait`](crate::settings::Compile::Wait).
-    pub fn temporary(text: &'static str) -> Reason {
-        Reason { text: Cow::Borrowed(text), is_temporary: true }
+    /// Creates a reason that is temporary, such as a kernel still compiling.
+    ///
+    /// If all other kernels decline, dispatch retries the kernel under [`Compile::Wait`](crate::settings::Compile::Wait).
+    pub fn retryable(text: &'static str) -> Reason {
+        Reason { text: Cow::Borrowed(text), retryable: true }
     }
 
-    /// A reason worth formatting, made only inside [`explain`](crate::explain) or for an error.
+    /// Creates a reason with a formatted text. `text` is called only inside [`explain`](crate::explain) or for an error.
     pub fn with(text: impl FnOnce() -> String) -> Reason {
         let text = if crate::dispatch::wants_reasons() { Cow::Owned(text()) } else { Cow::Borrowed("declined") };
-        Reason { text, is_temporary: false }
+        Reason { text, retryable: false }
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether it will soon be gone.
-    pub(crate) fn is_temporary(&self) -> bool {
-        self.is_temporary
+    /// Returns whether the reason is temporary.
+    pub(crate) fn is_retryable(&self) -> bool {
+        self.retryable
     }
 }
 
@@ -193,7 +198,7 @@ impl From<&'static str> for Reason {
     }
 }
 
-/// `return decline!("why")` or `decline!("n is {n}")`: leaves a kernel with [`Outcome::Declined`].
+/// Returns from a kernel with [`Outcome::Declined`]: `decline!("why")` or `decline!("n is {n}")`.
 #[macro_export]
 macro_rules! decline {
     ($fixed:literal) => {
@@ -205,17 +210,17 @@ macro_rules! decline {
 }
 
 impl Call<'_> {
-    /// The family of the request.
+    /// Returns the family of the request.
     pub fn family(&self) -> Family {
         self.work.request().family()
     }
 
-    /// The fused program, for families that have one.
+    /// Returns the fused program, for families that have one.
     pub fn program(&self) -> Option<&Program> {
         self.work.request().program()
     }
 
-    /// The program's inputs, plus the trailing extra input if the family has one.
+    /// Returns the program's inputs, and the family's extra input if it has one.
     pub fn program_inputs(&self) -> (&[StoredArray], Option<&StoredArray>) {
         match self.inputs.split_last() {
             Some((last, inputs)) if self.work.request().has_extra_input() => (inputs, Some(last)),
@@ -223,7 +228,13 @@ impl Call<'_> {
         }
     }
 
-    /// New device memory for output `n`.
+    /// Allocates device memory for output `n`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), with this call's operation.
+    ///
+    /// # Panics
+    /// If `n` is not the index of an output.
     pub fn allocate_output(&self, n: usize) -> Result<Arc<dyn Buffer>> {
         let spec = &self.outputs[n];
         let bytes = spec.layout.size().saturating_mul(spec.dtype.itemsize());
@@ -235,23 +246,29 @@ impl Call<'_> {
         })
     }
 
-    /// `Done` with one buffer per output, each in its specified layout.
+    /// Returns [`Outcome::Done`] with one buffer per output, each in its specified layout.
+    ///
+    /// # Errors
+    /// A buffer that is too small for its layout.
     pub fn done(&self, buffers: impl IntoIterator<Item = Arc<dyn Buffer>>) -> Result<Outcome> {
-        let mut outputs = Outputs::new(); // pushed one by one: a large value passes through fewer hands than in `collect`
+        let mut outputs = Outputs::new(); // `collect` would move the large arrays more often
         for (spec, buffer) in self.outputs.iter().zip(buffers) {
             outputs.push(StoredArray::new(spec.dtype, spec.layout.clone(), buffer)?);
         }
         Ok(Outcome::Done(outputs))
     }
 
-    /// [`Call::done`] for outputs of one axis whose length only the kernel knows (Select).
+    /// Like [`Call::done`], for 1-D outputs whose length the kernel determines (Select).
+    ///
+    /// # Errors
+    /// A buffer that is too small for `length`.
     pub fn done_with_length(&self, length: usize, buffers: impl IntoIterator<Item = Arc<dyn Buffer>>) -> Result<Outcome> {
         let layout = Layout::contiguous(&[length])?;
         let arrays = self.outputs.iter().zip(buffers).map(|(spec, buffer)| StoredArray::new(spec.dtype, layout.clone(), buffer));
         Ok(Outcome::Done(arrays.collect::<Result<Outputs>>()?))
     }
 
-    /// Bytes read and written at the least: each input element and each output element once.
+    /// Returns the minimum memory traffic in bytes: each distinct input element and each output element once.
     pub fn bytes(&self) -> usize {
         let input = |a: &StoredArray| {
             let distinct: usize = a.layout().shape().iter().zip(a.layout().strides()).filter(|(_, s)| **s != 0).map(|(n, _)| *n).product();

@@ -7,16 +7,16 @@ use crate::op::Family;
 use crate::plan::reduce::ReducePlan;
 use crate::program::Program;
 
-/// Reduce the values of `program` (one result) over the plan's reduced axes. Inputs are the program's, broadcast to the loop shape.
+/// A reduction of the values of `program` (one result) over the plan's reduced axes. Inputs are broadcast to the loop shape.
 ///
-/// `var` asks for the sum of squared distances from the mean; only kernels that name it receive it.
+/// `var` requests the sum of squared distances from the mean. Only kernels that list it receive it.
 #[derive(Clone, Copy)]
 pub struct Reduce<'a> {
-    /// The prologue; its result has the dtype in which values enter the reduction.
+    /// Computes the elements to reduce, in the dtype in which they enter the reduction.
     pub program: &'a Program,
     /// Collapsed axes, kept and reduced.
     pub plan: &'a ReducePlan,
-    /// dtype to accumulate in (float32 for float16 and bfloat16 sums).
+    /// dtype of accumulation: float32 for float16 and bfloat16 sums.
     pub acc: DType,
 }
 

@@ -6,15 +6,15 @@ use crate::op::Family;
 use crate::plan::rows::RowsPlan;
 use crate::program::Program;
 
-/// Evaluate `program` at every point of the loop, reading each row once: softmax, layer normalisation and the like. Each
-/// [`Fold`](crate::StepKind::Fold) of the program is a reduction along the row.
+/// A fused loop that reads each row once, for expressions such as softmax and layer normalization.
 ///
-/// Core calls only devices that have such kernels. If all decline, each reduction runs as a call of its own.
+/// Each [`Fold`](crate::StepKind::Fold) of the program is a reduction along the row. Only devices with such kernels receive these
+/// calls. If all of them decline, each reduction runs as a call of its own.
 #[derive(Clone, Copy)]
 pub struct Rows<'a> {
-    /// The expression; result n goes to output n.
+    /// The expression; result n is written to output n.
     pub program: &'a Program,
-    /// Rows over inputs, then outputs. An output without a stride along the row has one element for each row.
+    /// Rows of inputs, then outputs. An output with stride 0 along the row has one element per row.
     pub plan: &'a RowsPlan,
 }
 

@@ -6,12 +6,12 @@ use crate::op::Family;
 use crate::plan::scan::ScanPlan;
 use crate::program::Program;
 
-/// Inclusive scan of the values of `program` (one result) along one axis. Inputs are the program's, broadcast to the loop shape.
+/// An inclusive scan of the values of `program` (one result) along one axis. Inputs are broadcast to the loop shape.
 #[derive(Clone, Copy)]
 pub struct Scan<'a> {
-    /// The prologue; its result has the output dtype.
+    /// Computes the elements to scan, in the output's dtype.
     pub program: &'a Program,
-    /// The axis and the loop around it.
+    /// The scanned axis and the loop over lanes.
     pub plan: &'a ScanPlan,
 }
 

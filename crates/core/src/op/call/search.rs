@@ -1,14 +1,14 @@
-//! Search: positions in a sorted array.
+//! Search: binary search in a sorted array.
 
 use super::Request;
 use crate::op::Family;
 
-/// The index (int64) at which each element of C-contiguous `inputs[1]` would be inserted into `inputs[0]`.
+/// The int64 index at which each element of `inputs[1]` would be inserted into `inputs[0]`.
 ///
-/// `inputs[0]` is 1-D, contiguous, sorted as [`Sort`](super::Sort) says and of the same dtype.
+/// `inputs[1]` is C-contiguous. `inputs[0]` is 1-D, contiguous, of the same dtype, and sorted in the order of [`Sort`](super::Sort).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Search {
-    /// Whether the index is after equal elements (`side='right'`), not before them.
+    /// Whether the index is after equal elements (`side='right'`) rather than before them.
     pub after_equal: bool,
 }
 

@@ -5,20 +5,20 @@ use crate::dtype::DType;
 use crate::op::{Family, Op};
 use crate::program::Program;
 
-/// Reduce each segment `offsets[i]..offsets[i + 1]` of the values of `program` (one result of the output's dtype).
+/// A reduction of each segment `offsets[i]..offsets[i + 1]` of the values of `program` (one result of the output's dtype).
 ///
-/// The program reads all inputs but the last; each is 1-D with stride 1, or 0 for a repeated element. The last input holds the offsets:
-/// C-contiguous int64, non-decreasing. Offsets outside the values are an error found at run time.
+/// The program reads all inputs except the last; each is 1-D with stride 1, or 0 for a repeated element. The last input holds the
+/// offsets: C-contiguous int64, non-decreasing. The kernel checks them, and offsets outside the values are an error at run time.
 ///
-/// An empty segment gives the identity: 0 for sums, 1 for products, the dtype's largest value (infinity, true) for minima, its smallest
-/// value for maxima.
+/// An empty segment gives the identity: 0 for sums and 1 for products. For minima it is the dtype's largest value (infinity, true),
+/// for maxima the smallest.
 #[derive(Clone, Copy)]
 pub struct Segments<'a> {
-    /// The values.
+    /// Computes the elements to reduce.
     pub program: &'a Program,
     /// `sum`, `prod`, `min` or `max`.
     pub reduction: Op,
-    /// dtype to accumulate in.
+    /// dtype of accumulation.
     pub acc: DType,
 }
 

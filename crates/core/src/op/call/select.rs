@@ -1,22 +1,24 @@
-//! Select: the elements at which a condition holds.
+//! Select: the elements at which a condition is true.
 
 use super::Request;
 use crate::op::Family;
 use crate::program::Program;
 
-/// The elements at which a condition holds, in C order.
+/// The elements at which a condition is true, in C order.
 ///
-/// `program` (one bool result) is the condition over all inputs but, with `values`, the last. Every input is 1-D with stride 1, or 0 for
-/// a repeated element (never the values). Outputs are the chosen values if `values`, then their indices (int64) if `indices`.
-/// [`OutputSpec`](crate::OutputSpec) gives the largest possible length; the kernel returns arrays of the true one
+/// `program` (one bool result) computes the condition. With `values`, the last input holds the values to select from, and the program
+/// reads the others. All inputs are 1-D with stride 1; inputs of the program may have stride 0 for a repeated element.
+///
+/// Outputs are the selected values if `values`, then their int64 indices if `indices`. Their
+/// [`OutputSpec`](crate::OutputSpec) has the maximum length. The kernel returns arrays of the actual length
 /// ([`Call::done_with_length`](crate::Call::done_with_length)).
 #[derive(Clone, Copy)]
 pub struct Select<'a> {
-    /// The condition.
+    /// Computes the condition.
     pub program: &'a Program,
-    /// Whether the chosen elements of the last input are an output.
+    /// Whether the selected elements of the last input are an output.
     pub values: bool,
-    /// Whether the indices of the chosen elements are an output.
+    /// Whether the indices of the selected elements are an output.
     pub indices: bool,
 }
 

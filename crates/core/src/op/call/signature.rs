@@ -1,6 +1,6 @@
-//! The tuning signature: calls of equal signature are alike enough to share a measurement.
+//! Tuning signatures: calls of equal signature share a measurement.
 //!
-//! A signature holds family, operation, dtypes and fused program, and classes of extents (powers of two) and strides (0, 1, other).
+//! A signature covers family, operation, dtypes, fused program, and classes of extents (powers of two) and strides (0, 1, other).
 
 use std::hash::{Hash, Hasher};
 
@@ -13,12 +13,12 @@ use crate::layout::Layout;
 use crate::op::Op;
 use crate::program::{Program, StepKind};
 
-/// A hash that is the same in every process of one version.
+/// A hash of a call that is equal in all processes of one version.
 #[derive(Default)]
 pub struct Signature(FxHasher);
 
 impl Signature {
-    /// The signature of a call as a number.
+    /// Returns the signature of a call.
     pub(crate) fn of(call: &Call) -> Result<u64> {
         let mut signature = Signature::default();
         signature.add(call.family() as u8);
@@ -33,7 +33,7 @@ impl Signature {
         Ok(signature.0.finish())
     }
 
-    /// The signature of a call together with a choice that an accelerator makes for it.
+    /// Returns the signature of a call combined with a choice of an accelerator, such as a tile size.
     pub(crate) fn of_choice(call: &Call, choice: &str) -> Result<u64> {
         let mut signature = Signature::default();
         signature.add((Signature::of(call)?, choice));
@@ -45,7 +45,7 @@ impl Signature {
         value.hash(&mut self.0);
     }
 
-    /// Adds the classes of a loop's extents and strides.
+    /// Adds the size class of each extent and the class of each stride.
     pub fn add_axes(&mut self, extents: &[usize], strides: &[impl AsRef<[isize]>]) {
         self.add(extents.len());
         extents.iter().for_each(|&n| self.add(usize::BITS - n.leading_zeros()));
@@ -60,11 +60,12 @@ impl Signature {
         call.outputs.iter().for_each(|o| layout(&o.layout));
     }
 
-    /// Operations of other crates have no index of their own.
+    /// Adds an operation. Operations of other crates share one index, so their name is hashed.
     fn add_op(&mut self, op: Op) {
         if op.is_foreign() { self.add(op.name()) } else { self.add(op.index()) }
     }
 
+    /// Adds the structure of a program, without its parameters.
     fn add_program(&mut self, program: &Program) {
         for step in &program.steps {
             self.add(step.kind.code());

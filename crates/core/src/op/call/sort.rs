@@ -1,34 +1,36 @@
-//! Sort: rows and segments.
+//! Sort: sorts of rows and of segments.
 
 use super::Request;
 use crate::op::Family;
 
-/// A stable sort of each row (the last axis) of C-contiguous `inputs[0]`, in NumPy's order: false before true; -0.0 equal to 0.0;
-/// NaN last, whatever its sign and payload; complex numbers without NaN first, then those with a NaN imaginary part, then those
-/// with a NaN real part, then those with both, each by its real part, then its imaginary part. Descending is the exact reverse
-/// of that order (NaN first), where equal elements keep theirs.
+/// A stable sort of each row (the last axis) of C-contiguous `inputs[0]`, in NumPy's order.
 ///
-/// Outputs are the sorted values if `values` (where equal ones of different bits, zeros and NaNs, may come in any order), then
-/// each one's place in its row (int64) if `indices`. The last extent of the outputs may be shorter than the input's: then only so
-/// many first elements of each sorted row are asked for.
+/// False precedes true, -0.0 equals 0.0, and NaN is last, whatever its sign and payload. Complex numbers are sorted by real part, then
+/// imaginary part. Those without NaN come first, then those with a NaN imaginary part, a NaN real part, and both. Descending order is
+/// the exact reverse (NaN first), but equal elements keep their order.
+///
+/// Outputs are the sorted values if `values`, then the int64 index of each in its row if `indices`. Equal values of different bits (zeros
+/// and NaN) may be in any order. If the last extent of the outputs is shorter than the input's, only that many leading elements of each
+/// sorted row are required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sort {
-    /// Largest first.
+    /// Whether the largest element is first.
     pub descending: bool,
-    /// Whether sorted values are asked for.
+    /// Whether the sorted values are an output.
     pub values: bool,
-    /// Whether places are asked for.
+    /// Whether the indices are an output.
     pub indices: bool,
-    /// If only this element of each sorted row needs to be in its place, with none before it that sorting puts behind it, and none behind
-    /// it that sorting puts before it. The last extents are the same then, and rows that are sorted wholly will do.
+    /// The partition point, if only a partition is required (`numpy.partition`).
+    ///
+    /// This element of the sorted row has to be at its index, with no larger element before it and no smaller one after it. The outputs
+    /// have the input's extents, and completely sorted rows are valid.
     pub nth: Option<usize>,
 }
 
-/// Sort each segment `inputs[1][i]..inputs[1][i + 1]` of `inputs[0]` (1-D, C-contiguous) in the order of [`Sort`], ascending; equal
-/// elements keep their order.
+/// A stable ascending sort of each segment `inputs[1][i]..inputs[1][i + 1]` of `inputs[0]`, in the order of [`Sort`].
 ///
-/// The offsets are C-contiguous int64 and checked: they rise from 0 to the number of elements. The output holds the sorted elements, or
-/// their indices in `inputs[0]` (int64) if `indices`.
+/// `inputs[0]` is 1-D and C-contiguous. The offsets are C-contiguous int64, already checked: non-decreasing, from 0 to the number of
+/// elements. The output holds the sorted elements, or their int64 indices in `inputs[0]` if `indices`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentSort {
     /// Whether the output holds indices instead of elements.

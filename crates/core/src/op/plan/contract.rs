@@ -1,4 +1,4 @@
-//! Contraction of two operands: every mode sorted into batch, m, n or k, and the gemm that this makes when strides allow.
+//! Plans of two-operand contractions: groups modes into batch, m, n and k, and finds a strided gemm where the layouts allow one.
 
 use smallvec::SmallVec;
 
@@ -8,18 +8,18 @@ use crate::plan::elementwise::collapse;
 /// A mode (subscript) of a contraction, numbered from 0.
 pub type Mode = u8;
 
-/// Modes of a two-operand contraction `out[..] = sum(a[..] * b[..])`.
+/// The modes of a two-operand contraction `out[..] = sum(a[..] * b[..])`.
 ///
-/// Core guarantees: no mode twice in one operand, and every mode is in at least two of a, b, out. Extents agree; none is 0.
+/// No mode occurs twice in one operand, and each mode is in at least two of a, b and out. Extents are equal and non-zero.
 #[derive(Clone, Debug)]
 pub struct ContractPlan {
-    /// Modes of a, axis by axis.
+    /// Mode of each axis of a.
     pub a: SmallVec<[Mode; 6]>,
-    /// Modes of b, axis by axis.
+    /// Mode of each axis of b.
     pub b: SmallVec<[Mode; 6]>,
-    /// Modes of the output, axis by axis.
+    /// Mode of each axis of the output.
     pub out: SmallVec<[Mode; 6]>,
-    /// Extent of each mode, by its number.
+    /// Extent of each mode, indexed by mode.
     pub extents: Dims,
     /// Modes in a, b and out, in output order.
     pub batch: SmallVec<[Mode; 6]>,
@@ -31,8 +31,9 @@ pub struct ContractPlan {
     pub k: SmallVec<[Mode; 6]>,
 }
 
-/// A strided, batched matrix product: `c[i, j] = sum_p a[i, p] * b[p, j]`, once for each point of the batch loop.
-/// Strides are in elements; offsets are those of the operands.
+/// A strided, batched matrix product: `c[i, j] = sum_p a[i, p] * b[p, j]` for each point of the batch loop.
+///
+/// Strides are in elements. Each operand starts at its layout's offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gemm {
     /// Rows of a and c.
@@ -47,21 +48,21 @@ pub struct Gemm {
     pub b: [isize; 2],
     /// Row and column stride of c.
     pub c: [isize; 2],
-    /// Extents of the batch loop, outermost first, collapsed over the three operands.
+    /// Extents of the batch loop, outermost first, collapsed jointly for the three operands.
     pub batch: Dims,
-    /// Strides along `batch` of a, b and c.
+    /// Strides of a, b and c along `batch`.
     pub batch_strides: [Strides; 3],
 }
 
 impl ContractPlan {
-    /// Sorts the modes into groups.
+    /// Groups the modes of a contraction.
     pub fn new(a: &[Mode], b: &[Mode], out: &[Mode], extents: &[usize]) -> ContractPlan {
-        let of = |list: &[Mode], keep: &dyn Fn(&Mode) -> bool| list.iter().copied().filter(keep).collect();
+        let select = |list: &[Mode], keep: &dyn Fn(&Mode) -> bool| list.iter().copied().filter(keep).collect();
         ContractPlan {
-            batch: of(out, &|x| a.contains(x) && b.contains(x)),
-            m: of(out, &|x| a.contains(x) && !b.contains(x)),
-            n: of(out, &|x| !a.contains(x) && b.contains(x)),
-            k: of(a, &|x| b.contains(x) && !out.contains(x)),
+            batch: select(out, &|x| a.contains(x) && b.contains(x)),
+            m: select(out, &|x| a.contains(x) && !b.contains(x)),
+            n: select(out, &|x| !a.contains(x) && b.contains(x)),
+            k: select(a, &|x| b.contains(x) && !out.contains(x)),
             a: a.into(),
             b: b.into(),
             out: out.into(),
@@ -69,13 +70,14 @@ impl ContractPlan {
         }
     }
 
-    /// Product of the extents of some modes.
+    /// Returns the product of the extents of `modes`.
     pub fn size(&self, modes: &[Mode]) -> usize {
         modes.iter().map(|&x| self.extents[x as usize]).product()
     }
 
-    /// The strided gemm that computes this contraction on these layouts without a copy, if each of m, n and k merges
-    /// into one axis. `k` may be taken in b's order when a's does not merge.
+    /// Returns the strided gemm that computes this contraction without copies of these operands.
+    ///
+    /// Returns `None` unless each of m, n and k merges into one axis. `k` may be ordered as in a or as in b.
     pub fn gemm(&self, a: &Layout, b: &Layout, out: &Layout) -> Option<Gemm> {
         let stride =
             |modes: &[Mode], layout: &Layout, mode: Mode| modes.iter().position(|&x| x == mode).map_or(0, |axis| layout.strides()[axis]);
@@ -108,15 +110,16 @@ impl ContractPlan {
         })
     }
 
-    /// The axis order for copying an operand so that its groups merge: batch, then m (or n), then k for a; batch, k, n for b.
-    /// Returns axes of the operand, outermost first.
+    /// Returns the axis order for a copy of an operand whose groups merge, outermost first.
+    ///
+    /// The order is batch, m, k for a, and batch, k, n for b.
     pub fn packed_order(&self, of_b: bool) -> Dims {
         let (modes, groups): (_, [&[Mode]; 3]) =
             if of_b { (&self.b, [&self.batch, &self.k, &self.n]) } else { (&self.a, [&self.batch, &self.m, &self.k]) };
         groups.iter().flat_map(|g| g.iter()).filter_map(|g| modes.iter().position(|x| x == g)).collect()
     }
 
-    /// The axis order of an output whose groups merge (batch, m, n), outermost first, as axes of the output.
+    /// Returns the axis order of an output whose groups merge (batch, m, n), outermost first.
     pub fn packed_output_order(&self) -> Dims {
         [&self.batch, &self.m, &self.n].iter().flat_map(|g| g.iter()).filter_map(|g| self.out.iter().position(|x| x == g)).collect()
     }
@@ -128,7 +131,7 @@ mod tests {
 
     #[test]
     fn matmul_is_gemm() {
-        // ij,jk->ik with a transposed b
+        // ij,jk->ik with b transposed.
         let p = ContractPlan::new(&[0, 1], &[1, 2], &[0, 2], &[4, 5, 6]);
         let a = Layout::contiguous(&[4, 5]).unwrap();
         let b = Layout::contiguous(&[6, 5]).unwrap().transpose();
@@ -138,7 +141,7 @@ mod tests {
 
     #[test]
     fn scattered_k_does_not_merge() {
-        // abcd,cbe->ade : k = b, c with a's order b, c and b's order c, b
+        // abcd,cbe->ade sums b and c, which are ordered b, c in the first operand and c, b in the second.
         let p = ContractPlan::new(&[0, 1, 2, 3], &[2, 1, 4], &[0, 3, 4], &[2, 3, 4, 5, 6]);
         let a = Layout::contiguous(&[2, 3, 4, 5]).unwrap();
         let b = Layout::contiguous(&[4, 3, 6]).unwrap();

@@ -1,24 +1,24 @@
-//! Loops over several operands of one shape: order of the output's axes, and merging of axes that step together.
+//! Plans of elementwise loops: the order of the output's axes, and merging of axes.
 
 use smallvec::SmallVec;
 
 use crate::layout::{Dims, Layout, Strides};
 
-/// A loop nest over operands, outermost axis first, with as few axes as their strides allow.
+/// A loop nest over operands of one shape, outermost axis first. Axes are merged as far as the strides allow.
 ///
-/// Operand k's element at loop index `i` lies at `offset_k + sum(i[d] * strides[k][d])`; offsets are not part of the plan.
+/// The element of operand k at loop index `i` is at `offset_k + sum(i[d] * strides[k][d])`. The plan does not hold the offsets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoopPlan {
     /// Extents; empty for a single element.
     pub dims: Dims,
     /// Strides in elements, per operand.
     pub strides: SmallVec<[Strides; 4]>,
-    /// Number of points.
+    /// Number of elements of the loop.
     pub size: usize,
 }
 
 impl LoopPlan {
-    /// Plans a loop over operands of equal shape. Axes are ordered by the last operand's strides (the output), widest first.
+    /// Plans a loop over operands of equal shape. The strides of the last operand (the output) order the axes, largest first.
     pub fn new(operands: &[&Layout]) -> LoopPlan {
         let Some(last) = operands.last() else {
             return LoopPlan { dims: Dims::new(), strides: SmallVec::new(), size: 1 };
@@ -36,7 +36,7 @@ impl LoopPlan {
         plan
     }
 
-    /// The plan of a number of operands that all lie in C order without gaps.
+    /// Returns the plan of C-contiguous operands.
     pub fn flat(operands: usize, size: usize) -> LoopPlan {
         let axes = usize::from(size != 1);
         let dims = Dims::from_buf_and_len([size; 6], axes);
@@ -47,21 +47,22 @@ impl LoopPlan {
         LoopPlan { dims, strides, size }
     }
 
-    /// Every operand is walked with stride 1 (or 0, if it is a single element) in one axis.
+    /// Returns whether the loop is one axis along which every operand has stride 1, or 0 for a repeated element.
     pub fn is_flat(&self) -> bool {
         self.dims.len() <= 1 && self.strides.iter().all(|s| matches!(s.as_slice(), [] | [1] | [0]))
     }
 
-    /// Extent of the innermost axis; 1 for a single element.
+    /// Returns the extent of the innermost axis, or 1 for a single element.
     pub fn inner(&self) -> usize {
         self.dims.last().copied().unwrap_or(1)
     }
 }
 
-/// The axis, other than the innermost, along which an operand with these strides is contiguous, while it is walked in longer
-/// steps along the innermost one: a loop in the plan's order uses one element of each line of memory, so such an operand is
-/// better read in tiles or bands over both axes.
-pub fn across(strides: &[isize]) -> Option<usize> {
+/// Returns the outer axis along which an operand has stride 1, if its stride along the innermost axis is larger.
+///
+/// A loop in the plan's order would use one element of each cache line of such an operand, for example of a transposed one. Tiles
+/// over both axes use all of them.
+pub fn transposed_axis(strides: &[isize]) -> Option<usize> {
     let (&along, outer) = strides.split_last()?;
     if along.unsigned_abs() <= 1 {
         return None;
@@ -69,15 +70,16 @@ pub fn across(strides: &[isize]) -> Option<usize> {
     outer.iter().position(|s| s.unsigned_abs() == 1)
 }
 
-/// Puts an axis inside those that a loop has, or merges it with the innermost if every operand steps through both evenly. `step` is the
-/// axis' stride in operand k, `strides` are those of each operand along `dims`.
+/// Appends an innermost axis to a loop, or merges it with the current innermost axis if all operands have matching strides.
+///
+/// `step` returns the axis' stride in an operand. `strides` holds each operand's strides along `dims`.
 pub(crate) fn add_axis(dims: &mut Dims, strides: &mut [Strides], extent: usize, step: impl Fn(usize) -> isize) {
     if extent == 1 {
         return;
     }
-    let is_even = |(k, outer): (usize, &Strides)| outer.last() == Some(&(step(k) * extent as isize));
+    let merges = |(k, outer): (usize, &Strides)| outer.last() == Some(&(step(k) * extent as isize));
     match dims.last_mut() {
-        Some(outer) if strides.iter().enumerate().all(is_even) => {
+        Some(outer) if strides.iter().enumerate().all(merges) => {
             *outer *= extent;
             for of_operand in strides.iter_mut() {
                 of_operand.pop();
@@ -90,16 +92,18 @@ pub(crate) fn add_axis(dims: &mut Dims, strides: &mut [Strides], extent: usize, 
     }
 }
 
-/// [`add_axis`] for each axis of a loop over some operands, outermost first: extents, and strides by operand. An axis is given as its
-/// extent and its stride by operand.
+/// Builds a loop from axes, outermost first, with [`add_axis`]. Returns its extents and the strides of each operand.
+///
+/// An axis is given as its extent and a function from operand to stride.
 pub(crate) fn collapse<S: Fn(usize) -> isize>(operands: usize, axes: impl Iterator<Item = (usize, S)>) -> (Dims, SmallVec<[Strides; 4]>) {
     let (mut dims, mut strides) = (Dims::new(), SmallVec::from_elem(Strides::new(), operands));
     axes.for_each(|(extent, step)| add_axis(&mut dims, &mut strides, extent, step));
     (dims, strides)
 }
 
-/// The axis order (outermost first) that an elementwise output takes: that of its inputs (NumPy's "K"), C order when they
-/// do not agree or say nothing.
+/// Returns the axis order of an elementwise output, outermost first: that of the inputs, as NumPy's order "K".
+///
+/// If the inputs disagree or are all broadcast, it is C order.
 pub fn output_order(shape: &[usize], inputs: &[&Layout]) -> Dims {
     let c_order: Dims = (0..shape.len()).collect();
     if inputs.iter().all(|l| l.is_c_contiguous()) {
@@ -108,7 +112,7 @@ pub fn output_order(shape: &[usize], inputs: &[&Layout]) -> Dims {
     let mut chosen: Option<Dims> = None;
     for layout in inputs.iter().filter(|l| l.ndim() == shape.len() && !l.is_c_contiguous()) {
         if (0..shape.len()).any(|a| shape[a] > 1 && layout.strides()[a] == 0) {
-            continue; // a broadcast input says nothing
+            continue; // broadcast inputs have no order
         }
         let mut order = c_order.clone();
         order.sort_by_key(|&a| std::cmp::Reverse(if shape[a] == 1 { usize::MAX } else { layout.strides()[a].unsigned_abs() }));
@@ -118,7 +122,7 @@ pub fn output_order(shape: &[usize], inputs: &[&Layout]) -> Dims {
             Some(_) => return c_order,
         }
     }
-    // Any C-contiguous full-size input outvotes: walking it backwards would cost more than it saves.
+    // One C-contiguous input of full size decides for C order, since a loop in another order would read it with large strides.
     let c_input = inputs.iter().any(|l| l.shape() == shape && l.is_c_contiguous() && !l.is_f_contiguous() && l.size() > 1);
     if c_input { c_order } else { chosen.unwrap_or(c_order) }
 }
@@ -151,14 +155,14 @@ mod tests {
     }
 
     #[test]
-    fn transposed_operands_lie_across() {
+    fn transposed_axis_has_stride_one() {
         let c = Layout::contiguous(&[7, 5, 4]).unwrap();
         let turned = Layout::contiguous(&[4, 7, 5]).unwrap().permute(&[1, 2, 0]).unwrap();
         let plan = LoopPlan::new(&[&turned, &c]);
-        assert_eq!((&plan.dims[..], across(&plan.strides[0]), across(&plan.strides[1])), (&[35, 4][..], Some(0), None));
-        assert_eq!(across(&LoopPlan::new(&[&turned.flip(&[1]), &c]).strides[0]), Some(1), "backwards");
+        assert_eq!((&plan.dims[..], transposed_axis(&plan.strides[0]), transposed_axis(&plan.strides[1])), (&[35, 4][..], Some(0), None));
+        assert_eq!(transposed_axis(&LoopPlan::new(&[&turned.flip(&[1]), &c]).strides[0]), Some(1), "backwards");
         let strides: [&[isize]; 5] = [&[], &[3], &[1, 0], &[1, -1], &[6, 3]];
-        assert!(strides.iter().all(|s| across(s).is_none()), "one element, one axis, repeated, along both, along neither");
+        assert!(strides.iter().all(|s| transposed_axis(s).is_none()), "one element, one axis, repeated, along both, along neither");
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! Layout work shared by all backends: which axes merge, which way memory is best walked, what shape a reduction has.
-//! Pure arithmetic on shapes and strides; no memory, no devices.
+//! Plans shared by all backends: merged axes, loop order, and classes of reductions.
+//!
+//! Planning is arithmetic on shapes and strides, independent of memory and devices.
 
 pub mod contract;
 pub mod elementwise;

@@ -1,18 +1,18 @@
-//! The shape of a reduction: kept and reduced axes, each collapsed, and the class that picks a kernel.
+//! Plans of reductions: kept and reduced axes, each collapsed, and a class that selects the kernel.
 
 use smallvec::SmallVec;
 
 use crate::layout::{Dims, Layout, Strides};
 use crate::plan::elementwise::add_axis;
 
-/// What a reduction looks like after collapsing. `k` marks kept axes, `r` reduced ones, rightmost fastest in memory.
+/// The memory pattern of a collapsed reduction. `k` marks kept axes, `r` reduced ones, and the rightmost axis is innermost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReduceClass {
-    /// `[r]`, every input contiguous (or a single repeated element): one result.
+    /// `[r]`: one result, and every input is contiguous or one repeated element.
     All,
-    /// `[k.. r]`: the reduced axis is one, and contiguous.
+    /// `[k.. r]`: one reduced axis, which is contiguous.
     Row,
-    /// `[r.. k]`: the innermost kept axis is contiguous, reduced axes lie outside it.
+    /// `[r.. k]`: the innermost kept axis is contiguous, and reduced axes are outside it.
     Column,
     /// Anything else.
     General,
@@ -21,12 +21,13 @@ pub enum ReduceClass {
 /// A planned reduction. The output is C-contiguous over the kept axes in their original order.
 #[derive(Clone, Debug)]
 pub struct ReducePlan {
-    /// The class.
+    /// The class, which selects a kernel.
     pub class: ReduceClass,
     /// Extents of kept axes, outermost first.
     pub kept: Dims,
-    /// Extents of reduced axes, outermost first. For ordered plans (arg-reductions) in their original order, otherwise
-    /// ordered by the first input's strides, widest first.
+    /// Extents of reduced axes, outermost first.
+    ///
+    /// Arg-reductions keep the original order. Other plans are ordered by the first input's strides, largest first.
     pub reduced: Dims,
     /// Per input, strides along `kept`.
     pub kept_strides: SmallVec<[Strides; 4]>,
@@ -39,10 +40,11 @@ pub struct ReducePlan {
 }
 
 impl ReducePlan {
-    /// Plans a reduction of `inputs` (all of one shape) over `axes`. `ordered` keeps the reduced axes in their order,
-    /// which arg-reductions need to number elements.
+    /// Plans a reduction of `inputs`, all of `shape`, over `axes`.
+    ///
+    /// `ordered` keeps the reduced axes in their original order, which arg-reductions need to number elements.
     pub fn new(shape: &[usize], inputs: &[&Layout], axes: &[usize], ordered: bool) -> ReducePlan {
-        // A kilobyte: filled where it will lie, not put together from parts.
+        // The plan is about 1 KiB, so it is filled in place.
         let mut plan = ReducePlan {
             class: ReduceClass::General,
             kept: Dims::new(),
@@ -78,6 +80,7 @@ impl ReducePlan {
     }
 }
 
+/// Returns the class of a collapsed reduction.
 fn classify(kept: &[usize], reduced: &[usize], kept_strides: &[Strides], reduced_strides: &[Strides]) -> ReduceClass {
     let unit = |strides: &[Strides]| {
         strides.iter().all(|s| matches!(s.last(), None | Some(0 | 1))) && strides.iter().any(|s| s.last() == Some(&1))

@@ -1,4 +1,4 @@
-//! The shape of work that goes row by row: several reductions of an expression, and what is made of them, over the last axes.
+//! Plans of row loops: expressions that contain reductions over the last axes.
 
 use std::ops::Range;
 
@@ -7,17 +7,17 @@ use smallvec::SmallVec;
 use crate::layout::{Dims, Layout, Strides};
 use crate::plan::elementwise::collapse;
 
-/// Elements of the longest row for which reductions wait to be part of an expression: kernels hold a row at once.
+/// Maximum length of a row whose reductions are deferred: kernels keep a row in shared memory or cache.
 pub const MAX_LENGTH: usize = 32768;
 
-/// A loop over rows. Operands are the inputs, then the outputs; one that serves a whole row with one element has stride 0 along it.
+/// A loop over rows. Operands are the inputs, then the outputs. A value per row has stride 0 along it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowsPlan {
-    /// Elements of a row.
+    /// Number of elements in a row.
     pub length: usize,
     /// Number of rows.
     pub rows: usize,
-    /// Extents of the axes that number rows, collapsed, outermost first.
+    /// Extents of the axes outside the rows, collapsed, outermost first.
     pub outer: Dims,
     /// Per operand, strides along `outer`.
     pub outer_strides: SmallVec<[Strides; 4]>,
@@ -26,8 +26,9 @@ pub struct RowsPlan {
 }
 
 impl RowsPlan {
-    /// Plans a loop over `operands` (all of one shape) whose rows are the axes from `split` on; `None` where these do not step evenly, as
-    /// one axis would, in every operand.
+    /// Plans a loop over `operands` of one shape whose rows are the axes from `split` on.
+    ///
+    /// Returns `None` unless those axes merge into one axis in every operand.
     pub fn new(shape: &[usize], split: usize, operands: &[&Layout]) -> Option<RowsPlan> {
         let merged = |axes: Range<usize>| collapse(operands.len(), axes.map(|a| (shape[a], move |k: usize| operands[k].strides()[a])));
         let ((row, row_strides), (outer, outer_strides)) = (merged(split..shape.len()), merged(0..split));

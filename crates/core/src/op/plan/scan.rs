@@ -1,4 +1,4 @@
-//! The shape of a scan: one axis, and the loop of independent lanes around it.
+//! Plans of scans: the scanned axis, and the loop over independent lanes.
 
 use smallvec::SmallVec;
 
@@ -48,7 +48,7 @@ impl ScanPlan {
         }
     }
 
-    /// One lane, contiguous in every input (or repeated) and in the output.
+    /// Returns whether there is one lane, with stride 1 in the output and stride 1 or 0 in every input.
     pub fn is_flat(&self) -> bool {
         self.lane_count == 1 && self.out_axis_stride == 1 && self.axis_strides.iter().all(|s| matches!(s, 0 | 1))
     }

@@ -1,26 +1,26 @@
-//! The shape of a sort: rows along the last axis.
+//! Plans of sorts: rows along the last axis.
 
 use crate::layout::Layout;
 
 /// A planned [`Sort`](crate::call::Sort).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SortPlan {
-    /// Number of rows; 0 if they are empty.
+    /// Number of rows; 0 for rows without elements.
     pub rows: usize,
-    /// Their length.
+    /// Length of a row.
     pub columns: usize,
-    /// How many first elements of each sorted row are asked for.
+    /// Number of leading elements of each sorted row in the output.
     pub kept: usize,
 }
 
 impl SortPlan {
-    /// Plans a sort of `input` into outputs of this layout; `None` if there is no axis to sort along.
+    /// Plans a sort of `input` into outputs of layout `output`. Returns `None` for 0-d arrays.
     pub fn new(input: &Layout, output: &Layout) -> Option<SortPlan> {
         let (&columns, &kept) = (input.shape().last()?, output.shape().last()?);
         Some(SortPlan { rows: input.size().checked_div(columns).unwrap_or(0), columns, kept: kept.min(columns) })
     }
 
-    /// Whether nothing is asked for.
+    /// Returns whether the output has no elements.
     pub fn is_empty(&self) -> bool {
         self.rows == 0 || self.kept == 0
     }
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_columns_and_what_is_kept() {
+    fn plans_rows_columns_and_kept_elements() {
         let plan = |input: &[usize], output: &[usize]| {
             SortPlan::new(&Layout::contiguous(input).unwrap(), &Layout::contiguous(output).unwrap()).map(|p| (p.rows, p.columns, p.kept))
         };
