@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Run the rooms with unsafe code under miri: the pool of host memory, and the CPU backend's kernels at small sizes.
+# Run unsafe code under miri: the pool of host memory, and the CPU backend's kernels at small sizes.
 #   rustup toolchain install nightly --component miri,rust-src
 #   scripts/miri.sh
 set -euo pipefail
@@ -12,4 +12,4 @@ miri() { cargo +nightly miri test --locked "$@"; }
 miri -p cuprum-core --lib -- pool:: buffer::
 miri -p cuprum-core --test memory
 miri -p cuprum-backend-cpu --lib -- cache:: threads:: transpose:: sort::vector::
-miri -p cuprum-backend-cpu --test kernels -- rooms::
+miri -p cuprum-backend-cpu --test kernels -- memory::

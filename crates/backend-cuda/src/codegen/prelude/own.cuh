@@ -1,4 +1,4 @@
-// What bodies of operations from other crates are written in, beside `op` (the CPU's: backend-cpu/src/own.rs). Integers wrap, division by
+// What bodies of operations from other crates are written in, beside `op` (the CPU's: backend-cpu/src/user_kernels.rs). Integers wrap, division by
 // zero gives zero; conversions are `cast`.
 
 namespace cuprum {
