@@ -7,7 +7,7 @@ use crate::views::{ElementsMut, Output};
 use crate::vmath::{Logarithm, Real};
 use crate::{threads, vmath};
 
-/// Blocks of four words per task.
+/// Philox blocks (four words each) per task.
 const CHUNK: usize = 1 << 13;
 /// Approximate cost per block, in cheap operations.
 const COST: usize = 40;

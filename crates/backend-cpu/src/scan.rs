@@ -74,11 +74,11 @@ trait Running: Element {
     fn of_total(total: Self::Total) -> Self;
     fn exact(self) -> Self::Exact;
     fn of_exact(exact: Self::Exact) -> Self;
-    /// An unsigned integer as wide as the float, so that tests vectorise.
+    /// Type of test bits: an unsigned integer as wide as the float, so that the tests vectorise.
     type TestBits: TestBits;
-    /// Tests for infinity or NaN, in any part.
+    /// Returns test bits that are set if any part is infinite or NaN.
     fn test_non_finite(self) -> Self::TestBits;
-    /// Tests for zero; never set for integers.
+    /// Returns test bits that are set if a float is zero; never set for integers.
     fn test_zero(self) -> Self::TestBits;
 }
 
@@ -147,7 +147,7 @@ trait Combine<T: Copy>: 'static {
     fn element(total: Self::Total) -> T;
     fn join(a: Self::Total, b: Self::Total) -> Self::Total;
     type TestBits: TestBits;
-    /// Tests whether later elements must be computed sequentially from this one.
+    /// Returns test bits that are set if later elements must be computed sequentially from this one.
     fn sticky_bits(result: T) -> Self::TestBits;
     /// Returns whether later elements must be computed sequentially from this one.
     #[inline(always)]

@@ -62,7 +62,7 @@ impl<'a> Elements<'a> {
     /// Returns the `len` elements from `start` on.
     pub fn slice(self, start: usize, len: usize) -> Elements<'a> {
         assert!(start <= self.len && len <= self.len - start, "{start}+{len} of {}", self.len);
-        // SAFETY: `start` is inside the run, or its end.
+        // SAFETY: `start` is inside the slice, or at its end.
         Elements { ptr: unsafe { self.ptr.add(start * self.dtype.itemsize()) }, len, ..self }
     }
 

@@ -12,7 +12,7 @@ use crate::views::{Elements, ElementsMut};
 
 /// Rows of a register block of the result.
 const ROWS: usize = 2;
-/// Length of a block of k.
+/// Maximum length of a block along the summed axis k.
 const DEPTH: usize = 256;
 /// Columns of a packed block of b. With [`DEPTH`] rows of 8 bytes it takes half a megabyte, which fits the second-level cache.
 const WIDTH: usize = 256;

@@ -114,7 +114,7 @@ impl<'a> SingleTile<'a> {
         let mut tile = Tile { len: self.len, row: self.len, inputs: &self.inputs, outputs };
         self.schedule.run(self.program, &[], &mut tile, &mut blocks);
         self.schedule.copy(&mut tile, &blocks, |to, value| to.copy_from(value));
-        // Fails only while the thread ends.
+        // The thread-local is inaccessible only while its thread ends; nothing is kept then.
         let _ = SPARE_SCRATCH.try_with(|spare| spare.replace(blocks));
     }
 }
@@ -317,7 +317,7 @@ impl Drop for Evaluator<'_, '_> {
     fn drop(&mut self) {
         let blocks = std::mem::take(&mut self.blocks);
         let gathered = self.gathered.drain(..).filter(|block| !block.is_empty());
-        // Fails only while the thread ends.
+        // The thread-local is inaccessible only while its thread ends; nothing is kept then.
         let _ = SPARE_SCRATCH.try_with(|spare| spare.replace(blocks));
         let _ = SPARE_GATHERED.try_with(|spare| {
             let mut spare = spare.borrow_mut();

@@ -87,7 +87,7 @@ impl Schedule {
     /// Returns the schedule of a program, from the thread's cache if possible. An error states the missing kernel.
     pub fn of(program: &Program, accesses: &[Access], results: Results) -> Result<Arc<Schedule>, Reason> {
         let slot = program.fingerprint() as usize % CACHED_SCHEDULES;
-        // Fails only while the thread ends.
+        // The thread-local is inaccessible only while its thread ends; nothing is cached then.
         let kept = SCHEDULES.try_with(|all| {
             let all = all.try_borrow().ok()?;
             all.get(slot)?.as_ref().filter(|kept| kept.is_for(program, accesses, results)).cloned()

@@ -1,4 +1,4 @@
-//! Every family of kernels against plain loops, over layouts, dtypes and numbers of threads.
+//! Compares every kernel family with simple loops, over layouts, dtypes and numbers of threads.
 
 mod contract;
 mod create;
