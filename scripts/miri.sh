@@ -12,4 +12,4 @@ miri() { cargo +nightly miri test --locked "$@"; }
 miri -p cuprum-core --lib -- pool:: buffer::
 miri -p cuprum-core --test memory
 miri -p cuprum-backend-cpu --lib -- cache:: threads:: transpose:: sort::vector::
-miri -p cuprum-backend-cpu --test kernels -- rooms::
+miri -p cuprum-backend-cpu --test kernels -- memory::

@@ -1,4 +1,4 @@
-//! Traffic between memory and the caches: lines asked for before they are read, results written past the caches.
+//! Prefetching and non-temporal stores.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -6,23 +6,23 @@ use std::cell::Cell;
 /// Bytes of a cache line.
 pub(crate) const LINE: usize = 64;
 
-/// A cache line of memory, as the unit of scratch and of what is gathered before it is written.
+/// One cache line: the unit of scratch memory and of write-combining buffers.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 pub(crate) struct Line(#[allow(dead_code)] [u8; LINE]); // read and written through pointers
 
 impl Line {
-    /// All bits 0.
+    /// A line with all bits 0.
     pub const ZERO: Line = Line([0; LINE]);
 }
 
-/// Bytes of a result from which it is written past the caches: it would not stay there, and would drive out its inputs.
+/// Output size in bytes from which stores bypass the caches. A larger output would evict its inputs before it is read.
 pub(crate) const STREAMED: usize = if cfg!(miri) { 8 << 10 } else { 16 << 20 };
 
-/// Asks for the cache line of an address, which may be anything.
+/// Prefetches the cache line of `address`, which need not be valid.
 #[inline(always)]
-pub(crate) fn prefetch<T>(address: *const T) {
-    // SAFETY: a prefetch touches nothing, whatever the address.
+pub(crate) fn prefetch_line<T>(address: *const T) {
+    // SAFETY: a prefetch never faults, whatever the address.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast())
@@ -31,29 +31,30 @@ pub(crate) fn prefetch<T>(address: *const T) {
     let _ = address;
 }
 
-/// Asks for what lies some lines behind a part of a run, where several runs are read side by side: the processor finds these
-/// by itself, but late. Only for one that [`gains_by_asking`], which a loop finds out before it begins: a call within it, even one
-/// that is never made, puts its accumulators on the stack.
+/// Prefetches memory `lines` cache lines after `part`, for loops that read several streams at once. The hardware prefetcher
+/// starts late on such streams.
+///
+/// Callers test [`benefits_from_prefetch`] before the loop. A call inside the loop spills its accumulators to the stack, even if never made.
 #[inline(always)]
-pub(crate) fn prefetch_behind<T>(part: &[T], lines: usize) {
+pub(crate) fn prefetch_at_distance<T>(part: &[T], lines: usize) {
     let start = part.as_ptr().cast::<u8>().wrapping_add(lines * LINE);
-    (0..size_of_val(part)).step_by(LINE).for_each(|at| prefetch(start.wrapping_add(at)));
+    (0..size_of_val(part)).step_by(LINE).for_each(|at| prefetch_line(start.wrapping_add(at)));
 }
 
-/// Where a loop over contiguous memory is, so that it can ask for what it reads later.
+/// Software prefetching for a loop over contiguous memory.
 ///
-/// The lines of the next block of pages are asked for across its pages: one thread of an Intel Xeon summed 256 MiB in 31 ms so, in 48 with
-/// lines asked for in order. Presumably because the processor's own prefetching ends with a page, and then goes on in all of them. One of
-/// an AMD EPYC (Zen 4) read 64 MiB in 2.1 ms when left alone and in 3.5 so: there nothing is asked for.
+/// Lines of the next block of [`Prefetch::PAGES`] pages are requested in an order that alternates between its pages. On an Intel Xeon
+/// one thread sums 256 MiB in 31 ms this way, against 48 ms with lines in order. The presumed cause is that its hardware
+/// prefetcher stops at page boundaries. An AMD Zen 4 reads 64 MiB in 2.1 ms without software prefetching and in 3.5 ms with it.
 #[derive(Clone, Copy)]
-pub(crate) struct Ahead {
+pub(crate) struct Prefetch {
     at: *const u8,
-    /// Bytes from what is read to what is asked for, in order; 0 if the next block of pages is.
+    /// Bytes between a read and its prefetch, for lines in order; 0 for the page-alternating order.
     distance: usize,
 }
 
-/// Whether the processor reads faster if it is asked for memory, and in several places at once.
-pub(crate) fn gains_by_asking() -> bool {
+/// Returns whether software prefetching is faster than the hardware prefetcher alone, which holds for Intel processors.
+pub(crate) fn benefits_from_prefetch() -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         static IS_INTEL: std::sync::LazyLock<bool> = std::sync::LazyLock::new(|| {
@@ -66,64 +67,64 @@ pub(crate) fn gains_by_asking() -> bool {
     false
 }
 
-impl Ahead {
+impl Prefetch {
     const PAGE: usize = 4096;
-    /// Pages that are begun together: two blocks fit the first-level cache.
+    /// Pages of a block: two blocks fit the first-level cache.
     const PAGES: usize = 4;
-    const BLOCK: usize = Ahead::PAGES * Ahead::PAGE;
-    /// Lines that are asked for at a time: neighbours that go to different pages.
+    const BLOCK: usize = Prefetch::PAGES * Prefetch::PAGE;
+    /// Lines requested together, from different pages.
     const LINES: usize = 2;
 
-    /// At an address, where the processor [`gains_by_asking`].
-    pub fn at(address: *const u8) -> Option<Ahead> {
-        gains_by_asking().then_some(Ahead { at: address, distance: 0 })
+    /// Starts at `address`; `None` unless the processor [`benefits_from_prefetch`].
+    pub fn at(address: *const u8) -> Option<Prefetch> {
+        benefits_from_prefetch().then_some(Prefetch { at: address, distance: 0 })
     }
 
-    /// At an address from which `bytes` were read a moment ago, by a loop that this one follows; as many are read next. The
-    /// processor does not fetch them by itself meanwhile.
-    pub fn behind(address: *const u8, bytes: usize) -> Ahead {
-        Ahead { at: address, distance: if gains_by_asking() { 0 } else { bytes } }
+    /// Starts at an address that an earlier loop read `bytes` from, where the same number of bytes is read next. The pause between
+    /// the two loops stops the hardware prefetcher.
+    pub fn following(address: *const u8, bytes: usize) -> Prefetch {
+        Prefetch { at: address, distance: if benefits_from_prefetch() { 0 } else { bytes } }
     }
 
-    /// `count` elements further on.
+    /// Advances by `count` elements.
     #[inline(always)]
-    pub fn after<T>(self, count: usize) -> Ahead {
-        Ahead { at: self.at.wrapping_add(count * size_of::<T>()), ..self }
+    pub fn advance<T>(self, count: usize) -> Prefetch {
+        Prefetch { at: self.at.wrapping_add(count * size_of::<T>()), ..self }
     }
 
-    /// Asks for as many lines of the next block as the next `count` elements take in this one.
+    /// Prefetches the lines of the next block that correspond to the next `count` elements of this one.
     #[inline(always)]
-    pub fn ask<T>(self, count: usize) {
+    pub fn issue<T>(self, count: usize) {
         if self.distance > 0 {
             let start = self.at.wrapping_add(self.distance);
-            return (0..count * size_of::<T>()).step_by(LINE).for_each(|at| prefetch(start.wrapping_add(at)));
+            return (0..count * size_of::<T>()).step_by(LINE).for_each(|at| prefetch_line(start.wrapping_add(at)));
         }
-        for at in (0..count * size_of::<T>()).step_by(Ahead::LINES * LINE) {
-            let place = (self.at.addr() + at) % Ahead::BLOCK;
-            let (turn, page) = (place / (Ahead::PAGES * LINE), place / (Ahead::LINES * LINE) % (Ahead::PAGES / Ahead::LINES));
-            let to = Ahead::BLOCK + page * Ahead::LINES * Ahead::PAGE + turn * LINE;
+        for at in (0..count * size_of::<T>()).step_by(Prefetch::LINES * LINE) {
+            let place = (self.at.addr() + at) % Prefetch::BLOCK;
+            let (turn, page) = (place / (Prefetch::PAGES * LINE), place / (Prefetch::LINES * LINE) % (Prefetch::PAGES / Prefetch::LINES));
+            let to = Prefetch::BLOCK + page * Prefetch::LINES * Prefetch::PAGE + turn * LINE;
             let line = self.at.wrapping_add(at + to - place);
-            (0..Ahead::LINES).for_each(|i| prefetch(line.wrapping_add(i * Ahead::PAGE)));
+            (0..Prefetch::LINES).for_each(|i| prefetch_line(line.wrapping_add(i * Prefetch::PAGE)));
         }
     }
 }
 
-/// Stores that pass by the caches: a line that is written whole need not be read first, which is a third of the traffic of
-/// `a + b`. They become visible to other threads when this is dropped, at the end of a thread's share of the work.
+/// Stores that bypass the caches. A fully written line is not read first, which saves a third of the traffic of `a + b`.
+/// Dropping the value makes the stores visible to other threads.
 #[derive(Default)]
 pub(crate) struct NonTemporal {
     used: Cell<bool>,
 }
 
 impl NonTemporal {
-    /// Copies bytes.
+    /// Copies `count` bytes.
     ///
     /// # Safety
-    /// `count` initialised bytes at `from`, room for them at `to`, no overlap; nobody reads them before this value is dropped.
+    /// `from` has `count` initialised bytes and `to` is valid for as many. They do not overlap. No thread reads `to` before this value is dropped.
     pub unsafe fn copy(&self, from: *const u8, to: *mut u8, count: usize) {
         let head = to.align_offset(LINE).min(count);
         let body = (count - head) / LINE * LINE;
-        // SAFETY: three parts of what the caller answers for; lines of the middle one are aligned.
+        // SAFETY: three parts of the ranges that the caller guarantees; lines of the middle part are aligned.
         unsafe {
             std::ptr::copy_nonoverlapping(from, to, head);
             self.lines(from.add(head), to.add(head), body);
@@ -131,14 +132,14 @@ impl NonTemporal {
         }
     }
 
-    /// Whole lines.
+    /// Copies whole lines.
     ///
     /// # Safety
-    /// As [`NonTemporal::copy`]; `to` is aligned to a line, `count` a multiple of one.
+    /// The contract of [`NonTemporal::copy`]; `to` is aligned to a line, and `count` is a multiple of [`LINE`].
     #[inline(always)]
     pub unsafe fn lines(&self, from: *const u8, to: *mut u8, count: usize) {
         self.used.set(true);
-        // SAFETY: as the caller says.
+        // SAFETY: the caller guarantees the same contract.
         unsafe { stores::lines(from, to, count) };
     }
 }
@@ -151,17 +152,17 @@ impl Drop for NonTemporal {
     }
 }
 
-/// The instructions of [`NonTemporal`].
+/// Streaming instructions for [`NonTemporal`].
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod stores {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
 
     /// # Safety
-    /// As [`super::NonTemporal::lines`].
+    /// The contract of [`super::NonTemporal::lines`].
     #[inline(always)]
     pub(super) unsafe fn lines(from: *const u8, to: *mut u8, count: usize) {
         for at in (0..count).step_by(size_of::<__m128i>()) {
-            // SAFETY: inside what the caller answers for; aligned to 16 bytes, as `to` is.
+            // SAFETY: inside the caller's ranges; aligned to 16 bytes, as `to` is.
             unsafe { _mm_stream_si128(to.add(at).cast(), _mm_loadu_si128(from.add(at).cast())) };
         }
     }
@@ -172,13 +173,13 @@ mod stores {
     }
 }
 
-/// Elsewhere, and for miri, which knows no such instructions: common ones.
+/// Plain copies for other processors, and for miri, which does not support the streaming instructions.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod stores {
     /// # Safety
-    /// As [`super::NonTemporal::lines`].
+    /// The contract of [`super::NonTemporal::lines`].
     pub(super) unsafe fn lines(from: *const u8, to: *mut u8, count: usize) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller guarantees valid, disjoint ranges.
         unsafe { std::ptr::copy_nonoverlapping(from, to, count) };
     }
 

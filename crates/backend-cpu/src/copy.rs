@@ -1,5 +1,5 @@
-//! Copy: each input to its region of the output. Regions are cut into pieces that lie apart in memory; a piece is copied row
-//! by row where both sides are contiguous, in square blocks where they are not.
+//! Copy: each input to its region of the output. Regions are split into pieces with disjoint memory. A piece is copied by rows
+//! where both sides are contiguous, and by square blocks otherwise.
 
 use cuprum_core::array::Array;
 use cuprum_core::call;
@@ -8,8 +8,9 @@ use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{Call, Element, Outcome, Result, StoredArray, Work, decline, with_dtype};
 
 use crate::cache::STREAMED;
-use crate::raw::{Elements, ElementsMut, Grid, Output, copy_grid};
+use crate::strided::{Grid, copy_grid};
 use crate::threads;
+use crate::views::{Elements, ElementsMut, Output};
 
 /// The Copy kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
@@ -28,7 +29,7 @@ struct Nest {
     target: Strides,
 }
 
-/// Copies all elements of `input` to the places of `region` within `out`.
+/// Copies all elements of `input` to `region` of `out`.
 pub(crate) fn copy(input: &StoredArray, region: &Layout, out: ElementsMut) -> Result<()> {
     let plan = LoopPlan::new(&[input.layout(), region]);
     let nest = Nest { source: plan.strides[0].clone(), target: plan.strides[1].clone(), dims: plan.dims };
@@ -37,7 +38,7 @@ pub(crate) fn copy(input: &StoredArray, region: &Layout, out: ElementsMut) -> Re
     }
     let source = Elements::buffer(input)?;
     let pieces = pieces(&nest, threads::worth(plan.size) * 4);
-    // The target of a piece reaches up to where the next one begins, so pieces can be handed out as parts of one slice.
+    // The target of a piece ends before the next one begins, so pieces can be written as parts of one slice.
     let mut rest = out;
     let mut position = 0;
     let mut tasks = Vec::with_capacity(pieces.len());
@@ -60,18 +61,18 @@ pub(crate) fn copy(input: &StoredArray, region: &Layout, out: ElementsMut) -> Re
     Ok(())
 }
 
-/// Part of the loop whose target lies in one stretch of memory.
+/// A part of the loop whose target is one range of memory.
 struct Piece {
     nest: Nest,
     source: isize,
     target: usize,
-    /// Elements from the piece's first to one past its last.
+    /// Number of elements from the piece's first to its last.
     extent: usize,
 }
 
-/// Cuts the loop along its outermost axes into about `wanted` pieces, in memory order.
+/// Splits the loop along its outermost axes into about `wanted` pieces, in memory order.
 fn pieces(nest: &Nest, wanted: usize) -> Vec<Piece> {
-    let mut depth = 0; // axes taken apart entirely
+    let mut depth = 0; // axes that are split completely
     let mut outer = 1;
     while depth + 1 < nest.dims.len() && outer * nest.dims[depth] < wanted {
         outer *= nest.dims[depth];
@@ -107,7 +108,7 @@ fn pieces(nest: &Nest, wanted: usize) -> Vec<Piece> {
     pieces
 }
 
-/// Copies a piece: its two fastest axes, the target's and the source's, as grids; the others by counting.
+/// Copies a piece. The axis with the target's smallest stride and the one with the source's form a grid; loops go over the others.
 fn copy_piece<T: Element>(source: &[T], from: isize, target: &mut [T], nest: &Nest, streamed: bool) {
     let ndim = nest.dims.len();
     let Some(columns) = ndim.checked_sub(1) else {

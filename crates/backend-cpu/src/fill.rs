@@ -1,11 +1,11 @@
-//! Fill: values made from nothing.
+//! Fill: constants, ranges and identity matrices.
 
 use cuprum_core::{Call, Complex, DType, Element, Fill, Kind, Outcome, Result, Scalar, Work, bf16, decline, f16, with_dtype};
 
 use crate::elementwise::half::to_odd_f32;
 use crate::elementwise::loops::splat;
-use crate::raw::{ElementsMut, Output, element};
 use crate::threads;
+use crate::views::{ElementsMut, Output, element};
 
 /// Elements per task.
 const CHUNK: usize = 1 << 15;
@@ -35,15 +35,15 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     call.done([output.finish()])
 }
 
-/// Runs `body` on chunks of the output, with the number of each one's first element.
+/// Calls `body` for chunks of the output, with the index of the chunk's first element.
 fn chunks(elements: ElementsMut, body: impl Fn(usize, ElementsMut) + Sync) {
     let cost = elements.len();
     threads::for_each(elements.chunks(CHUNK).enumerate(), cost, || (), |_, (i, run)| body(i * CHUNK, run));
 }
 
-/// A number that float64 or complex128 values are stored as.
+/// Element types that complex128 values are converted to.
 pub(crate) trait FromWide: Element {
-    /// Rounded once; to an int truncated and saturated.
+    /// Converts with one rounding; integers truncate and saturate.
     fn from_wide(value: Complex<f64>) -> Self;
 }
 macro_rules! from_wide {
@@ -62,7 +62,7 @@ from_wide! {
     Complex<f32>: v => Complex::new(v.re as f32, v.im as f32), Complex<f64>: v => v,
 }
 
-/// `start + i * step` in the output's dtype: 128-bit integers that wrap, float32 for the 16-bit floats, complex by its real part.
+/// `start + i * step` in the output's dtype: wrapping 128-bit integers, float32 for the 16-bit floats, the real part of complex numbers.
 fn arange(elements: ElementsMut, start: Scalar, step: Scalar) {
     let dtype = elements.dtype();
     match dtype.kind() {
@@ -112,7 +112,7 @@ fn eye(elements: ElementsMut, columns: usize, k: i64) {
             let values = run.typed::<T>();
             values.fill(T::default());
             let one: T = element(Scalar::Int(1));
-            // The one of each row that this chunk touches, if it lies in the chunk.
+            // The row's one is in this chunk only if its index is.
             for row in first / columns..(first + values.len()).div_ceil(columns) {
                 let column = row as i128 + k as i128;
                 if (0..columns as i128).contains(&column)

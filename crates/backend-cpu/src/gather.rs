@@ -1,4 +1,4 @@
-//! Gather: elements at given indices along an axis. Indices are checked on the way; a bad one is an error that names it.
+//! Gather: elements at given indices along an axis. Indices are checked during the gather; the error names an invalid one.
 
 use cuprum_core::call;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,18 +8,18 @@ use cuprum_core::buffer::offsets;
 use cuprum_core::{Call, DType, Element, Error, Layout, Outcome, Result, Work, decline, with_dtype};
 use smallvec::SmallVec;
 
-use crate::cache::prefetch;
-use crate::raw::{Elements, ElementsMut, Output, Room, for_op};
+use crate::cache::prefetch_line;
 use crate::threads;
+use crate::views::{Elements, ElementsMut, HostVec, Output, for_op};
 
-/// Elements per task, about.
+/// Approximate elements per task.
 const CHUNK: usize = 1 << 15;
-/// How many indices ahead elements are asked for.
-const AHEAD: usize = 32;
-/// Cheap operations that a random read costs, about.
+/// Prefetch distance, in indices.
+const PREFETCH_DISTANCE: usize = 32;
+/// Approximate cost of a random read, in cheap operations.
 const COST: usize = 4;
 
-/// The axis that is read along, in elements of the source.
+/// The gathered axis of the source, in elements.
 #[derive(Clone, Copy)]
 struct Axis {
     start: isize,
@@ -28,33 +28,33 @@ struct Axis {
 }
 
 impl Axis {
-    /// Whether the axis has this index; negative ones count from its end.
-    fn has(self, index: i64) -> bool {
+    /// Returns whether the index is valid. Negative indices count from the end.
+    fn contains(self, index: i64) -> bool {
         let extent = self.extent as i64;
         (-extent..extent).contains(&index)
     }
 
-    /// Place of an index that the axis has.
+    /// Returns the offset of a valid index.
     fn at(self, index: i64) -> isize {
         let from_end = if index < 0 { self.extent as i64 } else { 0 };
         self.start.wrapping_add((index.wrapping_add(from_end) as isize).wrapping_mul(self.stride))
     }
 }
 
-/// A number of an element on the axis.
+/// Integer types of indices.
 trait Index: Element + Into<i64> {}
 impl Index for i32 {}
 impl Index for i64 {}
 
-/// Where the elements lie that belong to one index.
+/// The axes after the gathered one: the elements that belong to one index.
 enum Inner<'a> {
-    /// One after the other.
+    /// Contiguous elements.
     Run(usize),
-    /// At these offsets.
+    /// Elements at these offsets.
     Offsets(&'a [isize]),
 }
 
-/// The axes outside the one that is read along, without those of one point and with neighbours joined where they are one.
+/// The axes before the gathered one, without axes of length 1 and with contiguous neighbours merged.
 struct Outer(SmallVec<[(usize, isize); 4]>);
 
 impl Outer {
@@ -69,7 +69,7 @@ impl Outer {
         Outer(axes)
     }
 
-    /// Offset of a point in C order.
+    /// Returns the offset of a point in C order.
     #[inline]
     fn offset(&self, mut n: usize) -> isize {
         let Some((&(_, first), rest)) = self.0.split_first() else { return 0 };
@@ -89,45 +89,45 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     };
     let layout = source.layout();
     let indices = Elements::contiguous(indices)?;
-    // Offsets of what lies outside and inside the axis, in C order; the axis itself is stepped through.
+    // Offsets of the axes before and after the gathered one, in C order.
     let part = |axes: std::ops::Range<usize>| (&layout.shape()[axes.clone()], &layout.strides()[axes]);
     let ((shape, strides), (inner_shape, inner_strides)) = (part(0..*axis), part(*axis + 1..layout.ndim()));
     let outer = Outer::new(shape, strides);
     let inner_layout = Layout::strided(inner_shape, inner_strides, 0)?;
-    let mut places;
+    let mut inner_offsets;
     let inner = match inner_layout.is_c_contiguous() {
         true => Inner::Run(inner_layout.size()),
         false => {
-            places = Room::<isize>::new(inner_layout.size()).map_err(|e| for_op(call, e))?;
-            places.records().iter_mut().zip(offsets(&inner_layout)).for_each(|(place, offset)| *place = offset);
-            Inner::Offsets(places.records())
+            inner_offsets = HostVec::<isize>::new(inner_layout.size()).map_err(|e| for_op(call, e))?;
+            inner_offsets.records().iter_mut().zip(offsets(&inner_layout)).for_each(|(to, offset)| *to = offset);
+            Inner::Offsets(inner_offsets.records())
         }
     };
-    let along = Axis { start: layout.offset() as isize, stride: layout.strides()[*axis], extent: layout.shape()[*axis] };
+    let axis_range = Axis { start: layout.offset() as isize, stride: layout.strides()[*axis], extent: layout.shape()[*axis] };
 
     let mut output = Output::allocate(call, 0)?;
     let elements = output.elements()?;
     let buffer = Elements::buffer(source)?;
     let outside = match indices.dtype() {
-        DType::I32 => gather::<i32>(buffer, along, &outer, &inner, indices.typed(), elements),
-        _ => gather::<i64>(buffer, along, &outer, &inner, indices.typed(), elements),
+        DType::I32 => gather::<i32>(buffer, axis_range, &outer, &inner, indices.typed(), elements),
+        _ => gather::<i64>(buffer, axis_range, &outer, &inner, indices.typed(), elements),
     };
     match outside {
-        Some(index) => Err(Error::Index { op: call.op.name(), index, axis: *axis, size: along.extent }),
+        Some(index) => Err(Error::Index { op: call.op.name(), index, axis: *axis, size: axis_range.extent }),
         None => call.done([output.finish()]),
     }
 }
 
-/// Gathers by indices of either type. Returns the first one that the axis has not.
-fn gather<I: Index>(source: Elements, along: Axis, outer: &Outer, inner: &Inner, indices: &[I], out: ElementsMut) -> Option<i64> {
+/// Gathers by indices of either type. Returns the first invalid index.
+fn gather<I: Index>(source: Elements, axis_range: Axis, outer: &Outer, inner: &Inner, indices: &[I], out: ElementsMut) -> Option<i64> {
     let good = with_dtype!(source.dtype(), T => match inner {
-        Inner::Run(1) if outer.0.is_empty() => single(source.typed::<T>(), along, indices, out),
-        _ => rows(source.typed::<T>(), along, outer, inner, indices, out),
+        Inner::Run(1) if outer.0.is_empty() => single(source.typed::<T>(), axis_range, indices, out),
+        _ => rows(source.typed::<T>(), axis_range, outer, inner, indices, out),
     });
-    if good { None } else { indices.iter().map(|&i| i.into()).find(|&i| !along.has(i)) }
+    if good { None } else { indices.iter().map(|&i| i.into()).find(|&i| !axis_range.contains(i)) }
 }
 
-/// One element an index. Returns whether the axis has all of them.
+/// Gathers one element per index. Returns whether all indices are valid.
 fn single<T: Element, I: Index>(values: &[T], axis: Axis, indices: &[I], out: ElementsMut) -> bool {
     let good = AtomicBool::new(true);
     let tasks = out.chunks(CHUNK).zip(indices.chunks(CHUNK));
@@ -136,13 +136,13 @@ fn single<T: Element, I: Index>(values: &[T], axis: Axis, indices: &[I], out: El
         indices.len().saturating_mul(COST),
         || (),
         |_, (run, indices)| {
-            if !indices.iter().fold(true, |good, &i| good & axis.has(i.into())) {
+            if !indices.iter().fold(true, |good, &i| good & axis.contains(i.into())) {
                 good.store(false, Ordering::Relaxed);
                 return;
             }
             for (n, (out, &i)) in run.typed::<T>().iter_mut().zip(indices).enumerate() {
-                if let Some(&later) = indices.get(n + AHEAD) {
-                    prefetch(values.as_ptr().wrapping_offset(axis.at(later.into())));
+                if let Some(&later) = indices.get(n + PREFETCH_DISTANCE) {
+                    prefetch_line(values.as_ptr().wrapping_offset(axis.at(later.into())));
                 }
                 *out = values[axis.at(i.into()) as usize];
             }
@@ -151,9 +151,9 @@ fn single<T: Element, I: Index>(values: &[T], axis: Axis, indices: &[I], out: El
     good.into_inner()
 }
 
-/// What lies inside the axis for each index, for each point outside it.
+/// Gathers the inner elements of each index, for each outer point. Returns whether all indices are valid.
 fn rows<T: Element, I: Index>(values: &[T], axis: Axis, outer: &Outer, inner: &Inner, indices: &[I], out: ElementsMut) -> bool {
-    if !indices.iter().fold(true, |good, &i| good & axis.has(i.into())) {
+    if !indices.iter().fold(true, |good, &i| good & axis.contains(i.into())) {
         return false;
     }
     let (len, cost) = match inner {

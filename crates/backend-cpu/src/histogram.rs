@@ -1,7 +1,7 @@
-//! Histogram: how many values fall in each bin, or the sums of their weights.
+//! Histogram: counts of values per bin, or sums of their weights.
 //!
-//! A tile of values becomes a tile of bin numbers, which are then counted. Every thread has counters of its own; sums of weights
-//! are cut at places fixed by sizes alone and merged in order, so that they do not depend on the number of threads.
+//! Each tile of values becomes a tile of bin numbers, which are then counted. Threads count separately. Sums of weights are split
+//! at indices that depend only on sizes and merged in order, so they do not depend on the number of threads.
 
 use cuprum_core::call;
 use std::ops::{Add, Mul, Sub};
@@ -9,23 +9,23 @@ use std::ops::{Add, Mul, Sub};
 use cuprum_core::array::Array;
 use cuprum_core::{Binning, Call, DType, Element, Outcome, Result, Work, decline};
 
-use crate::raw::{Elements, Output, Room};
 use crate::search;
 use crate::simd::{Loop, dispatch};
 use crate::threads;
 use crate::tile::{Compiled, Evaluator, MAX_TILE, Nest, Results};
+use crate::views::{Elements, HostVec, Output};
 
-/// Fewest points of a task.
+/// Minimum points per task.
 const CHUNK: usize = 1 << 16;
-/// Points of a task for each bin, at the least.
+/// Minimum points per task and bin.
 const PER_BIN: usize = 4;
-/// Bins from which one task counts into the result itself: counters of its own would cost more memory than the result.
-const MANY: usize = 1 << 12;
-/// Most tasks of a sum of weights.
-const SUMS: usize = 64;
-/// Counters of a bin, as an increment waits for the one before of the same counter.
+/// Maximum bins for separate counters. With more bins, a small input is counted by one task directly into the result.
+const MAX_OWN_BINS: usize = 1 << 12;
+/// Maximum tasks of a sum of weights.
+const MAX_SUM_TASKS: usize = 64;
+/// Counters per bin. Several counters shorten the dependency chain between increments.
 const SETS: usize = 4;
-/// Cheap operations that a point costs, about.
+/// Approximate cost per point, in cheap operations.
 const COST: usize = 4;
 
 /// The Histogram kernel.
@@ -46,8 +46,8 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         (Binning::Number { weighted: false }, None) => count(&compiled, size, Numbers(bins), out.typed())?,
         (Binning::Number { weighted: true }, Some(weights)) => sum(&compiled, weights.typed(), out.typed())?,
         (Binning::Edges { even }, Some(edges)) => match edges.dtype() {
-            DType::F32 => between::<f32>(&compiled, size, edges.typed(), *even, out.typed())?,
-            DType::F64 => between::<f64>(&compiled, size, edges.typed(), *even, out.typed())?,
+            DType::F32 => count_between::<f32>(&compiled, size, edges.typed(), *even, out.typed())?,
+            DType::F64 => count_between::<f64>(&compiled, size, edges.typed(), *even, out.typed())?,
             _ => decline!("edges that are neither float32 nor float64"),
         },
         _ => decline!("bins without edges or weights"),
@@ -55,15 +55,15 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     call.done([output.finish()])
 }
 
-/// What makes bin numbers of values.
+/// Maps values to bin numbers.
 trait Bins: Sync {
-    /// The values' type.
+    /// Type of the values.
     type Value: Element;
-    /// Writes the bin of each value; the number of bins for those outside.
+    /// Writes the bin of each value, or the number of bins for a value outside.
     fn find(&self, values: &[Self::Value], bins: &mut [i64]);
 }
 
-/// Values that are bin numbers.
+/// Bins for values that are bin numbers. Holds the number of bins.
 struct Numbers(usize);
 
 impl Bins for Numbers {
@@ -77,11 +77,11 @@ impl Bins for Numbers {
 /// Counts the values in each bin.
 fn count<B: Bins>(compiled: &Compiled, size: usize, bins: B, out: &mut [i64]) -> Result<()> {
     let cost = size.saturating_mul(compiled.cost() + COST);
-    // Counters are of 32 bits.
+    // Counters have 32 bits.
     let chunk = size.div_ceil(threads::worth(cost)).max(CHUNK).max(PER_BIN.saturating_mul(out.len())).min(u32::MAX as usize);
     let tile = compiled.tile();
     out.fill(0);
-    if size <= chunk && out.len() > MANY {
+    if size <= chunk && out.len() > MAX_OWN_BINS {
         let (mut evaluator, mut found) = (Evaluator::new(compiled), [0; MAX_TILE]);
         for start in (0..size).step_by(tile) {
             let found = &mut found[..tile.min(size - start)];
@@ -96,8 +96,8 @@ fn count<B: Bins>(compiled: &Compiled, size: usize, bins: B, out: &mut [i64]) ->
         || Evaluator::new(compiled),
         |evaluator, start| {
             let end = size.min(start + chunk.next_multiple_of(tile));
-            let mut room = Room::<[u32; SETS]>::new(out.len() + 1)?;
-            let counts = room.records();
+            let mut counters = HostVec::<[u32; SETS]>::new(out.len() + 1)?;
+            let counts = counters.records();
             counts.fill([0; SETS]);
             let mut found = [0; MAX_TILE];
             for start in (start..end).step_by(tile) {
@@ -112,7 +112,7 @@ fn count<B: Bins>(compiled: &Compiled, size: usize, bins: B, out: &mut [i64]) ->
                 fours.iter().for_each(|four| (0..SETS).for_each(|set| add(four[set], set)));
                 rest.iter().for_each(|&bin| add(bin, 0));
             }
-            Ok(room)
+            Ok(counters)
         },
     )?;
     for counts in counts {
@@ -121,13 +121,13 @@ fn count<B: Bins>(compiled: &Compiled, size: usize, bins: B, out: &mut [i64]) ->
     Ok(())
 }
 
-/// Adds up the weights of the values, which are bin numbers, in each bin.
+/// Sums the weights of the values in each bin. The values are bin numbers.
 fn sum(compiled: &Compiled, weights: &[f64], out: &mut [f64]) -> Result<()> {
     let size = weights.len();
     let tile = compiled.tile();
-    let chunk = CHUNK.max(PER_BIN.saturating_mul(out.len())).max(size.div_ceil(SUMS));
+    let chunk = CHUNK.max(PER_BIN.saturating_mul(out.len())).max(size.div_ceil(MAX_SUM_TASKS));
     out.fill(0.0);
-    if size <= chunk && out.len() > MANY {
+    if size <= chunk && out.len() > MAX_OWN_BINS {
         add_weights(&mut Evaluator::new(compiled), tile, 0, weights, out);
         return Ok(());
     }
@@ -137,7 +137,7 @@ fn sum(compiled: &Compiled, weights: &[f64], out: &mut [f64]) -> Result<()> {
         size.saturating_mul(compiled.cost() + COST),
         || Evaluator::new(compiled),
         |evaluator, start| {
-            let mut sums = Room::<f64>::new(out.len())?;
+            let mut sums = HostVec::<f64>::new(out.len())?;
             sums.records().fill(0.0);
             add_weights(evaluator, tile, start, &weights[start..size.min(start + chunk)], sums.records());
             Ok(sums)
@@ -149,7 +149,7 @@ fn sum(compiled: &Compiled, weights: &[f64], out: &mut [f64]) -> Result<()> {
     Ok(())
 }
 
-/// Adds weights to the bins that the values from `start` on name.
+/// Adds weights to the bins of the values from `start` on.
 fn add_weights(evaluator: &mut Evaluator, tile: usize, start: usize, weights: &[f64], sums: &mut [f64]) {
     for (i, weights) in weights.chunks(tile).enumerate() {
         let numbers = evaluator.read(start + i * tile, weights.len()).typed::<i64>();
@@ -162,37 +162,37 @@ fn add_weights(evaluator: &mut Evaluator, tile: usize, start: usize, weights: &[
 }
 
 /// Counts the values between edges.
-fn between<T: Float>(compiled: &Compiled, size: usize, edges: &[T], even: bool, out: &mut [i64]) -> Result<()> {
+fn count_between<T: Float>(compiled: &Compiled, size: usize, edges: &[T], even: bool, out: &mut [i64]) -> Result<()> {
     match Even::new(edges).filter(|_| even) {
         Some(bins) => count(compiled, size, bins, out),
         None => count(compiled, size, Uneven(edges), out),
     }
 }
 
-/// Bins between any edges.
+/// Bins between arbitrary edges.
 struct Uneven<'a, T>(&'a [T]);
 
 impl<T: Float> Bins for Uneven<'_, T> {
     type Value = T;
     fn find(&self, values: &[T], bins: &mut [i64]) {
         let Some((&last, left)) = self.0.split_last() else { return };
-        search::places(left, values, |edge, v| edge <= v, |v| v, bins);
+        search::count_before(left, values, |edge, v| edge <= v, |v| v, bins);
         for (bin, &v) in bins.iter_mut().zip(values) {
             *bin = if *bin > 0 && v <= last { *bin - 1 } else { left.len() as i64 };
         }
     }
 }
 
-/// A floating type, with what [`Even`] computes.
+/// Arithmetic of [`Even`].
 trait Float: Element + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> {
     /// Distance from 1 to the next number.
     const EPSILON: Self;
-    /// From it on, numbers are whole.
+    /// The least power of two from which all numbers are integers.
     const WHOLE: Self;
     fn of(x: f64) -> Self;
     fn wide(self) -> f64;
     fn abs(self) -> Self;
-    /// How far a number from [`Float::WHOLE`] to its double is above it.
+    /// Returns the distance from [`Float::WHOLE`] of a number between it and its double.
     fn above_whole(self) -> i64;
 }
 macro_rules! float {
@@ -211,39 +211,39 @@ macro_rules! float {
 }
 float! { f32 23 f64 52 }
 
-/// Even bins: a value's bin follows from its distance to the first edge, unless it is so near to an edge that rounding may
-/// decide; then the edges beside it are looked at.
+/// Bins of equal width. The distance from the first edge determines the bin. Near an edge, rounding may be off by one bin, so the
+/// value is compared with the edges.
 struct Even<'a, T> {
     edges: &'a [T],
     first: T,
     last: T,
     bins: T,
-    /// Bins per distance.
+    /// Bins per unit of distance.
     scale: T,
-    /// Distance to an edge, in bins, up to which rounding may decide.
+    /// Distance to an edge, in bins, within which rounding may be off by one bin.
     near: T,
 }
 
-/// Marks a value near to an edge, in place of its bin.
+/// Marks a value near an edge, instead of its bin.
 const NEAR: i64 = -1;
 
 impl<'a, T: Float> Even<'a, T> {
-    /// `None` where rounding decides about whole bins.
+    /// Returns `None` if rounding errors may exceed a bin.
     fn new(edges: &'a [T]) -> Option<Even<'a, T>> {
         let (&first, &last) = (edges.first()?, edges.last()?);
         let bins = (edges.len() - 1) as f64;
         let (low, high, epsilon) = (first.wide(), last.wide(), T::EPSILON.wide());
         let scale = bins / (high - low);
-        // Rounding of edges, of the difference, the factor and the product.
+        // Rounding of the edges, the difference, the factor and the product.
         let near = epsilon * (4.0 * bins + 4.0 * low.abs().max(high.abs()) * scale);
         let bounded = bins < T::WHOLE.wide() / 4.0 && near < 0.25 && T::of(high - low).wide().is_finite() && T::of(scale).wide() > 0.0;
         bounded.then(|| Even { edges, first, last, bins: T::of(bins), scale: T::of(scale), near: T::of(near) })
     }
 
-    /// The bin of a value that is near to the lower edge of bin `beside`.
-    fn decide(&self, value: T, beside: usize) -> usize {
+    /// Returns the bin of a value near the lower edge of bin `nearest`.
+    fn decide(&self, value: T, nearest: usize) -> usize {
         let last_bin = self.edges.len() - 2;
-        let guess = beside.min(last_bin);
+        let guess = nearest.min(last_bin);
         let guess = if value < self.edges[guess] { guess.saturating_sub(1) } else { guess };
         if self.edges[guess] <= value && (value < self.edges[guess + 1] || guess == last_bin) {
             return guess;
@@ -251,15 +251,15 @@ impl<'a, T: Float> Even<'a, T> {
         self.edges[..=last_bin].partition_point(|edge| *edge <= value).saturating_sub(1)
     }
 
-    /// A value's distance to the first edge in bins, and the nearest whole number with [`Float::WHOLE`] added.
+    /// Returns a value's distance from the first edge in bins, and the nearest integer plus [`Float::WHOLE`].
     #[inline(always)]
-    fn place(&self, value: T) -> (T, T) {
+    fn locate(&self, value: T) -> (T, T) {
         let place = (value - self.first) * self.scale;
         (place, place + T::WHOLE)
     }
 }
 
-/// The bins of values, or [`NEAR`].
+/// Computes bins, with [`NEAR`] for values near an edge. Returns whether there are any.
 struct EvenLoop<'a, T>(&'a Even<'a, T>, &'a [T], &'a mut [i64]);
 
 impl<T: Float> Loop for EvenLoop<'_, T> {
@@ -270,7 +270,7 @@ impl<T: Float> Loop for EvenLoop<'_, T> {
         let outside = even.bins.wide() as i64;
         let mut all = 0;
         for (bin, &value) in bins.iter_mut().zip(values) {
-            let (place, nearest) = even.place(value);
+            let (place, nearest) = even.locate(value);
             let edge = nearest - T::WHOLE;
             let found = nearest.above_whole() - (place < edge) as i64;
             let found = if (place - edge).abs() <= even.near { NEAR } else { found };
@@ -286,7 +286,7 @@ impl<T: Float> Bins for Even<'_, T> {
     fn find(&self, values: &[T], bins: &mut [i64]) {
         if dispatch(EvenLoop(self, values, bins)) {
             for (bin, &value) in bins.iter_mut().zip(values).filter(|(bin, _)| **bin == NEAR) {
-                *bin = self.decide(value, self.place(value).1.above_whole() as usize) as i64;
+                *bin = self.decide(value, self.locate(value).1.above_whole() as usize) as i64;
             }
         }
     }

@@ -1,10 +1,10 @@
 //! The CPU backend of cuprum: the base accelerator `cpu` of device `cpu`.
 //!
-//! It takes every call of its families, so that other CPU accelerators may decline. A fused expression is evaluated tile by
-//! tile in L1 (`tile`), on rayon's threads (`threads`), by loops compiled for several SIMD levels (`simd`). Sums are pairwise
-//! with a tree fixed by length: no result depends on the number of threads.
+//! The base device implements every family, so that other CPU accelerators may decline any call. A fused expression is
+//! evaluated in tiles that fit L1 (`tile`), on rayon's threads (`threads`), by loops compiled for several SIMD levels (`simd`).
+//! Sums are pairwise, with a tree fixed by the length: no result depends on the number of threads.
 //!
-//! Linked in by naming it (`use cuprum_backend_cpu as _;`), or made known by [`register`] in static libraries.
+//! An application links the backend by naming it (`use cuprum_backend_cpu as _;`). Static libraries call [`register`].
 #![deny(unsafe_code)]
 
 mod cache;
@@ -14,10 +14,8 @@ mod elementwise;
 mod fill;
 mod gather;
 mod histogram;
-#[doc(hidden)]
-pub mod own;
+mod native;
 mod random;
-mod raw;
 mod reduce;
 mod rows;
 mod scan;
@@ -25,9 +23,13 @@ mod search;
 mod select;
 mod simd;
 mod sort;
+mod strided;
 mod threads;
 mod tile;
 mod transpose;
+#[doc(hidden)]
+pub mod user_kernels;
+mod views;
 mod vmath;
 
 use cuprum_core::buffer::HostDriver;
@@ -68,7 +70,7 @@ pub static CPU: Accelerator = Accelerator {
 
 inventory::submit! { Registration(&CPU) }
 
-/// Makes the backend known, where `inventory` cannot (static libraries). Twice is fine.
+/// Registers the backend where `inventory` cannot, as in static libraries. A second call has no effect.
 pub fn register() -> Result<()> {
     cuprum_core::register(&CPU)
 }
@@ -83,7 +85,7 @@ fn info() -> DeviceInfo {
     }
 }
 
-/// The processor's product name, where the system says.
+/// Returns the processor's product name, or the architecture if the system does not report one.
 fn processor_name() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let line = text.lines().find(|l| l.starts_with("model name"));

@@ -1,15 +1,15 @@
-//! Random: Philox 4x32-10, block by block; the bits are those of every other device.
+//! Random: Philox 4x32-10 by blocks, with the same bits as every other device.
 
 use cuprum_core::{Call, DType, Distribution, Outcome, Random, Result, Work, bf16, decline, f16};
 
-use crate::raw::{ElementsMut, Output};
 use crate::simd::{Fill, Isa, fill};
+use crate::views::{ElementsMut, Output};
 use crate::vmath::{Logarithm, Real};
 use crate::{threads, vmath};
 
-/// Blocks of four words per task.
+/// Philox blocks (four words each) per task.
 const CHUNK: usize = 1 << 13;
-/// Cheap operations that a block of words costs, about.
+/// Approximate cost per block, in cheap operations.
 const COST: usize = 40;
 
 /// The Random kernel.
@@ -97,21 +97,21 @@ fn draw(random: &Random, block: u64, run: ElementsMut) {
     }
 }
 
-/// Blocks computed side by side: a register of words.
+/// Blocks computed in parallel: one SIMD register per word.
 const LANES: usize = 16;
 
-/// A number of each of [`LANES`] blocks.
+/// One number per block, for [`LANES`] blocks.
 type Lanes<T> = [T; LANES];
 
-/// What blocks of words are made into: N elements of each.
+/// Converts blocks of random words to N elements each.
 trait Make<const N: usize> {
-    /// An element.
+    /// Element type.
     type Item: Copy;
-    /// Elements of the first of [`LANES`] blocks.
+    /// Writes the elements of the first blocks, as many as `out` holds.
     fn make<I: Isa>(&self, words: &[Lanes<u32>; 4], out: &mut [[Self::Item; N]]);
 }
 
-/// One block after the other.
+/// Converts block by block.
 impl<T: Copy, F: Fn([u32; 4]) -> [T; N], const N: usize> Make<N> for F {
     type Item = T;
     #[inline(always)]
@@ -122,7 +122,7 @@ impl<T: Copy, F: Fn([u32; 4]) -> [T; N], const N: usize> Make<N> for F {
     }
 }
 
-/// Normally distributed numbers of which the elements are made.
+/// Normally distributed elements.
 struct Normal<T, F> {
     mean: T,
     std: T,
@@ -162,14 +162,14 @@ impl<T: Copy, F: Fn(f32) -> T> Make<4> for Normal<f32, F> {
 }
 
 impl<R: Real, T, F: Fn(R) -> T> Normal<R, F> {
-    /// The element of a number of mean 0 and deviation 1.
+    /// Converts a standard normal number to an element.
     #[inline(always)]
     fn scaled(&self, x: R) -> T {
         (self.finish)(self.mean + self.std * x)
     }
 }
 
-/// Two normal numbers of each two uniform ones in [0, 1) (Box and Muller, 1958).
+/// Two standard normal numbers from each pair of uniform numbers in [0, 1) (Box and Muller, 1958).
 #[inline(always)]
 fn box_muller<I: Isa, T: Logarithm>(u: &Lanes<T>, v: &Lanes<T>) -> [Lanes<T>; 2] {
     let mut numbers = [*u, *v];
@@ -182,7 +182,7 @@ fn box_muller<I: Isa, T: Logarithm>(u: &Lanes<T>, v: &Lanes<T>) -> [Lanes<T>; 2]
     numbers
 }
 
-/// Fills a slice with elements from block `first` on.
+/// Fills a slice with elements of the blocks from `first` on.
 fn draws<M: Make<N>, const N: usize>(random: &Random, first: u64, out: &mut [M::Item], make: M) {
     fill(Draws { key: random.key, first, make }, out)
 }
@@ -211,10 +211,10 @@ impl<M: Make<N>, const N: usize> Fill for Draws<M, N> {
     }
 }
 
-/// The words of [`LANES`] blocks from `first` on: Philox 4x32-10.
+/// Returns the words of [`LANES`] blocks from `first` on, by Philox 4x32-10.
 #[inline(always)]
 fn words(key: u64, first: u64) -> [Lanes<u32>; 4] {
-    // Words are the low halves of these, as one multiplication of the halves' is one instruction; nobody looks at the others.
+    // Each word is the low half of a u64, as multiplying low halves is one SIMD instruction. The high halves are ignored.
     let (mut a, mut b, mut c, mut d) = ([0; LANES], [0; LANES], [0; LANES], [0; LANES]);
     for lane in 0..LANES {
         a[lane] = first.wrapping_add(lane as u64);
@@ -235,7 +235,7 @@ fn words(key: u64, first: u64) -> [Lanes<u32>; 4] {
     words
 }
 
-/// Two words as one number.
+/// Combines two words into one number.
 #[inline(always)]
 fn pair(low: u32, high: u32) -> u64 {
     low as u64 | (high as u64) << 32
@@ -256,7 +256,7 @@ fn unit_f32(word: u32) -> f32 {
     (word >> 8) as f32 * 2f32.powi(-24)
 }
 
-/// A round of Philox 4x32 (Salmon et al., SC 2011) on the low halves.
+/// One round of Philox 4x32 (Salmon et al., SC 2011) on the low halves.
 #[inline(always)]
 fn round(key: [u32; 2], [a, b, c, d]: [u64; 4]) -> [u64; 4] {
     const LOW: u64 = u32::MAX as u64;
@@ -264,7 +264,7 @@ fn round(key: [u32; 2], [a, b, c, d]: [u64; 4]) -> [u64; 4] {
     [(q >> 32) ^ b ^ key[0] as u64, q, (p >> 32) ^ d ^ key[1] as u64, p]
 }
 
-/// The key of the next round.
+/// Returns the key of the next round.
 #[inline(always)]
 fn next_key(key: [u32; 2]) -> [u32; 2] {
     [key[0].wrapping_add(0x9E37_79B9), key[1].wrapping_add(0xBB67_AE85)]
@@ -293,7 +293,7 @@ mod tests {
         }
     }
 
-    /// The known answers of Random123's distribution.
+    /// Known answers from Random123.
     #[test]
     fn known_answers() {
         assert_eq!(philox_full([0; 2], [0; 4]), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
@@ -302,7 +302,7 @@ mod tests {
         assert_eq!(philox_full([0xa409_3822, 0x299f_31d0], pi), [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]);
     }
 
-    /// Against the C library's functions, with blocks side by side, alone, and cut off.
+    /// Compares with the standard library's functions: full registers, single blocks and partial blocks.
     #[test]
     fn normal_numbers_are_box_and_mullers() {
         fn check<T: Real, const N: usize>(len: usize, got: Vec<T>, uniform: impl Fn([u32; 4]) -> [f64; N], ulp: f64) {

@@ -1,5 +1,6 @@
-//! Rows: an expression over reductions of its own rows, a few rows at a time. Each is read from memory once, and stays in cache until its
-//! results are written. A reduction's number fills the row, so that further steps are as they are elsewhere; its bits are those of Reduce.
+//! Row programs: expressions over reductions of their own rows, evaluated a few rows at a time. A row is read from memory once and
+//! stays in cache until its results are written. The result of a reduction fills its whole row, so that later steps are elementwise.
+//! Its bits are those of the Reduce family.
 
 use cuprum_core::call;
 use cuprum_core::layout::{Dims, Strides};
@@ -7,14 +8,14 @@ use cuprum_core::{Call, Outcome, Result, Work, decline};
 use smallvec::SmallVec;
 
 use crate::cache::STREAMED;
-use crate::raw::{ElementsMut, Output, Scratch};
 use crate::threads;
 use crate::tile::{Compiled, Evaluator, MAX_TILE, Nest, Results};
+use crate::views::{ElementsMut, Output, Scratch};
 
-/// What a task fills of one output.
+/// A task's part of one output.
 struct Part<'o> {
     run: ElementsMut<'o>,
-    /// Where whole rows are computed of which the output takes one number each.
+    /// Buffer for whole rows, where the output takes one element per row.
     rows: Option<Scratch>,
 }
 
@@ -46,9 +47,9 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let mut outputs: SmallVec<[Output; 2]> = (0..call.outputs.len()).map(|n| Output::allocate(call, n)).collect::<Result<_>>()?;
 
     let cost = plan.rows.saturating_mul(len).saturating_mul(compiled.cost());
-    let together = (MAX_TILE / len).clamp(1, plan.rows);
+    let rows_per_tile = (MAX_TILE / len).clamp(1, plan.rows);
     let tasks = if threads::worth(cost) == 1 { 1 } else { threads::worth(cost) * 4 };
-    let chunk = plan.rows.div_ceil(tasks).next_multiple_of(together);
+    let chunk = plan.rows.div_ceil(tasks).next_multiple_of(rows_per_tile);
     let mut parts: Vec<SmallVec<[Part; 2]>> = (0..plan.rows.div_ceil(chunk)).map(|_| SmallVec::new()).collect();
     for (n, output) in outputs.iter_mut().enumerate() {
         let per_row = if is_of_rows(n) { 1 } else { len };
@@ -59,18 +60,18 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     threads::for_each(
         parts.into_iter().enumerate(),
         cost,
-        || Evaluator::of_rows(&compiled, len, together),
+        || Evaluator::for_rows(&compiled, len, rows_per_tile),
         |evaluator, (i, mut parts)| {
             let rows = chunk.min(plan.rows - i * chunk);
-            for row in (0..rows).step_by(together) {
-                compute(evaluator, i * chunk + row, row, together.min(rows - row), len, &mut parts);
+            for row in (0..rows).step_by(rows_per_tile) {
+                compute(evaluator, i * chunk + row, row, rows_per_tile.min(rows - row), len, &mut parts);
             }
         },
     );
     call.done(outputs.into_iter().map(Output::finish))
 }
 
-/// Computes `count` rows from `first` on, those from `row` on of each part.
+/// Computes `count` rows. `first` is their index in the whole array and `row` their index in each part.
 fn compute(evaluator: &mut Evaluator, first: usize, row: usize, count: usize, len: usize, parts: &mut [Part]) {
     let mut runs: SmallVec<[ElementsMut; 2]> = SmallVec::new();
     for Part { run, rows } in parts.iter_mut() {

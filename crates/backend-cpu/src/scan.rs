@@ -1,12 +1,12 @@
-//! Scan: running sums, products and extremes, computed with the prologue in one pass over the output.
+//! Scan: running sums, products and extremes, computed together with the fused program in one pass over the output.
 //!
-//! Along contiguous rows, runs of [`RUN`] elements are summed up side by side, then runs one after the other, then, in long
-//! rows, blocks: every element is `carry of the block + (carry of the run + sum within the run)`. Where a row is cut depends
-//! on its length alone, so every bit is the same on any number of threads; and as each level continues from the last
-//! element before it, sums of positive numbers never decrease.
+//! A contiguous row is scanned in runs of [`RUN`] elements, several at once; then runs are combined in order, then, in long rows,
+//! blocks. Each element is `carry of the block + (carry of the run + sum within the run)`. The split depends only on the row's
+//! length, so the bits do not depend on the number of threads. Each level continues from the last element before it, so running sums
+//! of positive numbers never decrease.
 //!
-//! From the first infinity, NaN or zero product of a row on, results follow one after the other in the row's own dtype, as NumPy computes
-//! them. Partial results are wider, or of other elements, and could return from an overflow that stays in NumPy.
+//! After the first infinity, NaN or zero product of a row, elements are computed sequentially in the row's own dtype, as in NumPy.
+//! Partial results are wider or cover other elements, and could recover from an overflow that persists in NumPy.
 
 use cuprum_core::call;
 use std::marker::PhantomData;
@@ -17,25 +17,26 @@ use cuprum_core::op::Op;
 use cuprum_core::ops::scan::{CUMMAX, CUMMIN, CUMPROD, CUMSUM};
 use cuprum_core::{Call, Complex, Element, Outcome, Result, Work, bf16, decline, f16, with_dtype};
 
-use crate::raw::{ElementsMut, Output, column_blocks};
 use crate::reduce::Value;
 use crate::simd::{Loop, dispatch};
+use crate::strided::column_blocks;
 use crate::threads;
 use crate::tile::{Compiled, Evaluator, Nest, Results};
+use crate::views::{ElementsMut, Output};
 
-/// Elements that are summed up one after the other.
+/// Elements of a run, which are combined sequentially.
 const RUN: usize = 64;
-/// Runs that are summed up side by side, to keep additions in flight.
+/// Runs scanned at once, for instruction-level parallelism.
 const SIDE_BY_SIDE: usize = 8;
 /// Elements of a block of a long row.
 const BLOCK: usize = 1 << 15;
-/// Fewest columns that one thread takes where the axis is not the last: a few cache lines.
+/// Minimum columns per task if the axis is not the last one: a few cache lines.
 const COLUMNS: usize = 64;
 
 /// The Scan kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Scan(call::Scan { program, plan }) = &call.work else { decline!("not a scan") };
-    // The loop in the output's order: lanes that lie outside the axis, the axis, lanes inside it.
+    // Loop order of the output: outer lanes, the axis, inner lanes.
     let inner = plan.out_axis_stride as usize;
     let Some(split) = (0..=plan.lanes.len()).rev().find(|&d| plan.lanes[d..].iter().product::<usize>() >= inner || plan.len == 1) else {
         decline!("lanes that do not follow the output")
@@ -56,46 +57,46 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     with_dtype!(call.outputs[0].dtype, T => match call.op {
         op if op == CUMSUM => scan::<T, Sum>(&compiled, elements, plan.len, inner)?,
         op if op == CUMPROD => scan::<T, Product>(&compiled, elements, plan.len, inner)?,
-        op if op == CUMMAX => scan::<T, Largest>(&compiled, elements, plan.len, inner)?,
-        op if op == CUMMIN => scan::<T, Smallest>(&compiled, elements, plan.len, inner)?,
+        op if op == CUMMAX => scan::<T, Max>(&compiled, elements, plan.len, inner)?,
+        op if op == CUMMIN => scan::<T, Min>(&compiled, elements, plan.len, inner)?,
         op => decline!("{} is not a running sum, product or extreme", Op::name(op)),
     });
     call.done([output.finish()])
 }
 
-/// An element as running results are kept.
+/// Accumulator types of an element.
 trait Running: Element {
-    /// For sums and products: the 16-bit floats in float32, float32 in float64, so that long rows lose nothing.
+    /// Accumulator of sums and products: float32 for the 16-bit floats, float64 for float32.
     type Total: Value;
-    /// For extremes, which lose nothing: the 16-bit floats in float32 all the same.
+    /// Accumulator of extremes, which are exact: float32 for the 16-bit floats, else the element type.
     type Exact: Value;
     fn total(self) -> Self::Total;
     fn of_total(total: Self::Total) -> Self;
     fn exact(self) -> Self::Exact;
     fn of_exact(exact: Self::Exact) -> Self;
-    /// An unsigned integer as wide as a float, so that a loop over many is a loop over registers.
-    type Marks: Marks;
-    /// Set if it, or a part of it, is an infinity or NaN.
-    fn beyond(self) -> Self::Marks;
-    /// Set if it is a zero of a floating-point dtype.
-    fn vanished(self) -> Self::Marks;
+    /// Type of test bits: an unsigned integer as wide as the float, so that the tests vectorise.
+    type TestBits: TestBits;
+    /// Returns test bits that are set if any part is infinite or NaN.
+    fn test_non_finite(self) -> Self::TestBits;
+    /// Returns test bits that are set if a float is zero; never set for integers.
+    fn test_zero(self) -> Self::TestBits;
 }
 
-/// Tests of floats, made of their bits: the highest bit is the answer, the others are anything.
-trait Marks: Copy + Default + std::ops::BitOr<Output = Self> {
+/// Result of a bitwise test of floats. The highest bit is the answer, and the others are arbitrary.
+trait TestBits: Copy + Default + std::ops::BitOr<Output = Self> {
     fn is_set(self) -> bool;
 }
-macro_rules! marks {
+macro_rules! test_bits {
     ($($t:ty)*) => {$(
-        impl Marks for $t {
+        impl TestBits for $t {
             #[inline(always)]
             fn is_set(self) -> bool { self > <$t>::MAX >> 1 }
         }
     )*};
 }
-marks! { u8 u16 u32 u64 }
+test_bits! { u8 u16 u32 u64 }
 
-/// The bits of a float without its sign.
+/// Returns the bits of a float without its sign.
 macro_rules! magnitude {
     ($v:expr) => {{
         let bits = $v.to_bits();
@@ -105,11 +106,11 @@ macro_rules! magnitude {
 macro_rules! running {
     ($($t:ty as $total:ty, $exact:ty: $v:ident => $in:expr, $out:expr; $exact_in:expr, $exact_out:expr; $marks:ty: $beyond:expr, $vanished:expr;)*) => {$(
         impl Running for $t {
-            type Marks = $marks;
+            type TestBits = $marks;
             #[inline(always)]
-            fn beyond(self) -> $marks { let $v = self; let _ = $v; $beyond }
+            fn test_non_finite(self) -> $marks { let $v = self; let _ = $v; $beyond }
             #[inline(always)]
-            fn vanished(self) -> $marks { let $v = self; let _ = $v; $vanished }
+            fn test_zero(self) -> $marks { let $v = self; let _ = $v; $vanished }
             type Total = $total;
             type Exact = $exact;
             #[inline(always)]
@@ -126,7 +127,7 @@ macro_rules! running {
 }
 running! { exact bool i8 i16 i32 i64 u8 u16 u32 u64 }
 running! {
-    // An exponent of ones carries into the highest bit, and 0 - 1 borrows from it.
+    // An all-ones exponent carries into the highest bit, and 0 - 1 borrows from it.
     f64 as f64, f64: v => v, v; v, v; u64: magnitude!(v) + (1 << 52), magnitude!(v).wrapping_sub(1);
     f32 as f64, f32: v => v as f64, v as f32; v, v; u32: magnitude!(v) + (1 << 23), magnitude!(v).wrapping_sub(1);
     f16 as f32, f32: v => v.to_f32(), f16::from_f32(v); v.to_f32(), f16::from_f32(v);
@@ -134,31 +135,31 @@ running! {
     bf16 as f32, f32: v => v.to_f32(), bf16::from_f32(v); v.to_f32(), bf16::from_f32(v);
         u16: magnitude!(v) + (1 << 7), magnitude!(v).wrapping_sub(1);
     Complex<f64> as Complex<f64>, Complex<f64>: v => v, v; v, v;
-        u64: v.re.beyond() | v.im.beyond(), (magnitude!(v.re) | magnitude!(v.im)).wrapping_sub(1);
+        u64: v.re.test_non_finite() | v.im.test_non_finite(), (magnitude!(v.re) | magnitude!(v.im)).wrapping_sub(1);
     Complex<f32> as Complex<f64>, Complex<f32>: v => Complex::new(v.re as f64, v.im as f64), Complex::new(v.re as f32, v.im as f32); v, v;
-        u32: v.re.beyond() | v.im.beyond(), (magnitude!(v.re) | magnitude!(v.im)).wrapping_sub(1);
+        u32: v.re.test_non_finite() | v.im.test_non_finite(), (magnitude!(v.re) | magnitude!(v.im)).wrapping_sub(1);
 }
 
-/// What neighbours are combined with, and the type that is done in.
+/// A scan operation and its accumulator.
 trait Combine<T: Copy>: 'static {
     type Total: Copy + Default + Send + Sync;
     fn total(value: T) -> Self::Total;
     fn element(total: Self::Total) -> T;
     fn join(a: Self::Total, b: Self::Total) -> Self::Total;
-    type Marks: Marks;
-    /// Set if results after this one follow from it, and not from wider partial results.
-    fn marks(result: T) -> Self::Marks;
-    /// Whether results after this one follow from it.
+    type TestBits: TestBits;
+    /// Returns test bits that are set if later elements must be computed sequentially from this one.
+    fn sticky_bits(result: T) -> Self::TestBits;
+    /// Returns whether later elements must be computed sequentially from this one.
     #[inline(always)]
-    fn sticks(result: T) -> bool {
-        Self::marks(result).is_set()
+    fn is_sticky(result: T) -> bool {
+        Self::sticky_bits(result).is_set()
     }
-    /// Whether one of these results [sticks](Combine::sticks).
+    /// Returns whether one of these results [is sticky](Combine::is_sticky).
     #[inline(always)]
-    fn has_stuck(results: &[T]) -> bool {
-        results.iter().fold(Self::Marks::default(), |marks, v| marks | Self::marks(*v)).is_set()
+    fn any_sticky(results: &[T]) -> bool {
+        results.iter().fold(Self::TestBits::default(), |marks, v| marks | Self::sticky_bits(*v)).is_set()
     }
-    /// As [`Combine::join`], where there may be nothing before.
+    /// Combines an optional carry with an accumulator.
     #[inline(always)]
     fn after(carry: Option<Self::Total>, b: Self::Total) -> Self::Total {
         match carry {
@@ -179,24 +180,24 @@ macro_rules! combine {
             fn element(total: T::$total) -> T { T::$out(total) }
             #[inline(always)]
             fn join($a: T::$total, $b: T::$total) -> T::$total { $join }
-            type Marks = T::Marks;
+            type TestBits = T::TestBits;
             #[inline(always)]
-            fn marks($v: T) -> T::Marks { $marks }
+            fn sticky_bits($v: T) -> T::TestBits { $marks }
         }
     )*};
 }
 combine! {
-    /// Running sum; "or" of bool.
-    Sum in Total by total, of_total: |a, b| a.plus(b), |v| v.beyond();
-    /// Running product; "and" of bool.
-    Product in Total by total, of_total: |a, b| a.times(b), |v| v.beyond() | v.vanished();
-    /// Running maximum, or the first NaN.
-    Largest in Exact by exact, of_exact: |a, b| if a.at_least(b) | a.not_a_number() { a } else { b }, |_v| T::Marks::default();
-    /// Running minimum, or the first NaN.
-    Smallest in Exact by exact, of_exact: |a, b| if b.at_least(a) | a.not_a_number() { a } else { b }, |_v| T::Marks::default();
+    /// Running sum; logical or for bool.
+    Sum in Total by total, of_total: |a, b| a.plus(b), |v| v.test_non_finite();
+    /// Running product; logical and for bool.
+    Product in Total by total, of_total: |a, b| a.times(b), |v| v.test_non_finite() | v.test_zero();
+    /// Running maximum; the first NaN stays.
+    Max in Exact by exact, of_exact: |a, b| if a.at_least(b) | a.has_nan() { a } else { b }, |_v| T::TestBits::default();
+    /// Running minimum; the first NaN stays.
+    Min in Exact by exact, of_exact: |a, b| if b.at_least(a) | a.has_nan() { a } else { b }, |_v| T::TestBits::default();
 }
 
-/// Scans stretches of `len` rows of `inner` elements, each element over those above it.
+/// Scans along the first axis of consecutive matrices of `len` rows and `inner` columns.
 fn scan<T: Running, C: Combine<T>>(compiled: &Compiled, out: ElementsMut, len: usize, inner: usize) -> Result<()> {
     let out = out.typed::<T>();
     let cost = out.len().saturating_mul(compiled.cost() + 2);
@@ -217,17 +218,17 @@ fn scan<T: Running, C: Combine<T>>(compiled: &Compiled, out: ElementsMut, len: u
         || Scanner::<T, C>::new(compiled),
         |scanner, (i, part)| {
             for (row, out) in part.chunks_mut(len).enumerate() {
-                from_here::<T, C>(scanner, i * per_task + row * len, out, None, &mut None);
+                scan_points::<T, C>(scanner, i * per_task + row * len, out, None, &mut None);
             }
         },
     );
     Ok(())
 }
 
-/// Sums of [`SIDE_BY_SIDE`] runs, each from the run's first element on.
+/// Scans of [`SIDE_BY_SIDE`] runs, each from its own first element.
 type Sums<A> = [[A; RUN]; SIDE_BY_SIDE];
 
-/// One thread's evaluator, with room for the sums within runs.
+/// A thread's evaluator, with a buffer for the scans of runs.
 struct Scanner<'c, 'a, T: Running, C: Combine<T>> {
     evaluator: Evaluator<'c, 'a>,
     tile: usize,
@@ -241,10 +242,10 @@ impl<'c, 'a, T: Running, C: Combine<T>> Scanner<'c, 'a, T, C> {
     }
 }
 
-/// Scans a run of points from `start` on, each combined with what was `carry`ed to the run; returns the run's own total.
+/// Scans points from `start` on, with the `carry` of everything before them. Returns the total of these points alone.
 ///
-/// `last` is the row's last result if an earlier one [sticks](Combine::sticks), or becomes it. No total is needed from then on.
-fn from_here<T: Running, C: Combine<T>>(
+/// `last` is the row's last result once an element [is sticky](Combine::is_sticky); totals are unused from then on.
+fn scan_points<T: Running, C: Combine<T>>(
     scanner: &mut Scanner<T, C>,
     start: usize,
     out: &mut [T],
@@ -256,15 +257,15 @@ fn from_here<T: Running, C: Combine<T>>(
         let values = scanner.evaluator.read(start + i * scanner.tile, out.len()).typed::<T>();
         for (values, out) in values.chunks(RUN * SIDE_BY_SIDE).zip(out.chunks_mut(RUN * SIDE_BY_SIDE)) {
             if last.is_some() {
-                one_by_one::<T, C>(values, out, last);
+                scan_sequentially::<T, C>(values, out, last);
                 continue;
             }
-            dispatch(Within::<T, C>(values, &mut scanner.sums, PhantomData));
-            let (total, sticks) = dispatch(Across::<T, C>(&scanner.sums, out, carry, before, PhantomData));
-            if sticks && let Some(first) = out.iter().position(|v| C::sticks(*v)) {
+            dispatch(ScanRuns::<T, C>(values, &mut scanner.sums, PhantomData));
+            let (total, is_sticky) = dispatch(CombineRuns::<T, C>(&scanner.sums, out, carry, before, PhantomData));
+            if is_sticky && let Some(first) = out.iter().position(|v| C::is_sticky(*v)) {
                 let earlier = before.map(|b| C::after(carry, b)).or(carry).map(C::element);
                 *last = first.checked_sub(1).map_or(earlier, |place| Some(out[place]));
-                one_by_one::<T, C>(&values[first..], &mut out[first..], last);
+                scan_sequentially::<T, C>(&values[first..], &mut out[first..], last);
             }
             before = total;
         }
@@ -272,21 +273,21 @@ fn from_here<T: Running, C: Combine<T>>(
     before
 }
 
-/// Continues from the `last` result, which it replaces, each result rounded to the dtype.
-fn one_by_one<T: Running, C: Combine<T>>(values: &[T], out: &mut [T], last: &mut Option<T>) {
+/// Continues sequentially from the `last` result and updates it. Each result is rounded to the dtype.
+fn scan_sequentially<T: Running, C: Combine<T>>(values: &[T], out: &mut [T], last: &mut Option<T>) {
     for (v, out) in values.iter().zip(out) {
         *out = last.map_or(*v, |last| C::element(C::join(C::total(last), C::total(*v))));
         *last = Some(*out);
     }
 }
 
-/// The total of a run of points, added up as [`from_here`] does.
+/// Returns the total of a range of points, combined in the same order as in [`scan_points`].
 fn total<T: Running, C: Combine<T>>(scanner: &mut Scanner<T, C>, start: usize, len: usize) -> Option<C::Total> {
     let mut before = None;
     for at in (0..len).step_by(scanner.tile) {
         let values = scanner.evaluator.read(start + at, scanner.tile.min(len - at)).typed::<T>();
         for values in values.chunks(RUN * SIDE_BY_SIDE) {
-            dispatch(Within::<T, C>(values, &mut scanner.sums, PhantomData));
+            dispatch(ScanRuns::<T, C>(values, &mut scanner.sums, PhantomData));
             for (run, sums) in values.chunks(RUN).zip(scanner.sums.iter()) {
                 before = Some(C::after(before, sums[run.len() - 1]));
             }
@@ -295,10 +296,10 @@ fn total<T: Running, C: Combine<T>>(scanner: &mut Scanner<T, C>, start: usize, l
     before
 }
 
-/// Sums within each of up to [`SIDE_BY_SIDE`] runs.
-struct Within<'a, T: Running, C: Combine<T>>(&'a [T], &'a mut Sums<C::Total>, PhantomData<C>);
+/// Scans each of up to [`SIDE_BY_SIDE`] runs from its own first element.
+struct ScanRuns<'a, T: Running, C: Combine<T>>(&'a [T], &'a mut Sums<C::Total>, PhantomData<C>);
 
-impl<T: Running, C: Combine<T>> Loop for Within<'_, T, C> {
+impl<T: Running, C: Combine<T>> Loop for ScanRuns<'_, T, C> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -328,37 +329,37 @@ impl<T: Running, C: Combine<T>> Loop for Within<'_, T, C> {
     }
 }
 
-/// Elements from the sums within runs, the carry of the block and the total of the block's runs before. Returns that total
-/// with these runs, and whether an element [sticks](Combine::sticks).
-struct Across<'a, T: Running, C: Combine<T>>(&'a Sums<C::Total>, &'a mut [T], Option<C::Total>, Option<C::Total>, PhantomData<C>);
+/// Combines the scans of runs with the block's carry and the total of earlier runs, and writes the elements. Returns the new total, and
+/// whether an element [is sticky](Combine::is_sticky).
+struct CombineRuns<'a, T: Running, C: Combine<T>>(&'a Sums<C::Total>, &'a mut [T], Option<C::Total>, Option<C::Total>, PhantomData<C>);
 
-impl<T: Running, C: Combine<T>> Loop for Across<'_, T, C> {
+impl<T: Running, C: Combine<T>> Loop for CombineRuns<'_, T, C> {
     type Output = (Option<C::Total>, bool);
     #[inline(always)]
     fn run(self) -> (Option<C::Total>, bool) {
-        let Across(sums, out, carry, mut before, _) = self;
+        let CombineRuns(sums, out, carry, mut before, _) = self;
         for (out, sums) in out.chunks_mut(RUN).zip(sums) {
             match (carry, before) {
-                (None, None) => put::<T, C>(out, sums, |s| s),
-                (None, Some(b)) => put::<T, C>(out, sums, |s| C::join(b, s)),
-                (Some(c), None) => put::<T, C>(out, sums, |s| C::join(c, s)),
-                (Some(c), Some(b)) => put::<T, C>(out, sums, |s| C::join(c, C::join(b, s))),
+                (None, None) => write_elements::<T, C>(out, sums, |s| s),
+                (None, Some(b)) => write_elements::<T, C>(out, sums, |s| C::join(b, s)),
+                (Some(c), None) => write_elements::<T, C>(out, sums, |s| C::join(c, s)),
+                (Some(c), Some(b)) => write_elements::<T, C>(out, sums, |s| C::join(c, C::join(b, s))),
             }
             before = Some(C::after(before, sums[out.len() - 1]));
         }
-        (before, C::has_stuck(out))
+        (before, C::any_sticky(out))
     }
 }
 
 #[inline(always)]
-fn put<T: Running, C: Combine<T>>(out: &mut [T], sums: &[C::Total], make: impl Fn(C::Total) -> C::Total) {
+fn write_elements<T: Running, C: Combine<T>>(out: &mut [T], sums: &[C::Total], make: impl Fn(C::Total) -> C::Total) {
     for (out, &sum) in out.iter_mut().zip(sums) {
         *out = C::element(make(sum));
     }
 }
 
-/// One long row: totals of its blocks, running totals of those, then every block from its carry. One thread goes through
-/// the blocks once, to the same bits.
+/// Scans one long row: totals of its blocks, then their running totals, then each block from its carry. A single thread makes one
+/// pass over the blocks, with the same bits.
 fn long_row<T: Running, C: Combine<T>>(compiled: &Compiled, start: usize, out: &mut [T], cost: usize) -> Result<()> {
     let join = |carry: Option<C::Total>, total: Option<C::Total>| match total {
         Some(total) => Some(C::after(carry, total)),
@@ -368,7 +369,7 @@ fn long_row<T: Running, C: Combine<T>>(compiled: &Compiled, start: usize, out: &
         let mut scanner = Scanner::<T, C>::new(compiled);
         let (mut carry, mut last) = (None, None);
         for (i, block) in out.chunks_mut(BLOCK).enumerate() {
-            let total = from_here::<T, C>(&mut scanner, start + i * BLOCK, block, carry, &mut last);
+            let total = scan_points::<T, C>(&mut scanner, start + i * BLOCK, block, carry, &mut last);
             carry = join(carry, total);
         }
         return Ok(());
@@ -392,43 +393,43 @@ fn long_row<T: Running, C: Combine<T>>(compiled: &Compiled, start: usize, out: &
         || Scanner::<T, C>::new(compiled),
         |scanner, (i, (block, carry))| {
             let mut last = None;
-            from_here::<T, C>(scanner, start + i * BLOCK, block, carry, &mut last);
+            scan_points::<T, C>(scanner, start + i * BLOCK, block, carry, &mut last);
             last
         },
     )?;
-    // Blocks after the first with a result that sticks continue from its last result.
+    // From a block with a sticky element on, the rest of the row is computed sequentially.
     if let Some((block, mut last)) = ends.into_iter().enumerate().find(|(_, last)| last.is_some()) {
         let rest = (block + 1) * BLOCK;
         if rest < len {
-            from_here::<T, C>(&mut Scanner::new(compiled), start + rest, &mut out[rest..], None, &mut last);
+            scan_points::<T, C>(&mut Scanner::new(compiled), start + rest, &mut out[rest..], None, &mut last);
         }
     }
     Ok(())
 }
 
-struct Down<'a, T: Running, C: Combine<T>>(&'a mut [C::Total], &'a [T], &'a mut [T], PhantomData<C>);
+struct ScanRow<'a, T: Running, C: Combine<T>>(&'a mut [C::Total], &'a [T], &'a mut [T], PhantomData<C>);
 
-impl<T: Running, C: Combine<T>> Loop for Down<'_, T, C> {
+impl<T: Running, C: Combine<T>> Loop for ScanRow<'_, T, C> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        let Down(totals, values, out, _) = self;
-        let mut marks = C::Marks::default();
+        let ScanRow(totals, values, out, _) = self;
+        let mut marks = C::TestBits::default();
         for ((total, v), out) in totals.iter_mut().zip(values).zip(out.iter_mut()) {
             *total = C::join(*total, C::total(*v));
             *out = C::element(*total);
-            marks = marks | C::marks(*out);
+            marks = marks | C::sticky_bits(*out);
         }
         if marks.is_set() {
-            for (total, out) in totals.iter_mut().zip(out).filter(|(_, out)| C::sticks(**out)) {
+            for (total, out) in totals.iter_mut().zip(out).filter(|(_, out)| C::is_sticky(**out)) {
                 *total = C::total(*out);
             }
         }
     }
 }
 
-/// The axis is not the last: row upon row, a block of columns at a time, totals beside the output so that the 16-bit floats
-/// are not rounded at every step.
+/// Scans along an axis that is not the last, row by row for a block of columns. The accumulators are separate from the output, so
+/// that the 16-bit floats are not rounded at each step.
 fn columns<T: Running, C: Combine<T>>(compiled: &Compiled, out: &mut [T], len: usize, inner: usize, cost: usize) -> Result<()> {
     let stretches = out.len() / (len * inner);
     let wanted = (threads::worth(cost) * 4).div_ceil(stretches);
@@ -436,7 +437,7 @@ fn columns<T: Running, C: Combine<T>>(compiled: &Compiled, out: &mut [T], len: u
     let blocks_across = inner.div_ceil(width);
     let blocks = out.chunks_mut(len * inner).flat_map(|stretch| column_blocks(stretch, inner, width)).enumerate();
     let blocks = try_collect("scan", blocks)?;
-    // Whole rows are evaluated several at a time, as many as a tile holds.
+    // Complete rows are evaluated several at a time, as many as fit a tile.
     let together = if width == inner { (compiled.tile() / width).max(1) } else { 1 };
     threads::for_each(
         blocks.into_iter(),
@@ -455,7 +456,7 @@ fn columns<T: Running, C: Combine<T>>(compiled: &Compiled, out: &mut [T], len: u
                         totals.extend(values.iter().map(|v| C::total(*v)));
                         out.copy_from_slice(values);
                     } else {
-                        dispatch(Down::<T, C>(totals, values, out, PhantomData));
+                        dispatch(ScanRow::<T, C>(totals, values, out, PhantomData));
                     }
                 }
             }

@@ -1,18 +1,18 @@
-//! Search: where values would go in a sorted array.
+//! Search: insertion indices of values in a sorted array.
 //!
-//! Several values are looked for side by side: as all take the same number of steps, their reads overlap.
+//! Several binary searches run interleaved. They take the same number of steps, so their loads overlap.
 
 use cuprum_core::call;
 use cuprum_core::{Call, Outcome, Result, Work, decline, with_dtype};
 
-use crate::raw::{Elements, Output};
 use crate::sort::Ordered;
 use crate::threads;
+use crate::views::{Elements, Output};
 
 /// Values per task.
 const CHUNK: usize = 1 << 13;
-/// Values looked for side by side.
-const SIDE_BY_SIDE: usize = 16;
+/// Number of interleaved searches.
+const INTERLEAVE: usize = 16;
 
 /// The Search kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
@@ -33,25 +33,25 @@ fn search<T: Ordered>(sorted: &[T], values: &[T], after_equal: bool, out: &mut [
         values.len().saturating_mul(2 * steps),
         || (),
         |_, (values, out)| match after_equal {
-            true => places(sorted, values, |v, key| v.key() <= key, |v| v.key(), out),
-            false => places(sorted, values, |v, key| v.key() < key, |v| v.key(), out),
+            true => count_before(sorted, values, |v, key| v.key() <= key, |v| v.key(), out),
+            false => count_before(sorted, values, |v, key| v.key() < key, |v| v.key(), out),
         },
     );
 }
 
-/// How many elements of a sorted array come before each value, by a test of elements against the values' keys.
-pub(crate) fn places<T: Copy, V: Copy, K: Copy + Default>(
+/// Writes the number of elements before each value. `before` compares an element with the value's key.
+pub(crate) fn count_before<T: Copy, V: Copy, K: Copy + Default>(
     sorted: &[T],
     values: &[V],
     before: impl Fn(T, K) -> bool,
     key: impl Fn(V) -> K,
     out: &mut [i64],
 ) {
-    for (values, out) in values.chunks(SIDE_BY_SIDE).zip(out.chunks_mut(SIDE_BY_SIDE)) {
-        let mut keys = [K::default(); SIDE_BY_SIDE];
+    for (values, out) in values.chunks(INTERLEAVE).zip(out.chunks_mut(INTERLEAVE)) {
+        let mut keys = [K::default(); INTERLEAVE];
         keys.iter_mut().zip(values).for_each(|(k, &v)| *k = key(v));
-        let mut at = [0; SIDE_BY_SIDE];
-        // Each place is among the `left` from `at` on, or behind them; both halves take the same next step.
+        let mut at = [0; INTERLEAVE];
+        // Each index is in `at..=at + left`. All searches halve `left` alike.
         let mut left = sorted.len();
         while left > 0 {
             let half = left.div_ceil(2);

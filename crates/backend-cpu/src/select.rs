@@ -1,25 +1,25 @@
-//! Select: the elements at which a condition holds, and their places.
+//! Select: the elements where a condition is true, and their indices.
 //!
-//! The condition is computed once, a tile at a time, into a bit for each point; when every chunk has been counted, each thread
-//! knows where its elements go.
+//! The condition is computed once, in tiles, into a bitmap. The number of set bits per chunk gives each thread its output
+//! range.
 
 use cuprum_core::array::Array;
 use cuprum_core::call;
 use cuprum_core::{Call, Element, Outcome, Result, Work, decline, with_dtype};
 use smallvec::SmallVec;
 
-use crate::raw::{Elements, ElementsMut, Output, Room, for_op};
 use crate::threads;
 use crate::tile::{Compiled, Evaluator, Nest, Results};
+use crate::views::{Elements, ElementsMut, HostVec, Output, for_op};
 
 /// Points per task: a multiple of every tile.
 const CHUNK: usize = 1 << 15;
-/// Points of one word of bits.
+/// Points per word of the bitmap.
 const WORD: usize = u64::BITS as usize;
 
 /// The Select kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let Work::Select(call::Select { program, values, indices: places }) = &call.work else { decline!("not a selection") };
+    let Work::Select(call::Select { program, values, indices }) = &call.work else { decline!("not a selection") };
     let (conditions, source) = call.program_inputs();
     let size = call.outputs[0].layout.size();
     let nest = Nest::new(&[size], conditions, |k| conditions[k].layout().strides().into())?;
@@ -27,7 +27,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         Ok(compiled) => compiled,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
-    let mut words = Room::<u64>::new(size.div_ceil(WORD)).map_err(|e| for_op(call, e))?;
+    let mut words = HostVec::<u64>::new(size.div_ceil(WORD)).map_err(|e| for_op(call, e))?;
     let words = words.records();
     let counts = mark(&compiled, size, words).map_err(|e| for_op(call, e))?;
     let total = counts.iter().sum();
@@ -41,13 +41,13 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
             write::<T>(words, &counts, output.elements()?, |point| source[point]);
         });
     }
-    if let (true, Some(output)) = (*places, outputs_iter.next()) {
+    if let (true, Some(output)) = (*indices, outputs_iter.next()) {
         write::<i64>(words, &counts, output.elements()?, |point| point as i64);
     }
     call.done_with_length(total, outputs.into_iter().map(Output::finish))
 }
 
-/// Sets the bit of every point at which the condition holds; returns the number of them in each chunk.
+/// Sets the bit of every point where the condition is true. Returns their number per chunk.
 fn mark(compiled: &Compiled, size: usize, words: &mut [u64]) -> Result<Vec<usize>> {
     let tile = compiled.tile();
     threads::map(
@@ -67,17 +67,17 @@ fn mark(compiled: &Compiled, size: usize, words: &mut [u64]) -> Result<Vec<usize
     )
 }
 
-/// Up to 64 truths as bits, the first one lowest.
+/// Packs up to 64 bools into a word, the first one in the lowest bit.
 #[inline(always)]
 fn bits(holds: &[bool]) -> u64 {
     let (eights, rest) = holds.as_chunks::<8>();
-    // The product of eight bytes of 0 or 1 has them side by side in its highest byte.
+    // The product moves the bits of eight bytes of 0 or 1 to adjacent bits of its highest byte.
     let eight = |bytes: &[bool; 8]| u64::from_le_bytes(bytes.map(u8::from)).wrapping_mul(0x0102_0408_1020_4080) >> 56;
     let word = rest.iter().rev().fold(0, |word, &h| word << 1 | h as u64);
     eights.iter().rev().fold(word, |word, bytes| word << 8 | eight(bytes))
 }
 
-/// Writes what `value` gives for every marked point, in order.
+/// Writes `value(point)` for every marked point, in order.
 fn write<T: Element>(words: &[u64], counts: &[usize], mut out: ElementsMut, value: impl Fn(usize) -> T + Sync) {
     let mut tasks = Vec::with_capacity(counts.len());
     for (chunk, (words, &count)) in words.chunks(CHUNK / WORD).zip(counts).enumerate() {

@@ -1,7 +1,7 @@
-//! Run-time choice of SIMD level: a loop is compiled once per level, and the best one that this processor has is called.
-//! Development builds have no level above AVX2: their loops are not vectorised, and a third of the build is saved.
+//! Run-time choice of SIMD level: a loop is compiled once per level, and the highest one that the processor supports is called.
+//! Development builds stop at AVX2, which saves a third of their build time; their loops are not vectorised anyway.
 //!
-//! Arithmetic is the same at every level, as the compiler contracts no multiply and add; only functions that ask for
+//! Arithmetic is the same at every level, as the compiler contracts no multiply and add. Only functions that test
 //! [`Isa::FMA`] (`vmath`) may differ in the last place.
 #![allow(unsafe_code)]
 
@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 /// Instruction sets that loops are compiled for, named after the x86-64 levels.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Level {
-    /// What every target of this build has.
+    /// The minimum of the compilation target.
     Baseline,
     /// AVX2, FMA, F16C (x86-64-v3).
     #[cfg(target_arch = "x86_64")]
@@ -20,7 +20,7 @@ pub(crate) enum Level {
     V4,
 }
 
-/// The level of this processor, as far as this build's loops have it.
+/// Returns the highest level that the processor supports and this build is compiled for.
 #[inline]
 pub(crate) fn level() -> Level {
     #[cfg(all(target_arch = "x86_64", debug_assertions))]
@@ -29,7 +29,7 @@ pub(crate) fn level() -> Level {
     found()
 }
 
-/// The level of this processor.
+/// Returns the highest level that the processor supports.
 #[inline]
 pub(crate) fn found() -> Level {
     static LEVEL: OnceLock<Level> = OnceLock::new();
@@ -61,7 +61,7 @@ fn detect() -> Level {
     Level::Baseline
 }
 
-/// The level's name for `cuprum info`.
+/// Returns the level's name for `cuprum info`.
 pub(crate) fn level_name() -> &'static str {
     match level() {
         #[cfg(target_arch = "x86_64")]
@@ -74,26 +74,26 @@ pub(crate) fn level_name() -> &'static str {
     }
 }
 
-/// What a loop may know about the level that it is compiled for.
+/// Compile-time properties of the level that a loop is compiled for.
 pub trait Isa: Copy {
-    /// Whether `mul_add` is one instruction; where it is not, it is a slow call that stops vectorisation.
+    /// Whether `mul_add` is one instruction. Elsewhere it is a library call, which prevents vectorisation.
     const FMA: bool;
-    /// Bytes of the values that a loop may keep in registers, beside as many that it reads.
-    const KEPT: usize;
-    /// Whether a function is to compute all arguments, by a branch where a loop does better to leave some out.
+    /// Bytes of values that a loop may keep in registers, with as many left for its operands.
+    const REGISTER_BYTES: usize;
+    /// Whether functions compute all arguments, including those that the vectorised path leaves to a second pass.
     const EXACT: bool = false;
 }
 
-/// What every target of this build has.
+/// The minimum of the compilation target.
 #[derive(Clone, Copy)]
 pub struct Base;
 
 impl Isa for Base {
     const FMA: bool = cfg!(any(target_feature = "fma", target_arch = "aarch64"));
-    const KEPT: usize = 128;
+    const REGISTER_BYTES: usize = 128;
 }
 
-/// Sixteen registers of 32 bytes, and fused multiply-add.
+/// AVX2: sixteen registers of 32 bytes, fused multiply-add.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(crate) struct Fused;
@@ -101,10 +101,10 @@ pub(crate) struct Fused;
 #[cfg(target_arch = "x86_64")]
 impl Isa for Fused {
     const FMA: bool = true;
-    const KEPT: usize = 256;
+    const REGISTER_BYTES: usize = 256;
 }
 
-/// Thirty-two registers of 64 bytes, and fused multiply-add.
+/// AVX-512: thirty-two registers of 64 bytes, fused multiply-add.
 #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
 #[derive(Clone, Copy)]
 pub(crate) struct Wide;
@@ -112,35 +112,35 @@ pub(crate) struct Wide;
 #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
 impl Isa for Wide {
     const FMA: bool = true;
-    const KEPT: usize = 512;
+    const REGISTER_BYTES: usize = 512;
 }
 
-/// A loop to be compiled at each level. `run` must be `#[inline(always)]`, and so must what it calls in its loop.
+/// A loop compiled at each level. `run` and everything that its loop calls must be `#[inline(always)]`.
 pub(crate) trait Loop {
-    /// What it returns.
+    /// Return type.
     type Output;
-    /// The loop.
+    /// Runs the loop.
     fn run(self) -> Self::Output;
 }
 
-/// A loop that does nothing but fill a slice. As the slice is an argument, the compiler knows that no input and no table
-/// overlaps it: no checks of that before the loop, and tables may be gathered from.
+/// A loop that only fills a slice. The slice is an argument, so the compiler knows that no input or table overlaps it:
+/// it emits no overlap checks and may use gather instructions on tables.
 pub(crate) trait Fill {
-    /// An element of the result.
+    /// Element type of the result.
     type Item;
-    /// The loop.
+    /// Computes every element of `out`.
     fn run<I: Isa>(self, out: &mut [Self::Item]);
 }
 
-/// Runs a loop at the level of this processor.
+/// Runs a loop at this processor's level.
 #[inline]
 pub(crate) fn dispatch<L: Loop>(body: L) -> L::Output {
     match level() {
         Level::Baseline => body.run(),
-        // SAFETY: `level` has found every feature that `v4` enables.
+        // SAFETY: `level` has detected every feature that `v4` enables.
         #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
         Level::V4 => unsafe { v4(body) },
-        // SAFETY: as above, for `v3`.
+        // SAFETY: `level` has detected every feature that `v3` enables.
         #[cfg(target_arch = "x86_64")]
         _ => unsafe { v3(body) },
     }
@@ -158,21 +158,21 @@ fn v3<L: Loop>(body: L) -> L::Output {
     body.run()
 }
 
-/// Fills a slice at the level of this processor.
+/// Fills a slice at this processor's level.
 #[inline]
 pub(crate) fn fill<F: Fill>(body: F, out: &mut [F::Item]) {
     fill_at(level(), body, out)
 }
 
-/// Fills a slice at a level that this processor has; at its own, if it has not.
+/// Fills a slice at the level `wanted`, or at this processor's level if that is lower.
 #[inline]
 pub(crate) fn fill_at<F: Fill>(wanted: Level, body: F, out: &mut [F::Item]) {
     match wanted.min(level()) {
         Level::Baseline => fill_base(body, out),
-        // SAFETY: `level` has found every feature that `fill_v4` enables, and this is not above it.
+        // SAFETY: `level` has detected every feature that `fill_v4` enables, and the minimum is at most `level`.
         #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
         Level::V4 => unsafe { fill_v4(body, out) },
-        // SAFETY: as above, for `fill_v3`.
+        // SAFETY: `level` has detected every feature that `fill_v3` enables, and the minimum is at most `level`.
         #[cfg(target_arch = "x86_64")]
         _ => unsafe { fill_v3(body, out) },
     }

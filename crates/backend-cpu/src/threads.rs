@@ -1,5 +1,5 @@
-//! The thread pool: how many threads there are, and how work is handed to them. Results never depend on either: callers
-//! cut work at places fixed by its size.
+//! The thread pool and parallel loops. Callers split work at indices that depend only on its size, so results do not depend on the
+//! number of threads.
 
 mod gate;
 
@@ -11,22 +11,22 @@ use cuprum_core::buffer::{try_collect, try_reserve};
 use cuprum_core::{Error, Result, settings};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use self::gate::together;
+use self::gate::run_region;
 
-/// Work (elements times cheap operations) below which no other thread is woken: about what waking one costs. Under miri a few
-/// elements are work for several threads, here as in other sizes.
+/// Minimum work (elements times cheap operations) for more than one thread: about the cost of waking one. Lower under miri, so that
+/// small inputs cover the parallel code.
 const PARALLEL_FROM: usize = if cfg!(miri) { 1 << 8 } else { 1 << 17 };
 
-/// Work from which on all threads are woken, where there are eight or more; below, three quarters of them. One that shares its core with
-/// somebody else's work is waited for: `exp` of 2^18 float32 took 43 us on 12 threads of a machine of 16, and 134 on all of them.
+/// Minimum work for all threads on machines with eight or more; smaller work takes three quarters of them. A thread that shares its core
+/// with another process delays the end: `exp` of 2^18 float32 takes 43 us on 12 of 16 threads and 134 us on all.
 const ALL_FROM: usize = 1 << 23;
 
 thread_local! {
-    /// The pool of an enclosing [`with_threads`].
+    /// The pool of the enclosing [`with_threads`].
     static SCOPED: RefCell<Option<Arc<ThreadPool>>> = const { RefCell::new(None) };
 }
 
-/// The pool of the process: `CUPRUM_NUM_THREADS`, else all cores. `None` where threads cannot be started.
+/// The pool of the process: `CUPRUM_NUM_THREADS`, else all cores. `None` if threads cannot be started.
 fn process_pool() -> Option<Arc<ThreadPool>> {
     static POOL: OnceLock<Option<Arc<ThreadPool>>> = OnceLock::new();
     POOL.get_or_init(|| {
@@ -45,7 +45,7 @@ fn build(threads: usize) -> Result<Arc<ThreadPool>> {
         .map_err(|e| Error::backend("cpu", "threads", format!("cannot start {threads} threads: {e}")))
 }
 
-/// Logical processors of the machine.
+/// Returns the number of logical processors.
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get())
 }
@@ -54,15 +54,16 @@ fn pool() -> Option<Arc<ThreadPool>> {
     SCOPED.with(|s| s.borrow().clone()).or_else(process_pool)
 }
 
-/// Threads that work of this thread may use.
+/// Returns the number of threads that work of this thread may use.
 pub(crate) fn count() -> usize {
     pool().map_or(1, |p| p.current_num_threads())
 }
 
-/// Runs `f` with kernels of this thread using `threads` threads, of which at most [`settings::MAX_THREADS`] are started. Results do not
-/// depend on it.
+/// Runs `f` with kernels of this thread on `threads` threads, of which at most [`settings::MAX_THREADS`] are started. Results do not
+/// depend on the number.
 ///
-/// Errors: threads cannot be started, or `threads` is 0.
+/// # Errors
+/// Threads cannot be started, or `threads` is 0.
 pub fn with_threads<R>(threads: usize, f: impl FnOnce() -> R) -> Result<R> {
     static POOLS: Mutex<Option<HashMap<usize, Arc<ThreadPool>>>> = Mutex::new(None);
     struct Restore(Option<Arc<ThreadPool>>);
@@ -87,7 +88,7 @@ pub fn with_threads<R>(threads: usize, f: impl FnOnce() -> R) -> Result<R> {
     Ok(f())
 }
 
-/// How many threads are worth waking for `cost` cheap operations.
+/// Returns how many threads are worth waking for `cost` cheap operations.
 pub(crate) fn worth(cost: usize) -> usize {
     if cost < PARALLEL_FROM {
         return 1;
@@ -97,7 +98,7 @@ pub(crate) fn worth(cost: usize) -> usize {
     most.min(cost / (PARALLEL_FROM / 2))
 }
 
-/// Runs `body` on every item, in any order, on as many threads as `cost` is worth. Each thread makes one state with `init`.
+/// Calls `body` for every item, in any order, on as many threads as `cost` is worth. Each thread creates one state with `init`.
 pub(crate) fn for_each<I: Send, S>(
     items: impl ExactSizeIterator<Item = I> + Send,
     cost: usize,
@@ -119,16 +120,16 @@ pub(crate) fn for_each<I: Send, S>(
                     body(&mut state, item);
                 }
             };
-            // Behind a pointer: over a thousand loops come here.
-            together(&pool, threads, &work);
+            // A trait object, so that the pool's code is compiled once and not for each of over a thousand loops.
+            run_region(&pool, threads, &work);
         }
     }
 }
 
-/// As [`for_each`], and collects the results in the items' order. There may be very many items where inputs are broadcast.
+/// Calls `body` like [`for_each`] and collects the results in the items' order. Broadcast inputs may have very many items.
 ///
 /// # Errors
-/// [`Error::OutOfMemory`] before any work.
+/// [`Error::OutOfMemory`], before any work.
 pub(crate) fn map<I: Send, S, R: Send>(
     items: impl ExactSizeIterator<Item = I> + Send,
     cost: usize,
@@ -143,7 +144,7 @@ pub(crate) fn map<I: Send, S, R: Send>(
     Ok(found)
 }
 
-/// Runs `f` inside the pool, for libraries that use rayon's current one, with the number of threads that `cost` is worth.
+/// Runs `f` inside the pool, for libraries that use rayon's current pool. Passes the number of threads that `cost` is worth.
 pub(crate) fn inside<R: Send>(cost: usize, f: impl FnOnce(usize) -> R + Send) -> R {
     match pool().filter(|p| !cfg!(miri) && worth(cost) > 1 && p.current_num_threads() > 1) {
         None => f(1),
@@ -156,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_item_once_in_order() {
+    fn maps_every_item_in_order() {
         for threads in [1, 3] {
             let squares = with_threads(threads, || map(0..1000usize, usize::MAX, || (), |_, i| i * i)).unwrap().unwrap();
             assert!(squares.iter().enumerate().all(|(i, &s)| s == i * i));
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn more_results_than_memory_are_an_error() {
+    fn too_many_results_are_an_error() {
         let results = map(0..usize::MAX >> 4, 1, || (), |_, i| i);
         assert!(matches!(results, Err(Error::OutOfMemory { .. })));
     }

@@ -1,5 +1,5 @@
-//! The limit of host memory covers what kernels, files and texts take beside arrays. One test, because the limit and the peak are the
-//! process'.
+//! The limit of host memory covers temporary memory of kernels, files and text as well as arrays. A single test, because the limit and the
+//! peak belong to the process.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{Seek, SeekFrom, Write};
@@ -9,14 +9,14 @@ use cuprum_core::{DType, Device, Error, NdArray, PrintOptions, Result, array2str
 
 const MIB: usize = 1 << 20;
 
-/// A number of `/proc/self/status` in bytes; `None` where the system does not say.
+/// Returns a number of `/proc/self/status` in bytes; `None` if the system does not report it.
 fn status(name: &str) -> Option<usize> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find(|l| l.starts_with(name))?;
     Some(line.split_whitespace().nth(1)?.parse::<usize>().ok()? * 1024)
 }
 
-/// Runs `f` under a limit of `limit` bytes beside what is in use. Returns its result and how far the resident memory rose meanwhile.
+/// Runs `f` with a limit of `limit` bytes above the memory in use. Returns its result and the rise of the resident memory.
 fn limited<T>(limit: usize, f: impl FnOnce() -> Result<T>) -> (Result<T>, usize) {
     Device::CPU.free_all().unwrap();
     let used = Device::CPU.memory_stats().unwrap().used;
@@ -32,7 +32,7 @@ fn limited<T>(limit: usize, f: impl FnOnce() -> Result<T>) -> (Result<T>, usize)
 
 fn succeeds<T>(what: &str, limit: usize, f: impl FnOnce() -> Result<T>) -> T {
     let (result, rise) = limited(limit, f);
-    // Stacks, caches of threads and fragments of the system's allocator.
+    // Allows for stacks, thread caches and fragmentation of the system's allocator.
     assert!(rise <= limit + 12 * MIB, "{what}: the peak rose by {} MiB under {} MiB", rise / MIB, limit / MIB);
     result.unwrap_or_else(|e| panic!("{what}: {e}"))
 }
@@ -53,7 +53,7 @@ fn ones(shape: &[usize], dtype: DType) -> NdArray {
 
 #[test]
 fn the_limit_covers_all_memory() {
-    // The threads' stacks and spare blocks come first.
+    // Allocates the threads' stacks and spare blocks first.
     with_threads(2, || (&ones(&[1 << 20], DType::F32) + 1).eval().cloned()).unwrap().unwrap();
 
     let product = succeeds("integer matmul", MIB, || {
@@ -88,7 +88,7 @@ fn files() {
     let folder = std::env::temp_dir().join(format!("cuprum-limits-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let (npy, npz) = (folder.join("a.npy"), folder.join("a.npz"));
-    // Elements that are no bytes on the disk.
+    // Elements whose file format is not their bytes.
     io::save(&npy, &ones(&[32 * MIB], DType::U8)).unwrap();
     runs_out("load", 20 * MIB, || io::load(&npy));
     assert_eq!(succeeds("load", 33 * MIB, || io::load(&npy)).size(), 32 * MIB);
@@ -101,7 +101,7 @@ fn files() {
     let (_, back) = succeeds("load_npz", 17 * MIB, || io::load_npz(&npz)).remove(0);
     assert_eq!(back.sum(()).unwrap().item().unwrap(), (16 * MIB as u64).into());
 
-    // A header that promises more than any machine has, and one that is very long.
+    // A header with an impossible size, and one that is very long.
     let mut file = std::fs::File::create(&npy).unwrap();
     let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }\n";
     file.write_all(b"\x93NUMPY\x01\x00").unwrap();

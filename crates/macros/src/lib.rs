@@ -137,7 +137,7 @@ fn operation(function: &Function, functions: &[Function], source: TokenStream, l
         #[allow(non_upper_case_globals)]
         static #row: ::cuprum::core::op::OpDef = {
             use ::cuprum::core::{body, op};
-            static NATIVE: ::cuprum::backend_cpu::own::#native_type = #native;
+            static NATIVE: ::cuprum::backend_cpu::user_kernels::#native_type = #native;
             static PARAMETERS: &[body::Parameter] = &[#(#parameters),*];
             static BODY: body::Body = body::Body {
                 parameters: PARAMETERS,
@@ -337,7 +337,7 @@ mod tests {
             METHODS.iter().filter(|m| wanted(m.form)).map(|m| m.name.to_owned()).collect()
         };
 
-        let own = file("crates/backend-cpu/src/own.rs");
+        let own = file("crates/backend-cpu/src/user_kernels.rs");
         let functions = |of: &str| -> BTreeSet<String> {
             let declared = between(&own, of, "\n}\n").split("    fn ").skip(1);
             declared.map(|f| f.split(['<', '(']).next().unwrap().to_owned()).collect()

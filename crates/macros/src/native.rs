@@ -28,8 +28,8 @@ pub fn write(function: &Function, functions: &[Function]) -> TokenStream {
     let rest = function.bound.map(|_| quote!(_ => ::core::option::Option::None,));
     let (native, loops) = if is_reduction { (quote!(NativeReduction), quote!(Reduction)) } else { (quote!(Native), quote!(Loop)) };
     quote! {
-        ::cuprum::backend_cpu::own::#native({
-            fn select(dtype: ::cuprum::DType) -> ::core::option::Option<::cuprum::backend_cpu::own::#loops> {
+        ::cuprum::backend_cpu::user_kernels::#native({
+            fn select(dtype: ::cuprum::DType) -> ::core::option::Option<::cuprum::backend_cpu::user_kernels::#loops> {
                 match dtype { #(#arms)* #rest }
             }
             select
@@ -150,7 +150,7 @@ impl Native<'_> {
             let callee = Native { function: &self.functions[at], functions: self.functions, generic };
             callee.point(&helper(&self.functions[at], generic))
         });
-        quote!(use ::cuprum::backend_cpu::own; #(#texts)*)
+        quote!(use ::cuprum::backend_cpu::user_kernels as own; #(#texts)*)
     }
 
     fn called(&self, found: &mut Vec<(usize, Prim)>) {

@@ -1,40 +1,40 @@
-//! Matrix products of integers, which wrap, and of bool. Blocks of the operands are packed into scratch of constant size; a block of the
-//! result is held in registers along a block of k.
+//! Matrix products of integers (wrapping) and bool. Blocks of the operands are packed into scratch of constant size. A block of the
+//! result stays in registers along a block of k.
 #![allow(unsafe_code)]
 
 use cuprum_core::Element;
 
+use super::batch::{Batch, Product};
 use super::floats::Shared;
-use super::{Batch, Product};
-use crate::raw::{Elements, ElementsMut};
 use crate::simd::{Loop, dispatch};
 use crate::threads;
+use crate::views::{Elements, ElementsMut};
 
 /// Rows of a register block of the result.
 const ROWS: usize = 2;
-/// Length of a block of k.
+/// Maximum length of a block along the summed axis k.
 const DEPTH: usize = 256;
-/// Columns of a packed block of b. With [`DEPTH`] rows of 8 bytes it takes half a megabyte, which the second-level cache holds.
+/// Columns of a packed block of b. With [`DEPTH`] rows of 8 bytes it takes half a megabyte, which fits the second-level cache.
 const WIDTH: usize = 256;
-/// Columns of a register block of results that have no more.
+/// Columns of a register block for narrow results.
 const NARROW: usize = 16;
-/// Rows of the result that one task computes: b is packed once for each band.
+/// Rows of the result per task: b is packed once for each band.
 const BAND: usize = 128;
-/// Rows of a band where there are few tasks.
+/// Rows per band when there are few tasks.
 const NARROW_BAND: usize = 32;
-/// Multiplications of a task, at least, where products are small.
+/// Minimum multiplications per task.
 const TASK: usize = 1 << 16;
 
 /// Elements of exact matrix products.
 pub(super) trait Exact: Element {
-    /// The type of operands and sums in registers. Bytes are multiplied as 16-bit integers, as no level multiplies bytes.
+    /// Type of operands and sums in registers. Bytes are multiplied as 16-bit integers, as no SIMD level multiplies bytes.
     type Wide: Copy + Default + Send;
     fn widen(self) -> Self::Wide;
     fn narrow(wide: Self::Wide) -> Self;
     fn add(a: Self::Wide, b: Self::Wide) -> Self::Wide;
     fn multiply(a: Self::Wide, b: Self::Wide) -> Self::Wide;
-    /// [`products`] with a number of columns of a register block that suits the type: long enough that LLVM vectorises the loop over them
-    /// and does not unroll it.
+    /// Calls [`products`] with register blocks of a width that suits the type: wide enough that LLVM vectorises the loop over the
+    /// columns and does not unroll it.
     fn products(p: &Product, batch: &Batch, a: &[Self], b: &[Self], c: &mut [Self]);
 }
 macro_rules! exact {
@@ -78,7 +78,7 @@ impl Exact for bool {
     }
 }
 
-/// A register block: rows of a, [`ROWS`] side by side, times a panel of b, `N` columns side by side. Both are as long as a block of k.
+/// A register block: packed rows of a times a packed panel of b, both along a block of k.
 struct Block<'a, T: Exact, const N: usize>(&'a [[T::Wide; ROWS]], &'a [[T::Wide; N]]);
 
 impl<T: Exact, const N: usize> Loop for Block<'_, T, N> {
@@ -97,7 +97,7 @@ impl<T: Exact, const N: usize> Loop for Block<'_, T, N> {
     }
 }
 
-/// Every product of the batch; all of them have been [`check`](super::check)ed.
+/// Computes all products of the batch, which has passed [`check`](super::batch::check).
 pub(super) fn exact<T: Exact>(p: &Product, batch: &Batch, a: Elements, b: Elements, c: ElementsMut) {
     T::products(p, batch, a.typed(), b.typed(), c.typed());
 }
@@ -121,7 +121,7 @@ fn products<T: Exact, const N: usize>(p: &Product, batch: &Batch, a: &[T], b: &[
     });
 }
 
-/// What one task computes: rows and columns of one product of the batch.
+/// A task's rows and columns of one product of the batch.
 struct Part {
     rows: std::ops::Range<usize>,
     columns: std::ops::Range<usize>,
@@ -144,7 +144,7 @@ impl Part {
     fn compute<T: Exact, const N: usize>(&self, p: &Product, a: &[T], b: &[T], c: Shared<T>, scratch: &mut Scratch<T, N>) {
         let at =
             |operand: usize, steps: [isize; 2], i: usize, j: usize| self.start[operand] + i as isize * steps[0] + j as isize * steps[1];
-        // A sum of no products is zero, and is written too.
+        // Runs once for k = 0, as the sums of no products are written too.
         for first in (0..p.k.max(1)).step_by(DEPTH) {
             let depth = DEPTH.min(p.k - first.min(p.k));
             scratch.panels.clear();
@@ -175,8 +175,8 @@ impl Part {
                     for (i, row) in block.iter().enumerate().take(height) {
                         for (j, &sum) in row.iter().enumerate().take(self.columns.end - left) {
                             let place = c.at(at(2, p.c, top + i, left + j));
-                            // SAFETY: `check` has shown that the element lies inside the output, and this task alone has it. It holds
-                            // a value of T: `typed` has seen to it.
+                            // SAFETY: `check` has shown that the element is inside the output, and no other task writes it. `typed` has
+                            // ensured that it is a valid T.
                             unsafe { *place = T::narrow(if first == 0 { sum } else { T::add((*place).widen(), sum) }) };
                         }
                     }

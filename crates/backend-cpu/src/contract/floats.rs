@@ -3,28 +3,28 @@
 
 use cuprum_core::Element;
 
-use super::{Batch, Product};
-use crate::raw::{Elements, ElementsMut};
+use super::batch::{Batch, Product};
 use crate::threads;
+use crate::views::{Elements, ElementsMut};
 
-/// A pointer that tasks share; each writes its own product.
+/// A pointer to the output, shared by tasks that write disjoint products.
 #[derive(Clone, Copy)]
 pub(super) struct Shared<T>(pub *mut T);
-// SAFETY: the tasks' products do not overlap.
+// SAFETY: the products of different tasks do not overlap.
 unsafe impl<T> Send for Shared<T> {}
-// SAFETY: as above.
+// SAFETY: the products of different tasks do not overlap.
 unsafe impl<T> Sync for Shared<T> {}
 impl<T> Shared<T> {
-    /// The element at an offset.
+    /// Returns a pointer to the element at an offset.
     pub fn at(self, offset: isize) -> *mut T {
         self.0.wrapping_offset(offset)
     }
 }
 
-/// Every product of the batch; all of them have been [`check`](super::check)ed.
+/// Computes all products of the batch, which has passed [`check`](super::batch::check).
 pub(super) fn floats<T: Element>(p: &Product, batch: &Batch, a: Elements, b: Elements, c: ElementsMut, zero: T, one: T) {
     let (a, b, c) = (a.typed::<T>(), b.typed::<T>(), c.typed::<T>());
-    // gemm writes sums of at most two products as they are. Adding them to zero makes -0.0 + -0.0 positive, as in NumPy.
+    // gemm stores sums of one or two products without adding them to zero. Accumulating onto zero makes -0.0 + -0.0 positive, as in NumPy.
     let accumulate = p.k <= 2;
     if accumulate {
         c.fill(zero);
@@ -33,7 +33,7 @@ pub(super) fn floats<T: Element>(p: &Product, batch: &Batch, a: Elements, b: Ele
     let flops = p.m.saturating_mul(p.n).saturating_mul(p.k);
     let run = |start: [isize; 3], parallelism: gemm::Parallelism| {
         let (pa, pb, pc) = (a.as_ptr().wrapping_offset(start[0]), b.as_ptr().wrapping_offset(start[1]), c.at(start[2]));
-        // SAFETY: `check` has shown that all elements lie inside their buffers; c is fresh memory that only this product writes.
+        // SAFETY: `check` has shown that all elements are inside their buffers; c is new memory that only this product writes.
         unsafe {
             gemm::gemm(
                 p.m,
@@ -60,7 +60,7 @@ pub(super) fn floats<T: Element>(p: &Product, batch: &Batch, a: Elements, b: Ele
     };
     let count = batch.len();
     if count > 1 && flops < 1 << 22 {
-        // Small products: one thread each, several at a time.
+        // Small products run in parallel, one thread each.
         let per_task = ((1 << 18) / flops.max(1)).max(1);
         threads::for_each(
             (0..count).step_by(per_task),

@@ -1,8 +1,9 @@
-//! Contract: products with a vector as reductions, strided, batched matrix products by the `gemm` crate for floats, by
-//! blocked loops for integers and bool.
+//! Contract: tensor contractions as strided, batched matrix products. Floats use the `gemm` crate, integers and bool use blocked
+//! loops, and products with a vector are reductions.
 //!
-//! Where the plan's strides make no gemm, operands are packed so that they do, and the product is unpacked.
+//! Operands whose strides do not form a matrix product are packed first; the product is then unpacked.
 
+mod batch;
 mod exact;
 mod floats;
 mod vector;
@@ -12,14 +13,15 @@ use cuprum_core::call;
 use cuprum_core::plan::contract::{ContractPlan, Gemm};
 use cuprum_core::{Call, Complex, DType, Error, Layout, Outcome, Result, StoredArray, Work, decline};
 
+use self::batch::{Batch, Product, check};
 use self::exact::exact;
 use self::floats::floats;
 use crate::copy::copy;
 use crate::elementwise::half;
-use crate::raw::{Elements, ElementsMut, Output};
 use crate::threads;
+use crate::views::{Elements, ElementsMut, Output};
 
-/// Elements of a 16-bit float array that a task converts.
+/// Elements of a 16-bit float array that one task converts.
 const CONVERTED: usize = 1 << 14;
 
 /// The Contract kernel.
@@ -31,7 +33,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let mut output = Output::allocate(call, 0)?;
     if half::is_half(call.outputs[0].dtype) {
         let (a, b) = (widened(call, a)?, widened(call, b)?);
-        let mut wide = Output::beside(call, DType::F32, out.size())?;
+        let mut wide = Output::scratch(call, DType::F32, out.size())?;
         product(call, plan, &a, &b, wide.elements()?)?;
         let wide = wide.elements()?.typed::<f32>();
         let parts = output.elements()?.chunks(CONVERTED).zip(wide.chunks(CONVERTED));
@@ -42,18 +44,18 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     call.done([output.finish()])
 }
 
-/// A 16-bit float array in float32: its elements alone where they lie in one piece, else its buffer.
+/// Converts a 16-bit float array to float32: only its elements if it is C-contiguous, else its whole buffer.
 fn widened(call: &Call, array: &StoredArray) -> Result<StoredArray> {
     let dense = array.layout().is_c_contiguous();
     let values = if dense { Elements::contiguous(array)? } else { Elements::buffer(array)? };
     let layout = if dense { Layout::contiguous(array.shape())? } else { array.layout().clone() };
-    let mut wide = Output::beside(call, DType::F32, values.len())?;
+    let mut wide = Output::scratch(call, DType::F32, values.len())?;
     let parts = wide.elements()?.chunks(CONVERTED).enumerate();
     threads::for_each(parts, values.len(), || (), |_, (n, part)| half::widen(values.slice(n * CONVERTED, part.len()), part.typed()));
     StoredArray::new(DType::F32, layout, wide.finish())
 }
 
-/// The contraction into `c`, which has the layout of the call's output; operands and product packed where they must be.
+/// Contracts into `c`, which has the layout of the call's output. Packs operands and result where necessary.
 fn product(call: &Call, plan: &ContractPlan, a: &StoredArray, b: &StoredArray, mut c: ElementsMut) -> Result<()> {
     let out = &call.outputs[0].layout;
     if let Some(gemm) = plan.gemm(a.layout(), b.layout(), out) {
@@ -71,22 +73,22 @@ fn product(call: &Call, plan: &ContractPlan, a: &StoredArray, b: &StoredArray, m
     let Some(gemm) = plan.gemm(a.layout(), b.layout(), &packed) else {
         return Err(Error::backend("cpu", "contract", "packed operands do not make a matrix product"));
     };
-    let mut values = Output::beside(call, c.dtype(), packed.size())?;
+    let mut values = Output::scratch(call, c.dtype(), packed.size())?;
     multiply(&gemm, &a, &b, 0, values.elements()?)?;
     copy(&StoredArray::new(c.dtype(), packed, values.finish())?, out, c)
 }
 
-/// An array under another layout of the same shape: itself, if that is how it lies, else a copy.
+/// Returns an array in another layout of the same shape, copied unless it has that layout already.
 fn copied(call: &Call, x: &StoredArray, layout: &Layout) -> Result<StoredArray> {
     if x.layout().strides() == layout.strides() {
         return Ok(x.clone());
     }
-    let mut values = Output::beside(call, x.dtype(), layout.size())?;
+    let mut values = Output::scratch(call, x.dtype(), layout.size())?;
     copy(x, layout, values.elements()?)?;
     StoredArray::new(x.dtype(), layout.clone(), values.finish())
 }
 
-/// Runs every product of the batch.
+/// Computes all products of the batch.
 fn multiply(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usize, c: ElementsMut) -> Result<()> {
     let (x, y) = (Elements::buffer(a)?, Elements::buffer(b)?);
     let first = [a.layout().offset() as isize, b.layout().offset() as isize, c_offset as isize];
@@ -107,69 +109,8 @@ fn multiply(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usize, c: Elem
         DType::U16 => exact::<u16>(&one, &batch, x, y, c),
         DType::U32 => exact::<u32>(&one, &batch, x, y, c),
         DType::U64 => exact::<u64>(&one, &batch, x, y, c),
-        // `run` has widened them.
+        // `run` has converted these to float32.
         half @ (DType::F16 | DType::BF16) => return Err(Error::backend("cpu", "contract", format!("{half} reached a matrix product"))),
-    }
-    Ok(())
-}
-
-/// One matrix product: extents, and the row and column steps of each matrix.
-struct Product {
-    m: usize,
-    n: usize,
-    k: usize,
-    a: [isize; 2],
-    b: [isize; 2],
-    c: [isize; 2],
-}
-
-/// The products of a batch: where the matrices of each begin, computed from its number.
-struct Batch<'a> {
-    first: [isize; 3],
-    extents: &'a [usize],
-    strides: [&'a [isize]; 3],
-}
-
-impl Batch<'_> {
-    /// Number of products.
-    fn len(&self) -> usize {
-        self.extents.iter().fold(1, |len, &n| len.saturating_mul(n))
-    }
-
-    /// First elements of both operands and of the result of product `n`.
-    fn start(&self, n: usize) -> [isize; 3] {
-        let (mut at, mut rest) = (self.first, n);
-        for (axis, &extent) in self.extents.iter().enumerate().rev() {
-            let i = (rest % extent) as isize;
-            rest /= extent;
-            (0..3).for_each(|k| at[k] += i * self.strides[k][axis]);
-        }
-        at
-    }
-}
-
-#[cfg(test)]
-impl Batch<'static> {
-    /// One product of matrices that begin with their buffers.
-    fn one() -> Batch<'static> {
-        Batch { first: [0; 3], extents: &[], strides: [&[]; 3] }
-    }
-}
-
-/// Every element of every product lies inside its buffer; what the unsafe code below rests on.
-fn check(p: &Product, batch: &Batch, lens: [usize; 3]) -> Result<()> {
-    let spans = [(p.a, [p.m, p.k]), (p.b, [p.k, p.n]), (p.c, [p.m, p.n])];
-    for (operand, (steps, extents)) in spans.into_iter().enumerate() {
-        let of_matrix = steps.into_iter().zip(extents);
-        let of_batch = batch.strides[operand].iter().copied().zip(batch.extents.iter().copied());
-        let (mut low, mut high) = (batch.first[operand], batch.first[operand]);
-        for (step, extent) in of_matrix.chain(of_batch) {
-            let reach = step.saturating_mul(extent as isize - 1);
-            (low, high) = (low.saturating_add(reach.min(0)), high.saturating_add(reach.max(0)));
-        }
-        if batch.len() > 0 && (low < 0 || high >= lens[operand] as isize) {
-            return Err(Error::backend("cpu", "contract", "a matrix reaches outside its buffer"));
-        }
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Products with a vector: the matrix is read once, so they are reductions of `matrix * vector`, with their speed, their
-//! pairwise sums and their independence of the number of threads.
+//! Matrix-vector products as reductions of `matrix * vector`. The matrix is read only once, so memory bounds the speed; sums are
+//! pairwise and independent of the number of threads.
 
 use cuprum_core::array::Array;
 use cuprum_core::layout::{Dims, Strides};
@@ -8,26 +8,26 @@ use cuprum_core::plan::contract::Gemm;
 use cuprum_core::{DType, Program, Result, StepKind, StoredArray};
 use smallvec::SmallVec;
 
-use crate::cache::gains_by_asking;
-use crate::raw::{Elements, ElementsMut};
-use crate::reduce::{Shape, Value, scalar_products, sums};
+use crate::cache::benefits_from_prefetch;
+use crate::reduce::{LoopOrder, Value, scalar_products, sums};
 use crate::threads;
 use crate::tile::{Compiled, Nest, Results};
+use crate::views::{Elements, ElementsMut};
 
-/// Fewest products a result is the sum of: below it a reduction spends its time between results.
-const SHORTEST: usize = 16;
+/// Minimum products per result. Shorter reductions spend most of their time between results.
+const MIN_PRODUCTS: usize = 16;
 
-/// Lines that are gone through side by side where the processor reads several places at once faster than one; elsewhere half as many, as
-/// lines a power of two apart share a set of the first-level cache, which has eight places there (not timed apart from other changes).
-const TOGETHER: usize = 8;
+/// Matrix rows that are processed interleaved on processors that benefit from prefetching. ReadBlocks use half as many, as rows a power of two
+/// apart share a set of the first-level cache, which has eight ways.
+const INTERLEAVE: usize = 8;
 
-/// Computes the product if one operand is a vector and the result lies in loop order; says whether it did.
+/// Computes the product if one operand is a vector and the result is contiguous in loop order. Returns whether it did.
 pub(super) fn product(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usize, mut c: ElementsMut) -> Result<bool> {
     let dtype = a.dtype();
-    if (g.m > 1 && g.n > 1) || g.k < SHORTEST || dtype == DType::Bool || c_offset != 0 {
+    if (g.m > 1 && g.n > 1) || g.k < MIN_PRODUCTS || dtype == DType::Bool || c_offset != 0 {
         return Ok(false);
     }
-    // The matrix has `len` lines (one per result) along which k is summed.
+    // The matrix has `len` lines, one per result, and each is summed along k.
     let (len, line, k, c_line) = match g.n {
         1 => (g.m, [g.a[0], 0], [g.a[1], g.b[0]], g.c[0]),
         _ => (g.n, [0, g.b[1]], [g.a[1], g.b[0]], g.c[1]),
@@ -40,7 +40,7 @@ pub(super) fn product(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usiz
     if !in_order {
         return Ok(false);
     }
-    // Along the axis in which the matrix is contiguous.
+    // Reduce along the axis in which the matrix is contiguous.
     let matrix = if g.n == 1 { 0 } else { 1 };
     let by_columns = g.batch.is_empty() && len > 1 && line[matrix].unsigned_abs() < k[matrix].unsigned_abs();
     let dims: Dims = match by_columns {
@@ -72,15 +72,15 @@ pub(super) fn product(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usiz
     let inputs: SmallVec<[StoredArray; 2]> = [a.clone(), b.clone()].into_iter().collect();
     let Ok(compiled) = Compiled::new(&program, Nest::new(&dims, &inputs, strides)?, Results::Read) else { return Ok(false) };
     let results = c.len();
-    let shape = if by_columns { Shape::Columns(g.k) } else { Shape::Rows(g.k) };
-    sums(&compiled, dtype, &shape, c.slice(0, results))
+    let order = if by_columns { LoopOrder::Columns(g.k) } else { LoopOrder::Rows(g.k) };
+    sums(&compiled, dtype, &order, c.slice(0, results))
 }
 
-/// Scalar products of contiguous lines of a matrix, `pitch` apart, with a contiguous vector.
+/// Dot products of contiguous lines of a matrix, `pitch` apart, with a contiguous vector.
 fn lines<T: Value>(matrix: &[T], vector: &[T], pitch: usize, out: &mut [T]) {
-    match gains_by_asking() {
-        true => groups_of_lines::<T, TOGETHER>(matrix, vector, pitch, out),
-        false => groups_of_lines::<T, { TOGETHER / 2 }>(matrix, vector, pitch, out),
+    match benefits_from_prefetch() {
+        true => groups_of_lines::<T, INTERLEAVE>(matrix, vector, pitch, out),
+        false => groups_of_lines::<T, { INTERLEAVE / 2 }>(matrix, vector, pitch, out),
     }
 }
 

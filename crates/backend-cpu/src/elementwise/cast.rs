@@ -1,5 +1,5 @@
-//! `astype`: ints wrap; floats to ints truncate and saturate, NaN is 0; complex to real drops the imaginary part; anything
-//! to bool is "not zero". Half dtypes go through float32 (see `half`).
+//! `astype`: integers wrap; floats convert to integers by truncation with saturation, NaN to 0. Complex to real drops the imaginary
+//! part; conversion to bool tests for not zero. The 16-bit floats convert through float32 (see `half`).
 
 use cuprum_core::{Complex, DType, Element};
 
@@ -7,7 +7,7 @@ use super::half::{is_half, to_odd_f32};
 use super::loops::{Selected, Unary, unary};
 use crate::simd::Isa;
 
-/// Conversion to `D` by `astype`'s rules.
+/// Conversion to `D` by the rules of `astype`.
 trait Cast<D> {
     fn cast(self) -> D;
 }
@@ -82,7 +82,7 @@ impl<S: Element + Cast<D>, D: Element> Unary for Convert<S, D> {
     }
 }
 
-/// float64 (or complex128) to the float32 that a half dtype is then rounded from.
+/// Converts float64 (or complex128) to the float32 that a 16-bit float is then rounded from.
 struct ToOdd<S>(std::marker::PhantomData<S>);
 
 impl<S: Element + Cast<f64>> Unary for ToOdd<S> {
@@ -103,7 +103,7 @@ macro_rules! table {
     };
 }
 
-/// The loop that converts between two dtypes. For a half dtype on either side, that of float32 in its place.
+/// Returns the conversion loop between two dtypes. A 16-bit float is replaced by float32.
 pub(crate) fn select(from: DType, to: DType) -> Option<Selected> {
     let wide = |d: DType| if is_half(d) { DType::F32 } else { d };
     match from {

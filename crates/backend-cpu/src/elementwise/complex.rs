@@ -1,4 +1,4 @@
-//! Complex arithmetic as NumPy 2 has it, and complex functions as C99 Annex G has them, infinities and signed zeros included.
+//! Complex arithmetic as in NumPy 2, and complex functions with the infinities and signed zeros of C99 Annex G.
 //!
 //! Functions are computed in complex128; complex64 goes through it. The inverse functions are Kahan's ("Branch cuts for
 //! complex elementary functions", 1987).
@@ -12,25 +12,25 @@ use crate::vmath;
 
 type C = Complex<f64>;
 
-/// Arithmetic and order, at either precision.
+/// Complex arithmetic and comparison, in either precision.
 pub(crate) trait ComplexArithmetic: Copy {
     /// `a / b` by Smith's method.
     fn divide(self, b: Self) -> Self;
-    /// `1 / a`, likewise.
+    /// `1 / a` by Smith's method.
     fn reciprocal(self) -> Self;
     /// `a ** b`; small integer powers by multiplication.
     fn power(self, b: Self) -> Self;
-    /// `e^a - 1` by NumPy's formula, whose exponentials overflow where those of the dtype do.
+    /// `e^a - 1` by NumPy's formula, whose exponentials overflow at the limits of the dtype.
     fn exponential_minus_1(self) -> Self;
     /// `a / |a|`; 0 for 0.
     fn sign(self) -> Self;
-    /// `a < b` (or `<=`) by real part, then imaginary; false where NaN is compared.
+    /// `a < b` (or `<=`) by real part, then imaginary part; false if a compared part is NaN.
     fn before(self, b: Self, or_equal: bool) -> bool;
-    /// The larger; the first with a NaN if there is one.
+    /// Maximum; the first operand with a NaN if there is one.
     fn larger(self, b: Self) -> Self;
-    /// The smaller; the first with a NaN if there is one.
+    /// Minimum; the first operand with a NaN if there is one.
     fn smaller(self, b: Self) -> Self;
-    /// A complex128 function of it.
+    /// Applies a complex128 function.
     fn wide(self, f: impl Fn(C) -> C) -> Self;
 }
 
@@ -123,20 +123,20 @@ impl<T> MapParts<T> for Complex<T> {
     }
 }
 
-/// Parts beyond this are halved or taken apart before they are squared.
+/// Parts above this are scaled down before they are squared.
 const LARGE: f64 = f64::MAX / 4.0;
 
-/// The exponential of this and of less is finite.
+/// Largest argument used for a finite exponential.
 const EXP_LIMIT: f64 = 709.0;
 
-/// The standard library's formula loses digits.
+/// Inverse hyperbolic sine. The standard library's formula loses digits.
 fn arsinh(x: f64) -> f64 {
     vmath::asinh::<Base, f64>(x)
 }
 
-/// NumPy's rules for zero and integer exponents, then `exp(b log a)`.
+/// `a ** b`: NumPy's rules for zero and integer exponents, otherwise `exp(b log a)`.
 ///
-/// NumPy begins the product of other exponents than 1, 2 and 3 with 1, and 1 times an infinite number may have a NaN.
+/// For integer exponents other than 1, 2 and 3 NumPy starts the product with 1. For infinite `a`, that first product may introduce a NaN.
 fn power(a: C, b: C) -> C {
     if b.re == 0.0 && b.im == 0.0 {
         return C::new(1.0, 0.0);
@@ -175,12 +175,12 @@ fn two_square(a: f64) -> (f64, f64) {
     (p, a.mul_add(a, -p))
 }
 
-/// `ln |z|`, exact to the last places also where |z| is close to 1.
+/// `ln |z|`, accurate also where |z| is close to 1.
 fn log_abs(z: C) -> f64 {
     let (x, y) = (z.re.abs().max(z.im.abs()), z.re.abs().min(z.im.abs()));
     let size = z.re.hypot(z.im);
     if (0.5..=2.0).contains(&size) {
-        // 0.5 log1p(x^2 + y^2 - 1), the sum in twice the precision.
+        // 0.5 log1p(x^2 + y^2 - 1), with the sum in double-double precision.
         let ((x2, dx), (y2, dy)) = (two_square(x), two_square(y));
         let (head, e1) = two_sum(x2, -1.0);
         let (sum, e2) = two_sum(head, y2);
@@ -196,20 +196,20 @@ fn log_abs(z: C) -> f64 {
     size.ln()
 }
 
-/// `by` times e^x times each part, without overflow where the product has none. Parts are up to 1, `by` is 1 or a half.
-fn scaled_exp(mut x: f64, mut by: f64, mut re: f64, mut im: f64) -> C {
-    // Twice, as a part may be as small as the smallest subnormal number. The differences are exact.
+/// `factor * e^x * (re + i im)`, without overflow unless the product overflows. Parts are at most 1, `factor` is 1 or 0.5.
+fn scaled_exp(mut x: f64, mut factor: f64, mut re: f64, mut im: f64) -> C {
+    // Two steps, as a part may be as small as the least subnormal number. The differences are exact.
     for _ in 0..2 {
         if x > EXP_LIMIT {
-            let e = by * EXP_LIMIT.exp();
-            (x, by, re, im) = (x - EXP_LIMIT, 1.0, e * re, e * im);
+            let e = factor * EXP_LIMIT.exp();
+            (x, factor, re, im) = (x - EXP_LIMIT, 1.0, e * re, e * im);
         }
     }
-    let e = by * x.exp();
+    let e = factor * x.exp();
     C::new(e * re, e * im)
 }
 
-/// The functions. `z = x + iy` throughout.
+/// Complex functions of `z = x + iy`.
 pub(crate) struct ComplexMath;
 
 impl ComplexMath {
@@ -227,7 +227,7 @@ impl ComplexMath {
         if x.is_infinite() {
             return if x > 0.0 { C::new(x, y * 0.0) } else { C::new(if y.is_finite() { 0.0 } else { f64::NAN }, x.copysign(y)) };
         }
-        // Scale by an even power of two, so that squares neither overflow nor vanish.
+        // Scale by an even power of two, so that squares neither overflow nor underflow.
         let size = x.abs().max(y.abs());
         let (scale, back) = match size {
             s if s > LARGE => (0.0625, 4.0),
@@ -266,7 +266,7 @@ impl ComplexMath {
         if !(0.5..=2.0).contains(&size) {
             return C::new(log_abs(C::new(1.0 + x, y)), angle);
         }
-        // 0.5 log1p(2x + x^2 + y^2), the sum in twice the precision.
+        // 0.5 log1p(2x + x^2 + y^2), with the sum in double-double precision.
         let ((x2, dx), (y2, dy)) = (two_square(x), two_square(y));
         let (head, e1) = two_sum(2.0 * x, x2);
         let (sum, e2) = two_sum(head, y2);
@@ -325,7 +325,7 @@ impl ComplexMath {
     }
 
     pub(crate) fn sine(z: C) -> C {
-        swapped(Self::hyperbolic_sine, z)
+        with_swapped_parts(Self::hyperbolic_sine, z)
     }
 
     pub(crate) fn cosine(z: C) -> C {
@@ -333,21 +333,21 @@ impl ComplexMath {
     }
 
     pub(crate) fn tangent(z: C) -> C {
-        swapped(Self::hyperbolic_tangent, z)
+        with_swapped_parts(Self::hyperbolic_tangent, z)
     }
 
     pub(crate) fn arc_sine(z: C) -> C {
-        swapped(Self::area_sine, z)
+        with_swapped_parts(Self::area_sine, z)
     }
 
     pub(crate) fn arc_tangent(z: C) -> C {
-        swapped(Self::area_tangent, z)
+        with_swapped_parts(Self::area_tangent, z)
     }
 
     pub(crate) fn arc_cosine(z: C) -> C {
         let (x, y) = (z.re, z.im);
         if is_large(z) {
-            return C::new(y.abs().atan2(x), log_abs_twice(z).copysign(-y));
+            return C::new(y.abs().atan2(x), log_abs_doubled(z).copysign(-y));
         }
         if x == 0.0 && y.is_nan() {
             return C::new(FRAC_PI_2, y);
@@ -359,7 +359,7 @@ impl ComplexMath {
     pub(crate) fn area_sine(z: C) -> C {
         let (x, y) = (z.re, z.im);
         if is_large(z) {
-            return C::new(log_abs_twice(z).copysign(x), y.atan2(x.abs()));
+            return C::new(log_abs_doubled(z).copysign(x), y.atan2(x.abs()));
         }
         if y == 0.0 {
             return C::new(arsinh(x), y);
@@ -371,7 +371,7 @@ impl ComplexMath {
     pub(crate) fn area_cosine(z: C) -> C {
         let (x, y) = (z.re, z.im);
         if is_large(z) {
-            return C::new(log_abs_twice(z), y.atan2(x));
+            return C::new(log_abs_doubled(z), y.atan2(x));
         }
         let (below, above) = (Self::square_root(C::new(x - 1.0, y)), Self::square_root(C::new(x + 1.0, y)));
         C::new(arsinh(below.re * above.re + below.im * above.im), 2.0 * below.im.atan2(above.re))
@@ -406,8 +406,8 @@ impl ComplexMath {
     }
 }
 
-/// The circular function of a hyperbolic one: `f(ix) / i`, with real and imaginary part exchanged before and after.
-fn swapped(f: fn(C) -> C, z: C) -> C {
+/// Returns the circular function of a hyperbolic one: `f(ix) / i`, by swapping real and imaginary part before and after.
+fn with_swapped_parts(f: fn(C) -> C, z: C) -> C {
     let w = f(C::new(z.im, z.re));
     C::new(w.im, w.re)
 }
@@ -417,6 +417,6 @@ fn is_large(z: C) -> bool {
 }
 
 /// `ln |2z|` without overflow.
-fn log_abs_twice(z: C) -> f64 {
+fn log_abs_doubled(z: C) -> f64 {
     (z.re / 2.0).hypot(z.im / 2.0).ln() + 2.0 * LN_2
 }

@@ -1,16 +1,16 @@
-//! Floating-point operations that Rust's own do not answer as NumPy 2 does.
+//! Floating-point operations whose results in NumPy 2 differ from Rust's.
 
-/// NumPy's real arithmetic.
+/// Real arithmetic as in NumPy.
 pub(crate) trait Real: Copy {
-    /// `floor(a / b)` as `npy_divmod` has it: from the exact remainder, so that it agrees with [`Real::remainder`].
+    /// `floor(a / b)` as in `npy_divmod`: derived from the exact remainder, so that it agrees with [`Real::remainder`].
     fn floor_divide(self, b: Self) -> Self;
-    /// Remainder with b's sign; `a % inf` is a or inf; NaN for `b = 0`.
+    /// Remainder with the sign of `b`; `a % inf` is `a` or inf, `a % 0` is NaN.
     fn remainder(self, b: Self) -> Self;
-    /// The larger; the first NaN if either is NaN.
+    /// Maximum; the first NaN if either is NaN.
     fn larger(self, b: Self) -> Self;
-    /// The smaller; the first NaN if either is NaN.
+    /// Minimum; the first NaN if either is NaN.
     fn smaller(self, b: Self) -> Self;
-    /// -1, +0 or 1; NaN stays.
+    /// Sign: -1, +0 or 1; NaN for NaN.
     fn sign(self) -> Self;
     /// Degrees to radians.
     fn deg2rad(self) -> Self;
@@ -61,7 +61,7 @@ macro_rules! real {
             fn deg2rad(self) -> Self {
                 self * (std::$t::consts::PI / 180.0)
             }
-            // NumPy divides the constant in the dtype: of float32 it is one unit below the closest, which `to_degrees` uses.
+            // NumPy computes the constant in the dtype. In float32 it is one ulp below the closest value, which `to_degrees` uses.
             #[inline(always)]
             fn rad2deg(self) -> Self {
                 self * (180.0 / std::$t::consts::PI)

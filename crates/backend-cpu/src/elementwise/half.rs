@@ -1,16 +1,16 @@
-//! float16 and bfloat16: computed in float32, rounded after each operation. Runs are widened and narrowed a block at a time.
+//! float16 and bfloat16: computed in float32 and rounded after each operation, a block at a time.
 
 use cuprum_core::{DType, bf16, f16};
 use half::slice::HalfFloatSliceExt;
 
 use super::loops::Kernel;
-use crate::raw::{Elements, ElementsMut};
 use crate::simd::{Fill, Isa, fill};
+use crate::views::{Elements, ElementsMut};
 
-/// Elements widened at once: the four blocks of an operation stay in L1.
+/// Elements per block: the four blocks of an operation fit L1.
 const BLOCK: usize = 512;
 
-/// Whether values of this dtype are computed in float32.
+/// Returns whether the dtype is a 16-bit float, which is computed in float32.
 pub(crate) fn is_half(dtype: DType) -> bool {
     matches!(dtype, DType::F16 | DType::BF16)
 }
@@ -35,14 +35,14 @@ impl Fill for NarrowBf16<'_> {
     fn run<I: Isa>(self, out: &mut [bf16]) {
         for (out, a) in out.iter_mut().zip(self.0) {
             let bits = a.to_bits();
-            // Ties to even: half of the last place, and its own lowest bit, decide the carry. NaN keeps a set fraction bit.
+            // Round half to even: the carry depends on the dropped bits and the lowest kept bit. NaN keeps a fraction bit set.
             let rounded = (bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16) as u16;
             *out = bf16::from_bits(if a.is_nan() { (bits >> 16) as u16 | 0x40 } else { rounded });
         }
     }
 }
 
-/// Values of a half dtype (or float32) as float32.
+/// Converts 16-bit floats (or float32) to float32.
 pub(crate) fn widen(values: Elements, out: &mut [f32]) {
     match values.dtype() {
         DType::F16 => values.typed::<f16>().convert_to_f32_slice(out),
@@ -51,7 +51,7 @@ pub(crate) fn widen(values: Elements, out: &mut [f32]) {
     }
 }
 
-/// float32 values rounded to a half dtype, ties to even.
+/// Rounds float32 values to a 16-bit float, ties to even.
 pub(crate) fn narrow(values: &[f32], out: ElementsMut) {
     match out.dtype() {
         DType::F16 => out.typed::<f16>().convert_from_f32_slice(values),
@@ -60,8 +60,8 @@ pub(crate) fn narrow(values: &[f32], out: ElementsMut) {
     }
 }
 
-/// float64 as the float32 that a further rounding to a half dtype takes to the same result as one rounding would: towards
-/// zero, with the last bit set if anything was lost ("round to odd").
+/// Converts float64 to float32 such that rounding to a 16-bit float afterwards equals a single rounding. Rounds towards zero and sets the
+/// last bit if the result is inexact ("round to odd").
 #[inline(always)]
 pub(crate) fn to_odd_f32(x: f64) -> f32 {
     let nearest = x as f32;
@@ -73,7 +73,7 @@ pub(crate) fn to_odd_f32(x: f64) -> f32 {
     f32::from_bits(towards_zero | 1)
 }
 
-/// Runs a float32 kernel on arguments some of which are of a half dtype, for an output that may be.
+/// Runs a float32 kernel on arguments and an output that may be 16-bit floats.
 pub(crate) fn through_f32(kernel: Kernel, args: &[Elements], mut out: ElementsMut) {
     let mut wide = [[0f32; BLOCK]; 3];
     let mut result = [0f32; BLOCK];
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn one_rounding_from_f64() {
-        // Just above the middle of two float16 values: rounding to float32 first would lose the excess.
+        // Just above the midpoint of two float16 values: rounding to float32 first would lose the excess.
         let x = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
         assert_eq!(f16::from_f32(to_odd_f32(x)), f16::from_f32(1.0 + 2f32.powi(-10)));
         assert_eq!(f16::from_f32(to_odd_f32(-x)), f16::from_f32(-1.0 - 2f32.powi(-10)));

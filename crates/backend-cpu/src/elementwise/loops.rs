@@ -1,25 +1,25 @@
-//! The loops behind every row of the table: one function per arity, compiled for each row, dtype and SIMD level.
+//! Loops of the operation table: one function per arity, compiled for each row, dtype and SIMD level.
 
 use cuprum_core::{DType, Element, Scalar, with_dtype};
 
-use crate::raw::{Elements, ElementsMut, element};
 use crate::simd::{Base, Fill, Isa, fill};
+use crate::views::{Elements, ElementsMut, element};
 
-/// Applies an operation to as many elements of its arguments as the output holds.
+/// Applies an operation to its arguments, for as many elements as the output holds.
 pub(crate) type Kernel = fn(&[Elements], ElementsMut);
 
-/// A kernel for certain dtypes, and the dtype it makes.
+/// A kernel with its argument and result dtypes.
 #[derive(Clone, Copy)]
 pub(crate) struct Selected {
-    /// The loop.
+    /// Loop over elements.
     pub kernel: Kernel,
-    /// Argument dtypes; only those of the arity count.
+    /// Argument dtypes; entries beyond the arity are unused.
     pub args: [DType; 3],
-    /// dtype of the result.
+    /// Result dtype.
     pub result: DType,
-    /// Whether an argument may be shorter than the result: it is then taken again from its beginning, as often as needed. Arguments that
-    /// are shorter are of one length.
-    pub in_turns: bool,
+    /// Whether arguments may be shorter than the result. A shorter argument is read cyclically; all shorter arguments must have one
+    /// length.
+    pub cycles_args: bool,
 }
 
 /// A scalar function of one argument.
@@ -28,14 +28,14 @@ pub(crate) trait Unary {
     type Out: Element;
     /// The function as straight-line code.
     fn call<I: Isa>(a: Self::In) -> Self::Out;
-    /// Whether there are arguments that `call` leaves to `rare`.
+    /// Whether `call` is wrong for some arguments, which `rare` handles.
     const RARE: bool = false;
-    /// Whether this is one.
+    /// Returns whether an argument needs `rare`.
     #[inline(always)]
     fn is_rare(_: Self::In) -> bool {
         false
     }
-    /// The function where that is so.
+    /// The function for rare arguments.
     fn rare(a: Self::In) -> Self::Out {
         Self::call::<Base>(a)
     }
@@ -69,7 +69,7 @@ impl<F: Unary> Fill for UnaryLoop<'_, F> {
     }
 }
 
-/// A scalar pass over the elements that the loop before left out.
+/// Scalar pass over the rare elements that the vectorised loop skipped.
 #[cold]
 #[inline(never)]
 fn fill_rare<F: Unary>(values: &[F::In], out: &mut [F::Out]) {
@@ -80,16 +80,16 @@ fn fill_rare<F: Unary>(values: &[F::In], out: &mut [F::Out]) {
     }
 }
 
-/// Elements computed in one go: all, or as many as the shorter arguments have.
+/// Returns the elements per pass: all, or the length of the shorter arguments.
 #[inline(always)]
-fn turn<const N: usize>(all: usize, args: [usize; N]) -> usize {
+fn pass_len<const N: usize>(all: usize, args: [usize; N]) -> usize {
     args.into_iter().fold(all, usize::min).max(1)
 }
 
-/// An argument from a place on; from its beginning if it ends there.
+/// Returns an argument from index `start` on, or from its beginning if it is not that long.
 #[inline(always)]
-fn from<T>(arg: &[T], place: usize) -> &[T] {
-    if place < arg.len() { &arg[place..] } else { arg }
+fn tail_from<T>(arg: &[T], start: usize) -> &[T] {
+    if start < arg.len() { &arg[start..] } else { arg }
 }
 
 struct BinaryLoop<'a, F: Binary>(&'a [F::In], &'a [F::In]);
@@ -98,9 +98,9 @@ impl<F: Binary> Fill for BinaryLoop<'_, F> {
     type Item = F::Out;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [F::Out]) {
-        let turn = turn(out.len(), [self.0.len(), self.1.len()]);
-        for (i, out) in out.chunks_mut(turn).enumerate() {
-            let (a, b) = (from(self.0, i * turn), from(self.1, i * turn));
+        let pass_len = pass_len(out.len(), [self.0.len(), self.1.len()]);
+        for (i, out) in out.chunks_mut(pass_len).enumerate() {
+            let (a, b) = (tail_from(self.0, i * pass_len), tail_from(self.1, i * pass_len));
             for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
                 *out = F::call::<I>(a, b);
             }
@@ -114,9 +114,9 @@ impl<T: Element> Fill for SelectLoop<'_, T> {
     type Item = T;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [T]) {
-        let turn = turn(out.len(), [self.0.len(), self.1.len(), self.2.len()]);
-        for (i, out) in out.chunks_mut(turn).enumerate() {
-            let (conditions, a, b) = (from(self.0, i * turn), from(self.1, i * turn), from(self.2, i * turn));
+        let pass_len = pass_len(out.len(), [self.0.len(), self.1.len(), self.2.len()]);
+        for (i, out) in out.chunks_mut(pass_len).enumerate() {
+            let (conditions, a, b) = (tail_from(self.0, i * pass_len), tail_from(self.1, i * pass_len), tail_from(self.2, i * pass_len));
             for (((out, &condition), &a), &b) in out.iter_mut().zip(conditions).zip(a).zip(b) {
                 *out = if condition { a } else { b };
             }
@@ -124,33 +124,33 @@ impl<T: Element> Fill for SelectLoop<'_, T> {
     }
 }
 
-/// The loop of a function of one argument.
+/// Returns the loop of a unary function.
 pub(crate) fn unary<F: Unary>() -> Selected {
     fn kernel<F: Unary>(args: &[Elements], out: ElementsMut) {
         fill(UnaryLoop::<F>(args[0].typed()), out.typed());
     }
-    Selected { kernel: kernel::<F>, args: [F::In::DTYPE; 3], result: F::Out::DTYPE, in_turns: false }
+    Selected { kernel: kernel::<F>, args: [F::In::DTYPE; 3], result: F::Out::DTYPE, cycles_args: false }
 }
 
-/// The loop of a function of two arguments.
+/// Returns the loop of a binary function.
 pub(crate) fn binary<F: Binary>() -> Selected {
     fn kernel<F: Binary>(args: &[Elements], out: ElementsMut) {
         fill(BinaryLoop::<F>(args[0].typed(), args[1].typed()), out.typed());
     }
-    Selected { kernel: kernel::<F>, args: [F::In::DTYPE; 3], result: F::Out::DTYPE, in_turns: true }
+    Selected { kernel: kernel::<F>, args: [F::In::DTYPE; 3], result: F::Out::DTYPE, cycles_args: true }
 }
 
-/// `where`: the second argument where the first is true, else the third.
+/// Returns the loop of `where`: the second argument where the first is true, else the third.
 pub(crate) fn select<T: Element>() -> Selected {
     fn kernel<T: Element>(args: &[Elements], out: ElementsMut) {
         fill(SelectLoop::<T>(args[0].typed(), args[1].typed(), args[2].typed()), out.typed());
     }
-    Selected { kernel: kernel::<T>, args: [DType::Bool, T::DTYPE, T::DTYPE], result: T::DTYPE, in_turns: true }
+    Selected { kernel: kernel::<T>, args: [DType::Bool, T::DTYPE, T::DTYPE], result: T::DTYPE, cycles_args: true }
 }
 
-struct Same<T>(T);
+struct Splat<T>(T);
 
-impl<T: Element> Fill for Same<T> {
+impl<T: Element> Fill for Splat<T> {
     type Item = T;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [T]) {
@@ -158,10 +158,10 @@ impl<T: Element> Fill for Same<T> {
     }
 }
 
-/// Fills a run with a scalar, converted as `astype` would.
+/// Fills a slice with a scalar, converted as by `astype`.
 pub(crate) fn splat(value: Scalar, out: ElementsMut) {
     with_dtype!(out.dtype(), T => match out.typed() {
         [one] => *one = element::<T>(value),
-        all => fill(Same(element::<T>(value)), all),
+        all => fill(Splat(element::<T>(value)), all),
     })
 }

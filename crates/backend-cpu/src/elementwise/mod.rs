@@ -1,4 +1,4 @@
-//! Map: a fused program at every point of a loop nest, tile by tile, on as many threads as it is worth.
+//! Map: evaluates a fused program at every point of a loop nest, in tiles on several threads.
 
 pub(crate) mod cast;
 pub(crate) mod complex;
@@ -13,14 +13,14 @@ use cuprum_core::{Call, Outcome, Result, Work, decline};
 use smallvec::SmallVec;
 
 use crate::cache::STREAMED;
-use crate::raw::{ElementsMut, Output};
 use crate::threads;
-use crate::tile::{AtOnce, BAND, Compiled, Evaluator, Nest, Results};
+use crate::tile::{BAND, Compiled, Evaluator, Nest, Results, SingleTile};
+use crate::views::{ElementsMut, Output};
 
-/// Shortest row that is computed by itself where an input is walked in long strides; shorter ones share tiles.
+/// Minimum row length for separate tiles where an input has long strides. Shorter rows share tiles.
 const SHORT_ROW: usize = 64;
 
-/// The runs, one for each output, that a task fills.
+/// A task's slice of each output.
 type Part<'o> = SmallVec<[ElementsMut<'o>; 2]>;
 
 /// The Map kernel.
@@ -33,7 +33,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     if !in_loop_order {
         decline!("the loop does not follow the output's memory");
     }
-    if let Some(map) = AtOnce::of(program, call.inputs, plan)? {
+    if let Some(map) = SingleTile::of(program, call.inputs, plan)? {
         let mut outputs = allocate(call)?;
         let mut runs = Part::new();
         for output in &mut outputs {
@@ -68,7 +68,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     call.done(outputs.into_iter().map(Output::finish))
 }
 
-/// Memory for all outputs of a call.
+/// Allocates all outputs of a call.
 fn allocate(call: &Call) -> Result<SmallVec<[Output; 1]>> {
     let mut outputs = SmallVec::new();
     for n in 0..call.outputs.len() {
@@ -77,7 +77,7 @@ fn allocate(call: &Call) -> Result<SmallVec<[Output; 1]>> {
     Ok(outputs)
 }
 
-/// Points per task: whole rows where rows matter, else whole tiles; several tasks per thread, to even out their speeds.
+/// Returns the points per task: whole rows for long strides, else whole tiles. Several tasks per thread balance the load.
 fn chunk(compiled: &Compiled, size: usize, threads: usize) -> usize {
     let share = if threads == 1 { size } else { size.div_ceil(threads * 4) };
     let (inner, band) = (compiled.nest().inner(), compiled.nest().inner() * BAND);
@@ -96,18 +96,18 @@ fn fill(compiled: &Compiled, evaluator: &mut Evaluator, start: usize, part: &mut
         let mut runs: Part = part.iter_mut().map(|p| p.slice(at, len)).collect();
         evaluator.write(start + at, len, &mut runs);
     };
-    // Tiles that span rows are gathered; where rows are long enough, tiles end with them.
+    // Tiles that span rows must be gathered. Where rows are long enough, tiles end with the row.
     let scattered = compiled.nest().is_scattered();
     if inner < (if scattered { SHORT_ROW } else { tile / 2 }) || !start.is_multiple_of(inner) {
         (0..len).step_by(tile).for_each(|at| compute(at, tile.min(len - at)));
         return;
     }
-    let together = if scattered { BAND } else { 1 };
-    for rows in (0..len).step_by(inner * together) {
+    let band = if scattered { BAND } else { 1 };
+    for rows in (0..len).step_by(inner * band) {
         for column in (0..inner).step_by(tile) {
             let width = tile.min(inner - column);
-            for row in (rows..len.min(rows + inner * together)).step_by(inner) {
-                // The last row of a task may be cut short.
+            for row in (rows..len.min(rows + inner * band)).step_by(inner) {
+                // The last row of a task may be incomplete.
                 if row + column < len {
                     compute(row + column, width.min(len - row - column));
                 }

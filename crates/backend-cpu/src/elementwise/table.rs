@@ -201,13 +201,13 @@ fn row(op: Op) -> Option<&'static Row> {
     ROWS.iter().find(|r| r.op == op)
 }
 
-/// Whether the table has a row for this operation.
+/// Returns whether the table has a row for an operation.
 pub fn has_row(op: Op) -> bool {
     row(op).is_some()
 }
 
-/// The kernel of an operation for arguments of this dtype (of `where`: its second and third). For a half dtype without a
-/// kernel of its own, that of float32.
+/// Returns the kernel of an operation for arguments of a dtype (for `where`, the second and third). A 16-bit float without a
+/// kernel uses the float32 kernel.
 pub(crate) fn kernel(op: Op, dtype: DType) -> Option<Selected> {
     let select = row(op)?.select;
     select(dtype).or_else(|| if is_half(dtype) { select(DType::F32) } else { None })

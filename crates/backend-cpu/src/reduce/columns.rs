@@ -1,25 +1,25 @@
-//! Reductions whose kept axis is innermost (`[reduced.. kept..]`): whole rows are added to rows of accumulators.
+//! Reductions whose innermost axis is kept (`[reduced.. kept..]`): rows are merged into rows of accumulators.
 
 use cuprum_core::Result;
 use smallvec::SmallVec;
 
 use super::loops::{merge_each, reduce_columns};
-use super::ops::Reducer;
+use super::reducer::Reducer;
 use super::tree::Tree;
 use crate::threads;
 use crate::tile::{Compiled, Evaluator};
 
-/// Rows added one after the other before the tree begins: a power of two.
+/// Rows merged sequentially before the tree begins. A power of two.
 const LEAF_ROWS: usize = 16;
 
-/// Columns that are added together where rows are read where they lie: whole rows are read in the order of memory so, and accumulators of
-/// eight bytes still fit the first-level cache.
-const WIDEST: usize = 4096;
+/// Maximum columns per task for inputs read in place. Rows are then read in memory order, and accumulators of eight bytes still fit the
+/// first-level cache.
+const MAX_COLUMNS: usize = 4096;
 
-/// Rows of a leaf, or fewer.
+/// Rows of a leaf.
 type Rows<'a, T> = SmallVec<[&'a [T]; LEAF_ROWS]>;
 
-/// A block of columns and rows for one task.
+/// A task's range of columns and rows.
 struct Block {
     columns: std::ops::Range<usize>,
     rows: std::ops::Range<usize>,
@@ -29,9 +29,9 @@ struct Block {
 pub(super) fn reduce<R: Reducer>(compiled: &Compiled, rows: usize, out: &mut [R::Out]) -> Result<()> {
     let columns = out.len();
     let cost = rows.saturating_mul(columns).saturating_mul(compiled.cost());
-    let width = columns.min(if compiled.is_in_place() { WIDEST } else { compiled.tile() });
+    let width = columns.min(if compiled.is_in_place() { MAX_COLUMNS } else { compiled.tile() });
     let column_blocks = columns.div_ceil(width);
-    // Cut rows at a power of two of leaves, where the tree has one partial result: it comes out the same wherever that is.
+    // Row blocks have a power of two of leaves, so that each is one partial result of the tree.
     let wanted = if threads::worth(cost) == 1 { 1 } else { (threads::worth(cost) * 4).div_ceil(column_blocks) };
     let block_rows = LEAF_ROWS * rows.div_ceil(LEAF_ROWS * wanted).next_power_of_two();
     let row_blocks = rows.div_ceil(block_rows);
@@ -73,10 +73,10 @@ fn merge<R: Reducer>(mut a: Vec<R::Acc>, b: Vec<R::Acc>) -> Vec<R::Acc> {
     a
 }
 
-/// Partial results of the block's columns over its rows. `columns` is the length of a whole row.
+/// Returns the accumulators of the block's columns. `columns` is the length of a whole row.
 fn reduce_block<R: Reducer>(evaluator: &mut Evaluator, tile: usize, columns: usize, block: Block) -> Vec<R::Acc> {
     let width = block.columns.len();
-    // Rows that lie whole in the block are evaluated several at a time, as many as a tile holds.
+    // Complete rows are evaluated several at a time, as many as fit a tile.
     let together = if width == columns { (tile / width).clamp(1, LEAF_ROWS) } else { 1 };
     let together = together.next_power_of_two() >> (!together.is_power_of_two()) as u32; // divides LEAF_ROWS
     let mut spare: Vec<Vec<R::Acc>> = Vec::new();

@@ -1,40 +1,40 @@
 //! Sums of squared distances from the mean.
 //!
-//! Rows of up to [`READ_TWICE`] bytes are read twice while they are in cache, to the bits of a fused expression over rows
-//! (`Program::push_squared_distances`). Longer ones and columns take one pass: each leaf by its own mean, leaves merged by the formula of
-//! Chan, Golub and LeVeque ("Updating formulae and a pairwise algorithm for computing sample variances", 1979), in the tree of all
-//! reductions.
+//! Rows of up to [`READ_TWICE`] bytes take two passes in cache, with the bits of a fused expression over rows
+//! (`Program::push_squared_distances`). Longer rows and columns take one pass: leaves use their own mean and are merged by the formula of
+//! Chan, Golub and LeVeque ("Updating formulae and a pairwise algorithm for computing sample variances", 1979).
 
 use std::marker::PhantomData;
 
 use cuprum_core::Complex;
 
-use super::lanes::{LEAF, fold};
-use super::ops::{Reducer, Value};
+use super::lanes::{LEAF, fold_lanes};
+use super::reducer::Reducer;
 use super::tree::Tree;
-use crate::cache::Ahead;
+use super::value::Value;
+use crate::cache::Prefetch;
 use crate::elementwise::complex::ComplexArithmetic;
 use crate::simd::{Loop, dispatch};
 use crate::threads;
 use crate::tile::{Compiled, Evaluator};
 
-/// Bytes of the longest row that is read twice. Loops over longer ones wait for memory between rows: rows of 16 KiB took 1.2 times as long
-/// so as in one pass, those of 128 KiB 1.3 to 2.1 times (float32, AVX2, one thread).
+/// Maximum bytes of a row that takes two passes. Longer rows stall on memory between rows: in two passes, rows of 16 KiB take 1.2 times
+/// the time of one pass, rows of 128 KiB 1.3 to 2.1 times (float32, AVX2, one thread).
 pub(super) const READ_TWICE: usize = 8 << 10;
 
-/// Elements with a mean.
+/// Element types with a mean.
 pub(crate) trait Number: Value {
     /// Type of distances.
     type Real: Value + std::ops::Add<Output = Self::Real>;
     /// Difference.
     fn minus(self, b: Self) -> Self;
-    /// Multiplied by a real number.
+    /// Product with a real number.
     fn scaled(self, by: Self::Real) -> Self;
-    /// Divided by a number of elements.
+    /// Quotient by a number of elements.
     fn over(self, count: usize) -> Self;
-    /// Squared distance from 0, times a real number. It overflows only if the result does.
+    /// `times * |self|^2`; overflows only if the result does.
     fn square(self, times: Self::Real) -> Self::Real;
-    /// A count, or a share of one, as a real number.
+    /// Converts a count, or a fraction of one.
     fn real(count: f64) -> Self::Real;
 }
 
@@ -70,7 +70,7 @@ macro_rules! number {
 }
 number!(f32, f64);
 
-/// Number of elements, their mean, and the sum of their squared distances from it.
+/// Number of elements, their mean, and the sum of squared distances from it.
 #[derive(Clone, Copy)]
 pub(crate) struct Moments<T: Number> {
     count: f64,
@@ -78,7 +78,7 @@ pub(crate) struct Moments<T: Number> {
     squares: T::Real,
 }
 
-/// The sum of squared distances from the mean.
+/// Sum of squared distances from the mean.
 pub(crate) struct Deviation<T>(PhantomData<T>);
 
 impl<T: Number> Reducer for Deviation<T> {
@@ -87,7 +87,7 @@ impl<T: Number> Reducer for Deviation<T> {
     type Out = T::Real;
     #[inline(always)]
     fn start(value: T, _index: usize) -> Moments<T> {
-        // The distance from itself, so that NaN and infinity are NaN.
+        // The distance of a value from itself makes NaN of NaN and infinity.
         Moments { count: 1.0, mean: value, squares: value.minus(value).square(T::real(1.0)) }
     }
     #[inline(always)]
@@ -102,27 +102,27 @@ impl<T: Number> Reducer for Deviation<T> {
     }
     #[inline(always)]
     fn finish(acc: Moments<T>) -> T::Real {
-        // NumPy's mean overflows where the sum does, and no value is near it then.
+        // NumPy's mean overflows where the sum does; all distances are then infinite.
         let sum = acc.mean.scaled(T::real(acc.count));
-        if sum.minus(sum).not_a_number() { acc.squares + T::real(f64::INFINITY) } else { acc.squares }
+        if sum.minus(sum).has_nan() { acc.squares + T::real(f64::INFINITY) } else { acc.squares }
     }
     #[inline(always)]
-    fn leaf(values: &[T], ahead: Option<Ahead>, _first: usize) -> Moments<T> {
+    fn leaf(values: &[T], prefetch: Option<Prefetch>, _first: usize) -> Moments<T> {
         let count = values.len() as f64;
-        let (sum, share) = (fold(values, ahead, |v| v, T::plus), T::real(1.0 / count));
-        // Only the sum may be infinite. Two such means would have no distance.
-        let is_beyond = sum.minus(sum).not_a_number();
-        let mean = if is_beyond { fold(values, None, |v| v.scaled(share), T::plus) } else { sum.scaled(share) };
-        let squares = fold(values, None, |v| v.minus(mean).square(T::real(1.0)), |a, b| a + b);
+        let (sum, share) = (fold_lanes(values, prefetch, |v| v, T::plus), T::real(1.0 / count));
+        // If the sum overflowed, the elements are scaled first. Infinite means of two leaves would give a NaN distance.
+        let is_beyond = sum.minus(sum).has_nan();
+        let mean = if is_beyond { fold_lanes(values, None, |v| v.scaled(share), T::plus) } else { sum.scaled(share) };
+        let squares = fold_lanes(values, None, |v| v.minus(mean).square(T::real(1.0)), |a, b| a + b);
         Moments { count, mean, squares }
     }
 }
 
-/// Rows of one length that lie one after the other, and where to look ahead of the first.
+/// Consecutive rows of equal length, with prefetching from the first.
 struct RowsLoop<'a, T: Number> {
     values: &'a [T],
     len: usize,
-    ahead: Option<Ahead>,
+    prefetch: Option<Prefetch>,
     results: &'a mut [T::Real],
 }
 
@@ -130,20 +130,20 @@ impl<T: Number> Loop for RowsLoop<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        let RowsLoop { values, len, ahead, results } = self;
+        let RowsLoop { values, len, prefetch, results } = self;
         for ((n, row), result) in values.chunks_exact(len).enumerate().zip(results) {
-            let ahead = |at: usize| ahead.map(|from| from.after::<T>(n * len + at));
-            let sum = in_leaves(row, |at, leaf| fold(leaf, ahead(at), |v| v, T::plus), T::plus);
+            let prefetch = |at: usize| prefetch.map(|from| from.advance::<T>(n * len + at));
+            let sum = reduce_by_leaves(row, |at, leaf| fold_lanes(leaf, prefetch(at), |v| v, T::plus), T::plus);
             let mean = sum.plus(T::ZERO).over(len);
-            let squares = |_, leaf: &[T]| fold(leaf, None, |v| v.minus(mean).square(T::real(1.0)), |a, b| a + b);
-            *result = in_leaves(row, squares, |a, b| a + b).plus(T::Real::ZERO);
+            let squares = |_, leaf: &[T]| fold_lanes(leaf, None, |v| v.minus(mean).square(T::real(1.0)), |a, b| a + b);
+            *result = reduce_by_leaves(row, squares, |a, b| a + b).plus(T::Real::ZERO);
         }
     }
 }
 
-/// The leaves of a row, each with the place of its first element, merged by the tree of all reductions.
+/// Reduces a row by leaves, each with the index of its first element, merged by the pairwise tree.
 #[inline(always)]
-fn in_leaves<T, A: Value>(row: &[T], leaf: impl Fn(usize, &[T]) -> A, merge: impl Fn(A, A) -> A) -> A {
+fn reduce_by_leaves<T, A: Value>(row: &[T], leaf: impl Fn(usize, &[T]) -> A, merge: impl Fn(A, A) -> A) -> A {
     if row.len() <= LEAF {
         return leaf(0, row);
     }
@@ -168,17 +168,17 @@ pub(super) fn reduce_rows<T: Number>(compiled: &Compiled, len: usize, out: &mut 
         |(evaluator, row), (i, out)| {
             for (n, results) in out.chunks_mut(together).enumerate() {
                 let (start, count) = ((i * chunk + n * together) * len, results.len() * len);
-                if let Some((values, ahead)) = evaluator.in_place(start, count) {
-                    dispatch(RowsLoop::<T> { values: values.typed(), len, ahead, results });
+                if let Some((values, prefetch)) = evaluator.in_place(start, count) {
+                    dispatch(RowsLoop::<T> { values: values.typed(), len, prefetch, results });
                 } else if count <= tile {
-                    let (values, ahead) = evaluator.read_with_ahead(start, count);
-                    dispatch(RowsLoop::<T> { values: values.typed(), len, ahead, results });
+                    let (values, prefetch) = evaluator.read_with_prefetch(start, count);
+                    dispatch(RowsLoop::<T> { values: values.typed(), len, prefetch, results });
                 } else {
                     row.clear();
                     for at in (0..len).step_by(tile) {
                         row.extend_from_slice(evaluator.read(start + at, tile.min(len - at)).typed::<T>());
                     }
-                    dispatch(RowsLoop::<T> { values: row, len, ahead: None, results });
+                    dispatch(RowsLoop::<T> { values: row, len, prefetch: None, results });
                 }
             }
         },

@@ -1,26 +1,32 @@
-//! A leaf's arithmetic: accumulators side by side, and how they become one.
+//! Reduction of a leaf in parallel accumulators.
 
 use std::hint::black_box;
 
-use super::ops::{Reducer, Value};
-use crate::cache::Ahead;
+use super::reducer::Reducer;
+use super::value::Value;
+use crate::cache::Prefetch;
 
-/// Elements reduced in one go, before the tree begins. A power of two; tiles are multiples of it.
+/// Elements of a leaf of the pairwise tree. A power of two that divides every tile.
 pub(crate) const LEAF: usize = 512;
 
-/// Accumulators side by side within a leaf: enough for SIMD registers to work at their full rate. Fixed, whatever the
-/// processor, so that every one computes the same sum.
+/// Accumulators per leaf, enough to saturate the SIMD units. The number is the same on every processor, so that sums
+/// have the same bits.
 pub(super) const LANES: usize = 32;
 
-/// A leaf in [`LANES`] accumulators, for operations that do not look at the index.
+/// Reduces a leaf in [`LANES`] accumulators, for operations that ignore the index.
 #[inline(always)]
-pub(super) fn lanes<R: Reducer>(values: &[R::In], ahead: Option<Ahead>) -> R::Acc {
-    fold(values, ahead, |v| R::start(v, 0), R::merge)
+pub(super) fn reduce_lanes<R: Reducer>(values: &[R::In], prefetch: Option<Prefetch>) -> R::Acc {
+    fold_lanes(values, prefetch, |v| R::start(v, 0), R::merge)
 }
 
-/// `start` of every value, merged in [`LANES`] accumulators; asks for as much memory `ahead` as it reads.
+/// Merges `start` of every value in [`LANES`] accumulators.
 #[inline(always)]
-pub(super) fn fold<T: Copy, A: Copy>(values: &[T], ahead: Option<Ahead>, start: impl Fn(T) -> A, merge: impl Fn(A, A) -> A) -> A {
+pub(super) fn fold_lanes<T: Copy, A: Copy>(
+    values: &[T],
+    prefetch: Option<Prefetch>,
+    start: impl Fn(T) -> A,
+    merge: impl Fn(A, A) -> A,
+) -> A {
     let (chunks, rest) = values.as_chunks::<LANES>();
     let Some((head, chunks)) = chunks.split_first() else {
         let mut acc = start(values[0]);
@@ -29,45 +35,45 @@ pub(super) fn fold<T: Copy, A: Copy>(values: &[T], ahead: Option<Ahead>, start: 
         }
         return acc;
     };
-    // Loops over whole arrays by index: the accumulators stay in registers. Those of the rest are another array, as its
-    // changing length would put them on the stack.
-    let ask = |chunk: usize| ahead.iter().for_each(|from| from.after::<T>(chunk * LANES).ask::<T>(LANES));
+    // Loops by index over whole arrays keep the accumulators in registers. The remainder uses a separate array, as its variable
+    // length would spill them to the stack.
+    let issue = |chunk: usize| prefetch.iter().for_each(|from| from.advance::<T>(chunk * LANES).issue::<T>(LANES));
     let mut acc = [start(head[0]); LANES];
-    ask(0);
+    issue(0);
     for i in 0..LANES {
         acc[i] = start(head[i]);
     }
     for (n, chunk) in chunks.iter().enumerate() {
-        ask(n + 1);
+        issue(n + 1);
         for i in 0..LANES {
             acc[i] = merge(acc[i], start(chunk[i]));
         }
     }
     if !rest.is_empty() {
-        acc = with_rest(acc, rest, start, &merge);
+        acc = merge_rest(acc, rest, start, &merge);
     }
-    across(acc, merge)
+    merge_lanes(acc, merge)
 }
 
-/// The accumulators with fewer values than there are lanes.
+/// Merges fewer values than there are lanes.
 #[inline(never)]
-fn with_rest<T: Copy, A: Copy>(mut acc: [A; LANES], rest: &[T], start: impl Fn(T) -> A, merge: impl Fn(A, A) -> A) -> [A; LANES] {
+fn merge_rest<T: Copy, A: Copy>(mut acc: [A; LANES], rest: &[T], start: impl Fn(T) -> A, merge: impl Fn(A, A) -> A) -> [A; LANES] {
     for (acc, &v) in acc.iter_mut().zip(rest) {
         *acc = merge(*acc, start(v));
     }
     acc
 }
 
-/// Accumulators where whole registers are stored at once.
+/// Accumulators aligned for whole-register stores.
 #[repr(align(64))]
 struct Aligned<A>([A; LANES]);
 
-/// All lanes merged: each half with the other.
+/// Merges all lanes, halving their number each time.
 ///
-/// The lanes come from memory, as far as the compiler knows. Else it makes pairs of them, from the last merge backwards, and keeps pairs
-/// in the whole loop before: groups of leaves took twice as long.
+/// `black_box` hides the values from the compiler. It would otherwise vectorise the last merges in pairs and keep that
+/// layout in the loop before, which doubles the time of a group of leaves.
 #[inline(always)]
-pub(super) fn across<A: Copy>(acc: [A; LANES], merge: impl Fn(A, A) -> A) -> A {
+pub(super) fn merge_lanes<A: Copy>(acc: [A; LANES], merge: impl Fn(A, A) -> A) -> A {
     let Aligned(acc) = black_box(Aligned(acc));
     macro_rules! halve {
         ($acc:ident, $n:literal) => {{
@@ -85,35 +91,35 @@ pub(super) fn across<A: Copy>(acc: [A; LANES], merge: impl Fn(A, A) -> A) -> A {
     merge(acc[0], acc[1])
 }
 
-/// [`fold`] of the products of as many values of both, at least one; asks for memory `ahead` in the first.
+/// Sums the products of corresponding values, at least one, in [`LANES`] accumulators. Prefetches from `a`.
 #[inline(always)]
-pub(super) fn fold_products<T: Value>(a: &[T], b: &[T], ahead: Option<Ahead>) -> T {
+pub(super) fn fold_products<T: Value>(a: &[T], b: &[T], prefetch: Option<Prefetch>) -> T {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
     if a.is_empty() {
-        return a_rest.iter().zip(b_rest).fold(T::NOTHING, |sum, (a, b)| sum.plus(a.times(*b)));
+        return a_rest.iter().zip(b_rest).fold(T::SUM_IDENTITY, |sum, (a, b)| sum.plus(a.times(*b)));
     }
-    let ask = |chunk: usize| ahead.iter().for_each(|from| from.after::<T>(chunk * LANES).ask::<T>(LANES));
-    let mut acc = [T::NOTHING; LANES];
+    let issue = |chunk: usize| prefetch.iter().for_each(|from| from.advance::<T>(chunk * LANES).issue::<T>(LANES));
+    let mut acc = [T::SUM_IDENTITY; LANES];
     for c in 0..a.len().min(b.len()) {
-        ask(c);
+        issue(c);
         add_products(&mut acc, &a[c], &b[c]);
     }
     if !a_rest.is_empty() {
-        acc = with_products(acc, a_rest, b_rest);
+        acc = add_rest_of_products(acc, a_rest, b_rest);
     }
-    across(acc, T::plus)
+    merge_lanes(acc, T::plus)
 }
 
-/// The accumulators with fewer products than there are lanes, apart as [`with_rest`] is.
+/// Adds fewer products than there are lanes. Not inlined, for the same reason as [`merge_rest`].
 #[inline(never)]
-fn with_products<T: Value>(mut acc: [T; LANES], a: &[T], b: &[T]) -> [T; LANES] {
+fn add_rest_of_products<T: Value>(mut acc: [T; LANES], a: &[T], b: &[T]) -> [T; LANES] {
     for (acc, (a, b)) in acc.iter_mut().zip(a.iter().zip(b)) {
         *acc = acc.plus(a.times(*b));
     }
     acc
 }
 
-/// Adds a product to each accumulator. They are copied out and in, so that the compiler sees that no operand overlaps them.
+/// Adds a product to each accumulator. The copy shows the compiler that no operand overlaps the accumulators.
 #[inline(always)]
 pub(super) fn add_products<T: Value>(acc: &mut [T; LANES], line: &[T; LANES], v: &[T; LANES]) {
     let mut sums = *acc;
@@ -123,21 +129,21 @@ pub(super) fn add_products<T: Value>(acc: &mut [T; LANES], line: &[T; LANES], v:
     *acc = sums;
 }
 
-/// Leaves that are gone through side by side.
-pub(super) const TOGETHER: usize = 4;
+/// Number of leaves that are processed interleaved.
+pub(super) const INTERLEAVE: usize = 4;
 
-/// Their elements.
-pub(super) const GROUP: usize = TOGETHER * LEAF;
+/// Elements of a group of [`INTERLEAVE`] leaves.
+pub(super) const GROUP: usize = INTERLEAVE * LEAF;
 
-/// As the tree merges leaves that follow each other, the first of which has a multiple of [`TOGETHER`] before it.
+/// Merges consecutive leaves in the tree's order. The leaves before them are a multiple of [`INTERLEAVE`].
 #[inline(always)]
-pub(super) fn merge_group<R: Reducer>([a, b, c, d]: [R::Acc; TOGETHER]) -> R::Acc {
+pub(super) fn merge_group<R: Reducer>([a, b, c, d]: [R::Acc; INTERLEAVE]) -> R::Acc {
     R::merge(R::merge(a, b), R::merge(c, d))
 }
 
-/// The `n`th leaf of a group. A function, as a closure would not be compiled for the level of the loop that it stands in.
+/// Reduces the `n`th leaf of a group. A closure here would not be compiled for the caller's SIMD level.
 #[inline(always)]
-pub(super) fn leaf_of<R: Reducer>(values: &[R::In], n: usize, ahead: Option<Ahead>, first: usize) -> R::Acc {
-    let (at, ahead) = (n * LEAF, ahead.map(|from| from.after::<R::In>(n * LEAF)));
-    R::leaf(&values[at..at + LEAF], ahead, first + at)
+pub(super) fn leaf_of<R: Reducer>(values: &[R::In], n: usize, prefetch: Option<Prefetch>, first: usize) -> R::Acc {
+    let (at, prefetch) = (n * LEAF, prefetch.map(|from| from.advance::<R::In>(n * LEAF)));
+    R::leaf(&values[at..at + LEAF], prefetch, first + at)
 }

@@ -1,80 +1,72 @@
-//! Reductions whose elements follow each other in the loop (`[kept.. reduced..]`): all, rows, and what has to be gathered.
+//! Reductions whose innermost axis is reduced (`[kept.. reduced..]`): full, row-wise and gathered.
 
 use cuprum_core::Result;
 
-use super::lanes::{LEAF, TOGETHER};
+use super::lanes::{INTERLEAVE, LEAF};
 use super::loops::{leaves, push_leaves, reduce_rows};
-use super::ops::Reducer;
+use super::reducer::Reducer;
 use super::tree::Tree;
-use crate::cache::gains_by_asking;
-use crate::raw::Elements;
+use crate::cache::benefits_from_prefetch;
 use crate::threads;
 use crate::tile::{Compiled, Evaluator};
+use crate::views::Elements;
 
-/// Elements of a reduction that is split between threads that one task takes: a power of two leaves.
+/// Minimum elements per task when one reduction is split. A power of two of leaves.
 pub(super) const BLOCK: usize = 128 * LEAF;
 
-/// The most elements that one task takes where there are others: two threads of an EPYC read 64 MiB a MiB at a time by turns in 1.27 ms, in
-/// 1.34 a quarter at a time, and in 1.34 eight at a time, at the end of which one waits for the other.
-const LONGEST_BLOCK: usize = 4 * BLOCK;
+/// Maximum elements per task when the work is split. Two threads of an EPYC read 64 MiB in 1.27 ms by tasks of 1 MiB, and in 1.34 ms by
+/// tasks of 256 KiB or 8 MiB, where the last task runs alone.
+const MAX_BLOCK: usize = 4 * BLOCK;
 
-/// Reduces points `start..start + len` of the program; the first of them is the `first`th of its reduction and begins a leaf.
+/// Reduces points `start..start + len`. The first one is number `first` of its reduction and begins a leaf.
 pub(super) fn reduce_run<R: Reducer>(evaluator: &mut Evaluator, tile: usize, start: usize, len: usize, first: usize) -> Option<R::Acc> {
     let tree = &mut Tree::new();
-    if let Some(of_products) = R::OF_PRODUCTS
-        && let Some((factors, ahead)) = evaluator.factors(start, len)
+    if let Some(product_sum) = R::PRODUCT_SUM
+        && let Some((factors, prefetch)) = evaluator.factors(start, len)
     {
-        of_products(tree, factors.map(Elements::typed), len, ahead, &mut []);
+        product_sum(tree, factors.map(Elements::typed), len, prefetch, &mut []);
         return tree.take(R::merge);
     }
     match evaluator.in_place(start, len) {
-        Some((values, ahead)) => {
+        Some((values, prefetch)) => {
             let values = values.typed::<R::In>();
-            let whole = if R::PLAIN && gains_by_asking() { len / BLOCK * BLOCK } else { 0 };
-            for acc in values[..whole].chunks_exact(BLOCK).filter_map(in_quarters::<R>) {
+            let whole = if R::SIMPLE_LEAF && benefits_from_prefetch() { len / BLOCK * BLOCK } else { 0 };
+            for acc in values[..whole].chunks_exact(BLOCK).filter_map(reduce_quarters::<R>) {
                 tree.push_run((BLOCK / LEAF).ilog2(), acc, R::merge);
             }
-            push_leaves::<R>(tree, &values[whole..], ahead.map(|from| from.after::<R::In>(whole)), first + whole);
+            push_leaves::<R>(tree, &values[whole..], prefetch.map(|from| from.advance::<R::In>(whole)), first + whole);
         }
         None => {
             for at in (0..len).step_by(tile) {
-                let (values, ahead) = evaluator.read_with_ahead(start + at, tile.min(len - at));
-                push_leaves::<R>(tree, values.typed::<R::In>(), ahead, first + at);
+                let (values, prefetch) = evaluator.read_with_prefetch(start + at, tile.min(len - at));
+                push_leaves::<R>(tree, values.typed::<R::In>(), prefetch, first + at);
             }
         }
     }
     tree.take(R::merge)
 }
 
-/// Reduces rows of `len` points each from `start` on to the bits of [`reduce_run`], if all of them are found where they lie, one after the
-/// other.
+/// Reduces rows of `len` points in place, with the bits of [`reduce_run`]. Returns `false` if the rows are not contiguous in memory.
 fn reduce_in_place<R: Reducer>(evaluator: &Evaluator, start: usize, len: usize, results: &mut [R::Out]) -> bool {
     let count = results.len() * len;
-    if let Some(of_products) = R::OF_PRODUCTS
-        && let Some((factors, ahead)) = evaluator.factors(start, count)
+    if let Some(product_sum) = R::PRODUCT_SUM
+        && let Some((factors, prefetch)) = evaluator.factors(start, count)
     {
-        of_products(&mut Tree::new(), factors.map(Elements::typed), len, ahead, results);
+        product_sum(&mut Tree::new(), factors.map(Elements::typed), len, prefetch, results);
         return true;
     }
     let found = evaluator.in_place(start, count);
-    found.map(|(values, ahead)| reduce_rows::<R>(values.typed(), len, ahead, results)).is_some()
+    found.map(|(values, prefetch)| reduce_rows::<R>(values.typed(), len, prefetch, results)).is_some()
 }
 
-/// Reduces a row that lies in memory: to the bits of [`reduce`].
-pub(super) fn reduce_values<R: Reducer>(row: &[R::In]) -> Option<R::Acc> {
-    let tree = &mut Tree::new();
-    push_leaves::<R>(tree, row, None, 0);
-    tree.take(R::merge)
-}
-
-/// Reduces a block whose quarters are gone through side by side. Each is a power of two leaves, so that the tree is that of the block.
-fn in_quarters<R: Reducer>(block: &[R::In]) -> Option<R::Acc> {
-    let quarter = block.len() / TOGETHER;
-    let mut trees = [(); TOGETHER].map(|_| Tree::new());
+/// Reduces a block with its quarters interleaved. A quarter is a power of two of leaves, so the tree is that of the block.
+fn reduce_quarters<R: Reducer>(block: &[R::In]) -> Option<R::Acc> {
+    let quarter = block.len() / INTERLEAVE;
+    let mut trees = [(); INTERLEAVE].map(|_| Tree::new());
     for at in (0..quarter).step_by(LEAF) {
         let leaf = |n: usize| &block[n * quarter + at..][..LEAF];
         let sums = leaves::<R>([leaf(0), leaf(1), leaf(2), leaf(3)]);
-        (0..TOGETHER).for_each(|n| trees[n].push(sums[n], R::merge));
+        (0..INTERLEAVE).for_each(|n| trees[n].push(sums[n], R::merge));
     }
     let mut tree = Tree::new();
     trees.into_iter().filter_map(|mut quarter| quarter.take(R::merge)).for_each(|acc| tree.push(acc, R::merge));
@@ -89,7 +81,7 @@ pub(super) fn reduce<R: Reducer>(compiled: &Compiled, len: usize, out: &mut [R::
     if threads > 1 && rows < 4 * threads && len > BLOCK {
         return split_rows::<R>(compiled, len, cost, out);
     }
-    let chunk = if threads == 1 { rows } else { rows.div_ceil(4 * threads).min(LONGEST_BLOCK / len.max(1)) }.max(1);
+    let chunk = if threads == 1 { rows } else { rows.div_ceil(4 * threads).min(MAX_BLOCK / len.max(1)) }.max(1);
     threads::for_each(
         out.chunks_mut(chunk).enumerate(),
         cost,
@@ -107,25 +99,25 @@ pub(super) fn reduce<R: Reducer>(compiled: &Compiled, len: usize, out: &mut [R::
                 }
                 return;
             }
-            // Several short rows per tile, each one leaf.
+            // Several short rows per tile, one leaf each.
             let rows_per_tile = tile / len;
             for (t, results) in results.chunks_mut(rows_per_tile).enumerate() {
                 let start = (first_row + t * rows_per_tile) * len;
-                let (values, ahead) = evaluator.read_with_ahead(start, results.len() * len);
-                reduce_rows::<R>(values.typed(), len, ahead, results);
+                let (values, prefetch) = evaluator.read_with_prefetch(start, results.len() * len);
+                reduce_rows::<R>(values.typed(), len, prefetch, results);
             }
         },
     );
     Ok(())
 }
 
-/// Elements that a task takes of a reduction of `len`: a power of two of [`BLOCK`], so that each thread has sixteen.
+/// Returns the elements per task for a reduction of `len`: a power of two of [`BLOCK`], about sixteen tasks per thread.
 fn block(len: usize, cost: usize) -> usize {
     let blocks = len / (16 * threads::worth(cost)) / BLOCK;
-    (BLOCK << blocks.max(1).ilog2()).min(LONGEST_BLOCK)
+    (BLOCK << blocks.max(1).ilog2()).min(MAX_BLOCK)
 }
 
-/// Few long rows: blocks of each by different threads, then the rest of each row's tree.
+/// Reduces few long rows: threads reduce blocks of each row, then the partial results are merged.
 fn split_rows<R: Reducer>(compiled: &Compiled, len: usize, cost: usize, out: &mut [R::Out]) -> Result<()> {
     let block = block(len, cost);
     let blocks = len.div_ceil(block);
@@ -139,14 +131,14 @@ fn split_rows<R: Reducer>(compiled: &Compiled, len: usize, cost: usize, out: &mu
         },
     )?;
     for (result, blocks) in out.iter_mut().zip(partial.chunks(blocks)) {
-        if let Some(acc) = finished::<R>(blocks) {
+        if let Some(acc) = merge_blocks::<R>(blocks) {
             *result = R::finish(acc);
         }
     }
     Ok(())
 }
 
-/// [`reduce_run`] of a whole reduction whose blocks different threads take.
+/// Reduces one long run, whose blocks the threads share, with the bits of [`reduce_run`].
 pub(super) fn reduce_blocks<R: Reducer>(compiled: &Compiled, start: usize, len: usize) -> Result<Option<R::Acc>> {
     let cost = len.saturating_mul(compiled.cost());
     let block = block(len, cost);
@@ -155,11 +147,11 @@ pub(super) fn reduce_blocks<R: Reducer>(compiled: &Compiled, start: usize, len: 
         reduce_run::<R>(evaluator, compiled.tile(), start + at, block.min(len - at), at)
     };
     let partial = threads::map(0..len.div_ceil(block), cost, || Evaluator::new(compiled), run)?;
-    Ok(finished::<R>(&partial))
+    Ok(merge_blocks::<R>(&partial))
 }
 
-/// The result of a reduction's blocks, in their order.
-fn finished<R: Reducer>(blocks: &[Option<R::Acc>]) -> Option<R::Acc> {
+/// Merges the partial results of a reduction's blocks, in order.
+fn merge_blocks<R: Reducer>(blocks: &[Option<R::Acc>]) -> Option<R::Acc> {
     let mut tree = Tree::new();
     blocks.iter().flatten().for_each(|&acc| tree.push(acc, R::merge));
     tree.take(R::merge)
@@ -167,15 +159,16 @@ fn finished<R: Reducer>(blocks: &[Option<R::Acc>]) -> Option<R::Acc> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::in_memory::reduce_values;
     use super::super::ops::{Max, Sum};
     use super::*;
 
-    /// Whatever this machine's processor gains by.
+    /// Runs on every processor, also on those that do not benefit from prefetching.
     #[test]
     fn quarters_are_reduced_to_the_bits_of_leaves_in_order() {
         let block: Vec<f32> = (0..BLOCK).map(|i| ((i * 7919) % 10_007) as f32 / 97.0 - 51.0).collect();
         let bits = |acc: Option<f32>| acc.map(f32::to_bits);
-        assert_eq!(bits(in_quarters::<Sum<f32>>(&block)), bits(reduce_values::<Sum<f32>>(&block)));
-        assert_eq!(bits(in_quarters::<Max<f32>>(&block)), bits(reduce_values::<Max<f32>>(&block)));
+        assert_eq!(bits(reduce_quarters::<Sum<f32>>(&block)), bits(reduce_values::<Sum<f32>>(&block)));
+        assert_eq!(bits(reduce_quarters::<Max<f32>>(&block)), bits(reduce_values::<Max<f32>>(&block)));
     }
 }

@@ -1,16 +1,17 @@
-//! Segments, each as a reduction of its own: the bits of a result depend on its segment's length alone.
+//! Segmented reductions. The bits of a result depend only on the length of its segment.
 
 use cuprum_core::array::Array;
 use cuprum_core::ops::reduce::{MAX, MIN, PROD, SUM};
 use cuprum_core::{Call, Complex, DType, Element, Error, Op, Outcome, Program, Result, decline};
 
+use super::by_dtype::by_dtype;
 use super::ops::{Identity, Max, Min, Prod, Sum};
 use super::rows::{self, BLOCK};
-use super::{by_dtype, widened, with_results};
+use super::{with_float32_values, with_results};
 use crate::elementwise::half::is_half;
-use crate::raw::{Elements, ElementsMut, Output, for_op};
 use crate::threads;
 use crate::tile::{Compiled, Evaluator, Nest, Results};
+use crate::views::{Elements, ElementsMut, Output, for_op};
 
 /// Reduces each segment of a program's values.
 type Run = fn(&Compiled, &[i64], ElementsMut) -> Result<()>;
@@ -21,7 +22,7 @@ fn run_segments<R: Identity>(compiled: &Compiled, offsets: &[i64], out: Elements
         let covered = offsets.first().zip(offsets.last()).map_or(0, |(first, last)| (last - first) as usize);
         let cost = covered.saturating_add(results.len());
         let threads = threads::worth(cost);
-        // Where several threads work, they share the blocks of long segments.
+        // Long segments are split into blocks, which the threads share.
         let longest = if threads > 1 { BLOCK } else { usize::MAX };
         let reduce = |evaluator: &mut Evaluator, (first, results): (usize, &mut [R::Out])| {
             for (n, result) in results.iter_mut().enumerate() {
@@ -41,8 +42,8 @@ fn run_segments<R: Identity>(compiled: &Compiled, offsets: &[i64], out: Elements
     })
 }
 
-/// The results in as many parts as are asked for or fewer, each with the number of its first segment, cut so that all have about as many
-/// values and segments together.
+/// Splits the results into at most `parts` parts of about equal work, counted in values plus segments. Returns each with the number of its
+/// first segment.
 fn shares<'a, T>(offsets: &[i64], mut results: &'a mut [T], parts: usize) -> Vec<(usize, &'a mut [T])> {
     let (segments, base) = (results.len(), offsets.first().copied().unwrap_or(0));
     let before = |segment: usize| (offsets[segment] - base) as usize + segment;
@@ -64,7 +65,7 @@ fn shares<'a, T>(offsets: &[i64], mut results: &'a mut [T], parts: usize) -> Vec
     shares
 }
 
-/// The reductions, each with its loop by dtype of the values (float32 for the half ones).
+/// Reductions, with the loop by dtype of the values (float32 for the 16-bit floats).
 static ROWS: [Row; 4] = [
     (SUM, |d| by_dtype!(d, number, run_segments, Sum)),
     (PROD, |d| by_dtype!(d, number, run_segments, Prod)),
@@ -82,7 +83,7 @@ pub(super) fn run(call: &Call, program: &Program, reduction: Op, acc: DType) -> 
     let len = values.first().map_or(0, |v| v.layout().size());
     let offsets = Elements::contiguous(offsets)?.typed::<i64>();
     check_offsets(call.op.name(), offsets, len)?;
-    let program = widened(program);
+    let program = with_float32_values(program);
     let dtype = program.output_dtype(0);
     if acc != dtype && !is_half(acc) {
         decline!("values of {dtype} accumulated in {acc}");

@@ -1,28 +1,28 @@
-//! The pairwise tree over leaves, built as they come: a binary counter of partial results.
+//! Pairwise reduction tree, built incrementally as a binary counter of partial results.
 //!
-//! Its shape depends on the number of leaves alone. A run of 2^k leaves that starts at a multiple of 2^k always ends as one
-//! partial result, so blocks of such runs can be computed by different threads and merged to the same bits.
+//! The tree's shape depends only on the number of leaves. A range of 2^k leaves that starts at a multiple of 2^k always forms one
+//! partial result. Threads can therefore compute such ranges separately, and the merged bits are the same.
 
 use smallvec::SmallVec;
 
-/// Partial results, each of twice as many leaves as the next (but for the last one).
+/// Partial results. Each but the last covers more leaves than the next.
 pub(crate) struct Tree<A> {
     stack: SmallVec<[(u32, A); 24]>,
 }
 
 impl<A> Tree<A> {
-    /// No leaf.
+    /// Creates an empty tree.
     pub fn new() -> Tree<A> {
         Tree { stack: SmallVec::new() }
     }
 
-    /// The next leaf.
+    /// Adds the next leaf.
     #[inline]
     pub fn push(&mut self, leaf: A, merge: impl FnMut(A, A) -> A) {
         self.push_run(0, leaf, merge);
     }
 
-    /// The result of the next 2^`level` leaves, where as many times a whole number have come before.
+    /// Adds the result of the next 2^`level` leaves. The leaves before it must be a multiple of 2^`level`.
     #[inline]
     pub fn push_run(&mut self, mut level: u32, mut acc: A, mut merge: impl FnMut(A, A) -> A) {
         while self.stack.last().is_some_and(|(l, _)| *l == level) {
@@ -33,12 +33,12 @@ impl<A> Tree<A> {
         self.stack.push((level, acc));
     }
 
-    /// The partial result of the most leaves, which are the first ones.
+    /// Returns the oldest partial result, which covers the first leaves.
     pub fn first(&self) -> Option<&A> {
         self.stack.first().map(|(_, acc)| acc)
     }
 
-    /// All leaves; `None` if there was none. None is left.
+    /// Merges and removes all partial results; `None` if the tree is empty.
     #[inline]
     pub fn take(&mut self, mut merge: impl FnMut(A, A) -> A) -> Option<A> {
         let (_, mut acc) = self.stack.pop()?;

@@ -1,22 +1,21 @@
-//! Rows of complex numbers: sorted by the first half of their keys together with their places, then, where that half is equal,
-//! by the second.
+//! Sorts of complex numbers: by the high half of the key, then by the low half among equal high halves.
 
 use cuprum_core::{Complex, Result};
 
 use super::Ordered;
-use super::partition::Source;
+use super::partition::RecordSource;
 use super::radix::{self, BLOCK, Sink};
 use super::record::Pair;
-use super::rows::{Results, Rows, apart, for_each_row};
-use crate::raw::Room;
+use super::rows::{Results, Rows, for_each_row, split_long_rows};
 use crate::threads;
+use crate::views::HostVec;
 
-/// Cheap operations that an element costs, about.
+/// Approximate cost per element, in cheap operations.
 const COST: usize = 32;
 
-/// A complex element, with the key in two halves.
+/// Complex elements with a key in two halves.
 pub(super) trait Halves: Ordered {
-    /// The halves of the key; the second may be 0 where the first says all.
+    /// Returns the high and low half of the key. The low half is 0 if the high half holds the whole key.
     fn halves(self) -> [u64; 2];
 }
 impl Halves for Complex<f32> {
@@ -36,13 +35,13 @@ impl Halves for Complex<f64> {
 /// Sorts each row.
 pub(super) fn sort<T: Halves>(from: &[T], rows: Rows, descending: bool, results: Results<T>) -> Result<()> {
     let flip = if descending { u64::MAX } else { 0 };
-    let alone = |row: &[T], results: Results<T>| long(row, flip, results);
-    apart(
+    let sort_long = |row: &[T], results: Results<T>| sort_long_row(row, flip, results);
+    split_long_rows(
         from,
         rows,
         results,
         |len| len > BLOCK,
-        alone,
+        sort_long,
         |from, rows, results| {
             for_each_row(from, rows, COST, results, Vec::new, |keys, row, results| {
                 keys.clear();
@@ -58,17 +57,17 @@ pub(super) fn sort<T: Halves>(from: &[T], rows: Rows, descending: bool, results:
     )
 }
 
-/// Writes results from the places of the sorted elements.
-fn write<T: Copy>(row: &[T], results: Results<T>, place: impl Fn(usize) -> usize) {
+/// Writes results; `index(n)` is the index of the `n`th sorted element.
+fn write<T: Copy>(row: &[T], results: Results<T>, index: impl Fn(usize) -> usize) {
     if let Some(values) = results.values {
-        values.iter_mut().enumerate().for_each(|(n, value)| *value = row[place(n)]);
+        values.iter_mut().enumerate().for_each(|(n, value)| *value = row[index(n)]);
     }
-    if let Some(places) = results.places {
-        places.iter_mut().enumerate().for_each(|(n, to)| *to = results.base + place(n) as i64);
+    if let Some(indices) = results.indices {
+        indices.iter_mut().enumerate().for_each(|(n, to)| *to = results.base + index(n) as i64);
     }
 }
 
-/// Takes records as they are.
+/// A sink that stores the records themselves.
 struct Records<'a>(&'a mut [Pair]);
 
 impl Sink<Pair> for Records<'_> {
@@ -84,8 +83,8 @@ impl Sink<Pair> for Records<'_> {
     }
 }
 
-/// One row by all threads.
-fn long<T: Halves>(row: &[T], flip: u64, results: Results<T>) -> Result<()> {
+/// Sorts one row on all threads.
+fn sort_long_row<T: Halves>(row: &[T], flip: u64, results: Results<T>) -> Result<()> {
     let ends = threads::map(
         row.chunks(BLOCK),
         row.len().saturating_mul(4),
@@ -96,28 +95,28 @@ fn long<T: Halves>(row: &[T], flip: u64, results: Results<T>) -> Result<()> {
         },
     )?;
     let (least, greatest) = ends.into_iter().fold((u64::MAX, 0), |a, b| (a.0.min(b.0), a.1.max(b.1)));
-    let end = |key| Pair { key, place: 0 };
-    let mut sorted = Room::new(row.len())?;
+    let end = |key| Pair { key, index: 0 };
+    let mut sorted = HostVec::new(row.len())?;
     let sorted = sorted.records();
-    let source = Source { values: row, record: move |v: T, i| Pair { key: v.halves()[0] ^ flip, place: i as u64 } };
+    let source = RecordSource { values: row, record: move |v: T, i| Pair { key: v.halves()[0] ^ flip, index: i as u64 } };
     radix::sort(&source, 0, (end(least), end(greatest)), Records(&mut *sorted))?;
 
     for run in sorted.chunk_by_mut(|a, b| a.key == b.key).filter(|run| run.len() > 1) {
-        run.iter_mut().for_each(|record| record.key = row[record.place as usize].halves()[1] ^ flip);
+        run.iter_mut().for_each(|record| record.key = row[record.index as usize].halves()[1] ^ flip);
         if run.len() <= BLOCK {
             run.sort_unstable();
             continue;
         }
-        let mut again = Room::new(run.len())?;
-        again.records().copy_from_slice(run);
-        radix::sort_again(again.records(), 0, Records(run))?;
+        let mut records = HostVec::new(run.len())?;
+        records.records().copy_from_slice(run);
+        radix::sort_records(records.records(), 0, Records(run))?;
     }
     let tasks: Vec<_> = sorted.chunks(BLOCK).zip(Results { keep: BLOCK, ..results }.chunks(1)).collect();
     threads::for_each(
         tasks.into_iter(),
         row.len().saturating_mul(4),
         || (),
-        |_, (records, results)| write(row, results, |n| records[n].place as usize),
+        |_, (records, results)| write(row, results, |n| records[n].index as usize),
     );
     Ok(())
 }

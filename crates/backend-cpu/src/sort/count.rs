@@ -1,15 +1,15 @@
-//! Sort by counting, where few different keys can occur.
+//! Counting sort, for rows with few distinct keys.
 
 use cuprum_core::Result;
 
 use crate::threads;
 
-/// Keys up to which counters are kept: as many as stay in the second-level cache.
+/// Maximum range of keys. The counters fit the second-level cache.
 pub(super) const RANGE: u64 = 1 << 16;
-/// Fewest elements of a task.
+/// Minimum elements per task.
 const CHUNK: usize = 1 << 16;
 
-/// Sorts elements with keys below `range`, and writes the first of them.
+/// Sorts elements with keys below `range`; writes as many as `out` holds.
 pub(super) fn sort<T: Copy + Send + Sync>(
     row: &[T],
     range: usize,
@@ -24,7 +24,7 @@ pub(super) fn sort<T: Copy + Send + Sync>(
         cost,
         || (),
         |_, part| {
-            // Several sets, as an increment waits for the one before of the same counter.
+            // Four counters per key: increments of one counter depend on each other.
             let mut counts = vec![[0u32; 4]; range];
             let mut add = |v: T, set: usize| {
                 if let Some(count) = counts.get_mut(key(v)) {
@@ -39,7 +39,7 @@ pub(super) fn sort<T: Copy + Send + Sync>(
             counts.iter().map(|sets| sets.iter().map(|&n| n as usize).sum()).collect::<Vec<usize>>()
         },
     )?;
-    // Where the elements of each key end.
+    // End index of each key.
     let mut ends = vec![0; range];
     counts.iter().for_each(|counts| ends.iter_mut().zip(counts).for_each(|(end, count)| *end += count));
     let mut at = 0;

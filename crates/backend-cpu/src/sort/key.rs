@@ -1,4 +1,4 @@
-//! The order of elements that [`cuprum_core::Sort`] states, as unsigned integers that are in it: for sorts and searches.
+//! Sort keys: unsigned integers in the order that [`cuprum_core::Sort`] defines, for sorts and searches.
 
 use cuprum_core::{Complex, Element, bf16, f16};
 
@@ -6,9 +6,9 @@ use cuprum_core::{Complex, Element, bf16, f16};
 pub(crate) trait Unsigned: Copy + Ord + Default + Send + Sync + 'static {
     /// All bits set.
     const MAX: Self;
-    /// The same number in 64 bits.
+    /// Widens to 64 bits.
     fn wide(self) -> u64;
-    /// The lowest bits of a number.
+    /// Truncates to the lowest bits.
     fn narrow(wide: u64) -> Self;
 }
 macro_rules! unsigned {
@@ -24,19 +24,19 @@ macro_rules! unsigned {
 }
 unsigned! { u8 u16 u32 u64 }
 
-/// An element with a place in NumPy's order.
+/// Elements ordered as in NumPy.
 pub(crate) trait Ordered: Element {
     /// Unsigned integer as wide as the element.
     type Key: Copy + Ord + Default + Send + Sync + 'static;
-    /// Less where the element comes earlier, equal where neither does.
+    /// Returns the key. Keys of elements that NumPy treats as equal are equal.
     fn key(self) -> Self::Key;
 }
 
-/// A real element: its key can be made the element again.
+/// Real elements, which can be recovered from their keys.
 pub(crate) trait Real: Ordered<Key: Unsigned> {
-    /// A key that tells equal elements of different bits apart.
+    /// Returns a key that also distinguishes equal elements with different bits.
     fn bits_key(self) -> Self::Key;
-    /// The element that has a [`Real::bits_key`]; from an [`Ordered::key`], one that is equal.
+    /// Returns the element with this [`Real::bits_key`]; for an [`Ordered::key`], an equal element.
     fn of_key(key: Self::Key) -> Self;
 }
 
@@ -72,8 +72,8 @@ macro_rules! float {
             }
         }
         impl Real for $t {
-            // Negative numbers with all bits turned, others behind them; then all moved down, so that negative NaN, which
-            // would come first, is moved round to the end.
+            // Inverting negative numbers and setting the sign of the others gives the order of the numbers. Subtracting then
+            // wraps the negative NaNs from the start to the end.
             #[inline(always)]
             fn bits_key(self) -> $key {
                 const SIGN: $key = 1 << (<$key>::BITS - 1);
@@ -114,8 +114,8 @@ impl Ordered for Complex<f64> {
     }
 }
 
-/// Most and least significant half of a complex number's key, from the keys of its parts: NaN parts, whose key is `nan`, put it
-/// behind all numbers without, by what is left of it. No number's key comes near `nan`.
+/// Returns the high and low half of a complex number's key, from the keys of its parts. Numbers with a NaN part follow all others,
+/// ordered by their other part. The key of a NaN part is `nan`; no number's key is within 2 of it.
 #[inline(always)]
 fn by_parts(re: u64, im: u64, nan: u64) -> [u64; 2] {
     match (re == nan, im == nan) {

@@ -1,9 +1,10 @@
-//! Sort: rows and segments in NumPy's order, their values, the places they came from, or both.
+//! Sort: rows and segments in NumPy's order, as values, indices or both.
 //!
-//! Elements become unsigned integers that order as they do (`key`), which are put in order together with their places where those are
-//! asked for: by a quicksort in SIMD registers (`vector`), or by a radix sort (`radix`), which cuts long rows for many threads. Keys become
-//! elements again, so values are not fetched from their places.
+//! Elements are mapped to unsigned integers of the same order (`key`), combined with their indices if requested. The records are
+//! sorted by a quicksort in SIMD registers (`vector`) or a radix sort (`radix`), which splits long rows among threads. Records are
+//! mapped back to elements, so values need no gather.
 
+mod coding;
 mod complex;
 mod count;
 mod key;
@@ -24,9 +25,9 @@ use smallvec::SmallVec;
 
 pub(crate) use self::key::Ordered;
 use self::rows::{Results, Rows};
-use crate::raw::{Elements, Output};
+use crate::views::{Elements, Output};
 
-/// Elements that a kernel sorts the rows of.
+/// Element types that the kernel sorts.
 trait Sortable: Ordered {
     /// Sorts each row into the results.
     fn sort_rows(from: &[Self], rows: Rows, descending: bool, results: Results<Self>) -> Result<()>;
@@ -45,8 +46,8 @@ sortable!(complex::sort: Complex<f32>, Complex<f64>);
 
 /// The Sort kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    if let Work::SegmentSort(call::SegmentSort { indices: places, .. }) = call.work {
-        return segments(call, places);
+    if let Work::SegmentSort(call::SegmentSort { indices, .. }) = call.work {
+        return segments(call, indices);
     }
     let (Work::Sort(Sort { descending, values, indices, nth }), [input]) = (&call.work, call.inputs) else {
         decline!("not a sort of an array")
@@ -62,17 +63,17 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     if elements.len() > 0 && keep > 0 {
         let mut left = outputs.iter_mut();
         let mut next = |asked: bool| if asked { left.next().map(Output::elements).transpose() } else { Ok(None) };
-        let (values, places) = (next(*values)?, next(*indices)?);
+        let (values, indices) = (next(*values)?, next(*indices)?);
         with_dtype!(elements.dtype(), T => {
-            let results = Results { keep, base: 0, nth: *nth, values: values.map(|v| v.typed::<T>()), places: places.map(|p| p.typed()) };
-            T::sort_rows(elements.typed(), Rows::Of(len), *descending, results)?
+            let results = Results { keep, base: 0, nth: *nth, values: values.map(|v| v.typed::<T>()), indices: indices.map(|p| p.typed()) };
+            T::sort_rows(elements.typed(), Rows::Uniform(len), *descending, results)?
         });
     }
     call.done(outputs.into_iter().map(Output::finish))
 }
 
 /// Sorts segments.
-fn segments(call: &Call, places: bool) -> Result<Outcome> {
+fn segments(call: &Call, indices: bool) -> Result<Outcome> {
     let [input, offsets] = call.inputs else { decline!("not an array and offsets") };
     let (elements, offsets) = (Elements::contiguous(input)?, Elements::contiguous(offsets)?.typed::<i64>());
     let is_cut = offsets.first() == Some(&0) && offsets.last().and_then(|&end| usize::try_from(end).ok()) == Some(elements.len());
@@ -82,9 +83,9 @@ fn segments(call: &Call, places: bool) -> Result<Outcome> {
     let mut output = Output::allocate(call, 0)?;
     let out = output.elements()?;
     with_dtype!(elements.dtype(), T => {
-        let (values, indices) = if places { (None, Some(out.typed::<i64>())) } else { (Some(out.typed::<T>()), None) };
-        let results = Results { keep: elements.len(), base: 0, nth: None, values, places: indices };
-        T::sort_rows(elements.typed(), Rows::Between(offsets), false, results)?
+        let (values, indices) = if indices { (None, Some(out.typed::<i64>())) } else { (Some(out.typed::<T>()), None) };
+        let results = Results { keep: elements.len(), base: 0, nth: None, values, indices };
+        T::sort_rows(elements.typed(), Rows::Offsets(offsets), false, results)?
     });
     call.done([output.finish()])
 }

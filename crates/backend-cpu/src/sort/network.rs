@@ -1,13 +1,13 @@
-//! Short rows, many at a time: each lane of a SIMD register sorts its own row, by the same comparisons.
+//! Sorting network for many short rows: each SIMD lane sorts one row with the same comparisons.
 
 use super::record::Record;
 use crate::simd::Loop;
 
-/// Rows side by side.
+/// Number of rows sorted together.
 pub(super) const LANES: usize = 16;
 
-/// Batcher's odd-even merge sort of each column (K. E. Batcher, "Sorting networks and their applications", AFIPS 1968; for any
-/// length as in Knuth, TAOCP 3, 5.2.2, algorithm M).
+/// Batcher's odd-even merge sort of each column (K. E. Batcher, "Sorting networks and their applications", AFIPS 1968). Handles
+/// any length, as in Knuth, TAOCP 3, 5.2.2, algorithm M.
 pub(super) struct Columns<'a, R>(pub &'a mut [[R; LANES]]);
 
 impl<R: Record> Loop for Columns<'_, R> {
@@ -35,7 +35,7 @@ impl<R: Record> Loop for Columns<'_, R> {
     }
 }
 
-/// Puts the lesser of each two records first.
+/// Puts the lesser record of each lane first.
 #[inline(always)]
 fn exchange<R: Record>(a: &mut [R; LANES], b: &mut [R; LANES]) {
     let (first, second) = (*a, *b);

@@ -1,7 +1,7 @@
-//! Moving records to their buckets, many threads into one block of memory.
+//! Parallel partition of records into buckets of one output block.
 //!
-//! Each bucket has a cache line beside the memory; full lines are written past the caches. That makes the move three times as
-//! fast as writing each record to its place, which fetches every line first.
+//! Each thread keeps one write-combining line per bucket and writes full lines with non-temporal stores. This is three times as
+//! fast as writing single records, which reads each output line first.
 #![allow(unsafe_code)]
 
 use cuprum_core::Result;
@@ -10,19 +10,19 @@ use super::record::Record;
 use crate::cache::{LINE, Line, NonTemporal};
 use crate::threads;
 
-/// Fewest records of a task.
+/// Minimum records per task.
 const CHUNK: usize = if cfg!(miri) { 1 << 8 } else { 1 << 16 };
-/// Cheap operations that a record costs in each step, about.
+/// Approximate cost per record of a pass, in cheap operations.
 const COST: usize = 4;
 
-/// Some bits of the keys.
+/// A digit of the keys.
 #[derive(Clone, Copy)]
 pub(super) struct Digit<R> {
-    /// A record without place, with a key that is not above any other.
+    /// A record with index 0 whose key is at most every other key.
     pub base: R,
-    /// Bits below the digit.
+    /// Number of bits below the digit.
     pub shift: u32,
-    /// Bits of the digit; there are none above it.
+    /// Number of bits of the digit. No key has bits above it.
     pub bits: u32,
 }
 
@@ -32,33 +32,33 @@ impl<R: Record> Digit<R> {
         record.digit(self.base, self.shift) & (self.values() - 1)
     }
 
-    /// How many values it has.
+    /// Returns the number of values of the digit.
     #[inline(always)]
     pub fn values(&self) -> usize {
         1 << self.bits
     }
 }
 
-/// Values, and how they become records: from a value and its place.
-pub(super) struct Source<'a, T, F> {
+/// Values with a function that makes records of a value and its index.
+pub(super) struct RecordSource<'a, T, F> {
     pub values: &'a [T],
     pub record: F,
 }
 
-impl<T: Copy, F> Source<'_, T, F> {
-    /// Records of `len` values from `start` on.
+impl<T: Copy, F> RecordSource<'_, T, F> {
+    /// Returns the records of `len` values from `start` on.
     #[inline(always)]
     pub fn records<R>(&self, start: usize, len: usize) -> impl Iterator<Item = R>
     where
         F: Fn(T, usize) -> R + Copy,
     {
-        // What `record` holds is the iterator's own: the compiler knows that nothing written meanwhile overlaps it.
+        // The iterator owns the captures of `record`, so the compiler knows that no store overlaps them.
         let record = self.record;
         self.values[start..start + len].iter().enumerate().map(move |(i, &v)| record(v, start + i))
     }
 }
 
-/// How many records of each chunk of a source have each value of a digit.
+/// A histogram of a digit for each chunk of a source.
 pub(super) struct Counts {
     chunk: usize,
     by_chunk: Vec<Vec<u32>>,
@@ -66,7 +66,7 @@ pub(super) struct Counts {
 
 impl Counts {
     /// Counts all records.
-    pub fn new<T, R, F>(source: &Source<T, F>, digit: Digit<R>) -> Result<Counts>
+    pub fn new<T, R, F>(source: &RecordSource<T, F>, digit: Digit<R>) -> Result<Counts>
     where
         T: Copy + Sync,
         R: Record,
@@ -80,7 +80,7 @@ impl Counts {
             cost,
             || (),
             |_, start| {
-                // Two counters, as an increment waits for the one before of the same counter.
+                // Two counters per value: increments of one counter depend on each other.
                 let mut counts = vec![[0u32; 2]; digit.values()];
                 for (i, record) in source.records(start, chunk.min(len - start)).enumerate() {
                     if let Some(count) = counts.get_mut(digit.of(record)) {
@@ -93,8 +93,8 @@ impl Counts {
         Ok(Counts { chunk, by_chunk })
     }
 
-    /// Copies the records with the first `wanted` values, in the order they had, to `out`, which is as long as they are many.
-    pub fn choose<T, R, F>(&self, source: &Source<T, F>, digit: Digit<R>, wanted: usize, mut out: &mut [R])
+    /// Copies the records whose digit is below `wanted` to `out`, in their order. `out` has exactly their number.
+    pub fn copy_below<T, R, F>(&self, source: &RecordSource<T, F>, digit: Digit<R>, wanted: usize, mut out: &mut [R])
     where
         T: Copy + Sync,
         R: Record,
@@ -113,12 +113,12 @@ impl Counts {
             || (),
             |_, (start, part)| {
                 let records = source.records(start, self.chunk.min(len - start)).filter(|&record| digit.of(record) < wanted);
-                part.iter_mut().zip(records).for_each(|(place, record)| *place = record);
+                part.iter_mut().zip(records).for_each(|(index, record)| *index = record);
             },
         );
     }
 
-    /// Records of each value.
+    /// Returns the number of records of each value.
     pub fn totals(&self) -> Vec<usize> {
         let mut totals = vec![0; self.by_chunk.first().map_or(0, Vec::len)];
         self.by_chunk.iter().for_each(|counts| totals.iter_mut().zip(counts).for_each(|(total, &count)| *total += count as usize));
@@ -126,16 +126,16 @@ impl Counts {
     }
 }
 
-/// Buckets, each for some neighbouring values of a digit.
+/// Buckets, each of several neighbouring values of a digit.
 pub(super) struct Buckets {
-    /// The bucket of each value.
+    /// Bucket of each value.
     of_value: Vec<u16>,
-    /// Records of each bucket.
+    /// Number of records of each bucket.
     pub totals: Vec<usize>,
 }
 
 impl Buckets {
-    /// Buckets of at most `full` records, but for values that have more.
+    /// Groups values into buckets of at most `full` records. A value with more records has its own bucket.
     pub fn new(totals: &[usize], full: usize) -> Buckets {
         let mut buckets = Buckets { of_value: Vec::with_capacity(totals.len()), totals: Vec::new() };
         for &total in totals {
@@ -150,8 +150,8 @@ impl Buckets {
     }
 }
 
-/// Moves the counted records of a source to `out`, bucket by bucket, in the order they had. `out` is aligned to a cache line.
-pub(super) fn partition<T, R, F>(source: &Source<T, F>, digit: Digit<R>, counts: &Counts, buckets: &Buckets, out: &mut [R])
+/// Moves the counted records of a source to `out` by bucket, in their order. `out` must be aligned to a cache line.
+pub(super) fn partition<T, R, F>(source: &RecordSource<T, F>, digit: Digit<R>, counts: &Counts, buckets: &Buckets, out: &mut [R])
 where
     T: Copy + Sync,
     R: Record,
@@ -171,56 +171,56 @@ where
         .map(|(start, counts)| {
             let first = next.clone();
             counts.iter().zip(&buckets.of_value).for_each(|(&count, &bucket)| next[bucket as usize] += count as usize);
-            (start, Places { next: first.clone(), first, end: next.clone() })
+            (start, Ranges { next: first.clone(), first, end: next.clone() })
         })
         .collect();
-    assert!(end == len && len == out.len() && buckets.of_value.len() == digit.values(), "{len} records, {} places", out.len());
+    assert!(end == len && len == out.len() && buckets.of_value.len() == digit.values(), "{len} records, {} indices", out.len());
     assert!(target.0.cast::<Line>().is_aligned(), "the block does not begin with a cache line");
     threads::for_each(
         tasks.into_iter(),
         len.saturating_mul(COST),
         || vec![Line::ZERO; buckets.totals.len()],
-        |lines, (start, mut places)| {
-            // Stores of a task are visible to other threads when it ends.
+        |lines, (start, mut ranges)| {
+            // Dropped at the end of the task, which makes its stores visible to other threads.
             let stores = NonTemporal::default();
             for record in source.records(start, counts.chunk.min(len - start)) {
-                // SAFETY: there is a bucket for each value of the digit, and a line and places for each bucket. The places from
-                // first to end of every bucket and task lie in `out`, as the counts add up to its length, and do not overlap.
+                // SAFETY: every value of the digit has a bucket, and every bucket has a line and an index range. The ranges of all
+                // buckets and tasks are disjoint and inside `out`, as the counts add up to its length.
                 unsafe {
                     let bucket = *buckets.of_value.get_unchecked(digit.of(record));
-                    places.put(bucket as usize, record, lines, &target, &stores);
+                    ranges.push(bucket as usize, record, lines, &target, &stores);
                 }
             }
             for bucket in 0..buckets.totals.len() {
-                // SAFETY: as above.
-                unsafe { places.flush(bucket, lines, &target) };
+                // SAFETY: as in the loop above.
+                unsafe { ranges.flush(bucket, lines, &target) };
             }
         },
     );
 }
 
-/// The memory that is filled.
+/// Pointer to the output, shared by the threads.
 struct Target<R>(*mut R);
 
-// SAFETY: threads write to places of their own.
+// SAFETY: threads write to disjoint ranges.
 unsafe impl<R: Send> Sync for Target<R> {}
 
-/// Where a task writes in each bucket: its first place, the next, and the end.
-struct Places {
+/// A task's range in each bucket: first, next and end index.
+struct Ranges {
     first: Vec<usize>,
     next: Vec<usize>,
     end: Vec<usize>,
 }
 
-impl Places {
-    /// Puts a record into its bucket's line, and writes the line when it is full.
+impl Ranges {
+    /// Adds a record to its bucket's line, and writes the line once it is full.
     ///
     /// # Safety
-    /// There are places and lines for more buckets than `bucket`; from its first place to its end, `target` is this task's. It is
-    /// aligned to a line.
+    /// `bucket` is less than the number of ranges and lines. The range of `target` from its first to its end index belongs to this task.
+    /// `target` is aligned to a line.
     #[inline(always)]
-    unsafe fn put<R: Record>(&mut self, bucket: usize, record: R, lines: &mut [Line], target: &Target<R>, stores: &NonTemporal) {
-        // SAFETY: the caller says that the bucket is there; a line holds LINE records.
+    unsafe fn push<R: Record>(&mut self, bucket: usize, record: R, lines: &mut [Line], target: &Target<R>, stores: &NonTemporal) {
+        // SAFETY: the caller guarantees that the bucket exists; a line holds LINE records.
         unsafe {
             let next = self.next.get_unchecked_mut(bucket);
             let line = lines.as_mut_ptr().add(bucket).cast::<R>();
@@ -237,29 +237,29 @@ impl Places {
         }
     }
 
-    /// Writes what is left of a line.
+    /// Writes a partly filled line.
     ///
     /// # Safety
-    /// As [`Places::put`].
+    /// The contract of [`Ranges::push`].
     unsafe fn flush<R: Record>(&self, bucket: usize, lines: &[Line], target: &Target<R>) {
         if !self.next[bucket].is_multiple_of(R::LINE) {
-            // SAFETY: as the caller says.
+            // SAFETY: the caller guarantees the same contract.
             unsafe { self.write(bucket, lines, target) };
         }
     }
 
-    /// Writes the task's part of the line that has just been written to, record by record. A source that now gives other
-    /// records than were counted leaves records unwritten.
+    /// Writes the task's records of the current line one by one. The bounds keep writes inside the range even if the source yields other
+    /// records than were counted.
     ///
     /// # Safety
-    /// As [`Places::put`].
+    /// The contract of [`Ranges::push`].
     #[inline(never)]
     unsafe fn write<R: Record>(&self, bucket: usize, lines: &[Line], target: &Target<R>) {
         let next = self.next[bucket];
         let line = lines[bucket..].as_ptr().cast::<R>();
-        for place in ((next - 1) / R::LINE * R::LINE).max(self.first[bucket])..next.min(self.end[bucket]) {
-            // SAFETY: the place is the task's; its remainder is inside the line.
-            unsafe { target.0.add(place).write(line.add(place % R::LINE).read()) };
+        for index in ((next - 1) / R::LINE * R::LINE).max(self.first[bucket])..next.min(self.end[bucket]) {
+            // SAFETY: the index is inside the task's range, and its remainder inside the line.
+            unsafe { target.0.add(index).write(line.add(index % R::LINE).read()) };
         }
     }
 }

@@ -1,54 +1,54 @@
-//! Radix sort of records: long rows are cut into buckets by their most significant bits, by all threads; what fits in a
-//! cache is sorted there from the least significant digit on.
+//! Radix sort of records. All threads split long rows into buckets by their most significant bits. Buckets that fit a cache are sorted
+//! from the least significant digit on.
 //!
-//! Both keep the order of equal keys, so how the work is cut does not show in the result.
+//! Both steps are stable, so the result does not depend on the number of threads.
 
 use std::mem::swap;
 
 use cuprum_core::Result;
 
-use super::partition::{Buckets, Counts, Digit, Source, partition};
+use super::partition::{Buckets, Counts, Digit, RecordSource, partition};
 use super::record::Record;
 use super::vector::{self, Select, SortRows};
-use crate::raw::Room;
 use crate::simd::{Loop, dispatch, level};
 use crate::threads;
+use crate::views::HostVec;
 
-/// Records up to which a row is sorted by one thread, and a bucket is not cut further.
+/// Maximum records of a row that one thread sorts, and of a bucket that is not split further.
 pub(super) const BLOCK: usize = if cfg!(miri) { 1 << 8 } else { 1 << 15 };
-/// Records that a bucket has room for at least: fewer would leave many of its cache lines half full.
-const BUCKET: usize = if cfg!(miri) { 1 << 5 } else { 1 << 11 };
-/// Bits that number the buckets, or half of them: their lines stay in the second-level cache.
-const BUCKETS: u32 = 10;
-/// Bits that the digit has beyond those that number the buckets, where keys are not spread evenly.
-const FINER: u32 = 6;
-/// Bytes above which a bucket is cut further: what the second-level cache holds twice.
-const LARGE: usize = 2 << 20;
-/// Records from which sorting by digits is faster than by comparison.
-const BY_DIGITS: usize = 192;
-/// Bits of a digit at most: counters and places of as many buckets stay in the first-level cache.
-const DIGIT: u32 = 11;
-/// Bits that are sorted by beyond those that number the records; few records are then still out of order.
-const SPARE: u32 = 7;
-/// Cheap operations that a record costs, about.
+/// Minimum records per bucket. Smaller buckets would leave many cache lines half full.
+const MIN_BUCKET: usize = if cfg!(miri) { 1 << 5 } else { 1 << 11 };
+/// Maximum bits of the bucket number, doubled at most. The buckets' lines fit the second-level cache.
+const BUCKET_BITS: u32 = 10;
+/// Extra bits of the digit over the bucket number, for uneven key distributions.
+const EXTRA_BITS: u32 = 6;
+/// Maximum bytes of a bucket that one thread sorts. Larger ones exceed the second-level cache.
+const MAX_SERIAL_BYTES: usize = 2 << 20;
+/// Minimum records for which radix passes are faster than comparisons.
+const MIN_RADIX_LEN: usize = 192;
+/// Maximum bits of a digit. The counters and offsets fit the first-level cache.
+const MAX_DIGIT_BITS: u32 = 11;
+/// Bits sorted by radix in excess of log2 of the number of records. Few records remain out of order.
+const EXTRA_SORTED_BITS: u32 = 7;
+/// Approximate cost per record, in cheap operations.
 const COST: usize = 16;
 
-/// Where sorted records go.
+/// Destination of sorted records.
 pub(super) trait Sink<R>: Send + Sized {
-    /// How many records are asked for; others are not sorted.
+    /// Returns the number of requested records. Records after them are not sorted.
     fn len(&self) -> usize;
-    /// If only this one of them needs to be in its place, between those that come before and behind it.
+    /// Returns the only record that needs its sorted position, if the operation is a partition.
     fn nth(&self) -> Option<usize> {
         None
     }
-    /// The first `mid` places, and the others.
+    /// Splits into the first `mid` records and the rest.
     fn split_at(self, mid: usize) -> (Self, Self);
-    /// Takes the first of these records.
+    /// Writes the first of these records.
     fn take(self, records: &[R]);
 }
 
-/// Sorts the records of a source by their keys above bit `low`. Their least and greatest are `ends`.
-pub(super) fn sort<T, R, F, S>(source: &Source<T, F>, low: u32, ends: (R, R), sink: S) -> Result<()>
+/// Sorts the records of a source by their keys from bit `low` on. `ends` are the least and greatest record.
+pub(super) fn sort<T, R, F, S>(source: &RecordSource<T, F>, low: u32, ends: (R, R), sink: S) -> Result<()>
 where
     T: Copy + Sync,
     R: Record,
@@ -56,39 +56,39 @@ where
     S: Sink<R>,
 {
     let len = source.values.len();
-    let base = ends.0.at_place_0(low);
+    let base = ends.0.without_index(low);
     let bits = ends.1.bits_from(base, low).max(1);
-    // Buckets of even size are put together from the values of a longer digit, unless a short one is all there is.
-    let full = (len >> BUCKETS).max(BUCKET);
-    let is_short = bits <= BUCKETS;
-    let width = if is_short { bits } else { bits.min((len / full).max(1).ilog2() + FINER) };
+    // Buckets of even size combine several values of a longer digit, unless the keys have few bits.
+    let full = (len >> BUCKET_BITS).max(MIN_BUCKET);
+    let is_short = bits <= BUCKET_BITS;
+    let width = if is_short { bits } else { bits.min((len / full).max(1).ilog2() + EXTRA_BITS) };
     let digit = Digit { base, shift: low + bits - width, bits: width };
     let counts = Counts::new(source, digit)?;
     let totals = counts.totals();
-    let wanted = reach(&totals, sink.len());
+    let wanted = covering(&totals, sink.len());
     let kept: usize = totals[..wanted].iter().sum();
     if kept <= len / 2 {
-        let mut room = Room::new(kept)?;
-        counts.choose(source, digit, wanted, room.records());
-        return sort_again(room.records(), low, sink);
+        let mut scratch = HostVec::new(kept)?;
+        counts.copy_below(source, digit, wanted, scratch.records());
+        return sort_records(scratch.records(), low, sink);
     }
     let groups = Buckets::new(&totals, if is_short { 0 } else { full });
-    let mut room = Room::new(len)?;
-    partition(source, digit, &counts, &groups, room.records());
+    let mut scratch = HostVec::new(len)?;
+    partition(source, digit, &counts, &groups, scratch.records());
     if is_short {
-        take_all(room.records(), sink);
+        take_all(scratch.records(), sink);
         return Ok(());
     }
     if let Some(nth) = sink.nth() {
-        around(room.records(), &groups.totals, nth);
-        take_all(room.records(), sink);
+        select_nth(scratch.records(), &groups.totals, nth);
+        take_all(scratch.records(), sink);
         return Ok(());
     }
-    buckets(room.records(), &groups.totals, low, sink)
+    sort_buckets(scratch.records(), &groups.totals, low, sink)
 }
 
-/// How many of the first totals hold `len` records.
-fn reach(totals: &[usize], len: usize) -> usize {
+/// Returns how many of the first totals cover `len` records.
+fn covering(totals: &[usize], len: usize) -> usize {
     let mut held = 0;
     let short = |total: &&usize| {
         let before = held;
@@ -98,8 +98,8 @@ fn reach(totals: &[usize], len: usize) -> usize {
     totals.iter().take_while(short).count()
 }
 
-/// Sorts records that another step has left together.
-pub(super) fn sort_again<R: Record, S: Sink<R>>(records: &mut [R], low: u32, sink: S) -> Result<()> {
+/// Sorts records in index of a bucket or run left by an earlier pass.
+pub(super) fn sort_records<R: Record, S: Sink<R>>(records: &mut [R], low: u32, sink: S) -> Result<()> {
     if records.len() <= BLOCK {
         let mut blocks = Blocks::new(records.len());
         sink.take(blocks.sort(records, low));
@@ -107,14 +107,14 @@ pub(super) fn sort_again<R: Record, S: Sink<R>>(records: &mut [R], low: u32, sin
     }
     let ends = threads::map(records.chunks(BLOCK), records.len(), || (), |_, part| dispatch(Extremes(part)))?;
     let ends = ends.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or_default();
-    if ends.1.bits_from(ends.0.at_place_0(low), low) == 0 {
+    if ends.1.bits_from(ends.0.without_index(low), low) == 0 {
         take_all(records, sink);
         return Ok(());
     }
-    sort(&Source { values: records, record: |record: R, _| record }, low, ends, sink)
+    sort(&RecordSource { values: records, record: |record: R, _| record }, low, ends, sink)
 }
 
-/// Hands on records that are sorted already.
+/// Writes records that are already sorted.
 fn take_all<R: Record, S: Sink<R>>(records: &[R], mut sink: S) {
     let records = &records[..sink.len()];
     let mut tasks = Vec::with_capacity(records.len().div_ceil(BLOCK));
@@ -126,8 +126,8 @@ fn take_all<R: Record, S: Sink<R>>(records: &[R], mut sink: S) {
     threads::for_each(tasks.into_iter(), records.len(), || (), |_, (part, sink)| sink.take(part));
 }
 
-/// Puts record `nth` in its place within its bucket.
-fn around<R: Record>(records: &mut [R], totals: &[usize], nth: usize) {
+/// Moves record `nth` to its sorted index within its bucket.
+fn select_nth<R: Record>(records: &mut [R], totals: &[usize], nth: usize) {
     let mut begin = 0;
     for &total in totals {
         if nth < begin + total {
@@ -138,19 +138,19 @@ fn around<R: Record>(records: &mut [R], totals: &[usize], nth: usize) {
     }
 }
 
-/// Sorts buckets: large ones by all threads, one after the other, then one a task.
-fn buckets<R: Record, S: Sink<R>>(mut records: &mut [R], totals: &[usize], low: u32, mut sink: S) -> Result<()> {
+/// Sorts buckets: large ones one by one on all threads, then the others, one per task.
+fn sort_buckets<R: Record, S: Sink<R>>(mut records: &mut [R], totals: &[usize], low: u32, mut sink: S) -> Result<()> {
     let mut tasks = Vec::with_capacity(totals.len());
     let (mut longest, mut all) = (0, 0);
-    for &total in totals.iter().take(reach(totals, sink.len())) {
+    for &total in totals.iter().take(covering(totals, sink.len())) {
         let (part, others) = std::mem::take(&mut records).split_at_mut(total);
         let (here, rest) = {
             let mid = total.min(sink.len());
             sink.split_at(mid)
         };
         (records, sink) = (others, rest);
-        if size_of_val(part) > LARGE {
-            sort_again(part, low, here)?;
+        if size_of_val(part) > MAX_SERIAL_BYTES {
+            sort_records(part, low, here)?;
         } else if total > 0 {
             (longest, all) = (longest.max(total), all + total);
             tasks.push((part, here));
@@ -161,7 +161,7 @@ fn buckets<R: Record, S: Sink<R>>(mut records: &mut [R], totals: &[usize], low: 
     Ok(())
 }
 
-/// [`Record::extremes`] as a loop.
+/// Runs [`Record::extremes`] at the best SIMD level.
 struct Extremes<'a, R>(&'a [R]);
 
 impl<R: Record> Loop for Extremes<'_, R> {
@@ -172,55 +172,55 @@ impl<R: Record> Loop for Extremes<'_, R> {
     }
 }
 
-/// One thread's means to sort blocks.
+/// One thread's buffers for sorting blocks.
 pub(super) struct Blocks<R> {
-    /// As long as the longest block; empty where there was no memory for it.
-    room: Room<R>,
-    /// Counters, then places, of the buckets of a digit.
-    buckets: Option<Box<[u32; 1 << DIGIT]>>,
+    /// Scratch for the longest block; empty if the allocation failed.
+    scratch: HostVec<R>,
+    /// Counters, then offsets, of the buckets of a digit.
+    buckets: Option<Box<[u32; 1 << MAX_DIGIT_BITS]>>,
 }
 
 impl<R: Record> Blocks<R> {
-    /// For blocks of up to `longest` records.
+    /// Allocates buffers for blocks of up to `longest` records.
     pub fn new(longest: usize) -> Blocks<R> {
-        let alone = vector::capacity::<R>(longest).unwrap_or(BY_DIGITS - 1);
-        let room = if longest <= alone { Room::default() } else { Room::new(longest).unwrap_or_default() };
-        Blocks { room, buckets: None }
+        let in_registers = vector::capacity::<R>(longest).unwrap_or(MIN_RADIX_LEN - 1);
+        let scratch = if longest <= in_registers { HostVec::default() } else { HostVec::new(longest).unwrap_or_default() };
+        Blocks { scratch, buckets: None }
     }
 
-    /// Sorts each row of `len` records of a block in registers; `false`, and nothing done, where there are none for them.
+    /// Sorts each row of `len` records in registers. Returns `false` if the records have no registers.
     pub fn sort_rows(&mut self, block: &mut [R], len: usize) -> bool {
-        vector::capacity::<R>(len).is_some() && R::at(level(), SortRows { keys: block, len, room: self.room.records() }).is_some()
+        vector::capacity::<R>(len).is_some() && R::at(level(), SortRows { keys: block, len, scratch: self.scratch.records() }).is_some()
     }
 
-    /// Puts record `nth` of a block in its place, between those that come before and behind it.
+    /// Moves record `nth` to its sorted index, with no greater record before it and no lesser record after it.
     pub fn select(&mut self, block: &mut [R], nth: usize) {
         let is_done = vector::capacity::<R>(block.len()).is_some()
-            && R::at(level(), Select { keys: &mut *block, nth, room: self.room.records() }).is_some();
+            && R::at(level(), Select { keys: &mut *block, nth, scratch: self.scratch.records() }).is_some();
         if !is_done {
             block.select_nth_unstable(nth);
         }
     }
 
-    /// Sorts a block by the keys above bit `low`; the result lies in it, or in this thread's room.
+    /// Sorts a block by the keys from bit `low` on. Returns the sorted records, in `block` or in this scratch.
     pub fn sort<'r>(&'r mut self, block: &'r mut [R], low: u32) -> &'r [R] {
         let len = block.len();
         if self.sort_rows(block, len) {
             return block;
         }
-        if len < BY_DIGITS || len > self.room.len() {
+        if len < MIN_RADIX_LEN || len > self.scratch.len() {
             block.sort_unstable();
             return block;
         }
-        let buckets = self.buckets.get_or_insert_with(|| Box::new([0; 1 << DIGIT]));
+        let buckets = self.buckets.get_or_insert_with(|| Box::new([0; 1 << MAX_DIGIT_BITS]));
         let (least, greatest) = dispatch(Extremes(block));
-        let base = least.at_place_0(low);
+        let base = least.without_index(low);
         let bits = greatest.bits_from(base, low);
-        let sorted = bits.min(len.ilog2() + SPARE);
-        let passes = sorted.div_ceil(DIGIT.min(len.ilog2()));
-        let (mut from, mut to) = (block, &mut self.room.records()[..len]);
+        let sorted = bits.min(len.ilog2() + EXTRA_SORTED_BITS);
+        let passes = sorted.div_ceil(MAX_DIGIT_BITS.min(len.ilog2()));
+        let (mut from, mut to) = (block, &mut self.scratch.records()[..len]);
         for pass in 0..passes {
-            // Passes of even width, the first ones of the lower bits.
+            // Passes have about equal width, from the lowest bits up.
             let (start, end) = (sorted * pass / passes, sorted * (pass + 1) / passes);
             let digit = Digit { base, shift: low + bits - sorted + start, bits: end - start };
             if scatter(from, to, digit, buckets) {
@@ -228,47 +228,47 @@ impl<R: Record> Blocks<R> {
             }
         }
         if sorted < bits {
-            settle(from);
+            insertion_sort(from);
         }
         from
     }
 }
 
-/// Moves records to the buckets of a digit, in the order they had. Returns false, and does nothing, if one bucket holds all.
-fn scatter<R: Record>(from: &[R], to: &mut [R], digit: Digit<R>, buckets: &mut [u32; 1 << DIGIT]) -> bool {
+/// Stable pass over a digit. Returns `false` without moving records if one bucket holds all of them.
+fn scatter<R: Record>(from: &[R], to: &mut [R], digit: Digit<R>, buckets: &mut [u32; 1 << MAX_DIGIT_BITS]) -> bool {
     let in_use = &mut buckets[..digit.values()];
     in_use.fill(0);
     for &record in from {
-        buckets[digit.of(record) % (1 << DIGIT)] += 1;
+        buckets[digit.of(record) % (1 << MAX_DIGIT_BITS)] += 1;
     }
-    let mut place = 0;
+    let mut index = 0;
     for bucket in &mut buckets[..digit.values()] {
-        let count = std::mem::replace(bucket, place);
+        let count = std::mem::replace(bucket, index);
         if count as usize == from.len() {
             return false;
         }
-        place += count;
+        index += count;
     }
     for &record in from {
-        let place = &mut buckets[digit.of(record) % (1 << DIGIT)];
-        to[*place as usize] = record;
-        *place += 1;
+        let index = &mut buckets[digit.of(record) % (1 << MAX_DIGIT_BITS)];
+        to[*index as usize] = record;
+        *index += 1;
     }
     true
 }
 
-/// Sorts records that few are out of order of: by insertion, unless that takes too many moves.
-fn settle<R: Record>(records: &mut [R]) {
+/// Insertion sort of almost sorted records, with a fallback if it takes too many moves.
+fn insertion_sort<R: Record>(records: &mut [R]) {
     let mut moves = 4 * records.len();
     for i in 1..records.len() {
         let record = records[i];
-        let mut place = i;
-        while place > 0 && record < records[place - 1] {
-            records[place] = records[place - 1];
-            place -= 1;
+        let mut index = i;
+        while index > 0 && record < records[index - 1] {
+            records[index] = records[index - 1];
+            index -= 1;
         }
-        records[place] = record;
-        match moves.checked_sub(i - place) {
+        records[index] = record;
+        match moves.checked_sub(i - index) {
             Some(left) => moves = left,
             None => return records.sort_unstable(),
         }

@@ -1,22 +1,22 @@
-//! What is sorted: unsigned integers made of a key, and of the place in the row where that is asked for.
+//! Sort records: unsigned integers that hold a key and, if requested, an index.
 
 use bytemuck::{Pod, Zeroable};
 
 use super::vector::Keys;
 
-/// A record. Records compare first by their keys, then by their places, so that a total order is a stable one.
+/// A record. Records compare by key, then by index, so that any sort is stable.
 pub(super) trait Record: Pod + Ord + Default + Send + Sync + Keys {
-    /// Records of a cache line.
+    /// Records per cache line.
     const LINE: usize = 64 / size_of::<Self>();
-    /// Longest row that is sorted side by side with others (`network`).
+    /// Maximum row length for the sorting network of short rows (`network`).
     const NETWORK: usize = 0;
-    /// The key's distance from that of `base`, which is not greater, without its lowest `shift` bits.
+    /// Returns the key's distance from the key of `base`, shifted right by `shift`. `base` must not be greater.
     fn digit(self, base: Self, shift: u32) -> usize;
-    /// Bits of the key's distance from that of `base`.
+    /// Returns the number of bits of the key's distance from the key of `base`.
     fn bits_from(self, base: Self, low: u32) -> u32;
-    /// The record without its place.
-    fn at_place_0(self, low: u32) -> Self;
-    /// Records with the least and the greatest key.
+    /// Returns the record with index 0.
+    fn without_index(self, low: u32) -> Self;
+    /// Returns records with the least and the greatest key.
     fn extremes(records: &[Self]) -> (Self, Self);
 }
 
@@ -31,7 +31,7 @@ macro_rules! record {
             fn bits_from(self, base: $t, low: u32) -> u32 {
                 <$t>::BITS - (self.wrapping_sub(base) >> low).leading_zeros()
             }
-            fn at_place_0(self, low: u32) -> $t {
+            fn without_index(self, low: u32) -> $t {
                 self >> low << low
             }
             #[inline(always)]
@@ -43,14 +43,14 @@ macro_rules! record {
 }
 record! { u32, 256; u64, 16; }
 
-/// A key of 64 bits and its place, where they do not fit in one integer.
+/// A 64-bit key with its index, where both do not fit one integer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C, align(16))]
 pub(super) struct Pair {
-    /// The key.
+    /// Key.
     pub key: u64,
-    /// Its place in the row.
-    pub place: u64,
+    /// Index in the row.
+    pub index: u64,
 }
 
 impl Keys for Pair {}
@@ -63,12 +63,12 @@ impl Record for Pair {
     fn bits_from(self, base: Pair, _low: u32) -> u32 {
         self.key.bits_from(base.key, 0)
     }
-    fn at_place_0(self, _low: u32) -> Pair {
-        Pair { key: self.key, place: 0 }
+    fn without_index(self, _low: u32) -> Pair {
+        Pair { key: self.key, index: 0 }
     }
     #[inline(always)]
     fn extremes(records: &[Pair]) -> (Pair, Pair) {
         let (least, greatest) = records.iter().fold((u64::MAX, 0), |(least, greatest), r| (r.key.min(least), r.key.max(greatest)));
-        (Pair { key: least, place: 0 }, Pair { key: greatest, place: 0 })
+        (Pair { key: least, index: 0 }, Pair { key: greatest, index: 0 })
     }
 }

@@ -1,38 +1,38 @@
-//! Registers of keys of AVX2 and AVX-512, for `vector`.
+//! AVX2 and AVX-512 registers of keys, for `vector`.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
 use std::hint::black_box;
 
-use super::vector::{Keys, MOST, Simd, Work};
+use super::vector::{Keys, MAX_LANES, Simd, Work};
 use crate::simd::{self, Level};
 
-/// Whether an exchange across `across` puts the greater key into a lane.
-const fn is_upper(lane: usize, across: usize) -> bool {
-    lane & 1 << across.ilog2() != 0
+/// Returns whether an exchange with lane `lane ^ mask` leaves the greater key in `lane`.
+const fn is_upper(lane: usize, mask: usize) -> bool {
+    lane & 1 << mask.ilog2() != 0
 }
 
-/// A bit for each lane that [`is_upper`].
-const fn upper(across: usize) -> u16 {
-    let (mut mask, mut lane) = (0, 0);
-    while lane < MOST {
-        mask |= (is_upper(lane, across) as u16) << lane;
+/// Returns a bit mask of the lanes for which [`is_upper`] holds.
+const fn upper(mask: usize) -> u16 {
+    let (mut lanes, mut lane) = (0, 0);
+    while lane < MAX_LANES {
+        lanes |= (is_upper(lane, mask) as u16) << lane;
         lane += 1;
     }
-    mask
+    lanes
 }
 
 macro_rules! avx512 {
-    ($(#[$doc:meta])* $name:ident: $key:ty as $int:ty, $lanes:literal lanes, $mask:ty, mirrors $mirrors:expr;
+    ($(#[$doc:meta])* $name:ident: $key:ty as $int:ty, $lanes:literal lanes, $mask_type:ty, mirrors $mirrors:expr;
      $set:ident, $load:ident, $store:ident, $min:ident, $max:ident, $mask_max:ident, $less:ident, $compress:ident;
-     |$v:ident, $self:ident| $($across:pat => $cross:expr,)*) => {
+     |$v:ident, $self:ident| $($xor:pat => $cross:expr,)*) => {
         $(#[$doc])*
         #[derive(Clone, Copy)]
         struct $name {
-            /// Indices that turn the lanes round, in groups of 8 and of 16.
+            /// Indices that reverse groups of 8 and of 16 lanes.
             mirrors: [__m512i; 2],
             /// [`upper`] of 1, 2, 4 and 8.
-            upper: [$mask; 4],
+            upper: [$mask_type; 4],
         }
 
         impl $name {
@@ -40,15 +40,15 @@ macro_rules! avx512 {
             /// The processor has AVX-512 (`simd::Level::V4`).
             #[inline(always)]
             unsafe fn new() -> $name {
-                // Hidden from the compiler, which makes two longer shuffles where it sees a shuffle beside a blend.
-                // SAFETY: as the caller says.
-                black_box(unsafe { $name { mirrors: $mirrors, upper: const { [upper(1) as $mask, upper(2) as $mask, upper(4) as $mask, upper(8) as $mask] } } })
+                // `black_box` hides the constants. The compiler would otherwise replace a shuffle and a blend with two longer shuffles.
+                // SAFETY: the caller guarantees AVX-512.
+                black_box(unsafe { $name { mirrors: $mirrors, upper: const { [upper(1) as $mask_type, upper(2) as $mask_type, upper(4) as $mask_type, upper(8) as $mask_type] } } })
             }
 
-            /// A bit for each of the first lanes.
+            /// Returns a mask of the first `count` lanes.
             #[inline(always)]
-            fn first(count: usize) -> $mask {
-                ((1u32 << count.min($lanes)) - 1) as $mask
+            fn first(count: usize) -> $mask_type {
+                ((1u32 << count.min($lanes)) - 1) as $mask_type
             }
         }
 
@@ -59,44 +59,44 @@ macro_rules! avx512 {
             const ROWS: usize = 16;
             #[inline(always)]
             fn splat(self, key: $key) -> __m512i {
-                // SAFETY: the processor has AVX-512, as there is a value of this type.
+                // SAFETY: a value of this type exists only where the processor has AVX-512.
                 unsafe { $set(key as $int) }
             }
             #[inline(always)]
             fn load(self, from: &[$key]) -> __m512i {
-                // SAFETY: as above; no more keys are read than there are.
+                // SAFETY: as for `splat`; the mask limits the load to the slice.
                 unsafe { $load($set(-1), Self::first(from.len()), from.as_ptr().cast()) }
             }
             #[inline(always)]
             fn store(self, keys: __m512i, to: &mut [$key]) {
-                // SAFETY: as above; no more keys are written than there are.
+                // SAFETY: as for `splat`; the mask limits the store to the slice.
                 unsafe { $store(to.as_mut_ptr().cast(), Self::first(to.len()), keys) }
             }
             #[inline(always)]
             fn min(self, a: __m512i, b: __m512i) -> __m512i {
-                // SAFETY: as above.
+                // SAFETY: as for `splat`.
                 unsafe { $min(a, b) }
             }
             #[inline(always)]
             fn max(self, a: __m512i, b: __m512i) -> __m512i {
-                // SAFETY: as above.
+                // SAFETY: as for `splat`.
                 unsafe { $max(a, b) }
             }
             #[inline(always)]
-            fn cross($self, $v: __m512i, across: usize) -> __m512i {
-                // SAFETY: as above.
-                unsafe { match across { $($across => $cross,)* } }
+            fn shuffle_xor($self, $v: __m512i, mask: usize) -> __m512i {
+                // SAFETY: as for `splat`.
+                unsafe { match mask { $($xor => $cross,)* } }
             }
             #[inline(always)]
-            fn exchange(self, keys: __m512i, across: usize) -> __m512i {
-                let other = self.cross(keys, across);
-                // SAFETY: as above.
-                unsafe { $mask_max($min(keys, other), self.upper[across.ilog2() as usize], keys, other) }
+            fn exchange(self, keys: __m512i, mask: usize) -> __m512i {
+                let other = self.shuffle_xor(keys, mask);
+                // SAFETY: as for `splat`.
+                unsafe { $mask_max($min(keys, other), self.upper[mask.ilog2() as usize], keys, other) }
             }
-            // Packed in a register and then stored whole: a compressing store is some hundred steps on Zen 4.
+            // Compresses in a register and stores it whole: a compressing store takes about a hundred micro-operations on Zen 4.
             #[inline(always)]
-            fn part(self, keys: __m512i, pivot: __m512i) -> (__m512i, usize, __m512i) {
-                // SAFETY: as above.
+            fn partition(self, keys: __m512i, pivot: __m512i) -> (__m512i, usize, __m512i) {
+                // SAFETY: as for `splat`.
                 unsafe {
                     let below = $less(keys, pivot);
                     ($compress(below, keys), below.count_ones() as usize, $compress(!below, keys))
@@ -104,12 +104,12 @@ macro_rules! avx512 {
             }
             #[inline(always)]
             unsafe fn load_all(self, from: *const $key) -> __m512i {
-                // SAFETY: as above, and as the caller says.
+                // SAFETY: as for `splat`; the caller guarantees the memory.
                 unsafe { _mm512_loadu_si512(from.cast()) }
             }
             #[inline(always)]
             unsafe fn store_all(self, keys: __m512i, to: *mut $key) {
-                // SAFETY: as above, and as the caller says.
+                // SAFETY: as for `splat`; the caller guarantees the memory.
                 unsafe { _mm512_storeu_si512(to.cast(), keys) }
             }
         }
@@ -143,16 +143,16 @@ avx512! {
     _ => _mm512_permutexvar_epi64(self.mirrors[0], v),
 }
 
-/// For each set of lanes of 32 bits their numbers, a byte each, then zeros.
-static PACKED: [u64; 256] = {
+/// Indices of the set lanes of 32 bits for each mask, one byte per index, then zeros.
+static PACKED_LANES: [u64; 256] = {
     let mut packed = [0; 256];
     let mut set = 0;
     while set < packed.len() {
-        let (mut lane, mut place) = (0, 0);
+        let (mut lane, mut index) = (0, 0);
         while lane < 8 {
             if set >> lane & 1 == 1 {
-                packed[set] |= lane << (8 * place);
-                place += 1;
+                packed[set] |= lane << (8 * index);
+                index += 1;
             }
             lane += 1;
         }
@@ -161,25 +161,25 @@ static PACKED: [u64; 256] = {
     packed
 };
 
-/// Lanes of 32 bits that are in a set, from the first lane on.
+/// Packs the 32-bit lanes of `set` to the front.
 ///
 /// # Safety
 /// The processor has AVX2.
 #[inline(always)]
 unsafe fn pack(keys: __m256i, set: u8) -> __m256i {
-    // SAFETY: as the caller says.
-    unsafe { _mm256_permutevar8x32_epi32(keys, _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(PACKED[set as usize] as i64))) }
+    // SAFETY: the caller guarantees AVX2.
+    unsafe { _mm256_permutevar8x32_epi32(keys, _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(PACKED_LANES[set as usize] as i64))) }
 }
 
 macro_rules! avx2 {
     ($(#[$doc:meta])* $name:ident: $key:ty as $int:ty, $lanes:literal lanes, order $order:expr, numbers $numbers:expr;
-     $set:ident, $greater:ident, $load:ident, $store:ident; |$a:ident, $b:ident| $min:expr, $max:expr; |$v:ident| $($across:pat => $cross:expr,)*) => {
+     $set:ident, $greater:ident, $load:ident, $store:ident; |$a:ident, $b:ident| $min:expr, $max:expr; |$v:ident| $($xor:pat => $cross:expr,)*) => {
         $(#[$doc])*
         #[derive(Clone, Copy)]
         struct $name {
-            /// What makes keys signed numbers in their order.
+            /// Mask that maps keys to signed integers of the same order.
             order: __m256i,
-            /// All bits set in the lanes of [`upper`] of 1, 2 and 4.
+            /// Lane masks of [`upper`] of 1, 2 and 4.
             upper: [__m256i; 3],
         }
 
@@ -188,17 +188,17 @@ macro_rules! avx2 {
             /// The processor has AVX2 (`simd::Level::V3`).
             #[inline(always)]
             unsafe fn new() -> $name {
-                // SAFETY: as the caller says.
+                // SAFETY: the caller guarantees AVX2.
                 black_box(unsafe {
-                    let bit = |across| $greater(_mm256_and_si256($numbers, $set(across)), _mm256_setzero_si256());
+                    let bit = |mask| $greater(_mm256_and_si256($numbers, $set(mask)), _mm256_setzero_si256());
                     $name { order: $set($order as $int), upper: [bit(1), bit(2), bit(4)] }
                 })
             }
 
-            /// All bits set in the first lanes.
+            /// Returns a lane mask of the first `count` lanes.
             #[inline(always)]
             fn first(self, count: usize) -> __m256i {
-                // SAFETY: the processor has AVX2, as there is a value of this type.
+                // SAFETY: a value of this type exists only where the processor has AVX2.
                 unsafe { $greater($set(count.min($lanes) as $int), $numbers) }
             }
         }
@@ -210,13 +210,13 @@ macro_rules! avx2 {
             const ROWS: usize = 8;
             #[inline(always)]
             fn splat(self, key: $key) -> __m256i {
-                // SAFETY: the processor has AVX2, as there is a value of this type.
+                // SAFETY: a value of this type exists only where the processor has AVX2.
                 unsafe { $set((key ^ $order) as $int) }
             }
-            // Where masks are slow, whole registers are not masked.
+            // Whole registers are loaded without a mask, as masks are slow on some processors.
             #[inline(always)]
             fn load(self, from: &[$key]) -> __m256i {
-                // SAFETY: as above; no more keys are read than there are.
+                // SAFETY: as for `splat`; the mask limits the load to the slice.
                 unsafe {
                     if from.len() >= $lanes {
                         return self.load_all(from.as_ptr());
@@ -228,7 +228,7 @@ macro_rules! avx2 {
             }
             #[inline(always)]
             fn store(self, keys: __m256i, to: &mut [$key]) {
-                // SAFETY: as above; no more keys are written than there are.
+                // SAFETY: as for `splat`; the mask limits the store to the slice.
                 unsafe {
                     if to.len() >= $lanes {
                         return self.store_all(keys, to.as_mut_ptr());
@@ -238,29 +238,29 @@ macro_rules! avx2 {
             }
             #[inline(always)]
             fn min(self, $a: __m256i, $b: __m256i) -> __m256i {
-                // SAFETY: as above.
+                // SAFETY: as for `splat`.
                 unsafe { $min }
             }
             #[inline(always)]
             fn max(self, $a: __m256i, $b: __m256i) -> __m256i {
-                // SAFETY: as above.
+                // SAFETY: as for `splat`.
                 unsafe { $max }
             }
             #[inline(always)]
-            fn cross(self, $v: __m256i, across: usize) -> __m256i {
-                // SAFETY: as above.
-                unsafe { match across { $($across => $cross,)* } }
+            fn shuffle_xor(self, $v: __m256i, mask: usize) -> __m256i {
+                // SAFETY: as for `splat`.
+                unsafe { match mask { $($xor => $cross,)* } }
             }
             #[inline(always)]
-            fn exchange(self, keys: __m256i, across: usize) -> __m256i {
-                let other = self.cross(keys, across);
+            fn exchange(self, keys: __m256i, mask: usize) -> __m256i {
+                let other = self.shuffle_xor(keys, mask);
                 let (least, greatest) = (self.min(keys, other), self.max(keys, other));
-                // SAFETY: as above.
-                unsafe { _mm256_blendv_epi8(least, greatest, self.upper[across.ilog2() as usize]) }
+                // SAFETY: as for `splat`.
+                unsafe { _mm256_blendv_epi8(least, greatest, self.upper[mask.ilog2() as usize]) }
             }
             #[inline(always)]
-            fn part(self, keys: __m256i, pivot: __m256i) -> (__m256i, usize, __m256i) {
-                // SAFETY: as above.
+            fn partition(self, keys: __m256i, pivot: __m256i) -> (__m256i, usize, __m256i) {
+                // SAFETY: as for `splat`.
                 unsafe {
                     let below = _mm256_movemask_ps(_mm256_castsi256_ps($greater(pivot, keys))) as u8;
                     (pack(keys, below), below.count_ones() as usize * $lanes / 8, pack(keys, !below))
@@ -268,12 +268,12 @@ macro_rules! avx2 {
             }
             #[inline(always)]
             unsafe fn load_all(self, from: *const $key) -> __m256i {
-                // SAFETY: as above, and as the caller says.
+                // SAFETY: as for `splat`; the caller guarantees the memory.
                 unsafe { _mm256_xor_si256(_mm256_loadu_si256(from.cast()), self.order) }
             }
             #[inline(always)]
             unsafe fn store_all(self, keys: __m256i, to: *mut $key) {
-                // SAFETY: as above, and as the caller says.
+                // SAFETY: as for `splat`; the caller guarantees the memory.
                 unsafe { _mm256_storeu_si256(to.cast(), _mm256_xor_si256(keys, self.order)) }
             }
         }
@@ -307,19 +307,19 @@ macro_rules! keys {
             fn at<W: Work<$key>>(level: Level, work: W) -> Option<W::Output> {
                 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
                 fn v4<W: Work<$key>>(work: W) -> W::Output {
-                    // SAFETY: who calls this has AVX-512.
+                    // SAFETY: callers have detected AVX-512.
                     work.run(unsafe { $avx512::new() })
                 }
                 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
                 fn v3<W: Work<$key>>(work: W) -> W::Output {
-                    // SAFETY: who calls this has AVX2.
+                    // SAFETY: callers have detected AVX2.
                     work.run(unsafe { $avx2::new() })
                 }
                 match level.min(simd::found()) {
                     Level::Baseline => None,
-                    // SAFETY: the processor has been found to have every feature that `v3` enables.
+                    // SAFETY: `found` has detected every feature that `v3` enables.
                     Level::V3 => Some(unsafe { v3(work) }),
-                    // SAFETY: as above, for `v4`.
+                    // SAFETY: `found` has detected every feature that `v4` enables.
                     Level::V4 => Some(unsafe { v4(work) }),
                 }
             }

@@ -1,63 +1,64 @@
-//! Rows of real elements, of one length or of many: short ones side by side, long ones by all threads.
+//! Sorts of real elements in rows of one length or in segments. Each thread sorts short rows, all threads share long ones.
 
 use std::sync::OnceLock;
 
 use cuprum_core::{Error, Result};
 
+use super::coding::{Coder, Decode, Decoder, INDEX_MASK, original};
 use super::count;
 use super::key::{Real, Unsigned};
 use super::network::{Columns, LANES};
-use super::partition::Source;
+use super::partition::RecordSource;
 use super::radix::{self, BLOCK, Blocks, Sink};
 use super::record::{Pair, Record};
-use super::vector::{self, MOST};
-use crate::raw::Room;
+use super::vector::{self, MAX_LANES};
 use crate::simd::{Loop, dispatch};
 use crate::threads;
+use crate::views::HostVec;
 
-/// Cheap operations that an element costs, about.
+/// Approximate cost per element, in cheap operations.
 const COST: usize = 16;
 
-/// Records of rows that are sorted in one go: they stay in the first-level cache.
-const CACHED: usize = 1 << 11;
+/// Records that are sorted as one batch. They fit the first-level cache.
+const CACHED_RECORDS: usize = 1 << 11;
 
-/// Longest row that one thread sorts where there are enough rows for all threads.
-const ALONE: usize = 1 << 18;
+/// Maximum row length for one thread when there are enough rows for all threads.
+const MAX_SERIAL_ROW: usize = 1 << 18;
 
-/// How elements are cut into rows.
+/// Division of the elements into rows.
 #[derive(Clone, Copy)]
 pub(super) enum Rows<'a> {
-    /// All of this length.
-    Of(usize),
-    /// From each of these offsets to the next, from 0 to the number of elements; all elements of each are asked for.
-    Between(&'a [i64]),
+    /// Rows of this length.
+    Uniform(usize),
+    /// Rows between consecutive offsets, from 0 to the number of elements. All sorted elements are requested.
+    Offsets(&'a [i64]),
 }
 
-/// What is asked for of each row: the first `keep` sorted values, their places counted from `base`, or both; if `nth`, only that one needs
-/// to be in its place, among all.
+/// Outputs of a sort: the first `keep` sorted values of each row, their indices plus `base`, or both. With `nth`, only that element needs its
+/// sorted position, as in `partition`.
 pub(super) struct Results<'a, T> {
     pub keep: usize,
     pub base: i64,
     pub nth: Option<usize>,
     pub values: Option<&'a mut [T]>,
-    pub places: Option<&'a mut [i64]>,
+    pub indices: Option<&'a mut [i64]>,
 }
 
 impl<'a, T> Results<'a, T> {
-    /// Number of results.
+    /// Returns the number of results.
     pub fn len(&self) -> usize {
-        self.values.as_ref().map_or_else(|| self.places.as_ref().map_or(0, |p| p.len()), |v| v.len())
+        self.values.as_ref().map_or_else(|| self.indices.as_ref().map_or(0, |p| p.len()), |v| v.len())
     }
 
-    /// The first `mid` results, and the others.
+    /// Splits into the first `mid` results and the rest.
     pub fn split_at(self, mid: usize) -> (Results<'a, T>, Results<'a, T>) {
         let (values, more_values) = self.values.map(|v| v.split_at_mut(mid)).unzip();
-        let (places, more_places) = self.places.map(|p| p.split_at_mut(mid)).unzip();
+        let (indices, more_indices) = self.indices.map(|p| p.split_at_mut(mid)).unzip();
         let Results { keep, base, nth, .. } = self;
-        (Results { keep, base, nth, values, places }, Results { keep, base, nth, values: more_values, places: more_places })
+        (Results { keep, base, nth, values, indices }, Results { keep, base, nth, values: more_values, indices: more_indices })
     }
 
-    /// The results of `rows` rows at a time.
+    /// Splits into the results of `rows` rows each.
     pub fn chunks(mut self, rows: usize) -> Vec<Results<'a, T>> {
         let chunk = rows * self.keep;
         let mut parts = Vec::with_capacity(self.len().div_ceil(chunk));
@@ -73,149 +74,91 @@ impl<'a, T> Results<'a, T> {
 
 /// Sorts each row.
 pub(super) fn sort<T: Real>(from: &[T], rows: Rows, descending: bool, results: Results<T>) -> Result<()> {
-    let block = longest_block(rows, &results);
-    let is_long = |len: usize| len > ALONE.max(block) || (len > block && from.len() / len < 2 * threads::count());
-    let alone = |row: &[T], results: Results<T>| long(row, descending, results);
-    apart(from, rows, results, is_long, alone, |from, rows, results| together(from, rows, descending, results))
+    let block = max_serial_row(rows, &results);
+    let is_long = |len: usize| len > MAX_SERIAL_ROW.max(block) || (len > block && from.len() / len < 2 * threads::count());
+    let sort_long = |row: &[T], results: Results<T>| sort_long_row(row, descending, results);
+    split_long_rows(from, rows, results, is_long, sort_long, |from, rows, results| sort_rows(from, rows, descending, results))
 }
 
-/// Longest row that one thread sorts, even if the others wait. To cut a row by all threads takes about three times as long, all
-/// together, as to sort it in registers.
-fn longest_block<T: Real>(rows: Rows, results: &Results<T>) -> usize {
+/// Returns the maximum row length for one thread, even if other threads are idle. Splitting a row among all threads costs about three times
+/// the total time of a sort in registers.
+fn max_serial_row<T: Real>(rows: Rows, results: &Results<T>) -> usize {
     let is_whole = match rows {
-        Rows::Of(len) => results.keep == len && results.nth.is_none(),
-        Rows::Between(_) => true,
+        Rows::Uniform(len) => results.keep == len && results.nth.is_none(),
+        Rows::Offsets(_) => true,
     };
-    // What is narrower is counted, what is wider has no registers.
-    let is_fit = size_of::<T>() == 4 || (size_of::<T>() == 8 && results.places.is_none());
+    // Narrower elements are sorted by counting; wider ones have no registers.
+    let is_fit = size_of::<T>() == 4 || (size_of::<T>() == 8 && results.indices.is_none());
     if !is_whole || !is_fit || vector::capacity::<u64>(BLOCK + 1).is_none() {
         return BLOCK;
     }
     match threads::count() {
-        1 => PLACE as usize, // a place has 32 bits beside its key
+        1 => INDEX_MASK as usize, // an index has 32 bits next to its key
         2 | 3 => BLOCK << 7,
         _ => BLOCK << 1,
     }
 }
 
-/// Gives long rows one by one to `alone`, and those between them to `others`.
-pub(super) fn apart<T>(
+/// Passes each long row to `sort_long`, and the rows between them to `others`.
+pub(super) fn split_long_rows<T>(
     from: &[T],
     rows: Rows,
     mut results: Results<T>,
     is_long: impl Fn(usize) -> bool,
-    alone: impl Fn(&[T], Results<T>) -> Result<()>,
+    sort_long: impl Fn(&[T], Results<T>) -> Result<()>,
     others: impl Fn(&[T], Rows, Results<T>) -> Result<()>,
 ) -> Result<()> {
     match rows {
-        Rows::Of(len) if is_long(len) => from.chunks_exact(len).zip(results.chunks(1)).try_for_each(|(row, results)| alone(row, results)),
-        Rows::Of(_) => others(from, rows, results),
-        Rows::Between(offsets) => {
+        Rows::Uniform(len) if is_long(len) => {
+            from.chunks_exact(len).zip(results.chunks(1)).try_for_each(|(row, results)| sort_long(row, results))
+        }
+        Rows::Uniform(_) => others(from, rows, results),
+        Rows::Offsets(offsets) => {
             let mut first = 0;
             let length = |segment: usize| (offsets[segment + 1] - offsets[segment]) as usize;
             for segment in (0..offsets.len() - 1).filter(|&s| is_long(length(s))) {
                 let (begin, before) = (offsets[segment] as usize, (offsets[segment] - offsets[first]) as usize);
                 let (between, rest) = results.split_at(before);
                 let (mine, rest) = rest.split_at(length(segment));
-                others(from, Rows::Between(&offsets[first..=segment]), between)?;
-                alone(&from[begin..begin + length(segment)], Results { base: begin as i64, ..mine })?;
+                others(from, Rows::Offsets(&offsets[first..=segment]), between)?;
+                sort_long(&from[begin..begin + length(segment)], Results { base: begin as i64, ..mine })?;
                 (first, results) = (segment + 1, rest);
             }
-            others(from, Rows::Between(&offsets[first..]), results)
+            others(from, Rows::Offsets(&offsets[first..]), results)
         }
     }
 }
 
-/// Sorts rows that a thread each takes.
-fn together<T: Real>(from: &[T], rows: Rows, descending: bool, results: Results<T>) -> Result<()> {
+/// Sorts rows that take one thread each.
+fn sort_rows<T: Real>(from: &[T], rows: Rows, descending: bool, results: Results<T>) -> Result<()> {
     let coder = Coder::new(descending, 0);
     let of_key = move |key: u64| coder.element::<T>(key);
-    match (results.places.is_some(), size_of::<T>()) {
-        (false, 8) => short(
+    match (results.indices.is_some(), size_of::<T>()) {
+        (false, 8) => sort_short_rows(
             from,
             rows,
             0,
             move |v: T, _| coder.key(v.bits_key()),
-            &Decoder { value: move |r, _: &[T]| of_key(r), place: |_| 0 },
+            &Decoder { value: move |r, _: &[T]| of_key(r), index: |_| 0 },
             results,
         ),
         (false, _) => {
-            let decoder = Decoder { value: move |r: u32, _: &[T]| of_key(r as u64), place: |_| 0 };
-            short(from, rows, 0, move |v: T, _| coder.key(v.bits_key()) as u32, &decoder, results)
+            let decoder = Decoder { value: move |r: u32, _: &[T]| of_key(r as u64), index: |_| 0 };
+            sort_short_rows(from, rows, 0, move |v: T, _| coder.key(v.bits_key()) as u32, &decoder, results)
         }
         (true, 8) => {
-            let decoder = Decoder { value: move |r: Pair, row: &[T]| original(of_key(r.key), row, r.place), place: |r: Pair| r.place };
-            short(from, rows, 0, move |v: T, i| Pair { key: coder.key(v.key()), place: i as u64 }, &decoder, results)
+            let decoder = Decoder { value: move |r: Pair, row: &[T]| original(of_key(r.key), row, r.index), index: |r: Pair| r.index };
+            sort_short_rows(from, rows, 0, move |v: T, i| Pair { key: coder.key(v.key()), index: i as u64 }, &decoder, results)
         }
         (true, _) => {
-            let decoder = Decoder { value: move |r: u64, row: &[T]| original(of_key(r >> 32), row, r & PLACE), place: |r| r & PLACE };
-            short(from, rows, 32, move |v: T, i| coder.key(v.key()) << 32 | i as u64, &decoder, results)
+            let decoder =
+                Decoder { value: move |r: u64, row: &[T]| original(of_key(r >> 32), row, r & INDEX_MASK), index: |r| r & INDEX_MASK };
+            sort_short_rows(from, rows, 32, move |v: T, i| coder.key(v.key()) << 32 | i as u64, &decoder, results)
         }
     }
 }
 
-/// The place in a record of 64 bits with a key of 32.
-const PLACE: u64 = u32::MAX as u64;
-
-/// How keys are counted: from the least one that occurs, downwards if the order is descending.
-#[derive(Clone, Copy)]
-struct Coder {
-    flip: u64,
-    least: u64,
-}
-
-impl Coder {
-    fn new(descending: bool, least: u64) -> Coder {
-        Coder { flip: if descending { u64::MAX } else { 0 }, least }
-    }
-
-    #[inline(always)]
-    fn key<K: Unsigned>(self, key: K) -> u64 {
-        (key.wide() ^ (self.flip & K::MAX.wide())).wrapping_sub(self.least)
-    }
-
-    #[inline(always)]
-    fn element<T: Real>(self, key: u64) -> T {
-        T::of_key(Unsigned::narrow(key.wrapping_add(self.least) ^ self.flip))
-    }
-}
-
-/// The element of a key that says all but which of several equal ones it was: zeros and NaN are fetched from their place.
-#[inline(always)]
-fn original<T: Real>(value: T, row: &[T], place: u64) -> T {
-    #[allow(clippy::eq_op)] // NaN
-    if value == T::default() || value != value { row[place as usize] } else { value }
-}
-
-/// How records become values of the row they came from, and places in it.
-trait Decode<T, R>: Copy + Sync {
-    fn value(&self, record: R, row: &[T]) -> T;
-    fn place(&self, record: R) -> u64;
-}
-
-/// Both as functions.
-#[derive(Clone, Copy)]
-struct Decoder<V, P> {
-    value: V,
-    place: P,
-}
-
-impl<T, R, V, P> Decode<T, R> for Decoder<V, P>
-where
-    V: Fn(R, &[T]) -> T + Copy + Sync,
-    P: Fn(R) -> u64 + Copy + Sync,
-{
-    #[inline(always)]
-    fn value(&self, record: R, row: &[T]) -> T {
-        (self.value)(record, row)
-    }
-    #[inline(always)]
-    fn place(&self, record: R) -> u64 {
-        (self.place)(record)
-    }
-}
-
-/// Results that records are decoded to.
+/// Results that records are decoded into.
 struct Decoded<'a, T, D> {
     row: &'a [T],
     results: Results<'a, T>,
@@ -240,13 +183,13 @@ impl<T: Real, R: Record, D: Decode<T, R>> Sink<R> for Decoded<'_, T, D> {
         if let Some(values) = self.results.values {
             values.iter_mut().zip(records).for_each(|(value, &record)| *value = self.decoder.value(record, self.row));
         }
-        if let Some(places) = self.results.places {
-            places.iter_mut().zip(records).for_each(|(place, &record)| *place = self.results.base + self.decoder.place(record) as i64);
+        if let Some(indices) = self.results.indices {
+            indices.iter_mut().zip(records).for_each(|(index, &record)| *index = self.results.base + self.decoder.index(record) as i64);
         }
     }
 }
 
-/// Gives each row and its results to threads that each have a state.
+/// Calls `body` for each row and its results on several threads, each with its own state.
 pub(super) fn for_each_row<T: Send + Sync, S>(
     from: &[T],
     rows: Rows,
@@ -256,14 +199,14 @@ pub(super) fn for_each_row<T: Send + Sync, S>(
     body: impl Fn(&mut S, &[T], Results<T>) + Sync,
 ) {
     match rows {
-        Rows::Of(len) => for_each_rows((from, len), (BLOCK / len).max(1), cost, results, init, |state, from, results| {
+        Rows::Uniform(len) => for_each_rows((from, len), (BLOCK / len).max(1), cost, results, init, |state, from, results| {
             from.chunks_exact(len).zip(results.chunks(1)).for_each(|(row, results)| body(state, row, results));
         }),
-        Rows::Between(offsets) => for_each_segment(from, offsets, cost, results, init, body),
+        Rows::Offsets(offsets) => for_each_segment(from, offsets, cost, results, init, body),
     }
 }
 
-/// Gives the segments of elements, about a block together, and their results to threads that each have a state.
+/// Calls `body` for each segment and its results on several threads. A task has segments of about [`BLOCK`] elements in total.
 fn for_each_segment<T: Send + Sync, S>(
     from: &[T],
     offsets: &[i64],
@@ -291,7 +234,7 @@ fn for_each_segment<T: Send + Sync, S>(
     });
 }
 
-/// Gives the rows of `len` elements and their results, `rows` at a time, to threads that each have a state.
+/// Calls `body` for `rows` rows of `len` elements at a time and their results on several threads.
 fn for_each_rows<T: Send + Sync, S>(
     (from, len): (&[T], usize),
     rows: usize,
@@ -304,16 +247,16 @@ fn for_each_rows<T: Send + Sync, S>(
     threads::for_each(tasks.into_iter(), from.len().saturating_mul(cost), init, |state, (from, results)| body(state, from, results));
 }
 
-/// Room for a thread's records; none, and the reason kept, where there is no memory for it.
-fn room_for<R: Record>(len: usize, failed: &OnceLock<Error>) -> Room<R> {
-    Room::new(len).unwrap_or_else(|error| {
-        let _ = failed.set(error); // of several threads the first tells
-        Room::default()
+/// Allocates a thread's records. On failure returns an empty vector and records the error.
+fn allocate_records<R: Record>(len: usize, failed: &OnceLock<Error>) -> HostVec<R> {
+    HostVec::new(len).unwrap_or_else(|error| {
+        let _ = failed.set(error); // keeps the first error
+        HostVec::default()
     })
 }
 
-/// Rows that one thread sorts, a few at a time.
-fn short<T: Real, R: Record, D: Decode<T, R>>(
+/// Sorts rows that take one thread each, several per task.
+fn sort_short_rows<T: Real, R: Record, D: Decode<T, R>>(
     from: &[T],
     rows: Rows,
     low: u32,
@@ -322,20 +265,20 @@ fn short<T: Real, R: Record, D: Decode<T, R>>(
     results: Results<T>,
 ) -> Result<()> {
     let longest = match rows {
-        Rows::Of(len) if results.nth.is_none() && results.keep > len / 4 && vector::capacity::<R>(len).is_some() => {
-            return in_registers(from, len, record, decoder, results);
+        Rows::Uniform(len) if results.nth.is_none() && results.keep > len / 4 && vector::capacity::<R>(len).is_some() => {
+            return sort_in_registers(from, len, record, decoder, results);
         }
-        Rows::Of(len) if (2..=R::NETWORK).contains(&len) && results.keep > len / 4 => {
-            shortest(from, len, record, decoder, results);
+        Rows::Uniform(len) if (2..=R::NETWORK).contains(&len) && results.keep > len / 4 => {
+            sort_by_network(from, len, record, decoder, results);
             return Ok(());
         }
-        Rows::Of(len) => len,
-        Rows::Between(offsets) => offsets.windows(2).map(|ends| (ends[1] - ends[0]) as usize).max().unwrap_or(0),
+        Rows::Uniform(len) => len,
+        Rows::Offsets(offsets) => offsets.windows(2).map(|ends| (ends[1] - ends[0]) as usize).max().unwrap_or(0),
     };
     let failed = OnceLock::new();
-    let state = || (Blocks::new(longest), room_for(longest, &failed));
-    for_each_row(from, rows, COST, results, state, |(blocks, room), row, results| {
-        let Some(records) = room.records().get_mut(..row.len()) else { return };
+    let state = || (Blocks::new(longest), allocate_records(longest, &failed));
+    for_each_row(from, rows, COST, results, state, |(blocks, scratch), row, results| {
+        let Some(records) = scratch.records().get_mut(..row.len()) else { return };
         for (i, (to, &v)) in records.iter_mut().zip(row).enumerate() {
             *to = record(v, i);
         }
@@ -356,22 +299,22 @@ fn short<T: Real, R: Record, D: Decode<T, R>>(
     failed.into_inner().map_or(Ok(()), Err)
 }
 
-/// Rows that are sorted one after the other in registers.
-fn in_registers<T: Real, R: Record, D: Decode<T, R>>(
+/// Sorts rows in registers.
+fn sort_in_registers<T: Real, R: Record, D: Decode<T, R>>(
     from: &[T],
     len: usize,
     record: impl Fn(T, usize) -> R + Copy + Sync,
     decoder: &D,
     results: Results<T>,
 ) -> Result<()> {
-    let rows = (CACHED / len).min(from.len() / len).max(1);
-    // Rows whose places nobody asks for are one run of elements to those who make records of them and elements of records.
-    let is_run = results.places.is_none() && results.keep == len;
+    let rows = (CACHED_RECORDS / len).min(from.len() / len).max(1);
+    // Without indices, consecutive rows are encoded and decoded as one run.
+    let is_run = results.indices.is_none() && results.keep == len;
     let failed = OnceLock::new();
-    let state = || (Blocks::new(if len < MOST { rows * len } else { len }), room_for(rows * len, &failed));
-    for_each_rows((from, len), (BLOCK / len).max(1), COST, results, state, |(blocks, room), from, results| {
+    let state = || (Blocks::new(if len < MAX_LANES { rows * len } else { len }), allocate_records(rows * len, &failed));
+    for_each_rows((from, len), (BLOCK / len).max(1), COST, results, state, |(blocks, scratch), from, results| {
         for (from, results) in from.chunks(rows * len).zip(results.chunks(rows)) {
-            let Some(records) = room.records().get_mut(..from.len()) else { return };
+            let Some(records) = scratch.records().get_mut(..from.len()) else { return };
             let (len, run, keep) = if is_run { (len, from.len(), from.len()) } else { (len, len, results.keep) };
             dispatch(Encode { from, run, record, records: &mut *records });
             blocks.sort_rows(records, len);
@@ -381,7 +324,7 @@ fn in_registers<T: Real, R: Record, D: Decode<T, R>>(
     failed.into_inner().map_or(Ok(()), Err)
 }
 
-/// Makes records of runs of elements. What `record` holds is its own: the compiler knows that no record overlaps it.
+/// Encodes runs of elements as records. The loop owns the captures of `record`, so the compiler knows that `records` does not overlap them.
 struct Encode<'a, T, R, F> {
     from: &'a [T],
     run: usize,
@@ -405,7 +348,7 @@ impl<T: Copy, R, F: Fn(T, usize) -> R> Loop for Encode<'_, T, R, F> {
     }
 }
 
-/// Makes results of the first records of each run, as [`Encode`] makes records.
+/// Decodes the first records of each run, with ownership as in [`Encode`].
 struct DecodeRuns<'a, T, R, D> {
     records: &'a [R],
     from: &'a [T],
@@ -418,7 +361,7 @@ impl<T: Real, R: Record, D: Decode<T, R>> Loop for DecodeRuns<'_, T, R, D> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        let DecodeRuns { records, from, run, results: Results { keep, base, mut values, mut places, .. }, decoder } = self;
+        let DecodeRuns { records, from, run, results: Results { keep, base, mut values, mut indices, .. }, decoder } = self;
         let (mut start, mut to) = (0, 0);
         while start < from.len().min(records.len()) {
             let (from, records) = (&from[start..start + run], &records[start..start + keep]);
@@ -428,10 +371,10 @@ impl<T: Real, R: Record, D: Decode<T, R>> Loop for DecodeRuns<'_, T, R, D> {
                     values[i] = decoder.value(records[i], from);
                 }
             }
-            if let Some(places) = &mut places {
-                let places = &mut places[to..to + keep];
+            if let Some(indices) = &mut indices {
+                let indices = &mut indices[to..to + keep];
                 for i in 0..keep {
-                    places[i] = base + decoder.place(records[i]) as i64;
+                    indices[i] = base + decoder.index(records[i]) as i64;
                 }
             }
             (start, to) = (start + run, to + keep);
@@ -439,8 +382,8 @@ impl<T: Real, R: Record, D: Decode<T, R>> Loop for DecodeRuns<'_, T, R, D> {
     }
 }
 
-/// Rows that are sorted side by side.
-fn shortest<T: Real, R: Record, D: Decode<T, R>>(
+/// Sorts very short rows, one per SIMD lane.
+fn sort_by_network<T: Real, R: Record, D: Decode<T, R>>(
     from: &[T],
     len: usize,
     record: impl Fn(T, usize) -> R + Copy + Sync,
@@ -465,7 +408,7 @@ fn shortest<T: Real, R: Record, D: Decode<T, R>>(
     });
 }
 
-/// The least and the greatest key.
+/// Finds the least and the greatest key.
 struct Extremes<'a, T, K>(&'a [T], K);
 
 impl<T: Copy, U: Unsigned, K: Fn(T) -> U> Loop for Extremes<'_, T, K> {
@@ -479,43 +422,43 @@ impl<T: Copy, U: Unsigned, K: Fn(T) -> U> Loop for Extremes<'_, T, K> {
     }
 }
 
-/// One row by all threads.
-fn long<T: Real>(row: &[T], descending: bool, results: Results<T>) -> Result<()> {
-    let with_places = results.places.is_some();
-    let key = move |v: T| if with_places { v.key() } else { v.bits_key() };
+/// Sorts one row on all threads.
+fn sort_long_row<T: Real>(row: &[T], descending: bool, results: Results<T>) -> Result<()> {
+    let with_indices = results.indices.is_some();
+    let key = move |v: T| if with_indices { v.key() } else { v.bits_key() };
     let ends = threads::map(row.chunks(BLOCK), row.len(), || (), |_, part| dispatch(Extremes(part, key)))?;
     let (least, greatest) = ends.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or_default();
     let range = greatest.wide() - least.wide();
     let whole = Coder::new(descending, 0);
     let coder = Coder::new(descending, whole.key(if descending { greatest } else { least }));
-    let place_bits = usize::BITS - (row.len() - 1).leading_zeros();
-    if !with_places && range < count::RANGE {
+    let index_bits = usize::BITS - (row.len() - 1).leading_zeros();
+    if !with_indices && range < count::RANGE {
         let of_key = |key: usize| coder.element::<T>(key as u64);
         count::sort(row, range as usize + 1, |v| coder.key(v.bits_key()) as usize, of_key, results.values.unwrap_or_default())?;
         return Ok(());
     }
-    match (with_places, range) {
-        (false, ..=PLACE) => {
-            let source = Source { values: row, record: move |v: T, _| coder.key(v.bits_key()) as u32 };
-            let decoder = Decoder { value: move |r: u32, _: &[T]| coder.element(r as u64), place: |_| 0 };
+    match (with_indices, range) {
+        (false, ..=INDEX_MASK) => {
+            let source = RecordSource { values: row, record: move |v: T, _| coder.key(v.bits_key()) as u32 };
+            let decoder = Decoder { value: move |r: u32, _: &[T]| coder.element(r as u64), index: |_| 0 };
             radix::sort(&source, 0, (0, range as u32), Decoded { row, results, decoder: &decoder })
         }
         (false, _) => {
-            let source = Source { values: row, record: move |v: T, _| coder.key(v.bits_key()) };
-            let decoder = Decoder { value: move |r: u64, _: &[T]| coder.element(r), place: |_| 0 };
+            let source = RecordSource { values: row, record: move |v: T, _| coder.key(v.bits_key()) };
+            let decoder = Decoder { value: move |r: u64, _: &[T]| coder.element(r), index: |_| 0 };
             radix::sort(&source, 0, (0, range), Decoded { row, results, decoder: &decoder })
         }
-        (true, _) if range.leading_zeros() >= place_bits => {
-            let source = Source { values: row, record: move |v: T, i| coder.key(v.key()) << place_bits | i as u64 };
-            let place = move |r: u64| r & ((1 << place_bits) - 1);
-            let decoder = Decoder { value: move |r: u64, row: &[T]| original(coder.element(r >> place_bits), row, place(r)), place };
-            radix::sort(&source, place_bits, (0, range << place_bits), Decoded { row, results, decoder: &decoder })
+        (true, _) if range.leading_zeros() >= index_bits => {
+            let source = RecordSource { values: row, record: move |v: T, i| coder.key(v.key()) << index_bits | i as u64 };
+            let index = move |r: u64| r & ((1 << index_bits) - 1);
+            let decoder = Decoder { value: move |r: u64, row: &[T]| original(coder.element(r >> index_bits), row, index(r)), index };
+            radix::sort(&source, index_bits, (0, range << index_bits), Decoded { row, results, decoder: &decoder })
         }
         (true, _) => {
-            let source = Source { values: row, record: move |v: T, i| Pair { key: coder.key(v.key()), place: i as u64 } };
+            let source = RecordSource { values: row, record: move |v: T, i| Pair { key: coder.key(v.key()), index: i as u64 } };
             let decoder =
-                Decoder { value: move |r: Pair, row: &[T]| original(coder.element(r.key), row, r.place), place: |r: Pair| r.place };
-            let ends = (Pair::default(), Pair { key: range, place: 0 });
+                Decoder { value: move |r: Pair, row: &[T]| original(coder.element(r.key), row, r.index), index: |r: Pair| r.index };
+            let ends = (Pair::default(), Pair { key: range, index: 0 });
             radix::sort(&source, 0, ends, Decoded { row, results, decoder: &decoder })
         }
     }

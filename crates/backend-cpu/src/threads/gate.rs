@@ -1,5 +1,5 @@
-//! Work that threads of a pool join as they wake up. Whoever asked for it waits for those that came in time, and for no others: waking
-//! fifteen threads takes longer than most work of a quarter of a million elements.
+//! Parallel regions that threads join as they wake up. A region waits only for workers that have started, as waking fifteen threads
+//! takes longer than most work on a quarter of a million elements.
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -11,24 +11,24 @@ use std::thread::Thread;
 
 use rayon::ThreadPool;
 
-/// Looks at the gate, some nanoseconds each, before whoever closed it sleeps until the last thread has left.
+/// Polls of the gate, a few nanoseconds each, before the caller parks.
 const SPINS: usize = if cfg!(miri) { 4 } else { 1 << 12 };
 
-/// The bit of [`Gate::state`] that says that nobody is let in any more.
+/// The bit of [`Gate::state`] that rejects further helpers.
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
-/// Runs `work` on this thread and on up to `threads - 1` of the pool, until it has returned on all that began it before it did on this one.
-/// A panic of any of them is this thread's.
-pub(super) fn together(pool: &ThreadPool, threads: usize, work: &(dyn Fn() + Sync)) {
-    // SAFETY: a pointer of the same layout; `Gate::help` says who follows it.
-    let work_of_all = unsafe { std::mem::transmute::<*const (dyn Fn() + Sync + '_), *const (dyn Fn() + Sync + 'static)>(work) };
+/// Runs `work` on this thread and on up to `threads - 1` threads of the pool. Returns when all threads that started have finished. A
+/// panic of any of them is resumed on this thread.
+pub(super) fn run_region(pool: &ThreadPool, threads: usize, work: &(dyn Fn() + Sync)) {
+    // SAFETY: a pointer of the same layout; `Gate::help` dereferences it only while this call waits.
+    let shared_work = unsafe { std::mem::transmute::<*const (dyn Fn() + Sync + '_), *const (dyn Fn() + Sync + 'static)>(work) };
     let gate =
-        Arc::new(Gate { work: work_of_all, threads, state: AtomicUsize::new(0), caller: std::thread::current(), panic: Mutex::default() });
+        Arc::new(Gate { work: shared_work, threads, state: AtomicUsize::new(0), caller: std::thread::current(), panic: Mutex::default() });
     {
-        let _closes = Closes(&gate);
-        for place in gate.woken_by(0) {
+        let _close = CloseOnDrop(&gate);
+        for position in gate.helpers_woken_by(0) {
             let gate = gate.clone();
-            pool.spawn(move || gate.help(place));
+            pool.spawn(move || gate.help(position));
         }
         work();
     }
@@ -39,39 +39,39 @@ pub(super) fn together(pool: &ThreadPool, threads: usize, work: &(dyn Fn() + Syn
 }
 
 struct Gate {
-    /// What everybody does who is let in.
+    /// The closure that each participating thread runs.
     work: *const (dyn Fn() + Sync),
-    /// The most threads, whoever asked included.
+    /// Maximum number of threads, including the caller.
     threads: usize,
-    /// How many helpers are inside, and [`CLOSED`].
+    /// Number of active helpers, plus the [`CLOSED`] bit.
     state: AtomicUsize,
     caller: Thread,
-    /// What a helper panicked with.
+    /// Payload of the first panic of a helper.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-// SAFETY: `work` points to what is `Sync`, and is followed as `Gate::help` says.
+// SAFETY: `work` points to a `Sync` closure, which `Gate::help` dereferences only while the caller waits.
 unsafe impl Send for Gate {}
-// SAFETY: as above.
+// SAFETY: `work` points to a `Sync` closure, which `Gate::help` dereferences only while the caller waits.
 unsafe impl Sync for Gate {}
 
 impl Gate {
-    /// The helpers that one wakes, before it works itself: two, as these wake others, so that nobody spends long on it.
-    fn woken_by(&self, place: usize) -> impl Iterator<Item = usize> + use<> {
+    /// Returns the two helpers that helper `position` wakes. The binary tree keeps the wake-up cost of each thread short.
+    fn helpers_woken_by(&self, position: usize) -> impl Iterator<Item = usize> + use<> {
         let threads = self.threads;
-        (2 * place + 1..2 * place + 3).take_while(move |&place| place < threads)
+        (2 * position + 1..2 * position + 3).take_while(move |&position| position < threads)
     }
 
-    /// One helper's share, if it comes in time.
-    fn help(self: Arc<Gate>, place: usize) {
+    /// Runs `work` on a helper thread, unless the gate has closed.
+    fn help(self: Arc<Gate>, position: usize) {
         if !self.enter() {
             return;
         }
-        for place in self.woken_by(place) {
+        for position in self.helpers_woken_by(position) {
             let gate = self.clone();
-            rayon::spawn(move || gate.help(place));
+            rayon::spawn(move || gate.help(position));
         }
-        // SAFETY: this thread is inside, and until it has left whoever asked does not return, whose reference it is.
+        // SAFETY: this thread has entered, and the caller, which owns the closure, waits until it leaves.
         let done = catch_unwind(AssertUnwindSafe(|| unsafe { (*self.work)() }));
         if let Err(panic) = done {
             self.panic.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(panic);
@@ -91,12 +91,12 @@ impl Gate {
     }
 }
 
-/// Closes the gate when dropped, and waits until it is empty.
-struct Closes<'a>(&'a Gate);
+/// CloseOnDrop the gate when dropped, and waits for the active helpers.
+struct CloseOnDrop<'a>(&'a Gate);
 
-impl Drop for Closes<'_> {
+impl Drop for CloseOnDrop<'_> {
     fn drop(&mut self) {
-        let Closes(gate) = self;
+        let CloseOnDrop(gate) = self;
         if gate.state.fetch_or(CLOSED, Ordering::AcqRel) == 0 {
             return;
         }
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_inside_when_it_returns() {
+    fn no_helper_is_active_after_return() {
         let pool = pool();
         for round in 0..if cfg!(miri) { 10 } else { 2000 } {
             let (inside, begun) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -133,14 +133,14 @@ mod tests {
                 }
                 inside.fetch_sub(1, Ordering::SeqCst);
             };
-            together(&pool, 1 + round % 5, &work);
+            run_region(&pool, 1 + round % 5, &work);
             assert_eq!(inside.load(Ordering::SeqCst), 0);
             assert!((1..=1 + round % 5).contains(&begun.load(Ordering::SeqCst)));
         }
     }
 
     #[test]
-    fn all_of_them_come_if_there_is_time() {
+    fn all_threads_join_long_work() {
         let (pool, begun) = (pool(), AtomicUsize::new(0));
         let work = || {
             begun.fetch_add(1, Ordering::SeqCst);
@@ -148,12 +148,12 @@ mod tests {
                 std::thread::yield_now();
             }
         };
-        together(&pool, 4, &work);
+        run_region(&pool, 4, &work);
         assert_eq!(begun.into_inner(), 4);
     }
 
     #[test]
-    fn a_panic_of_a_helper_is_the_callers() {
+    fn helper_panic_reaches_the_caller() {
         let (pool, caller) = (pool(), std::thread::current().id());
         let (begun, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let work = || {
@@ -164,14 +164,14 @@ mod tests {
             assert!(std::thread::current().id() == caller, "a helper");
             ended.fetch_add(1, Ordering::SeqCst);
         };
-        let result = catch_unwind(AssertUnwindSafe(|| together(&pool, 3, &work)));
+        let result = catch_unwind(AssertUnwindSafe(|| run_region(&pool, 3, &work)));
         assert_eq!(*result.unwrap_err().downcast::<&str>().unwrap(), "a helper");
         assert_eq!(ended.into_inner(), 1);
-        together(&pool, 3, &|| ()); // the pool goes on
+        run_region(&pool, 3, &|| ()); // the pool still works
     }
 
     #[test]
-    fn a_panic_of_the_caller_waits_for_helpers() {
+    fn caller_panic_waits_for_helpers() {
         let (pool, caller) = (pool(), std::thread::current().id());
         let (begun, inside) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let work = || {
@@ -184,17 +184,17 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(5));
             inside.fetch_sub(1, Ordering::SeqCst);
         };
-        let result = catch_unwind(AssertUnwindSafe(|| together(&pool, 2, &work)));
-        assert_eq!((result.is_err(), inside.into_inner()), (true, 1), "the caller alone did not get out");
+        let result = catch_unwind(AssertUnwindSafe(|| run_region(&pool, 2, &work)));
+        assert_eq!((result.is_err(), inside.into_inner()), (true, 1), "the caller's panic must wait for the helper");
     }
 
     #[test]
-    fn helpers_may_ask_for_help() {
+    fn regions_can_nest() {
         let (pool, count) = (pool(), AtomicUsize::new(0));
         let inner = || {
             count.fetch_add(1, Ordering::SeqCst);
         };
-        together(&pool, 4, &|| (0..5).for_each(|_| together(&pool, 3, &inner)));
+        run_region(&pool, 4, &|| (0..5).for_each(|_| run_region(&pool, 3, &inner)));
         assert!(count.into_inner() >= 5);
     }
 }

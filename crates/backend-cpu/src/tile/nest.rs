@@ -1,4 +1,4 @@
-//! Where inputs lie under a loop nest, and how runs of their points are read or gathered.
+//! Loop nests over strided inputs, and access to runs of their points.
 
 use cuprum_core::array::Array;
 use cuprum_core::layout::{Dims, Strides};
@@ -6,39 +6,40 @@ use cuprum_core::plan::elementwise::transposed_axis;
 use cuprum_core::{Element, Result, StoredArray, with_dtype};
 use smallvec::SmallVec;
 
-use crate::raw::{Elements, ElementsMut, copy_strided};
+use crate::strided::copy_strided;
 use crate::transpose::{Rows, SIDE, transpose};
+use crate::views::{Elements, ElementsMut};
 
-/// Where inputs lie under a loop nest, outermost axis first. Points are numbered in loop order.
+/// A loop nest over strided inputs, outermost axis first. Points are numbered in loop order.
 pub(crate) struct Nest<'a> {
     pub(super) dims: Dims,
-    pub(super) inputs: SmallVec<[Source<'a>; 4]>,
+    pub(super) inputs: SmallVec<[NestInput<'a>; 4]>,
 }
 
-/// Rows that a band holds: neighbouring rows of an input that is contiguous across them are gathered together.
+/// Rows per band: neighbouring rows of an input that is contiguous across rows are gathered together.
 pub(crate) const BAND: usize = 2 * SIDE;
 
-/// One input under the nest.
-pub(super) struct Source<'a> {
+/// One input of the nest.
+pub(super) struct NestInput<'a> {
     pub buffer: Elements<'a>,
     pub offset: isize,
     strides: Strides,
     pub access: Access,
 }
 
-/// How an input is walked.
+/// Access pattern of an input.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
-    /// Point i lies at `offset + i`.
+    /// Point i is at `offset + i`.
     Flat,
-    /// Every point is the one element at `offset`.
+    /// All points are the element at `offset`.
     Single,
-    /// Anything else.
+    /// Any other strides.
     Strided,
 }
 
 impl<'a> Nest<'a> {
-    /// The nest of `dims` over arrays with the given strides, an entry per array.
+    /// Creates a nest of `dims` over arrays with the given strides, one entry per array.
     pub fn new(dims: &[usize], arrays: &'a [StoredArray], strides: impl Fn(usize) -> Strides) -> Result<Nest<'a>> {
         let inputs: Result<_> = arrays
             .iter()
@@ -57,42 +58,42 @@ impl<'a> Nest<'a> {
                     _ if flat => Access::Flat,
                     _ => Access::Strided,
                 };
-                Ok(Source { buffer: Elements::buffer(array)?, offset: array.layout().offset() as isize, strides, access })
+                Ok(NestInput { buffer: Elements::buffer(array)?, offset: array.layout().offset() as isize, strides, access })
             })
             .collect();
         Ok(Nest { dims: dims.into(), inputs: inputs? })
     }
 
-    /// Extent of the innermost axis.
+    /// Returns the extent of the innermost axis.
     pub fn inner(&self) -> usize {
         self.dims.last().copied().unwrap_or(1)
     }
 
-    /// Number of points.
+    /// Returns the number of points.
     pub fn size(&self) -> usize {
         self.dims.iter().product()
     }
 
-    /// Whether some input is walked in long strides, so that neighbouring rows should be computed together.
+    /// Returns whether some input has long strides along rows, so that neighbouring rows should be computed together.
     pub fn is_scattered(&self) -> bool {
         self.inputs.iter().any(|s| s.access == Access::Strided && s.strides.last().is_some_and(|s| s.unsigned_abs() > 1))
     }
 }
 
-impl<'a> Source<'a> {
-    /// Its first `len` elements, for who sees it whole.
+impl<'a> NestInput<'a> {
+    /// Returns the first `len` elements, for bodies that take the whole array.
     pub fn whole(&self, len: usize) -> Elements<'a> {
         let (at, all) = (self.offset as usize, self.buffer.len());
         self.buffer.slice(at.min(all), len.min(all.saturating_sub(at)))
     }
 
-    /// Whether it is contiguous from row to row, and in long steps along them: rows are gathered a band at a time.
-    pub fn is_turned(&self) -> bool {
+    /// Returns whether the input is contiguous across rows and strided along them, so that rows are gathered in bands.
+    pub fn is_transposed(&self) -> bool {
         let rows = transposed_axis(&self.strides).filter(|axis| axis + 2 == self.strides.len());
         self.access == Access::Strided && rows.is_some_and(|axis| self.strides[axis] == 1)
     }
 
-    /// Copies a band: `rows` rows from point `start` on, `len` points of each, `pitch` apart in `out`. `false` if it is not one.
+    /// Copies `rows` rows of `len` points from point `start` on; rows are `pitch` apart in `out`. Returns `false` if they do not form a band.
     pub fn gather_band(&self, dims: &[usize], start: usize, rows: usize, len: usize, pitch: usize, out: ElementsMut) -> bool {
         let (at, _) = self.locate(dims, start);
         let along = self.strides.last().copied().unwrap_or(0);
@@ -100,7 +101,7 @@ impl<'a> Source<'a> {
         with_dtype!(self.buffer.dtype(), T => transpose(self.buffer.typed::<T>(), from, out.typed::<T>(), to, rows, len))
     }
 
-    /// The run `start..start + len` where it lies, if it is contiguous there.
+    /// Returns the points `start..start + len` in place, if they are contiguous.
     pub fn direct(&self, dims: &[usize], start: usize, len: usize) -> Option<Elements<'a>> {
         match self.access {
             Access::Flat => Some(self.buffer.slice((self.offset + start as isize) as usize, len)),
@@ -112,7 +113,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Place of a point in the buffer, and how many points its row still has.
+    /// Returns the index of a point in the buffer, and the number of points left in its row.
     fn locate(&self, dims: &[usize], point: usize) -> (isize, usize) {
         let (mut at, mut rest, mut left) = (self.offset, point, 1);
         for (axis, (&n, &s)) in dims.iter().zip(&self.strides).enumerate().rev() {
@@ -126,7 +127,7 @@ impl<'a> Source<'a> {
         (at, left)
     }
 
-    /// Copies the run that begins at `start` to `out`.
+    /// Copies points from `start` on into `out`.
     pub fn gather(&self, dims: &[usize], start: usize, out: ElementsMut) {
         with_dtype!(self.buffer.dtype(), T => self.gather_typed::<T>(dims, start, out.typed()))
     }
@@ -138,7 +139,7 @@ impl<'a> Source<'a> {
             return;
         };
         let (&stride, outer_strides) = self.strides.split_last().unwrap_or((&0, &[]));
-        // Index of the first row, counted up like an odometer.
+        // Multi-index of the first row, advanced like an odometer.
         let mut index: Dims = SmallVec::from_elem(0, outer.len());
         let mut rest = start / inner;
         for (i, &n) in index.iter_mut().zip(outer).rev() {

@@ -1,58 +1,58 @@
-//! Runs of cheap operations, each on the result of the one before: a strip of elements goes through all of them in registers, and only
-//! the last result is written. One loop for each would store and load every element between them.
+//! Chains of cheap operations, evaluated in registers. A strip of elements passes through all operations of the chain, and only
+//! the last result is stored. Separate loops would store and load each intermediate value.
 
 use cuprum_core::ops::elementwise::{ADD, DIVIDE, MULTIPLY, SUBTRACT};
 use cuprum_core::{DType, Element, Op};
 use num_traits::Float;
 use smallvec::SmallVec;
 
-use crate::raw::{Elements, ElementsMut};
 use crate::simd::{Fill, Isa, fill};
+use crate::views::{Elements, ElementsMut};
 
-/// Most links of a run, so that its arguments find room without an allocation.
-pub(super) const LONGEST: usize = 15;
+/// Maximum operations of a chain; its arguments then need no allocation.
+pub(super) const MAX_OPS: usize = 15;
 
-/// An operation of a run, on the value so far and another.
+/// An operation of a chain, between the current value and another argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Link {
+pub(super) enum ChainOp {
     Add,
     Subtract,
-    /// The value so far is what is subtracted.
+    /// Subtracts the current value from the argument.
     SubtractFrom,
     Multiply,
     Divide,
-    /// The value so far is what is divided by.
+    /// Divides the argument by the current value.
     DivideInto,
 }
 
-impl Link {
-    /// An operation whose argument number `place`, of two, is the value so far.
-    pub fn of(op: Op, place: usize) -> Option<Link> {
-        match place {
-            _ if op == ADD => Some(Link::Add),
-            _ if op == MULTIPLY => Some(Link::Multiply),
-            0 if op == SUBTRACT => Some(Link::Subtract),
-            _ if op == SUBTRACT => Some(Link::SubtractFrom),
-            0 if op == DIVIDE => Some(Link::Divide),
-            _ if op == DIVIDE => Some(Link::DivideInto),
+impl ChainOp {
+    /// Returns the chain operation for a binary `op` whose argument `position` (0 or 1) is the current value.
+    pub fn of(op: Op, position: usize) -> Option<ChainOp> {
+        match position {
+            _ if op == ADD => Some(ChainOp::Add),
+            _ if op == MULTIPLY => Some(ChainOp::Multiply),
+            0 if op == SUBTRACT => Some(ChainOp::Subtract),
+            _ if op == SUBTRACT => Some(ChainOp::SubtractFrom),
+            0 if op == DIVIDE => Some(ChainOp::Divide),
+            _ if op == DIVIDE => Some(ChainOp::DivideInto),
             _ => None,
         }
     }
 }
 
-/// Computes a run: the value that it begins with, and the other argument of each link. Of those shorter than the result the first element
-/// stands for all.
-pub(super) type Kernel = fn(&[Link], &[Elements], ElementsMut);
+/// Computes a chain. The arguments are the initial value, then one per operation. An argument shorter than the result repeats its first
+/// element.
+pub(super) type Kernel = fn(&[ChainOp], &[Elements], ElementsMut);
 
-/// The kernel for a dtype.
+/// Returns the kernel for a dtype.
 pub(super) fn kernel(dtype: DType) -> Option<Kernel> {
-    fn kernel<T: Element + Float>(links: &[Link], args: &[Elements], out: ElementsMut) {
+    fn kernel<T: Element + Float>(ops: &[ChainOp], args: &[Elements], out: ElementsMut) {
         let Some((first, others)) = args.split_first() else { return };
-        let mut typed = SmallVec::<[(Link, &[T]); LONGEST]>::new();
-        for (&link, other) in links.iter().zip(others) {
-            typed.push((link, other.typed()));
+        let mut typed = SmallVec::<[(ChainOp, &[T]); MAX_OPS]>::new();
+        for (&op, other) in ops.iter().zip(others) {
+            typed.push((op, other.typed()));
         }
-        fill(Strips { first: first.typed(), links: &typed }, out.typed());
+        fill(Strips { first: first.typed(), ops: &typed }, out.typed());
     }
     match dtype {
         DType::F32 => Some(kernel::<f32>),
@@ -63,15 +63,15 @@ pub(super) fn kernel(dtype: DType) -> Option<Kernel> {
 
 struct Strips<'a, T> {
     first: &'a [T],
-    links: &'a [(Link, &'a [T])],
+    ops: &'a [(ChainOp, &'a [T])],
 }
 
 impl<T: Element + Float> Fill for Strips<'_, T> {
     type Item = T;
-    /// The longest strips whose values stay in registers.
+    /// Uses the longest strip whose values fit the registers.
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [T]) {
-        let most = I::KEPT / size_of::<T>();
+        let most = I::REGISTER_BYTES / size_of::<T>();
         match out.len() {
             128.. if most >= 128 => self.strips::<128>(out),
             64.. if most >= 64 => self.strips::<64>(out),
@@ -83,7 +83,7 @@ impl<T: Element + Float> Fill for Strips<'_, T> {
 }
 
 impl<T: Element + Float> Strips<'_, T> {
-    /// Strips of `N` elements; the last one ends with the result, and computes again what the one before has in common with it.
+    /// Evaluates in strips of `N` elements. The last strip ends with the result and may overlap the one before.
     #[inline(always)]
     fn strips<const N: usize>(&self, out: &mut [T]) {
         let len = out.len();
@@ -92,9 +92,9 @@ impl<T: Element + Float> Strips<'_, T> {
         while at < len {
             at = at.min(last);
             let mut values: [T; N] = strip(self.first, at, len);
-            for &(link, other) in self.links {
+            for &(op, other) in self.ops {
                 let others: [T; N] = strip(other, at, len);
-                // A loop in each arm, by index and without a closure: what it computes stays in registers.
+                // A loop per arm, by index and without a closure, keeps the values in registers.
                 macro_rules! each {
                     ($i:ident => $value:expr) => {
                         for $i in 0..N {
@@ -102,13 +102,13 @@ impl<T: Element + Float> Strips<'_, T> {
                         }
                     };
                 }
-                match link {
-                    Link::Add => each!(i => values[i] + others[i]),
-                    Link::Subtract => each!(i => values[i] - others[i]),
-                    Link::SubtractFrom => each!(i => others[i] - values[i]),
-                    Link::Multiply => each!(i => values[i] * others[i]),
-                    Link::Divide => each!(i => values[i] / others[i]),
-                    Link::DivideInto => each!(i => others[i] / values[i]),
+                match op {
+                    ChainOp::Add => each!(i => values[i] + others[i]),
+                    ChainOp::Subtract => each!(i => values[i] - others[i]),
+                    ChainOp::SubtractFrom => each!(i => others[i] - values[i]),
+                    ChainOp::Multiply => each!(i => values[i] * others[i]),
+                    ChainOp::Divide => each!(i => values[i] / others[i]),
+                    ChainOp::DivideInto => each!(i => others[i] / values[i]),
                 }
             }
             out[at..at + N].copy_from_slice(&values);
@@ -117,7 +117,7 @@ impl<T: Element + Float> Strips<'_, T> {
     }
 }
 
-/// Elements of an argument from a place on.
+/// Returns `N` elements of an argument from index `at` on.
 #[inline(always)]
 fn strip<T: Element, const N: usize>(arg: &[T], at: usize, len: usize) -> [T; N] {
     if arg.len() < len {

@@ -4,7 +4,7 @@
 use super::real::{Real, divide, fast_two_sum, polynomial};
 use crate::simd::Isa;
 
-/// `x = n ln 2 + r + low`.
+/// Returns n, r and low of `x = n ln 2 + r + low`.
 #[inline(always)]
 fn reduce<I: Isa, T: Real>(x: T) -> (T, T, T) {
     let n = (x * T::of(std::f64::consts::LOG2_E)).nearest();
@@ -49,9 +49,9 @@ pub(crate) fn expm1<I: Isa, T: Real>(x: T) -> T {
     (sum + (rest + tail)).scale::<I>(n).copysign(x)
 }
 
-/// Twice the hyperbolic sine and cosine of `x >= 0` over `2^n`, each as a sum of two numbers, and `n`.
+/// Returns `2 sinh x / 2^n` and `2 cosh x / 2^n` for `x >= 0`, each as a sum of two numbers, and `n`.
 ///
-/// With `d = 2^-2n`: `(1 - d) cosh r + (1 + d) sinh r` and `(1 + d) cosh r + (1 - d) sinh r`.
+/// With `d = 2^-2n`, these are `(1 - d) cosh r + (1 + d) sinh r` and `(1 + d) cosh r + (1 - d) sinh r`.
 #[inline(always)]
 fn sinh_cosh<I: Isa, T: Real>(x: T) -> ((T, T), (T, T), T) {
     let (n, r, low) = reduce::<I, T>(x);
@@ -64,7 +64,7 @@ fn sinh_cosh<I: Isa, T: Real>(x: T) -> ((T, T), (T, T), T) {
     let s_low = minus.madd::<I>(cosh, plus.madd::<I>(sinh, plus.madd::<I>(r, minus - s)));
     let c = minus.madd::<I>(r, plus);
     let c_low = plus.madd::<I>(cosh, minus.madd::<I>(sinh, minus.madd::<I>(r, plus - c)));
-    // What the sums 1 - d and 1 + d lost.
+    // Adds the rounding errors of 1 - d and 1 + d.
     ((s, s_low + (T::of(1.0) - minus - d)), (c, c_low + (T::of(1.0) - plus + d)), n)
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn cosh<I: Isa, T: Real>(x: T) -> T {
     (c + low).scale::<I>(n - T::of(1.0))
 }
 
-/// `(e^2x - 1) / (e^2x + 1)`: with `d = 2^-n` and `s = (1 - d) + (e^r - 1)`, `s / (s + 2 d)`.
+/// `(e^2x - 1) / (e^2x + 1)`, as `s / (s + 2 d)` with `d = 2^-n` and `s = (1 - d) + (e^r - 1)`.
 #[inline(always)]
 pub(crate) fn tanh<I: Isa, T: Real>(x: T) -> T {
     let a = x.abs().within(0.0, T::NEGLIGIBLE / 2.0);

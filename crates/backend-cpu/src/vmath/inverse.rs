@@ -1,4 +1,4 @@
-//! Inverse trigonometric functions: a polynomial near 0, and identities that lead there from elsewhere.
+//! Inverse trigonometric functions: a polynomial near 0, and identities that reduce other arguments to it.
 
 use super::real::{Real, fast_two_sum, polynomial, select, select2};
 use crate::simd::Isa;
@@ -10,14 +10,14 @@ fn from_half_pi<T: Real>(multiple: T, a: T, low: T) -> T {
     head + (multiple * T::of(T::HALF_PI[1]) - low + rest)
 }
 
-/// The arc whose tangent is `t` in 0..=1, as `t` and the rest.
+/// Returns `atan t - t` for `t` in 0..=1.
 #[inline(always)]
 fn arc<I: Isa, T: Real>(t: T) -> T {
     let z = t * t;
     t * z * polynomial::<I, T>(z, T::ATAN)
 }
 
-/// Arc tangent; beyond 1 that of `1 / x`, from pi/2.
+/// Arc tangent; for `|x| > 1`, `pi/2 - atan(1 / x)`.
 #[inline(always)]
 pub(crate) fn atan<I: Isa, T: Real>(x: T) -> T {
     let a = x.abs();
@@ -28,24 +28,24 @@ pub(crate) fn atan<I: Isa, T: Real>(x: T) -> T {
     angle.copysign(x)
 }
 
-/// The angle of the point `(x, y)`, zeros and infinities as C99's Annex F has them.
+/// Angle of the point `(x, y)`, with zeros and infinities as in C99 Annex F.
 #[inline(always)]
 pub(crate) fn atan2<I: Isa, T: Real>(y: T, x: T) -> T {
     let (a, b) = (y.abs(), x.abs());
     let steep = a > b;
     let (above, below) = select2(steep, (b, a), (a, b));
-    // Both zero: the angle of the axis; both infinite: that of the diagonal.
+    // Both zero: the angle of the axis. Both infinite: the angle of the diagonal.
     let equal = select(below > T::of(0.0), T::of(1.0), T::of(0.0));
     let t = select(above == below, equal, above / below);
     let rest = arc::<I, T>(t);
     let left = x.is_negative();
     let multiple = T::of(select(steep, 1.0, 0.0)) + T::of(select(left & !steep, 2.0, 0.0));
     let (t, rest) = select2(steep == left, (-t, -rest), (t, rest));
-    // Right and flat: plus t; right and steep: pi/2 - t; left and steep: pi/2 + t; left and flat: pi - t.
+    // Flat or steep, right or left: t, pi/2 - t, pi/2 + t or pi - t.
     from_half_pi(multiple, t, rest).copysign(y)
 }
 
-/// The arc whose sine is `a` (at most 1/2), or half the arc whose cosine is (above 1/2), as a sum; and which it was.
+/// Returns asin(a) for `a <= 1/2`, else acos(a) / 2, as a sum; and whether `a > 1/2`.
 #[inline(always)]
 fn arc_of_sine<I: Isa, T: Real>(a: T) -> (T, T, bool) {
     let half = T::of(0.5);
@@ -55,7 +55,7 @@ fn arc_of_sine<I: Isa, T: Real>(a: T) -> (T, T, bool) {
     (s, s * z * polynomial::<I, T>(z, T::ASIN), steep)
 }
 
-/// Arc sine; beyond 1/2 as `pi/2 - 2 asin(sqrt((1 - x) / 2))`.
+/// Arc sine; for `|x| > 1/2`, `pi/2 - 2 asin(sqrt((1 - x) / 2))`.
 #[inline(always)]
 pub(crate) fn asin<I: Isa, T: Real>(x: T) -> T {
     let (s, rest, steep) = arc_of_sine::<I, T>(x.abs());
@@ -63,13 +63,13 @@ pub(crate) fn asin<I: Isa, T: Real>(x: T) -> T {
     angle.copysign(x)
 }
 
-/// Arc cosine, likewise.
+/// Arc cosine, by the same reduction as [`asin`].
 #[inline(always)]
 pub(crate) fn acos<I: Isa, T: Real>(x: T) -> T {
     let (s, rest, steep) = arc_of_sine::<I, T>(x.abs());
     let factor = T::of(select(steep, 2.0, 1.0));
     let (s, rest) = (factor * s, factor * rest);
-    // Steep: the arc itself, or pi less it; else pi/2 less the arc with x's sign.
+    // Steep: the angle itself, or pi minus it. Else pi/2 minus the angle with the sign of x.
     let multiple = T::of(select(!steep, 1.0, 0.0)) + T::of(select(steep & (x < T::of(0.0)), 2.0, 0.0));
     let plus = steep == (x >= T::of(0.0));
     let (s, rest) = select2(plus, (-s, -rest), (s, rest));

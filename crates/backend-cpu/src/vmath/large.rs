@@ -1,14 +1,14 @@
-//! Trigonometric functions of large arguments: a scalar pass for the few elements that the vector loops leave out.
+//! Trigonometric functions of large arguments: a scalar pass for the few elements that the vectorised loops skip.
 //!
-//! Payne and Hanek's reduction ("Radian reduction for trigonometric functions", 1983): of `2/pi`, only those bits are
-//! multiplied that decide the quadrant and the fraction.
+//! Payne and Hanek's reduction ("Radian reduction for trigonometric functions", 1983) multiplies only those bits of `2/pi` that
+//! determine the quadrant and the fraction.
 
 use super::coefficients::TWO_OVER_PI;
 use super::real::{Real, Turn};
 use super::trigonometric::{sin_at, tan_at};
 use crate::simd::Base;
 
-/// Whether an argument is beyond what the vector loops reduce.
+/// Returns whether an argument is too large for the reduction of the vectorised loops.
 #[inline(always)]
 pub(crate) fn is_large<T: Real>(x: T) -> bool {
     x.abs() >= T::of(T::LARGE)
@@ -32,7 +32,7 @@ pub(crate) fn tan_large<T: Real>(x: T) -> T {
     T::of(tan_at::<Base, f64>(turn, r, low)) * T::of(1.0).copysign(x)
 }
 
-/// `|x| = n pi/2 + r + low`, for `|x| >= 2^16`. Infinity gives NaN.
+/// Returns the quadrant n and `r + low` of `|x| = n pi/2 + r + low`, for `|x| >= 2^16`. Infinity gives NaN.
 fn reduce(x: f64) -> (Turn<f64>, f64, f64) {
     if !x.is_finite() {
         return (0f64.nearest_turn().1, f64::NAN, 0.0);
@@ -40,7 +40,7 @@ fn reduce(x: f64) -> (Turn<f64>, f64, f64) {
     let bits = x.abs().to_bits();
     let mantissa = (bits & ((1 << 52) - 1) | 1 << 52) as u128;
     let exponent = (bits >> 52) as usize + 64 - 1075; // |x| = mantissa * 2^(exponent - 64)
-    // The 192 bits of 2/pi whose first has weight 2 in `2^(exponent - 64) * 2/pi`: those before it give multiples of 4.
+    // 192 bits of 2/pi, the first of which has weight 2 in `2^(exponent - 64) * 2/pi`; earlier bits give multiples of 4.
     let (word, shift) = ((exponent - 2) / 64, (exponent - 2) % 64);
     let window = |i: usize| {
         let pair = (TWO_OVER_PI[word + i] as u128) << 64 | TWO_OVER_PI[word + i + 1] as u128;
@@ -51,7 +51,7 @@ fn reduce(x: f64) -> (Turn<f64>, f64, f64) {
     let middle = mantissa * window(1) + (low >> 64);
     let high = (mantissa * window(0) + (middle >> 64)) as u64;
     let quadrants = (high as u128) << 64 | middle & u64::MAX as u128;
-    // Two bits before the point; what follows is read as a signed fraction, and the quadrant is the nearest.
+    // Two bits precede the point. The rest is read as a signed fraction, which selects the nearest quadrant.
     let fraction = (quadrants << 2 | (low & u64::MAX as u128) >> 62) as i128;
     let quadrant = (high >> 62) + (fraction < 0) as u64;
     let head = fraction as f64;

@@ -1,5 +1,5 @@
-//! Logarithms and the inverse hyperbolic functions: `x = 2^n m` with m near 1, and `log m` as an unevaluated sum of two
-//! numbers, so that neither cancellation with `n ln 2` nor a change of base costs an ulp.
+//! Logarithms and inverse hyperbolic functions. `x = 2^n m` with m near 1, and `log m` is an unevaluated sum of two numbers.
+//! Cancellation with `n ln 2` and a change of base then cost less than an ulp.
 
 use super::coefficients as c;
 use super::real::{Real, fast_two_sum, polynomial, select, select2, two_sum};
@@ -12,17 +12,17 @@ pub(crate) struct Parts<T> {
     pub low: T,
 }
 
-/// A format whose logarithms can be taken apart.
+/// A format with logarithms.
 pub(crate) trait Logarithm: Real {
-    /// The parts of `log(self + low)`, for normal positive numbers. `low` is at most an ulp.
+    /// Returns the parts of `log(self + low)` for normal positive numbers. `low` is at most an ulp.
     fn log_parts<I: Isa>(self, low: Option<Self>) -> Parts<Self>;
-    /// Subnormals times a power of two that makes them normal, and its exponent.
+    /// Scales a subnormal number to a normal one. Returns it with the exponent of the scale.
     fn normalized(self) -> (Self, Self);
-    /// `x = 2^n m` with `m` within a factor of sqrt 2 of 1: `(m, n)`.
+    /// Returns `(m, n)` with `x = 2^n m` and `m` within a factor of sqrt 2 of 1.
     fn exponent(self) -> (Self, Self);
-    /// The largest number.
+    /// Largest finite number.
     const MAX: Self;
-    /// `log 2` to base 10 (its products with exponents are exact, and the rest); `log e` to bases 2 and 10, as sums.
+    /// `log10 2` (its products with exponents are exact) plus a correction; `log2 e` and `log10 e` as sums of two numbers.
     const LOG10_2: [f64; 2];
     const LOG2_E: [f64; 2];
     const LOG10_E: [f64; 2];
@@ -70,8 +70,8 @@ impl Logarithm for f64 {
         exponent_from(self, std::f64::consts::FRAC_1_SQRT_2.to_bits())
     }
 
-    /// By `s = f / (2 + f)`, `log(1 + f) = 2 atanh s` (as W. J. Cody and W. Waite, and fdlibm, have it): a division, where looking up a
-    /// table's entries for 8 numbers is 16 loads.
+    /// `log(1 + f) = 2 atanh s` with `s = f / (2 + f)`, as in fdlibm and W. J. Cody and W. Waite. A division is faster than a table, which
+    /// takes 16 loads for 8 numbers.
     #[inline(always)]
     fn log_parts<I: Isa>(self, low: Option<f64>) -> Parts<f64> {
         let (m, n) = self.exponent();
@@ -90,38 +90,38 @@ impl Logarithm for f64 {
     }
 }
 
-/// `x = 2^n m`, and the table's entry for m: `inverse` is close to `1 / m`, and `log` is `-log(inverse)`, which lies so close
-/// to a float64 that its rounding does not count (Gal & Bachelis, "An accurate elementary mathematical library", 1991).
-pub(crate) struct Tabled {
+/// `x = 2^n m` with the table entry of m: `inverse` is close to `1 / m`, and `log` is `-log(inverse)`. Entries are chosen so that `log` is
+/// almost exactly a float64 (Gal & Bachelis, "An accurate elementary mathematical library", 1991).
+pub(crate) struct TableEntry {
     pub n: f64,
     pub m: f64,
     pub inverse: f64,
     pub log: f64,
 }
 
-impl Tabled {
+impl TableEntry {
     #[inline(always)]
-    pub fn of(x: f64) -> Tabled {
+    pub fn of(x: f64) -> TableEntry {
         let (m, n) = exponent_from(x, c::LOG_TABLE_FIRST);
         let shifted = x.to_bits().wrapping_sub(c::LOG_TABLE_FIRST);
         let i = (shifted >> (52 - 7)) as usize % c::LOG_TABLE.len();
         let (inverse, log) = (c::LOG_TABLE[i][0], c::LOG_TABLE[i][1]);
-        Tabled { n, m, inverse, log }
+        TableEntry { n, m, inverse, log }
     }
 }
 
-/// `x = 2^n m`, `m` from the number with these bits on, which is in [1/2, 1): `(m, n)`.
+/// Returns `(m, n)` with `x = 2^n m`. `m` is at least the number with bits `first`, which is in [1/2, 1), and less than its double.
 #[inline(always)]
 fn exponent_from(x: f64, first: u64) -> (f64, f64) {
     const ONE: u64 = 1f64.to_bits();
     let exponent = x.to_bits().wrapping_add(ONE - first) >> 52;
     let m = f64::from_bits(x.to_bits().wrapping_sub(exponent << 52).wrapping_add(ONE));
-    // The exponent becomes the lowest bits of a float64; few levels convert 64-bit integers.
+    // The exponent becomes the lowest bits of a float64, as few SIMD levels convert 64-bit integers.
     const SHIFT: f64 = (1u64 << 52) as f64;
     (m, f64::from_bits(exponent | SHIFT.to_bits()) - (SHIFT + 1023.0))
 }
 
-/// `m + low * scale - 1`, and what is lost by that.
+/// Returns `m + low * scale - 1` and its rounding error.
 #[inline(always)]
 fn residue<T: Real>(m: T, low: Option<T>, scale: T) -> (T, Option<T>) {
     match low {
@@ -133,7 +133,7 @@ fn residue<T: Real>(m: T, low: Option<T>, scale: T) -> (T, Option<T>) {
     }
 }
 
-/// `log + f_low / (1 + f)`, the quotient to first order.
+/// Returns `log + f_low / (1 + f)`, with the quotient to first order.
 #[inline(always)]
 fn with_residue<I: Isa, T: Real>(log: T, f: T, f_low: Option<T>) -> T {
     match f_low {
@@ -142,7 +142,7 @@ fn with_residue<I: Isa, T: Real>(log: T, f: T, f_low: Option<T>) -> T {
     }
 }
 
-/// `log(x + low)`, normal and positive, times a constant: `n * scale_2 + log(m) * scale`, both constants as sums of two.
+/// Returns `log(x + low)` in another base, for normal positive `x`: `n * scale_2 + log(m) * scale`. Both constants are sums of two numbers.
 #[inline(always)]
 fn log_of<I: Isa, T: Logarithm>(x: T, low: Option<T>, extra: T, scale_2: [f64; 2], scale: Option<[f64; 2]>) -> T {
     let Parts { n, head, low } = x.log_parts::<I>(low);
@@ -154,22 +154,22 @@ fn log_of<I: Isa, T: Logarithm>(x: T, low: Option<T>, extra: T, scale_2: [f64; 2
             (product, low.madd::<I>(T::of(s), head.madd::<I>(T::of(s_low), head.fma::<I>(T::of(s), -product))))
         }
     };
-    // The first product is exact, and either 0 or larger than what is added.
+    // The first product is exact, and either 0 or larger than the other summand.
     let (sum, rest) = fast_two_sum(n * T::of(scale_2[0]), head);
     sum + (n.madd::<I>(T::of(scale_2[1]), low) + rest)
 }
 
-/// A logarithm of any argument, to any base.
+/// Returns the logarithm of any argument, to any base.
 #[inline(always)]
 fn log_scaled<I: Isa, T: Logarithm>(x: T, scale_2: [f64; 2], scale: Option<[f64; 2]>) -> T {
     let (normal, extra) = x.normalized();
     let log = log_of::<I, T>(normal, None, extra, scale_2, scale);
-    at_the_ends(x, x, log)
+    with_special_cases(x, x, log)
 }
 
-/// `log` where it is that of a positive finite number; else -inf for 0, NaN below, and `x` (NaN, inf) above.
+/// Returns `log` for positive finite arguments, -inf for 0, NaN for negative ones, and `x` for infinity and NaN.
 #[inline(always)]
-fn at_the_ends<T: Logarithm>(argument: T, x: T, log: T) -> T {
+fn with_special_cases<T: Logarithm>(argument: T, x: T, log: T) -> T {
     let zero = T::of(0.0);
     let positive = select(argument <= T::MAX, log, x);
     let other = select(argument == zero, T::of(f64::NEG_INFINITY), T::of(f64::NAN));
@@ -194,7 +194,7 @@ pub(crate) fn log10<I: Isa, T: Logarithm>(x: T) -> T {
     log_scaled::<I, T>(x, T::LOG10_2, Some(T::LOG10_E))
 }
 
-/// `log(1 + u)` for `u >= 0`, below half of the largest number. `u + u_low` if `u_low` is given.
+/// Returns `log(1 + u + u_low)` for `u >= 0` below half of the largest number.
 #[inline(always)]
 fn log_of_1_plus<I: Isa, T: Logarithm>(u: T, u_low: T) -> T {
     let (sum, rest) = two_sum(T::of(1.0), u);
@@ -205,13 +205,13 @@ fn log_of_1_plus<I: Isa, T: Logarithm>(u: T, u_low: T) -> T {
 #[inline(always)]
 pub(crate) fn log1p<I: Isa, T: Logarithm>(x: T) -> T {
     let log = log_of_1_plus::<I, T>(x, T::of(0.0));
-    let log = at_the_ends(x + T::of(1.0), x, log);
+    let log = with_special_cases(x + T::of(1.0), x, log);
     select(x == T::of(0.0), x, log)
 }
 
-/// Whether 1 is nothing beside the square, which might overflow: `log(2 a)` is left.
+/// Returns whether 1 is negligible next to the square. The result is then `log(2 a)`, and the square might overflow.
 #[inline(always)]
-fn is_vast<T: Logarithm>(a: T) -> bool {
+fn one_is_negligible<T: Logarithm>(a: T) -> bool {
     a > T::of(T::NEGLIGIBLE).exp2i()
 }
 
@@ -219,7 +219,7 @@ fn is_vast<T: Logarithm>(a: T) -> bool {
 #[inline(always)]
 pub(crate) fn asinh<I: Isa, T: Logarithm>(x: T) -> T {
     let (a, one) = (x.abs(), T::of(1.0));
-    let large = is_vast(a);
+    let large = one_is_negligible(a);
     let small = select(large, one, a);
     let square = small * small;
     let rest = square / (one + (square + one).sqrt());
@@ -235,11 +235,11 @@ pub(crate) fn asinh<I: Isa, T: Logarithm>(x: T) -> T {
 #[inline(always)]
 pub(crate) fn acosh<I: Isa, T: Logarithm>(x: T) -> T {
     let one = T::of(1.0);
-    let large = is_vast(x);
+    let large = one_is_negligible(x);
     let t = select(large, one, x) - one;
     let square = t.madd::<I>(t, t + t);
     let root = square.sqrt();
-    // What the root lost counts near 1; the small number is for 1 itself.
+    // The rounding error of the root matters near 1. The small constant avoids 0/0 at 1 itself.
     let root_low = (-root).fma::<I>(root, square) / (root + root + T::of(1e-30));
     let (u, u_low) = two_sum(root, t);
     let u_low = u_low + root_low;

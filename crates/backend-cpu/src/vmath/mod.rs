@@ -1,9 +1,9 @@
 //! Elementary functions for loops: straight-line code over float32 and float64 that LLVM vectorises at each level of `simd`.
 //!
-//! A function is generic over the format ([`real::Real`], [`logarithm::Logarithm`], [`power::Power`]) and over what the level
-//! has (`simd::Isa`). Rules for code here: no branches (`select`), no calls that are not inlined (closures are not), no table
-//! but `LOG_TABLE`, whose lookups become gathers. Every result is within 2 ulps of the exact one, powers too, as far as `tests` looks.
-//! Coefficients are made by `scripts/vmath_coefficients.py`.
+//! Functions are generic over the format ([`real::Real`], [`logarithm::Logarithm`], [`power::Power`]) and the SIMD level
+//! (`simd::Isa`). They contain no branches (`select`), no calls that are not inlined (closures are not), and no table except
+//! `LOG_TABLE`, whose lookups become gathers. Results, including powers, are within 2 ulps of the exact value wherever `tests` compares
+//! them. `scripts/vmath_coefficients.py` computes the coefficients.
 
 mod coefficients;
 mod exponential;

@@ -2,33 +2,33 @@
 
 use super::coefficients as c;
 use super::exponential::exp_of_sum;
-use super::logarithm::{Logarithm, Tabled};
+use super::logarithm::{Logarithm, TableEntry};
 use super::real::{Real, fast_two_sum, polynomial, select, select2};
 use crate::simd::Isa;
 
-/// A format with powers of positive numbers.
+/// A format with powers of non-negative numbers.
 pub(crate) trait Power: Logarithm {
-    /// `a^y` for `a >= 0`; 1 where `a` is 1 or `y` is 0, whatever the other is.
+    /// `a^y` for `a >= 0`; 1 if `a` is 1 or `y` is 0, also with NaN.
     fn power<I: Isa>(a: Self, y: Self) -> Self;
 }
 
-/// `log` where `a` is positive and finite; -inf for 0, inf for inf, NaN for NaN.
+/// Returns `log` for positive finite `a`, -inf for 0, inf for inf, NaN for NaN.
 #[inline(always)]
-fn ends(a: f64, log: f64) -> f64 {
+fn special_cases(a: f64, log: f64) -> f64 {
     let log = select(a > 0.0, log, f64::NEG_INFINITY);
     select(a <= f64::MAX, log, a)
 }
 
 impl Power for f32 {
-    /// In float64, which holds every product of exponent and logarithm well enough.
+    /// Computed in float64, whose precision suffices for every product of exponent and logarithm.
     #[inline(always)]
     fn power<I: Isa>(a: f32, y: f32) -> f32 {
         let a = a as f64;
-        let Tabled { n, m, inverse, log } = Tabled::of(a);
+        let TableEntry { n, m, inverse, log } = TableEntry::of(a);
         let f = m.madd::<I>(inverse, -1.0);
         let tail = f.madd::<I>(polynomial::<I, f64>(f, &c::LOG_WIDE), -0.5);
         let log = n.madd::<I>(std::f64::consts::LN_2, log + (f * f).madd::<I>(tail, f));
-        let exponent = select((y == 0.0) | (a == 1.0), 0.0, y as f64 * ends(a, log)).within(-110.0, 95.0);
+        let exponent = select((y == 0.0) | (a == 1.0), 0.0, y as f64 * special_cases(a, log)).within(-110.0, 95.0);
         let n = (exponent * std::f64::consts::LOG2_E).nearest();
         let r = (-n).madd::<I>(std::f64::consts::LN_2, exponent);
         (polynomial::<I, f64>(r, &c::EXP_WIDE).madd::<I>(r, 1.0) * n.exp2i()) as f32
@@ -36,11 +36,11 @@ impl Power for f32 {
 }
 
 impl Power for f64 {
-    /// The logarithm as a sum of two numbers, good to 63 bits, as the exponent multiplies its error by up to 2^9.5.
+    /// Computes the logarithm as a sum of two numbers with 63 bits, as the exponent multiplies its error by up to 2^9.5.
     #[inline(always)]
     fn power<I: Isa>(a: f64, y: f64) -> f64 {
         let (normal, extra) = a.normalized();
-        let Tabled { n, m, inverse, log } = Tabled::of(normal);
+        let TableEntry { n, m, inverse, log } = TableEntry::of(normal);
         let n = n - extra;
         // m * inverse - 1 = f + f_low
         let product = m * inverse;
@@ -56,10 +56,10 @@ impl Power for f64 {
         let small = n.madd::<I>(f64::LN_2[1], low_1) + low_2;
         let low = small + (low_3 + (square_low + (-f).madd::<I>(f_low, f_low))) + cube;
 
-        let head = ends(a, head);
+        let head = special_cases(a, head);
         let exponent = y * head;
         let low = y.madd::<I>(low, y.fma::<I>(head, -exponent));
-        // Beyond the range, and where a product overflowed, the rest does not count.
+        // Beyond the range, and where a product overflowed, the low part is ignored.
         let is_one = (y == 0.0) | (a == 1.0);
         let low = select((exponent.abs() < 800.0) & !is_one, low, 0.0);
         let exponent = select(is_one, 0.0, exponent).within(-746.0, 710.0);
@@ -71,18 +71,18 @@ impl Power for f64 {
 #[inline(always)]
 pub(crate) fn pow<I: Isa, T: Power>(x: T, y: T) -> T {
     let (zero, whole) = (T::of(0.0), T::of(T::WHOLE));
-    // Rounds to a whole number with its lowest bit in the lowest place; beyond 2 * WHOLE all are even.
+    // Rounds to an integer with its lowest bit in the lowest place; all numbers beyond 2 * WHOLE are even.
     let size = y.abs().within(0.0, 2.0 * T::WHOLE);
     let shift = select(size < whole, whole, zero);
     let shifted = size + shift;
     let is_whole = shifted - shift == size;
     let power = T::power::<I>(x.abs(), y).times_odd_sign(x, select(is_whole, shifted, zero));
-    // Negative numbers have whole powers only; -0 and -inf have all.
+    // Negative finite numbers have integer powers only; -0 and -inf have all powers.
     let is_root = (x < zero) & (x >= -T::MAX) & !is_whole;
     select(is_root, T::of(f64::NAN), power)
 }
 
-/// Cube root: an estimate of `m^(-1/3)`, one step of third order, and one of Newton's on the root itself.
+/// Cube root: an estimate of `m^(-1/3)`, a third-order step, and a Newton step on the root itself.
 #[inline(always)]
 pub(crate) fn cbrt<I: Isa, T: Logarithm>(x: T) -> T {
     let a = x.abs();
@@ -112,7 +112,7 @@ pub(crate) fn hypot<I: Isa, T: Logarithm>(x: T, y: T) -> T {
     let (a, b) = (x.abs(), y.abs());
     let (large, small) = select2(a < b, (b, a), (a, b));
     let power = |n: f64| T::of(n).exp2i();
-    // Squares of numbers between these neither overflow nor lose bits.
+    // Squares of numbers between these limits neither overflow nor lose bits.
     let [scale, highest, lowest] = T::SQUARES;
     let unscaled = (power(0.0), power(0.0));
     let (up, down) = select2(large > power(highest), (power(-scale), power(scale)), unscaled);

@@ -1,5 +1,5 @@
-//! The two formats that the functions are written for, and the steps that they share: polynomials, error-free sums and
-//! products, powers of two. Everything is inlined into loops, so nothing here may branch or call.
+//! The formats float32 and float64, and common building blocks: polynomials, error-free sums and products, powers of two.
+//! All functions are inlined into vectorised loops, so none may branch or call.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -10,19 +10,19 @@ use crate::simd::Isa;
 pub(crate) trait Real:
     Copy + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + Neg<Output = Self>
 {
-    /// ln 2 as a head whose products with exponents are exact, and the rest.
+    /// ln 2 as a head whose products with exponents are exact, plus a correction.
     const LN_2: [f64; 2];
     /// pi/2 as a sum of three numbers of this format.
     const HALF_PI: [f64; 3];
-    /// Above this, `e^x` is infinite; below the second, zero. The two after these: likewise for `2^x`.
+    /// Upper and lower limit of `e^x`, beyond which it is infinite or zero; then those of `2^x`.
     const EXP_RANGE: [f64; 4];
-    /// From here on every number is whole.
+    /// The least power of two from which all numbers are integers.
     const WHOLE: f64;
-    /// A power of two (its exponent) beside which 1 is nothing.
+    /// Exponent of a power of two to which adding 1 changes nothing.
     const NEGLIGIBLE: f64;
-    /// `hypot` scales by a power of two with this exponent where a number is above or below one of the next two.
+    /// Parameters of `hypot`, as exponents of two: the scale, and the limits above and below which numbers are scaled.
     const SQUARES: [f64; 3];
-    /// Largest argument of a trigonometric function that is reduced in three parts of pi/2.
+    /// Arguments of trigonometric functions from this on need the reduction of `large`.
     const LARGE: f64;
     /// Polynomials, by function (see `coefficients`).
     const EXP: &'static [f64];
@@ -34,48 +34,48 @@ pub(crate) trait Real:
     const ATAN: &'static [f64];
     const ASIN: &'static [f64];
 
-    /// The nearest value of this format.
+    /// Rounds to this format.
     fn of(x: f64) -> Self;
-    /// As float64.
+    /// Converts to float64.
     fn wide(self) -> f64;
     fn abs(self) -> Self;
     fn sqrt(self) -> Self;
     fn copysign(self, sign: Self) -> Self;
-    /// Whether the sign bit is set.
+    /// Returns whether the sign bit is set.
     fn is_negative(self) -> bool;
-    /// `self * a + b`, rounded once or twice.
+    /// `self * a + b`, with one or two roundings.
     fn madd<I: Isa>(self, a: Self, b: Self) -> Self;
-    /// `self * a + b` without a loss in the product, whatever cancels.
+    /// `self * a + b` with an exact product, also under cancellation.
     fn fma<I: Isa>(self, a: Self, b: Self) -> Self;
-    /// The nearest integer (ties to even), for arguments far from the format's largest, and its lowest two bits.
+    /// Returns the nearest integer (ties to even) and its lowest two bits, for arguments far below the format's maximum.
     fn nearest_turn(self) -> (Self, Turn<Self>);
-    /// `2^self` for integers that are normal exponents.
+    /// `2^self` for integers in the range of normal exponents.
     fn exp2i(self) -> Self;
-    /// This with the sign changed if `x` is negative.
+    /// Negates if `x` is negative.
     fn times_sign(self, x: Self) -> Self;
-    /// This with the sign changed if `x` is negative and `n`'s lowest bit is set.
+    /// Negates if `x` is negative and the lowest bit of `n` is set.
     fn times_odd_sign(self, x: Self, n: Self) -> Self;
-    /// This with the sign changed if the second of the turn's bits is set.
+    /// Negates in the third and fourth quadrant.
     fn turned(self, turn: Turn<Self>) -> Self;
-    /// Whether the first of the turn's bits is set.
+    /// Returns whether the quadrant is odd.
     fn is_odd(turn: Turn<Self>) -> bool;
-    /// A quarter further.
+    /// Returns the next quadrant.
     fn next(turn: Turn<Self>) -> Turn<Self>;
 
-    /// The nearest integer.
+    /// Returns the nearest integer.
     #[inline(always)]
     fn nearest(self) -> Self {
         self.nearest_turn().0
     }
 
-    /// `self * 2^n`, rounded once, for integers whose half is a normal exponent.
+    /// `self * 2^n` with one rounding, for integers whose half is a normal exponent.
     #[inline(always)]
     fn scale<I: Isa>(self, n: Self) -> Self {
         let half = (n * Self::of(0.5)).nearest();
         self * half.exp2i() * (n - half).exp2i()
     }
 
-    /// This, held within bounds; NaN stays.
+    /// Clamps to bounds; NaN stays NaN.
     #[inline(always)]
     fn within(self, low: f64, high: f64) -> Self {
         let (low, high) = (Self::of(low), Self::of(high));
@@ -84,7 +84,7 @@ pub(crate) trait Real:
     }
 }
 
-/// A multiple of a right angle: a number whose lowest two mantissa bits are the quadrant.
+/// A multiple of pi/2, whose quadrant is in the lowest two mantissa bits.
 #[derive(Clone, Copy)]
 pub(crate) struct Turn<T>(T);
 
@@ -127,7 +127,7 @@ macro_rules! real {
             }
             #[inline(always)]
             fn nearest_turn(self) -> (Self, Turn<Self>) {
-                // Adding 1.5 * 2^mantissa leaves no bits below the point.
+                // Adding 1.5 * 2^mantissa leaves no fraction bits.
                 const SHIFT: $t = (3u64 << ($mantissa - 1)) as $t;
                 let shifted = self + SHIFT;
                 (shifted - SHIFT, Turn(shifted))
@@ -205,26 +205,25 @@ real!(f64, u64, 52, 1023.0, exact_fma_f64, {
     ASIN = &c::ASIN_F64;
 });
 
-/// One of two values, both of which are computed. A branch here, were it only until LLVM removes it, can make two copies of
-/// all the code that follows.
+/// Selects one of two computed values. A branch, even one that LLVM removes later, can duplicate all code after it.
 #[inline(always)]
 pub(crate) fn select<T>(condition: bool, a: T, b: T) -> T {
     std::hint::select_unpredictable(condition, a, b)
 }
 
-/// One of two pairs.
+/// Selects one of two pairs.
 #[inline(always)]
 pub(crate) fn select2<T>(condition: bool, a: (T, T), b: (T, T)) -> (T, T) {
     (select(condition, a.0, b.0), select(condition, a.1, b.1))
 }
 
-/// `a * b + c` with an exact product, for targets without the instruction.
+/// `a * b + c` with an exact product, for targets without fused multiply-add.
 #[inline(always)]
 fn exact_fma_f32(a: f32, b: f32, c: f32) -> f32 {
     (a as f64 * b as f64 + c as f64) as f32
 }
 
-/// Likewise: the product's error is kept (Dekker's product, Knuth's sum).
+/// `a * b + c` with the product's error (Dekker's product, Knuth's sum), for targets without fused multiply-add.
 #[inline(always)]
 fn exact_fma_f64(a: f64, b: f64, c: f64) -> f64 {
     let product = a * b;
@@ -234,7 +233,7 @@ fn exact_fma_f64(a: f64, b: f64, c: f64) -> f64 {
     sum + (rest + error)
 }
 
-/// The upper and the lower half of a mantissa (Veltkamp).
+/// Splits a mantissa into its upper and lower half (Veltkamp).
 #[inline(always)]
 fn split(x: f64) -> (f64, f64) {
     let t = x * 134_217_729.0; // 2^27 + 1
@@ -242,7 +241,7 @@ fn split(x: f64) -> (f64, f64) {
     (high, x - high)
 }
 
-/// `a + b` as a rounded sum and its error (Knuth).
+/// Returns `a + b` rounded, and the rounding error (Knuth).
 #[inline(always)]
 pub(crate) fn two_sum<T: Real>(a: T, b: T) -> (T, T) {
     let sum = a + b;
@@ -250,14 +249,14 @@ pub(crate) fn two_sum<T: Real>(a: T, b: T) -> (T, T) {
     (sum, (a - (sum - part)) + (b - part))
 }
 
-/// Likewise where `|a| >= |b|` or `a` is 0 (Dekker).
+/// Returns `a + b` rounded, and the rounding error, if `|a| >= |b|` or `a` is 0 (Dekker).
 #[inline(always)]
 pub(crate) fn fast_two_sum<T: Real>(a: T, b: T) -> (T, T) {
     let sum = a + b;
     (sum, b - (sum - a))
 }
 
-/// The quotient of two rounded sums and what each lost, with an error little above a half ulp.
+/// Quotient of two unevaluated sums, with an error slightly above half an ulp.
 #[inline(always)]
 pub(crate) fn divide<I: Isa, T: Real>((a, a_low): (T, T), (b, b_low): (T, T)) -> T {
     let inverse = T::of(1.0) / b;
@@ -266,7 +265,7 @@ pub(crate) fn divide<I: Isa, T: Real>((a, a_low): (T, T), (b, b_low): (T, T)) ->
     rest.madd::<I>(inverse, quotient)
 }
 
-/// `c[0] + c[1] x + c[2] x^2 + ...`: groups of four, which do not wait for one another (Estrin), joined by Horner's rule.
+/// `c[0] + c[1] x + c[2] x^2 + ...`: independent groups of four terms (Estrin), joined by Horner's rule.
 #[inline(always)]
 pub(crate) fn polynomial<I: Isa, T: Real>(x: T, c: &[f64]) -> T {
     let x2 = x * x;
@@ -279,7 +278,7 @@ pub(crate) fn polynomial<I: Isa, T: Real>(x: T, c: &[f64]) -> T {
     sum
 }
 
-/// `c[i] + c[i + 1] x`, and the next two as far as they go.
+/// Up to four terms from `c[i]` on: `c[i] + c[i + 1] x + ...`.
 #[inline(always)]
 fn group<I: Isa, T: Real>(x: T, x2: T, c: &[f64], i: usize) -> T {
     match c.len() - i {

@@ -7,7 +7,7 @@ use astro_float_num::{BigFloat, Consts, RoundingMode};
 
 use crate::simd::{Fill, Isa, Level, fill_at, level};
 
-/// The levels that this processor and this build have.
+/// Returns the levels that this processor and this build support.
 fn levels() -> impl Iterator<Item = Level> {
     let all = [
         Level::Baseline,
@@ -54,7 +54,7 @@ macro_rules! cases {
     (@call $name:ident, $a:ident, $b:ident, x, y) => { super::$name::<I, _>($a, $b) };
 }
 
-/// As the loops do it: large arguments are left to a scalar function.
+/// Evaluates as the loops do, with a scalar function for large arguments.
 macro_rules! with_large {
     (sin, $a:ident) => {
         if super::is_large($a) { super::sin_large($a) } else { super::sin::<I, _>($a) }
@@ -81,7 +81,7 @@ macro_rules! all_cases {
     };
 }
 
-/// Numbers that look random, the same in every run.
+/// A reproducible random number generator.
 struct Noise(u64);
 
 impl Noise {
@@ -98,7 +98,7 @@ impl Noise {
     }
 }
 
-/// The function in float64, by the standard library and by formulas with room to spare.
+/// Returns the function in float64, by the standard library or by formulas with spare precision.
 fn reference(name: &str, x: f64, y: f64) -> f64 {
     match name {
         "exp" => x.exp(),
@@ -141,7 +141,7 @@ fn error_f32(got: f32, exact: f64) -> f64 {
         return if nearest.is_nan() && got.is_nan() { 0.0 } else { f64::INFINITY };
     }
     if got == nearest {
-        // Also where both are infinite, though the exact value is not.
+        // Covers a correct overflow: both are infinite although the exact value is not.
         let same_zero = got != 0.0 || got.is_sign_negative() == nearest.is_sign_negative();
         return if !same_zero {
             f64::INFINITY
@@ -197,7 +197,7 @@ fn partner_f32(name: &str, x: f32, noise: &mut Noise) -> f32 {
     let any = f32::from_bits(noise.next() as u32);
     match (name, noise.next() % 4) {
         (_, 0) => any,
-        // Powers that neither overflow nor vanish, and near to it.
+        // Exponents whose powers are finite and not zero, or close to the limits.
         ("pow", _) => ((noise.unit() - 0.5) * 220.0 / (x.abs() as f64).ln()) as f32,
         // Of comparable size.
         _ => (x as f64 * ((noise.unit() - 0.5) * 20.0).exp2()).copysign(any as f64) as f32,
@@ -272,7 +272,7 @@ impl Exact {
                 if !(-40..=40).contains(&place) || (got != 0.0 && got.is_sign_negative() != negative) {
                     return f64::INFINITY;
                 }
-                // Beyond 2^128 of the unit only by an error of many ulps.
+                // Only an error of many ulps exceeds 2^128 units.
                 let result = bits as f64 * 2f64.powi(place);
                 if (result - exact as f64 * 2f64.powi(-60)).abs() > 1e6 {
                     return f64::INFINITY;
@@ -284,7 +284,7 @@ impl Exact {
     }
 }
 
-/// Functions to 128 bits and more.
+/// Functions with at least 128 bits of precision.
 struct Reference {
     constants: Consts,
 }
@@ -294,7 +294,7 @@ const NEAREST: RoundingMode = RoundingMode::ToEven;
 
 impl Reference {
     fn exact(&mut self, name: &str, x: f64, y: f64) -> Exact {
-        // Where a result has no digits (NaN, zeros, infinities), the standard library knows it.
+        // NaN, zeros and infinities are taken from the standard library.
         let std = reference(name, x, y);
         let trivial = !x.is_finite() || x == 0.0 || std.is_nan() || (BINARY.contains(&name) && (!y.is_finite() || y == 0.0));
         if trivial || (std == 1.0 && name == "pow" && x.abs() == 1.0) {
@@ -302,13 +302,13 @@ impl Reference {
         }
         let value = self.value(name, x, y);
         match Exact::of(&value) {
-            // Of results that are zero, the sign is the standard library's.
+            // The sign of a zero is taken from the standard library.
             Exact::Zero { .. } => Exact::of_f64(0f64.copysign(std)),
             exact => exact,
         }
     }
 
-    /// A result at a zero or an infinity: a multiple of pi/4, or a whole number.
+    /// Returns a result at a zero or an infinity: a multiple of pi/4, or an integer.
     fn constant(&mut self, name: &str, std: f64) -> Exact {
         let multiple = std / k::FRAC_PI_4;
         if name.starts_with('a') && multiple == multiple.round() {
@@ -382,7 +382,7 @@ fn big(x: f64) -> BigFloat {
     big
 }
 
-/// Arguments that have broken libraries, or our own steps.
+/// Returns arguments that are known to be difficult.
 fn hard_f64() -> Vec<f64> {
     let mut values = vec![0.0, f64::INFINITY, f64::NAN, f64::MIN_POSITIVE, 5e-324, f64::MAX, 1.0, 0.5, 2.0, 10.0, 1000.0];
     // Nearest to a multiple of pi/2 (Muller, "Elementary Functions", table 11.1), and other famous ones.
@@ -413,7 +413,7 @@ fn partner_f64(name: &str, x: f64, noise: &mut Noise) -> f64 {
         (_, 0) => any,
         (_, 1) => hard[noise.next() as usize % hard.len()].copysign(any),
         ("pow", 2) => ((noise.unit() - 0.5) * 60.0).round(),
-        // Powers that neither overflow nor vanish, and near to it.
+        // Exponents whose powers are finite and not zero, or close to the limits.
         ("pow", _) => (noise.unit() - 0.5) * 1500.0 / x.abs().ln(),
         // Of comparable size.
         _ => (x * ((noise.unit() - 0.5) * 20.0).exp2()).copysign(any),
@@ -449,7 +449,7 @@ fn sweep_f64(per_binade: usize) {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// Zeros, infinities, NaN, and whole, odd and broken exponents: the kinds of results that C99's Annex F lists.
+/// Zeros, infinities, NaN, and integer, odd and fractional exponents: the kinds of results that C99's Annex F lists.
 #[test]
 fn pairs_of_special_values() {
     let inf = f64::INFINITY;

@@ -1,18 +1,18 @@
-//! Sine, cosine and tangent: `x = n pi/2 + r`, `|r| <= pi/4`, by Cody and Waite's method ("Software Manual for the Elementary
-//! Functions", 1980) with fused products. Arguments above `Real::LARGE` are for `large`.
+//! Sine, cosine and tangent: `x = n pi/2 + r` with `|r| <= pi/4`, by Cody and Waite's reduction ("Software Manual for the Elementary
+//! Functions", 1980) with fused products. `large` handles arguments from `Real::LARGE` on.
 
 use super::real::{Real, Turn, divide, fast_two_sum, polynomial, select2};
 use crate::simd::Isa;
 
-/// The sine and the cosine of an angle within pi/4, each as a leading part and the rest.
+/// Sine and cosine of an angle within pi/4, each as a leading part and a correction.
 type SinCos<T> = ((T, T), (T, T));
 
-/// `x = n pi/2 + r + low` for `x >= 0`.
+/// Returns n, r and low of `x = n pi/2 + r + low`, for `x >= 0`.
 #[inline(always)]
 fn reduce<I: Isa, T: Real>(x: T) -> (Turn<T>, T, T) {
     let (n, turn) = (x * T::of(std::f64::consts::FRAC_2_PI)).nearest_turn();
     let head = (-n).fma::<I>(T::of(T::HALF_PI[0]), x); // exact
-    // Near a multiple of pi/2 this cancels, so what the product and the difference lose is kept.
+    // Cancels near multiples of pi/2, so the rounding errors of the product and the difference are kept.
     let product = n * T::of(T::HALF_PI[1]);
     let error = n.fma::<I>(T::of(T::HALF_PI[1]), -product);
     let (r, low) = fast_two_sum(head, -product);
@@ -29,7 +29,7 @@ pub(crate) fn sin_cos<I: Isa, T: Real>(r: T, low: T) -> SinCos<T> {
     ((r, sin_low), (cos, (-r).madd::<I>(low, cos_low)))
 }
 
-/// Sine at a turn after `r + low`.
+/// Sine of `turn` quarter turns plus `r + low`.
 #[inline(always)]
 pub(crate) fn sin_at<I: Isa, T: Real>(turn: Turn<T>, r: T, low: T) -> T {
     let (sin, cos) = sin_cos::<I, T>(r, low);
@@ -37,7 +37,7 @@ pub(crate) fn sin_at<I: Isa, T: Real>(turn: Turn<T>, r: T, low: T) -> T {
     (head + low).turned(turn)
 }
 
-/// Tangent at a turn after `r + low`.
+/// Tangent of `turn` quarter turns plus `r + low`.
 #[inline(always)]
 pub(crate) fn tan_at<I: Isa, T: Real>(turn: Turn<T>, r: T, low: T) -> T {
     let (sin, cos) = sin_cos::<I, T>(r, low);

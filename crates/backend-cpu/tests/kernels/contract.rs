@@ -1,4 +1,4 @@
-//! Contract against plain loops: numbers are small and whole, so that every dtype's answer is exact, or wraps.
+//! Contract compared with simple loops. The values are small integers, so that the result is exact or wraps in every dtype.
 
 use cuprum_core::{Complex, DType, NdArray, einsum, matmul, tensordot};
 
@@ -31,7 +31,7 @@ fn matrices_in_every_layout() {
                     assert!(got.astype(DType::I64).unwrap().to_vec::<i64>().unwrap() == want, "{dtype} {of_a} @ {of_b}, {m} {k} {n}");
                 }
             }
-            // A conversion makes its operand contiguous; these keep their strides.
+            // Converted operands are contiguous; these operands keep their strides.
             let like = |x: &NdArray| x.astype(dtype).unwrap();
             let (at, bt) = (like(&layouts(k, m, |p, i| left(i, p))[0].1), like(&layouts(n, k, |j, p| right(p, j))[0].1));
             let got = on_threads(|| matmul(&at.t()?, &bt.t()?.flip(Some(&[1]))?)?.flip(Some(&[1])));
@@ -52,7 +52,7 @@ fn every_dtype() {
         let (a, b) = (make(m, k, left), make(k, n, right));
         let (x, y) = (as_f64(&a.real().unwrap()), as_f64(&b.real().unwrap()));
         let exact = matrix(m, n, |i, j| (0..k).map(|p| x[i * k + p] * y[p * n + j]).sum::<f64>());
-        // In the result's dtype: integers wrap, bool says whether any product is not zero.
+        // In the result's dtype: integers wrap, bool is whether any product is not zero.
         let want = NdArray::from_vec(exact.iter().map(|v| *v as i64).collect::<Vec<_>>(), [m, n]).unwrap().astype(dtype).unwrap();
         let got = on_threads(|| matmul(&a, &b));
         assert!(got.to_bytes().unwrap() == want.to_bytes().unwrap(), "{dtype}");
@@ -78,7 +78,7 @@ fn batches_are_broadcast() {
         let of = |a: &NdArray| a.astype(dtype).unwrap();
         let got = on_threads(|| matmul(&of(&a), &of(&b)));
         assert_eq!((got.shape(), as_f64(&got.real().unwrap())), (&[2, 3, 4, 6][..], want.iter().map(|v| *v as f64).collect()), "{dtype}");
-        // The batch from the inside, where it is not an axis that comes first.
+        // A batch axis that is not the first one.
         let moved = of(&a).permute_dims(&[2, 0, 1, 3]).unwrap().copy().unwrap().permute_dims(&[1, 2, 0, 3]).unwrap();
         assert_eq!(on_threads(|| matmul(&moved, &of(&b))).to_bytes().unwrap(), got.to_bytes().unwrap(), "{dtype}");
     }
@@ -99,14 +99,14 @@ fn any_axes() {
         let (a, b) = (a.astype(dtype).unwrap(), b.astype(dtype).unwrap());
         let got = on_threads(|| tensordot(&a, &b, ([1, 3], [1, 0]))?.real()?.astype(DType::I64));
         assert_eq!(got.to_vec::<i64>().unwrap(), want, "{dtype}");
-        // The result's axes in an order that no matrix product writes.
+        // Result axes in an order that no matrix product writes directly.
         let got = on_threads(|| einsum("ijkl,ljn->nik", &[&a, &b])?.permute_dims(&[1, 2, 0])?.real()?.astype(DType::I64));
         assert_eq!(got.to_vec::<i64>().unwrap(), want, "{dtype}");
     }
 }
 
 #[test]
-fn special_numbers() {
+fn special_values() {
     let (nan, inf) = (f64::NAN, f64::INFINITY);
     let a = NdArray::from_vec(vec![0.0, inf, 1.0, nan, 0.0, 0.0], [3, 2]).unwrap();
     let b = NdArray::from_vec(vec![inf, 1.0, 2.0, 0.0], [2, 2]).unwrap();
@@ -114,5 +114,5 @@ fn special_numbers() {
     // 0 * inf + inf * 2, 0 * 1 + inf * 0; inf + nan * 2, 1 + nan * 0; 0 * inf, 0.
     assert!(got[..5].iter().all(|v| v.is_nan()) && got[5] == 0.0, "{got:?}");
     let (a, b) = (NdArray::ones([2, 0], DType::F32).unwrap(), NdArray::ones([0, 3], DType::F32).unwrap());
-    assert_eq!(matmul(&a, &b).unwrap().to_vec::<f32>().unwrap(), [0.0; 6], "sums of nothing");
+    assert_eq!(matmul(&a, &b).unwrap().to_vec::<f32>().unwrap(), [0.0; 6], "empty sums");
 }

@@ -62,7 +62,7 @@ fn copies_of_every_layout() {
 }
 
 #[test]
-fn joins() {
+fn concatenation() {
     let (rows, columns) = (70, 90);
     for (name, a) in layouts(rows, columns, |r, c| (r * columns + c) as i64) {
         for (name_b, b) in layouts(rows, columns, |r, c| -((r * columns + c) as i64)) {

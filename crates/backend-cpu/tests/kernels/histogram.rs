@@ -1,4 +1,4 @@
-//! Histogram against plain loops.
+//! Histogram compared with simple loops.
 
 use cuprum_core::{DType, NdArray, histogram};
 
@@ -6,7 +6,7 @@ use crate::support::on_threads;
 
 const SIZES: [usize; 6] = [1, 2047, 2049, 33_000, 70_001, 400_003];
 
-/// Counts by comparison with every edge.
+/// Returns counts by comparison with every edge.
 fn counts(values: &[f64], edges: &[f64]) -> Vec<i64> {
     let bins = edges.len() - 1;
     let mut counts = vec![0; bins];
@@ -19,7 +19,7 @@ fn counts(values: &[f64], edges: &[f64]) -> Vec<i64> {
     counts
 }
 
-/// Random values, values on edges and beside them, values outside, NaN.
+/// Returns random values, values on and next to edges, values outside, and NaN.
 fn values(n: usize, edges: &[f64], narrow: bool) -> Vec<f64> {
     let beside = |e: f64, up: bool| match (narrow, up) {
         (true, true) => (e as f32).next_up() as f64,
@@ -58,7 +58,7 @@ fn even_bins() {
     }
 }
 
-/// Edges of 16 bits are rounded so far that distances from the first no longer tell the bin.
+/// In 16 bits, edges are rounded so much that the distance from the first edge does not determine the bin.
 #[test]
 fn bins_of_16_bits() {
     for dtype in [DType::F16, DType::BF16] {
@@ -83,14 +83,14 @@ fn uneven_bins() {
             }
         }
     }
-    // Bins of no width hold nothing, but the last one.
+    // Bins of width 0 are empty, except the last one.
     let edges = NdArray::from_slice(&[0.0, 1.0, 1.0, 2.0, 2.0]).unwrap();
     let a = NdArray::from_slice(&[0.0, 1.0, 1.5, 2.0]).unwrap();
     assert_eq!(a.histogram(&edges).unwrap().0.to_vec::<i64>().unwrap(), [1, 0, 2, 1]);
 }
 
 #[test]
-fn numbers_and_weights() {
+fn bincount_with_weights() {
     for (n, bins) in SIZES.into_iter().flat_map(|n| [1usize, 7, 256, 70_000].map(|bins| (n, bins))) {
         let numbers: Vec<i64> = (0..n).map(|i| (i * 7919 % bins) as i64).collect();
         let a = NdArray::from_slice(&numbers).unwrap();

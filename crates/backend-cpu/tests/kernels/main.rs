@@ -1,12 +1,12 @@
-//! Every family of kernels against plain loops, over layouts, dtypes and numbers of threads.
+//! Compares every kernel family with simple loops, over layouts, dtypes and numbers of threads.
 
 mod contract;
 mod create;
 mod histogram;
 mod map;
+mod memory;
 mod random;
 mod reduce;
-mod rooms;
 mod scan;
 mod search;
 mod select;

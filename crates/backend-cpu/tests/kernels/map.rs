@@ -6,14 +6,14 @@ use cuprum_core::{Complex, DType, NdArray, Op, bf16, f16, maximum, s, where_, wi
 
 use crate::support::{as_f64, layouts, matrix, on_threads};
 
-/// Every operation of core's table has a row or a body over other operations.
+/// Every operation of core's table has a row or is a composite.
 #[test]
-fn every_operation_is_there() {
+fn every_operation_has_a_kernel() {
     let missing: Vec<_> = Op::all().filter(|o| o.family() == Family::Map && o.0.composite.is_none() && !has_row(*o)).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// Every dtype that an operation's rule allows runs, and gives the dtype that the rule says.
+/// Every dtype that an operation allows has a kernel with the result dtype of its rule.
 #[test]
 fn every_dtype_runs() {
     for op in Op::all().filter(|o| o.family() == Family::Map && has_row(*o)) {
@@ -71,7 +71,7 @@ fn higher_ranks() {
     assert_eq!(got.to_vec::<f64>().unwrap(), x.iter().zip(&y).map(|(a, b)| a + b).collect::<Vec<_>>());
 }
 
-/// A shared subexpression that is kept becomes a second output of one pass.
+/// A shared subexpression that the caller holds becomes a second output of one pass.
 #[test]
 fn several_outputs() {
     let x = NdArray::from_vec((0..5000).map(|i| i as f64 / 100.0).collect::<Vec<_>>(), [5000]).unwrap();
@@ -94,10 +94,10 @@ fn fused_equals_step_by_step() {
     }
 }
 
-/// Runs of cheap operations, whose values stay in registers: strips of every length and their rests, each operation with the value so far on
-/// either side, values that others read, runs that read what other runs wrote, and runs too long for one.
+/// Chains of cheap operations in registers: all strip lengths, the current value as either operand, values with several readers, chains
+/// that read results of other chains, and chains above the maximum length.
 #[test]
-fn runs_equal_step_by_step() {
+fn chains_equal_step_by_step() {
     for dtype in [DType::F32, DType::F64] {
         for size in (1..=140).chain([255, 256, 257, 1024, 2047, 2049, 5000]) {
             let x = NdArray::linspace(0.5, 3.0, size).unwrap().astype(dtype).unwrap();
@@ -182,30 +182,30 @@ fn identity_of_every_dtype_keeps_bits() {
 }
 
 #[test]
-fn rows_beside_columns() {
+fn row_major_with_transposed_operands() {
     for (rows, columns) in [(16, 64), (33, 70), (100, 2500), (2500, 100), (17, 5000)] {
         let value = |r: usize, c: usize| (r * 7 + c) as f64 % 251.0;
         let double: Vec<f64> = matrix(rows, columns, |r, c| 2.0 * value(r, c));
         let views = layouts(rows, columns, value);
         for dtype in [DType::U16, DType::F16, DType::I32, DType::F32, DType::I64, DType::F64, DType::C128] {
-            // Converted in memory order, so that a transposed view stays one.
+            // Converted in memory order, so that a transposed view stays transposed.
             let like: Vec<(&str, NdArray)> = views.iter().map(|(name, a)| (*name, a.astype(dtype).unwrap())).collect();
             let plain = &like[0].1;
             for (name, a) in &like {
                 assert!(as_f64(&on_threads(|| Ok(plain + a))) == double, "{dtype} {name} {rows} x {columns}");
                 assert!(as_f64(&on_threads(|| Ok(a + plain))) == double, "{dtype} {name} {rows} x {columns}");
             }
-            let turned = plain.t().unwrap().copy().unwrap().t().unwrap();
-            assert!(as_f64(&on_threads(|| Ok(plain + &turned))) == double, "{dtype} {rows} x {columns}");
+            let transposed = plain.t().unwrap().copy().unwrap().t().unwrap();
+            assert!(as_f64(&on_threads(|| Ok(plain + &transposed))) == double, "{dtype} {rows} x {columns}");
             assert!(
-                as_f64(&on_threads(|| turned.contiguous())).iter().zip(&double).all(|(x, d)| 2.0 * x == *d),
+                as_f64(&on_threads(|| transposed.contiguous())).iter().zip(&double).all(|(x, d)| 2.0 * x == *d),
                 "{dtype} {rows} x {columns}"
             );
         }
     }
 }
 
-/// Results of 16 MiB and more, which are written past the caches: rows of whole lines and of others, read in place and turned.
+/// Results from 16 MiB on, which use non-temporal stores: rows of whole and of partial lines, read in place and transposed.
 #[test]
 fn large_results() {
     for (rows, columns) in [(2051usize, 2050usize), (2080, 2048)] {

@@ -1,4 +1,4 @@
-//! Random numbers: the words that Philox gives, made into numbers as core says.
+//! Random numbers: Philox words converted as core specifies.
 
 use cuprum_core::random::Generator;
 use cuprum_core::testing::philox::PhiloxStream;
@@ -8,11 +8,11 @@ use crate::support::{as_f64, on_threads};
 
 const WANT: PhiloxStream = PhiloxStream(0x0123_4567_89ab_cdef);
 
-/// One element, parts of a block of words, and runs that several threads share.
+/// One element, partial blocks of words, and arrays shared by several threads.
 const SIZES: [usize; 6] = [1, 2, 3, 5, 1000, 100_003];
 
 #[test]
-fn uniform_numbers_are_the_words() {
+fn uniform_numbers_match_the_words() {
     for n in SIZES {
         let draw = |dtype| on_threads(|| Generator::new(WANT.0).random([n], dtype));
         assert!(draw(DType::F64).to_vec::<f64>().unwrap().iter().enumerate().all(|(i, v)| *v == WANT.unit_f64(i)));
@@ -42,7 +42,7 @@ fn integers_are_scaled_words() {
 }
 
 #[test]
-fn normal_numbers_are_box_mullers() {
+fn normal_numbers_match_box_muller() {
     for n in SIZES {
         let normals = on_threads(|| Generator::new(WANT.0).normal(2.0, 0.5, [n], DType::F64)).to_vec::<f64>().unwrap();
         for (i, v) in normals.iter().enumerate() {
@@ -57,7 +57,7 @@ fn normal_numbers_are_box_mullers() {
 }
 
 #[test]
-fn a_stream_goes_on_at_the_next_block() {
+fn stream_continues_at_the_next_block() {
     let g = Generator::new(WANT.0);
     for (at, n) in [(0, 5), (8, 4), (12, 1)] {
         let drawn = g.random([n], DType::F32).unwrap().to_vec::<f32>().unwrap();

@@ -1,4 +1,4 @@
-//! Reductions over axes and of segments against plain loops.
+//! Reductions over axes and of segments compared with simple loops.
 
 use cuprum_core::{
     Complex, DType, Error, NdArray, Over, axis, bf16, einsum, f16, matmul, multiply, segment_max, segment_min, segment_prod, segment_sum,
@@ -7,7 +7,7 @@ use cuprum_core::{
 
 use crate::support::{as_f64, layouts, matrix, on_threads};
 
-/// Sizes around every boundary: one element, short rows, leaves, tiles, blocks that threads share.
+/// Sizes around every boundary: one element, short rows, leaves, tiles, blocks shared by threads.
 const SIZES: [(usize, usize); 10] =
     [(1, 1), (3, 5), (5, 511), (513, 3), (17, 2049), (2049, 17), (4, 70_001), (70_001, 2), (300, 700), (18, 4200)];
 
@@ -39,7 +39,7 @@ fn float_sums_are_pairwise_and_fixed() {
             on_threads(|| (&a * 2.0f32).sqrt()?.sum(0));
         }
     }
-    // The same tree whether elements are read in place, side by side, or gathered.
+    // The tree is the same for elements read in place, interleaved or gathered.
     for n in [65_536, 65_537, 400_001] {
         let views = layouts(1, n, |_, c| ((c * 7919 % 10_007) as f32).sqrt());
         let sums: Vec<u32> = views.iter().map(|(_, a)| on_threads(|| a.sum(())).to_vec::<f32>().unwrap()[0].to_bits()).collect();
@@ -52,9 +52,9 @@ fn float_sums_are_pairwise_and_fixed() {
     assert_eq!(on_threads(|| ones.sum(())).to_vec::<f32>().unwrap(), [(1 << 25) as f32]);
 }
 
-/// Products of what lies in memory are summed where they lie, others in tiles: to the same bits as products that were there.
+/// Products of arrays in memory are summed without a temporary, others in tiles. Both have the bits of a sum over stored products.
 #[test]
-fn sums_of_products_are_those_of_the_products() {
+fn fused_sums_of_products_equal_sums_of_stored_products() {
     let bits = |sums: NdArray| sums.to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect::<Vec<_>>();
     for (rows, columns) in [(3, 31), (2, 33), (5, 511), (3, 2048), (2, 4099), (18, 4200), (1, 70_001)] {
         let a = layouts(rows, columns, |r, c| ((r * 31 + c * 7919) % 10_007) as f32 / 97.0 - 51.0);
@@ -71,12 +71,12 @@ fn sums_of_products_are_those_of_the_products() {
     }
     let zeros = (NdArray::zeros([2, 600], DType::F64).unwrap(), NdArray::full([2, 600], -1.0, DType::F64).unwrap());
     let sums = on_threads(|| (&zeros.0 * &zeros.1).sum(1)).to_vec::<f64>().unwrap();
-    assert!(sums.iter().all(|sum| *sum == 0.0 && sum.is_sign_positive()), "{sums:?}: of negative zeros alone");
+    assert!(sums.iter().all(|sum| *sum == 0.0 && sum.is_sign_positive()), "{sums:?}: of negative zeros only");
 }
 
-/// NaN at any place of a group of leaves, and zeros of both signs.
+/// NaN at any index of a group of leaves, and zeros of both signs.
 #[test]
-fn extremes_beside_nan_and_zeros() {
+fn extremes_with_nan_and_signed_zeros() {
     for n in [31, 512, 513, 2048, 2049, 5000] {
         let values: Vec<f32> = (0..n).map(|i| ((i * 7919) % 1009) as f32 - 2000.0).collect();
         for at in [0, n / 3, n / 2 + 1, n - 1] {
@@ -114,7 +114,7 @@ fn three_axes() {
 }
 
 #[test]
-fn minima_maxima_and_their_places() {
+fn minima_maxima_and_their_indices() {
     for (rows, columns) in SIZES {
         let value = |r: usize, c: usize| ((r * 7919 + c * 104_729) % 10_007) as i32 - 5000;
         let first = |values: &[i32], best: i32| values.iter().position(|v| *v == best).unwrap() as i64;
@@ -135,7 +135,7 @@ fn minima_maxima_and_their_places() {
 }
 
 #[test]
-fn nan_wins_everywhere() {
+fn nan_propagates() {
     for n in [3usize, 40, 600, 5000, 200_000] {
         for at in [0, n / 2, n - 1] {
             let mut v = vec![1.0f64; n];
@@ -154,7 +154,7 @@ fn nan_wins_everywhere() {
 }
 
 #[test]
-fn truth() {
+fn any_and_all() {
     for n in [1usize, 100, 3000, 200_000] {
         let v: Vec<i32> = (0..n).map(|i| (i % 3 == 1) as i32 * 5).collect();
         let a = NdArray::from_slice(&v).unwrap();
@@ -192,7 +192,7 @@ fn products_and_dtypes() {
 }
 
 #[test]
-fn the_prologue_is_fused() {
+fn elementwise_operands_are_fused() {
     let a = NdArray::from_vec((0..256 * 1024).map(|i| (i % 100) as f64 / 10.0).collect::<Vec<_>>(), [256, 1024]).unwrap();
     let norms = on_threads(|| (&a * &a).sum(-1)?.sqrt()).to_vec::<f64>().unwrap();
     for (r, norm) in norms.iter().enumerate() {
@@ -216,7 +216,7 @@ fn segments() {
         let got = on_threads(|| segment_sum(&a, &o)).to_vec::<f64>().unwrap();
         let want: Vec<f64> = offsets.windows(2).map(|w| values[w[0] as usize..w[1] as usize].iter().sum()).collect();
         assert_eq!(got, want);
-        // Values that are computed on the way, of inputs that lie otherwise.
+        // Fused values, from inputs in another layout.
         let backwards = NdArray::from_slice(&values).unwrap().flip(None).unwrap();
         let computed = (&backwards * &a + 0.5) * NdArray::scalar(2.0).unwrap();
         let value = |i: usize| ((n - 1 - i) as f64 * i as f64 + 0.5) * 2.0;
@@ -237,7 +237,7 @@ fn segments() {
 }
 
 #[test]
-fn long_and_short_segments_on_any_number_of_threads() {
+fn segments_do_not_depend_on_threads() {
     let lengths = [0, 5, 65_536, 1, 65_537, 0, 200_001, 3, 70_000];
     let offsets: Vec<i64> =
         lengths.iter().scan(2, |at, n| Some(std::mem::replace(at, *at + n))).chain([2 + lengths.iter().sum::<i64>()]).collect();
@@ -256,7 +256,7 @@ fn long_and_short_segments_on_any_number_of_threads() {
     assert_eq!(signs, ranges().map(|x| x.iter().map(|v| if *v == 0.0 { 0.0 } else { v.signum() }).product()).collect::<Vec<f64>>());
 }
 
-/// Sum of squared distances from the mean, in float64 with two passes.
+/// Returns the variance in float64, in two passes.
 fn variance(values: &[f64], correction: f64) -> f64 {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
@@ -264,7 +264,7 @@ fn variance(values: &[f64], correction: f64) -> f64 {
 }
 
 #[test]
-fn variances_keep_their_digits_beside_a_large_mean() {
+fn variances_are_accurate_with_a_large_mean() {
     for (rows, columns) in SIZES.into_iter().filter(|&(rows, columns)| rows > 1 && columns > 1) {
         let value = |r: usize, c: usize| 1e6 + ((r * 31 + c * 7) % 1000) as f64 / 1000.0;
         let row = |r: usize| (0..columns).map(|c| value(r, c)).collect::<Vec<_>>();
@@ -318,7 +318,7 @@ fn sums_of_negative_zeros_are_positive() {
 }
 
 #[test]
-fn a_variance_in_a_fused_expression_is_that_of_rows_alone() {
+fn fused_variance_equals_reduced_variance() {
     let dtypes = [(DType::F16, 4), (DType::F32, 4), (DType::F64, 8), (DType::C64, 8), (DType::C128, 16)];
     for (rows, columns) in [(3, 2), (70, 5), (5, 511), (4, 512), (5, 513), (17, 1024), (1, 1000), (9, 2048)] {
         // Rows of up to 8 KiB.

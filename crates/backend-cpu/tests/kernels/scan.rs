@@ -1,4 +1,4 @@
-//! Scan against plain loops.
+//! Scan compared with simple loops.
 
 use cuprum_core::{DType, NdArray, f16};
 
@@ -7,7 +7,7 @@ use crate::support::{as_f64, layouts, matrix, on_threads};
 /// Sizes around every boundary: one element, short rows, blocks of a long row, blocks of columns.
 const SIZES: [(usize, usize); 8] = [(1, 1), (3, 5), (1, 32_769), (2, 70_001), (70, 1100), (1100, 70), (40_000, 2), (100, 1025)];
 
-/// Running totals of every row.
+/// Returns the scan of every row.
 fn along_rows<T: Copy>(values: &[T], columns: usize, f: impl Fn(T, T) -> T) -> Vec<T> {
     let mut totals = values.to_vec();
     for row in totals.chunks_mut(columns) {
@@ -16,7 +16,7 @@ fn along_rows<T: Copy>(values: &[T], columns: usize, f: impl Fn(T, T) -> T) -> V
     totals
 }
 
-/// Running totals of every column.
+/// Returns the scan of every column.
 fn along_columns<T: Copy>(values: &[T], columns: usize, f: impl Fn(T, T) -> T) -> Vec<T> {
     let mut totals = values.to_vec();
     (columns..values.len()).for_each(|i| totals[i] = f(totals[i - columns], totals[i]));
@@ -41,7 +41,7 @@ fn integers_along_either_axis() {
 }
 
 #[test]
-fn floats_lose_nothing_in_long_rows() {
+fn float_sums_of_long_rows_are_accurate() {
     // A running float32 total of ones would stop at 2^24.
     let n = (1 << 24) + 100;
     let ones = NdArray::ones([n], DType::F32).unwrap();
@@ -85,7 +85,7 @@ fn every_dtype() {
 }
 
 #[test]
-fn three_axes_and_a_fused_prologue() {
+fn three_axes_and_fused_operands() {
     let shape = [6usize, 50, 70];
     let a = NdArray::from_vec((0..6 * 50 * 70).map(|i| (i % 1009) as i64).collect::<Vec<_>>(), shape).unwrap();
     let strides = [3500, 70, 1];
@@ -93,7 +93,7 @@ fn three_axes_and_a_fused_prologue() {
         let mut want: Vec<i64> = (0..6 * 50 * 70).map(|i| 2 * (i % 1009) + 1).collect();
         (0..want.len()).filter(|i| i / strides[axis] % shape[axis] > 0).for_each(|i| want[i] += want[i - strides[axis]]);
         assert!(on_threads(|| (&a * 2 + 1).cumsum(axis as isize)).to_vec::<i64>().unwrap() == want, "axis {axis}");
-        // The same through a view with its axes in another order.
+        // A view with its axes in another order.
         let back = a.permute_dims(&[2, 0, 1]).unwrap();
         let along = [1, 2, 0][axis];
         let got = on_threads(|| (&back * 2 + 1).cumsum(along)?.permute_dims(&[1, 2, 0])?.copy());
@@ -132,7 +132,7 @@ fn running_extremes() {
         assert_eq!(real(a.cummin(0).unwrap()), [1.0, 0.0, 0.0, 0.0, 0.0], "{dtype}");
         assert_eq!(a.cummax(0).unwrap().dtype(), dtype);
     }
-    // NaN from the first NaN on, also across the blocks of a long row.
+    // All results from the first NaN on are NaN, also across the blocks of a long row.
     let n = 100_000;
     let values: Vec<f64> = (0..n).map(|i| if i == 40_000 { f64::NAN } else { i as f64 }).collect();
     let got = on_threads(|| NdArray::from_slice(&values)?.cummax(0)).to_vec::<f64>().unwrap();
@@ -145,8 +145,8 @@ fn running_extremes() {
 }
 
 #[test]
-fn overflow_stays() {
-    // Blocks, runs, one run; the place where a total overflows, and values that would bring it back.
+fn overflow_persists() {
+    // Rows of blocks, of runs, of one run; the index where a total overflows, and values that would undo it.
     for (columns, place) in [(5, 1), (70, 66), (1100, 600), (70_001, 40_000), (70_001, 32_768), (70_001, 3)] {
         let sums: Vec<f32> = (0..columns)
             .map(|i| {
@@ -203,14 +203,14 @@ fn overflow_stays() {
     }
 }
 
-/// Two equal rows.
+/// Stacks two copies of a row.
 fn stacked(a: &NdArray) -> NdArray {
     cuprum_core::stack(&[a.clone(), a.clone()], 0).unwrap()
 }
 
 #[test]
-fn an_overflow_of_partial_results_alone_does_not_show() {
-    // The second run of 64 overflows by itself, but not after the first.
+fn overflow_of_partial_results_is_hidden() {
+    // The second run of 64 overflows when summed separately, but not when added to the first.
     let a: Vec<f64> = (0..200)
         .map(|i| {
             if i == 3 {

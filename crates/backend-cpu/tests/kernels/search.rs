@@ -1,10 +1,10 @@
-//! Search against counting.
+//! Search compared with counting.
 
 use cuprum_core::{Complex, DType, NdArray, Side};
 
 use crate::support::on_threads;
 
-/// Falls and rises, with repeats.
+/// Returns descending and ascending values with repeats.
 fn values(n: usize) -> Vec<i64> {
     (0..n).map(|i| (i * 7919 % 1009) as i64 - 100).collect()
 }
@@ -27,7 +27,7 @@ fn every_dtype_on_both_sides() {
 }
 
 #[test]
-fn odd_values() {
+fn special_values() {
     let (nan, inf) = (f32::NAN, f32::INFINITY);
     let sorted = NdArray::from_slice(&[-inf, -1.0, -0.0, 0.0, 2.0, inf, nan, -nan]).unwrap();
     let queries = NdArray::from_slice(&[nan, -nan, inf, -inf, 0.0, -0.0, 1.0, 3.0]).unwrap();

@@ -1,4 +1,4 @@
-//! Select against plain loops.
+//! Select compared with simple loops.
 
 use cuprum_core::{DType, NdArray, equal, greater};
 
@@ -6,7 +6,7 @@ use crate::support::{layouts, on_threads};
 
 const SIZES: [usize; 9] = [1, 63, 64, 65, 2047, 2049, 32_768, 40_001, 300_017];
 
-/// Conditions that hold everywhere, nowhere, sometimes.
+/// Conditions that are always true, never true and sometimes true.
 const CONDITIONS: [fn(usize) -> bool; 6] =
     [|_| true, |_| false, |i| i % 2 == 0, |i| i * 7919 % 13 < 4, |i| i % 5000 == 4999, |i| i / 1000 % 2 == 0];
 
@@ -16,7 +16,7 @@ fn masks() {
         for holds in CONDITIONS {
             let mask = NdArray::from_vec((0..n).map(holds).collect::<Vec<_>>(), n).unwrap();
             let want: Vec<i64> = (0..n).filter(|&i| holds(i)).map(|i| i as i64).collect();
-            assert!(on_threads(|| mask.flatnonzero()).to_vec::<i64>().unwrap() == want, "places of {n}");
+            assert!(on_threads(|| mask.flatnonzero()).to_vec::<i64>().unwrap() == want, "indices of {n}");
             let a = NdArray::arange(0, n as i64, 1).unwrap();
             assert!(on_threads(|| a.extract(&mask)).to_vec::<i64>().unwrap() == want, "values of {n}");
         }
@@ -49,10 +49,10 @@ fn programs_and_layouts() {
             assert!(got == want, "{name} {rows} x {columns}");
             let got = on_threads(|| equal((&a * 2 + 1).remainder(5)?, 0)?.flatnonzero()).to_vec::<i64>().unwrap();
             let want: Vec<i64> = (0..flat.len() as i64).filter(|&i| (flat[i as usize] * 2 + 1) % 5 == 0).collect();
-            assert!(got == want, "places, {name} {rows} x {columns}");
+            assert!(got == want, "indices, {name} {rows} x {columns}");
         }
     }
-    // One element for all points, and none at all.
+    // A broadcast condition, and an empty one.
     let a = NdArray::arange(0, 5000, 1).unwrap();
     let yes = NdArray::scalar(true).unwrap().broadcast_to([5000]).unwrap();
     assert_eq!(a.extract(&yes).unwrap().size(), 5000);

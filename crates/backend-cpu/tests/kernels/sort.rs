@@ -1,4 +1,4 @@
-//! Sort against a comparison by the rules of NumPy's order.
+//! Sort compared with a comparison sort in NumPy's order.
 
 use std::cmp::Ordering;
 
@@ -7,13 +7,13 @@ use cuprum_core::{Complex, DType, Element, NdArray, Op, axis, bf16, f16, segment
 
 use crate::support::on_threads;
 
-/// Row lengths around every boundary: short rows, one block of cache, several.
+/// Row lengths around every boundary: short rows, one block, several blocks.
 const LENGTHS: [usize; 10] = [1, 2, 20, 191, 193, 4099, 32_768, 32_769, 70_001, 300_001];
 
-/// NumPy's order, written down as it is documented.
+/// NumPy's documented order.
 trait Ranked: Element {
     fn rank(&self, other: &Self) -> Ordering;
-    /// A value from 64 random bits: often one that occurs already, sometimes an odd one.
+    /// Returns a value made of 64 random bits, with many repeats and some special values.
     fn draw(bits: u64) -> Self;
 }
 macro_rules! ranked {
@@ -74,7 +74,7 @@ fn is_nan<T: PartialOrd>(v: &T) -> bool {
     v.partial_cmp(v).is_none()
 }
 
-/// Random bits, the same in every run.
+/// Returns reproducible random bits.
 fn bits(i: usize) -> u64 {
     let mut z = (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -82,18 +82,18 @@ fn bits(i: usize) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Places of the sorted elements of a row.
+/// Returns the indices that sort a row.
 fn order<T: Ranked>(row: &[T], descending: bool) -> Vec<i64> {
-    let mut places: Vec<i64> = (0..row.len() as i64).collect();
+    let mut indices: Vec<i64> = (0..row.len() as i64).collect();
     let at = |i: &i64| &row[*i as usize];
     match descending {
-        true => places.sort_by(|a, b| at(b).rank(at(a))),
-        false => places.sort_by(|a, b| at(a).rank(at(b))),
+        true => indices.sort_by(|a, b| at(b).rank(at(a))),
+        false => indices.sort_by(|a, b| at(a).rank(at(b))),
     }
-    places
+    indices
 }
 
-/// Bytes of the elements, for comparison by bits.
+/// Returns the sorted byte representations of the elements.
 fn multiset<T: Element>(row: &[T]) -> Vec<Vec<u8>> {
     let bytes = NdArray::from_slice(row).unwrap().to_bytes().unwrap();
     let mut all: Vec<Vec<u8>> = bytes.chunks(T::DTYPE.itemsize()).map(|b| b.to_vec()).collect();
@@ -101,15 +101,15 @@ fn multiset<T: Element>(row: &[T]) -> Vec<Vec<u8>> {
     all
 }
 
-/// Sorts rows in every way, and compares with the order.
+/// Sorts rows by every function and compares the results with the reference order.
 fn check<T: Ranked>(rows: usize, len: usize, values: Vec<T>) {
     let name = format!("{} {rows} x {len}", T::DTYPE);
     let a = NdArray::from_vec(values.clone(), [rows, len]).unwrap();
     for descending in [false, true] {
         let last = || if descending { axis(-1).descending() } else { axis(-1) };
         let want: Vec<i64> = values.chunks(len).flat_map(|row| order(row, descending)).collect();
-        let places = on_threads(|| a.argsort(last())).to_vec::<i64>().unwrap();
-        assert!(places == want, "{name}, places, descending: {descending}");
+        let indices = on_threads(|| a.argsort(last())).to_vec::<i64>().unwrap();
+        assert!(indices == want, "{name}, indices, descending: {descending}");
         let sorted = on_threads(|| a.sort(last())).to_vec::<T>().unwrap();
         for (n, row) in sorted.chunks(len).enumerate() {
             let from = &values[n * len..][..len];
@@ -117,54 +117,55 @@ fn check<T: Ranked>(rows: usize, len: usize, values: Vec<T>) {
             assert!(same, "{name}, values, descending: {descending}");
             assert!(len > 5000 || multiset(row) == multiset(from), "{name} keeps its bits");
         }
-        // Long rows take long to check: one place, in one direction.
+        // Long rows are slow to check: one index, in one direction.
         let partitions: &[usize] = if len < 10_000 { &[0, len / 3, len - 1] } else { &[len / 3][usize::from(descending)..] };
         partitions.iter().for_each(|&k| check_partition(&a, &values, k, descending, &want));
         for k in [1, len / 3, len - 1, len] {
             let (top, at) = a.topk(k, -1, descending).unwrap();
             let first: Vec<i64> = want.chunks(len).flat_map(|row| &row[..k]).copied().collect();
-            assert!(at.to_vec::<i64>().unwrap() == first, "{name}, places of {k}, descending: {descending}");
+            assert!(at.to_vec::<i64>().unwrap() == first, "{name}, indices of {k}, descending: {descending}");
             let (top, want) = (top.to_bytes().unwrap(), a.take_along(&at));
             assert!(top == want, "{name}, values of {k}, descending: {descending}");
         }
     }
 }
 
-/// Element `k` of each row of a partition is that of the sorted row, and none is on the wrong side of it. `want` are the sorted places.
+/// Checks that element `k` of each partitioned row is that of the sorted row, and that no element is on its wrong side. `want` are the
+/// sorting indices.
 fn check_partition<T: Ranked>(a: &NdArray, values: &[T], k: usize, descending: bool, want: &[i64]) {
     let len = a.shape()[1];
     let last = || if descending { axis(-1).descending() } else { axis(-1) };
-    let places = on_threads(|| a.argpartition(k as isize, last())).to_vec::<i64>().unwrap();
+    let indices = on_threads(|| a.argpartition(k as isize, last())).to_vec::<i64>().unwrap();
     let got = on_threads(|| a.partition(k as isize, last())).to_vec::<T>().unwrap();
     for (n, from) in values.chunks(len).enumerate() {
         let what = format!("{} of {len}, element {k}, descending: {descending}", T::DTYPE);
-        let (places, got) = (&places[n * len..][..len], &got[n * len..][..len]);
-        let mut all = places.to_vec();
+        let (indices, got) = (&indices[n * len..][..len], &got[n * len..][..len]);
+        let mut all = indices.to_vec();
         all.sort_unstable();
-        assert!(all.iter().copied().eq(0..len as i64), "{what}: not all places");
-        let taken: Vec<T> = places.iter().map(|p| from[*p as usize]).collect();
+        assert!(all.iter().copied().eq(0..len as i64), "{what}: not all indices");
+        let taken: Vec<T> = indices.iter().map(|p| from[*p as usize]).collect();
         let pivot = &from[want[n * len + k] as usize];
         for row in [got, &taken] {
             let side = |v: &T| if descending { pivot.rank(v) } else { v.rank(pivot) };
             assert!(row[k].rank(pivot) == Ordering::Equal, "{what}");
             assert!(row[..k].iter().all(|v| side(v) != Ordering::Greater), "{what}, before it");
-            assert!(row[k..].iter().all(|v| side(v) != Ordering::Less), "{what}, behind it");
+            assert!(row[k..].iter().all(|v| side(v) != Ordering::Less), "{what}, after it");
         }
-        assert!(len > 5000 || multiset(got) == multiset(from), "{what}: other bits");
+        assert!(len > 5000 || multiset(got) == multiset(from), "{what}: bits differ");
     }
 }
 
-/// What `take_along_axis` would give.
+/// Reference for `take_along_axis`.
 trait TakeAlong {
-    fn take_along(&self, places: &NdArray) -> Vec<u8>;
+    fn take_along(&self, indices: &NdArray) -> Vec<u8>;
 }
 impl TakeAlong for NdArray {
-    fn take_along(&self, places: &NdArray) -> Vec<u8> {
+    fn take_along(&self, indices: &NdArray) -> Vec<u8> {
         let (rows, len, size) = (self.shape()[0], self.shape()[1], self.dtype().itemsize());
         let bytes = self.to_bytes().unwrap();
-        let places = places.to_vec::<i64>().unwrap();
-        let each = places.len() / rows;
-        let at = places.iter().enumerate().map(|(i, &p)| i / each.max(1) * len + p as usize);
+        let indices = indices.to_vec::<i64>().unwrap();
+        let each = indices.len() / rows;
+        let at = indices.iter().enumerate().map(|(i, &p)| i / each.max(1) * len + p as usize);
         at.flat_map(|i| bytes[i * size..][..size].to_vec()).collect()
     }
 }
@@ -193,9 +194,9 @@ every_length! {
 }
 
 #[test]
-fn awkward_orders() {
+fn adversarial_orders() {
     for len in [40, 3000, 70_000, 400_000] {
-        // Equal, rising, falling, a saw, one far out, most crowded together, low bits below a few high ones, powers of 2.
+        // Equal, ascending, descending, sawtooth, one outlier, clustered, few high bits with random low bits, powers of 2.
         let cases: [fn(usize, usize) -> i64; 8] = [
             |_, _| 7,
             |i, _| i as i64,
@@ -210,7 +211,7 @@ fn awkward_orders() {
             let values: Vec<i64> = (0..len).map(|i| case(i, len)).collect();
             let narrow: Vec<f32> = values.iter().map(|&v| v as f32).collect();
             check(1, len, narrow);
-            // Their keys are two of these: no order is more awkward to many of them.
+            // Complex keys consist of two of these values; the orders are the same.
             if len < 100_000 {
                 let complex: Vec<Complex<f64>> = values.iter().map(|&v| Complex::new((v % 5) as f64, -(v as f64))).collect();
                 check(1, len, complex);
@@ -221,7 +222,7 @@ fn awkward_orders() {
 }
 
 #[test]
-fn other_axes_and_nothing() {
+fn other_axes_and_empty_arrays() {
     let a = NdArray::from_vec(vec![3, 1, 2, 0, 5, 4], [2, 3]).unwrap();
     assert_eq!(a.sort(0).unwrap().to_vec::<i32>().unwrap(), [0, 1, 2, 3, 5, 4]);
     assert_eq!(a.sort(()).unwrap().to_vec::<i32>().unwrap(), [0, 1, 2, 3, 4, 5]);
@@ -238,7 +239,7 @@ fn other_axes_and_nothing() {
 }
 
 #[test]
-fn segments_by_kernels_and_by_other_operations() {
+fn segments_by_kernel_and_by_composite() {
     let few_long = [vec![5000, 3, 5], [9, 0, 40].repeat(50), vec![4096, 0, 4097], vec![2; 70], vec![300_000]].concat();
     let many_long = [vec![4100; 40], vec![1, 0, 7]].concat();
     let short = (0..900).map(|n| n % 61).collect::<Vec<i64>>();
@@ -258,7 +259,7 @@ fn segments_by_kernels_and_by_other_operations() {
         assert!(on_threads(|| segment_sort(&a, &o)).to_bytes().unwrap() == sorted);
         let complex = a.astype(DType::C64).unwrap();
         assert_eq!(on_threads(|| segment_argsort(&complex, &o)).to_vec::<i64>().unwrap(), wanted);
-        // What serves where no kernel does.
+        // The composite that runs where no kernel accepts the call.
         let composed = |op: Op| (op.0.composite.unwrap())(&[a.clone(), o.clone()]).unwrap();
         assert_eq!(composed(SEGMENT_ARGSORT).to_vec::<i64>().unwrap(), wanted);
         assert!(composed(SEGMENT_SORT).to_bytes().unwrap() == sorted);

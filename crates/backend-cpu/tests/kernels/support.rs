@@ -1,9 +1,9 @@
-//! Inputs in awkward layouts, and a check that results do not depend on the number of threads.
+//! Inputs in unusual layouts, and a check that results do not depend on the number of threads.
 
 use cuprum_backend_cpu::with_threads;
 use cuprum_core::{DType, Device, Element, NdArray, Result, s, with_device};
 
-/// Views of `rows x columns` numbers that all hold `value(row, column)`, each in another layout.
+/// Returns `rows x columns` arrays with elements `value(row, column)`, each in another layout.
 pub fn layouts<T: Element>(rows: usize, columns: usize, value: impl Fn(usize, usize) -> T) -> Vec<(&'static str, NdArray)> {
     let make = |shape: [usize; 2], f: &dyn Fn(usize, usize) -> T| {
         let values: Vec<T> = (0..shape[0]).flat_map(|r| (0..shape[1]).map(move |c| (r, c))).map(|(r, c)| f(r, c)).collect();
@@ -31,7 +31,7 @@ pub fn layouts<T: Element>(rows: usize, columns: usize, value: impl Fn(usize, us
     ]
 }
 
-/// Runs `f` on the host with 1 and with 4 threads, and returns the values after checking that they are the same bits.
+/// Runs `f` with 1 and with 4 threads, checks that the results have the same bits, and returns them.
 pub fn on_threads(f: impl Fn() -> Result<NdArray>) -> NdArray {
     let run = |threads| with_threads(threads, || with_device(Device::CPU, || f().and_then(|a| a.copy()))).unwrap().unwrap();
     let (one, four) = (run(1), run(4));
@@ -40,12 +40,12 @@ pub fn on_threads(f: impl Fn() -> Result<NdArray>) -> NdArray {
     one
 }
 
-/// `f(row, column)` as the C-order vector of a matrix.
+/// Returns `f(row, column)` for all elements of a matrix, in C order.
 pub fn matrix<T>(rows: usize, columns: usize, f: impl Fn(usize, usize) -> T) -> Vec<T> {
     (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c))).map(|(r, c)| f(r, c)).collect()
 }
 
-/// Values of an array of some dtype as float64.
+/// Returns the values of an array as float64.
 pub fn as_f64(a: &NdArray) -> Vec<f64> {
     a.astype(DType::F64).unwrap().to_vec::<f64>().unwrap()
 }

@@ -1,10 +1,10 @@
-//! Gather against plain loops.
+//! Gather compared with simple loops.
 
 use cuprum_core::{DType, Error, NdArray};
 
 use crate::support::{layouts, matrix, on_threads};
 
-/// Indices that repeat, run backwards and count from the end.
+/// Returns indices with repeats, descending runs and negative values.
 fn indices(count: usize, extent: usize) -> Vec<i64> {
     (0..count).map(|i| ((count - i) * 37 % (2 * extent)) as i64 - extent as i64).collect()
 }
@@ -14,11 +14,11 @@ fn rows_and_columns_of_every_layout() {
     for (rows, columns, count) in [(1, 1, 1), (3, 5, 7), (500, 3, 9_000), (70, 900, 100), (2, 40_001, 5)] {
         let value = |r: usize, c: usize| (r * columns + c) as i32;
         let (of_rows, of_columns) = (indices(count, rows), indices(count, columns));
-        let place = |i: i64, extent: usize| i.rem_euclid(extent as i64) as usize;
+        let index_of = |i: i64, extent: usize| i.rem_euclid(extent as i64) as usize;
         for (name, a) in layouts(rows, columns, value) {
             let take = |indices: &[i64], axis| on_threads(|| a.take(&NdArray::from_slice(indices)?, axis)).to_vec::<i32>().unwrap();
-            assert!(take(&of_rows, 0) == matrix(count, columns, |r, c| value(place(of_rows[r], rows), c)), "{name} {rows} x {columns}");
-            let want = matrix(rows, count, |r, c| value(r, place(of_columns[c], columns)));
+            assert!(take(&of_rows, 0) == matrix(count, columns, |r, c| value(index_of(of_rows[r], rows), c)), "{name} {rows} x {columns}");
+            let want = matrix(rows, count, |r, c| value(r, index_of(of_columns[c], columns)));
             assert!(take(&of_columns, 1) == want, "{name} {rows} x {columns}");
             let narrow: Vec<i32> = of_columns.iter().map(|&i| i as i32).collect();
             let got = on_threads(|| a.take(&NdArray::from_slice(&narrow)?, 1)).to_vec::<i32>().unwrap();
@@ -55,7 +55,7 @@ fn every_dtype_keeps_its_bits() {
 }
 
 #[test]
-fn what_is_outside_is_an_error() {
+fn invalid_index_is_an_error() {
     let a = NdArray::from_slice(&[10, 20, 30]).unwrap();
     let got = a.take(&NdArray::from_slice(&[0, 3, i32::MIN]).unwrap(), 0).and_then(|t| t.to_vec::<i32>());
     assert!(matches!(got, Err(Error::Index { op: "take", index: 3, axis: 0, size: 3 })), "{got:?}");

@@ -1,5 +1,5 @@
-//! Every room with unsafe code, on several threads, at sizes that miri gets through: `scripts/miri.sh` runs these. Thresholds of
-//! the library are lower under miri, so that a few hundred elements are several tasks, blocks and tiles there.
+//! Covers the unsafe code on several threads at sizes that miri can run (`scripts/miri.sh`). Under miri the library's thresholds are
+//! lower, so that a few hundred elements make several tasks, blocks and tiles.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use cuprum_core::{Complex, DType, Device, Layout, NdArray, Result, StoredArray, 
 /// Threads of each test.
 const THREADS: usize = 3;
 
-/// Values of the array that `f` makes on several threads.
+/// Returns the values of the array that `f` computes on several threads.
 fn values<T: cuprum_core::Element>(f: impl FnOnce() -> Result<NdArray>) -> Vec<T> {
     with_threads(THREADS, || f().unwrap().to_vec().unwrap()).unwrap()
 }
 
-/// `rows x columns` of the numbers 0, 1, 2, ...
+/// Returns a matrix of the numbers 0, 1, 2, ...
 fn numbers(rows: usize, columns: usize, dtype: DType) -> NdArray {
     NdArray::arange_as(0, (rows * columns) as i64, 1, dtype).unwrap().reshape([rows, columns]).unwrap()
 }
 
-/// The columns of [`numbers`], one after the other.
-fn turned(rows: usize, columns: usize) -> Vec<i32> {
+/// Returns the elements of [`numbers`] by columns.
+fn transposed(rows: usize, columns: usize) -> Vec<i32> {
     (0..columns).flat_map(|c| (0..rows).map(move |r| (r * columns + c) as i32)).collect()
 }
 
@@ -41,20 +41,20 @@ fn maps_read_outputs_scratch_and_strides() {
 }
 
 #[test]
-fn results_pass_by_the_caches() {
+fn streamed_results() {
     let a = numbers(20, 131, DType::I32);
     assert_eq!(values::<i32>(|| Ok(&a * 2 + 1)), (0..2620).map(|i| 2 * i + 1).collect::<Vec<_>>());
-    assert_eq!(values::<i32>(|| a.t()?.contiguous()), turned(20, 131));
+    assert_eq!(values::<i32>(|| a.t()?.contiguous()), transposed(20, 131));
     let row = NdArray::arange_as(0, 20, 1, DType::I32).unwrap();
-    let want: Vec<i32> = turned(20, 131).iter().enumerate().map(|(i, v)| v + (i % 20) as i32).collect();
+    let want: Vec<i32> = transposed(20, 131).iter().enumerate().map(|(i, v)| v + (i % 20) as i32).collect();
     assert_eq!(values::<i32>(|| Ok(a.t()? + &row)), want);
 }
 
 #[test]
-fn copies_turn_elements_of_every_size() {
+fn transposing_copies_of_every_element_size() {
     for dtype in [DType::Bool, DType::U8, DType::F16, DType::F32, DType::F64, DType::C128] {
         let a = numbers(17, 18, DType::I32).remainder(2).unwrap().astype(dtype).unwrap();
-        let want: Vec<i32> = turned(17, 18).iter().map(|v| v % 2).collect();
+        let want: Vec<i32> = transposed(17, 18).iter().map(|v| v % 2).collect();
         assert_eq!(values::<i32>(|| a.t()?.copy()?.real()?.astype(DType::I32)), want, "{dtype}");
         let backwards: Vec<i32> = (0..306).rev().map(|v| v % 2).collect();
         assert_eq!(values::<i32>(|| a.flip(None)?.copy()?.real()?.astype(DType::I32)), backwards, "{dtype}");
@@ -62,7 +62,7 @@ fn copies_turn_elements_of_every_size() {
 }
 
 #[test]
-fn columns_are_shared_by_threads() {
+fn threads_share_columns() {
     let a = numbers(8, 150, DType::I64);
     assert_eq!(values::<i64>(|| a.sum(0)), (0..150).map(|c| (0..8).map(|r| r * 150 + c).sum()).collect::<Vec<i64>>());
     assert_eq!(values::<i64>(|| a.cumsum(0))[1050..], (0..150).map(|c| (0..8).map(|r| r * 150 + c).sum()).collect::<Vec<i64>>());
@@ -70,7 +70,7 @@ fn columns_are_shared_by_threads() {
 }
 
 #[test]
-fn records_move_to_their_buckets() {
+fn radix_sort_partitions_records() {
     let spread = |i: i64| i * 7919 % 701;
     let a = NdArray::from_vec((0..700).map(spread).collect::<Vec<_>>(), 700).unwrap();
     let mut sorted: Vec<i64> = (0..700).map(spread).collect();
@@ -99,7 +99,7 @@ fn selections_and_gathers() {
 }
 
 #[test]
-fn products_write_into_one_output() {
+fn batched_products_share_one_output() {
     for dtype in [DType::I32, DType::F32] {
         for (m, k, n) in [(3, 4, 2), (9, 40, 1)] {
             let (a, b) = (numbers(m, k, dtype), numbers(k, n, dtype));
@@ -116,12 +116,12 @@ fn of_bytes(dtype: DType, bytes: &[u8]) -> Result<NdArray> {
 }
 
 #[test]
-fn bytes_that_are_no_bool_are_refused() {
+fn invalid_bool_bytes_are_rejected() {
     let error = of_bytes(DType::Bool, &[0, 1, 2]).err().unwrap().to_string();
     assert!(error.contains("bytes other than 0 and 1"), "{error}");
     assert_eq!(values::<bool>(|| of_bytes(DType::Bool, &[0, 1, 1])?.logical_not()), [true, false, false]);
 
-    // The buffer of an array of another dtype, and of a view of it.
+    // A buffer shared with an array of another dtype, and with a view of it.
     let numbers = of_bytes(DType::U8, &[0, 1, 1, 3]).unwrap().stored().unwrap();
     let first = Layout::contiguous(&[2]).unwrap();
     assert!(StoredArray::new(DType::Bool, first.clone(), cuprum_core::Array::buffer(&numbers).clone()).is_err());
@@ -132,8 +132,8 @@ fn bytes_that_are_no_bool_are_refused() {
 }
 
 #[test]
-fn a_buffer_that_is_exchanged_later_is_refused_by_kernels() {
-    /// Hands out its first block once, then the second.
+fn kernels_reject_a_buffer_whose_block_changes() {
+    /// Returns its first block once, then the second.
     struct Exchanged(AtomicUsize, [HostBuffer; 2]);
     impl Buffer for Exchanged {
         fn device(&self) -> Device {
@@ -154,7 +154,7 @@ fn a_buffer_that_is_exchanged_later_is_refused_by_kernels() {
 }
 
 #[test]
-fn bytes_are_made_bools() {
+fn bytes_become_valid_bools() {
     let array = NdArray::from_bytes(DType::Bool, 4, &[0, 1, 2, 255]).unwrap();
     assert_eq!(values::<bool>(|| array.logical_not()), [true, false, false, false]);
     assert_eq!(array.to_bytes().unwrap(), [0, 1, 1, 1]);

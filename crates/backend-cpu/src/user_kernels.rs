@@ -1,54 +1,30 @@
-//! Bodies of operations from other crates (`cuprum::kernel!`): what their generated code stands on. Not for use by hand.
+//! Runtime support for the code that `cuprum::kernel!` generates. Not a public interface.
 //!
-//! A body is straight-line code over one point, or over many points a step at a time where it loops; either way LLVM vectorises it, at each
-//! level of `simd`. Integers wrap, division by zero gives zero, floats become integers as Rust's `as` does it: on the GPU the
-//! same is written in the prelude of generated code.
+//! A body is straight-line code over one point, or loops over many points at once. LLVM vectorises both at each level of `simd`.
+//! Integers wrap, division by zero gives zero, and floats convert to integers as with Rust's `as`. The CUDA prelude for generated code
+//! implements the same semantics.
 
 use std::convert::identity;
 use std::marker::PhantomData;
 
-use cuprum_core::{DType, Element};
+use cuprum_core::Element;
 
-pub use crate::raw::{Elements, ElementsMut};
+pub use crate::native::{Combine, Loop, Native};
+pub use crate::reduce::{NativeReduction, Reduction, reduction};
 pub use crate::simd::Isa;
 use crate::simd::{Base, Fill, fill};
+pub use crate::views::{Elements, ElementsMut};
 use crate::vmath;
-
-/// What a row's `native` is: the loop for a generic type.
-pub struct Native(pub fn(DType) -> Option<Loop>);
-
-/// Fills a tile: arguments as the body's source takes them, those that are seen whole from their first element on.
-pub type Loop = fn(&[Elements], ElementsMut);
-
-/// What the `native` of a reduction is: its loops for a generic type.
-pub struct NativeReduction(pub fn(DType) -> Option<Reduction>);
-
-/// The loops of a reduction for one type.
-#[derive(Clone, Copy)]
-pub struct Reduction(pub(crate) crate::reduce::Run);
-
-/// A reduction of elements of one type by a function that is associative and commutative.
-pub trait Combine: 'static {
-    /// Elements, partial results and result.
-    type Value: Element;
-    /// Two partial results as one.
-    fn combine(a: Self::Value, b: Self::Value) -> Self::Value;
-}
-
-/// The loops of a reduction.
-pub fn reduction<C: Combine>() -> Reduction {
-    Reduction(crate::reduce::run_reducer::<crate::reduce::Combined<C>>)
-}
 
 /// A body with its arguments.
 pub trait Tile {
     /// Type of the result.
     type Out: Element;
-    /// Computes all points of `out`. Says whether there was an argument that a function of [`Math`] computes by another way.
+    /// Computes all points of `out`. Returns whether some argument of a [`Math`] function needs the exact pass.
     fn fill<I: Isa>(&self, out: &mut [Self::Out]) -> bool;
 }
 
-/// Fills a run, again and slowly if there are rare arguments in it.
+/// Fills a slice, with a second, exact pass if some argument needs it.
 pub fn run<T: Tile>(tile: T, out: ElementsMut) {
     struct Once<'t, T>(&'t T);
     impl<T: Tile> Fill for Once<'_, T> {
@@ -69,26 +45,26 @@ fn exactly<I: Isa, T: Tile>(tile: &T, out: &mut [T::Out]) {
     tile.fill::<Exact<I>>(out);
 }
 
-/// A level at which [`Math`] leaves nothing out. Products and sums are those of the level, so that a value does not depend on its neighbours.
+/// A level at which [`Math`] handles all arguments. It multiplies and adds as level `I` does, so a value does not depend on its neighbours.
 #[derive(Clone, Copy)]
 pub struct Exact<I>(PhantomData<I>);
 
 impl<I: Isa> Isa for Exact<I> {
-    const KEPT: usize = I::KEPT;
+    const REGISTER_BYTES: usize = I::REGISTER_BYTES;
     const FMA: bool = I::FMA;
     const EXACT: bool = true;
 }
 
-/// What every processor has, and nothing left out.
+/// The baseline level with all arguments handled.
 pub type Plain = Exact<Base>;
 
-/// The tile's elements of one argument.
+/// Returns the tile's elements of argument `n`.
 #[inline(always)]
 pub fn each<'a, T: Element>(args: &[Elements<'a>], n: usize) -> &'a [T] {
     args.get(n).map_or(&[], |arg| arg.typed())
 }
 
-/// An argument that is seen whole: as many elements as the argument after it says.
+/// Returns the whole-array argument `n`, whose length is argument `n + 1`.
 #[inline(always)]
 pub fn whole<'a, T: Element>(args: &[Elements<'a>], n: usize) -> &'a [T] {
     let (all, len) = (each::<T>(args, n), each::<i64>(args, n + 1));
@@ -96,7 +72,7 @@ pub fn whole<'a, T: Element>(args: &[Elements<'a>], n: usize) -> &'a [T] {
     all.get(..len).unwrap_or(all)
 }
 
-/// The element nearest to an index.
+/// Returns the element at an index clamped to the array.
 #[inline(always)]
 pub fn at<T: Copy + Default, I: Integer>(all: &[T], index: I) -> T {
     let nearest = Ord::min(Ord::max(index.place(), 0) as usize, all.len().saturating_sub(1));
@@ -105,41 +81,41 @@ pub fn at<T: Copy + Default, I: Integer>(all: &[T], index: I) -> T {
 
 /// Number types of bodies.
 pub trait Number: Element + PartialOrd + Default {
-    /// Sum; integers wrap, here and below.
+    /// Sum. Integers wrap in all operations.
     fn add(self, b: Self) -> Self;
     /// Difference.
     fn sub(self, b: Self) -> Self;
     /// Product.
     fn mul(self, b: Self) -> Self;
-    /// Quotient, of integers towards zero; of integers by zero: zero.
+    /// Quotient; integers truncate towards zero, and division by zero gives zero.
     fn div(self, b: Self) -> Self;
-    /// What [`Number::div`] leaves; of integers by zero: zero.
+    /// Remainder of [`Number::div`]; zero for an integer divisor of zero.
     fn rem(self, b: Self) -> Self;
     /// The negative.
     fn neg(self) -> Self;
     /// The absolute value.
     fn abs(self) -> Self;
-    /// The larger one; of NaN and a number the number, here and below.
+    /// Maximum; a NaN operand is ignored.
     fn max(self, b: Self) -> Self;
-    /// The smaller one.
+    /// Minimum; a NaN operand is ignored.
     fn min(self, b: Self) -> Self;
 }
 
-/// Integers of bodies.
+/// Integer types of bodies.
 pub trait Integer: Number {
-    /// Bits of both.
+    /// Bitwise and.
     fn and(self, b: Self) -> Self;
-    /// Bits of either.
+    /// Bitwise or.
     fn or(self, b: Self) -> Self;
-    /// Bits of one.
+    /// Bitwise exclusive or.
     fn xor(self, b: Self) -> Self;
-    /// All bits changed.
+    /// Bitwise complement.
     fn not(self) -> Self;
     /// Left shift by the count modulo the width.
     fn shl(self, b: Self) -> Self;
     /// Right shift by the count modulo the width.
     fn shr(self, b: Self) -> Self;
-    /// As an index: the nearest one that an int64 holds.
+    /// Converts to an index, saturating at the int64 range.
     fn place(self) -> i64;
 }
 
@@ -194,9 +170,9 @@ integers! {
     u64: identity, |n: u64| Ord::min(n, i64::MAX as u64) as i64;
 }
 
-/// `as`, from one of these types to another.
+/// Conversion between number types by `as`.
 pub trait Cast<T> {
-    /// `self as T`; of bool, 0 or 1; to bool, whether it is not zero.
+    /// `self as T`. bool converts to 0 or 1; conversion to bool tests for not zero.
     fn cast(self) -> T;
 }
 
@@ -227,28 +203,28 @@ impl Cast<bool> for bool {
     }
 }
 
-/// Mathematical functions of bodies, under the names of Rust's standard library. `rare` is set by those that leave an argument to
-/// [`Isa::EXACT`].
+/// Mathematical functions of bodies, named as in Rust's standard library. A function sets `rare` for an argument that needs the exact
+/// pass ([`Isa::EXACT`]).
 pub trait Math: Number {
-    /// Whether it is NaN.
+    /// Returns whether the value is NaN.
     fn is_nan(self) -> bool;
-    /// Whether it is neither infinite nor NaN.
+    /// Returns whether the value is neither infinite nor NaN.
     fn is_finite(self) -> bool;
-    /// Whether it is infinite.
+    /// Returns whether the value is infinite.
     fn is_infinite(self) -> bool;
     /// Square root.
     fn sqrt(self) -> Self;
-    /// Largest integer not above.
+    /// Largest integer less than or equal to the value.
     fn floor(self) -> Self;
-    /// Smallest integer not below.
+    /// Smallest integer greater than or equal to the value.
     fn ceil(self) -> Self;
     /// Integer part.
     fn trunc(self) -> Self;
-    /// Nearest integer, of two the even one.
+    /// Nearest integer, with ties to even.
     fn round_ties_even(self) -> Self;
     /// `self * a + b`, rounded once.
     fn mul_add<I: Isa>(self, a: Self, b: Self) -> Self;
-    /// This magnitude with the sign of the other.
+    /// This magnitude with the sign of `sign`.
     fn copysign(self, sign: Self) -> Self;
     /// Sine.
     fn sin<I: Isa>(self, rare: &mut bool) -> Self;
@@ -256,7 +232,7 @@ pub trait Math: Number {
     fn cos<I: Isa>(self, rare: &mut bool) -> Self;
     /// Tangent.
     fn tan<I: Isa>(self, rare: &mut bool) -> Self;
-    /// `e^x`, by the backend's vector math, here and below.
+    /// `e^x`. This and the following functions use the backend's vector math.
     fn exp<I: Isa>(self) -> Self;
     /// `2^x`
     fn exp2<I: Isa>(self) -> Self;
@@ -298,7 +274,7 @@ pub trait Math: Number {
     fn powf<I: Isa>(self, y: Self) -> Self;
 }
 
-/// A call, which stops vectorisation, where there is no instruction for it.
+/// Fused multiply-add where no instruction exists: a library call that prevents vectorisation.
 #[inline(never)]
 fn slow_mul_add<T: num_traits::Float>(x: T, a: T, b: T) -> T {
     x.mul_add(a, b)

@@ -1,0 +1,83 @@
+//! Element arithmetic of reductions and scans.
+
+use cuprum_core::{Complex, Element};
+
+/// Element arithmetic of reductions.
+pub(crate) trait Value: Element {
+    /// Wrapping sum; logical or for bool.
+    fn plus(self, b: Self) -> Self;
+    /// Wrapping product; logical and for bool.
+    fn times(self, b: Self) -> Self;
+    /// Returns whether the value is NaN or has a NaN part.
+    fn has_nan(self) -> bool;
+    /// Returns whether `self >= b`; false for NaN. Complex numbers compare by real part, then imaginary part.
+    fn at_least(self, b: Self) -> bool;
+    /// The greatest value.
+    const HIGHEST: Self;
+    /// The least value.
+    const LOWEST: Self;
+    /// The larger value; `self` if they are equal or one is NaN.
+    #[inline(always)]
+    fn larger(self, b: Self) -> Self {
+        if b.at_least(self) & !self.at_least(b) { b } else { self }
+    }
+    /// The smaller value; `self` if they are equal or one is NaN.
+    #[inline(always)]
+    fn smaller(self, b: Self) -> Self {
+        if self.at_least(b) & !b.at_least(self) { b } else { self }
+    }
+    /// Identity of addition; -0.0 for floats, as 0.0 changes -0.0.
+    const SUM_IDENTITY: Self;
+    /// Result of an empty sum.
+    const ZERO: Self;
+    /// Result of an empty product.
+    const ONE: Self;
+}
+
+macro_rules! value {
+    ($($t:ty: |$a:ident, $b:ident| $plus:expr, $times:expr, $nan:expr, $at_least:expr, $highest:expr, $lowest:expr, $nothing:expr, $zero:expr, $one:expr $(, larger $larger:expr, $smaller:expr)?;)*) => {$(
+        impl Value for $t {
+            #[inline(always)]
+            fn plus(self, $b: Self) -> Self { let $a = self; $plus }
+            #[inline(always)]
+            fn times(self, $b: Self) -> Self { let $a = self; $times }
+            #[inline(always)]
+            fn has_nan(self) -> bool { let $a = self; let _ = $a; $nan }
+            #[inline(always)]
+            fn at_least(self, $b: Self) -> bool { let $a = self; $at_least }
+            const HIGHEST: Self = $highest;
+            const LOWEST: Self = $lowest;
+            const SUM_IDENTITY: Self = $nothing;
+            const ZERO: Self = $zero;
+            const ONE: Self = $one;
+            $(
+                #[inline(always)]
+                fn larger(self, $b: Self) -> Self { let $a = self; $larger }
+                #[inline(always)]
+                fn smaller(self, $b: Self) -> Self { let $a = self; $smaller }
+            )?
+        }
+    )*};
+}
+macro_rules! ints {
+    ($($t:ty),*) => { value! { $($t: |a, b| a.wrapping_add(b), a.wrapping_mul(b), false, a >= b, <$t>::MAX, <$t>::MIN, 0, 0, 1;)* } };
+}
+ints!(i8, i16, i32, i64, u8, u16, u32, u64);
+value! {
+    bool: |a, b| a | b, a & b, false, a | !b, true, false, false, false, true;
+    f32: |a, b| a + b, a * b, a.is_nan(), a >= b, f32::INFINITY, f32::NEG_INFINITY, -0.0, 0.0, 1.0,
+        larger if b > a { b } else { a }, if b < a { b } else { a };
+    f64: |a, b| a + b, a * b, a.is_nan(), a >= b, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.0, 1.0,
+        larger if b > a { b } else { a }, if b < a { b } else { a };
+    Complex<f32>: |a, b| a + b, a * b, a.re.is_nan() | a.im.is_nan(), complex_at_least(a, b),
+        Complex::new(f32::HIGHEST, f32::HIGHEST), Complex::new(f32::LOWEST, f32::LOWEST), Complex::new(-0.0, -0.0), Complex::new(0.0, 0.0), Complex::new(1.0, 0.0);
+    Complex<f64>: |a, b| a + b, a * b, a.re.is_nan() | a.im.is_nan(), complex_at_least(a, b),
+        Complex::new(f64::HIGHEST, f64::HIGHEST), Complex::new(f64::LOWEST, f64::LOWEST), Complex::new(-0.0, -0.0), Complex::new(0.0, 0.0), Complex::new(1.0, 0.0);
+}
+
+/// [`Value::at_least`] of complex numbers.
+#[inline(always)]
+fn complex_at_least<T: PartialOrd>(a: Complex<T>, b: Complex<T>) -> bool {
+    let ordered = a.im >= b.im || a.im < b.im; // neither is NaN
+    ordered && (a.re > b.re || (a.re == b.re && a.im >= b.im))
+}

@@ -1,0 +1,218 @@
+//! Instructions of a schedule: the kernel of each step, and chains of steps that one kernel computes.
+
+use cuprum_core::body::{Body, ParameterKind, Type};
+use cuprum_core::op::{MAX_ARITY, Op};
+use cuprum_core::{DType, Program, Reason, Step, StepKind};
+use smallvec::SmallVec;
+
+use super::strip::{self, ChainOp};
+use crate::elementwise::half::is_half;
+use crate::elementwise::loops::{Kernel, Selected};
+use crate::elementwise::{cast, table};
+use crate::native::Native;
+use crate::reduce::in_memory::{RowReduction, row_reduction};
+
+/// Elements filled for a constant that a kernel reads cyclically. Filling them is cheap, and the kernel's loop runs at full speed.
+pub(super) const CYCLE: usize = 256;
+
+/// Number of elements of a constant that its readers need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum ConstantLen {
+    /// One element.
+    One,
+    /// [`CYCLE`] elements, read cyclically.
+    Cycle,
+    /// As many elements as the tile has points.
+    Full,
+}
+
+impl ConstantLen {
+    /// Returns the number of elements for a tile of `len` points.
+    #[inline]
+    pub fn of(self, len: usize) -> usize {
+        match self {
+            ConstantLen::One => len.min(1),
+            ConstantLen::Cycle => len.min(CYCLE),
+            ConstantLen::Full => len,
+        }
+    }
+}
+
+/// A kernel call that computes one step, or a chain of steps.
+pub(super) struct Instruction {
+    pub kernel: Kernel,
+    pub arity: usize,
+    pub args: [u16; MAX_ARITY],
+    /// Arguments that a body takes as whole arrays: argument number, input number, and the parameter with the length.
+    pub whole: SmallVec<[(usize, u16, u16); 1]>,
+    pub to: u16,
+    /// Whether the kernel runs in float32 on widened 16-bit floats.
+    pub half: bool,
+    /// Whether the kernel reads shorter arguments cyclically.
+    pub cycles_args: bool,
+    /// Kernel of a reduction along rows; replaces `kernel`.
+    pub row_reduction: Option<RowReduction>,
+    /// Chain that ends with this step; replaces `kernel` and `args`.
+    pub chain: Option<Chain>,
+}
+
+impl Instruction {
+    /// Returns the steps that it reads.
+    pub fn reads(&self) -> &[u16] {
+        match &self.chain {
+            Some(chain) => &chain.args,
+            None => &self.args[..self.arity],
+        }
+    }
+
+    /// Returns how many elements of a constant argument it needs.
+    pub fn constant_len(&self) -> ConstantLen {
+        match (&self.chain, self.cycles_args) {
+            (Some(_), _) => ConstantLen::One,
+            (None, true) => ConstantLen::Cycle,
+            (None, false) => ConstantLen::Full,
+        }
+    }
+}
+
+/// Operations that one kernel computes in registers (`strip`).
+pub(super) struct Chain {
+    pub kernel: strip::Kernel,
+    pub ops: SmallVec<[ChainOp; strip::MAX_OPS]>,
+    /// The initial value, then the other argument of each operation.
+    pub args: SmallVec<[u16; strip::MAX_OPS + 1]>,
+}
+
+/// Merges consecutive instructions into chains. An instruction joins the chain if it is the only reader of the previous result and
+/// its other argument is computed before the chain.
+pub(super) fn merge_chains(program: &Program, instructions: Vec<Instruction>) -> Vec<Instruction> {
+    let mut readers: SmallVec<[u16; 20]> = SmallVec::from_elem(0, program.steps.len());
+    for &read in instructions.iter().flat_map(Instruction::reads).chain(&program.outputs) {
+        readers[read as usize] += 1;
+    }
+    let mut merged: Vec<Instruction> = Vec::with_capacity(instructions.len());
+    for next in instructions {
+        if let Some(last) = merged.last_mut()
+            && readers[last.to as usize] == 1
+            && let Some((chain_op, other)) = chain_op(program, last.to, &next)
+            && let Some(mut chain) = last.chain.take_if(|chain| chain.ops.len() < strip::MAX_OPS).or_else(|| start_chain(program, last))
+        {
+            chain.ops.push(chain_op);
+            chain.args.push(other);
+            *last = Instruction { chain: Some(chain), ..next };
+        } else {
+            merged.push(next);
+        }
+    }
+    merged
+}
+
+/// Returns the instruction as a chain operation on step `from`, with its other argument.
+fn chain_op(program: &Program, from: u16, instruction: &Instruction) -> Option<(ChainOp, u16)> {
+    let step = program.steps[instruction.to as usize];
+    let (StepKind::Apply(op), &[a, b]) = (step.kind, instruction.reads()) else { return None };
+    let position = usize::from(b == from);
+    let is_link = (a == from || b == from) && program.steps[from as usize].dtype == step.dtype && !instruction.half;
+    Some((ChainOp::of(op, position)?, if position == 0 { b } else { a })).filter(|_| is_link)
+}
+
+/// Returns the instruction as a chain of one operation.
+fn start_chain(program: &Program, instruction: &Instruction) -> Option<Chain> {
+    let kernel = strip::kernel(program.steps[instruction.to as usize].dtype)?;
+    let first = *instruction.reads().first()?;
+    let (chain_op, other) = chain_op(program, first, instruction)?;
+    Some(Chain { kernel, ops: SmallVec::from_slice(&[chain_op]), args: SmallVec::from_slice(&[first, other]) })
+}
+
+/// Returns the instruction of step `i`, after checking the dtypes of its arguments and result.
+pub(super) fn instruction(program: &Program, i: usize) -> Result<Instruction, Reason> {
+    let step = program.steps[i];
+    if let StepKind::Apply(op) = step.kind
+        && let Some(body) = op.0.body
+    {
+        return body_instruction(program, i, op, body);
+    }
+    let dtype = |a: usize| program.steps[step.args[a] as usize].dtype;
+    if let StepKind::Fold(op) = step.kind {
+        return row_reduction_instruction(op, dtype(0), step, i as u16);
+    }
+    let (selected, arity): (Option<Selected>, usize) = match step.kind {
+        StepKind::Apply(op) => (table::kernel(op, dtype(if op.arity() == 3 { 1 } else { 0 })), op.arity()),
+        _ => (cast::select(dtype(0), step.dtype), 1),
+    };
+    let unsupported = || match step.kind {
+        StepKind::Apply(op) => Reason::with(|| format!("{} has no kernel for {}", op.name(), dtype(0))),
+        _ => Reason::with(|| format!("no conversion from {} to {}", dtype(0), step.dtype)),
+    };
+    let selected = selected.ok_or_else(unsupported)?;
+    let fits = |kernel: DType, value: DType| kernel == value || (kernel == DType::F32 && is_half(value));
+    let fit = arity <= 3 && (0..arity).all(|a| fits(selected.args[a], dtype(a))) && fits(selected.result, step.dtype);
+    if !fit {
+        return Err(unsupported());
+    }
+    let half = (0..arity).any(|a| selected.args[a] != dtype(a)) || selected.result != step.dtype;
+    let cycles_args = selected.cycles_args && !half;
+    Ok(Instruction {
+        kernel: selected.kernel,
+        arity,
+        args: step.args,
+        whole: SmallVec::new(),
+        to: i as u16,
+        half,
+        cycles_args,
+        row_reduction: None,
+        chain: None,
+    })
+}
+
+/// Returns the instruction of a reduction along rows.
+fn row_reduction_instruction(op: Op, values: DType, step: Step, to: u16) -> Result<Instruction, Reason> {
+    let kernel = row_reduction(op, values).filter(|_| values == step.dtype);
+    let kernel = Some(kernel.ok_or_else(|| Reason::with(|| format!("{} of rows has no kernel for {values}", op.name())))?);
+    let nothing: Kernel = |_, _| {};
+    Ok(Instruction {
+        kernel: nothing,
+        arity: 1,
+        args: step.args,
+        whole: SmallVec::new(),
+        to,
+        half: false,
+        cycles_args: false,
+        row_reduction: kernel,
+        chain: None,
+    })
+}
+
+/// Returns the instruction of an operation with a user-defined body.
+fn body_instruction(program: &Program, i: usize, op: Op, body: &Body) -> Result<Instruction, Reason> {
+    let step = program.steps[i];
+    let unsupported = || Reason::with(|| format!("{} has no kernel for {}", op.name(), step.dtype));
+    let dtype = |n: usize| step.args().get(n).map_or(step.dtype, |&a| program.steps[a as usize].dtype);
+    let generic = body.generic(dtype, step.dtype);
+    let of = |of: Type| if let Type::Fixed(dtype) = of { dtype } else { generic };
+    let arity = usize::from(Body::arity(body.parameters));
+    if step.args().len() != arity || step.dtype != of(body.result) || body.indexed_parameters().any(|(at, p)| dtype(at) != of(p.of)) {
+        return Err(unsupported());
+    }
+    let mut whole = SmallVec::new();
+    for (at, _) in body.indexed_parameters().filter(|(_, p)| p.kind == ParameterKind::Whole) {
+        let [elements, len] = [at, at + 1].map(|n| program.steps[step.args[n] as usize]);
+        let (StepKind::Input(input), StepKind::Param(n), DType::I64) = (elements.kind, len.kind, len.dtype) else {
+            return Err(unsupported());
+        };
+        whole.push((at, input, n));
+    }
+    let native = body.native.downcast_ref::<Native>().ok_or_else(unsupported)?;
+    let kernel = (native.0)(generic).ok_or_else(unsupported)?;
+    Ok(Instruction {
+        kernel,
+        arity,
+        args: step.args,
+        whole,
+        to: i as u16,
+        half: false,
+        cycles_args: false,
+        row_reduction: None,
+        chain: None,
+    })
+}
