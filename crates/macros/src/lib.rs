@@ -24,7 +24,10 @@ pub fn kernel(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     expand(input.into()).unwrap_or_else(|e| e.to_compile_error()).into()
 }
 
-/// Registers a function under NumPy's name, so that `eval` and other callers by name find it. See `cuprum::numpy` in the facade crate.
+/// Declares a function under NumPy's name. The facade crate documents it as `cuprum::numpy`.
+///
+/// `#[numpy("path(parameters)", options)]` takes the options `aliases(..)`, `method`, `receiver = ".."` and `call = ..`.
+/// Parameters can have the attributes `#[read(T)]` and `#[name("n")]`.
 #[proc_macro_attribute]
 pub fn numpy(declaration: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
     function::expand(declaration.into(), item.into()).unwrap_or_else(|e| e.to_compile_error()).into()
@@ -354,7 +357,7 @@ mod tests {
         known.insert("powi".to_owned());
         assert_eq!(documented, known);
 
-        let tests = file("tests/chain/own_kernels.rs");
+        let tests = file("tests/chain/kernel_macro.rs");
         let body = between(&tests, "pub fn methods", "\n    }\n");
         assert_eq!(known.iter().filter(|name| !body.contains(&format!(".{name}("))).collect::<Vec<_>>(), Vec::<&String>::new());
 
