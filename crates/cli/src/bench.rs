@@ -48,7 +48,7 @@ fn report(expression: &str, device: Device, times: &Benchmark) -> serde_json::Va
         "GB_s": times.gigabytes_per_second()})
 }
 
-/// Returns the error of the array library. An expression that has succeeded before fails in no other way.
+/// Returns the cause of an evaluation error, or the error itself as `Error::Value`.
 fn array_error(e: EvalError) -> cuprum::Error {
     let cause = std::error::Error::source(&e).and_then(|cause| cause.downcast_ref::<cuprum::Error>());
     cause.cloned().unwrap_or_else(|| cuprum::Error::value("bench", e.to_string()))

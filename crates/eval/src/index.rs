@@ -13,7 +13,7 @@ pub(crate) enum Part {
     Basic(Item),
     /// An integer array that indexes one axis.
     Array(NdArray),
-    /// A boolean mask over as many axes as it has.
+    /// A boolean mask, which covers one axis of the array for each of its own axes.
     Mask(NdArray),
 }
 
