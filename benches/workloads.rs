@@ -30,7 +30,7 @@ use cuprum::backend_cpu::with_threads;
 use cuprum::backend_cuda::device::bare_launch;
 use cuprum::profiler::{Benchmark, Effort, Statistics, benchmark_on, served_by};
 use cuprum::{Device, NdArray, Result, explain, set_accelerators, with_device};
-use cuprum_cli::works::{Size, WORKS, Work};
+use cuprum_cli::workloads::{self, Size, WORKLOADS};
 use serde_json::{Value, json};
 use suite::{SUITES, Suite, Workload};
 
@@ -132,7 +132,7 @@ fn run(o: &Options) -> Result<()> {
 /// Lists the workloads of the suite and the missing ones.
 fn list(o: &Options) {
     match o.suite {
-        None => WORKS.iter().filter(|w| o.wants(w.name)).for_each(|w| println!("{:<28} {}", w.name, w.what)),
+        None => WORKLOADS.iter().filter(|w| o.wants(w.name)).for_each(|w| println!("{:<28} {}", w.name, w.what)),
         Some(suite) => {
             suite.workloads.iter().filter(|w| o.wants(w.name)).for_each(|w| println!("{}", w.name));
             suite.missing.iter().filter(|m| o.wants(m.name)).for_each(|m| println!("{:<28} missing: needs {}", m.name, m.needs));
@@ -232,7 +232,7 @@ fn rates(line: &mut Value, w: &Workload, us: f64) {
 /// Measures the workloads of the tour.
 fn works(o: &Options) -> Result<()> {
     let device = Device::parse(o.device.as_deref().unwrap_or("auto"))?;
-    for work in WORKS.iter().filter(|w| o.wants(w.name)) {
+    for work in WORKLOADS.iter().filter(|w| o.wants(w.name)) {
         let timing = measure(work, device, o)?;
         let (host, on_device) = (timing.host(), timing.device());
         let mut line = json!({"peer": "cuprum", "workload": work.name, "device": device.to_string(), "served_by": timing.served_by()});
@@ -253,7 +253,7 @@ fn works(o: &Options) -> Result<()> {
     Ok(())
 }
 
-fn measure(work: &Work, device: Device, o: &Options) -> Result<Benchmark> {
+fn measure(work: &workloads::Workload, device: Device, o: &Options) -> Result<Benchmark> {
     let inputs: Result<Vec<NdArray>> = work.host_inputs(o.size)?.iter().map(|a| a.to_device(device)).collect();
     let inputs = inputs?;
     let effort = Effort { warmup: 3, repeat: if device == Device::CPU { 50 } else { 20 }, max_seconds: o.seconds.unwrap_or(2.0) };

@@ -115,6 +115,84 @@ pub use cuprum_numpy::*;
 #[cfg(feature = "cpu")]
 pub use cuprum_macros::kernel;
 
+/// Declares a function under NumPy's name, so that [`eval`], `cuprum eval --functions` and other callers by name find it.
+///
+/// The attribute stands at the Rust definition, in any crate that depends on cuprum. It leaves the function unchanged and registers
+/// a [`Function`](function::Function): NumPy's path and parameters, the first paragraph of the doc comment, and a call. The call reads
+/// each Rust parameter from the arguments, and converts the result to a [`Value`].
+///
+/// # Arguments
+///
+/// The first argument is `"path(parameters)"`. The path includes the namespace: `linalg.trace`. The parameters have Python's syntax with
+/// literal defaults, `*` and `/`. Options follow in any order:
+///
+/// | option | meaning |
+/// |---|---|
+/// | `aliases("a", "linalg.b")` | other paths of the function |
+/// | `method` | `ndarray` has a method of this name, whose first parameter is the array |
+/// | `receiver = "x"` | parameter that a method of [`NdArray`] reads as `self`; the first one by default |
+/// | `call = f` | `fn(&Args) -> Result<Value>` that replaces the generated call |
+///
+/// # Parameters
+///
+/// A Rust parameter reads the NumPy parameter of the same name. Its type implements [`FromArgs`](function::FromArgs), or is `&T`, `&[T]`,
+/// `&str`, `Option<&T>` or `impl Into<T>` of such a type. One type can read several parameters: [`Over`] reads `axis`, `keepdims` and
+/// others. Two attributes before a parameter change this:
+///
+/// - `#[name("n")]` reads the NumPy parameter `n`.
+/// - `#[read(T)]` reads the argument as `T`, for types such as `impl IntoShape` that cannot be read themselves.
+///
+/// The function returns a [`Result`] of a type that implements [`IntoValue`](function::IntoValue): an array, a vector of arrays, a
+/// number, a bool, a dtype, or a tuple of these.
+///
+/// # Errors
+///
+/// The attribute is a compile error without a doc comment, for a malformed signature or an unknown option, and for a parameter that
+/// cannot be read. Calls by name return NumPy's argument errors: missing, unexpected or repeated arguments.
+///
+/// # Examples
+///
+/// ```
+/// use cuprum::function::FromArgs;
+/// use cuprum::{Args, Error, NdArray, Result, numpy};
+///
+/// /// How values outside an interval are mapped into it.
+/// pub enum Mode {
+///     Clamp,
+///     Wrap,
+/// }
+///
+/// impl FromArgs for Mode {
+///     fn from_args(args: &Args, name: &str) -> Result<Mode> {
+///         match String::from_args(args, name)?.as_str() {
+///             "clamp" => Ok(Mode::Clamp),
+///             "wrap" => Ok(Mode::Wrap),
+///             other => Err(Error::value(args.op(), format!("'{name}' is 'clamp' or 'wrap', not '{other}'"))),
+///         }
+///     }
+/// }
+///
+/// /// Maps every element into the interval from 0 to `limit`.
+/// #[numpy("limited(a, limit=1.0, mode='clamp')", aliases("bounded"))]
+/// pub fn limited(#[name("a")] values: &NdArray, limit: f64, mode: Mode) -> Result<NdArray> {
+///     match mode {
+///         Mode::Clamp => values.clip(0, limit),
+///         Mode::Wrap => values.remainder(limit),
+///     }
+/// }
+///
+/// # fn main() -> Result<()> {
+/// let a = NdArray::from_slice(&[-0.5, 0.5, 2.25])?;
+/// assert_eq!(limited(&a, 1.0, Mode::Clamp)?.to_vec::<f64>()?, [0.0, 0.5, 1.0]);
+/// let wrapped = cuprum::eval("bounded(a, mode='wrap')", [("a", &a)])?;
+/// assert_eq!(wrapped.to_vec::<f64>()?, [0.5, 0.5, 0.25]);
+/// let error = cuprum::eval("limited(a, mode='mirror')", [("a", &a)]).unwrap_err();
+/// assert!(error.to_string().contains("'mode' is 'clamp' or 'wrap', not 'mirror'"));
+/// # Ok(())
+/// # }
+/// ```
+pub use cuprum_core::numpy;
+
 #[cfg(feature = "eval")]
 pub use cuprum_eval as expressions;
 #[cfg(feature = "eval")]

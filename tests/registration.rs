@@ -1,4 +1,4 @@
-//! Naming the facade is enough to have every backend of the build, in debug and release builds alike.
+//! Using the facade crate registers every enabled backend, in debug and release builds.
 
 use cuprum::registry;
 
@@ -26,7 +26,7 @@ fn the_facade_registers_every_backend_once() {
 }
 
 #[test]
-fn registering_again_is_harmless() -> cuprum::Result<()> {
+fn registering_twice_has_no_effect() -> cuprum::Result<()> {
     let before = registry::all().len();
     cuprum::register_all()?;
     assert_eq!(registry::all().len(), before);
@@ -34,7 +34,7 @@ fn registering_again_is_harmless() -> cuprum::Result<()> {
 }
 
 #[test]
-fn handles_cross_threads() {
+fn arrays_and_errors_are_send_and_sync() {
     fn check<T: Send + Sync>() {}
     check::<cuprum::NdArray>();
     check::<cuprum::Error>();

@@ -1,6 +1,8 @@
-//! Random calls from eight threads, each on a stream of its own and now and then on another's, with arrays that all of them share: every
-//! result is compared with the CPU's, and at the end memory is where it was. `CUPRUM_SOAK_SECONDS` (2 by default) says for how long, and
-//! `CUPRUM_SOAK_SEED` where the random numbers begin. Without a GPU the CPU is compared with itself, for a moment.
+//! Soak test: random calls from eight threads with shared arrays, each thread on its own stream and sometimes on another one.
+//! Every result is compared with the CPU's, and no memory may leak.
+//!
+//! `CUPRUM_SOAK_SECONDS` (default 2) sets the duration, `CUPRUM_SOAK_SEED` the random seed. Without a GPU the CPU is briefly
+//! compared with itself.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,9 +11,9 @@ use std::time::{Duration, Instant};
 use cuprum::{DType, Device, Graph, NdArray, Result, Stream, axis, concat, matmul, segment_sum, where_, with_accelerators, with_device};
 
 const THREADS: u64 = 8;
-/// Arrays that all threads use.
+/// Number of arrays that all threads use.
 const SHARED: usize = 24;
-/// Lengths of rows and columns: one, small and odd, of a warp, of several blocks.
+/// Lengths of rows and columns: 1, small and odd, a warp, several blocks.
 const EXTENTS: [usize; 8] = [1, 3, 17, 32, 100, 256, 1000, 4099];
 
 /// xorshift64.
@@ -26,7 +28,7 @@ impl Random {
         (self.0 % n as u64) as usize
     }
 
-    /// Small whole numbers: sums and products of them are exact in any order.
+    /// Returns a matrix of small integers, whose sums and products are exact in any order.
     fn array(&mut self, rows: usize, columns: usize) -> Result<NdArray> {
         let (scale, offset) = (1 + self.below(97), self.below(1000));
         let values: Vec<f32> = (0..rows * columns).map(|i| ((i * scale + offset) * 7919 % 17) as f32 - 8.0).collect();
@@ -44,8 +46,8 @@ impl Random {
 }
 
 cuprum::kernel! {
-    /// The same number, after a while: `steps` is even.
-    fn in_a_while<T: Float>(x: T, steps: i32) -> T {
+    /// Returns `x` after a delay proportional to `steps`, which is even.
+    fn delayed<T: Float>(x: T, steps: i32) -> T {
         let mut y = x;
         for _ in 0..steps {
             y = 0.5 - y;
@@ -54,7 +56,7 @@ cuprum::kernel! {
     }
 }
 
-/// A matrix of small whole numbers, on the device and on the host.
+/// A matrix of small integers, on the device and on the host.
 #[derive(Clone)]
 struct Pair {
     device: NdArray,
@@ -70,11 +72,11 @@ impl Pair {
     }
 }
 
-type Work = fn(&NdArray, &mut Random) -> Result<NdArray>;
+type RandomCall = fn(&NdArray, &mut Random) -> Result<NdArray>;
 
-/// What is called: name, and the work on a matrix, which draws the same numbers on either device. All exact, or compared with tolerance
-/// where the name ends in `~`.
-const WORKS: &[(&str, Work)] = &[
+/// Calls on a matrix: name and function, which draws the same random numbers on both devices. Results are exact, or compared
+/// with a tolerance if the name ends in `~`.
+const CALLS: &[(&str, RandomCall)] = &[
     ("map", |a, r| Ok((a * 2.0f32 + r.below(9) as f32).abs()? - a)),
     ("broadcast", |a, r| Ok(a + &r.array(1, a.shape()[1])? * &r.array(a.shape()[0], 1)?)),
     ("transposed", |a, r| Ok(&a.t()?.contiguous()? - r.below(5) as f32)),
@@ -99,7 +101,7 @@ const WORKS: &[(&str, Work)] = &[
     ("standardised ~", |a, _| Ok((a - &a.mean(axis(-1).keepdims())?) / &(a.std(axis(-1).keepdims())? + 1.0f32))),
     ("cumsum", |a, r| a.cumsum(r.below(2) as isize)),
     ("product", |a, r| matmul(a, &r.array(a.shape()[1], 33)?)),
-    ("product with itself", |a, _| matmul(a, &a.t()?)?.sum(0)),
+    ("product with its transpose", |a, _| matmul(a, &a.t()?)?.sum(0)),
     ("sort", |a, r| a.sort(r.below(2) as isize)),
     ("argsort", |a, _| a.argsort(-1)),
     ("nonzero", |a, _| a.greater(3.0f32)?.argwhere()),
@@ -128,7 +130,7 @@ const WORKS: &[(&str, Work)] = &[
     ("doubles", |a, _| (a.astype(DType::F64)? * 0.5).sum(-1)),
 ];
 
-/// Says where two results differ.
+/// Describes where two results differ, or returns `None` if they agree.
 fn difference(got: &NdArray, want: &NdArray, tolerance: f64) -> Result<Option<String>> {
     if (got.dtype(), got.shape()) != (want.dtype(), want.shape()) {
         return Ok(Some(format!("{} {:?}, not {} {:?}", got.dtype(), got.shape(), want.dtype(), want.shape())));
@@ -149,36 +151,36 @@ struct Soak {
     device: Device,
     streams: Vec<Stream>,
     shared: Mutex<Vec<Pair>>,
-    /// One number, for [`Soak::delay`].
+    /// One element, for [`Soak::delay`].
     one: NdArray,
     calls: AtomicU64,
 }
 
 impl Soak {
-    /// Now and then, lets what is queued on a stream next begin late: whoever does not wait for it is found out.
+    /// Sometimes queues a slow kernel on a stream, which exposes missing synchronization.
     fn delay(&self, random: &mut Random, stream: Stream) -> Result<()> {
         if random.below(6) > 0 || self.device == Device::CPU {
             return Ok(());
         }
         let longest = [1_000, 10_000, 100_000][random.below(3)];
         let steps = 2 * random.below(longest) as i32;
-        stream.scope(|| in_a_while(&self.one, steps)?.eval().map(|_| ()))
+        stream.scope(|| delayed(&self.one, steps)?.eval().map(|_| ()))
     }
 
-    /// One random call, compared.
+    /// Makes one random call and compares its result.
     fn step(&self, random: &mut Random, stream: Stream) -> Result<()> {
         self.delay(random, stream)?;
         let at = random.below(SHARED);
         let Pair { device, host } = self.shared.lock().unwrap()[at].clone();
-        let (name, work) = WORKS[random.below(WORKS.len())];
+        let (name, random_call) = CALLS[random.below(CALLS.len())];
         let mut same = random.clone();
         let before = random.0;
         let accelerators = [None, None, Some(""), Some("cub"), Some("cutensor")][random.below(5)];
         same.below(5);
-        let got = stream.scope(|| with_accelerators(accelerators, || work(&device, random).and_then(|r| r.eval().cloned()))?)?;
-        // What another thread puts in its place frees it while the call may still run.
+        let got = stream.scope(|| with_accelerators(accelerators, || random_call(&device, random).and_then(|r| r.eval().cloned()))?)?;
+        // Another thread may replace the shared array, which frees it while the call is still running.
         drop(device);
-        let want = with_device(Device::CPU, || work(&host, &mut same).and_then(|r| r.eval().cloned()))?;
+        let want = with_device(Device::CPU, || random_call(&host, &mut same).and_then(|r| r.eval().cloned()))?;
         let reader = self.streams[random.below(self.streams.len())];
         self.delay(random, reader)?;
         let tolerance = if name.ends_with('~') { 2e-5 } else { 0.0 };
@@ -194,37 +196,37 @@ impl Soak {
         Ok(())
     }
 
-    /// Something else than a call: a new shared array, a graph, memory given back.
-    fn aside(&self, random: &mut Random, stream: Stream) -> Result<()> {
+    /// Sometimes replaces a shared array, captures a graph, or releases cached memory.
+    fn maintain(&self, random: &mut Random, stream: Stream) -> Result<()> {
         match random.below(40) {
             0 => self.device.free_all(),
             1..=3 if self.device != Device::CPU => stream.scope(|| self.graph(random)),
             4..=12 => {
                 let new = stream.scope(|| Pair::new(random))?;
-                self.put(random, new)
+                self.replace_shared(random, new)
             }
             13..=25 => {
-                // From one that is there, without waiting: small whole numbers again.
+                // Computed from an existing array without synchronization; small integers again.
                 let at = random.below(SHARED);
                 let Pair { device, host } = self.shared.lock().unwrap()[at].clone();
                 let by = random.below(7) as f32;
                 let change = |a: &NdArray| (&(a * 3.0f32) - by).clip(-8.0f32, 8.0f32)?.eval().cloned();
                 let new = Pair { device: stream.scope(|| change(&device))?, host: with_device(Device::CPU, || change(&host))? };
-                self.put(random, new)
+                self.replace_shared(random, new)
             }
             26 => stream.synchronize(),
             _ => Ok(()),
         }
     }
 
-    fn put(&self, random: &mut Random, pair: Pair) -> Result<()> {
+    fn replace_shared(&self, random: &mut Random, pair: Pair) -> Result<()> {
         let at = random.below(SHARED);
         let old = std::mem::replace(&mut self.shared.lock().unwrap()[at], pair);
         drop(old);
         Ok(())
     }
 
-    /// A graph, launched a few times on this stream, with other values the second time.
+    /// Captures a graph and launches it three times on this stream, with new values each time.
     fn graph(&self, random: &mut Random) -> Result<()> {
         let n = [16, 64, 200][random.below(3)];
         let (x, y) = (random.array(n, n)?, random.array(n, n)?);
@@ -252,7 +254,7 @@ impl Soak {
                     with_device(self.device, || {
                         while Instant::now() < until {
                             let stream = if random.below(8) == 0 { self.streams[random.below(self.streams.len())] } else { own };
-                            let done = self.step(&mut random, stream).and_then(|()| self.aside(&mut random, stream));
+                            let done = self.step(&mut random, stream).and_then(|()| self.maintain(&mut random, stream));
                             done.unwrap_or_else(|e| panic!("thread {thread}: {e}"));
                         }
                     });
@@ -276,11 +278,11 @@ fn random_calls_from_many_threads_and_streams() -> Result<()> {
         let mut random = Random(seed | 1);
         let shared = (0..SHARED).map(|_| Pair::new(&mut random)).collect::<Result<Vec<_>>>()?;
         let soak = Soak { device, streams, shared: Mutex::new(shared), one: NdArray::ones(1, DType::F32)?, calls: AtomicU64::new(0) };
-        // Every stream has what it keeps (workspaces, counters), and most kernels are there, before memory is counted.
+        // Allocates the workspaces and counters of every stream and compiles most kernels before memory is measured.
         for stream in &soak.streams {
             stream.scope(|| -> Result<()> {
                 let a = NdArray::ones([1000, 1000], DType::F32)?;
-                // All that the orders reach: cuBLAS, cuTENSOR, CUB.
+                // The orders use cuBLAS, cuTENSOR and CUB.
                 ["", "cub", "cutensor"].iter().try_for_each(|order| {
                     let warm = || matmul(&a, &a)?.sum(())?.item().and_then(|_| a.sum(())?.item());
                     with_accelerators(*order, warm).and_then(|sum| sum).map(|_| ())
@@ -298,7 +300,7 @@ fn random_calls_from_many_threads_and_streams() -> Result<()> {
         let before = used()?;
         soak.run(seed + 1000, Instant::now() + Duration::from_secs_f64(seconds * 0.8));
         let after = used()?;
-        println!("{} calls compared; {after} bytes in use beside the shared arrays, {before} before", soak.calls.into_inner());
+        println!("{} calls compared; {after} bytes in use without the shared arrays, {before} before", soak.calls.into_inner());
         assert_eq!(after, before);
         Ok(())
     })

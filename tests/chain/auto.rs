@@ -1,5 +1,5 @@
-//! The order `auto`, over made-up accelerators of the CPU that differ in speed. Each test runs in a process of its own, with a
-//! cache folder of its own.
+//! The order `auto` with test accelerators of the CPU that differ in speed. Each test runs in a separate process with a
+//! separate cache folder.
 
 use cuprum::call;
 use std::path::Path;
@@ -20,17 +20,17 @@ use cuprum::{
 
 use crate::environment::in_child;
 
-/// Enough that the base takes longer than handing out an array that is there.
+/// Large enough that the base takes longer than returning a cached array.
 const LARGE: usize = 1 << 22;
 
-/// Calls that each made-up accelerator has served or failed at: slow, quick, failing.
+/// Number of calls that each test accelerator served or failed: slow, quick, failing.
 static RUNS: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
 
 fn runs() -> [usize; 3] {
     [0, 1, 2].map(|n| RUNS[n].load(Ordering::SeqCst))
 }
 
-/// Ones, made once, after some time. The result is that of the base, whoever computes it.
+/// Returns cached ones after `time`. They are the correct result, the same as that of the base.
 fn serve(call: &Call, number: usize, time: Duration) -> Result<Outcome> {
     static ONES: OnceLock<Arc<HostBuffer>> = OnceLock::new();
     RUNS[number].fetch_add(1, Ordering::SeqCst);
@@ -70,7 +70,7 @@ static FAILING: Accelerator = Accelerator {
     ..MADE_UP
 };
 
-/// Waits, and finds what an earlier call's index did, once.
+/// Reports the index error of an earlier asynchronous call, once.
 static FINDING: Accelerator = Accelerator {
     name: "finding",
     rank: -6,
@@ -90,7 +90,7 @@ fn set_up(accelerators: &[&'static Accelerator]) {
     set_accelerators("auto").unwrap();
 }
 
-/// One call; its result is checked.
+/// Makes one call, checks its result, and returns its record.
 fn call(size: usize) -> Record {
     let ones = NdArray::ones(size, DType::U16).unwrap().eval().unwrap().clone();
     let (product, calls) = explain(|| ones.cumprod(0).unwrap());
@@ -98,7 +98,7 @@ fn call(size: usize) -> Record {
     calls.into_iter().next_back().unwrap()
 }
 
-/// Enough calls to find a winner; the record of the last.
+/// Makes enough calls to find a winner, and returns the record of the last one.
 fn settled(size: usize) -> Record {
     (0..12).for_each(|_| drop(call(size)));
     call(size)
@@ -108,7 +108,7 @@ fn chosen(record: &Record) -> &str {
     record.chosen.as_deref().unwrap_or_default()
 }
 
-/// Runs a child test with an own cache folder.
+/// Runs a child test with `folder` as its cache folder.
 fn passes(test: &str, folder: &Path, variables: &[(&str, &str)]) {
     let folder = folder.to_str().unwrap();
     let variables = [variables, &[("CUPRUM_CACHE_DIR", folder)]].concat();
@@ -117,7 +117,7 @@ fn passes(test: &str, folder: &Path, variables: &[(&str, &str)]) {
     assert!(output.status.success(), "{test}:\n{}{}", text(&output.stdout), text(&output.stderr));
 }
 
-/// A test whose body runs in a process of its own with an empty cache folder.
+/// Declares a test whose body runs in a separate process with an empty cache folder.
 macro_rules! in_own_process {
     (fn $name:ident as $child:ident $body:block) => {
         #[test]
@@ -132,12 +132,12 @@ macro_rules! in_own_process {
 }
 
 #[test]
-fn the_fastest_serves_and_is_remembered() {
+fn the_fastest_accelerator_serves_and_is_remembered() {
     let folder = tempfile::tempdir().unwrap();
     passes("child_measures", folder.path(), &[]);
     passes("child_remembers", folder.path(), &[]);
     passes("child_measures", folder.path(), &[("VERSION", "2")]);
-    // A file that was cut short or damaged costs measuring again, and nothing else.
+    // A truncated or damaged file only causes new measurements.
     for file in std::fs::read_dir(folder.path().join("tuning")).unwrap() {
         std::fs::write(file.unwrap().path(), "cuprum tuning, format 1\n0123\tqu").unwrap();
     }
@@ -154,7 +154,7 @@ fn child_measures() {
     assert!(chosen(&last).starts_with("quick, measured fastest (quick "), "{last}");
     assert!(chosen(&last).contains("slow 2"), "the time of slow, 20 ms, is shown: {last}");
     assert!(runs()[0] <= 2, "one run untimed and one timed");
-    // Another size class is another signature, of which quick declines the call and the base wins.
+    // Another size class is another signature. There quick declines the call and the base wins.
     let small = settled(1000);
     assert_eq!(small.served_by, Some("cpu"), "{small}");
     let listed: Vec<_> = tuning::entries().unwrap().into_iter().flat_map(|l| l.entries).map(|e| e.winner).collect();
@@ -172,7 +172,7 @@ fn child_remembers() {
 }
 
 in_own_process! {
-    fn of_a_thousand_calls_few_are_served_by_others as child_counts {
+    fn few_of_a_thousand_calls_are_trials as child_counts {
         set_up(&[&SLOW, &QUICK, &FOURTH]);
         for _ in 0..1000 {
             call(1000);
@@ -183,7 +183,7 @@ in_own_process! {
 }
 
 in_own_process! {
-    fn who_fails_on_trial_is_out as child_survives_a_failure {
+    fn an_accelerator_that_fails_a_trial_is_excluded as child_survives_a_failure {
         set_up(&[&SLOW, &FAILING]);
         let first = call(1000);
         assert_eq!(first.declined, [("failing", "failed: [cumprod] failing failed: always".to_string())]);
@@ -219,16 +219,16 @@ static DECLINING_IT: Accelerator = Accelerator {
 };
 
 in_own_process! {
-    fn an_error_of_data_is_told_whoever_is_on_trial as child_tells_of_data {
+    fn an_error_of_the_input_during_a_trial_is_returned as child_returns_the_input_error {
         set_up(&[&FINDING]);
         let error = NdArray::ones(1000, DType::U16).unwrap().cumprod(0).err().unwrap();
         assert_eq!(error.to_string(), "[take] index 9 is out of bounds for axis 0 with size 3");
-        assert_eq!(call(1000).served_by, Some("finding"), "it is not out");
+        assert_eq!(call(1000).served_by, Some("finding"), "it is not excluded");
     }
 }
 
 in_own_process! {
-    fn a_failure_on_trial_is_told_if_nobody_else_serves as child_tells_the_failure {
+    fn a_failed_trial_is_returned_if_no_other_accelerator_serves as child_returns_the_failure {
         set_up(&[&FAILING_AT_IT, &DECLINING_IT]);
         let outputs = [OutputSpec::contiguous(DType::U16, &[1]).unwrap()];
         let device = Device::CPU;
@@ -240,7 +240,7 @@ in_own_process! {
 }
 
 in_own_process! {
-    fn who_alone_takes_a_call_is_remembered_by_the_process as child_asks_once {
+    fn the_only_candidate_is_remembered_by_the_process as child_tries_once {
         set_up(&[&QUICK]);
         assert_eq!(chosen(&settled(1000)), "cpu, the only candidate");
         let elsewhere = std::thread::spawn(|| call(1000)).join().unwrap();
@@ -292,7 +292,7 @@ fn child_refuses_its_file() {
     assert_eq!(ones.cumprod(0).unwrap_err().to_string(), text);
 }
 
-/// Measures two ways of its own, once, and then follows what it kept.
+/// Measures two algorithms once, stores the winner, and then follows the stored choice.
 static CHOOSING: Accelerator = Accelerator {
     name: "choosing",
     kernels: &[kernel(|call| {
@@ -340,7 +340,7 @@ fn child_follows_what_was_kept() {
     assert_eq!(ones.cumprod(0).unwrap_err().to_string(), "[cumprod] first was slower");
 }
 
-/// Processes that keep winners at the same time, and how many each.
+/// Processes that store winners at the same time, and the number of winners of each.
 const KEEPERS: [&str; 3] = ["one", "two", "three"];
 const KEPT: usize = 60;
 

@@ -1,4 +1,4 @@
-//! A made-up device that has memory and nothing else: errors that list everyone, and the policy on computing on the host.
+//! A test device with memory and no kernels: errors that list all accelerators, and the policy on computing on the host.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ use cuprum::{
 };
 
 use crate::environment::in_child;
-use crate::made_up::{process_order, set_up};
+use crate::test_accelerators::{process_order, set_up};
 
 /// Memory of the device.
 struct ToyBuffer(HostBuffer, Device);
@@ -35,7 +35,7 @@ impl Buffer for ToyBuffer {
     }
 }
 
-/// The toy works while it is called, so an event is reached when it is recorded.
+/// The toy device is synchronous, so an event is complete when it is recorded.
 struct ToyEvent(Instant);
 
 impl DeviceEvent for ToyEvent {
@@ -84,7 +84,7 @@ impl DeviceDriver for ToyDriver {
     }
 }
 
-/// Captures that were given up.
+/// Number of abandoned captures.
 pub static ABANDONED: AtomicUsize = AtomicUsize::new(0);
 
 /// A graph whose second launch fails.
@@ -102,7 +102,7 @@ impl DeviceGraph for ToyGraph {
     }
 }
 
-/// The device itself: two of them, without a single kernel.
+/// The base accelerator of two toy devices. It has no kernels.
 static TOY: Accelerator = Accelerator {
     name: "toy",
     device: "toy",
@@ -113,7 +113,7 @@ static TOY: Accelerator = Accelerator {
     base: Some(Provider { count: || 2, is_ready: |_| true, open: |device| Ok(Box::new(ToyDriver(device))) }),
 };
 
-/// A device that is known, and not there.
+/// A registered device that is not available.
 static SHELVED: Accelerator = Accelerator {
     name: "shelved",
     device: "shelved",
@@ -122,7 +122,7 @@ static SHELVED: Accelerator = Accelerator {
     ..TOY
 };
 
-/// A device that is used before it is registered. The second of its kind is not ready.
+/// A device that is used before it is registered. The second device of its kind is not ready.
 static TARDY: Accelerator = Accelerator {
     name: "tardy",
     device: "tardy",
@@ -137,7 +137,7 @@ static TARDY: Accelerator = Accelerator {
     ..TOY
 };
 
-/// An accelerator of the toy that takes nothing, for two reasons.
+/// An accelerator of the toy device that declines every call, for two reasons.
 static SPRING: Accelerator = Accelerator {
     name: "spring",
     device: "toy",
@@ -151,10 +151,10 @@ static SPRING: Accelerator = Accelerator {
     base: None,
 };
 
-/// What a call of the kiln takes.
+/// Duration of a call of the accelerator `kiln`.
 pub const BAKING: Duration = Duration::from_millis(10);
 
-/// An accelerator of the toy that compiles first, and gives zeros.
+/// An accelerator of the toy device that compiles before it runs, and returns zeros.
 static KILN: Accelerator = Accelerator {
     name: "kiln",
     summary: "compiles",
@@ -186,7 +186,7 @@ pub fn on_toy(values: &[f64]) -> NdArray {
 }
 
 #[test]
-fn arrays_go_there_and_come_back() {
+fn arrays_are_copied_to_and_from_a_device() {
     let a = on_toy(&[1.0, 4.0, 9.0]);
     assert_eq!(a.device().to_string(), "toy:0");
     assert_eq!(a.to_vec::<f64>().unwrap(), [1.0, 4.0, 9.0]);
@@ -199,9 +199,9 @@ fn arrays_go_there_and_come_back() {
     assert!(Device::parse("marble").unwrap_err().to_string().contains("is not a device"));
 }
 
-/// As after a kernel of the device that writes bools its own way.
+/// A kernel of a device may write any nonzero byte as true.
 #[test]
-fn other_bytes_than_0_are_true_when_they_come_back() {
+fn nonzero_bytes_are_true_on_the_host() {
     let memory = Arc::new(ToyBuffer(HostBuffer::from_bytes(&[0, 1, 2, 255]).unwrap(), toy()));
     let there = NdArray::from(StoredArray::new(DType::Bool, Layout::contiguous(&[4]).unwrap(), memory).unwrap());
     let want = [false, true, true, true];
@@ -223,7 +223,7 @@ fn views_need_no_kernel() {
 }
 
 #[test]
-fn when_all_decline_the_error_lists_everyone_with_a_reason() {
+fn when_all_decline_the_error_lists_every_accelerator_with_its_reason() {
     let a = on_toy(&[1.0, 4.0, 9.0]);
     let (error, records) = explain(|| a.sqrt().unwrap().to_vec::<f64>().unwrap_err());
     let text = error.to_string();
@@ -233,12 +233,12 @@ fn when_all_decline_the_error_lists_everyone_with_a_reason() {
     let Error::Unsupported { op, dtypes, shapes, device, tried } = error else { panic!("{text}") };
     assert_eq!((op, &dtypes[..], &shapes[..], device), ("sqrt", &[DType::F64][..], &[vec![3]][..], toy()));
     assert_eq!(tried.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["spring", "spring", "toy"]);
-    // Without anybody listening the reasons are the same.
+    // The reasons are the same outside `explain`.
     assert_eq!(a.sqrt().unwrap().to_vec::<f64>().unwrap_err().to_string(), text);
 }
 
 #[test]
-fn a_call_that_nobody_else_takes_waits() {
+fn a_call_waits_for_compilation_if_no_other_accelerator_takes_it() {
     let _turn = process_order();
     let (a, usual) = (on_toy(&[1.0, 4.0, 9.0]), settings::compile().unwrap());
     let (sums, records) = explain(|| a.cumsum(0).unwrap());
@@ -248,7 +248,7 @@ fn a_call_that_nobody_else_takes_waits() {
 }
 
 #[test]
-fn a_device_without_kernels_of_the_family_is_told_so() {
+fn the_error_says_that_a_device_has_no_kernels_of_the_family() {
     let a = on_toy(&[1.0, 4.0, 9.0]);
     let alone = with_accelerators("", || a.sqrt().unwrap().to_vec::<f64>().unwrap_err().to_string()).unwrap();
     assert_eq!(alone, "[sqrt] no accelerator of toy:0 takes float64 (3,)\n  toy: has no Map kernels");
@@ -257,7 +257,7 @@ fn a_device_without_kernels_of_the_family_is_told_so() {
 }
 
 #[test]
-fn a_device_that_is_not_there_is_told_so() {
+fn a_missing_device_is_an_error_with_the_reason() {
     toy();
     let ones = |device| with_device(device, || NdArray::ones([2], DType::F64)).err().map(|e| e.to_string()).unwrap();
     let ghost = Device::new(DeviceKind::intern("ghost").unwrap(), 0);
@@ -282,7 +282,7 @@ fn a_conversion_that_every_kernel_declines_is_an_error() {
     let text = a.astype(DType::I32).and_then(|i| i.to_vec::<i32>()).unwrap_err().to_string();
     assert!(text.starts_with("[astype] no accelerator of toy:0 takes float64 (3,)"), "{text}");
     assert!(text.contains("spring: not wound up for astype"), "{text}");
-    // Neither does a body over other operations go round in circles when the conversion of its arguments is declined.
+    // A composite ends with an error too if the conversion of its arguments is declined.
     let clipped = elementwise(CLIP, &[(&a).into(), 2.into(), 5.into()]).and_then(|c| c.astype(DType::I32)?.to_vec::<i32>());
     assert!(matches!(clipped, Err(Error::Unsupported { op: "astype", .. })), "{clipped:?}");
     let rounded = with_accelerators("", || a.round(1).and_then(|r| r.to_bytes())).unwrap();
@@ -290,26 +290,26 @@ fn a_conversion_that_every_kernel_declines_is_an_error() {
 }
 
 #[test]
-fn arrays_of_two_devices_do_not_mix() {
+fn arrays_of_different_devices_are_an_error() {
     let (a, b) = (on_toy(&[1.0]), with_device(Device::CPU, || NdArray::from_slice(&[1.0])).unwrap());
     let text = cuprum::add(&a, &b).err().map(|e| e.to_string()).unwrap();
     assert_eq!(text, "[add] arrays are on toy:0 and cpu; use to_device");
 }
 
 #[test]
-fn the_policy_may_allow_the_host() {
+fn host_fallback_can_be_allowed() {
     let output = in_child("devices::child_computes_on_the_host", &[("CUPRUM_HOST_FALLBACK", "allow")]);
     assert!(output.status.success(), "{output:?}");
 }
 
 #[test]
-fn the_policy_may_warn() {
+fn host_fallback_can_warn() {
     let output = in_child("devices::child_computes_on_the_host", &[("CUPRUM_HOST_FALLBACK", "WARN"), ("WANT_WARNING", "1")]);
     assert!(output.status.success(), "{output:?}");
 }
 
 #[test]
-fn a_policy_that_means_nothing_is_an_error() {
+fn an_unknown_host_fallback_policy_is_an_error() {
     let output = in_child("devices::child_has_a_bad_policy", &[("CUPRUM_HOST_FALLBACK", "perhaps")]);
     assert!(output.status.success(), "{output:?}");
 }

@@ -1,4 +1,4 @@
-//! Environment variables, each in a process of its own: they are read once.
+//! Environment variables. Each test runs in a separate process, since variables are read once.
 
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cuprum::{fusion_enabled, settings};
 
-use crate::made_up::{first_element, ones, set_up};
+use crate::test_accelerators::{first_element, ones, set_up};
 
-/// Runs an ignored test of this program under some variables.
+/// Runs an ignored test of this program in a child process with the given environment variables.
 pub fn in_child(test: &str, variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--ignored", "--nocapture"]);
@@ -21,7 +21,7 @@ pub fn in_child(test: &str, variables: &[(&str, &str)]) -> Output {
     output
 }
 
-/// Counts warnings of this process from here on.
+/// Counts the warnings of this process from now on.
 pub fn count_warnings() -> Arc<AtomicUsize> {
     struct Counter(Arc<AtomicUsize>);
     impl tracing::Subscriber for Counter {
@@ -73,7 +73,7 @@ fn an_unknown_name_in_the_environment_fails_every_call() {
 #[test]
 #[ignore = "run by the test above, in a process of its own"]
 fn child_has_an_unknown_accelerator() {
-    // Even making an array of ones needs a kernel.
+    // `ones` needs a kernel.
     cuprum::Device::set_default(cuprum::Device::CPU).unwrap();
     let text = cuprum::NdArray::ones([4], cuprum::DType::U16).err().unwrap().to_string();
     assert!(text.starts_with("CUPRUM_ACCELERATORS: unknown accelerator 'alpha'; known: "), "{text}");
@@ -82,7 +82,7 @@ fn child_has_an_unknown_accelerator() {
     let text = cuprum::NdArray::ones([4], cuprum::DType::U16).err().unwrap().to_string();
     assert!(text.starts_with("CUPRUM_ACCELERATORS: unknown accelerator 'alhpa'; known: "), "now alpha is there: {text}");
     cuprum::set_accelerators("alpha").unwrap();
-    assert_eq!(first_element(&ones(&[4]).cumprod(0).unwrap()).unwrap(), 11, "a setter goes before the environment");
+    assert_eq!(first_element(&ones(&[4]).cumprod(0).unwrap()).unwrap(), 11, "a setter overrides the environment");
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn child_fuses() {
 }
 
 #[test]
-fn settings_that_mean_nothing_are_found_at_the_start() {
+fn check_finds_invalid_settings() {
     for (variable, value) in [
         ("CUPRUM_FUSION", "maybe"),
         ("CUPRUM_NUM_THREADS", "0"),

@@ -1,4 +1,4 @@
-//! Graphs as core sees them, of a made-up device: what a capture leaves behind when it ends, fails or panics.
+//! Graph capture on the toy device: state after a capture ends, fails or panics.
 
 use std::sync::atomic::Ordering;
 
@@ -8,7 +8,7 @@ use cuprum::{Error, Graph, NdArray, Result, explain};
 use crate::devices::{ABANDONED, on_toy, toy};
 
 #[test]
-fn a_capture_has_a_stream_of_its_own_and_is_launched_once() {
+fn a_capture_uses_a_separate_stream_and_is_launched_once() {
     let is_capturing = || Stream::current(toy()).is_capturing();
     let work = || {
         assert!(is_capturing());
@@ -26,14 +26,14 @@ fn a_capture_has_a_stream_of_its_own_and_is_launched_once() {
 }
 
 #[test]
-fn what_is_not_the_graphs_is_not_updated() {
+fn an_array_that_the_graph_does_not_read_cannot_be_updated() {
     let (graph, ()) = Graph::capture_on(toy(), || Ok(())).unwrap();
     let text = graph.update(&on_toy(&[1.0]), &on_toy(&[2.0])).unwrap_err().to_string();
     assert!(text.contains("does not read the array to update"), "{text}");
 }
 
 #[test]
-fn a_capture_that_comes_to_nothing_is_given_up() {
+fn a_failed_capture_is_abandoned() {
     let device = toy();
     let given_up = |work: &dyn Fn() -> Result<()>| {
         let before = ABANDONED.load(Ordering::SeqCst);
@@ -49,7 +49,7 @@ fn a_capture_that_comes_to_nothing_is_given_up() {
     let (graph, ()) = Graph::capture_on(device, || Ok(())).unwrap();
     let launched = given_up(&|| graph.launch());
     assert!(launched.is_some_and(|text| text.contains("cannot be launched or updated while another is captured")));
-    // What the closure returns is evaluated in the capture, and fails there.
+    // The returned array is evaluated within the capture, and fails there.
     let before = ABANDONED.load(Ordering::SeqCst);
     let deferred = Graph::capture_on(device, || -> Result<NdArray> { on_toy(&[4.0]).sqrt() });
     assert!(matches!(deferred, Err(Error::Unsupported { .. })), "{deferred:?}");

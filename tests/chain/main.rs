@@ -1,15 +1,15 @@
-//! The chain, tested with made-up accelerators: who is asked, in which order, what is told, and what happens when all decline.
+//! Tests of dispatch with test accelerators: their order, the records of calls, and errors when all decline.
 
-mod answers;
 mod auto;
 mod devices;
 mod environment;
+mod fused_take;
 mod graphs;
-mod made_up;
+mod kernel_macro;
+mod op_table;
 mod order;
-mod own_kernels;
 mod profiler;
+mod records;
 mod registration;
-mod table;
-mod takes;
+mod test_accelerators;
 mod third_party_op;

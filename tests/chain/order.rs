@@ -1,13 +1,13 @@
-//! Who is asked first: by rank, by name, by the order that a scope, the process or the environment gives.
+//! Order of accelerators: by rank and name, or as set for a scope, the process or the environment.
 
 use std::sync::{Arc, Barrier};
 
 use cuprum::{registry, set_accelerators, with_accelerators};
 
-use crate::made_up::{GHOST_PROBES, ask, first_element, ones, process_order, set_up};
+use crate::test_accelerators::{GHOST_PROBES, first_element, ones, process_order, run_under, set_up};
 
 fn served(order: &str, shape: &[usize]) -> u64 {
-    ask(order, shape).0.unwrap()
+    run_under(order, shape).0.unwrap()
 }
 
 #[test]
@@ -34,11 +34,11 @@ fn a_named_order_is_followed_and_the_base_takes_the_rest() {
 }
 
 #[test]
-fn names_are_trimmed_and_of_any_case_and_count_once() {
+fn names_are_trimmed_case_insensitive_and_deduplicated() {
     assert_eq!(served("  BETA ,Alpha", &[4]), 12);
     assert_eq!(served("beta,,alpha,", &[4]), 12);
     assert_eq!(served("alpha,beta,alpha,ALPHA", &[4]), 11);
-    let (_, records) = ask("alpha,beta,alpha,beta,alpha", &[20, 2]);
+    let (_, records) = run_under("alpha,beta,alpha,beta,alpha", &[20, 2]);
     let declined: Vec<_> = records[0].declined.iter().map(|(name, _)| *name).collect();
     assert_eq!(declined, ["alpha", "beta", "beta"], "once for each kernel");
 }
@@ -57,7 +57,7 @@ fn an_unknown_name_is_an_error_that_lists_the_known_ones() {
 }
 
 #[test]
-fn missing_accelerators_are_passed_over_and_asked_once() {
+fn missing_accelerators_are_skipped_and_probed_once() {
     assert_eq!(served("ghost,jumpy,beta", &[4]), 12);
     assert_eq!(served("jumpy", &[4]), 1);
     assert_eq!(served("ghost", &[4]), 1);
@@ -85,14 +85,14 @@ fn scopes_nest_and_end() {
         assert!(panicked.is_err());
         assert_eq!(value(), 12, "a panic ends its scope");
         let inherited = std::thread::scope(|s| s.spawn(|| with_accelerators("", value)).join().unwrap().unwrap());
-        assert_eq!(inherited, 1, "a scope is its thread's alone");
+        assert_eq!(inherited, 1, "a scope is thread-local");
         assert_eq!(value(), 12);
     })
     .unwrap();
 }
 
 #[test]
-fn threads_have_orders_of_their_own() {
+fn scopes_are_thread_local() {
     set_up();
     let orders = [("alpha", 11), ("beta", 12), ("gamma", 13), ("", 1), ("ghost,gamma", 13), ("gamma,alpha", 13)];
     let together = Arc::new(Barrier::new(orders.len()));
@@ -100,7 +100,7 @@ fn threads_have_orders_of_their_own() {
         let together = together.clone();
         std::thread::spawn(move || {
             let a = ones(&[4]);
-            // No assertion in here: a thread that panics would leave the others waiting.
+            // No assertions here: a panicking thread would block the others at the barrier.
             let values: Vec<_> = (0..50)
                 .map(|_| {
                     together.wait();
@@ -122,7 +122,7 @@ fn threads_have_orders_of_their_own() {
 }
 
 #[test]
-fn the_process_has_an_order_that_every_thread_sees() {
+fn the_order_of_the_process_applies_to_every_thread() {
     let _turn = process_order();
     let elsewhere = || std::thread::spawn(|| first_element(&ones(&[4]).cumprod(0).unwrap()).unwrap()).join().unwrap();
     let here = || first_element(&ones(&[4]).cumprod(0).unwrap()).unwrap();
@@ -134,8 +134,8 @@ fn the_process_has_an_order_that_every_thread_sees() {
     set_accelerators(["beta", "gamma"]).unwrap();
     assert_eq!((here(), elsewhere()), (12, 12));
     assert!(set_accelerators("beta,nobody").is_err());
-    assert_eq!(here(), 12, "a refused order changes nothing");
-    assert_eq!(with_accelerators("gamma", here).unwrap(), 13, "a scope goes before the process");
+    assert_eq!(here(), 12, "an invalid order changes nothing");
+    assert_eq!(with_accelerators("gamma", here).unwrap(), 13, "a scope overrides the process");
     set_accelerators("").unwrap();
     assert_eq!((here(), elsewhere()), (1, 1));
     set_accelerators(None).unwrap();

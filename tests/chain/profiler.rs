@@ -1,4 +1,4 @@
-//! Traces and benchmarks of whole programs.
+//! Traces and benchmarks.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn traced(test: &str, variables: &[(&str, &str)]) -> Vec<Value> {
     serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"))
 }
 
-/// Bars of this name.
+/// Returns the complete events ("X") with this name.
 fn bars<'a>(events: &'a [Value], name: &str) -> Vec<&'a Value> {
     events.iter().filter(|e| e["ph"] == "X" && e["name"] == name).collect()
 }
@@ -62,12 +62,12 @@ fn child_traces() {
         sum();
     };
     std::thread::scope(|scope| scope.spawn(work).join().unwrap());
-    // What this thread has begun is written at its end.
+    // The trace is written when the process ends.
     assert!(trace::is_on());
 }
 
 #[test]
-fn calls_of_a_device_are_bars_of_its_own() {
+fn calls_on_a_device_have_separate_device_events() {
     let events = traced("child_traces_a_device", &[]);
     let process = |e: &Value| e["pid"].as_u64().unwrap();
     let named: Vec<_> =
@@ -81,7 +81,7 @@ fn calls_of_a_device_are_bars_of_its_own() {
         let ((begin, end), (device_begin, device_end)) = (span(host), span(device));
         let baking = BAKING.as_secs_f64() * 1e6;
         assert!((baking..1.5 * baking + 5e3).contains(&(device_end - device_begin)), "{device}");
-        // Both clocks are one here; the anchor is read a little after its event.
+        // Host and toy device share a clock. The anchor is read shortly after its event.
         assert!((device_begin - begin).abs() < 2e3 && (device_end - end).abs() < 2e3, "{host} {device}");
     }
 }
@@ -96,7 +96,7 @@ fn child_traces_a_device() {
     toy().synchronize().unwrap();
 }
 
-/// A kernel that a backend launches for the user: twice `a`, or an error.
+/// Simulates a user-requested kernel launch, which returns twice `a` or fails.
 fn launched(a: &NdArray, fails: bool) -> Result<f64> {
     let launch = KernelLaunch { kernel: "twice".into(), grid: [2, 1, 1], block: [128, 1, 1] };
     let describe = || Record::of_launch("ToyKernel", "toy", a.device(), launch, [a]);
@@ -107,7 +107,7 @@ fn launched(a: &NdArray, fails: bool) -> Result<f64> {
 }
 
 #[test]
-fn kernels_beside_the_chain_are_told_of() {
+fn explain_records_user_requested_launches() {
     let a = on_toy(&[1.0, 2.0]);
     let ((done, failed), records) = explain(|| (launched(&a, false), launched(&a, true)));
     assert_eq!((done.unwrap(), failed.unwrap_err().to_string().as_str()), (2.0, "[ToyKernel] it broke"));
@@ -120,7 +120,7 @@ fn kernels_beside_the_chain_are_told_of() {
 }
 
 #[test]
-fn kernels_beside_the_chain_are_traced() {
+fn user_requested_launches_are_traced() {
     let events = traced("child_traces_its_own", &[]);
     let all = bars(&events, "twice");
     let (on_host, on_device): (Vec<_>, Vec<_>) = all.into_iter().partition(|e| e["pid"] == 0);
@@ -141,7 +141,7 @@ fn child_traces_its_own() {
 }
 
 #[test]
-fn calls_that_find_no_order_are_traced() {
+fn calls_under_an_invalid_order_are_traced() {
     let events = traced("child_finds_no_order", &[("CUPRUM_ACCELERATORS", "nobody")]);
     let [sum] = bars(&events, "sum")[..] else { panic!("one sum") };
     assert!(sum["args"]["error"].as_str().unwrap().contains("unknown accelerator 'nobody'"), "{sum}");
@@ -155,7 +155,7 @@ fn child_finds_no_order() {
 }
 
 #[test]
-fn a_trace_that_cannot_be_written_is_told() {
+fn an_unwritable_trace_file_is_an_error() {
     let output = in_child("profiler::child_checks", &[("CUPRUM_TRACE", "/no/such/folder/trace.json")]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
@@ -170,7 +170,7 @@ fn child_checks() {
 }
 
 #[test]
-fn a_benchmark_counts_what_it_says() {
+fn a_benchmark_counts_its_calls() {
     let mut calls = 0;
     let effort = Effort { warmup: 3, repeat: 5, max_seconds: 60.0 };
     let (last, times) = benchmark_on(&[Device::CPU], effort, || {

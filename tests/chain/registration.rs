@@ -1,9 +1,9 @@
-//! What may be registered.
+//! Registration of accelerators: names, duplicates and bases.
 
 use cuprum::registry::Provider;
 use cuprum::{Accelerator, Availability, Error, register, registry};
 
-use crate::made_up::{ALPHA, process_order, set_up};
+use crate::test_accelerators::{ALPHA, process_order, set_up};
 
 fn made(name: &'static str) -> &'static Accelerator {
     Box::leak(Box::new(Accelerator {
@@ -18,7 +18,7 @@ fn made(name: &'static str) -> &'static Accelerator {
 }
 
 #[test]
-fn the_same_again_is_fine() {
+fn registering_an_accelerator_twice_has_no_effect() {
     set_up();
     let before = registry::all().len();
     register(&ALPHA).unwrap();
@@ -27,7 +27,7 @@ fn the_same_again_is_fine() {
 }
 
 #[test]
-fn another_of_the_same_name_is_refused() {
+fn a_second_accelerator_of_the_same_name_is_an_error() {
     set_up();
     let error = register(made("alpha")).unwrap_err();
     assert!(matches!(error, Error::Setting { .. }));
@@ -35,11 +35,11 @@ fn another_of_the_same_name_is_refused() {
     assert!(text.contains("two accelerators are named 'alpha'"), "{text}");
     assert!(text.contains("short arrays") && text.contains("another one"), "{text}");
     assert_eq!(registry::all().iter().find(|a| a.name == "alpha").unwrap().summary, "short arrays");
-    assert!(register(made("cpu")).is_err(), "nor may it have the name of a base");
+    assert!(register(made("cpu")).is_err(), "the name of a base is taken too");
 }
 
 #[test]
-fn names_that_no_list_could_hold_are_refused() {
+fn invalid_names_are_errors() {
     for name in ["", "Upper", "two words", "a,b", "auto"] {
         let text = register(made(name)).unwrap_err().to_string();
         assert!(text.contains("is not a name"), "{text}");
@@ -65,7 +65,7 @@ fn a_device_has_one_base() {
 }
 
 #[test]
-fn a_late_one_joins_the_chains() {
+fn a_late_registration_joins_the_chain() {
     let _turn = process_order();
     let places = || registry::status().unwrap().iter().find(|s| s.accelerator.name == "late").map(|s| s.position);
     assert_eq!(places(), None);

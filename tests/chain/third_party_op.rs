@@ -1,4 +1,4 @@
-//! An operation of another crate: a row of its own, with a composite body that every device can run.
+//! Operations defined by another crate, with a composite that every device can run.
 
 use cuprum::core::expr::elementwise;
 use cuprum::core::op::{Cost, OpDef, TypeRule};
@@ -29,7 +29,7 @@ fn values() -> NdArray {
 }
 
 #[test]
-fn its_composite_body_serves() {
+fn the_composite_runs() {
     let (doubled, records) = explain(|| apply(&DOUBLED, &values()).unwrap().to_vec::<f32>().unwrap());
     assert_eq!(doubled, [2.0, 4.0, 6.0]);
     let told: Vec<_> = records.iter().map(|r| (r.op, r.served_by)).collect();
@@ -37,7 +37,7 @@ fn its_composite_body_serves() {
 }
 
 #[test]
-fn it_may_stand_in_the_middle_of_an_expression() {
+fn the_composite_runs_within_an_expression() {
     let fused = (apply(&DOUBLED, &(&values() + 1)).unwrap() * 10).sum(()).unwrap();
     assert_eq!(fused.item().unwrap(), 180.0.into());
     let root = apply(&DOUBLED, &values()).unwrap().sqrt().unwrap();
@@ -45,7 +45,7 @@ fn it_may_stand_in_the_middle_of_an_expression() {
 }
 
 #[test]
-fn its_body_is_given_every_argument() {
+fn the_composite_receives_every_argument() {
     // The same array twice, a row that broadcasts, and a scalar.
     let (a, row) = (values().broadcast_to([2, 3]).unwrap(), values().index(cuprum::s![..1]).unwrap());
     let sum = |y: &NdArray, by: Operand| elementwise(Op(&SCALED_SUM), &[(&a).into(), y.into(), by]).unwrap().to_vec::<f32>().unwrap();
@@ -55,7 +55,7 @@ fn its_body_is_given_every_argument() {
 }
 
 #[test]
-fn without_a_body_and_without_a_kernel_it_is_unsupported() {
+fn an_operation_without_composite_and_kernel_is_unsupported() {
     let error = apply(&UNKNOWN, &values()).unwrap().to_vec::<f32>().unwrap_err();
     assert!(matches!(&error, Error::Unsupported { op: "unknown", .. }), "{error}");
 }

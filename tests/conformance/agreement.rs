@@ -1,4 +1,4 @@
-//! The number of threads may not change a bit of a result.
+//! Checks that results are bitwise identical for any number of threads.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -6,12 +6,12 @@ use std::hash::{Hash, Hasher};
 
 use crate::settings::Setting;
 
-/// Results so far, by number of the check: under which setting, and the hash of the bytes.
+/// Results so far by index of the check: the setting and the hash of the bytes.
 #[derive(Default)]
 pub struct Agreement(HashMap<usize, Vec<(Setting, u64)>>);
 
 impl Agreement {
-    /// Compares a result with the one under the same setting but another number of threads, if that has been seen.
+    /// Compares a result with an earlier one under the same setting with another number of threads.
     pub fn compare(&mut self, number: usize, setting: &Setting, bytes: Option<Vec<u8>>) -> Result<(), String> {
         let (Some(bytes), Some(_)) = (bytes, setting.threads) else { return Ok(()) };
         let mut hasher = DefaultHasher::new();

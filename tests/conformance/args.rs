@@ -1,4 +1,4 @@
-//! Arguments of the program.
+//! Command line of the program.
 
 use std::num::NonZeroUsize;
 
@@ -14,14 +14,14 @@ usage: conformance [OPTIONS] [TEXT...]
   --verbose             every failure under every setting, not the first of each case
   --list                names the cases and settings, and runs nothing";
 
-/// What was asked for.
+/// The parsed command line.
 #[derive(Default)]
 pub struct Args {
     pub accelerators: Option<String>,
     pub device: Option<String>,
-    /// How many processes share the cases; `None` runs them in this one.
+    /// Number of processes that share the cases. `None` runs all cases in this process.
     pub jobs: Option<NonZeroUsize>,
-    /// The share of this process, if another one started it for that.
+    /// The shard of this process, if `shards::run` started it.
     pub shard: Option<Shard>,
     pub quick: bool,
     pub verbose: bool,
@@ -30,7 +30,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Reads them; what `cargo test` passes to every test program is understood or ignored.
+    /// Parses the arguments. The arguments that `cargo test` passes to every test program are accepted or ignored.
     pub fn read(mut given: impl Iterator<Item = String>) -> Result<Args, String> {
         let mut args = Args::default();
         while let Some(arg) = given.next() {
@@ -48,7 +48,7 @@ impl Args {
                 "--nocapture" | "--exact" | "--quiet" | "-q" | "--show-output" => {}
                 "--test-threads" | "--format" | "--color" => drop(value()?),
                 "--help" | "-h" => return Err(USAGE.to_string()),
-                // Not in the usage: only `shards::run` gives it.
+                // Not in the usage, since only `shards::run` passes it.
                 option if option.starts_with("--shard=") => args.shard = Some(option["--shard=".len()..].parse()?),
                 option if option.starts_with('-') => return Err(format!("unknown option {option}\n{USAGE}")),
                 text => args.texts.push(text.to_string()),
@@ -57,7 +57,7 @@ impl Args {
         Ok(args)
     }
 
-    /// The arguments for a process that runs a share of the same cases under the same settings.
+    /// Returns the arguments for a process that runs a shard of the same cases under the same settings.
     pub fn forwarded(&self) -> Vec<&str> {
         let mut args = Vec::new();
         for (option, value) in [("--accelerators", &self.accelerators), ("--device", &self.device)] {
@@ -68,7 +68,7 @@ impl Args {
         args
     }
 
-    /// Whether a case of this name is wanted.
+    /// Returns whether the filters select a case of this name.
     pub fn selects(&self, name: &str) -> bool {
         self.texts.is_empty() || self.texts.iter().any(|t| name.contains(t.as_str()))
     }

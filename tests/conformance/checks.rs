@@ -1,13 +1,12 @@
-//! A check: something with a name that can be tried under a setting. The cases of the goldens are checks, and so are tests
-//! that only Rust can write.
+//! A check: a named test that runs under a setting. The cases with golden results are checks, as are tests written in Rust.
 
 use cuprum::expressions::Session;
 use cuprum::{DType, Device, NdArray, Result, io, with_device};
 
-/// What the checks of a device work on: the named inputs of the cases, on that device.
+/// The inputs of the cases on one device.
 pub struct Subject {
     pub device: Device,
-    /// The inputs, by name.
+    /// The inputs by name.
     pub session: Session,
 }
 
@@ -21,7 +20,7 @@ impl Subject {
         Ok(Subject { device, session })
     }
 
-    /// The value of an expression over the inputs.
+    /// Evaluates an expression over the inputs.
     pub fn eval(&mut self, expression: &str) -> std::result::Result<NdArray, String> {
         match self.session.run(expression).map_err(|e| e.to_string())? {
             Some(value) => value.array("eval").map_err(|e| e.to_string()),
@@ -30,7 +29,7 @@ impl Subject {
     }
 }
 
-/// The members of an npz of the goldens; bfloat16 is stored as uint16, under a name that says so.
+/// Loads an npz of golden results. bfloat16 is stored as uint16 and marked in the name.
 pub fn load(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
     io::load_npz_bytes(bytes)?
         .into_iter()
@@ -41,12 +40,12 @@ pub fn load(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
         .collect()
 }
 
-/// The bytes of a result, to be compared with those of other settings; `None` where there is nothing to compare.
+/// The bytes of a result for comparison with other settings, or `None` if there is no result to compare.
 pub type Outcome = std::result::Result<Option<Vec<u8>>, String>;
 
-/// Something to try.
+/// A named test.
 pub struct Check {
-    /// `family: what`.
+    /// `family: description`.
     pub name: String,
     body: Box<dyn Fn(&mut Subject) -> Outcome>,
 }
@@ -56,12 +55,12 @@ impl Check {
         Check { name: name.into(), body: Box::new(body) }
     }
 
-    /// A check that passes or fails.
+    /// Creates a check without a result to compare.
     pub fn plain(name: impl Into<String>, body: impl Fn(&mut Subject) -> std::result::Result<(), String> + 'static) -> Check {
         Check::new(name, move |subject| body(subject).map(|()| None))
     }
 
-    /// Runs it; a panic is a failure like any other.
+    /// Runs the check. A panic is a failure.
     pub fn run(&self, subject: &mut Subject) -> Outcome {
         let body = std::panic::AssertUnwindSafe(|| (self.body)(subject));
         std::panic::catch_unwind(body).unwrap_or_else(|panic| {
@@ -71,7 +70,7 @@ impl Check {
     }
 }
 
-/// Fails with both sides unless they are equal.
+/// Returns an error with both values unless they are equal.
 pub fn same<T: PartialEq + std::fmt::Debug>(got: T, want: T) -> std::result::Result<(), String> {
     if got == want { Ok(()) } else { Err(format!("{got:?}, not {want:?}")) }
 }

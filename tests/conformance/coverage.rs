@@ -1,7 +1,7 @@
-//! Every operation of core's table has a case for each dtype that it takes.
+//! Checks that every operation of core's table has a case for each dtype that it takes.
 //!
-//! A case counts for an operation whose arguments are inputs of one dtype, views of them, or literals: `sum(m_f32.T)` counts
-//! for `sum`; `sum(a_i8 + 1)` counts for `add` alone.
+//! A case covers an operation whose arguments are inputs of one dtype, views of them, or literals: `sum(m_f32.T)` covers
+//! `sum`, but `sum(a_i8 + 1)` covers only `add`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,7 +21,7 @@ pub fn check() -> Check {
     })
 }
 
-/// What the cases lack, a line for each operation.
+/// Returns the missing cases, one line for each operation.
 fn missing(covered: &Covered) -> Vec<String> {
     let none = HashSet::new();
     let mut lines = Vec::new();
@@ -50,16 +50,16 @@ fn takes(op: Op, dtype: DType) -> bool {
     }
 }
 
-/// The dtypes that each operation has a case for, and the functions (by Rust path) that have any case.
+/// The covered dtypes of each operation, and the functions (by Rust path) with any case.
 #[derive(Default)]
 struct Covered(HashMap<&'static str, HashSet<DType>>, HashSet<&'static str>);
 
 /// An argument of an operation.
 #[derive(Clone, Copy, PartialEq)]
 enum Arg {
-    /// An input of the cases with elements, or a view of one.
+    /// A non-empty input of the cases, or a view of one.
     Input(DType),
-    /// A number, text, an array of indices: nothing that decides the dtype.
+    /// A number, a string or an array of indices, which does not determine the dtype.
     Neutral,
     Other,
 }
@@ -74,7 +74,7 @@ impl Covered {
         Ok(covered)
     }
 
-    /// Takes in every operation of an expression, and says what its value is to an operation around it.
+    /// Records every operation of an expression, and returns the kind of argument that its value is.
     fn walk(&mut self, expr: &Expr) -> Arg {
         match &expr.kind {
             ExprKind::Name(name) => input(name),
@@ -108,9 +108,9 @@ impl Covered {
         }
     }
 
-    /// An operation over these arguments; `dtype` decides for those that make arrays from nothing.
+    /// Records an operation over these arguments. `dtype` is that of creation functions.
     fn operation(&mut self, name: &str, args: &[&Expr], dtype: Option<&Expr>) -> Arg {
-        // The condition, the indices and what is sorted have dtypes of their own.
+        // Conditions, indices and sorted arrays can have other dtypes.
         let args = match (name, args) {
             ("where" | "compress" | "searchsorted", [_, values @ ..]) => values,
             (
@@ -133,13 +133,13 @@ impl Covered {
                     self.0.entry(op.name()).or_default().insert(dtype);
                     Arg::Other
                 }
-                None => arg, // a function without an operation of its own is a view
+                None => arg, // a function without an operation is a view
             },
             _ => Arg::Other,
         }
     }
 
-    /// What several expressions are to an operation that takes them all.
+    /// Combines the arguments of an operation.
     fn together(&mut self, args: &[&Expr]) -> Arg {
         let args: Vec<Arg> = args.iter().map(|a| self.walk(a)).collect();
         let mut deciding = args.into_iter().filter(|a| *a != Arg::Neutral);
@@ -151,7 +151,7 @@ impl Covered {
     }
 }
 
-/// What a name is: `a_f32` an input; `e_f32` has no elements and reaches no kernel; `index` decides no dtype.
+/// Classifies an input by its name: `a_f32` determines the dtype, `e_f32` is empty and reaches no kernel, `index` determines none.
 fn input(name: &str) -> Arg {
     match name.split_once('_') {
         Some(("e", _)) => Arg::Other,

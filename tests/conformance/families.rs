@@ -1,4 +1,4 @@
-//! The cases that NumPy reads too, with NumPy's answers: made by scripts/goldens.py, one pair of files for each family.
+//! The cases with NumPy's results, written by scripts/goldens.py: one pair of files for each family.
 
 use std::collections::HashMap;
 
@@ -18,15 +18,15 @@ const FAMILIES: &[(&str, &str, &[u8])] = families![
     "map" "fill" "copy" "reduce" "scan" "contract" "gather" "sort" "select" "search" "histogram" "random" "composed" "edges" "differences"
 ];
 
-/// NumPy's answer to an expression.
+/// NumPy's result of an expression.
 enum Answer {
-    /// It refuses, with this kind of exception.
+    /// An exception of this kind.
     Raises(String),
     /// A value.
     Value { want: NdArray, tolerance: Tolerance, scales: Vec<f64> },
 }
 
-/// Every case of every family.
+/// Returns every case of every family.
 pub fn checks() -> Result<Vec<Check>, String> {
     let mut checks = Vec::new();
     for (family, cases, results) in FAMILIES {
@@ -41,14 +41,14 @@ pub fn checks() -> Result<Vec<Check>, String> {
     Ok(checks)
 }
 
-/// The expressions that NumPy has a value for.
+/// Returns the expressions for which NumPy has a value.
 pub fn answered() -> impl Iterator<Item = &'static str> {
     let lines = FAMILIES.iter().flat_map(|(_, cases, _)| cases.lines());
     lines.filter_map(|line| line.split_once('\t')).filter(|(_, rule)| !rule.starts_with("raises ")).map(|(expression, _)| expression)
 }
 
 fn ask(subject: &mut Subject, expression: &str, answer: &Answer) -> Outcome {
-    // Reading is part of the question: a device may find an error only when it is waited for.
+    // Includes reading the result, since asynchronous errors appear only then.
     let got = subject.eval(expression).and_then(|a| a.to_bytes().map(|bytes| (a, bytes)).map_err(|e| e.to_string()));
     match (answer, got) {
         (Answer::Raises(_), Err(_)) => Ok(None),
@@ -64,7 +64,7 @@ fn ask(subject: &mut Subject, expression: &str, answer: &Answer) -> Outcome {
     }
 }
 
-/// The results of a family, handed out in order: one array for each dtype.
+/// The results of a family, read in order: one array for each dtype.
 struct Results {
     bytes: HashMap<String, Vec<u8>>,
     used: HashMap<String, usize>,
@@ -84,7 +84,7 @@ impl Results {
         bytes.ok_or_else(|| format!("there are too few results of {member}; run scripts/goldens.py"))
     }
 
-    /// A line of the cases: expression, rule, dtype and shape of the answer.
+    /// Parses a line of the cases: expression, tolerance rule, dtype and shape of the result.
     fn answer<'a>(&mut self, line: &'a str) -> Result<(&'a str, Answer), String> {
         let columns: Vec<&str> = line.split('\t').collect();
         let (expression, rule, dtype, shape) = match columns[..] {
@@ -108,7 +108,7 @@ impl Results {
     }
 }
 
-/// `ulp 2`, `sum 4 anyzero`; and whether the case has scales.
+/// Parses a tolerance rule such as `ulp 2` or `sum 4 anyzero`, and returns whether the case has scales.
 fn tolerance(rule: &str) -> Result<(Tolerance, bool), String> {
     let words: Vec<&str> = rule.split(' ').collect();
     let [kind, amount, flags @ ..] = &words[..] else { return Err(format!("no tolerance in '{rule}'")) };

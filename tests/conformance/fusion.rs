@@ -1,11 +1,11 @@
-//! Deferral cannot be seen: made-up expressions give the same bits fused and run node by node, however long they are and
-//! however their parts are shared.
+//! Checks that fusion does not change results: random expressions give the same bits with and without fusion, for any length and
+//! any sharing of subexpressions.
 
 use cuprum::{NdArray, Operand, Result, maximum, minimum, where_, with_fusion};
 
 use crate::checks::{Check, Subject, same};
 
-/// Expressions made up for each dtype. Each is a kernel of its own on a GPU, so they are few.
+/// Number of random expressions for each dtype. It is small because each one compiles a kernel on a GPU.
 const EXPRESSIONS: u64 = 6;
 
 pub fn checks() -> Vec<Check> {
@@ -15,10 +15,11 @@ pub fn checks() -> Vec<Check> {
             let name = format!("fusion: made-up expression {seed} over {dtype}");
             checks.push(Check::plain(name, move |subject| {
                 let inputs = inputs(subject, dtype)?;
-                // Past 48 nodes or 12 inputs the expression is cut; every other one is longer.
+                // Expressions of more than 48 nodes or 12 inputs are split. Every second one is longer.
                 let nodes = if seed % 2 == 0 { 20 } else { 120 };
-                let run =
-                    |fused| with_fusion(fused, || made_up(seed, nodes, &inputs)?.to_bytes()).map_err(|e: cuprum::Error| e.to_string());
+                let run = |fused| {
+                    with_fusion(fused, || random_expression(seed, nodes, &inputs)?.to_bytes()).map_err(|e: cuprum::Error| e.to_string())
+                };
                 same(run(true)?, run(false)?)
             }));
         }
@@ -39,7 +40,7 @@ pub fn checks() -> Vec<Check> {
         Ok(())
     }));
     checks.push(Check::plain("fusion: a part that doubles at every step", |subject| {
-        // Without sharing, x + x, forty times over, is 2^40 nodes.
+        // Doubling forty times would be 2^40 nodes without sharing.
         let mut x = subject.eval("a_i64 * 0 + 1")?;
         for _ in 0..40 {
             x = &x + &x;
@@ -65,7 +66,7 @@ fn inputs(subject: &mut Subject, dtype: &str) -> std::result::Result<Vec<NdArray
     of.iter().map(|text| subject.eval(&text.replace("{d}", dtype))).collect()
 }
 
-/// A stream of small numbers (SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
+/// A random number generator (SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
 struct Dice(u64);
 
 impl Dice {
@@ -78,8 +79,8 @@ impl Dice {
     }
 }
 
-/// An expression of exact operations. Arguments are drawn from the latest values and the inputs, so that parts are shared.
-fn made_up(seed: u64, nodes: usize, inputs: &[NdArray]) -> Result<NdArray> {
+/// Returns a random expression of exact operations. Arguments are drawn from recent values and inputs, so that nodes are shared.
+fn random_expression(seed: u64, nodes: usize, inputs: &[NdArray]) -> Result<NdArray> {
     let dtype = inputs[0].dtype();
     let mut dice = Dice(seed);
     let mut values: Vec<NdArray> = inputs.to_vec();

@@ -1,4 +1,4 @@
-//! npy and npz files: what is written is read back, dtype by dtype and layout by layout; damaged files are errors.
+//! npy and npz files: round trips for every dtype and layout, and errors for damaged files.
 
 use cuprum::testing::{Tolerance, compare};
 use cuprum::{DType, NdArray, Result, io};

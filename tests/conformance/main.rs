@@ -1,5 +1,5 @@
-//! Conformance: every case of `cases/*.txt` against NumPy's answer, on every device, under every order of accelerators,
-//! fused and not, on one thread and on all. One binary with everything in it, so that it runs on a machine without the sources.
+//! Conformance: compares every case of `cases/*.txt` with NumPy's result, on every device, under every order of accelerators,
+//! with and without fusion, on one thread and on all. The cases are embedded, so that the binary runs without the sources.
 
 mod agreement;
 mod args;
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs what the arguments ask for; false if anything failed.
+/// Runs the program. Returns false if a case failed.
 fn run(args: &Args) -> Result<bool, String> {
     match (args.jobs, args.shard) {
         (Some(jobs), None) if !args.list => return shards::run(args, jobs.get()),
@@ -64,7 +64,7 @@ fn run(args: &Args) -> Result<bool, String> {
     Ok(report.summary())
 }
 
-/// Runs a share of the checks under every setting, and tells what happens.
+/// Runs a shard of the checks under every setting, and passes each event to `tell`.
 fn run_checks(args: &Args, checks: &[Check], shard: Shard, settings: &[Setting], mut tell: impl FnMut(Event)) -> Result<(), String> {
     let wanted = |(number, check): &(usize, &Check)| args.selects(&check.name) && (!args.quick || number % 5 == 0);
     let (wanted, unwanted): (Vec<_>, Vec<_>) = checks.iter().enumerate().partition(wanted);

@@ -1,4 +1,4 @@
-//! Counting and telling: each failing case once, with the settings it fails under; a last line with the counts.
+//! The report: each failing case once, with the settings under which it fails, and a last line with the counts.
 
 use std::collections::HashMap;
 
@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::settings::Setting;
 
-/// Failing cases shown without `--verbose`.
+/// Maximum number of failing cases shown without `--verbose`.
 const SHOWN: usize = 40;
 
-/// What a run tells as it goes. Settings go by their place in the list of settings.
+/// An event of a run. Settings are indices into the list of settings.
 #[derive(Serialize, Deserialize)]
 pub enum Event {
-    /// So many cases are not wanted under any setting.
+    /// This number of cases is filtered out.
     Skipped(usize),
-    /// A case begins; `Passed` or `Failed` follows.
+    /// A case starts. `Passed` or `Failed` follows.
     Began {
         number: usize,
         name: String,
@@ -22,18 +22,18 @@ pub enum Event {
     },
     Passed,
     Failed(String),
-    /// A setting is through.
+    /// All cases have run under a setting.
     Through {
         setting: usize,
         seconds: f64,
     },
-    /// All of them are.
+    /// All cases have run under all settings.
     End,
 }
 
-/// Where a run is.
+/// The progress of a run.
 #[derive(Clone, Default)]
-enum Place {
+enum Progress {
     #[default]
     Before,
     In {
@@ -45,38 +45,38 @@ enum Place {
     End,
 }
 
-/// A case that failed.
+/// A failing case.
 struct Failure {
     name: String,
-    /// Under which settings, and how; the first in full.
+    /// The settings under which it failed, with their messages.
     under: Vec<(String, String)>,
 }
 
-/// What happened so far, in one run or in several that share the cases among them.
+/// The results so far of one run, or of several runs that share the cases.
 pub struct Report {
     verbose: bool,
     settings: Vec<String>,
-    /// Where each run is.
-    places: Vec<Place>,
-    /// For each setting: the runs that are through, and the longest time.
+    /// Progress of each run.
+    progress: Vec<Progress>,
+    /// For each setting: the number of finished runs, and the longest time.
     through: Vec<(usize, f64)>,
     passed: usize,
     failed: usize,
     skipped: usize,
     failures: Vec<Failure>,
-    /// Place in `failures`, by number of the case.
+    /// Index into `failures` by number of the case.
     failing: HashMap<usize, usize>,
-    /// Runs that did not come to their end.
+    /// Runs that died.
     died: Vec<String>,
 }
 
 impl Report {
-    /// A report of so many runs.
+    /// Creates a report of `runs` runs.
     pub fn new(verbose: bool, settings: &[Setting], runs: usize) -> Report {
         Report {
             verbose,
             settings: settings.iter().map(ToString::to_string).collect(),
-            places: vec![Place::default(); runs],
+            progress: vec![Progress::default(); runs],
             through: vec![(0, 0.0); settings.len()],
             passed: 0,
             failed: 0,
@@ -87,17 +87,17 @@ impl Report {
         }
     }
 
-    /// Takes in what a run tells.
+    /// Records an event of a run.
     pub fn take(&mut self, run: usize, event: Event) {
         match event {
             Event::Skipped(cases) => self.skipped += cases * self.settings.len(),
-            Event::Began { number, name, setting } => self.places[run] = Place::In { number, name, setting },
+            Event::Began { number, name, setting } => self.progress[run] = Progress::In { number, name, setting },
             Event::Passed => {
                 self.passed += 1;
-                self.places[run] = Place::Between;
+                self.progress[run] = Progress::Between;
             }
             Event::Failed(message) => {
-                if let Place::In { number, name, setting } = std::mem::replace(&mut self.places[run], Place::Between) {
+                if let Progress::In { number, name, setting } = std::mem::replace(&mut self.progress[run], Progress::Between) {
                     self.fail(number, name, setting, message);
                 }
             }
@@ -105,11 +105,11 @@ impl Report {
                 let (runs, longest) = &mut self.through[setting];
                 *runs += 1;
                 *longest = longest.max(seconds);
-                if *runs == self.places.len() {
+                if *runs == self.progress.len() {
                     println!("{}: {longest:.1} s", self.settings[setting]);
                 }
             }
-            Event::End => self.places[run] = Place::End,
+            Event::End => self.progress[run] = Progress::End,
         }
     }
 
@@ -123,24 +123,24 @@ impl Report {
         self.failures[at].under.push((self.settings[setting].clone(), message));
     }
 
-    /// Whether a run came to its end.
+    /// Returns whether a run has finished.
     pub fn ended(&self, run: usize) -> bool {
-        matches!(self.places[run], Place::End)
+        matches!(self.progress[run], Progress::End)
     }
 
-    /// A run is dead: one more failure.
+    /// Records the death of a run as a failure.
     pub fn died(&mut self, run: usize, how: &str) {
         self.failed += 1;
-        let place = match &self.places[run] {
-            Place::Before => "before its first case".to_string(),
-            Place::In { name, setting, .. } => format!("during '{name}' under {}", self.settings[*setting]),
-            Place::Between => "between two cases".to_string(),
-            Place::End => "after its last case".to_string(),
+        let place = match &self.progress[run] {
+            Progress::Before => "before its first case".to_string(),
+            Progress::In { name, setting, .. } => format!("during '{name}' under {}", self.settings[*setting]),
+            Progress::Between => "between two cases".to_string(),
+            Progress::End => "after its last case".to_string(),
         };
-        self.died.push(format!("shard {}/{} {how}, {place}", run + 1, self.places.len()));
+        self.died.push(format!("shard {}/{} {how}, {place}", run + 1, self.progress.len()));
     }
 
-    /// Prints the failures and the counts; true if nothing failed.
+    /// Prints the failures and the counts. Returns true if nothing failed.
     pub fn summary(&mut self) -> bool {
         self.failures.sort_by(|a, b| a.name.cmp(&b.name));
         let shown = if self.verbose { usize::MAX } else { SHOWN };

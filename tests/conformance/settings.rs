@@ -1,4 +1,4 @@
-//! What the cases run under: devices x orders of accelerators x fusion x threads.
+//! Settings under which the cases run: devices x orders of accelerators x fusion x threads.
 
 use std::fmt;
 
@@ -6,19 +6,19 @@ use cuprum::{Availability, Device, DeviceKind, registry, with_accelerators, with
 
 use crate::args::Args;
 
-/// One way to run everything.
+/// A combination of settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     pub device: Device,
-    /// The order of accelerators; `None` leaves `CUPRUM_ACCELERATORS` in force.
+    /// The order of accelerators. `None` uses `CUPRUM_ACCELERATORS`.
     pub order: Option<String>,
     pub fusion: bool,
-    /// Threads of the CPU backend; `None` leaves its own number.
+    /// Number of threads of the CPU backend. `None` uses its default.
     pub threads: Option<usize>,
 }
 
 impl Setting {
-    /// Runs `f` under this setting. What the settings themselves refuse is an error.
+    /// Runs `f` under this setting. An invalid setting is an error.
     pub fn run<R>(&self, f: impl FnOnce() -> R) -> cuprum::Result<R> {
         let inner = || with_device(self.device, || with_fusion(self.fusion, f));
         let with_order = || match &self.order {
@@ -31,7 +31,7 @@ impl Setting {
         }
     }
 
-    /// Settings that must agree to the bit: those that differ in the number of threads alone.
+    /// Returns whether the settings differ at most in the number of threads, so that results must be bitwise identical.
     pub fn same_but_threads(&self, other: &Setting) -> bool {
         Setting { threads: None, ..self.clone() } == Setting { threads: None, ..other.clone() }
     }
@@ -54,7 +54,7 @@ impl fmt::Display for Setting {
     }
 }
 
-/// Every setting that the machine and the arguments allow.
+/// Returns every setting that the machine and the arguments allow.
 pub fn all(args: &Args) -> Result<Vec<Setting>, String> {
     let devices = match &args.device {
         Some(name) => vec![Device::parse(name).map_err(|e| e.to_string())?],
@@ -74,7 +74,7 @@ pub fn all(args: &Args) -> Result<Vec<Setting>, String> {
         }
     }
     if args.quick {
-        // The last fused one of each device: all of its accelerators, all threads.
+        // The last fused setting of each device has all accelerators and all threads.
         let mut seen = Vec::new();
         settings.reverse();
         settings.retain(|s| s.fusion && !seen.contains(&s.device) && (seen.push(s.device), true).1);
@@ -83,8 +83,8 @@ pub fn all(args: &Args) -> Result<Vec<Setting>, String> {
     Ok(settings)
 }
 
-/// Orders of the ready accelerators of a device: none, whoever is measured to be fastest, each alone, and all of them in every order (of more than three: by
-/// rank and backwards).
+/// Returns the orders of the ready accelerators of a device: none, `auto`, each alone, and all permutations. With more than three
+/// accelerators it uses only the order by rank and its reverse.
 fn orders(device: Device, args: &Args) -> Vec<Option<String>> {
     if let Some(order) = &args.accelerators {
         return vec![Some(order.clone())];

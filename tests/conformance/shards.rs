@@ -1,5 +1,5 @@
-//! `--jobs N`: N copies of this program, each with every N-th case. NVRTC compiles one kernel at a time in a process, and
-//! on a GPU nearly every case is a kernel. A copy prints its events, one JSON line each; anything else it prints is passed on.
+//! `--jobs N`: N child processes, each with every N-th case. NVRTC compiles one kernel at a time per process, and on a GPU nearly
+//! every case compiles one. A child prints its events as JSON lines; other output is forwarded.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -10,7 +10,7 @@ use crate::args::Args;
 use crate::report::{Event, Report};
 use crate::settings;
 
-/// The share of one copy: of every `of` cases, the one at `place`.
+/// The shard of one process: from every `of` cases, the case at `place`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     place: usize,
@@ -18,10 +18,10 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Everything.
+    /// All cases.
     pub const WHOLE: Shard = Shard { place: 0, of: 1 };
 
-    /// Deals out a share. Neighbours in the list go to different shards, as they cost alike.
+    /// Returns the items of this shard. Adjacent items, which have similar cost, go to different shards.
     pub fn deal<T>(self, all: Vec<T>) -> Vec<T> {
         all.into_iter().skip(self.place).step_by(self.of).collect()
     }
@@ -30,7 +30,7 @@ impl Shard {
 impl FromStr for Shard {
     type Err = String;
 
-    /// Reads `2/8`, the second of eight.
+    /// Parses `2/8`, the second of eight shards.
     fn from_str(text: &str) -> Result<Shard, String> {
         let parts: Option<(usize, usize)> = text.split_once('/').and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
         match parts {
@@ -40,7 +40,7 @@ impl FromStr for Shard {
     }
 }
 
-/// Prints an event for the program that started this one. Without a reader there is nothing left to do.
+/// Prints an event for the parent process. Exits if the pipe is closed.
 pub fn tell(event: Event) {
     let line = serde_json::to_string(&event).unwrap_or_default();
     if writeln!(std::io::stdout(), "{line}").is_err() {
@@ -48,7 +48,7 @@ pub fn tell(event: Event) {
     }
 }
 
-/// Runs the copies; false if anything failed or a copy died.
+/// Runs the child processes. Returns false if a case failed or a child died.
 pub fn run(args: &Args, jobs: usize) -> Result<bool, String> {
     let settings = settings::all(args)?;
     let mut report = Report::new(args.verbose, &settings, jobs);
@@ -72,7 +72,7 @@ pub fn run(args: &Args, jobs: usize) -> Result<bool, String> {
     events.into_iter().for_each(|(run, event)| report.take(run, event));
     for (run, child) in children.iter_mut().enumerate() {
         let status = child.wait().map_err(|e| format!("shard {}: {e}", run + 1))?;
-        // 1 is the code of a run that has failures, all of which are in the report.
+        // Exit code 1 means failing cases, which are in the report.
         if !matches!(status.code(), Some(0 | 1)) || !report.ended(run) {
             report.died(run, &describe(status));
         }
@@ -80,7 +80,7 @@ pub fn run(args: &Args, jobs: usize) -> Result<bool, String> {
     Ok(report.summary())
 }
 
-/// Reads events until the output ends or nobody wants more.
+/// Reads events until the output ends or `send` returns false.
 fn read(output: impl std::io::Read, mut send: impl FnMut(Event) -> bool) {
     for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
         match serde_json::from_slice(&line) {

@@ -1,4 +1,4 @@
-//! Views copy nothing: they share the buffer of what they look at.
+//! Checks that views share the buffer of their base.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `cuprum bench`: one expression, many times, as CuPy's `cupyx.profiler.benchmark` reports it.
+//! `cuprum bench`: repeated timing of an expression, with the figures of CuPy's `cupyx.profiler.benchmark`.
 
 use cuprum::expressions::{EvalError, Session, parse};
 use cuprum::profiler::{Benchmark, Effort, Evaluate, Statistics, benchmark_on};
@@ -8,21 +8,25 @@ use serde_json::json;
 use crate::failure::Failure;
 use crate::output;
 
-/// What to time.
+/// Options of the command.
 #[derive(Clone, Debug)]
 pub struct Options<'a> {
     /// The expression, in NumPy's notation.
     pub expression: &'a str,
-    /// How often.
+    /// Number of runs and the time limit.
     pub effort: Effort,
-    /// One JSON line instead of text.
+    /// Print one JSON line instead of text.
     pub json: bool,
 }
 
-/// Runs the benchmark over the session's variables and prints its report. The expression is parsed once, outside the timing.
+/// Runs the benchmark over the session's variables and prints its report. Parsing is not timed.
+///
+/// # Errors
+///
+/// Returns the errors of the expression, and a failure if the report cannot be written.
 pub fn run(options: &Options, session: &mut Session) -> Result<(), Failure> {
     let script = parse(options.expression).map_err(EvalError::from)?;
-    // Once before the timing, so that a mistake is reported with its place in the expression.
+    // Run once before timing, so that an error is reported with its position in the expression.
     let sample = session.run_script(&script)?.ok_or_else(|| Failure::input("the expression has no value"))?;
     sample.evaluate()?;
     let device = if let Value::Array(a) = &sample { a.device() } else { Device::current()? };
@@ -44,7 +48,7 @@ fn report(expression: &str, device: Device, times: &Benchmark) -> serde_json::Va
         "GB_s": times.gigabytes_per_second()})
 }
 
-/// The array library's own error; others cannot come from an expression that has worked before.
+/// Returns the cause of an evaluation error, or the error itself as `Error::Value`.
 fn array_error(e: EvalError) -> cuprum::Error {
     let cause = std::error::Error::source(&e).and_then(|cause| cause.downcast_ref::<cuprum::Error>());
     cause.cloned().unwrap_or_else(|| cuprum::Error::value("bench", e.to_string()))

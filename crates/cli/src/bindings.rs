@@ -1,8 +1,12 @@
-//! `name=...` on the command line: variables for an expression, from files and from expressions.
+//! Bindings on the command line: variables from files and expressions.
 //!
-//! `x=x.npy` is the array of a file, `x=all.npz:member` one of several, `all.npz` every one under its own name,
-//! `x=all.npz` the only one (or the one named `x`), and `x='random((3, 4))'` the value of an expression, which may use
-//! the variables before it.
+//! | binding | variables |
+//! |---|---|
+//! | `x=x.npy` | the array in the file |
+//! | `x=all.npz:member` | one array of the file |
+//! | `x=all.npz` | the array named `x`, or the only one in the file |
+//! | `all.npz` | every array of the file under its own name |
+//! | `x='random((3, 4))'` | the value of an expression, which may use earlier variables |
 
 use std::path::Path;
 
@@ -12,7 +16,11 @@ use cuprum::{Value, io};
 
 use crate::failure::Failure;
 
-/// Loads what the words ask for into `session`, in order; nothing is left deferred.
+/// Evaluates the bindings in order and sets the variables of `session`. No value is left deferred.
+///
+/// # Errors
+///
+/// Returns a failure for a file that cannot be read, an invalid binding, or an error of an expression.
 pub fn bind(words: &[String], session: &mut Session) -> Result<(), Failure> {
     for word in words {
         match split(word) {
@@ -37,7 +45,7 @@ pub fn bind(words: &[String], session: &mut Session) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `name=right`, where `name` could be a Python name. `==` belongs to an expression, several statements are a script.
+/// Splits `name=right`. Returns `None` if `name` is not an identifier, for `==`, and if `right` has several statements.
 pub(crate) fn split(word: &str) -> Option<(&str, &str)> {
     let (name, right) = word.split_once('=')?;
     let mut chars = name.chars();
@@ -61,10 +69,10 @@ fn value(name: &str, right: &str, session: &mut Session) -> Result<Value, Failur
         return member(path, wanted, true);
     }
     match parse_expression(right) {
-        // `x=data.bin` parses as an attribute, and `x=../data` does not parse at all: a file was meant.
+        // `data.bin` also parses as an attribute, and `../data` does not parse. Existing files are never expressions.
         _ if Path::new(right).exists() => Err(Failure::input(format!("{right}: not a .npy or .npz file"))),
         Err(_) if right.contains(['/', '\\']) && !right.contains(['(', ' ']) => Err(Failure::input(format!("{right}: no such file"))),
-        _ => match session.run(right).map_err(|e| might_be_file(right, e))? {
+        _ => match session.run(right).map_err(|e| missing_file_or_error(right, e))? {
             Some(value) => {
                 value.evaluate()?;
                 Ok(value)
@@ -74,17 +82,17 @@ fn value(name: &str, right: &str, session: &mut Session) -> Result<Value, Failur
     }
 }
 
-/// `b.csv` is an attribute of a variable that is not there; more likely a file was meant.
-fn might_be_file(right: &str, e: EvalError) -> Failure {
+/// Converts the error of an expression. An unknown name with a file extension, such as `b.csv`, is reported as a missing file.
+fn missing_file_or_error(right: &str, e: EvalError) -> Failure {
     let named = right.chars().all(|c| c.is_alphanumeric() || "._-".contains(c));
     let extension = Path::new(right).extension().is_some_and(|e| (2..=4).contains(&e.len()));
     if e.kind() == EvalErrorKind::Name && named && extension {
-        return Failure::input(format!("{right}: no such file, and no expression either; files are .npy or .npz"));
+        return Failure::input(format!("{right}: no such file, and not a valid expression; files are .npy or .npz"));
     }
     Failure::from(e)
 }
 
-/// One array of a `.npz` file; without `exact`, the only one whatever its name.
+/// Loads one array of a `.npz` file. Unless `exact`, a file with a single array gives that array regardless of its name.
 fn member(path: &str, wanted: &str, exact: bool) -> Result<Value, Failure> {
     let mut members = io::load_npz(path)?;
     let at = members.iter().position(|(name, _)| name == wanted);
@@ -95,7 +103,7 @@ fn member(path: &str, wanted: &str, exact: bool) -> Result<Value, Failure> {
             let names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
             let what = if exact { format!("no array '{wanted}'") } else { "several arrays".to_string() };
             let hint = names.first().map(|n| format!("; choose one, such as {path}:{n}")).unwrap_or_default();
-            Err(Failure::input(format!("{path}: {what} in it; it holds: {}{hint}", names.join(", "))))
+            Err(Failure::input(format!("{path}: {what} in this file; it contains: {}{hint}", names.join(", "))))
         }
     }
 }
@@ -105,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_right_sides() {
+    fn bindings_are_split_at_the_first_equals_sign() {
         assert_eq!(split("x=a.npy"), Some(("x", "a.npy")));
         assert_eq!(split("x=random((3, 4), seed=1)"), Some(("x", "random((3, 4), seed=1)")));
         assert_eq!(split("x==3"), None);
@@ -117,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn expressions_are_values() {
+    fn bindings_evaluate_expressions() {
         let mut session = Session::new();
         bind(&["n=3".into(), "m=n + 1".into(), "s=(n, m)".into()], &mut session).unwrap();
         assert_eq!(cuprum::expressions::repr(session.get("s").unwrap()).unwrap(), "(3, 4)");

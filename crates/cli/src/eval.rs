@@ -1,4 +1,4 @@
-//! `cuprum eval`: an expression or a script over named arrays; the result printed or written.
+//! `cuprum eval`: evaluates an expression or a script over named arrays, and prints the result or writes it to a file.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -13,36 +13,36 @@ use cuprum::{Device, NdArray, Stream, Value, explain, io};
 use crate::bindings::bind;
 use crate::failure::Failure;
 use crate::output;
-use crate::place::Place;
+use crate::target::Target;
 
 const EXAMPLES: &str = "\
 Examples:
   cuprum eval 'sqrt(sum(a**2, axis=-1))' a=a.npy -o norms.npy
   cuprum eval 'a @ b.T' all.npz --device cuda --explain --time
   cuprum eval 'x[::-1] * n' x=all.npz:x n=3
-  cuprum eval --file script.txt x=x.npz -o out.npz      every assigned name goes to out.npz
+  cuprum eval --file script.txt x=x.npz -o out.npz      writes every assigned name to out.npz
 
-An expression that begins with a minus goes behind `--`:  cuprum eval x=x.npy -- '-x'";
+Put an expression that begins with a minus after `--`:  cuprum eval x=x.npy -- '-x'";
 
-/// Work out a NumPy expression over named arrays.
+/// Evaluate a NumPy expression over named arrays.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// The expression (unless --file gives it), and variables: name=file.npy, name=file.npz:member, file.npz, name=EXPRESSION
     #[arg(value_name = "EXPR | NAME=VALUE")]
     words: Vec<String>,
-    /// Read the expressions from a file; - is standard input
+    /// Read a script from a file; - is standard input
     #[arg(short, long, value_name = "SCRIPT")]
     file: Option<PathBuf>,
     /// Write the result to a .npy file, or every assigned name to a .npz file, instead of printing
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    place: Place,
-    /// Say which accelerator did each call, and which declined and why
+    target: Target,
+    /// Print which accelerator ran each call, and which declined and why
     #[arg(long)]
     explain: bool,
-    /// Say how long it took
+    /// Print the times of loading, computing and writing
     #[arg(long)]
     time: bool,
     /// List the functions that an expression can call
@@ -51,6 +51,10 @@ pub struct Arguments {
 }
 
 /// Runs the command.
+///
+/// # Errors
+///
+/// Returns a failure for bad input, an error of the expression, or output that cannot be written.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.functions {
         return list_functions();
@@ -61,7 +65,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if script.statements.is_empty() && arguments.file.is_none() {
         return Err(Failure::input("the expression is empty"));
     }
-    arguments.place.apply()?;
+    arguments.target.apply()?;
 
     let mut session = Session::new();
     let printed = Arc::new(Mutex::new(Ok(())));
@@ -89,7 +93,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         None => print(&result)?,
     }
     let written = before.elapsed();
-    // Standard error after the file is there, so that a reader who leaves cannot stop it half-way.
+    // Reports come after the output file, so that a closed pipe on standard error cannot interrupt writing.
     if arguments.explain {
         records.iter().for_each(output::note);
     }
@@ -106,10 +110,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The script's text, and the words that are bindings.
+/// Returns the source of the script, and the arguments that are bindings.
 fn source(arguments: &Arguments) -> Result<(String, Vec<String>), Failure> {
     let Some(path) = &arguments.file else {
-        // With `--`, the expression may come last; else it comes first.
+        // The expression is the first argument that is not a binding. With `--` it may come last.
         return match arguments.words.iter().position(|word| !is_binding(word)) {
             Some(at) => {
                 let mut words = arguments.words.clone();
@@ -137,7 +141,7 @@ fn is_binding(word: &str) -> bool {
     crate::bindings::split(word).is_some() || Path::new(word).extension().is_some_and(|e| e.eq_ignore_ascii_case("npz"))
 }
 
-/// What a script leaves: values to print or arrays to write, computed but not waited for.
+/// Result of a script: the value of the last statement, or the assigned variables. Evaluated but possibly not synchronized.
 enum Outcome {
     Value(Value),
     Names(Vec<(String, Value)>),
@@ -148,15 +152,15 @@ fn compute(script: &Script, session: &mut Session, output: &Option<Output>) -> R
     let assigned = || session.assigned().iter().filter_map(|name| Some((name.clone(), session.get(name)?.clone())));
     let outcome = match (output, last) {
         (Some(Output::Npz(_)), last) if session.assigned().is_empty() => {
-            // NumPy's savez names arrays given without a name like this.
+            // NumPy's `savez` gives this name to an unnamed array.
             Outcome::Names(last.map(|value| ("arr_0".to_string(), value)).into_iter().collect())
         }
         (Some(Output::Npz(_)), _) => Outcome::Names(assigned().collect()),
         (_, Some(value)) => Outcome::Value(value),
-        // A .npy file takes the value that the last statement assigned.
+        // Without a value, a .npy file receives the variable that the last statement assigned.
         (Some(Output::Npy(_)), None) => match last_assigned(script).and_then(|name| session.get(name)) {
             Some(value) => Outcome::Value(value.clone()),
-            None => return Err(Failure::input("nothing to write: the script gives no value")),
+            None => return Err(Failure::input("nothing to write: the script has no value")),
         },
         (None, None) => Outcome::Names(assigned().collect()),
     };
@@ -176,33 +180,33 @@ fn last_assigned(script: &Script) -> Option<&str> {
     }
 }
 
-struct Took {
+struct Times {
     host_ms: f64,
     device_ms: f64,
 }
 
-/// Runs `work` once, listening to the chain, between two events of the device.
-fn timed<T>(device: Device, work: impl FnOnce() -> T) -> Result<(T, Took, Vec<cuprum::Record>), Failure> {
+/// Runs `work` once between two device events, and records its calls.
+fn timed<T>(device: Device, work: impl FnOnce() -> T) -> Result<(T, Times, Vec<cuprum::Record>), Failure> {
     let driver = driver(device)?;
-    let begun = driver.record_event(Stream::current(device))?;
+    let start_event = driver.record_event(Stream::current(device))?;
     let start = Instant::now();
     let (result, records) = explain(work);
     let host_ms = start.elapsed().as_secs_f64() * 1e3;
-    let ended = driver.record_event(Stream::current(device))?;
-    let device_ms = ended.millis_since(begun.as_ref())?;
-    // Errors found on the device, such as an index out of bounds, come before anything is written.
+    let end_event = driver.record_event(Stream::current(device))?;
+    let device_ms = end_event.millis_since(start_event.as_ref())?;
+    // Reports asynchronous errors, such as an index out of bounds, before output is written.
     driver.synchronize()?;
-    Ok((result, Took { host_ms, device_ms }, records))
+    Ok((result, Times { host_ms, device_ms }, records))
 }
 
-/// Where results go.
+/// The output file.
 enum Output {
     Npy(PathBuf),
     Npz(PathBuf),
 }
 
 impl Output {
-    /// What can be said of the path before the work is.
+    /// Checks the path before the script runs.
     fn new(path: &Path) -> Result<Output, Failure> {
         if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty() && !f.is_dir()) {
             return Err(Failure::input(format!("{}: there is no folder {}", path.display(), folder.display())));
@@ -233,7 +237,7 @@ impl Output {
     }
 }
 
-/// The values that are arrays or make one; the others are named on standard error and left out.
+/// Converts the values to arrays. Values that are not arrays or numbers are skipped with a note on standard error.
 fn arrays(values: &[(String, Value)]) -> Result<Vec<(&str, NdArray)>, Failure> {
     let mut arrays = Vec::new();
     for (name, value) in values {
@@ -247,7 +251,7 @@ fn arrays(values: &[(String, Value)]) -> Result<Vec<(&str, NdArray)>, Failure> {
     Ok(arrays)
 }
 
-/// As Python would: the last value, or every name the script assigned.
+/// Prints the value as Python's `print`, or `name = repr` for every assigned variable.
 fn print(outcome: &Outcome) -> Result<(), Failure> {
     let mut text = String::new();
     match outcome {

@@ -1,4 +1,4 @@
-//! `cuprum info`: what this machine has, what is used of it, and what would help.
+//! `cuprum info`: the devices and accelerators of this machine, advice on missing ones, and the settings in effect.
 
 use comfy_table::{Table, presets};
 use cuprum::core::{registry, settings};
@@ -8,21 +8,25 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::{ops, output, tune};
 
-/// Show the devices, the accelerators and why one is missing, and the settings in force.
+/// Show the devices, the accelerators with the reason if one is missing, and the settings in effect.
 #[derive(clap::Args, Debug)]
 pub struct Arguments {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
-    /// What was measured for CUPRUM_ACCELERATORS=auto, instead
+    /// Show the measurements for CUPRUM_ACCELERATORS=auto instead
     #[arg(long)]
     tuning: bool,
-    /// What cub takes of each operation, and why it declines the rest, instead
+    /// Show the dtypes that cub accepts for each operation, and why it declines the others, instead
     #[arg(long, conflicts_with = "tuning")]
     ops: bool,
 }
 
-/// Runs the command. A setting that cannot be read is shown last, as the failure.
+/// Runs the command. The report is printed even if a setting is invalid.
+///
+/// # Errors
+///
+/// Returns a failure for an invalid setting, or for output that cannot be written.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let problem = settings::check().err();
     let (report, text): (Value, fn(&Value) -> String) = match (arguments.tuning, arguments.ops) {
@@ -35,10 +39,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     problem.map_or(Ok(()), |e| Err(e.into()))
 }
 
-/// Everything, as JSON; the text form is made from it, so that the two cannot differ.
+/// Returns the report as JSON, from which the text is made.
 fn report() -> Result<Value, Failure> {
     let devices: Vec<Value> = Device::all().into_iter().map(device).collect();
-    // Under an order that cannot be read, places are not known; the accelerators are shown all the same.
+    // With an invalid order the positions are unknown, and the accelerators are listed without them.
     let placed = registry::status().unwrap_or_default();
     let accelerators: Vec<Value> = registry::all()
         .into_iter()
@@ -100,17 +104,17 @@ fn text(report: &Value) -> String {
     }
     out += &format!("{devices}\n\n");
 
-    let mut accelerators = table(&["accelerator", "device", "", "place", "why, and what would help"]);
+    let mut accelerators = table(&["accelerator", "device", "", "position", "details and advice"]);
     for a in list("accelerators") {
         let ready = a["ready"] == true;
-        let place = match (a["place"].as_u64(), ready) {
+        let position = match (a["place"].as_u64(), ready) {
             (Some(n), _) => (n + 1).to_string(),
-            (None, true) => "left out".into(),
+            (None, true) => "not in the order".into(),
             (None, false) => String::new(),
         };
         let help = word(&a["help"]);
         let detail = if help.is_empty() { word(&a["detail"]) } else { format!("{}\n{help}", word(&a["detail"])) };
-        accelerators.add_row([word(&a["name"]), word(&a["device"]), if ready { "ready" } else { "missing" }.into(), place, detail]);
+        accelerators.add_row([word(&a["name"]), word(&a["device"]), if ready { "ready" } else { "missing" }.into(), position, detail]);
     }
     out += &format!("{accelerators}\n\n");
 
@@ -120,8 +124,8 @@ fn text(report: &Value) -> String {
         settings.add_row([word(&s["variable"]), value]);
     }
     out += &format!("{settings}\n");
-    let cache = report["cache_folder"].as_str().unwrap_or("none: there is no home folder");
-    out + &format!("\ncompiled kernels and what was measured are kept in {cache}\n")
+    let cache = report["cache_folder"].as_str().unwrap_or("none: there is no home directory");
+    out + &format!("\ncache of compiled kernels and measurements: {cache}\n")
 }
 
 pub(crate) fn table(header: &[&str]) -> Table {

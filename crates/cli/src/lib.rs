@@ -1,5 +1,4 @@
-//! The `cuprum` command, as a library: `src/main.rs` reads the command line and calls in here; the benches share
-//! [`works`].
+//! Implementation of the `cuprum` command. `src/main.rs` parses the command line. The benches share [`workloads`].
 #![deny(unsafe_code)]
 
 pub mod bench;
@@ -9,8 +8,8 @@ pub mod failure;
 pub mod info;
 pub mod ops;
 pub mod output;
-pub mod place;
 pub mod sigpipe;
+pub mod target;
 pub mod tour;
 pub mod tune;
-pub mod works;
+pub mod workloads;

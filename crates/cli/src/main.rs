@@ -1,4 +1,4 @@
-//! The `cuprum` command: reads the command line, and turns failures into a message and an exit code.
+//! The `cuprum` command: parses the command line and converts failures to a message and an exit code.
 
 use std::process::ExitCode;
 
@@ -7,20 +7,20 @@ use cuprum::expressions::Session;
 use cuprum::profiler::{Effort, trace};
 use cuprum::{Device, warm_up};
 use cuprum_cli::failure::Failure;
-use cuprum_cli::place::Place;
+use cuprum_cli::target::Target;
 use cuprum_cli::{bench, bindings, eval, info, output, sigpipe, tour, tune};
 
 const EXAMPLES: &str = "\
 Examples:
-  cuprum info                                            what this machine has, and what would help
-  cuprum tour                                            a set of works on every device, checked and timed
+  cuprum info                                            lists devices, accelerators and settings
+  cuprum tour                                            runs workloads on every device, checks and times them
   cuprum eval 'sqrt(sum(a**2, axis=-1))' a=a.npy -o norms.npy
   cuprum bench 'sqrt(sum(a**2, axis=-1))' a='random((256, 1024))'
-  cuprum warm-up                                         compiles usual kernels ahead
+  cuprum warm-up                                         compiles common kernels into the cache
 
-Exit codes: 0 done; 1 a run failed, its output could not be written, or a result disagreed; 2 bad input.";
+Exit codes: 0 success; 1 a run failed, its output could not be written, or a result disagreed; 2 bad input.";
 
-/// n-dimensional arrays with NumPy's semantics, on the best accelerator that the machine has.
+/// N-dimensional arrays with NumPy's semantics, on the best accelerator of the machine.
 #[derive(Parser, Debug)]
 #[command(name = "cuprum", version, after_help = EXAMPLES)]
 struct CommandLine {
@@ -38,7 +38,7 @@ enum Command {
     WarmUp(WarmUp),
 }
 
-/// Compile the kernels of a usual set of calls into the cache folder, so that the first calls of later programs find them.
+/// Compile the kernels of common calls into the cache folder, so that later programs start without compiling them.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  CUPRUM_CACHE_DIR=/image/cache cuprum warm-up --device cuda")]
 struct WarmUp {
@@ -47,18 +47,18 @@ struct WarmUp {
     device: Option<String>,
 }
 
-/// Run a set of works on each device under each order of accelerators, check the results, and show the times.
+/// Run a set of workloads on each device under each order of accelerators, check the results, and show the times.
 #[derive(clap::Args, Debug)]
 struct Tour {
-    /// Small arrays and few repeats
+    /// Use small arrays and few repeats
     #[arg(long)]
     quick: bool,
-    /// JSON lines instead of a table
+    /// Print JSON lines instead of a table
     #[arg(long)]
     json: bool,
 }
 
-/// Time an expression: host and device, warmed up and repeated.
+/// Time an expression on host and device, with warm-up and repeats.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  cuprum bench 'sqrt(sum(a**2, axis=-1))' a='random((256, 1024))' --device cuda --accelerators cub")]
 struct Bench {
@@ -69,22 +69,22 @@ struct Bench {
     #[arg(value_name = "NAME=VALUE")]
     bindings: Vec<String>,
     #[command(flatten)]
-    place: Place,
-    /// Calls that count, at the most
+    target: Target,
+    /// Maximum number of timed calls
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
-    /// Calls before the first that counts
+    /// Number of untimed calls before the first timed one
     #[arg(long, default_value_t = 10)]
     warmup: u32,
-    /// Seconds after which no further call begins
+    /// Time limit in seconds: no call starts later
     #[arg(long, default_value_t = 10.0, value_parser = seconds)]
     max_seconds: f64,
-    /// One JSON line instead of text
+    /// Print one JSON line instead of text
     #[arg(long)]
     json: bool,
 }
 
-/// A number of seconds above 0.
+/// Parses a number of seconds above 0.
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(n) if n.is_finite() && n > 0.0 => Ok(n),
@@ -96,7 +96,7 @@ fn main() -> ExitCode {
     sigpipe::restore();
     let command_line = match CommandLine::try_parse() {
         Ok(command_line) => command_line,
-        // Help and version (exit code 0), or a complaint about the command line (2).
+        // Help and version (exit code 0), or an error in the command line (2).
         Err(e) => {
             return match e.print() {
                 Err(failed) if !e.use_stderr() => Failure::from(failed).report(),
@@ -125,7 +125,7 @@ fn run(command: &Command) -> Result<(), Failure> {
             };
             let done = warm_up(device)?;
             let seconds = done.time.as_secs_f64();
-            let text = format!("{device}: {} usual calls, {} programs compiled in {seconds:.1} s", done.calls, done.compiled);
+            let text = format!("{device}: {} common calls, {} programs compiled in {seconds:.1} s", done.calls, done.compiled);
             Ok(output::line(text)?)
         }
         Command::Tour(Tour { quick, json }) => {
@@ -133,7 +133,7 @@ fn run(command: &Command) -> Result<(), Failure> {
             if tour::run(&tour::Options { quick: *quick, json: *json })? { Ok(()) } else { Err(Failure::disagreement()) }
         }
         Command::Bench(arguments) => {
-            arguments.place.apply()?;
+            arguments.target.apply()?;
             let mut session = Session::new();
             bindings::bind(&arguments.bindings, &mut session)?;
             let effort =
@@ -143,7 +143,7 @@ fn run(command: &Command) -> Result<(), Failure> {
     }
 }
 
-/// Events of `tracing` go to standard error, as `CUPRUM_LOG` filters them.
+/// Writes `tracing` events to standard error, filtered by `CUPRUM_LOG`.
 fn log() -> Result<(), Failure> {
     let filter = cuprum::core::settings::env("CUPRUM_LOG").unwrap_or_else(|| "warn".into());
     let filter = tracing_subscriber::EnvFilter::try_new(&filter).map_err(|e| Failure::input(format!("CUPRUM_LOG: '{filter}': {e}")))?;

@@ -1,4 +1,4 @@
-//! `cuprum info --ops`: what the accelerator `cub` takes of each operation, and why it declines the rest.
+//! `cuprum info --ops`: the dtypes that the accelerator `cub` accepts for each operation, and why it declines others.
 
 use cuprum::backend_cub::{self, Coverage};
 use serde_json::{Value, json};
@@ -6,31 +6,35 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::info::table;
 
-/// Every operation and kind of call: the dtypes that are taken, and the reasons for others, each with its dtypes.
+/// Returns the accepted dtypes of each operation and kind of call, and the other dtypes grouped by reason.
+///
+/// # Errors
+///
+/// Returns an error if the coverage cannot be determined.
 pub fn report() -> Result<Value, Failure> {
     let mut all = backend_cub::coverage()?;
-    // By operation, in which the order of dtypes stays.
+    // The sort is stable: dtypes keep their order within an operation.
     all.sort_by_key(|c| (c.op.index(), c.op.name(), c.case));
     let rows = all.chunk_by(|a, b| (a.op, a.case) == (b.op, b.case)).map(row);
     Ok(json!({"accelerator": backend_cub::CUB.name, "operations": rows.collect::<Vec<_>>()}))
 }
 
-fn row(of_case: &[Coverage]) -> Value {
+fn row(coverage: &[Coverage]) -> Value {
     let dtypes =
-        |why: Option<&str>| -> Vec<&str> { of_case.iter().filter(|c| c.declined.as_deref() == why).map(|c| c.dtype.name()).collect() };
+        |why: Option<&str>| -> Vec<&str> { coverage.iter().filter(|c| c.declined.as_deref() == why).map(|c| c.dtype.name()).collect() };
     let mut reasons: Vec<&str> = Vec::new();
-    for why in of_case.iter().filter_map(|c| c.declined.as_deref()) {
+    for why in coverage.iter().filter_map(|c| c.declined.as_deref()) {
         if !reasons.contains(&why) {
             reasons.push(why);
         }
     }
     let declined: Vec<Value> = reasons.into_iter().map(|why| json!({"why": why, "dtypes": dtypes(Some(why))})).collect();
-    let first = of_case.first();
+    let first = coverage.first();
     json!({"family": first.map(|c| format!("{:?}", c.family)), "operation": first.map(|c| c.op.name()),
         "case": first.map(|c| c.case), "taken": dtypes(None), "declined": declined})
 }
 
-/// The report as a table.
+/// Returns the report as a table.
 pub fn text(report: &Value) -> String {
     let word = |v: &Value| v.as_str().unwrap_or_default().to_string();
     let list = |v: &Value| v.as_array().cloned().unwrap_or_default();

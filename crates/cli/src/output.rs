@@ -1,24 +1,32 @@
-//! Standard output and standard error. Writing never panics: what cannot be written to standard output is a failure of the command, and
-//! what cannot be written to standard error is left out.
+//! Writing to standard output and standard error without panics. An error on standard output is a failure of the command.
+//! An error on standard error is ignored.
 
 use std::fmt::Display;
 use std::io::{self, Write};
 
 /// Writes a line to standard output.
+///
+/// # Errors
+///
+/// Returns the error of the write.
 pub fn line(text: impl Display) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{text}")?;
     out.flush()
 }
 
-/// Writes text to standard output as it is.
+/// Writes text to standard output without a newline.
+///
+/// # Errors
+///
+/// Returns the error of the write.
 pub fn text(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
 }
 
-/// Writes a line to standard error, if it can be written.
+/// Writes a line to standard error and ignores errors.
 pub fn note(text: impl Display) {
     let _ = writeln!(io::stderr(), "{text}");
 }

@@ -1,10 +1,10 @@
-//! `cuprum ... | head`: ending quietly when the reader of standard output is gone, as other commands do.
+//! Quiet exit when the reader of standard output closes the pipe, as in `cuprum ... | head`.
 #![allow(unsafe_code)]
 
-/// Undoes Rust's ignoring of SIGPIPE, so that writing to a closed pipe ends the process without a message.
+/// Restores the default action of SIGPIPE, which Rust ignores. Writing to a closed pipe then ends the process silently.
 pub fn restore() {
     #[cfg(unix)]
-    // SAFETY: SIG_DFL is a valid disposition, and no other thread runs yet that could be setting one.
+    // SAFETY: SIG_DFL is a valid disposition, and `main` calls this before it starts threads.
     unsafe {
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
     }

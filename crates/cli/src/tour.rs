@@ -1,5 +1,5 @@
-//! `cuprum tour`: the works on each device under each order of accelerators that can differ there, with times, who served,
-//! and the largest error against the CPU.
+//! `cuprum tour`: runs the workloads on each device under each order of accelerators. It reports the times, the accelerator
+//! that served each call, and the largest error relative to the CPU.
 
 use std::io;
 
@@ -11,18 +11,18 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::output;
-use crate::works::{ErrorUnit, Size, WORKS, Work};
+use crate::workloads::{ErrorUnit, Size, WORKLOADS, Workload};
 
-/// What to show.
+/// Options of the command.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Small arrays and few repeats.
+    /// Use small arrays and few repeats.
     pub quick: bool,
-    /// JSON lines instead of a table.
+    /// Print JSON lines instead of a table.
     pub json: bool,
 }
 
-/// One work under one setting.
+/// One workload on one device under one order of accelerators.
 #[derive(Serialize)]
 struct Row {
     work: &'static str,
@@ -37,7 +37,7 @@ struct Row {
     message: Option<String>,
 }
 
-/// Orders of accelerators that can differ on a device: none, each ready one alone, and each order of two.
+/// Returns the orders to compare on a device: no accelerator, each ready one alone, and each ordered pair.
 fn orders(device: Device) -> Vec<String> {
     let kind = device.kind().name();
     let ready: Vec<&str> = registry::all()
@@ -53,13 +53,17 @@ fn orders(device: Device) -> Vec<String> {
     orders
 }
 
-/// Runs the tour. `Ok(false)` if a work disagreed or failed.
+/// Runs the tour. Returns `Ok(false)` if a workload failed or gave a wrong result.
+///
+/// # Errors
+///
+/// Returns a failure if the inputs or references cannot be computed, or output cannot be written.
 pub fn run(options: &Options) -> Result<bool, Failure> {
-    // A machine with little memory gets the small arrays: the largest work needs some 4 GB on the host.
+    // The largest workload needs about 4 GB on the host. Machines with little memory run the small arrays.
     let memory = cuprum::core::settings::physical_memory();
     let size = if options.quick || (memory > 0 && memory < 12 << 30) { Size::Quick } else { Size::Full };
     let mut rows = Vec::new();
-    for work in WORKS {
+    for work in WORKLOADS {
         let inputs = work.host_inputs(size).map_err(Failure::run)?;
         let reference = work.host_reference(&inputs).map_err(Failure::run)?;
         if !options.json {
@@ -69,7 +73,9 @@ pub fn run(options: &Options) -> Result<bool, Failure> {
             let on_device: Result<Vec<NdArray>> = inputs.iter().map(|a| a.to_device(device)).collect();
             for order in orders(device) {
                 let row = match &on_device {
-                    Ok(inputs) => one(work, device, &order, inputs, &reference, size).unwrap_or_else(|e| failed(work, device, &order, &e)),
+                    Ok(inputs) => {
+                        measure(work, device, &order, inputs, &reference, size).unwrap_or_else(|e| failed(work, device, &order, &e))
+                    }
                     Err(e) => failed(work, device, &order, e),
                 };
                 print_row(&row, options.json)?;
@@ -80,14 +86,14 @@ pub fn run(options: &Options) -> Result<bool, Failure> {
     let agree = rows.iter().all(|r| r.agrees);
     if !options.json {
         print_table(&rows)?;
-        print_absent()?;
+        print_unavailable()?;
         let wrong = rows.iter().filter(|r| !r.agrees).count();
         output::line(format_args!("{} results, {wrong} of them wrong or failed", rows.len()))?;
     }
     Ok(agree)
 }
 
-fn one(work: &Work, device: Device, order: &str, inputs: &[NdArray], reference: &NdArray, size: Size) -> Result<Row> {
+fn measure(work: &Workload, device: Device, order: &str, inputs: &[NdArray], reference: &NdArray, size: Size) -> Result<Row> {
     let effort = match (device == Device::CPU, size) {
         (_, Size::Quick) => Effort { warmup: 1, repeat: 3, max_seconds: 0.2 },
         (true, _) => Effort { warmup: 1, repeat: 10, max_seconds: 0.7 },
@@ -110,14 +116,14 @@ fn one(work: &Work, device: Device, order: &str, inputs: &[NdArray], reference: 
     })
 }
 
-fn unit(work: &Work) -> &'static str {
+fn unit(work: &Workload) -> &'static str {
     match work.unit {
         ErrorUnit::Ulp => "ulp",
         ErrorUnit::Relative => "relative",
     }
 }
 
-fn failed(work: &Work, device: Device, order: &str, e: &cuprum::Error) -> Row {
+fn failed(work: &Workload, device: Device, order: &str, e: &cuprum::Error) -> Row {
     Row {
         work: work.name,
         device: device.to_string(),
@@ -140,7 +146,7 @@ fn error_text(row: &Row) -> String {
     }
 }
 
-/// Microseconds with three digits, in the unit that suits.
+/// Formats microseconds in s, ms or us.
 fn time_text(us: f64) -> String {
     match us {
         u if u >= 1e6 => format!("{:.2} s", u / 1e6),
@@ -149,7 +155,7 @@ fn time_text(us: f64) -> String {
     }
 }
 
-fn setting(row: &Row) -> String {
+fn order_text(row: &Row) -> String {
     if row.accelerators.is_empty() { "(base)".into() } else { row.accelerators.clone() }
 }
 
@@ -157,11 +163,11 @@ fn print_row(row: &Row, json: bool) -> io::Result<()> {
     if json {
         return output::line(serde_json::to_string(row).unwrap_or_default());
     }
-    let place = format!("{} {}", row.device, setting(row));
+    let configuration = format!("{} {}", row.device, order_text(row));
     match &row.message {
-        Some(message) => output::line(format_args!("  {place:<22} FAILED: {message}")),
+        Some(message) => output::line(format_args!("  {configuration:<22} FAILED: {message}")),
         None => output::line(format_args!(
-            "  {place:<22} host {:>9}  device {:>9}  by {:<10} error {}{}",
+            "  {configuration:<22} host {:>9}  device {:>9}  by {:<10} error {}{}",
             time_text(row.host_us),
             time_text(row.device_us),
             row.served_by,
@@ -171,47 +177,51 @@ fn print_row(row: &Row, json: bool) -> io::Result<()> {
     }
 }
 
-/// One line a work, one column a setting: device time and who served.
+/// Prints a table of device times and serving accelerators: a row per workload, a column per device and order.
 fn print_table(rows: &[Row]) -> io::Result<()> {
-    let mut places: Vec<(String, String)> = Vec::new();
+    let mut configurations: Vec<(String, String)> = Vec::new();
     for r in rows {
-        let place = (r.device.clone(), setting(r));
-        if !places.contains(&place) {
-            places.push(place);
+        let configuration = (r.device.clone(), order_text(r));
+        if !configurations.contains(&configuration) {
+            configurations.push(configuration);
         }
     }
     let mut table = Table::new();
     table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
     table.set_header(
-        std::iter::once("work".to_string()).chain(places.iter().map(|(d, a)| format!("{d}\n{a}"))).chain(["largest error".into()]),
+        std::iter::once("workload".to_string())
+            .chain(configurations.iter().map(|(d, a)| format!("{d}\n{a}")))
+            .chain(["largest error".into()]),
     );
-    for work in WORKS {
-        let of_work: Vec<&Row> = rows.iter().filter(|r| r.work == work.name).collect();
+    for work in WORKLOADS {
+        let workload_rows: Vec<&Row> = rows.iter().filter(|r| r.work == work.name).collect();
         let cell = |(device, order): &(String, String)| {
-            let row = of_work.iter().find(|r| r.device == *device && setting(r) == *order);
+            let row = workload_rows.iter().find(|r| r.device == *device && order_text(r) == *order);
             row.map_or(String::new(), |r| match (&r.message, r.agrees) {
                 (Some(_), _) => "failed".into(),
                 (None, true) => format!("{}\n{}", time_text(r.device_us), r.served_by),
                 (None, false) => format!("{}\nWRONG", time_text(r.device_us)),
             })
         };
-        let worst =
-            of_work.iter().filter(|r| r.error.is_some()).max_by(|a, b| a.error.partial_cmp(&b.error).unwrap_or(std::cmp::Ordering::Equal));
+        let worst = workload_rows
+            .iter()
+            .filter(|r| r.error.is_some())
+            .max_by(|a, b| a.error.partial_cmp(&b.error).unwrap_or(std::cmp::Ordering::Equal));
         let worst = worst.map_or("failed".to_string(), |r| error_text(r));
-        table.add_row(std::iter::once(work.name.to_string()).chain(places.iter().map(cell)).chain([worst]));
+        table.add_row(std::iter::once(work.name.to_string()).chain(configurations.iter().map(cell)).chain([worst]));
     }
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    output::line(format_args!("\n{table}\n(device time, median; below it who served)"))
+    output::line(format_args!("\n{table}\n(median device time; below it the accelerator that served)"))
 }
 
-/// What the tour would have used, and why not.
-fn print_absent() -> io::Result<()> {
+/// Prints the accelerators that are not available, with the reason.
+fn print_unavailable() -> io::Result<()> {
     for accelerator in registry::all() {
         if let Availability::Missing { why, help } = registry::availability(accelerator) {
             let between = if help.is_empty() { "" } else { "; " };
-            output::line(format_args!("not here: {} ({}): {why}{between}{help}", accelerator.name, accelerator.summary))?;
+            output::line(format_args!("not available: {} ({}): {why}{between}{help}", accelerator.name, accelerator.summary))?;
         }
     }
     Ok(())

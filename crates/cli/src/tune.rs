@@ -1,4 +1,4 @@
-//! `cuprum tune`: fills the table of the order `auto` ahead of time, and shows it.
+//! `cuprum tune`: measures the accelerators for `CUPRUM_ACCELERATORS=auto` ahead of time, and shows the measurements.
 
 use cuprum::expressions::{EvalError, Session, parse};
 use cuprum::profiler::Evaluate;
@@ -11,25 +11,25 @@ use crate::failure::Failure;
 use crate::info::table;
 use crate::output;
 
-/// Measure which accelerator serves which calls best, for CUPRUM_ACCELERATORS=auto, and keep it.
+/// Measure which accelerator is fastest for which calls, and store the result for CUPRUM_ACCELERATORS=auto.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
-  cuprum tune --suite                                     what the tour and the benches do, in several sizes
+  cuprum tune --suite                                     common calls in several sizes
   cuprum tune 'a @ b.T' a='random((512, 512))' b=a
-  CUPRUM_ACCELERATORS=auto cuprum eval 'a @ b.T' ...      asks the fastest first
+  CUPRUM_ACCELERATORS=auto cuprum eval 'a @ b.T' ...      tries the fastest first
 
-`cuprum info --tuning` shows what is known. CUPRUM_TUNING=file pins a file of the cache folder, which is then only read.")]
+`cuprum info --tuning` shows the measurements. CUPRUM_TUNING=file names a file, which is then only read.")]
 pub struct Arguments {
-    /// An expression whose calls to measure, in NumPy's notation
+    /// An expression in NumPy's notation whose calls are measured
     #[arg(value_name = "EXPR")]
     expression: Option<String>,
     /// Variables: name=file.npy, name=file.npz:member, file.npz, name=EXPRESSION
     #[arg(value_name = "NAME=VALUE", requires = "expression")]
     bindings: Vec<String>,
-    /// Measure a set of usual calls
+    /// Measure a set of common calls
     #[arg(long)]
     suite: bool,
-    /// Forget what was measured before, for all devices
+    /// Delete earlier measurements for all devices
     #[arg(long)]
     forget: bool,
     /// auto, cpu, cuda or cuda:N [default: CUPRUM_DEVICE, else auto]
@@ -40,8 +40,8 @@ pub struct Arguments {
 /// Calls until each signature has a winner: one untimed for each candidate, then timed ones.
 const CALLS: usize = 2 * (MAX_CANDIDATES + MAX_LOSING_RUNS);
 
-/// Usual calls, over square matrices of `n` rows of `d`: reductions of all, rows and columns, plain and fused, scans, copies, mixed
-/// layouts, products, sorts and selections.
+/// Common calls over square matrices `a` and `b`: plain and fused reductions, scans, copies, mixed layouts, products, sorts
+/// and selections.
 const SUITE: [&str; 22] = [
     "a + b",
     "sqrt(a * a + b) - 1",
@@ -66,11 +66,15 @@ const SUITE: [&str; 22] = [
     "sort(a, axis=None)",
     "a[a > 0.5]",
 ];
-/// Rows of the suite's matrices.
+/// Numbers of rows of the suite's matrices.
 const ROWS: [usize; 4] = [32, 256, 1024, 4096];
 const DTYPES: [&str; 2] = ["float32", "float64"];
 
 /// Runs the command.
+///
+/// # Errors
+///
+/// Returns a failure for bad input, an error of the expression, or measurements that cannot be stored.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     settings::check()?;
     if let Some(device) = &arguments.device {
@@ -113,7 +117,7 @@ fn suite() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs an expression as often as its calls need to find their winners.
+/// Runs an expression until each of its calls has a winner.
 fn measure(expression: &str, session: &mut Session) -> Result<(), Failure> {
     let script = parse(expression).map_err(EvalError::from)?;
     for _ in 0..CALLS {
@@ -124,7 +128,11 @@ fn measure(expression: &str, session: &mut Session) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is known, by device; as JSON, from which the text is made.
+/// Returns the measurements of each device as JSON, from which the text is made.
+///
+/// # Errors
+///
+/// Returns an error if the tuning files cannot be read.
 pub fn listings() -> Result<Value, Failure> {
     let entry = |e: tuning::Entry| {
         let times: serde_json::Map<String, Value> = e.times.into_iter().map(|(name, us)| (name, us.into())).collect();
@@ -137,15 +145,15 @@ pub fn listings() -> Result<Value, Failure> {
     Ok(tuning::entries()?.into_iter().map(listing).collect())
 }
 
-/// The listings as tables.
+/// Returns the measurements as tables.
 pub fn text(listings: &Value) -> String {
     let mut out = String::new();
     for listing in listings.as_array().into_iter().flatten() {
-        let file = listing["file"].as_str().unwrap_or("nowhere: there is no cache folder");
-        let pinned = if listing["pinned"] == true { ", pinned by CUPRUM_TUNING" } else { "" };
+        let file = listing["file"].as_str().unwrap_or("memory only: there is no cache folder");
+        let pinned = if listing["pinned"] == true { ", read-only by CUPRUM_TUNING" } else { "" };
         let entries = listing["entries"].as_array().cloned().unwrap_or_default();
         let device = listing["device"].as_str().unwrap_or_default();
-        out += &format!("{device}: {} measured, kept in {file}{pinned}\n", entries.len());
+        out += &format!("{device}: {} measured, stored in {file}{pinned}\n", entries.len());
         if entries.is_empty() {
             continue;
         }

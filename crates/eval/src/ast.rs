@@ -1,23 +1,23 @@
-//! The syntax tree: what was written, with a [`Span`] on every node, and nothing about what it means.
+//! The syntax tree, with a [`Span`] on every node.
 //!
-//! Names are not resolved here: whether `sum` is a function or a variable is for the evaluator.
+//! Names are not resolved: the evaluator decides whether `sum` is a function or a variable.
 
 use std::fmt;
 
 use crate::ops::{BinaryOp, CompareOp, LogicalOp, UnaryOp};
 use crate::span::{Position, Span};
 
-/// A parsed script, with its source, so that errors of evaluation can be placed in it.
+/// A parsed script with its source, to which the positions of evaluation errors refer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Script {
-    /// The text it was parsed from; every [`Span`] below points into it.
+    /// The source text, to which every [`Span`] of the tree refers.
     pub source: String,
-    /// The statements in order; `import` lines leave none.
+    /// The statements in order. `import` lines produce none.
     pub statements: Vec<Stmt>,
 }
 
 impl Script {
-    /// Line and column of the start of `span`.
+    /// Returns the line and column of the start of `span`.
     pub fn position(&self, span: Span) -> Position {
         Position::of(&self.source, span.start)
     }
@@ -26,31 +26,31 @@ impl Script {
 /// A statement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stmt {
-    /// What it does.
+    /// The kind of statement.
     pub kind: StmtKind,
-    /// Where it stands, without the `;` or line end.
+    /// Source range, without the `;` or line end.
     pub span: Span,
 }
 
-/// What a statement does.
+/// The kind of a statement.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StmtKind {
-    /// `expr`: the last one of a program is the program's value.
+    /// `expr`. The value of the last statement is the value of the script.
     Expr(Expr),
-    /// `a = b = value`: the value is worked out once, then given to each target from left to right.
+    /// `a = b = value`: the value is evaluated once, then assigned to each target from left to right.
     Assign {
-        /// At least one.
+        /// At least one target.
         targets: Vec<Target>,
         /// The right-hand side.
         value: Expr,
     },
     /// `target += value`; the target is a name or an index, never a tuple.
     AugAssign {
-        /// What is updated.
+        /// The target to update.
         target: Target,
         /// The operator before the `=`.
         op: BinaryOp,
-        /// Where the operator stands.
+        /// Source range of the operator.
         op_span: Span,
         /// The right-hand side.
         value: Expr,
@@ -60,22 +60,22 @@ pub enum StmtKind {
 /// The left-hand side of an assignment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Target {
-    /// What is assigned to.
+    /// The kind of target.
     pub kind: TargetKind,
-    /// Where it stands.
+    /// Source range.
     pub span: Span,
 }
 
-/// What is assigned to.
+/// The kind of an assignment target.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TargetKind {
     /// `x`
     Name(String),
     /// `base[index]`
     Index {
-        /// The array that is written into; mostly a name.
+        /// The array that is assigned to, usually a name.
         base: Expr,
-        /// Which elements.
+        /// The index.
         index: Index,
     },
     /// `a, b`, `(a, b)` or `[a, b]`: the value is unpacked along its first axis, with exactly this many parts.
@@ -85,20 +85,20 @@ pub enum TargetKind {
 /// An expression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expr {
-    /// What it is.
+    /// The kind of expression.
     pub kind: ExprKind,
-    /// Where it stands, parentheses included.
+    /// Source range, including parentheses.
     pub span: Span,
     parenthesized: bool,
     height: u32,
 }
 
-/// What an expression is.
+/// The kind of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExprKind {
-    /// `12`, `0xff`: never negative, a sign is a [`Unary`](Self::Unary).
+    /// `12`, `0xff`. Never negative: a sign is a [`Unary`](Self::Unary).
     Int(i128),
-    /// `1.5`, `1e-3`: infinite where Python's would be.
+    /// `1.5`, `1e-3`. Infinite on overflow, as in Python.
     Float(f64),
     /// `2j`: the imaginary part of a complex number whose real part is 0.
     Imaginary(f64),
@@ -110,14 +110,13 @@ pub enum ExprKind {
     None,
     /// `...`
     Ellipsis,
-    /// A name as written: a variable, a function or a constant, in this order.
+    /// A name without a prefix. It is looked up among the variables, then the functions and constants.
     Name(String),
-    /// `np.sum`, `np.linalg.norm`, `np.pi`: a name looked up in the library, never among the variables.
+    /// `np.sum`, `np.linalg.norm`, `np.pi`: a name that is looked up in the library, not among the variables.
     Global {
-        /// The prefix as written (`np`). If a variable of this name exists, it was meant: take
-        /// `path` as its attribute (`xp.T`, where `xp` is data).
+        /// The prefix (`np`). If a variable of this name exists, `path` is an attribute of it (`xp.T`, where `xp` is data).
         module: String,
-        /// What follows the prefix, with its namespace: `sum`, `linalg.norm`.
+        /// The name after the prefix, with its namespace: `sum`, `linalg.norm`.
         path: String,
     },
     /// `(a, b)`, `a, b`, `(a,)`, `()`
@@ -128,66 +127,66 @@ pub enum ExprKind {
     Unary {
         /// The operator.
         op: UnaryOp,
-        /// What it is applied to.
+        /// The operand.
         operand: Box<Expr>,
     },
     /// `a + b`
     Binary {
         /// The operator.
         op: BinaryOp,
-        /// Where the operator stands.
+        /// Source range of the operator.
         op_span: Span,
         /// Left operand.
         left: Box<Expr>,
         /// Right operand.
         right: Box<Expr>,
     },
-    /// `a < b`, and chains: `a < b <= c` means `a < b and b <= c` with `b` worked out once.
+    /// `a < b`, and chains: `a < b <= c` means `a < b and b <= c` with `b` evaluated once.
     Compare {
         /// The leftmost operand.
         first: Box<Expr>,
         /// Each operator with its right operand; at least one.
         rest: Vec<Comparison>,
     },
-    /// `a and b and c`, `a or b`: at least two operands, the later ones worked out only when needed.
+    /// `a and b and c`, `a or b`: at least two operands. Later operands are evaluated only when needed.
     Logical {
         /// The operator.
         op: LogicalOp,
         /// The operands from left to right.
         values: Vec<Expr>,
     },
-    /// `then if test else otherwise`: only one of the two is worked out.
+    /// `then if test else otherwise`. Only one of `then` and `otherwise` is evaluated.
     Conditional {
-        /// Decides.
+        /// The condition.
         test: Box<Expr>,
         /// The value if `test` is true.
         then: Box<Expr>,
-        /// The value if not.
+        /// The value if `test` is false.
         otherwise: Box<Expr>,
     },
     /// `f(x, axis=0)`; for a method, `callee` is an [`Attribute`](Self::Attribute).
     Call {
-        /// What is called.
+        /// The function or method.
         callee: Box<Expr>,
         /// Positional arguments.
         args: Vec<Expr>,
-        /// Keyword arguments; no name twice.
+        /// Keyword arguments, each name at most once.
         keywords: Vec<KeywordArg>,
     },
     /// `a.T`, `a.sum`, and `linalg.norm` written without a prefix.
     Attribute {
-        /// Left of the dot.
+        /// The expression left of the dot.
         base: Box<Expr>,
-        /// Right of the dot.
+        /// The name right of the dot.
         name: String,
-        /// Where the name stands.
+        /// Source range of the name.
         name_span: Span,
     },
     /// `a[...]`
     Index {
-        /// What is indexed.
+        /// The indexed expression.
         base: Box<Expr>,
-        /// Which elements.
+        /// The index.
         index: Index,
     },
 }
@@ -197,60 +196,60 @@ pub enum ExprKind {
 pub struct Comparison {
     /// The operator.
     pub op: CompareOp,
-    /// Where the operator stands.
+    /// Source range of the operator.
     pub op_span: Span,
-    /// The operand right of it.
+    /// Right operand.
     pub right: Expr,
 }
 
 /// A keyword argument.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeywordArg {
-    /// Left of the `=`.
+    /// The name left of the `=`.
     pub name: String,
-    /// Where the name stands.
+    /// Source range of the name.
     pub name_span: Span,
-    /// Right of the `=`.
+    /// The value right of the `=`.
     pub value: Expr,
 }
 
-/// What stands in the square brackets. `a[(i, j)]` is the same as `a[i, j]`, as in Python.
+/// The contents of square brackets. As in Python, `a[(i, j)]` is the same as `a[i, j]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Index {
     /// One item per comma; none for `a[()]`.
     pub items: Vec<IndexItem>,
-    /// True if a tuple was written: `a[i,]`, `a[i, j]`, `a[()]`. Only a list cares (it refuses tuples).
+    /// True if the index is a tuple: `a[i,]`, `a[i, j]`, `a[()]`. Arrays ignore it; lists do not accept tuples.
     pub tuple: bool,
-    /// Where it stands, brackets included.
+    /// Source range, including the brackets.
     pub span: Span,
 }
 
-/// One part of an index.
+/// One item of an index.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexItem {
-    /// What it selects.
+    /// The kind of item.
     pub kind: IndexItemKind,
-    /// Where it stands.
+    /// Source range.
     pub span: Span,
 }
 
-/// What one part of an index selects.
+/// The kind of an index item.
 #[derive(Debug, Clone, PartialEq)]
 pub enum IndexItemKind {
-    /// An integer, a boolean or integer array or list, or a name whose value may also be `None`.
+    /// An expression whose value is an integer, a boolean or integer array or list, a slice, a tuple or `None`.
     Expr(Expr),
-    /// `start:stop:step`, each of which may be missing.
+    /// `start:stop:step`. Each part is optional.
     Slice {
         /// First index.
         start: Option<Box<Expr>>,
-        /// One past the last.
+        /// One past the last index.
         stop: Option<Box<Expr>>,
-        /// Distance from one to the next.
+        /// Distance between consecutive indices.
         step: Option<Box<Expr>>,
     },
     /// `None` or `np.newaxis`: an axis of length 1.
     NewAxis,
-    /// `...`: as many full slices as the array has axes left.
+    /// `...`: full slices of all axes that no other item indexes.
     Ellipsis,
 }
 
@@ -261,26 +260,28 @@ impl Expr {
         Expr { kind, span, parenthesized: false, height: below + 1 }
     }
 
-    /// The same expression with parentheses around it.
+    /// Marks the expression as parenthesized. `span` includes the parentheses.
     pub(crate) fn in_parentheses(mut self, span: Span) -> Expr {
         self.span = span;
         self.parenthesized = true;
         self
     }
 
-    /// True if it was written in parentheses: tells `a > (0 & b) < c` from the slip `a > 0 & b < c`.
+    /// Returns true if the expression is in parentheses. Distinguishes `a > (0 & b) < c` from `a > 0 & b < c`, which is
+    /// usually a mistake.
     pub fn is_parenthesized(&self) -> bool {
         self.parenthesized
     }
 
-    /// Number of nodes on the longest way down; the parser keeps it under [`MAX_HEIGHT`](crate::MAX_HEIGHT),
-    /// so that functions over the tree may recurse.
+    /// Returns the height of the tree: the number of nodes on the longest path to a leaf.
+    ///
+    /// The parser limits it to [`MAX_HEIGHT`](crate::MAX_HEIGHT), so that functions over the tree may recurse.
     pub fn height(&self) -> usize {
         self.height as usize
     }
 
-    /// The dotted name that this expression spells, if it is only names and dots: `linalg.norm` for
-    /// `np.linalg.norm` and for `linalg.norm`.
+    /// Returns the dotted name if the expression consists of names and dots only. Both `np.linalg.norm` and `linalg.norm`
+    /// give `linalg.norm`.
     pub fn dotted_name(&self) -> Option<String> {
         match &self.kind {
             ExprKind::Name(name) => Some(name.clone()),
@@ -290,7 +291,7 @@ impl Expr {
         }
     }
 
-    /// What it is in a few words, for messages: `a call`, `a number`.
+    /// Returns a short description for messages: `a call`, `a number`.
     pub fn describe(&self) -> &'static str {
         match &self.kind {
             ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Imaginary(_) => "a number",
@@ -314,7 +315,7 @@ impl Expr {
 }
 
 impl ExprKind {
-    /// Calls `visit` on each expression directly below, in the order in which Python evaluates them.
+    /// Calls `visit` on each direct child, in Python's order of evaluation.
     pub fn for_each_child<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
         match self {
             ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Imaginary(_) | ExprKind::Str(_) => {}
@@ -352,7 +353,7 @@ impl ExprKind {
 }
 
 impl Index {
-    /// Calls `visit` on each expression directly below, from left to right.
+    /// Calls `visit` on each direct child from left to right.
     pub fn for_each_child<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
         for item in &self.items {
             match &item.kind {
@@ -372,21 +373,21 @@ impl fmt::Display for Target {
     }
 }
 
-/// Prints the s-expression that the tests compare with: `(+ a (* 2 b))`.
+/// Writes an s-expression: `(+ a (* 2 b))`.
 impl fmt::Display for Expr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         crate::sexpr::expr(self, f)
     }
 }
 
-/// Prints an s-expression: `(= x (+ a 1))`.
+/// Writes an s-expression: `(= x (+ a 1))`.
 impl fmt::Display for Stmt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         crate::sexpr::stmt(self, f)
     }
 }
 
-/// Prints one s-expression per line.
+/// Writes one s-expression per line.
 impl fmt::Display for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, stmt) in self.statements.iter().enumerate() {

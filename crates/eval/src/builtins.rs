@@ -1,6 +1,6 @@
-//! Python's built-in functions, as far as array programs use them: `len`, `dtype`, `int`, `round`, `min` and others.
+//! Python's built-in functions that array programs use: `len`, `dtype`, `int`, `round`, `min` and others.
 //!
-//! NumPy's functions are not here: they are declared at their Rust definitions (`cuprum_core::function`).
+//! NumPy's functions are declared at their Rust definitions (`cuprum_core::function`).
 
 use cuprum_core::ops::value::Value;
 use cuprum_core::{DType, Scalar};
@@ -9,43 +9,43 @@ use crate::fault::{Checked, Fault};
 use crate::ops::{BinaryOp, CompareOp};
 use crate::scalar::rounded;
 
-/// A built-in with no function of NumPy under its name.
+/// A built-in function. NumPy has no function of that name.
 pub(crate) type Builtin = fn(&[Value]) -> Checked<Value>;
 
-/// The built-ins that take any value.
+/// Built-ins without a NumPy function of the same name. [`call_python`] has those that share a name with one.
 pub(crate) static BUILTINS: [(&str, Builtin); 2] = [("len", length), ("dtype", dtype)];
 
-/// `len(x)`: extent of the first axis, or number of items.
+/// `len(x)`: the length of the first axis, or the number of items.
 fn length(args: &[Value]) -> Checked<Value> {
     let [value] = args else { return Err(one_argument("len", args)) };
     match value {
         Value::Array(a) => match a.shape().first() {
             Some(n) => Ok((*n).into()),
-            None => Err(Fault::typed("an array of 0 dimensions has no length")),
+            None => Err(Fault::type_error("an array of 0 dimensions has no length")),
         },
         Value::Tuple(items) | Value::List(items) => Ok(items.len().into()),
         Value::Str(s) => Ok(s.chars().count().into()),
-        other => Err(Fault::typed(format!("'{}' has no length", other.type_name()))),
+        other => Err(Fault::type_error(format!("'{}' has no length", other.type_name()))),
     }
 }
 
-/// `dtype('f4')`: a dtype by its name.
+/// `dtype('f4')`: the dtype with this name.
 fn dtype(args: &[Value]) -> Checked<Value> {
     match args {
         [Value::DType(d)] => Ok(Value::DType(*d)),
         [Value::Str(name)] => Ok(Value::DType(DType::parse(name)?)),
         [Value::None] => Ok(Value::DType(DType::F64)),
-        [other] => Err(Fault::typed(format!("'{}' is not a dtype or its name", other.type_name()))),
+        [other] => Err(Fault::type_error(format!("'{}' is not a dtype or its name", other.type_name()))),
         _ => Err(one_argument("dtype", args)),
     }
 }
 
 fn one_argument(name: &str, args: &[Value]) -> Fault {
-    Fault::typed(format!("{name}() takes one argument, {} given", args.len()))
+    Fault::type_error(format!("{name}() takes one argument, {} given", args.len()))
 }
 
-/// A 0-d or one-element array as a number; numbers as they are.
-pub(crate) fn single(value: &Value) -> Checked<Option<Scalar>> {
+/// Returns the number that a scalar or a one-element array holds, and `None` for any other value.
+fn single_number(value: &Value) -> Checked<Option<Scalar>> {
     match value {
         Value::Scalar(s) => Ok(Some(*s)),
         Value::Array(a) if a.size() == 1 => Ok(Some(a.item()?)),
@@ -53,8 +53,8 @@ pub(crate) fn single(value: &Value) -> Checked<Option<Scalar>> {
     }
 }
 
-/// Python's own functions under their bare names. `None`: it is NumPy's function of this name that is meant.
-pub(crate) fn python(name: &str, args: &[Value], keywords: &[(String, Value)]) -> Checked<Option<Value>> {
+/// Calls Python's function of this name. Returns `None` if the arguments call for NumPy's function of the same name.
+pub(crate) fn call_python(name: &str, args: &[Value], keywords: &[(String, Value)]) -> Checked<Option<Value>> {
     if name == "round" {
         return python_round(args, keywords);
     }
@@ -62,18 +62,18 @@ pub(crate) fn python(name: &str, args: &[Value], keywords: &[(String, Value)]) -
         return Ok(None);
     }
     match (name, args) {
-        ("int" | "float", [Value::Str(text)]) => return parsed(name, text).map(|s| Some(s.into())),
+        ("int" | "float", [Value::Str(text)]) => return parse_number(name, text).map(|s| Some(s.into())),
         ("pow", [base @ Value::Array(_), exponent]) => {
             return crate::evaluate::binary(BinaryOp::Pow, base.clone(), exponent.clone()).map(Some);
         }
         _ => {}
     }
     let convert = |as_array: &str| match args {
-        [value] => single(value)?.ok_or_else(|| match value {
+        [value] => single_number(value)?.ok_or_else(|| match value {
             Value::Array(_) | Value::List(_) => {
-                Fault::typed(format!("only a single number can be made {as_array}")).help(format!("use `.astype({name})` on arrays"))
+                Fault::type_error(format!("only a single number can be made {as_array}")).help(format!("use `.astype({name})` on arrays"))
             }
-            other => Fault::typed(format!("'{}' cannot be made {as_array}", other.type_name())),
+            other => Fault::type_error(format!("'{}' cannot be made {as_array}", other.type_name())),
         }),
         _ => Err(one_argument(name, args)),
     };
@@ -84,17 +84,17 @@ pub(crate) fn python(name: &str, args: &[Value], keywords: &[(String, Value)]) -
             _ => convert("a bool")?,
         },
         ("int", _) => match convert("an int")? {
-            Scalar::Complex(_) => return Err(Fault::typed("a complex number cannot be made an int")),
+            Scalar::Complex(_) => return Err(Fault::type_error("a complex number cannot be made an int")),
             Scalar::Float(v) => {
-                Scalar::Float(v.trunc()).as_int().ok_or_else(|| Fault::value(format!("{v:e} cannot be made an int")))?.into()
+                Scalar::Float(v.trunc()).as_int().ok_or_else(|| Fault::value_error(format!("{v:e} cannot be made an int")))?.into()
             }
             s => s.as_int().unwrap_or(0).into(),
         },
         ("float", _) => match convert("a float")? {
-            Scalar::Complex(_) => return Err(Fault::typed("a complex number cannot be made a float")),
+            Scalar::Complex(_) => return Err(Fault::type_error("a complex number cannot be made a float")),
             s => s.as_f64().into(),
         },
-        // By parts: in `re + im * 1j` an infinity would make NaN, and adding the zero of a real number would lose the sign of -0.0.
+        // Computed by parts: `re + im * 1j` turns infinities into NaN, and adding a zero loses the sign of -0.0.
         ("complex", Some([re, im])) => {
             let cross = |part: Scalar| if let Scalar::Complex(c) = part { Some(c.im) } else { None };
             let real = cross(*im).map_or(re.as_f64(), |i| re.as_f64() - i);
@@ -104,7 +104,7 @@ pub(crate) fn python(name: &str, args: &[Value], keywords: &[(String, Value)]) -
         ("complex", _) => convert("a complex number")?.as_complex().into(),
         ("abs", Some([Scalar::Complex(c)])) => c.norm().into(),
         ("abs", Some([Scalar::Float(v)])) => v.abs().into(),
-        ("abs", Some([s])) => s.as_int().and_then(i128::checked_abs).ok_or_else(|| Fault::value("the result is too large"))?.into(),
+        ("abs", Some([s])) => s.as_int().and_then(i128::checked_abs).ok_or_else(|| Fault::value_error("the result is too large"))?.into(),
         ("pow", Some([a, b])) => crate::scalar::binary(BinaryOp::Pow, *a, *b)?,
         ("min", Some([first, rest @ ..])) if !rest.is_empty() => extreme(CompareOp::Lt, *first, rest)?,
         ("max", Some([first, rest @ ..])) if !rest.is_empty() => extreme(CompareOp::Gt, *first, rest)?,
@@ -113,7 +113,7 @@ pub(crate) fn python(name: &str, args: &[Value], keywords: &[(String, Value)]) -
     Ok(Some(value.into()))
 }
 
-/// Python's `round(number, ndigits=None)`, if its argument is a real number.
+/// Python's `round(number, ndigits=None)`. Returns `None` if the argument is not a real number.
 fn python_round(args: &[Value], keywords: &[(String, Value)]) -> Checked<Option<Value>> {
     let number = match (args, keywords) {
         ([Value::Scalar(number @ (Scalar::Bool(_) | Scalar::Int(_) | Scalar::Float(_))), ..], _) => *number,
@@ -132,17 +132,17 @@ fn python_round(args: &[Value], keywords: &[(String, Value)]) -> Checked<Option<
     rounded(number, digits).map(|s| Some(s.into()))
 }
 
-/// `int('12')`, `float('-inf')`.
-fn parsed(name: &str, text: &str) -> Checked<Scalar> {
+/// Parses the string of `int('12')` or `float('-inf')`.
+fn parse_number(name: &str, text: &str) -> Checked<Scalar> {
     let plain = text.trim();
     let number = match name {
         "int" => plain.parse::<i128>().ok().map(Scalar::from),
         _ => plain.parse::<f64>().ok().map(Scalar::from),
     };
-    number.ok_or_else(|| Fault::value(format!("'{text}' is no number that {name}() can read")))
+    number.ok_or_else(|| Fault::value_error(format!("{name}() cannot parse '{text}'")))
 }
 
-/// The first of the numbers that no later one is beyond.
-fn extreme(beyond: CompareOp, first: Scalar, rest: &[Scalar]) -> Checked<Scalar> {
-    rest.iter().try_fold(first, |best, &s| Ok(if crate::scalar::compare(beyond, s, best)? { s } else { best }))
+/// Returns Python's `min` (`better` is `<`) or `max` (`>`): the first of equal extremes.
+fn extreme(better: CompareOp, first: Scalar, rest: &[Scalar]) -> Checked<Scalar> {
+    rest.iter().try_fold(first, |best, &s| Ok(if crate::scalar::compare(better, s, best)? { s } else { best }))
 }

@@ -1,4 +1,4 @@
-//! What to say about a token that does not fit: what was expected, and how the same thing is written here.
+//! Syntax errors: the expected token, and the supported spelling of unsupported constructs.
 
 use crate::error::ParseError;
 use crate::lexer::Token;
@@ -6,14 +6,14 @@ use crate::parser::{MAX_HEIGHT, MAX_NESTING, Parser};
 use crate::span::Span;
 
 impl Parser<'_> {
-    /// "This is Python, we know it, and it is not supported." `what` ends in its verb: `` `lambda` is ``.
+    /// Returns the error for a construct of Python that is not supported. `what` includes the verb: `` `lambda` is ``.
     #[cold]
     #[inline(never)]
     pub(crate) fn unsupported(&self, span: Span, what: &str, help: &str) -> ParseError {
         self.error(span, format!("{what} not supported")).with_help(help)
     }
 
-    /// The next token is not one of those that could stand here. `open` is the bracket we are in.
+    /// Returns the error for an unexpected next token. `open` is the innermost open bracket.
     #[cold]
     #[inline(never)]
     pub(crate) fn unexpected(&self, expected: &str, open: Option<Span>) -> ParseError {
@@ -21,7 +21,7 @@ impl Parser<'_> {
         if let (Token::Fault, Some(fault)) = (self.peek(), &self.lexed.fault) {
             return fault.clone();
         }
-        // Whatever is odd behind a bracket that is never closed is odd because of it.
+        // An unclosed bracket causes any later unexpected token, so it is reported instead.
         let unclosed = self.lexed.unclosed;
         if let Some(bracket) = unclosed.filter(|bracket| bracket.start < here.start || *self.peek() == Token::End) {
             return self.error(bracket, format!("`{}` was never closed", bracket.text(self.source)));
@@ -30,7 +30,9 @@ impl Parser<'_> {
             return error;
         }
         let error = match self.peek() {
-            Token::Punct("=") => self.error(here, "`=` assigns, and cannot stand inside an expression").with_help("to compare, write `==`"),
+            Token::Punct("=") => {
+                self.error(here, "`=` assigns, and cannot be used inside an expression").with_help("to compare, write `==`")
+            }
             _ => self.error(here, format!("expected {expected}, found {}", self.found())),
         };
         self.in_bracket(error, open)
@@ -43,7 +45,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Constructs of Python that would continue an expression here.
+    /// Returns the error if the next token continues an expression in Python but is not supported.
     fn python_only(&self) -> Option<ParseError> {
         let (what, help) = match *self.peek() {
             Token::Punct(":=") => ("`:=` is", "assign in a statement of its own: `name = ...`"),
@@ -59,7 +61,7 @@ impl Parser<'_> {
         Some(self.unsupported(self.here(), what, help))
     }
 
-    /// The next token as a message names it.
+    /// Returns the description of the next token for a message.
     pub(crate) fn found(&self) -> String {
         match self.peek() {
             Token::Newline => "the end of the line".into(),
@@ -74,10 +76,10 @@ impl Parser<'_> {
         }
     }
 
-    /// The error for something behind a complete statement.
+    /// Returns the error for a token after a complete statement.
     #[cold]
     #[inline(never)]
-    pub(crate) fn no_statement_end(&self) -> ParseError {
+    pub(crate) fn expected_statement_end(&self) -> ParseError {
         const EXPECTED: &str = "an operator or the end of the statement";
         let here = self.here();
         match self.peek() {
@@ -93,11 +95,11 @@ impl Parser<'_> {
         }
     }
 
-    /// The error for something that no expression starts with.
+    /// Returns the error for a token that cannot start an expression.
     #[cold]
     #[inline(never)]
-    pub(crate) fn no_operand(&self) -> ParseError {
-        const ONLY: &str = "a script holds expressions and assignments only";
+    pub(crate) fn expected_operand(&self) -> ParseError {
+        const ONLY: &str = "a script consists of expressions and assignments";
         let starts_statement = matches!(self.last(), None | Some(Token::Newline | Token::Punct(";")));
         let (what, help) = match *self.peek() {
             Token::Keyword("lambda") => ("`lambda` is".into(), "write the expression itself"),
@@ -118,13 +120,13 @@ impl Parser<'_> {
                 let error = self.error(prompt, "`>>>` is the prompt of a Python session");
                 return error.with_help("leave the prompt out");
             }
-            _ => return self.unexpected(&self.operand_wanted(), None),
+            _ => return self.unexpected(&self.operand_description(), None),
         };
         self.unsupported(self.here(), &what, help)
     }
 
-    /// "an expression", and behind what, where that is what asked for one.
-    fn operand_wanted(&self) -> String {
+    /// Describes the missing operand: "an expression", with the operator before it.
+    fn operand_description(&self) -> String {
         match self.last() {
             Some(Token::Punct(symbol)) if !matches!(*symbol, "(" | "[" | ";") => {
                 format!("an expression after `{symbol}`")
@@ -150,33 +152,33 @@ impl Parser<'_> {
 
     #[cold]
     #[inline(never)]
-    pub(crate) fn loose_not(&self) -> ParseError {
+    pub(crate) fn not_needs_parentheses(&self) -> ParseError {
         self.error(self.here(), "`not` binds less tightly than the operator before it").with_help("put it in parentheses: `(not ...)`")
     }
 
     #[cold]
     #[inline(never)]
     pub(crate) fn xor_for_power(&self, op_span: Span) -> ParseError {
-        self.error(op_span, "`^` is the exclusive or of whole numbers and cannot take this operand").with_help("a power is written `**`")
+        self.error(op_span, "`^` is the exclusive or of integers and cannot take this operand").with_help("a power is written `**`")
     }
 
     #[cold]
     #[inline(never)]
-    pub(crate) fn starred(&self, help: &str) -> ParseError {
+    pub(crate) fn star_unsupported(&self, help: &str) -> ParseError {
         let what = format!("unpacking with {} is", self.found());
         self.unsupported(self.here(), &what, help)
     }
 
-    /// Something follows an item of a list, tuple or argument list that is neither `,` nor the bracket.
+    /// Returns the error for an item of a list, tuple or argument list that is not followed by `,` or the closing bracket.
     #[cold]
     #[inline(never)]
-    pub(crate) fn no_comma(&self, close: &str, open: Span) -> ParseError {
+    pub(crate) fn expected_comma(&self, close: &str, open: Span) -> ParseError {
         self.unexpected(&format!("`,` or `{close}`"), Some(open))
     }
 
     #[cold]
     #[inline(never)]
-    pub(crate) fn no_index_end(&self, after_slice: bool, open: Span) -> ParseError {
+    pub(crate) fn expected_index_end(&self, after_slice: bool, open: Span) -> ParseError {
         if after_slice && self.at_punct(":") {
             let error = self.error(self.here(), "a slice has at most three parts");
             return error.with_help("they are `start:stop:step`");
@@ -192,13 +194,13 @@ impl Parser<'_> {
 
     #[cold]
     #[inline(never)]
-    pub(crate) fn number_called(&self, span: Span) -> ParseError {
+    pub(crate) fn number_not_callable(&self, span: Span) -> ParseError {
         self.error(span, "a number cannot be called").with_help("to multiply, write `*` between")
     }
 
     #[cold]
     #[inline(never)]
-    pub(crate) fn positional_late(&self, arg: Span, keyword: Span) -> ParseError {
+    pub(crate) fn positional_after_keyword(&self, arg: Span, keyword: Span) -> ParseError {
         self.error(arg, "a positional argument cannot follow a keyword argument").with_related(self.source, keyword, "keyword argument")
     }
 }

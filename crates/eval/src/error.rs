@@ -1,14 +1,14 @@
-//! What went wrong, where, and what to write instead.
+//! Errors with a source position and advice.
 //!
-//! An error is made while the source is at hand and keeps the lines it points at, so it can be shown
-//! later without the source. `Display` is one line; [`Diagnostic::render`] draws the source with a caret.
+//! An error copies the source lines that it refers to, so it can be rendered without the source. `Display` writes one
+//! line; [`Diagnostic::render`] adds the source line with a caret.
 
 use std::error::Error as StdError;
 use std::fmt;
 
 use crate::span::{Position, Span, floor_char_boundary};
 
-/// A message with the place it is about, and perhaps advice and a second place.
+/// A message with its source position, optional advice and an optional second position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     message: String,
@@ -20,7 +20,7 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// A message about `span` of `source`.
+    /// Creates a message about `span` of `source`.
     pub fn new(source: &str, span: Span, message: impl Into<String>) -> Diagnostic {
         Diagnostic {
             message: message.into(),
@@ -32,14 +32,14 @@ impl Diagnostic {
         }
     }
 
-    /// Adds what to write instead.
+    /// Adds advice on what to write instead.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Diagnostic {
         self.help = Some(help.into());
         self
     }
 
-    /// Adds a second place, such as the bracket that the first one should have closed.
+    /// Adds a second position with a label, such as the opening bracket that was not closed.
     #[must_use]
     pub fn with_related(mut self, source: &str, span: Span, label: impl Into<String>) -> Diagnostic {
         self.set_related(source, span, label.into());
@@ -51,27 +51,29 @@ impl Diagnostic {
         self.related = Some((at, Snippet::cut(source, span), label));
     }
 
-    /// What is wrong, without the place.
+    /// Returns the message without its position.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What to write instead, where that is known.
+    /// Returns the advice on what to write instead.
     pub fn help(&self) -> Option<&str> {
         self.help.as_deref()
     }
 
-    /// The bytes of the source that are wrong; empty where something is missing.
+    /// Returns the source range of the error. It is empty where a token is missing.
     pub fn span(&self) -> Span {
         self.span
     }
 
-    /// Line and column of the start of [`span`](Self::span).
+    /// Returns the line and column of the start of [`span`](Self::span).
     pub fn position(&self) -> Position {
         self.position
     }
 
-    /// The message, the source line and an underline, on several lines without a last newline.
+    /// Returns the message, the source line and an underline, as several lines without a trailing newline.
+    ///
+    /// # Examples
     ///
     /// ```
     /// let error = cuprum_eval::parse("x = (1 + 2\ny = x").unwrap_err();
@@ -91,7 +93,7 @@ impl Diagnostic {
         out += &format!("{:gutter$} | {}\n", self.position.line, self.snippet.text);
         out += &format!("{:gutter$} | {}", "", self.snippet.underline('^'));
         if let Some((at, snippet, label)) = &self.related {
-            // The same cut of the same line is not drawn twice.
+            // Both positions share one line if they are in the same snippet.
             if (at.line, &snippet.text) != (self.position.line, &self.snippet.text) {
                 out += &format!("\n{:gutter$} |\n{:gutter$} | {}", "", at.line, snippet.text);
             }
@@ -114,20 +116,21 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// The source text is not an expression or statement that `cuprum-eval` knows.
+/// A syntax error, or a construct of Python that is not supported.
+///
+/// # Examples
 ///
 /// ```
 /// let error = cuprum_eval::parse("a && b").unwrap_err();
 /// assert_eq!(error.position().column, 3);
 /// assert_eq!(error.message(), "`&&` is not an operator");
 /// ```
-// Boxed, so that the parser's `Result`s and with them its stack frames stay small.
+// Boxed to keep the `Result`s and stack frames of the recursive parser small.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError(Box<Diagnostic>);
 
 impl ParseError {
-    // The parser makes its errors through these, out of line: built in place, they would be the larger
-    // part of the frames of functions that recurse.
+    // Not inlined: error construction would dominate the stack frames of the recursive parser.
     #[cold]
     #[inline(never)]
     pub(crate) fn new(source: &str, span: Span, message: impl Into<String>) -> ParseError {
@@ -165,25 +168,27 @@ impl fmt::Display for ParseError {
 
 impl StdError for ParseError {}
 
-/// Which sort of thing went wrong; the names are those of Python's exceptions.
+/// The kind of an error, named after Python's exceptions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EvalErrorKind {
-    /// The text cannot be parsed.
+    /// A syntax error.
     Syntax,
     /// A name is neither a variable nor a function.
     Name,
-    /// An operand or argument is of the wrong kind, or a keyword is not known.
+    /// An operand or argument has the wrong type, or a keyword argument is unknown.
     Type,
-    /// A value is out of range, shapes do not fit, or a truth value is ambiguous.
+    /// A value is out of range, shapes do not match, or a truth value is ambiguous.
     Value,
-    /// An index is out of range or of a kind that cannot index.
+    /// An index is out of range or has the wrong type.
     Index,
-    /// The array library failed; the cause is its own error.
+    /// An error of the array library, which [`source`](StdError::source) returns.
     Array,
 }
 
-/// Parsing or evaluating failed; always knows the part of the source it is about.
+/// An error of parsing or evaluation, with its source position.
+///
+/// # Examples
 ///
 /// ```
 /// use cuprum_eval::{EvalError, EvalErrorKind, Span};
@@ -198,12 +203,12 @@ pub struct EvalError {
 }
 
 impl EvalError {
-    /// An error about `span` of `source`.
+    /// Creates an error about `span` of `source`.
     pub fn new(kind: EvalErrorKind, source: &str, span: Span, message: impl Into<String>) -> EvalError {
         EvalError { kind, diagnostic: Box::new(Diagnostic::new(source, span, message)), cause: None }
     }
 
-    /// An error of the array library, placed at the part of the expression that called it.
+    /// Creates an error from an error of the array library. `span` is the part of the expression that caused it.
     pub fn array(source: &str, span: Span, cause: impl Into<Box<dyn StdError + Send + Sync>>) -> EvalError {
         let cause = cause.into();
         let mut error = EvalError::new(EvalErrorKind::Array, source, span, cause.to_string());
@@ -211,14 +216,14 @@ impl EvalError {
         error
     }
 
-    /// Adds what to write instead.
+    /// Adds advice on what to write instead.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> EvalError {
         self.diagnostic.help = Some(help.into());
         self
     }
 
-    /// Which sort of thing went wrong.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> EvalErrorKind {
         self.kind
     }
@@ -238,8 +243,7 @@ impl From<ParseError> for EvalError {
     }
 }
 
-/// For programs whose functions return cuprum's own `Result`: the array library's error as it was, anything else as a bad value with its
-/// place in the text.
+/// Returns the array library's error unchanged. Any other error becomes `Error::Value` with the source position in its message.
 impl From<EvalError> for cuprum_core::Error {
     fn from(error: EvalError) -> cuprum_core::Error {
         let text = error.to_string();
@@ -260,10 +264,10 @@ impl StdError for EvalError {
     }
 }
 
-/// The widest piece of a source line that is shown, in terminal columns.
+/// Maximum width of a source line in a message, in terminal columns.
 const SNIPPET_WIDTH: usize = 100;
 
-/// One source line as a terminal shows it, cut to a readable width, and what to underline in it.
+/// One source line as displayed, truncated to [`SNIPPET_WIDTH`], and the columns to underline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Snippet {
     text: String,
@@ -281,7 +285,7 @@ impl Snippet {
 
         let (indent, width) = (columns(line, 0..mark.start), columns(line, mark).max(1));
         if columns(line, 0..line.len()) <= SNIPPET_WIDTH {
-            return Snippet { text: line.chars().map(Shown::of).map(|shown| shown.text()).collect(), indent, width };
+            return Snippet { text: line.chars().map(DisplayChar::of).map(|shown| shown.text()).collect(), indent, width };
         }
         let from = indent.saturating_sub(SNIPPET_WIDTH / 3);
         let mut snippet = Snippet { text: String::new(), indent: 0, width };
@@ -291,7 +295,7 @@ impl Snippet {
             shown_width = 1;
         }
         let mut cut_right = false;
-        for shown in line.chars().map(Shown::of) {
+        for shown in line.chars().map(DisplayChar::of) {
             if column == indent {
                 snippet.indent = shown_width;
             }
@@ -321,24 +325,24 @@ impl Snippet {
     }
 }
 
-/// Terminal columns taken by the characters that start in a byte range of `line`.
+/// Returns the number of terminal columns of the characters that start within a byte range of `line`.
 fn columns(line: &str, bytes: std::ops::Range<usize>) -> usize {
-    line.char_indices().filter(|(at, _)| bytes.contains(at)).map(|(_, c)| Shown::of(c).width).sum()
+    line.char_indices().filter(|(at, _)| bytes.contains(at)).map(|(_, c)| DisplayChar::of(c).width).sum()
 }
 
-/// A character as it is printed: a source line must neither move the cursor nor carry escape sequences.
-struct Shown {
+/// A character as displayed. Control characters are replaced, so that a source line cannot contain escape sequences.
+struct DisplayChar {
     symbol: char,
     width: usize,
 }
 
-impl Shown {
-    fn of(c: char) -> Shown {
+impl DisplayChar {
+    fn of(c: char) -> DisplayChar {
         let width = match c {
             '\t' => 4,
             // Combining marks and zero-width characters.
             '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200f}' | '\u{20d0}'..='\u{20ff}' | '\u{fe00}'..='\u{fe0f}' => 0,
-            // The blocks that East Asian Width (UAX 11) calls wide, coarsely.
+            // Approximation of the wide blocks of East Asian Width (UAX 11).
             '\u{1100}'..='\u{115f}'
             | '\u{2e80}'..='\u{a4cf}'
             | '\u{ac00}'..='\u{d7a3}'
@@ -352,7 +356,7 @@ impl Shown {
         };
         let bidi = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
         let symbol = if c != '\t' && (c.is_control() || bidi) { '\u{fffd}' } else { c };
-        Shown { symbol, width }
+        DisplayChar { symbol, width }
     }
 
     fn text(&self) -> String {

@@ -1,4 +1,4 @@
-//! Values of expressions: literals, names, operators, calls, indices.
+//! The expression evaluator: literals, names, operators, calls, indices.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::ast::{Comparison, Expr, ExprKind, Index, IndexItem, IndexItemKind, Ke
 use crate::builtins;
 use crate::error::EvalError;
 use crate::fault::{Checked, Fault};
-use crate::index::{self, Part, Picked};
+use crate::index::{self, Part, Selected};
 use crate::library::{self, Member, call_named};
 use crate::members;
 use crate::ops::{BinaryOp, CompareOp, LogicalOp, UnaryOp};
@@ -18,13 +18,13 @@ use crate::scalar;
 use crate::show;
 use crate::span::Span;
 
-/// Items that a tuple or list may grow to by `*`: arithmetic on them is for shapes, not for data.
-const LONGEST_SEQUENCE: usize = 1 << 16;
+/// Maximum length of a tuple or list made by `+` or `*`. These operators are for shapes; data belongs in arrays.
+const MAX_SEQUENCE_LEN: usize = 1 << 16;
 
-/// Where `print` writes.
+/// Receives the lines that `print` writes.
 pub(crate) type Printer = Box<dyn FnMut(&str) + Send>;
 
-/// Works out expressions of one source text over some variables.
+/// Evaluates expressions of one source text over a set of variables.
 pub(crate) struct Evaluator<'a> {
     pub(crate) source: &'a str,
     pub(crate) variables: &'a HashMap<String, Value>,
@@ -33,7 +33,7 @@ pub(crate) struct Evaluator<'a> {
 
 type Evaluated<T = Value> = Result<T, EvalError>;
 
-/// What stands before the parentheses of a call.
+/// The callee of a call.
 enum Callee<'e> {
     Member(Member),
     Method(Value, &'e str),
@@ -42,7 +42,8 @@ enum Callee<'e> {
 }
 
 impl Evaluator<'_> {
-    fn place<T>(&self, span: Span, result: Checked<T>) -> Evaluated<T> {
+    /// Adds the source position to an error.
+    fn locate<T>(&self, span: Span, result: Checked<T>) -> Evaluated<T> {
         result.map_err(|fault| fault.at(self.source, span))
     }
 
@@ -50,7 +51,7 @@ impl Evaluator<'_> {
         Err(fault.at(self.source, span))
     }
 
-    /// The value of an expression.
+    /// Returns the value of an expression.
     pub(crate) fn value(&mut self, expr: &Expr) -> Evaluated {
         match &expr.kind {
             ExprKind::Int(v) => Ok((*v).into()),
@@ -59,7 +60,7 @@ impl Evaluator<'_> {
             ExprKind::Str(s) => Ok(Value::Str(s.clone())),
             ExprKind::Bool(b) => Ok((*b).into()),
             ExprKind::None => Ok(Value::None),
-            ExprKind::Ellipsis => self.fail(expr.span, Fault::typed("`...` has a meaning only in an index, such as `a[..., 0]`")),
+            ExprKind::Ellipsis => self.fail(expr.span, Fault::type_error("`...` has a meaning only in an index, such as `a[..., 0]`")),
             ExprKind::Name(name) => match self.variables.get(name) {
                 Some(value) => Ok(value.clone()),
                 None => self.member_value(expr.span, name),
@@ -73,7 +74,7 @@ impl Evaluator<'_> {
             ExprKind::Unary { op, operand } => self.unary(expr.span, *op, operand),
             ExprKind::Binary { op, op_span, left, right } => {
                 let (left, right) = (self.value(left)?, self.value(right)?);
-                self.place(*op_span, binary(*op, left, right))
+                self.locate(*op_span, binary(*op, left, right))
             }
             ExprKind::Compare { first, rest } => self.chain(first, rest),
             ExprKind::Logical { op, values } => self.logical(*op, values),
@@ -86,7 +87,7 @@ impl Evaluator<'_> {
                 Some(path) => self.member_value(expr.span, &path),
                 None => {
                     let object = self.value(base)?;
-                    self.place(*name_span, members::attribute(&object, name))
+                    self.locate(*name_span, members::attribute(&object, name))
                 }
             },
             ExprKind::Index { base, index } => {
@@ -102,10 +103,10 @@ impl Evaluator<'_> {
 
     fn items(&mut self, span: Span, kind: &'static str, exprs: &[Expr]) -> Evaluated<Items> {
         let values = self.values(exprs)?;
-        self.place(span, Items::new(kind, values).map_err(Fault::from))
+        self.locate(span, Items::new(kind, values).map_err(Fault::from))
     }
 
-    /// `linalg.norm` written without a prefix: the path of a name of the library, if it is one.
+    /// Returns the path of a library name written without a prefix, such as `linalg.norm`.
     fn library_path(&self, expr: &Expr) -> Option<String> {
         let path = expr.dotted_name()?;
         let head = path.split('.').next()?;
@@ -113,14 +114,14 @@ impl Evaluator<'_> {
         (of_library && !self.variables.contains_key(head)).then_some(path)
     }
 
-    /// A name of the library used as a value.
+    /// Returns the value of a library name that is not called.
     fn member_value(&self, span: Span, path: &str) -> Evaluated {
         match library::lookup(path) {
             Some(Member::Constant(v)) => Ok(v.into()),
             Some(Member::NewAxis) => Ok(Value::None),
             Some(Member::DType(d)) => Ok(Value::DType(d)),
             Some(Member::Function(_) | Member::Builtin(..)) => {
-                self.fail(span, Fault::typed(format!("`{path}` is a function")).help(format!("call it: `{path}(...)`")))
+                self.fail(span, Fault::type_error(format!("`{path}` is a function")).help(format!("call it: `{path}(...)`")))
             }
             None => self.fail(span, self.unknown(path)),
         }
@@ -131,7 +132,7 @@ impl Evaluator<'_> {
     }
 
     fn attributes(&self, span: Span, value: Value, path: &str) -> Evaluated {
-        path.split('.').try_fold(value, |object, name| self.place(span, members::attribute(&object, name)))
+        path.split('.').try_fold(value, |object, name| self.locate(span, members::attribute(&object, name)))
     }
 
     // ---- operators ----
@@ -144,23 +145,23 @@ impl Evaluator<'_> {
         let result = match &value {
             Value::Scalar(s) => scalar::unary(op, *s).map(Value::from),
             Value::Array(_) => call_named(op.function(), vec![value]),
-            other => Err(Fault::typed(format!("bad operand type for unary {}: '{}'", op.symbol(), other.type_name()))),
+            other => Err(Fault::type_error(format!("bad operand type for unary {}: '{}'", op.symbol(), other.type_name()))),
         };
-        self.place(span, result)
+        self.locate(span, result)
     }
 
-    /// `a < b <= c`: `a < b and b <= c`.
+    /// Evaluates a comparison chain: `a < b <= c` is `a < b and b <= c`.
     fn chain(&mut self, first: &Expr, rest: &[Comparison]) -> Evaluated {
         let mut left_expr = first;
         let mut left = self.value(first)?;
         for (i, Comparison { op, op_span, right: right_expr }) in rest.iter().enumerate() {
             let right = self.value(right_expr)?;
-            let result = self.place(*op_span, compare(*op, &left, &right))?;
+            let result = self.locate(*op_span, compare(*op, &left, &right))?;
             if i + 1 == rest.len() {
                 return Ok(result);
             }
             let span = left_expr.span.to(right_expr.span);
-            let holds = self.place(span, truth(&result).map_err(|fault| fault.help(chain_help(first, rest))))?;
+            let holds = self.locate(span, truth(&result).map_err(|fault| fault.help(chain_help(first, rest))))?;
             if !holds {
                 return Ok(result);
             }
@@ -178,7 +179,7 @@ impl Evaluator<'_> {
             let value = self.value(expr)?;
             let symbol = if op == LogicalOp::And { "&" } else { "|" };
             let help = || format!("on arrays, use `{symbol}` with each side in parentheses, or `{}`", op.function());
-            let holds = self.place(expr.span, truth(&value).map_err(|fault| fault.help(help())))?;
+            let holds = self.locate(expr.span, truth(&value).map_err(|fault| fault.help(help())))?;
             if holds == (op == LogicalOp::Or) {
                 return Ok(value);
             }
@@ -188,7 +189,7 @@ impl Evaluator<'_> {
 
     fn truth(&mut self, expr: &Expr) -> Evaluated<bool> {
         let value = self.value(expr)?;
-        self.place(expr.span, truth(&value))
+        self.locate(expr.span, truth(&value))
     }
 
     // ---- calls ----
@@ -201,31 +202,31 @@ impl Evaluator<'_> {
             keyword.push((k.name.clone(), self.value(&k.value)?));
         }
         if let (ExprKind::Name(name), Callee::Member(_)) = (&callee.kind, &target)
-            && let Some(value) = self.place(span, builtins::python(name, &positional, &keyword))?
+            && let Some(value) = self.locate(span, builtins::call_python(name, &positional, &keyword))?
         {
             return Ok(value);
         }
         let result = match target {
             Callee::Member(Member::Function(function)) => function.call(positional, keyword).map_err(Fault::from),
             Callee::Member(Member::Builtin(name, _)) if !keyword.is_empty() => {
-                Err(Fault::typed(format!("{name}() takes no keyword arguments")))
+                Err(Fault::type_error(format!("{name}() takes no keyword arguments")))
             }
             Callee::Member(Member::Builtin(_, call)) => call(&positional),
             Callee::Member(Member::DType(d)) | Callee::Value(Value::DType(d)) => converted(d, positional, keyword),
-            Callee::Member(Member::Constant(_) | Member::NewAxis) => Err(Fault::typed("a constant cannot be called")),
+            Callee::Member(Member::Constant(_) | Member::NewAxis) => Err(Fault::type_error("a constant cannot be called")),
             Callee::Method(object, name) => members::call_method(object, name, positional, keyword),
             Callee::Value(value) => return self.fail(callee.span, not_callable(callee, &value)),
             Callee::Print => self.printed(&positional, &keyword),
         };
-        self.place(span, result)
+        self.locate(span, result)
     }
 
     fn printed(&mut self, values: &[Value], keyword: &[(String, Value)]) -> Checked<Value> {
         let Some(print) = &mut self.print else {
-            return Err(Fault::name("there is nothing to print to").help("end with the expression whose value is wanted"));
+            return Err(Fault::name_error("`print` has no output here").help("end with the expression whose value is wanted"));
         };
         if !keyword.is_empty() {
-            return Err(Fault::typed("print takes values only"));
+            return Err(Fault::type_error("print takes no keyword arguments"));
         }
         let texts: Vec<String> = values.iter().map(show::display).collect::<Result<_, _>>()?;
         print(&texts.join(" "));
@@ -239,7 +240,7 @@ impl Evaluator<'_> {
             ExprKind::Name(name) => self.member(callee.span, name),
             ExprKind::Global { module, path } => match self.variables.get(module) {
                 None => self.member(callee.span, path),
-                // The prefix is a variable here: `xp.sum()` is its method.
+                // A variable has the name of the prefix, so `xp.sum()` is a method call.
                 Some(value) => match path.rsplit_once('.') {
                     Some((before, name)) => Ok(Callee::Method(self.attributes(callee.span, value.clone(), before)?, name)),
                     None => Ok(Callee::Method(value.clone(), path)),
@@ -267,27 +268,27 @@ impl Evaluator<'_> {
         for item in &index.items {
             match &item.kind {
                 IndexItemKind::Expr(expr) => match self.value(expr)? {
-                    // `a[pair]`, where the name holds a tuple, is `a[pair[0], pair[1]]`.
+                    // If the value of `pair` is a tuple, `a[pair]` is `a[pair[0], pair[1]]`.
                     Value::Tuple(values) if index.items.len() == 1 => {
                         for value in &values {
-                            parts.push(self.place(item.span, index::part(value))?);
+                            parts.push(self.locate(item.span, index::part(value))?);
                         }
                     }
-                    value => parts.push(self.place(item.span, index::part(&value))?),
+                    value => parts.push(self.locate(item.span, index::part(&value))?),
                 },
                 _ => parts.push(Part::Basic(self.slice(item)?)),
             }
         }
         let result = match &object {
             Value::Array(a) => index::index_array(a, &parts).map(Value::Array),
-            Value::Tuple(items) | Value::List(items) => index::index_sequence(items, &parts).map(|picked| match (picked, &object) {
-                (Picked::One(value), _) => value,
-                (Picked::Some(values), Value::Tuple(_)) => Value::Tuple(values.into()),
-                (Picked::Some(values), _) => Value::List(values.into()),
+            Value::Tuple(items) | Value::List(items) => index::index_sequence(items, &parts).map(|selected| match (selected, &object) {
+                (Selected::One(value), _) => value,
+                (Selected::Many(values), Value::Tuple(_)) => Value::Tuple(values.into()),
+                (Selected::Many(values), _) => Value::List(values.into()),
             }),
-            other => Err(Fault::typed(format!("'{}' cannot be indexed", other.type_name()))),
+            other => Err(Fault::type_error(format!("'{}' cannot be indexed", other.type_name()))),
         };
-        self.place(index.span, result)
+        self.locate(index.span, result)
     }
 
     fn slice(&mut self, item: &IndexItem) -> Evaluated<Item> {
@@ -298,28 +299,28 @@ impl Evaluator<'_> {
             None => Ok(None),
             Some(expr) => {
                 let value = self.value(expr)?;
-                self.place(expr.span, index::bound(&value))
+                self.locate(expr.span, index::bound(&value))
             }
         };
         Ok(Item::Range { start: bound(start)?, stop: bound(stop)?, step: bound(step)?.unwrap_or(1) })
     }
 }
 
-/// `left op right`.
+/// Computes `left op right`.
 pub(crate) fn binary(op: BinaryOp, left: Value, right: Value) -> Checked<Value> {
     let fault = |left: &Value, right: &Value| {
         let message = format!("unsupported operand types for {}: '{}' and '{}'", op.symbol(), left.type_name(), right.type_name());
-        let fault = Fault::typed(message);
+        let fault = Fault::type_error(message);
         let lists = matches!(left, Value::List(_)) || matches!(right, Value::List(_));
         if lists { fault.help("make the list an array: `array([...])`") } else { fault }
     };
     match (left, right) {
         (Value::Scalar(a), Value::Scalar(b)) => scalar::binary(op, a, b).map(Value::from),
-        // NumPy's `**` has operations of its own for some numbers, which `power` lacks.
+        // As in NumPy, `**` has fast paths for some exponents that the function `power` does not have.
         (Value::Array(base), Value::Scalar(exponent)) if op == BinaryOp::Pow => Ok(base.power(exponent)?.into()),
         (left @ Value::Array(_), right) | (left, right @ Value::Array(_)) => call_named(op.function(), vec![left, right]),
-        (Value::Tuple(a), Value::Tuple(b)) if op == BinaryOp::Add => joined(a, b).map(Value::Tuple),
-        (Value::List(a), Value::List(b)) if op == BinaryOp::Add => joined(a, b).map(Value::List),
+        (Value::Tuple(a), Value::Tuple(b)) if op == BinaryOp::Add => concatenated(a, b).map(Value::Tuple),
+        (Value::List(a), Value::List(b)) if op == BinaryOp::Add => concatenated(a, b).map(Value::List),
         (Value::Tuple(a), Value::Scalar(n)) | (Value::Scalar(n), Value::Tuple(a)) if op == BinaryOp::Mul && !is_inexact(n) => {
             repeated(&a, n).map(Value::Tuple)
         }
@@ -334,9 +335,9 @@ fn is_inexact(s: Scalar) -> bool {
     matches!(s, Scalar::Float(_) | Scalar::Complex(_))
 }
 
-fn joined(a: Items, b: Items) -> Checked<Items> {
-    if a.len() + b.len() > LONGEST_SEQUENCE {
-        return Err(Fault::value("this sequence is too long").help("data belongs in an array: `concat((a, b))`"));
+fn concatenated(a: Items, b: Items) -> Checked<Items> {
+    if a.len() + b.len() > MAX_SEQUENCE_LEN {
+        return Err(Fault::value_error("this sequence is too long").help("data belongs in an array: `concat((a, b))`"));
     }
     Ok(Items::new("add", [&a[..], &b[..]].concat())?)
 }
@@ -344,31 +345,31 @@ fn joined(a: Items, b: Items) -> Checked<Items> {
 fn repeated(items: &[Value], count: Scalar) -> Checked<Items> {
     let count = usize::try_from(count.as_int().unwrap_or(0).max(0)).unwrap_or(usize::MAX);
     match items.len().checked_mul(count) {
-        Some(n) if n <= LONGEST_SEQUENCE => Ok(Items::new("multiply", items.iter().cycle().take(n).cloned().collect())?),
-        _ => Err(Fault::value("this sequence is too long").help("data belongs in an array: `full(n, value)`")),
+        Some(n) if n <= MAX_SEQUENCE_LEN => Ok(Items::new("multiply", items.iter().cycle().take(n).cloned().collect())?),
+        _ => Err(Fault::value_error("this sequence is too long").help("data belongs in an array: `full(n, value)`")),
     }
 }
 
-/// `left op right` for one comparison of a chain.
+/// Computes `left op right` for one comparison of a chain.
 fn compare(op: CompareOp, left: &Value, right: &Value) -> Checked<Value> {
     match (left, right) {
         (Value::Scalar(a), Value::Scalar(b)) => scalar::compare(op, *a, *b).map(Value::from),
         (Value::Array(_), Value::None | Value::Str(_) | Value::DType(_))
-        | (Value::None | Value::Str(_) | Value::DType(_), Value::Array(_)) => Err(Fault::typed(format!(
+        | (Value::None | Value::Str(_) | Value::DType(_), Value::Array(_)) => Err(Fault::type_error(format!(
             "an array cannot be compared with '{}'",
             if let Value::Array(_) = left { right } else { left }.type_name()
         ))),
         (Value::Array(_), _) | (_, Value::Array(_)) => call_named(op.function(), vec![left.clone(), right.clone()]),
         _ => match op {
-            CompareOp::Eq => Ok(same(left, right)?.into()),
-            CompareOp::Ne => Ok((!same(left, right)?).into()),
-            _ => Err(Fault::typed(format!("'{}' and '{}' have no order", left.type_name(), right.type_name()))),
+            CompareOp::Eq => Ok(equal(left, right)?.into()),
+            CompareOp::Ne => Ok((!equal(left, right)?).into()),
+            _ => Err(Fault::type_error(format!("'{}' and '{}' have no order", left.type_name(), right.type_name()))),
         },
     }
 }
 
-/// Equality of values other than arrays. Nested sequences are compared without recursion.
-fn same(left: &Value, right: &Value) -> Checked<bool> {
+/// Python's equality of values other than arrays. Nested sequences are compared without recursion.
+fn equal(left: &Value, right: &Value) -> Checked<bool> {
     let mut open = vec![std::slice::from_ref(left).iter().zip(std::slice::from_ref(right))];
     while let Some(pairs) = open.last_mut() {
         match pairs.next() {
@@ -384,15 +385,15 @@ fn same(left: &Value, right: &Value) -> Checked<bool> {
                     return Ok(false);
                 }
             }
-            Some((x, y)) if !alike(x, y) => return Ok(false),
+            Some((x, y)) if !equal_atoms(x, y) => return Ok(false),
             Some(_) => {}
         }
     }
     Ok(true)
 }
 
-/// Equality of values that are neither numbers nor arrays nor sequences: a dtype equals its name.
-fn alike(left: &Value, right: &Value) -> bool {
+/// Equality of strings, dtypes and `None`. A dtype equals its name.
+fn equal_atoms(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Str(a), Value::Str(b)) => a == b,
         (Value::DType(a), Value::DType(b)) => a == b,
@@ -402,7 +403,7 @@ fn alike(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// Python's truth value.
+/// Returns Python's truth value.
 pub(crate) fn truth(value: &Value) -> Checked<bool> {
     Ok(match value {
         Value::Scalar(s) => s.as_bool(),
@@ -413,13 +414,13 @@ pub(crate) fn truth(value: &Value) -> Checked<bool> {
         Value::Array(a) if a.size() == 1 => a.item()?.as_bool(),
         Value::Array(a) => {
             let what = if a.size() == 0 { "an empty array" } else { "an array with more than one element" };
-            return Err(Fault::value(format!("The truth value of {what} is ambiguous"))
+            return Err(Fault::value_error(format!("The truth value of {what} is ambiguous"))
                 .help("use `&`, `|`, `~` and `where` on arrays, or `.any()` or `.all()`"));
         }
     })
 }
 
-/// `a > 0 & b < 3` is read as `a > (0 & b) < 3`; `0 < a < 3` has no meaning for arrays either.
+/// Returns the advice for a comparison chain of arrays. `a > 0 & b < 3` parses as the chain `a > (0 & b) < 3`.
 fn chain_help(first: &Expr, rest: &[Comparison]) -> &'static str {
     let bitwise = |e: &Expr| {
         let op = if let ExprKind::Binary { op, .. } = &e.kind { Some(*op) } else { None };
@@ -432,14 +433,14 @@ fn chain_help(first: &Expr, rest: &[Comparison]) -> &'static str {
     }
 }
 
-/// `np.float32(x)`: a number or (nested) list in that dtype.
+/// Calls a dtype: `np.float32(x)` converts an array, a number or a nested list.
 fn converted(dtype: DType, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Checked<Value> {
     let args = Args::bind(dtype.name(), "x=0", positional, keyword)?;
     Ok(args.get("x").unwrap_or(&Value::from(0)).array_as(dtype.name(), Some(dtype))?.into())
 }
 
 fn not_callable(callee: &Expr, value: &Value) -> Fault {
-    let fault = Fault::typed(format!("'{}' cannot be called", value.type_name()));
+    let fault = Fault::type_error(format!("'{}' cannot be called", value.type_name()));
     match &callee.kind {
         ExprKind::Name(name) if library::lookup(name).is_some() => {
             fault.help(format!("`{name}` is a variable here; the function is `np.{name}`"))

@@ -1,11 +1,11 @@
-//! What went wrong, before it is known where: the evaluator adds the place.
+//! Errors without a source position. The evaluator adds the position.
 
 use cuprum_core::Error;
 
 use crate::error::{EvalError, EvalErrorKind};
 use crate::span::Span;
 
-/// An [`EvalError`] without its place. Boxed, so that `Result`s and the frames of functions that recurse stay small.
+/// An [`EvalError`] without its source position. Boxed to keep `Result`s and the stack frames of recursive functions small.
 #[derive(Debug)]
 pub(crate) struct Fault(Box<Parts>);
 
@@ -17,7 +17,7 @@ struct Parts {
     cause: Option<Error>,
 }
 
-/// What the parts of the evaluator that do not see the source return.
+/// Result of the functions that do not know the source position.
 pub(crate) type Checked<T> = Result<T, Fault>;
 
 impl Fault {
@@ -25,29 +25,29 @@ impl Fault {
         Fault(Box::new(Parts { kind, message: message.into(), help: None, cause: None }))
     }
 
-    pub(crate) fn name(message: impl Into<String>) -> Fault {
+    pub(crate) fn name_error(message: impl Into<String>) -> Fault {
         Fault::new(EvalErrorKind::Name, message)
     }
 
-    pub(crate) fn typed(message: impl Into<String>) -> Fault {
+    pub(crate) fn type_error(message: impl Into<String>) -> Fault {
         Fault::new(EvalErrorKind::Type, message)
     }
 
-    pub(crate) fn value(message: impl Into<String>) -> Fault {
+    pub(crate) fn value_error(message: impl Into<String>) -> Fault {
         Fault::new(EvalErrorKind::Value, message)
     }
 
-    pub(crate) fn index(message: impl Into<String>) -> Fault {
+    pub(crate) fn index_error(message: impl Into<String>) -> Fault {
         Fault::new(EvalErrorKind::Index, message)
     }
 
-    /// Adds what to write instead.
+    /// Adds advice on what to write instead.
     pub(crate) fn help(mut self, help: impl Into<String>) -> Fault {
         self.0.help = Some(help.into());
         self
     }
 
-    /// The error, placed in the source.
+    /// Adds the source position.
     pub(crate) fn at(self, source: &str, span: Span) -> EvalError {
         let Parts { kind, message, help, cause } = *self.0;
         let error = match cause {

@@ -1,13 +1,13 @@
-//! From text to tokens. Brackets are matched here, because line ends inside them do not count.
+//! Lexer. It matches brackets, because line ends inside them are not tokens.
 //!
-//! The first fault ends the token list with [`Token::Fault`] instead of failing at once: the parser may
-//! have something to say about an earlier place, and people read from the front.
+//! A lexical error ends the token list with [`Token::Fault`] instead of failing at once: a syntax error at an earlier
+//! position is reported first.
 
 use crate::error::ParseError;
 use crate::literal;
 use crate::span::Span;
 
-/// A token. Names borrow the source; keywords and punctuation are known spellings.
+/// A token.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Token<'s> {
     Int(i128),
@@ -21,44 +21,44 @@ pub(crate) enum Token<'s> {
     Newline,
     /// The end of the source.
     End,
-    /// The text from here on cannot be read; see [`Lexed::fault`].
+    /// A lexical error, described by [`Lexed::fault`].
     Fault,
 }
 
-/// A token and where it stands. `Newline` and `End` stand right behind the token before them, where
-/// something is missing if they are not welcome.
+/// A token with its source range. `Newline` and `End` have an empty range after the previous token, where a message about
+/// a missing token points.
 #[derive(Debug, Clone)]
 pub(crate) struct Lexeme<'s> {
     pub(crate) token: Token<'s>,
     pub(crate) span: Span,
 }
 
-/// The whole source as tokens; the last one is `End` or `Fault`.
+/// The tokens of the source. The last one is `End` or `Fault`.
 #[derive(Debug)]
 pub(crate) struct Lexed<'s> {
     pub(crate) lexemes: Vec<Lexeme<'s>>,
     pub(crate) fault: Option<ParseError>,
-    /// The innermost bracket that is still open at the end.
+    /// The innermost bracket that is not closed at the end of the source.
     pub(crate) unclosed: Option<Span>,
 }
 
-/// Python's keywords: none may be a name, few are supported.
+/// Python's keywords. None can be a name, and few are supported.
 const KEYWORDS: [&str; 35] = [
     "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else", "except",
     "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try",
     "while", "with", "yield",
 ];
 
-/// Punctuation, the longest spelling first, so that the first match is the longest.
+/// Punctuation in order of decreasing length, so that the first match is the longest.
 const PUNCTUATION: [&str; 43] = [
     "...", "**=", "//=", "<<=", ">>=", ":=", "**", "//", "<<", ">>", "<=", ">=", "==", "!=", "+=", "-=", "*=", "/=", "%=", "@=", "&=",
     "|=", "^=", "->", "+", "-", "*", "/", "%", "@", "&", "|", "^", "~", "<", ">", "=", ".", ",", ":", ";", "(", ")",
 ];
 
-/// Brackets that are not in `PUNCTUATION`'s round pair.
+/// Brackets other than the parentheses, which are in [`PUNCTUATION`].
 const BRACKETS: [&str; 4] = ["[", "]", "{", "}"];
 
-/// Operators of other languages, and of Python 2: (spelling, message, help).
+/// Operators of other languages and of Python 2: (spelling, message, help).
 const FOREIGN: [(&str, &str, &str); 9] = [
     ("&&", "`&&` is not an operator", "use `&` for arrays, `and` for single values"),
     ("||", "`||` is not an operator", "use `|` for arrays, `or` for single values"),
@@ -71,7 +71,7 @@ const FOREIGN: [(&str, &str, &str); 9] = [
     ("./", "`./` is not an operator", "`/` already works element by element"),
 ];
 
-/// Characters that look like an operator, bracket or quote: (character, what it is, help).
+/// Characters that look like an operator, bracket or quote: (character, description, help).
 const LOOKALIKES: [(char, &str, &str); 24] = [
     ('\u{201c}', "a typographic quote", "use `\"`"),
     ('\u{201d}', "a typographic quote", "use `\"`"),
@@ -99,9 +99,9 @@ const LOOKALIKES: [(char, &str, &str); 24] = [
     ('\u{ff09}', "a full-width parenthesis", "use `)`"),
 ];
 
-/// Reads the whole source.
+/// Splits the source into tokens.
 pub(crate) fn lex(source: &str) -> Lexed<'_> {
-    // A byte order mark is how some editors begin a file.
+    // Some editors write a byte order mark at the start of a file.
     let at = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut lexer = Lexer { source, at, lexemes: Vec::new(), open: Vec::new() };
     let fault = loop {
@@ -113,14 +113,14 @@ pub(crate) fn lex(source: &str) -> Lexed<'_> {
     };
     let end = match fault {
         Some(_) => Lexeme { token: Token::Fault, span: Span::point(lexer.at) },
-        None => Lexeme { token: Token::End, span: lexer.behind_last() },
+        None => Lexeme { token: Token::End, span: lexer.after_last() },
     };
     lexer.lexemes.push(end);
     let unclosed = if fault.is_none() { lexer.open.last().copied() } else { None };
     Lexed { lexemes: lexer.lexemes, fault, unclosed }
 }
 
-/// The identifier at the start of `text`; empty if none. Narrower than Python's in that digits are ASCII.
+/// Returns the identifier at the start of `text`, or an empty string. Unlike Python's, its digits are ASCII.
 pub(crate) fn identifier(text: &str) -> &str {
     let starts = |c: char| c.is_alphabetic() || c == '_';
     if !text.starts_with(starts) {
@@ -134,7 +134,7 @@ struct Lexer<'s> {
     source: &'s str,
     at: usize,
     lexemes: Vec<Lexeme<'s>>,
-    /// Where the brackets that are open now were opened.
+    /// Source ranges of the brackets that are still open.
     open: Vec<Span>,
 }
 
@@ -143,7 +143,7 @@ impl<'s> Lexer<'s> {
         self.source.get(self.at..).unwrap_or("")
     }
 
-    fn behind_last(&self) -> Span {
+    fn after_last(&self) -> Span {
         Span::point(self.lexemes.last().map_or(0, |last| last.span.end))
     }
 
@@ -157,7 +157,7 @@ impl<'s> Lexer<'s> {
         self.lexemes.push(Lexeme { token, span });
     }
 
-    /// Reads one token, or skips one piece of white space; false at the end.
+    /// Reads one token or skips white space. Returns false at the end of the source.
     fn step(&mut self) -> Result<bool, ParseError> {
         let rest = self.rest();
         let Some(first) = rest.chars().next() else {
@@ -168,7 +168,7 @@ impl<'s> Lexer<'s> {
             '#' => self.at += rest.find('\n').unwrap_or(rest.len()),
             '\n' => {
                 if self.open.is_empty() {
-                    let span = self.behind_last();
+                    let span = self.after_last();
                     self.lexemes.push(Lexeme { token: Token::Newline, span });
                 }
                 self.at += 1;
@@ -224,7 +224,7 @@ impl<'s> Lexer<'s> {
                 return Err(self.fault(prefix_len, "byte strings are not supported").with_help("drop the `b`"));
             }
             _ => {
-                return Err(self.fault(prefix_len, format!("`{prefix}` cannot stand before a string")));
+                return Err(self.fault(prefix_len, format!("`{prefix}` is not a string prefix")));
             }
         };
         let (text, len) = literal::string(&self.rest()[prefix_len..], raw).map_err(|bad| {
@@ -238,14 +238,14 @@ impl<'s> Lexer<'s> {
 
     fn punctuation(&mut self, first: char) -> Result<(), ParseError> {
         let rest = self.rest();
-        // Longest first here too: `===` before the `==` that is Python's.
+        // The longest match comes first here too: `===` contains Python's `==`.
         let foreign = FOREIGN.iter().filter(|row| rest.starts_with(row.0)).max_by_key(|row| row.0.len());
         if let Some((symbol, message, help)) = foreign {
             return Err(self.fault(symbol.len(), *message).with_help(*help));
         }
         let known = PUNCTUATION.iter().chain(&BRACKETS).find(|symbol| rest.starts_with(**symbol));
         let Some(symbol) = known.copied() else {
-            return Err(self.unknown(first));
+            return Err(self.unexpected_character(first));
         };
         let span = Span::new(self.at, self.at + symbol.len());
         match symbol {
@@ -266,7 +266,7 @@ impl<'s> Lexer<'s> {
         Ok(())
     }
 
-    fn unknown(&self, c: char) -> ParseError {
+    fn unexpected_character(&self, c: char) -> ParseError {
         if let Some((_, what, help)) = LOOKALIKES.iter().find(|row| row.0 == c) {
             return self.fault(c.len_utf8(), format!("`{c}` (U+{:04X}) is {what}", c as u32)).with_help(*help);
         }

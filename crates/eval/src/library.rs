@@ -1,4 +1,4 @@
-//! The names of the library: declared functions, Python's built-ins, dtypes and constants.
+//! Names that an expression can use: declared functions, Python's built-ins, dtypes and constants.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use cuprum_core::ops::value::Value;
 use crate::builtins::{BUILTINS, Builtin};
 use crate::fault::{Checked, Fault};
 
-// Links the functions that NumPy composes of others.
+// Links the declared compositions into the program.
 use cuprum_numpy as _;
 
 /// The meaning of a name of the library.
@@ -20,7 +20,7 @@ pub(crate) enum Member {
     Function(&'static Function),
     /// A built-in of Python.
     Builtin(&'static str, Builtin),
-    /// A dtype: a value, and a conversion when called.
+    /// A dtype: a value that converts its argument when called.
     DType(DType),
     /// A number.
     Constant(f64),
@@ -37,7 +37,7 @@ const CONSTANTS: [(&str, f64); 5] = [
     ("euler_gamma", 0.577_215_664_901_532_9),
 ];
 
-/// NumPy's and Python's names for the dtypes, beside the dtypes' own names.
+/// NumPy's and Python's aliases of dtypes.
 const DTYPE_NAMES: [&str; 19] = [
     "bool_", "byte", "ubyte", "short", "ushort", "intc", "uintc", "int", "int_", "intp", "uint", "uintp", "half", "single", "double",
     "float", "csingle", "cdouble", "complex",
@@ -46,7 +46,7 @@ const DTYPE_NAMES: [&str; 19] = [
 /// The public functions of NumPy, written by `scripts/numpy_names.py`.
 const NUMPY_NAMES: &str = include_str!("numpy_names.txt");
 
-/// Names that are no declared functions.
+/// Names other than declared functions.
 static MEMBERS: LazyLock<HashMap<&'static str, Member>> = LazyLock::new(|| {
     let mut members = HashMap::new();
     for name in DType::ALL.iter().map(|d| d.name()).chain(DTYPE_NAMES) {
@@ -60,26 +60,26 @@ static MEMBERS: LazyLock<HashMap<&'static str, Member>> = LazyLock::new(|| {
     members
 });
 
-/// Looks up a path: `sum`, `linalg.norm`, `pi`.
+/// Looks up a path such as `sum`, `linalg.norm` or `pi`.
 pub(crate) fn lookup(path: &str) -> Option<Member> {
     Function::find(path).map(Member::Function).or_else(|| MEMBERS.get(path).copied())
 }
 
-/// Calls the declared function of this path.
+/// Calls the declared function with this path.
 pub(crate) fn call_named(path: &str, positional: Vec<Value>) -> Checked<Value> {
     match Function::find(path) {
         Some(function) => Ok(function.call(positional, Vec::new())?),
-        None => Err(Fault::name(format!("no function `{path}`"))),
+        None => Err(Fault::name_error(format!("no function `{path}`"))),
     }
 }
 
-/// The error for an unknown name: a function of NumPy that is missing here, or a typing error.
+/// Returns the error for an unknown name, with a suggestion if the name is close to a known one.
 pub(crate) fn unknown<'a>(path: &str, variables: impl Iterator<Item = &'a str>) -> Fault {
-    // `shuffle` is `random.shuffle`: pasted code often imports from a namespace.
+    // Names match without their namespace too: pasted code often imports `shuffle` from `numpy.random`.
     if NUMPY_NAMES.lines().any(|n| n == path || n.rsplit('.').next() == Some(path)) {
-        return Fault::name(format!("`{path}` is not in this version"));
+        return Fault::name_error(format!("`{path}` is not in this version"));
     }
-    let fault = Fault::name(format!("no variable or function `{path}`"));
+    let fault = Fault::name_error(format!("no variable or function `{path}`"));
     let library = MEMBERS.keys().copied().chain(Function::paths()).map(|name| -> &'a str { name });
     let known = variables.chain(library);
     match nearest(path, known) {
@@ -88,18 +88,18 @@ pub(crate) fn unknown<'a>(path: &str, variables: impl Iterator<Item = &'a str>) 
     }
 }
 
-/// The known name that a slip of the finger or two turns `name` into, if there is one.
+/// Returns the known name within one or two typing errors of `name`, if there is one.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let limit = match name.chars().count() {
         0..=2 => return None,
         3..=5 => 1,
         _ => 2,
     };
-    known.map(|k| (distance(name, k), k)).filter(|(d, _)| *d <= limit).min().map(|(_, k)| k)
+    known.map(|k| (edit_distance(name, k), k)).filter(|(d, _)| *d <= limit).min().map(|(_, k)| k)
 }
 
-/// Optimal string alignment distance: insertions, deletions, substitutions and swaps of neighbours.
-fn distance(a: &str, b: &str) -> usize {
+/// Returns the optimal string alignment distance: insertions, deletions, substitutions and transpositions.
+fn edit_distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.to_lowercase().chars().collect(), b.to_lowercase().chars().collect());
     let mut before: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=b.len()).collect();
@@ -118,7 +118,9 @@ fn distance(a: &str, b: &str) -> usize {
     last[b.len()]
 }
 
-/// Every function that an expression can call, by path.
+/// Returns every function that an expression can call, sorted by path.
+///
+/// # Examples
 ///
 /// ```
 /// let functions = cuprum_eval::functions();
@@ -136,11 +138,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distances() {
-        assert_eq!(distance("cumsum", "cumsmu"), 1);
-        assert_eq!(distance("sqr", "sqrt"), 1);
-        assert_eq!(distance("", "abc"), 3);
-        assert_eq!(distance("Sin", "sin"), 0);
+    fn edit_distances() {
+        assert_eq!(edit_distance("cumsum", "cumsmu"), 1);
+        assert_eq!(edit_distance("sqr", "sqrt"), 1);
+        assert_eq!(edit_distance("", "abc"), 3);
+        assert_eq!(edit_distance("Sin", "sin"), 0);
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! Number and string literals: Python's spellings, and what to say about others.
+//! Number and string literals in Python's syntax, and the errors for other spellings.
 
 use crate::lexer::{Token, identifier};
 
-/// A literal that cannot be read; the offsets count from where the literal starts.
+/// An invalid literal. `at` and `len` are relative to the start of the literal.
 #[derive(Debug)]
 pub(crate) struct BadLiteral {
     pub(crate) at: usize,
@@ -22,7 +22,7 @@ impl BadLiteral {
     }
 }
 
-/// Reads the number at the start of `text`, which starts with a digit or a point and a digit.
+/// Parses the number at the start of `text`, which starts with a digit, or a point and a digit.
 /// Returns it with its length in bytes.
 pub(crate) fn number(text: &str) -> Result<(Token<'static>, usize), BadLiteral> {
     let bytes = text.as_bytes();
@@ -32,7 +32,7 @@ pub(crate) fn number(text: &str) -> Result<(Token<'static>, usize), BadLiteral> 
             b'o' | b'O' => (8, "octal"),
             _ => (2, "binary"),
         };
-        return based(text, radix, name);
+        return radix_literal(text, radix, name);
     }
 
     let whole = digits(bytes, 0);
@@ -61,17 +61,17 @@ pub(crate) fn number(text: &str) -> Result<(Token<'static>, usize), BadLiteral> 
     let len = end + usize::from(imaginary);
     let suffix = identifier(&text[len..]);
     if !suffix.is_empty() {
-        return Err(glued(&text[..len], suffix));
+        return Err(number_with_suffix(&text[..len], suffix));
     }
     if is_float || imaginary {
-        // Digits, a point and an exponent are always a Rust float too; too large ones are infinite, as in Python.
+        // Python's float syntax without underscores is valid in Rust. Overflow gives infinity, as in Python.
         let value = plain.parse().map_err(|_| BadLiteral::new(len, format!("`{literal}` is not a number")))?;
         return Ok((if imaginary { Token::Imaginary(value) } else { Token::Float(value) }, len));
     }
     if plain.len() > 1 && plain.starts_with('0') && plain.bytes().any(|digit| digit != b'0') {
         let value = plain.trim_start_matches('0');
         return Err(
-            BadLiteral::new(len, "a whole number cannot start with 0").help(format!("write `{value}`, or `0o{value}` if octal was meant"))
+            BadLiteral::new(len, "an integer cannot start with 0").help(format!("write `{value}`, or `0o{value}` if octal was meant"))
         );
     }
     match plain.parse() {
@@ -80,15 +80,15 @@ pub(crate) fn number(text: &str) -> Result<(Token<'static>, usize), BadLiteral> 
     }
 }
 
-/// `0x1f`, `0o17`, `0b11`.
-fn based(text: &str, radix: u32, name: &str) -> Result<(Token<'static>, usize), BadLiteral> {
+/// Parses `0x1f`, `0o17` or `0b11`.
+fn radix_literal(text: &str, radix: u32, name: &str) -> Result<(Token<'static>, usize), BadLiteral> {
     let end = text[2..].find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).map_or(text.len(), |at| at + 2);
     let body = &text[2..end];
     if let Some(at) = body.find(|c: char| c != '_' && !c.is_digit(radix)) {
         let bad = &body[at..=at];
         return Err(BadLiteral::new(end, format!("`{bad}` is not a {name} digit")));
     }
-    // `0x_ff` is a number to Python.
+    // `0x_ff` is valid in Python.
     check_underscores([body.strip_prefix('_').unwrap_or(body)], end)?;
     let plain = body.replace('_', "");
     if plain.is_empty() {
@@ -100,39 +100,39 @@ fn based(text: &str, radix: u32, name: &str) -> Result<(Token<'static>, usize), 
     }
 }
 
-/// The offset behind the digits and underscores that start at `from`.
+/// Returns the offset after the digits and underscores that start at `from`.
 fn digits(bytes: &[u8], from: usize) -> usize {
     let rest = bytes.get(from..).unwrap_or(&[]);
     from + rest.iter().take_while(|b| b.is_ascii_digit() || **b == b'_').count()
 }
 
-/// Underscores may only stand between two digits; `parts` are the runs of digits and underscores.
+/// Checks that each underscore is between two digits. `parts` are the runs of digits and underscores.
 fn check_underscores<'a>(parts: impl IntoIterator<Item = &'a str>, len: usize) -> Result<(), BadLiteral> {
     for part in parts {
         if part.starts_with('_') || part.ends_with('_') || part.contains("__") {
-            return Err(BadLiteral::new(len, "an underscore in a number must stand between two digits"));
+            return Err(BadLiteral::new(len, "an underscore in a number must be between two digits"));
         }
     }
     Ok(())
 }
 
 fn too_large(len: usize) -> BadLiteral {
-    BadLiteral::new(len, "this whole number is too large").help("whole numbers go up to 2**127 - 1; write it as a float, such as `1e40`")
+    BadLiteral::new(len, "this integer is too large").help("integers go up to 2**127 - 1; write it as a float, such as `1e40`")
 }
 
-/// A number with letters right behind it: `2x`, `3L`, `1.5f`.
-fn glued(number: &str, suffix: &str) -> BadLiteral {
+/// Returns the error for a number followed by letters: `2x`, `3L`, `1.5f`.
+fn number_with_suffix(number: &str, suffix: &str) -> BadLiteral {
     let error = BadLiteral::new(number.len() + suffix.len(), format!("`{number}{suffix}` is not a number"));
     match suffix {
         "f" | "F" | "l" | "L" | "u" | "U" | "f32" | "f64" => {
-            error.help(format!("write `{number}`; its type follows from what it is combined with"))
+            error.help(format!("write `{number}`; its dtype is that of the other operand"))
         }
         "i" | "I" => error.help(format!("the imaginary unit is `j`: `{number}j`")),
         _ => error.help(format!("write `{number} * {suffix}` to multiply, or put a space between")),
     }
 }
 
-/// Reads the string at the start of `text`, which starts with a quote. Returns its value and its length in bytes.
+/// Parses the string at the start of `text`, which starts with a quote. Returns its value and its length in bytes.
 pub(crate) fn string(text: &str, raw: bool) -> Result<(String, usize), BadLiteral> {
     let mut chars = text.char_indices().peekable();
     let Some((_, quote)) = chars.next() else {
@@ -148,7 +148,7 @@ pub(crate) fn string(text: &str, raw: bool) -> Result<(String, usize), BadLitera
             '\n' => break,
             '\\' if raw => {
                 value.push(c);
-                // A raw string keeps the backslash, yet the quote behind it does not end the string.
+                // A raw string keeps the backslash, and a quote after it does not end the string.
                 if let Some((_, next)) = chars.next_if(|(_, next)| *next != '\n') {
                     value.push(next);
                 }

@@ -1,4 +1,4 @@
-//! What stands behind a dot: attributes and methods of arrays, numbers and dtypes.
+//! Attributes and methods of arrays, numbers and dtypes.
 
 use cuprum_core::buffer::{try_collect, try_ensure, try_reserve};
 use cuprum_core::function::Function;
@@ -8,12 +8,12 @@ use cuprum_core::{Device, Error, Kind, NdArray, Result, Scalar};
 use crate::fault::{Checked, Fault};
 use crate::library::nearest;
 
-/// Methods with bodies of their own.
-const OWN_METHODS: [&str; 4] = ["item", "tolist", "get", "to_device"];
+/// Methods that are implemented here instead of by a declared function.
+const BUILTIN_METHODS: [&str; 4] = ["item", "tolist", "get", "to_device"];
 
 const ATTRIBUTES: [&str; 12] = ["T", "mT", "real", "imag", "shape", "dtype", "ndim", "size", "itemsize", "nbytes", "strides", "device"];
 
-/// `object.name`
+/// Returns the attribute `object.name`.
 pub(crate) fn attribute(object: &Value, name: &str) -> Checked<Value> {
     match object {
         Value::Array(a) => Ok(match name {
@@ -32,7 +32,7 @@ pub(crate) fn attribute(object: &Value, name: &str) -> Checked<Value> {
                 Value::Tuple(a.strides()?.iter().map(|s| (s * item).into()).collect())
             }
             "device" => Value::Str(a.device().to_string()),
-            _ => return Err(missing(object, name)),
+            _ => return Err(unknown_member(object, name)),
         }),
         Value::Scalar(s) => match (name, s) {
             ("real", Scalar::Complex(c)) => Ok(c.re.into()),
@@ -41,7 +41,7 @@ pub(crate) fn attribute(object: &Value, name: &str) -> Checked<Value> {
             ("real", s) => Ok((*s).into()),
             ("imag", Scalar::Float(_)) => Ok(0.0.into()),
             ("imag", _) => Ok(0.into()),
-            _ => Err(missing(object, name)),
+            _ => Err(unknown_member(object, name)),
         },
         Value::DType(d) => match name {
             "name" => Ok(Value::Str(d.name().into())),
@@ -56,35 +56,35 @@ pub(crate) fn attribute(object: &Value, name: &str) -> Checked<Value> {
                 }
                 .into(),
             )),
-            _ => Err(missing(object, name)),
+            _ => Err(unknown_member(object, name)),
         },
-        _ => Err(missing(object, name)),
+        _ => Err(unknown_member(object, name)),
     }
 }
 
-/// The declared function that is the method of this name: `ndarray.name`, or the function `name` if it is a method too.
+/// Returns the declared function behind a method: `ndarray.name`, or the function `name` if it is also a method.
 fn method(name: &str) -> Option<&'static Function> {
     Function::find(&format!("ndarray.{name}")).or_else(|| Function::find(name).filter(|f| f.is_method))
 }
 
-/// The names of [`method`]s.
-fn methods() -> impl Iterator<Item = &'static str> {
+/// Returns the names of all methods that [`method`] finds.
+fn method_names() -> impl Iterator<Item = &'static str> {
     Function::paths().filter_map(|path| match path.strip_prefix("ndarray.") {
         Some(name) => Some(name),
         None => method(path).map(|_| path),
     })
 }
 
-/// What to say of an attribute or method that is not there.
-fn missing(object: &Value, name: &str) -> Fault {
+/// Returns the error for an unknown attribute or method.
+fn unknown_member(object: &Value, name: &str) -> Fault {
     if !matches!(object, Value::Array(_)) {
-        return Fault::typed(format!("'{}' has no attribute `{name}`", object.type_name()));
+        return Fault::type_error(format!("'{}' has no attribute `{name}`", object.type_name()));
     }
-    if OWN_METHODS.contains(&name) || method(name).is_some() {
-        return Fault::typed(format!("`{name}` is a method")).help(format!("call it: `.{name}()`"));
+    if BUILTIN_METHODS.contains(&name) || method(name).is_some() {
+        return Fault::type_error(format!("`{name}` is a method")).help(format!("call it: `.{name}()`"));
     }
-    let fault = Fault::typed(format!("arrays have no attribute or method `{name}`"));
-    let known = ATTRIBUTES.into_iter().chain(OWN_METHODS).chain(methods());
+    let fault = Fault::type_error(format!("arrays have no attribute or method `{name}`"));
+    let known = ATTRIBUTES.into_iter().chain(BUILTIN_METHODS).chain(method_names());
     match (Function::find(name), nearest(name, known)) {
         (Some(_), _) => fault.help(format!("it is a function: `{name}(a)`")),
         (_, Some(near)) => fault.help(format!("did you mean `{near}`?")),
@@ -92,7 +92,7 @@ fn missing(object: &Value, name: &str) -> Fault {
     }
 }
 
-/// `object.name(...)`
+/// Calls the method `object.name(...)`.
 pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Checked<Value> {
     let array = match &object {
         Value::Array(a) => a.clone(),
@@ -103,10 +103,10 @@ pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, key
             });
         }
         Value::Scalar(_) if name == "item" => return Ok(object),
-        _ => return Err(missing(&object, name)),
+        _ => return Err(unknown_member(&object, name)),
     };
     let no_keywords = |keyword: &[(String, Value)]| match keyword.first() {
-        Some((unexpected, _)) => Err(Fault::typed(format!("`{name}` has no keyword argument '{unexpected}'"))),
+        Some((unexpected, _)) => Err(Fault::type_error(format!("`{name}` has no keyword argument '{unexpected}'"))),
         None => Ok(()),
     };
     match name {
@@ -122,7 +122,7 @@ pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, key
         }
         "tolist" => {
             no_keywords(&keyword)?;
-            Ok(nested(&array)?)
+            Ok(nested_lists(&array)?)
         }
         "get" => {
             no_keywords(&keyword)?;
@@ -130,46 +130,47 @@ pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, key
         }
         "to_device" => match &positional[..] {
             [Value::Str(device)] => Ok(array.to_device(Device::parse(device)?)?.into()),
-            _ => Err(Fault::typed("to_device takes the name of a device, such as 'cpu' or 'cuda:0'")),
+            _ => Err(Fault::type_error("to_device takes the name of a device, such as 'cpu' or 'cuda:0'")),
         },
-        // `a.reshape(2, -1)` and `a.transpose(1, 0)`: the extents or axes are arguments of their own.
-        "reshape" | "transpose" if positional.len() > 1 => with_array(object, name, vec![Value::tuple(positional)], keyword),
-        _ if method(name).is_some() => with_array(object, name, positional, keyword),
-        _ => match attribute(&object, name) {
-            Ok(_) => {
-                Err(Fault::typed(format!("`{name}` is an attribute, not a method")).help(format!("write `.{name}` without parentheses")))
+        // `a.reshape(2, -1)` and `a.transpose(1, 0)`: the shape or axes as separate arguments.
+        "reshape" | "transpose" if positional.len() > 1 => call_declared(object, name, vec![Value::tuple(positional)], keyword),
+        _ if method(name).is_some() => call_declared(object, name, positional, keyword),
+        _ => {
+            match attribute(&object, name) {
+                Ok(_) => Err(Fault::type_error(format!("`{name}` is an attribute, not a method"))
+                    .help(format!("write `.{name}` without parentheses"))),
+                Err(unknown) => Err(unknown),
             }
-            Err(missing) => Err(missing),
-        },
+        }
     }
 }
 
-/// Elements in C order as nested lists; without axes, the element. The lists are made axis by axis, the last one first.
-fn nested(array: &NdArray) -> Result<Value> {
+/// Returns the elements as nested lists in C order, or the element of a 0-d array. Builds the lists from the last axis up.
+fn nested_lists(array: &NdArray) -> Result<Value> {
     const OP: &str = "tolist";
     let (shape, dtype) = (array.shape(), array.dtype());
-    // Number of lists along each axis.
+    // Number of lists at each nesting level.
     let lists: Vec<usize> = shape.iter().scan(1usize, |count, &n| Some(std::mem::replace(count, count.saturating_mul(n)))).collect();
     let values = lists.iter().copied().fold(array.size(), usize::saturating_add);
     if values > MAX_ITEMS {
         return Err(Error::value(OP, format!("{values} values are too many for a list (at most {MAX_ITEMS}); keep them in the array")));
     }
-    // Each value, and the reference count, length and nesting of each list.
-    let of_lists = (values - array.size()).saturating_mul(size_of::<[usize; 8]>());
-    try_ensure(OP, values.saturating_mul(size_of::<Value>()).saturating_add(of_lists))?;
+    // A value per element and list, plus 64 bytes of header per list: reference counts, length and nesting depth.
+    let headers = (values - array.size()).saturating_mul(size_of::<[usize; 8]>());
+    try_ensure(OP, values.saturating_mul(size_of::<Value>()).saturating_add(headers))?;
     let bytes = array.to_bytes()?;
     let mut numbers = bytes.chunks_exact(dtype.itemsize()).map(|b| Value::from(Scalar::from_bytes(dtype, b)));
     let mut extents = lists.iter().copied().zip(shape.iter().copied()).rev();
     let Some((count, extent)) = extents.next() else { return Ok(numbers.next().unwrap_or(Value::None)) };
-    let mut values = listed(OP, &mut numbers, count, extent)?;
+    let mut values = group_into_lists(OP, &mut numbers, count, extent)?;
     for (count, extent) in extents {
-        values = listed(OP, &mut values.into_iter(), count, extent)?;
+        values = group_into_lists(OP, &mut values.into_iter(), count, extent)?;
     }
     Ok(values.pop().unwrap_or(Value::None))
 }
 
-/// `count` lists of the next `extent` items each.
-fn listed(op: &'static str, items: &mut dyn Iterator<Item = Value>, count: usize, extent: usize) -> Result<Vec<Value>> {
+/// Groups the next `count * extent` items into `count` lists.
+fn group_into_lists(op: &'static str, items: &mut dyn Iterator<Item = Value>, count: usize, extent: usize) -> Result<Vec<Value>> {
     let mut lists = Vec::new();
     try_reserve(op, &mut lists, count)?;
     for _ in 0..count {
@@ -178,9 +179,9 @@ fn listed(op: &'static str, items: &mut dyn Iterator<Item = Value>, count: usize
     Ok(lists)
 }
 
-fn with_array(array: Value, name: &str, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Checked<Value> {
+fn call_declared(array: Value, name: &str, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Checked<Value> {
     match method(name) {
         Some(function) => Ok(function.call([vec![array], positional].concat(), keyword)?),
-        None => Err(missing(&array, name)),
+        None => Err(unknown_member(&array, name)),
     }
 }

@@ -1,4 +1,4 @@
-//! Which names a program needs and which it makes: known before anything is loaded or computed.
+//! The names that a program reads and assigns, found without running it.
 
 use crate::ast::{Expr, ExprKind, Script, StmtKind, Target, TargetKind};
 use crate::span::Span;
@@ -8,15 +8,18 @@ use crate::span::Span;
 pub struct NameUse {
     /// The name.
     pub name: String,
-    /// Where it is read first.
+    /// Source range of the first read.
     pub span: Span,
-    /// True if it is called there, and so most likely a function.
+    /// True if the first read is a call, so that the name is most likely a function.
     pub called: bool,
 }
 
 impl Script {
-    /// The names that must come from outside, each once, in the order of their first use: variables to
-    /// be given, and functions and constants of the library. Prefixed names (`np.sum`) are not among them.
+    /// Returns the names that the program reads but does not define, each once, in order of first use.
+    ///
+    /// These are input variables, and functions and constants of the library. Prefixed names (`np.sum`) are not included.
+    ///
+    /// # Examples
     ///
     /// ```
     /// let script = cuprum_eval::parse("y = sin(x) * scale; y / y.max()")?;
@@ -46,7 +49,9 @@ impl Script {
         names.free
     }
 
-    /// The names that the program assigns, each once, in order.
+    /// Returns the names that the program assigns, each once, in order.
+    ///
+    /// # Examples
     ///
     /// ```
     /// let script = cuprum_eval::parse("q, r = f(a); q *= 2; b[0] = 1")?;
@@ -72,7 +77,7 @@ fn assigned<'a>(target: &'a Target, names: &mut Vec<&'a str>) {
     match &target.kind {
         TargetKind::Name(name) => names.push(name),
         TargetKind::Tuple(items) => items.iter().for_each(|item| assigned(item, names)),
-        // `a[i] = ...` and `a[i][j] = ...` change `a`.
+        // `a[i] = ...` and `a[i][j] = ...` assign to `a`.
         TargetKind::Index { base, .. } => {
             let mut base = base;
             while let ExprKind::Index { base: inner, .. } = &base.kind {
@@ -88,7 +93,7 @@ fn assigned<'a>(target: &'a Target, names: &mut Vec<&'a str>) {
 #[derive(Default)]
 struct Names {
     free: Vec<NameUse>,
-    /// Read or assigned before.
+    /// Names that were read or assigned earlier.
     known: std::collections::HashSet<String>,
 }
 

@@ -1,7 +1,7 @@
-//! The operators: their spelling, and the NumPy function each one is.
+//! Operators: their spelling and the NumPy function that each one calls.
 //!
-//! The evaluator looks operators up in the op table by [`BinaryOp::function`] and its kin, so that an operator does what
-//! the function of that name does. The exception is NumPy's own: `**` with a number as exponent is [`cuprum_core::NdArray::power`].
+//! The evaluator calls the declared function that [`BinaryOp::function`] names, so an operator and its function agree.
+//! As in NumPy, `**` with a number as exponent is the exception: it calls [`cuprum_core::NdArray::power`].
 
 /// Declares an operator enum as rows of (variant, spelling, NumPy name), with both directions of lookup.
 macro_rules! operators {
@@ -13,12 +13,12 @@ macro_rules! operators {
         }
 
         impl $name {
-            /// As written in the source.
+            /// Returns the spelling in the source.
             pub const fn symbol(self) -> &'static str {
                 match self { $($name::$variant => $symbol,)* }
             }
 
-            /// The name of the NumPy function that does the same.
+            /// Returns the name of the equivalent NumPy function.
             pub const fn function(self) -> &'static str {
                 match self { $($name::$variant => $function,)* }
             }
@@ -31,7 +31,9 @@ macro_rules! operators {
 }
 
 operators! {
-    /// An operator between two values.
+    /// A binary operator.
+    ///
+    /// # Examples
     ///
     /// ```
     /// use cuprum_eval::ops::BinaryOp;
@@ -56,7 +58,7 @@ operators! {
 }
 
 operators! {
-    /// An operator before one value. `not` needs a truth value, which an array of several elements has not.
+    /// A unary operator. `not` needs a truth value, so an array of several elements is an error.
     UnaryOp {
         Pos "+" "positive",
         Neg "-" "negative",
@@ -66,7 +68,7 @@ operators! {
 }
 
 operators! {
-    /// A comparison.
+    /// A comparison operator.
     CompareOp {
         Lt "<" "less",
         Le "<=" "less_equal",
@@ -78,27 +80,27 @@ operators! {
 }
 
 operators! {
-    /// `and`, `or`: Python's, which need truth values and give back an operand; the function is what to
-    /// use on arrays instead.
+    /// Python's `and` and `or`, which test truth values and return one of the operands.
+    /// [`function`](Self::function) names the replacement for arrays.
     LogicalOp {
         And "and" "logical_and",
         Or "or" "logical_or",
     }
 }
 
-/// How tightly the operators bind, from Python's reference, section "Operator precedence".
+/// Precedence levels, from Python's language reference, section "Operator precedence". A higher level binds tighter.
 pub(crate) mod level {
     pub(crate) const OR: u8 = 1;
     pub(crate) const AND: u8 = 2;
     pub(crate) const NOT: u8 = 3;
     pub(crate) const COMPARE: u8 = 4;
-    /// The operand of a sign: binds tighter than `*`, looser than `**`.
+    /// Signs and `~`: bind tighter than `*`, looser than `**`.
     pub(crate) const UNARY: u8 = 11;
     pub(crate) const POW: u8 = 12;
 }
 
 impl BinaryOp {
-    /// The level at which the operator binds; all but `**` group from the left.
+    /// Returns the precedence level. All operators except `**` are left-associative.
     pub(crate) const fn level(self) -> u8 {
         match self {
             BinaryOp::BitOr => 5,

@@ -1,7 +1,7 @@
 //! Expressions: a recursive parser by precedence level, as in Python's reference grammar.
 //!
-//! Statements are in `statement`; primaries (atoms, calls, indices, attributes) are in `primary`; what to
-//! say about a token that does not fit is in `diagnose`.
+//! `statement` parses statements, `primary` parses primaries (atoms, calls, indices, attributes), and `diagnose` builds
+//! the errors for unexpected tokens.
 
 use crate::ast::{Comparison, Expr, ExprKind};
 use crate::error::ParseError;
@@ -9,16 +9,16 @@ use crate::lexer::{Lexed, Token, lex};
 use crate::ops::{BinaryOp, CompareOp, LogicalOp, UnaryOp, level};
 use crate::span::Span;
 
-/// How deeply brackets, signs, `**` and `else` may nest.
+/// Maximum nesting depth of brackets, signs, `**` and `else`.
 ///
-/// Deeper text is an error, so that no input can overflow the stack: 100 levels fit into 1 MiB, the main
-/// thread's stack on Windows, without optimisation (measured at 7.5 KiB a level; 2 KiB with).
+/// Deeper nesting is an error, so that no input can overflow the stack. A level takes 7.5 KiB without optimisation, so
+/// 100 levels fit into 1 MiB, the main thread's stack on Windows.
 pub const MAX_NESTING: usize = 100;
 
-/// The largest [`height`](Expr::height) of an expression: bounds chains such as `a + a + ... + a` too.
+/// Maximum [`height`](Expr::height) of an expression. Also bounds chains such as `a + a + ... + a`.
 pub const MAX_HEIGHT: usize = 250;
 
-/// The library's names as prefixes; `import ... as` adds to them.
+/// Prefixes that refer to the library. `import ... as` adds to them.
 pub(crate) const MODULES: [&str; 6] = ["np", "numpy", "cp", "cupy", "xp", "cuprum"];
 
 pub(crate) type Parsed<T> = Result<T, ParseError>;
@@ -44,22 +44,22 @@ impl<'s> Parser<'s> {
         self.peek_at(0)
     }
 
-    /// Where the token `ahead` places on stands.
+    /// Returns the source range of the token `ahead` positions after the next one.
     pub(crate) fn here_at(&self, ahead: usize) -> Span {
         self.lexed.lexemes.get(self.at + ahead).map_or(Span::point(self.source.len()), |lexeme| lexeme.span)
     }
 
-    /// Where the next token stands.
+    /// Returns the source range of the next token.
     pub(crate) fn here(&self) -> Span {
         self.here_at(0)
     }
 
-    /// The token that was taken last; none at the start of the source.
+    /// Returns the last consumed token, or `None` at the start of the source.
     pub(crate) fn last(&self) -> Option<&Token<'s>> {
         self.at.checked_sub(1).and_then(|at| self.lexed.lexemes.get(at)).map(|lexeme| &lexeme.token)
     }
 
-    /// Where the token that was taken last stands; the start of the source before the first.
+    /// Returns the source range of the last consumed token, or the start of the source.
     pub(crate) fn before(&self) -> Span {
         let lexeme = self.at.checked_sub(1).and_then(|at| self.lexed.lexemes.get(at));
         lexeme.map_or(Span::point(0), |lexeme| lexeme.span)
@@ -67,7 +67,7 @@ impl<'s> Parser<'s> {
 
     pub(crate) fn advance(&mut self) -> Span {
         let span = self.here();
-        // The last token (`End` or `Fault`) is never passed.
+        // The final token (`End` or `Fault`) is never consumed.
         if self.at + 1 < self.lexed.lexemes.len() {
             self.at += 1;
         }
@@ -94,13 +94,17 @@ impl<'s> Parser<'s> {
         ParseError::new(self.source, span, message)
     }
 
-    /// Makes a node, unless the tree grows too high.
+    /// Creates a node.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the tree is higher than [`MAX_HEIGHT`].
     pub(crate) fn node(&self, kind: ExprKind, span: Span) -> Parsed<Expr> {
         let expr = Expr::new(kind, span);
         if expr.height() > MAX_HEIGHT { Err(self.too_high(span)) } else { Ok(expr) }
     }
 
-    /// Goes one level deeper; whoever calls this calls [`leave`](Self::leave) too, unless it fails.
+    /// Enters a nesting level. Each successful call is paired with [`leave`](Self::leave).
     pub(crate) fn enter(&mut self) -> Parsed<()> {
         if self.depth >= MAX_NESTING {
             return Err(self.too_deep());
@@ -113,7 +117,7 @@ impl<'s> Parser<'s> {
         self.depth -= 1;
     }
 
-    /// `then if test else otherwise`, or anything that binds tighter.
+    /// Parses `then if test else otherwise`, or an expression of higher precedence.
     pub(crate) fn expression(&mut self) -> Parsed<Expr> {
         let first = self.operation(level::OR)?;
         if self.at_keyword("if") { self.conditional(first) } else { Ok(first) }
@@ -134,7 +138,7 @@ impl<'s> Parser<'s> {
         self.node(ExprKind::Conditional { test, then, otherwise }, span)
     }
 
-    /// Operators that bind at `min` or tighter, with their operands.
+    /// Parses operators of precedence `min` or higher with their operands.
     fn operation(&mut self, min: u8) -> Parsed<Expr> {
         self.enter()?;
         let mut left = match self.prefix_operator() {
@@ -142,7 +146,7 @@ impl<'s> Parser<'s> {
             Some(op) => self.prefix(op, min)?,
         };
         while let Some(next) = self.infix(min) {
-            left = self.join(left, next)?;
+            left = self.infix_operation(left, next)?;
         }
         self.leave();
         Ok(left)
@@ -155,13 +159,13 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// A sign, `~` or `not` with its operand.
+    /// Parses a sign, `~` or `not` with its operand.
     #[inline(never)]
     fn prefix(&mut self, op: UnaryOp, min: u8) -> Parsed<Expr> {
         let operand_level = if op == UnaryOp::Not { level::NOT } else { level::UNARY };
         if min > operand_level {
-            // Only `not` can come here: signs bind tighter than every operator that they may follow.
-            return Err(self.loose_not());
+            // Only `not` reaches this line: signs bind tighter than every operator that they may follow.
+            return Err(self.not_needs_parentheses());
         }
         let start = self.advance();
         let operand = Box::new(self.operation(operand_level)?);
@@ -169,7 +173,7 @@ impl<'s> Parser<'s> {
         self.node(ExprKind::Unary { op, operand }, span)
     }
 
-    /// The next token as an operator that binds at `min` or tighter.
+    /// Returns the next token if it is an infix operator of precedence `min` or higher.
     fn infix(&self, min: u8) -> Option<Infix> {
         let (op, level) = match *self.peek() {
             Token::Keyword(word) => {
@@ -186,8 +190,8 @@ impl<'s> Parser<'s> {
         (level >= min).then_some(op)
     }
 
-    /// Takes the operator and what is right of it.
-    fn join(&mut self, left: Expr, op: Infix) -> Parsed<Expr> {
+    /// Parses the operator and its right operand.
+    fn infix_operation(&mut self, left: Expr, op: Infix) -> Parsed<Expr> {
         match op {
             Infix::Binary(op) => self.binary(left, op),
             Infix::Compare(op) => self.comparison(left, op),
@@ -198,10 +202,10 @@ impl<'s> Parser<'s> {
     #[inline(never)]
     fn binary(&mut self, left: Expr, op: BinaryOp) -> Parsed<Expr> {
         let op_span = self.advance();
-        // `**` groups from the right, and its right side may have a sign: `2 ** -x ** 2`.
+        // `**` is right-associative, and its right operand may have a sign: `2 ** -x ** 2`.
         let right_level = if op == BinaryOp::Pow { level::UNARY } else { op.level() + 1 };
         let right = self.operation(right_level)?;
-        // `x^0.5` can only be meant as a power: exclusive or knows no fractions.
+        // `x^0.5` is a mistake for `**`: exclusive or is not defined for floats.
         if op == BinaryOp::BitXor && (is_fraction(&left) || is_fraction(&right)) {
             return Err(self.xor_for_power(op_span));
         }

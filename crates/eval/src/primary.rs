@@ -1,15 +1,15 @@
-//! Primaries: literals, names, brackets, and the calls, indices and attributes that follow them.
+//! Parser of primaries: literals, names, brackets, and the calls, indices and attributes that follow them.
 
 use crate::ast::{Expr, ExprKind, Index, IndexItem, IndexItemKind, KeywordArg};
 use crate::lexer::Token;
 use crate::parser::{Parsed, Parser};
 use crate::span::Span;
 
-/// Namespaces of the library: what follows a prefix belongs to the name only behind one of these.
+/// Namespaces of the library. After a prefix, only these continue a dotted name: `np.linalg.norm`.
 pub(crate) const NAMESPACES: [&str; 3] = ["linalg", "fft", "random"];
 
 impl<'s> Parser<'s> {
-    /// An atom and everything that is attached to it: `a.T[0](x)`.
+    /// Parses an atom with its attributes, indices and calls: `a.T[0](x)`.
     pub(crate) fn primary(&mut self) -> Parsed<Expr> {
         let mut expr = self.atom()?;
         loop {
@@ -22,7 +22,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// A name that is not a keyword.
+    /// Parses a name that is not a keyword.
     pub(crate) fn name(&mut self, expected: &str) -> Parsed<(&'s str, Span)> {
         match *self.peek() {
             Token::Name(name) => Ok((name, self.advance())),
@@ -48,13 +48,13 @@ impl<'s> Parser<'s> {
             Token::Name(name) => return self.reference(name),
             Token::Punct("(") => return self.parentheses(),
             Token::Punct("[") => return self.list(),
-            _ => return Err(self.no_operand()),
+            _ => return Err(self.expected_operand()),
         };
         self.advance();
         self.node(kind, here)
     }
 
-    /// A string, joined with those right behind it.
+    /// Parses a string and concatenates adjacent string literals.
     #[inline(never)]
     fn string(&mut self) -> Parsed<Expr> {
         let start = self.here();
@@ -66,7 +66,7 @@ impl<'s> Parser<'s> {
         self.node(ExprKind::Str(value), start.to(self.before()))
     }
 
-    /// A name, with its prefix if it has one of the library's.
+    /// Parses a name, or a dotted name of the library.
     #[inline(never)]
     fn reference(&mut self, name: &'s str) -> Parsed<Expr> {
         let start = self.advance();
@@ -81,10 +81,10 @@ impl<'s> Parser<'s> {
         self.node(ExprKind::Global { module: name.into(), path }, start.to(self.before()))
     }
 
-    /// The name behind the dot that comes next, if `before` is one of `spaces`.
-    fn dotted(&self, before: &str, spaces: &[&str]) -> Option<String> {
+    /// Returns the name after the next dot, if `before` is one of `namespaces`.
+    fn dotted(&self, before: &str, namespaces: &[&str]) -> Option<String> {
         match (self.peek(), self.peek_at(1)) {
-            (Token::Punct("."), Token::Name(name)) if spaces.contains(&before) => Some((*name).into()),
+            (Token::Punct("."), Token::Name(name)) if namespaces.contains(&before) => Some((*name).into()),
             _ => None,
         }
     }
@@ -94,7 +94,7 @@ impl<'s> Parser<'s> {
         self.advance();
     }
 
-    /// `(a)`, `(a, b)`, `(a,)`, `()`.
+    /// Parses `(a)`, `(a, b)`, `(a,)` or `()`.
     #[inline(never)]
     fn parentheses(&mut self) -> Parsed<Expr> {
         let open = self.advance();
@@ -119,18 +119,18 @@ impl<'s> Parser<'s> {
         self.node(ExprKind::List(items), open.to(self.before()))
     }
 
-    /// Expressions with commas between them, up to and with `close`; says whether there was a comma.
+    /// Parses comma-separated expressions and the closing bracket. Returns true if there was a comma.
     fn items(&mut self, close: &str, open: Span, items: &mut Vec<Expr>) -> Parsed<bool> {
         let mut comma = false;
         while self.eat_punct(close).is_none() {
             if self.at_punct("*") {
-                return Err(self.starred("write the items out"));
+                return Err(self.star_unsupported("write the items out"));
             }
             items.push(self.expression()?);
             if self.eat_punct(",").is_some() {
                 comma = true;
             } else if !self.at_punct(close) {
-                return Err(self.no_comma(close, open));
+                return Err(self.expected_comma(close, open));
             }
         }
         Ok(comma)
@@ -140,7 +140,7 @@ impl<'s> Parser<'s> {
     fn call(&mut self, callee: Expr) -> Parsed<Expr> {
         let open = self.here();
         if let ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Imaginary(_) = callee.kind {
-            return Err(self.number_called(callee.span.to(open)));
+            return Err(self.number_not_callable(callee.span.to(open)));
         }
         self.advance();
         let start = callee.span;
@@ -150,17 +150,17 @@ impl<'s> Parser<'s> {
         while self.eat_punct(")").is_none() {
             self.argument(&mut args, &mut keywords)?;
             if self.eat_punct(",").is_none() && !self.at_punct(")") {
-                return Err(self.no_comma(")", open));
+                return Err(self.expected_comma(")", open));
             }
         }
         let span = start.to(self.before());
         self.node(ExprKind::Call { callee, args, keywords }, span)
     }
 
-    /// `value` or `name=value`.
+    /// Parses an argument: `value` or `name=value`.
     fn argument(&mut self, args: &mut Vec<Expr>, keywords: &mut Vec<KeywordArg>) -> Parsed<()> {
         if self.at_punct("*") || self.at_punct("**") {
-            return Err(self.starred("write the arguments out"));
+            return Err(self.star_unsupported("write the arguments out"));
         }
         if let Token::Punct("=") = self.peek_at(1)
             && let Token::Name(_) | Token::Keyword(_) = self.peek()
@@ -172,8 +172,8 @@ impl<'s> Parser<'s> {
         }
         let arg = self.expression()?;
         match keywords.last() {
-            // `f(axis=0, a + b=1)` is about the `=`, not about the order.
-            Some(last) if !self.at_punct("=") => Err(self.positional_late(arg.span, last.name_span)),
+            // In `f(axis=0, a + b=1)` the error is the `=`, not the order of arguments.
+            Some(last) if !self.at_punct("=") => Err(self.positional_after_keyword(arg.span, last.name_span)),
             _ => {
                 args.push(arg);
                 Ok(())
@@ -181,7 +181,11 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// `name=`, for a name that is not among the `earlier` ones.
+    /// Parses `name=`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if `earlier` contains the name.
     #[inline(never)]
     fn keyword(&mut self, earlier: &[KeywordArg]) -> Parsed<(String, Span)> {
         let span = self.advance();
@@ -215,7 +219,7 @@ impl<'s> Parser<'s> {
         self.node(ExprKind::Attribute { base: Box::new(base), name: name.into(), name_span }, span)
     }
 
-    /// `[...]` behind a value.
+    /// Parses the `[...]` of an indexed value.
     fn index(&mut self) -> Parsed<Index> {
         let open = self.advance();
         if let Some(close) = self.eat_punct("]") {
@@ -225,7 +229,7 @@ impl<'s> Parser<'s> {
         let mut tuple = false;
         while self.eat_punct("]").is_none() {
             if self.at_punct("*") {
-                return Err(self.starred("write the items out"));
+                return Err(self.star_unsupported("write the items out"));
             }
             self.index_item(open, &mut items)?;
             if self.eat_punct(",").is_some() {
@@ -233,7 +237,7 @@ impl<'s> Parser<'s> {
             } else if !self.at_punct("]") {
                 let last = items.last().map(|item| &item.kind);
                 let after_slice = matches!(last, Some(IndexItemKind::Slice { .. }));
-                return Err(self.no_index_end(after_slice, open));
+                return Err(self.expected_index_end(after_slice, open));
             }
         }
         let span = open.to(self.before());
@@ -247,7 +251,7 @@ impl<'s> Parser<'s> {
             let Some(expr) = start else {
                 return Err(self.unexpected("an index", Some(open)));
             };
-            items.push(selection(*expr));
+            items.push(index_item_from(*expr));
             return Ok(());
         }
         let stop = self.slice_part()?;
@@ -257,7 +261,7 @@ impl<'s> Parser<'s> {
         Ok(())
     }
 
-    /// What may stand between the colons of a slice.
+    /// Parses the start, stop or step of a slice. Returns `None` if it is absent.
     fn slice_part(&mut self) -> Parsed<Option<Box<Expr>>> {
         match self.peek() {
             Token::Punct(":" | "," | "]") => Ok(None),
@@ -266,20 +270,20 @@ impl<'s> Parser<'s> {
     }
 }
 
-/// `a[(i, j)]` is `a[i, j]`.
+/// Replaces a single tuple by its items: `a[(i, j)]` is `a[i, j]`.
 fn flattened(mut index: Index) -> Index {
     if let ([item], false) = (index.items.as_mut_slice(), index.tuple)
         && let IndexItemKind::Expr(only) = &mut item.kind
         && let ExprKind::Tuple(parts) = &mut only.kind
     {
-        index.items = std::mem::take(parts).into_iter().map(selection).collect();
+        index.items = std::mem::take(parts).into_iter().map(index_item_from).collect();
         index.tuple = true;
     }
     index
 }
 
-/// An expression as a part of an index: `None`, `np.newaxis` and `...` have a meaning of their own there.
-fn selection(expr: Expr) -> IndexItem {
+/// Converts an expression to an index item. `None`, `np.newaxis` and `...` have their own item kinds.
+fn index_item_from(expr: Expr) -> IndexItem {
     let span = expr.span;
     let kind = match &expr.kind {
         ExprKind::None => IndexItemKind::NewAxis,

@@ -1,4 +1,4 @@
-//! Arithmetic of Python's numbers. Between two of them an operator is Python's, not NumPy's: whole numbers are exact,
+//! Arithmetic on Python's numbers. Between two numbers an operator is Python's, not NumPy's: integers are exact,
 //! `/` gives a float, and dividing by zero is an error.
 
 use std::cmp::Ordering;
@@ -8,7 +8,7 @@ use cuprum_core::{Complex, Scalar};
 use crate::fault::{Checked, Fault};
 use crate::ops::{BinaryOp, CompareOp, UnaryOp};
 
-/// Python's name for the type of a number.
+/// Returns Python's name of the type of a number.
 pub(crate) fn type_name(s: Scalar) -> &'static str {
     match s {
         Scalar::Bool(_) => "bool",
@@ -18,40 +18,40 @@ pub(crate) fn type_name(s: Scalar) -> &'static str {
     }
 }
 
-/// Two numbers raised to the wider of their types; bool counts as int.
-enum Pair {
+/// Two numbers promoted to a common type. Bools become ints.
+enum Promoted {
     Ints(i128, i128),
     Floats(f64, f64),
     Complexes(Complex<f64>, Complex<f64>),
 }
 
-fn pair(a: Scalar, b: Scalar) -> Pair {
+fn promote(a: Scalar, b: Scalar) -> Promoted {
     match (a, b) {
-        (Scalar::Complex(_), _) | (_, Scalar::Complex(_)) => Pair::Complexes(a.as_complex(), b.as_complex()),
-        (Scalar::Float(_), _) | (_, Scalar::Float(_)) => Pair::Floats(a.as_f64(), b.as_f64()),
-        _ => Pair::Ints(a.as_int().unwrap_or(0), b.as_int().unwrap_or(0)),
+        (Scalar::Complex(_), _) | (_, Scalar::Complex(_)) => Promoted::Complexes(a.as_complex(), b.as_complex()),
+        (Scalar::Float(_), _) | (_, Scalar::Float(_)) => Promoted::Floats(a.as_f64(), b.as_f64()),
+        _ => Promoted::Ints(a.as_int().unwrap_or(0), b.as_int().unwrap_or(0)),
     }
 }
 
-/// `a op b`.
+/// Computes `a op b`.
 pub(crate) fn binary(op: BinaryOp, a: Scalar, b: Scalar) -> Checked<Scalar> {
     let unsupported = || {
-        let fault = Fault::typed(format!("unsupported operand types for {}: '{}' and '{}'", op.symbol(), type_name(a), type_name(b)));
+        let fault = Fault::type_error(format!("unsupported operand types for {}: '{}' and '{}'", op.symbol(), type_name(a), type_name(b)));
         Err(if op == BinaryOp::MatMul { fault.help("`@` is the matrix product of arrays; numbers multiply with `*`") } else { fault })
     };
-    match pair(a, b) {
-        Pair::Ints(x, y) => match (op, a, b) {
+    match promote(a, b) {
+        Promoted::Ints(x, y) => match (op, a, b) {
             (BinaryOp::BitAnd, Scalar::Bool(x), Scalar::Bool(y)) => Ok(Scalar::Bool(x & y)),
             (BinaryOp::BitOr, Scalar::Bool(x), Scalar::Bool(y)) => Ok(Scalar::Bool(x | y)),
             (BinaryOp::BitXor, Scalar::Bool(x), Scalar::Bool(y)) => Ok(Scalar::Bool(x ^ y)),
             (BinaryOp::MatMul, ..) => unsupported(),
             _ => ints(op, x, y),
         },
-        Pair::Floats(x, y) => match floats(op, x, y) {
+        Promoted::Floats(x, y) => match floats(op, x, y) {
             Some(result) => result,
             None => unsupported(),
         },
-        Pair::Complexes(x, y) => match op {
+        Promoted::Complexes(x, y) => match op {
             BinaryOp::Add => Ok(Scalar::Complex(x + y)),
             BinaryOp::Sub => Ok(Scalar::Complex(x - y)),
             BinaryOp::Mul => Ok(Scalar::Complex(x * y)),
@@ -64,14 +64,14 @@ pub(crate) fn binary(op: BinaryOp, a: Scalar, b: Scalar) -> Checked<Scalar> {
 }
 
 fn by_zero() -> Fault {
-    Fault::value("division by zero")
+    Fault::value_error("division by zero")
 }
 
 fn ints(op: BinaryOp, x: i128, y: i128) -> Checked<Scalar> {
     let exact = |v: Option<i128>| {
         v.map(Scalar::Int).ok_or_else(|| {
-            Fault::value(format!("the result of {} is too large", op.symbol()))
-                .help("whole numbers go up to 2**127 - 1; make one side a float, such as `2.0`")
+            Fault::value_error(format!("the result of {} is too large", op.symbol()))
+                .help("integers go up to 2**127 - 1; make one side a float, such as `2.0`")
         })
     };
     match op {
@@ -81,13 +81,13 @@ fn ints(op: BinaryOp, x: i128, y: i128) -> Checked<Scalar> {
         BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Rem if y == 0 => Err(by_zero()),
         BinaryOp::Div => Ok(Scalar::Float(x as f64 / y as f64)),
         BinaryOp::FloorDiv => exact(x.checked_div(y).map(|q| q - i128::from(x % y != 0 && (x < 0) != (y < 0)))),
-        // The sign is the divisor's; -1 alone could overflow, and always divides.
+        // The result has the sign of the divisor. A divisor of -1 is separate because `i128::MIN % -1` overflows.
         BinaryOp::Rem if y == -1 => Ok(Scalar::Int(0)),
         BinaryOp::Rem => {
             let r = x % y;
             Ok(Scalar::Int(if r != 0 && (r < 0) != (y < 0) { r + y } else { r }))
         }
-        BinaryOp::Pow if y < 0 && x == 0 => Err(Fault::value("0 cannot be raised to a negative power")),
+        BinaryOp::Pow if y < 0 && x == 0 => Err(Fault::value_error("0 cannot be raised to a negative power")),
         BinaryOp::Pow if y < 0 => Ok(Scalar::Float((x as f64).powf(y as f64))),
         BinaryOp::Pow => exact(match x {
             0 | 1 if y > 0 => Some(x),
@@ -97,7 +97,7 @@ fn ints(op: BinaryOp, x: i128, y: i128) -> Checked<Scalar> {
         BinaryOp::BitAnd => Ok(Scalar::Int(x & y)),
         BinaryOp::BitOr => Ok(Scalar::Int(x | y)),
         BinaryOp::BitXor => Ok(Scalar::Int(x ^ y)),
-        BinaryOp::Shl | BinaryOp::Shr if y < 0 => Err(Fault::value("negative shift count")),
+        BinaryOp::Shl | BinaryOp::Shr if y < 0 => Err(Fault::value_error("negative shift count")),
         BinaryOp::Shl => exact(match u32::try_from(y) {
             _ if x == 0 => Some(0),
             Ok(n @ 0..=126) => x.checked_mul(1 << n),
@@ -105,11 +105,11 @@ fn ints(op: BinaryOp, x: i128, y: i128) -> Checked<Scalar> {
             _ => None,
         }),
         BinaryOp::Shr => Ok(Scalar::Int(x >> y.min(127))),
-        BinaryOp::MatMul => Err(Fault::typed("unsupported operand types for @: 'int' and 'int'")),
+        BinaryOp::MatMul => Err(Fault::type_error("unsupported operand types for @: 'int' and 'int'")),
     }
 }
 
-/// `None`: floats have no such operation.
+/// Computes `x op y`. Returns `None` if the operator is not defined for floats.
 fn floats(op: BinaryOp, x: f64, y: f64) -> Option<Checked<Scalar>> {
     let float = |v: f64| Some(Ok(Scalar::Float(v)));
     match op {
@@ -120,14 +120,14 @@ fn floats(op: BinaryOp, x: f64, y: f64) -> Option<Checked<Scalar>> {
         BinaryOp::Div => float(x / y),
         BinaryOp::FloorDiv => float(floor_mod(x, y).0),
         BinaryOp::Rem => float(floor_mod(x, y).1),
-        BinaryOp::Pow if x == 0.0 && y < 0.0 => Some(Err(Fault::value("0.0 cannot be raised to a negative power"))),
+        BinaryOp::Pow if x == 0.0 && y < 0.0 => Some(Err(Fault::value_error("0.0 cannot be raised to a negative power"))),
         BinaryOp::Pow if x < 0.0 && x.is_finite() && y.is_finite() && y.fract() != 0.0 => {
             Some(Ok(Scalar::Complex(Complex::new(x, 0.0).powf(y))))
         }
         BinaryOp::Pow => {
             let power = x.powf(y);
             if power.is_infinite() && x.is_finite() && y.is_finite() {
-                return Some(Err(Fault::value("the result of ** is too large for a float")));
+                return Some(Err(Fault::value_error("the result of ** is too large for a float")));
             }
             float(power)
         }
@@ -135,7 +135,7 @@ fn floats(op: BinaryOp, x: f64, y: f64) -> Option<Checked<Scalar>> {
     }
 }
 
-/// Python's `divmod` of floats: the remainder has the divisor's sign, the quotient is whole.
+/// Python's `divmod` of floats: an integral quotient, and a remainder with the sign of the divisor.
 fn floor_mod(x: f64, y: f64) -> (f64, f64) {
     let mut rest = x % y;
     let mut quotient = (x - rest) / y;
@@ -152,7 +152,8 @@ fn floor_mod(x: f64, y: f64) -> (f64, f64) {
     (if quotient - floor > 0.5 { floor + 1.0 } else { floor }, rest)
 }
 
-/// Smith's method ("Algorithm 116: Complex division", CACM 1962), as Python has it: no overflow between, and infinities count.
+/// Complex division by Smith's method ("Algorithm 116: Complex division", CACM 1962), as in Python. It avoids overflow of
+/// intermediate results.
 fn quotient(x: Complex<f64>, y: Complex<f64>) -> Complex<f64> {
     if y.re.abs() >= y.im.abs() {
         let ratio = y.im / y.re;
@@ -171,26 +172,26 @@ fn complex_power(x: Complex<f64>, exponent: Scalar) -> Checked<Scalar> {
         return if y == Complex::ZERO {
             Ok(Scalar::Complex(Complex::ONE))
         } else if y.im != 0.0 || y.re < 0.0 {
-            Err(Fault::value("0.0 to a negative or complex power"))
+            Err(Fault::value_error("0.0 to a negative or complex power"))
         } else {
             Ok(Scalar::Complex(Complex::ZERO))
         };
     }
-    // Small whole exponents are multiplied out, as in Python, so that `1j**2` is exactly -1.
+    // As in Python, small integral exponents use repeated multiplication, so that `1j**2` is exactly -1.
     Ok(Scalar::Complex(match exponent.as_int() {
         Some(n @ -100..=100) => x.powi(n as i32),
         _ => x.powc(y),
     }))
 }
 
-/// Python's `round` of a real number: exact on its decimal digits, ties to even. Without `digits` the result is an int.
+/// Python's `round` of a real number: correctly rounded in decimal, ties to even. Without `digits` the result is an int.
 pub(crate) fn rounded(number: Scalar, digits: Option<i128>) -> Checked<Scalar> {
-    let too_large = || Fault::value("the result of round is too large");
+    let too_large = || Fault::value_error("the result of round is too large");
     match (number, digits) {
-        (Scalar::Complex(_), _) => Err(Fault::typed("a complex number cannot be rounded")),
+        (Scalar::Complex(_), _) => Err(Fault::type_error("a complex number cannot be rounded")),
         (Scalar::Float(v), None) => {
             let whole = Scalar::Float(v.round_ties_even()).as_int();
-            Ok(Scalar::Int(whole.ok_or_else(|| Fault::value(format!("{v:e} cannot be made an int")))?))
+            Ok(Scalar::Int(whole.ok_or_else(|| Fault::value_error(format!("{v:e} cannot be made an int")))?))
         }
         (Scalar::Float(v), Some(digits)) => {
             let rounded = rounded_float(v, digits);
@@ -202,7 +203,7 @@ pub(crate) fn rounded(number: Scalar, digits: Option<i128>) -> Checked<Scalar> {
             if digits >= 0 {
                 return Ok(Scalar::Int(v));
             }
-            // No int is half of 10**39.
+            // 10**39 overflows `i128`, and every int is less than half of it.
             let Some(unit) = u32::try_from(digits.unsigned_abs()).ok().and_then(|n| 10i128.checked_pow(n)) else {
                 return Ok(Scalar::Int(0));
             };
@@ -213,9 +214,9 @@ pub(crate) fn rounded(number: Scalar, digits: Option<i128>) -> Checked<Scalar> {
     }
 }
 
-/// The closest float to `v` rounded to `digits` decimals; infinite if that is beyond every float.
+/// Returns the float closest to `v` rounded to `digits` decimals, or infinity if that overflows.
 fn rounded_float(v: f64, digits: i128) -> f64 {
-    // 1074 decimals write every float exactly.
+    // 1074 decimals represent every float exactly.
     if !v.is_finite() || v == 0.0 || digits >= 1074 {
         return v;
     }
@@ -223,52 +224,52 @@ fn rounded_float(v: f64, digits: i128) -> f64 {
     if digits >= 0 {
         return decimal(format!("{v:.*}", digits as usize));
     }
-    // 767 significant digits write every float exactly.
+    // 767 significant digits represent every float exactly.
     let exact = format!("{:.766e}", v.abs());
     let Some((mantissa, exponent)) = exact.split_once('e') else { return v };
     match digits.saturating_add(exponent.parse().unwrap_or(0)) {
         kept @ 0.. => decimal(format!("{v:.*e}", kept as usize)),
-        // The unit is the power of ten above `v`: a tie goes to zero, which is even.
+        // The unit is the next power of ten above `v`. A tie rounds to zero, which is even.
         -1 if mantissa.trim_end_matches(['0', '.']) > "5" => decimal(format!("{}1e{}", if v < 0.0 { "-" } else { "" }, -digits)),
         _ => 0f64.copysign(v),
     }
 }
 
-/// `op a`; `not` is for the caller.
+/// Computes `op a`.
 pub(crate) fn unary(op: UnaryOp, a: Scalar) -> Checked<Scalar> {
     let whole = a.as_int().filter(|_| matches!(a, Scalar::Int(_) | Scalar::Bool(_)));
     match (op, whole, a) {
         (UnaryOp::Not, ..) => Ok(Scalar::Bool(!a.as_bool())),
         (UnaryOp::Pos, Some(v), _) => Ok(Scalar::Int(v)),
         (UnaryOp::Pos, None, _) => Ok(a),
-        (UnaryOp::Neg, Some(v), _) => v.checked_neg().map(Scalar::Int).ok_or_else(|| Fault::value("the result of - is too large")),
+        (UnaryOp::Neg, Some(v), _) => v.checked_neg().map(Scalar::Int).ok_or_else(|| Fault::value_error("the result of - is too large")),
         (UnaryOp::Neg, None, Scalar::Complex(c)) => Ok(Scalar::Complex(-c)),
         (UnaryOp::Neg, None, _) => Ok(Scalar::Float(-a.as_f64())),
         (UnaryOp::Invert, Some(v), _) => Ok(Scalar::Int(!v)),
-        (UnaryOp::Invert, None, _) => Err(Fault::typed(format!("bad operand type for ~: '{}'", type_name(a)))),
+        (UnaryOp::Invert, None, _) => Err(Fault::type_error(format!("bad operand type for ~: '{}'", type_name(a)))),
     }
 }
 
-/// `a op b`, exact between ints and floats.
+/// Compares `a op b`, exactly between ints and floats.
 pub(crate) fn compare(op: CompareOp, a: Scalar, b: Scalar) -> Checked<bool> {
-    let ordering = match (pair(a, b), a, b) {
-        (Pair::Ints(x, y), ..) => Some(x.cmp(&y)),
-        (Pair::Floats(..), Scalar::Float(x), Scalar::Int(y)) => int_to_float(y, x).map(Ordering::reverse),
-        (Pair::Floats(..), Scalar::Int(x), Scalar::Float(y)) => int_to_float(x, y),
-        (Pair::Floats(x, y), ..) => x.partial_cmp(&y),
-        (Pair::Complexes(x, y), ..) => match op {
+    let ordering = match (promote(a, b), a, b) {
+        (Promoted::Ints(x, y), ..) => Some(x.cmp(&y)),
+        (Promoted::Floats(..), Scalar::Float(x), Scalar::Int(y)) => compare_int_float(y, x).map(Ordering::reverse),
+        (Promoted::Floats(..), Scalar::Int(x), Scalar::Float(y)) => compare_int_float(x, y),
+        (Promoted::Floats(x, y), ..) => x.partial_cmp(&y),
+        (Promoted::Complexes(x, y), ..) => match op {
             CompareOp::Eq => return Ok(x == y),
             CompareOp::Ne => return Ok(x != y),
             _ => {
-                return Err(Fault::typed(format!("complex numbers have no order: {} is not defined for them", op.symbol())));
+                return Err(Fault::type_error(format!("complex numbers have no order: {} is not defined for them", op.symbol())));
             }
         },
     };
-    Ok(holds(op, ordering))
+    Ok(satisfies(op, ordering))
 }
 
-/// What a comparison says of an ordering; `None` is that of NaN.
-pub(crate) fn holds(op: CompareOp, ordering: Option<Ordering>) -> bool {
+/// Returns whether an ordering satisfies a comparison. `None` is the ordering of NaN.
+fn satisfies(op: CompareOp, ordering: Option<Ordering>) -> bool {
     match op {
         CompareOp::Lt => ordering.is_some_and(Ordering::is_lt),
         CompareOp::Le => ordering.is_some_and(Ordering::is_le),
@@ -279,11 +280,12 @@ pub(crate) fn holds(op: CompareOp, ordering: Option<Ordering>) -> bool {
     }
 }
 
-fn int_to_float(i: i128, f: f64) -> Option<Ordering> {
+/// Compares an int with a float without rounding. Returns `None` for NaN.
+fn compare_int_float(i: i128, f: f64) -> Option<Ordering> {
     if f.is_nan() {
         return None;
     }
-    // 2**127: from here on the float is beyond every int.
+    // 2**127, greater than every int.
     const LIMIT: f64 = 170141183460469231731687303715884105728.0;
     if f >= LIMIT {
         return Some(Ordering::Less);
@@ -302,9 +304,9 @@ mod tests {
         Scalar::Int(v)
     }
 
-    /// Values are CPython's.
+    /// Expected values are CPython's results.
     #[test]
-    fn whole_numbers() {
+    fn integer_arithmetic_matches_python() {
         let rows = [
             (BinaryOp::FloorDiv, -7, 2, int(-4)),
             (BinaryOp::FloorDiv, 7, -2, int(-4)),
@@ -329,9 +331,9 @@ mod tests {
         assert!(binary(BinaryOp::Rem, int(1), int(0)).is_err());
     }
 
-    /// Values are CPython's.
+    /// Expected values are CPython's results.
     #[test]
-    fn floats_and_complexes() {
+    fn float_and_complex_arithmetic_matches_python() {
         let float = Scalar::Float;
         let rows = [
             (BinaryOp::FloorDiv, -7.5, 2.0, float(-4.0)),
@@ -355,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn comparisons_are_exact() {
+    fn comparisons_of_ints_and_floats_are_exact() {
         let big = (1i128 << 53) + 1;
         assert!(!compare(CompareOp::Eq, int(big), Scalar::Float(big as f64)).unwrap());
         assert!(compare(CompareOp::Gt, int(big), Scalar::Float(big as f64)).unwrap());

@@ -1,4 +1,4 @@
-//! Running scripts: variables, assignments, and the one-call form [`eval`].
+//! Script execution: variables, assignments, and the function [`eval`].
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,13 +14,15 @@ use crate::ops::BinaryOp;
 use crate::span::Span;
 use crate::statement::parse;
 
-/// Works out an expression, or a script that ends in one, over named arrays.
+/// Evaluates an expression, or a script that ends in one, over named arrays.
 ///
-/// Elementwise operations of the expression are fused; the result may still be deferred, as any array may.
+/// Elementwise operations of the expression are fused. The result may be deferred.
 ///
 /// # Errors
 ///
-/// Text that is not in the language, unknown names, and every error of the array library, each with its place in the text.
+/// Returns an error with its source position for a syntax error, an unknown name, or an error of the array library.
+///
+/// # Examples
 ///
 /// ```
 /// # use cuprum_backend_cpu as _;
@@ -32,7 +34,7 @@ use crate::statement::parse;
 ///
 /// let error = cuprum_eval::eval("sqrt(smu(a))", [("a", &a)]).unwrap_err();
 /// assert_eq!(error.to_string(), "line 1, column 6: no variable or function `smu` (did you mean `sum`?)");
-/// // `?` makes it cuprum's own error, where a function returns that.
+/// // `?` converts the error to `cuprum::Error`.
 /// let unfit = || -> cuprum_core::Result<NdArray> { Ok(cuprum_eval::eval("a + ones(3)", [("a", &a)])?) };
 /// assert!(matches!(unfit(), Err(cuprum_core::Error::Value { op: "add", .. })));
 /// # Ok(())
@@ -47,12 +49,14 @@ pub fn eval<'a>(source: &str, bindings: impl IntoIterator<Item = (&'a str, &'a N
     let span = script.statements.last().map_or(Span::point(source.len()), |s| s.span);
     match session.run_script(&script)? {
         Some(value) => value.array("eval").map_err(|e| EvalError::array(source, span, e)),
-        None => Err(EvalError::new(EvalErrorKind::Value, source, span, "this gives no value")
+        None => Err(EvalError::new(EvalErrorKind::Value, source, span, "the script has no value")
             .with_help("end with the expression whose value is wanted")),
     }
 }
 
-/// Variables, and scripts that read and assign them.
+/// An environment of variables in which scripts run.
+///
+/// # Examples
 ///
 /// ```
 /// # use cuprum_backend_cpu as _;
@@ -81,27 +85,27 @@ impl fmt::Debug for Session {
 }
 
 impl Session {
-    /// A session without variables.
+    /// Creates a session without variables.
     pub fn new() -> Session {
         Session::default()
     }
 
-    /// Gives a variable: an array, or anything else that a name can hold.
+    /// Sets a variable to an array or any other value.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<Value>) {
         self.variables.insert(name.into(), value.into());
     }
 
-    /// The value of a variable.
+    /// Returns the value of a variable.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.variables.get(name)
     }
 
-    /// The names that scripts have assigned, each once, in order of their first assignment.
+    /// Returns the names that scripts have assigned, each once, in order of first assignment.
     pub fn assigned(&self) -> &[String] {
         &self.assigned
     }
 
-    /// Where `print(...)` goes, a line at a time. Without it, `print` is an error.
+    /// Sets the function that receives each line of `print(...)`. Without one, `print` is an error.
     pub fn on_print(&mut self, print: impl FnMut(&str) + Send + 'static) {
         self.print = Some(Box::new(print));
     }
@@ -110,12 +114,16 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// As [`eval`]. Variables assigned before the statement at fault keep their new values.
+    /// Returns the same errors as [`eval`]. Variables assigned before the failing statement keep their new values.
     pub fn run(&mut self, source: &str) -> Result<Option<Value>, EvalError> {
         self.run_script(&parse(source)?)
     }
 
-    /// Runs a parsed script; see [`Session::run`].
+    /// Runs a parsed script. Returns the value of its last statement, if that is an expression.
+    ///
+    /// # Errors
+    ///
+    /// Returns the same errors as [`Session::run`].
     pub fn run_script(&mut self, script: &Script) -> Result<Option<Value>, EvalError> {
         let mut last = None;
         for stmt in &script.statements {
@@ -144,7 +152,7 @@ impl Session {
                     return Err(crate::library::unknown(name, names).at(source, target.span));
                 };
                 let right = self.evaluator(source).value(value)?;
-                let new = updated(*op, old, right).map_err(|fault| fault.at(source, *op_span))?;
+                let new = augmented(*op, old, right).map_err(|fault| fault.at(source, *op_span))?;
                 self.assign(source, target, new)?;
             }
         }
@@ -162,7 +170,7 @@ impl Session {
             }
             TargetKind::Index { .. } => Err(immutable().at(source, target.span)),
             TargetKind::Tuple(targets) => {
-                let parts = unpacked(value, targets.len()).map_err(|fault| fault.at(source, target.span))?;
+                let parts = unpack(value, targets.len()).map_err(|fault| fault.at(source, target.span))?;
                 targets.iter().zip(parts).try_for_each(|(target, part)| self.assign(source, target, part))
             }
         }
@@ -170,31 +178,31 @@ impl Session {
 }
 
 fn immutable() -> Fault {
-    Fault::typed("arrays are immutable values here: elements cannot be assigned")
+    Fault::type_error("arrays are immutable values here: elements cannot be assigned")
         .help("make a new array: `x = where(condition, value, x)`, or `concat` its parts")
 }
 
-/// The parts of a value along its first axis, of which there must be `count`.
-fn unpacked(value: Value, count: usize) -> Checked<Vec<Value>> {
+/// Splits a value along its first axis into `count` parts.
+fn unpack(value: Value, count: usize) -> Checked<Vec<Value>> {
     let parts = match value {
         Value::Tuple(items) | Value::List(items) if items.len() == count => items.to_vec(),
         Value::Tuple(items) | Value::List(items) => {
-            return Err(Fault::value(format!("cannot unpack {} values into {count} names", items.len())));
+            return Err(Fault::value_error(format!("cannot unpack {} values into {count} names", items.len())));
         }
         Value::Array(a) if a.ndim() > 0 => {
-            // The count is checked before the parts are made: there may be a great many.
+            // Checked first, since a long axis would create as many views.
             if a.shape()[0] != count {
-                return Err(Fault::value(format!("cannot unpack an axis of {} into {count} names", a.shape()[0])));
+                return Err(Fault::value_error(format!("cannot unpack an axis of {} into {count} names", a.shape()[0])));
             }
             (0..count as isize).map(|i| a.index(&[Item::At(i)]).map(Value::Array)).collect::<Result<_, _>>()?
         }
-        other => return Err(Fault::typed(format!("'{}' cannot be unpacked", other.type_name()))),
+        other => return Err(Fault::type_error(format!("'{}' cannot be unpacked", other.type_name()))),
     };
     Ok(parts)
 }
 
-/// `old op= right`: an array keeps its dtype and shape, as NumPy's in-place operators do; what is 0-d counts as a number.
-fn updated(op: BinaryOp, old: Value, right: Value) -> Checked<Value> {
+/// Computes `old op= right`. An array keeps its dtype and shape, as with NumPy's in-place operators; a 0-d array does not.
+fn augmented(op: BinaryOp, old: Value, right: Value) -> Checked<Value> {
     let array = match &old {
         Value::Array(a) if a.ndim() > 0 => a.clone(),
         _ => return binary(op, old, right),
@@ -203,7 +211,7 @@ fn updated(op: BinaryOp, old: Value, right: Value) -> Checked<Value> {
         Value::Array(result) => result,
         other => return Ok(other),
     };
-    let rewrite = format!("write `x = x {} ...` to give the name a new array", op.symbol());
+    let rewrite = format!("write `x = x {} ...` to bind the name to a new array", op.symbol());
     if result.shape() != array.shape() {
         let shapes = [array.shape(), result.shape()];
         let message = format!("{}= would change the shape", op.symbol());
@@ -211,7 +219,7 @@ fn updated(op: BinaryOp, old: Value, right: Value) -> Checked<Value> {
     }
     if !result.dtype().can_cast_same_kind(array.dtype()) {
         let message = format!("{}= cannot store {} in an array of {}", op.symbol(), result.dtype(), array.dtype());
-        return Err(Fault::typed(message).help(rewrite));
+        return Err(Fault::type_error(message).help(rewrite));
     }
     Ok(result.astype(array.dtype())?.into())
 }

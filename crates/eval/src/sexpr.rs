@@ -1,4 +1,4 @@
-//! Trees as s-expressions: exact about grouping and short enough for a table of tests.
+//! `Display` of syntax trees as s-expressions, which show the grouping of operators.
 
 use std::fmt::{Formatter, Result};
 

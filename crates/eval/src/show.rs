@@ -1,11 +1,17 @@
-//! Values as Python prints them.
+//! Formatting of values as in Python.
 
 use cuprum_core::Result;
 use cuprum_core::buffer::try_push_str;
 use cuprum_core::fmt::scalar_text;
 use cuprum_core::ops::value::Value;
 
-/// Python's `repr`: arrays as `array([1., 2.])`, strings in quotes. Waits for the device.
+/// Returns Python's `repr` of a value: arrays as `array([1., 2.])`, strings in quotes. Waits for the device.
+///
+/// # Errors
+///
+/// Returns the error of a deferred array, or out of memory.
+///
+/// # Examples
 ///
 /// ```
 /// use cuprum_core::{DType, ops::value::Value};
@@ -16,7 +22,7 @@ use cuprum_core::ops::value::Value;
 /// ```
 pub fn repr(value: &Value) -> Result<String> {
     let mut out = String::new();
-    // The sequences that are open, with the items that are left of each: no recursion, as lists may be nested deeply.
+    // The enclosing sequences: remaining items and closing bracket. Without recursion, since lists may be nested deeply.
     let mut open: Vec<(std::slice::Iter<Value>, &'static str)> = Vec::new();
     let mut next = Some(value);
     loop {
@@ -29,7 +35,7 @@ pub fn repr(value: &Value) -> Result<String> {
                 push(&mut out, "[")?;
                 open.push((items.iter(), "]"));
             }
-            Some(value) => push(&mut out, &single(value)?)?,
+            Some(value) => push(&mut out, &repr_single(value)?)?,
             None => {
                 let Some((_, close)) = open.pop() else { break };
                 push(&mut out, close)?;
@@ -48,8 +54,8 @@ fn push(out: &mut String, text: &str) -> Result<()> {
     try_push_str("repr", out, text)
 }
 
-/// [`repr`] of what is neither a tuple nor a list.
-fn single(value: &Value) -> Result<String> {
+/// Returns the [`repr`] of a value that is neither a tuple nor a list.
+fn repr_single(value: &Value) -> Result<String> {
     Ok(match value {
         Value::Array(a) => a.repr()?,
         Value::Scalar(s) => scalar_text(*s, s.default_dtype()),
@@ -59,7 +65,12 @@ fn single(value: &Value) -> Result<String> {
     })
 }
 
-/// Python's `str`, which `print` shows: arrays as `[1. 2.]`, strings as they are. Waits for the device.
+/// Returns Python's `str` of a value, the text that `print` writes: arrays as `[1. 2.]`, strings without quotes. Waits for
+/// the device.
+///
+/// # Errors
+///
+/// Returns the error of a deferred array, or out of memory.
 pub fn display(value: &Value) -> Result<String> {
     match value {
         Value::Array(a) => cuprum_core::fmt::array2string(a, &Default::default()),
@@ -69,7 +80,7 @@ pub fn display(value: &Value) -> Result<String> {
     }
 }
 
-/// A string in Python's quotes.
+/// Returns a string with Python's quotes and escapes.
 fn quoted(s: &str) -> String {
     let quote = if s.contains('\'') && !s.contains('"') { '"' } else { '\'' };
     let mut out = String::from(quote);

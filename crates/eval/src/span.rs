@@ -1,4 +1,4 @@
-//! Where something stands in the source text: byte spans, and the line and column a person reads.
+//! Positions in the source text: byte ranges, and the line and column that messages show.
 
 /// A half-open range of byte offsets into the source text, always on character boundaries.
 ///
@@ -22,17 +22,17 @@ impl Span {
         Span { start, end }
     }
 
-    /// An empty span: the place between two characters.
+    /// An empty span at `offset`, between two characters.
     pub const fn point(offset: usize) -> Span {
         Span::new(offset, offset)
     }
 
-    /// The smallest span that covers both.
+    /// Returns the smallest span that covers both.
     pub fn to(self, other: Span) -> Span {
         Span::new(self.start.min(other.start), self.end.max(other.end))
     }
 
-    /// The text this span covers; empty when the span does not fit `source`.
+    /// Returns the covered text, or an empty string if the span is not within `source`.
     pub fn text(self, source: &str) -> &str {
         source.get(self.start..self.end).unwrap_or("")
     }
@@ -53,7 +53,7 @@ pub struct Position {
 }
 
 impl Position {
-    /// The position of a byte offset; one past the end of `source` stands for its end.
+    /// Returns the position of a byte offset. Offsets past the end of `source` give the position of its end.
     pub fn of(source: &str, offset: usize) -> Position {
         let offset = floor_char_boundary(source, offset);
         let before = source.get(..offset).unwrap_or("");
@@ -62,7 +62,7 @@ impl Position {
     }
 }
 
-/// The largest character boundary that is not past `offset` (the standard one needs a newer Rust than ours).
+/// Returns the largest character boundary at or before `offset`. `str::floor_char_boundary` needs a newer Rust than the MSRV.
 pub(crate) fn floor_char_boundary(source: &str, offset: usize) -> usize {
     let mut at = offset.min(source.len());
     while !source.is_char_boundary(at) {

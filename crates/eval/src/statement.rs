@@ -1,4 +1,4 @@
-//! Statements: assignments, expressions on lines of their own, and the `import` lines of pasted code.
+//! Statement parser: assignments, expression statements, and the `import` lines of pasted code.
 
 use crate::ast::{Expr, ExprKind, Script, Stmt, StmtKind, Target, TargetKind};
 use crate::error::ParseError;
@@ -7,16 +7,18 @@ use crate::ops::BinaryOp;
 use crate::parser::{Parsed, Parser};
 use crate::span::Span;
 
-/// Modules whose functions are ours under the same names.
+/// Modules whose functions have the same names in this library.
 const IMPORTABLE: [&str; 5] = ["numpy", "cupy", "cuprum", "jax.numpy", "array_api_strict"];
 
 /// Parses a script: statements separated by line ends or `;`.
 ///
-/// Indentation has no meaning, and lines such as `import numpy as np` are accepted and left out.
+/// Indentation has no meaning. Lines such as `import numpy as np` are accepted and produce no statement.
 ///
 /// # Errors
 ///
-/// The first thing, from the front, that is not in the grammar; see the [crate's](crate) page.
+/// Returns the first syntax error in source order. The [crate](crate) page describes the grammar.
+///
+/// # Examples
 ///
 /// ```
 /// let script = cuprum_eval::parse("import numpy as np\nn = np.sqrt(np.sum(a**2, axis=-1)); n.max()")?;
@@ -44,16 +46,18 @@ pub fn parse(source: &str) -> Result<Script, ParseError> {
             Token::Punct(";") => {
                 parser.advance();
             }
-            _ => return Err(parser.no_statement_end()),
+            _ => return Err(parser.expected_statement_end()),
         }
     }
 }
 
-/// Parses one expression; line ends before and after it do not count.
+/// Parses one expression, ignoring line ends before and after it.
 ///
 /// # Errors
 ///
-/// As [`parse`], and if there is no expression, or anything behind it.
+/// Returns the same errors as [`parse`], and an error if the source is not exactly one expression.
+///
+/// # Examples
 ///
 /// ```
 /// let expr = cuprum_eval::parse_expression("-x**2 / 2")?;
@@ -68,7 +72,7 @@ pub fn parse_expression(source: &str) -> Result<Expr, ParseError> {
     match parser.peek() {
         Token::End => Ok(expr),
         Token::Punct(";") => Err(parser.error(parser.here(), "only one expression is expected here")),
-        _ => Err(parser.no_statement_end()),
+        _ => Err(parser.expected_statement_end()),
     }
 }
 
@@ -79,7 +83,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// One statement; none for an `import`.
+    /// Parses one statement. Returns `None` for an `import`.
     fn statement(&mut self) -> Parsed<Option<Stmt>> {
         match *self.peek() {
             Token::Keyword("import") => return self.import().map(|()| None),
@@ -90,7 +94,7 @@ impl<'s> Parser<'s> {
         let start = first.span;
         let kind = match self.peek() {
             Token::Punct("=") => self.assignment(first)?,
-            Token::Punct(symbol) => match updating(symbol) {
+            Token::Punct(symbol) => match augmented_operator(symbol) {
                 Some(op) => self.update(first, op)?,
                 None => StmtKind::Expr(first),
             },
@@ -99,7 +103,7 @@ impl<'s> Parser<'s> {
         Ok(Some(Stmt { kind, span: start.to(self.before()) }))
     }
 
-    /// Expressions with commas between them: a tuple without parentheses, if there is a comma.
+    /// Parses comma-separated expressions: a tuple without parentheses if there is a comma, else a single expression.
     fn expressions(&mut self) -> Parsed<Expr> {
         let first = self.starred_or_expression()?;
         if !self.at_punct(",") {
@@ -110,7 +114,7 @@ impl<'s> Parser<'s> {
         while self.eat_punct(",").is_some() {
             let ends = match self.peek() {
                 Token::Newline | Token::End => true,
-                Token::Punct(symbol) => matches!(*symbol, ";" | "=") || updating(symbol).is_some(),
+                Token::Punct(symbol) => matches!(*symbol, ";" | "=") || augmented_operator(symbol).is_some(),
                 _ => false,
             };
             if ends {
@@ -128,7 +132,7 @@ impl<'s> Parser<'s> {
         self.expression()
     }
 
-    /// `a = b = value`, from the first `=` on.
+    /// Parses `a = b = value`, starting at the first `=`.
     fn assignment(&mut self, first: Expr) -> Parsed<StmtKind> {
         let mut targets = Vec::new();
         let mut value = first;
@@ -139,7 +143,7 @@ impl<'s> Parser<'s> {
         Ok(StmtKind::Assign { targets, value })
     }
 
-    /// `a += value`, from the operator on.
+    /// Parses `a += value`, starting at the operator.
     fn update(&mut self, first: Expr, op: BinaryOp) -> Parsed<StmtKind> {
         let op_span = self.advance();
         if matches!(first.kind, ExprKind::Tuple(_) | ExprKind::List(_)) {
@@ -151,7 +155,7 @@ impl<'s> Parser<'s> {
         Ok(StmtKind::AugAssign { target, op, op_span, value })
     }
 
-    /// An expression on the left of `=`.
+    /// Converts the expression left of `=` to an assignment target.
     fn target(&self, expr: Expr, equals: Span) -> Parsed<Target> {
         let span = expr.span;
         let kind = match expr.kind {
@@ -169,7 +173,7 @@ impl<'s> Parser<'s> {
                 let error = self.error(span, format!("cannot assign to {}", what.trim_end_matches(',')));
                 return Err(match expr.kind {
                     ExprKind::Attribute { .. } => error.with_help("attributes of arrays are read-only; assign to a name"),
-                    ExprKind::Global { .. } => error.with_help("names with a prefix are the library's; assign to a plain name"),
+                    ExprKind::Global { .. } => error.with_help("names with a prefix belong to the library; assign to a name without one"),
                     _ if equals.text(self.source) == "=" => error.with_help("to compare, write `==`"),
                     _ => error,
                 });
@@ -178,7 +182,7 @@ impl<'s> Parser<'s> {
         Ok(Target { kind, span })
     }
 
-    /// `import numpy as np, cupy`.
+    /// Parses `import numpy as np, cupy`.
     fn import(&mut self) -> Parsed<()> {
         self.advance();
         loop {
@@ -204,7 +208,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// `from numpy import sin, cos`: every function is there already, so only renaming is refused.
+    /// Parses `from numpy import sin, cos`. Every function is available anyway, so only renaming is an error.
     fn import_from(&mut self) -> Parsed<()> {
         self.advance();
         let (path, span) = self.module_path()?;
@@ -247,14 +251,14 @@ impl<'s> Parser<'s> {
 
     fn not_importable(&self, path: &str, span: Span) -> ParseError {
         let help = match path.strip_prefix("numpy.").or_else(|| path.strip_prefix("cupy.")) {
-            Some(space) => format!("write `np.{space}.` before the names"),
-            None => format!("only {} may be imported, and need not be", IMPORTABLE.join(", ")),
+            Some(namespace) => format!("write `np.{namespace}.` before the names"),
+            None => format!("only {} can be imported, and imports are optional", IMPORTABLE.join(", ")),
         };
         self.error(span, format!("`{path}` cannot be imported")).with_help(help)
     }
 }
 
-/// The operator in `+=` and its like.
-fn updating(symbol: &str) -> Option<BinaryOp> {
+/// Returns the operator of an augmented assignment such as `+=`.
+fn augmented_operator(symbol: &str) -> Option<BinaryOp> {
     symbol.strip_suffix('=').and_then(BinaryOp::from_symbol)
 }

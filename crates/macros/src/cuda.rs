@@ -1,4 +1,4 @@
-//! A function as CUDA C++, a template over its generic type, in the terms of the CUDA backend's prelude.
+//! CUDA C++ code generation: a function template that uses the prelude of the CUDA backend.
 
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -6,14 +6,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use crate::tree::{Binary, Block, Expr, ExprKind, Function, Kind, Statement};
 use crate::types::{Prim, Slot, Type};
 
-/// Name and text of a function. The name is the text's own, so that two kernels of one name may meet in one program.
-/// `earlier` are the functions before it, and their names.
+/// Returns the name and source of a function. The name contains a hash of the source, so that different kernels of the same
+/// name can be in one program. `earlier` are the previous functions of the block and their names.
 pub fn write(function: &Function, earlier: &[(&Function, String)]) -> (String, String) {
-    let mut writer = Writer { function, earlier, out: String::new(), depth: 1, temporaries: 0, inside: None };
+    let mut writer = Writer { function, earlier, out: String::new(), depth: 1, temporaries: 0, in_bounds: None };
     writer.block(&function.body);
     if let Some(value) = &function.body.value {
         let value = writer.expr(value);
-        writer.line(&format!("return {value};"));
+        writer.push_line(&format!("return {value};"));
     }
     let body = writer.out;
     let parameters: Vec<String> = function
@@ -27,7 +27,7 @@ pub fn write(function: &Function, earlier: &[(&Function, String)]) -> (String, S
     let signature = format!("({}) {{\n{body}}}\n", parameters.join(", "));
     let mut hasher = DefaultHasher::new();
     (type_name(function.result), &signature).hash(&mut hasher);
-    let name = format!("own_{}_{:016x}", plain(&function.name), hasher.finish());
+    let name = format!("own_{}_{:016x}", ascii_name(&function.name), hasher.finish());
     let text = format!("template <class T> __device__ inline {} {name}{signature}", type_name(function.result));
     (name, text)
 }
@@ -39,13 +39,13 @@ fn type_name(of: Type) -> &'static str {
     }
 }
 
-/// Variables are numbered, so that shadowing and C++'s own names are no matter.
+/// Returns the C++ name of a variable. The index prevents clashes by shadowing and with C++ keywords.
 fn variable(function: &Function, number: usize) -> String {
-    format!("v{number}_{}", plain(&function.variables[number].name))
+    format!("v{number}_{}", ascii_name(&function.variables[number].name))
 }
 
-/// A name of Rust in letters that every assembler knows.
-fn plain(name: &proc_macro2::Ident) -> String {
+/// Returns the name with all characters other than ASCII letters and digits replaced by `_`.
+fn ascii_name(name: &proc_macro2::Ident) -> String {
     name.to_string().trim_start_matches("r#").chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }
 
@@ -55,37 +55,37 @@ struct Writer<'f> {
     out: String,
     depth: usize,
     temporaries: usize,
-    /// The variable of the loop being written, if its [`Line`]s are known to lie inside their arrays.
-    inside: Option<usize>,
+    /// The variable of the current loop, if its [`AffineIndex`]es are known to be in bounds.
+    in_bounds: Option<usize>,
 }
 
-/// The index `factor * variable + offset` of a loop's variable, neither number negative: where it is inside at both ends of the loop, it is
-/// so all the way, and the accesses need no clamps.
+/// The index `factor * variable + offset` in a loop over `variable`, with non-negative coefficients. If it is in bounds in
+/// the first and last iteration, it is in bounds in all of them, and the accesses need no clamping.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Line {
+struct AffineIndex {
     factor: i64,
     offset: i64,
 }
 
-impl Line {
-    /// The line that an index goes along, of numbers that 64 bits hold together with any index of 32.
-    fn along(index: &Expr, variable: usize) -> Option<Line> {
-        Line::of(index, variable).filter(|line| line.factor <= 1 << 16 && line.offset <= 1 << 31)
+impl AffineIndex {
+    /// Returns the affine form of an index, if it cannot overflow 64 bits for any 32-bit value of the variable.
+    fn without_overflow(index: &Expr, variable: usize) -> Option<AffineIndex> {
+        AffineIndex::of(index, variable).filter(|line| line.factor <= 1 << 16 && line.offset <= 1 << 31)
     }
 
-    fn of(index: &Expr, variable: usize) -> Option<Line> {
-        let constant = |offset| Line { factor: 0, offset };
+    fn of(index: &Expr, variable: usize) -> Option<AffineIndex> {
+        let constant = |offset| AffineIndex { factor: 0, offset };
         match &index.kind {
             ExprKind::Int(digits) => digits.parse::<u16>().ok().map(|n| constant(n.into())),
-            ExprKind::Variable(v) => (*v == variable).then_some(Line { factor: 1, offset: 0 }),
+            ExprKind::Variable(v) => (*v == variable).then_some(AffineIndex { factor: 1, offset: 0 }),
             ExprKind::Binary(Binary::Add, a, b) => {
-                let (a, b) = (Line::of(a, variable)?, Line::of(b, variable)?);
-                Some(Line { factor: a.factor.checked_add(b.factor)?, offset: a.offset.checked_add(b.offset)? })
+                let (a, b) = (AffineIndex::of(a, variable)?, AffineIndex::of(b, variable)?);
+                Some(AffineIndex { factor: a.factor.checked_add(b.factor)?, offset: a.offset.checked_add(b.offset)? })
             }
             ExprKind::Binary(Binary::Mul, a, b) => {
-                let (a, b) = (Line::of(a, variable)?, Line::of(b, variable)?);
+                let (a, b) = (AffineIndex::of(a, variable)?, AffineIndex::of(b, variable)?);
                 let (line, by) = if a.factor == 0 { (b, a.offset) } else { (a, (b.factor == 0).then_some(b.offset)?) };
-                Some(Line { factor: line.factor.checked_mul(by)?, offset: line.offset.checked_mul(by)? })
+                Some(AffineIndex { factor: line.factor.checked_mul(by)?, offset: line.offset.checked_mul(by)? })
             }
             _ => None,
         }
@@ -93,7 +93,7 @@ impl Line {
 }
 
 impl Writer<'_> {
-    fn line(&mut self, line: &str) {
+    fn push_line(&mut self, line: &str) {
         let _ = writeln!(self.out, "{:1$}{line}", "", self.depth * 4); // writing to a String cannot fail
     }
 
@@ -106,13 +106,13 @@ impl Writer<'_> {
     }
 
     fn braced(&mut self, head: &str, block: &Block) {
-        self.line(&format!("{head} {{"));
+        self.push_line(&format!("{head} {{"));
         self.depth += 1;
         self.block(block);
         self.depth -= 1;
     }
 
-    /// The statements of a block.
+    /// Writes the statements of a block.
     fn block(&mut self, block: &Block) {
         for statement in &block.statements {
             match statement {
@@ -120,11 +120,11 @@ impl Writer<'_> {
                     let text = self.expr(value);
                     let declared = &self.function.variables[*v];
                     let (constant, of) = (if declared.mutable { "" } else { "const " }, self.of(declared.of));
-                    self.line(&format!("[[maybe_unused]] {constant}{of} {} = {text};", self.variable(*v)));
+                    self.push_line(&format!("[[maybe_unused]] {constant}{of} {} = {text};", self.variable(*v)));
                 }
                 Statement::Assign(v, value) => {
                     let text = self.expr(value);
-                    self.line(&format!("{} = {text};", self.variable(*v)));
+                    self.push_line(&format!("{} = {text};", self.variable(*v)));
                 }
                 Statement::If(condition, then, otherwise) => {
                     let condition = self.expr(condition);
@@ -132,45 +132,45 @@ impl Writer<'_> {
                     if !otherwise.statements.is_empty() {
                         self.braced("} else", otherwise);
                     }
-                    self.line("}");
+                    self.push_line("}");
                 }
                 Statement::For { variable, from, to, body } => {
                     let (from, to, of) = (self.expr(from), self.expr(to), self.of(self.function.variables[*variable].of));
                     let v = self.variable(*variable);
-                    self.line(&format!("const {of} begin_{v} = {from}, end_{v} = {to};"));
+                    self.push_line(&format!("const {of} begin_{v} = {from}, end_{v} = {to};"));
                     let head = format!("for ({of} {v} = begin_{v}; {v} < end_{v}; {v}++)");
-                    let lines = self.lines(*variable, body);
-                    if !lines.is_empty() {
-                        self.line(&format!("if ({}) {{", lines.join(" && ")));
+                    let checks = self.bounds_checks(*variable, body);
+                    if !checks.is_empty() {
+                        self.push_line(&format!("if ({}) {{", checks.join(" && ")));
                         self.depth += 1;
-                        self.inside = Some(*variable);
+                        self.in_bounds = Some(*variable);
                         self.braced(&head, body);
-                        self.inside = None;
-                        self.line("}");
+                        self.in_bounds = None;
+                        self.push_line("}");
                         self.depth -= 1;
-                        self.line("} else");
+                        self.push_line("} else");
                     }
                     self.braced(&head, body);
-                    self.line("}");
+                    self.push_line("}");
                 }
-                Statement::Break => self.line("break;"),
-                Statement::Continue => self.line("continue;"),
+                Statement::Break => self.push_line("break;"),
+                Statement::Continue => self.push_line("continue;"),
                 Statement::Return(value) => {
                     let value = self.expr(value);
-                    self.line(&format!("return {value};"));
+                    self.push_line(&format!("return {value};"));
                 }
             }
         }
     }
 
-    /// For each access along a [`Line`] of the variable of a loop without loops in it, the condition that it is inside all the way.
-    fn lines(&self, variable: usize, body: &Block) -> Vec<String> {
+    /// Returns the bounds check of each [`AffineIndex`] access in an innermost loop.
+    fn bounds_checks(&self, variable: usize, body: &Block) -> Vec<String> {
         let is_counted = matches!(self.function.of(self.function.variables[variable].of), Type::Prim(Prim::I32 | Prim::I64));
         let (mut conditions, v) = (Vec::new(), self.variable(variable));
         if is_counted && !body.has_loop() {
             body.visit(&mut |expr| {
                 if let ExprKind::At(whole, index) = &expr.kind
-                    && let Some(Line { factor, offset }) = Line::along(index, variable)
+                    && let Some(AffineIndex { factor, offset }) = AffineIndex::without_overflow(index, variable)
                 {
                     let all = self.variable(self.function.parameters[*whole].variable);
                     let condition = format!("own::inside<{factor}, {offset}>(begin_{v}, end_{v}, {all}_len)");
@@ -183,12 +183,12 @@ impl Writer<'_> {
         conditions
     }
 
-    /// A block's value, kept in a temporary.
+    /// Writes a block that stores its value in a temporary.
     fn value_of(&mut self, block: &Block, temporary: &str) {
         self.block(block);
         if let Some(value) = &block.value {
             let value = self.expr(value);
-            self.line(&format!("{temporary} = {value};"));
+            self.push_line(&format!("{temporary} = {value};"));
         }
     }
 
@@ -197,11 +197,11 @@ impl Writer<'_> {
         format!("chosen{}", self.temporaries)
     }
 
-    /// The text of a value; statements that it needs are written before.
+    /// Returns the C++ expression of a value, and writes the statements that it needs.
     fn expr(&mut self, expr: &Expr) -> String {
         let of = self.of(expr.of);
         match &expr.kind {
-            // A float: no integer type has as many digits.
+            // Out of range for every integer type, so the type is a float.
             ExprKind::Int(digits) if digits.starts_with('-') && digits.parse::<i64>().is_err() => literal(of, &format!("{digits}.0")),
             ExprKind::Int(digits) => match digits.strip_prefix('-') {
                 Some(digits) => format!("static_cast<{of}>(-{digits}ll)").replace("-9223372036854775808ll", "-9223372036854775807ll - 1"),
@@ -253,8 +253,8 @@ impl Writer<'_> {
             }
             ExprKind::At(whole, index) => {
                 let v = self.variable(self.function.parameters[*whole].variable);
-                if let Some(variable) = self.inside
-                    && let Some(Line { factor, offset }) = Line::along(index, variable)
+                if let Some(variable) = self.in_bounds
+                    && let Some(AffineIndex { factor, offset }) = AffineIndex::without_overflow(index, variable)
                 {
                     return format!("{v}[{factor}ll * {} + {offset}]", self.variable(variable));
                 }
@@ -263,32 +263,32 @@ impl Writer<'_> {
             }
             ExprKind::Len(whole) => format!("{}_len", self.variable(self.function.parameters[*whole].variable)),
             ExprKind::If(condition, then, otherwise) => {
-                if let (Some(a), Some(b)) = (simple(then), simple(otherwise)) {
-                    // Statements that a side needs stand before all: values have no effects.
+                if let (Some(a), Some(b)) = (value_only(then), value_only(otherwise)) {
+                    // Statements of both branches are written before the expression, since they have no side effects.
                     let (condition, a, b) = (self.expr(condition), self.expr(a), self.expr(b));
                     return format!("({condition} ? {a} : {b})");
                 }
                 let (temporary, condition) = (self.temporary(), self.expr(condition));
-                self.line(&format!("{of} {temporary};"));
-                self.line(&format!("if ({condition}) {{"));
+                self.push_line(&format!("{of} {temporary};"));
+                self.push_line(&format!("if ({condition}) {{"));
                 self.depth += 1;
                 self.value_of(then, &temporary);
                 self.depth -= 1;
-                self.line("} else {");
+                self.push_line("} else {");
                 self.depth += 1;
                 self.value_of(otherwise, &temporary);
                 self.depth -= 1;
-                self.line("}");
+                self.push_line("}");
                 temporary
             }
             ExprKind::Block(block) => {
                 let temporary = self.temporary();
-                self.line(&format!("{of} {temporary};"));
-                self.line("{");
+                self.push_line(&format!("{of} {temporary};"));
+                self.push_line("{");
                 self.depth += 1;
                 self.value_of(block, &temporary);
                 self.depth -= 1;
-                self.line("}");
+                self.push_line("}");
                 temporary
             }
         }
@@ -308,7 +308,7 @@ fn literal(of: &str, digits: &str) -> String {
     }
 }
 
-/// The value of a block that is nothing else.
-fn simple(block: &Block) -> Option<&Expr> {
+/// Returns the value of a block without statements.
+fn value_only(block: &Block) -> Option<&Expr> {
     block.value.as_deref().filter(|_| block.statements.is_empty())
 }

@@ -1,7 +1,7 @@
-//! `#[numpy(..)]`: registers a Rust function under NumPy's name.
+//! `#[numpy(..)]`: declares a Rust function under NumPy's name.
 //!
-//! The function itself is left as written. Its body gains one item: the submission of a `cuprum::function::Function`, whose call
-//! reads each Rust parameter from the arguments and returns the result as a value.
+//! The function is unchanged except for one item in its body: the submission of a `cuprum::function::Function`. Its `call`
+//! reads each Rust parameter from the arguments and converts the result to a `Value`.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
@@ -46,8 +46,8 @@ impl Parse for Declaration {
     }
 }
 
-/// A NumPy signature: `linalg.trace(x, /, *, offset=0)` is the path and the parameters.
-fn split(signature: &LitStr) -> syn::Result<(String, String)> {
+/// Splits a NumPy signature such as `linalg.trace(x, /, *, offset=0)` into its path and its parameters.
+fn split_signature(signature: &LitStr) -> syn::Result<(String, String)> {
     let text = signature.value();
     let parts = text.trim().strip_suffix(')').and_then(|t| t.split_once('('));
     let Some((path, parameters)) = parts else {
@@ -56,13 +56,13 @@ fn split(signature: &LitStr) -> syn::Result<(String, String)> {
     Ok((path.trim().to_owned(), parameters.trim().to_owned()))
 }
 
-/// The names of the parameters, in order, without `*`, `/` and defaults.
-fn names(parameters: &str) -> Vec<String> {
+/// Returns the names of the parameters in order, without `*`, `/` and defaults.
+fn parameter_names(parameters: &str) -> Vec<String> {
     let each = parameters.split(',').map(|p| p.split('=').next().unwrap_or(p).trim().trim_start_matches('*').to_owned());
     each.filter(|p| !p.is_empty() && p != "/").collect()
 }
 
-/// The first paragraph of the documentation, with links as plain code.
+/// Returns the first paragraph of the documentation, with links replaced by their text.
 fn summary(attributes: &[Attribute]) -> String {
     let mut lines = Vec::new();
     for attribute in attributes.iter().filter(|a| a.path().is_ident("doc")) {
@@ -79,7 +79,7 @@ fn summary(attributes: &[Attribute]) -> String {
     without_links(lines.join(" ").trim())
 }
 
-/// "[`a`]" and "[`a`](b)" as "`a`".
+/// Replaces "[`a`]" and "[`a`](b)" by "`a`".
 fn without_links(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -97,13 +97,15 @@ fn without_links(text: &str) -> String {
     out + rest
 }
 
-/// How an argument is read, and how it is passed on.
+/// Generated code for one parameter.
 struct Argument {
+    /// Statement that reads the argument.
     read: TokenStream,
+    /// Expression that passes it to the function.
     pass: TokenStream,
 }
 
-/// `Into<T>` of `impl Into<T>`.
+/// Returns `T` of `impl Into<T>`.
 fn into_target(bounds: &Punctuated<TypeParamBound, Token![+]>) -> Option<Type> {
     bounds.iter().find_map(|bound| {
         let TypeParamBound::Trait(bound) = bound else { return None };
@@ -111,7 +113,7 @@ fn into_target(bounds: &Punctuated<TypeParamBound, Token![+]>) -> Option<Type> {
     })
 }
 
-/// `T` of `name<T>`.
+/// Returns `T` of `name<T>`.
 fn generic(segment: &syn::PathSegment, name: &str) -> Option<Type> {
     let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
     match arguments.args.first()? {
@@ -120,7 +122,7 @@ fn generic(segment: &syn::PathSegment, name: &str) -> Option<Type> {
     }
 }
 
-/// The type that is read for a parameter of this type, and the expression that passes `value` on.
+/// Returns the owned type to read for a parameter of type `ty`, and the expression that passes `value`.
 fn reading(ty: &Type, value: &syn::Ident) -> syn::Result<(TokenStream, TokenStream)> {
     match ty {
         Type::Reference(reference) => match &*reference.elem {
@@ -133,7 +135,10 @@ fn reading(ty: &Type, value: &syn::Ident) -> syn::Result<(TokenStream, TokenStre
         },
         Type::ImplTrait(of) => match into_target(&of.bounds) {
             Some(target) => Ok((quote!(#target), quote!(#value))),
-            None => Err(syn::Error::new_spanned(ty, "name the type to read the argument as: `#[read(Vec<usize>)]` before the parameter")),
+            None => Err(syn::Error::new_spanned(
+                ty,
+                "this type cannot be read from an argument; name one that can, such as `#[read(Vec<usize>)]`, before the parameter",
+            )),
         },
         Type::Path(path) => {
             let optional = path.path.segments.last().and_then(|segment| generic(segment, "Option"));
@@ -148,11 +153,11 @@ fn reading(ty: &Type, value: &syn::Ident) -> syn::Result<(TokenStream, TokenStre
             }
             Ok((quote!(#ty), quote!(#value)))
         }
-        _ => Err(syn::Error::new_spanned(ty, "no argument of a call by name can be read as this type; give `call = ..`")),
+        _ => Err(syn::Error::new_spanned(ty, "this type cannot be read from an argument; implement `FromArgs` for it, or use `call = ..`")),
     }
 }
 
-/// Takes `#[read(T)]` and `#[name("n")]` off a parameter.
+/// Removes `#[read(T)]` and `#[name("n")]` from a parameter and returns their values.
 fn options(attributes: &mut Vec<Attribute>) -> syn::Result<(Option<Type>, Option<LitStr>)> {
     let (mut read, mut name) = (None, None);
     for attribute in attributes.iter() {
@@ -170,8 +175,8 @@ fn options(attributes: &mut Vec<Attribute>) -> syn::Result<(Option<Type>, Option
 pub(crate) fn expand(declaration: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
     let declaration: Declaration = syn::parse2(declaration)?;
     let mut function: syn::ImplItemFn = syn::parse2(item)?;
-    let (path, parameters) = split(&declaration.signature)?;
-    let known = names(&parameters);
+    let (path, parameters) = split_signature(&declaration.signature)?;
+    let known = parameter_names(&parameters);
     let (namespace, name) = path.rsplit_once('.').unwrap_or(("", &path));
     let doc = summary(&function.attrs);
     if doc.is_empty() {
@@ -255,21 +260,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signatures_are_split_into_path_and_parameters() {
+    fn signatures_have_a_path_and_parameters() {
         let literal = LitStr::new("linalg.trace(x, /, *, offset=0)", Span::call_site());
-        let (path, parameters) = split(&literal).unwrap();
+        let (path, parameters) = split_signature(&literal).unwrap();
         assert_eq!((path.as_str(), parameters.as_str()), ("linalg.trace", "x, /, *, offset=0"));
-        assert_eq!(names(&parameters), ["x", "offset"]);
-        assert!(split(&LitStr::new("trace", Span::call_site())).is_err());
+        assert_eq!(parameter_names(&parameters), ["x", "offset"]);
+        assert!(split_signature(&LitStr::new("trace", Span::call_site())).is_err());
     }
 
     #[test]
-    fn summaries_show_links_as_code() {
+    fn summaries_replace_links_by_their_text() {
         assert_eq!(without_links("See [`a`], [`b`](c) and [d]."), "See `a`, `b` and [d].");
     }
 
     #[test]
-    fn a_function_without_documentation_is_refused() {
+    fn a_function_without_documentation_is_an_error() {
         let error = expand(
             quote!("f(a)"),
             quote!(
@@ -283,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_that_cannot_be_read_is_refused() {
+    fn a_parameter_that_cannot_be_read_is_an_error() {
         let item = quote! {
             /// Documented.
             pub fn f(shape: impl IntoShape) -> Result<NdArray> { NdArray::zeros(shape, DType::F64) }

@@ -1,7 +1,8 @@
-//! `cuprum::kernel!`: operations of your own, written once in Rust for CPU and GPU. Documented at the facade crate, which re-exports it.
+//! The macros `cuprum::kernel!` and `#[cuprum::numpy(..)]`.
 //!
-//! `read` turns the functions of a block into trees with types, `native` writes them as Rust for the CPU backend, `cuda` as
-//! CUDA C++, and what follows here is the row of core's table and the function that the caller sees.
+//! `kernel!` defines operations once in Rust for CPU and GPU. `read` converts the functions of a block to typed trees.
+//! `native` generates Rust for the CPU backend and `cuda` generates CUDA C++ from them. This file generates the row of core's
+//! op table and the public function. `function` implements `#[numpy(..)]`.
 
 mod cuda;
 mod function;
@@ -17,13 +18,16 @@ use syn::ext::IdentExt;
 use crate::tree::{Cost, Function, Identity, Kind};
 use crate::types::Type;
 
-/// Elementwise operations of your own; see `cuprum::kernel!` in the facade crate.
+/// Defines elementwise operations and reductions. The facade crate documents it as `cuprum::kernel!`.
 #[proc_macro]
 pub fn kernel(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     expand(input.into()).unwrap_or_else(|e| e.to_compile_error()).into()
 }
 
-/// Registers a function under NumPy's name, so that `eval` and other callers by name find it. See `cuprum::numpy` in the facade crate.
+/// Declares a function under NumPy's name. The facade crate documents it as `cuprum::numpy`.
+///
+/// `#[numpy("path(parameters)", options)]` takes the options `aliases(..)`, `method`, `receiver = ".."` and `call = ..`.
+/// Parameters can have the attributes `#[read(T)]` and `#[name("n")]`.
 #[proc_macro_attribute]
 pub fn numpy(declaration: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
     function::expand(declaration.into(), item.into()).unwrap_or_else(|e| e.to_compile_error()).into()
@@ -39,10 +43,10 @@ fn expand(input: TokenStream) -> syn::Result<TokenStream> {
         texts.push(text);
     }
     let called: Vec<usize> = functions.iter().flat_map(|f| f.calls.iter().copied()).collect();
-    // A private function that others call is a part of those, not an operation.
-    let is_part =
+    // A private function that other functions call is a helper, not an operation.
+    let is_helper =
         |n: &usize| called.contains(n) && matches!(functions[*n].vis, syn::Visibility::Inherited) && functions[*n].identity.is_none();
-    let operations = functions.iter().enumerate().filter(|(n, _)| !is_part(n)).map(|(n, function)| {
+    let operations = functions.iter().enumerate().filter(|(n, _)| !is_helper(n)).map(|(n, function)| {
         let mut needed = Vec::new();
         callees(&functions, n, &mut needed);
         let loops = needed.iter().any(|&n| sources[n].0.body.has_loop());
@@ -55,7 +59,7 @@ fn expand(input: TokenStream) -> syn::Result<TokenStream> {
     Ok(operations.collect())
 }
 
-/// A function after all that it calls.
+/// Appends the direct and indirect callees of a function, then the function itself.
 fn callees(functions: &[Function], at: usize, out: &mut Vec<usize>) {
     if out.contains(&at) {
         return;
@@ -64,7 +68,7 @@ fn callees(functions: &[Function], at: usize, out: &mut Vec<usize>) {
     out.push(at);
 }
 
-/// The row, and the function that applies it.
+/// Generates the row of the op table, and the function that applies it.
 fn operation(function: &Function, functions: &[Function], source: TokenStream, loops: bool) -> TokenStream {
     let Function { attrs, vis, name, .. } = function;
     let row = format_ident!("__CUPRUM_ROW_OF_{}", name.unraw());
@@ -189,7 +193,7 @@ fn of(of: Type) -> TokenStream {
     }
 }
 
-/// The first line of documentation, for `eval`'s help.
+/// Returns the first line of the documentation, which `eval` lists.
 fn first_line(attrs: &[syn::Attribute]) -> String {
     let lines = attrs.iter().filter_map(|a| match &a.meta {
         syn::Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
@@ -208,7 +212,7 @@ mod tests {
     use super::*;
     use crate::tree::{Form, METHODS};
 
-    /// Line (of the block, from 1), column (from 0) and text of each error.
+    /// Returns the line in the block (from 1), column (from 0) and message of each error.
     fn errors(block: &str) -> Vec<(usize, usize, String)> {
         let error = match block.parse::<TokenStream>().map_err(syn::Error::from).and_then(expand) {
             Ok(_) => return Vec::new(),
@@ -223,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_where_they_stand() {
+    fn errors_point_at_the_source() {
         let expected = |line, column, text: &str| (line, column, text.to_owned());
         assert_eq!(
             one("fn f<T: Float>(x: T, n: i32) -> T {\n    x + n\n}"),
@@ -243,17 +247,17 @@ mod tests {
             "mismatched types: expected the generic type (any Number), found a float"
         );
         assert_eq!(one("fn f(x: f64) -> f64 { x = 2.0; x }").2, "`x` is not mutable: declare it with `let mut`");
-        assert_eq!(one("fn f(x: f64) -> f64 { x.exp(); x }").2, "a value that nothing is done with");
+        assert_eq!(one("fn f(x: f64) -> f64 { x.exp(); x }").2, "this value is not used");
         assert_eq!(one("fn f(x: f64) -> f64 { x.exp() x }").0, 1, "a missing operator is a syntax error");
         assert_eq!(
             one("fn f(x: f64) -> f64 { let y = x + 1.0; }").2,
             "the function ends without a value: an expression without `;`, or a `return`"
         );
-        assert!(errors("fn f(x: f64) -> bool { x > 1 }").is_empty(), "a whole number is a number of any type");
+        assert!(errors("fn f(x: f64) -> bool { x > 1 }").is_empty(), "an integer literal can have any numeric type");
     }
 
     #[test]
-    fn what_kernels_cannot_hold_is_told() {
+    fn unsupported_syntax_is_an_error() {
         let text = |block: &str| one(block).2;
         assert!(text("fn f(x: f64) -> f64 { let mut y = x; while y > 1.0 { y = y / 2.0; } y }").contains("loops of kernels are bounded"));
         assert!(text("fn f(x: f64) -> f64 { vec![x][0] }").contains("only parameters of type `&[T]`"));
@@ -263,25 +267,25 @@ mod tests {
         assert!(text("fn f<T>(x: T) -> T { x }").contains("one generic type, `T: Float`"));
         assert!(text("fn f<T: Float, U: Float>(x: T, y: U) -> T { x }").contains("has one generic type"));
         assert!(text("fn f(x: f64) { }").contains("returns a number"));
-        assert!(text("fn f(x: f64) -> f64 { g(x) }").contains("`g` is no function of this block"));
+        assert!(text("fn f(x: f64) -> f64 { g(x) }").contains("`g` is not a function defined above"));
         assert!(text("struct S;").contains("a kernel is a function"));
         assert!(text("fn f(a: &[f64], b: &[f64], c: &[f64], d: &[f64], x: f64) -> f64 { x }").contains("9 arguments, at most 8"));
-        assert!(text("#[reduction(identity = 0)] fn f<T: Number>(a: T) -> T { a }").contains("makes one of two"));
+        assert!(text("#[reduction(identity = 0)] fn f<T: Number>(a: T) -> T { a }").contains("combines two values"));
         assert!(text("#[reduction(start = 0)] fn f<T: Number>(a: T, b: T) -> T { a + b }").contains("identity = 0"));
         assert!(
             text("fn f(x: f64) -> f64 { let mut s = x; let y = if x > 0.0 { s = 1.0; 2.0 } else { 3.0 }; s + y }")
                 .contains("inside an expression")
         );
-        assert!(text("fn f(x: f64, n: i64) -> f64 { for i in 0..=n { } x }").contains("an end that is not in them"));
+        assert!(text("fn f(x: f64, n: i64) -> f64 { for i in 0..=n { } x }").contains("an exclusive end"));
         assert!(text("fn f<T: Float>(x: f64) -> T { 1.0 }").contains("no parameter has the type `T`"));
-        assert!(text("fn f(x: f64) -> f64 { let mut s = x; { s += 1.0; } s }").contains("a block gives a value"));
+        assert!(text("fn f(x: f64) -> f64 { let mut s = x; { s += 1.0; } s }").contains("a block without a value"));
         assert!(text("fn f(x: f64) -> f64 { let mut s = x; (s += 1.0) + s }").contains("an assignment is a statement"));
-        assert!(text("fn f(x: f64) -> f64 { x.powi(0) }").contains("an exponent of 1 or more"));
-        assert_eq!(errors("fn f(x: f64) -> f64 { y }\nfn g(x: f64) -> f64 { z }").len(), 2, "of two functions both are told");
+        assert!(text("fn f(x: f64) -> f64 { x.powi(0) }").contains("a literal exponent of 1 or more"));
+        assert_eq!(errors("fn f(x: f64) -> f64 { y }\nfn g(x: f64) -> f64 { z }").len(), 2, "the errors of both functions are reported");
     }
 
     #[test]
-    fn attributes_stand_before_functions() {
+    fn attributes_are_allowed_before_functions_only() {
         let at = |block: &str| {
             let (line, column, text) = one(block);
             assert!(text.contains("before functions only"), "{text}");
@@ -305,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_as_cuda_reads_them() {
+    fn literals_in_cuda() {
         let value = |block: &str| {
             let (_, text) = text(block);
             text.split_once("return ").and_then(|(_, value)| value.split_once(';')).map(|(value, _)| value.to_owned()).unwrap()
@@ -318,16 +322,16 @@ mod tests {
     }
 
     #[test]
-    fn powers_are_products_of_squares() {
+    fn powi_is_repeated_squaring() {
         let (_, text) = text("fn f(x: f64) -> f64 { x.powi(13) }");
         let lines = ["v1_square = op::multiply(v0_x, v0_x);", "v2_square = op::multiply(v1_square, v1_square);"];
         assert!(lines.iter().all(|line| text.contains(line)), "{text}");
         assert!(text.contains("= op::multiply(op::multiply(v0_x, v2_square), op::multiply(v2_square, v2_square));"), "{text}");
     }
 
-    /// The methods stand in a table here, in traits of the CPU backend, in CUDA's prelude, in the documentation and in a test of all.
+    /// Compares the table of methods with the CPU backend, the CUDA prelude, the documentation and the test of all methods.
     #[test]
-    fn every_list_of_methods_is_the_same() {
+    fn all_lists_of_methods_agree() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let file = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
         fn between<'t>(text: &'t str, from: &str, to: &str) -> &'t str {
@@ -353,7 +357,7 @@ mod tests {
         known.insert("powi".to_owned());
         assert_eq!(documented, known);
 
-        let tests = file("tests/chain/own_kernels.rs");
+        let tests = file("tests/chain/kernel_macro.rs");
         let body = between(&tests, "pub fn methods", "\n    }\n");
         assert_eq!(known.iter().filter(|name| !body.contains(&format!(".{name}("))).collect::<Vec<_>>(), Vec::<&String>::new());
 
@@ -366,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn loops_inside_an_array_go_without_clamps() {
+    fn affine_indices_in_bounds_are_not_clamped() {
         let (_, dot) = text(
             "fn dot<T: Float>(x: &[T], y: &[T]) -> T { let mut s = x[0] * 0; for i in 0..x.len() as i32 / 2 { s += x[2 * i + 1] * y[i]; } s }",
         );
@@ -375,7 +379,7 @@ mod tests {
         let fast = "op::multiply(v0_x[2ll * v3_i + 1], v1_y[1ll * v3_i + 0])";
         let clamped = "op::multiply(own::at(v0_x, v0_x_len, op::add(op::multiply(static_cast<i32>(2), v3_i), static_cast<i32>(1))), own::at(v1_y, v1_y_len, v3_i))";
         assert!(dot.find(fast).is_some_and(|at| dot.find(clamped).is_some_and(|other| at < other)), "{dot}");
-        // Not along a line that rises, of another variable, of one that is computed, and in a loop around another.
+        // Not affine, negative or too large coefficients, other variables, and loops that contain loops.
         for index in ["i - 1", "n", "i * n", "i / 2", "-i", "i + (-1)", "70000 * i"] {
             let (_, text) = text(&format!("fn f(x: &[f32], n: i32) -> f32 {{ let mut s = 0.0; for i in 0..n {{ s += x[{index}]; }} s }}"));
             assert!(!text.contains("inside"), "{index}: {text}");
@@ -387,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn one_text_for_one_body() {
+    fn equal_bodies_have_equal_source_and_name() {
         let (name, cuda) =
             text("fn f<T: Float>(x: T, n: i32) -> T { let mut s = x; for i in 0..n { if s > 2.5 { break; } s += i as T; } s }");
         assert_eq!(

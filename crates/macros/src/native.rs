@@ -1,8 +1,8 @@
-//! A function as Rust for the CPU, compiled for each type that its generic one stands for.
+//! Rust code generation for the CPU, with an instantiation for each type of the generic parameter.
 //!
-//! A body without loops is a function of one point, inlined into a loop over points, which LLVM vectorises. A body with one loop at its
-//! top goes through many points a step at a time: their variables stand in short arrays, conditions become masks, and who has
-//! left the loop changes no more. Any other body is computed point by point.
+//! A body without loops becomes a function of one element, inlined into a loop over elements that LLVM vectorises.
+//! A body with one top-level loop processes several elements (lanes) in lockstep. The variables of the lanes are in short
+//! arrays, conditions become masks, and lanes that have left the loop are masked out. Other bodies run element by element.
 
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -10,10 +10,10 @@ use quote::{format_ident, quote, quote_spanned};
 use crate::tree::{Binary, Block, Expr, ExprKind, Form, Function, Kind, Statement};
 use crate::types::{Bound, Prim, Slot, Type};
 
-/// Points that go through a loop together, of values of 4 bytes and less; half as many where one has 8.
+/// Number of elements in lockstep for values of up to 4 bytes. Values of 8 bytes use half as many.
 const LANES: usize = 64;
 
-/// `static NATIVE`'s value: which loop serves which dtype.
+/// Generates the value of `static NATIVE`, which selects the loop of each dtype.
 pub fn write(function: &Function, functions: &[Function]) -> TokenStream {
     let types: Vec<Prim> = function.bound.map_or(vec![Prim::F32], |b| Bound::types(b).collect());
     let is_reduction = function.identity.is_some();
@@ -37,7 +37,7 @@ pub fn write(function: &Function, functions: &[Function]) -> TokenStream {
     }
 }
 
-/// A function for one type.
+/// A function instantiated for one type.
 #[derive(Clone, Copy)]
 struct Native<'f> {
     function: &'f Function,
@@ -45,12 +45,12 @@ struct Native<'f> {
     generic: Prim,
 }
 
-/// What a break, a continue and an assignment become.
+/// Translation of `break`, `continue` and assignments.
 #[derive(Clone)]
 enum Flow {
-    /// Themselves.
+    /// Unchanged.
     Plain,
-    /// Changes of masks, under these conditions; so many are named.
+    /// As masked updates, for lanes where the condition is true, with this number of nested conditions.
     Masked(TokenStream, usize),
 }
 
@@ -72,7 +72,7 @@ impl Native<'_> {
         Ident::new(&format!("v{number}_{}", name.to_string().trim_start_matches("r#")), name.span())
     }
 
-    /// `fn tile`, and all that it needs.
+    /// Generates `fn tile` and its helpers.
     fn tile(self) -> TokenStream {
         let helpers = self.helpers();
         let point = self.point(&format_ident!("point"));
@@ -125,7 +125,7 @@ impl Native<'_> {
         }
     }
 
-    /// `struct Pair`, and all that it needs.
+    /// Generates `struct Pair`, which combines two values of a reduction, and its helpers.
     fn reduction(self) -> TokenStream {
         let (helpers, point, of) = (self.helpers(), self.point(&format_ident!("point")), self.type_of(self.function.result));
         quote! {
@@ -142,18 +142,18 @@ impl Native<'_> {
         }
     }
 
-    /// The functions that it calls, and those that they call, each for the types that it is called with.
+    /// Generates all functions that are called directly or indirectly, for the types of the calls.
     fn helpers(&self) -> TokenStream {
         let mut found: Vec<(usize, Prim)> = Vec::new();
-        self.called(&mut found);
+        self.collect_calls(&mut found);
         let texts = found.iter().map(|&(at, generic)| {
             let callee = Native { function: &self.functions[at], functions: self.functions, generic };
-            callee.point(&helper(&self.functions[at], generic))
+            callee.point(&helper_name(&self.functions[at], generic))
         });
         quote!(use ::cuprum::backend_cpu::user_kernels as own; #(#texts)*)
     }
 
-    fn called(&self, found: &mut Vec<(usize, Prim)>) {
+    fn collect_calls(&self, found: &mut Vec<(usize, Prim)>) {
         let mut calls = Vec::new();
         self.function.body.visit(&mut |expr| {
             if let ExprKind::Call(at, args) = &expr.kind {
@@ -163,18 +163,18 @@ impl Native<'_> {
         for (at, generic) in calls {
             if !found.contains(&(at, generic)) {
                 found.push((at, generic));
-                Native { function: &self.functions[at], functions: self.functions, generic }.called(found);
+                Native { function: &self.functions[at], functions: self.functions, generic }.collect_calls(found);
             }
         }
     }
 
-    /// The type that a called function's generic one is.
+    /// Returns the generic type of a call.
     fn callee_generic(&self, at: usize, args: &[Expr], result: Slot) -> Prim {
         let of_generic = self.functions[at].parameters.iter().zip(args).find(|(p, _)| p.of == Type::Generic);
         self.prim(self.function.of(of_generic.map_or(result, |(_, arg)| arg.of)))
     }
 
-    /// The function of one point.
+    /// Generates the function of one element.
     fn point(&self, name: &Ident) -> TokenStream {
         let parameters = self.function.parameters.iter().map(|p| {
             let (v, of) = (self.variable(p.variable), self.type_of(p.of));
@@ -247,7 +247,7 @@ impl Native<'_> {
     }
 
     fn expr(&self, expr: &Expr) -> TokenStream {
-        // Errors stand where the expression does, and names are those of this text, also if a macro of the user's wrote the expression.
+        // Compile errors point at the user's expression, and names resolve in the generated code even within a user's macro.
         let span = expr.span.resolved_at(Span::call_site());
         let of = self.slot(expr.of);
         let prim = self.prim(self.function.of(expr.of));
@@ -293,7 +293,7 @@ impl Native<'_> {
                     Binary::Rem => method("rem"),
                     Binary::Shl => quote!(#integer::shl(#left, #right)),
                     Binary::Shr => quote!(#integer::shr(#left, #right)),
-                    // Without a branch; values have no effects.
+                    // Without a branch: evaluating the right operand has no side effects.
                     Binary::And => quote_spanned!(span=> (#left & #right)),
                     Binary::Or => quote_spanned!(span=> (#left | #right)),
                     Binary::BitAnd if is_bool => quote!((#left & #right)),
@@ -321,11 +321,11 @@ impl Native<'_> {
                     Form::Number => quote_spanned!(span=> <#receiver as own::Number>::#name(#(#args),*)),
                     Form::Float | Form::Test => quote_spanned!(span=> <#receiver as own::Math>::#name(#(#args),*)),
                     Form::Math => quote_spanned!(span=> <#receiver as own::Math>::#name::<I>(#(#args),*)),
-                    Form::Large => quote_spanned!(span=> <#receiver as own::Math>::#name::<I>(#(#args,)* rare)),
+                    Form::MathWithSlowPath => quote_spanned!(span=> <#receiver as own::Math>::#name::<I>(#(#args,)* rare)),
                 }
             }
             ExprKind::Call(at, args) => {
-                let name = helper(&self.functions[*at], self.callee_generic(*at, args, expr.of));
+                let name = helper_name(&self.functions[*at], self.callee_generic(*at, args, expr.of));
                 let args = args.iter().map(|arg| self.expr(arg));
                 quote_spanned!(span=> #name::<I>(#(#args,)* rare))
             }
@@ -349,7 +349,7 @@ impl Native<'_> {
         }
     }
 
-    /// The loop over points of a body with one loop at its top, many points a step at a time; `None` for other bodies.
+    /// Generates the lockstep loop for a body with one top-level loop. Returns `None` for other bodies.
     fn lanes(&self, each: &[TokenStream]) -> Option<TokenStream> {
         let statements = &self.function.body.statements;
         let at = statements.iter().position(|s| matches!(s, Statement::For { .. }))?;
@@ -360,7 +360,7 @@ impl Native<'_> {
         if !straight(before) || !straight(after) || !body.statements.iter().all(|s| is_straight(s, true)) {
             return None;
         }
-        // What is known before the loop: arguments and variables of the top.
+        // Variables that exist before the loop: parameters and variables of the function's outermost block.
         let parameters = self.function.parameters.iter().filter(|p| p.kind != Kind::Whole).map(|p| p.variable);
         let declared = before.iter().filter_map(|s| if let Statement::Let(v, _) = s { Some(*v) } else { None });
         let state: Vec<usize> = parameters.chain(declared).collect();
@@ -368,7 +368,7 @@ impl Native<'_> {
         let arrays: Vec<Ident> = names.iter().map(|name| format_ident!("all_{}", name)).collect();
         let types: Vec<Ident> = state.iter().map(|&v| self.slot(self.function.variables[v].of)).collect();
         let mut changing = Vec::new();
-        assigned(&body.statements, &mut changing);
+        assigned_variables(&body.statements, &mut changing);
         let changed: Vec<usize> = (0..state.len()).filter(|&n| changing.contains(&state[n])).collect();
         let (changed_names, changed_arrays): (Vec<&Ident>, Vec<&Ident>) = changed.iter().map(|&n| (&names[n], &arrays[n])).unzip();
         let mutable = state.iter().map(|v| changing.contains(v).then(|| quote!(mut)));
@@ -448,7 +448,8 @@ impl Native<'_> {
     }
 }
 
-/// Whether a statement has no loop and no return in it; `masked`, where a break is of the loop around.
+/// Returns whether a statement contains no loop and no return. With `masked`, `break` and `continue` of the enclosing loop
+/// are allowed.
 fn is_straight(statement: &Statement, masked: bool) -> bool {
     match statement {
         Statement::Let(_, value) | Statement::Assign(_, value) => !has_loop(value),
@@ -471,21 +472,21 @@ fn has_loop(expr: &Expr) -> bool {
     found
 }
 
-fn assigned(statements: &[Statement], out: &mut Vec<usize>) {
+fn assigned_variables(statements: &[Statement], out: &mut Vec<usize>) {
     for statement in statements {
         match statement {
             Statement::Assign(v, _) => out.push(*v),
             Statement::If(_, then, otherwise) => {
-                assigned(&then.statements, out);
-                assigned(&otherwise.statements, out);
+                assigned_variables(&then.statements, out);
+                assigned_variables(&otherwise.statements, out);
             }
             _ => {}
         }
     }
 }
 
-/// What a called function's text is named.
-fn helper(function: &Function, generic: Prim) -> Ident {
+/// Returns the name of a generated helper function.
+fn helper_name(function: &Function, generic: Prim) -> Ident {
     format_ident!("{}_of_{}", function.name, generic.name())
 }
 

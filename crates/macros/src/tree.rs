@@ -1,10 +1,10 @@
-//! A kernel's function as a tree with types, from which both texts are written.
+//! The typed syntax tree of a kernel, from which the Rust and CUDA sources are generated.
 
 use proc_macro2::{Ident, Span};
 
 use crate::types::{Bound, Prim, Slot, Type};
 
-/// A function.
+/// A function of a kernel block.
 pub struct Function {
     pub attrs: Vec<syn::Attribute>,
     pub vis: syn::Visibility,
@@ -14,24 +14,24 @@ pub struct Function {
     pub result: Type,
     pub variables: Vec<Variable>,
     pub body: Block,
-    /// Functions of the same block that it calls.
+    /// Indices of the functions of the same block that it calls.
     pub calls: Vec<usize>,
-    /// Types that [`Expr::of`] names.
+    /// Resolved types, indexed by [`Expr::of`].
     pub types: Vec<Type>,
     pub cost: Cost,
-    /// Of a reduction, by `#[reduction(identity = ..)]`.
+    /// Identity given by `#[reduction(identity = ..)]`. `None` for elementwise functions.
     pub identity: Option<Identity>,
 }
 
-/// What a reduction begins with.
+/// The identity element of a reduction.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Identity {
     Int(i128),
     Float(f64),
     Bool(bool),
-    /// `MIN`, `-INFINITY`.
+    /// `MIN` or `-INFINITY`.
     Lowest,
-    /// `MAX`, `INFINITY`.
+    /// `MAX` or `INFINITY`.
     Highest,
 }
 
@@ -51,19 +51,22 @@ pub struct Parameter {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
+    /// One element per call.
     Each,
+    /// The whole array, `&[T]`.
     Whole,
+    /// The index of the element along this axis.
     Index(usize),
 }
 
 impl Kind {
-    /// Arguments of the function in generated code, as core's `ParameterKind::arguments` counts them.
+    /// Number of arguments in the generated function, equal to core's `ParameterKind::arguments`.
     pub fn arguments(self) -> usize {
         if self == Kind::Whole { 2 } else { 1 }
     }
 }
 
-/// A variable or parameter: its number is what both texts call it by.
+/// A variable or parameter. Generated code names it by its index.
 pub struct Variable {
     pub name: Ident,
     pub of: Slot,
@@ -105,11 +108,11 @@ pub enum ExprKind {
     Binary(Binary, Box<Expr>, Box<Expr>),
     Cast(Box<Expr>),
     Method(&'static Method, Vec<Expr>),
-    /// A function of the same block, by its place there.
+    /// A call of the function of the same block with this index.
     Call(usize, Vec<Expr>),
-    /// An element of a parameter that is seen whole.
+    /// An element of the whole-array parameter with this index.
     At(usize, Box<Expr>),
-    /// How many such a parameter has.
+    /// The length of the whole-array parameter with this index.
     Len(usize),
     If(Box<Expr>, Block, Block),
     Block(Block),
@@ -137,7 +140,7 @@ pub enum Binary {
     Ge,
 }
 
-/// The operators as Rust writes them. Arithmetic, bit operations and shifts have an assignment too.
+/// The operators and their spelling in Rust.
 pub const OPERATORS: [(&str, Binary); 18] = [
     ("+", Binary::Add),
     ("-", Binary::Sub),
@@ -159,10 +162,10 @@ pub const OPERATORS: [(&str, Binary); 18] = [
     (">=", Binary::Ge),
 ];
 
-/// A name of Rust's standard library.
+/// A floating-point constant of Rust's standard library.
 pub struct Constant {
     pub name: &'static str,
-    /// Its digits; `None` for what has none.
+    /// Decimal digits. `None` for infinity and NaN.
     pub digits: Option<&'static str>,
 }
 
@@ -178,17 +181,17 @@ pub static CONSTANTS: &[Constant] = &[
     Constant { name: "NAN", digits: None },
 ];
 
-/// What a method takes and gives, beside its receiver.
+/// Signature class of a method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// Number to number.
     Number,
     /// Float to float.
     Float,
-    /// Float to float, by a function of the SIMD level.
+    /// Float to float, generic over the SIMD instruction set.
     Math,
-    /// The same, some of whose arguments are rare.
-    Large,
+    /// As `Math`, with a scalar slow path for rare arguments.
+    MathWithSlowPath,
     /// Float to bool.
     Test,
 }
@@ -196,10 +199,10 @@ pub enum Form {
 /// A method of Rust's numbers.
 pub struct Method {
     pub name: &'static str,
-    /// Arguments with the receiver.
+    /// Number of arguments, including the receiver.
     pub arity: usize,
     pub form: Form,
-    /// The function in the prelude of generated CUDA code.
+    /// Name of the function in the CUDA prelude.
     pub cuda: &'static str,
     pub cost: Cost,
 }
@@ -219,9 +222,9 @@ pub static METHODS: &[Method] = &[
     method("round_ties_even", 1, Form::Float, "op::rint", Cost::Cheap),
     method("copysign", 2, Form::Float, "own::copysign", Cost::Cheap),
     method("mul_add", 3, Form::Math, "own::mul_add", Cost::Cheap),
-    method("sin", 1, Form::Large, "op::sin", Cost::Expensive),
-    method("cos", 1, Form::Large, "op::cos", Cost::Expensive),
-    method("tan", 1, Form::Large, "op::tan", Cost::Expensive),
+    method("sin", 1, Form::MathWithSlowPath, "op::sin", Cost::Expensive),
+    method("cos", 1, Form::MathWithSlowPath, "op::cos", Cost::Expensive),
+    method("tan", 1, Form::MathWithSlowPath, "op::tan", Cost::Expensive),
     method("exp", 1, Form::Math, "op::exp", Cost::Expensive),
     method("exp2", 1, Form::Math, "op::exp2", Cost::Expensive),
     method("exp_m1", 1, Form::Math, "op::expm1", Cost::Expensive),
@@ -248,14 +251,14 @@ pub static METHODS: &[Method] = &[
 ];
 
 impl Function {
-    /// The type of an expression or variable.
+    /// Returns the resolved type of an expression or variable.
     pub fn of(&self, slot: Slot) -> Type {
         self.types.get(slot).copied().unwrap_or(Type::Prim(Prim::I32))
     }
 }
 
 impl Block {
-    /// Every expression in it, from without to within.
+    /// Calls `f` on every expression of the block, parents before children.
     pub fn visit(&self, f: &mut impl FnMut(&Expr)) {
         for statement in &self.statements {
             match statement {
@@ -278,7 +281,7 @@ impl Block {
         }
     }
 
-    /// Whether there is a loop in it, however deep.
+    /// Returns whether the block contains a loop at any depth.
     pub fn has_loop(&self) -> bool {
         let is_loop = |statement: &Statement| match statement {
             Statement::For { .. } => true,
@@ -296,7 +299,7 @@ impl Block {
 }
 
 impl Expr {
-    /// It, and every expression in it.
+    /// Calls `f` on this expression and all expressions in it.
     pub fn visit(&self, f: &mut impl FnMut(&Expr)) {
         f(self);
         match &self.kind {

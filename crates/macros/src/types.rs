@@ -1,9 +1,9 @@
-//! Types of kernels: a generic one, and Rust's numbers. Inference is by unification, as expressions have no subtyping.
+//! Types of kernels: one generic type and Rust's numbers. Inference is by unification; there is no subtyping.
 
 use proc_macro2::Span;
 use syn::{Error, Result};
 
-/// A type that a value can have.
+/// The type of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Type {
     /// The generic type of the function.
@@ -26,7 +26,7 @@ pub enum Prim {
     F64,
 }
 
-/// Rust's name (C++'s too, in the prelude of generated code) and that of cuprum's dtype.
+/// (type, name in Rust and in the CUDA prelude, name of the `DType`)
 const NAMES: [(Prim, &str, &str); 11] = [
     (Prim::Bool, "bool", "Bool"),
     (Prim::I8, "i8", "I8"),
@@ -54,7 +54,7 @@ impl Prim {
     pub fn is_float(self) -> bool {
         matches!(self, Prim::F32 | Prim::F64)
     }
-    /// Whether a literal is one of its numbers.
+    /// Returns whether a literal is in the range of the type.
     pub fn holds(self, digits: &str) -> bool {
         let int = |low: i128, high: i128| digits.parse::<i128>().is_ok_and(|n| (low..=high).contains(&n));
         match self {
@@ -76,7 +76,7 @@ impl Prim {
     }
 }
 
-/// What a generic type stands for.
+/// The trait bound of the generic type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bound {
     Float,
@@ -100,7 +100,7 @@ impl Bound {
             Bound::Number => "Number",
         }
     }
-    /// The types that the function is compiled for.
+    /// Returns the types for which the function is instantiated.
     pub fn types(self) -> impl Iterator<Item = Prim> {
         NAMES.iter().map(|(p, ..)| *p).filter(move |p| match self {
             Bound::Float => p.is_float(),
@@ -110,24 +110,24 @@ impl Bound {
     }
 }
 
-/// A type that inference is to find.
+/// A type variable of the inference.
 pub type Slot = usize;
 
-/// What is known of one.
+/// Constraint on a type variable.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Known {
     Same(Slot),
     Type(Type),
-    /// Of an integer literal: any number.
-    Int,
-    /// Of what was computed from or named as one: any integer.
-    Whole,
-    /// Of a float literal: any float.
+    /// An integer literal, which can become any number.
+    IntLiteral,
+    /// A variable or result of integer literals, which can become any integer.
+    Integer,
+    /// A float literal, which can become any float.
     Float,
-    Nothing,
+    Unconstrained,
 }
 
-/// What an operation asks of a type.
+/// A class of types that an operation requires.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
     Number,
@@ -145,16 +145,16 @@ impl Class {
     }
 }
 
-/// The types of one function.
+/// Type inference of one function.
 pub struct Inference {
     pub bound: Option<Bound>,
     slots: Vec<Known>,
-    asked: Vec<(Slot, Class, Span, String)>,
+    required: Vec<(Slot, Class, Span, String)>,
 }
 
 impl Inference {
     pub fn new(bound: Option<Bound>) -> Inference {
-        Inference { bound, slots: Vec::new(), asked: Vec::new() }
+        Inference { bound, slots: Vec::new(), required: Vec::new() }
     }
 
     fn slot(&mut self, known: Known) -> Slot {
@@ -165,13 +165,13 @@ impl Inference {
         self.slot(Known::Type(of))
     }
     pub fn int(&mut self) -> Slot {
-        self.slot(Known::Int)
+        self.slot(Known::IntLiteral)
     }
     pub fn float(&mut self) -> Slot {
         self.slot(Known::Float)
     }
     pub fn unknown(&mut self) -> Slot {
-        self.slot(Known::Nothing)
+        self.slot(Known::Unconstrained)
     }
 
     fn root(&self, mut slot: Slot) -> Slot {
@@ -192,37 +192,41 @@ impl Inference {
         }
     }
 
-    /// Whether integers stay what they are in a type.
-    fn holds_integers(&self, of: Type) -> bool {
+    /// Returns whether a type can hold integers without conversion to floats.
+    fn accepts_integers(&self, of: Type) -> bool {
         match of {
             Type::Generic => self.bound != Some(Bound::Float),
             Type::Prim(p) => p.is_int(),
         }
     }
 
-    /// An integer that has a name, or was computed, becomes no float.
-    pub fn settle(&mut self, slot: Slot) {
+    /// Prevents an integer literal that was named or computed with from becoming a float.
+    pub fn fix_integer(&mut self, slot: Slot) {
         let root = self.root(slot);
-        if self.slots[root] == Known::Int {
-            self.slots[root] = Known::Whole;
+        if self.slots[root] == Known::IntLiteral {
+            self.slots[root] = Known::Integer;
         }
     }
 
-    /// Says that two types are the same.
-    pub fn same(&mut self, expected: Slot, found: Slot, span: Span) -> Result<()> {
+    /// Unifies two types.
+    ///
+    /// # Errors
+    ///
+    /// Returns a type mismatch at `span`.
+    pub fn unify(&mut self, expected: Slot, found: Slot, span: Span) -> Result<()> {
         let (a, b) = (self.root(expected), self.root(found));
         if a == b {
             return Ok(());
         }
         let known = match (self.slots[a], self.slots[b]) {
-            (Known::Nothing, other) | (other, Known::Nothing) => other,
+            (Known::Unconstrained, other) | (other, Known::Unconstrained) => other,
             (Known::Type(x), Known::Type(y)) if x == y => Known::Type(x),
-            (Known::Type(t), Known::Int) | (Known::Int, Known::Type(t)) if self.is(t, Class::Number) => Known::Type(t),
+            (Known::Type(t), Known::IntLiteral) | (Known::IntLiteral, Known::Type(t)) if self.is(t, Class::Number) => Known::Type(t),
             (Known::Type(t), Known::Float) | (Known::Float, Known::Type(t)) if self.is(t, Class::Float) => Known::Type(t),
-            (Known::Type(t), Known::Whole) | (Known::Whole, Known::Type(t)) if self.holds_integers(t) => Known::Type(t),
-            (Known::Whole, Known::Int | Known::Whole) | (Known::Int, Known::Whole) => Known::Whole,
-            (Known::Int, Known::Int) => Known::Int,
-            (Known::Int | Known::Float, Known::Int | Known::Float) => Known::Float,
+            (Known::Type(t), Known::Integer) | (Known::Integer, Known::Type(t)) if self.accepts_integers(t) => Known::Type(t),
+            (Known::Integer, Known::IntLiteral | Known::Integer) | (Known::IntLiteral, Known::Integer) => Known::Integer,
+            (Known::IntLiteral, Known::IntLiteral) => Known::IntLiteral,
+            (Known::IntLiteral | Known::Float, Known::IntLiteral | Known::Float) => Known::Float,
             (x, y) => {
                 let message = format!("mismatched types: expected {}, found {}{}", self.describe(x), self.describe(y), hint(x, y));
                 return Err(Error::new(span, message));
@@ -237,30 +241,34 @@ impl Inference {
         match known {
             Known::Type(Type::Generic) => format!("the generic type (any {})", self.bound.map_or("number", Bound::name)),
             Known::Type(Type::Prim(p)) => format!("`{}`", p.name()),
-            Known::Int | Known::Whole => "an integer".into(),
+            Known::IntLiteral | Known::Integer => "an integer".into(),
             Known::Float => "a float".into(),
-            Known::Same(_) | Known::Nothing => "a value".into(),
+            Known::Same(_) | Known::Unconstrained => "a value".into(),
         }
     }
 
-    /// Whether a type is known to be bool.
+    /// Returns whether a type is known to be bool.
     pub fn is_bool(&self, slot: Slot) -> bool {
         self.slots[self.root(slot)] == Known::Type(Type::Prim(Prim::Bool))
     }
 
-    /// Number of types.
+    /// Returns the number of type variables.
     pub fn slots(&self) -> usize {
         self.slots.len()
     }
 
-    /// Asks that a type be of a class; answered by [`Inference::check`].
-    pub fn ask(&mut self, slot: Slot, class: Class, span: Span, what: impl Into<String>) {
-        self.asked.push((slot, class, span, what.into()));
+    /// Requires that a type is of a class. [`Inference::check`] verifies it.
+    pub fn require(&mut self, slot: Slot, class: Class, span: Span, what: impl Into<String>) {
+        self.required.push((slot, class, span, what.into()));
     }
 
-    /// Answers what was asked, when all types are known.
+    /// Verifies the requirements, once all types are known.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first requirement that is not satisfied.
     pub fn check(&self) -> Result<()> {
-        for (slot, class, span, what) in &self.asked {
+        for (slot, class, span, what) in &self.required {
             let of = self.resolve(*slot);
             if !self.is(of, *class) {
                 let found = self.describe(Known::Type(of));
@@ -270,7 +278,7 @@ impl Inference {
         Ok(())
     }
 
-    /// The type; literals that nothing tells are those of Rust, i32 and f64.
+    /// Returns the inferred type. As in Rust, unconstrained literals are i32 and f64.
     pub fn resolve(&self, slot: Slot) -> Type {
         match self.slots[self.root(slot)] {
             Known::Type(of) => of,
@@ -284,7 +292,7 @@ fn hint(a: Known, b: Known) -> &'static str {
     match (a, b) {
         (Known::Type(Type::Prim(Prim::Bool)), _) | (_, Known::Type(Type::Prim(Prim::Bool))) => "",
         (Known::Type(_), Known::Type(_)) => "; convert one with `as`",
-        (Known::Type(_), Known::Whole) | (Known::Whole, Known::Type(_)) => "; a float's literal has a point (`1.0`), and `as` converts",
+        (Known::Type(_), Known::Integer) | (Known::Integer, Known::Type(_)) => "; a float literal has a point (`1.0`), and `as` converts",
         _ => "",
     }
 }

@@ -3,9 +3,9 @@
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Device, Error, NdArray, Operand, Result, numpy};
 
-/// An array of a number or another array, in a dtype if one is given (`numpy.asarray`).
+/// Converts a number or an array to an array, with a dtype if one is given (`numpy.asarray`).
 ///
-/// An array of that dtype is returned as it is. By name, nested lists of numbers are accepted too.
+/// An array that already has the dtype is returned unchanged. Calls by name accept nested lists of numbers too.
 ///
 /// # Errors
 /// An integer that the dtype cannot hold.
@@ -37,7 +37,10 @@ fn asarray_by_name(args: &Args) -> Result<Value> {
     }
 }
 
-/// The array in host memory (CuPy's `asnumpy`).
+/// Copies the array to host memory (CuPy's `asnumpy`).
+///
+/// # Errors
+/// The error of the evaluation or of the copy.
 #[numpy("asnumpy(a)")]
 pub fn asnumpy(a: &NdArray) -> Result<NdArray> {
     a.to_device(Device::CPU)

@@ -1,6 +1,6 @@
-//! NumPy's functions that are compositions of core's operations: one file for each page of NumPy's reference.
+//! NumPy's functions that are compositions of core's operations, with one file for each page of NumPy's reference.
 //!
-//! Every function is declared by `#[numpy(..)]`, so callers by name find it. No kernels: a composition runs on every device.
+//! Every function is declared by `#[numpy(..)]`, so that it can be called by name. Compositions need no kernels and run on every device.
 #![forbid(unsafe_code)]
 
 // Paths that `#[numpy(..)]` writes begin with the facade's name.

@@ -11,7 +11,7 @@ pub use crate::manipulation::matrix_transpose;
 /// The order of a norm (`ord=`).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Norm {
-    /// The 2-norm of the elements: of a vector, of the rows of a matrix flattened, or over the given axes.
+    /// The 2-norm of all elements, or of the elements along the given axes.
     #[default]
     Elements,
     /// The Frobenius norm of a matrix (`'fro'`).
@@ -47,12 +47,12 @@ impl FromArgs for Norm {
     }
 }
 
-/// `x` in floating point.
+/// Converts integers and bools to float64.
 fn inexact(x: &NdArray) -> Result<NdArray> {
     if x.dtype().is_inexact() { Ok(x.clone()) } else { x.astype(DType::F64) }
 }
 
-/// Sums of the diagonals of matrices, which are the last two axes (`numpy.linalg.trace`).
+/// Sums the diagonals of matrices in the last two axes (`numpy.linalg.trace`).
 ///
 /// `offset` counts diagonals above the main one. bool and small integers are summed in int64 or uint64, unless a dtype is given.
 ///
@@ -76,7 +76,7 @@ pub fn trace(x: &NdArray, offset: isize, dtype: Option<DType>) -> Result<NdArray
     diagonal(x, offset)?.sum(dtype.map_or(over.clone(), |dtype| over.dtype(dtype)))
 }
 
-/// Diagonals of matrices, which are the last two axes (`numpy.linalg.diagonal`). A view.
+/// Returns the diagonals of matrices in the last two axes, as a view (`numpy.linalg.diagonal`).
 ///
 /// # Errors
 /// An array of fewer than two dimensions.
@@ -85,7 +85,7 @@ pub fn diagonal(x: &NdArray, offset: isize) -> Result<NdArray> {
     x.diagonal(offset, -2, -1)
 }
 
-/// Products of all pairs of elements of two 1-D arrays (`numpy.linalg.outer`).
+/// Multiplies all pairs of elements of two 1-D arrays (`numpy.linalg.outer`).
 ///
 /// # Errors
 /// Arrays that are not 1-D, or on different devices.
@@ -106,12 +106,12 @@ fn check_axes(x: &NdArray, over: &Over) -> Result<()> {
     }
 }
 
-/// Norm of a vector or a matrix, or of vectors or matrices along axes (`numpy.linalg.norm`).
+/// Returns the norm of a vector or matrix, or of vectors or matrices along axes (`numpy.linalg.norm`).
 ///
-/// One axis in `over` takes vectors, two take matrices. Integers are computed in float64; complex arrays give a real norm.
+/// One axis in `over` gives vector norms, two axes give matrix norms. Integers are computed in float64; complex arrays give a real norm.
 ///
 /// # Errors
-/// An order that the number of axes does not have, axes that the array does not have.
+/// An order that is not defined for the number of axes, or axes that the array does not have.
 ///
 /// # Examples
 /// ```
@@ -140,7 +140,7 @@ pub fn norm(x: &NdArray, #[name("ord")] order: impl Into<Norm>, over: impl Into<
     }
 }
 
-/// Norm of vectors over the given axes, by default over all elements (`numpy.linalg.vector_norm`).
+/// Returns the vector norm over the given axes, by default over all elements (`numpy.linalg.vector_norm`).
 ///
 /// # Errors
 /// Axes that the array does not have.
@@ -151,10 +151,10 @@ pub fn vector_norm(x: &NdArray, #[name("ord")] order: f64, over: impl Into<Over>
     p_norm(&inexact(x)?, order, over)
 }
 
-/// `sum(abs(x)**p)**(1/p)` and its limits.
+/// Computes `sum(abs(x)**p)**(1/p)`, or its limit for `p` of 0 and infinity.
 fn p_norm(x: &NdArray, p: f64, over: Over) -> Result<NdArray> {
     if p == 2.0 {
-        // The parts of complex numbers are squared one by one, as in NumPy: the magnitude of an infinite part beside NaN is infinite.
+        // As in NumPy, real and imaginary parts are squared separately. `abs` of an infinite part with a NaN part would be infinite.
         let squares = if x.dtype().is_complex() { add(x.real()?.square()?, x.imag()?.square()?)? } else { x.square()? };
         return squares.sum(over)?.sqrt();
     }
@@ -172,12 +172,12 @@ fn p_norm(x: &NdArray, p: f64, over: Over) -> Result<NdArray> {
     }
 }
 
-/// Largest element of non-negative `x`; 0 if there is none.
+/// Returns the largest element of non-negative `x`, or 0 if `x` is empty.
 fn largest(x: &NdArray, over: Over) -> Result<NdArray> {
     if x.size() == 0 { x.sum(over) } else { x.max(over) }
 }
 
-/// Largest or smallest sum of columns (`p` = 1, -1) or rows (inf, -inf) of `abs(x)`.
+/// Returns the largest or smallest sum of columns (`p` = 1, -1) or rows (inf, -inf) of `abs(x)`.
 fn matrix_norm(x: &NdArray, p: f64, over: &Over) -> Result<NdArray> {
     let axes = over.axes().map_or([0, 1], |axes| [axes[0], axes[1]]);
     let [summed, other] = match p.abs() {

@@ -6,7 +6,7 @@ use cuprum_core::{
     DType, NdArray, Operand, Result, Scalar, add, equal, isfinite, isnan, less_equal, logical_and, logical_or, multiply, numpy, subtract,
 };
 
-/// How far apart two values may be and still be close: `abs(a - b) <= atol + rtol * abs(b)`.
+/// Tolerance of a comparison: values are close if `abs(a - b) <= atol + rtol * abs(b)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
     /// Relative tolerance; 1e-5 by default.
@@ -24,7 +24,7 @@ impl Default for Tolerance {
 }
 
 impl Tolerance {
-    /// The same tolerance, with NaN close to NaN.
+    /// Returns the same tolerance with NaN close to NaN.
     pub fn equal_nan(self) -> Tolerance {
         Tolerance { equal_nan: true, ..self }
     }
@@ -51,9 +51,10 @@ impl FromArgs for Tolerance {
     }
 }
 
-/// Whether `abs(a - b) <= atol + rtol * abs(b)`, elementwise with broadcasting (`numpy.isclose`).
+/// Tests elementwise whether `abs(a - b) <= atol + rtol * abs(b)` (`numpy.isclose`).
 ///
-/// Numbers are weak. /// Infinities are close to themselves alone; NaN is close to nothing, unless the tolerance says so. bool, in the broadcast shape.
+/// The result is bool, in the broadcast shape. Numbers are weak. An infinity is close only to itself. NaN is close to nothing,
+/// unless [`Tolerance::equal_nan`] is set.
 ///
 /// # Errors
 /// Shapes that do not broadcast, arrays on different devices.
@@ -74,7 +75,7 @@ impl FromArgs for Tolerance {
 #[numpy("isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False)")]
 pub fn isclose(a: impl Into<Operand>, b: impl Into<Operand>, tolerance: impl Into<Tolerance>) -> Result<NdArray> {
     let (a, b, Tolerance { rtol, atol, equal_nan }) = (a.into(), b.into(), tolerance.into());
-    // In floating point, as in NumPy: differences of unsigned integers would wrap.
+    // In floating point, as in NumPy, since differences of unsigned integers wrap.
     let b = match b {
         Operand::Array(b) if !b.dtype().is_inexact() => b.astype(DType::F64)?.into(),
         Operand::Scalar(s @ (Scalar::Bool(_) | Scalar::Int(_))) => s.as_f64().into(),
@@ -92,16 +93,19 @@ pub fn isclose(a: impl Into<Operand>, b: impl Into<Operand>, tolerance: impl Int
     Ok(close)
 }
 
-/// Whether [`isclose`] holds for every pair of elements (`numpy.allclose`). Waits for the result.
+/// Returns whether [`isclose`] holds for every pair of elements (`numpy.allclose`). Waits for the result.
 ///
 /// # Errors
-/// As [`isclose`].
+/// The errors of [`isclose`].
 #[numpy("allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False)")]
 pub fn allclose(a: impl Into<Operand>, b: impl Into<Operand>, tolerance: impl Into<Tolerance>) -> Result<bool> {
     Ok(isclose(a, b, tolerance)?.all(())?.item()?.as_bool())
 }
 
-/// Whether two arrays have the same shape and equal elements (`numpy.array_equal`). Waits for the result.
+/// Returns whether two arrays have the same shape and equal elements (`numpy.array_equal`). Waits for the result.
+///
+/// # Errors
+/// Arrays on different devices.
 #[numpy("array_equal(a1, a2)")]
 pub fn array_equal(a1: &NdArray, a2: &NdArray) -> Result<bool> {
     Ok(a1.shape() == a2.shape() && equal(a1, a2)?.all(())?.item()?.as_bool())

@@ -2,7 +2,7 @@
 
 use cuprum_core::{Error, Item, NdArray, Result, concat, numpy};
 
-/// The last two axes exchanged (`numpy.matrix_transpose`). A view.
+/// Swaps the last two axes (`numpy.matrix_transpose`). Returns a view.
 ///
 /// # Errors
 /// An array of fewer than two dimensions.
@@ -15,7 +15,7 @@ pub fn matrix_transpose(x: &NdArray) -> Result<NdArray> {
     x.swapaxes(-2, -1)
 }
 
-/// The first axis reversed (`numpy.flipud`). A view.
+/// Reverses the first axis (`numpy.flipud`). Returns a view.
 ///
 /// # Errors
 /// A 0-d array.
@@ -24,7 +24,7 @@ pub fn flipud(m: &NdArray) -> Result<NdArray> {
     m.flip(Some(&[0]))
 }
 
-/// The second axis reversed (`numpy.fliplr`). A view.
+/// Reverses the second axis (`numpy.fliplr`). Returns a view.
 ///
 /// # Errors
 /// An array of fewer than two dimensions.
@@ -33,7 +33,7 @@ pub fn fliplr(m: &NdArray) -> Result<NdArray> {
     m.flip(Some(&[1]))
 }
 
-/// Arrays joined as rows (`numpy.vstack`): along the first axis, 1-D arrays as one row each.
+/// Joins arrays along the first axis, 1-D arrays as one row each (`numpy.vstack`).
 ///
 /// # Errors
 /// No arrays, extents that differ, arrays on different devices.
@@ -55,7 +55,7 @@ pub fn vstack(#[name("tup")] arrays: &[NdArray]) -> Result<NdArray> {
     concat(&rows?, 0)
 }
 
-/// Arrays joined along the second axis, 1-D arrays along the first (`numpy.hstack`).
+/// Joins arrays along the second axis, 1-D arrays along the first (`numpy.hstack`).
 ///
 /// # Errors
 /// No arrays, extents that differ, arrays on different devices.
@@ -66,7 +66,7 @@ pub fn hstack(#[name("tup")] arrays: &[NdArray]) -> Result<NdArray> {
     concat(&parts, axis)
 }
 
-/// The array with leading axes of extent 1, so that it has at least `ndim` axes.
+/// Prepends axes of length 1 until the array has at least `ndim` axes.
 fn at_least(a: &NdArray, ndim: usize) -> Result<NdArray> {
     a.index(&vec![Item::NewAxis; ndim.saturating_sub(a.ndim())])
 }

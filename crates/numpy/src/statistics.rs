@@ -2,7 +2,7 @@
 
 use cuprum_core::{NdArray, Over, Result, numpy, subtract};
 
-/// Largest less smallest element over the given axes (`numpy.ptp`).
+/// Returns the range over the given axes: the maximum minus the minimum (`numpy.ptp`).
 ///
 /// # Errors
 /// Axes that the array does not have, an empty reduction.

@@ -2,7 +2,7 @@
 
 use crate::{Folder, command, run};
 
-/// Arguments, and what the message must say.
+/// (arguments, parts of the message)
 type Row = (&'static [&'static str], &'static [&'static str]);
 
 #[rustfmt::skip]
@@ -24,7 +24,7 @@ const TABLE: &[Row] = &[
     (&["eval", "a[0] = 1", "a=a.npy"], &["immutable"]),
     (&["eval", ""], &["the expression is empty"]),
     (&["eval", "# nothing"], &["the expression is empty"]),
-    (&["eval", "a + 1"], &["no variable or function `a`", "given as `a=file.npy` or `a=EXPRESSION`"]),
+    (&["eval", "a + 1"], &["no variable or function `a`", "define a variable by `a=file.npy` or `a=EXPRESSION`"]),
     (&["eval", "x = 'text'"], &["nothing to write"]),
     // Files and bindings.
     (&["eval", "a", "a=missing.npy"], &["missing.npy", "No such file"]),
@@ -47,7 +47,7 @@ const TABLE: &[Row] = &[
     // Scripts.
     (&["eval", "--file", "missing.txt"], &["missing.txt", "No such file"]),
     (&["eval", "--file", "latin.txt"], &["latin.txt", "UTF-8"]),
-    // Where to run.
+    // Device and accelerators.
     (&["eval", "1 + 1", "--device", "tpu"], &["--device", "'tpu' is not a device", "cpu"]),
     (&["eval", "1 + 1", "--device", "cpu:9"], &["--device", "there is no cpu:9"]),
     (&["eval", "1 + 1", "--accelerators", "cud"], &["--accelerators", "unknown accelerator 'cud'", "cutensor"]),
@@ -67,7 +67,7 @@ const TABLE: &[Row] = &[
 ];
 
 #[test]
-fn says_what_is_wrong_and_writes_nothing() {
+fn bad_input_gives_one_message_and_no_file() {
     let folder = Folder::new();
     let mut wrong = Vec::new();
     for (arguments, wanted) in TABLE {
@@ -91,7 +91,7 @@ fn says_what_is_wrong_and_writes_nothing() {
 }
 
 #[test]
-fn an_output_that_cannot_be_is_refused_before_the_work() {
+fn the_output_path_is_checked_before_the_script_runs() {
     let folder = Folder::new();
     let output = run(&folder, &["eval", "1 + 1", "-o", "out.txt"]);
     assert_eq!(output.status.code(), Some(2));
@@ -103,7 +103,7 @@ fn an_output_that_cannot_be_is_refused_before_the_work() {
 }
 
 #[test]
-fn an_output_that_is_there_stays_as_it_was() {
+fn a_failure_keeps_the_existing_output_file() {
     let folder = Folder::new();
     let before = std::fs::read(folder.path("a.npy")).unwrap();
     let output = run(&folder, &["eval", "a.sum(axis=5)", "a=a.npy", "-o", "a.npy"]);
@@ -135,14 +135,14 @@ fn settings_are_checked() {
 }
 
 #[test]
-fn a_memory_limit_is_kept() {
+fn a_memory_limit_is_enforced() {
     let folder = Folder::new();
     let output = command(folder.0.path()).args(["eval", "(zeros(10**7) + 1).sum()"]).env("CUPRUM_CPU_MEMORY_LIMIT", "1M").output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{stderr}");
     assert!(stderr.contains("out of memory") && stderr.contains("80000000 bytes"), "{stderr}");
 
-    // Room for an array and its sorted copy, but not for what a thread sorts in beside them.
+    // The limit allows an array and its sorted copy, but not the scratch buffer of the sort.
     let limits = [("CUPRUM_CPU_MEMORY_LIMIT", "17M"), ("CUPRUM_NUM_THREADS", "1")];
     let output =
         command(folder.0.path()).args(["eval", "sort(random.random((4, 250000)))", "--device", "cpu"]).envs(limits).output().unwrap();

@@ -1,4 +1,4 @@
-//! `cuprum eval`: results printed and written.
+//! `cuprum eval`: printed and written results.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -41,7 +41,7 @@ fn writes_npy() {
     assert_eq!(load(folder.path("norms.npy")), [5.0, 10.0]);
     succeed(&folder, &["eval", "x = a + 1; y = x * 2", "a=a.npy", "--output", "last.npy"]);
     assert_eq!(load(folder.path("last.npy")), [8.0, 10.0, 14.0, 18.0]);
-    // The file being read may be the one written.
+    // The output file can be one of the inputs.
     succeed(&folder, &["eval", "a[::-1]", "a=a.npy", "-o", "a.npy"]);
     assert_eq!(load(folder.path("a.npy")), [6.0, 8.0, 3.0, 4.0]);
     let mut files = folder.new_files();
@@ -91,7 +91,7 @@ fn lists_its_functions() {
     assert!(listing.contains("cumsum(a, axis=None, dtype=None)") && listing.contains("linalg.norm("));
 }
 
-/// The scripts that a GPU runs under compute-sanitizer, here with small arrays.
+/// Runs the scripts for compute-sanitizer with small arrays.
 #[test]
 fn scripts_of_large_arrays_evaluate() {
     let folder = Folder::new();
@@ -100,7 +100,7 @@ fn scripts_of_large_arrays_evaluate() {
     for entry in std::fs::read_dir(scripts).unwrap() {
         let path = entry.unwrap().path();
         let text = std::fs::read_to_string(&path).unwrap();
-        assert!(text.contains("\nn = 30_000_000\n"), "{}: later rounds of loops over a grid need this size", path.display());
+        assert!(text.contains("\nn = 30_000_000\n"), "{}: grid-stride loops need this size for a second iteration", path.display());
         std::fs::write(folder.path("script.txt"), text.replace("n = 30_000_000", "n = 60_000")).unwrap();
         let printed = succeed(&folder, &["eval", "--file", "script.txt"]);
         assert_eq!(printed.lines().count(), text.matches("\nprint(").count(), "{}", path.display());

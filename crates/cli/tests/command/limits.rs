@@ -1,4 +1,4 @@
-//! Full outputs, limits of memory and settings: exit codes, one message, no panic and no abort.
+//! Full disks and pipes, memory limits and extreme settings: exit codes, one message, no panic and no abort.
 
 use std::fs::File;
 use std::process::{Command, Output};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::{Folder, command, run};
 
-/// What a failed command printed to standard error, after a check of its exit code.
+/// Checks that a command failed with `code` and one message. Returns its standard error.
 fn fails(what: &str, output: &Output, code: i32) -> String {
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(code), "{what}: {stderr}");
@@ -14,12 +14,12 @@ fn fails(what: &str, output: &Output, code: i32) -> String {
     stderr
 }
 
-/// The command run by a shell that has set limits of the system's.
+/// Returns the command, run by a shell with resource limits.
 #[cfg(unix)]
 fn limited(folder: &Folder, limits: &str, arguments: &[&str]) -> Command {
-    let of_cuprum = command(folder.0.path());
+    let cuprum = command(folder.0.path());
     let mut shell = Command::new("sh");
-    shell.args(["-c", &format!("{limits}; exec \"$0\" \"$@\"")]).arg(of_cuprum.get_program()).args(arguments);
+    shell.args(["-c", &format!("{limits}; exec \"$0\" \"$@\"")]).arg(cuprum.get_program()).args(arguments);
     shell.current_dir(folder.0.path()).env("CUPRUM_DEVICE", "cpu").env("CUPRUM_NUM_THREADS", "2");
     shell
 }
@@ -69,7 +69,7 @@ fn a_full_standard_error_changes_nothing() {
     assert_eq!(output.status.code(), Some(2));
 }
 
-/// A file that may not grow stands for a full disk.
+/// Simulates a full disk by a limit on the file size.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_is_a_failure_and_leaves_no_file() {
@@ -85,7 +85,7 @@ fn a_full_disk_is_a_failure_and_leaves_no_file() {
     assert_eq!(std::fs::read(folder.path("a.npy")).unwrap(), before);
 }
 
-/// A machine without memory: every one of these took memory in a way that aborts.
+/// None of these expressions aborts on a failed allocation.
 #[test]
 #[cfg(target_os = "linux")]
 fn too_little_memory_is_an_error() {
@@ -109,10 +109,10 @@ fn too_little_memory_is_an_error() {
     }
 }
 
-/// One rule for all variables: what is empty or blank counts as not set, what is not UTF-8 is refused.
+/// An empty or blank variable counts as unset. A variable that is not UTF-8 is an error.
 #[test]
 #[cfg(unix)]
-fn empty_and_undecodable_settings_follow_one_rule() {
+fn empty_settings_are_unset_and_invalid_utf8_is_an_error() {
     use std::os::unix::ffi::OsStrExt;
     let folder = Folder::new();
     let variables: Vec<&str> = cuprum::core::settings::variables().iter().map(|s| s.variable).collect();
@@ -133,7 +133,7 @@ fn empty_and_undecodable_settings_follow_one_rule() {
 }
 
 #[test]
-fn a_number_of_seconds_is_above_zero() {
+fn the_time_limit_must_be_positive() {
     let folder = Folder::new();
     for bad in ["nan", "-1", "inf", "-inf", "0", "soon", ""] {
         let output = run(&folder, &["bench", "a + 1", "a=a.npy", &format!("--max-seconds={bad}")]);
@@ -143,7 +143,7 @@ fn a_number_of_seconds_is_above_zero() {
 }
 
 #[test]
-fn very_many_threads_are_no_more_than_the_maximum() {
+fn the_number_of_threads_is_capped() {
     let folder = Folder::new();
     let began = Instant::now();
     let mut command = command(folder.0.path());
@@ -153,7 +153,7 @@ fn very_many_threads_are_no_more_than_the_maximum() {
 }
 
 #[test]
-fn lists_nested_by_a_thousand_lines_are_printed() {
+fn deeply_nested_lists_are_printed() {
     let folder = Folder::new();
     let script = format!("x = 1\n{}x", "x = [x]\n".repeat(50_000));
     std::fs::write(folder.path("script.txt"), script).unwrap();

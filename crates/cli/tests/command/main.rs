@@ -1,17 +1,17 @@
-//! The real binary: what it prints, what it writes, and how it fails.
+//! Tests of the `cuprum` binary: output, files, failures and exit codes.
 #![allow(clippy::unwrap_used)]
 
 mod bad_input;
 mod eval;
+mod info_bench_tour;
 mod limits;
-mod others;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use cuprum::{DType, NdArray, io};
 
-/// A folder with the files that the tests read.
+/// A temporary folder with the input files of the tests.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -34,7 +34,7 @@ impl Folder {
         self.0.path().join(name)
     }
 
-    /// Names in the folder that were not there at the start.
+    /// Returns the names of files that the command created.
     fn new_files(&self) -> Vec<String> {
         let known = ["a.npy", "one.npz", "all.npz", "cut.npy", "text.npy", "data.csv", "latin.txt"];
         let names = std::fs::read_dir(self.0.path()).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned());
@@ -42,7 +42,7 @@ impl Folder {
     }
 }
 
-/// The command in a folder, with none of the caller's settings.
+/// Returns the command with `folder` as working directory and without inherited `CUPRUM_*` settings.
 fn command(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cuprum"));
     command.current_dir(folder).stdin(Stdio::null());
@@ -57,7 +57,7 @@ fn run(folder: &Folder, arguments: &[&str]) -> Output {
     command(folder.0.path()).args(arguments).output().unwrap()
 }
 
-/// Standard output of a run that must succeed.
+/// Runs the command, checks that it succeeds, and returns its standard output.
 fn succeed(folder: &Folder, arguments: &[&str]) -> String {
     let output = run(folder, arguments);
     let stderr = String::from_utf8_lossy(&output.stderr);

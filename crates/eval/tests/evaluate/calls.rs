@@ -1,9 +1,9 @@
-//! Functions, methods and attributes, against NumPy 2.4's results.
+//! Functions, methods and attributes. Expected values are results of NumPy 2.4.
 
 use crate::check;
 
 #[test]
-fn operators_are_the_functions() {
+fn operators_call_functions() {
     check(&[
         ("f + 1, 1 + f", "(array([ 2.,  5., 10.], dtype=float32), array([ 2.,  5., 10.], dtype=float32))"),
         ("f * 2.0", "array([ 2.,  8., 18.], dtype=float32)"),
@@ -19,7 +19,7 @@ fn operators_are_the_functions() {
 }
 
 #[test]
-fn functions_under_all_their_names() {
+fn functions_by_name_prefix_and_alias() {
     check(&[
         ("np.sqrt(f), sqrt(f)", "(array([1., 2., 3.], dtype=float32), array([1., 2., 3.], dtype=float32))"),
         ("cp.sum(a, axis=0), numpy.sum(a, 1)", "(array([12., 15., 18., 21.]), array([ 6., 22., 38.]))"),
@@ -61,7 +61,7 @@ fn functions_under_all_their_names() {
 }
 
 #[test]
-fn powers_by_numbers() {
+fn powers_with_scalar_exponents() {
     check(&[
         ("x = array([-inf, -0.0, 4]); x ** 0.5, power(x, 0.5)", "(array([nan, -0.,  2.]), array([nan, -0.,  2.]))"),
         ("x = array([-inf, -0.0, 4]); x ** [0.5, 0.5, 0.5]", "array([inf,  0.,  2.])"),
@@ -128,7 +128,7 @@ fn methods_and_attributes() {
 }
 
 #[test]
-fn making_arrays() {
+fn array_creation() {
     check(&[
         ("array([[1, 2], [3, 4]]), array([1, 2.5]), array(3)", "(array([[1, 2],\n       [3, 4]]), array([1. , 2.5]), array(3))"),
         (

@@ -1,8 +1,8 @@
-//! What is said about programs that cannot be worked out: kind, place, message, help.
+//! Evaluation errors: kind, column, message and help.
 
 use cuprum_eval::EvalErrorKind::{self, Array, Index, Name, Type, Value};
 
-/// (source, kind, column, message, help; the last two must be contained)
+/// (source, kind, column, part of the message, part of the help)
 type Row = (&'static str, EvalErrorKind, usize, &'static str, &'static str);
 
 #[rustfmt::skip]
@@ -23,7 +23,7 @@ const TABLE: &[Row] = &[
     ("a(1)", Type, 1, "'array' cannot be called", "to multiply"),
     ("sum = 3; sum(a)", Type, 10, "'int' cannot be called", "the function is `np.sum`"),
     ("pi(2)", Type, 1, "a constant cannot be called", ""),
-    ("print(a)", Name, 1, "nothing to print to", ""),
+    ("print(a)", Name, 1, "`print` has no output here", ""),
     ("a.sum(axis=2)", Array, 1, "axis 2 is out of bounds for an array of dimension 2", ""),
     ("1 + sum(a, axis=-3)", Array, 5, "axis -3 is out of bounds", ""),
     ("a + f", Array, 3, "(3, 4)", ""),
@@ -61,7 +61,7 @@ const TABLE: &[Row] = &[
     ("a[:, b]", Index, 2, "a mask of 3 elements does not fit an axis of 4", ""),
     ("f[a > 1]", Array, 2, "the shape of the array's first axes", ""),
     ("f[True]", Index, 3, "a single truth value cannot be an index", "a boolean mask"),
-    ("a[:1.5]", Index, 4, "ends and the step of a slice", ""),
+    ("a[:1.5]", Index, 4, "start, stop and step of a slice", ""),
     ("a[i, i]", Index, 2, "more than one index array", "take"),
     ("(1, 2)[2]", Index, 7, "index 2 is out of range", ""),
     ("(1, 2)[0, 1]", Index, 7, "one integer or slice", ""),
@@ -79,8 +79,8 @@ const TABLE: &[Row] = &[
     ("int(a)", Type, 1, "only a single number", "`.astype(int)`"),
     ("int(1j)", Type, 1, "complex", ""),
     ("int(nan)", Value, 1, "cannot be made an int", ""),
-    ("float('x')", Value, 1, "'x' is no number that float() can read", ""),
-    ("int('1.5')", Value, 1, "'1.5' is no number that int() can read", ""),
+    ("float('x')", Value, 1, "float() cannot parse 'x'", ""),
+    ("int('1.5')", Value, 1, "int() cannot parse '1.5'", ""),
     ("len(3)", Type, 1, "'int' has no length", ""),
     ("a.to_device('tpu')", Array, 1, "'tpu' is not a device", ""),
     ("zeros((10**12, 10**12))", Array, 1, "", ""),
@@ -88,7 +88,7 @@ const TABLE: &[Row] = &[
 ];
 
 #[test]
-fn table() {
+fn errors_have_kind_column_message_and_help() {
     let mut wrong = Vec::new();
     for (source, kind, column, message, help) in TABLE {
         match crate::value(source) {
@@ -109,13 +109,13 @@ fn table() {
 }
 
 #[test]
-fn lines_are_counted() {
+fn errors_have_line_numbers_and_causes() {
     let error = crate::value("x = 1\ny = a.sum(\n  axis=7)\n").unwrap_err();
     assert_eq!((error.position().line, error.position().column), (2, 5));
     assert!(std::error::Error::source(&error).is_some(), "the array library's own error is kept");
 }
 
-/// The deepest trees that the parser lets through are evaluated on a small stack.
+/// Evaluates the highest trees that the parser accepts on a small stack.
 #[test]
 fn deep_trees_do_not_overflow_the_stack() {
     let n = cuprum_eval::MAX_HEIGHT - 2;

@@ -1,6 +1,6 @@
-//! Indices, against NumPy 2.4's results on `a = arange(12.).reshape(3, 4)`, `i = [2, 0, -1]`.
+//! Indexing of `a = arange(12.).reshape(3, 4)` and `i = [2, 0, -1]`. Expected values are results of NumPy 2.4.
 
-use crate::{check, shown};
+use crate::{check, repr_of};
 
 #[test]
 fn views() {
@@ -22,7 +22,7 @@ fn views() {
 }
 
 #[test]
-fn arrays_of_indices() {
+fn integer_array_indices() {
     check(&[
         ("f[i]", "array([9., 1., 9.], dtype=float32)"),
         ("f[[0, 0]]", "array([1., 1.], dtype=float32)"),
@@ -31,7 +31,7 @@ fn arrays_of_indices() {
         ("a[..., [0]].shape, a[None, i].shape, a[:, i, None].shape", "((3, 1), (1, 3, 4), (3, 3, 1))"),
         ("a[array([[0, 1], [2, 0]])].shape", "(2, 2, 4)"),
     ]);
-    // An int and an array with a slice between them: the array's axes come first.
+    // NumPy's rule for an int and an index array separated by a slice: the array's axes come first.
     check(&[
         ("c = a[None]; c[0, :, [1, 2]].shape, c[0, [1, 2]].shape, c[:, 0, [1, 2]].shape", "((2, 3), (2, 4), (1, 2))"),
         ("c = a[None]; c[0, ..., [1, 2]].shape, c[[0], :, 1].shape", "((2, 3), (1, 3))"),
@@ -39,7 +39,7 @@ fn arrays_of_indices() {
 }
 
 #[test]
-fn unpacked() {
-    assert_eq!(shown("x, y, w = a; y"), "array([4., 5., 6., 7.])");
-    assert_eq!(shown("(m, n), k = a.shape, 2; m * n * k"), "24");
+fn unpacking_assignments() {
+    assert_eq!(repr_of("x, y, w = a; y"), "array([4., 5., 6., 7.])");
+    assert_eq!(repr_of("(m, n), k = a.shape, 2; m * n * k"), "24");
 }

@@ -1,22 +1,22 @@
-//! Evaluation, on the CPU backend.
+//! Tests of evaluation on the CPU backend.
 #![allow(clippy::unwrap_used)]
 
 use cuprum_backend_cpu as _;
 
 mod calls;
+mod declared_functions;
 mod errors;
-mod hostile;
 mod index;
-mod nested;
-mod python;
+mod nested_lists;
+mod python_values;
+mod random_programs;
 mod scripts;
-mod table;
 
 use cuprum_core::NdArray;
 use cuprum_core::ops::value::Value;
 use cuprum_eval::{EvalError, Session};
 
-/// Variables that the tests' expressions use.
+/// Returns a session with the variables that the tests use.
 fn session() -> Session {
     let mut session = Session::new();
     let values: Vec<f64> = (0..12).map(f64::from).collect();
@@ -32,19 +32,19 @@ fn value(source: &str) -> Result<Value, EvalError> {
     session().run(source).map(|value| value.unwrap_or(Value::None))
 }
 
-/// The value as Python's `repr` shows it.
-fn shown(source: &str) -> String {
+/// Returns Python's `repr` of the value of `source`.
+fn repr_of(source: &str) -> String {
     match value(source) {
         Ok(value) => cuprum_eval::repr(&value).unwrap_or_else(|e| panic!("{source}: {e}")),
         Err(e) => panic!("{}", e.render()),
     }
 }
 
-/// Rows of (source, repr of its value).
+/// Compares each row of (source, expected `repr`) and reports all differences.
 fn check(rows: &[(&str, &str)]) {
     let wrong: Vec<String> = rows
         .iter()
-        .map(|(source, want)| (source, want, shown(source)))
+        .map(|(source, want)| (source, want, repr_of(source)))
         .filter(|(_, want, got)| got != *want)
         .map(|(source, want, got)| format!("{source}\n  want {want}\n  got  {got}"))
         .collect();

@@ -1,8 +1,8 @@
-//! Statements: assignment, updates, and scripts as they are pasted.
+//! Statements: assignments, augmented assignments, and pasted scripts.
 
 use cuprum_core::NdArray;
 
-use crate::{check, session, shown};
+use crate::{check, repr_of, session};
 
 #[test]
 fn assignments() {
@@ -30,7 +30,7 @@ fn assigned_names_come_in_order() {
 }
 
 #[test]
-fn an_error_keeps_what_was_done() {
+fn an_error_keeps_earlier_assignments() {
     let mut session = session();
     assert!(session.run("x = 5; y = nope").is_err());
     assert_eq!(session.assigned(), ["x"]);
@@ -45,11 +45,11 @@ fn pasted_code() {
         z_cpu = cp.asnumpy(z_gpu)\n\
         arr = cp.array([1, 4, 9, 16, 25]); sqrt_arr = cp.sqrt(arr)\n\
         (z_cpu, sqrt_arr.get())";
-    assert_eq!(shown(source), "(array([ 7,  9, 11, 13, 15]), array([1., 2., 3., 4., 5.]))");
+    assert_eq!(repr_of(source), "(array([ 7,  9, 11, 13, 15]), array([1., 2., 3., 4., 5.]))");
 }
 
 #[test]
-fn one_call() {
+fn eval_returns_the_last_value_as_an_array() {
     let x = NdArray::from_slice(&[0.0f64, 1.0]).unwrap();
     let y = cuprum_eval::eval("exp(-x**2 / 2)", [("x", &x)]).unwrap();
     assert_eq!(y.to_vec::<f64>().unwrap(), [1.0, (-0.5f64).exp()]);

@@ -1,8 +1,8 @@
-//! Source text against the tree it must become, written as an s-expression.
+//! Syntax trees of expressions, compared as s-expressions.
 
 use cuprum_eval::{Span, ast, parse_expression};
 
-/// Parses each source and compares with its s-expression; reports all that differ at once.
+/// Compares the tree of each source with its s-expression and reports all differences.
 fn check(table: &[(&str, &str)]) {
     let mut wrong = String::new();
     for (source, expected) in table {
@@ -90,7 +90,7 @@ fn power_and_signs() {
 }
 
 #[test]
-fn precedence_of_every_pair_of_neighbours() {
+fn precedence_of_adjacent_levels() {
     check(&[
         ("a or b and c", "(or a (and b c))"),
         ("a and b or c", "(or (and a b) c)"),
@@ -111,7 +111,7 @@ fn precedence_of_every_pair_of_neighbours() {
 }
 
 #[test]
-fn grouping_from_the_left() {
+fn left_associative_operators() {
     check(&[
         ("a - b + c", "(+ (- a b) c)"),
         ("a - (b + c)", "(- a (+ b c))"),
@@ -218,7 +218,7 @@ fn indices() {
 }
 
 #[test]
-fn a_tuple_in_an_index_is_remembered() {
+fn indices_record_whether_they_are_tuples() {
     for (source, tuple) in [("a[i]", false), ("a[i,]", true), ("a[i, j]", true), ("a[()]", true), ("a[(i,)]", true)] {
         let expr = parse_expression(source).unwrap();
         let ast::ExprKind::Index { index, .. } = &expr.kind else { panic!("{source} is an index") };
@@ -227,7 +227,7 @@ fn a_tuple_in_an_index_is_remembered() {
 }
 
 #[test]
-fn spans_cover_what_was_written() {
+fn spans_cover_the_source_of_each_node() {
     let source = " f( (a + b) * -c , axis = 1 ) [ 0 ]";
     let expr = parse_expression(source).unwrap();
     assert_eq!(expr.span.text(source), "f( (a + b) * -c , axis = 1 ) [ 0 ]");
@@ -253,7 +253,7 @@ fn dotted_names() {
 }
 
 #[test]
-fn line_ends_around_an_expression_do_not_count() {
+fn line_ends_around_an_expression_are_ignored() {
     let expr = parse_expression("\n# a comment\n  a + \\\r\n b  # another\n\n").unwrap();
     assert_eq!(expr.to_string(), "(+ a b)");
     assert_eq!(expr.span, Span::new(15, 24));

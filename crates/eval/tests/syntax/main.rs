@@ -1,6 +1,6 @@
-//! The parser, from outside: what text becomes which tree, and what is said about text that is not in the language.
+//! Tests of the parser: syntax trees and syntax errors.
 
 mod errors;
 mod expressions;
-mod hostile;
+mod random_text;
 mod statements;

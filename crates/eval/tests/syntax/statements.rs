@@ -74,7 +74,7 @@ fn imports() {
 }
 
 #[test]
-fn free_names_are_what_must_be_given() {
+fn free_names_are_read_before_they_are_assigned() {
     let table: &[(&str, &[(&str, bool)])] = &[
         ("a + b * a", &[("a", false), ("b", false)]),
         ("x = a; x + y", &[("a", false), ("y", false)]),
@@ -94,13 +94,13 @@ fn free_names_are_what_must_be_given() {
 }
 
 #[test]
-fn assigned_names_are_what_a_script_makes() {
+fn assigned_names_are_unique_and_in_order() {
     let script = parse("a = b = 1; (c, [d, e[0]]) = a; a += 1; f[0][1] = 2; g").unwrap();
     assert_eq!(script.assigned_names(), ["a", "b", "c", "d", "e", "f"]);
 }
 
 #[test]
-fn a_statement_knows_its_place() {
+fn statements_have_spans() {
     let source = "a = 1;  b = (2 +\n 3)\n";
     let script = parse(source).unwrap();
     let texts: Vec<_> = script.statements.iter().map(|stmt| stmt.span.text(source)).collect();

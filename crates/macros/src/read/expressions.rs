@@ -1,4 +1,4 @@
-//! Expressions.
+//! Conversion of expressions.
 
 use proc_macro2::{Ident, Span};
 use quote::ToTokens;
@@ -21,7 +21,7 @@ impl Reader<'_> {
             syn::Expr::Path(path) => self.path(&path.path),
             syn::Expr::Unary(unary) => {
                 let mut inner = self.expr(&unary.expr)?;
-                // `-5` is one literal, so that the smallest integers can be written; `-0` is not, as it is -0.0 where a float is meant.
+                // `-5` becomes one literal, so that the smallest integers are in range. `-0` does not, since it is -0.0 as a float.
                 if let (UnOp::Neg(_), ExprKind::Int(digits), syn::Expr::Lit(_)) = (&unary.op, &mut inner.kind, &*unary.expr)
                     && digits != "0"
                 {
@@ -34,7 +34,7 @@ impl Reader<'_> {
                 self.operations += 1;
                 match unary.op {
                     UnOp::Neg(_) => {
-                        self.inference.ask(inner.of, Class::Number, span, "`-`");
+                        self.inference.require(inner.of, Class::Number, span, "`-`");
                         let of = inner.of;
                         made(ExprKind::Negative(Box::new(inner)), of)
                     }
@@ -43,7 +43,7 @@ impl Reader<'_> {
                         if self.inference.is_bool(of) {
                             return made(ExprKind::Not(Box::new(inner)), of);
                         }
-                        self.inference.ask(of, Class::Integer, span, "`!`");
+                        self.inference.require(of, Class::Integer, span, "`!`");
                         made(ExprKind::Not(Box::new(inner)), of)
                     }
                     _ => Err(Error::new(span, "references are not values of kernels")),
@@ -66,15 +66,15 @@ impl Reader<'_> {
             }
             syn::Expr::If(branches) => {
                 let Some((_, otherwise)) = &branches.else_branch else {
-                    return Err(Error::new(span, "an if that gives a value has an else"));
+                    return Err(Error::new(span, "an `if` with a value needs an `else`"));
                 };
                 let condition = self.condition(&branches.cond)?;
-                let (then, otherwise, of) = self.inside(|reader| reader.branches(&branches.then_branch, otherwise, span))?;
+                let (then, otherwise, of) = self.expression_scope(|reader| reader.branches(&branches.then_branch, otherwise, span))?;
                 self.operations += 1;
                 made(ExprKind::If(Box::new(condition), then, otherwise), of)
             }
             syn::Expr::Block(block) if block.label.is_none() => {
-                let read = self.inside(|reader| reader.block(&block.block))?;
+                let read = self.expression_scope(|reader| reader.block(&block.block))?;
                 let of = read.value.as_ref().map(|v| v.of).ok_or_else(|| Error::new(span, "a block without a value"))?;
                 made(ExprKind::Block(read), of)
             }
@@ -83,18 +83,17 @@ impl Reader<'_> {
             syn::Expr::Index(index) => {
                 let (whole, of) = self.array(&index.expr)?;
                 let at = self.expr(&index.index)?;
-                self.inference.ask(at.of, Class::Integer, at.span, "an index");
+                self.inference.require(at.of, Class::Integer, at.span, "an index");
                 self.operations += 1;
                 made(ExprKind::At(whole, Box::new(at)), of)
             }
-            other => Err(Error::new(
-                other.span(),
-                "kernels are written in let, if, for, arithmetic, comparisons, `as` and the methods of numbers",
-            )),
+            other => {
+                Err(Error::new(other.span(), "kernels support let, if, for, arithmetic, comparisons, `as` and the methods of numbers"))
+            }
         }
     }
 
-    /// A variable or a constant.
+    /// Converts a variable or constant.
     fn path(&mut self, path: &syn::Path) -> Result<Expr> {
         let span = path.span();
         if path.segments.iter().any(|s| !s.arguments.is_none()) {
@@ -104,7 +103,7 @@ impl Reader<'_> {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let constant = |name: &str| CONSTANTS.iter().find(|c| c.name == name);
         let constant = match names[..] {
-            // The name is too common.
+            // `E` needs its path, because the name is common.
             ["E"] => None,
             [name] => constant(name),
             ["f32" | "f64", name] => constant(name).filter(|c| c.digits.is_none()),
@@ -120,21 +119,21 @@ impl Reader<'_> {
             (Some(Err(unknown)), None) => Err(unknown),
             (None, None) => Err(Error::new(
                 span,
-                "constants of kernels are those of std::f64::consts, and f64::INFINITY and f64::NAN; others are arguments",
+                "constants of kernels are those of std::f64::consts, f64::INFINITY and f64::NAN; pass others as arguments",
             )),
         }
     }
 
-    /// Reads blocks of an expression: what stands outside is not changed there, nor a loop left.
-    fn inside<R>(&mut self, read: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
-        let before = (self.fixed, self.loops);
-        (self.fixed, self.loops) = (self.variables.len(), 0);
+    /// Converts blocks of an expression, which cannot assign to outer variables or leave an outer loop.
+    fn expression_scope<R>(&mut self, read: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        let before = (self.outer_variables, self.loops);
+        (self.outer_variables, self.loops) = (self.variables.len(), 0);
         let result = read(self);
-        (self.fixed, self.loops) = before;
+        (self.outer_variables, self.loops) = before;
         result
     }
 
-    /// Both sides of an `if` that gives a value.
+    /// Converts both branches of an `if` with a value.
     fn branches(&mut self, then: &syn::Block, otherwise: &syn::Expr, span: Span) -> Result<(Block, Block, Slot)> {
         let then = self.block(then)?;
         let otherwise = match otherwise {
@@ -142,14 +141,14 @@ impl Reader<'_> {
             nested => Block { statements: Vec::new(), value: Some(Box::new(self.expr(nested)?)) },
         };
         let (Some(a), Some(b)) = (&then.value, &otherwise.value) else {
-            return Err(Error::new(span, "both sides of an if that gives a value end with one"));
+            return Err(Error::new(span, "both branches of an `if` with a value end with one"));
         };
-        self.inference.same(a.of, b.of, b.span)?;
+        self.inference.unify(a.of, b.of, b.span)?;
         let of = a.of;
         Ok((then, otherwise, of))
     }
 
-    /// A parameter that is seen whole, and its elements' type.
+    /// Returns the index of a whole-array parameter, and its element type.
     fn array(&mut self, expr: &syn::Expr) -> Result<(usize, Slot)> {
         let wrong = || Error::new(expr.span(), "only parameters of type `&[T]` have elements and a length");
         let syn::Expr::Path(path) = expr else { return Err(wrong()) };
@@ -163,34 +162,34 @@ impl Reader<'_> {
         let bool_ = self.inference.of(Type::Prim(Prim::Bool));
         let of = match op {
             Binary::And | Binary::Or => {
-                self.inference.same(bool_, left.of, left.span)?;
-                self.inference.same(bool_, right.of, right.span)?;
+                self.inference.unify(bool_, left.of, left.span)?;
+                self.inference.unify(bool_, right.of, right.span)?;
                 bool_
             }
             Binary::Shl | Binary::Shr => {
-                self.inference.ask(left.of, Class::Integer, span, "a shift");
-                self.inference.same(left.of, right.of, right.span)?;
+                self.inference.require(left.of, Class::Integer, span, "a shift");
+                self.inference.unify(left.of, right.of, right.span)?;
                 left.of
             }
             _ => {
-                self.inference.same(left.of, right.of, right.span)?;
+                self.inference.unify(left.of, right.of, right.span)?;
                 match op {
                     Binary::BitAnd | Binary::BitOr | Binary::BitXor if self.inference.is_bool(left.of) => bool_,
                     Binary::BitAnd | Binary::BitOr | Binary::BitXor => {
-                        self.inference.ask(left.of, Class::Integer, span, "a bit operation");
+                        self.inference.require(left.of, Class::Integer, span, "a bit operation");
                         left.of
                     }
                     Binary::Eq | Binary::Ne if self.inference.is_bool(left.of) => bool_,
                     Binary::Eq | Binary::Ne | Binary::Lt | Binary::Le | Binary::Gt | Binary::Ge => {
-                        self.inference.ask(left.of, Class::Number, span, "a comparison");
+                        self.inference.require(left.of, Class::Number, span, "a comparison");
                         bool_
                     }
                     _ => {
                         if matches!(op, Binary::Div | Binary::Rem) {
                             self.cost = self.cost.max(Cost::Medium);
                         }
-                        self.inference.ask(left.of, Class::Number, span, "arithmetic");
-                        self.inference.settle(left.of);
+                        self.inference.require(left.of, Class::Number, span, "arithmetic");
+                        self.inference.fix_integer(left.of);
                         left.of
                     }
                 }
@@ -210,10 +209,10 @@ impl Reader<'_> {
                 (ExprKind::Float(format!("{}.0", int.base10_digits())), int.suffix())
             }
             Lit::Int(int) => {
-                int.base10_parse::<u64>().map_err(|_| Error::new(span, "a literal that no integer type holds"))?;
+                int.base10_parse::<u64>().map_err(|_| Error::new(span, "this literal is out of range for every integer type"))?;
                 (ExprKind::Int(int.base10_digits().into()), int.suffix())
             }
-            // `2.` has a digit after the point once a suffix follows.
+            // `2.` needs a digit after the point when a suffix is appended.
             Lit::Float(float) => (
                 ExprKind::Float(format!("{}{}", float.base10_digits(), if float.base10_digits().ends_with('.') { "0" } else { "" })),
                 float.suffix(),
@@ -246,42 +245,43 @@ impl Reader<'_> {
         }
         let Some(method) = METHODS.iter().find(|m| m.name == name) else {
             let known: Vec<&str> = METHODS.iter().map(|m| m.name).collect();
-            return Err(Error::new(call.method.span(), format!("no method of kernels; those are {} and powi", known.join(", "))));
+            return Err(Error::new(call.method.span(), format!("no method of kernels; the methods are {} and powi", known.join(", "))));
         };
         if call.args.len() + 1 != method.arity {
-            let message = format!("`{name}` takes {} more than its receiver, {} given", method.arity - 1, call.args.len());
+            let message = format!("`{name}` takes {} arguments after the receiver, {} given", method.arity - 1, call.args.len());
             return Err(Error::new(call.method.span(), message));
         }
         let mut args = vec![self.expr(&call.receiver)?];
         for arg in &call.args {
             let arg = self.expr(arg)?;
-            self.inference.same(args[0].of, arg.of, arg.span)?;
+            self.inference.unify(args[0].of, arg.of, arg.span)?;
             args.push(arg);
         }
         let class = if method.form == Form::Number { Class::Number } else { Class::Float };
-        self.inference.ask(args[0].of, class, call.method.span(), format!("`{name}`"));
+        self.inference.require(args[0].of, class, call.method.span(), format!("`{name}`"));
         self.cost = self.cost.max(method.cost);
         self.operations += 1;
         let of = if method.form == Form::Test { self.inference.of(Type::Prim(Prim::Bool)) } else { args[0].of };
         Ok(Expr { kind: ExprKind::Method(method, args), of, span })
     }
 
-    /// `x.powi(5)`: squares, and the product of those that the exponent's bits name, from the lowest on: the order of Rust's own.
+    /// Converts `x.powi(5)` to repeated squaring. It multiplies the squares from the lowest bit of the exponent up, the order of
+    /// Rust's `powi`.
     fn powi(&mut self, call: &syn::ExprMethodCall) -> Result<Expr> {
         let exponent = match call.args.first() {
             Some(syn::Expr::Lit(syn::ExprLit { lit: Lit::Int(n), .. })) if call.args.len() == 1 => n.base10_parse::<u32>().ok(),
             _ => None,
         };
         let Some(mut rest) = exponent.filter(|n| *n > 0) else {
-            return Err(Error::new(call.span(), "`powi` takes an exponent of 1 or more as a literal; else `powf`"));
+            return Err(Error::new(call.span(), "`powi` takes a literal exponent of 1 or more; use `powf` for others"));
         };
         let span = call.span();
         let mut square = self.expr(&call.receiver)?;
-        self.inference.ask(square.of, Class::Number, call.method.span(), "`powi`");
+        self.inference.require(square.of, Class::Number, call.method.span(), "`powi`");
         let (of, mut names, mut power) = (square.of, Block::default(), None);
-        // The highest square is used once and needs no name.
+        // The highest square is used once and needs no variable.
         while rest > 1 {
-            let name = self.named(square, &mut names);
+            let name = self.store(square, &mut names);
             let again = || Expr { kind: ExprKind::Variable(name), of, span };
             if rest & 1 == 1 {
                 power = Some(self.times(power, again())?);
@@ -305,8 +305,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A variable with a value, declared in a block of no source.
-    fn named(&mut self, value: Expr, block: &mut Block) -> usize {
+    /// Stores a value in a variable of a generated block.
+    fn store(&mut self, value: Expr, block: &mut Block) -> usize {
         if let ExprKind::Variable(variable) = value.kind {
             return variable;
         }
@@ -327,25 +327,25 @@ impl Reader<'_> {
             return self.index(call);
         }
         let Some(at) = self.earlier.iter().position(|f| f.name == *name) else {
-            let message = format!("`{name}` is no function of this block, or stands below; functions of numbers are methods: `x.exp()`");
+            let message = format!("`{name}` is not a function defined above in this block; functions of numbers are methods: `x.exp()`");
             return Err(Error::new(name.span(), message));
         };
         let earlier = self.earlier;
         let function = &earlier[at];
         if function.parameters.iter().any(|p| p.kind != Kind::Each) {
-            return Err(Error::new(span, "a function that sees arrays whole, or indices, is not called by others"));
+            return Err(Error::new(span, "a function with `&[T]` or `index` parameters cannot be called by other functions"));
         }
         if function.parameters.len() != call.args.len() {
             let message = format!("`{name}` takes {} arguments, {} given", function.parameters.len(), call.args.len());
             return Err(Error::new(span, message));
         }
-        // The generic type of the other function is one type of this one.
+        // The generic type of the callee is one type variable of this function.
         let generic = self.inference.unknown();
         let mut args = Vec::new();
         for (p, arg) in function.parameters.iter().zip(&call.args) {
             let arg = self.expr(arg)?;
             let of = if p.of == Type::Generic { generic } else { self.inference.of(p.of) };
-            self.inference.same(of, arg.of, arg.span)?;
+            self.inference.unify(of, arg.of, arg.span)?;
             args.push(arg);
         }
         if let Some(bound) = function.bound {
@@ -354,7 +354,7 @@ impl Reader<'_> {
                 Bound::Integer => Class::Integer,
                 Bound::Number => Class::Number,
             };
-            self.inference.ask(generic, class, span, format!("`{name}`"));
+            self.inference.require(generic, class, span, format!("`{name}`"));
         }
         self.cost = self.cost.max(function.cost);
         self.operations += 1;
@@ -363,7 +363,7 @@ impl Reader<'_> {
         Ok(Expr { kind: ExprKind::Call(at, args), of, span })
     }
 
-    /// `index(1)`: a parameter of its own, once for each axis.
+    /// Converts `index(1)` to an additional parameter, one for each axis.
     fn index(&mut self, call: &syn::ExprCall) -> Result<Expr> {
         let axis = match call.args.first() {
             Some(syn::Expr::Lit(syn::ExprLit { lit: Lit::Int(n), .. })) if call.args.len() == 1 => n.base10_parse::<usize>().ok(),
@@ -382,7 +382,7 @@ impl Reader<'_> {
     }
 }
 
-/// An operator of kernels; of an assignment such as `+=`, the one before `=`.
+/// Converts an operator. For an assignment such as `+=` it returns the operator before `=`.
 pub(super) fn operator(op: &BinOp) -> Result<Binary> {
     let text = op.to_token_stream().to_string();
     let plain = if assigns(op) { text.trim_end_matches('=') } else { &text };
@@ -390,7 +390,7 @@ pub(super) fn operator(op: &BinOp) -> Result<Binary> {
     known.map(|(_, op)| *op).ok_or_else(|| Error::new(op.span(), "not an operator of kernels"))
 }
 
-/// Whether an operator assigns, as `+=` does.
+/// Returns whether an operator assigns, as `+=` does.
 pub(super) fn assigns(op: &BinOp) -> bool {
     let text = op.to_token_stream().to_string();
     text.ends_with('=') && !OPERATORS.iter().any(|(sign, _)| *sign == text)

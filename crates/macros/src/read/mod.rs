@@ -1,6 +1,6 @@
-//! From Rust's syntax to [`Function`]s, types checked on the way. What a kernel cannot hold is an error where it stands.
+//! Conversion of Rust syntax to typed [`Function`]s. Unsupported syntax is a compile error at its source position.
 //!
-//! Here are functions and their signatures; what stands in them is read in `statements` and `expressions`.
+//! This module converts functions and signatures; `statements` and `expressions` convert their bodies.
 
 mod expressions;
 mod statements;
@@ -13,10 +13,10 @@ use syn::{AttrStyle, Error, FnArg, GenericParam, Item, ItemFn, Lit, Pat, Result,
 use crate::tree::{Cost, Function, Identity, Kind, Parameter, Statement, Variable};
 use crate::types::{Bound, Inference, Prim, Slot, Type};
 
-/// Arguments that the function in generated code may have (core's `MAX_ARITY`).
+/// Maximum number of arguments of the generated function, equal to core's `MAX_ARITY`.
 const MAX_ARITY: usize = 8;
 
-/// Reads the functions of a block. Errors of several functions are told together.
+/// Reads the functions of a block. Reports the errors of all functions.
 pub fn functions(file: syn::File) -> Result<Vec<Function>> {
     let mut functions: Vec<Function> = Vec::new();
     let mut error = file.attrs.first().map(misplaced);
@@ -41,19 +41,19 @@ struct Reader<'f> {
     generic: Option<Ident>,
     variables: Vec<Variable>,
     parameters: Vec<Parameter>,
-    /// Names in scope, innermost last.
+    /// Names in scope and their variables, innermost scope last.
     scope: Vec<(String, usize)>,
     earlier: &'f [Function],
     calls: Vec<usize>,
     cost: Cost,
     operations: usize,
     result: Slot,
-    /// Literals, for a look at their ranges when all types are known.
+    /// Literals, whose ranges are checked once all types are known.
     literals: Vec<(Slot, String, Span)>,
-    /// Loops around.
+    /// Number of enclosing loops.
     loops: usize,
-    /// Variables that were there where the expression began in whose blocks we are: those may not be assigned to.
-    fixed: usize,
+    /// Number of variables declared outside the current expression. Blocks of an expression cannot assign to them.
+    outer_variables: usize,
 }
 
 impl Reader<'_> {
@@ -72,10 +72,13 @@ impl Reader<'_> {
             }
         }
         if sig.ident == "index" {
-            return Err(Error::new(sig.ident.span(), "`index` is the element's own index"));
+            return Err(Error::new(sig.ident.span(), "`index` is reserved for the index of the element"));
         }
         if let Some(attr) = item.attrs.iter().find(|a| a.path().is_ident("cfg") || a.path().is_ident("cfg_attr")) {
-            return Err(Error::new(attr.span(), "put the function in a block of its own, and this around it"));
+            return Err(Error::new(
+                attr.span(),
+                "`cfg` is not supported here: put the function into a separate `kernel!` block with this attribute",
+            ));
         }
         if let Some(inner) = item.attrs.iter().find(|a| matches!(a.style, AttrStyle::Inner(_))) {
             return Err(misplaced(inner));
@@ -100,7 +103,7 @@ impl Reader<'_> {
             result: 0,
             literals: Vec::new(),
             loops: 0,
-            fixed: 0,
+            outer_variables: 0,
         };
         for input in &sig.inputs {
             reader.parameter(input)?;
@@ -113,7 +116,7 @@ impl Reader<'_> {
         let body = reader.block(&item.block)?;
         let ends_in_return = matches!(body.statements.last(), Some(Statement::Return(_)));
         match &body.value {
-            Some(value) => reader.inference.same(reader.result, value.of, value.span)?,
+            Some(value) => reader.inference.unify(reader.result, value.of, value.span)?,
             None if ends_in_return => {}
             None => {
                 return Err(Error::new(
@@ -123,22 +126,25 @@ impl Reader<'_> {
             }
         }
         reader.inference.check()?;
-        reader.ranges()?;
+        reader.check_literals()?;
         let arity: usize = reader.parameters.iter().map(|p| p.kind.arguments()).sum();
         if arity > MAX_ARITY {
-            let message = format!("{arity} arguments, at most {MAX_ARITY} (an array that is seen whole counts twice, index(..) once)");
+            let message = format!("{arity} arguments, at most {MAX_ARITY} (a `&[T]` parameter counts twice, index(..) once)");
             return Err(Error::new(sig.ident.span(), message));
         }
         if arity == 0 {
-            return Err(Error::new(sig.ident.span(), "a kernel has parameters; a constant is written where it is used"));
+            return Err(Error::new(sig.ident.span(), "a kernel has at least one parameter"));
         }
         if let Some(generic) = reader.generic.as_ref().filter(|_| reader.parameters.iter().all(|p| p.of != Type::Generic)) {
-            return Err(Error::new(generic.span(), format!("no parameter has the type `{generic}`, so no call says what it is")));
+            return Err(Error::new(generic.span(), format!("no parameter has the type `{generic}`, so it cannot be inferred")));
         }
         if identity.is_some() {
             let takes_two = matches!(&reader.parameters[..], [a, b] if a.kind == Kind::Each && b.kind == Kind::Each);
             if !takes_two || reader.parameters.iter().any(|p| p.of != result) {
-                return Err(Error::new(sig.ident.span(), "a reduction makes one of two of a type: `fn name<T: Number>(a: T, b: T) -> T`"));
+                return Err(Error::new(
+                    sig.ident.span(),
+                    "a reduction combines two values of one type: `fn name<T: Number>(a: T, b: T) -> T`",
+                ));
             }
         }
         if reader.operations > 16 {
@@ -161,16 +167,16 @@ impl Reader<'_> {
         })
     }
 
-    /// Whether each literal is a number of every type that it may have.
-    fn ranges(&self) -> Result<()> {
+    /// Checks that each literal is in the range of every type that it can have.
+    fn check_literals(&self) -> Result<()> {
         for (slot, digits, span) in &self.literals {
             let types: Vec<Prim> = match (self.inference.resolve(*slot), self.inference.bound) {
                 (Type::Prim(prim), _) => vec![prim],
                 (Type::Generic, bound) => bound.into_iter().flat_map(Bound::types).collect(),
             };
             if let Some(prim) = types.iter().find(|prim| !prim.holds(digits)) {
-                let generic = if types.len() > 1 { ", which the generic type may be; `as` makes it one" } else { "" };
-                return Err(Error::new(*span, format!("{digits} is no `{}`{generic}", prim.name())));
+                let generic = if types.len() > 1 { ", which is one of the generic types; convert it with `as`" } else { "" };
+                return Err(Error::new(*span, format!("{digits} is out of range for `{}`{generic}", prim.name())));
             }
         }
         Ok(())
@@ -187,7 +193,7 @@ impl Reader<'_> {
                 syn::Type::Slice(slice) if reference.mutability.is_none() => (self.of(&slice.elem)?, Kind::Whole),
                 syn::Type::Slice(slice) => return Err(Error::new(slice.span(), "an array's elements cannot be changed: `&[T]`")),
                 other => {
-                    return Err(Error::new(other.span(), "an element is taken by value, `x: T`; an array that is seen whole is `&[T]`"));
+                    return Err(Error::new(other.span(), "an element is taken by value, `x: T`, and a whole array as `&[T]`"));
                 }
             },
             other => (self.of(other)?, Kind::Each),
@@ -198,12 +204,12 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A type as it is written.
+    /// Converts a type.
     fn of(&self, written: &syn::Type) -> Result<Type> {
         let unknown = || {
             Error::new(
                 written.span(),
-                "types of kernels are the generic one, bool, i8 to i64, u8 to u64, f32, f64, and of arrays seen whole `&[T]`; indices are i64",
+                "types of kernels are the generic one, bool, i8 to i64, u8 to u64, f32, f64, and `&[T]` for whole arrays; indices are i64",
             )
         };
         let syn::Type::Path(path) = ungrouped(written) else { return Err(unknown()) };
@@ -232,7 +238,7 @@ impl Reader<'_> {
     }
 }
 
-/// Where the first attribute in a function stands: `#` is a part of nothing else there.
+/// Returns the span of the first attribute within a function. `#` occurs in no other syntax.
 fn attribute(tokens: TokenStream) -> Option<Span> {
     tokens.into_iter().find_map(|token| match token {
         TokenTree::Punct(punct) if punct.as_char() == '#' => Some(punct.span()),
@@ -242,10 +248,10 @@ fn attribute(tokens: TokenStream) -> Option<Span> {
 }
 
 fn misplaced(attribute: &impl Spanned) -> Error {
-    Error::new(attribute.span(), "attributes and their like (`///`) stand before functions only")
+    Error::new(attribute.span(), "attributes and doc comments are allowed before functions only")
 }
 
-/// A type without what a macro of the user's, or parentheses, put around it.
+/// Removes parentheses and the invisible groups that a user's macro adds around a type.
 fn ungrouped(of: &syn::Type) -> &syn::Type {
     match of {
         syn::Type::Group(group) => ungrouped(&group.elem),
@@ -254,7 +260,7 @@ fn ungrouped(of: &syn::Type) -> &syn::Type {
     }
 }
 
-/// Takes `#[reduction(identity = 0)]` out of a function's attributes.
+/// Removes `#[reduction(identity = 0)]` from the attributes and returns the identity.
 fn identity(attrs: &mut Vec<syn::Attribute>) -> Result<Option<Identity>> {
     let Some(at) = attrs.iter().position(|a| a.path().is_ident("reduction")) else { return Ok(None) };
     let attr = attrs.remove(at);
@@ -286,13 +292,13 @@ fn identity(attrs: &mut Vec<syn::Attribute>) -> Result<Option<Identity>> {
 
 fn generics(generics: &syn::Generics) -> Result<(Option<Ident>, Option<Bound>)> {
     if let Some(clause) = &generics.where_clause {
-        return Err(Error::new(clause.span(), "bounds stand where the type does: `<T: Float>`"));
+        return Err(Error::new(clause.span(), "write the bound at the type: `<T: Float>`"));
     }
     let mut params = generics.params.iter();
     let Some(param) = params.next() else { return Ok((None, None)) };
     let wrong = || Error::new(param.span(), "a kernel has one generic type, `T: Float`, `T: Integer` or `T: Number`");
     if let Some(second) = params.next() {
-        return Err(Error::new(second.span(), "a kernel has one generic type; other parameters have types of their own, such as f64"));
+        return Err(Error::new(second.span(), "a kernel has one generic type; other parameters have concrete types, such as f64"));
     }
     let GenericParam::Type(of) = param else { return Err(wrong()) };
     match of.bounds.first() {

@@ -1,15 +1,15 @@
-//! Lists that are nested deeply or hold themselves many times over: bounded memory, and no recursion.
+//! Deeply nested lists and lists with shared items: bounded memory and no recursion.
 
 use cuprum_core::ops::value::Value;
 use cuprum_eval::{Session, repr};
 
-/// Runs `f` on a stack on which a recursion of some thousand levels would not fit.
+/// Runs `f` on a stack that overflows at a few thousand recursive calls.
 fn on_small_stack(f: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().stack_size(1 << 20).spawn(f).unwrap().join().unwrap();
 }
 
-/// Runs one statement many times.
-fn repeated(session: &mut Session, first: &str, statement: &str, times: usize) {
+/// Runs the statement `first`, then `statement` `times` times.
+fn repeat(session: &mut Session, first: &str, statement: &str, times: usize) {
     session.run(first).unwrap();
     for _ in 0..times {
         session.run(statement).unwrap();
@@ -17,23 +17,23 @@ fn repeated(session: &mut Session, first: &str, statement: &str, times: usize) {
 }
 
 #[test]
-fn a_list_of_itself_is_shared_and_counted() {
+fn shared_items_count_towards_the_limit() {
     let mut session = Session::new();
-    repeated(&mut session, "x = [1]", "x = [x, x]", 24);
+    repeat(&mut session, "x = [1]", "x = [x, x]", 24);
     let error = session.run("x = [x, x]").unwrap_err();
     assert!(error.to_string().contains("33554432 values") && error.to_string().contains("at most 16777216"), "{error}");
-    // Nothing was assigned, and what is there is used as any list.
+    // The failed assignment leaves `x` unchanged and usable.
     assert_eq!(repr(&session.run("(len(x), x == x, len(x[0] + x[1]))").unwrap().unwrap()).unwrap(), "(2, True, 4)");
     assert!(session.run("(x,) * 60000").unwrap_err().to_string().contains("too long"));
-    repeated(&mut session, "y = ([1, 2],)", "y = (y, y)", 10);
+    repeat(&mut session, "y = ([1, 2],)", "y = (y, y)", 10);
     assert_eq!(repr(&session.run("array(y).sum()").unwrap().unwrap()).unwrap(), "array(3072)");
 }
 
 #[test]
-fn deep_nesting_needs_no_stack() {
+fn deep_nesting_does_not_overflow_the_stack() {
     on_small_stack(|| {
         let mut session = Session::new();
-        repeated(&mut session, "x = 1", "x = [x]", 20_000);
+        repeat(&mut session, "x = 1", "x = [x]", 20_000);
         session.run("y = x; z = (x, x)").unwrap();
         let text = repr(session.get("x").unwrap()).unwrap();
         assert_eq!((text.len(), text.matches('[').count()), (40_001, 20_000));
@@ -53,7 +53,7 @@ fn arrays_of_many_axes_become_lists() {
         let mut session = Session::new();
         let list = |value: Option<Value>| repr(&value.unwrap()).unwrap();
         assert_eq!(list(session.run("zeros((1,) * 60).tolist()").unwrap()), format!("{}0.0{}", "[".repeat(60), "]".repeat(60)));
-        // Where arrays may have so many axes, so may lists.
+        // The number of nested lists is limited only by the number of axes.
         if let Ok(value) = session.run("zeros((1,) * 60000).tolist()") {
             assert_eq!(list(value).len(), 120_003);
         }

@@ -1,9 +1,9 @@
-//! Calls made again, among others that differ from them in one thing: backends find the kernels of calls that a thread has made before by a
-//! shorter way, and must not take one for another. On every device here, under several orders of accelerators, against the host.
+//! Launch caches: repeated calls among similar ones. Backends cache the launches of each thread, and must not confuse calls that
+//! differ in one property. Runs on every device under several orders of accelerators, and compares with the CPU.
 
 use cuprum::{DType, Device, Graph, NdArray, Result, Stream, axis, explain, s, with_accelerators, with_device, with_fusion};
 
-/// Small integers, so that sums are exact in every order.
+/// Returns small integers, whose sums are exact in every order.
 fn numbers(shape: &[usize], dtype: DType, seed: usize) -> Result<NdArray> {
     let size: usize = shape.iter().product();
     let values = (0..size).map(|i| ((i * 7 + i / 11 + seed) % 13) as f64 - 6.0).collect::<Vec<f64>>();
@@ -12,7 +12,7 @@ fn numbers(shape: &[usize], dtype: DType, seed: usize) -> Result<NdArray> {
 
 type Run = Box<dyn Fn() -> Result<NdArray>>;
 
-/// Reductions and maps of what is read in many ways, by name.
+/// Returns named reductions and maps of arrays with many layouts.
 fn calls() -> Result<Vec<(String, Run)>> {
     let mut list = Vec::new();
     let mut add = |name: String, call: Run| list.push((name, call));
@@ -21,7 +21,7 @@ fn calls() -> Result<Vec<(String, Run)>> {
         let (square, other) = (numbers(&[64, 96], dtype, 2)?, numbers(&[64, 96], dtype, 3)?);
         let row = numbers(&[96], dtype, 4)?;
         let views: Vec<(&str, NdArray)> = vec![
-            ("all", line.clone()),
+            ("contiguous", line.clone()),
             ("short", line.index(s![..1000])?),
             ("shorter", line.index(s![..100])?),
             ("unaligned", line.index(s![1..1001])?),
@@ -80,7 +80,7 @@ fn check(name: &str, got: Result<Vec<f64>>, want: &[f64], how: &str) {
 }
 
 #[test]
-fn each_call_among_others_has_its_own_value() -> Result<()> {
+fn repeated_calls_among_similar_ones_have_the_right_values() -> Result<()> {
     let wanted: Vec<Vec<f64>> = with_device(Device::CPU, || calls()?.iter().map(|(_, call)| values(call)).collect::<Result<_>>())?;
     for device in Device::all() {
         let on_device = || -> Result<()> {
@@ -92,7 +92,7 @@ fn each_call_among_others_has_its_own_value() -> Result<()> {
             };
             for order in ["", "cub", "cutensor,cub"] {
                 with_accelerators(order, || {
-                    // Twice in order, then in another.
+                    // Twice in the same sequence, then in another one.
                     go_round(&format!("order '{order}'"), 1);
                     go_round(&format!("order '{order}', again"), 1);
                     go_round(&format!("order '{order}', in fives"), 5);

@@ -1,23 +1,27 @@
-//! Options that several commands share: where to run.
+//! The options `--device` and `--accelerators`, which several commands share.
 
 use cuprum::core::settings;
 use cuprum::{Device, set_accelerators};
 
 use crate::failure::Failure;
 
-/// Which device, and which accelerators in which order.
+/// The device, and the accelerators in their order.
 #[derive(clap::Args, Debug)]
-pub struct Place {
+pub struct Target {
     /// auto, cpu, cuda or cuda:N [default: CUPRUM_DEVICE, else auto]
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
-    /// Accelerators to ask, in order, such as cub,cutensor; '' for the device's own kernels only; auto to measure
+    /// Accelerators in order, such as cub,cutensor; '' for the base accelerator only; auto to choose by measurement
     #[arg(long, value_name = "LIST")]
     accelerators: Option<String>,
 }
 
-impl Place {
-    /// Checks the environment's settings, and makes these the process' own.
+impl Target {
+    /// Checks the settings of the environment, and applies these options to the process.
+    ///
+    /// # Errors
+    ///
+    /// Returns a failure for an invalid setting, an unknown accelerator, or a device that does not exist.
     pub fn apply(&self) -> Result<(), Failure> {
         settings::check()?;
         if let Some(order) = &self.accelerators {
@@ -30,7 +34,7 @@ impl Place {
     }
 }
 
-/// The message under the option's name instead of the variable's.
+/// Names the option in the message instead of the environment variable.
 fn option(name: &str, e: cuprum::Error) -> Failure {
     match e {
         cuprum::Error::Setting { message, .. } | cuprum::Error::Device { message, .. } => Failure::input(format!("{name}: {message}")),

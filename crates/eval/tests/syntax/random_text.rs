@@ -1,10 +1,9 @@
-//! No text, however made, may panic, overflow the stack, or give an error that points outside the text.
+//! Random and extreme source text: the parser does not panic or overflow the stack, and errors have spans within the source.
 
 use cuprum_eval::ast::{Expr, Script, StmtKind};
 use cuprum_eval::{MAX_HEIGHT, MAX_NESTING, ParseError, parse, parse_expression};
 
-/// The stack that parsing, printing and dropping must do with: half of what Rust gives a thread, and all
-/// that Windows gives to `main`.
+/// Stack size for parsing, printing and dropping: half of Rust's default for threads, and the default of `main` on Windows.
 const STACK: usize = 1024 * 1024;
 
 fn on_small_stack(test: impl FnOnce() + Send + 'static) {
@@ -37,7 +36,7 @@ fn check(source: &str) -> Result<Script, ParseError> {
     result
 }
 
-/// Every node lies within the text, and within the node above it.
+/// Checks that the span of every node is within the source and within its parent's span.
 fn check_spans(expr: &Expr, source: &str) {
     assert!(source.get(expr.span.start..expr.span.end).is_some_and(|text| !text.is_empty()), "{expr} in {source:?}");
     expr.kind.for_each_child(&mut |child| {
@@ -81,13 +80,13 @@ fn nesting_is_limited() {
 }
 
 #[test]
-fn ordinary_nesting_is_not() {
+fn nesting_below_the_limit_is_accepted() {
     let source = "(".repeat(MAX_NESTING - 1) + "x" + &")".repeat(MAX_NESTING - 1);
     assert_eq!(parse_expression(&source).unwrap().to_string(), "x");
 }
 
 #[test]
-fn chains_are_limited_where_they_make_trees_high() {
+fn tree_height_is_limited() {
     on_small_stack(|| {
         for step in [" + a", "*a", ".T", "[0]", "()", " - (a)"] {
             let most = parse_expression(&("a".to_owned() + &step.repeat(MAX_HEIGHT - 1))).unwrap();
@@ -99,7 +98,7 @@ fn chains_are_limited_where_they_make_trees_high() {
         for step in [" and a", " < a", ", a", "; a", "\na", " or a"] {
             assert!(check(&("a".to_owned() + &step.repeat(20_000))).is_ok(), "{step:?}");
         }
-        // Chains inside brackets inside chains add up.
+        // The heights of nested chains add up.
         let mut source = "a".to_owned();
         for _ in 0..50 {
             source = format!("({source}{})", " + a".repeat(100));
@@ -109,7 +108,7 @@ fn chains_are_limited_where_they_make_trees_high() {
 }
 
 #[test]
-fn long_lines_are_cut_around_the_fault() {
+fn long_lines_are_truncated_around_the_error() {
     for (before, after) in [(0, 5000), (5000, 0), (5000, 5000), (90, 20), (20, 90)] {
         let source = format!("{}$ b{}", "abc,".repeat(before / 4), " + c".repeat(after / 4));
         let error = check(&source).unwrap_err();
@@ -144,7 +143,7 @@ const PIECES: [&str; 46] = [
     "lambda ", "<",
 ];
 
-/// A small generator (xorshift64*), so that a failure can be had again.
+/// A random number generator (xorshift64*) with a fixed seed, so that failures are reproducible.
 struct Random(u64);
 
 impl Random {
@@ -194,7 +193,7 @@ fn mutated_text_never_panics() {
             parsed += usize::from(check(&source).is_ok());
             let _ = parse_expression(&source);
         }
-        // The mutations are mild enough to reach beyond the lexer.
+        // Enough mutated sources are valid that the parser is tested too.
         assert!(parsed > 1000, "{parsed}");
     });
 }
@@ -210,7 +209,7 @@ fn random_pieces_never_panic() {
 }
 
 #[test]
-fn spans_that_do_not_fit_the_text_are_drawn_all_the_same() {
+fn spans_outside_the_source_are_rendered() {
     use cuprum_eval::{EvalError, EvalErrorKind, Span};
     let source = "é = 日\r\n本";
     for start in 0..source.len() + 3 {

@@ -1,9 +1,9 @@
-//! Operations of this crate by `cuprum::kernel!`: one source, fused with others, reduced, called by name.
+//! `cuprum::kernel!`: results compared with Rust, fusion, reductions, calls by name, and CUDA compilation.
 
 use cuprum::core::body;
 use cuprum::{DType, Device, NdArray, Op, Program, Result, StepKind, axis, explain, with_device};
 
-/// Gives functions to `kernel!`, and to Rust as `rust::NAME::of`, where a generic type is the one after `=`.
+/// Emits functions twice: in `kernel!`, and as Rust functions `rust::NAME::of` with the generic type given after `=`.
 macro_rules! kernels_and_rust {
     ($(
         $(#[$doc:meta])*
@@ -13,7 +13,7 @@ macro_rules! kernels_and_rust {
             $(#[$doc])*
             pub fn $name $(<$T: $bound>)? ($($parameter: $type),*) -> $result { $($body)* }
         )* }
-        #[allow(clippy::assign_op_pattern, clippy::manual_clamp)] // as the kernels are to be tested
+        #[allow(clippy::assign_op_pattern, clippy::manual_clamp)] // these forms are under test
         mod rust { $(
             pub mod $name {
                 $(type $T = $of;)?
@@ -24,7 +24,7 @@ macro_rules! kernels_and_rust {
 }
 
 kernels_and_rust! {
-    /// Steps until a point leaves the circle.
+    /// Number of steps until a point leaves the circle.
     pub fn escape<T: Float = f32>(re: T, im: T, limit: i32) -> i32 {
         let mut x = re;
         let mut y = im;
@@ -42,7 +42,7 @@ kernels_and_rust! {
         steps
     }
 
-    /// Loops within loops, returns, conversions.
+    /// Nested loops, returns and conversions.
     pub fn everything(x: f64, n: i64) -> f64 {
         let mut sum = 0.0;
         for i in 0..n {
@@ -59,7 +59,7 @@ kernels_and_rust! {
         sum
     }
 
-    /// All that a loop over many points at once has to get right.
+    /// Breaks, continues and masked assignments of a loop over several elements in lockstep.
     pub fn lanes(x: f64, n: i64, skip: i64) -> f64 {
         let mut sum = x;
         let mut steps = 0i64;
@@ -108,7 +108,7 @@ cuprum::kernel! {
         x * x
     }
 
-    /// Which centre is nearest to a point of the plane.
+    /// Index of the centre that is nearest to a point of the plane.
     pub fn nearest<T: Float>(x: T, y: T, centres: &[T]) -> i32 {
         let mut best = 0;
         let mut distance = INFINITY;
@@ -122,7 +122,7 @@ cuprum::kernel! {
         best
     }
 
-    /// Whether an element stands above the diagonal.
+    /// The element if it is above the diagonal, else 0.
     pub fn above<T: Number>(x: T) -> T {
         if index(1) > index(0) { x } else { 0 }
     }
@@ -133,13 +133,13 @@ cuprum::kernel! {
         a.max(b)
     }
 
-    /// Sum that begins with what small integers do not hold.
+    /// Sum with an identity that is out of range for 8-bit integers.
     #[reduction(identity = 300)]
     pub fn from_300<T: Number>(a: T, b: T) -> T {
         a + b
     }
 
-    /// Integers wrap, and division by zero gives zero: every operation, each weighed.
+    /// Hash of the results of every integer operation. Integers wrap, and division by zero gives zero.
     pub fn integers<T: Integer>(a: T, b: T) -> T {
         let mut h = a + b;
         h = h * 31 + (a - b);
@@ -159,7 +159,7 @@ cuprum::kernel! {
         if a < b || a == 3 && !(b >= a) { h } else { h + 1 }
     }
 
-    /// An integer as each of the other types.
+    /// Hash of an integer converted to each of the other types.
     pub fn integer_as<T: Integer>(a: T) -> i64 {
         let mut h = a as i8 as i64;
         h = h * 31 + (a as i16 as i64);
@@ -174,7 +174,7 @@ cuprum::kernel! {
         h * 31 + (a as bool as i64)
     }
 
-    /// A float as each of the other types.
+    /// Hash of a float converted to each of the other types.
     pub fn float_as<T: Float>(x: T) -> i64 {
         let mut h = x as i8 as i64;
         h = h * 31 + (x as i16 as i64);
@@ -189,7 +189,7 @@ cuprum::kernel! {
         h * 31 + (x as bool as i64)
     }
 
-    /// What is rounded once, or not at all.
+    /// Operations that are exact or correctly rounded.
     pub fn exact<T: Float>(x: T, y: T) -> T {
         let powers = x.powi(13) + y.powi(3) / x.powi(2);
         let parts = (x % y).copysign(-0) + x.floor() * y.ceil() + x.trunc() - y.round_ties_even();
@@ -201,12 +201,12 @@ cuprum::kernel! {
         all[at]
     }
 
-    /// Zeros: a float has two, an integer one.
+    /// Signed zeros of floats, and the zero of an integer.
     pub fn signs(x: f64, n: i32) -> f64 {
         x.copysign(-0) + (n * -0) as f64 + 1.0.copysign(-0.0)
     }
 
-    /// Sine of anything.
+    /// Sine, including large arguments.
     pub fn own_sine<T: Float>(x: T) -> T {
         x.sin()
     }
@@ -235,7 +235,7 @@ fn loops_with_breaks() {
 }
 
 #[test]
-fn fused_with_what_stands_around() {
+fn kernels_fuse_with_adjacent_operations() {
     let a = on_cpu(|| NdArray::arange_as(0, 3000, 1, DType::F64));
     let flags = a.greater(10).unwrap();
     let (sum, calls) = explain(|| twice_or_half(&a + 1, &flags).unwrap().multiply(3).unwrap().sum(()).unwrap().item().unwrap());
@@ -250,7 +250,7 @@ fn fused_with_what_stands_around() {
 }
 
 #[test]
-fn arrays_that_are_seen_whole() {
+fn whole_array_parameters() {
     let (x, centres) =
         on_cpu(|| Ok((NdArray::linspace(0.0, 9.0, 1000)?, NdArray::from_slice(&[9.0, 0.0, 1.0, 0.0, 5.0, 0.5])?.reshape([3, 2])?)));
     let found = nearest(&x, 0.0, &centres).unwrap();
@@ -267,25 +267,25 @@ fn arrays_that_are_seen_whole() {
         })
         .collect::<Vec<f64>>();
     let wrong = values(&found).iter().zip(&expected).filter(|(a, b)| a != b).count();
-    assert!(wrong <= 8, "{wrong} beside the borders");
-    // Whole arrays that lie otherwise, or not at the beginning of their memory.
+    assert!(wrong <= 8, "{wrong} differences near the borders");
+    // Whole arrays that are transposed or have an offset.
     let turned = on_cpu(|| NdArray::from_slice(&[9.0, 1.0, 5.0, 0.0, 0.0, 0.5])?.reshape([2, 3])).t().unwrap();
     assert_eq!(values(&nearest(&x, 0.0, &turned).unwrap()), values(&found));
     let later = nearest(&x, 0.0, centres.index(cuprum::s![1..]).unwrap()).unwrap();
     assert_eq!(values(&later), values(&found).iter().zip(values(&x)).map(|(_, x)| if x < 3.03125 { 0.0 } else { 1.0 }).collect::<Vec<_>>());
-    // The same array as a whole and element by element, and as the condition of a selection.
+    // One array as both a whole-array and an elementwise argument, and a kernel as the condition of a selection.
     let own = nearest(&x, 0.0, &x).unwrap();
     assert_eq!(own.shape(), x.shape());
     let chosen = x.extract(&nearest(&x, 0.0, &centres).unwrap().equal(2).unwrap()).unwrap();
     assert_eq!(chosen.size(), values(&found).iter().filter(|&&v| v == 2.0).count());
-    // A prologue: the reduction goes through it without a pass of its own.
+    // As a fused input of a reduction.
     let (count, calls) = explain(|| nearest(&x, 0.0, &centres).unwrap().equal(2).unwrap().count_nonzero(()).unwrap().item().unwrap());
     assert_eq!(calls.len(), 1);
     assert_eq!(count.as_f64() as usize, values(&found).iter().filter(|&&v| v == 2.0).count());
 }
 
 #[test]
-fn own_indices() {
+fn indices_of_the_element() {
     let a = on_cpu(|| NdArray::ones([4, 5], DType::I16));
     assert_eq!(above(&a).unwrap().sum(axis(1)).unwrap().to_vec::<i64>().unwrap(), [4, 3, 2, 1]);
     let error = above(on_cpu(|| NdArray::ones(4, DType::I16))).unwrap_err().to_string();
@@ -302,13 +302,13 @@ fn reductions() {
     assert_eq!(values(&largest(a.abs().unwrap(), 0).unwrap())[..2], [50_000.0, 49_999.0]);
     let none = on_cpu(|| NdArray::zeros([0, 2], DType::I32));
     assert_eq!(values(&largest(&none, 0).unwrap()), [f64::from(i32::MIN); 2]);
-    assert_eq!(values(&largest(on_cpu(|| NdArray::from_slice(&[-3.0])), ()).unwrap()), [-3.0], "of one element");
+    assert_eq!(values(&largest(on_cpu(|| NdArray::from_slice(&[-3.0])), ()).unwrap()), [-3.0], "one element");
     let why = from_300(on_cpu(|| NdArray::ones(3, DType::I8)), ()).unwrap_err().to_string();
     assert!(why.contains("300"), "{why}");
 }
 
 #[test]
-fn what_rust_would_give() {
+fn loops_match_rust() {
     let x = on_cpu(|| NdArray::linspace(-3.0, 5e6, 700));
     let ours = values(&everything(&x, 9).unwrap());
     for (x, ours) in values(&x).into_iter().zip(ours) {
@@ -320,7 +320,7 @@ fn what_rust_would_give() {
     assert!(values(&own_sine(&large).unwrap()).iter().zip(&exact).all(|(a, b)| (a - b).abs() < 1e-15));
 }
 
-/// Integers at the ends of a dtype and around counts of bits.
+/// Returns integers at the limits of a dtype and near its number of bits.
 fn edges(dtype: DType) -> NdArray {
     let top = 1i128 << (8 * dtype.itemsize() - 1);
     let small = [0, 1, 2, 3, 5, 7, 8, 15, 16, 31, 33, 63, 65, 100, -1, -2, -7];
@@ -331,7 +331,7 @@ fn edges(dtype: DType) -> NdArray {
 const INTEGERS: [DType; 8] = [DType::I8, DType::I16, DType::I32, DType::I64, DType::U8, DType::U16, DType::U32, DType::U64];
 
 #[test]
-fn integers_are_those_of_rust() {
+fn integer_operations_match_rust() {
     fn rust(a: i32, b: i32) -> i32 {
         let or_zero = |quotient: Option<i32>, of_lowest| quotient.unwrap_or(if b == 0 { 0 } else { of_lowest });
         let power = a.wrapping_mul(a).wrapping_mul(a.wrapping_mul(a)).wrapping_mul(a);
@@ -364,7 +364,7 @@ fn integers_are_those_of_rust() {
 }
 
 #[test]
-fn indices_outside_give_the_nearest_element() {
+fn indices_out_of_bounds_are_clamped() {
     let all = on_cpu(|| NdArray::from_slice(&[10.0, 20.0, 30.0]));
     let at = |indices: NdArray| values(&picked(&all, &indices).unwrap());
     assert_eq!(at(on_cpu(|| NdArray::from_slice(&[0u64, 2, 3, 1 << 63, u64::MAX]))), [10.0, 30.0, 30.0, 30.0, 30.0]);
@@ -384,7 +384,7 @@ fn powers_and_zeros_are_exact() {
     assert_eq!(values(&signs(on_cpu(|| NdArray::from_slice(&[2.0, -3.0])), 7).unwrap()), [-3.0, -4.0]);
 }
 
-/// The same bits on a CUDA device as on the CPU: what is documented to be the same on every device.
+/// Operations that are documented as identical on every device have the same bits on CUDA as on the CPU.
 #[test]
 fn cuda_agrees_with_the_cpu() {
     let device = match Device::parse("cuda") {
@@ -397,7 +397,7 @@ fn cuda_agrees_with_the_cpu() {
         let (on_device, calls) = explain(|| kernel(&there).and_then(|a| a.eval().cloned()).unwrap());
         assert_eq!((on_device.device(), calls.last().and_then(|c| c.served_by)), (device, Some("cuda")), "{what}");
         let (ours, cpu) = (on_device.to_device(Device::CPU).unwrap(), kernel(&here).unwrap());
-        // NaN has many bits.
+        // The bits of NaN can differ.
         let differs = |a: &NdArray, b: &NdArray| {
             let (a_bytes, b_bytes) = (a.to_bytes().unwrap(), b.to_bytes().unwrap());
             let (a, b, size) = (values(a), values(b), a.dtype().itemsize());
@@ -433,11 +433,11 @@ fn cuda_agrees_with_the_cpu() {
 }
 
 #[test]
-fn points_that_go_together() {
+fn lockstep_loops_match_rust() {
     for len in [1, 31, 33, 65, 2049] {
         let x = on_cpu(|| NdArray::linspace(-80.0, 1200.0, len));
         let bounds = on_cpu(|| NdArray::arange_as(0, len, 1, DType::I64)?.remainder(9));
-        // Bounds that are alike, and that are not.
+        // Loop bounds that are equal for all elements, and bounds that differ.
         for n in [cuprum::Operand::from(7), (&bounds).into()] {
             let ours = values(&lanes(&x, n.clone(), 2).unwrap());
             for (k, (x, ours)) in values(&x).into_iter().zip(ours).enumerate() {
@@ -450,7 +450,7 @@ fn points_that_go_together() {
 }
 
 #[test]
-fn methods_are_those_of_rust() {
+fn methods_match_rust() {
     let x = on_cpu(|| NdArray::linspace(-4.3, 5.1, 301));
     let ours = values(&methods(&x).unwrap());
     for (x, ours) in values(&x).into_iter().zip(ours) {
@@ -468,7 +468,7 @@ fn a_value_does_not_depend_on_its_neighbours() {
 }
 
 #[test]
-fn wrong_calls_say_why() {
+fn invalid_calls_are_errors() {
     let (a, c) = on_cpu(|| Ok((NdArray::ones(3, DType::F64)?, NdArray::ones(3, DType::C128)?)));
     let why = |r: Result<NdArray>| r.unwrap_err().to_string();
     assert!(why(escape(&c, 1.0, 5)).contains("real numbers"));
@@ -481,7 +481,7 @@ fn wrong_calls_say_why() {
 }
 
 #[test]
-fn found_by_name() {
+fn kernels_are_called_by_name() {
     let a = on_cpu(|| NdArray::from_slice(&[1.0f32, -8.0]));
     let named = |text: &str| values(&cuprum::eval(text, [("a", &a)]).unwrap());
     assert_eq!(named("twice_or_half(a, True) + 1"), [3.0, -15.0]);
@@ -490,7 +490,7 @@ fn found_by_name() {
     assert!(error.contains("argument 'twice' is missing; its parameters are (x, twice)"), "{error}");
 }
 
-/// A program of one operation on inputs and numbers of the dtypes that its body takes, `generic` where it takes any.
+/// Returns a program that applies one operation to inputs of its parameter dtypes, with `generic` for the generic type.
 fn program(op: Op, generic: DType) -> Program {
     let body = op.0.body.unwrap();
     let dtype = |of: body::Type| if let body::Type::Fixed(dtype) = of { dtype } else { generic };
@@ -530,7 +530,7 @@ fn cuda_compiles_every_body() {
             let body = op.0.body.unwrap();
             let (element, value) = match body.identity {
                 None => (codegen::element(&program(op, dtype), Access::default()), "cuprum::element(p, 0)".to_owned()),
-                // Two elements together.
+                // A reduction combines two elements.
                 Some(_) => {
                     let element = codegen::element_and(&Program::identity(dtype), Access::default(), Some(body));
                     (element, format!("cuprum::{}(cuprum::element(p, 0), cuprum::element(p, 1))", body.source.last().unwrap().0))

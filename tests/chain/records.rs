@@ -1,12 +1,12 @@
-//! What the chain tells: records of `explain`, reasons, errors.
+//! Results of dispatch: records of `explain`, reasons for declining, errors.
 
 use cuprum::{DType, Device, Error, Family, NdArray, explain, with_accelerators, with_device};
 
-use crate::made_up::{ask, ones, set_up};
+use crate::test_accelerators::{ones, run_under, set_up};
 
 #[test]
-fn explain_tells_who_served_and_who_declined_and_why() {
-    let (value, records) = ask("alpha,beta,filtered,liar", &[20, 3]);
+fn explain_lists_the_serving_accelerator_and_all_reasons() {
+    let (value, records) = run_under("alpha,beta,filtered,liar", &[20, 3]);
     assert_eq!(value.unwrap(), 1);
     let [record] = &records[..] else { panic!("one call, not {records:?}") };
     assert_eq!((record.op, record.family, record.served_by), ("cumprod", Family::Scan, Some("cpu")));
@@ -29,7 +29,7 @@ fn explain_tells_who_served_and_who_declined_and_why() {
 }
 
 #[test]
-fn explain_hears_its_own_calls_only() {
+fn explain_records_calls_of_its_own_scope_and_thread() {
     set_up();
     let a = ones(&[4]);
     let ((inner, outer), records) = with_accelerators("beta", || {
@@ -47,15 +47,15 @@ fn explain_hears_its_own_calls_only() {
 }
 
 #[test]
-fn a_failure_is_told_and_nobody_else_is_asked() {
-    let (value, records) = ask("alpha,broken,gamma", &[13]);
+fn a_failure_is_returned_without_trying_later_accelerators() {
+    let (value, records) = run_under("alpha,broken,gamma", &[13]);
     let error = value.unwrap_err();
     assert_eq!(error.to_string(), "[cumprod] broken failed: thirteen");
     assert!(matches!(error, Error::Backend { accelerator: "broken", .. }));
     assert_eq!(records.len(), 1);
     assert_eq!(records[0].served_by, None);
     assert_eq!(records[0].declined.len(), 1, "alpha alone: {:?}", records[0].declined);
-    assert_eq!(ask("broken,gamma", &[12]).0.unwrap(), 13, "what it declines goes on");
+    assert_eq!(run_under("broken,gamma", &[12]).0.unwrap(), 13, "what it declines goes on");
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn empty_results_need_no_kernel() {
 #[test]
 fn a_failed_array_keeps_its_error() {
     set_up();
-    // 2^60 bytes: planned without harm, refused when it runs.
+    // 2^60 bytes: planning succeeds, and allocation fails.
     let huge = with_device(Device::CPU, || NdArray::scalar(1.0).and_then(|a| a.broadcast_to([1 << 40, 1 << 17]))).unwrap();
     let sum = cuprum::add(&huge, 1).unwrap();
     let (first, second) = (sum.eval().err().map(|e| e.to_string()), sum.to_bytes().err().map(|e| e.to_string()));

@@ -1,43 +1,43 @@
-//! Named pieces of work, with inputs that any device can hold and a tolerance: what the tour shows and the benches time. The
-//! reference of each is the work itself with floats in float64.
+//! Named workloads for the tour and the benches, each with inputs and a tolerance. The reference result of a workload is its
+//! result with float64 inputs on the CPU.
 
 use cuprum::random::Generator;
 use cuprum::testing::spacing;
 use cuprum::{DType, Device, NdArray, Result, dot, matmul, segment_sum, with_device};
 
-/// How a result's error is counted.
+/// The unit of a result's error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ErrorUnit {
-    /// Units in the last place of each element's reference, in the result's dtype.
+    /// Units in the last place of the reference element, in the result's dtype.
     Ulp,
-    /// The largest difference over the largest reference.
+    /// The largest difference divided by the largest reference element.
     Relative,
 }
 
-/// One piece of work.
-pub struct Work {
-    /// Its name in tables and JSON lines; the peers' scripts use the same.
+/// A workload.
+pub struct Workload {
+    /// Name in tables and JSON lines. The scripts that time other libraries use the same names.
     pub name: &'static str,
-    /// What it does, in NumPy's notation.
+    /// Description in NumPy's notation.
     pub what: &'static str,
-    /// Makes the inputs, always on the CPU, so that every device works on the same numbers.
+    /// Creates the inputs on the CPU, so that every device uses the same numbers.
     pub inputs: fn(Size) -> Result<Vec<NdArray>>,
-    /// The work itself.
+    /// Computes the result.
     pub run: fn(&[NdArray]) -> Result<NdArray>,
-    /// How its error is counted.
+    /// Unit of the error.
     pub unit: ErrorUnit,
-    /// The largest error allowed.
+    /// Maximum error.
     pub tolerance: f64,
-    /// Floating-point operations, where they limit rather than bytes.
+    /// Number of floating-point operations if the workload is compute-bound, else 0.
     pub flops: f64,
 }
 
-/// How large the large arrays are.
+/// Size of the large arrays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Size {
-    /// As the works' names say.
+    /// The size in the name of the workload.
     Full,
-    /// At most a million elements, for a quick look.
+    /// At most a million elements.
     Quick,
 }
 
@@ -63,7 +63,7 @@ fn sin_inputs(size: Size, full: usize, dtype: DType) -> Result<Vec<NdArray>> {
     Ok(vec![uniform(1, &[size.of(full)], dtype)?])
 }
 
-/// Of `matmul` and of `dot`: one product, which must come out the same by either name.
+/// Inputs of `matmul` and `dot`, which compute the same product.
 fn product_inputs(dtype: DType) -> Result<Vec<NdArray>> {
     Ok(vec![uniform(2, &[1000, 1000], dtype)?, uniform(3, &[1000, 1000], dtype)?])
 }
@@ -80,7 +80,7 @@ fn norms(x: &[NdArray]) -> Result<NdArray> {
     x[0].power(2)?.sum(-1)?.sqrt()
 }
 
-/// A matrix in CSR form with 5 in 100 elements set, and a vector: values, columns, offsets, vector.
+/// Returns a CSR matrix with 5 % nonzero elements and a vector: values, columns, offsets, vector.
 fn csr_inputs(rows: usize) -> Result<Vec<NdArray>> {
     let per_row = rows / 20;
     let columns = Generator::new(5).integers(0, rows as i64, rows * per_row, DType::I64)?;
@@ -92,9 +92,9 @@ fn csr_product(x: &[NdArray]) -> Result<NdArray> {
     segment_sum(&(&x[0] * x[3].take(&x[1], 0)?), &x[2])
 }
 
-/// The works, in the tour's order.
-pub static WORKS: &[Work] = &[
-    Work {
+/// The workloads in the order of the tour.
+pub static WORKLOADS: &[Workload] = &[
+    Workload {
         name: "sin_f32_1M",
         what: "np.sin(x) of 10^6 float32",
         inputs: |s| sin_inputs(s, 1_000_000, DType::F32),
@@ -103,7 +103,7 @@ pub static WORKS: &[Work] = &[
         tolerance: 2.0,
         flops: 0.0,
     },
-    Work {
+    Workload {
         name: "sin_f64_1M",
         what: "np.sin(x) of 10^6 float64",
         inputs: |s| sin_inputs(s, 1_000_000, DType::F64),
@@ -112,7 +112,7 @@ pub static WORKS: &[Work] = &[
         tolerance: 3.0,
         flops: 0.0,
     },
-    Work {
+    Workload {
         name: "sin_f32_100M",
         what: "np.sin(x) of 10^8 float32",
         inputs: |s| sin_inputs(s, 100_000_000, DType::F32),
@@ -121,7 +121,7 @@ pub static WORKS: &[Work] = &[
         tolerance: 2.0,
         flops: 0.0,
     },
-    Work {
+    Workload {
         name: "sin_f64_100M",
         what: "np.sin(x) of 10^8 float64",
         inputs: |s| sin_inputs(s, 100_000_000, DType::F64),
@@ -130,7 +130,7 @@ pub static WORKS: &[Work] = &[
         tolerance: 3.0,
         flops: 0.0,
     },
-    Work {
+    Workload {
         name: "matmul_f64_1000",
         what: "np.matmul(a, b), 1000 x 1000 float64",
         inputs: |_| product_inputs(DType::F64),
@@ -139,7 +139,7 @@ pub static WORKS: &[Work] = &[
         tolerance: 1e-14,
         flops: 2e9,
     },
-    Work {
+    Workload {
         name: "matmul_f32_1000",
         what: "np.matmul(a, b), 1000 x 1000 float32",
         inputs: |_| product_inputs(DType::F32),
@@ -148,7 +148,7 @@ pub static WORKS: &[Work] = &[
         tolerance: 3e-6,
         flops: 2e9,
     },
-    Work {
+    Workload {
         name: "dot_f64_1000",
         what: "np.dot(a, b), 1000 x 1000 float64",
         inputs: |_| product_inputs(DType::F64),
@@ -157,7 +157,7 @@ pub static WORKS: &[Work] = &[
         tolerance: 1e-14,
         flops: 2e9,
     },
-    Work {
+    Workload {
         name: "dot_f32_1000",
         what: "np.dot(a, b), 1000 x 1000 float32",
         inputs: |_| product_inputs(DType::F32),
@@ -166,7 +166,7 @@ pub static WORKS: &[Work] = &[
         tolerance: 3e-6,
         flops: 2e9,
     },
-    Work {
+    Workload {
         name: "add_i64_5",
         what: "np.array([1, 2, 3, 4, 5]) + np.array([1, 2, 3, 4, 5])",
         inputs: |_| Ok(vec![NdArray::from_slice(&[1i64, 2, 3, 4, 5])?; 2]),
@@ -175,7 +175,7 @@ pub static WORKS: &[Work] = &[
         tolerance: 0.0,
         flops: 0.0,
     },
-    Work {
+    Workload {
         name: "add_f64_10M",
         what: "a + b of 10^7 float64",
         inputs: |s| Ok(vec![uniform(7, &[s.of(10_000_000)], DType::F64)?, uniform(8, &[s.of(10_000_000)], DType::F64)?]),
@@ -184,7 +184,7 @@ pub static WORKS: &[Work] = &[
         tolerance: 0.0,
         flops: 0.0,
     },
-    Work {
+    Workload {
         name: "sqrt_i64_5",
         what: "np.sqrt(np.array([1, 4, 9, 16, 25]))",
         inputs: |_| Ok(vec![NdArray::from_slice(&[1i64, 4, 9, 16, 25])?]),
@@ -193,7 +193,7 @@ pub static WORKS: &[Work] = &[
         tolerance: 0.0,
         flops: 0.0,
     },
-    Work {
+    Workload {
         name: "sqrt_i64_10M",
         what: "np.sqrt(x) of 10^7 int64",
         inputs: |s| Ok(vec![Generator::new(9).integers(0, 1_000_000, s.of(10_000_000), DType::I64)?]),
@@ -202,7 +202,7 @@ pub static WORKS: &[Work] = &[
         tolerance: 0.0,
         flops: 0.0,
     },
-    Work {
+    Workload {
         name: "norm_rows_f64_256x1024",
         what: "np.sqrt(np.sum(a**2, axis=-1)) of (256, 1024) float64",
         inputs: |_| Ok(vec![uniform(10, &[256, 1024], DType::F64)?]),
@@ -211,7 +211,7 @@ pub static WORKS: &[Work] = &[
         tolerance: 1e-14,
         flops: 0.0,
     },
-    Work {
+    Workload {
         name: "sum_f32_256cube",
         what: "a.sum() of (256, 256, 256) float32",
         inputs: |_| Ok(vec![uniform(11, &[256, 256, 256], DType::F32)?]),
@@ -220,7 +220,7 @@ pub static WORKS: &[Work] = &[
         tolerance: 1e-6,
         flops: 0.0,
     },
-    Work {
+    Workload {
         name: "spmv_f32_10000",
         what: "CSR matrix-vector product, 10000 x 10000, 5 % set, float32",
         inputs: |s| csr_inputs(if s == Size::Full { 10_000 } else { 2_000 }),
@@ -231,8 +231,12 @@ pub static WORKS: &[Work] = &[
     },
 ];
 
-impl Work {
-    /// Inputs on the CPU, computed.
+impl Workload {
+    /// Returns the inputs, evaluated on the CPU.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the inputs cannot be created, such as out of memory.
     pub fn host_inputs(&self, size: Size) -> Result<Vec<NdArray>> {
         with_device(Device::CPU, || {
             let inputs = (self.inputs)(size)?;
@@ -241,12 +245,21 @@ impl Work {
         })
     }
 
-    /// The reference result, on the CPU, under the base accelerator.
+    /// Returns the reference result, computed on the CPU by the base accelerator.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the computation.
     pub fn host_reference(&self, inputs: &[NdArray]) -> Result<NdArray> {
         cuprum::with_accelerators("", || with_device(Device::CPU, || (self.run)(&wide(inputs)?)?.eval().cloned()))?
     }
 
-    /// The largest error of a result against the reference, in the work's unit; infinite if a NaN or a shape differs.
+    /// Returns the largest error of a result in the workload's unit. It is infinite if the shapes differ or if only one of
+    /// the two elements is NaN.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of reading the arrays.
     pub fn error(&self, result: &NdArray, reference: &NdArray) -> Result<f64> {
         if result.shape() != reference.shape() {
             return Ok(f64::INFINITY);

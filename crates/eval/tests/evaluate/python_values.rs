@@ -1,4 +1,4 @@
-//! What needs no array: Python's numbers, tuples, lists, strings, truth. Values are CPython's.
+//! Python's numbers, tuples, lists, strings and truth values. Expected values are CPython's results.
 
 use crate::check;
 
@@ -79,7 +79,7 @@ fn sequences_and_strings() {
 }
 
 #[test]
-fn prints_where_it_is_told() {
+fn print_calls_the_function_of_the_session() {
     let (send, receive) = std::sync::mpsc::channel();
     let mut session = crate::session();
     session.on_print(move |line| send.send(line.to_string()).unwrap());

@@ -1,4 +1,4 @@
-//! `info`, `bench`, `tour`, help, and a reader that leaves.
+//! `info`, `bench`, `tour`, `tune`, `warm-up`, help, and closed pipes.
 
 use std::process::Stdio;
 
@@ -21,7 +21,7 @@ fn help_and_version() {
 fn info_shows_the_machine() {
     let folder = Folder::new();
     let text = succeed(&folder, &["info"]);
-    for part in ["cuprum ", "cpu (default)", "cutensor", "CUPRUM_ACCELERATORS", "compiled kernels and what was measured are kept in"] {
+    for part in ["cuprum ", "cpu (default)", "cutensor", "CUPRUM_ACCELERATORS", "cache of compiled kernels and measurements: "] {
         assert!(text.contains(part), "{part} in\n{text}");
     }
     let json: Value = serde_json::from_str(&succeed(&folder, &["info", "--json"])).unwrap();
@@ -37,7 +37,7 @@ fn info_shows_the_machine() {
 #[test]
 fn a_second_warm_up_compiles_nothing() {
     let folder = Folder::new();
-    assert!(succeed(&folder, &["warm-up"]).starts_with("cpu: 0 usual calls, 0 programs compiled in "));
+    assert!(succeed(&folder, &["warm-up"]).starts_with("cpu: 0 common calls, 0 programs compiled in "));
     assert_eq!(run(&folder, &["warm-up", "--device", "abacus"]).status.code(), Some(2));
     if let Err(reason) = cuprum::Device::parse("cuda") {
         println!("skipped: {reason}");
@@ -74,7 +74,7 @@ fn bench_reports() {
 }
 
 #[test]
-fn info_shows_what_cub_takes() {
+fn info_ops_shows_the_coverage_of_cub() {
     let folder = Folder::new();
     let json: Value = serde_json::from_str(&succeed(&folder, &["info", "--ops", "--json"])).unwrap();
     let rows = json["operations"].as_array().unwrap();
@@ -90,9 +90,9 @@ fn info_shows_what_cub_takes() {
 #[test]
 fn tune_measures_and_info_shows() {
     let folder = Folder::new();
-    // The host has one accelerator, so there is nothing to choose.
+    // The CPU has one accelerator, so nothing is measured.
     let text = succeed(&folder, &["tune", "(a * 2).sum()", "a=random(100)", "--device", "cpu"]);
-    assert!(text.contains("cpu: 0 measured, kept in "), "{text}");
+    assert!(text.contains("cpu: 0 measured, stored in "), "{text}");
     assert_eq!(succeed(&folder, &["info", "--tuning"]), text);
     let json: Value = serde_json::from_str(&succeed(&folder, &["info", "--tuning", "--json"])).unwrap();
     assert_eq!((&json[0]["device"], &json[0]["pinned"]), (&"cpu".into(), &false.into()));
@@ -100,7 +100,7 @@ fn tune_measures_and_info_shows() {
 }
 
 #[test]
-fn a_reader_may_leave() {
+fn a_closed_pipe_ends_the_command_silently() {
     let mut child =
         command(Folder::new().0.path()).args(["eval", "--functions"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
@@ -108,7 +108,7 @@ fn a_reader_may_leave() {
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// On whatever this machine has; the works are small.
+/// Runs the small workloads on every device of this machine.
 #[test]
 fn tour_agrees() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! Every declared function is reachable by its paths, with and without `np.`, and nothing else is callable but Python's built-ins.
+//! Every declared function is callable by its path and aliases, with and without `np.`.
 
 use cuprum_eval::{EvalErrorKind, Function};
 
@@ -8,7 +8,7 @@ fn every_function_is_reachable() {
         let aliases = function.aliases.iter().map(|a| (*a).to_owned());
         for path in std::iter::once(function.path()).chain(aliases) {
             for prefix in ["", "np."] {
-                // The message is of the function's own parameters, so the path was found.
+                // The function rejects the keyword, so the path was found.
                 let source = format!("{prefix}{path}(no_such_keyword=1)");
                 let error = cuprum_eval::eval(&source, []).expect_err(&source);
                 assert_eq!(error.kind(), EvalErrorKind::Array, "{source}: {error}");
@@ -24,11 +24,11 @@ fn every_function_is_listed_once() {
     let mut paths: Vec<String> = functions.iter().map(|f| f.path()).collect();
     let count = paths.len();
     paths.dedup();
-    assert_eq!(paths.len(), count, "two functions of one path");
+    assert_eq!(paths.len(), count, "two functions have the same path");
     assert!(count > 150, "{count}");
 }
 
-/// Each function is a Rust function of this library: none exists in `eval` alone.
+/// Every function is a Rust function that is declared outside `eval`.
 #[test]
 fn every_function_is_defined_in_rust() {
     for function in Function::all() {

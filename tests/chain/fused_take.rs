@@ -1,5 +1,5 @@
-//! A `take` on a device whose kernels read tables within expressions: when it is deferred, and when it is a call of its own. The made-up
-//! accelerator stands before the host's kernels, names that operation, and computes ones.
+//! Fusion of `take` into expressions: when it is deferred, and when it is a separate call. The test accelerator has priority over
+//! the CPU, accepts fused `take`, and returns ones.
 
 use std::sync::Once;
 
@@ -25,7 +25,7 @@ static READER: Accelerator = Accelerator {
     base: None,
 };
 
-/// Ones, for programs that take.
+/// Returns ones for programs with a fused `take`, and declines others.
 fn ones(call: &Call) -> Result<Outcome> {
     if call.program().is_none_or(|p| p.ops().all(|op| op != FUSED_TAKE)) {
         decline!("the host does this");
@@ -35,7 +35,7 @@ fn ones(call: &Call) -> Result<Outcome> {
     call.done(buffers)
 }
 
-/// What `f` makes of a table of 10 float64 and 6 int64 indices: family and expression of each call that is no fill.
+/// Runs `f` on a table of 10 float64 and 6 int64 indices. Returns the family and expression of each call other than fills.
 fn calls(f: impl FnOnce(&NdArray, &NdArray) -> Result<()>) -> Vec<(Family, Option<String>)> {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| register(&READER).expect("reader"));
@@ -56,18 +56,18 @@ fn map(expression: &str) -> (Family, Option<String>) {
 const ALONE: (Family, Option<String>) = (Family::Gather, None);
 
 #[test]
-fn alone_it_is_a_gather() {
+fn a_take_alone_is_a_gather() {
     let read = |t: &NdArray, at: &NdArray| t.take(at, 0)?.to_vec::<f64>().map(|v| assert_eq!(v, [3.0, 0.0, 9.0, 9.0, 5.0, 5.0]));
     assert_eq!(calls(read), [ALONE]);
     assert_eq!(calls(|t, at| t.take(&at.reshape([2, 3])?, None)?.eval().map(drop)), [ALONE]);
-    // Node by node, of a table with gaps, along an axis of several.
+    // Without fusion, for a table that is not contiguous, and for a table of several axes.
     assert_eq!(calls(|t, at| with_fusion(false, || t.take(at, 0)?.exp()?.eval().map(drop))), [ALONE, map("exp(a0)")]);
     assert_eq!(calls(|t, at| (t.flip(None)?.take(at, 0)? + 1).eval().map(drop)), [ALONE, map("add(a0, 1)")]);
     assert_eq!(calls(|t, at| (t.reshape([5, 2])?.take(&(at % 2), 0)? + 1).eval().map(drop))[1..], [ALONE, map("add(a0, 1)")]);
 }
 
 #[test]
-fn within_an_expression_it_is_read_there() {
+fn a_take_within_an_expression_is_fused() {
     assert_eq!(calls(|t, at| (t.take(at, 0)? * 2).eval().map(drop)), [map("multiply(take(a0, a1), 2)")]);
     assert_eq!(calls(|t, at| t.take(&(at - 1), 0)?.eval().map(drop)), [map("take(a0, subtract(a1, 1))")]);
     let narrow = |t: &NdArray, at: &NdArray| (t.take(at.abs()?.astype(DType::U8)?.eval()?, 0)? + 1).eval().map(drop);
@@ -75,14 +75,14 @@ fn within_an_expression_it_is_read_there() {
     let sum = calls(|t, at| (t.take(at, 0)? * t.take(at, 0)?).sum(()).map(drop));
     assert_eq!(sum, [(Family::Reduce, Some("multiply(take(a0, a1), take(a2, a1))".to_owned()))]);
     let nested = calls(|t, at| {
-        let sum = t.take(&at.take(at.astype(DType::I32)?.eval()?, 0)?, 0)? + 1; // now nobody else holds the inner one
+        let sum = t.take(&at.take(at.astype(DType::I32)?.eval()?, 0)?, 0)? + 1; // the inner array is now uniquely owned
         sum.eval().map(drop)
     });
     assert_eq!(nested.last(), Some(&map("add(take(a0, take(a1, a2)), 1)")));
 }
 
 #[test]
-fn it_is_read_once() {
+fn a_shared_take_is_computed_once() {
     let rows = |t: &NdArray, at: &NdArray| (t.reshape([10, 1])? + t.take(at, 0)?).eval().map(drop);
     assert_eq!(calls(rows), [ALONE, map("add(a0, a1)")]);
     let twice = |t: &NdArray, at: &NdArray| {
@@ -103,7 +103,7 @@ fn it_is_read_once() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_at_once() {
+fn invalid_takes_are_errors_before_evaluation() {
     calls(|t, at| {
         let none = t.index(cuprum::s![..0])?;
         assert!(matches!(none.take(at, 0), Err(Error::Shape { .. })));

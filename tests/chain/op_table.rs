@@ -1,16 +1,15 @@
-//! Every row of core's table is served on every base device: by a row of its backend, a kernel of its family, or a
-//! composite body.
+//! Completeness of the op table: every base device runs every row by a backend row, a kernel of its family, or a composite.
 
 use cuprum::core::ops::reduce::{MEAN, STD, VAR};
 use cuprum::function::Function;
 use cuprum::{DType, Device, Family, Op, Value, explain, registry};
 
-use crate::made_up::{ones, set_up};
+use crate::test_accelerators::{ones, set_up};
 
-/// Rows that core writes over others before it comes to a call. No kernel sees them, but for the variance's: those that name it.
+/// Rows that core expands to other operations before dispatch. Only kernels that name the variance receive it.
 const COMPOSED: [Op; 3] = [MEAN, VAR, STD];
 
-/// Rows of the table that the base of a device has nothing for.
+/// Returns the rows that the base accelerator cannot run.
 fn unserved(base: &str, has_row: fn(Op) -> bool) -> Vec<&'static str> {
     let base = registry::all().into_iter().find(|a| a.name == base).unwrap();
     let kernel = |op: Op| base.kernels.iter().any(|k| k.family == op.family() && k.ops.takes(op));
@@ -19,13 +18,13 @@ fn unserved(base: &str, has_row: fn(Op) -> bool) -> Vec<&'static str> {
 }
 
 #[test]
-fn cpu() {
+fn the_cpu_runs_every_row() {
     assert_eq!(unserved("cpu", cuprum::backend_cpu::has_row), [""; 0]);
 }
 
 #[test]
 #[cfg(feature = "cuda")]
-fn cuda() {
+fn cuda_runs_every_row() {
     assert_eq!(unserved("cuda", cuprum::backend_cuda::codegen::has_row), [""; 0]);
 }
 

@@ -1,4 +1,5 @@
-//! Reductions that wait: on a host with a made-up kernel for work on rows, what becomes one call, what does not, and that values are the same.
+//! Row programs: reductions over rows that are deferred and fused with the operations around them. A test kernel for rows shows
+//! which expressions become one call, and values are compared with those without fusion.
 
 use cuprum::call;
 use std::cell::Cell;
@@ -15,7 +16,7 @@ use cuprum::{
     axis, decline, exp, explain, log, with_device, with_fusion,
 };
 
-/// Takes work on rows of float64 for some operations, as plainly as can be.
+/// A simple accelerator for row programs of float64 with some operations.
 static ROWWISE: Accelerator = Accelerator {
     name: "rowwise",
     device: "cpu",
@@ -29,7 +30,7 @@ static ROWWISE: Accelerator = Accelerator {
 cuprum::core::inventory::submit! { Registration(&ROWWISE) }
 
 thread_local! {
-    /// Reductions in the last program.
+    /// Number of reductions in the last program.
     static FOLDS: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -38,7 +39,7 @@ type Scalars = fn(f64, f64) -> f64;
 fn run(call: &Call) -> Result<Outcome> {
     let Work::Rows(call::Rows { program, plan }) = call.work else { decline!("not work on rows") };
     if call.inputs.iter().any(|a| NdArray::from(a.clone()).dtype() == DType::F32) {
-        decline!("float32 is not taken today");
+        decline!("float32 is not supported by this test");
     }
     FOLDS.set(program.folds().count());
     let inputs = call.inputs.iter().map(|a| NdArray::from(a.clone()).to_vec::<f64>()).collect::<Result<Vec<_>>>()?;
@@ -102,8 +103,8 @@ fn softmax(x: &NdArray) -> Result<NdArray> {
     Ok(e / sum)
 }
 
-/// The value, and what was run for it.
-fn told(f: impl FnOnce() -> Result<NdArray>) -> (NdArray, Vec<Record>) {
+/// Returns the evaluated array and the records of its calls.
+fn recorded(f: impl FnOnce() -> Result<NdArray>) -> (NdArray, Vec<Record>) {
     let (value, records) = explain(|| f().and_then(|a| a.eval().cloned()));
     (value.unwrap(), records)
 }
@@ -119,7 +120,7 @@ fn assert_same(a: &NdArray, b: &NdArray) {
 }
 
 #[test]
-fn an_expression_over_its_own_rows_is_one_call() {
+fn reductions_broadcast_back_are_one_call() {
     type Way<'a> = &'a dyn Fn() -> Result<NdArray>;
     let x = numbers(&[3, 4, 50], DType::F64);
     let gamma = numbers(&[50], DType::F64);
@@ -131,13 +132,13 @@ fn an_expression_over_its_own_rows_is_one_call() {
         ("range", 2, &|| Ok(x.max(rows())? - x.min(rows())?)),
         ("logsumexp", 2, &|| Ok(log(exp(&x - x.max(rows())?)?.sum(rows())?)? + x.max(rows())?)),
     ];
-    let (_, records) = told(|| softmax(&x));
-    assert_eq!(records[0].bytes, 2 * x.nbytes(), "exponentials that nobody holds are not kept");
+    let (_, records) = recorded(|| softmax(&x));
+    assert_eq!(records[0].bytes, 2 * x.nbytes(), "exponentials without another handle are not stored");
     for (name, folds, f) in ways {
-        let (value, records) = told(f);
+        let (value, records) = recorded(f);
         assert_eq!(families(&records), [Family::Rows], "{name}: {records:#?}");
         assert_eq!((records[0].served_by, FOLDS.get()), (Some("rowwise"), folds), "{name}: each sum is computed once");
-        let (plain, records) = told(|| with_fusion(false, f));
+        let (plain, records) = recorded(|| with_fusion(false, f));
         assert!(!families(&records).contains(&Family::Rows), "{name}");
         assert_eq!(value.shape(), plain.shape(), "{name}");
         assert_same(&value, &plain);
@@ -145,11 +146,11 @@ fn an_expression_over_its_own_rows_is_one_call() {
 }
 
 #[test]
-fn numbers_of_rows_that_are_held_come_along() {
+fn shared_row_reductions_are_outputs_of_the_same_call() {
     let x = numbers(&[7, 20], DType::F64);
     let (mean, max) = (x.mean(rows()).unwrap(), x.max(rows()).unwrap());
     assert!(mean.is_deferred() && max.is_deferred());
-    let (value, records) = told(|| Ok((&x - &mean) / &max));
+    let (value, records) = recorded(|| Ok((&x - &mean) / &max));
     assert_eq!(families(&records), [Family::Rows]);
     assert!(!mean.is_deferred() && !max.is_deferred());
     with_fusion(false, || {
@@ -163,23 +164,23 @@ fn numbers_of_rows_that_are_held_come_along() {
 fn a_reduction_alone_is_a_reduction() {
     let x = numbers(&[7, 20], DType::F64);
     for f in [|x: &NdArray| x.sum(rows()), |x: &NdArray| Ok(x.sum(rows())? * 2), |x: &NdArray| x.max(rows())?.sum(())] {
-        let (value, records) = told(|| f(&x));
+        let (value, records) = recorded(|| f(&x));
         assert!(families(&records).contains(&Family::Reduce) && !families(&records).contains(&Family::Rows), "{records:#?}");
         assert_same(&value, &with_fusion(false, || f(&x)).unwrap());
     }
-    // One that another lies in is not alone.
-    let (value, records) = told(|| exp(&x - x.max(rows())?)?.sum(rows()));
+    // A reduction with a nested row reduction is a row program.
+    let (value, records) = recorded(|| exp(&x - x.max(rows())?)?.sum(rows()));
     assert_eq!(families(&records), [Family::Rows]);
     assert_same(&value, &with_fusion(false, || exp(&x - x.max(rows())?)?.sum(rows())).unwrap());
 }
 
 #[test]
-fn what_does_not_wait() {
+fn reductions_that_are_not_deferred() {
     let at_once = |shape: &[usize], over: Over| !numbers(shape, DType::F64).sum(over).unwrap().is_deferred();
-    assert!(at_once(&[5, 6], axis(-1)), "not kept: it will not be broadcast back");
+    assert!(at_once(&[5, 6], axis(-1)), "without keepdims it cannot be broadcast back");
     assert!(at_once(&[5, 6], axis(0).keepdims()), "columns");
     assert!(at_once(&[5, 6, 7], axis([0, 2]).keepdims()), "axes that are not the last ones");
-    assert!(at_once(&[5, 1], rows()) && at_once(&[2, 32769], rows()), "rows of one, and of too many");
+    assert!(at_once(&[5, 1], rows()) && at_once(&[2, 32769], rows()), "rows that are too short or too long");
     assert!(with_fusion(false, || at_once(&[5, 6], rows())));
     assert!(!at_once(&[5, 6], rows()) && !at_once(&[5, 6, 7], axis([2, 1]).keepdims()));
     assert!(!numbers(&[5, 6], DType::F64).argmax(rows()).unwrap().is_deferred());
@@ -187,15 +188,15 @@ fn what_does_not_wait() {
 
 #[test]
 fn where_all_decline_each_reduction_runs_on_its_own() {
-    // Rows that lie across memory: the host's own kernel declines too.
+    // The CPU's kernel declines strided rows too.
     let x = numbers(&[30, 6], DType::F32).t().unwrap();
-    let (value, records) = told(|| softmax(&x));
+    let (value, records) = recorded(|| softmax(&x));
     assert_eq!(families(&records)[0], Family::Rows);
-    assert!(records[0].served_by.is_none() && records[0].declined[0].1.contains("not taken today"), "{records:#?}");
+    assert!(records[0].served_by.is_none() && records[0].declined[0].1.contains("not supported by this test"), "{records:#?}");
     assert!(records.iter().all(|r| (r.family == Family::Rows) == r.served_by.is_none()), "{records:#?}");
     assert!(families(&records).contains(&Family::Reduce));
     assert_same(&value, &with_fusion(false, || softmax(&x)).unwrap());
-    let (alone, _) = told(|| exp(&x - x.max(rows())?)?.sum(rows()));
+    let (alone, _) = recorded(|| exp(&x - x.max(rows())?)?.sum(rows()));
     assert_same(&alone, &with_fusion(false, || exp(&x - x.max(rows())?)?.sum(rows())).unwrap());
 }
 
@@ -203,7 +204,7 @@ fn where_all_decline_each_reduction_runs_on_its_own() {
 fn reductions_of_other_shapes_run_first() {
     let (x, y) = (numbers(&[4, 6, 10], DType::F64), numbers(&[6, 10], DType::F64));
     let check = |f: &dyn Fn() -> Result<NdArray>| {
-        let (value, records) = told(f);
+        let (value, records) = recorded(f);
         assert_same(&value, &with_fusion(false, f).unwrap());
         families(&records)
     };
@@ -228,7 +229,7 @@ fn expressions_do_not_grow_without_limit() {
         }
         Ok(y)
     };
-    let (value, records) = told(centre);
+    let (value, records) = recorded(centre);
     assert!(records.len() < 200, "{}", records.len());
     assert_same(&(value / 1e7), &(with_fusion(false, centre).unwrap() / 1e7));
 }

@@ -1,4 +1,4 @@
-//! Accelerators that nobody would ship. All take `cumprod` of uint16, and leave a number in every element that names them.
+//! Test accelerators. All take `cumprod` of uint16, and fill the result with a number that identifies them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once};
@@ -24,8 +24,8 @@ const fn kernel(run: fn(&Call) -> Result<Outcome>) -> Kernel {
 
 const BLANK: Accelerator = Accelerator { name: "", device: "cpu", rank: 0, summary: "", probe: || ready(), kernels: &[], base: None };
 
-/// Fills the output with a number.
-fn sign(call: &Call, number: u64) -> Result<Outcome> {
+/// Fills the output with the number of the accelerator.
+fn fill_with(call: &Call, number: u64) -> Result<Outcome> {
     let buffer: Arc<dyn Buffer> = Arc::new(HostBuffer::from_slice(&vec![number; call.outputs[0].layout.size()])?);
     call.done([buffer])
 }
@@ -40,24 +40,24 @@ pub static ALPHA: Accelerator = Accelerator {
         if n > 8 {
             decline!("{n} elements are more than 8");
         }
-        sign(call, 11)
+        fill_with(call, 11)
     })],
     ..BLANK
 };
 
-/// Second by rank, and by name before gamma. Declines everything but one axis, in two kernels.
+/// Second by rank, and before gamma by name. Has two kernels; takes 1-D arrays only.
 pub static BETA: Accelerator = Accelerator {
     name: "beta",
     rank: -20,
     summary: "vectors",
     kernels: &[
         kernel(|_| decline!("its first kernel takes nothing")),
-        kernel(|call| if call.outputs[0].layout.ndim() == 1 { sign(call, 12) } else { decline!("more than one axis") }),
+        kernel(|call| if call.outputs[0].layout.ndim() == 1 { fill_with(call, 12) } else { decline!("more than one axis") }),
     ],
     ..BLANK
 };
 
-/// Of beta's rank; registered before it. Takes everything but what was fused into the scan.
+/// Same rank as beta, and registered earlier. Takes every scan without a fused expression.
 pub static GAMMA: Accelerator = Accelerator {
     name: "gamma",
     rank: -20,
@@ -67,12 +67,12 @@ pub static GAMMA: Accelerator = Accelerator {
         if call.program().is_some_and(|p| !p.steps.iter().all(|s| casts_only(&s.kind))) {
             decline!("a fused expression");
         }
-        sign(call, 13)
+        fill_with(call, 13)
     })],
     ..BLANK
 };
 
-/// Only here when named, as it comes before everybody: fails on arrays of 13 elements, after having declined all others.
+/// First by rank, so tests name it explicitly. Fails on arrays of 13 elements and declines all others.
 pub static BROKEN: Accelerator = Accelerator {
     name: "broken",
     rank: -100,
@@ -86,7 +86,7 @@ pub static BROKEN: Accelerator = Accelerator {
     ..BLANK
 };
 
-/// Says that it is ready, and never is.
+/// Reports that it is ready, but declines every call.
 pub static LIAR: Accelerator = Accelerator {
     name: "liar",
     rank: -90,
@@ -96,10 +96,10 @@ pub static LIAR: Accelerator = Accelerator {
     ..BLANK
 };
 
-/// How often GHOST was asked whether it is there.
+/// Number of probes of GHOST.
 pub static GHOST_PROBES: AtomicUsize = AtomicUsize::new(0);
 
-/// Is not there, and says why. Its kernel must never run.
+/// Unavailable, with a reason. Its kernel must never run.
 pub static GHOST: Accelerator = Accelerator {
     name: "ghost",
     rank: -80,
@@ -108,33 +108,33 @@ pub static GHOST: Accelerator = Accelerator {
         GHOST_PROBES.fetch_add(1, Ordering::SeqCst);
         Availability::Missing { why: "no ghost in this house".into(), help: "hold a seance".into() }
     },
-    kernels: &[kernel(|call| sign(call, 666))],
+    kernels: &[kernel(|call| fill_with(call, 666))],
     ..BLANK
 };
 
-/// Panics when asked whether it is there.
+/// Panics in its probe.
 pub static JUMPY: Accelerator = Accelerator {
     name: "jumpy",
     rank: -70,
     summary: "panics in its probe",
     probe: || panic!("boo"),
-    kernels: &[kernel(|call| sign(call, 667))],
+    kernels: &[kernel(|call| fill_with(call, 667))],
     ..BLANK
 };
 
-/// For another dtype and another op: its static filters keep it out.
+/// Has filters for another dtype and another op, so that it never receives a call.
 pub static FILTERED: Accelerator = Accelerator {
     name: "filtered",
     rank: -60,
     summary: "other dtypes, other operations",
     kernels: &[
-        kernel(|call| sign(call, 668)).dtypes(DTypeSet::of(&[DType::F64])),
-        kernel(|call| sign(call, 669)).ops(&[cuprum::core::ops::scan::CUMSUM]),
+        kernel(|call| fill_with(call, 668)).dtypes(DTypeSet::of(&[DType::F64])),
+        kernel(|call| fill_with(call, 669)).ops(&[cuprum::core::ops::scan::CUMSUM]),
     ],
     ..BLANK
 };
 
-/// Makes them known, once, and the host the default device.
+/// Registers the accelerators once, and makes the CPU the default device.
 pub fn set_up() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -145,26 +145,26 @@ pub fn set_up() {
     });
 }
 
-/// Tests that read or set the order of the process take turns.
+/// Locks the order of the process, for tests that read or set it.
 pub fn process_order() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     set_up();
     TURN.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// An array of ones that the made-up accelerators take.
+/// Returns an array of ones, which the test accelerators take.
 pub fn ones(shape: &[usize]) -> NdArray {
     with_device(Device::CPU, || NdArray::ones(shape, DType::U16).expect("ones"))
 }
 
-/// `cumprod` of ones under an order: the number in the result (1 from the base) and the record of the call.
-pub fn ask(order: &str, shape: &[usize]) -> (Result<u64>, Vec<Record>) {
+/// Runs `cumprod` of ones under an order. Returns the number in the result (1 from the base) and the record of the call.
+pub fn run_under(order: &str, shape: &[usize]) -> (Result<u64>, Vec<Record>) {
     set_up();
     let array = ones(shape);
     with_accelerators(order, || explain(|| first_element(&array.cumprod(0)?))).expect("a valid order")
 }
 
-/// The first element of an array of uint64.
+/// Returns the first element of an array of uint64.
 pub fn first_element(array: &NdArray) -> Result<u64> {
     Ok(array.to_vec::<u64>()?[0])
 }
