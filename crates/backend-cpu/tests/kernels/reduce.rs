@@ -324,7 +324,7 @@ fn fused_variance_equals_reduced_variance() {
         // Rows of up to 8 KiB.
         for (dtype, _) in dtypes.into_iter().filter(|(_, bytes)| columns * bytes <= 8192) {
             let a = NdArray::arange_as(0, (rows * columns) as i64, 1, DType::F64).unwrap().reshape([rows, columns]).unwrap();
-            let a = multiply(&a.sin().unwrap(), 3.7).unwrap().astype(dtype).unwrap();
+            let a = multiply(a.sin().unwrap(), 3.7).unwrap().astype(dtype).unwrap();
             let a = if dtype.is_complex() { multiply(&a, Complex::new(0.3, 0.9)).unwrap() } else { a };
             let a = a.copy().unwrap();
             let fused = on_threads(|| with_fusion(true, || multiply(&a.var(axis(-1).keepdims())?, &a.equal(&a)?)));
@@ -344,7 +344,7 @@ fn variances_overflow_where_numpy_does() {
         let a = NdArray::full([rows, columns], 3.4e38f32, DType::F32).unwrap().copy().unwrap();
         for over in [Over::from(0), Over::from(1), Over::default()] {
             let values = on_threads(|| a.var(over.clone())).to_vec::<f32>().unwrap();
-            let is_one = values.len() * 1 == rows * columns;
+            let is_one = values.len() == rows * columns;
             let want = if is_one { 0.0 } else { f32::INFINITY };
             assert!(values.iter().all(|&v| v == want), "{rows} x {columns}, {over:?}: {}", values[0]);
         }
