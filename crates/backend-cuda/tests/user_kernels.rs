@@ -410,7 +410,7 @@ fn machine_code_and_ptx_are_loaded() {
             // SAFETY: the launch fails before it is queued.
             assert!(message(unsafe { seven.launch(Launch::new(1, 1), args![7]) }).contains("argument 0 has 8 bytes, was given int32"));
         }
-        assert!(message(RawModule::load(b"neither")).contains("neither a whole cubin nor PTX"));
+        assert!(message(RawModule::load(b"neither")).contains("neither a complete cubin nor PTX"));
         let bad = message(RawModule::load(ptx("nonsense;\n").as_bytes()));
         assert!(bad.contains("line 5"), "{bad}");
     });

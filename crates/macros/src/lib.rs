@@ -351,11 +351,11 @@ mod tests {
         assert_eq!(functions("pub trait Math"), names(&|form| form != Form::Number));
 
         let documented = file("src/lib.rs").replace("///", " ");
-        let documented = between(&documented, "the methods of Rust's numbers", ")").trim_start_matches([' ', '\n', '(', '`']);
-        let documented: BTreeSet<String> = documented.trim_end_matches('`').split_whitespace().map(str::to_owned).collect();
+        let documented = between(&documented, "methods of Rust's numbers: `", "`");
+        let documented: BTreeSet<String> = documented.split_whitespace().map(str::to_owned).collect();
         let mut known = names(&|_| true);
+        assert_eq!(documented, known); // `powi` is documented apart, as its exponent is a literal
         known.insert("powi".to_owned());
-        assert_eq!(documented, known);
 
         let tests = file("tests/chain/kernel_macro.rs");
         let body = between(&tests, "pub fn methods", "\n    }\n");

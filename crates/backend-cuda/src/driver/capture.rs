@@ -130,7 +130,7 @@ impl Context {
         }
         self.bind()?;
         let fault = self.new_fault_cell(true)?;
-        let stream = self.streams.take_idle()?;
+        let stream = self.with_room(|| self.streams.take_idle())?;
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: an idle stream of this context.
         check("cuStreamBeginCapture", unsafe { sys::cuStreamBeginCapture_v2(stream.0, mode) })?;
