@@ -5,6 +5,7 @@ mod common;
 use std::sync::Barrier;
 
 use cuprum_backend_cpu as _;
+use cuprum_backend_cuda as _;
 use cuprum_core::{DType, Device, Error, Graph, NdArray, Result, Stream, with_device};
 
 use common::on_device;
