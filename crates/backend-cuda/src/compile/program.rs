@@ -79,6 +79,7 @@ impl Program<'_> {
     /// # Errors
     /// `Missing` if NVRTC is needed but missing, `Compile` with log and line, `Driver` from loading.
     pub fn build(&self, context: &'static Context) -> Result<Built> {
+        context.bind()?; // a lost device fails before anything is compiled for it
         let compiler = context.compiler()?;
         let compiled = self.compile(compiler, context.info().arch(), DiskCache::shared())?;
         let module = Module::load(context, &compiled.code)?;
