@@ -122,7 +122,7 @@ static SHELVED: Accelerator = Accelerator {
     ..TOY
 };
 
-/// A device that is used before it is registered. The second device of its kind is not ready.
+/// An accelerator whose device is opened before it is registered. Its second device is not ready.
 static TARDY: Accelerator = Accelerator {
     name: "tardy",
     device: "tardy",

@@ -172,7 +172,7 @@ fn libraries_run_on_their_device_after_kept_memory_was_returned() {
         // Room for the product on the stream, and more kept memory than the limit below leaves.
         with_device(here, || with_stream(stream, || NdArray::zeros([256, 256], DType::F32)?.eval().map(|_| ())))?;
         with_device(here, || NdArray::zeros(64 << 20, DType::F32)?.eval().map(|_| ()))?;
-        // The copy keeps the pinned memory until somebody looks whether it has ended.
+        // The copy keeps the pinned memory until its completion is queried.
         let pinned = values.pin_memory(there)?;
         let copied = pinned.to_device(here)?;
         drop(pinned);

@@ -32,7 +32,7 @@ fn a_launch_repeats_the_captured_work() {
         let (captured, records) = explain(|| Graph::capture(|| step(&x)));
         let (graph, (a, b)) = captured?;
         println!("{graph:?}");
-        assert_eq!(records.last().map(|r| (r.op, r.served_by)), Some(("graph", Some("cuda"))), "its launch is told of, too");
+        assert_eq!(records.last().map(|r| (r.op, r.served_by)), Some(("graph", Some("cuda"))), "the launch of the graph is recorded");
         assert!(graph.nodes() >= 5);
         assert!((a.to_vec::<f32>()?, b.to_vec::<f32>()?) == want, "captured, and launched once");
         for seed in 3..6 {

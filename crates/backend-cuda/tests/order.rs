@@ -236,7 +236,7 @@ fn check_segments<T: Ordered>(lengths: &[usize], by_kernel: bool) {
     let sorted: Vec<T> = wanted.iter().map(|i| values[*i as usize]).collect();
     let (a, o) = (array(&values, &[count]), array(&offsets, &[offsets.len()]));
     let what = format!("{} of {} segments, {count} elements", T::DTYPE, lengths.len());
-    // Memory that is handed out again holds what nobody asked for.
+    // Reused memory holds the values of its previous owner.
     for dtype in [T::DTYPE, DType::I64] {
         drop(NdArray::full(count, 1, dtype).unwrap().eval().unwrap().clone());
     }

@@ -331,7 +331,7 @@ fn cooperative_launches_and_large_shared_memory() {
     on_device(|_| {
         let source = r#"
             __device__ unsigned arrived;
-            // What cooperative_groups' grid waits at: the driver gives it to cooperative launches alone.
+            // The grid barrier of cooperative_groups exists only in cooperative launches.
             __device__ bool has_grid() {
                 unsigned long long workspace;
                 asm("mov.b64 %0, {%%envreg2, %%envreg1};" : "=l"(workspace));

@@ -408,8 +408,9 @@ fn new_output(call: &Call, operation: &Operation) -> Result<(Arc<CudaBuffer>, u6
     }
 }
 
-/// Runs a call as `operation` on the arrays A, B and C, as far as its kind has them. `factors` scale the arrays; for a contraction they scale
-/// A * B and C.
+/// Runs a call as `operation` on the arrays A and, depending on the kind, B and C.
+///
+/// `factors` scale the arrays; for a contraction they scale A * B and C.
 pub fn run(call: &Call, operation: Operation, arrays: &[&StoredArray], factors: &[f64]) -> Result<Outcome> {
     let handle = match Handle::get(call) {
         Ok(handle) => handle,

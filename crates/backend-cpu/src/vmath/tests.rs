@@ -199,7 +199,7 @@ fn partner_f32(name: &str, x: f32, noise: &mut Noise) -> f32 {
         (_, 0) => any,
         // Exponents whose powers are finite and not zero, or close to the limits.
         ("pow", _) => ((noise.unit() - 0.5) * 220.0 / (x.abs() as f64).ln()) as f32,
-        // Of comparable size.
+        // Arguments of comparable magnitude.
         _ => (x as f64 * ((noise.unit() - 0.5) * 20.0).exp2()).copysign(any as f64) as f32,
     }
 }
@@ -415,7 +415,7 @@ fn partner_f64(name: &str, x: f64, noise: &mut Noise) -> f64 {
         ("pow", 2) => ((noise.unit() - 0.5) * 60.0).round(),
         // Exponents whose powers are finite and not zero, or close to the limits.
         ("pow", _) => (noise.unit() - 0.5) * 1500.0 / x.abs().ln(),
-        // Of comparable size.
+        // Arguments of comparable magnitude.
         _ => (x * ((noise.unit() - 0.5) * 20.0).exp2()).copysign(any),
     }
 }

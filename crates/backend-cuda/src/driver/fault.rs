@@ -181,8 +181,8 @@ impl FaultCell {
         (!std::mem::replace(&mut state.is_told, true)).then_some(found)
     }
 
-    /// Prepares the launch of a graph, whose inputs depend on the launches `inputs`. Returns a fault of the previous launch that no
-    /// thread has been told of.
+    /// Prepares the launch of a graph, whose inputs depend on the launches `inputs`. Returns a fault of the previous launch that has not been
+    /// reported yet.
     fn launch_again(self: &Arc<Self>, inputs: Cells) -> Option<Fault> {
         // Lists are flat, so that graphs that read each other's outputs make no cycle of checks.
         let mut flat = Cells::new();
@@ -344,7 +344,7 @@ impl Ledger {
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     free: Arc<FreeWords>,
-    /// Of the threads that queued launches that may fault. A thread that has ended leaves the only reference here.
+    /// Ledgers of the threads that queued launches that may fault. The ledger of an ended thread has no other reference.
     ledgers: Mutex<Vec<Arc<Ledger>>>,
 }
 
@@ -558,7 +558,7 @@ mod tests {
         FaultCell::new(word, free.clone(), is_graph)
     }
 
-    /// What a kernel writes.
+    /// Simulates the error word that a kernel writes.
     fn write(cell: &FaultCell, value: u64) {
         // SAFETY: a leaked box; nothing else accesses it meanwhile.
         unsafe { cell.word.host.write_volatile([INDEX_OUT_OF_BOUNDS, 7, value, 10]) };
@@ -685,7 +685,7 @@ mod tests {
         assert_eq!(told(mine.report()), Some(4));
         assert_eq!(graph.launch_again(Cells::new()), None, "told before");
         assert_eq!(found(&output), None);
-        // A launch that nobody waited for: the next one reports it.
+        // No wait covers the first launch, so the next launch reports its fault.
         write(&graph, 5);
         assert_eq!(graph.launch_again(Cells::new()).map(|fault| fault.value), Some(5));
         // Inputs that depend on a fault, and a graph that reads its own output.

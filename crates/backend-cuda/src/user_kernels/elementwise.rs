@@ -82,7 +82,7 @@ impl ElementwiseKernel {
     /// [`ElementwiseKernel::call`] for `n` elements, if all arrays are raw (`size=` in CuPy).
     ///
     /// # Errors
-    /// Those of [`ElementwiseKernel::call`], and [`Error::Value`](cuprum_core::Error::Value) for an array that is not raw.
+    /// The errors of [`ElementwiseKernel::call`], and [`Error::Value`](cuprum_core::Error::Value) for an array that is not raw.
     ///
     /// # Safety
     /// The same as for [`ElementwiseKernel::call`].

@@ -39,7 +39,7 @@ impl RawKernel {
     /// supports options, headers and templates.
     ///
     /// # Errors
-    /// Those of [`RawSource::compile`] and [`RawModule::kernel`](super::RawModule::kernel).
+    /// The errors of [`RawSource::compile`] and [`RawModule::kernel`](super::RawModule::kernel).
     pub fn compile(source: &str, name: &str) -> Result<RawKernel> {
         RawSource::new(source).compile()?.kernel(name)
     }

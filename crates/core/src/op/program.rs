@@ -48,7 +48,7 @@ impl StepKind {
 /// One step of a program. Its arguments are earlier steps.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Step {
-    /// What the step computes.
+    /// The computation of the step.
     pub kind: StepKind,
     /// dtype of the value.
     pub dtype: DType,

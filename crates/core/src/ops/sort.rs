@@ -213,7 +213,7 @@ impl NdArray {
 
     /// Returns the `k` largest or smallest elements along an axis, in order, and their int64 indices (`torch.topk`).
     ///
-    /// Of equal elements the first is preferred. NaN counts as largest. `jax.lax.top_k` is the same with `largest` set.
+    /// Equal elements keep their order, so the first is taken. NaN counts as largest. `jax.lax.top_k` is the same with `largest` set.
     ///
     /// # Errors
     /// `k` greater than the axis' extent, or an axis out of bounds.
