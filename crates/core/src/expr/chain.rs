@@ -11,7 +11,7 @@ use super::{Expr, Flattened, Operand, Weight};
 use crate::array::NdArray;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::op::{Family, MAX_ARITY, Op, Signature};
+use crate::op::{DTypeSignature, Family, MAX_ARITY, Op};
 use crate::ops::elementwise::ASTYPE;
 use crate::ops::indexing::FUSED_TAKE;
 use crate::program::StepKind;
@@ -20,7 +20,7 @@ use crate::program::StepKind;
 #[derive(Clone, Copy)]
 pub(super) struct Operation {
     pub op: Op,
-    pub signature: Signature,
+    pub signature: DTypeSignature,
 }
 
 /// An operation whose argument is the result of the previous operation of the node.

@@ -21,7 +21,7 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Layout, broadcast_shapes};
-use crate::op::{ArgType, Cost, MAX_ARITY, Op, Signature, TypeRule};
+use crate::op::{ArgType, Cost, DTypeSignature, MAX_ARITY, Op, TypeRule};
 use crate::ops::indexing::{FUSED_TAKE, run_fused_take};
 use crate::plan::elementwise::{LoopPlan, output_order};
 use crate::program::{Program, StepKind};
@@ -200,7 +200,7 @@ fn shared_dtype(args: &[Operand]) -> Option<DType> {
 }
 
 /// Like [`apply`], with given dtypes (`astype`, and comparisons of mixed integers).
-pub(crate) fn build(op: Op, args: &mut [Operand], signature: Signature) -> Result<NdArray> {
+pub(crate) fn build(op: Op, args: &mut [Operand], signature: DTypeSignature) -> Result<NdArray> {
     check(op.name(), args, &signature)?;
     let weight = bounded_weight(op, args)?;
     let operation = Operation { op, signature };
@@ -235,7 +235,7 @@ fn arrays(args: &[Operand]) -> impl Iterator<Item = &NdArray> {
 
 /// Rejects arrays on different devices and scalars that their dtype cannot hold.
 #[inline]
-pub(crate) fn check(name: &'static str, args: &[Operand], signature: &Signature) -> Result<()> {
+pub(crate) fn check(name: &'static str, args: &[Operand], signature: &DTypeSignature) -> Result<()> {
     let mut device = None;
     for (arg, dtype) in args.iter().zip(signature.args) {
         match arg {

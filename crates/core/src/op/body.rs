@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::expr::{Operand, Operands, build};
 use crate::function::FromArgs;
 use crate::layout::{Layout, broadcast_shapes};
-use crate::op::{ArgType, MAX_ARITY, Op, Signature, result_type};
+use crate::op::{ArgType, DTypeSignature, MAX_ARITY, Op, result_type};
 use crate::ops::reduce::Over;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
@@ -199,7 +199,7 @@ pub fn apply(op: Op, operands: &[Operand]) -> Result<NdArray> {
     let shape = broadcast_shapes(name, &shapes)?;
     let device = operands.iter().find_map(|o| if let Operand::Array(a) = o { Some(a.device()) } else { None });
 
-    let (mut args, mut signature) = (Operands::new(), Signature { args: [DType::I64; MAX_ARITY], result: dtype(body.result) });
+    let (mut args, mut signature) = (Operands::new(), DTypeSignature { args: [DType::I64; MAX_ARITY], result: dtype(body.result) });
     let mut operands = operands.iter();
     for p in body.parameters {
         let slot = signature.args.get_mut(args.len()).ok_or_else(|| Error::value(name, "too many parameters"))?;

@@ -117,7 +117,7 @@ pub const MAX_ARITY: usize = 8;
 
 /// The dtypes of an operation's arguments and result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Signature {
+pub struct DTypeSignature {
     /// dtype to which each argument is converted; only the first `arity` are used.
     pub args: [DType; MAX_ARITY],
     /// dtype of the result.
@@ -154,7 +154,7 @@ impl TypeRule {
     ///
     /// # Errors
     /// [`Error::DType`] for dtypes that the op does not take.
-    pub fn resolve(self, op: &'static str, args: &[ArgType]) -> Result<Signature> {
+    pub fn resolve(self, op: &'static str, args: &[ArgType]) -> Result<DTypeSignature> {
         let promoted = match self {
             TypeRule::Where => result_type(args.get(1..).unwrap_or_default()),
             _ => result_type(args),
@@ -164,16 +164,16 @@ impl TypeRule {
 
     /// [`TypeRule::resolve`] for arrays of one dtype and scalars that adopt it. Not valid for [`TypeRule::Where`], whose condition is bool.
     #[inline(always)]
-    pub(crate) fn resolve_shared(self, op: &'static str, shared: DType) -> Result<Signature> {
+    pub(crate) fn resolve_shared(self, op: &'static str, shared: DType) -> Result<DTypeSignature> {
         self.signature(op, shared, || shared.to_inexact())
     }
 
     /// Applies the rule to the promoted dtype. `floating` returns the floating dtype of the arguments.
     #[inline(always)]
-    fn signature(self, op: &'static str, promoted: DType, floating: impl FnOnce() -> DType) -> Result<Signature> {
+    fn signature(self, op: &'static str, promoted: DType, floating: impl FnOnce() -> DType) -> Result<DTypeSignature> {
         let refuse = |what: &str| Err(Error::dtype(op, format!("not defined for {what}"), &[promoted]));
-        let same = |d: DType| Ok(Signature { args: [d; MAX_ARITY], result: d });
-        let to_bool = |d: DType| Ok(Signature { args: [d; MAX_ARITY], result: DType::Bool });
+        let same = |d: DType| Ok(DTypeSignature { args: [d; MAX_ARITY], result: d });
+        let to_bool = |d: DType| Ok(DTypeSignature { args: [d; MAX_ARITY], result: DType::Bool });
         let no_bool = |d: DType| if d == DType::Bool { DType::I8 } else { d };
         match (self, promoted.kind()) {
             (TypeRule::Promote | TypeRule::Ordered | TypeRule::Same, _) => same(promoted),
@@ -192,11 +192,11 @@ impl TypeRule {
             (TypeRule::Bitwise | TypeRule::Shift, Kind::Float | Kind::Complex) => refuse("floating point; it takes bool and integers"),
             (TypeRule::Bitwise, _) => same(promoted),
             (TypeRule::Shift, _) => same(no_bool(promoted)),
-            (TypeRule::RealPart, _) => Ok(Signature { args: [promoted; MAX_ARITY], result: promoted.real() }),
+            (TypeRule::RealPart, _) => Ok(DTypeSignature { args: [promoted; MAX_ARITY], result: promoted.real() }),
             (TypeRule::Where, _) => {
                 let mut args = [promoted; MAX_ARITY];
                 args[0] = DType::Bool;
-                Ok(Signature { args, result: promoted })
+                Ok(DTypeSignature { args, result: promoted })
             }
         }
     }

@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::expr::{Operand, apply, build, check, common_shape};
 use crate::function::Function;
 use crate::layout::Layout;
-use crate::op::{ArgType, Cost, Family, MAX_ARITY, Op, OpDef, Signature, TypeRule, result_type};
+use crate::op::{ArgType, Cost, DTypeSignature, Family, MAX_ARITY, Op, OpDef, TypeRule, result_type};
 use crate::ops::creation::full_on;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
@@ -272,7 +272,7 @@ fn refuse_negative_power(base: &Operand, exponent: &Operand) -> Result<()> {
 
 /// Compares where the promoted dtype cannot decide: int64 with uint64, and integer arrays with ints outside their range.
 fn compare_exactly(op: Op, x1: &Operand, x2: &Operand) -> Result<Option<NdArray>> {
-    let compare = |a: Operand, b: Operand| build(op, &mut [a, b], Signature { args: [DType::U64; MAX_ARITY], result: DType::Bool });
+    let compare = |a: Operand, b: Operand| build(op, &mut [a, b], DTypeSignature { args: [DType::U64; MAX_ARITY], result: DType::Bool });
     match (x1, x2) {
         (Operand::Array(a), Operand::Array(b)) => {
             let mixed = |s: DType, u: DType| s.kind() == Kind::Signed && u == DType::U64;
@@ -468,7 +468,7 @@ impl NdArray {
         if dtype == self.dtype() {
             return Ok(self.clone());
         }
-        build(ASTYPE, &mut [self.into()], Signature { args: [dtype; MAX_ARITY], result: dtype })
+        build(ASTYPE, &mut [self.into()], DTypeSignature { args: [dtype; MAX_ARITY], result: dtype })
     }
 
     /// `self ** exponent`, as NumPy's operator computes it (`numpy.ndarray.__pow__`).

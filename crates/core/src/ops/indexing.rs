@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::expr::{build, fusion_enabled};
 use crate::function::Indices;
 use crate::layout::{Dims, Layout, checked_size, normalize_axis_of_scalar};
-use crate::op::{Cost, Family, MAX_ARITY, Op, OpDef, Signature};
+use crate::op::{Cost, DTypeSignature, Family, MAX_ARITY, Op, OpDef};
 use crate::scalar::Scalar;
 use cuprum_macros::numpy;
 
@@ -42,7 +42,7 @@ fn build_fused_take(a: &StoredArray, indices: &NdArray) -> Result<NdArray> {
     let size = a.layout().size();
     let is_narrow = indices.dtype().can_cast_safe(DType::I32) && i32::try_from(size).is_ok();
     let index_dtype = if is_narrow { DType::I32 } else { DType::I64 };
-    let mut signature = Signature { args: [index_dtype; MAX_ARITY], result: a.dtype() };
+    let mut signature = DTypeSignature { args: [index_dtype; MAX_ARITY], result: a.dtype() };
     signature.args[0] = a.dtype();
     build(FUSED_TAKE, &mut [NdArray::from(first).into(), indices.into(), Scalar::Int(size as i128).into()], signature)
 }

@@ -21,7 +21,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::array::Array;
-use crate::call::{Call, Signature};
+use crate::call::{Call, TuningSignature};
 use crate::device::{Device, DeviceEvent, driver};
 use crate::error::{Error, Result, shape_text};
 use crate::registry::{Accelerator, ChainEntry};
@@ -178,7 +178,7 @@ pub(crate) fn advise(call: &Call, chain: &'static [ChainEntry]) -> Result<Option
     if std::ptr::eq(first.accelerator, last.accelerator) {
         return Ok(None);
     }
-    let key = (Signature::of(call)?, chain.as_ptr() as usize);
+    let key = (TuningSignature::of(call)?, chain.as_ptr() as usize);
     if let Some(choice) = chosen(&key) {
         return Ok(Some(choice.into()));
     }
@@ -320,7 +320,7 @@ impl TrialGuard {
 /// # Errors
 /// [`Error::Setting`] if the file of `CUPRUM_TUNING` is invalid.
 pub fn recall(call: &Call, choice: &str) -> Result<Option<String>> {
-    let key = Signature::of_choice(call, choice)?;
+    let key = TuningSignature::of_choice(call, choice)?;
     Ok(table::find(call.device, key)?.map(|entry| entry.winner))
 }
 
@@ -346,7 +346,7 @@ pub fn keep(call: &Call, choice: &str, mut times: Vec<(String, f64)>) -> Result<
     }
     times.sort_by(|a, b| a.1.total_cmp(&b.1));
     if let Some((winner, _)) = times.first() {
-        let key = Signature::of_choice(call, choice)?;
+        let key = TuningSignature::of_choice(call, choice)?;
         table::insert(call.device, Entry { key, winner: winner.clone(), times, description: format!("{choice} of {}", describe(call)) });
     }
     Ok(())

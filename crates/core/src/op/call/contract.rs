@@ -1,6 +1,6 @@
 //! Contract: sums of products over shared modes.
 
-use super::{Call, Request, Signature};
+use super::{Call, Request, TuningSignature};
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -19,7 +19,7 @@ impl Request for Contract<'_> {
     fn family(&self) -> Family {
         Family::Contract
     }
-    fn sign(&self, call: &Call, signature: &mut Signature) -> Result<()> {
+    fn sign(&self, call: &Call, signature: &mut TuningSignature) -> Result<()> {
         let dtype = call.inputs.first().map_or(DType::F64, Array::dtype);
         signature.add(matmul_precision()?.of(dtype));
         for modes in [&self.plan.a, &self.plan.b, &self.plan.out] {

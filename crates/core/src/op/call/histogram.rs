@@ -1,7 +1,7 @@
 //! Histogram: counts of values in bins.
 
 use super::Request;
-use super::{Call, Signature};
+use super::{Call, TuningSignature};
 use crate::error::Result;
 use crate::op::Family;
 use crate::program::Program;
@@ -47,7 +47,7 @@ impl Request for Histogram<'_> {
     fn has_extra_input(&self) -> bool {
         self.binning != Binning::Number { weighted: false }
     }
-    fn sign(&self, call: &Call, signature: &mut Signature) -> Result<()> {
+    fn sign(&self, call: &Call, signature: &mut TuningSignature) -> Result<()> {
         signature.add(self.binning);
         signature.add_layouts(call);
         Ok(())

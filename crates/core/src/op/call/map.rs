@@ -1,6 +1,6 @@
 //! Map: elementwise loops.
 
-use super::{Call, Request, Signature};
+use super::{Call, Request, TuningSignature};
 use crate::error::Result;
 use crate::op::Family;
 use crate::plan::elementwise::LoopPlan;
@@ -22,7 +22,7 @@ impl Request for Map<'_> {
     fn program(&self) -> Option<&Program> {
         Some(self.program)
     }
-    fn sign(&self, _call: &Call, signature: &mut Signature) -> Result<()> {
+    fn sign(&self, _call: &Call, signature: &mut TuningSignature) -> Result<()> {
         signature.add_axes(&self.plan.dims, &self.plan.strides);
         Ok(())
     }

@@ -36,7 +36,7 @@ pub use self::scan::Scan;
 pub use self::search::Search;
 pub use self::segments::Segments;
 pub use self::select::Select;
-pub use self::signature::Signature;
+pub use self::signature::TuningSignature;
 pub use self::sort::{SegmentSort, Sort};
 use crate::array::{Array, StoredArray};
 use crate::device::{Buffer, Device, Stream, driver};
@@ -102,7 +102,7 @@ pub trait Request {
     ///
     /// # Errors
     /// A setting that cannot be read.
-    fn sign(&self, call: &Call, signature: &mut Signature) -> Result<()> {
+    fn sign(&self, call: &Call, signature: &mut TuningSignature) -> Result<()> {
         signature.add_layouts(call);
         Ok(())
     }

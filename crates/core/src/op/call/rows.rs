@@ -1,6 +1,6 @@
 //! Rows: expressions that contain reductions along rows.
 
-use super::{Call, Request, Signature};
+use super::{Call, Request, TuningSignature};
 use crate::error::Result;
 use crate::op::Family;
 use crate::plan::rows::RowsPlan;
@@ -25,7 +25,7 @@ impl Request for Rows<'_> {
     fn program(&self) -> Option<&Program> {
         Some(self.program)
     }
-    fn sign(&self, _call: &Call, signature: &mut Signature) -> Result<()> {
+    fn sign(&self, _call: &Call, signature: &mut TuningSignature) -> Result<()> {
         signature.add_axes(&self.plan.outer, &self.plan.outer_strides);
         signature.add_axes(&[self.plan.length], &[&self.plan.row_strides[..]]);
         Ok(())

@@ -1,6 +1,6 @@
 //! Scan: running reductions along an axis.
 
-use super::{Call, Request, Signature};
+use super::{Call, Request, TuningSignature};
 use crate::error::Result;
 use crate::op::Family;
 use crate::plan::scan::ScanPlan;
@@ -22,7 +22,7 @@ impl Request for Scan<'_> {
     fn program(&self) -> Option<&Program> {
         Some(self.program)
     }
-    fn sign(&self, _call: &Call, signature: &mut Signature) -> Result<()> {
+    fn sign(&self, _call: &Call, signature: &mut TuningSignature) -> Result<()> {
         signature.add_axes(&[self.plan.len], &[&self.plan.axis_strides[..]]);
         signature.add_axes(&self.plan.lanes, &self.plan.lane_strides);
         Ok(())

@@ -15,12 +15,12 @@ use crate::program::{Program, StepKind};
 
 /// A hash of a call that is equal in all processes of one version.
 #[derive(Default)]
-pub struct Signature(FxHasher);
+pub struct TuningSignature(FxHasher);
 
-impl Signature {
+impl TuningSignature {
     /// Returns the signature of a call.
     pub(crate) fn of(call: &Call) -> Result<u64> {
-        let mut signature = Signature::default();
+        let mut signature = TuningSignature::default();
         signature.add(call.family() as u8);
         signature.add_op(call.op);
         signature.add(call.device.ordinal());
@@ -35,8 +35,8 @@ impl Signature {
 
     /// Returns the signature of a call combined with a choice of an accelerator, such as a tile size.
     pub(crate) fn of_choice(call: &Call, choice: &str) -> Result<u64> {
-        let mut signature = Signature::default();
-        signature.add((Signature::of(call)?, choice));
+        let mut signature = TuningSignature::default();
+        signature.add((TuningSignature::of(call)?, choice));
         Ok(signature.0.finish())
     }
 
