@@ -1,6 +1,6 @@
 //! Operations defined by another crate, with a composite that every device can run.
 
-use cuprum::core::expr::elementwise;
+use cuprum::core::expr::{compose, elementwise};
 use cuprum::core::op::{Cost, OpDef, TypeRule};
 use cuprum::{Device, Error, Family, NdArray, Op, Operand, Result, explain, with_device};
 
@@ -11,12 +11,12 @@ static DOUBLED: OpDef = OpDef {
     index: u16::MAX,
     rule: Some(TypeRule::Promote),
     cost: Cost::Cheap,
-    composite: Some(|x| x[0].multiply(2)),
+    composite: Some(|x| compose(x, |x| x[0].multiply(2))),
     body: None,
 };
 
 static SCALED_SUM: OpDef =
-    OpDef { name: "scaled_sum", arity: 3, composite: Some(|x| cuprum::add(&x[0], x[1].multiply(&x[2])?)), ..DOUBLED };
+    OpDef { name: "scaled_sum", arity: 3, composite: Some(|x| compose(x, |x| cuprum::add(&x[0], x[1].multiply(&x[2])?))), ..DOUBLED };
 
 static UNKNOWN: OpDef = OpDef { name: "unknown", composite: None, ..DOUBLED };
 

@@ -1,5 +1,7 @@
-//! Arrays: the trait, arrays in memory, and the user's handle.
+//! Arrays in memory, which kernels read and return. The user's handle [`NdArray`] is defined with deferral, in `expr`.
 
-mod handle;
+mod stored;
 
-pub use handle::*;
+pub use crate::expr::{IntoShape, NdArray};
+pub use crate::ops::IntoReshape;
+pub use stored::*;

@@ -458,11 +458,11 @@ fn filter(entry: &ChainEntry, call: &Call) -> std::result::Result<(), &'static s
 #[cold]
 fn run_fallback(call: &Call) -> Result<Outputs> {
     // For these calls `expr` handles `Unsupported`: it runs the composite of a Map with its scalars, and the reductions of Rows one by one.
-    let has_later_fallback = call.program().is_some() && call.op.0.composite.is_some() || call.family() == Family::Rows;
+    let is_composed = call.op.0.composite.is_some() && call.op.family() != Family::Gather;
+    let has_later_fallback = call.program().is_some() && is_composed || call.family() == Family::Rows;
     let policy = if has_later_fallback { HostFallback::Error } else { settings::host_fallback()? };
     if let Some(composite) = call.op.0.composite.filter(|_| call.program().is_none()) {
-        let inputs: Vec<NdArray> = call.inputs.iter().map(|a| NdArray::from(a.clone())).collect();
-        return Ok(SmallVec::from_elem(composite(&inputs)?.stored()?, 1));
+        return composite(call.inputs);
     }
     match policy {
         HostFallback::Error => {}

@@ -7,37 +7,15 @@ use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 
-use super::{Expr, Flattened, Operand, Weight};
-use crate::array::NdArray;
-use crate::dtype::DType;
-use crate::error::Result;
-use crate::op::{DTypeSignature, Family, MAX_ARITY, Op};
-use crate::ops::elementwise::ASTYPE;
-use crate::ops::indexing::FUSED_TAKE;
-use crate::program::StepKind;
-
-/// An elementwise operation with its argument and result dtypes.
-#[derive(Clone, Copy)]
-pub(super) struct Operation {
-    pub op: Op,
-    pub signature: DTypeSignature,
-}
-
-/// An operation whose argument is the result of the previous operation of the node.
-pub(super) struct ChainedOperation {
-    operation: Operation,
-    /// Index of the argument that is the previous result.
-    chained_argument: u8,
-    /// The other arguments, in order.
-    pub others: SmallVec<[Operand; 1]>,
-}
+use super::node::{ChainedOperation, Expr, NdArray, Operand, Operation, Weight};
+use crate::op::{Family, Op};
 
 /// Initial capacity for chained operations.
 const CHAIN_CAPACITY: usize = 10;
 
 /// Returns whether an operation can be chained: every device computes it as a step of a program.
 fn is_chainable(op: Op) -> bool {
-    op.family() == Family::Map && !op.is_foreign() && op != FUSED_TAKE && (op.0.composite.is_none() || op == ASTYPE)
+    op.family() == Family::Map && !op.is_foreign() && (op.0.composite.is_none() || op.is_conversion())
 }
 
 /// Returns the index of the argument to which the operation can be chained, if there is one.
@@ -83,50 +61,5 @@ pub(super) fn chain(operation: Operation, args: &mut [Operand], weight: Weight) 
     match argument.take() {
         Operand::Array(array) => Some(array),
         Operand::Scalar(_) => None,
-    }
-}
-
-impl Flattened {
-    /// Appends the steps of an elementwise expression and returns the last one.
-    pub(super) fn elementwise(&mut self, first: Operation, args: &[Operand], then: &[ChainedOperation], shape: &[usize]) -> Result<u16> {
-        let mut step = self.operation(first, None, args, shape)?;
-        for ChainedOperation { operation, chained_argument, others } in then {
-            step = self.operation(*operation, Some((*chained_argument, step)), others, shape)?;
-        }
-        Ok(step)
-    }
-
-    /// Appends the steps of one operation. `known` is the index and the step of an argument that is already in the program.
-    fn operation(&mut self, operation: Operation, known: Option<(u8, u16)>, others: &[Operand], shape: &[usize]) -> Result<u16> {
-        let Operation { op, signature } = operation;
-        let mut others = others.iter();
-        let mut args = [0u16; MAX_ARITY];
-        for (i, (arg, &want)) in args.iter_mut().zip(&signature.args).enumerate().take(op.arity()) {
-            *arg = match known.filter(|(index, _)| usize::from(*index) == i) {
-                Some((_, step)) => self.converted(step, want),
-                None => match others.next() {
-                    Some(Operand::Array(a)) => {
-                        let step = self.visit(a, shape, false)?;
-                        self.converted(step, want)
-                    }
-                    Some(Operand::Scalar(s)) => self.program.push_param(*s, want),
-                    None => 0,
-                },
-            };
-        }
-        if op == ASTYPE {
-            return Ok(args[0]); // the argument was converted above
-        }
-        let args = &args[..op.arity()];
-        Ok(match self.rows {
-            // The program of a variance often shares steps with the rest of the expression.
-            Some(_) => self.program.push_once(StepKind::Apply(op), signature.result, args),
-            None => self.program.push(StepKind::Apply(op), signature.result, args),
-        })
-    }
-
-    /// Returns a step converted to `dtype`.
-    fn converted(&mut self, step: u16, dtype: DType) -> u16 {
-        if self.program.steps[step as usize].dtype == dtype { step } else { self.cast(step, dtype) }
     }
 }

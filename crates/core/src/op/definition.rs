@@ -3,7 +3,7 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-use crate::array::NdArray;
+use crate::array::{Outputs, StoredArray};
 use crate::body::Body;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
@@ -214,7 +214,9 @@ pub enum Cost {
 }
 
 /// A composite: an implementation by other operations, which works on every device.
-pub type Composite = fn(&[NdArray]) -> Result<NdArray>;
+///
+/// It takes the array arguments and returns the results. [`expr::compose`](crate::expr::compose) runs a function of handles as one.
+pub type Composite = fn(&[StoredArray]) -> Result<Outputs>;
 
 /// Definition of an operation: a row of the op table.
 pub struct OpDef {
@@ -260,6 +262,10 @@ impl Op {
     /// Returns the number of array arguments, or 0 if it varies.
     pub fn arity(self) -> usize {
         self.0.arity as usize
+    }
+    /// Returns whether this is `astype`, the only built-in operation with [`TypeRule::Same`].
+    pub(crate) fn is_conversion(self) -> bool {
+        self.0.rule == Some(TypeRule::Same) && !self.is_foreign()
     }
     /// Returns all built-in operations.
     pub fn all() -> impl Iterator<Item = Op> {

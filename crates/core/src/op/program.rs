@@ -8,9 +8,7 @@ use std::fmt;
 use smallvec::SmallVec;
 
 use crate::dtype::DType;
-use crate::op::{MAX_ARITY, Op};
-use crate::ops::indexing::FUSED_TAKE;
-use crate::ops::reduce::SUM;
+use crate::op::{Family, MAX_ARITY, Op};
 use crate::scalar::Scalar;
 
 /// The kind of a step.
@@ -145,27 +143,6 @@ impl Program {
         found as u16
     }
 
-    /// Appends the sum of squared distances from the mean along a row of `count` elements, as `var` needs it.
-    ///
-    /// The result has the real dtype. Two passes lose no digits if the mean is large.
-    pub fn push_squared_distances(&mut self, x: u16, count: usize) -> u16 {
-        use crate::ops::elementwise::{ADD, DIVIDE, IMAG, REAL, SQUARE, SUBTRACT};
-        let dtype = self.steps[x as usize].dtype;
-        let real = dtype.real();
-        let sum = self.push_once(StepKind::Fold(SUM), dtype, &[x]);
-        let count = self.push_param(Scalar::Float(count as f64), dtype);
-        let mean = self.push_once(StepKind::Apply(DIVIDE), dtype, &[sum, count]);
-        let distance = self.push_once(StepKind::Apply(SUBTRACT), dtype, &[x, mean]);
-        let squares = if dtype.is_complex() {
-            let [re, im] = [REAL, IMAG].map(|part| self.push_once(StepKind::Apply(part), real, &[distance]));
-            let [re, im] = [re, im].map(|part| self.push_once(StepKind::Apply(SQUARE), real, &[part]));
-            self.push_once(StepKind::Apply(ADD), real, &[re, im])
-        } else {
-            self.push_once(StepKind::Apply(SQUARE), real, &[distance])
-        };
-        self.push_once(StepKind::Fold(SUM), real, &[squares])
-    }
-
     /// Returns whether the only result is input 0.
     pub fn is_identity(&self) -> bool {
         self.steps.len() == 1 && self.outputs.len() == 1 && matches!(self.steps[0].kind, StepKind::Input(0))
@@ -247,7 +224,7 @@ impl Program {
             }
             StepKind::Apply(op) | StepKind::Fold(op) => {
                 write!(f, "{}(", op.name())?;
-                let shown = if op == FUSED_TAKE { 2 } else { usize::MAX }; // hides the array's length
+                let shown = if op.family() == Family::Gather { 2 } else { usize::MAX }; // hides the array's length
                 for (i, &a) in step.args().iter().enumerate().take(shown) {
                     if i > 0 {
                         f.write_str(", ")?;

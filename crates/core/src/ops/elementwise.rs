@@ -22,7 +22,7 @@ use crate::array::{Array, NdArray, StoredArray};
 use crate::device::Device;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
-use crate::expr::{Operand, apply, build, check, common_shape};
+use crate::expr::{Operand, apply, build, check, common_shape, compose};
 use crate::function::Function;
 use crate::layout::Layout;
 use crate::op::{ArgType, Cost, DTypeSignature, Family, MAX_ARITY, Op, OpDef, TypeRule, result_type};
@@ -182,9 +182,9 @@ elementwise! {
         CONJ "conj" 1 PromoteNumber Cheap None;
         POWER "power" 2 PromoteNumber Expensive None;
         WHERE "where" 3 Where Cheap None;
-        ASTYPE "astype" 1 Same Cheap Some(|x| Ok(x[0].clone()));
-        CLIP "clip" 3 Ordered Cheap Some(|x| minimum(&maximum(&x[0], &x[1])?, &x[2]));
-        ROUND "round" 1 RoundComplex Cheap Some(|x| x[0].round(0));
+        ASTYPE "astype" 1 Same Cheap Some(|x| compose(x, |x| Ok(x[0].clone())));
+        CLIP "clip" 3 Ordered Cheap Some(|x| compose(x, |x| minimum(&maximum(&x[0], &x[1])?, &x[2])));
+        ROUND "round" 1 RoundComplex Cheap Some(|x| compose(x, |x| x[0].round(0)));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Indexing by index arrays.
 
-use crate::array::{Array, NdArray, StoredArray};
+use crate::array::{Array, NdArray, Outputs, StoredArray};
 use crate::call;
 use crate::call::{OutputSpec, Work};
 use crate::device::Device;
@@ -32,9 +32,15 @@ static FUSED_TAKE_DEF: OpDef = OpDef {
     index: super::histogram::END, // the last family
     rule: None,
     cost: Cost::Expensive,
-    composite: None,
+    composite: Some(take_alone),
     body: None,
 };
+
+/// Runs a fused take that is not part of a larger expression as one Gather call. The inputs are the whole array and the indices.
+fn take_alone(inputs: &[StoredArray]) -> Result<Outputs> {
+    let [a, indices] = inputs else { return Err(Error::value(TAKE.name(), "takes an array and indices")) };
+    Ok(Outputs::from_elem(gather(a.device(), a.clone(), indices.clone(), 0, indices.shape())?.stored()?, 1))
+}
 
 /// Builds a deferred `take` of a contiguous 1-D array. Narrow indices become int32 if that holds the array's length.
 fn build_fused_take(a: &StoredArray, indices: &NdArray) -> Result<NdArray> {
@@ -45,12 +51,6 @@ fn build_fused_take(a: &StoredArray, indices: &NdArray) -> Result<NdArray> {
     let mut signature = DTypeSignature { args: [index_dtype; MAX_ARITY], result: a.dtype() };
     signature.args[0] = a.dtype();
     build(FUSED_TAKE, &mut [NdArray::from(first).into(), indices.into(), Scalar::Int(size as i128).into()], signature)
-}
-
-/// Runs a fused take that is not part of a larger expression as one Gather call. `first` is the array's first element.
-pub(crate) fn run_fused_take(first: &StoredArray, indices: &StoredArray, size: usize) -> Result<StoredArray> {
-    let whole = first.with_layout(Layout::strided(&[size], &[1], first.layout().offset())?)?;
-    gather(first.device(), whole, indices.clone(), 0, indices.shape())?.stored()
 }
 
 fn gather(device: Device, a: StoredArray, indices: StoredArray, axis: usize, shape: &[usize]) -> Result<NdArray> {

@@ -20,6 +20,9 @@ pub mod segments;
 pub mod select;
 pub mod sort;
 pub mod value;
+mod views;
+
+pub use views::IntoReshape;
 
 use smallvec::SmallVec;
 

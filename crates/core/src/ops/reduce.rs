@@ -21,18 +21,20 @@
 use crate::call;
 use smallvec::SmallVec;
 
-use crate::array::{Array, NdArray};
+use crate::array::{Array, NdArray, StoredArray};
 use crate::call::{OutputSpec, Work};
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::expr::{Fold, fusion_enabled};
+use crate::expr::{Fold, FoldKind, fusion_enabled};
 use crate::function::FromArgs;
 use crate::layout::{Dims, Layout, normalize_axes, normalize_axis, normalize_axis_of_scalar};
 use crate::op::{Family, Op};
+use crate::ops::elementwise::{ADD, DIVIDE, IMAG, REAL, SQUARE, SUBTRACT};
 use crate::ops::value::{Args, Value};
 use crate::plan::reduce::ReducePlan;
 use crate::plan::rows;
+use crate::program::{Program, StepKind};
 use crate::scalar::Scalar;
 use cuprum_macros::numpy;
 
@@ -248,7 +250,7 @@ pub(crate) fn reduce(op: Op, a: &NdArray, over: &Over, value: DType, out: DType)
         return reduce_empty(op, a, &shape, out);
     }
     if over.keepdims && should_defer(op, a, &axes, reduced)? {
-        return Ok(Fold { op, argument: a.clone(), axes, value }.deferred(shape, out));
+        return Ok(Fold { op, argument: a.clone(), axes, value, kind: if op == VAR { &VARIANCE } else { &PLAIN } }.deferred(shape, out));
     }
     run(op, a, &axes, value, OutputSpec::contiguous(out, &shape)?)
 }
@@ -271,6 +273,21 @@ pub(crate) fn run(op: Op, a: &NdArray, axes: &[usize], value: DType, output: Out
         let work = Work::Reduce(call::Reduce { program, plan: &plan, acc: accumulator(op, value) });
         super::run_one(op, a.device(), inputs, output, work)
     })
+}
+
+/// A deferred reduction that is one step of a row program.
+static PLAIN: FoldKind = FoldKind {
+    nodes: 3,
+    push: |fold, program, values, _| program.push_once(StepKind::Fold(fold.op), accumulator(fold.op, fold.value), &[values]),
+    run: run_fold,
+};
+
+/// A deferred variance, which is several steps of a row program.
+static VARIANCE: FoldKind =
+    FoldKind { nodes: 8, push: |_, program, values, length| program.push_squared_distances(values, length), run: run_fold };
+
+fn run_fold(fold: &Fold, output: OutputSpec) -> Result<StoredArray> {
+    run(fold.op, &fold.argument, &fold.axes, fold.value, output)?.stored()
 }
 
 /// Returns whether a reduction with `keepdims` is deferred. The device must run row programs, and a row must fit into a kernel.
@@ -301,6 +318,28 @@ fn squared_distances(x: &NdArray, over: &Over) -> Result<NdArray> {
         d.square()?
     };
     reduce(SUM, &squares, over, squares.dtype(), squares.dtype())
+}
+
+impl Program {
+    /// Appends the sum of squared distances from the mean along a row of `count` elements, as `var` needs it.
+    ///
+    /// The result has the real dtype. Two passes lose no digits if the mean is large.
+    pub fn push_squared_distances(&mut self, x: u16, count: usize) -> u16 {
+        let dtype = self.steps[x as usize].dtype;
+        let real = dtype.real();
+        let sum = self.push_once(StepKind::Fold(SUM), dtype, &[x]);
+        let count = self.push_param(Scalar::Float(count as f64), dtype);
+        let mean = self.push_once(StepKind::Apply(DIVIDE), dtype, &[sum, count]);
+        let distance = self.push_once(StepKind::Apply(SUBTRACT), dtype, &[x, mean]);
+        let squares = if dtype.is_complex() {
+            let [re, im] = [REAL, IMAG].map(|part| self.push_once(StepKind::Apply(part), real, &[distance]));
+            let [re, im] = [re, im].map(|part| self.push_once(StepKind::Apply(SQUARE), real, &[part]));
+            self.push_once(StepKind::Apply(ADD), real, &[re, im])
+        } else {
+            self.push_once(StepKind::Apply(SQUARE), real, &[distance])
+        };
+        self.push_once(StepKind::Fold(SUM), real, &[squares])
+    }
 }
 
 impl NdArray {

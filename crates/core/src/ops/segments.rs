@@ -6,6 +6,7 @@ use crate::call::{OutputSpec, Work};
 use crate::device::{Device, with_device};
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
+use crate::expr::compose;
 use crate::op::Op;
 use crate::ops::elementwise::{add, subtract, where_};
 use crate::ops::manipulation::concat;
@@ -15,8 +16,8 @@ use crate::s;
 use cuprum_macros::numpy;
 
 super::rows! { Sort after sort:
-    SEGMENT_SORT "segment_sort" 2 else |inputs| sort_by_composition(super::SEGMENT_SORT, inputs);
-    SEGMENT_ARGSORT "segment_argsort" 2 else |inputs| sort_by_composition(super::SEGMENT_ARGSORT, inputs);
+    SEGMENT_SORT "segment_sort" 2 else |inputs| compose(inputs, |inputs| sort_by_composition(super::SEGMENT_SORT, inputs));
+    SEGMENT_ARGSORT "segment_argsort" 2 else |inputs| compose(inputs, |inputs| sort_by_composition(super::SEGMENT_ARGSORT, inputs));
 }
 
 /// Length above which kernels may be unable to sort a segment.

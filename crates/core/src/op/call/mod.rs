@@ -20,8 +20,6 @@ mod sort;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 pub use self::contract::Contract;
 pub use self::copy::Copy;
 pub use self::custom::Custom;
@@ -38,6 +36,7 @@ pub use self::segments::Segments;
 pub use self::select::Select;
 pub use self::signature::TuningSignature;
 pub use self::sort::{SegmentSort, Sort};
+pub use crate::array::Outputs;
 use crate::array::{Array, StoredArray};
 use crate::device::{Buffer, Device, Stream, driver};
 use crate::dtype::DType;
@@ -144,9 +143,6 @@ work! {
     Segments(Segments<'a>): "A reduction of segments.";
     Custom(Custom<'a>): "A request of another crate's operation.";
 }
-
-/// Arrays that a kernel returns.
-pub type Outputs = SmallVec<[StoredArray; 1]>;
 
 /// A kernel's answer. A failure is an `Err`. A kernel that does not support a call declines before any side effect.
 pub enum Outcome {

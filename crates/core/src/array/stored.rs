@@ -1,0 +1,105 @@
+//! The trait of stored arrays ([`Array`]) and an array in memory ([`StoredArray`]).
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::buffer::HostBuffer;
+use crate::device::{Buffer, Device};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+
+/// A stored array: its dtype, layout, device and buffer. Read-only.
+pub trait Array {
+    /// Element type.
+    fn dtype(&self) -> DType;
+    /// Shape, strides and offset.
+    fn layout(&self) -> &Layout;
+    /// The device that holds the buffer.
+    fn device(&self) -> Device;
+    /// The buffer that holds the elements.
+    fn buffer(&self) -> &Arc<dyn Buffer>;
+}
+
+/// An array in memory: a dtype, a layout and a shared buffer.
+///
+/// Kernels read and return this type. Cloning increments a reference count.
+#[derive(Clone)]
+pub struct StoredArray(Arc<Stored>);
+
+/// Arrays that a call returns.
+pub type Outputs = SmallVec<[StoredArray; 1]>;
+
+struct Stored {
+    dtype: DType,
+    layout: Layout,
+    buffer: Arc<dyn Buffer>,
+}
+
+impl StoredArray {
+    /// Returns an array over a buffer.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the layout reaches outside the buffer. [`Error::Value`] if `dtype` is bool and a host buffer has bytes other
+    /// than 0 and 1; [`NdArray::from_bytes`] converts them.
+    #[inline]
+    pub fn new(dtype: DType, layout: Layout, buffer: Arc<dyn Buffer>) -> Result<StoredArray> {
+        StoredArray::check_inside(dtype, &layout, buffer.nbytes())?;
+        if dtype == DType::Bool {
+            StoredArray::check_bools(buffer.as_ref())?;
+        }
+        Ok(StoredArray(Arc::new(Stored { dtype, layout, buffer })))
+    }
+
+    fn check_inside(dtype: DType, layout: &Layout, nbytes: usize) -> Result<()> {
+        let (lo, hi) = layout.extent();
+        if lo < 0 || (hi as usize).saturating_mul(dtype.itemsize()) > nbytes {
+            let message = format!("layout {layout:?} of {dtype} reaches outside its buffer of {nbytes} bytes");
+            return Err(Error::shape("array", message, &[layout.shape()]));
+        }
+        Ok(())
+    }
+
+    fn check_bools(buffer: &dyn Buffer) -> Result<()> {
+        match buffer.as_any().downcast_ref::<HostBuffer>() {
+            Some(host) if !host.holds_bools() => {
+                Err(Error::value("array", "a bool array over bytes other than 0 and 1; NdArray::from_bytes converts them"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns an array over the same buffer with another layout.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the layout reaches outside the buffer.
+    pub fn with_layout(&self, layout: Layout) -> Result<StoredArray> {
+        StoredArray::new(self.0.dtype, layout, self.0.buffer.clone())
+    }
+
+    /// Returns the shape.
+    pub fn shape(&self) -> &[usize] {
+        self.0.layout.shape()
+    }
+
+    /// Whether this handle is the only owner of the array and its buffer.
+    pub(crate) fn is_unique(&mut self) -> bool {
+        Arc::get_mut(&mut self.0).is_some_and(|stored| Arc::get_mut(&mut stored.buffer).is_some())
+    }
+}
+
+impl Array for StoredArray {
+    fn dtype(&self) -> DType {
+        self.0.dtype
+    }
+    fn layout(&self) -> &Layout {
+        &self.0.layout
+    }
+    fn device(&self) -> Device {
+        self.0.buffer.device()
+    }
+    fn buffer(&self) -> &Arc<dyn Buffer> {
+        &self.0.buffer
+    }
+}

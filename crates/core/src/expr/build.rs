@@ -1,0 +1,145 @@
+//! Construction of deferred elementwise operations.
+
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use smallvec::SmallVec;
+
+use super::chain;
+use super::fusion::fusion_enabled;
+use super::node::{Expr, Inner, NdArray, Operand, Operands, Operation, Weight};
+use crate::device::Device;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::layout::{Dims, broadcast_shapes};
+use crate::op::{ArgType, Cost, DTypeSignature, Op, TypeRule};
+
+/// Maximum number of nodes in an expression. A larger one evaluates its heaviest arguments first.
+const MAX_NODES: u32 = 48;
+/// Maximum number of inputs of an expression. A larger one evaluates its heaviest arguments first.
+const MAX_INPUTS: u32 = 12;
+
+/// Builds an elementwise operation, and runs it unless deferral is enabled.
+///
+/// # Errors
+/// Shapes that do not broadcast, dtypes that the operation does not take, arrays on different devices, or a wrong number of arguments.
+pub fn elementwise(op: Op, args: &[Operand]) -> Result<NdArray> {
+    apply(op, &mut args.iter().cloned().collect::<Operands>())
+}
+
+/// Like [`elementwise`], but moves the arguments out of the slice.
+pub(crate) fn apply(op: Op, args: &mut [Operand]) -> Result<NdArray> {
+    let name = op.name();
+    let rule = op.0.rule.ok_or_else(|| Error::value(name, "not an elementwise operation"))?;
+    if args.len() != op.arity() {
+        return Err(Error::value(name, format!("takes {} arguments, {} given", op.arity(), args.len())));
+    }
+    let signature = match shared_dtype(args) {
+        Some(shared) if rule != TypeRule::Where => rule.resolve_shared(name, shared)?,
+        _ => rule.resolve(name, &args.iter().map(Operand::arg_type).collect::<SmallVec<[ArgType; 3]>>())?,
+    };
+    build(op, args, signature)
+}
+
+/// Returns the dtype that all arrays have, if all scalars can adopt it.
+fn shared_dtype(args: &[Operand]) -> Option<DType> {
+    let dtype = arrays(args).next()?.dtype();
+    let has_it = |arg: &Operand| match arg {
+        Operand::Array(a) => a.dtype() == dtype,
+        Operand::Scalar(s) => s.weak_promote(dtype) == dtype,
+    };
+    args.iter().all(has_it).then_some(dtype)
+}
+
+/// Like [`apply`], with given dtypes (`astype`, and comparisons of mixed integers).
+pub(crate) fn build(op: Op, args: &mut [Operand], signature: DTypeSignature) -> Result<NdArray> {
+    check(op.name(), args, &signature)?;
+    let weight = bounded_weight(op, args)?;
+    let operation = Operation { op, signature };
+    let out = match chain::chain(operation, args, weight) {
+        Some(array) => array,
+        None => {
+            let device = arrays(args).next().map_or_else(Device::current, |a| Ok(a.device()))?;
+            let shape = common_shape(op.name(), args)?;
+            NdArray(Arc::new(Inner {
+                dtype: signature.result,
+                device,
+                shape,
+                op: Some(op),
+                first: Some(operation),
+                weight,
+                value: OnceLock::new(),
+                expr: Mutex::new(Some(Expr::Elementwise { args: args.iter_mut().map(Operand::take).collect(), then: Vec::new() })),
+                inlined: AtomicU32::new(0),
+            }))
+        }
+    };
+    if !fusion_enabled() {
+        out.value()?;
+    }
+    Ok(out)
+}
+
+/// Returns the arrays among the arguments.
+fn arrays(args: &[Operand]) -> impl Iterator<Item = &NdArray> {
+    args.iter().filter_map(|arg| if let Operand::Array(a) = arg { Some(a) } else { None })
+}
+
+/// Rejects arrays on different devices and scalars that their dtype cannot hold.
+#[inline]
+pub(crate) fn check(name: &'static str, args: &[Operand], signature: &DTypeSignature) -> Result<()> {
+    let mut device = None;
+    for (arg, dtype) in args.iter().zip(signature.args) {
+        match arg {
+            Operand::Array(a) => {
+                if let Some(d) = device.filter(|d| *d != a.device()) {
+                    return Err(Error::Device { op: name, message: format!("arrays are on {d} and {}; use to_device", a.device()) });
+                }
+                device = Some(a.device());
+            }
+            Operand::Scalar(s) => {
+                s.checked_for(name, dtype)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the shape that the arguments broadcast to.
+pub(crate) fn common_shape(name: &'static str, args: &[Operand]) -> Result<Dims> {
+    let mut shapes: SmallVec<[&[usize]; 3]> = SmallVec::new();
+    for a in arrays(args) {
+        shapes.push(a.shape());
+    }
+    broadcast_shapes(name, &shapes)
+}
+
+/// Returns the weight of an operation on `args`. If it exceeds the limits, the heaviest arguments are evaluated first.
+fn bounded_weight(op: Op, args: &[Operand]) -> Result<Weight> {
+    loop {
+        let cost = match op.0.cost {
+            Cost::Cheap => 1,
+            Cost::Medium => 4,
+            Cost::Expensive => 16,
+        };
+        let mut sum = Weight { nodes: 1, inputs: 0, cost, folds: 0 };
+        let mut heaviest: Option<(u32, &NdArray)> = None;
+        for arg in args {
+            let Operand::Array(a) = arg else { continue };
+            if !a.is_deferred() {
+                sum.inputs += 1;
+                continue;
+            }
+            let Weight { nodes, inputs, cost, folds } = a.0.weight;
+            let (nodes_in_all, inputs_in_all) = (sum.nodes + nodes, sum.inputs + inputs);
+            sum = Weight { nodes: nodes_in_all, inputs: inputs_in_all, cost: sum.cost + cost, folds: sum.folds + folds };
+            if heaviest.is_none_or(|(n, _)| nodes + 4 * inputs > n) {
+                heaviest = Some((nodes + 4 * inputs, a));
+            }
+        }
+        match heaviest {
+            Some((_, a)) if sum.nodes > MAX_NODES || sum.inputs > MAX_INPUTS => a.value()?,
+            _ => return Ok(sum),
+        };
+    }
+}

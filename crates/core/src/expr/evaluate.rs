@@ -1,0 +1,284 @@
+//! Evaluation of deferred arrays, alone or as the fused input of another call.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use smallvec::SmallVec;
+
+use super::flatten::{Flattened, RowLoop};
+use super::fusion::fusion_enabled;
+use super::node::{Expr, NdArray, Operand, Operation};
+use crate::array::{Array, Outputs, StoredArray};
+use crate::call::{self, Call, OutputSpec, Work};
+use crate::device::{Device, Stream};
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::op::{Family, MAX_ARITY, Op};
+use crate::plan::elementwise::{LoopPlan, output_order};
+use crate::program::{Program, StepKind};
+use crate::scalar::Scalar;
+
+impl NdArray {
+    /// Runs a deferred expression and stores its value in the handle. Does not wait for the device.
+    ///
+    /// # Errors
+    /// Errors of the evaluation. Later calls return the same error.
+    pub fn eval(&self) -> Result<&NdArray> {
+        self.value()?;
+        Ok(self)
+    }
+
+    /// Returns the array in memory, and runs a deferred expression first.
+    ///
+    /// # Errors
+    /// Errors of the evaluation. Later calls return the same error.
+    pub fn stored(&self) -> Result<StoredArray> {
+        self.value().cloned()
+    }
+
+    /// Returns whether this handle is the only reference to the array's elements.
+    ///
+    /// The elements are then in memory, and no other handle, view or deferred expression refers to them.
+    pub fn is_unique(&mut self) -> bool {
+        let value = Arc::get_mut(&mut self.0).and_then(|inner| inner.value.get_mut());
+        value.is_some_and(|value| value.as_mut().is_ok_and(StoredArray::is_unique))
+    }
+
+    /// Makes the elements unique and C-contiguous, with copy-on-write like [`Arc::make_mut`].
+    ///
+    /// A deferred array is evaluated. An array that is shared ([`NdArray::is_unique`]) or not contiguous is copied. A kernel may then write
+    /// to the elements in place, without effect on other handles.
+    ///
+    /// # Errors
+    /// Errors of the evaluation, or too little memory for a copy.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, NdArray};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let mut a = NdArray::zeros(3, DType::F32)?;
+    /// assert!(a.is_unique());
+    /// let b = a.clone();
+    /// assert!(!a.is_unique());
+    /// a.make_unique()?;
+    /// assert!(a.is_unique());
+    /// # drop(b);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn make_unique(&mut self) -> Result<()> {
+        let is_contiguous = self.value()?.layout().is_c_contiguous();
+        if !is_contiguous || !self.is_unique() {
+            *self = self.copy()?;
+        }
+        Ok(())
+    }
+
+    /// Returns a reference to the stored value. See [`NdArray::stored`].
+    pub(crate) fn value(&self) -> Result<&StoredArray> {
+        if self.0.value.get().is_none()
+            && let Err(e) = self.run()
+        {
+            self.settle(Err(e));
+        }
+        match self.0.value.get() {
+            Some(Ok(value)) => Ok(value),
+            Some(Err(e)) => Err(Error::clone(e)),
+            None => Err(Error::value("eval", "no value was computed")),
+        }
+    }
+
+    /// Evaluates the expression and stores the value.
+    fn run(&self) -> Result<()> {
+        if let Some(value) = self.run_take() {
+            self.settle(Ok(value?));
+            return Ok(());
+        }
+        if self.0.weight.folds > 0 {
+            if let Some(rows) = RowLoop::of(self)
+                && self.run_rows(rows)?
+            {
+                return Ok(());
+            }
+            if let Some(fold) = self.fold() {
+                self.settle(fold.run(self));
+                return Ok(());
+            }
+        }
+        if self.0.weight.nodes == 1 {
+            let (mut program, mut inputs) = (Program::default(), SmallVec::new());
+            if self.flatten_single(&mut program, &mut inputs) {
+                if let Some(value) = self.run_program(&program, &inputs)?.pop() {
+                    self.settle(Ok(value));
+                }
+                return Ok(());
+            }
+        }
+        let mut flat = Flattened::new(self.is_foreign(), false);
+        let root = flat.visit(self, self.shape(), true)?;
+        flat.program.outputs.push(root);
+        let kept = flat.extra_outputs(self.shape());
+        for (step, _) in &kept {
+            flat.program.outputs.push(*step);
+        }
+        let outputs = self.run_program(&flat.program, &flat.inputs)?;
+        flat.mark_inlined();
+        let mut outputs = outputs.into_iter();
+        if let Some(first) = outputs.next() {
+            self.settle(Ok(first));
+        }
+        for ((_, array), value) in kept.into_iter().zip(outputs) {
+            array.settle(Ok(value));
+        }
+        Ok(())
+    }
+
+    /// Runs the expression as one Gather if it is a single take with stored indices. Returns `None` for other expressions.
+    fn run_take(&self) -> Option<Result<StoredArray>> {
+        // The composite of a fused take is a call of its own, on the whole array.
+        let alone = self.0.op.filter(|op| op.family() == Family::Gather).and_then(|op| op.0.composite)?;
+        let (first, indices, size) = {
+            let guard = self.expr();
+            let Some(Expr::Elementwise { args, .. }) = guard.as_ref() else { return None };
+            let [Operand::Array(first), Operand::Array(indices), Operand::Scalar(Scalar::Int(size))] = &args[..] else { return None };
+            let stored = indices.0.value.get()?.as_ref().ok()?;
+            if Some(stored.dtype()) != self.0.first.map(|first| first.signature.args[1]) || !stored.layout().is_c_contiguous() {
+                return None;
+            }
+            (first.clone(), stored.clone(), usize::try_from(*size).ok()?)
+        };
+        let run = || {
+            let first = first.value()?;
+            let whole = first.with_layout(Layout::strided(&[size], &[1], first.layout().offset())?)?;
+            alone(&[whole, indices])?.pop().ok_or_else(|| Error::value("eval", "no value was computed"))
+        };
+        Some(run())
+    }
+
+    /// Runs a program whose first result is this array, and returns its results.
+    fn run_program(&self, program: &Program, inputs: &[StoredArray]) -> Result<Outputs> {
+        let op = self.0.op.ok_or_else(|| Error::value("eval", "an expression without an operation"))?;
+        let outputs = run_map(op, self.device(), self.shape(), program, inputs);
+        if let Err(unsupported @ Error::Unsupported { .. }) = outputs {
+            return Ok(Outputs::from_elem(self.run_composite(op, unsupported)?, 1));
+        }
+        outputs
+    }
+
+    /// Flattens a single operation on stored arrays of its own shape and dtypes, which needs no traversal.
+    ///
+    /// Returns false for other expressions; `program` and `inputs` are then unspecified.
+    fn flatten_single(&self, program: &mut Program, inputs: &mut SmallVec<[StoredArray; 4]>) -> bool {
+        let guard = self.expr();
+        let Some((Expr::Elementwise { args: operands, .. }, Operation { op, signature })) = guard.as_ref().zip(self.0.first) else {
+            return false;
+        };
+        let mut args = [0u16; MAX_ARITY];
+        for (i, (arg, &want)) in operands.iter().zip(&signature.args).enumerate() {
+            args[i] = match arg {
+                Operand::Scalar(s) => program.push_param(*s, want),
+                Operand::Array(a) => {
+                    let Some(Ok(stored)) = a.0.value.get() else { return false };
+                    if stored.dtype() != want || stored.shape() != self.shape() {
+                        return false;
+                    }
+                    let same = |earlier: &Operand| matches!(earlier, Operand::Array(e) if Arc::ptr_eq(&e.0, &a.0));
+                    match operands[..i].iter().position(same) {
+                        Some(earlier) => args[earlier],
+                        None => {
+                            inputs.push(stored.clone());
+                            program.push(StepKind::Input(inputs.len() as u16 - 1), want, &[])
+                        }
+                    }
+                }
+            };
+        }
+        let root = program.push(StepKind::Apply(op), self.dtype(), &args);
+        program.outputs.push(root);
+        !op.is_conversion()
+    }
+
+    /// Computes the value by the operation's composite, with arguments in the operation's dtypes. Returns the error if there is none.
+    #[cold]
+    fn run_composite(&self, op: Op, unsupported: Error) -> Result<StoredArray> {
+        // The composite of `astype` would need converted arguments, so a conversion that every kernel declines is an error.
+        let body = op.0.composite.filter(|_| !op.is_conversion() && op.family() != Family::Gather);
+        let args = match self.expr().as_ref() {
+            Some(Expr::Elementwise { args, .. }) => Some(args.clone()),
+            _ => None,
+        };
+        let (Some(body), Some(args), Some(Operation { signature, .. })) = (body, args, self.0.first) else { return Err(unsupported) };
+        let argument = |(arg, dtype): (&Operand, DType)| match arg {
+            Operand::Array(a) => a.astype(dtype)?.stored(),
+            Operand::Scalar(s) => NdArray::scalar_as(*s, dtype)?.to_device(self.device())?.stored(),
+        };
+        let args = args.iter().zip(signature.args).map(argument).collect::<Result<Vec<_>>>()?;
+        let value = body(&args)?.pop().ok_or_else(|| Error::value("eval", "no value was computed"))?;
+        NdArray::from(value).astype(self.dtype())?.view(|l| l.broadcast_to(self.shape()))?.stored()
+    }
+
+    /// Calls `f` with the array as the fused input of a reduction or scan.
+    ///
+    /// The program has one result of `dtype`, and its inputs are broadcast to the shape. `f` borrows both, since they are large.
+    pub(crate) fn with_prologue<R>(&self, dtype: DType, f: impl FnOnce(&Program, &[StoredArray]) -> Result<R>) -> Result<R> {
+        // A node that another evaluation computed before is stored now, so that a loop over `x` and `x.sum()` takes linear time.
+        if self.0.inlined.load(Ordering::Relaxed) > 0 || self.is_foreign() || self.is_fold() || !fusion_enabled() {
+            self.value()?;
+        }
+        let mut flat = Flattened::new(false, true);
+        let stored = self.0.value.get().and_then(|value| value.as_ref().ok());
+        let mut root = match stored {
+            Some(stored) => flat.program.push(StepKind::Input(0), stored.dtype(), &[]),
+            None => flat.visit(self, self.shape(), true)?,
+        };
+        if self.dtype() != dtype {
+            root = flat.program.push(StepKind::Cast, dtype, &[root]);
+        }
+        flat.program.outputs.push(root);
+        flat.mark_inlined();
+        if stored.is_none() && self.is_deferred() {
+            self.0.inlined.fetch_add(1, Ordering::Relaxed);
+        }
+        f(&flat.program, stored.map_or(&flat.inputs, std::slice::from_ref))
+    }
+}
+
+/// Runs a function of handles as the [`Composite`](crate::op::Composite) of an operation with one result.
+///
+/// # Errors
+/// Errors of `f` and of the evaluation of its result.
+pub fn compose(inputs: &[StoredArray], f: impl FnOnce(&[NdArray]) -> Result<NdArray>) -> Result<Outputs> {
+    let inputs: SmallVec<[NdArray; 3]> = inputs.iter().map(|a| a.clone().into()).collect();
+    Ok(Outputs::from_elem(f(&inputs)?.stored()?, 1))
+}
+
+/// Dispatches a Map over inputs that are broadcast to `shape`.
+fn run_map(op: Op, device: Device, shape: &[usize], program: &Program, inputs: &[StoredArray]) -> Result<Outputs> {
+    let flat = inputs.iter().all(|a| a.layout().is_c_contiguous());
+    let layouts: SmallVec<[&Layout; 4]> = if flat { SmallVec::new() } else { inputs.iter().map(|a| a.layout()).collect() };
+    let layout = if flat { Layout::contiguous(shape)? } else { Layout::contiguous_in_order(shape, &output_order(shape, &layouts))? };
+    let size = layout.size();
+    let mut outputs: SmallVec<[OutputSpec; 1]> = SmallVec::new();
+    outputs.push(OutputSpec { dtype: program.output_dtype(0), layout });
+    for n in 1..program.outputs.len() {
+        outputs.push(OutputSpec { dtype: program.output_dtype(n), layout: outputs[0].layout.clone() });
+    }
+    let plan = if flat {
+        LoopPlan::flat(inputs.len() + outputs.len(), size)
+    } else {
+        let operands: SmallVec<[&Layout; 8]> = layouts.iter().copied().chain(outputs.iter().map(|o| &o.layout)).collect();
+        LoopPlan::new(&operands)
+    };
+    dispatch::run(&Call {
+        op,
+        device,
+        stream: Stream::current(device),
+        inputs,
+        outputs: &outputs,
+        work: Work::Map(call::Map { program, plan: &plan }),
+    })
+}

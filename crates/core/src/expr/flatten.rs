@@ -1,0 +1,238 @@
+//! Flattening of expressions into programs.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use smallvec::SmallVec;
+
+use super::node::{ChainedOperation, Expr, Fold, NdArray, Operand, Operation, Weight};
+use crate::array::{Array, StoredArray};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::layout::Dims;
+use crate::op::MAX_ARITY;
+use crate::program::{Program, StepKind};
+
+/// The loop of a row program.
+pub(super) struct RowLoop {
+    /// Shape of the loop.
+    pub shape: Dims,
+    /// Shape of arrays with one element per row: `shape` with extent 1 from `split` on.
+    pub results: Dims,
+    /// The first axis of the rows.
+    pub split: usize,
+}
+
+impl RowLoop {
+    /// Returns the loop that computes `root` in one pass over rows, or `None` if that has no advantage.
+    ///
+    /// Its shape follows from the first deferred reduction whose argument or result has the shape of `root`.
+    pub fn of(root: &NdArray) -> Option<RowLoop> {
+        let rows = RowLoop::find(root, root)?;
+        // A single reduction has its own kernels, which split long rows over several blocks.
+        let is_alone = root.0.weight.folds == 1 && root.shape() == &rows.results[..];
+        (!is_alone && !root.is_foreign()).then_some(rows)
+    }
+
+    /// Searches the expression of `array` for a reduction whose rows can be the loop of `root`.
+    fn find(array: &NdArray, root: &NdArray) -> Option<RowLoop> {
+        let find_in = |a: &NdArray| if a.is_deferred() && a.0.weight.folds > 0 { RowLoop::find(a, root) } else { None };
+        match array.expr().as_ref()? {
+            Expr::Fold(Fold { argument, axes, .. }) => {
+                let is_of_loop = root.shape() == argument.shape() || root.shape() == array.shape();
+                let rows = || RowLoop {
+                    shape: Dims::from_slice(argument.shape()),
+                    results: Dims::from_slice(array.shape()),
+                    split: argument.ndim() - axes.len(),
+                };
+                if is_of_loop { Some(rows()) } else { find_in(argument) }
+            }
+            Expr::Elementwise { args, then } => {
+                args.iter().chain(then.iter().flat_map(|chained| &chained.others)).find_map(|arg| match arg {
+                    Operand::Array(a) => find_in(a),
+                    Operand::Scalar(_) => None,
+                })
+            }
+        }
+    }
+
+    /// Returns whether a deferred reduction is over the rows of this loop.
+    pub fn contains(&self, array: &NdArray) -> bool {
+        let is_over_loop = |e: &Expr| matches!(e, Expr::Fold(fold) if fold.argument.shape() == &self.shape[..]);
+        array.shape() == &self.results[..] && array.expr().as_ref().is_some_and(is_over_loop)
+    }
+}
+
+/// An expression that is being flattened into a program.
+pub(super) struct Flattened {
+    pub program: Program,
+    pub inputs: SmallVec<[StoredArray; 4]>,
+    seen: SmallVec<[Seen; 12]>,
+    /// Whether the program is a fused input, which cannot have further outputs.
+    single_output: bool,
+    /// Whether the root is an operation of another crate without a body, into which nothing is fused.
+    unfused: bool,
+    /// The row loop, if reductions along rows are steps of the program.
+    pub rows: Option<RowLoop>,
+}
+
+/// A visited node that may have other references: its step, and the number of references from this expression.
+struct Seen {
+    array: NdArray,
+    step: u16,
+    references: usize,
+    /// Cost of a deferred node; `None` for inputs.
+    inner_cost: Option<u32>,
+}
+
+impl Flattened {
+    pub fn new(unfused: bool, single_output: bool) -> Flattened {
+        Flattened { program: Program::default(), inputs: SmallVec::new(), seen: SmallVec::new(), single_output, unfused, rows: None }
+    }
+
+    /// Appends the steps of an array and returns its step.
+    pub fn visit(&mut self, array: &NdArray, shape: &[usize], root: bool) -> Result<u16> {
+        // A node with one handle has one reference, so it needs no entry in `seen`.
+        let is_shared = !root && Arc::strong_count(&array.0) > 1;
+        if is_shared && let Some(seen) = self.seen.iter_mut().find(|s| Arc::ptr_eq(&s.array.0, &array.0)) {
+            seen.references += 1;
+            return Ok(seen.step);
+        }
+        if !root && self.runs_first(array, shape) {
+            array.value()?;
+        }
+        let (step, inner_cost) = match array.is_deferred().then(|| array.expr()).as_ref().and_then(|e| e.as_ref()) {
+            None => (self.input(array, shape)?, None),
+            Some(Expr::Fold(fold)) => (self.fold(array, fold, shape)?, (!root).then_some(array.0.weight.cost)),
+            Some(Expr::Elementwise { args, then }) => {
+                let first = array.0.first.ok_or_else(|| Error::value("eval", "an expression without an operation"))?;
+                (self.elementwise(first, args, then, shape)?, (!root).then_some(array.0.weight.cost))
+            }
+        };
+        if is_shared {
+            self.seen.push(Seen { array: array.clone(), step, references: 1, inner_cost });
+        }
+        Ok(step)
+    }
+
+    /// Appends a stored array as an input, broadcast to the loop's shape.
+    fn input(&mut self, array: &NdArray, shape: &[usize]) -> Result<u16> {
+        let stored = array.value()?;
+        let step = self.program.push(StepKind::Input(self.inputs.len() as u16), stored.dtype(), &[]);
+        self.inputs.push(match stored.shape() == shape {
+            true => stored.clone(),
+            false => stored.with_layout(stored.layout().broadcast_to(shape)?)?,
+        });
+        Ok(step)
+    }
+
+    /// Returns the step that converts `step` to `dtype`. It is appended unless it exists.
+    fn cast(&mut self, step: u16, dtype: DType) -> u16 {
+        let same = |s: &crate::program::Step| s.kind == StepKind::Cast && s.dtype == dtype && s.args[0] == step;
+        match self.program.steps.iter().position(same) {
+            Some(at) => at as u16,
+            None => self.program.push(StepKind::Cast, dtype, &[step]),
+        }
+    }
+
+    /// Returns inner nodes that become further outputs, as steps and arrays.
+    ///
+    /// These are nodes of the loop's shape that have other references and are expensive or were computed before. Results per row of
+    /// reductions are kept too.
+    pub fn extra_outputs(&self, shape: &[usize]) -> SmallVec<[(u16, NdArray); 2]> {
+        self.seen
+            .iter()
+            .filter(|s| {
+                let held_elsewhere = Arc::strong_count(&s.array.0) > s.references + 1; // `seen` holds one reference
+                let is_expensive = s.inner_cost.is_some_and(|c| c >= 16 || s.array.0.inlined.load(Ordering::Relaxed) > 0);
+                let keeps = if s.array.shape() == shape { is_expensive } else { s.inner_cost.is_some() && self.is_per_row(&s.array) };
+                keeps && held_elsewhere && self.program.steps[s.step as usize].dtype == s.array.dtype()
+            })
+            .take(3)
+            .map(|s| (s.step, s.array.clone()))
+            .collect()
+    }
+
+    /// Returns whether an inner node is evaluated before this expression.
+    ///
+    /// That holds for operations that cannot be fused and for nodes that broadcasting would compute repeatedly. It also holds for nodes
+    /// that were computed before and cannot be a further output.
+    fn runs_first(&self, array: &NdArray, shape: &[usize]) -> bool {
+        if !array.is_deferred() {
+            return false;
+        }
+        if array.is_fold() && !self.rows.as_ref().is_some_and(|rows| rows.contains(array)) {
+            return true;
+        }
+        let Weight { inputs, cost, folds, .. } = array.0.weight;
+        let stretched = (cost >= 4 || inputs > 1 || folds > 0) && array.size() < shape.iter().product() && !self.is_per_row(array);
+        let is_recomputed = self.single_output && cost >= 4 && array.0.inlined.load(Ordering::Relaxed) > 0;
+        self.unfused || array.is_foreign() || stretched || is_recomputed
+    }
+
+    /// Returns whether an array contains reductions and has one element per row of this loop.
+    fn is_per_row(&self, array: &NdArray) -> bool {
+        self.rows.as_ref().is_some_and(|rows| array.0.weight.folds > 0 && array.shape() == &rows.results[..])
+    }
+
+    /// Increments the `inlined` counter of each deferred node that this evaluation computed.
+    pub fn mark_inlined(&self) {
+        for seen in self.seen.iter().filter(|s| s.inner_cost.is_some()) {
+            seen.array.0.inlined.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Appends the steps of an elementwise expression and returns the last one.
+    fn elementwise(&mut self, first: Operation, args: &[Operand], then: &[ChainedOperation], shape: &[usize]) -> Result<u16> {
+        let mut step = self.operation(first, None, args, shape)?;
+        for ChainedOperation { operation, chained_argument, others } in then {
+            step = self.operation(*operation, Some((*chained_argument, step)), others, shape)?;
+        }
+        Ok(step)
+    }
+
+    /// Appends the steps of one operation. `known` is the index and the step of an argument that is already in the program.
+    fn operation(&mut self, operation: Operation, known: Option<(u8, u16)>, others: &[Operand], shape: &[usize]) -> Result<u16> {
+        let Operation { op, signature } = operation;
+        let mut others = others.iter();
+        let mut args = [0u16; MAX_ARITY];
+        for (i, (arg, &want)) in args.iter_mut().zip(&signature.args).enumerate().take(op.arity()) {
+            *arg = match known.filter(|(index, _)| usize::from(*index) == i) {
+                Some((_, step)) => self.converted(step, want),
+                None => match others.next() {
+                    Some(Operand::Array(a)) => {
+                        let step = self.visit(a, shape, false)?;
+                        self.converted(step, want)
+                    }
+                    Some(Operand::Scalar(s)) => self.program.push_param(*s, want),
+                    None => 0,
+                },
+            };
+        }
+        if op.is_conversion() {
+            return Ok(args[0]); // the argument was converted above
+        }
+        let args = &args[..op.arity()];
+        Ok(match self.rows {
+            // The program of a variance often shares steps with the rest of the expression.
+            Some(_) => self.program.push_once(StepKind::Apply(op), signature.result, args),
+            None => self.program.push(StepKind::Apply(op), signature.result, args),
+        })
+    }
+
+    /// Returns a step converted to `dtype`.
+    fn converted(&mut self, step: u16, dtype: DType) -> u16 {
+        if self.program.steps[step as usize].dtype == dtype { step } else { self.cast(step, dtype) }
+    }
+
+    /// Appends the steps of a reduction along rows.
+    fn fold(&mut self, array: &NdArray, fold: &Fold, shape: &[usize]) -> Result<u16> {
+        let mut step = self.visit(&fold.argument, shape, false)?;
+        if fold.argument.dtype() != fold.value {
+            step = self.cast(step, fold.value);
+        }
+        step = (fold.kind.push)(fold, &mut self.program, step, fold.axes.iter().map(|&axis| shape[axis]).product());
+        let dtype = self.program.steps[step as usize].dtype;
+        Ok(if dtype == array.dtype() { step } else { self.cast(step, array.dtype()) })
+    }
+}

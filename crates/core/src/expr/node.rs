@@ -1,0 +1,218 @@
+//! Nodes of expressions: the handle, its shared state, operands and deferred operations.
+
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use smallvec::SmallVec;
+
+use crate::array::{Array, StoredArray};
+use crate::call::OutputSpec;
+use crate::device::Device;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::layout::Dims;
+use crate::op::{ArgType, DTypeSignature, Family, Op};
+use crate::program::Program;
+use crate::scalar::Scalar;
+
+/// An n-dimensional array with NumPy's semantics: a cheap handle to an immutable value. The model is `numpy.ndarray`.
+///
+/// dtype, shape and device are known without evaluation. Elementwise operations are deferred and fused;
+/// they run when the value is needed (see [`NdArray::eval`]). Cloning shares the value.
+///
+/// ```
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{DType, NdArray};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[1.0f32, 2.0, 3.0, 4.0])?.reshape([2, 2])?;
+/// assert_eq!(a.shape(), &[2, 2]);
+/// assert_eq!(a.dtype(), DType::F32);
+/// assert_eq!(a.t()?.strides()?, vec![1, 2]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct NdArray(pub(super) Arc<Inner>);
+
+/// The shared state of array handles: dtype, shape, device, and a value that is stored or deferred.
+pub(super) struct Inner {
+    pub dtype: DType,
+    pub device: Device,
+    pub shape: Dims,
+    /// The operation that computes the value; `None` for arrays created with a value.
+    pub op: Option<Op>,
+    /// The first operation of an elementwise expression. Chained operations follow in [`Expr::Elementwise`].
+    pub first: Option<Operation>,
+    /// Size and cost of the deferred expression.
+    pub weight: Weight,
+    pub value: OnceLock<Result<StoredArray, Box<Error>>>,
+    /// The expression, until the value is computed.
+    ///
+    /// A thread that holds this lock locks only arguments. Expressions are acyclic, so this cannot deadlock.
+    pub expr: Mutex<Option<Expr>>,
+    /// Number of times that this node was computed inside another array's evaluation.
+    pub inlined: AtomicU32,
+}
+
+/// The source of a deferred array's value.
+pub(super) enum Expr {
+    /// An elementwise operation on `args`, and the operations chained to its result.
+    Elementwise { args: Operands, then: Vec<ChainedOperation> },
+    /// A reduction along rows, with one result per row.
+    Fold(Fold),
+}
+
+/// The arguments of an operation.
+pub(crate) type Operands = SmallVec<[Operand; 3]>;
+
+/// Size and cost of a deferred expression, including all deferred arguments.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Weight {
+    /// Number of nodes. Shared nodes count once per use, so this is an upper bound.
+    pub nodes: u32,
+    /// Number of stored inputs. Shared nodes count once per use.
+    pub inputs: u32,
+    /// Cost of one element of the expression, in cheap operations.
+    pub cost: u32,
+    /// Number of deferred reductions. Shared nodes count once per use.
+    pub folds: u32,
+}
+
+/// An elementwise operation with its argument and result dtypes.
+#[derive(Clone, Copy)]
+pub(super) struct Operation {
+    pub op: Op,
+    pub signature: DTypeSignature,
+}
+
+/// An operation whose argument is the result of the previous operation of the node.
+pub(super) struct ChainedOperation {
+    pub operation: Operation,
+    /// Index of the argument that is the previous result.
+    pub chained_argument: u8,
+    /// The other arguments, in order.
+    pub others: SmallVec<[Operand; 1]>,
+}
+
+/// A reduction over the last axes that keeps them with extent 1.
+#[derive(Clone)]
+pub(crate) struct Fold {
+    /// The reduction.
+    pub op: Op,
+    /// The array to reduce.
+    pub argument: NdArray,
+    /// The reduced axes: the last axes of the argument.
+    pub axes: Dims,
+    /// dtype in which values enter the reduction.
+    pub value: DType,
+    /// The part that depends on the operation.
+    pub kind: &'static FoldKind,
+}
+
+/// The part of a deferred reduction that depends on its operation, defined with the reductions in `ops`.
+pub(crate) struct FoldKind {
+    /// Estimated number of program steps, conversions included.
+    pub nodes: u32,
+    /// Appends the reduction of step `values` along rows of `length` elements to a program, and returns the last step.
+    pub push: fn(fold: &Fold, program: &mut Program, values: u16, length: usize) -> u16,
+    /// Dispatches the reduction as a call of its own.
+    pub run: fn(fold: &Fold, output: OutputSpec) -> Result<StoredArray>,
+}
+
+/// An argument of an elementwise operation: an array, or a weak scalar.
+#[derive(Clone)]
+pub enum Operand {
+    /// An array.
+    Array(NdArray),
+    /// A Python-like scalar, which adopts the dtype of the array arguments.
+    Scalar(Scalar),
+}
+
+impl Operand {
+    /// Moves the operand out and leaves a placeholder.
+    pub(super) fn take(&mut self) -> Operand {
+        std::mem::replace(self, Operand::Scalar(Scalar::Bool(false)))
+    }
+
+    /// Returns the operand as type rules need it: an array's dtype, or a weak scalar.
+    pub(crate) fn arg_type(&self) -> ArgType {
+        match self {
+            Operand::Array(a) => ArgType::Array(a.dtype()),
+            Operand::Scalar(s) => ArgType::Weak(*s),
+        }
+    }
+}
+
+impl From<NdArray> for Operand {
+    fn from(a: NdArray) -> Operand {
+        Operand::Array(a)
+    }
+}
+impl From<&NdArray> for Operand {
+    fn from(a: &NdArray) -> Operand {
+        Operand::Array(a.clone())
+    }
+}
+impl From<&Operand> for Operand {
+    fn from(a: &Operand) -> Operand {
+        a.clone()
+    }
+}
+impl<T: Into<Scalar>> From<T> for Operand {
+    fn from(s: T) -> Operand {
+        Operand::Scalar(s.into())
+    }
+}
+
+impl From<StoredArray> for NdArray {
+    fn from(stored: StoredArray) -> NdArray {
+        NdArray(Arc::new(Inner {
+            dtype: stored.dtype(),
+            device: stored.device(),
+            shape: Dims::from_slice(stored.shape()),
+            op: None,
+            first: None,
+            weight: Weight::default(),
+            value: OnceLock::from(Ok(stored)),
+            expr: Mutex::new(None),
+            inlined: AtomicU32::new(0),
+        }))
+    }
+}
+
+impl NdArray {
+    /// Locks and returns the expression; `None` once the value is computed.
+    pub(super) fn expr(&self) -> MutexGuard<'_, Option<Expr>> {
+        self.0.expr.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether this is a deferred operation of another crate that cannot be fused.
+    pub(super) fn is_foreign(&self) -> bool {
+        self.is_deferred() && self.0.op.is_some_and(|op| op.is_foreign() && op.0.body.is_none())
+    }
+
+    /// Returns whether the value is still to be computed.
+    pub fn is_deferred(&self) -> bool {
+        self.0.value.get().is_none()
+    }
+
+    /// Returns whether this is a deferred reduction.
+    pub(super) fn is_fold(&self) -> bool {
+        self.is_deferred() && self.0.op.is_some_and(|op| op.family() == Family::Reduce)
+    }
+
+    /// Returns the deferred reduction, if this array is one.
+    pub(super) fn fold(&self) -> Option<Fold> {
+        match self.expr().as_ref() {
+            Some(Expr::Fold(fold)) => Some(fold.clone()),
+            _ => None,
+        }
+    }
+
+    /// Stores the result of the evaluation and drops the expression.
+    pub(super) fn settle(&self, value: Result<StoredArray>) {
+        let _ = self.0.value.set(value.map_err(Box::new)); // if another thread was first, its value is equal
+        let done = self.expr().take();
+        drop(done); // outside the lock, since this may drop many nodes
+    }
+}
