@@ -59,7 +59,7 @@ pub fn launch(context: &LaunchContext, request: &ReduceRequest) -> Result<Outcom
                 1 => None,
                 _ => Some(context.context.scratch(work as usize * request.accumulator_size()).map_err(|e| context.error(e))?),
             };
-            let (partials, tickets) = scratch.as_ref().map_or((0, 0), |s| (s.room, s.counters));
+            let (partials, tickets) = scratch.as_ref().map_or((0, 0), |s| (s.partials, s.counters));
             let (partials, tickets) = (DevicePointer(partials), DevicePointer(tickets));
             let params = ChunksParams { p, axes, out, partials, tickets, rows, chunks, columns, chunk };
             let grid = context.grid::<ChunksParams>(threads, 0, work, 1)?;

@@ -7,12 +7,21 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use smallvec::SmallVec;
 
 use crate::compile::single_flight::SingleFlight;
-use crate::driver::{self, Context, check, sys};
+use crate::driver::{self, Context, PerDevice, check, sys};
 use crate::error::{CudaError, Result};
 use sys::CUfunction_attribute as Attribute;
 
 /// The kernels of one device by key. See [`SingleFlight`].
 pub type KernelCache = SingleFlight<Arc<Function>>;
+
+static KERNELS: PerDevice<KernelCache> = PerDevice::new();
+
+impl Context {
+    /// Returns the cache of kernels loaded on this device.
+    pub fn kernels(&self) -> &'static KernelCache {
+        KERNELS.get(self)
+    }
+}
 
 /// A module loaded on one device. Unloaded when its last kernel and variable are dropped.
 #[derive(Debug)]
@@ -35,13 +44,13 @@ impl Module {
     pub fn load(context: &'static Context, code: &[u8]) -> Result<Arc<Module>> {
         let mut raw = ptr::null_mut();
         if is_whole_elf(code) {
-            context.with_room(|| {
+            context.retry_out_of_memory(|| {
                 // SAFETY: the context is current. The driver takes the length from the ELF header, which was checked against
                 // the slice, and copies the code.
                 check("cuModuleLoadData", unsafe { sys::cuModuleLoadData(&mut raw, code.as_ptr().cast()) })
             })?;
         } else if std::str::from_utf8(code).is_ok_and(|text| text.contains(".version")) {
-            raw = context.with_room(|| load_ptx(code.split(|&b| b == 0).next().unwrap_or_default()))?;
+            raw = context.retry_out_of_memory(|| load_ptx(code.split(|&b| b == 0).next().unwrap_or_default()))?;
         } else {
             return Err(CudaError::Invalid("a module's code is neither a complete cubin nor PTX".into()));
         }
@@ -53,7 +62,7 @@ impl Module {
         driver::require("cuModuleGetGlobal_v2")?;
         let c_name = CString::new(name).map_err(|_| CudaError::Invalid("a variable's name holds a NUL".into()))?;
         let (mut pointer, mut nbytes) = (0, 0);
-        self.context.with_room(|| {
+        self.context.retry_out_of_memory(|| {
             // SAFETY: the module is loaded in the current context; the name is NUL-terminated, the out-pointers valid.
             check("cuModuleGetGlobal", unsafe { sys::cuModuleGetGlobal_v2(&mut pointer, &mut nbytes, self.raw, c_name.as_ptr()) })
         })?;
@@ -65,7 +74,7 @@ impl Module {
         let c_name = CString::new(name).map_err(|_| CudaError::Invalid("a kernel's name holds a NUL".into()))?;
         let mut raw = ptr::null_mut();
         // The driver may load the module's code lazily, in this call.
-        self.context.with_room(|| {
+        self.context.retry_out_of_memory(|| {
             // SAFETY: the module is loaded in the current context; the name is NUL-terminated.
             check("cuModuleGetFunction", unsafe { sys::cuModuleGetFunction(&mut raw, self.raw, c_name.as_ptr()) })
         })?;
@@ -193,7 +202,7 @@ impl Function {
         let stream = self.ready()?;
         let ([gx, gy, gz], [bx, by, bz]) = (grid, block);
         // A launch may need memory for the stacks of its threads.
-        self.module.context.with_room(|| {
+        self.module.context.retry_out_of_memory(|| {
             let (args, extra) = (args.as_mut_ptr(), ptr::null_mut());
             // SAFETY: function, context and stream belong together; the caller guarantees the arguments.
             check("cuLaunchKernel", unsafe { sys::cuLaunchKernel(self.raw, gx, gy, gz, bx, by, bz, shared_bytes, stream, args, extra) })
@@ -209,7 +218,7 @@ impl Function {
         KNOWN.get_or_init(|| driver::require("cuLaunchCooperativeKernel")).clone()?;
         let stream = self.ready()?;
         let ([gx, gy, gz], [bx, by, bz]) = (grid, block);
-        self.module.context.with_room(|| {
+        self.module.context.retry_out_of_memory(|| {
             let args = args.as_mut_ptr();
             // SAFETY: function, context and stream belong together; the caller guarantees the arguments.
             let code = unsafe { sys::cuLaunchCooperativeKernel(self.raw, gx, gy, gz, bx, by, bz, shared_bytes, stream, args) };

@@ -12,17 +12,16 @@ use std::ptr;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cuprum_core::Stream;
 use cuprum_core::device::Buffer;
 
 use super::fault::FaultCell;
-use super::mark::{Mark, Raw};
-use super::memory::DeviceBuffer;
-use super::{Context, check, require, sys};
+use super::mark::Mark;
+use super::memory::{DeviceBuffer, OwningGraph};
+use super::primary::check;
+use super::probe::require;
+use super::stream_table::{FIRST_CAPTURE, RawStream};
+use super::{Context, sys};
 use crate::error::{CudaError, Result};
-
-/// First stream number of captures.
-pub(super) const FIRST_CAPTURE: u32 = Stream::FIRST_CAPTURE;
 
 const OPEN: u8 = 0;
 const ENDED: u8 = 1;
@@ -38,14 +37,14 @@ struct Kept {
 }
 
 /// An active capture, and the memory of its graph.
-pub(super) struct Capture {
+struct Capture {
     context: &'static Context,
-    stream: Raw,
+    stream: RawStream,
     state: AtomicU8,
     memory: Mutex<GraphMemory>,
     kept: Mutex<Kept>,
     /// The error word of its kernels.
-    pub(super) fault: Arc<FaultCell>,
+    fault: Arc<FaultCell>,
 }
 
 /// All blocks of a graph, and those that are free within its capture.
@@ -72,33 +71,15 @@ fn best_fit(free: impl Iterator<Item = usize>, bytes: usize) -> Option<usize> {
 }
 
 impl Capture {
-    pub(super) fn stream(&self) -> Raw {
-        self.stream
-    }
-
     /// Allocates a block of the graph.
     fn take(&self, bytes: usize) -> Result<Arc<DeviceBuffer>> {
         let mut memory = lock(&self.memory);
         if let Some(at) = best_fit(memory.free.iter().map(|b| b.len()), bytes) {
             return Ok(memory.free.swap_remove(at));
         }
-        let block = Arc::new(self.context.alloc_for(0, bytes)?);
+        let block = Arc::new(self.context.alloc_on(0, bytes)?);
         memory.all.push(block.clone());
         Ok(block)
-    }
-
-    /// Returns a block to the graph. Later work of the capture may reuse it; after the capture this has no effect.
-    pub(super) fn put(&self, block: Arc<DeviceBuffer>) {
-        if self.state.load(Ordering::Acquire) == OPEN {
-            lock(&self.memory).free.push(block);
-        }
-    }
-
-    /// Whether this capture is active on the stream with this number.
-    pub(super) fn is_on(&self, number: u32) -> bool {
-        number >= FIRST_CAPTURE
-            && self.state.load(Ordering::Acquire) == OPEN
-            && self.context.streams.capture(number).is_some_and(|c| ptr::eq(&*c, self))
     }
 
     /// Drops all kept objects. Arrays over the graph's memory keep their blocks.
@@ -107,15 +88,33 @@ impl Capture {
         let memory = std::mem::take(&mut *lock(&self.memory));
         drop((kept, memory)); // outside the locks
     }
+}
 
-    /// Fails for arrays without a value: those of an active or abandoned capture.
-    pub(super) fn check(&self) -> Result<()> {
+impl OwningGraph for Capture {
+    fn is_captured_on(&self, stream: u32) -> bool {
+        stream >= FIRST_CAPTURE
+            && self.state.load(Ordering::Acquire) == OPEN
+            && self.context.capture(stream).is_some_and(|active| ptr::eq(&*active, self))
+    }
+
+    fn check(&self) -> Result<()> {
         let why = match self.state.load(Ordering::Acquire) {
             OPEN => "is of a graph that is still being captured, on another stream",
             ABANDONED => "was never computed: capturing the graph that it is of failed",
             _ => return Ok(()),
         };
         Err(CudaError::Invalid(format!("an array {why}")))
+    }
+
+    /// Later work of the capture may reuse the block; after the capture this has no effect.
+    fn put_back(&self, block: Arc<DeviceBuffer>) {
+        if self.state.load(Ordering::Acquire) == OPEN {
+            lock(&self.memory).free.push(block);
+        }
+    }
+
+    fn fault(&self) -> &Arc<FaultCell> {
+        &self.fault
     }
 }
 
@@ -130,18 +129,18 @@ impl Context {
         }
         self.bind()?;
         let fault = self.new_fault_cell(true)?;
-        let stream = self.with_room(|| self.streams.take_idle())?;
+        let stream = self.retry_out_of_memory(|| self.streams.take_idle())?;
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: an idle stream of this context.
         check("cuStreamBeginCapture", unsafe { sys::cuStreamBeginCapture_v2(stream.0, mode) })?;
         let (memory, kept) = (Mutex::default(), Mutex::default());
         let capture = Capture { context: self, stream, state: AtomicU8::new(OPEN), memory, kept, fault };
-        Ok(self.streams.add_capture(Arc::new(capture)))
+        Ok(self.streams.add_capture(stream, Arc::new(capture)))
     }
 
     /// Ends a capture and returns the graph of the work that this thread queued since its begin.
     pub fn end_capture(&'static self, number: u32) -> Result<Graph> {
-        let capture = self.streams.remove_capture(number).ok_or_else(|| CudaError::Invalid("no such capture".into()))?;
+        let capture = self.remove_capture(number).ok_or_else(|| CudaError::Invalid("no such capture".into()))?;
         let ended = self.end(&capture);
         capture.state.store(if ended.is_ok() { ENDED } else { ABANDONED }, Ordering::Release);
         let (exec, nodes) = ended.inspect_err(|_| capture.forget())?;
@@ -151,7 +150,7 @@ impl Context {
 
     /// Abandons a capture. Arrays that it would have computed have no value.
     pub fn abandon_capture(&'static self, number: u32) {
-        if let Some(capture) = self.streams.remove_capture(number) {
+        if let Some(capture) = self.remove_capture(number) {
             capture.state.store(ABANDONED, Ordering::Release);
             let ended = self.end(&capture);
             tracing::debug!(instantiated = ended.is_ok(), "a capture was given up");
@@ -177,7 +176,7 @@ impl Context {
         let made = ended.and_then(|()| {
             // SAFETY: the graph is valid; without an array the driver returns the number of nodes only.
             check("cuGraphGetNodes", unsafe { sys::cuGraphGetNodes(graph, ptr::null_mut(), &mut nodes) })?;
-            self.with_room(|| {
+            self.retry_out_of_memory(|| {
                 // SAFETY: the graph and the out-pointer are valid.
                 check("cuGraphInstantiate", unsafe { sys::cuGraphInstantiateWithFlags(&mut exec, graph, 0) })
             })
@@ -187,46 +186,55 @@ impl Context {
         made.map(|()| (Exec(exec), nodes))
     }
 
-    /// Whether this thread's work is being captured.
-    #[inline]
-    pub fn is_capturing(&self) -> bool {
-        self.stream_number() >= FIRST_CAPTURE
+    /// Returns an active capture.
+    fn capture(&self, number: u32) -> Option<Arc<Capture>> {
+        self.streams.capture(number)?.downcast().ok()
     }
 
-    /// Whether a stream number is a capture's.
-    #[inline]
-    pub(crate) fn is_capture(&self, number: u32) -> bool {
-        number >= FIRST_CAPTURE
+    fn remove_capture(&self, number: u32) -> Option<Arc<Capture>> {
+        self.streams.remove_capture(number)?.downcast().ok()
     }
 
-    /// Returns an error if this thread's work is being captured and so has not run.
-    pub(crate) fn not_capturing(&self, what: &str) -> Result<()> {
-        Self::not_captured(self.stream_number(), what)
+    /// Allocates `bytes` of uninitialised device memory (aligned to at least 256), in the order of this thread's stream.
+    ///
+    /// # Errors
+    /// [`CudaError::OutOfMemory`] beyond the limit, or if the device is full after unused memory was returned.
+    pub fn alloc(&'static self, bytes: usize) -> Result<DeviceBuffer> {
+        self.alloc_for(self.stream_number(), bytes)
     }
 
-    /// Returns an error for the stream of a capture.
-    pub(super) fn not_captured(number: u32, what: &str) -> Result<()> {
-        if number >= FIRST_CAPTURE {
-            return Err(CudaError::Invalid(format!("{what} cannot be captured into a graph: do it before the capture, or after a launch")));
+    /// [`Context::alloc`] for a stream. On the stream of a capture, the memory belongs to the graph.
+    pub(super) fn alloc_for(&'static self, number: u32, bytes: usize) -> Result<DeviceBuffer> {
+        if number < FIRST_CAPTURE || bytes == 0 {
+            return self.alloc_on(number, bytes);
         }
-        Ok(())
-    }
-
-    /// Allocates a block of the graph for captured work.
-    pub(super) fn alloc_captured(&'static self, number: u32, bytes: usize) -> Result<(Arc<DeviceBuffer>, Arc<Capture>)> {
-        let capture = self.streams.capture(number).ok_or_else(|| CudaError::Invalid("the capture has ended".into()))?;
-        Ok((capture.take(bytes)?, capture))
+        let capture = self.capture(number).ok_or_else(|| CudaError::Invalid("the capture has ended".into()))?;
+        let block = capture.take(bytes)?;
+        Ok(DeviceBuffer::of_graph(number, bytes, block, capture))
     }
 
     /// The error word of the kernels that are captured on a stream.
     pub(super) fn capture_fault_cell(&'static self, number: u32) -> Result<Arc<FaultCell>> {
-        let capture = self.streams.capture(number).ok_or_else(|| CudaError::Invalid("the capture has ended".into()))?;
+        let capture = self.capture(number).ok_or_else(|| CudaError::Invalid("the capture has ended".into()))?;
         Ok(capture.fault.clone())
+    }
+
+    /// Launches a graph on a stream, excluding concurrent waits on it.
+    ///
+    /// # Safety
+    /// The requirements of `cuGraphLaunch`: a graph of this context that no other thread launches, whose memory and modules
+    /// are alive.
+    unsafe fn queue_graph(&self, stream: u32, graph: sys::CUgraphExec) -> Result<()> {
+        self.retry_out_of_memory(|| {
+            let _turn = self.streams.turn(stream);
+            // SAFETY: guaranteed by the caller; the stream is of this context.
+            check("cuGraphLaunch", unsafe { sys::cuGraphLaunch(graph, self.raw_stream(stream)) })
+        })
     }
 
     /// Keeps an array's memory alive as long as the graph that is being captured.
     pub(crate) fn keep_array(&self, buffer: &Arc<dyn Buffer>, writes: bool) {
-        let Some(capture) = self.streams.capture(self.stream_number()) else { return };
+        let Some(capture) = self.capture(self.stream_number()) else { return };
         let mut kept = lock(&capture.kept);
         match kept.arrays.iter_mut().find(|(b, _)| Arc::ptr_eq(b, buffer)) {
             Some((_, written)) => *written |= writes,
@@ -236,7 +244,7 @@ impl Context {
 
     /// Keeps an object alive as long as the graph that is being captured on a stream.
     pub(crate) fn keep_other<T: Any + Send + Sync>(&self, number: u32, other: &Arc<T>) {
-        let Some(capture) = self.streams.capture(number) else { return };
+        let Some(capture) = self.capture(number) else { return };
         let mut kept = lock(&capture.kept);
         let address = Arc::as_ptr(other).cast::<()>();
         if kept.others.iter().all(|o| Arc::as_ptr(o).cast::<()>() != address) {

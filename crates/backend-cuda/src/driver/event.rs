@@ -2,7 +2,8 @@
 
 use std::ptr;
 
-use super::{Context, check, sys};
+use super::primary::check;
+use super::{Context, sys};
 use crate::error::Result;
 
 /// A CUDA event of one context.

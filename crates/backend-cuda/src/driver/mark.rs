@@ -4,28 +4,12 @@ use std::fmt;
 use std::ptr;
 use std::sync::Arc;
 
-use super::order::Queues;
+use super::order::{Queues, StreamSet, numbers};
 use super::pool::Fence;
-use super::{Context, check, sys};
+use super::primary::check;
+use super::stream_table::RawEvent;
+use super::{Context, sys};
 use crate::error::{CudaError, Result};
-
-/// A stream handle of the driver.
-#[derive(Clone, Copy)]
-pub(super) struct Raw(pub sys::CUstream);
-
-// SAFETY: any thread may use a stream handle.
-unsafe impl Send for Raw {}
-// SAFETY: any thread may use a stream handle.
-unsafe impl Sync for Raw {}
-
-/// An event handle of the driver, without timing.
-#[derive(Clone, Copy)]
-pub(super) struct RawEvent(sys::CUevent);
-
-// SAFETY: any thread may use an event handle.
-unsafe impl Send for RawEvent {}
-// SAFETY: any thread may use an event handle.
-unsafe impl Sync for RawEvent {}
 
 /// A point in a stream, for ordering. Its event is reused after the last reference is dropped.
 pub(super) struct Mark {
@@ -76,6 +60,11 @@ impl Context {
         check("cuEventRecord", unsafe { sys::cuEventRecord(mark.event.0, self.raw_stream(stream)) })?;
         Ok(Arc::new(mark))
     }
+
+    /// Makes a stream wait for all work queued so far on other streams.
+    pub(super) fn order_after(&'static self, stream: u32, others: StreamSet) -> Result<()> {
+        numbers(others).try_for_each(|other| Queues::wait(&self, stream, &self.mark(other)?))
+    }
 }
 
 impl Queues for &'static Context {
@@ -91,7 +80,7 @@ impl Queues for &'static Context {
     }
 }
 
-impl Fence for Arc<Mark> {
+impl Fence for Mark {
     fn stream(&self) -> u32 {
         self.stream
     }

@@ -5,21 +5,37 @@
 //!
 //! Memory belongs to the stream that it was allocated on. A freed block may be reused on that stream at once, because the
 //! device runs the stream's work in order. Module `order` orders accesses from other streams.
+//!
+//! The modules, from the bottom. Each imports only from modules above it in this list:
+//!
+//! - `sys`, `order`, `pool`, `recent_work`: the C interface, and logic that does not call the driver.
+//! - `primary`, `probe`: primary contexts and lost devices, the check of the driver.
+//! - `stream_table`, `memory::state`, `context`, `per_device`: [`Context`] and its state.
+//! - `streams`, `mark`, `event`, `copy_sources`: current stream, waits, events.
+//! - `memory`: reclaim, blocks, buffers, copies between buffers.
+//! - `fault`, `capture`: faults of kernels, graphs.
+//! - `scratch`, `staging`, `pinned`, `synchronize`: what needs all of these.
 
 mod capture;
 mod context;
+mod copy_sources;
 mod event;
 pub mod fault;
 mod mark;
 mod memory;
 mod order;
+mod per_device;
 mod pinned;
 mod pool;
+mod primary;
+mod probe;
 pub mod profiler;
 pub(crate) mod recent_work;
 mod scratch;
 mod staging;
+mod stream_table;
 mod streams;
+mod synchronize;
 #[allow(non_snake_case, clippy::too_many_arguments)] // the names and signatures of cuda.h
 pub mod sys;
 
@@ -27,167 +43,8 @@ pub use capture::Graph;
 pub use context::Context;
 pub use event::Event;
 pub use memory::DeviceBuffer;
+pub(crate) use per_device::PerDevice;
 pub(crate) use pinned::{is_pinned, pinned};
+pub(crate) use primary::check;
+pub use probe::{DeviceInfo, DriverInfo, probe, require};
 pub use scratch::{COUNTERS, Scratch};
-
-use std::ffi::c_int;
-use std::panic::catch_unwind;
-use std::sync::OnceLock;
-
-use sys::CUdevice_attribute as Attribute;
-use sys::CUresult;
-
-use crate::compile::libraries;
-use crate::error::{CudaError, Result};
-
-/// Minimum CUDA version of the driver: NVRTC 12 is the oldest supported compiler.
-const OLDEST_DRIVER: i32 = 12000;
-
-/// Properties of the driver on this machine.
-#[derive(Debug, Clone)]
-pub struct DriverInfo {
-    /// The CUDA version that the driver supports: major, minor.
-    pub version: (u32, u32),
-    /// The devices, in the driver's order (`CUDA_VISIBLE_DEVICES` applies). At least one.
-    pub devices: Vec<DeviceInfo>,
-}
-
-/// Properties of a device that are known before a context exists. Memory sizes are in bytes.
-#[derive(Debug, Clone)]
-pub struct DeviceInfo {
-    /// Device index, as in `cuda:N`.
-    pub ordinal: usize,
-    /// E.g. `NVIDIA H100 80GB HBM3`.
-    pub name: String,
-    /// Compute capability: major, minor.
-    pub compute_capability: (u32, u32),
-    /// Number of streaming multiprocessors.
-    pub sm_count: u32,
-    /// Device memory, in bytes.
-    pub total_memory: u64,
-    /// Size of the L2 cache, in bytes.
-    pub l2_bytes: u32,
-    /// Shared memory per block without opt-in, in bytes.
-    pub shared_per_block: u32,
-    /// Shared memory per block after [`crate::compile::module::Function::allow_dynamic_shared`], in bytes.
-    pub shared_per_block_optin: u32,
-    /// Shared memory per multiprocessor, in bytes.
-    pub shared_per_sm: u32,
-    /// Maximum resident threads per multiprocessor.
-    pub threads_per_sm: u32,
-    /// Maximum threads per block.
-    pub threads_per_block: u32,
-    /// Whether the device supports stream-ordered allocation.
-    pub memory_pools: bool,
-    pub(crate) handle: sys::CUdevice,
-}
-
-impl DeviceInfo {
-    /// Returns the compute capability as one number, `90` for 9.0, in NVRTC's form.
-    pub fn arch(&self) -> u32 {
-        self.compute_capability.0 * 10 + self.compute_capability.1
-    }
-}
-
-/// Looks for a usable driver and its devices, once per process. Never panics; `Err` is the reason in one line.
-pub fn probe() -> std::result::Result<&'static DriverInfo, String> {
-    static PROBED: OnceLock<std::result::Result<DriverInfo, String>> = OnceLock::new();
-    let run = || catch_unwind(probe_now).unwrap_or_else(|_| Err("the CUDA driver could not be probed".into()));
-    PROBED.get_or_init(run).as_ref().map_err(String::clone)
-}
-
-fn probe_now() -> std::result::Result<DriverInfo, String> {
-    if let Some(refusal) = libraries::refused_by_linker(&["libcuda.so", "libcuda64", "libnvcuda"], &libraries::process_env) {
-        return Err(refusal);
-    }
-    if sys::library().is_none() {
-        return Err("no NVIDIA driver: libcuda was not found; install the driver of the GPU".into());
-    }
-    let lacking: Vec<_> = sys::REQUIRED.iter().copied().filter(|name| !has_symbol(name)).collect();
-    if !lacking.is_empty() {
-        return Err(format!("the NVIDIA driver is too old: it lacks {}; update it to 525 or later", lacking.join(", ")));
-    }
-    // SAFETY: the symbol exists; initialising is allowed at any time and more than once.
-    let init = unsafe { sys::cuInit(0) };
-    check("cuInit", init).map_err(|e| match init {
-        CUresult::CUDA_ERROR_NO_DEVICE => "the NVIDIA driver sees no GPU (CUDA_ERROR_NO_DEVICE); check CUDA_VISIBLE_DEVICES".into(),
-        CUresult::CUDA_ERROR_STUB_LIBRARY => "the libcuda found is the toolkit's stub; remove it from LD_LIBRARY_PATH".into(),
-        _ => e.to_string(),
-    })?;
-    let text = |e: CudaError| e.to_string();
-    let mut version = 0;
-    // SAFETY: the out-pointer is valid.
-    check("cuDriverGetVersion", unsafe { sys::cuDriverGetVersion(&mut version) }).map_err(text)?;
-    let shown = (version.unsigned_abs() / 1000, version.unsigned_abs() % 1000 / 10);
-    if version < OLDEST_DRIVER {
-        return Err(format!("the NVIDIA driver supports CUDA {}.{}; 12.0 is needed: update it to 525 or later", shown.0, shown.1));
-    }
-    let mut count = 0;
-    // SAFETY: the out-pointer is valid.
-    check("cuDeviceGetCount", unsafe { sys::cuDeviceGetCount(&mut count) }).map_err(text)?;
-    if count < 1 {
-        return Err("the NVIDIA driver sees no GPU; check CUDA_VISIBLE_DEVICES".into());
-    }
-    let devices = (0..count).map(device_info).collect::<Result<Vec<_>>>().map_err(text)?;
-    Ok(DriverInfo { version: shown, devices })
-}
-
-/// Checks for a function that older drivers lack, or that only some callers need.
-pub fn require(name: &'static str) -> Result<()> {
-    probe().map_err(CudaError::Missing)?;
-    if has_symbol(name) { Ok(()) } else { Err(CudaError::Missing(format!("the NVIDIA driver lacks {name}; update it"))) }
-}
-
-fn has_symbol(name: &str) -> bool {
-    // SAFETY: the symbol is looked up and never called through this type.
-    sys::library().is_some_and(|library| unsafe { library.get::<unsafe extern "C" fn()>(name) }.is_ok())
-}
-
-fn device_info(ordinal: c_int) -> Result<DeviceInfo> {
-    let mut handle = 0;
-    // SAFETY: the driver is initialised and the out-pointer valid.
-    check("cuDeviceGet", unsafe { sys::cuDeviceGet(&mut handle, ordinal) })?;
-    let mut name = [0u8; 256];
-    // SAFETY: the buffer has the length passed; the driver ends it with NUL.
-    check("cuDeviceGetName", unsafe { sys::cuDeviceGetName(name.as_mut_ptr().cast(), name.len() as c_int, handle) })?;
-    let name = String::from_utf8_lossy(name.split(|&b| b == 0).next().unwrap_or_default()).into_owned();
-    let mut total_memory = 0usize;
-    // SAFETY: the out-pointer is valid.
-    check("cuDeviceTotalMem", unsafe { sys::cuDeviceTotalMem_v2(&mut total_memory, handle) })?;
-    let get = |attribute| {
-        let mut value: c_int = 0;
-        // SAFETY: the out-pointer is valid; unknown attributes are an error code.
-        check("cuDeviceGetAttribute", unsafe { sys::cuDeviceGetAttribute(&mut value, attribute, handle) })?;
-        Ok::<u32, CudaError>(value.unsigned_abs())
-    };
-    Ok(DeviceInfo {
-        ordinal: ordinal.unsigned_abs() as usize,
-        name,
-        compute_capability: (
-            get(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
-            get(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
-        ),
-        sm_count: get(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
-        total_memory: total_memory as u64,
-        l2_bytes: get(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?,
-        shared_per_block: get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?,
-        shared_per_block_optin: get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
-        shared_per_sm: get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?,
-        threads_per_sm: get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
-        threads_per_block: get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
-        memory_pools: get(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? != 0,
-        handle,
-    })
-}
-
-/// Converts a driver result. A sticky error marks the context that is current on this thread as lost.
-#[inline]
-pub(crate) fn check(call: &'static str, result: CUresult) -> Result<()> {
-    if result == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(failed(call, result)) }
-}
-
-#[cold]
-fn failed(call: &'static str, result: CUresult) -> CudaError {
-    let error = CudaError::Driver { call, code: result.0, name: result.to_string() };
-    if result.is_sticky() { Context::lose_current(error) } else { error }
-}

@@ -234,7 +234,7 @@ mod tests {
                 match uses.others(home) {
                     0 => assert!(pool.put(home, block, 100)),
                     others => {
-                        pool.put_behind(home, block, 100, numbers(others).map(|s| Passed(&device, device.mark(s).unwrap())).collect())
+                        pool.put_fenced(home, block, 100, numbers(others).map(|s| Passed(&device, device.mark(s).unwrap())).collect())
                     }
                 }
                 continue;

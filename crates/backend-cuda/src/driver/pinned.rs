@@ -2,15 +2,15 @@
 
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::Buffer;
 
-use super::mark::Mark;
 use super::memory::DeviceBuffer;
-use super::pool::Fence;
-use super::{Context, check, require, sys};
+use super::primary::check;
+use super::probe::require;
+use super::{Context, sys};
 use crate::error::{CudaError, Result};
 
 /// A pinned block, freed on drop.
@@ -36,7 +36,7 @@ impl Drop for PinnedBlock {
 /// Allocates zeroed pinned memory for a host array.
 pub(crate) fn pinned(context: &'static Context, nbytes: usize) -> Result<HostBuffer> {
     require("cuMemFreeHost")?;
-    context.lent.settle(); // frees the sources of completed copies
+    context.copy_sources().drop_completed(); // frees the sources of completed copies
     context.bind()?;
     let mut memory: *mut c_void = ptr::null_mut();
     // SAFETY: the context is current and the out-pointer valid.
@@ -60,32 +60,6 @@ pub(crate) fn is_pinned(buffer: &dyn Buffer) -> bool {
     host_bytes(buffer).is_some()
 }
 
-/// A point after a copy, and its source.
-type Loan = (Arc<Mark>, Arc<dyn Buffer>);
-
-/// Sources of copies that may still be running.
-#[derive(Default)]
-pub(super) struct Lent(Mutex<Vec<Loan>>);
-
-impl Lent {
-    fn loans(&self) -> MutexGuard<'_, Vec<Loan>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Keeps a source alive until its copy has ended.
-    fn keep(&self, mark: Arc<Mark>, source: Arc<dyn Buffer>) {
-        self.settle();
-        self.loans().push((mark, source));
-    }
-
-    /// Drops the sources of completed copies.
-    pub(super) fn settle(&self) {
-        let (ended, running): (Vec<Loan>, _) = self.loans().drain(..).partition(|(mark, _)| mark.is_passed());
-        self.loans().extend::<Vec<Loan>>(running);
-        drop(ended); // dropped outside the lock
-    }
-}
-
 impl Context {
     /// Queues a copy from pinned memory to the start of a buffer. Keeps the source alive until the copy has ended.
     pub(crate) fn copy_from_pinned(&'static self, dst: &DeviceBuffer, source: &Arc<dyn Buffer>) -> Result<()> {
@@ -104,7 +78,7 @@ impl Context {
         match self.mark(stream) {
             Ok(mark) => {
                 dst.written_at(&mark);
-                self.lent.keep(mark, source.clone());
+                self.copy_sources().keep(mark, source.clone());
                 Ok(())
             }
             // Without a point, wait for the whole stream.

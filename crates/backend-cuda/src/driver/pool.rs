@@ -6,6 +6,7 @@
 //! checked before a request goes to the driver. This module does not use the driver.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use cuprum_core::buffer::block_size;
 use smallvec::SmallVec;
@@ -43,6 +44,16 @@ fn class(size: u64) -> usize {
 pub(super) trait Fence {
     fn stream(&self) -> u32;
     fn is_passed(&self) -> bool;
+}
+
+impl Fence for Arc<dyn Fence + Send + Sync> {
+    fn stream(&self) -> u32 {
+        (**self).stream()
+    }
+
+    fn is_passed(&self) -> bool {
+        (**self).is_passed()
+    }
 }
 
 /// Free blocks and statistics of one context.
@@ -207,7 +218,7 @@ impl<F: Fence> Pool<F> {
     }
 
     /// Takes back a block that other streams have used up to these points.
-    pub fn put_behind(&mut self, home: u32, block: Block, bytes: u64, fences: SmallVec<[F; 2]>) {
+    pub fn put_fenced(&mut self, home: u32, block: Block, bytes: u64, fences: SmallVec<[F; 2]>) {
         self.used -= bytes;
         self.kept += block.size;
         self.waiting.push(Waiting { home, block, fences });
@@ -351,7 +362,7 @@ mod tests {
         let flag = std::cell::Cell::new(false);
         let mut pool = Pool::new(u64::MAX, u64::MAX);
         let one = block(pool.take(0, 4096), 1);
-        pool.put_behind(0, one, 4096, [Flag(&flag)].into_iter().collect());
+        pool.put_fenced(0, one, 4096, [Flag(&flag)].into_iter().collect());
         assert_eq!((pool.used, pool.kept, pool.held), (0, 4096, 4096));
         assert_eq!(pool.empty(), [], "not yet");
         assert_eq!((pool.kept, pool.held), (4096, 4096));
@@ -360,7 +371,7 @@ mod tests {
         flag.set(true);
         assert_eq!(pool.take(0, 4096), Taken::Kept(one));
         assert_eq!((pool.kept, pool.held, pool.hits), (0, 8192, 1));
-        pool.put_behind(0, one, 4096, [Flag(&flag)].into_iter().collect());
+        pool.put_fenced(0, one, 4096, [Flag(&flag)].into_iter().collect());
         pool.settle();
         assert_eq!(pool.empty(), [(0, 1)]);
         assert_eq!((pool.kept, pool.held), (0, 4096));

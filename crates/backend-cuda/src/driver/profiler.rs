@@ -4,7 +4,8 @@ use std::ffi::{CString, c_char, c_int};
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 
-use super::{Context, check, sys};
+use super::primary::check;
+use super::{Context, sys};
 use crate::compile::libraries::{self, LibrarySpec, Loaded};
 use crate::error::Result;
 

@@ -3,21 +3,25 @@
 
 use std::sync::OnceLock;
 
-use super::capture::FIRST_CAPTURE;
-use super::{Context, DeviceBuffer};
+use super::Context;
+use super::memory::DeviceBuffer;
+use super::per_device::PerDevice;
+use super::stream_table::{FIRST_CAPTURE, MAX_STREAMS};
 use crate::error::{CudaError, Result};
 
 /// Number of counters in a scratch buffer.
 pub const COUNTERS: usize = 4352;
 /// Size of a stream's memory for partial results, in bytes. Larger requests get a separate allocation.
-const ROOM: usize = 256 << 10;
+const PARTIAL_BYTES: usize = 256 << 10;
+
+static SCRATCH: PerDevice<ScratchBuffers> = PerDevice::new();
 
 /// Scratch buffers by stream, allocated at first use.
-pub(super) struct Kept([OnceLock<DeviceBuffer>; Context::MOST_STREAMS]);
+struct ScratchBuffers([OnceLock<DeviceBuffer>; MAX_STREAMS]);
 
-impl Kept {
-    pub(super) fn new() -> Kept {
-        Kept([const { OnceLock::new() }; Context::MOST_STREAMS])
+impl Default for ScratchBuffers {
+    fn default() -> ScratchBuffers {
+        ScratchBuffers([const { OnceLock::new() }; MAX_STREAMS])
     }
 }
 
@@ -27,7 +31,7 @@ pub struct Scratch {
     /// [`COUNTERS`] counters of 32 bits, all 0. The kernel must leave them 0.
     pub counters: u64,
     /// Memory for partial results, uninitialised.
-    pub room: u64,
+    pub partials: u64,
     /// A separate allocation, if the stream's buffer was too small.
     _own: Option<DeviceBuffer>,
 }
@@ -44,24 +48,24 @@ impl Context {
             Err(CudaError::OutOfMemory { .. }) => return self.own_scratch(number, bytes),
             kept => kept?,
         };
-        let own = if bytes > ROOM { Some(self.alloc_for(number, bytes)?) } else { None };
-        let room = own.as_ref().map_or(kept.pointer() + COUNTER_BYTES as u64, DeviceBuffer::pointer);
-        Ok(Scratch { counters: kept.pointer(), room, _own: own })
+        let own = if bytes > PARTIAL_BYTES { Some(self.alloc_for(number, bytes)?) } else { None };
+        let partials = own.as_ref().map_or(kept.pointer() + COUNTER_BYTES as u64, DeviceBuffer::pointer);
+        Ok(Scratch { counters: kept.pointer(), partials, _own: own })
     }
 
     fn kept_scratch(&'static self, number: u32) -> Result<&'static DeviceBuffer> {
-        let slot = self.scratch.0.get(number as usize).ok_or_else(|| CudaError::Invalid(format!("there is no stream {number}")))?;
+        let slot = SCRATCH.get(self).0.get(number as usize).ok_or_else(|| CudaError::Invalid(format!("there is no stream {number}")))?;
         if let Some(kept) = slot.get() {
             return Ok(kept);
         }
         // If two threads allocate at once, one buffer is dropped and freed in stream order.
-        let made = self.filled(number, ROOM)?;
+        let made = self.filled(number, PARTIAL_BYTES)?;
         Ok(slot.get_or_init(|| made))
     }
 
     fn own_scratch(&'static self, number: u32, bytes: usize) -> Result<Scratch> {
         let own = self.filled(number, bytes)?;
-        Ok(Scratch { counters: own.pointer(), room: own.pointer() + COUNTER_BYTES as u64, _own: Some(own) })
+        Ok(Scratch { counters: own.pointer(), partials: own.pointer() + COUNTER_BYTES as u64, _own: Some(own) })
     }
 
     /// Allocates zeroed counters, followed by `bytes` of memory.

@@ -12,7 +12,12 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{Context, DeviceBuffer, Event, check, sys};
+use super::event::Event;
+use super::memory::DeviceBuffer;
+use super::per_device::PerDevice;
+use super::primary::check;
+use super::stream_table::MAX_STREAMS;
+use super::{Context, sys};
 use crate::error::{CudaError, Result};
 
 /// Maximum size of copies through small blocks, in bytes.
@@ -26,12 +31,14 @@ const WORKERS: usize = 8;
 /// Minimum number of chunks for a parallel copy.
 const PARALLEL_FROM: usize = 4;
 
+static STAGING: PerDevice<Staging> = PerDevice::new();
+
 /// The pinned blocks of one context.
-pub(super) struct Staging {
+struct Staging {
     chunks: Mutex<Vec<Pinned>>,
     small: Mutex<Vec<Pinned>>,
     /// Upload rings by stream.
-    rings: [Mutex<Option<Ring>>; Context::MOST_STREAMS],
+    rings: [Mutex<Option<Ring>>; MAX_STREAMS],
 }
 
 impl Default for Staging {
@@ -142,7 +149,7 @@ impl Context {
     }
 
     fn upload_small(&'static self, stream: u32, to: u64, src: &[u8]) -> Result<()> {
-        let Some(ring) = self.staging.rings.get(stream as usize) else {
+        let Some(ring) = STAGING.get(self).rings.get(stream as usize) else {
             return Err(CudaError::Invalid(format!("there is no stream {stream}")));
         };
         let mut guard = lock(ring);
@@ -169,7 +176,7 @@ impl Context {
     }
 
     fn download_small(&'static self, stream: u32, dst: &mut [MaybeUninit<u8>], from: u64) -> Result<()> {
-        let popped = lock(&self.staging.small).pop();
+        let popped = lock(&STAGING.get(self).small).pop();
         let block = match popped {
             Some(block) => block,
             None => Pinned::new(self, SMALL)?,
@@ -182,7 +189,7 @@ impl Context {
             self.wait_for(stream)?;
             ptr::copy_nonoverlapping(block.memory, dst.as_mut_ptr().cast(), dst.len());
         }
-        lock(&self.staging.small).push(block);
+        lock(&STAGING.get(self).small).push(block);
         Ok(())
     }
 
@@ -243,14 +250,14 @@ impl Context {
 
     fn with_two_blocks(&'static self, work: impl FnOnce(&mut [Pinned; 2]) -> Result<()>) -> Result<()> {
         let take = || {
-            let popped = lock(&self.staging.chunks).pop();
+            let popped = lock(&STAGING.get(self).chunks).pop();
             popped.map_or_else(|| Pinned::new(self, CHUNK), Ok)
         };
         self.bind()?; // this may be a worker thread
         let mut blocks = [take()?, take()?];
         let result = work(&mut blocks);
         // Blocks in transfer are returned too: the next user waits for them.
-        lock(&self.staging.chunks).extend(blocks);
+        lock(&STAGING.get(self).chunks).extend(blocks);
         result
     }
 

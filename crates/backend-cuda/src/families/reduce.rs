@@ -357,7 +357,7 @@ impl ReduceLaunch<'_> {
         let kept = codegen::pack_axes(&plan.kept, plan.kept_strides.iter().map(|s| &s[..]), shape.wide);
         let reduced = codegen::pack_axes(&plan.reduced, plan.reduced_strides.iter().map(|s| &s[..]), shape.wide);
         let scratch = if splits > 1 { Some(self.context.scratch(slots * self.slot)?) } else { None };
-        let (parts, tickets) = scratch.as_ref().map_or((0, 0), |s| (s.room, s.counters));
+        let (parts, tickets) = scratch.as_ref().map_or((0, 0), |s| (s.partials, s.counters));
         let (results, length, split_count) = (plan.kept_size as u64, plan.reduced_size as u64, splits as u32);
         let mut args = Args::new();
         args.push_bytes(&params).push_bytes(&kept).push_bytes(&reduced);

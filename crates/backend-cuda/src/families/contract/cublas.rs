@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use cuprum_core::MatmulPrecision;
 
 use crate::compile::libraries::{self, LibrarySpec, Loaded, Missing};
-use crate::driver::{Context, DeviceBuffer, sys};
+use crate::driver::{Context, DeviceBuffer, PerDevice, sys};
 use crate::error::{CudaError, Result};
 
 /// Element types of a product. The names are cuprum's.
@@ -279,20 +279,22 @@ impl std::fmt::Debug for Blas {
 impl Context {
     /// cuBLAS on this device; loaded and initialised at the first call (some 50 ms).
     pub fn blas(&'static self) -> Result<&'static Blas> {
-        if let Some(blas) = self.blas.get() {
-            return Ok(blas);
+        static HANDLES: PerDevice<OnceLock<Blas>> = PerDevice::new();
+        let blas = HANDLES.get(self);
+        if let Some(made) = blas.get() {
+            return Ok(made);
         }
         // Refusals are kept by device. Other failures are not: a device that was full may have memory at the next call.
         static REFUSALS: Mutex<BTreeMap<usize, CudaError>> = Mutex::new(BTreeMap::new());
         let mut refusals = REFUSALS.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(blas) = self.blas.get() {
-            return Ok(blas);
+        if let Some(made) = blas.get() {
+            return Ok(made);
         }
         if let Some(refusal) = refusals.get(&self.info().ordinal) {
             return Err(refusal.clone());
         }
         match Blas::new(self) {
-            Ok(made) => Ok(self.blas.get_or_init(|| made)),
+            Ok(made) => Ok(blas.get_or_init(|| made)),
             Err(e) => {
                 if is_refusal(&e) {
                     refusals.insert(self.info().ordinal, e.clone());
@@ -307,7 +309,7 @@ impl Blas {
     fn new(context: &'static Context) -> Result<Blas> {
         let api = Api::shared(context.driver_version().0)?;
         let mut handle = ptr::null_mut();
-        context.with_room(|| {
+        context.retry_out_of_memory(|| {
             // SAFETY: the context is current and the out-pointer valid.
             check_on(context, "cublasCreate", unsafe { (api.create)(&mut handle) })
         })?;

@@ -1,0 +1,65 @@
+//! Faults by operation: the error word of the one that is prepared, the faults that its outputs depend on, and their check.
+
+use std::slice::from_ref;
+use std::sync::Arc;
+
+use cuprum_core::Stream;
+
+use super::cell::{Cells, FaultCell};
+use super::ledger::PREPARED;
+use crate::driver::Context;
+use crate::driver::memory::DeviceBuffer;
+use crate::error::Result;
+
+fn take_prepared() -> Option<Arc<FaultCell>> {
+    // A thread that is ending has none.
+    PREPARED.try_with(|prepared| prepared.borrow_mut().take()).ok().flatten().map(|(.., cell)| cell)
+}
+
+impl Context {
+    /// The device address of the error word for the operation that this thread queues next on its stream. All kernels of one
+    /// operation may share it. It is valid until the thread waits or reads, or until [`crate::device::done`] ends the operation.
+    pub fn fault_pointer(&'static self) -> Result<u64> {
+        let (ordinal, stream) = (self.info().ordinal, self.stream_number());
+        let known = PREPARED.try_with(|prepared| match &*prepared.borrow() {
+            Some((of, on, cell)) if (*of, *on) == (ordinal, stream) => Some(cell.word.device),
+            _ => None,
+        });
+        if let Some(known) = known.ok().flatten() {
+            return Ok(known);
+        }
+        let cell = match stream >= Stream::FIRST_CAPTURE {
+            true => self.capture_fault_cell(stream)?,
+            false => self.open_fault_cell(stream)?,
+        };
+        let address = cell.word.device;
+        let _ = PREPARED.try_with(|prepared| prepared.borrow_mut().replace((ordinal, stream, cell)));
+        Ok(address)
+    }
+}
+
+impl DeviceBuffer {
+    /// Ends an operation, whose work is queued: its outputs depend on the launches that its inputs depend on, and on the launch that this thread prepared
+    /// ([`Context::fault_pointer`]).
+    #[inline]
+    pub fn depends<'a>(outputs: impl Iterator<Item = &'a DeviceBuffer>, inputs: impl Iterator<Item = &'a DeviceBuffer>) {
+        let mut cells = Cells::new();
+        inputs.for_each(|input| input.taint().add_to(&mut cells));
+        cells.extend(take_prepared());
+        for output in outputs {
+            output.taint().add(&cells);
+            if let Some(cell) = output.graph_fault() {
+                output.taint().add(from_ref(cell));
+            }
+        }
+    }
+
+    /// An error if a launch that the values depend on has faulted. The work that computed them must have run.
+    pub(in crate::driver) fn check_faults(&self) -> Result<()> {
+        let Some((cell, fault)) = self.taint().find() else { return Ok(()) };
+        let faults = self.context().faults();
+        // This thread knows now; a thread that has ended needs no report any more.
+        faults.abandoned().into_iter().chain(self.context().known_ledger()).for_each(|ledger| ledger.strike(&cell));
+        Err(fault.into())
+    }
+}

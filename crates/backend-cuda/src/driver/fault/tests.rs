@@ -1,0 +1,184 @@
+use std::slice::from_ref;
+use std::sync::{Arc, Mutex};
+
+use super::INDEX_OUT_OF_BOUNDS;
+use super::cell::{Cells, FaultCell, FreeWords, Word, lock};
+use super::ledger::{Faults, Ledger};
+use super::taint::Taint;
+use crate::error::{CudaError, Result};
+
+/// Words in host memory, in which the test stands for the device.
+fn words() -> Arc<FreeWords> {
+    let made = (0..4).map(|n| Word { host: Box::leak(Box::new([0; 4])), device: n }).collect();
+    Arc::new(FreeWords(Mutex::new(made)))
+}
+
+fn cell(free: &Arc<FreeWords>, is_graph: bool) -> Arc<FaultCell> {
+    let word = free.take(|| Err(CudaError::Invalid("no word is free".into()))).unwrap();
+    FaultCell::new(word, free.clone(), is_graph)
+}
+
+/// Simulates the error word that a kernel writes.
+fn write(cell: &FaultCell, value: u64) {
+    // SAFETY: a leaked box; nothing else accesses it meanwhile.
+    unsafe { cell.word.host.write_volatile([INDEX_OUT_OF_BOUNDS, 7, value, 10]) };
+}
+
+fn told(result: Result<()>) -> Option<i64> {
+    match result {
+        Ok(()) => None,
+        Err(CudaError::DeviceFault { value, .. }) => Some(value),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+fn found(taint: &Taint) -> Option<i64> {
+    taint.find().map(|(_, fault)| fault.value)
+}
+
+#[test]
+fn another_thread_neither_sees_nor_clears_a_fault() {
+    let free = words();
+    let (mine, other) = (Ledger::default(), Ledger::default());
+    let (bad, good) = (cell(&free, false), cell(&free, false));
+    mine.add(0, &bad);
+    other.add(0, &good);
+    write(&bad, 99);
+    other.settle(|_| true);
+    assert_eq!(told(other.report()), None, "its own launch has no fault");
+    mine.settle(|_| true);
+    assert_eq!(told(mine.report()), Some(99));
+    assert_eq!(told(mine.report()), None, "reported once");
+}
+
+#[test]
+fn every_reader_of_dependent_values_is_told_every_time() {
+    let free = words();
+    let mine = Ledger::default();
+    let (bad, good) = (cell(&free, false), cell(&free, false));
+    mine.add(0, &bad);
+    mine.add(0, &good);
+    let (array, sum, apart) = (Taint::default(), Taint::default(), Taint::default());
+    array.add(from_ref(&bad));
+    apart.add(from_ref(&good));
+    let mut cells = Cells::new();
+    [&array, &apart].into_iter().for_each(|taint| taint.add_to(&mut cells));
+    sum.add(&cells);
+    write(&bad, 5);
+    // Before and after the report to the thread that made it.
+    assert_eq!((found(&array), found(&sum), found(&apart)), (Some(5), Some(5), None));
+    mine.settle(|_| true);
+    assert_eq!(told(mine.report()), Some(5));
+    assert_eq!((found(&array), found(&sum), found(&apart)), (Some(5), Some(5), None));
+    assert!(apart.is_empty() && !sum.is_empty(), "launches that have run soundly are forgotten");
+}
+
+#[test]
+fn a_wait_for_one_stream_checks_the_launches_of_that_stream() {
+    let free = words();
+    let mine = Ledger::default();
+    let (one, two) = (cell(&free, false), cell(&free, false));
+    mine.add(1, &one);
+    mine.add(2, &two);
+    write(&one, 1);
+    mine.settle(|stream| stream == 2);
+    assert_eq!(told(mine.report()), None);
+    assert!(two.is_sound() && !one.is_sound());
+    mine.settle(|stream| stream == 1);
+    assert_eq!(told(mine.report()), Some(1));
+}
+
+#[test]
+fn one_report_covers_the_faults_found_by_then() {
+    let free = words();
+    let mine = Ledger::default();
+    let cells = [cell(&free, false), cell(&free, false)];
+    cells.iter().for_each(|cell| mine.add(0, cell));
+    write(&cells[0], 1);
+    write(&cells[1], 2);
+    mine.settle(|_| true);
+    assert_eq!((told(mine.report()), told(mine.report())), (Some(1), None));
+    // Learnt by reading the array: no second report.
+    let third = cell(&free, false);
+    mine.add(0, &third);
+    write(&third, 3);
+    assert!(third.find().is_some());
+    mine.strike(&third);
+    mine.settle(|_| true);
+    assert_eq!(told(mine.report()), None);
+}
+
+#[test]
+fn faults_of_threads_that_ended_are_kept() {
+    let (faults, free) = (Faults::default(), words());
+    let (alive, ended) = (faults.register(), faults.register());
+    let bad = cell(&free, false);
+    ended.add(0, &bad);
+    assert!(faults.abandoned().is_empty());
+    drop(ended);
+    drop(faults.register()); // leaves an empty ledger, which the next one removes
+    let _next = faults.register();
+    write(&bad, 8);
+    drop(bad);
+    let abandoned = faults.abandoned();
+    abandoned.iter().for_each(|ledger| ledger.settle(|_| true));
+    assert_eq!(abandoned.iter().filter_map(|ledger| told(ledger.report())).collect::<Vec<_>>(), [8]);
+    assert_eq!(told(alive.report()), None);
+    drop(abandoned);
+    let _last = faults.register();
+    assert_eq!(lock(&faults.ledgers).len(), 3, "those of three threads that go on");
+}
+
+#[test]
+fn a_graph_is_sound_again_after_its_next_launch() {
+    let free = words();
+    let (mine, graph, input) = (Ledger::default(), cell(&free, true), cell(&free, false));
+    let output = Taint::default();
+    output.add(from_ref(&graph));
+    assert_eq!(graph.launch_again(Cells::new()), None);
+    mine.add(0, &graph);
+    assert_eq!(found(&output), None);
+    assert!(!output.is_empty(), "the next launch may fault");
+    write(&graph, 4);
+    assert_eq!(found(&output), Some(4));
+    mine.settle(|_| true);
+    assert_eq!(told(mine.report()), Some(4));
+    assert_eq!(graph.launch_again(Cells::new()), None, "told before");
+    assert_eq!(found(&output), None);
+    // No wait covers the first launch, so the next launch reports its fault.
+    write(&graph, 5);
+    assert_eq!(graph.launch_again(Cells::new()).map(|fault| fault.value), Some(5));
+    // Inputs that depend on a fault, and a graph that reads its own output.
+    write(&input, 6);
+    assert_eq!(graph.launch_again([input.clone(), graph.clone()].into_iter().collect()), None);
+    assert_eq!(found(&output), Some(6));
+    assert_eq!(graph.launch_again(Cells::new()), None);
+    assert_eq!(found(&output), None);
+}
+
+#[test]
+fn copies_replace_what_they_overwrite() {
+    let free = words();
+    let (bad, good) = (cell(&free, false), cell(&free, false));
+    let (from, to) = (Taint::default(), Taint::default());
+    from.add(from_ref(&bad));
+    write(&bad, 3);
+    to.add(&[good]);
+    let mut cells = Cells::new();
+    from.add_to(&mut cells);
+    to.add(&cells);
+    assert_eq!(found(&to), Some(3));
+    to.set(Cells::new());
+    assert_eq!(found(&to), None);
+}
+
+#[test]
+fn words_come_back_cleared() {
+    let free = words();
+    let cells: Vec<_> = (0..4).map(|_| cell(&free, false)).collect();
+    cells.iter().for_each(|cell| write(cell, 1));
+    assert!(free.take(|| Err(CudaError::Invalid("no".into()))).is_err());
+    drop(cells);
+    let again: Vec<_> = (0..4).map(|_| cell(&free, false)).collect();
+    assert!(again.iter().all(|cell| cell.find().is_none()));
+}

@@ -1,0 +1,61 @@
+//! Blocks of device memory, from the pool or the driver.
+
+use crate::driver::Context;
+use crate::driver::pool::{Block, Taken};
+use crate::driver::primary::check;
+use crate::driver::sys;
+use crate::error::Result;
+
+/// Requests from this size on look whether kept memory has to be returned, in bytes.
+const LOOK_FROM: usize = 1 << 20;
+
+impl Context {
+    /// Allocates a block for `bytes` on a stream.
+    pub(super) fn alloc_block(&'static self, home: u32, bytes: usize) -> Result<Block> {
+        if bytes >= LOOK_FROM {
+            self.yield_kept_memory()?;
+        }
+        let taken = self.memory.pool().take(home, bytes as u64);
+        match taken {
+            Taken::Kept(block) => Ok(block),
+            Taken::Missing(size) => self.alloc_from_driver(home, bytes as u64, size),
+            Taken::Refused => Err(self.out_of_memory(bytes as u64)),
+        }
+    }
+
+    /// Allocates a new block of `size` bytes for a request of `bytes`, which the pool has counted.
+    #[cold]
+    fn alloc_from_driver(&'static self, home: u32, bytes: u64, size: u64) -> Result<Block> {
+        let allocate = || {
+            self.bind()?;
+            let beyond_limit = {
+                let pool = self.memory.pool();
+                pool.held > pool.limit && pool.kept > 0
+            };
+            if beyond_limit {
+                self.trim()?; // kept blocks count towards the limit
+            }
+            self.retry_out_of_memory(|| self.alloc_raw(home, size))
+        };
+        allocate().map(|pointer| Block { pointer, size }).map_err(|error| {
+            self.memory.pool().failed(bytes, size);
+            if error.is_out_of_memory() { self.out_of_memory(bytes) } else { error }
+        })
+    }
+
+    /// Allocates memory from the driver. The context must be current.
+    fn alloc_raw(&self, home: u32, bytes: u64) -> Result<u64> {
+        let bytes = usize::try_from(bytes).map_err(|_| self.out_of_memory(bytes))?;
+        let mut pointer = 0;
+        let pool = self.memory.driver;
+        // SAFETY: the context is current, the out-pointer valid, pool and stream belong to the context.
+        let code = unsafe {
+            if pool.is_null() {
+                sys::cuMemAlloc_v2(&mut pointer, bytes)
+            } else {
+                sys::cuMemAllocFromPoolAsync(&mut pointer, bytes, pool, self.raw_stream(home))
+            }
+        };
+        check("cuMemAllocFromPoolAsync", code).map(|()| pointer)
+    }
+}

@@ -1,0 +1,198 @@
+//! The return of free blocks to the device, and the memory statistics.
+//!
+//! Free blocks return to the device in four cases:
+//!
+//! - the driver has no memory for a request of this process ([`Context::retry_out_of_memory`]);
+//! - a request would exceed the memory limit;
+//! - other users of the device have less memory than is kept ([`must_yield`]);
+//! - the program requests it ([`Context::trim`]).
+
+use cuprum_core::MemoryStats;
+
+#[cfg(doc)]
+use super::state::LOOK_MILLIS;
+use super::state::{UNLIMITED, limit_bytes};
+use crate::driver::Context;
+use crate::driver::primary::check;
+use crate::driver::sys;
+use crate::error::{CudaError, Result};
+
+/// Kept memory below this is not worth a return to the device, in bytes.
+const SMALL_KEPT: usize = 64 << 20;
+
+/// Whether kept memory goes back to the device: another process, or another library of this one, can have no more than `free`.
+///
+/// No more is kept than is free for others. So a user that allocates until the device is full gets what was kept as well, half of the
+/// rest at a time.
+fn must_yield(kept: usize, free: usize) -> bool {
+    kept >= SMALL_KEPT && kept > free
+}
+
+/// Runs `attempt`. If it fails for lack of memory, runs `reclaim` and then `attempt` once more.
+#[inline]
+fn retry_once<T>(mut attempt: impl FnMut() -> Result<T>, reclaim: impl FnOnce() -> Result<()>) -> Result<T> {
+    match attempt() {
+        Err(error) if error.is_out_of_memory() => {
+            reclaim()?;
+            attempt()
+        }
+        done => done,
+    }
+}
+
+impl Context {
+    /// Runs `attempt`. If the device has no memory for it, returns kept memory to the device and runs it once more.
+    ///
+    /// The context is current when `attempt` runs. It must have no effect when it fails.
+    #[inline]
+    pub(crate) fn retry_out_of_memory<T>(&self, attempt: impl FnMut() -> Result<T>) -> Result<T> {
+        let mut attempt = attempt;
+        retry_once(
+            || {
+                self.bind()?;
+                attempt()
+            },
+            || self.trim(),
+        )
+    }
+
+    /// Frees blocks, each in the order of its stream.
+    ///
+    /// # Safety
+    /// They came from [`Context::alloc_raw`], are freed only here, and no other stream uses them any more.
+    pub(super) unsafe fn free_raw(&self, blocks: impl IntoIterator<Item = (u32, u64)>) {
+        if self.bind().is_err() {
+            return;
+        }
+        for (stream, pointer) in blocks {
+            // SAFETY: guaranteed by the caller. A failure (the context is broken, the process is ending) leaves nothing to be
+            // done. `cuMemFree` waits for the work that is queued.
+            unsafe {
+                if self.memory.driver.is_null() {
+                    sys::cuMemFree_v2(pointer);
+                } else {
+                    sys::cuMemFreeAsync(pointer, self.raw_stream(stream));
+                }
+            }
+        }
+    }
+
+    #[cold]
+    pub(super) fn out_of_memory(&self, requested: u64) -> CudaError {
+        let pool = self.memory.pool();
+        CudaError::OutOfMemory { requested, used: pool.used, limit: pool.limit.min(self.info().total_memory) }
+    }
+
+    /// Waits, then returns all unused memory to the device (`free_all`).
+    pub fn trim(&self) -> Result<()> {
+        let waited = if self.has_several_streams() { self.wait() } else { Ok(()) };
+        let blocks = {
+            let mut pool = self.memory.pool();
+            pool.settle();
+            pool.empty()
+        };
+        // SAFETY: the pool's blocks came from `alloc_raw` and belong to no buffer any more; it has forgotten them.
+        unsafe { self.free_raw(blocks) };
+        waited.and_then(|()| self.wait())?;
+        self.copy_sources().drop_completed();
+        self.bind()?; // a source was pinned memory of another device, maybe
+        if self.memory.driver.is_null() {
+            return Ok(());
+        }
+        // SAFETY: our pool; memory in use is not touched.
+        check("cuMemPoolTrimTo", unsafe { sys::cuMemPoolTrimTo(self.memory.driver, 0) })
+    }
+
+    /// Returns kept memory to the device where other users of it have less left than is kept ([`must_yield`]). Looks at most every
+    /// [`LOOK_MILLIS`].
+    pub(in crate::driver) fn yield_kept_memory(&self) -> Result<()> {
+        if !self.memory.looks.is_due(self.memory.created.elapsed().as_millis() as u64) {
+            return Ok(());
+        }
+        let kept = self.memory_stats()?.cached;
+        if kept >= SMALL_KEPT && must_yield(kept, self.free_memory()?) {
+            tracing::debug!(kept, "kept memory is returned: other users of the device have less left");
+            self.trim()?;
+        }
+        Ok(())
+    }
+
+    /// Sets or removes the memory limit, in bytes. Buffers alive stay even if they exceed it.
+    pub fn set_memory_limit(&self, limit: Option<usize>) {
+        self.memory.pool().limit = limit_bytes(limit);
+    }
+
+    /// Bytes that are free on the device, for every process.
+    pub fn free_memory(&self) -> Result<usize> {
+        self.bind()?;
+        let (mut free, mut total) = (0usize, 0usize);
+        // SAFETY: the context is current and both out-pointers valid.
+        check("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;
+        Ok(free)
+    }
+
+    /// The counts at this moment. What the driver's pool keeps is `reserved` and `cached`, too.
+    pub fn memory_stats(&self) -> Result<MemoryStats> {
+        let mut reserved = 0u64;
+        if !self.memory.driver.is_null() {
+            self.bind()?;
+            let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
+            let out = (&raw mut reserved).cast();
+            // SAFETY: this attribute gives a cuuint64_t.
+            check("cuMemPoolGetAttribute", unsafe { sys::cuMemPoolGetAttribute(self.memory.driver, attribute, out) })?;
+        }
+        let pool = self.memory.pool();
+        let reserved = reserved.max(pool.held);
+        Ok(MemoryStats {
+            used: pool.used as usize,
+            peak: pool.peak as usize,
+            reserved: reserved as usize,
+            cached: (reserved - (pool.held - pool.kept)) as usize,
+            limit: (pool.limit != UNLIMITED).then_some(pool.limit as usize),
+            hits: pool.hits,
+            misses: pool.misses,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::driver::sys::CUresult;
+
+    fn failure(code: u32) -> CudaError {
+        CudaError::Driver { call: "cuModuleLoadData", code, name: String::new() }
+    }
+
+    #[test]
+    fn an_attempt_without_memory_is_made_once_more() {
+        let run = |failures: u32, code: u32| {
+            let (attempts, trims) = (Cell::new(0), Cell::new(0));
+            let attempt = || {
+                attempts.set(attempts.get() + 1);
+                if attempts.get() <= failures { Err(failure(code)) } else { Ok(attempts.get()) }
+            };
+            let done = retry_once(attempt, || {
+                trims.set(trims.get() + 1);
+                Ok(())
+            });
+            (done.ok(), attempts.get(), trims.get())
+        };
+        let full = CUresult::CUDA_ERROR_OUT_OF_MEMORY.0;
+        assert_eq!(run(0, full), (Some(1), 1, 0));
+        assert_eq!(run(1, full), (Some(2), 2, 1));
+        assert_eq!(run(9, full), (None, 2, 1), "a single retry");
+        assert_eq!(run(9, 1), (None, 1, 0), "other errors are not retried");
+        let unable = retry_once(|| Err::<(), _>(failure(full)), || Err(failure(700)));
+        assert!(matches!(unable, Err(CudaError::Driver { code: 700, .. })));
+    }
+
+    #[test]
+    fn kept_memory_is_no_more_than_others_have_left() {
+        let gib = 1 << 30;
+        assert!(must_yield(8 * gib, 4 * gib) && must_yield(8 * gib, 0));
+        assert!(!must_yield(8 * gib, 8 * gib) && !must_yield(SMALL_KEPT - 1, 0));
+    }
+}
