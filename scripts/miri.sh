@@ -11,5 +11,6 @@ export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target/miri}
 miri() { cargo +nightly miri test --locked "$@"; }
 miri -p cuprum-core --lib -- pool:: buffer::
 miri -p cuprum-core --test memory
-miri -p cuprum-backend-cpu --lib -- cache:: threads:: transpose:: sort::vector::
+miri -p cuprum-cpu-base --lib -- cache:: threads:: transpose::
+miri -p cuprum-cpu-sort --lib -- vector::
 miri -p cuprum-backend-cpu --test kernels -- memory::

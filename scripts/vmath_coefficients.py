@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Makes crates/backend-cpu/src/vmath/coefficients.rs: polynomial coefficients and tables of the vector math.
+"""Makes crates/cpu-math/src/coefficients.rs: polynomial coefficients and tables of the vector math.
 
     pip install mpmath
-    scripts/vmath_coefficients.py > crates/backend-cpu/src/vmath/coefficients.rs && cargo fmt
+    scripts/vmath_coefficients.py > crates/cpu-math/src/coefficients.rs && cargo fmt
 
 Each polynomial is a weighted least-squares fit at Chebyshev nodes (within a bit of the minimax polynomial; see Trefethen,
 "Approximation Theory and Approximation Practice", ch. 16). Coefficients are rounded to the format one at a time, lowest

@@ -6,11 +6,10 @@ use cuprum_core::call;
 use cuprum_core::layout::{Dims, Layout, Strides};
 use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{Call, Element, Outcome, Result, StoredArray, Work, decline, with_dtype};
-
-use crate::cache::STREAMED;
-use crate::strided::{Grid, copy_grid};
-use crate::threads;
-use crate::views::{Elements, ElementsMut, Output};
+use cuprum_cpu_base::cache::STREAMED;
+use cuprum_cpu_base::strided::{Grid, copy_grid};
+use cuprum_cpu_base::threads;
+use cuprum_cpu_base::views::{Elements, ElementsMut, Output};
 
 /// The Copy kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {

@@ -1,11 +1,10 @@
 //! Fill: constants, ranges and identity matrices.
 
 use cuprum_core::{Call, Complex, DType, Element, Fill, Kind, Outcome, Result, Scalar, Work, bf16, decline, f16, with_dtype};
-
-use crate::elementwise::half::to_odd_f32;
-use crate::elementwise::loops::splat;
-use crate::threads;
-use crate::views::{ElementsMut, Output, element};
+use cuprum_cpu_base::threads;
+use cuprum_cpu_base::views::{ElementsMut, Output, element};
+use cuprum_cpu_elementwise::half::to_odd_f32;
+use cuprum_cpu_elementwise::loops::splat;
 
 /// Elements per task.
 const CHUNK: usize = 1 << 15;

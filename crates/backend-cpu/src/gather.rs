@@ -1,16 +1,15 @@
 //! Gather: elements at given indices along an axis. Indices are checked during the gather; the error names an invalid one.
 
 use cuprum_core::call;
+use cuprum_cpu_base::cache::prefetch_line;
+use cuprum_cpu_base::threads;
+use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, Output, for_op};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cuprum_core::array::Array;
 use cuprum_core::buffer::offsets;
 use cuprum_core::{Call, DType, Element, Error, Layout, Outcome, Result, Work, decline, with_dtype};
 use smallvec::SmallVec;
-
-use crate::cache::prefetch_line;
-use crate::threads;
-use crate::views::{Elements, ElementsMut, HostVec, Output, for_op};
 
 /// Approximate elements per task.
 const CHUNK: usize = 1 << 15;

@@ -4,16 +4,16 @@
 //! at indices that depend only on sizes and merged in order, so they do not depend on the number of threads.
 
 use cuprum_core::call;
+use cuprum_cpu_base::simd::{Loop, dispatch};
+use cuprum_cpu_base::threads;
+use cuprum_cpu_base::views::{Elements, HostVec, Output};
+use cuprum_cpu_sort::search;
 use std::ops::{Add, Mul, Sub};
 
 use cuprum_core::array::Array;
 use cuprum_core::{Binning, Call, DType, Element, Outcome, Result, Work, decline};
 
-use crate::search;
-use crate::simd::{Loop, dispatch};
-use crate::threads;
 use crate::tile::{Compiled, Evaluator, MAX_TILE, Nest, Results};
-use crate::views::{Elements, HostVec, Output};
 
 /// Minimum points per task.
 const CHUNK: usize = 1 << 16;

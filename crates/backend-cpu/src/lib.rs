@@ -7,30 +7,21 @@
 //! An application links the backend by naming it (`use cuprum_backend_cpu as _;`). Static libraries call [`register`].
 #![deny(unsafe_code)]
 
-mod cache;
 mod contract;
 mod copy;
-mod elementwise;
 mod fill;
 mod gather;
 mod histogram;
-mod native;
+mod map;
 mod random;
 mod reduce;
+mod reducers;
 mod rows;
 mod scan;
-mod search;
 mod select;
-mod simd;
-mod sort;
-mod strided;
-mod threads;
 mod tile;
-mod transpose;
 #[doc(hidden)]
 pub mod user_kernels;
-mod views;
-mod vmath;
 
 use cuprum_core::buffer::HostDriver;
 use cuprum_core::device::DeviceInfo;
@@ -38,9 +29,11 @@ use cuprum_core::op::Family;
 use cuprum_core::ops::reduce::VAR;
 use cuprum_core::registry::Provider;
 use cuprum_core::{Accelerator, Availability, Kernel, Registration, Result, inventory, settings};
+use cuprum_cpu_base::{simd, threads};
+use cuprum_cpu_sort::{search, sort};
 
-pub use elementwise::table::has_row;
-pub use threads::with_threads;
+pub use cuprum_cpu_base::threads::with_threads;
+pub use cuprum_cpu_elementwise::table::has_row;
 
 /// The base accelerator of the host.
 pub static CPU: Accelerator = Accelerator {
@@ -50,7 +43,7 @@ pub static CPU: Accelerator = Accelerator {
     summary: "every operation on the host: rayon, tiles, gemm",
     probe: || Availability::Ready(format!("{} threads, {}", threads::count(), simd::level_name())),
     kernels: &[
-        Kernel::new(Family::Map, elementwise::run),
+        Kernel::new(Family::Map, map::run),
         Kernel::new(Family::Fill, fill::run),
         Kernel::new(Family::Reduce, reduce::run),
         Kernel::new(Family::Reduce, reduce::run).ops(&[VAR]),

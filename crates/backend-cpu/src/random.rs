@@ -1,11 +1,11 @@
 //! Random: Philox 4x32-10 by blocks, with the same bits as every other device.
 
 use cuprum_core::{Call, DType, Distribution, Outcome, Random, Result, Work, bf16, decline, f16};
-
-use crate::simd::{Fill, Isa, fill};
-use crate::views::{ElementsMut, Output};
-use crate::vmath::{Logarithm, Real};
-use crate::{threads, vmath};
+use cuprum_cpu_base::simd::{Fill, Isa, fill};
+use cuprum_cpu_base::threads;
+use cuprum_cpu_base::views::{ElementsMut, Output};
+use cuprum_cpu_math as vmath;
+use cuprum_cpu_math::{Logarithm, Real};
 
 /// Philox blocks (four words each) per task.
 const CHUNK: usize = 1 << 13;

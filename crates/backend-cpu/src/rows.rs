@@ -5,12 +5,12 @@
 use cuprum_core::call;
 use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::{Call, Outcome, Result, Work, decline};
+use cuprum_cpu_base::cache::STREAMED;
+use cuprum_cpu_base::threads;
+use cuprum_cpu_base::views::{ElementsMut, Output, Scratch};
 use smallvec::SmallVec;
 
-use crate::cache::STREAMED;
-use crate::threads;
 use crate::tile::{Compiled, Evaluator, MAX_TILE, Nest, Results};
-use crate::views::{ElementsMut, Output, Scratch};
 
 /// A task's part of one output.
 struct Part<'o> {

@@ -9,6 +9,10 @@
 //! Partial results are wider or cover other elements, and could recover from an overflow that persists in NumPy.
 
 use cuprum_core::call;
+use cuprum_cpu_base::simd::{Loop, dispatch};
+use cuprum_cpu_base::strided::column_blocks;
+use cuprum_cpu_base::threads;
+use cuprum_cpu_base::views::{ElementsMut, Output};
 use std::marker::PhantomData;
 
 use cuprum_core::buffer::try_collect;
@@ -17,12 +21,8 @@ use cuprum_core::op::Op;
 use cuprum_core::ops::scan::{CUMMAX, CUMMIN, CUMPROD, CUMSUM};
 use cuprum_core::{Call, Complex, Element, Outcome, Result, Work, bf16, decline, f16, with_dtype};
 
-use crate::reduce::Value;
-use crate::simd::{Loop, dispatch};
-use crate::strided::column_blocks;
-use crate::threads;
+use crate::reducers::value::Value;
 use crate::tile::{Compiled, Evaluator, Nest, Results};
-use crate::views::{ElementsMut, Output};
 
 /// Elements of a run, which are combined sequentially.
 const RUN: usize = 64;

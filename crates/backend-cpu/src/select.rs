@@ -6,11 +6,11 @@
 use cuprum_core::array::Array;
 use cuprum_core::call;
 use cuprum_core::{Call, Element, Outcome, Result, Work, decline, with_dtype};
+use cuprum_cpu_base::threads;
+use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, Output, for_op};
 use smallvec::SmallVec;
 
-use crate::threads;
 use crate::tile::{Compiled, Evaluator, Nest, Results};
-use crate::views::{Elements, ElementsMut, HostVec, Output, for_op};
 
 /// Points per task: a multiple of every tile.
 const CHUNK: usize = 1 << 15;

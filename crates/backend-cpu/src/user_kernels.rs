@@ -8,13 +8,13 @@ use std::convert::identity;
 use std::marker::PhantomData;
 
 use cuprum_core::Element;
+pub use cuprum_cpu_base::native::{Combine, Loop, Native};
+pub use cuprum_cpu_base::simd::Isa;
+use cuprum_cpu_base::simd::{Base, Fill, fill};
+pub use cuprum_cpu_base::views::{Elements, ElementsMut};
+use cuprum_cpu_math as vmath;
 
-pub use crate::native::{Combine, Loop, Native};
 pub use crate::reduce::{NativeReduction, Reduction, reduction};
-pub use crate::simd::Isa;
-use crate::simd::{Base, Fill, fill};
-pub use crate::views::{Elements, ElementsMut};
-use crate::vmath;
 
 /// A body with its arguments.
 pub trait Tile {

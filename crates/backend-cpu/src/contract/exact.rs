@@ -3,12 +3,12 @@
 #![allow(unsafe_code)]
 
 use cuprum_core::Element;
+use cuprum_cpu_base::simd::{Loop, dispatch};
+use cuprum_cpu_base::threads;
+use cuprum_cpu_base::views::{Elements, ElementsMut};
 
 use super::batch::{Batch, Product};
 use super::floats::Shared;
-use crate::simd::{Loop, dispatch};
-use crate::threads;
-use crate::views::{Elements, ElementsMut};
 
 /// Rows of a register block of the result.
 const ROWS: usize = 2;
@@ -189,7 +189,7 @@ impl Part {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::threads::with_threads;
+    use cuprum_cpu_base::threads::with_threads;
 
     fn wrapping(p: &Product, a: &[i8], b: &[i8]) -> Vec<i8> {
         let dot = |i: usize, j: usize| (0..p.k).fold(0i8, |sum, l| sum.wrapping_add(a[i * p.k + l].wrapping_mul(b[l * p.n + j])));

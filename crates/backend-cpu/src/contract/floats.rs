@@ -2,10 +2,10 @@
 #![allow(unsafe_code)]
 
 use cuprum_core::Element;
+use cuprum_cpu_base::threads;
+use cuprum_cpu_base::views::{Elements, ElementsMut};
 
 use super::batch::{Batch, Product};
-use crate::threads;
-use crate::views::{Elements, ElementsMut};
 
 /// A pointer to the output, shared by tasks that write disjoint products.
 #[derive(Clone, Copy)]

@@ -12,14 +12,14 @@ use cuprum_core::array::Array;
 use cuprum_core::call;
 use cuprum_core::plan::contract::{ContractPlan, Gemm};
 use cuprum_core::{Call, Complex, DType, Error, Layout, Outcome, Result, StoredArray, Work, decline};
+use cuprum_cpu_base::threads;
+use cuprum_cpu_base::views::{Elements, ElementsMut, Output};
+use cuprum_cpu_elementwise::half;
 
 use self::batch::{Batch, Product, check};
 use self::exact::exact;
 use self::floats::floats;
 use crate::copy::copy;
-use crate::elementwise::half;
-use crate::threads;
-use crate::views::{Elements, ElementsMut, Output};
 
 /// Elements of a 16-bit float array that one task converts.
 const CONVERTED: usize = 1 << 14;

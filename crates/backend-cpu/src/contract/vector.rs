@@ -6,13 +6,13 @@ use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::ops::elementwise::MULTIPLY;
 use cuprum_core::plan::contract::Gemm;
 use cuprum_core::{DType, Program, Result, StepKind, StoredArray};
+use cuprum_cpu_base::cache::benefits_from_prefetch;
+use cuprum_cpu_base::threads;
+use cuprum_cpu_base::views::{Elements, ElementsMut};
 use smallvec::SmallVec;
 
-use crate::cache::benefits_from_prefetch;
 use crate::reduce::{LoopOrder, Value, scalar_products, sums};
-use crate::threads;
 use crate::tile::{Compiled, Nest, Results};
-use crate::views::{Elements, ElementsMut};
 
 /// Minimum products per result. Shorter reductions spend most of their time between results.
 const MIN_PRODUCTS: usize = 16;

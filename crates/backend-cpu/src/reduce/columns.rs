@@ -1,12 +1,12 @@
 //! Reductions whose innermost axis is kept (`[reduced.. kept..]`): rows are merged into rows of accumulators.
 
 use cuprum_core::Result;
+use cuprum_cpu_base::threads;
 use smallvec::SmallVec;
 
-use super::loops::{merge_each, reduce_columns};
-use super::reducer::Reducer;
-use super::tree::Tree;
-use crate::threads;
+use crate::reducers::Reducer;
+use crate::reducers::loops::{merge_each, reduce_columns};
+use crate::reducers::tree::Tree;
 use crate::tile::{Compiled, Evaluator};
 
 /// Rows merged sequentially before the tree begins. A power of two.

@@ -7,15 +7,15 @@
 use std::marker::PhantomData;
 
 use cuprum_core::Complex;
+use cuprum_cpu_base::cache::Prefetch;
+use cuprum_cpu_base::simd::{Loop, dispatch};
+use cuprum_cpu_base::threads;
+use cuprum_cpu_elementwise::complex::ComplexArithmetic;
 
-use super::lanes::{LEAF, fold_lanes};
-use super::reducer::Reducer;
-use super::tree::Tree;
-use super::value::Value;
-use crate::cache::Prefetch;
-use crate::elementwise::complex::ComplexArithmetic;
-use crate::simd::{Loop, dispatch};
-use crate::threads;
+use crate::reducers::Reducer;
+use crate::reducers::lanes::{LEAF, fold_lanes};
+use crate::reducers::tree::Tree;
+use crate::reducers::value::Value;
 use crate::tile::{Compiled, Evaluator};
 
 /// Maximum bytes of a row that takes two passes. Longer rows stall on memory between rows: in two passes, rows of 16 KiB take 1.2 times

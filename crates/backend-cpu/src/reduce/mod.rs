@@ -1,35 +1,27 @@
 //! Reductions over axes and segments. Sums are pairwise, with a tree fixed by the length, so results do not depend on the number of threads.
 
-mod by_dtype;
 mod columns;
 mod deviation;
-pub(crate) mod in_memory;
-mod lanes;
-mod loops;
-mod ops;
-mod reducer;
 mod rows;
 mod segments;
-mod tree;
-mod value;
 
 use cuprum_core::call;
 use cuprum_core::layout::Dims;
 use cuprum_core::ops::reduce::{ALL, ANY, ARGMAX, ARGMIN, COUNT_NONZERO, MAX, MIN, PROD, SUM, VAR};
 use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
 use cuprum_core::{Call, Complex, DType, Element, Op, Outcome, Program, Result, StepKind, Work, decline};
+use cuprum_cpu_base::native::Combine;
+use cuprum_cpu_base::views::{ElementsMut, Output, for_op};
+use cuprum_cpu_elementwise::half::{is_half, narrow};
 use smallvec::SmallVec;
 
-use self::by_dtype::by_dtype;
 use self::deviation::Deviation;
-pub(crate) use self::loops::scalar_products;
-use self::ops::{ArgMax, ArgMin, Count, Max, Min, Prod, Sum, UserReducer};
-use self::reducer::Reducer;
-pub(crate) use self::value::Value;
-use crate::elementwise::half::{is_half, narrow};
-use crate::native::Combine;
+use crate::reducers::Reducer;
+use crate::reducers::by_dtype::by_dtype;
+pub(crate) use crate::reducers::loops::scalar_products;
+use crate::reducers::ops::{ArgMax, ArgMin, Count, Max, Min, Prod, Sum, UserReducer};
+pub(crate) use crate::reducers::value::Value;
 use crate::tile::{Compiled, Nest, Results};
-use crate::views::{ElementsMut, Output, for_op};
 
 /// Computes a planned reduction, for one reducer.
 pub(crate) type Run = fn(&Compiled, &LoopOrder, ElementsMut) -> Result<()>;

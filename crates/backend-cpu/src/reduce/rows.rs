@@ -1,15 +1,15 @@
 //! Reductions whose innermost axis is reduced (`[kept.. reduced..]`): full, row-wise and gathered.
 
 use cuprum_core::Result;
+use cuprum_cpu_base::cache::benefits_from_prefetch;
+use cuprum_cpu_base::threads;
+use cuprum_cpu_base::views::Elements;
 
-use super::lanes::{INTERLEAVE, LEAF};
-use super::loops::{leaves, push_leaves, reduce_rows};
-use super::reducer::Reducer;
-use super::tree::Tree;
-use crate::cache::benefits_from_prefetch;
-use crate::threads;
+use crate::reducers::Reducer;
+use crate::reducers::lanes::{INTERLEAVE, LEAF};
+use crate::reducers::loops::{leaves, push_leaves, reduce_rows};
+use crate::reducers::tree::Tree;
 use crate::tile::{Compiled, Evaluator};
-use crate::views::Elements;
 
 /// Minimum elements per task when one reduction is split. A power of two of leaves.
 pub(super) const BLOCK: usize = 128 * LEAF;
@@ -159,9 +159,9 @@ fn merge_blocks<R: Reducer>(blocks: &[Option<R::Acc>]) -> Option<R::Acc> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::in_memory::reduce_values;
-    use super::super::ops::{Max, Sum};
     use super::*;
+    use crate::reducers::in_memory::reduce_values;
+    use crate::reducers::ops::{Max, Sum};
 
     /// Runs on every processor, also on those that do not benefit from prefetching.
     #[test]

@@ -3,15 +3,15 @@
 use cuprum_core::array::Array;
 use cuprum_core::ops::reduce::{MAX, MIN, PROD, SUM};
 use cuprum_core::{Call, Complex, DType, Element, Error, Op, Outcome, Program, Result, decline};
+use cuprum_cpu_base::threads;
+use cuprum_cpu_base::views::{Elements, ElementsMut, Output, for_op};
+use cuprum_cpu_elementwise::half::is_half;
 
-use super::by_dtype::by_dtype;
-use super::ops::{Identity, Max, Min, Prod, Sum};
 use super::rows::{self, BLOCK};
 use super::{with_float32_values, with_results};
-use crate::elementwise::half::is_half;
-use crate::threads;
+use crate::reducers::by_dtype::by_dtype;
+use crate::reducers::ops::{Identity, Max, Min, Prod, Sum};
 use crate::tile::{Compiled, Evaluator, Nest, Results};
-use crate::views::{Elements, ElementsMut, Output, for_op};
 
 /// Reduces each segment of a program's values.
 type Run = fn(&Compiled, &[i64], ElementsMut) -> Result<()>;

@@ -3,14 +3,14 @@
 use cuprum_core::body::{Body, ParameterKind, Type};
 use cuprum_core::op::{MAX_ARITY, Op};
 use cuprum_core::{DType, Program, Reason, Step, StepKind};
+use cuprum_cpu_base::native::Native;
+use cuprum_cpu_elementwise::half::is_half;
+use cuprum_cpu_elementwise::loops::{Kernel, Selected};
+use cuprum_cpu_elementwise::{cast, table};
 use smallvec::SmallVec;
 
 use super::strip::{self, ChainOp};
-use crate::elementwise::half::is_half;
-use crate::elementwise::loops::{Kernel, Selected};
-use crate::elementwise::{cast, table};
-use crate::native::Native;
-use crate::reduce::in_memory::{RowReduction, row_reduction};
+use crate::reducers::in_memory::{RowReduction, row_reduction};
 
 /// Elements filled for a constant that a kernel reads cyclically. Filling them is cheap, and the kernel's loop runs at full speed.
 pub(super) const CYCLE: usize = 256;

@@ -14,15 +14,15 @@ use std::sync::Arc;
 use cuprum_core::ops::elementwise::{MULTIPLY, SQUARE};
 use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{Array, DType, Program, Reason, Result, Step, StepKind, StoredArray, with_dtype};
+use cuprum_cpu_base::cache::{NonTemporal, Prefetch};
+use cuprum_cpu_base::transpose::SIDE;
+use cuprum_cpu_base::views::{Blocks, Elements, ElementsMut, Scratch};
 use smallvec::SmallVec;
 
 use self::nest::{Access, NestInput};
 pub(crate) use self::nest::{BAND, Nest};
 pub(crate) use self::schedule::{MAX_TILE, Results};
 use self::schedule::{Schedule, Tile};
-use crate::cache::{NonTemporal, Prefetch};
-use crate::transpose::SIDE;
-use crate::views::{Blocks, Elements, ElementsMut, Scratch};
 
 /// Bytes of values from which software prefetching pays: fewer fit the second-level cache.
 const PREFETCH_BYTES: usize = 256 << 10;

@@ -4,11 +4,10 @@ use cuprum_core::array::Array;
 use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::plan::elementwise::transposed_axis;
 use cuprum_core::{Element, Result, StoredArray, with_dtype};
+use cuprum_cpu_base::strided::copy_strided;
+use cuprum_cpu_base::transpose::{Rows, SIDE, transpose};
+use cuprum_cpu_base::views::{Elements, ElementsMut};
 use smallvec::SmallVec;
-
-use crate::strided::copy_strided;
-use crate::transpose::{Rows, SIDE, transpose};
-use crate::views::{Elements, ElementsMut};
 
 /// A loop nest over strided inputs, outermost axis first. Points are numbered in loop order.
 pub(crate) struct Nest<'a> {

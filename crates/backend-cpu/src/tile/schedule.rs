@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use cuprum_core::op::{Cost, MAX_ARITY};
 use cuprum_core::{DType, Program, Reason, Scalar, Step, StepKind};
+use cuprum_cpu_base::views::{Blocks, Elements, ElementsMut, ReadBlocks};
+use cuprum_cpu_elementwise::half::through_f32;
+use cuprum_cpu_elementwise::loops::splat;
 use smallvec::SmallVec;
 
 use super::instruction::{CYCLE, Chain, ConstantLen, Instruction, instruction, merge_chains};
 use super::nest::{Access, NestInput};
 use super::strip;
-use crate::elementwise::half::through_f32;
-use crate::elementwise::loops::splat;
-use crate::views::{Blocks, Elements, ElementsMut, ReadBlocks};
 
 /// Maximum tile length. All tiles are powers of two, so that they end where the fixed blocks of reductions end.
 pub(crate) const MAX_TILE: usize = 2048;

@@ -3,11 +3,10 @@
 
 use cuprum_core::ops::elementwise::{ADD, DIVIDE, MULTIPLY, SUBTRACT};
 use cuprum_core::{DType, Element, Op};
+use cuprum_cpu_base::simd::{Fill, Isa, fill};
+use cuprum_cpu_base::views::{Elements, ElementsMut};
 use num_traits::Float;
 use smallvec::SmallVec;
-
-use crate::simd::{Fill, Isa, fill};
-use crate::views::{Elements, ElementsMut};
 
 /// Maximum operations of a chain; its arguments then need no allocation.
 pub(super) const MAX_OPS: usize = 15;

@@ -1,0 +1,109 @@
+//! Map: evaluates a fused program at every point of a loop nest, in tiles on several threads.
+
+use cuprum_core::call;
+use cuprum_core::{Call, Outcome, Result, Work, decline};
+use cuprum_cpu_base::cache::STREAMED;
+use cuprum_cpu_base::threads;
+use cuprum_cpu_base::views::{ElementsMut, Output};
+use smallvec::SmallVec;
+
+use crate::tile::{BAND, Compiled, Evaluator, Nest, Results, SingleTile};
+
+/// Minimum row length for separate tiles where an input has long strides. Shorter rows share tiles.
+const SHORT_ROW: usize = 64;
+
+/// A task's slice of each output.
+type Part<'o> = SmallVec<[ElementsMut<'o>; 2]>;
+
+/// The Map kernel.
+pub(crate) fn run(call: &Call) -> Result<Outcome> {
+    let Work::Map(call::Map { program, plan }) = &call.work else { decline!("not a map") };
+    let in_loop_order = (0..call.outputs.len()).all(|n| {
+        let (strides, mut step) = (&plan.strides[call.inputs.len() + n], 1);
+        plan.dims.iter().zip(strides).rev().all(|(&extent, &s)| (extent == 1 || s == step, step *= extent as isize).0)
+    });
+    if !in_loop_order {
+        decline!("the loop does not follow the output's memory");
+    }
+    if let Some(map) = SingleTile::of(program, call.inputs, plan)? {
+        let mut outputs = allocate(call)?;
+        let mut runs = Part::new();
+        for output in &mut outputs {
+            runs.push(output.elements()?);
+        }
+        map.run(&mut runs);
+        drop(runs);
+        return call.done(outputs.into_iter().map(Output::finish));
+    }
+    let nest = Nest::new(&plan.dims, call.inputs, |k| plan.strides[k].clone())?;
+    let bytes = call.outputs.iter().map(|o| plan.size.saturating_mul(o.dtype.itemsize())).fold(0, usize::saturating_add);
+    let results = if bytes >= STREAMED { Results::Streamed } else { Results::Written };
+    let compiled = match Compiled::new(program, nest, results) {
+        Ok(compiled) => compiled,
+        Err(reason) => return Ok(Outcome::Declined(reason)),
+    };
+    let mut outputs = allocate(call)?;
+    let cost = plan.size.saturating_mul(compiled.cost());
+    let chunk = chunk(&compiled, plan.size, threads::worth(cost));
+    let mut parts: Vec<Part> = (0..plan.size.div_ceil(chunk)).map(|_| Part::new()).collect();
+    for output in &mut outputs {
+        for (part, run) in parts.iter_mut().zip(output.elements()?.chunks(chunk)) {
+            part.push(run);
+        }
+    }
+    threads::for_each(
+        parts.into_iter().enumerate(),
+        cost,
+        || Evaluator::in_bands(&compiled),
+        |evaluator, (i, mut part)| fill(&compiled, evaluator, i * chunk, &mut part),
+    );
+    call.done(outputs.into_iter().map(Output::finish))
+}
+
+/// Allocates all outputs of a call.
+fn allocate(call: &Call) -> Result<SmallVec<[Output; 1]>> {
+    let mut outputs = SmallVec::new();
+    for n in 0..call.outputs.len() {
+        outputs.push(Output::allocate(call, n)?);
+    }
+    Ok(outputs)
+}
+
+/// Returns the points per task: whole rows for long strides, else whole tiles. Several tasks per thread balance the load.
+fn chunk(compiled: &Compiled, size: usize, threads: usize) -> usize {
+    let share = if threads == 1 { size } else { size.div_ceil(threads * 4) };
+    let (inner, band) = (compiled.nest().inner(), compiled.nest().inner() * BAND);
+    let unit = match compiled.nest().is_scattered() {
+        true if share >= band => band,
+        true => inner,
+        false => compiled.tile(),
+    };
+    share.div_ceil(unit).max(1) * unit
+}
+
+/// Computes the points of one task.
+fn fill(compiled: &Compiled, evaluator: &mut Evaluator, start: usize, part: &mut [ElementsMut]) {
+    let (len, tile, inner) = (part.first().map_or(0, ElementsMut::len), compiled.tile(), compiled.nest().inner());
+    let mut compute = |at: usize, len: usize| {
+        let mut runs: Part = part.iter_mut().map(|p| p.slice(at, len)).collect();
+        evaluator.write(start + at, len, &mut runs);
+    };
+    // Tiles that span rows must be gathered. Where rows are long enough, tiles end with the row.
+    let scattered = compiled.nest().is_scattered();
+    if inner < (if scattered { SHORT_ROW } else { tile / 2 }) || !start.is_multiple_of(inner) {
+        (0..len).step_by(tile).for_each(|at| compute(at, tile.min(len - at)));
+        return;
+    }
+    let band = if scattered { BAND } else { 1 };
+    for rows in (0..len).step_by(inner * band) {
+        for column in (0..inner).step_by(tile) {
+            let width = tile.min(inner - column);
+            for row in (rows..len.min(rows + inner * band)).step_by(inner) {
+                // The last row of a task may be incomplete.
+                if row + column < len {
+                    compute(row + column, width.min(len - row - column));
+                }
+            }
+        }
+    }
+}

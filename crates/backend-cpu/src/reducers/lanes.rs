@@ -1,0 +1,150 @@
+//! Reduction of a leaf in parallel accumulators.
+
+use std::hint::black_box;
+
+use cuprum_cpu_base::cache::Prefetch;
+
+use super::Reducer;
+use super::value::Value;
+
+/// Elements of a leaf of the pairwise tree. A power of two that divides every tile.
+pub(crate) const LEAF: usize = 512;
+
+/// Accumulators per leaf, enough to saturate the SIMD units. The number is the same on every processor, so that sums
+/// have the same bits.
+pub(crate) const LANES: usize = 32;
+
+/// Reduces a leaf in [`LANES`] accumulators, for operations that ignore the index.
+#[inline(always)]
+pub(crate) fn reduce_lanes<R: Reducer>(values: &[R::In], prefetch: Option<Prefetch>) -> R::Acc {
+    fold_lanes(values, prefetch, |v| R::start(v, 0), R::merge)
+}
+
+/// Merges `start` of every value in [`LANES`] accumulators.
+#[inline(always)]
+pub(crate) fn fold_lanes<T: Copy, A: Copy>(
+    values: &[T],
+    prefetch: Option<Prefetch>,
+    start: impl Fn(T) -> A,
+    merge: impl Fn(A, A) -> A,
+) -> A {
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    let Some((head, chunks)) = chunks.split_first() else {
+        let mut acc = start(values[0]);
+        for &v in &values[1..] {
+            acc = merge(acc, start(v));
+        }
+        return acc;
+    };
+    // Loops by index over whole arrays keep the accumulators in registers. The remainder uses a separate array, as its variable
+    // length would spill them to the stack.
+    let issue = |chunk: usize| prefetch.iter().for_each(|from| from.advance::<T>(chunk * LANES).issue::<T>(LANES));
+    let mut acc = [start(head[0]); LANES];
+    issue(0);
+    for i in 0..LANES {
+        acc[i] = start(head[i]);
+    }
+    for (n, chunk) in chunks.iter().enumerate() {
+        issue(n + 1);
+        for i in 0..LANES {
+            acc[i] = merge(acc[i], start(chunk[i]));
+        }
+    }
+    if !rest.is_empty() {
+        acc = merge_rest(acc, rest, start, &merge);
+    }
+    merge_lanes(acc, merge)
+}
+
+/// Merges fewer values than there are lanes.
+#[inline(never)]
+fn merge_rest<T: Copy, A: Copy>(mut acc: [A; LANES], rest: &[T], start: impl Fn(T) -> A, merge: impl Fn(A, A) -> A) -> [A; LANES] {
+    for (acc, &v) in acc.iter_mut().zip(rest) {
+        *acc = merge(*acc, start(v));
+    }
+    acc
+}
+
+/// Accumulators aligned for whole-register stores.
+#[repr(align(64))]
+struct Aligned<A>([A; LANES]);
+
+/// Merges all lanes, halving their number each time.
+///
+/// `black_box` hides the values from the compiler. It would otherwise vectorise the last merges in pairs and keep that
+/// layout in the loop before, which doubles the time of a group of leaves.
+#[inline(always)]
+pub(crate) fn merge_lanes<A: Copy>(acc: [A; LANES], merge: impl Fn(A, A) -> A) -> A {
+    let Aligned(acc) = black_box(Aligned(acc));
+    macro_rules! halve {
+        ($acc:ident, $n:literal) => {{
+            let mut half = [$acc[0]; $n];
+            for i in 0..$n {
+                half[i] = merge($acc[i], $acc[i + $n]);
+            }
+            half
+        }};
+    }
+    let acc = halve!(acc, 16);
+    let acc = halve!(acc, 8);
+    let acc = halve!(acc, 4);
+    let acc = halve!(acc, 2);
+    merge(acc[0], acc[1])
+}
+
+/// Sums the products of corresponding values, at least one, in [`LANES`] accumulators. Prefetches from `a`.
+#[inline(always)]
+pub(crate) fn fold_products<T: Value>(a: &[T], b: &[T], prefetch: Option<Prefetch>) -> T {
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    if a.is_empty() {
+        return a_rest.iter().zip(b_rest).fold(T::SUM_IDENTITY, |sum, (a, b)| sum.plus(a.times(*b)));
+    }
+    let issue = |chunk: usize| prefetch.iter().for_each(|from| from.advance::<T>(chunk * LANES).issue::<T>(LANES));
+    let mut acc = [T::SUM_IDENTITY; LANES];
+    for c in 0..a.len().min(b.len()) {
+        issue(c);
+        add_products(&mut acc, &a[c], &b[c]);
+    }
+    if !a_rest.is_empty() {
+        acc = add_rest_of_products(acc, a_rest, b_rest);
+    }
+    merge_lanes(acc, T::plus)
+}
+
+/// Adds fewer products than there are lanes. Not inlined, for the same reason as [`merge_rest`].
+#[inline(never)]
+fn add_rest_of_products<T: Value>(mut acc: [T; LANES], a: &[T], b: &[T]) -> [T; LANES] {
+    for (acc, (a, b)) in acc.iter_mut().zip(a.iter().zip(b)) {
+        *acc = acc.plus(a.times(*b));
+    }
+    acc
+}
+
+/// Adds a product to each accumulator. The copy shows the compiler that no operand overlaps the accumulators.
+#[inline(always)]
+pub(crate) fn add_products<T: Value>(acc: &mut [T; LANES], line: &[T; LANES], v: &[T; LANES]) {
+    let mut sums = *acc;
+    for i in 0..LANES {
+        sums[i] = sums[i].plus(line[i].times(v[i]));
+    }
+    *acc = sums;
+}
+
+/// Number of leaves that are processed interleaved.
+pub(crate) const INTERLEAVE: usize = 4;
+
+/// Elements of a group of [`INTERLEAVE`] leaves.
+pub(crate) const GROUP: usize = INTERLEAVE * LEAF;
+
+/// Merges consecutive leaves in the tree's order. The leaves before them are a multiple of [`INTERLEAVE`].
+#[inline(always)]
+pub(crate) fn merge_group<R: Reducer>([a, b, c, d]: [R::Acc; INTERLEAVE]) -> R::Acc {
+    R::merge(R::merge(a, b), R::merge(c, d))
+}
+
+/// Reduces the `n`th leaf of a group. A closure here would not be compiled for the caller's SIMD level.
+#[inline(always)]
+pub(crate) fn leaf_of<R: Reducer>(values: &[R::In], n: usize, prefetch: Option<Prefetch>, first: usize) -> R::Acc {
+    let (at, prefetch) = (n * LEAF, prefetch.map(|from| from.advance::<R::In>(n * LEAF)));
+    R::leaf(&values[at..at + LEAF], prefetch, first + at)
+}

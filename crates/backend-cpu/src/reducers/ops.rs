@@ -1,0 +1,193 @@
+//! Reduction operations, one [`Reducer`] each. `lanes` reduces a leaf; `loops` merges leaves in order.
+
+use std::marker::PhantomData;
+
+use cuprum_cpu_base::cache::Prefetch;
+use cuprum_cpu_base::native::Combine;
+
+use super::lanes::{LANES, fold_lanes, reduce_lanes};
+use super::loops::sum_products;
+use super::value::Value;
+use super::{ProductSum, Reducer};
+
+/// A user-defined reduction.
+pub(crate) struct UserReducer<C>(PhantomData<C>);
+
+impl<C: Combine> Reducer for UserReducer<C> {
+    type In = C::Value;
+    type Acc = C::Value;
+    type Out = C::Value;
+    const SIMPLE_LEAF: bool = true;
+    #[inline(always)]
+    fn start(value: C::Value, _: usize) -> C::Value {
+        value
+    }
+    #[inline(always)]
+    fn merge(a: C::Value, b: C::Value) -> C::Value {
+        C::combine(a, b)
+    }
+    fn finish(acc: C::Value) -> C::Value {
+        acc
+    }
+}
+
+/// A reduction that is defined for no elements.
+pub(crate) trait Identity: Reducer {
+    /// Result for no elements.
+    const IDENTITY: Self::Out;
+}
+
+/// Defines reductions whose accumulator is an element: name, merge, finish, result for no elements, overridden methods.
+macro_rules! folds {
+    ($($(#[$doc:meta])* $name:ident: |$a:ident, $b:ident| $merge:expr, |$acc:ident| $finish:expr, $identity:expr, {$($more:item)*};)*) => {$(
+        $(#[$doc])*
+        pub(crate) struct $name<T>(PhantomData<T>);
+        impl<T: Value> Reducer for $name<T> {
+            type In = T;
+            type Acc = T;
+            type Out = T;
+            const SIMPLE_LEAF: bool = true;
+            #[inline(always)]
+            fn start(value: T, _index: usize) -> T { value }
+            #[inline(always)]
+            fn merge($a: T, $b: T) -> T { $merge }
+            #[inline(always)]
+            fn finish($acc: T) -> T { $finish }
+            $($more)*
+        }
+        impl<T: Value> Identity for $name<T> {
+            const IDENTITY: T = $identity;
+        }
+    )*};
+}
+folds! {
+    /// Sum; logical or for bool. As in NumPy, the sum of negative zeros is +0.0.
+    Sum: |a, b| a.plus(b), |acc| acc.plus(T::ZERO), T::ZERO, {
+        const PRODUCT_SUM: Option<ProductSum<Self>> = Some(sum_products);
+    };
+    /// Product; logical and for bool.
+    Prod: |a, b| a.times(b), |acc| acc, T::ONE, {};
+    /// Minimum; the first NaN if there is one.
+    Min: |a, b| if b.at_least(a) | a.has_nan() { a } else { b }, |acc| acc, T::HIGHEST, {
+        #[inline(always)]
+        fn leaf(values: &[T], prefetch: Option<Prefetch>, _first: usize) -> T {
+            extreme::<Self>(values, fold_lanes(values, prefetch, |v| v, T::smaller))
+        }
+    };
+    /// Maximum; the first NaN if there is one.
+    Max: |a, b| if a.at_least(b) | a.has_nan() { a } else { b }, |acc| acc, T::LOWEST, {
+        #[inline(always)]
+        fn leaf(values: &[T], prefetch: Option<Prefetch>, _first: usize) -> T {
+            extreme::<Self>(values, fold_lanes(values, prefetch, |v| v, T::larger))
+        }
+    };
+}
+
+/// Returns the extreme value of a leaf, given the extreme of its numbers. Comparisons that respect NaN have a longer latency than a second
+/// pass over elements in the first-level cache.
+#[inline(always)]
+fn extreme<R: Reducer>(values: &[R::In], of_numbers: R::Acc) -> R::Acc
+where
+    R::In: Value,
+{
+    if values.iter().fold(false, |found, v| found | v.has_nan()) { reduce_lanes::<R>(values, None) } else { of_numbers }
+}
+
+/// Number of true elements.
+pub(crate) struct Count;
+
+impl Reducer for Count {
+    type In = bool;
+    type Acc = i64;
+    type Out = i64;
+    #[inline(always)]
+    fn start(value: bool, _index: usize) -> i64 {
+        value as i64
+    }
+    #[inline(always)]
+    fn merge(a: i64, b: i64) -> i64 {
+        a + b
+    }
+    #[inline(always)]
+    fn finish(acc: i64) -> i64 {
+        acc
+    }
+    #[inline(always)]
+    fn leaf(values: &[bool], _ahead: Option<Prefetch>, _first: usize) -> i64 {
+        values.iter().map(|&v| v as u16).sum::<u16>() as i64 // a leaf's count fits 16 bits
+    }
+}
+
+/// Index of the first element that `R` (Min or Max) selects.
+pub(crate) struct Arg<R>(PhantomData<R>);
+
+/// Index of the first minimum.
+pub(crate) type ArgMin<T> = Arg<Min<T>>;
+/// Index of the first maximum.
+pub(crate) type ArgMax<T> = Arg<Max<T>>;
+
+impl<T: Value, R: Reducer<In = T, Acc = T>> Reducer for Arg<R> {
+    type In = T;
+    type Acc = (T, i64);
+    type Out = i64;
+    #[inline(always)]
+    fn start(value: T, index: usize) -> (T, i64) {
+        (value, index as i64)
+    }
+    #[inline(always)]
+    fn merge(a: (T, i64), b: (T, i64)) -> (T, i64) {
+        let best = R::merge(a.0, b.0);
+        if same(best, a.0) { a } else { b }
+    }
+    #[inline(always)]
+    fn finish(acc: (T, i64)) -> i64 {
+        acc.1
+    }
+    #[inline(always)]
+    fn leaf(values: &[T], prefetch: Option<Prefetch>, first: usize) -> (T, i64) {
+        Self::locate(R::leaf(values, prefetch, first), values, first)
+    }
+    #[inline(always)]
+    fn leaf_after(earlier: (T, i64), values: &[T], prefetch: Option<Prefetch>, first: usize) -> (T, i64) {
+        Self::locate_after(Some(earlier), R::leaf(values, prefetch, first), values, first)
+    }
+    #[inline(always)]
+    fn group(earlier: Option<(T, i64)>, values: &[T], prefetch: Option<Prefetch>, first: usize) -> (T, i64) {
+        Self::locate_after(earlier, R::group(None, values, prefetch, first), values, first)
+    }
+}
+
+impl<T: Value, R: Reducer<In = T, Acc = T>> Arg<R> {
+    /// Returns the best element and its index. The index is arbitrary if an earlier accumulator wins, as a merge then discards it.
+    #[inline(always)]
+    fn locate_after(earlier: Option<(T, i64)>, best: T, values: &[T], first: usize) -> (T, i64) {
+        match earlier {
+            Some((earlier, _)) if same(R::merge(earlier, best), earlier) => (best, first as i64),
+            _ => Self::locate(best, values, first),
+        }
+    }
+
+    /// Returns the best element and its index.
+    #[inline(always)]
+    fn locate(best: T, values: &[T], first: usize) -> (T, i64) {
+        let at = if best.has_nan() { first_where(values, |v| v.has_nan()) } else { first_where(values, |v| v == best) };
+        (values[at], (first + at) as i64)
+    }
+}
+
+/// Returns the index of the first element that satisfies `test`, or 0. Tests a few registers at a time.
+#[inline(always)]
+fn first_where<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> usize {
+    for (i, chunk) in values.chunks(2 * LANES).enumerate() {
+        if chunk.iter().fold(false, |found, &v| found | test(v)) {
+            return 2 * LANES * i + chunk.iter().position(|&v| test(v)).unwrap_or(0);
+        }
+    }
+    0
+}
+
+/// Returns whether two selected elements are equal, or both NaN.
+#[inline(always)]
+fn same<T: Value>(a: T, b: T) -> bool {
+    a == b || (a.has_nan() && b.has_nan())
+}

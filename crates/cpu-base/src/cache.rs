@@ -1,0 +1,209 @@
+//! Prefetching and non-temporal stores.
+#![allow(unsafe_code)]
+
+use std::cell::Cell;
+
+/// Bytes of a cache line.
+pub const LINE: usize = 64;
+
+/// One cache line: the unit of scratch memory and of write-combining buffers.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+pub struct Line(#[allow(dead_code)] [u8; LINE]); // read and written through pointers
+
+impl Line {
+    /// A line with all bits 0.
+    pub const ZERO: Line = Line([0; LINE]);
+}
+
+/// Output size in bytes from which stores bypass the caches. A larger output would evict its inputs before it is read.
+pub const STREAMED: usize = if cfg!(miri) { 8 << 10 } else { 16 << 20 };
+
+/// Prefetches the cache line of `address`, which need not be valid.
+#[inline(always)]
+pub fn prefetch_line<T>(address: *const T) {
+    // SAFETY: a prefetch never faults, whatever the address.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast())
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
+/// Prefetches memory `lines` cache lines after `part`, for loops that read several streams at once. The hardware prefetcher
+/// starts late on such streams.
+///
+/// Callers test [`benefits_from_prefetch`] before the loop. A call inside the loop spills its accumulators to the stack, even if never made.
+#[inline(always)]
+pub fn prefetch_at_distance<T>(part: &[T], lines: usize) {
+    let start = part.as_ptr().cast::<u8>().wrapping_add(lines * LINE);
+    (0..size_of_val(part)).step_by(LINE).for_each(|at| prefetch_line(start.wrapping_add(at)));
+}
+
+/// Software prefetching for a loop over contiguous memory.
+///
+/// Lines of the next block of [`Prefetch::PAGES`] pages are requested in an order that alternates between its pages. On an Intel Xeon
+/// one thread sums 256 MiB in 31 ms this way, against 48 ms with lines in order. The presumed cause is that its hardware
+/// prefetcher stops at page boundaries. An AMD Zen 4 reads 64 MiB in 2.1 ms without software prefetching and in 3.5 ms with it.
+#[derive(Clone, Copy)]
+pub struct Prefetch {
+    at: *const u8,
+    /// Bytes between a read and its prefetch, for lines in order; 0 for the page-alternating order.
+    distance: usize,
+}
+
+/// Returns whether software prefetching is faster than the hardware prefetcher alone, which holds for Intel processors.
+#[inline]
+pub fn benefits_from_prefetch() -> bool {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        static IS_INTEL: std::sync::LazyLock<bool> = std::sync::LazyLock::new(|| {
+            let std::arch::x86_64::CpuidResult { ebx, ecx, edx, .. } = std::arch::x86_64::__cpuid(0);
+            [ebx, edx, ecx].map(u32::to_le_bytes).concat() == b"GenuineIntel"
+        });
+        *IS_INTEL
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    false
+}
+
+impl Prefetch {
+    const PAGE: usize = 4096;
+    /// Pages of a block: two blocks fit the first-level cache.
+    const PAGES: usize = 4;
+    const BLOCK: usize = Prefetch::PAGES * Prefetch::PAGE;
+    /// Lines requested together, from different pages.
+    const LINES: usize = 2;
+
+    /// Starts at `address`; `None` unless the processor [`benefits_from_prefetch`].
+    #[inline]
+    pub fn at(address: *const u8) -> Option<Prefetch> {
+        benefits_from_prefetch().then_some(Prefetch { at: address, distance: 0 })
+    }
+
+    /// Starts at an address that an earlier loop read `bytes` from, where the same number of bytes is read next. The pause between
+    /// the two loops stops the hardware prefetcher.
+    #[inline]
+    pub fn following(address: *const u8, bytes: usize) -> Prefetch {
+        Prefetch { at: address, distance: if benefits_from_prefetch() { 0 } else { bytes } }
+    }
+
+    /// Advances by `count` elements.
+    #[inline(always)]
+    pub fn advance<T>(self, count: usize) -> Prefetch {
+        Prefetch { at: self.at.wrapping_add(count * size_of::<T>()), ..self }
+    }
+
+    /// Prefetches the lines of the next block that correspond to the next `count` elements of this one.
+    #[inline(always)]
+    pub fn issue<T>(self, count: usize) {
+        if self.distance > 0 {
+            let start = self.at.wrapping_add(self.distance);
+            return (0..count * size_of::<T>()).step_by(LINE).for_each(|at| prefetch_line(start.wrapping_add(at)));
+        }
+        for at in (0..count * size_of::<T>()).step_by(Prefetch::LINES * LINE) {
+            let place = (self.at.addr() + at) % Prefetch::BLOCK;
+            let (turn, page) = (place / (Prefetch::PAGES * LINE), place / (Prefetch::LINES * LINE) % (Prefetch::PAGES / Prefetch::LINES));
+            let to = Prefetch::BLOCK + page * Prefetch::LINES * Prefetch::PAGE + turn * LINE;
+            let line = self.at.wrapping_add(at + to - place);
+            (0..Prefetch::LINES).for_each(|i| prefetch_line(line.wrapping_add(i * Prefetch::PAGE)));
+        }
+    }
+}
+
+/// Stores that bypass the caches. A fully written line is not read first, which saves a third of the traffic of `a + b`.
+/// Dropping the value makes the stores visible to other threads.
+#[derive(Default)]
+pub struct NonTemporal {
+    used: Cell<bool>,
+}
+
+impl NonTemporal {
+    /// Copies `count` bytes.
+    ///
+    /// # Safety
+    /// `from` has `count` initialised bytes and `to` is valid for as many. They do not overlap. No thread reads `to` before this value is dropped.
+    pub unsafe fn copy(&self, from: *const u8, to: *mut u8, count: usize) {
+        let head = to.align_offset(LINE).min(count);
+        let body = (count - head) / LINE * LINE;
+        // SAFETY: three parts of the ranges that the caller guarantees; lines of the middle part are aligned.
+        unsafe {
+            std::ptr::copy_nonoverlapping(from, to, head);
+            self.lines(from.add(head), to.add(head), body);
+            std::ptr::copy_nonoverlapping(from.add(head + body), to.add(head + body), count - head - body);
+        }
+    }
+
+    /// Copies whole lines.
+    ///
+    /// # Safety
+    /// The contract of [`NonTemporal::copy`]; `to` is aligned to a line, and `count` is a multiple of [`LINE`].
+    #[inline(always)]
+    pub unsafe fn lines(&self, from: *const u8, to: *mut u8, count: usize) {
+        self.used.set(true);
+        // SAFETY: the caller guarantees the same contract.
+        unsafe { stores::lines(from, to, count) };
+    }
+}
+
+impl Drop for NonTemporal {
+    fn drop(&mut self) {
+        if self.used.get() {
+            stores::fence();
+        }
+    }
+}
+
+/// Streaming instructions for [`NonTemporal`].
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod stores {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+
+    /// # Safety
+    /// The contract of [`super::NonTemporal::lines`].
+    #[inline(always)]
+    pub(super) unsafe fn lines(from: *const u8, to: *mut u8, count: usize) {
+        for at in (0..count).step_by(size_of::<__m128i>()) {
+            // SAFETY: inside the caller's ranges; aligned to 16 bytes, as `to` is.
+            unsafe { _mm_stream_si128(to.add(at).cast(), _mm_loadu_si128(from.add(at).cast())) };
+        }
+    }
+
+    pub(super) fn fence() {
+        // SAFETY: every x86-64 processor has SSE.
+        unsafe { _mm_sfence() };
+    }
+}
+
+/// Plain copies for other processors, and for miri, which does not support the streaming instructions.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+mod stores {
+    /// # Safety
+    /// The contract of [`super::NonTemporal::lines`].
+    pub(super) unsafe fn lines(from: *const u8, to: *mut u8, count: usize) {
+        // SAFETY: the caller guarantees valid, disjoint ranges.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, count) };
+    }
+
+    pub(super) fn fence() {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_any_range() {
+        let source: Vec<u8> = (0..1000).map(|i| i as u8).collect();
+        for (from, to, count) in [(0, 0, 0), (0, 1, 63), (3, 0, 64), (1, 2, 128), (5, 63, 700), (0, 64, 936), (7, 9, 1)] {
+            let mut target = vec![0xEEu8; 1000];
+            let stores = NonTemporal::default();
+            // SAFETY: both ranges lie inside their vectors.
+            unsafe { stores.copy(source.as_ptr().add(from), target.as_mut_ptr().add(to), count) };
+            drop(stores);
+            assert_eq!(target[to..to + count], source[from..from + count]);
+            assert!(target[..to].iter().chain(&target[to + count..]).all(|&b| b == 0xEE));
+        }
+    }
+}

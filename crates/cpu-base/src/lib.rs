@@ -1,0 +1,14 @@
+//! What every kernel of the CPU backend needs: threads, SIMD levels, typed views of host memory, prefetching, strided copies.
+//!
+//! The crate contains no kernel and no operation. Its generic functions are compiled in the crates that call them. The interface is
+//! internal to `cuprum-backend-cpu` and changes with it.
+#![deny(unsafe_code)]
+#![allow(clippy::len_without_is_empty, reason = "kernels only compare lengths")]
+
+pub mod cache;
+pub mod native;
+pub mod simd;
+pub mod strided;
+pub mod threads;
+pub mod transpose;
+pub mod views;

@@ -1,0 +1,289 @@
+//! Transposing copies in blocks of whole cache lines, transposed in registers where the processor can.
+#![allow(unsafe_code)]
+
+use crate::cache::{LINE, NonTemporal, prefetch_line};
+
+/// Side of a block. A row of 4-byte elements is one cache line.
+pub const SIDE: usize = 16;
+/// Target rows per group. Adjacent lines of a source row are then read soon after each other, as the hardware fetches lines in
+/// pairs.
+const GROUP: usize = 4 * SIDE;
+/// Rows of the staging buffer of large copies, and the lines per row. The padding between rows avoids shared cache sets; the total is 24 KiB.
+const STAGE_ROWS: usize = 8 * SIDE;
+const STAGE_LINES: usize = 2;
+/// Prefetch distance, in blocks. The hardware prefetcher does not recognise strides this long.
+const PREFETCH_BLOCKS: usize = 2;
+
+/// A matrix in memory whose rows are contiguous, `stride` elements apart.
+#[derive(Clone, Copy)]
+pub struct Rows {
+    /// Index of the first element.
+    pub start: usize,
+    /// Distance between rows; may be negative.
+    pub stride: isize,
+}
+
+/// Writes `target[i, j] = source[j, i]` for `height` rows and `width` columns of the target. Returns `false` without writing if
+/// rows of either side are outside its slice.
+#[must_use]
+pub fn transpose<T: Copy>(source: &[T], from: Rows, target: &mut [T], to: Rows, height: usize, width: usize) -> bool {
+    if height == 0 || width == 0 {
+        return true;
+    }
+    if !is_inside(source.len(), from, width, height) || !is_inside(target.len(), to, height, width) {
+        return false;
+    }
+    let s = source.as_ptr().wrapping_add(from.start);
+    let t = target.as_mut_ptr().wrapping_add(to.start);
+    let area = Area { height, width, group: GROUP, columns_left: width };
+    // SAFETY: `is_inside` has checked that all rows of both sides are inside their slices.
+    unsafe { transpose_area(s, from.stride, t, to.stride, area) };
+    true
+}
+
+/// Transposes into a target larger than the caches. Blocks are transposed into a staging buffer in the first-level cache, from which
+/// whole lines are streamed. In-place writes of rows a power of two apart would share cache sets.
+#[must_use]
+pub fn transpose_streamed<T: Copy>(source: &[T], from: Rows, target: &mut [T], to: Rows, height: usize, width: usize) -> bool {
+    let start = target.as_mut_ptr().wrapping_add(to.start);
+    let whole_lines = start.addr().is_multiple_of(LINE) && (to.stride.unsigned_abs() * size_of::<T>()).is_multiple_of(LINE);
+    if !whole_lines || height < STAGE_ROWS || width < SIDE {
+        return transpose(source, from, target, to, height, width);
+    }
+    if !is_inside(source.len(), from, width, height) || !is_inside(target.len(), to, height, width) {
+        return false;
+    }
+    let across = (STAGE_LINES * LINE / size_of::<T>()).max(SIDE);
+    let pitch = across + SIDE;
+    let mut stage = vec![source[from.start]; STAGE_ROWS * pitch];
+    let stores = NonTemporal::default();
+    let lefts = |group: usize| (0..width).step_by(across).map(move |left| (group, left));
+    for (group, left) in (0..height).step_by(STAGE_ROWS).flat_map(lefts) {
+        let (rows, columns) = (STAGE_ROWS.min(height - group), across.min(width - left));
+        let area = Area { height: rows, width: columns, group: STAGE_ROWS, columns_left: width - left };
+        // SAFETY: `is_inside` has checked that all rows of source and target are inside their slices; the staging buffer holds the
+        // rows that are transposed into it.
+        unsafe {
+            let corner = source.as_ptr().offset((from.start + group) as isize + left as isize * from.stride);
+            transpose_area(corner, from.stride, stage.as_mut_ptr(), pitch as isize, area);
+            for row in 0..rows {
+                let to = start.offset((group + row) as isize * to.stride).add(left);
+                stores.copy(stage.as_ptr().add(row * pitch).cast(), to.cast(), columns * size_of::<T>());
+            }
+        }
+    }
+    true
+}
+
+/// The transposed area, in rows and columns of the target.
+struct Area {
+    height: usize,
+    width: usize,
+    /// Rows written per group.
+    group: usize,
+    /// Columns from the area's first to the end of the whole copy.
+    columns_left: usize,
+}
+
+/// Transposes an area with the best block kernel of this processor.
+///
+/// # Safety
+/// All rows of source and target are valid.
+unsafe fn transpose_area<T: Copy>(s: *const T, ss: isize, t: *mut T, ts: isize, area: Area) {
+    // SAFETY: the caller guarantees valid rows.
+    unsafe {
+        match size_of::<T>() {
+            #[cfg(target_arch = "x86_64")]
+            4 if avx2() => blocks(s, ss, t, ts, area, |s, ss, t, ts| x86::transpose_32(s.cast(), ss, t.cast(), ts)),
+            #[cfg(target_arch = "x86_64")]
+            8 if avx2() => blocks(s, ss, t, ts, area, |s, ss, t, ts| x86::transpose_64(s.cast(), ss, t.cast(), ts)),
+            _ => blocks(s, ss, t, ts, area, |s, ss, t, ts| transpose_block(s, ss, t, ts, SIDE, SIDE)),
+        }
+    }
+}
+
+/// Returns whether `rows` rows of `columns` elements are inside a slice of length `len`.
+fn is_inside(len: usize, m: Rows, rows: usize, columns: usize) -> bool {
+    let span = (rows as isize - 1).checked_mul(m.stride);
+    let inside = |at: Option<isize>| at.is_some_and(|at| at >= 0 && (at as usize).checked_add(columns).is_some_and(|end| end <= len));
+    let first = isize::try_from(m.start).ok();
+    inside(first) && inside(first.zip(span).and_then(|(a, b)| a.checked_add(b)))
+}
+
+#[cfg(target_arch = "x86_64")]
+fn avx2() -> bool {
+    crate::simd::level() >= crate::simd::Level::V3
+}
+
+/// Visits the blocks of the target, in groups of rows and by columns within a group.
+///
+/// # Safety
+/// All rows of source and target are valid; `block` transposes a whole block.
+unsafe fn blocks<T: Copy>(s: *const T, ss: isize, t: *mut T, ts: isize, area: Area, block: impl Fn(*const T, isize, *mut T, isize)) {
+    let Area { height, width, group: together, columns_left } = area;
+    let groups = (0..height).step_by(together);
+    let lefts = |group: usize| (0..width).step_by(SIDE).map(move |left| (group, left));
+    for (group, left) in groups.flat_map(lefts) {
+        let columns = SIDE.min(width - left);
+        for top in (group..height.min(group + together)).step_by(SIDE) {
+            let rows = SIDE.min(height - top);
+            // SAFETY: `left` is a row of the source, `top` a row of the target.
+            let (from, to) = unsafe { (s.offset(left as isize * ss).add(top), t.offset(top as isize * ts).add(left)) };
+            if rows == SIDE && columns == SIDE {
+                if left + (PREFETCH_BLOCKS + 1) * SIDE <= columns_left {
+                    (0..SIDE).for_each(|row| prefetch_line(from.wrapping_offset((PREFETCH_BLOCKS * SIDE + row) as isize * ss)));
+                }
+                block(from, ss, to, ts);
+            } else {
+                // SAFETY: `rows` and `columns` are clipped to the area.
+                unsafe { transpose_block(from, ss, to, ts, rows, columns) };
+            }
+        }
+    }
+}
+
+/// Transposes one block element by element.
+///
+/// # Safety
+/// The block is valid on both sides.
+unsafe fn transpose_block<T: Copy>(s: *const T, ss: isize, t: *mut T, ts: isize, rows: usize, columns: usize) {
+    for i in 0..rows {
+        for j in 0..columns {
+            // SAFETY: element i of row j of the source, and element j of row i of the target.
+            unsafe { *t.offset(i as isize * ts).add(j) = *s.offset(j as isize * ss).add(i) };
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    use crate::transpose::SIDE;
+
+    /// Transposes a block of 4-byte elements as four blocks of 8 x 8.
+    pub(super) fn transpose_32(s: *const f32, ss: isize, t: *mut f32, ts: isize) {
+        for i in (0..SIDE).step_by(8) {
+            for j in (0..SIDE).step_by(8) {
+                // SAFETY: callers pass whole blocks and have checked for AVX2.
+                unsafe { transpose_8x8(s.offset(j as isize * ss).add(i), ss, t.offset(i as isize * ts).add(j), ts) };
+            }
+        }
+    }
+
+    /// Transposes a block of 8-byte elements as sixteen blocks of 4 x 4.
+    pub(super) fn transpose_64(s: *const f64, ss: isize, t: *mut f64, ts: isize) {
+        for i in (0..SIDE).step_by(4) {
+            for j in (0..SIDE).step_by(4) {
+                // SAFETY: callers pass whole blocks and have checked for AVX2.
+                unsafe { transpose_4x4(s.offset(j as isize * ss).add(i), ss, t.offset(i as isize * ts).add(j), ts) };
+            }
+        }
+    }
+
+    /// # Safety
+    /// 8 rows of 8 elements are valid on both sides. Moves bits only, whatever their type.
+    #[target_feature(enable = "avx2")]
+    unsafe fn transpose_8x8(s: *const f32, ss: isize, t: *mut f32, ts: isize) {
+        // SAFETY: the caller guarantees eight rows of eight elements.
+        let r: [__m256; 8] = std::array::from_fn(|k| unsafe { _mm256_loadu_ps(s.offset(k as isize * ss)) });
+        let pairs = |a: usize| (_mm256_unpacklo_ps(r[a], r[a + 1]), _mm256_unpackhi_ps(r[a], r[a + 1]));
+        let ((a0, a1), (a2, a3), (a4, a5), (a6, a7)) = (pairs(0), pairs(2), pairs(4), pairs(6));
+        let low = |a, b| _mm256_shuffle_ps::<0x44>(a, b);
+        let high = |a, b| _mm256_shuffle_ps::<0xEE>(a, b);
+        let top = [low(a0, a2), high(a0, a2), low(a1, a3), high(a1, a3)];
+        let bottom = [low(a4, a6), high(a4, a6), low(a5, a7), high(a5, a7)];
+        for k in 0..4 {
+            // SAFETY: the caller guarantees eight rows of eight elements.
+            unsafe {
+                _mm256_storeu_ps(t.offset(k as isize * ts), _mm256_permute2f128_ps::<0x20>(top[k], bottom[k]));
+                _mm256_storeu_ps(t.offset((k + 4) as isize * ts), _mm256_permute2f128_ps::<0x31>(top[k], bottom[k]));
+            }
+        }
+    }
+
+    /// # Safety
+    /// 4 rows of 4 elements are valid on both sides. Moves bits only, whatever their type.
+    #[target_feature(enable = "avx2")]
+    unsafe fn transpose_4x4(s: *const f64, ss: isize, t: *mut f64, ts: isize) {
+        // SAFETY: the caller guarantees four rows of four elements.
+        let r: [__m256d; 4] = std::array::from_fn(|k| unsafe { _mm256_loadu_pd(s.offset(k as isize * ss)) });
+        let a = [_mm256_unpacklo_pd(r[0], r[1]), _mm256_unpackhi_pd(r[0], r[1])];
+        let b = [_mm256_unpacklo_pd(r[2], r[3]), _mm256_unpackhi_pd(r[2], r[3])];
+        for k in 0..2 {
+            // SAFETY: the caller guarantees four rows of four elements.
+            unsafe {
+                _mm256_storeu_pd(t.offset(k as isize * ts), _mm256_permute2f128_pd::<0x20>(a[k], b[k]));
+                _mm256_storeu_pd(t.offset((k + 2) as isize * ts), _mm256_permute2f128_pd::<0x31>(a[k], b[k]));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<T: Copy + Default + PartialEq + std::fmt::Debug>(value: impl Fn(usize) -> T) {
+        for (height, width) in [(1, 1), (16, 16), (33, 50), (64, 17), (5, 100)] {
+            let (pitch, wide) = (height + 3, width + 5);
+            let source: Vec<T> = (0..width * pitch).map(&value).collect();
+            for backwards in [false, true] {
+                let from = if backwards {
+                    Rows { start: (width - 1) * pitch, stride: -(pitch as isize) }
+                } else {
+                    Rows { start: 0, stride: pitch as isize }
+                };
+                let mut target = vec![T::default(); height * wide];
+                assert!(transpose(&source, from, &mut target, Rows { start: 0, stride: wide as isize }, height, width));
+                for i in 0..height {
+                    for j in 0..wide {
+                        let row = if backwards { width.wrapping_sub(j + 1) } else { j };
+                        let want = if j < width { source[row * pitch + i] } else { T::default() };
+                        assert_eq!(target[i * wide + j], want, "{height} x {width}: {i}, {j}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn transposes_every_element_type() {
+        check(|i| i as u8);
+        check(|i| i as u16);
+        check(|i| i as f32);
+        check(|i| i as u32);
+        check(|i| i as f64);
+        check(|i| i as i128);
+    }
+
+    #[test]
+    fn streamed_equals_direct() {
+        let sizes: &[(usize, usize)] = &[(128, 16), (64, 64), (300, 100), (129, 1000), (256, 33)];
+        for &(height, width) in if cfg!(miri) { &sizes[..1] } else { sizes } {
+            for stride in [width.next_multiple_of(32), width + 1] {
+                let source: Vec<f32> = (0..height * width).map(|i| i as f32).collect();
+                let mut lines = vec![[0f32; 16]; (height * stride).div_ceil(16) + 1]; // as near to lines as a vector comes
+                let target = lines.as_flattened_mut();
+                let aligned = target.as_ptr().align_offset(LINE);
+                for start in [aligned, aligned + 1] {
+                    target.fill(0.0);
+                    let (from, to) = (Rows { start: 0, stride: height as isize }, Rows { start, stride: stride as isize });
+                    let fits = start + (height - 1) * stride + width <= target.len();
+                    assert_eq!(transpose_streamed(&source, from, target, to, height, width), fits);
+                    let right = |i: usize, j: usize| target[start + i * stride + j] == source[j * height + i];
+                    assert!(!fits || (0..height).all(|i| (0..width).all(|j| right(i, j))), "{height} x {width}, {stride}, {start}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rejects_rows_outside() {
+        let (source, mut target) = ([1f32; 100], [0f32; 100]);
+        let mut transpose_at =
+            |start, stride| transpose(&source, Rows { start, stride }, &mut target, Rows { start: 0, stride: 10 }, 10, 10);
+        assert!(!transpose_at(1, 10) && !transpose_at(0, -10) && !transpose_at(usize::MAX, 10) && !transpose_at(0, isize::MAX));
+        assert!(target.iter().all(|&v| v == 0.0));
+    }
+}

@@ -1,0 +1,451 @@
+//! Typed views of untyped memory: element ranges whose type is a run-time [`DType`], output buffers, scratch blocks, and
+//! disjoint parts of one output for several threads. All functions are safe to call. Lengths and element types,
+//! which the compiler checks for slices, are asserted here.
+#![allow(unsafe_code)]
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use bytemuck::Pod;
+use cuprum_core::array::Array;
+use cuprum_core::buffer::HostBuffer;
+use cuprum_core::device::Buffer;
+use cuprum_core::{Call, DType, Element, Error, Result, Scalar, StoredArray, with_dtype};
+
+use crate::cache::{LINE, Line, NonTemporal, Prefetch};
+
+/// A shared slice of elements whose type is known at run time.
+#[derive(Clone, Copy)]
+pub struct Elements<'a> {
+    ptr: *const u8,
+    len: usize,
+    dtype: DType,
+    life: PhantomData<&'a [u8]>,
+}
+
+// SAFETY: equivalent to a shared slice of plain values.
+unsafe impl Send for Elements<'_> {}
+// SAFETY: equivalent to a shared slice of plain values.
+unsafe impl Sync for Elements<'_> {}
+
+impl<'a> Elements<'a> {
+    /// Views a slice.
+    #[inline]
+    pub fn of<T: Element>(values: &'a [T]) -> Elements<'a> {
+        Elements { ptr: values.as_ptr().cast(), len: values.len(), dtype: T::DTYPE, life: PhantomData }
+    }
+
+    /// Views the whole buffer of an array, from its start (not from the array's offset).
+    pub fn buffer(array: &'a StoredArray) -> Result<Elements<'a>> {
+        let host = host(array.buffer())?;
+        let dtype = array.dtype();
+        if dtype == DType::Bool && !host.holds_bools() {
+            return Err(Error::backend("cpu", "buffer", "a bool array has bytes other than 0 and 1"));
+        }
+        Ok(Elements { ptr: host.as_ptr(), len: host.nbytes() / dtype.itemsize(), dtype, life: PhantomData })
+    }
+
+    /// Views the elements of a C-contiguous array.
+    #[inline]
+    pub fn contiguous(array: &'a StoredArray) -> Result<Elements<'a>> {
+        Ok(Elements::buffer(array)?.slice(array.layout().offset(), array.layout().size()))
+    }
+
+    /// Returns the element type.
+    #[inline]
+    pub fn dtype(self) -> DType {
+        self.dtype
+    }
+
+    /// Returns the number of elements.
+    #[inline]
+    pub fn len(self) -> usize {
+        self.len
+    }
+
+    /// Returns the `len` elements from `start` on.
+    #[inline]
+    pub fn slice(self, start: usize, len: usize) -> Elements<'a> {
+        assert!(start <= self.len && len <= self.len - start, "{start}+{len} of {}", self.len);
+        // SAFETY: `start` is inside the slice, or at its end.
+        Elements { ptr: unsafe { self.ptr.add(start * self.dtype.itemsize()) }, len, ..self }
+    }
+
+    /// Returns prefetching for a loop over these elements; `None` unless the processor benefits.
+    #[inline]
+    pub fn prefetch(self) -> Option<Prefetch> {
+        Prefetch::at(self.ptr)
+    }
+
+    /// Returns prefetching for a loop over values computed from these elements, when the elements after them are read next.
+    #[inline]
+    pub fn prefetch_after(self) -> Prefetch {
+        Prefetch::following(self.ptr, self.len * self.dtype.itemsize())
+    }
+
+    /// Returns the elements as a slice of their Rust type.
+    pub fn typed<T: Element>(self) -> &'a [T] {
+        assert!(T::DTYPE == self.dtype, "{} read as {}", self.dtype, T::DTYPE);
+        // SAFETY: constructed from a slice, buffer or scratch block that holds `len` values of `dtype`, which is T's. All
+        // three are aligned for T, live for 'a, and are not written meanwhile. `buffer` has checked the bytes of bool.
+        unsafe { std::slice::from_raw_parts(self.ptr.cast(), self.len) }
+    }
+}
+
+/// An iterator over consecutive parts of a slice of elements.
+pub struct Chunks<'a> {
+    rest: ElementsMut<'a>,
+    chunk: usize,
+}
+
+impl<'a> Iterator for Chunks<'a> {
+    type Item = ElementsMut<'a>;
+    #[inline]
+    fn next(&mut self) -> Option<ElementsMut<'a>> {
+        if self.rest.len == 0 {
+            return None;
+        }
+        let mid = self.chunk.min(self.rest.len);
+        let (part, rest) = std::mem::take(&mut self.rest).split_at(mid);
+        self.rest = rest;
+        Some(part)
+    }
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let len = self.rest.len.div_ceil(self.chunk);
+        (len, Some(len))
+    }
+}
+
+impl ExactSizeIterator for Chunks<'_> {}
+
+/// An exclusive slice of elements whose type is known at run time.
+pub struct ElementsMut<'a> {
+    ptr: *mut u8,
+    len: usize,
+    dtype: DType,
+    life: PhantomData<&'a mut [u8]>,
+}
+
+// SAFETY: equivalent to an exclusive slice of plain values.
+unsafe impl Send for ElementsMut<'_> {}
+
+impl Default for ElementsMut<'_> {
+    fn default() -> Self {
+        ElementsMut { ptr: std::ptr::dangling_mut::<u64>().cast(), len: 0, dtype: DType::U8, life: PhantomData }
+    }
+}
+
+impl<'a> ElementsMut<'a> {
+    /// Views a slice.
+    #[inline]
+    pub fn of<T: Element>(values: &'a mut [T]) -> ElementsMut<'a> {
+        ElementsMut { ptr: values.as_mut_ptr().cast(), len: values.len(), dtype: T::DTYPE, life: PhantomData }
+    }
+
+    /// Returns the element type.
+    #[inline]
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Returns the number of elements.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Splits into the first `mid` elements and the rest.
+    #[inline]
+    pub fn split_at(self, mid: usize) -> (ElementsMut<'a>, ElementsMut<'a>) {
+        assert!(mid <= self.len, "{mid} of {}", self.len);
+        // SAFETY: `mid` is at most the length.
+        let rest = unsafe { self.ptr.add(mid * self.dtype.itemsize()) };
+        (ElementsMut { len: mid, ..self }, ElementsMut { ptr: rest, len: self.len - mid, ..self })
+    }
+
+    /// Splits into parts of `chunk` elements; the last part may be shorter.
+    #[inline]
+    pub fn chunks(self, chunk: usize) -> Chunks<'a> {
+        Chunks { rest: self, chunk: chunk.max(1) }
+    }
+
+    /// Reborrows the slice for a shorter lifetime.
+    #[inline]
+    pub fn reborrow(&mut self) -> ElementsMut<'_> {
+        ElementsMut { ptr: self.ptr, len: self.len, dtype: self.dtype, life: PhantomData }
+    }
+
+    /// Returns the `len` elements from `start` on.
+    #[inline]
+    pub fn slice(&mut self, start: usize, len: usize) -> ElementsMut<'_> {
+        self.reborrow().split_at(start).1.split_at(len).0
+    }
+
+    /// Returns a shared view of the same elements.
+    #[inline]
+    pub fn as_elements(&self) -> Elements<'_> {
+        Elements { ptr: self.ptr, len: self.len, dtype: self.dtype, life: PhantomData }
+    }
+
+    /// Returns the elements as a slice of their Rust type. New output memory holds arbitrary values.
+    pub fn typed<T: Element>(self) -> &'a mut [T] {
+        assert!(T::DTYPE == self.dtype, "{} written as {}", self.dtype, T::DTYPE);
+        if T::DTYPE == DType::Bool {
+            // SAFETY: `len` initialised bytes. A previous owner may have left bytes that are no bool; the mask makes them valid.
+            unsafe { std::slice::from_raw_parts_mut(self.ptr, self.len) }.iter_mut().for_each(|byte| *byte &= 1);
+        }
+        // SAFETY: as in `Elements::typed`, with exclusive access. Blocks and scratch are initialised, and any bytes are valid for
+        // every type but bool.
+        unsafe { std::slice::from_raw_parts_mut(self.ptr.cast(), self.len) }
+    }
+
+    /// Copies elements of the same type and number.
+    #[inline]
+    pub fn copy_from(&mut self, source: Elements) {
+        assert!(self.dtype == source.dtype && self.len == source.len, "copy of {} to {}", source.len, self.len);
+        // SAFETY: both hold `len` elements; `self` is exclusive, so they do not overlap.
+        unsafe { std::ptr::copy_nonoverlapping(source.ptr, self.ptr, self.len * self.dtype.itemsize()) };
+    }
+
+    /// Copies every `step`th element of `source`, which has the same type.
+    pub fn copy_every(self, step: usize, source: Elements) {
+        with_dtype!(self.dtype, T => {
+            let source = source.typed::<T>();
+            self.typed::<T>().iter_mut().zip(source.iter().step_by(step)).for_each(|(to, &from)| *to = from);
+        })
+    }
+
+    /// Copies elements of the same type and number with non-temporal stores.
+    pub fn stream_from(&mut self, source: Elements, stores: &NonTemporal) {
+        assert!(self.dtype == source.dtype && self.len == source.len, "copy of {} to {}", source.len, self.len);
+        // SAFETY: as in `copy_from`.
+        unsafe { stores.copy(source.ptr, self.ptr, self.len * self.dtype.itemsize()) };
+    }
+}
+
+fn host(buffer: &Arc<dyn Buffer>) -> Result<&HostBuffer> {
+    buffer.as_any().downcast_ref().ok_or_else(|| Error::backend("cpu", "buffer", "an input is not in host memory"))
+}
+
+/// Adds the call's operation to an out-of-memory error.
+pub fn for_op(call: &Call, error: Error) -> Error {
+    match error {
+        Error::OutOfMemory { device, requested, used, limit, .. } => {
+            Error::OutOfMemory { op: call.op.name(), device, requested, used, limit }
+        }
+        e => e,
+    }
+}
+
+/// A newly allocated output of a call.
+pub struct Output {
+    buffer: Arc<dyn Buffer>,
+    dtype: DType,
+    size: usize,
+}
+
+impl Output {
+    /// Allocates output `n`.
+    pub fn allocate(call: &Call, n: usize) -> Result<Output> {
+        let buffer = call.allocate_output(n)?;
+        let (dtype, size) = (call.outputs[n].dtype, call.outputs[n].layout.size());
+        if host(&buffer)?.nbytes() < size * dtype.itemsize() {
+            return Err(Error::backend("cpu", call.op.name(), "an output buffer is too small"));
+        }
+        Ok(Output { buffer, dtype, size })
+    }
+
+    /// Allocates the first `size` elements of output `n`, for outputs whose length only the kernel knows.
+    pub fn with_length(call: &Call, n: usize, size: usize) -> Result<Output> {
+        Output::scratch(call, call.outputs[n].dtype, size)
+    }
+
+    /// Allocates a buffer for intermediate values. An error names the call's operation.
+    pub fn scratch(call: &Call, dtype: DType, size: usize) -> Result<Output> {
+        Output::temporary(dtype, size).map_err(|e| for_op(call, e))
+    }
+
+    /// Allocates a buffer for intermediate values, outside a call.
+    pub fn temporary(dtype: DType, size: usize) -> Result<Output> {
+        let buffer = HostBuffer::uninit(size.saturating_mul(dtype.itemsize()))?;
+        Ok(Output { buffer: Arc::new(buffer), dtype, size })
+    }
+
+    /// Allocates output `n`, filled with zeros. Fresh zero pages of the system are not touched.
+    pub fn zeroed(call: &Call, n: usize) -> Result<Output> {
+        let (dtype, size) = (call.outputs[n].dtype, call.outputs[n].layout.size());
+        let buffer = HostBuffer::zeroed(size.saturating_mul(dtype.itemsize())).map_err(|e| for_op(call, e))?;
+        Ok(Output { buffer: Arc::new(buffer), dtype, size })
+    }
+
+    /// Returns all elements for writing.
+    pub fn elements(&mut self) -> Result<ElementsMut<'_>> {
+        let ptr = host(&self.buffer)?.as_mut_ptr();
+        Ok(ElementsMut { ptr, len: self.size, dtype: self.dtype, life: PhantomData })
+    }
+
+    /// Returns the buffer. Every element must have been written.
+    pub fn finish(self) -> Arc<dyn Buffer> {
+        if self.dtype == DType::Bool
+            && let Ok(host) = host(&self.buffer)
+            && host.nbytes() == self.size
+        {
+            // SAFETY: every element has been written through a slice of `bool` or copied from one, and they are all the bytes.
+            unsafe { host.assume_bools() };
+        }
+        self.buffer
+    }
+}
+
+/// Scratch memory, aligned for every dtype and always initialised.
+#[derive(Default)]
+pub struct Scratch(Vec<Line>);
+
+impl Scratch {
+    /// Returns whether no memory has been reserved.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Grows to at least `bytes`.
+    pub fn reserve(&mut self, bytes: usize) {
+        let lines = bytes.div_ceil(LINE);
+        if self.0.len() < lines {
+            self.0.resize(lines, Line::ZERO);
+        }
+    }
+
+    #[inline]
+    fn holds(&self, dtype: DType, len: usize) -> bool {
+        len.saturating_mul(dtype.itemsize()) <= self.0.len() * LINE
+    }
+
+    /// Returns the first `len` elements, previously written through [`Scratch::elements_mut`] with the same dtype.
+    #[inline]
+    pub fn elements(&self, dtype: DType, len: usize) -> Elements<'_> {
+        assert!(self.holds(dtype, len), "{len} of {dtype} in {} lines", self.0.len());
+        Elements { ptr: self.0.as_ptr().cast(), len, dtype, life: PhantomData }
+    }
+
+    /// Returns the first `len` elements for writing.
+    #[inline]
+    pub fn elements_mut(&mut self, dtype: DType, len: usize) -> ElementsMut<'_> {
+        assert!(self.holds(dtype, len), "{len} of {dtype} in {} lines", self.0.len());
+        ElementsMut { ptr: self.0.as_mut_ptr().cast(), len, dtype, life: PhantomData }
+    }
+}
+
+/// Scratch blocks of equal size. One can be written while the others are read.
+#[derive(Default)]
+pub struct Blocks {
+    scratch: Scratch,
+    /// Lines between the starts of consecutive blocks.
+    pitch: usize,
+    count: usize,
+}
+
+impl Blocks {
+    /// Resizes to `count` blocks of at least `bytes` each. The extra line per block keeps blocks out of the same cache sets.
+    pub fn resize(&mut self, count: usize, bytes: usize) {
+        (self.count, self.pitch) = (count, bytes.div_ceil(LINE) + 1);
+        self.scratch.reserve(count * self.pitch * LINE);
+    }
+
+    /// Returns the first `len` elements of a block for writing.
+    #[inline]
+    pub fn elements_mut(&mut self, block: usize, dtype: DType, len: usize) -> ElementsMut<'_> {
+        self.split_block(block, dtype, len).0
+    }
+
+    /// Returns the first `len` elements of a block for writing, and the other blocks for reading.
+    #[inline]
+    pub fn split_block(&mut self, block: usize, dtype: DType, len: usize) -> (ElementsMut<'_>, ReadBlocks<'_>) {
+        let others =
+            ReadBlocks { start: self.scratch.0.as_mut_ptr(), pitch: self.pitch, count: self.count, excluded: block, life: PhantomData };
+        let ptr = others.locate(block, dtype, len);
+        (ElementsMut { ptr, len, dtype, life: PhantomData }, others)
+    }
+
+    /// Returns all blocks for reading.
+    #[inline]
+    pub fn all(&self) -> ReadBlocks<'_> {
+        let start = self.scratch.0.as_ptr().cast_mut();
+        ReadBlocks { start, pitch: self.pitch, count: self.count, excluded: usize::MAX, life: PhantomData }
+    }
+}
+
+/// Shared view of all scratch blocks except the excluded one.
+#[derive(Clone, Copy)]
+pub struct ReadBlocks<'a> {
+    start: *mut Line,
+    pitch: usize,
+    count: usize,
+    excluded: usize,
+    life: PhantomData<&'a [Line]>,
+}
+
+impl<'a> ReadBlocks<'a> {
+    /// Returns the first `len` elements of a block, previously written with the same dtype.
+    #[inline]
+    pub fn elements(self, block: usize, dtype: DType, len: usize) -> Elements<'a> {
+        assert!(block != self.excluded, "block {block} is being written");
+        Elements { ptr: self.locate(block, dtype, len), len, dtype, life: PhantomData }
+    }
+
+    /// Returns the start of a block, after checking that `len` elements fit.
+    #[inline]
+    fn locate(self, block: usize, dtype: DType, len: usize) -> *mut u8 {
+        let block_bytes = self.pitch * LINE;
+        assert!(
+            block < self.count && len.saturating_mul(dtype.itemsize()) <= block_bytes,
+            "{len} of {dtype} in block {block} of {block_bytes} bytes"
+        );
+        // SAFETY: `Blocks::resize` reserved `count` blocks of `pitch` lines, and `block < count`.
+        unsafe { self.start.add(block * self.pitch).cast() }
+    }
+}
+
+/// A vector of plain integers in memory from the array allocator. Its initial values are arbitrary.
+pub struct HostVec<R> {
+    block: Option<HostBuffer>,
+    len: usize,
+    life: PhantomData<R>,
+}
+
+impl<R> Default for HostVec<R> {
+    fn default() -> Self {
+        HostVec { block: None, len: 0, life: PhantomData }
+    }
+}
+
+impl<R: Pod> HostVec<R> {
+    /// Allocates `len` records. Fails if memory runs out.
+    pub fn new(len: usize) -> Result<HostVec<R>> {
+        Ok(HostVec { block: Some(HostBuffer::uninit(len.saturating_mul(size_of::<R>()))?), len, life: PhantomData })
+    }
+
+    /// Returns the number of records.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns all records.
+    pub fn records(&mut self) -> &mut [R] {
+        match &self.block {
+            // SAFETY: the block holds `len` records, is aligned for them, and is owned by this value. It is initialised, and any bits are
+            // a valid record.
+            Some(block) => unsafe { std::slice::from_raw_parts_mut(block.as_mut_ptr().cast(), self.len) },
+            None => &mut [],
+        }
+    }
+}
+
+/// Converts a scalar to an element type, as `astype` does.
+pub fn element<T: Element>(value: Scalar) -> T {
+    let bytes = value.to_bytes(T::DTYPE);
+    // SAFETY: the first bytes are a value of T; no element is longer than 16 bytes.
+    unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) }
+}

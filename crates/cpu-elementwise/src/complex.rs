@@ -1,0 +1,421 @@
+//! Complex arithmetic as in NumPy 2, and complex functions with the infinities and signed zeros of C99 Annex G.
+//!
+//! Functions are computed in complex128; complex64 goes through it. The inverse functions are Kahan's ("Branch cuts for
+//! complex elementary functions", 1987).
+
+use std::f64::consts::{FRAC_PI_2, LN_2};
+
+use cuprum_core::Complex;
+use cuprum_cpu_base::simd::Base;
+use cuprum_cpu_math as vmath;
+
+type C = Complex<f64>;
+
+/// Complex arithmetic and comparison, in either precision.
+pub trait ComplexArithmetic: Copy {
+    /// `a / b` by Smith's method.
+    fn divide(self, b: Self) -> Self;
+    /// `1 / a` by Smith's method.
+    fn reciprocal(self) -> Self;
+    /// `a ** b`; small integer powers by multiplication.
+    fn power(self, b: Self) -> Self;
+    /// `e^a - 1` by NumPy's formula, whose exponentials overflow at the limits of the dtype.
+    fn exponential_minus_1(self) -> Self;
+    /// `a / |a|`; 0 for 0.
+    fn sign(self) -> Self;
+    /// `a < b` (or `<=`) by real part, then imaginary part; false if a compared part is NaN.
+    fn before(self, b: Self, or_equal: bool) -> bool;
+    /// Maximum; the first operand with a NaN if there is one.
+    fn larger(self, b: Self) -> Self;
+    /// Minimum; the first operand with a NaN if there is one.
+    fn smaller(self, b: Self) -> Self;
+    /// Applies a complex128 function.
+    fn wide(self, f: impl Fn(C) -> C) -> Self;
+}
+
+macro_rules! arithmetic {
+    ($($t:ty),*) => {$(
+        impl ComplexArithmetic for Complex<$t> {
+            #[inline(always)]
+            fn divide(self, b: Self) -> Self {
+                let (a, re, im) = (self, b.re.abs(), b.im.abs());
+                if re >= im {
+                    if re == 0.0 && im == 0.0 {
+                        return Complex::new(a.re / re, a.im / re);
+                    }
+                    let ratio = b.im / b.re;
+                    let scale = 1.0 / (b.re + b.im * ratio);
+                    Complex::new((a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale)
+                } else {
+                    let ratio = b.re / b.im;
+                    let scale = 1.0 / (b.im + b.re * ratio);
+                    Complex::new((a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale)
+                }
+            }
+            #[inline(always)]
+            fn reciprocal(self) -> Self {
+                if self.im.abs() <= self.re.abs() {
+                    let ratio = self.im / self.re;
+                    let d = self.re + self.im * ratio;
+                    Complex::new(1.0 / d, -ratio / d)
+                } else {
+                    let ratio = self.re / self.im;
+                    let d = self.re * ratio + self.im;
+                    Complex::new(ratio / d, -1.0 / d)
+                }
+            }
+            fn power(self, b: Self) -> Self {
+                let narrow = |z: C| Complex::new(z.re as $t, z.im as $t);
+                narrow(power(C::new(self.re as f64, self.im as f64), C::new(b.re as f64, b.im as f64)))
+            }
+            fn exponential_minus_1(self) -> Self {
+                let (x, y) = (self.re as f64, self.im as f64);
+                let within = |v: f64| if (v as $t).is_infinite() { f64::INFINITY } else { v };
+                let s = (y / 2.0).sin();
+                Complex::new((within(x.exp_m1()) * y.cos() - 2.0 * s * s) as $t, (within(x.exp()) * y.sin()) as $t)
+            }
+            #[inline(always)]
+            fn sign(self) -> Self {
+                let size = self.re.hypot(self.im);
+                if size.is_nan() {
+                    return Complex::new(<$t>::NAN, <$t>::NAN);
+                }
+                if size.is_infinite() {
+                    return match (self.re.is_infinite(), self.im.is_infinite()) {
+                        (true, true) => Complex::new(<$t>::NAN, <$t>::NAN),
+                        (true, false) => Complex::new((1.0 as $t).copysign(self.re), 0.0),
+                        (false, true) => Complex::new(0.0, (1.0 as $t).copysign(self.im)),
+                        (false, false) => self.map_parts(|x| x / 4.0).sign(), // the size alone overflowed
+                    };
+                }
+                if size == 0.0 { Complex::new(0.0, 0.0) } else { Complex::new(self.re / size, self.im / size) }
+            }
+            #[inline(always)]
+            fn before(self, b: Self, or_equal: bool) -> bool {
+                let by_imaginary = if or_equal { self.im <= b.im } else { self.im < b.im };
+                (self.re < b.re && !self.im.is_nan() && !b.im.is_nan()) || (self.re == b.re && by_imaginary)
+            }
+            #[inline(always)]
+            fn larger(self, b: Self) -> Self {
+                if self.re.is_nan() || self.im.is_nan() || b.before(self, true) { self } else { b }
+            }
+            #[inline(always)]
+            fn smaller(self, b: Self) -> Self {
+                if self.re.is_nan() || self.im.is_nan() || self.before(b, true) { self } else { b }
+            }
+            #[inline(always)]
+            fn wide(self, f: impl Fn(C) -> C) -> Self {
+                let z = f(C::new(self.re as f64, self.im as f64));
+                Complex::new(z.re as $t, z.im as $t)
+            }
+        }
+    )*};
+}
+arithmetic!(f32, f64);
+
+trait MapParts<T> {
+    fn map_parts(self, f: impl Fn(T) -> T) -> Self;
+}
+impl<T> MapParts<T> for Complex<T> {
+    fn map_parts(self, f: impl Fn(T) -> T) -> Self {
+        Complex::new(f(self.re), f(self.im))
+    }
+}
+
+/// Parts above this are scaled down before they are squared.
+const LARGE: f64 = f64::MAX / 4.0;
+
+/// Largest argument used for a finite exponential.
+const EXP_LIMIT: f64 = 709.0;
+
+/// Inverse hyperbolic sine. The standard library's formula loses digits.
+fn arsinh(x: f64) -> f64 {
+    vmath::asinh::<Base, f64>(x)
+}
+
+/// `a ** b`: NumPy's rules for zero and integer exponents, otherwise `exp(b log a)`.
+///
+/// For integer exponents other than 1, 2 and 3 NumPy starts the product with 1. For infinite `a`, that first product may introduce a NaN.
+fn power(a: C, b: C) -> C {
+    if b.re == 0.0 && b.im == 0.0 {
+        return C::new(1.0, 0.0);
+    }
+    if a.re == 0.0 && a.im == 0.0 {
+        return if b.re > 0.0 { C::new(0.0, 0.0) } else { C::new(f64::NAN, f64::NAN) };
+    }
+    if b.im == 0.0 && b.re == b.re.trunc() && b.re.abs() < 100.0 {
+        let (mut result, mut square, mut rest) = (C::new(1.0, 0.0), a, b.re.abs() as u32);
+        let mut is_empty = [1.0, 2.0, 3.0].contains(&b.re);
+        while rest != 0 {
+            if rest & 1 == 1 {
+                result = if is_empty { square } else { result * square };
+                is_empty = false;
+            }
+            rest >>= 1;
+            if rest != 0 {
+                square *= square;
+            }
+        }
+        return if b.re < 0.0 { C::new(1.0, 0.0).divide(result) } else { result };
+    }
+    ComplexMath::exponential(b * ComplexMath::logarithm(a))
+}
+
+/// Sum and its rounding error (Knuth).
+fn two_sum(a: f64, b: f64) -> (f64, f64) {
+    let s = a + b;
+    let t = s - a;
+    (s, (a - (s - t)) + (b - t))
+}
+
+/// Square and its rounding error.
+fn two_square(a: f64) -> (f64, f64) {
+    let p = a * a;
+    (p, a.mul_add(a, -p))
+}
+
+/// `ln |z|`, accurate also where |z| is close to 1.
+fn log_abs(z: C) -> f64 {
+    let (x, y) = (z.re.abs().max(z.im.abs()), z.re.abs().min(z.im.abs()));
+    let size = z.re.hypot(z.im);
+    if (0.5..=2.0).contains(&size) {
+        // 0.5 log1p(x^2 + y^2 - 1), with the sum in double-double precision.
+        let ((x2, dx), (y2, dy)) = (two_square(x), two_square(y));
+        let (head, e1) = two_sum(x2, -1.0);
+        let (sum, e2) = two_sum(head, y2);
+        return 0.5 * (sum + (e1 + e2 + dx + dy)).ln_1p();
+    }
+    if x > LARGE && x.is_finite() {
+        return (z.re / 4.0).hypot(z.im / 4.0).ln() + 2.0 * LN_2;
+    }
+    if size < f64::MIN_POSITIVE && size > 0.0 {
+        let up = 2f64.powi(54);
+        return (z.re * up).hypot(z.im * up).ln() - 54.0 * LN_2;
+    }
+    size.ln()
+}
+
+/// `factor * e^x * (re + i im)`, without overflow unless the product overflows. Parts are at most 1, `factor` is 1 or 0.5.
+fn scaled_exp(mut x: f64, mut factor: f64, mut re: f64, mut im: f64) -> C {
+    // Two steps, as a part may be as small as the least subnormal number. The differences are exact.
+    for _ in 0..2 {
+        if x > EXP_LIMIT {
+            let e = factor * EXP_LIMIT.exp();
+            (x, factor, re, im) = (x - EXP_LIMIT, 1.0, e * re, e * im);
+        }
+    }
+    let e = factor * x.exp();
+    C::new(e * re, e * im)
+}
+
+/// Complex functions of `z = x + iy`.
+pub(crate) struct ComplexMath;
+
+impl ComplexMath {
+    pub(crate) fn square_root(z: C) -> C {
+        let (x, y) = (z.re, z.im);
+        if x == 0.0 && y == 0.0 {
+            return C::new(0.0, y);
+        }
+        if y.is_infinite() {
+            return C::new(f64::INFINITY, y);
+        }
+        if x.is_nan() {
+            return C::new(x, f64::NAN);
+        }
+        if x.is_infinite() {
+            return if x > 0.0 { C::new(x, y * 0.0) } else { C::new(if y.is_finite() { 0.0 } else { f64::NAN }, x.copysign(y)) };
+        }
+        // Scale by an even power of two, so that squares neither overflow nor underflow.
+        let size = x.abs().max(y.abs());
+        let (scale, back) = match size {
+            s if s > LARGE => (0.0625, 4.0),
+            s if s < 1e-290 => (2f64.powi(108), 2f64.powi(-54)),
+            _ => (1.0, 1.0),
+        };
+        let (x, y) = (x * scale, y * scale);
+        let t = ((x.abs() + x.hypot(y)) * 0.5).sqrt();
+        let root = if x >= 0.0 { C::new(t, y / (2.0 * t)) } else { C::new(y.abs() / (2.0 * t), t.copysign(y)) };
+        root * back
+    }
+
+    pub(crate) fn exponential(z: C) -> C {
+        let (x, y) = (z.re, z.im);
+        if y == 0.0 {
+            return C::new(x.exp(), y);
+        }
+        if !y.is_finite() {
+            return match x {
+                x if x == f64::NEG_INFINITY => C::new(0.0, 0f64.copysign(y)),
+                x if x == f64::INFINITY => C::new(x, f64::NAN),
+                _ => C::new(f64::NAN, f64::NAN),
+            };
+        }
+        scaled_exp(x, 1.0, y.cos(), y.sin())
+    }
+
+    pub(crate) fn logarithm(z: C) -> C {
+        C::new(log_abs(z), z.im.atan2(z.re))
+    }
+
+    pub(crate) fn logarithm_of_1_plus(z: C) -> C {
+        let (x, y) = (z.re, z.im);
+        let angle = y.atan2(1.0 + x);
+        let size = (1.0 + x).hypot(y);
+        if !(0.5..=2.0).contains(&size) {
+            return C::new(log_abs(C::new(1.0 + x, y)), angle);
+        }
+        // 0.5 log1p(2x + x^2 + y^2), with the sum in double-double precision.
+        let ((x2, dx), (y2, dy)) = (two_square(x), two_square(y));
+        let (head, e1) = two_sum(2.0 * x, x2);
+        let (sum, e2) = two_sum(head, y2);
+        C::new(0.5 * (sum + (e1 + e2 + dx + dy)).ln_1p(), angle)
+    }
+
+    pub(crate) fn hyperbolic_sine(z: C) -> C {
+        let (x, y) = (z.re, z.im);
+        match (x.is_finite(), y.is_finite()) {
+            (_, _) if y == 0.0 => C::new(x.sinh(), y),
+            (true, true) if x.abs() < 22.0 => C::new(x.sinh() * y.cos(), x.cosh() * y.sin()),
+            // Beyond 22, sinh and cosh are half of e^|x|.
+            (true, true) => scaled_exp(x.abs(), 0.5, 1f64.copysign(x) * y.cos(), y.sin()),
+            (true, false) if x == 0.0 => C::new(x, f64::NAN),
+            (true, false) => C::new(f64::NAN, f64::NAN),
+            _ if x.is_nan() => C::new(f64::NAN, f64::NAN),
+            (_, true) => C::new(x * y.cos(), f64::INFINITY * y.sin()),
+            _ => C::new(f64::INFINITY, f64::NAN),
+        }
+    }
+
+    pub(crate) fn hyperbolic_cosine(z: C) -> C {
+        let (x, y) = (z.re, z.im);
+        match (x.is_finite(), y.is_finite()) {
+            (_, _) if y == 0.0 => C::new(x.cosh(), if x.is_nan() { y } else { 0f64.copysign(x) * 1f64.copysign(y) }),
+            (true, true) if x.abs() < 22.0 => C::new(x.cosh() * y.cos(), x.sinh() * y.sin()),
+            (true, true) => scaled_exp(x.abs(), 0.5, y.cos(), 1f64.copysign(x) * y.sin()),
+            (true, false) if x == 0.0 => C::new(f64::NAN, 0.0),
+            (true, false) => C::new(f64::NAN, f64::NAN),
+            _ if x.is_nan() => C::new(f64::NAN, f64::NAN),
+            (_, true) => C::new(f64::INFINITY * y.cos(), x * y.sin()),
+            _ => C::new(f64::INFINITY, f64::NAN),
+        }
+    }
+
+    pub(crate) fn hyperbolic_tangent(z: C) -> C {
+        let (x, y) = (z.re, z.im);
+        if x.is_nan() {
+            return C::new(x, if y == 0.0 { y } else { f64::NAN });
+        }
+        if x.is_infinite() {
+            return C::new(1f64.copysign(x), 0f64.copysign(if y.is_finite() { y.sin() * y.cos() } else { y }));
+        }
+        if !y.is_finite() {
+            return C::new(if x == 0.0 { x } else { f64::NAN }, f64::NAN);
+        }
+        if x.abs() >= 22.0 {
+            let e = (-x.abs()).exp();
+            return C::new(1f64.copysign(x), 4.0 * y.sin() * y.cos() * e * e);
+        }
+        // With t = tan y, s = sinh x: (cosh x sinh x (1 + t^2) + i t) / (1 + (1 + t^2) s^2).
+        let (t, s) = (y.tan(), x.sinh());
+        let (b, c) = (1.0 + t * t, (1.0 + s * s).sqrt());
+        let d = 1.0 + b * s * s;
+        C::new(b * c * s / d, t / d)
+    }
+
+    pub(crate) fn sine(z: C) -> C {
+        with_swapped_parts(Self::hyperbolic_sine, z)
+    }
+
+    pub(crate) fn cosine(z: C) -> C {
+        Self::hyperbolic_cosine(C::new(-z.im, z.re))
+    }
+
+    pub(crate) fn tangent(z: C) -> C {
+        with_swapped_parts(Self::hyperbolic_tangent, z)
+    }
+
+    pub(crate) fn arc_sine(z: C) -> C {
+        with_swapped_parts(Self::area_sine, z)
+    }
+
+    pub(crate) fn arc_tangent(z: C) -> C {
+        with_swapped_parts(Self::area_tangent, z)
+    }
+
+    pub(crate) fn arc_cosine(z: C) -> C {
+        let (x, y) = (z.re, z.im);
+        if is_large(z) {
+            return C::new(y.abs().atan2(x), log_abs_doubled(z).copysign(-y));
+        }
+        if x == 0.0 && y.is_nan() {
+            return C::new(FRAC_PI_2, y);
+        }
+        let (below, above) = (Self::square_root(C::new(1.0 - x, -y)), Self::square_root(C::new(1.0 + x, y)));
+        C::new(2.0 * below.re.atan2(above.re), arsinh(above.re * below.im - above.im * below.re))
+    }
+
+    pub(crate) fn area_sine(z: C) -> C {
+        let (x, y) = (z.re, z.im);
+        if is_large(z) {
+            return C::new(log_abs_doubled(z).copysign(x), y.atan2(x.abs()));
+        }
+        if y == 0.0 {
+            return C::new(arsinh(x), y);
+        }
+        let (below, above) = (Self::square_root(C::new(1.0 + y, -x)), Self::square_root(C::new(1.0 - y, x)));
+        C::new(arsinh(below.re * above.im - above.re * below.im), y.atan2(below.re * above.re - below.im * above.im))
+    }
+
+    pub(crate) fn area_cosine(z: C) -> C {
+        let (x, y) = (z.re, z.im);
+        if is_large(z) {
+            return C::new(log_abs_doubled(z), y.atan2(x));
+        }
+        let (below, above) = (Self::square_root(C::new(x - 1.0, y)), Self::square_root(C::new(x + 1.0, y)));
+        C::new(arsinh(below.re * above.re + below.im * above.im), 2.0 * below.im.atan2(above.re))
+    }
+
+    pub(crate) fn area_tangent(z: C) -> C {
+        if z.re.is_sign_negative() {
+            let w = Self::area_tangent(-z);
+            return -w;
+        }
+        let (x, y) = (z.re, z.im);
+        let right_angle = FRAC_PI_2.copysign(y);
+        if x.is_infinite() || y.is_infinite() {
+            return C::new(0.0, if y.is_nan() { y } else { right_angle });
+        }
+        if x == 0.0 {
+            return C::new(x, y.atan());
+        }
+        let tiny = f64::MIN_POSITIVE.sqrt();
+        if x > LARGE.sqrt() || y.abs() > LARGE.sqrt() {
+            let h = (x / 2.0).hypot(y / 2.0);
+            return C::new(x / 4.0 / h / h, right_angle);
+        }
+        if x == 1.0 && y.abs() < tiny {
+            if y == 0.0 {
+                return C::new(f64::INFINITY, y);
+            }
+            return C::new(-(y.abs().sqrt() / y.hypot(2.0).sqrt()).ln(), (2f64.atan2(-y.abs()) / 2.0).copysign(y));
+        }
+        let re = (4.0 * x / ((1.0 - x) * (1.0 - x) + y * y)).ln_1p() / 4.0;
+        C::new(re, -(-2.0 * y).atan2((1.0 - x) * (1.0 + x) - y * y) / 2.0)
+    }
+}
+
+/// Returns the circular function of a hyperbolic one: `f(ix) / i`, by swapping real and imaginary part before and after.
+fn with_swapped_parts(f: fn(C) -> C, z: C) -> C {
+    let w = f(C::new(z.im, z.re));
+    C::new(w.im, w.re)
+}
+
+fn is_large(z: C) -> bool {
+    z.re.abs() > LARGE || z.im.abs() > LARGE
+}
+
+/// `ln |2z|` without overflow.
+fn log_abs_doubled(z: C) -> f64 {
+    (z.re / 2.0).hypot(z.im / 2.0).ln() + 2.0 * LN_2
+}

@@ -1,0 +1,126 @@
+//! float16 and bfloat16: computed in float32 and rounded after each operation, a block at a time.
+
+use cuprum_core::{DType, bf16, f16};
+use cuprum_cpu_base::simd::{Fill, Isa, fill};
+use cuprum_cpu_base::views::{Elements, ElementsMut};
+use half::slice::HalfFloatSliceExt;
+
+use crate::loops::Kernel;
+
+/// Elements per block: the four blocks of an operation fit L1.
+const BLOCK: usize = 512;
+
+/// Returns whether the dtype is a 16-bit float, which is computed in float32.
+#[inline]
+pub fn is_half(dtype: DType) -> bool {
+    matches!(dtype, DType::F16 | DType::BF16)
+}
+
+struct WidenBf16<'a>(&'a [bf16]);
+
+impl Fill for WidenBf16<'_> {
+    type Item = f32;
+    #[inline(always)]
+    fn run<I: Isa>(self, out: &mut [f32]) {
+        for (out, a) in out.iter_mut().zip(self.0) {
+            *out = f32::from_bits((a.to_bits() as u32) << 16);
+        }
+    }
+}
+
+struct NarrowBf16<'a>(&'a [f32]);
+
+impl Fill for NarrowBf16<'_> {
+    type Item = bf16;
+    #[inline(always)]
+    fn run<I: Isa>(self, out: &mut [bf16]) {
+        for (out, a) in out.iter_mut().zip(self.0) {
+            let bits = a.to_bits();
+            // Round half to even: the carry depends on the dropped bits and the lowest kept bit. NaN keeps a fraction bit set.
+            let rounded = (bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16) as u16;
+            *out = bf16::from_bits(if a.is_nan() { (bits >> 16) as u16 | 0x40 } else { rounded });
+        }
+    }
+}
+
+/// Converts 16-bit floats (or float32) to float32.
+pub fn widen(values: Elements, out: &mut [f32]) {
+    match values.dtype() {
+        DType::F16 => values.typed::<f16>().convert_to_f32_slice(out),
+        DType::BF16 => fill(WidenBf16(values.typed()), out),
+        _ => out.copy_from_slice(values.typed()),
+    }
+}
+
+/// Rounds float32 values to a 16-bit float, ties to even.
+pub fn narrow(values: &[f32], out: ElementsMut) {
+    match out.dtype() {
+        DType::F16 => out.typed::<f16>().convert_from_f32_slice(values),
+        DType::BF16 => fill(NarrowBf16(values), out.typed()),
+        _ => out.typed::<f32>().copy_from_slice(values),
+    }
+}
+
+/// Converts float64 to float32 such that rounding to a 16-bit float afterwards equals a single rounding. Rounds towards zero and sets the
+/// last bit if the result is inexact ("round to odd").
+#[inline(always)]
+pub fn to_odd_f32(x: f64) -> f32 {
+    let nearest = x as f32;
+    let back = nearest as f64;
+    if back == x || x.is_nan() {
+        return nearest;
+    }
+    let towards_zero = nearest.to_bits() - (back.abs() > x.abs()) as u32;
+    f32::from_bits(towards_zero | 1)
+}
+
+/// Runs a float32 kernel on arguments and an output that may be 16-bit floats.
+pub fn through_f32(kernel: Kernel, args: &[Elements], mut out: ElementsMut) {
+    let mut wide = [[0f32; BLOCK]; 3];
+    let mut result = [0f32; BLOCK];
+    let n = out.len();
+    for start in (0..n).step_by(BLOCK) {
+        let len = BLOCK.min(n - start);
+        for (block, arg) in wide.iter_mut().zip(args) {
+            if is_half(arg.dtype()) {
+                widen(arg.slice(start, len), &mut block[..len]);
+            }
+        }
+        let mut blocks = [Elements::of::<u8>(&[]); 3];
+        for ((block, arg), values) in blocks.iter_mut().zip(args).zip(&wide) {
+            *block = if is_half(arg.dtype()) { Elements::of(&values[..len]) } else { arg.slice(start, len) };
+        }
+        if is_half(out.dtype()) {
+            kernel(&blocks[..args.len()], ElementsMut::of(&mut result[..len]));
+            narrow(&result[..len], out.slice(start, len));
+        } else {
+            kernel(&blocks[..args.len()], out.slice(start, len));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bf16_rounds_as_half_does() {
+        let values: Vec<f32> =
+            (0..20_000u32).map(|i| f32::from_bits(i.wrapping_mul(0x9e37_79b9))).chain([f32::NAN, f32::INFINITY, f32::MAX]).collect();
+        let mut ours = vec![bf16::ZERO; values.len()];
+        narrow(&values, ElementsMut::of(&mut ours));
+        for (v, o) in values.iter().zip(&ours) {
+            assert!(o.to_bits() == bf16::from_f32(*v).to_bits() || v.is_nan() && o.is_nan(), "{v}");
+        }
+    }
+
+    #[test]
+    fn one_rounding_from_f64() {
+        // Just above the midpoint of two float16 values: rounding to float32 first would lose the excess.
+        let x = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
+        assert_eq!(f16::from_f32(to_odd_f32(x)), f16::from_f32(1.0 + 2f32.powi(-10)));
+        assert_eq!(f16::from_f32(to_odd_f32(-x)), f16::from_f32(-1.0 - 2f32.powi(-10)));
+        assert_eq!(f16::from_f32(to_odd_f32(1e300)), f16::INFINITY);
+        assert_eq!(to_odd_f32(0.5), 0.5);
+    }
+}

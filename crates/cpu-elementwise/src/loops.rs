@@ -1,0 +1,166 @@
+//! Loops of the operation table: one function per arity, compiled for each row, dtype and SIMD level.
+
+use cuprum_core::{DType, Element, Scalar, with_dtype};
+use cuprum_cpu_base::simd::{Base, Fill, Isa, fill};
+use cuprum_cpu_base::views::{Elements, ElementsMut, element};
+
+/// Applies an operation to its arguments, for as many elements as the output holds.
+pub type Kernel = fn(&[Elements], ElementsMut);
+
+/// A kernel with its argument and result dtypes.
+#[derive(Clone, Copy)]
+pub struct Selected {
+    /// Loop over elements.
+    pub kernel: Kernel,
+    /// Argument dtypes; entries beyond the arity are unused.
+    pub args: [DType; 3],
+    /// Result dtype.
+    pub result: DType,
+    /// Whether arguments may be shorter than the result. A shorter argument is read cyclically; all shorter arguments must have one
+    /// length.
+    pub cycles_args: bool,
+}
+
+/// A scalar function of one argument.
+pub(crate) trait Unary {
+    type In: Element;
+    type Out: Element;
+    /// The function as straight-line code.
+    fn call<I: Isa>(a: Self::In) -> Self::Out;
+    /// Whether `call` is wrong for some arguments, which `rare` handles.
+    const RARE: bool = false;
+    /// Returns whether an argument needs `rare`.
+    #[inline(always)]
+    fn is_rare(_: Self::In) -> bool {
+        false
+    }
+    /// The function for rare arguments.
+    fn rare(a: Self::In) -> Self::Out {
+        Self::call::<Base>(a)
+    }
+}
+
+/// A scalar function of two arguments of one type.
+pub(crate) trait Binary {
+    type In: Element;
+    type Out: Element;
+    fn call<I: Isa>(a: Self::In, b: Self::In) -> Self::Out;
+}
+
+struct UnaryLoop<'a, F: Unary>(&'a [F::In]);
+
+impl<F: Unary> Fill for UnaryLoop<'_, F> {
+    type Item = F::Out;
+    #[inline(always)]
+    fn run<I: Isa>(self, out: &mut [F::Out]) {
+        for (out, &a) in out.iter_mut().zip(self.0) {
+            *out = F::call::<I>(a);
+        }
+        if F::RARE {
+            let mut any = false;
+            for &a in self.0 {
+                any |= F::is_rare(a);
+            }
+            if any {
+                fill_rare::<F>(self.0, out);
+            }
+        }
+    }
+}
+
+/// Scalar pass over the rare elements that the vectorised loop skipped.
+#[cold]
+#[inline(never)]
+fn fill_rare<F: Unary>(values: &[F::In], out: &mut [F::Out]) {
+    for (out, &a) in out.iter_mut().zip(values) {
+        if F::is_rare(a) {
+            *out = F::rare(a);
+        }
+    }
+}
+
+/// Returns the elements per pass: all, or the length of the shorter arguments.
+#[inline(always)]
+fn pass_len<const N: usize>(all: usize, args: [usize; N]) -> usize {
+    args.into_iter().fold(all, usize::min).max(1)
+}
+
+/// Returns an argument from index `start` on, or from its beginning if it is not that long.
+#[inline(always)]
+fn tail_from<T>(arg: &[T], start: usize) -> &[T] {
+    if start < arg.len() { &arg[start..] } else { arg }
+}
+
+struct BinaryLoop<'a, F: Binary>(&'a [F::In], &'a [F::In]);
+
+impl<F: Binary> Fill for BinaryLoop<'_, F> {
+    type Item = F::Out;
+    #[inline(always)]
+    fn run<I: Isa>(self, out: &mut [F::Out]) {
+        let pass_len = pass_len(out.len(), [self.0.len(), self.1.len()]);
+        for (i, out) in out.chunks_mut(pass_len).enumerate() {
+            let (a, b) = (tail_from(self.0, i * pass_len), tail_from(self.1, i * pass_len));
+            for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
+                *out = F::call::<I>(a, b);
+            }
+        }
+    }
+}
+
+struct SelectLoop<'a, T>(&'a [bool], &'a [T], &'a [T]);
+
+impl<T: Element> Fill for SelectLoop<'_, T> {
+    type Item = T;
+    #[inline(always)]
+    fn run<I: Isa>(self, out: &mut [T]) {
+        let pass_len = pass_len(out.len(), [self.0.len(), self.1.len(), self.2.len()]);
+        for (i, out) in out.chunks_mut(pass_len).enumerate() {
+            let (conditions, a, b) = (tail_from(self.0, i * pass_len), tail_from(self.1, i * pass_len), tail_from(self.2, i * pass_len));
+            for (((out, &condition), &a), &b) in out.iter_mut().zip(conditions).zip(a).zip(b) {
+                *out = if condition { a } else { b };
+            }
+        }
+    }
+}
+
+/// Returns the loop of a unary function.
+pub(crate) fn unary<F: Unary>() -> Selected {
+    fn kernel<F: Unary>(args: &[Elements], out: ElementsMut) {
+        fill(UnaryLoop::<F>(args[0].typed()), out.typed());
+    }
+    Selected { kernel: kernel::<F>, args: [F::In::DTYPE; 3], result: F::Out::DTYPE, cycles_args: false }
+}
+
+/// Returns the loop of a binary function.
+pub(crate) fn binary<F: Binary>() -> Selected {
+    fn kernel<F: Binary>(args: &[Elements], out: ElementsMut) {
+        fill(BinaryLoop::<F>(args[0].typed(), args[1].typed()), out.typed());
+    }
+    Selected { kernel: kernel::<F>, args: [F::In::DTYPE; 3], result: F::Out::DTYPE, cycles_args: true }
+}
+
+/// Returns the loop of `where`: the second argument where the first is true, else the third.
+pub(crate) fn select<T: Element>() -> Selected {
+    fn kernel<T: Element>(args: &[Elements], out: ElementsMut) {
+        fill(SelectLoop::<T>(args[0].typed(), args[1].typed(), args[2].typed()), out.typed());
+    }
+    Selected { kernel: kernel::<T>, args: [DType::Bool, T::DTYPE, T::DTYPE], result: T::DTYPE, cycles_args: true }
+}
+
+struct Splat<T>(T);
+
+impl<T: Element> Fill for Splat<T> {
+    type Item = T;
+    #[inline(always)]
+    fn run<I: Isa>(self, out: &mut [T]) {
+        out.fill(self.0);
+    }
+}
+
+/// Fills a slice with a scalar, converted as by `astype`.
+pub fn splat(value: Scalar, out: ElementsMut) {
+    with_dtype!(out.dtype(), T => match out.typed() {
+        [one] => *one = element::<T>(value),
+        all => fill(Splat(element::<T>(value)), all),
+    })
+}

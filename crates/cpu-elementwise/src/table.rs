@@ -1,0 +1,214 @@
+//! The table of elementwise operations: a row each, with one scalar expression per class of dtypes. Adding an operation to
+//! this backend is adding a row.
+//!
+//! Classes: `bool`, `int`, `exact` (both), `float` (float32 and float64), `complex`, `plain` (all but complex), `any`.
+//! float16 and bfloat16 use the float32 expression, rounded after each operation, where neither `plain` nor `any` is given.
+//! The result is `T` (the argument type), `bool`, or `Real` (the type of the real part). `I` is the SIMD level. After a
+//! semicolon: a test for arguments that the loop leaves out, and the scalar expression for those.
+
+use cuprum_core::ops::elementwise::*;
+use cuprum_core::{Complex, DType, Element, Op, bf16, f16};
+use cuprum_cpu_base::simd::Isa;
+use cuprum_cpu_math as vmath;
+
+use crate::complex::{ComplexArithmetic as _, ComplexMath};
+use crate::float::Real as _;
+use crate::half::is_half;
+use crate::int::Int;
+use crate::loops::{Binary, Selected, Unary, binary, select, unary};
+
+/// One operation: the kernel for each dtype that it takes.
+struct Row {
+    op: Op,
+    select: fn(DType) -> Option<Selected>,
+}
+
+/// The type of the real part.
+trait RealPart {
+    type Real;
+}
+macro_rules! real_part {
+    ($($t:ty => $r:ty),*) => { $(impl RealPart for $t { type Real = $r; })* };
+}
+real_part!(bool => bool, i8 => i8, i16 => i16, i32 => i32, i64 => i64, u8 => u8, u16 => u16, u32 => u32, u64 => u64,
+    f16 => f16, bf16 => bf16, f32 => f32, f64 => f64, Complex<f32> => f32, Complex<f64> => f64);
+
+macro_rules! result {
+    (T, $t:ty) => {
+        $t
+    };
+    (Real, $t:ty) => {
+        <$t as RealPart>::Real
+    };
+    (bool, $t:ty) => {
+        bool
+    };
+}
+
+/// Returns the kernel of one expression for each type of a class, if the dtype is that type's.
+macro_rules! class {
+    (bool, $($rest:tt)*) => { class!(@ (bool) $($rest)*) };
+    (int, $($rest:tt)*) => { class!(@ (i8, i16, i32, i64, u8, u16, u32, u64) $($rest)*) };
+    (exact, $($rest:tt)*) => { class!(@ (bool, i8, i16, i32, i64, u8, u16, u32, u64) $($rest)*) };
+    (float, $($rest:tt)*) => { class!(@ (f32, f64) $($rest)*) };
+    (complex, $($rest:tt)*) => { class!(@ (Complex<f32>, Complex<f64>) $($rest)*) };
+    (plain, $($rest:tt)*) => { class!(@ (bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64) $($rest)*) };
+    (any, $($rest:tt)*) => {
+        class!(@ (bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, Complex<f32>, Complex<f64>) $($rest)*)
+    };
+    (@ ($($t:ty),*) $dtype:ident, $out:tt, $args:tt, $body:expr, $rare:tt) => { $(class!(@one $t, $dtype, $out, $args, $body, $rare);)* };
+    (@one $t:ty, $dtype:ident, $out:tt, ($a:ident), $body:expr, [$($when:expr => $rare:expr)?]) => {
+        if $dtype == <$t as Element>::DTYPE {
+            struct F;
+            impl Unary for F {
+                type In = $t;
+                type Out = result!($out, $t);
+                #[inline(always)]
+                fn call<I: Isa>($a: $t) -> Self::Out {
+                    $body
+                }
+                $(
+                    const RARE: bool = true;
+                    #[inline(always)]
+                    fn is_rare($a: $t) -> bool {
+                        $when
+                    }
+                    fn rare($a: $t) -> Self::Out {
+                        $rare
+                    }
+                )?
+            }
+            return Some(unary::<F>());
+        }
+    };
+    (@one $t:ty, $dtype:ident, $out:tt, ($a:ident, $b:ident), $body:expr, []) => {
+        if $dtype == <$t as Element>::DTYPE {
+            struct F;
+            impl Binary for F {
+                type In = $t;
+                type Out = result!($out, $t);
+                #[inline(always)]
+                fn call<I: Isa>($a: $t, $b: $t) -> Self::Out {
+                    $body
+                }
+            }
+            return Some(binary::<F>());
+        }
+    };
+}
+
+macro_rules! rows {
+    ($($op:ident $args:tt -> $out:tt { $($class:ident => $body:expr $(; $when:expr => $rare:expr)?,)+ })+) => {
+        static ROWS: &[Row] = &[
+            $(Row {
+                op: $op,
+                select: {
+                    fn select(dtype: DType) -> Option<Selected> {
+                        $(class!($class, dtype, $out, $args, $body, [$($when => $rare)?]);)+
+                        None
+                    }
+                    select
+                },
+            },)+
+            Row { op: WHERE, select: |dtype| Some(cuprum_core::with_dtype!(dtype, T => select::<T>())) },
+        ];
+    };
+}
+
+rows! {
+    // Arithmetic. Integers wrap; of bool, "+" is "or" and "*" is "and".
+    ADD(a, b) -> T { bool => a | b, int => a.wrapping_add(b), float => a + b, complex => a + b, }
+    SUBTRACT(a, b) -> T { int => a.wrapping_sub(b), float => a - b, complex => a - b, }
+    MULTIPLY(a, b) -> T { bool => a & b, int => a.wrapping_mul(b), float => a * b, complex => a * b, }
+    DIVIDE(a, b) -> T { float => a / b, complex => a.divide(b), }
+    FLOOR_DIVIDE(a, b) -> T { int => a.floor_divide(b), float => a.floor_divide(b), }
+    REMAINDER(a, b) -> T { int => a.remainder(b), float => a.remainder(b), }
+    POWER(a, b) -> T { int => a.power(b), float => vmath::pow::<I, _>(a, b), complex => a.power(b), }
+    POSITIVE(a) -> T { any => a, }
+    NEGATIVE(a) -> T { int => a.wrapping_neg(), float => -a, complex => -a, }
+    ABS(a) -> Real { bool => a, int => Int::abs(a), float => a.abs(), complex => a.re.hypot(a.im), }
+    SIGN(a) -> T { int => a.sign(), float => a.sign(), complex => a.sign(), }
+    SQUARE(a) -> T { int => a.wrapping_mul(a), float => a * a, complex => a * a, }
+    RECIPROCAL(a) -> T { int => a.reciprocal(), float => 1.0 / a, complex => a.reciprocal(), }
+    HYPOT(a, b) -> T { float => vmath::hypot::<I, _>(a, b), }
+
+    // Powers and logarithms.
+    SQRT(a) -> T { float => a.sqrt(), complex => a.wide(ComplexMath::square_root), }
+    CBRT(a) -> T { float => vmath::cbrt::<I, _>(a), }
+    EXP(a) -> T { float => vmath::exp::<I, _>(a), complex => a.wide(ComplexMath::exponential), }
+    EXP2(a) -> T { float => vmath::exp2::<I, _>(a), complex => a.wide(|z| ComplexMath::exponential(z * std::f64::consts::LN_2)), }
+    EXPM1(a) -> T { float => vmath::expm1::<I, _>(a), complex => a.exponential_minus_1(), }
+    LOG(a) -> T { float => vmath::log::<I, _>(a), complex => a.wide(ComplexMath::logarithm), }
+    LOG2(a) -> T { float => vmath::log2::<I, _>(a), complex => a.wide(|z| ComplexMath::logarithm(z) * std::f64::consts::LOG2_E), }
+    LOG10(a) -> T { float => vmath::log10::<I, _>(a), complex => a.wide(|z| ComplexMath::logarithm(z) * std::f64::consts::LOG10_E), }
+    LOG1P(a) -> T { float => vmath::log1p::<I, _>(a), complex => a.wide(ComplexMath::logarithm_of_1_plus), }
+
+    // Trigonometry.
+    SIN(a) -> T { float => vmath::sin::<I, _>(a); vmath::is_large(a) => vmath::sin_large(a), complex => a.wide(ComplexMath::sine), }
+    COS(a) -> T { float => vmath::cos::<I, _>(a); vmath::is_large(a) => vmath::cos_large(a), complex => a.wide(ComplexMath::cosine), }
+    TAN(a) -> T { float => vmath::tan::<I, _>(a); vmath::is_large(a) => vmath::tan_large(a), complex => a.wide(ComplexMath::tangent), }
+    ASIN(a) -> T { float => vmath::asin::<I, _>(a), complex => a.wide(ComplexMath::arc_sine), }
+    ACOS(a) -> T { float => vmath::acos::<I, _>(a), complex => a.wide(ComplexMath::arc_cosine), }
+    ATAN(a) -> T { float => vmath::atan::<I, _>(a), complex => a.wide(ComplexMath::arc_tangent), }
+    ATAN2(a, b) -> T { float => vmath::atan2::<I, _>(a, b), }
+    SINH(a) -> T { float => vmath::sinh::<I, _>(a), complex => a.wide(ComplexMath::hyperbolic_sine), }
+    COSH(a) -> T { float => vmath::cosh::<I, _>(a), complex => a.wide(ComplexMath::hyperbolic_cosine), }
+    TANH(a) -> T { float => vmath::tanh::<I, _>(a), complex => a.wide(ComplexMath::hyperbolic_tangent), }
+    ASINH(a) -> T { float => vmath::asinh::<I, _>(a), complex => a.wide(ComplexMath::area_sine), }
+    ACOSH(a) -> T { float => vmath::acosh::<I, _>(a), complex => a.wide(ComplexMath::area_cosine), }
+    ATANH(a) -> T { float => vmath::atanh::<I, _>(a), complex => a.wide(ComplexMath::area_tangent), }
+    DEG2RAD(a) -> T { float => a.deg2rad(), }
+    RAD2DEG(a) -> T { float => a.rad2deg(), }
+
+    // Rounding.
+    FLOOR(a) -> T { exact => a, float => a.floor(), }
+    CEIL(a) -> T { exact => a, float => a.ceil(), }
+    TRUNC(a) -> T { exact => a, float => a.trunc(), }
+    RINT(a) -> T { int => a, float => a.round_ties_even(), complex => Complex::new(a.re.round_ties_even(), a.im.round_ties_even()), }
+
+    // Tests and comparisons. Complex numbers compare by real part, then imaginary.
+    ISNAN(a) -> bool { exact => { let _ = a; false }, float => a.is_nan(), complex => a.re.is_nan() | a.im.is_nan(), }
+    ISINF(a) -> bool { exact => { let _ = a; false }, float => a.is_infinite(), complex => a.re.is_infinite() | a.im.is_infinite(), }
+    ISFINITE(a) -> bool { exact => { let _ = a; true }, float => a.is_finite(), complex => a.re.is_finite() & a.im.is_finite(), }
+    EQUAL(a, b) -> bool { exact => a == b, float => a == b, complex => a == b, }
+    NOT_EQUAL(a, b) -> bool { exact => a != b, float => a != b, complex => a != b, }
+    LESS(a, b) -> bool { bool => !a & b, int => a < b, float => a < b, complex => a.before(b, false), }
+    LESS_EQUAL(a, b) -> bool { bool => !a | b, int => a <= b, float => a <= b, complex => a.before(b, true), }
+    GREATER(a, b) -> bool { bool => a & !b, int => a > b, float => a > b, complex => b.before(a, false), }
+    GREATER_EQUAL(a, b) -> bool { bool => a | !b, int => a >= b, float => a >= b, complex => b.before(a, true), }
+    MINIMUM(a, b) -> T { bool => a & b, int => a.min(b), float => a.smaller(b), complex => a.smaller(b), }
+    MAXIMUM(a, b) -> T { bool => a | b, int => a.max(b), float => a.larger(b), complex => a.larger(b), }
+
+    // Logic, on bool and on bits.
+    LOGICAL_NOT(a) -> bool { bool => !a, }
+    LOGICAL_AND(a, b) -> bool { bool => a & b, }
+    LOGICAL_OR(a, b) -> bool { bool => a | b, }
+    LOGICAL_XOR(a, b) -> bool { bool => a ^ b, }
+    BITWISE_INVERT(a) -> T { exact => !a, }
+    BITWISE_AND(a, b) -> T { exact => a & b, }
+    BITWISE_OR(a, b) -> T { exact => a | b, }
+    BITWISE_XOR(a, b) -> T { exact => a ^ b, }
+    LEFT_SHIFT(a, b) -> T { int => a.left_shift(b), }
+    RIGHT_SHIFT(a, b) -> T { int => a.right_shift(b), }
+
+    // Parts of complex numbers.
+    REAL(a) -> Real { complex => a.re, plain => a, }
+    IMAG(a) -> Real { complex => a.im, plain => { let _ = a; Default::default() }, }
+    CONJ(a) -> T { complex => a.conj(), plain => a, }
+}
+
+fn row(op: Op) -> Option<&'static Row> {
+    ROWS.iter().find(|r| r.op == op)
+}
+
+/// Returns whether the table has a row for an operation.
+pub fn has_row(op: Op) -> bool {
+    row(op).is_some()
+}
+
+/// Returns the kernel of an operation for arguments of a dtype (for `where`, the second and third). A 16-bit float without a
+/// kernel uses the float32 kernel.
+pub fn kernel(op: Op, dtype: DType) -> Option<Selected> {
+    let select = row(op)?.select;
+    select(dtype).or_else(|| if is_half(dtype) { select(DType::F32) } else { None })
+}

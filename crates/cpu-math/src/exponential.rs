@@ -1,0 +1,96 @@
+//! Exponentials and hyperbolic functions: `x = n ln 2 + r`, `|r| <= ln 2 / 2`, a polynomial in `r`, and a scaling by `2^n`
+//! (Muller, "Elementary Functions", 3rd ed., ch. 11).
+
+use cuprum_cpu_base::simd::Isa;
+
+use crate::real::{Real, divide, fast_two_sum, polynomial};
+
+/// Returns n, r and low of `x = n ln 2 + r + low`.
+#[inline(always)]
+fn reduce<I: Isa, T: Real>(x: T) -> (T, T, T) {
+    let n = (x * T::of(std::f64::consts::LOG2_E)).nearest();
+    let head = (-n).madd::<I>(T::of(T::LN_2[0]), x); // exact
+    let r = (-n).madd::<I>(T::of(T::LN_2[1]), head);
+    (n, r, (-n).madd::<I>(T::of(T::LN_2[1]), head - r))
+}
+
+/// `e^x`
+#[inline(always)]
+pub fn exp<I: Isa, T: Real>(x: T) -> T {
+    let (n, r, _) = reduce::<I, T>(x.within(T::EXP_RANGE[1], T::EXP_RANGE[0]));
+    let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP), r);
+    (tail + T::of(1.0)).scale::<I>(n)
+}
+
+/// `e^(x + low)`, for `x` in the range of the exponential.
+#[inline(always)]
+pub fn exp_of_sum<I: Isa, T: Real>(x: T, low: T) -> T {
+    let (n, r, rest) = reduce::<I, T>(x);
+    let r = r + (low + rest);
+    let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP), r);
+    (tail + T::of(1.0)).scale::<I>(n)
+}
+
+/// `2^x`
+#[inline(always)]
+pub fn exp2<I: Isa, T: Real>(x: T) -> T {
+    let x = x.within(T::EXP_RANGE[3], T::EXP_RANGE[2]);
+    let n = x.nearest();
+    let r = x - n;
+    polynomial::<I, T>(r, T::EXP2).madd::<I>(r, T::of(1.0)).scale::<I>(n)
+}
+
+/// `e^x - 1`, as `2^n ((1 - 2^-n) + (e^r - 1))`.
+#[inline(always)]
+pub fn expm1<I: Isa, T: Real>(x: T) -> T {
+    let (n, r, low) = reduce::<I, T>(x.within(-T::NEGLIGIBLE, T::EXP_RANGE[0]));
+    let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP), low);
+    let one = T::of(1.0) - (-n.within(-2.0 * T::NEGLIGIBLE, T::NEGLIGIBLE)).exp2i();
+    let (sum, rest) = fast_two_sum(one, r);
+    (sum + (rest + tail)).scale::<I>(n).copysign(x)
+}
+
+/// Returns `2 sinh x / 2^n` and `2 cosh x / 2^n` for `x >= 0`, each as a sum of two numbers, and `n`.
+///
+/// With `d = 2^-2n`, these are `(1 - d) cosh r + (1 + d) sinh r` and `(1 + d) cosh r + (1 - d) sinh r`.
+#[inline(always)]
+fn sinh_cosh<I: Isa, T: Real>(x: T) -> ((T, T), (T, T), T) {
+    let (n, r, low) = reduce::<I, T>(x);
+    let z = r * r;
+    let sinh = (r * z).madd::<I>(polynomial::<I, T>(z, T::SINH), low); // less r
+    let cosh = z * polynomial::<I, T>(z, T::COSH); // less 1
+    let d = (n.within(0.0, T::NEGLIGIBLE) * T::of(-2.0)).exp2i();
+    let (minus, plus) = (T::of(1.0) - d, T::of(1.0) + d);
+    let s = plus.madd::<I>(r, minus);
+    let s_low = minus.madd::<I>(cosh, plus.madd::<I>(sinh, plus.madd::<I>(r, minus - s)));
+    let c = minus.madd::<I>(r, plus);
+    let c_low = plus.madd::<I>(cosh, minus.madd::<I>(sinh, minus.madd::<I>(r, plus - c)));
+    // Adds the rounding errors of 1 - d and 1 + d.
+    ((s, s_low + (T::of(1.0) - minus - d)), (c, c_low + (T::of(1.0) - plus + d)), n)
+}
+
+/// `(e^x - e^-x) / 2`
+#[inline(always)]
+pub fn sinh<I: Isa, T: Real>(x: T) -> T {
+    let ((s, low), _, n) = sinh_cosh::<I, T>(x.abs().within(0.0, T::EXP_RANGE[0] + 2.0));
+    (s + low).scale::<I>(n - T::of(1.0)).copysign(x)
+}
+
+/// `(e^x + e^-x) / 2`
+#[inline(always)]
+pub fn cosh<I: Isa, T: Real>(x: T) -> T {
+    let (_, (c, low), n) = sinh_cosh::<I, T>(x.abs().within(0.0, T::EXP_RANGE[0] + 2.0));
+    (c + low).scale::<I>(n - T::of(1.0))
+}
+
+/// `(e^2x - 1) / (e^2x + 1)`, as `s / (s + 2 d)` with `d = 2^-n` and `s = (1 - d) + (e^r - 1)`.
+#[inline(always)]
+pub fn tanh<I: Isa, T: Real>(x: T) -> T {
+    let a = x.abs().within(0.0, T::NEGLIGIBLE / 2.0);
+    let (n, r, low) = reduce::<I, T>(a + a);
+    let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP), low);
+    let d = (-n).exp2i();
+    let (sum, rest) = fast_two_sum(T::of(1.0) - d, r);
+    let size = fast_two_sum(sum, rest + tail);
+    divide::<I, T>(size, (size.0 + (d + d), size.1)).copysign(x)
+}

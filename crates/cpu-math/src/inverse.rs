@@ -1,0 +1,78 @@
+//! Inverse trigonometric functions: a polynomial near 0, and identities that reduce other arguments to it.
+
+use cuprum_cpu_base::simd::Isa;
+
+use crate::real::{Real, fast_two_sum, polynomial, select, select2};
+
+/// `multiple * pi/2 - a - low`, where `multiple` is 0, 1 or 2.
+#[inline(always)]
+fn from_half_pi<T: Real>(multiple: T, a: T, low: T) -> T {
+    let (head, rest) = fast_two_sum(multiple * T::of(T::HALF_PI[0]), -a);
+    head + (multiple * T::of(T::HALF_PI[1]) - low + rest)
+}
+
+/// Returns `atan t - t` for `t` in 0..=1.
+#[inline(always)]
+fn arc<I: Isa, T: Real>(t: T) -> T {
+    let z = t * t;
+    t * z * polynomial::<I, T>(z, T::ATAN)
+}
+
+/// Arc tangent; for `|x| > 1`, `pi/2 - atan(1 / x)`.
+#[inline(always)]
+pub fn atan<I: Isa, T: Real>(x: T) -> T {
+    let a = x.abs();
+    let steep = a > T::of(1.0);
+    let t = select(steep, T::of(1.0) / a, a);
+    let rest = arc::<I, T>(t);
+    let angle = select(steep, from_half_pi(T::of(1.0), t, rest), t + rest);
+    angle.copysign(x)
+}
+
+/// Angle of the point `(x, y)`, with zeros and infinities as in C99 Annex F.
+#[inline(always)]
+pub fn atan2<I: Isa, T: Real>(y: T, x: T) -> T {
+    let (a, b) = (y.abs(), x.abs());
+    let steep = a > b;
+    let (above, below) = select2(steep, (b, a), (a, b));
+    // Both zero: the angle of the axis. Both infinite: the angle of the diagonal.
+    let equal = select(below > T::of(0.0), T::of(1.0), T::of(0.0));
+    let t = select(above == below, equal, above / below);
+    let rest = arc::<I, T>(t);
+    let left = x.is_negative();
+    let multiple = T::of(select(steep, 1.0, 0.0)) + T::of(select(left & !steep, 2.0, 0.0));
+    let (t, rest) = select2(steep == left, (-t, -rest), (t, rest));
+    // Flat or steep, right or left: t, pi/2 - t, pi/2 + t or pi - t.
+    from_half_pi(multiple, t, rest).copysign(y)
+}
+
+/// Returns asin(a) for `a <= 1/2`, else acos(a) / 2, as a sum; and whether `a > 1/2`.
+#[inline(always)]
+fn arc_of_sine<I: Isa, T: Real>(a: T) -> (T, T, bool) {
+    let half = T::of(0.5);
+    let steep = a > half;
+    let z = select(steep, half - a * half, a * a);
+    let s = select(steep, z.sqrt(), a);
+    (s, s * z * polynomial::<I, T>(z, T::ASIN), steep)
+}
+
+/// Arc sine; for `|x| > 1/2`, `pi/2 - 2 asin(sqrt((1 - x) / 2))`.
+#[inline(always)]
+pub fn asin<I: Isa, T: Real>(x: T) -> T {
+    let (s, rest, steep) = arc_of_sine::<I, T>(x.abs());
+    let angle = select(steep, from_half_pi(T::of(1.0), s + s, rest + rest), s + rest);
+    angle.copysign(x)
+}
+
+/// Arc cosine, by the same reduction as [`asin`].
+#[inline(always)]
+pub fn acos<I: Isa, T: Real>(x: T) -> T {
+    let (s, rest, steep) = arc_of_sine::<I, T>(x.abs());
+    let factor = T::of(select(steep, 2.0, 1.0));
+    let (s, rest) = (factor * s, factor * rest);
+    // Steep: the angle itself, or pi minus it. Else pi/2 minus the angle with the sign of x.
+    let multiple = T::of(select(!steep, 1.0, 0.0)) + T::of(select(steep & (x < T::of(0.0)), 2.0, 0.0));
+    let plus = steep == (x >= T::of(0.0));
+    let (s, rest) = select2(plus, (-s, -rest), (s, rest));
+    from_half_pi(multiple, s, rest)
+}

@@ -1,0 +1,27 @@
+//! Elementary functions of the CPU backend for loops: straight-line code over float32 and float64 that LLVM vectorises at each level of `cuprum_cpu_base::simd`.
+//! The crate contains scalar functions only, no loop over arrays and no dtype known at run time. The interface is internal to the backend.
+//!
+//! Functions are generic over the format ([`real::Real`], [`logarithm::Logarithm`], [`power::Power`]) and the SIMD level
+//! (`simd::Isa`). They contain no branches (`select`), no calls that are not inlined (closures are not), and no table except
+//! `LOG_TABLE`, whose lookups become gathers. Results, including powers, are within 2 ulps of the exact value wherever `tests` compares
+//! them. `scripts/vmath_coefficients.py` computes the coefficients.
+#![deny(unsafe_code)]
+
+mod coefficients;
+mod exponential;
+mod inverse;
+mod large;
+mod logarithm;
+mod power;
+mod real;
+#[cfg(test)]
+mod tests;
+mod trigonometric;
+
+pub use exponential::{cosh, exp, exp2, expm1, sinh, tanh};
+pub use inverse::{acos, asin, atan, atan2};
+pub use large::{cos_large, is_large, sin_large, tan_large};
+pub use logarithm::{Logarithm, acosh, asinh, atanh, log, log1p, log2, log10};
+pub use power::{cbrt, hypot, pow};
+pub use real::Real;
+pub use trigonometric::{cos, sin, tan};

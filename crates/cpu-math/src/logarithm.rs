@@ -1,0 +1,267 @@
+//! Logarithms and inverse hyperbolic functions. `x = 2^n m` with m near 1, and `log m` is an unevaluated sum of two numbers.
+//! Cancellation with `n ln 2` and a change of base then cost less than an ulp.
+
+use cuprum_cpu_base::simd::Isa;
+
+use crate::coefficients as c;
+use crate::real::{Real, fast_two_sum, polynomial, select, select2, two_sum};
+
+/// `log x = n ln 2 + head + low`
+pub struct Parts<T> {
+    pub n: T,
+    pub head: T,
+    pub low: T,
+}
+
+/// A format with logarithms.
+pub trait Logarithm: Real {
+    /// Returns the parts of `log(self + low)` for normal positive numbers. `low` is at most an ulp.
+    fn log_parts<I: Isa>(self, low: Option<Self>) -> Parts<Self>;
+    /// Scales a subnormal number to a normal one. Returns it with the exponent of the scale.
+    fn normalized(self) -> (Self, Self);
+    /// Returns `(m, n)` with `x = 2^n m` and `m` within a factor of sqrt 2 of 1.
+    fn exponent(self) -> (Self, Self);
+    /// Largest finite number.
+    const MAX: Self;
+    /// `log10 2`, whose products with exponents are exact, plus a correction.
+    const LOG10_2: [f64; 2];
+    /// `log2 e` as a sum of two numbers.
+    const LOG2_E: [f64; 2];
+    /// `log10 e` as a sum of two numbers.
+    const LOG10_E: [f64; 2];
+}
+
+impl Logarithm for f32 {
+    const MAX: f32 = f32::MAX;
+    const LOG10_2: [f64; 2] = c::LOG10_2_F32;
+    const LOG2_E: [f64; 2] = c::LOG2_E_F32;
+    const LOG10_E: [f64; 2] = c::LOG10_E_F32;
+
+    #[inline(always)]
+    fn exponent(self) -> (f32, f32) {
+        const ONE: u32 = 1f32.to_bits();
+        const FIRST: u32 = std::f32::consts::FRAC_1_SQRT_2.to_bits();
+        let exponent = self.to_bits().wrapping_add(ONE - FIRST) >> 23;
+        let m = f32::from_bits(self.to_bits().wrapping_sub(exponent << 23).wrapping_add(ONE));
+        (m, exponent as i32 as f32 - 127.0)
+    }
+
+    #[inline(always)]
+    fn log_parts<I: Isa>(self, low: Option<f32>) -> Parts<f32> {
+        let (m, n) = self.exponent();
+        let (f, f_low) = residue(m, low, (-n).within(-126.0, 126.0).exp2i());
+        let square = f * f;
+        let (head, rest) = fast_two_sum(f, square * -0.5);
+        let low = (square * f).madd::<I>(polynomial::<I, f32>(f, &c::LOG_F32), rest);
+        Parts { n, head, low: with_residue::<I, f32>(low, f, f_low) }
+    }
+
+    #[inline(always)]
+    fn normalized(self) -> (f32, f32) {
+        select2(self < f32::MIN_POSITIVE, (self * 16_777_216.0, 24.0), (self, 0.0))
+    }
+}
+
+impl Logarithm for f64 {
+    const MAX: f64 = f64::MAX;
+    const LOG10_2: [f64; 2] = c::LOG10_2_F64;
+    const LOG2_E: [f64; 2] = c::LOG2_E_F64;
+    const LOG10_E: [f64; 2] = c::LOG10_E_F64;
+
+    #[inline(always)]
+    fn exponent(self) -> (f64, f64) {
+        exponent_from(self, std::f64::consts::FRAC_1_SQRT_2.to_bits())
+    }
+
+    /// `log(1 + f) = 2 atanh s` with `s = f / (2 + f)`, as in fdlibm and W. J. Cody and W. Waite. A division is faster than a table, which
+    /// takes 16 loads for 8 numbers.
+    #[inline(always)]
+    fn log_parts<I: Isa>(self, low: Option<f64>) -> Parts<f64> {
+        let (m, n) = self.exponent();
+        let (f, f_low) = residue(m, low, (-n).within(-1022.0, 1022.0).exp2i());
+        let s = f / (f + 2.0);
+        let (z, half_square) = (s * s, f * f * 0.5);
+        // 2 s = f - f^2 / 2 + s f^2 / 2
+        let (head, rest) = fast_two_sum(f, -half_square);
+        let tail = z.madd::<I>(polynomial::<I, f64>(z, &c::LOG_F64), half_square);
+        Parts { n, head, low: with_residue::<I, f64>(s.madd::<I>(tail, rest), f, f_low) }
+    }
+
+    #[inline(always)]
+    fn normalized(self) -> (f64, f64) {
+        select2(self < f64::MIN_POSITIVE, (self * 18_014_398_509_481_984.0, 54.0), (self, 0.0))
+    }
+}
+
+/// `x = 2^n m` with the table entry of m: `inverse` is close to `1 / m`, and `log` is `-log(inverse)`. Entries are chosen so that `log` is
+/// almost exactly a float64 (Gal & Bachelis, "An accurate elementary mathematical library", 1991).
+pub struct TableEntry {
+    pub n: f64,
+    pub m: f64,
+    pub inverse: f64,
+    pub log: f64,
+}
+
+impl TableEntry {
+    #[inline(always)]
+    pub fn of(x: f64) -> TableEntry {
+        let (m, n) = exponent_from(x, c::LOG_TABLE_FIRST);
+        let shifted = x.to_bits().wrapping_sub(c::LOG_TABLE_FIRST);
+        let i = (shifted >> (52 - 7)) as usize % c::LOG_TABLE.len();
+        let (inverse, log) = (c::LOG_TABLE[i][0], c::LOG_TABLE[i][1]);
+        TableEntry { n, m, inverse, log }
+    }
+}
+
+/// Returns `(m, n)` with `x = 2^n m`. `m` is at least the number with bits `first`, which is in [1/2, 1), and less than its double.
+#[inline(always)]
+fn exponent_from(x: f64, first: u64) -> (f64, f64) {
+    const ONE: u64 = 1f64.to_bits();
+    let exponent = x.to_bits().wrapping_add(ONE - first) >> 52;
+    let m = f64::from_bits(x.to_bits().wrapping_sub(exponent << 52).wrapping_add(ONE));
+    // The exponent becomes the lowest bits of a float64, as few SIMD levels convert 64-bit integers.
+    const SHIFT: f64 = (1u64 << 52) as f64;
+    (m, f64::from_bits(exponent | SHIFT.to_bits()) - (SHIFT + 1023.0))
+}
+
+/// Returns `m + low * scale - 1` and its rounding error.
+#[inline(always)]
+fn residue<T: Real>(m: T, low: Option<T>, scale: T) -> (T, Option<T>) {
+    match low {
+        None => (m - T::of(1.0), None),
+        Some(low) => {
+            let (f, f_low) = fast_two_sum(m - T::of(1.0), low * scale);
+            (f, Some(f_low))
+        }
+    }
+}
+
+/// Returns `log + f_low / (1 + f)`, with the quotient to first order.
+#[inline(always)]
+fn with_residue<I: Isa, T: Real>(log: T, f: T, f_low: Option<T>) -> T {
+    match f_low {
+        None => log,
+        Some(f_low) => log + (-f).madd::<I>(f_low, f_low),
+    }
+}
+
+/// Returns `log(x + low)` in another base, for normal positive `x`: `n * scale_2 + log(m) * scale`. Both constants are sums of two numbers.
+#[inline(always)]
+fn log_of<I: Isa, T: Logarithm>(x: T, low: Option<T>, extra: T, scale_2: [f64; 2], scale: Option<[f64; 2]>) -> T {
+    let Parts { n, head, low } = x.log_parts::<I>(low);
+    let n = n - extra;
+    let (head, low) = match scale {
+        None => (head, low),
+        Some([s, s_low]) => {
+            let product = head * T::of(s);
+            (product, low.madd::<I>(T::of(s), head.madd::<I>(T::of(s_low), head.fma::<I>(T::of(s), -product))))
+        }
+    };
+    // The first product is exact, and either 0 or larger than the other summand.
+    let (sum, rest) = fast_two_sum(n * T::of(scale_2[0]), head);
+    sum + (n.madd::<I>(T::of(scale_2[1]), low) + rest)
+}
+
+/// Returns the logarithm of any argument, to any base.
+#[inline(always)]
+fn log_scaled<I: Isa, T: Logarithm>(x: T, scale_2: [f64; 2], scale: Option<[f64; 2]>) -> T {
+    let (normal, extra) = x.normalized();
+    let log = log_of::<I, T>(normal, None, extra, scale_2, scale);
+    with_special_cases(x, x, log)
+}
+
+/// Returns `log` for positive finite arguments, -inf for 0, NaN for negative ones, and `x` for infinity and NaN.
+#[inline(always)]
+fn with_special_cases<T: Logarithm>(argument: T, x: T, log: T) -> T {
+    let zero = T::of(0.0);
+    let positive = select(argument <= T::MAX, log, x);
+    let other = select(argument == zero, T::of(f64::NEG_INFINITY), T::of(f64::NAN));
+    select(argument > zero, positive, other)
+}
+
+/// Natural logarithm.
+#[inline(always)]
+pub fn log<I: Isa, T: Logarithm>(x: T) -> T {
+    log_scaled::<I, T>(x, T::LN_2, None)
+}
+
+/// Logarithm to base 2; exact for powers of 2.
+#[inline(always)]
+pub fn log2<I: Isa, T: Logarithm>(x: T) -> T {
+    log_scaled::<I, T>(x, [1.0, 0.0], Some(T::LOG2_E))
+}
+
+/// Logarithm to base 10; exact for powers of 10.
+#[inline(always)]
+pub fn log10<I: Isa, T: Logarithm>(x: T) -> T {
+    log_scaled::<I, T>(x, T::LOG10_2, Some(T::LOG10_E))
+}
+
+/// Returns `log(1 + u + u_low)` for `u >= 0` below half of the largest number.
+#[inline(always)]
+fn log_of_1_plus<I: Isa, T: Logarithm>(u: T, u_low: T) -> T {
+    let (sum, rest) = two_sum(T::of(1.0), u);
+    log_of::<I, T>(sum, Some(rest + u_low), T::of(0.0), T::LN_2, None)
+}
+
+/// `log(1 + x)`
+#[inline(always)]
+pub fn log1p<I: Isa, T: Logarithm>(x: T) -> T {
+    let log = log_of_1_plus::<I, T>(x, T::of(0.0));
+    let log = with_special_cases(x + T::of(1.0), x, log);
+    select(x == T::of(0.0), x, log)
+}
+
+/// Returns whether 1 is negligible next to the square. The result is then `log(2 a)`, and the square might overflow.
+#[inline(always)]
+fn one_is_negligible<T: Logarithm>(a: T) -> bool {
+    a > T::of(T::NEGLIGIBLE).exp2i()
+}
+
+/// `log(a + sqrt(a^2 + 1))`, as `log(1 + a + a^2 / (1 + sqrt(a^2 + 1)))`.
+#[inline(always)]
+pub fn asinh<I: Isa, T: Logarithm>(x: T) -> T {
+    let (a, one) = (x.abs(), T::of(1.0));
+    let large = one_is_negligible(a);
+    let small = select(large, one, a);
+    let square = small * small;
+    let rest = square / (one + (square + one).sqrt());
+    let (u, u_low) = fast_two_sum(small, rest);
+    let (sum, sum_low) = two_sum(one, u);
+    let argument = select(large, a, sum);
+    let low = select(large, T::of(0.0), sum_low + u_low);
+    let log = log_of::<I, T>(argument, Some(low), T::of(select(large, -1.0, 0.0)), T::LN_2, None);
+    select(a <= T::MAX, log, a).copysign(x)
+}
+
+/// `log(x + sqrt(x^2 - 1))`, as `log(1 + t + sqrt(2 t + t^2))` with `t = x - 1`.
+#[inline(always)]
+pub fn acosh<I: Isa, T: Logarithm>(x: T) -> T {
+    let one = T::of(1.0);
+    let large = one_is_negligible(x);
+    let t = select(large, one, x) - one;
+    let square = t.madd::<I>(t, t + t);
+    let root = square.sqrt();
+    // The rounding error of the root matters near 1. The small constant avoids 0/0 at 1 itself.
+    let root_low = (-root).fma::<I>(root, square) / (root + root + T::of(1e-30));
+    let (u, u_low) = two_sum(root, t);
+    let u_low = u_low + root_low;
+    let (sum, sum_low) = two_sum(one, u);
+    let argument = select(large, x, sum);
+    let low = select(large, T::of(0.0), sum_low + u_low);
+    let log = log_of::<I, T>(argument, Some(low), T::of(select(large, -1.0, 0.0)), T::LN_2, None);
+    let log = select(x <= T::MAX, log, x);
+    select(x < one, T::of(f64::NAN), log)
+}
+
+/// `log((1 + x) / (1 - x)) / 2`, as half of `log(1 + 2a + 2a^2 / (1 - a))`.
+#[inline(always)]
+pub fn atanh<I: Isa, T: Logarithm>(x: T) -> T {
+    let (a, one) = (x.abs(), T::of(1.0));
+    let inside = select(a < one, a, T::of(0.5));
+    let twice = inside + inside;
+    let (u, u_low) = two_sum(twice, twice * inside / (one - inside));
+    let log = T::of(0.5) * log_of_1_plus::<I, T>(u, u_low);
+    let outside = select(a == one, T::of(f64::INFINITY), T::of(f64::NAN));
+    select(a < one, log, outside).copysign(x)
+}

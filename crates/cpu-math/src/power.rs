@@ -1,0 +1,125 @@
+//! Powers and roots.
+
+use cuprum_cpu_base::simd::Isa;
+
+use crate::coefficients as c;
+use crate::exponential::exp_of_sum;
+use crate::logarithm::{Logarithm, TableEntry};
+use crate::real::{Real, fast_two_sum, polynomial, select, select2};
+
+/// A format with powers of non-negative numbers.
+pub trait Power: Logarithm {
+    /// `a^y` for `a >= 0`; 1 if `a` is 1 or `y` is 0, also with NaN.
+    fn power<I: Isa>(a: Self, y: Self) -> Self;
+}
+
+/// Returns `log` for positive finite `a`, -inf for 0, inf for inf, NaN for NaN.
+#[inline(always)]
+fn special_cases(a: f64, log: f64) -> f64 {
+    let log = select(a > 0.0, log, f64::NEG_INFINITY);
+    select(a <= f64::MAX, log, a)
+}
+
+impl Power for f32 {
+    /// Computed in float64, whose precision suffices for every product of exponent and logarithm.
+    #[inline(always)]
+    fn power<I: Isa>(a: f32, y: f32) -> f32 {
+        let a = a as f64;
+        let TableEntry { n, m, inverse, log } = TableEntry::of(a);
+        let f = m.madd::<I>(inverse, -1.0);
+        let tail = f.madd::<I>(polynomial::<I, f64>(f, &c::LOG_WIDE), -0.5);
+        let log = n.madd::<I>(std::f64::consts::LN_2, log + (f * f).madd::<I>(tail, f));
+        let exponent = select((y == 0.0) | (a == 1.0), 0.0, y as f64 * special_cases(a, log)).within(-110.0, 95.0);
+        let n = (exponent * std::f64::consts::LOG2_E).nearest();
+        let r = (-n).madd::<I>(std::f64::consts::LN_2, exponent);
+        (polynomial::<I, f64>(r, &c::EXP_WIDE).madd::<I>(r, 1.0) * n.exp2i()) as f32
+    }
+}
+
+impl Power for f64 {
+    /// Computes the logarithm as a sum of two numbers with 63 bits, as the exponent multiplies its error by up to 2^9.5.
+    #[inline(always)]
+    fn power<I: Isa>(a: f64, y: f64) -> f64 {
+        let (normal, extra) = a.normalized();
+        let TableEntry { n, m, inverse, log } = TableEntry::of(normal);
+        let n = n - extra;
+        // m * inverse - 1 = f + f_low
+        let product = m * inverse;
+        let error = m.fma::<I>(inverse, -product);
+        let (f, f_low) = fast_two_sum(product - 1.0, error);
+        let (sum, low_1) = fast_two_sum(n * f64::LN_2[0], log);
+        let (sum, low_2) = fast_two_sum(sum, f);
+        let half = f * -0.5;
+        let square = half * f;
+        let square_low = half.fma::<I>(f, -square);
+        let (head, low_3) = fast_two_sum(sum, square);
+        let cube = square * f * (-2.0 * polynomial::<I, f64>(f, &c::LOG_TABLED));
+        let small = n.madd::<I>(f64::LN_2[1], low_1) + low_2;
+        let low = small + (low_3 + (square_low + (-f).madd::<I>(f_low, f_low))) + cube;
+
+        let head = special_cases(a, head);
+        let exponent = y * head;
+        let low = y.madd::<I>(low, y.fma::<I>(head, -exponent));
+        // Beyond the range, and where a product overflowed, the low part is ignored.
+        let is_one = (y == 0.0) | (a == 1.0);
+        let low = select((exponent.abs() < 800.0) & !is_one, low, 0.0);
+        let exponent = select(is_one, 0.0, exponent).within(-746.0, 710.0);
+        exp_of_sum::<I, f64>(exponent, low)
+    }
+}
+
+/// `x^y`, with the exact cases of C99's Annex F.9.4.4.
+#[inline(always)]
+pub fn pow<I: Isa, T: Power>(x: T, y: T) -> T {
+    let (zero, whole) = (T::of(0.0), T::of(T::WHOLE));
+    // Rounds to an integer with its lowest bit in the lowest place; all numbers beyond 2 * WHOLE are even.
+    let size = y.abs().within(0.0, 2.0 * T::WHOLE);
+    let shift = select(size < whole, whole, zero);
+    let shifted = size + shift;
+    let is_whole = shifted - shift == size;
+    let power = T::power::<I>(x.abs(), y).times_odd_sign(x, select(is_whole, shifted, zero));
+    // Negative finite numbers have integer powers only; -0 and -inf have all powers.
+    let is_root = (x < zero) & (x >= -T::MAX) & !is_whole;
+    select(is_root, T::of(f64::NAN), power)
+}
+
+/// Cube root: an estimate of `m^(-1/3)`, a third-order step, and a Newton step on the root itself.
+#[inline(always)]
+pub fn cbrt<I: Isa, T: Logarithm>(x: T) -> T {
+    let a = x.abs();
+    let (normal, extra) = a.normalized();
+    let (m, n) = normal.exponent();
+    let n = n - extra;
+    // n = 3 q + s, s = -1, 0, 1
+    let q = (n * T::of(1.0 / 3.0)).nearest();
+    let s = q.madd::<I>(T::of(-3.0), n);
+    let doubled = select2(s > T::of(0.5), (T::of(2.0), T::of(c::CBRT_HALF)), (T::of(1.0), T::of(1.0)));
+    let (scale, root) = select2(s < T::of(-0.5), (T::of(0.5), T::of(c::CBRT_2)), doubled);
+    let estimate = polynomial::<I, T>(m, &c::CBRT) * root;
+    let m = m * scale;
+    let e = (-m * estimate).madd::<I>(estimate * estimate, T::of(1.0));
+    let inverse = (estimate * e).madd::<I>(e.madd::<I>(T::of(2.0 / 9.0), T::of(1.0 / 3.0)), estimate);
+    let square = inverse * inverse;
+    let y = m * square;
+    let y2 = y * y;
+    let rest = (-y2).fma::<I>(y, m) - y.fma::<I>(y, -y2) * y;
+    let y = (rest * square).madd::<I>(T::of(1.0 / 3.0), y) * q.exp2i();
+    select((a > T::of(0.0)) & (a <= T::MAX), y, a).copysign(x)
+}
+
+/// `sqrt(x^2 + y^2)` without overflow; infinite if either is.
+#[inline(always)]
+pub fn hypot<I: Isa, T: Logarithm>(x: T, y: T) -> T {
+    let (a, b) = (x.abs(), y.abs());
+    let (large, small) = select2(a < b, (b, a), (a, b));
+    let power = |n: f64| T::of(n).exp2i();
+    // Squares of numbers between these limits neither overflow nor lose bits.
+    let [scale, highest, lowest] = T::SQUARES;
+    let unscaled = (power(0.0), power(0.0));
+    let (up, down) = select2(large > power(highest), (power(-scale), power(scale)), unscaled);
+    let (up, down) = select2(large < power(lowest), (power(scale), power(-scale)), (up, down));
+    let (large, small) = (large * up, small * up);
+    let size = large.madd::<I>(large, small * small).sqrt() * down;
+    let infinite = (a > T::MAX) | (b > T::MAX);
+    select(infinite, T::of(f64::INFINITY), size)
+}

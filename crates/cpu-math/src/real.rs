@@ -1,0 +1,307 @@
+//! The formats float32 and float64, and common building blocks: polynomials, error-free sums and products, powers of two.
+//! All functions are inlined into vectorised loops, so none may branch or call.
+
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+use cuprum_cpu_base::simd::Isa;
+
+use crate::coefficients as c;
+
+/// float32 or float64.
+pub trait Real:
+    Copy + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + Neg<Output = Self>
+{
+    /// ln 2 as a head whose products with exponents are exact, plus a correction.
+    const LN_2: [f64; 2];
+    /// pi/2 as a sum of three numbers of this format.
+    const HALF_PI: [f64; 3];
+    /// Upper and lower limit of `e^x`, beyond which it is infinite or zero; then those of `2^x`.
+    const EXP_RANGE: [f64; 4];
+    /// The least power of two from which all numbers are integers.
+    const WHOLE: f64;
+    /// Exponent of a power of two to which adding 1 changes nothing.
+    const NEGLIGIBLE: f64;
+    /// Parameters of `hypot`, as exponents of two: the scale, and the limits above and below which numbers are scaled.
+    const SQUARES: [f64; 3];
+    /// Arguments of trigonometric functions from this on need the reduction of `large`.
+    const LARGE: f64;
+    /// Polynomial of `exp` (see `coefficients`).
+    const EXP: &'static [f64];
+    /// Polynomial of `exp2`.
+    const EXP2: &'static [f64];
+    /// Polynomial of `sinh`.
+    const SINH: &'static [f64];
+    /// Polynomial of `cosh`.
+    const COSH: &'static [f64];
+    /// Polynomial of `sin`.
+    const SIN: &'static [f64];
+    /// Polynomial of `cos`.
+    const COS: &'static [f64];
+    /// Polynomial of `atan`.
+    const ATAN: &'static [f64];
+    /// Polynomial of `asin`.
+    const ASIN: &'static [f64];
+
+    /// Rounds to this format.
+    fn of(x: f64) -> Self;
+    /// Converts to float64.
+    fn wide(self) -> f64;
+    /// Absolute value.
+    fn abs(self) -> Self;
+    /// Square root.
+    fn sqrt(self) -> Self;
+    /// `self` with the sign bit of `sign`.
+    fn copysign(self, sign: Self) -> Self;
+    /// Returns whether the sign bit is set.
+    fn is_negative(self) -> bool;
+    /// `self * a + b`, with one or two roundings.
+    fn madd<I: Isa>(self, a: Self, b: Self) -> Self;
+    /// `self * a + b` with an exact product, also under cancellation.
+    fn fma<I: Isa>(self, a: Self, b: Self) -> Self;
+    /// Returns the nearest integer (ties to even) and its lowest two bits, for arguments far below the format's maximum.
+    fn nearest_turn(self) -> (Self, Turn<Self>);
+    /// `2^self` for integers in the range of normal exponents.
+    fn exp2i(self) -> Self;
+    /// Negates if `x` is negative.
+    fn times_sign(self, x: Self) -> Self;
+    /// Negates if `x` is negative and the lowest bit of `n` is set.
+    fn times_odd_sign(self, x: Self, n: Self) -> Self;
+    /// Negates in the third and fourth quadrant.
+    fn turned(self, turn: Turn<Self>) -> Self;
+    /// Returns whether the quadrant is odd.
+    fn is_odd(turn: Turn<Self>) -> bool;
+    /// Returns the next quadrant.
+    fn next(turn: Turn<Self>) -> Turn<Self>;
+
+    /// Returns the nearest integer.
+    #[inline(always)]
+    fn nearest(self) -> Self {
+        self.nearest_turn().0
+    }
+
+    /// `self * 2^n` with one rounding, for integers whose half is a normal exponent.
+    #[inline(always)]
+    fn scale<I: Isa>(self, n: Self) -> Self {
+        let half = (n * Self::of(0.5)).nearest();
+        self * half.exp2i() * (n - half).exp2i()
+    }
+
+    /// Clamps to bounds; NaN stays NaN.
+    #[inline(always)]
+    fn within(self, low: f64, high: f64) -> Self {
+        let (low, high) = (Self::of(low), Self::of(high));
+        let x = select(self < low, low, self);
+        select(x > high, high, x)
+    }
+}
+
+/// A multiple of pi/2, whose quadrant is in the lowest two mantissa bits.
+#[derive(Clone, Copy)]
+pub struct Turn<T>(T);
+
+macro_rules! real {
+    ($t:ty, $bits:ty, $mantissa:literal, $bias:literal, $exact:expr, { $($name:ident = $value:expr;)* }) => {
+        impl Real for $t {
+            $(const $name: real!(@type $name) = $value;)*
+
+            #[inline(always)]
+            fn of(x: f64) -> Self {
+                x as $t
+            }
+            #[inline(always)]
+            fn wide(self) -> f64 {
+                self as f64
+            }
+            #[inline(always)]
+            fn abs(self) -> Self {
+                self.abs()
+            }
+            #[inline(always)]
+            fn sqrt(self) -> Self {
+                self.sqrt()
+            }
+            #[inline(always)]
+            fn copysign(self, sign: Self) -> Self {
+                self.copysign(sign)
+            }
+            #[inline(always)]
+            fn is_negative(self) -> bool {
+                self.is_sign_negative()
+            }
+            #[inline(always)]
+            fn madd<I: Isa>(self, a: Self, b: Self) -> Self {
+                if I::FMA { self.mul_add(a, b) } else { self * a + b }
+            }
+            #[inline(always)]
+            fn fma<I: Isa>(self, a: Self, b: Self) -> Self {
+                if I::FMA { self.mul_add(a, b) } else { $exact(self, a, b) }
+            }
+            #[inline(always)]
+            fn nearest_turn(self) -> (Self, Turn<Self>) {
+                // Adding 1.5 * 2^mantissa leaves no fraction bits.
+                const SHIFT: $t = (3u64 << ($mantissa - 1)) as $t;
+                let shifted = self + SHIFT;
+                (shifted - SHIFT, Turn(shifted))
+            }
+            #[inline(always)]
+            fn exp2i(self) -> Self {
+                const SHIFT: $t = (3u64 << ($mantissa - 1)) as $t + $bias;
+                <$t>::from_bits((self + SHIFT).to_bits() << $mantissa)
+            }
+            #[inline(always)]
+            fn times_sign(self, x: Self) -> Self {
+                <$t>::from_bits(self.to_bits() ^ (x.to_bits() & (-0.0 as $t).to_bits()))
+            }
+            #[inline(always)]
+            fn times_odd_sign(self, x: Self, n: Self) -> Self {
+                <$t>::from_bits(self.to_bits() ^ (x.to_bits() & n.to_bits() << (<$bits>::BITS - 1)))
+            }
+            #[inline(always)]
+            fn turned(self, turn: Turn<Self>) -> Self {
+                <$t>::from_bits(self.to_bits() ^ (turn.0.to_bits() & 2) << (<$bits>::BITS - 2))
+            }
+            #[inline(always)]
+            fn is_odd(turn: Turn<Self>) -> bool {
+                turn.0.to_bits() & 1 != 0
+            }
+            #[inline(always)]
+            fn next(turn: Turn<Self>) -> Turn<Self> {
+                Turn(<$t>::from_bits(turn.0.to_bits().wrapping_add(1)))
+            }
+        }
+    };
+    (@type LN_2) => { [f64; 2] };
+    (@type HALF_PI) => { [f64; 3] };
+    (@type EXP_RANGE) => { [f64; 4] };
+    (@type WHOLE) => { f64 };
+    (@type NEGLIGIBLE) => { f64 };
+    (@type SQUARES) => { [f64; 3] };
+    (@type LARGE) => { f64 };
+    (@type $name:ident) => { &'static [f64] };
+}
+
+real!(f32, u32, 23, 127.0, exact_fma_f32, {
+    LN_2 = c::LN_2_F32;
+    HALF_PI = c::HALF_PI_F32;
+    EXP_RANGE = [89.0, -104.0, 129.0, -151.0];
+    WHOLE = 8_388_608.0;
+    NEGLIGIBLE = 30.0;
+    SQUARES = [90.0, 63.0, -50.0];
+    LARGE = 1e5;
+    EXP = &c::EXP_F32;
+    EXP2 = &c::EXP2_F32;
+    SINH = &c::SINH_F32;
+    COSH = &c::COSH_F32;
+    SIN = &c::SIN_F32;
+    COS = &c::COS_F32;
+    ATAN = &c::ATAN_F32;
+    ASIN = &c::ASIN_F32;
+});
+
+real!(f64, u64, 52, 1023.0, exact_fma_f64, {
+    LN_2 = c::LN_2_F64;
+    HALF_PI = c::HALF_PI_F64;
+    EXP_RANGE = [710.0, -746.0, 1025.0, -1080.0];
+    WHOLE = 4_503_599_627_370_496.0;
+    NEGLIGIBLE = 60.0;
+    SQUARES = [600.0, 511.0, -450.0];
+    LARGE = 1e9;
+    EXP = &c::EXP_F64;
+    EXP2 = &c::EXP2_F64;
+    SINH = &c::SINH_F64;
+    COSH = &c::COSH_F64;
+    SIN = &c::SIN_F64;
+    COS = &c::COS_F64;
+    ATAN = &c::ATAN_F64;
+    ASIN = &c::ASIN_F64;
+});
+
+/// Selects one of two computed values. A branch, even one that LLVM removes later, can duplicate all code after it.
+#[inline(always)]
+pub fn select<T>(condition: bool, a: T, b: T) -> T {
+    std::hint::select_unpredictable(condition, a, b)
+}
+
+/// Selects one of two pairs.
+#[inline(always)]
+pub fn select2<T>(condition: bool, a: (T, T), b: (T, T)) -> (T, T) {
+    (select(condition, a.0, b.0), select(condition, a.1, b.1))
+}
+
+/// `a * b + c` with an exact product, for targets without fused multiply-add.
+#[inline(always)]
+fn exact_fma_f32(a: f32, b: f32, c: f32) -> f32 {
+    (a as f64 * b as f64 + c as f64) as f32
+}
+
+/// `a * b + c` with the product's error (Dekker's product, Knuth's sum), for targets without fused multiply-add.
+#[inline(always)]
+fn exact_fma_f64(a: f64, b: f64, c: f64) -> f64 {
+    let product = a * b;
+    let ((ah, al), (bh, bl)) = (split(a), split(b));
+    let error = ((ah * bh - product) + ah * bl + al * bh) + al * bl;
+    let (sum, rest) = two_sum(product, c);
+    sum + (rest + error)
+}
+
+/// Splits a mantissa into its upper and lower half (Veltkamp).
+#[inline(always)]
+fn split(x: f64) -> (f64, f64) {
+    let t = x * 134_217_729.0; // 2^27 + 1
+    let high = t - (t - x);
+    (high, x - high)
+}
+
+/// Returns `a + b` rounded, and the rounding error (Knuth).
+#[inline(always)]
+pub fn two_sum<T: Real>(a: T, b: T) -> (T, T) {
+    let sum = a + b;
+    let part = sum - a;
+    (sum, (a - (sum - part)) + (b - part))
+}
+
+/// Returns `a + b` rounded, and the rounding error, if `|a| >= |b|` or `a` is 0 (Dekker).
+#[inline(always)]
+pub fn fast_two_sum<T: Real>(a: T, b: T) -> (T, T) {
+    let sum = a + b;
+    (sum, b - (sum - a))
+}
+
+/// Quotient of two unevaluated sums, with an error slightly above half an ulp.
+#[inline(always)]
+pub fn divide<I: Isa, T: Real>((a, a_low): (T, T), (b, b_low): (T, T)) -> T {
+    let inverse = T::of(1.0) / b;
+    let quotient = a * inverse;
+    let rest = (-quotient).fma::<I>(b, a) + (-quotient).madd::<I>(b_low, a_low);
+    rest.madd::<I>(inverse, quotient)
+}
+
+/// `c[0] + c[1] x + c[2] x^2 + ...`: independent groups of four terms (Estrin), joined by Horner's rule.
+#[inline(always)]
+pub fn polynomial<I: Isa, T: Real>(x: T, c: &[f64]) -> T {
+    let x2 = x * x;
+    let x4 = x2 * x2;
+    let last = (c.len() - 1) / 4;
+    let mut sum = group::<I, T>(x, x2, c, 4 * last);
+    for i in (0..last).rev() {
+        sum = sum.madd::<I>(x4, group::<I, T>(x, x2, c, 4 * i));
+    }
+    sum
+}
+
+/// Up to four terms from `c[i]` on: `c[i] + c[i + 1] x + ...`.
+#[inline(always)]
+fn group<I: Isa, T: Real>(x: T, x2: T, c: &[f64], i: usize) -> T {
+    match c.len() - i {
+        1 | 2 => pair::<I, T>(x, c, i),
+        _ => pair::<I, T>(x, c, i + 2).madd::<I>(x2, pair::<I, T>(x, c, i)),
+    }
+}
+
+#[inline(always)]
+fn pair<I: Isa, T: Real>(x: T, c: &[f64], i: usize) -> T {
+    match c.len() - i {
+        1 => T::of(c[i]),
+        _ => T::of(c[i + 1]).madd::<I>(x, T::of(c[i])),
+    }
+}

@@ -1,0 +1,69 @@
+//! Sine, cosine and tangent: `x = n pi/2 + r` with `|r| <= pi/4`, by Cody and Waite's reduction ("Software Manual for the Elementary
+//! Functions", 1980) with fused products. `large` handles arguments from `Real::LARGE` on.
+
+use cuprum_cpu_base::simd::Isa;
+
+use crate::real::{Real, Turn, divide, fast_two_sum, polynomial, select2};
+
+/// Sine and cosine of an angle within pi/4, each as a leading part and a correction.
+type SinCos<T> = ((T, T), (T, T));
+
+/// Returns n, r and low of `x = n pi/2 + r + low`, for `x >= 0`.
+#[inline(always)]
+fn reduce<I: Isa, T: Real>(x: T) -> (Turn<T>, T, T) {
+    let (n, turn) = (x * T::of(std::f64::consts::FRAC_2_PI)).nearest_turn();
+    let head = (-n).fma::<I>(T::of(T::HALF_PI[0]), x); // exact
+    // Cancels near multiples of pi/2, so the rounding errors of the product and the difference are kept.
+    let product = n * T::of(T::HALF_PI[1]);
+    let error = n.fma::<I>(T::of(T::HALF_PI[1]), -product);
+    let (r, low) = fast_two_sum(head, -product);
+    (turn, r, (-n).madd::<I>(T::of(T::HALF_PI[2]), low - error))
+}
+
+/// Sine and cosine of `r + low`.
+#[inline(always)]
+pub fn sin_cos<I: Isa, T: Real>(r: T, low: T) -> SinCos<T> {
+    let z = r * r;
+    let cos = z * T::of(-0.5) + T::of(1.0);
+    let cos_low = (z * z).madd::<I>(polynomial::<I, T>(z, T::COS), z.madd::<I>(T::of(-0.5), T::of(1.0) - cos));
+    let sin_low = (r * z).madd::<I>(polynomial::<I, T>(z, T::SIN), low * cos);
+    ((r, sin_low), (cos, (-r).madd::<I>(low, cos_low)))
+}
+
+/// Sine of `turn` quarter turns plus `r + low`.
+#[inline(always)]
+pub fn sin_at<I: Isa, T: Real>(turn: Turn<T>, r: T, low: T) -> T {
+    let (sin, cos) = sin_cos::<I, T>(r, low);
+    let (head, low) = select2(T::is_odd(turn), cos, sin);
+    (head + low).turned(turn)
+}
+
+/// Tangent of `turn` quarter turns plus `r + low`.
+#[inline(always)]
+pub fn tan_at<I: Isa, T: Real>(turn: Turn<T>, r: T, low: T) -> T {
+    let (sin, cos) = sin_cos::<I, T>(r, low);
+    let odd = T::is_odd(turn);
+    let (above, below) = (select2(odd, (-cos.0, -cos.1), sin), select2(odd, sin, cos));
+    divide::<I, T>(fast_two_sum(above.0, above.1), fast_two_sum(below.0, below.1))
+}
+
+/// `sin x` for `|x| < Real::LARGE`.
+#[inline(always)]
+pub fn sin<I: Isa, T: Real>(x: T) -> T {
+    let (turn, r, low) = reduce::<I, T>(x.abs());
+    sin_at::<I, T>(turn, r, low).times_sign(x)
+}
+
+/// `cos x` for `|x| < Real::LARGE`.
+#[inline(always)]
+pub fn cos<I: Isa, T: Real>(x: T) -> T {
+    let (turn, r, low) = reduce::<I, T>(x.abs());
+    sin_at::<I, T>(T::next(turn), r, low)
+}
+
+/// `tan x` for `|x| < Real::LARGE`.
+#[inline(always)]
+pub fn tan<I: Isa, T: Real>(x: T) -> T {
+    let (turn, r, low) = reduce::<I, T>(x.abs());
+    tan_at::<I, T>(turn, r, low).times_sign(x)
+}

@@ -1,0 +1,64 @@
+//! Conversion between elements, sort keys and records.
+
+use crate::key::{Real, Unsigned};
+
+/// Mask of the index in a 64-bit record with a 32-bit key.
+pub(super) const INDEX_MASK: u64 = u32::MAX as u64;
+
+/// Maps elements to keys relative to the least key. Descending order inverts the keys.
+#[derive(Clone, Copy)]
+pub(super) struct Coder {
+    flip: u64,
+    least: u64,
+}
+
+impl Coder {
+    pub fn new(descending: bool, least: u64) -> Coder {
+        Coder { flip: if descending { u64::MAX } else { 0 }, least }
+    }
+
+    #[inline(always)]
+    pub fn key<K: Unsigned>(self, key: K) -> u64 {
+        (key.wide() ^ (self.flip & K::MAX.wide())).wrapping_sub(self.least)
+    }
+
+    #[inline(always)]
+    pub fn element<T: Real>(self, key: u64) -> T {
+        T::of_key(Unsigned::narrow(key.wrapping_add(self.least) ^ self.flip))
+    }
+}
+
+/// Returns the element of a key. Zeros and NaN are read from their original index, as their keys do not preserve all bits.
+#[inline(always)]
+pub(super) fn original<T: Real>(value: T, row: &[T], index: u64) -> T {
+    #[allow(clippy::eq_op)] // NaN
+    if value == T::default() || value != value { row[index as usize] } else { value }
+}
+
+/// Decodes records to values of their row and to indices.
+pub(super) trait Decode<T, R>: Copy + Sync {
+    fn value(&self, record: R, row: &[T]) -> T;
+    fn index(&self, record: R) -> u64;
+}
+
+/// A [`Decode`] made of two functions.
+#[derive(Clone, Copy)]
+pub(super) struct Decoder<V, P> {
+    pub value: V,
+    pub index: P,
+}
+
+impl<T, R, V, P> Decode<T, R> for Decoder<V, P>
+where
+    V: Fn(R, &[T]) -> T + Copy + Sync,
+    P: Fn(R) -> u64 + Copy + Sync,
+{
+    #[inline(always)]
+    fn value(&self, record: R, row: &[T]) -> T {
+        (self.value)(record, row)
+    }
+    #[inline(always)]
+    fn index(&self, record: R) -> u64 {
+        (self.index)(record)
+    }
+}

@@ -1,0 +1,122 @@
+//! Sorts of complex numbers: by the high half of the key, then by the low half among equal high halves.
+
+use cuprum_core::{Complex, Result};
+use cuprum_cpu_base::threads;
+use cuprum_cpu_base::views::HostVec;
+
+use crate::Ordered;
+use crate::partition::RecordSource;
+use crate::radix::{self, BLOCK, Sink};
+use crate::record::Pair;
+use crate::rows::{Results, Rows, for_each_row, split_long_rows};
+
+/// Approximate cost per element, in cheap operations.
+const COST: usize = 32;
+
+/// Complex elements with a key in two halves.
+pub(super) trait Halves: Ordered {
+    /// Returns the high and low half of the key. The low half is 0 if the high half holds the whole key.
+    fn halves(self) -> [u64; 2];
+}
+impl Halves for Complex<f32> {
+    #[inline(always)]
+    fn halves(self) -> [u64; 2] {
+        [self.key(), 0]
+    }
+}
+impl Halves for Complex<f64> {
+    #[inline(always)]
+    fn halves(self) -> [u64; 2] {
+        let key = self.key();
+        [(key >> 64) as u64, key as u64]
+    }
+}
+
+/// Sorts each row.
+pub(super) fn sort<T: Halves>(from: &[T], rows: Rows, descending: bool, results: Results<T>) -> Result<()> {
+    let flip = if descending { u64::MAX } else { 0 };
+    let sort_long = |row: &[T], results: Results<T>| sort_long_row(row, flip, results);
+    split_long_rows(
+        from,
+        rows,
+        results,
+        |len| len > BLOCK,
+        sort_long,
+        |from, rows, results| {
+            for_each_row(from, rows, COST, results, Vec::new, |keys, row, results| {
+                keys.clear();
+                keys.extend(row.iter().enumerate().map(|(i, v)| (v.halves().map(|half| half ^ flip), i)));
+                match results.nth {
+                    Some(nth) => drop(keys.select_nth_unstable(nth)),
+                    None => keys.sort_unstable(),
+                }
+                write(row, results, |n| keys[n].1);
+            });
+            Ok(())
+        },
+    )
+}
+
+/// Writes results; `index(n)` is the index of the `n`th sorted element.
+fn write<T: Copy>(row: &[T], results: Results<T>, index: impl Fn(usize) -> usize) {
+    if let Some(values) = results.values {
+        values.iter_mut().enumerate().for_each(|(n, value)| *value = row[index(n)]);
+    }
+    if let Some(indices) = results.indices {
+        indices.iter_mut().enumerate().for_each(|(n, to)| *to = results.base + index(n) as i64);
+    }
+}
+
+/// A sink that stores the records themselves.
+struct Records<'a>(&'a mut [Pair]);
+
+impl Sink<Pair> for Records<'_> {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+    fn split_at(self, mid: usize) -> (Self, Self) {
+        let (first, rest) = self.0.split_at_mut(mid);
+        (Records(first), Records(rest))
+    }
+    fn take(self, records: &[Pair]) {
+        self.0.copy_from_slice(&records[..self.0.len()]);
+    }
+}
+
+/// Sorts one row on all threads.
+fn sort_long_row<T: Halves>(row: &[T], flip: u64, results: Results<T>) -> Result<()> {
+    let ends = threads::map(
+        row.chunks(BLOCK),
+        row.len().saturating_mul(4),
+        || (),
+        |_, part| {
+            let keys = part.iter().map(|v| v.halves()[0] ^ flip);
+            keys.fold((u64::MAX, 0), |(least, greatest), key| (key.min(least), key.max(greatest)))
+        },
+    )?;
+    let (least, greatest) = ends.into_iter().fold((u64::MAX, 0), |a, b| (a.0.min(b.0), a.1.max(b.1)));
+    let end = |key| Pair { key, index: 0 };
+    let mut sorted = HostVec::new(row.len())?;
+    let sorted = sorted.records();
+    let source = RecordSource { values: row, record: move |v: T, i| Pair { key: v.halves()[0] ^ flip, index: i as u64 } };
+    radix::sort(&source, 0, (end(least), end(greatest)), Records(&mut *sorted))?;
+
+    for run in sorted.chunk_by_mut(|a, b| a.key == b.key).filter(|run| run.len() > 1) {
+        run.iter_mut().for_each(|record| record.key = row[record.index as usize].halves()[1] ^ flip);
+        if run.len() <= BLOCK {
+            run.sort_unstable();
+            continue;
+        }
+        let mut records = HostVec::new(run.len())?;
+        records.records().copy_from_slice(run);
+        radix::sort_records(records.records(), 0, Records(run))?;
+    }
+    let tasks: Vec<_> = sorted.chunks(BLOCK).zip(Results { keep: BLOCK, ..results }.chunks(1)).collect();
+    threads::for_each(
+        tasks.into_iter(),
+        row.len().saturating_mul(4),
+        || (),
+        |_, (records, results)| write(row, results, |n| records[n].index as usize),
+    );
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! Sort keys: unsigned integers in the order that [`cuprum_core::Sort`] defines, for sorts and searches.
+
+use cuprum_core::{Complex, Element, bf16, f16};
+
+/// An unsigned integer of up to 64 bits.
+pub trait Unsigned: Copy + Ord + Default + Send + Sync + 'static {
+    /// All bits set.
+    const MAX: Self;
+    /// Widens to 64 bits.
+    fn wide(self) -> u64;
+    /// Truncates to the lowest bits.
+    fn narrow(wide: u64) -> Self;
+}
+macro_rules! unsigned {
+    ($($t:ty)*) => {$(
+        impl Unsigned for $t {
+            const MAX: $t = <$t>::MAX;
+            #[inline(always)]
+            fn wide(self) -> u64 { self as u64 }
+            #[inline(always)]
+            fn narrow(wide: u64) -> $t { wide as $t }
+        }
+    )*};
+}
+unsigned! { u8 u16 u32 u64 }
+
+/// Elements ordered as in NumPy.
+pub trait Ordered: Element {
+    /// Unsigned integer as wide as the element.
+    type Key: Copy + Ord + Default + Send + Sync + 'static;
+    /// Returns the key. Keys of elements that NumPy treats as equal are equal.
+    fn key(self) -> Self::Key;
+}
+
+/// Real elements, which can be recovered from their keys.
+pub trait Real: Ordered<Key: Unsigned> {
+    /// Returns a key that also distinguishes equal elements with different bits.
+    fn bits_key(self) -> Self::Key;
+    /// Returns the element with this [`Real::bits_key`]; for an [`Ordered::key`], an equal element.
+    fn of_key(key: Self::Key) -> Self;
+}
+
+macro_rules! real {
+    ($($t:ty as $key:ty: $v:ident => $in:expr, $out:expr;)*) => {$(
+        impl Ordered for $t {
+            type Key = $key;
+            #[inline(always)]
+            fn key(self) -> $key { let $v = self; $in }
+        }
+        impl Real for $t {
+            #[inline(always)]
+            fn bits_key(self) -> $key { self.key() }
+            #[inline(always)]
+            fn of_key($v: $key) -> $t { $out }
+        }
+    )*};
+    (unsigned $($t:ty)*) => { real! { $($t as $t: v => v, v;)* } };
+    (signed $($t:ty as $key:ty),*) => { real! { $($t as $key: v => v as $key ^ 1 << (<$key>::BITS - 1), (v ^ 1 << (<$key>::BITS - 1)) as $t;)* } };
+}
+real! { unsigned u8 u16 u32 u64 }
+real! { signed i8 as u8, i16 as u16, i32 as u32, i64 as u64 }
+real! { bool as u8: v => v as u8, v != 0; }
+
+macro_rules! float {
+    ($($t:ty as $key:ty: $infinity:literal;)*) => {$(
+        impl Ordered for $t {
+            type Key = $key;
+            #[inline(always)]
+            fn key(self) -> $key {
+                let zero = if self.to_bits() << 1 == 0 { 0 } else { self.to_bits() };
+                if zero << 1 > $infinity << 1 { <$key>::MAX } else { <$t>::from_bits(zero).bits_key() }
+            }
+        }
+        impl Real for $t {
+            // Inverting negative numbers and setting the sign of the others gives the order of the numbers. Subtracting then
+            // wraps the negative NaNs from the start to the end.
+            #[inline(always)]
+            fn bits_key(self) -> $key {
+                const SIGN: $key = 1 << (<$key>::BITS - 1);
+                let bits = self.to_bits();
+                let turned = if bits & SIGN == 0 { bits | SIGN } else { !bits };
+                turned.wrapping_sub(SIGN - 1 - $infinity)
+            }
+            #[inline(always)]
+            fn of_key(key: $key) -> $t {
+                const SIGN: $key = 1 << (<$key>::BITS - 1);
+                let turned = key.wrapping_add(SIGN - 1 - $infinity);
+                <$t>::from_bits(if turned & SIGN == 0 { !turned } else { turned ^ SIGN })
+            }
+        }
+    )*};
+}
+float! {
+    f16 as u16: 0x7c00;
+    bf16 as u16: 0x7f80;
+    f32 as u32: 0x7f80_0000;
+    f64 as u64: 0x7ff0_0000_0000_0000;
+}
+
+impl Ordered for Complex<f32> {
+    type Key = u64;
+    #[inline(always)]
+    fn key(self) -> u64 {
+        let [major, minor] = by_parts(self.re.key() as u64, self.im.key() as u64, u32::MAX as u64);
+        major << 32 | minor
+    }
+}
+impl Ordered for Complex<f64> {
+    type Key = u128;
+    #[inline(always)]
+    fn key(self) -> u128 {
+        let [major, minor] = by_parts(self.re.key(), self.im.key(), u64::MAX);
+        (major as u128) << 64 | minor as u128
+    }
+}
+
+/// Returns the high and low half of a complex number's key, from the keys of its parts. Numbers with a NaN part follow all others,
+/// ordered by their other part. The key of a NaN part is `nan`; no number's key is within 2 of it.
+#[inline(always)]
+fn by_parts(re: u64, im: u64, nan: u64) -> [u64; 2] {
+    match (re == nan, im == nan) {
+        (false, false) => [re, im],
+        (false, true) => [nan - 2, re],
+        (true, false) => [nan - 1, im],
+        (true, true) => [nan, 0],
+    }
+}

@@ -1,0 +1,23 @@
+//! Sorts and searches of the CPU backend: the kernels of families Sort and Search, and their records, networks and partitions.
+//!
+//! The crate needs no fused program: it sorts stored arrays. Loops over programs belong to `cuprum-backend-cpu`. The interface is
+//! internal to that crate and changes with it.
+#![deny(unsafe_code)]
+
+mod coding;
+mod complex;
+mod count;
+mod key;
+mod network;
+mod partition;
+mod radix;
+mod record;
+#[cfg(target_arch = "x86_64")]
+mod registers;
+mod rows;
+pub mod search;
+pub mod sort;
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "no registers for it"))]
+mod vector;
+
+pub use self::key::Ordered;

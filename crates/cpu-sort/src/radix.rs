@@ -1,0 +1,276 @@
+//! Radix sort of records. All threads split long rows into buckets by their most significant bits. Buckets that fit a cache are sorted
+//! from the least significant digit on.
+//!
+//! Both steps are stable, so the result does not depend on the number of threads.
+
+use std::mem::swap;
+
+use cuprum_core::Result;
+use cuprum_cpu_base::simd::{Loop, dispatch, level};
+use cuprum_cpu_base::threads;
+use cuprum_cpu_base::views::HostVec;
+
+use crate::partition::{Buckets, Counts, Digit, RecordSource, partition};
+use crate::record::Record;
+use crate::vector::{self, Select, SortRows};
+
+/// Maximum records of a row that one thread sorts, and of a bucket that is not split further.
+pub(super) const BLOCK: usize = if cfg!(miri) { 1 << 8 } else { 1 << 15 };
+/// Minimum records per bucket. Smaller buckets would leave many cache lines half full.
+const MIN_BUCKET: usize = if cfg!(miri) { 1 << 5 } else { 1 << 11 };
+/// Maximum bits of the bucket number, doubled at most. The buckets' lines fit the second-level cache.
+const BUCKET_BITS: u32 = 10;
+/// Extra bits of the digit over the bucket number, for uneven key distributions.
+const EXTRA_BITS: u32 = 6;
+/// Maximum bytes of a bucket that one thread sorts. Larger ones exceed the second-level cache.
+const MAX_SERIAL_BYTES: usize = 2 << 20;
+/// Minimum records for which radix passes are faster than comparisons.
+const MIN_RADIX_LEN: usize = 192;
+/// Maximum bits of a digit. The counters and offsets fit the first-level cache.
+const MAX_DIGIT_BITS: u32 = 11;
+/// Bits sorted by radix in excess of log2 of the number of records. Few records remain out of order.
+const EXTRA_SORTED_BITS: u32 = 7;
+/// Approximate cost per record, in cheap operations.
+const COST: usize = 16;
+
+/// Destination of sorted records.
+pub(super) trait Sink<R>: Send + Sized {
+    /// Returns the number of requested records. Records after them are not sorted.
+    fn len(&self) -> usize;
+    /// Returns the only record that needs its sorted position, if the operation is a partition.
+    fn nth(&self) -> Option<usize> {
+        None
+    }
+    /// Splits into the first `mid` records and the rest.
+    fn split_at(self, mid: usize) -> (Self, Self);
+    /// Writes the first of these records.
+    fn take(self, records: &[R]);
+}
+
+/// Sorts the records of a source by their keys from bit `low` on. `ends` are the least and greatest record.
+pub(super) fn sort<T, R, F, S>(source: &RecordSource<T, F>, low: u32, ends: (R, R), sink: S) -> Result<()>
+where
+    T: Copy + Sync,
+    R: Record,
+    F: Fn(T, usize) -> R + Copy + Sync,
+    S: Sink<R>,
+{
+    let len = source.values.len();
+    let base = ends.0.without_index(low);
+    let bits = ends.1.bits_from(base, low).max(1);
+    // Buckets of even size combine several values of a longer digit, unless the keys have few bits.
+    let full = (len >> BUCKET_BITS).max(MIN_BUCKET);
+    let is_short = bits <= BUCKET_BITS;
+    let width = if is_short { bits } else { bits.min((len / full).max(1).ilog2() + EXTRA_BITS) };
+    let digit = Digit { base, shift: low + bits - width, bits: width };
+    let counts = Counts::new(source, digit)?;
+    let totals = counts.totals();
+    let wanted = covering(&totals, sink.len());
+    let kept: usize = totals[..wanted].iter().sum();
+    if kept <= len / 2 {
+        let mut scratch = HostVec::new(kept)?;
+        counts.copy_below(source, digit, wanted, scratch.records());
+        return sort_records(scratch.records(), low, sink);
+    }
+    let groups = Buckets::new(&totals, if is_short { 0 } else { full });
+    let mut scratch = HostVec::new(len)?;
+    partition(source, digit, &counts, &groups, scratch.records());
+    if is_short {
+        take_all(scratch.records(), sink);
+        return Ok(());
+    }
+    if let Some(nth) = sink.nth() {
+        select_nth(scratch.records(), &groups.totals, nth);
+        take_all(scratch.records(), sink);
+        return Ok(());
+    }
+    sort_buckets(scratch.records(), &groups.totals, low, sink)
+}
+
+/// Returns how many of the first totals cover `len` records.
+fn covering(totals: &[usize], len: usize) -> usize {
+    let mut held = 0;
+    let short = |total: &&usize| {
+        let before = held;
+        held += **total;
+        before < len
+    };
+    totals.iter().take_while(short).count()
+}
+
+/// Sorts records in index of a bucket or run left by an earlier pass.
+pub(super) fn sort_records<R: Record, S: Sink<R>>(records: &mut [R], low: u32, sink: S) -> Result<()> {
+    if records.len() <= BLOCK {
+        let mut blocks = Blocks::new(records.len());
+        sink.take(blocks.sort(records, low));
+        return Ok(());
+    }
+    let ends = threads::map(records.chunks(BLOCK), records.len(), || (), |_, part| dispatch(Extremes(part)))?;
+    let ends = ends.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or_default();
+    if ends.1.bits_from(ends.0.without_index(low), low) == 0 {
+        take_all(records, sink);
+        return Ok(());
+    }
+    sort(&RecordSource { values: records, record: |record: R, _| record }, low, ends, sink)
+}
+
+/// Writes records that are already sorted.
+fn take_all<R: Record, S: Sink<R>>(records: &[R], mut sink: S) {
+    let records = &records[..sink.len()];
+    let mut tasks = Vec::with_capacity(records.len().div_ceil(BLOCK));
+    for part in records.chunks(BLOCK) {
+        let (here, rest) = sink.split_at(part.len());
+        tasks.push((part, here));
+        sink = rest;
+    }
+    threads::for_each(tasks.into_iter(), records.len(), || (), |_, (part, sink)| sink.take(part));
+}
+
+/// Moves record `nth` to its sorted index within its bucket.
+fn select_nth<R: Record>(records: &mut [R], totals: &[usize], nth: usize) {
+    let mut begin = 0;
+    for &total in totals {
+        if nth < begin + total {
+            let records = &mut records[begin..begin + total];
+            return Blocks::new(total).select(records, nth - begin);
+        }
+        begin += total;
+    }
+}
+
+/// Sorts buckets: large ones one by one on all threads, then the others, one per task.
+fn sort_buckets<R: Record, S: Sink<R>>(mut records: &mut [R], totals: &[usize], low: u32, mut sink: S) -> Result<()> {
+    let mut tasks = Vec::with_capacity(totals.len());
+    let (mut longest, mut all) = (0, 0);
+    for &total in totals.iter().take(covering(totals, sink.len())) {
+        let (part, others) = std::mem::take(&mut records).split_at_mut(total);
+        let (here, rest) = {
+            let mid = total.min(sink.len());
+            sink.split_at(mid)
+        };
+        (records, sink) = (others, rest);
+        if size_of_val(part) > MAX_SERIAL_BYTES {
+            sort_records(part, low, here)?;
+        } else if total > 0 {
+            (longest, all) = (longest.max(total), all + total);
+            tasks.push((part, here));
+        }
+    }
+    let cost = all.saturating_mul(COST);
+    threads::for_each(tasks.into_iter(), cost, || Blocks::new(longest), |blocks, (part, sink)| sink.take(blocks.sort(part, low)));
+    Ok(())
+}
+
+/// Runs [`Record::extremes`] at the best SIMD level.
+struct Extremes<'a, R>(&'a [R]);
+
+impl<R: Record> Loop for Extremes<'_, R> {
+    type Output = (R, R);
+    #[inline(always)]
+    fn run(self) -> (R, R) {
+        R::extremes(self.0)
+    }
+}
+
+/// One thread's buffers for sorting blocks.
+pub(super) struct Blocks<R> {
+    /// Scratch for the longest block; empty if the allocation failed.
+    scratch: HostVec<R>,
+    /// Counters, then offsets, of the buckets of a digit.
+    buckets: Option<Box<[u32; 1 << MAX_DIGIT_BITS]>>,
+}
+
+impl<R: Record> Blocks<R> {
+    /// Allocates buffers for blocks of up to `longest` records.
+    pub fn new(longest: usize) -> Blocks<R> {
+        let in_registers = vector::capacity::<R>(longest).unwrap_or(MIN_RADIX_LEN - 1);
+        let scratch = if longest <= in_registers { HostVec::default() } else { HostVec::new(longest).unwrap_or_default() };
+        Blocks { scratch, buckets: None }
+    }
+
+    /// Sorts each row of `len` records in registers. Returns `false` if the records have no registers.
+    pub fn sort_rows(&mut self, block: &mut [R], len: usize) -> bool {
+        vector::capacity::<R>(len).is_some() && R::at(level(), SortRows { keys: block, len, scratch: self.scratch.records() }).is_some()
+    }
+
+    /// Moves record `nth` to its sorted index, with no greater record before it and no lesser record after it.
+    pub fn select(&mut self, block: &mut [R], nth: usize) {
+        let is_done = vector::capacity::<R>(block.len()).is_some()
+            && R::at(level(), Select { keys: &mut *block, nth, scratch: self.scratch.records() }).is_some();
+        if !is_done {
+            block.select_nth_unstable(nth);
+        }
+    }
+
+    /// Sorts a block by the keys from bit `low` on. Returns the sorted records, in `block` or in this scratch.
+    pub fn sort<'r>(&'r mut self, block: &'r mut [R], low: u32) -> &'r [R] {
+        let len = block.len();
+        if self.sort_rows(block, len) {
+            return block;
+        }
+        if len < MIN_RADIX_LEN || len > self.scratch.len() {
+            block.sort_unstable();
+            return block;
+        }
+        let buckets = self.buckets.get_or_insert_with(|| Box::new([0; 1 << MAX_DIGIT_BITS]));
+        let (least, greatest) = dispatch(Extremes(block));
+        let base = least.without_index(low);
+        let bits = greatest.bits_from(base, low);
+        let sorted = bits.min(len.ilog2() + EXTRA_SORTED_BITS);
+        let passes = sorted.div_ceil(MAX_DIGIT_BITS.min(len.ilog2()));
+        let (mut from, mut to) = (block, &mut self.scratch.records()[..len]);
+        for pass in 0..passes {
+            // Passes have about equal width, from the lowest bits up.
+            let (start, end) = (sorted * pass / passes, sorted * (pass + 1) / passes);
+            let digit = Digit { base, shift: low + bits - sorted + start, bits: end - start };
+            if scatter(from, to, digit, buckets) {
+                swap(&mut from, &mut to);
+            }
+        }
+        if sorted < bits {
+            insertion_sort(from);
+        }
+        from
+    }
+}
+
+/// Stable pass over a digit. Returns `false` without moving records if one bucket holds all of them.
+fn scatter<R: Record>(from: &[R], to: &mut [R], digit: Digit<R>, buckets: &mut [u32; 1 << MAX_DIGIT_BITS]) -> bool {
+    let in_use = &mut buckets[..digit.values()];
+    in_use.fill(0);
+    for &record in from {
+        buckets[digit.of(record) % (1 << MAX_DIGIT_BITS)] += 1;
+    }
+    let mut index = 0;
+    for bucket in &mut buckets[..digit.values()] {
+        let count = std::mem::replace(bucket, index);
+        if count as usize == from.len() {
+            return false;
+        }
+        index += count;
+    }
+    for &record in from {
+        let index = &mut buckets[digit.of(record) % (1 << MAX_DIGIT_BITS)];
+        to[*index as usize] = record;
+        *index += 1;
+    }
+    true
+}
+
+/// Insertion sort of almost sorted records, with a fallback if it takes too many moves.
+fn insertion_sort<R: Record>(records: &mut [R]) {
+    let mut moves = 4 * records.len();
+    for i in 1..records.len() {
+        let record = records[i];
+        let mut index = i;
+        while index > 0 && record < records[index - 1] {
+            records[index] = records[index - 1];
+            index -= 1;
+        }
+        records[index] = record;
+        match moves.checked_sub(i - index) {
+            Some(left) => moves = left,
+            None => return records.sort_unstable(),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Sort records: unsigned integers that hold a key and, if requested, an index.
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::vector::Keys;
+
+/// A record. Records compare by key, then by index, so that any sort is stable.
+pub(super) trait Record: Pod + Ord + Default + Send + Sync + Keys {
+    /// Records per cache line.
+    const LINE: usize = 64 / size_of::<Self>();
+    /// Maximum row length for the sorting network of short rows (`network`).
+    const NETWORK: usize = 0;
+    /// Returns the key's distance from the key of `base`, shifted right by `shift`. `base` must not be greater.
+    fn digit(self, base: Self, shift: u32) -> usize;
+    /// Returns the number of bits of the key's distance from the key of `base`.
+    fn bits_from(self, base: Self, low: u32) -> u32;
+    /// Returns the record with index 0.
+    fn without_index(self, low: u32) -> Self;
+    /// Returns records with the least and the greatest key.
+    fn extremes(records: &[Self]) -> (Self, Self);
+}
+
+macro_rules! record {
+    ($($t:ty, $network:literal;)*) => {$(
+        impl Record for $t {
+            const NETWORK: usize = $network;
+            #[inline(always)]
+            fn digit(self, base: $t, shift: u32) -> usize {
+                (self.wrapping_sub(base) >> shift) as usize
+            }
+            fn bits_from(self, base: $t, low: u32) -> u32 {
+                <$t>::BITS - (self.wrapping_sub(base) >> low).leading_zeros()
+            }
+            fn without_index(self, low: u32) -> $t {
+                self >> low << low
+            }
+            #[inline(always)]
+            fn extremes(records: &[$t]) -> ($t, $t) {
+                records.iter().fold((<$t>::MAX, 0), |(least, greatest), &r| (least.min(r), greatest.max(r)))
+            }
+        }
+    )*};
+}
+record! { u32, 256; u64, 16; }
+
+/// A 64-bit key with its index, where both do not fit one integer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C, align(16))]
+pub(super) struct Pair {
+    /// Key.
+    pub key: u64,
+    /// Index in the row.
+    pub index: u64,
+}
+
+impl Keys for Pair {}
+
+impl Record for Pair {
+    #[inline(always)]
+    fn digit(self, base: Pair, shift: u32) -> usize {
+        self.key.digit(base.key, shift)
+    }
+    fn bits_from(self, base: Pair, _low: u32) -> u32 {
+        self.key.bits_from(base.key, 0)
+    }
+    fn without_index(self, _low: u32) -> Pair {
+        Pair { key: self.key, index: 0 }
+    }
+    #[inline(always)]
+    fn extremes(records: &[Pair]) -> (Pair, Pair) {
+        let (least, greatest) = records.iter().fold((u64::MAX, 0), |(least, greatest), r| (r.key.min(least), r.key.max(greatest)));
+        (Pair { key: least, index: 0 }, Pair { key: greatest, index: 0 })
+    }
+}

@@ -1,0 +1,333 @@
+//! AVX2 and AVX-512 registers of keys, for `vector`.
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::*;
+use std::hint::black_box;
+
+use cuprum_cpu_base::simd::{self, Level};
+
+use crate::vector::{Keys, MAX_LANES, Simd, Work};
+
+/// Returns whether an exchange with lane `lane ^ mask` leaves the greater key in `lane`.
+const fn is_upper(lane: usize, mask: usize) -> bool {
+    lane & 1 << mask.ilog2() != 0
+}
+
+/// Returns a bit mask of the lanes for which [`is_upper`] holds.
+const fn upper(mask: usize) -> u16 {
+    let (mut lanes, mut lane) = (0, 0);
+    while lane < MAX_LANES {
+        lanes |= (is_upper(lane, mask) as u16) << lane;
+        lane += 1;
+    }
+    lanes
+}
+
+macro_rules! avx512 {
+    ($(#[$doc:meta])* $name:ident: $key:ty as $int:ty, $lanes:literal lanes, $mask_type:ty, mirrors $mirrors:expr;
+     $set:ident, $load:ident, $store:ident, $min:ident, $max:ident, $mask_max:ident, $less:ident, $compress:ident;
+     |$v:ident, $self:ident| $($xor:pat => $cross:expr,)*) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        struct $name {
+            /// Indices that reverse groups of 8 and of 16 lanes.
+            mirrors: [__m512i; 2],
+            /// [`upper`] of 1, 2, 4 and 8.
+            upper: [$mask_type; 4],
+        }
+
+        impl $name {
+            /// # Safety
+            /// The processor has AVX-512 (`simd::Level::V4`).
+            #[inline(always)]
+            unsafe fn new() -> $name {
+                // `black_box` hides the constants. The compiler would otherwise replace a shuffle and a blend with two longer shuffles.
+                // SAFETY: the caller guarantees AVX-512.
+                black_box(unsafe { $name { mirrors: $mirrors, upper: const { [upper(1) as $mask_type, upper(2) as $mask_type, upper(4) as $mask_type, upper(8) as $mask_type] } } })
+            }
+
+            /// Returns a mask of the first `count` lanes.
+            #[inline(always)]
+            fn first(count: usize) -> $mask_type {
+                ((1u32 << count.min($lanes)) - 1) as $mask_type
+            }
+        }
+
+        impl Simd for $name {
+            type Key = $key;
+            type Keys = __m512i;
+            const LANES: usize = $lanes;
+            const ROWS: usize = 16;
+            #[inline(always)]
+            fn splat(self, key: $key) -> __m512i {
+                // SAFETY: a value of this type exists only where the processor has AVX-512.
+                unsafe { $set(key as $int) }
+            }
+            #[inline(always)]
+            fn load(self, from: &[$key]) -> __m512i {
+                // SAFETY: as for `splat`; the mask limits the load to the slice.
+                unsafe { $load($set(-1), Self::first(from.len()), from.as_ptr().cast()) }
+            }
+            #[inline(always)]
+            fn store(self, keys: __m512i, to: &mut [$key]) {
+                // SAFETY: as for `splat`; the mask limits the store to the slice.
+                unsafe { $store(to.as_mut_ptr().cast(), Self::first(to.len()), keys) }
+            }
+            #[inline(always)]
+            fn min(self, a: __m512i, b: __m512i) -> __m512i {
+                // SAFETY: as for `splat`.
+                unsafe { $min(a, b) }
+            }
+            #[inline(always)]
+            fn max(self, a: __m512i, b: __m512i) -> __m512i {
+                // SAFETY: as for `splat`.
+                unsafe { $max(a, b) }
+            }
+            #[inline(always)]
+            fn shuffle_xor($self, $v: __m512i, mask: usize) -> __m512i {
+                // SAFETY: as for `splat`.
+                unsafe { match mask { $($xor => $cross,)* } }
+            }
+            #[inline(always)]
+            fn exchange(self, keys: __m512i, mask: usize) -> __m512i {
+                let other = self.shuffle_xor(keys, mask);
+                // SAFETY: as for `splat`.
+                unsafe { $mask_max($min(keys, other), self.upper[mask.ilog2() as usize], keys, other) }
+            }
+            // Compresses in a register and stores it whole: a compressing store takes about a hundred micro-operations on Zen 4.
+            #[inline(always)]
+            fn partition(self, keys: __m512i, pivot: __m512i) -> (__m512i, usize, __m512i) {
+                // SAFETY: as for `splat`.
+                unsafe {
+                    let below = $less(keys, pivot);
+                    ($compress(below, keys), below.count_ones() as usize, $compress(!below, keys))
+                }
+            }
+            #[inline(always)]
+            unsafe fn load_all(self, from: *const $key) -> __m512i {
+                // SAFETY: as for `splat`; the caller guarantees the memory.
+                unsafe { _mm512_loadu_si512(from.cast()) }
+            }
+            #[inline(always)]
+            unsafe fn store_all(self, keys: __m512i, to: *mut $key) {
+                // SAFETY: as for `splat`; the caller guarantees the memory.
+                unsafe { _mm512_storeu_si512(to.cast(), keys) }
+            }
+        }
+    };
+}
+avx512! {
+    /// Keys of 32 bits in AVX-512.
+    U32x16: u32 as i32, 16 lanes, __mmask16, mirrors [
+        _mm512_set_epi32(8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7),
+        _mm512_set_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+    ];
+    _mm512_set1_epi32, _mm512_mask_loadu_epi32, _mm512_mask_storeu_epi32, _mm512_min_epu32, _mm512_max_epu32, _mm512_mask_max_epu32,
+    _mm512_cmplt_epu32_mask, _mm512_maskz_compress_epi32;
+    |v, self|
+    1 => _mm512_shuffle_epi32::<0b10_11_00_01>(v),
+    2 => _mm512_shuffle_epi32::<0b01_00_11_10>(v),
+    3 => _mm512_shuffle_epi32::<0b00_01_10_11>(v),
+    4 => _mm512_shuffle_i32x4::<0b10_11_00_01>(v, v),
+    7 => _mm512_permutexvar_epi32(self.mirrors[0], v),
+    _ => _mm512_permutexvar_epi32(self.mirrors[1], v),
+}
+avx512! {
+    /// Keys of 64 bits in AVX-512.
+    U64x8: u64 as i64, 8 lanes, __mmask8, mirrors [_mm512_set_epi64(0, 1, 2, 3, 4, 5, 6, 7); 2];
+    _mm512_set1_epi64, _mm512_mask_loadu_epi64, _mm512_mask_storeu_epi64, _mm512_min_epu64, _mm512_max_epu64, _mm512_mask_max_epu64,
+    _mm512_cmplt_epu64_mask, _mm512_maskz_compress_epi64;
+    |v, self|
+    1 => _mm512_shuffle_epi32::<0b01_00_11_10>(v),
+    2 => _mm512_permutex_epi64::<0b01_00_11_10>(v),
+    3 => _mm512_permutex_epi64::<0b00_01_10_11>(v),
+    _ => _mm512_permutexvar_epi64(self.mirrors[0], v),
+}
+
+/// Indices of the set lanes of 32 bits for each mask, one byte per index, then zeros.
+static PACKED_LANES: [u64; 256] = {
+    let mut packed = [0; 256];
+    let mut set = 0;
+    while set < packed.len() {
+        let (mut lane, mut index) = (0, 0);
+        while lane < 8 {
+            if set >> lane & 1 == 1 {
+                packed[set] |= lane << (8 * index);
+                index += 1;
+            }
+            lane += 1;
+        }
+        set += 1;
+    }
+    packed
+};
+
+/// Packs the 32-bit lanes of `set` to the front.
+///
+/// # Safety
+/// The processor has AVX2.
+#[inline(always)]
+unsafe fn pack(keys: __m256i, set: u8) -> __m256i {
+    // SAFETY: the caller guarantees AVX2.
+    unsafe { _mm256_permutevar8x32_epi32(keys, _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(PACKED_LANES[set as usize] as i64))) }
+}
+
+macro_rules! avx2 {
+    ($(#[$doc:meta])* $name:ident: $key:ty as $int:ty, $lanes:literal lanes, order $order:expr, numbers $numbers:expr;
+     $set:ident, $greater:ident, $load:ident, $store:ident; |$a:ident, $b:ident| $min:expr, $max:expr; |$v:ident| $($xor:pat => $cross:expr,)*) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        struct $name {
+            /// Mask that maps keys to signed integers of the same order.
+            order: __m256i,
+            /// Lane masks of [`upper`] of 1, 2 and 4.
+            upper: [__m256i; 3],
+        }
+
+        impl $name {
+            /// # Safety
+            /// The processor has AVX2 (`simd::Level::V3`).
+            #[inline(always)]
+            unsafe fn new() -> $name {
+                // SAFETY: the caller guarantees AVX2.
+                black_box(unsafe {
+                    let bit = |mask| $greater(_mm256_and_si256($numbers, $set(mask)), _mm256_setzero_si256());
+                    $name { order: $set($order as $int), upper: [bit(1), bit(2), bit(4)] }
+                })
+            }
+
+            /// Returns a lane mask of the first `count` lanes.
+            #[inline(always)]
+            fn first(self, count: usize) -> __m256i {
+                // SAFETY: a value of this type exists only where the processor has AVX2.
+                unsafe { $greater($set(count.min($lanes) as $int), $numbers) }
+            }
+        }
+
+        impl Simd for $name {
+            type Key = $key;
+            type Keys = __m256i;
+            const LANES: usize = $lanes;
+            const ROWS: usize = 8;
+            #[inline(always)]
+            fn splat(self, key: $key) -> __m256i {
+                // SAFETY: a value of this type exists only where the processor has AVX2.
+                unsafe { $set((key ^ $order) as $int) }
+            }
+            // Whole registers are loaded without a mask, as masks are slow on some processors.
+            #[inline(always)]
+            fn load(self, from: &[$key]) -> __m256i {
+                // SAFETY: as for `splat`; the mask limits the load to the slice.
+                unsafe {
+                    if from.len() >= $lanes {
+                        return self.load_all(from.as_ptr());
+                    }
+                    let first = self.first(from.len());
+                    let missing = _mm256_xor_si256(first, $set(-1));
+                    _mm256_xor_si256(_mm256_or_si256($load(from.as_ptr().cast(), first), missing), self.order)
+                }
+            }
+            #[inline(always)]
+            fn store(self, keys: __m256i, to: &mut [$key]) {
+                // SAFETY: as for `splat`; the mask limits the store to the slice.
+                unsafe {
+                    if to.len() >= $lanes {
+                        return self.store_all(keys, to.as_mut_ptr());
+                    }
+                    $store(to.as_mut_ptr().cast(), self.first(to.len()), _mm256_xor_si256(keys, self.order))
+                }
+            }
+            #[inline(always)]
+            fn min(self, $a: __m256i, $b: __m256i) -> __m256i {
+                // SAFETY: as for `splat`.
+                unsafe { $min }
+            }
+            #[inline(always)]
+            fn max(self, $a: __m256i, $b: __m256i) -> __m256i {
+                // SAFETY: as for `splat`.
+                unsafe { $max }
+            }
+            #[inline(always)]
+            fn shuffle_xor(self, $v: __m256i, mask: usize) -> __m256i {
+                // SAFETY: as for `splat`.
+                unsafe { match mask { $($xor => $cross,)* } }
+            }
+            #[inline(always)]
+            fn exchange(self, keys: __m256i, mask: usize) -> __m256i {
+                let other = self.shuffle_xor(keys, mask);
+                let (least, greatest) = (self.min(keys, other), self.max(keys, other));
+                // SAFETY: as for `splat`.
+                unsafe { _mm256_blendv_epi8(least, greatest, self.upper[mask.ilog2() as usize]) }
+            }
+            #[inline(always)]
+            fn partition(self, keys: __m256i, pivot: __m256i) -> (__m256i, usize, __m256i) {
+                // SAFETY: as for `splat`.
+                unsafe {
+                    let below = _mm256_movemask_ps(_mm256_castsi256_ps($greater(pivot, keys))) as u8;
+                    (pack(keys, below), below.count_ones() as usize * $lanes / 8, pack(keys, !below))
+                }
+            }
+            #[inline(always)]
+            unsafe fn load_all(self, from: *const $key) -> __m256i {
+                // SAFETY: as for `splat`; the caller guarantees the memory.
+                unsafe { _mm256_xor_si256(_mm256_loadu_si256(from.cast()), self.order) }
+            }
+            #[inline(always)]
+            unsafe fn store_all(self, keys: __m256i, to: *mut $key) {
+                // SAFETY: as for `splat`; the caller guarantees the memory.
+                unsafe { _mm256_storeu_si256(to.cast(), _mm256_xor_si256(keys, self.order)) }
+            }
+        }
+    };
+}
+avx2! {
+    /// Keys of 32 bits in AVX2.
+    U32x8: u32 as i32, 8 lanes, order 1u32 << 31, numbers _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
+    _mm256_set1_epi32, _mm256_cmpgt_epi32, _mm256_maskload_epi32, _mm256_maskstore_epi32;
+    |a, b| _mm256_min_epi32(a, b), _mm256_max_epi32(a, b);
+    |v|
+    1 => _mm256_shuffle_epi32::<0b10_11_00_01>(v),
+    2 => _mm256_shuffle_epi32::<0b01_00_11_10>(v),
+    3 => _mm256_shuffle_epi32::<0b00_01_10_11>(v),
+    _ => _mm256_permutevar8x32_epi32(v, _mm256_set_epi32(0, 1, 2, 3, 4, 5, 6, 7)),
+}
+avx2! {
+    /// Keys of 64 bits in AVX2.
+    U64x4: u64 as i64, 4 lanes, order 1u64 << 63, numbers _mm256_set_epi64x(3, 2, 1, 0);
+    _mm256_set1_epi64x, _mm256_cmpgt_epi64, _mm256_maskload_epi64, _mm256_maskstore_epi64;
+    |a, b| _mm256_blendv_epi8(a, b, _mm256_cmpgt_epi64(a, b)), _mm256_blendv_epi8(b, a, _mm256_cmpgt_epi64(a, b));
+    |v|
+    1 => _mm256_shuffle_epi32::<0b01_00_11_10>(v),
+    2 => _mm256_permute4x64_epi64::<0b01_00_11_10>(v),
+    _ => _mm256_permute4x64_epi64::<0b00_01_10_11>(v),
+}
+
+macro_rules! keys {
+    ($($key:ty: $avx512:ident, $avx2:ident;)*) => {$(
+        impl Keys for $key {
+            fn at<W: Work<$key>>(level: Level, work: W) -> Option<W::Output> {
+                #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+                fn v4<W: Work<$key>>(work: W) -> W::Output {
+                    // SAFETY: callers have detected AVX-512.
+                    work.run(unsafe { $avx512::new() })
+                }
+                #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+                fn v3<W: Work<$key>>(work: W) -> W::Output {
+                    // SAFETY: callers have detected AVX2.
+                    work.run(unsafe { $avx2::new() })
+                }
+                match level.min(simd::found()) {
+                    Level::Baseline => None,
+                    // SAFETY: `found` has detected every feature that `v3` enables.
+                    Level::V3 => Some(unsafe { v3(work) }),
+                    // SAFETY: `found` has detected every feature that `v4` enables.
+                    Level::V4 => Some(unsafe { v4(work) }),
+                }
+            }
+        }
+    )*};
+}
+keys! {
+    u32: U32x16, U32x8;
+    u64: U64x8, U64x4;
+}

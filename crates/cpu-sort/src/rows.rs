@@ -1,0 +1,465 @@
+//! Sorts of real elements in rows of one length or in segments. Each thread sorts short rows, all threads share long ones.
+
+use std::sync::OnceLock;
+
+use cuprum_core::{Error, Result};
+use cuprum_cpu_base::simd::{Loop, dispatch};
+use cuprum_cpu_base::threads;
+use cuprum_cpu_base::views::HostVec;
+
+use crate::coding::{Coder, Decode, Decoder, INDEX_MASK, original};
+use crate::count;
+use crate::key::{Real, Unsigned};
+use crate::network::{Columns, LANES};
+use crate::partition::RecordSource;
+use crate::radix::{self, BLOCK, Blocks, Sink};
+use crate::record::{Pair, Record};
+use crate::vector::{self, MAX_LANES};
+
+/// Approximate cost per element, in cheap operations.
+const COST: usize = 16;
+
+/// Records that are sorted as one batch. They fit the first-level cache.
+const CACHED_RECORDS: usize = 1 << 11;
+
+/// Maximum row length for one thread when there are enough rows for all threads.
+const MAX_SERIAL_ROW: usize = 1 << 18;
+
+/// Division of the elements into rows.
+#[derive(Clone, Copy)]
+pub(super) enum Rows<'a> {
+    /// Rows of this length.
+    Uniform(usize),
+    /// Rows between consecutive offsets, from 0 to the number of elements. All sorted elements are requested.
+    Offsets(&'a [i64]),
+}
+
+/// Outputs of a sort: the first `keep` sorted values of each row, their indices plus `base`, or both. With `nth`, only that element needs its
+/// sorted position, as in `partition`.
+pub(super) struct Results<'a, T> {
+    pub keep: usize,
+    pub base: i64,
+    pub nth: Option<usize>,
+    pub values: Option<&'a mut [T]>,
+    pub indices: Option<&'a mut [i64]>,
+}
+
+impl<'a, T> Results<'a, T> {
+    /// Returns the number of results.
+    pub fn len(&self) -> usize {
+        self.values.as_ref().map_or_else(|| self.indices.as_ref().map_or(0, |p| p.len()), |v| v.len())
+    }
+
+    /// Splits into the first `mid` results and the rest.
+    pub fn split_at(self, mid: usize) -> (Results<'a, T>, Results<'a, T>) {
+        let (values, more_values) = self.values.map(|v| v.split_at_mut(mid)).unzip();
+        let (indices, more_indices) = self.indices.map(|p| p.split_at_mut(mid)).unzip();
+        let Results { keep, base, nth, .. } = self;
+        (Results { keep, base, nth, values, indices }, Results { keep, base, nth, values: more_values, indices: more_indices })
+    }
+
+    /// Splits into the results of `rows` rows each.
+    pub fn chunks(mut self, rows: usize) -> Vec<Results<'a, T>> {
+        let chunk = rows * self.keep;
+        let mut parts = Vec::with_capacity(self.len().div_ceil(chunk));
+        while self.len() > chunk {
+            let (part, rest) = self.split_at(chunk);
+            parts.push(part);
+            self = rest;
+        }
+        parts.push(self);
+        parts
+    }
+}
+
+/// Sorts each row.
+pub(super) fn sort<T: Real>(from: &[T], rows: Rows, descending: bool, results: Results<T>) -> Result<()> {
+    let block = max_serial_row(rows, &results);
+    let is_long = |len: usize| len > MAX_SERIAL_ROW.max(block) || (len > block && from.len() / len < 2 * threads::count());
+    let sort_long = |row: &[T], results: Results<T>| sort_long_row(row, descending, results);
+    split_long_rows(from, rows, results, is_long, sort_long, |from, rows, results| sort_rows(from, rows, descending, results))
+}
+
+/// Returns the maximum row length for one thread, even if other threads are idle. Splitting a row among all threads costs about three times
+/// the total time of a sort in registers.
+fn max_serial_row<T: Real>(rows: Rows, results: &Results<T>) -> usize {
+    let is_whole = match rows {
+        Rows::Uniform(len) => results.keep == len && results.nth.is_none(),
+        Rows::Offsets(_) => true,
+    };
+    // Narrower elements are sorted by counting; wider ones have no registers.
+    let is_fit = size_of::<T>() == 4 || (size_of::<T>() == 8 && results.indices.is_none());
+    if !is_whole || !is_fit || vector::capacity::<u64>(BLOCK + 1).is_none() {
+        return BLOCK;
+    }
+    match threads::count() {
+        1 => INDEX_MASK as usize, // an index has 32 bits next to its key
+        2 | 3 => BLOCK << 7,
+        _ => BLOCK << 1,
+    }
+}
+
+/// Passes each long row to `sort_long`, and the rows between them to `others`.
+pub(super) fn split_long_rows<T>(
+    from: &[T],
+    rows: Rows,
+    mut results: Results<T>,
+    is_long: impl Fn(usize) -> bool,
+    sort_long: impl Fn(&[T], Results<T>) -> Result<()>,
+    others: impl Fn(&[T], Rows, Results<T>) -> Result<()>,
+) -> Result<()> {
+    match rows {
+        Rows::Uniform(len) if is_long(len) => {
+            from.chunks_exact(len).zip(results.chunks(1)).try_for_each(|(row, results)| sort_long(row, results))
+        }
+        Rows::Uniform(_) => others(from, rows, results),
+        Rows::Offsets(offsets) => {
+            let mut first = 0;
+            let length = |segment: usize| (offsets[segment + 1] - offsets[segment]) as usize;
+            for segment in (0..offsets.len() - 1).filter(|&s| is_long(length(s))) {
+                let (begin, before) = (offsets[segment] as usize, (offsets[segment] - offsets[first]) as usize);
+                let (between, rest) = results.split_at(before);
+                let (mine, rest) = rest.split_at(length(segment));
+                others(from, Rows::Offsets(&offsets[first..=segment]), between)?;
+                sort_long(&from[begin..begin + length(segment)], Results { base: begin as i64, ..mine })?;
+                (first, results) = (segment + 1, rest);
+            }
+            others(from, Rows::Offsets(&offsets[first..]), results)
+        }
+    }
+}
+
+/// Sorts rows that take one thread each.
+fn sort_rows<T: Real>(from: &[T], rows: Rows, descending: bool, results: Results<T>) -> Result<()> {
+    let coder = Coder::new(descending, 0);
+    let of_key = move |key: u64| coder.element::<T>(key);
+    match (results.indices.is_some(), size_of::<T>()) {
+        (false, 8) => sort_short_rows(
+            from,
+            rows,
+            0,
+            move |v: T, _| coder.key(v.bits_key()),
+            &Decoder { value: move |r, _: &[T]| of_key(r), index: |_| 0 },
+            results,
+        ),
+        (false, _) => {
+            let decoder = Decoder { value: move |r: u32, _: &[T]| of_key(r as u64), index: |_| 0 };
+            sort_short_rows(from, rows, 0, move |v: T, _| coder.key(v.bits_key()) as u32, &decoder, results)
+        }
+        (true, 8) => {
+            let decoder = Decoder { value: move |r: Pair, row: &[T]| original(of_key(r.key), row, r.index), index: |r: Pair| r.index };
+            sort_short_rows(from, rows, 0, move |v: T, i| Pair { key: coder.key(v.key()), index: i as u64 }, &decoder, results)
+        }
+        (true, _) => {
+            let decoder =
+                Decoder { value: move |r: u64, row: &[T]| original(of_key(r >> 32), row, r & INDEX_MASK), index: |r| r & INDEX_MASK };
+            sort_short_rows(from, rows, 32, move |v: T, i| coder.key(v.key()) << 32 | i as u64, &decoder, results)
+        }
+    }
+}
+
+/// Results that records are decoded into.
+struct Decoded<'a, T, D> {
+    row: &'a [T],
+    results: Results<'a, T>,
+    decoder: &'a D,
+}
+
+impl<T: Real, R: Record, D: Decode<T, R>> Sink<R> for Decoded<'_, T, D> {
+    fn len(&self) -> usize {
+        self.results.len()
+    }
+
+    fn nth(&self) -> Option<usize> {
+        self.results.nth
+    }
+
+    fn split_at(self, mid: usize) -> (Self, Self) {
+        let (first, rest) = self.results.split_at(mid);
+        (Decoded { results: first, ..self }, Decoded { row: self.row, decoder: self.decoder, results: rest })
+    }
+
+    fn take(self, records: &[R]) {
+        if let Some(values) = self.results.values {
+            values.iter_mut().zip(records).for_each(|(value, &record)| *value = self.decoder.value(record, self.row));
+        }
+        if let Some(indices) = self.results.indices {
+            indices.iter_mut().zip(records).for_each(|(index, &record)| *index = self.results.base + self.decoder.index(record) as i64);
+        }
+    }
+}
+
+/// Calls `body` for each row and its results on several threads, each with its own state.
+pub(super) fn for_each_row<T: Send + Sync, S>(
+    from: &[T],
+    rows: Rows,
+    cost: usize,
+    results: Results<T>,
+    init: impl Fn() -> S + Sync,
+    body: impl Fn(&mut S, &[T], Results<T>) + Sync,
+) {
+    match rows {
+        Rows::Uniform(len) => for_each_rows((from, len), (BLOCK / len).max(1), cost, results, init, |state, from, results| {
+            from.chunks_exact(len).zip(results.chunks(1)).for_each(|(row, results)| body(state, row, results));
+        }),
+        Rows::Offsets(offsets) => for_each_segment(from, offsets, cost, results, init, body),
+    }
+}
+
+/// Calls `body` for each segment and its results on several threads. A task has segments of about [`BLOCK`] elements in total.
+fn for_each_segment<T: Send + Sync, S>(
+    from: &[T],
+    offsets: &[i64],
+    cost: usize,
+    mut results: Results<T>,
+    init: impl Fn() -> S + Sync,
+    body: impl Fn(&mut S, &[T], Results<T>) + Sync,
+) {
+    let mut tasks = Vec::new();
+    let mut left = offsets;
+    while let [begin, _, ..] = *left {
+        let count = left[1..].partition_point(|&end| end - begin <= BLOCK as i64).max(1);
+        let (mine, rest) = results.split_at((left[count] - begin) as usize);
+        tasks.push((&left[..=count], mine));
+        (left, results) = (&left[count..], rest);
+    }
+    let cost = tasks.len().saturating_mul(BLOCK).saturating_mul(cost);
+    threads::for_each(tasks.into_iter(), cost, init, |state, (offsets, mut results)| {
+        for ends in offsets.windows(2).filter(|ends| ends[0] < ends[1]) {
+            let row = &from[ends[0] as usize..ends[1] as usize];
+            let (mine, rest) = results.split_at(row.len());
+            body(state, row, Results { base: ends[0], ..mine });
+            results = rest;
+        }
+    });
+}
+
+/// Calls `body` for `rows` rows of `len` elements at a time and their results on several threads.
+fn for_each_rows<T: Send + Sync, S>(
+    (from, len): (&[T], usize),
+    rows: usize,
+    cost: usize,
+    results: Results<T>,
+    init: impl Fn() -> S + Sync,
+    body: impl Fn(&mut S, &[T], Results<T>) + Sync,
+) {
+    let tasks: Vec<_> = from.chunks(rows * len).zip(results.chunks(rows)).collect();
+    threads::for_each(tasks.into_iter(), from.len().saturating_mul(cost), init, |state, (from, results)| body(state, from, results));
+}
+
+/// Allocates a thread's records. On failure returns an empty vector and records the error.
+fn allocate_records<R: Record>(len: usize, failed: &OnceLock<Error>) -> HostVec<R> {
+    HostVec::new(len).unwrap_or_else(|error| {
+        let _ = failed.set(error); // keeps the first error
+        HostVec::default()
+    })
+}
+
+/// Sorts rows that take one thread each, several per task.
+fn sort_short_rows<T: Real, R: Record, D: Decode<T, R>>(
+    from: &[T],
+    rows: Rows,
+    low: u32,
+    record: impl Fn(T, usize) -> R + Copy + Sync,
+    decoder: &D,
+    results: Results<T>,
+) -> Result<()> {
+    let longest = match rows {
+        Rows::Uniform(len) if results.nth.is_none() && results.keep > len / 4 && vector::capacity::<R>(len).is_some() => {
+            return sort_in_registers(from, len, record, decoder, results);
+        }
+        Rows::Uniform(len) if (2..=R::NETWORK).contains(&len) && results.keep > len / 4 => {
+            sort_by_network(from, len, record, decoder, results);
+            return Ok(());
+        }
+        Rows::Uniform(len) => len,
+        Rows::Offsets(offsets) => offsets.windows(2).map(|ends| (ends[1] - ends[0]) as usize).max().unwrap_or(0),
+    };
+    let failed = OnceLock::new();
+    let state = || (Blocks::new(longest), allocate_records(longest, &failed));
+    for_each_row(from, rows, COST, results, state, |(blocks, scratch), row, results| {
+        let Some(records) = scratch.records().get_mut(..row.len()) else { return };
+        for (i, (to, &v)) in records.iter_mut().zip(row).enumerate() {
+            *to = record(v, i);
+        }
+        if let Some(nth) = results.nth {
+            blocks.select(records, nth);
+            return Decoded { row, results, decoder }.take(records);
+        }
+        let keep = results.len();
+        let sorted = if keep <= row.len() / 4 {
+            // Only the first few are sorted.
+            blocks.select(records, keep);
+            blocks.sort(&mut records[..keep], low)
+        } else {
+            blocks.sort(records, low)
+        };
+        Decoded { row, results, decoder }.take(sorted);
+    });
+    failed.into_inner().map_or(Ok(()), Err)
+}
+
+/// Sorts rows in registers.
+fn sort_in_registers<T: Real, R: Record, D: Decode<T, R>>(
+    from: &[T],
+    len: usize,
+    record: impl Fn(T, usize) -> R + Copy + Sync,
+    decoder: &D,
+    results: Results<T>,
+) -> Result<()> {
+    let rows = (CACHED_RECORDS / len).min(from.len() / len).max(1);
+    // Without indices, consecutive rows are encoded and decoded as one run.
+    let is_run = results.indices.is_none() && results.keep == len;
+    let failed = OnceLock::new();
+    let state = || (Blocks::new(if len < MAX_LANES { rows * len } else { len }), allocate_records(rows * len, &failed));
+    for_each_rows((from, len), (BLOCK / len).max(1), COST, results, state, |(blocks, scratch), from, results| {
+        for (from, results) in from.chunks(rows * len).zip(results.chunks(rows)) {
+            let Some(records) = scratch.records().get_mut(..from.len()) else { return };
+            let (len, run, keep) = if is_run { (len, from.len(), from.len()) } else { (len, len, results.keep) };
+            dispatch(Encode { from, run, record, records: &mut *records });
+            blocks.sort_rows(records, len);
+            dispatch(DecodeRuns { records, from, run, results: Results { keep, ..results }, decoder: *decoder });
+        }
+    });
+    failed.into_inner().map_or(Ok(()), Err)
+}
+
+/// Encodes runs of elements as records. The loop owns the captures of `record`, so the compiler knows that `records` does not overlap them.
+struct Encode<'a, T, R, F> {
+    from: &'a [T],
+    run: usize,
+    record: F,
+    records: &'a mut [R],
+}
+
+impl<T: Copy, R, F: Fn(T, usize) -> R> Loop for Encode<'_, T, R, F> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let Encode { from, run, record, records } = self;
+        let mut start = 0;
+        while start < from.len().min(records.len()) {
+            let (from, records) = (&from[start..start + run], &mut records[start..start + run]);
+            for i in 0..run {
+                records[i] = record(from[i], i);
+            }
+            start += run;
+        }
+    }
+}
+
+/// Decodes the first records of each run, with ownership as in [`Encode`].
+struct DecodeRuns<'a, T, R, D> {
+    records: &'a [R],
+    from: &'a [T],
+    run: usize,
+    results: Results<'a, T>,
+    decoder: D,
+}
+
+impl<T: Real, R: Record, D: Decode<T, R>> Loop for DecodeRuns<'_, T, R, D> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let DecodeRuns { records, from, run, results: Results { keep, base, mut values, mut indices, .. }, decoder } = self;
+        let (mut start, mut to) = (0, 0);
+        while start < from.len().min(records.len()) {
+            let (from, records) = (&from[start..start + run], &records[start..start + keep]);
+            if let Some(values) = &mut values {
+                let values = &mut values[to..to + keep];
+                for i in 0..keep {
+                    values[i] = decoder.value(records[i], from);
+                }
+            }
+            if let Some(indices) = &mut indices {
+                let indices = &mut indices[to..to + keep];
+                for i in 0..keep {
+                    indices[i] = base + decoder.index(records[i]) as i64;
+                }
+            }
+            (start, to) = (start + run, to + keep);
+        }
+    }
+}
+
+/// Sorts very short rows, one per SIMD lane.
+fn sort_by_network<T: Real, R: Record, D: Decode<T, R>>(
+    from: &[T],
+    len: usize,
+    record: impl Fn(T, usize) -> R + Copy + Sync,
+    decoder: &D,
+    results: Results<T>,
+) {
+    let rows = (BLOCK / len).next_multiple_of(LANES);
+    let state = || (vec![[R::default(); LANES]; len], vec![R::default(); len]);
+    for_each_rows((from, len), rows, COST, results, state, |(columns, records), from, results| {
+        for (from, results) in from.chunks(LANES * len).zip(results.chunks(LANES)) {
+            for (lane, row) in from.chunks_exact(len).enumerate() {
+                for ((i, &v), column) in row.iter().enumerate().zip(columns.iter_mut()) {
+                    column[lane] = record(v, i);
+                }
+            }
+            dispatch(Columns(columns));
+            for (lane, (row, results)) in from.chunks_exact(len).zip(results.chunks(1)).enumerate() {
+                records.iter_mut().zip(columns.iter()).for_each(|(record, column)| *record = column[lane]);
+                Decoded { row, results, decoder }.take(records);
+            }
+        }
+    });
+}
+
+/// Finds the least and the greatest key.
+struct Extremes<'a, T, K>(&'a [T], K);
+
+impl<T: Copy, U: Unsigned, K: Fn(T) -> U> Loop for Extremes<'_, T, K> {
+    type Output = (U, U);
+    #[inline(always)]
+    fn run(self) -> (U, U) {
+        self.0.iter().fold((U::MAX, U::default()), |(least, greatest), &v| {
+            let key = (self.1)(v);
+            (least.min(key), greatest.max(key))
+        })
+    }
+}
+
+/// Sorts one row on all threads.
+fn sort_long_row<T: Real>(row: &[T], descending: bool, results: Results<T>) -> Result<()> {
+    let with_indices = results.indices.is_some();
+    let key = move |v: T| if with_indices { v.key() } else { v.bits_key() };
+    let ends = threads::map(row.chunks(BLOCK), row.len(), || (), |_, part| dispatch(Extremes(part, key)))?;
+    let (least, greatest) = ends.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or_default();
+    let range = greatest.wide() - least.wide();
+    let whole = Coder::new(descending, 0);
+    let coder = Coder::new(descending, whole.key(if descending { greatest } else { least }));
+    let index_bits = usize::BITS - (row.len() - 1).leading_zeros();
+    if !with_indices && range < count::RANGE {
+        let of_key = |key: usize| coder.element::<T>(key as u64);
+        count::sort(row, range as usize + 1, |v| coder.key(v.bits_key()) as usize, of_key, results.values.unwrap_or_default())?;
+        return Ok(());
+    }
+    match (with_indices, range) {
+        (false, ..=INDEX_MASK) => {
+            let source = RecordSource { values: row, record: move |v: T, _| coder.key(v.bits_key()) as u32 };
+            let decoder = Decoder { value: move |r: u32, _: &[T]| coder.element(r as u64), index: |_| 0 };
+            radix::sort(&source, 0, (0, range as u32), Decoded { row, results, decoder: &decoder })
+        }
+        (false, _) => {
+            let source = RecordSource { values: row, record: move |v: T, _| coder.key(v.bits_key()) };
+            let decoder = Decoder { value: move |r: u64, _: &[T]| coder.element(r), index: |_| 0 };
+            radix::sort(&source, 0, (0, range), Decoded { row, results, decoder: &decoder })
+        }
+        (true, _) if range.leading_zeros() >= index_bits => {
+            let source = RecordSource { values: row, record: move |v: T, i| coder.key(v.key()) << index_bits | i as u64 };
+            let index = move |r: u64| r & ((1 << index_bits) - 1);
+            let decoder = Decoder { value: move |r: u64, row: &[T]| original(coder.element(r >> index_bits), row, index(r)), index };
+            radix::sort(&source, index_bits, (0, range << index_bits), Decoded { row, results, decoder: &decoder })
+        }
+        (true, _) => {
+            let source = RecordSource { values: row, record: move |v: T, i| Pair { key: coder.key(v.key()), index: i as u64 } };
+            let decoder =
+                Decoder { value: move |r: Pair, row: &[T]| original(coder.element(r.key), row, r.index), index: |r: Pair| r.index };
+            let ends = (Pair::default(), Pair { key: range, index: 0 });
+            radix::sort(&source, 0, ends, Decoded { row, results, decoder: &decoder })
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Search: insertion indices of values in a sorted array.
+//!
+//! Several binary searches run interleaved. They take the same number of steps, so their loads overlap.
+
+use cuprum_core::call;
+use cuprum_core::{Call, Outcome, Result, Work, decline, with_dtype};
+use cuprum_cpu_base::threads;
+use cuprum_cpu_base::views::{Elements, Output};
+
+use crate::Ordered;
+
+/// Values per task.
+const CHUNK: usize = 1 << 13;
+/// Number of interleaved searches.
+const INTERLEAVE: usize = 16;
+
+/// The Search kernel.
+pub fn run(call: &Call) -> Result<Outcome> {
+    let (Work::Search(call::Search { after_equal }), [sorted, values]) = (&call.work, call.inputs) else {
+        decline!("not a search in an array")
+    };
+    let (sorted, values) = (Elements::contiguous(sorted)?, Elements::contiguous(values)?);
+    let mut output = Output::allocate(call, 0)?;
+    let out = output.elements()?.typed::<i64>();
+    with_dtype!(sorted.dtype(), T => search::<T>(sorted.typed(), values.typed(), *after_equal, out));
+    call.done([output.finish()])
+}
+
+fn search<T: Ordered>(sorted: &[T], values: &[T], after_equal: bool, out: &mut [i64]) {
+    let steps = usize::BITS as usize - sorted.len().leading_zeros() as usize;
+    threads::for_each(
+        values.chunks(CHUNK).zip(out.chunks_mut(CHUNK)),
+        values.len().saturating_mul(2 * steps),
+        || (),
+        |_, (values, out)| match after_equal {
+            true => count_before(sorted, values, |v, key| v.key() <= key, |v| v.key(), out),
+            false => count_before(sorted, values, |v, key| v.key() < key, |v| v.key(), out),
+        },
+    );
+}
+
+/// Writes the number of elements before each value. `before` compares an element with the value's key.
+pub fn count_before<T: Copy, V: Copy, K: Copy + Default>(
+    sorted: &[T],
+    values: &[V],
+    before: impl Fn(T, K) -> bool,
+    key: impl Fn(V) -> K,
+    out: &mut [i64],
+) {
+    for (values, out) in values.chunks(INTERLEAVE).zip(out.chunks_mut(INTERLEAVE)) {
+        let mut keys = [K::default(); INTERLEAVE];
+        keys.iter_mut().zip(values).for_each(|(k, &v)| *k = key(v));
+        let mut at = [0; INTERLEAVE];
+        // Each index is in `at..=at + left`. All searches halve `left` alike.
+        let mut left = sorted.len();
+        while left > 0 {
+            let half = left.div_ceil(2);
+            for (at, &key) in at.iter_mut().zip(&keys) {
+                let middle = *at + half;
+                let is_before = sorted.get(middle - 1).is_some_and(|&v| before(v, key));
+                *at = if is_before { middle } else { *at };
+            }
+            left -= half;
+        }
+        out.iter_mut().zip(at).for_each(|(out, at)| *out = at as i64);
+    }
+}

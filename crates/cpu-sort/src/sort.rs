@@ -1,0 +1,78 @@
+//! Sort: rows and segments in NumPy's order, as values, indices or both.
+//!
+//! Elements are mapped to unsigned integers of the same order (`key`), combined with their indices if requested. The records are
+//! sorted by a quicksort in SIMD registers (`vector`) or a radix sort (`radix`), which splits long rows among threads. Records are
+//! mapped back to elements, so values need no gather.
+
+use cuprum_core::array::Array;
+use cuprum_core::call;
+use cuprum_core::{Call, Complex, Outcome, Result, Sort, Work, bf16, decline, f16, with_dtype};
+use cuprum_cpu_base::views::{Elements, Output};
+use smallvec::SmallVec;
+
+use crate::key::Ordered;
+use crate::rows::{Results, Rows};
+use crate::{complex, rows};
+
+/// Element types that the kernel sorts.
+trait Sortable: Ordered {
+    /// Sorts each row into the results.
+    fn sort_rows(from: &[Self], rows: Rows, descending: bool, results: Results<Self>) -> Result<()>;
+}
+macro_rules! sortable {
+    ($sort:path: $($t:ty),*) => {$(
+        impl Sortable for $t {
+            fn sort_rows(from: &[$t], rows: Rows, descending: bool, results: Results<$t>) -> Result<()> {
+                $sort(from, rows, descending, results)
+            }
+        }
+    )*};
+}
+sortable!(rows::sort: bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64);
+sortable!(complex::sort: Complex<f32>, Complex<f64>);
+
+/// The Sort kernel.
+pub fn run(call: &Call) -> Result<Outcome> {
+    if let Work::SegmentSort(call::SegmentSort { indices, .. }) = call.work {
+        return segments(call, indices);
+    }
+    let (Work::Sort(Sort { descending, values, indices, nth }), [input]) = (&call.work, call.inputs) else {
+        decline!("not a sort of an array")
+    };
+    let layout = input.layout();
+    let extent = |shape: &[usize]| shape.last().copied().unwrap_or(1);
+    let (len, keep) = (extent(layout.shape()), call.outputs.first().map_or(0, |o| extent(o.layout.shape())));
+    if nth.is_some_and(|nth| nth >= len || keep < len) {
+        decline!("element {nth:?} of rows of {len}, {keep} asked for");
+    }
+    let elements = Elements::contiguous(input)?;
+    let mut outputs = (0..call.outputs.len()).map(|n| Output::allocate(call, n)).collect::<Result<SmallVec<[Output; 2]>>>()?;
+    if elements.len() > 0 && keep > 0 {
+        let mut left = outputs.iter_mut();
+        let mut next = |asked: bool| if asked { left.next().map(Output::elements).transpose() } else { Ok(None) };
+        let (values, indices) = (next(*values)?, next(*indices)?);
+        with_dtype!(elements.dtype(), T => {
+            let results = Results { keep, base: 0, nth: *nth, values: values.map(|v| v.typed::<T>()), indices: indices.map(|p| p.typed()) };
+            T::sort_rows(elements.typed(), Rows::Uniform(len), *descending, results)?
+        });
+    }
+    call.done(outputs.into_iter().map(Output::finish))
+}
+
+/// Sorts segments.
+fn segments(call: &Call, indices: bool) -> Result<Outcome> {
+    let [input, offsets] = call.inputs else { decline!("not an array and offsets") };
+    let (elements, offsets) = (Elements::contiguous(input)?, Elements::contiguous(offsets)?.typed::<i64>());
+    let is_cut = offsets.first() == Some(&0) && offsets.last().and_then(|&end| usize::try_from(end).ok()) == Some(elements.len());
+    if !is_cut || !offsets.is_sorted() {
+        decline!("offsets that do not cut the whole array");
+    }
+    let mut output = Output::allocate(call, 0)?;
+    let out = output.elements()?;
+    with_dtype!(elements.dtype(), T => {
+        let (values, indices) = if indices { (None, Some(out.typed::<i64>())) } else { (Some(out.typed::<T>()), None) };
+        let results = Results { keep: elements.len(), base: 0, nth: None, values, indices };
+        T::sort_rows(elements.typed(), Rows::Offsets(offsets), false, results)?
+    });
+    call.done([output.finish()])
+}

@@ -1,0 +1,461 @@
+//! Quicksort of keys in SIMD registers (`registers`).
+//!
+//! A network sorts as many keys as a few registers hold. More keys are partitioned around a pivot, a register at a time. The lower
+//! keys are packed in index and the others into a scratch buffer, so that no key is moved back.
+//!
+//! No input takes quadratic time: pivots are medians of up to nine registers, and equal keys are split off at once. Past a recursion
+//! limit the standard library sorts the rest.
+//!
+//! After B. Bramas, "A novel hybrid quicksort algorithm vectorized using AVX-512 on Intel Skylake" (2017), and M. Blacher,
+//! J. Giesen, P. Sanders, J. Wassenberg, "Vectorized and performance-portable quicksort" (2022).
+#![allow(unsafe_code)]
+
+use cuprum_cpu_base::simd::{Level, level};
+use smallvec::SmallVec;
+
+use crate::key::Unsigned;
+
+/// Maximum row length. Development builds compile each instruction to a call, so other sorts are faster there.
+const MAX_LEN: usize = if cfg!(debug_assertions) { 1 << 10 } else { usize::MAX };
+/// Maximum lanes of a register.
+pub(super) const MAX_LANES: usize = 16;
+/// Minimum keys for a pivot from nine registers instead of three.
+const MIN_FOR_NINE: usize = 1024;
+/// Registers that are partitioned without a branch.
+const UNROLL: usize = 4;
+
+/// SIMD registers of keys. A value of the type proves that the processor supports their instructions. All methods must be inlined
+/// into functions that enable these.
+pub(super) trait Simd: Copy {
+    /// Key type.
+    type Key: Unsigned;
+    /// Register type.
+    type Keys: Copy;
+    /// Keys per register.
+    const LANES: usize;
+    /// Registers that a network sorts: 8 or 16.
+    const ROWS: usize;
+    /// Returns a register with `key` in all lanes.
+    fn splat(self, key: Self::Key) -> Self::Keys;
+    /// Loads the first keys of a slice; missing keys have all bits set.
+    fn load(self, from: &[Self::Key]) -> Self::Keys;
+    /// Stores as many keys as the slice holds.
+    fn store(self, keys: Self::Keys, to: &mut [Self::Key]);
+    /// Lane-wise minimum.
+    fn min(self, a: Self::Keys, b: Self::Keys) -> Self::Keys;
+    /// Lane-wise maximum.
+    fn max(self, a: Self::Keys, b: Self::Keys) -> Self::Keys;
+    /// Moves lane `i ^ mask` to lane `i`.
+    fn shuffle_xor(self, keys: Self::Keys, mask: usize) -> Self::Keys;
+    /// Compare-exchange of lanes `i` and `i ^ mask`: the lower lane gets the minimum.
+    fn exchange(self, keys: Self::Keys, mask: usize) -> Self::Keys;
+    /// Partitions a register: the keys below the pivot, their number, and the other keys. Both are packed in their original order.
+    fn partition(self, keys: Self::Keys, pivot: Self::Keys) -> (Self::Keys, usize, Self::Keys);
+    /// Loads a whole register.
+    ///
+    /// # Safety
+    /// `from` has [`Simd::LANES`] keys.
+    unsafe fn load_all(self, from: *const Self::Key) -> Self::Keys;
+    /// Stores a whole register.
+    ///
+    /// # Safety
+    /// `to` is valid for [`Simd::LANES`] keys.
+    unsafe fn store_all(self, keys: Self::Keys, to: *mut Self::Key);
+}
+
+/// Unrolls a block over the first rows, so that the rows stay in registers.
+macro_rules! each {
+    ($row:ident in $rows:ident $body:block) => { each! { $row in $rows $body 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 } };
+    ($row:ident in $rows:ident $body:block $($n:literal)*) => {
+        $(if $n < $rows {
+            // The remainder keeps the index valid in iterations that do not run.
+            let $row = $n % $rows;
+            $body
+        })*
+    };
+}
+
+/// Sorts up to `lanes * R` keys into `keys`, from `scratch` if given, else from `keys`.
+#[inline(always)]
+fn network<S: Simd, const R: usize>(simd: S, lanes: usize, keys: &mut [S::Key], scratch: Option<&[S::Key]>) {
+    let mut rows = [simd.splat(S::Key::MAX); R];
+    let from = scratch.unwrap_or(keys);
+    each! { row in R {
+        rows[row] = simd.load(&from[(row * S::LANES).min(from.len())..]);
+    }}
+    columns(simd, &mut rows);
+    merges(simd, &mut rows, lanes);
+    each! { row in R {
+        let start = (row * S::LANES).min(keys.len());
+        simd.store(rows[row], &mut keys[start..]);
+    }}
+}
+
+macro_rules! exchanges {
+    ($simd:ident, $rows:ident, $size:ident: $($a:literal $b:literal),*) => {
+        $(if $b < $size {
+            let (a, b) = ($rows[$a % $size], $rows[$b % $size]);
+            $rows[$a % $size] = $simd.min(a, b);
+            $rows[$b % $size] = $simd.max(a, b);
+        })*
+    };
+}
+
+/// Sorts each lane mask the rows by M. W. Green's network of 60 exchanges (Knuth, TAOCP 3, 5.3.4), truncated to the number of
+/// rows.
+#[inline(always)]
+fn columns<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R]) {
+    exchanges! { simd, rows, R:
+        0 1, 2 3, 4 5, 6 7, 8 9, 10 11, 12 13, 14 15,
+        0 2, 1 3, 4 6, 5 7, 8 10, 9 11, 12 14, 13 15,
+        0 4, 1 5, 2 6, 3 7, 8 12, 9 13, 10 14, 11 15,
+        0 8, 1 9, 2 10, 3 11, 4 12, 5 13, 6 14, 7 15,
+        5 10, 6 9, 3 12, 13 14, 4 8, 7 11, 1 2,
+        1 4, 7 13, 2 8, 11 14,
+        2 4, 5 6, 9 10, 11 13, 3 8, 7 12,
+        6 8, 10 12, 3 5, 7 9,
+        3 4, 5 6, 7 8, 9 10, 11 12,
+        6 7, 8 9
+    }
+}
+
+/// Merges sorted lanes pairwise until groups of `lanes` lanes are sorted in row order.
+#[inline(always)]
+fn merges<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], lanes: usize) {
+    merge(simd, rows, 2);
+    if lanes >= 4 {
+        merge(simd, rows, 4);
+    }
+    if lanes >= 8 {
+        merge(simd, rows, 8);
+    }
+    if lanes >= 16 {
+        merge(simd, rows, 16);
+    }
+}
+
+/// Merges neighbouring sequences into sequences of `lanes` lanes in row order, by K. E. Batcher's bitonic merge with the second sequence
+/// reversed. The first exchange within a register is symmetric and therefore also restores reversed registers.
+#[inline(always)]
+fn merge<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], lanes: usize) {
+    exchange_halves(simd, rows, 16, lanes);
+    exchange_halves(simd, rows, 8, lanes);
+    exchange_halves(simd, rows, 4, lanes);
+    exchange_halves(simd, rows, 2, lanes);
+    each! { i in R {
+        let mut row = simd.exchange(rows[i], lanes - 1);
+        if lanes >= 16 {
+            row = simd.exchange(row, 4);
+        }
+        if lanes >= 8 {
+            row = simd.exchange(row, 2);
+        }
+        if lanes >= 4 {
+            row = simd.exchange(row, 1);
+        }
+        rows[i] = row;
+    }}
+}
+
+/// Compare-exchanges the first half of each `height` rows with the reversed second half.
+#[inline(always)]
+fn exchange_halves<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], height: usize, lanes: usize) {
+    if height > R {
+        return;
+    }
+    for first in 0..R / height {
+        for i in 0..height / 2 {
+            let (a, b) = (first * height + i, first * height + height - 1 - i);
+            let (upper, lower) = (rows[a], simd.shuffle_xor(rows[b], lanes - 1));
+            rows[a] = simd.min(upper, lower);
+            rows[b] = simd.max(upper, lower);
+        }
+    }
+}
+
+/// Sorts up to [`Simd::ROWS`] registers of keys by a network.
+#[inline(always)]
+fn sort_by_network<S: Simd>(simd: S, keys: &mut [S::Key], scratch: Option<&[S::Key]>) {
+    match keys.len().div_ceil(S::LANES) {
+        0 | 1 => network::<S, 1>(simd, S::LANES, keys, scratch),
+        2 => network::<S, 2>(simd, S::LANES, keys, scratch),
+        3 | 4 => network::<S, 4>(simd, S::LANES, keys, scratch),
+        5..=8 => network::<S, 8>(simd, S::LANES, keys, scratch),
+        _ => network::<S, 16>(simd, S::LANES, keys, scratch),
+    }
+}
+
+/// Returns a key near the median: the median of the medians of three or nine registers. Needs more keys than eight registers hold.
+#[inline(always)]
+fn pivot<S: Simd>(simd: S, keys: &[S::Key]) -> S::Key {
+    let step = keys.len().saturating_sub(S::LANES) / 8;
+    let mut medians = median_at(simd, keys, 0, 4 * step);
+    if keys.len() >= MIN_FOR_NINE {
+        let (first, last) = (median_at(simd, keys, step, step), median_at(simd, keys, 5 * step, step));
+        medians = median_of_3(simd, first, medians, last);
+    }
+    let mut rows = [medians];
+    merges(simd, &mut rows, S::LANES);
+    let mut sorted = [S::Key::default(); MAX_LANES];
+    simd.store(rows[0], &mut sorted);
+    sorted[S::LANES / 2]
+}
+
+/// Returns the lane-wise median of three registers, `step` keys apart from `start` on.
+#[inline(always)]
+fn median_at<S: Simd>(simd: S, keys: &[S::Key], start: usize, step: usize) -> S::Keys {
+    median_of_3(simd, simd.load(&keys[start..]), simd.load(&keys[start + step..]), simd.load(&keys[start + 2 * step..]))
+}
+
+/// Returns the lane-wise median.
+#[inline(always)]
+fn median_of_3<S: Simd>(simd: S, a: S::Keys, b: S::Keys, c: S::Keys) -> S::Keys {
+    simd.max(simd.min(a, b), simd.min(simd.max(a, b), c))
+}
+
+/// Partitions keys around a pivot: lower keys go to the front of `keys`, others to the front of `scratch`, which is equally long. The source
+/// is `keys` if `in_keys`, else `scratch`. The order on both sides is kept. Returns the number of lower keys.
+#[inline(always)]
+fn partition<S: Simd>(simd: S, keys: &mut [S::Key], scratch: &mut [S::Key], in_keys: bool, pivot: S::Key) -> usize {
+    let len = keys.len().min(scratch.len());
+    let (lower, upper) = (keys.as_mut_ptr(), scratch.as_mut_ptr());
+    let from = if in_keys { lower } else { upper }.cast_const();
+    let pivot = simd.splat(pivot);
+    let (mut done, mut below) = (0, 0);
+    while len - done >= UNROLL * S::LANES {
+        // SAFETY: each side has received at most `done` keys, so a whole register written to it ends at or before the end of the
+        // registers that have been read, which is at most `len`. No unread key is overwritten.
+        unsafe {
+            let mut steps = [pivot; UNROLL];
+            for (step, keys) in steps.iter_mut().enumerate() {
+                *keys = simd.load_all(from.add(done + step * S::LANES));
+            }
+            for &keys in &steps {
+                let (low, count, high) = simd.partition(keys, pivot);
+                simd.store_all(low, lower.add(below));
+                simd.store_all(high, upper.add(done - below));
+                (below, done) = (below + count, done + S::LANES);
+            }
+        }
+    }
+    while done < len {
+        let left = S::LANES.min(len - done);
+        // SAFETY: as in the loop above, except that exactly `left` keys are written. Missing keys are above every pivot and come last.
+        unsafe {
+            let (low, count, high) = simd.partition(simd.load(std::slice::from_raw_parts(from.add(done), left)), pivot);
+            simd.store(low, std::slice::from_raw_parts_mut(lower.add(below), count));
+            simd.store(high, std::slice::from_raw_parts_mut(upper.add(done - below), left - count));
+            (below, done) = (below + count, done + left);
+        }
+    }
+    below
+}
+
+/// A range of keys that is not yet sorted.
+struct Pending<'a, K> {
+    /// Destination of the sorted keys.
+    keys: &'a mut [K],
+    /// Scratch of equal length.
+    scratch: &'a mut [K],
+    /// Whether the keys are in `keys`, not in `scratch`.
+    in_keys: bool,
+    /// Lower bound of the keys.
+    least: K,
+    /// Number of partitions left before the fallback.
+    depth: u32,
+}
+
+impl<'a, K: Unsigned> Pending<'a, K> {
+    #[inline(always)]
+    fn new(keys: &'a mut [K], scratch: &'a mut [K]) -> Pending<'a, K> {
+        let depth = 2 * usize::BITS - 2 * keys.len().leading_zeros();
+        Pending { keys, scratch, in_keys: true, least: K::default(), depth }
+    }
+
+    /// Returns whether another partition is allowed and can separate keys.
+    #[inline(always)]
+    fn can_partition(&self) -> bool {
+        self.depth > 0 && self.least < K::MAX
+    }
+
+    /// Partitions the range. The lower part is `None` if its keys are all equal, as they are then sorted.
+    #[inline(always)]
+    fn split<S: Simd<Key = K>>(self, simd: S) -> (Option<Pending<'a, K>>, Pending<'a, K>) {
+        let Pending { keys, scratch, in_keys, least, depth } = self;
+        let pivot = pivot(simd, if in_keys { keys } else { scratch });
+        // If no key is below the pivot, the pivot is the least key left; the keys equal to it are split off.
+        let all_equal = pivot == least;
+        let least_above = if all_equal { K::narrow(pivot.wide() + 1) } else { pivot };
+        let below = partition(simd, keys, scratch, in_keys, least_above);
+        let (keys, upper_keys) = keys.split_at_mut(below);
+        let (upper_room, scratch) = scratch.split_at_mut(upper_keys.len());
+        let depth = depth - 1;
+        let lower = Pending { keys, scratch, in_keys: true, least, depth };
+        (
+            if all_equal { None } else { Some(lower) },
+            Pending { keys: upper_keys, scratch: upper_room, in_keys: false, least: least_above, depth },
+        )
+    }
+
+    /// Moves the keys to `keys`, and returns them.
+    #[inline(always)]
+    fn into_keys(self) -> &'a mut [K] {
+        if !self.in_keys {
+            self.keys.copy_from_slice(self.scratch);
+        }
+        self.keys
+    }
+}
+
+/// Sorts keys. More keys than a network sorts need a scratch buffer of equal length.
+#[inline(always)]
+fn sort<S: Simd>(simd: S, keys: &mut [S::Key], scratch: &mut [S::Key]) {
+    sort_pending(simd, Pending::new(keys, scratch))
+}
+
+/// Sorts a range into its destination.
+#[inline(always)]
+fn sort_pending<S: Simd>(simd: S, part: Pending<S::Key>) {
+    let network = S::ROWS * S::LANES;
+    let mut waiting: SmallVec<[Pending<S::Key>; 24]> = SmallVec::new();
+    let mut next = Some(part);
+    while let Some(part) = next {
+        next = if part.keys.len() <= network {
+            sort_by_network(simd, part.keys, if part.in_keys { None } else { Some(part.scratch) });
+            waiting.pop()
+        } else if part.can_partition() {
+            let (lower, upper) = part.split(simd);
+            match lower {
+                None => Some(upper),
+                Some(lower) => {
+                    waiting.push(upper);
+                    Some(lower)
+                }
+            }
+        } else {
+            part.into_keys().sort_unstable();
+            waiting.pop()
+        };
+    }
+}
+
+/// Implements [`SortRows`].
+#[inline(always)]
+fn sort_rows<S: Simd>(simd: S, keys: &mut [S::Key], len: usize, scratch: &mut [S::Key]) {
+    if let (true, Some(scratch)) = ((1..S::LANES).contains(&len), scratch.get_mut(..keys.len())) {
+        // Copied first: loading a row next to one just stored would stall on store forwarding.
+        scratch.copy_from_slice(keys);
+        for (row, scratch) in keys.chunks_exact_mut(len).zip(scratch.chunks_exact(len)) {
+            match len {
+                1..=2 => network::<S, 1>(simd, 2, row, Some(scratch)),
+                3..=4 => network::<S, 1>(simd, 4, row, Some(scratch)),
+                5..=8 => network::<S, 1>(simd, 8, row, Some(scratch)),
+                _ => network::<S, 1>(simd, S::LANES, row, Some(scratch)),
+            }
+        }
+        return;
+    }
+    let needed = if len <= S::ROWS * S::LANES { 0 } else { len };
+    for row in keys.chunks_exact_mut(len.max(1)) {
+        match scratch.get_mut(..needed) {
+            Some(scratch) => sort(simd, row, scratch),
+            None => row.sort_unstable(),
+        }
+    }
+}
+
+/// Implements [`Select`].
+#[inline(always)]
+fn select<S: Simd>(simd: S, keys: &mut [S::Key], mut nth: usize, scratch: &mut [S::Key]) {
+    let network = S::ROWS * S::LANES;
+    let Some(scratch) = scratch.get_mut(..keys.len()) else { return keys.sort_unstable() };
+    let mut part = Pending::new(keys, scratch);
+    while part.keys.len() > network && part.can_partition() {
+        let len = part.keys.len();
+        let (lower, upper) = part.split(simd);
+        let below = len - upper.keys.len();
+        if nth >= below {
+            nth -= below;
+            part = upper;
+            continue;
+        }
+        upper.into_keys();
+        match lower {
+            Some(lower) => part = lower,
+            None => return,
+        }
+    }
+    let keys = part.into_keys();
+    if keys.len() <= network { sort(simd, keys, &mut []) } else { keys.sort_unstable() }
+}
+
+/// A computation on keys, compiled for each register type. `run` must be `#[inline(always)]`.
+pub(super) trait Work<K> {
+    /// Return type.
+    type Output;
+    /// Runs the computation.
+    fn run<S: Simd<Key = K>>(self, simd: S) -> Self::Output;
+}
+
+/// Key types that may have SIMD registers.
+pub(super) trait Keys: Sized {
+    /// Runs a computation at a level that the processor supports. Returns `None` if the level has no registers for these keys.
+    fn at<W: Work<Self>>(level: Level, work: W) -> Option<W::Output> {
+        let _ = (level, work);
+        None
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+impl Keys for u32 {}
+#[cfg(not(target_arch = "x86_64"))]
+impl Keys for u64 {}
+
+/// Returns the number of keys that a network sorts.
+struct Capacity;
+
+impl<K> Work<K> for Capacity {
+    type Output = usize;
+    #[inline(always)]
+    fn run<S: Simd<Key = K>>(self, _: S) -> usize {
+        S::ROWS * S::LANES
+    }
+}
+
+/// Returns the number of keys sorted without scratch, or `None` if rows of `len` are not sorted in registers.
+pub(super) fn capacity<K: Keys>(len: usize) -> Option<usize> {
+    if len > MAX_LEN { None } else { K::at(level(), Capacity) }
+}
+
+/// Sorts each row of `len` keys. `scratch` holds one row; a full copy makes rows shorter than a register faster.
+pub(super) struct SortRows<'a, K> {
+    pub keys: &'a mut [K],
+    pub len: usize,
+    pub scratch: &'a mut [K],
+}
+
+impl<K> Work<K> for SortRows<'_, K> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd<Key = K>>(self, simd: S) {
+        sort_rows(simd, self.keys, self.len, self.scratch)
+    }
+}
+
+/// Moves key `nth` to its sorted index, with no greater key before it and no lesser key after it. `scratch` holds all keys.
+pub(super) struct Select<'a, K> {
+    pub keys: &'a mut [K],
+    pub nth: usize,
+    pub scratch: &'a mut [K],
+}
+
+impl<K> Work<K> for Select<'_, K> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd<Key = K>>(self, simd: S) {
+        select(simd, self.keys, self.nth, self.scratch)
+    }
+}
+
+#[cfg(test)]
+mod tests;
