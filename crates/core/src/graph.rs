@@ -8,6 +8,7 @@ use crate::device::{Buffer, Device, driver};
 use crate::dispatch::{Record, record_launch};
 use crate::error::{Error, Result};
 use crate::profiler::Evaluate;
+use crate::registry;
 use crate::stream::Stream;
 
 /// A backend's [`Graph`]: the captured work and the memory it uses.
@@ -105,7 +106,8 @@ impl Graph {
     }
 
     fn launch_on(&self, stream: Stream) -> Result<()> {
-        record_launch(stream, || Record::of_graph(self.device, self.nodes()), || self.inner.launch(stream))
+        let base = || registry::base_of(self.device.kind().name()).map(|base| base.name);
+        record_launch(stream, || Record::of_graph(self.device, self.nodes(), base()), || self.inner.launch(stream))
     }
 
     /// Copies `values` into `input`, an array that the graph reads, for later launches.

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::array::NdArray;
+use crate::call::ModeGuard;
 use crate::device::{Device, driver, with_device};
-use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::contract::matmul;
@@ -111,7 +111,10 @@ pub fn warm_up(device: Device) -> Result<WarmUp> {
             }
             Ok(())
         };
-        with_device(device, || dispatch::with_blocking_compilation(run))
+        with_device(device, || {
+            let _blocking = ModeGuard::blocking_compilation();
+            run()
+        })
     };
     std::thread::scope(|scope| {
         // Warm-up continues with fewer workers if a thread cannot be started.

@@ -194,7 +194,7 @@ impl RawKernel {
         };
         let describe = || {
             let launch = KernelLaunch { kernel: name.to_string(), grid, block };
-            Record::of_launch(OP, device::KIND, *device, launch, args.iter().filter_map(Arg::array))
+            Record::of_launch(OP, device::KIND, *device, launch, args.iter().filter_map(Arg::array).map(|a| (a.dtype(), a.shape())))
         };
         record_launch(Stream::current(*device), describe, queue)?;
         arg::depends(args)

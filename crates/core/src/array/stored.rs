@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::buffer::HostBuffer;
-use crate::device::{Buffer, Device};
+use crate::device::{Buffer, Device, Stream, driver};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
@@ -81,6 +81,24 @@ impl StoredArray {
     /// Returns the shape.
     pub fn shape(&self) -> &[usize] {
         self.0.layout.shape()
+    }
+
+    /// Returns a copy in host memory of the bytes that the layout covers. Waits for the device.
+    pub(crate) fn to_host(&self) -> Result<StoredArray> {
+        let (lo, hi) = self.0.layout.extent();
+        let item = self.0.dtype.itemsize();
+        let bytes = HostBuffer::downloaded(self.0.dtype, self.0.buffer.as_ref(), lo as usize * item, (hi - lo) as usize * item)?;
+        StoredArray::new(self.0.dtype, self.0.layout.with_offset(self.0.layout.offset() - lo as usize), Arc::new(bytes))
+    }
+
+    /// Returns a copy on a device, with the same strides.
+    pub(crate) fn upload(&self, device: Device, stream: Stream) -> Result<StoredArray> {
+        let Some(host) = self.0.buffer.as_any().downcast_ref::<HostBuffer>() else { return self.to_host()?.upload(device, stream) };
+        let (lo, hi) = self.0.layout.extent();
+        let item = self.0.dtype.itemsize();
+        let bytes = host.as_bytes().get(lo as usize * item..hi as usize * item).unwrap_or_default();
+        let layout = self.0.layout.with_offset(self.0.layout.offset() - lo as usize);
+        StoredArray::new(self.0.dtype, layout, driver(device)?.upload(bytes, stream)?)
     }
 
     /// Whether this handle is the only owner of the array and its buffer.

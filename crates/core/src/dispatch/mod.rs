@@ -1,8 +1,12 @@
 //! Dispatch: the registry of accelerators, the walk along a chain, tuning, and the trace of calls.
 
+mod explain;
+mod record;
 pub mod registry;
 pub mod trace;
 pub mod tuning;
 mod walk;
 
+pub use explain::{explain, record_launch};
+pub use record::{KernelLaunch, Record};
 pub use walk::*;

@@ -20,8 +20,8 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use super::record::Record;
 use crate::device::{Device, DeviceEvent, Stream, driver};
-use crate::dispatch::Record;
 use crate::error::{Error, Result};
 use crate::settings;
 

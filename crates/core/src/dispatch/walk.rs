@@ -1,207 +1,19 @@
-//! Dispatch: runs a call on the first kernel of its chain that accepts it. Also [`explain`] and the tracing spans of calls.
-
-use std::cell::{Cell, RefCell};
-use std::fmt;
-use std::sync::Arc;
-use std::thread::LocalKey;
+//! Dispatch: runs a call on the first kernel of its chain that accepts it, with the tracing spans of calls.
 
 use smallvec::SmallVec;
 
-use crate::array::{Array, NdArray, StoredArray};
-use crate::buffer::HostBuffer;
-use crate::call::{Call, Outcome, OutputSpec, Outputs};
+use super::explain::push_record;
+use super::record::{Record, dtypes, shapes};
+use super::trace;
+use crate::array::{Array, StoredArray};
+use crate::call::{Call, ModeGuard, Outcome, OutputSpec, Outputs, wants_reasons};
 use crate::device::{Device, Stream, driver, with_device};
 use crate::dtype::DType;
-use crate::error::{Error, Result, shape_text};
+use crate::error::{Error, Result};
 use crate::op::Family;
-use crate::profiler::trace;
 use crate::registry::{self, Accelerator, ChainEntry, OpFilter};
 use crate::settings::{self, HostFallback};
 use crate::tuning::{self, Advice};
-
-/// Record of one dispatched call.
-#[derive(Clone, Debug)]
-pub struct Record {
-    /// NumPy name of the operation. For a fused expression, the name of its last operation.
-    pub op: &'static str,
-    /// The family of kernels.
-    pub family: Family,
-    /// The device of the call.
-    pub device: Device,
-    /// Dtypes of the inputs, or of the outputs if there are no inputs.
-    pub dtypes: Vec<DType>,
-    /// Shapes of the inputs: broadcast for Map, Reduce, Rows and Scan, flattened for Select and Histogram.
-    pub shapes: Vec<Vec<usize>>,
-    /// The fused expression, if the call has one.
-    pub expression: Option<String>,
-    /// Minimum number of bytes read and written.
-    pub bytes: usize,
-    /// The accelerator that ran the call; `None` if all declined or one failed.
-    pub served_by: Option<&'static str>,
-    /// Accelerators that declined, with their reasons.
-    pub declined: Vec<(&'static str, String)>,
-    /// Under the order `auto`: the accelerator tried first, with the reason (see [`tuning`]).
-    pub chosen: Option<String>,
-    /// The kernel, if the record is of a launch that bypassed dispatch ([`record_launch`]).
-    pub launch: Option<KernelLaunch>,
-}
-
-/// A kernel launch that bypassed dispatch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KernelLaunch {
-    /// Name of the kernel.
-    pub kernel: String,
-    /// Grid size: blocks along x, y and z.
-    pub grid: [u32; 3],
-    /// Block size: threads along x, y and z.
-    pub block: [u32; 3],
-}
-
-impl Record {
-    #[cold]
-    fn of_call(call: &Call, state: &mut DispatchState) -> Record {
-        Record {
-            op: call.op.name(),
-            family: call.family(),
-            device: call.device,
-            dtypes: dtypes(call),
-            shapes: shapes(call),
-            expression: call.program().map(ToString::to_string),
-            bytes: call.bytes(),
-            served_by: state.served_by,
-            declined: std::mem::take(&mut state.declined),
-            chosen: state.chosen.take(),
-            launch: None,
-        }
-    }
-
-    /// Returns the record of a graph launch with `nodes` nodes.
-    pub(crate) fn of_graph(device: Device, nodes: usize) -> Record {
-        Record {
-            op: "graph",
-            family: Family::Custom,
-            device,
-            dtypes: Vec::new(),
-            shapes: Vec::new(),
-            expression: Some(format!("{nodes} nodes")),
-            bytes: 0,
-            served_by: registry::base_of(device.kind().name()).map(|base| base.name),
-            declined: Vec::new(),
-            chosen: None,
-            launch: None,
-        }
-    }
-
-    /// Returns the record of a user-requested kernel launch on `arrays`, for [`record_launch`].
-    pub fn of_launch<'a>(
-        op: &'static str,
-        accelerator: &'static str,
-        device: Device,
-        launch: KernelLaunch,
-        arrays: impl IntoIterator<Item = &'a NdArray>,
-    ) -> Record {
-        let arrays: SmallVec<[&NdArray; 4]> = arrays.into_iter().collect();
-        Record {
-            op,
-            family: Family::Custom,
-            device,
-            dtypes: arrays.iter().map(|a| a.dtype()).collect(),
-            shapes: arrays.iter().map(|a| a.shape().to_vec()).collect(),
-            expression: None,
-            bytes: arrays.iter().map(|a| a.nbytes()).sum(),
-            served_by: Some(accelerator),
-            declined: Vec::new(),
-            chosen: None,
-            launch: Some(launch),
-        }
-    }
-
-    /// Returns the fused expression, or `None` if it is the identity.
-    pub(crate) fn computes(&self) -> Option<&str> {
-        self.expression.as_deref().filter(|e| *e != "a0")
-    }
-}
-
-impl fmt::Display for Record {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let dtypes: Vec<_> = self.dtypes.iter().map(|d| d.name()).collect();
-        let shapes: Vec<_> = self.shapes.iter().map(|s| shape_text(s)).collect();
-        write!(f, "{} [{:?}]", self.op, self.family)?;
-        if !dtypes.is_empty() {
-            write!(f, " {} {}", dtypes.join(","), shapes.join(","))?;
-        }
-        write!(f, " on {}: {}", self.device, self.served_by.unwrap_or("no accelerator"))?;
-        if let Some(e) = self.computes() {
-            write!(f, "\n    computes {e}")?;
-        }
-        if let Some(KernelLaunch { kernel, grid, block }) = &self.launch {
-            write!(f, "\n    launches {kernel}, blocks {grid:?} of threads {block:?}")?;
-        }
-        if let Some(chosen) = &self.chosen {
-            write!(f, "\n    auto: {chosen}")?;
-        }
-        for (name, why) in &self.declined {
-            write!(f, "\n    {name} declined: {why}")?;
-        }
-        Ok(())
-    }
-}
-
-thread_local! {
-    static RECORDS: RefCell<Option<Vec<Record>>> = const { RefCell::new(None) };
-    static WANTS_REASONS: Cell<bool> = const { Cell::new(false) };
-    static BLOCKS_ON_COMPILATION: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Sets a thread-local flag until the guard is dropped.
-struct FlagGuard {
-    flag: &'static LocalKey<Cell<bool>>,
-    previous: bool,
-}
-
-impl FlagGuard {
-    fn new(flag: &'static LocalKey<Cell<bool>>) -> FlagGuard {
-        FlagGuard { flag, previous: flag.replace(true) }
-    }
-}
-
-impl Drop for FlagGuard {
-    fn drop(&mut self) {
-        self.flag.set(self.previous);
-    }
-}
-
-/// Whether declined kernels should format their reasons.
-pub(crate) fn wants_reasons() -> bool {
-    WANTS_REASONS.get()
-}
-
-/// Whether kernels should compile now instead of declining, because no other accelerator has accepted the call.
-pub(crate) fn blocks_on_compilation() -> bool {
-    BLOCKS_ON_COMPILATION.get()
-}
-
-/// Runs `f` with kernels that compile in the foreground, as under [`Compile::Wait`](settings::Compile::Wait).
-pub(crate) fn with_blocking_compilation<R>(f: impl FnOnce() -> R) -> R {
-    let _blocking = FlagGuard::new(&BLOCKS_ON_COMPILATION);
-    f()
-}
-
-/// Runs `f` and returns its result with the record of every call that this thread dispatched, in order.
-///
-/// Deferred arrays that `f` builds but does not evaluate are not included: call [`NdArray::eval`] inside.
-pub fn explain<R>(f: impl FnOnce() -> R) -> (R, Vec<Record>) {
-    struct Restore(Option<Vec<Record>>);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            RECORDS.replace(self.0.take());
-        }
-    }
-    let (_guard, _restore) = (FlagGuard::new(&WANTS_REASONS), Restore(RECORDS.replace(Some(Vec::new()))));
-    let result = f();
-    let records = RECORDS.take().unwrap_or_default();
-    (result, records)
-}
 
 /// Runs a call on the first kernel of its chain that accepts it.
 ///
@@ -241,7 +53,12 @@ fn run_observed(call: &Call) -> Result<Outputs> {
     let mut state = DispatchState::new(wants_reasons());
     let watch = trace::begin(call.stream);
     let served = run_chain(call, &mut state);
-    let record = (state.wants_reasons || watch.is_some()).then(|| Record::of_call(call, &mut state));
+    let record = (state.wants_reasons || watch.is_some()).then(|| Record {
+        served_by: state.served_by,
+        declined: std::mem::take(&mut state.declined),
+        chosen: state.chosen.take(),
+        ..Record::of_call(call)
+    });
     if state.wants_reasons {
         push_record(record.clone());
     }
@@ -261,36 +78,6 @@ fn finish(call: &Call, served: Result<bool>, state: &mut DispatchState) -> Resul
         // A failed trial explains better than `Unsupported` why no accelerator serves the call.
         (false, Some(failed)) => run_fallback(call).map_err(|e| if matches!(e, Error::Unsupported { .. }) { failed } else { e }),
     }
-}
-
-/// Records a launch that bypassed dispatch, so that [`explain`] and `CUPRUM_TRACE` show it. For backends.
-///
-/// Runs `work` and returns its result. `describe` is called only if the record is needed.
-pub fn record_launch<R>(stream: Stream, describe: impl FnOnce() -> Record, work: impl FnOnce() -> Result<R>) -> Result<R> {
-    let explaining = wants_reasons();
-    if !explaining && !trace::is_on() {
-        return work();
-    }
-    let mut record = describe();
-    let watch = trace::begin(stream);
-    let result = work();
-    if result.is_err() {
-        record.served_by = None;
-    }
-    trace::end(watch, Some(&record), result.as_ref().err());
-    if explaining {
-        push_record(Some(record));
-    }
-    result
-}
-
-/// Appends a record to those of the innermost [`explain`].
-fn push_record(record: Option<Record>) {
-    RECORDS.with_borrow_mut(|records| {
-        if let Some(list) = records {
-            list.extend(record);
-        }
-    });
 }
 
 /// State of one call on its way through the chain.
@@ -375,7 +162,7 @@ fn try_kernels<'a>(call: &Call, chain: impl IntoIterator<Item = &'a ChainEntry>,
 /// Retries all kernels in blocking mode, after each has declined and at least one for a temporary reason.
 fn retry_blocking(call: &Call, chain: &[ChainEntry], state: &mut DispatchState) -> Result<bool> {
     state.declined.clear();
-    let _blocking = FlagGuard::new(&BLOCKS_ON_COMPILATION);
+    let _blocking = ModeGuard::blocking_compilation();
     try_kernels(call, chain, state)
 }
 
@@ -475,7 +262,7 @@ fn run_fallback(call: &Call) -> Result<Outputs> {
         }
     }
     // Try again with reasons formatted. Declining has no side effect.
-    let guard = FlagGuard::new(&WANTS_REASONS);
+    let guard = ModeGuard::reasons();
     let mut tried = Vec::new();
     for entry in registry::chains()?.get(call.family(), call.device.kind()) {
         match filter(entry, call) {
@@ -500,15 +287,7 @@ fn run_fallback(call: &Call) -> Result<Outputs> {
 
 /// Runs the call on the host: copies inputs to the host and outputs back.
 fn on_host(call: &Call) -> Result<Outputs> {
-    let inputs: Result<SmallVec<[StoredArray; 4]>> = call
-        .inputs
-        .iter()
-        .map(|a| {
-            let bytes = HostBuffer::downloaded(a.dtype(), a.buffer().as_ref(), 0, a.buffer().nbytes())?;
-            StoredArray::new(a.dtype(), a.layout().clone(), Arc::new(bytes))
-        })
-        .collect();
-    let inputs = inputs?;
+    let inputs = call.inputs.iter().map(StoredArray::to_host).collect::<Result<SmallVec<[StoredArray; 4]>>>()?;
     let host = Call {
         op: call.op,
         device: Device::CPU,
@@ -518,7 +297,7 @@ fn on_host(call: &Call) -> Result<Outputs> {
         work: call.work,
     };
     let outputs = with_device(Device::CPU, || run(&host))?;
-    outputs.into_iter().map(|a| NdArray::from(a).to_device(call.device)?.stored()).collect()
+    outputs.iter().map(|a| a.upload(call.device, call.stream)).collect()
 }
 
 /// Returns outputs without elements, which need no kernel.
@@ -526,18 +305,4 @@ fn empty_outputs(call: &Call) -> Result<Outputs> {
     let driver = driver(call.device)?;
     let make = |o: &OutputSpec| StoredArray::new(o.dtype, o.layout.clone(), driver.allocate(0, call.stream)?);
     call.outputs.iter().map(make).collect()
-}
-
-/// Returns the dtypes of the inputs, or of the outputs if there are no inputs.
-fn dtypes(call: &Call) -> Vec<DType> {
-    if call.inputs.is_empty() { call.outputs.iter().map(|o| o.dtype).collect() } else { call.inputs.iter().map(|a| a.dtype()).collect() }
-}
-
-/// Returns the shapes of the inputs, or of the outputs if there are no inputs.
-fn shapes(call: &Call) -> Vec<Vec<usize>> {
-    if call.inputs.is_empty() {
-        call.outputs.iter().map(|o| o.layout.shape().to_vec()).collect()
-    } else {
-        call.inputs.iter().map(|a| a.shape().to_vec()).collect()
-    }
 }

@@ -5,17 +5,9 @@
 
 use std::any::Any;
 
-use smallvec::SmallVec;
-
-use crate::array::{Array, NdArray};
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
-use crate::expr::{Operand, Operands, build};
-use crate::function::FromArgs;
-use crate::layout::{Layout, broadcast_shapes};
-use crate::op::{ArgType, DTypeSignature, MAX_ARITY, Op, result_type};
-use crate::ops::reduce::Over;
-use crate::ops::value::{Args, Value};
+pub use crate::ops::user_defined::{Declared, apply, call, call_reduction, reduce};
 use crate::scalar::Scalar;
 
 /// The body of a user-defined operation, and how to call it.
@@ -120,7 +112,7 @@ impl Identity {
 
 impl Bound {
     /// Returns the dtype in which the body computes and the dtype of the result, for arguments that promote to `dtype`.
-    fn resolve(self, op: &'static str, dtype: DType) -> Result<(DType, DType)> {
+    pub(crate) fn resolve(self, op: &'static str, dtype: DType) -> Result<(DType, DType)> {
         let refuse = |what: &str| Err(Error::dtype(op, format!("takes {what}"), &[dtype]));
         let own = match (self, dtype.kind()) {
             (Bound::Float, Kind::Complex) => return refuse("real numbers"),
@@ -136,7 +128,7 @@ impl Bound {
 
 impl Body {
     /// Returns the parameters that are arguments of a call, that is all except indices.
-    fn given(&self) -> impl Iterator<Item = &'static Parameter> + use<> {
+    pub(crate) fn given(&self) -> impl Iterator<Item = &'static Parameter> + use<> {
         self.parameters.iter().filter(|p| !matches!(p.kind, ParameterKind::Index(_)))
     }
 
@@ -173,140 +165,3 @@ impl Body {
         }
     }
 }
-
-/// Applies a user-defined operation to arrays and numbers, one for each parameter that is not an index.
-///
-/// The result is deferred, like that of other elementwise operations. Whole-array arguments are evaluated first.
-///
-/// # Errors
-/// A wrong number of arguments, shapes that do not broadcast, dtypes that the body does not take, or arrays on different devices. An
-/// empty whole-array argument, or an index along an axis that does not exist.
-pub fn apply(op: Op, operands: &[Operand]) -> Result<NdArray> {
-    let name = op.name();
-    let body = op.0.body.ok_or_else(|| Error::value(name, "the operation has no body"))?;
-    let given = body.given().count();
-    if operands.len() != given {
-        return Err(Error::value(name, format!("takes {given} arguments, {} given", operands.len())));
-    }
-    let of_generic = body.given().zip(operands).filter(|(p, _)| p.of == Type::Generic);
-    let types: SmallVec<[ArgType; 8]> = of_generic.map(|(_, operand)| operand.arg_type()).collect();
-    let (generic, visible) = body.bound.resolve(name, if types.is_empty() { DType::F64 } else { result_type(&types) })?;
-    let dtype = |of: Type| if let Type::Fixed(dtype) = of { dtype } else { generic };
-
-    let each = body.given().zip(operands).filter(|(p, _)| p.kind == ParameterKind::Each);
-    let shapes: SmallVec<[&[usize]; 8]> =
-        each.filter_map(|(_, o)| if let Operand::Array(a) = o { Some(a.shape()) } else { None }).collect();
-    let shape = broadcast_shapes(name, &shapes)?;
-    let device = operands.iter().find_map(|o| if let Operand::Array(a) = o { Some(a.device()) } else { None });
-
-    let (mut args, mut signature) = (Operands::new(), DTypeSignature { args: [DType::I64; MAX_ARITY], result: dtype(body.result) });
-    let mut operands = operands.iter();
-    for p in body.parameters {
-        let slot = signature.args.get_mut(args.len()).ok_or_else(|| Error::value(name, "too many parameters"))?;
-        *slot = dtype(p.of);
-        match p.kind {
-            ParameterKind::Index(axis) => args.push(Operand::Array(index(name, axis, &shape, device)?)),
-            ParameterKind::Each => args.extend(operands.next().map(|o| checked(name, p, o)).transpose()?),
-            ParameterKind::Whole => {
-                let Some(Operand::Array(a)) = operands.next() else {
-                    return Err(Error::value(name, format!("`{}` must be an array, not a number", p.name)));
-                };
-                if a.size() == 0 {
-                    return Err(Error::value(name, format!("`{}` must not be empty", p.name)));
-                }
-                checked(name, p, &Operand::Array(a.clone()))?;
-                let stored = a.astype(dtype(p.of))?.contiguous()?.stored()?;
-                let first = Layout::strided(&[], &[], stored.layout().offset())?;
-                args.push(Operand::Array(stored.with_layout(first)?.into()));
-                args.push(Operand::Scalar(Scalar::Int(a.size() as i128)));
-            }
-        }
-    }
-    let array = build(op, &mut args, signature)?;
-    if body.result == Type::Generic && visible != generic { array.astype(visible) } else { Ok(array) }
-}
-
-/// Reduces an array by a user-defined operation, whose body combines two elements. A deferred array is fused.
-///
-/// # Errors
-/// A dtype that the body does not take, the options `dtype` or `descending`, an identity that the dtype cannot hold, or axes out of
-/// bounds.
-pub fn reduce(op: Op, values: &Operand, over: &Over) -> Result<NdArray> {
-    let name = op.name();
-    let values = &match values {
-        Operand::Array(a) => a.clone(),
-        Operand::Scalar(s) => NdArray::scalar_as(*s, s.default_dtype())?,
-    };
-    let body = op.0.body.filter(|b| b.identity.is_some()).ok_or_else(|| Error::value(name, "the operation is not a reduction"))?;
-    let (dtype, visible) = match body.result {
-        Type::Generic => body.bound.resolve(name, values.dtype())?,
-        Type::Fixed(dtype) if values.dtype().can_cast_safe(dtype) => (dtype, dtype),
-        Type::Fixed(dtype) => return Err(Error::dtype(name, format!("takes {dtype}; use astype"), &[values.dtype()])),
-    };
-    if over.has_dtype() {
-        return Err(Error::value(name, "takes no dtype argument; use astype on the values"));
-    }
-    if over.is_descending() {
-        return Err(Error::value(name, "takes no descending argument"));
-    }
-    if let Some(identity) = body.identity.map(|identity| identity.of(dtype)) {
-        identity.checked_for(name, dtype)?;
-        if identity.weak_promote(dtype) != dtype {
-            return Err(Error::dtype(name, format!("the identity {identity} is not a value of this dtype"), &[dtype]));
-        }
-    }
-    crate::ops::reduce::reduce(op, values, over, dtype, dtype)?.astype(visible)
-}
-
-/// Checks an argument for a parameter of a fixed dtype: an array has to cast safely, and a number has to be a value of the dtype.
-fn checked(op: &'static str, p: &Parameter, operand: &Operand) -> Result<Operand> {
-    if let Type::Fixed(wanted) = p.of {
-        match operand {
-            Operand::Array(a) if !a.dtype().can_cast_safe(wanted) => {
-                return Err(Error::dtype(op, format!("`{}` must be {wanted}; use astype", p.name), &[a.dtype()]));
-            }
-            Operand::Scalar(s) if s.weak_promote(wanted) != wanted => {
-                return Err(Error::dtype(op, format!("`{}` must be {wanted}, which cannot hold {s}", p.name), &[s.default_dtype()]));
-            }
-            _ => {}
-        }
-    }
-    Ok(operand.clone())
-}
-
-/// Returns the loop indices along an axis, as an array that broadcasts to the shape.
-fn index(op: &'static str, axis: usize, shape: &[usize], device: Option<crate::Device>) -> Result<NdArray> {
-    let Some(&extent) = shape.get(axis) else {
-        return Err(Error::value(op, format!("index({axis}) is out of bounds for {} axes", shape.len())));
-    };
-    let make = || NdArray::arange_as(0, extent, 1, DType::I64);
-    let along = match device {
-        Some(device) => crate::device::with_device(device, make)?,
-        None => make()?,
-    };
-    let mut dims = vec![1isize; shape.len() - axis];
-    dims[0] = extent as isize;
-    along.reshape(dims)
-}
-
-/// Calls an elementwise user-defined operation by name, with arguments named like its parameters.
-///
-/// # Errors
-/// The errors of [`apply`], and missing arguments.
-pub fn call(op: Op, args: &Args) -> Result<Value> {
-    let body = op.0.body.ok_or_else(|| Error::value(op.name(), "the operation has no body"))?;
-    let operands: SmallVec<[Operand; 8]> = body.given().map(|p| args.operand(p.name)).collect::<Result<_>>()?;
-    apply(op, &operands).map(Value::Array)
-}
-
-/// Calls a user-defined reduction by name: `a, axis=None, *, keepdims=False`.
-///
-/// # Errors
-/// The errors of [`reduce`], and missing arguments.
-pub fn call_reduction(op: Op, args: &Args) -> Result<Value> {
-    reduce(op, &args.operand("a")?, &Over::from_args(args, "axis")?).map(Value::Array)
-}
-
-/// An operation declared by `cuprum::kernel!`, registered for tests that compile every body.
-pub struct Declared(pub Op);
-inventory::collect!(Declared);

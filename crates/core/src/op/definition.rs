@@ -267,14 +267,6 @@ impl Op {
     pub(crate) fn is_conversion(self) -> bool {
         self.0.rule == Some(TypeRule::Same) && !self.is_foreign()
     }
-    /// Returns all built-in operations.
-    pub fn all() -> impl Iterator<Item = Op> {
-        crate::ops::TABLE.iter().flat_map(|t| t.iter()).map(|d| Op(d))
-    }
-    /// Returns the built-in operation of this name.
-    pub fn by_name(name: &str) -> Option<Op> {
-        Op::all().find(|op| op.name() == name)
-    }
 }
 
 impl PartialEq for Op {

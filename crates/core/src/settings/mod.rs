@@ -181,7 +181,7 @@ pub fn compile() -> Result<Compile> {
     };
     let unset = || if crate::registry::order_is_named() { Compile::Wait } else { Compile::Background };
     let set = PARSED.get_or_init(parse).clone()?;
-    Ok(if crate::dispatch::blocks_on_compilation() { Compile::Wait } else { set.unwrap_or_else(unset) })
+    Ok(if crate::call::blocks_on_compilation() { Compile::Wait } else { set.unwrap_or_else(unset) })
 }
 
 /// Maximum number of threads of a pool. Starting ten thousand threads takes longer than any work they could share.

@@ -1,7 +1,9 @@
 //! Contract: sums of products over shared modes.
 
-use super::{Call, Request, TuningSignature};
-use crate::array::Array;
+use super::output::OutputSpec;
+use super::request::Request;
+use super::signature::TuningSignature;
+use crate::array::{Array, StoredArray};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::op::Family;
@@ -19,13 +21,13 @@ impl Request for Contract<'_> {
     fn family(&self) -> Family {
         Family::Contract
     }
-    fn sign(&self, call: &Call, signature: &mut TuningSignature) -> Result<()> {
-        let dtype = call.inputs.first().map_or(DType::F64, Array::dtype);
+    fn sign(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
+        let dtype = inputs.first().map_or(DType::F64, Array::dtype);
         signature.add(matmul_precision()?.of(dtype));
         for modes in [&self.plan.a, &self.plan.b, &self.plan.out] {
             signature.add(modes);
         }
-        signature.add_layouts(call);
+        signature.add_layouts(inputs, outputs);
         Ok(())
     }
 }

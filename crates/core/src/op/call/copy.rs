@@ -1,6 +1,6 @@
 //! Copy: copies and joins.
 
-use super::Request;
+use super::request::Request;
 use crate::layout::Layout;
 use crate::op::Family;
 

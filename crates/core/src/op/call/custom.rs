@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use super::Request;
+use super::request::Request;
 use crate::op::Family;
 
 /// A request of an operation of another crate, whose kernels downcast it to a common type.

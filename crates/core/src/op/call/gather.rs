@@ -1,6 +1,6 @@
 //! Gather: elements selected by index.
 
-use super::Request;
+use super::request::Request;
 use crate::op::Family;
 
 /// `out = take(inputs[0], inputs[1], axis)`. `inputs[1]` is C-contiguous int32 or int64.

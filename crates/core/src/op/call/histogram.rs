@@ -1,7 +1,9 @@
 //! Histogram: counts of values in bins.
 
-use super::Request;
-use super::{Call, TuningSignature};
+use super::output::OutputSpec;
+use super::request::Request;
+use super::signature::TuningSignature;
+use crate::array::StoredArray;
 use crate::error::Result;
 use crate::op::Family;
 use crate::program::Program;
@@ -47,9 +49,9 @@ impl Request for Histogram<'_> {
     fn has_extra_input(&self) -> bool {
         self.binning != Binning::Number { weighted: false }
     }
-    fn sign(&self, call: &Call, signature: &mut TuningSignature) -> Result<()> {
+    fn sign(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
         signature.add(self.binning);
-        signature.add_layouts(call);
+        signature.add_layouts(inputs, outputs);
         Ok(())
     }
 }

@@ -1,6 +1,9 @@
 //! Map: elementwise loops.
 
-use super::{Call, Request, TuningSignature};
+use super::output::OutputSpec;
+use super::request::Request;
+use super::signature::TuningSignature;
+use crate::array::StoredArray;
 use crate::error::Result;
 use crate::op::Family;
 use crate::plan::elementwise::LoopPlan;
@@ -22,7 +25,7 @@ impl Request for Map<'_> {
     fn program(&self) -> Option<&Program> {
         Some(self.program)
     }
-    fn sign(&self, _call: &Call, signature: &mut TuningSignature) -> Result<()> {
+    fn sign(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
         signature.add_axes(&self.plan.dims, &self.plan.strides);
         Ok(())
     }

@@ -7,8 +7,12 @@ mod fill;
 mod gather;
 mod histogram;
 mod map;
+mod modes;
+mod outcome;
+mod output;
 mod random;
 mod reduce;
+mod request;
 mod rows;
 mod scan;
 mod search;
@@ -17,7 +21,6 @@ mod select;
 mod signature;
 mod sort;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 pub use self::contract::Contract;
@@ -27,8 +30,12 @@ pub use self::fill::Fill;
 pub use self::gather::Gather;
 pub use self::histogram::{Binning, Histogram};
 pub use self::map::Map;
+pub(crate) use self::modes::{ModeGuard, blocks_on_compilation, wants_reasons};
+pub use self::outcome::{Outcome, Reason};
+pub use self::output::OutputSpec;
 pub use self::random::{Distribution, Random};
 pub use self::reduce::Reduce;
+pub use self::request::Request;
 pub use self::rows::Rows;
 pub use self::scan::Scan;
 pub use self::search::Search;
@@ -39,7 +46,6 @@ pub use self::sort::{SegmentSort, Sort};
 pub use crate::array::Outputs;
 use crate::array::{Array, StoredArray};
 use crate::device::{Buffer, Device, Stream, driver};
-use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::op::{Family, Op};
@@ -59,52 +65,6 @@ pub struct Call<'a> {
     pub outputs: &'a [OutputSpec],
     /// The request of the family.
     pub work: Work<'a>,
-}
-
-/// The dtype and layout of an output. The layout has offset 0 and no gaps.
-#[derive(Clone, Debug)]
-pub struct OutputSpec {
-    /// Element type.
-    pub dtype: DType,
-    /// Layout of the elements in the new buffer.
-    pub layout: Layout,
-}
-
-impl OutputSpec {
-    /// Returns the specification of an output in C order.
-    ///
-    /// # Errors
-    /// A size that overflows.
-    pub fn contiguous(dtype: DType, shape: &[usize]) -> Result<OutputSpec> {
-        Ok(OutputSpec { dtype, layout: Layout::contiguous(shape)? })
-    }
-}
-
-/// The interface of a request that all families share.
-pub trait Request {
-    /// Returns the family, which selects the chain of kernels.
-    fn family(&self) -> Family;
-
-    /// Returns the fused program, for families that have one.
-    fn program(&self) -> Option<&Program> {
-        None
-    }
-
-    /// Returns whether the last input belongs to the family rather than to the program.
-    ///
-    /// Examples are the values of a selection, the edges or weights of a histogram, and the offsets of segments.
-    fn has_extra_input(&self) -> bool {
-        false
-    }
-
-    /// Adds to a tuning signature what distinguishes calls of this family. The default adds the layouts.
-    ///
-    /// # Errors
-    /// A setting that cannot be read.
-    fn sign(&self, call: &Call, signature: &mut TuningSignature) -> Result<()> {
-        signature.add_layouts(call);
-        Ok(())
-    }
 }
 
 /// Declares [`Work`], with one line per kind of request.
@@ -142,67 +102,6 @@ work! {
     Gather(Gather): "Elements selected by index.";
     Segments(Segments<'a>): "A reduction of segments.";
     Custom(Custom<'a>): "A request of another crate's operation.";
-}
-
-/// A kernel's answer. A failure is an `Err`. A kernel that does not support a call declines before any side effect.
-pub enum Outcome {
-    /// The outputs, in the order of [`Call::outputs`].
-    Done(Outputs),
-    /// The kernel does not take the call; dispatch tries the next one.
-    Declined(Reason),
-}
-
-/// The reason why a kernel declined. The text is formatted only for `explain` and errors.
-pub struct Reason {
-    text: Cow<'static, str>,
-    retryable: bool,
-}
-
-impl Reason {
-    /// Creates a reason with a fixed text.
-    pub fn new(text: &'static str) -> Reason {
-        Reason { text: Cow::Borrowed(text), retryable: false }
-    }
-
-    /// Creates a reason that is temporary, such as a kernel still compiling.
-    ///
-    /// If all other kernels decline, dispatch retries the kernel under [`Compile::Wait`](crate::settings::Compile::Wait).
-    pub fn retryable(text: &'static str) -> Reason {
-        Reason { text: Cow::Borrowed(text), retryable: true }
-    }
-
-    /// Creates a reason with a formatted text. `text` is called only inside [`explain`](crate::explain) or for an error.
-    pub fn with(text: impl FnOnce() -> String) -> Reason {
-        let text = if crate::dispatch::wants_reasons() { Cow::Owned(text()) } else { Cow::Borrowed("declined") };
-        Reason { text, retryable: false }
-    }
-
-    /// Returns the text.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// Returns whether the reason is temporary.
-    pub(crate) fn is_retryable(&self) -> bool {
-        self.retryable
-    }
-}
-
-impl From<&'static str> for Reason {
-    fn from(text: &'static str) -> Reason {
-        Reason::new(text)
-    }
-}
-
-/// Returns from a kernel with [`Outcome::Declined`]: `decline!("why")` or `decline!("n is {n}")`.
-#[macro_export]
-macro_rules! decline {
-    ($fixed:literal) => {
-        return Ok($crate::Outcome::Declined($crate::Reason::with(|| format!($fixed))))
-    };
-    ($($t:tt)*) => {
-        return Ok($crate::Outcome::Declined($crate::Reason::with(|| format!($($t)*))))
-    };
 }
 
 impl Call<'_> {
@@ -272,5 +171,29 @@ impl Call<'_> {
         };
         let output = |o: &OutputSpec| o.layout.size().saturating_mul(o.dtype.itemsize());
         self.inputs.iter().map(input).sum::<usize>().saturating_add(self.outputs.iter().map(output).sum())
+    }
+}
+
+impl TuningSignature {
+    /// Returns the signature of a call.
+    pub(crate) fn of(call: &Call) -> Result<u64> {
+        let mut signature = TuningSignature::default();
+        signature.add(call.family() as u8);
+        signature.add_op(call.op);
+        signature.add(call.device.ordinal());
+        call.inputs.iter().for_each(|a| signature.add(a.dtype() as u8));
+        call.outputs.iter().for_each(|o| signature.add(o.dtype as u8));
+        if let Some(program) = call.program() {
+            signature.add_program(program);
+        }
+        call.work.request().sign(call.inputs, call.outputs, &mut signature)?;
+        Ok(signature.finish())
+    }
+
+    /// Returns the signature of a call combined with a choice of an accelerator, such as a tile size.
+    pub(crate) fn of_choice(call: &Call, choice: &str) -> Result<u64> {
+        let mut signature = TuningSignature::default();
+        signature.add((TuningSignature::of(call)?, choice));
+        Ok(signature.finish())
     }
 }

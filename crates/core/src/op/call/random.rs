@@ -1,6 +1,6 @@
 //! Random: draws of a counter-based generator.
 
-use super::Request;
+use super::request::Request;
 use crate::dtype::DType;
 use crate::op::Family;
 

@@ -1,6 +1,9 @@
 //! Reduce: reductions over axes.
 
-use super::{Call, Request, TuningSignature};
+use super::output::OutputSpec;
+use super::request::Request;
+use super::signature::TuningSignature;
+use crate::array::StoredArray;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::op::Family;
@@ -27,7 +30,7 @@ impl Request for Reduce<'_> {
     fn program(&self) -> Option<&Program> {
         Some(self.program)
     }
-    fn sign(&self, _call: &Call, signature: &mut TuningSignature) -> Result<()> {
+    fn sign(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
         signature.add_axes(&self.plan.kept, &self.plan.kept_strides);
         signature.add_axes(&self.plan.reduced, &self.plan.reduced_strides);
         Ok(())

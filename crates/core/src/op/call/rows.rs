@@ -1,6 +1,9 @@
 //! Rows: expressions that contain reductions along rows.
 
-use super::{Call, Request, TuningSignature};
+use super::output::OutputSpec;
+use super::request::Request;
+use super::signature::TuningSignature;
+use crate::array::StoredArray;
 use crate::error::Result;
 use crate::op::Family;
 use crate::plan::rows::RowsPlan;
@@ -25,7 +28,7 @@ impl Request for Rows<'_> {
     fn program(&self) -> Option<&Program> {
         Some(self.program)
     }
-    fn sign(&self, _call: &Call, signature: &mut TuningSignature) -> Result<()> {
+    fn sign(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
         signature.add_axes(&self.plan.outer, &self.plan.outer_strides);
         signature.add_axes(&[self.plan.length], &[&self.plan.row_strides[..]]);
         Ok(())

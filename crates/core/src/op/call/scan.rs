@@ -1,6 +1,9 @@
 //! Scan: running reductions along an axis.
 
-use super::{Call, Request, TuningSignature};
+use super::output::OutputSpec;
+use super::request::Request;
+use super::signature::TuningSignature;
+use crate::array::StoredArray;
 use crate::error::Result;
 use crate::op::Family;
 use crate::plan::scan::ScanPlan;
@@ -22,7 +25,7 @@ impl Request for Scan<'_> {
     fn program(&self) -> Option<&Program> {
         Some(self.program)
     }
-    fn sign(&self, _call: &Call, signature: &mut TuningSignature) -> Result<()> {
+    fn sign(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
         signature.add_axes(&[self.plan.len], &[&self.plan.axis_strides[..]]);
         signature.add_axes(&self.plan.lanes, &self.plan.lane_strides);
         Ok(())

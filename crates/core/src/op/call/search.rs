@@ -1,6 +1,6 @@
 //! Search: binary search in a sorted array.
 
-use super::Request;
+use super::request::Request;
 use crate::op::Family;
 
 /// The int64 index at which each element of `inputs[1]` would be inserted into `inputs[0]`.

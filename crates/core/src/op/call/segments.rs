@@ -1,6 +1,6 @@
 //! Segments: reductions of consecutive parts of a 1-D array.
 
-use super::Request;
+use super::request::Request;
 use crate::dtype::DType;
 use crate::op::{Family, Op};
 use crate::program::Program;

@@ -1,6 +1,6 @@
 //! Sort: sorts of rows and of segments.
 
-use super::Request;
+use super::request::Request;
 use crate::op::Family;
 
 /// A stable sort of each row (the last axis) of C-contiguous `inputs[0]`, in NumPy's order.

@@ -1,0 +1,59 @@
+//! [`explain`], and records of launches that bypassed dispatch.
+
+use std::cell::RefCell;
+
+use super::record::Record;
+use super::trace;
+use crate::call::{ModeGuard, wants_reasons};
+use crate::device::Stream;
+use crate::error::Result;
+
+thread_local! {
+    static RECORDS: RefCell<Option<Vec<Record>>> = const { RefCell::new(None) };
+}
+
+/// Runs `f` and returns its result with the record of every call that this thread dispatched, in order.
+///
+/// Deferred arrays that `f` builds but does not evaluate are not included: call [`NdArray::eval`](crate::NdArray::eval) inside.
+pub fn explain<R>(f: impl FnOnce() -> R) -> (R, Vec<Record>) {
+    struct Restore(Option<Vec<Record>>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            RECORDS.replace(self.0.take());
+        }
+    }
+    let (_guard, _restore) = (ModeGuard::reasons(), Restore(RECORDS.replace(Some(Vec::new()))));
+    let result = f();
+    let records = RECORDS.take().unwrap_or_default();
+    (result, records)
+}
+
+/// Records a launch that bypassed dispatch, so that [`explain`] and `CUPRUM_TRACE` show it. For backends.
+///
+/// Runs `work` and returns its result. `describe` is called only if the record is needed.
+pub fn record_launch<R>(stream: Stream, describe: impl FnOnce() -> Record, work: impl FnOnce() -> Result<R>) -> Result<R> {
+    let explaining = wants_reasons();
+    if !explaining && !trace::is_on() {
+        return work();
+    }
+    let mut record = describe();
+    let watch = trace::begin(stream);
+    let result = work();
+    if result.is_err() {
+        record.served_by = None;
+    }
+    trace::end(watch, Some(&record), result.as_ref().err());
+    if explaining {
+        push_record(Some(record));
+    }
+    result
+}
+
+/// Appends a record to those of the innermost [`explain`].
+pub(super) fn push_record(record: Option<Record>) {
+    RECORDS.with_borrow_mut(|records| {
+        if let Some(list) = records {
+            list.extend(record);
+        }
+    });
+}

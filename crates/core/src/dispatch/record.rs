@@ -1,0 +1,156 @@
+//! Records of calls, for `explain`, the trace and benchmarks.
+
+use std::fmt;
+
+use smallvec::SmallVec;
+
+use crate::array::Array;
+use crate::call::Call;
+use crate::device::Device;
+use crate::dtype::DType;
+use crate::error::shape_text;
+use crate::op::Family;
+
+/// Record of one dispatched call.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// NumPy name of the operation. For a fused expression, the name of its last operation.
+    pub op: &'static str,
+    /// The family of kernels.
+    pub family: Family,
+    /// The device of the call.
+    pub device: Device,
+    /// Dtypes of the inputs, or of the outputs if there are no inputs.
+    pub dtypes: Vec<DType>,
+    /// Shapes of the inputs: broadcast for Map, Reduce, Rows and Scan, flattened for Select and Histogram.
+    pub shapes: Vec<Vec<usize>>,
+    /// The fused expression, if the call has one.
+    pub expression: Option<String>,
+    /// Minimum number of bytes read and written.
+    pub bytes: usize,
+    /// The accelerator that ran the call; `None` if all declined or one failed.
+    pub served_by: Option<&'static str>,
+    /// Accelerators that declined, with their reasons.
+    pub declined: Vec<(&'static str, String)>,
+    /// Under the order `auto`: the accelerator tried first, with the reason (see [`tuning`](crate::tuning)).
+    pub chosen: Option<String>,
+    /// The kernel, if the record is of a launch that bypassed dispatch ([`record_launch`](super::record_launch)).
+    pub launch: Option<KernelLaunch>,
+}
+
+/// A kernel launch that bypassed dispatch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelLaunch {
+    /// Name of the kernel.
+    pub kernel: String,
+    /// Grid size: blocks along x, y and z.
+    pub grid: [u32; 3],
+    /// Block size: threads along x, y and z.
+    pub block: [u32; 3],
+}
+
+impl Record {
+    /// Returns the record of a call that no accelerator has served yet.
+    #[cold]
+    pub(super) fn of_call(call: &Call) -> Record {
+        Record {
+            op: call.op.name(),
+            family: call.family(),
+            device: call.device,
+            dtypes: dtypes(call),
+            shapes: shapes(call),
+            expression: call.program().map(ToString::to_string),
+            bytes: call.bytes(),
+            served_by: None,
+            declined: Vec::new(),
+            chosen: None,
+            launch: None,
+        }
+    }
+
+    /// Returns the record of a launch of a graph with `nodes` nodes by the accelerator of its device.
+    pub(crate) fn of_graph(device: Device, nodes: usize, served_by: Option<&'static str>) -> Record {
+        Record {
+            op: "graph",
+            family: Family::Custom,
+            device,
+            dtypes: Vec::new(),
+            shapes: Vec::new(),
+            expression: Some(format!("{nodes} nodes")),
+            bytes: 0,
+            served_by,
+            declined: Vec::new(),
+            chosen: None,
+            launch: None,
+        }
+    }
+
+    /// Returns the record of a user-requested kernel launch on arrays of these dtypes and shapes, for
+    /// [`record_launch`](super::record_launch).
+    pub fn of_launch<'a>(
+        op: &'static str,
+        accelerator: &'static str,
+        device: Device,
+        launch: KernelLaunch,
+        arrays: impl IntoIterator<Item = (DType, &'a [usize])>,
+    ) -> Record {
+        let arrays: SmallVec<[(DType, &[usize]); 4]> = arrays.into_iter().collect();
+        Record {
+            op,
+            family: Family::Custom,
+            device,
+            dtypes: arrays.iter().map(|(dtype, _)| *dtype).collect(),
+            shapes: arrays.iter().map(|(_, shape)| shape.to_vec()).collect(),
+            expression: None,
+            bytes: arrays.iter().map(|(dtype, shape)| shape.iter().product::<usize>() * dtype.itemsize()).sum(),
+            served_by: Some(accelerator),
+            declined: Vec::new(),
+            chosen: None,
+            launch: Some(launch),
+        }
+    }
+
+    /// Returns the fused expression, or `None` if it is the identity.
+    pub(crate) fn computes(&self) -> Option<&str> {
+        self.expression.as_deref().filter(|e| *e != "a0")
+    }
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dtypes: Vec<_> = self.dtypes.iter().map(|d| d.name()).collect();
+        let shapes: Vec<_> = self.shapes.iter().map(|s| shape_text(s)).collect();
+        write!(f, "{} [{:?}]", self.op, self.family)?;
+        if !dtypes.is_empty() {
+            write!(f, " {} {}", dtypes.join(","), shapes.join(","))?;
+        }
+        write!(f, " on {}: {}", self.device, self.served_by.unwrap_or("no accelerator"))?;
+        if let Some(e) = self.computes() {
+            write!(f, "\n    computes {e}")?;
+        }
+        if let Some(KernelLaunch { kernel, grid, block }) = &self.launch {
+            write!(f, "\n    launches {kernel}, blocks {grid:?} of threads {block:?}")?;
+        }
+        if let Some(chosen) = &self.chosen {
+            write!(f, "\n    auto: {chosen}")?;
+        }
+        for (name, why) in &self.declined {
+            write!(f, "\n    {name} declined: {why}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the dtypes of the inputs, or of the outputs if there are no inputs.
+pub(super) fn dtypes(call: &Call) -> Vec<DType> {
+    if call.inputs.is_empty() { call.outputs.iter().map(|o| o.dtype).collect() } else { call.inputs.iter().map(|a| a.dtype()).collect() }
+}
+
+/// Returns the shapes of the inputs, or of the outputs if there are no inputs.
+pub(super) fn shapes(call: &Call) -> Vec<Vec<usize>> {
+    if call.inputs.is_empty() {
+        call.outputs.iter().map(|o| o.layout.shape().to_vec()).collect()
+    } else {
+        call.inputs.iter().map(|a| a.shape().to_vec()).collect()
+    }
+}

@@ -1,0 +1,47 @@
+//! Thread-local modes in which kernels run.
+
+use std::cell::Cell;
+use std::thread::LocalKey;
+
+thread_local! {
+    static WANTS_REASONS: Cell<bool> = const { Cell::new(false) };
+    static BLOCKS_ON_COMPILATION: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A mode that stays on until the guard is dropped.
+pub(crate) struct ModeGuard {
+    mode: &'static LocalKey<Cell<bool>>,
+    previous: bool,
+}
+
+impl ModeGuard {
+    fn new(mode: &'static LocalKey<Cell<bool>>) -> ModeGuard {
+        ModeGuard { mode, previous: mode.replace(true) }
+    }
+
+    /// Makes declined kernels format their reasons.
+    pub(crate) fn reasons() -> ModeGuard {
+        ModeGuard::new(&WANTS_REASONS)
+    }
+
+    /// Makes kernels compile in the foreground, as under [`Compile::Wait`](crate::settings::Compile::Wait).
+    pub(crate) fn blocking_compilation() -> ModeGuard {
+        ModeGuard::new(&BLOCKS_ON_COMPILATION)
+    }
+}
+
+impl Drop for ModeGuard {
+    fn drop(&mut self) {
+        self.mode.set(self.previous);
+    }
+}
+
+/// Whether declined kernels should format their reasons.
+pub(crate) fn wants_reasons() -> bool {
+    WANTS_REASONS.get()
+}
+
+/// Whether kernels should compile now instead of declining, because no other accelerator has accepted the call.
+pub(crate) fn blocks_on_compilation() -> bool {
+    BLOCKS_ON_COMPILATION.get()
+}

@@ -1,0 +1,35 @@
+//! The interface that the requests of all families share.
+
+use super::output::OutputSpec;
+use super::signature::TuningSignature;
+use crate::array::StoredArray;
+use crate::error::Result;
+use crate::op::Family;
+use crate::program::Program;
+
+/// The interface of a request that all families share.
+pub trait Request {
+    /// Returns the family, which selects the chain of kernels.
+    fn family(&self) -> Family;
+
+    /// Returns the fused program, for families that have one.
+    fn program(&self) -> Option<&Program> {
+        None
+    }
+
+    /// Returns whether the last input belongs to the family rather than to the program.
+    ///
+    /// Examples are the values of a selection, the edges or weights of a histogram, and the offsets of segments.
+    fn has_extra_input(&self) -> bool {
+        false
+    }
+
+    /// Adds to a tuning signature what distinguishes calls of this family. The default adds the layouts.
+    ///
+    /// # Errors
+    /// A setting that cannot be read.
+    fn sign(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
+        signature.add_layouts(inputs, outputs);
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! Dispatch of calls from operations, fused inputs, and the declaration of table rows.
+
+use smallvec::SmallVec;
+
+use crate::array::{Array, NdArray, StoredArray};
+use crate::call::{Call, OutputSpec, Work};
+use crate::device::{Device, Stream};
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::op::Op;
+use crate::program::Program;
+
+/// Returns the common device of two arrays, or an error.
+pub(crate) fn one_device(op: Op, a: &NdArray, b: &NdArray) -> Result<Device> {
+    let (device, other) = (a.device(), b.device());
+    if device == other {
+        return Ok(device);
+    }
+    Err(Error::Device { op: op.name(), message: format!("arrays are on {device} and {other}; use to_device") })
+}
+
+/// Dispatches a call on the current stream of a device, and returns its outputs in order.
+pub(crate) fn run<const N: usize>(
+    op: Op,
+    device: Device,
+    inputs: &[StoredArray],
+    outputs: &[OutputSpec],
+    work: Work,
+) -> Result<[NdArray; N]> {
+    let done = dispatch::run(&Call { op, device, stream: Stream::current(device), inputs, outputs, work })?;
+    let mut arrays = SmallVec::<[NdArray; N]>::new(); // `collect` would move the large arrays more often
+    done.into_iter().for_each(|array| arrays.push(array.into()));
+    arrays.into_inner().map_err(|a| Error::value(op.name(), format!("the kernel returned {} outputs, not {N}", a.len())))
+}
+
+/// Dispatches a call with one output. See [`run`].
+pub(crate) fn run_one(op: Op, device: Device, inputs: &[StoredArray], output: OutputSpec, work: Work) -> Result<NdArray> {
+    let [array] = run(op, device, inputs, &[output], work)?;
+    Ok(array)
+}
+
+/// Returns `a` as the fused input of a loop over its elements in C order.
+///
+/// The program has one result of `dtype`. Its inputs are 1-D arrays of stride 1, or 0 for a repeated element.
+pub(crate) fn flat_prologue(a: &NdArray, dtype: DType) -> Result<(Program, SmallVec<[StoredArray; 4]>)> {
+    let prologue = |program: &Program, inputs: &[StoredArray]| {
+        let inputs = inputs.iter().map(flat_view).collect::<Option<Result<SmallVec<_>>>>();
+        inputs.map(|inputs| Ok((program.clone(), inputs?))).transpose()
+    };
+    match a.with_prologue(dtype, prologue)? {
+        Some(flat) => Ok(flat),
+        None => {
+            let stored = a.astype(dtype)?.ravel()?.contiguous()?.stored()?;
+            Ok((Program::identity(dtype), SmallVec::from_elem(stored, 1)))
+        }
+    }
+}
+
+/// Returns a view of the elements in C order as one axis of stride 1 or 0, if the layout allows it.
+fn flat_view(a: &StoredArray) -> Option<Result<StoredArray>> {
+    let size = a.layout().size();
+    let layout = match a.layout().reshape(&[size])? {
+        layout if size <= 1 => Layout::strided(&[size], &[1], layout.offset()).ok()?,
+        layout => layout,
+    };
+    matches!(layout.strides(), [0 | 1]).then(|| a.with_layout(layout))
+}
+
+/// Declares the ops of a family other than elementwise: a constant and a static for each, and `ROWS`.
+///
+/// A row may end with `else` and a composite, which runs if no kernel takes the call. Op indices follow those of the module `after`.
+macro_rules! rows {
+    ($family:ident after $before:ident: $($CONST:ident $name:literal $arity:literal $(else $composite:expr)?;)*) => {
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+        enum RowIndex { $($CONST,)* End }
+        /// The index after the last row.
+        pub(crate) const END: u16 = crate::ops::$before::END + RowIndex::End as u16;
+        mod defs {
+            use super::*;
+            $(pub(super) static $CONST: crate::op::OpDef = crate::op::OpDef {
+                name: $name,
+                family: crate::op::Family::$family,
+                arity: $arity,
+                index: crate::ops::$before::END + RowIndex::$CONST as u16,
+                rule: None,
+                cost: crate::op::Cost::Cheap,
+                composite: [$(Some($composite as crate::op::Composite),)? None][0],
+                body: None,
+            };)*
+        }
+        $(#[doc = concat!("The operation `", $name, "`.")] pub const $CONST: crate::op::Op = crate::op::Op(&defs::$CONST);)*
+        /// Op definitions of this family.
+        pub static ROWS: &[&crate::op::OpDef] = &[$(&defs::$CONST),*];
+    };
+}
+pub(crate) use rows;
