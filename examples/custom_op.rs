@@ -16,7 +16,7 @@ use cuprum::cuda::{RawKernel, args};
 use cuprum::inventory::submit;
 use cuprum::{
     Accelerator, Availability, Call, DType, Device, Error, Family, Kernel, NdArray, Op, Outcome, OutputSpec, Registration, Result, Stream,
-    Work, decline, dispatch, explain, numpy, with_device,
+    Work, arange_as, decline, dispatch, empty, explain, numpy, with_device,
 };
 
 /// The operation, in the form of the library's own table.
@@ -87,7 +87,7 @@ fn on_cpu(call: &Call) -> Result<Outcome> {
 fn on_cuda(call: &Call) -> Result<Outcome> {
     let Some(width) = width(call) else { decline!("the call has no width") };
     let (a, outputs) = (NdArray::from(call.inputs[0].clone()), call.outputs[0].layout.size());
-    let mut sums = with_device(call.device, || NdArray::empty(outputs, DType::F64))?;
+    let mut sums = with_device(call.device, || empty(outputs, DType::F64))?;
     let kernel = RawKernel::compile(
         r#"extern "C" __global__ void moving_sum(const double* a, double* sums, unsigned long long n, unsigned long long width) {
             unsigned long long i = blockIdx.x * 1ull * blockDim.x + threadIdx.x;
@@ -106,7 +106,7 @@ fn on_cuda(call: &Call) -> Result<Outcome> {
 
 fn main() -> Result<()> {
     for device in Device::all() {
-        let a = with_device(device, || NdArray::arange_as(0, 10, 1, DType::F64))?;
+        let a = with_device(device, || arange_as(0, 10, 1, DType::F64))?;
         let (means, calls) = explain(|| cuprum::eval("moving_sum(a, 3) / 3", [("a", &a)]));
         let means = means.map_err(|e| Error::value("custom_op", e.to_string()))?.to_vec::<f64>()?;
         println!("{device}: {means:?}");

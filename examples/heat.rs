@@ -3,7 +3,7 @@
 //!
 //!     cargo run --release --example heat -- [side] [steps]
 
-use cuprum::{DType, NdArray, Result, concat, explain, s};
+use cuprum::{DType, NdArray, Result, concat, explain, full, s, zeros};
 
 fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
@@ -11,8 +11,8 @@ fn main() -> Result<()> {
     let steps: usize = args.next().and_then(|a| a.parse().ok()).unwrap_or(100);
 
     // A plate at 0 degrees with its left edge held at 100 degrees.
-    let hot = NdArray::full([side, 1], 100, DType::F32)?;
-    let mut plate = concat(&[hot, NdArray::zeros([side, side - 1], DType::F32)?], 1)?;
+    let hot = full([side, 1], 100, DType::F32)?;
+    let mut plate = concat(&[hot, zeros([side, side - 1], DType::F32)?], 1)?;
     let (result, calls) = explain(|| -> Result<()> {
         for _ in 0..steps {
             plate = step(&plate)?;

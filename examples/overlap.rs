@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use cuprum::{DType, Device, Graph, NdArray, Result, Stream, matmul, with_device};
+use cuprum::{DType, Device, Graph, NdArray, Result, Stream, full, matmul, with_device};
 
 const COLUMNS: usize = 1024;
 
@@ -19,9 +19,9 @@ fn main() -> Result<()> {
 
 fn run(device: Device, batches: usize, rows: usize) -> Result<()> {
     let host: Vec<NdArray> = with_device(Device::CPU, || {
-        (0..batches).map(|n| NdArray::full([rows, COLUMNS], n as f32 / batches as f32, DType::F32)?.eval().cloned()).collect::<Result<_>>()
+        (0..batches).map(|n| full([rows, COLUMNS], n as f32 / batches as f32, DType::F32)?.eval().cloned()).collect::<Result<_>>()
     })?;
-    let weights = NdArray::full([COLUMNS, COLUMNS], 1.0 / COLUMNS as f32, DType::F32)?;
+    let weights = full([COLUMNS, COLUMNS], 1.0 / COLUMNS as f32, DType::F32)?;
     let (copies, compute) = (Stream::new(device)?, Stream::new(device)?);
 
     // A warm-up run compiles kernels and allocates pinned memory.

@@ -2,7 +2,7 @@
 //!
 //!     cargo run --release --example pagerank -- [pages] [links per page] [device]
 
-use cuprum::{DType, Device, NdArray, Result, random::Generator, segment_sum, with_device};
+use cuprum::{DType, Device, Result, arange, full, random::Generator, segment_sum, with_device};
 
 fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
@@ -15,11 +15,11 @@ fn main() -> Result<()> {
 fn run(pages: usize, links: usize) -> Result<()> {
     // CSR form: row i lists the pages that link to page i. Every page has the same number of random links.
     let sources = Generator::new(1).integers(0, pages as i64, pages * links, DType::I64)?;
-    let offsets = NdArray::arange(0, pages * links + 1, links)?;
+    let offsets = arange(0, pages * links + 1, links)?;
     let share = 1.0 / links as f64;
     let damping = 0.85;
 
-    let mut rank = NdArray::full(pages, 1.0 / pages as f64, DType::F64)?;
+    let mut rank = full(pages, 1.0 / pages as f64, DType::F64)?;
     for step in 1..=50 {
         let incoming = segment_sum(&rank.take(&sources, 0)?, &offsets)?;
         let spread = &incoming * (damping * share);

@@ -7,7 +7,7 @@
 //! idle. Arrays of a wrong dtype are refused; the original passed float64 arrays to a kernel of `float` pointers.
 
 use cuprum::cuda::{RawKernel, args};
-use cuprum::{DType, Device, Error, NdArray, Result, random::Generator, segment_sum, with_device};
+use cuprum::{DType, Device, Error, Result, arange, random::Generator, segment_sum, with_device, zeros};
 
 fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
@@ -25,7 +25,7 @@ fn main() -> Result<()> {
 fn run(rows: usize, per_row: usize) -> Result<()> {
     // A square matrix with the same number of random columns in each row.
     let generator = Generator::new(1);
-    let row = NdArray::arange(0, rows * per_row + 1, per_row)?.astype(DType::I32)?;
+    let row = arange(0, rows * per_row + 1, per_row)?.astype(DType::I32)?;
     let col = generator.integers(0, rows as i64, rows * per_row, DType::I32)?;
     let data = generator.random(rows * per_row, DType::F32)?;
     let x = generator.random(rows, DType::F32)?;
@@ -33,7 +33,7 @@ fn run(rows: usize, per_row: usize) -> Result<()> {
 
     let spmv = RawKernel::compile(include_str!("spmv.cu"), "spmv")?;
     let launch = spmv.over(rows)?;
-    let mut y = NdArray::zeros(rows, DType::F32)?;
+    let mut y = zeros(rows, DType::F32)?;
     // SAFETY: `row` has `rows + 1` offsets, rising to the length of `col` and `data`. The elements of `col` are below the length of
     // `x`.
     // The kernel writes the first `n` elements of `y`, which has `n`.

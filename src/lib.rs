@@ -5,9 +5,9 @@
 //! crate) and ends with the device's own kernels.
 //!
 //! ```
-//! use cuprum::{NdArray, explain};
+//! use cuprum::{NdArray, arange, explain};
 //! # fn main() -> cuprum::Result<()> {
-//! let a = NdArray::arange(0, 12, 1)?.reshape([3, 4])?.astype(cuprum::DType::F32)?;
+//! let a = arange(0, 12, 1)?.reshape([3, 4])?.astype(cuprum::DType::F32)?;
 //! let norms = (&a * &a).sum(-1)?.sqrt()?;          // the sum has run, in one pass over `a`
 //! assert_eq!(norms.shape(), &[3]);
 //! let (_, calls) = explain(|| norms.eval().cloned()); // which accelerator ran the call, which declined
@@ -35,7 +35,7 @@ pub use cuprum_numpy::*;
 /// The CPU runs it as vectorised machine code; CUDA compiles it into the kernel of the expression. [`eval`] finds it by name.
 ///
 /// ```
-/// use cuprum::NdArray;
+/// use cuprum::{NdArray, linspace};
 ///
 /// cuprum::kernel! {
 ///     /// Clamped line through the origin.
@@ -52,7 +52,7 @@ pub use cuprum_numpy::*;
 /// }
 ///
 /// # fn main() -> cuprum::Result<()> {
-/// let x = NdArray::linspace(-1.0, 1.0, 5)?;
+/// let x = linspace(-1.0, 1.0, 5)?;
 /// assert_eq!(ramp(&x, 3.0)?.to_vec::<f64>()?, [0.0, 0.0, 0.0, 1.0, 1.0]);
 /// assert_eq!(largest((ramp(&x, 0.5)? - 2).abs()?, ())?.item()?, 2.0.into()); // one pass over `x`
 /// # Ok(())

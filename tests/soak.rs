@@ -8,7 +8,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use cuprum::{DType, Device, Graph, NdArray, Result, Stream, axis, concat, matmul, segment_sum, where_, with_accelerators, with_device};
+use cuprum::{
+    DType, Device, Graph, NdArray, Result, Stream, arange, argwhere, axis, concat, histogram, matmul, ones, segment_sum, unique, where_,
+    with_accelerators, with_device,
+};
 
 const THREADS: u64 = 8;
 /// Number of arrays that all threads use.
@@ -104,7 +107,7 @@ const CALLS: &[(&str, RandomCall)] = &[
     ("product with its transpose", |a, _| matmul(a, &a.t()?)?.sum(0)),
     ("sort", |a, r| a.sort(r.below(2) as isize)),
     ("argsort", |a, _| a.argsort(-1)),
-    ("nonzero", |a, _| a.greater(3.0f32)?.argwhere()),
+    ("nonzero", |a, _| argwhere(&a.greater(3.0f32)?)),
     ("compress", |a, _| a.extract(&a.less(0.0f32)?)),
     ("take", |a, r| {
         let rows: Vec<i64> = (0..50).map(|_| r.below(a.shape()[0]) as i64).collect();
@@ -120,12 +123,12 @@ const CALLS: &[(&str, RandomCall)] = &[
         let (values, n) = (a.ravel()?, a.size() as i64);
         let mut offsets: Vec<i64> = (0..r.below(300)).map(|_| r.below(n as usize + 1) as i64).chain([0, n]).collect();
         offsets.sort_unstable();
-        let order = NdArray::arange(0, n, 1)?;
+        let order = arange(0, n, 1)?;
         segment_sum(&(&values * &values.take(&order, 0)?), &NdArray::from_slice(&offsets)?)
     }),
     ("concat", |a, _| concat(&[a.clone(), &a.flip(None)? * 3.0f32], 0)),
-    ("histogram", |a, _| Ok(a.histogram(17)?.0)),
-    ("unique", |a, _| a.unique()),
+    ("histogram", |a, _| Ok(histogram(a, 17, None, false)?.0)),
+    ("unique", |a, _| unique(a)),
     ("integers", |a, r| a.astype(DType::I64)?.cumsum(None)?.index(cuprum::s![..;r.below(5) as isize + 1])),
     ("doubles", |a, _| (a.astype(DType::F64)? * 0.5).sum(-1)),
 ];
@@ -277,11 +280,11 @@ fn random_calls_from_many_threads_and_streams() -> Result<()> {
         streams.push(Stream::default_of(device));
         let mut random = Random(seed | 1);
         let shared = (0..SHARED).map(|_| Pair::new(&mut random)).collect::<Result<Vec<_>>>()?;
-        let soak = Soak { device, streams, shared: Mutex::new(shared), one: NdArray::ones(1, DType::F32)?, calls: AtomicU64::new(0) };
+        let soak = Soak { device, streams, shared: Mutex::new(shared), one: ones(1, DType::F32)?, calls: AtomicU64::new(0) };
         // Allocates the workspaces and counters of every stream and compiles most kernels before memory is measured.
         for stream in &soak.streams {
             stream.scope(|| -> Result<()> {
-                let a = NdArray::ones([1000, 1000], DType::F32)?;
+                let a = ones([1000, 1000], DType::F32)?;
                 // The orders use cuBLAS, cuTENSOR and CUB.
                 ["", "cub", "cutensor"].iter().try_for_each(|order| {
                     let warm = || matmul(&a, &a)?.sum(())?.item().and_then(|_| a.sum(())?.item());

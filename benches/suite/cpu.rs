@@ -1,7 +1,7 @@
 //! The CPU suite. Peers: NumPy, numexpr, PyTorch and JAX in `peers/cpu.py`.
 
 use cuprum::random::Generator;
-use cuprum::{DType, NdArray, Result, concat, einsum, matmul, where_};
+use cuprum::{DType, NdArray, Result, concat, einsum, histogram, matmul, unique, where_};
 
 use super::expressions::{chain10, layer_norm, norm_rows, softmax_rows};
 use super::{Missing, Suite, Workload, f32s, f64s, limit, workloads};
@@ -46,10 +46,10 @@ pub static SUITE: Suite = Suite {
         "layer_norm_f32_4k": f32s([&[4096, 4096], &[4096], &[4096]]) => |x| layer_norm(&x[0], &x[1], &x[2]), bytes 8 * N;
         "cumsum_f32_16M": f32s([&[N]]) => |x| x[0].cumsum(0), bytes 8 * N;
         "cumsum_axis0_f32_4k": f32s([&[4096, 4096]]) => |x| x[0].cumsum(0), bytes 8 * N;
-        "histogram_f32_16M_256": f32s([&[N]]) => |x| Ok(x[0].histogram((256, 0.0, 1.0))?.0), bytes 4 * N;
+        "histogram_f32_16M_256": f32s([&[N]]) => |x| Ok(histogram(&x[0], (256, 0.0, 1.0), None, false)?.0), bytes 4 * N;
         "sort_f32_16M": f32s([&[N]]) => |x| x[0].sort(-1);
         "argsort_f32_4M": f32s([&[N / 4]]) => |x| x[0].argsort(-1);
-        "unique_i64_4M": Ok(vec![Generator::new(0).integers(0, 1 << 20, N / 4, DType::I64)?]) => |x| x[0].unique();
+        "unique_i64_4M": Ok(vec![Generator::new(0).integers(0, 1 << 20, N / 4, DType::I64)?]) => |x| unique(&x[0]);
         "take_random_f32_8M": Ok(vec![f32s([&[N]])?.remove(0), Generator::new(1).integers(0, N as i64, N / 2, DType::I64)?])
             => |x| x[0].take(&x[1], 0);
         "mask_f32_16M": f32s([&[N]]) => |x| x[0].extract(&x[0].greater(0.5)?);

@@ -1,7 +1,10 @@
 //! The GPU suite. Peers: CuPy and PyTorch in `peers/gpu.py`. Arrays of 2^27 elements exceed every cache.
 
 use cuprum::random::Generator;
-use cuprum::{Complex, DType, NdArray, Result, concat, einsum, matmul, segment_max, segment_sort, segment_sum, tensordot};
+use cuprum::{
+    Complex, DType, NdArray, Result, arange_as, concat, einsum, histogram, matmul, segment_max, segment_sort, segment_sum, tensordot, topk,
+    unique, zeros,
+};
 
 use super::expressions::{chain10, layer_norm, norm_rows, softmax_rows};
 use super::{Missing, Suite, Workload, f32s, f64s, limit, reductions, uniform, workloads};
@@ -19,7 +22,7 @@ fn square() -> Result<Vec<NdArray>> {
 fn csr(rows: usize, per: usize) -> Result<Vec<NdArray>> {
     let values = Generator::new(0).random(rows * per, DType::F32)?;
     let columns = Generator::new(1).integers(0, rows as i64, rows * per, DType::I32)?;
-    let offsets = NdArray::arange_as(0, (rows * per) as i64 + 1, per as i64, DType::I64)?;
+    let offsets = arange_as(0, (rows * per) as i64 + 1, per as i64, DType::I64)?;
     Ok(vec![values, columns, offsets, Generator::new(2).random(rows, DType::F32)?])
 }
 
@@ -27,7 +30,7 @@ fn csr(rows: usize, per: usize) -> Result<Vec<NdArray>> {
 fn skewed() -> Result<Vec<NdArray>> {
     const SEGMENTS: i64 = 1 << 20;
     const EVERY: i64 = SEGMENTS / 16;
-    let number = NdArray::arange_as(0, SEGMENTS + 1, 1, DType::I64)?;
+    let number = arange_as(0, SEGMENTS + 1, 1, DType::I64)?;
     let offsets = (&number * 64 + (number + (EVERY - 1)).floor_divide(EVERY)? * ((1 << 22) - 64)).eval()?.clone();
     Ok(vec![f32s([&[N - 1024]])?.remove(0), offsets])
 }
@@ -35,8 +38,8 @@ fn skewed() -> Result<Vec<NdArray>> {
 /// Returns the values and offsets of a million segments of 0 to 127 values.
 fn short_segments() -> Result<Vec<NdArray>> {
     const SEGMENTS: i64 = 1 << 20;
-    let lengths = (NdArray::arange_as(0, SEGMENTS, 1, DType::I64)? * 7919).remainder(128)?;
-    let offsets = concat(&[NdArray::zeros([1], DType::I64)?, lengths.cumsum(0)?], 0)?;
+    let lengths = (arange_as(0, SEGMENTS, 1, DType::I64)? * 7919).remainder(128)?;
+    let offsets = concat(&[zeros([1], DType::I64)?, lengths.cumsum(0)?], 0)?;
     Ok(vec![f32s([&[SEGMENTS as usize / 2 * 127]])?.remove(0), offsets])
 }
 
@@ -82,12 +85,12 @@ pub static SUITE: Suite = Suite {
         "cumsum_f32_128M": f32s([&[N]]) => |x| x[0].cumsum(0), bytes 8 * N;
         "cumsum_axis1_f32_11k": square() => |x| x[0].cumsum(1), bytes 8 * SQUARE;
         "cumsum_axis0_f32_11k": square() => |x| x[0].cumsum(0), bytes 8 * SQUARE;
-        "histogram_f32_128M_256": f32s([&[N]]) => |x| Ok(x[0].histogram((256, 0.0, 1.0))?.0), bytes 4 * N;
+        "histogram_f32_128M_256": f32s([&[N]]) => |x| Ok(histogram(&x[0], (256, 0.0, 1.0), None, false)?.0), bytes 4 * N;
         "sort_f32_64M": f32s([&[N / 2]]) => |x| x[0].sort(-1);
         "argsort_f32_64M": f32s([&[N / 2]]) => |x| x[0].argsort(-1);
-        "unique_i64_16M": Ok(vec![Generator::new(0).integers(0, 1 << 20, N / 8, DType::I64)?]) => |x| x[0].unique();
+        "unique_i64_16M": Ok(vec![Generator::new(0).integers(0, 1 << 20, N / 8, DType::I64)?]) => |x| unique(&x[0]);
         "sort_c128_4M": complex(1 << 22) => |x| x[0].sort(-1);
-        "topk_f32_64M_100": f32s([&[N / 2]]) => |x| Ok(x[0].topk(100, -1, true)?.0);
+        "topk_f32_64M_100": f32s([&[N / 2]]) => |x| Ok(topk(&x[0], 100, -1, true)?.0);
         "mask_f32_128M": f32s([&[N]]) => |x| x[0].extract(&x[0].greater(0.5)?);
         "take_random_f32_64M": Ok(vec![f32s([&[N]])?.remove(0), Generator::new(1).integers(0, N as i64, N / 2, DType::I64)?])
             => |x| x[0].take(&x[1], 0);

@@ -1,6 +1,6 @@
 //! User-defined operations of the example `kernels`, on the device of `--device`. Peers: `peers/kernels.py`.
 
-use cuprum::{DType, NdArray, Result};
+use cuprum::{DType, NdArray, Result, linspace};
 
 use super::{Suite, Workload, uniform};
 
@@ -23,8 +23,7 @@ pub static SUITE: Suite = Suite {
         Workload {
             name: "mandelbrot_f32_3M_200",
             inputs: || {
-                let axes =
-                    |k| if k == 0 { NdArray::linspace(-2.0, 0.5, 2000) } else { NdArray::linspace(-1.2, 1.2, 1500)?.reshape([1500, 1]) };
+                let axes = |k| if k == 0 { linspace(-2.0, 0.5, 2000) } else { linspace(-1.2, 1.2, 1500)?.reshape([1500, 1]) };
                 f32s(axes, 2)
             },
             run: |x| mandelbrot(&x[0], &x[1], 200),

@@ -3,7 +3,7 @@
 //!
 //!     cargo run --release --example kernels
 
-use cuprum::{DType, Device, NdArray, Result, explain, with_device};
+use cuprum::{DType, Device, NdArray, Result, arange_as, explain, linspace, with_device};
 
 mod operations;
 use operations::{black_scholes, heat_step, mandelbrot, nearest_centre, softmax};
@@ -20,7 +20,7 @@ struct Check {
 
 /// Returns `arange(n) / n`.
 fn ramp(n: usize) -> Result<NdArray> {
-    NdArray::arange_as(0, n, 1, DType::F64)?.divide(n)
+    arange_as(0, n, 1, DType::F64)?.divide(n)
 }
 
 static CHECKS: &[Check] = &[
@@ -28,7 +28,7 @@ static CHECKS: &[Check] = &[
     // Fused multiply-adds change the number of steps of points that escape late.
     Check {
         name: "mandelbrot",
-        compute: || mandelbrot(NdArray::linspace(-2.0, 0.5, 300)?, NdArray::linspace(-1.2, 1.2, 200)?.reshape([200, 1])?, 100)?.sum(()),
+        compute: || mandelbrot(linspace(-2.0, 0.5, 300)?, linspace(-1.2, 1.2, 200)?.reshape([200, 1])?, 100)?.sum(()),
         numpy: 1_761_864.0,
         tolerance: 1e-4,
     },

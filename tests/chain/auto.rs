@@ -14,8 +14,8 @@ use cuprum::core::op::{Cost, OpDef};
 use cuprum::core::ops::scan::CUMPROD;
 use cuprum::tuning::{self, MAX_LOSING_RUNS};
 use cuprum::{
-    Accelerator, Availability, Call, DType, DTypeSet, Device, Error, Family, Kernel, NdArray, Op, Outcome, OutputSpec, Record, Result,
-    Stream, Work, decline, explain, register, set_accelerators,
+    Accelerator, Availability, Call, DType, DTypeSet, Device, Error, Family, Kernel, Op, Outcome, OutputSpec, Record, Result, Stream, Work,
+    decline, explain, ones, register, set_accelerators,
 };
 
 use crate::environment::in_child;
@@ -92,7 +92,7 @@ fn set_up(accelerators: &[&'static Accelerator]) {
 
 /// Makes one call, checks its result, and returns its record.
 fn call(size: usize) -> Record {
-    let ones = NdArray::ones(size, DType::U16).unwrap().eval().unwrap().clone();
+    let ones = ones(size, DType::U16).unwrap().eval().unwrap().clone();
     let (product, calls) = explain(|| ones.cumprod(0).unwrap());
     assert!(product.to_vec::<u64>().unwrap().iter().all(|&x| x == 1));
     calls.into_iter().next_back().unwrap()
@@ -221,7 +221,7 @@ static DECLINING_IT: Accelerator = Accelerator {
 in_own_process! {
     fn an_error_of_the_input_during_a_trial_is_returned as child_returns_the_input_error {
         set_up(&[&FINDING]);
-        let error = NdArray::ones(1000, DType::U16).unwrap().cumprod(0).err().unwrap();
+        let error = ones(1000, DType::U16).unwrap().cumprod(0).err().unwrap();
         assert_eq!(error.to_string(), "[take] index 9 is out of bounds for axis 0 with size 3");
         assert_eq!(call(1000).served_by, Some("finding"), "it is not excluded");
     }
@@ -288,7 +288,7 @@ fn child_refuses_its_file() {
     set_up(&[&SLOW, &QUICK]);
     let text = cuprum::settings::check().unwrap_err().to_string();
     assert!(text.starts_with("CUPRUM_TUNING: "), "{text}");
-    let ones = NdArray::ones(4, DType::U16).unwrap().eval().unwrap().clone();
+    let ones = ones(4, DType::U16).unwrap().eval().unwrap().clone();
     assert_eq!(ones.cumprod(0).unwrap_err().to_string(), text);
 }
 
@@ -336,7 +336,7 @@ fn child_chooses() {
 fn child_follows_what_was_kept() {
     set_up(&[&CHOOSING]);
     set_accelerators("choosing").unwrap();
-    let ones = NdArray::ones(10, DType::U16).unwrap().eval().unwrap().clone();
+    let ones = ones(10, DType::U16).unwrap().eval().unwrap().clone();
     assert_eq!(ones.cumprod(0).unwrap_err().to_string(), "[cumprod] first was slower");
 }
 

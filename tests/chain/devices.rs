@@ -14,7 +14,7 @@ use cuprum::registry::Provider;
 use cuprum::settings::{self, Compile};
 use cuprum::{
     Accelerator, Availability, DType, DTypeSet, Device, DeviceKind, Error, Family, Kernel, Layout, NdArray, Outcome, Reason, Result,
-    StoredArray, Stream, decline, explain, register, with_accelerators, with_device,
+    StoredArray, Stream, count_nonzero, decline, explain, ones, register, with_accelerators, with_device,
 };
 
 use crate::environment::in_child;
@@ -213,7 +213,7 @@ fn nonzero_bytes_are_true_on_the_host() {
         (here.to_vec::<bool>().unwrap(), here.logical_not().unwrap().to_vec::<bool>().unwrap()),
         (want.into(), want.map(|b| !b).into())
     );
-    assert_eq!(here.count_nonzero(()).unwrap().item().unwrap(), 3i64.into());
+    assert_eq!(count_nonzero(&here, ()).unwrap().item().unwrap(), 3i64.into());
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn the_error_says_that_a_device_has_no_kernels_of_the_family() {
 #[test]
 fn a_missing_device_is_an_error_with_the_reason() {
     toy();
-    let ones = |device| with_device(device, || NdArray::ones([2], DType::F64)).err().map(|e| e.to_string()).unwrap();
+    let ones = |device| with_device(device, || ones([2], DType::F64)).err().map(|e| e.to_string()).unwrap();
     let ghost = Device::new(DeviceKind::intern("ghost").unwrap(), 0);
     assert!(ones(ghost).contains("no backend for 'ghost' is linked in; name its crate"), "{}", ones(ghost));
     let third = Device::new(DeviceKind::intern("toy").unwrap(), 2);

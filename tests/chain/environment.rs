@@ -4,9 +4,9 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use cuprum::{fusion_enabled, settings};
+use cuprum::{fusion_enabled, ones, settings};
 
-use crate::test_accelerators::{first_element, ones, set_up};
+use crate::test_accelerators::{first_element, set_up, u16_ones};
 
 /// Runs an ignored test of this program in a child process with the given environment variables.
 pub fn in_child(test: &str, variables: &[(&str, &str)]) -> Output {
@@ -61,7 +61,7 @@ fn the_order_comes_from_the_environment() {
 #[ignore = "run by the test above, in a process of its own"]
 fn child_is_served() {
     set_up();
-    let value = first_element(&ones(&[4]).cumprod(0).unwrap()).unwrap();
+    let value = first_element(&u16_ones(&[4]).cumprod(0).unwrap()).unwrap();
     assert_eq!(value.to_string(), std::env::var("SERVED_BY").unwrap());
 }
 
@@ -75,14 +75,14 @@ fn an_unknown_name_in_the_environment_fails_every_call() {
 fn child_has_an_unknown_accelerator() {
     // `ones` needs a kernel.
     cuprum::Device::set_default(cuprum::Device::CPU).unwrap();
-    let text = cuprum::NdArray::ones([4], cuprum::DType::U16).err().unwrap().to_string();
+    let text = ones([4], cuprum::DType::U16).err().unwrap().to_string();
     assert!(text.starts_with("CUPRUM_ACCELERATORS: unknown accelerator 'alpha'; known: "), "{text}");
     assert_eq!(settings::check().unwrap_err().to_string(), text);
     set_up();
-    let text = cuprum::NdArray::ones([4], cuprum::DType::U16).err().unwrap().to_string();
+    let text = ones([4], cuprum::DType::U16).err().unwrap().to_string();
     assert!(text.starts_with("CUPRUM_ACCELERATORS: unknown accelerator 'alhpa'; known: "), "now alpha is there: {text}");
     cuprum::set_accelerators("alpha").unwrap();
-    assert_eq!(first_element(&ones(&[4]).cumprod(0).unwrap()).unwrap(), 11, "a setter overrides the environment");
+    assert_eq!(first_element(&u16_ones(&[4]).cumprod(0).unwrap()).unwrap(), 11, "a setter overrides the environment");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn fusion_comes_from_the_environment() {
 fn child_fuses() {
     assert_eq!(fusion_enabled().to_string(), std::env::var("FUSES").unwrap());
     cuprum::with_fusion(true, || assert!(fusion_enabled()));
-    assert_eq!(cuprum::add(ones(&[2]), 1).unwrap().is_deferred(), fusion_enabled());
+    assert_eq!(cuprum::add(u16_ones(&[2]), 1).unwrap().is_deferred(), fusion_enabled());
 }
 
 #[test]

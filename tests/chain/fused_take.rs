@@ -5,8 +5,8 @@ use std::sync::Once;
 
 use cuprum::core::ops::indexing::{FUSED_TAKE, TAKE};
 use cuprum::{
-    Accelerator, Array, Availability, Call, DType, Device, Error, Family, Kernel, NdArray, Outcome, Record, Result, decline, explain,
-    register, with_accelerators, with_device, with_fusion,
+    Accelerator, Array, Availability, Call, DType, Device, Error, Family, Kernel, NdArray, Outcome, Record, Result, decline, explain, full,
+    linspace, register, with_accelerators, with_device, with_fusion,
 };
 
 const KERNELS: &[Kernel] = &[
@@ -30,7 +30,7 @@ fn ones(call: &Call) -> Result<Outcome> {
     if call.program().is_none_or(|p| p.ops().all(|op| op != FUSED_TAKE)) {
         decline!("the host does this");
     }
-    let ones = |n: usize| NdArray::full(call.outputs[n].layout.shape(), 1, call.outputs[n].dtype)?.stored();
+    let ones = |n: usize| full(call.outputs[n].layout.shape(), 1, call.outputs[n].dtype)?.stored();
     let buffers: Vec<_> = (0..call.outputs.len()).map(|n| Ok(ones(n)?.buffer().clone())).collect::<Result<_>>()?;
     call.done(buffers)
 }
@@ -40,7 +40,7 @@ fn calls(f: impl FnOnce(&NdArray, &NdArray) -> Result<()>) -> Vec<(Family, Optio
     static ONCE: Once = Once::new();
     ONCE.call_once(|| register(&READER).expect("reader"));
     let run = || {
-        let (table, at) = (NdArray::linspace(0, 9, 10)?, NdArray::from_slice(&[3i64, 0, -1, 9, 5, 5])?);
+        let (table, at) = (linspace(0, 9, 10)?, NdArray::from_slice(&[3i64, 0, -1, 9, 5, 5])?);
         table.eval()?;
         let (done, records) = with_accelerators("reader", || explain(|| f(&table, &at)))?;
         done.map(|()| records)

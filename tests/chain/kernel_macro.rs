@@ -1,7 +1,9 @@
 //! `cuprum::kernel!`: results compared with Rust, fusion, reductions, calls by name, and CUDA compilation.
 
 use cuprum::core::body;
-use cuprum::{DType, Device, NdArray, Op, Program, Result, StepKind, axis, explain, with_device};
+use cuprum::{
+    DType, Device, NdArray, Op, Program, Result, StepKind, arange_as, axis, count_nonzero, explain, linspace, ones, with_device, zeros,
+};
 
 /// Emits functions twice: in `kernel!`, and as Rust functions `rust::NAME::of` with the generic type given after `=`.
 macro_rules! kernels_and_rust {
@@ -223,8 +225,8 @@ fn values(a: &NdArray) -> Vec<f64> {
 #[test]
 fn loops_with_breaks() {
     let (re, im) = on_cpu(|| {
-        let re = NdArray::linspace(-2.0, 0.5, 203)?.astype(DType::F32)?;
-        Ok((re, NdArray::linspace(-1.2, 1.2, 101)?.astype(DType::F32)?.reshape([101, 1])?))
+        let re = linspace(-2.0, 0.5, 203)?.astype(DType::F32)?;
+        Ok((re, linspace(-1.2, 1.2, 101)?.astype(DType::F32)?.reshape([101, 1])?))
     });
     let steps = escape(&re, &im, 100).unwrap();
     assert_eq!((steps.shape(), steps.dtype()), (&[101, 203][..], DType::I32));
@@ -236,14 +238,14 @@ fn loops_with_breaks() {
 
 #[test]
 fn kernels_fuse_with_adjacent_operations() {
-    let a = on_cpu(|| NdArray::arange_as(0, 3000, 1, DType::F64));
+    let a = on_cpu(|| arange_as(0, 3000, 1, DType::F64));
     let flags = a.greater(10).unwrap();
     let (sum, calls) = explain(|| twice_or_half(&a + 1, &flags).unwrap().multiply(3).unwrap().sum(()).unwrap().item().unwrap());
     let expected: f64 = (0..3000).map(|i| f64::from(i) + 1.0).map(|x| 3.0 * if x > 11.0 { x * 2.0 } else { x / 2.0 }).sum();
     assert_eq!(sum.as_f64(), expected);
     let told: Vec<_> = calls.iter().map(|c| (c.op, c.served_by)).collect();
     assert_eq!(told, [("sum", Some("cpu"))], "one pass");
-    let half = twice_or_half(on_cpu(|| NdArray::arange_as(0, 5, 1, DType::F16)), true).unwrap();
+    let half = twice_or_half(on_cpu(|| arange_as(0, 5, 1, DType::F16)), true).unwrap();
     assert_eq!((half.dtype(), values(&half)), (DType::F16, vec![0.0, 2.0, 4.0, 6.0, 8.0]));
     let ints = twice_or_half(on_cpu(|| NdArray::from_slice(&[7i8, -128, 100])), false).unwrap();
     assert_eq!((ints.dtype(), values(&ints)), (DType::I8, vec![3.0, -64.0, 50.0]));
@@ -251,8 +253,7 @@ fn kernels_fuse_with_adjacent_operations() {
 
 #[test]
 fn whole_array_parameters() {
-    let (x, centres) =
-        on_cpu(|| Ok((NdArray::linspace(0.0, 9.0, 1000)?, NdArray::from_slice(&[9.0, 0.0, 1.0, 0.0, 5.0, 0.5])?.reshape([3, 2])?)));
+    let (x, centres) = on_cpu(|| Ok((linspace(0.0, 9.0, 1000)?, NdArray::from_slice(&[9.0, 0.0, 1.0, 0.0, 5.0, 0.5])?.reshape([3, 2])?)));
     let found = nearest(&x, 0.0, &centres).unwrap();
     let expected = values(&x)
         .iter()
@@ -279,37 +280,37 @@ fn whole_array_parameters() {
     let chosen = x.extract(&nearest(&x, 0.0, &centres).unwrap().equal(2).unwrap()).unwrap();
     assert_eq!(chosen.size(), values(&found).iter().filter(|&&v| v == 2.0).count());
     // As a fused input of a reduction.
-    let (count, calls) = explain(|| nearest(&x, 0.0, &centres).unwrap().equal(2).unwrap().count_nonzero(()).unwrap().item().unwrap());
+    let (count, calls) = explain(|| count_nonzero(&nearest(&x, 0.0, &centres).unwrap().equal(2).unwrap(), ()).unwrap().item().unwrap());
     assert_eq!(calls.len(), 1);
     assert_eq!(count.as_f64() as usize, values(&found).iter().filter(|&&v| v == 2.0).count());
 }
 
 #[test]
 fn indices_of_the_element() {
-    let a = on_cpu(|| NdArray::ones([4, 5], DType::I16));
+    let a = on_cpu(|| ones([4, 5], DType::I16));
     assert_eq!(above(&a).unwrap().sum(axis(1)).unwrap().to_vec::<i64>().unwrap(), [4, 3, 2, 1]);
-    let error = above(on_cpu(|| NdArray::ones(4, DType::I16))).unwrap_err().to_string();
+    let error = above(on_cpu(|| ones(4, DType::I16))).unwrap_err().to_string();
     assert!(error.contains("index(1) is out of bounds for 1 axes"), "{error}");
 }
 
 #[test]
 fn reductions() {
-    let a = on_cpu(|| NdArray::arange_as(-50_000, 40_000, 1, DType::F32)?.reshape([300, 300]));
+    let a = on_cpu(|| arange_as(-50_000, 40_000, 1, DType::F32)?.reshape([300, 300]));
     assert_eq!(largest(a.abs().unwrap(), ()).unwrap().item().unwrap().as_f64(), 50_000.0);
     let (rows, calls) = explain(|| largest((&a + 1).abs().unwrap(), axis(1).keepdims()).unwrap());
     assert_eq!((rows.shape(), calls.len()), (&[300, 1][..], 1));
     assert_eq!(rows.to_vec::<f32>().unwrap()[1], 49_699.0);
     assert_eq!(values(&largest(a.abs().unwrap(), 0).unwrap())[..2], [50_000.0, 49_999.0]);
-    let none = on_cpu(|| NdArray::zeros([0, 2], DType::I32));
+    let none = on_cpu(|| zeros([0, 2], DType::I32));
     assert_eq!(values(&largest(&none, 0).unwrap()), [f64::from(i32::MIN); 2]);
     assert_eq!(values(&largest(on_cpu(|| NdArray::from_slice(&[-3.0])), ()).unwrap()), [-3.0], "one element");
-    let why = from_300(on_cpu(|| NdArray::ones(3, DType::I8)), ()).unwrap_err().to_string();
+    let why = from_300(on_cpu(|| ones(3, DType::I8)), ()).unwrap_err().to_string();
     assert!(why.contains("300"), "{why}");
 }
 
 #[test]
 fn loops_match_rust() {
-    let x = on_cpu(|| NdArray::linspace(-3.0, 5e6, 700));
+    let x = on_cpu(|| linspace(-3.0, 5e6, 700));
     let ours = values(&everything(&x, 9).unwrap());
     for (x, ours) in values(&x).into_iter().zip(ours) {
         let expected = rust::everything::of(x, 9);
@@ -407,7 +408,7 @@ fn cuda_agrees_with_the_cpu() {
         assert_eq!((ours.shape(), ours.dtype()), (cpu.shape(), cpu.dtype()), "{what}");
         assert_eq!(differs(&ours, &cpu), None, "{what}: an element, on the device, on the CPU");
     };
-    let ten = on_cpu(|| NdArray::arange_as(0, 10, 1, DType::F64));
+    let ten = on_cpu(|| arange_as(0, 10, 1, DType::F64));
     for dtype in INTEGERS {
         let a = edges(dtype);
         let column = a.reshape([-1, 1]).unwrap();
@@ -424,8 +425,8 @@ fn cuda_agrees_with_the_cpu() {
         agree(&format!("casts of {dtype}"), &[&x], &|a| float_as(&a[0]));
         agree(&format!("exact operations of {dtype}"), &[&column, &x], &|a| exact(&a[0], &a[1]));
         let (re, im) = on_cpu(|| {
-            let re = NdArray::linspace(-2.0, 0.5, 203)?.astype(dtype)?;
-            Ok((re, NdArray::linspace(-1.2, 1.2, 101)?.astype(dtype)?.reshape([101, 1])?))
+            let re = linspace(-2.0, 0.5, 203)?.astype(dtype)?;
+            Ok((re, linspace(-1.2, 1.2, 101)?.astype(dtype)?.reshape([101, 1])?))
         });
         agree(&format!("a loop in {dtype}"), &[&re, &im], &|a| escape(&a[0], &a[1], 100));
     }
@@ -435,8 +436,8 @@ fn cuda_agrees_with_the_cpu() {
 #[test]
 fn lockstep_loops_match_rust() {
     for len in [1, 31, 33, 65, 2049] {
-        let x = on_cpu(|| NdArray::linspace(-80.0, 1200.0, len));
-        let bounds = on_cpu(|| NdArray::arange_as(0, len, 1, DType::I64)?.remainder(9));
+        let x = on_cpu(|| linspace(-80.0, 1200.0, len));
+        let bounds = on_cpu(|| arange_as(0, len, 1, DType::I64)?.remainder(9));
         // Loop bounds that are equal for all elements, and bounds that differ.
         for n in [cuprum::Operand::from(7), (&bounds).into()] {
             let ours = values(&lanes(&x, n.clone(), 2).unwrap());
@@ -451,7 +452,7 @@ fn lockstep_loops_match_rust() {
 
 #[test]
 fn methods_match_rust() {
-    let x = on_cpu(|| NdArray::linspace(-4.3, 5.1, 301));
+    let x = on_cpu(|| linspace(-4.3, 5.1, 301));
     let ours = values(&methods(&x).unwrap());
     for (x, ours) in values(&x).into_iter().zip(ours) {
         let expected = rust::methods::of(x);
@@ -469,15 +470,15 @@ fn a_value_does_not_depend_on_its_neighbours() {
 
 #[test]
 fn invalid_calls_are_errors() {
-    let (a, c) = on_cpu(|| Ok((NdArray::ones(3, DType::F64)?, NdArray::ones(3, DType::C128)?)));
+    let (a, c) = on_cpu(|| Ok((ones(3, DType::F64)?, ones(3, DType::C128)?)));
     let why = |r: Result<NdArray>| r.unwrap_err().to_string();
     assert!(why(escape(&c, 1.0, 5)).contains("real numbers"));
     assert!(why(escape(&a, 1.0, 2.5)).contains("`limit` must be int32, which cannot hold 2.5 (dtypes: float64)"));
     assert!(why(escape(&a, 1.0, &a)).contains("`limit` must be int32; use astype"));
     assert!(why(nearest(&a, 1.0, 2.0)).contains("`centres` must be an array"));
-    assert!(why(nearest(&a, 1.0, on_cpu(|| NdArray::ones(0, DType::F64)))).contains("`centres` must not be empty"));
+    assert!(why(nearest(&a, 1.0, on_cpu(|| ones(0, DType::F64)))).contains("`centres` must not be empty"));
     assert!(why(integers(&a, 1)).contains("takes integers"));
-    assert!(why(escape(&a, on_cpu(|| NdArray::ones(4, DType::F64)), 5)).contains("broadcast"));
+    assert!(why(escape(&a, on_cpu(|| ones(4, DType::F64)), 5)).contains("broadcast"));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::{Arc, Barrier};
 
 use cuprum::{registry, set_accelerators, with_accelerators};
 
-use crate::test_accelerators::{GHOST_PROBES, first_element, ones, process_order, run_under, set_up};
+use crate::test_accelerators::{GHOST_PROBES, first_element, process_order, run_under, set_up, u16_ones};
 
 fn served(order: &str, shape: &[usize]) -> u64 {
     run_under(order, shape).0.unwrap()
@@ -16,7 +16,7 @@ fn without_an_order_rank_decides_then_name_and_the_base_is_last() {
     // "reader" is registered by another test of this process, before or after this one.
     let all: Vec<_> = registry::all().iter().filter(|a| a.device == "cpu" && a.name != "reader").map(|a| a.name).collect();
     assert_eq!(all, ["broken", "liar", "ghost", "jumpy", "filtered", "alpha", "beta", "gamma", "cpu"]);
-    let value = |shape: &[usize]| first_element(&ones(shape).cumprod(0).unwrap()).unwrap();
+    let value = |shape: &[usize]| first_element(&u16_ones(shape).cumprod(0).unwrap()).unwrap();
     assert_eq!(value(&[4]), 11, "alpha, by rank");
     assert_eq!(value(&[20]), 12, "beta, by name before gamma, which was registered earlier");
     assert_eq!(value(&[20, 2]), 13, "gamma, after beta declined");
@@ -74,7 +74,7 @@ fn missing_accelerators_are_skipped_and_probed_once() {
 #[test]
 fn scopes_nest_and_end() {
     set_up();
-    let a = ones(&[4]);
+    let a = u16_ones(&[4]);
     let value = || first_element(&a.cumprod(0).unwrap()).unwrap();
     with_accelerators("beta", || {
         assert_eq!(value(), 12);
@@ -100,7 +100,7 @@ fn scopes_are_thread_local() {
     let threads = orders.map(|(order, expected)| {
         let together = together.clone();
         std::thread::spawn(move || {
-            let a = ones(&[4]);
+            let a = u16_ones(&[4]);
             // No assertions here: a panicking thread would block the others at the barrier.
             let values: Vec<_> = (0..50)
                 .map(|_| {
@@ -125,8 +125,8 @@ fn scopes_are_thread_local() {
 #[test]
 fn the_order_of_the_process_applies_to_every_thread() {
     let _turn = process_order();
-    let elsewhere = || std::thread::spawn(|| first_element(&ones(&[4]).cumprod(0).unwrap()).unwrap()).join().unwrap();
-    let here = || first_element(&ones(&[4]).cumprod(0).unwrap()).unwrap();
+    let elsewhere = || std::thread::spawn(|| first_element(&u16_ones(&[4]).cumprod(0).unwrap()).unwrap()).join().unwrap();
+    let here = || first_element(&u16_ones(&[4]).cumprod(0).unwrap()).unwrap();
     set_accelerators("gamma, beta").unwrap();
     assert_eq!((here(), elsewhere()), (13, 13));
     assert_eq!(registry::order().unwrap(), Some(vec!["gamma".to_string(), "beta".to_string()]));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cuprum::core::dispatch::record_launch;
 use cuprum::profiler::{Effort, benchmark_on, time_range, trace};
-use cuprum::{DType, Device, Error, KernelLaunch, NdArray, Record, Result, Stream, explain};
+use cuprum::{DType, Device, Error, KernelLaunch, NdArray, Record, Result, Stream, explain, full, ones};
 use serde_json::Value;
 
 use crate::devices::{BAKING, on_toy, toy};
@@ -166,7 +166,7 @@ fn child_checks() {
     let text = cuprum::settings::check().unwrap_err().to_string();
     assert!(text.starts_with("CUPRUM_TRACE: /no/such/folder/trace.json: "), "{text}");
     assert!(!trace::is_on());
-    assert_eq!(NdArray::ones(3, DType::I64).unwrap().sum(()).unwrap().item().unwrap().as_f64(), 3.0);
+    assert_eq!(ones(3, DType::I64).unwrap().sum(()).unwrap().item().unwrap().as_f64(), 3.0);
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_benchmark_counts_its_calls() {
     let (last, times) = benchmark_on(&[Device::CPU], effort, || {
         calls += 1;
         std::thread::sleep(Duration::from_millis(2));
-        NdArray::full(8, 2.0, DType::F64)?.sqrt()
+        full(8, 2.0, DType::F64)?.sqrt()
     })
     .unwrap();
     assert_eq!((calls, times.host.len(), times.devices[0].1.len()), (8, 5, 5));
@@ -184,6 +184,6 @@ fn a_benchmark_counts_its_calls() {
     assert_eq!(times.served_by(), "cpu", "what is returned is evaluated");
     assert_eq!(last.to_vec::<f64>().unwrap(), [2f64.sqrt(); 8]);
     assert!(times.to_string().contains("5 calls, served by cpu"), "{times}");
-    let failed = benchmark_on(&[Device::CPU], effort, || NdArray::ones(2, DType::F64)?.reshape(3));
+    let failed = benchmark_on(&[Device::CPU], effort, || ones(2, DType::F64)?.reshape(3));
     assert!(failed.is_err());
 }

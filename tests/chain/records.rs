@@ -2,7 +2,7 @@
 
 use cuprum::{DType, Device, Error, Family, NdArray, explain, with_accelerators, with_device};
 
-use crate::test_accelerators::{ones, run_under, set_up};
+use crate::test_accelerators::{run_under, set_up, u16_ones};
 
 #[test]
 fn explain_lists_the_serving_accelerator_and_all_reasons() {
@@ -31,7 +31,7 @@ fn explain_lists_the_serving_accelerator_and_all_reasons() {
 #[test]
 fn explain_records_calls_of_its_own_scope_and_thread() {
     set_up();
-    let a = ones(&[4]);
+    let a = u16_ones(&[4]);
     let ((inner, outer), records) = with_accelerators("beta", || {
         explain(|| {
             let (_, inner) = explain(|| a.cumprod(0).unwrap());
@@ -61,7 +61,7 @@ fn a_failure_is_returned_without_trying_later_accelerators() {
 #[test]
 fn fused_expressions_reach_the_chain_as_prologues() {
     set_up();
-    let doubled = || ones(&[4]).multiply(2).unwrap().cumprod(0).unwrap();
+    let doubled = || u16_ones(&[4]).multiply(2).unwrap().cumprod(0).unwrap();
     let (values, records) = with_accelerators("gamma", || explain(|| doubled().to_vec::<u64>().unwrap())).unwrap();
     assert_eq!(values, [2, 4, 8, 16]);
     let record = records.last().unwrap();
@@ -76,7 +76,7 @@ fn fused_expressions_reach_the_chain_as_prologues() {
 #[test]
 fn empty_results_need_no_kernel() {
     let (value, records) = with_device(Device::CPU, || {
-        let a = ones(&[0, 3]);
+        let a = u16_ones(&[0, 3]);
         with_accelerators("broken", || explain(|| a.cumprod(0))).unwrap()
     });
     assert_eq!(value.unwrap().shape(), &[0, 3]);

@@ -9,7 +9,7 @@ use cuprum::core::ops::scan::CUMPROD;
 use cuprum::core::program::StepKind;
 use cuprum::{
     Accelerator, Availability, Call, DType, DTypeSet, Device, Error, Family, Kernel, NdArray, Outcome, Record, Result, decline, explain,
-    register, with_accelerators, with_device,
+    ones, register, with_accelerators, with_device,
 };
 
 const U16: DTypeSet = DTypeSet::of(&[DType::U16]);
@@ -153,14 +153,14 @@ pub fn process_order() -> MutexGuard<'static, ()> {
 }
 
 /// Returns an array of ones, which the test accelerators take.
-pub fn ones(shape: &[usize]) -> NdArray {
-    with_device(Device::CPU, || NdArray::ones(shape, DType::U16).expect("ones"))
+pub fn u16_ones(shape: &[usize]) -> NdArray {
+    with_device(Device::CPU, || ones(shape, DType::U16).expect("ones"))
 }
 
 /// Runs `cumprod` of ones under an order. Returns the number in the result (1 from the base) and the record of the call.
 pub fn run_under(order: &str, shape: &[usize]) -> (Result<u64>, Vec<Record>) {
     set_up();
-    let array = ones(shape);
+    let array = u16_ones(shape);
     with_accelerators(order, || explain(|| first_element(&array.cumprod(0)?))).expect("a valid order")
 }
 

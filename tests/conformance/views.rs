@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cuprum::{Array, DType, NdArray, Result, s};
+use cuprum::{Array, DType, NdArray, Result, arange_as, s};
 
 use crate::checks::Check;
 
@@ -27,14 +27,14 @@ const VIEWS: [(&str, View); 13] = [
 pub fn checks() -> Vec<Check> {
     let shared = VIEWS.iter().map(|(name, view)| {
         Check::plain(format!("views: {name} shares the buffer"), move |_| {
-            let a = NdArray::arange_as(0, 24, 1, DType::F32).and_then(|a| a.reshape([2, 3, 4])).map_err(|e| e.to_string())?;
+            let a = arange_as(0, 24, 1, DType::F32).and_then(|a| a.reshape([2, 3, 4])).map_err(|e| e.to_string())?;
             let buffers = (|| Ok((a.stored()?, view(&a)?.stored()?)))().map_err(|e: cuprum::Error| e.to_string())?;
             if Arc::ptr_eq(buffers.0.buffer(), buffers.1.buffer()) { Ok(()) } else { Err("it is a copy".into()) }
         })
     });
     let copies = Check::plain("views: a reshape that no view can do copies", |_| {
         let copied = || {
-            let a = NdArray::arange_as(0, 24, 1, DType::F32)?.reshape([4, 6])?;
+            let a = arange_as(0, 24, 1, DType::F32)?.reshape([4, 6])?;
             let (b, c) = (a.t()?.reshape([24])?, a.t()?.contiguous()?);
             Ok::<_, cuprum::Error>((b.to_vec::<f32>()?, c.to_vec::<f32>()?))
         };

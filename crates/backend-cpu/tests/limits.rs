@@ -5,7 +5,7 @@
 use std::io::{Seek, SeekFrom, Write};
 
 use cuprum_backend_cpu::with_threads;
-use cuprum_core::{DType, Device, Error, NdArray, PrintOptions, Result, array2string, io, matmul, with_device};
+use cuprum_core::{DType, Device, Error, NdArray, PrintOptions, Result, array2string, bincount, io, matmul, with_device};
 
 const MIB: usize = 1 << 20;
 
@@ -75,7 +75,7 @@ fn the_limit_covers_all_memory() {
 
     runs_out("nonzero", 8 * MIB, || ones(&[200_000, 200_000], DType::I8).nonzero());
     runs_out("a sum of broadcast values", 8 * MIB, || ones(&[1 << 50], DType::F64).sum(())?.item());
-    runs_out("counters of bins", 20 * MIB, || ones(&[1 << 24], DType::I64).bincount(None, 1 << 20)?.eval().cloned());
+    runs_out("counters of bins", 20 * MIB, || bincount(&ones(&[1 << 24], DType::I64), None, 1 << 20)?.eval().cloned());
     runs_out("elements for the caller", 8 * MIB, || ones(&[1 << 30], DType::F64).to_vec::<f64>());
     runs_out("bytes for the caller", 8 * MIB, || ones(&[1 << 30], DType::F64).to_bytes());
     let all = PrintOptions { threshold: usize::MAX, ..PrintOptions::default() };

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use cuprum_backend_cpu as _;
 use cuprum_backend_cuda::args;
 use cuprum_backend_cuda::user_kernels::{Launch, RawKernel};
-use cuprum_core::{DType, Device, Error, NdArray, Result, Stream, matmul, with_device};
+use cuprum_core::{DType, Device, Error, NdArray, Result, Stream, arange, matmul, ones, with_device};
 
 #[test]
 fn every_call_on_a_lost_device_fails_with_its_cause() {
@@ -15,7 +15,7 @@ fn every_call_on_a_lost_device_fails_with_its_cause() {
 }
 
 fn lose(device: Device) -> Result<()> {
-    let host = with_device(Device::CPU, || NdArray::arange(0, 1000, 1))?.astype(DType::F32)?;
+    let host = with_device(Device::CPU, || arange(0, 1000, 1))?.astype(DType::F32)?;
     let a = NdArray::from_vec(vec![1.0f32; 256 * 256], [256, 256])?;
     let index = NdArray::from_slice(&[1i64, 2, 3])?;
     let kept = matmul(&a, &a)?.eval()?.clone(); // cuBLAS is ready
@@ -69,7 +69,7 @@ fn lose(device: Device) -> Result<()> {
     // Arrays on the host go on working, and so does another GPU.
     with_device(Device::CPU, || {
         assert_eq!(host.sum(())?.item()?.as_f64(), 499_500.0);
-        assert_eq!(NdArray::ones(10, DType::F32)?.sum(())?.item()?.as_f64(), 10.0);
+        assert_eq!(ones(10, DType::F32)?.sum(())?.item()?.as_f64(), 10.0);
         Ok(())
     })?;
     match Device::parse("cuda:1") {
@@ -78,7 +78,7 @@ fn lose(device: Device) -> Result<()> {
             assert!(matches!(&crossed, Err(Error::DeviceLost { device: lost, .. }) if *lost == device), "{crossed:?}");
             with_device(second, || {
                 assert_eq!(host.to_device(second)?.sum(())?.item()?.as_f64(), 499_500.0);
-                let b = NdArray::ones([64, 64], DType::F32)?;
+                let b = ones([64, 64], DType::F32)?;
                 assert_eq!(matmul(&b, &b)?.sum(())?.item()?.as_f64(), 64.0 * 64.0 * 64.0);
                 second.synchronize()
             })?;

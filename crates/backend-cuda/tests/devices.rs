@@ -7,7 +7,9 @@ use std::time::Instant;
 use cuprum_backend_cpu as _;
 use cuprum_backend_cuda::args;
 use cuprum_backend_cuda::user_kernels::{Launch, RawKernel};
-use cuprum_core::{DType, Device, NdArray, Result, Stream, add, concat, matmul, where_, with_device, with_stream};
+use cuprum_core::{
+    DType, Device, NdArray, Result, Stream, add, arange, concat, full, matmul, ones, unique, where_, with_device, with_stream, zeros,
+};
 
 /// Runs `test` with two devices, in both orders. Tests run one at a time, because they measure memory and time.
 fn on_two(test: impl Fn(Device, Device) -> Result<()>) {
@@ -54,7 +56,7 @@ fn copies_cross() {
         let deferred = (&table * 2.0f32 + 1.0f32).to_device(there)?;
         assert_eq!(deferred.sum(())?.item()?, (&table * 2.0f32 + 1.0f32).sum(())?.item()?);
         for dtype in DType::ALL {
-            let one = with_device(here, || NdArray::arange(0, 7, 1)?.astype(dtype))?;
+            let one = with_device(here, || arange(0, 7, 1)?.astype(dtype))?;
             assert_eq!(one.to_device(there)?.to_string(), one.to_string(), "{dtype}");
         }
         Ok(())
@@ -74,7 +76,7 @@ fn copies_keep_their_order() {
             let over = with_stream(target, || made.to_device(there))?;
             drop(made);
             let noise = with_stream(stream, || {
-                with_device(here, || (0..4).map(|_| NdArray::full(n, -1.0, DType::F32)?.eval().cloned()).collect::<Result<Vec<_>>>())
+                with_device(here, || (0..4).map(|_| full(n, -1.0, DType::F32)?.eval().cloned()).collect::<Result<Vec<_>>>())
             })?;
             let want: Vec<f32> = ramp(n, round).iter().map(|x| x + 1.0).collect();
             assert!(over.to_vec::<f32>()? == want, "round {round}, {here} to {there}");
@@ -86,7 +88,7 @@ fn copies_keep_their_order() {
             let b = with_device(there, || NdArray::from_slice(&ramp(n, round)))?;
             let twice = with_stream(target, || slow().and_then(|()| (&b * 2.0f32).eval().cloned()))?;
             drop(b);
-            let a = with_device(here, || NdArray::full(n, -1.0, DType::F32)?.eval().cloned())?;
+            let a = with_device(here, || full(n, -1.0, DType::F32)?.eval().cloned())?;
             let over = a.to_device(there)?;
             let want: Vec<f32> = ramp(n, round).iter().map(|x| x * 2.0).collect();
             assert!(twice.to_vec::<f32>()? == want, "round {round}, {here} to {there}");
@@ -99,8 +101,8 @@ fn copies_keep_their_order() {
 #[test]
 fn mixing_devices_is_an_error_that_names_both() {
     on_two(|here, there| {
-        let a = with_device(here, || NdArray::ones([4, 4], DType::F32))?;
-        let b = with_device(there, || NdArray::ones([4, 4], DType::F32))?;
+        let a = with_device(here, || ones([4, 4], DType::F32))?;
+        let b = with_device(there, || ones([4, 4], DType::F32))?;
         let results = [
             ("add", add(&a, &b)),
             ("matmul", matmul(&a, &b)),
@@ -130,7 +132,7 @@ fn each_device_computes_alone_and_concurrently() {
                 a.sort(-1)?.index(cuprum_core::s![.., 7])?.sum(())?,
                 a.argmax(0)?.astype(DType::F32)?.sum(())?,
                 a.extract(&a.greater(500)?)?.sum(())?,
-                a.unique()?.sum(())?,
+                unique(&a)?.sum(())?,
             ];
             results.iter().for_each(|r| assert_eq!(r.device(), device));
             results.iter().map(|r| Ok(r.item()?.as_f64())).collect()
@@ -165,13 +167,13 @@ fn each_device_computes_alone_and_concurrently() {
 #[test]
 fn libraries_run_on_their_device_after_kept_memory_was_returned() {
     on_two(|here, there| {
-        let a = with_device(here, || NdArray::ones([256, 256], DType::F32)?.eval().cloned())?;
+        let a = with_device(here, || ones([256, 256], DType::F32)?.eval().cloned())?;
         matmul(&a, &a)?.eval()?;
-        let values = with_device(Device::CPU, || NdArray::ones(1 << 20, DType::F32))?;
+        let values = with_device(Device::CPU, || ones(1 << 20, DType::F32))?;
         let stream = Stream::new(here)?;
         // Room for the product on the stream, and more kept memory than the limit below leaves.
-        with_device(here, || with_stream(stream, || NdArray::zeros([256, 256], DType::F32)?.eval().map(|_| ())))?;
-        with_device(here, || NdArray::zeros(64 << 20, DType::F32)?.eval().map(|_| ()))?;
+        with_device(here, || with_stream(stream, || zeros([256, 256], DType::F32)?.eval().map(|_| ())))?;
+        with_device(here, || zeros(64 << 20, DType::F32)?.eval().map(|_| ()))?;
         // The copy keeps the pinned memory until its completion is queried.
         let pinned = values.pin_memory(there)?;
         let copied = pinned.to_device(here)?;
@@ -183,7 +185,7 @@ fn libraries_run_on_their_device_after_kept_memory_was_returned() {
         assert!(product?.iter().all(|&x| x == 256.0));
         assert_eq!(copied.sum(())?.item()?.as_f64(), f64::from(1 << 20));
         here.free_all()?;
-        let after = with_device(here, || NdArray::full(1000, 2.0, DType::F32)?.sum(())?.item())?;
+        let after = with_device(here, || full(1000, 2.0, DType::F32)?.sum(())?.item())?;
         assert_eq!(after.as_f64(), 2000.0);
         Ok(())
     });
@@ -194,7 +196,7 @@ fn memory_is_counted_by_device() {
     on_two(|here, there| {
         here.synchronize()?;
         let (used, other) = (here.memory_stats()?.used, there.memory_stats()?.used);
-        let a = with_device(here, || NdArray::ones(1 << 20, DType::F32)?.eval().cloned())?;
+        let a = with_device(here, || ones(1 << 20, DType::F32)?.eval().cloned())?;
         assert_eq!((here.memory_stats()?.used - used, there.memory_stats()?.used), (4 << 20, other));
         let b = a.to_device(there)?;
         assert_eq!((here.memory_stats()?.used - used, there.memory_stats()?.used - other), (4 << 20, 4 << 20));
@@ -207,7 +209,7 @@ fn memory_is_counted_by_device() {
 #[test]
 fn rate() {
     on_two(|here, there| {
-        let a = with_device(here, || NdArray::ones(1 << 28, DType::F32)?.eval().cloned())?;
+        let a = with_device(here, || ones(1 << 28, DType::F32)?.eval().cloned())?;
         let mut best = f64::INFINITY;
         for _ in 0..5 {
             let start = Instant::now();

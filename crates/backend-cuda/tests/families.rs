@@ -5,8 +5,8 @@ use cuprum_backend_cuda as _;
 use cuprum_core::random::Generator;
 use cuprum_core::testing::philox::PhiloxStream;
 use cuprum_core::{
-    Complex, DType, Device, Element, Error, NdArray, Scalar, axis, bf16, concat, explain, f16, matmul, s, segment_max, segment_min,
-    segment_prod, segment_sum, stack, tensordot, with_device,
+    Complex, DType, Device, Element, Error, NdArray, Scalar, arange_as, axis, bf16, concat, count_nonzero, empty, explain, eye, f16, full,
+    linspace, matmul, s, segment_max, segment_min, segment_prod, segment_sum, stack, tensordot, with_device,
 };
 
 /// Runs `test` with a CUDA device as the default.
@@ -41,15 +41,15 @@ fn constants() {
     on_device(|_| {
         for d in DType::ALL {
             for (n, value) in [(1, Scalar::Int(0)), (1000, Scalar::Int(1)), (12345, Scalar::Int(113))] {
-                let got = NdArray::full([n], value, d).unwrap().to_bytes().unwrap();
+                let got = full([n], value, d).unwrap().to_bytes().unwrap();
                 assert!(got == bytes_of(vec![value; n], d), "{d} {value:?}");
             }
-            assert_eq!(NdArray::empty([77], d).unwrap().to_bytes().unwrap().len(), 77 * d.itemsize());
+            assert_eq!(empty([77], d).unwrap().to_bytes().unwrap().len(), 77 * d.itemsize());
         }
         let z = Complex::new(1.5, -2.5);
-        assert_eq!(NdArray::full([3, 5], z, DType::C128).unwrap().to_vec::<Complex<f64>>().unwrap(), [z; 15]);
-        assert_eq!(NdArray::full([7], 0.1, DType::F64).unwrap().to_vec::<f64>().unwrap(), [0.1; 7]);
-        assert!(NdArray::empty([1000], DType::Bool).unwrap().to_bytes().unwrap().iter().all(|b| *b < 2));
+        assert_eq!(full([3, 5], z, DType::C128).unwrap().to_vec::<Complex<f64>>().unwrap(), [z; 15]);
+        assert_eq!(full([7], 0.1, DType::F64).unwrap().to_vec::<f64>().unwrap(), [0.1; 7]);
+        assert!(empty([1000], DType::Bool).unwrap().to_bytes().unwrap().iter().all(|b| *b < 2));
     });
 }
 
@@ -61,32 +61,32 @@ fn ranges() {
             let (start, step) = if low == 0 { (3, 7) } else { (-100, 3) };
             let stop = (start + 60 * step).min(high);
             let want: Vec<Scalar> = (0..).map(|i| start + i * step).take_while(|v| *v < stop).map(Scalar::Int).collect();
-            let got = NdArray::arange_as(start, stop, step, d).unwrap();
+            let got = arange_as(start, stop, step, d).unwrap();
             assert_eq!(got.to_bytes().unwrap(), bytes_of(want, d), "{d}");
         }
         // Exact steps; the conformance cases have NumPy's roundings.
-        let wide = NdArray::arange_as(0.25, 50_000.0, 0.5, DType::F64).unwrap().to_vec::<f64>().unwrap();
+        let wide = arange_as(0.25, 50_000.0, 0.5, DType::F64).unwrap().to_vec::<f64>().unwrap();
         assert!(wide.len() == 100_000 && wide.iter().enumerate().all(|(i, v)| *v == 0.25 + i as f64 * 0.5));
-        let narrow = NdArray::arange_as(0.25, 1000.0, 0.5, DType::F32).unwrap().to_vec::<f32>().unwrap();
+        let narrow = arange_as(0.25, 1000.0, 0.5, DType::F32).unwrap().to_vec::<f32>().unwrap();
         assert!(narrow.iter().enumerate().all(|(i, v)| *v == 0.25 + i as f32 * 0.5));
-        let half = NdArray::arange_as(0.25, 100.0, 0.5, DType::F16).unwrap().to_vec::<f16>().unwrap();
+        let half = arange_as(0.25, 100.0, 0.5, DType::F16).unwrap().to_vec::<f16>().unwrap();
         assert!(half.iter().enumerate().all(|(i, v)| *v == f16::from_f32(0.25 + i as f32 * 0.5)));
-        let brain = NdArray::arange_as(0.25, 100.0, 0.5, DType::BF16).unwrap().to_vec::<bf16>().unwrap();
+        let brain = arange_as(0.25, 100.0, 0.5, DType::BF16).unwrap().to_vec::<bf16>().unwrap();
         assert!(brain.iter().enumerate().all(|(i, v)| *v == bf16::from_f32(0.25 + i as f32 * 0.5)));
-        assert_eq!(NdArray::arange_as(-1, 1, 1, DType::Bool).unwrap().to_vec::<bool>().unwrap(), [true, false]);
+        assert_eq!(arange_as(-1, 1, 1, DType::Bool).unwrap().to_vec::<bool>().unwrap(), [true, false]);
 
         let (a, b) = (-1.7, 12.3);
-        let line = NdArray::linspace(a, b, 1001).unwrap().to_vec::<f64>().unwrap();
+        let line = linspace(a, b, 1001).unwrap().to_vec::<f64>().unwrap();
         let step = (b - a) / 1000.0;
         assert!(line.iter().enumerate().take(1000).all(|(i, v)| *v == a + i as f64 * step));
         assert_eq!(line[1000], b);
         let (a, b) = (Complex::new(0.0, 1.0), Complex::new(4.0, -3.0));
-        let line = NdArray::linspace(a, b, 5).unwrap().to_vec::<Complex<f64>>().unwrap();
+        let line = linspace(a, b, 5).unwrap().to_vec::<Complex<f64>>().unwrap();
         assert_eq!(line, [0.0, 1.0, 2.0, 3.0, 4.0].map(|t| Complex::new(t, 1.0 - t)));
 
         for d in DType::ALL {
             for (rows, columns, k) in [(3, 3, 0), (4, 7, 2), (7, 4, -3), (3, 3, 5), (5, 5, i64::MIN), (1, 6, 5), (6, 1, -5)] {
-                let got = NdArray::eye(rows, columns, k, d).unwrap();
+                let got = eye(rows, columns, k, d).unwrap();
                 let one = |i: usize| (i % columns) as i128 - (i / columns) as i128 == i128::from(k);
                 let want = (0..rows * columns).map(|i| Scalar::Bool(one(i)));
                 assert_eq!(got.to_bytes().unwrap(), bytes_of(want, d), "{d} {rows} {columns} {k}");
@@ -471,7 +471,7 @@ fn reductions() {
             match n % 7 {
                 0 if axes.len() == 1 => check("argmax", a.argmax(axes).unwrap(), &|of| extreme(of, false).1 as f64),
                 1 if axes.len() == 1 => check("argmin", a.argmin(axes).unwrap(), &|of| extreme(of, true).1 as f64),
-                2 => check("count", a.count_nonzero(axes).unwrap(), &|of| of.iter().filter(|v| **v != 0.0).count() as f64),
+                2 => check("count", count_nonzero(&a, axes).unwrap(), &|of| of.iter().filter(|v| **v != 0.0).count() as f64),
                 3 => check("any", a.any(axes).unwrap(), &|of| f64::from(of.iter().any(|v| *v != 0.0))),
                 4 => check("all", a.all(axes).unwrap(), &|of| f64::from(of.iter().all(|v| *v != 0.0))),
                 5 => check("max", a.max(axes).unwrap(), &|of| extreme(of, false).0),

@@ -6,14 +6,14 @@ use std::sync::Barrier;
 
 use cuprum_backend_cpu as _;
 use cuprum_backend_cuda as _;
-use cuprum_core::{DType, Device, Error, Graph, NdArray, Result, Stream, with_device};
+use cuprum_core::{DType, Device, Error, Graph, NdArray, Result, Stream, arange, with_device};
 
 use common::on_device;
 
 const ROUNDS: usize = 200;
 
 fn table() -> Result<NdArray> {
-    NdArray::arange(0, 1000, 1)?.astype(DType::F32)?.eval().cloned()
+    arange(0, 1000, 1)?.astype(DType::F32)?.eval().cloned()
 }
 
 /// Indices `from..from + 64` of a table of 1000: out of range if `from` is 1000.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use cuprum_backend_cuda::args;
 use cuprum_backend_cuda::user_kernels::{Launch, RawKernel};
-use cuprum_core::{DType, Device, Event, Graph, NdArray, Result, Stream, explain, matmul, s, with_device};
+use cuprum_core::{DType, Device, Event, Graph, NdArray, Result, Stream, explain, full, matmul, ones, s, with_device, zeros};
 
 use common::on_device;
 
@@ -73,7 +73,7 @@ fn a_graph_owns_its_memory() {
         assert!((2..=3).contains(&blocks), "{blocks} blocks for six steps: memory is used again within the graph");
         let want = y.to_vec::<f32>()?;
         // Other allocations do not overlap the graph's memory.
-        let noise = (0..8).map(|_| NdArray::full(n, -1.0, DType::F32)).collect::<Result<Vec<_>>>()?;
+        let noise = (0..8).map(|_| full(n, -1.0, DType::F32)).collect::<Result<Vec<_>>>()?;
         graph.launch()?;
         assert!(y.to_vec::<f32>()? == want && noise.iter().all(|a| a.to_vec::<f32>().unwrap() == vec![-1.0; n]));
         drop(noise);
@@ -135,7 +135,7 @@ fn uncapturable_work_is_an_error_without_effect() {
         let (graph, y) = Graph::capture(|| (&x - &x).eval().cloned())?;
         let refused = graph.update(&y, &x).unwrap_err().to_string();
         assert!(refused.contains("does not read the array to update"), "{refused}");
-        assert!(graph.update(&x, &x.astype(DType::F64)?).is_err() && graph.update(&x, &NdArray::ones(3, DType::F32)?).is_err());
+        assert!(graph.update(&x, &x.astype(DType::F64)?).is_err() && graph.update(&x, &ones(3, DType::F32)?).is_err());
         Ok(())
     });
 }
@@ -166,7 +166,7 @@ fn uploads_and_compiles_in_a_capture() {
 fn empty_arrays_of_a_capture_are_read_during_the_next() {
     on_device(|device| {
         let (x, other) = (NdArray::from_slice(&values(1000, 0))?, Stream::new(device)?);
-        let (_graph, (empty, _)) = Graph::capture(|| Ok((NdArray::zeros([0, 3], DType::F32)?, (&x + 1.0f32).eval()?.clone())))?;
+        let (_graph, (empty, _)) = Graph::capture(|| Ok((zeros([0, 3], DType::F32)?, (&x + 1.0f32).eval()?.clone())))?;
         // This capture has the number that the first one had.
         let (graph, y) = Graph::capture(|| {
             let read = std::thread::scope(|s| s.spawn(|| other.scope(|| empty.to_vec::<f32>())).join().unwrap())?;
@@ -197,7 +197,7 @@ fn an_update_may_overlap_what_it_reads() {
 fn user_kernels_are_kept() {
     on_device(|_| {
         let n = 1000usize;
-        let mut x = NdArray::zeros(n, DType::F32)?;
+        let mut x = zeros(n, DType::F32)?;
         let source = r#"extern "C" __global__ void count(float* x, int n) {
             int i = blockIdx.x * blockDim.x + threadIdx.x;
             if (i < n) x[i] += 1;
@@ -243,7 +243,7 @@ fn captures_of_many_threads() {
 fn a_stream_waits_while_graphs_are_launched_on_it() {
     on_device(|device| {
         let (writer, reader) = (Stream::new(device)?, Stream::new(device)?);
-        let x = NdArray::ones(256, DType::F32)?;
+        let x = ones(256, DType::F32)?;
         let late = RawKernel::compile(
             r#"extern "C" __global__ void late(unsigned nanoseconds) {
                 unsigned long long begun, now;

@@ -2,7 +2,7 @@
 //! per kernel, and more than 2^32 elements. Each test prints why it skips without a device.
 
 use cuprum_backend_cuda as _;
-use cuprum_core::{DType, Device, Element, NdArray, s, with_device};
+use cuprum_core::{DType, Device, Element, NdArray, arange_as, full, s, with_device};
 
 /// Runs `test` with a CUDA device as the default.
 fn on_device(test: impl FnOnce(Device)) {
@@ -107,7 +107,7 @@ fn more_elements_than_32_bits_count() {
             return println!("skipped: {free} bytes of device memory, {} needed", 4 * n);
         }
         // Flat, then strided: a row of elements repeated down the rows.
-        let ones = NdArray::full([n], 3, DType::U8).unwrap();
+        let ones = full([n], 3, DType::U8).unwrap();
         let sum = (&ones + &ones).eval().unwrap().clone();
         for at in [0, 1 << 30, (1 << 31) - 1, 1 << 31, n - 1] {
             let at = at as isize;
@@ -115,8 +115,8 @@ fn more_elements_than_32_bits_count() {
         }
         drop((ones, sum));
         let (rows, columns) = (1usize << 16, (1usize << 15) + 3);
-        let row = NdArray::arange_as(0, columns as i64, 1, DType::I32).unwrap().astype(DType::U8).unwrap();
-        let tall = NdArray::full([rows, 1], 1, DType::U8).unwrap();
+        let row = arange_as(0, columns as i64, 1, DType::I32).unwrap().astype(DType::U8).unwrap();
+        let tall = full([rows, 1], 1, DType::U8).unwrap();
         let table = (&row + &tall).eval().unwrap().clone();
         for r in [0, rows as isize / 2, rows as isize - 1] {
             let got = table.index(s![r, ..]).unwrap().to_vec::<u8>().unwrap();

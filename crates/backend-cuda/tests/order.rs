@@ -5,7 +5,8 @@ use std::cmp::Ordering;
 
 use cuprum_backend_cuda as _;
 use cuprum_core::{
-    Complex, DType, Device, Element, NdArray, Side, axis, bf16, explain, f16, histogram, s, segment_argsort, segment_sort, with_device,
+    Complex, DType, Device, Element, NdArray, Side, arange_as, axis, bf16, bincount, cummax, cummin, explain, f16, flatnonzero, full,
+    histogram, s, segment_argsort, segment_sort, topk, with_device, zeros,
 };
 
 /// Runs `test` with a CUDA device as the default.
@@ -181,7 +182,7 @@ fn check_sort<T: Ordered>(rows: usize, len: usize) {
         assert!(argsorted.to_bytes().unwrap() == bytes(&wanted.concat()), "argsort {what}");
         for k in [len, len / 3, 1] {
             if k > 0 && k <= len {
-                let (top, at) = a.topk(k, -1, descending).unwrap();
+                let (top, at) = topk(&a, k, -1, descending).unwrap();
                 assert!(top.to_bytes().unwrap() == bytes(&gathered(k)), "topk {k} {what}");
                 let heads: Vec<i64> = wanted.iter().flat_map(|row| row[..k].to_vec()).collect();
                 assert!(at.to_bytes().unwrap() == bytes(&heads), "places of topk {k} {what}");
@@ -238,7 +239,7 @@ fn check_segments<T: Ordered>(lengths: &[usize], by_kernel: bool) {
     let what = format!("{} of {} segments, {count} elements", T::DTYPE, lengths.len());
     // Reused memory holds the values of its previous owner.
     for dtype in [T::DTYPE, DType::I64] {
-        drop(NdArray::full(count, 1, dtype).unwrap().eval().unwrap().clone());
+        drop(full(count, 1, dtype).unwrap().eval().unwrap().clone());
     }
     let ((places, got), records) = explain(|| (segment_argsort(&a, &o).unwrap(), segment_sort(&a, &o).unwrap()));
     assert!(places.to_bytes().unwrap() == bytes(&wanted), "places, {what}");
@@ -295,11 +296,11 @@ fn sorts_skip_digits_that_are_constant() {
             let order = a.argsort(-1).unwrap().to_vec::<i64>().unwrap();
             assert_eq!(order, places(&values, n, false)[0], "{shift}");
         }
-        let same = NdArray::full([3, n], 7, DType::I32).unwrap();
+        let same = full([3, n], 7, DType::I32).unwrap();
         assert!(same.sort(-1).unwrap().to_vec::<i32>().unwrap().iter().all(|v| *v == 7));
         let order = same.argsort(-1).unwrap().to_vec::<i64>().unwrap();
         assert!(order.iter().enumerate().all(|(i, p)| *p == (i % n) as i64));
-        let (_, first) = same.topk(3, -1, true).unwrap();
+        let (_, first) = topk(&same, 3, -1, true).unwrap();
         assert_eq!(first.to_vec::<i64>().unwrap(), [0, 1, 2, 0, 1, 2, 0, 1, 2]);
         // Rows whose digits vary at different places.
         let mixed: Vec<i64> = (0..3 * n).map(|i| ((bits(6, i) & 0xffff) as i64) << (16 * (i / n))).collect();
@@ -339,7 +340,7 @@ fn check_select<T: Ordered>(n: usize, one_in: u64) {
     let got = a.extract(&mask).unwrap();
     assert!(got.shape() == [wanted.len()] && got.to_bytes().unwrap() == bytes(&wanted), "{} {n}, one in {one_in}", T::DTYPE);
     let places: Vec<i64> = (0..n as i64).filter(|i| chosen[*i as usize]).collect();
-    assert!(mask.flatnonzero().unwrap().to_vec::<i64>().unwrap() == places, "places of {n}, one in {one_in}");
+    assert!(flatnonzero(&mask).unwrap().to_vec::<i64>().unwrap() == places, "places of {n}, one in {one_in}");
 }
 
 fn select<T: Ordered>() {
@@ -368,9 +369,9 @@ fn selections_of_expressions() {
         let limit = NdArray::from_slice(&[100.0]).unwrap().broadcast_to([n - 1]).unwrap();
         let tail = a.index(s![1..]).unwrap();
         let wanted: Vec<i64> = (0..n as i64 - 1).filter(|i| values[*i as usize + 1] > 100.0).collect();
-        assert_eq!(tail.greater(&limit).unwrap().flatnonzero().unwrap().to_vec::<i64>().unwrap(), wanted);
-        assert_eq!(NdArray::zeros([0], DType::Bool).unwrap().flatnonzero().unwrap().shape(), [0]);
-        assert_eq!(NdArray::full([5], 3, DType::I16).unwrap().flatnonzero().unwrap().to_vec::<i64>().unwrap(), [0, 1, 2, 3, 4]);
+        assert_eq!(flatnonzero(&tail.greater(&limit).unwrap()).unwrap().to_vec::<i64>().unwrap(), wanted);
+        assert_eq!(flatnonzero(&zeros([0], DType::Bool).unwrap()).unwrap().shape(), [0]);
+        assert_eq!(flatnonzero(&full([5], 3, DType::I16).unwrap()).unwrap().to_vec::<i64>().unwrap(), [0, 1, 2, 3, 4]);
     });
 }
 
@@ -440,11 +441,11 @@ fn histograms() {
                 let values: Vec<f64> = (0..n).map(value).collect();
                 let a = NdArray::from_slice(&values).unwrap();
                 let a = if single { a.astype(DType::F32).unwrap() } else { a };
-                let (counts, edges) = a.histogram((bins as usize, low, high)).unwrap();
+                let (counts, edges) = histogram(&a, (bins as usize, low, high), None, false).unwrap();
                 let found = edges.astype(DType::F64).unwrap().to_vec::<f64>().unwrap();
                 let wanted = counted(&values, &found);
                 assert!(counts.to_vec::<i64>().unwrap() == wanted, "{bins} even, single: {single}");
-                let (counts, _) = a.histogram(&edges).unwrap();
+                let (counts, _) = histogram(&a, &edges, None, false).unwrap();
                 assert!(counts.to_vec::<i64>().unwrap() == wanted, "{bins} edges, single: {single}");
             }
         }
@@ -457,11 +458,11 @@ fn histograms_of_uneven_edges_and_expressions() {
         let values: Vec<f64> = (0..10_000).map(|i| (bits(7, i) % 200) as f64 * 0.25 - 20.0).collect();
         let a = NdArray::from_slice(&values).unwrap();
         for edges in [vec![0.0, 1.0], vec![-5.0, -5.0, 0.0, 0.25, 7.0, 7.0, 30.0], vec![-1.0, 0.0, 0.0], vec![3.0, 3.0]] {
-            let (counts, _) = a.histogram(&NdArray::from_slice(&edges).unwrap()).unwrap();
+            let (counts, _) = histogram(&a, &NdArray::from_slice(&edges).unwrap(), None, false).unwrap();
             assert_eq!(counts.to_vec::<i64>().unwrap(), counted(&values, &edges), "{edges:?}");
         }
         let squared: Vec<f64> = values.iter().map(|v| v * v).collect();
-        let (counts, edges) = a.multiply(&a).unwrap().histogram((50, 0.0, 200.0)).unwrap();
+        let (counts, edges) = histogram(&a.multiply(&a).unwrap(), (50, 0.0, 200.0), None, false).unwrap();
         assert_eq!(counts.to_vec::<i64>().unwrap(), counted(&squared, &edges.to_vec::<f64>().unwrap()));
         // Weighted counts come from other operations.
         let (sums, _) = histogram(&a, (4, -20.0, 30.0), Some(&a), false).unwrap();
@@ -479,12 +480,12 @@ fn counts_of_numbers() {
             let mut wanted = vec![0i64; (*values.iter().max().unwrap() + 1).max(5) as usize];
             values.iter().for_each(|v| wanted[*v as usize] += 1);
             let a = NdArray::from_slice(&values).unwrap();
-            assert!(a.bincount(None, 5).unwrap().to_vec::<i64>().unwrap() == wanted, "{n} {bins}");
+            assert!(bincount(&a, None, 5).unwrap().to_vec::<i64>().unwrap() == wanted, "{n} {bins}");
             let narrow = a.astype(DType::I32).unwrap();
-            assert!(narrow.bincount(None, 5).unwrap().to_vec::<i64>().unwrap() == wanted, "{n} {bins}");
+            assert!(bincount(&narrow, None, 5).unwrap().to_vec::<i64>().unwrap() == wanted, "{n} {bins}");
         }
-        let same = NdArray::full([1_000_000], 2, DType::U8).unwrap();
-        assert_eq!(same.bincount(None, 0).unwrap().to_vec::<i64>().unwrap(), [0, 0, 1_000_000]);
+        let same = full([1_000_000], 2, DType::U8).unwrap();
+        assert_eq!(bincount(&same, None, 0).unwrap().to_vec::<i64>().unwrap(), [0, 0, 1_000_000]);
     });
 }
 
@@ -495,11 +496,11 @@ fn running_extremes() {
             let ints = values::<i32>(n, 1);
             let a = NdArray::from_slice(&ints).unwrap();
             let wanted: Vec<i32> = ints.iter().scan(i32::MIN, |m, v| (*m = (*m).max(*v), Some(*m)).1).collect();
-            assert!(a.cummax(0).unwrap().to_vec::<i32>().unwrap() == wanted, "{n}");
+            assert!(cummax(&a, 0).unwrap().to_vec::<i32>().unwrap() == wanted, "{n}");
             // NaN from the first one on.
             let mut floats: Vec<f64> = (0..n).map(|i| (bits(2, i) % 100_000) as f64).collect();
             floats[n * 3 / 4] = f64::NAN;
-            let got = NdArray::from_slice(&floats).unwrap().cummin(0).unwrap().to_vec::<f64>().unwrap();
+            let got = cummin(&NdArray::from_slice(&floats).unwrap(), 0).unwrap().to_vec::<f64>().unwrap();
             let mut least = f64::INFINITY;
             for (i, (got, v)) in got.iter().zip(&floats).enumerate() {
                 least = least.min(*v);
@@ -507,8 +508,8 @@ fn running_extremes() {
             }
         }
         let m = array(&values::<i16>(3000, 3), &[30, 100]);
-        let transposed = m.t().unwrap().cummin(1).unwrap().t().unwrap();
-        assert_eq!(m.cummin(0).unwrap().to_vec::<i16>().unwrap(), transposed.to_vec::<i16>().unwrap());
+        let transposed = cummin(&m.t().unwrap(), 1).unwrap().t().unwrap();
+        assert_eq!(cummin(&m, 0).unwrap().to_vec::<i16>().unwrap(), transposed.to_vec::<i16>().unwrap());
     });
 }
 
@@ -527,7 +528,7 @@ fn scans_of_long_lanes() {
             assert!(got.iter().zip(&wanted).all(|(z, w)| *z == Complex::new(*w, -w)), "complex, {n}");
             let bytes: Vec<i8> = values(n, 2);
             let most: Vec<i8> = bytes.iter().scan(i8::MIN, |m, v| (*m = (*m).max(*v), Some(*m)).1).collect();
-            assert!(NdArray::from_slice(&bytes).unwrap().cummax(0).unwrap().to_vec::<i8>().unwrap() == most, "{n}");
+            assert!(cummax(&NdArray::from_slice(&bytes).unwrap(), 0).unwrap().to_vec::<i8>().unwrap() == most, "{n}");
             let doubled = a.index(s![0, ..;-1]).unwrap().multiply(2.0).unwrap();
             let backwards: Vec<f64> = halves[..n].iter().rev().map(|v| v * 2.0).collect();
             assert!(doubled.cumsum(0).unwrap().to_vec::<f64>().unwrap() == sums(&backwards), "an expression, {n}");
@@ -553,7 +554,7 @@ fn large_scans_agree_with_themselves() {
 #[test]
 fn narrow_indices() {
     on_device(|_| {
-        let a = NdArray::arange_as(0, 1000, 1, DType::F32).unwrap().reshape([10, 100]).unwrap();
+        let a = arange_as(0, 1000, 1, DType::F32).unwrap().reshape([10, 100]).unwrap();
         let wide: Vec<i64> = (0..57).map(|i| i * 7 % 20 - 10).collect();
         let narrow: Vec<i32> = wide.iter().map(|i| *i as i32).collect();
         let (wide, narrow) = (NdArray::from_slice(&wide).unwrap(), NdArray::from_slice(&narrow).unwrap());

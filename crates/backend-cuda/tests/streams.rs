@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use cuprum_backend_cpu as _;
 use cuprum_backend_cuda::args;
 use cuprum_backend_cuda::user_kernels::{Launch, RawKernel};
-use cuprum_core::{DType, Device, Event, KernelLaunch, NdArray, Result, Stream, explain, matmul, with_stream};
+use cuprum_core::{DType, Device, Event, KernelLaunch, NdArray, Result, Stream, explain, full, matmul, with_stream};
 
 use common::on_device;
 
@@ -85,7 +85,7 @@ fn memory_is_not_reused_while_another_stream_reads_it() {
             let twice = reader.scope(|| delay.queue().and_then(|()| (&a * 2.0f32).eval().cloned()))?;
             // Dropped on another thread before `twice` is computed; then the same size is requested again.
             std::thread::spawn(move || drop(a)).join().unwrap();
-            let noise = home.scope(|| (0..4).map(|_| NdArray::full(n, -1.0, DType::F32)?.eval().cloned()).collect::<Result<Vec<_>>>())?;
+            let noise = home.scope(|| (0..4).map(|_| full(n, -1.0, DType::F32)?.eval().cloned()).collect::<Result<Vec<_>>>())?;
             let want: Vec<f32> = ramp(n, round).iter().map(|x| x * 2.0).collect();
             assert!(twice.to_vec::<f32>()? == want, "round {round}");
             drop(noise);
@@ -105,7 +105,7 @@ fn blocks_are_reused_after_other_streams_have_passed() {
         let (home, reader) = (Stream::new(device)?, Stream::new(device)?);
         let n = 3 << 20;
         let step = || -> Result<()> {
-            let a = home.scope(|| NdArray::full(n, 1.0, DType::F32)?.eval().cloned())?;
+            let a = home.scope(|| full(n, 1.0, DType::F32)?.eval().cloned())?;
             reader.scope(|| (&a + 1.0f32).eval().map(|_| ()))?;
             drop(a);
             device.synchronize()

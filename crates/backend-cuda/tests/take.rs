@@ -5,7 +5,8 @@ mod common;
 
 use cuprum_backend_cuda as _;
 use cuprum_core::{
-    DType, Device, Element, Error, Family, Graph, NdArray, Record, Result, axis, explain, histogram, s, segment_sum, where_, with_fusion,
+    DType, Device, Element, Error, Family, Graph, NdArray, Record, Result, axis, cummax, explain, flatnonzero, full, histogram, s,
+    segment_sum, where_, with_fusion, zeros,
 };
 
 use common::on_device;
@@ -47,8 +48,8 @@ fn every_family_fuses_take() {
             in_one_pass("sum", Family::Reduce, || product()?.sum(()))?;
             in_one_pass("argmax", Family::Reduce, || product()?.argmax(()))?;
             in_one_pass("cumsum", Family::Scan, || product()?.cumsum(0))?;
-            in_one_pass("cummax", Family::Scan, || product()?.cummax(0))?;
-            in_one_pass("places", Family::Select, || product()?.greater(0)?.flatnonzero())?;
+            in_one_pass("cummax", Family::Scan, || cummax(&product()?, 0))?;
+            in_one_pass("places", Family::Select, || flatnonzero(&product()?.greater(0)?))?;
             in_one_pass("histogram", Family::Histogram, || Ok(histogram(&product()?, (16, -50.0, 50.0), None, false)?.0))?;
             let offsets = array(n / 32 + 2, |i| (i * 32).min(n) as i64)?;
             in_one_pass("segments", Family::Reduce, || segment_sum(&product()?, &offsets))?;
@@ -153,7 +154,7 @@ fn indices_out_of_bounds_are_reported_once() {
                     ("cumsum", &|| product()?.cumsum(0)),
                     ("segments", &|| segment_sum(&product()?, &offsets)),
                     ("histogram", &|| Ok(histogram(&product()?, (16, -50.0, 50.0), None, false)?.0)),
-                    ("places", &|| product()?.greater(0)?.flatnonzero()),
+                    ("places", &|| flatnonzero(&product()?.greater(0)?)),
                     ("alone", &|| x.take(&at, 0)),
                 ];
                 for (what, f) in families {
@@ -170,7 +171,7 @@ fn indices_out_of_bounds_are_reported_once() {
         let sum = &x.take(&at, 0)? + &small.take(&at, 0)?;
         assert!(matches!(sum.to_bytes(), Err(Error::Index { op: "take", index: 10..=19, size: 10, .. })));
         // An index into an empty table fails at once.
-        let none = NdArray::zeros(0, DType::F32)?;
+        let none = zeros(0, DType::F32)?;
         assert!(matches!(none.take(&at, 0), Err(Error::Shape { .. })) && x.take(&x, 0).is_err());
         let empty = at.index(s![..0])?;
         assert_eq!((&none.take(&empty, 0)? + 1).size() + segment_sum(&x.take(&empty, 0)?, &array(1, |_| 0i64)?)?.size(), 0);
@@ -192,7 +193,7 @@ fn a_graph_reads_the_table_again() {
         graph.launch()?;
         assert!(y.to_bytes()? == step(&other)?.to_bytes()? && y.to_bytes()? != want);
         // Indices that become invalid between launches are reported by the launch that reads them.
-        graph.update(&at, &NdArray::full(at.shape(), 1000, DType::I32)?)?;
+        graph.update(&at, &full(at.shape(), 1000, DType::I32)?)?;
         graph.launch()?;
         assert!(matches!(y.to_bytes(), Err(Error::Index { op: "take", index: 1000, axis: 0, size: 1000 })));
         Ok(())

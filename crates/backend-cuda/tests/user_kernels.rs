@@ -6,7 +6,7 @@ use std::process::Command;
 use cuprum_backend_cuda::args;
 use cuprum_backend_cuda::nvrtc::Compiler;
 use cuprum_backend_cuda::user_kernels::{Arg, ElementwiseKernel, Launch, RawKernel, RawModule, RawSource, Reduction, ReductionKernel};
-use cuprum_core::{DType, Device, Error, NdArray, with_device};
+use cuprum_core::{DType, Device, Error, NdArray, arange, ones, with_device, zeros};
 
 /// Runs `test` with a CUDA device as the default.
 fn on_device(test: impl FnOnce(Device)) {
@@ -167,7 +167,7 @@ fn the_host_has_no_cuda_kernels() {
 fn one_list_of_arguments_is_launched_twice() {
     on_device(|_| {
         let axpy = RawKernel::compile(AXPY, "axpy").unwrap();
-        let (x, mut y) = (NdArray::ones(10, DType::F32).unwrap(), NdArray::zeros(10, DType::F32).unwrap());
+        let (x, mut y) = (ones(10, DType::F32).unwrap(), zeros(10, DType::F32).unwrap());
         let mut list = args![2.0f32, &x, &mut y, 10];
         for _ in 0..2 {
             // SAFETY: both arrays have 10 elements.
@@ -182,8 +182,8 @@ fn a_kernel_reads_and_writes_arrays() {
     on_device(|device| {
         let axpy = RawKernel::compile(AXPY, "axpy").unwrap();
         assert_eq!((axpy.name(), axpy.device()), ("axpy", device));
-        let x = NdArray::arange(0, 1000, 1).unwrap().astype(DType::F32).unwrap() + 1.0; // deferred
-        let mut y = NdArray::ones(1000, DType::F32).unwrap();
+        let x = arange(0, 1000, 1).unwrap().astype(DType::F32).unwrap() + 1.0; // deferred
+        let mut y = ones(1000, DType::F32).unwrap();
         let before = y.clone();
         let launch = axpy.over(1000).unwrap();
         // SAFETY: the kernel stays below 1000, the length of both.
@@ -193,7 +193,7 @@ fn a_kernel_reads_and_writes_arrays() {
         assert_eq!(before.to_vec::<f32>().unwrap(), [1.0; 1000], "another handle keeps its value");
 
         // Arrays of other layouts, and views.
-        let mut table = NdArray::zeros([4, 500], DType::F32).unwrap();
+        let mut table = zeros([4, 500], DType::F32).unwrap();
         let row = table.index(cuprum_core::s![1]).unwrap();
         // SAFETY: as above, of 500 elements.
         unsafe { axpy.launch(Launch::over(500, 128), args![1.0f32, &before.index(cuprum_core::s![500..]).unwrap(), &mut table, 500]) }
@@ -210,8 +210,8 @@ fn a_kernel_reads_and_writes_arrays() {
 fn wrong_arguments_and_launches_do_nothing() {
     on_device(|_| {
         let axpy = RawKernel::compile(AXPY, "axpy").unwrap();
-        let x = NdArray::ones(10, DType::F64).unwrap();
-        let mut y = NdArray::zeros(10, DType::F32).unwrap();
+        let x = ones(10, DType::F64).unwrap();
+        let mut y = zeros(10, DType::F32).unwrap();
         // SAFETY: every launch fails before it is queued.
         let mut refusal = |launch, arg: Arg| message(unsafe { axpy.launch(launch, [2.0f32.into(), arg, (&mut y).into(), 10.into()]) });
         let one = Launch::new(1, 32);
@@ -241,7 +241,7 @@ fn wrong_arguments_and_launches_do_nothing() {
 fn writes_out_of_bounds() {
     on_device(|device| {
         let poke = RawKernel::compile("extern \"C\" __global__ void poke(float* x, long long at) { x[at] = 1; }", "poke").unwrap();
-        let mut x = NdArray::zeros(10, DType::F32).unwrap();
+        let mut x = zeros(10, DType::F32).unwrap();
         for at in [10i64, 1 << 50] {
             // SAFETY: there is none; that is what is tested. The process ends with this test.
             unsafe { poke.launch(Launch::new(1, 1), args![&mut x, at]) }.unwrap();
@@ -252,7 +252,7 @@ fn writes_out_of_bounds() {
         let text = message(x.to_vec::<f32>());
         assert!(text.contains("CUDA_ERROR_ILLEGAL_ADDRESS") && text.contains("is lost"), "{text}");
         assert!(text.contains("poke"), "{text}");
-        let later = message(NdArray::ones(3, DType::F32).and_then(|a| a.to_vec::<f32>()));
+        let later = message(ones(3, DType::F32).and_then(|a| a.to_vec::<f32>()));
         assert!(later.contains(&format!("{device} is lost")), "{later}");
         println!("lost as it should be");
     });
@@ -283,10 +283,10 @@ fn templates_structs_and_strides() {
         let mut affine = 2.0f64.to_ne_bytes().to_vec();
         affine.extend(5i32.to_ne_bytes());
         affine.extend([0; 4]); // as C++ pads it
-        let table = NdArray::arange(0, 20, 1).unwrap().reshape([5, 4]).unwrap();
+        let table = arange(0, 20, 1).unwrap().reshape([5, 4]).unwrap();
         for (name, dtype) in [("apply<float>", DType::F32), ("apply<int>", DType::I32)] {
             let column = table.astype(dtype).unwrap().index(cuprum_core::s![.., 1]).unwrap();
-            let mut y = NdArray::zeros(5, dtype).unwrap();
+            let mut y = zeros(5, dtype).unwrap();
             let kernel = module.kernel(name).unwrap();
             let step = column.strides().unwrap()[0];
             // SAFETY: `y` has 5 elements, `x` as many, `step` apart; the bytes are those of an Affine.
@@ -313,7 +313,7 @@ fn variables_of_a_module() {
         assert_eq!(weights.nbytes(), 12);
         weights.set(&NdArray::from_slice(&[1.0f32, 10.0, 100.0]).unwrap()).unwrap();
         assert!(message(weights.set_bytes(&[0; 11])).contains("11 bytes for a variable of 12"));
-        let (x, mut out) = (NdArray::from_slice(&[1.0f32, 2.0, 3.0]).unwrap(), NdArray::zeros(1, DType::F32).unwrap());
+        let (x, mut out) = (NdArray::from_slice(&[1.0f32, 2.0, 3.0]).unwrap(), zeros(1, DType::F32).unwrap());
         let blend = module.kernel("blend").unwrap();
         for _ in 0..2 {
             // SAFETY: the kernel reads three elements and writes one, on one thread.
@@ -353,7 +353,7 @@ fn cooperative_launches_and_large_shared_memory() {
         "#;
         let module = RawSource::new(source).compile().unwrap();
         let meet = module.kernel("meet").unwrap();
-        let mut out = NdArray::zeros(1, DType::I32).unwrap();
+        let mut out = zeros(1, DType::I32).unwrap();
         let launch = Launch::new(8, 64).cooperative();
         assert!(meet.blocks_per_multiprocessor(launch).unwrap() > 0);
         // SAFETY: blocks add to the one element by atomic operations.
@@ -365,11 +365,11 @@ fn cooperative_launches_and_large_shared_memory() {
 
         let reversed = module.kernel("reversed").unwrap();
         assert!(reversed.attributes().registers > 0 && reversed.attributes().max_threads >= 32);
-        let x = NdArray::arange(0, 20000, 1).unwrap().astype(DType::I32).unwrap();
+        let x = arange(0, 20000, 1).unwrap().astype(DType::I32).unwrap();
         // Cooperative first: how many such blocks fit is asked before anything else has allowed them their memory.
         let launch = Launch::new(1, 256).shared(80_000);
         for launch in [launch.cooperative(), launch] {
-            let mut out = NdArray::zeros(20000, DType::I32).unwrap();
+            let mut out = zeros(20000, DType::I32).unwrap();
             // SAFETY: the arrays have the 20000 elements that the kernel goes over, and 80000 bytes are theirs in shared memory.
             unsafe { reversed.launch(launch, args![&x, &mut out]) }.unwrap();
             assert_eq!(out.to_vec::<i32>().unwrap(), (0..20000).rev().collect::<Vec<i32>>());
@@ -389,7 +389,7 @@ fn machine_code_and_ptx_are_loaded() {
         let capability = info.details.iter().find(|(name, _)| *name == "compute capability").unwrap().1.replace('.', "");
         let code = RawSource::new(AXPY).machine_code(capability.parse().unwrap()).unwrap();
         let axpy = RawModule::load(&code).unwrap().kernel("axpy").unwrap().with_signature("float a, const float* x, float* y, int n");
-        let (x, mut y) = (NdArray::ones(5, DType::F32).unwrap(), NdArray::zeros(5, DType::F32).unwrap());
+        let (x, mut y) = (ones(5, DType::F32).unwrap(), zeros(5, DType::F32).unwrap());
         let launch = axpy.over(5).unwrap();
         // SAFETY: both arrays have 5 elements.
         unsafe { axpy.launch(launch, args![3.0f32, &x, &mut y, 5]) }.unwrap();
@@ -402,7 +402,7 @@ fn machine_code_and_ptx_are_loaded() {
         let good = ".reg .b64 %rd<3>;\n.reg .b32 %r<2>;\nld.param.u64 %rd1, [out];\ncvta.to.global.u64 %rd2, %rd1;\nmov.u32 %r1, 7;\n\
                     st.global.u32 [%rd2], %r1;\nret;\n";
         let seven = RawModule::load(ptx(good).as_bytes()).unwrap().kernel("seven").unwrap();
-        let mut out = NdArray::zeros(1, DType::I32).unwrap();
+        let mut out = zeros(1, DType::I32).unwrap();
         // SAFETY: the kernel writes one element.
         unsafe { seven.launch(Launch::new(1, 1), args![&mut out]) }.unwrap();
         assert_eq!(out.to_vec::<i32>().unwrap(), [7]);
@@ -422,10 +422,10 @@ fn elementwise_kernels_broadcast() {
         let blend =
             ElementwiseKernel::new("T x, T y, float64 t", "T z, int64 place", "z = x + static_cast<T>(t) * (y - x);\nplace = i", "blend");
         let blend = blend.unwrap();
-        let x = NdArray::arange(0, 12, 1).unwrap().reshape([3, 4]).unwrap();
+        let x = arange(0, 12, 1).unwrap().reshape([3, 4]).unwrap();
         for dtype in [DType::F32, DType::F16, DType::I64] {
             let x = x.astype(dtype).unwrap();
-            let column = NdArray::arange(100, 103, 1).unwrap().astype(dtype).unwrap().reshape([3, 1]).unwrap();
+            let column = arange(100, 103, 1).unwrap().astype(dtype).unwrap().reshape([3, 1]).unwrap();
             // SAFETY: the code touches its own elements only.
             let [z, place] = unsafe { blend.call(&[(&x).into(), (&column).into(), 2.into()]) }.unwrap().try_into().unwrap();
             let expected = &x + (&column - &x) * 2;
@@ -440,15 +440,15 @@ fn elementwise_kernels_broadcast() {
         }
         // SAFETY: it does not run, for shapes do not broadcast; then it has nothing to do.
         unsafe {
-            let five = NdArray::zeros(5, DType::I64).unwrap();
+            let five = zeros(5, DType::I64).unwrap();
             let refused = message(blend.call(&[(&x).into(), (&five).into(), 1.into()]));
             assert!(refused.contains("could not be broadcast together with shapes (3, 4) and (5,)"), "{refused}");
-            let none = NdArray::zeros([0, 4], DType::I64).unwrap();
+            let none = zeros([0, 4], DType::I64).unwrap();
             assert_eq!(blend.call(&[(&none).into(), 1.into(), 1.into()]).unwrap()[1].shape(), [0, 4]);
         }
 
         let mirrored = ElementwiseKernel::new("raw T x", "T y", "y = x[n - 1 - i]", "mirrored").unwrap();
-        let odd = NdArray::arange(0, 10, 1).unwrap().index(cuprum_core::s![1..;2]).unwrap();
+        let odd = arange(0, 10, 1).unwrap().index(cuprum_core::s![1..;2]).unwrap();
         // SAFETY: the array has the 5 elements that `call_sized` is told.
         let y = unsafe { mirrored.call_sized(&[(&odd).into()], 5) }.unwrap().remove(0);
         assert_eq!(y.to_vec::<i64>().unwrap(), [9, 7, 5, 3, 1]);
@@ -458,7 +458,7 @@ fn elementwise_kernels_broadcast() {
 #[test]
 fn kernels_from_strings_follow_a_new_preamble_and_options() {
     on_device(|_| {
-        let one = NdArray::ones(1, DType::F64).unwrap();
+        let one = ones(1, DType::F64).unwrap();
         let parts =
             Reduction { inputs: "T x", output: "T y", map: "x * SCALE", reduce: "a + b", post: "y = a", identity: "0", name: "scaled" };
         let mut kernel = ElementwiseKernel::new("T x", "T y", "y = x * SCALE", "scaled").unwrap();
@@ -502,18 +502,18 @@ fn reduction_kernels_reduce_over_axes() {
             }
         };
         for shape in [[1, 7], [40, 3], [3, 1000], [300, 5]] {
-            let x = NdArray::arange(0, shape[0] * shape[1], 1).unwrap().astype(DType::F64).unwrap().reshape(shape).unwrap();
+            let x = arange(0, shape[0] * shape[1], 1).unwrap().astype(DType::F64).unwrap().reshape(shape).unwrap();
             for x in [x.clone(), x.t().unwrap(), x.index(cuprum_core::s![.., ..;2]).unwrap()] {
                 close(call(&x, None), (&x * &x).sum(()).unwrap().sqrt().unwrap());
                 close(call(&x, Some(&[0])), (&x * &x).sum(0).unwrap().sqrt().unwrap());
                 close(call(&x, Some(&[-1])), (&x * &x).sum(-1).unwrap().sqrt().unwrap());
             }
         }
-        let long = NdArray::arange(0, 20_000, 1).unwrap().astype(DType::F64).unwrap();
+        let long = arange(0, 20_000, 1).unwrap().astype(DType::F64).unwrap();
         close(call(&long, None), (&long * &long).sum(()).unwrap().sqrt().unwrap());
         assert_eq!(call(&long, None).to_bytes().unwrap(), call(&long, None).to_bytes().unwrap());
-        assert_eq!(call(&NdArray::zeros([0, 2], DType::F32).unwrap(), Some(&[0])).to_vec::<f64>().unwrap(), [0.0, 0.0]);
-        assert_eq!(call(&NdArray::zeros([2, 0], DType::F32).unwrap(), Some(&[0])).shape(), [0]);
+        assert_eq!(call(&zeros([0, 2], DType::F32).unwrap(), Some(&[0])).to_vec::<f64>().unwrap(), [0.0, 0.0]);
+        assert_eq!(call(&zeros([2, 0], DType::F32).unwrap(), Some(&[0])).shape(), [0]);
 
         // Broadcast inputs, 16-bit floats, a number, no identity.
         let most = Reduction {
@@ -526,12 +526,12 @@ fn reduction_kernels_reduce_over_axes() {
             ..norm
         };
         let most = ReductionKernel::new(most).unwrap();
-        let x = NdArray::arange(-3, 3, 1).unwrap().astype(DType::F16).unwrap();
-        let y = NdArray::arange(1, 3, 1).unwrap().astype(DType::F16).unwrap().reshape([2, 1]).unwrap();
+        let x = arange(-3, 3, 1).unwrap().astype(DType::F16).unwrap();
+        let y = arange(1, 3, 1).unwrap().astype(DType::F16).unwrap().reshape([2, 1]).unwrap();
         // SAFETY: as above.
         let z = unsafe { most.call(&[(&x).into(), (&y).into(), 0.5.into()], Some(&[1])) }.unwrap();
         assert_eq!(z.astype(DType::F64).unwrap().to_vec::<f64>().unwrap(), [1.0, 2.0]);
-        let none = NdArray::zeros([0, 2], DType::F16).unwrap();
+        let none = zeros([0, 2], DType::F16).unwrap();
         // SAFETY: refused.
         assert!(message(unsafe { most.call(&[(&none).into(), 1.into(), 1.into()], Some(&[0])) }).contains("no identity"));
     });

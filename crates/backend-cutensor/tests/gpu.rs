@@ -2,7 +2,7 @@
 
 use cuprum_backend_cutensor::CUTENSOR;
 use cuprum_core::{
-    Availability, Complex, DType, Device, Element, MatmulPrecision, NdArray, Result, add, axis, bf16, einsum, explain, f16, matmul,
+    Availability, Complex, DType, Device, Element, MatmulPrecision, NdArray, Result, add, axis, bf16, einsum, explain, f16, full, matmul,
     multiply, registry, subtract, with_accelerators, with_device, with_matmul_precision,
 };
 
@@ -122,7 +122,7 @@ fn sums_and_products_over_axes() {
 fn matmul_has_the_requested_precision() {
     on_device(|| {
         // The square of 1 + 2^-12 has bits that are lost if the factors are rounded.
-        let ones = NdArray::full([256, 256], 1.0 + 1.0 / 4096.0, DType::F32)?;
+        let ones = full([256, 256], 1.0 + 1.0 / 4096.0, DType::F32)?;
         let exact = 256.0 * (1.0 + 1.0 / 4096.0f64).powi(2);
         use MatmulPrecision::*;
         for (precision, close) in [(Float32, true), (TensorFloat32, false), (BFloat16, false)] {

@@ -3,7 +3,7 @@
 
 use cuprum::random::Generator;
 use cuprum::testing::spacing;
-use cuprum::{DType, Device, NdArray, Result, dot, matmul, segment_sum, with_device};
+use cuprum::{DType, Device, NdArray, Result, arange, dot, matmul, segment_sum, with_device};
 
 /// The unit of a result's error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,7 +84,7 @@ fn norms(x: &[NdArray]) -> Result<NdArray> {
 fn csr_inputs(rows: usize) -> Result<Vec<NdArray>> {
     let per_row = rows / 20;
     let columns = Generator::new(5).integers(0, rows as i64, rows * per_row, DType::I64)?;
-    let offsets = NdArray::arange(0, rows * per_row + 1, per_row)?;
+    let offsets = arange(0, rows * per_row + 1, per_row)?;
     Ok(vec![uniform(4, &[rows * per_row], DType::F32)?, columns, offsets, uniform(6, &[rows], DType::F32)?])
 }
 

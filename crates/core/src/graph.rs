@@ -28,14 +28,14 @@ pub trait DeviceGraph: Send + Sync {
 ///
 /// ```no_run
 /// # extern crate cuprum_core as cuprum;
-/// use cuprum::{DType, Graph, NdArray, matmul};
+/// use cuprum::{DType, Graph, NdArray, full, matmul, ones};
 /// # fn main() -> cuprum::Result<()> {
-/// let (w, x) = (NdArray::ones([512, 512], DType::F32)?, NdArray::ones([512, 512], DType::F32)?);
+/// let (w, x) = (ones([512, 512], DType::F32)?, ones([512, 512], DType::F32)?);
 /// let step = || matmul(&w, &x)?.tanh()?.sum(-1);
 /// step()?.eval()?;                                  // a first run compiles kernels and loads libraries
 /// let (graph, y) = Graph::capture(step)?;           // `y` has a value
 /// for batch in 0..100 {
-///     graph.update(&x, &NdArray::full([512, 512], batch as f32, DType::F32)?)?;
+///     graph.update(&x, &full([512, 512], batch as f32, DType::F32)?)?;
 ///     graph.launch()?;                              // `y` has a new value
 ///     println!("{}", y.index(cuprum::s![0])?.item()?);
 /// }

@@ -54,16 +54,22 @@ pub use index::{Ellipsis, Item, NewAxis};
 pub use layout::Layout;
 pub use num_complex::Complex;
 pub use op::{Family, Op};
-pub use ops::contract::{dot, inner, matmul, outer, tensordot, vdot};
+pub use ops::contract::{dot, inner, matmul, outer, tensordot, trace, vdot};
+pub use ops::creation::{arange, arange_as, empty, empty_like, eye, full, full_like, linspace, ones, ones_like, zeros, zeros_like};
 pub use ops::einsum::einsum;
 pub use ops::elementwise::*;
-pub use ops::histogram::{Bins, histogram, histogram_bin_edges};
-pub use ops::manipulation::{concat, stack};
+pub use ops::histogram::{Bins, bincount, histogram, histogram_bin_edges};
+pub use ops::indexing::take;
+pub use ops::manipulation::{concat, copy, stack};
 pub use ops::random;
-pub use ops::reduce::{Over, axis};
-pub use ops::search::Side;
+pub use ops::reduce::{Over, all, any, argmax, argmin, axis, count_nonzero, max, mean, min, prod, std, sum, var};
+pub use ops::scan::{cummax, cummin, cumprod, cumsum};
+pub use ops::search::{Side, digitize, searchsorted};
 pub use ops::segments::{segment_argsort, segment_max, segment_min, segment_prod, segment_sort, segment_sum};
-pub use ops::sort::Unique;
+pub use ops::select::{argwhere, compress, extract, flatnonzero, nonzero};
+pub use ops::sort::{
+    Unique, argpartition, argsort, partition, sort, topk, unique, unique_all, unique_counts, unique_inverse, unique_values,
+};
 pub use ops::value::{Args, Value};
 pub use precision::{MatmulPrecision, matmul_precision, set_matmul_precision, with_matmul_precision};
 pub use program::{Program, Step, StepKind};

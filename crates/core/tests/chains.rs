@@ -3,15 +3,15 @@
 use cuprum_core::call;
 use cuprum_core::ops::elementwise::SQUARE;
 use cuprum_core::{
-    Accelerator, Array, Availability, Call, DType, Family, Kernel, NdArray, Outcome, Result, Work, add, decline, explain, register, s,
-    where_, with_accelerators, with_fusion,
+    Accelerator, Array, Availability, Call, DType, Family, Kernel, NdArray, Outcome, Result, Work, add, arange, decline, explain, register,
+    s, where_, with_accelerators, with_fusion,
 };
 
 use cuprum_backend_cpu as _;
 
 /// Returns 0, 1, ... as a stored float32 array.
 fn iota(n: usize) -> NdArray {
-    NdArray::arange(0, n, 1).unwrap().astype(DType::F32).unwrap().eval().unwrap().clone()
+    arange(0, n, 1).unwrap().astype(DType::F32).unwrap().eval().unwrap().clone()
 }
 
 fn values(a: &NdArray) -> Vec<f32> {

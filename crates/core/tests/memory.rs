@@ -2,7 +2,7 @@
 
 use cuprum_backend_cpu as _;
 use cuprum_core::buffer::HostBuffer;
-use cuprum_core::{DType, Device, Error, NdArray, with_device};
+use cuprum_core::{DType, Device, Error, ones, with_device};
 
 /// Smaller under Miri, which is about 1000 times slower.
 const MIB: usize = if cfg!(miri) { 1 << 13 } else { 1 << 20 };
@@ -10,7 +10,7 @@ const MIB: usize = if cfg!(miri) { 1 << 13 } else { 1 << 20 };
 #[test]
 fn reuse_statistics_and_limit() {
     let stats = || Device::CPU.memory_stats().unwrap();
-    let array = |mib: usize| with_device(Device::CPU, || NdArray::ones(mib * MIB / 8, DType::F64)?.eval().cloned());
+    let array = |mib: usize| with_device(Device::CPU, || ones(mib * MIB / 8, DType::F64)?.eval().cloned());
     Device::CPU.free_all().unwrap();
     let start = stats();
     assert_eq!((start.used, start.cached, start.limit), (0, 0, None));

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use cuprum_backend_cpu as _;
-use cuprum_core::{DType, Device, Event, Graph, NdArray, Result, Stream, with_device, with_stream};
+use cuprum_core::{DType, Device, Event, Graph, Result, Stream, arange, ones, with_device, with_stream};
 
 #[test]
 fn all_streams_of_the_cpu_are_one() -> Result<()> {
     with_device(Device::CPU, || {
         let (one, two) = (Stream::new(Device::CPU)?, Stream::new(Device::CPU)?);
-        let a = one.scope(|| NdArray::arange(0, 5, 1)?.eval().cloned())?;
+        let a = one.scope(|| arange(0, 5, 1)?.eval().cloned())?;
         let b = with_stream(two, || (&a * 2).eval().cloned())?;
         one.synchronize()?;
         two.synchronize()?;
@@ -35,9 +35,9 @@ fn events_use_the_host_clock() -> Result<()> {
 
 #[test]
 fn graph_capture_on_the_cpu_is_an_error() -> Result<()> {
-    let refused = Graph::capture_on(Device::CPU, || NdArray::ones(3, DType::F32)).unwrap_err().to_string();
+    let refused = Graph::capture_on(Device::CPU, || ones(3, DType::F32)).unwrap_err().to_string();
     assert_eq!(refused, "[graph] the device runs work synchronously and cannot capture it into a graph");
-    let a = with_device(Device::CPU, || NdArray::ones(3, DType::F32))?;
+    let a = with_device(Device::CPU, || ones(3, DType::F32))?;
     assert_eq!(a.to_vec::<f32>()?, [1.0; 3]);
     Ok(())
 }

@@ -1,11 +1,11 @@
 //! Unique ownership of an array's memory: `is_unique`, and `make_unique`, which copies shared memory.
 
 use cuprum_backend_cpu as _;
-use cuprum_core::{Array, NdArray, s};
+use cuprum_core::{Array, NdArray, arange, s};
 
 /// Returns 0, 1, ... as a stored array of this shape.
 fn iota(rows: usize, columns: usize) -> NdArray {
-    NdArray::arange(0, rows * columns, 1).unwrap().reshape([rows, columns]).unwrap().copy().unwrap()
+    arange(0, rows * columns, 1).unwrap().reshape([rows, columns]).unwrap().copy().unwrap()
 }
 
 fn values(a: &NdArray) -> Vec<i64> {

@@ -2,7 +2,7 @@
 
 use cuprum_core::ops::indexing::{TAKE, check_bounds};
 use cuprum_core::ops::value::Value;
-use cuprum_core::{DType, Item, NdArray, Scalar};
+use cuprum_core::{DType, Item, NdArray, Scalar, flatnonzero};
 
 use crate::fault::{Checked, Fault};
 
@@ -114,7 +114,7 @@ fn mask_indices(mask: &NdArray, extent: usize) -> Checked<NdArray> {
     if mask.size() != extent {
         return Err(Fault::index_error(format!("a mask of {} elements does not fit an axis of {extent}", mask.size())));
     }
-    Ok(mask.flatnonzero()?)
+    Ok(flatnonzero(mask)?)
 }
 
 /// Returns the axis of `view` that item `position` of `basic` selects. `view` is the array indexed by `basic`.

@@ -4,7 +4,7 @@
 //! reads each Rust parameter from the arguments and converts the result to a `Value`.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{format_ident, quote};
+use quote::{ToTokens, format_ident, quote};
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Expr, ExprLit, FnArg, GenericArgument, Lit, LitStr, Pat, PathArguments, Token, Type, TypeParamBound};
@@ -15,13 +15,14 @@ struct Declaration {
     aliases: Vec<LitStr>,
     is_method: bool,
     receiver: Option<LitStr>,
+    differs: Option<LitStr>,
     call: Option<Expr>,
 }
 
 impl Parse for Declaration {
     fn parse(input: ParseStream) -> syn::Result<Declaration> {
         let signature = input.parse()?;
-        let mut declaration = Declaration { signature, aliases: Vec::new(), is_method: false, receiver: None, call: None };
+        let mut declaration = Declaration { signature, aliases: Vec::new(), is_method: false, receiver: None, differs: None, call: None };
         while input.parse::<Option<Token![,]>>()?.is_some() && !input.is_empty() {
             let option: syn::Ident = input.parse()?;
             match option.to_string().as_str() {
@@ -35,11 +36,18 @@ impl Parse for Declaration {
                     input.parse::<Token![=]>()?;
                     declaration.receiver = Some(input.parse()?);
                 }
+                "differs" => {
+                    input.parse::<Token![=]>()?;
+                    declaration.differs = Some(input.parse()?);
+                }
                 "call" => {
                     input.parse::<Token![=]>()?;
                     declaration.call = Some(input.parse()?);
                 }
-                _ => return Err(syn::Error::new(option.span(), "expected `aliases(..)`, `method`, `receiver = \"..\"` or `call = ..`")),
+                _ => {
+                    let expected = "expected `aliases(..)`, `method`, `receiver = \"..\"`, `differs = \"..\"` or `call = ..`";
+                    return Err(syn::Error::new(option.span(), expected));
+                }
             }
         }
         Ok(declaration)
@@ -64,6 +72,11 @@ fn parameter_names(parameters: &str) -> Vec<String> {
 
 /// Returns the first paragraph of the documentation, with links replaced by their text.
 fn summary(attributes: &[Attribute]) -> String {
+    without_links(summary_lines(attributes).join(" ").trim())
+}
+
+/// Returns the lines of the first paragraph of the documentation.
+fn summary_lines(attributes: &[Attribute]) -> Vec<String> {
     let mut lines = Vec::new();
     for attribute in attributes.iter().filter(|a| a.path().is_ident("doc")) {
         if let syn::Meta::NameValue(doc) = &attribute.meta
@@ -76,7 +89,7 @@ fn summary(attributes: &[Attribute]) -> String {
             lines.push(line);
         }
     }
-    without_links(lines.join(" ").trim())
+    lines
 }
 
 /// Replaces "[`a`]" and "[`a`](b)" by "`a`".
@@ -97,7 +110,7 @@ fn without_links(text: &str) -> String {
     out + rest
 }
 
-/// Generated code for one parameter.
+/// Generated code for one parameter of a call by name.
 struct Argument {
     /// Statement that reads the argument.
     read: TokenStream,
@@ -236,6 +249,7 @@ pub(crate) fn expand(declaration: TokenStream, item: TokenStream) -> syn::Result
     let aliases = &declaration.aliases;
     let is_method = declaration.is_method;
     let rust_name = ident.to_string();
+    let differs = declaration.differs.as_ref().map_or_else(String::new, LitStr::value);
     let submission = quote! {
         ::cuprum::inventory::submit! {
             ::cuprum::function::Function {
@@ -246,6 +260,7 @@ pub(crate) fn expand(declaration: TokenStream, item: TokenStream) -> syn::Result
                 doc: #doc,
                 rust: concat!(module_path!(), "::", #rust_name),
                 is_method: #is_method,
+                differs: #differs,
                 call: #call,
             }
         }
@@ -253,6 +268,50 @@ pub(crate) fn expand(declaration: TokenStream, item: TokenStream) -> syn::Result
     let statement: syn::Stmt = syn::parse2(submission).map_err(|e| syn::Error::new(Span::call_site(), e))?;
     function.block.stmts.insert(0, statement);
     Ok(quote!(#function))
+}
+
+/// Expands `#[free_functions] impl NdArray { .. }`: the block, and a free function for each method that `#[numpy(..)]` declares.
+pub(crate) fn free_functions(item: TokenStream) -> syn::Result<TokenStream> {
+    let block: syn::ItemImpl = syn::parse2(item)?;
+    let methods = block.items.iter().filter_map(|item| if let syn::ImplItem::Fn(method) = item { Some(method) } else { None });
+    let functions: Vec<TokenStream> = methods.map(free_function).collect::<syn::Result<_>>()?;
+    Ok(quote!(#block #(#functions)*))
+}
+
+/// Returns the free function of a declared method, with the parameters in NumPy's order. Methods of `ndarray` alone have none.
+fn free_function(method: &syn::ImplItemFn) -> syn::Result<TokenStream> {
+    for attribute in method.attrs.iter().filter(|a| a.path().is_ident("numpy")) {
+        let declaration: Declaration = attribute.parse_args()?;
+        let (path, parameters) = split_signature(&declaration.signature)?;
+        if path.starts_with("ndarray.") || method.sig.receiver().is_none() {
+            continue;
+        }
+        let known = parameter_names(&parameters);
+        let array = declaration.receiver.map(|n| n.value()).or(known.first().cloned()).unwrap_or_default();
+        let position = known.iter().position(|name| *name == array).unwrap_or(0);
+        let array = format_ident!("{}", array);
+        let (mut typed, mut names) = (Vec::new(), Vec::new());
+        for input in &method.sig.inputs {
+            let FnArg::Typed(parameter) = input else { continue };
+            let mut parameter = parameter.clone();
+            options(&mut parameter.attrs)?;
+            names.push(parameter.pat.to_token_stream());
+            typed.push(parameter.to_token_stream());
+        }
+        typed.insert(position.min(typed.len()), quote!(#array: &NdArray));
+        let (vis, ident, generics, output) = (&method.vis, &method.sig.ident, &method.sig.generics, &method.sig.output);
+        let doc = summary_lines(&method.attrs).join("\n");
+        let rest = format!("The function form of [`NdArray::{ident}`].\n\n# Errors\nThe errors of [`NdArray::{ident}`].");
+        return Ok(quote! {
+            #[doc = #doc]
+            #[doc = ""]
+            #[doc = #rest]
+            #vis fn #ident #generics (#(#typed),*) #output {
+                #array.#ident(#(#names),*)
+            }
+        });
+    }
+    Ok(TokenStream::new())
 }
 
 #[cfg(test)]
@@ -274,6 +333,23 @@ mod tests {
     }
 
     #[test]
+    fn free_functions_have_parameters_in_numpys_order() {
+        let block = quote! {
+            impl NdArray {
+                /// Selects.
+                #[numpy("compress(condition, a, axis=None)", receiver = "a")]
+                pub fn compress(&self, condition: &NdArray, #[name("axis")] along: isize) -> Result<NdArray> { todo() }
+                /// Conjugates.
+                #[numpy("ndarray.conj(a)")]
+                pub fn conj(&self) -> Result<NdArray> { todo() }
+            }
+        };
+        let text = free_functions(block).unwrap().to_string().replace(' ', "");
+        let function = "pubfncompress(condition:&NdArray,a:&NdArray,along:isize)->Result<NdArray>{a.compress(condition,along)}";
+        assert!(text.ends_with(function), "{text}");
+    }
+
+    #[test]
     fn a_function_without_documentation_is_an_error() {
         let error = expand(
             quote!("f(a)"),
@@ -291,7 +367,7 @@ mod tests {
     fn a_parameter_that_cannot_be_read_is_an_error() {
         let item = quote! {
             /// Documented.
-            pub fn f(shape: impl IntoShape) -> Result<NdArray> { NdArray::zeros(shape, DType::F64) }
+            pub fn f(shape: impl IntoShape) -> Result<NdArray> { zeros(shape, DType::F64) }
         };
         let error = expand(quote!("f(shape)"), item).unwrap_err();
         assert!(error.to_string().contains("#[read("), "{error}");

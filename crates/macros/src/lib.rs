@@ -26,11 +26,20 @@ pub fn kernel(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 
 /// Declares a function under NumPy's name. The facade crate documents it as `cuprum::numpy`.
 ///
-/// `#[numpy("path(parameters)", options)]` takes the options `aliases(..)`, `method`, `receiver = ".."` and `call = ..`.
+/// `#[numpy("path(parameters)", options)]` takes the options `aliases(..)`, `method`, `receiver = ".."`, `differs = ".."`
+/// and `call = ..`.
 /// Parameters can have the attributes `#[read(T)]` and `#[name("n")]`.
 #[proc_macro_attribute]
 pub fn numpy(declaration: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
     function::expand(declaration.into(), item.into()).unwrap_or_else(|e| e.to_compile_error()).into()
+}
+
+/// Adds a free function for each method of an `impl NdArray` block that `#[numpy(..)]` declares. Used by core.
+///
+/// The function has the method's name, visibility and summary. Its parameters are in NumPy's order.
+#[proc_macro_attribute]
+pub fn free_functions(_arguments: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    function::free_functions(item.into()).unwrap_or_else(|e| e.to_compile_error()).into()
 }
 
 fn expand(input: TokenStream) -> syn::Result<TokenStream> {
@@ -173,6 +182,7 @@ fn operation(function: &Function, functions: &[Function], source: TokenStream, l
                 doc: #doc,
                 rust: ::core::concat!(::core::module_path!(), "::", #text),
                 is_method: false,
+                differs: "",
                 call: |args| ::cuprum::core::body::#call(::cuprum::Op(&#row), args),
             }
         }

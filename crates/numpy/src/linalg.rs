@@ -2,7 +2,7 @@
 
 use cuprum_core::function::FromArgs;
 use cuprum_core::ops::value::{Args, Value};
-use cuprum_core::{DType, Error, NdArray, Over, Result, add, axis, numpy};
+use cuprum_core::{DType, Error, NdArray, Over, Result, add, axis, count_nonzero, numpy};
 
 pub use cuprum_core::{matmul, tensordot};
 
@@ -63,9 +63,9 @@ fn inexact(x: &NdArray) -> Result<NdArray> {
 /// ```
 /// # use cuprum_backend_cpu as _;
 /// # extern crate cuprum_core as cuprum;
-/// use cuprum::NdArray;
+/// use cuprum::{NdArray, arange};
 /// # fn main() -> cuprum::Result<()> {
-/// let a = NdArray::arange(0, 8, 1)?.reshape([2, 2, 2])?;
+/// let a = arange(0, 8, 1)?.reshape([2, 2, 2])?;
 /// assert_eq!(cuprum_numpy::linalg::trace(&a, 0, None)?.to_vec::<i64>()?, [3, 11]);
 /// # Ok(())
 /// # }
@@ -166,7 +166,7 @@ fn p_norm(x: &NdArray, p: f64, over: Over) -> Result<NdArray> {
     } else if p == f64::NEG_INFINITY {
         x.min(over)
     } else if p == 0.0 {
-        x.count_nonzero(over)?.astype(x.dtype())
+        count_nonzero(x, over)?.astype(x.dtype())
     } else {
         x.power(p)?.sum(over)?.power(1.0 / p)
     }

@@ -1,6 +1,6 @@
 //! Contract compared with simple loops. The values are small integers, so that the result is exact or wraps in every dtype.
 
-use cuprum_core::{Complex, DType, NdArray, einsum, matmul, tensordot};
+use cuprum_core::{Complex, DType, NdArray, arange, einsum, matmul, ones, tensordot};
 
 use crate::support::{as_f64, layouts, matrix, on_threads};
 
@@ -65,8 +65,8 @@ fn every_dtype() {
 
 #[test]
 fn batches_are_broadcast() {
-    let a = NdArray::arange(0, 2 * 3 * 4 * 5, 1).unwrap().reshape([2, 3, 4, 5]).unwrap();
-    let b = NdArray::arange(0, 3 * 5 * 6, 1).unwrap().reshape([3, 5, 6]).unwrap();
+    let a = arange(0, 2 * 3 * 4 * 5, 1).unwrap().reshape([2, 3, 4, 5]).unwrap();
+    let b = arange(0, 3 * 5 * 6, 1).unwrap().reshape([3, 5, 6]).unwrap();
     let (x, y) = (|n: usize| n as i64, |n: usize| n as i64);
     let want: Vec<i64> = (0..2 * 3 * 4 * 6)
         .map(|at| {
@@ -113,6 +113,6 @@ fn special_values() {
     let got = matmul(&a, &b).unwrap().to_vec::<f64>().unwrap();
     // 0 * inf + inf * 2, 0 * 1 + inf * 0; inf + nan * 2, 1 + nan * 0; 0 * inf, 0.
     assert!(got[..5].iter().all(|v| v.is_nan()) && got[5] == 0.0, "{got:?}");
-    let (a, b) = (NdArray::ones([2, 0], DType::F32).unwrap(), NdArray::ones([0, 3], DType::F32).unwrap());
+    let (a, b) = (ones([2, 0], DType::F32).unwrap(), ones([0, 3], DType::F32).unwrap());
     assert_eq!(matmul(&a, &b).unwrap().to_vec::<f32>().unwrap(), [0.0; 6], "empty sums");
 }

@@ -1,6 +1,6 @@
 //! Fill and Copy.
 
-use cuprum_core::{DType, NdArray, concat, stack, with_dtype};
+use cuprum_core::{DType, NdArray, arange, arange_as, concat, empty, eye, full, linspace, stack, with_dtype, zeros};
 
 use crate::support::{layouts, matrix, on_threads};
 
@@ -8,31 +8,31 @@ use crate::support::{layouts, matrix, on_threads};
 fn constants() {
     for dtype in DType::ALL {
         for value in [0, 1] {
-            let a = on_threads(|| NdArray::full([100, 1000], value, dtype));
+            let a = on_threads(|| full([100, 1000], value, dtype));
             assert!(a.equal(value).unwrap().all(()).unwrap().to_vec::<bool>().unwrap()[0], "{dtype}");
         }
-        assert_eq!(NdArray::empty([5], dtype).unwrap().to_bytes().unwrap().len(), 5 * dtype.itemsize());
+        assert_eq!(empty([5], dtype).unwrap().to_bytes().unwrap().len(), 5 * dtype.itemsize());
     }
-    assert_eq!(NdArray::full((), 2.5, DType::F32).unwrap().to_vec::<f32>().unwrap(), [2.5]);
-    assert_eq!(NdArray::zeros([0, 3], DType::F32).unwrap().to_vec::<f32>().unwrap(), [0f32; 0]);
+    assert_eq!(full((), 2.5, DType::F32).unwrap().to_vec::<f32>().unwrap(), [2.5]);
+    assert_eq!(zeros([0, 3], DType::F32).unwrap().to_vec::<f32>().unwrap(), [0f32; 0]);
 }
 
 #[test]
 fn ranges() {
     let n = 100_000i64;
-    assert_eq!(on_threads(|| NdArray::arange(5, 5 + 3 * n, 3)).to_vec::<i64>().unwrap(), (0..n).map(|i| 5 + 3 * i).collect::<Vec<_>>());
-    assert_eq!(NdArray::arange_as(0, 300, 1, DType::I16).unwrap().to_vec::<i16>().unwrap()[299], 299);
-    assert_eq!(NdArray::arange(1.0, 2.0, 0.25).unwrap().to_vec::<f64>().unwrap(), [1.0, 1.25, 1.5, 1.75]);
-    let l = NdArray::linspace(0.0, 1.0, 11).unwrap().to_vec::<f64>().unwrap();
+    assert_eq!(on_threads(|| arange(5, 5 + 3 * n, 3)).to_vec::<i64>().unwrap(), (0..n).map(|i| 5 + 3 * i).collect::<Vec<_>>());
+    assert_eq!(arange_as(0, 300, 1, DType::I16).unwrap().to_vec::<i16>().unwrap()[299], 299);
+    assert_eq!(arange(1.0, 2.0, 0.25).unwrap().to_vec::<f64>().unwrap(), [1.0, 1.25, 1.5, 1.75]);
+    let l = linspace(0.0, 1.0, 11).unwrap().to_vec::<f64>().unwrap();
     assert_eq!((l[3], l[10]), (3.0 * 0.1, 1.0));
-    let down = NdArray::arange(5, 0, -2).unwrap();
+    let down = arange(5, 0, -2).unwrap();
     assert_eq!(down.to_vec::<i64>().unwrap(), [5, 3, 1]);
 }
 
 #[test]
 fn identity_matrices() {
     for (rows, columns, k) in [(3, 3, 0), (200, 300, 7), (200, 300, -11), (300, 200, 250), (2, 2, 5), (1, 40_000, 39_999)] {
-        let got = on_threads(|| NdArray::eye(rows, columns, k, DType::F32)).to_vec::<f32>().unwrap();
+        let got = on_threads(|| eye(rows, columns, k, DType::F32)).to_vec::<f32>().unwrap();
         assert_eq!(got, matrix(rows, columns, |r, c| (c as i64 == r as i64 + k) as u8 as f32), "{rows} {columns} {k}");
     }
 }

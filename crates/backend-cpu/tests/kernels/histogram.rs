@@ -1,6 +1,6 @@
 //! Histogram compared with simple loops.
 
-use cuprum_core::{DType, NdArray, histogram};
+use cuprum_core::{DType, NdArray, arange, bincount, full, histogram, linspace};
 
 use crate::support::on_threads;
 
@@ -47,11 +47,11 @@ fn even_bins() {
     for dtype in [DType::F32, DType::F64] {
         for (bins, low, high) in [(1, 0.0, 1.0), (10, 0.0, 1.0), (256, -0.3, 0.7), (1000, 1e6, 1e6 + 3.0), (3, -1e-30, 1e30)] {
             for n in SIZES.into_iter().filter(|&n| n * bins <= 1 << 24) {
-                let edges = NdArray::linspace(low, high, bins + 1).unwrap().astype(dtype).unwrap();
+                let edges = linspace(low, high, bins + 1).unwrap().astype(dtype).unwrap();
                 let at = edges.astype(DType::F64).unwrap().to_vec::<f64>().unwrap();
                 let values = values(n, &at, dtype == DType::F32);
                 let a = NdArray::from_slice(&values).unwrap().astype(dtype).unwrap();
-                let got = on_threads(|| Ok(a.histogram((bins, low, high))?.0)).to_vec::<i64>().unwrap();
+                let got = on_threads(|| Ok(histogram(&a, (bins, low, high), None, false)?.0)).to_vec::<i64>().unwrap();
                 assert_eq!(got, counts(&values, &at), "{dtype}, {bins} bins, {n} values");
             }
         }
@@ -62,8 +62,8 @@ fn even_bins() {
 #[test]
 fn bins_of_16_bits() {
     for dtype in [DType::F16, DType::BF16] {
-        let a = NdArray::linspace(0.0, 1.0, 4001).unwrap().astype(dtype).unwrap();
-        let (got, edges) = a.histogram(10).unwrap();
+        let a = linspace(0.0, 1.0, 4001).unwrap().astype(dtype).unwrap();
+        let (got, edges) = histogram(&a, 10, None, false).unwrap();
         let wide = |a: &NdArray| a.astype(DType::F64).unwrap().to_vec::<f64>().unwrap();
         assert_eq!(got.to_vec::<i64>().unwrap(), counts(&wide(&a), &wide(&edges)), "{dtype}");
     }
@@ -78,7 +78,7 @@ fn uneven_bins() {
             for n in SIZES.into_iter().filter(|&n| n * bins <= 1 << 24) {
                 let values = values(n, &at, dtype == DType::F32);
                 let a = NdArray::from_slice(&values).unwrap().astype(dtype).unwrap();
-                let got = on_threads(|| Ok(a.histogram(&edges)?.0)).to_vec::<i64>().unwrap();
+                let got = on_threads(|| Ok(histogram(&a, &edges, None, false)?.0)).to_vec::<i64>().unwrap();
                 assert_eq!(got, counts(&values, &at), "{dtype}, {bins} bins, {n} values");
             }
         }
@@ -86,7 +86,7 @@ fn uneven_bins() {
     // Bins of width 0 are empty, except the last one.
     let edges = NdArray::from_slice(&[0.0, 1.0, 1.0, 2.0, 2.0]).unwrap();
     let a = NdArray::from_slice(&[0.0, 1.0, 1.5, 2.0]).unwrap();
-    assert_eq!(a.histogram(&edges).unwrap().0.to_vec::<i64>().unwrap(), [1, 0, 2, 1]);
+    assert_eq!(histogram(&a, &edges, None, false).unwrap().0.to_vec::<i64>().unwrap(), [1, 0, 2, 1]);
 }
 
 #[test]
@@ -96,13 +96,13 @@ fn bincount_with_weights() {
         let a = NdArray::from_slice(&numbers).unwrap();
         let mut want = vec![0; bins];
         numbers.iter().for_each(|&i| want[i as usize] += 1);
-        let got = on_threads(|| a.bincount(None, bins)).to_vec::<i64>().unwrap();
+        let got = on_threads(|| bincount(&a, None, bins)).to_vec::<i64>().unwrap();
         assert!(got == want, "{n} in {bins}");
         let weights: Vec<f64> = (0..n).map(|i| 1.0 / (1 + i % 97) as f64).collect();
         let mut want = vec![0.0; bins];
         numbers.iter().zip(&weights).for_each(|(&i, w)| want[i as usize] += w);
         let weights = NdArray::from_slice(&weights).unwrap();
-        let got = on_threads(|| a.bincount(Some(&weights), bins)).to_vec::<f64>().unwrap();
+        let got = on_threads(|| bincount(&a, Some(&weights), bins)).to_vec::<f64>().unwrap();
         assert!(got.iter().zip(&want).all(|(g, w)| (g - w).abs() <= 1e-9 * w), "weights of {n} in {bins}");
     }
 }
@@ -110,11 +110,11 @@ fn bincount_with_weights() {
 #[test]
 fn fused_values_and_totals() {
     let n = 100_000;
-    let a = NdArray::arange(0, n, 1).unwrap().astype(DType::F32).unwrap();
-    let got = on_threads(|| Ok(((&a * 2.0 + 1.0).remainder(10.0)?).histogram((10, 0.0, 10.0))?.0)).to_vec::<i64>().unwrap();
+    let a = arange(0, n, 1).unwrap().astype(DType::F32).unwrap();
+    let got = on_threads(|| Ok(histogram(&((&a * 2.0 + 1.0).remainder(10.0)?), (10, 0.0, 10.0), None, false)?.0)).to_vec::<i64>().unwrap();
     assert_eq!(got, [0, 20_000, 0, 20_000, 0, 20_000, 0, 20_000, 0, 20_000]);
-    let same = NdArray::full([5000], 0.5, DType::F64).unwrap();
-    assert_eq!(same.histogram((4, 0.0, 1.0)).unwrap().0.to_vec::<i64>().unwrap(), [0, 0, 5000, 0]);
+    let same = full([5000], 0.5, DType::F64).unwrap();
+    assert_eq!(histogram(&same, (4, 0.0, 1.0), None, false).unwrap().0.to_vec::<i64>().unwrap(), [0, 0, 5000, 0]);
     let (density, edges) = histogram(&a, 4, None, true).unwrap();
     let widths = edges.index(cuprum_core::s![1..]).unwrap() - edges.index(cuprum_core::s![..-1]).unwrap();
     let total = (density * widths).sum(()).unwrap().item().unwrap().as_f64();

@@ -2,7 +2,7 @@
 
 use cuprum_backend_cpu::has_row;
 use cuprum_core::op::{ArgType, Family};
-use cuprum_core::{Complex, DType, NdArray, Op, bf16, f16, maximum, s, where_, with_dtype, with_fusion};
+use cuprum_core::{Complex, DType, NdArray, Op, arange_as, bf16, f16, full, linspace, maximum, s, where_, with_dtype, with_fusion, zeros};
 
 use crate::support::{as_f64, layouts, matrix, on_threads};
 
@@ -57,7 +57,7 @@ fn broadcasting_and_scalars() {
     assert_eq!(got.to_vec::<i64>().unwrap(), want);
     let zero_d = &single + 1;
     assert_eq!((zero_d.shape(), zero_d.to_vec::<i64>().unwrap()), (&[][..], vec![8]));
-    let empty = NdArray::zeros([3, 0], DType::F32).unwrap() + 1.0;
+    let empty = zeros([3, 0], DType::F32).unwrap() + 1.0;
     assert_eq!((empty.shape(), empty.to_vec::<f32>().unwrap()), (&[3, 0][..], vec![]));
 }
 
@@ -87,7 +87,7 @@ fn several_outputs() {
 #[test]
 fn fused_equals_step_by_step() {
     for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64, DType::C64] {
-        let x = NdArray::linspace(-3.0, 3.0, 3001).unwrap().astype(dtype).unwrap();
+        let x = linspace(-3.0, 3.0, 3001).unwrap().astype(dtype).unwrap();
         let run = || on_threads(|| (&x * 2.5 + 1.0).multiply(&x)?.subtract(&x)?.divide(3.0)?.exp());
         let (fused, stepped) = (with_fusion(true, run), with_fusion(false, run));
         assert_eq!(fused.to_bytes().unwrap(), stepped.to_bytes().unwrap(), "{dtype}");
@@ -100,15 +100,15 @@ fn fused_equals_step_by_step() {
 fn chains_equal_step_by_step() {
     for dtype in [DType::F32, DType::F64] {
         for size in (1..=140).chain([255, 256, 257, 1024, 2047, 2049, 5000]) {
-            let x = NdArray::linspace(0.5, 3.0, size).unwrap().astype(dtype).unwrap();
-            let y = NdArray::linspace(-2.0, 7.3, size).unwrap().astype(dtype).unwrap();
-            let one = NdArray::full(1, 1.7, dtype).unwrap();
+            let x = linspace(0.5, 3.0, size).unwrap().astype(dtype).unwrap();
+            let y = linspace(-2.0, 7.3, size).unwrap().astype(dtype).unwrap();
+            let one = full(1, 1.7, dtype).unwrap();
             let run = || {
                 let both_sides = (7.0 - (3.0 * (&x + 1.0) / &y - &x)) / 3.0;
                 let of_runs = (&y * 2.0 - 1.0) * (&x / 0.7 + &one) + (0.3 - (1.0 / &x));
                 let shared = &both_sides * &y - &both_sides;
                 let long = (0..40).fold(of_runs - shared, |sum, n| (sum + n) * 0.99);
-                long.maximum(&y)
+                maximum(&long, &y)
             };
             let (fused, stepped) = (with_fusion(true, run).unwrap(), with_fusion(false, run).unwrap());
             assert_eq!(fused.to_bytes().unwrap(), stepped.to_bytes().unwrap(), "{size} of {dtype}");
@@ -209,8 +209,8 @@ fn row_major_with_transposed_operands() {
 #[test]
 fn large_results() {
     for (rows, columns) in [(2051usize, 2050usize), (2080, 2048)] {
-        let a = NdArray::arange_as(0, (rows * columns) as i64, 1, DType::I32).unwrap().reshape([rows, columns]).unwrap();
-        let row = NdArray::arange_as(0, rows as i64, 1, DType::I32).unwrap();
+        let a = arange_as(0, (rows * columns) as i64, 1, DType::I32).unwrap().reshape([rows, columns]).unwrap();
+        let row = arange_as(0, rows as i64, 1, DType::I32).unwrap();
         let right = |got: NdArray, shape: [usize; 2], value: &dyn Fn(usize, usize) -> i32| {
             assert_eq!(got.shape(), shape);
             let got = got.to_vec::<i32>().unwrap();

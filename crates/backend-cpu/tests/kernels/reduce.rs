@@ -1,8 +1,8 @@
 //! Reductions over axes and of segments compared with simple loops.
 
 use cuprum_core::{
-    Complex, DType, Error, NdArray, Over, axis, bf16, einsum, f16, matmul, multiply, segment_max, segment_min, segment_prod, segment_sum,
-    with_fusion,
+    Complex, DType, Error, NdArray, Over, arange_as, axis, bf16, count_nonzero, einsum, f16, full, matmul, multiply, ones, segment_max,
+    segment_min, segment_prod, segment_sum, with_fusion, zeros,
 };
 
 use crate::support::{as_f64, layouts, matrix, on_threads};
@@ -48,7 +48,7 @@ fn float_sums_are_pairwise_and_fixed() {
         assert_eq!(computed, sums[0], "{n}");
     }
     // A running float32 sum would stop at 2^24.
-    let ones = NdArray::ones([1 << 25], DType::F32).unwrap();
+    let ones = ones([1 << 25], DType::F32).unwrap();
     assert_eq!(on_threads(|| ones.sum(())).to_vec::<f32>().unwrap(), [(1 << 25) as f32]);
 }
 
@@ -69,7 +69,7 @@ fn fused_sums_of_products_equal_sums_of_stored_products() {
             }
         }
     }
-    let zeros = (NdArray::zeros([2, 600], DType::F64).unwrap(), NdArray::full([2, 600], -1.0, DType::F64).unwrap());
+    let zeros = (zeros([2, 600], DType::F64).unwrap(), full([2, 600], -1.0, DType::F64).unwrap());
     let sums = on_threads(|| (&zeros.0 * &zeros.1).sum(1)).to_vec::<f64>().unwrap();
     assert!(sums.iter().all(|sum| *sum == 0.0 && sum.is_sign_positive()), "{sums:?}: of negative zeros only");
 }
@@ -159,7 +159,7 @@ fn any_and_all() {
         let v: Vec<i32> = (0..n).map(|i| (i % 3 == 1) as i32 * 5).collect();
         let a = NdArray::from_slice(&v).unwrap();
         let count = v.iter().filter(|v| **v != 0).count() as i64;
-        assert_eq!(on_threads(|| a.count_nonzero(())).to_vec::<i64>().unwrap(), [count]);
+        assert_eq!(on_threads(|| count_nonzero(&a, ())).to_vec::<i64>().unwrap(), [count]);
         assert_eq!(on_threads(|| a.any(())).to_vec::<bool>().unwrap(), [n > 1]);
         assert_eq!(on_threads(|| a.all(())).to_vec::<bool>().unwrap(), [false]);
         assert_eq!(on_threads(|| a.equal(a.clone())?.all(())).to_vec::<bool>().unwrap(), [true]);
@@ -183,7 +183,7 @@ fn products_and_dtypes() {
     assert_eq!(flags.max(()).unwrap().to_vec::<bool>().unwrap(), [true]);
     assert_eq!(flags.argmin(()).unwrap().to_vec::<i64>().unwrap(), [1]);
     for dtype in DType::ALL {
-        let a = NdArray::ones([7], dtype).unwrap();
+        let a = ones([7], dtype).unwrap();
         assert_eq!(as_f64(&a.sum(()).unwrap().real().unwrap()), [7.0], "{dtype}");
         assert_eq!(as_f64(&a.prod(()).unwrap().real().unwrap()), [1.0], "{dtype}");
         assert_eq!(as_f64(&a.max(()).unwrap().real().unwrap()), [1.0], "{dtype}");
@@ -292,8 +292,8 @@ fn variances_are_accurate_with_a_large_mean() {
 fn sums_of_negative_zeros_are_positive() {
     for (rows, columns) in SIZES.into_iter().filter(|(_, columns)| *columns > 1) {
         for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64, DType::C64, DType::C128] {
-            let a = NdArray::zeros([rows, columns], dtype).unwrap().negative().unwrap().copy().unwrap();
-            let ones = NdArray::ones([columns], dtype).unwrap();
+            let a = zeros([rows, columns], dtype).unwrap().negative().unwrap().copy().unwrap();
+            let ones = ones([columns], dtype).unwrap();
             let offsets = NdArray::from_slice(&[0, columns as i64]).unwrap();
             let mut sums = vec![
                 ("all", on_threads(|| a.sum(()))),
@@ -323,7 +323,7 @@ fn fused_variance_equals_reduced_variance() {
     for (rows, columns) in [(3, 2), (70, 5), (5, 511), (4, 512), (5, 513), (17, 1024), (1, 1000), (9, 2048)] {
         // Rows of up to 8 KiB.
         for (dtype, _) in dtypes.into_iter().filter(|(_, bytes)| columns * bytes <= 8192) {
-            let a = NdArray::arange_as(0, (rows * columns) as i64, 1, DType::F64).unwrap().reshape([rows, columns]).unwrap();
+            let a = arange_as(0, (rows * columns) as i64, 1, DType::F64).unwrap().reshape([rows, columns]).unwrap();
             let a = multiply(a.sin().unwrap(), 3.7).unwrap().astype(dtype).unwrap();
             let a = if dtype.is_complex() { multiply(&a, Complex::new(0.3, 0.9)).unwrap() } else { a };
             let a = a.copy().unwrap();
@@ -341,7 +341,7 @@ fn fused_variance_equals_reduced_variance() {
 #[test]
 fn variances_overflow_where_numpy_does() {
     for (rows, columns) in [(4, 2), (2, 4), (600, 3), (3, 600), (2, 40_000), (40_000, 2), (1, 200_000)] {
-        let a = NdArray::full([rows, columns], 3.4e38f32, DType::F32).unwrap().copy().unwrap();
+        let a = full([rows, columns], 3.4e38f32, DType::F32).unwrap().copy().unwrap();
         for over in [Over::from(0), Over::from(1), Over::default()] {
             let values = on_threads(|| a.var(over.clone())).to_vec::<f32>().unwrap();
             let is_one = values.len() == rows * columns;

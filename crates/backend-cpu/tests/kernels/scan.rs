@@ -1,6 +1,6 @@
 //! Scan compared with simple loops.
 
-use cuprum_core::{DType, NdArray, f16};
+use cuprum_core::{DType, NdArray, axis, cummax, cummin, f16, full, ones};
 
 use crate::support::{as_f64, layouts, matrix, on_threads};
 
@@ -44,7 +44,7 @@ fn integers_along_either_axis() {
 fn float_sums_of_long_rows_are_accurate() {
     // A running float32 total of ones would stop at 2^24.
     let n = (1 << 24) + 100;
-    let ones = NdArray::ones([n], DType::F32).unwrap();
+    let ones = ones([n], DType::F32).unwrap();
     let totals = on_threads(|| ones.cumsum(0)).to_vec::<f32>().unwrap();
     assert_eq!((totals[0], totals[n - 100], totals[n - 1]), (1.0, (n - 99) as f32, n as f32));
     for (rows, columns) in SIZES {
@@ -71,7 +71,7 @@ fn float_sums_of_long_rows_are_accurate() {
 #[test]
 fn every_dtype() {
     for dtype in DType::ALL {
-        let a = NdArray::ones([3, 4], dtype).unwrap();
+        let a = ones([3, 4], dtype).unwrap();
         let bool_or = |n: f64| if dtype == DType::Bool && a.cumsum(0).unwrap().dtype() == DType::Bool { 1.0 } else { n };
         let want: Vec<f64> = matrix(3, 4, |r, _| bool_or(r as f64 + 1.0));
         assert_eq!(as_f64(&on_threads(|| a.cumsum(0)?.real())), want, "{dtype}");
@@ -79,9 +79,9 @@ fn every_dtype() {
     }
     let flags = NdArray::from_slice(&[true, false, true]).unwrap();
     assert_eq!(flags.cumsum(0).unwrap().to_vec::<i64>().unwrap(), [1, 1, 2]);
-    assert_eq!(flags.cumsum_as(0, Some(DType::Bool)).unwrap().to_vec::<bool>().unwrap(), [true; 3]);
-    let bytes = NdArray::full([300], 1, DType::U8).unwrap();
-    assert_eq!(bytes.cumsum_as(0, Some(DType::U8)).unwrap().to_vec::<u8>().unwrap()[299], (300 % 256) as u8);
+    assert_eq!(flags.cumsum(axis(0).dtype(DType::Bool)).unwrap().to_vec::<bool>().unwrap(), [true; 3]);
+    let bytes = full([300], 1, DType::U8).unwrap();
+    assert_eq!(bytes.cumsum(axis(0).dtype(DType::U8)).unwrap().to_vec::<u8>().unwrap()[299], (300 % 256) as u8);
 }
 
 #[test]
@@ -120,26 +120,26 @@ fn running_extremes() {
         let flat: Vec<f32> = matrix(rows, columns, value);
         for (name, a) in layouts(rows, columns, value) {
             let got = |a: NdArray| a.to_vec::<f32>().unwrap();
-            assert!(got(on_threads(|| a.cummax(1))) == along_rows(&flat, columns, f32::max), "{name} {rows} x {columns}");
-            assert!(got(on_threads(|| a.cummin(0))) == along_columns(&flat, columns, f32::min), "{name} {rows} x {columns}");
+            assert!(got(on_threads(|| cummax(&a, 1))) == along_rows(&flat, columns, f32::max), "{name} {rows} x {columns}");
+            assert!(got(on_threads(|| cummin(&a, 0))) == along_columns(&flat, columns, f32::min), "{name} {rows} x {columns}");
         }
     }
     for dtype in DType::ALL {
         let a = NdArray::from_slice(&[1, 0, 1, 3, 2]).unwrap().astype(dtype).unwrap();
         let real = |a: NdArray| as_f64(&a.real().unwrap());
         let one = if dtype == DType::Bool { 1.0 } else { 3.0 };
-        assert_eq!(real(a.cummax(0).unwrap()), [1.0, 1.0, 1.0, one, one], "{dtype}");
-        assert_eq!(real(a.cummin(0).unwrap()), [1.0, 0.0, 0.0, 0.0, 0.0], "{dtype}");
-        assert_eq!(a.cummax(0).unwrap().dtype(), dtype);
+        assert_eq!(real(cummax(&a, 0).unwrap()), [1.0, 1.0, 1.0, one, one], "{dtype}");
+        assert_eq!(real(cummin(&a, 0).unwrap()), [1.0, 0.0, 0.0, 0.0, 0.0], "{dtype}");
+        assert_eq!(cummax(&a, 0).unwrap().dtype(), dtype);
     }
     // All results from the first NaN on are NaN, also across the blocks of a long row.
     let n = 100_000;
     let values: Vec<f64> = (0..n).map(|i| if i == 40_000 { f64::NAN } else { i as f64 }).collect();
-    let got = on_threads(|| NdArray::from_slice(&values)?.cummax(0)).to_vec::<f64>().unwrap();
+    let got = on_threads(|| cummax(&NdArray::from_slice(&values)?, 0)).to_vec::<f64>().unwrap();
     assert!(got.iter().enumerate().all(|(i, v)| if i < 40_000 { *v == i as f64 } else { v.is_nan() }));
     let z = |re: f64, im: f64| cuprum_core::Complex::new(re, im);
     let a = NdArray::from_slice(&[z(1.0, 2.0), z(1.0, 1.0), z(0.0, 9.0), z(0.0, f64::NAN), z(-5.0, 0.0)]).unwrap();
-    let least = a.cummin(0).unwrap().to_vec::<cuprum_core::Complex<f64>>().unwrap();
+    let least = cummin(&a, 0).unwrap().to_vec::<cuprum_core::Complex<f64>>().unwrap();
     assert_eq!(least[..3], [z(1.0, 2.0), z(1.0, 1.0), z(0.0, 9.0)]);
     assert!(least[3].im.is_nan() && least[4].im.is_nan());
 }

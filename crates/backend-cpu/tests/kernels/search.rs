@@ -1,6 +1,6 @@
 //! Search compared with counting.
 
-use cuprum_core::{Complex, DType, NdArray, Side};
+use cuprum_core::{Complex, DType, NdArray, Side, arange};
 
 use crate::support::on_threads;
 
@@ -13,7 +13,7 @@ fn values(n: usize) -> Vec<i64> {
 fn every_dtype_on_both_sides() {
     for dtype in DType::ALL {
         for n in [1usize, 2, 3, 15, 16, 17, 100, 1000, 33_000] {
-            let sorted = NdArray::arange(0, n as i64, 1).unwrap().remainder(120).unwrap().astype(dtype).unwrap().sort(-1).unwrap();
+            let sorted = arange(0, n as i64, 1).unwrap().remainder(120).unwrap().astype(dtype).unwrap().sort(-1).unwrap();
             let queries = NdArray::from_vec(values(20_003), 20_003).unwrap().abs().unwrap().remainder(125).unwrap().astype(dtype).unwrap();
             let wide = |a: &NdArray| a.real().unwrap().astype(DType::F64).unwrap().to_vec::<f64>().unwrap();
             let (all, each) = (wide(&sorted), wide(&queries));
@@ -43,9 +43,8 @@ fn special_values() {
 #[test]
 fn long_arrays_and_sorted_queries() {
     let n = 1_000_003;
-    let sorted = NdArray::arange(0, n, 1).unwrap().multiply(3).unwrap();
-    for queries in [NdArray::arange(-5, 400_000, 1).unwrap(), NdArray::from_vec(values(100_000), 100_000).unwrap().multiply(2909).unwrap()]
-    {
+    let sorted = arange(0, n, 1).unwrap().multiply(3).unwrap();
+    for queries in [arange(-5, 400_000, 1).unwrap(), NdArray::from_vec(values(100_000), 100_000).unwrap().multiply(2909).unwrap()] {
         let each = queries.to_vec::<i64>().unwrap();
         let want: Vec<i64> = each.iter().map(|&q| ((q + 2).div_euclid(3)).clamp(0, n)).collect();
         assert!(on_threads(|| sorted.searchsorted(&queries, Side::Left)).to_vec::<i64>().unwrap() == want);

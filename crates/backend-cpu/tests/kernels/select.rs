@@ -1,6 +1,6 @@
 //! Select compared with simple loops.
 
-use cuprum_core::{DType, NdArray, equal, greater};
+use cuprum_core::{DType, NdArray, arange, equal, flatnonzero, greater, zeros};
 
 use crate::support::{layouts, on_threads};
 
@@ -16,8 +16,8 @@ fn masks() {
         for holds in CONDITIONS {
             let mask = NdArray::from_vec((0..n).map(holds).collect::<Vec<_>>(), n).unwrap();
             let want: Vec<i64> = (0..n).filter(|&i| holds(i)).map(|i| i as i64).collect();
-            assert!(on_threads(|| mask.flatnonzero()).to_vec::<i64>().unwrap() == want, "indices of {n}");
-            let a = NdArray::arange(0, n as i64, 1).unwrap();
+            assert!(on_threads(|| flatnonzero(&mask)).to_vec::<i64>().unwrap() == want, "indices of {n}");
+            let a = arange(0, n as i64, 1).unwrap();
             assert!(on_threads(|| a.extract(&mask)).to_vec::<i64>().unwrap() == want, "values of {n}");
         }
     }
@@ -27,7 +27,7 @@ fn masks() {
 fn every_dtype_keeps_its_bits() {
     let n = 70_001;
     for dtype in DType::ALL {
-        let a = NdArray::arange(0, n, 1).unwrap().remainder(101).unwrap().astype(dtype).unwrap();
+        let a = arange(0, n, 1).unwrap().remainder(101).unwrap().astype(dtype).unwrap();
         let (bytes, size) = (a.to_bytes().unwrap(), dtype.itemsize());
         for holds in CONDITIONS {
             let mask = NdArray::from_vec((0..n as usize).map(holds).collect::<Vec<_>>(), n as usize).unwrap();
@@ -47,14 +47,14 @@ fn programs_and_layouts() {
             let got = on_threads(|| a.extract(&greater(&a, 50)?)).to_vec::<i32>().unwrap();
             let want: Vec<i32> = flat.iter().copied().filter(|&v| v > 50).collect();
             assert!(got == want, "{name} {rows} x {columns}");
-            let got = on_threads(|| equal((&a * 2 + 1).remainder(5)?, 0)?.flatnonzero()).to_vec::<i64>().unwrap();
+            let got = on_threads(|| flatnonzero(&equal((&a * 2 + 1).remainder(5)?, 0)?)).to_vec::<i64>().unwrap();
             let want: Vec<i64> = (0..flat.len() as i64).filter(|&i| (flat[i as usize] * 2 + 1) % 5 == 0).collect();
             assert!(got == want, "indices, {name} {rows} x {columns}");
         }
     }
     // A broadcast condition, and an empty one.
-    let a = NdArray::arange(0, 5000, 1).unwrap();
+    let a = arange(0, 5000, 1).unwrap();
     let yes = NdArray::scalar(true).unwrap().broadcast_to([5000]).unwrap();
     assert_eq!(a.extract(&yes).unwrap().size(), 5000);
-    assert_eq!(NdArray::zeros(0, DType::F32).unwrap().flatnonzero().unwrap().size(), 0);
+    assert_eq!(flatnonzero(&zeros(0, DType::F32).unwrap()).unwrap().size(), 0);
 }

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use cuprum_core::ops::segments::{SEGMENT_ARGSORT, SEGMENT_SORT};
-use cuprum_core::{Complex, DType, Element, NdArray, Op, axis, bf16, f16, segment_argsort, segment_sort};
+use cuprum_core::{Complex, DType, Element, NdArray, Op, arange, axis, bf16, f16, segment_argsort, segment_sort, topk, zeros};
 
 use crate::support::on_threads;
 
@@ -121,7 +121,7 @@ fn check<T: Ranked>(rows: usize, len: usize, values: Vec<T>) {
         let partitions: &[usize] = if len < 10_000 { &[0, len / 3, len - 1] } else { &[len / 3][usize::from(descending)..] };
         partitions.iter().for_each(|&k| check_partition(&a, &values, k, descending, &want));
         for k in [1, len / 3, len - 1, len] {
-            let (top, at) = a.topk(k, -1, descending).unwrap();
+            let (top, at) = topk(&a, k, -1, descending).unwrap();
             let first: Vec<i64> = want.chunks(len).flat_map(|row| &row[..k]).copied().collect();
             assert!(at.to_vec::<i64>().unwrap() == first, "{name}, indices of {k}, descending: {descending}");
             let (top, want) = (top.to_bytes().unwrap(), a.take_along(&at));
@@ -228,13 +228,12 @@ fn other_axes_and_empty_arrays() {
     assert_eq!(a.sort(()).unwrap().to_vec::<i32>().unwrap(), [0, 1, 2, 3, 4, 5]);
     assert_eq!(a.t().unwrap().argsort(-1).unwrap().to_vec::<i64>().unwrap(), [1, 0, 0, 1, 0, 1]);
     for shape in [[0, 4], [4, 0]] {
-        let none = NdArray::zeros(shape, DType::F32).unwrap();
+        let none = zeros(shape, DType::F32).unwrap();
         assert_eq!(none.sort(-1).unwrap().shape(), shape);
         assert_eq!(none.argsort(0).unwrap().shape(), shape);
     }
-    assert_eq!(a.topk(0, -1, true).unwrap().0.shape(), [2, 0]);
-    let window =
-        NdArray::arange(0, 100, 1).unwrap().flip(None).unwrap().reshape([10, 10]).unwrap().index(cuprum_core::s![2..5, 3..7]).unwrap();
+    assert_eq!(topk(&a, 0, -1, true).unwrap().0.shape(), [2, 0]);
+    let window = arange(0, 100, 1).unwrap().flip(None).unwrap().reshape([10, 10]).unwrap().index(cuprum_core::s![2..5, 3..7]).unwrap();
     assert_eq!(window.sort(-1).unwrap().to_vec::<i64>().unwrap()[..4], [73, 74, 75, 76]);
 }
 

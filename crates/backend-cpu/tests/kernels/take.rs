@@ -1,6 +1,6 @@
 //! Gather compared with simple loops.
 
-use cuprum_core::{DType, Error, NdArray};
+use cuprum_core::{DType, Error, NdArray, arange, zeros};
 
 use crate::support::{layouts, matrix, on_threads};
 
@@ -29,7 +29,7 @@ fn rows_and_columns_of_every_layout() {
 
 #[test]
 fn indices_of_any_shape_and_layout() {
-    let a = NdArray::arange(0, 60, 1).unwrap().reshape([3, 4, 5]).unwrap();
+    let a = arange(0, 60, 1).unwrap().reshape([3, 4, 5]).unwrap();
     for (name, at) in layouts(6, 7, |r, c| ((r * 7 + c) * 5 % 8) as i64 - 4) {
         let got = on_threads(|| a.take(&at, 1));
         assert_eq!(got.shape(), [3, 6, 7, 5], "{name}");
@@ -39,13 +39,13 @@ fn indices_of_any_shape_and_layout() {
     }
     let one = NdArray::scalar(-1).unwrap();
     assert_eq!(a.take(&one, 2).unwrap().to_vec::<i64>().unwrap(), (0..12).map(|i| 5 * i + 4).collect::<Vec<_>>());
-    assert_eq!(a.take(&NdArray::zeros([0], DType::I64).unwrap(), 0).unwrap().shape(), [0, 4, 5]);
+    assert_eq!(a.take(&zeros([0], DType::I64).unwrap(), 0).unwrap().shape(), [0, 4, 5]);
 }
 
 #[test]
 fn every_dtype_keeps_its_bits() {
     for dtype in DType::ALL {
-        let a = NdArray::arange(0, 100, 1).unwrap().astype(dtype).unwrap();
+        let a = arange(0, 100, 1).unwrap().astype(dtype).unwrap();
         let bytes = a.to_bytes().unwrap();
         let at: Vec<u8> = (0..1000).map(|i| (i * 7 % 100) as u8).collect();
         let got = on_threads(|| a.take(&NdArray::from_slice(&at)?, 0)).to_bytes().unwrap();

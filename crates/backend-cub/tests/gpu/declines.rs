@@ -1,7 +1,7 @@
 //! Calls that cub declines.
 
 use cuprum_backend_cub::coverage;
-use cuprum_core::{Complex, NdArray, Record, Result, explain, s, segment_sort, segment_sum, with_accelerators};
+use cuprum_core::{Complex, NdArray, Record, Result, bincount, cummax, explain, s, segment_sort, segment_sum, with_accelerators};
 
 use crate::{numbers, on_device, served};
 
@@ -30,8 +30,8 @@ fn the_base_accelerator_serves_declined_calls() {
             ("rows of 80 elements are too short for a block each", Box::new(|| a.cumprod(1))),
             ("only 2 adjacent columns", Box::new(|| a.reshape([3200, 2])?.cumsum(0))),
             ("columns of 20 elements are too short", Box::new(|| a.reshape([20, 320])?.cumsum(0))),
-            ("cummax of complex128: complex numbers are only added and multiplied", Box::new(|| z.cummax(0))),
-            ("weights: atomic additions would add them in a different order each time", Box::new(|| small.bincount(Some(&line), 0))),
+            ("cummax of complex128: complex numbers are only added and multiplied", Box::new(|| cummax(&z, 0))),
+            ("weights: atomic additions would add them in a different order each time", Box::new(|| bincount(&small, Some(&line), 0))),
         ];
         for (why, run) in &cases {
             let (array, records) = explain(|| run().and_then(|a| a.eval().cloned()));

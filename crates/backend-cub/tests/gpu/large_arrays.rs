@@ -1,6 +1,8 @@
 //! Arrays of more than 2^31 elements.
 
-use cuprum_core::{DType, Device, NdArray, Result, s, with_accelerators};
+use cuprum_core::{
+    DType, Device, NdArray, Result, arange, axis, bincount, count_nonzero, flatnonzero, full, histogram, s, with_accelerators,
+};
 
 use crate::{on_device, served_array};
 
@@ -29,7 +31,7 @@ fn more_than_two_to_the_31_elements() {
 /// Checks each family on the repeated bytes 0 to 255, followed by 0, 1 and 2: `most + 3` elements.
 fn check_repeated_bytes(most: i64) -> Result<()> {
     let (periods, n) = (most / 256, most + 3);
-    let numbers = NdArray::arange(0, n, 1)?;
+    let numbers = arange(0, n, 1)?;
     assert_eq!(served_array(|| numbers.greater(n - 3)?.argmax(()))?.to_vec::<i64>()?, [n - 2]);
     assert_eq!(served_array(|| numbers.max(()))?.to_vec::<i64>()?, [n - 1]);
     let bytes = numbers.astype(DType::U8)?.eval()?.clone();
@@ -42,23 +44,23 @@ fn check_repeated_bytes(most: i64) -> Result<()> {
     assert_eq!(served_array(|| odd.sum(()))?.to_vec::<u64>()?, [periods as u64 * 32_640 + 3]);
     let two = bytes.index(s![..-3])?.reshape([2, most as usize / 2])?;
     assert_eq!(served_array(|| two.sum(1))?.to_vec::<u64>()?, [periods as u64 / 2 * 32_640; 2]);
-    assert_eq!(served_array(|| bytes.equal(2)?.count_nonzero(()))?.to_vec::<i64>()?, [periods + 1]);
+    assert_eq!(served_array(|| count_nonzero(&bytes.equal(2)?, ()))?.to_vec::<i64>()?, [periods + 1]);
 
-    let running = served_array(|| bytes.cumsum_as(0, DType::U8))?;
+    let running = served_array(|| bytes.cumsum(axis(0).dtype(DType::U8)))?;
     for i in [0, 255, (most) - 1, most, n - 1] {
         let want = (i / 256 * 32_640 + (i % 256) * (i % 256 + 1) / 2) as u8;
         assert_eq!(at(&running, i)?, [want], "{i}");
     }
-    let alone = with_accelerators("", || Ok::<_, cuprum_core::Error>(bytes.cumsum_as(0, DType::U8)?.eval()?.clone()))??;
-    assert_eq!(running.not_equal(&alone)?.count_nonzero(())?.to_vec::<i64>()?, [0]);
+    let alone = with_accelerators("", || Ok::<_, cuprum_core::Error>(bytes.cumsum(axis(0).dtype(DType::U8))?.eval()?.clone()))??;
+    assert_eq!(count_nonzero(&running.not_equal(&alone)?, ())?.to_vec::<i64>()?, [0]);
     drop((running, alone));
 
     let mut counts = vec![periods; 256];
     counts[..3].iter_mut().for_each(|c| *c += 1);
-    assert_eq!(served_array(|| bytes.bincount(None, 256))?.to_vec::<i64>()?, counts);
-    assert_eq!(served_array(|| Ok(bytes.histogram((256, 0.0, 256.0))?.0))?.to_vec::<i64>()?, counts);
+    assert_eq!(served_array(|| bincount(&bytes, None, 256))?.to_vec::<i64>()?, counts);
+    assert_eq!(served_array(|| Ok(histogram(&bytes, (256, 0.0, 256.0), None, false)?.0))?.to_vec::<i64>()?, counts);
 
-    let indices = served_array(|| bytes.equal(2)?.flatnonzero())?;
+    let indices = served_array(|| flatnonzero(&bytes.equal(2)?))?;
     assert_eq!(
         (indices.size() as i64, at(&indices, 0)?, at(&indices, periods)?),
         (periods + 1, 2i64.to_le_bytes().into(), (n - 1).to_le_bytes().into())
@@ -91,9 +93,9 @@ fn check_repeated_bytes(most: i64) -> Result<()> {
 /// Checks running sums along 33 columns of `most + 1` rows.
 fn check_columns_of_ones(most: i64) -> Result<()> {
     let rows = most + 1;
-    let ones = NdArray::full([rows as usize, 33], 1, DType::U8)?;
-    let running = served_array(|| ones.cumsum_as(0, DType::U8))?;
-    let numbers = NdArray::arange(1, rows + 1, 1)?.astype(DType::U8)?.reshape([rows as usize, 1])?;
-    assert_eq!(running.not_equal(&numbers)?.count_nonzero(())?.to_vec::<i64>()?, [0]);
+    let ones = full([rows as usize, 33], 1, DType::U8)?;
+    let running = served_array(|| ones.cumsum(axis(0).dtype(DType::U8)))?;
+    let numbers = arange(1, rows + 1, 1)?.astype(DType::U8)?.reshape([rows as usize, 1])?;
+    assert_eq!(count_nonzero(&running.not_equal(&numbers)?, ())?.to_vec::<i64>()?, [0]);
     Ok(())
 }

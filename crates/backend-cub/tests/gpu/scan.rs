@@ -1,6 +1,6 @@
 //! Scans.
 
-use cuprum_core::{Complex, DType, NdArray, add, f16, multiply, s};
+use cuprum_core::{Complex, DType, NdArray, add, axis, cummax, cummin, f16, multiply, s};
 
 use crate::{SIZES, close, numbers, on_device, served, served_array};
 
@@ -49,7 +49,7 @@ fn scans_at_every_size() {
         }
         let small = NdArray::from_slice(&[1u8, 2, 3, 250, 7])?;
         assert_eq!(served::<u64>(|| small.cumsum(0))?, [1, 3, 6, 256, 263]);
-        assert_eq!(served::<u8>(|| small.cumprod_as(0, DType::U8))?, [1, 2, 6, 220, 4]);
+        assert_eq!(served::<u8>(|| small.cumprod(axis(0).dtype(DType::U8)))?, [1, 2, 6, 220, 4]);
         Ok(())
     });
 }
@@ -73,8 +73,8 @@ fn scans_of_rows_and_running_extremes() {
                 x.chunks(columns).flat_map(row).collect()
             };
             close(&served::<f64>(|| a.cumsum(-1))?, &running(|a, b| a + b), 1e-12 * columns as f64, &what);
-            assert!(served::<f64>(|| a.cummax(-1))? == running(f64::max), "{what}");
-            assert!(served::<f64>(|| a.cummin(-1))? == running(f64::min), "{what}");
+            assert!(served::<f64>(|| cummax(&a, -1))? == running(f64::max), "{what}");
+            assert!(served::<f64>(|| cummin(&a, -1))? == running(f64::min), "{what}");
             // Rows in reverse order with a fused program.
             let view = a.index(s![..;-1, ..])?;
             let want: Vec<f64> = running(|a, b| a + b).chunks(columns).rev().flatten().copied().collect();
@@ -82,7 +82,7 @@ fn scans_of_rows_and_running_extremes() {
         }
         let mut x: Vec<f32> = numbers(20_000).into_iter().map(|x| x as f32).collect();
         x[9000] = f32::NAN;
-        let got = served_array(|| NdArray::from_slice(&x)?.cummax(0))?.to_vec::<f32>()?;
+        let got = served_array(|| cummax(&NdArray::from_slice(&x)?, 0))?.to_vec::<f32>()?;
         assert!(got[8999] > 0.9 && got[9000..].iter().all(|v| v.is_nan()), "NaN from the first NaN on");
         let halves: Vec<f16> = x[..5000].iter().map(|x| f16::from_f32(*x)).collect();
         let want: Vec<f16> = halves
@@ -92,7 +92,7 @@ fn scans_of_rows_and_running_extremes() {
                 Some(*acc)
             })
             .collect();
-        assert_eq!(served::<f16>(|| NdArray::from_slice(&halves)?.cummin(0))?, want);
+        assert_eq!(served::<f16>(|| cummin(&NdArray::from_slice(&halves)?, 0))?, want);
         Ok(())
     });
 }
@@ -116,14 +116,14 @@ fn scans_of_columns() {
             let what = format!("{shape:?}");
             let sums = running(&x, shape, |a, b| a + b);
             close(&served::<f64>(|| a.cumsum(1))?, &sums, 1e-12 * shape[1] as f64, &what);
-            assert!(served::<f64>(|| a.cummax(1))? == running(&x, shape, f64::max), "{what}");
+            assert!(served::<f64>(|| cummax(&a, 1))? == running(&x, shape, f64::max), "{what}");
             let ints: Vec<i64> = x.iter().map(|x| (x * 9e18) as i64).collect();
             let i = NdArray::from_vec(&ints, shape)?;
             assert!(served::<i64>(|| i.cumsum(1))? == running(&ints, shape, i64::wrapping_add), "{what}");
             assert!(served::<i64>(|| i.cumprod(1))? == running(&ints, shape, i64::wrapping_mul), "{what}");
             let bytes: Vec<u8> = ints.iter().map(|x| *x as u8).collect();
             let b = NdArray::from_vec(&bytes, shape)?;
-            assert!(served::<u8>(|| b.cummin(1))? == running(&bytes, shape, u8::min), "{what}");
+            assert!(served::<u8>(|| cummin(&b, 1))? == running(&bytes, shape, u8::min), "{what}");
             let f = a.astype(DType::F32)?;
             let got: Vec<f64> = served::<f32>(|| f.cumsum(1))?.into_iter().map(f64::from).collect();
             close(&got, &sums, 1e-4 * (shape[1] as f64).sqrt(), &what);
@@ -151,7 +151,7 @@ fn scans_of_columns() {
         close(&served::<f64>(|| a.t()?.cumsum(0))?, &want, 1e-10, "transposed");
         let mut x: Vec<f16> = numbers(900 * 40).into_iter().map(f16::from_f64).collect();
         x[500 * 40 + 3] = f16::NAN;
-        let got = served_array(|| NdArray::from_vec(&x, [900, 40])?.cummax(0))?.to_vec::<f16>()?;
+        let got = served_array(|| cummax(&NdArray::from_vec(&x, [900, 40])?, 0))?.to_vec::<f16>()?;
         assert!((0..got.len()).all(|i| got[i].is_nan() == (i % 40 == 3 && i / 40 >= 500)), "NaN from the first NaN on");
         Ok(())
     });

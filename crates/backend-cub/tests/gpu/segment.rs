@@ -1,6 +1,6 @@
 //! Reductions of segments of many lengths.
 
-use cuprum_core::{Complex, DType, Element, Error, NdArray, Result, bf16, f16, segment_max, segment_min, segment_prod, segment_sum};
+use cuprum_core::{Complex, DType, Element, Error, NdArray, Result, bf16, f16, full, segment_max, segment_min, segment_prod, segment_sum};
 
 use crate::{alone_on_device, numbers, on_device, served};
 
@@ -153,7 +153,7 @@ fn fused_programs_compute_the_values() {
         let got = served::<i64>(|| segment_sum(&((&a.flip(None)? - &a) * &two), &o))?;
         let want: Vec<i64> = values.chunks(10).map(|v| v.iter().map(|i| 2 * (n - 1 - 2 * i)).sum()).collect();
         assert_eq!(got, want);
-        let got = served::<i64>(|| segment_sum(&NdArray::full(1, 3, DType::I8)?.broadcast_to(n as usize)?, &o))?;
+        let got = served::<i64>(|| segment_sum(&full(1, 3, DType::I8)?.broadcast_to(n as usize)?, &o))?;
         assert_eq!(got, vec![30; n as usize / 10]);
         Ok(())
     });
@@ -163,7 +163,7 @@ fn fused_programs_compute_the_values() {
 fn sums_of_negative_zeros_are_positive() {
     on_device(|| {
         let n = 70_000;
-        let a = NdArray::full(n, -0.0f64, DType::F64)?;
+        let a = full(n, -0.0f64, DType::F64)?;
         let offsets: Vec<i64> = (0..=n as i64 / 5).flat_map(|k| [5 * k, 5 * k]).collect();
         let got = served::<f64>(|| segment_sum(&a, &NdArray::from_slice(&offsets)?))?;
         assert!(got.iter().all(|x| x.to_bits() == 0));
@@ -175,7 +175,7 @@ fn sums_of_negative_zeros_are_positive() {
 fn invalid_offsets_are_errors() {
     alone_on_device(|| {
         let n = 100_000i64;
-        let a = NdArray::full(n as usize, 1.0f32, DType::F32)?;
+        let a = full(n as usize, 1.0f32, DType::F32)?;
         let good: Vec<i64> = (0..=n / 10).map(|k| 10 * k).collect();
         let last = good.len() - 1;
         // An offset that is too large, one below its predecessor, a first or last one out of range, and decreasing offsets.

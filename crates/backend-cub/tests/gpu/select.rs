@@ -1,6 +1,6 @@
 //! Selections.
 
-use cuprum_core::{Complex, DType, NdArray, f16, s};
+use cuprum_core::{Complex, DType, NdArray, f16, flatnonzero, full, s};
 
 use crate::{numbers, on_device, served};
 
@@ -21,7 +21,7 @@ fn selections_at_every_size() {
                 let indices: Vec<i64> = (0..n as i64).filter(|i| x[*i as usize] > above).collect();
                 let what = format!("{} of {n}", want.len());
                 assert!(served::<f32>(|| a.extract(&a.greater(above)?))? == want, "{what}");
-                assert!(served::<i64>(|| a.greater(above)?.flatnonzero())? == indices, "{what}");
+                assert!(served::<i64>(|| flatnonzero(&a.greater(above)?))? == indices, "{what}");
                 let mask = a.greater(above)?.eval()?.clone();
                 assert!(served::<f32>(|| a.extract(&mask))? == want, "{what}");
                 let wide = a.astype(DType::F64)?.eval()?.clone();
@@ -51,8 +51,8 @@ fn selections_of_every_element_size() {
         let want: Vec<Complex<f64>> = (0..n).filter(|i| chosen(*i)).map(|i| complex[i]).collect();
         assert!(served::<Complex<f64>>(|| NdArray::from_slice(&complex)?.extract(&m))? == want);
         // A broadcast element, and a view with an offset.
-        let ones = NdArray::full(1, 1.0f64, DType::F64)?.broadcast_to(100)?;
-        assert_eq!(served::<i64>(|| ones.flatnonzero())?.len(), 100);
+        let ones = full(1, 1.0f64, DType::F64)?.broadcast_to(100)?;
+        assert_eq!(served::<i64>(|| flatnonzero(&ones))?.len(), 100);
         let tail = NdArray::from_slice(&x)?.index(s![1..])?;
         let want: Vec<f64> = x[1..].iter().copied().filter(|x| *x > 0.5).collect();
         assert!(served::<f64>(|| tail.extract(&tail.greater(0.5)?))? == want);

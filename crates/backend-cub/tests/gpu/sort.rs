@@ -1,6 +1,6 @@
 //! Sorts, partitions, and the first elements of sorted rows.
 
-use cuprum_core::{Complex, Element, NdArray, Result, axis, bf16, explain, f16};
+use cuprum_core::{Complex, Element, NdArray, Result, axis, bf16, explain, f16, full, topk, unique_all, unique_counts};
 
 use crate::{numbers, on_device, served, served_array};
 
@@ -75,7 +75,7 @@ fn check_sorts<T: Ordered>(x: &[T], columns: usize) -> Result<()> {
         assert!(wrong.is_none(), "values of {what}: at {wrong:?}");
         assert!(sorted_bits(&values.to_bytes()?) == sorted_bits(&a.to_bytes()?), "elements of {what}");
         for k in [columns.min(5), columns] {
-            let (best, at) = a.topk(k, -1, descending)?;
+            let (best, at) = topk(&a, k, -1, descending)?;
             let head: Vec<i64> = indices.chunks(columns).flat_map(|row| &row[..k]).copied().collect();
             let at = at.to_vec::<i64>()?;
             let wrong = at.iter().zip(&head).position(|(a, b)| a != b);
@@ -146,7 +146,7 @@ fn passes_over_equal_digits_are_skipped() {
             check_sorts(&words, columns)?;
         }
         let a = NdArray::from_slice(&(0..100_000i64).map(|i| i * i % 1000).collect::<Vec<_>>())?;
-        let all = a.unique_all()?;
+        let all = unique_all(&a)?;
         let values = all.values.to_vec::<i64>()?;
         assert!(values.windows(2).all(|w| w[0] < w[1]) && values.len() == 159, "{}", values.len());
         assert_eq!(all.counts.to_vec::<i64>()?.iter().sum::<i64>(), 100_000);
@@ -168,7 +168,7 @@ fn check_first<T: Ordered>(x: &[T], columns: usize, k: usize) -> Result<()> {
             indices
         };
         let want: Vec<i64> = x.chunks(columns).flat_map(of_row).collect();
-        let (arrays, records) = explain(|| a.topk(k, -1, largest));
+        let (arrays, records) = explain(|| topk(&a, k, -1, largest));
         let (values, indices) = arrays?;
         assert_eq!(records.last().and_then(|r| r.served_by), Some("cub"), "{what}");
         assert!(indices.to_vec::<i64>()? == want, "indices of {what}");
@@ -208,7 +208,7 @@ fn few_elements_of_long_rows() {
 fn check_partition<T: Ordered>(x: &[T], columns: usize, nth: usize) -> Result<()> {
     let a = NdArray::from_vec(x, [x.len() / columns, columns])?;
     // The partition is likely to reuse this buffer, which exposes elements that the kernel does not write.
-    drop(NdArray::full(a.shape(), 1, a.dtype())?.eval()?.clone());
+    drop(full(a.shape(), 1, a.dtype())?.eval()?.clone());
     for descending in [false, true] {
         let what = format!("{} {} x {columns} around {nth}, descending: {descending}", a.dtype(), x.len() / columns);
         let over = || if descending { axis(-1).descending() } else { axis(-1) };
@@ -304,7 +304,7 @@ fn sorts_of_two_words() {
         }
         let x = numbers(200_000);
         let z = NdArray::from_slice(&x.chunks(2).map(|p| Complex::new((p[0] * 9.0).round(), (p[1] * 9.0).round())).collect::<Vec<_>>())?;
-        let (values, counts) = z.unique_counts()?;
+        let (values, counts) = unique_counts(&z)?;
         assert_eq!((values.size(), counts.to_vec::<i64>()?.iter().sum::<i64>()), (19 * 19, 100_000));
         Ok(())
     });

@@ -1,7 +1,7 @@
 //! Compares reductions of user code, run by CUB and by the base accelerator, with float64 results computed here.
 
 use cuprum_backend_cuda::user_kernels::{Reduction, ReductionKernel};
-use cuprum_core::{Complex, DType, NdArray, Operand, Record, Result, explain, s, with_accelerators};
+use cuprum_core::{Complex, DType, NdArray, Operand, Record, Result, explain, full, ones, s, with_accelerators, zeros};
 
 use crate::{numbers, on_device};
 
@@ -12,7 +12,7 @@ const NORM: Reduction =
 ///
 /// The result is likely to reuse a freed buffer of other values, which exposes elements that the kernel does not write.
 fn called(order: &str, kernel: &ReductionKernel, args: &[Operand], axes: Option<&[isize]>) -> Result<(NdArray, Record)> {
-    drop(NdArray::full([1 << 16], -1, DType::I8)?);
+    drop(full([1 << 16], -1, DType::I8)?);
     // SAFETY: the code of every kernel in this file reads only within its arrays, and writes only its result.
     let (array, records) = with_accelerators(order, || explain(|| unsafe { kernel.call(args, axes) }))?;
     let record = records.into_iter().find(|r| r.op == "ReductionKernel").expect("a call of the kernel");
@@ -105,7 +105,7 @@ fn scalars_raw_arrays_and_every_dtype() {
             assert_eq!(result.to_vec::<bool>()?, [false, false, true, false]);
         }
         let sum = Reduction { map: "x", reduce: "cuprum::op::add(a, b)", post: "y = a", identity: "", output: "T y", name: "sum", ..NORM };
-        let ones = NdArray::full([3, 5001], Complex::new(1.0, -2.0), DType::C128)?;
+        let ones = full([3, 5001], Complex::new(1.0, -2.0), DType::C128)?;
         for result in by_both(&ReductionKernel::new(sum)?, &[ones.into()], Some(&[1]))? {
             assert_eq!(result.to_vec::<Complex<f64>>()?, [Complex::new(5001.0, -10002.0); 3]);
         }
@@ -119,11 +119,11 @@ fn the_identity_is_the_result_of_an_empty_reduction() {
         // 7 is not neutral for addition, so it must not enter the sums.
         let kernel =
             ReductionKernel::new(Reduction { output: "float64 y", map: "x", post: "y = a", identity: "7", name: "total", ..NORM })?;
-        let ones = NdArray::ones([40, 3000], DType::F64)?;
+        let ones = ones([40, 3000], DType::F64)?;
         for result in by_both(&kernel, &[(&ones).into()], Some(&[1]))? {
             assert_eq!(result.to_vec::<f64>()?, [3000.0; 40]);
         }
-        let none = NdArray::zeros([2, 0], DType::F64)?;
+        let none = zeros([2, 0], DType::F64)?;
         assert_eq!(called("cub", &kernel, &[none.into()], Some(&[1]))?.0.to_vec::<f64>()?, [7.0, 7.0]);
         Ok(())
     });

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use cuprum_core::plan::elementwise::LoopPlan;
-use cuprum_core::{Array, DType, Layout, NdArray, Operand, Result, with_device};
+use cuprum_core::{Array, DType, Layout, NdArray, Operand, Result, empty, with_device};
 use smallvec::SmallVec;
 
 use super::arg::Arg;
@@ -23,10 +23,10 @@ use crate::codegen;
 ///
 /// ```no_run
 /// use cuprum_backend_cuda::user_kernels::ElementwiseKernel;
-/// use cuprum_core::NdArray;
+/// use cuprum_core::{NdArray, arange};
 /// # fn main() -> cuprum_core::Result<()> {
 /// let squared_difference = ElementwiseKernel::new("T x, T y", "T z", "z = (x - y) * (x - y)", "squared_difference")?;
-/// let x = NdArray::arange(0, 10, 1)?.reshape([2, 5])?;
+/// let x = arange(0, 10, 1)?.reshape([2, 5])?;
 /// // SAFETY: the code accesses its own elements only.
 /// let z = unsafe { squared_difference.call(&[(&x).into(), 3.into()]) }?.remove(0);
 /// assert_eq!(z.to_vec::<i64>()?, [9, 4, 1, 0, 1, 4, 9, 16, 25, 36]);
@@ -113,7 +113,7 @@ impl ElementwiseKernel {
         let kernel = self.built.get_or(&used, make)?;
 
         let (of_inputs, of_outputs) = dtypes.split_at(self.declared.inputs.len());
-        let empty = || of_outputs.iter().map(|&dtype| NdArray::empty(shape, dtype)).collect::<Result<Vec<_>>>();
+        let empty = || of_outputs.iter().map(|&dtype| empty(shape, dtype)).collect::<Result<Vec<_>>>();
         let mut outputs = with_device(device, empty)?;
         let axes = codegen::pack_axes(&plan.dims, strides(), wide);
         let mut list = self.declared.arguments(args, &views, of_inputs);

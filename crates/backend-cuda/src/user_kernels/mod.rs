@@ -5,7 +5,7 @@
 //! ```no_run
 //! use cuprum_backend_cuda::args;
 //! use cuprum_backend_cuda::user_kernels::RawSource;
-//! use cuprum_core::{DType, NdArray};
+//! use cuprum_core::{DType, NdArray, zeros};
 //! # fn main() -> cuprum_core::Result<()> {
 //! let module = RawSource::new("template <class T> __global__ void fill(T* x, T value, int n) { if (threadIdx.x < n) x[threadIdx.x] = value; }")
 //!     .name("fill.cu")
@@ -13,7 +13,7 @@
 //!     .expression("fill<int>")
 //!     .compile()?;
 //! let fill = module.kernel("fill<int>")?;
-//! let mut x = NdArray::zeros(10, DType::I32)?;
+//! let mut x = zeros(10, DType::I32)?;
 //! // SAFETY: the kernel writes below `n`, which is the array's length.
 //! unsafe { fill.launch(fill.over(10)?, args![&mut x, 7, 10]) }?;
 //! assert_eq!(x.to_vec::<i32>()?, [7; 10]);

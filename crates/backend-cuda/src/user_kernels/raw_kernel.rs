@@ -133,7 +133,7 @@ impl RawKernel {
     /// ```no_run
     /// use cuprum_backend_cuda::args;
     /// use cuprum_backend_cuda::user_kernels::RawKernel;
-    /// use cuprum_core::{DType, NdArray};
+    /// use cuprum_core::{DType, NdArray, ones, zeros};
     /// # fn main() -> cuprum_core::Result<()> {
     /// let axpy = RawKernel::compile(
     ///     r#"extern "C" __global__ void axpy(float a, const float* x, float* y, int n) {
@@ -142,8 +142,8 @@ impl RawKernel {
     ///     }"#,
     ///     "axpy",
     /// )?;
-    /// let x = NdArray::ones(1000, DType::F32)?;
-    /// let mut y = NdArray::zeros(1000, DType::F32)?;
+    /// let x = ones(1000, DType::F32)?;
+    /// let mut y = zeros(1000, DType::F32)?;
     /// // SAFETY: the kernel reads and writes at most 1000 elements of each array.
     /// unsafe { axpy.launch(axpy.over(1000)?, args![2.0f32, &x, &mut y, 1000]) }?;
     /// assert_eq!(y.to_vec::<f32>()?, [2.0; 1000]);

@@ -11,6 +11,7 @@ use cuprum_core::op::{Cost, OpDef};
 use cuprum_core::plan::reduce::ReducePlan;
 use cuprum_core::{
     Array, Call, DType, Family, Layout, NdArray, Op, Operand, OutputSpec, Program, Result, StepKind, Stream, Work, dispatch, with_device,
+    zeros,
 };
 use smallvec::SmallVec;
 
@@ -173,7 +174,7 @@ impl ReductionKernel {
 /// Returns the first element of an array in C order. The other elements follow it in memory.
 fn first_of(array: &NdArray) -> Result<NdArray> {
     if array.size() == 0 {
-        return with_device(array.device(), || NdArray::zeros((), array.dtype())); // the code reads none of it
+        return with_device(array.device(), || zeros((), array.dtype())); // the code reads none of it
     }
     let stored = array.contiguous()?.stored()?;
     let first = Layout::strided(&[], &[], stored.layout().offset())?;

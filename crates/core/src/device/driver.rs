@@ -154,10 +154,10 @@ impl Device {
     /// ```
     /// # use cuprum_backend_cpu as _;
     /// # extern crate cuprum_core as cuprum;
-    /// use cuprum::{DType, Device, NdArray, with_device};
+    /// use cuprum::{DType, Device, NdArray, with_device, zeros};
     /// # fn main() -> cuprum::Result<()> {
     /// let before = Device::CPU.memory_stats()?.used;
-    /// let a = with_device(Device::CPU, || NdArray::zeros([1000, 1000], DType::F64))?;
+    /// let a = with_device(Device::CPU, || zeros([1000, 1000], DType::F64))?;
     /// assert_eq!(Device::CPU.memory_stats()?.used, before + a.nbytes());
     /// # Ok(())
     /// # }

@@ -15,11 +15,11 @@ use crate::error::{Error, Result};
 /// ```
 /// # use cuprum_backend_cpu as _;
 /// # extern crate cuprum_core as cuprum;
-/// use cuprum::{DType, Device, NdArray, Stream};
+/// use cuprum::{DType, Device, NdArray, Stream, ones};
 /// # fn main() -> cuprum::Result<()> {
 /// let device = Device::current()?;
 /// let copies = Stream::new(device)?;
-/// let a = copies.scope(|| NdArray::ones(1000, DType::F32))?; // made on `copies`
+/// let a = copies.scope(|| ones(1000, DType::F32))?; // made on `copies`
 /// let sum = a.sum(())?;                                       // on the default stream, which waits for `a`
 /// assert_eq!(sum.item()?.as_f64(), 1000.0);
 /// copies.synchronize()?;
@@ -123,11 +123,11 @@ pub fn with_stream<R>(stream: Stream, f: impl FnOnce() -> R) -> R {
 /// ```
 /// # use cuprum_backend_cpu as _;
 /// # extern crate cuprum_core as cuprum;
-/// use cuprum::{DType, Device, Event, NdArray};
+/// use cuprum::{DType, Device, Event, NdArray, ones};
 /// # fn main() -> cuprum::Result<()> {
 /// let device = Device::current()?;
 /// let before = Event::record(device)?;
-/// let total = NdArray::ones((1000, 1000), DType::F64)?.sum(())?;
+/// let total = ones((1000, 1000), DType::F64)?.sum(())?;
 /// let after = Event::record(device)?;
 /// println!("{} took {:?}", total.item()?, after.elapsed(&before)?);
 /// # Ok(())

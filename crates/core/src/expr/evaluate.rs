@@ -58,9 +58,9 @@ impl NdArray {
     /// ```
     /// # use cuprum_backend_cpu as _;
     /// # extern crate cuprum_core as cuprum;
-    /// use cuprum::{DType, NdArray};
+    /// use cuprum::{DType, zeros};
     /// # fn main() -> cuprum::Result<()> {
-    /// let mut a = NdArray::zeros(3, DType::F32)?;
+    /// let mut a = zeros(3, DType::F32)?;
     /// assert!(a.is_unique());
     /// let b = a.clone();
     /// assert!(!a.is_unique());

@@ -265,10 +265,10 @@ impl NdArray {
     ///
     /// ```no_run
     /// # extern crate cuprum_core as cuprum;
-    /// use cuprum::{DType, Device, NdArray, with_device};
+    /// use cuprum::{DType, Device, NdArray, ones, with_device};
     /// # fn main() -> cuprum::Result<()> {
     /// let gpu = Device::parse("cuda")?;
-    /// let batch = with_device(Device::CPU, || NdArray::ones([4096, 4096], DType::F32))?.pin_memory(gpu)?;
+    /// let batch = with_device(Device::CPU, || ones([4096, 4096], DType::F32))?.pin_memory(gpu)?;
     /// let on_gpu = batch.to_device(gpu)?; // the copy is queued
     /// # Ok(())
     /// # }

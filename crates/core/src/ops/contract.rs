@@ -12,7 +12,7 @@ use crate::layout::{Dims, check_ndim, normalize_axes};
 use crate::op::Op;
 use crate::ops::value::{Args, Value};
 use crate::plan::contract::{ContractPlan, Mode};
-use cuprum_macros::numpy;
+use cuprum_macros::{free_functions, numpy};
 
 super::rows! { Contract after scan:
     MATMUL "matmul" 2;
@@ -298,6 +298,7 @@ fn tensordot_op(op: Op, a: &NdArray, b: &NdArray, axes_a: &[usize], axes_b: &[us
     contract(op, labeled(a, 0..a.ndim()), labeled(b, modes_b), &out, &extents)
 }
 
+#[free_functions]
 impl NdArray {
     /// Returns the matrix product with `other` (`numpy.matmul`). See [`matmul`].
     ///

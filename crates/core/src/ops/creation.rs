@@ -33,7 +33,7 @@ fn full_by_name(args: &Args) -> Result<Value> {
 
 fn full_like_by_name(args: &Args) -> Result<Value> {
     let value = args.operand("fill_value")?;
-    make_like(args, |a| a.full_like(value))
+    make_like(args, |a| full_like(a, value))
 }
 
 /// Binds `arange(stop)` and `arange(start, stop, step)`.
@@ -57,7 +57,7 @@ fn eye_by_name(args: &Args) -> Result<Value> {
     let extent = |n: isize| usize::try_from(n).map_err(|_| Error::value("eye", "negative dimensions are not allowed"));
     let rows = args.int_or("N", 0)?;
     let (columns, k) = (extent(args.int_or("M", rows)?)?, args.int_or("k", 0)? as i64);
-    NdArray::eye(extent(rows)?, columns, k, dtype_or(args, DType::F64)?).map(Value::Array)
+    eye(extent(rows)?, columns, k, dtype_or(args, DType::F64)?).map(Value::Array)
 }
 
 super::rows! { Fill after contract:
@@ -251,139 +251,137 @@ fn linspace_scalar(start: Scalar, stop: Scalar, count: usize, endpoint: bool, dt
     fill(LINSPACE, Device::current()?, &[count], dtype, Fill::Linspace { start, stop, step, count, endpoint })
 }
 
-impl NdArray {
-    /// Returns a new array on the current device with undefined contents (`numpy.empty`).
-    ///
-    /// # Errors
-    /// A shape whose size overflows, or too little memory.
-    #[numpy("empty(shape, dtype=None)", call = |a| NdArray::empty(a.shape("shape")?, dtype_or(a, DType::F64)?).map(Value::Array))]
-    pub fn empty(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
-        fill(EMPTY, Device::current()?, &shape.into_shape(), dtype, Fill::Undefined)
-    }
+/// Returns a new array on the current device with undefined contents (`numpy.empty`).
+///
+/// # Errors
+/// A shape whose size overflows, or too little memory.
+#[numpy("empty(shape, dtype=None)", call = |a| empty(a.shape("shape")?, dtype_or(a, DType::F64)?).map(Value::Array))]
+pub fn empty(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
+    fill(EMPTY, Device::current()?, &shape.into_shape(), dtype, Fill::Undefined)
+}
 
-    /// Returns an array of zeros on the current device (`numpy.zeros`).
-    ///
-    /// # Errors
-    /// A shape whose size overflows, or too little memory.
-    ///
-    /// # Examples
-    /// ```
-    /// # use cuprum_backend_cpu as _;
-    /// # extern crate cuprum_core as cuprum;
-    /// use cuprum::{DType, NdArray};
-    /// # fn main() -> cuprum::Result<()> {
-    /// assert_eq!(NdArray::zeros([2, 3], DType::I32)?.to_vec::<i32>()?, [0; 6]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[numpy("zeros(shape, dtype=None)", call = |a| NdArray::zeros(a.shape("shape")?, dtype_or(a, DType::F64)?).map(Value::Array))]
-    pub fn zeros(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
-        Self::full(shape, 0, dtype)
-    }
+/// Returns an array of zeros on the current device (`numpy.zeros`).
+///
+/// # Errors
+/// A shape whose size overflows, or too little memory.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{DType, NdArray, zeros};
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(zeros([2, 3], DType::I32)?.to_vec::<i32>()?, [0; 6]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("zeros(shape, dtype=None)", call = |a| zeros(a.shape("shape")?, dtype_or(a, DType::F64)?).map(Value::Array))]
+pub fn zeros(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
+    full(shape, 0, dtype)
+}
 
-    /// Returns an array of ones on the current device (`numpy.ones`).
-    ///
-    /// # Errors
-    /// A shape whose size overflows, or too little memory.
-    #[numpy("ones(shape, dtype=None)", call = |a| NdArray::ones(a.shape("shape")?, dtype_or(a, DType::F64)?).map(Value::Array))]
-    pub fn ones(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
-        Self::full(shape, 1, dtype)
-    }
+/// Returns an array of ones on the current device (`numpy.ones`).
+///
+/// # Errors
+/// A shape whose size overflows, or too little memory.
+#[numpy("ones(shape, dtype=None)", call = |a| ones(a.shape("shape")?, dtype_or(a, DType::F64)?).map(Value::Array))]
+pub fn ones(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
+    full(shape, 1, dtype)
+}
 
-    /// Returns an array filled with a number, or with an array broadcast to the shape, on the current device (`numpy.full`).
-    ///
-    /// # Errors
-    /// An int that the dtype cannot hold, or a fill array that is on another device or does not broadcast to the shape.
-    ///
-    /// # Examples
-    /// ```
-    /// # use cuprum_backend_cpu as _;
-    /// # extern crate cuprum_core as cuprum;
-    /// use cuprum::{DType, NdArray};
-    /// # fn main() -> cuprum::Result<()> {
-    /// let row = NdArray::from_slice(&[1i32, 2])?;
-    /// assert_eq!(NdArray::full([2, 2], &row, row.dtype())?.to_vec::<i32>()?, [1, 2, 1, 2]);
-    /// assert_eq!(NdArray::full(3, 7, DType::I32)?.to_vec::<i32>()?, [7; 3]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[numpy("full(shape, fill_value, dtype=None)", call = full_by_name)]
-    pub fn full(shape: impl IntoShape, value: impl Into<Operand>, dtype: DType) -> Result<NdArray> {
-        full_from_operand(FULL, Device::current()?, &shape.into_shape(), value.into(), dtype)
-    }
+/// Returns an array filled with a number, or with an array broadcast to the shape, on the current device (`numpy.full`).
+///
+/// # Errors
+/// An int that the dtype cannot hold, or a fill array that is on another device or does not broadcast to the shape.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{DType, NdArray, full};
+/// # fn main() -> cuprum::Result<()> {
+/// let row = NdArray::from_slice(&[1i32, 2])?;
+/// assert_eq!(full([2, 2], &row, row.dtype())?.to_vec::<i32>()?, [1, 2, 1, 2]);
+/// assert_eq!(full(3, 7, DType::I32)?.to_vec::<i32>()?, [7; 3]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("full(shape, fill_value, dtype=None)", call = full_by_name)]
+pub fn full(shape: impl IntoShape, value: impl Into<Operand>, dtype: DType) -> Result<NdArray> {
+    full_from_operand(FULL, Device::current()?, &shape.into_shape(), value.into(), dtype)
+}
 
-    /// Returns an array of this shape, dtype and device with undefined contents (`numpy.empty_like`).
-    ///
-    /// # Errors
-    /// Too little memory.
-    #[numpy("empty_like(a, dtype=None)", call = |args| make_like(args, |a| a.empty_like()))]
-    pub fn empty_like(&self) -> Result<NdArray> {
-        fill(EMPTY_LIKE, self.device(), self.shape(), self.dtype(), Fill::Undefined)
-    }
+/// Returns an array of this shape, dtype and device with undefined contents (`numpy.empty_like`).
+///
+/// # Errors
+/// Too little memory.
+#[numpy("empty_like(a, dtype=None)", call = |args| make_like(args, empty_like))]
+pub fn empty_like(a: &NdArray) -> Result<NdArray> {
+    fill(EMPTY_LIKE, a.device(), a.shape(), a.dtype(), Fill::Undefined)
+}
 
-    /// Returns zeros of this shape, dtype and device (`numpy.zeros_like`).
-    ///
-    /// # Errors
-    /// Too little memory.
-    #[numpy("zeros_like(a, dtype=None)", call = |args| make_like(args, |a| a.zeros_like()))]
-    pub fn zeros_like(&self) -> Result<NdArray> {
-        full_on(self.device(), self.shape(), Scalar::Int(0), self.dtype())
-    }
+/// Returns zeros of this shape, dtype and device (`numpy.zeros_like`).
+///
+/// # Errors
+/// Too little memory.
+#[numpy("zeros_like(a, dtype=None)", call = |args| make_like(args, zeros_like))]
+pub fn zeros_like(a: &NdArray) -> Result<NdArray> {
+    full_on(a.device(), a.shape(), Scalar::Int(0), a.dtype())
+}
 
-    /// Returns ones of this shape, dtype and device (`numpy.ones_like`).
-    ///
-    /// # Errors
-    /// Too little memory.
-    #[numpy("ones_like(a, dtype=None)", call = |args| make_like(args, |a| a.ones_like()))]
-    pub fn ones_like(&self) -> Result<NdArray> {
-        full_on(self.device(), self.shape(), Scalar::Int(1), self.dtype())
-    }
+/// Returns ones of this shape, dtype and device (`numpy.ones_like`).
+///
+/// # Errors
+/// Too little memory.
+#[numpy("ones_like(a, dtype=None)", call = |args| make_like(args, ones_like))]
+pub fn ones_like(a: &NdArray) -> Result<NdArray> {
+    full_on(a.device(), a.shape(), Scalar::Int(1), a.dtype())
+}
 
-    /// Returns an array of this shape, dtype and device, filled with a number or a broadcast array (`numpy.full_like`).
-    ///
-    /// # Errors
-    /// The errors of [`NdArray::full`].
-    #[numpy("full_like(a, fill_value, dtype=None)", call = full_like_by_name)]
-    pub fn full_like(&self, value: impl Into<Operand>) -> Result<NdArray> {
-        full_from_operand(FULL_LIKE, self.device(), self.shape(), value.into(), self.dtype())
-    }
+/// Returns an array of this shape, dtype and device, filled with a number or a broadcast array (`numpy.full_like`).
+///
+/// # Errors
+/// The errors of [`full`].
+#[numpy("full_like(a, fill_value, dtype=None)", call = full_like_by_name)]
+pub fn full_like(a: &NdArray, value: impl Into<Operand>) -> Result<NdArray> {
+    full_from_operand(FULL_LIKE, a.device(), a.shape(), value.into(), a.dtype())
+}
 
-    /// Returns `start, start + step, ...` up to but excluding `stop` (`numpy.arange`).
-    ///
-    /// The dtype is int64 if all three are ints, else float64.
-    ///
-    /// # Errors
-    /// A zero step, complex arguments, or too many elements.
-    #[numpy("arange(start, stop=None, step=1, dtype=None)", call = arange_by_name)]
-    pub fn arange(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl Into<Scalar>) -> Result<NdArray> {
-        arange_scalar(start.into(), stop.into(), step.into(), None)
-    }
+/// Returns `start, start + step, ...` up to but excluding `stop` (`numpy.arange`).
+///
+/// The dtype is int64 if all three are ints, else float64.
+///
+/// # Errors
+/// A zero step, complex arguments, or too many elements.
+#[numpy("arange(start, stop=None, step=1, dtype=None)", call = arange_by_name)]
+pub fn arange(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl Into<Scalar>) -> Result<NdArray> {
+    arange_scalar(start.into(), stop.into(), step.into(), None)
+}
 
-    /// Returns [`NdArray::arange`] in a given dtype (`numpy.arange(.., dtype=)`).
-    ///
-    /// # Errors
-    /// The errors of [`NdArray::arange`], and first elements that the dtype cannot hold.
-    pub fn arange_as(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl Into<Scalar>, dtype: DType) -> Result<NdArray> {
-        arange_scalar(start.into(), stop.into(), step.into(), Some(dtype))
-    }
+/// Returns [`arange`] in a given dtype (`numpy.arange(.., dtype=)`).
+///
+/// # Errors
+/// The errors of [`arange`], and first elements that the dtype cannot hold.
+pub fn arange_as(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl Into<Scalar>, dtype: DType) -> Result<NdArray> {
+    arange_scalar(start.into(), stop.into(), step.into(), Some(dtype))
+}
 
-    /// Returns `count` evenly spaced values from `start` to `stop`, both included (`numpy.linspace`).
-    ///
-    /// The dtype is float64, or complex128 if an end is complex.
-    ///
-    /// # Errors
-    /// Too little memory.
-    #[numpy("linspace(start, stop, num=50, endpoint=True, *, dtype=None)", call = linspace_by_name)]
-    pub fn linspace(start: impl Into<Scalar>, stop: impl Into<Scalar>, count: usize) -> Result<NdArray> {
-        linspace_scalar(start.into(), stop.into(), count, true, None)
-    }
+/// Returns `count` evenly spaced values from `start` to `stop`, both included (`numpy.linspace`).
+///
+/// The dtype is float64, or complex128 if an end is complex.
+///
+/// # Errors
+/// Too little memory.
+#[numpy("linspace(start, stop, num=50, endpoint=True, *, dtype=None)", call = linspace_by_name)]
+pub fn linspace(start: impl Into<Scalar>, stop: impl Into<Scalar>, count: usize) -> Result<NdArray> {
+    linspace_scalar(start.into(), stop.into(), count, true, None)
+}
 
-    /// Returns a `rows` x `columns` array with ones where column = row + `k` and zeros elsewhere (`numpy.eye`).
-    ///
-    /// # Errors
-    /// A shape whose size overflows, or too little memory.
-    #[numpy("eye(N, M=None, k=0, dtype=None)", aliases("identity"), call = eye_by_name)]
-    pub fn eye(rows: usize, columns: usize, k: i64, dtype: DType) -> Result<NdArray> {
-        fill(EYE, Device::current()?, &[rows, columns], dtype, Fill::Eye { k })
-    }
+/// Returns a `rows` x `columns` array with ones where column = row + `k` and zeros elsewhere (`numpy.eye`).
+///
+/// # Errors
+/// A shape whose size overflows, or too little memory.
+#[numpy("eye(N, M=None, k=0, dtype=None)", aliases("identity"), call = eye_by_name)]
+pub fn eye(rows: usize, columns: usize, k: i64, dtype: DType) -> Result<NdArray> {
+    fill(EYE, Device::current()?, &[rows, columns], dtype, Fill::Eye { k })
 }

@@ -1,4 +1,6 @@
-//! Elementwise operations, one table row each. A row defines the op, the free function, the method and the name in `eval`.
+//! Elementwise operations, one table row each. A row defines the op, the function and the name in `eval`.
+//!
+//! A unary row also defines a method, and a binary row does if it names Python's operator.
 //!
 //! The functions take arrays and numbers and return a deferred array. Errors of shape, dtype and device are returned immediately.
 //!
@@ -38,7 +40,7 @@ const fn is_method(words: &[&str]) -> bool {
 macro_rules! elementwise {
     (
         unary { $($U:ident $u:ident $urule:ident $ucost:ident [$($ualias:literal),*] $($umethod:ident)? $udoc:literal;)* }
-        binary { $($B:ident $b:ident $brule:ident $bcost:ident [$($balias:literal),*] $bdoc:literal;)* }
+        binary { $($B:ident $b:ident $brule:ident $bcost:ident [$($balias:literal),*] $(($boperator:literal))? $bdoc:literal;)* }
         free { $($F:ident $fname:literal $farity:literal $frule:ident $fcost:ident $fcomposite:expr;)* }
     ) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
@@ -75,7 +77,7 @@ macro_rules! elementwise {
             inventory::submit! {
                 Function {
                     namespace: "", name: stringify!($u), aliases: &[$($ualias),*], parameters: "x, /", doc: $udoc,
-                    rust: concat!(module_path!(), "::", stringify!($u)), is_method: is_method(&[$(stringify!($umethod))?]),
+                    rust: concat!(module_path!(), "::", stringify!($u)), is_method: is_method(&[$(stringify!($umethod))?]), differs: "",
                     call: |args| $u(args.operand("x")?).map(Value::Array),
                 }
             }
@@ -89,7 +91,7 @@ macro_rules! elementwise {
             inventory::submit! {
                 Function {
                     namespace: "", name: stringify!($b), aliases: &[$($balias),*], parameters: "x1, x2, /", doc: $bdoc,
-                    rust: concat!(module_path!(), "::", stringify!($b)), is_method: false,
+                    rust: concat!(module_path!(), "::", stringify!($b)), is_method: false, differs: "",
                     call: |args| $b(args.operand("x1")?, args.operand("x2")?).map(Value::Array),
                 }
             }
@@ -100,11 +102,11 @@ macro_rules! elementwise {
                 #[doc = concat!(" See [`", stringify!($u), "()`].")]
                 pub fn $u(&self) -> Result<NdArray> { $u(self) }
             )*
-            $(
+            $($(
                 #[doc = $bdoc]
-                #[doc = concat!(" See [`", stringify!($b), "()`].")]
+                #[doc = concat!(" Python's operator `", $boperator, "`. See [`", stringify!($b), "()`].")]
                 pub fn $b(&self, other: impl Into<Operand>) -> Result<NdArray> { $b(self, other) }
-            )*
+            )?)*
         }
     };
 }
@@ -153,29 +155,29 @@ elementwise! {
         IMAG imag RealPart Cheap [] "Imaginary part; 0 for real numbers.";
     }
     binary {
-        SUBTRACT subtract PromoteNoBool Cheap [] "`x1 - x2`; integers wrap.";
-        MULTIPLY multiply Promote Cheap [] "`x1 * x2`; integers wrap, bool is \"and\".";
-        DIVIDE divide Divide Medium ["true_divide"] "`x1 / x2`; integers divide in float64.";
-        FLOOR_DIVIDE floor_divide PromoteReal Medium [] "`floor(x1 / x2)`; integer division by 0 gives 0.";
-        REMAINDER remainder PromoteReal Medium ["mod"] "Remainder with the divisor's sign (Python's `%`); integer division by 0 gives 0.";
+        SUBTRACT subtract PromoteNoBool Cheap [] ("-") "`x1 - x2`; integers wrap.";
+        MULTIPLY multiply Promote Cheap [] ("*") "`x1 * x2`; integers wrap, bool is \"and\".";
+        DIVIDE divide Divide Medium ["true_divide"] ("/") "`x1 / x2`; integers divide in float64.";
+        FLOOR_DIVIDE floor_divide PromoteReal Medium [] ("//") "`floor(x1 / x2)`; integer division by 0 gives 0.";
+        REMAINDER remainder PromoteReal Medium ["mod"] ("%") "Remainder with the divisor's sign (Python's `%`); integer division by 0 gives 0.";
         MINIMUM minimum Ordered Cheap [] "The smaller; NaN if either is NaN.";
         MAXIMUM maximum Ordered Cheap [] "The larger; NaN if either is NaN.";
         ATAN2 atan2 Float Expensive ["arctan2"] "Angle of the point (x2, x1), in radians.";
         HYPOT hypot Float Expensive [] "`sqrt(x1**2 + x2**2)` without intermediate overflow.";
-        EQUAL equal Compare Cheap [] "`x1 == x2`.";
-        NOT_EQUAL not_equal Compare Cheap [] "`x1 != x2`.";
-        LESS less Compare Cheap [] "`x1 < x2`; complex numbers compare by real part, then imaginary.";
-        LESS_EQUAL less_equal Compare Cheap [] "`x1 <= x2`.";
-        GREATER greater Compare Cheap [] "`x1 > x2`.";
-        GREATER_EQUAL greater_equal Compare Cheap [] "`x1 >= x2`.";
+        EQUAL equal Compare Cheap [] ("==") "`x1 == x2`.";
+        NOT_EQUAL not_equal Compare Cheap [] ("!=") "`x1 != x2`.";
+        LESS less Compare Cheap [] ("<") "`x1 < x2`; complex numbers compare by real part, then imaginary.";
+        LESS_EQUAL less_equal Compare Cheap [] ("<=") "`x1 <= x2`.";
+        GREATER greater Compare Cheap [] (">") "`x1 > x2`.";
+        GREATER_EQUAL greater_equal Compare Cheap [] (">=") "`x1 >= x2`.";
         LOGICAL_AND logical_and Logical Cheap [] "Whether both are non-zero.";
         LOGICAL_OR logical_or Logical Cheap [] "Whether either is non-zero.";
         LOGICAL_XOR logical_xor Logical Cheap [] "Whether exactly one is non-zero.";
-        BITWISE_AND bitwise_and Bitwise Cheap [] "Bits set in both.";
-        BITWISE_OR bitwise_or Bitwise Cheap [] "Bits set in either.";
-        BITWISE_XOR bitwise_xor Bitwise Cheap [] "Bits set in exactly one.";
-        LEFT_SHIFT left_shift Shift Cheap ["bitwise_left_shift"] "`x1 << x2`; 0 when x2 is negative or at least the number of bits.";
-        RIGHT_SHIFT right_shift Shift Cheap ["bitwise_right_shift"] "`x1 >> x2`, arithmetic; only sign bits remain when x2 is negative or at least the number of bits.";
+        BITWISE_AND bitwise_and Bitwise Cheap [] ("&") "Bits set in both.";
+        BITWISE_OR bitwise_or Bitwise Cheap [] ("|") "Bits set in either.";
+        BITWISE_XOR bitwise_xor Bitwise Cheap [] ("^") "Bits set in exactly one.";
+        LEFT_SHIFT left_shift Shift Cheap ["bitwise_left_shift"] ("<<") "`x1 << x2`; 0 when x2 is negative or at least the number of bits.";
+        RIGHT_SHIFT right_shift Shift Cheap ["bitwise_right_shift"] (">>") "`x1 >> x2`, arithmetic; only sign bits remain when x2 is negative or at least the number of bits.";
     }
     free {
         ADD "add" 2 Promote Cheap None;

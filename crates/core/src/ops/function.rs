@@ -31,6 +31,8 @@ pub struct Function {
     pub rust: &'static str,
     /// Whether `ndarray` has a method of this name, which takes the array as the first parameter.
     pub is_method: bool,
+    /// Differences to NumPy's function other than missing parameters; empty if there are none.
+    pub differs: &'static str,
     /// Calls the function with bound arguments.
     pub call: fn(&Args) -> Result<Value>,
 }

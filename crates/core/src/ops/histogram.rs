@@ -8,8 +8,8 @@ use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::function::FromArgs;
 use crate::op::Op;
-use crate::ops::creation::full_on;
-use crate::ops::elementwise::{add, divide, multiply, subtract, where_};
+use crate::ops::creation::{arange_as, full_on};
+use crate::ops::elementwise::{add, divide, logical_and, logical_or, multiply, subtract, where_};
 use crate::ops::manipulation::concat;
 use crate::ops::search::{Side, is_non_decreasing};
 use crate::ops::value::{Args, Value};
@@ -77,7 +77,7 @@ fn bins(args: &Args) -> Result<Bins> {
 
 fn bincount_by_name(args: &Args) -> Result<Value> {
     let (weights, minlength): (Option<NdArray>, usize) = (FromArgs::from_args(args, "weights")?, FromArgs::from_args(args, "minlength")?);
-    args.indices("x")?.bincount(weights.as_ref(), minlength).map(Value::Array)
+    bincount(&args.indices("x")?, weights.as_ref(), minlength).map(Value::Array)
 }
 
 fn histogram_by_name(args: &Args) -> Result<Value> {
@@ -180,7 +180,7 @@ fn sum_weights(a: &NdArray, weights: &NdArray, edges: &NdArray, order: Order) ->
     let after = edges.searchsorted(a, Side::Right)?;
     let mut inside = after.greater(0)?;
     if order != Order::RisingToNan {
-        inside = inside.logical_and(a.less_equal(edges.index(s![-1])?)?)?;
+        inside = logical_and(&inside, a.less_equal(edges.index(s![-1])?)?)?;
     }
     let bin = subtract(after.clip(1, bins as i64)?, 1)?;
     let weights = where_(inside, weights.astype(DType::F64)?, 0.0)?;
@@ -207,7 +207,7 @@ fn count_bin_numbers(op: Op, numbers: &NdArray, weights: Option<&NdArray>, bins:
 /// Sums weights by bin without a histogram kernel: sorts the weights by bin and sums each segment.
 fn sum_by_segment(numbers: &NdArray, weights: &NdArray, bins: usize) -> Result<NdArray> {
     let order = numbers.argsort(-1)?;
-    let bounds = with_device(numbers.device(), || NdArray::arange_as(0, bins as i64 + 1, 1, DType::I64))?;
+    let bounds = with_device(numbers.device(), || arange_as(0, bins as i64 + 1, 1, DType::I64))?;
     let offsets = numbers.take(&order, 0)?.searchsorted(&bounds, Side::Left)?;
     super::segments::segment_sum(&weights.astype(DType::F64)?.take(&order, 0)?, &offsets)
 }
@@ -224,10 +224,10 @@ impl NdArray {
     /// ```
     /// # use cuprum_backend_cpu as _;
     /// # extern crate cuprum_core as cuprum;
-    /// use cuprum::NdArray;
+    /// use cuprum::{NdArray, histogram};
     /// # fn main() -> cuprum::Result<()> {
     /// let a = NdArray::from_slice(&[0.1, 0.2, 0.9, 1.0])?;
-    /// let (counts, edges) = a.histogram((2, 0.0, 1.0))?;
+    /// let (counts, edges) = histogram(&a, (2, 0.0, 1.0), None, false)?;
     /// assert_eq!(counts.to_vec::<i64>()?, [2, 2]);
     /// assert_eq!(edges.to_vec::<f64>()?, [0.0, 0.5, 1.0]);
     /// # Ok(())
@@ -235,37 +235,6 @@ impl NdArray {
     /// ```
     pub fn histogram(&self, bins: impl Into<Bins>) -> Result<(NdArray, NdArray)> {
         histogram(self, bins, None, false)
-    }
-
-    /// Returns the number of occurrences of each integer from 0 to the largest element (`numpy.bincount`).
-    ///
-    /// The array is 1-D. The result has at least `minlength` elements, int64; with `weights` it holds float64 sums of weights. An empty
-    /// array gives int64 zeros and ignores the weights, as in NumPy. The call waits for the device to find the largest element.
-    ///
-    /// # Errors
-    /// An array that is not 1-D or not of integers, negative elements, or weights that are complex or of another shape.
-    #[numpy("bincount(x, weights=None, minlength=0)", call = bincount_by_name)]
-    pub fn bincount(&self, weights: Option<&NdArray>, minlength: usize) -> Result<NdArray> {
-        let name = BINCOUNT.name();
-        if self.ndim() != 1 {
-            return Err(Error::shape(name, "takes a 1-D array", &[self.shape()]));
-        }
-        if !matches!(self.dtype().kind(), Kind::Bool | Kind::Signed | Kind::Unsigned) {
-            return Err(Error::dtype(name, "takes integers", &[self.dtype()]));
-        }
-        if self.size() == 0 {
-            return full_on(self.device(), &[minlength], Scalar::Int(0), DType::I64);
-        }
-        if let Some(weights) = weights {
-            check_weights(BINCOUNT, self, weights)?;
-        }
-        let (least, largest) = (self.min(())?.item()?.as_int().unwrap_or(0), self.max(())?.item()?.as_int().unwrap_or(0));
-        if least < 0 {
-            return Err(Error::value(name, format!("values must not be negative, and {least} is")));
-        }
-        let needed = usize::try_from(largest).ok().and_then(|n| n.checked_add(1)).filter(|n| i64::try_from(*n).is_ok());
-        let bins = minlength.max(needed.ok_or_else(|| Error::value(name, format!("{largest} is too large to count up to")))?);
-        count_bin_numbers(BINCOUNT, &self.astype(DType::I64)?, weights, bins)
     }
 
     /// Returns the edges of `bins` for these values, and their order.
@@ -318,10 +287,41 @@ impl NdArray {
     }
 }
 
+/// Returns the number of occurrences of each integer from 0 to the largest element (`numpy.bincount`).
+///
+/// The array is 1-D. The result has at least `minlength` elements, int64; with `weights` it holds float64 sums of weights. An empty
+/// array gives int64 zeros and ignores the weights, as in NumPy. The call waits for the device to find the largest element.
+///
+/// # Errors
+/// An array that is not 1-D or not of integers, negative elements, or weights that are complex or of another shape.
+#[numpy("bincount(x, weights=None, minlength=0)", call = bincount_by_name)]
+pub fn bincount(x: &NdArray, weights: Option<&NdArray>, minlength: usize) -> Result<NdArray> {
+    let name = BINCOUNT.name();
+    if x.ndim() != 1 {
+        return Err(Error::shape(name, "takes a 1-D array", &[x.shape()]));
+    }
+    if !matches!(x.dtype().kind(), Kind::Bool | Kind::Signed | Kind::Unsigned) {
+        return Err(Error::dtype(name, "takes integers", &[x.dtype()]));
+    }
+    if x.size() == 0 {
+        return full_on(x.device(), &[minlength], Scalar::Int(0), DType::I64);
+    }
+    if let Some(weights) = weights {
+        check_weights(BINCOUNT, x, weights)?;
+    }
+    let (least, largest) = (x.min(())?.item()?.as_int().unwrap_or(0), x.max(())?.item()?.as_int().unwrap_or(0));
+    if least < 0 {
+        return Err(Error::value(name, format!("values must not be negative, and {least} is")));
+    }
+    let needed = usize::try_from(largest).ok().and_then(|n| n.checked_add(1)).filter(|n| i64::try_from(*n).is_ok());
+    let bins = minlength.max(needed.ok_or_else(|| Error::value(name, format!("{largest} is too large to count up to")))?);
+    count_bin_numbers(BINCOUNT, &x.astype(DType::I64)?, weights, bins)
+}
+
 /// Returns whether edges do not decrease and end with NaN.
 fn ends_with_nan(edges: &NdArray) -> Result<bool> {
     let (before, after) = (edges.index(s![..-1])?, edges.index(s![1..])?);
-    Ok(before.less_equal(&after)?.logical_or(after.isnan()?)?.all(())?.item()?.as_bool())
+    Ok(logical_or(before.less_equal(&after)?, after.isnan()?)?.all(())?.item()?.as_bool())
 }
 
 /// Computes `numpy.linspace(low, high, count + 1)` on the host in float64 and converts it to `dtype`.
@@ -340,6 +340,6 @@ fn few_edges(low: f64, high: f64, count: usize, dtype: DType) -> Result<NdArray>
 fn even_edges(low: f64, high: f64, count: usize, dtype: DType) -> Result<NdArray> {
     let (low, high) = (NdArray::scalar_as(low, dtype)?, NdArray::scalar_as(high, dtype)?);
     let step = divide(subtract(&high, &low)?, count as i64)?;
-    let number = NdArray::arange_as(0, count as i64 + 1, 1, dtype)?;
+    let number = arange_as(0, count as i64 + 1, 1, dtype)?;
     where_(number.less(count as i64)?, add(multiply(&number, step)?, low)?, high)
 }

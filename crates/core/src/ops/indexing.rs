@@ -12,7 +12,7 @@ use crate::function::Indices;
 use crate::layout::{Dims, Layout, checked_size, normalize_axis_of_scalar};
 use crate::op::{Cost, DTypeSignature, Family, MAX_ARITY, Op, OpDef};
 use crate::scalar::Scalar;
-use cuprum_macros::numpy;
+use cuprum_macros::{free_functions, numpy};
 
 super::rows! { Gather after manipulation:
     TAKE "take" 2;
@@ -79,6 +79,7 @@ pub fn check_bounds(op: Op, indices: &NdArray, axis: usize, size: usize) -> Resu
     Ok(())
 }
 
+#[free_functions]
 impl NdArray {
     /// Returns the elements at `indices` along an axis, or of the flattened array for `None` (`numpy.take`).
     ///

@@ -11,7 +11,7 @@ use crate::function::FromArgs;
 use crate::layout::{Dims, Layout, normalize_axis};
 use crate::op::Op;
 use crate::ops::value::{Args, Value};
-use cuprum_macros::numpy;
+use cuprum_macros::{free_functions, numpy};
 
 super::rows! { Copy after creation:
     COPY "copy" 1;
@@ -19,6 +19,7 @@ super::rows! { Copy after creation:
     STACK "stack" 0;
 }
 
+#[free_functions]
 impl NdArray {
     /// Returns the array in C order without gaps: this handle if it is contiguous, else a copy.
     ///

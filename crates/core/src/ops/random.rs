@@ -84,6 +84,51 @@ pub fn randn(shape: impl IntoShape) -> Result<NdArray> {
     SHARED.normal(0.0, 1.0, shape, DType::F64)
 }
 
+/// Returns uniform numbers in [0, 1) from the process-wide generator (`numpy.random.random`). See [`Generator::random`].
+///
+/// # Errors
+/// The errors of [`Generator::random`].
+#[numpy("random.random(size=None, dtype=None, seed=None)", aliases("random", "random_sample", "random.random_sample"), call = |a| draw_with(a, |g, shape, dtype| g.random(shape, dtype)))]
+pub fn random(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
+    SHARED.random(shape, dtype)
+}
+
+/// Returns uniform numbers in [low, high) from the process-wide generator (`numpy.random.uniform`). See [`Generator::uniform`].
+///
+/// # Errors
+/// The errors of [`Generator::uniform`].
+#[numpy("random.uniform(low=0.0, high=1.0, size=None, dtype=None, seed=None)", aliases("uniform"), call = uniform_by_name)]
+pub fn uniform(low: f64, high: f64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
+    SHARED.uniform(low, high, shape, dtype)
+}
+
+/// Returns normally distributed numbers from the process-wide generator (`numpy.random.normal`). See [`Generator::normal`].
+///
+/// # Errors
+/// The errors of [`Generator::normal`].
+#[numpy("random.normal(loc=0.0, scale=1.0, size=None, dtype=None, seed=None)", aliases("normal"), call = normal_by_name)]
+pub fn normal(mean: f64, std: f64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
+    SHARED.normal(mean, std, shape, dtype)
+}
+
+/// Returns normal numbers of mean 0 and deviation 1 from the process-wide generator (`numpy.random.standard_normal`).
+///
+/// # Errors
+/// The errors of [`Generator::normal`].
+#[numpy("random.standard_normal(size=None, dtype=None, seed=None)", aliases("standard_normal"), call = |a| draw_with(a, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype)))]
+pub fn standard_normal(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
+    SHARED.normal(0.0, 1.0, shape, dtype)
+}
+
+/// Returns uniform integers in [low, high) from the process-wide generator (`numpy.random.integers`). See [`Generator::integers`].
+///
+/// # Errors
+/// The errors of [`Generator::integers`].
+#[numpy("random.integers(low, high=None, size=None, dtype=None, endpoint=False, seed=None)", aliases("integers", "randint", "random.randint"), call = integers_by_name)]
+pub fn integers(low: i64, high: i64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
+    SHARED.integers(low, high, shape, dtype)
+}
+
 /// A random number generator (`numpy.random.Generator`).
 ///
 /// It uses the counter-based Philox 4x32-10 (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011). The numbers
@@ -133,7 +178,6 @@ impl Generator {
     ///
     /// # Errors
     /// A dtype that is not floating, a shape whose size overflows, or too little memory.
-    #[numpy("random.random(size=None, dtype=None, seed=None)", aliases("random", "random_sample", "random.random_sample"), call = |a| draw_with(a, |g, shape, dtype| g.random(shape, dtype)))]
     pub fn random(&self, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
         Self::check_float(RANDOM, dtype)?;
         self.draw(RANDOM, &shape.into_shape(), dtype, Distribution::Uniform { low: 0.0, high: 1.0 })
@@ -143,7 +187,6 @@ impl Generator {
     ///
     /// # Errors
     /// A range that is not finite, and the errors of [`Generator::random`].
-    #[numpy("random.uniform(low=0.0, high=1.0, size=None, dtype=None, seed=None)", aliases("uniform"), call = uniform_by_name)]
     pub fn uniform(&self, low: f64, high: f64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
         Self::check_float(UNIFORM, dtype)?;
         if !(high - low).is_finite() {
@@ -156,8 +199,6 @@ impl Generator {
     ///
     /// # Errors
     /// A negative or NaN deviation, and the errors of [`Generator::random`].
-    #[numpy("random.normal(loc=0.0, scale=1.0, size=None, dtype=None, seed=None)", aliases("normal"), call = normal_by_name)]
-    #[numpy("random.standard_normal(size=None, dtype=None, seed=None)", aliases("standard_normal"), call = |a| draw_with(a, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype)))]
     pub fn normal(&self, mean: f64, std: f64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
         Self::check_float(NORMAL, dtype)?;
         if std.is_nan() || std < 0.0 {
@@ -170,7 +211,6 @@ impl Generator {
     ///
     /// # Errors
     /// An empty range, a dtype that is not an integer or cannot hold the range, or too little memory.
-    #[numpy("random.integers(low, high=None, size=None, dtype=None, endpoint=False, seed=None)", aliases("integers", "randint", "random.randint"), call = integers_by_name)]
     pub fn integers(&self, low: i64, high: i64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
         self.integers_wide(low as i128, high as i128, &shape.into_shape(), dtype)
     }

@@ -36,7 +36,7 @@ use crate::plan::reduce::ReducePlan;
 use crate::plan::rows;
 use crate::program::{Program, StepKind};
 use crate::scalar::Scalar;
-use cuprum_macros::numpy;
+use cuprum_macros::{free_functions, numpy};
 
 /// Options of a reduction: the axes, whether to keep them with extent 1, and the dtype of computation and result.
 #[derive(Clone, Debug, Default)]
@@ -80,7 +80,7 @@ impl Over {
         self.keepdims = true;
         self
     }
-    /// Sets the dtype of computation and result (`dtype=`), for `sum`, `prod` and `mean`.
+    /// Sets the dtype of computation and result (`dtype=`), for reductions and for `cumsum` and `cumprod`.
     pub fn dtype(mut self, dtype: DType) -> Over {
         self.dtype = Some(dtype);
         self
@@ -106,6 +106,10 @@ impl Over {
     /// Returns whether reduced axes are kept with extent 1.
     pub fn keeps_dims(&self) -> bool {
         self.keepdims
+    }
+    /// Returns the dtype that was set.
+    pub(crate) fn requested_dtype(&self) -> Option<DType> {
+        self.dtype
     }
     /// Returns whether a dtype was set.
     pub(crate) fn has_dtype(&self) -> bool {
@@ -342,6 +346,7 @@ impl Program {
     }
 }
 
+#[free_functions]
 impl NdArray {
     /// Returns the sum over `over` (`numpy.sum`); 0 for no elements.
     ///
@@ -479,13 +484,13 @@ impl NdArray {
     pub fn argmax(&self, over: impl Into<Over>) -> Result<NdArray> {
         reduce(ARGMAX, self, &over.into(), self.dtype(), DType::I64)
     }
+}
 
-    /// Returns the int64 number of non-zero elements (`numpy.count_nonzero`).
-    ///
-    /// # Errors
-    /// The errors of [`NdArray::sum`].
-    #[numpy("count_nonzero(a, axis=None, *, keepdims=False)")]
-    pub fn count_nonzero(&self, over: impl Into<Over>) -> Result<NdArray> {
-        reduce(COUNT_NONZERO, self, &over.into(), DType::Bool, DType::I64)
-    }
+/// Returns the int64 number of non-zero elements (`numpy.count_nonzero`).
+///
+/// # Errors
+/// The errors of [`NdArray::sum`].
+#[numpy("count_nonzero(a, axis=None, *, keepdims=False)")]
+pub fn count_nonzero(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
+    reduce(COUNT_NONZERO, a, &over.into(), DType::Bool, DType::I64)
 }

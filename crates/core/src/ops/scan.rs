@@ -7,10 +7,11 @@ use crate::array::{Array, NdArray};
 use crate::call::{OutputSpec, Work};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::layout::{Layout, normalize_axis, normalize_axis_of_scalar};
+use crate::layout::{Layout, normalize_axis};
 use crate::op::Op;
+use crate::ops::reduce::Over;
 use crate::plan::scan::ScanPlan;
-use cuprum_macros::numpy;
+use cuprum_macros::{free_functions, numpy};
 
 super::rows! { Scan after reduce:
     CUMSUM "cumsum" 1;
@@ -22,10 +23,6 @@ super::rows! { Scan after reduce:
 /// Plans and dispatches a scan along an axis, or of the flattened array for `None`.
 fn scan(op: Op, a: &NdArray, axis: Option<isize>, dtype: Option<DType>) -> Result<NdArray> {
     let Some(axis) = axis else { return scan(op, &a.ravel()?, Some(0), dtype) };
-    if a.ndim() == 0 && [CUMSUM, CUMPROD].contains(&op) {
-        normalize_axis_of_scalar(op.name(), axis, 0)?;
-        return scan(op, a, None, dtype);
-    }
     let axis = normalize_axis(op.name(), axis, a.ndim())?;
     let dtype = dtype.unwrap_or(a.dtype().sum_dtype());
     a.with_prologue(dtype, |program, inputs| {
@@ -36,13 +33,20 @@ fn scan(op: Op, a: &NdArray, axis: Option<isize>, dtype: Option<DType>) -> Resul
     })
 }
 
+/// Dispatches a scan with the axis and dtype of `over`. A 0-d array gives a 1-D result of one element.
+fn scan_over(op: Op, a: &NdArray, over: &Over) -> Result<NdArray> {
+    let axis = over.one_axis_of_scalar(op, a.ndim())?;
+    scan(op, a, axis.map(|axis| axis as isize), over.requested_dtype())
+}
+
+#[free_functions]
 impl NdArray {
-    /// Returns the running sum along an axis, or over the flattened array for `None` (`numpy.cumsum`).
+    /// Returns the running sum along an axis, or over the flattened array for `()` (`numpy.cumsum`).
     ///
-    /// Bool and integers are summed in int64 or uint64 and wrap. A 0-d array gives a 1-D result of one element.
+    /// Bool and integers are summed in int64 or uint64 and wrap, unless `over` has a dtype. A 0-d array gives a 1-D result of one element.
     ///
     /// # Errors
-    /// An axis out of bounds, or errors of evaluation.
+    /// An axis out of bounds, more than one axis, or errors of evaluation.
     ///
     /// # Examples
     /// ```
@@ -55,59 +59,43 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn cumsum(&self, axis: impl Into<Option<isize>>) -> Result<NdArray> {
-        scan(CUMSUM, self, axis.into(), None)
-    }
-
-    /// Returns [`NdArray::cumsum`], computed and returned in `dtype` (`numpy.cumsum(.., dtype=)`).
-    ///
-    /// # Errors
-    /// The errors of [`NdArray::cumsum`].
     #[numpy("cumsum(a, axis=None, dtype=None)", method)]
-    pub fn cumsum_as(&self, axis: impl Into<Option<isize>>, dtype: impl Into<Option<DType>>) -> Result<NdArray> {
-        scan(CUMSUM, self, axis.into(), dtype.into())
+    pub fn cumsum(&self, over: impl Into<Over>) -> Result<NdArray> {
+        scan_over(CUMSUM, self, &over.into())
     }
 
-    /// Returns the running product along an axis, or over the flattened array for `None` (`numpy.cumprod`).
+    /// Returns the running product along an axis, or over the flattened array for `()` (`numpy.cumprod`).
     ///
     /// The dtypes are those of [`NdArray::cumsum`].
     ///
     /// # Errors
     /// The errors of [`NdArray::cumsum`].
-    pub fn cumprod(&self, axis: impl Into<Option<isize>>) -> Result<NdArray> {
-        scan(CUMPROD, self, axis.into(), None)
-    }
-
-    /// Returns [`NdArray::cumprod`], computed and returned in `dtype` (`numpy.cumprod(.., dtype=)`).
-    ///
-    /// # Errors
-    /// The errors of [`NdArray::cumsum`].
     #[numpy("cumprod(a, axis=None, dtype=None)", method)]
-    pub fn cumprod_as(&self, axis: impl Into<Option<isize>>, dtype: impl Into<Option<DType>>) -> Result<NdArray> {
-        scan(CUMPROD, self, axis.into(), dtype.into())
+    pub fn cumprod(&self, over: impl Into<Over>) -> Result<NdArray> {
+        scan_over(CUMPROD, self, &over.into())
     }
+}
 
-    /// Returns the running maximum along an axis, or over the flattened array for `None` (`numpy.maximum.accumulate`).
-    ///
-    /// All results from the first NaN on are NaN. Complex numbers compare by real part, then imaginary part.
-    ///
-    /// # Errors
-    /// An axis out of bounds, or errors of evaluation.
-    #[doc(alias = "maximum.accumulate")]
-    #[numpy("cummax(a, axis=None)")]
-    pub fn cummax(&self, axis: impl Into<Option<isize>>) -> Result<NdArray> {
-        scan(CUMMAX, self, axis.into(), Some(self.dtype()))
-    }
+/// Returns the running maximum along an axis, or over the flattened array for `None` (`numpy.maximum.accumulate`).
+///
+/// All results from the first NaN on are NaN. Complex numbers compare by real part, then imaginary part.
+///
+/// # Errors
+/// An axis out of bounds, or errors of evaluation.
+#[doc(alias = "maximum.accumulate")]
+#[numpy("cummax(a, axis=None)")]
+pub fn cummax(a: &NdArray, axis: impl Into<Option<isize>>) -> Result<NdArray> {
+    scan(CUMMAX, a, axis.into(), Some(a.dtype()))
+}
 
-    /// Returns the running minimum along an axis, or over the flattened array for `None` (`numpy.minimum.accumulate`).
-    ///
-    /// NaN and complex numbers are treated as by [`NdArray::cummax`].
-    ///
-    /// # Errors
-    /// The errors of [`NdArray::cummax`].
-    #[doc(alias = "minimum.accumulate")]
-    #[numpy("cummin(a, axis=None)")]
-    pub fn cummin(&self, axis: impl Into<Option<isize>>) -> Result<NdArray> {
-        scan(CUMMIN, self, axis.into(), Some(self.dtype()))
-    }
+/// Returns the running minimum along an axis, or over the flattened array for `None` (`numpy.minimum.accumulate`).
+///
+/// NaN and complex numbers are treated as by [`cummax`].
+///
+/// # Errors
+/// The errors of [`cummax`].
+#[doc(alias = "minimum.accumulate")]
+#[numpy("cummin(a, axis=None)")]
+pub fn cummin(a: &NdArray, axis: impl Into<Option<isize>>) -> Result<NdArray> {
+    scan(CUMMIN, a, axis.into(), Some(a.dtype()))
 }

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::ops::elementwise::subtract;
 use crate::ops::value::{Args, Value};
 use crate::s;
-use cuprum_macros::numpy;
+use cuprum_macros::{free_functions, numpy};
 
 super::rows! { Search after select:
     SEARCHSORTED "searchsorted" 2;
@@ -44,6 +44,7 @@ fn side(args: &Args) -> Result<Side> {
     }
 }
 
+#[free_functions]
 impl NdArray {
     /// Returns the indices at which values would be inserted to keep this sorted 1-D array sorted (`numpy.searchsorted`).
     ///
@@ -80,35 +81,35 @@ impl NdArray {
         let output = OutputSpec::contiguous(DType::I64, values.shape())?;
         super::run_one(SEARCHSORTED, device, &inputs, output, Work::Search(call::Search { after_equal: side == Side::Right }))
     }
+}
 
-    /// Returns the int64 index of the bin that each element belongs to (`numpy.digitize`).
-    ///
-    /// Index i means `bins[i - 1] <= x < bins[i]`, or `bins[i - 1] < x <= bins[i]` if `right`. With decreasing edges it means
-    /// `bins[i - 1] > x >= bins[i]`, or `bins[i - 1] >= x > bins[i]`. NaN is greater than every number, so it may be the last of
-    /// increasing edges or the first of decreasing ones. The call waits for the device to read the edges.
-    ///
-    /// # Errors
-    /// Edges that are not 1-D or not monotonic, complex values or edges, or arrays on different devices.
-    #[numpy("digitize(x, bins, right=False)")]
-    pub fn digitize(&self, bins: &NdArray, right: bool) -> Result<NdArray> {
-        let name = DIGITIZE.name();
-        super::one_device(DIGITIZE, self, bins)?;
-        if bins.ndim() != 1 {
-            return Err(Error::shape(name, "edges must be 1-D", &[bins.shape()]));
-        }
-        if self.dtype().is_complex() || bins.dtype().is_complex() {
-            return Err(Error::dtype(name, "not defined for complex", &[self.dtype(), bins.dtype()]));
-        }
-        let side = if right { Side::Left } else { Side::Right };
-        let order = match is_non_decreasing(bins)? {
-            true => Some(Direction::Rising),
-            false => direction(&bins.astype(DType::F64)?.to_vec()?),
-        };
-        match order {
-            Some(Direction::Rising) => bins.searchsorted(self, side),
-            Some(Direction::Falling) => subtract(bins.size() as i64, bins.flip(None)?.searchsorted(self, side)?),
-            None => Err(Error::value(name, "edges must be monotonically increasing or decreasing")),
-        }
+/// Returns the int64 index of the bin that each element belongs to (`numpy.digitize`).
+///
+/// Index i means `bins[i - 1] <= x < bins[i]`, or `bins[i - 1] < x <= bins[i]` if `right`. With decreasing edges it means
+/// `bins[i - 1] > x >= bins[i]`, or `bins[i - 1] >= x > bins[i]`. NaN is greater than every number, so it may be the last of
+/// increasing edges or the first of decreasing ones. The call waits for the device to read the edges.
+///
+/// # Errors
+/// Edges that are not 1-D or not monotonic, complex values or edges, or arrays on different devices.
+#[numpy("digitize(x, bins, right=False)")]
+pub fn digitize(x: &NdArray, bins: &NdArray, right: bool) -> Result<NdArray> {
+    let name = DIGITIZE.name();
+    super::one_device(DIGITIZE, x, bins)?;
+    if bins.ndim() != 1 {
+        return Err(Error::shape(name, "edges must be 1-D", &[bins.shape()]));
+    }
+    if x.dtype().is_complex() || bins.dtype().is_complex() {
+        return Err(Error::dtype(name, "not defined for complex", &[x.dtype(), bins.dtype()]));
+    }
+    let side = if right { Side::Left } else { Side::Right };
+    let order = match is_non_decreasing(bins)? {
+        true => Some(Direction::Rising),
+        false => direction(&bins.astype(DType::F64)?.to_vec()?),
+    };
+    match order {
+        Some(Direction::Rising) => bins.searchsorted(x, side),
+        Some(Direction::Falling) => subtract(bins.size() as i64, bins.flip(None)?.searchsorted(x, side)?),
+        None => Err(Error::value(name, "edges must be monotonically increasing or decreasing")),
     }
 }
 

@@ -8,10 +8,12 @@ use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::expr::compose;
 use crate::op::Op;
+use crate::ops::creation::arange_as;
 use crate::ops::elementwise::{add, subtract, where_};
 use crate::ops::manipulation::concat;
 use crate::ops::reduce::{MAX, MIN, PROD, SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM, SUM, accumulator};
 use crate::ops::search::Side;
+use crate::ops::select::flatnonzero;
 use crate::s;
 use cuprum_macros::numpy;
 
@@ -181,13 +183,13 @@ fn dispatch_sort(op: Op, longest: usize, a: &NdArray, offsets: &NdArray) -> Resu
 fn sort_by_composition(op: Op, inputs: &[NdArray]) -> Result<NdArray> {
     let [a, offsets] = inputs else { return Err(Error::value(op.name(), "takes an array and offsets")) };
     let lengths = subtract(offsets.index(s![1..])?, offsets.index(s![..-1])?)?;
-    let long = lengths.greater(LONG_SEGMENT as i64)?.flatnonzero()?;
+    let long = flatnonzero(&lengths.greater(LONG_SEGMENT as i64)?)?;
     if (1..=MAX_SEPARATE_SORTS).contains(&long.size()) {
         let of_others = lengths.less_equal(LONG_SEGMENT as i64)?.multiply(&lengths)?.max(())?.item()?.as_int();
         return sort_long_separately(op, a, offsets, &long.to_vec::<i64>()?, of_others.map_or(LONG_SEGMENT, |n| n as usize));
     }
     let by_value = a.argsort(-1)?;
-    let numbers = with_device(a.device(), || NdArray::arange_as(0, a.size() as i64, 1, DType::I64))?;
+    let numbers = with_device(a.device(), || arange_as(0, a.size() as i64, 1, DType::I64))?;
     // An element's segment is the number of segments that end at or before it. int32 halves the passes of a radix sort.
     let segments = offsets.index(s![1..])?.searchsorted(&numbers, Side::Right)?;
     let segments = if i32::try_from(offsets.size()).is_ok() { segments.astype(DType::I32)? } else { segments };

@@ -11,8 +11,7 @@ use crate::layout::{Dims, Layout, normalize_axis_of_scalar};
 use crate::op::Op;
 use crate::ops::elementwise::{floor_divide, remainder};
 use crate::ops::manipulation::stack;
-use crate::ops::value::{Args, Value};
-use cuprum_macros::numpy;
+use cuprum_macros::{free_functions, numpy};
 
 super::rows! { Select after segments:
     NONZERO "nonzero" 1;
@@ -22,9 +21,15 @@ super::rows! { Select after segments:
     COMPRESS "compress" 1;
 }
 
-fn extract_by_name(args: &Args) -> Result<Value> {
-    let (condition, arr) = (args.array("condition")?, args.array("arr")?);
-    arr.ravel()?.extract(&condition.astype(DType::Bool)?.ravel()?).map(Value::Array)
+/// Returns the elements of the flattened `arr` at which the flattened `condition` is non-zero (`numpy.extract`).
+///
+/// [`NdArray::extract`] is `arr[condition]` for a boolean mask.
+///
+/// # Errors
+/// A condition of another size, or arrays on different devices.
+#[numpy("extract(condition, arr)")]
+pub fn extract(condition: &NdArray, arr: &NdArray) -> Result<NdArray> {
+    arr.ravel()?.extract(&condition.astype(DType::Bool)?.ravel()?)
 }
 
 /// Dispatches a Select over the elements of `condition`: outputs the selected elements of `from`, and their indices if requested.
@@ -55,6 +60,7 @@ fn unravel(indices: &NdArray, shape: &[usize]) -> Result<Vec<NdArray>> {
     shape.iter().enumerate().map(along).collect()
 }
 
+#[free_functions]
 impl NdArray {
     /// Returns the int64 indices of the non-zero elements in C order, one array per axis (`numpy.nonzero`).
     ///
@@ -69,30 +75,7 @@ impl NdArray {
         unravel(&indices, self.shape())
     }
 
-    /// Returns the int64 indices into the flattened array of the non-zero elements (`numpy.flatnonzero`).
-    ///
-    /// # Errors
-    /// Errors of evaluation.
-    #[numpy("flatnonzero(a)")]
-    pub fn flatnonzero(&self) -> Result<NdArray> {
-        let [indices] = select(FLATNONZERO, self, None, true)?;
-        Ok(indices)
-    }
-
-    /// Returns the int64 indices of the non-zero elements, one row per element (`numpy.argwhere`).
-    ///
-    /// # Errors
-    /// Errors of evaluation.
-    #[numpy("argwhere(a)")]
-    pub fn argwhere(&self) -> Result<NdArray> {
-        let [indices] = select(ARGWHERE, self, None, true)?;
-        if self.ndim() == 0 {
-            return super::creation::full_on(self.device(), &[indices.size(), 0], 0.into(), DType::I64);
-        }
-        stack(&unravel(&indices, self.shape())?, 1)
-    }
-
-    /// Returns the elements at which a boolean mask is true, in C order (`a[mask]`, `numpy.extract`).
+    /// Returns the elements at which a boolean mask is true, in C order (`a[mask]`).
     ///
     /// A mask with fewer axes than the array selects along the first axes. A deferred mask is fused: `a.extract(&a.greater(0)?)` stores no
     /// mask.
@@ -111,7 +94,6 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
-    #[numpy("extract(condition, arr)", call = extract_by_name)]
     pub fn extract(&self, mask: &NdArray) -> Result<NdArray> {
         let name = EXTRACT.name();
         super::one_device(EXTRACT, self, mask)?;
@@ -139,6 +121,7 @@ impl NdArray {
     /// # Errors
     /// A condition that is not 1-D or is true beyond the axis, an axis out of bounds, or arrays on different devices.
     #[numpy("compress(condition, a, axis=None)", receiver = "a")]
+    #[numpy("ndarray.compress(a, condition, axis=None)")]
     pub fn compress(&self, condition: &NdArray, axis: impl Into<Option<isize>>) -> Result<NdArray> {
         let name = COMPRESS.name();
         let Some(axis) = axis.into() else { return self.ravel()?.compress(condition, 0) };
@@ -150,4 +133,27 @@ impl NdArray {
         let [indices] = select(COMPRESS, condition, None, true)?;
         self.take(&indices, axis as isize)
     }
+}
+
+/// Returns the int64 indices into the flattened array of the non-zero elements (`numpy.flatnonzero`).
+///
+/// # Errors
+/// Errors of evaluation.
+#[numpy("flatnonzero(a)")]
+pub fn flatnonzero(a: &NdArray) -> Result<NdArray> {
+    let [indices] = select(FLATNONZERO, a, None, true)?;
+    Ok(indices)
+}
+
+/// Returns the int64 indices of the non-zero elements, one row per element (`numpy.argwhere`).
+///
+/// # Errors
+/// Errors of evaluation.
+#[numpy("argwhere(a)")]
+pub fn argwhere(a: &NdArray) -> Result<NdArray> {
+    let [indices] = select(ARGWHERE, a, None, true)?;
+    if a.ndim() == 0 {
+        return super::creation::full_on(a.device(), &[indices.size(), 0], 0.into(), DType::I64);
+    }
+    stack(&unravel(&indices, a.shape())?, 1)
 }

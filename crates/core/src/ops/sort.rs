@@ -8,12 +8,13 @@ use crate::function::IntoValue;
 use crate::layout::{Dims, Layout};
 use crate::op::Op;
 use crate::ops::creation::full_on;
-use crate::ops::elementwise::{add, logical_not, not_equal, subtract};
+use crate::ops::elementwise::{add, logical_and, logical_not, not_equal, subtract};
 use crate::ops::manipulation::concat;
 use crate::ops::reduce::{Over, axis};
+use crate::ops::select::flatnonzero;
 use crate::ops::value::{Args, Value};
 use crate::s;
-use cuprum_macros::numpy;
+use cuprum_macros::{free_functions, numpy};
 
 super::rows! { Sort after random:
     SORT "sort" 1;
@@ -33,9 +34,9 @@ fn unique_by_name(args: &Args) -> Result<Value> {
     let x = args.array("ar")?;
     let flags = [args.bool_or("return_index", false)?, args.bool_or("return_inverse", false)?, args.bool_or("return_counts", false)?];
     if flags == [false; 3] {
-        return x.unique().map(Value::Array);
+        return unique(&x).map(Value::Array);
     }
-    let all = x.unique_all()?;
+    let all = unique_all(&x)?;
     let chosen = [all.indices, all.inverse, all.counts].into_iter().zip(flags).filter(|(_, wanted)| *wanted).map(|(a, _)| a);
     Ok(Value::tuple([all.values].into_iter().chain(chosen).map(Value::Array)))
 }
@@ -118,7 +119,7 @@ fn partition_over(op: Op, a: &NdArray, kth: isize, over: &Over, part: Part) -> R
     Ok(array)
 }
 
-/// The result of [`NdArray::unique_all`]: distinct elements, their indices and counts.
+/// The result of [`unique_all`]: distinct elements, their indices and counts.
 #[derive(Clone, Debug)]
 pub struct Unique {
     /// The distinct elements, sorted.
@@ -136,14 +137,14 @@ fn differs_from_previous(a: &NdArray) -> Result<NdArray> {
     let (before, after) = (a.index(s![..-1])?, a.index(s![1..])?);
     let differs = not_equal(&after, &before)?;
     match a.dtype().is_inexact() {
-        true => differs.logical_and(logical_not(after.isnan()?.logical_and(before.isnan()?)?)?),
+        true => logical_and(differs, logical_not(logical_and(after.isnan()?, before.isnan()?)?)?),
         false => Ok(differs),
     }
 }
 
 /// Returns the index of the first element of each run of equal elements, from [`differs_from_previous`].
 fn run_starts(changes: &NdArray) -> Result<NdArray> {
-    let later = add(changes.flatnonzero()?, 1)?;
+    let later = add(flatnonzero(changes)?, 1)?;
     concat(&[full_on(changes.device(), &[1], 0.into(), DType::I64)?, later], 0)
 }
 
@@ -153,6 +154,7 @@ fn run_lengths(starts: &NdArray, size: usize) -> Result<NdArray> {
     subtract(&concat(&[starts.index(s![1..])?, end], 0)?, starts)
 }
 
+#[free_functions]
 impl NdArray {
     /// Returns the array sorted along one axis, or flattened and sorted for `()` (`numpy.sort`).
     ///
@@ -210,103 +212,105 @@ impl NdArray {
     pub fn argpartition(&self, kth: isize, over: impl Into<Over>) -> Result<NdArray> {
         partition_over(ARGPARTITION, self, kth, &over.into(), Part::Indices)
     }
+}
 
-    /// Returns the `k` largest or smallest elements along an axis, in order, and their int64 indices (`torch.topk`).
-    ///
-    /// Equal elements keep their order, so the first is taken. NaN counts as largest. `jax.lax.top_k` is the same with `largest` set.
-    ///
-    /// # Errors
-    /// `k` greater than the axis' extent, or an axis out of bounds.
-    #[numpy("topk(a, k, axis=-1, *, largest=True)")]
-    pub fn topk(&self, k: usize, axis: isize, largest: bool) -> Result<(NdArray, NdArray)> {
-        let axis = crate::layout::normalize_axis(TOPK.name(), axis, self.ndim())?;
-        if k > self.shape()[axis] {
-            return Err(Error::shape(TOPK.name(), format!("k = {k} exceeds the extent of axis {axis}"), &[self.shape()]));
-        }
-        let [values, indices] = sort_along(TOPK, self, Some(axis), largest, [Part::Values, Part::Indices], Extent::First(k))?;
-        Ok((values, indices))
+/// Returns the `k` largest or smallest elements along an axis, in order, and their int64 indices (`torch.topk`).
+///
+/// Equal elements keep their order, so the first is taken. NaN counts as largest. `jax.lax.top_k` is the same with `largest` set.
+///
+/// # Errors
+/// `k` greater than the axis' extent, or an axis out of bounds.
+#[numpy("topk(a, k, axis=-1, *, largest=True)")]
+pub fn topk(a: &NdArray, k: usize, axis: isize, largest: bool) -> Result<(NdArray, NdArray)> {
+    let axis = crate::layout::normalize_axis(TOPK.name(), axis, a.ndim())?;
+    if k > a.shape()[axis] {
+        return Err(Error::shape(TOPK.name(), format!("k = {k} exceeds the extent of axis {axis}"), &[a.shape()]));
     }
+    let [values, indices] = sort_along(TOPK, a, Some(axis), largest, [Part::Values, Part::Indices], Extent::First(k))?;
+    Ok((values, indices))
+}
 
-    /// Returns the sorted distinct elements of the flattened array (`numpy.unique`, `numpy.unique_values`). All NaN are equal.
-    ///
-    /// # Errors
-    /// Errors of evaluation.
-    ///
-    /// # Examples
-    /// ```
-    /// # use cuprum_backend_cpu as _;
-    /// # extern crate cuprum_core as cuprum;
-    /// use cuprum::NdArray;
-    /// # fn main() -> cuprum::Result<()> {
-    /// let a = NdArray::from_slice(&[3, 1, 3, 2])?;
-    /// assert_eq!(a.unique()?.to_vec::<i32>()?, [1, 2, 3]);
-    /// let all = a.unique_all()?;
-    /// assert_eq!(all.counts.to_vec::<i64>()?, [1, 1, 2]);
-    /// assert_eq!(all.inverse.to_vec::<i64>()?, [2, 0, 2, 1]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[doc(alias = "unique_values")]
-    #[numpy("unique(ar, return_index=False, return_inverse=False, return_counts=False)", call = unique_by_name)]
-    #[numpy("unique_values(x)")]
-    pub fn unique(&self) -> Result<NdArray> {
-        let sorted = sort_over(UNIQUE, self, &axis(()), Part::Values)?;
-        if sorted.size() < 2 {
-            return Ok(sorted);
-        }
-        let later = sorted.index(s![1..])?.extract(&differs_from_previous(&sorted)?)?;
-        concat(&[sorted.index(s![..1])?, later], 0)
+/// Returns the sorted distinct elements of the flattened array (`numpy.unique`). All NaN are equal.
+///
+/// # Errors
+/// Errors of evaluation.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, unique, unique_all};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[3, 1, 3, 2])?;
+/// assert_eq!(unique(&a)?.to_vec::<i32>()?, [1, 2, 3]);
+/// let all = unique_all(&a)?;
+/// assert_eq!(all.counts.to_vec::<i64>()?, [1, 1, 2]);
+/// assert_eq!(all.inverse.to_vec::<i64>()?, [2, 0, 2, 1]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("unique(ar, return_index=False, return_inverse=False, return_counts=False)", call = unique_by_name)]
+pub fn unique(ar: &NdArray) -> Result<NdArray> {
+    let sorted = sort_over(UNIQUE, ar, &axis(()), Part::Values)?;
+    if sorted.size() < 2 {
+        return Ok(sorted);
     }
+    let later = sorted.index(s![1..])?.extract(&differs_from_previous(&sorted)?)?;
+    concat(&[sorted.index(s![..1])?, later], 0)
+}
 
-    /// Returns the sorted distinct elements of the flattened array and their int64 counts (`numpy.unique_counts`).
-    ///
-    /// # Errors
-    /// Errors of evaluation.
-    #[numpy("unique_counts(x)")]
-    pub fn unique_counts(&self) -> Result<(NdArray, NdArray)> {
-        let sorted = sort_over(UNIQUE_COUNTS, self, &axis(()), Part::Values)?;
-        if sorted.size() == 0 {
-            return Ok((sorted, full_on(self.device(), &[0], 0.into(), DType::I64)?));
-        }
-        let starts = run_starts(&differs_from_previous(&sorted)?)?;
-        Ok((sorted.take(&starts, 0)?, run_lengths(&starts, sorted.size())?))
-    }
+/// Returns the sorted distinct elements of the flattened array (`numpy.unique_values`). All NaN are equal.
+///
+/// # Errors
+/// Errors of evaluation.
+#[numpy("unique_values(x)")]
+pub fn unique_values(x: &NdArray) -> Result<NdArray> {
+    unique(x)
+}
 
-    /// Returns the sorted distinct elements, and the int64 index among them of each element (`numpy.unique_inverse`).
-    ///
-    /// The indices have the shape of the array.
-    ///
-    /// # Errors
-    /// Errors of evaluation.
-    #[numpy("unique_inverse(x)")]
-    pub fn unique_inverse(&self) -> Result<(NdArray, NdArray)> {
-        let all = self.unique_all()?;
-        Ok((all.values, all.inverse))
+/// Returns the sorted distinct elements of the flattened array and their int64 counts (`numpy.unique_counts`).
+///
+/// # Errors
+/// Errors of evaluation.
+#[numpy("unique_counts(x)")]
+pub fn unique_counts(x: &NdArray) -> Result<(NdArray, NdArray)> {
+    let sorted = sort_over(UNIQUE_COUNTS, x, &axis(()), Part::Values)?;
+    if sorted.size() == 0 {
+        return Ok((sorted, full_on(x.device(), &[0], 0.into(), DType::I64)?));
     }
+    let starts = run_starts(&differs_from_previous(&sorted)?)?;
+    Ok((sorted.take(&starts, 0)?, run_lengths(&starts, sorted.size())?))
+}
 
-    /// Returns the sorted distinct elements with first indices, inverse and counts (`numpy.unique_all`).
-    ///
-    /// # Errors
-    /// Errors of evaluation.
-    #[numpy("unique_all(x)")]
-    pub fn unique_all(&self) -> Result<Unique> {
-        let [sorted, order] = sort_along(UNIQUE_ALL, self, None, false, [Part::Values, Part::Indices], Extent::Whole)?;
-        if sorted.size() == 0 {
-            let none = full_on(self.device(), &[0], 0.into(), DType::I64)?;
-            return Ok(Unique { values: sorted, indices: none.clone(), inverse: none.reshape(self.shape())?, counts: none });
-        }
-        let changes = differs_from_previous(&sorted)?;
-        changes.eval()?; // used twice below
-        let starts = run_starts(&changes)?;
-        // Sorting a permutation inverts it: element i of the result is the sorted index of element i.
-        let first = full_on(self.device(), &[1], 0.into(), DType::I64)?;
-        let rank = concat(&[first, changes.cumsum(0)?], 0)?;
-        let inverse = rank.take(&order.argsort(-1)?, 0)?.reshape(self.shape())?;
-        Ok(Unique {
-            values: sorted.take(&starts, 0)?,
-            indices: order.take(&starts, 0)?,
-            inverse,
-            counts: run_lengths(&starts, sorted.size())?,
-        })
+/// Returns the sorted distinct elements, and the int64 index among them of each element (`numpy.unique_inverse`).
+///
+/// The indices have the shape of the array.
+///
+/// # Errors
+/// Errors of evaluation.
+#[numpy("unique_inverse(x)")]
+pub fn unique_inverse(x: &NdArray) -> Result<(NdArray, NdArray)> {
+    let all = unique_all(x)?;
+    Ok((all.values, all.inverse))
+}
+
+/// Returns the sorted distinct elements with first indices, inverse and counts (`numpy.unique_all`).
+///
+/// # Errors
+/// Errors of evaluation.
+#[numpy("unique_all(x)")]
+pub fn unique_all(x: &NdArray) -> Result<Unique> {
+    let [sorted, order] = sort_along(UNIQUE_ALL, x, None, false, [Part::Values, Part::Indices], Extent::Whole)?;
+    if sorted.size() == 0 {
+        let none = full_on(x.device(), &[0], 0.into(), DType::I64)?;
+        return Ok(Unique { values: sorted, indices: none.clone(), inverse: none.reshape(x.shape())?, counts: none });
     }
+    let changes = differs_from_previous(&sorted)?;
+    changes.eval()?; // used twice below
+    let starts = run_starts(&changes)?;
+    // Sorting a permutation inverts it: element i of the result is the sorted index of element i.
+    let first = full_on(x.device(), &[1], 0.into(), DType::I64)?;
+    let rank = concat(&[first, changes.cumsum(0)?], 0)?;
+    let inverse = rank.take(&order.argsort(-1)?, 0)?.reshape(x.shape())?;
+    Ok(Unique { values: sorted.take(&starts, 0)?, indices: order.take(&starts, 0)?, inverse, counts: run_lengths(&starts, sorted.size())? })
 }

@@ -10,6 +10,7 @@ use crate::expr::{Operand, Operands, build};
 use crate::function::FromArgs;
 use crate::layout::{Layout, broadcast_shapes};
 use crate::op::{ArgType, DTypeSignature, MAX_ARITY, Op, result_type};
+use crate::ops::creation::arange_as;
 use crate::ops::reduce::Over;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
@@ -119,7 +120,7 @@ fn index(op: &'static str, axis: usize, shape: &[usize], device: Option<crate::D
     let Some(&extent) = shape.get(axis) else {
         return Err(Error::value(op, format!("index({axis}) is out of bounds for {} axes", shape.len())));
     };
-    let make = || NdArray::arange_as(0, extent, 1, DType::I64);
+    let make = || arange_as(0, extent, 1, DType::I64);
     let along = match device {
         Some(device) => crate::device::with_device(device, make)?,
         None => make()?,

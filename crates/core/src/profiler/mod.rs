@@ -189,9 +189,9 @@ pub fn served_by(calls: &[Record]) -> String {
 /// ```
 /// # use cuprum_backend_cpu as _;
 /// # extern crate cuprum_core as cuprum;
-/// use cuprum::{DType, NdArray, profiler};
+/// use cuprum::{DType, NdArray, ones, profiler};
 /// # fn main() -> cuprum::Result<()> {
-/// let a = NdArray::ones((256, 1024), DType::F64)?;
+/// let a = ones((256, 1024), DType::F64)?;
 /// let times = profiler::benchmark(|| (&a * &a).sum(-1)?.sqrt())?;
 /// println!("norms of rows\n{times}");
 /// assert_eq!(times.served_by(), "cpu");

@@ -27,10 +27,10 @@ pub struct TimeRange {
 /// ```
 /// # use cuprum_backend_cpu as _;
 /// # extern crate cuprum_core as cuprum;
-/// # use cuprum::{DType, NdArray, profiler::time_range};
+/// # use cuprum::{DType, NdArray, ones, profiler::time_range};
 /// # fn main() -> cuprum::Result<()> {
 /// let _range = time_range("normalise");
-/// let a = NdArray::ones(4, DType::F64)?;
+/// let a = ones(4, DType::F64)?;
 /// let shares = (&a / &a.sum(())?).eval()?.clone();
 /// # Ok(())
 /// # }
