@@ -9,7 +9,7 @@ use cuprum::core::op::ArgType;
 use cuprum::expressions::ast::{Expr, ExprKind};
 use cuprum::expressions::parse_expression;
 use cuprum::function::Function;
-use cuprum::{DType, Family, Op};
+use cuprum::{DType, Family, GROUPS, Op};
 
 use crate::checks::Check;
 use crate::families;
@@ -128,13 +128,14 @@ impl Covered {
         let function = Function::find(name);
         self.1.extend(function.map(|f| f.rust));
         match (function.map(|f| f.name), decided) {
-            (Some(name), Some(dtype)) => match Op::by_name(name) {
-                Some(op) => {
+            (Some(name), Some(dtype)) => {
+                let group = GROUPS.iter().filter(|group| group.name == name).flat_map(|group| group.results);
+                let ops: Vec<Op> = Op::by_name(name).into_iter().chain(group.map(|(op, _)| *op)).collect();
+                for op in &ops {
                     self.0.entry(op.name()).or_default().insert(dtype);
-                    Arg::Other
                 }
-                None => arg, // a function without an operation is a view
-            },
+                if ops.is_empty() { arg } else { Arg::Other } // a function without an operation is a view
+            }
             _ => Arg::Other,
         }
     }

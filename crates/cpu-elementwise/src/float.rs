@@ -16,6 +16,12 @@ pub(crate) trait Real: Copy {
     fn deg2rad(self) -> Self;
     /// Radians to degrees.
     fn rad2deg(self) -> Self;
+    /// Fractional part, with the sign of `self`; 0 for infinities.
+    fn fraction(self) -> Self;
+    /// Mantissa in `[0.5, 1)` with the sign of `self`. Zeros, infinities and NaN are unchanged.
+    fn mantissa(self) -> Self;
+    /// Exponent that belongs to [`Real::mantissa`]; 0 for zeros, infinities and NaN.
+    fn exponent(self) -> i32;
 }
 
 macro_rules! real {
@@ -66,6 +72,26 @@ macro_rules! real {
             fn rad2deg(self) -> Self {
                 self * (180.0 / std::$t::consts::PI)
             }
+            #[inline(always)]
+            fn fraction(self) -> Self {
+                let fraction = if self.is_infinite() { 0.0 } else { self - self.trunc() };
+                fraction.copysign(self)
+            }
+            #[inline(always)]
+            fn mantissa(self) -> Self {
+                const FIELD: u32 = <$t>::MANTISSA_DIGITS - 1;
+                const HALF: $t = 0.5;
+                let normal = if self.is_subnormal() { self * (1u64 << FIELD) as $t } else { self };
+                let fraction_and_sign = normal.to_bits() & !(<$t>::INFINITY.to_bits());
+                if self == 0.0 || !self.is_finite() { self } else { <$t>::from_bits(fraction_and_sign | HALF.to_bits()) }
+            }
+            #[inline(always)]
+            fn exponent(self) -> i32 {
+                const FIELD: u32 = <$t>::MANTISSA_DIGITS - 1;
+                let (normal, scale) = if self.is_subnormal() { (self * (1u64 << FIELD) as $t, FIELD as i32) } else { (self, 0) };
+                let biased = ((normal.to_bits() & <$t>::INFINITY.to_bits()) >> FIELD) as i32;
+                if self == 0.0 || !self.is_finite() { 0 } else { biased - (<$t>::MAX_EXP - 2) - scale }
+            }
         }
     )*};
 }
@@ -89,6 +115,18 @@ mod tests {
         assert_eq!(1.0f64.floor_divide(0.0), INF);
         assert!(1.0f64.remainder(0.0).is_nan() && INF.floor_divide(2.0).is_nan() && INF.remainder(2.0).is_nan());
         assert!((-0.0f64).floor_divide(3.0).is_sign_negative() && 4.0f64.remainder(-2.0).is_sign_negative());
+    }
+
+    #[test]
+    fn parts_of_numbers() {
+        let parts = |x: f64| (x.mantissa(), x.exponent());
+        assert_eq!((parts(6.0), parts(-0.25), parts(1.0)), ((0.75, 3), (-0.5, -1), (0.5, 1)));
+        assert_eq!((parts(5e-324), parts(f64::MIN_POSITIVE), parts(f64::MAX).1), ((0.5, -1073), (0.5, -1021), 1024));
+        assert_eq!((parts(0.0), parts(-INF)), ((0.0, 0), (-INF, 0)));
+        assert!(f64::NAN.mantissa().is_nan() && f64::NAN.exponent() == 0 && (-0.0f64).mantissa().is_sign_negative());
+        assert_eq!((1e-45f32.mantissa(), 1e-45f32.exponent(), f32::MAX.exponent()), (0.5, -148, 128));
+        assert_eq!((2.5f32.fraction(), (-2.5f32).fraction(), INF.fraction()), (0.5, -0.5, 0.0));
+        assert!((-3.0f64).fraction().is_sign_negative() && (-INF).fraction().is_sign_negative() && f64::NAN.fraction().is_nan());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //!
 //! Classes: `bool`, `int`, `exact` (both), `float` (float32 and float64), `complex`, `plain` (all but complex), `any`.
 //! float16 and bfloat16 use the float32 expression, rounded after each operation, where neither `plain` nor `any` is given.
-//! The result is `T` (the argument type), `bool`, or `Real` (the type of the real part). `I` is the SIMD level. After a
+//! The result is `T` (the argument type), `bool`, `i32`, or `Real` (the type of the real part). `I` is the SIMD level. After a
 //! semicolon: a test for arguments that the loop leaves out, and the scalar expression for those.
 
 use cuprum_core::ops::elementwise::*;
@@ -42,6 +42,9 @@ macro_rules! result {
     };
     (bool, $t:ty) => {
         bool
+    };
+    (i32, $t:ty) => {
+        i32
     };
 }
 
@@ -165,6 +168,11 @@ rows! {
     CEIL(a) -> T { exact => a, float => a.ceil(), }
     TRUNC(a) -> T { exact => a, float => a.trunc(), }
     RINT(a) -> T { int => a, float => a.round_ties_even(), complex => Complex::new(a.re.round_ties_even(), a.im.round_ties_even()), }
+
+    // Parts of floats.
+    MODF_FRACTION(a) -> T { float => a.fraction(), }
+    FREXP_MANTISSA(a) -> T { float => a.mantissa(), }
+    FREXP_EXPONENT(a) -> i32 { float => a.exponent(), }
 
     // Tests and comparisons. Complex numbers compare by real part, then imaginary.
     ISNAN(a) -> bool { exact => { let _ = a; false }, float => a.is_nan(), complex => a.re.is_nan() | a.im.is_nan(), }

@@ -63,6 +63,11 @@ pub(crate) fn call_python(name: &str, args: &[Value], keywords: &[(String, Value
     }
     match (name, args) {
         ("int" | "float", [Value::Str(text)]) => return parse_number(name, text).map(|s| Some(s.into())),
+        ("divmod", [Value::Scalar(a), Value::Scalar(b)]) => {
+            let parts = [BinaryOp::FloorDiv, BinaryOp::Rem].map(|op| crate::scalar::binary(op, *a, *b));
+            let [quotient, remainder] = parts;
+            return Ok(Some(Value::tuple([quotient?.into(), remainder?.into()])));
+        }
         ("pow", [base @ Value::Array(_), exponent]) => {
             return crate::evaluate::binary(BinaryOp::Pow, base.clone(), exponent.clone()).map(Some);
         }

@@ -7,12 +7,12 @@ use smallvec::SmallVec;
 
 use super::chain;
 use super::fusion::fusion_enabled;
-use super::node::{Expr, Inner, NdArray, Operand, Operands, Operation, Weight};
+use super::node::{Expr, Inner, NdArray, Operand, Operands, Operation, Siblings, Weight};
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, broadcast_shapes};
-use crate::op::{ArgType, Cost, DTypeSignature, Op, TypeRule};
+use crate::op::{ArgType, Cost, DTypeSignature, Op, OpGroup, TypeRule};
 
 /// Maximum number of nodes in an expression. A larger one evaluates its heaviest arguments first.
 const MAX_NODES: u32 = 48;
@@ -69,7 +69,11 @@ pub(crate) fn build(op: Op, args: &mut [Operand], signature: DTypeSignature) -> 
                 first: Some(operation),
                 weight,
                 value: OnceLock::new(),
-                expr: Mutex::new(Some(Expr::Elementwise { args: args.iter_mut().map(Operand::take).collect(), then: Vec::new() })),
+                expr: Mutex::new(Some(Expr::Elementwise {
+                    args: args.iter_mut().map(Operand::take).collect(),
+                    then: Vec::new(),
+                    siblings: None,
+                })),
                 inlined: AtomicU32::new(0),
             }))
         }
@@ -78,6 +82,34 @@ pub(crate) fn build(op: Op, args: &mut [Operand], signature: DTypeSignature) -> 
         out.value()?;
     }
     Ok(out)
+}
+
+/// Builds the results of a function with several results, and runs them unless deferral is enabled.
+///
+/// # Errors
+/// The errors of [`elementwise`], and a number of results other than `N`.
+pub fn elementwise_group<const N: usize>(group: &OpGroup, args: &[Operand]) -> Result<[NdArray; N]> {
+    let siblings = Arc::new(Siblings::new());
+    let types: SmallVec<[ArgType; 3]> = args.iter().map(Operand::arg_type).collect();
+    let mut arrays = SmallVec::<[NdArray; N]>::new();
+    for &(op, rule) in group.results {
+        if args.len() != op.arity() {
+            return Err(Error::value(group.name, format!("takes {} arguments, {} given", op.arity(), args.len())));
+        }
+        let signature = rule.resolve(group.name, &types)?;
+        check(group.name, args, &signature)?;
+        common_shape(group.name, args)?;
+        let mut array = build(op, &mut args.iter().cloned().collect::<Operands>(), signature)?;
+        // A result that is evaluated or chained already is computed alone.
+        if let Some(inner) = Arc::get_mut(&mut array.0)
+            && let Ok(Some(Expr::Elementwise { siblings: of_node, .. })) = inner.expr.get_mut()
+        {
+            *of_node = Some(siblings.clone());
+        }
+        arrays.push(array);
+    }
+    let _ = siblings.set(arrays.iter().map(|array| Arc::downgrade(&array.0)).collect()); // set once
+    arrays.into_inner().map_err(|_| Error::value(group.name, format!("has {} results, not {N}", group.results.len())))
 }
 
 /// Returns the arrays among the arguments.

@@ -121,9 +121,16 @@ impl NdArray {
         let mut flat = Flattened::new(self.is_foreign(), false);
         let root = flat.visit(self, self.shape(), true)?;
         flat.program.outputs.push(root);
-        let kept = flat.extra_outputs(self.shape());
+        let mut kept = flat.extra_outputs(self.shape());
         for (step, _) in &kept {
             flat.program.outputs.push(*step);
+        }
+        for sibling in self.siblings() {
+            let step = flat.visit(&sibling, self.shape(), false)?;
+            if !flat.program.outputs.contains(&step) {
+                flat.program.outputs.push(step);
+                kept.push((step, sibling));
+            }
         }
         let outputs = self.run_program(&flat.program, &flat.inputs)?;
         flat.mark_inlined();
@@ -174,7 +181,9 @@ impl NdArray {
     /// Returns false for other expressions; `program` and `inputs` are then unspecified.
     fn flatten_single(&self, program: &mut Program, inputs: &mut SmallVec<[StoredArray; 4]>) -> bool {
         let guard = self.expr();
-        let Some((Expr::Elementwise { args: operands, .. }, Operation { op, signature })) = guard.as_ref().zip(self.0.first) else {
+        let Some((Expr::Elementwise { args: operands, siblings: None, .. }, Operation { op, signature })) =
+            guard.as_ref().zip(self.0.first)
+        else {
             return false;
         };
         let mut args = [0u16; MAX_ARITY];

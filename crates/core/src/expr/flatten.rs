@@ -47,7 +47,7 @@ impl RowLoop {
                 };
                 if is_of_loop { Some(rows()) } else { find_in(argument) }
             }
-            Expr::Elementwise { args, then } => {
+            Expr::Elementwise { args, then, .. } => {
                 args.iter().chain(then.iter().flat_map(|chained| &chained.others)).find_map(|arg| match arg {
                     Operand::Array(a) => find_in(a),
                     Operand::Scalar(_) => None,
@@ -104,7 +104,7 @@ impl Flattened {
         let (step, inner_cost) = match array.is_deferred().then(|| array.expr()).as_ref().and_then(|e| e.as_ref()) {
             None => (self.input(array, shape)?, None),
             Some(Expr::Fold(fold)) => (self.fold(array, fold, shape)?, (!root).then_some(array.0.weight.cost)),
-            Some(Expr::Elementwise { args, then }) => {
+            Some(Expr::Elementwise { args, then, .. }) => {
                 let first = array.0.first.ok_or_else(|| Error::value("eval", "an expression without an operation"))?;
                 (self.elementwise(first, args, then, shape)?, (!root).then_some(array.0.weight.cost))
             }

@@ -13,8 +13,8 @@ mod handle;
 mod node;
 mod rows;
 
-pub use build::elementwise;
 pub(crate) use build::{apply, build, check, common_shape};
+pub use build::{elementwise, elementwise_group};
 pub use evaluate::compose;
 pub use fusion::{fusion_enabled, with_fusion};
 pub use handle::IntoShape;

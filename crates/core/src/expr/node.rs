@@ -1,7 +1,7 @@
 //! Nodes of expressions: the handle, its shared state, operands and deferred operations.
 
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use smallvec::SmallVec;
 
@@ -57,10 +57,13 @@ pub(super) struct Inner {
 /// The source of a deferred array's value.
 pub(super) enum Expr {
     /// An elementwise operation on `args`, and the operations chained to its result.
-    Elementwise { args: Operands, then: Vec<ChainedOperation> },
+    Elementwise { args: Operands, then: Vec<ChainedOperation>, siblings: Option<Arc<Siblings>> },
     /// A reduction along rows, with one result per row.
     Fold(Fold),
 }
+
+/// The results of an [`OpGroup`](crate::op::OpGroup), which are computed together while they are alive and deferred.
+pub(super) type Siblings = OnceLock<SmallVec<[Weak<Inner>; 2]>>;
 
 /// The arguments of an operation.
 pub(crate) type Operands = SmallVec<[Operand; 3]>;
@@ -207,6 +210,17 @@ impl NdArray {
             Some(Expr::Fold(fold)) => Some(fold.clone()),
             _ => None,
         }
+    }
+
+    /// Returns the other results of this operation that are still deferred.
+    pub(super) fn siblings(&self) -> SmallVec<[NdArray; 2]> {
+        let siblings = match self.expr().as_ref() {
+            Some(Expr::Elementwise { siblings: Some(siblings), .. }) if !self.is_foreign() => siblings.clone(),
+            _ => return SmallVec::new(),
+        };
+        let alive = siblings.get().into_iter().flatten().filter_map(Weak::upgrade).map(NdArray);
+        let is_other = |a: &NdArray| !Arc::ptr_eq(&a.0, &self.0) && a.is_deferred() && a.shape() == self.shape();
+        alive.filter(is_other).collect()
     }
 
     /// Stores the result of the evaluation and drops the expression.

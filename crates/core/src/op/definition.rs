@@ -79,6 +79,8 @@ pub enum TypeRule {
     Inexact,
     /// Like [`TypeRule::Inexact`], but rejects complex (`cbrt`, `hypot`, `atan2`).
     Float,
+    /// Like [`TypeRule::Float`], but the result is int32 (the exponent of `frexp`).
+    Exponent,
     /// Promotes; integers become float64 (`divide`).
     Divide,
     /// Real only; bool and integers are returned unchanged (`floor`, `ceil`, `trunc`).
@@ -179,9 +181,10 @@ impl TypeRule {
             (TypeRule::Promote | TypeRule::Ordered | TypeRule::Same, _) => same(promoted),
             (TypeRule::PromoteNoBool, Kind::Bool) => refuse("bool; use bitwise_xor, logical_xor or logical_not"),
             (TypeRule::PromoteNoBool, _) => same(promoted),
-            (TypeRule::PromoteReal | TypeRule::Round | TypeRule::Float, Kind::Complex) => refuse("complex"),
+            (TypeRule::PromoteReal | TypeRule::Round | TypeRule::Float | TypeRule::Exponent, Kind::Complex) => refuse("complex"),
             (TypeRule::PromoteReal | TypeRule::PromoteNumber, _) => same(no_bool(promoted)),
             (TypeRule::Inexact | TypeRule::Float, _) => same(floating()),
+            (TypeRule::Exponent, _) => Ok(DTypeSignature { args: [floating(); MAX_ARITY], result: DType::I32 }),
             (TypeRule::Divide, Kind::Bool | Kind::Signed | Kind::Unsigned) => same(DType::F64),
             (TypeRule::Divide | TypeRule::Round, _) => same(promoted),
             (TypeRule::RoundComplex, Kind::Bool) => same(DType::F16),
@@ -236,6 +239,17 @@ pub struct OpDef {
     pub composite: Option<Composite>,
     /// Body of an operation that `cuprum::kernel!` declares.
     pub body: Option<&'static Body>,
+}
+
+/// An elementwise function with several results (`divmod`): one operation for each, over the same arguments.
+///
+/// [`elementwise_group`](crate::expr::elementwise_group) applies it. Results that are deferred together run as one Map.
+#[derive(Debug)]
+pub struct OpGroup {
+    /// NumPy 2's name.
+    pub name: &'static str,
+    /// The operation of each result, with the dtype rule that it follows in this function.
+    pub results: &'static [(Op, TypeRule)],
 }
 
 /// An operation: a reference to its definition, compared by identity.

@@ -24,10 +24,10 @@ use crate::array::{Array, NdArray, StoredArray};
 use crate::device::Device;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
-use crate::expr::{Operand, apply, build, check, common_shape, compose};
+use crate::expr::{Operand, apply, build, check, common_shape, compose, elementwise_group};
 use crate::function::Function;
 use crate::layout::Layout;
-use crate::op::{ArgType, Cost, DTypeSignature, Family, MAX_ARITY, Op, OpDef, TypeRule, result_type};
+use crate::op::{ArgType, Cost, DTypeSignature, Family, MAX_ARITY, Op, OpDef, OpGroup, TypeRule, result_type};
 use crate::ops::creation::full_on;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
@@ -181,6 +181,9 @@ elementwise! {
     }
     free {
         ADD "add" 2 Promote Cheap None;
+        MODF_FRACTION "modf_fraction" 1 Float Cheap None;
+        FREXP_MANTISSA "frexp_mantissa" 1 Float Cheap None;
+        FREXP_EXPONENT "frexp_exponent" 1 Exponent Cheap None;
         CONJ "conj" 1 PromoteNumber Cheap None;
         POWER "power" 2 PromoteNumber Expensive None;
         WHERE "where" 3 Where Cheap None;
@@ -188,6 +191,91 @@ elementwise! {
         CLIP "clip" 3 Ordered Cheap Some(|x| compose(x, |x| minimum(&maximum(&x[0], &x[1])?, &x[2])));
         ROUND "round" 1 RoundComplex Cheap Some(|x| compose(x, |x| x[0].round(0)));
     }
+}
+
+/// `divmod`: quotient and remainder.
+pub static DIVMOD: OpGroup =
+    OpGroup { name: "divmod", results: &[(FLOOR_DIVIDE, TypeRule::PromoteReal), (REMAINDER, TypeRule::PromoteReal)] };
+/// `modf`: fractional and integral part.
+pub static MODF: OpGroup = OpGroup { name: "modf", results: &[(MODF_FRACTION, TypeRule::Float), (TRUNC, TypeRule::Float)] };
+/// `frexp`: mantissa and exponent.
+pub static FREXP: OpGroup = OpGroup { name: "frexp", results: &[(FREXP_MANTISSA, TypeRule::Float), (FREXP_EXPONENT, TypeRule::Exponent)] };
+
+/// The elementwise functions with several results.
+pub static GROUPS: [&OpGroup; 3] = [&DIVMOD, &MODF, &FREXP];
+
+/// `(x1 // x2, x1 % x2)`, elementwise with broadcasting (`numpy.divmod`).
+///
+/// The quotient is that of [`floor_divide`], the remainder that of [`remainder`]. Integer division by 0 gives 0 for both.
+/// Reading one result computes both in one pass.
+///
+/// # Errors
+/// Shapes that do not broadcast, complex numbers, or arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, divmod};
+/// # fn main() -> cuprum::Result<()> {
+/// let (quotient, remainder) = divmod(&NdArray::from_slice(&[7, -7])?, 2)?;
+/// assert_eq!(quotient.to_vec::<i32>()?, [3, -4]);
+/// assert_eq!(remainder.to_vec::<i32>()?, [1, 1]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("divmod(x1, x2, /)")]
+pub fn divmod(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<(NdArray, NdArray)> {
+    elementwise_group(&DIVMOD, &[x1.into(), x2.into()]).map(|[quotient, remainder]| (quotient, remainder))
+}
+
+/// The fractional and the integral part, both with the sign of `x` (`numpy.modf`).
+///
+/// Integers become floats. The fractional part of an infinity is 0. Reading one result computes both in one pass.
+///
+/// # Errors
+/// Complex numbers.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, modf};
+/// # fn main() -> cuprum::Result<()> {
+/// let (fraction, integral) = modf(&NdArray::from_slice(&[2.5, -0.25])?)?;
+/// assert_eq!(fraction.to_vec::<f64>()?, [0.5, -0.25]);
+/// assert_eq!(integral.to_vec::<f64>()?, [2.0, -0.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("modf(x, /)")]
+pub fn modf(x: impl Into<Operand>) -> Result<(NdArray, NdArray)> {
+    elementwise_group(&MODF, &[x.into()]).map(|[fraction, integral]| (fraction, integral))
+}
+
+/// The mantissa and the int32 exponent with `x = mantissa * 2**exponent` (`numpy.frexp`).
+///
+/// The magnitude of the mantissa is in `[0.5, 1)`. Zeros, infinities and NaN are their own mantissa, with the exponent 0. Integers
+/// become floats. Reading one result computes both in one pass.
+///
+/// # Errors
+/// Complex numbers.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, frexp};
+/// # fn main() -> cuprum::Result<()> {
+/// let (mantissa, exponent) = frexp(&NdArray::from_slice(&[6.0, -0.25])?)?;
+/// assert_eq!(mantissa.to_vec::<f64>()?, [0.75, -0.5]);
+/// assert_eq!(exponent.to_vec::<i32>()?, [3, -1]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("frexp(x, /)")]
+pub fn frexp(x: impl Into<Operand>) -> Result<(NdArray, NdArray)> {
+    elementwise_group(&FREXP, &[x.into()]).map(|[mantissa, exponent]| (mantissa, exponent))
 }
 
 /// Applies a binary operation. Comparisons that the promoted dtype cannot represent exactly are computed without promotion.

@@ -61,6 +61,30 @@ CUPRUM_ROUNDING(ceil, ::ceilf, ::ceil)
 CUPRUM_ROUNDING(trunc, ::truncf, ::trunc)
 CUPRUM_ROUNDING(rint, ::rintf, ::rint)
 
+// The fractional part, with the sign of x; 0 for infinities (modf).
+template <class T> __device__ inline T fraction(T x) {
+    if constexpr (is_half<T>) return T(fraction(widen(x)));
+    else return copysign(isinf(x) ? T(0) : sub_rn(x, trunc(x)), x);
+}
+// x = mantissa * 2^exponent with a mantissa in [0.5, 1) (frexp). The exponent of infinities and NaN is 0.
+__device__ inline f32 frexp_parts(f32 x, int& exponent) { return ::frexpf(x, &exponent); }
+__device__ inline f64 frexp_parts(f64 x, int& exponent) { return ::frexp(x, &exponent); }
+template <class T> __device__ inline T mantissa(T x) {
+    if constexpr (is_half<T>) return T(mantissa(widen(x)));
+    else {
+        int exponent;
+        return frexp_parts(x, exponent);
+    }
+}
+template <class T> __device__ inline i32 exponent(T x) {
+    if constexpr (is_half<T>) return exponent(widen(x));
+    else {
+        int exponent = 0;
+        if (isfinite(x)) frexp_parts(x, exponent);
+        return exponent;
+    }
+}
+
 // x ** 1 and x ** 2 are exact products (the correctly rounded powers), and the most frequent powers.
 __device__ inline f32 power(f32 x, f32 y) { return y == 2 ? mul_rn(x, x) : y == 1 ? x : ::powf(x, y); }
 __device__ inline f64 power(f64 x, f64 y) { return y == 2 ? mul_rn(x, x) : y == 1 ? x : ::pow(x, y); }
