@@ -111,7 +111,7 @@ fn eye(elements: ElementsMut, columns: usize, k: i64) {
             let values = run.typed::<T>();
             values.fill(T::default());
             let one: T = element(Scalar::Int(1));
-            // The row's one is in this chunk only if its index is.
+            // Writes the diagonal element of each row, if its index is in this chunk.
             for row in first / columns..(first + values.len()).div_ceil(columns) {
                 let column = row as i128 + k as i128;
                 if (0..columns as i128).contains(&column)

@@ -187,12 +187,12 @@ impl<T: Float> Bins for Uneven<'_, T> {
 trait Float: Element + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> {
     /// Distance from 1 to the next number.
     const EPSILON: Self;
-    /// The least power of two from which all numbers are integers.
+    /// The least power of two from which on every number of the type is an integer.
     const WHOLE: Self;
     fn of(x: f64) -> Self;
     fn wide(self) -> f64;
     fn abs(self) -> Self;
-    /// Returns the distance from [`Float::WHOLE`] of a number between it and its double.
+    /// Returns `self - WHOLE` for a number between [`Float::WHOLE`] and twice that.
     fn above_whole(self) -> i64;
 }
 macro_rules! float {
@@ -234,7 +234,7 @@ impl<'a, T: Float> Even<'a, T> {
         let bins = (edges.len() - 1) as f64;
         let (low, high, epsilon) = (first.wide(), last.wide(), T::EPSILON.wide());
         let scale = bins / (high - low);
-        // Rounding of the edges, the difference, the factor and the product.
+        // Bounds the rounding errors of the edges, their difference, the factor and the product.
         let near = epsilon * (4.0 * bins + 4.0 * low.abs().max(high.abs()) * scale);
         let bounded = bins < T::WHOLE.wide() / 4.0 && near < 0.25 && T::of(high - low).wide().is_finite() && T::of(scale).wide() > 0.0;
         bounded.then(|| Even { edges, first, last, bins: T::of(bins), scale: T::of(scale), near: T::of(near) })

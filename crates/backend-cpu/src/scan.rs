@@ -147,14 +147,14 @@ trait Combine<T: Copy>: 'static {
     fn element(total: Self::Total) -> T;
     fn join(a: Self::Total, b: Self::Total) -> Self::Total;
     type TestBits: TestBits;
-    /// Returns test bits that are set if later elements must be computed sequentially from this one.
+    /// Returns test bits that are set if `result` is sticky: later elements must then be computed sequentially from it.
     fn sticky_bits(result: T) -> Self::TestBits;
-    /// Returns whether later elements must be computed sequentially from this one.
+    /// Returns whether `result` is sticky: later elements must be computed sequentially from it.
     #[inline(always)]
     fn is_sticky(result: T) -> bool {
         Self::sticky_bits(result).is_set()
     }
-    /// Returns whether one of these results [is sticky](Combine::is_sticky).
+    /// Returns whether later elements must be computed sequentially after any of `results`.
     #[inline(always)]
     fn any_sticky(results: &[T]) -> bool {
         results.iter().fold(Self::TestBits::default(), |marks, v| marks | Self::sticky_bits(*v)).is_set()
@@ -329,8 +329,8 @@ impl<T: Running, C: Combine<T>> Loop for ScanRuns<'_, T, C> {
     }
 }
 
-/// Combines the scans of runs with the block's carry and the total of earlier runs, and writes the elements. Returns the new total, and
-/// whether an element [is sticky](Combine::is_sticky).
+/// Combines the scans of runs with the block's carry and the total of earlier runs, and writes the elements. Returns the new
+/// total, and whether later elements must be computed sequentially ([`Combine::is_sticky`]).
 struct CombineRuns<'a, T: Running, C: Combine<T>>(&'a Sums<C::Total>, &'a mut [T], Option<C::Total>, Option<C::Total>, PhantomData<C>);
 
 impl<T: Running, C: Combine<T>> Loop for CombineRuns<'_, T, C> {
@@ -397,7 +397,7 @@ fn long_row<T: Running, C: Combine<T>>(compiled: &Compiled, start: usize, out: &
             last
         },
     )?;
-    // From a block with a sticky element on, the rest of the row is computed sequentially.
+    // After a block that ends with a sticky element ([`Combine::is_sticky`]), the rest of the row is computed sequentially.
     if let Some((block, mut last)) = ends.into_iter().enumerate().find(|(_, last)| last.is_some()) {
         let rest = (block + 1) * BLOCK;
         if rest < len {

@@ -16,7 +16,7 @@ use crate::driver::{self, DeviceInfo};
 use crate::families::{contract, copy, fill, gather, histogram, map, random, reduce, rows, scan, search, segment, select, sort};
 use crate::user_kernels::REDUCTION_KERNEL;
 
-/// Base CUDA.
+/// The accelerator `cuda`, the base of device kind `cuda`.
 pub static CUDA: Accelerator = Accelerator {
     name: "cuda",
     device: "cuda",
@@ -29,7 +29,7 @@ pub static CUDA: Accelerator = Accelerator {
 
 cuprum_core::inventory::submit! { Registration(&CUDA) }
 
-/// Registers base CUDA. Static libraries need this call if the linker drops the static registration.
+/// Registers the accelerator [`CUDA`]. Static libraries need this call if the linker drops the static registration.
 pub fn register() -> Result<()> {
     cuprum_core::register(&CUDA)
 }
@@ -40,7 +40,7 @@ const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Fill, fill::run),
     Kernel::new(Family::Copy, copy::run),
     Kernel::new(Family::Random, random::run),
-    // Only for separate gathers: kernels with a program fuse `take`.
+    // Serves a gather that is not part of an expression. Kernels with a program fuse `take`.
     Kernel::new(Family::Gather, gather::run).ops(&[TAKE, FUSED_TAKE]),
     Kernel::new(Family::Contract, contract::run),
     Kernel::new(Family::Reduce, reduce::run).ops_and_bodies(reductions::OPS),
@@ -82,7 +82,8 @@ fn readiness(device: &DeviceInfo, driver_major: u32) -> Readiness {
     readiness_with(&format!("cuda:{} ({})", device.ordinal, device.name), device.arch(), locate)
 }
 
-/// `locate` returns the compiler for a compute capability, or the reason and what would help.
+/// Returns the compiler's path for the device `name`, or why the device cannot be used. `locate` finds the compiler for a compute
+/// capability, or returns the reason and a remedy.
 fn readiness_with(name: &str, arch: u32, locate: impl FnOnce(u32) -> std::result::Result<PathBuf, (String, String)>) -> Readiness {
     let located = if arch < OLDEST_ARCH {
         Err((format!("compute capability {}; {} is the lowest supported", capability(arch), capability(OLDEST_ARCH)), String::new()))
@@ -92,7 +93,7 @@ fn readiness_with(name: &str, arch: u32, locate: impl FnOnce(u32) -> std::result
     located.map_err(|(reason, help)| Missing { name: name.into(), reason, help })
 }
 
-/// Ready if one device is. The detail lists the devices that are not, with the reason.
+/// Returns `Ready` if at least one device can be used. The detail lists the other devices, each with the reason.
 fn availability((major, minor): (u32, u32), devices: &[Readiness]) -> Availability {
     let mut left_out: Vec<(Vec<&str>, &Missing)> = Vec::new();
     for missing in devices.iter().filter_map(|d| d.as_ref().err()) {

@@ -184,7 +184,7 @@ pub(crate) fn depends(written: &[StoredArray], used: &[StoredArray]) {
     DeviceBuffer::depends(memory(written), memory(used));
 }
 
-/// The memory of a call's inputs.
+/// Returns the device memory of each input of a call.
 fn inputs_of<'a>(call: &'a Call) -> impl Iterator<Item = &'a DeviceBuffer> {
     call.inputs.iter().filter_map(|array| CudaBuffer::of(array.buffer().as_ref())).map(|buffer| &buffer.memory)
 }
@@ -197,7 +197,7 @@ pub fn read_length(call: &Call, buffer: &CudaBuffer) -> Result<usize> {
     usize::try_from(length).map_err(|_| Error::value(call.op.name(), format!("a kernel counted {length} elements")))
 }
 
-/// Maximum unused bytes of an output.
+/// Maximum unused bytes at the end of an output that is kept without a copy.
 const SLACK: usize = 1 << 20;
 
 /// Returns `Done` with the first `length` elements of each buffer, one buffer per output ([`Call::done_with_length`]). A
@@ -308,7 +308,7 @@ impl DeviceDriver for CudaDevice {
     }
 
     fn upload(&self, bytes: &[u8], stream: Stream) -> Result<Arc<dyn Buffer>> {
-        // Data that is uploaded during a capture is a constant of the graph: it is there before the first launch.
+        // Data uploaded during a capture is a constant of the graph. It is in place before the first launch.
         if stream.is_capturing() {
             return Stream::default_of(self.device).scope(|| self.upload(bytes, Stream::default_of(self.device)));
         }
@@ -422,7 +422,7 @@ impl DeviceDriver for CudaDevice {
                 self.context.copy_from_pinned(&memory, source)?;
                 Ok(Arc::new(CudaBuffer { memory, device: self.device }) as Arc<dyn Buffer>)
             };
-            // As in `upload`, a constant of the graph during a capture.
+            // During a capture, the copy is a constant of the graph, as in `upload`.
             let uploaded = if stream.is_capturing() { Stream::default_of(self.device).scope(upload) } else { upload() };
             return Some(uploaded.map_err(self.error("to_device")));
         }

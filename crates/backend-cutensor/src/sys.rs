@@ -123,7 +123,7 @@ pub struct Variant {
 }
 
 impl Variant {
-    /// The choice of the library.
+    /// The kernel that the heuristics of the library choose.
     pub const DEFAULT: Variant = Variant::new(Algorithm::Default, 0);
 
     /// The variants to measure. Each is the fastest for some contractions (`docs/notes/cutensor-algorithms.md`).

@@ -82,7 +82,8 @@ impl<S: Element + Cast<D>, D: Element> Unary for Convert<S, D> {
     }
 }
 
-/// Converts float64 (or complex128) to the float32 that a 16-bit float is then rounded from.
+/// Converts float64 (or complex128) to float32 by rounding to odd. A second rounding, to a 16-bit float, then gives the nearest
+/// value.
 struct ToOdd<S>(std::marker::PhantomData<S>);
 
 impl<S: Element + Cast<f64>> Unary for ToOdd<S> {

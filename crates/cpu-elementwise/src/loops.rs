@@ -79,13 +79,13 @@ fn fill_rare<F: Unary>(values: &[F::In], out: &mut [F::Out]) {
     }
 }
 
-/// Returns the elements per pass: all, or the length of the shorter arguments.
+/// Returns the number of elements per pass over `args`: the length of the shortest argument, at most `all`.
 #[inline(always)]
 fn pass_len<const N: usize>(all: usize, args: [usize; N]) -> usize {
     args.into_iter().fold(all, usize::min).max(1)
 }
 
-/// Returns an argument from index `start` on, or from its beginning if it is not that long.
+/// Returns `arg` from index `start` on, or all of `arg` if it is read cyclically and so ends before `start`.
 #[inline(always)]
 fn tail_from<T>(arg: &[T], start: usize) -> &[T] {
     if start < arg.len() { &arg[start..] } else { arg }

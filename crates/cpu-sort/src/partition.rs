@@ -258,7 +258,8 @@ impl Ranges {
         let next = self.next[bucket];
         let line = lines[bucket..].as_ptr().cast::<R>();
         for index in ((next - 1) / R::LINE * R::LINE).max(self.first[bucket])..next.min(self.end[bucket]) {
-            // SAFETY: the index is inside the task's range, and its remainder inside the line.
+            // SAFETY: `index` is in the task's range of the target, and `index % R::LINE` is less than the number of records in a
+            // line.
             unsafe { target.0.add(index).write(line.add(index % R::LINE).read()) };
         }
     }

@@ -18,7 +18,8 @@ use crate::vector::{self, Select, SortRows};
 pub(super) const BLOCK: usize = if cfg!(miri) { 1 << 8 } else { 1 << 15 };
 /// Minimum records per bucket. Smaller buckets would leave many cache lines half full.
 const MIN_BUCKET: usize = if cfg!(miri) { 1 << 5 } else { 1 << 11 };
-/// Maximum bits of the bucket number, doubled at most. The buckets' lines fit the second-level cache.
+/// Base-2 logarithm of the wanted number of buckets. Grouping may double the number. One cache line per bucket fits the
+/// second-level cache.
 const BUCKET_BITS: u32 = 10;
 /// Extra bits of the digit over the bucket number, for uneven key distributions.
 const EXTRA_BITS: u32 = 6;
@@ -98,7 +99,7 @@ fn covering(totals: &[usize], len: usize) -> usize {
     totals.iter().take_while(short).count()
 }
 
-/// Sorts records in index of a bucket or run left by an earlier pass.
+/// Sorts records that an earlier pass left in one bucket or run.
 pub(super) fn sort_records<R: Record, S: Sink<R>>(records: &mut [R], low: u32, sink: S) -> Result<()> {
     if records.len() <= BLOCK {
         let mut blocks = Blocks::new(records.len());

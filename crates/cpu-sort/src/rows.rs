@@ -87,7 +87,7 @@ fn max_serial_row<T: Real>(rows: Rows, results: &Results<T>) -> usize {
         Rows::Uniform(len) => results.keep == len && results.nth.is_none(),
         Rows::Offsets(_) => true,
     };
-    // Narrower elements are sorted by counting; wider ones have no registers.
+    // Elements of 1 and 2 bytes are sorted by counting. Registers cannot hold a 64-bit key together with its index.
     let is_fit = size_of::<T>() == 4 || (size_of::<T>() == 8 && results.indices.is_none());
     if !is_whole || !is_fit || vector::capacity::<u64>(BLOCK + 1).is_none() {
         return BLOCK;
@@ -288,7 +288,7 @@ fn sort_short_rows<T: Real, R: Record, D: Decode<T, R>>(
         }
         let keep = results.len();
         let sorted = if keep <= row.len() / 4 {
-            // Only the first few are sorted.
+            // Only the first `keep` records need to be sorted.
             blocks.select(records, keep);
             blocks.sort(&mut records[..keep], low)
         } else {

@@ -21,7 +21,7 @@ const MAX_LEN: usize = if cfg!(debug_assertions) { 1 << 10 } else { usize::MAX }
 pub(super) const MAX_LANES: usize = 16;
 /// Minimum keys for a pivot from nine registers instead of three.
 const MIN_FOR_NINE: usize = 1024;
-/// Registers that are partitioned without a branch.
+/// Number of registers that one loop iteration partitions.
 const UNROLL: usize = 4;
 
 /// SIMD registers of keys. A value of the type proves that the processor supports their instructions. All methods must be inlined
@@ -101,7 +101,7 @@ macro_rules! exchanges {
     };
 }
 
-/// Sorts each lane mask the rows by M. W. Green's network of 60 exchanges (Knuth, TAOCP 3, 5.3.4), truncated to the number of
+/// Sorts each lane across the rows by M. W. Green's network of 60 exchanges (Knuth, TAOCP 3, 5.3.4), truncated to the number of
 /// rows.
 #[inline(always)]
 fn columns<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R]) {

@@ -10,7 +10,7 @@ use cuprum_core::ops::value::Value;
 use crate::builtins::{BUILTINS, Builtin};
 use crate::fault::{Checked, Fault};
 
-// Links the declared compositions into the program.
+// Links `cuprum_numpy` into the program, which registers its functions.
 use cuprum_numpy as _;
 
 /// The meaning of a name of the library.

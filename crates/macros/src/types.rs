@@ -200,7 +200,7 @@ impl Inference {
         }
     }
 
-    /// Prevents an integer literal that was named or computed with from becoming a float.
+    /// Restricts an integer literal to integer types. Applies to literals that are bound to a variable or used in arithmetic.
     pub fn fix_integer(&mut self, slot: Slot) {
         let root = self.root(slot);
         if self.slots[root] == Known::IntLiteral {

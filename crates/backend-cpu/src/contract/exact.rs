@@ -144,7 +144,7 @@ impl Part {
     fn compute<T: Exact, const N: usize>(&self, p: &Product, a: &[T], b: &[T], c: Shared<T>, scratch: &mut Scratch<T, N>) {
         let at =
             |operand: usize, steps: [isize; 2], i: usize, j: usize| self.start[operand] + i as isize * steps[0] + j as isize * steps[1];
-        // Runs once for k = 0, as the sums of no products are written too.
+        // Runs once if `k` is 0, to write the empty sums.
         for first in (0..p.k.max(1)).step_by(DEPTH) {
             let depth = DEPTH.min(p.k - first.min(p.k));
             scratch.panels.clear();

@@ -17,8 +17,8 @@ use crate::tile::{Compiled, Nest, Results};
 /// Minimum products per result. Shorter reductions spend most of their time between results.
 const MIN_PRODUCTS: usize = 16;
 
-/// Matrix rows that are processed interleaved on processors that benefit from prefetching. ReadBlocks use half as many, as rows a power of two
-/// apart share a set of the first-level cache, which has eight ways.
+/// Number of matrix rows processed interleaved on processors that benefit from prefetching. Other processors use half as many:
+/// rows a power of two apart share a set of the first-level cache, which has eight ways.
 const INTERLEAVE: usize = 8;
 
 /// Computes the product if one operand is a vector and the result is contiguous in loop order. Returns whether it did.

@@ -245,7 +245,7 @@ pub(crate) fn sum_products<T: Value>(tree: &mut Tree<T>, factors: [&[T]; 2], row
     dispatch(RowsLoop::<Sum<T>, _> { leaves: Products(factors, prefetch), count, row, first: 0, tree, results });
 }
 
-/// Rows whose elements go to one reduction each.
+/// Merges rows into accumulators: element `c` of every row into accumulator `c`.
 struct ColumnsLoop<'a, R: Reducer> {
     acc: &'a mut [R::Acc],
     rows: &'a [&'a [R::In]],

@@ -57,7 +57,7 @@ pub(super) struct Instruction {
 }
 
 impl Instruction {
-    /// Returns the steps that it reads.
+    /// Returns the steps whose values the instruction reads.
     pub fn reads(&self) -> &[u16] {
         match &self.chain {
             Some(chain) => &chain.args,
@@ -65,7 +65,7 @@ impl Instruction {
         }
     }
 
-    /// Returns how many elements of a constant argument it needs.
+    /// Returns how many elements of a constant argument the instruction reads.
     pub fn constant_len(&self) -> ConstantLen {
         match (&self.chain, self.cycles_args) {
             (Some(_), _) => ConstantLen::One,

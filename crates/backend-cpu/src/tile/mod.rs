@@ -285,7 +285,8 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         if long { run.prefetch() } else { None }
     }
 
-    /// Locates the inputs of a tile, or gathers them.
+    /// Prepares each input for a tile: refers to contiguous elements in place, and copies strided ones to the input's gather
+    /// block.
     fn gather_inputs(&mut self, start: usize, len: usize) {
         let nest = &self.compiled.nest;
         for (k, source) in nest.inputs.iter().enumerate() {

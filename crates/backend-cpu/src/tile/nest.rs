@@ -29,11 +29,11 @@ pub(super) struct NestInput<'a> {
 /// Access pattern of an input.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
-    /// Point i is at `offset + i`.
+    /// Contiguous: loop point `i` reads element `offset + i` of the buffer.
     Flat,
-    /// All points are the element at `offset`.
+    /// Repeated: every loop point reads the element at `offset`.
     Single,
-    /// Any other strides.
+    /// Any other strides; the elements are gathered.
     Strided,
 }
 

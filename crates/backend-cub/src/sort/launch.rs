@@ -37,7 +37,7 @@ fn pointer(buffer: Output) -> DevicePointer {
 }
 
 /// Returns the chunk length and the number of chunks per row, for a kernel with a block per chunk.
-fn chunks<P: KernelParameters>(context: &LaunchContext, request: &SortRequest) -> Result<(usize, u32)> {
+fn chunk_length_and_count<P: KernelParameters>(context: &LaunchContext, request: &SortRequest) -> Result<(usize, u32)> {
     let SortPlan { rows, columns, .. } = request.plan;
     let blocks = context.resident_blocks::<P>(request.threads as u32, 0)? as usize;
     let count = blocks.div_ceil(rows).min(columns.div_ceil(request.threads * 16)).max(1);
@@ -105,7 +105,7 @@ fn select_last(
     extra_words: impl Fn(usize) -> usize,
 ) -> Result<Selection> {
     let SortPlan { rows, columns, .. } = request.plan;
-    let (chunk, chunks) = chunks::<DigitParams>(context, request)?;
+    let (chunk, chunks) = chunk_length_and_count::<DigitParams>(context, request)?;
     let chunk = chunk as i64;
     let zeroed_bytes = rows * (SELECT_STATE_SIZE + SELECT_BINS * size_of::<u64>());
     let workspace = device::allocate(context.call, zeroed_bytes + rows * extra_words(chunks as usize) * size_of::<u64>())?;
@@ -291,7 +291,7 @@ fn sort_passes(context: &LaunchContext, request: &SortRequest, from: DevicePoint
     let word_order = pointer(word_order_buffer.as_ref());
 
     let threads = request.threads as u32;
-    let (chunk, chunks) = chunks::<CountDigitsParams>(context, request)?;
+    let (chunk, chunks) = chunk_length_and_count::<CountDigitsParams>(context, request)?;
     let (row_count, columns, limit) = (rows as u32, columns as i64, kept as i64);
     let (values, indices, tiles) = (pointer(values), pointer(indices), tiles as u32);
     for word in 0..request.words() as u32 {

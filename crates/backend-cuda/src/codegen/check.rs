@@ -4,12 +4,12 @@ use cuprum_core::op::{ArgType, MAX_ARITY};
 use cuprum_core::ops::indexing::FUSED_TAKE;
 use cuprum_core::{DType, Family, Op, Program, Scalar, StepKind};
 
-/// For each dtype, programs with many results: every operation that takes it, and its conversions.
+/// Returns programs that together apply every operation to every dtype that it takes, and convert every dtype to every other.
 pub fn programs() -> Vec<Program> {
     DType::ALL.into_iter().flat_map(|d| operations(d).into_iter().chain([casts(d)])).collect()
 }
 
-/// Every operation of the table that computes in `dtype`, several per program.
+/// Returns programs that apply every operation of the table that computes in `dtype`, several per program.
 fn operations(dtype: DType) -> Vec<Program> {
     let ops: Vec<(Op, DType)> = Op::all().filter(|op| op.family() == Family::Map).filter_map(|op| Some((op, result(op, dtype)?))).collect();
     ops.chunks(24)
@@ -34,7 +34,7 @@ fn operations(dtype: DType) -> Vec<Program> {
         .collect()
 }
 
-/// The result dtype of an operation on arguments of `dtype`, or `None` if it converts them.
+/// Returns the result dtype of an operation on arguments of `dtype`, or `None` if the operation converts its arguments.
 fn result(op: Op, dtype: DType) -> Option<DType> {
     let args = [ArgType::Array(dtype); MAX_ARITY];
     let signature = op.0.rule?.resolve(op.name(), &args[..op.arity()]).ok()?;
@@ -51,7 +51,7 @@ fn casts(dtype: DType) -> Program {
     p
 }
 
-/// `a * b + s` over two dtypes: a fused input with a scalar.
+/// Returns the program `a * b + s` over two dtypes: a fused input with a scalar.
 pub fn prologue(a: DType, b: DType, to: DType) -> Program {
     use cuprum_core::ops::elementwise as core;
     let mut p = Program::default();
@@ -66,7 +66,7 @@ pub fn prologue(a: DType, b: DType, to: DType) -> Program {
     p
 }
 
-/// `a * take(table, indices)`. `a` has the table's dtype.
+/// Returns the program `a * take(table, indices)`. `a` has the table's dtype.
 pub fn taking(table: DType, indices: DType) -> Program {
     use cuprum_core::ops::elementwise::MULTIPLY;
     let mut p = Program::default();

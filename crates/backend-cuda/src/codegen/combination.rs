@@ -12,7 +12,7 @@ pub struct Combination {
     pub acc: &'static str,
     /// Size of the accumulator, in bytes.
     pub size: usize,
-    /// Neutral accumulator.
+    /// The neutral element of `combine`.
     pub identity: String,
     /// Accumulator of an element `x`.
     pub value: &'static str,

@@ -209,7 +209,7 @@ fn write_loads(out: &mut String, program: &Program, inputs: &[&str], access: Acc
     out.push_str("    }\n}\n");
 }
 
-/// Whether a step may read any element of an input: a take, or a body that receives its address.
+/// Returns whether some step reads the input at arbitrary indices: a take, or a body that receives the input's address.
 fn is_seen_whole(program: &Program, input: usize) -> bool {
     let is_input = |step: u16| program.steps[step as usize].kind == StepKind::Input(input as u16);
     program.steps.iter().any(|step| match step.kind {
@@ -252,10 +252,10 @@ fn call(program: &Program, step: &Step, body: &Body) -> Option<String> {
     Some(format!("{name}<{}>({})", ctype(body.generic(dtype, step.dtype)), arguments.join(", ")))
 }
 
-/// Writes `evaluate`, which stores a bad index in `noticed`, and `compute`, which reports it.
+/// Writes `evaluate`, which stores an index out of bounds in `noticed`, and `compute`, which reports it.
 fn write_compute(out: &mut String, program: &Program) -> Result<(), &'static str> {
     write_takes(out, program);
-    // Without scalar values, which must not be part of the source.
+    // The comment omits scalar values, because kernels with different scalars share one source.
     let _ = writeln!(out, "\n// {}", Program { params: Default::default(), ..program.clone() });
     let noticed = if may_fault(program) { "noticed" } else { "" };
     let _ = writeln!(out, "__device__ inline Results evaluate(const Params& p, const Values& v, Noticed& {noticed}) {{");
@@ -302,7 +302,7 @@ fn taken(program: &Program, n: usize) -> Option<String> {
     Some(format!("taken<{n}>(p.in{k}, t{index}, t{length}, noticed)"))
 }
 
-/// Writes `Noticed`, and `report`, which reports the bad index that it holds.
+/// Writes the struct `Noticed`, which holds an index out of bounds, and the function `report`, which reports it.
 pub(super) fn write_takes(out: &mut String, program: &Program) {
     if !may_fault(program) {
         out.push_str(NO_TAKES);

@@ -130,7 +130,7 @@ impl<'a> KernelKey<'a> {
         KernelKey { program: None, flags: Flags { class, numbers: SmallVec::new(), names: SmallVec::new() } }
     }
 
-    /// Adds a flag, a rank, a bit set.
+    /// Adds a number, such as a flag, a rank or a bit set.
     #[inline]
     pub fn with(mut self, value: u64) -> KernelKey<'a> {
         self.flags.numbers.push(value);

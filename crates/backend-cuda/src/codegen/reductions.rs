@@ -15,7 +15,7 @@ pub(crate) struct ReductionCode<'a> {
     pub op: Op,
     /// Type of the accumulator, where it differs from the call's accumulator dtype.
     pub acc: Option<&'a str>,
-    /// Neutral accumulator. `None` if an element may be combined twice.
+    /// The neutral element of `combine`. `None` if an element may be combined twice.
     pub identity: Option<&'a str>,
     /// Accumulator of an element `x` at `index`.
     pub value: &'static str,

@@ -25,7 +25,7 @@ pub struct OperandLayout {
 
 /// The C++ expressions of a reduction along rows.
 pub struct RowFold<'a> {
-    /// Neutral accumulator.
+    /// The neutral element of `combine`.
     pub identity: &'a str,
     /// Accumulator of an element `x`.
     pub value: &'a str,
@@ -38,7 +38,7 @@ pub struct Stages<'a> {
     program: &'a Program,
     /// Whether the value of step n varies along a row.
     varies: SmallVec<[bool; 32]>,
-    /// Per step, the stage that computes it. For a reduction, the stage after it.
+    /// Per step, the stage that computes it. For a reduction, the stage after the one that ends with it.
     at: SmallVec<[usize; 32]>,
     /// Per step, the last stage that uses it.
     until: SmallVec<[usize; 32]>,
@@ -120,8 +120,8 @@ impl<'a> Stages<'a> {
     }
 }
 
-/// Writes `Params`, `Outputs`, a struct for each reduction, and `compute_row(p, out, offsets, rank, length, is_mine,
-/// scratch)`. Follows the constants that rows.cuh lists and that file. rows.cu follows.
+/// Writes `Params`, `Outputs`, a struct for each reduction, and `compute_row(p, out, offsets, rank, length, is_mine, scratch)`.
+/// The source has the constants that rows.cuh lists and rows.cuh itself before this code, and rows.cu after it.
 ///
 /// # Errors
 /// The name of an operation without a C++ expression.
@@ -149,7 +149,7 @@ pub fn row(stages: &Stages, layout: OperandLayout, fold: impl Fn(Op) -> Option<R
             op.name()
         );
     }
-    // Without scalar values, which must not be part of the source.
+    // The comment omits scalar values, because kernels with different scalars share one source.
     let _ = writeln!(out, "\n// {}", Program { params: Default::default(), ..program.clone() });
     out.push_str(
         "__device__ inline void compute_row(const Params& p, const Outputs& out, const Place& at, const int rank, const int length,\n                                   const bool is_mine, Scratch& scratch) {\n",

@@ -14,7 +14,7 @@ use cuprum_core::{Op, Program};
 pub struct Expression(&'static str);
 
 impl Expression {
-    /// Substitutes steps `args`, which are named `tN` in generated code.
+    /// Returns the expression with its arguments replaced by the steps `args`, which generated code names `tN`.
     pub fn apply(self, args: &[u16]) -> String {
         (0..args.len()).fold(self.0.to_owned(), |text, n| text.replace(&format!("${n}"), &format!("t{}", args[n])))
     }

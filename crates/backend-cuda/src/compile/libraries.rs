@@ -21,10 +21,10 @@ const TARGET: &str = "targets/sbsa-linux/lib";
 #[cfg(not(target_arch = "aarch64"))]
 const TARGET: &str = "targets/x86_64-linux/lib";
 
-/// Oldest CCCL that NVRTC compiles without the toolkit's headers, which 2.5 still includes.
+/// Oldest CCCL version that NVRTC compiles without the toolkit's headers. CCCL 2.5 still includes those.
 pub const OLDEST_CCCL: (u32, u32) = (2, 7);
 
-/// Reads one environment variable; tests pass their own.
+/// A function that reads one environment variable. Tests pass a substitute.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 pub(crate) fn process_env(name: &str) -> Option<OsString> {
@@ -50,7 +50,8 @@ pub struct LibrarySpec {
 }
 
 impl LibrarySpec {
-    /// NVRTC of at most this CUDA major version, newest first. A newer major version is incompatible with the driver.
+    /// Specification of NVRTC up to CUDA version `driver_major`, newest first. A newer major version is incompatible with the
+    /// driver.
     pub fn nvrtc(driver_major: u32) -> Self {
         let majors = (12..=driver_major.max(12)).rev();
         LibrarySpec {
@@ -64,7 +65,7 @@ impl LibrarySpec {
         }
     }
 
-    /// cuBLAS of at most this CUDA major version.
+    /// Specification of cuBLAS up to CUDA version `driver_major`, newest first.
     pub fn cublas(driver_major: u32) -> Self {
         let majors = (12..=driver_major.max(12)).rev();
         LibrarySpec {
@@ -77,7 +78,7 @@ impl LibrarySpec {
         }
     }
 
-    /// cuBLASLt alone (cuTENSOR links it by bare name: load this first).
+    /// Specification of cuBLASLt up to CUDA version `driver_major`. Load cuBLASLt before cuTENSOR, which links it by bare name.
     pub fn cublas_lt(driver_major: u32) -> Self {
         let majors = (12..=driver_major.max(12)).rev();
         LibrarySpec {
@@ -90,8 +91,8 @@ impl LibrarySpec {
         }
     }
 
-    /// NVTX. NVTX 3 is header-only: its functions come from NVIDIA's interop library, which reads `NVTX_INJECTION64_PATH` as the
-    /// headers do. `libnvToolsExt` is NVTX 2, which CUDA 12.9 and later no longer contain.
+    /// Specification of NVTX. NVTX 3 is header-only: its functions come from NVIDIA's interop library, which reads
+    /// `NVTX_INJECTION64_PATH` as the headers do. `libnvToolsExt` is NVTX 2, which CUDA 12.9 and later no longer contain.
     pub fn nvtx() -> Self {
         LibrarySpec {
             name: "NVTX",
@@ -103,7 +104,7 @@ impl LibrarySpec {
         }
     }
 
-    /// cuTENSOR 2.
+    /// Specification of cuTENSOR 2.
     pub fn cutensor() -> Self {
         LibrarySpec {
             name: "cuTENSOR",
@@ -121,7 +122,7 @@ impl LibrarySpec {
 pub struct Missing {
     /// Name of the missing item.
     pub name: String,
-    /// Why it cannot be used.
+    /// Why the item cannot be used.
     pub reason: String,
     /// The command or setting that helps.
     pub help: String,
@@ -212,8 +213,8 @@ pub fn load(spec: &LibrarySpec) -> Result<Loaded, Missing> {
     load_from(&path, spec)
 }
 
-/// Why the dynamic linker must not be given a bare name: an element of `LD_LIBRARY_PATH` that is relative to the working directory
-/// holds a file whose name begins with one of `prefixes`.
+/// Returns why a library must not be loaded by bare name, if there is a reason. A relative element of `LD_LIBRARY_PATH`, resolved
+/// against the working directory, holds a file whose name begins with one of `prefixes`.
 pub fn refused_by_linker(prefixes: &[&str], env: Env<'_>) -> Option<String> {
     let (_, refused) = path_list(env, "LD_LIBRARY_PATH");
     let holds = |r: &&Refused| prefixes.iter().any(|prefix| !sorted_entries(&Path::new(".").join(&r.element), prefix).is_empty());
@@ -283,7 +284,7 @@ fn override_folders(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec<PathBuf>, St
     Ok(folders)
 }
 
-/// The elements of an override variable. A relative one is an error, because another folder would be used silently.
+/// Returns the elements of an override variable. A relative element is an error, because another folder would be used silently.
 fn override_list(env: Env<'_>, name: &'static str) -> Result<Vec<PathBuf>, String> {
     let (folders, refused) = path_list(env, name);
     refused.first().map_or(Ok(folders), |r| Err(format!("{r} is refused: give absolute paths")))
@@ -356,14 +357,14 @@ impl fmt::Display for Refused {
     }
 }
 
-/// The absolute elements of a variable, and the others. A variable that is not set, or empty, has none.
+/// Returns the absolute elements of a path variable, and the relative ones, which are refused.
 fn path_list(env: Env<'_>, variable: &'static str) -> (Vec<PathBuf>, Vec<Refused>) {
     let Some(value) = env(variable).filter(|v| !v.is_empty()) else { return (Vec::new(), Vec::new()) };
     let (absolute, relative): (Vec<PathBuf>, Vec<PathBuf>) = std::env::split_paths(&value).partition(|p| p.is_absolute());
     (absolute, relative.into_iter().map(|element| Refused { variable, element }).collect())
 }
 
-/// The values of variables that hold one absolute folder each.
+/// Returns the values of variables that hold one absolute folder each.
 fn roots(env: Env<'_>, variables: &[&'static str], refused: &mut Vec<Refused>) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     for variable in variables {
@@ -394,7 +395,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// The entries whose names begin with `prefix`, lowest version first.
+/// Returns the folder's entries whose names begin with `prefix`, lowest version first.
 fn sorted_entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let named = entries.flatten().filter(|e| e.file_name().to_string_lossy().starts_with(prefix));
@@ -421,14 +422,14 @@ pub struct CcclHeaders {
     pub include: PathBuf,
     /// Major, minor, patch.
     pub version: (u32, u32, u32),
-    /// Why these headers are used, as `cuprum info` shows it. May be empty.
+    /// The reason for the choice of this folder, for `cuprum info`. May be empty.
     pub choice: String,
-    /// True if `CUPRUM_CCCL_PATH` names them.
+    /// True if `CUPRUM_CCCL_PATH` names the folder.
     pub is_override: bool,
 }
 
 impl CcclHeaders {
-    /// True from [`OLDEST_CCCL`] on.
+    /// Returns whether the version is [`OLDEST_CCCL`] or newer.
     pub fn is_supported(&self) -> bool {
         (self.version.0, self.version.1) >= OLDEST_CCCL
     }
@@ -485,7 +486,7 @@ pub fn find_cccl_in(env: Env<'_>) -> Result<CcclHeaders, Missing> {
     })
 }
 
-/// The newest of the headers found, the first of those where there are several.
+/// Returns the newest of the headers found, or the first one of several with that version.
 fn newest_cccl(found: impl IntoIterator<Item = CcclHeaders>) -> Option<CcclHeaders> {
     let mut all: Vec<CcclHeaders> = found.into_iter().collect();
     // Toolkits link to one another: `/usr/local/cuda` and `/usr/local/cuda-13.0` are one folder.
@@ -504,7 +505,7 @@ fn package_includes(site: &Path) -> [PathBuf; 4] {
     folders.map(|f| site.join(f))
 }
 
-/// The version of the CCCL in an include folder, or `None` if CUB and libcu++ are not both there.
+/// Returns the version of CCCL in an include folder, or `None` if CUB or libcu++ is missing there.
 pub fn cccl_version(include: &Path) -> Option<(u32, u32, u32)> {
     let whole = include.join("cub/block/block_reduce.cuh").is_file() && include.join("cuda/std/cstdint").is_file();
     if !whole {

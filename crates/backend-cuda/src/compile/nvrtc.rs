@@ -19,9 +19,9 @@ use crate::error::{CudaError, Result};
 /// A compilation request.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Request<'a> {
-    /// Shown in the log, e.g. `map_add_f32.cu`.
+    /// File name that the log shows, e.g. `map_add_f32.cu`.
     pub name: &'a str,
-    /// CUDA C++.
+    /// CUDA C++ source.
     pub source: &'a str,
     /// Options other than the architecture, e.g. `--std=c++17`.
     pub options: &'a [&'a str],
@@ -40,7 +40,7 @@ pub struct Compiled {
     pub is_ptx: bool,
     /// Mangled names, in the order of `Request::name_expressions`.
     pub lowered_names: Vec<String>,
-    /// Warnings.
+    /// Warnings of the compiler.
     pub log: String,
 }
 
@@ -102,7 +102,7 @@ impl Compiler {
         &self.path
     }
 
-    /// Identifies the NVRTC version in cache keys, without loading the library. See the module documentation.
+    /// Returns text that identifies the NVRTC version in cache keys, without loading the library. See the module documentation.
     pub fn identity(&self) -> String {
         let real = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
         let files = std::iter::once(real).chain(libraries::companion_files(&self.path, &self.spec));
@@ -127,7 +127,7 @@ impl Compiler {
         Ok((major.unsigned_abs(), minor.unsigned_abs()))
     }
 
-    /// The compute capabilities (`90` for 9.0) that it makes cubins for, ascending. Loads the library.
+    /// Returns the compute capabilities (`90` for 9.0) for which this NVRTC makes cubins, ascending. Loads the library.
     pub fn supported_archs(&self) -> Result<Vec<u32>> {
         let api = self.api()?;
         let mut count = 0;

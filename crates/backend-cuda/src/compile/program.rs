@@ -106,7 +106,7 @@ impl Program<'_> {
             headers: self.headers,
             name_expressions: self.name_expressions,
         };
-        if let Some(compiled) = cache.get(&key).and_then(|bytes| decode(&bytes)) {
+        if let Some(compiled) = cache.get(&key).and_then(|bytes| decode_cache_entry(&bytes)) {
             HITS.fetch_add(1, Ordering::Relaxed);
             source_dump::write(&request, arch, &key, &Origin::Cache);
             return Ok(compiled);
@@ -119,7 +119,7 @@ impl Program<'_> {
         COMPILES.fetch_add(1, Ordering::Relaxed);
         COMPILE_MICROS.fetch_add(micros, Ordering::Relaxed);
         tracing::debug!(name = self.name, arch, micros, "compiled");
-        cache.put(&key, &encode(&compiled));
+        cache.put(&key, &encode_cache_entry(&compiled));
         Ok(compiled)
     }
 
@@ -135,8 +135,8 @@ impl Program<'_> {
     }
 }
 
-/// The format in the cache: kind, total length of the names, NUL-terminated names, code.
-fn encode(compiled: &Compiled) -> Vec<u8> {
+/// Returns the bytes of a cache entry: kind, total length of the names, NUL-terminated names, code.
+fn encode_cache_entry(compiled: &Compiled) -> Vec<u8> {
     let names: String = compiled.lowered_names.iter().flat_map(|n| [n.as_str(), "\0"]).collect();
     let mut bytes = vec![u8::from(compiled.is_ptx)];
     bytes.extend((names.len() as u64).to_le_bytes());
@@ -145,7 +145,8 @@ fn encode(compiled: &Compiled) -> Vec<u8> {
     bytes
 }
 
-fn decode(bytes: &[u8]) -> Option<Compiled> {
+/// Parses the bytes of a cache entry. Returns `None` if they are damaged.
+fn decode_cache_entry(bytes: &[u8]) -> Option<Compiled> {
     let (&kind, rest) = bytes.split_first()?;
     let (len, rest) = rest.split_first_chunk::<8>()?;
     let (names, code) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*len)).ok()?)?;
@@ -167,10 +168,10 @@ mod tests {
         let names = [vec![], vec!["_Z1aIfEvPT_".to_owned(), "b".to_owned()]];
         for lowered_names in names {
             let compiled = Compiled { code: vec![1, 2, 0, 3], is_ptx: true, lowered_names, log: String::new() };
-            assert_eq!(decode(&encode(&compiled)), Some(compiled));
+            assert_eq!(decode_cache_entry(&encode_cache_entry(&compiled)), Some(compiled));
         }
-        assert_eq!(decode(&[]), None);
-        assert_eq!(decode(&[0, 255, 0, 0, 0, 0, 0, 0, 0, 1]), None);
+        assert_eq!(decode_cache_entry(&[]), None);
+        assert_eq!(decode_cache_entry(&[0, 255, 0, 0, 0, 0, 0, 0, 0, 1]), None);
     }
 
     #[test]

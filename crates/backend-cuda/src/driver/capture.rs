@@ -30,7 +30,7 @@ const ABANDONED: u8 = 2;
 /// Objects that a graph keeps alive.
 #[derive(Default)]
 struct Kept {
-    /// Memory of outside arrays, and whether the graph writes it.
+    /// Buffers that the graph uses but does not own, each with whether the graph writes it.
     arrays: Vec<(Arc<dyn Buffer>, bool)>,
     /// Kernel modules.
     others: Vec<Arc<dyn Any + Send + Sync>>,
@@ -43,7 +43,7 @@ struct Capture {
     state: AtomicU8,
     memory: Mutex<GraphMemory>,
     kept: Mutex<Kept>,
-    /// The error word of its kernels.
+    /// The error word of the graph's kernels.
     fault: Arc<FaultCell>,
 }
 
@@ -106,7 +106,7 @@ impl OwningGraph for Capture {
         Err(CudaError::Invalid(format!("an array {why}")))
     }
 
-    /// Later work of the capture may reuse the block; after the capture this has no effect.
+    /// Returns a block, which later work of the capture may reuse. Has no effect after the capture.
     fn put_back(&self, block: Arc<DeviceBuffer>) {
         if self.state.load(Ordering::Acquire) == OPEN {
             lock(&self.memory).free.push(block);
@@ -266,7 +266,7 @@ pub struct Graph {
     exec: Exec,
     nodes: usize,
     capture: Arc<Capture>,
-    /// Point after the last launch. Locked while the graph is used.
+    /// The point in the stream after the last launch. Locked while the graph is used.
     last: Mutex<Option<Arc<Mark>>>,
 }
 

@@ -51,7 +51,7 @@ impl Context {
         }
     }
 
-    /// Not inlined, because its frame is as large as a context.
+    /// Not inlined, because the stack frame of this function is as large as a context.
     #[cold]
     fn get_or_make(ordinal: usize) -> Result<&'static Context> {
         let driver = probe().map_err(CudaError::Missing)?;
@@ -123,7 +123,7 @@ impl Context {
         self.primary.rebind()
     }
 
-    /// Returns an error if the context is unusable, which libraries report with error codes of their own.
+    /// Returns an error if the context is unusable. Libraries report that state by error codes of their own.
     ///
     /// # Errors
     /// [`CudaError::DeviceLost`] after a sticky error.

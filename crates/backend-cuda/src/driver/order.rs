@@ -38,7 +38,7 @@ pub(super) struct Uses<M> {
     current: AtomicU64,
     /// All streams that have used the block since its allocation.
     all: AtomicU64,
-    /// A point after the last write, once it exists. Its lock orders the streams that wait.
+    /// A point in the writer's stream after the last write, once recorded. The lock orders the streams that wait for it.
     written: Mutex<Option<M>>,
 }
 

@@ -15,14 +15,15 @@ use super::order::{StreamSet, only};
 
 /// Smallest block size, in bytes: the driver's granularity, which also gives arrays their alignment.
 const SMALLEST: u64 = 512;
-/// Sizes up to this are rounded to classes, eight per power of two; larger ones to multiples of [`LARGE_STEP`].
+/// Maximum size, in bytes, that is rounded up to a size class (eight classes per power of two). Larger sizes are rounded up to
+/// multiples of [`LARGE_STEP`].
 const CLASSED: u64 = 32 << 20;
 /// Page size of the driver's device memory, in bytes.
 const LARGE_STEP: u64 = 2 << 20;
-/// Number of classes up to [`CLASSED`]: sixteen powers of two.
+/// Number of size classes from [`SMALLEST`] to [`CLASSED`]: eight for each of sixteen powers of two, and the first.
 const CLASSES: usize = 8 * 16 + 1;
 
-/// Returns the size of the block for `bytes`: larger by at most an eighth or one granule.
+/// Returns the size of the block for a request of `bytes`: larger by at most an eighth or one granule.
 fn size_of_block(bytes: u64) -> u64 {
     match bytes {
         0..=CLASSED => block_size(bytes as usize, SMALLEST as usize) as u64,

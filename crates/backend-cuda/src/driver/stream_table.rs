@@ -53,7 +53,7 @@ pub(super) struct StreamTable {
     /// Whether more than the first stream exists.
     several: AtomicBool,
     creating: Mutex<()>,
-    /// Per stream, the lock for launching a graph on it or making it wait.
+    /// Per stream, the lock that a thread holds while it launches a graph on the stream or makes the stream wait.
     turns: [Mutex<()>; MAX_STREAMS],
     /// Unused events without timing.
     events: Mutex<Vec<RawEvent>>,

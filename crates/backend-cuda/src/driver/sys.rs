@@ -33,7 +33,7 @@ impl CUresult {
     pub const CUDA_ERROR_STUB_LIBRARY: CUresult = CUresult(34);
     /// There is no GPU.
     pub const CUDA_ERROR_NO_DEVICE: CUresult = CUresult(100);
-    /// The library lacks a symbol. Functions here return it for those that the driver does not export.
+    /// The library lacks a symbol. The functions of this module return this code if the driver does not export them.
     pub const CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND: CUresult = CUresult(302);
     /// A named symbol was not found.
     pub const CUDA_ERROR_NOT_FOUND: CUresult = CUresult(500);

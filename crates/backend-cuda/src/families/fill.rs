@@ -10,7 +10,7 @@ use crate::families::kernel::{self, KernelSource, THREADS};
 
 static SOURCE: KernelSource = KernelSource { name: "fill.cu", text: include_str!("../kernels/fill.cu") };
 
-/// Sources for compiling without a device: one per dtype.
+/// Returns names and sources of the kernels for compile checks without a device: one per dtype.
 pub fn sources() -> Vec<(String, String)> {
     DType::ALL.iter().map(|d| SOURCE.listed(&[("T", ctype(*d))])).collect()
 }

@@ -15,7 +15,8 @@ use crate::families::kernel::{self, KernelSource, THREADS};
 
 static SOURCE: KernelSource = KernelSource { name: "gather.cu", text: include_str!("../kernels/gather.cu") };
 
-/// Sources for compiling without a device: every item size, both index types, several ranks.
+/// Returns names and sources of the kernels for compile checks without a device: every item size, both index types, several
+/// ranks.
 pub fn sources() -> Vec<(String, String)> {
     let uses = [(1, "i64", false, "1"), (2, "i32", true, "2"), (4, "i64", false, "0"), (8, "i64", true, "3"), (16, "i32", false, "2")];
     let listed = |(item, index, wide, rank)| {

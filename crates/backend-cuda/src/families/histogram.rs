@@ -31,7 +31,8 @@ enum Counts {
 }
 
 impl Counts {
-    /// `edge` is the size of an edge, or 0 if edges are not copied. `most` is the shared memory that a block can have.
+    /// Selects the memory for the counts. `edge` is the size of an edge, or 0 if edges are not copied. `most` is the shared
+    /// memory that a block can have.
     fn new(bins: usize, edge: usize, most: usize) -> Counts {
         let bytes = |copies: usize| {
             let counts = bins.saturating_mul(4 * copies).saturating_add(15) & !15;
@@ -49,7 +50,8 @@ fn source(program: &Expression, access: Access, binning: Binning, shared: bool) 
     Ok([codegen::PRELUDE, &element, parts::BINS, &defines, KERNELS].concat())
 }
 
-/// Sources for compiling without a device: every binning rule, in shared and in global memory.
+/// Returns names and sources of the kernels for compile checks without a device: every binning rule, in shared and in global
+/// memory.
 pub fn sources() -> Vec<(String, String)> {
     let (number, even, edges) = (Binning::Number { weighted: false }, Binning::Edges { even: true }, Binning::Edges { even: false });
     let uses = [(number, DType::I64), (even, DType::F32), (even, DType::F64), (edges, DType::F32), (edges, DType::F64)];

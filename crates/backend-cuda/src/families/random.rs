@@ -10,7 +10,7 @@ use crate::families::kernel::{self, KernelSource, THREADS};
 
 static SOURCE: KernelSource = KernelSource { name: "random.cu", text: include_str!("../kernels/random.cu") };
 
-/// Sources for compiling without a device: one per dtype.
+/// Returns names and sources of the kernels for compile checks without a device: one per dtype.
 pub fn sources() -> Vec<(String, String)> {
     DType::ALL.iter().filter(|d| d.is_int() || d.is_float()).map(|d| SOURCE.listed(&[("T", ctype(*d))])).collect()
 }

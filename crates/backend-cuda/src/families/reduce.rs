@@ -120,7 +120,7 @@ static_assert(sizeof(cuprum::Reduction::Acc) <= {acc_size}, "a partial result fi
     [&definitions, COMMON, kernel].concat()
 }
 
-/// Sources for compiling without a device: every operation and dtype, in several shapes.
+/// Returns names and sources of the kernels for compile checks without a device: every operation and dtype, in several shapes.
 pub fn sources() -> Vec<(String, String)> {
     let mut list = Vec::new();
     for (n, dtype) in DType::ALL.into_iter().enumerate() {
@@ -339,7 +339,7 @@ fn shape(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns: (usize
     (shape, blocks)
 }
 
-/// The arguments of one launch.
+/// The arguments of one launch of a reduction kernel.
 struct ReduceLaunch<'a> {
     context: &'static Context,
     program: &'a Expression,

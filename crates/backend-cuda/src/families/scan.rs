@@ -74,7 +74,8 @@ fn source(program: &Expression, combine: &str, rank: usize, wide: bool, look_bac
     Ok([codegen::PRELUDE, &element, &defines, parts::WARP, COMMON, &kernels].concat())
 }
 
-/// Sources for compiling without a device: the operations over every dtype, several ranks, both index widths.
+/// Returns names and sources of the kernels for compile checks without a device: the operations over every dtype, several ranks,
+/// both index widths.
 pub fn sources() -> Vec<(String, String)> {
     let mut list = Vec::new();
     for (n, dtype) in DType::ALL.into_iter().enumerate() {

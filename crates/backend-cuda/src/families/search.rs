@@ -11,12 +11,13 @@ use crate::families::kernel::{self, KernelSource, THREADS};
 static SOURCE: KernelSource =
     KernelSource { name: "search.cu", text: concat!(include_str!("../kernels/sort_keys.cuh"), include_str!("../kernels/search.cu")) };
 
-/// The element type, and the side of equal elements.
+/// Returns the macro definitions of a kernel: the element type, and the insertion side among equal elements.
 fn defines(dtype: DType, after_equal: bool) -> [(&'static str, &'static str); 2] {
     [("ELEMENT", ctype(dtype)), ("AFTER", if after_equal { "1" } else { "0" })]
 }
 
-/// Sources for compiling without a device: every dtype, alternately for both sides of equal elements.
+/// Returns names and sources of the kernels for compile checks without a device: every dtype, alternately for both sides of equal
+/// elements.
 pub fn sources() -> Vec<(String, String)> {
     DType::ALL.iter().enumerate().map(|(n, &dtype)| SOURCE.listed(&defines(dtype, n % 2 == 0))).collect()
 }

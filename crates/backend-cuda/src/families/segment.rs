@@ -16,15 +16,15 @@ const NAME: &str = "segment_fold";
 /// The operations of this module.
 pub(crate) const OPS: &[Op] = &[SEGMENT_SUM, SEGMENT_PROD, SEGMENT_MIN, SEGMENT_MAX];
 
-/// Names of the templates in `fold.cuh` for one reduction. Their parameter is the accumulator type.
+/// The template in `fold.cuh` that combines the values of one reduction. Its parameter is the accumulator type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Folds {
-    /// The fold of a segment's values. Its identity is the result of an empty segment.
+    /// Name of the template. Its identity is the result of an empty segment.
     pub fold: &'static str,
 }
 
 impl Folds {
-    /// The folds of a reduction, or `None` if segments do not support it.
+    /// Returns the template for a reduction, or `None` if segments do not support the reduction.
     pub fn of(reduction: Op) -> Option<Folds> {
         let known = [(SUM, "Sum"), (PROD, "Product"), (MIN, "Minimum"), (MAX, "Maximum")];
         known.into_iter().find(|(op, _)| *op == reduction).map(|(_, fold)| Folds { fold })
@@ -77,7 +77,7 @@ impl<'a> SegmentKernel<'a> {
     }
 }
 
-/// Sources for compiling without a device: every reduction and dtype.
+/// Returns names and sources of the kernels for compile checks without a device: every reduction and dtype.
 pub fn sources() -> Vec<(String, String)> {
     let of = |name: String, reduction: Op, text: SegmentKernel| {
         Some((format!("{name}, {}, {}>", reduction.name(), text.team), text.source().ok()?))

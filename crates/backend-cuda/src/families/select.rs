@@ -19,7 +19,7 @@ const KERNELS: &str = include_str!("../kernels/select.cu");
 #[derive(Clone, Copy, Debug)]
 struct SelectShape {
     access: Access,
-    /// Size of a value in bytes, if values are an output.
+    /// Size of a selected value in bytes; `None` if the values are not an output.
     values: Option<usize>,
     places: bool,
     /// Elements per thread.
@@ -42,7 +42,7 @@ fn source(condition: &Expression, shape: SelectShape) -> std::result::Result<Str
     Ok([codegen::PRELUDE, &element, &defines, parts::RELAXED, parts::LOOK_BACK, KERNELS].concat())
 }
 
-/// Sources for compiling without a device: every value size, with values, indices or both.
+/// Returns names and sources of the kernels for compile checks without a device: every value size, with values, indices or both.
 pub fn sources() -> Vec<(String, String)> {
     let uses = [
         (DType::Bool, Some(1), false),

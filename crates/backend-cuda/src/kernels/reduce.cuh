@@ -14,7 +14,8 @@ using Reduced = Axes<Index, REDUCED_RANK, INPUTS>;
 using Place = Offsets<Index, INPUTS>;
 
 constexpr int THREADS = 256;
-// Loads of a thread in flight at once. Leaves have the same length for every width, which alignment may decide.
+// Number of loads that a thread has in flight. A leaf has the same length for every WIDTH, because alignment may decide
+// WIDTH but must not change the result.
 #ifdef LEAVES
 [[maybe_unused]] constexpr int UNROLL = INPUTS > 2 ? 2 : 4;
 #else

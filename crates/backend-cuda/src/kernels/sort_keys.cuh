@@ -77,7 +77,7 @@ template <> struct Unsigned<2> { using type = u16; };
 template <> struct Unsigned<4> { using type = u32; };
 template <> struct Unsigned<8> { using type = u64; };
 
-// The key of an element, the same for all equal elements.
+// Returns the unsigned sort key of an element. Equal elements have equal keys.
 template <class T> __device__ inline auto order(const T& x) {
     if constexpr (is_same<T, c128>) {
         u64 parts[2];

@@ -142,9 +142,9 @@ fn address(pointer: u64) -> Bytes {
 /// Known facts about a kernel's parameters.
 #[derive(Debug)]
 pub(super) struct Parameters<'a> {
-    /// From its declaration.
+    /// The parameters in the kernel's declaration; `None` if it has no declaration.
     pub declared: Option<&'a [Parameter]>,
-    /// Sizes in bytes, from the driver.
+    /// Sizes of the parameters in bytes; `None` if the driver does not report them.
     pub sizes: Option<&'a [usize]>,
 }
 
@@ -182,7 +182,7 @@ pub(super) fn prepare(args: &mut [Arg]) -> Result<SmallVec<[Bytes; 8]>> {
     args.iter_mut().map(Arg::prepare).collect()
 }
 
-/// After the launch: the arrays that it wrote depend on the faults of all that it was given.
+/// Records after a launch that the arrays it wrote depend on the faults of all its array arguments.
 pub(super) fn depends(args: &[Arg]) -> Result<()> {
     let (mut written, mut used) = (SmallVec::<[_; 4]>::new(), SmallVec::<[_; 4]>::new());
     for arg in args {

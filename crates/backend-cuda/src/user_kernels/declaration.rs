@@ -41,7 +41,7 @@ enum Type {
 pub(super) type Views = SmallVec<[Option<NdArray>; 8]>;
 
 impl Parameter {
-    /// The letter of a generic dtype.
+    /// Returns the letter of a generic dtype, or `None` for a fixed dtype.
     pub fn letter(&self) -> Option<char> {
         if let Type::Any(letter) = self.of { Some(letter) } else { None }
     }
@@ -70,7 +70,7 @@ impl Declaration {
         Error::value(self.op, format!("{}: {message}", self.name))
     }
 
-    /// The dtypes of inputs, then outputs. Arrays determine letters first, then numbers.
+    /// Returns the dtypes of inputs, then outputs. Letters get their dtypes from arrays first, then from numbers.
     pub fn dtypes(&self, args: &[Operand]) -> Result<SmallVec<[DType; 8]>> {
         if args.len() != self.inputs.len() {
             return Err(Error::value(self.op, format!("{} takes {} inputs, {} given", self.name, self.inputs.len(), args.len())));
@@ -116,7 +116,7 @@ impl Declaration {
         all.map(|p| known(&letters, p.of).ok_or_else(|| self.error(format!("no argument determines the dtype of `{}`", p.name)))).collect()
     }
 
-    /// The common device of the arrays, or the current device if there are none.
+    /// Returns the common device of the arrays, or the current device if there are none.
     pub fn device(&self, args: &[Operand]) -> Result<Device> {
         let mut devices = args.iter().filter_map(array).map(NdArray::device);
         let Some(first) = devices.next() else { return Device::current() };
@@ -126,12 +126,12 @@ impl Declaration {
         }
     }
 
-    /// The array arguments that are not raw.
+    /// Returns the array arguments that are broadcast, which are all but the raw ones.
     pub fn shape_arrays<'a>(&'a self, args: &'a [Operand]) -> impl Iterator<Item = &'a NdArray> {
         self.inputs.iter().zip(args).filter(|(p, _)| !p.raw).filter_map(|(_, arg)| array(arg))
     }
 
-    /// The common shape of these arrays, or `None` if there are none.
+    /// Returns the shape to which these arrays broadcast, or `None` if all arrays are raw.
     pub fn shape(&self, args: &[Operand]) -> Result<Option<Dims>> {
         let shapes: SmallVec<[&[usize]; 8]> = self.shape_arrays(args).map(NdArray::shape).collect();
         if shapes.is_empty() { Ok(None) } else { broadcast_shapes(self.op, &shapes).map(Some) }
@@ -146,12 +146,12 @@ impl Declaration {
         views.collect()
     }
 
-    /// The arrays that the kernel's loop reads by element.
+    /// Returns the arrays that the kernel's loop reads by element.
     pub fn broadcast_arrays(&self, views: &Views) -> Result<SmallVec<[StoredArray; 8]>> {
         self.inputs.iter().zip(views).filter(|(p, _)| !p.raw).filter_map(|(_, view)| view.as_ref()).map(NdArray::stored).collect()
     }
 
-    /// The kernel's arguments for its inputs, checked by [`Declaration::dtypes`].
+    /// Returns the kernel's arguments for its inputs, checked by [`Declaration::dtypes`].
     pub fn arguments<'a>(&self, args: &[Operand], views: &'a Views, dtypes: &[DType]) -> SmallVec<[Arg<'a>; 8]> {
         let one = |((arg, view), &dtype): ((&Operand, &'a Option<NdArray>), &DType)| match (arg, view) {
             (Operand::Scalar(s), _) => Some(arg::number(dtype, &s.to_bytes(dtype)[..dtype.itemsize()])),
@@ -188,8 +188,8 @@ impl Specialization {
     }
 }
 
-/// Compiled specialisations of one kernel, and their common options. Each is compiled once. Threads that need another one do
-/// not wait.
+/// Compiled specialisations of one kernel, and their common options. Each is compiled once. Threads that need a different
+/// specialisation do not wait.
 #[derive(Debug)]
 pub(super) struct Specializations<K> {
     kernels: SingleFlight<K>,

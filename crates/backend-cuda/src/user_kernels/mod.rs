@@ -53,8 +53,8 @@ use crate::driver;
 const OP: &str = "RawModule";
 /// Name of the header with cuprum's element types and operations, for `#include <cuprum.cuh>`.
 const OWN_HEADER: &str = "cuprum.cuh";
-/// The NVRTC option (from 12.0 on), without hyphens, that excludes the source's folder, which is the working directory, from
-/// the search for `#include "name"`. With it, headers do not find their neighbours. Some versions reject it twice.
+/// The NVRTC option (from 12.0 on), without hyphens, that excludes the source's folder, which is the working directory, from the
+/// search for `#include "name"`. With it, headers do not find their neighbours. Some versions reject a repeated option.
 const NO_SOURCE_INCLUDE: &str = "no-source-include";
 /// Newest CUDA version to search a compiler for if no driver limits it.
 const NEWEST: u32 = 13;
@@ -227,7 +227,7 @@ pub struct RawModule {
     device: Device,
     /// Name expressions and their mangled names.
     lowered: Arc<[(String, String)]>,
-    /// Empty for machine code.
+    /// The CUDA C++ source; empty for a module from machine code.
     source: Arc<str>,
 }
 
@@ -279,7 +279,7 @@ impl RawModule {
         self.lowered.iter().find(|(expression, _)| expression == name).map_or(name, |(_, lowered)| lowered)
     }
 
-    /// Code of the driver error for a missing symbol.
+    /// Converts an error of a symbol lookup. For a missing symbol, the message lists the module's name expressions.
     fn not_found(&self, what: &str, name: &str, error: CudaError) -> Error {
         const NOT_FOUND: u32 = driver::sys::CUresult::CUDA_ERROR_NOT_FOUND.0;
         if !matches!(error, CudaError::Driver { code: NOT_FOUND, .. }) {

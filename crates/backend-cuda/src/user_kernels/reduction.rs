@@ -294,7 +294,7 @@ impl StringReduction {
         &self.parts.options
     }
 
-    /// Whether code or options include files that must be searched in folders.
+    /// Returns whether the code or the options include files, for which the compiler searches folders.
     pub fn includes(&self) -> bool {
         let Parts { map, reduce, post, identity, preamble, options, .. } = &*self.parts;
         let directive = |text: &String| text.split('#').skip(1).any(|directive| directive.trim_start().starts_with("include"));

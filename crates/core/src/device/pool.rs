@@ -56,7 +56,7 @@ struct FreeBlock {
 // SAFETY: the pool has the only pointer to a free block.
 unsafe impl Send for FreeBlock {}
 
-/// FreeBlock blocks that the pool gives back to the system, with their sizes.
+/// Free blocks that the pool returns to the system, with their sizes.
 type Evicted = SmallVec<[(FreeBlock, usize); 4]>;
 
 fn pool() -> MutexGuard<'static, Pool> {

@@ -375,7 +375,7 @@ pub fn order_is_named() -> bool {
     chains().is_ok_and(|c| c.is_named)
 }
 
-/// Declines with `otherwise` under the default order.
+/// Returns `Ok` if the user set the order of accelerators. Else returns `otherwise` as the reason to decline.
 ///
 /// For kernels known to be slower than later ones of the chain. An order set by the user is followed, and `auto` measures.
 pub fn if_order_is_named(otherwise: &'static str) -> std::result::Result<(), Reason> {

@@ -28,11 +28,12 @@ use crate::settings;
 const VARIABLE: &str = "CUPRUM_TRACE";
 /// Maximum number of pending calls, whose device times are not read yet.
 const MAX_PENDING: usize = 256;
-/// Row group of the host threads; the groups of devices follow.
+/// Group number of the rows that show host threads. Each device has a group of its own after it.
 const HOST_GROUP: u64 = 0;
-/// Validity of an anchor for new events, in microseconds. Event times are float32 milliseconds, which lose precision over time.
+/// Maximum age, in microseconds, of an [`Anchor`] that converts the times of new events. Event times are float32 milliseconds,
+/// which lose precision over time.
 const ANCHOR_VALIDITY: f64 = 4e6;
-/// Age in microseconds after which an anchor is dropped. All calls that refer to it have been written by then.
+/// Age, in microseconds, after which an [`Anchor`] is dropped. All calls that refer to it have been written by then.
 const ANCHOR_RETENTION: f64 = 3600e6;
 
 /// A finished call or range.
@@ -72,7 +73,7 @@ struct TraceFile {
     file: File,
     /// File offset of the next event: the closing bracket.
     end: u64,
-    /// Rows, as group and row number, whose names have been written.
+    /// Rows whose names have been written, as (group number, row number).
     named: Vec<(u64, u64)>,
 }
 

@@ -134,7 +134,7 @@ fn try_kernel(call: &Call, entry: &ChainEntry, state: &mut DispatchState) -> Res
     }
 }
 
-/// Tries the kernels of the chain, in its order or in the measured one.
+/// Tries the kernels of the chain in order. Under `auto`, tries those of the accelerator that tuning advises first.
 fn run_chain(call: &Call, state: &mut DispatchState) -> Result<bool> {
     let chains = registry::chains()?;
     let chain = chains.get(call.family(), call.device.kind());

@@ -108,7 +108,7 @@ pub(crate) struct Fold {
     pub axes: Dims,
     /// dtype in which values enter the reduction.
     pub value: DType,
-    /// The part that depends on the operation.
+    /// The number of program steps, and the functions that build and run them.
     pub kind: &'static FoldKind,
 }
 

@@ -1,4 +1,5 @@
-//! Deferred reductions over the last axes with `keepdims`, which are about to be broadcast.
+//! Deferred reductions over the last axes with `keepdims`. A later operation usually broadcasts the result against the reduced
+//! array.
 //!
 //! An expression over its own reductions, such as softmax or `(a - mean) / std`, then reads each row once. Only devices with row programs
 //! defer reductions. If all their kernels decline, each reduction runs as a call of its own.

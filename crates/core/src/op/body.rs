@@ -14,7 +14,7 @@ use crate::scalar::Scalar;
 pub struct Body {
     /// Parameters of the source function, in order.
     pub parameters: &'static [Parameter],
-    /// dtypes that the generic type may be.
+    /// The dtypes that the generic type accepts.
     pub bound: Bound,
     /// dtype of the result.
     pub result: Type,

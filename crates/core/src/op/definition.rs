@@ -69,9 +69,9 @@ pub enum TypeRule {
     Promote,
     /// Like [`TypeRule::Promote`], but rejects bool (`subtract`, `negative`, `positive`, `sign`).
     PromoteNoBool,
-    /// Promotes real dtypes; bool becomes int8 (`floor_divide`, `remainder`).
+    /// Like [`TypeRule::PromoteNumber`], but rejects complex (`floor_divide`, `remainder`).
     PromoteReal,
-    /// Promotes; bool becomes int8 (`power`, `square`, `conj`).
+    /// Promotes; the result has the promoted dtype, or int8 for bool (`power`, `square`, `conj`).
     PromoteNumber,
     /// Promotes; complex numbers are ordered lexicographically (`maximum`, `minimum`).
     Ordered,
@@ -83,7 +83,7 @@ pub enum TypeRule {
     Exponent,
     /// Promotes; integers become float64 (`divide`).
     Divide,
-    /// Real only; bool and integers are returned unchanged (`floor`, `ceil`, `trunc`).
+    /// Rejects complex; bool and integers are returned unchanged (`floor`, `ceil`, `trunc`).
     Round,
     /// Like [`TypeRule::Round`], but complex numbers round by part (`round`).
     RoundComplex,
@@ -91,15 +91,15 @@ pub enum TypeRule {
     Compare,
     /// Converts every argument to bool; the result is bool (`logical_and`).
     Logical,
-    /// Promotes bool and integers (`bitwise_and`).
+    /// Accepts bool and integers only; the result has the promoted dtype (`bitwise_and`).
     Bitwise,
-    /// Promotes integers; bool becomes int8 (`left_shift`).
+    /// Accepts bool and integers only; the result has the promoted dtype, or int8 for bool (`left_shift`).
     Shift,
-    /// Any dtype; the result has the dtype of the real part (`abs`, `real`, `imag`).
+    /// Accepts any dtype; the result has the dtype of the real part (`abs`, `real`, `imag`).
     RealPart,
-    /// Any dtype unchanged (`astype`).
+    /// Accepts any dtype, without promotion to another one (`astype`).
     Same,
-    /// Any dtype; the result is bool (`isnan`).
+    /// Accepts any dtype; the result is bool (`isnan`).
     Test,
     /// Converts the first argument to bool and promotes the others (`where`).
     Where,

@@ -45,7 +45,7 @@ macro_rules! elementwise {
     ) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
         enum RowIndex { $($U,)* $($B,)* $($F,)* End }
-        /// The index after the last row.
+        /// The op-table index after this family's last row.
         pub(crate) const END: u16 = RowIndex::End as u16;
         mod defs {
             use super::*;

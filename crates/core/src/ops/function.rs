@@ -104,7 +104,7 @@ impl<T: FromArgs> FromArgs for Option<T> {
     }
 }
 
-/// An array of indices. When it is read from an empty list, its dtype is an integer.
+/// An array argument of indices. An empty list converts to int64, not float64.
 pub struct Indices(NdArray);
 
 impl std::ops::Deref for Indices {

@@ -23,7 +23,7 @@ super::rows! { Histogram after search:
     BINCOUNT "bincount" 1;
 }
 
-/// Maximum number of even bins: more edges than float64 has distinct integers cannot differ.
+/// Maximum number of even bins. Float64 edges of more bins could not all differ.
 const MAX_BINS: u64 = 1 << f64::MANTISSA_DIGITS;
 
 /// Maximum number of bins whose edges are computed on the host.

@@ -1,4 +1,5 @@
-//! Items of tuples and lists. Clones share them, their memory counts towards the limit, and no operation recurses into nested items.
+//! The items of Python-like tuples and lists. Clones share the items, and their memory counts towards the limit on host memory.
+//! No operation recurses into nested sequences.
 
 use std::fmt;
 use std::ops::Deref;
@@ -86,14 +87,14 @@ impl<'a> IntoIterator for &'a Items {
     }
 }
 
-/// For the few items that operations return: reserves no memory.
+/// Creates a short sequence that an operation returns. Its memory is not counted towards the limit on host memory.
 impl From<Vec<Value>> for Items {
     fn from(items: Vec<Value>) -> Items {
         Items::with_memory(items, None)
     }
 }
 
-/// For the few items that operations return: reserves no memory.
+/// Creates a short sequence that an operation returns. Its memory is not counted towards the limit on host memory.
 impl FromIterator<Value> for Items {
     fn from_iter<I: IntoIterator<Item = Value>>(items: I) -> Items {
         Items::from(items.into_iter().collect::<Vec<_>>())

@@ -75,7 +75,7 @@ macro_rules! rows {
     ($family:ident after $before:ident: $($CONST:ident $name:literal $arity:literal $(else $composite:expr)?;)*) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
         enum RowIndex { $($CONST,)* End }
-        /// The index after the last row.
+        /// The op-table index after this family's last row.
         pub(crate) const END: u16 = crate::ops::$before::END + RowIndex::End as u16;
         mod defs {
             use super::*;

@@ -222,7 +222,7 @@ fn sort_long_separately(op: Op, a: &NdArray, offsets: &NdArray, long: &[i64], lo
     concat(&pieces, 0)
 }
 
-/// Turns indices into a piece into indices into the whole array. Values are unchanged.
+/// Adds `begin` to the indices within a piece, which gives indices into the whole array. Values are returned unchanged.
 fn offset_indices(op: Op, piece: NdArray, begin: isize) -> Result<NdArray> {
     if op == SEGMENT_ARGSORT && begin > 0 { add(piece, begin as i64) } else { Ok(piece) }
 }

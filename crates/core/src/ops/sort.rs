@@ -124,11 +124,11 @@ fn partition_over(op: Op, a: &NdArray, kth: isize, over: &Over, part: Part) -> R
 pub struct Unique {
     /// The distinct elements, sorted.
     pub values: NdArray,
-    /// Index of the first occurrence of each in the flattened array, int64.
+    /// Index of the first occurrence of each distinct element in the flattened array, int64.
     pub indices: NdArray,
     /// Index into `values` for each element of the array, in its shape, int64.
     pub inverse: NdArray,
-    /// Number of occurrences of each, int64.
+    /// Number of occurrences of each distinct element, int64.
     pub counts: NdArray,
 }
 

@@ -33,7 +33,7 @@ impl Default for Effort {
     }
 }
 
-/// Mean, standard deviation and order statistics of a sample, in its unit.
+/// Mean, standard deviation and order statistics of a sample, such as times, in the unit of the sample.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Statistics {
     /// Arithmetic mean.

@@ -1,4 +1,4 @@
-//! Errors, dtypes, scalars, layouts and basic indices. This layer knows no memory.
+//! Errors, dtypes, scalars, layouts and basic indices. This layer accesses no memory.
 
 pub mod dtype;
 pub mod error;

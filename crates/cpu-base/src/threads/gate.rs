@@ -91,7 +91,7 @@ impl Gate {
     }
 }
 
-/// CloseOnDrop the gate when dropped, and waits for the active helpers.
+/// Closes the gate when dropped, and waits for the active helpers.
 struct CloseOnDrop<'a>(&'a Gate);
 
 impl Drop for CloseOnDrop<'_> {

@@ -150,7 +150,7 @@ template <class T> __device__ inline bool less_equal(T a, T b) {
     if constexpr (is_complex<T>) return (a.re < b.re && !isnan(a.im) && !isnan(b.im)) || (a.re == b.re && a.im <= b.im);
     else return widen(a) <= widen(b);
 }
-// The first NaN wins.
+// If an argument is NaN, the result is the first NaN.
 template <class T> __device__ inline T minimum(T a, T b) { return less_equal(a, b) || isnan(a) ? a : b; }
 template <class T> __device__ inline T maximum(T a, T b) { return less_equal(b, a) || isnan(a) ? a : b; }
 

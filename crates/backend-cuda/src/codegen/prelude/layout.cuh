@@ -2,14 +2,14 @@
 
 namespace cuprum {
 
-// Division by an invariant number. 64 bits: the hardware's long division.
+// Division by an invariant number. For 64 bits, the hardware's long division.
 template <class Index> struct Divisor {
     u64 value;
     __device__ u64 quotient(u64 n) const { return n / value; }
 };
 
-// 32 bits: a multiplication and a shift, exact for n and value below 2^31 (Granlund and Montgomery, "Division by invariant
-// integers using multiplication", 1994).
+// For 32 bits, a multiplication and a shift, exact for n and value below 2^31 (Granlund and Montgomery, "Division by
+// invariant integers using multiplication", 1994).
 template <> struct Divisor<i32> {
     u32 value, magic, shift;
     __device__ u32 quotient(u32 n) const { return (__umulhi(n, magic) + n) >> shift; }
@@ -20,7 +20,8 @@ template <class Index, int N> struct Offsets {
     Index at[N > 0 ? N : 1];
 };
 
-// Rank axes, outermost first, with the strides of N inputs. Index is i32 when every extent and offset fits, else i64.
+// The axes of a loop over N inputs: Rank extents, outermost first, and the strides of each input. Index is i32 if every
+// extent and offset fits in 32 bits, else i64.
 template <class Index, int Rank, int N> struct Axes {
     Divisor<Index> extents[Rank];
     Index strides[N > 0 ? N : 1][Rank];
@@ -45,7 +46,7 @@ template <class Index, int Rank, int N> struct Axes {
     }
 };
 
-// No axes: a single element. A separate definition, because C++ has no empty arrays.
+// A loop without axes over a single element. A separate definition, because C++ has no empty arrays.
 template <class Index, int N> struct Axes<Index, 0, N> {
     u64 unused;
     __device__ Offsets<Index, N> offsets(Index) const {

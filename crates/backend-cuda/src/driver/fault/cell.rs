@@ -1,4 +1,4 @@
-//! Error words: their memory, and what the host has read from them.
+//! Error words: their memory, and the faults that the host has read from them.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -12,7 +12,7 @@ use crate::driver::primary::check;
 use crate::driver::sys;
 use crate::error::{CudaError, Result};
 
-/// Set by a kernel while it writes the other fields.
+/// Fault code that a kernel sets while it writes the other fields.
 const BUSY: u64 = u64::MAX;
 
 /// Error words of one pinned block: a page.
@@ -37,7 +37,7 @@ impl From<Fault> for CudaError {
     }
 }
 
-/// An error word that the device can write.
+/// An error word: mapped host memory in which a kernel reports a fault. Host and device address.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Word {
     pub(super) host: *mut [u64; 4],
@@ -69,12 +69,12 @@ impl Word {
     }
 }
 
-/// Words that no launch uses.
+/// Error words that no launch uses.
 #[derive(Debug, Default)]
 pub(super) struct FreeWords(pub(super) Mutex<Vec<Word>>);
 
 impl FreeWords {
-    /// A cleared word; `allocate` makes a block of them if there is none.
+    /// Takes a cleared error word. If there is none, `allocate` makes a block of them.
     pub(super) fn take(&self, allocate: impl FnOnce() -> Result<Vec<Word>>) -> Result<Word> {
         if let Some(word) = lock(&self.0).pop() {
             return Ok(word);
@@ -86,14 +86,14 @@ impl FreeWords {
     }
 }
 
-/// The error word of one launch, or of all launches of one graph, and what was found in it.
+/// The error word of one launch, or of all launches of one graph, and the fault that the host has read from it.
 #[derive(Debug)]
 pub(in crate::driver) struct FaultCell {
     pub(super) word: Word,
     free: Arc<FreeWords>,
-    /// The kernels are a graph's and run at each of its launches.
+    /// True for a graph, whose kernels run at each of its launches.
     pub(super) is_graph: bool,
-    /// The launch has run without a fault.
+    /// True once the launch has run and reported no fault.
     is_sound: AtomicBool,
     pub(super) state: Mutex<CellState>,
 }
@@ -101,13 +101,13 @@ pub(in crate::driver) struct FaultCell {
 #[derive(Debug, Default)]
 pub(super) struct CellState {
     found: Option<Fault>,
-    /// The thread that queued the launch has the fault in its report.
+    /// True once the fault is recorded for a report to the thread that queued the launch.
     pub(super) is_told: bool,
     /// The launches that the inputs of a graph's last launch depend on.
     pub(super) inputs: Cells,
 }
 
-/// Launches that values depend on.
+/// The launches, by error word, that the values of a buffer depend on.
 pub(super) type Cells = SmallVec<[Arc<FaultCell>; 1]>;
 
 impl FaultCell {
@@ -119,7 +119,7 @@ impl FaultCell {
         self.is_sound.load(Ordering::Acquire)
     }
 
-    /// The fault of the launch, which must have run.
+    /// Returns the fault of the launch, if there is one. The launch must have run.
     pub(super) fn find(&self) -> Option<Fault> {
         if self.is_sound() { None } else { self.found_in(&mut lock(&self.state)) }
     }
@@ -134,7 +134,8 @@ impl FaultCell {
         state.found
     }
 
-    /// The fault of the launch, which must have run, if it is in no report yet. It is in the caller's from now on.
+    /// Returns the fault of the launch unless it is already recorded for a report, and marks it as recorded. The launch must have
+    /// run.
     pub(super) fn find_untold(&self) -> Option<Fault> {
         let mut state = lock(&self.state);
         let found = self.found_in(&mut state)?;
@@ -177,7 +178,7 @@ pub(super) fn merge(list: &mut Cells, more: &[Arc<FaultCell>]) {
     }
 }
 
-/// A block of cleared words, mapped for the device. It is never freed. The context must be current.
+/// Allocates a block of cleared error words, mapped for the device. The block is never freed. The context must be current.
 pub(super) fn allocate_words() -> Result<Vec<Word>> {
     let mut host: *mut c_void = ptr::null_mut();
     let flags = sys::CU_MEMHOSTALLOC_DEVICEMAP | sys::CU_MEMHOSTALLOC_PORTABLE;

@@ -12,13 +12,13 @@ use crate::error::Result;
 /// Maximum number of launches that a thread leaves unchecked. With more, it waits for them.
 const MAX_OPEN: usize = 256;
 
-/// Launches of one thread that may have faulted, until the thread has been told.
+/// A ledger: the launches of one thread that may have faulted, until their faults are reported to the thread.
 #[derive(Debug, Default)]
 pub(super) struct Ledger(Mutex<LedgerState>);
 
 #[derive(Debug, Default)]
 struct LedgerState {
-    /// With the number of the stream that the launch was queued on.
+    /// Unchecked launches, each with the number of its stream.
     open: Vec<(u32, Arc<FaultCell>)>,
     /// The first fault that was found and not reported.
     untold: Option<Fault>,
@@ -42,7 +42,7 @@ impl Ledger {
         lock(&self.0).untold.get_or_insert(fault);
     }
 
-    /// Checks the launches of streams whose work has run.
+    /// Checks the launches on every stream for which `has_run` returns true.
     pub(super) fn settle(&self, has_run: impl Fn(u32) -> bool) {
         let state = &mut *lock(&self.0);
         let untold = &mut state.untold;
@@ -57,12 +57,12 @@ impl Ledger {
         });
     }
 
-    /// An error for what was found and not reported.
+    /// Returns the fault that was found and not reported, as an error.
     pub(super) fn report(&self) -> Result<()> {
         lock(&self.0).untold.take().map_or(Ok(()), |fault| Err(fault.into()))
     }
 
-    /// Removes a launch whose fault the thread learns of elsewhere.
+    /// Removes a launch whose fault another error reports to the thread.
     pub(super) fn strike(&self, cell: &Arc<FaultCell>) {
         let mut state = lock(&self.0);
         let before = state.open.len();
@@ -87,7 +87,7 @@ pub(super) struct Faults {
 }
 
 impl Faults {
-    /// A ledger for a thread.
+    /// Creates the ledger of a thread.
     pub(super) fn register(&self) -> Arc<Ledger> {
         let made = Arc::new(Ledger::default());
         let mut ledgers = lock(&self.ledgers);
@@ -96,7 +96,7 @@ impl Faults {
         made
     }
 
-    /// The ledgers of threads that have ended. All of their launches are queued.
+    /// Returns the ledgers of threads that have ended. All of their launches are queued.
     pub(super) fn abandoned(&self) -> Vec<Arc<Ledger>> {
         let ledgers = lock(&self.ledgers);
         ledgers.iter().filter(|ledger| Arc::strong_count(ledger) == 1).cloned().collect()
@@ -107,21 +107,21 @@ impl Faults {
 pub(super) type Prepared = (usize, u32, Arc<FaultCell>);
 
 thread_local! {
-    /// This thread's ledger of each context that it has one of, by the context's number.
+    /// This thread's ledgers, each with the number of its context.
     static LEDGERS: RefCell<Vec<(usize, Arc<Ledger>)>> = const { RefCell::new(Vec::new()) };
-    /// Its launch is not yet among those that its outputs depend on.
+    /// The launch that this thread is preparing, until its outputs are recorded as dependent on it.
     pub(super) static PREPARED: RefCell<Option<Prepared>> = const { RefCell::new(None) };
 }
 
 static FAULTS: PerDevice<Faults> = PerDevice::new();
 
 impl Context {
-    /// The error words and ledgers of this device.
+    /// Returns the error words and ledgers of this device.
     pub(super) fn faults(&self) -> &'static Faults {
         FAULTS.get(self)
     }
 
-    /// An error word for a launch on a stream, which this thread's ledger holds.
+    /// Returns an error word for a launch on a stream, and adds it to this thread's ledger.
     pub(super) fn open_fault_cell(&'static self, stream: u32) -> Result<Arc<FaultCell>> {
         let cell = self.new_fault_cell(false)?;
         let ledger = self.ledger()?;
@@ -133,7 +133,7 @@ impl Context {
         Ok(cell)
     }
 
-    /// An error word for the kernels of a graph, or of one launch.
+    /// Returns an error word for the kernels of a graph, or of one launch.
     pub(in crate::driver) fn new_fault_cell(&'static self, is_graph: bool) -> Result<Arc<FaultCell>> {
         let free = &self.faults().free;
         let word = free.take(|| {
@@ -160,7 +160,7 @@ impl Context {
         Ok(made)
     }
 
-    /// This thread's ledger, if it has one.
+    /// Returns this thread's ledger, if it has one.
     pub(super) fn known_ledger(&self) -> Option<Arc<Ledger>> {
         let ordinal = self.info().ordinal;
         let find = |ledgers: &RefCell<Vec<(usize, Arc<Ledger>)>>| {

@@ -1,4 +1,4 @@
-//! Faults by operation: the error word of the one that is prepared, the faults that its outputs depend on, and their check.
+//! Faults by operation: the error word of the operation in preparation, the launches that its outputs depend on, and their check.
 
 use std::slice::from_ref;
 use std::sync::Arc;
@@ -12,13 +12,14 @@ use crate::driver::memory::DeviceBuffer;
 use crate::error::Result;
 
 fn take_prepared() -> Option<Arc<FaultCell>> {
-    // A thread that is ending has none.
+    // The thread-local is inaccessible while its thread ends.
     PREPARED.try_with(|prepared| prepared.borrow_mut().take()).ok().flatten().map(|(.., cell)| cell)
 }
 
 impl Context {
-    /// The device address of the error word for the operation that this thread queues next on its stream. All kernels of one
-    /// operation may share it. It is valid until the thread waits or reads, or until [`crate::device::done`] ends the operation.
+    /// Returns the device address of the error word for the operation that this thread queues next on its stream. All kernels of
+    /// one operation may share it. It is valid until the thread waits or reads, or until [`crate::device::done`] ends the
+    /// operation.
     pub fn fault_pointer(&'static self) -> Result<u64> {
         let (ordinal, stream) = (self.info().ordinal, self.stream_number());
         let known = PREPARED.try_with(|prepared| match &*prepared.borrow() {
@@ -39,8 +40,8 @@ impl Context {
 }
 
 impl DeviceBuffer {
-    /// Ends an operation, whose work is queued: its outputs depend on the launches that its inputs depend on, and on the launch that this thread prepared
-    /// ([`Context::fault_pointer`]).
+    /// Ends an operation, whose work is queued. Its outputs depend on the launches that its inputs depend on, and on the launch
+    /// that this thread prepared ([`Context::fault_pointer`]).
     #[inline]
     pub fn depends<'a>(outputs: impl Iterator<Item = &'a DeviceBuffer>, inputs: impl Iterator<Item = &'a DeviceBuffer>) {
         let mut cells = Cells::new();
@@ -54,11 +55,11 @@ impl DeviceBuffer {
         }
     }
 
-    /// An error if a launch that the values depend on has faulted. The work that computed them must have run.
+    /// Returns an error if a launch that the values depend on has faulted. The work that computed the values must have run.
     pub(in crate::driver) fn check_faults(&self) -> Result<()> {
         let Some((cell, fault)) = self.taint().find() else { return Ok(()) };
         let faults = self.context().faults();
-        // This thread knows now; a thread that has ended needs no report any more.
+        // The error reports the fault to this thread. Threads that have ended need no report.
         faults.abandoned().into_iter().chain(self.context().known_ledger()).for_each(|ledger| ledger.strike(&cell));
         Err(fault.into())
     }

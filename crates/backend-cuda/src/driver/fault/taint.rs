@@ -24,7 +24,7 @@ impl Taint {
         }
     }
 
-    /// Adds launches; forgets those that have run without a fault.
+    /// Adds launches, and removes those that have run without a fault.
     pub(super) fn add(&self, more: &[Arc<FaultCell>]) {
         if more.is_empty() {
             return;
@@ -35,7 +35,7 @@ impl Taint {
         self.any.store(!cells.is_empty(), Ordering::Release);
     }
 
-    /// Replaces the list: all values were overwritten.
+    /// Replaces the list, because all values were overwritten.
     pub(super) fn set(&self, cells: Cells) {
         let any = !cells.is_empty();
         let before = std::mem::replace(&mut *lock(&self.cells), cells);
@@ -43,7 +43,7 @@ impl Taint {
         drop(before);
     }
 
-    /// The first fault that the values depend on, and its launch. The work that computed them must have run.
+    /// Returns the first fault that the values depend on, with its launch. The work that computed the values must have run.
     pub(super) fn find(&self) -> Option<(Arc<FaultCell>, Fault)> {
         if self.is_empty() {
             return None;
@@ -61,7 +61,8 @@ impl Taint {
         found
     }
 
-    /// Adds the launches that the values of `source` depend on: some or all values are now copies of them.
+    /// Records that the values (`is_whole`), or some of them, are now copies of the values of `source`, and depend on the same
+    /// launches.
     pub(in crate::driver) fn copied_from(&self, source: &Taint, is_whole: bool) {
         let mut cells = Cells::new();
         source.add_to(&mut cells);

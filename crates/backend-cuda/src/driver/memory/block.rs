@@ -6,7 +6,7 @@ use crate::driver::primary::check;
 use crate::driver::sys;
 use crate::error::Result;
 
-/// Requests from this size on look whether kept memory has to be returned, in bytes.
+/// Minimum size, in bytes, of a request that first checks whether kept memory must be returned to the device.
 const LOOK_FROM: usize = 1 << 20;
 
 impl Context {

@@ -34,7 +34,7 @@ pub struct DeviceBuffer {
 pub(in crate::driver) trait OwningGraph: Debug + Send + Sync {
     /// Whether the graph is being captured on this stream.
     fn is_captured_on(&self, stream: u32) -> bool;
-    /// Returns an error if its buffers have no values: the graph is still being captured, or its capture failed.
+    /// Returns an error if the graph's buffers have no values, because the graph is still being captured or its capture failed.
     fn check(&self) -> Result<()>;
     /// Takes back a block that no buffer uses.
     fn put_back(&self, block: Arc<DeviceBuffer>);
@@ -58,7 +58,7 @@ impl Context {
 }
 
 impl DeviceBuffer {
-    /// A buffer in a block of a graph, for work that is captured on stream `home`.
+    /// Creates a buffer over `memory`, a block that `graph` owns, for work that is captured on stream `home`.
     pub(in crate::driver) fn of_graph(home: u32, bytes: usize, memory: Arc<DeviceBuffer>, graph: Arc<dyn OwningGraph>) -> DeviceBuffer {
         let (block, context) = (memory.block, memory.context);
         let graph = Some(GraphBlock { memory, graph });
@@ -129,7 +129,8 @@ impl DeviceBuffer {
         self.graph.as_ref().map(|block| block.graph.fault())
     }
 
-    /// Whether the graph that is being captured on a stream must keep the buffer alive: unless it owns the memory.
+    /// Returns whether the graph that is being captured on a stream must keep this buffer alive. False if the graph owns the
+    /// memory.
     pub(crate) fn is_kept_by(&self, stream: u32) -> bool {
         stream >= FIRST_CAPTURE && !self.graph.as_ref().is_some_and(|block| block.graph.is_captured_on(stream))
     }

@@ -17,10 +17,11 @@ use crate::driver::primary::check;
 use crate::driver::sys;
 use crate::error::{CudaError, Result};
 
-/// Kept memory below this is not worth a return to the device, in bytes.
+/// Minimum kept memory (free blocks of the pool), in bytes, for which a return to the device is worth its cost.
 const SMALL_KEPT: usize = 64 << 20;
 
-/// Whether kept memory goes back to the device: another process, or another library of this one, can have no more than `free`.
+/// Returns whether kept memory must be returned to the device, on which other processes and libraries can allocate only `free`
+/// bytes.
 ///
 /// No more is kept than is free for others. So a user that allocates until the device is full gets what was kept as well, half of the
 /// rest at a time.
@@ -103,8 +104,8 @@ impl Context {
         check("cuMemPoolTrimTo", unsafe { sys::cuMemPoolTrimTo(self.memory.driver, 0) })
     }
 
-    /// Returns kept memory to the device where other users of it have less left than is kept ([`must_yield`]). Looks at most every
-    /// [`LOOK_MILLIS`].
+    /// Returns kept memory to the device if less than that is free for other users of the device ([`must_yield`]). Checks at most
+    /// once per [`LOOK_MILLIS`].
     pub(in crate::driver) fn yield_kept_memory(&self) -> Result<()> {
         if !self.memory.looks.is_due(self.memory.created.elapsed().as_millis() as u64) {
             return Ok(());
@@ -122,7 +123,7 @@ impl Context {
         self.memory.pool().limit = limit_bytes(limit);
     }
 
-    /// Bytes that are free on the device, for every process.
+    /// Returns the bytes that are free on the device, for every process.
     pub fn free_memory(&self) -> Result<usize> {
         self.bind()?;
         let (mut free, mut total) = (0usize, 0usize);
@@ -131,7 +132,7 @@ impl Context {
         Ok(free)
     }
 
-    /// The counts at this moment. What the driver's pool keeps is `reserved` and `cached`, too.
+    /// Returns the current memory statistics. Unused memory of the driver's pool is part of `reserved` and `cached`.
     pub fn memory_stats(&self) -> Result<MemoryStats> {
         let mut reserved = 0u64;
         if !self.memory.driver.is_null() {

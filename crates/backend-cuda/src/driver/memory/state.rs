@@ -23,15 +23,15 @@ const POOL_VARIABLE: &str = "CUPRUM_GPU_MEMORY_POOL";
 /// Value of [`Pool::limit`] for no limit.
 pub(super) const UNLIMITED: u64 = u64::MAX;
 
-/// Minimum time between two looks, in milliseconds: a look costs two calls of the driver.
+/// Minimum time between two checks of free memory, in milliseconds. A check costs two driver calls.
 pub(super) const LOOK_MILLIS: u64 = 100;
 
-/// Time of the next look at free memory, in milliseconds since the creation of the context.
+/// Time of the next check of free memory, in milliseconds since the creation of the context.
 #[derive(Default)]
 pub(super) struct Looks(AtomicU64);
 
 impl Looks {
-    /// Whether a look is due. If several threads ask at once, one receives true.
+    /// Returns whether a check is due. If several threads call this at the same time, one receives true.
     pub(super) fn is_due(&self, now: u64) -> bool {
         let next = self.0.load(Ordering::Relaxed);
         now >= next && self.0.compare_exchange(next, now + LOOK_MILLIS, Ordering::Relaxed, Ordering::Relaxed).is_ok()

@@ -203,7 +203,7 @@ struct Api {
     set_math_mode: unsafe extern "C" fn(Handle, c_int) -> c_int,
     get_version: unsafe extern "C" fn(Handle, *mut c_int) -> c_int,
     gemm: Gemm32,
-    /// CUDA 12 and later.
+    /// The variant with 64-bit extents; `None` before CUDA 12.
     gemm_64: Option<Gemm64>,
     path: PathBuf,
     _library: ManuallyDrop<Loaded>,
@@ -263,7 +263,7 @@ struct OnStream {
     handle: Handle,
     /// The stream that was set last.
     stream: Option<u32>,
-    /// Work on different streams may run at the same time: each has a workspace, by number.
+    /// Workspaces by stream number. Each stream has its own, because work on different streams may run at the same time.
     workspaces: Vec<Option<DeviceBuffer>>,
 }
 
@@ -323,8 +323,8 @@ impl Blas {
         Ok(Blas { api, context, handle, version: version.unsigned_abs() })
     }
 
-    /// The handle, set to this thread's stream; and the workspace of a graph that is being captured there, to be held until the work is
-    /// queued.
+    /// Returns the handle, set to this thread's stream, and the workspace of a graph that is being captured there, to be held
+    /// until the work is queued.
     fn handle(&self) -> Result<(MutexGuard<'_, OnStream>, Option<DeviceBuffer>)> {
         let mut on = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
         let number = self.context.stream_number();
@@ -363,7 +363,7 @@ impl Blas {
         check_on(self.context, "cublasSetWorkspace", code)
     }
 
-    /// NVIDIA's advice: 32 MiB for Hopper and later, 4 MiB before.
+    /// Returns the workspace size that NVIDIA recommends: 32 MiB for Hopper and later, 4 MiB before.
     fn workspace_bytes(&self) -> usize {
         if self.context.info().compute_capability.0 >= 9 { 32 << 20 } else { 4 << 20 }
     }
@@ -502,8 +502,8 @@ fn check(call: &'static str, code: c_int) -> Result<()> {
     Err(CudaError::Cublas { call, code: code.unsigned_abs(), name: name.into() })
 }
 
-/// `None` for a refusal: cuBLAS does not support the product (`NOT_SUPPORTED`) or the device (`ARCH_MISMATCH`), and has queued
-/// nothing. Other kernels may serve the call.
+/// Returns `None` for a refusal: cuBLAS does not support the product (`NOT_SUPPORTED`) or the device (`ARCH_MISMATCH`), and has
+/// queued nothing. Other kernels may serve the call.
 pub(crate) fn unless_refused<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(done) => Ok(Some(done)),

@@ -43,7 +43,8 @@ fn element_type(dtype: DType) -> &'static str {
     })
 }
 
-/// Sources for compiling without a device: every element type, several numbers of batch axes.
+/// Returns names and sources of the kernels for compile checks without a device: every element type, several numbers of batch
+/// axes.
 pub fn sources() -> Vec<(String, String)> {
     let types = DType::ALL.iter().filter(|d| element_type(**d) == ctype(**d)).enumerate();
     types.map(|(i, d)| SOURCE.listed(&[("T", ctype(*d)), ("BATCH", ["0", "1", "2"][i % 3])])).collect()
@@ -174,7 +175,7 @@ fn arrange(plan: &ContractPlan, given: [&Layout; 3], fits: impl Fn(&Gemm) -> boo
 /// A matrix product in cuBLAS's column-major terms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct ColumnMajor {
-    /// The first cuBLAS operand is b: the result is computed as its transpose.
+    /// True if b is the first cuBLAS operand, because cuBLAS computes the transpose of the result.
     swapped: bool,
     transpose: (Transpose, Transpose),
     m: usize,
@@ -209,7 +210,8 @@ fn column_major(gemm: &Gemm) -> Option<ColumnMajor> {
     product(true, n, m, transposed(b), transposed(a), transposed(c)).or_else(|| product(false, m, n, a, b, c))
 }
 
-/// How a gemm is split into cuBLAS calls: its form, and the batch axis of each call. `None` if it does not fit.
+/// Returns how a gemm is split into cuBLAS calls: its form, and the batch axis of each call. `None` if cuBLAS does not accept the
+/// strides.
 fn calls(gemm: &Gemm) -> Option<(ColumnMajor, Option<usize>)> {
     let form = column_major(gemm)?;
     let [a, b, c] = &gemm.batch_strides;

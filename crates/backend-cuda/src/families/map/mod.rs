@@ -272,8 +272,8 @@ __device__ inline void store_pack(const Outputs& out, Index i, const Results (&r
     )
 }
 
-/// Sources for compiling without a device: every operation and dtype, many results per kernel, unaligned and repeated inputs,
-/// several ranks, both index widths.
+/// Returns names and sources of the kernels for compile checks without a device: every operation and dtype, many results per
+/// kernel, unaligned and repeated inputs, several ranks, both index widths.
 pub fn sources() -> Vec<(String, String)> {
     let flat = |repeated, aligned| Class::Flat(Access { repeated, aligned });
     let programs = check::programs();

@@ -28,7 +28,7 @@ mod samples;
 const SMALL_BLOCK: usize = 128;
 /// Maximum 32-bit registers for a thread's elements, in teams of up to a warp and in larger teams.
 const WORDS: [usize; 2] = [32, 24];
-/// The same limit in a block of 1024 threads, which has 64 registers per thread.
+/// Maximum 32-bit registers for a thread's elements in a block of 1024 threads, which has 64 registers per thread.
 const MAX_WORDS: usize = 40;
 /// Threads that fill the device. Fewer rows get larger teams.
 const FULL_DEVICE_THREADS: usize = 1 << 17;
@@ -58,7 +58,7 @@ impl RowsShape {
         let units = plan.length / width;
         let words = width * stages.words().max(1);
         let packs_of = |team: usize| units.div_ceil(team);
-        // Packs per thread in flight at once: 16 bytes.
+        // Wanted packs per thread, which keep 16 bytes of the narrowest input in flight.
         let few = (16 / (smallest * width)).max(1);
         let mut team = units.div_ceil(few).next_power_of_two().min(32);
         while team < 1024 && packs_of(team) * words > WORDS[(team > 32) as usize] {
@@ -145,7 +145,7 @@ fn name(program: &Expression) -> String {
     codegen::kernel_name("rows", program)
 }
 
-/// How an operation reduces a row, from the table of reductions.
+/// Returns the C++ expressions by which an operation reduces a row, from the table of reductions.
 fn fold(op: Op) -> Option<RowFold<'static>> {
     let (identity, value, combine) = reductions::combination(op)?;
     // Reductions without an identity start with an element. A thread without elements starts with this value.
@@ -230,7 +230,8 @@ fn launch(call: &Call, program: &Expression, plan: &RowsPlan) -> Result<Outcome>
     device::done(call, outputs)
 }
 
-/// Sources for compiling without a device: typical expressions in several dtypes over rows of many lengths.
+/// Returns names and sources of the kernels for compile checks without a device: typical expressions in several dtypes over rows
+/// of many lengths.
 pub fn sources() -> Vec<(String, String)> {
     let floats = [DType::F32, DType::F16, DType::F64, DType::BF16];
     let lengths = [11585, 11584, 1000, 32, 31, 2, 4097, 127, 5000];

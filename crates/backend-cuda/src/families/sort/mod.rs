@@ -133,7 +133,8 @@ fn with_defines<R>(
     }
 }
 
-/// Sources for compiling without a device: every dtype and algorithm, alternately with values and indices.
+/// Returns names and sources of the kernels for compile checks without a device: every dtype and algorithm, alternately with
+/// values and indices.
 pub fn sources() -> Vec<(String, String)> {
     let lengths = [2, 200, 1000, 3000, 1 << 20, 1 << 30];
     let uses = DType::ALL.into_iter().enumerate().flat_map(|(n, dtype)| {

@@ -26,7 +26,8 @@ const SHORT: usize = 128;
 const TILE: usize = 1024;
 /// Number of lists of longer segments, as in `sort_segments.cu`.
 const LISTS: usize = 3;
-/// Maximum number of blocks per multiprocessor and list. More than are resident, so that no multiprocessor idles.
+/// Maximum number of blocks per multiprocessor and list. It exceeds the number of resident blocks, so that no multiprocessor
+/// idles.
 const WAVES: usize = 16;
 
 /// Tile sizes for longer segments, one list of segments for each.
@@ -41,7 +42,8 @@ fn with_defines<R>(tile: Tile, dtype: DType, indices: bool, use_defines: impl Fn
     use_defines(&[("ELEMENT", element(dtype)), ("INDICES", indices), ("SEGMENTS", "1"), ("THREADS", &threads), ("ITEMS", &items)])
 }
 
-/// Sources for compiling without a device: every dtype with one tile, alternately with values and indices.
+/// Returns names and sources of the kernels for compile checks without a device: every dtype with one tile, alternately with
+/// values and indices.
 pub(super) fn sources() -> impl Iterator<Item = (String, String)> {
     DType::ALL.into_iter().enumerate().flat_map(|(n, dtype)| {
         let indices = n % 2 == 0;

@@ -38,15 +38,15 @@ const CLOSE_RATIO: f64 = 1.25;
 /// State of an accelerator that may serve a signature.
 struct Candidate {
     accelerator: &'static Accelerator,
-    /// Number of calls served.
+    /// Number of calls that the accelerator has served during the trial.
     runs: usize,
-    /// Minimum time in microseconds.
+    /// Minimum time of a call in microseconds; `None` before the first timed call.
     best: Option<f64>,
-    /// Declined, failed, or exceeded the number of candidates.
+    /// True once the accelerator has declined or failed, or enough others have served the call ([`MAX_CANDIDATES`]).
     excluded: bool,
 }
 
-/// A signature whose winner is still open.
+/// A trial: the measurements of a signature for which no winner has been chosen.
 struct Trial {
     candidates: SmallVec<[Candidate; 4]>,
     /// Whether a thread is running a trial. Other threads use the chain in its default order meanwhile.
@@ -102,11 +102,11 @@ impl Trial {
 /// Signature of a call, and address of its chain.
 type Key = (u64, usize);
 
-/// The step that a thread takes for one call.
+/// The part of a trial that a thread performs for one call.
 enum Step {
-    /// A candidate serves the call.
+    /// The accelerator, a candidate of the trial, runs the call. `timed`: the duration is recorded.
     Run { accelerator: &'static Accelerator, guard: TrialGuard, timed: bool },
-    /// The trial is over, with a winner.
+    /// The trial has ended, and `accelerator` is the winner.
     Won { accelerator: &'static Accelerator, candidates: SmallVec<[Candidate; 4]> },
 }
 
@@ -140,7 +140,7 @@ pub(crate) struct Advice {
 enum Kind {
     /// The winner of an earlier trial, with the formatted times.
     Chosen(Arc<str>),
-    /// A candidate in a trial. Dropping the guard admits other threads to the trial.
+    /// The accelerator is a candidate of a trial in progress. Dropping the guard admits other threads to the trial.
     Trial { guard: TrialGuard, timed: bool },
 }
 

@@ -11,7 +11,7 @@ use crate::program::Program;
 /// The number of values in each bin.
 #[derive(Clone, Copy)]
 pub struct Histogram<'a> {
-    /// Computes the values, with one result. Its inputs are 1-D with stride 1, or 0 for a repeated element.
+    /// The program that computes the values (one result). Its inputs are 1-D with stride 1, or 0 for a repeated element.
     ///
     /// The last input of the call holds edges or weights where [`Binning`] requires them, and is not an input of the program.
     pub program: &'a Program,

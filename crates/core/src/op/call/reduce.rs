@@ -15,7 +15,7 @@ use crate::program::Program;
 /// `var` requests the sum of squared distances from the mean. Only kernels that list it receive it.
 #[derive(Clone, Copy)]
 pub struct Reduce<'a> {
-    /// Computes the elements to reduce, in the dtype in which they enter the reduction.
+    /// The program that computes the elements to reduce, in the dtype in which they enter the reduction.
     pub program: &'a Program,
     /// Collapsed axes, kept and reduced.
     pub plan: &'a ReducePlan,

@@ -12,7 +12,7 @@ use crate::program::Program;
 /// An inclusive scan of the values of `program` (one result) along one axis. Inputs are broadcast to the loop shape.
 #[derive(Clone, Copy)]
 pub struct Scan<'a> {
-    /// Computes the elements to scan, in the output's dtype.
+    /// The program that computes the elements to scan, in the output's dtype.
     pub program: &'a Program,
     /// The scanned axis and the loop over lanes.
     pub plan: &'a ScanPlan,

@@ -14,7 +14,7 @@ use crate::program::Program;
 /// for maxima the smallest.
 #[derive(Clone, Copy)]
 pub struct Segments<'a> {
-    /// Computes the elements to reduce.
+    /// The program that computes the elements to reduce.
     pub program: &'a Program,
     /// `sum`, `prod`, `min` or `max`.
     pub reduction: Op,

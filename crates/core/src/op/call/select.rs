@@ -14,7 +14,7 @@ use crate::program::Program;
 /// ([`Call::done_with_length`](crate::Call::done_with_length)).
 #[derive(Clone, Copy)]
 pub struct Select<'a> {
-    /// Computes the condition.
+    /// The program that computes the condition.
     pub program: &'a Program,
     /// Whether the selected elements of the last input are an output.
     pub values: bool,

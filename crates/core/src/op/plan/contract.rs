@@ -110,7 +110,8 @@ impl ContractPlan {
         })
     }
 
-    /// Returns the axis order for a copy of an operand whose groups merge, outermost first.
+    /// Returns the axis order, outermost first, in which to pack an operand: the modes of each group are adjacent, so that they
+    /// merge to one axis.
     ///
     /// The order is batch, m, k for a, and batch, k, n for b.
     pub fn packed_order(&self, of_b: bool) -> Dims {
@@ -119,7 +120,7 @@ impl ContractPlan {
         groups.iter().flat_map(|g| g.iter()).filter_map(|g| modes.iter().position(|x| x == g)).collect()
     }
 
-    /// Returns the axis order of an output whose groups merge (batch, m, n), outermost first.
+    /// Returns the axis order, outermost first, of an output in which the groups batch, m and n each merge to one axis.
     pub fn packed_output_order(&self) -> Dims {
         [&self.batch, &self.m, &self.n].iter().flat_map(|g| g.iter()).filter_map(|g| self.out.iter().position(|x| x == g)).collect()
     }

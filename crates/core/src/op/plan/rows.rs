@@ -10,7 +10,7 @@ use crate::plan::elementwise::collapse;
 /// Maximum length of a row whose reductions are deferred: kernels keep a row in shared memory or cache.
 pub const MAX_LENGTH: usize = 32768;
 
-/// A loop over rows. Operands are the inputs, then the outputs. A value per row has stride 0 along it.
+/// A loop over rows. Operands are the inputs, then the outputs. An operand with one value per row has stride 0 along the row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowsPlan {
     /// Number of elements in a row.
