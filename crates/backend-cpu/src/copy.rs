@@ -11,7 +11,7 @@ use cuprum_cpu_base::strided::{Grid, copy_grid};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut, Output};
 
-/// The Copy kernel.
+/// Runs a call of family Copy.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Copy(call::Copy { regions }) = &call.work else { decline!("not a copy") };
     let mut output = Output::allocate(call, 0)?;

@@ -9,7 +9,7 @@ use cuprum_cpu_elementwise::loops::splat;
 /// Elements per task.
 const CHUNK: usize = 1 << 15;
 
-/// The Fill kernel.
+/// Runs a call of family Fill.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Fill(fill) = &call.work else { decline!("not a fill") };
     let dtype = call.outputs[0].dtype;

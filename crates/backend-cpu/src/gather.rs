@@ -81,7 +81,7 @@ impl Outer {
     }
 }
 
-/// The Gather kernel.
+/// Runs a call of family Gather.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (Work::Gather(call::Gather { axis }), [source, indices]) = (&call.work, call.inputs) else {
         decline!("not a take of an array by indices")

@@ -28,7 +28,7 @@ const SETS: usize = 4;
 /// Approximate cost per point, in cheap operations.
 const COST: usize = 4;
 
-/// The Histogram kernel.
+/// Runs a call of family Histogram.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Histogram(call::Histogram { program, binning }) = &call.work else { decline!("not a histogram") };
     let (values, last) = call.program_inputs();

@@ -15,7 +15,7 @@ const SHORT_ROW: usize = 64;
 /// A task's slice of each output.
 type Part<'o> = SmallVec<[ElementsMut<'o>; 2]>;
 
-/// The Map kernel.
+/// Runs a call of family Map.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Map(call::Map { program, plan }) = &call.work else { decline!("not a map") };
     let in_loop_order = (0..call.outputs.len()).all(|n| {

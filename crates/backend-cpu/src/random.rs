@@ -12,7 +12,7 @@ const CHUNK: usize = 1 << 13;
 /// Approximate cost per block, in cheap operations.
 const COST: usize = 40;
 
-/// The Random kernel.
+/// Runs a call of family Random.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Random(random) = &call.work else { decline!("not a draw") };
     let dtype = call.outputs[0].dtype;

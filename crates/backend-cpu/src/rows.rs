@@ -19,7 +19,7 @@ struct Part<'o> {
     rows: Option<Scratch>,
 }
 
-/// The Rows kernel.
+/// Runs a call of family Rows.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Rows(call::Rows { program, plan }) = call.work else { decline!("not work on rows") };
     let (inputs, len) = (call.inputs.len(), plan.length);

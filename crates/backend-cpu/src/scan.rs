@@ -33,7 +33,7 @@ const BLOCK: usize = 1 << 15;
 /// Minimum columns per task if the axis is not the last one: a few cache lines.
 const COLUMNS: usize = 64;
 
-/// The Scan kernel.
+/// Runs a call of family Scan.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Scan(call::Scan { program, plan }) = &call.work else { decline!("not a scan") };
     // Loop order of the output: outer lanes, the axis, inner lanes.

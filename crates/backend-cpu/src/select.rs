@@ -17,7 +17,7 @@ const CHUNK: usize = 1 << 15;
 /// Points per word of the bitmap.
 const WORD: usize = u64::BITS as usize;
 
-/// The Select kernel.
+/// Runs a call of family Select.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Select(call::Select { program, values, indices }) = &call.work else { decline!("not a selection") };
     let (conditions, source) = call.program_inputs();

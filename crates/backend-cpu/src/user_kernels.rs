@@ -91,9 +91,9 @@ pub trait Number: Element + PartialOrd + Default {
     fn div(self, b: Self) -> Self;
     /// Remainder of [`Number::div`]; zero for an integer divisor of zero.
     fn rem(self, b: Self) -> Self;
-    /// The negative.
+    /// Negation.
     fn neg(self) -> Self;
-    /// The absolute value.
+    /// Absolute value.
     fn abs(self) -> Self;
     /// Maximum; a NaN operand is ignored.
     fn max(self, b: Self) -> Self;

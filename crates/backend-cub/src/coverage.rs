@@ -150,7 +150,7 @@ fn spec(dtype: DType, shape: &[usize]) -> Result<OutputSpec> {
     Ok(OutputSpec { dtype, layout: Layout::contiguous(shape)? })
 }
 
-/// A program that converts its input to another dtype.
+/// Returns a program that converts its input to another dtype.
 fn converted(from: DType, to: DType) -> Program {
     let mut program = Program::identity(from);
     if from != to {

@@ -121,7 +121,7 @@ impl Template {
     }
 }
 
-/// The program `cast<result>(inputs[0] * inputs[1] + 0.5)`, an example for compile checks and tests.
+/// Returns the program `cast<result>(inputs[0] * inputs[1] + 0.5)`, an example for compile checks and tests.
 pub(crate) fn fused_example(input: cuprum_core::DType, result: cuprum_core::DType) -> Program {
     use cuprum_core::ops::elementwise::{ADD, MULTIPLY};
     use cuprum_core::{Scalar, StepKind};

@@ -237,7 +237,7 @@ impl<T> InCall<T> for crate::Result<T> {
     }
 }
 
-/// An error of the driver or a library, with the dtypes and shapes of the call.
+/// Returns an error of the driver or a library, with the dtypes and shapes of the call.
 #[cold]
 fn failed_call(call: &Call, failure: CudaError) -> Error {
     match error("cuda", call.op.name(), call.device, failure) {

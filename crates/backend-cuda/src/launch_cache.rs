@@ -47,7 +47,7 @@ impl<T> Entry<T> {
 }
 
 impl<T> LaunchCache<T> {
-    /// An empty table.
+    /// Returns an empty table.
     pub const fn new() -> LaunchCache<T> {
         LaunchCache(RefCell::new(Vec::new()))
     }

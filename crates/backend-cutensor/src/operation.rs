@@ -42,13 +42,13 @@ impl Tensor {
         self.strides.push(stride);
     }
 
-    /// Number of elements from the first to the last one in memory, inclusive.
+    /// Returns the number of elements from the first to the last one in memory, inclusive.
     pub fn span(&self) -> usize {
         let steps = self.extents.iter().zip(&self.strides).map(|(n, s)| (n - 1).saturating_mul(*s));
         1 + steps.fold(0i64, i64::saturating_add).unsigned_abs() as usize
     }
 
-    /// The mode of stride 1.
+    /// Returns the mode of stride 1.
     fn innermost(&self) -> Option<i32> {
         self.strides.iter().position(|&s| s == 1).map(|i| self.modes[i])
     }

@@ -30,7 +30,7 @@ impl Status {
     pub const INSUFFICIENT_DRIVER: Status = Status(20);
     pub const IO_ERROR: Status = Status(21);
 
-    /// The name in `types.h`, without its prefix.
+    /// Returns the name in `types.h`, without its prefix.
     pub fn name(self) -> &'static str {
         match self {
             Status::SUCCESS => "SUCCESS",
@@ -72,7 +72,7 @@ pub enum DataType {
 }
 
 impl DataType {
-    /// Bytes of one element.
+    /// Returns the size of one element in bytes.
     pub const fn size(self) -> usize {
         match self {
             DataType::F16 | DataType::Bf16 => 2,

@@ -26,7 +26,7 @@ thread_local! {
     static SCOPED: RefCell<Option<Arc<ThreadPool>>> = const { RefCell::new(None) };
 }
 
-/// The pool of the process: `CUPRUM_NUM_THREADS`, else all cores. `None` if threads cannot be started.
+/// Returns the pool of the process: `CUPRUM_NUM_THREADS`, else all cores. `None` if threads cannot be started.
 fn process_pool() -> Option<Arc<ThreadPool>> {
     static POOL: OnceLock<Option<Arc<ThreadPool>>> = OnceLock::new();
     POOL.get_or_init(|| {

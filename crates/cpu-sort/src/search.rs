@@ -14,7 +14,7 @@ const CHUNK: usize = 1 << 13;
 /// Number of interleaved searches.
 const INTERLEAVE: usize = 16;
 
-/// The Search kernel.
+/// Runs a call of family Search.
 pub fn run(call: &Call) -> Result<Outcome> {
     let (Work::Search(call::Search { after_equal }), [sorted, values]) = (&call.work, call.inputs) else {
         decline!("not a search in an array")

@@ -31,7 +31,7 @@ macro_rules! sortable {
 sortable!(rows::sort: bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64);
 sortable!(complex::sort: Complex<f32>, Complex<f64>);
 
-/// The Sort kernel.
+/// Runs a call of family Sort.
 pub fn run(call: &Call) -> Result<Outcome> {
     if let Work::SegmentSort(call::SegmentSort { indices, .. }) = call.work {
         return segments(call, indices);

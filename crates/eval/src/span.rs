@@ -17,12 +17,12 @@ pub struct Span {
 }
 
 impl Span {
-    /// The span from `start` up to, not including, `end`.
+    /// Returns the span from `start` up to, not including, `end`.
     pub const fn new(start: usize, end: usize) -> Span {
         Span { start, end }
     }
 
-    /// An empty span at `offset`, between two characters.
+    /// Returns an empty span at `offset`, between two characters.
     pub const fn point(offset: usize) -> Span {
         Span::new(offset, offset)
     }

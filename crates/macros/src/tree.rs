@@ -60,7 +60,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Number of arguments in the generated function, equal to core's `ParameterKind::arguments`.
+    /// Returns the number of arguments in the generated function, equal to core's `ParameterKind::arguments`.
     pub fn arguments(self) -> usize {
         if self == Kind::Whole { 2 } else { 1 }
     }

@@ -24,7 +24,7 @@ use crate::copy::copy;
 /// Elements of a 16-bit float array that one task converts.
 const CONVERTED: usize = 1 << 14;
 
-/// The Contract kernel.
+/// Runs a call of family Contract.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (Work::Contract(call::Contract { plan }), [a, b]) = (&call.work, call.inputs) else {
         decline!("not a contraction of two operands")

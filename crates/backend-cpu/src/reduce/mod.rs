@@ -118,7 +118,7 @@ fn with_float32_values(program: &Program) -> Program {
     program
 }
 
-/// The Reduce kernel.
+/// Runs a call of family Reduce.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     match &call.work {
         Work::Reduce(call::Reduce { program, plan, acc }) => reduce(call, program, plan, *acc),

@@ -16,12 +16,12 @@ pub(crate) trait Value: Element {
     const HIGHEST: Self;
     /// The least value.
     const LOWEST: Self;
-    /// The larger value; `self` if they are equal or one is NaN.
+    /// Returns the larger value; `self` if they are equal or one is NaN.
     #[inline(always)]
     fn larger(self, b: Self) -> Self {
         if b.at_least(self) & !self.at_least(b) { b } else { self }
     }
-    /// The smaller value; `self` if they are equal or one is NaN.
+    /// Returns the smaller value; `self` if they are equal or one is NaN.
     #[inline(always)]
     fn smaller(self, b: Self) -> Self {
         if self.at_least(b) & !b.at_least(self) { b } else { self }

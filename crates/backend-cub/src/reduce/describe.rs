@@ -188,7 +188,7 @@ fn row_split(rows: usize, columns: usize, step: usize) -> RowSplit {
 }
 
 impl ReduceRequest<'_> {
-    /// Number of rows, which is the number of results.
+    /// Returns the number of rows, which is the number of results.
     pub fn rows(&self) -> usize {
         self.plan.kept_size
     }
@@ -198,7 +198,7 @@ impl ReduceRequest<'_> {
         self.plan.reduced_size
     }
 
-    /// Size of an accumulator in bytes.
+    /// Returns the size of an accumulator in bytes.
     pub fn accumulator_size(&self) -> usize {
         match self.op {
             _ if let Fold::Strings(strings) = self.fold => strings.combination().size,
@@ -229,7 +229,7 @@ impl ReduceRequest<'_> {
         }
     }
 
-    /// The axes of the rows, as a kernel parameter.
+    /// Returns the axes of the rows, as a kernel parameter.
     pub fn axes(&self) -> AxesParam {
         AxesParam(codegen::pack_axes(&self.plan.kept, self.plan.kept_strides.iter().map(|s| s.as_slice()), self.wide_indices))
     }

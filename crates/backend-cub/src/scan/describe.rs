@@ -108,7 +108,7 @@ pub fn describe<'a>(call: &'a Call) -> Result<ScanRequest<'a>, Reason> {
 }
 
 impl ScanRequest<'_> {
-    /// Number of rows or columns.
+    /// Returns the number of rows or columns.
     pub fn lanes(&self) -> usize {
         self.plan.lane_count
     }
@@ -155,23 +155,23 @@ impl ScanRequest<'_> {
         THREADS / self.lanes_per_block() * self.items()
     }
 
-    /// Size of the look-back states of all tiles, in 64-bit words.
+    /// Returns the size of the look-back states of all tiles, in 64-bit words.
     pub fn state_words(&self) -> usize {
         let per_group = if self.axis == ScanAxis::Rows { parts::states_of_row(self.tiles()) } else { self.tiles() * LANES };
         self.words_per_state() * self.groups() * per_group
     }
 
-    /// Size of one look-back state in 64-bit words, as in `fold_back.cuh`.
+    /// Returns the size of one look-back state in 64-bit words, as in `fold_back.cuh`.
     fn words_per_state(&self) -> usize {
         self.accumulator().itemsize().div_ceil(4)
     }
 
-    /// The axes of the rows or columns, as a kernel parameter.
+    /// Returns the axes of the rows or columns, as a kernel parameter.
     pub fn axes(&self) -> AxesParam {
         AxesParam(codegen::pack_axes(&self.plan.lanes, self.plan.lane_strides.iter().map(|s| s.as_slice()), true))
     }
 
-    /// The stride of each input along a column, as a kernel parameter.
+    /// Returns the stride of each input along a column, as a kernel parameter.
     pub fn step(&self) -> OffsetsParam {
         OffsetsParam(codegen::pack_offsets(&self.plan.axis_strides, true))
     }

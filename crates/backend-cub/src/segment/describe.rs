@@ -67,7 +67,7 @@ pub fn describe<'a>(call: &'a Call) -> Result<SegmentRequest<'a>, Reason> {
 }
 
 impl SegmentRequest<'_> {
-    /// Size of an accumulator in bytes.
+    /// Returns the size of an accumulator in bytes.
     pub fn accumulator_size(&self) -> usize {
         self.accumulator.itemsize()
     }
@@ -81,7 +81,7 @@ impl SegmentRequest<'_> {
         }
     }
 
-    /// Number of tiles of the merged sequence of values and segment ends.
+    /// Returns the number of tiles of the merged sequence of values and segment ends.
     pub fn tiles(&self) -> usize {
         self.length.saturating_add(self.segments).div_ceil(THREADS * self.items())
     }

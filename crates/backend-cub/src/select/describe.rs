@@ -91,7 +91,7 @@ impl SelectRequest<'_> {
         THREADS * self.items()
     }
 
-    /// Number of tiles. A block selects from one tile.
+    /// Returns the number of tiles. A block selects from one tile.
     pub fn tiles(&self) -> usize {
         self.count.div_ceil(self.tile())
     }

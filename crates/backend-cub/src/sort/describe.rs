@@ -187,7 +187,7 @@ impl SortRequest {
         if self.dtype == DType::C128 { 2 } else { 1 }
     }
 
-    /// Size of a key in bytes, which is also its number of 8-bit digits.
+    /// Returns the size of a key in bytes, which is also its number of 8-bit digits.
     pub fn key_size(&self) -> usize {
         self.dtype.itemsize() / self.words()
     }
@@ -205,7 +205,7 @@ impl SortRequest {
         }
     }
 
-    /// Number of first elements in sorted order, of which a radix selection finds the last.
+    /// Returns the number of first elements in sorted order, of which a radix selection finds the last.
     pub fn selected(&self) -> usize {
         match (self.method, self.options.nth) {
             (SortMethod::Partition, Some(nth)) => nth + 1,
@@ -227,7 +227,7 @@ impl SortRequest {
         split(false, 8 * self.key_size() as u32).chain(of_indices)
     }
 
-    /// Number of passes that the tags in a tile's state distinguish, as in `sort_passes.cu`.
+    /// Returns the number of passes that the tags in a tile's state distinguish, as in `sort_passes.cu`.
     pub fn tagged_passes(&self) -> usize {
         if self.index_size() == 4 { 7 } else { 127 }
     }

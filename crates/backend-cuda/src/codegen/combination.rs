@@ -33,7 +33,7 @@ impl Combination {
     }
 }
 
-/// A C++ literal of a value, converted to a type.
+/// Returns a C++ literal of a value, converted to a type.
 fn number(of: &str, value: Scalar) -> String {
     let literal = match value {
         Scalar::Bool(value) => value.to_string(),

@@ -19,7 +19,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// The access of 1-D inputs with stride 1 or 0, without alignment.
+    /// Returns the access of 1-D inputs with stride 1 or 0, without alignment.
     pub fn flat(inputs: &[StoredArray]) -> Access {
         let is_repeated = |a: &StoredArray| a.layout().strides().first() == Some(&0);
         let repeated = inputs.iter().enumerate().filter(|(_, a)| is_repeated(a)).fold(0, |bits, (k, _)| bits | 1 << k);
@@ -240,7 +240,7 @@ pub(super) fn write_bodies(out: &mut String, bodies: impl Iterator<Item = &'stat
     }
 }
 
-/// The call of a body's function for step `n`.
+/// Returns the call of a body's function for step `n`.
 fn call(program: &Program, step: &Step, body: &Body) -> Option<String> {
     let dtype = |n: usize| step.args().get(n).map_or(step.dtype, |&a| program.steps[a as usize].dtype);
     let argument = |(n, &a): (usize, &u16)| match program.steps[a as usize].kind {
@@ -295,7 +295,7 @@ pub(super) fn value(program: &Program, n: usize) -> Result<Option<String>, &'sta
     }))
 }
 
-/// The C++ expression of step `n`, a take: the element of an input at an index.
+/// Returns the C++ expression of step `n`, a take: the element of an input at an index.
 fn taken(program: &Program, n: usize) -> Option<String> {
     let &[all, index, length] = program.steps[n].args() else { return None };
     let StepKind::Input(k) = program.steps[all as usize].kind else { return None };

@@ -13,9 +13,9 @@ pub type Bytes = SmallVec<[u8; 256]>;
 /// Upper bound of element indices and offsets in 32-bit arithmetic: the sum of an index and a grid stride does not overflow.
 pub const MAX_NARROW: usize = 0x3f00_0000;
 
-/// The bytes of `Params`: the address of each input's first element, the address of the launch's error word if the program
-/// may find a bad index, then the scalars in their steps' dtypes. [`fault_address`](crate::device::fault_address) returns the
-/// address of the error word.
+/// Returns the bytes of `Params`: the address of each input's first element, the address of the launch's error word if the
+/// program may find an index out of bounds, then the scalars in their steps' dtypes.
+/// [`fault_address`](crate::device::fault_address) returns the address of the error word.
 pub fn pack_params(program: &Program, inputs: &[u64], fault: Option<u64>) -> Bytes {
     let mut out = Bytes::new();
     for address in inputs.iter().chain(&fault) {
@@ -54,8 +54,8 @@ pub fn reduction_fits_narrow(plan: &ReducePlan) -> bool {
     fits_narrow(plan.kept_size.saturating_mul(plan.reduced_size), plan.kept.iter().chain(&plan.reduced), strides)
 }
 
-/// The bytes of `Axes<Index, Rank, N>`: extents with their fast-division constants, then the strides of each input, outermost
-/// axis first. `wide`: 64-bit indices.
+/// Returns the bytes of `Axes<Index, Rank, N>`: extents with their fast-division constants, then the strides of each input,
+/// outermost axis first. `wide`: 64-bit indices.
 pub fn pack_axes<'a>(dims: &[usize], strides: impl IntoIterator<Item = &'a [isize]>, wide: bool) -> Bytes {
     let mut out = Bytes::new();
     if dims.is_empty() {
@@ -81,7 +81,7 @@ pub fn pack_axes<'a>(dims: &[usize], strides: impl IntoIterator<Item = &'a [isiz
     out
 }
 
-/// The bytes of `Offsets<Index, N>`: one number per input.
+/// Returns the bytes of `Offsets<Index, N>`: one number per input.
 pub fn pack_offsets(offsets: &[isize], wide: bool) -> Bytes {
     let mut out = Bytes::new();
     for &o in if offsets.is_empty() { &[0] } else { offsets } {
@@ -90,8 +90,8 @@ pub fn pack_offsets(offsets: &[isize], wide: bool) -> Bytes {
     out
 }
 
-/// The bytes of `Divisor<i32>`: value, multiplier, shift, with `n / value == (mulhi(n, multiplier) + n) >> shift` for `n <
-/// 2^31`.
+/// Returns the bytes of `Divisor<i32>`: value, multiplier and shift. For `n < 2^31`, `n / value == (mulhi(n, multiplier) + n) >>
+/// shift`.
 fn divisor(value: u32) -> [u32; 3] {
     let shift = u32::BITS - (value - 1).leading_zeros();
     let magic = ((1u64 << 32) * ((1u64 << shift) - u64::from(value)) / u64::from(value) + 1) as u32;
@@ -157,7 +157,7 @@ impl<'a> KernelKey<'a> {
         self.with(std::ptr::from_ref(op.0) as u64)
     }
 
-    /// A hash of the key.
+    /// Returns a hash of the key.
     #[inline]
     pub(crate) fn fingerprint(&self) -> u64 {
         let mix = |hash: u64, &number: &u64| (hash.rotate_left(5) ^ number).wrapping_mul(0x517c_c1b7_2722_0a95);

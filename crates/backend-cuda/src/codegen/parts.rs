@@ -30,7 +30,7 @@ pub const fn binning_rule(binning: Binning) -> &'static str {
     }
 }
 
-/// Number of tile states for a row of `tiles` tiles, as in [`FOLD_BACK`] and [`LOOK_BACK`].
+/// Returns the number of tile states for a row of `tiles` tiles, as in [`FOLD_BACK`] and [`LOOK_BACK`].
 pub const fn states_of_row(tiles: usize) -> usize {
     tiles + tiles.div_ceil(32)
 }

@@ -151,13 +151,13 @@ template <int N> __device__ inline Moments leaf(const Result (&x)[N]) {
 "#;
 
 impl<'a> ReductionCode<'a> {
-    /// The expressions of a reduction outside the table.
+    /// Returns the expressions of a reduction outside the table.
     pub fn of(op: Op, combination: &'a Combination) -> ReductionCode<'a> {
         let Combination { acc, identity, value, combine, finish, .. } = combination;
         ReductionCode { op, acc: Some(acc), identity: Some(identity), value, combine, replaces: None, finish }
     }
 
-    /// Size of the accumulator, in bytes.
+    /// Returns the size of the accumulator, in bytes.
     pub fn acc_size(&self, acc: DType) -> usize {
         match self.acc {
             Some("Best") => 2 * acc.itemsize().max(8),

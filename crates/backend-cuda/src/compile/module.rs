@@ -341,7 +341,7 @@ pub struct Args<'a> {
 }
 
 impl<'a> Args<'a> {
-    /// An empty list.
+    /// Returns an empty list.
     pub fn new() -> Self {
         Args::default()
     }

@@ -56,8 +56,8 @@ pub struct Compiler {
 pub const OLDEST_ARCH: u32 = 70;
 
 impl Compiler {
-    /// The process's compiler for a compute capability, given as `90` for 9.0: the preferred NVRTC that serves it, of those whose major
-    /// version the driver can serve.
+    /// Returns the compiler for a compute capability, given as `90` for 9.0: the preferred NVRTC that supports the capability and
+    /// whose major version the driver supports.
     ///
     /// `driver_major` is the CUDA major version of the driver, of which a process has only one.
     ///
@@ -67,7 +67,7 @@ impl Compiler {
         choose(Compiler::found(driver_major)?, arch, |compiler| compiler.serves(arch)).map_err(Into::into)
     }
 
-    /// Every NVRTC found, the preferred first; located once per process.
+    /// Returns every NVRTC found, the preferred one first. The search runs once per process.
     fn found(driver_major: u32) -> Result<&'static [Compiler]> {
         static FOUND: OnceLock<std::result::Result<Vec<Compiler>, Missing>> = OnceLock::new();
         let locate = || {
@@ -97,7 +97,7 @@ impl Compiler {
         libraries::locate(&spec).map(|path| Compiler { path, spec, api: OnceLock::new() })
     }
 
-    /// The library file.
+    /// Returns the path of the library file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -219,7 +219,7 @@ fn is_known_to_serve(file_name: &str, arch: u32) -> bool {
     arch >= oldest
 }
 
-/// The first candidate that serves a compute capability.
+/// Returns the first candidate that serves a compute capability.
 fn choose<C>(candidates: &[C], arch: u32, serves: impl Fn(&C) -> std::result::Result<(), String>) -> std::result::Result<&C, Missing> {
     let mut reasons = Vec::new();
     for candidate in candidates {
@@ -243,7 +243,7 @@ pub(crate) fn capability(arch: u32) -> String {
 }
 
 impl Context {
-    /// The compiler for this device; see [`Compiler::for_arch`].
+    /// Returns the compiler for this device; see [`Compiler::for_arch`].
     pub fn compiler(&self) -> Result<&'static Compiler> {
         Compiler::for_arch(self.driver_version().0, self.info().arch())
     }

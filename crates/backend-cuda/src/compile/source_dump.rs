@@ -50,13 +50,13 @@ fn write_to(folder: &Path, request: &Request, arch: u32, key: &CacheKey, origin:
     fs::write(folder.join(format!("{stem}.log")), log(request, arch, key, origin))
 }
 
-/// The source first, so that line numbers match compiler messages, then the headers.
+/// Returns the text of the file: the source, then the headers. The source is first, so that line numbers match compiler messages.
 fn text(request: &Request) -> String {
     let headers = request.headers.iter().map(|(name, text)| format!("\n#if 0 // header {name}\n{text}\n#endif\n"));
     std::iter::once(request.source.to_owned()).chain(headers).collect()
 }
 
-/// The program's name in file name characters, and the start of its key.
+/// Returns the program's name, restricted to characters for file names, and the start of the program's key.
 fn file_stem(name: &str, key: &CacheKey) -> String {
     let name = name.strip_suffix(".cu").unwrap_or(name);
     let kept: String = name.chars().take(NAME).map(|c| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { '_' }).collect();

@@ -213,7 +213,7 @@ impl Context {
         Ok(DeviceBuffer::of_graph(number, bytes, block, capture))
     }
 
-    /// The error word of the kernels that are captured on a stream.
+    /// Returns the error word of the kernels that are captured on a stream.
     pub(super) fn capture_fault_cell(&'static self, number: u32) -> Result<Arc<FaultCell>> {
         let capture = self.capture(number).ok_or_else(|| CudaError::Invalid("the capture has ended".into()))?;
         Ok(capture.fault.clone())

@@ -77,7 +77,7 @@ impl Context {
         Ok(Context { info, driver_version, device, primary: primary.register(), streams, memory })
     }
 
-    /// Number of CUDA devices; 0 before the first context.
+    /// Returns the number of CUDA devices; 0 before the first context.
     pub(super) fn device_count() -> usize {
         SLOTS.get().map_or(0, Vec::len)
     }

@@ -38,7 +38,7 @@ impl CopySources {
 }
 
 impl Context {
-    /// The sources of copies to this device.
+    /// Returns the sources of copies to this device.
     pub(super) fn copy_sources(&self) -> &'static CopySources {
         COPY_SOURCES.get(self)
     }

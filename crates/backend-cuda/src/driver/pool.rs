@@ -147,7 +147,7 @@ pub(super) enum Taken {
 }
 
 impl<F: Fence> Pool<F> {
-    /// An empty pool that keeps at most `keep` bytes. With 0, every request goes to the driver with its exact size.
+    /// Returns an empty pool that keeps at most `keep` bytes. With 0, every request goes to the driver with its exact size.
     pub fn new(limit: u64, keep: u64) -> Pool<F> {
         let shelves = vec![Shelf::new()];
         Pool { used: 0, peak: 0, limit, held: 0, kept: 0, hits: 0, misses: 0, keep, shelves, waiting: Vec::new() }

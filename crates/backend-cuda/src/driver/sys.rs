@@ -70,7 +70,7 @@ pub fn library() -> Option<&'static Library> {
     *LIBRARY.get_or_init(|| unsafe { declared::is_culib_present().then(|| declared::culib()) })
 }
 
-/// The address of a function of the driver.
+/// Returns the address of a function of the driver.
 ///
 /// # Safety
 /// `F` must be a function pointer type with the signature of the function.

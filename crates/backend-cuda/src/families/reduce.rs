@@ -42,7 +42,7 @@ enum Threads {
 }
 
 impl Threads {
-    /// Name of the kernel.
+    /// Returns the name of the kernel.
     fn kernel(self) -> &'static str {
         match self {
             Threads::Team(_) => "reduce_rows",
@@ -217,7 +217,7 @@ pub(crate) fn user_source(reduction: &StringReduction, shape: ReduceShape) -> St
     [codegen::PRELUDE, &reduction.element(shape.access), &kernel].concat()
 }
 
-/// Key of everything that determines the source, except the operation.
+/// Returns the key of everything that determines the source, except the operation.
 fn key(program: &Expression, shape: ReduceShape) -> KernelKey<'_> {
     let ReduceShape { threads, kept_rank, reduced_rank, width, wide, access } = shape;
     let (Threads::Team(count) | Threads::Lanes(count)) = threads;

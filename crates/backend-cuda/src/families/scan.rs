@@ -48,7 +48,7 @@ fn strategy(plan: &ScanPlan) -> Strategy {
     }
 }
 
-/// Size of the accumulator type `Sum`, in bytes. 16-bit floats accumulate in float32.
+/// Returns the size of the accumulator type `Sum`, in bytes. 16-bit floats accumulate in float32.
 fn sum_bytes(dtype: DType) -> usize {
     if matches!(dtype, DType::F16 | DType::BF16) { 4 } else { dtype.itemsize() }
 }
@@ -58,7 +58,7 @@ fn tile(dtype: DType) -> usize {
     THREADS as usize * (128 / sum_bytes(dtype).max(4))
 }
 
-/// Name of the prelude function that combines two values.
+/// Returns the name of the prelude function that combines two values.
 fn combine(op: Op) -> Option<&'static str> {
     [(CUMSUM, "add"), (CUMPROD, "multiply"), (CUMMAX, "maximum"), (CUMMIN, "minimum")]
         .into_iter()

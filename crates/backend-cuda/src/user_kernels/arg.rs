@@ -48,8 +48,8 @@ impl<A: std::borrow::Borrow<NdArray>> std::fmt::Debug for Held<A> {
 }
 
 impl<'a> Arg<'a> {
-    /// The address of element 0 of a read-only array with arbitrary strides. Pass the strides ([`NdArray::strides`], in
-    /// elements) too.
+    /// Returns an argument that is the address of element 0 of a read-only array with arbitrary strides. Pass the strides
+    /// ([`NdArray::strides`], in elements) too.
     pub fn strided(array: &'a NdArray) -> Arg<'a> {
         Arg(Value::Read(Held { array, strided: true }))
     }
@@ -60,17 +60,17 @@ impl<'a> Arg<'a> {
         Arg(Value::Write(Held { array, strided: true }))
     }
 
-    /// A struct by value, as its bytes in C++ layout.
+    /// Returns an argument that is a struct by value, given as its bytes in C++ layout.
     pub fn bytes(bytes: &[u8]) -> Arg<'static> {
         Arg(Value::Bytes(Bytes::from_slice(bytes)))
     }
 
-    /// A null pointer.
+    /// Returns an argument that is a null pointer.
     pub fn null() -> Arg<'static> {
         Arg(Value::Null)
     }
 
-    /// Size of the parameter, in bytes.
+    /// Returns the size of the parameter, in bytes.
     fn size(&self) -> usize {
         match &self.0 {
             Value::Read(_) | Value::Write(_) | Value::Null => size_of::<u64>(),
@@ -236,7 +236,7 @@ impl<'a> From<&'a mut NdArray> for Arg<'a> {
     }
 }
 
-/// A number of a dtype, from its bytes.
+/// Returns an argument that is a number of a dtype, from its bytes.
 pub(super) fn number(dtype: DType, bytes: &[u8]) -> Arg<'static> {
     Arg(Value::Number(dtype, Bytes::from_slice(bytes)))
 }

@@ -60,12 +60,12 @@ impl Declaration {
         Ok(Declaration { op, name: name.to_owned(), inputs, outputs })
     }
 
-    /// Name of the kernel in the module. The prefix avoids clashes with CUDA functions.
+    /// Returns the name of the kernel in the module. The prefix avoids clashes with CUDA functions.
     pub fn symbol(&self) -> String {
         format!("cuprum_{}", self.name)
     }
 
-    /// An [`Error::Value`] that names the kernel.
+    /// Returns an [`Error::Value`] that names the kernel.
     pub fn error(&self, message: impl std::fmt::Display) -> Error {
         Error::value(self.op, format!("{}: {message}", self.name))
     }
@@ -176,7 +176,7 @@ pub(super) struct Specialization {
 }
 
 impl Specialization {
-    /// Key among the specialisations of one kernel, which have the same number of parameters.
+    /// Returns the key among the specialisations of one kernel, which have the same number of parameters.
     fn key(&self) -> SmallVec<[u8; 64]> {
         let Specialization { device, dtypes, numbers, rank, wide } = self;
         let mut key = SmallVec::new();

@@ -64,7 +64,7 @@ impl Launch {
         Launch { grid: grid.into_extents(), block: block.into_extents(), shared_bytes: 0, cooperative: false }
     }
 
-    /// A 1-D launch with a thread per item, in blocks of `threads` threads.
+    /// Returns a 1-D launch with a thread per item, in blocks of `threads` threads.
     ///
     /// The kernel computes `i = blockIdx.x * blockDim.x + threadIdx.x` and returns if `i` is not below the number of items.
     /// For more items than the largest grid, it needs a grid-stride loop.
@@ -83,12 +83,12 @@ impl Launch {
         Launch { cooperative: true, ..self }
     }
 
-    /// Number of blocks.
+    /// Returns the number of blocks.
     pub(super) fn blocks(&self) -> u64 {
         self.grid.iter().map(|&n| u64::from(n)).product() // below 2^63, by GRID
     }
 
-    /// Number of threads per block.
+    /// Returns the number of threads per block.
     pub(super) fn threads(&self) -> u32 {
         self.block.iter().copied().fold(1, u32::saturating_mul)
     }

@@ -186,7 +186,7 @@ impl RawSource {
         program.compile(compiler, arch, if reads_files { &once } else { DiskCache::shared() })
     }
 
-    /// The source, then the headers in memory.
+    /// Returns the source, then the headers in memory.
     fn texts(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.text).chain(self.headers.iter().map(|(_, text)| text)).map(String::as_str)
     }

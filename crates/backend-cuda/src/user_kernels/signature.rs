@@ -147,7 +147,7 @@ fn kind(text: &str) -> ParameterKind {
     }
 }
 
-/// A pointer to `target`.
+/// Returns a pointer to `target`.
 fn pointer(target: &str) -> ParameterKind {
     let writes = !words(target).any(|w| w == "const");
     ParameterKind::Pointer { element: if target.contains('*') { None } else { known(target) }, writes }

@@ -44,7 +44,7 @@ impl<T: Into<Scalar>> From<T> for Value {
 }
 
 impl Value {
-    /// A tuple of values.
+    /// Returns a tuple of values.
     pub fn tuple(items: impl IntoIterator<Item = Value>) -> Value {
         Value::Tuple(items.into_iter().collect())
     }

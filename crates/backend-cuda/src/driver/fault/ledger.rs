@@ -32,7 +32,7 @@ impl Ledger {
         state.open.push((stream, cell.clone()));
     }
 
-    /// Number of launches that have not been checked.
+    /// Returns the number of launches that have not been checked.
     fn open(&self) -> usize {
         lock(&self.0).open.len()
     }

@@ -38,7 +38,7 @@ pub(in crate::driver) trait OwningGraph: Debug + Send + Sync {
     fn check(&self) -> Result<()>;
     /// Takes back a block that no buffer uses.
     fn put_back(&self, block: Arc<DeviceBuffer>);
-    /// The error word of the graph's kernels.
+    /// Returns the error word of the graph's kernels.
     fn fault(&self) -> &Arc<FaultCell>;
 }
 
@@ -124,7 +124,7 @@ impl DeviceBuffer {
         }
     }
 
-    /// The error word of the graph that computes the buffer's values, if a graph does.
+    /// Returns the error word of the graph that computes the buffer's values; `None` for values of no graph.
     pub(in crate::driver) fn graph_fault(&self) -> Option<&Arc<FaultCell>> {
         self.graph.as_ref().map(|block| block.graph.fault())
     }
@@ -159,7 +159,7 @@ impl DeviceBuffer {
         }
     }
 
-    /// The launches that the values depend on.
+    /// Returns the launches that the values depend on.
     pub(in crate::driver) fn taint(&self) -> &Taint {
         &self.taint
     }

@@ -237,7 +237,7 @@ impl Api {
         })
     }
 
-    /// The library, loaded once per process.
+    /// Returns the library, loaded once per process.
     fn shared(driver_major: u32) -> Result<&'static Api> {
         static SHARED: OnceLock<std::result::Result<Api, Missing>> = OnceLock::new();
         SHARED.get_or_init(|| Api::load(driver_major)).as_ref().map_err(|m| m.clone().into())
@@ -373,7 +373,7 @@ impl Blas {
         self.version
     }
 
-    /// The library file.
+    /// Returns the path of the library file.
     pub fn path(&self) -> &Path {
         &self.api.path
     }

@@ -32,7 +32,7 @@ const MAX_PARTS: usize = 4096;
 /// Maximum number of cuBLAS calls for one product. Beyond it, operands are packed.
 const MAX_CALLS: usize = 32;
 
-/// The C++ element type. Signed integers use the unsigned type of their size, which wraps without undefined behaviour.
+/// Returns the C++ element type. Signed integers use the unsigned type of their size, which wraps without undefined behaviour.
 fn element_type(dtype: DType) -> &'static str {
     ctype(match dtype {
         DType::I8 => DType::U8,
@@ -293,7 +293,7 @@ fn has_warp_per_result(gemm: &Gemm) -> bool {
     gemm.m.saturating_mul(gemm.n) <= TILE || (gemm.m.min(gemm.n) <= 4 && along_k)
 }
 
-/// Number of partial sums for each of `results` sums of `k` products.
+/// Returns the number of partial sums for each of `results` sums of `k` products.
 fn split_count(k: usize, results: usize) -> usize {
     if results > MAX_PARTS { 1 } else { k.div_ceil(MIN_PART).min(MAX_PARTS) }
 }

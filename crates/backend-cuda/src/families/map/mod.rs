@@ -240,7 +240,7 @@ fn width(program: &Expression, repeated: u64) -> usize {
     (16 / widest).min(most)
 }
 
-/// The struct `Outputs` and the functions that store to it.
+/// Returns the C++ code of the struct `Outputs` and of the functions that store to it.
 fn stores(program: &Expression) -> String {
     let lines = |line: &dyn Fn(&mut String, usize, &str)| {
         let mut out = String::new();

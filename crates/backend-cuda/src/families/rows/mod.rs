@@ -140,7 +140,7 @@ impl RowsShape {
     }
 }
 
-/// Name of the kernel.
+/// Returns the name of the kernel.
 fn name(program: &Expression) -> String {
     codegen::kernel_name("rows", program)
 }

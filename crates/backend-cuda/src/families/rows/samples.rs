@@ -104,7 +104,7 @@ pub fn variance(dtype: DType) -> Expression {
     p
 }
 
-/// The minimum and the product of each row.
+/// Returns a program for the minimum and the product of each row.
 pub fn ends(dtype: DType) -> Expression {
     let mut p = Expression::identity(dtype);
     let value = if dtype == DType::Bool { DType::I64 } else { dtype };

@@ -70,8 +70,8 @@ impl Tile {
         self.threads * self.items
     }
 
-    /// The largest tile for 48 KiB of shared memory and 80 registers per thread. `moved` is the larger size of an element and
-    /// an index, in bytes.
+    /// Returns the largest tile for 48 KiB of shared memory and 80 registers per thread. `moved` is the larger size of an element
+    /// and an index, in bytes.
     fn largest(moved: usize, indices: bool) -> Tile {
         let items = match moved {
             0..=4 if indices => 17,
@@ -82,7 +82,7 @@ impl Tile {
         Tile { threads: 384, items }
     }
 
-    /// The smallest tile that holds a row.
+    /// Returns the smallest tile that holds a row.
     fn for_row(length: usize, itemsize: usize, indices: bool) -> Option<Tile> {
         let largest = Tile::largest(itemsize, indices);
         let small = [1, 2, 4, 8, 16].map(|items| Tile { threads: 256, items }).into_iter().filter(|t| t.size() < largest.size());
@@ -104,7 +104,7 @@ fn strategy(length: usize, itemsize: usize, indices: bool) -> Strategy {
     }
 }
 
-/// The C++ element type.
+/// Returns the C++ element type.
 fn element(dtype: DType) -> &'static str {
     if dtype == DType::Bool { "u8" } else { ctype(dtype) }
 }
