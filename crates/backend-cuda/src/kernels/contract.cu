@@ -3,7 +3,8 @@
 
 using namespace cuprum;
 
-// Accumulator: float for the 16-bit floats, at least int for integers; bool is "or of ands".
+// Accumulator type: float for the 16-bit floats, at least 32 bits for integers. For bool, sums are "or" and products
+// "and".
 using A = choose<is_half<T>, f32, choose<is_complex<T> || is_float<T>, T, wrap_of<T>>::type>::type;
 
 // A bool accumulator is 0 or 1, which `cast` preserves.
@@ -114,8 +115,8 @@ __device__ inline Place place_of(i64 number, const Sizes& s, const Batch& batch)
     return {at.at[0] + i * s.a[0], at.at[1] + j * s.b[1], at.at[2] + i * s.c[0] + j * s.c[1]};
 }
 
-// For few results of long sums: a warp computes each of `splits` parts of k of each result. A single part is the result.
-// Otherwise `partial` holds the parts for contract_finish.
+// Products with few results and long sums. A warp computes each of `splits` parts of k of each result. A single part is
+// the result. Otherwise `partial` holds the parts for contract_finish.
 extern "C" __global__ void __launch_bounds__(256)
 contract_dot(T* c, A* partial, const T* a, const T* b, const __grid_constant__ Sizes s, i64 results, i64 splits,
              const __grid_constant__ Batch batch) {

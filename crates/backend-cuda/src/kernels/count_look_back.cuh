@@ -8,7 +8,8 @@ namespace cuprum {
 template <class Word> struct State {
     static constexpr int SHIFT = 8 * sizeof(Word) - 2;
     static constexpr Word COUNT = (Word(1) << SHIFT) - 1;
-    // Empty (memory is zeroed at the start), the count of a tile or span alone, or the count of everything up to its end.
+    // The status bits of a state. 0 means empty (memory is zeroed at the start), TOTAL the count of a tile or span
+    // alone, PREFIX the count of everything up to its end.
     static constexpr Word TOTAL = Word(1) << SHIFT, PREFIX = Word(2) << SHIFT;
     __device__ static bool is_empty(Word w) { return w >> SHIFT == 0; }
     __device__ static bool is_prefix(Word w) { return w >> SHIFT == 2; }

@@ -2,7 +2,7 @@
 
 namespace cuprum {
 
-// The smallest value, then the largest.
+// Returns the smallest value of a type. `highest` returns the largest.
 template <class T> __device__ inline T lowest() {
     if constexpr (is_same<T, bool>) return false;
     else if constexpr (is_int<T>) return int_min<T>();

@@ -29,7 +29,7 @@ extern "C" __global__ void __launch_bounds__(256) fill_arange(T* out, u64 count,
     for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) out[i] = cast<T>(arange(i, start, step));
 }
 
-// start + i * step in float64 (complex128 for complex), then converted.
+// Returns start + i * step, computed in float64 (complex128 for complex) and then converted.
 template <class X> __device__ inline X linspace(u64 i, c128 start, c128 step) {
     const f64 n = static_cast<f64>(i), re = add_rn(start.re, mul_rn(n, step.re));
     if constexpr (is_complex<X>) return cast<X>(c128(re, add_rn(start.im, mul_rn(n, step.im))));

@@ -5,7 +5,7 @@ namespace cuprum {
 
 template <class A> struct Sum {
     using Acc = A;
-    // +0.0, as in NumPy: a sum of negative zeros is positive.
+    // The identity is +0.0, because in NumPy a sum of negative zeros is positive.
     __device__ static Acc identity() { return cast<A>(i64(0)); }
     template <class T> __device__ static Acc enter(T value, i64) { return cast<A>(value); }
     __device__ Acc operator()(const Acc& a, const Acc& b) const { return op::add(a, b); }
@@ -83,7 +83,7 @@ template <class T, bool Smallest> struct Arg {
         if (a.at < 0 || better(b.value, a.value)) return b;
         return better(a.value, b.value) || a.at < b.at ? a : b;
     }
-    // Whether a later value replaces `acc`: it must be better, not equal.
+    // Returns whether a later value replaces `acc`: it must be better, not equal.
     __device__ static bool replaces(const T& value, const Acc& acc) {
         const bool worse = Smallest ? op::less_equal(acc.value, value) : op::less_equal(value, acc.value);
         return acc.at < 0 || (!worse && !op::isnan(acc.value));

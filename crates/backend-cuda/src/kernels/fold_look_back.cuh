@@ -23,7 +23,8 @@ template <class T> struct TileStates {
         #pragma unroll
         for (int w = 0; w < WORDS; w++) store_relaxed(words + w * tiles + tile, static_cast<u64>(status) << 32 | parts.at[w]);
     }
-    // The status, or EMPTY if words have different statuses.
+    // Returns the status and the value of a tile. The status is EMPTY if words have different statuses, because the
+    // tile is being written.
     __device__ u32 get(u64 tile, T& value) const {
         u32 parts[WORDS], status = EMPTY;
         bool whole = true;
@@ -43,7 +44,7 @@ template <class T> struct TileStates {
 // Tiles per span, one for each lane of a warp.
 constexpr int SPAN = 32;
 
-// Number of states of a row: of its tiles, then of its spans.
+// Returns the number of states of a row: one for each tile, then one for each span.
 __device__ inline u64 states_of_row(u64 tiles) { return tiles + (tiles + SPAN - 1) / SPAN; }
 
 // Publishes the `total` of a tile. Returns the fold of everything before it in its row, if it is not the first. `row` is the
@@ -68,14 +69,14 @@ __device__ inline T fold_back(const TileStates<T>& states, u64 row, u64 tiles, u
     if (lane == 0 && ends) states.put(spans + span, span == 0 ? PREFIX : TOTAL, of_span);
     if (span == 0) return before;
 
-    // In the order of spans. Negative indices belong to no span.
+    // Combines in the order of spans. Negative indices belong to no span.
     const i64 near = static_cast<i64>(span) - SPAN + lane;
     T found = total;
     int from;
     while (true) {
         const u32 status = near >= 0 ? states.get(spans + near, found) : EMPTY;
         const u32 finished = __ballot_sync(ALL, status == PREFIX), known = __ballot_sync(ALL, status != EMPTY);
-        // The latest known prefix. All totals after it must be known.
+        // The latest span with a known prefix. The totals of all later spans must be known too.
         from = 31 - __clz(finished);
         if (finished != 0 && ~known >> from == 0) break;
         __nanosleep(20);

@@ -20,7 +20,7 @@ extern "C" __global__ void __launch_bounds__(256) KERNEL(const Params p, const O
         store_pack(out, i, results);
         report(p, noticed);
     }
-    // The one thread whose pack crosses the end.
+    // The last elements, which do not fill a pack, belong to one thread.
     for (; i < size; i++) store(out, i, compute(p, load_along(p, start, i)));
 }
 

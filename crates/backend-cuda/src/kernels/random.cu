@@ -7,7 +7,8 @@ struct Words {
     __device__ u64 pair(int n) const { return w[2 * n] | static_cast<u64>(w[2 * n + 1]) << 32; }
 };
 
-// Philox 4x32 with 10 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+// Returns the four words of block `counter` by Philox 4x32 with 10 rounds (Salmon et al., "Parallel random numbers: as
+// easy as 1, 2, 3", SC 2011).
 __device__ inline Words philox(u64 counter, u64 key) {
     u32 c[4] = {static_cast<u32>(counter), static_cast<u32>(counter >> 32), 0, 0};
     u32 k0 = static_cast<u32>(key), k1 = static_cast<u32>(key >> 32);
@@ -29,7 +30,7 @@ __device__ inline Words philox(u64 counter, u64 key) {
 using R = choose<is_same<T, f64>, f64, f32>::type;
 constexpr int UNIFORMS = is_same<T, f64> ? 2 : 4;
 
-// [0, 1) with 53 or 24 random bits, exact.
+// Returns uniform number `n` of a block: in [0, 1), with 53 or 24 random bits, without rounding.
 __device__ inline R uniform(const Words& words, int n) {
     if constexpr (is_same<R, f64>) return static_cast<f64>(words.pair(n) >> 11) * 0x1p-53;
     else return static_cast<f32>(words.w[n] >> 8) * 0x1p-24f;
@@ -92,7 +93,7 @@ __device__ inline Polar<f32> polar_of(u32 first, u32 second) {
     f32 root = __fmul_rn(square, inverse);
     root = __fmaf_rn(__fmaf_rn(-root, root, square), __fmul_rn(0.5f, inverse), root);
 
-    // The nearest quarter turn and the remaining angle, exact in fixed point.
+    // Splits the angle into the nearest quarter turn and the rest, exactly in fixed point.
     const u32 turns = second & 0xffffff00u, quarter = turns + 0x20000000u;
     const f32 angle = static_cast<f32>(static_cast<i32>(turns << 2)) * (6.283185307179586f * 0x1p-34f), x = angle * angle;
     f32 s = -0.0001951878803083673f;
@@ -138,7 +139,7 @@ extern "C" __global__ void __launch_bounds__(256) random_normal(T* out, u64 coun
     }
 }
 
-// low + high half of (64 random bits * span). A span of 0 means 2^64.
+// Writes `low` plus the high 64 bits of (64 random bits * span). A span of 0 means 2^64.
 extern "C" __global__ void __launch_bounds__(256) random_integers(T* out, u64 count, u64 key, u64 first_block, u64 low, u64 span) {
     const u64 blocks = (count + 1) / 2, stride = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 b = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; b < blocks; b += stride) {

@@ -21,7 +21,7 @@ constexpr int ROWS = TEAM <= 8 ? 2 : 1;
 
 // Reduces a thread's share of elements begin..end of each row.
 __device__ inline void shares(const Params& p, const Place (&rows)[ROWS], const Reduced& reduced, Index begin, Index end, int rank, Acc (&acc)[ROWS]) {
-    // A thread starts with the identity, or with an element if combining it twice has no effect.
+    // Each thread starts with the identity, or with an element of the row if combining an element twice has no effect.
     #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         if constexpr (Reduction::idempotent) acc[r] = Reduction::value(element_of(p, rows[r], reduced, begin), begin);

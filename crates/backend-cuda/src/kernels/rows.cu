@@ -12,8 +12,8 @@ KERNEL(const __grid_constant__ Params p, const __grid_constant__ Axes<Index, RAN
         // Teams past the end repeat the last row, because all threads of a warp take part in shuffles.
         const u64 mine = base + threadIdx.x / TEAM, row = mine < rows ? mine : rows - 1;
         compute_row(p, out, axes.offsets(static_cast<Index>(row)), rank, static_cast<int>(length), mine < rows, scratch);
-        // Without a barrier, totals of the next row may overwrite these. With several reductions, the barrier of another one
-        // suffices.
+        // The barrier keeps totals of the next row from overwriting these. With several reductions, the barrier of
+        // another one suffices.
         if constexpr (TEAM > 32 && FOLDS < 2) __syncthreads();
     }
 }

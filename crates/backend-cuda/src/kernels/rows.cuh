@@ -35,7 +35,7 @@ template <bool Aligned, class T> __device__ inline Pack<T, WIDTH> load_read_only
     return out;
 }
 
-// A thread's elements of the row at `from`.
+// Loads this thread's elements of the row at `from`.
 template <bool Aligned, class T> __device__ inline void load_row(const T* from, int rank, int length, T (&out)[ELEMENTS]) {
     #pragma unroll
     for (int n = 0; n < PACKS; n++) {
@@ -48,7 +48,7 @@ template <bool Aligned, class T> __device__ inline void load_row(const T* from, 
     }
 }
 
-// A thread's part of a reduction, in several independent chains to hide latency.
+// This thread's partial results of a reduction, in several independent chains to hide latency.
 template <class Fold> struct Chains {
     using Acc = typename Fold::Acc;
     static constexpr int COUNT = ELEMENTS < 4 ? ELEMENTS : 4;

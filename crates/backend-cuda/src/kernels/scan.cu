@@ -31,7 +31,7 @@ scan_blocks(const __grid_constant__ Params p, const __grid_constant__ Lanes lane
             const int count = length - tile < TILE ? static_cast<int>(length - tile) : TILE;
             for (int i = threadIdx.x; i < count; i += THREADS) s.item(i) = value(p, lane, step, static_cast<Index>(tile + i));
             __syncthreads();
-            // Each thread scans ITEMS adjacent elements. A thread past the end has no elements.
+            // Each thread scans ITEMS adjacent elements. Threads past the end of the lane have none.
             const int first = threadIdx.x * ITEMS, mine = count - first < 0 ? 0 : count - first < ITEMS ? count - first : ITEMS;
             Sum running = Sum();
             for (int k = 0; k < mine; k++) {

@@ -15,7 +15,7 @@ constexpr int WARPS = THREADS / 32;
 
 __device__ inline Sum combine(Sum a, Sum b) { return op::COMBINE(a, b); }
 
-// Offsets of element i of the lane at `lane`: of the inputs, then of the output.
+// Returns the offsets of element i of the lane that starts at `lane`: of the inputs, then of the output.
 __device__ inline Offsets<Index, INPUTS> inputs_at(const Place& lane, const Place& step, Index i) {
     Offsets<Index, INPUTS> at;
     at.at[0] = 0;
@@ -41,8 +41,8 @@ template <int TILE> struct Shared {
     __device__ Sum& sum() { return *reinterpret_cast<Sum*>(total); }
 };
 
-// Returns the combination of the values of all threads before this one. `has` is false for thread 0. All threads call this;
-// `s.sum()` then holds the block's total.
+// Returns the combination of the values of all lower-numbered threads; `has` is false for thread 0, which has none. All
+// threads call this; `s.sum()` then holds the block's total.
 template <class S> __device__ inline Sum combine_below(S& s, Sum mine, bool& has) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     Sum inclusive = mine;

@@ -26,7 +26,7 @@ scan_sweep(const __grid_constant__ Params p, const __grid_constant__ Lanes lanes
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) s.item(k * THREADS + threadIdx.x) = x[k];
     __syncthreads();
-    // A thread past the end has no elements.
+    // Threads past the end of the lane have no elements.
     const int first = threadIdx.x * ITEMS, mine = count - first;
     Sum running = Sum();
     #pragma unroll

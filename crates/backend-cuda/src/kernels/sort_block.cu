@@ -26,7 +26,7 @@ __device__ inline void sort_row(const ELEMENT* __restrict__ row, i32 length, i32
     #pragma unroll 1
     for (u32 shift = 0; shift < 8 * sizeof(Key); shift += 8) {
         u32 codes[ITEMS];
-        // Padding past the end keeps its position: it is last and has the largest digit.
+        // Padding after the end of the row keeps its position: it is last and has the largest digit.
         #pragma unroll
         for (int k = 0; k < ITEMS; k++) {
             codes[k] = (first + k * 32 < length ? byte_at(order(x[k]), shift) ^ flip : RADIX - 1) << DIGIT;

@@ -9,7 +9,7 @@ struct u128 {
     __device__ friend bool operator<=(const u128& a, const u128& b) { return !(b < a); }
     __device__ friend u128 operator~(const u128& a) { return u128{~a.high, ~a.low}; }
 };
-// 8 bits from `shift` on, a multiple of 8.
+// Returns the 8 bits of a key from bit `shift` on, a multiple of 8.
 __device__ inline u32 byte_at(const u128& key, u32 shift) {
     return static_cast<u32>((shift < 64 ? key.low >> shift : key.high >> (shift - 64)) & 0xff);
 }
@@ -23,8 +23,8 @@ template <class T, class Key> struct FloatBits {
     static constexpr Key NANS = static_cast<Key>(SIGN - 1 - INFINITE);
 };
 
-// A bijective key of an element of a real dtype, which `decode` inverts. Negative floats are reversed below the others. Then
-// all keys move down by the number of negative NaN, which wrap to the top.
+// Returns a bijective key of an element of a real dtype, which `decode` inverts. Negative floats are reversed below the
+// others. Then all keys move down by the number of negative NaN, which wrap to the top.
 template <class T, class Key> __device__ inline Key encode(Key bits) {
     if constexpr (is_float<T>) {
         using F = FloatBits<T, Key>;
@@ -48,15 +48,15 @@ template <class T, class Key> __device__ inline Key decode(Key key) {
 
 template <class T, class Key> __device__ inline Key encode_equal(Key bits);
 
-// The key of a complex number in two words, from the bits of its parts, of type T. NaN is the largest key of a part, and
-// larger numbers encode the classes with NaN.
+// Computes the key of a complex number in two words, from the bits of its parts, of type T. NaN is the largest key of a
+// part, and larger numbers encode the classes with NaN.
 template <class T, class Key> __device__ inline void encode_complex(Key re_bits, Key im_bits, Key& high, Key& low) {
     const Key re = encode_equal<T>(re_bits), im = encode_equal<T>(im_bits), nan = encode_equal<T>(~Key(0));
     high = re == nan ? nan + (im == nan ? 2 : 1) : im == nan ? nan : re;
     low = re == nan ? (im == nan ? Key(0) : im) : im == nan ? re : im;
 }
 
-// One key for all equal elements: zeros of either sign, NaN of any bits. Not for complex128.
+// Returns a key that is the same for all equal elements: zeros of either sign, NaN of any bits. Not for complex128.
 template <class T, class Key> __device__ inline Key encode_equal(Key bits) {
     if constexpr (is_float<T>) {
         using F = FloatBits<T, Key>;

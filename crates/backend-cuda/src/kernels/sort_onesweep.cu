@@ -111,7 +111,7 @@ sort_pass(const __grid_constant__ Buffers buffers, const Word* __restrict__ star
     for (int k = 0; k < ITEMS; k++) {
         if (first + k * 32 < valid) x[k] = from[first + k * 32];
     }
-    // Padding past the end keeps its position: it is last and has the largest digit.
+    // Padding after the end of the row keeps its position: it is last and has the largest digit.
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) codes[k] = (first + k * 32 < valid ? byte_at(order(x[k]), shift) ^ flip : RADIX - 1) << DIGIT;
     rank_in_warp(room.counts, codes);

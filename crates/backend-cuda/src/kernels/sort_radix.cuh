@@ -9,7 +9,8 @@ constexpr int WARPS = THREADS / 32;
 constexpr int TILE = THREADS * ITEMS;
 static_assert(THREADS >= RADIX, "a thread for each digit");
 
-// Lanes of this warp with the same digit. Ballots are faster than __match_any_sync, which handles one value at a time.
+// Returns the mask of the lanes of this warp with the same digit. Ballots are faster than __match_any_sync, which
+// handles one value at a time.
 __device__ inline u32 same_digit(u32 digit) {
     u32 same = 0xffffffffu;
     #pragma unroll
@@ -57,7 +58,8 @@ __device__ inline u32 tile_total(const Counts& counts) {
     return total;
 }
 
-// Exclusive prefix sum of `count` over the first RADIX threads. All threads call this; `sums` has RADIX / 32 words.
+// Returns the exclusive prefix sum of `count` over the first RADIX threads. All threads call this; `sums` has RADIX /
+// 32 words.
 template <class Count> __device__ inline Count sum_below(Count* sums, Count count) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     Count inclusive = count;

@@ -13,7 +13,7 @@ template <class T> struct Words {
     }
 };
 
-// A value that is moved word by word.
+// Returns a copy of `x` in which `move` has replaced each word.
 template <class T, class Move> __device__ inline T each_word(const T& x, const Move& move) {
     Words<T> w(x);
     #pragma unroll
@@ -21,7 +21,8 @@ template <class T, class Move> __device__ inline T each_word(const T& x, const M
     return w;
 }
 
-// Shuffles: the value of the thread `distance` below, `distance` above, or in `lane`. All 32 threads call these.
+// Shuffles: return the value of the thread `distance` below, `distance` above, or in `lane`. All 32 threads of the warp
+// call these.
 template <class T> __device__ inline T shuffle_up(const T& x, unsigned distance) {
     return each_word(x, [=](u32 word) { return __shfl_up_sync(0xffffffffu, word, distance); });
 }

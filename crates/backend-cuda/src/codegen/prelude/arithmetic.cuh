@@ -76,7 +76,7 @@ template <class T> __device__ inline T reciprocal(T x) {
     if constexpr (is_int<T>) return x == 0 ? T(0) : static_cast<T>(T(1) / x);
     else if constexpr (is_half<T>) return T(1.0f / widen(x));
     else if constexpr (is_complex<T>) {
-        // As NumPy's loop: divides by the larger part.
+        // Divides by the larger part, as NumPy's loop does.
         using R = real_of<T>;
         if (fabs(x.im) <= fabs(x.re)) {
             const R ratio = x.im / x.re, scale = add_rn(x.re, mul_rn(x.im, ratio));
@@ -171,7 +171,8 @@ template <class T> __device__ inline T conj(T x) {
 __device__ inline f32 hypot(f32 a, f32 b) { return ::hypotf(a, b); }
 __device__ inline f64 hypot(f64 a, f64 b) {
     const f64 large = fmax(fabs(a), fabs(b)), small = fmin(fabs(a), fabs(b));
-    // A part too small to change the larger. CUDA's function would round the largest number up to infinity.
+    // A part below 2^-28 of the larger one does not change the result. CUDA's function would round the largest number
+    // up to infinity.
     return small < large * 0x1p-28 ? large : ::hypot(a, b);
 }
 template <class T> __device__ inline real_of<T> abs(T x) {

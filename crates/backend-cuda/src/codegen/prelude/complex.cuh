@@ -39,7 +39,7 @@ __device__ __noinline__ inline c128 sqrt(c128 z) {
     return re >= 0 ? c128(root * back, copysign(other * back, z.im)) : c128(other * back, copysign(root * back, z.im));
 }
 
-// `by` times e^re times (cos im, sin im), without intermediate overflow. `by` is 1 or a half.
+// Returns `by` times e^re times (cos im, sin im), without intermediate overflow. `by` is 1 or a half.
 __device__ __noinline__ inline c128 scaled_cis(f64 re, f64 im, f64 by) {
     f64 s, c;
     ::sincos(im, &s, &c);
@@ -75,7 +75,7 @@ __device__ __noinline__ inline c128 expm1_within(c128 z, f64 largest) {
 __device__ inline c128 expm1(c128 z) { return expm1_within(z, 0x1.fffffffffffffp1023); }
 __device__ inline c64 expm1(c64 z) { return cast<c64>(expm1_within(cast<c128>(z), 0x1.fffffefffffffp127)); }
 
-// 0.5 log1p(a + x^2 + y^2), with the sum in twice the precision (Knuth's two-sum) because of cancellation.
+// Returns 0.5 log1p(a + x^2 + y^2), with the sum in twice the precision (Knuth's two-sum) because of cancellation.
 __device__ inline f64 half_log1p(f64 a, f64 x, f64 y) {
     const f64 x2 = mul_rn(x, x), y2 = mul_rn(y, y), x2_error = __fma_rn(x, x, -x2), y2_error = __fma_rn(y, y, -y2);
     const f64 head = add_rn(a, x2), t = sub_rn(head, a), head_error = add_rn(sub_rn(a, sub_rn(head, t)), sub_rn(x2, t));

@@ -9,7 +9,8 @@ struct Noticed {
     i64 index;
 };
 
-// Negative indices count from the end. For an index out of bounds, the first element is read.
+// Returns the element at an index; negative indices count from the end. For an index out of bounds, the first element
+// is read.
 template <u32 Step, class T, class Index> __device__ inline T taken(const T* all, Index index, Index length, Noticed& noticed) {
     const Index at = index < 0 ? index + length : index;
     const bool inside = static_cast<wrap_of<Index>>(at) < static_cast<wrap_of<Index>>(length);

@@ -40,7 +40,7 @@ struct f16 {
     u16 bits;
     f16() = default;
     __device__ explicit f16(f32 x) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x)); }
-    // Converted directly, because a double rounded twice can miss the nearest value.
+    // A double is converted directly, because rounding it twice can miss the nearest value.
     __device__ explicit f16(f64 x) { asm("cvt.rn.f16.f64 %0, %1;" : "=h"(bits) : "d"(x)); }
     __device__ explicit operator f32() const {
         f32 x;
@@ -57,7 +57,8 @@ struct bf16 {
         // Round to nearest even on the lower half; NaN keeps its sign and becomes quiet.
         bits = x != x ? static_cast<u16>(b >> 16 | 0x40u) : static_cast<u16>((b + 0x7fffu + (b >> 16 & 1u)) >> 16);
     }
-    // To float with a sticky last bit ("round to odd"), so that the second rounding is the only one.
+    // The double is rounded to float with a sticky last bit ("round to odd"), so that the second rounding alone decides
+    // the result.
     __device__ explicit bf16(f64 x) : bf16(round_to_odd(x)) {}
     __device__ explicit operator f32() const { return __uint_as_float(static_cast<u32>(bits) << 16); }
 

@@ -4,7 +4,7 @@
 namespace cuprum {
 namespace own {
 
-// A literal of the kernel's source, rounded once.
+// Returns a literal of the kernel's source in type T, rounded once.
 template <class T> __device__ inline T literal(f32 a, f64 b) {
     if constexpr (is_same<T, f64>) return b;
     else return static_cast<T>(a);
@@ -57,7 +57,8 @@ template <class T> __device__ inline T shl(T a, T b) {
 }
 template <class T> __device__ inline T shr(T a, T b) { return static_cast<T>(a >> (static_cast<u32>(b) & (8 * sizeof(T) - 1))); }
 
-// Clamps an index. Indices of at most 32 bits use 32-bit arithmetic, which is faster.
+// Returns the element at an index clamped to the array. Indices of at most 32 bits use 32-bit arithmetic, which is
+// faster.
 template <class T, class Index> __device__ inline T at(const T* all, i64 len, Index index) {
     if constexpr (sizeof(Index) < 4 || is_same<Index, i32>) {
         const i32 last = len > 0x7fffffff ? 0x7fffffff : static_cast<i32>(len - 1), i = static_cast<i32>(index);
@@ -71,7 +72,7 @@ template <class T, class Index> __device__ inline T at(const T* all, i64 len, In
     }
 }
 
-// Whether `Factor * i + Offset` is a 32-bit index below `len` for all i from `begin` to `end`.
+// Returns whether `Factor * i + Offset` is a 32-bit index below `len` for all i from `begin` to `end`.
 template <i64 Factor, i64 Offset, class Index> __device__ inline bool inside(Index begin, Index end, i64 len) {
     const i64 last = len > 0x7fffffff ? 0x7fffffff : len;
     return begin >= 0 && end <= 0x7fffffff && (Factor == 0 || Factor * (static_cast<i64>(end) - 1) + Offset < last) && Offset < last;
