@@ -8,6 +8,8 @@ An import is a `use` or a path in code that begins with `crate`, `super`, `self`
 through re-exports to the file that defines it; a re-export itself is not an import. Modules of tests do not count.
 
 The list may only shrink: a circle that is gone or smaller than listed fails too, until the list says so.
+
+A crate whose lib.rs has the comment "Layers, lowest first" lists its modules in that order: no import may point to a later one.
 """
 import pathlib
 import re
@@ -145,14 +147,26 @@ def circles(edges):
     return found
 
 
+def upward(crate, edges):
+    """Imports from a layer to a later one, as pairs of modules."""
+    _, listed, modules = crate.files[()].read_text().partition("// Layers, lowest first")
+    order = re.findall(r"^(?:pub(?:\([^)]*\))? )?mod (\w+);", modules, re.M) if listed else []
+    rank = {name: n for n, name in enumerate(order)}
+    for module, targets in edges.items():
+        for target in targets:
+            if module and target and rank.get(module[0], 0) < rank.get(target[0], 0):
+                yield module, target
+
+
 sources = [ROOT / "src", *sorted((ROOT / "crates").glob("*/src"))]
-found = set()
+found, wrong = set(), []
 for source in sources:
     crate = Crate(source)
     edges = {module: crate.imports(module) for module in crate.files}
     if sys.argv[1:2] == ["--edges"]:
         for module, targets in edges.items():
             print(crate.files[module].relative_to(ROOT), "->", *sorted("/".join(t) or "." for t in targets))
+    wrong += [" -> ".join(str(crate.files[m].relative_to(ROOT)) for m in pair) for pair in upward(crate, edges)]
     found |= {frozenset(str(crate.files[m].relative_to(ROOT)) for m in circle) for circle in circles(edges)}
 
 if sys.argv[1:2] == ["--list"]:
@@ -169,6 +183,8 @@ for circle in sorted(found - known, key=sorted):
 for circle in sorted(known - found, key=sorted):
     if not any(circle & f for f in found):
         print("circle of imports that is gone: remove it from scripts/import_circles.txt:", *sorted(circle), sep="\n  ")
-if found == known:
+for pair in wrong:
+    print("import from a layer to a later one:", pair)
+if found == known and not wrong:
     print(f"{len(sources)} crates checked, {len(known)} listed circles")
-sys.exit(found != known)
+sys.exit(found != known or bool(wrong))

@@ -4,22 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::array::{Array, NdArray};
-use crate::device::{Buffer, Device, driver};
+pub use crate::device::DeviceGraph;
+use crate::device::{Device, driver};
 use crate::dispatch::{Record, record_launch};
 use crate::error::{Error, Result};
 use crate::profiler::Evaluate;
 use crate::registry;
 use crate::stream::Stream;
-
-/// A backend's [`Graph`]: the captured work and the memory it uses.
-pub trait DeviceGraph: Send + Sync {
-    /// Queues the graph on a stream, after all pending work on its arrays.
-    fn launch(&self, stream: Stream) -> Result<()>;
-    /// Whether the graph keeps this buffer alive.
-    fn holds(&self, buffer: &dyn Buffer) -> bool;
-    /// Returns the number of nodes.
-    fn nodes(&self) -> usize;
-}
 
 /// Captured work of a device that can be launched repeatedly without the host cost of each call: a CUDA graph.
 ///

@@ -14,9 +14,9 @@ pub mod settings;
 
 pub mod device;
 
-pub mod op;
-
 pub mod array;
+
+pub mod op;
 
 pub mod dispatch;
 
@@ -25,9 +25,10 @@ pub mod expr;
 pub mod ops;
 
 pub mod fmt;
-pub mod graph;
 pub mod io;
 pub mod profiler;
+
+pub mod graph;
 pub mod testing;
 pub mod warm_up;
 

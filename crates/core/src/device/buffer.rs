@@ -3,28 +3,15 @@
 
 use std::any::Any;
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
-use crate::device::{Buffer, Device, DeviceDriver, DeviceEvent, DeviceInfo, MemoryStats, driver};
+pub use super::host::HostDriver;
+use super::memory::Buffer;
+pub use super::memory::{ALIGNMENT, block_size};
+use super::pool;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::pool;
-use crate::stream::Stream;
-
-/// Alignment of every host buffer in bytes: a cache line, and the widest SIMD register.
-pub const ALIGNMENT: usize = 64;
-
-/// Returns the block size that a pooling allocator uses for `nbytes`.
-///
-/// Sizes have eight steps per power of two, in multiples of `granule` (a power of two), so that requests of similar size share blocks.
-/// At most an eighth of a block, or one granule, is unused.
-#[inline]
-pub fn block_size(nbytes: usize, granule: usize) -> usize {
-    let step = nbytes.checked_next_power_of_two().map_or(granule, |power| (power / 16).max(granule));
-    nbytes.max(1).checked_next_multiple_of(step).unwrap_or(usize::MAX)
-}
+use crate::types::device::Device;
 
 /// A fixed-size block of host memory.
 ///
@@ -143,16 +130,10 @@ impl HostBuffer {
         unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.nbytes) }
     }
 
-    /// Copies `nbytes` of a device buffer, starting at `byte_offset`, to the host. Waits for the device. Nonzero bytes of bool become
-    /// 1.
-    pub(crate) fn downloaded(dtype: DType, buffer: &dyn Buffer, byte_offset: usize, nbytes: usize) -> Result<HostBuffer> {
-        let mut host = Self::uninit(nbytes)?;
-        driver(buffer.device())?.download(buffer, byte_offset, host.as_mut_bytes())?;
-        if dtype == DType::Bool {
-            normalize_bools(host.as_mut_bytes());
-            *host.holds_bools.get_mut() = true;
-        }
-        Ok(host)
+    /// Replaces every nonzero byte by 1, so that the buffer may be read as `bool`.
+    pub(super) fn normalize_bools(&mut self) {
+        normalize_bools(self.as_mut_bytes());
+        *self.holds_bools.get_mut() = true;
     }
 
     /// Returns the total size of the live host buffers of the process, without memory owned by backends.
@@ -300,65 +281,6 @@ pub fn offsets(layout: &crate::layout::Layout) -> impl Iterator<Item = isize> + 
         }
         here
     })
-}
-
-/// The driver of host memory. The CPU backend registers it with its base accelerator.
-pub struct HostDriver {
-    info: fn() -> DeviceInfo,
-}
-
-impl HostDriver {
-    /// Returns a driver that reports `info` of the backend, such as the SIMD level and the number of threads.
-    pub fn new(info: fn() -> DeviceInfo) -> HostDriver {
-        HostDriver { info }
-    }
-}
-
-struct HostEvent(Instant);
-
-impl DeviceEvent for HostEvent {
-    fn millis_since(&self, earlier: &dyn DeviceEvent) -> Result<f64> {
-        let other = earlier.as_any().downcast_ref::<HostEvent>().ok_or_else(|| Error::value("event", "events of different devices"))?;
-        Ok(self.0.saturating_duration_since(other.0).as_secs_f64() * 1e3)
-    }
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-}
-
-impl DeviceDriver for HostDriver {
-    fn allocate(&self, nbytes: usize, _stream: Stream) -> Result<Arc<dyn Buffer>> {
-        Ok(Arc::new(HostBuffer::uninit(nbytes)?))
-    }
-    fn upload(&self, bytes: &[u8], _stream: Stream) -> Result<Arc<dyn Buffer>> {
-        Ok(Arc::new(HostBuffer::from_bytes(bytes)?))
-    }
-    fn download(&self, buffer: &dyn Buffer, byte_offset: usize, out: &mut [u8]) -> Result<()> {
-        let host = buffer.as_any().downcast_ref::<HostBuffer>().ok_or_else(|| Error::value("download", "not a host buffer"))?;
-        let bytes = byte_offset.checked_add(out.len()).and_then(|end| host.as_bytes().get(byte_offset..end));
-        out.copy_from_slice(bytes.ok_or_else(|| Error::value("download", "range outside the buffer"))?);
-        Ok(())
-    }
-    fn synchronize(&self) -> Result<()> {
-        Ok(())
-    }
-    fn record_event(&self, _stream: Stream) -> Result<Box<dyn DeviceEvent>> {
-        Ok(Box::new(HostEvent(Instant::now())))
-    }
-    fn info(&self) -> DeviceInfo {
-        DeviceInfo { memory_used: HostBuffer::bytes_in_use(), ..(self.info)() }
-    }
-    fn memory_stats(&self) -> Result<MemoryStats> {
-        Ok(pool::stats())
-    }
-    fn set_memory_limit(&self, limit: Option<usize>) -> Result<()> {
-        pool::set_limit(limit);
-        Ok(())
-    }
-    fn free_all(&self) -> Result<()> {
-        pool::free_all();
-        Ok(())
-    }
 }
 
 #[cfg(test)]

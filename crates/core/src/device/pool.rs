@@ -16,10 +16,10 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use smallvec::SmallVec;
 
-use crate::buffer::{ALIGNMENT, block_size};
-use crate::device::{Device, MemoryStats};
+use super::memory::{ALIGNMENT, MemoryStats, block_size};
 use crate::error::{Error, Result};
 use crate::settings;
+use crate::types::device::Device;
 
 /// Maximum size of a block in the per-thread caches.
 const MAX_SMALL: usize = 32 << 10;

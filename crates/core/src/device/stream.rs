@@ -5,10 +5,9 @@
 
 use std::cell::RefCell;
 use std::fmt;
-use std::time::Duration;
 
-use crate::device::{Device, DeviceEvent, driver};
-use crate::error::{Error, Result};
+pub use super::event::Event;
+use crate::types::device::Device;
 
 /// A queue of work on a device. `Copy`; lives as long as the process.
 ///
@@ -43,17 +42,6 @@ impl Stream {
     /// First id of streams that capture a graph.
     pub const FIRST_CAPTURE: u32 = 64;
 
-    /// Returns a further stream of the device.
-    ///
-    /// A backend has a fixed number of streams (CUDA: 32) and assigns them in turn, so that two of very many may be equal.
-    /// A synchronous device, such as the CPU, has one stream.
-    ///
-    /// # Errors
-    /// [`Error::Device`] if the device is not ready.
-    pub fn new(device: Device) -> Result<Stream> {
-        Ok(Stream { device, id: driver(device)?.new_stream()? })
-    }
-
     /// Returns the default stream, which is current outside of [`Stream::scope`].
     pub fn default_of(device: Device) -> Stream {
         Stream { device, id: 0 }
@@ -82,25 +70,6 @@ impl Stream {
         f()
     }
 
-    /// Waits for all work queued on the stream. Reports asynchronous errors, as [`Device::synchronize`] does.
-    pub fn synchronize(self) -> Result<()> {
-        driver(self.device)?.synchronize_stream(self)
-    }
-
-    /// Records an event after all work queued on the stream so far.
-    pub fn record(self) -> Result<Event> {
-        let inner = driver(self.device)?.record_event(self)?;
-        Ok(Event { inner, stream: self })
-    }
-
-    /// Makes later work of this stream wait for an event of any device. The host does not wait.
-    ///
-    /// Arrays are synchronised automatically. Explicit waits are for memory that the library does not track, such as that of user
-    /// kernels.
-    pub fn wait(self, event: &Event) -> Result<()> {
-        driver(self.device)?.wait_event(self, event.inner.as_ref())
-    }
-
     /// Whether work is captured into a graph instead of running.
     pub fn is_capturing(self) -> bool {
         self.id >= Stream::FIRST_CAPTURE
@@ -116,69 +85,6 @@ impl fmt::Display for Stream {
 /// Runs `f` with `stream` as the current stream of its device on this thread, as [`Stream::scope`] does.
 pub fn with_stream<R>(stream: Stream, f: impl FnOnce() -> R) -> R {
     stream.scope(f)
-}
-
-/// A point in a stream, with its time: the device's clock on a GPU, the host's clock on the CPU.
-///
-/// ```
-/// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::{DType, Device, Event, NdArray, ones};
-/// # fn main() -> cuprum::Result<()> {
-/// let device = Device::current()?;
-/// let before = Event::record(device)?;
-/// let total = ones((1000, 1000), DType::F64)?.sum(())?;
-/// let after = Event::record(device)?;
-/// println!("{} took {:?}", total.item()?, after.elapsed(&before)?);
-/// # Ok(())
-/// # }
-/// ```
-pub struct Event {
-    inner: Box<dyn DeviceEvent>,
-    stream: Stream,
-}
-
-impl Event {
-    /// Records an event on this thread's current stream of the device, as [`Stream::record`] does.
-    pub fn record(device: Device) -> Result<Event> {
-        Stream::current(device).record()
-    }
-
-    /// Returns the stream of the event.
-    pub fn stream(&self) -> Stream {
-        self.stream
-    }
-
-    /// Waits until the event is complete.
-    pub fn synchronize(&self) -> Result<()> {
-        self.inner.synchronize()
-    }
-
-    /// Whether the event is complete.
-    pub fn is_reached(&self) -> Result<bool> {
-        self.inner.is_reached()
-    }
-
-    /// Returns the time from `earlier` to this event, or zero if the order is reversed. Waits for both. The resolution on a GPU is
-    /// about
-    /// half a microsecond.
-    ///
-    /// # Errors
-    /// [`Error::Device`] if the events are on different devices.
-    pub fn elapsed(&self, earlier: &Event) -> Result<Duration> {
-        if self.stream.device != earlier.stream.device {
-            let message = format!("events on {} and {} have no common clock", self.stream.device, earlier.stream.device);
-            return Err(Error::Device { op: "event", message });
-        }
-        let millis = self.inner.millis_since(earlier.inner.as_ref())?;
-        Ok(Duration::from_secs_f64(millis.max(0.0) / 1e3))
-    }
-}
-
-impl fmt::Debug for Event {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Event({})", self.stream)
-    }
 }
 
 #[cfg(test)]

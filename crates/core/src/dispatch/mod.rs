@@ -1,5 +1,6 @@
 //! Dispatch: the registry of accelerators, the walk along a chain, tuning, and the trace of calls.
 
+mod compile;
 mod explain;
 mod record;
 pub mod registry;
@@ -7,6 +8,7 @@ pub mod trace;
 pub mod tuning;
 mod walk;
 
+pub use compile::compile;
 pub use explain::{explain, record_launch};
 pub use record::{KernelLaunch, Record};
 pub use walk::*;

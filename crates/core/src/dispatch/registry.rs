@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use crate::call::{Call, Outcome, Reason};
-use crate::device::{Device, DeviceDriver, DeviceKind, MAX_KINDS};
+use crate::device::{Device, DeviceDriver, DeviceKind, DeviceSource, MAX_KINDS, MAX_ORDINALS};
 use crate::dtype::DTypeSet;
 use crate::error::{Error, Result};
 use crate::op::{Family, Op};
-use crate::settings;
+use crate::settings::{self, SettingCheck};
 
 /// Whether an accelerator can be used on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -174,7 +174,6 @@ struct State {
     added: Vec<&'static Accelerator>,
     chains: HashMap<Option<Vec<String>>, &'static Chains>,
     process_order: Option<Option<Vec<String>>>,
-    default_device: Option<Device>,
 }
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
@@ -430,12 +429,9 @@ pub fn status() -> Result<Vec<Status>> {
     Ok(all().into_iter().map(|a| Status { accelerator: a, availability: availability(a), position: position(a) }).collect())
 }
 
-/// Checks `CUPRUM_ACCELERATORS`, `CUPRUM_DEVICE` and the registrations.
-pub(crate) fn check_settings() -> Result<()> {
+/// Checks `CUPRUM_ACCELERATORS` and the registrations.
+fn check_settings() -> Result<()> {
     order()?;
-    if let Some(text) = settings::env("CUPRUM_DEVICE") {
-        parse_device(&text)?;
-    }
     let mut seen: Vec<&'static Accelerator> = Vec::new();
     for r in inventory::iter::<Registration> {
         check_registration(&seen, r.0)?;
@@ -444,34 +440,24 @@ pub(crate) fn check_settings() -> Result<()> {
     Ok(())
 }
 
+inventory::submit! {
+    SettingCheck { variable: settings::ACCELERATORS, run: check_settings }
+}
+
 // ---- devices ----
+
+inventory::submit! {
+    DeviceSource { open, kinds: base_kinds, ready: ready_devices }
+}
+
+/// Returns the names of the device kinds that have a base accelerator.
+fn base_kinds() -> Vec<&'static str> {
+    all().iter().filter(|a| a.base.is_some()).map(|a| a.device).collect()
+}
 
 /// Returns the base accelerator of a device kind, ready or not.
 pub(crate) fn base_of(kind_name: &str) -> Option<&'static Accelerator> {
     all().into_iter().find(|a| a.base.is_some() && a.device == kind_name)
-}
-
-const MAX_ORDINALS: usize = 64;
-
-/// Returns the driver of a device, opening it on first use. Lock-free once the device is open.
-pub(crate) fn driver(device: Device) -> Result<&'static dyn DeviceDriver> {
-    struct Slot {
-        opened: OnceLock<Box<dyn DeviceDriver>>,
-        opening: Mutex<()>,
-    }
-    static SLOTS: [[Slot; MAX_ORDINALS]; MAX_KINDS] =
-        [const { [const { Slot { opened: OnceLock::new(), opening: Mutex::new(()) } }; MAX_ORDINALS] }; MAX_KINDS];
-    let slot = SLOTS.get(device.kind().index()).and_then(|k| k.get(device.ordinal()));
-    let slot = slot.ok_or_else(|| Error::Device { op: "device", message: format!("there is no device {device}") })?;
-    if let Some(driver) = slot.opened.get() {
-        return Ok(driver.as_ref());
-    }
-    // Failures are not cached: a later attempt may find a new backend or a free device.
-    let _opening = slot.opening.lock().unwrap_or_else(|e| e.into_inner());
-    match slot.opened.get() {
-        Some(driver) => Ok(driver.as_ref()),
-        None => open(device).map(|driver| slot.opened.get_or_init(|| driver).as_ref()),
-    }
 }
 
 fn open(device: Device) -> Result<Box<dyn DeviceDriver>> {
@@ -493,7 +479,7 @@ fn open(device: Device) -> Result<Box<dyn DeviceDriver>> {
 }
 
 /// Returns every ready device of every base, the host first.
-pub(crate) fn ready_devices() -> Vec<Device> {
+fn ready_devices() -> Vec<Device> {
     let mut devices = Vec::new();
     for a in all() {
         let (Some(provider), true) = (&a.base, is_ready(a)) else { continue };
@@ -503,36 +489,4 @@ pub(crate) fn ready_devices() -> Vec<Device> {
     }
     devices.sort_by_key(|d| (d.kind(), d.ordinal()));
     devices
-}
-
-pub(crate) fn parse_device(text: &str) -> Result<Device> {
-    let variable = "CUPRUM_DEVICE";
-    let t = text.trim().to_ascii_lowercase();
-    if t == "auto" || t.is_empty() {
-        return Ok(ready_devices().into_iter().find(|d| d.kind() != DeviceKind::CPU).unwrap_or(Device::CPU));
-    }
-    let (name, number) = t.split_once(':').unwrap_or((&t, "0"));
-    let kinds: Vec<&'static str> = all().iter().filter(|a| a.base.is_some()).map(|a| a.device).collect();
-    let kind = kinds.iter().find(|k| **k == name).copied().or((name == "cpu").then_some("cpu")).ok_or_else(|| Error::Setting {
-        variable,
-        message: format!("'{text}' is not a device; use auto, {}, or one with a number such as cuda:0", kinds.join(", ")),
-    })?;
-    let ordinal: u16 =
-        number.parse().map_err(|_| Error::Setting { variable, message: format!("'{number}' in '{text}' is not a device number") })?;
-    let device = Device::new(DeviceKind::intern(kind)?, ordinal);
-    driver(device)?;
-    Ok(device)
-}
-
-pub(crate) fn default_device() -> Result<Device> {
-    if let Some(device) = with_state(|s| s.default_device) {
-        return Ok(device);
-    }
-    let device = parse_device(&settings::env("CUPRUM_DEVICE").unwrap_or_default())?;
-    with_state(|s| s.default_device = Some(device));
-    Ok(device)
-}
-
-pub(crate) fn set_default_device(device: Device) {
-    with_state(|s| s.default_device = Some(device));
 }

@@ -21,9 +21,9 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::record::Record;
-use crate::device::{Device, DeviceEvent, Stream, driver};
+use crate::device::{Device, DeviceEvent, Stream, SynchronizeHook, driver};
 use crate::error::{Error, Result};
-use crate::settings;
+use crate::settings::{self, SettingCheck};
 
 const VARIABLE: &str = "CUPRUM_TRACE";
 /// Maximum number of pending calls, whose device times are not read yet.
@@ -101,8 +101,16 @@ fn global_trace() -> &'static Result<Option<Trace>> {
     TRACE.get_or_init(|| open().inspect_err(|error| tracing::warn!(%error, "calls are not traced")))
 }
 
+inventory::submit! {
+    SettingCheck { variable: VARIABLE, run: check }
+}
+
+inventory::submit! {
+    SynchronizeHook(flush)
+}
+
 /// Opens the trace file if `CUPRUM_TRACE` is set, and returns the error if that fails.
-pub(crate) fn check() -> Result<()> {
+fn check() -> Result<()> {
     global_trace().as_ref().map(|_| ()).map_err(Error::clone)
 }
 

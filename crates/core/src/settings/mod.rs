@@ -2,6 +2,8 @@
 
 pub mod precision;
 
+pub use crate::dispatch::compile;
+
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -165,13 +167,8 @@ pub fn host_fallback() -> Result<HostFallback> {
         .clone()
 }
 
-/// Returns the value of `CUPRUM_COMPILE`. The default is [`Compile::Wait`] if the user set an order of accelerators.
-///
-/// Dispatch also uses [`Compile::Wait`] when it retries a call that no accelerator accepted.
-///
-/// # Errors
-/// [`Error::Setting`] for an unknown value.
-pub fn compile() -> Result<Compile> {
+/// Returns the value of `CUPRUM_COMPILE`, if it is set.
+pub(crate) fn compile_variable() -> Result<Option<Compile>> {
     static PARSED: OnceLock<Result<Option<Compile>>> = OnceLock::new();
     let parse = || match env("CUPRUM_COMPILE").unwrap_or_default().to_ascii_lowercase().as_str() {
         "" => Ok(None),
@@ -179,9 +176,7 @@ pub fn compile() -> Result<Compile> {
         "background" => Ok(Some(Compile::Background)),
         other => Err(Error::Setting { variable: "CUPRUM_COMPILE", message: format!("'{other}' is not known; use wait or background") }),
     };
-    let unset = || if crate::registry::order_is_named() { Compile::Wait } else { Compile::Background };
-    let set = PARSED.get_or_init(parse).clone()?;
-    Ok(if crate::call::blocks_on_compilation() { Compile::Wait } else { set.unwrap_or_else(unset) })
+    PARSED.get_or_init(parse).clone()
 }
 
 /// Maximum number of threads of a pool. Starting ten thousand threads takes longer than any work they could share.
@@ -260,6 +255,15 @@ pub fn set_fusion(on: bool) {
     FUSION.store(1 + on as u8, Ordering::Relaxed);
 }
 
+/// The check of a variable that another module reads, which the module submits for [`check`].
+pub(crate) struct SettingCheck {
+    /// The variable.
+    pub variable: &'static str,
+    /// Returns the error of an invalid value.
+    pub run: fn() -> Result<()>,
+}
+inventory::collect!(SettingCheck);
+
 /// Checks every variable, so that a program can reject invalid settings at startup.
 ///
 /// # Errors
@@ -267,9 +271,8 @@ pub fn set_fusion(on: bool) {
 pub fn check() -> Result<()> {
     ALL_VARIABLES.iter().try_for_each(|(variable, _)| read(variable).map(|_| ()))?;
     host_fallback()?;
-    compile()?;
+    compile_variable()?;
     num_threads()?;
-    crate::precision::from_environment()?;
     read_cpu_limit()?;
     if let Some(v) = env("CUPRUM_FUSION") {
         parse_switch("CUPRUM_FUSION", &v)?;
@@ -280,9 +283,9 @@ pub fn check() -> Result<()> {
     if let Some(v) = env("CUPRUM_GPU_MEMORY_LIMIT") {
         parse_limit("CUPRUM_GPU_MEMORY_LIMIT", &v, 1 << 40)?;
     }
-    crate::tuning::check()?;
-    crate::profiler::trace::check()?;
-    crate::registry::check_settings()
+    let mut checks: Vec<&SettingCheck> = inventory::iter::<SettingCheck>().collect();
+    checks.sort_by_key(|check| check.variable);
+    checks.into_iter().try_for_each(|check| (check.run)())
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::settings;
+use crate::settings::{self, SettingCheck};
 
 const VARIABLE: &str = "CUPRUM_MATMUL_PRECISION";
 
@@ -65,9 +65,13 @@ thread_local! {
 }
 
 /// Returns the value of `CUPRUM_MATMUL_PRECISION`, read once.
-pub(crate) fn from_environment() -> Result<MatmulPrecision> {
+fn from_environment() -> Result<MatmulPrecision> {
     static PARSED: OnceLock<Result<MatmulPrecision>> = OnceLock::new();
     PARSED.get_or_init(|| settings::env(VARIABLE).unwrap_or_default().parse()).clone()
+}
+
+inventory::submit! {
+    SettingCheck { variable: VARIABLE, run: || from_environment().map(|_| ()) }
 }
 
 /// Returns the current precision of this thread.

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::device::Device;
-use crate::dtype::DType;
+use super::device::Device;
+use super::dtype::DType;
 
 /// `Result` with cuprum's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;

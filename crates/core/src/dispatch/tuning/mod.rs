@@ -25,6 +25,7 @@ use crate::call::{Call, TuningSignature};
 use crate::device::{Device, DeviceEvent, driver};
 use crate::error::{Error, Result, shape_text};
 use crate::registry::{Accelerator, ChainEntry};
+use crate::settings::SettingCheck;
 
 pub use table::{Entry, Listing};
 
@@ -370,7 +371,11 @@ pub fn forget() -> Result<()> {
     table::forget()
 }
 
+inventory::submit! {
+    SettingCheck { variable: table::VARIABLE, run: check }
+}
+
 /// Checks that the file named by `CUPRUM_TUNING`, if any, is readable.
-pub(crate) fn check() -> Result<()> {
+fn check() -> Result<()> {
     table::named_file().map(|_| ()).map_err(Error::clone)
 }

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::registry::{self, Availability};
 use crate::settings;
 
-const VARIABLE: &str = "CUPRUM_TUNING";
+pub(super) const VARIABLE: &str = "CUPRUM_TUNING";
 const HEADER: &str = "cuprum tuning, format 1";
 /// Maximum wait for the lock. Writers hold it for milliseconds unless they are suspended.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);

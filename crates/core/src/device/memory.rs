@@ -1,0 +1,47 @@
+//! Blocks of memory on a device, their sizes, and the counters of allocators.
+
+use std::any::Any;
+
+use crate::types::device::Device;
+
+/// Memory use of a device, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryStats {
+    /// Memory in arrays.
+    pub used: usize,
+    /// Maximum of `used` so far.
+    pub peak: usize,
+    /// Memory held by the pool: rounded-up blocks of arrays, and free blocks. Excludes host blocks up to 32 KiB.
+    pub reserved: usize,
+    /// Memory in free blocks of the pool.
+    pub cached: usize,
+    /// The current limit, if any.
+    pub limit: Option<usize>,
+    /// Number of allocations served from free blocks.
+    pub hits: u64,
+    /// Number of allocations that needed new memory.
+    pub misses: u64,
+}
+
+/// A block of memory on a device. Backends downcast [`Buffer::as_any`] to their own type.
+pub trait Buffer: Any + Send + Sync {
+    /// The device of the memory.
+    fn device(&self) -> Device;
+    /// Size in bytes.
+    fn nbytes(&self) -> usize;
+    /// Returns `self` for downcasting.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// Alignment of every host buffer in bytes: a cache line, and the widest SIMD register.
+pub const ALIGNMENT: usize = 64;
+
+/// Returns the block size that a pooling allocator uses for `nbytes`.
+///
+/// Sizes have eight steps per power of two, in multiples of `granule` (a power of two), so that requests of similar size share blocks.
+/// At most an eighth of a block, or one granule, is unused.
+#[inline]
+pub fn block_size(nbytes: usize, granule: usize) -> usize {
+    let step = nbytes.checked_next_power_of_two().map_or(granule, |power| (power / 16).max(granule));
+    nbytes.max(1).checked_next_multiple_of(step).unwrap_or(usize::MAX)
+}
