@@ -323,12 +323,13 @@ fn child_computes_on_the_host() {
         let root = (&a.t()? * 4).sqrt()?;
         let sum = a.sum(1)?;
         let product = cuprum::matmul(&a, &a)?;
-        Ok::<_, Error>([root, sum, product])
+        let view = &a.index(cuprum::s![1.., ..;-1])? + 1; // with an offset and a negative stride
+        Ok::<_, Error>([root, sum, product, view])
     })()
     .unwrap();
     assert!(results.iter().all(|r| r.device() == toy()));
     let values = results.map(|r| r.to_vec::<f64>().unwrap());
-    assert_eq!(values, [vec![2.0, 6.0, 4.0, 8.0], vec![5.0, 25.0], vec![37.0, 68.0, 153.0, 292.0]]);
+    assert_eq!(values, [vec![2.0, 6.0, 4.0, 8.0], vec![5.0, 25.0], vec![37.0, 68.0, 153.0, 292.0], vec![17.0, 10.0]]);
     let wanted = std::env::var_os("WANT_WARNING").is_some();
     assert_eq!(warnings.load(std::sync::atomic::Ordering::SeqCst) > 0, wanted);
 }

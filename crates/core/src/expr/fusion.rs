@@ -9,6 +9,7 @@ thread_local! {
 }
 
 /// Returns whether this thread defers elementwise operations: the value of [`with_fusion`], else of `CUPRUM_FUSION`, else true.
+#[inline]
 pub fn fusion_enabled() -> bool {
     FUSION.with(Cell::get).unwrap_or_else(settings::fusion_default)
 }

@@ -185,21 +185,25 @@ impl From<StoredArray> for NdArray {
 
 impl NdArray {
     /// Locks and returns the expression; `None` once the value is computed.
+    #[inline]
     pub(super) fn expr(&self) -> MutexGuard<'_, Option<Expr>> {
         self.0.expr.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns whether this is a deferred operation of another crate that cannot be fused.
+    #[inline]
     pub(super) fn is_foreign(&self) -> bool {
         self.is_deferred() && self.0.op.is_some_and(|op| op.is_foreign() && op.0.body.is_none())
     }
 
     /// Returns whether the value is still to be computed.
+    #[inline]
     pub fn is_deferred(&self) -> bool {
         self.0.value.get().is_none()
     }
 
     /// Returns whether this is a deferred reduction.
+    #[inline]
     pub(super) fn is_fold(&self) -> bool {
         self.is_deferred() && self.0.op.is_some_and(|op| op.family() == Family::Reduce)
     }

@@ -278,6 +278,7 @@ impl Op {
         self.0.arity as usize
     }
     /// Returns whether this is `astype`, the only built-in operation with [`TypeRule::Same`].
+    #[inline]
     pub(crate) fn is_conversion(self) -> bool {
         self.0.rule == Some(TypeRule::Same) && !self.is_foreign()
     }

@@ -35,6 +35,7 @@ impl DeviceKind {
         KINDS.read().unwrap_or_else(|e| e.into_inner()).get(self.index()).copied().unwrap_or("cpu")
     }
 
+    #[inline]
     pub(crate) fn index(self) -> usize {
         self.0 as usize
     }

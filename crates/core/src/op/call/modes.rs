@@ -37,11 +37,13 @@ impl Drop for ModeGuard {
 }
 
 /// Whether declined kernels should format their reasons.
+#[inline]
 pub(crate) fn wants_reasons() -> bool {
     WANTS_REASONS.get()
 }
 
 /// Whether kernels should compile now instead of declining, because no other accelerator has accepted the call.
+#[inline]
 pub(crate) fn blocks_on_compilation() -> bool {
     BLOCKS_ON_COMPILATION.get()
 }
