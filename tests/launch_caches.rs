@@ -1,7 +1,10 @@
 //! Launch caches: repeated calls among similar ones. Backends cache the launches of each thread, and must not confuse calls that
 //! differ in one property. Runs on every device under several orders of accelerators, and compares with the CPU.
 
-use cuprum::{DType, Device, Graph, NdArray, Result, Stream, axis, count_nonzero, explain, s, with_accelerators, with_device, with_fusion};
+use cuprum::{
+    DType, Device, Graph, NdArray, Result, Stream, axis, broadcast_to, count_nonzero, explain, s, with_accelerators, with_device,
+    with_fusion,
+};
 
 /// Returns small integers, whose sums are exact in every order.
 fn numbers(shape: &[usize], dtype: DType, seed: usize) -> Result<NdArray> {
@@ -30,7 +33,7 @@ fn calls() -> Result<Vec<(String, Run)>> {
             ("square", square.clone()),
             ("transposed", square.t()?),
             ("part", square.index(s![.., 1..66])?),
-            ("repeated", row.broadcast_to([64, 96])?),
+            ("repeated", broadcast_to(&row, [64, 96])?),
         ];
         for (name, view) in views {
             let name = |op: &str| format!("{op} of {dtype}, {name}");

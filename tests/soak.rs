@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use cuprum::{
-    DType, Device, Graph, NdArray, Result, Stream, arange, argwhere, axis, concat, histogram, matmul, ones, segment_sum, unique, where_,
-    with_accelerators, with_device,
+    DType, Device, Graph, NdArray, Result, Stream, arange, argwhere, axis, concat, expand_dims, flip, histogram, matmul, ones, segment_sum,
+    unique, where_, with_accelerators, with_device,
 };
 
 const THREADS: u64 = 8;
@@ -93,8 +93,8 @@ const CALLS: &[(&str, RandomCall)] = &[
     ("argmax", |a, r| a.argmax(r.below(2) as isize)),
     ("var ~", |a, _| a.var(-1)),
     ("softmax ~", |a, _| {
-        let e = (a - &a.max(-1)?.expand_dims(&[1])?).exp()?;
-        Ok(&e / &e.sum(-1)?.expand_dims(&[1])?)
+        let e = (a - &expand_dims(&a.max(-1)?, &[1])?).exp()?;
+        Ok(&e / &expand_dims(&e.sum(-1)?, &[1])?)
     }),
     ("softmax, dims kept ~", |a, _| {
         let e = (a - &a.max(axis(-1).keepdims())?).exp()?;
@@ -126,7 +126,7 @@ const CALLS: &[(&str, RandomCall)] = &[
         let order = arange(0, n, 1)?;
         segment_sum(&(&values * &values.take(&order, 0)?), &NdArray::from_slice(&offsets)?)
     }),
-    ("concat", |a, _| concat(&[a.clone(), &a.flip(None)? * 3.0f32], 0)),
+    ("concat", |a, _| concat(&[a.clone(), &flip(a, None)? * 3.0f32], 0)),
     ("histogram", |a, _| Ok(histogram(a, 17, None, false)?.0)),
     ("unique", |a, _| unique(a)),
     ("integers", |a, r| a.astype(DType::I64)?.cumsum(None)?.index(cuprum::s![..;r.below(5) as isize + 1])),

@@ -14,7 +14,7 @@ use cuprum::registry::Provider;
 use cuprum::settings::{self, Compile};
 use cuprum::{
     Accelerator, Availability, DType, DTypeSet, Device, DeviceKind, Error, Family, Kernel, Layout, NdArray, Outcome, Reason, Result,
-    StoredArray, Stream, count_nonzero, decline, explain, ones, register, with_accelerators, with_device,
+    StoredArray, Stream, count_nonzero, decline, explain, flip, ones, register, with_accelerators, with_device,
 };
 
 use crate::environment::in_child;
@@ -206,7 +206,7 @@ fn nonzero_bytes_are_true_on_the_host() {
     let there = NdArray::from(StoredArray::new(DType::Bool, Layout::contiguous(&[4]).unwrap(), memory).unwrap());
     let want = [false, true, true, true];
     assert_eq!(there.to_vec::<bool>().unwrap(), want);
-    assert_eq!(there.flip(None).unwrap().to_vec::<bool>().unwrap(), [true, true, true, false]);
+    assert_eq!(flip(&there, None).unwrap().to_vec::<bool>().unwrap(), [true, true, true, false]);
     assert_eq!((there.to_bytes().unwrap(), there.index(cuprum::s![2]).unwrap().item().unwrap()), (vec![0, 1, 1, 1], true.into()));
     let here = there.to_device(Device::CPU).unwrap();
     assert_eq!(
@@ -219,7 +219,7 @@ fn nonzero_bytes_are_true_on_the_host() {
 #[test]
 fn views_need_no_kernel() {
     let a = on_toy(&[1.0, 2.0, 3.0, 4.0]).reshape([2, 2]).unwrap();
-    assert_eq!(a.t().unwrap().flip(Some(&[0])).unwrap().to_vec::<f64>().unwrap(), [2.0, 4.0, 1.0, 3.0]);
+    assert_eq!(flip(&a.t().unwrap(), Some(&[0])).unwrap().to_vec::<f64>().unwrap(), [2.0, 4.0, 1.0, 3.0]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Results of dispatch: records of `explain`, reasons for declining, errors.
 
-use cuprum::{DType, Device, Error, Family, NdArray, explain, with_accelerators, with_device};
+use cuprum::{DType, Device, Error, Family, NdArray, broadcast_to, explain, with_accelerators, with_device};
 
 use crate::test_accelerators::{run_under, set_up, u16_ones};
 
@@ -87,7 +87,7 @@ fn empty_results_need_no_kernel() {
 fn a_failed_array_keeps_its_error() {
     set_up();
     // 2^60 bytes: planning succeeds, and allocation fails.
-    let huge = with_device(Device::CPU, || NdArray::scalar(1.0).and_then(|a| a.broadcast_to([1 << 40, 1 << 17]))).unwrap();
+    let huge = with_device(Device::CPU, || NdArray::scalar(1.0).and_then(|a| broadcast_to(&a, [1 << 40, 1 << 17]))).unwrap();
     let sum = cuprum::add(&huge, 1).unwrap();
     let (first, second) = (sum.eval().err().map(|e| e.to_string()), sum.to_bytes().err().map(|e| e.to_string()));
     assert!(first.as_ref().is_some_and(|text| text.contains("out of memory")), "{first:?}");

@@ -2,7 +2,7 @@
 
 use cuprum::core::expr::{compose, elementwise};
 use cuprum::core::op::{Cost, OpDef, TypeRule};
-use cuprum::{Device, Error, Family, NdArray, Op, Operand, Result, explain, with_device};
+use cuprum::{Device, Error, Family, NdArray, Op, Operand, Result, broadcast_to, explain, with_device};
 
 static DOUBLED: OpDef = OpDef {
     name: "doubled",
@@ -47,7 +47,7 @@ fn the_composite_runs_within_an_expression() {
 #[test]
 fn the_composite_receives_every_argument() {
     // The same array twice, a row that broadcasts, and a scalar.
-    let (a, row) = (values().broadcast_to([2, 3]).unwrap(), values().index(cuprum::s![..1]).unwrap());
+    let (a, row) = (broadcast_to(&values(), [2, 3]).unwrap(), values().index(cuprum::s![..1]).unwrap());
     let sum = |y: &NdArray, by: Operand| elementwise(Op(&SCALED_SUM), &[(&a).into(), y.into(), by]).unwrap().to_vec::<f32>().unwrap();
     assert_eq!(sum(&a, 10.into()), [11.0, 22.0, 33.0, 11.0, 22.0, 33.0]);
     assert_eq!(sum(&row, 0.5.into()), [1.5, 2.5, 3.5, 1.5, 2.5, 3.5]);

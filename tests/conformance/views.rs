@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cuprum::{Array, DType, NdArray, Result, arange_as, s};
+use cuprum::{Array, DType, NdArray, Result, arange_as, broadcast_to, expand_dims, flip, moveaxis, s};
 
 use crate::checks::Check;
 
@@ -10,16 +10,16 @@ type View = fn(&NdArray) -> Result<NdArray>;
 
 const VIEWS: [(&str, View); 13] = [
     ("transpose", |a| a.t()),
-    ("permute_dims", |a| a.permute_dims(&[2, 0, 1])),
+    ("permute_dims", |a| a.transpose(&[2, 0, 1])),
     ("swapaxes", |a| a.swapaxes(0, -1)),
-    ("moveaxis", |a| a.moveaxis(&[0], &[2])),
+    ("moveaxis", |a| moveaxis(a, &[0], &[2])),
     ("reshape", |a| a.reshape([6, 4])),
     ("ravel", |a| a.ravel()),
     ("reshape of rows", |a| a.index(s![.., .., ..;2])?.reshape([6, 2])),
     ("squeeze", |a| a.index(s![..1])?.squeeze(None)),
-    ("expand_dims", |a| a.expand_dims(&[0, 4])),
-    ("flip", |a| a.flip(None)),
-    ("broadcast_to", |a| a.broadcast_to([5, 2, 3, 4])),
+    ("expand_dims", |a| expand_dims(a, &[0, 4])),
+    ("flip", |a| flip(a, None)),
+    ("broadcast_to", |a| broadcast_to(a, [5, 2, 3, 4])),
     ("diagonal", |a| a.diagonal(1, 0, 2)),
     ("index", |a| a.index(s![1, ..;-1, 1..3])),
 ];

@@ -5,7 +5,9 @@
 use std::io::{Seek, SeekFrom, Write};
 
 use cuprum_backend_cpu::with_threads;
-use cuprum_core::{DType, Device, Error, NdArray, PrintOptions, Result, array2string, bincount, io, matmul, with_device};
+use cuprum_core::{
+    DType, Device, Error, NdArray, PrintOptions, Result, array2string, bincount, broadcast_to, expand_dims, io, matmul, with_device,
+};
 
 const MIB: usize = 1 << 20;
 
@@ -48,7 +50,7 @@ fn runs_out<T>(what: &str, limit: usize, f: impl FnOnce() -> Result<T>) {
 }
 
 fn ones(shape: &[usize], dtype: DType) -> NdArray {
-    with_device(Device::CPU, || NdArray::scalar_as(1, dtype)?.broadcast_to(shape)).unwrap()
+    with_device(Device::CPU, || broadcast_to(&NdArray::scalar_as(1, dtype)?, shape)).unwrap()
 }
 
 #[test]
@@ -70,7 +72,7 @@ fn the_limit_covers_all_memory() {
     let index = NdArray::from_slice(&[1i64]).unwrap();
     let taken = succeeds("take of many rows", 5 * MIB, || rows.take(&index, 1)?.eval().cloned());
     assert_eq!(taken.shape(), [4_000_000, 1]);
-    let scattered = ones(&[2000, 2000], DType::I8).copy().and_then(|a| a.t()?.expand_dims(&[0])).unwrap();
+    let scattered = ones(&[2000, 2000], DType::I8).copy().and_then(|a| expand_dims(&a.t()?, &[0])).unwrap();
     runs_out("take of scattered elements", 5 * MIB, || scattered.take(&NdArray::from_slice(&[0i64])?, 0)?.eval().cloned());
 
     runs_out("nonzero", 8 * MIB, || ones(&[200_000, 200_000], DType::I8).nonzero());

@@ -5,8 +5,8 @@ use cuprum_backend_cuda as _;
 use cuprum_core::random::Generator;
 use cuprum_core::testing::philox::PhiloxStream;
 use cuprum_core::{
-    Complex, DType, Device, Element, Error, NdArray, Scalar, arange_as, axis, bf16, concat, count_nonzero, empty, explain, eye, f16, full,
-    linspace, matmul, s, segment_max, segment_min, segment_prod, segment_sum, stack, tensordot, with_device,
+    Complex, DType, Device, Element, Error, NdArray, Scalar, arange_as, axis, bf16, broadcast_to, concat, count_nonzero, empty, explain,
+    eye, f16, flip, full, linspace, matmul, s, segment_max, segment_min, segment_prod, segment_sum, stack, tensordot, with_device,
 };
 
 /// Runs `test` with a CUDA device as the default.
@@ -110,14 +110,14 @@ fn copies_of_any_view() {
             same(a.clone());
             same(a.t().unwrap());
             for order in [[0, 2, 1], [1, 0, 2], [2, 0, 1], [1, 2, 0]] {
-                same(a.permute_dims(&order).unwrap());
+                same(a.transpose(&order).unwrap());
             }
-            same(a.flip(None).unwrap());
+            same(flip(&a, None).unwrap());
             same(a.index(s![1..5, ..;3, 7..80]).unwrap());
             same(a.index(s![.., 3..67, 8..72]).unwrap().swapaxes(1, 2).unwrap());
             same(a.index(s![..;-2, ..;-1, 1..;2]).unwrap().t().unwrap());
-            same(a.index(s![2, 5]).unwrap().broadcast_to([40, 90]).unwrap());
-            same(a.index(s![2, 5]).unwrap().broadcast_to([40, 90]).unwrap().t().unwrap());
+            same(broadcast_to(&a.index(s![2, 5]).unwrap(), [40, 90]).unwrap());
+            same(broadcast_to(&a.index(s![2, 5]).unwrap(), [40, 90]).unwrap().t().unwrap());
             same(a.index(s![3, 4, 5]).unwrap());
             same(a.diagonal(3, 1, 2).unwrap());
             // Unaligned starts and lengths.
@@ -125,9 +125,9 @@ fn copies_of_any_view() {
                 same(a.index(s![.., .., from..to]).unwrap());
             }
             let six = numbers(&[2, 3, 4, 5, 3, 2], d, 2);
-            same(six.permute_dims(&[5, 3, 1, 4, 2, 0]).unwrap());
-            same(six.permute_dims(&[0, 2, 1, 3, 5, 4]).unwrap());
-            same(numbers(&[40, 50, 4], d, 3).permute_dims(&[1, 0, 2]).unwrap());
+            same(six.transpose(&[5, 3, 1, 4, 2, 0]).unwrap());
+            same(six.transpose(&[0, 2, 1, 3, 5, 4]).unwrap());
+            same(numbers(&[40, 50, 4], d, 3).transpose(&[1, 0, 2]).unwrap());
         }
     });
 }
@@ -139,8 +139,8 @@ fn joins() {
             let (a, b, c) = (numbers(&[3, 8], d, 1), numbers(&[5, 8], d, 2), numbers(&[8, 4], d, 3).t().unwrap());
             let got = concat(&[a.clone(), b.clone(), c.clone()], 0).unwrap().to_bytes().unwrap();
             assert_eq!(got, [&a, &b, &c].map(|x| x.to_bytes().unwrap()).concat(), "{d}");
-            let wide = concat(&[a.clone(), a.flip(Some(&[1])).unwrap()], 1).unwrap();
-            let (half, flipped) = (a.to_bytes().unwrap(), a.flip(Some(&[1])).unwrap().to_bytes().unwrap());
+            let wide = concat(&[a.clone(), flip(&a, Some(&[1])).unwrap()], 1).unwrap();
+            let (half, flipped) = (a.to_bytes().unwrap(), flip(&a, Some(&[1])).unwrap().to_bytes().unwrap());
             let line = 8 * d.itemsize();
             let want: Vec<u8> = (0..3).flat_map(|r| [&half[r * line..][..line], &flipped[r * line..][..line]].concat()).collect();
             assert_eq!(wide.to_bytes().unwrap(), want, "{d}");
@@ -154,7 +154,7 @@ fn takes() {
     on_device(|device| {
         for d in [DType::I8, DType::F16, DType::F32, DType::C64, DType::C128] {
             let a = numbers(&[5, 12, 16], d, 4);
-            for a in [a.clone(), a.flip(None).unwrap(), a.t().unwrap(), a.swapaxes(0, 1).unwrap()] {
+            for a in [a.clone(), flip(&a, None).unwrap(), a.t().unwrap(), a.swapaxes(0, 1).unwrap()] {
                 for axis in 0..3 {
                     let n = a.shape()[axis];
                     let indices: Vec<i64> = (0..17).map(|i| (i * 5 % (2 * n as i64)) - n as i64).collect();
@@ -213,7 +213,7 @@ fn sums_of_segments() {
         }
         // Values computed in the same pass, one input of them repeated.
         let (numbers, two) = (NdArray::from_slice(&ints).unwrap(), NdArray::scalar(2i64).unwrap());
-        let (got, records) = explain(|| segment_sum(&((&numbers.flip(None).unwrap() + &numbers) * &two), &offset).unwrap());
+        let (got, records) = explain(|| segment_sum(&((&flip(&numbers, None).unwrap() + &numbers) * &two), &offset).unwrap());
         assert!(records.iter().filter(|r| r.op == "segment_sum").all(|r| r.served_by == Some("cuda")), "{records:?}");
         let value = |i: usize| 2 * (ints[n - 1 - i] + ints[i]);
         assert_eq!(got.to_vec::<i64>().unwrap(), ranges().map(|r| r.map(value).sum::<i64>()).collect::<Vec<_>>());
@@ -375,7 +375,7 @@ fn products_of_matrices() {
                 for (x, y) in [(&a, &b), (&at, &b), (&a, &bt), (&at, &bt)] {
                     check_matmul(x, y);
                 }
-                check_matmul(&a.flip(Some(&[0])).unwrap(), &b.flip(Some(&[0])).unwrap());
+                check_matmul(&flip(&a, Some(&[0])).unwrap(), &flip(&b, Some(&[0])).unwrap());
             }
             let (a, b) = (numbers(&[2, 3, 6, 5], d, 1), numbers(&[2, 3, 5, 7], d, 2));
             check_matmul(&a, &b);
@@ -398,12 +398,12 @@ fn contractions_of_any_axes() {
             let (a, b) = (numbers(&[3, 4, 5, 6], d, 1), numbers(&[6, 4, 7], d, 2));
             let got = tensordot(&a, &b, ([1, 3], [1, 0])).unwrap();
             let flat =
-                |x: &NdArray, order: &[isize], shape: [usize; 2]| x.permute_dims(order).unwrap().copy().unwrap().reshape(shape).unwrap();
+                |x: &NdArray, order: &[isize], shape: [usize; 2]| x.transpose(order).unwrap().copy().unwrap().reshape(shape).unwrap();
             let want = matmul(&flat(&a, &[0, 2, 1, 3], [15, 24]), &flat(&b, &[1, 0, 2], [24, 7])).unwrap();
             assert_eq!((got.shape(), got.to_bytes().unwrap()), (&[3, 5, 7][..], want.to_bytes().unwrap()), "{d}");
             let mixed = cuprum_core::einsum("abx,xcd->acbd", &[&numbers(&[2, 3, 4], d, 3), &numbers(&[4, 5, 6], d, 4)]).unwrap();
             let plain = cuprum_core::einsum("abx,xcd->abcd", &[&numbers(&[2, 3, 4], d, 3), &numbers(&[4, 5, 6], d, 4)]).unwrap();
-            assert_eq!(mixed.to_bytes().unwrap(), plain.permute_dims(&[0, 2, 1, 3]).unwrap().to_bytes().unwrap(), "{d}");
+            assert_eq!(mixed.to_bytes().unwrap(), plain.transpose(&[0, 2, 1, 3]).unwrap().to_bytes().unwrap(), "{d}");
         }
     });
 }
@@ -456,7 +456,7 @@ fn reductions() {
         for (n, (shape, axes)) in shapes.into_iter().enumerate() {
             let dtype = dtypes[n % dtypes.len()];
             let a = numbers(shape, dtype, 3);
-            let a = if n % 2 == 0 { a } else { a.flip(Some(&[0])).unwrap() };
+            let a = if n % 2 == 0 { a } else { flip(&a, Some(&[0])).unwrap() };
             let values: Vec<f64> = scalars(&a).iter().map(|s| s.as_f64()).collect();
             let (kept, groups) = by_result(shape, axes);
             let check = |name: &str, got: NdArray, want: &dyn Fn(&[f64]) -> f64| {

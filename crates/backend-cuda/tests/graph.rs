@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use cuprum_backend_cuda::args;
 use cuprum_backend_cuda::user_kernels::{Launch, RawKernel};
-use cuprum_core::{DType, Device, Event, Graph, NdArray, Result, Stream, explain, full, matmul, ones, s, with_device, zeros};
+use cuprum_core::{DType, Device, Event, Graph, NdArray, Result, Stream, expand_dims, explain, full, matmul, ones, s, with_device, zeros};
 
 use common::on_device;
 
@@ -25,7 +25,7 @@ fn a_launch_repeats_the_captured_work() {
             let h = matmul(&w, x)?.tanh()?;
             let h = matmul(&h, x)?;
             let norm = (&h * &h).sum(-1)?.sqrt()?;
-            Ok(((&h / &norm.expand_dims(&[1])?).cumsum(-1)?, h.sum(())?))
+            Ok(((&h / &expand_dims(&norm, &[1])?).cumsum(-1)?, h.sum(())?))
         };
         let (a, b) = step(&x)?;
         let want = (a.to_vec::<f32>()?, b.to_vec::<f32>()?);

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 
 use cuprum_backend_cuda as _;
 use cuprum_core::{
-    Complex, DType, Device, Element, NdArray, Side, arange_as, axis, bf16, bincount, cummax, cummin, explain, f16, flatnonzero, full,
-    histogram, s, segment_argsort, segment_sort, topk, with_device, zeros,
+    Complex, DType, Device, Element, NdArray, Side, arange_as, axis, bf16, bincount, broadcast_to, cummax, cummin, explain, f16,
+    flatnonzero, full, histogram, s, segment_argsort, segment_sort, topk, with_device, zeros,
 };
 
 /// Runs `test` with a CUDA device as the default.
@@ -366,7 +366,7 @@ fn selections_of_expressions() {
         let doubled = cuprum_core::add(a.multiply(2.0).unwrap(), 1.0).unwrap();
         assert_eq!(a.extract(&doubled.greater(300.0).unwrap()).unwrap().to_vec::<f64>().unwrap(), wanted);
         // A repeated operand, and one that starts in the middle.
-        let limit = NdArray::from_slice(&[100.0]).unwrap().broadcast_to([n - 1]).unwrap();
+        let limit = broadcast_to(&NdArray::from_slice(&[100.0]).unwrap(), [n - 1]).unwrap();
         let tail = a.index(s![1..]).unwrap();
         let wanted: Vec<i64> = (0..n as i64 - 1).filter(|i| values[*i as usize + 1] > 100.0).collect();
         assert_eq!(flatnonzero(&tail.greater(&limit).unwrap()).unwrap().to_vec::<i64>().unwrap(), wanted);

@@ -2,8 +2,8 @@
 
 use cuprum_backend_cutensor::CUTENSOR;
 use cuprum_core::{
-    Availability, Complex, DType, Device, Element, MatmulPrecision, NdArray, Result, add, axis, bf16, einsum, explain, f16, full, matmul,
-    multiply, registry, subtract, with_accelerators, with_device, with_matmul_precision,
+    Availability, Complex, DType, Device, Element, MatmulPrecision, NdArray, Result, add, axis, bf16, broadcast_to, einsum, explain, f16,
+    full, matmul, multiply, registry, subtract, with_accelerators, with_device, with_matmul_precision,
 };
 
 /// Runs a test on the first CUDA device with cuTENSOR alone before the base.
@@ -83,7 +83,7 @@ fn contractions_without_copies() {
         }
         close(served::<f64>(|| einsum("abcd,cbe->ead", &[&a, &b]))?, &want, 1e-13);
         // One operand is broadcast along the batch.
-        let a = array(&[1, 4, 5], 1, |x| x)?.broadcast_to([3, 4, 5])?;
+        let a = broadcast_to(&array(&[1, 4, 5], 1, |x| x)?, [3, 4, 5])?;
         let b = array(&[3, 5, 2], 2, |x| x)?;
         let (x, y) = (numbers(20, 1), numbers(30, 2));
         let want: Vec<f64> = (0..24).map(|i| (0..5).map(|p| x[i / 2 % 4 * 5 + p] * y[i / 8 * 10 + p * 2 + i % 2]).sum()).collect();
@@ -183,7 +183,7 @@ fn elementwise_expressions_with_a_transposed_operand() {
         same(served(|| multiply(multiply(b.t()?, 2.6)?, &a))?, all(|x, y, _| y * 2.6 * x));
         let c = array::<Complex<f64>>(&[5, 6, 7], 1, |x| Complex::new(x, -x))?;
         let want = c.to_vec::<Complex<f64>>()?;
-        let got = served::<Complex<f64>>(|| c.permute_dims(&[2, 0, 1])?.copy())?;
+        let got = served::<Complex<f64>>(|| c.transpose(&[2, 0, 1])?.copy())?;
         assert!((0..210).all(|i| got[i] == want[i % 30 * 7 + i / 30]));
         Ok(())
     });

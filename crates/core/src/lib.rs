@@ -72,6 +72,9 @@ pub use ops::sort::{
     Unique, argpartition, argsort, partition, sort, topk, unique, unique_all, unique_counts, unique_inverse, unique_values,
 };
 pub use ops::value::{Args, Value};
+pub use ops::views::{
+    broadcast_to, diagonal, expand_dims, flip, moveaxis, ndim, ravel, reshape, shape, size, squeeze, swapaxes, transpose,
+};
 pub use precision::{MatmulPrecision, matmul_precision, set_matmul_precision, with_matmul_precision};
 pub use program::{Program, Step, StepKind};
 pub use registry::{Accelerator, Availability, Kernel, OpFilter, Provider, Registration, register, set_accelerators, with_accelerators};

@@ -12,6 +12,7 @@ use crate::ops::contract::matmul;
 use crate::ops::elementwise::where_;
 use crate::ops::manipulation::concat;
 use crate::ops::random::Generator;
+use crate::ops::views::expand_dims;
 
 /// Result of [`warm_up`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,8 +61,8 @@ const FLOAT_CALLS: &[SampleCall] = &[
     |a, _| a.mean(0),
     |a, _| a.var(-1),
     |a, _| {
-        let e = (a - &a.max(-1)?.expand_dims(&[1])?).exp()?;
-        Ok(&e / &e.sum(-1)?.expand_dims(&[1])?)
+        let e = (a - &expand_dims(&a.max(-1)?, &[1])?).exp()?;
+        Ok(&e / &expand_dims(&e.sum(-1)?, &[1])?)
     },
 ];
 

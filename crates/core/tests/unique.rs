@@ -1,7 +1,7 @@
 //! Unique ownership of an array's memory: `is_unique`, and `make_unique`, which copies shared memory.
 
 use cuprum_backend_cpu as _;
-use cuprum_core::{Array, NdArray, arange, s};
+use cuprum_core::{Array, NdArray, arange, broadcast_to, s};
 
 /// Returns 0, 1, ... as a stored array of this shape.
 fn iota(rows: usize, columns: usize) -> NdArray {
@@ -91,7 +91,7 @@ fn transposed_arrays_are_copied_to_c_order() {
     assert!(t.is_unique() && t.is_contiguous().unwrap());
     assert_eq!((t.shape(), values(&t)), (&[3, 2][..], vec![0, 3, 1, 4, 2, 5]));
 
-    let mut repeated = iota(1, 3).broadcast_to([2, 3]).unwrap();
+    let mut repeated = broadcast_to(&iota(1, 3), [2, 3]).unwrap();
     repeated.make_unique().unwrap();
     assert!(repeated.is_unique() && repeated.is_contiguous().unwrap());
     assert_eq!(values(&repeated), [0, 1, 2, 0, 1, 2]);

@@ -2,7 +2,7 @@
 
 use cuprum_core::ops::indexing::{TAKE, check_bounds};
 use cuprum_core::ops::value::Value;
-use cuprum_core::{DType, Item, NdArray, Scalar, flatnonzero};
+use cuprum_core::{DType, Item, NdArray, Scalar, flatnonzero, moveaxis};
 
 use crate::fault::{Checked, Fault};
 
@@ -102,7 +102,7 @@ pub(crate) fn index_array(array: &NdArray, parts: &[Part]) -> Checked<NdArray> {
     }
     let source: Vec<isize> = (axis..axis + indices.ndim()).map(|a| a as isize).collect();
     let front: Vec<isize> = (0..indices.ndim() as isize).collect();
-    Ok(taken.moveaxis(&source, &front)?)
+    Ok(moveaxis(&taken, &source, &front)?)
 }
 
 /// Returns the indices of the true elements of a mask over an axis of length `extent`.

@@ -18,7 +18,7 @@ pub(crate) fn attribute(object: &Value, name: &str) -> Checked<Value> {
     match object {
         Value::Array(a) => Ok(match name {
             "T" => a.t()?.into(),
-            "mT" => cuprum_numpy::matrix_transpose(a)?.into(),
+            "mT" => a.mt()?.into(),
             "real" => a.real()?.into(),
             "imag" => a.imag()?.into(),
             "shape" => Value::tuple(a.shape().iter().map(|&n| n.into())),

@@ -1,6 +1,6 @@
 //! Array manipulation routines.
 
-use cuprum_core::{Error, Item, NdArray, Result, concat, numpy};
+use cuprum_core::{Item, NdArray, Result, concat, flip, numpy};
 
 /// Swaps the last two axes (`numpy.matrix_transpose`). Returns a view.
 ///
@@ -8,11 +8,7 @@ use cuprum_core::{Error, Item, NdArray, Result, concat, numpy};
 /// An array of fewer than two dimensions.
 #[numpy("matrix_transpose(x, /)", aliases("linalg.matrix_transpose"))]
 pub fn matrix_transpose(x: &NdArray) -> Result<NdArray> {
-    if x.ndim() < 2 {
-        let message = format!("the matrix transpose of an array of {} dimensions is not defined", x.ndim());
-        return Err(Error::value("matrix_transpose", message));
-    }
-    x.swapaxes(-2, -1)
+    x.mt()
 }
 
 /// Reverses the first axis (`numpy.flipud`). Returns a view.
@@ -21,7 +17,7 @@ pub fn matrix_transpose(x: &NdArray) -> Result<NdArray> {
 /// A 0-d array.
 #[numpy("flipud(m)")]
 pub fn flipud(m: &NdArray) -> Result<NdArray> {
-    m.flip(Some(&[0]))
+    flip(m, Some(&[0]))
 }
 
 /// Reverses the second axis (`numpy.fliplr`). Returns a view.
@@ -30,7 +26,7 @@ pub fn flipud(m: &NdArray) -> Result<NdArray> {
 /// An array of fewer than two dimensions.
 #[numpy("fliplr(m)")]
 pub fn fliplr(m: &NdArray) -> Result<NdArray> {
-    m.flip(Some(&[1]))
+    flip(m, Some(&[1]))
 }
 
 /// Joins arrays along the first axis, 1-D arrays as one row each (`numpy.vstack`).

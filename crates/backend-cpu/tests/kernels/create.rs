@@ -1,6 +1,6 @@
 //! Fill and Copy.
 
-use cuprum_core::{DType, NdArray, arange, arange_as, concat, empty, eye, full, linspace, stack, with_dtype, zeros};
+use cuprum_core::{DType, NdArray, arange, arange_as, broadcast_to, concat, empty, eye, flip, full, linspace, stack, with_dtype, zeros};
 
 use crate::support::{layouts, matrix, on_threads};
 
@@ -46,7 +46,7 @@ fn copies_of_every_layout() {
                 let a = a.astype(dtype).unwrap();
                 let want = a.to_vec::<T>().unwrap();
                 let t = on_threads(|| a.t()?.copy());
-                for (name, view) in [("transposed back", t.t().unwrap()), ("flipped back", a.flip(None).unwrap().copy().unwrap().flip(None).unwrap())] {
+                for (name, view) in [("transposed back", t.t().unwrap()), ("flipped back", flip(&flip(&a, None).unwrap().copy().unwrap(), None).unwrap())] {
                     assert_eq!(on_threads(|| view.copy()).to_vec::<T>().unwrap(), want, "{name} {dtype}");
                 }
             }
@@ -54,10 +54,10 @@ fn copies_of_every_layout() {
     }
     let a = NdArray::from_vec((0..3 * 4 * 5 * 6).collect::<Vec<i32>>(), [3, 4, 5, 6]).unwrap();
     for order in [[3, 2, 1, 0], [1, 0, 3, 2], [2, 3, 0, 1], [0, 2, 1, 3]] {
-        let p = a.permute_dims(&order).unwrap();
+        let p = a.transpose(&order).unwrap();
         assert_eq!(on_threads(|| p.copy()).to_vec::<i32>().unwrap(), p.to_vec::<i32>().unwrap());
     }
-    let wide = NdArray::from_slice(&[1.5f32]).unwrap().broadcast_to([300, 400]).unwrap();
+    let wide = broadcast_to(&NdArray::from_slice(&[1.5f32]).unwrap(), [300, 400]).unwrap();
     assert_eq!(wide.copy().unwrap().to_vec::<f32>().unwrap(), vec![1.5; 120_000]);
 }
 

@@ -1,8 +1,8 @@
 //! Reductions over axes and of segments compared with simple loops.
 
 use cuprum_core::{
-    Complex, DType, Error, NdArray, Over, arange_as, axis, bf16, count_nonzero, einsum, f16, full, matmul, multiply, ones, segment_max,
-    segment_min, segment_prod, segment_sum, with_fusion, zeros,
+    Complex, DType, Error, NdArray, Over, arange_as, axis, bf16, broadcast_to, count_nonzero, einsum, expand_dims, f16, flip, full, matmul,
+    multiply, ones, segment_max, segment_min, segment_prod, segment_sum, with_fusion, zeros,
 };
 
 use crate::support::{as_f64, layouts, matrix, on_threads};
@@ -106,7 +106,7 @@ fn three_axes() {
     let at = |i: usize, j: usize, k: usize| ((i * 70 + j) * 90 + k) as f64;
     let outer: Vec<f64> = (0..70).map(|j| (0..6).map(|i| (0..90).map(|k| at(i, j, k)).sum::<f64>()).sum()).collect();
     assert_eq!(on_threads(|| a.sum([0, 2])).to_vec::<f64>().unwrap(), outer);
-    let p = a.permute_dims(&[1, 2, 0]).unwrap();
+    let p = a.transpose(&[1, 2, 0]).unwrap();
     assert_eq!(on_threads(|| p.sum([1, 2])).to_vec::<f64>().unwrap(), outer);
     let middle: Vec<f64> = (0..6).flat_map(|i| (0..90).map(move |k| (i, k))).map(|(i, k)| (0..70).map(|j| at(i, j, k)).sum()).collect();
     assert_eq!(on_threads(|| a.sum(1)).to_vec::<f64>().unwrap(), middle);
@@ -217,7 +217,7 @@ fn segments() {
         let want: Vec<f64> = offsets.windows(2).map(|w| values[w[0] as usize..w[1] as usize].iter().sum()).collect();
         assert_eq!(got, want);
         // Fused values, from inputs in another layout.
-        let backwards = NdArray::from_slice(&values).unwrap().flip(None).unwrap();
+        let backwards = flip(&NdArray::from_slice(&values).unwrap(), None).unwrap();
         let computed = (&backwards * &a + 0.5) * NdArray::scalar(2.0).unwrap();
         let value = |i: usize| ((n - 1 - i) as f64 * i as f64 + 0.5) * 2.0;
         let got = on_threads(|| segment_sum(&computed, &o)).to_vec::<f64>().unwrap();
@@ -284,7 +284,7 @@ fn variances_are_accurate_with_a_large_mean() {
     for bad in [f32::NAN, f32::INFINITY] {
         let a = NdArray::from_slice(&[1.0f32, bad, 2.0]).unwrap();
         assert!(a.var(()).unwrap().to_vec::<f32>().unwrap()[0].is_nan());
-        assert!(a.expand_dims(&[1]).unwrap().var(1).unwrap().to_vec::<f32>().unwrap()[1].is_nan());
+        assert!(expand_dims(&a, &[1]).unwrap().var(1).unwrap().to_vec::<f32>().unwrap()[1].is_nan());
     }
 }
 
@@ -328,9 +328,9 @@ fn fused_variance_equals_reduced_variance() {
             let a = if dtype.is_complex() { multiply(&a, Complex::new(0.3, 0.9)).unwrap() } else { a };
             let a = a.copy().unwrap();
             let fused = on_threads(|| with_fusion(true, || multiply(&a.var(axis(-1).keepdims())?, &a.equal(&a)?)));
-            let alone = on_threads(|| a.var(axis(-1).keepdims())?.broadcast_to([rows, columns])?.copy());
-            let unfused = on_threads(|| with_fusion(false, || a.var(-1)?.reshape([rows, 1])?.broadcast_to([rows, columns])?.copy()));
-            let of_expression = on_threads(|| multiply(&a, 1)?.var(-1)?.reshape([rows, 1])?.broadcast_to([rows, columns])?.copy());
+            let alone = on_threads(|| broadcast_to(&a.var(axis(-1).keepdims())?, [rows, columns])?.copy());
+            let unfused = on_threads(|| with_fusion(false, || broadcast_to(&a.var(-1)?.reshape([rows, 1])?, [rows, columns])?.copy()));
+            let of_expression = on_threads(|| broadcast_to(&multiply(&a, 1)?.var(-1)?.reshape([rows, 1])?, [rows, columns])?.copy());
             for (name, other) in [("alone", alone), ("unfused", unfused), ("of an expression", of_expression)] {
                 assert!(fused.to_bytes().unwrap() == other.to_bytes().unwrap(), "{name}, {rows} x {columns} {dtype}");
             }
@@ -351,7 +351,7 @@ fn variances_overflow_where_numpy_does() {
     }
     // The difference of two means squared overflows, not the sum of squares.
     let a = NdArray::from_slice(&[1.3e19f32, -1.3e19]).unwrap();
-    let columns = a.reshape([2, 1]).unwrap().broadcast_to([2, 3]).unwrap().copy().unwrap();
+    let columns = broadcast_to(&a.reshape([2, 1]).unwrap(), [2, 3]).unwrap().copy().unwrap();
     let values = on_threads(|| columns.var(0)).to_vec::<f32>().unwrap();
     assert!(values.iter().all(|&v| (v / 1.69e38 - 1.0).abs() < 1e-6), "{values:?}");
     // The variance of an infinity or NaN is NaN.

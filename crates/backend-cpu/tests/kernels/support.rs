@@ -1,7 +1,7 @@
 //! Inputs in unusual layouts, and a check that results do not depend on the number of threads.
 
 use cuprum_backend_cpu::with_threads;
-use cuprum_core::{DType, Device, Element, NdArray, Result, s, with_device};
+use cuprum_core::{DType, Device, Element, NdArray, Result, flip, s, with_device};
 
 /// Returns `rows x columns` arrays with elements `value(row, column)`, each in another layout.
 pub fn layouts<T: Element>(rows: usize, columns: usize, value: impl Fn(usize, usize) -> T) -> Vec<(&'static str, NdArray)> {
@@ -13,7 +13,7 @@ pub fn layouts<T: Element>(rows: usize, columns: usize, value: impl Fn(usize, us
     vec![
         ("contiguous", make([rows, columns], &value)),
         ("transposed", make([columns, rows], &|r, c| value(c, r)).t().unwrap()),
-        ("reversed", make([rows, columns], &|r, c| value(rows - 1 - r, columns - 1 - c)).flip(None).unwrap()),
+        ("reversed", flip(&make([rows, columns], &|r, c| value(rows - 1 - r, columns - 1 - c)), None).unwrap()),
         (
             "every other",
             make([2 * rows, 2 * columns + 1], &|r, c| if r % 2 == 0 && c % 2 == 1 { value(r / 2, c / 2) } else { junk })

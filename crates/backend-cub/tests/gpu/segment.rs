@@ -1,6 +1,9 @@
 //! Reductions of segments of many lengths.
 
-use cuprum_core::{Complex, DType, Element, Error, NdArray, Result, bf16, f16, full, segment_max, segment_min, segment_prod, segment_sum};
+use cuprum_core::{
+    Complex, DType, Element, Error, NdArray, Result, bf16, broadcast_to, f16, flip, full, segment_max, segment_min, segment_prod,
+    segment_sum,
+};
 
 use crate::{alone_on_device, numbers, on_device, served};
 
@@ -150,10 +153,10 @@ fn fused_programs_compute_the_values() {
         let (values, offsets) = ((0..n).collect::<Vec<i64>>(), (0..=n).step_by(10).collect::<Vec<i64>>());
         let (a, o) = (NdArray::from_slice(&values)?, NdArray::from_slice(&offsets)?);
         let two = NdArray::scalar(2i64)?;
-        let got = served::<i64>(|| segment_sum(&((&a.flip(None)? - &a) * &two), &o))?;
+        let got = served::<i64>(|| segment_sum(&((&flip(&a, None)? - &a) * &two), &o))?;
         let want: Vec<i64> = values.chunks(10).map(|v| v.iter().map(|i| 2 * (n - 1 - 2 * i)).sum()).collect();
         assert_eq!(got, want);
-        let got = served::<i64>(|| segment_sum(&full(1, 3, DType::I8)?.broadcast_to(n as usize)?, &o))?;
+        let got = served::<i64>(|| segment_sum(&broadcast_to(&full(1, 3, DType::I8)?, n as usize)?, &o))?;
         assert_eq!(got, vec![30; n as usize / 10]);
         Ok(())
     });

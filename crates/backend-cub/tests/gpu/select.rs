@@ -1,6 +1,6 @@
 //! Selections.
 
-use cuprum_core::{Complex, DType, NdArray, f16, flatnonzero, full, s};
+use cuprum_core::{Complex, DType, NdArray, broadcast_to, f16, flatnonzero, full, s};
 
 use crate::{numbers, on_device, served};
 
@@ -51,7 +51,7 @@ fn selections_of_every_element_size() {
         let want: Vec<Complex<f64>> = (0..n).filter(|i| chosen(*i)).map(|i| complex[i]).collect();
         assert!(served::<Complex<f64>>(|| NdArray::from_slice(&complex)?.extract(&m))? == want);
         // A broadcast element, and a view with an offset.
-        let ones = full(1, 1.0f64, DType::F64)?.broadcast_to(100)?;
+        let ones = broadcast_to(&full(1, 1.0f64, DType::F64)?, 100)?;
         assert_eq!(served::<i64>(|| flatnonzero(&ones))?.len(), 100);
         let tail = NdArray::from_slice(&x)?.index(s![1..])?;
         let want: Vec<f64> = x[1..].iter().copied().filter(|x| *x > 0.5).collect();

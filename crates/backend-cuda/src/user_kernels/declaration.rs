@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::hash::Hasher;
 
 use cuprum_core::layout::{Dims, broadcast_shapes};
-use cuprum_core::{DType, Device, Error, NdArray, Operand, Result, StoredArray};
+use cuprum_core::{DType, Device, Error, NdArray, Operand, Result, StoredArray, broadcast_to};
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
@@ -140,7 +140,7 @@ impl Declaration {
     pub fn views(&self, args: &[Operand], shape: &[usize]) -> Result<Views> {
         let views = self.inputs.iter().zip(args).map(|(p, arg)| match arg {
             Operand::Array(a) if p.raw => a.contiguous().map(Some),
-            Operand::Array(a) => a.broadcast_to(shape).map(Some),
+            Operand::Array(a) => broadcast_to(a, shape).map(Some),
             Operand::Scalar(_) => Ok(None),
         });
         views.collect()

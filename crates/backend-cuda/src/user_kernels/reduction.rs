@@ -10,8 +10,8 @@ use cuprum_core::layout::{Dims, normalize_axes};
 use cuprum_core::op::{Cost, OpDef};
 use cuprum_core::plan::reduce::ReducePlan;
 use cuprum_core::{
-    Array, Call, DType, Family, Layout, NdArray, Op, Operand, OutputSpec, Program, Result, StepKind, Stream, Work, dispatch, with_device,
-    zeros,
+    Array, Call, DType, Family, Layout, NdArray, Op, Operand, OutputSpec, Program, Result, StepKind, Stream, Work, broadcast_to, dispatch,
+    with_device, zeros,
 };
 use smallvec::SmallVec;
 
@@ -156,11 +156,11 @@ impl ReductionKernel {
                     StepKind::Param((program.params.len() - 1) as u16)
                 }
                 Operand::Array(a) if parameter.raw => {
-                    raw.push(first_of(a)?.broadcast_to(shape)?.stored()?);
+                    raw.push(broadcast_to(&first_of(a)?, shape)?.stored()?);
                     StepKind::Input((array_count + raw.len() - 1) as u16)
                 }
                 Operand::Array(a) => {
-                    inputs.push(a.broadcast_to(shape)?.stored()?);
+                    inputs.push(broadcast_to(a, shape)?.stored()?);
                     StepKind::Input((inputs.len() - 1) as u16)
                 }
             };

@@ -11,6 +11,7 @@ use crate::index::Item;
 use crate::layout::{Dims, check_ndim, normalize_axes};
 use crate::op::Op;
 use crate::ops::value::{Args, Value};
+use crate::ops::views::{broadcast_to, expand_dims};
 use crate::plan::contract::{ContractPlan, Mode};
 use cuprum_macros::{free_functions, numpy};
 
@@ -49,7 +50,7 @@ pub(crate) fn contract(op: Op, a: Labeled, b: Labeled, out: &[Mode], extents: &[
         // NumPy's sum starts from +0, so a product of -0 becomes +0.
         let product = super::elementwise::multiply(align_axes(&a, out)?, align_axes(&b, out)?)?;
         let sum = if dtype.is_inexact() { super::elementwise::add(product, 0)? } else { product };
-        return sum.broadcast_to(&shape[..])?.astype(dtype);
+        return broadcast_to(&sum, &shape[..])?.astype(dtype);
     }
     if a.array.size() == 0 || b.array.size() == 0 || shape.contains(&0) {
         return super::creation::full_on(a.array.device(), &shape, crate::scalar::Scalar::Int(0), dtype);
@@ -108,7 +109,7 @@ fn repeated(modes: &[Mode]) -> Option<(usize, usize)> {
 pub(crate) fn align_axes(x: &Labeled, out: &[Mode]) -> Result<NdArray> {
     let order: Vec<isize> = out.iter().filter_map(|m| x.modes.iter().position(|y| y == m)).map(|i| i as isize).collect();
     let missing: Vec<isize> = (0..out.len()).filter(|&i| !x.modes.contains(&out[i])).map(|i| i as isize).collect();
-    x.array.permute_dims(&order)?.expand_dims(&missing)
+    expand_dims(&x.array.transpose(&order)?, &missing)
 }
 
 fn labeled(array: &NdArray, modes: impl IntoIterator<Item = usize>) -> Labeled {
@@ -216,7 +217,7 @@ pub fn inner(a: &NdArray, b: &NdArray) -> Result<NdArray> {
 /// Arrays on different devices.
 #[numpy("outer(a, b)")]
 pub fn outer(a: &NdArray, b: &NdArray) -> Result<NdArray> {
-    super::elementwise::multiply(a.ravel()?.expand_dims(&[1])?, b.ravel()?.expand_dims(&[0])?)
+    super::elementwise::multiply(expand_dims(&a.ravel()?, &[1])?, expand_dims(&b.ravel()?, &[0])?)
 }
 
 fn tensordot_by_name(args: &Args) -> Result<Value> {

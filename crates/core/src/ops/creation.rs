@@ -10,6 +10,7 @@ use crate::layout::broadcast_shapes;
 use crate::op::{ArgType, Op, result_type};
 use crate::ops::manipulation::concat;
 use crate::ops::value::{Args, Value};
+use crate::ops::views::broadcast_to;
 use crate::scalar::Scalar;
 use cuprum_macros::numpy;
 
@@ -101,7 +102,7 @@ fn full_from_operand(op: Op, device: Device, shape: &[usize], value: Operand, dt
         return Err(refuse());
     }
     let leading: Vec<isize> = (0..leading.len() as isize).collect();
-    array.astype(dtype)?.squeeze(Some(&leading))?.broadcast_to(shape)?.copy()
+    broadcast_to(&array.astype(dtype)?.squeeze(Some(&leading))?, shape)?.copy()
 }
 
 /// Returns the result dtype of `linspace` if `start` or `stop` is a 0-d array; `None` for two numbers.

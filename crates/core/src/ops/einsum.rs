@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::layout::{Dims, check_ndim};
 use crate::ops::contract::{EINSUM, Labeled, align_axes, contract, simplify_operand};
 use crate::ops::value::{Args, Value};
+use crate::ops::views::broadcast_to;
 use crate::plan::contract::Mode;
 use cuprum_macros::numpy;
 
@@ -173,7 +174,7 @@ pub fn einsum(subscripts: &str, operands: &[&NdArray]) -> Result<NdArray> {
     let Some(last) = terms.pop() else { return Err(Error::value("einsum", "no operand is left")) };
     let last = simplify_operand(last, &[], &output, &extents, dtype)?;
     let shape: Dims = output.iter().map(|&m| extents[m as usize]).collect();
-    align_axes(&last, &output)?.broadcast_to(&shape[..])?.astype(dtype)
+    broadcast_to(&align_axes(&last, &output)?, &shape[..])?.astype(dtype)
 }
 
 /// Returns the modes of a pair that the output or a remaining operand needs, in order of appearance.

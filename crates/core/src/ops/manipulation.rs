@@ -11,6 +11,7 @@ use crate::function::FromArgs;
 use crate::layout::{Dims, Layout, normalize_axis};
 use crate::op::Op;
 use crate::ops::value::{Args, Value};
+use crate::ops::views::expand_dims;
 use cuprum_macros::{free_functions, numpy};
 
 super::rows! { Copy after creation:
@@ -130,7 +131,7 @@ pub fn stack(arrays: &[NdArray], axis: isize) -> Result<NdArray> {
         return Err(Error::shape(name, "all arrays must have the same shape", &[head.shape(), other.shape()]));
     }
     let axis = normalize_axis(name, axis, head.ndim() + 1)?;
-    let widened: Result<Vec<NdArray>> = arrays.iter().map(|a| a.expand_dims(&[axis as isize])).collect();
+    let widened: Result<Vec<NdArray>> = arrays.iter().map(|a| expand_dims(a, &[axis as isize])).collect();
     let mut shape: Dims = head.shape().into();
     shape.insert(axis, arrays.len());
     join(STACK, &widened?, axis, &shape)

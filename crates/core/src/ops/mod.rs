@@ -24,7 +24,7 @@ pub mod sort;
 mod table;
 pub mod user_defined;
 pub mod value;
-mod views;
+pub mod views;
 
 pub(crate) use run::{flat_prologue, one_device, rows, run, run_one};
 pub use table::TABLE;

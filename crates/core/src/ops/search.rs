@@ -7,6 +7,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::subtract;
 use crate::ops::value::{Args, Value};
+use crate::ops::views::flip;
 use crate::s;
 use cuprum_macros::{free_functions, numpy};
 
@@ -108,7 +109,7 @@ pub fn digitize(x: &NdArray, bins: &NdArray, right: bool) -> Result<NdArray> {
     };
     match order {
         Some(Direction::Rising) => bins.searchsorted(x, side),
-        Some(Direction::Falling) => subtract(bins.size() as i64, bins.flip(None)?.searchsorted(x, side)?),
+        Some(Direction::Falling) => subtract(bins.size() as i64, flip(bins, None)?.searchsorted(x, side)?),
         None => Err(Error::value(name, "edges must be monotonically increasing or decreasing")),
     }
 }

@@ -13,6 +13,7 @@ use crate::ops::manipulation::concat;
 use crate::ops::reduce::{Over, axis};
 use crate::ops::select::flatnonzero;
 use crate::ops::value::{Args, Value};
+use crate::ops::views::moveaxis;
 use crate::s;
 use cuprum_macros::{free_functions, numpy};
 
@@ -75,7 +76,7 @@ fn sort_along<const N: usize>(
 ) -> Result<[NdArray; N]> {
     let Some(axis) = axis else { return sort_along(op, &a.ravel()?, Some(0), descending, parts, extent) };
     let axis = [axis as isize];
-    let rows = a.moveaxis(&axis, &[-1])?.contiguous()?;
+    let rows = moveaxis(a, &axis, &[-1])?.contiguous()?;
     let mut shape: Dims = rows.shape().into();
     if let (Some(last), Extent::First(count)) = (shape.last_mut(), extent) {
         *last = count.min(*last);
@@ -86,7 +87,7 @@ fn sort_along<const N: usize>(
     let sort = Sort { descending, values: parts.contains(&Part::Values), indices: parts.contains(&Part::Indices), nth };
     let mut arrays = super::run(op, a.device(), &[rows.stored()?], &outputs, Work::Sort(sort))?;
     for array in &mut arrays {
-        *array = array.moveaxis(&[-1], &axis)?;
+        *array = moveaxis(array, &[-1], &axis)?;
     }
     Ok(arrays)
 }

@@ -6,24 +6,24 @@ use crate::expr::IntoShape;
 use crate::function::FromArgs;
 use crate::layout::{check_ndim, checked_size, normalize_axes, normalize_axis_of_scalar};
 use crate::ops::value::{Args, Value};
-use cuprum_macros::numpy;
+use cuprum_macros::{free_functions, numpy};
 
-/// Returns the shape: one extent per axis.
-#[numpy("shape(a)")]
-fn shape(a: &NdArray) -> Result<Value> {
-    Ok(Value::tuple(a.shape().iter().map(|&n| n.into())))
+/// Returns the shape: one extent per axis (`numpy.shape`).
+#[numpy("shape(a)", call = |args| Ok(Value::tuple(args.array("a")?.shape().iter().map(|&n| n.into()))))]
+pub fn shape(a: &NdArray) -> &[usize] {
+    a.shape()
 }
 
-/// Returns the number of axes.
-#[numpy("ndim(a)")]
-fn ndim(a: &NdArray) -> Result<usize> {
-    Ok(a.ndim())
+/// Returns the number of axes (`numpy.ndim`).
+#[numpy("ndim(a)", call = |args| Ok(args.array("a")?.ndim().into()))]
+pub fn ndim(a: &NdArray) -> usize {
+    a.ndim()
 }
 
-/// Returns the number of elements.
-#[numpy("size(a)")]
-fn size(a: &NdArray) -> Result<usize> {
-    Ok(a.size())
+/// Returns the number of elements (`numpy.size`).
+#[numpy("size(a)", call = |args| Ok(args.array("a")?.size().into()))]
+pub fn size(a: &NdArray) -> usize {
+    a.size()
 }
 
 fn squeeze_by_name(args: &Args) -> Result<Value> {
@@ -36,12 +36,13 @@ fn squeeze_by_name(args: &Args) -> Result<Value> {
     .map(Value::Array)
 }
 
-fn permute_dims_by_name(args: &Args) -> Result<Value> {
+fn transpose_by_name(args: &Args) -> Result<Value> {
     let axes: Option<Vec<isize>> = FromArgs::from_args(args, "axes")?;
     let a = args.array("a")?;
-    axes.map_or_else(|| a.t(), |axes| a.permute_dims(&axes)).map(Value::Array)
+    axes.map_or_else(|| a.t(), |axes| a.transpose(&axes)).map(Value::Array)
 }
 
+#[free_functions]
 impl NdArray {
     /// Returns the elements in C order with another shape, as a view where possible, else a copy (`numpy.reshape`).
     ///
@@ -63,9 +64,15 @@ impl NdArray {
     }
 
     /// Returns the elements in C order as a 1-D array, as a view where possible, else a copy (`numpy.ravel`).
-    #[numpy("ravel(a)", aliases("flatten"), method)]
+    #[numpy("ravel(a)", method)]
     pub fn ravel(&self) -> Result<NdArray> {
         self.reshape([-1])
+    }
+
+    /// Returns the elements in C order as a 1-D array (`numpy.ndarray.flatten`). Values are immutable, so this is [`NdArray::ravel`].
+    #[numpy("ndarray.flatten(a)")]
+    pub fn flatten(&self) -> Result<NdArray> {
+        self.ravel()
     }
 
     /// Reverses the order of the axes: a view (`numpy.ndarray.T`).
@@ -73,9 +80,25 @@ impl NdArray {
         self.view(|l| Ok(l.transpose()))
     }
 
-    /// Permutes the axes: a view (`numpy.permute_dims`, `numpy.transpose`).
-    #[numpy("permute_dims(a, axes=None)", aliases("transpose"), method, call = permute_dims_by_name)]
-    pub fn permute_dims(&self, axes: &[isize]) -> Result<NdArray> {
+    /// Exchanges the last two axes: a view (`numpy.ndarray.mT`).
+    ///
+    /// # Errors
+    /// An array of fewer than two dimensions.
+    pub fn mt(&self) -> Result<NdArray> {
+        if self.ndim() < 2 {
+            let message = format!("the matrix transpose of an array of {} dimensions is not defined", self.ndim());
+            return Err(Error::value("matrix_transpose", message));
+        }
+        self.swapaxes(-2, -1)
+    }
+
+    /// Permutes the axes: a view (`numpy.transpose`, `numpy.permute_dims`). [`NdArray::t`] reverses them.
+    ///
+    /// # Errors
+    /// Axes that are not a permutation of the array's axes.
+    #[doc(alias = "permute_dims")]
+    #[numpy("transpose(a, axes=None)", aliases("permute_dims"), method, call = transpose_by_name)]
+    pub fn transpose(&self, axes: &[isize]) -> Result<NdArray> {
         self.view(|l| l.permute(axes))
     }
 
@@ -86,52 +109,13 @@ impl NdArray {
         let b = crate::layout::normalize_axis("swapaxes", axis2, self.ndim())?;
         let mut order: Vec<isize> = (0..self.ndim() as isize).collect();
         order.swap(a, b);
-        self.permute_dims(&order)
-    }
-
-    /// Moves axes to other positions, the remaining axes keeping their order: a view (`numpy.moveaxis`).
-    #[numpy("moveaxis(a, source, destination)")]
-    pub fn moveaxis(&self, source: &[isize], destination: &[isize]) -> Result<NdArray> {
-        let from = normalize_axes("moveaxis", source, self.ndim())?;
-        let to = normalize_axes("moveaxis", destination, self.ndim())?;
-        if from.len() != to.len() {
-            return Err(Error::value("moveaxis", "source and destination must have the same number of axes"));
-        }
-        let mut rest = (0..self.ndim()).filter(|a| !from.contains(a));
-        let order: Vec<isize> = (0..self.ndim())
-            .filter_map(|place| to.iter().position(|&t| t == place).map(|i| from[i]).or_else(|| rest.next()))
-            .map(|a| a as isize)
-            .collect();
-        self.permute_dims(&order)
+        self.transpose(&order)
     }
 
     /// Removes axes of extent 1: all of them (`None`) or the given ones. A view (`numpy.squeeze`).
     #[numpy("squeeze(a, axis=None)", method, call = squeeze_by_name)]
     pub fn squeeze(&self, axes: Option<&[isize]>) -> Result<NdArray> {
         self.view(|l| l.squeeze(axes))
-    }
-
-    /// Inserts axes of extent 1 at the given positions of the result: a view (`numpy.expand_dims`).
-    #[numpy("expand_dims(a, axis)")]
-    pub fn expand_dims(&self, #[name("axis")] axes: &[isize]) -> Result<NdArray> {
-        self.view(|l| l.expand_dims(axes))
-    }
-
-    /// Reverses the elements along the given axes (`None`: all): a view (`numpy.flip`).
-    #[numpy("flip(a, axis=None)")]
-    pub fn flip(&self, #[name("axis")] axes: Option<&[isize]>) -> Result<NdArray> {
-        let axes = match axes {
-            None => (0..self.ndim()).collect(),
-            Some(axes) => normalize_axes("flip", axes, self.ndim())?,
-        };
-        self.view(|l| Ok(l.flip(&axes)))
-    }
-
-    /// Broadcasts to a shape by repeating axes of extent 1: a view (`numpy.broadcast_to`).
-    #[numpy("broadcast_to(a, shape)")]
-    pub fn broadcast_to(&self, #[read(Vec<usize>)] shape: impl IntoShape) -> Result<NdArray> {
-        let shape = shape.into_shape();
-        self.view(|l| l.broadcast_to(&shape))
     }
 
     /// Returns the diagonals of two axes as the last axis: a view (`numpy.diagonal`).
@@ -142,6 +126,45 @@ impl NdArray {
         }
         self.view(|l| l.diagonal(offset, axis1, axis2))
     }
+}
+
+/// Moves axes to other positions, the remaining axes keeping their order: a view (`numpy.moveaxis`).
+#[numpy("moveaxis(a, source, destination)")]
+pub fn moveaxis(a: &NdArray, source: &[isize], destination: &[isize]) -> Result<NdArray> {
+    let from = normalize_axes("moveaxis", source, a.ndim())?;
+    let to = normalize_axes("moveaxis", destination, a.ndim())?;
+    if from.len() != to.len() {
+        return Err(Error::value("moveaxis", "source and destination must have the same number of axes"));
+    }
+    let mut rest = (0..a.ndim()).filter(|a| !from.contains(a));
+    let order: Vec<isize> = (0..a.ndim())
+        .filter_map(|place| to.iter().position(|&t| t == place).map(|i| from[i]).or_else(|| rest.next()))
+        .map(|a| a as isize)
+        .collect();
+    a.transpose(&order)
+}
+
+/// Inserts axes of extent 1 at the given positions of the result: a view (`numpy.expand_dims`).
+#[numpy("expand_dims(a, axis)")]
+pub fn expand_dims(a: &NdArray, #[name("axis")] axes: &[isize]) -> Result<NdArray> {
+    a.view(|l| l.expand_dims(axes))
+}
+
+/// Reverses the elements along the given axes (`None`: all): a view (`numpy.flip`).
+#[numpy("flip(a, axis=None)")]
+pub fn flip(a: &NdArray, #[name("axis")] axes: Option<&[isize]>) -> Result<NdArray> {
+    let axes = match axes {
+        None => (0..a.ndim()).collect(),
+        Some(axes) => normalize_axes("flip", axes, a.ndim())?,
+    };
+    a.view(|l| Ok(l.flip(&axes)))
+}
+
+/// Broadcasts to a shape by repeating axes of extent 1: a view (`numpy.broadcast_to`).
+#[numpy("broadcast_to(a, shape)")]
+pub fn broadcast_to(a: &NdArray, #[read(Vec<usize>)] shape: impl IntoShape) -> Result<NdArray> {
+    let shape = shape.into_shape();
+    a.view(|l| l.broadcast_to(&shape))
 }
 
 /// Shape arguments of [`NdArray::reshape`]: extents, one of which may be -1.
