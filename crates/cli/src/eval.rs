@@ -95,11 +95,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let written = before.elapsed();
     // Reports come after the output file, so that a closed pipe on standard error cannot interrupt writing.
     if arguments.explain {
-        records.iter().for_each(output::note);
+        records.iter().for_each(output::error_line);
     }
     if arguments.time {
         let ms = |t: std::time::Duration| t.as_secs_f64() * 1e3;
-        output::note(format_args!(
+        output::error_line(format_args!(
             "inputs {:.3} ms; computed in {:.3} ms on {device} (host {:.3} ms); output {:.3} ms",
             ms(loaded),
             took.device_ms,
@@ -243,7 +243,7 @@ fn arrays(values: &[(String, Value)]) -> Result<Vec<(&str, NdArray)>, Failure> {
     for (name, value) in values {
         match value {
             Value::None | Value::Str(_) | Value::DType(_) => {
-                output::note(format_args!("note: {name} is not written: it is '{}', not an array", value.type_name()));
+                output::error_line(format_args!("note: {name} is not written: it is '{}', not an array", value.type_name()));
             }
             value => arrays.push((name.as_str(), value.array("save").map_err(|e| Failure::from(e).within(name))?)),
         }

@@ -1,12 +1,12 @@
 //! `cuprum info`: the devices and accelerators of this machine, advice on missing ones, and the settings in effect.
 
-use comfy_table::{Table, presets};
 use cuprum::core::{registry, settings};
 use cuprum::{Availability, Device};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::{ops, output, tune};
+use crate::output::{self, table};
+use crate::{ops, tune};
 
 /// Show the devices, the accelerators with the reason if one is missing, and the settings in effect.
 #[derive(clap::Args, Debug)]
@@ -126,13 +126,6 @@ fn text(report: &Value) -> String {
     out += &format!("{settings}\n");
     let cache = report["cache_folder"].as_str().unwrap_or("none: there is no home directory");
     out + &format!("\ncache of compiled kernels and measurements: {cache}\n")
-}
-
-pub(crate) fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
-    table.set_header(header);
-    table
 }
 
 fn bytes(n: Option<u64>) -> String {

@@ -4,7 +4,7 @@ use cuprum::backend_cub::{self, Coverage};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::info::table;
+use crate::output::table;
 
 /// Returns the accepted dtypes of each operation and kind of call, and the other dtypes grouped by reason.
 ///

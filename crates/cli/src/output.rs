@@ -1,8 +1,10 @@
-//! Writing to standard output and standard error without panics. An error on standard output is a failure of the command.
+//! Tables, and writing to standard output and standard error without panics. An error on standard output is a failure of the command.
 //! An error on standard error is ignored.
 
 use std::fmt::Display;
 use std::io::{self, Write};
+
+use comfy_table::{Table, presets};
 
 /// Writes a line to standard output.
 ///
@@ -27,6 +29,14 @@ pub fn text(text: &str) -> io::Result<()> {
 }
 
 /// Writes a line to standard error and ignores errors.
-pub fn note(text: impl Display) {
+pub fn error_line(text: impl Display) {
     let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// Returns an empty table with this header and without borders.
+pub fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header(header);
+    table
 }

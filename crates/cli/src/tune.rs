@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 
 use crate::bindings::bind;
 use crate::failure::Failure;
-use crate::info::table;
-use crate::output;
+use crate::output::{self, table};
 
 /// Measure which accelerator is fastest for which calls, and store the result for CUPRUM_ACCELERATORS=auto.
 #[derive(clap::Args, Debug)]
@@ -105,7 +104,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn suite() -> Result<(), Failure> {
     for dtype in DTYPES {
         for rows in ROWS {
-            output::note(format_args!("{rows} rows of {dtype}"));
+            output::error_line(format_args!("{rows} rows of {dtype}"));
             let mut session = Session::new();
             let random = |seed: usize| format!("random(({rows}, {rows}), dtype='{dtype}', seed={seed})");
             bind(&[format!("a={}", random(1)), format!("b={}", random(2))], &mut session)?;

@@ -69,7 +69,7 @@ pub(crate) fn call_python(name: &str, args: &[Value], keywords: &[(String, Value
             return Ok(Some(Value::tuple([quotient?.into(), remainder?.into()])));
         }
         ("pow", [base @ Value::Array(_), exponent]) => {
-            return crate::evaluate::binary(BinaryOp::Pow, base.clone(), exponent.clone()).map(Some);
+            return crate::value_ops::binary(BinaryOp::Pow, base.clone(), exponent.clone()).map(Some);
         }
         _ => {}
     }
@@ -85,7 +85,7 @@ pub(crate) fn call_python(name: &str, args: &[Value], keywords: &[(String, Value
     let numbers: Option<Vec<Scalar>> = args.iter().map(|v| if let Value::Scalar(s) = v { Some(*s) } else { None }).collect();
     let value: Scalar = match (name, numbers.as_deref()) {
         ("bool", _) => match args {
-            [value] => crate::evaluate::truth(value)?.into(),
+            [value] => crate::value_ops::truth(value)?.into(),
             _ => convert("a bool")?,
         },
         ("int", _) => match convert("an int")? {

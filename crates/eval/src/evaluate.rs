@@ -3,23 +3,21 @@
 use std::collections::HashMap;
 
 use cuprum_core::ops::value::{Args, Items, Value};
-use cuprum_core::{Complex, DType, Item, Scalar};
+use cuprum_core::{Complex, DType, Item};
 
 use crate::ast::{Comparison, Expr, ExprKind, Index, IndexItem, IndexItemKind, KeywordArg};
 use crate::builtins;
 use crate::error::EvalError;
 use crate::fault::{Checked, Fault};
 use crate::index::{self, Part, Selected};
-use crate::library::{self, Member, call_named};
+use crate::library::{self, Member};
 use crate::members;
-use crate::ops::{BinaryOp, CompareOp, LogicalOp, UnaryOp};
+use crate::ops::{BinaryOp, LogicalOp, UnaryOp};
 use crate::primary::NAMESPACES;
 use crate::scalar;
 use crate::show;
 use crate::span::Span;
-
-/// Maximum length of a tuple or list made by `+` or `*`. These operators are for shapes; data belongs in arrays.
-const MAX_SEQUENCE_LEN: usize = 1 << 16;
+use crate::value_ops::{binary, call_named, compare, truth};
 
 /// Receives the lines that `print` writes.
 pub(crate) type Printer = Box<dyn FnMut(&str) + Send>;
@@ -304,120 +302,6 @@ impl Evaluator<'_> {
         };
         Ok(Item::Range { start: bound(start)?, stop: bound(stop)?, step: bound(step)?.unwrap_or(1) })
     }
-}
-
-/// Computes `left op right`.
-pub(crate) fn binary(op: BinaryOp, left: Value, right: Value) -> Checked<Value> {
-    let fault = |left: &Value, right: &Value| {
-        let message = format!("unsupported operand types for {}: '{}' and '{}'", op.symbol(), left.type_name(), right.type_name());
-        let fault = Fault::type_error(message);
-        let lists = matches!(left, Value::List(_)) || matches!(right, Value::List(_));
-        if lists { fault.help("make the list an array: `array([...])`") } else { fault }
-    };
-    match (left, right) {
-        (Value::Scalar(a), Value::Scalar(b)) => scalar::binary(op, a, b).map(Value::from),
-        // As in NumPy, `**` has fast paths for some exponents that the function `power` does not have.
-        (Value::Array(base), Value::Scalar(exponent)) if op == BinaryOp::Pow => Ok(base.power(exponent)?.into()),
-        (left @ Value::Array(_), right) | (left, right @ Value::Array(_)) => call_named(op.function(), vec![left, right]),
-        (Value::Tuple(a), Value::Tuple(b)) if op == BinaryOp::Add => concatenated(a, b).map(Value::Tuple),
-        (Value::List(a), Value::List(b)) if op == BinaryOp::Add => concatenated(a, b).map(Value::List),
-        (Value::Tuple(a), Value::Scalar(n)) | (Value::Scalar(n), Value::Tuple(a)) if op == BinaryOp::Mul && !is_inexact(n) => {
-            repeated(&a, n).map(Value::Tuple)
-        }
-        (Value::List(a), Value::Scalar(n)) | (Value::Scalar(n), Value::List(a)) if op == BinaryOp::Mul && !is_inexact(n) => {
-            repeated(&a, n).map(Value::List)
-        }
-        (left, right) => Err(fault(&left, &right)),
-    }
-}
-
-fn is_inexact(s: Scalar) -> bool {
-    matches!(s, Scalar::Float(_) | Scalar::Complex(_))
-}
-
-fn concatenated(a: Items, b: Items) -> Checked<Items> {
-    if a.len() + b.len() > MAX_SEQUENCE_LEN {
-        return Err(Fault::value_error("this sequence is too long").help("data belongs in an array: `concat((a, b))`"));
-    }
-    Ok(Items::new("add", [&a[..], &b[..]].concat())?)
-}
-
-fn repeated(items: &[Value], count: Scalar) -> Checked<Items> {
-    let count = usize::try_from(count.as_int().unwrap_or(0).max(0)).unwrap_or(usize::MAX);
-    match items.len().checked_mul(count) {
-        Some(n) if n <= MAX_SEQUENCE_LEN => Ok(Items::new("multiply", items.iter().cycle().take(n).cloned().collect())?),
-        _ => Err(Fault::value_error("this sequence is too long").help("data belongs in an array: `full(n, value)`")),
-    }
-}
-
-/// Computes `left op right` for one comparison of a chain.
-fn compare(op: CompareOp, left: &Value, right: &Value) -> Checked<Value> {
-    match (left, right) {
-        (Value::Scalar(a), Value::Scalar(b)) => scalar::compare(op, *a, *b).map(Value::from),
-        (Value::Array(_), Value::None | Value::Str(_) | Value::DType(_))
-        | (Value::None | Value::Str(_) | Value::DType(_), Value::Array(_)) => Err(Fault::type_error(format!(
-            "an array cannot be compared with '{}'",
-            if let Value::Array(_) = left { right } else { left }.type_name()
-        ))),
-        (Value::Array(_), _) | (_, Value::Array(_)) => call_named(op.function(), vec![left.clone(), right.clone()]),
-        _ => match op {
-            CompareOp::Eq => Ok(equal(left, right)?.into()),
-            CompareOp::Ne => Ok((!equal(left, right)?).into()),
-            _ => Err(Fault::type_error(format!("'{}' and '{}' have no order", left.type_name(), right.type_name()))),
-        },
-    }
-}
-
-/// Python's equality of values other than arrays. Nested sequences are compared without recursion.
-fn equal(left: &Value, right: &Value) -> Checked<bool> {
-    let mut open = vec![std::slice::from_ref(left).iter().zip(std::slice::from_ref(right))];
-    while let Some(pairs) = open.last_mut() {
-        match pairs.next() {
-            None => drop(open.pop()),
-            Some((Value::Tuple(a), Value::Tuple(b)) | (Value::List(a), Value::List(b))) => {
-                if a.len() != b.len() {
-                    return Ok(false);
-                }
-                open.push(a.iter().zip(&b[..]));
-            }
-            Some((x @ Value::Array(_), y) | (x, y @ Value::Array(_)) | (x @ Value::Scalar(_), y @ Value::Scalar(_))) => {
-                if !truth(&compare(CompareOp::Eq, x, y)?)? {
-                    return Ok(false);
-                }
-            }
-            Some((x, y)) if !equal_atoms(x, y) => return Ok(false),
-            Some(_) => {}
-        }
-    }
-    Ok(true)
-}
-
-/// Equality of strings, dtypes and `None`. A dtype equals its name.
-fn equal_atoms(left: &Value, right: &Value) -> bool {
-    match (left, right) {
-        (Value::Str(a), Value::Str(b)) => a == b,
-        (Value::DType(a), Value::DType(b)) => a == b,
-        (Value::DType(d), Value::Str(s)) | (Value::Str(s), Value::DType(d)) => DType::parse(s).is_ok_and(|parsed| parsed == *d),
-        (Value::None, Value::None) => true,
-        _ => false,
-    }
-}
-
-/// Returns Python's truth value.
-pub(crate) fn truth(value: &Value) -> Checked<bool> {
-    Ok(match value {
-        Value::Scalar(s) => s.as_bool(),
-        Value::None => false,
-        Value::Str(s) => !s.is_empty(),
-        Value::DType(_) => true,
-        Value::Tuple(items) | Value::List(items) => !items.is_empty(),
-        Value::Array(a) if a.size() == 1 => a.item()?.as_bool(),
-        Value::Array(a) => {
-            let what = if a.size() == 0 { "an empty array" } else { "an array with more than one element" };
-            return Err(Fault::value_error(format!("The truth value of {what} is ambiguous"))
-                .help("use `&`, `|`, `~` and `where` on arrays, or `.any()` or `.all()`"));
-        }
-    })
 }
 
 /// Returns the advice for a comparison chain of arrays. `a > 0 & b < 3` parses as the chain `a > (0 & b) < 3`.

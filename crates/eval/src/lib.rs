@@ -115,6 +115,7 @@ mod sexpr;
 mod show;
 mod span;
 mod statement;
+mod value_ops;
 
 pub use cuprum_core::function::Function;
 pub use error::{Diagnostic, EvalError, EvalErrorKind, ParseError};

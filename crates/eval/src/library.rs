@@ -5,10 +5,9 @@ use std::sync::LazyLock;
 
 use cuprum_core::DType;
 use cuprum_core::function::Function;
-use cuprum_core::ops::value::Value;
 
 use crate::builtins::{BUILTINS, Builtin};
-use crate::fault::{Checked, Fault};
+use crate::fault::Fault;
 
 // Links `cuprum_numpy` into the program, which registers its functions.
 use cuprum_numpy as _;
@@ -63,14 +62,6 @@ static MEMBERS: LazyLock<HashMap<&'static str, Member>> = LazyLock::new(|| {
 /// Looks up a path such as `sum`, `linalg.norm` or `pi`.
 pub(crate) fn lookup(path: &str) -> Option<Member> {
     Function::find(path).map(Member::Function).or_else(|| MEMBERS.get(path).copied())
-}
-
-/// Calls the declared function with this path.
-pub(crate) fn call_named(path: &str, positional: Vec<Value>) -> Checked<Value> {
-    match Function::find(path) {
-        Some(function) => Ok(function.call(positional, Vec::new())?),
-        None => Err(Fault::name_error(format!("no function `{path}`"))),
-    }
 }
 
 /// Returns the error for an unknown name, with a suggestion if the name is close to a known one.

@@ -8,11 +8,12 @@ use cuprum_core::{Item, NdArray};
 
 use crate::ast::{Script, Stmt, StmtKind, Target, TargetKind};
 use crate::error::{EvalError, EvalErrorKind};
-use crate::evaluate::{Evaluator, Printer, binary};
+use crate::evaluate::{Evaluator, Printer};
 use crate::fault::{Checked, Fault};
 use crate::ops::BinaryOp;
 use crate::span::Span;
 use crate::statement::parse;
+use crate::value_ops::binary;
 
 /// Evaluates an expression, or a script that ends in one, over named arrays.
 ///
