@@ -203,7 +203,7 @@ impl<'a> Printer<'a> {
         let hanging = " ".repeat(indent);
         let mut out = String::new();
         if axis + 1 == self.shape.len() {
-            let limit = width - self.separator.trim_end().len().max(1);
+            let limit = width.saturating_sub(self.separator.trim_end().len().max(1));
             let mut line = hanging.clone();
             let mut extend = |line: &mut String, word: &str| {
                 if line.chars().count() + word.chars().count() > limit && line.len() > hanging.len() {
@@ -231,7 +231,7 @@ impl<'a> Printer<'a> {
                     out += &format!("{hanging}...{between}");
                 }
                 out += &hanging;
-                out += &self.format_axis(axis + 1, start + i * stride, indent + 1, width - 1);
+                out += &self.format_axis(axis + 1, start + i * stride, indent + 1, width.saturating_sub(1));
                 if i + 1 < n {
                     out += &between;
                 }
@@ -459,6 +459,23 @@ mod tests {
         assert_eq!(text(&[1000.0], DType::F16), "[1.e+03]");
         assert_eq!(text(&[999999.0, 1000.0], DType::F32), "[999999.   1000.]");
         assert_eq!(text(&[1e6], DType::F32), "[1.e+06]");
+    }
+
+    #[test]
+    fn lines_of_any_width_print_as_in_numpy() {
+        let text = |shape: &[usize], linewidth: usize| {
+            let options = PrintOptions { linewidth, ..PrintOptions::default() };
+            let words = (0..shape.iter().product::<usize>()).map(|n| n.to_string()).collect();
+            let cut = vec![false; shape.len()];
+            Printer { words, shape: shape.to_vec(), cut, options: &options, separator: " ", prefix: 0 }.text()
+        };
+        for width in [0, 1, 2] {
+            assert_eq!(text(&[5], width), "[0\n 1\n 2\n 3\n 4]");
+            assert_eq!(text(&[2, 3], width), "[[0\n  1\n  2]\n [3\n  4\n  5]]");
+        }
+        assert_eq!(text(&[5], 5), "[0 1\n 2 3\n 4]");
+        assert_eq!(text(&[2, 3], 5), "[[0\n  1\n  2]\n [3\n  4\n  5]]");
+        assert_eq!(text(&[2, 3], usize::MAX), "[[0 1 2]\n [3 4 5]]");
     }
 
     #[test]

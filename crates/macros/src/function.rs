@@ -64,9 +64,21 @@ fn split_signature(signature: &LitStr) -> syn::Result<(String, String)> {
     Ok((path.trim().to_owned(), parameters.trim().to_owned()))
 }
 
-/// Returns the names of the parameters in order, without `*`, `/` and defaults.
+/// Returns the names of the parameters in order, without `*`, `/` and defaults. Commas inside parentheses, brackets and quotes belong
+/// to a default.
 fn parameter_names(parameters: &str) -> Vec<String> {
-    let each = parameters.split(',').map(|p| p.split('=').next().unwrap_or(p).trim().trim_start_matches('*').to_owned());
+    let (mut depth, mut quote) = (0usize, None);
+    let parts = parameters.split(|c: char| {
+        match (quote, c) {
+            (Some(open), _) => quote = (c != open).then_some(open),
+            (None, '\'' | '"') => quote = Some(c),
+            (None, '(' | '[') => depth += 1,
+            (None, ')' | ']') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0 && quote.is_none()
+    });
+    let each = parts.map(|p| p.split('=').next().unwrap_or(p).trim().trim_start_matches('*').to_owned());
     each.filter(|p| !p.is_empty() && p != "/").collect()
 }
 
@@ -361,6 +373,12 @@ mod tests {
         )
         .unwrap_err();
         assert!(error.to_string().contains("doc comment"), "{error}");
+    }
+
+    #[test]
+    fn defaults_may_contain_commas() {
+        let names = parameter_names("m, /, k=1, axes=(0, 1), *, sep=', ', parts=[(1, 2), 3]");
+        assert_eq!(names, ["m", "k", "axes", "sep", "parts"]);
     }
 
     #[test]

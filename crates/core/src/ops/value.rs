@@ -49,9 +49,12 @@ impl Value {
         Value::Tuple(items.into_iter().collect())
     }
 
-    /// Parses a default of a signature: `None`, `True`, `1e-05`, `'left'`. Returns `None` for other text.
+    /// Parses a default of a signature: `None`, `True`, `1e-05`, `'left'`, `(0, 1)`. Returns `None` for other text.
     fn literal(text: &str) -> Option<Value> {
         let quoted = |quote: char| text.strip_prefix(quote).and_then(|t| t.strip_suffix(quote));
+        if let Some(items) = text.strip_prefix('(').and_then(|t| t.strip_suffix(')')) {
+            return Some(Value::Tuple(split_at_commas(items).map(Value::literal).collect::<Option<_>>()?));
+        }
         Some(match text {
             "None" => Value::None,
             "True" => Value::Scalar(true.into()),
@@ -174,7 +177,7 @@ impl Args {
         let mut positional_max = None;
         let mut positional_only = 0;
         let mut takes_rest = false;
-        for p in signature.split(',').map(str::trim).filter(|p| !p.is_empty()) {
+        for p in split_at_commas(signature) {
             if p == "/" {
                 positional_only = bound.len();
             } else if p == "*" {
@@ -375,5 +378,44 @@ impl Args {
         self.required(name)?;
         let to_extent = |n: isize| usize::try_from(n).map_err(|_| Error::value(self.op, format!("negative dimension {n} in '{name}'")));
         self.ints(name)?.unwrap_or_default().into_iter().map(to_extent).collect()
+    }
+}
+
+/// Splits parameters, or the items of a tuple, at the commas outside parentheses, brackets and quotes. Empty parts are left out.
+fn split_at_commas(text: &str) -> impl Iterator<Item = &str> {
+    let (mut depth, mut quote) = (0usize, None);
+    let parts = text.split(move |c: char| {
+        match (quote, c) {
+            (Some(open), _) => quote = (c != open).then_some(open),
+            (None, '\'' | '"') => quote = Some(c),
+            (None, '(' | '[') => depth += 1,
+            (None, ')' | ']') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0 && quote.is_none()
+    });
+    parts.map(str::trim).filter(|part| !part.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_may_contain_commas() {
+        const SIGNATURE: &str = "m, k=1, axes=(0, 1), *, parts=((0, -1), (2,)), sep=', '";
+        let bound = Args::bind("f", SIGNATURE, vec![2.into()], Vec::new()).unwrap();
+        let Some(Value::Tuple(axes)) = bound.value("axes") else { panic!("{:?}", bound.value("axes")) };
+        assert!(axes.iter().map(|v| v.index("f").unwrap()).eq([0, 1]));
+        assert!(matches!(bound.value("sep"), Some(Value::Str(sep)) if sep == ", "));
+        let Some(Value::Tuple(parts)) = bound.value("parts") else { panic!("{:?}", bound.value("parts")) };
+        assert_eq!(parts.len(), 2);
+        // Positional and keyword arguments replace the defaults.
+        let three = Args::bind("f", SIGNATURE, vec![2.into(), 3.into(), Value::tuple([1.into(), 2.into()])], Vec::new()).unwrap();
+        assert_eq!(three.ints("axes").unwrap(), Some(vec![1, 2]));
+        let named = Args::bind("f", SIGNATURE, vec![2.into()], vec![("axes".into(), Value::tuple([3.into(), 4.into()]))]).unwrap();
+        assert_eq!(named.ints("axes").unwrap(), Some(vec![3, 4]));
+        let error = Args::bind("f", SIGNATURE, (0..4).map(Value::from).collect(), Vec::new()).err().unwrap();
+        assert!(error.to_string().contains("at most 3 positional arguments, 4 given"), "{error}");
     }
 }
