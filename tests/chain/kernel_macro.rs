@@ -388,10 +388,7 @@ fn powers_and_zeros_are_exact() {
 /// Operations that are documented as identical on every device have the same bits on CUDA as on the CPU.
 #[test]
 fn cuda_agrees_with_the_cpu() {
-    let device = match Device::parse("cuda") {
-        Ok(device) => device,
-        Err(reason) => return println!("skipped: {reason}"),
-    };
+    let Some(device) = cuprum::backend_cuda::testing::device() else { return };
     let agree = |what: &str, inputs: &[&NdArray], kernel: &dyn Fn(&[NdArray]) -> Result<NdArray>| {
         let there: Vec<NdArray> = inputs.iter().map(|a| a.to_device(device).unwrap()).collect();
         let here: Vec<NdArray> = inputs.iter().map(|&a| a.clone()).collect();
@@ -511,15 +508,8 @@ fn program(op: Op, generic: DType) -> Program {
 #[test]
 fn cuda_compiles_every_body() {
     use cuprum::backend_cuda::codegen::{self, Access};
-    use cuprum::backend_cuda::nvrtc::{Compiler, Request};
-    let compiler = match Compiler::locate(13) {
-        Ok(compiler) => compiler,
-        Err(missing) => {
-            assert!(std::env::var("CUPRUM_REQUIRE_NVRTC").as_deref() != Ok("1"), "no NVRTC: {missing}");
-            println!("skipped: {missing}");
-            return;
-        }
-    };
+    use cuprum::backend_cuda::nvrtc::Request;
+    let Some(compiler) = cuprum::backend_cuda::testing::compiler() else { return };
     let mut compiled = 0;
     for op in cuprum::inventory::iter::<body::Declared>().map(|declared| declared.0) {
         let dtypes: &[DType] = match op.0.body.unwrap().bound {

@@ -7,8 +7,8 @@ use crate::shards::Shard;
 const USAGE: &str = "\
 usage: conformance [OPTIONS] [TEXT...]
   TEXT                  only cases whose name (`family: expression`) has one of these in it
-  --accelerators ORDER  only under this order, e.g. `cub,cutensor`; empty for the base alone
-  --device DEVICE       only on this device (default: every one that is ready)
+  --accelerators ORDER  only under this order, e.g. `cub,cutensor`; empty for the base alone; each must be ready
+  --device DEVICE       only on this device, which must be ready (default: every one that is ready)
   --jobs N              in N processes, each with every N-th case
   --quick               one setting for each device, and a fifth of the cases
   --verbose             every failure under every setting, not the first of each case

@@ -54,12 +54,17 @@ impl fmt::Display for Setting {
     }
 }
 
-/// Returns every setting that the machine and the arguments allow.
+/// Returns every setting that the machine and the arguments allow. A missing device or accelerator that the command line names is an
+/// error. Without `--device`, so are fewer CUDA devices than `CUPRUM_REQUIRE_GPU`.
 pub fn all(args: &Args) -> Result<Vec<Setting>, String> {
     let devices = match &args.device {
         Some(name) => vec![Device::parse(name).map_err(|e| e.to_string())?],
-        None => Device::all(),
+        None => {
+            require_gpus(std::env::var("CUPRUM_REQUIRE_GPU").ok().as_deref())?;
+            Device::all()
+        }
     };
+    args.accelerators.iter().flat_map(|order| order.split(',')).try_for_each(require_accelerator)?;
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let mut settings = Vec::new();
     for device in devices {
@@ -81,6 +86,31 @@ pub fn all(args: &Args) -> Result<Vec<Setting>, String> {
         settings.reverse();
     }
     Ok(settings)
+}
+
+/// Returns an error if there are fewer CUDA devices than required.
+fn require_gpus(required: Option<&str>) -> Result<(), String> {
+    let Some(required) = required.filter(|text| !text.is_empty()) else { return Ok(()) };
+    let count: usize = required.parse().map_err(|_| format!("CUPRUM_REQUIRE_GPU='{required}' is not a number of devices"))?;
+    match (1..=count).find_map(|n| Device::parse(&format!("cuda:{}", n - 1)).err()) {
+        Some(reason) => Err(format!("CUPRUM_REQUIRE_GPU={required}, but {reason}")),
+        None => Ok(()),
+    }
+}
+
+/// Returns an error if an accelerator of `--accelerators` is unknown or missing on this machine. Dispatch would leave it out.
+fn require_accelerator(name: &str) -> Result<(), String> {
+    let name = name.trim();
+    if name.is_empty() || name == "auto" {
+        return Ok(());
+    }
+    let Some(accelerator) = registry::all().into_iter().find(|a| a.name == name) else {
+        return Err(format!("--accelerators: there is no accelerator `{name}`"));
+    };
+    match registry::availability(accelerator) {
+        Availability::Ready(_) => Ok(()),
+        Availability::Missing { why, help } => Err(format!("--accelerators: `{name}` is missing: {why}; {help}")),
+    }
 }
 
 /// Returns the orders of the ready accelerators of a device: none, `auto`, each alone, and all permutations. With more than three

@@ -24,6 +24,7 @@ pub mod driver;
 pub mod error;
 pub mod families;
 pub mod launch_cache;
+pub mod testing;
 pub mod user_kernels;
 
 pub use accelerator::{CUDA, register};

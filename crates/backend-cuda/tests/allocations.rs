@@ -4,8 +4,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use cuprum_backend_cuda as _;
-use cuprum_core::{Device, DeviceKind, NdArray, Result, with_device};
+use cuprum_backend_cuda::testing;
+use cuprum_core::{NdArray, Result, with_device};
 
 struct Counting;
 
@@ -41,11 +41,7 @@ fn allocations(call: impl Fn() -> Result<NdArray>) -> Result<usize> {
 
 #[test]
 fn a_call_allocates_its_arrays_only() {
-    if let Err(reason) = cuprum_backend_cuda::driver::probe() {
-        println!("skipped: {reason}");
-        return;
-    }
-    let device = Device::new(DeviceKind::intern("cuda").unwrap(), 0);
+    let Some(device) = testing::device() else { return };
     let counts = with_device(device, || -> Result<Vec<(&str, usize, usize)>> {
         let values: Vec<f32> = (0..1024).map(|n| n as f32).collect();
         let (a, b) = (NdArray::from_slice(&values)?, NdArray::from_slice(&values)?);

@@ -1,16 +1,17 @@
-//! A device that is lost: a kernel ends its context by an illegal access. The only test of its process, which cannot use the device
-//! afterwards. It prints why it skips where there is no device.
+//! A device that is lost: a kernel ends its context by an illegal access. The only test of its process, which cannot use the
+//! device afterwards.
 
 use std::time::{Duration, Instant};
 
 use cuprum_backend_cpu as _;
 use cuprum_backend_cuda::args;
+use cuprum_backend_cuda::testing;
 use cuprum_backend_cuda::user_kernels::{Launch, RawKernel};
 use cuprum_core::{DType, Device, Error, NdArray, Result, Stream, arange, matmul, ones, with_device};
 
 #[test]
 fn every_call_on_a_lost_device_fails_with_its_cause() {
-    let Ok(device) = Device::parse("cuda:0").inspect_err(|reason| println!("skipped: {reason}")) else { return };
+    let Some(device) = testing::device() else { return };
     with_device(device, || lose(device)).unwrap();
 }
 

@@ -1,11 +1,11 @@
-//! Two GPUs in one program: arrays stay on their device, copies between devices, computations on each and on both at once. Each test prints why it
-//! skips where there are fewer.
+//! Two GPUs in one program: arrays stay on their device, copies between devices, computations on each and on both at once.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use cuprum_backend_cpu as _;
 use cuprum_backend_cuda::args;
+use cuprum_backend_cuda::testing;
 use cuprum_backend_cuda::user_kernels::{Launch, RawKernel};
 use cuprum_core::{
     DType, Device, NdArray, Result, Stream, add, arange, concat, full, matmul, ones, unique, where_, with_device, with_stream, zeros,
@@ -15,9 +15,8 @@ use cuprum_core::{
 fn on_two(test: impl Fn(Device, Device) -> Result<()>) {
     static ONE: Mutex<()> = Mutex::new(());
     let _guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    match (Device::parse("cuda:0"), Device::parse("cuda:1")) {
-        (Ok(one), Ok(two)) => [(one, two), (two, one)].into_iter().for_each(|(a, b)| test(a, b).unwrap()),
-        (one, two) => println!("skipped: {}", one.and(two).unwrap_err()),
+    if let Some((one, two)) = testing::two_devices() {
+        [(one, two), (two, one)].into_iter().for_each(|(a, b)| test(a, b).unwrap());
     }
 }
 

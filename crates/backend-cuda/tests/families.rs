@@ -1,7 +1,6 @@
-//! Fill, Copy, Random, Gather, reductions, segment sums, scans and Contract on a real device, against plain loops on the host. Each test
-//! prints why it skips without one.
+//! Fill, Copy, Random, Gather, reductions, segment sums, scans and Contract on a real device, against plain loops on the host.
 
-use cuprum_backend_cuda as _;
+use cuprum_backend_cuda::testing;
 use cuprum_core::random::Generator;
 use cuprum_core::testing::philox::PhiloxStream;
 use cuprum_core::{
@@ -11,9 +10,8 @@ use cuprum_core::{
 
 /// Runs `test` with a CUDA device as the default.
 fn on_device(test: impl FnOnce(Device)) {
-    match Device::parse("cuda") {
-        Ok(device) => with_device(device, || test(device)),
-        Err(reason) => println!("skipped: {reason}"),
+    if let Some(device) = testing::device() {
+        with_device(device, || test(device));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Faults of kernels on a real device: which thread and which reader is told. Each test prints why it skips where there is no device.
+//! Faults of kernels on a real device: which thread and which reader is told.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Driver, compiler and libraries on a real device. Each test prints why it skips without one.
+//! Driver, compiler and libraries on a real device.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -8,6 +8,7 @@ use cuprum_backend_cuda::cublas::{BlasType, Gemm, Transpose};
 use cuprum_backend_cuda::driver::{self, Context, DeviceBuffer, Event, fault};
 use cuprum_backend_cuda::module::{Args, Module};
 use cuprum_backend_cuda::program::{self, Program};
+use cuprum_backend_cuda::testing;
 use cuprum_core::MatmulPrecision;
 
 /// Returns the first device. Tests run one at a time, because limits and error words are shared.
@@ -17,7 +18,7 @@ fn device() -> Option<(&'static Context, MutexGuard<'static, ()>)> {
     match driver::probe() {
         Ok(_) => Some((Context::get(0).expect("a device that the probe saw"), guard)),
         Err(reason) => {
-            println!("skipped: {reason}");
+            testing::skip(1, reason);
             None
         }
     }
@@ -341,7 +342,7 @@ fn products() {
     let start = Instant::now();
     let blas = match context.blas() {
         Ok(blas) => blas,
-        Err(CudaError::Missing(reason)) => return println!("skipped: {reason}"),
+        Err(CudaError::Missing(reason)) => return testing::skip(1, reason),
         Err(e) => panic!("{e}"),
     };
     println!("{blas:?}, ready in {:?}", start.elapsed());

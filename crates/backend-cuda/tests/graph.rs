@@ -1,5 +1,4 @@
-//! Graphs on a real device: what they compute, what they keep, what they refuse, and what they cost. Each test prints why it skips where
-//! there is no device.
+//! Graphs on a real device: what they compute, what they keep, what they refuse, and what they cost.
 
 mod common;
 

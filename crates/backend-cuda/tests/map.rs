@@ -1,14 +1,13 @@
 //! Map on a real device, compared with plain loops on the host: views at every alignment, every layout class, several results
-//! per kernel, and more than 2^32 elements. Each test prints why it skips without a device.
+//! per kernel, and more than 2^32 elements.
 
-use cuprum_backend_cuda as _;
+use cuprum_backend_cuda::testing;
 use cuprum_core::{DType, Device, Element, NdArray, arange_as, full, s, with_device};
 
 /// Runs `test` with a CUDA device as the default.
 fn on_device(test: impl FnOnce(Device)) {
-    match Device::parse("cuda") {
-        Ok(device) => with_device(device, || test(device)),
-        Err(reason) => println!("skipped: {reason}"),
+    if let Some(device) = testing::device() {
+        with_device(device, || test(device));
     }
 }
 

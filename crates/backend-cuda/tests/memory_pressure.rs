@@ -1,5 +1,4 @@
-//! A device whose memory others take while the pool keeps some: what needs memory beside arrays gets it, and so do other users. Each
-//! test prints why it skips where there is no device.
+//! A device whose memory others take while the pool keeps some: what needs memory beside arrays gets it, and so do other users.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -7,6 +6,7 @@ use std::time::Duration;
 use cuprum_backend_cuda::driver::{self, Context, sys};
 use cuprum_backend_cuda::module::Function;
 use cuprum_backend_cuda::program::Program;
+use cuprum_backend_cuda::testing;
 
 /// The first device, one test at a time.
 fn on_device(test: impl FnOnce(&'static Context)) {
@@ -14,7 +14,7 @@ fn on_device(test: impl FnOnce(&'static Context)) {
     let _guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     match driver::probe() {
         Ok(_) => test(Context::get(0).expect("a device that the probe saw")),
-        Err(reason) => println!("skipped: {reason}"),
+        Err(reason) => testing::skip(1, reason),
     }
 }
 

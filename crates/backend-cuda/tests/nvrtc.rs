@@ -6,7 +6,8 @@ mod parts;
 
 use std::time::Instant;
 
-use cuprum_backend_cuda::nvrtc::{Compiler, Request, cccl_headers};
+use cuprum_backend_cuda::nvrtc::{Request, cccl_headers};
+use cuprum_backend_cuda::testing;
 use cuprum_backend_cuda::{
     CudaError,
     families::{contract, copy, fill, gather, histogram, map, random, reduce, rows, scan, search, segment, select, sort},
@@ -15,17 +16,6 @@ use cuprum_backend_cuda::{
 
 /// Any NVRTC version is accepted, since no driver limits it.
 const NEWEST: u32 = 13;
-
-fn compiler() -> Option<Compiler> {
-    match Compiler::locate(NEWEST) {
-        Ok(compiler) => Some(compiler),
-        Err(missing) => {
-            assert!(std::env::var("CUPRUM_REQUIRE_NVRTC").as_deref() != Ok("1"), "no NVRTC: {missing}");
-            println!("skipped: no NVRTC: {missing}");
-            None
-        }
-    }
-}
 
 /// Every kernel source of this crate, or a sample that covers all generated code.
 fn sources() -> Vec<(String, String)> {
@@ -45,7 +35,7 @@ fn sources() -> Vec<(String, String)> {
 
 #[test]
 fn every_source_compiles_without_a_warning() {
-    let Some(compiler) = compiler() else { return };
+    let Some(compiler) = testing::compiler() else { return };
     let sources = sources();
     assert!(sources.len() >= 200, "{}", sources.len());
     let only = std::env::var("CUPRUM_NVRTC_ONLY").unwrap_or_default();
@@ -80,7 +70,7 @@ fn every_source_compiles_without_a_warning() {
 
 #[test]
 fn simple_maps_stay_in_registers() {
-    let Some(compiler) = compiler() else { return };
+    let Some(compiler) = testing::compiler() else { return };
     let options: Vec<&str> = vec!["--std=c++17", "--ptxas-options=-v"];
     let simple: Vec<_> = map::sources().into_iter().filter(|(name, _)| name.contains("_multiply_add<")).collect();
     assert!(simple.len() >= 9, "{}", simple.len());
@@ -95,7 +85,7 @@ fn simple_maps_stay_in_registers() {
 
 #[test]
 fn rows_stay_in_registers() {
-    let Some(compiler) = compiler() else { return };
+    let Some(compiler) = testing::compiler() else { return };
     let options: Vec<&str> = vec!["--std=c++17", "--ptxas-options=-v"];
     let float32 = ["softmax, float32", "layer_norm, float32", "min_max, float32", "logsumexp, float32", "variance, float32"];
     let usual: Vec<_> = rows::sources().into_iter().filter(|(name, _)| float32.iter().any(|f| name.contains(f))).collect();
@@ -112,7 +102,7 @@ fn is_elf(bytes: &[u8]) -> bool {
 
 #[test]
 fn a_kernel_becomes_a_cubin_for_each_architecture() {
-    let Some(compiler) = compiler() else { return };
+    let Some(compiler) = testing::compiler() else { return };
     assert!(!compiler.is_loaded());
     assert!(compiler.identity().contains("nvrtc"), "{}", compiler.identity());
     assert!(!compiler.is_loaded(), "the identity must not load the library");
@@ -142,7 +132,7 @@ fn a_kernel_becomes_a_cubin_for_each_architecture() {
 
 #[test]
 fn an_error_shows_the_line() {
-    let Some(compiler) = compiler() else { return };
+    let Some(compiler) = testing::compiler() else { return };
     let source = "__global__ void k(float* x) {\n  x[0] = nothing;\n}\n";
     let request = Request { name: "bad.cu", source, ..Request::default() };
     match compiler.compile(&request, 90) {
@@ -161,7 +151,7 @@ fn an_error_shows_the_line() {
 
 #[test]
 fn cub_compiles() {
-    let Some(compiler) = compiler() else { return };
+    let Some(compiler) = testing::compiler() else { return };
     let headers = match libraries::find_cccl().map_err(CudaError::from).or_else(|_| cccl_headers(NEWEST)) {
         Ok(headers) => headers,
         Err(missing) => return println!("skipped: {missing}"),
@@ -184,7 +174,7 @@ fn cub_compiles() {
 
 #[test]
 fn bundled_headers_serve_where_nvrtc_has_them() {
-    let Some(compiler) = compiler() else { return };
+    let Some(compiler) = testing::compiler() else { return };
     let folder = std::env::temp_dir().join(format!("cuprum-headers-{}", std::process::id()));
     match compiler.bundled_cccl(&folder) {
         Ok(headers) => {

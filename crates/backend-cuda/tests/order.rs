@@ -1,9 +1,8 @@
-//! Sort, Select, Search, Histogram, running extremes and 32-bit indices on a real device, against plain loops on the host. Each test
-//! prints why it skips where there is none.
+//! Sort, Select, Search, Histogram, running extremes and 32-bit indices on a real device, against plain loops on the host.
 
 use std::cmp::Ordering;
 
-use cuprum_backend_cuda as _;
+use cuprum_backend_cuda::testing;
 use cuprum_core::{
     Complex, DType, Device, Element, NdArray, Side, arange_as, axis, bf16, bincount, broadcast_to, cummax, cummin, explain, f16,
     flatnonzero, full, histogram, s, segment_argsort, segment_sort, topk, with_device, zeros,
@@ -11,9 +10,8 @@ use cuprum_core::{
 
 /// Runs `test` with a CUDA device as the default.
 fn on_device(test: impl FnOnce(Device)) {
-    match Device::parse("cuda") {
-        Ok(device) => with_device(device, || test(device)),
-        Err(reason) => println!("skipped: {reason}"),
+    if let Some(device) = testing::device() {
+        with_device(device, || test(device));
     }
 }
 

@@ -1,5 +1,4 @@
-//! Expressions over rows and their own reductions on a real device: one pass over each row, against float64 on the host. Each test prints why
-//! it skips where there is no device.
+//! Expressions over rows and their own reductions on a real device: one pass over each row, against float64 on the host.
 
 mod common;
 

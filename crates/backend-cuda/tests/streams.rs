@@ -1,5 +1,5 @@
 //! Streams and events on a real device: arrays used across streams, reuse of memory, and timing. A delay before the work that
-//! must run first exposes a missing wait. Each test prints why it skips without a device.
+//! must run first exposes a missing wait.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! `take` within expressions on a real device: kernels of each family read the table in the same pass. Results are compared
-//! with unfused ones. Each test prints why it skips without a device.
+//! `take` within expressions on a real device: kernels of each family read the table in the same pass. Results are compared with
+//! unfused ones.
 
 mod common;
 

@@ -1,30 +1,16 @@
-//! User kernels. Tests print why they skip without a device or NVRTC. With `CUPRUM_REQUIRE_NVRTC=1`, a missing compiler is a
-//! failure.
+//! User kernels. Without a device or NVRTC, `testing` says what happens.
 
 use std::process::Command;
 
 use cuprum_backend_cuda::args;
-use cuprum_backend_cuda::nvrtc::Compiler;
+use cuprum_backend_cuda::testing;
 use cuprum_backend_cuda::user_kernels::{Arg, ElementwiseKernel, Launch, RawKernel, RawModule, RawSource, Reduction, ReductionKernel};
 use cuprum_core::{DType, Device, Error, NdArray, arange, ones, with_device, zeros};
 
 /// Runs `test` with a CUDA device as the default.
 fn on_device(test: impl FnOnce(Device)) {
-    match Device::parse("cuda") {
-        Ok(device) => with_device(device, || test(device)),
-        Err(reason) => println!("skipped: {reason}"),
-    }
-}
-
-/// Whether kernels can be compiled here.
-fn has_compiler() -> bool {
-    match Compiler::locate(13) {
-        Ok(_) => true,
-        Err(missing) => {
-            assert!(std::env::var("CUPRUM_REQUIRE_NVRTC").as_deref() != Ok("1"), "no NVRTC: {missing}");
-            println!("skipped: no NVRTC: {missing}");
-            false
-        }
+    if let Some(device) = testing::device() {
+        with_device(device, || test(device));
     }
 }
 
@@ -39,7 +25,7 @@ fn message(result: cuprum_core::Result<impl Sized>) -> String {
 
 #[test]
 fn a_syntax_error_shows_its_line() {
-    if !has_compiler() {
+    if testing::compiler().is_none() {
         return;
     }
     let bad = RawSource::new("__global__ void k(float* x) {\n    x[0] = nothing;\n}\n").name("mine.cu");
@@ -54,7 +40,7 @@ fn a_syntax_error_shows_its_line() {
 
 #[test]
 fn the_example_compiles() {
-    if has_compiler() {
+    if testing::compiler().is_some() {
         let spmv = RawSource::new(include_str!("../../../examples/spmv.cu")).name("spmv.cu");
         assert!(spmv.machine_code(90).unwrap().starts_with(b"\x7fELF"));
     }
@@ -62,7 +48,7 @@ fn the_example_compiles() {
 
 #[test]
 fn options_headers_templates_and_element_types_compile() {
-    if !has_compiler() {
+    if testing::compiler().is_none() {
         return;
     }
     let source = r#"
@@ -88,7 +74,7 @@ fn options_headers_templates_and_element_types_compile() {
 
 #[test]
 fn included_files_are_read_at_each_compilation() {
-    if !has_compiler() {
+    if testing::compiler().is_none() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -125,7 +111,7 @@ fn included_files_are_read_at_each_compilation() {
 
 #[test]
 fn headers_in_memory_have_element_types_too() {
-    if has_compiler() {
+    if testing::compiler().is_some() {
         let source = RawSource::new("#include \"half.h\"").header("half.h", "#include <cuprum.cuh>\n__device__ cuprum::f16 x;");
         source.machine_code(90).unwrap();
     }
@@ -134,7 +120,7 @@ fn headers_in_memory_have_element_types_too() {
 /// Compiles once more in a process that has the variable, which is read once.
 #[test]
 fn sources_are_dumped_with_their_key_and_log() {
-    if !has_compiler() {
+    if testing::compiler().is_none() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

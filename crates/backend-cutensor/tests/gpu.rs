@@ -1,20 +1,18 @@
-//! Compares calls that cuTENSOR serves with results computed here. Without a device, each test prints why it is skipped.
+//! Compares calls that cuTENSOR serves with results computed here.
 
+use cuprum_backend_cuda::testing;
 use cuprum_backend_cutensor::CUTENSOR;
 use cuprum_core::{
-    Availability, Complex, DType, Device, Element, MatmulPrecision, NdArray, Result, add, axis, bf16, broadcast_to, einsum, explain, f16,
-    full, matmul, multiply, registry, subtract, with_accelerators, with_device, with_matmul_precision,
+    Availability, Complex, DType, Element, MatmulPrecision, NdArray, Result, add, axis, bf16, broadcast_to, einsum, explain, f16, full,
+    matmul, multiply, registry, subtract, with_accelerators, with_device, with_matmul_precision,
 };
 
 /// Runs a test on the first CUDA device with cuTENSOR alone before the base.
 fn on_device(test: impl FnOnce() -> Result<()>) {
     if let Availability::Missing { why, help } = registry::availability(&CUTENSOR) {
-        return println!("skipped: {why}; {help}");
+        return testing::skip(1, format_args!("{why}; {help}"));
     }
-    let device = match Device::parse("cuda") {
-        Ok(device) => device,
-        Err(reason) => return println!("skipped: {reason}"),
-    };
+    let Some(device) = testing::device() else { return };
     with_device(device, || with_accelerators("cutensor", test)).unwrap().unwrap();
 }
 

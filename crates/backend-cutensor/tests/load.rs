@@ -1,6 +1,6 @@
-//! Loads an installed cuTENSOR library. Needs no GPU. Without the library, the test prints why it is skipped.
+//! Loads an installed cuTENSOR library. Needs no GPU. Without the library, `CUPRUM_REQUIRE_GPU` decides whether the test fails.
 
-use cuprum_backend_cuda::driver;
+use cuprum_backend_cuda::{driver, testing};
 use cuprum_backend_cutensor::library;
 use cuprum_backend_cutensor::sys::{self, Status};
 
@@ -11,7 +11,7 @@ const NEWEST: u32 = 13;
 fn the_library_loads_and_has_a_version() {
     let library = match library::load(NEWEST) {
         Ok(library) => library,
-        Err(missing) => return println!("skipped: {missing}"),
+        Err(missing) => return testing::skip(1, missing),
     };
     println!("cuTENSOR {:?} for CUDA {:?} at {}", library.version, library.built_for, library.path.display());
     assert_eq!(library.version.0, 2);

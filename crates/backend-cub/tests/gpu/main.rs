@@ -1,4 +1,4 @@
-//! Compares calls that CUB serves with results computed here. Without a device, each test prints why it is skipped.
+//! Compares calls that CUB serves with results computed here.
 
 mod background_compilation;
 mod declines;
@@ -14,7 +14,8 @@ mod user_reductions;
 use std::sync::{PoisonError, RwLock};
 
 use cuprum_backend_cub::CUB;
-use cuprum_core::{Availability, Device, Element, NdArray, Result, explain, registry, with_accelerators, with_device};
+use cuprum_backend_cuda::testing;
+use cuprum_core::{Availability, Element, NdArray, Result, explain, registry, with_accelerators, with_device};
 
 /// Lets tests run concurrently, except a test that causes device faults: the device has one fault word for all threads.
 static DEVICE: RwLock<()> = RwLock::new(());
@@ -33,12 +34,9 @@ fn alone_on_device(test: impl FnOnce() -> Result<()>) {
 
 fn run(test: impl FnOnce() -> Result<()>) {
     if let Availability::Missing { why, help } = registry::availability(&CUB) {
-        return println!("skipped: {why}; {help}");
+        return testing::skip(1, format_args!("{why}; {help}"));
     }
-    let device = match Device::parse("cuda") {
-        Ok(device) => device,
-        Err(reason) => return println!("skipped: {reason}"),
-    };
+    let Some(device) = testing::device() else { return };
     with_device(device, || with_accelerators("cub", test)).unwrap().unwrap();
 }
 

@@ -338,7 +338,7 @@ pub(super) mod tests {
     use cuprum_core::{DeviceKind, Layout};
 
     use super::*;
-    use crate::compile::nvrtc::Compiler;
+    use crate::testing::compiler;
 
     pub fn cuda() -> Device {
         Device::new(DeviceKind::intern("cuda").unwrap(), 0)
@@ -350,18 +350,6 @@ pub(super) mod tests {
 
     pub fn why<T: std::fmt::Debug>(result: Result<T>) -> String {
         result.unwrap_err().to_string()
-    }
-
-    /// Returns NVRTC, if it is installed.
-    pub fn compiler() -> Option<Compiler> {
-        match Compiler::locate(13) {
-            Ok(compiler) => Some(compiler),
-            Err(missing) => {
-                assert!(std::env::var("CUPRUM_REQUIRE_NVRTC").as_deref() != Ok("1"), "no NVRTC: {missing}");
-                println!("skipped: {missing}");
-                None
-            }
-        }
     }
 
     /// Returns the specialisation for arguments.

@@ -173,8 +173,9 @@ impl ElementwiseKernel {
 
 #[cfg(test)]
 mod tests {
-    use super::super::declaration::tests::{array, compiler, used, why};
+    use super::super::declaration::tests::{array, used, why};
     use super::*;
+    use crate::testing::compiler;
 
     #[test]
     fn sizes_come_from_arrays_or_from_the_caller() {

@@ -343,10 +343,11 @@ impl StringReduction {
 mod tests {
     use cuprum_core::testing::calls;
 
-    use super::super::declaration::tests::{array, compiler, cuda, why};
+    use super::super::declaration::tests::{array, cuda, why};
     use super::*;
     use crate::compile::nvrtc::{Compiled, Compiler};
     use crate::families::reduce;
+    use crate::testing::compiler;
 
     const NORM: Reduction =
         Reduction { inputs: "T x", output: "float64 y", map: "x * x", reduce: "a + b", post: "y = sqrt(a)", identity: "0", name: "norm" };

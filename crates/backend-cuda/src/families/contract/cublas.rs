@@ -405,73 +405,77 @@ impl Blas {
         let c = device(gemm.c).cast_mut();
         const DEFAULT_ALGORITHM: c_int = -1;
         let (on, _workspace) = self.handle()?;
-        self.context.bind()?;
         let small = sizes.map(i32::try_from);
         if let [Ok(m), Ok(n), Ok(k), Ok(lda), Ok(ldb), Ok(ldc), Ok(batch)] = small {
-            // SAFETY: the handle is ours while locked; scalars live through the call (host pointer mode, the default);
-            // the caller vouches for the device addresses.
-            let code = unsafe {
-                (self.api.gemm)(
-                    on.handle,
-                    ta,
-                    tb,
-                    m,
-                    n,
-                    k,
-                    alpha,
-                    a.0,
-                    a.1,
-                    lda,
-                    a.3,
-                    b.0,
-                    b.1,
-                    ldb,
-                    b.3,
-                    beta,
-                    c,
-                    dtype,
-                    ldc,
-                    gemm.stride_c,
-                    batch,
-                    compute,
-                    DEFAULT_ALGORITHM,
-                )
-            };
-            return check_on(self.context, "cublasGemmStridedBatchedEx", code);
+            // cuBLAS may load kernels and allocate at the first product of a kind.
+            return self.context.retry_out_of_memory(|| {
+                // SAFETY: the handle is ours while locked; scalars live through the call (host pointer mode, the default);
+                // the caller vouches for the device addresses.
+                let code = unsafe {
+                    (self.api.gemm)(
+                        on.handle,
+                        ta,
+                        tb,
+                        m,
+                        n,
+                        k,
+                        alpha,
+                        a.0,
+                        a.1,
+                        lda,
+                        a.3,
+                        b.0,
+                        b.1,
+                        ldb,
+                        b.3,
+                        beta,
+                        c,
+                        dtype,
+                        ldc,
+                        gemm.stride_c,
+                        batch,
+                        compute,
+                        DEFAULT_ALGORITHM,
+                    )
+                };
+                check_on(self.context, "cublasGemmStridedBatchedEx", code)
+            });
         }
         let Some(gemm_64) = self.api.gemm_64 else {
             let text = format!("matrix sizes past 2^31 need cuBLAS 12 or later; {} is older", self.api.path.display());
             return Err(CudaError::Invalid(text));
         };
-        // SAFETY: extents and addresses are those that the caller guarantees; the handle is alive.
-        let code = unsafe {
-            gemm_64(
-                on.handle,
-                ta,
-                tb,
-                gemm.m,
-                gemm.n,
-                gemm.k,
-                alpha,
-                a.0,
-                a.1,
-                a.2,
-                a.3,
-                b.0,
-                b.1,
-                b.2,
-                b.3,
-                beta,
-                c,
-                dtype,
-                gemm.ldc,
-                gemm.stride_c,
-                gemm.batch,
-                compute,
-                DEFAULT_ALGORITHM,
-            )
-        };
-        check_on(self.context, "cublasGemmStridedBatchedEx_64", code)
+        self.context.retry_out_of_memory(|| {
+            // SAFETY: extents and addresses are those that the caller guarantees; the handle is alive.
+            let code = unsafe {
+                gemm_64(
+                    on.handle,
+                    ta,
+                    tb,
+                    gemm.m,
+                    gemm.n,
+                    gemm.k,
+                    alpha,
+                    a.0,
+                    a.1,
+                    a.2,
+                    a.3,
+                    b.0,
+                    b.1,
+                    b.2,
+                    b.3,
+                    beta,
+                    c,
+                    dtype,
+                    gemm.ldc,
+                    gemm.stride_c,
+                    gemm.batch,
+                    compute,
+                    DEFAULT_ALGORITHM,
+                )
+            };
+            check_on(self.context, "cublasGemmStridedBatchedEx_64", code)
+        })
     }
 }
 
@@ -535,6 +539,8 @@ mod tests {
         for failure in [Status::CUBLAS_STATUS_ALLOC_FAILED, Status::CUBLAS_STATUS_EXECUTION_FAILED, Status::CUBLAS_STATUS_INVALID_VALUE] {
             assert!(matches!(of(failure), Err(CudaError::Cublas { .. })), "{failure:?}");
         }
+        let full = check("cublasGemmStridedBatchedEx", Status::CUBLAS_STATUS_ALLOC_FAILED as c_int).unwrap_err();
+        assert!(full.is_out_of_memory(), "retried after free blocks were returned");
         let other = unless_refused::<()>(Err(CudaError::Driver { call: "cuLaunchKernel", code: 8, name: "NAME".into() }));
         assert!(matches!(other, Err(CudaError::Driver { .. })));
     }
