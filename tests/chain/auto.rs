@@ -30,7 +30,7 @@ fn runs() -> [usize; 3] {
     [0, 1, 2].map(|n| RUNS[n].load(Ordering::SeqCst))
 }
 
-/// Returns cached ones after `time`. They are the correct result, the same as that of the base.
+/// Returns a cached array of ones after `time`. It equals the result of the base.
 fn serve(call: &Call, number: usize, time: Duration) -> Result<Outcome> {
     static ONES: OnceLock<Arc<HostBuffer>> = OnceLock::new();
     RUNS[number].fetch_add(1, Ordering::SeqCst);
@@ -52,7 +52,7 @@ const MADE_UP: Accelerator = Accelerator { name: "", device: "cpu", rank: 0, sum
 static SLOW: Accelerator =
     Accelerator { name: "slow", rank: -4, kernels: &[kernel(|call| serve(call, 0, Duration::from_millis(20)))], ..MADE_UP };
 
-/// Takes large arrays only.
+/// Declines small arrays.
 static QUICK: Accelerator = Accelerator {
     name: "quick",
     rank: -3,
@@ -154,7 +154,7 @@ fn child_measures() {
     assert!(chosen(&last).starts_with("quick, measured fastest (quick "), "{last}");
     assert!(chosen(&last).contains("slow 2"), "the time of slow, 20 ms, is shown: {last}");
     assert!(runs()[0] <= 2, "one run untimed and one timed");
-    // Another size class is another signature. There quick declines the call and the base wins.
+    // An array of another size class has another signature. The accelerator `quick` declines it, so the base wins.
     let small = settled(1000);
     assert_eq!(small.served_by, Some("cpu"), "{small}");
     let listed: Vec<_> = tuning::entries().unwrap().into_iter().flat_map(|l| l.entries).map(|e| e.winner).collect();
@@ -312,7 +312,7 @@ static CHOOSING: Accelerator = Accelerator {
 };
 
 #[test]
-fn a_choice_within_an_accelerator_is_kept() {
+fn a_choice_within_an_accelerator_is_stored() {
     let folder = tempfile::tempdir().unwrap();
     passes("child_chooses", folder.path(), &[]);
     let file = std::fs::read_dir(folder.path().join("tuning")).unwrap().next().unwrap().unwrap().path();
@@ -340,7 +340,7 @@ fn child_follows_what_was_kept() {
     assert_eq!(ones.cumprod(0).unwrap_err().to_string(), "[cumprod] first was slower");
 }
 
-/// Processes that store winners at the same time, and the number of winners of each.
+/// Number of processes that store winners at the same time, and of winners per process.
 const KEEPERS: [&str; 3] = ["one", "two", "three"];
 const KEPT: usize = 60;
 

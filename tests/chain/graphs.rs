@@ -1,4 +1,4 @@
-//! Graph capture on the toy device: state after a capture ends, fails or panics.
+//! Graph capture on the test device: state after a capture ends, fails or panics.
 
 use std::sync::atomic::Ordering;
 
@@ -49,7 +49,7 @@ fn a_failed_capture_is_abandoned() {
     let (graph, ()) = Graph::capture_on(device, || Ok(())).unwrap();
     let launched = given_up(&|| graph.launch());
     assert!(launched.is_some_and(|text| text.contains("cannot be launched or updated while another is captured")));
-    // The returned array is evaluated within the capture, and fails there.
+    // The capture evaluates the array that its closure returns, which fails.
     let before = ABANDONED.load(Ordering::SeqCst);
     let deferred = Graph::capture_on(device, || -> Result<NdArray> { on_toy(&[4.0]).sqrt() });
     assert!(matches!(deferred, Err(Error::Unsupported { .. })), "{deferred:?}");

@@ -62,7 +62,7 @@ fn child_traces() {
         sum();
     };
     std::thread::scope(|scope| scope.spawn(work).join().unwrap());
-    // The trace is written when the process ends.
+    // The trace file is complete when the process has ended.
     assert!(trace::is_on());
 }
 
@@ -81,7 +81,7 @@ fn calls_on_a_device_have_separate_device_events() {
         let ((begin, end), (device_begin, device_end)) = (span(host), span(device));
         let baking = BAKING.as_secs_f64() * 1e6;
         assert!((baking..1.5 * baking + 5e3).contains(&(device_end - device_begin)), "{device}");
-        // Host and toy device share a clock. The anchor is read shortly after its event.
+        // The host and the test device share a clock. The anchor's host time is read shortly after its event.
         assert!((device_begin - begin).abs() < 2e3 && (device_end - end).abs() < 2e3, "{host} {device}");
     }
 }
@@ -96,7 +96,7 @@ fn child_traces_a_device() {
     toy().synchronize().unwrap();
 }
 
-/// Simulates a user-requested kernel launch, which returns twice `a` or fails.
+/// Simulates the launch of a user-written kernel that returns twice `a`, or fails.
 fn launched(a: &NdArray, fails: bool) -> Result<f64> {
     let launch = KernelLaunch { kernel: "twice".into(), grid: [2, 1, 1], block: [128, 1, 1] };
     let describe = || Record::of_launch("ToyKernel", "toy", a.device(), launch, [(a.dtype(), a.shape())]);

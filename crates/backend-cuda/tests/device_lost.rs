@@ -24,10 +24,10 @@ fn lose(device: Device) -> Result<()> {
     device.synchronize()?;
     let source = r#"extern "C" __global__ void poke(unsigned long long p) { *reinterpret_cast<volatile int*>(p) = 1; }"#;
     let poke = RawKernel::compile(source, "poke")?;
-    // SAFETY: the kernel writes to an address that is no array's; the driver ends the context for it, and no memory of ours changes.
+    // SAFETY: the kernel writes to an invalid address. The driver ends the context before any memory changes.
     unsafe { poke.launch(Launch::new(1, 1), args![0xdead_0000_0000u64]) }?;
 
-    // cuBLAS meets the error first, in statuses of its own.
+    // cuBLAS is the first to see the error, and reports a status of its own.
     let start = Instant::now();
     let first = loop {
         match matmul(&a, &a).and_then(|p| p.eval().map(|_| ())) {
@@ -63,11 +63,11 @@ fn lose(device: Device) -> Result<()> {
         }
         assert!(took < Duration::from_millis(100), "{name} took {took:?}");
     }
-    // On another thread too, which has not used the device before.
+    // The same holds on a thread that has not used the device before.
     let elsewhere = std::thread::spawn(move || device.synchronize()).join().unwrap();
     assert!(matches!(elsewhere, Err(Error::DeviceLost { .. })), "{elsewhere:?}");
 
-    // Arrays on the host go on working, and so does another GPU.
+    // Arrays on the host and on another GPU remain usable.
     with_device(Device::CPU, || {
         assert_eq!(host.sum(())?.item()?.as_f64(), 499_500.0);
         assert_eq!(ones(10, DType::F32)?.sum(())?.item()?.as_f64(), 10.0);

@@ -1,4 +1,4 @@
-//! Faults of kernels on a real device: which thread and which reader is told.
+//! Faults of kernels on a real device: which thread and which reader receives the error.
 
 mod common;
 
@@ -25,7 +25,8 @@ fn is_fault<T>(result: &Result<T>) -> bool {
     matches!(result, Err(Error::Index { op: "take", index: 1000..1064, axis: 0, size: 1000 }))
 }
 
-/// Takes bad indices and good ones on two threads at once. The thread with the bad ones is told in every round, the other one never.
+/// Runs `take` with invalid and with valid indices on two threads at once. The thread with invalid indices receives an error in every
+/// round, the other thread never.
 fn on_two_threads(device: Device, streams: [Stream; 2]) -> Result<()> {
     let (table, bad, good) = (table()?, indices(1000)?, indices(0)?);
     let want: Vec<f32> = (0..64).map(|i| i as f32).collect();
@@ -38,8 +39,8 @@ fn on_two_threads(device: Device, streams: [Stream; 2]) -> Result<()> {
                     let told = |_| {
                         let taken = table.take(bad, 0).and_then(|t| t.eval().cloned());
                         barrier.wait(); // the other thread reads after the launch
-                        barrier.wait(); // and has read before this one does
-                        // However often it is read.
+                        barrier.wait(); // the other thread reads before this one
+                        // Every read reports the fault.
                         taken.is_ok_and(|taken| (0..2).all(|_| is_fault(&taken.to_vec::<f32>())))
                     };
                     (0..ROUNDS).filter(|&round| told(round)).count()
@@ -67,12 +68,12 @@ fn on_two_threads(device: Device, streams: [Stream; 2]) -> Result<()> {
 }
 
 #[test]
-fn two_threads_on_one_stream_do_not_take_each_others_faults() {
+fn threads_on_one_stream_receive_only_their_own_faults() {
     on_device(|device| on_two_threads(device, [Stream::default_of(device); 2]));
 }
 
 #[test]
-fn two_threads_on_two_streams_do_not_take_each_others_faults() {
+fn threads_on_two_streams_receive_only_their_own_faults() {
     on_device(|device| on_two_threads(device, [Stream::new(device)?, Stream::new(device)?]));
 }
 
@@ -93,7 +94,7 @@ fn arrays_that_depend_on_a_fault_have_no_value_and_others_do() {
             assert!(is_fault(&array.to_vec::<f32>()), "depends on the fault");
             assert!(is_fault(&array.to_device(Device::CPU).and_then(|a| a.to_vec::<f32>())));
         }
-        // On another stream, by another thread.
+        // A read on another stream by another thread.
         let other = Stream::new(device)?;
         let read = std::thread::spawn(move || other.scope(|| (&sum * 2.0f32).to_vec::<f32>())).join().unwrap();
         assert!(is_fault(&read));
@@ -103,7 +104,7 @@ fn arrays_that_depend_on_a_fault_have_no_value_and_others_do() {
 }
 
 #[test]
-fn faults_of_threads_that_ended_and_of_dropped_arrays_are_told() {
+fn faults_of_ended_threads_and_of_dropped_arrays_are_reported() {
     on_device(|device| {
         let (table, bad) = (table()?, indices(1000)?);
         table.take(&bad, 0)?.eval()?;
@@ -150,7 +151,7 @@ fn a_graph_reports_each_launch() {
             graph.launch()?;
             assert_eq!(taken.to_vec::<f32>()?[..2], [3.0, 4.0], "round {round}, a launch without a fault");
         }
-        // Values that depend on a fault go into a graph: so do its results.
+        // If the inputs of a graph depend on a fault, so do its results.
         let values = table.take(&indices(1000)?, 0)?.astype(DType::I64)?.eval()?.clone();
         graph.update(&index, &values)?;
         graph.launch()?;

@@ -1,4 +1,5 @@
-//! A device whose memory others take while the pool keeps some: what needs memory beside arrays gets it, and so do other users.
+//! A full device while the pool keeps free blocks. Modules, launches, libraries, graphs and other users of the device receive that
+//! memory.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -8,7 +9,7 @@ use cuprum_backend_cuda::module::Function;
 use cuprum_backend_cuda::program::Program;
 use cuprum_backend_cuda::testing;
 
-/// The first device, one test at a time.
+/// Runs `test` on the first device, one test at a time.
 fn on_device(test: impl FnOnce(&'static Context)) {
     static ONE: Mutex<()> = Mutex::new(());
     let _guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -20,7 +21,7 @@ fn on_device(test: impl FnOnce(&'static Context)) {
 
 const MIB: usize = 1 << 20;
 
-/// Another user of the device: memory taken from the driver, beside the pool.
+/// Simulates another user of the device: memory allocated from the driver without the pool.
 struct Other<'a>(&'a Context, Vec<u64>);
 
 impl<'a> Other<'a> {
@@ -39,7 +40,7 @@ impl<'a> Other<'a> {
         got
     }
 
-    /// Takes memory until less than 2 MiB are left.
+    /// Allocates until less than 2 MiB are free.
     fn take_all(&mut self) {
         let mut step = 16 << 30;
         while step >= 2 * MIB {
@@ -58,7 +59,7 @@ impl Drop for Other<'_> {
     }
 }
 
-/// Has the pool keep about `bytes`, in blocks of 256 MiB.
+/// Allocates and frees about `bytes` in blocks of 256 MiB, which the pool then keeps.
 fn keep(context: &'static Context, bytes: usize) -> usize {
     context.trim().unwrap();
     let blocks: Vec<_> = (0..bytes / (256 * MIB)).map(|_| context.alloc(256 * MIB).unwrap()).collect();
@@ -82,11 +83,11 @@ fn launch(function: &Function) -> Result<(), cuprum_backend_cuda::CudaError> {
     let (out, n) = (0u64, 0i32);
     let mut args = cuprum_backend_cuda::module::Args::new();
     args.push(&out).push(&n);
-    // SAFETY: the kernel's parameters; with n = 0 it writes nothing.
+    // SAFETY: the arguments match the kernel's parameters; with n = 0 it writes nothing.
     unsafe { function.launch([1, 1, 1], [32, 1, 1], 0, args.pointers()) }
 }
 
-/// Bytes of the quarter that the pool may keep, less some.
+/// Slightly less than the pool's maximum of free blocks, a quarter of the device's memory.
 fn share(context: &Context) -> usize {
     context.info().total_memory as usize / 5
 }
@@ -96,7 +97,7 @@ fn a_module_with_large_variables_is_loaded_on_a_full_device() {
     on_device(|context| {
         let source = r#"__device__ char table[1 << 30]; extern "C" __global__ void touch(int i) { table[i] = 1; }"#;
         let program = Program { name: "table.cu", source, ..Program::default() };
-        drop(program.build(context).unwrap()); // compiled before
+        drop(program.build(context).unwrap()); // fills the disk cache, so that the second build only loads
         assert!(keep(context, share(context)) > 2 << 30);
         let mut other = Other::new(context);
         other.take_all();
@@ -156,11 +157,11 @@ fn kept_memory_goes_to_other_users_that_need_it() {
     on_device(|context| {
         let kept = keep(context, share(context));
         let mut other = Other::new(context);
-        // Others take all but a little less than is kept.
+        // Free memory becomes slightly less than the kept memory.
         let free = context.free_memory().unwrap();
         assert!(other.take(free - kept / 2), "{free} bytes are free, {kept} kept");
         assert!(!other.take(kept), "what the pool keeps is not there for others");
-        std::thread::sleep(Duration::from_millis(150)); // looks are rare
+        std::thread::sleep(Duration::from_millis(150)); // the pool checks free memory at most every 100 ms
         drop(context.alloc(4 * MIB).unwrap());
         assert!(context.memory_stats().unwrap().cached < kept / 8, "returned at the next request");
         assert!(other.take(kept), "others have it");

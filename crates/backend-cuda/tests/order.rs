@@ -23,7 +23,7 @@ fn bits(seed: u64, i: usize) -> u64 {
     z ^ z >> 31
 }
 
-/// Elements made of bits, and NumPy's order of them.
+/// Element types: values from random bits, and NumPy's sort order.
 trait Ordered: Element {
     fn make(bits: u64) -> Self;
     fn order(&self, other: &Self) -> Ordering;
@@ -32,7 +32,7 @@ trait Ordered: Element {
 macro_rules! integers {
     ($($t:ty),*) => {$(
         impl Ordered for $t {
-            // Few values, so that many are equal, or any.
+            // Either few distinct values, so that many are equal, or any value.
             fn make(bits: u64) -> Self {
                 if bits % 3 == 0 { (bits >> 32) as $t % 5 } else { (bits >> 8) as $t }
             }
@@ -60,7 +60,7 @@ fn float_order(a: f64, b: f64) -> Ordering {
 macro_rules! floats {
     ($($t:ty, $u:ty, $wide:expr);*) => {$(
         impl Ordered for $t {
-            // Zeros, infinities and NaN of both signs, few values, or any bits.
+            // Special values (zeros, infinities and NaN of both signs), few distinct values, or any bits.
             fn make(bits: u64) -> Self {
                 let sign = bits as $u << (<$u>::BITS - 1);
                 let special = |x: f64| <$t>::from_bits(<$t as From<f16>>::from(f16::from_f64(x)).to_bits() | sign);
@@ -80,7 +80,7 @@ macro_rules! floats {
 }
 floats!(f32, u32, f64::from; f64, u64, |x| x);
 
-/// As the larger floats, but not every conversion of theirs is there.
+/// The 16-bit floats, which lack some conversions of the larger floats.
 macro_rules! halves {
     ($($t:ty),*) => {$(
         impl Ordered for $t {
@@ -148,7 +148,7 @@ fn bytes<T: Element>(values: &[T]) -> Vec<u8> {
     if values.is_empty() { Vec::new() } else { NdArray::from_slice(values).unwrap().to_bytes().unwrap() }
 }
 
-/// Places that sort each row, by a stable sort.
+/// Returns the indices that sort each row stably.
 fn places<T: Ordered>(values: &[T], len: usize, descending: bool) -> Vec<Vec<i64>> {
     let row = |row: &[T]| {
         let mut places: Vec<i64> = (0..row.len() as i64).collect();
@@ -223,7 +223,8 @@ fn sorts_of_long_rows() {
     on_device(|_| for_all!(sort_of_many()));
 }
 
-/// Checks both sorts of segments of these lengths. `by_kernel`: none is too long for a block, so that one call serves each.
+/// Checks `segment_sort` and `segment_argsort` for segments of these lengths. With `by_kernel`, every segment fits a block, so a single
+/// call serves each sort.
 fn check_segments<T: Ordered>(lengths: &[usize], by_kernel: bool) {
     let offsets: Vec<i64> = std::iter::once(0).chain(lengths.iter().scan(0, |at, n| (*at += *n as i64, Some(*at)).1)).collect();
     let count = offsets[lengths.len()] as usize;
@@ -235,7 +236,7 @@ fn check_segments<T: Ordered>(lengths: &[usize], by_kernel: bool) {
     let sorted: Vec<T> = wanted.iter().map(|i| values[*i as usize]).collect();
     let (a, o) = (array(&values, &[count]), array(&offsets, &[offsets.len()]));
     let what = format!("{} of {} segments, {count} elements", T::DTYPE, lengths.len());
-    // Reused memory holds the values of its previous owner.
+    // The pool reuses memory, so outputs start with old values.
     for dtype in [T::DTYPE, DType::I64] {
         drop(full(count, 1, dtype).unwrap().eval().unwrap().clone());
     }
@@ -252,7 +253,7 @@ fn segments_of_few<T: Ordered>() {
     check_segments::<T>(&(0..129).collect::<Vec<_>>(), true);
     check_segments::<T>(&[vec![0; 3000], vec![32; 100], vec![0, 0, 7]].concat(), true);
     check_segments::<T>(&[vec![128; 9], vec![1; 2000], vec![3], [1, 2, 3, 0].repeat(900)].concat(), true);
-    // Ends of tiles of 1024, a little before and behind.
+    // Segments that end at multiples of the tile size 1024, and near them.
     for n in [1023, 1024, 1025] {
         check_segments::<T>(&[vec![1; n - 100], vec![100, 2]].concat(), true);
         check_segments::<T>(&[vec![31; n / 31], vec![n % 31 + 1, 100]].concat(), true);
@@ -269,14 +270,14 @@ fn sorts_within_segments() {
 #[test]
 fn sorts_within_long_segments() {
     on_device(|_| {
-        // A few on their own, first, amid and last; many of them; and some that are long to others but fit a block.
+        // A few long segments: first, between short ones, and last; then many; then segments of medium length, which fit a block.
         let few = [vec![70_000, 3, 5], [9, 0, 40].repeat(50), vec![20_000, 0, 10_000], vec![2; 700], vec![50_000]].concat();
         check_segments::<f32>(&few, false);
         check_segments::<Complex<f64>>(&few, false);
         check_segments::<i64>(&[9000; 40].into_iter().chain([1, 2, 3]).collect::<Vec<_>>(), false);
         check_segments::<u8>(&[4097, 6000, 100, 0, 3], true);
         check_segments::<f64>(&[4224, 4223, 100, 0, 3], true);
-        // One length: rows.
+        // Equal lengths, which are sorted as rows.
         check_segments::<f32>(&[100; 300], false);
     });
 }
@@ -300,7 +301,7 @@ fn sorts_skip_digits_that_are_constant() {
         assert!(order.iter().enumerate().all(|(i, p)| *p == (i % n) as i64));
         let (_, first) = topk(&same, 3, -1, true).unwrap();
         assert_eq!(first.to_vec::<i64>().unwrap(), [0, 1, 2, 0, 1, 2, 0, 1, 2]);
-        // Rows whose digits vary at different places.
+        // Rows that differ in the digits that are constant.
         let mixed: Vec<i64> = (0..3 * n).map(|i| ((bits(6, i) & 0xffff) as i64) << (16 * (i / n))).collect();
         let a = array(&mixed, &[3, n]);
         assert_eq!(a.argsort(-1).unwrap().to_vec::<i64>().unwrap(), places(&mixed, n, false).concat());
@@ -324,7 +325,7 @@ fn large_sorts_agree_with_themselves() {
         let rows = a.index(s![..3_000_000]).unwrap().reshape([30, 100_000]).unwrap();
         let order = rows.argsort(-1).unwrap().to_vec::<i64>().unwrap();
         assert!(order == places(&values[..3_000_000], 100_000, false).concat());
-        // Along the first axis.
+        // Sorts along the first axis.
         let columns = rows.t().unwrap().argsort(0).unwrap().t().unwrap();
         assert!(columns.to_vec::<i64>().unwrap() == order);
     });
@@ -410,7 +411,7 @@ fn searches() {
     on_device(|_| for_all!(search()));
 }
 
-/// The bins of values as `Binning::Edges` says, by a loop.
+/// Returns the bin of each value by the definition of `Binning::Edges`, in a loop.
 fn counted(values: &[f64], edges: &[f64]) -> Vec<i64> {
     let mut counts = vec![0; edges.len() - 1];
     let last = edges[edges.len() - 1];
@@ -430,7 +431,7 @@ fn histograms() {
         {
             for single in [true, false] {
                 let rounded = |x: f64| if single { f64::from(x as f32) } else { x };
-                // Many values lie on edges exactly, or beside them.
+                // Many values equal an edge, or are the next float above or below it.
                 let value = |i: usize| match bits(4, i) % 8 {
                     0..=2 => rounded(low + (high / 2.0 - low / 2.0) / bins as f64 * (bits(5, i) % (2 * bins + 1)) as f64),
                     3 => [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, rounded(low), rounded(high), rounded(high * 1.0001)][i % 6],
@@ -462,7 +463,7 @@ fn histograms_of_uneven_edges_and_expressions() {
         let squared: Vec<f64> = values.iter().map(|v| v * v).collect();
         let (counts, edges) = histogram(&a.multiply(&a).unwrap(), (50, 0.0, 200.0), None, false).unwrap();
         assert_eq!(counts.to_vec::<i64>().unwrap(), counted(&squared, &edges.to_vec::<f64>().unwrap()));
-        // Weighted counts come from other operations.
+        // A composition of other operations computes weighted counts.
         let (sums, _) = histogram(&a, (4, -20.0, 30.0), Some(&a), false).unwrap();
         let mut wanted = [0.0; 4];
         values.iter().for_each(|v| wanted[((v + 20.0) / 12.5).min(3.0) as usize] += v);
@@ -495,7 +496,7 @@ fn running_extremes() {
             let a = NdArray::from_slice(&ints).unwrap();
             let wanted: Vec<i32> = ints.iter().scan(i32::MIN, |m, v| (*m = (*m).max(*v), Some(*m)).1).collect();
             assert!(cummax(&a, 0).unwrap().to_vec::<i32>().unwrap() == wanted, "{n}");
-            // NaN from the first one on.
+            // All results from the first NaN on are NaN.
             let mut floats: Vec<f64> = (0..n).map(|i| (bits(2, i) % 100_000) as f64).collect();
             floats[n * 3 / 4] = f64::NAN;
             let got = cummin(&NdArray::from_slice(&floats).unwrap(), 0).unwrap().to_vec::<f64>().unwrap();

@@ -8,10 +8,10 @@ use cuprum_backend_cpu as _;
 use cuprum_backend_cuda::testing;
 use cuprum_core::{DType, Device, NdArray, matmul, with_device};
 
-/// Set for the child processes, one for each place of the refusal.
+/// Names the function that refuses, in the environment of a child process.
 const REFUSES: &str = "CUPRUM_TEST_REFUSES";
 
-/// The functions that are bound, each of which succeeds but for the one that `CUPRUM_TEST_REFUSES` names.
+/// C source of the functions that the backend loads. All succeed, except the one that `CUPRUM_TEST_REFUSES` names.
 const SOURCE: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +62,7 @@ fn a_refusal_falls_through() {
     for (refuses, output) in outputs.into_iter().flatten() {
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{refuses}: {text}{}", String::from_utf8_lossy(&output.stdout));
-        // A refused device is not asked again; a refused product is.
+        // After a refused `cublasCreate`, cuBLAS is not tried again on that device. After a refused product, it is.
         let count = text.matches(&format!("refused: {refuses}")).count();
         assert!(if refuses == "create" { count == 1 } else { count >= 4 }, "{refuses}, {count} refusals: {text}");
     }
@@ -84,7 +84,7 @@ fn child_multiplies() {
             with_device(device, compute).unwrap()
         };
         for columns in [60, 2] {
-            // Whole numbers below 2^24: exact in every order.
+            // Integers below 2^24, whose sums are exact in every order.
             assert_eq!(product(Device::parse("cuda").unwrap(), columns), product(Device::CPU, columns), "{dtype}, {columns} columns");
         }
     }

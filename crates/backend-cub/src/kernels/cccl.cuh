@@ -27,8 +27,8 @@ using BlockRadixSort = cub::BlockRadixSort<Key, Threads, Items, Value, 5>;
 
 // Ranks the keys of a block by an 8-bit digit. Keys of equal digits keep the order of their warps, items and lanes.
 //
-// Thread d < 256 gets the rank of the first key with digit d in `digit_begin`. `counted` is called with the number of keys of each digit,
-// before ranks are known. `digit` has a member function `Digit(key)`.
+// In thread d < 256, `digit_begin` receives the rank of the first key with digit d. `counted` is called with the number of keys of each
+// digit before the ranks are computed. `digit` has a member function `Digit(key)`.
 template <int Threads> struct RadixRanks {
     using Rank = cub::BlockRadixRankMatchEarlyCounts<Threads, 8, false, cub::BLOCK_SCAN_WARP_SCANS>;
     using TempStorage = typename Rank::TempStorage;

@@ -1,8 +1,8 @@
 // Inclusive scan of many adjacent columns in a single pass over memory. The lanes of a warp scan adjacent columns. Each thread scans `ITEMS`
 // successive rows of its column, and a block `TILE` rows. Requires the same headers and definitions as scan_rows.cu.
 //
-// The prefix of a tile is the left fold of the totals of the tiles above it. It does not depend on how far look-back had to go, for the
-// reason that fold_back.cuh gives for spans.
+// The prefix of a tile is the left fold of the totals of the tiles above it. It does not depend on the number of tiles that look-back
+// inspects; fold_back.cuh explains why.
 
 namespace cuprum {
 

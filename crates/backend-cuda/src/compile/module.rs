@@ -199,7 +199,7 @@ impl Function {
         if grid.contains(&0) {
             return Ok(());
         }
-        let stream = self.ready()?;
+        let stream = self.launch_stream()?;
         let ([gx, gy, gz], [bx, by, bz]) = (grid, block);
         // A launch may need memory for the stacks of its threads.
         self.module.context.retry_out_of_memory(|| {
@@ -216,7 +216,7 @@ impl Function {
     pub unsafe fn launch_cooperative(&self, grid: [u32; 3], block: [u32; 3], shared_bytes: u32, args: &mut [*mut c_void]) -> Result<()> {
         static KNOWN: OnceLock<Result<()>> = OnceLock::new();
         KNOWN.get_or_init(|| driver::require("cuLaunchCooperativeKernel")).clone()?;
-        let stream = self.ready()?;
+        let stream = self.launch_stream()?;
         let ([gx, gy, gz], [bx, by, bz]) = (grid, block);
         self.module.context.retry_out_of_memory(|| {
             let args = args.as_mut_ptr();
@@ -228,7 +228,7 @@ impl Function {
 
     /// Returns this thread's stream for a launch. A graph that is being captured there keeps the module loaded.
     #[inline]
-    fn ready(&self) -> Result<sys::CUstream> {
+    fn launch_stream(&self) -> Result<sys::CUstream> {
         let context = self.module.context;
         let number = context.stream_number();
         if context.is_capture(number) {

@@ -27,7 +27,7 @@ const KEY: usize = 16;
 pub enum Origin<'a> {
     /// The disk cache.
     Cache,
-    /// NVRTC, with the time of the compilation.
+    /// Compiled by NVRTC now: the result and the time.
     Compiled(&'a Compiled, Duration),
     /// An NVRTC error.
     Failed(&'a CudaError),

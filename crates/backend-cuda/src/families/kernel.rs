@@ -48,8 +48,8 @@ impl KernelSource {
     /// Returns the `extern "C"` kernel `name` under these definitions.
     pub fn kernel(&self, context: &'static Context, name: &str, defines: Defines) -> Result<Arc<Function>> {
         let mut key = SmallVec::<[u8; 96]>::new();
-        let texts = defines.iter().flat_map(|(name, text)| [*name, *text]);
-        for text in [self.name, name].into_iter().chain(texts) {
+        let parts = defines.iter().flat_map(|(name, text)| [*name, *text]);
+        for text in [self.name, name].into_iter().chain(parts) {
             key.extend_from_slice(text.as_bytes());
             key.push(0);
         }

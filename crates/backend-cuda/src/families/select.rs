@@ -61,7 +61,7 @@ pub fn sources() -> Vec<(String, String)> {
     listed.chain(taking.ok().map(|text| ("select<of take>".to_owned(), text))).collect()
 }
 
-/// `x != 0`, in the form that core builds it: a conversion to bool.
+/// The condition `x != 0`. As in core, it is a conversion to bool.
 fn condition(dtype: DType) -> Expression {
     let mut p = Expression::identity(dtype);
     if dtype != DType::Bool {

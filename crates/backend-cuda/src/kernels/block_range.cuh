@@ -1,4 +1,4 @@
-// Loops over a block's range of a row, element by element.
+// A loop of a block over its range of a row.
 
 namespace cuprum {
 

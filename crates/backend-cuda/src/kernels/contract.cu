@@ -1,5 +1,5 @@
-// Matrix products with any strides and element type: c[i, j] = sum over p of a[i, p] * b[p, j] at each point of a batch loop.
-// T is the element type (unsigned for signed integers, which wrap alike). BATCH is the number of batch axes.
+// Matrix products with any strides and element type. For each batch index, c[i, j] is the sum of a[i, p] * b[p, j] over p.
+// T is the element type. Signed integers use the unsigned type, whose products and sums have the same bits. BATCH is the number of batch axes.
 
 using namespace cuprum;
 

@@ -17,8 +17,8 @@ struct Steps {
     INDEX row, column;
 };
 
-// Copies through tiles in shared memory, so that reads and writes use full cache lines. "row" is the axis that `in` is
-// contiguous along, "column" the one for `out`. RANK further axes are outside. Blocks of 32 x 8.
+// Transposes through tiles in shared memory, so that reads and writes use full cache lines. `in` has stride 1 along the axis "row",
+// `out` along "column". RANK is the number of the other axes. Blocks have 32 x 8 threads.
 extern "C" __global__ void __launch_bounds__(256)
 copy_tiled(ITEM* out, const ITEM* in, i64 tiles, INDEX rows, INDEX columns, Steps from, Steps to,
            const __grid_constant__ Axes<INDEX, RANK, 2> outer) {

@@ -1,4 +1,4 @@
-// Number of elements in all tiles before a tile, in one pass over memory. Follows relaxed.cuh. It uses decoupled look-back
+// The number of selected elements in all tiles before a tile (an exclusive prefix sum of tile counts). Follows relaxed.cuh. It uses decoupled look-back
 // (Merrill and Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016) over the tiles of a span of 32,
 // then over spans. A state is one word with a status in the upper 2 bits and a count in the others, so that reads are never
 // torn. Tickets number tiles in the order of their start, so a tile waits only for tiles that run or are done.

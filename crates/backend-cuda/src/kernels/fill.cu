@@ -2,7 +2,7 @@
 
 using namespace cuprum;
 
-// Sets elements `step` apart, from the first, to the value.
+// Sets the elements 0, step, 2 * step, ... to `value`.
 extern "C" __global__ void __launch_bounds__(256) fill_constant(T* out, u64 count, i64 step, T value) {
     const u64 stride = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
@@ -10,7 +10,7 @@ extern "C" __global__ void __launch_bounds__(256) fill_constant(T* out, u64 coun
     }
 }
 
-// Type that a range is computed in: 64-bit integers, which wrap to narrower ones and to bool; float32 for 16-bit floats.
+// The type in which a range is computed: 64-bit for integers and bool, float32 for 16-bit floats, else T. Integers wrap to T.
 using Wide = choose<is_complex<T>, T, choose<is_float<T>, wide_of<T>, u64>::type>::type;
 
 template <class X> __device__ inline X arange(u64 i, X start, X step) {

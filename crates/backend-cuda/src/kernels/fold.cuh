@@ -38,7 +38,7 @@ template <class A> struct Maximum {
     template <class Out> __device__ static Out leave(const Acc& acc) { return cast<Out>(acc); }
 };
 
-// Bools are combined as 32-bit words. The parameter is the value's type, always bool.
+// `Any` and `All` have 32-bit accumulators. The template parameter is the value's type, always bool.
 template <class> struct Any {
     using Acc = u32;
     __device__ static Acc identity() { return 0; }

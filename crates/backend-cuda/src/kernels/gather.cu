@@ -1,4 +1,5 @@
-// Elements at indices along one axis. ITEM has 1 to 16 bytes. PLACE (the type of indices) and INDEX are i32 or i64. RANK is
+// Elements at indices along one axis. ITEM is the element type, of 1 to 16 bytes. PLACE, the type of the given indices, and INDEX,
+// the type of offsets, are i32 or i64. RANK is
 // the number of axes of the output.
 
 using namespace cuprum;

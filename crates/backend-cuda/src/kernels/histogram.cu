@@ -11,8 +11,8 @@ using Binning = Bins<Rule::RULE, SHARED, Result>;
 #if SHARED
 constexpr i64 TILE = THREADS * ITEMS;
 
-// `counts` is 0 at the start. Shared memory holds `copies` counts per bin, one for each of as many lanes, then the edges if
-// RULE is EDGES.
+// `counts` must be zeroed. Shared memory holds `copies` counters per bin, so that lanes of a warp rarely increment the same counter.
+// If RULE is EDGES, the edges follow.
 extern "C" __global__ void __launch_bounds__(THREADS)
 histogram_shared(const __grid_constant__ Params p, const Result* __restrict__ edges, u64* __restrict__ counts, i64 bins, i64 count, i32 copies) {
     extern __shared__ uint4 shared[];
@@ -43,7 +43,7 @@ histogram_shared(const __grid_constant__ Params p, const Result* __restrict__ ed
     __syncthreads();
     for (i32 bin = threadIdx.x; bin < bins; bin += THREADS) {
         u64 sum = 0;
-        for (i32 c = 0; c < copies; c++) sum += own[bin * copies + ((c + bin) & (copies - 1))];  // distinct banks
+        for (i32 c = 0; c < copies; c++) sum += own[bin * copies + ((c + bin) & (copies - 1))];  // the rotation avoids bank conflicts
         if (sum != 0) atomicAdd(counts + bin, sum);
     }
 }

@@ -27,7 +27,8 @@ template <bool Shared, class T> struct Bins<Rule::NUMBER, Shared, T> {
     __device__ i64 operator()(T value) const { return value < bins ? value : -1; }
 };
 
-// Multiplication is monotonic. The quotient of each edge is within `margin` of the edge's index. So a quotient that is
+// Bins of equal width. The quotient (value - first edge) / width estimates the bin by a multiplication, which is monotonic. The
+// quotient of each edge is within `margin` of the edge's index. So a quotient that is
 // further than `margin` from every integer determines the bin, and other values need the edges. If the difference of the
 // edges overflows, the margin sends every value to the edges. The quotient must not be contracted, so that it is rounded the
 // same everywhere.

@@ -1,5 +1,5 @@
-// An elementwise expression over inputs with stride 1, or repeated: WIDTH adjacent elements per thread, up to 16 bytes per
-// access.
+// An elementwise expression over inputs that are contiguous or a repeated element. Each thread computes WIDTH adjacent elements, with
+// accesses of up to 16 bytes.
 //
 // Requires: Index, WIDTH; element(); Outputs, store(), store_pack().
 

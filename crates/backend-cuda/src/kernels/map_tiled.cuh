@@ -5,8 +5,7 @@
 
 namespace cuprum {
 
-// Extents and strides of a tile's axes. "along" is the axis where outputs have stride 1, "across" the one where the crossed
-// inputs have it.
+// Extents and strides of a tile's axes. The outputs have stride 1 along the axis "along", the crossed inputs along "across".
 struct Span {
     Index along, across;              // extents
     Offsets<Index, INPUTS> one_along, one_across;  // strides of the inputs

@@ -36,7 +36,7 @@ __device__ inline R uniform(const Words& words, int n) {
     else return static_cast<f32>(words.w[n] >> 8) * 0x1p-24f;
 }
 
-// Stores the N numbers of a block that are inside the output.
+// Stores the N random numbers of a thread, except those past the end of the output.
 template <int N> __device__ inline void store(T* out, u64 block, u64 count, const Pack<T, N>& values) {
     const u64 at = block * N;
     if (at + N <= count) {
@@ -69,7 +69,7 @@ template <class X> struct Polar {
     X radius, cosine, sine;
 };
 
-// Float32 functions with errors of at most 1 ulp (root) and 2 ulp (cosine, sine) for all 2^24 inputs. They avoid the slow
+// Float32 versions. The error is at most 1 ulp for the radius and 2 ulp for cosine and sine, for all 2^24 inputs. They avoid the slow
 // paths of CUDA's functions. The polynomials are weighted least-squares fits.
 __device__ inline Polar<f32> polar_of(u32 first, u32 second) {
     // 1 - first = 2^exponent * (1 + f), f from -1/3 to 1/3; ln(1 + f) = f + f^2 q(f).

@@ -1,6 +1,5 @@
-// Column reductions. LANES threads (defined by the host) are adjacent, and each takes WIDTH adjacent columns of the kept
-// axes. The number of columns is a multiple of WIDTH. The other threads of the block take further rows, and `splits` blocks
-// share the reduced axes.
+// Column reductions. A block has LANES (defined by the host) threads along the columns, each with WIDTH adjacent columns. The number
+// of columns is a multiple of WIDTH. Along the rows, the other threads of the block and `splits` blocks share the work.
 
 namespace cuprum {
 

@@ -12,7 +12,7 @@ __device__ inline Result element_of(const Params& p, const Place& row, const Red
 #endif
 }
 
-// Number of rows that a small team takes together, which keeps more loads in flight.
+// Number of rows that a small team reduces at once, so that more loads are in flight.
 #ifdef LEAVES
 constexpr int ROWS = 1;
 #else
@@ -125,7 +125,7 @@ reduce_rows(const __grid_constant__ Params p, const __grid_constant__ Kept kept,
     for (u64 base = static_cast<u64>(blockIdx.x) * TEAMS * ROWS; base < items; base += static_cast<u64>(gridDim.x) * TEAMS * ROWS) {
         Place places[ROWS];
         Acc totals[ROWS];
-        // Only blocks share rows, so small teams avoid the expensive division.
+        // A row is split among blocks only if TEAM is a block. Small teams skip the expensive division.
         u64 row = base, begin = 0, end = length;
         if (TEAM == THREADS && splits > 1) {
             row = base / splits;

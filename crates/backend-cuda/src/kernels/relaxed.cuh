@@ -1,5 +1,5 @@
-// Relaxed loads and stores of words for communication between blocks. Each word is self-contained, so that no other write
-// needs to be ordered with it.
+// Relaxed loads and stores of words for communication between blocks. A word carries value and status, so its
+// readers depend on no other write.
 
 namespace cuprum {
 

@@ -1,4 +1,5 @@
-// An expression over rows and its reductions along them: one team or block per row. Follows the code of a row.
+// An expression over rows that contains reductions along the rows, with one team or block per row. Follows the generated code of
+// a row.
 
 namespace cuprum {
 

@@ -3,7 +3,7 @@
 constexpr int ITEMS = 8;
 constexpr int TILE = THREADS * ITEMS;
 
-// One thread per lane, for many adjacent lanes and for short ones.
+// One thread per lane (1-D slice along the scanned axis), for many adjacent lanes and for short ones.
 extern "C" __global__ void __launch_bounds__(THREADS)
 scan_serial(const __grid_constant__ Params p, const __grid_constant__ Lanes lanes, const __grid_constant__ Place step,
             Result* __restrict__ out, u64 lane_count, u64 length) {

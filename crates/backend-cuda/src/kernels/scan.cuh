@@ -1,4 +1,4 @@
-// Common parts of inclusive scans along one axis. Follows the prelude, an element's code and warp.cuh. The host defines Index
+// Common parts of inclusive scans along one axis. A lane is a 1-D slice along that axis. Follows the prelude, an element's code and warp.cuh. The host defines Index
 // (i32 or i64), RANK (axes besides the scanned one) and COMBINE (a function of namespace op).
 //
 // The order of combination follows from the shape alone, so results do not depend on timing.
@@ -35,7 +35,7 @@ template <int TILE> struct Shared {
     alignas(16) unsigned char items[(TILE + TILE / 32) * sizeof(Sum)];
     alignas(16) unsigned char warps[WARPS * sizeof(Sum)];
     alignas(16) unsigned char total[sizeof(Sum)];
-    // One item of padding per 32 puts the runs of the threads in different banks.
+    // Padding: one item per 32, so that threads which read their consecutive items access different banks.
     __device__ Sum& item(int i) { return reinterpret_cast<Sum*>(items)[i + i / 32]; }
     __device__ Sum& warp(int i) { return reinterpret_cast<Sum*>(warps)[i]; }
     __device__ Sum& sum() { return *reinterpret_cast<Sum*>(total); }

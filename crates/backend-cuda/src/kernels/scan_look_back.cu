@@ -4,7 +4,8 @@
 constexpr int ITEMS = sizeof(Sum) < 4 ? 32 : 128 / sizeof(Sum);
 constexpr int TILE = THREADS * ITEMS;
 
-// `ticket` and the state words are 0 at the start. `tiles` is the number of tiles per lane, `all_tiles` of all lanes.
+// `ticket` and the state words must be zeroed. `tiles` is the number of tiles per lane (1-D slice along the scanned axis),
+// `all_tiles` the number in all lanes.
 extern "C" __global__ void __launch_bounds__(THREADS)
 scan_sweep(const __grid_constant__ Params p, const __grid_constant__ Lanes lanes, const __grid_constant__ Place step,
            Result* __restrict__ out, u64 length, u64 tiles, u64 all_tiles, u32* ticket, u64* words) {

@@ -8,8 +8,8 @@ constexpr int THREADS = 256;
 constexpr int WARPS = THREADS / 32;
 constexpr int TILE = THREADS * ITEMS;
 
-// `ticket` and `states` (see count_look_back.cuh) are 0 at the start. `length` receives the number of selected elements. With
-// null outputs, elements are only counted.
+// `ticket` and `states` (see count_look_back.cuh) must be zeroed. `length` receives the number of selected elements. If the outputs
+// are null, the kernel only counts.
 extern "C" __global__ void __launch_bounds__(THREADS)
 select_flat(const __grid_constant__ Params p, const ITEM* __restrict__ from, ITEM* __restrict__ values, i64* __restrict__ places,
             i64 count, i64 tiles, u64* length, u32* ticket, u64* states) {

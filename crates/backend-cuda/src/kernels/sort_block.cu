@@ -6,8 +6,8 @@ using namespace cuprum;
 using Key = decltype(order(*static_cast<const ELEMENT*>(nullptr)));
 constexpr int SIZE = INDICES && sizeof(ELEMENT) < 4 ? 4 : sizeof(ELEMENT);
 
-// Writes the first `limit` elements of a row and their indices, counted from `base`, to outputs that are not null. `flip` is
-// 255 for descending order, else 0.
+// Writes the first `limit` sorted elements of a row and their indices plus `base`. An output may be null. `flip` is XORed with
+// each digit: 255 for descending order, else 0.
 __device__ inline void sort_row(const ELEMENT* __restrict__ row, i32 length, i32 limit, u32 flip, ELEMENT* __restrict__ values,
                                 i64* __restrict__ places, i64 base) {
     __shared__ Room<SIZE> room;

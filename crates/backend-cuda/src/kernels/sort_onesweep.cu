@@ -1,7 +1,7 @@
 // A stable LSD radix sort of long rows (Adinets and Merrill, "Onesweep: a faster least significant digit radix sort for
 // GPUs", 2022). Follows count_look_back.cuh, block_range.cuh and sort_radix.cuh. One pass over memory counts all digits. Then
 // one pass per digit moves the elements, with decoupled look-back between tiles. The host also defines INDICES (1: indices
-// are an output) and Word, u32 or u64: it holds indices within a row, and counts with two bits to spare.
+// are an output) and Word, u32 or u64. A Word holds an index within a row, or a count and two status bits.
 //
 // Rows skip a pass if all their elements have the same digit. A row's `mask` has a bit for each pass that is not skipped.
 
@@ -9,12 +9,12 @@ using namespace cuprum;
 
 using Key = decltype(order(*static_cast<const ELEMENT*>(nullptr)));
 constexpr int PASSES = sizeof(Key);
-// Digit counts of a block, in one copy for each of several lanes.
+// Number of copies of a block's digit counts, so that lanes of a warp rarely increment the same counter.
 constexpr int COPIES = PASSES <= 2 ? 8 : 16 / PASSES;
 constexpr int MOVED = INDICES && sizeof(ELEMENT) < sizeof(Word) ? sizeof(Word) : sizeof(ELEMENT);
 
-// Adds to counts[row][pass][digit], which are 0 at the start. A block takes a chunk of a row. `flip` is 255 for descending
-// order, else 0.
+// Counts the digits of all passes in counts[row][pass][digit], which must be zeroed. A block counts a chunk of a row. `flip` is 255
+// for descending order, else 0.
 extern "C" __global__ void __launch_bounds__(THREADS)
 sort_count(const ELEMENT* __restrict__ in, Word* __restrict__ counts, i64 length, i64 chunk, i64 chunks, u32 flip) {
     __shared__ u32 own[PASSES * RADIX * COPIES];
@@ -77,7 +77,7 @@ __device__ inline Word tiles_before(const Word* states, i64 tile) {
     }
 }
 
-// One pass. `ticket` and `states` (RADIX words per tile) are 0 at the start. `next_states` are set to 0.
+// One pass. `ticket` and `states` (RADIX words per tile) must be zeroed. The kernel zeroes `next_states` for the next pass.
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 sort_pass(const __grid_constant__ Buffers buffers, const Word* __restrict__ starts, const u32* __restrict__ masks, u32* ticket,
           Word* states, Word* next_states, i64 length, i64 limit, i64 tiles, u32 pass, u32 flip) {
@@ -94,7 +94,7 @@ sort_pass(const __grid_constant__ Buffers buffers, const Word* __restrict__ star
     u32 mask = masks[row];
     if (mask == 0) mask = 1;  // one pass writes the result
     if ((mask >> pass & 1) == 0) return;
-    // Passes alternate between the buffers so that the last but one writes to buffer 1.
+    // Passes alternate between the two buffers. The pass before the last one writes to buffer 1.
     const u32 turn = __popc(mask & ((1u << pass) - 1)), turns = __popc(mask);
     const bool from_input = turn == 0, last = turn == turns - 1;
     const u32 source = turns - turn & 1, target = source ^ 1;

@@ -1,6 +1,6 @@
 // Stable ranks of a tile's elements by a digit of 8 bits. Follows sort_keys.cuh. The host defines ELEMENT, THREADS (at least
-// 256) and ITEMS (elements per thread). A tile is striped over warps: item k of lane l of warp w is its element (w * ITEMS +
-// k) * 32 + l.
+// 256) and ITEMS (elements per thread). Item k of lane l of warp w is element
+// (w * ITEMS + k) * 32 + l of the tile.
 
 namespace cuprum {
 

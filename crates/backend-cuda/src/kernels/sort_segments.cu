@@ -18,7 +18,7 @@ struct Lists {
     i64 longest[LISTS];  // maximum segment length of each list
 };
 
-// Finds the first segment of each tile (`cuts` has one entry more than there are tiles), and puts longer segments on the
+// Writes the first segment of each tile to `cuts`, which has one entry more than there are tiles. Appends longer segments to the
 // lists.
 extern "C" __global__ void __launch_bounds__(THREADS)
 sort_segments_plan(const i64* offsets, i64 segments, i64* cuts, i64 tiles, Lists lists, u32* counts) {

@@ -5,7 +5,7 @@ using namespace cuprum;
 
 using Key = decltype(order(*static_cast<const ELEMENT*>(nullptr)));
 
-// Each block takes `together` rows at a time. It writes the first `limit` elements of each row and their indices to outputs
+// Each block sorts `together` rows at once. It writes the first `limit` elements of each row and their indices to outputs
 // that are not null.
 extern "C" __global__ void __launch_bounds__(256)
 sort_tiny(const ELEMENT* __restrict__ in, ELEMENT* __restrict__ values, i64* __restrict__ places, i64 rows, i32 length, i32 limit,

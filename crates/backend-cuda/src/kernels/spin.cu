@@ -1,4 +1,4 @@
-// An empty kernel, or one warp that spins for MICROS microseconds.
+// For measurements: an empty kernel, or one warp that spins for MICROS microseconds.
 extern "C" __global__ void bare() {
 #if MICROS > 0
     unsigned long long begin, now;

@@ -1,6 +1,6 @@
 // Combination of user-defined reductions from strings. Follows the prelude. The host defines `cuprum_total`, `cuprum_reduce`,
-// `cuprum_identity` and `cuprum_post` from the user's code. The identity is the result of an empty reduction. It need not be
-// neutral, so it is never combined.
+// `cuprum_identity` and `cuprum_post` from the user's code. The identity is the result of an empty reduction. It may
+// change a result that it is combined with, so it is never combined.
 
 // A partial result. `has` is false if it has no elements.
 struct cuprum_part {

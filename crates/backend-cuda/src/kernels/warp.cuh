@@ -33,7 +33,7 @@ template <class T> __device__ inline T shuffle(const T& x, int lane) {
     return each_word(x, [=](u32 word) { return __shfl_sync(0xffffffffu, word, lane); });
 }
 
-// A value for other blocks: read and written in the L2 cache, since L1 caches are not coherent.
+// A value in global memory that blocks exchange. `volatile` accesses bypass the L1 caches, which are not coherent.
 template <class T> struct Slot {
     u32 words[Words<T>::COUNT];
     __device__ void put(const T& x) volatile {

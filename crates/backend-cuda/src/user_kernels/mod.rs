@@ -52,7 +52,7 @@ use crate::driver;
 /// Function name in errors.
 const OP: &str = "RawModule";
 /// Name of the header with cuprum's element types and operations, for `#include <cuprum.cuh>`.
-const OWN_HEADER: &str = "cuprum.cuh";
+const OPERATIONS_HEADER: &str = "cuprum.cuh";
 /// The NVRTC option (from 12.0 on), without hyphens, that excludes the source's folder, which is the working directory, from the
 /// search for `#include "name"`. With it, headers do not find their neighbours. Some versions reject a repeated option.
 const NO_SOURCE_INCLUDE: &str = "no-source-include";
@@ -169,8 +169,9 @@ impl RawSource {
         if !reads_files && !options.iter().any(|option| option.trim_start_matches('-') == NO_SOURCE_INCLUDE) {
             options.push("--no-source-include");
         }
-        let own = (reads_files || self.texts().any(|text| text.contains(OWN_HEADER))).then_some((OWN_HEADER, OPERATIONS));
-        let headers: Vec<_> = self.headers.iter().map(|(name, text)| (name.as_str(), text.as_str())).chain(own).collect();
+        let operations =
+            (reads_files || self.sources().any(|text| text.contains(OPERATIONS_HEADER))).then_some((OPERATIONS_HEADER, OPERATIONS));
+        let headers: Vec<_> = self.headers.iter().map(|(name, text)| (name.as_str(), text.as_str())).chain(operations).collect();
         let include_dirs: Vec<&Path> = self.include_dirs.iter().map(PathBuf::as_path).collect();
         let name_expressions: Vec<&str> = self.expressions.iter().map(String::as_str).collect();
         let program = Program {
@@ -187,7 +188,7 @@ impl RawSource {
     }
 
     /// Returns the source, then the headers in memory.
-    fn texts(&self) -> impl Iterator<Item = &str> {
+    fn sources(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.text).chain(self.headers.iter().map(|(_, text)| text)).map(String::as_str)
     }
 
@@ -201,7 +202,7 @@ impl RawSource {
             let directives = text.split('#').skip(1).filter_map(|directive| directive.trim_start().strip_prefix("include"));
             directives.map(str::trim_start).any(|operand| !is_relative(operand))
         };
-        !self.include_dirs.is_empty() || self.options.iter().any(|option| option_reads(option)) || self.texts().any(text_reads)
+        !self.include_dirs.is_empty() || self.options.iter().any(|option| option_reads(option)) || self.sources().any(text_reads)
     }
 }
 

@@ -191,7 +191,7 @@ template <class T> __device__ inline T sign(T x) {
         if (isnan(size) || (re && im)) return T(size - size, size - size);
         if (re) return T(copysign(R(1), x.re), R(0));
         if (im) return T(R(0), copysign(R(1), x.im));
-        if (isinf(size)) return sign(T(mul_rn(x.re, R(0.25)), mul_rn(x.im, R(0.25))));  // only the size overflowed
+        if (isinf(size)) return sign(T(mul_rn(x.re, R(0.25)), mul_rn(x.im, R(0.25))));  // the parts are finite: the absolute value overflowed
         return size == 0 ? T(R(0), R(0)) : T(x.re / size, x.im / size);
     }
     else if constexpr (is_float<T>) return x > 0 ? T(1) : x < 0 ? T(-1) : x == 0 ? T(0) : x;

@@ -1,5 +1,5 @@
-// Functions of real numbers: CUDA's accurate versions (no fast-math), in float for 16-bit floats. Integers where rounding has
-// no effect.
+// Functions of real numbers: CUDA's accurate versions (no fast-math), in float for 16-bit floats. Rounding
+// leaves integers unchanged.
 
 namespace cuprum {
 namespace op {
@@ -85,7 +85,7 @@ template <class T> __device__ inline i32 exponent(T x) {
     }
 }
 
-// x ** 1 and x ** 2 are exact products (the correctly rounded powers), and the most frequent powers.
+// x ** 1 and x ** 2 are frequent, and a product gives their correctly rounded value.
 __device__ inline f32 power(f32 x, f32 y) { return y == 2 ? mul_rn(x, x) : y == 1 ? x : ::powf(x, y); }
 __device__ inline f64 power(f64 x, f64 y) { return y == 2 ? mul_rn(x, x) : y == 1 ? x : ::pow(x, y); }
 __device__ inline f16 power(f16 x, f16 y) { return f16(power(widen(x), widen(y))); }

@@ -2,7 +2,7 @@
 
 namespace cuprum {
 
-// Division by an invariant number. For 64 bits, the hardware's long division.
+// Division by a number that is constant during a kernel. In 64 bits it is an ordinary division.
 template <class Index> struct Divisor {
     u64 value;
     __device__ u64 quotient(u64 n) const { return n / value; }

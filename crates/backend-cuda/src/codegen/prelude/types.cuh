@@ -153,7 +153,7 @@ template <class To, class From> __device__ inline To cast(From x) {
 // float for 16-bit floats, all other types unchanged.
 template <class T> __device__ inline wide_of<T> widen(T x) { return cast<wide_of<T>>(x); }
 
-// ---- the error word of a launch: 32 bytes of mapped host memory, in which the first fault wins ----
+// ---- the error word of a launch: 32 bytes of mapped host memory, which keep the first fault ----
 
 struct Fault { u64 code, op; i64 value; u64 length; };
 

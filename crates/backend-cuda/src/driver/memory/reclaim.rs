@@ -92,7 +92,7 @@ impl Context {
             pool.settle();
             pool.empty()
         };
-        // SAFETY: the pool's blocks came from `alloc_raw` and belong to no buffer any more; it has forgotten them.
+        // SAFETY: the blocks came from `alloc_raw`. No buffer owns them, and the pool has removed them from its lists.
         unsafe { self.free_raw(blocks) };
         waited.and_then(|()| self.wait())?;
         self.copy_sources().drop_completed();

@@ -117,16 +117,16 @@ fn with_defines<R>(
     use_defines: impl FnOnce(&KernelSource, &[(&'static str, &str)]) -> R,
 ) -> R {
     let indices = ("INDICES", if indices { "1" } else { "0" });
-    let texts = |tile: Tile| (tile.threads.to_string(), tile.items.to_string());
+    let sizes = |tile: Tile| (tile.threads.to_string(), tile.items.to_string());
     let element = ("ELEMENT", element(dtype));
     match strategy {
         Strategy::AllPairs => use_defines(&ALL_PAIRS, &[element]),
         Strategy::SharedRadix(tile) => {
-            let (threads, items) = texts(tile);
+            let (threads, items) = sizes(tile);
             use_defines(&BLOCK, &[element, indices, ("THREADS", &threads), ("ITEMS", &items)])
         }
         Strategy::Onesweep { tile, wide } => {
-            let (threads, items) = texts(tile);
+            let (threads, items) = sizes(tile);
             let word = ("Word", if wide { "u64" } else { "u32" });
             use_defines(&ONESWEEP, &[element, indices, word, ("THREADS", &threads), ("ITEMS", &items)])
         }
