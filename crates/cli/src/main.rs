@@ -9,6 +9,8 @@ use cuprum::{Device, warm_up};
 use cuprum_cli::failure::Failure;
 use cuprum_cli::target::Target;
 use cuprum_cli::{bench, bindings, eval, info, output, sigpipe, tour, tune};
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::prelude::*;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -146,7 +148,8 @@ fn run(command: &Command) -> Result<(), Failure> {
 /// Writes `tracing` events to standard error, filtered by `CUPRUM_LOG`.
 fn log() -> Result<(), Failure> {
     let filter = cuprum::core::settings::env("CUPRUM_LOG").unwrap_or_else(|| "warn".into());
-    let filter = tracing_subscriber::EnvFilter::try_new(&filter).map_err(|e| Failure::input(format!("CUPRUM_LOG: '{filter}': {e}")))?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).log_internal_errors(false).init();
+    let targets: Targets = filter.parse().map_err(|e| Failure::input(format!("CUPRUM_LOG: '{filter}': {e}")))?;
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).log_internal_errors(false);
+    tracing_subscriber::registry().with(lines.with_filter(targets)).init();
     Ok(())
 }
