@@ -5,9 +5,9 @@ mod gate;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use cuprum_core::buffer::{try_collect, try_reserve};
+use cuprum_core::buffer::try_reserve;
 use cuprum_core::{Error, Result, settings};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -107,23 +107,32 @@ pub fn for_each<I: Send, S>(
     body: impl Fn(&mut S, I) + Sync,
 ) {
     let threads = worth(cost).min(items.len());
-    match pool().filter(|_| threads > 1) {
-        None => {
-            let mut state = init();
-            items.for_each(|item| body(&mut state, item));
+    if threads <= 1 {
+        let mut state = init();
+        for item in items {
+            body(&mut state, item);
         }
-        Some(pool) => {
-            let items = Mutex::new(items);
-            let next = || items.lock().unwrap_or_else(|e| e.into_inner()).next();
-            let work = || {
-                let mut state = init();
-                while let Some(item) = next() {
-                    body(&mut state, item);
-                }
-            };
-            // A trait object, so that the pool's code is compiled once and not for each of over a thousand loops.
-            run_region(&pool, threads, &work);
+        return;
+    }
+    let items = Mutex::new(items);
+    run_on(threads, &|| {
+        let mut state = init();
+        while let Some(item) = next(&items) {
+            body(&mut state, item);
         }
+    });
+}
+
+/// Takes the next item that the threads share.
+fn next<I: Iterator>(items: &Mutex<I>) -> Option<I::Item> {
+    items.lock().unwrap_or_else(PoisonError::into_inner).next()
+}
+
+/// Runs `work` on up to `threads` threads. About a thousand loops call it: the closure is a trait object, so that the pool's code is compiled once.
+fn run_on(threads: usize, work: &(dyn Fn() + Sync)) {
+    match pool() {
+        Some(pool) => run_region(&pool, threads, work),
+        None => work(),
     }
 }
 
@@ -137,12 +146,24 @@ pub fn map<I: Send, S, R: Send>(
     init: impl Fn() -> S + Sync,
     body: impl Fn(&mut S, I) -> R + Sync,
 ) -> Result<Vec<R>> {
-    let mut results: Vec<Option<R>> = try_collect("map", (0..items.len()).map(|_| None))?;
-    let mut found = Vec::new();
-    try_reserve("map", &mut found, results.len())?;
-    for_each(items.zip(results.iter_mut()), cost, init, |state, (item, slot)| *slot = Some(body(state, item)));
-    found.extend(results.into_iter().flatten());
-    Ok(found)
+    let (mut slots, mut results) = reserve_results(items.len())?;
+    for_each(items.zip(slots.iter_mut()), cost, init, |state, (item, slot)| *slot = Some(body(state, item)));
+    fill_results(slots, &mut results);
+    Ok(results)
+}
+
+/// Allocates empty slots for `len` results, and memory for the results. A separate function, as it does not depend on the closures.
+fn reserve_results<R>(len: usize) -> Result<(Vec<Option<R>>, Vec<R>)> {
+    let (mut slots, mut results) = (Vec::new(), Vec::new());
+    try_reserve("map", &mut slots, len)?;
+    try_reserve("map", &mut results, len)?;
+    slots.resize_with(len, || None);
+    Ok((slots, results))
+}
+
+/// Moves the results out of their slots.
+fn fill_results<R>(slots: Vec<Option<R>>, results: &mut Vec<R>) {
+    slots.into_iter().for_each(|slot| results.extend(slot));
 }
 
 /// Runs `f` inside the pool, for libraries that use rayon's current pool. Passes the number of threads that `cost` is worth.

@@ -5,7 +5,29 @@ use crate::key::{Real, Unsigned};
 /// Mask of the index in a 64-bit record with a 32-bit key.
 pub(super) const INDEX_MASK: u64 = u32::MAX as u64;
 
-/// Maps elements to keys relative to the least key. Descending order inverts the keys.
+/// Bits of the keys that are inverted: the sign bit of signed integers, which are sorted as unsigned ones, and all bits for descending
+/// order.
+#[derive(Clone, Copy)]
+pub(super) struct Order {
+    /// The sign bit, or 0.
+    sign: u64,
+    /// Whether the greatest element comes first.
+    pub descending: bool,
+}
+
+impl Order {
+    pub fn new(sign: u64, descending: bool) -> Order {
+        Order { sign, descending }
+    }
+
+    /// Returns the key in ascending order.
+    #[inline(always)]
+    pub fn ascending<K: Unsigned>(self, key: K) -> K {
+        K::narrow(key.wide() ^ self.sign)
+    }
+}
+
+/// Maps elements to keys relative to the least key.
 #[derive(Clone, Copy)]
 pub(super) struct Coder {
     flip: u64,
@@ -13,8 +35,8 @@ pub(super) struct Coder {
 }
 
 impl Coder {
-    pub fn new(descending: bool, least: u64) -> Coder {
-        Coder { flip: if descending { u64::MAX } else { 0 }, least }
+    pub fn new(order: Order, least: u64) -> Coder {
+        Coder { flip: order.sign ^ if order.descending { u64::MAX } else { 0 }, least }
     }
 
     #[inline(always)]

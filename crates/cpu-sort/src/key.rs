@@ -55,11 +55,21 @@ macro_rules! real {
         }
     )*};
     (unsigned $($t:ty)*) => { real! { $($t as $t: v => v, v;)* } };
-    (signed $($t:ty as $key:ty),*) => { real! { $($t as $key: v => v as $key ^ 1 << (<$key>::BITS - 1), (v ^ 1 << (<$key>::BITS - 1)) as $t;)* } };
 }
 real! { unsigned u8 u16 u32 u64 }
-real! { signed i8 as u8, i16 as u16, i32 as u32, i64 as u64 }
 real! { bool as u8: v => v as u8, v != 0; }
+
+// Sorts take signed integers as unsigned ones.
+macro_rules! signed {
+    ($($t:ty as $key:ty),*) => {$(
+        impl Ordered for $t {
+            type Key = $key;
+            #[inline(always)]
+            fn key(self) -> $key { self as $key ^ 1 << (<$key>::BITS - 1) }
+        }
+    )*};
+}
+signed! { i8 as u8, i16 as u16, i32 as u32, i64 as u64 }
 
 macro_rules! float {
     ($($t:ty as $key:ty: $infinity:literal;)*) => {$(

@@ -7,7 +7,7 @@ use cuprum_cpu_base::simd::{Loop, dispatch};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::HostVec;
 
-use crate::coding::{Coder, Decode, Decoder, INDEX_MASK, original};
+use crate::coding::{Coder, Decode, Decoder, INDEX_MASK, Order, original};
 use crate::count;
 use crate::key::{Real, Unsigned};
 use crate::network::{Columns, LANES};
@@ -73,11 +73,11 @@ impl<'a, T> Results<'a, T> {
 }
 
 /// Sorts each row.
-pub(super) fn sort<T: Real>(from: &[T], rows: Rows, descending: bool, results: Results<T>) -> Result<()> {
+pub(super) fn sort<T: Real>(from: &[T], rows: Rows, order: Order, results: Results<T>) -> Result<()> {
     let block = max_serial_row(rows, &results);
     let is_long = |len: usize| len > MAX_SERIAL_ROW.max(block) || (len > block && from.len() / len < 2 * threads::count());
-    let sort_long = |row: &[T], results: Results<T>| sort_long_row(row, descending, results);
-    split_long_rows(from, rows, results, is_long, sort_long, |from, rows, results| sort_rows(from, rows, descending, results))
+    let sort_long = |row: &[T], results: Results<T>| sort_long_row(row, order, results);
+    split_long_rows(from, rows, results, is_long, sort_long, |from, rows, results| sort_rows(from, rows, order, results))
 }
 
 /// Returns the maximum row length for one thread, even if other threads are idle. Splitting a row among all threads costs about three times
@@ -130,32 +130,28 @@ pub(super) fn split_long_rows<T>(
 }
 
 /// Sorts rows that take one thread each.
-fn sort_rows<T: Real>(from: &[T], rows: Rows, descending: bool, results: Results<T>) -> Result<()> {
-    let coder = Coder::new(descending, 0);
+fn sort_rows<T: Real>(from: &[T], rows: Rows, order: Order, results: Results<T>) -> Result<()> {
+    let coder = Coder::new(order, 0);
     let of_key = move |key: u64| coder.element::<T>(key);
-    match (results.indices.is_some(), size_of::<T>()) {
-        (false, 8) => sort_short_rows(
-            from,
-            rows,
-            0,
-            move |v: T, _| coder.key(v.bits_key()),
-            &Decoder { value: move |r, _: &[T]| of_key(r), index: |_| 0 },
-            results,
-        ),
-        (false, _) => {
-            let decoder = Decoder { value: move |r: u32, _: &[T]| of_key(r as u64), index: |_| 0 };
-            sort_short_rows(from, rows, 0, move |v: T, _| coder.key(v.bits_key()) as u32, &decoder, results)
-        }
-        (true, 8) => {
+    // Constant conditions: sorts of records that the type does not need are not compiled.
+    if const { size_of::<T>() == 8 } {
+        if results.indices.is_some() {
             let decoder = Decoder { value: move |r: Pair, row: &[T]| original(of_key(r.key), row, r.index), index: |r: Pair| r.index };
-            sort_short_rows(from, rows, 0, move |v: T, i| Pair { key: coder.key(v.key()), index: i as u64 }, &decoder, results)
+            return sort_short_rows(from, rows, 0, move |v: T, i| Pair { key: coder.key(v.key()), index: i as u64 }, &decoder, results);
         }
-        (true, _) => {
+        let decoder = Decoder { value: move |r, _: &[T]| of_key(r), index: |_| 0 };
+        return sort_short_rows(from, rows, 0, move |v: T, _| coder.key(v.bits_key()), &decoder, results);
+    }
+    if const { size_of::<T>() < 8 } {
+        if results.indices.is_some() {
             let decoder =
                 Decoder { value: move |r: u64, row: &[T]| original(of_key(r >> 32), row, r & INDEX_MASK), index: |r| r & INDEX_MASK };
-            sort_short_rows(from, rows, 32, move |v: T, i| coder.key(v.key()) << 32 | i as u64, &decoder, results)
+            return sort_short_rows(from, rows, 32, move |v: T, i| coder.key(v.key()) << 32 | i as u64, &decoder, results);
         }
+        let decoder = Decoder { value: move |r: u32, _: &[T]| of_key(r as u64), index: |_| 0 };
+        return sort_short_rows(from, rows, 0, move |v: T, _| coder.key(v.bits_key()) as u32, &decoder, results);
     }
+    Ok(())
 }
 
 /// Results that records are decoded into.
@@ -423,43 +419,47 @@ impl<T: Copy, U: Unsigned, K: Fn(T) -> U> Loop for Extremes<'_, T, K> {
 }
 
 /// Sorts one row on all threads.
-fn sort_long_row<T: Real>(row: &[T], descending: bool, results: Results<T>) -> Result<()> {
+fn sort_long_row<T: Real>(row: &[T], order: Order, results: Results<T>) -> Result<()> {
     let with_indices = results.indices.is_some();
-    let key = move |v: T| if with_indices { v.key() } else { v.bits_key() };
+    let key = move |v: T| order.ascending(if with_indices { v.key() } else { v.bits_key() });
     let ends = threads::map(row.chunks(BLOCK), row.len(), || (), |_, part| dispatch(Extremes(part, key)))?;
     let (least, greatest) = ends.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or_default();
     let range = greatest.wide() - least.wide();
-    let whole = Coder::new(descending, 0);
-    let coder = Coder::new(descending, whole.key(if descending { greatest } else { least }));
-    let index_bits = usize::BITS - (row.len() - 1).leading_zeros();
-    if !with_indices && range < count::RANGE {
+    let first = order.ascending(if order.descending { greatest } else { least });
+    let coder = Coder::new(order, Coder::new(order, 0).key(first));
+    if with_indices {
+        return sort_long_row_with_indices(row, coder, range, results);
+    }
+    if range < count::RANGE {
         let of_key = |key: usize| coder.element::<T>(key as u64);
-        count::sort(row, range as usize + 1, |v| coder.key(v.bits_key()) as usize, of_key, results.values.unwrap_or_default())?;
-        return Ok(());
+        return count::sort(row, range as usize + 1, |v| coder.key(v.bits_key()) as usize, of_key, results.values.unwrap_or_default());
     }
-    match (with_indices, range) {
-        (false, ..=INDEX_MASK) => {
-            let source = RecordSource { values: row, record: move |v: T, _| coder.key(v.bits_key()) as u32 };
-            let decoder = Decoder { value: move |r: u32, _: &[T]| coder.element(r as u64), index: |_| 0 };
-            radix::sort(&source, 0, (0, range as u32), Decoded { row, results, decoder: &decoder })
-        }
-        (false, _) => {
-            let source = RecordSource { values: row, record: move |v: T, _| coder.key(v.bits_key()) };
-            let decoder = Decoder { value: move |r: u64, _: &[T]| coder.element(r), index: |_| 0 };
-            radix::sort(&source, 0, (0, range), Decoded { row, results, decoder: &decoder })
-        }
-        (true, _) if range.leading_zeros() >= index_bits => {
-            let source = RecordSource { values: row, record: move |v: T, i| coder.key(v.key()) << index_bits | i as u64 };
-            let index = move |r: u64| r & ((1 << index_bits) - 1);
-            let decoder = Decoder { value: move |r: u64, row: &[T]| original(coder.element(r >> index_bits), row, index(r)), index };
-            radix::sort(&source, index_bits, (0, range << index_bits), Decoded { row, results, decoder: &decoder })
-        }
-        (true, _) => {
-            let source = RecordSource { values: row, record: move |v: T, i| Pair { key: coder.key(v.key()), index: i as u64 } };
-            let decoder =
-                Decoder { value: move |r: Pair, row: &[T]| original(coder.element(r.key), row, r.index), index: |r: Pair| r.index };
-            let ends = (Pair::default(), Pair { key: range, index: 0 });
-            radix::sort(&source, 0, ends, Decoded { row, results, decoder: &decoder })
-        }
+    // Constant conditions, as in `sort_rows`. The counting sort takes all rows of 16-bit elements.
+    if const { size_of::<T>() >= 4 } && range <= INDEX_MASK {
+        let source = RecordSource { values: row, record: move |v: T, _| coder.key(v.bits_key()) as u32 };
+        let decoder = Decoder { value: move |r: u32, _: &[T]| coder.element(r as u64), index: |_| 0 };
+        return radix::sort(&source, 0, (0, range as u32), Decoded { row, results, decoder: &decoder });
     }
+    if const { size_of::<T>() == 8 } {
+        let source = RecordSource { values: row, record: move |v: T, _| coder.key(v.bits_key()) };
+        let decoder = Decoder { value: move |r: u64, _: &[T]| coder.element(r), index: |_| 0 };
+        return radix::sort(&source, 0, (0, range), Decoded { row, results, decoder: &decoder });
+    }
+    Ok(())
+}
+
+/// Sorts one row on all threads, into indices and possibly values.
+fn sort_long_row_with_indices<T: Real>(row: &[T], coder: Coder, range: u64, results: Results<T>) -> Result<()> {
+    let index_bits = usize::BITS - (row.len() - 1).leading_zeros();
+    // Keys of 16 bits always fit next to the index: no memory holds 2^48 elements.
+    if const { size_of::<T>() < 4 } || range.leading_zeros() >= index_bits {
+        let source = RecordSource { values: row, record: move |v: T, i| coder.key(v.key()) << index_bits | i as u64 };
+        let index = move |r: u64| r & ((1 << index_bits) - 1);
+        let decoder = Decoder { value: move |r: u64, row: &[T]| original(coder.element(r >> index_bits), row, index(r)), index };
+        return radix::sort(&source, index_bits, (0, range << index_bits), Decoded { row, results, decoder: &decoder });
+    }
+    let source = RecordSource { values: row, record: move |v: T, i| Pair { key: coder.key(v.key()), index: i as u64 } };
+    let decoder = Decoder { value: move |r: Pair, row: &[T]| original(coder.element(r.key), row, r.index), index: |r: Pair| r.index };
+    let ends = (Pair::default(), Pair { key: range, index: 0 });
+    radix::sort(&source, 0, ends, Decoded { row, results, decoder: &decoder })
 }

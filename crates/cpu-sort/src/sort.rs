@@ -4,13 +4,15 @@
 //! sorted by a quicksort in SIMD registers (`vector`) or a radix sort (`radix`), which splits long rows among threads. Records are
 //! mapped back to elements, so values need no gather.
 
+use bytemuck::{cast_slice, cast_slice_mut};
 use cuprum_core::array::Array;
 use cuprum_core::call;
 use cuprum_core::{Call, Complex, Outcome, Result, Sort, Work, bf16, decline, f16, with_dtype};
 use cuprum_cpu_base::views::{Elements, Output};
 use smallvec::SmallVec;
 
-use crate::key::Ordered;
+use crate::coding::Order;
+use crate::key::{Ordered, Real};
 use crate::rows::{Results, Rows};
 use crate::{complex, rows};
 
@@ -27,9 +29,24 @@ macro_rules! sortable {
             }
         }
     )*};
+    (signed $($t:ty as $unsigned:ty),*) => {$(
+        impl Sortable for $t {
+            fn sort_rows(from: &[$t], rows: Rows, descending: bool, results: Results<$t>) -> Result<()> {
+                let Results { keep, base, nth, values, indices } = results;
+                let results = Results { keep, base, nth, values: values.map(cast_slice_mut::<$t, $unsigned>), indices };
+                rows::sort(cast_slice(from), rows, Order::new(1 << (<$t>::BITS - 1), descending), results)
+            }
+        }
+    )*};
 }
-sortable!(rows::sort: bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64);
+sortable!(sort_unsigned: bool, u8, u16, u32, u64, f16, bf16, f32, f64);
+sortable!(signed i8 as u8, i16 as u16, i32 as u32, i64 as u64);
 sortable!(complex::sort: Complex<f32>, Complex<f64>);
+
+/// Sorts elements whose keys have the order of the elements.
+fn sort_unsigned<T: Real>(from: &[T], rows: Rows, descending: bool, results: Results<T>) -> Result<()> {
+    rows::sort(from, rows, Order::new(0, descending), results)
+}
 
 /// Runs a call of family Sort.
 pub fn run(call: &Call) -> Result<Outcome> {
