@@ -8,6 +8,7 @@
 extern crate self as cuprum;
 
 // Layers, lowest first; a module imports from its own layer and from those above it in this list.
+// A `pub use` that keeps a public path may name a later layer. scripts/check_imports.py checks the order.
 mod types;
 
 pub mod settings;

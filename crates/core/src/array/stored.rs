@@ -42,7 +42,7 @@ impl StoredArray {
     ///
     /// # Errors
     /// [`Error::Shape`] if the layout reaches outside the buffer. [`Error::Value`] if `dtype` is bool and a host buffer has bytes other
-    /// than 0 and 1; [`NdArray::from_bytes`] converts them.
+    /// than 0 and 1; [`NdArray::from_bytes`](crate::NdArray::from_bytes) converts them.
     #[inline]
     pub fn new(dtype: DType, layout: Layout, buffer: Arc<dyn Buffer>) -> Result<StoredArray> {
         StoredArray::check_inside(dtype, &layout, buffer.nbytes())?;

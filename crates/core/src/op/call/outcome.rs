@@ -7,7 +7,7 @@ use crate::array::Outputs;
 
 /// A kernel's answer. A failure is an `Err`. A kernel that does not support a call declines before any side effect.
 pub enum Outcome {
-    /// The outputs, in the order of [`Call::outputs`].
+    /// The outputs, in the order of [`Call::outputs`](super::Call::outputs).
     Done(Outputs),
     /// The kernel does not take the call; dispatch tries the next one.
     Declined(Reason),
