@@ -501,7 +501,7 @@ fn float32() {
     sweep_f32(1 << 14, None);
 }
 
-/// Every float32, or as many pairs: `cargo test --release -p cuprum-backend-cpu --lib -- --ignored --nocapture float32_exhaustive`.
+/// Every float32, or as many pairs: `cargo test --release -p cuprum-cpu-math --lib -- --ignored --nocapture float32_exhaustive`.
 mod float32_exhaustive {
     macro_rules! functions {
         ($($name:ident)*) => {$(
