@@ -29,6 +29,7 @@ static ROW: OpDef = OpDef {
     cost: Cost::Cheap,
     composite: None,
     body: None,
+    reduction: None,
 };
 const MOVING_SUM: Op = Op(&ROW);
 

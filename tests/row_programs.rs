@@ -12,8 +12,8 @@ use cuprum::core::ops::reduce::{MAX, MIN, SUM};
 use cuprum::core::program::StepKind;
 use cuprum::random::Generator;
 use cuprum::{
-    Accelerator, Availability, Call, DType, DTypeSet, Device, Family, Kernel, NdArray, Outcome, Over, Record, Registration, Result, Work,
-    axis, decline, exp, explain, log, with_device, with_fusion,
+    Accelerator, Availability, Call, Capability, DType, DTypeSet, Device, Family, Kernel, NdArray, Outcome, Over, Record, Registration,
+    Result, Work, axis, decline, exp, explain, log, with_device, with_fusion,
 };
 
 /// A simple accelerator for row programs of float64 with some operations.
@@ -23,7 +23,7 @@ static ROWWISE: Accelerator = Accelerator {
     rank: 50,
     summary: "rows, one after the other",
     probe: || Availability::Ready(String::new()),
-    kernels: &[Kernel::new(Family::Rows, run).dtypes(DTypeSet::of(&[DType::F64, DType::F32]))],
+    kernels: &[Kernel::new(Family::Rows, run).dtypes(DTypeSet::of(&[DType::F64, DType::F32])).capabilities(&[Capability::RowPrograms])],
     base: None,
 };
 

@@ -202,6 +202,7 @@ static MADE_UP_OP: OpDef = OpDef {
     cost: Cost::Cheap,
     composite: None,
     body: None,
+    reduction: None,
 };
 
 static FAILING_AT_IT: Accelerator = Accelerator {

@@ -3,16 +3,16 @@
 
 use std::sync::Once;
 
-use cuprum::core::ops::indexing::{FUSED_TAKE, TAKE};
+use cuprum::core::ops::indexing::FUSED_TAKE;
 use cuprum::{
-    Accelerator, Array, Availability, Call, DType, Device, Error, Family, Kernel, NdArray, Outcome, Record, Result, decline, explain, flip,
-    full, linspace, register, with_accelerators, with_device, with_fusion,
+    Accelerator, Array, Availability, Call, Capability, DType, Device, Error, Family, Kernel, NdArray, Outcome, Record, Result, decline,
+    explain, flip, full, linspace, register, with_accelerators, with_device, with_fusion,
 };
 
 const KERNELS: &[Kernel] = &[
-    Kernel::new(Family::Gather, |_| decline!("the host does this")).ops(&[TAKE, FUSED_TAKE]),
-    Kernel::new(Family::Map, ones),
-    Kernel::new(Family::Reduce, ones),
+    Kernel::new(Family::Gather, |_| decline!("the host does this")),
+    Kernel::new(Family::Map, ones).capabilities(&[Capability::FusedTake]),
+    Kernel::new(Family::Reduce, ones).capabilities(&[Capability::FusedTake]),
 ];
 
 static READER: Accelerator = Accelerator {

@@ -519,7 +519,7 @@ fn cuda_compiles_every_body() {
         };
         for &dtype in dtypes {
             let body = op.0.body.unwrap();
-            let (element, value) = match body.identity {
+            let (element, value) = match op.reduction() {
                 None => (codegen::element(&program(op, dtype), Access::default()), "cuprum::element(p, 0)".to_owned()),
                 // A reduction combines two elements.
                 Some(_) => {

@@ -1,6 +1,7 @@
 //! Tests of dispatch with test accelerators: their order, the records of calls, and errors when all decline.
 
 mod auto;
+mod capabilities;
 mod devices;
 mod environment;
 mod fused_take;

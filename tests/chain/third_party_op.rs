@@ -13,6 +13,7 @@ static DOUBLED: OpDef = OpDef {
     cost: Cost::Cheap,
     composite: Some(|x| compose(x, |x| x[0].multiply(2))),
     body: None,
+    reduction: None,
 };
 
 static SCALED_SUM: OpDef =

@@ -23,10 +23,10 @@ mod tile;
 #[doc(hidden)]
 pub mod user_kernels;
 
+use cuprum_core::Capability::{RowPrograms, UserDefined, Variance};
 use cuprum_core::buffer::HostDriver;
 use cuprum_core::device::DeviceInfo;
 use cuprum_core::op::Family;
-use cuprum_core::ops::reduce::VAR;
 use cuprum_core::registry::Provider;
 use cuprum_core::{Accelerator, Availability, Kernel, Registration, Result, inventory, settings};
 use cuprum_cpu_base::{simd, threads};
@@ -43,20 +43,19 @@ pub static CPU: Accelerator = Accelerator {
     summary: "every operation on the host: rayon, tiles, gemm",
     probe: || Availability::Ready(format!("{} threads, {}", threads::count(), simd::level_name())),
     kernels: &[
-        Kernel::new(Family::Map, map::run),
+        Kernel::new(Family::Map, map::run).capabilities(&[UserDefined]),
         Kernel::new(Family::Fill, fill::run),
-        Kernel::new(Family::Reduce, reduce::run),
-        Kernel::new(Family::Reduce, reduce::run).ops(&[VAR]),
-        Kernel::new(Family::Rows, rows::run),
+        Kernel::new(Family::Reduce, reduce::run).capabilities(&[UserDefined, Variance]),
+        Kernel::new(Family::Rows, rows::run).capabilities(&[UserDefined, RowPrograms]),
         Kernel::new(Family::Copy, copy::run),
-        Kernel::new(Family::Scan, scan::run),
+        Kernel::new(Family::Scan, scan::run).capabilities(&[UserDefined]),
         Kernel::new(Family::Contract, contract::run),
         Kernel::new(Family::Random, random::run),
         Kernel::new(Family::Gather, gather::run),
         Kernel::new(Family::Sort, sort::run),
-        Kernel::new(Family::Select, select::run),
+        Kernel::new(Family::Select, select::run).capabilities(&[UserDefined]),
         Kernel::new(Family::Search, search::run),
-        Kernel::new(Family::Histogram, histogram::run),
+        Kernel::new(Family::Histogram, histogram::run).capabilities(&[UserDefined]),
     ],
     base: Some(Provider { count: || 1, is_ready: |_| true, open: |_| Ok(Box::new(HostDriver::new(info))) }),
 };

@@ -17,8 +17,7 @@ use std::marker::PhantomData;
 
 use cuprum_core::buffer::try_collect;
 use cuprum_core::layout::{Dims, Strides};
-use cuprum_core::op::Op;
-use cuprum_core::ops::scan::{CUMMAX, CUMMIN, CUMPROD, CUMSUM};
+use cuprum_core::ops::elementwise::{ADD, MAXIMUM, MINIMUM, MULTIPLY};
 use cuprum_core::{Call, Complex, Element, Outcome, Result, Work, bf16, decline, f16, with_dtype};
 
 use crate::reducers::value::Value;
@@ -35,7 +34,7 @@ const COLUMNS: usize = 64;
 
 /// Runs a call of family Scan.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let Work::Scan(call::Scan { program, plan }) = &call.work else { decline!("not a scan") };
+    let Work::Scan(call::Scan { program, reduction, plan }) = &call.work else { decline!("not a scan") };
     // Loop order of the output: outer lanes, the axis, inner lanes.
     let inner = plan.out_axis_stride as usize;
     let Some(split) = (0..=plan.lanes.len()).rev().find(|&d| plan.lanes[d..].iter().product::<usize>() >= inner || plan.len == 1) else {
@@ -54,12 +53,12 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let mut output = Output::allocate(call, 0)?;
     let elements = output.elements()?;
     let inner = if plan.len == 1 { 1 } else { inner };
-    with_dtype!(call.outputs[0].dtype, T => match call.op {
-        op if op == CUMSUM => scan::<T, Sum>(&compiled, elements, plan.len, inner)?,
-        op if op == CUMPROD => scan::<T, Product>(&compiled, elements, plan.len, inner)?,
-        op if op == CUMMAX => scan::<T, Max>(&compiled, elements, plan.len, inner)?,
-        op if op == CUMMIN => scan::<T, Min>(&compiled, elements, plan.len, inner)?,
-        op => decline!("{} is not a running sum, product or extreme", Op::name(op)),
+    with_dtype!(call.outputs[0].dtype, T => match reduction.elementwise() {
+        Some(by) if by == ADD => scan::<T, Sum>(&compiled, elements, plan.len, inner)?,
+        Some(by) if by == MULTIPLY => scan::<T, Product>(&compiled, elements, plan.len, inner)?,
+        Some(by) if by == MAXIMUM => scan::<T, Max>(&compiled, elements, plan.len, inner)?,
+        Some(by) if by == MINIMUM => scan::<T, Min>(&compiled, elements, plan.len, inner)?,
+        _ => decline!("{} is not a running sum, product or extreme", call.op.name()),
     });
     call.done([output.finish()])
 }

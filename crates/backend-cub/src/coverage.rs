@@ -6,6 +6,7 @@ use cuprum_backend_cuda::user_kernels::{self, REDUCTION_KERNEL, ReductionCall};
 use cuprum_core::call;
 use cuprum_core::call::{Binning, Sort, Work};
 use cuprum_core::layout::Layout;
+use cuprum_core::op::{Accumulator, TypeRule};
 use cuprum_core::ops::{histogram as histograms, reduce as reductions, scan as scans, segments, select as selections, sort as sorts};
 use cuprum_core::plan::reduce::ReducePlan;
 use cuprum_core::plan::scan::ScanPlan;
@@ -56,16 +57,17 @@ pub fn coverage() -> Result<Vec<Coverage>> {
             if op == USER_MAX && (dtype == DType::Bool || dtype.is_complex()) {
                 continue; // the example compares real numbers
             }
-            let arg = op == reductions::ARGMIN || op == reductions::ARGMAX;
-            let truth = op == reductions::ANY || op == reductions::ALL || op == reductions::COUNT_NONZERO;
-            let value = if truth { DType::Bool } else { dtype };
-            let out = if arg || op == reductions::COUNT_NONZERO { DType::I64 } else { value };
+            let Some(reduction) = op.reduction() else { continue };
+            let is_logical = reduction.elementwise().and_then(|by| by.0.rule) == Some(TypeRule::Logical);
+            let value = if is_logical || matches!(reduction.accumulator, Accumulator::Fixed(_)) { DType::Bool } else { dtype };
+            let acc = if let Accumulator::Fixed(fixed) = reduction.accumulator { fixed } else { value };
+            let out = if reduction.returns_index { DType::I64 } else { acc };
             for (case, axes) in [("everything", &[0, 1][..]), ("last axis", &[1]), ("first axis", &[0])] {
                 let a = input(&[1000, 1000])?;
                 let program = converted(dtype, value);
-                let plan = ReducePlan::new(a.shape(), &[a.layout()], axes, arg);
+                let plan = ReducePlan::new(a.shape(), &[a.layout()], axes, reduction.returns_index);
                 let kept: SmallVec<[usize; 2]> = (0..2).filter(|axis| !axes.contains(axis)).map(|axis| a.shape()[axis]).collect();
-                let work = Work::Reduce(call::Reduce { program: &program, plan: &plan, acc: value });
+                let work = Work::Reduce(call::Reduce { program: &program, reduction, plan: &plan, acc });
                 list.push(coverage_of(op, case, dtype, &[a], &[spec(out, &kept)?], work));
             }
         }
@@ -74,26 +76,28 @@ pub fn coverage() -> Result<Vec<Coverage>> {
             list.push(coverage_of(REDUCTION_KERNEL, case, dtype, &inputs, &[output], Work::Custom(call::Custom(&reduction))));
         }
         for op in [scans::CUMSUM, scans::CUMPROD, scans::CUMMAX, scans::CUMMIN] {
+            let Some(reduction) = op.reduction() else { continue };
             let shapes = [("one row", 0, &[1 << 20][..]), ("last axis", 1, &[1000, 1000]), ("first axis", 0, &[1000, 1000])];
             let small = [("rows of 80", 1, &[80, 80][..]), ("2 columns", 0, &[3200, 2]), ("20 rows", 0, &[20, 320])];
             for (case, axis, shape) in shapes.into_iter().chain(small) {
                 let a = input(shape)?;
                 let program = Program::identity(dtype);
                 let plan = ScanPlan::new(a.shape(), &[a.layout()], axis);
-                let work = Work::Scan(call::Scan { program: &program, plan: &plan });
+                let work = Work::Scan(call::Scan { program: &program, reduction, plan: &plan });
                 list.push(coverage_of(op, case, dtype, &[a], &[spec(dtype, shape)?], work));
             }
         }
-        for (op, reduction, value) in [
-            (reductions::SEGMENT_SUM, reductions::SUM, dtype.sum_dtype()),
-            (reductions::SEGMENT_PROD, reductions::PROD, dtype.sum_dtype()),
-            (reductions::SEGMENT_MIN, reductions::MIN, dtype),
-            (reductions::SEGMENT_MAX, reductions::MAX, dtype),
+        for (op, value) in [
+            (reductions::SEGMENT_SUM, dtype.sum_dtype()),
+            (reductions::SEGMENT_PROD, dtype.sum_dtype()),
+            (reductions::SEGMENT_MIN, dtype),
+            (reductions::SEGMENT_MAX, dtype),
         ] {
+            let Some(reduction) = op.reduction() else { continue };
             let values = converted(dtype, value);
             for (case, length, segments) in [("segments", 1 << 20, 1000), ("few values", 6400, 4)] {
                 let inputs = [input(&[length])?, array(device, DType::I64, Layout::contiguous(&[segments + 1])?)?];
-                let work = Work::Segments(call::Segments { program: &values, reduction, acc: reductions::accumulator(reduction, value) });
+                let work = Work::Segments(call::Segments { program: &values, reduction, acc: reduction.accumulator.of(value) });
                 list.push(coverage_of(op, case, dtype, &inputs, &[spec(value, &[segments])?], work));
             }
         }

@@ -35,7 +35,7 @@ use cuprum_core::call;
 pub use source::OPTIONS;
 
 use cuprum_backend_cuda::user_kernels::REDUCTION_KERNEL;
-use cuprum_core::{Accelerator, Availability, Family, Kernel, Registration, Result, Work};
+use cuprum_core::{Accelerator, Availability, Capability, Family, Kernel, Registration, Result, Work};
 
 /// The accelerator `cub`.
 pub static CUB: Accelerator = Accelerator {
@@ -58,16 +58,20 @@ pub fn register() -> Result<()> {
     cuprum_core::register(&CUB)
 }
 
+/// The operations that programs may contain besides core's elementwise ones.
+const IN_PROGRAMS: &[Capability] = &[Capability::FusedTake, Capability::UserDefined];
+
 /// The kernels have no filters by operation or dtype, so that each declines with its own reason.
 const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Reduce, |call| match call.work {
         Work::Segments(call::Segments { .. }) => segment::run(call),
         _ => reduce::run(call),
-    }),
+    })
+    .capabilities(IN_PROGRAMS),
     Kernel::new(Family::Custom, reduce::run).ops(&[REDUCTION_KERNEL]),
-    Kernel::new(Family::Scan, scan::run),
-    Kernel::new(Family::Select, select::run),
-    Kernel::new(Family::Histogram, histogram::run),
+    Kernel::new(Family::Scan, scan::run).capabilities(IN_PROGRAMS),
+    Kernel::new(Family::Select, select::run).capabilities(IN_PROGRAMS),
+    Kernel::new(Family::Histogram, histogram::run).capabilities(IN_PROGRAMS),
     Kernel::new(Family::Sort, sort::run),
 ];
 

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use cuprum_backend_cuda::codegen::{self, Access, Combination, PRELUDE};
-use cuprum_core::body::{Body, Bound, Identity, Type};
-use cuprum_core::op::{Cost, OpDef};
+use cuprum_core::body::{Body, Bound, Type};
+use cuprum_core::op::{Cost, Identity, OpDef, ReductionDef};
 use cuprum_core::{Op, Program};
 
 /// NVRTC options for every source.
@@ -152,7 +152,7 @@ static USER_MAX_DEF: OpDef = OpDef {
         result: Type::Generic,
         source: &[("larger", "template <class T> __device__ inline T larger(T a, T b) { return own::max(a, b); }")],
         loops: false,
-        identity: Some(Identity::Lowest),
         native: &(),
     }),
+    reduction: Some(&ReductionDef::by_body(Identity::Lowest)),
 };

@@ -3,12 +3,10 @@
 
 use std::path::PathBuf;
 
+use cuprum_core::Capability::{FusedTake, RowPrograms, UserDefined, Variance};
 use cuprum_core::device::DeviceDriver;
-use cuprum_core::ops::indexing::{FUSED_TAKE, TAKE};
-use cuprum_core::ops::scan::{CUMMAX, CUMMIN, CUMPROD, CUMSUM};
-use cuprum_core::{Accelerator, Availability, Device, Error, Family, Kernel, Provider, Registration, Result};
+use cuprum_core::{Accelerator, Availability, Capability, Device, Error, Family, Kernel, Provider, Registration, Result, Work};
 
-use crate::codegen::reductions;
 use crate::compile::libraries::Missing;
 use crate::compile::nvrtc::{Compiler, OLDEST_ARCH, capability};
 use crate::device::CudaDevice;
@@ -34,25 +32,31 @@ pub fn register() -> Result<()> {
     cuprum_core::register(&CUDA)
 }
 
+/// The operations that the programs of every kernel may contain besides core's elementwise ones.
+const IN_PROGRAMS: &[Capability] = &[FusedTake, UserDefined];
+
 /// The kernels, a row per family.
 const KERNELS: &[Kernel] = &[
-    Kernel::new(Family::Map, map::run_cached),
+    Kernel::new(Family::Map, map::run_cached).capabilities(IN_PROGRAMS),
     Kernel::new(Family::Fill, fill::run),
     Kernel::new(Family::Copy, copy::run),
     Kernel::new(Family::Random, random::run),
     // Serves a gather that is not part of an expression. Kernels with a program fuse `take`.
-    Kernel::new(Family::Gather, gather::run).ops(&[TAKE, FUSED_TAKE]),
+    Kernel::new(Family::Gather, gather::run),
     Kernel::new(Family::Contract, contract::run),
-    Kernel::new(Family::Reduce, reduce::run).ops_and_bodies(reductions::OPS),
-    Kernel::new(Family::Reduce, segment::run).ops(segment::OPS),
-    Kernel::new(Family::Rows, rows::run),
+    Kernel::new(Family::Reduce, |call| match call.work {
+        Work::Segments(_) => segment::run(call),
+        _ => reduce::run(call),
+    })
+    .capabilities(&[FusedTake, UserDefined, Variance]),
+    Kernel::new(Family::Rows, rows::run).capabilities(&[FusedTake, UserDefined, RowPrograms]),
     Kernel::new(Family::Custom, reduce::run_user_reduction).ops(&[REDUCTION_KERNEL]),
-    Kernel::new(Family::Scan, scan::run).ops(&[CUMSUM, CUMPROD, CUMMAX, CUMMIN]),
+    Kernel::new(Family::Scan, scan::run).capabilities(IN_PROGRAMS),
     Kernel::new(Family::Sort, sort::segments::run).ops(sort::segments::OPS),
     Kernel::new(Family::Sort, sort::run),
-    Kernel::new(Family::Select, select::run),
+    Kernel::new(Family::Select, select::run).capabilities(IN_PROGRAMS),
     Kernel::new(Family::Search, search::run),
-    Kernel::new(Family::Histogram, histogram::run),
+    Kernel::new(Family::Histogram, histogram::run).capabilities(IN_PROGRAMS),
 ];
 
 fn probe() -> Availability {

@@ -31,4 +31,3 @@ pub use accelerator::{CUDA, register};
 pub use compile::{libraries, module, nvrtc, program, single_flight};
 pub use error::{CudaError, Result};
 pub use families::contract::cublas;
-pub use families::segment;

@@ -2,7 +2,8 @@
 
 use cuprum_core::call;
 use cuprum_core::call::Work;
-use cuprum_core::ops::reduce::{MAX, MIN, PROD, SUM};
+use cuprum_core::op::ReductionDef;
+use cuprum_core::ops::elementwise::{ADD, MULTIPLY};
 use cuprum_core::registry::if_order_is_named;
 use cuprum_core::{Array, Call, Layout, Op, Outcome, Reason, Result};
 
@@ -22,21 +23,23 @@ pub fn run(call: &Call) -> Result<Outcome> {
 }
 
 /// Returns the cuTENSOR operator of a reduction.
-fn operator(op: Op) -> Result<Operator, Reason> {
-    match op {
-        _ if op == SUM => Ok(Operator::Add),
-        _ if op == PROD => Ok(Operator::Mul),
-        _ if op == MIN || op == MAX => Err(Reason::with(|| format!("{}: cuTENSOR's does not propagate NaN", op.name()))),
+fn operator(op: Op, reduction: &ReductionDef) -> Result<Operator, Reason> {
+    match reduction.elementwise() {
+        Some(by) if by == ADD => Ok(Operator::Add),
+        Some(by) if by == MULTIPLY => Ok(Operator::Mul),
+        _ if reduction.selects && !reduction.returns_index => {
+            Err(Reason::with(|| format!("{}: cuTENSOR's does not propagate NaN", op.name())))
+        }
         _ => Err(Reason::with(|| format!("{}: cuTENSOR has only sum and product", op.name()))),
     }
 }
 
 fn describe(call: &Call) -> Result<Operation, Reason> {
-    let (Work::Reduce(call::Reduce { program, plan, acc }), [input], [output]) = (&call.work, call.inputs, call.outputs) else {
+    let (Work::Reduce(call::Reduce { program, reduction, plan, acc }), [input], [output]) = (&call.work, call.inputs, call.outputs) else {
         return Err(Reason::new("not a reduction of one array"));
     };
     data_type(input.dtype())?;
-    let operator = operator(call.op)?;
+    let operator = operator(call.op, reduction)?;
     let data = common_type(call)?;
     if !program.is_identity() {
         return Err(Reason::new("the reduction has a fused program or a cast"));
@@ -65,7 +68,7 @@ fn tensor<'a>(axes: impl Iterator<Item = (&'a usize, &'a isize)>) -> Tensor {
 
 #[cfg(test)]
 mod tests {
-    use cuprum_core::ops::reduce::ARGMAX;
+    use cuprum_core::ops::reduce::{ARGMAX, MAX, PROD, SUM};
     use cuprum_core::plan::reduce::ReducePlan;
     use cuprum_core::{DType, Program};
 
@@ -77,7 +80,7 @@ mod tests {
         let plan = ReducePlan::new(layout.shape(), &[&layout], axes, false);
         let kept: Vec<usize> = (0..layout.ndim()).filter(|a| !axes.contains(a)).map(|a| layout.shape()[a]).collect();
         let (inputs, outputs) = ([array(dtype, layout.clone())], [output(dtype, &kept)]);
-        let work = Work::Reduce(call::Reduce { program: &program, plan: &plan, acc });
+        let work = Work::Reduce(call::Reduce { program: &program, reduction: op.reduction().unwrap(), plan: &plan, acc });
         with_call(op, &inputs, &outputs, work, |call| reason(|| describe(call)))
     }
 

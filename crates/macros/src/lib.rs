@@ -105,7 +105,7 @@ fn operation(function: &Function, functions: &[Function], source: TokenStream, l
     );
     let native = native::write(function, functions);
     let is_reduction = function.identity.is_some();
-    let identity = match function.identity {
+    let reduction = match function.identity {
         None => quote!(::core::option::Option::None),
         Some(identity) => {
             let identity = match identity {
@@ -117,7 +117,7 @@ fn operation(function: &Function, functions: &[Function], source: TokenStream, l
                 Identity::Lowest => quote!(Lowest),
                 Identity::Highest => quote!(Highest),
             };
-            quote!(::core::option::Option::Some(body::Identity::#identity))
+            quote!(::core::option::Option::Some(&op::ReductionDef::by_body(op::Identity::#identity)))
         }
     };
     let (family, arity, call, signature) = if is_reduction {
@@ -158,7 +158,6 @@ fn operation(function: &Function, functions: &[Function], source: TokenStream, l
                 result: #result,
                 source: #source,
                 loops: #loops,
-                identity: #identity,
                 native: &NATIVE,
             };
             op::OpDef {
@@ -170,6 +169,7 @@ fn operation(function: &Function, functions: &[Function], source: TokenStream, l
                 cost: op::Cost::#cost,
                 composite: ::core::option::Option::None,
                 body: ::core::option::Option::Some(&BODY),
+                reduction: #reduction,
             }
         };
         ::cuprum::inventory::submit! { ::cuprum::core::body::Declared(::cuprum::Op(&#row)) }

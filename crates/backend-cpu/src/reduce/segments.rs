@@ -1,7 +1,8 @@
 //! Segmented reductions. The bits of a result depend only on the length of its segment.
 
 use cuprum_core::array::Array;
-use cuprum_core::ops::reduce::{MAX, MIN, PROD, SUM};
+use cuprum_core::op::ReductionDef;
+use cuprum_core::ops::elementwise::{ADD, MAXIMUM, MINIMUM, MULTIPLY};
 use cuprum_core::{Call, Complex, DType, Element, Error, Op, Outcome, Program, Result, decline};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut, Output, for_op};
@@ -65,17 +66,17 @@ fn shares<'a, T>(offsets: &[i64], mut results: &'a mut [T], parts: usize) -> Vec
     shares
 }
 
-/// Reductions, with the loop by dtype of the values (float32 for the 16-bit floats).
+/// Combinations, with the loop by dtype of the values (float32 for the 16-bit floats).
 static ROWS: [Row; 4] = [
-    (SUM, |d| by_dtype!(d, number, run_segments, Sum)),
-    (PROD, |d| by_dtype!(d, number, run_segments, Prod)),
-    (MIN, |d| by_dtype!(d, any, run_segments, Min)),
-    (MAX, |d| by_dtype!(d, any, run_segments, Max)),
+    (ADD, |d| by_dtype!(d, number, run_segments, Sum)),
+    (MULTIPLY, |d| by_dtype!(d, number, run_segments, Prod)),
+    (MINIMUM, |d| by_dtype!(d, any, run_segments, Min)),
+    (MAXIMUM, |d| by_dtype!(d, any, run_segments, Max)),
 ];
 
 type Row = (Op, fn(DType) -> Option<Run>);
 
-pub(super) fn run(call: &Call, program: &Program, reduction: Op, acc: DType) -> Result<Outcome> {
+pub(super) fn run(call: &Call, program: &Program, reduction: &ReductionDef, acc: DType) -> Result<Outcome> {
     let (values, Some(offsets)) = call.program_inputs() else { decline!("takes values and offsets") };
     if offsets.dtype() != DType::I64 || !offsets.layout().is_c_contiguous() {
         decline!("takes contiguous int64 offsets");
@@ -88,10 +89,8 @@ pub(super) fn run(call: &Call, program: &Program, reduction: Op, acc: DType) -> 
     if acc != dtype && !is_half(acc) {
         decline!("values of {dtype} accumulated in {acc}");
     }
-    let row = ROWS.iter().find(|(op, _)| *op == reduction);
-    let Some(run) = row.and_then(|(_, select)| select(dtype)) else {
-        decline!("{} of segments has no kernel for {dtype}", reduction.name())
-    };
+    let row = ROWS.iter().find(|(op, _)| reduction.elementwise() == Some(*op));
+    let Some(run) = row.and_then(|(_, select)| select(dtype)) else { decline!("{} has no kernel for {dtype}", call.op.name()) };
     let nest = Nest::new(&[len], values, |k| values[k].layout().strides().into())?;
     let compiled = match Compiled::new(&program, nest, Results::Read) {
         Ok(compiled) => compiled,

@@ -2,13 +2,13 @@
 //!
 //! The shape alone decides which kernel runs and in what order it combines elements.
 
-use cuprum_backend_cuda::codegen::{self, Access, Combination, KernelKey, ctype, parts};
+use cuprum_backend_cuda::codegen::{self, Access, Combination, FoldTemplate, KernelKey, ctype, parts};
 use cuprum_backend_cuda::driver::COUNTERS;
 use cuprum_backend_cuda::user_kernels::{self, REDUCTION_KERNEL, ReductionCall, StringReduction};
-use cuprum_core::body::Body;
 use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::layout::Strides;
+use cuprum_core::op::{Combine, ReductionDef};
 use cuprum_core::ops::reduce as ops;
 use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
 use cuprum_core::testing::calls;
@@ -59,10 +59,10 @@ pub enum RowSplit {
 /// The combining operation of a reduction.
 #[derive(Clone, Copy)]
 enum Fold<'a> {
-    /// A template of `fold.cuh`, for an operation of core.
-    Template(&'static str),
-    /// The body of an operation that another crate defines.
-    Body(&'static Body),
+    /// A template of `fold.cuh`.
+    Template(FoldTemplate),
+    /// The combination that core describes, without a template.
+    Described(&'a ReductionDef),
     /// CUDA code that the user supplies as strings.
     Strings(&'a StringReduction),
 }
@@ -85,35 +85,26 @@ pub struct ReduceRequest<'a> {
     pub split: RowSplit,
 }
 
-/// Returns the combining operation for values of a dtype. Declines operations that CUB does not support.
-fn fold(op: Op, value: DType) -> Result<Fold<'static>, Reason> {
-    if let Some(body) = op.0.body.filter(|body| body.identity.is_some()) {
-        return Ok(Fold::Body(body));
-    }
-    // The minimum of several complex NaNs is the first of them, but these kernels do not combine elements in order.
-    let (name, supports_complex) = match op {
-        _ if op == ops::SUM => ("Sum", true),
-        _ if op == ops::PROD => ("Product", true),
-        _ if op == ops::MIN => ("Minimum", false),
-        _ if op == ops::MAX => ("Maximum", false),
-        _ if op == ops::ARGMIN => ("ArgMin", false),
-        _ if op == ops::ARGMAX => ("ArgMax", false),
-        _ if op == ops::ANY => ("Any", false),
-        _ if op == ops::ALL => ("All", false),
-        _ if op == ops::COUNT_NONZERO => ("Count", false),
-        _ => return Err(Reason::with(|| format!("{} is not supported", op.name()))),
-    };
-    if value.is_complex() && !supports_complex {
+/// Returns the combining operation for values of a dtype. Declines operations that these kernels do not support.
+fn fold<'a>(op: Op, reduction: &'a ReductionDef, value: DType, accumulator: DType) -> Result<Fold<'a>, Reason> {
+    if reduction.depends_on_order(value) {
+        // The minimum of several complex NaNs is the first of them, but these kernels do not combine elements in order.
         return Err(Reason::with(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
     }
-    Ok(Fold::Template(name))
+    match FoldTemplate::of(reduction, accumulator) {
+        Some(template) => Ok(Fold::Template(template)),
+        None if !reduction.returns_index && reduction.combine != Combine::Moments => Ok(Fold::Described(reduction)),
+        None => Err(Reason::with(|| format!("{} is not supported", op.name()))),
+    }
 }
 
 /// Translates a call into a request, or returns the reason to decline. `addresses` are those of the first element of each input.
 pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<ReduceRequest<'a>, Reason> {
     let [output] = call.outputs else { return Err(Reason::new("not a reduction of one output")) };
     let (fold, program, plan, accumulator) = match (&call.work, StringReduction::of(call)) {
-        (&Work::Reduce(call::Reduce { program, plan, acc }), _) => (fold(call.op, program.output_dtype(0))?, program, plan, acc),
+        (&Work::Reduce(call::Reduce { program, reduction, plan, acc }), _) => {
+            (fold(call.op, reduction, program.output_dtype(0), acc)?, program, plan, acc)
+        }
         (_, Some(strings)) => (Fold::Strings(strings), strings.program(), strings.plan(), strings.accumulator()),
         _ => return Err(Reason::new("not a reduction along axes")),
     };
@@ -200,20 +191,18 @@ impl ReduceRequest<'_> {
 
     /// Returns the size of an accumulator in bytes.
     pub fn accumulator_size(&self) -> usize {
-        match self.op {
-            _ if let Fold::Strings(strings) = self.fold => strings.combination().size,
-            op if op == ops::ANY || op == ops::ALL => 4,
-            op if op == ops::COUNT_NONZERO => 8,
-            op if op == ops::ARGMIN || op == ops::ARGMAX => 16, // a value of up to 8 bytes and a 64-bit index
-            _ => self.accumulator.itemsize(),
+        match self.fold {
+            Fold::Template(template) => template.accumulator_size,
+            Fold::Described(_) => self.accumulator.itemsize(),
+            Fold::Strings(strings) => strings.combination().size,
         }
     }
 
     /// Returns the C++ type of the fold. Defines it if it is not a template of `fold.cuh`.
     fn define_fold(&self, d: &mut Definitions) -> Result<String, &'static str> {
         let combination = match self.fold {
-            Fold::Template(name) => return Ok(format!("{name}<{}>", ctype(self.accumulator))),
-            Fold::Body(body) => Combination::of_body(body, self.accumulator).ok_or(self.op.name())?,
+            Fold::Template(template) => return Ok(format!("{}<{}>", template.name, ctype(self.accumulator))),
+            Fold::Described(reduction) => Combination::of(self.op, reduction, self.accumulator).ok_or(self.op.name())?,
             Fold::Strings(strings) => strings.combination(),
         };
         d.define_fold(&combination);
@@ -223,8 +212,7 @@ impl ReduceRequest<'_> {
     /// Returns the CUDA code that computes one element.
     fn element_code(&self) -> Result<String, &'static str> {
         match self.fold {
-            Fold::Template(_) => codegen::element(self.program, self.access),
-            Fold::Body(body) => codegen::element_and(self.program, self.access, Some(body)),
+            Fold::Template(_) | Fold::Described(_) => codegen::element_and(self.program, self.access, self.op.0.body),
             Fold::Strings(strings) => Ok(strings.element(self.access)),
         }
     }
@@ -245,7 +233,7 @@ impl KernelRequest for ReduceRequest<'_> {
             .with(layout)
             .with(self.access.repeated);
         match self.fold {
-            Fold::Template(_) | Fold::Body(_) => key,
+            Fold::Template(_) | Fold::Described(_) => key,
             Fold::Strings(strings) => strings.add_to(key),
         }
     }
@@ -290,7 +278,7 @@ pub fn sources() -> Vec<(String, String)> {
         };
         let access = Access { repeated: 0, aligned: size < 16 };
         let (width, split) = (16 / size, RowSplit::Block);
-        let fold = fold(op, accumulator).ok()?;
+        let fold = fold(op, op.reduction()?, accumulator, accumulator).ok()?;
         let request = ReduceRequest { op, fold, program: &program, plan: &plan, accumulator, output, access, width, wide_indices, split };
         request.source().map(|s| (format!("{} {}<{accumulator}, {output}>, {} axes", s.name, op.name(), kept.len()), s.code)).ok()
     };
@@ -308,7 +296,7 @@ pub fn sources() -> Vec<(String, String)> {
         rows(ops::SUM, C64, C64, C64),
         rows(ops::PROD, F64, F64, F64),
         rows(ops::ALL, Bool, Bool, Bool),
-        rows(ops::COUNT_NONZERO, Bool, Bool, I64),
+        rows(ops::COUNT_NONZERO, Bool, I64, I64),
         rows(ops::ARGMAX, BF16, BF16, I64),
         of(ops::SUM, crate::source::fused_example(F32, F64), F64, F64, &[], false),
         of(ops::MAX, crate::source::fused_example(F64, F64), F64, F64, &[300], false),
@@ -354,13 +342,14 @@ mod tests {
     ) -> Result<R, String> {
         let shape = inputs[0].shape().to_vec();
         let layouts: Vec<&Layout> = inputs.iter().map(|a| a.layout()).collect();
-        let ordered = op == ops::ARGMIN || op == ops::ARGMAX;
+        let reduction = op.reduction().unwrap();
+        let ordered = reduction.returns_index;
         let plan = ReducePlan::new(&shape, &layouts, axes, ordered);
         let kept: Vec<usize> = (0..shape.len()).filter(|a| !axes.contains(a)).map(|a| shape[a]).collect();
         let value = program.output_dtype(0);
         let outputs = [output(if ordered { DType::I64 } else { value }, &kept)];
         let addresses: Vec<u64> = inputs.iter().map(|a| 0x1000 + (a.layout().offset() * a.dtype().itemsize()) as u64).collect();
-        let work = Work::Reduce(call::Reduce { program: &program, plan: &plan, acc: value });
+        let work = Work::Reduce(call::Reduce { program: &program, reduction, plan: &plan, acc: value });
         with_call(op, inputs, &outputs, work, |call| reason(|| describe(call, &addresses)).map(check))
     }
 

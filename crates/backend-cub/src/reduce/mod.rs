@@ -4,7 +4,6 @@ pub mod describe;
 #[allow(unsafe_code)] // kernel launches
 pub mod launch;
 
-use cuprum_core::ops::reduce::{ARGMAX, ARGMIN};
 use cuprum_core::registry::if_order_is_named;
 use cuprum_core::{Call, Outcome, Result};
 
@@ -13,7 +12,7 @@ use cuprum_core::{Call, Outcome, Result};
 /// `argmin` and `argmax` decline in the default order, because the base accelerator is faster (`docs/notes/accelerator-order.md`).
 pub fn run(call: &Call) -> Result<Outcome> {
     let describe = |addresses: &[u64]| {
-        if call.op == ARGMIN || call.op == ARGMAX {
+        if call.op.reduction().is_some_and(|reduction| reduction.returns_index) {
             if_order_is_named("the base accelerator is faster; an order that names cub is followed")?;
         }
         describe::describe(call, addresses)

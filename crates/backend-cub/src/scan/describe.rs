@@ -1,8 +1,9 @@
 //! Inclusive scans of contiguous rows or of adjacent columns, with a fused program, in a single pass over memory.
 
-use cuprum_backend_cuda::codegen::{self, Access, KernelKey, check, ctype, parts};
+use cuprum_backend_cuda::codegen::{self, Access, FoldTemplate, KernelKey, check, ctype, parts};
 use cuprum_core::call;
 use cuprum_core::call::Work;
+use cuprum_core::op::ReductionDef;
 use cuprum_core::ops::scan as ops;
 use cuprum_core::plan::scan::ScanPlan;
 use cuprum_core::{Call, DType, Layout, Op, Program, Reason, Result};
@@ -46,6 +47,7 @@ pub enum ScanAxis {
 #[derive(Debug)]
 pub struct ScanRequest<'a> {
     op: Op,
+    fold: FoldTemplate,
     /// The fused program.
     pub program: &'a Program,
     plan: &'a ScanPlan,
@@ -55,27 +57,21 @@ pub struct ScanRequest<'a> {
     pub axis: ScanAxis,
 }
 
-/// Returns the C++ fold template of an operation. Declines operations that CUB does not support.
-fn fold(op: Op, value: DType) -> Result<&'static str, Reason> {
-    let (name, supports_complex) = match op {
-        _ if op == ops::CUMSUM => ("Sum", true),
-        _ if op == ops::CUMPROD => ("Product", true),
-        _ if op == ops::CUMMAX => ("Maximum", false),
-        _ if op == ops::CUMMIN => ("Minimum", false),
-        _ => return Err(Reason::with(|| format!("{} is not supported", op.name()))),
-    };
-    if value.is_complex() && !supports_complex {
+/// Returns the fold template of an operation for values of a dtype. Declines operations that these kernels do not support.
+fn fold(op: Op, reduction: &ReductionDef, value: DType) -> Result<FoldTemplate, Reason> {
+    if reduction.depends_on_order(value) {
+        // The minimum of several complex NaNs is the first of them, but these kernels do not combine elements in order.
         return Err(Reason::with(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
     }
-    Ok(name)
+    FoldTemplate::of(reduction, value).ok_or_else(|| Reason::with(|| format!("{} is not supported", op.name())))
 }
 
 /// Translates a call into a request, or returns the reason to decline.
 pub fn describe<'a>(call: &'a Call) -> Result<ScanRequest<'a>, Reason> {
-    let (Work::Scan(call::Scan { program, plan }), [output]) = (&call.work, call.outputs) else {
+    let (Work::Scan(call::Scan { program, reduction, plan }), [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a scan"));
     };
-    fold(call.op, output.dtype)?;
+    let fold = fold(call.op, reduction, output.dtype)?;
     let axis = match plan.out_axis_stride {
         1 => ScanAxis::Rows,
         stride => ScanAxis::Columns { out_stride: stride.unsigned_abs() },
@@ -100,7 +96,7 @@ pub fn describe<'a>(call: &'a Call) -> Result<ScanRequest<'a>, Reason> {
         ScanAxis::Rows => plan.axis_strides.iter().enumerate().filter(|(_, s)| **s == 0).fold(0, |bits, (k, _)| bits | 1 << k),
         ScanAxis::Columns { .. } => 0,
     };
-    let request = ScanRequest { op: call.op, program, plan, output: output.dtype, access: Access { repeated, aligned: false }, axis };
+    let request = ScanRequest { op: call.op, fold, program, plan, output: output.dtype, access: Access { repeated, aligned: false }, axis };
     if request.groups().saturating_mul(request.tiles()) > i32::MAX as usize {
         return Err(Reason::with(|| format!("{} lanes of {} elements are more than 2^31 tiles", plan.lane_count, plan.len)));
     }
@@ -190,7 +186,7 @@ impl KernelRequest for ScanRequest<'_> {
 
     fn source(&self) -> Result<Source, &'static str> {
         let mut d = Definitions::default();
-        d.define_type("Fold", &format!("{}<{}>", fold(self.op, self.output).map_err(|_| self.op.name())?, ctype(self.accumulator())));
+        d.define_type("Fold", &format!("{}<{}>", self.fold.name, ctype(self.accumulator())));
         d.define_type("Out", ctype(self.output));
         d.define_int("ITEMS", self.items());
         d.define_int("RANK", self.plan.lanes.len());
@@ -209,7 +205,8 @@ pub fn sources() -> Vec<(String, String)> {
         let inputs = program.steps.iter().filter(|s| matches!(s.kind, cuprum_core::StepKind::Input(_))).count();
         let plan = ScanPlan::new(shape, &vec![&layout; inputs], axis);
         let axis = if plan.out_axis_stride == 1 { ScanAxis::Rows } else { ScanAxis::Columns { out_stride: 1 } };
-        let request = ScanRequest { op, program: &program, plan: &plan, output: dtype, access: Access::default(), axis };
+        let fold = fold(op, op.reduction()?, dtype).ok()?;
+        let request = ScanRequest { op, fold, program: &program, plan: &plan, output: dtype, access: Access::default(), axis };
         request.source().map(|s| (format!("{} {}<{dtype}> of {program}, {shape:?}", s.name, op.name()), s.code)).ok()
     };
     let along_last = |op: Op, dtype: DType, program: Program, shape: &[usize]| along_axis(shape.len() - 1, op, dtype, program, shape);
@@ -254,7 +251,7 @@ mod tests {
         let (program, inputs) = (Program::identity(input.dtype()), [input]);
         let plan = ScanPlan::new(inputs[0].shape(), &[inputs[0].layout()], axis);
         let outputs = [output(inputs[0].dtype(), inputs[0].shape())];
-        let work = Work::Scan(call::Scan { program: &program, plan: &plan });
+        let work = Work::Scan(call::Scan { program: &program, reduction: op.reduction().unwrap(), plan: &plan });
         with_call(op, &inputs, &outputs, work, |call| reason(|| describe(call)).map(check))
     }
 

@@ -1,11 +1,11 @@
 //! Reductions of segments with a fused program. Tiles contain equal numbers of values and segment ends, so that the load per block does not
 //! depend on segment lengths.
 
-use cuprum_backend_cuda::codegen::{Access, KernelKey, check, ctype, parts};
-use cuprum_backend_cuda::segment::Folds;
+use cuprum_backend_cuda::codegen::{Access, FoldTemplate, KernelKey, check, ctype, parts};
 use cuprum_core::call;
 use cuprum_core::call::Work;
-use cuprum_core::ops::reduce::{MAX, MIN, PROD, SUM};
+use cuprum_core::op::ReductionDef;
+use cuprum_core::ops::reduce::{SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM};
 use cuprum_core::{Array, Call, DType, Op, Program, Reason, Result};
 
 use crate::access;
@@ -29,7 +29,7 @@ static SEGMENT: Template = Template {
 pub struct SegmentRequest<'a> {
     /// The fused program, which computes the values.
     pub program: &'a Program,
-    folds: Folds,
+    fold: FoldTemplate,
     accumulator: DType,
     output: DType,
     access: Access,
@@ -39,16 +39,21 @@ pub struct SegmentRequest<'a> {
     pub segments: usize,
 }
 
+/// Returns the fold template of a reduction. Declines operations that these kernels do not support.
+fn fold(op: Op, reduction: &ReductionDef, acc: DType) -> Result<FoldTemplate, Reason> {
+    if reduction.depends_on_order(acc) {
+        // The minimum of several complex NaNs is the first of them, but these kernels do not combine elements in order.
+        return Err(Reason::with(|| format!("{} of {acc}: complex numbers are only added and multiplied", op.name())));
+    }
+    FoldTemplate::of(reduction, acc).ok_or_else(|| Reason::with(|| format!("{} is not supported", op.name())))
+}
+
 /// Translates a call into a request, or returns the reason to decline.
 pub fn describe<'a>(call: &'a Call) -> Result<SegmentRequest<'a>, Reason> {
     let (&Work::Segments(call::Segments { program, reduction, acc }), [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a reduction of segments"));
     };
-    let folds = Folds::of(reduction).ok_or_else(|| Reason::with(|| format!("{} of segments is not supported", reduction.name())))?;
-    if acc.is_complex() && !folds.is_sum_or_product() {
-        // The minimum of several complex NaNs is the first of them, but these kernels do not combine elements in order.
-        return Err(Reason::with(|| format!("{} of {acc}: complex numbers are only added and multiplied", reduction.name())));
-    }
+    let fold = fold(call.op, reduction, acc)?;
     let (values, Some(offsets)) = call.program_inputs() else { return Err(Reason::new("the call has no offsets")) };
     if offsets.dtype() != DType::I64 || !offsets.layout().is_c_contiguous() {
         return Err(Reason::new("the offsets are not contiguous int64"));
@@ -56,7 +61,7 @@ pub fn describe<'a>(call: &'a Call) -> Result<SegmentRequest<'a>, Reason> {
     let Some(first) = values.first() else { return Err(Reason::new("the values are not an array")) };
     access::check_program(program)?;
     let (length, segments) = (first.layout().size(), output.layout.size());
-    let request = SegmentRequest { program, folds, accumulator: acc, output: output.dtype, access: Access::flat(values), length, segments };
+    let request = SegmentRequest { program, fold, accumulator: acc, output: output.dtype, access: Access::flat(values), length, segments };
     match request.tiles() {
         few if few < MIN_TILES => Err(Reason::with(|| format!("{length} values in {segments} segments are too few for three kernels"))),
         many if many > i32::MAX as usize => {
@@ -90,7 +95,7 @@ impl SegmentRequest<'_> {
 impl KernelRequest for SegmentRequest<'_> {
     fn key(&self) -> KernelKey<'_> {
         KernelKey::new("cub segment", self.program)
-            .with_name(self.folds.fold)
+            .with_name(self.fold.name)
             .with_dtype(self.accumulator)
             .with_dtype(self.output)
             .with(self.access.repeated)
@@ -99,7 +104,7 @@ impl KernelRequest for SegmentRequest<'_> {
     fn source(&self) -> Result<Source, &'static str> {
         let mut d = Definitions::default();
         let accumulator = ctype(self.accumulator);
-        d.define_type("Fold", &format!("{}<{accumulator}>", self.folds.fold));
+        d.define_type("Fold", &format!("{}<{accumulator}>", self.fold.name));
         d.define_type("Out", ctype(self.output));
         d.define_int("ITEMS", self.items());
         SEGMENT.with_program(self.program, self.access, &d, &["segment_cut", "segment_tile", "segment_join"])
@@ -109,28 +114,27 @@ impl KernelRequest for SegmentRequest<'_> {
 /// Returns name and code of representative sources, to compile without a device.
 pub fn sources() -> Vec<(String, String)> {
     use DType::*;
-    let of = |reduction: Op, program: Program, accumulator: DType| {
-        let (output, folds) = (program.output_dtype(0), Folds::of(reduction)?);
-        let request = SegmentRequest { program: &program, folds, accumulator, output, access: Access::default(), length: 0, segments: 0 };
-        request.source().map(|s| (format!("{} {} {output} in {accumulator} of {program}", s.name, reduction.name()), s.code)).ok()
+    let of = |op: Op, program: Program, accumulator: DType| {
+        let (output, fold) = (program.output_dtype(0), fold(op, op.reduction()?, accumulator).ok()?);
+        let request = SegmentRequest { program: &program, fold, accumulator, output, access: Access::default(), length: 0, segments: 0 };
+        request.source().map(|s| (format!("{} {} {output} in {accumulator} of {program}", s.name, op.name()), s.code)).ok()
     };
     let plain = [(I64, I64), (U64, U64), (F16, F32), (BF16, F32), (F32, F32), (F64, F64), (C64, C64), (C128, C128)];
     let fused = [
-        of(SUM, crate::source::fused_example(F32, F32), F32),
-        of(SUM, crate::source::fused_example(I16, I64), I64),
-        of(SUM, check::taking(F32, I32), F32),
-        of(MAX, crate::source::fused_example(I16, I16), I16),
-        of(PROD, Program::identity(F16), F32),
-        of(PROD, Program::identity(C64), C64),
+        of(SEGMENT_SUM, crate::source::fused_example(F32, F32), F32),
+        of(SEGMENT_SUM, crate::source::fused_example(I16, I64), I64),
+        of(SEGMENT_SUM, check::taking(F32, I32), F32),
+        of(SEGMENT_MAX, crate::source::fused_example(I16, I16), I16),
+        of(SEGMENT_PROD, Program::identity(F16), F32),
+        of(SEGMENT_PROD, Program::identity(C64), C64),
     ];
-    let sums = plain.into_iter().map(|(value, acc)| of(SUM, Program::identity(value), acc));
-    let extremes = DType::ALL.into_iter().filter(|d| !d.is_complex()).zip([MIN, MAX].into_iter().cycle());
+    let sums = plain.into_iter().map(|(value, acc)| of(SEGMENT_SUM, Program::identity(value), acc));
+    let extremes = DType::ALL.into_iter().filter(|d| !d.is_complex()).zip([SEGMENT_MIN, SEGMENT_MAX].into_iter().cycle());
     sums.chain(fused).chain(extremes.map(|(d, op)| of(op, Program::identity(d), d))).flatten().collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use cuprum_core::ops::reduce::SEGMENT_SUM;
     use cuprum_core::{Layout, StoredArray};
 
     use super::*;
@@ -147,7 +151,7 @@ mod tests {
         let offsets = array(DType::I64, contiguous(&[count + 1]));
         let inputs: Vec<StoredArray> = values.iter().cloned().chain([offsets]).collect();
         let outputs = [output(program.output_dtype(0), &[count])];
-        let work = Work::Segments(call::Segments { program, reduction: SUM, acc });
+        let work = Work::Segments(call::Segments { program, reduction: SEGMENT_SUM.reduction().unwrap(), acc });
         with_call(SEGMENT_SUM, &inputs, &outputs, work, |call| reason(|| describe(call)).map(check))
     }
 

@@ -1,11 +1,11 @@
-//! C++ expressions for user-defined reductions: those with a body, and those from strings.
+//! C++ expressions of reductions whose accumulator is a number.
 
-use cuprum_core::body::Body;
-use cuprum_core::{DType, Scalar};
+use cuprum_core::op::{Combine, ReductionDef};
+use cuprum_core::{DType, Op, Scalar};
 
-use super::ctype;
+use super::{ctype, expression};
 
-/// The C++ expressions of a user-defined reduction.
+/// The C++ expressions of a reduction whose accumulator is a number.
 #[derive(Clone, Debug)]
 pub struct Combination {
     /// Type of the accumulator.
@@ -14,22 +14,27 @@ pub struct Combination {
     pub size: usize,
     /// The neutral element of `combine`.
     pub identity: String,
-    /// Accumulator of an element `x`.
+    /// Accumulator of an element `x`; `Acc` is its type.
     pub value: &'static str,
-    /// Combination of accumulators `a` and `b`. Commutative.
+    /// Combination of accumulators `a` and `b`, in this order.
     pub combine: String,
     /// Result of accumulator `a`, of type `Out`.
     pub finish: &'static str,
 }
 
 impl Combination {
-    /// Returns the combination of a body for elements of a dtype, or `None` if the body is not a reduction.
-    /// [`element_and`](super::element_and) writes the body's functions.
-    pub fn of_body(body: &Body, dtype: DType) -> Option<Combination> {
-        let ((name, _), identity) = (body.source.last()?, body.identity?.of(dtype));
-        let (acc, size) = (ctype(dtype), dtype.itemsize());
-        let (identity, combine) = (number(acc, identity), format!("{name}<{acc}>(a, b)"));
-        Some(Combination { acc, size, identity, value: "x", combine, finish: "a" })
+    /// Returns the combination of a reduction of core, or of another crate by its body, with accumulators of dtype `acc`.
+    ///
+    /// `None` if it has no C++ expression. [`element_and`](super::element_and) writes the functions of a body.
+    pub fn of(op: Op, reduction: &ReductionDef, acc: DType) -> Option<Combination> {
+        let size = acc.itemsize();
+        let (dtype, acc) = (acc, ctype(acc));
+        let (value, combine, finish) = match reduction.combine {
+            Combine::Elementwise(by) => ("cast<Acc>(x)", expression(by)?.of_arguments(["a", "b"]), "cast<Out>(a)"),
+            Combine::Body => ("x", format!("{}<{acc}>(a, b)", op.0.body?.source.last()?.0), "a"),
+            Combine::Moments => return None,
+        };
+        Some(Combination { acc, size, identity: number(acc, reduction.identity.of(dtype)), value, combine, finish })
     }
 }
 

@@ -31,6 +31,7 @@ pub use combination::Combination;
 pub use element::{Access, element, element_and, element_of, staging};
 pub(crate) use params::Flags;
 pub use params::{Bytes, KernelKey, MAX_NARROW, WrittenKey, fits_narrow, pack_axes, pack_offsets, pack_params, reduction_fits_narrow};
+pub use reductions::FoldTemplate;
 pub use table::{expression, has_row, may_fault};
 
 use cuprum_core::{DType, Op, Program};

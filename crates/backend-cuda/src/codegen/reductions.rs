@@ -1,95 +1,110 @@
-//! The reductions of core in C++: accumulator, identity, combination and result of each.
+//! Reductions in C++, derived from core's descriptions. The combination is the expression of an elementwise operation.
 
-use cuprum_core::ops::reduce::{ALL, ANY, ARGMAX, ARGMIN, COUNT_NONZERO, MAX, MIN, PROD, SUM, VAR};
+use cuprum_core::op::{Combine, ReductionDef};
+use cuprum_core::ops::elementwise::{ADD, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY};
 use cuprum_core::{DType, Op};
 
-use super::Combination;
+use super::{Combination, expression};
 
-/// The reductions that [`REDUCTIONS`] holds.
-pub(crate) const OPS: &[Op] = &[SUM, PROD, MIN, MAX, ANY, ALL, COUNT_NONZERO, ARGMIN, ARGMAX, VAR];
 /// Size of the C++ struct `Moments`, in bytes: an upper bound for every dtype.
 const MOMENTS_SIZE: usize = 32;
 
-/// The C++ expressions of one reduction.
-pub(crate) struct ReductionCode<'a> {
-    pub op: Op,
-    /// Type of the accumulator, where it differs from the call's accumulator dtype.
-    pub acc: Option<&'a str>,
-    /// The neutral element of `combine`. `None` if an element may be combined twice.
-    pub identity: Option<&'a str>,
-    /// Accumulator of an element `x` at `index`.
-    pub value: &'static str,
-    /// Combination of accumulators `a` and `b`, in this order.
-    pub combine: &'a str,
-    /// Condition for a later element `x` to replace accumulator `a`, where this is cheaper than combining them.
-    pub replaces: Option<&'static str>,
-    /// Result of accumulator `a`.
-    pub finish: &'static str,
-}
-
-pub(crate) static REDUCTIONS: &[ReductionCode<'static>] = &[
-    ReductionCode {
-        op: SUM,
-        acc: None,
-        identity: Some("cast<Acc>(i64(0))"),
-        value: "cast<Acc>(x)",
-        combine: "op::add(a, b)",
-        replaces: None,
-        finish: "cast<Out>(a)",
-    },
-    ReductionCode {
-        op: PROD,
-        acc: None,
-        identity: Some("cast<Acc>(i64(1))"),
-        value: "cast<Acc>(x)",
-        combine: "op::multiply(a, b)",
-        replaces: None,
-        finish: "cast<Out>(a)",
-    },
-    ReductionCode { op: MIN, acc: None, identity: None, value: "x", combine: "op::minimum(a, b)", replaces: None, finish: "a" },
-    ReductionCode { op: MAX, acc: None, identity: None, value: "x", combine: "op::maximum(a, b)", replaces: None, finish: "a" },
-    ReductionCode { op: ANY, acc: Some("bool"), identity: Some("false"), value: "x", combine: "a || b", replaces: None, finish: "a" },
-    ReductionCode { op: ALL, acc: Some("bool"), identity: Some("true"), value: "x", combine: "a && b", replaces: None, finish: "a" },
-    ReductionCode {
-        op: COUNT_NONZERO,
-        acc: Some("i64"),
-        identity: Some("0"),
-        value: "x ? 1 : 0",
-        combine: "a + b",
-        replaces: None,
-        finish: "a",
-    },
-    ReductionCode {
-        op: ARGMIN,
-        acc: Some("Best"),
-        identity: None,
-        value: "Best{x, index}",
-        combine: "better(a, b, op::less(b.value, a.value))",
-        replaces: Some("!op::less_equal(a.value, x) && !op::isnan(a.value)"),
-        finish: "a.index",
-    },
-    ReductionCode {
-        op: ARGMAX,
-        acc: Some("Best"),
-        identity: None,
-        value: "Best{x, index}",
-        combine: "better(a, b, op::less(a.value, b.value))",
-        replaces: Some("!op::less_equal(x, a.value) && !op::isnan(a.value)"),
-        finish: "a.index",
-    },
-    ReductionCode {
-        op: VAR,
-        acc: Some("Moments"),
-        identity: Some("Moments{Result(), 0.0, 0}"),
-        value: "Moments{x, 1.0, 0}",
-        combine: "merged(a, b)",
-        replaces: None,
-        finish: "squares_of(a)",
-    },
+/// Selections whose results may be indices: the combination of accumulators `a` and `b`, and the condition for a later element `x` to
+/// replace accumulator `a`, which is cheaper than combining them.
+static INDEX_SELECTIONS: [(Op, &str, &str); 2] = [
+    (MINIMUM, "better(a, b, op::less(b.value, a.value))", "!op::less_equal(a.value, x) && !op::isnan(a.value)"),
+    (MAXIMUM, "better(a, b, op::less(a.value, b.value))", "!op::less_equal(x, a.value) && !op::isnan(a.value)"),
 ];
 
+/// Templates of `fold.cuh` by combination: for values, and for indices.
+static FOLD_TEMPLATES: [(Op, &str, Option<&str>); 6] = [
+    (ADD, "Sum", None),
+    (MULTIPLY, "Product", None),
+    (MINIMUM, "Minimum", Some("ArgMin")),
+    (MAXIMUM, "Maximum", Some("ArgMax")),
+    (LOGICAL_OR, "Any", None),
+    (LOGICAL_AND, "All", None),
+];
+
+/// A template of `fold.cuh` for a reduction. Its parameter is the accumulator dtype.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FoldTemplate {
+    /// Name of the template.
+    pub name: &'static str,
+    /// Size of the template's accumulator, in bytes.
+    pub accumulator_size: usize,
+}
+
+impl FoldTemplate {
+    /// Returns the template of a reduction, or `None` if there is none.
+    pub fn of(reduction: &ReductionDef, acc: DType) -> Option<FoldTemplate> {
+        let (_, name, index_name) = FOLD_TEMPLATES.iter().find(|row| reduction.elementwise() == Some(row.0))?;
+        Some(match reduction {
+            reduction if reduction.returns_index => FoldTemplate { name: (*index_name)?, accumulator_size: 16 }, // a value and an int64
+            reduction if acc == DType::Bool && !reduction.selects => FoldTemplate { name, accumulator_size: 4 }, // combined as words
+            _ => FoldTemplate { name, accumulator_size: acc.itemsize() },
+        })
+    }
+}
+
+/// The C++ expressions of a reduction over axes.
+pub(crate) struct ReductionCode {
+    pub combination: Combination,
+    /// Whether an element may be combined twice, so that no identity is needed.
+    pub idempotent: bool,
+    /// Condition for a later element `x` to replace accumulator `a`, where this is cheaper than combining them.
+    pub replaces: Option<&'static str>,
+    /// Declarations of the accumulator type.
+    pub declarations: &'static str,
+}
+
+impl ReductionCode {
+    /// Returns the expressions of a reduction, or `None` if its combination has no C++ expression.
+    pub fn of(op: Op, reduction: &ReductionDef, acc: DType) -> Option<ReductionCode> {
+        let size = accumulator_size(reduction, acc);
+        if reduction.combine == Combine::Moments {
+            let (identity, combine) = ("Moments{Result(), 0.0, 0}".into(), "merged(a, b)".into());
+            let combination = Combination { acc: "Moments", size, identity, value: "Moments{x, 1.0, 0}", combine, finish: "squares_of(a)" };
+            return Some(ReductionCode { combination, idempotent: false, replaces: None, declarations: MOMENTS });
+        }
+        if reduction.returns_index {
+            let (_, combine, replaces) = INDEX_SELECTIONS.iter().find(|row| reduction.elementwise() == Some(row.0))?;
+            let (identity, combine) = ("Acc()".into(), (*combine).into());
+            let combination = Combination { acc: "Best", size, identity, value: "Best{x, index}", combine, finish: "a.index" };
+            return Some(ReductionCode { combination, idempotent: true, replaces: Some(replaces), declarations: BEST });
+        }
+        let combination = Combination::of(op, reduction, acc)?;
+        Some(ReductionCode { idempotent: reduction.selects, ..ReductionCode::from(combination) })
+    }
+}
+
+impl From<Combination> for ReductionCode {
+    fn from(combination: Combination) -> ReductionCode {
+        ReductionCode { combination, idempotent: false, replaces: None, declarations: "" }
+    }
+}
+
+/// Returns whether [`ReductionCode::of`] returns code, without building it.
+pub(crate) fn has_code(op: Op, reduction: &ReductionDef) -> bool {
+    match reduction.combine {
+        Combine::Elementwise(by) if reduction.returns_index => INDEX_SELECTIONS.iter().any(|row| row.0 == by),
+        Combine::Elementwise(by) => expression(by).is_some(),
+        Combine::Body => op.0.body.is_some_and(|body| !body.source.is_empty()),
+        Combine::Moments => true,
+    }
+}
+
+/// Returns the size of an accumulator, in bytes.
+pub(crate) fn accumulator_size(reduction: &ReductionDef, acc: DType) -> usize {
+    match reduction.combine {
+        Combine::Moments => MOMENTS_SIZE,
+        _ if reduction.returns_index => 2 * acc.itemsize().max(8),
+        _ => acc.itemsize(),
+    }
+}
+
 /// Accumulator of arg-reductions: NaN wins, then the first of equal elements.
-pub(crate) const BEST: &str = r#"
+const BEST: &str = r#"
 struct Best { Result value; Index index; };
 __device__ inline Best better(const Best& a, const Best& b, bool b_wins) {
     const bool nan_a = op::isnan(a.value), nan_b = op::isnan(b.value);
@@ -102,7 +117,7 @@ __device__ inline Best better(const Best& a, const Best& b, bool b_wins) {
 
 /// Accumulator of variances: count, mean, and the sum of squared distances from the mean. Merged by the formula of Chan,
 /// Golub and LeVeque ("Updating formulae and a pairwise algorithm for computing sample variances", 1979).
-pub(crate) const MOMENTS: &str = r#"
+const MOMENTS: &str = r#"
 using Real = real_of<Result>;
 struct Moments { Result mean; f64 count; Real squares; };
 template <class T> __device__ inline T scaled(T x, Real by) {
@@ -150,40 +165,44 @@ template <int N> __device__ inline Moments leaf(const Result (&x)[N]) {
 }
 "#;
 
-impl<'a> ReductionCode<'a> {
-    /// Returns the expressions of a reduction outside the table.
-    pub fn of(op: Op, combination: &'a Combination) -> ReductionCode<'a> {
-        let Combination { acc, identity, value, combine, finish, .. } = combination;
-        ReductionCode { op, acc: Some(acc), identity: Some(identity), value, combine, replaces: None, finish }
-    }
-
-    /// Returns the size of the accumulator, in bytes.
-    pub fn acc_size(&self, acc: DType) -> usize {
-        match self.acc {
-            Some("Best") => 2 * acc.itemsize().max(8),
-            Some("bool") => 1,
-            Some("i64") => 8,
-            Some(_) => MOMENTS_SIZE,
-            None => acc.itemsize(),
-        }
-    }
-}
-
-/// Returns identity, value and combination of an operation whose accumulator is a number.
-pub(crate) fn combination(op: Op) -> Option<(Option<&'static str>, &'static str, &'static str)> {
-    let row = REDUCTIONS.iter().find(|row| row.op == op && !matches!(row.acc, Some("Best" | "Moments")))?;
-    Some((row.identity, row.value, row.combine))
+/// Returns core's reductions over axes that reach kernels.
+pub(crate) fn over_axes() -> impl Iterator<Item = (Op, &'static ReductionDef)> {
+    let over_axes = Op::all().filter(|op| op.family() == cuprum_core::Family::Reduce && op.arity() == 1);
+    over_axes.filter_map(|op| Some((op, op.reduction()?)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cuprum_core::ops::reduce::{ALL, ARGMAX, COUNT_NONZERO, MIN, SUM};
 
     #[test]
-    fn each_operation_has_one_row() {
-        assert_eq!(REDUCTIONS.len(), OPS.len());
-        for op in OPS {
-            assert_eq!(REDUCTIONS.iter().filter(|r| r.op == *op).count(), 1, "{}", op.name());
+    fn every_reduction_of_core_has_code() {
+        assert!(over_axes().count() >= 10);
+        for (op, reduction) in over_axes() {
+            assert!(has_code(op, reduction), "{op:?}");
+            assert!(ReductionCode::of(op, reduction, DType::F32).is_some(), "{op:?}");
         }
+    }
+
+    #[test]
+    fn row_programs_start_from_the_identity_of_the_reduction() {
+        let identity = |op: Op, acc| Combination::of(op, op.reduction().unwrap(), acc).unwrap().identity;
+        for (op, reduction) in over_axes().filter(|(_, r)| r.in_rows && r.combine != Combine::Moments) {
+            let expected = Combination { identity: identity(op, DType::F64), ..Combination::of(op, reduction, DType::F64).unwrap() };
+            assert!(expected.identity.starts_with("cast<f64>("), "{op:?}");
+        }
+        assert_eq!(identity(MIN, DType::I8), "cast<i8>(127ull)");
+        assert_eq!(identity(ALL, DType::Bool), "cast<bool>(true)");
+        assert_ne!(identity(SUM, DType::F32), identity(MIN, DType::F32));
+    }
+
+    #[test]
+    fn templates_follow_the_description() {
+        let template = |op: Op, acc| FoldTemplate::of(op.reduction().unwrap(), acc).map(|t| (t.name, t.accumulator_size));
+        assert_eq!(template(COUNT_NONZERO, DType::I64), Some(("Sum", 8)));
+        assert_eq!(template(ALL, DType::Bool), Some(("All", 4)));
+        assert_eq!(template(MIN, DType::Bool), Some(("Minimum", 1)));
+        assert_eq!(template(ARGMAX, DType::F32), Some(("ArgMax", 16)));
     }
 }

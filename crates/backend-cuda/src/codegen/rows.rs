@@ -10,7 +10,7 @@ use cuprum_core::{Op, Program, StepKind};
 use smallvec::SmallVec;
 
 use super::element::{input_types, value, write_bodies, write_takes, write_types};
-use super::{ctype, may_fault};
+use super::{Combination, ctype, may_fault};
 
 /// Layout of the operands along a row. Part of the kernel's key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -21,16 +21,6 @@ pub struct OperandLayout {
     pub results: u64,
     /// True if packs are aligned to their size (up to 16 bytes) in every input that is not repeated.
     pub aligned: bool,
-}
-
-/// The C++ expressions of a reduction along rows.
-pub struct RowFold<'a> {
-    /// The neutral element of `combine`.
-    pub identity: &'a str,
-    /// Accumulator of an element `x`.
-    pub value: &'a str,
-    /// Combination of accumulators `a` and `b`.
-    pub combine: &'a str,
 }
 
 /// The stage that computes each step of a program.
@@ -125,7 +115,7 @@ impl<'a> Stages<'a> {
 ///
 /// # Errors
 /// The name of an operation without a C++ expression.
-pub fn row(stages: &Stages, layout: OperandLayout, fold: impl Fn(Op) -> Option<RowFold<'static>>) -> Result<String, &'static str> {
+pub fn row(stages: &Stages, layout: OperandLayout) -> Result<String, &'static str> {
     let program = stages.program;
     let mut out = String::from("\nnamespace cuprum {\n\n");
     let inputs = input_types(program);
@@ -141,8 +131,9 @@ pub fn row(stages: &Stages, layout: OperandLayout, fold: impl Fn(Op) -> Option<R
     out.push_str("};\n");
     for (n, step) in program.steps.iter().enumerate() {
         let StepKind::Fold(op) = step.kind else { continue };
-        let RowFold { identity, value, combine } = fold(op).ok_or(op.name())?;
-        let (acc, x) = (ctype(step.dtype), ctype(program.steps[step.args[0] as usize].dtype));
+        let reduction = op.reduction().and_then(|reduction| Combination::of(op, reduction, step.dtype));
+        let Combination { acc, identity, value, combine, .. } = reduction.ok_or(op.name())?;
+        let x = ctype(program.steps[step.args[0] as usize].dtype);
         let _ = writeln!(
             out,
             "struct Fold{n} {{  // {}\n    using Acc = {acc};\n    __device__ static Acc identity() {{ return {identity}; }}\n    __device__ static Acc value({x} x) {{ return {value}; }}\n    __device__ static Acc combine(const Acc& a, const Acc& b) {{ return {combine}; }}\n}};",

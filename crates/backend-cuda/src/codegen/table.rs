@@ -18,6 +18,11 @@ impl Expression {
     pub fn apply(self, args: &[u16]) -> String {
         (0..args.len()).fold(self.0.to_owned(), |text, n| text.replace(&format!("${n}"), &format!("t{}", args[n])))
     }
+
+    /// Substitutes these arguments.
+    pub fn of_arguments<const N: usize>(self, args: [&str; N]) -> String {
+        args.iter().enumerate().fold(self.0.to_owned(), |text, (n, arg)| text.replace(&format!("${n}"), arg))
+    }
 }
 
 impl Deref for Expression {

@@ -6,18 +6,19 @@
 use cuprum_core::call;
 use std::sync::Arc;
 
+use cuprum_core::op::{Accumulator, Combine, ReductionDef, TypeRule};
 use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
-use cuprum_core::{Array, Call, DType, Device, DeviceKind, Layout, Outcome, Program as Expression, Result, Work, decline, testing};
+use cuprum_core::{Array, Call, DType, Device, DeviceKind, Layout, Op, Outcome, Program as Expression, Result, Work, decline, testing};
 use smallvec::SmallVec;
 
-use crate::codegen::reductions::{BEST, MOMENTS, REDUCTIONS, ReductionCode};
+use crate::codegen::reductions::{self, ReductionCode};
 use crate::codegen::{self, Access, Combination, KernelKey, check, ctype};
 use crate::compile::module::{Args, Function};
 use crate::device::{self, InCall};
 use crate::driver::{COUNTERS, Context};
 use crate::families::kernel::{self, THREADS};
 use crate::families::rows;
-use crate::user_kernels::{self, REDUCTION_KERNEL, ReductionCall, StringReduction};
+use crate::user_kernels::{self, ReductionCall, StringReduction};
 
 const COMMON: &str = concat!(include_str!("../kernels/warp.cuh"), include_str!("../kernels/reduce.cuh"));
 /// Maximum number of kept axes, and of reduced axes.
@@ -63,21 +64,15 @@ pub(crate) struct ReduceShape {
 }
 
 /// Returns the source of a reduction of an expression.
-fn source(
-    program: &Expression,
-    row: &ReductionCode<'_>,
-    (acc, acc_size): (DType, usize),
-    out: DType,
-    shape: ReduceShape,
-) -> std::result::Result<String, &'static str> {
-    let element = codegen::element_and(program, shape.access, row.op.0.body)?;
-    Ok([codegen::PRELUDE, &element, &kernel_text(row, (acc, acc_size), out, shape)].concat())
+fn source(program: &Expression, op: Op, code: ReductionCode, out: DType, shape: ReduceShape) -> std::result::Result<String, &'static str> {
+    let element = codegen::element_and(program, shape.access, op.0.body)?;
+    Ok([codegen::PRELUDE, &element, &kernel_text(code, out, shape)].concat())
 }
 
 /// Returns the source that follows the code of the element.
-fn kernel_text(row: &ReductionCode<'_>, (acc, acc_size): (DType, usize), out: DType, shape: ReduceShape) -> String {
-    let ReductionCode { identity, value, combine, replaces, finish, .. } = row;
-    let acc = row.acc.unwrap_or(ctype(acc));
+fn kernel_text(code: ReductionCode, out: DType, shape: ReduceShape) -> String {
+    let ReductionCode { combination, idempotent, replaces, declarations } = code;
+    let Combination { acc, size: acc_size, identity, value, combine, finish } = combination;
     let ReduceShape { kept_rank, reduced_rank, width, wide, .. } = shape;
     let (threads, count, kernel) = match shape.threads {
         Threads::Team(n) => ("TEAM", n, include_str!("../kernels/reduce_rows.cu")),
@@ -88,11 +83,6 @@ fn kernel_text(row: &ReductionCode<'_>, (acc, acc_size): (DType, usize), out: DT
         None => "a = combine(a, value(x, index));".into(),
     };
     let (index, out) = (codegen::index_type(wide), ctype(out));
-    let declarations = match acc {
-        "Best" => BEST,
-        "Moments" => MOMENTS,
-        _ => "",
-    };
     let definitions = format!(
         r#"
 namespace cuprum {{
@@ -114,8 +104,6 @@ static_assert(sizeof(cuprum::Reduction::Acc) <= {acc_size}, "a partial result fi
 #define {threads} {count}
 #define WIDTH {width}
 "#,
-        idempotent = identity.is_none(),
-        identity = identity.unwrap_or("Acc()"),
     );
     [&definitions, COMMON, kernel].concat()
 }
@@ -124,39 +112,37 @@ static_assert(sizeof(cuprum::Reduction::Acc) <= {acc_size}, "a partial result fi
 pub fn sources() -> Vec<(String, String)> {
     let mut list = Vec::new();
     for (n, dtype) in DType::ALL.into_iter().enumerate() {
-        for (m, row) in REDUCTIONS.iter().enumerate().filter(|(m, _)| (n + m) % 3 == 0) {
-            let logical = row.acc.is_some_and(|a| a == "bool" || a == "i64");
-            if row.acc == Some("Moments") && (!dtype.is_inexact() || dtype.itemsize() == 2) {
+        for (m, (op, reduction)) in reductions::over_axes().enumerate().filter(|(m, _)| (n + m) % 3 == 0) {
+            let is_moments = reduction.combine == Combine::Moments;
+            let is_logical = reduction.elementwise().and_then(|by| by.0.rule) == Some(TypeRule::Logical);
+            let takes_bool = is_logical || matches!(reduction.accumulator, Accumulator::Fixed(_));
+            if is_moments && (!dtype.is_inexact() || dtype.itemsize() == 2)
+                || takes_bool && dtype != DType::Bool
+                || !takes_bool && !reduction.selects && dtype == DType::Bool
+            {
                 continue;
             }
-            if logical && dtype != DType::Bool || (row.acc.is_none() && row.identity.is_some() && dtype == DType::Bool) {
-                continue;
-            }
-            let half = matches!(dtype, DType::F16 | DType::BF16) && row.identity.is_some();
-            let out = match row.acc {
-                Some("Best" | "i64") => DType::I64,
-                Some("Moments") => dtype.real(),
+            let acc = reduction.accumulator.of(dtype);
+            let out = match reduction.accumulator {
+                _ if reduction.returns_index => DType::I64,
+                _ if is_moments => dtype.real(),
+                Accumulator::Fixed(fixed) => fixed,
                 _ => dtype,
             };
             let width = [0, 1, 16 / dtype.itemsize()][(n + m / 3) % 3];
             let access = Access { repeated: 0, aligned: width > 1 };
             let threads = [Threads::Team(8), Threads::Lanes(32), Threads::Team(256), Threads::Lanes(2)][(n + m) / 3 % 4];
-            let width = if let Threads::Lanes(_) = threads { width.clamp(1, max_columns(row.acc_size(dtype))) } else { width };
+            let most = max_columns(reductions::accumulator_size(reduction, acc));
+            let width = if let Threads::Lanes(_) = threads { width.clamp(1, most) } else { width };
             let shape = ReduceShape { threads, kept_rank: n % 3, reduced_rank: m % 3, width, wide: n % 2 == 0, access };
-            let acc = if half { DType::F32 } else { dtype };
-            let accumulator = (acc, row.acc_size(acc));
-            if let Ok(text) = source(&Expression::identity(dtype), row, accumulator, out, shape) {
-                list.push((format!("reduce<{}, {dtype}, {shape:?}>", row.op.name()), text));
-            }
+            list.extend(listed(op, reduction, &Expression::identity(dtype), &dtype.to_string(), (acc, out), shape));
         }
     }
     let taking = check::taking(DType::F32, DType::I32);
-    for (row, threads, width) in [(&REDUCTIONS[0], Threads::Team(8), 4), (&REDUCTIONS[1], Threads::Lanes(32), 1)] {
+    for ((op, reduction), (threads, width)) in reductions::over_axes().zip([(Threads::Team(8), 4), (Threads::Lanes(32), 1)]) {
         let shape =
             ReduceShape { threads, kept_rank: 1, reduced_rank: 1, width, wide: false, access: Access { repeated: 0b10, aligned: true } };
-        if let Ok(text) = source(&taking, row, (DType::F32, 4), DType::F32, shape) {
-            list.push((format!("reduce<{} of take, {shape:?}>", row.op.name()), text));
-        }
+        list.extend(listed(op, reduction, &taking, "take", (DType::F32, DType::F32), shape));
     }
     let ways = [([300, 5000], &[1][..], 256), ([300, 5000], &[0], 256), ([1, 100_001], &[0, 1], 8), ([300, 40], &[-1], 256)];
     let strings = DType::ALL.into_iter().enumerate().map(|(n, dtype)| (dtype, ways[n % ways.len()]));
@@ -164,32 +150,39 @@ pub fn sources() -> Vec<(String, String)> {
     list
 }
 
+/// Returns the name and source of a reduction of `program`, which `what` describes.
+fn listed(
+    op: Op,
+    reduction: &ReductionDef,
+    program: &Expression,
+    what: &str,
+    (acc, out): (DType, DType),
+    shape: ReduceShape,
+) -> Option<(String, String)> {
+    let text = source(program, op, ReductionCode::of(op, reduction, acc)?, out, shape).ok()?;
+    Some((format!("reduce<{}, {what}, {shape:?}>", op.name()), text))
+}
+
 /// Runs a call of family Reduce.
 pub fn run(call: &Call) -> Result<Outcome> {
-    let (Work::Reduce(call::Reduce { program, plan, acc }), [spec]) = (&call.work, call.outputs) else {
-        decline!("not a reduction of one output")
-    };
-    let (own, of_own);
-    let (row, acc_size) = match (REDUCTIONS.iter().find(|row| row.op == call.op), call.op.0.body) {
-        (Some(row), _) => (row, row.acc_size(*acc)),
-        (None, Some(body)) => {
-            let Some(combination) = Combination::of_body(body, *acc) else { decline!("{} is not a reduction", call.op.name()) };
-            own = combination;
-            of_own = ReductionCode::of(call.op, &own);
-            (&of_own, own.size)
-        }
-        (None, None) => decline!("no CUDA reduction for {}", call.op.name()),
-    };
+    let (Work::Reduce(reduce), [spec]) = (&call.work, call.outputs) else { decline!("not a reduction of one output") };
+    let call::Reduce { program, reduction, plan, acc } = *reduce;
+    if !reductions::has_code(call.op, reduction) {
+        decline!("no CUDA reduction for {}", call.op.name());
+    }
     if let Some(op) = program.ops().find(|op| !codegen::has_row(*op)) {
         decline!("no CUDA expression for {}", op.name());
     }
-    if let Some(done) = rows::variance(call, program, plan) {
+    if let Some(done) = rows::variance(call, reduce) {
         return done;
     }
-    let column_blocks = if row.identity.is_some() { COLUMN_BLOCKS } else { ROW_BLOCKS };
-    launch(call, program, plan, (acc_size, column_blocks), |context, shape| {
-        let key = key(program, shape).with_dtype(*acc).with_dtype(spec.dtype).with_op(call.op);
-        let make = || Ok((shape.threads.kernel().to_owned(), source(program, row, (*acc, acc_size), spec.dtype, shape)?));
+    let column_blocks = if reduction.selects { ROW_BLOCKS } else { COLUMN_BLOCKS };
+    launch(call, program, plan, (reductions::accumulator_size(reduction, acc), column_blocks), |context, shape| {
+        let key = key(program, shape).with_dtype(acc).with_dtype(spec.dtype).with_op(call.op);
+        let make = || {
+            let code = ReductionCode::of(call.op, reduction, acc).ok_or(call.op.name())?;
+            Ok((shape.threads.kernel().to_owned(), source(program, call.op, code, spec.dtype, shape)?))
+        };
         kernel::generated(context, key, make).in_call(call)
     })
 }
@@ -207,13 +200,7 @@ pub fn run_user_reduction(call: &Call) -> Result<Outcome> {
 
 /// Returns the source of a user-defined reduction.
 pub(crate) fn user_source(reduction: &StringReduction, shape: ReduceShape) -> String {
-    let combination = reduction.combination();
-    let kernel = kernel_text(
-        &ReductionCode::of(REDUCTION_KERNEL, &combination),
-        (reduction.accumulator(), combination.size),
-        reduction.output(),
-        shape,
-    );
+    let kernel = kernel_text(reduction.combination().into(), reduction.output(), shape);
     [codegen::PRELUDE, &reduction.element(shape.access), &kernel].concat()
 }
 

@@ -6,8 +6,8 @@
 use cuprum_core::call;
 use std::sync::Arc;
 
-use cuprum_core::op::Op;
-use cuprum_core::ops::scan::{CUMMAX, CUMMIN, CUMPROD, CUMSUM};
+use cuprum_core::op::{Op, ReductionDef};
+use cuprum_core::ops::elementwise::{ADD, MAXIMUM, MINIMUM, MULTIPLY};
 use cuprum_core::plan::scan::ScanPlan;
 use cuprum_core::{Call, DType, Outcome, Program as Expression, Result, Work, decline};
 use smallvec::SmallVec;
@@ -58,17 +58,15 @@ fn tile(dtype: DType) -> usize {
     THREADS as usize * (128 / sum_bytes(dtype).max(4))
 }
 
-/// Returns the name of the prelude function that combines two values.
-fn combine(op: Op) -> Option<&'static str> {
-    [(CUMSUM, "add"), (CUMPROD, "multiply"), (CUMMAX, "maximum"), (CUMMIN, "minimum")]
-        .into_iter()
-        .find(|(o, _)| *o == op)
-        .map(|(_, name)| name)
+/// Returns the elementwise operation that combines two values, if it has a C++ expression.
+fn combination(reduction: &ReductionDef) -> Option<Op> {
+    reduction.elementwise().filter(|op| codegen::expression(*op).is_some())
 }
 
-fn source(program: &Expression, combine: &str, rank: usize, wide: bool, look_back: bool) -> std::result::Result<String, &'static str> {
+fn source(program: &Expression, combine: Op, rank: usize, wide: bool, look_back: bool) -> std::result::Result<String, &'static str> {
     let element = codegen::element(program, Access::default())?;
-    let defines = format!("using Index = cuprum::{};\n#define RANK {rank}\n#define COMBINE {combine}\n", codegen::index_type(wide));
+    let combine = codegen::expression(combine).ok_or(combine.name())?.of_arguments(["(a)", "(b)"]);
+    let defines = format!("using Index = cuprum::{};\n#define RANK {rank}\n#define COMBINE(a, b) {combine}\n", codegen::index_type(wide));
     let kernels =
         if look_back { [parts::RELAXED, parts::FOLD_BACK, LOOK_BACK].concat() } else { include_str!("../kernels/scan.cu").into() };
     Ok([codegen::PRELUDE, &element, &defines, parts::WARP, COMMON, &kernels].concat())
@@ -79,15 +77,15 @@ fn source(program: &Expression, combine: &str, rank: usize, wide: bool, look_bac
 pub fn sources() -> Vec<(String, String)> {
     let mut list = Vec::new();
     for (n, dtype) in DType::ALL.into_iter().enumerate() {
-        let (op, rank, wide) = (["add", "multiply", "maximum", "minimum"][n % 4], [0, 1, 3][n % 3], n % 2 == 1);
+        let (op, rank, wide) = ([ADD, MULTIPLY, MAXIMUM, MINIMUM][n % 4], [0, 1, 3][n % 3], n % 2 == 1);
         for look_back in [false, true] {
             if let Ok(text) = source(&Expression::identity(dtype), op, rank, wide, look_back) {
-                list.push((format!("scan<{op}, {dtype}, {rank}, {}, sweep: {look_back}>", codegen::index_type(wide)), text));
+                list.push((format!("scan<{}, {dtype}, {rank}, {}, sweep: {look_back}>", op.name(), codegen::index_type(wide)), text));
             }
         }
     }
     for look_back in [false, true] {
-        if let Ok(text) = source(&check::taking(DType::F64, DType::I32), "add", 1, false, look_back) {
+        if let Ok(text) = source(&check::taking(DType::F64, DType::I32), ADD, 1, false, look_back) {
             list.push((format!("scan<add of take, sweep: {look_back}>"), text));
         }
     }
@@ -96,8 +94,10 @@ pub fn sources() -> Vec<(String, String)> {
 
 /// Runs a call of family Scan.
 pub fn run(call: &Call) -> Result<Outcome> {
-    let (Work::Scan(call::Scan { program, plan }), [spec]) = (&call.work, call.outputs) else { decline!("not a scan of one output") };
-    let Some(combine) = combine(call.op) else { decline!("{} is not a running sum, product or extreme", call.op.name()) };
+    let (Work::Scan(call::Scan { program, reduction, plan }), [spec]) = (&call.work, call.outputs) else {
+        decline!("not a scan of one output")
+    };
+    let Some(combine) = combination(reduction) else { decline!("no CUDA scan for {}", call.op.name()) };
     let rank = plan.lanes.len();
     if rank > MAX_RANK {
         decline!("{rank} axes around the scanned one, after merging");
@@ -113,7 +113,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
     let tiles = plan.len.div_ceil(tile(spec.dtype));
     let state_words = 1 + plan.lane_count * parts::states_of_row(tiles) * sum_bytes(spec.dtype).div_ceil(4);
     let states = if strategy == Strategy::LookBack { Some(device::allocate(call, 8 * state_words)?) } else { None };
-    let scan = ScanLaunch { context, program, plan, op: call.op, combine, inputs: &inputs, out: out.pointer() };
+    let scan = ScanLaunch { context, program, plan, combine, inputs: &inputs, out: out.pointer() };
     scan.queue(strategy, tiles, states.as_deref()).in_call(call)?;
     device::done(call, [out])
 }
@@ -123,8 +123,7 @@ struct ScanLaunch<'a> {
     context: &'static Context,
     program: &'a Expression,
     plan: &'a ScanPlan,
-    op: Op,
-    combine: &'static str,
+    combine: Op,
     inputs: &'a [u64],
     out: u64,
 }
@@ -147,7 +146,7 @@ impl ScanLaunch<'_> {
 
     fn function(&self, name: &'static str, wide: bool, look_back: bool) -> crate::Result<Arc<Function>> {
         let rank = self.plan.lanes.len();
-        let key = KernelKey::new(name, self.program).with(rank as u64).with(wide as u64).with(self.op.index() as u64);
+        let key = KernelKey::new(name, self.program).with(rank as u64).with(wide as u64).with_op(self.combine);
         kernel::generated(self.context, key, || Ok((name.to_owned(), source(self.program, self.combine, rank, wide, look_back)?)))
     }
 

@@ -1,10 +1,10 @@
 //! Reductions of segments, with the input expression fused. Part of a warp reduces a short segment, a block a long one.
 
 use cuprum_core::call;
-use cuprum_core::ops::reduce::{MAX, MIN, PROD, SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM, SUM, accumulator};
+use cuprum_core::ops::reduce::{SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM};
 use cuprum_core::{Array, Call, DType, Op, Outcome, Program as Expression, Result, Work, decline};
 
-use crate::codegen::{self, Access, KernelKey, check, ctype, parts};
+use crate::codegen::{self, Access, FoldTemplate, KernelKey, check, ctype, parts};
 use crate::compile::module::Args;
 use crate::device::{self, InCall};
 use crate::driver::Context;
@@ -12,29 +12,6 @@ use crate::families::kernel::{self, THREADS};
 
 /// Name of the kernel in its source.
 const NAME: &str = "segment_fold";
-
-/// The operations of this module.
-pub(crate) const OPS: &[Op] = &[SEGMENT_SUM, SEGMENT_PROD, SEGMENT_MIN, SEGMENT_MAX];
-
-/// The template in `fold.cuh` that combines the values of one reduction. Its parameter is the accumulator type.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Folds {
-    /// Name of the template. Its identity is the result of an empty segment.
-    pub fold: &'static str,
-}
-
-impl Folds {
-    /// Returns the template for a reduction, or `None` if segments do not support the reduction.
-    pub fn of(reduction: Op) -> Option<Folds> {
-        let known = [(SUM, "Sum"), (PROD, "Product"), (MIN, "Minimum"), (MAX, "Maximum")];
-        known.into_iter().find(|(op, _)| *op == reduction).map(|(_, fold)| Folds { fold })
-    }
-
-    /// True for sums and products, false for minima and maxima.
-    pub fn is_sum_or_product(self) -> bool {
-        !["Minimum", "Maximum"].contains(&self.fold)
-    }
-}
 
 /// Threads per segment: about 4 values each.
 fn team(values: usize, segments: usize) -> u32 {
@@ -53,7 +30,7 @@ fn blocks(program: &Expression) -> u32 {
 struct SegmentKernel<'a> {
     program: &'a Expression,
     access: Access,
-    folds: Folds,
+    fold: FoldTemplate,
     acc: DType,
     team: u32,
 }
@@ -61,12 +38,12 @@ struct SegmentKernel<'a> {
 impl<'a> SegmentKernel<'a> {
     fn key(self) -> KernelKey<'a> {
         let key = KernelKey::new(NAME, self.program).with(self.access.repeated).with(u64::from(self.team));
-        key.with_dtype(self.acc).with_name(self.folds.fold)
+        key.with_dtype(self.acc).with_name(self.fold.name)
     }
 
     fn source(self) -> std::result::Result<String, &'static str> {
         let element = codegen::element(self.program, self.access)?;
-        let (Folds { fold }, acc) = (self.folds, ctype(self.acc));
+        let (fold, acc) = (self.fold.name, ctype(self.acc));
         let definitions = format!(
             "namespace cuprum {{\nusing Fold = {fold}<{acc}>;\n}}  // namespace cuprum\n#define TEAM {}\n#define BLOCKS {}\n",
             self.team,
@@ -79,27 +56,23 @@ impl<'a> SegmentKernel<'a> {
 
 /// Returns names and sources of the kernels for compile checks without a device: every reduction and dtype.
 pub fn sources() -> Vec<(String, String)> {
-    let of = |name: String, reduction: Op, text: SegmentKernel| {
-        Some((format!("{name}, {}, {}>", reduction.name(), text.team), text.source().ok()?))
+    let of = |name: String, op: Op, (program, access, acc, team): (&Expression, Access, DType, u32)| {
+        let fold = FoldTemplate::of(op.reduction()?, acc)?;
+        let text = SegmentKernel { program, access, fold, acc, team }.source().ok()?;
+        Some((format!("{name}, {}, {team}>", op.name()), text))
     };
-    let every = [SUM, PROD, MIN, MAX].into_iter().flat_map(|op| DType::ALL.into_iter().map(move |d| (op, d)));
-    let plain = every.filter(|(op, d)| d.sum_dtype() == *d || [MIN, MAX].contains(op)).zip([1, 4, 32].into_iter().cycle());
+    let every = [SEGMENT_SUM, SEGMENT_PROD, SEGMENT_MIN, SEGMENT_MAX].into_iter().flat_map(|op| DType::ALL.map(|d| (op, d)));
+    let plain =
+        every.filter(|(op, d)| d.sum_dtype() == *d || op.reduction().is_some_and(|r| r.selects)).zip([1, 4, 32].into_iter().cycle());
     let plain = plain.filter_map(|((op, value), team)| {
-        let (program, acc) = (Expression::identity(value), accumulator(op, value));
-        of(
-            format!("segment_fold<{value}"),
-            op,
-            SegmentKernel { program: &program, access: Access::default(), folds: Folds::of(op)?, acc, team },
-        )
+        let acc = op.reduction()?.accumulator.of(value);
+        of(format!("segment_fold<{value}"), op, (&Expression::identity(value), Access::default(), acc, team))
     });
-    let taking = [(DType::F32, DType::I32, SUM, 8), (DType::F64, DType::I64, MAX, 1), (DType::C64, DType::I32, SUM, 32)];
+    let taking =
+        [(DType::F32, DType::I32, SEGMENT_SUM, 8), (DType::F64, DType::I64, SEGMENT_MAX, 1), (DType::C64, DType::I32, SEGMENT_SUM, 32)];
     let taking = taking.into_iter().filter_map(|(table, indices, op, team)| {
         let (program, access) = (check::taking(table, indices), Access { repeated: 0b10, aligned: false });
-        of(
-            format!("segment_fold<{table} of take by {indices}"),
-            op,
-            SegmentKernel { program: &program, access, folds: Folds::of(op)?, acc: table, team },
-        )
+        of(format!("segment_fold<{table} of take by {indices}"), op, (&program, access, table, team))
     });
     plain.chain(taking).collect()
 }
@@ -110,9 +83,9 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         decline!("not a reduction of segments with one output")
     };
     let (values, Some(offsets)) = call.program_inputs() else { decline!("no offsets") };
-    let Some(folds) = Folds::of(reduction) else { decline!("{} of segments", reduction.name()) };
+    let Some(fold) = FoldTemplate::of(reduction, acc) else { decline!("no CUDA reduction for {}", call.op.name()) };
     let dtype = program.output_dtype(0);
-    if spec.dtype != dtype || acc != accumulator(reduction, dtype) {
+    if spec.dtype != dtype || acc != reduction.accumulator.of(dtype) {
         decline!("values of {dtype} reduced to {} in {acc}", spec.dtype);
     }
     if offsets.dtype() != DType::I64 || !offsets.layout().is_c_contiguous() {
@@ -126,7 +99,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let inputs = device::pointers(values)?;
     let out = device::allocate_output(call, 0)?;
     let segments = spec.layout.size();
-    let text = SegmentKernel { program, access: Access::flat(values), folds, acc, team: team(length, segments) };
+    let text = SegmentKernel { program, access: Access::flat(values), fold, acc, team: team(length, segments) };
     let reduction = SegmentLaunch { context, text, length, segments };
     reduction.queue(&inputs, device::pointer(offsets)?, out.pointer(), device::fault_word(call.op, 0)).in_call(call)?;
     device::done(call, [out])
@@ -160,9 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reduction_of_core_has_folds() {
-        assert!([SUM, PROD, MIN, MAX].into_iter().all(|op| Folds::of(op).is_some()));
-        assert_eq!(Folds::of(SEGMENT_SUM), None);
+    fn every_reduction_of_segments_has_sources() {
         assert!(sources().len() > 40);
     }
 

@@ -1,5 +1,5 @@
-// Common parts of inclusive scans along one axis. A lane is a 1-D slice along that axis. Follows the prelude, an element's code and warp.cuh. The host defines Index
-// (i32 or i64), RANK (axes besides the scanned one) and COMBINE (a function of namespace op).
+// Common parts of inclusive scans along one axis. Follows the prelude, an element's code and warp.cuh. The host defines Index
+// (i32 or i64), RANK (axes besides the scanned one) and COMBINE (a macro of two values).
 //
 // The order of combination follows from the shape alone, so results do not depend on timing.
 
@@ -13,7 +13,7 @@ using Place = Offsets<Index, INPUTS + 1>;
 constexpr int THREADS = 256;
 constexpr int WARPS = THREADS / 32;
 
-__device__ inline Sum combine(Sum a, Sum b) { return op::COMBINE(a, b); }
+__device__ inline Sum combine(Sum a, Sum b) { return COMBINE(a, b); }
 
 // Returns the offsets of element i of the lane that starts at `lane`: of the inputs, then of the output.
 __device__ inline Offsets<Index, INPUTS> inputs_at(const Place& lane, const Place& step, Index i) {

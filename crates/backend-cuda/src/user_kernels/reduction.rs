@@ -22,8 +22,17 @@ use crate::codegen::{self, Access, Combination, KernelKey};
 /// Function name in errors.
 const OP: &str = "ReductionKernel";
 
-static ROW: OpDef =
-    OpDef { name: OP, family: Family::Custom, arity: 0, index: u16::MAX, rule: None, cost: Cost::Cheap, composite: None, body: None };
+static ROW: OpDef = OpDef {
+    name: OP,
+    family: Family::Custom,
+    arity: 0,
+    index: u16::MAX,
+    rule: None,
+    cost: Cost::Cheap,
+    composite: None,
+    body: None,
+    reduction: None,
+};
 /// The operation of a [`ReductionKernel`]. Its [`Work::Custom`] is a [`StringReduction`], and its inputs are those of the
 /// reduction's program.
 pub const REDUCTION_KERNEL: Op = Op(&ROW);

@@ -12,7 +12,7 @@ use crate::call::{Call, Outcome, Reason};
 use crate::device::{Device, DeviceDriver, DeviceKind, DeviceSource, MAX_KINDS, MAX_ORDINALS};
 use crate::dtype::DTypeSet;
 use crate::error::{Error, Result};
-use crate::op::{Family, Op};
+use crate::op::{Capabilities, Capability, Family, Op};
 use crate::settings::{self, SettingCheck};
 
 /// Whether an accelerator can be used on this machine.
@@ -30,14 +30,14 @@ pub enum Availability {
 }
 
 /// The operations that a kernel takes. A fused expression passes if all of its operations do.
+///
+/// Operations that need a [`Capability`] are declared by [`Kernel::capabilities`] alone.
 #[derive(Clone, Copy, Debug)]
 pub enum OpFilter {
     /// Every operation of the family.
     All,
     /// Only these operations.
     Only(&'static [Op]),
-    /// These operations, and operations of other crates that are defined by a body (see [`body`](crate::body)).
-    OnlyAndBodies(&'static [Op]),
 }
 
 impl OpFilter {
@@ -46,16 +46,14 @@ impl OpFilter {
         match self {
             OpFilter::All => true,
             OpFilter::Only(ops) => ops.contains(&op),
-            OpFilter::OnlyAndBodies(ops) => op.0.body.is_some() || ops.contains(&op),
         }
-    }
-    /// Whether the filter names an operation explicitly.
-    pub(crate) fn names(self, op: Op) -> bool {
-        matches!(self, OpFilter::Only(ops) | OpFilter::OnlyAndBodies(ops) if ops.contains(&op))
     }
 }
 
-/// A kernel: a function of a call, with a cheap static filter.
+/// A kernel: a function of a call, with a cheap static filter and its capabilities.
+///
+/// By default a kernel takes every operation and dtype of its family, in programs of elementwise operations of core. Anything else is a
+/// [`Capability`] that it declares.
 ///
 /// ```
 /// # use cuprum_core::{Call, DType, DTypeSet, Family, Kernel, Outcome, Result, decline, ops::reduce::SUM};
@@ -72,26 +70,28 @@ pub struct Kernel {
     pub ops: OpFilter,
     /// Input dtypes that it takes, or output dtypes if there are no inputs.
     pub dtypes: DTypeSet,
+    /// What its calls may contain besides elementwise operations of core.
+    pub capabilities: Capabilities,
     /// Runs the call, or declines before any side effect.
     pub run: fn(&Call) -> Result<Outcome>,
 }
 
 impl Kernel {
-    /// Returns a kernel that takes every operation and dtype of a family.
+    /// Returns a kernel that takes every operation and dtype of a family, and has no capabilities.
     pub const fn new(family: Family, run: fn(&Call) -> Result<Outcome>) -> Kernel {
-        Kernel { family, ops: OpFilter::All, dtypes: DTypeSet::ALL, run }
+        Kernel { family, ops: OpFilter::All, dtypes: DTypeSet::ALL, capabilities: Capabilities::NONE, run }
     }
     /// Restricts the kernel to these operations.
     pub const fn ops(self, ops: &'static [Op]) -> Kernel {
         Kernel { ops: OpFilter::Only(ops), ..self }
     }
-    /// Restricts the kernel to these operations and operations of other crates that are defined by a body.
-    pub const fn ops_and_bodies(self, ops: &'static [Op]) -> Kernel {
-        Kernel { ops: OpFilter::OnlyAndBodies(ops), ..self }
-    }
     /// Restricts the kernel to these dtypes.
     pub const fn dtypes(self, dtypes: DTypeSet) -> Kernel {
         Kernel { dtypes, ..self }
+    }
+    /// Declares capabilities of the kernel.
+    pub const fn capabilities(self, list: &[Capability]) -> Kernel {
+        Kernel { capabilities: Capabilities::of(list), ..self }
     }
 }
 
@@ -140,6 +140,8 @@ pub(crate) struct ChainEntry {
 #[derive(Debug, Default)]
 pub(crate) struct Chains {
     entries: [[Vec<ChainEntry>; Family::ALL.len()]; MAX_KINDS],
+    /// Capabilities that some kernel of each chain declares.
+    capabilities: [[Capabilities; Family::ALL.len()]; MAX_KINDS],
     /// Whether the order is `auto`.
     is_auto: bool,
     /// Whether the order is set by the user, not the default.
@@ -149,6 +151,11 @@ pub(crate) struct Chains {
 impl Chains {
     pub(crate) fn get(&self, family: Family, kind: DeviceKind) -> &[ChainEntry] {
         &self.entries[kind.index()][family as usize]
+    }
+
+    /// Returns the capabilities that some kernel of a chain declares.
+    pub(crate) fn capabilities(&self, family: Family, kind: DeviceKind) -> Capabilities {
+        self.capabilities[kind.index()][family as usize]
     }
 
     /// Whether measurements decide the order.
@@ -415,7 +422,9 @@ fn build(order: Option<&[String]>) -> Result<Chains> {
     for accelerator in active_accelerators(order) {
         let kind = DeviceKind::intern(accelerator.device)?;
         for kernel in accelerator.kernels {
-            chains.entries[kind.index()][kernel.family as usize].push(ChainEntry { accelerator, kernel });
+            let (kind, family) = (kind.index(), kernel.family as usize);
+            chains.entries[kind][family].push(ChainEntry { accelerator, kernel });
+            chains.capabilities[kind][family] = chains.capabilities[kind][family].union(kernel.capabilities);
         }
     }
     Ok(chains)

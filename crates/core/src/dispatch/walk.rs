@@ -10,7 +10,8 @@ use crate::call::{Call, ModeGuard, Outcome, OutputSpec, Outputs, wants_reasons};
 use crate::device::{Device, Stream, driver, with_device};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::op::Family;
+use crate::op::{Capabilities, Capability, Family};
+use crate::program::{Step, StepKind};
 use crate::registry::{self, Accelerator, ChainEntry, OpFilter};
 use crate::settings::{self, HostFallback};
 use crate::tuning::{self, Advice};
@@ -26,7 +27,7 @@ pub fn run(call: &Call) -> Result<Outputs> {
     if wants_reasons() || trace::is_on() || tracing::level_enabled!(tracing::Level::DEBUG) {
         return run_observed(call);
     }
-    let mut state = DispatchState::new(false);
+    let mut state = DispatchState::new(call, false);
     let served = run_chain(call, &mut state);
     finish(call, served, &mut state)
 }
@@ -50,7 +51,7 @@ fn run_observed(call: &Call) -> Result<Outputs> {
         span.record("shapes", tracing::field::debug(shapes(call)));
         span.record("dtypes", tracing::field::debug(dtypes(call)));
     }
-    let mut state = DispatchState::new(wants_reasons());
+    let mut state = DispatchState::new(call, wants_reasons());
     let watch = trace::begin(call.stream);
     let served = run_chain(call, &mut state);
     let record = (state.wants_reasons || watch.is_some()).then(|| Record {
@@ -82,6 +83,8 @@ fn finish(call: &Call, served: Result<bool>, state: &mut DispatchState) -> Resul
 
 /// State of one call on its way through the chain.
 struct DispatchState {
+    /// Capabilities that the call needs.
+    needed: Capabilities,
     wants_reasons: bool,
     /// The accelerator that ran the call.
     served_by: Option<&'static str>,
@@ -96,8 +99,9 @@ struct DispatchState {
 }
 
 impl DispatchState {
-    fn new(wants_reasons: bool) -> DispatchState {
+    fn new(call: &Call, wants_reasons: bool) -> DispatchState {
         DispatchState {
+            needed: call.capabilities(),
             wants_reasons,
             served_by: None,
             outputs: Outputs::new(),
@@ -117,7 +121,7 @@ impl DispatchState {
 
 /// Tries one kernel. Returns whether it served the call.
 fn try_kernel(call: &Call, entry: &ChainEntry, state: &mut DispatchState) -> Result<bool> {
-    if let Err(why) = filter(entry, call) {
+    if let Err(why) = filter(entry, call, state.needed) {
         state.declined(entry.accelerator, why);
         return Ok(false);
     }
@@ -209,27 +213,34 @@ fn is_data_error(error: &Error, call: &Call) -> bool {
     }
 }
 
-/// Whether a kernel of the device lists this operation in its filter, as opposed to accepting the whole family.
-///
-/// If not, core composes the operation of others.
-pub(crate) fn is_named(op: crate::op::Op, device: Device) -> Result<bool> {
-    let chain = registry::chains()?.get(op.family(), device.kind());
-    Ok(chain.iter().any(|entry| entry.kernel.ops.names(op)))
+/// Whether a kernel of this family on the device declares a capability.
+pub(crate) fn declares(capability: Capability, family: Family, device: Device) -> Result<bool> {
+    Ok(capabilities(family, device)?.contains(capability))
 }
 
-/// Whether a device has a kernel of this family.
-pub(crate) fn has_family(family: Family, device: Device) -> Result<bool> {
-    Ok(!registry::chains()?.get(family, device.kind()).is_empty())
+/// Returns the capabilities that some kernel of this family on the device declares.
+pub(crate) fn capabilities(family: Family, device: Device) -> Result<Capabilities> {
+    Ok(registry::chains()?.capabilities(family, device.kind()))
 }
 
-/// Applies the static filter of a kernel: operations and dtypes.
-fn filter(entry: &ChainEntry, call: &Call) -> std::result::Result<(), &'static str> {
+/// Applies the static filter of a kernel: `needed` capabilities, operations and dtypes.
+fn filter(entry: &ChainEntry, call: &Call, needed: Capabilities) -> std::result::Result<(), &'static str> {
     let kernel = entry.kernel;
+    if let Some(missing) = needed.first_missing_in(kernel.capabilities) {
+        return Err(missing.reason());
+    }
     if !matches!(kernel.ops, OpFilter::All) {
-        let mut fused = call.program().into_iter().flat_map(|p| p.ops().chain(p.folds())).peekable();
+        let is_declared = |kind: StepKind| kind.capability().is_some();
+        let listed = |step: &Step| match step.kind {
+            StepKind::Fold(op) => Some(op),
+            StepKind::Apply(op) if !is_declared(step.kind) => Some(op),
+            _ => None,
+        };
+        let mut fused = call.program().into_iter().flat_map(|p| p.steps.iter().filter_map(listed)).peekable();
         let fits = match call.family() {
             Family::Map | Family::Rows if fused.peek().is_some() => fused.all(|op| kernel.ops.takes(op)),
-            _ => kernel.ops.takes(call.op),
+            Family::Map | Family::Rows => is_declared(StepKind::Apply(call.op)) || kernel.ops.takes(call.op),
+            _ => call.op.capability().is_some() || kernel.ops.takes(call.op),
         };
         if !fits {
             return Err("does not take this operation");
@@ -262,10 +273,10 @@ fn run_fallback(call: &Call) -> Result<Outputs> {
         }
     }
     // Try again with reasons formatted. Declining has no side effect.
-    let guard = ModeGuard::reasons();
+    let (guard, needed) = (ModeGuard::reasons(), call.capabilities());
     let mut tried = Vec::new();
     for entry in registry::chains()?.get(call.family(), call.device.kind()) {
-        match filter(entry, call) {
+        match filter(entry, call, needed) {
             Err(why) => tried.push((entry.accelerator.name, why.to_string())),
             Ok(()) => {
                 if let Ok(Outcome::Declined(reason)) = (entry.kernel.run)(call) {

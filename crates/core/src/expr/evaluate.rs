@@ -232,13 +232,25 @@ impl NdArray {
 
     /// Calls `f` with the array as the fused input of a reduction or scan.
     ///
-    /// The program has one result of `dtype`, and its inputs are broadcast to the shape. `f` borrows both, since they are large.
-    pub(crate) fn with_prologue<R>(&self, dtype: DType, f: impl FnOnce(&Program, &[StoredArray]) -> Result<R>) -> Result<R> {
+    /// The program has one result of `dtype`, and its inputs are broadcast to the shape. `f` borrows both, since they are large. Steps that
+    /// no kernel of `family` declares are evaluated first.
+    pub(crate) fn with_prologue<R>(
+        &self,
+        family: Family,
+        dtype: DType,
+        f: impl FnOnce(&Program, &[StoredArray]) -> Result<R>,
+    ) -> Result<R> {
         // A node that another evaluation computed before is stored now, so that a loop over `x` and `x.sum()` takes linear time.
         if self.0.inlined.load(Ordering::Relaxed) > 0 || self.is_foreign() || self.is_fold() || !fusion_enabled() {
             self.value()?;
         }
         let mut flat = Flattened::new(false, true);
+        if self.is_deferred() {
+            flat.declared = dispatch::capabilities(family, self.device())?;
+            if flat.lacks(self) {
+                self.value()?;
+            }
+        }
         let stored = self.0.value.get().and_then(|value| value.as_ref().ok());
         let mut root = match stored {
             Some(stored) => flat.program.push(StepKind::Input(0), stored.dtype(), &[]),

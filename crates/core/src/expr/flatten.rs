@@ -10,7 +10,7 @@ use crate::array::{Array, StoredArray};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::Dims;
-use crate::op::MAX_ARITY;
+use crate::op::{Capabilities, MAX_ARITY};
 use crate::program::{Program, StepKind};
 
 /// The loop of a row program.
@@ -74,6 +74,8 @@ pub(super) struct Flattened {
     unfused: bool,
     /// The row loop, if reductions along rows are steps of the program.
     pub rows: Option<RowLoop>,
+    /// Capabilities of the kernels that the program is for.
+    pub declared: Capabilities,
 }
 
 /// A visited node that may have other references: its step, and the number of references from this expression.
@@ -87,7 +89,15 @@ struct Seen {
 
 impl Flattened {
     pub fn new(unfused: bool, single_output: bool) -> Flattened {
-        Flattened { program: Program::default(), inputs: SmallVec::new(), seen: SmallVec::new(), single_output, unfused, rows: None }
+        Flattened {
+            program: Program::default(),
+            inputs: SmallVec::new(),
+            seen: SmallVec::new(),
+            single_output,
+            unfused,
+            rows: None,
+            declared: Capabilities::ALL,
+        }
     }
 
     /// Appends the steps of an array and returns its step.
@@ -167,7 +177,13 @@ impl Flattened {
         let Weight { inputs, cost, folds, .. } = array.0.weight;
         let stretched = (cost >= 4 || inputs > 1 || folds > 0) && array.size() < shape.iter().product() && !self.is_per_row(array);
         let is_recomputed = self.single_output && cost >= 4 && array.0.inlined.load(Ordering::Relaxed) > 0;
-        self.unfused || array.is_foreign() || stretched || is_recomputed
+        self.unfused || array.is_foreign() || stretched || is_recomputed || self.lacks(array)
+    }
+
+    /// Returns whether a node begins with an operation that the kernels do not declare. It then runs as a Map.
+    pub fn lacks(&self, array: &NdArray) -> bool {
+        let capability = array.0.first.and_then(|first| StepKind::Apply(first.op).capability());
+        capability.is_some_and(|c| !self.declared.contains(c))
     }
 
     /// Returns whether an array contains reductions and has one element per row of this loop.

@@ -18,6 +18,7 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Layout};
+use crate::op::Family;
 use crate::plan::elementwise::output_order;
 use crate::plan::rows::RowsPlan;
 
@@ -53,6 +54,7 @@ impl NdArray {
         let (shape, results, split) = (rows.shape.clone(), rows.results.clone(), rows.split);
         let mut flat = Flattened::new(false, false);
         flat.rows = Some(rows);
+        flat.declared = dispatch::capabilities(Family::Rows, self.device())?;
         let root = flat.visit(self, &shape, true)?;
         flat.program.outputs.push(root);
         let kept = flat.extra_outputs(&shape);

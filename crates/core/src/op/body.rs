@@ -8,7 +8,6 @@ use std::any::Any;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 pub use crate::ops::user_defined::{Declared, apply, call, call_reduction, reduce};
-use crate::scalar::Scalar;
 
 /// The body of a user-defined operation, and how to call it.
 pub struct Body {
@@ -24,8 +23,6 @@ pub struct Body {
     pub source: &'static [(&'static str, &'static str)],
     /// Whether the body has loops, so that elements may differ in cost.
     pub loops: bool,
-    /// The identity element, for reductions.
-    pub identity: Option<Identity>,
     /// Machine code of the body, in a type that the CPU backend defines.
     pub native: &'static (dyn Any + Send + Sync),
 }
@@ -80,34 +77,6 @@ pub enum Bound {
     Integer,
     /// Integers and floats.
     Number,
-}
-
-/// The initial value of a reduction.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Identity {
-    /// A given number.
-    Value(Scalar),
-    /// The smallest value of the dtype; minus infinity for floats.
-    Lowest,
-    /// The largest value of the dtype; infinity for floats.
-    Highest,
-}
-
-impl Identity {
-    /// Returns the identity as a number of `dtype`.
-    pub fn of(self, dtype: DType) -> Scalar {
-        let bits = 8 * dtype.itemsize() as u32;
-        match (self, dtype.kind()) {
-            (Identity::Value(value), _) => value,
-            (Identity::Lowest, Kind::Signed) => Scalar::Int(-(1i128 << (bits - 1))),
-            (Identity::Lowest, Kind::Unsigned | Kind::Bool) => Scalar::Int(0),
-            (Identity::Highest, Kind::Signed) => Scalar::Int((1i128 << (bits - 1)) - 1),
-            (Identity::Highest, Kind::Unsigned) => Scalar::Int((1i128 << bits) - 1),
-            (Identity::Highest, Kind::Bool) => Scalar::Int(1),
-            (Identity::Lowest, _) => Scalar::Float(f64::NEG_INFINITY),
-            (Identity::Highest, _) => Scalar::Float(f64::INFINITY),
-        }
-    }
 }
 
 impl Bound {

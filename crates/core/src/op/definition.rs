@@ -1,4 +1,4 @@
-//! Operations as rows of a table, dtype rules and costs. The rows are in `ops/`, one file per family.
+//! Operations as rows of a table, dtype rules, costs, and descriptions of reductions. The rows are in `ops/`, one file per family.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -7,7 +7,9 @@ use crate::array::{Outputs, StoredArray};
 use crate::body::Body;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
+use crate::op::Capability;
 use crate::scalar::Scalar;
+use num_complex::Complex;
 
 /// A kind of kernel. Each op belongs to one family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
@@ -239,6 +241,8 @@ pub struct OpDef {
     pub composite: Option<Composite>,
     /// Body of an operation that `cuprum::kernel!` declares.
     pub body: Option<&'static Body>,
+    /// Description of a reduction over axes or of segments, or of a scan.
+    pub reduction: Option<&'static ReductionDef>,
 }
 
 /// An elementwise function with several results (`divmod`): one operation for each, over the same arguments.
@@ -282,6 +286,18 @@ impl Op {
     pub(crate) fn is_conversion(self) -> bool {
         self.0.rule == Some(TypeRule::Same) && !self.is_foreign()
     }
+    /// Returns the description of a reduction over axes or of segments, or of a scan.
+    pub fn reduction(self) -> Option<&'static ReductionDef> {
+        self.0.reduction
+    }
+    /// Returns the capability that a kernel needs for the operation outside a program, or `None` if filters apply to it.
+    pub fn capability(self) -> Option<Capability> {
+        match self.0 {
+            def if def.body.is_some() => Some(Capability::UserDefined),
+            def if def.reduction.is_some_and(|r| r.combine == Combine::Moments) => Some(Capability::Variance),
+            _ => None,
+        }
+    }
 }
 
 impl PartialEq for Op {
@@ -301,6 +317,168 @@ impl fmt::Debug for Op {
     }
 }
 
+/// Description of a reduction: how values combine, and in which dtype.
+///
+/// Reductions of segments and scans share the description of the reduction over axes with the same combination. A backend has code by
+/// [`combine`](ReductionDef::combine), and derives the rest.
+///
+/// ```
+/// use cuprum_core::DType;
+/// use cuprum_core::op::Combine;
+/// use cuprum_core::ops::{elementwise::ADD, reduce::SUM};
+///
+/// let sum = SUM.reduction().unwrap();
+/// assert_eq!(sum.combine, Combine::Elementwise(ADD));
+/// assert_eq!((sum.accumulator.of(DType::F16), sum.identity.of(DType::F16)), (DType::F32, 0.into()));
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ReductionDef {
+    /// The combination of two accumulators. It is associative up to rounding.
+    pub combine: Combine,
+    /// The value that changes no other when combined with it.
+    pub identity: Identity,
+    /// Whether a reduction of no elements gives the identity. Otherwise it is an error.
+    pub allows_empty: bool,
+    /// The dtype of accumulators.
+    pub accumulator: Accumulator,
+    /// Whether the combination returns one of its arguments, so that combining an element twice changes nothing.
+    pub selects: bool,
+    /// Whether the result is the index of the selected element. Reduced axes then keep their order.
+    pub returns_index: bool,
+    /// Whether row programs may contain the reduction.
+    pub in_rows: bool,
+}
+
+/// The combination of two accumulators.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Combine {
+    /// An elementwise operation of two arguments, as in NumPy's `ufunc.reduce`: `add` for a sum.
+    Elementwise(Op),
+    /// The [`Body`](crate::body::Body) of the operation, which is commutative.
+    Body,
+    /// Count, mean, and sum of squared distances from the mean. The result is the latter, which has the real dtype.
+    Moments,
+}
+
+/// The dtype of accumulators.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Accumulator {
+    /// The dtype of the elements.
+    Element,
+    /// float32 for 16-bit floats, else the dtype of the elements.
+    Wide,
+    /// This dtype for all elements.
+    Fixed(DType),
+}
+
+impl Accumulator {
+    /// Returns the dtype of accumulators for elements of `value`.
+    pub const fn of(self, value: DType) -> DType {
+        match (self, value) {
+            (Accumulator::Wide, DType::F16 | DType::BF16) => DType::F32,
+            (Accumulator::Wide | Accumulator::Element, _) => value,
+            (Accumulator::Fixed(dtype), _) => dtype,
+        }
+    }
+}
+
+/// The identity element of a reduction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Identity {
+    /// A given number.
+    Value(Scalar),
+    /// The smallest value of the dtype; minus infinity for floats.
+    Lowest,
+    /// The largest value of the dtype; infinity for floats.
+    Highest,
+}
+
+impl Identity {
+    /// Returns the identity as a number of `dtype`.
+    pub fn of(self, dtype: DType) -> Scalar {
+        let bits = 8 * dtype.itemsize() as u32;
+        match (self, dtype.kind()) {
+            (Identity::Value(value), _) => value,
+            (Identity::Lowest, Kind::Signed) => Scalar::Int(-(1i128 << (bits - 1))),
+            (Identity::Lowest, Kind::Unsigned | Kind::Bool) => Scalar::Int(0),
+            (Identity::Highest, Kind::Signed) => Scalar::Int((1i128 << (bits - 1)) - 1),
+            (Identity::Highest, Kind::Unsigned) => Scalar::Int((1i128 << bits) - 1),
+            (Identity::Highest, Kind::Bool) => Scalar::Int(1),
+            (Identity::Lowest, Kind::Float) => Scalar::Float(f64::NEG_INFINITY),
+            (Identity::Highest, Kind::Float) => Scalar::Float(f64::INFINITY),
+            // Complex numbers compare by real part, then imaginary part.
+            (Identity::Lowest, Kind::Complex) => Scalar::Complex(Complex::new(f64::NEG_INFINITY, f64::NEG_INFINITY)),
+            (Identity::Highest, Kind::Complex) => Scalar::Complex(Complex::new(f64::INFINITY, f64::INFINITY)),
+        }
+    }
+}
+
+impl ReductionDef {
+    /// A reduction by an elementwise operation with an identity, which is also the result for no elements.
+    pub const fn new(combine: Op, identity: Scalar) -> ReductionDef {
+        ReductionDef {
+            combine: Combine::Elementwise(combine),
+            identity: Identity::Value(identity),
+            allows_empty: true,
+            accumulator: Accumulator::Element,
+            selects: false,
+            returns_index: false,
+            in_rows: true,
+        }
+    }
+
+    /// A reduction by an elementwise operation that returns one of its arguments. No elements are an error.
+    pub const fn selecting(combine: Op, identity: Identity) -> ReductionDef {
+        ReductionDef { identity, allows_empty: false, selects: true, ..ReductionDef::new(combine, Scalar::Int(0)) }
+    }
+
+    /// The reduction by the body of a user-defined operation.
+    pub const fn by_body(identity: Identity) -> ReductionDef {
+        ReductionDef {
+            combine: Combine::Body,
+            identity,
+            allows_empty: true,
+            accumulator: Accumulator::Element,
+            selects: false,
+            returns_index: false,
+            in_rows: false,
+        }
+    }
+
+    /// The reduction to the sum of squared distances from the mean.
+    pub const MOMENTS: ReductionDef = ReductionDef {
+        combine: Combine::Moments,
+        allows_empty: false,
+        in_rows: true,
+        ..ReductionDef::by_body(Identity::Value(Scalar::Int(0)))
+    };
+
+    /// Accumulates 16-bit floats in float32.
+    pub const fn wide(self) -> ReductionDef {
+        ReductionDef { accumulator: Accumulator::Wide, ..self }
+    }
+
+    /// Accumulates in a dtype that elements do not have. Row programs do not contain such reductions.
+    pub const fn in_dtype(self, dtype: DType) -> ReductionDef {
+        ReductionDef { accumulator: Accumulator::Fixed(dtype), in_rows: false, ..self }
+    }
+
+    /// Returns the index of the selected element. Row programs do not contain such reductions.
+    pub const fn index(self) -> ReductionDef {
+        ReductionDef { returns_index: true, in_rows: false, ..self }
+    }
+
+    /// Returns the elementwise operation that combines accumulators, if there is one.
+    pub const fn elementwise(&self) -> Option<Op> {
+        if let Combine::Elementwise(op) = self.combine { Some(op) } else { None }
+    }
+
+    /// Returns whether the result depends on the order of the elements. Of several complex NaNs, a selection returns the first.
+    pub const fn depends_on_order(&self, value: DType) -> bool {
+        self.selects && value.is_complex()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -316,5 +494,13 @@ mod tests {
         assert_eq!(float(&[array(DType::I16), array(DType::F16)]), Some(DType::F32));
         assert_eq!(float(&[array(DType::I8), ArgType::Weak(Scalar::Int(2))]), Some(DType::F16));
         assert_eq!(float(&[array(DType::I8), ArgType::Weak(Scalar::Float(2.5))]), Some(DType::F64));
+    }
+
+    #[test]
+    fn identities_are_neutral_in_every_dtype() {
+        assert_eq!(Identity::Lowest.of(DType::I8), Scalar::Int(-128));
+        assert_eq!(Identity::Highest.of(DType::U64), Scalar::Int(u64::MAX.into()));
+        assert_eq!(Identity::Highest.of(DType::BF16), Scalar::Float(f64::INFINITY));
+        assert_eq!(Identity::Lowest.of(DType::C64), Scalar::Complex(Complex::new(f64::NEG_INFINITY, f64::NEG_INFINITY)));
     }
 }

@@ -2,8 +2,10 @@
 
 pub mod body;
 pub mod call;
+mod capability;
 mod definition;
 pub mod plan;
 pub mod program;
 
+pub use capability::{Capabilities, Capability};
 pub use definition::*;

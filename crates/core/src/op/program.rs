@@ -8,7 +8,7 @@ use std::fmt;
 use smallvec::SmallVec;
 
 use crate::dtype::DType;
-use crate::op::{Family, MAX_ARITY, Op};
+use crate::op::{Capability, Family, MAX_ARITY, Op};
 use crate::scalar::Scalar;
 
 /// The kind of a step.
@@ -39,6 +39,19 @@ impl StepKind {
             StepKind::Cast => (2, 0),
             StepKind::Apply(op) => (3, op.index() as u16),
             StepKind::Fold(op) => (4, op.index() as u16),
+        }
+    }
+}
+
+impl StepKind {
+    /// Returns the capability that a kernel needs for a step of this kind.
+    pub fn capability(self) -> Option<Capability> {
+        match self {
+            StepKind::Fold(_) => Some(Capability::RowPrograms),
+            // `FUSED_TAKE` is the only gather that is a step.
+            StepKind::Apply(op) if op.family() == Family::Gather => Some(Capability::FusedTake),
+            StepKind::Apply(op) => op.capability(),
+            StepKind::Input(_) | StepKind::Param(_) | StepKind::Cast => None,
         }
     }
 }

@@ -51,15 +51,15 @@ macro_rules! elementwise {
             use super::*;
             $(pub(super) static $U: OpDef = OpDef {
                 name: stringify!($u), family: Family::Map, arity: 1, index: RowIndex::$U as u16,
-                rule: Some(TypeRule::$urule), cost: Cost::$ucost, composite: None, body: None,
+                rule: Some(TypeRule::$urule), cost: Cost::$ucost, composite: None, body: None, reduction: None,
             };)*
             $(pub(super) static $B: OpDef = OpDef {
                 name: stringify!($b), family: Family::Map, arity: 2, index: RowIndex::$B as u16,
-                rule: Some(TypeRule::$brule), cost: Cost::$bcost, composite: None, body: None,
+                rule: Some(TypeRule::$brule), cost: Cost::$bcost, composite: None, body: None, reduction: None,
             };)*
             $(pub(super) static $F: OpDef = OpDef {
                 name: $fname, family: Family::Map, arity: $farity, index: RowIndex::$F as u16,
-                rule: Some(TypeRule::$frule), cost: Cost::$fcost, composite: $fcomposite, body: None,
+                rule: Some(TypeRule::$frule), cost: Cost::$fcost, composite: $fcomposite, body: None, reduction: None,
             };)*
         }
         $(#[doc = $udoc] pub const $U: Op = Op(&defs::$U);)*

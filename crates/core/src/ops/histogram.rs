@@ -7,7 +7,7 @@ use crate::device::with_device;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::function::FromArgs;
-use crate::op::Op;
+use crate::op::{Family, Op};
 use crate::ops::creation::{arange_as, full_on};
 use crate::ops::elementwise::{add, divide, logical_and, logical_or, multiply, subtract, where_};
 use crate::ops::manipulation::concat;
@@ -154,7 +154,7 @@ fn count_between(a: &NdArray, edges: &NdArray, order: Order) -> Result<NdArray> 
             return subtract(below.index(s![1..])?, below.index(s![..-1])?);
         }
     };
-    let (program, mut inputs) = super::flat_prologue(&a.astype(dtype)?, dtype)?;
+    let (program, mut inputs) = super::flat_prologue(Family::Histogram, &a.astype(dtype)?, dtype)?;
     inputs.push(edges.astype(dtype)?.contiguous()?.stored()?);
     let even = order == Order::Even && dtype == common; // edges rounded to 16 bits are not even
     let work = Work::Histogram(call::Histogram { program: &program, binning: Binning::Edges { even } });
@@ -193,7 +193,7 @@ fn count_bin_numbers(op: Op, numbers: &NdArray, weights: Option<&NdArray>, bins:
     if bins == 0 || numbers.size() == 0 {
         return full_on(numbers.device(), &[bins], Scalar::Int(0), dtype);
     }
-    let (program, mut inputs) = super::flat_prologue(numbers, DType::I64)?;
+    let (program, mut inputs) = super::flat_prologue(Family::Histogram, numbers, DType::I64)?;
     if let Some(weights) = weights {
         inputs.push(weights.astype(DType::F64)?.contiguous()?.stored()?);
     }

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::expr::{build, fusion_enabled};
 use crate::function::Indices;
 use crate::layout::{Dims, Layout, checked_size, normalize_axis_of_scalar};
-use crate::op::{Cost, DTypeSignature, Family, MAX_ARITY, Op, OpDef};
+use crate::op::{Capability, Cost, DTypeSignature, Family, MAX_ARITY, Op, OpDef};
 use crate::scalar::Scalar;
 use cuprum_macros::{free_functions, numpy};
 
@@ -18,7 +18,7 @@ super::rows! { Gather after manipulation:
     TAKE "take" 2;
 }
 
-/// Fused [`TAKE`] of a 1-D array inside an expression, for devices with a kernel that lists this op.
+/// Fused [`TAKE`] of a 1-D array inside an expression, for kernels that declare [`Capability::FusedTake`].
 ///
 /// Its arguments are the array's first element as a repeated input, the index (int32 or int64), and the array's length in the
 /// index's dtype.
@@ -34,6 +34,7 @@ static FUSED_TAKE_DEF: OpDef = OpDef {
     cost: Cost::Expensive,
     composite: Some(take_alone),
     body: None,
+    reduction: None,
 };
 
 /// Runs a fused take that is not part of a larger expression as one Gather call. The inputs are the whole array and the indices.
@@ -130,7 +131,7 @@ impl NdArray {
         }
         let a = self.stored()?;
         let is_flat = a.shape().len() == 1 && a.layout().is_c_contiguous();
-        if is_flat && fusion_enabled() && dispatch::is_named(FUSED_TAKE, device)? {
+        if is_flat && fusion_enabled() && dispatch::declares(Capability::FusedTake, Family::Map, device)? {
             return build_fused_take(&a, indices);
         }
         let indices = if indices.dtype() == DType::I32 { indices.clone() } else { indices.astype(DType::I64)? };

@@ -29,8 +29,8 @@ use crate::error::{Error, Result};
 use crate::expr::{Fold, FoldKind, fusion_enabled};
 use crate::function::FromArgs;
 use crate::layout::{Dims, Layout, normalize_axes, normalize_axis, normalize_axis_of_scalar};
-use crate::op::{Family, Op};
-use crate::ops::elementwise::{ADD, DIVIDE, IMAG, REAL, SQUARE, SUBTRACT};
+use crate::op::{Capability, Combine, Family, Identity, Op, ReductionDef};
+use crate::ops::elementwise::{ADD, DIVIDE, IMAG, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY, REAL, SQUARE, SUBTRACT};
 use crate::ops::value::{Args, Value};
 use crate::plan::reduce::ReducePlan;
 use crate::plan::rows;
@@ -189,54 +189,47 @@ impl FromArgs for Over {
     }
 }
 
+/// Sums; 16-bit floats are added in float32.
+pub(super) static SUMS: ReductionDef = ReductionDef::new(ADD, Scalar::Int(0)).wide();
+/// Products; 16-bit floats are multiplied in float32.
+pub(super) static PRODUCTS: ReductionDef = ReductionDef::new(MULTIPLY, Scalar::Int(1)).wide();
+/// Minima; NaN if any element is NaN.
+pub(super) static MINIMA: ReductionDef = ReductionDef::selecting(MINIMUM, Identity::Highest);
+/// Maxima; NaN if any element is NaN.
+pub(super) static MAXIMA: ReductionDef = ReductionDef::selecting(MAXIMUM, Identity::Lowest);
+
 super::rows! { Reduce after elementwise:
-    SUM "sum" 1;
-    PROD "prod" 1;
+    SUM "sum" 1 by &SUMS;
+    PROD "prod" 1 by &PRODUCTS;
     MEAN "mean" 1;
-    MIN "min" 1;
-    MAX "max" 1;
-    ANY "any" 1;
-    ALL "all" 1;
-    ARGMIN "argmin" 1;
-    ARGMAX "argmax" 1;
-    COUNT_NONZERO "count_nonzero" 1;
-    VAR "var" 1;
+    MIN "min" 1 by &MINIMA;
+    MAX "max" 1 by &MAXIMA;
+    ANY "any" 1 by &ReductionDef::new(LOGICAL_OR, Scalar::Bool(false));
+    ALL "all" 1 by &ReductionDef::new(LOGICAL_AND, Scalar::Bool(true));
+    ARGMIN "argmin" 1 by &ReductionDef::selecting(MINIMUM, Identity::Highest).index();
+    ARGMAX "argmax" 1 by &ReductionDef::selecting(MAXIMUM, Identity::Lowest).index();
+    COUNT_NONZERO "count_nonzero" 1 by &ReductionDef::new(ADD, Scalar::Int(0)).in_dtype(DType::I64);
+    VAR "var" 1 by &ReductionDef::MOMENTS;
     STD "std" 1;
-    SEGMENT_SUM "segment_sum" 2;
-    SEGMENT_PROD "segment_prod" 2;
-    SEGMENT_MIN "segment_min" 2;
-    SEGMENT_MAX "segment_max" 2;
+    SEGMENT_SUM "segment_sum" 2 by &SUMS;
+    SEGMENT_PROD "segment_prod" 2 by &PRODUCTS;
+    SEGMENT_MIN "segment_min" 2 by &MINIMA;
+    SEGMENT_MAX "segment_max" 2 by &MAXIMA;
 }
 
-/// Returns the value of an empty reduction, if the op has one.
-fn identity(op: Op, out: DType) -> Option<Scalar> {
-    if let Some(body) = op.0.body {
-        return body.identity.map(|identity| identity.of(out));
-    }
-    let known = [
-        (SUM, Scalar::Int(0)),
-        (COUNT_NONZERO, Scalar::Int(0)),
-        (PROD, Scalar::Int(1)),
-        (ANY, Scalar::Bool(false)),
-        (ALL, Scalar::Bool(true)),
-    ];
-    known.into_iter().find(|(o, _)| *o == op).map(|(_, value)| value)
-}
-
-/// Reductions that can be part of a row program.
-const ROW_REDUCTIONS: [Op; 7] = [SUM, PROD, MIN, MAX, ANY, ALL, VAR];
-
-/// Returns the dtype that a reduction accumulates in: float32 for sums and products of 16-bit floats, else `value`.
-pub fn accumulator(op: Op, value: DType) -> DType {
-    let sums = [SUM, PROD].contains(&op);
-    if sums && matches!(value, DType::F16 | DType::BF16) { DType::F32 } else { value }
+/// Returns the description of a reduction.
+///
+/// # Errors
+/// An operation that is not a reduction.
+pub(crate) fn definition(op: Op) -> Result<&'static ReductionDef> {
+    op.reduction().ok_or_else(|| Error::value(op.name(), "the operation is not a reduction"))
 }
 
 /// Checks axes, handles empty inputs, plans and dispatches. `value` is the dtype of elements, `out` that of results.
 pub(crate) fn reduce(op: Op, a: &NdArray, over: &Over, value: DType, out: DType) -> Result<NdArray> {
-    let name = op.name();
+    let (name, reduction) = (op.name(), definition(op)?);
     let axes = over.axes.resolve(name, a.ndim(), true)?;
-    if [ARGMIN, ARGMAX].contains(&op) {
+    if reduction.returns_index {
         over.one_axis_of_scalar(op, a.ndim())?;
     }
     let (mut shape, mut reduced) = (Dims::new(), 1usize);
@@ -251,30 +244,32 @@ pub(crate) fn reduce(op: Op, a: &NdArray, over: &Over, value: DType, out: DType)
         }
     }
     if reduced == 0 {
-        return reduce_empty(op, a, &shape, out);
+        return reduce_empty(op, reduction, a, &shape, out);
     }
-    if over.keepdims && should_defer(op, a, &axes, reduced)? {
-        return Ok(Fold { op, argument: a.clone(), axes, value, kind: if op == VAR { &VARIANCE } else { &PLAIN } }.deferred(shape, out));
+    if over.keepdims && should_defer(reduction, a, &axes, reduced)? {
+        let kind = if reduction.combine == Combine::Moments { &VARIANCE } else { &PLAIN };
+        return Ok(Fold { op, argument: a.clone(), axes, value, kind }.deferred(shape, out));
     }
     run(op, a, &axes, value, OutputSpec::contiguous(out, &shape)?)
 }
 
 /// Returns the identity for each result of a reduction over no elements. An op without identity is an error even if there is no result.
 #[cold]
-fn reduce_empty(op: Op, a: &NdArray, shape: &[usize], out: DType) -> Result<NdArray> {
-    match identity(op, out) {
-        Some(value) => super::creation::full_on(a.device(), shape, value, out),
-        None => Err(Error::shape(op.name(), "zero-size array to a reduction which has no identity", &[a.shape()])),
+fn reduce_empty(op: Op, reduction: &ReductionDef, a: &NdArray, shape: &[usize], out: DType) -> Result<NdArray> {
+    match reduction.allows_empty {
+        true => super::creation::full_on(a.device(), shape, reduction.identity.of(out), out),
+        false => Err(Error::shape(op.name(), "zero-size array to a reduction which has no identity", &[a.shape()])),
     }
 }
 
 /// Plans and dispatches a reduction whose axes are checked.
 pub(crate) fn run(op: Op, a: &NdArray, axes: &[usize], value: DType, output: OutputSpec) -> Result<NdArray> {
-    a.with_prologue(value, |program, inputs| {
+    let reduction = definition(op)?;
+    a.with_prologue(Family::Reduce, value, |program, inputs| {
         let mut layouts = SmallVec::<[&Layout; 4]>::new();
         inputs.iter().for_each(|input| layouts.push(input.layout()));
-        let plan = ReducePlan::new(a.shape(), &layouts, axes, [ARGMIN, ARGMAX].contains(&op));
-        let work = Work::Reduce(call::Reduce { program, plan: &plan, acc: accumulator(op, value) });
+        let plan = ReducePlan::new(a.shape(), &layouts, axes, reduction.returns_index);
+        let work = Work::Reduce(call::Reduce { program, reduction, plan: &plan, acc: reduction.accumulator.of(value) });
         super::run_one(op, a.device(), inputs, output, work)
     })
 }
@@ -282,7 +277,10 @@ pub(crate) fn run(op: Op, a: &NdArray, axes: &[usize], value: DType, output: Out
 /// A deferred reduction that is one step of a row program.
 static PLAIN: FoldKind = FoldKind {
     nodes: 3,
-    push: |fold, program, values, _| program.push_once(StepKind::Fold(fold.op), accumulator(fold.op, fold.value), &[values]),
+    push: |fold, program, values, _| {
+        let acc = fold.op.reduction().map_or(fold.value, |reduction| reduction.accumulator.of(fold.value));
+        program.push_once(StepKind::Fold(fold.op), acc, &[values])
+    },
     run: run_fold,
 };
 
@@ -295,11 +293,11 @@ fn run_fold(fold: &Fold, output: OutputSpec) -> Result<StoredArray> {
 }
 
 /// Returns whether a reduction with `keepdims` is deferred. The device must run row programs, and a row must fit into a kernel.
-fn should_defer(op: Op, a: &NdArray, axes: &[usize], length: usize) -> Result<bool> {
+fn should_defer(reduction: &ReductionDef, a: &NdArray, axes: &[usize], length: usize) -> Result<bool> {
     let is_over_last_axes = axes.len() <= a.ndim() && (a.ndim() - axes.len()..a.ndim()).all(|axis| axes.contains(&axis));
     let is_row_reduction =
-        ROW_REDUCTIONS.contains(&op) && is_over_last_axes && (2..=rows::MAX_LENGTH).contains(&length) && a.size() > 0 && fusion_enabled();
-    Ok(is_row_reduction && dispatch::has_family(Family::Rows, a.device())?)
+        reduction.in_rows && is_over_last_axes && (2..=rows::MAX_LENGTH).contains(&length) && a.size() > 0 && fusion_enabled();
+    Ok(is_row_reduction && dispatch::declares(Capability::RowPrograms, Family::Rows, a.device())?)
 }
 
 /// Returns the dtypes in which means and variances are computed and returned.
@@ -404,7 +402,7 @@ impl NdArray {
         over.check_axes(VAR, self.ndim())?;
         let (work, out) = mean_dtypes(self, over.dtype);
         let x = self.astype(work)?;
-        let sum = match dispatch::is_named(VAR, self.device())? && self.size() > 0 {
+        let sum = match dispatch::declares(Capability::Variance, Family::Reduce, self.device())? && self.size() > 0 {
             true => reduce(VAR, &x, &over, work, work.real())?,
             false => squared_distances(&x, &over)?,
         };
@@ -493,4 +491,27 @@ impl NdArray {
 #[numpy("count_nonzero(a, axis=None, *, keepdims=False)")]
 pub fn count_nonzero(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
     reduce(COUNT_NONZERO, a, &over.into(), DType::Bool, DType::I64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::scan::CUMMAX;
+
+    #[test]
+    fn segments_and_scans_share_the_description() {
+        let max = MAX.reduction().unwrap();
+        assert!([SEGMENT_MAX, CUMMAX].iter().all(|op| std::ptr::eq(op.reduction().unwrap(), max)));
+        assert!(max.depends_on_order(DType::C64) && !max.depends_on_order(DType::F32) && !max.allows_empty);
+        assert_ne!(max.elementwise(), MIN.reduction().unwrap().elementwise());
+        assert_eq!(MEAN.reduction(), None);
+    }
+
+    #[test]
+    fn accumulators_follow_the_rule() {
+        let accumulator = |op: Op, value| op.reduction().unwrap().accumulator.of(value);
+        assert_eq!(accumulator(SUM, DType::BF16), DType::F32);
+        assert_eq!(accumulator(MAX, DType::BF16), DType::BF16);
+        assert_eq!(accumulator(COUNT_NONZERO, DType::Bool), DType::I64);
+    }
 }

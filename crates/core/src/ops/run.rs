@@ -9,7 +9,7 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::op::Op;
+use crate::op::{Family, Op};
 use crate::program::Program;
 
 /// Returns the common device of two arrays, or an error.
@@ -41,15 +41,15 @@ pub(crate) fn run_one(op: Op, device: Device, inputs: &[StoredArray], output: Ou
     Ok(array)
 }
 
-/// Returns `a` as the fused input of a loop over its elements in C order.
+/// Returns `a` as the fused input of a call of `family`, which loops over its elements in C order.
 ///
 /// The program has one result of `dtype`. Its inputs are 1-D arrays of stride 1, or 0 for a repeated element.
-pub(crate) fn flat_prologue(a: &NdArray, dtype: DType) -> Result<(Program, SmallVec<[StoredArray; 4]>)> {
+pub(crate) fn flat_prologue(family: Family, a: &NdArray, dtype: DType) -> Result<(Program, SmallVec<[StoredArray; 4]>)> {
     let prologue = |program: &Program, inputs: &[StoredArray]| {
         let inputs = inputs.iter().map(flat_view).collect::<Option<Result<SmallVec<_>>>>();
         inputs.map(|inputs| Ok((program.clone(), inputs?))).transpose()
     };
-    match a.with_prologue(dtype, prologue)? {
+    match a.with_prologue(family, dtype, prologue)? {
         Some(flat) => Ok(flat),
         None => {
             let stored = a.astype(dtype)?.ravel()?.contiguous()?.stored()?;
@@ -70,9 +70,10 @@ fn flat_view(a: &StoredArray) -> Option<Result<StoredArray>> {
 
 /// Declares the ops of a family other than elementwise: a constant and a static for each, and `ROWS`.
 ///
-/// A row may end with `else` and a composite, which runs if no kernel takes the call. Op indices follow those of the module `after`.
+/// A row may have `by` and the description of a reduction, and `else` and a composite, which runs if no kernel takes the call. Op indices
+/// follow those of the module `after`.
 macro_rules! rows {
-    ($family:ident after $before:ident: $($CONST:ident $name:literal $arity:literal $(else $composite:expr)?;)*) => {
+    ($family:ident after $before:ident: $($CONST:ident $name:literal $arity:literal $(by $reduction:expr)? $(, else $composite:expr)?;)*) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
         enum RowIndex { $($CONST,)* End }
         /// The op-table index after this family's last row.
@@ -88,6 +89,7 @@ macro_rules! rows {
                 cost: crate::op::Cost::Cheap,
                 composite: [$(Some($composite as crate::op::Composite),)? None][0],
                 body: None,
+                reduction: [$(Some($reduction),)? None][0],
             };)*
         }
         $(#[doc = concat!("The operation `", $name, "`.")] pub const $CONST: crate::op::Op = crate::op::Op(&defs::$CONST);)*

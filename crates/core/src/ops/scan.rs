@@ -8,16 +8,16 @@ use crate::call::{OutputSpec, Work};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::{Layout, normalize_axis};
-use crate::op::Op;
-use crate::ops::reduce::Over;
+use crate::op::{Family, Op};
+use crate::ops::reduce::{self, Over};
 use crate::plan::scan::ScanPlan;
 use cuprum_macros::{free_functions, numpy};
 
 super::rows! { Scan after reduce:
-    CUMSUM "cumsum" 1;
-    CUMPROD "cumprod" 1;
-    CUMMAX "cummax" 1;
-    CUMMIN "cummin" 1;
+    CUMSUM "cumsum" 1 by &reduce::SUMS;
+    CUMPROD "cumprod" 1 by &reduce::PRODUCTS;
+    CUMMAX "cummax" 1 by &reduce::MAXIMA;
+    CUMMIN "cummin" 1 by &reduce::MINIMA;
 }
 
 /// Plans and dispatches a scan along an axis, or of the flattened array for `None`.
@@ -25,10 +25,11 @@ fn scan(op: Op, a: &NdArray, axis: Option<isize>, dtype: Option<DType>) -> Resul
     let Some(axis) = axis else { return scan(op, &a.ravel()?, Some(0), dtype) };
     let axis = normalize_axis(op.name(), axis, a.ndim())?;
     let dtype = dtype.unwrap_or(a.dtype().sum_dtype());
-    a.with_prologue(dtype, |program, inputs| {
+    let reduction = reduce::definition(op)?;
+    a.with_prologue(Family::Scan, dtype, |program, inputs| {
         let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|i| i.layout()).collect();
         let plan = ScanPlan::new(a.shape(), &layouts, axis);
-        let work = Work::Scan(call::Scan { program, plan: &plan });
+        let work = Work::Scan(call::Scan { program, reduction, plan: &plan });
         super::run_one(op, a.device(), inputs, OutputSpec::contiguous(dtype, a.shape())?, work)
     })
 }

@@ -7,19 +7,19 @@ use crate::device::{Device, with_device};
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::expr::compose;
-use crate::op::Op;
+use crate::op::{Family, Op};
 use crate::ops::creation::arange_as;
 use crate::ops::elementwise::{add, subtract, where_};
 use crate::ops::manipulation::concat;
-use crate::ops::reduce::{MAX, MIN, PROD, SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM, SUM, accumulator};
+use crate::ops::reduce::{SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM, definition};
 use crate::ops::search::Side;
 use crate::ops::select::flatnonzero;
 use crate::s;
 use cuprum_macros::numpy;
 
 super::rows! { Sort after sort:
-    SEGMENT_SORT "segment_sort" 2 else |inputs| compose(inputs, |inputs| sort_by_composition(super::SEGMENT_SORT, inputs));
-    SEGMENT_ARGSORT "segment_argsort" 2 else |inputs| compose(inputs, |inputs| sort_by_composition(super::SEGMENT_ARGSORT, inputs));
+    SEGMENT_SORT "segment_sort" 2, else |inputs| compose(inputs, |inputs| sort_by_composition(super::SEGMENT_SORT, inputs));
+    SEGMENT_ARGSORT "segment_argsort" 2, else |inputs| compose(inputs, |inputs| sort_by_composition(super::SEGMENT_ARGSORT, inputs));
 }
 
 /// Length above which kernels may be unable to sort a segment.
@@ -53,7 +53,7 @@ const MAX_SEPARATE_SORTS: usize = 32;
 /// ```
 #[numpy("segment_sum(a, offsets)")]
 pub fn segment_sum(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
-    reduce_segments(SEGMENT_SUM, SUM, a.dtype().sum_dtype(), a, offsets)
+    reduce_segments(SEGMENT_SUM, a.dtype().sum_dtype(), a, offsets)
 }
 
 /// Returns the product of each segment of a 1-D array; 1 for an empty segment. See [`segment_sum`].
@@ -64,7 +64,7 @@ pub fn segment_sum(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
 /// The errors of [`segment_sum`].
 #[numpy("segment_prod(a, offsets)")]
 pub fn segment_prod(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
-    reduce_segments(SEGMENT_PROD, PROD, a.dtype().sum_dtype(), a, offsets)
+    reduce_segments(SEGMENT_PROD, a.dtype().sum_dtype(), a, offsets)
 }
 
 /// Returns the smallest element of each segment of a 1-D array (`jax.ops.segment_min`). See [`segment_sum`].
@@ -76,7 +76,7 @@ pub fn segment_prod(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
 /// The errors of [`segment_sum`].
 #[numpy("segment_min(a, offsets)")]
 pub fn segment_min(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
-    reduce_segments(SEGMENT_MIN, MIN, a.dtype(), a, offsets)
+    reduce_segments(SEGMENT_MIN, a.dtype(), a, offsets)
 }
 
 /// Returns the largest element of each segment of a 1-D array (`jax.ops.segment_max`). See [`segment_sum`].
@@ -88,11 +88,11 @@ pub fn segment_min(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
 /// The errors of [`segment_sum`].
 #[numpy("segment_max(a, offsets)")]
 pub fn segment_max(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
-    reduce_segments(SEGMENT_MAX, MAX, a.dtype(), a, offsets)
+    reduce_segments(SEGMENT_MAX, a.dtype(), a, offsets)
 }
 
 /// Dispatches the reduction of each segment. Elements and results have `dtype`.
-fn reduce_segments(op: Op, reduction: Op, dtype: DType, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
+fn reduce_segments(op: Op, dtype: DType, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
     let device = device_of(op, a, offsets)?;
     if offsets.size() == 1 {
         // Without segments no kernel runs, so the only offset is checked here.
@@ -102,9 +102,10 @@ fn reduce_segments(op: Op, reduction: Op, dtype: DType, a: &NdArray, offsets: &N
         }
     }
     let output = OutputSpec::contiguous(dtype, &[offsets.size() - 1])?;
-    let (program, mut inputs) = super::flat_prologue(&a.astype(dtype)?, dtype)?;
+    let (program, mut inputs) = super::flat_prologue(Family::Reduce, &a.astype(dtype)?, dtype)?;
     inputs.push(offsets.astype(DType::I64)?.contiguous()?.stored()?);
-    let work = Work::Segments(call::Segments { program: &program, reduction, acc: accumulator(reduction, dtype) });
+    let reduction = definition(op)?;
+    let work = Work::Segments(call::Segments { program: &program, reduction, acc: reduction.accumulator.of(dtype) });
     super::run_one(op, device, &inputs, output, work)
 }
 

@@ -8,7 +8,7 @@ use crate::call::{OutputSpec, Work};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Layout, normalize_axis_of_scalar};
-use crate::op::Op;
+use crate::op::{Family, Op};
 use crate::ops::elementwise::{floor_divide, remainder};
 use crate::ops::manipulation::stack;
 use cuprum_macros::{free_functions, numpy};
@@ -34,7 +34,7 @@ pub fn extract(condition: &NdArray, arr: &NdArray) -> Result<NdArray> {
 
 /// Dispatches a Select over the elements of `condition`: outputs the selected elements of `from`, and their indices if requested.
 fn select<const N: usize>(op: Op, condition: &NdArray, from: Option<&NdArray>, indices: bool) -> Result<[NdArray; N]> {
-    let (program, mut inputs) = super::flat_prologue(condition, DType::Bool)?;
+    let (program, mut inputs) = super::flat_prologue(Family::Select, condition, DType::Bool)?;
     let layout = Layout::contiguous(&[condition.size()])?;
     let mut outputs: SmallVec<[OutputSpec; 2]> = SmallVec::new();
     if let Some(from) = from {

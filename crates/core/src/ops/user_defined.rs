@@ -78,7 +78,9 @@ pub fn reduce(op: Op, values: &Operand, over: &Over) -> Result<NdArray> {
         Operand::Array(a) => a.clone(),
         Operand::Scalar(s) => NdArray::scalar_as(*s, s.default_dtype())?,
     };
-    let body = op.0.body.filter(|b| b.identity.is_some()).ok_or_else(|| Error::value(name, "the operation is not a reduction"))?;
+    let (Some(body), Some(reduction)) = (op.0.body, op.reduction()) else {
+        return Err(Error::value(name, "the operation is not a reduction"));
+    };
     let (dtype, visible) = match body.result {
         Type::Generic => body.bound.resolve(name, values.dtype())?,
         Type::Fixed(dtype) if values.dtype().can_cast_safe(dtype) => (dtype, dtype),
@@ -90,11 +92,10 @@ pub fn reduce(op: Op, values: &Operand, over: &Over) -> Result<NdArray> {
     if over.is_descending() {
         return Err(Error::value(name, "takes no descending argument"));
     }
-    if let Some(identity) = body.identity.map(|identity| identity.of(dtype)) {
-        identity.checked_for(name, dtype)?;
-        if identity.weak_promote(dtype) != dtype {
-            return Err(Error::dtype(name, format!("the identity {identity} is not a value of this dtype"), &[dtype]));
-        }
+    let identity = reduction.identity.of(dtype);
+    identity.checked_for(name, dtype)?;
+    if identity.weak_promote(dtype) != dtype {
+        return Err(Error::dtype(name, format!("the identity {identity} is not a value of this dtype"), &[dtype]));
     }
     crate::ops::reduce::reduce(op, values, over, dtype, dtype)?.astype(visible)
 }

@@ -8,13 +8,12 @@ use cuprum_core::call;
 use std::sync::Arc;
 
 use cuprum_core::layout::Strides;
-use cuprum_core::ops::reduce::{MIN, VAR};
-use cuprum_core::plan::reduce::ReducePlan;
+use cuprum_core::op::Combine;
 use cuprum_core::plan::rows::{MAX_LENGTH, RowsPlan};
 use cuprum_core::{Call, DType, Op, Outcome, Program as Expression, Reason, Result, Work, decline};
 use smallvec::SmallVec;
 
-use crate::codegen::rows::{self as code, OperandLayout, RowFold, Stages};
+use crate::codegen::rows::{self as code, OperandLayout, Stages};
 use crate::codegen::{self, KernelKey, reductions};
 use crate::compile::module::{Args, Function};
 use crate::device::{self, InCall};
@@ -108,7 +107,7 @@ impl RowsShape {
 
     /// Returns the source, or the name of an operation without a CUDA expression.
     fn source(self, program: &Expression, stages: &Stages) -> std::result::Result<String, &'static str> {
-        let row = code::row(stages, self.layout, fold)?;
+        let row = code::row(stages, self.layout)?;
         let constants = format!(
             "\nnamespace cuprum {{\n\nusing Index = {};\nconstexpr int RANK = {}, OPERANDS = {}, TEAM = {}, BLOCK = {}, WIDTH = {}, PACKS = {}, FULL = {}, FOLDS = {}, RESIDENT = {};\n\n}}  // namespace cuprum\n",
             codegen::index_type(self.wide),
@@ -145,14 +144,6 @@ fn name(program: &Expression) -> String {
     codegen::kernel_name("rows", program)
 }
 
-/// Returns the C++ expressions by which an operation reduces a row, from the table of reductions.
-fn fold(op: Op) -> Option<RowFold<'static>> {
-    let (identity, value, combine) = reductions::combination(op)?;
-    // Reductions without an identity start with an element. A thread without elements starts with this value.
-    let end = if op == MIN { "highest<Acc>()" } else { "lowest<Acc>()" };
-    Some(RowFold { identity: identity.unwrap_or(end), value, combine })
-}
-
 /// Runs a call of family Rows.
 pub fn run(call: &Call) -> Result<Outcome> {
     let Work::Rows(call::Rows { program, plan }) = call.work else { decline!("not work on rows") };
@@ -160,11 +151,12 @@ pub fn run(call: &Call) -> Result<Outcome> {
 }
 
 /// Runs a variance along rows if this is faster than the Reduce kernels. Returns `None` otherwise.
-pub(crate) fn variance(call: &Call, program: &Expression, plan: &ReducePlan) -> Option<Result<Outcome>> {
+pub(crate) fn variance(call: &Call, reduce: &call::Reduce) -> Option<Result<Outcome>> {
+    let call::Reduce { program, reduction, plan, .. } = *reduce;
     let is_row = plan.reduced.len() == 1 && plan.reduced_strides.iter().all(|s| matches!(s.as_slice(), [0 | 1]));
     // A few long rows are faster when several blocks share each.
     let is_gain = plan.kept_size >= 132 || plan.reduced_size <= 4096;
-    if call.op != VAR || !is_row || !is_gain || plan.reduced_size > MAX_LENGTH {
+    if reduction.combine != Combine::Moments || !is_row || !is_gain || plan.reduced_size > MAX_LENGTH {
         return None;
     }
     let mut steps = program.clone();
@@ -192,7 +184,7 @@ fn launch(call: &Call, program: &Expression, plan: &RowsPlan) -> Result<Outcome>
     if let Some(op) = program.ops().find(|op| !codegen::has_row(*op)) {
         decline!("no CUDA expression for {}", op.name());
     }
-    if let Some(op) = program.folds().find(|op| fold(*op).is_none()) {
+    if let Some(op) = program.folds().find(|op| op.reduction().is_none_or(|reduction| !reductions::has_code(*op, reduction))) {
         decline!("no CUDA reduction for {}", op.name());
     }
     if let Some(stride) = plan.row_strides.iter().find(|s| !matches!(s, 0 | 1)) {

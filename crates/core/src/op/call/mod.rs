@@ -48,7 +48,7 @@ use crate::array::{Array, StoredArray};
 use crate::device::{Buffer, Device, Stream, driver};
 use crate::error::Result;
 use crate::layout::Layout;
-use crate::op::{Family, Op};
+use crate::op::{Capabilities, Capability, Family, Op};
 use crate::program::Program;
 
 /// A planned request: all that a kernel needs. It is planned once for all accelerators.
@@ -108,6 +108,15 @@ impl Call<'_> {
     /// Returns the family of the request.
     pub fn family(&self) -> Family {
         self.work.request().family()
+    }
+
+    /// Returns the capabilities that a kernel needs for this call.
+    pub fn capabilities(&self) -> Capabilities {
+        let steps = self.program().into_iter().flat_map(|program| &program.steps).map(|step| step.kind.capability());
+        let with = |needed: Capabilities, c: Option<Capability>| c.map_or(needed, |c| needed.union(Capabilities::of(&[c])));
+        // The operation of a fused expression is one of its steps, and a variance in a row program is several.
+        let alone = if matches!(self.family(), Family::Map | Family::Rows) { None } else { self.op.capability() };
+        steps.fold(with(Capabilities::NONE, alone), with)
     }
 
     /// Returns the fused program, for families that have one.

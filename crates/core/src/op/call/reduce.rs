@@ -6,7 +6,7 @@ use super::signature::TuningSignature;
 use crate::array::StoredArray;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::op::Family;
+use crate::op::{Family, ReductionDef};
 use crate::plan::reduce::ReducePlan;
 use crate::program::Program;
 
@@ -17,6 +17,8 @@ use crate::program::Program;
 pub struct Reduce<'a> {
     /// The program that computes the elements to reduce, in the dtype in which they enter the reduction.
     pub program: &'a Program,
+    /// The combination of elements, and its properties.
+    pub reduction: &'a ReductionDef,
     /// Collapsed axes, kept and reduced.
     pub plan: &'a ReducePlan,
     /// dtype of accumulation: float32 for float16 and bfloat16 sums.

@@ -5,7 +5,7 @@ use super::request::Request;
 use super::signature::TuningSignature;
 use crate::array::StoredArray;
 use crate::error::Result;
-use crate::op::Family;
+use crate::op::{Family, ReductionDef};
 use crate::plan::scan::ScanPlan;
 use crate::program::Program;
 
@@ -14,6 +14,8 @@ use crate::program::Program;
 pub struct Scan<'a> {
     /// The program that computes the elements to scan, in the output's dtype.
     pub program: &'a Program,
+    /// The combination of elements, and its properties.
+    pub reduction: &'a ReductionDef,
     /// The scanned axis and the loop over lanes.
     pub plan: &'a ScanPlan,
 }

@@ -2,7 +2,7 @@
 
 use super::request::Request;
 use crate::dtype::DType;
-use crate::op::{Family, Op};
+use crate::op::{Family, ReductionDef};
 use crate::program::Program;
 
 /// A reduction of each segment `offsets[i]..offsets[i + 1]` of the values of `program` (one result of the output's dtype).
@@ -16,8 +16,8 @@ use crate::program::Program;
 pub struct Segments<'a> {
     /// The program that computes the elements to reduce.
     pub program: &'a Program,
-    /// `sum`, `prod`, `min` or `max`.
-    pub reduction: Op,
+    /// The reduction. Its identity is the result of an empty segment.
+    pub reduction: &'a ReductionDef,
     /// dtype of accumulation.
     pub acc: DType,
 }

@@ -1,0 +1,83 @@
+//! Capabilities: parts of calls that a kernel receives only if it declares them.
+
+/// A part of a call that a kernel receives only if it declares it by [`Kernel::capabilities`](crate::Kernel::capabilities).
+///
+/// Filters by operation and dtype do not apply to these parts. Core builds them only for devices with a kernel that declares them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Capability {
+    /// Programs contain [`FUSED_TAKE`](crate::ops::indexing::FUSED_TAKE), which reads an array by index. `take` is then deferred.
+    FusedTake,
+    /// Programs contain [`StepKind::Fold`](crate::StepKind::Fold), a reduction along the row. Reductions that are broadcast back are then deferred.
+    RowPrograms,
+    /// Calls of `var` for the sum of squared distances from the mean. Without it, core computes a variance in two passes.
+    Variance,
+    /// Operations that other crates define by a [`Body`](crate::body::Body), in programs and as reductions.
+    UserDefined,
+}
+
+impl Capability {
+    /// All capabilities, in declaration order.
+    pub const ALL: [Capability; 4] = [Capability::FusedTake, Capability::RowPrograms, Capability::Variance, Capability::UserDefined];
+
+    /// Returns the reason why a kernel without this capability declines.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Capability::FusedTake => "does not declare fused take",
+            Capability::RowPrograms => "does not declare row programs",
+            Capability::Variance => "does not declare variances",
+            Capability::UserDefined => "does not declare user-defined operations",
+        }
+    }
+}
+
+/// A set of capabilities.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Capabilities(u8);
+
+impl Capabilities {
+    /// The empty set.
+    pub const NONE: Capabilities = Capabilities(0);
+
+    /// The set of all capabilities.
+    pub const ALL: Capabilities = Capabilities::of(&Capability::ALL);
+
+    /// Returns the set of these capabilities.
+    pub const fn of(list: &[Capability]) -> Capabilities {
+        let (mut bits, mut n) = (0, 0);
+        while n < list.len() {
+            bits |= 1 << list[n] as u8;
+            n += 1;
+        }
+        Capabilities(bits)
+    }
+
+    /// Returns whether the set contains a capability.
+    pub const fn contains(self, capability: Capability) -> bool {
+        self.0 >> capability as u8 & 1 == 1
+    }
+
+    /// Returns the members of either set.
+    pub const fn union(self, other: Capabilities) -> Capabilities {
+        Capabilities(self.0 | other.0)
+    }
+
+    /// Returns the first member that `other` lacks.
+    pub(crate) fn first_missing_in(self, other: Capabilities) -> Option<Capability> {
+        let missing = Capabilities(self.0 & !other.0);
+        if missing == Capabilities::NONE { None } else { Capability::ALL.into_iter().find(|&c| missing.contains(c)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_hold_their_members() {
+        let set = Capabilities::of(&[Capability::FusedTake, Capability::Variance]);
+        assert_eq!(Capability::ALL.map(|c| set.contains(c)), [true, false, true, false]);
+        assert_eq!(set.first_missing_in(Capabilities::of(&[Capability::FusedTake])), Some(Capability::Variance));
+        assert_eq!(set.first_missing_in(set.union(Capabilities::of(&[Capability::UserDefined]))), None);
+    }
+}
