@@ -43,11 +43,11 @@ pub static CPU: Accelerator = Accelerator {
     summary: "every operation on the host: rayon, tiles, gemm",
     probe: || Availability::Ready(format!("{} threads, {}", threads::count(), simd::level_name())),
     kernels: &[
-        Kernel::new(Family::Map, map::run).capabilities(&[UserDefined]),
+        Kernel::new(Family::Map, map::run).capabilities(&[UserDefined]).writes_targets(),
         Kernel::new(Family::Fill, fill::run),
         Kernel::new(Family::Reduce, reduce::run).capabilities(&[UserDefined, Variance]),
         Kernel::new(Family::Rows, rows::run).capabilities(&[UserDefined, RowPrograms]),
-        Kernel::new(Family::Copy, copy::run),
+        Kernel::new(Family::Copy, copy::run).writes_targets(),
         Kernel::new(Family::Scan, scan::run).capabilities(&[UserDefined]),
         Kernel::new(Family::Contract, contract::run),
         Kernel::new(Family::Random, random::run),

@@ -25,7 +25,8 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     if !in_loop_order {
         decline!("the loop does not follow the output's memory");
     }
-    if let Some(map) = SingleTile::of(program, call.inputs, plan)? {
+    let in_place = call.has_targets();
+    if !in_place && let Some(map) = SingleTile::of(program, call.inputs, plan)? {
         let mut outputs = allocate(call)?;
         let mut runs = Part::new();
         for output in &mut outputs {
@@ -37,7 +38,12 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     }
     let nest = Nest::new(&plan.dims, call.inputs, |k| plan.strides[k].clone())?;
     let bytes = call.outputs.iter().map(|o| plan.size.saturating_mul(o.dtype.itemsize())).fold(0, usize::saturating_add);
-    let results = if bytes >= STREAMED { Results::Streamed } else { Results::Written };
+    let results = match bytes >= STREAMED {
+        // Stores to memory that was just read need no bypass of the cache.
+        _ if in_place => Results::InPlace,
+        true => Results::Streamed,
+        false => Results::Written,
+    };
     let compiled = match Compiled::new(program, nest, results) {
         Ok(compiled) => compiled,
         Err(reason) => return Ok(Outcome::Declined(reason)),

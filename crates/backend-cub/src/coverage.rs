@@ -151,7 +151,7 @@ pub fn coverage() -> Result<Vec<Coverage>> {
 }
 
 fn spec(dtype: DType, shape: &[usize]) -> Result<OutputSpec> {
-    Ok(OutputSpec { dtype, layout: Layout::contiguous(shape)? })
+    OutputSpec::contiguous(dtype, shape)
 }
 
 /// Returns a program that converts its input to another dtype.

@@ -13,7 +13,7 @@ pub fn array(dtype: DType, layout: Layout) -> StoredArray {
 }
 
 pub fn output(dtype: DType, shape: &[usize]) -> OutputSpec {
-    OutputSpec { dtype, layout: contiguous(shape) }
+    OutputSpec::new(dtype, contiguous(shape))
 }
 
 /// A program with an operation that has no elementwise CUDA implementation.

@@ -37,9 +37,9 @@ const IN_PROGRAMS: &[Capability] = &[FusedTake, UserDefined];
 
 /// The kernels, a row per family.
 const KERNELS: &[Kernel] = &[
-    Kernel::new(Family::Map, map::run_cached).capabilities(IN_PROGRAMS),
+    Kernel::new(Family::Map, map::run_cached).capabilities(IN_PROGRAMS).writes_targets(),
     Kernel::new(Family::Fill, fill::run),
-    Kernel::new(Family::Copy, copy::run),
+    Kernel::new(Family::Copy, copy::run).writes_targets(),
     Kernel::new(Family::Random, random::run),
     // Serves a gather that is not part of an expression. Kernels with a program fuse `take`.
     Kernel::new(Family::Gather, gather::run),

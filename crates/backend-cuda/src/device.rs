@@ -64,6 +64,9 @@ impl Buffer for CudaBuffer {
     fn nbytes(&self) -> usize {
         self.memory.len()
     }
+    fn is_writable(&self) -> bool {
+        !self.memory.belongs_to_graph()
+    }
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -159,10 +162,26 @@ pub fn allocate(call: &Call, bytes: usize) -> Result<Arc<CudaBuffer>> {
     CudaBuffer::allocate(call.op.name(), call.device, bytes)
 }
 
-/// Allocates device memory for output `n` of a call, in its specified size.
+/// Returns the memory of output `n` of a call: its target, whose users the stream waits for, or new memory in the specified size.
 pub fn allocate_output(call: &Call, n: usize) -> Result<Arc<CudaBuffer>> {
     let spec = &call.outputs[n];
+    if let Some(target) = spec.target() {
+        return existing_output(target);
+    }
     allocate(call, spec.layout.size().saturating_mul(spec.dtype.itemsize()))
+}
+
+#[cold]
+fn existing_output(target: &Arc<dyn Buffer>) -> Result<Arc<CudaBuffer>> {
+    let any: Arc<dyn Any + Send + Sync> = target.clone();
+    let buffer = any
+        .downcast::<CudaBuffer>()
+        .map_err(|_| Error::Device { op: "cuda", message: format!("an output on {} was given to a CUDA kernel", target.device()) })?;
+    let stream = buffer.memory.writes().map_err(|e| error("cuda", "array", buffer.device, e))?;
+    if buffer.memory.is_kept_by(stream) {
+        buffer.memory.context().keep_array(target, true);
+    }
+    Ok(buffer)
 }
 
 /// Returns `Done` with one buffer per output, in the specified layouts. The work that writes them is queued.

@@ -17,7 +17,7 @@ pub fn strided(dtype: DType, shape: &[usize], strides: &[isize]) -> StoredArray 
 }
 
 pub fn output(dtype: DType, shape: &[usize]) -> OutputSpec {
-    OutputSpec { dtype, layout: contiguous(shape) }
+    OutputSpec::new(dtype, contiguous(shape))
 }
 
 /// The program `op(inputs[order[0]], inputs[order[1]])`.

@@ -246,10 +246,14 @@ pub struct Output {
 }
 
 impl Output {
-    /// Allocates output `n`.
+    /// Allocates output `n`, or takes all elements of its target.
     pub fn allocate(call: &Call, n: usize) -> Result<Output> {
         let buffer = call.allocate_output(n)?;
-        let (dtype, size) = (call.outputs[n].dtype, call.outputs[n].layout.size());
+        let dtype = call.outputs[n].dtype;
+        let size = match call.outputs[n].target() {
+            Some(target) => target.nbytes() / dtype.itemsize(),
+            None => call.outputs[n].layout.size(),
+        };
         if host(&buffer)?.nbytes() < size * dtype.itemsize() {
             return Err(Error::backend("cpu", call.op.name(), "an output buffer is too small"));
         }
@@ -291,7 +295,8 @@ impl Output {
             && let Ok(host) = host(&self.buffer)
             && host.nbytes() == self.size
         {
-            // SAFETY: every element has been written through a slice of `bool` or copied from one, and they are all the bytes.
+            // SAFETY: every element has been written through a slice of `bool` or copied from one, and they are all the bytes. Elements of
+            // a target that have not been written were elements of a bool array before.
             unsafe { host.assume_bools() };
         }
         self.buffer

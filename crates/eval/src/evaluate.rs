@@ -25,7 +25,7 @@ pub(crate) type Printer = Box<dyn FnMut(&str) + Send>;
 /// Evaluates expressions of one source text over a set of variables.
 pub(crate) struct Evaluator<'a> {
     pub(crate) source: &'a str,
-    pub(crate) variables: &'a HashMap<String, Value>,
+    pub(crate) variables: &'a mut HashMap<String, Value>,
     pub(crate) print: Option<&'a mut Printer>,
 }
 
@@ -204,6 +204,7 @@ impl Evaluator<'_> {
         {
             return Ok(value);
         }
+        let out = out_argument(&target, args, keywords);
         let result = match target {
             Callee::Member(Member::Function(function)) => function.call(positional, keyword).map_err(Fault::from),
             Callee::Member(Member::Builtin(name, _)) if !keyword.is_empty() => {
@@ -216,7 +217,25 @@ impl Evaluator<'_> {
             Callee::Value(value) => return self.fail(callee.span, not_callable(callee, &value)),
             Callee::Print => self.printed(&positional, &keyword),
         };
-        self.locate(span, result)
+        let value = self.locate(span, result)?;
+        if let Some(out) = out {
+            self.bind_out(out, &value)?;
+        }
+        Ok(value)
+    }
+
+    /// Binds the result of a call to the names that were given as `out`.
+    fn bind_out(&mut self, out: &Expr, value: &Value) -> Evaluated<()> {
+        match (&out.kind, value) {
+            (ExprKind::Tuple(outs), Value::Tuple(values)) => outs.iter().zip(values).try_for_each(|(out, value)| self.bind_out(out, value)),
+            (ExprKind::Tuple(outs), value) if outs.len() == 1 => self.bind_out(&outs[0], value),
+            (ExprKind::Name(name), value) => {
+                self.variables.insert(name.clone(), value.clone());
+                Ok(())
+            }
+            (ExprKind::None, _) => Ok(()),
+            _ => self.fail(out.span, Fault::type_error("`out` takes the name of an array").help("bind the result: `x = ...`")),
+        }
     }
 
     fn printed(&mut self, values: &[Value], keyword: &[(String, Value)]) -> Checked<Value> {
@@ -302,6 +321,18 @@ impl Evaluator<'_> {
         };
         Ok(Item::Range { start: bound(start)?, stop: bound(stop)?, step: bound(step)?.unwrap_or(1) })
     }
+}
+
+/// Returns the expression given as the parameter `out` of a function or method.
+fn out_argument<'e>(callee: &Callee, args: &'e [Expr], keywords: &'e [KeywordArg]) -> Option<&'e Expr> {
+    let (function, receiver) = match callee {
+        Callee::Member(Member::Function(function)) => (Some(*function), 0),
+        Callee::Method(_, name) => (members::method(name), 1),
+        _ => (None, 0),
+    };
+    let keyword = keywords.iter().find(|k| k.name == "out").map(|k| &k.value);
+    let positional = || args.get(function?.out_position()?.checked_sub(receiver)?);
+    keyword.or_else(positional)
 }
 
 /// Returns the advice for a comparison chain of arrays. `a > 0 & b < 3` parses as the chain `a > (0 & b) < 3`.

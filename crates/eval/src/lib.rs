@@ -53,7 +53,8 @@
 //!   an error, whose help names the array operator.
 //! - Indexing by integers, slices, `None` and `...` returns views. An index may also contain one integer array or one mask.
 //!   Several index arrays are not in this version.
-//! - Arrays are immutable: `a[0] = 1` is an error. `a += b` binds the name to a new array of the old dtype and shape.
+//! - Arrays are immutable: `a[0] = 1` is an error. `a += b` and `add(a, b, out=a)` bind the name to a new array of the old dtype and
+//!   shape, which takes the memory of the old one if nothing else uses it.
 //!   The result must be castable to that dtype by NumPy's `same_kind` rule. 0-d arrays behave as numbers.
 //! - `int`, `float`, `bool`, `complex`, `len`, `abs`, `round`, `pow`, `min` and `max` are Python's when all their
 //!   arguments are single numbers. `print` calls the function set by [`Session::on_print`].

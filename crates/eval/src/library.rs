@@ -116,7 +116,7 @@ fn edit_distance(a: &str, b: &str) -> usize {
 /// ```
 /// let functions = cuprum_eval::functions();
 /// let cumsum = functions.iter().find(|f| f.name == "cumsum").unwrap();
-/// assert_eq!(cumsum.parameters, "a, axis=None, dtype=None");
+/// assert_eq!(cumsum.parameters, "a, axis=None, dtype=None, out=None");
 /// ```
 pub fn functions() -> Vec<&'static Function> {
     let mut all: Vec<&'static Function> = Function::all().collect();

@@ -63,7 +63,7 @@ pub(crate) fn attribute(object: &Value, name: &str) -> Checked<Value> {
 }
 
 /// Returns the declared function behind a method: `ndarray.name`, or the function `name` if it is also a method.
-fn method(name: &str) -> Option<&'static Function> {
+pub(crate) fn method(name: &str) -> Option<&'static Function> {
     Function::find(&format!("ndarray.{name}")).or_else(|| Function::find(name).filter(|f| f.is_method))
 }
 

@@ -134,7 +134,7 @@ impl Session {
     }
 
     fn evaluator<'a>(&'a mut self, source: &'a str) -> Evaluator<'a> {
-        Evaluator { source, variables: &self.variables, print: self.print.as_mut() }
+        Evaluator { source, variables: &mut self.variables, print: self.print.as_mut() }
     }
 
     fn statement(&mut self, source: &str, stmt: &Stmt) -> Result<Option<Value>, EvalError> {

@@ -31,6 +31,8 @@ pub(crate) enum Results {
     Written,
     /// Outputs, with non-temporal stores. Each tile is computed in scratch first.
     Streamed,
+    /// Outputs in the memory of inputs. Each tile is computed in scratch first, so that no slice of an input is alive when it is written.
+    InPlace,
 }
 
 /// Location of a step's value during a tile.

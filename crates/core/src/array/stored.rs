@@ -107,6 +107,13 @@ impl StoredArray {
     }
 }
 
+impl StoredArray {
+    /// Whether this reference and one other are the only ones to the array, and the array the only owner of its buffer.
+    pub(crate) fn has_one_other_handle(&self) -> bool {
+        Arc::strong_count(&self.0) == 2 && Arc::strong_count(&self.0.buffer) == 1
+    }
+}
+
 impl Array for StoredArray {
     fn dtype(&self) -> DType {
         self.0.dtype

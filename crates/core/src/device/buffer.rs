@@ -15,7 +15,8 @@ use crate::types::device::Device;
 
 /// A fixed-size block of host memory.
 ///
-/// The kernel that allocates it may write through [`HostBuffer::as_mut_ptr`]. Once an array over it is returned, it is only read.
+/// The kernel that allocates it may write through [`HostBuffer::as_mut_ptr`], and so may a kernel whose output has it as the target
+/// ([`OutputSpec::target`](crate::OutputSpec::target)). At other times it is only read.
 pub struct HostBuffer {
     ptr: NonNull<u8>,
     nbytes: usize,
@@ -112,7 +113,7 @@ impl HostBuffer {
         self.ptr.as_ptr()
     }
 
-    /// Returns the start of the block, for writes by the kernel that allocated it (see the contract of the type).
+    /// Returns the start of the block, for writes by a kernel (see the contract of the type).
     pub fn as_mut_ptr(&self) -> *mut u8 {
         self.ptr.as_ptr()
     }
@@ -153,6 +154,9 @@ impl Drop for HostBuffer {
 }
 
 impl Buffer for HostBuffer {
+    fn is_writable(&self) -> bool {
+        self.owner.is_none()
+    }
     fn device(&self) -> Device {
         Device::CPU
     }

@@ -31,6 +31,10 @@ pub trait Buffer: Any + Send + Sync {
     fn nbytes(&self) -> usize;
     /// Returns `self` for downcasting.
     fn as_any(&self) -> &dyn Any;
+    /// Whether a call may write to the memory once no other array uses it ([`OutputSpec::target`](crate::OutputSpec::target)).
+    fn is_writable(&self) -> bool {
+        true
+    }
 }
 
 /// Alignment of every host buffer in bytes: a cache line, and the widest SIMD register.

@@ -72,6 +72,8 @@ pub struct Kernel {
     pub dtypes: DTypeSet,
     /// What its calls may contain besides elementwise operations of core.
     pub capabilities: Capabilities,
+    /// Whether it writes to the targets of outputs ([`OutputSpec::target`](crate::OutputSpec::target)).
+    pub targets: bool,
     /// Runs the call, or declines before any side effect.
     pub run: fn(&Call) -> Result<Outcome>,
 }
@@ -79,7 +81,7 @@ pub struct Kernel {
 impl Kernel {
     /// Returns a kernel that takes every operation and dtype of a family, and has no capabilities.
     pub const fn new(family: Family, run: fn(&Call) -> Result<Outcome>) -> Kernel {
-        Kernel { family, ops: OpFilter::All, dtypes: DTypeSet::ALL, capabilities: Capabilities::NONE, run }
+        Kernel { family, ops: OpFilter::All, dtypes: DTypeSet::ALL, capabilities: Capabilities::NONE, targets: false, run }
     }
     /// Restricts the kernel to these operations.
     pub const fn ops(self, ops: &'static [Op]) -> Kernel {
@@ -92,6 +94,10 @@ impl Kernel {
     /// Declares capabilities of the kernel.
     pub const fn capabilities(self, list: &[Capability]) -> Kernel {
         Kernel { capabilities: Capabilities::of(list), ..self }
+    }
+    /// Declares that the kernel writes to the targets of outputs ([`OutputSpec::target`](crate::OutputSpec::target)).
+    pub const fn writes_targets(self) -> Kernel {
+        Kernel { targets: true, ..self }
     }
 }
 

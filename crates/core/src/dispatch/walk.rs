@@ -6,7 +6,7 @@ use super::explain::push_record;
 use super::record::{Record, dtypes, shapes};
 use super::trace;
 use crate::array::{Array, StoredArray};
-use crate::call::{Call, ModeGuard, Outcome, OutputSpec, Outputs, wants_reasons};
+use crate::call::{Call, ModeGuard, Outcome, OutputSpec, Outputs, Reason, wants_reasons};
 use crate::device::{Device, Stream, driver, with_device};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -125,7 +125,7 @@ fn try_kernel(call: &Call, entry: &ChainEntry, state: &mut DispatchState) -> Res
         state.declined(entry.accelerator, why);
         return Ok(false);
     }
-    match (entry.kernel.run)(call)? {
+    match run_kernel(call, entry)? {
         Outcome::Done(outputs) => {
             (state.served_by, state.outputs) = (Some(entry.accelerator.name), outputs);
             Ok(true)
@@ -138,9 +138,28 @@ fn try_kernel(call: &Call, entry: &ChainEntry, state: &mut DispatchState) -> Res
     }
 }
 
+/// Runs a kernel that passes the filter.
+#[inline]
+fn run_kernel(call: &Call, entry: &ChainEntry) -> Result<Outcome> {
+    if entry.kernel.targets || !call.has_targets() { (entry.kernel.run)(call) } else { run_without_targets(call, entry) }
+}
+
+/// Runs a kernel that does not write to targets, with new buffers. It declines a call that updates a part of its target.
+#[cold]
+fn run_without_targets(call: &Call, entry: &ChainEntry) -> Result<Outcome> {
+    if call.work.request().updates_target() {
+        return Ok(Outcome::Declined(Reason::new("does not write to an existing array")));
+    }
+    (entry.kernel.run)(&Call { outputs: &call.new_outputs(), ..*call })
+}
+
 /// Tries the kernels of the chain in order. Under `auto`, tries those of the accelerator that tuning advises first.
 fn run_chain(call: &Call, state: &mut DispatchState) -> Result<bool> {
     let chains = registry::chains()?;
+    if chains.is_auto() && call.has_targets() && !call.work.request().updates_target() {
+        // A failed trial may have overwritten an input that is the target, and the next kernel needs it.
+        return run_chain(&Call { outputs: &call.new_outputs(), ..*call }, state);
+    }
     let chain = chains.get(call.family(), call.device.kind());
     let advice = if chains.is_auto() { tuning::advise(call, chain)? } else { None };
     let served = match advice {
@@ -264,7 +283,7 @@ fn run_fallback(call: &Call) -> Result<Outputs> {
     }
     match policy {
         HostFallback::Error => {}
-        _ if call.device == Device::CPU => {}
+        _ if call.device == Device::CPU || call.has_targets() && call.work.request().updates_target() => {}
         policy => {
             if policy == HostFallback::Warn {
                 tracing::warn!(op = call.op.name(), device = %call.device, "computed on the host: no accelerator of the device takes it");
@@ -279,7 +298,7 @@ fn run_fallback(call: &Call) -> Result<Outputs> {
         match filter(entry, call, needed) {
             Err(why) => tried.push((entry.accelerator.name, why.to_string())),
             Ok(()) => {
-                if let Ok(Outcome::Declined(reason)) = (entry.kernel.run)(call) {
+                if let Ok(Outcome::Declined(reason)) = run_kernel(call, entry) {
                     tried.push((entry.accelerator.name, reason.text().to_string()));
                 }
             }
@@ -304,7 +323,7 @@ fn on_host(call: &Call) -> Result<Outputs> {
         device: Device::CPU,
         stream: Stream::current(Device::CPU),
         inputs: &inputs,
-        outputs: call.outputs,
+        outputs: &call.new_outputs(),
         work: call.work,
     };
     let outputs = with_device(Device::CPU, || run(&host))?;

@@ -112,6 +112,9 @@ impl NdArray {
         if self.0.weight.nodes == 1 {
             let (mut program, mut inputs) = (Program::default(), SmallVec::new());
             if self.flatten_single(&mut program, &mut inputs) {
+                if self.run_in_place(&program, &mut inputs) {
+                    return Ok(());
+                }
                 if let Some(value) = self.run_program(&program, &inputs)?.pop() {
                     self.settle(Ok(value));
                 }
@@ -132,8 +135,12 @@ impl NdArray {
                 kept.push((step, sibling));
             }
         }
-        let outputs = self.run_program(&flat.program, &flat.inputs)?;
         flat.mark_inlined();
+        flat.release_nodes();
+        if self.run_in_place(&flat.program, &mut flat.inputs) {
+            return Ok(());
+        }
+        let outputs = self.run_program(&flat.program, &flat.inputs)?;
         let mut outputs = outputs.into_iter();
         if let Some(first) = outputs.next() {
             self.settle(Ok(first));
@@ -166,10 +173,36 @@ impl NdArray {
         Some(run())
     }
 
+    /// Runs the program of this array in the memory of an input that no other array or expression uses, such as `a` in `a += b`, and
+    /// stores the value.
+    ///
+    /// Returns false, without any effect, if there is no such input.
+    fn run_in_place(&self, program: &Program, inputs: &mut [StoredArray]) -> bool {
+        let Some(op) = self.0.op.filter(|op| op.0.composite.is_none() || op.is_conversion()) else { return false };
+        let is_candidate = |a: &StoredArray| a.dtype() == self.dtype() && a.has_one_other_handle();
+        if self.nbytes() < IN_PLACE_FROM || !inputs.iter().any(is_candidate) || !is_elementwise(program) {
+            return false;
+        }
+        if Stream::current(self.device()).is_capturing() {
+            return false; // each launch of the graph would overwrite the input again
+        }
+        // Other threads wait for the lock, because they cannot compute the value again.
+        let mut guard = self.expr();
+        let Some(expression) = guard.take() else { return true };
+        let _settled = SettledOnDrop(self);
+        drop(expression);
+        let whole = |a: &StoredArray| a.layout().size() * a.dtype().itemsize() == a.buffer().nbytes() && a.buffer().is_writable();
+        let target = inputs.iter_mut().position(|a| a.dtype() == self.dtype() && whole(a) && a.is_unique());
+        let outputs = run_map(op, self.device(), self.shape(), program, inputs, target);
+        let value = outputs.and_then(|mut outputs| outputs.pop().ok_or_else(|| Error::value("eval", "no value was computed")));
+        let _ = self.0.value.set(value.map_err(Box::new)); // no other thread has the expression
+        true
+    }
+
     /// Runs a program whose first result is this array, and returns its results.
     fn run_program(&self, program: &Program, inputs: &[StoredArray]) -> Result<Outputs> {
         let op = self.0.op.ok_or_else(|| Error::value("eval", "an expression without an operation"))?;
-        let outputs = run_map(op, self.device(), self.shape(), program, inputs);
+        let outputs = run_map(op, self.device(), self.shape(), program, inputs, None);
         if let Err(unsupported @ Error::Unsupported { .. }) = outputs {
             return Ok(Outputs::from_elem(self.run_composite(op, unsupported)?, 1));
         }
@@ -277,16 +310,45 @@ pub fn compose(inputs: &[StoredArray], f: impl FnOnce(&[NdArray]) -> Result<NdAr
     Ok(Outputs::from_elem(f(&inputs)?.stored()?, 1))
 }
 
+/// Minimum size in bytes of a result that is computed in the memory of an input. The pool allocates smaller blocks faster than an input
+/// is chosen.
+const IN_PLACE_FROM: usize = 1 << 15;
+
+/// Returns whether a program computes its only result from the same element of each input.
+fn is_elementwise(program: &Program) -> bool {
+    let computes = |step: &u16| !matches!(program.steps[usize::from(*step)].kind, StepKind::Input(_));
+    program.outputs.len() == 1
+        && program.outputs.iter().all(computes)
+        && program.ops().all(|op| op.family() == Family::Map && !op.is_foreign())
+}
+
+/// Stores an error when dropped without a value, so that an evaluation that panics leaves no array without value and expression.
+struct SettledOnDrop<'a>(&'a NdArray);
+
+impl Drop for SettledOnDrop<'_> {
+    fn drop(&mut self) {
+        if self.0.is_deferred() {
+            let _ = self.0.0.value.set(Err(Box::new(Error::value("eval", "the evaluation panicked"))));
+        }
+    }
+}
+
 /// Dispatches a Map over inputs that are broadcast to `shape`.
-fn run_map(op: Op, device: Device, shape: &[usize], program: &Program, inputs: &[StoredArray]) -> Result<Outputs> {
+///
+/// If input `target` has the layout of the result, the result is written to its memory. The call is then its only user.
+fn run_map(op: Op, device: Device, shape: &[usize], program: &Program, inputs: &[StoredArray], target: Option<usize>) -> Result<Outputs> {
     let flat = inputs.iter().all(|a| a.layout().is_c_contiguous());
     let layouts: SmallVec<[&Layout; 4]> = if flat { SmallVec::new() } else { inputs.iter().map(|a| a.layout()).collect() };
     let layout = if flat { Layout::contiguous(shape)? } else { Layout::contiguous_in_order(shape, &output_order(shape, &layouts))? };
     let size = layout.size();
     let mut outputs: SmallVec<[OutputSpec; 1]> = SmallVec::new();
-    outputs.push(OutputSpec { dtype: program.output_dtype(0), layout });
+    let mut first = OutputSpec::new(program.output_dtype(0), layout);
+    if let Some(input) = target.map(|n| &inputs[n]).filter(|input| *input.layout() == first.layout) {
+        first = first.with_target(input.buffer().clone());
+    }
+    outputs.push(first);
     for n in 1..program.outputs.len() {
-        outputs.push(OutputSpec { dtype: program.output_dtype(n), layout: outputs[0].layout.clone() });
+        outputs.push(OutputSpec::new(program.output_dtype(n), outputs[0].layout.clone()));
     }
     let plan = if flat {
         LoopPlan::flat(inputs.len() + outputs.len(), size)

@@ -191,6 +191,11 @@ impl Flattened {
         self.rows.as_ref().is_some_and(|rows| array.0.weight.folds > 0 && array.shape() == &rows.results[..])
     }
 
+    /// Releases the nodes of the expression, so that only the inputs are held.
+    pub fn release_nodes(&mut self) {
+        self.seen.clear();
+    }
+
     /// Increments the `inlined` counter of each deferred node that this evaluation computed.
     pub fn mark_inlined(&self) {
         for seen in self.seen.iter().filter(|s| s.inner_cost.is_some()) {

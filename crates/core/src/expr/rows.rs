@@ -66,7 +66,7 @@ impl NdArray {
             let order = if is_result { (0..shape.len()).collect() } else { output_order(&shape, &inputs) };
             let layout = Layout::contiguous_in_order(array.shape(), &order)?;
             in_loop.push(layout.broadcast_to(&shape)?);
-            outputs.push(OutputSpec { dtype: flat.program.output_dtype(n), layout });
+            outputs.push(OutputSpec::new(flat.program.output_dtype(n), layout));
         }
         let operands: SmallVec<[&Layout; 8]> = inputs.iter().copied().chain(&in_loop).collect();
         let Some(plan) = RowsPlan::new(&shape, split, &operands) else { return Ok(false) };

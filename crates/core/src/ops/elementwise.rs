@@ -76,7 +76,7 @@ macro_rules! elementwise {
 
             inventory::submit! {
                 Function {
-                    namespace: "", name: stringify!($u), aliases: &[$($ualias),*], parameters: "x, /", doc: $udoc,
+                    namespace: "", name: stringify!($u), aliases: &[$($ualias),*], parameters: "x, /, out=None", doc: $udoc,
                     rust: concat!(module_path!(), "::", stringify!($u)), is_method: is_method(&[$(stringify!($umethod))?]), differs: "",
                     call: |args| $u(args.operand("x")?).map(Value::Array),
                 }
@@ -90,7 +90,7 @@ macro_rules! elementwise {
 
             inventory::submit! {
                 Function {
-                    namespace: "", name: stringify!($b), aliases: &[$($balias),*], parameters: "x1, x2, /", doc: $bdoc,
+                    namespace: "", name: stringify!($b), aliases: &[$($balias),*], parameters: "x1, x2, /, out=None", doc: $bdoc,
                     rust: concat!(module_path!(), "::", stringify!($b)), is_method: false, differs: "",
                     call: |args| $b(args.operand("x1")?, args.operand("x2")?).map(Value::Array),
                 }
@@ -224,7 +224,7 @@ pub static GROUPS: [&OpGroup; 3] = [&DIVMOD, &MODF, &FREXP];
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("divmod(x1, x2, /)")]
+#[numpy("divmod(x1, x2, /, *, out=None)")]
 pub fn divmod(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<(NdArray, NdArray)> {
     elementwise_group(&DIVMOD, &[x1.into(), x2.into()]).map(|[quotient, remainder]| (quotient, remainder))
 }
@@ -248,7 +248,7 @@ pub fn divmod(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<(NdArray
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("modf(x, /)")]
+#[numpy("modf(x, /, *, out=None)")]
 pub fn modf(x: impl Into<Operand>) -> Result<(NdArray, NdArray)> {
     elementwise_group(&MODF, &[x.into()]).map(|[fraction, integral]| (fraction, integral))
 }
@@ -273,7 +273,7 @@ pub fn modf(x: impl Into<Operand>) -> Result<(NdArray, NdArray)> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("frexp(x, /)")]
+#[numpy("frexp(x, /, *, out=None)")]
 pub fn frexp(x: impl Into<Operand>) -> Result<(NdArray, NdArray)> {
     elementwise_group(&FREXP, &[x.into()]).map(|[mantissa, exponent]| (mantissa, exponent))
 }
@@ -311,7 +311,7 @@ fn binary(op: Op, x1: Operand, x2: Operand) -> Result<NdArray> {
 /// # }
 /// ```
 #[doc(alias = "pow")]
-#[numpy("power(x1, x2, /)", aliases("pow"))]
+#[numpy("power(x1, x2, /, out=None)", aliases("pow"))]
 pub fn power(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
     let (base, exponent) = (x1.into(), x2.into());
     refuse_negative_power(&base, &exponent)?;
@@ -414,7 +414,7 @@ fn constant_answer(op: Op, a: i32, b: i32) -> bool {
 ///
 /// # Errors
 /// Shapes that do not broadcast, or arrays on different devices.
-#[numpy("add(x1, x2, /)")]
+#[numpy("add(x1, x2, /, out=None)")]
 pub fn add(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
     apply(ADD, &mut [x1.into(), x2.into()])
 }
@@ -465,7 +465,7 @@ fn astype_by_name(args: &Args) -> Result<Value> {
 /// # Errors
 /// Errors of evaluation, if deferral is disabled.
 #[doc(alias = "conjugate")]
-#[numpy("conj(x, /)", aliases("conjugate"))]
+#[numpy("conj(x, /, out=None)", aliases("conjugate"))]
 pub fn conj(x: impl Into<Operand>) -> Result<NdArray> {
     apply(CONJ, &mut [x.into()])
 }
@@ -490,7 +490,7 @@ pub fn conj(x: impl Into<Operand>) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("clip(a, a_min=None, a_max=None, *, min=None, max=None)", call = clip_by_name)]
+#[numpy("clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None)", call = clip_by_name)]
 pub fn clip(x: impl Into<Operand>, low: Option<Operand>, high: Option<Operand>) -> Result<NdArray> {
     let name = CLIP.name();
     let x = match x.into() {
@@ -617,7 +617,7 @@ impl NdArray {
     ///
     /// # Errors
     /// A bool array, unless `decimals` is 0.
-    #[numpy("round(a, decimals=0)", aliases("around"), method)]
+    #[numpy("round(a, decimals=0, out=None)", aliases("around"), method)]
     pub fn round(&self, decimals: i32) -> Result<NdArray> {
         let integral = self.dtype().is_int();
         match decimals {

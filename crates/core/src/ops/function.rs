@@ -64,10 +64,49 @@ impl Function {
 
     /// Calls the function with Python-like arguments.
     ///
+    /// With a parameter `out`, the result is converted to the dtype and shape of that argument. A value has no other handle to write
+    /// to, so the caller binds the result to the name of the argument.
+    ///
     /// # Errors
-    /// Arguments that do not match the parameters, and errors of the function.
+    /// Arguments that do not match the parameters, a result that does not fit `out`, and errors of the function.
     pub fn call(&self, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Result<Value> {
-        (self.call)(&Args::bind(self.name, self.parameters, positional, keyword)?)
+        let args = Args::bind(self.name, self.parameters, positional, keyword)?;
+        let result = (self.call)(&args)?;
+        match (args.get("out"), &result) {
+            (None, _) => Ok(result),
+            (Some(Value::Tuple(outs)), Value::Tuple(results)) if outs.len() == results.len() => {
+                let fitted = results.iter().zip(outs.iter()).map(|(result, out)| self.fit(result, out));
+                Ok(Value::Tuple(fitted.collect::<Result<_>>()?))
+            }
+            (Some(Value::Tuple(outs)), _) if outs.len() == 1 => self.fit(&result, &outs[0]),
+            (Some(out), _) => self.fit(&result, out),
+        }
+    }
+
+    /// Returns the position of `out` among positional arguments, if the function has this parameter.
+    pub fn out_position(&self) -> Option<usize> {
+        let names = self.parameters.split(',').map(str::trim).filter(|p| *p != "/").take_while(|p| !p.starts_with('*'));
+        names.enumerate().find(|(_, p)| p.starts_with("out=")).map(|(at, _)| at)
+    }
+
+    /// Returns a result in the dtype and shape of the argument `out`, by NumPy's casting rule `same_kind`.
+    fn fit(&self, result: &Value, out: &Value) -> Result<Value> {
+        let (result, out) = match (result, out) {
+            (_, Value::None) => return Ok(result.clone()),
+            (result, Value::Array(out)) => (result.array(self.name)?, out),
+            (_, other) => return Err(Error::value(self.name, format!("'out' must be an array, not {}", other.type_name()))),
+        };
+        // NumPy broadcasts the arguments of elementwise functions to `out`. Their parameters are positional only.
+        let is_elementwise = self.parameters.contains('/');
+        if result.shape() != out.shape() && !is_elementwise {
+            return Err(Error::shape(self.name, "'out' has another shape than the result", &[out.shape(), result.shape()]));
+        }
+        if result.ndim() > out.ndim() {
+            return Err(Error::shape(self.name, "the result cannot be broadcast to 'out'", &[result.shape(), out.shape()]));
+        }
+        let mut fitted = out.clone();
+        fitted.assign_for(self.name, result.into())?;
+        Ok(Value::Array(fitted))
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! These functions check, plan and dispatch. Kernels are in the backends.
 
+pub mod assignment;
 pub mod contract;
 pub mod creation;
 pub mod einsum;

@@ -1,5 +1,7 @@
 //! Operators on arrays, references and numbers: `+ - * / %`, `& | ^ << >>`, unary `-` and `!`, and assignment forms.
 //!
+//! The assignment forms keep the array's dtype and shape and write in place where they can ([`NdArray::update`]).
+//!
 //! # Panics
 //! Operators panic with the error's message if shapes do not broadcast or an operation is not defined for a dtype. Each has a
 //! fallible named form (`add(&a, &b)?`).
@@ -13,9 +15,9 @@ use crate::ops::elementwise as e;
 
 /// Unwraps an operator's result. Operators document this panic, since Rust's operator traits cannot return an error.
 #[track_caller]
-fn unwrap_or_panic(result: Result<NdArray>) -> NdArray {
+fn unwrap_or_panic<T>(result: Result<T>) -> T {
     match result {
-        Ok(a) => a,
+        Ok(value) => value,
         #[allow(clippy::panic)]
         Err(err) => panic!("{err}"),
     }
@@ -35,7 +37,7 @@ macro_rules! operators {
         }
         impl<T: Into<Operand>> ops::$Assign<T> for NdArray {
             #[track_caller]
-            fn $assign(&mut self, other: T) { *self = unwrap_or_panic($function(&*self, other)) }
+            fn $assign(&mut self, other: T) { unwrap_or_panic(self.update(|a| $function(a, other))) }
         }
         operators!(@left $Trait $method $function: f64 f32 i64 i32 u8 bool crate::Complex<f64> crate::Complex<f32>);
     )*};

@@ -352,7 +352,7 @@ impl NdArray {
     ///
     /// # Errors
     /// Axes that are out of bounds or repeated, or errors of evaluation.
-    #[numpy("sum(a, axis=None, dtype=None, *, keepdims=False)", method)]
+    #[numpy("sum(a, axis=None, dtype=None, out=None, *, keepdims=False)", method)]
     pub fn sum(&self, over: impl Into<Over>) -> Result<NdArray> {
         let over = over.into();
         match over.dtype.unwrap_or(self.dtype().sum_dtype()) {
@@ -365,7 +365,7 @@ impl NdArray {
     ///
     /// # Errors
     /// The errors of [`NdArray::sum`].
-    #[numpy("prod(a, axis=None, dtype=None, *, keepdims=False)", method)]
+    #[numpy("prod(a, axis=None, dtype=None, out=None, *, keepdims=False)", method)]
     pub fn prod(&self, over: impl Into<Over>) -> Result<NdArray> {
         let over = over.into();
         match over.dtype.unwrap_or(self.dtype().sum_dtype()) {
@@ -378,7 +378,7 @@ impl NdArray {
     ///
     /// # Errors
     /// The errors of [`NdArray::sum`].
-    #[numpy("mean(a, axis=None, dtype=None, *, keepdims=False)", method)]
+    #[numpy("mean(a, axis=None, dtype=None, out=None, *, keepdims=False)", method)]
     pub fn mean(&self, over: impl Into<Over>) -> Result<NdArray> {
         let over = over.into();
         over.check_axes(MEAN, self.ndim())?;
@@ -396,7 +396,7 @@ impl NdArray {
     ///
     /// # Errors
     /// The errors of [`NdArray::sum`].
-    #[numpy("var(a, axis=None, dtype=None, *, ddof=0, correction=None, keepdims=False)", method)]
+    #[numpy("var(a, axis=None, dtype=None, out=None, *, ddof=0, correction=None, keepdims=False)", method)]
     pub fn var(&self, over: impl Into<Over>) -> Result<NdArray> {
         let over = over.into();
         over.check_axes(VAR, self.ndim())?;
@@ -414,7 +414,7 @@ impl NdArray {
     ///
     /// # Errors
     /// The errors of [`NdArray::sum`].
-    #[numpy("std(a, axis=None, dtype=None, *, ddof=0, correction=None, keepdims=False)", method)]
+    #[numpy("std(a, axis=None, dtype=None, out=None, *, ddof=0, correction=None, keepdims=False)", method)]
     pub fn std(&self, over: impl Into<Over>) -> Result<NdArray> {
         let over = over.into();
         let (work, out) = mean_dtypes(self, over.dtype);
@@ -427,7 +427,7 @@ impl NdArray {
     ///
     /// # Errors
     /// No elements, and the errors of [`NdArray::sum`].
-    #[numpy("min(a, axis=None, *, keepdims=False)", aliases("amin"), method)]
+    #[numpy("min(a, axis=None, out=None, *, keepdims=False)", aliases("amin"), method)]
     pub fn min(&self, over: impl Into<Over>) -> Result<NdArray> {
         reduce(MIN, self, &over.into(), self.dtype(), self.dtype())
     }
@@ -438,7 +438,7 @@ impl NdArray {
     ///
     /// # Errors
     /// No elements, and the errors of [`NdArray::sum`].
-    #[numpy("max(a, axis=None, *, keepdims=False)", aliases("amax"), method)]
+    #[numpy("max(a, axis=None, out=None, *, keepdims=False)", aliases("amax"), method)]
     pub fn max(&self, over: impl Into<Over>) -> Result<NdArray> {
         reduce(MAX, self, &over.into(), self.dtype(), self.dtype())
     }
@@ -447,7 +447,7 @@ impl NdArray {
     ///
     /// # Errors
     /// The errors of [`NdArray::sum`].
-    #[numpy("any(a, axis=None, *, keepdims=False)", method)]
+    #[numpy("any(a, axis=None, out=None, *, keepdims=False)", method)]
     pub fn any(&self, over: impl Into<Over>) -> Result<NdArray> {
         reduce(ANY, self, &over.into(), DType::Bool, DType::Bool)
     }
@@ -456,7 +456,7 @@ impl NdArray {
     ///
     /// # Errors
     /// The errors of [`NdArray::sum`].
-    #[numpy("all(a, axis=None, *, keepdims=False)", method)]
+    #[numpy("all(a, axis=None, out=None, *, keepdims=False)", method)]
     pub fn all(&self, over: impl Into<Over>) -> Result<NdArray> {
         reduce(ALL, self, &over.into(), DType::Bool, DType::Bool)
     }
@@ -467,7 +467,7 @@ impl NdArray {
     ///
     /// # Errors
     /// No elements, more than one axis, and the errors of [`NdArray::sum`].
-    #[numpy("argmin(a, axis=None, *, keepdims=False)", method)]
+    #[numpy("argmin(a, axis=None, out=None, *, keepdims=False)", method)]
     pub fn argmin(&self, over: impl Into<Over>) -> Result<NdArray> {
         reduce(ARGMIN, self, &over.into(), self.dtype(), DType::I64)
     }
@@ -478,7 +478,7 @@ impl NdArray {
     ///
     /// # Errors
     /// No elements, more than one axis, and the errors of [`NdArray::sum`].
-    #[numpy("argmax(a, axis=None, *, keepdims=False)", method)]
+    #[numpy("argmax(a, axis=None, out=None, *, keepdims=False)", method)]
     pub fn argmax(&self, over: impl Into<Over>) -> Result<NdArray> {
         reduce(ARGMAX, self, &over.into(), self.dtype(), DType::I64)
     }

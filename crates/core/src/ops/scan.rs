@@ -60,7 +60,7 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
-    #[numpy("cumsum(a, axis=None, dtype=None)", method)]
+    #[numpy("cumsum(a, axis=None, dtype=None, out=None)", method)]
     pub fn cumsum(&self, over: impl Into<Over>) -> Result<NdArray> {
         scan_over(CUMSUM, self, &over.into())
     }
@@ -71,7 +71,7 @@ impl NdArray {
     ///
     /// # Errors
     /// The errors of [`NdArray::cumsum`].
-    #[numpy("cumprod(a, axis=None, dtype=None)", method)]
+    #[numpy("cumprod(a, axis=None, dtype=None, out=None)", method)]
     pub fn cumprod(&self, over: impl Into<Over>) -> Result<NdArray> {
         scan_over(CUMPROD, self, &over.into())
     }

@@ -39,11 +39,11 @@ fn select<const N: usize>(op: Op, condition: &NdArray, from: Option<&NdArray>, i
     let mut outputs: SmallVec<[OutputSpec; 2]> = SmallVec::new();
     if let Some(from) = from {
         let stored = from.ravel()?.contiguous()?.stored()?;
-        outputs.push(OutputSpec { dtype: stored.dtype(), layout: layout.clone() });
+        outputs.push(OutputSpec::new(stored.dtype(), layout.clone()));
         inputs.push(stored);
     }
     if indices {
-        outputs.push(OutputSpec { dtype: DType::I64, layout });
+        outputs.push(OutputSpec::new(DType::I64, layout));
     }
     let work = Work::Select(call::Select { program: &program, values: from.is_some(), indices });
     super::run(op, condition.device(), &inputs, &outputs, work)

@@ -82,7 +82,7 @@ fn sort_along<const N: usize>(
         *last = count.min(*last);
     }
     let layout = Layout::contiguous(&shape)?;
-    let outputs = parts.map(|part| OutputSpec { dtype: if part == Part::Values { a.dtype() } else { DType::I64 }, layout: layout.clone() });
+    let outputs = parts.map(|part| OutputSpec::new(if part == Part::Values { a.dtype() } else { DType::I64 }, layout.clone()));
     let nth = if let Extent::Partition(nth) = extent { Some(nth) } else { None };
     let sort = Sort { descending, values: parts.contains(&Part::Values), indices: parts.contains(&Part::Indices), nth };
     let mut arrays = super::run(op, a.device(), &[rows.stored()?], &outputs, Work::Sort(sort))?;

@@ -329,6 +329,20 @@ impl Layout {
         Some(Self::new_unchecked(shape.into(), strides, self.offset))
     }
 
+    /// Returns whether two indices may have the same element, as after broadcasting. Slices and permutations of contiguous layouts do
+    /// not overlap.
+    pub fn may_overlap(&self) -> bool {
+        let mut axes: SmallVec<[(usize, usize); 6]> =
+            self.shape.iter().zip(&self.strides).filter(|(n, _)| **n > 1).map(|(n, stride)| (stride.unsigned_abs(), *n)).collect();
+        axes.sort_unstable();
+        let mut reach = 0usize; // of the axes with smaller strides
+        axes.iter().any(|&(stride, n)| {
+            let overlaps = stride <= reach;
+            reach = reach.saturating_add(stride.saturating_mul(n - 1));
+            overlaps
+        })
+    }
+
     /// Returns the same layout with another offset.
     pub fn with_offset(&self, offset: usize) -> Layout {
         Layout { offset, ..self.clone() }

@@ -140,6 +140,11 @@ impl DeviceBuffer {
         self.graph.as_ref().map_or(self, |block| &block.memory).uses.written_at(mark.clone());
     }
 
+    /// Whether launches of a graph write to the memory.
+    pub(crate) fn belongs_to_graph(&self) -> bool {
+        self.graph.is_some()
+    }
+
     /// Records that the work which writes these buffers is queued on this thread's stream. A reader on another stream then
     /// waits for this work only.
     #[inline]

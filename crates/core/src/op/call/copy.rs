@@ -4,7 +4,9 @@ use super::request::Request;
 use crate::layout::Layout;
 use crate::op::Family;
 
-/// A copy of each input n to region n of the output. The regions are disjoint and cover the output.
+/// A copy of each input n to region n of the output. The regions are disjoint and have no negative strides.
+///
+/// In a new buffer they cover the output. In a target, elements outside them keep their values.
 #[derive(Clone, Copy)]
 pub struct Copy<'a> {
     /// The layout of each input within the output's buffer.
@@ -14,5 +16,8 @@ pub struct Copy<'a> {
 impl Request for Copy<'_> {
     fn family(&self) -> Family {
         Family::Copy
+    }
+    fn updates_target(&self) -> bool {
+        true
     }
 }

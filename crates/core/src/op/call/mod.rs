@@ -23,6 +23,8 @@ mod sort;
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 pub use self::contract::Contract;
 pub use self::copy::Copy;
 pub use self::custom::Custom;
@@ -132,7 +134,7 @@ impl Call<'_> {
         }
     }
 
-    /// Allocates device memory for output `n`.
+    /// Returns the memory of output `n`: its target, or new device memory.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), with this call's operation.
@@ -141,6 +143,9 @@ impl Call<'_> {
     /// If `n` is not the index of an output.
     pub fn allocate_output(&self, n: usize) -> Result<Arc<dyn Buffer>> {
         let spec = &self.outputs[n];
+        if let Some(target) = spec.target() {
+            return Ok(target.clone());
+        }
         let bytes = spec.layout.size().saturating_mul(spec.dtype.itemsize());
         driver(self.device)?.allocate(bytes, self.stream).map_err(|e| match e {
             crate::Error::OutOfMemory { device, requested, used, limit, .. } => {
@@ -148,6 +153,16 @@ impl Call<'_> {
             }
             e => e,
         })
+    }
+
+    /// Returns whether an output has a target ([`OutputSpec::target`]).
+    pub fn has_targets(&self) -> bool {
+        self.outputs.iter().any(|output| output.target.is_some())
+    }
+
+    /// Returns the specifications of the outputs in new buffers.
+    pub(crate) fn new_outputs(&self) -> SmallVec<[OutputSpec; 1]> {
+        self.outputs.iter().map(|output| OutputSpec::new(output.dtype, output.layout.clone())).collect()
     }
 
     /// Returns [`Outcome::Done`] with one buffer per output, each in its specified layout.

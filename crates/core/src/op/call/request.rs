@@ -24,6 +24,11 @@ pub trait Request {
         false
     }
 
+    /// Returns whether the call writes to a part of its target, so that a new buffer cannot replace it.
+    fn updates_target(&self) -> bool {
+        false
+    }
+
     /// Adds to a tuning signature what distinguishes calls of this family. The default adds the layouts.
     ///
     /// # Errors

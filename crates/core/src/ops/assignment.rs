@@ -1,0 +1,183 @@
+//! Assignment: new values for a whole array or a slice of it, and values computed from the old ones.
+//!
+//! Arrays are values: no other handle, view or expression sees an assignment. The elements are written in place if nothing else uses
+//! them, and otherwise in a copy.
+
+use crate::array::{Array, NdArray, StoredArray};
+use crate::call::{self, OutputSpec, Work};
+use crate::device::Stream;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::expr::Operand;
+use crate::index::Item;
+use crate::layout::Layout;
+use crate::ops::creation::full_on;
+use crate::ops::manipulation::COPY;
+
+/// Returns `value` in a dtype that NumPy's casting rule `same_kind` allows.
+fn cast_same_kind(op: &'static str, value: &NdArray, dtype: DType) -> Result<NdArray> {
+    if !value.dtype().can_cast_same_kind(dtype) {
+        let message = format!("cannot store {} in an array of {dtype}; use astype", value.dtype());
+        return Err(Error::dtype(op, message, &[value.dtype(), dtype]));
+    }
+    value.astype(dtype)
+}
+
+/// Returns a layout of values broadcast to `shape`, as an assignment does: extra leading axes of extent 1 are dropped.
+fn broadcast_for(op: &'static str, layout: &Layout, shape: &[usize]) -> Result<Layout> {
+    let extra = layout.ndim().saturating_sub(shape.len());
+    let leading: Vec<isize> = (0..extra as isize).collect();
+    let squeezed = layout.squeeze(Some(&leading));
+    let fitted = squeezed.and_then(|layout| layout.broadcast_to(shape));
+    fitted.map_err(|_| Error::shape(op, "the value cannot be broadcast to the shape that is assigned to", &[layout.shape(), shape]))
+}
+
+impl NdArray {
+    /// Assigns to a basic slice (`a[index] = value`). The macro [`s!`](crate::s) writes the index.
+    ///
+    /// The value is converted to the array's dtype and broadcast to the slice. Other handles and views keep their values: if there are
+    /// any, the array is copied first. Otherwise the slice is written in place.
+    ///
+    /// # Errors
+    /// An index out of bounds, a shape that does not broadcast to the slice, an int that the dtype cannot hold, arrays on different
+    /// devices, or errors of evaluation.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, NdArray, s, zeros};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let mut a = zeros([2, 3], DType::I32)?;
+    /// a.assign(s![.., 0], 7)?;
+    /// a.assign(s![1, 1..], &NdArray::from_slice(&[8, 9])?)?;
+    /// assert_eq!(a.to_vec::<i32>()?, [7, 0, 0, 7, 8, 9]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn assign(&mut self, index: &[Item], value: impl Into<Operand>) -> Result<()> {
+        let op = "assign";
+        let shape = self.value()?.layout().index(index)?;
+        let value = match value.into() {
+            Operand::Scalar(s) => full_on(self.device(), &[], s.checked_for(op, self.dtype())?, self.dtype())?,
+            Operand::Array(a) => {
+                self.check_device(op, &a)?;
+                a.astype(self.dtype())?
+            }
+        };
+        let source = value.stored()?;
+        drop(value);
+        let from = broadcast_for(op, source.layout(), shape.shape())?;
+        if from.size() == 0 {
+            return Ok(());
+        }
+        if !self.is_writable()? {
+            *self = self.copy()?;
+        }
+        let target = self.stored()?;
+        let to = target.layout().index(index)?;
+        let reversed: Vec<usize> = (0..to.ndim()).filter(|&axis| to.strides()[axis] < 0).collect();
+        let (source, to) = (source.with_layout(from.flip(&reversed))?, to.flip(&reversed));
+        let output = OutputSpec::new(target.dtype(), target.layout().clone()).with_target(target.buffer().clone());
+        *self = super::run_one(COPY, target.device(), &[source], output, Work::Copy(call::Copy { regions: &[to] }))?;
+        Ok(())
+    }
+
+    /// Replaces all elements by those of `value`, which is converted and broadcast (`numpy.copyto`, and `out=` of NumPy's functions).
+    ///
+    /// A deferred value is evaluated. The array's memory is released first, so that the result can take it; a value computed from this
+    /// array is computed in place. Other handles and views keep their values.
+    ///
+    /// # Errors
+    /// A dtype that NumPy's rule `same_kind` does not convert, a shape that does not broadcast to the array's, or arrays on different
+    /// devices. The array then keeps its value. After an error of the evaluation, reading the array returns this error.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, NdArray, empty};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let (a, b) = (NdArray::from_slice(&[1.0, 2.0])?, NdArray::from_slice(&[0.5, 0.25])?);
+    /// let mut out = empty(2, DType::F32)?;
+    /// out.assign_from(&a * &b)?;
+    /// assert_eq!(out.to_vec::<f32>()?, [0.5, 0.5]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[doc(alias = "copyto")]
+    pub fn assign_from(&mut self, value: impl Into<Operand>) -> Result<()> {
+        self.assign_for("assign_from", value.into())
+    }
+
+    /// [`NdArray::assign_from`], with the name of a function for errors.
+    pub(crate) fn assign_for(&mut self, op: &'static str, value: Operand) -> Result<()> {
+        let value = match value {
+            Operand::Array(a) => a,
+            Operand::Scalar(s) => full_on(self.device(), &[], s, s.weak_promote(self.dtype()))?,
+        };
+        self.check_device(op, &value)?;
+        let value = cast_same_kind(op, &value, self.dtype())?;
+        if value.shape() == self.shape() {
+            *self = value;
+            return self.eval().map(|_| ());
+        }
+        let stored = value.stored()?;
+        let broadcast = stored.with_layout(broadcast_for(op, stored.layout(), self.shape())?)?;
+        *self = NdArray::from(broadcast);
+        *self = self.copy()?;
+        Ok(())
+    }
+
+    /// Replaces the array by a value computed from it, as the operators `+=`, `*=` and others do.
+    ///
+    /// The result is converted to the array's dtype and has its shape, as with NumPy's in-place operators; a 0-d array may change both.
+    /// It may stay deferred. If no other handle or view uses the old elements, it is computed in their memory.
+    ///
+    /// # Errors
+    /// The errors of `f`, a result of another shape, or a dtype that NumPy's rule `same_kind` does not convert. The array then keeps its
+    /// value.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let mut a = NdArray::from_slice(&[-1.0, 4.0])?;
+    /// a.update(|a| a.maximum(0)?.sqrt())?;
+    /// assert_eq!(a.to_vec::<f64>()?, [0.0, 2.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn update(&mut self, f: impl FnOnce(&NdArray) -> Result<NdArray>) -> Result<()> {
+        let op = "update";
+        let new = f(self)?;
+        if self.ndim() == 0 {
+            *self = new;
+            return Ok(());
+        }
+        if new.shape() != self.shape() {
+            return Err(Error::shape(op, "an update cannot change the shape", &[self.shape(), new.shape()]));
+        }
+        *self = cast_same_kind(op, &new, self.dtype())?;
+        Ok(())
+    }
+
+    fn check_device(&self, op: &'static str, value: &NdArray) -> Result<()> {
+        if value.device() == self.device() {
+            return Ok(());
+        }
+        let message = format!("the value is on {}, the array on {}; use to_device", value.device(), self.device());
+        Err(Error::Device { op, message })
+    }
+
+    /// Whether a call may write to the elements: nothing else uses them, and each has its own memory.
+    ///
+    /// Memory of a graph belongs to its launches, and a write that is captured would be repeated by each of them.
+    fn is_writable(&mut self) -> Result<bool> {
+        let is_capturing = Stream::current(self.device()).is_capturing();
+        let may_write = |a: &StoredArray| a.buffer().is_writable() && !a.layout().may_overlap();
+        Ok(may_write(self.value()?) && !is_capturing && self.is_unique())
+    }
+}
