@@ -11,13 +11,13 @@ static DOUBLED: OpDef = OpDef {
     index: u16::MAX,
     rule: Some(TypeRule::Promote),
     cost: Cost::Cheap,
-    composite: Some(|x| compose(x, |x| x[0].multiply(2))),
+    composite: Some(|x, _| compose(x, |x| x[0].multiply(2))),
     body: None,
     reduction: None,
 };
 
 static SCALED_SUM: OpDef =
-    OpDef { name: "scaled_sum", arity: 3, composite: Some(|x| compose(x, |x| cuprum::add(&x[0], x[1].multiply(&x[2])?))), ..DOUBLED };
+    OpDef { name: "scaled_sum", arity: 3, composite: Some(|x, _| compose(x, |x| cuprum::add(&x[0], x[1].multiply(&x[2])?))), ..DOUBLED };
 
 static UNKNOWN: OpDef = OpDef { name: "unknown", composite: None, ..DOUBLED };
 
@@ -59,4 +59,35 @@ fn the_composite_receives_every_argument() {
 fn an_operation_without_composite_and_kernel_is_unsupported() {
     let error = apply(&UNKNOWN, &values()).unwrap().to_vec::<f32>().unwrap_err();
     assert!(matches!(&error, Error::Unsupported { op: "unknown", .. }), "{error}");
+}
+
+/// Splits an array at the index that is the parameter.
+static SPLIT: OpDef = OpDef {
+    name: "split",
+    family: Family::Custom,
+    rule: None,
+    composite: Some(|x, parameters| {
+        let at = parameters.and_then(|p| p.downcast_ref::<isize>()).ok_or_else(|| Error::value("split", "no index"))?;
+        let a = NdArray::from(x[0].clone());
+        Ok([a.index(cuprum::s![..*at])?.stored()?, a.index(cuprum::s![*at..])?.stored()?].into_iter().collect())
+    }),
+    ..DOUBLED
+};
+
+#[test]
+fn a_composite_takes_parameters_and_returns_several_results() {
+    let input = values().stored().unwrap();
+    let outputs = [1, 2].map(|n| cuprum::core::OutputSpec::contiguous(cuprum::DType::F32, &[n]).unwrap());
+    let split = |at: isize| {
+        cuprum::core::dispatch::run(&cuprum::Call {
+            op: Op(&SPLIT),
+            device: Device::CPU,
+            stream: cuprum::Stream::current(Device::CPU),
+            inputs: std::slice::from_ref(&input),
+            outputs: &outputs,
+            work: cuprum::Work::Custom(cuprum::core::call::Custom(&at)),
+        })
+    };
+    let parts: Vec<Vec<f32>> = split(1).unwrap().into_iter().map(|part| NdArray::from(part).to_vec().unwrap()).collect();
+    assert_eq!(parts, [vec![1.0], vec![2.0, 3.0]]);
 }

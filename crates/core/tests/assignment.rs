@@ -1,9 +1,15 @@
 //! Assignment and evaluation in place. The memory statistics are process-wide, so the tests take turns.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use cuprum_backend_cpu as _;
-use cuprum_core::{DType, Device, Error, NdArray, Result, arange_as, full, ones, s, with_device, zeros};
+use cuprum_core::buffer::HostBuffer;
+use cuprum_core::device::Buffer;
+use cuprum_core::ops::elementwise::NEGATIVE;
+use cuprum_core::{
+    Accelerator, Availability, Call, DType, Device, Error, Family, Kernel, NdArray, Outcome, Result, arange_as, broadcast_to, decline,
+    explain, flip, full, ones, register, s, with_device, zeros,
+};
 
 /// Elements of arrays that are large enough to be computed in place.
 const N: usize = 1 << 14;
@@ -78,13 +84,13 @@ fn shared_elements_are_not_changed() {
         assert_eq!((clone.to_vec::<i64>()?[2], view.to_vec::<i64>()?[1], deferred.to_vec::<i64>()?[2]), (2, 2, 20));
         // A view of the elements is an argument of the update.
         let mut b = arange(DType::I64)?;
-        let reversed = b.flip(None)?;
+        let reversed = flip(&b, None)?;
         b += &reversed;
         drop(reversed);
         assert!(b.to_vec::<i64>()?.iter().all(|v| *v == N as i64 - 1));
         // The same array several times, also as another layout.
         let mut square = arange(DType::I64)?.reshape([128, N / 128])?;
-        square.update(|x| &(x * x) + &x.t()?)?;
+        square.update(|x| Ok(&(x * x) + &x.t()?))?;
         assert_eq!(square.index(s![1, 2])?.item()?, (((N / 128 + 2).pow(2) + 2 * (N / 128) + 1) as i64).into());
         Ok(())
     });
@@ -98,7 +104,7 @@ fn updates_keep_dtype_and_shape() {
         assert_eq!((a.dtype(), a.to_vec::<f32>()?), (DType::F32, vec![1.5, 2.25]));
         let mut i = NdArray::from_slice(&[1, 2])?;
         assert!(matches!(i.update(|i| cuprum_core::divide(i, 2)), Err(Error::DType { op: "update", .. })));
-        assert!(matches!(i.update(|i| i.broadcast_to([2, 2])), Err(Error::Shape { op: "update", .. })));
+        assert!(matches!(i.update(|i| broadcast_to(i, [2, 2])), Err(Error::Shape { op: "update", .. })));
         assert!(i.update(|_| ones(3, DType::F32)?.reshape(4)).is_err());
         assert_eq!(i.to_vec::<i32>()?, [1, 2]);
         let mut total = NdArray::scalar(1)?;
@@ -117,7 +123,8 @@ fn results_take_the_memory_of_out() {
         let after = Device::CPU.memory_stats()?;
         assert_eq!((after.used, after.peak, after.misses), (before.used, before.peak, before.misses));
         assert_eq!(out.to_vec::<f64>()?[N - 1], 2.0 * (N as f64 - 1.0));
-        assert_eq!(allocated(|| out.assign_from(&out.clone() + &a))?, 0, "the old value is computed over");
+        let sum = &out + &a;
+        assert_eq!(allocated(|| out.assign_from(sum))?, 0, "the old value is computed over");
         assert_eq!(out.to_vec::<f64>()?[1], 3.0);
         let mut matrix = zeros([2, 2], DType::F32)?;
         let shared = matrix.clone();
@@ -156,7 +163,7 @@ fn slices_of_any_layout() {
         let mut t = base()?.t()?;
         t.assign(s![..;-3, ..], &three)?;
         assert_eq!(t.to_vec::<i32>()?, [-1, -2, -3, 1, 5, 9, 2, 6, 10, -1, -2, -3]);
-        let mut repeated = NdArray::from_slice(&[1, 2])?.broadcast_to([3, 2])?;
+        let mut repeated = broadcast_to(&NdArray::from_slice(&[1, 2])?, [3, 2])?;
         repeated.assign(s![0], 9)?;
         assert_eq!(repeated.to_vec::<i32>()?, [9, 9, 1, 2, 1, 2], "repeated elements get memory of their own");
         let mut shifted = base()?.reshape(12)?;
@@ -206,6 +213,45 @@ fn threads_see_one_value() {
                 threads.into_iter().for_each(|t| assert_eq!(t.join().unwrap(), (N as f64).into()));
             });
         }
+        Ok(())
+    });
+}
+
+/// An accelerator that declares no targets: it negates float64, and declines everything else.
+static PLAIN: Accelerator = Accelerator {
+    name: "plain",
+    device: "cpu",
+    rank: -10,
+    summary: "declares no targets",
+    probe: || Availability::Ready(String::new()),
+    kernels: &[Kernel::new(Family::Map, negate), Kernel::new(Family::Copy, negate)],
+    base: None,
+};
+
+fn negate(call: &Call) -> Result<Outcome> {
+    assert!(!call.has_targets(), "a kernel that declares no targets received one");
+    let is_negation = call.program().is_some_and(|p| p.ops().eq([NEGATIVE])) && call.outputs[0].dtype == DType::F64;
+    if !is_negation {
+        decline!("only negates float64");
+    }
+    call.done([Arc::new(HostBuffer::from_slice(&vec![-7.0f64; call.outputs[0].layout.size()])?) as Arc<dyn Buffer>])
+}
+
+#[test]
+fn kernels_without_targets_receive_new_memory() {
+    on_cpu(|| {
+        register(&PLAIN)?;
+        let mut a = arange(DType::F64)?;
+        let ((), records) = explain(|| {
+            a.update(|a| a.negative()).unwrap();
+            a.eval().unwrap();
+        });
+        assert_eq!((records[0].served_by, a.index(s![5])?.item()?), (Some("plain"), (-7.0).into()));
+        let ((), records) = explain(|| a.assign(s![1..3], 2.0).unwrap());
+        let copy = records.iter().find(|r| r.op == "copy").unwrap();
+        assert_eq!((copy.served_by, copy.declined.len()), (Some("cpu"), 1));
+        assert!(copy.declined[0].1.contains("existing array"), "{copy}");
+        assert_eq!(a.index(s![..4])?.to_vec::<f64>()?, [-7.0, 2.0, 2.0, -7.0]);
         Ok(())
     });
 }

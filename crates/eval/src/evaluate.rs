@@ -233,8 +233,10 @@ impl Evaluator<'_> {
                 self.variables.insert(name.clone(), value.clone());
                 Ok(())
             }
-            (ExprKind::None, _) => Ok(()),
-            _ => self.fail(out.span, Fault::type_error("`out` takes the name of an array").help("bind the result: `x = ...`")),
+            (ExprKind::Index { .. } | ExprKind::Attribute { .. }, _) => {
+                self.fail(out.span, Fault::type_error("`out` takes the name of an array").help("bind the result: `x = ...`"))
+            }
+            _ => Ok(()), // a new array without a name
         }
     }
 

@@ -259,7 +259,8 @@ fn segments_by_kernel_and_by_composite() {
         let complex = a.astype(DType::C64).unwrap();
         assert_eq!(on_threads(|| segment_argsort(&complex, &o)).to_vec::<i64>().unwrap(), wanted);
         // The composite that runs where no kernel accepts the call.
-        let composed = |op: Op| NdArray::from((op.0.composite.unwrap())(&[a.stored().unwrap(), o.stored().unwrap()]).unwrap().remove(0));
+        let composed =
+            |op: Op| NdArray::from((op.0.composite.unwrap())(&[a.stored().unwrap(), o.stored().unwrap()], None).unwrap().remove(0));
         assert_eq!(composed(SEGMENT_ARGSORT).to_vec::<i64>().unwrap(), wanted);
         assert!(composed(SEGMENT_SORT).to_bytes().unwrap() == sorted);
     }

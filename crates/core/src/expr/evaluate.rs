@@ -168,7 +168,7 @@ impl NdArray {
         let run = || {
             let first = first.value()?;
             let whole = first.with_layout(Layout::strided(&[size], &[1], first.layout().offset())?)?;
-            alone(&[whole, indices])?.pop().ok_or_else(|| Error::value("eval", "no value was computed"))
+            alone(&[whole, indices], None)?.pop().ok_or_else(|| Error::value("eval", "no value was computed"))
         };
         Some(run())
     }
@@ -259,7 +259,7 @@ impl NdArray {
             Operand::Scalar(s) => NdArray::scalar_as(*s, dtype)?.to_device(self.device())?.stored(),
         };
         let args = args.iter().zip(signature.args).map(argument).collect::<Result<Vec<_>>>()?;
-        let value = body(&args)?.pop().ok_or_else(|| Error::value("eval", "no value was computed"))?;
+        let value = body(&args, None)?.pop().ok_or_else(|| Error::value("eval", "no value was computed"))?;
         NdArray::from(value).astype(self.dtype())?.view(|l| l.broadcast_to(self.shape()))?.stored()
     }
 

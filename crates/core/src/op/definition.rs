@@ -1,5 +1,6 @@
 //! Operations as rows of a table, dtype rules, costs, and descriptions of reductions. The rows are in `ops/`, one file per family.
 
+use std::any::Any;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
@@ -220,8 +221,12 @@ pub enum Cost {
 
 /// A composite: an implementation by other operations, which works on every device.
 ///
-/// It takes the array arguments and returns the results. [`expr::compose`](crate::expr::compose) runs a function of handles as one.
-pub type Composite = fn(&[StoredArray]) -> Result<Outputs>;
+/// It takes the array arguments and the parameters, and returns the results. [`expr::compose`](crate::expr::compose) runs a function of
+/// handles as one.
+pub type Composite = fn(&[StoredArray], Option<&Parameters>) -> Result<Outputs>;
+
+/// The parameters of a composite: those of a [`Custom`](crate::call::Custom) request. The scalars of an expression are arguments.
+pub type Parameters = dyn Any + Send + Sync;
 
 /// Definition of an operation: a row of the op table.
 pub struct OpDef {

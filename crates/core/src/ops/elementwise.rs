@@ -187,9 +187,9 @@ elementwise! {
         CONJ "conj" 1 PromoteNumber Cheap None;
         POWER "power" 2 PromoteNumber Expensive None;
         WHERE "where" 3 Where Cheap None;
-        ASTYPE "astype" 1 Same Cheap Some(|x| compose(x, |x| Ok(x[0].clone())));
-        CLIP "clip" 3 Ordered Cheap Some(|x| compose(x, |x| minimum(&maximum(&x[0], &x[1])?, &x[2])));
-        ROUND "round" 1 RoundComplex Cheap Some(|x| compose(x, |x| x[0].round(0)));
+        ASTYPE "astype" 1 Same Cheap Some(|x, _| compose(x, |x| Ok(x[0].clone())));
+        CLIP "clip" 3 Ordered Cheap Some(|x, _| compose(x, |x| minimum(&maximum(&x[0], &x[1])?, &x[2])));
+        ROUND "round" 1 RoundComplex Cheap Some(|x, _| compose(x, |x| x[0].round(0)));
     }
 }
 

@@ -32,7 +32,7 @@ static FUSED_TAKE_DEF: OpDef = OpDef {
     index: super::histogram::END, // the last family
     rule: None,
     cost: Cost::Expensive,
-    composite: Some(take_alone),
+    composite: Some(|inputs, _| take_alone(inputs)),
     body: None,
     reduction: None,
 };

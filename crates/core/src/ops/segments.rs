@@ -18,8 +18,8 @@ use crate::s;
 use cuprum_macros::numpy;
 
 super::rows! { Sort after sort:
-    SEGMENT_SORT "segment_sort" 2, else |inputs| compose(inputs, |inputs| sort_by_composition(super::SEGMENT_SORT, inputs));
-    SEGMENT_ARGSORT "segment_argsort" 2, else |inputs| compose(inputs, |inputs| sort_by_composition(super::SEGMENT_ARGSORT, inputs));
+    SEGMENT_SORT "segment_sort" 2, else |inputs, _| compose(inputs, |inputs| sort_by_composition(super::SEGMENT_SORT, inputs));
+    SEGMENT_ARGSORT "segment_argsort" 2, else |inputs, _| compose(inputs, |inputs| sort_by_composition(super::SEGMENT_ARGSORT, inputs));
 }
 
 /// Length above which kernels may be unable to sort a segment.
