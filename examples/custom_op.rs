@@ -9,7 +9,6 @@
 use cuprum::call;
 use std::sync::Arc;
 
-use cuprum::core::array::Array;
 use cuprum::core::buffer::HostBuffer;
 use cuprum::core::op::{Cost, OpDef};
 use cuprum::cuda::{RawKernel, args};

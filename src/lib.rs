@@ -130,6 +130,7 @@ pub use cuprum_macros::kernel;
 /// |---|---|
 /// | `aliases("a", "linalg.b")` | other paths of the function |
 /// | `method` | `ndarray` has a method of this name, whose first parameter is the array |
+/// | `differs = ".."` | how values differ from NumPy's, for the lists of `docs/numpy.md` |
 /// | `receiver = "x"` | parameter that a method of [`NdArray`] reads as `self`; the first one by default |
 /// | `call = f` | `fn(&Args) -> Result<Value>` that replaces the generated call |
 ///

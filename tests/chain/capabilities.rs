@@ -8,7 +8,7 @@ use cuprum::core::ops::elementwise::{ADD, EXP};
 use cuprum::core::ops::indexing::FUSED_TAKE;
 use cuprum::core::ops::reduce::VAR;
 use cuprum::{
-    Accelerator, Array, Availability, Call, Capability, Device, Family, Kernel, NdArray, Outcome, Record, Result, StepKind, axis, decline,
+    Accelerator, Availability, Call, Capability, Device, Family, Kernel, NdArray, Outcome, Record, Result, StepKind, axis, decline,
     explain, full, linspace, register, with_accelerators, with_device,
 };
 

@@ -5,8 +5,8 @@ use std::sync::Once;
 
 use cuprum::core::ops::indexing::FUSED_TAKE;
 use cuprum::{
-    Accelerator, Array, Availability, Call, Capability, DType, Device, Error, Family, Kernel, NdArray, Outcome, Record, Result, decline,
-    explain, flip, full, linspace, register, with_accelerators, with_device, with_fusion,
+    Accelerator, Availability, Call, Capability, DType, Device, Error, Family, Kernel, NdArray, Outcome, Record, Result, decline, explain,
+    flip, full, linspace, register, with_accelerators, with_device, with_fusion,
 };
 
 const KERNELS: &[Kernel] = &[

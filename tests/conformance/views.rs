@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cuprum::{Array, DType, NdArray, Result, arange_as, broadcast_to, expand_dims, flip, moveaxis, s};
+use cuprum::{DType, NdArray, Result, arange_as, broadcast_to, expand_dims, flip, moveaxis, s};
 
 use crate::checks::Check;
 

@@ -1,7 +1,6 @@
 //! Copy: each input to its region of the output. Regions are split into pieces with disjoint memory. A piece is copied by rows
 //! where both sides are contiguous, and by square blocks otherwise.
 
-use cuprum_core::array::Array;
 use cuprum_core::call;
 use cuprum_core::layout::{Dims, Layout, Strides};
 use cuprum_core::plan::elementwise::LoopPlan;

@@ -6,7 +6,6 @@ use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, Output, for_op};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cuprum_core::array::Array;
 use cuprum_core::buffer::offsets;
 use cuprum_core::{Call, DType, Element, Error, Layout, Outcome, Result, Work, decline, with_dtype};
 use smallvec::SmallVec;

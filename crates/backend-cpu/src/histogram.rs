@@ -10,7 +10,6 @@ use cuprum_cpu_base::views::{Elements, HostVec, Output};
 use cuprum_cpu_sort::search;
 use std::ops::{Add, Mul, Sub};
 
-use cuprum_core::array::Array;
 use cuprum_core::{Binning, Call, DType, Element, Outcome, Result, Work, decline};
 
 use crate::tile::{Compiled, Evaluator, MAX_TILE, Nest, Results};

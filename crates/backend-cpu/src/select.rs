@@ -3,7 +3,6 @@
 //! The condition is computed once, in tiles, into a bitmap. The number of set bits per chunk gives each thread its output
 //! range.
 
-use cuprum_core::array::Array;
 use cuprum_core::call;
 use cuprum_core::{Call, Element, Outcome, Result, Work, decline, with_dtype};
 use cuprum_cpu_base::threads;

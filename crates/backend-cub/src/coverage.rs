@@ -11,7 +11,7 @@ use cuprum_core::ops::{histogram as histograms, reduce as reductions, scan as sc
 use cuprum_core::plan::reduce::ReducePlan;
 use cuprum_core::plan::scan::ScanPlan;
 use cuprum_core::testing::calls::{array, reason, with_call};
-use cuprum_core::{Array, Call, DType, Device, DeviceKind, Family, Op, OutputSpec, Program, Reason, Result, StoredArray};
+use cuprum_core::{Call, DType, Device, DeviceKind, Family, Op, OutputSpec, Program, Reason, Result, StoredArray};
 use smallvec::SmallVec;
 
 use crate::source::USER_MAX;

@@ -3,7 +3,7 @@
 use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::plan::contract::{ContractPlan, Mode};
-use cuprum_core::{Array, Call, Layout, MatmulPrecision, Outcome, Reason, Result, StoredArray, matmul_precision};
+use cuprum_core::{Call, Layout, MatmulPrecision, Outcome, Reason, Result, StoredArray, matmul_precision};
 
 use crate::handle;
 use crate::operation::{Operation, OperationKind, Tensor, check_positive_strides, common_type};
@@ -56,6 +56,7 @@ mod tests {
     use super::*;
     use crate::sys::DataType;
     use crate::testing::{array, contiguous, output, reason, strided, with_call};
+    use cuprum_core::Array;
 
     fn describe_einsum(a: &str, b: &str, out: &str, extents: &[usize], arrays: [StoredArray; 2]) -> Result<Operation, String> {
         let modes = |text: &str| text.bytes().map(|c| c - b'a').collect::<Vec<Mode>>();

@@ -4,7 +4,7 @@ use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::registry::if_order_is_named;
-use cuprum_core::{Array, Call, Outcome, Reason, Result};
+use cuprum_core::{Call, Outcome, Reason, Result};
 
 use crate::handle;
 use crate::map::tensor;

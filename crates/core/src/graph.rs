@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::array::{Array, NdArray};
+use crate::array::NdArray;
 pub use crate::device::DeviceGraph;
 use crate::device::{Device, driver};
 use crate::dispatch::{Record, record_launch};

@@ -1,7 +1,7 @@
 //! Unique ownership of an array's memory: `is_unique`, and `make_unique`, which copies shared memory.
 
 use cuprum_backend_cpu as _;
-use cuprum_core::{Array, NdArray, arange, broadcast_to, s};
+use cuprum_core::{NdArray, arange, broadcast_to, s};
 
 /// Returns 0, 1, ... as a stored array of this shape.
 fn iota(rows: usize, columns: usize) -> NdArray {

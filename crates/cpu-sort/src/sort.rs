@@ -5,7 +5,6 @@
 //! mapped back to elements, so values need no gather.
 
 use bytemuck::{cast_slice, cast_slice_mut};
-use cuprum_core::array::Array;
 use cuprum_core::call;
 use cuprum_core::{Call, Complex, Outcome, Result, Sort, Work, bf16, decline, f16, with_dtype};
 use cuprum_cpu_base::views::{Elements, Output};

@@ -42,7 +42,7 @@ const DTYPE_NAMES: [&str; 19] = [
     "float", "csingle", "cdouble", "complex",
 ];
 
-/// The public functions of NumPy, written by `scripts/numpy_names.py`.
+/// The public functions of NumPy with their parameters, one a line, written by `scripts/numpy_names.py`.
 const NUMPY_NAMES: &str = include_str!("numpy_names.txt");
 
 /// Names other than declared functions.
@@ -67,7 +67,8 @@ pub(crate) fn lookup(path: &str) -> Option<Member> {
 /// Returns the error for an unknown name, with a suggestion if the name is close to a known one.
 pub(crate) fn unknown<'a>(path: &str, variables: impl Iterator<Item = &'a str>) -> Fault {
     // Names match without their namespace too: pasted code often imports `shuffle` from `numpy.random`.
-    if NUMPY_NAMES.lines().any(|n| n == path || n.rsplit('.').next() == Some(path)) {
+    let mut listed = NUMPY_NAMES.lines().map(|line| line.split(['(', ' ']).next().unwrap_or(line));
+    if listed.any(|n| n == path || n.rsplit('.').next() == Some(path)) {
         return Fault::name_error(format!("`{path}` is not in this version"));
     }
     let fault = Fault::name_error(format!("no variable or function `{path}`"));

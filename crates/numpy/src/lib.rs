@@ -12,7 +12,7 @@ pub mod logic;
 pub mod manipulation;
 pub mod statistics;
 
-pub use creation::asarray;
+pub use creation::{asarray, asnumpy};
 pub use logic::{Tolerance, allclose, array_equal, isclose};
 pub use manipulation::{fliplr, flipud, hstack, matrix_transpose, vstack};
 pub use statistics::ptp;

@@ -13,9 +13,7 @@ use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::Buffer;
 use cuprum_core::ops::reduce::SUM;
 use cuprum_core::plan::reduce::ReduceClass;
-use cuprum_core::{
-    Accelerator, Array, Availability, Call, DType, DTypeSet, Device, Family, Kernel, Outcome, Registration, Result, Work, decline,
-};
+use cuprum_core::{Accelerator, Availability, Call, DType, DTypeSet, Device, Family, Kernel, Outcome, Registration, Result, Work, decline};
 
 /// The accelerator: a name, the device it serves, and its kernels.
 pub static EXACT: Accelerator = Accelerator {

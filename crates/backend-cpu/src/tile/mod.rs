@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use cuprum_core::ops::elementwise::{MULTIPLY, SQUARE};
 use cuprum_core::plan::elementwise::LoopPlan;
-use cuprum_core::{Array, DType, Program, Reason, Result, Step, StepKind, StoredArray, with_dtype};
+use cuprum_core::{DType, Program, Reason, Result, Step, StepKind, StoredArray, with_dtype};
 use cuprum_cpu_base::cache::{NonTemporal, Prefetch};
 use cuprum_cpu_base::transpose::SIDE;
 use cuprum_cpu_base::views::{Blocks, Elements, ElementsMut, Scratch};

@@ -1,6 +1,5 @@
 //! Loop nests over strided inputs, and access to runs of their points.
 
-use cuprum_core::array::Array;
 use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::plan::elementwise::transposed_axis;
 use cuprum_core::{Element, Result, StoredArray, with_dtype};

@@ -124,9 +124,9 @@ fn invalid_bool_bytes_are_rejected() {
     // A buffer shared with an array of another dtype, and with a view of it.
     let numbers = of_bytes(DType::U8, &[0, 1, 1, 3]).unwrap().stored().unwrap();
     let first = Layout::contiguous(&[2]).unwrap();
-    assert!(StoredArray::new(DType::Bool, first.clone(), cuprum_core::Array::buffer(&numbers).clone()).is_err());
+    assert!(StoredArray::new(DType::Bool, first.clone(), numbers.buffer().clone()).is_err());
     let flags = of_bytes(DType::U8, &[0, 1, 1, 0]).unwrap().stored().unwrap();
-    let flags = StoredArray::new(DType::Bool, first, cuprum_core::Array::buffer(&flags).clone()).map(NdArray::from).unwrap();
+    let flags = StoredArray::new(DType::Bool, first, flags.buffer().clone()).map(NdArray::from).unwrap();
     assert_eq!(values::<bool>(|| flags.logical_not()), [true, false]);
     assert_eq!(values::<i64>(|| count_nonzero(&flags, ())), [1]);
 }

@@ -3,7 +3,7 @@
 use cuprum_backend_cuda::codegen::{Access, KernelKey, check, parts};
 use cuprum_core::call;
 use cuprum_core::call::{Binning, Work};
-use cuprum_core::{Array, Call, DType, Program, Reason, Result};
+use cuprum_core::{Call, DType, Program, Reason, Result};
 
 use crate::access;
 use crate::launch::KernelRequest;

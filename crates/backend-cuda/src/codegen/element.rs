@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use cuprum_core::body::Body;
 use cuprum_core::ops::indexing::{FUSED_TAKE, TAKE};
-use cuprum_core::{Array, Program, Step, StepKind, StoredArray};
+use cuprum_core::{Program, Step, StepKind, StoredArray};
 
 use super::{ctype, may_fault, table};
 use crate::device::fault_word;

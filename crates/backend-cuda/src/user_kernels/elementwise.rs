@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use cuprum_core::plan::elementwise::LoopPlan;
-use cuprum_core::{Array, DType, Layout, NdArray, Operand, Result, empty, with_device};
+use cuprum_core::{DType, Layout, NdArray, Operand, Result, empty, with_device};
 use smallvec::SmallVec;
 
 use super::arg::Arg;

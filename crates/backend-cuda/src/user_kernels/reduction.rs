@@ -10,7 +10,7 @@ use cuprum_core::layout::{Dims, normalize_axes};
 use cuprum_core::op::{Cost, OpDef};
 use cuprum_core::plan::reduce::ReducePlan;
 use cuprum_core::{
-    Array, Call, DType, Family, Layout, NdArray, Op, Operand, OutputSpec, Program, Result, StepKind, Stream, Work, broadcast_to, dispatch,
+    Call, DType, Family, Layout, NdArray, Op, Operand, OutputSpec, Program, Result, StepKind, Stream, Work, broadcast_to, dispatch,
     with_device, zeros,
 };
 use smallvec::SmallVec;

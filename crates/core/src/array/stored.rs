@@ -1,4 +1,4 @@
-//! The trait of stored arrays ([`Array`]) and an array in memory ([`StoredArray`]).
+//! What every kind of array answers ([`Array`]), and an array in memory ([`StoredArray`]).
 
 use std::sync::Arc;
 
@@ -10,16 +10,49 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 
-/// A stored array: its dtype, layout, device and buffer. Read-only.
+/// What every kind of array answers: element type, shape, size, device, and transfer to another device.
+///
+/// [`StoredArray`] and [`NdArray`](crate::NdArray) implement it. No method evaluates a deferred array, except
+/// [`to_device`](Array::to_device). Layouts and buffers are methods of stored arrays, since other kinds of arrays have several or none.
+///
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{Array, DType, zeros};
+/// fn total_bytes(arrays: &[&dyn Array]) -> usize { arrays.iter().map(|a| a.nbytes()).sum() }
+/// # fn main() -> cuprum::Result<()> {
+/// let (a, b) = (zeros([2, 3], DType::F32)?, zeros(4, DType::F64)?);
+/// assert_eq!(total_bytes(&[&a, &b.stored()?]), 24 + 32);
+/// # Ok(())
+/// # }
+/// ```
 pub trait Array {
-    /// Element type.
+    /// Returns the element type.
     fn dtype(&self) -> DType;
-    /// Shape, strides and offset.
-    fn layout(&self) -> &Layout;
-    /// The device that holds the buffer.
+    /// Returns the shape: one extent per axis.
+    fn shape(&self) -> &[usize];
+    /// Returns the device that holds the elements.
     fn device(&self) -> Device;
-    /// The buffer that holds the elements.
-    fn buffer(&self) -> &Arc<dyn Buffer>;
+    /// Returns a copy on another device, or the same handle if the array is on it already.
+    ///
+    /// # Errors
+    /// An error of either device, or too little memory.
+    fn to_device(&self, device: Device) -> Result<Self>
+    where
+        Self: Sized;
+
+    /// Returns the number of axes.
+    fn ndim(&self) -> usize {
+        self.shape().len()
+    }
+    /// Returns the number of elements.
+    fn size(&self) -> usize {
+        self.shape().iter().product()
+    }
+    /// Returns the size of all elements in bytes.
+    fn nbytes(&self) -> usize {
+        self.size().saturating_mul(self.dtype().itemsize())
+    }
 }
 
 /// An array in memory: a dtype, a layout and a shared buffer.
@@ -78,6 +111,18 @@ impl StoredArray {
         StoredArray::new(self.0.dtype, layout, self.0.buffer.clone())
     }
 
+    /// Returns shape, strides and offset.
+    #[inline]
+    pub fn layout(&self) -> &Layout {
+        &self.0.layout
+    }
+
+    /// Returns the buffer that holds the elements.
+    #[inline]
+    pub fn buffer(&self) -> &Arc<dyn Buffer> {
+        &self.0.buffer
+    }
+
     /// Returns the shape.
     pub fn shape(&self) -> &[usize] {
         self.0.layout.shape()
@@ -118,13 +163,16 @@ impl Array for StoredArray {
     fn dtype(&self) -> DType {
         self.0.dtype
     }
-    fn layout(&self) -> &Layout {
-        &self.0.layout
+    fn shape(&self) -> &[usize] {
+        self.0.layout.shape()
     }
     fn device(&self) -> Device {
         self.0.buffer.device()
     }
-    fn buffer(&self) -> &Arc<dyn Buffer> {
-        &self.0.buffer
+    fn to_device(&self, device: Device) -> Result<StoredArray> {
+        if self.device() == device {
+            return Ok(self.clone());
+        }
+        if device == Device::CPU { self.to_host() } else { self.upload(device, Stream::current(device)) }
     }
 }

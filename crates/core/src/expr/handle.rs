@@ -310,6 +310,21 @@ impl NdArray {
     }
 }
 
+impl Array for NdArray {
+    fn dtype(&self) -> DType {
+        self.dtype()
+    }
+    fn shape(&self) -> &[usize] {
+        self.shape()
+    }
+    fn device(&self) -> Device {
+        self.device()
+    }
+    fn to_device(&self, device: Device) -> Result<NdArray> {
+        self.to_device(device)
+    }
+}
+
 /// Bytes in a host buffer, which is the array's own or a downloaded copy.
 struct HostBytes(Arc<dyn Buffer>);
 

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use super::flatten::{Flattened, RowLoop};
 use super::node::{Expr, Fold, Inner, NdArray, Weight};
-use crate::array::{Array, StoredArray};
+use crate::array::StoredArray;
 use crate::call::{self, Call, OutputSpec, Work};
 use crate::device::Stream;
 use crate::dispatch;

@@ -18,9 +18,9 @@
 
 use smallvec::SmallVec;
 
-use cuprum_macros::numpy;
+use cuprum_macros::{free_functions, numpy};
 
-use crate::array::{Array, NdArray, StoredArray};
+use crate::array::{NdArray, StoredArray};
 use crate::device::Device;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
@@ -311,7 +311,7 @@ fn binary(op: Op, x1: Operand, x2: Operand) -> Result<NdArray> {
 /// # }
 /// ```
 #[doc(alias = "pow")]
-#[numpy("power(x1, x2, /, out=None)", aliases("pow"))]
+#[numpy("power(x1, x2, /, out=None)", aliases("pow"), differs = "integers to negative powers in an array truncate `1 / x**n`")]
 pub fn power(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
     let (base, exponent) = (x1.into(), x2.into());
     refuse_negative_power(&base, &exponent)?;
@@ -545,6 +545,7 @@ fn clip_by_name(args: &Args) -> Result<Value> {
     clip(args.operand("a")?, args.operand_or_none(low)?, args.operand_or_none(high)?).map(Value::Array)
 }
 
+#[free_functions]
 impl NdArray {
     /// Returns the array converted to `dtype` (`numpy.ndarray.astype`).
     ///
@@ -553,7 +554,7 @@ impl NdArray {
     ///
     /// # Errors
     /// Errors of evaluation, if the array's expression has to be evaluated.
-    #[numpy("astype(x, dtype)", method, call = astype_by_name)]
+    #[numpy("astype(x, dtype)", method, differs = "floats out of an integer's range saturate, NaN gives 0", call = astype_by_name)]
     pub fn astype(&self, dtype: DType) -> Result<NdArray> {
         if dtype == self.dtype() {
             return Ok(self.clone());

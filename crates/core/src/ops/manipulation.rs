@@ -3,7 +3,7 @@
 use crate::call;
 use smallvec::SmallVec;
 
-use crate::array::{Array, NdArray, StoredArray};
+use crate::array::{NdArray, StoredArray};
 use crate::call::{OutputSpec, Work};
 use crate::dtype::DType;
 use crate::error::{Error, Result};

@@ -70,7 +70,7 @@ fn draw_with_extents(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType)
 ///
 /// # Errors
 /// A shape whose size overflows, or too little memory.
-#[numpy("random.rand(*shape, dtype=None, seed=None)", aliases("rand"), call = |args| draw_with_extents(args, |g, shape, dtype| g.random(shape, dtype)))]
+#[numpy("random.rand(*shape, dtype=None, seed=None)", aliases("rand"), differs = "Philox numbers, the same on every device", call = |args| draw_with_extents(args, |g, shape, dtype| g.random(shape, dtype)))]
 pub fn rand(shape: impl IntoShape) -> Result<NdArray> {
     SHARED.random(shape, DType::F64)
 }
@@ -79,7 +79,7 @@ pub fn rand(shape: impl IntoShape) -> Result<NdArray> {
 ///
 /// # Errors
 /// A shape whose size overflows, or too little memory.
-#[numpy("random.randn(*shape, dtype=None, seed=None)", aliases("randn"), call = |args| draw_with_extents(args, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype)))]
+#[numpy("random.randn(*shape, dtype=None, seed=None)", aliases("randn"), differs = "Philox numbers, the same on every device", call = |args| draw_with_extents(args, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype)))]
 pub fn randn(shape: impl IntoShape) -> Result<NdArray> {
     SHARED.normal(0.0, 1.0, shape, DType::F64)
 }
@@ -88,7 +88,7 @@ pub fn randn(shape: impl IntoShape) -> Result<NdArray> {
 ///
 /// # Errors
 /// The errors of [`Generator::random`].
-#[numpy("random.random(size=None, dtype=None, seed=None)", aliases("random", "random_sample", "random.random_sample"), call = |a| draw_with(a, |g, shape, dtype| g.random(shape, dtype)))]
+#[numpy("random.random(size=None, dtype=None, seed=None)", aliases("random", "random_sample", "random.random_sample"), differs = "Philox numbers, the same on every device", call = |a| draw_with(a, |g, shape, dtype| g.random(shape, dtype)))]
 pub fn random(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     SHARED.random(shape, dtype)
 }
@@ -97,7 +97,7 @@ pub fn random(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
 ///
 /// # Errors
 /// The errors of [`Generator::uniform`].
-#[numpy("random.uniform(low=0.0, high=1.0, size=None, dtype=None, seed=None)", aliases("uniform"), call = uniform_by_name)]
+#[numpy("random.uniform(low=0.0, high=1.0, size=None, dtype=None, seed=None)", aliases("uniform"), differs = "Philox numbers, the same on every device", call = uniform_by_name)]
 pub fn uniform(low: f64, high: f64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     SHARED.uniform(low, high, shape, dtype)
 }
@@ -106,7 +106,7 @@ pub fn uniform(low: f64, high: f64, shape: impl IntoShape, dtype: DType) -> Resu
 ///
 /// # Errors
 /// The errors of [`Generator::normal`].
-#[numpy("random.normal(loc=0.0, scale=1.0, size=None, dtype=None, seed=None)", aliases("normal"), call = normal_by_name)]
+#[numpy("random.normal(loc=0.0, scale=1.0, size=None, dtype=None, seed=None)", aliases("normal"), differs = "Philox numbers, the same on every device", call = normal_by_name)]
 pub fn normal(mean: f64, std: f64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     SHARED.normal(mean, std, shape, dtype)
 }
@@ -115,7 +115,7 @@ pub fn normal(mean: f64, std: f64, shape: impl IntoShape, dtype: DType) -> Resul
 ///
 /// # Errors
 /// The errors of [`Generator::normal`].
-#[numpy("random.standard_normal(size=None, dtype=None, seed=None)", aliases("standard_normal"), call = |a| draw_with(a, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype)))]
+#[numpy("random.standard_normal(size=None, dtype=None, seed=None)", aliases("standard_normal"), differs = "Philox numbers, the same on every device", call = |a| draw_with(a, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype)))]
 pub fn standard_normal(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     SHARED.normal(0.0, 1.0, shape, dtype)
 }
@@ -124,7 +124,7 @@ pub fn standard_normal(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
 ///
 /// # Errors
 /// The errors of [`Generator::integers`].
-#[numpy("random.integers(low, high=None, size=None, dtype=None, endpoint=False, seed=None)", aliases("integers", "randint", "random.randint"), call = integers_by_name)]
+#[numpy("random.integers(low, high=None, size=None, dtype=None, endpoint=False, seed=None)", aliases("integers", "randint", "random.randint"), differs = "Philox numbers, the same on every device", call = integers_by_name)]
 pub fn integers(low: i64, high: i64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     SHARED.integers(low, high, shape, dtype)
 }

@@ -21,7 +21,7 @@
 use crate::call;
 use smallvec::SmallVec;
 
-use crate::array::{Array, NdArray, StoredArray};
+use crate::array::{NdArray, StoredArray};
 use crate::call::{OutputSpec, Work};
 use crate::dispatch;
 use crate::dtype::DType;

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::array::{Array, NdArray, StoredArray};
+use crate::array::{NdArray, StoredArray};
 use crate::call::{Call, OutputSpec, Work};
 use crate::device::{Device, Stream};
 use crate::dispatch;

@@ -3,7 +3,7 @@
 use crate::call;
 use smallvec::SmallVec;
 
-use crate::array::{Array, NdArray};
+use crate::array::NdArray;
 use crate::call::{OutputSpec, Work};
 use crate::dtype::DType;
 use crate::error::Result;

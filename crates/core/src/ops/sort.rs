@@ -177,7 +177,7 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
-    #[numpy("sort(a, axis=-1, kind=None, *, descending=False, stable=True)", method)]
+    #[numpy("sort(a, axis=-1, kind=None, *, descending=False, stable=True)", method, differs = "always stable")]
     pub fn sort(&self, over: impl Into<Over>) -> Result<NdArray> {
         sort_over(SORT, self, &over.into(), Part::Values)
     }
@@ -188,7 +188,7 @@ impl NdArray {
     ///
     /// # Errors
     /// The errors of [`NdArray::sort`].
-    #[numpy("argsort(a, axis=-1, kind=None, *, descending=False, stable=True)", method)]
+    #[numpy("argsort(a, axis=-1, kind=None, *, descending=False, stable=True)", method, differs = "always stable")]
     pub fn argsort(&self, over: impl Into<Over>) -> Result<NdArray> {
         sort_over(ARGSORT, self, &over.into(), Part::Indices)
     }

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::array::{Array, NdArray};
+use crate::array::NdArray;
 use crate::body::{Parameter, ParameterKind, Type};
 use crate::dtype::DType;
 use crate::error::{Error, Result};

@@ -1,6 +1,6 @@
 //! Views: arrays over the same buffer with another layout.
 
-use crate::array::{Array, NdArray};
+use crate::array::NdArray;
 use crate::error::{Error, Result};
 use crate::expr::IntoShape;
 use crate::function::FromArgs;

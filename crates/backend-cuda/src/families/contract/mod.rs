@@ -124,7 +124,7 @@ impl<'a> Arranged<'a> {
         fits: impl Fn(&Gemm) -> bool,
     ) -> Option<Arranged<'a>> {
         let arrays = [a, b, c];
-        let (layouts, packed, gemm) = arrange(plan, arrays.map(Array::layout), fits)?;
+        let (layouts, packed, gemm) = arrange(plan, arrays.map(StoredArray::layout), fits)?;
         Some(Arranged { arrays, layouts, packed, gemm })
     }
 

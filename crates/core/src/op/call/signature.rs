@@ -7,7 +7,7 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::FxHasher;
 
 use super::output::OutputSpec;
-use crate::array::{Array, StoredArray};
+use crate::array::StoredArray;
 use crate::layout::Layout;
 use crate::op::Op;
 use crate::program::{Program, StepKind};
