@@ -157,7 +157,7 @@ struct Printer<'a> {
     words: Vec<String>,
     shape: Vec<usize>,
     /// Whether each axis is summarized; its extent in `shape` is then twice `edgeitems`.
-    cut: Vec<bool>,
+    summarized: Vec<bool>,
     options: &'a PrintOptions,
     separator: &'a str,
     prefix: usize,
@@ -167,9 +167,9 @@ impl<'a> Printer<'a> {
     fn new(array: &NdArray, options: &'a PrintOptions, separator: &'a str, prefix: &str) -> Result<Printer<'a>> {
         let edge = options.edgeitems.max(1);
         let summary = array.size() > options.threshold;
-        let cut: Vec<bool> = array.shape().iter().map(|&n| summary && n > 2 * edge).collect();
+        let summarized: Vec<bool> = array.shape().iter().map(|&n| summary && n > 2 * edge).collect();
         let mut shown = array.clone();
-        for axis in (0..array.ndim()).filter(|&a| cut[a]) {
+        for axis in (0..array.ndim()).filter(|&a| summarized[a]) {
             let part = |item: Item| {
                 let mut items = vec![Item::range(None, None, 1); axis];
                 items.push(item);
@@ -184,7 +184,14 @@ impl<'a> Printer<'a> {
         }
         let (dtype, item) = (array.dtype(), array.dtype().itemsize());
         let values: Vec<Scalar> = shown.to_bytes()?.chunks_exact(item).map(|b| Scalar::from_bytes(dtype, b)).collect();
-        Ok(Printer { words: words(&values, dtype, options), shape: shown.shape().to_vec(), cut, options, separator, prefix: prefix.len() })
+        Ok(Printer {
+            words: format_elements(&values, dtype, options),
+            shape: shown.shape().to_vec(),
+            summarized,
+            options,
+            separator,
+            prefix: prefix.len(),
+        })
     }
 
     fn text(&self) -> String {
@@ -199,7 +206,7 @@ impl<'a> Printer<'a> {
     fn format_axis(&self, axis: usize, start: usize, indent: usize, width: usize) -> String {
         let n = self.shape[axis];
         let stride: usize = self.shape[axis + 1..].iter().product();
-        let gap = self.cut[axis].then_some(n / 2);
+        let gap = self.summarized[axis].then_some(n / 2);
         let hanging = " ".repeat(indent);
         let mut out = String::new();
         if axis + 1 == self.shape.len() {
@@ -242,21 +249,21 @@ impl<'a> Printer<'a> {
 }
 
 /// Formats elements to a common width.
-fn words(values: &[Scalar], dtype: DType, options: &PrintOptions) -> Vec<String> {
+fn format_elements(values: &[Scalar], dtype: DType, options: &PrintOptions) -> Vec<String> {
     match dtype.kind() {
         Kind::Float => {
             let floats: Vec<f64> = values.iter().map(|s| s.as_f64()).collect();
             let format = FloatFormat::new(&floats, dtype, options, false);
-            floats.iter().map(|&v| format.word(v)).collect()
+            floats.iter().map(|&v| format.format_number(v)).collect()
         }
         Kind::Complex => {
             let re: Vec<f64> = values.iter().map(|s| s.as_complex().re).collect();
             let im: Vec<f64> = values.iter().map(|s| s.as_complex().im).collect();
             let (fr, fi) = (FloatFormat::new(&re, dtype.real(), options, false), FloatFormat::new(&im, dtype.real(), options, true));
             let join = |(&r, &i): (&f64, &f64)| {
-                let imag = fi.word(i);
+                let imag = fi.format_number(i);
                 let end = imag.trim_end().len();
-                format!("{}{}j{}", fr.word(r), &imag[..end], &imag[end..])
+                format!("{}{}j{}", fr.format_number(r), &imag[..end], &imag[end..])
             };
             re.iter().zip(&im).map(join).collect()
         }
@@ -290,8 +297,8 @@ impl FloatFormat {
             DType::F32 => 1e6,
             _ => 1e8,
         };
-        let has_exponent =
-            max > 0.0 && (max >= limit || (!options.suppress && (min < rounded(1e-4, dtype) || rounded(max / min, dtype) > 1000.0)));
+        let has_exponent = max > 0.0
+            && (max >= limit || (!options.suppress && (min < round_to_dtype(1e-4, dtype) || round_to_dtype(max / min, dtype) > 1000.0)));
         let mut f = FloatFormat { dtype, has_exponent, precision: options.precision, left: 0, right: 0, exponent_digits: 0, plus };
         let signed = |v: f64, text: String| if plus && !v.is_sign_negative() { format!("+{text}") } else { text };
         if has_exponent {
@@ -320,7 +327,7 @@ impl FloatFormat {
         f
     }
 
-    fn word(&self, v: f64) -> String {
+    fn format_number(&self, v: f64) -> String {
         let plus = self.plus && (v.is_nan() || !v.is_sign_negative());
         let width = self.left + self.right + 1;
         if !v.is_finite() {
@@ -336,7 +343,7 @@ impl FloatFormat {
         }
         let text = if self.has_exponent {
             // All mantissas have the same length, so a shorter text is extended with exact digits.
-            let (digits, e) = exact(v, self.precision);
+            let (digits, e) = exact_digits(v, self.precision);
             exponential(v, &digits, e, self.exponent_digits)
         } else {
             positional(v, self.dtype, self.precision)
@@ -351,7 +358,7 @@ impl FloatFormat {
 }
 
 /// Returns the fewest mantissa digits that parse to the same number of `dtype`, and the decimal exponent.
-fn shortest(v: f64, dtype: DType) -> (String, i32) {
+fn shortest_digits(v: f64, dtype: DType) -> (String, i32) {
     let text = match dtype {
         DType::F32 => format!("{:e}", v as f32),
         DType::F16 | DType::BF16 => {
@@ -369,7 +376,7 @@ fn shortest(v: f64, dtype: DType) -> (String, i32) {
 
 /// Formats without exponent, with the shortest digits and at most `precision` after the point. Keeps the point, drops trailing zeros.
 fn positional(v: f64, dtype: DType, precision: usize) -> String {
-    let (digits, e) = shortest(v, dtype);
+    let (digits, e) = shortest_digits(v, dtype);
     let fraction_digits = (digits.len() as i32 - 1 - e).max(0) as usize;
     let sign = if v.is_sign_negative() { "-" } else { "" };
     let text = if fraction_digits > precision {
@@ -390,16 +397,16 @@ fn positional(v: f64, dtype: DType, precision: usize) -> String {
 
 /// Formats with an exponent of at least two digits and the shortest mantissa, at most `precision` digits after the point.
 fn scientific(v: f64, dtype: DType, precision: usize, exponent_digits: usize) -> String {
-    let (mut digits, mut e) = shortest(v, dtype);
+    let (mut digits, mut e) = shortest_digits(v, dtype);
     if digits.len() - 1 > precision {
-        (digits, e) = exact(v, precision);
+        (digits, e) = exact_digits(v, precision);
     }
     let kept = digits[1..].trim_end_matches('0').len();
     exponential(v, &digits[..=kept], e, exponent_digits)
 }
 
 /// Returns the exact digits of a number, rounded to `precision` digits after the first, and its decimal exponent.
-fn exact(v: f64, precision: usize) -> (String, i32) {
+fn exact_digits(v: f64, precision: usize) -> (String, i32) {
     let text = format!("{:.*e}", precision, v.abs());
     let (mantissa, e) = text.split_once('e').unwrap_or((&text, "0"));
     (mantissa.replace('.', ""), e.parse().unwrap_or(0))
@@ -413,7 +420,7 @@ fn exponential(v: f64, digits: &str, e: i32, exponent_digits: usize) -> String {
 }
 
 /// Returns a number rounded to `dtype`.
-fn rounded(v: f64, dtype: DType) -> f64 {
+fn round_to_dtype(v: f64, dtype: DType) -> f64 {
     match dtype {
         DType::F16 => f16::from_f64(v).to_f64(),
         DType::BF16 => bf16::from_f64(v).to_f64(),
@@ -430,9 +437,9 @@ mod tests {
         let scalars: Vec<Scalar> = values.iter().map(|&v| Scalar::Float(v)).collect();
         let options = PrintOptions::default();
         let p = Printer {
-            words: words(&scalars, dtype, &options),
+            words: format_elements(&scalars, dtype, &options),
             shape: vec![values.len()],
-            cut: vec![false],
+            summarized: vec![false],
             options: &options,
             separator: " ",
             prefix: 0,
@@ -466,8 +473,8 @@ mod tests {
         let text = |shape: &[usize], linewidth: usize| {
             let options = PrintOptions { linewidth, ..PrintOptions::default() };
             let words = (0..shape.iter().product::<usize>()).map(|n| n.to_string()).collect();
-            let cut = vec![false; shape.len()];
-            Printer { words, shape: shape.to_vec(), cut, options: &options, separator: " ", prefix: 0 }.text()
+            let summarized = vec![false; shape.len()];
+            Printer { words, shape: shape.to_vec(), summarized, options: &options, separator: " ", prefix: 0 }.text()
         };
         for width in [0, 1, 2] {
             assert_eq!(text(&[5], width), "[0\n 1\n 2\n 3\n 4]");

@@ -184,7 +184,7 @@ pub fn try_reserve<T>(op: &'static str, values: &mut Vec<T>, additional: usize) 
         return Ok(());
     }
     let nbytes = values.len().saturating_add(additional).saturating_mul(size_of::<T>());
-    pool::check(op, nbytes)?;
+    pool::check_limit(op, nbytes)?;
     let reserved = if values.is_empty() { values.try_reserve_exact(additional) } else { values.try_reserve(additional) };
     reserved.map_err(|_| out_of_memory(op, nbytes))
 }
@@ -211,7 +211,7 @@ pub fn try_collect<T>(op: &'static str, items: impl IntoIterator<Item = T>) -> R
 pub fn try_push_str(op: &'static str, text: &mut String, more: &str) -> Result<()> {
     if text.capacity() - text.len() < more.len() {
         let nbytes = text.len().saturating_add(more.len());
-        pool::check(op, nbytes)?;
+        pool::check_limit(op, nbytes)?;
         text.try_reserve(more.len()).map_err(|_| out_of_memory(op, nbytes))?;
     }
     text.push_str(more);

@@ -33,7 +33,7 @@ impl Device {
     /// # Errors
     /// Errors of [`Device::parse`] for the value of `CUPRUM_DEVICE`.
     pub fn current() -> Result<Device> {
-        if let Some(d) = SCOPED.with(Cell::get) {
+        if let Some(d) = SCOPED_DEVICE.with(Cell::get) {
             return Ok(d);
         }
         default_device()
@@ -108,7 +108,7 @@ impl Device {
 }
 
 thread_local! {
-    static SCOPED: Cell<Option<Device>> = const { Cell::new(None) };
+    static SCOPED_DEVICE: Cell<Option<Device>> = const { Cell::new(None) };
 }
 
 /// Runs `f` with `device` as the device of new arrays on this thread.
@@ -116,10 +116,10 @@ pub fn with_device<R>(device: Device, f: impl FnOnce() -> R) -> R {
     struct Restore(Option<Device>);
     impl Drop for Restore {
         fn drop(&mut self) {
-            SCOPED.with(|s| s.set(self.0));
+            SCOPED_DEVICE.with(|s| s.set(self.0));
         }
     }
-    let _restore = Restore(SCOPED.with(|s| s.replace(Some(device))));
+    let _restore = Restore(SCOPED_DEVICE.with(|s| s.replace(Some(device))));
     f()
 }
 
@@ -143,10 +143,10 @@ fn parse_device(text: &str) -> Result<Device> {
 }
 
 /// The default device of the process, once it is known.
-static DEFAULT: Mutex<Option<Device>> = Mutex::new(None);
+static DEFAULT_DEVICE: Mutex<Option<Device>> = Mutex::new(None);
 
 fn default_device() -> Result<Device> {
-    let known = *DEFAULT.lock().unwrap_or_else(|e| e.into_inner());
+    let known = *DEFAULT_DEVICE.lock().unwrap_or_else(|e| e.into_inner());
     if let Some(device) = known {
         return Ok(device);
     }
@@ -156,7 +156,7 @@ fn default_device() -> Result<Device> {
 }
 
 fn set_default_device(device: Device) {
-    *DEFAULT.lock().unwrap_or_else(|e| e.into_inner()) = Some(device);
+    *DEFAULT_DEVICE.lock().unwrap_or_else(|e| e.into_inner()) = Some(device);
 }
 
 inventory::submit! {

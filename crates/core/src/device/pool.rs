@@ -86,7 +86,7 @@ pub(crate) fn allocate(nbytes: usize, zero: bool) -> Result<NonNull<u8>> {
 }
 
 /// Checks `nbytes` of temporary memory of another allocator against the limit.
-pub(crate) fn check(op: &'static str, nbytes: usize) -> Result<()> {
+pub(crate) fn check_limit(op: &'static str, nbytes: usize) -> Result<()> {
     let (used, limit) = (used(), settings::cpu_memory_limit());
     match limit {
         Some(max_bytes) if used.saturating_add(nbytes) > max_bytes => {

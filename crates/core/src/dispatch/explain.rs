@@ -44,13 +44,13 @@ pub fn record_launch<R>(stream: Stream, describe: impl FnOnce() -> Record, work:
     }
     trace::end(watch, Some(&record), result.as_ref().err());
     if explaining {
-        push_record(Some(record));
+        push_explain_record(Some(record));
     }
     result
 }
 
 /// Appends a record to those of the innermost [`explain`].
-pub(super) fn push_record(record: Option<Record>) {
+pub(super) fn push_explain_record(record: Option<Record>) {
     RECORDS.with_borrow_mut(|records| {
         if let Some(list) = records {
             list.extend(record);

@@ -44,11 +44,11 @@ struct FinishedSpan {
     begin: f64,
     duration: f64,
     details: Value,
-    on_device: Option<OnDevice>,
+    on_device: Option<DeviceSpan>,
 }
 
 /// Events before and after a call.
-struct OnDevice {
+struct DeviceSpan {
     stream: Stream,
     before: Box<dyn DeviceEvent>,
     after: Box<dyn DeviceEvent>,
@@ -87,7 +87,7 @@ fn now_micros() -> f64 {
     START.get_or_init(Instant::now).elapsed().as_secs_f64() * 1e6
 }
 
-fn open() -> Result<Option<Trace>> {
+fn open_trace() -> Result<Option<Trace>> {
     let Some(path) = settings::env(VARIABLE).map(PathBuf::from) else { return Ok(None) };
     let created = File::create(&path).and_then(|mut file| file.write_all(b"[\n]\n").map(|()| file));
     let file = created.map_err(|e| Error::Setting { variable: VARIABLE, message: format!("{}: {e}", path.display()) })?;
@@ -98,7 +98,7 @@ fn open() -> Result<Option<Trace>> {
 
 fn global_trace() -> &'static Result<Option<Trace>> {
     static TRACE: OnceLock<Result<Option<Trace>>> = OnceLock::new();
-    TRACE.get_or_init(|| open().inspect_err(|error| tracing::warn!(%error, "calls are not traced")))
+    TRACE.get_or_init(|| open_trace().inspect_err(|error| tracing::warn!(%error, "calls are not traced")))
 }
 
 inventory::submit! {
@@ -164,7 +164,7 @@ pub(crate) fn begin(stream: Stream) -> Option<OpenCall> {
         true => None,
         // Captured work does not run, so it has no device time.
         false if stream.is_capturing() => None,
-        false => trace.event(stream).inspect_err(|error| tracing::warn!(%error, "the device is not traced")).ok(),
+        false => trace.record_event(stream).inspect_err(|error| tracing::warn!(%error, "the device is not traced")).ok(),
     };
     Some(OpenCall { at: now_micros(), stream, before })
 }
@@ -174,7 +174,7 @@ pub(crate) fn end(begun: Option<OpenCall>, record: Option<&Record>, error: Optio
     let (Some(trace), Some(OpenCall { at, stream, before }), Some(record)) = (trace(), begun, record) else { return };
     let device = || driver(record.device);
     let after = || device()?.record_event(stream);
-    let on_device = before.and_then(|before| Some(OnDevice { stream, before, after: after().ok()? }));
+    let on_device = before.and_then(|before| Some(DeviceSpan { stream, before, after: after().ok()? }));
     let duration = now_micros() - at;
     let memory = device().and_then(|d| d.memory_stats()).map_or(Value::Null, |stats| json!(stats.used));
     let details = json!({
@@ -225,7 +225,7 @@ impl Drop for HostRange {
 
 impl Trace {
     /// Records an event on a stream. First records an anchor for the device if no recent one exists.
-    fn event(&self, stream: Stream) -> Result<Box<dyn DeviceEvent>> {
+    fn record_event(&self, stream: Stream) -> Result<Box<dyn DeviceEvent>> {
         let (device, now) = (stream.device, now_micros());
         let driver = driver(device)?;
         let mut anchors = lock(&self.anchors);
@@ -260,7 +260,7 @@ impl Trace {
                 pending.drain(..count).collect()
             };
             let mut lines = Vec::new();
-            let timed = ended.into_iter().map(|e| self.bars(e, &mut output, &mut lines)).fold(Ok(()), Result::and);
+            let timed = ended.into_iter().map(|e| self.push_bars(e, &mut output, &mut lines)).fold(Ok(()), Result::and);
             output.write(&lines).map_err(|e| Error::io(self.path.clone(), e)).and(timed)
         };
         if let Err(error) = written {
@@ -269,17 +269,17 @@ impl Trace {
     }
 
     /// Appends the bars of a call to `lines`, preceded by the names of new rows. The host bar is independent of device errors.
-    fn bars(&self, ended: FinishedSpan, output: &mut TraceFile, lines: &mut Vec<Value>) -> Result<()> {
+    fn push_bars(&self, ended: FinishedSpan, output: &mut TraceFile, lines: &mut Vec<Value>) -> Result<()> {
         let FinishedSpan { name, category, thread, begin, duration, details, on_device } = ended;
         let bar = |group: u64, row: u64, begin: f64, duration: f64| json!({"name": name, "cat": category, "ph": "X", "pid": group, "tid": row, "ts": begin, "dur": duration, "args": details});
-        output.name_row(HOST_GROUP, thread, "host", &format!("thread {thread}"), lines);
+        output.push_row_name(HOST_GROUP, thread, "host", &format!("thread {thread}"), lines);
         lines.push(bar(HOST_GROUP, thread, begin, duration));
-        let Some(OnDevice { stream: Stream { device, id }, before, after }) = on_device else { return Ok(()) };
+        let Some(DeviceSpan { stream: Stream { device, id }, before, after }) = on_device else { return Ok(()) };
         let on_device = after.millis_since(before.as_ref())? * 1e3;
         let begin = self.to_host_time(device, before.as_ref(), begin)?;
         let group = 1 + (device.kind().index() as u64) * 64 + device.ordinal() as u64;
         let row = u64::from(id);
-        output.name_row(group, row, &device.to_string(), &format!("stream {id}"), lines);
+        output.push_row_name(group, row, &device.to_string(), &format!("stream {id}"), lines);
         lines.push(bar(group, row, begin, on_device));
         Ok(())
     }
@@ -305,7 +305,7 @@ impl TraceFile {
         Ok(())
     }
 
-    fn name_row(&mut self, group: u64, row: u64, group_name: &str, row_name: &str, lines: &mut Vec<Value>) {
+    fn push_row_name(&mut self, group: u64, row: u64, group_name: &str, row_name: &str, lines: &mut Vec<Value>) {
         let named = |kind: &str, name: &str| json!({"name": kind, "ph": "M", "pid": group, "tid": row, "args": {"name": name}});
         if self.named.contains(&(group, row)) {
             return;

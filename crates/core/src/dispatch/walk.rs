@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::explain::push_record;
+use super::explain::push_explain_record;
 use super::record::{Record, dtypes, shapes};
 use super::trace;
 use crate::array::{Array, StoredArray};
@@ -61,7 +61,7 @@ fn run_observed(call: &Call) -> Result<Outputs> {
         ..Record::of_call(call)
     });
     if state.wants_reasons {
-        push_record(record.clone());
+        push_explain_record(record.clone());
     }
     if let Some(name) = state.served_by {
         span.record("served_by", name);
@@ -289,7 +289,7 @@ fn run_fallback(call: &Call) -> Result<Outputs> {
             if policy == HostFallback::Warn {
                 tracing::warn!(op = call.op.name(), device = %call.device, "computed on the host: no accelerator of the device takes it");
             }
-            return on_host(call);
+            return run_on_host(call);
         }
     }
     // Try again with reasons formatted. Declining has no side effect.
@@ -317,7 +317,7 @@ fn run_fallback(call: &Call) -> Result<Outputs> {
 }
 
 /// Runs the call on the host: copies inputs to the host and outputs back.
-fn on_host(call: &Call) -> Result<Outputs> {
+fn run_on_host(call: &Call) -> Result<Outputs> {
     let inputs = call.inputs.iter().map(StoredArray::to_host).collect::<Result<SmallVec<[StoredArray; 4]>>>()?;
     let host = Call {
         op: call.op,

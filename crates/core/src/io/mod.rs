@@ -35,7 +35,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<NdArray> {
     let path = path.as_ref();
     let file = std::fs::File::open(path).map_err(|e| Error::system(path, e))?;
     let size = file.metadata().ok().filter(std::fs::Metadata::is_file).map(|m| m.len());
-    npy::decode(&mut std::io::BufReader::new(file), size).map_err(|e| with_path(path, e))
+    npy::read_array(&mut std::io::BufReader::new(file), size).map_err(|e| with_path(path, e))
 }
 
 /// Reads an array from the bytes of a `.npy` file.
@@ -43,7 +43,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<NdArray> {
 /// # Errors
 /// [`Error::Io`] for bytes that are truncated or of an unsupported dtype.
 pub fn load_bytes(bytes: &[u8]) -> Result<NdArray> {
-    npy::decode(&mut &*bytes, Some(bytes.len() as u64))
+    npy::read_array(&mut &*bytes, Some(bytes.len() as u64))
 }
 
 /// Writes a `.npy` file in C order (`numpy.save`). Unlike NumPy, it does not add a suffix to the name.

@@ -18,7 +18,7 @@ const MAX_HEADER: usize = 10_000;
 const MAX_NESTING: usize = 32;
 
 /// Reads the header. Returns it with its length in bytes.
-fn header(source: &mut dyn Read) -> Result<(NpyHeader, usize)> {
+fn read_header(source: &mut dyn Read) -> Result<(NpyHeader, usize)> {
     let mut bytes = Vec::new();
     let mut read = |len: usize, bytes: &mut Vec<u8>| {
         let wanted = bytes.len() + len;
@@ -59,8 +59,8 @@ fn header(source: &mut dyn Read) -> Result<(NpyHeader, usize)> {
 /// Reads an array into newly allocated memory.
 ///
 /// The length is checked against the limit on host memory, and against the size of the source if that is known.
-pub(super) fn decode(source: &mut dyn Read, size: Option<u64>) -> Result<NdArray> {
-    let (header, header_len) = header(source)?;
+pub(super) fn read_array(source: &mut dyn Read, size: Option<u64>) -> Result<NdArray> {
+    let (header, header_len) = read_header(source)?;
     let npyz::DType::Plain(kind) = header.dtype() else {
         return Err(format_error(format!("structured dtype {} is not supported", header.dtype().descr())));
     };

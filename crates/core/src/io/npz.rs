@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 pub fn load_npz(path: impl AsRef<Path>) -> Result<Vec<(String, NdArray)>> {
     let path = path.as_ref();
     let file = std::fs::File::open(path).map_err(|e| Error::system(path, e))?;
-    read(std::io::BufReader::new(file)).map_err(|e| with_path(path, e))
+    read_archive(std::io::BufReader::new(file)).map_err(|e| with_path(path, e))
 }
 
 /// Reads all arrays from the bytes of a `.npz` file.
@@ -25,17 +25,17 @@ pub fn load_npz(path: impl AsRef<Path>) -> Result<Vec<(String, NdArray)>> {
 /// # Errors
 /// [`Error::Io`] for bytes that are damaged or have an array of an unsupported dtype.
 pub fn load_npz_bytes(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
-    read(Cursor::new(bytes))
+    read_archive(Cursor::new(bytes))
 }
 
-fn read(source: impl Read + Seek) -> Result<Vec<(String, NdArray)>> {
+fn read_archive(source: impl Read + Seek) -> Result<Vec<(String, NdArray)>> {
     let mut archive = ZipArchive::new(source).map_err(|e| format_error(format!("not an npz file: {e}")))?;
     let mut out = Vec::new();
     for i in 0..archive.len() {
         let mut member = archive.by_index(i).map_err(|e| format_error(format!("damaged npz file: {e}")))?;
         let Some(name) = member.name().strip_suffix(".npy").map(str::to_string) else { continue };
         let size = member.size();
-        let array = npy::decode(&mut member, Some(size)).map_err(|e| with_path(Path::new(&name), e))?;
+        let array = npy::read_array(&mut member, Some(size)).map_err(|e| with_path(Path::new(&name), e))?;
         // Reading past the array makes `zip` verify the checksum. Trailing data is ignored.
         member.read(&mut [0]).map_err(|e| Error::io(&name, format!("damaged member: {e}")))?;
         out.push((name, array));
@@ -48,7 +48,7 @@ fn read(source: impl Read + Seek) -> Result<Vec<(String, NdArray)>> {
 /// # Errors
 /// [`Error::Io`], also for bfloat16, and errors of evaluation.
 pub fn save_npz(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) -> Result<()> {
-    write(path.as_ref(), arrays, CompressionMethod::Stored)
+    write_archive(path.as_ref(), arrays, CompressionMethod::Stored)
 }
 
 /// Writes named arrays to a compressed `.npz` file (`numpy.savez_compressed`).
@@ -56,10 +56,10 @@ pub fn save_npz(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) -> Result<(
 /// # Errors
 /// The errors of [`save_npz`].
 pub fn save_npz_compressed(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) -> Result<()> {
-    write(path.as_ref(), arrays, CompressionMethod::Deflated)
+    write_archive(path.as_ref(), arrays, CompressionMethod::Deflated)
 }
 
-fn write(path: &Path, arrays: &[(&str, &NdArray)], method: CompressionMethod) -> Result<()> {
+fn write_archive(path: &Path, arrays: &[(&str, &NdArray)], method: CompressionMethod) -> Result<()> {
     // All arrays are evaluated before the file is created.
     let mut members = Vec::new();
     for (name, array) in arrays {

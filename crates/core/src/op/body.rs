@@ -97,7 +97,7 @@ impl Bound {
 
 impl Body {
     /// Returns the parameters that are arguments of a call, that is all except indices.
-    pub(crate) fn given(&self) -> impl Iterator<Item = &'static Parameter> + use<> {
+    pub(crate) fn argument_parameters(&self) -> impl Iterator<Item = &'static Parameter> + use<> {
         self.parameters.iter().filter(|p| !matches!(p.kind, ParameterKind::Index(_)))
     }
 

@@ -15,7 +15,7 @@ use crate::ops::views::{broadcast_to, expand_dims};
 use crate::plan::contract::{ContractPlan, Mode};
 use cuprum_macros::{free_functions, numpy};
 
-super::rows! { Contract after scan:
+super::ops! { Contract after scan:
     MATMUL "matmul" 2;
     DOT "dot" 2;
     VDOT "vdot" 2;
@@ -67,7 +67,7 @@ pub(crate) fn contract(op: Op, a: Labeled, b: Labeled, out: &[Mode], extents: &[
 
 /// Takes diagonals of repeated modes, drops stretched modes of extent 1, and sums modes that are neither in `other` nor in `out`.
 pub(crate) fn simplify_operand(mut x: Labeled, other: &[Mode], out: &[Mode], extents: &[usize], dtype: DType) -> Result<Labeled> {
-    while let Some((i, j)) = repeated(&x.modes) {
+    while let Some((i, j)) = repeated_pair(&x.modes) {
         let mode = x.modes[i];
         x.array = x.array.diagonal(0, i as isize, j as isize)?;
         x.modes.remove(j);
@@ -101,7 +101,7 @@ pub(crate) fn simplify_operand(mut x: Labeled, other: &[Mode], out: &[Mode], ext
 }
 
 /// Returns the positions of the first pair of equal modes.
-fn repeated(modes: &[Mode]) -> Option<(usize, usize)> {
+fn repeated_pair(modes: &[Mode]) -> Option<(usize, usize)> {
     (0..modes.len()).find_map(|i| modes[i + 1..].iter().position(|m| *m == modes[i]).map(|j| (i, i + 1 + j)))
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn align_axes(x: &Labeled, out: &[Mode]) -> Result<NdArray> {
     expand_dims(&x.array.transpose(&order)?, &missing)
 }
 
-fn labeled(array: &NdArray, modes: impl IntoIterator<Item = usize>) -> Labeled {
+fn label_axes(array: &NdArray, modes: impl IntoIterator<Item = usize>) -> Labeled {
     Labeled { array: array.clone(), modes: modes.into_iter().map(|m| m as Mode).collect() }
 }
 
@@ -156,15 +156,15 @@ pub fn matmul(#[name("x1")] a: &NdArray, #[name("x2")] b: &NdArray) -> Result<Nd
     let mut out: SmallVec<[Mode; 6]> = (0..nb as Mode).collect();
     let left = if a.ndim() > 1 {
         out.push(m as Mode);
-        labeled(a, (nb - batch_a.len()..nb).chain([m, k]))
+        label_axes(a, (nb - batch_a.len()..nb).chain([m, k]))
     } else {
-        labeled(a, [k])
+        label_axes(a, [k])
     };
     let right = if b.ndim() > 1 {
         out.push(n as Mode);
-        labeled(b, (nb - batch_b.len()..nb).chain([k, n]))
+        label_axes(b, (nb - batch_b.len()..nb).chain([k, n]))
     } else {
-        labeled(b, [k])
+        label_axes(b, [k])
     };
     contract(MATMUL, left, right, &out, &extents)
 }
@@ -296,7 +296,7 @@ fn tensordot_op(op: Op, a: &NdArray, b: &NdArray, axes_a: &[usize], axes_b: &[us
         .chain(modes_b.iter().copied().filter(|&m| m >= a.ndim()))
         .map(|m| m as Mode)
         .collect();
-    contract(op, labeled(a, 0..a.ndim()), labeled(b, modes_b), &out, &extents)
+    contract(op, label_axes(a, 0..a.ndim()), label_axes(b, modes_b), &out, &extents)
 }
 
 #[free_functions]

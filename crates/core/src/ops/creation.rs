@@ -61,7 +61,7 @@ fn eye_by_name(args: &Args) -> Result<Value> {
     eye(extent(rows)?, columns, k, dtype_or(args, DType::F64)?).map(Value::Array)
 }
 
-super::rows! { Fill after contract:
+super::ops! { Fill after contract:
     EMPTY "empty" 0;
     ZEROS "zeros" 0;
     ONES "ones" 0;
@@ -75,13 +75,13 @@ super::rows! { Fill after contract:
     EYE "eye" 0;
 }
 
-fn fill(op: Op, device: Device, shape: &[usize], dtype: DType, fill: Fill) -> Result<NdArray> {
+fn dispatch_fill(op: Op, device: Device, shape: &[usize], dtype: DType, fill: Fill) -> Result<NdArray> {
     super::run_one(op, device, &[], OutputSpec::contiguous(dtype, shape)?, Work::Fill(fill))
 }
 
 /// Returns an array on `device` filled with `value`.
 pub(crate) fn full_on(device: Device, shape: &[usize], value: Scalar, dtype: DType) -> Result<NdArray> {
-    fill(FULL, device, shape, dtype, Fill::Constant(value.checked_for("full", dtype)?))
+    dispatch_fill(FULL, device, shape, dtype, Fill::Constant(value.checked_for("full", dtype)?))
 }
 
 /// Returns an array filled with `value`.
@@ -90,7 +90,7 @@ pub(crate) fn full_on(device: Device, shape: &[usize], value: Scalar, dtype: DTy
 fn full_from_operand(op: Op, device: Device, shape: &[usize], value: Operand, dtype: DType) -> Result<NdArray> {
     let array = match value {
         Operand::Array(array) => array,
-        Operand::Scalar(value) => return fill(op, device, shape, dtype, Fill::Constant(value.checked_for(op.name(), dtype)?)),
+        Operand::Scalar(value) => return dispatch_fill(op, device, shape, dtype, Fill::Constant(value.checked_for(op.name(), dtype)?)),
     };
     if array.device() != device {
         let message = format!("the fill array is on {}, the result on {device}; use to_device", array.device());
@@ -155,7 +155,7 @@ fn arange_scalar(start: Scalar, stop: Scalar, step: Scalar, dtype: Option<DType>
         }
     };
     if step.as_f64().is_finite() {
-        return fill(ARANGE, device, &[count], dtype, Fill::Arange { start: first, step });
+        return dispatch_fill(ARANGE, device, &[count], dtype, Fill::Arange { start: first, step });
     }
     // The step overflows the dtype, and `0 * step` would make the first element NaN. All elements from the third on are equal.
     let rest = Scalar::Float(first.as_f64() + step.as_f64());
@@ -249,7 +249,7 @@ fn linspace_scalar(start: Scalar, stop: Scalar, count: usize, endpoint: bool, dt
         Scalar::Float((stop.as_f64() - start.as_f64()) / parts)
     };
     let endpoint = endpoint && count > 1;
-    fill(LINSPACE, Device::current()?, &[count], dtype, Fill::Linspace { start, stop, step, count, endpoint })
+    dispatch_fill(LINSPACE, Device::current()?, &[count], dtype, Fill::Linspace { start, stop, step, count, endpoint })
 }
 
 /// Returns a new array on the current device with undefined contents (`numpy.empty`).
@@ -258,7 +258,7 @@ fn linspace_scalar(start: Scalar, stop: Scalar, count: usize, endpoint: bool, dt
 /// A shape whose size overflows, or too little memory.
 #[numpy("empty(shape, dtype=None)", call = |a| empty(a.shape("shape")?, dtype_or(a, DType::F64)?).map(Value::Array))]
 pub fn empty(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
-    fill(EMPTY, Device::current()?, &shape.into_shape(), dtype, Fill::Undefined)
+    dispatch_fill(EMPTY, Device::current()?, &shape.into_shape(), dtype, Fill::Undefined)
 }
 
 /// Returns an array of zeros on the current device (`numpy.zeros`).
@@ -318,7 +318,7 @@ pub fn full(shape: impl IntoShape, value: impl Into<Operand>, dtype: DType) -> R
 /// Too little memory.
 #[numpy("empty_like(a, dtype=None)", call = |args| make_like(args, empty_like))]
 pub fn empty_like(a: &NdArray) -> Result<NdArray> {
-    fill(EMPTY_LIKE, a.device(), a.shape(), a.dtype(), Fill::Undefined)
+    dispatch_fill(EMPTY_LIKE, a.device(), a.shape(), a.dtype(), Fill::Undefined)
 }
 
 /// Returns zeros of this shape, dtype and device (`numpy.zeros_like`).
@@ -384,5 +384,5 @@ pub fn linspace(start: impl Into<Scalar>, stop: impl Into<Scalar>, count: usize)
 /// A shape whose size overflows, or too little memory.
 #[numpy("eye(N, M=None, k=0, dtype=None)", aliases("identity"), call = eye_by_name)]
 pub fn eye(rows: usize, columns: usize, k: i64, dtype: DType) -> Result<NdArray> {
-    fill(EYE, Device::current()?, &[rows, columns], dtype, Fill::Eye { k })
+    dispatch_fill(EYE, Device::current()?, &[rows, columns], dtype, Fill::Eye { k })
 }

@@ -26,7 +26,7 @@ struct Subscripts {
 }
 
 /// Returns an error that quotes the subscripts.
-fn bad(subscripts: &str, why: impl std::fmt::Display) -> Error {
+fn subscripts_error(subscripts: &str, why: impl std::fmt::Display) -> Error {
     Error::value("einsum", format!("'{subscripts}': {why}"))
 }
 
@@ -37,11 +37,11 @@ struct Term {
 }
 
 /// Parses one term of `subscripts`.
-fn term(subscripts: &str, text: &str) -> Result<Term> {
+fn parse_term(subscripts: &str, text: &str) -> Result<Term> {
     let letters = |part: &str| -> Result<Vec<char>> {
         match part.chars().find(|c| !c.is_ascii_alphabetic()) {
-            Some('.') => Err(bad(subscripts, "an ellipsis is three dots, at most one per term")),
-            Some(c) => Err(bad(subscripts, format!("'{c}' is not a subscript; use letters"))),
+            Some('.') => Err(subscripts_error(subscripts, "an ellipsis is three dots, at most one per term")),
+            Some(c) => Err(subscripts_error(subscripts, format!("'{c}' is not a subscript; use letters"))),
             None => Ok(part.chars().collect()),
         }
     };
@@ -58,9 +58,9 @@ fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
         Some((l, r)) => (l, Some(r)),
         None => (text.as_str(), None),
     };
-    let terms: Vec<Term> = left.split(',').map(|t| term(subscripts, t)).collect::<Result<_>>()?;
+    let terms: Vec<Term> = left.split(',').map(|t| parse_term(subscripts, t)).collect::<Result<_>>()?;
     if terms.len() != operands.len() {
-        return Err(bad(subscripts, format!("{} terms for {} operands", terms.len(), operands.len())));
+        return Err(subscripts_error(subscripts, format!("{} terms for {} operands", terms.len(), operands.len())));
     }
     let mut letters: Vec<char> = Vec::new();
     let mut mode_of = |c: char| match letters.iter().position(|l| *l == c) {
@@ -78,7 +78,7 @@ fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
         let dots = match (&t.after, a.ndim().checked_sub(named)) {
             (Some(_), Some(d)) => d,
             (None, Some(0)) => 0,
-            _ => return Err(bad(subscripts, format!("{named} subscripts for an operand of {} dimensions", a.ndim()))),
+            _ => return Err(subscripts_error(subscripts, format!("{named} subscripts for an operand of {} dimensions", a.ndim()))),
         };
         widest = widest.max(dots);
         let mut modes: SmallVec<[Mode; 6]> = t.before.iter().map(|&c| mode_of(c)).collect();
@@ -89,16 +89,16 @@ fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
     let dots = (0..widest).rev().map(|i| (52 + i) as Mode);
     let output: SmallVec<[Mode; 6]> = match right {
         Some(r) => {
-            let t = term(subscripts, r)?;
+            let t = parse_term(subscripts, r)?;
             let all: Vec<char> = t.before.iter().chain(t.after.iter().flatten()).copied().collect();
             if let Some(c) = all.iter().find(|c| !letters.contains(c)) {
-                return Err(bad(subscripts, format!("output subscript '{c}' is in no operand")));
+                return Err(subscripts_error(subscripts, format!("output subscript '{c}' is in no operand")));
             }
             if let Some(c) = all.iter().enumerate().find(|(i, c)| all[..*i].contains(c)).map(|(_, c)| c) {
-                return Err(bad(subscripts, format!("output subscript '{c}' appears twice")));
+                return Err(subscripts_error(subscripts, format!("output subscript '{c}' appears twice")));
             }
             if widest > 0 && t.after.is_none() {
-                return Err(bad(subscripts, "operands have axes under an ellipsis, so the output needs one"));
+                return Err(subscripts_error(subscripts, "operands have axes under an ellipsis, so the output needs one"));
             }
             let mode_of = |c: &char| letters.iter().position(|l| l == c).unwrap_or(0) as Mode;
             let middle: Vec<Mode> = if t.after.is_some() { dots.collect() } else { vec![] };
@@ -165,7 +165,7 @@ pub fn einsum(subscripts: &str, operands: &[&NdArray]) -> Result<NdArray> {
     let promoted = |(a, modes): (&&NdArray, _)| Ok(Labeled { array: a.astype(dtype)?, modes });
     let mut terms: Vec<Labeled> = operands.iter().zip(inputs).map(promoted).collect::<Result<_>>()?;
     while terms.len() > 1 {
-        let (i, j) = cheapest_pair(&terms, &output, &extents);
+        let (i, j) = greedy_pair(&terms, &output, &extents);
         let (b, a) = (terms.remove(j), terms.remove(i));
         let kept: SmallVec<[Mode; 6]> = if terms.is_empty() { output.clone() } else { kept_modes(&a, &b, &terms, &output) };
         let array = contract(EINSUM, a, b, &kept, &extents)?;
@@ -191,7 +191,7 @@ fn kept_modes(a: &Labeled, b: &Labeled, rest: &[Labeled], output: &[Mode]) -> Sm
 /// Returns the pair whose contraction shrinks the total operand size most, and among equals costs least.
 ///
 /// This is the greedy strategy of opt_einsum (Smith and Gray, "opt_einsum", JOSS 3(26), 2018).
-fn cheapest_pair(terms: &[Labeled], output: &[Mode], extents: &[usize]) -> (usize, usize) {
+fn greedy_pair(terms: &[Labeled], output: &[Mode], extents: &[usize]) -> (usize, usize) {
     let size = |modes: &[Mode]| modes.iter().map(|&m| extents[m as usize] as f64).product::<f64>();
     let mut best = ((0, 1), (f64::INFINITY, f64::INFINITY));
     for i in 0..terms.len() {

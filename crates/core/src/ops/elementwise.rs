@@ -44,29 +44,29 @@ macro_rules! elementwise {
         free { $($F:ident $fname:literal $farity:literal $frule:ident $fcost:ident $fcomposite:expr;)* }
     ) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
-        enum RowIndex { $($U,)* $($B,)* $($F,)* End }
-        /// The op-table index after this family's last row.
-        pub(crate) const END: u16 = RowIndex::End as u16;
+        enum OpIndex { $($U,)* $($B,)* $($F,)* End }
+        /// Op index that follows the last op of this module.
+        pub(crate) const END: u16 = OpIndex::End as u16;
         mod defs {
             use super::*;
             $(pub(super) static $U: OpDef = OpDef {
-                name: stringify!($u), family: Family::Map, arity: 1, index: RowIndex::$U as u16,
+                name: stringify!($u), family: Family::Map, arity: 1, index: OpIndex::$U as u16,
                 rule: Some(TypeRule::$urule), cost: Cost::$ucost, composite: None, body: None, reduction: None,
             };)*
             $(pub(super) static $B: OpDef = OpDef {
-                name: stringify!($b), family: Family::Map, arity: 2, index: RowIndex::$B as u16,
+                name: stringify!($b), family: Family::Map, arity: 2, index: OpIndex::$B as u16,
                 rule: Some(TypeRule::$brule), cost: Cost::$bcost, composite: None, body: None, reduction: None,
             };)*
             $(pub(super) static $F: OpDef = OpDef {
-                name: $fname, family: Family::Map, arity: $farity, index: RowIndex::$F as u16,
+                name: $fname, family: Family::Map, arity: $farity, index: OpIndex::$F as u16,
                 rule: Some(TypeRule::$frule), cost: Cost::$fcost, composite: $fcomposite, body: None, reduction: None,
             };)*
         }
         $(#[doc = $udoc] pub const $U: Op = Op(&defs::$U);)*
         $(#[doc = $bdoc] pub const $B: Op = Op(&defs::$B);)*
         $(#[doc = concat!("The operation `", $fname, "`.")] pub const $F: Op = Op(&defs::$F);)*
-        /// Op definitions of this family.
-        pub static ROWS: &[&OpDef] = &[$(&defs::$U,)* $(&defs::$B,)* $(&defs::$F,)*];
+        /// Definitions of the ops of this module, in index order.
+        pub static DEFINITIONS: &[&OpDef] = &[$(&defs::$U,)* $(&defs::$B,)* $(&defs::$F,)*];
 
         $(
             #[doc = $udoc]

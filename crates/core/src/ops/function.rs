@@ -181,11 +181,11 @@ from_value! {
     Scalar: |value, op, name| match value {
         Value::Scalar(s) => Ok(*s),
         Value::Array(a) if a.size() == 1 => a.item(),
-        other => Err(expected(op, name, "a number", other)),
+        other => Err(type_error(op, name, "a number", other)),
     };
     bool: |value, op, name| match value {
         Value::Scalar(s) => Ok(s.as_bool()),
-        other => Err(expected(op, name, "True or False", other)),
+        other => Err(type_error(op, name, "True or False", other)),
     };
     isize: |value, op, _name| value.index(op);
     i64: |value, op, _name| value.index(op).map(|n| n as i64);
@@ -195,19 +195,19 @@ from_value! {
         usize::try_from(n).map_err(|_| Error::value(op, format!("'{name}' must not be negative, is {n}")))
     };
     f64: |value, op, name| match value {
-        Value::Scalar(Scalar::Complex(_)) => Err(expected(op, name, "a real number", value)),
+        Value::Scalar(Scalar::Complex(_)) => Err(type_error(op, name, "a real number", value)),
         Value::Scalar(s) => Ok(s.as_f64()),
         Value::Array(a) if a.size() == 1 && !a.dtype().is_complex() => Ok(a.item()?.as_f64()),
-        other => Err(expected(op, name, "a real number", other)),
+        other => Err(type_error(op, name, "a real number", other)),
     };
     DType: |value, op, name| match value {
         Value::DType(d) => Ok(*d),
         Value::Str(s) => DType::parse(s),
-        other => Err(expected(op, name, "a dtype", other)),
+        other => Err(type_error(op, name, "a dtype", other)),
     };
     String: |value, op, name| match value {
         Value::Str(s) => Ok(s.clone()),
-        other => Err(expected(op, name, "a string", other)),
+        other => Err(type_error(op, name, "a string", other)),
     };
     Vec<isize>: |value, op, _name| match value.items() {
         Some(items) => items.iter().map(|v| v.index(op)).collect(),
@@ -226,7 +226,7 @@ from_value! {
 }
 
 /// Returns the error for an argument of a wrong type.
-fn expected(op: &'static str, name: &str, what: &str, value: &Value) -> Error {
+fn type_error(op: &'static str, name: &str, what: &str, value: &Value) -> Error {
     Error::value(op, format!("'{name}' must be {what}, not {}", value.type_name()))
 }
 

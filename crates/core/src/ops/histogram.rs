@@ -17,7 +17,7 @@ use crate::s;
 use crate::scalar::Scalar;
 use cuprum_macros::numpy;
 
-super::rows! { Histogram after search:
+super::ops! { Histogram after search:
     HISTOGRAM "histogram" 1;
     HISTOGRAM_BIN_EDGES "histogram_bin_edges" 1;
     BINCOUNT "bincount" 1;
@@ -57,7 +57,7 @@ impl From<&NdArray> for Bins {
 }
 
 /// Reads the arguments `bins` and `range`.
-fn bins(args: &Args) -> Result<Bins> {
+fn read_bins(args: &Args) -> Result<Bins> {
     let op = args.op();
     let count = match args.get("bins") {
         None => 10,
@@ -82,13 +82,13 @@ fn bincount_by_name(args: &Args) -> Result<Value> {
 
 fn histogram_by_name(args: &Args) -> Result<Value> {
     let weights = args.get("weights").map(|w| w.array("histogram")).transpose()?;
-    let (counts, edges) = histogram(&args.array("a")?, bins(args)?, weights.as_ref(), args.bool_or("density", false)?)?;
+    let (counts, edges) = histogram(&args.array("a")?, read_bins(args)?, weights.as_ref(), args.bool_or("density", false)?)?;
     Ok(Value::tuple([counts.into(), edges.into()]))
 }
 
 /// The order of bin edges.
 #[derive(Clone, Copy, PartialEq)]
-enum Order {
+enum EdgeOrder {
     /// Evenly spaced and increasing.
     Even,
     /// Non-decreasing.
@@ -124,7 +124,7 @@ pub fn histogram(a: &NdArray, bins: impl Into<Bins>, weights: Option<&NdArray>, 
 }
 
 fn bin_edges_by_name(args: &Args) -> Result<Value> {
-    histogram_bin_edges(&args.array("a")?, bins(args)?).map(Value::Array)
+    histogram_bin_edges(&args.array("a")?, read_bins(args)?).map(Value::Array)
 }
 
 /// Returns the edges that [`histogram`] uses (`numpy.histogram_bin_edges`).
@@ -137,15 +137,15 @@ pub fn histogram_bin_edges(a: &NdArray, bins: impl Into<Bins>) -> Result<NdArray
 }
 
 /// Returns the number of values of `a` between consecutive edges.
-fn count_between(a: &NdArray, edges: &NdArray, order: Order) -> Result<NdArray> {
+fn count_between(a: &NdArray, edges: &NdArray, order: EdgeOrder) -> Result<NdArray> {
     let bins = edges.size() - 1;
     let common = a.dtype().promote(edges.dtype());
     if a.size() == 0 || bins == 0 {
         return full_on(a.device(), &[bins], Scalar::Int(0), DType::I64);
     }
     let dtype = match common {
-        DType::F16 | DType::BF16 if order != Order::RisingToNan => DType::F32, // exact; kernels take float32 and float64 only
-        DType::F32 | DType::F64 if order != Order::RisingToNan => common,
+        DType::F16 | DType::BF16 if order != EdgeOrder::RisingToNan => DType::F32, // exact; kernels take float32 and float64 only
+        DType::F32 | DType::F64 if order != EdgeOrder::RisingToNan => common,
         // Count by sorting: float64 cannot represent large integers exactly, and kernels do not take a NaN edge.
         _ => {
             let sorted = a.astype(common)?.sort(())?;
@@ -156,7 +156,7 @@ fn count_between(a: &NdArray, edges: &NdArray, order: Order) -> Result<NdArray> 
     };
     let (program, mut inputs) = super::flat_prologue(Family::Histogram, &a.astype(dtype)?, dtype)?;
     inputs.push(edges.astype(dtype)?.contiguous()?.stored()?);
-    let even = order == Order::Even && dtype == common; // edges rounded to 16 bits are not even
+    let even = order == EdgeOrder::Even && dtype == common; // edges rounded to 16 bits are not even
     let work = Work::Histogram(call::Histogram { program: &program, binning: Binning::Edges { even } });
     super::run_one(HISTOGRAM, a.device(), &inputs, OutputSpec::contiguous(DType::I64, &[bins])?, work)
 }
@@ -174,12 +174,12 @@ fn check_weights(op: Op, a: &NdArray, weights: &NdArray) -> Result<()> {
 }
 
 /// Returns the sums of the weights of values between consecutive edges.
-fn sum_weights(a: &NdArray, weights: &NdArray, edges: &NdArray, order: Order) -> Result<NdArray> {
+fn sum_weights(a: &NdArray, weights: &NdArray, edges: &NdArray, order: EdgeOrder) -> Result<NdArray> {
     check_weights(HISTOGRAM, a, weights)?;
     let bins = edges.size() - 1;
     let after = edges.searchsorted(a, Side::Right)?;
     let mut inside = after.greater(0)?;
-    if order != Order::RisingToNan {
+    if order != EdgeOrder::RisingToNan {
         inside = logical_and(&inside, a.less_equal(edges.index(s![-1])?)?)?;
     }
     let bin = subtract(after.clip(1, bins as i64)?, 1)?;
@@ -238,7 +238,7 @@ impl NdArray {
     }
 
     /// Returns the edges of `bins` for these values, and their order.
-    fn edges(&self, op: Op, bins: Bins) -> Result<(NdArray, Order)> {
+    fn edges(&self, op: Op, bins: Bins) -> Result<(NdArray, EdgeOrder)> {
         let (name, device) = (op.name(), self.device());
         if self.dtype().is_complex() {
             return Err(Error::dtype(name, "not defined for complex", &[self.dtype()]));
@@ -253,8 +253,8 @@ impl NdArray {
                     return Err(Error::dtype(name, "not defined for complex edges", &[edges.dtype()]));
                 }
                 let order = match is_non_decreasing(&edges)? {
-                    true => Order::Rising,
-                    false if ends_with_nan(&edges)? => Order::RisingToNan,
+                    true => EdgeOrder::Rising,
+                    false if ends_with_nan(&edges)? => EdgeOrder::RisingToNan,
                     false => return Err(Error::value(name, "edges must not decrease; NaN may only be last")),
                 };
                 return Ok((edges, order));
@@ -280,10 +280,10 @@ impl NdArray {
         }
         let (low, high) = if low == high { (low - 0.5, high + 0.5) } else { (low, high) };
         let edges = with_device(device, || match dtype_of_range {
-            DType::F64 if count <= MAX_HOST_BINS => few_edges(low, high, count, dtype),
-            _ => even_edges(low, high, count, dtype_of_range)?.astype(dtype),
+            DType::F64 if count <= MAX_HOST_BINS => host_edges(low, high, count, dtype),
+            _ => device_edges(low, high, count, dtype_of_range)?.astype(dtype),
         })?;
-        Ok((edges, Order::Even))
+        Ok((edges, EdgeOrder::Even))
     }
 }
 
@@ -327,7 +327,7 @@ fn ends_with_nan(edges: &NdArray) -> Result<bool> {
 /// Computes `numpy.linspace(low, high, count + 1)` on the host in float64 and converts it to `dtype`.
 ///
 /// One copy to the device takes less time than several small kernels.
-fn few_edges(low: f64, high: f64, count: usize, dtype: DType) -> Result<NdArray> {
+fn host_edges(low: f64, high: f64, count: usize, dtype: DType) -> Result<NdArray> {
     let step = (high - low) / count as f64;
     let edges = (0..=count).map(|i| if i < count { i as f64 * step + low } else { high });
     match dtype {
@@ -337,7 +337,7 @@ fn few_edges(low: f64, high: f64, count: usize, dtype: DType) -> Result<NdArray>
 }
 
 /// Computes `numpy.linspace(low, high, count + 1)` on the device, in the dtype of its ends as NumPy does.
-fn even_edges(low: f64, high: f64, count: usize, dtype: DType) -> Result<NdArray> {
+fn device_edges(low: f64, high: f64, count: usize, dtype: DType) -> Result<NdArray> {
     let (low, high) = (NdArray::scalar_as(low, dtype)?, NdArray::scalar_as(high, dtype)?);
     let step = divide(subtract(&high, &low)?, count as i64)?;
     let number = arange_as(0, count as i64 + 1, 1, dtype)?;

@@ -14,7 +14,7 @@ use crate::op::{Capability, Cost, DTypeSignature, Family, MAX_ARITY, Op, OpDef};
 use crate::scalar::Scalar;
 use cuprum_macros::{free_functions, numpy};
 
-super::rows! { Gather after manipulation:
+super::ops! { Gather after manipulation:
     TAKE "take" 2;
 }
 
@@ -40,7 +40,7 @@ static FUSED_TAKE_DEF: OpDef = OpDef {
 /// Runs a fused take that is not part of a larger expression as one Gather call. The inputs are the whole array and the indices.
 fn take_alone(inputs: &[StoredArray]) -> Result<Outputs> {
     let [a, indices] = inputs else { return Err(Error::value(TAKE.name(), "takes an array and indices")) };
-    Ok(Outputs::from_elem(gather(a.device(), a.clone(), indices.clone(), 0, indices.shape())?.stored()?, 1))
+    Ok(Outputs::from_elem(dispatch_gather(a.device(), a.clone(), indices.clone(), 0, indices.shape())?.stored()?, 1))
 }
 
 /// Builds a deferred `take` of a contiguous 1-D array. Narrow indices become int32 if that holds the array's length.
@@ -54,7 +54,7 @@ fn build_fused_take(a: &StoredArray, indices: &NdArray) -> Result<NdArray> {
     build(FUSED_TAKE, &mut [NdArray::from(first).into(), indices.into(), Scalar::Int(size as i128).into()], signature)
 }
 
-fn gather(device: Device, a: StoredArray, indices: StoredArray, axis: usize, shape: &[usize]) -> Result<NdArray> {
+fn dispatch_gather(device: Device, a: StoredArray, indices: StoredArray, axis: usize, shape: &[usize]) -> Result<NdArray> {
     let out = OutputSpec::contiguous(a.dtype(), shape)?;
     super::run_one(TAKE, device, &[a, indices], out, Work::Gather(call::Gather { axis }))
 }
@@ -135,6 +135,6 @@ impl NdArray {
             return build_fused_take(&a, indices);
         }
         let indices = if indices.dtype() == DType::I32 { indices.clone() } else { indices.astype(DType::I64)? };
-        gather(device, a, indices.contiguous()?.stored()?, axis, &shape)
+        dispatch_gather(device, a, indices.contiguous()?.stored()?, axis, &shape)
     }
 }

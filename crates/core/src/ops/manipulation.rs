@@ -14,7 +14,7 @@ use crate::ops::value::{Args, Value};
 use crate::ops::views::expand_dims;
 use cuprum_macros::{free_functions, numpy};
 
-super::rows! { Copy after creation:
+super::ops! { Copy after creation:
     COPY "copy" 1;
     CONCAT "concat" 0;
     STACK "stack" 0;
@@ -58,7 +58,7 @@ fn concat_by_name(args: &Args) -> Result<Value> {
 }
 
 /// Copies arrays one after another along `axis` of a new array of `shape`.
-fn join(op: Op, arrays: &[NdArray], axis: usize, shape: &[usize]) -> Result<NdArray> {
+fn join_along_axis(op: Op, arrays: &[NdArray], axis: usize, shape: &[usize]) -> Result<NdArray> {
     let device = arrays[0].device();
     for other in arrays {
         super::one_device(op, &arrays[0], other)?;
@@ -71,7 +71,7 @@ fn join(op: Op, arrays: &[NdArray], axis: usize, shape: &[usize]) -> Result<NdAr
         let extent = a.shape()[axis];
         if a.size() > 0 {
             parts.push(a.astype(dtype)?.stored()?);
-            regions.push(out.layout.sliced(axis, start, 1, extent));
+            regions.push(out.layout.slice_axis(axis, start, 1, extent));
         }
         start += extent;
     }
@@ -116,7 +116,7 @@ pub fn concat(arrays: &[NdArray], axis: isize) -> Result<NdArray> {
         }
         shape[axis] += a.shape()[axis];
     }
-    join(CONCAT, arrays, axis, &shape)
+    join_along_axis(CONCAT, arrays, axis, &shape)
 }
 
 /// Joins arrays of one shape along a new axis (`numpy.stack`).
@@ -134,5 +134,5 @@ pub fn stack(arrays: &[NdArray], axis: isize) -> Result<NdArray> {
     let widened: Result<Vec<NdArray>> = arrays.iter().map(|a| expand_dims(a, &[axis as isize])).collect();
     let mut shape: Dims = head.shape().into();
     shape.insert(axis, arrays.len());
-    join(STACK, &widened?, axis, &shape)
+    join_along_axis(STACK, &widened?, axis, &shape)
 }

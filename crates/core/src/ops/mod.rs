@@ -27,6 +27,6 @@ pub mod user_defined;
 pub mod value;
 pub mod views;
 
-pub(crate) use run::{flat_prologue, one_device, rows, run, run_one};
+pub(crate) use run::{flat_prologue, one_device, ops, run, run_one};
 pub use table::TABLE;
 pub use views::IntoReshape;

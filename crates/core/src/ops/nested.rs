@@ -35,14 +35,14 @@ impl Value {
 }
 
 /// Visitor of the numbers of nested lists: calls `leaf` for each in order and records the shape. Recursion is one level per axis.
-struct Leaves<'a> {
+struct LeafVisitor<'a> {
     op: &'static str,
     shape: Vec<usize>,
     count: usize,
     leaf: &'a mut dyn FnMut(Scalar, DType) -> Result<()>,
 }
 
-impl Leaves<'_> {
+impl LeafVisitor<'_> {
     fn walk(&mut self, items: &[Value], depth: usize) -> Result<()> {
         let op = self.op;
         let ragged = || Error::value(op, "nested lists must all have the same lengths");
@@ -84,7 +84,7 @@ fn array_from_nested(op: &'static str, items: &Items, dtype: Option<DType>) -> R
         natural = Some(natural.map_or(dtype, |d| d.promote(dtype)));
         Ok(())
     };
-    let mut leaves = Leaves { op, shape: Vec::new(), count: 0, leaf: &mut promote };
+    let mut leaves = LeafVisitor { op, shape: Vec::new(), count: 0, leaf: &mut promote };
     leaves.walk(items, 0)?;
     let (shape, count) = (leaves.shape, leaves.count);
     let dtype = dtype.or(natural).unwrap_or(DType::F64);
@@ -97,6 +97,6 @@ fn array_from_nested(op: &'static str, items: &Items, dtype: Option<DType>) -> R
         }
         Ok(())
     };
-    Leaves { op, shape: Vec::new(), count: 0, leaf: &mut store }.walk(items, 0)?;
+    LeafVisitor { op, shape: Vec::new(), count: 0, leaf: &mut store }.walk(items, 0)?;
     NdArray::from_host(dtype, &shape, host)
 }

@@ -12,7 +12,7 @@ use crate::op::Op;
 use crate::ops::value::{Args, Value};
 use cuprum_macros::numpy;
 
-super::rows! { Random after indexing:
+super::ops! { Random after indexing:
     RANDOM "random" 0;
     UNIFORM "uniform" 0;
     NORMAL "normal" 0;
@@ -21,12 +21,12 @@ super::rows! { Random after indexing:
 }
 
 /// Returns the `size` argument, or the shape of a 0-d array.
-fn size_of(args: &Args) -> Result<Vec<usize>> {
+fn read_size(args: &Args) -> Result<Vec<usize>> {
     if args.get("size").is_some() { args.shape("size") } else { Ok(vec![]) }
 }
 
 /// Returns a generator for the `seed` argument, if there is one.
-fn generator_of(args: &Args) -> Result<Option<Generator>> {
+fn read_generator(args: &Args) -> Result<Option<Generator>> {
     args.get("seed").map(|v| v.int(args.op())).transpose().map(|s| s.map(|s| Generator::new(s as u64)))
 }
 
@@ -45,25 +45,25 @@ fn integers_by_name(args: &Args) -> Result<Value> {
     let (low, high) = if args.get("high").is_some() { (whole("low")?, whole("high")?) } else { (0, whole("low")?) };
     let high = if args.bool_or("endpoint", false)? { high.saturating_add(1) } else { high };
     let dtype = args.dtype("dtype")?.unwrap_or(DType::I64);
-    let shape = size_of(args)?;
-    generator_of(args)?.as_ref().unwrap_or(&SHARED).integers_wide(low, high, &shape, dtype).map(Value::Array)
+    let shape = read_size(args)?;
+    read_generator(args)?.as_ref().unwrap_or(&SHARED_GENERATOR).integers_wide(low, high, &shape, dtype).map(Value::Array)
 }
 
 /// Draws an array with the arguments `size`, `dtype` and `seed`.
 fn draw_with(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Result<NdArray>) -> Result<Value> {
     let dtype = args.dtype("dtype")?.unwrap_or(DType::F64);
-    draw(generator_of(args)?.as_ref().unwrap_or(&SHARED), &size_of(args)?, dtype).map(Value::Array)
+    draw(read_generator(args)?.as_ref().unwrap_or(&SHARED_GENERATOR), &read_size(args)?, dtype).map(Value::Array)
 }
 
 /// The generator of the process, used by calls by name without `seed=`. Its seed is 0.
-static SHARED: Generator = Generator { key: 0, next_block: AtomicU64::new(0) };
+static SHARED_GENERATOR: Generator = Generator { key: 0, next_block: AtomicU64::new(0) };
 
 /// Draws an array whose extents are positional arguments, as those of `rand` are.
 fn draw_with_extents(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Result<NdArray>) -> Result<Value> {
     let extent = |v: &Value| usize::try_from(v.index(args.op())?).map_err(|_| Error::value(args.op(), "negative dimension"));
     let shape: Vec<usize> = args.rest().iter().map(extent).collect::<Result<_>>()?;
     let dtype = args.dtype("dtype")?.unwrap_or(DType::F64);
-    draw(generator_of(args)?.as_ref().unwrap_or(&SHARED), &shape, dtype).map(Value::Array)
+    draw(read_generator(args)?.as_ref().unwrap_or(&SHARED_GENERATOR), &shape, dtype).map(Value::Array)
 }
 
 /// Returns uniform float64 numbers in [0, 1) from the process-wide generator (`numpy.random.rand`).
@@ -72,7 +72,7 @@ fn draw_with_extents(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType)
 /// A shape whose size overflows, or too little memory.
 #[numpy("random.rand(*shape, dtype=None, seed=None)", aliases("rand"), differs = "Philox numbers, the same on every device", call = |args| draw_with_extents(args, |g, shape, dtype| g.random(shape, dtype)))]
 pub fn rand(shape: impl IntoShape) -> Result<NdArray> {
-    SHARED.random(shape, DType::F64)
+    SHARED_GENERATOR.random(shape, DType::F64)
 }
 
 /// Returns normal float64 numbers of mean 0 and deviation 1 from the process-wide generator (`numpy.random.randn`).
@@ -81,7 +81,7 @@ pub fn rand(shape: impl IntoShape) -> Result<NdArray> {
 /// A shape whose size overflows, or too little memory.
 #[numpy("random.randn(*shape, dtype=None, seed=None)", aliases("randn"), differs = "Philox numbers, the same on every device", call = |args| draw_with_extents(args, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype)))]
 pub fn randn(shape: impl IntoShape) -> Result<NdArray> {
-    SHARED.normal(0.0, 1.0, shape, DType::F64)
+    SHARED_GENERATOR.normal(0.0, 1.0, shape, DType::F64)
 }
 
 /// Returns uniform numbers in [0, 1) from the process-wide generator (`numpy.random.random`). See [`Generator::random`].
@@ -90,7 +90,7 @@ pub fn randn(shape: impl IntoShape) -> Result<NdArray> {
 /// The errors of [`Generator::random`].
 #[numpy("random.random(size=None, dtype=None, seed=None)", aliases("random", "random_sample", "random.random_sample"), differs = "Philox numbers, the same on every device", call = |a| draw_with(a, |g, shape, dtype| g.random(shape, dtype)))]
 pub fn random(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
-    SHARED.random(shape, dtype)
+    SHARED_GENERATOR.random(shape, dtype)
 }
 
 /// Returns uniform numbers in [low, high) from the process-wide generator (`numpy.random.uniform`). See [`Generator::uniform`].
@@ -99,7 +99,7 @@ pub fn random(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
 /// The errors of [`Generator::uniform`].
 #[numpy("random.uniform(low=0.0, high=1.0, size=None, dtype=None, seed=None)", aliases("uniform"), differs = "Philox numbers, the same on every device", call = uniform_by_name)]
 pub fn uniform(low: f64, high: f64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
-    SHARED.uniform(low, high, shape, dtype)
+    SHARED_GENERATOR.uniform(low, high, shape, dtype)
 }
 
 /// Returns normally distributed numbers from the process-wide generator (`numpy.random.normal`). See [`Generator::normal`].
@@ -108,7 +108,7 @@ pub fn uniform(low: f64, high: f64, shape: impl IntoShape, dtype: DType) -> Resu
 /// The errors of [`Generator::normal`].
 #[numpy("random.normal(loc=0.0, scale=1.0, size=None, dtype=None, seed=None)", aliases("normal"), differs = "Philox numbers, the same on every device", call = normal_by_name)]
 pub fn normal(mean: f64, std: f64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
-    SHARED.normal(mean, std, shape, dtype)
+    SHARED_GENERATOR.normal(mean, std, shape, dtype)
 }
 
 /// Returns normal numbers of mean 0 and deviation 1 from the process-wide generator (`numpy.random.standard_normal`).
@@ -117,7 +117,7 @@ pub fn normal(mean: f64, std: f64, shape: impl IntoShape, dtype: DType) -> Resul
 /// The errors of [`Generator::normal`].
 #[numpy("random.standard_normal(size=None, dtype=None, seed=None)", aliases("standard_normal"), differs = "Philox numbers, the same on every device", call = |a| draw_with(a, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype)))]
 pub fn standard_normal(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
-    SHARED.normal(0.0, 1.0, shape, dtype)
+    SHARED_GENERATOR.normal(0.0, 1.0, shape, dtype)
 }
 
 /// Returns uniform integers in [low, high) from the process-wide generator (`numpy.random.integers`). See [`Generator::integers`].
@@ -126,7 +126,7 @@ pub fn standard_normal(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
 /// The errors of [`Generator::integers`].
 #[numpy("random.integers(low, high=None, size=None, dtype=None, endpoint=False, seed=None)", aliases("integers", "randint", "random.randint"), differs = "Philox numbers, the same on every device", call = integers_by_name)]
 pub fn integers(low: i64, high: i64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
-    SHARED.integers(low, high, shape, dtype)
+    SHARED_GENERATOR.integers(low, high, shape, dtype)
 }
 
 /// A random number generator (`numpy.random.Generator`).

@@ -198,7 +198,7 @@ pub(super) static MINIMA: ReductionDef = ReductionDef::selecting(MINIMUM, Identi
 /// Maxima; NaN if any element is NaN.
 pub(super) static MAXIMA: ReductionDef = ReductionDef::selecting(MAXIMUM, Identity::Lowest);
 
-super::rows! { Reduce after elementwise:
+super::ops! { Reduce after elementwise:
     SUM "sum" 1 by &SUMS;
     PROD "prod" 1 by &PRODUCTS;
     MEAN "mean" 1;

@@ -68,23 +68,23 @@ fn flat_view(a: &StoredArray) -> Option<Result<StoredArray>> {
     matches!(layout.strides(), [0 | 1]).then(|| a.with_layout(layout))
 }
 
-/// Declares the ops of a family other than elementwise: a constant and a static for each, and `ROWS`.
+/// Declares the ops of a family other than elementwise: a constant and a static for each, and `DEFINITIONS`.
 ///
 /// A row may have `by` and the description of a reduction, and `else` and a composite, which runs if no kernel takes the call. Op indices
 /// follow those of the module `after`.
-macro_rules! rows {
+macro_rules! ops {
     ($family:ident after $before:ident: $($CONST:ident $name:literal $arity:literal $(by $reduction:expr)? $(, else $composite:expr)?;)*) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
-        enum RowIndex { $($CONST,)* End }
-        /// The op-table index after this family's last row.
-        pub(crate) const END: u16 = crate::ops::$before::END + RowIndex::End as u16;
+        enum OpIndex { $($CONST,)* End }
+        /// Op index that follows the last op of this module.
+        pub(crate) const END: u16 = crate::ops::$before::END + OpIndex::End as u16;
         mod defs {
             use super::*;
             $(pub(super) static $CONST: crate::op::OpDef = crate::op::OpDef {
                 name: $name,
                 family: crate::op::Family::$family,
                 arity: $arity,
-                index: crate::ops::$before::END + RowIndex::$CONST as u16,
+                index: crate::ops::$before::END + OpIndex::$CONST as u16,
                 rule: None,
                 cost: crate::op::Cost::Cheap,
                 composite: [$(Some($composite as crate::op::Composite),)? None][0],
@@ -93,8 +93,8 @@ macro_rules! rows {
             };)*
         }
         $(#[doc = concat!("The operation `", $name, "`.")] pub const $CONST: crate::op::Op = crate::op::Op(&defs::$CONST);)*
-        /// Op definitions of this family.
-        pub static ROWS: &[&crate::op::OpDef] = &[$(&defs::$CONST),*];
+        /// Definitions of the ops of this module, in index order.
+        pub static DEFINITIONS: &[&crate::op::OpDef] = &[$(&defs::$CONST),*];
     };
 }
-pub(crate) use rows;
+pub(crate) use ops;

@@ -13,7 +13,7 @@ use crate::ops::reduce::{self, Over};
 use crate::plan::scan::ScanPlan;
 use cuprum_macros::{free_functions, numpy};
 
-super::rows! { Scan after reduce:
+super::ops! { Scan after reduce:
     CUMSUM "cumsum" 1 by &reduce::SUMS;
     CUMPROD "cumprod" 1 by &reduce::PRODUCTS;
     CUMMAX "cummax" 1 by &reduce::MAXIMA;

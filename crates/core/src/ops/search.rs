@@ -11,7 +11,7 @@ use crate::ops::views::flip;
 use crate::s;
 use cuprum_macros::{free_functions, numpy};
 
-super::rows! { Search after select:
+super::ops! { Search after select:
     SEARCHSORTED "searchsorted" 2;
     DIGITIZE "digitize" 2;
 }
@@ -32,11 +32,11 @@ fn searchsorted_by_name(args: &Args) -> Result<Value> {
         Some(_) => a.take(&args.array("sorter")?, 0)?,
         None => a,
     };
-    sorted.searchsorted(&args.array("v")?, side(args)?).map(Value::Array)
+    sorted.searchsorted(&args.array("v")?, read_side(args)?).map(Value::Array)
 }
 
 /// Reads the `side` argument.
-fn side(args: &Args) -> Result<Side> {
+fn read_side(args: &Args) -> Result<Side> {
     match args.get("side") {
         None => Ok(Side::Left),
         Some(Value::Str(s)) if s == "left" => Ok(Side::Left),
@@ -104,19 +104,19 @@ pub fn digitize(x: &NdArray, bins: &NdArray, right: bool) -> Result<NdArray> {
     }
     let side = if right { Side::Left } else { Side::Right };
     let order = match is_non_decreasing(bins)? {
-        true => Some(Direction::Rising),
-        false => direction(&bins.astype(DType::F64)?.to_vec()?),
+        true => Some(EdgeDirection::Rising),
+        false => edge_direction(&bins.astype(DType::F64)?.to_vec()?),
     };
     match order {
-        Some(Direction::Rising) => bins.searchsorted(x, side),
-        Some(Direction::Falling) => subtract(bins.size() as i64, flip(bins, None)?.searchsorted(x, side)?),
+        Some(EdgeDirection::Rising) => bins.searchsorted(x, side),
+        Some(EdgeDirection::Falling) => subtract(bins.size() as i64, flip(bins, None)?.searchsorted(x, side)?),
         None => Err(Error::value(name, "edges must be monotonically increasing or decreasing")),
     }
 }
 
 /// The order of bin edges, which may contain equal neighbours.
 #[derive(Debug, PartialEq)]
-enum Direction {
+enum EdgeDirection {
     Rising,
     Falling,
 }
@@ -125,14 +125,14 @@ enum Direction {
 ///
 /// A comparison with NaN is false, so such a pair is never out of order. The first pair of different edges decides between rising
 /// and falling; with a NaN it counts as falling.
-fn direction(edges: &[f64]) -> Option<Direction> {
+fn edge_direction(edges: &[f64]) -> Option<EdgeDirection> {
     let different = edges.windows(2).position(|pair| pair[0] != pair[1]);
-    let Some(first) = different else { return Some(Direction::Rising) };
+    let Some(first) = different else { return Some(EdgeDirection::Rising) };
     let is_rising = edges[first] < edges[first + 1];
     let mut later = edges[first + 1..].windows(2);
     match is_rising {
-        true => (!later.any(|pair| pair[0] > pair[1])).then_some(Direction::Rising),
-        false => (!later.any(|pair| pair[0] < pair[1])).then_some(Direction::Falling),
+        true => (!later.any(|pair| pair[0] > pair[1])).then_some(EdgeDirection::Rising),
+        false => (!later.any(|pair| pair[0] < pair[1])).then_some(EdgeDirection::Falling),
     }
 }
 

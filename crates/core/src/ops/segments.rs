@@ -17,7 +17,7 @@ use crate::ops::select::flatnonzero;
 use crate::s;
 use cuprum_macros::numpy;
 
-super::rows! { Sort after sort:
+super::ops! { Sort after sort:
     SEGMENT_SORT "segment_sort" 2, else |inputs, _| compose(inputs, |inputs| sort_by_composition(super::SEGMENT_SORT, inputs));
     SEGMENT_ARGSORT "segment_argsort" 2, else |inputs, _| compose(inputs, |inputs| sort_by_composition(super::SEGMENT_ARGSORT, inputs));
 }
@@ -93,7 +93,7 @@ pub fn segment_max(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
 
 /// Dispatches the reduction of each segment. Elements and results have `dtype`.
 fn reduce_segments(op: Op, dtype: DType, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
-    let device = device_of(op, a, offsets)?;
+    let device = check_operands(op, a, offsets)?;
     if offsets.size() == 1 {
         // Without segments no kernel runs, so the only offset is checked here.
         let offset = offsets.astype(DType::I64)?.item()?.as_int();
@@ -110,7 +110,7 @@ fn reduce_segments(op: Op, dtype: DType, a: &NdArray, offsets: &NdArray) -> Resu
 }
 
 /// Checks the shapes, dtypes and devices of an array and its offsets, and returns the device.
-fn device_of(op: Op, a: &NdArray, offsets: &NdArray) -> Result<Device> {
+fn check_operands(op: Op, a: &NdArray, offsets: &NdArray) -> Result<Device> {
     let name = op.name();
     if a.ndim() != 1 || offsets.ndim() != 1 || offsets.size() == 0 {
         return Err(Error::shape(name, "takes a 1-D array and 1-D offsets, at least one", &[a.shape(), offsets.shape()]));
@@ -238,7 +238,7 @@ struct Offsets {
 /// Reads the offsets, which waits for the device, and checks that they divide the whole array into segments.
 fn read_offsets(op: Op, a: &NdArray, offsets: &NdArray) -> Result<Offsets> {
     let name = op.name();
-    device_of(op, a, offsets)?;
+    check_operands(op, a, offsets)?;
     let all = offsets.astype(DType::I64)?.eval()?.clone();
     let mut queries = vec![all.index(s![..1])?, all.index(s![-1..])?];
     if all.size() > 1 {

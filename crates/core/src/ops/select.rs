@@ -13,7 +13,7 @@ use crate::ops::elementwise::{floor_divide, remainder};
 use crate::ops::manipulation::stack;
 use cuprum_macros::{free_functions, numpy};
 
-super::rows! { Select after segments:
+super::ops! { Select after segments:
     NONZERO "nonzero" 1;
     FLATNONZERO "flatnonzero" 1;
     ARGWHERE "argwhere" 1;
@@ -33,7 +33,7 @@ pub fn extract(condition: &NdArray, arr: &NdArray) -> Result<NdArray> {
 }
 
 /// Dispatches a Select over the elements of `condition`: outputs the selected elements of `from`, and their indices if requested.
-fn select<const N: usize>(op: Op, condition: &NdArray, from: Option<&NdArray>, indices: bool) -> Result<[NdArray; N]> {
+fn dispatch_select<const N: usize>(op: Op, condition: &NdArray, from: Option<&NdArray>, indices: bool) -> Result<[NdArray; N]> {
     let (program, mut inputs) = super::flat_prologue(Family::Select, condition, DType::Bool)?;
     let layout = Layout::contiguous(&[condition.size()])?;
     let mut outputs: SmallVec<[OutputSpec; 2]> = SmallVec::new();
@@ -71,7 +71,7 @@ impl NdArray {
         if self.ndim() == 0 {
             return Err(Error::value(NONZERO.name(), "a 0-d array has no axis to index; reshape it to one element"));
         }
-        let [indices] = select(NONZERO, self, None, true)?;
+        let [indices] = dispatch_select(NONZERO, self, None, true)?;
         unravel(&indices, self.shape())
     }
 
@@ -105,10 +105,10 @@ impl NdArray {
             None => return Err(Error::shape(name, "a mask has the shape of the array's first axes", &[self.shape(), mask.shape()])),
         };
         if rest.is_empty() {
-            let [chosen] = select(EXTRACT, mask, Some(self), false)?;
+            let [chosen] = dispatch_select(EXTRACT, mask, Some(self), false)?;
             return Ok(chosen);
         }
-        let [indices] = select(EXTRACT, mask, None, true)?;
+        let [indices] = dispatch_select(EXTRACT, mask, None, true)?;
         let rows: Dims = [mask.size()].into_iter().chain(rest.iter().copied()).collect();
         self.reshape(&rows[..])?.take(&indices, 0)
     }
@@ -130,7 +130,7 @@ impl NdArray {
         if condition.ndim() != 1 {
             return Err(Error::shape(name, "the condition must be 1-D", &[self.shape(), condition.shape()]));
         }
-        let [indices] = select(COMPRESS, condition, None, true)?;
+        let [indices] = dispatch_select(COMPRESS, condition, None, true)?;
         self.take(&indices, axis as isize)
     }
 }
@@ -141,7 +141,7 @@ impl NdArray {
 /// Errors of evaluation.
 #[numpy("flatnonzero(a)")]
 pub fn flatnonzero(a: &NdArray) -> Result<NdArray> {
-    let [indices] = select(FLATNONZERO, a, None, true)?;
+    let [indices] = dispatch_select(FLATNONZERO, a, None, true)?;
     Ok(indices)
 }
 
@@ -151,7 +151,7 @@ pub fn flatnonzero(a: &NdArray) -> Result<NdArray> {
 /// Errors of evaluation.
 #[numpy("argwhere(a)")]
 pub fn argwhere(a: &NdArray) -> Result<NdArray> {
-    let [indices] = select(ARGWHERE, a, None, true)?;
+    let [indices] = dispatch_select(ARGWHERE, a, None, true)?;
     if a.ndim() == 0 {
         return super::creation::full_on(a.device(), &[indices.size(), 0], 0.into(), DType::I64);
     }

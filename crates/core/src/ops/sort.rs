@@ -17,7 +17,7 @@ use crate::ops::views::moveaxis;
 use crate::s;
 use cuprum_macros::{free_functions, numpy};
 
-super::rows! { Sort after random:
+super::ops! { Sort after random:
     SORT "sort" 1;
     ARGSORT "argsort" 1;
     PARTITION "partition" 1;
@@ -50,14 +50,14 @@ impl IntoValue for Unique {
 
 /// An output of a sort.
 #[derive(Clone, Copy, PartialEq)]
-enum Part {
+enum SortOutput {
     Values,
     Indices,
 }
 
 /// The required part of each sorted row.
 #[derive(Clone, Copy)]
-enum Extent {
+enum RequiredPart {
     Whole,
     /// The first elements of the sorted row.
     First(usize),
@@ -71,20 +71,20 @@ fn sort_along<const N: usize>(
     a: &NdArray,
     axis: Option<usize>,
     descending: bool,
-    parts: [Part; N],
-    extent: Extent,
+    parts: [SortOutput; N],
+    extent: RequiredPart,
 ) -> Result<[NdArray; N]> {
     let Some(axis) = axis else { return sort_along(op, &a.ravel()?, Some(0), descending, parts, extent) };
     let axis = [axis as isize];
     let rows = moveaxis(a, &axis, &[-1])?.contiguous()?;
     let mut shape: Dims = rows.shape().into();
-    if let (Some(last), Extent::First(count)) = (shape.last_mut(), extent) {
+    if let (Some(last), RequiredPart::First(count)) = (shape.last_mut(), extent) {
         *last = count.min(*last);
     }
     let layout = Layout::contiguous(&shape)?;
-    let outputs = parts.map(|part| OutputSpec::new(if part == Part::Values { a.dtype() } else { DType::I64 }, layout.clone()));
-    let nth = if let Extent::Partition(nth) = extent { Some(nth) } else { None };
-    let sort = Sort { descending, values: parts.contains(&Part::Values), indices: parts.contains(&Part::Indices), nth };
+    let outputs = parts.map(|part| OutputSpec::new(if part == SortOutput::Values { a.dtype() } else { DType::I64 }, layout.clone()));
+    let nth = if let RequiredPart::Partition(nth) = extent { Some(nth) } else { None };
+    let sort = Sort { descending, values: parts.contains(&SortOutput::Values), indices: parts.contains(&SortOutput::Indices), nth };
     let mut arrays = super::run(op, a.device(), &[rows.stored()?], &outputs, Work::Sort(sort))?;
     for array in &mut arrays {
         *array = moveaxis(array, &[-1], &axis)?;
@@ -95,28 +95,28 @@ fn sort_along<const N: usize>(
 /// Returns the axis to sort along, or `None` for the flattened array.
 ///
 /// As in NumPy, a 0-d array has an axis 0 in an argsort, but not in a sort.
-fn sort_axis(op: Op, a: &NdArray, over: &Over, part: Part) -> Result<Option<usize>> {
+fn sort_axis(op: Op, a: &NdArray, over: &Over, part: SortOutput) -> Result<Option<usize>> {
     match part {
-        Part::Indices => over.one_axis_of_scalar(op, a.ndim()),
-        Part::Values => over.one_axis(op, a.ndim()),
+        SortOutput::Indices => over.one_axis_of_scalar(op, a.ndim()),
+        SortOutput::Values => over.one_axis(op, a.ndim()),
     }
 }
 
 /// Returns one output of a complete sort.
-fn sort_over(op: Op, a: &NdArray, over: &Over, part: Part) -> Result<NdArray> {
-    let [array] = sort_along(op, a, sort_axis(op, a, over, part)?, over.is_descending(), [part], Extent::Whole)?;
+fn sort_over(op: Op, a: &NdArray, over: &Over, part: SortOutput) -> Result<NdArray> {
+    let [array] = sort_along(op, a, sort_axis(op, a, over, part)?, over.is_descending(), [part], RequiredPart::Whole)?;
     Ok(array)
 }
 
 /// Returns one output of a partition around element `kth`, or an error if `kth` is out of bounds.
-fn partition_over(op: Op, a: &NdArray, kth: isize, over: &Over, part: Part) -> Result<NdArray> {
+fn partition_over(op: Op, a: &NdArray, kth: isize, over: &Over, part: SortOutput) -> Result<NdArray> {
     let axis = sort_axis(op, a, over, part)?;
     let size = axis.map_or(a.size(), |axis| a.shape()[axis]);
     let nth = if kth < 0 { kth.checked_add_unsigned(size).and_then(|n| usize::try_from(n).ok()) } else { Some(kth as usize) };
     let Some(nth) = nth.filter(|nth| *nth < size) else {
         return Err(Error::Index { op: op.name(), index: kth as i64, axis: axis.unwrap_or(0), size });
     };
-    let [array] = sort_along(op, a, axis, over.is_descending(), [part], Extent::Partition(nth))?;
+    let [array] = sort_along(op, a, axis, over.is_descending(), [part], RequiredPart::Partition(nth))?;
     Ok(array)
 }
 
@@ -179,7 +179,7 @@ impl NdArray {
     /// ```
     #[numpy("sort(a, axis=-1, kind=None, *, descending=False, stable=True)", method, differs = "always stable")]
     pub fn sort(&self, over: impl Into<Over>) -> Result<NdArray> {
-        sort_over(SORT, self, &over.into(), Part::Values)
+        sort_over(SORT, self, &over.into(), SortOutput::Values)
     }
 
     /// Returns the int64 indices that sort along one axis, or the flattened array for `()` (`numpy.argsort`, `kind='stable'`).
@@ -190,7 +190,7 @@ impl NdArray {
     /// The errors of [`NdArray::sort`].
     #[numpy("argsort(a, axis=-1, kind=None, *, descending=False, stable=True)", method, differs = "always stable")]
     pub fn argsort(&self, over: impl Into<Over>) -> Result<NdArray> {
-        sort_over(ARGSORT, self, &over.into(), Part::Indices)
+        sort_over(ARGSORT, self, &over.into(), SortOutput::Indices)
     }
 
     /// Returns the elements partitioned around the sorted position `kth` (`numpy.partition`).
@@ -202,7 +202,7 @@ impl NdArray {
     /// `kth` out of bounds, and the errors of [`NdArray::sort`].
     #[numpy("partition(a, kth, axis=-1)", method)]
     pub fn partition(&self, kth: isize, over: impl Into<Over>) -> Result<NdArray> {
-        partition_over(PARTITION, self, kth, &over.into(), Part::Values)
+        partition_over(PARTITION, self, kth, &over.into(), SortOutput::Values)
     }
 
     /// Returns the int64 indices of the elements of [`NdArray::partition`] (`numpy.argpartition`).
@@ -211,7 +211,7 @@ impl NdArray {
     /// The errors of [`NdArray::partition`].
     #[numpy("argpartition(a, kth, axis=-1)", method)]
     pub fn argpartition(&self, kth: isize, over: impl Into<Over>) -> Result<NdArray> {
-        partition_over(ARGPARTITION, self, kth, &over.into(), Part::Indices)
+        partition_over(ARGPARTITION, self, kth, &over.into(), SortOutput::Indices)
     }
 }
 
@@ -227,7 +227,7 @@ pub fn topk(a: &NdArray, k: usize, axis: isize, largest: bool) -> Result<(NdArra
     if k > a.shape()[axis] {
         return Err(Error::shape(TOPK.name(), format!("k = {k} exceeds the extent of axis {axis}"), &[a.shape()]));
     }
-    let [values, indices] = sort_along(TOPK, a, Some(axis), largest, [Part::Values, Part::Indices], Extent::First(k))?;
+    let [values, indices] = sort_along(TOPK, a, Some(axis), largest, [SortOutput::Values, SortOutput::Indices], RequiredPart::First(k))?;
     Ok((values, indices))
 }
 
@@ -252,7 +252,7 @@ pub fn topk(a: &NdArray, k: usize, axis: isize, largest: bool) -> Result<(NdArra
 /// ```
 #[numpy("unique(ar, return_index=False, return_inverse=False, return_counts=False)", call = unique_by_name)]
 pub fn unique(ar: &NdArray) -> Result<NdArray> {
-    let sorted = sort_over(UNIQUE, ar, &axis(()), Part::Values)?;
+    let sorted = sort_over(UNIQUE, ar, &axis(()), SortOutput::Values)?;
     if sorted.size() < 2 {
         return Ok(sorted);
     }
@@ -275,7 +275,7 @@ pub fn unique_values(x: &NdArray) -> Result<NdArray> {
 /// Errors of evaluation.
 #[numpy("unique_counts(x)")]
 pub fn unique_counts(x: &NdArray) -> Result<(NdArray, NdArray)> {
-    let sorted = sort_over(UNIQUE_COUNTS, x, &axis(()), Part::Values)?;
+    let sorted = sort_over(UNIQUE_COUNTS, x, &axis(()), SortOutput::Values)?;
     if sorted.size() == 0 {
         return Ok((sorted, full_on(x.device(), &[0], 0.into(), DType::I64)?));
     }
@@ -301,7 +301,7 @@ pub fn unique_inverse(x: &NdArray) -> Result<(NdArray, NdArray)> {
 /// Errors of evaluation.
 #[numpy("unique_all(x)")]
 pub fn unique_all(x: &NdArray) -> Result<Unique> {
-    let [sorted, order] = sort_along(UNIQUE_ALL, x, None, false, [Part::Values, Part::Indices], Extent::Whole)?;
+    let [sorted, order] = sort_along(UNIQUE_ALL, x, None, false, [SortOutput::Values, SortOutput::Indices], RequiredPart::Whole)?;
     if sorted.size() == 0 {
         let none = full_on(x.device(), &[0], 0.into(), DType::I64)?;
         return Ok(Unique { values: sorted, indices: none.clone(), inverse: none.reshape(x.shape())?, counts: none });

@@ -5,19 +5,19 @@ use crate::op::{Op, OpDef};
 
 /// Definitions of all built-in ops, by family.
 pub static TABLE: [&[&OpDef]; 13] = [
-    elementwise::ROWS,
-    reduce::ROWS,
-    scan::ROWS,
-    contract::ROWS,
-    creation::ROWS,
-    manipulation::ROWS,
-    indexing::ROWS,
-    random::ROWS,
-    sort::ROWS,
-    segments::ROWS,
-    select::ROWS,
-    search::ROWS,
-    histogram::ROWS,
+    elementwise::DEFINITIONS,
+    reduce::DEFINITIONS,
+    scan::DEFINITIONS,
+    contract::DEFINITIONS,
+    creation::DEFINITIONS,
+    manipulation::DEFINITIONS,
+    indexing::DEFINITIONS,
+    random::DEFINITIONS,
+    sort::DEFINITIONS,
+    segments::DEFINITIONS,
+    select::DEFINITIONS,
+    search::DEFINITIONS,
+    histogram::DEFINITIONS,
 ];
 
 impl Op {

@@ -25,16 +25,16 @@ use crate::scalar::Scalar;
 pub fn apply(op: Op, operands: &[Operand]) -> Result<NdArray> {
     let name = op.name();
     let body = op.0.body.ok_or_else(|| Error::value(name, "the operation has no body"))?;
-    let given = body.given().count();
+    let given = body.argument_parameters().count();
     if operands.len() != given {
         return Err(Error::value(name, format!("takes {given} arguments, {} given", operands.len())));
     }
-    let of_generic = body.given().zip(operands).filter(|(p, _)| p.of == Type::Generic);
+    let of_generic = body.argument_parameters().zip(operands).filter(|(p, _)| p.of == Type::Generic);
     let types: SmallVec<[ArgType; 8]> = of_generic.map(|(_, operand)| operand.arg_type()).collect();
     let (generic, visible) = body.bound.resolve(name, if types.is_empty() { DType::F64 } else { result_type(&types) })?;
     let dtype = |of: Type| if let Type::Fixed(dtype) = of { dtype } else { generic };
 
-    let each = body.given().zip(operands).filter(|(p, _)| p.kind == ParameterKind::Each);
+    let each = body.argument_parameters().zip(operands).filter(|(p, _)| p.kind == ParameterKind::Each);
     let shapes: SmallVec<[&[usize]; 8]> =
         each.filter_map(|(_, o)| if let Operand::Array(a) = o { Some(a.shape()) } else { None }).collect();
     let shape = broadcast_shapes(name, &shapes)?;
@@ -46,8 +46,8 @@ pub fn apply(op: Op, operands: &[Operand]) -> Result<NdArray> {
         let slot = signature.args.get_mut(args.len()).ok_or_else(|| Error::value(name, "too many parameters"))?;
         *slot = dtype(p.of);
         match p.kind {
-            ParameterKind::Index(axis) => args.push(Operand::Array(index(name, axis, &shape, device)?)),
-            ParameterKind::Each => args.extend(operands.next().map(|o| checked(name, p, o)).transpose()?),
+            ParameterKind::Index(axis) => args.push(Operand::Array(index_along_axis(name, axis, &shape, device)?)),
+            ParameterKind::Each => args.extend(operands.next().map(|o| check_argument(name, p, o)).transpose()?),
             ParameterKind::Whole => {
                 let Some(Operand::Array(a)) = operands.next() else {
                     return Err(Error::value(name, format!("`{}` must be an array, not a number", p.name)));
@@ -55,7 +55,7 @@ pub fn apply(op: Op, operands: &[Operand]) -> Result<NdArray> {
                 if a.size() == 0 {
                     return Err(Error::value(name, format!("`{}` must not be empty", p.name)));
                 }
-                checked(name, p, &Operand::Array(a.clone()))?;
+                check_argument(name, p, &Operand::Array(a.clone()))?;
                 let stored = a.astype(dtype(p.of))?.contiguous()?.stored()?;
                 let first = Layout::strided(&[], &[], stored.layout().offset())?;
                 args.push(Operand::Array(stored.with_layout(first)?.into()));
@@ -101,7 +101,7 @@ pub fn reduce(op: Op, values: &Operand, over: &Over) -> Result<NdArray> {
 }
 
 /// Checks an argument for a parameter of a fixed dtype: an array has to cast safely, and a number has to be a value of the dtype.
-fn checked(op: &'static str, p: &Parameter, operand: &Operand) -> Result<Operand> {
+fn check_argument(op: &'static str, p: &Parameter, operand: &Operand) -> Result<Operand> {
     if let Type::Fixed(wanted) = p.of {
         match operand {
             Operand::Array(a) if !a.dtype().can_cast_safe(wanted) => {
@@ -117,7 +117,7 @@ fn checked(op: &'static str, p: &Parameter, operand: &Operand) -> Result<Operand
 }
 
 /// Returns the loop indices along an axis, as an array that broadcasts to the shape.
-fn index(op: &'static str, axis: usize, shape: &[usize], device: Option<crate::Device>) -> Result<NdArray> {
+fn index_along_axis(op: &'static str, axis: usize, shape: &[usize], device: Option<crate::Device>) -> Result<NdArray> {
     let Some(&extent) = shape.get(axis) else {
         return Err(Error::value(op, format!("index({axis}) is out of bounds for {} axes", shape.len())));
     };
@@ -137,7 +137,7 @@ fn index(op: &'static str, axis: usize, shape: &[usize], device: Option<crate::D
 /// The errors of [`apply`], and missing arguments.
 pub fn call(op: Op, args: &Args) -> Result<Value> {
     let body = op.0.body.ok_or_else(|| Error::value(op.name(), "the operation has no body"))?;
-    let operands: SmallVec<[Operand; 8]> = body.given().map(|p| args.operand(p.name)).collect::<Result<_>>()?;
+    let operands: SmallVec<[Operand; 8]> = body.argument_parameters().map(|p| args.operand(p.name)).collect::<Result<_>>()?;
     apply(op, &operands).map(Value::Array)
 }
 

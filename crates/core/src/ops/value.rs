@@ -50,10 +50,10 @@ impl Value {
     }
 
     /// Parses a default of a signature: `None`, `True`, `1e-05`, `'left'`, `(0, 1)`. Returns `None` for other text.
-    fn literal(text: &str) -> Option<Value> {
+    fn parse_literal(text: &str) -> Option<Value> {
         let quoted = |quote: char| text.strip_prefix(quote).and_then(|t| t.strip_suffix(quote));
         if let Some(items) = text.strip_prefix('(').and_then(|t| t.strip_suffix(')')) {
-            return Some(Value::Tuple(split_at_commas(items).map(Value::literal).collect::<Option<_>>()?));
+            return Some(Value::Tuple(split_at_commas(items).map(Value::parse_literal).collect::<Option<_>>()?));
         }
         Some(match text {
             "None" => Value::None,
@@ -188,7 +188,7 @@ impl Args {
             } else {
                 let (name, default) = p.split_once('=').map_or((p, None), |(name, text)| (name.trim(), Some(text.trim())));
                 required.push(default.is_none());
-                defaults.extend(default.and_then(Value::literal).map(|value| (name, value)));
+                defaults.extend(default.and_then(Value::parse_literal).map(|value| (name, value)));
                 bound.push((name, None));
             }
         }

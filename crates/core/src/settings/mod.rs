@@ -197,9 +197,9 @@ pub fn num_threads() -> Result<Option<usize>> {
     }
 }
 
-/// The limit of host memory in bytes; `usize::MAX` for none, [`UNREAD`] before the variable is read.
-static CPU_LIMIT: AtomicUsize = AtomicUsize::new(UNREAD);
-const UNREAD: usize = usize::MAX - 1;
+/// The limit of host memory in bytes; `usize::MAX` for none, [`CPU_LIMIT_UNREAD`] before the variable is read.
+static CPU_LIMIT: AtomicUsize = AtomicUsize::new(CPU_LIMIT_UNREAD);
+const CPU_LIMIT_UNREAD: usize = usize::MAX - 1;
 
 /// Returns the limit of host memory in bytes: `CUPRUM_CPU_MEMORY_LIMIT` or the value of
 /// [`Device::set_memory_limit`](crate::Device::set_memory_limit).
@@ -207,7 +207,7 @@ const UNREAD: usize = usize::MAX - 1;
 /// A percentage is of physical memory. An invalid value counts as no limit; [`check`] reports it.
 pub fn cpu_memory_limit() -> Option<usize> {
     match CPU_LIMIT.load(Ordering::Relaxed) {
-        UNREAD => {
+        CPU_LIMIT_UNREAD => {
             set_cpu_memory_limit(read_cpu_limit().unwrap_or(None));
             cpu_memory_limit()
         }
@@ -217,7 +217,7 @@ pub fn cpu_memory_limit() -> Option<usize> {
 }
 
 pub(crate) fn set_cpu_memory_limit(limit: Option<usize>) {
-    CPU_LIMIT.store(limit.map_or(usize::MAX, |l| l.min(UNREAD - 1)), Ordering::Relaxed);
+    CPU_LIMIT.store(limit.map_or(usize::MAX, |l| l.min(CPU_LIMIT_UNREAD - 1)), Ordering::Relaxed);
 }
 
 fn read_cpu_limit() -> Result<Option<usize>> {

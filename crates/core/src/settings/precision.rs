@@ -57,11 +57,11 @@ impl FromStr for MatmulPrecision {
     }
 }
 
-const UNSET: u8 = u8::MAX;
-static PROCESS: AtomicU8 = AtomicU8::new(UNSET);
+const PRECISION_UNSET: u8 = u8::MAX;
+static PROCESS_PRECISION: AtomicU8 = AtomicU8::new(PRECISION_UNSET);
 
 thread_local! {
-    static SCOPED: Cell<Option<MatmulPrecision>> = const { Cell::new(None) };
+    static SCOPED_PRECISION: Cell<Option<MatmulPrecision>> = const { Cell::new(None) };
 }
 
 /// Returns the value of `CUPRUM_MATMUL_PRECISION`, read once.
@@ -81,7 +81,7 @@ inventory::submit! {
 /// # Errors
 /// [`Error::Setting`] for an unknown value of the variable.
 pub fn matmul_precision() -> Result<MatmulPrecision> {
-    match SCOPED.get().or_else(|| MatmulPrecision::from_code(PROCESS.load(Ordering::Relaxed))) {
+    match SCOPED_PRECISION.get().or_else(|| MatmulPrecision::from_code(PROCESS_PRECISION.load(Ordering::Relaxed))) {
         Some(precision) => Ok(precision),
         None => from_environment(),
     }
@@ -99,7 +99,7 @@ pub fn matmul_precision() -> Result<MatmulPrecision> {
 /// # }
 /// ```
 pub fn set_matmul_precision(precision: MatmulPrecision) {
-    PROCESS.store(precision as u8, Ordering::Relaxed);
+    PROCESS_PRECISION.store(precision as u8, Ordering::Relaxed);
 }
 
 /// Runs `f` with a precision on this thread.
@@ -107,10 +107,10 @@ pub fn with_matmul_precision<R>(precision: MatmulPrecision, f: impl FnOnce() -> 
     struct Restore(Option<MatmulPrecision>);
     impl Drop for Restore {
         fn drop(&mut self) {
-            SCOPED.set(self.0);
+            SCOPED_PRECISION.set(self.0);
         }
     }
-    let _restore = Restore(SCOPED.replace(Some(precision)));
+    let _restore = Restore(SCOPED_PRECISION.replace(Some(precision)));
     f()
 }
 

@@ -247,7 +247,7 @@ static PROMOTION: [[DType; 15]; 15] = {
     table
 };
 
-const fn signed(bytes: usize) -> DType {
+const fn signed_int(bytes: usize) -> DType {
     match bytes {
         1 => I8,
         2 => I16,
@@ -272,21 +272,21 @@ const fn promote_rule(a: DType, b: DType) -> DType {
             if a.itemsize() < b.itemsize() {
                 b
             } else if a.itemsize() < 8 {
-                signed(a.itemsize() * 2)
+                signed_int(a.itemsize() * 2)
             } else {
                 F64
             }
         }
-        (Kind::Unsigned | Kind::Signed, Kind::Float) => float_for_int(a, b),
-        (Kind::Unsigned | Kind::Signed, Kind::Complex) => complex_of(float_for_int(a, b.real())),
-        (Kind::Float, Kind::Float) => float_pair(a, b),
-        (Kind::Float, Kind::Complex) => complex_of(float_pair(a, b.real())),
-        (Kind::Complex, Kind::Complex) => complex_of(float_pair(a.real(), b.real())),
+        (Kind::Unsigned | Kind::Signed, Kind::Float) => promote_int_with_float(a, b),
+        (Kind::Unsigned | Kind::Signed, Kind::Complex) => complex_with_parts(promote_int_with_float(a, b.real())),
+        (Kind::Float, Kind::Float) => promote_floats(a, b),
+        (Kind::Float, Kind::Complex) => complex_with_parts(promote_floats(a, b.real())),
+        (Kind::Complex, Kind::Complex) => complex_with_parts(promote_floats(a.real(), b.real())),
         _ => b,
     }
 }
 
-const fn float_pair(a: DType, b: DType) -> DType {
+const fn promote_floats(a: DType, b: DType) -> DType {
     match (a, b) {
         (F16, F16) => F16,
         (BF16, BF16) => BF16,
@@ -296,7 +296,7 @@ const fn float_pair(a: DType, b: DType) -> DType {
     }
 }
 
-const fn float_for_int(int: DType, float: DType) -> DType {
+const fn promote_int_with_float(int: DType, float: DType) -> DType {
     match (int.itemsize(), float) {
         (1, f) => f,
         (2, F16 | BF16) => F32,
@@ -305,7 +305,7 @@ const fn float_for_int(int: DType, float: DType) -> DType {
     }
 }
 
-const fn complex_of(float: DType) -> DType {
+const fn complex_with_parts(float: DType) -> DType {
     match float {
         F64 => C128,
         _ => C64,

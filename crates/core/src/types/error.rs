@@ -25,7 +25,7 @@ pub enum Error {
         shapes: Vec<Vec<usize>>,
     },
     /// A dtype that the operation does not accept.
-    #[error("[{op}] {message} (dtypes: {})", names(.dtypes))]
+    #[error("[{op}] {message} (dtypes: {})", dtype_names(.dtypes))]
     DType {
         /// NumPy name of the operation.
         op: &'static str,
@@ -73,7 +73,7 @@ pub enum Error {
         message: String,
     },
     /// No accelerator of the device accepts the call.
-    #[error("[{op}] no accelerator of {device} takes {} {}{}", names(.dtypes), shapes_text(.shapes), tried_text(.tried))]
+    #[error("[{op}] no accelerator of {device} takes {} {}{}", dtype_names(.dtypes), shapes_text(.shapes), tried_text(.tried))]
     Unsupported {
         /// NumPy name of the operation.
         op: &'static str,
@@ -191,7 +191,7 @@ fn shapes_suffix(shapes: &[Vec<usize>]) -> String {
     if shapes.is_empty() { String::new() } else { format!(": {}", shapes_text(shapes)) }
 }
 
-fn names(dtypes: &[DType]) -> String {
+fn dtype_names(dtypes: &[DType]) -> String {
     dtypes.iter().map(|d| d.name()).collect::<Vec<_>>().join(", ")
 }
 

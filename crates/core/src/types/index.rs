@@ -125,7 +125,7 @@ pub fn with_step(range: impl Into<Item>, step: isize) -> Item {
 }
 
 /// Returns the first index and the number of indices of a slice (Python's `slice.indices(len)`).
-fn resolve(len: usize, start: Option<isize>, stop: Option<isize>, step: isize) -> (usize, usize) {
+fn slice_indices(len: usize, start: Option<isize>, stop: Option<isize>, step: isize) -> (usize, usize) {
     let n = len as isize;
     let (lo, hi) = if step > 0 { (0, n) } else { (-1, n - 1) };
     let clamp = |v: isize| (if v < 0 { v.saturating_add(n) } else { v }).clamp(lo, hi);
@@ -166,17 +166,17 @@ impl Layout {
                     if at < 0 || at as usize >= size {
                         return Err(Error::Index { op, index: i as i64, axis: source, size });
                     }
-                    layout = layout.fixed(axis, at as usize);
+                    layout = layout.index_axis(axis, at as usize);
                     source += 1;
                 }
                 Item::Range { step: 0, .. } => return Err(Error::value(op, "slice step cannot be zero")),
                 Item::Range { start, stop, step } => {
-                    let (first, count) = resolve(layout.shape()[axis], start, stop, step);
-                    layout = layout.sliced(axis, first, step, count);
+                    let (first, count) = slice_indices(layout.shape()[axis], start, stop, step);
+                    layout = layout.slice_axis(axis, first, step, count);
                     (axis, source) = (axis + 1, source + 1);
                 }
                 Item::NewAxis => {
-                    layout = layout.widened(axis);
+                    layout = layout.insert_axis(axis);
                     axis += 1;
                 }
                 Item::Ellipsis => {
@@ -195,12 +195,12 @@ mod tests {
 
     #[test]
     fn python_slices() {
-        assert_eq!(resolve(10, None, None, -1), (9, 10));
-        assert_eq!(resolve(10, Some(8), Some(2), -3), (8, 2));
-        assert_eq!(resolve(10, Some(-3), None, 1), (7, 3));
-        assert_eq!(resolve(10, Some(20), Some(30), 1), (10, 0));
-        assert_eq!(resolve(0, None, None, -1).1, 0);
-        assert_eq!(resolve(5, Some(isize::MIN), Some(isize::MAX), 2), (0, 3));
+        assert_eq!(slice_indices(10, None, None, -1), (9, 10));
+        assert_eq!(slice_indices(10, Some(8), Some(2), -3), (8, 2));
+        assert_eq!(slice_indices(10, Some(-3), None, 1), (7, 3));
+        assert_eq!(slice_indices(10, Some(20), Some(30), 1), (10, 0));
+        assert_eq!(slice_indices(0, None, None, -1).1, 0);
+        assert_eq!(slice_indices(5, Some(isize::MIN), Some(isize::MAX), 2), (0, 3));
     }
 
     #[test]

@@ -160,7 +160,7 @@ impl Layout {
     /// Reverses the order of the axes (`numpy.ndarray.T`).
     pub fn transpose(&self) -> Layout {
         let order: Dims = (0..self.ndim()).rev().collect();
-        self.permuted(&order)
+        self.permute_unchecked(&order)
     }
 
     /// Permutes the axes (`numpy.permute_dims`).
@@ -172,10 +172,10 @@ impl Layout {
         if order.len() != self.ndim() {
             return Err(Error::shape("permute_dims", format!("got {} axes", axes.len()), &[&self.shape]));
         }
-        Ok(self.permuted(&order))
+        Ok(self.permute_unchecked(&order))
     }
 
-    fn permuted(&self, order: &[usize]) -> Layout {
+    fn permute_unchecked(&self, order: &[usize]) -> Layout {
         Self::new_unchecked(order.iter().map(|&a| self.shape[a]).collect(), order.iter().map(|&a| self.strides[a]).collect(), self.offset)
     }
 
@@ -223,7 +223,7 @@ impl Layout {
     }
 
     /// Inserts an axis of extent 1 before `axis`. The caller checks the axis and the number of axes.
-    pub(crate) fn widened(&self, axis: usize) -> Layout {
+    pub(crate) fn insert_axis(&self, axis: usize) -> Layout {
         let mut out = self.clone();
         out.shape.insert(axis, 1);
         out.strides.insert(axis, 0);
@@ -247,7 +247,7 @@ impl Layout {
     }
 
     /// Restricts an axis to the `len` elements `start, start + step, ...`. The caller checks the range.
-    pub(crate) fn sliced(&self, axis: usize, start: usize, step: isize, len: usize) -> Layout {
+    pub(crate) fn slice_axis(&self, axis: usize, start: usize, step: isize, len: usize) -> Layout {
         let mut out = self.clone();
         if len > 0 {
             out.offset = (self.offset as isize + start as isize * self.strides[axis]) as usize;
@@ -258,8 +258,8 @@ impl Layout {
     }
 
     /// Fixes an axis at an index and removes it. The caller checks the index.
-    pub(crate) fn fixed(&self, axis: usize, index: usize) -> Layout {
-        let mut out = self.sliced(axis, index, 1, 1);
+    pub(crate) fn index_axis(&self, axis: usize, index: usize) -> Layout {
+        let mut out = self.slice_axis(axis, index, 1, 1);
         out.shape.remove(axis);
         out.strides.remove(axis);
         Self::new_unchecked(out.shape, out.strides, out.offset)
@@ -269,7 +269,7 @@ impl Layout {
     pub fn flip(&self, axes: &[usize]) -> Layout {
         axes.iter().fold(self.clone(), |l, &a| {
             let n = l.shape[a];
-            l.sliced(a, n.saturating_sub(1), -1, n)
+            l.slice_axis(a, n.saturating_sub(1), -1, n)
         })
     }
 
@@ -449,7 +449,7 @@ mod tests {
 
     #[test]
     fn reshape_accepts_trailing_ones() {
-        let l = Layout::contiguous(&[4]).unwrap().sliced(0, 0, 2, 2);
+        let l = Layout::contiguous(&[4]).unwrap().slice_axis(0, 0, 2, 2);
         assert_eq!(l.reshape(&[2, 1, 1]).unwrap().shape(), &[2, 1, 1]);
         assert_eq!(l.reshape(&[1, 2]).unwrap().strides()[1], 2);
     }

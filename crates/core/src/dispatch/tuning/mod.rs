@@ -101,10 +101,10 @@ impl Trial {
 }
 
 /// Signature of a call, and address of its chain.
-type Key = (u64, usize);
+type TrialKey = (u64, usize);
 
 /// The part of a trial that a thread performs for one call.
-enum Step {
+enum TrialStep {
     /// The accelerator, a candidate of the trial, runs the call. `timed`: the duration is recorded.
     Run { accelerator: &'static Accelerator, guard: TrialGuard, timed: bool },
     /// The trial has ended, and `accelerator` is the winner.
@@ -118,15 +118,15 @@ struct Choice {
     times: Arc<str>,
 }
 
-static TRIALS: Mutex<Option<FxHashMap<Key, Trial>>> = Mutex::new(None);
+static TRIALS: Mutex<Option<FxHashMap<TrialKey, Trial>>> = Mutex::new(None);
 /// Incremented by [`forget`]. Thread-local choices of an older generation are dropped.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    static CHOICES: RefCell<(u64, FxHashMap<Key, Choice>)> = RefCell::default();
+    static CHOICES: RefCell<(u64, FxHashMap<TrialKey, Choice>)> = RefCell::default();
 }
 
-fn with_trials<R>(f: impl FnOnce(&mut FxHashMap<Key, Trial>) -> R) -> R {
+fn with_trials<R>(f: impl FnOnce(&mut FxHashMap<TrialKey, Trial>) -> R) -> R {
     let mut guard = TRIALS.lock().unwrap_or_else(|e| e.into_inner());
     f(guard.get_or_insert_with(FxHashMap::default))
 }
@@ -135,10 +135,10 @@ fn with_trials<R>(f: impl FnOnce(&mut FxHashMap<Key, Trial>) -> R) -> R {
 pub(crate) struct Advice {
     /// The accelerator.
     pub accelerator: &'static Accelerator,
-    kind: Kind,
+    kind: AdviceKind,
 }
 
-enum Kind {
+enum AdviceKind {
     /// The winner of an earlier trial, with the formatted times.
     Chosen(Arc<str>),
     /// The accelerator is a candidate of a trial in progress. Dropping the guard admits other threads to the trial.
@@ -147,13 +147,13 @@ enum Kind {
 
 impl From<Choice> for Advice {
     fn from(choice: Choice) -> Advice {
-        Advice { accelerator: choice.accelerator, kind: Kind::Chosen(choice.times) }
+        Advice { accelerator: choice.accelerator, kind: AdviceKind::Chosen(choice.times) }
     }
 }
 
 /// Exclusive right of this thread to run the next call of a trial.
 struct TrialGuard {
-    key: Key,
+    key: TrialKey,
     candidate: usize,
 }
 
@@ -180,7 +180,7 @@ pub(crate) fn advise(call: &Call, chain: &'static [ChainEntry]) -> Result<Option
         return Ok(None);
     }
     let key = (TuningSignature::of(call)?, chain.as_ptr() as usize);
-    if let Some(choice) = chosen(&key) {
+    if let Some(choice) = find_choice(&key) {
         return Ok(Some(choice.into()));
     }
     if let Some(known) = table::find(call.device, key.0)?
@@ -191,11 +191,11 @@ pub(crate) fn advise(call: &Call, chain: &'static [ChainEntry]) -> Result<Option
     if table::uses_named_file() || call.stream.is_capturing() {
         return Ok(None);
     }
-    Ok(try_next(call, chain, key))
+    Ok(advance_trial(call, chain, key))
 }
 
 /// Takes the next step of a trial, or ends it.
-fn try_next(call: &Call, chain: &'static [ChainEntry], key: Key) -> Option<Advice> {
+fn advance_trial(call: &Call, chain: &'static [ChainEntry], key: TrialKey) -> Option<Advice> {
     let step = with_trials(|trials| {
         let trial = trials.entry(key).or_insert_with(|| Trial::new(chain));
         if trial.busy {
@@ -205,21 +205,21 @@ fn try_next(call: &Call, chain: &'static [ChainEntry], key: Key) -> Option<Advic
             NextStep::Run { candidate, timed } => {
                 trial.busy = true;
                 let accelerator = trial.candidates[candidate].accelerator;
-                Some(Step::Run { accelerator, guard: TrialGuard { key, candidate }, timed })
+                Some(TrialStep::Run { accelerator, guard: TrialGuard { key, candidate }, timed })
             }
             NextStep::Decide { winner } => {
                 let candidates = trials.remove(&key)?.candidates;
-                Some(Step::Won { accelerator: candidates[winner].accelerator, candidates })
+                Some(TrialStep::Won { accelerator: candidates[winner].accelerator, candidates })
             }
         }
     })?;
     match step {
-        Step::Run { accelerator, guard, timed } => Some(Advice { accelerator, kind: Kind::Trial { guard, timed } }),
-        Step::Won { accelerator, candidates } => {
+        TrialStep::Run { accelerator, guard, timed } => Some(Advice { accelerator, kind: AdviceKind::Trial { guard, timed } }),
+        TrialStep::Won { accelerator, candidates } => {
             let time = |c: &Candidate| Some((c.accelerator.name.to_string(), c.best?));
             let mut times: Vec<(String, f64)> = candidates.iter().filter_map(time).collect();
             times.sort_by(|a, b| a.1.total_cmp(&b.1));
-            let entry = Entry { key: key.0, winner: accelerator.name.into(), times, description: describe(call) };
+            let entry = Entry { key: key.0, winner: accelerator.name.into(), times, description: describe_call(call) };
             let choice = store_choice(key, accelerator, entry.times_text());
             table::insert(call.device, entry);
             Some(choice.into())
@@ -227,8 +227,8 @@ fn try_next(call: &Call, chain: &'static [ChainEntry], key: Key) -> Option<Advic
     }
 }
 
-fn chosen(key: &Key) -> Option<Choice> {
-    let find = |known: &RefCell<(u64, FxHashMap<Key, Choice>)>| {
+fn find_choice(key: &TrialKey) -> Option<Choice> {
+    let find = |known: &RefCell<(u64, FxHashMap<TrialKey, Choice>)>| {
         let (generation, choices) = &mut *known.borrow_mut();
         let now = GENERATION.load(Ordering::Acquire);
         if *generation != now {
@@ -240,14 +240,14 @@ fn chosen(key: &Key) -> Option<Choice> {
     CHOICES.try_with(find).ok().flatten() // `Err` while the thread ends
 }
 
-fn store_choice(key: Key, accelerator: &'static Accelerator, times: String) -> Choice {
+fn store_choice(key: TrialKey, accelerator: &'static Accelerator, times: String) -> Choice {
     let choice = Choice { accelerator, times: times.into() };
     let _ = CHOICES.try_with(|known| known.borrow_mut().1.insert(key, choice.clone()));
     choice
 }
 
 /// Describes a call for listings.
-fn describe(call: &Call) -> String {
+fn describe_call(call: &Call) -> String {
     let inputs: Vec<String> = call.inputs.iter().map(|a| format!("{} {}", a.dtype(), shape_text(a.shape()))).collect();
     let expression = call.program().filter(|p| !p.is_identity()).map_or_else(String::new, |p| format!(" of {p}"));
     format!("{} [{:?}]{expression}: {}", call.op.name(), call.family(), inputs.join(", "))
@@ -256,24 +256,24 @@ fn describe(call: &Call) -> String {
 impl Advice {
     /// Whether the call is part of a trial.
     pub fn is_trial(&self) -> bool {
-        matches!(self.kind, Kind::Trial { .. })
+        matches!(self.kind, AdviceKind::Trial { .. })
     }
 
     /// Describes the choice for `explain`.
     pub fn text(&self) -> String {
         let name = self.accelerator.name;
         match &self.kind {
-            Kind::Chosen(times) if times.is_empty() => format!("{name}, the only candidate"),
-            Kind::Chosen(times) => format!("{name}, measured fastest ({times})"),
-            Kind::Trial { timed: true, .. } => format!("{name}, timed trial"),
-            Kind::Trial { timed: false, .. } => format!("{name}, untimed trial"),
+            AdviceKind::Chosen(times) if times.is_empty() => format!("{name}, the only candidate"),
+            AdviceKind::Chosen(times) => format!("{name}, measured fastest ({times})"),
+            AdviceKind::Trial { timed: true, .. } => format!("{name}, timed trial"),
+            AdviceKind::Trial { timed: false, .. } => format!("{name}, untimed trial"),
         }
     }
 
     /// Starts the timer, if the call is measured.
     pub fn start(&self, call: &Call) -> Result<Option<Timer>> {
         match &self.kind {
-            Kind::Trial { timed: true, .. } => {
+            AdviceKind::Trial { timed: true, .. } => {
                 Ok(Some(Timer { before: driver(call.device)?.record_event(call.stream)?, host: Instant::now() }))
             }
             _ => Ok(None),
@@ -282,7 +282,7 @@ impl Advice {
 
     /// Reports that the accelerator served the call.
     pub fn served(&self, call: &Call, timer: Option<Timer>) -> Result<()> {
-        let Kind::Trial { guard, .. } = &self.kind else { return Ok(()) };
+        let AdviceKind::Trial { guard, .. } = &self.kind else { return Ok(()) };
         let time = match timer {
             Some(Timer { before, host }) => {
                 let host = host.elapsed().as_secs_f64() * 1e6;
@@ -300,7 +300,7 @@ impl Advice {
 
     /// Reports that the accelerator declined the call or failed.
     pub fn refused(&self) {
-        if let Kind::Trial { guard, .. } = &self.kind {
+        if let AdviceKind::Trial { guard, .. } = &self.kind {
             guard.update_candidate(|c| c.excluded = true);
         }
     }
@@ -348,7 +348,10 @@ pub fn keep(call: &Call, choice: &str, mut times: Vec<(String, f64)>) -> Result<
     times.sort_by(|a, b| a.1.total_cmp(&b.1));
     if let Some((winner, _)) = times.first() {
         let key = TuningSignature::of_choice(call, choice)?;
-        table::insert(call.device, Entry { key, winner: winner.clone(), times, description: format!("{choice} of {}", describe(call)) });
+        table::insert(
+            call.device,
+            Entry { key, winner: winner.clone(), times, description: format!("{choice} of {}", describe_call(call)) },
+        );
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ impl Request for Contract<'_> {
     fn family(&self) -> Family {
         Family::Contract
     }
-    fn sign(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
+    fn add_to_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
         let dtype = inputs.first().map_or(DType::F64, Array::dtype);
         signature.add(matmul_precision()?.of(dtype));
         for modes in [&self.plan.a, &self.plan.b, &self.plan.out] {

@@ -49,7 +49,7 @@ impl Request for Histogram<'_> {
     fn has_extra_input(&self) -> bool {
         self.binning != Binning::Number { weighted: false }
     }
-    fn sign(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
+    fn add_to_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
         signature.add(self.binning);
         signature.add_layouts(inputs, outputs);
         Ok(())

@@ -210,7 +210,7 @@ impl TuningSignature {
         if let Some(program) = call.program() {
             signature.add_program(program);
         }
-        call.work.request().sign(call.inputs, call.outputs, &mut signature)?;
+        call.work.request().add_to_signature(call.inputs, call.outputs, &mut signature)?;
         Ok(signature.finish())
     }
 

@@ -32,7 +32,7 @@ impl Request for Reduce<'_> {
     fn program(&self) -> Option<&Program> {
         Some(self.program)
     }
-    fn sign(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
+    fn add_to_signature(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
         signature.add_axes(&self.plan.kept, &self.plan.kept_strides);
         signature.add_axes(&self.plan.reduced, &self.plan.reduced_strides);
         Ok(())

@@ -33,7 +33,7 @@ pub trait Request {
     ///
     /// # Errors
     /// A setting that cannot be read.
-    fn sign(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
+    fn add_to_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
         signature.add_layouts(inputs, outputs);
         Ok(())
     }

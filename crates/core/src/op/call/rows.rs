@@ -28,7 +28,7 @@ impl Request for Rows<'_> {
     fn program(&self) -> Option<&Program> {
         Some(self.program)
     }
-    fn sign(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
+    fn add_to_signature(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
         signature.add_axes(&self.plan.outer, &self.plan.outer_strides);
         signature.add_axes(&[self.plan.length], &[&self.plan.row_strides[..]]);
         Ok(())

@@ -27,7 +27,7 @@ impl Request for Scan<'_> {
     fn program(&self) -> Option<&Program> {
         Some(self.program)
     }
-    fn sign(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
+    fn add_to_signature(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
         signature.add_axes(&[self.plan.len], &[&self.plan.axis_strides[..]]);
         signature.add_axes(&self.plan.lanes, &self.plan.lane_strides);
         Ok(())
